@@ -1,0 +1,24 @@
+/*
+ * Writing a struct kinf_error: once at the place of failure, then context in front on the way up.
+ *
+ * Threads: one thread per object.
+ */
+#ifndef KINF_BASE_ERROR_H
+#define KINF_BASE_ERROR_H
+
+#include <kinformer/error.h>
+
+/* Writes the failure and returns `code`. `err` may be NULL; every other member is reset. */
+int kinf__error_set(struct kinf_error *err, enum kinf_errc code, const char *fmt, ...) KINF_PRINTF(3, 4);
+
+/* The same for a failed system call: sets sys_errno and appends ": " and its text. */
+int kinf__error_set_errno(struct kinf_error *err, enum kinf_errc code, int sys_errno, const char *fmt, ...)
+    KINF_PRINTF(4, 5);
+
+/* KINF_ERR_NO_MEMORY with its one message. */
+int kinf__error_no_memory(struct kinf_error *err);
+
+/* Puts "context: " in front of the message that is there. */
+void kinf__error_prefix(struct kinf_error *err, const char *fmt, ...) KINF_PRINTF(2, 3);
+
+#endif

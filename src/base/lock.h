@@ -1,0 +1,69 @@
+/*
+ * Mutexes with a rank, and condition variables on the monotonic clock.
+ *
+ * A thread may take a lock only if its rank is above the rank of every lock it holds: the ladder below
+ * is the whole order, so no two threads can wait for each other. Debug builds check it and abort with
+ * both names, since a broken order is a bug of ours and never a condition of run time.
+ *
+ * Threads: any thread.
+ */
+#ifndef KINF_BASE_LOCK_H
+#define KINF_BASE_LOCK_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+
+/* The ladder, from the first to be taken to the last. X(enumerator, name, what it guards) */
+#define KINF__LOCK_RANKS(X)                                                                        \
+    X(KINF__RANK_LIFECYCLE, "informer.lifecycle", "start and stop of an informer")                 \
+    X(KINF__RANK_APPLY, "informer.apply", "store update with its distribution, against joining handlers") \
+    X(KINF__RANK_LISTENER, "informer.listener", "one handler's queue")                             \
+    X(KINF__RANK_FIFO, "deltafifo", "the queue")                                                   \
+    X(KINF__RANK_INDEXER, "indexer", "the store's current version")                                \
+    X(KINF__RANK_GRAVEYARD, "indexer.graveyard", "tree nodes waiting to be freed")                 \
+    X(KINF__RANK_STATUS, "status", "an informer's visible state")                                  \
+    X(KINF__RANK_CREDENTIALS, "rest.credentials", "tokens and certificates")                       \
+    X(KINF__RANK_TYPES, "object.types", "the table of resource types")                             \
+    X(KINF__RANK_LOG, "log", "the log callback")
+
+enum kinf__lock_rank {
+#define X(rank, name, what) rank,
+    KINF__LOCK_RANKS(X)
+#undef X
+        KINF__N_RANKS
+};
+
+struct KINF__CAPABILITY kinf__mutex {
+    pthread_mutex_t mutex;
+    enum kinf__lock_rank rank;
+};
+
+#define KINF__MUTEX_INIT(lock_rank) {PTHREAD_MUTEX_INITIALIZER, (lock_rank)}
+
+void kinf__mutex_init(struct kinf__mutex *mutex, enum kinf__lock_rank rank);
+void kinf__mutex_release(struct kinf__mutex *mutex);
+void kinf__mutex_lock(struct kinf__mutex *mutex) KINF__ACQUIRES(mutex);
+void kinf__mutex_unlock(struct kinf__mutex *mutex) KINF__RELEASES(mutex);
+
+/* Whether this thread holds no ranked lock. Always true in release builds: for assertions in front of
+ * user code only. */
+bool kinf__mutex_none_held(void);
+
+struct kinf__cond {
+    pthread_cond_t cond;
+};
+
+void kinf__cond_init(struct kinf__cond *cond);
+void kinf__cond_release(struct kinf__cond *cond);
+void kinf__cond_signal(struct kinf__cond *cond);
+void kinf__cond_broadcast(struct kinf__cond *cond);
+
+/* Waits until signalled, spuriously woken, or `deadline_ms` (monotonic, KINF__NEVER_MS allowed) is
+ * over. Returns false only when it is over. */
+bool kinf__cond_wait_until(struct kinf__cond *cond, struct kinf__mutex *mutex, int64_t deadline_ms)
+    KINF__REQUIRES(mutex);
+
+#endif

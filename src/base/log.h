@@ -1,0 +1,51 @@
+/*
+ * Writing log lines: "message key=value ...", a level for each module, limited in loops.
+ *
+ * Threads: any thread; KINF__RANK_LOG is held while the callback runs.
+ */
+#ifndef KINF_BASE_LOG_H
+#define KINF_BASE_LOG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <kinformer/log.h>
+
+/* Folders of src/ that log. X(enumerator, name) */
+#define KINF__LOG_MODULES(X)         \
+    X(KINF__LOG_REST, "rest")        \
+    X(KINF__LOG_REFLECTOR, "reflector") \
+    X(KINF__LOG_DELTAFIFO, "deltafifo") \
+    X(KINF__LOG_INDEXER, "indexer")  \
+    X(KINF__LOG_INFORMER, "informer") \
+    X(KINF__LOG_DAEMON, "daemon")
+
+enum kinf__log_module {
+#define X(module, name) module,
+    KINF__LOG_MODULES(X)
+#undef X
+        KINF__N_LOG_MODULES
+};
+
+bool kinf__log_enabled(enum kinf__log_module module, enum kinf_log_level level);
+void kinf__log_write(enum kinf__log_module module, enum kinf_log_level level, const char *fmt, ...)
+    KINF_PRINTF(3, 4);
+
+/* Arguments are evaluated only if the line will be written. */
+#define KINF__LOG(module, level, ...)                          \
+    do {                                                       \
+        if (kinf__log_enabled((module), (level)))              \
+            kinf__log_write((module), (level), __VA_ARGS__);   \
+    } while (0)
+
+/* Lets one line through an interval and counts the rest. Owner: one thread. */
+struct kinf__log_limit {
+    int64_t interval_ms;
+    int64_t next_ms;
+    uint64_t n_suppressed; /* since the last line that went through */
+};
+
+/* Whether a line may be written now; *ret_suppressed is how many were not since the last. */
+bool kinf__log_limit_pass(struct kinf__log_limit *limit, int64_t now_ms, uint64_t *ret_suppressed);
+
+#endif

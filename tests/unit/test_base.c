@@ -1,0 +1,248 @@
+/*
+ * The base: errors, buffers, lists, the hash map, locks, clocks, wakers, log levels.
+ */
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/hmap.h"
+#include "base/list.h"
+#include "base/lock.h"
+#include "base/log.h"
+#include "base/thread.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "unit/test.h"
+
+static void an_error_is_written_once_and_gains_context(void **state)
+{
+    struct kinf_error err = KINF_ERROR_INIT;
+
+    (void)state;
+    assert_int_equal(kinf__error_set(&err, KINF_ERR_PARSE, "line %d", 7), KINF_ERR_PARSE);
+    kinf__error_prefix(&err, "file %s", "a.yaml");
+    assert_string_equal(err.message, "file a.yaml: line 7");
+    assert_int_equal(err.code, KINF_ERR_PARSE);
+    assert_int_equal(kinf__error_set(NULL, KINF_ERR_PARSE, "nobody listens"), KINF_ERR_PARSE);
+}
+
+static void a_long_error_is_cut_not_overrun(void **state)
+{
+    struct kinf_error err = KINF_ERROR_INIT;
+    char text[2 * KINF_ERROR_MESSAGE_SIZE];
+
+    (void)state;
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    kinf__error_set_errno(&err, KINF_ERR_SYSTEM, ENOENT, "%s", text);
+    assert_int_equal(strlen(err.message), KINF_ERROR_MESSAGE_SIZE - 1);
+    kinf__error_prefix(&err, "%s", text);
+    assert_int_equal(strlen(err.message), KINF_ERROR_MESSAGE_SIZE - 1);
+}
+
+static void a_system_error_names_its_cause(void **state)
+{
+    struct kinf_error err = KINF_ERROR_INIT;
+
+    (void)state;
+    kinf__error_set_errno(&err, KINF_ERR_CONFIG, ENOENT, "cannot open x");
+    assert_string_equal(err.message, "cannot open x: No such file or directory");
+    assert_int_equal(err.sys_errno, ENOENT);
+}
+
+static void a_buffer_grows_and_consumes(void **state)
+{
+    KINF__AUTO_BUFFER buffer = KINF__BUFFER_INIT;
+
+    (void)state;
+    for (int i = 0; i < 1000; i++)
+        assert_int_equal(kinf__buffer_printf(&buffer, "%03d,", i), 0);
+    assert_int_equal(buffer.len, 4000);
+    kinf__buffer_consume(&buffer, 3996);
+    assert_string_equal(kinf__buffer_cstr(&buffer), "999,");
+    assert_int_equal(kinf__buffer_reserve(&buffer, SIZE_MAX / 2), KINF_ERR_NO_MEMORY);
+    assert_string_equal(kinf__buffer_cstr(&buffer), "999,");
+}
+
+struct numbered {
+    struct kinf__list in_list;
+    struct kinf__hmap_node in_map;
+    int number;
+};
+
+static void a_list_keeps_order_and_allows_removal_while_walking(void **state)
+{
+    struct kinf__list list;
+    struct numbered items[10];
+    int expected = 0;
+
+    (void)state;
+    kinf__list_init(&list);
+    for (int i = 0; i < 10; i++) {
+        items[i].number = i;
+        kinf__list_push_back(&list, &items[i].in_list);
+    }
+    KINF__LIST_FOR_EACH_SAFE(node, &list) {
+        if (KINF__LIST_ENTRY(node, struct numbered, in_list)->number % 2 != 0)
+            kinf__list_remove(node);
+    }
+    KINF__LIST_FOR_EACH(node, &list) {
+        assert_int_equal(KINF__LIST_ENTRY(node, struct numbered, in_list)->number, expected);
+        expected += 2;
+    }
+    assert_int_equal(expected, 10);
+}
+
+static void a_map_finds_what_was_put_in(void **state)
+{
+    enum { n = 5000 };
+    struct numbered *items = calloc(n, sizeof *items);
+    struct kinf__hmap map = KINF__HMAP_INIT;
+
+    (void)state;
+    assert_non_null(items);
+    for (int i = 0; i < n; i++) {
+        items[i].number = i;
+        assert_int_equal(kinf__hmap_insert(&map, &items[i].in_map, kinf__hash((struct kinf_str){(char *)&items[i].number, sizeof(int)})), 0);
+    }
+    for (int i = 0; i < n; i += 3)
+        kinf__hmap_remove(&map, &items[i].in_map);
+    for (int i = 0; i < n; i++) {
+        struct kinf__hmap_node *node = kinf__hmap_first_with_hash(&map, kinf__hash((struct kinf_str){(char *)&i, sizeof i}));
+
+        while (node != NULL && KINF__CONTAINER_OF(node, struct numbered, in_map)->number != i)
+            node = kinf__hmap_next_with_hash(node);
+        assert_int_equal(node != NULL, i % 3 != 0);
+    }
+    kinf__hmap_release(&map);
+    free(items);
+}
+
+static void hashes_depend_on_every_byte(void **state)
+{
+    char text[20] = "abcdefghijklmnopqrs";
+    uint64_t whole = kinf__hash((struct kinf_str){text, 19});
+
+    (void)state;
+    for (size_t i = 0; i < 19; i++) {
+        text[i] ^= 1;
+        assert_true(kinf__hash((struct kinf_str){text, 19}) != whole);
+        text[i] ^= 1;
+        assert_true(kinf__hash((struct kinf_str){text, i}) != whole);
+    }
+    assert_true(kinf__hash((struct kinf_str){text, 19}) == whole);
+}
+
+static void times_do_not_overflow(void **state)
+{
+    (void)state;
+    assert_true(kinf__clock_add_ms(10, 5) == 15);
+    assert_true(kinf__clock_add_ms(10, KINF__NEVER_MS) == KINF__NEVER_MS);
+    assert_true(kinf__clock_add_ms(KINF__NEVER_MS, 5) == KINF__NEVER_MS);
+    assert_true(kinf__clock_add_ms(KINF__NEVER_MS - 3, 5) == KINF__NEVER_MS);
+}
+
+static void a_waker_stays_set_until_cleared(void **state)
+{
+    struct kinf__waker waker;
+
+    (void)state;
+    assert_int_equal(kinf__waker_init(&waker, NULL), 0);
+    assert_false(kinf__waker_wait(&waker, 1));
+    kinf__waker_set(&waker);
+    kinf__waker_set(&waker);
+    assert_true(kinf__waker_wait(&waker, KINF__NEVER_MS));
+    assert_true(kinf__waker_is_set(&waker));
+    kinf__waker_clear(&waker);
+    assert_false(kinf__waker_is_set(&waker));
+    kinf__waker_release(&waker);
+}
+
+/* KINF__RANK_LOG lies above KINF__RANK_FIFO: taking the FIFO's lock under it must abort. */
+static void a_broken_lock_order_aborts(void **state)
+{
+    pid_t child;
+    int status;
+
+    (void)state;
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        struct kinf__mutex log = KINF__MUTEX_INIT(KINF__RANK_LOG);
+        struct kinf__mutex fifo = KINF__MUTEX_INIT(KINF__RANK_FIFO);
+
+        (void)!freopen("/dev/null", "w", stderr);
+        signal(SIGABRT, SIG_DFL);
+        kinf__mutex_lock(&log);
+        kinf__mutex_lock(&fifo);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+#ifndef NDEBUG
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+#endif
+}
+
+static char logged[256];
+
+static void keep_line(enum kinf_log_level level, const char *module, const char *line, void *ctx)
+{
+    (void)ctx;
+    snprintf(logged, sizeof logged, "%s %s %s", kinf_log_level_to_string(level), module, line);
+}
+
+static void log_levels_are_set_by_module(void **state)
+{
+    struct kinf_error err = KINF_ERROR_INIT;
+
+    (void)state;
+    kinf_log_set_callback(keep_line, NULL);
+    assert_int_equal(kinf_log_set_levels("all=warn,reflector=debug", &err), 0);
+    KINF__LOG(KINF__LOG_REFLECTOR, KINF_LOG_DEBUG, "list rv=%d", 3);
+    assert_string_equal(logged, "debug reflector list rv=3");
+    KINF__LOG(KINF__LOG_REST, KINF_LOG_INFO, "not written");
+    assert_string_equal(logged, "debug reflector list rv=3");
+    assert_int_equal(kinf_log_set_levels("rest=debug,nonsense=info", &err), KINF_ERR_INVALID);
+    assert_false(kinf__log_enabled(KINF__LOG_REST, KINF_LOG_DEBUG));
+    assert_int_equal(kinf_log_set_levels("loud", &err), KINF_ERR_INVALID);
+    assert_int_equal(kinf_log_set_levels("info", &err), 0);
+    kinf_log_set_callback(NULL, NULL);
+}
+
+static void a_log_limit_counts_what_it_holds_back(void **state)
+{
+    struct kinf__log_limit limit = {.interval_ms = 1000};
+    uint64_t suppressed = 99;
+
+    (void)state;
+    assert_true(kinf__log_limit_pass(&limit, 5000, &suppressed));
+    assert_int_equal(suppressed, 0);
+    assert_false(kinf__log_limit_pass(&limit, 5500, &suppressed));
+    assert_false(kinf__log_limit_pass(&limit, 5999, &suppressed));
+    assert_true(kinf__log_limit_pass(&limit, 6000, &suppressed));
+    assert_int_equal(suppressed, 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_error_is_written_once_and_gains_context),
+        cmocka_unit_test(a_long_error_is_cut_not_overrun),
+        cmocka_unit_test(a_system_error_names_its_cause),
+        cmocka_unit_test(a_buffer_grows_and_consumes),
+        cmocka_unit_test(a_list_keeps_order_and_allows_removal_while_walking),
+        cmocka_unit_test(a_map_finds_what_was_put_in),
+        cmocka_unit_test(hashes_depend_on_every_byte),
+        cmocka_unit_test(times_do_not_overflow),
+        cmocka_unit_test(a_waker_stays_set_until_cleared),
+        cmocka_unit_test(a_broken_lock_order_aborts),
+        cmocka_unit_test(log_levels_are_set_by_module),
+        cmocka_unit_test(a_log_limit_counts_what_it_holds_back),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
