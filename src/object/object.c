@@ -1,0 +1,146 @@
+/*
+ * The object: one allocation that holds its identity and its text. Neighbours: decode.c makes objects
+ * from what the server sends, everyone else holds them. Invariant: offsets rise, each string before
+ * the body ends with NUL.
+ */
+#include "object/object.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+#define IDENTITY_LEN_MAX 60000
+
+static _Atomic(size_t) n_objects;
+
+size_t kinf__object_count(void)
+{
+    return atomic_load_explicit(&n_objects, memory_order_relaxed);
+}
+
+static char *put_string(char *at, struct kinf_str text)
+{
+    if (text.len != 0)
+        memcpy(at, text.bytes, text.len);
+    at[text.len] = '\0';
+    return at + text.len + 1;
+}
+
+static void fill(struct kinf_object *object, const struct kinf__object_parts *parts)
+{
+    char *at = object->text;
+
+    if (parts->name_space.len != 0) {
+        at = put_string(at, parts->name_space);
+        at[-1] = '/';
+    }
+    at = put_string(at, parts->name);
+    object->uid_offset = (uint16_t)(at - object->text);
+    at = put_string(at, parts->uid);
+    object->rv_offset = (uint16_t)(at - object->text);
+    at = put_string(at, parts->resource_version);
+    object->body_offset = (uint16_t)(at - object->text);
+    if (parts->body.len != 0)
+        memcpy(at, parts->body.bytes, parts->body.len);
+}
+
+int kinf__object_new(const struct kinf__object_parts *parts, const struct kinf_object **ret_object,
+                     struct kinf_error *err)
+{
+    size_t identity_len =
+        parts->name_space.len + parts->name.len + parts->uid.len + parts->resource_version.len + 4;
+    struct kinf_object *object;
+
+    if (identity_len > IDENTITY_LEN_MAX || parts->body.len > UINT32_MAX)
+        return kinf__error_set(err, KINF_ERR_LIMIT, "object too large: %zu bytes of names, %zu of text",
+                               identity_len, parts->body.len);
+    object = malloc(sizeof *object + identity_len + parts->body.len);
+    if (object == NULL)
+        return kinf__error_no_memory(err);
+    atomic_init(&object->refs, 1);
+    object->body_len = (uint32_t)parts->body.len;
+    object->type = parts->type;
+    object->namespace_len = (uint16_t)parts->name_space.len;
+    fill(object, parts);
+    atomic_fetch_add_explicit(&n_objects, 1, memory_order_relaxed);
+    *ret_object = object;
+    return 0;
+}
+
+bool kinf__object_equals_parts(const struct kinf_object *object, const struct kinf__object_parts *parts)
+{
+    struct kinf_str body = {object->text + object->body_offset, object->body_len};
+
+    return object->type == parts->type && kinf_str_equal(body, parts->body) &&
+           kinf_str_equal(kinf_str_from(kinf_object_resource_version(object)), parts->resource_version) &&
+           kinf_str_equal(kinf_object_namespace(object), parts->name_space) &&
+           kinf_str_equal(kinf_str_from(kinf_object_name(object)), parts->name) &&
+           kinf_str_equal(kinf_str_from(kinf_object_uid(object)), parts->uid);
+}
+
+bool kinf__object_same_uid(const struct kinf_object *a, const struct kinf_object *b)
+{
+    return a == b || strcmp(kinf_object_uid(a), kinf_object_uid(b)) == 0;
+}
+
+const struct kinf_object *kinf_object_ref(const struct kinf_object *object)
+{
+    struct kinf_object *counted = (struct kinf_object *)object;
+
+    if (counted != NULL)
+        atomic_fetch_add_explicit(&counted->refs, 1, memory_order_relaxed);
+    return object;
+}
+
+void kinf_object_unref(const struct kinf_object *object)
+{
+    struct kinf_object *counted = (struct kinf_object *)object;
+
+    if (counted == NULL || atomic_fetch_sub_explicit(&counted->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    atomic_fetch_sub_explicit(&n_objects, 1, memory_order_relaxed);
+    free(counted);
+}
+
+void kinf_object_unref_ptr(const struct kinf_object **object)
+{
+    kinf_object_unref(*object);
+}
+
+const struct kinf_type *kinf_object_type(const struct kinf_object *object)
+{
+    return object->type;
+}
+
+const char *kinf_object_key(const struct kinf_object *object)
+{
+    return object->text;
+}
+
+const char *kinf_object_name(const struct kinf_object *object)
+{
+    return object->namespace_len != 0 ? object->text + object->namespace_len + 1 : object->text;
+}
+
+struct kinf_str kinf_object_namespace(const struct kinf_object *object)
+{
+    struct kinf_str name_space = {object->text, object->namespace_len};
+
+    return name_space;
+}
+
+const char *kinf_object_uid(const struct kinf_object *object)
+{
+    return object->text + object->uid_offset;
+}
+
+const char *kinf_object_resource_version(const struct kinf_object *object)
+{
+    return object->text + object->rv_offset;
+}
+
+size_t kinf_object_size(const struct kinf_object *object)
+{
+    return sizeof *object + object->body_offset + object->body_len;
+}

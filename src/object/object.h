@@ -1,0 +1,100 @@
+/*
+ * The object's insides, and how the reflector makes objects from what it receives.
+ *
+ * Threads: any thread for objects; a decoder belongs to one.
+ */
+#ifndef KINF_OBJECT_OBJECT_H
+#define KINF_OBJECT_OBJECT_H
+
+#include <stdatomic.h>
+
+#include <kinformer/object.h>
+
+#include "base/buffer.h"
+
+/* One allocation. Constant after publication, but for the count. */
+struct kinf_object {
+    _Atomic(uint32_t) refs; /* atomic */
+    uint32_t body_len;
+    const struct kinf_type *type;
+    uint16_t namespace_len; /* in front of the key's slash; 0 if cluster-scoped */
+    uint16_t uid_offset;    /* in text; the key is at 0 */
+    uint16_t rv_offset;
+    uint16_t body_offset;
+    char text[]; /* key NUL uid NUL resourceVersion NUL body */
+};
+
+/* The parts of an object. Strings are decoded and hold no NUL; the body is JSON text. */
+struct kinf__object_parts {
+    const struct kinf_type *type;
+    struct kinf_str name_space; /* "" for cluster-scoped */
+    struct kinf_str name;
+    struct kinf_str uid;
+    struct kinf_str resource_version;
+    struct kinf_str body;
+};
+
+/* Copies the parts into one allocation with one reference. Errors: KINF_ERR_LIMIT (identity above
+ * 60,000 bytes or body above 4 GiB), KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__object_new(const struct kinf__object_parts *parts,
+                                     const struct kinf_object **ret_object, struct kinf_error *err);
+
+/* Whether the object is what these parts would make, byte for byte. */
+bool kinf__object_equals_parts(const struct kinf_object *object, const struct kinf__object_parts *parts);
+
+/* Whether both have the same uid, which is what makes them one object and not two of one name. */
+bool kinf__object_same_uid(const struct kinf_object *a, const struct kinf_object *b);
+
+/* How many objects this process holds. For leak checks and measurements. */
+size_t kinf__object_count(void);
+
+/*
+ * The prune plan of an informer (design: drop and keep while copying out of the network buffer). What
+ * the runtime itself needs cannot be dropped: metadata.{name,namespace,uid,resourceVersion,labels,
+ * deletionTimestamp,ownerReferences}. kind and apiVersion are always stripped.
+ */
+struct kinf__prune_plan;
+
+/* `drops` and `keeps` are path texts, may be empty. Errors: KINF_ERR_PARSE, KINF_ERR_INVALID (message
+ * names the path), KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__prune_plan_new(const char *const *drops, size_t n_drops, const char *const *keeps,
+                                         size_t n_keeps, struct kinf__prune_plan **ret_plan,
+                                         struct kinf_error *err);
+void kinf__prune_plan_free(struct kinf__prune_plan *plan);
+
+/* Receives what a decoder found. `stored` of the lookup below is borrowed during the call. */
+typedef const struct kinf_object *kinf__object_lookup_cb(const char *key, void *ctx);
+
+/* Makes objects of one type from text. Owner: one thread. */
+struct kinf__object_decoder {
+    const struct kinf_type *type;
+    const struct kinf__prune_plan *plan;
+    /* Optional: returns the stored object of a key, with a reference for the caller, or NULL. When its
+     * bytes equal the decoded ones it is what comes out, and nothing is allocated. */
+    kinf__object_lookup_cb *lookup;
+    void *lookup_ctx;
+    /* owned by the decoder */
+    struct kinf__buffer body;  /* pruned bytes of the object at hand */
+    struct kinf__buffer names; /* decoded identity strings */
+};
+
+void kinf__object_decoder_init(struct kinf__object_decoder *decoder, const struct kinf_type *type,
+                               const struct kinf__prune_plan *plan);
+void kinf__object_decoder_release(struct kinf__object_decoder *decoder);
+
+/* Decodes one object at the beginning of `text`. `is_final`: no byte will follow. On success
+ * *ret_object carries a reference and *ret_len is the offset behind the object. Errors:
+ * KINF_ERR_TRUNCATED (more bytes are needed; `err` untouched), KINF_ERR_PARSE with the reason; when
+ * the text is valid JSON but no object of this type (no name, wrong types, another kind) *ret_len is
+ * written all the same, so that the caller can go on behind it; otherwise it is 0.
+ * KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__object_decode(struct kinf__object_decoder *decoder, struct kinf_str text,
+                                        bool is_final, const struct kinf_object **ret_object,
+                                        size_t *ret_len, struct kinf_error *err);
+
+/* metadata.resourceVersion of a bookmark, and whether it carries the annotation
+ * k8s.io/initial-events-end="true". Errors: KINF_ERR_PARSE. */
+KINF_MUST_CHECK int kinf__object_decode_bookmark(struct kinf_str text, char *buf, size_t size,
+                                                 bool *ret_ends_initial_events, struct kinf_error *err);
+
+#endif
