@@ -1,0 +1,22 @@
+/*
+ * Everything of libkinformer but kinformer/tree.h, which needs cJSON's header.
+ */
+#ifndef KINFORMER_KINFORMER_H
+#define KINFORMER_KINFORMER_H
+
+#include <kinformer/api.h>
+#include <kinformer/client.h>
+#include <kinformer/deltafifo.h>
+#include <kinformer/error.h>
+#include <kinformer/indexer.h>
+#include <kinformer/informer.h>
+#include <kinformer/lister.h>
+#include <kinformer/log.h>
+#include <kinformer/object.h>
+#include <kinformer/path.h>
+#include <kinformer/run.h>
+#include <kinformer/selector.h>
+#include <kinformer/str.h>
+#include <kinformer/type.h>
+
+#endif
