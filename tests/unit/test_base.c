@@ -3,6 +3,7 @@
  */
 #include "base/buffer.h"
 #include "base/clock.h"
+#include "base/duration.h"
 #include "base/error.h"
 #include "base/hmap.h"
 #include "base/list.h"
@@ -150,6 +151,39 @@ static void times_do_not_overflow(void **state)
     assert_true(kinf__clock_add_ms(KINF__NEVER_MS - 3, 5) == KINF__NEVER_MS);
 }
 
+static void durations_are_sums_of_numbers_with_units(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t ms; /* negative: no duration */
+    } rows[] = {
+        { "0", 0 },
+        { "500ms", 500 },
+        { "30s", 30000 },
+        { "1h30m", 5400000 },
+        { "1m1s1ms", 61001 },
+        { "", -1 },
+        { "5", -1 },
+        { "s", -1 },
+        { "-5s", -1 },
+        { "5 s", -1 },
+        { "5d", -1 },
+        { "1.5s", -1 },
+        { "5s ", -1 },
+        { "9000h", -1 },
+        { "99999999999999999999h", -1 },
+        { "8000h", 28800000000 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < KINF__ARRAY_LEN(rows); i++) {
+        int64_t ms = -1;
+
+        assert_int_equal(kinf__duration_parse(rows[i].text, &ms), rows[i].ms >= 0);
+        assert_true(ms == rows[i].ms);
+    }
+}
+
 static void a_waker_stays_set_until_cleared(void **state)
 {
     struct kinf__waker waker;
@@ -242,6 +276,7 @@ int main(void)
         cmocka_unit_test(a_map_finds_what_was_put_in),
         cmocka_unit_test(hashes_depend_on_every_byte),
         cmocka_unit_test(times_do_not_overflow),
+        cmocka_unit_test(durations_are_sums_of_numbers_with_units),
         cmocka_unit_test(a_waker_stays_set_until_cleared),
         cmocka_unit_test(a_broken_lock_order_aborts),
         cmocka_unit_test(log_levels_are_set_by_module),
