@@ -28,6 +28,8 @@
     X(KINF__RANK_STATUS, "status", "an informer's visible state")                                  \
     X(KINF__RANK_CREDENTIALS, "rest.credentials", "tokens and certificates")                       \
     X(KINF__RANK_TYPES, "object.types", "the table of resource types")                             \
+    X(KINF__RANK_DAEMON, "daemon", "why the daemon ends")                                          \
+    X(KINF__RANK_OUTPUT, "daemon.output", "standard output")                                       \
     X(KINF__RANK_LOG, "log", "the log callback")
 
 enum kinf__lock_rank {
