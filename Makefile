@@ -61,7 +61,7 @@ SHARED := $(BUILD)/lib/libkinformer.so
 DAEMON := $(BUILD)/bin/kinformerd
 
 .DEFAULT_GOAL := all
-.PHONY: help all deps run test unit lint check-layers check-symbols check-headers check-format \
+.PHONY: help all deps run test unit build-tests lint check-layers check-symbols check-headers check-format \
         thread-safety tidy format bench install uninstall clean FORCE
 
 help: ## list the targets
@@ -108,6 +108,11 @@ $(BUILD)/bench/bench_%: $(BUILD)/bench/bench_%.o $(call objects,$(BENCH_AID_SRC)
 	$(if $(Q),@echo "  LD      $@")
 	$(Q)$(CC) $(KINF_LDFLAGS) $(filter %.o,$^) $(STATIC) $(KINF_LIBS) -o $@
 
+$(BUILD)/oracle/%: $(BUILD)/tests/oracle/%.o $(STATIC)
+	@mkdir -p $(@D)
+	$(if $(Q),@echo "  LD      $@")
+	$(Q)$(CC) $(KINF_LDFLAGS) $< $(STATIC) $(KINF_LIBS) -o $@
+
 $(BUILD)/examples/%: $(BUILD)/examples/%/main.o $(STATIC)
 	@mkdir -p $(@D)
 	$(if $(Q),@echo "  LD      $@")
@@ -116,6 +121,8 @@ $(BUILD)/examples/%: $(BUILD)/examples/%/main.o $(STATIC)
 .PRECIOUS: $(BUILD)/%.o
 
 # --- tests -----------------------------------------------------------------------------------------
+
+build-tests: $(TESTS)
 
 # One module's tests in one mode: make unit T=indexer MODE=asan
 unit: $(if $(T),$(BUILD)/tests/test_$(T),$(TESTS)) ## build and run the unit tests of this MODE (T=name for one)

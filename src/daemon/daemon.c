@@ -34,7 +34,7 @@ struct daemon {
     _Atomic(bool) is_running; /* everything has synced once */
     /* guarded by lock */
     struct kinf__mutex lock;
-    struct kinf_error failure KINF__GUARDED_BY(lock); /* why to end; code 0: go on */
+    struct kinf_error failure; /* why to end; code 0: go on */
 };
 
 /* Signal handlers and callbacks set it, the main thread waits on it. */
