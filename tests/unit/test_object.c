@@ -109,8 +109,8 @@ static void what_the_server_did_not_send_is_empty(void **state)
     static const char *const texts[] = {
         "{\"metadata\":{\"name\":\"n1\"}}",
         "{\"metadata\":{\"name\":\"n1\",\"namespace\":\"\",\"uid\":\"\",\"resourceVersion\":\"\"}}",
-        "{\"metadata\":{\"namespace\":null,\"uid\":null,\"resourceVersion\":null,\"name\":\"n1\"},"
-        "\"kind\":null}",
+        "{\"metadata\":{\"namespace\":null,\"uid\":null,\"resourceVersion\":null,\"name\":\"n1\"}}",
+        "{\"metadata\":{\"name\":\"n1\"},\"kind\":null}",
     };
 
     (void)state;
@@ -508,8 +508,7 @@ static void an_unchanged_object_stays_the_stored_one(void **state)
     static const char *const changed[] = {
         "{\"metadata\":{\"name\":\"a\",\"namespace\":\"n\",\"resourceVersion\":\"2\"}}",
         "{\"metadata\":{\"name\":\"a\",\"namespace\":\"n\",\"resourceVersion\":\"1\"},\"x\":1}",
-        "{\"metadata\":{\"name\":\"a\",\"namespace\":\"n\",\"resourceVersion\":\"1\",\"uid\":\"u\"}"
-        "}",
+        "{\"metadata\":{\"name\":\"a\",\"namespace\":\"n\",\"uid\":\"u\"}}",
     };
     static const char text[] =
         "{\"metadata\":{\"name\":\"a\",\"namespace\":\"n\",\"resourceVersion\":\"1\"}}";

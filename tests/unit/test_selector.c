@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "object/object.h"
-
+#include "unit/allocation.h"
 #include "unit/test.h"
 
 #define N(table) (sizeof(table) / sizeof((table)[0]))
@@ -496,6 +496,37 @@ static void random_text_neither_breaks_the_parsers_nor_leaks(void **state)
     kinf_object_unref(object);
 }
 
+static int parse_both(struct kinf_error *err)
+{
+    struct kinf_label_selector *labels = NULL;
+    struct kinf_field_selector *fields = NULL;
+    int r = kinf_label_selector_parse("a in (b,c),!d", &labels, err);
+
+    if (r == 0)
+        r = kinf_field_selector_parse("a.b=c,metadata.name!=d", &fields, err);
+    kinf_field_selector_free(fields);
+    kinf_label_selector_free(labels);
+    return r;
+}
+
+static void no_allocation_that_fails_breaks_a_parser(void **state)
+{
+    bool failed = true;
+
+    (void)state;
+    for (size_t n = 1; failed; n++) {
+        struct kinf_error err = KINF_ERROR_INIT;
+        int r;
+
+        test_fail_allocation(n);
+        r = parse_both(&err);
+        failed = test_allocation_failed();
+        assert_int_equal(r, failed ? KINF_ERR_NO_MEMORY : 0);
+        assert_int_equal(err.code, r);
+        assert_true(failed || n > 6);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -508,6 +539,7 @@ int main(void)
         cmocka_unit_test(a_wrong_field_selector_names_the_column),
         cmocka_unit_test(a_wrong_path_names_its_column_too),
         cmocka_unit_test(random_text_neither_breaks_the_parsers_nor_leaks),
+        cmocka_unit_test(no_allocation_that_fails_breaks_a_parser),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
