@@ -55,7 +55,7 @@ class Sync(unittest.TestCase):
                          cluster().checksum(keep=lambda item: item["metadata"]["namespace"] in names))
 
     def test_selectors_are_passed_to_the_server(self):
-        selector = "app in (app-3,app-5),!no-such-label"
+        selector = "app in (billing,search),!no-such-label"
         [line] = measure("--resource", "pods", "--selector", selector)
         wanted = cluster().kubectl("get", "pods", "-A", "-l", selector, "-o", "name").split()
         self.assertEqual(int(line["objects"]), len(wanted))
