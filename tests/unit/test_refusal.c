@@ -106,6 +106,7 @@ static void error_events_bring_their_own_status(void **state)
 
 static void long_and_strange_texts_are_cut(void **state)
 {
+    static const char head[] = "{\"status\":\"Failure\",\"code\":500,\"message\":\"";
     static char text[4000];
     struct kinf_error err = KINF_ERROR_INIT;
 
@@ -113,7 +114,7 @@ static void long_and_strange_texts_are_cut(void **state)
     memset(text, 'x', sizeof text - 1);
     assert_int_equal(code_of(text, 500, &err), KINF_ERR_SERVER);
     assert_true(strlen(err.message) < 300);
-    memcpy(text, "{\"status\":\"Failure\",\"code\":500,\"message\":\"", 41);
+    memcpy(text, head, sizeof head - 1);
     memcpy(text + sizeof text - 3, "\"}", 2);
     assert_int_equal(code_of(text, 500, &err), KINF_ERR_SERVER);
     assert_true(strlen(err.message) > 300);
