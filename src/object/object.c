@@ -1,7 +1,7 @@
 /*
- * The object: one allocation that holds its identity and its text. Neighbours: decode.c makes objects
- * from what the server sends, everyone else holds them. Invariant: offsets rise, each string before
- * the body ends with NUL.
+ * The object: one allocation that holds its identity and its text. Neighbours: decode.c makes
+ * objects from what the server sends, everyone else holds them. Invariant: offsets rise, each
+ * string before the body ends with NUL.
  */
 #include "object/object.h"
 
@@ -53,14 +53,17 @@ int kinf__object_new(const struct kinf__object_parts *parts, const struct kinf_o
     struct kinf_object *object;
 
     if (identity_len > IDENTITY_LEN_MAX || parts->body.len > UINT32_MAX)
-        return kinf__error_set(err, KINF_ERR_LIMIT, "object too large: %zu bytes of names, %zu of text",
-                               identity_len, parts->body.len);
+        return kinf__error_set(err, KINF_ERR_LIMIT,
+                               "object too large: %zu bytes of names, %zu of text", identity_len,
+                               parts->body.len);
     object = malloc(sizeof *object + identity_len + parts->body.len);
     if (object == NULL)
         return kinf__error_no_memory(err);
     atomic_init(&object->refs, 1);
     object->body_len = (uint32_t)parts->body.len;
     object->type = parts->type;
+    object->labels_offset = parts->labels_offset;
+    object->labels_len = parts->labels_len;
     object->namespace_len = (uint16_t)parts->name_space.len;
     fill(object, parts);
     atomic_fetch_add_explicit(&n_objects, 1, memory_order_relaxed);
@@ -68,20 +71,58 @@ int kinf__object_new(const struct kinf__object_parts *parts, const struct kinf_o
     return 0;
 }
 
-bool kinf__object_equals_parts(const struct kinf_object *object, const struct kinf__object_parts *parts)
+bool kinf__object_equals_parts(const struct kinf_object *object,
+                               const struct kinf__object_parts *parts)
 {
-    struct kinf_str body = {object->text + object->body_offset, object->body_len};
+    struct kinf_str body = { object->text + object->body_offset, object->body_len };
 
     return object->type == parts->type && kinf_str_equal(body, parts->body) &&
-           kinf_str_equal(kinf_str_from(kinf_object_resource_version(object)), parts->resource_version) &&
+           kinf_str_equal(kinf_str_from(kinf_object_resource_version(object)),
+                          parts->resource_version) &&
            kinf_str_equal(kinf_object_namespace(object), parts->name_space) &&
            kinf_str_equal(kinf_str_from(kinf_object_name(object)), parts->name) &&
            kinf_str_equal(kinf_str_from(kinf_object_uid(object)), parts->uid);
 }
 
+int kinf__object_body(const struct kinf_object *object, struct kinf_scratch *scratch,
+                      struct kinf_str *ret_body)
+{
+    (void)scratch;
+    *ret_body = (struct kinf_str){ object->text + object->body_offset, object->body_len };
+    return 0;
+}
+
 bool kinf__object_same_uid(const struct kinf_object *a, const struct kinf_object *b)
 {
     return a == b || strcmp(kinf_object_uid(a), kinf_object_uid(b)) == 0;
+}
+
+/* Whether a string of `len` bytes or more that starts at `offset` ends right before `end`. */
+static bool ends_at(const struct kinf_object *object, size_t offset, size_t len, size_t end)
+{
+    return offset + len < end && offset + strlen(object->text + offset) + 1 == end;
+}
+
+static bool check_labels(const struct kinf_object *object)
+{
+    if (object->labels_offset == KINF__LABELS_UNKNOWN ||
+        object->labels_offset == KINF__LABELS_ABSENT)
+        return object->labels_len == 0;
+    return object->labels_len >= 2 && object->labels_offset < object->body_len &&
+           object->labels_len < object->body_len - object->labels_offset;
+}
+
+bool kinf__object_check(const struct kinf_object *object)
+{
+    const char *body = object->text + object->body_offset;
+    size_t name_offset = object->namespace_len != 0 ? object->namespace_len + 1U : 0;
+
+    return atomic_load_explicit(&object->refs, memory_order_relaxed) != 0 && object->type != NULL &&
+           ends_at(object, 0, name_offset + 1, object->uid_offset) &&
+           (name_offset == 0 || object->text[object->namespace_len] == '/') &&
+           ends_at(object, object->uid_offset, 0, object->rv_offset) &&
+           ends_at(object, object->rv_offset, 0, object->body_offset) && object->body_len >= 2 &&
+           body[0] == '{' && body[object->body_len - 1] == '}' && check_labels(object);
 }
 
 const struct kinf_object *kinf_object_ref(const struct kinf_object *object)
@@ -125,7 +166,7 @@ const char *kinf_object_name(const struct kinf_object *object)
 
 struct kinf_str kinf_object_namespace(const struct kinf_object *object)
 {
-    struct kinf_str name_space = {object->text, object->namespace_len};
+    struct kinf_str name_space = { object->text, object->namespace_len };
 
     return name_space;
 }
