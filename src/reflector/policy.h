@@ -24,7 +24,7 @@
  * All waits come from one backoff (backoff.h), which also starts again at base when a watch broke
  * after it had lived for at least the longest delay: a proxy that cuts streams once a minute does
  * not make us blind for half of it. The bound: a server that is dead or refuses everything sees at
- * most 8 requests in any 60 s, and at most 3 from the second minute on.
+ * most 8 requests in any 60 s, and at most 4 from the second minute on.
  *
  * Mirrors: Reflector.ListAndWatch.
  * Threads: one thread per object.
