@@ -64,7 +64,7 @@ DAEMON := $(BUILD)/bin/kinformerd
 
 .DEFAULT_GOAL := all
 .PHONY: help all deps run test unit build-tests lint check-layers check-symbols check-headers check-format \
-        thread-safety tidy format bench install uninstall clean FORCE
+        thread-safety tidy format bench run-benches install uninstall clean FORCE
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -110,10 +110,10 @@ $(BUILD)/bench/bench_%: $(BUILD)/bench/bench_%.o $(call objects,$(BENCH_AID_SRC)
 	$(if $(Q),@echo "  LD      $@")
 	$(Q)$(CC) $(KINF_LDFLAGS) $(filter %.o,$^) $(STATIC) $(KINF_LIBS) -o $@
 
-$(BUILD)/oracle/%: $(BUILD)/tests/oracle/%.o $(STATIC)
+$(BUILD)/oracle/%: $(BUILD)/tests/oracle/%.o $(call objects,tests/unit/json_corpus.c tests/unit/test.c) $(STATIC)
 	@mkdir -p $(@D)
 	$(if $(Q),@echo "  LD      $@")
-	$(Q)$(CC) $(KINF_LDFLAGS) $< $(STATIC) $(KINF_LIBS) -o $@
+	$(Q)$(CC) $(KINF_LDFLAGS) $(filter %.o,$^) $(STATIC) $(KINF_LIBS) $(TEST_LIBS) -o $@
 
 $(BUILD)/examples/%: $(BUILD)/examples/%/main.o $(STATIC)
 	@mkdir -p $(@D)
@@ -140,7 +140,11 @@ run: deps ## install what is missing, build, and run kinformerd on the current c
 	@$(MAKE) --no-print-directory -s MODE=release build/release/bin/kinformerd
 	@scripts/run-daemon.sh build/release/bin/kinformerd $(ARGS)
 
-bench: $(BENCHES) ## build (use MODE=release) and run the benchmarks that need no cluster
+bench: ## build and run the benchmarks; the last one on a real cluster
+	@$(MAKE) --no-print-directory -s MODE=release run-benches
+	@bench/first-sync.sh
+
+run-benches: $(BENCHES)
 	@for bench in $(BENCHES); do echo "== $$(basename $$bench)"; $$bench || exit 1; done
 
 # --- lint ------------------------------------------------------------------------------------------
