@@ -24,8 +24,8 @@ struct kinf_client {
 
     /* guarded by lock */
     struct kinf__mutex lock;
-    char *token KINF__GUARDED_BY(lock); /* the last one read from token_file */
-    int64_t token_read_ms KINF__GUARDED_BY(lock);
+    char *token; /* the last one read from token_file */
+    int64_t token_read_ms;
 };
 
 /* Appends "Authorization: Bearer ..." (or Basic) to `header`, or nothing when there is no such
