@@ -4,7 +4,13 @@
  * It lists, watches from the list's version, and starts again where the protocol says so. What it
  * requests next is decided by the policy (policy.h), what it receives is cut and decoded by the
  * streams (list_stream.h, watch_stream.h); the reflector itself is the thread between socket and
- * queue. It never runs user code but the two callbacks below.
+ * queue. It never runs user code but the callbacks below.
+ *
+ * An object that cannot be decoded, or is too large, makes the reflector list; one that fails again
+ * is quarantined (quarantine.h): it is left out and the rest goes on. A list leaves it out like an
+ * object that is gone, so the queue's Replace deletes what is stored of it with a tombstone. When
+ * only a watch event of it fails again, what is stored stays as it is until the next event that
+ * decodes, or list.
  *
  * Mirrors: cache.Reflector.
  * Threads: new, start, stop and free on one thread; the callbacks run on the reflector's.
@@ -43,8 +49,7 @@ struct kinf__reflector_callbacks {
                      int64_t wait_ms, void *ctx);
     /* A proof that the stream lives: an event, a bookmark, a complete list, an accepted watch. */
     void (*on_proof)(void *ctx);
-    /* An object is left out from now on (undecodable or too large twice in a row). `key` may be "".
-     */
+    /* An object is left out from now on. `key` may be "": one whose key nobody knows. */
     void (*on_quarantine)(const char *key, const struct kinf_error *err, void *ctx);
     void *ctx;
 };
@@ -77,7 +82,7 @@ struct kinf__reflector_counts {
     uint64_t n_bookmarks;
     uint64_t n_unchanged;    /* listed objects whose stored copy was kept */
     uint64_t n_errors;       /* failed requests and broken streams */
-    uint64_t n_quarantined;  /* objects left out */
+    uint64_t n_quarantined;  /* objects that are left out now */
     uint64_t received_bytes; /* of bodies, inflated */
 };
 
@@ -89,10 +94,10 @@ KINF_MUST_CHECK int kinf__reflector_new(const struct kinf__reflector_options *op
 /* Starts the thread, once. */
 KINF_MUST_CHECK int kinf__reflector_start(struct kinf__reflector *reflector,
                                           struct kinf_error *err);
-/* Wakes the thread out of whatever it waits for; returns at once. */
+/* Makes the thread end, whatever it waits for but the fifo; returns at once. */
 void kinf__reflector_interrupt(struct kinf__reflector *reflector);
-/* Stops, joins and frees. NULL is allowed, and one that never started. The fifo must not block it:
- * it is closed or drained before. */
+/* Interrupts, joins and frees. NULL is allowed, and one that never started. The fifo must not block
+ * it: it is closed or drained before. */
 void kinf__reflector_free(struct kinf__reflector *reflector);
 
 void kinf__reflector_counts(const struct kinf__reflector *reflector,
