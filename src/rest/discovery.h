@@ -12,4 +12,12 @@
 KINF_MUST_CHECK int kinf__discovery_find(struct kinf__http *http, const char *resource,
                                          const struct kinf_type **ret_type, struct kinf_error *err);
 
+struct cJSON;
+
+/* The pure part: the resource of one APIResourceList that kubectl would mean by `name`. Errors:
+ * KINF_ERR_NOT_FOUND without a text, KINF_ERR_UNSUPPORTED, KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__discovery_pick(const struct cJSON *list, const char *name,
+                                         const char *group, const char *version,
+                                         const struct kinf_type **ret_type, struct kinf_error *err);
+
 #endif

@@ -505,3 +505,13 @@ int kinf__http_perform(struct kinf__http *http, const struct kinf__http_request 
     curl_slist_free_all(connect_to);
     return failed;
 }
+
+const char *kinf__http_host(const struct kinf__http *http)
+{
+    return http->client->host;
+}
+
+int64_t kinf__http_request_timeout_ms(const struct kinf__http *http)
+{
+    return http->client->request_timeout_ms;
+}
