@@ -26,8 +26,8 @@ struct kinf__path_step {
 struct kinf_path {
     size_t n_steps;
     struct kinf__path_step steps[KINF_PATH_MAX_STEPS];
-    char *text;  /* as parsed, with NUL */
-    char *keys;  /* the bytes of all decoded keys */
+    char *text; /* as parsed, with NUL; in the path's allocation, as are the keys */
+    char *keys; /* the bytes of all decoded keys */
 };
 
 #endif

@@ -5,10 +5,12 @@
  * copied; what it captures is noted with its place. A subtree that no path enters is copied in one
  * piece, so a plan costs what it names, not what it passes.
  *
- * Rules: drops win over keeps inside the kept; protected paths win over everything. With at least one
- * keep, what is neither kept nor protected is dropped. Dropping all members of an object leaves `{}`;
- * dropping elements of an array (path ending in a subscript) removes them, `[*]` leaves `[]`.
- * Paths with [digits] are not allowed in a plan (KINF_ERR_INVALID): elements have no stable places.
+ * Rules: drops win over keeps inside the kept; protected paths win over everything. With at least
+ * one keep, what is neither kept nor protected is dropped, but an object on the way to such a path
+ * stays (perhaps as `{}`), and so does an array if the path goes on with [*]. Dropping all members
+ * of an object leaves `{}`; dropping elements of an array (path ending in a subscript) removes
+ * them, `[*]` leaves `[]`. The outermost value always stays. Paths with [digits] are not allowed in
+ * a plan (KINF_ERR_INVALID): elements have no stable places.
  *
  * Threads: build on one thread; afterwards constant, any thread.
  */
@@ -27,16 +29,19 @@ struct kinf__json_plan;
 KINF_MUST_CHECK int kinf__json_plan_new(struct kinf__json_plan **ret_plan, struct kinf_error *err);
 void kinf__json_plan_free(struct kinf__json_plan *plan);
 
-/* The path is only read. Errors: KINF_ERR_INVALID (see above), KINF_ERR_NO_MEMORY. */
+/* The path is only read. Errors: KINF_ERR_INVALID (see above), KINF_ERR_LIMIT (the plan's paths mix
+ * [*] and keys too much), KINF_ERR_NO_MEMORY. On failure the plan does what it did before. */
 KINF_MUST_CHECK int kinf__json_plan_drop(struct kinf__json_plan *plan, const struct kinf_path *path,
                                          struct kinf_error *err);
 KINF_MUST_CHECK int kinf__json_plan_keep(struct kinf__json_plan *plan, const struct kinf_path *path,
                                          struct kinf_error *err);
-KINF_MUST_CHECK int kinf__json_plan_protect(struct kinf__json_plan *plan, const struct kinf_path *path,
+KINF_MUST_CHECK int kinf__json_plan_protect(struct kinf__json_plan *plan,
+                                            const struct kinf_path *path, struct kinf_error *err);
+/* Notes the value at `path` (keys only, no [*]) in slot `slot` < KINF__JSON_MAX_CAPTURES,
+ * which must be free (KINF_ERR_INVALID). */
+KINF_MUST_CHECK int kinf__json_plan_capture(struct kinf__json_plan *plan,
+                                            const struct kinf_path *path, unsigned slot,
                                             struct kinf_error *err);
-/* Notes the value at `path` (keys only, no [*]) in slot `slot` < KINF__JSON_MAX_CAPTURES. */
-KINF_MUST_CHECK int kinf__json_plan_capture(struct kinf__json_plan *plan, const struct kinf_path *path,
-                                            unsigned slot, struct kinf_error *err);
 
 /* Whether anything can be dropped. */
 bool kinf__json_plan_prunes(const struct kinf__json_plan *plan);
@@ -49,14 +54,14 @@ struct kinf__json_capture {
     size_t len;
 };
 
-/* Scans one value of `text` as kinf__json_scan() does and appends what the plan leaves of it to `out`
- * (white space inside what is copied stays as it is; white space around the value does not go along).
- * `ret_captures` has KINF__JSON_MAX_CAPTURES members; offsets into the output count from the length
- * that `out` had at the call. On failure `out` has its old length. Errors: as kinf__json_scan(), with
- * *ret_len likewise, and KINF_ERR_NO_MEMORY. */
-KINF_MUST_CHECK int kinf__json_prune(const struct kinf__json_plan *plan, struct kinf_str text, bool is_final,
-                                     struct kinf__buffer *out, struct kinf__json_capture *ret_captures,
-                                     size_t *ret_len);
+/* Scans one value of `text` as kinf__json_scan() does and appends what the plan leaves of it to
+ * `out` (white space inside what is copied stays as it is; white space around the value does not go
+ * along). `ret_captures` has KINF__JSON_MAX_CAPTURES members; offsets into the output count from
+ * the length that `out` had at the call. On failure `out` has its old length. Errors: as
+ * kinf__json_scan(), with *ret_len likewise, and KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__json_prune(const struct kinf__json_plan *plan, struct kinf_str text,
+                                     bool is_final, struct kinf__buffer *out,
+                                     struct kinf__json_capture *ret_captures, size_t *ret_len);
 
 /* Walks the trie: nodes sorted and linked as they must be. For tests. */
 bool kinf__json_plan_check(const struct kinf__json_plan *plan);

@@ -13,12 +13,14 @@
 struct cJSON;
 
 /* Scans the text strictly, then parses it. The caller frees the tree with kinf__json_tree_free().
- * cJSON's own limits apply: depth 1000 (KINF_ERR_LIMIT), numbers are doubles, strings end at a NUL. */
-KINF_MUST_CHECK int kinf__json_tree_parse(struct kinf_str text, struct cJSON **ret_tree, struct kinf_error *err);
+ * cJSON's own limits apply: depth 1000, numbers of 63 bytes, no unpaired surrogates
+ * (KINF_ERR_LIMIT); numbers are doubles, strings end at a NUL. */
+KINF_MUST_CHECK int kinf__json_tree_parse(struct kinf_str text, struct cJSON **ret_tree,
+                                          struct kinf_error *err);
 void kinf__json_tree_free(struct cJSON *tree);
 void kinf__json_tree_free_ptr(struct cJSON **tree);
 
-/* Walks by literal keys, NULL at the end of the arguments; NULL if one is missing. Case sensitive. */
+/* Walks by literal keys, NULL at the end of the arguments; NULL if one is missing. Case matters. */
 const struct cJSON *kinf__json_tree_find(const struct cJSON *tree, ...) __attribute__((sentinel));
 
 /* The text of a string, or NULL if `node` is NULL or no string. The tree's own. */

@@ -1,7 +1,7 @@
 /*
- * The object: one allocation that holds its identity and its text. Neighbours: decode.c makes objects
- * from what the server sends, everyone else holds them. Invariant: offsets rise, each string before
- * the body ends with NUL.
+ * The object: one allocation that holds its identity and its text. Neighbours: decode.c makes
+ * objects from what the server sends, everyone else holds them. Invariant: offsets rise, each
+ * string before the body ends with NUL.
  */
 #include "object/object.h"
 
@@ -53,14 +53,17 @@ int kinf__object_new(const struct kinf__object_parts *parts, const struct kinf_o
     struct kinf_object *object;
 
     if (identity_len > IDENTITY_LEN_MAX || parts->body.len > UINT32_MAX)
-        return kinf__error_set(err, KINF_ERR_LIMIT, "object too large: %zu bytes of names, %zu of text",
-                               identity_len, parts->body.len);
+        return kinf__error_set(err, KINF_ERR_LIMIT,
+                               "object too large: %zu bytes of names, %zu of text", identity_len,
+                               parts->body.len);
     object = malloc(sizeof *object + identity_len + parts->body.len);
     if (object == NULL)
         return kinf__error_no_memory(err);
     atomic_init(&object->refs, 1);
     object->body_len = (uint32_t)parts->body.len;
     object->type = parts->type;
+    object->labels_offset = parts->labels_offset;
+    object->labels_len = parts->labels_len;
     object->namespace_len = (uint16_t)parts->name_space.len;
     fill(object, parts);
     atomic_fetch_add_explicit(&n_objects, 1, memory_order_relaxed);
@@ -68,15 +71,25 @@ int kinf__object_new(const struct kinf__object_parts *parts, const struct kinf_o
     return 0;
 }
 
-bool kinf__object_equals_parts(const struct kinf_object *object, const struct kinf__object_parts *parts)
+bool kinf__object_equals_parts(const struct kinf_object *object,
+                               const struct kinf__object_parts *parts)
 {
-    struct kinf_str body = {object->text + object->body_offset, object->body_len};
+    struct kinf_str body = { object->text + object->body_offset, object->body_len };
 
     return object->type == parts->type && kinf_str_equal(body, parts->body) &&
-           kinf_str_equal(kinf_str_from(kinf_object_resource_version(object)), parts->resource_version) &&
+           kinf_str_equal(kinf_str_from(kinf_object_resource_version(object)),
+                          parts->resource_version) &&
            kinf_str_equal(kinf_object_namespace(object), parts->name_space) &&
            kinf_str_equal(kinf_str_from(kinf_object_name(object)), parts->name) &&
            kinf_str_equal(kinf_str_from(kinf_object_uid(object)), parts->uid);
+}
+
+int kinf__object_body(const struct kinf_object *object, struct kinf_scratch *scratch,
+                      struct kinf_str *ret_body)
+{
+    (void)scratch;
+    *ret_body = (struct kinf_str){ object->text + object->body_offset, object->body_len };
+    return 0;
 }
 
 bool kinf__object_same_uid(const struct kinf_object *a, const struct kinf_object *b)
@@ -125,7 +138,7 @@ const char *kinf_object_name(const struct kinf_object *object)
 
 struct kinf_str kinf_object_namespace(const struct kinf_object *object)
 {
-    struct kinf_str name_space = {object->text, object->namespace_len};
+    struct kinf_str name_space = { object->text, object->namespace_len };
 
     return name_space;
 }

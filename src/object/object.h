@@ -11,12 +11,19 @@
 #include <kinformer/object.h>
 
 #include "base/buffer.h"
+#include "json/scan.h"
+
+/* What labels_offset says when an object has no labels, or when nobody looked. */
+#define KINF__LABELS_ABSENT  UINT32_MAX
+#define KINF__LABELS_UNKNOWN 0
 
 /* One allocation. Constant after publication, but for the count. */
 struct kinf_object {
     _Atomic(uint32_t) refs; /* atomic */
     uint32_t body_len;
     const struct kinf_type *type;
+    uint32_t labels_offset; /* of the value of metadata.labels in the body, or one of the above */
+    uint32_t labels_len;
     uint16_t namespace_len; /* in front of the key's slash; 0 if cluster-scoped */
     uint16_t uid_offset;    /* in text; the key is at 0 */
     uint16_t rv_offset;
@@ -32,6 +39,8 @@ struct kinf__object_parts {
     struct kinf_str uid;
     struct kinf_str resource_version;
     struct kinf_str body;
+    uint32_t labels_offset; /* as in struct kinf_object; KINF__LABELS_UNKNOWN is always right */
+    uint32_t labels_len;
 };
 
 /* Copies the parts into one allocation with one reference. Errors: KINF_ERR_LIMIT (identity above
@@ -40,7 +49,20 @@ KINF_MUST_CHECK int kinf__object_new(const struct kinf__object_parts *parts,
                                      const struct kinf_object **ret_object, struct kinf_error *err);
 
 /* Whether the object is what these parts would make, byte for byte. */
-bool kinf__object_equals_parts(const struct kinf_object *object, const struct kinf__object_parts *parts);
+bool kinf__object_equals_parts(const struct kinf_object *object,
+                               const struct kinf__object_parts *parts);
+
+/* The JSON text as it was decoded: without kind and apiVersion. Whoever reads a body reads it
+ * through this or equals_parts(), which alone know how it is held. Valid as kinf_object_json()
+ * states. Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__object_body(const struct kinf_object *object,
+                                      struct kinf_scratch *scratch, struct kinf_str *ret_body);
+
+/* The value of metadata.labels, of type KINF__JSON_NULL if there are none. Valid as the body is.
+ * Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__object_labels(const struct kinf_object *object,
+                                        struct kinf_scratch *scratch,
+                                        struct kinf__json_value *ret_labels);
 
 /* Whether both have the same uid, which is what makes them one object and not two of one name. */
 bool kinf__object_same_uid(const struct kinf_object *a, const struct kinf_object *b);
@@ -49,16 +71,18 @@ bool kinf__object_same_uid(const struct kinf_object *a, const struct kinf_object
 size_t kinf__object_count(void);
 
 /*
- * The prune plan of an informer (design: drop and keep while copying out of the network buffer). What
- * the runtime itself needs cannot be dropped: metadata.{name,namespace,uid,resourceVersion,labels,
- * deletionTimestamp,ownerReferences}. kind and apiVersion are always stripped.
+ * The prune plan of an informer (design: drop and keep while copying out of the network buffer).
+ * What the runtime itself needs cannot be dropped: of metadata name, namespace, uid,
+ * resourceVersion, labels, deletionTimestamp and ownerReferences. kind and apiVersion are always
+ * stripped.
  */
 struct kinf__prune_plan;
 
-/* `drops` and `keeps` are path texts, may be empty. Errors: KINF_ERR_PARSE, KINF_ERR_INVALID (message
- * names the path), KINF_ERR_NO_MEMORY. */
-KINF_MUST_CHECK int kinf__prune_plan_new(const char *const *drops, size_t n_drops, const char *const *keeps,
-                                         size_t n_keeps, struct kinf__prune_plan **ret_plan,
+/* `drops` and `keeps` are path texts, may be empty. Errors: KINF_ERR_PARSE, KINF_ERR_INVALID
+ * (message names the path), KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__prune_plan_new(const char *const *drops, size_t n_drops,
+                                         const char *const *keeps, size_t n_keeps,
+                                         struct kinf__prune_plan **ret_plan,
                                          struct kinf_error *err);
 void kinf__prune_plan_free(struct kinf__prune_plan *plan);
 
@@ -69,8 +93,8 @@ typedef const struct kinf_object *kinf__object_lookup_cb(const char *key, void *
 struct kinf__object_decoder {
     const struct kinf_type *type;
     const struct kinf__prune_plan *plan;
-    /* Optional: returns the stored object of a key, with a reference for the caller, or NULL. When its
-     * bytes equal the decoded ones it is what comes out, and nothing is allocated. */
+    /* Optional: returns the stored object of a key, with a reference for the caller, or NULL. When
+     * its bytes equal the decoded ones it is what comes out, and nothing is allocated. */
     kinf__object_lookup_cb *lookup;
     void *lookup_ctx;
     /* owned by the decoder */
@@ -85,16 +109,25 @@ void kinf__object_decoder_release(struct kinf__object_decoder *decoder);
 /* Decodes one object at the beginning of `text`. `is_final`: no byte will follow. On success
  * *ret_object carries a reference and *ret_len is the offset behind the object. Errors:
  * KINF_ERR_TRUNCATED (more bytes are needed; `err` untouched), KINF_ERR_PARSE with the reason; when
- * the text is valid JSON but no object of this type (no name, wrong types, another kind) *ret_len is
- * written all the same, so that the caller can go on behind it; otherwise it is 0.
- * KINF_ERR_NO_MEMORY. */
+ * the text is valid JSON but no object of this type (no name, wrong types, another kind) *ret_len
+ * is written all the same, so that the caller can go on behind it; otherwise it is 0.
+ * KINF_ERR_LIMIT (nested too deep, or names or text above kinf__object_new()'s limits), with
+ * *ret_len likewise. KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__object_decode(struct kinf__object_decoder *decoder, struct kinf_str text,
                                         bool is_final, const struct kinf_object **ret_object,
                                         size_t *ret_len, struct kinf_error *err);
 
+/* The key that the beginning of an object's text speaks of, found by walking forward: the text may
+ * be malformed or end anywhere. For naming what could not be decoded, never as an identity. Writes
+ * `buf` and returns true if it found a name, and a namespace if the type has one, that fit into it.
+ */
+bool kinf__object_guess_key(const struct kinf_type *type, struct kinf_str text, char *buf,
+                            size_t size);
+
 /* metadata.resourceVersion of a bookmark, and whether it carries the annotation
  * k8s.io/initial-events-end="true". Errors: KINF_ERR_PARSE. */
 KINF_MUST_CHECK int kinf__object_decode_bookmark(struct kinf_str text, char *buf, size_t size,
-                                                 bool *ret_ends_initial_events, struct kinf_error *err);
+                                                 bool *ret_ends_initial_events,
+                                                 struct kinf_error *err);
 
 #endif

@@ -18,6 +18,18 @@ struct entry {
 static struct kinf__mutex table_lock = KINF__MUTEX_INIT(KINF__RANK_TYPES);
 static struct entry *table KINF__GUARDED_BY(table_lock);
 
+/* These go into JSON text and URLs as they are. */
+static bool is_name(const char *text)
+{
+    if (text == NULL || *text == '\0')
+        return false;
+    for (; *text != '\0'; text++) {
+        if (*text <= ' ' || *text > '~' || strchr("\"\\/%?#", *text) != NULL)
+            return false;
+    }
+    return true;
+}
+
 static const char *put(char **at, const char *text)
 {
     size_t size = strlen(text) + 1;
@@ -71,12 +83,15 @@ static struct entry *find_or_add_locked(const struct kinf_type *wanted) KINF__RE
 int kinf_type_intern(const char *group, const char *version, const char *kind, const char *resource,
                      bool namespaced, const struct kinf_type **ret_type, struct kinf_error *err)
 {
-    struct kinf_type wanted = {group, version, kind, resource, namespaced};
+    struct kinf_type wanted = { group, version, kind, resource, namespaced };
     struct entry *entry;
 
-    if (group == NULL || version == NULL || kind == NULL || resource == NULL || *version == '\0' ||
-        *kind == '\0' || *resource == '\0')
-        return kinf__error_set(err, KINF_ERR_INVALID, "a resource type needs version, kind and resource");
+    if (!is_name(version) || !is_name(kind) || !is_name(resource) || group == NULL ||
+        (*group != '\0' && !is_name(group)))
+        return kinf__error_set(
+            err, KINF_ERR_INVALID,
+            "a resource type needs a version, a kind and a resource of printable ASCII "
+            "without blanks, quotes, '/' and '\\'");
     kinf__mutex_lock(&table_lock);
     entry = find_or_add_locked(&wanted);
     kinf__mutex_unlock(&table_lock);

@@ -2,7 +2,7 @@
  * Paths into an object: one grammar for drop, keep, index and get.
  *
  *     path    = segment *( "." segment / subscript )
- *     segment = one or more bytes other than . [ ] " and white space
+ *     segment = one or more bytes other than . [ ] ", white space and control characters
  *     subscript = "[*]"            every element of an array, or every value of an object
  *               / "[" digits "]"   one element of an array, from 0
  *               / "[" string "]"   a key in JSON string syntax, for keys with dots or slashes

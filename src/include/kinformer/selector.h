@@ -2,10 +2,15 @@
  * Label and field selectors, in kubectl's syntax.
  *
  * Label selector: requirements joined by commas (all must hold): `key=value`, `key==value`,
- * `key!=value`, `key in (a,b)`, `key notin (a,b)`, `key`, `!key`. As upstream, `!=` and `notin` also
- * match objects without the key. The empty selector matches everything.
- * Field selector: `path=value`, `path==value`, `path!=value` joined by commas; `\` escapes `,`, `=` and
- * `\` in values. A path that names nothing has the value "".
+ * `key!=value`, `key in (a,b)`, `key notin (a,b)`, `key`, `!key`, `key>1`, `key<1`. As upstream,
+ * `!=` and `notin` also match objects without the key, a missing value is the empty one (`key=`,
+ * `key in
+ * ()`), and white space between the parts does not count. The empty selector matches everything.
+ * Field selector: `path=value`, `path==value`, `path!=value` joined by commas; `\` escapes `,`, `=`
+ * and
+ * `\` in values; white space belongs to the value. A string counts decoded, a number, true and
+ * false as its text; null and a path that names nothing have the value ""; an array or object
+ * equals nothing. Where a path names several values the first counts.
  *
  * Mirrors: labels.Parse, fields.ParseSelector.
  * Threads: any thread; a selector never changes.
@@ -26,8 +31,9 @@ extern "C" {
 struct kinf_label_selector;
 struct kinf_field_selector;
 
-/* The caller frees the result. Errors: KINF_ERR_PARSE (message with the column, from 1; keys and values
- * are checked as the API server does), KINF_ERR_NO_MEMORY. */
+/* The caller frees the result. Errors: KINF_ERR_PARSE (message with the column, from 1; keys and
+ * values are checked as the API server does), KINF_ERR_LIMIT (a path of too many steps),
+ * KINF_ERR_NO_MEMORY. */
 KINF_API KINF_MUST_CHECK int kinf_label_selector_parse(const char *text,
                                                        struct kinf_label_selector **ret_selector,
                                                        struct kinf_error *err);

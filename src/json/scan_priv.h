@@ -1,0 +1,72 @@
+/*
+ * The insides of the scanner that the pruner builds on: scanning from the middle of a text, at a
+ * given depth. Functions take the place to start at and return the place behind what they scanned,
+ * or NULL after kinf__json_scan_fail().
+ *
+ * Threads: one thread per object.
+ */
+#ifndef KINF_JSON_SCAN_PRIV_H
+#define KINF_JSON_SCAN_PRIV_H
+
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "json/scan.h"
+
+struct kinf__json_scanner {
+    const uint8_t *end;
+    bool is_final;
+    unsigned max_depth;       /* at most KINF__JSON_MAX_DEPTH */
+    bool has_escapes;         /* set by a string with a backslash; cleared by whom it interests */
+    int code;                 /* after a failure */
+    const uint8_t *failed_at; /* after a failure */
+};
+
+void kinf__json_scanner_init(struct kinf__json_scanner *scanner, struct kinf_str text,
+                             bool is_final);
+
+/* Notes the failure; returns NULL. */
+const uint8_t *kinf__json_scan_fail(struct kinf__json_scanner *scanner, int code,
+                                    const uint8_t *at);
+
+/* What kinf__json_scan() returns and writes after a scan that ended at `behind`, which may be NULL.
+ */
+int kinf__json_scan_end(const struct kinf__json_scanner *scanner, struct kinf_str text,
+                        const uint8_t *behind, size_t *ret_len);
+
+/* One value, white space in front allowed, inside `depth` containers. */
+const uint8_t *kinf__json_scan_value(struct kinf__json_scanner *scanner, const uint8_t *at,
+                                     unsigned depth);
+
+/* A key and its colon, white space in front of both allowed. *ret_key gets the key with its quotes.
+ */
+const uint8_t *kinf__json_scan_key(struct kinf__json_scanner *scanner, const uint8_t *at,
+                                   struct kinf_str *ret_key);
+
+static inline const uint8_t *kinf__json_skip_white(const uint8_t *at, const uint8_t *end)
+{
+    while (at < end && *at <= ' ' && (*at == ' ' || *at == '\n' || *at == '\r' || *at == '\t'))
+        at++;
+    return at;
+}
+
+static inline enum kinf__json_type kinf__json_type_at(uint8_t first)
+{
+    switch (first) {
+    case '{':
+        return KINF__JSON_OBJECT;
+    case '[':
+        return KINF__JSON_ARRAY;
+    case '"':
+        return KINF__JSON_STRING;
+    case 't':
+    case 'f':
+        return KINF__JSON_BOOL;
+    case 'n':
+        return KINF__JSON_NULL;
+    default:
+        return KINF__JSON_NUMBER;
+    }
+}
+
+#endif

@@ -1,0 +1,291 @@
+/*
+ * Reading an object. Neighbours: handlers, index functions and the served API read fields through
+ * these; kinf__object_body() in object.c knows how the text is held. Nothing is cached: the text is
+ * the object.
+ */
+#include "object/object.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <kinformer/tree.h>
+
+#include "base/error.h"
+#include "json/lookup.h"
+#include "json/tree.h"
+
+/* What kinf_object_each() hands to the walk. */
+struct each {
+    kinf_object_value_cb *callback;
+    void *ctx;
+};
+
+static int scratch_reserve(struct kinf_scratch *scratch, size_t size)
+{
+    char *bytes;
+
+    if (size <= scratch->size)
+        return 0;
+    /* The old content is of no use: realloc() would copy it. */
+    bytes = malloc(size);
+    if (bytes == NULL)
+        return KINF_ERR_NO_MEMORY;
+    kinf_scratch_release(scratch);
+    *scratch = (struct kinf_scratch){ bytes, size };
+    return 0;
+}
+
+/* What stands behind the opening brace, white space skipped. */
+static struct kinf_str members_of(struct kinf_str body)
+{
+    size_t at = 1;
+
+    while (at < body.len && memchr(" \t\r\n", body.bytes[at], 4) != NULL)
+        at++;
+    return (struct kinf_str){ body.bytes + at, body.len - at };
+}
+
+static char *put(char *at, const char *text)
+{
+    return stpcpy(at, text);
+}
+
+static bool is_null(const struct kinf__json_value *value)
+{
+    return value->type == KINF__JSON_NULL;
+}
+
+/* The first value at `path`, valid as the scratch states. */
+static int find_value(const struct kinf_object *object, const char *path,
+                      struct kinf_scratch *scratch, struct kinf__json_value *ret_value)
+{
+    struct kinf__json_value value;
+    struct kinf_path *parsed;
+    struct kinf_str body;
+    bool is_found;
+    int r = kinf_path_parse(path, &parsed, NULL);
+
+    if (r < 0)
+        return r;
+    r = kinf__object_body(object, scratch, &body);
+    is_found = r == 0 && kinf__json_lookup_first(body, parsed, &value) && !is_null(&value);
+    kinf_path_free(parsed);
+    if (r < 0 || !is_found)
+        return r < 0 ? r : KINF_ERR_NOT_FOUND;
+    *ret_value = value;
+    return 0;
+}
+
+static int value_to_string(const struct kinf__json_value *value, char *buf, size_t size)
+{
+    return value->type == KINF__JSON_STRING ? kinf_json_string(value->raw, buf, size)
+                                            : KINF_ERR_INVALID;
+}
+
+/* An integer's text fits into the room of one of 64 bits, or its value does not fit into them. */
+static int value_to_int64(const struct kinf__json_value *value, int64_t *ret_number)
+{
+    char text[24];
+    intmax_t number;
+
+    if (value->type != KINF__JSON_NUMBER)
+        return KINF_ERR_INVALID;
+    for (size_t i = 0; i < value->raw.len; i++) {
+        if (memchr(".eE", value->raw.bytes[i], 3) != NULL)
+            return KINF_ERR_INVALID;
+    }
+    if (value->raw.len >= sizeof text)
+        return KINF_ERR_LIMIT;
+    memcpy(text, value->raw.bytes, value->raw.len);
+    text[value->raw.len] = '\0';
+    errno = 0;
+    number = strtoimax(text, NULL, 10);
+    if (errno != 0 || number < INT64_MIN || number > INT64_MAX)
+        return KINF_ERR_LIMIT;
+    *ret_number = number;
+    return 0;
+}
+
+/* The value of a key in a map of strings. */
+static int map_to_string(struct kinf__json_value map, const char *key, char *buf, size_t size)
+{
+    struct kinf__json_value value;
+
+    if (!kinf__json_member(map, kinf_str_from(key), &value) || is_null(&value))
+        return KINF_ERR_NOT_FOUND;
+    return value_to_string(&value, buf, size);
+}
+
+static int hand_out(struct kinf__json_value value, void *ctx)
+{
+    struct each *each = ctx;
+
+    return each->callback(value.raw, each->ctx);
+}
+
+/* Whether an escape of the raw string stands for a NUL. */
+static bool has_nul(struct kinf_str raw)
+{
+    const char *at = raw.bytes, *end = raw.bytes + raw.len;
+
+    while ((at = memchr(at, '\\', (size_t)(end - at))) != NULL && end - at > 2) {
+        if (end - at > 6 && memcmp(at, "\\u0000", 6) == 0)
+            return true;
+        at += 2;
+    }
+    return false;
+}
+
+void kinf_scratch_release(struct kinf_scratch *scratch)
+{
+    free(scratch->bytes);
+    *scratch = (struct kinf_scratch)KINF_SCRATCH_INIT;
+}
+
+int kinf_object_json(const struct kinf_object *object, struct kinf_scratch *scratch,
+                     struct kinf_str *ret_text, struct kinf_error *err)
+{
+    return kinf__object_body(object, scratch, ret_text) < 0 ? kinf__error_no_memory(err) : 0;
+}
+
+int kinf_object_full_json(const struct kinf_object *object, struct kinf_scratch *scratch,
+                          struct kinf_str *ret_text, struct kinf_error *err)
+{
+    static const char frame[] = "{\"kind\":\"\",\"apiVersion\":\"/\",";
+    kinf_auto_scratch body_scratch = KINF_SCRATCH_INIT;
+    const struct kinf_type *type = object->type;
+    struct kinf_str body, members;
+    char *at;
+
+    if (kinf__object_body(object, &body_scratch, &body) < 0)
+        return kinf__error_no_memory(err);
+    members = members_of(body);
+    if (scratch_reserve(scratch, sizeof frame + strlen(type->kind) + strlen(type->group) +
+                                     strlen(type->version) + members.len) < 0)
+        return kinf__error_no_memory(err);
+    at = put(put(put(scratch->bytes, "{\"kind\":\""), type->kind), "\",\"apiVersion\":\"");
+    if (*type->group != '\0')
+        at = put(put(at, type->group), "/");
+    at = put(put(at, type->version), members.bytes[0] == '}' ? "\"" : "\",");
+    memcpy(at, members.bytes, members.len);
+    *ret_text = (struct kinf_str){ scratch->bytes, (size_t)(at - scratch->bytes) + members.len };
+    return 0;
+}
+
+int kinf_object_get_string(const struct kinf_object *object, const char *path, char *buf,
+                           size_t size)
+{
+    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    struct kinf__json_value value;
+    int r = find_value(object, path, &scratch, &value);
+
+    return r < 0 ? r : value_to_string(&value, buf, size);
+}
+
+int kinf_object_get_int64(const struct kinf_object *object, const char *path, int64_t *ret_number)
+{
+    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    struct kinf__json_value value;
+    int r = find_value(object, path, &scratch, &value);
+
+    return r < 0 ? r : value_to_int64(&value, ret_number);
+}
+
+int kinf_object_get_bool(const struct kinf_object *object, const char *path, bool *ret_truth)
+{
+    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    struct kinf__json_value value;
+    int r = find_value(object, path, &scratch, &value);
+
+    if (r < 0)
+        return r;
+    if (value.type != KINF__JSON_BOOL)
+        return KINF_ERR_INVALID;
+    *ret_truth = value.raw.bytes[0] == 't';
+    return 0;
+}
+
+int kinf_object_get_label(const struct kinf_object *object, const char *key, char *buf, size_t size)
+{
+    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    struct kinf__json_value labels;
+    int r = kinf__object_labels(object, &scratch, &labels);
+
+    return r < 0 ? r : map_to_string(labels, key, buf, size);
+}
+
+int kinf_object_get_annotation(const struct kinf_object *object, const char *key, char *buf,
+                               size_t size)
+{
+    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    struct kinf__json_value metadata, annotations;
+    struct kinf_str body;
+    int r = kinf__object_body(object, &scratch, &body);
+
+    if (r < 0)
+        return r;
+    if (!kinf__json_member(kinf__json_value_of(body), KINF_STR("metadata"), &metadata) ||
+        !kinf__json_member(metadata, KINF_STR("annotations"), &annotations))
+        return KINF_ERR_NOT_FOUND;
+    return map_to_string(annotations, key, buf, size);
+}
+
+int kinf_object_each(const struct kinf_object *object, const struct kinf_path *path,
+                     kinf_object_value_cb *callback, void *ctx)
+{
+    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    struct each each = { callback, ctx };
+    struct kinf_str body;
+    int r = kinf__object_body(object, &scratch, &body);
+
+    return r < 0 ? r : kinf__json_lookup(body, path, hand_out, &each);
+}
+
+int kinf_json_string(struct kinf_str json, char *buf, size_t size)
+{
+    size_t len;
+
+    if (json.len < 2 || json.bytes[0] != '"' || json.bytes[json.len - 1] != '"' || has_nul(json))
+        return KINF_ERR_INVALID;
+    /* Measured first only if it may not fit: the decoded form is never longer than the raw one. */
+    if (json.len - 2 >= size && kinf__json_unescape(json, NULL, 0) >= size)
+        return KINF_ERR_LIMIT;
+    len = kinf__json_unescape(json, buf, size);
+    buf[len] = '\0';
+    return 0;
+}
+
+int kinf_object_tree(const struct kinf_object *object, cJSON **ret_tree, struct kinf_error *err)
+{
+    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    struct kinf_str text;
+    int r = kinf_object_full_json(object, &scratch, &text, err);
+
+    return r < 0 ? r : kinf__json_tree_parse(text, ret_tree, err);
+}
+
+int kinf__object_labels(const struct kinf_object *object, struct kinf_scratch *scratch,
+                        struct kinf__json_value *ret_labels)
+{
+    struct kinf__json_value metadata, labels = { .type = KINF__JSON_NULL };
+    struct kinf_str body;
+    int r = 0;
+
+    if (object->labels_offset == KINF__LABELS_ABSENT) {
+        *ret_labels = labels;
+        return 0;
+    }
+    r = kinf__object_body(object, scratch, &body);
+    if (r < 0)
+        return r;
+    if (object->labels_offset != KINF__LABELS_UNKNOWN)
+        labels = kinf__json_value_of(
+            (struct kinf_str){ body.bytes + object->labels_offset, object->labels_len });
+    else if (kinf__json_member(kinf__json_value_of(body), KINF_STR("metadata"), &metadata) &&
+             !kinf__json_member(metadata, KINF_STR("labels"), &labels))
+        labels.type = KINF__JSON_NULL;
+    *ret_labels = labels;
+    return 0;
+}

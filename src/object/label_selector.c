@@ -1,0 +1,455 @@
+/*
+ * Label selectors: parser and match. Neighbours: listers and served lists ask whether an object
+ * matches; access.c finds the labels. The grammar is labels.Parse's: what it accepts is accepted
+ * here, so that a selector means the same to this library and to the API server. Invariant: keys
+ * and values are views into the selector's own copy of the text.
+ */
+#include <kinformer/selector.h>
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "object/object.h"
+
+/* What the API server allows: validation.IsQualifiedName, IsDNS1123Subdomain, IsValidLabelValue. */
+#define NAME_LEN_MAX   63
+#define PREFIX_LEN_MAX 253
+
+enum token_type {
+    TOKEN_END,
+    TOKEN_WORD,
+    TOKEN_EQUALS,        /* = */
+    TOKEN_DOUBLE_EQUALS, /* == */
+    TOKEN_NOT_EQUALS,    /* != */
+    TOKEN_NOT,           /* ! */
+    TOKEN_GREATER,       /* > */
+    TOKEN_LESS,          /* < */
+    TOKEN_COMMA,
+    TOKEN_OPEN,
+    TOKEN_CLOSE,
+};
+
+struct token {
+    enum token_type type;
+    struct kinf_str text;
+};
+
+enum relation {
+    RELATION_EXISTS,
+    RELATION_NOT_EXISTS,
+    RELATION_IN,
+    RELATION_NOT_IN,
+    RELATION_GREATER,
+    RELATION_LESS,
+};
+
+struct requirement {
+    enum relation relation;
+    struct kinf_str key;
+    const struct kinf_str *values;
+    size_t n_values;
+    int64_t number; /* the value of RELATION_GREATER and RELATION_LESS */
+};
+
+struct kinf_label_selector {
+    char *text;
+    struct requirement *requirements;
+    size_t n_requirements;
+    struct kinf_str *values; /* of all requirements, one behind the other */
+    size_t n_values;
+};
+
+struct parser {
+    const char *at;     /* behind the current token */
+    struct token token; /* the current one */
+    struct kinf_label_selector *selector;
+    struct kinf_error *err;
+};
+
+static const char white_space[] = " \t\r\n";
+static const char word_ends[] = " \t\r\n=!(),><";
+
+static bool is_alphanumeric(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+/* A label's name or value: begins and ends with a letter or digit. */
+static bool is_name(struct kinf_str text)
+{
+    if (text.len == 0 || text.len > NAME_LEN_MAX || !is_alphanumeric(text.bytes[0]) ||
+        !is_alphanumeric(text.bytes[text.len - 1]))
+        return false;
+    for (size_t i = 0; i < text.len; i++) {
+        if (!is_alphanumeric(text.bytes[i]) && strchr("-_.", text.bytes[i]) == NULL)
+            return false;
+    }
+    return true;
+}
+
+/* Lower-case labels joined by dots, each beginning and ending with a letter or digit. */
+static bool is_dns_subdomain(struct kinf_str text)
+{
+    char before = '.';
+
+    if (text.len == 0 || text.len > PREFIX_LEN_MAX)
+        return false;
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.bytes[i];
+        bool is_inner = c == '-' || c == '.';
+
+        if (!is_inner && (!is_alphanumeric(c) || (c >= 'A' && c <= 'Z')))
+            return false;
+        if ((is_inner && before == '.') || (c == '.' && before == '-'))
+            return false;
+        before = c;
+    }
+    return is_alphanumeric(before);
+}
+
+static bool is_key(struct kinf_str text)
+{
+    const char *slash = memchr(text.bytes, '/', text.len);
+    struct kinf_str prefix = { text.bytes, 0 }, name = text;
+
+    if (slash != NULL) {
+        prefix.len = (size_t)(slash - text.bytes);
+        name = (struct kinf_str){ slash + 1, text.len - prefix.len - 1 };
+    }
+    return (slash == NULL || is_dns_subdomain(prefix)) && is_name(name);
+}
+
+static bool is_value(struct kinf_str text)
+{
+    return text.len == 0 || is_name(text);
+}
+
+/* As strconv.ParseInt(text, 10, 64). `text` has a byte behind it that is no digit. */
+static bool read_int64(const char *text, size_t len, int64_t *ret_number)
+{
+    intmax_t number;
+    char *end;
+
+    if (len == 0 || memchr("+-0123456789", text[0], 12) == NULL)
+        return false;
+    errno = 0;
+    number = strtoimax(text, &end, 10);
+    if (errno != 0 || end != text + len || number < INT64_MIN || number > INT64_MAX)
+        return false;
+    *ret_number = number;
+    return true;
+}
+
+static enum token_type special_token(const char *at, size_t *ret_len)
+{
+    *ret_len = 1;
+    switch (*at) {
+    case '(':
+        return TOKEN_OPEN;
+    case ')':
+        return TOKEN_CLOSE;
+    case ',':
+        return TOKEN_COMMA;
+    case '>':
+        return TOKEN_GREATER;
+    case '<':
+        return TOKEN_LESS;
+    }
+    if (at[1] == '=') {
+        *ret_len = 2;
+        return *at == '!' ? TOKEN_NOT_EQUALS : TOKEN_DOUBLE_EQUALS;
+    }
+    return *at == '!' ? TOKEN_NOT : TOKEN_EQUALS;
+}
+
+static void next_token(struct parser *parser)
+{
+    const char *at = parser->at + strspn(parser->at, white_space);
+    size_t len = strcspn(at, word_ends);
+    enum token_type type = TOKEN_WORD;
+
+    if (*at == '\0')
+        type = TOKEN_END;
+    else if (len == 0)
+        type = special_token(at, &len);
+    parser->token = (struct token){ type, { at, len } };
+    parser->at = at + len;
+}
+
+static int fail(struct parser *parser, const struct token *token, const char *expected)
+{
+    size_t column = (size_t)(token->text.bytes - parser->selector->text) + 1;
+
+    if (token->type == TOKEN_END)
+        return kinf__error_set(parser->err, KINF_ERR_PARSE,
+                               "label selector column %zu: it ends, expected %s", column, expected);
+    return kinf__error_set(
+        parser->err, KINF_ERR_PARSE, "label selector column %zu: found '%.*s', expected %s", column,
+        (int)(token->text.len < 100 ? token->text.len : 100), token->text.bytes, expected);
+}
+
+static int add_value(struct parser *parser, struct requirement *requirement, struct kinf_str value)
+{
+    struct kinf_label_selector *selector = parser->selector;
+
+    if (!is_value(value))
+        return fail(
+            parser, &parser->token,
+            "a label value: at most 63 letters, digits, '-', '_', '.', the first and last a letter "
+            "or digit");
+    selector->values[selector->n_values++] = value;
+    requirement->n_values++;
+    return 0;
+}
+
+/* "(a,b)"; any element may be missing and is then the empty value. */
+static int parse_values(struct parser *parser, struct requirement *requirement)
+{
+    int r = 0;
+
+    if (parser->token.type != TOKEN_OPEN)
+        return fail(parser, &parser->token, "'('");
+    do {
+        struct kinf_str value = { parser->at, 0 };
+
+        next_token(parser);
+        if (parser->token.type == TOKEN_WORD)
+            value = parser->token.text;
+        r = add_value(parser, requirement, value);
+        if (r == 0 && parser->token.type == TOKEN_WORD)
+            next_token(parser);
+    } while (r == 0 && parser->token.type == TOKEN_COMMA);
+    if (r < 0)
+        return r;
+    if (parser->token.type != TOKEN_CLOSE)
+        return fail(parser, &parser->token, "',' or ')'");
+    next_token(parser);
+    return 0;
+}
+
+/* The value behind =, ==, !=, > and <; none is the empty value. */
+static int parse_value(struct parser *parser, struct requirement *requirement)
+{
+    struct kinf_str value = { parser->token.text.bytes, 0 };
+    bool needs_number =
+        requirement->relation == RELATION_GREATER || requirement->relation == RELATION_LESS;
+    int r;
+
+    if (parser->token.type == TOKEN_WORD)
+        value = parser->token.text;
+    else if (parser->token.type != TOKEN_END && parser->token.type != TOKEN_COMMA)
+        return fail(parser, &parser->token, "a label value");
+    r = add_value(parser, requirement, value);
+    if (r == 0 && needs_number && !read_int64(value.bytes, value.len, &requirement->number))
+        r = fail(parser, &parser->token, "an integer");
+    if (r == 0 && parser->token.type == TOKEN_WORD)
+        next_token(parser);
+    return r;
+}
+
+static bool take_relation(struct parser *parser, enum relation *ret_relation)
+{
+    switch (parser->token.type) {
+    case TOKEN_EQUALS:
+    case TOKEN_DOUBLE_EQUALS:
+        *ret_relation = RELATION_IN;
+        break;
+    case TOKEN_NOT_EQUALS:
+        *ret_relation = RELATION_NOT_IN;
+        break;
+    case TOKEN_GREATER:
+        *ret_relation = RELATION_GREATER;
+        break;
+    case TOKEN_LESS:
+        *ret_relation = RELATION_LESS;
+        break;
+    default:
+        return false;
+    }
+    next_token(parser);
+    return true;
+}
+
+static bool take_word(struct parser *parser, const char *word)
+{
+    if (parser->token.type != TOKEN_WORD ||
+        !kinf_str_equal(parser->token.text, kinf_str_from(word)))
+        return false;
+    next_token(parser);
+    return true;
+}
+
+static int parse_relation_and_values(struct parser *parser, struct requirement *requirement)
+{
+    if (take_relation(parser, &requirement->relation))
+        return parse_value(parser, requirement);
+    if (take_word(parser, "in"))
+        requirement->relation = RELATION_IN;
+    else if (take_word(parser, "notin"))
+        requirement->relation = RELATION_NOT_IN;
+    else
+        return fail(parser, &parser->token, "one of = == != > < in notin");
+    return parse_values(parser, requirement);
+}
+
+static int parse_requirement(struct parser *parser)
+{
+    struct kinf_label_selector *selector = parser->selector;
+    struct requirement *requirement = &selector->requirements[selector->n_requirements++];
+    bool is_negated = parser->token.type == TOKEN_NOT;
+
+    if (is_negated)
+        next_token(parser);
+    if (parser->token.type != TOKEN_WORD)
+        return fail(parser, &parser->token, is_negated ? "a label key" : "a label key or '!'");
+    if (!is_key(parser->token.text))
+        return fail(
+            parser, &parser->token,
+            "a label key: a name of at most 63 letters, digits, '-', '_', '.', the first and last "
+            "a letter or digit, and before it perhaps a DNS subdomain and '/'");
+    requirement->key = parser->token.text;
+    requirement->values = selector->values + selector->n_values;
+    requirement->relation = is_negated ? RELATION_NOT_EXISTS : RELATION_EXISTS;
+    next_token(parser);
+    if (is_negated || parser->token.type == TOKEN_END || parser->token.type == TOKEN_COMMA)
+        return 0;
+    return parse_relation_and_values(parser, requirement);
+}
+
+static int parse(struct parser *parser)
+{
+    int r;
+
+    next_token(parser);
+    if (parser->token.type == TOKEN_END)
+        return 0;
+    for (;;) {
+        r = parse_requirement(parser);
+        if (r < 0 || parser->token.type == TOKEN_END)
+            return r;
+        if (parser->token.type != TOKEN_COMMA)
+            return fail(parser, &parser->token, "',' or the end");
+        next_token(parser);
+    }
+}
+
+/* Room for all requirements and values: between two commas stands at most one of either. */
+static struct kinf_label_selector *make_selector(const char *text)
+{
+    struct kinf_label_selector *selector = calloc(1, sizeof *selector);
+    size_t n_max = 1;
+
+    if (selector == NULL)
+        return NULL;
+    for (const char *at = text; (at = strchr(at, ',')) != NULL; at++)
+        n_max++;
+    selector->text = strdup(text);
+    selector->requirements = calloc(n_max, sizeof *selector->requirements);
+    selector->values = calloc(n_max, sizeof *selector->values);
+    if (selector->text == NULL || selector->requirements == NULL || selector->values == NULL) {
+        kinf_label_selector_free(selector);
+        return NULL;
+    }
+    return selector;
+}
+
+static bool has_value(const struct requirement *requirement, struct kinf_str raw)
+{
+    for (size_t i = 0; i < requirement->n_values; i++) {
+        if (kinf__json_string_equals(raw, requirement->values[i]))
+            return true;
+    }
+    return false;
+}
+
+/* Labels that are no integers are on neither side of one. */
+static bool is_beyond(const struct requirement *requirement, struct kinf_str raw)
+{
+    char text[NAME_LEN_MAX + 1];
+    size_t len = kinf__json_unescape(raw, text, sizeof text - 1);
+    int64_t number;
+
+    if (len >= sizeof text)
+        return false;
+    text[len] = '\0';
+    if (!read_int64(text, len, &number))
+        return false;
+    return requirement->relation == RELATION_GREATER ? number > requirement->number
+                                                     : number < requirement->number;
+}
+
+static bool requirement_holds(const struct requirement *requirement, struct kinf__json_value labels)
+{
+    struct kinf__json_value value;
+    bool exists = kinf__json_member(labels, requirement->key, &value);
+    /* What is no string cannot be a label; Go reads null as the empty string. */
+    struct kinf_str raw = exists && value.type == KINF__JSON_STRING ? value.raw : KINF_STR("\"\"");
+
+    switch (requirement->relation) {
+    case RELATION_EXISTS:
+        return exists;
+    case RELATION_NOT_EXISTS:
+        return !exists;
+    case RELATION_IN:
+        return exists && has_value(requirement, raw);
+    case RELATION_NOT_IN:
+        return !exists || !has_value(requirement, raw);
+    case RELATION_GREATER:
+    case RELATION_LESS:
+        return exists && is_beyond(requirement, raw);
+    }
+    return false;
+}
+
+int kinf_label_selector_parse(const char *text, struct kinf_label_selector **ret_selector,
+                              struct kinf_error *err)
+{
+    struct parser parser = { .selector = make_selector(text), .err = err };
+    int r;
+
+    if (parser.selector == NULL)
+        return kinf__error_no_memory(err);
+    parser.at = parser.selector->text;
+    r = parse(&parser);
+    if (r < 0) {
+        kinf_label_selector_free(parser.selector);
+        return r;
+    }
+    *ret_selector = parser.selector;
+    return 0;
+}
+
+void kinf_label_selector_free(struct kinf_label_selector *selector)
+{
+    if (selector == NULL)
+        return;
+    free(selector->values);
+    free(selector->requirements);
+    free(selector->text);
+    free(selector);
+}
+
+bool kinf_label_selector_matches(const struct kinf_label_selector *selector,
+                                 const struct kinf_object *object)
+{
+    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    struct kinf__json_value labels;
+
+    if (kinf_label_selector_is_empty(selector))
+        return true;
+    if (kinf__object_labels(object, &scratch, &labels) < 0)
+        return false;
+    for (size_t i = 0; i < selector->n_requirements; i++) {
+        if (!requirement_holds(&selector->requirements[i], labels))
+            return false;
+    }
+    return true;
+}
+
+bool kinf_label_selector_is_empty(const struct kinf_label_selector *selector)
+{
+    return selector == NULL || selector->n_requirements == 0;
+}
