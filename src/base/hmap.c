@@ -89,11 +89,10 @@ static void link_node(struct kinf__hmap *map, struct kinf__hmap_node *node)
     *bucket = node;
 }
 
-static int grow(struct kinf__hmap *map)
+static int grow(struct kinf__hmap *map, size_t n_buckets)
 {
-    struct kinf__hmap larger = KINF__HMAP_INIT;
+    struct kinf__hmap larger = {NULL, n_buckets, map->n_nodes};
 
-    larger.n_buckets = map->n_buckets != 0 ? map->n_buckets * 2 : N_BUCKETS_FIRST;
     larger.buckets = calloc(larger.n_buckets, sizeof(struct kinf__hmap_node *));
     if (larger.buckets == NULL)
         return KINF_ERR_NO_MEMORY;
@@ -103,7 +102,6 @@ static int grow(struct kinf__hmap *map)
             link_node(&larger, node);
         }
     }
-    larger.n_nodes = map->n_nodes;
     free(map->buckets);
     *map = larger;
     return 0;
@@ -111,12 +109,28 @@ static int grow(struct kinf__hmap *map)
 
 int kinf__hmap_insert(struct kinf__hmap *map, struct kinf__hmap_node *node, uint64_t hash)
 {
-    if (map->n_nodes >= map->n_buckets && grow(map) < 0)
+    if (kinf__hmap_reserve(map, 1) < 0)
         return KINF_ERR_NO_MEMORY;
+    kinf__hmap_insert_reserved(map, node, hash);
+    return 0;
+}
+
+int kinf__hmap_reserve(struct kinf__hmap *map, size_t n_more)
+{
+    size_t n_buckets = map->n_buckets != 0 ? map->n_buckets : N_BUCKETS_FIRST;
+
+    if (n_more > SIZE_MAX / 2 - map->n_nodes)
+        return KINF_ERR_NO_MEMORY;
+    while (n_buckets < map->n_nodes + n_more)
+        n_buckets *= 2;
+    return n_buckets == map->n_buckets ? 0 : grow(map, n_buckets);
+}
+
+void kinf__hmap_insert_reserved(struct kinf__hmap *map, struct kinf__hmap_node *node, uint64_t hash)
+{
     node->hash = hash;
     link_node(map, node);
     map->n_nodes++;
-    return 0;
 }
 
 void kinf__hmap_remove(struct kinf__hmap *map, struct kinf__hmap_node *node)

@@ -36,6 +36,11 @@ void kinf__hmap_release(struct kinf__hmap *map);
 /* Links a node; two with the same key may stand beside each other. Errors: KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__hmap_insert(struct kinf__hmap *map, struct kinf__hmap_node *node, uint64_t hash);
 
+/* Room for `n_more` nodes, which kinf__hmap_insert_reserved() then links without a failure. Errors:
+ * KINF_ERR_NO_MEMORY, nothing changed. */
+KINF_MUST_CHECK int kinf__hmap_reserve(struct kinf__hmap *map, size_t n_more);
+void kinf__hmap_insert_reserved(struct kinf__hmap *map, struct kinf__hmap_node *node, uint64_t hash);
+
 void kinf__hmap_remove(struct kinf__hmap *map, struct kinf__hmap_node *node);
 
 /* The first node of this hash, and the next one with the same; NULL at the end. */

@@ -10,7 +10,8 @@
  * queue knows a lower bound of what the store has seen (kinf_deltafifo_resource_version()); it can be
  * bounded by bytes. There is no transform here (the informer has one) and no error from a key function
  * (an object has its key).
- * Threads: any number of producers; one consumer.
+ * Threads: any number of producers; one consumer. The process callback may call everything but
+ * kinf_deltafifo_pop() and kinf_deltafifo_free().
  */
 #ifndef KINFORMER_DELTAFIFO_H
 #define KINFORMER_DELTAFIFO_H
@@ -59,7 +60,8 @@ typedef int kinf_known_object_cb(const struct kinf_object *object, void *ctx);
 /* What the consumer has stored, for tombstones and resync. Called with the queue's lock held: it may
  * lock the store, and nothing else. Mirrors: cache.KeyListerGetter. */
 struct kinf_known_objects {
-    /* Walks one consistent state; returns 0 or what the callback returned. NULL: nothing is known. */
+    /* Walks one consistent state, each key once; returns 0 or what the callback returned. NULL, as then
+     * has_key: nothing is known. */
     int (*each)(kinf_known_object_cb *callback, void *callback_ctx, void *ctx);
     bool (*has_key)(const char *key, void *ctx);
     void *ctx;
@@ -67,8 +69,9 @@ struct kinf_known_objects {
 
 struct kinf_deltafifo_options {
     struct kinf_known_objects known; /* all zero: none */
-    /* Adding blocks while the objects in the queue hold more than this; 0: unbounded. A Replace is
-     * never split, so it may pass the bound. */
+    /* Add, Update, Delete and Replace block while the objects in the queue hold more than this; 0:
+     * unbounded. A Replace is never split, so it may pass the bound. Resync never blocks, and neither
+     * does the consumer in its process callback, since it would wait for itself. */
     size_t max_bytes;
     /* Objects of a Replace come as Sync instead of Replaced (upstream's default for a bare FIFO). */
     bool replace_as_sync;
@@ -77,14 +80,16 @@ struct kinf_deltafifo_options {
 
 struct kinf_deltafifo;
 
+/* Errors: KINF_ERR_INVALID (one of known's functions without the other), KINF_ERR_NO_MEMORY. */
 KINF_API KINF_MUST_CHECK int kinf_deltafifo_new(const struct kinf_deltafifo_options *options,
                                                 struct kinf_deltafifo **ret_fifo, struct kinf_error *err);
 /* The consumer and the producers must be gone. NULL is allowed. */
 KINF_API void kinf_deltafifo_free(struct kinf_deltafifo *fifo);
 
-/* Queue one delta; the object gains a reference. Errors: KINF_ERR_STOPPED (closed), KINF_ERR_NO_MEMORY;
- * nothing changed. Mirrors: Queue.Add, Update, Delete. A Delete of a key that is neither queued, nor
- * in process, nor known is ignored. */
+/* Queue one delta; the object gains a reference. Its resourceVersion becomes the last one received,
+ * unless it is empty or above 63 bytes. Errors: KINF_ERR_STOPPED (closed), KINF_ERR_NO_MEMORY; nothing
+ * changed. Mirrors: Queue.Add, Update, Delete. A Delete of a key that is neither queued, nor in
+ * process, nor known queues nothing. */
 KINF_API KINF_MUST_CHECK int kinf_deltafifo_add(struct kinf_deltafifo *fifo, const struct kinf_object *object,
                                                 struct kinf_error *err);
 KINF_API KINF_MUST_CHECK int kinf_deltafifo_update(struct kinf_deltafifo *fifo,
@@ -93,8 +98,9 @@ KINF_API KINF_MUST_CHECK int kinf_deltafifo_delete(struct kinf_deltafifo *fifo,
                                                    const struct kinf_object *object, struct kinf_error *err);
 
 /* The whole state as of `resource_version`, atomically: each object as Replaced, then a tombstone for
- * each key that is queued, in process or known, and not in the list. Errors: KINF_ERR_STOPPED,
- * KINF_ERR_NO_MEMORY; nothing changed. Mirrors: Queue.Replace. */
+ * each key that is queued, in process or known, and not in the list. Of a key that is listed twice
+ * both deltas are kept. Errors: KINF_ERR_STOPPED, KINF_ERR_NO_MEMORY, KINF_ERR_LIMIT (a
+ * resourceVersion above 63 bytes); nothing changed. Mirrors: Queue.Replace. */
 KINF_API KINF_MUST_CHECK int kinf_deltafifo_replace(struct kinf_deltafifo *fifo,
                                                     const struct kinf_object *const *objects,
                                                     size_t n_objects, const char *resource_version,
@@ -105,25 +111,28 @@ KINF_API KINF_MUST_CHECK int kinf_deltafifo_replace(struct kinf_deltafifo *fifo,
  * Queue.Resync. */
 KINF_API KINF_MUST_CHECK int kinf_deltafifo_resync(struct kinf_deltafifo *fifo, struct kinf_error *err);
 
-/* All up to `resource_version` has been queued (a bookmark). Errors: KINF_ERR_STOPPED, KINF_ERR_LIMIT. */
+/* All up to `resource_version` has been queued (a bookmark). Errors: KINF_ERR_STOPPED, KINF_ERR_LIMIT
+ * (63 bytes). */
 KINF_API KINF_MUST_CHECK int kinf_deltafifo_bookmark(struct kinf_deltafifo *fifo, const char *resource_version,
                                                      struct kinf_error *err);
 
 /* Processes the deltas of one key, on the consumer's thread, with no lock held. The deltas and their
- * objects are borrowed during the call. `in_initial_list`: it came before has_synced. What it returns
- * is returned by pop; the item counts as processed in any case. Mirrors: cache.PopProcessFunc. */
+ * objects are borrowed during the call. `in_initial_list`: has_synced was false when it left the
+ * queue. What it returns is returned by pop; the item counts as processed in any case. Mirrors:
+ * cache.PopProcessFunc. */
 typedef int kinf_pop_process_cb(const struct kinf_deltas *deltas, bool in_initial_list, void *ctx);
 
 /* Waits for an item, at most until `timeout_ms` have passed (KINF_FOREVER: no limit), and processes it.
- * Errors: KINF_ERR_TIMEOUT, KINF_ERR_STOPPED (closed and empty), or what `process` returned. Mirrors:
- * Queue.Pop. */
+ * Errors: KINF_ERR_TIMEOUT, KINF_ERR_STOPPED (closed and empty), KINF_ERR_STATE (an item is in process:
+ * called from the callback, or by a second consumer), or what `process` returned. Mirrors: Queue.Pop. */
 KINF_API KINF_MUST_CHECK int kinf_deltafifo_pop(struct kinf_deltafifo *fifo, kinf_pop_process_cb *process,
                                                 void *ctx, int64_t timeout_ms);
 
 /* Wakes everybody: producers get KINF_ERR_STOPPED from now on, the consumer pops what is left and then
  * gets it too. Mirrors: Queue.Close. */
 KINF_API void kinf_deltafifo_close(struct kinf_deltafifo *fifo);
-/* The same, and drops what is left: the consumer stops after what it is processing. */
+/* The same, and drops what is left: the consumer stops after what it is processing. What was dropped
+ * was never processed: has_synced and the resourceVersion below say so. */
 KINF_API void kinf_deltafifo_abort(struct kinf_deltafifo *fifo);
 
 /* Whether something was added, updated, deleted or replaced, and every item of the Replace that came
@@ -131,7 +140,8 @@ KINF_API void kinf_deltafifo_abort(struct kinf_deltafifo *fifo);
 KINF_API bool kinf_deltafifo_has_synced(struct kinf_deltafifo *fifo);
 
 /* A lower bound of what the consumer has processed: the resourceVersion that preceded the oldest item
- * that is queued or in process, or the last one received when there is none. "" before the first.
+ * that is queued or in process, or the last one received when there is none. "" before the first, and
+ * after a Replace with a lower version (a restored server) until all that is queued then is processed.
  * Errors: KINF_ERR_LIMIT (buffer). */
 KINF_API KINF_MUST_CHECK int kinf_deltafifo_resource_version(struct kinf_deltafifo *fifo, char *buf,
                                                              size_t size);

@@ -1,0 +1,231 @@
+/*
+ * Replace: a whole list against queue, item in process and known objects. Neighbours: deltafifo.c.
+ *
+ * Invariant: all or nothing. Everything that can fail happens while staging: the items that will be
+ * queued are built beside the queue, and room is made in those that will grow. Committing only
+ * links.
+ */
+#include "deltafifo/deltafifo_priv.h"
+
+#include <string.h>
+
+#include "base/error.h"
+
+/* What a Replace is going to queue. */
+struct staged {
+    struct kinf_deltafifo *fifo;
+    struct kinf__hmap items; /* by key, and stale once committed */
+    struct kinf__list queue; /* the same in order */
+};
+
+static void staged_release(struct staged *staged)
+{
+    kinf__fifo_items_free(&staged->queue);
+    kinf__hmap_release(&staged->items);
+}
+
+static struct kinf__fifo_item *staged_find(const struct staged *staged, const char *key,
+                                           uint64_t hash)
+{
+    return kinf__fifo_item_find(&staged->items, key, hash);
+}
+
+static int stage_new(struct staged *staged, const struct kinf_delta *delta, uint64_t hash)
+{
+    struct kinf__fifo_item *item = kinf__fifo_item_new(delta);
+
+    if (item == NULL)
+        return KINF_ERR_NO_MEMORY;
+    if (kinf__hmap_insert(&staged->items, &item->in_map, hash) < 0) {
+        kinf__fifo_item_free(item);
+        return KINF_ERR_NO_MEMORY;
+    }
+    kinf__list_push_back(&staged->queue, &item->in_queue);
+    return 0;
+}
+
+static int stage_listed(struct staged *staged, const struct kinf_object *object)
+{
+    const struct kinf_delta delta = { staged->fifo->options.replace_as_sync ? KINF_DELTA_SYNC
+                                                                            : KINF_DELTA_REPLACED,
+                                      false, object };
+    const char *key = kinf_object_key(object);
+    uint64_t hash = kinf__fifo_hash(key);
+    struct kinf__fifo_item *item = staged_find(staged, key, hash);
+
+    if (item == NULL)
+        return stage_new(staged, &delta, hash);
+    if (kinf__fifo_item_reserve(item, 1) < 0)
+        return KINF_ERR_NO_MEMORY;
+    kinf__fifo_item_push(item, &delta);
+    return 0;
+}
+
+static int stage_tombstone(struct staged *staged, const struct kinf_object *object, uint64_t hash)
+{
+    const struct kinf_delta tombstone = { KINF_DELTA_DELETED, true, object };
+
+    return stage_new(staged, &tombstone, hash);
+}
+
+/* Room in each queued item for what committing will append. */
+static int reserve_queued_locked(struct staged *staged) KINF__REQUIRES(staged->fifo->lock)
+{
+    KINF__LIST_FOR_EACH (node, &staged->fifo->queue) {
+        struct kinf__fifo_item *item = KINF__LIST_ENTRY(node, struct kinf__fifo_item, in_queue);
+        const struct kinf__fifo_item *twin =
+            staged_find(staged, kinf__fifo_item_key(item), item->in_map.hash);
+
+        if (kinf__fifo_item_reserve(item, twin != NULL ? twin->n_deltas : 1) < 0)
+            return KINF_ERR_NO_MEMORY;
+    }
+    return 0;
+}
+
+/* What is in process will be in the store, unless its newest delta takes it out again. */
+static int stage_in_process_locked(struct staged *staged) KINF__REQUIRES(staged->fifo->lock)
+{
+    struct kinf_deltafifo *fifo = staged->fifo;
+    const struct kinf_delta *newest;
+    const char *key;
+    uint64_t hash;
+
+    if (fifo->in_process == NULL)
+        return 0;
+    newest = kinf__fifo_item_newest(fifo->in_process);
+    key = kinf_object_key(newest->object);
+    hash = kinf__fifo_hash(key);
+    if (newest->type == KINF_DELTA_DELETED || staged_find(staged, key, hash) != NULL ||
+        kinf__fifo_item_find(&fifo->items, key, hash) != NULL)
+        return 0;
+    return stage_tombstone(staged, newest->object, hash);
+}
+
+/* The lock is held by replace, across the walk that calls this. */
+static int stage_known(const struct kinf_object *object, void *ctx) KINF__NO_TSA
+{
+    struct staged *staged = ctx;
+    const char *key = kinf_object_key(object);
+    uint64_t hash = kinf__fifo_hash(key);
+
+    if (staged_find(staged, key, hash) != NULL ||
+        kinf__fifo_item_find(&staged->fifo->items, key, hash) != NULL ||
+        kinf__fifo_in_process_locked(staged->fifo, key))
+        return 0;
+    return stage_tombstone(staged, object, hash);
+}
+
+static int stage_locked(struct staged *staged) KINF__REQUIRES(staged->fifo->lock)
+{
+    const struct kinf_known_objects *known = &staged->fifo->options.known;
+    int rc = reserve_queued_locked(staged);
+
+    if (rc == 0)
+        rc = stage_in_process_locked(staged);
+    if (rc == 0 && known->each != NULL)
+        rc = known->each(stage_known, staged, known->ctx);
+    return rc == 0 ? kinf__hmap_reserve(&staged->fifo->items, staged->items.n_nodes) : rc;
+}
+
+static void bury_unlisted_locked(struct staged *staged) KINF__REQUIRES(staged->fifo->lock)
+{
+    KINF__LIST_FOR_EACH (node, &staged->fifo->queue) {
+        struct kinf__fifo_item *item = KINF__LIST_ENTRY(node, struct kinf__fifo_item, in_queue);
+        const struct kinf_delta *newest = kinf__fifo_item_newest(item);
+        const struct kinf_delta tombstone = { KINF_DELTA_DELETED, true, newest->object };
+
+        /* A Deleted behind a Deleted would collapse into what is there. */
+        if (newest->type != KINF_DELTA_DELETED &&
+            staged_find(staged, kinf__fifo_item_key(item), item->in_map.hash) == NULL)
+            kinf__fifo_append_locked(staged->fifo, item, &tombstone);
+    }
+}
+
+/* The deltas of keys that are queued already are copied; their staged items stay behind, to be
+ * freed outside the lock. Nothing is dropped: what is listed is never a Deleted. */
+static void link_staged_locked(struct staged *staged) KINF__REQUIRES(staged->fifo->lock)
+{
+    KINF__LIST_FOR_EACH_SAFE (node, &staged->queue) {
+        struct kinf__fifo_item *item = KINF__LIST_ENTRY(node, struct kinf__fifo_item, in_queue);
+        uint64_t hash = item->in_map.hash;
+        struct kinf__fifo_item *queued =
+            kinf__fifo_item_find(&staged->fifo->items, kinf__fifo_item_key(item), hash);
+
+        if (queued == NULL) {
+            kinf__list_remove(node);
+            kinf__fifo_link_locked(staged->fifo, item, hash);
+            continue;
+        }
+        for (size_t i = 0; i < item->n_deltas; i++)
+            kinf__fifo_append_locked(staged->fifo, queued, &item->deltas[i]);
+    }
+}
+
+/* A server that went back counts anew: what was received before says nothing about it. */
+static void forget_higher_versions_locked(struct staged *staged, const char *rv)
+    KINF__REQUIRES(staged->fifo->lock)
+{
+    struct kinf_deltafifo *fifo = staged->fifo;
+    int order;
+
+    if (kinf_rv_compare(rv, fifo->last_rv, &order, NULL) < 0 || order >= 0)
+        return;
+    fifo->last_rv[0] = '\0';
+    if (fifo->in_process != NULL)
+        fifo->in_process->rv_before[0] = '\0';
+    KINF__LIST_FOR_EACH(node, &fifo->queue)
+        KINF__LIST_ENTRY(node, struct kinf__fifo_item, in_queue)->rv_before[0] = '\0';
+}
+
+static void commit_locked(struct staged *staged, const char *rv, size_t rv_len)
+    KINF__REQUIRES(staged->fifo->lock)
+{
+    struct kinf_deltafifo *fifo = staged->fifo;
+
+    forget_higher_versions_locked(staged, rv);
+    bury_unlisted_locked(staged);
+    link_staged_locked(staged);
+    memcpy(fifo->last_rv, rv, rv_len + 1);
+    if (!fifo->populated) {
+        /* Each queued key is in the list or got a tombstone. */
+        fifo->populated = true;
+        fifo->initial_count = fifo->items.n_nodes;
+    }
+    kinf__cond_signal(&fifo->not_empty);
+}
+
+static int replace(struct staged *staged, const struct kinf_object *const *objects,
+                   size_t n_objects, const char *rv, size_t rv_len)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < n_objects && rc == 0; i++)
+        rc = stage_listed(staged, objects[i]);
+    if (rc < 0)
+        return rc;
+    kinf__mutex_lock(&staged->fifo->lock);
+    rc = kinf__fifo_wait_for_room_locked(staged->fifo);
+    if (rc == 0)
+        rc = stage_locked(staged);
+    if (rc == 0)
+        commit_locked(staged, rv, rv_len);
+    kinf__mutex_unlock(&staged->fifo->lock);
+    return rc;
+}
+
+int kinf_deltafifo_replace(struct kinf_deltafifo *fifo, const struct kinf_object *const *objects,
+                           size_t n_objects, const char *resource_version, struct kinf_error *err)
+{
+    struct staged staged = { .fifo = fifo, .items = KINF__HMAP_INIT };
+    size_t rv_len = strlen(resource_version);
+    int rc;
+
+    if (rv_len >= KINF__FIFO_RV_SIZE)
+        return kinf__error_set(err, KINF_ERR_LIMIT, "resourceVersion of %zu bytes", rv_len);
+    kinf__list_init(&staged.queue);
+    rc = replace(&staged, objects, n_objects, resource_version, rv_len);
+    staged_release(&staged);
+    if (rc == KINF_ERR_NO_MEMORY)
+        return kinf__error_no_memory(err);
+    return rc == 0 ? 0 : kinf__error_set(err, (enum kinf_errc)rc, "the queue is closed");
+}
