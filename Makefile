@@ -63,8 +63,8 @@ SHARED := $(BUILD)/lib/libkinformer.so
 DAEMON := $(BUILD)/bin/kinformerd
 
 .DEFAULT_GOAL := all
-.PHONY: help all deps run test test-unit test-integration unit lint check-layers check-symbols \
-        check-headers check-format thread-safety tidy format bench install uninstall clean FORCE
+.PHONY: help all deps run test unit build-tests lint check-layers check-symbols check-headers check-format \
+        thread-safety tidy format bench run-benches install uninstall clean FORCE
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -110,6 +110,11 @@ $(BUILD)/bench/bench_%: $(BUILD)/bench/bench_%.o $(call objects,$(BENCH_AID_SRC)
 	$(if $(Q),@echo "  LD      $@")
 	$(Q)$(CC) $(KINF_LDFLAGS) $(filter %.o,$^) $(STATIC) $(KINF_LIBS) -o $@
 
+$(BUILD)/oracle/%: $(BUILD)/tests/oracle/%.o $(STATIC)
+	@mkdir -p $(@D)
+	$(if $(Q),@echo "  LD      $@")
+	$(Q)$(CC) $(KINF_LDFLAGS) $< $(STATIC) $(KINF_LIBS) -o $@
+
 $(BUILD)/examples/%: $(BUILD)/examples/%/main.o $(STATIC)
 	@mkdir -p $(@D)
 	$(if $(Q),@echo "  LD      $@")
@@ -117,9 +122,91 @@ $(BUILD)/examples/%: $(BUILD)/examples/%/main.o $(STATIC)
 
 .PRECIOUS: $(BUILD)/%.o
 
+# --- tests -----------------------------------------------------------------------------------------
+
+build-tests: $(TESTS)
+
 # One module's tests in one mode: make unit T=indexer MODE=asan
-unit: $(if $(T),$(BUILD)/tests/test_$(T),$(TESTS)) ## build and run unit tests of this MODE (T=module for one)
-	@scripts/run-unit-tests.sh $(MODE) $(if $(T),$(BUILD)/tests/test_$(T),$(TESTS))
+unit: $(if $(T),$(BUILD)/tests/test_$(T),$(TESTS)) ## build and run the unit tests of this MODE (T=name for one)
+	@scripts/run-unit-tests.sh $(MODE) $^
+
+deps:
+	@scripts/install-deps.sh build
+
+test: ## install what is missing, then unit tests (plain, ASan+UBSan, TSan) and integration tests on a real cluster
+	@scripts/run-tests.sh
+
+run: deps ## install what is missing, build, and run kinformerd on the current cluster (ARGS="--resource pods")
+	@$(MAKE) --no-print-directory -s MODE=release build/release/bin/kinformerd
+	@scripts/run-daemon.sh build/release/bin/kinformerd $(ARGS)
+
+bench: ## build and run the benchmarks; the last one on a real cluster
+	@$(MAKE) --no-print-directory -s MODE=release run-benches
+	@bench/first-sync.sh
+
+run-benches: $(BENCHES)
+	@for bench in $(BENCHES); do echo "== $$(basename $$bench)"; $$bench || exit 1; done
+
+# --- lint ------------------------------------------------------------------------------------------
+
+lint: ## clang-tidy, thread-safety, layers, symbols, self-contained headers, format
+	@scripts/install-deps.sh build test lint
+	@$(MAKE) --no-print-directory check-format check-layers check-headers thread-safety check-symbols tidy
+
+C_FILES = $(wildcard src/*/*.c tests/unit/*.c tests/oracle/*.c bench/*.c examples/*/*.c)
+H_FILES = $(wildcard src/*/*.h src/include/kinformer/*.h tests/unit/*.h bench/*.h)
+
+check-format:
+	@clang-format --dry-run -Werror $(C_FILES) $(H_FILES) && echo "check-format: ok"
+
+format: ## rewrite the C files with clang-format
+	@clang-format -i $(C_FILES) $(H_FILES)
+
+check-layers:
+	@scripts/check-layers.sh
+
+check-headers:
+	@scripts/check-headers.sh "$(CC) $(KINF_CFLAGS)" "$(CXX)"
+
+check-symbols: $(SHARED)
+	@scripts/check-symbols.sh $(SHARED)
+
+thread-safety:
+	@$(CLANG) $(KINF_CFLAGS) -Wno-format-truncation -Wno-unknown-warning-option -Wthread-safety -Werror \
+	  -fsyntax-only $(LIB_SRC) $(DAEMON_SRC) && echo "thread-safety: ok"
+
+TIDY_STAMPS = $(patsubst %.c,build/tidy/%.stamp,$(LIB_SRC) $(DAEMON_SRC))
+tidy: $(TIDY_STAMPS)
+	@echo "clang-tidy: ok, $(words $(TIDY_STAMPS)) files"
+
+build/tidy/%.stamp: %.c .clang-tidy $(wildcard src/*/*.h src/include/kinformer/*.h)
+	@mkdir -p $(@D)
+	@clang-tidy --quiet $< -- $(KINF_CFLAGS) -Wno-unknown-warning-option 2>$(@:.stamp=.log) || \
+	  { cat $(@:.stamp=.log); exit 1; }
+	@touch $@
+
+# --- install ---------------------------------------------------------------------------------------
+
+install: ## install daemon, libraries, headers and pkg-config file (DESTDIR, PREFIX, LIBDIR)
+	@$(MAKE) --no-print-directory -s MODE=release all
+	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(INCLUDEDIR)/kinformer
+	install -m 755 build/release/bin/kinformerd $(DESTDIR)$(BINDIR)/
+	install -m 644 build/release/lib/libkinformer.a $(DESTDIR)$(LIBDIR)/
+	install -m 755 build/release/lib/libkinformer.so $(DESTDIR)$(LIBDIR)/libkinformer.so.$(VERSION)
+	ln -sf libkinformer.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libkinformer.so.$(SOVERSION)
+	ln -sf libkinformer.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libkinformer.so
+	install -m 644 src/include/kinformer/*.h $(DESTDIR)$(INCLUDEDIR)/kinformer/
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' \
+	  -e 's|@VERSION@|$(VERSION)|' -e 's|@REQUIRES@|$(LIBS_PC)|' config/kinformer.pc.in \
+	  > $(DESTDIR)$(LIBDIR)/pkgconfig/kinformer.pc
+
+uninstall: ## remove what install put there
+	rm -f $(DESTDIR)$(BINDIR)/kinformerd $(DESTDIR)$(LIBDIR)/libkinformer.* \
+	  $(DESTDIR)$(LIBDIR)/pkgconfig/kinformer.pc
+	rm -rf $(DESTDIR)$(INCLUDEDIR)/kinformer
+
+clean: ## remove what was built, but not the cluster's binaries
+	rm -rf build/debug build/release build/asan build/tsan build/tidy
 
 FORCE:
 

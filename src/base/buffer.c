@@ -1,5 +1,6 @@
 /*
- * Growable bytes. Neighbours: all who collect text. Invariant: len <= size, bytes NULL only if size 0.
+ * Growable bytes. Neighbours: all who collect text. Invariant: len <= size, bytes NULL only if size
+ * 0.
  */
 #include "base/buffer.h"
 

@@ -19,7 +19,10 @@ struct kinf__buffer {
     size_t size;
 };
 
-#define KINF__BUFFER_INIT {NULL, 0, 0}
+#define KINF__BUFFER_INIT                                                                          \
+    {                                                                                              \
+        NULL, 0, 0                                                                                 \
+    }
 
 void kinf__buffer_release(struct kinf__buffer *buffer);
 #define KINF__AUTO_BUFFER KINF__CLEANUP(kinf__buffer_release) struct kinf__buffer
@@ -29,7 +32,8 @@ KINF_MUST_CHECK int kinf__buffer_reserve(struct kinf__buffer *buffer, size_t mor
 
 KINF_MUST_CHECK int kinf__buffer_append(struct kinf__buffer *buffer, const void *bytes, size_t len);
 KINF_MUST_CHECK int kinf__buffer_append_str(struct kinf__buffer *buffer, struct kinf_str text);
-KINF_MUST_CHECK int kinf__buffer_printf(struct kinf__buffer *buffer, const char *fmt, ...) KINF_PRINTF(2, 3);
+KINF_MUST_CHECK int kinf__buffer_printf(struct kinf__buffer *buffer, const char *fmt, ...)
+    KINF_PRINTF(2, 3);
 
 /* Drops the first `len` bytes; the rest moves to the front. */
 void kinf__buffer_consume(struct kinf__buffer *buffer, size_t len);
@@ -40,7 +44,7 @@ const char *kinf__buffer_cstr(struct kinf__buffer *buffer);
 
 static inline struct kinf_str kinf__buffer_str(const struct kinf__buffer *buffer)
 {
-    struct kinf_str view = {buffer->bytes, buffer->len};
+    struct kinf_str view = { buffer->bytes, buffer->len };
 
     return view;
 }

@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static void write_message(struct kinf_error *err, enum kinf_errc code, const char *fmt, va_list args)
+KINF_PRINTF(3, 0)
+static void write_message(struct kinf_error *err, enum kinf_errc code, const char *fmt,
+                          va_list args)
 {
     struct kinf_error fresh = KINF_ERROR_INIT;
 
@@ -28,7 +30,8 @@ int kinf__error_set(struct kinf_error *err, enum kinf_errc code, const char *fmt
     return (int)code;
 }
 
-int kinf__error_set_errno(struct kinf_error *err, enum kinf_errc code, int sys_errno, const char *fmt, ...)
+int kinf__error_set_errno(struct kinf_error *err, enum kinf_errc code, int sys_errno,
+                          const char *fmt, ...)
 {
     char text[128];
     va_list args;

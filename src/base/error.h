@@ -9,11 +9,12 @@
 #include <kinformer/error.h>
 
 /* Writes the failure and returns `code`. `err` may be NULL; every other member is reset. */
-int kinf__error_set(struct kinf_error *err, enum kinf_errc code, const char *fmt, ...) KINF_PRINTF(3, 4);
+int kinf__error_set(struct kinf_error *err, enum kinf_errc code, const char *fmt, ...)
+    KINF_PRINTF(3, 4);
 
 /* The same for a failed system call: sets sys_errno and appends ": " and its text. */
-int kinf__error_set_errno(struct kinf_error *err, enum kinf_errc code, int sys_errno, const char *fmt, ...)
-    KINF_PRINTF(4, 5);
+int kinf__error_set_errno(struct kinf_error *err, enum kinf_errc code, int sys_errno,
+                          const char *fmt, ...) KINF_PRINTF(4, 5);
 
 /* KINF_ERR_NO_MEMORY with its one message. */
 int kinf__error_no_memory(struct kinf_error *err);

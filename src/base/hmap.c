@@ -1,5 +1,6 @@
 /*
- * The hash map and its hash. Invariant: at most one node a bucket on average, buckets a power of two.
+ * The hash map and its hash. Invariant: at most one node a bucket on average, buckets a power of
+ * two.
  */
 #include "base/hmap.h"
 
@@ -8,6 +9,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <kinformer/error.h>
 
@@ -24,7 +26,7 @@ static void make_seed(void)
         return;
     clock_gettime(CLOCK_MONOTONIC, &now);
     seed[0] = (uint64_t)now.tv_nsec * 0x9e3779b97f4a7c15U;
-    seed[1] = (uint64_t)(uintptr_t)&now;
+    seed[1] = (uint64_t)getpid() ^ (uint64_t)now.tv_sec;
 }
 
 static inline uint64_t rotate_left(uint64_t x, int bits)

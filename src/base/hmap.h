@@ -26,7 +26,10 @@ struct kinf__hmap {
     size_t n_nodes;
 };
 
-#define KINF__HMAP_INIT {NULL, 0, 0}
+#define KINF__HMAP_INIT                                                                            \
+    {                                                                                              \
+        NULL, 0, 0                                                                                 \
+    }
 
 uint64_t kinf__hash(struct kinf_str key);
 
@@ -34,7 +37,8 @@ uint64_t kinf__hash(struct kinf_str key);
 void kinf__hmap_release(struct kinf__hmap *map);
 
 /* Links a node; two with the same key may stand beside each other. Errors: KINF_ERR_NO_MEMORY. */
-KINF_MUST_CHECK int kinf__hmap_insert(struct kinf__hmap *map, struct kinf__hmap_node *node, uint64_t hash);
+KINF_MUST_CHECK int kinf__hmap_insert(struct kinf__hmap *map, struct kinf__hmap_node *node,
+                                      uint64_t hash);
 
 /* Room for `n_more` nodes, which kinf__hmap_insert_reserved() then links without a failure. Errors:
  * KINF_ERR_NO_MEMORY, nothing changed. */

@@ -45,12 +45,12 @@ static inline void kinf__list_remove(struct kinf__list *node)
 
 #define KINF__LIST_ENTRY(node, type, member) KINF__CONTAINER_OF(node, type, member)
 
-#define KINF__LIST_FOR_EACH(node, list) \
+#define KINF__LIST_FOR_EACH(node, list)                                                            \
     for (struct kinf__list *node = (list)->next; node != (list); node = node->next)
 
 /* The same; the node may be removed in the body. */
-#define KINF__LIST_FOR_EACH_SAFE(node, list)                                                        \
-    for (struct kinf__list *node = (list)->next, *node##_next = node->next; node != (list); \
+#define KINF__LIST_FOR_EACH_SAFE(node, list)                                                       \
+    for (struct kinf__list *node = (list)->next, *node##_next = node->next; node != (list);        \
          node = node##_next, node##_next = node->next)
 
 #endif

@@ -24,7 +24,8 @@ static void note_locking(const struct kinf__mutex *mutex)
 
     if (above != 0) {
         fprintf(stderr, "kinformer: lock order broken: %s taken while %s is held\n",
-                rank_names[mutex->rank], rank_names[mutex->rank + (enum kinf__lock_rank)__builtin_ctz(above)]);
+                rank_names[mutex->rank],
+                rank_names[mutex->rank + (enum kinf__lock_rank)__builtin_ctz(above)]);
         abort();
     }
     held_ranks |= 1u << mutex->rank;

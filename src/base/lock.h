@@ -1,9 +1,9 @@
 /*
  * Mutexes with a rank, and condition variables on the monotonic clock.
  *
- * A thread may take a lock only if its rank is above the rank of every lock it holds: the ladder below
- * is the whole order, so no two threads can wait for each other. Debug builds check it and abort with
- * both names, since a broken order is a bug of ours and never a condition of run time.
+ * A thread may take a lock only if its rank is above the rank of every lock it holds: the ladder
+ * below is the whole order, so no two threads can wait for each other. Debug builds check it and
+ * abort with both names, since a broken order is a bug of ours and never a condition of run time.
  *
  * Threads: any thread.
  */
@@ -19,7 +19,8 @@
 /* The ladder, from the first to be taken to the last. X(enumerator, name, what it guards) */
 #define KINF__LOCK_RANKS(X)                                                                        \
     X(KINF__RANK_LIFECYCLE, "informer.lifecycle", "start and stop of an informer")                 \
-    X(KINF__RANK_APPLY, "informer.apply", "store update with its distribution, against joining handlers") \
+    X(KINF__RANK_APPLY, "informer.apply",                                                          \
+      "store update with its distribution, against joining handlers")                              \
     X(KINF__RANK_LISTENER, "informer.listener", "one handler's queue")                             \
     X(KINF__RANK_FIFO, "deltafifo", "the queue")                                                   \
     X(KINF__RANK_INDEXER, "indexer", "the store's current version")                                \
@@ -27,6 +28,8 @@
     X(KINF__RANK_STATUS, "status", "an informer's visible state")                                  \
     X(KINF__RANK_CREDENTIALS, "rest.credentials", "tokens and certificates")                       \
     X(KINF__RANK_TYPES, "object.types", "the table of resource types")                             \
+    X(KINF__RANK_DAEMON, "daemon", "why the daemon ends")                                          \
+    X(KINF__RANK_OUTPUT, "daemon.output", "standard output")                                       \
     X(KINF__RANK_LOG, "log", "the log callback")
 
 enum kinf__lock_rank {
@@ -41,15 +44,18 @@ struct KINF__CAPABILITY kinf__mutex {
     enum kinf__lock_rank rank;
 };
 
-#define KINF__MUTEX_INIT(lock_rank) {PTHREAD_MUTEX_INITIALIZER, (lock_rank)}
+#define KINF__MUTEX_INIT(lock_rank)                                                                \
+    {                                                                                              \
+        PTHREAD_MUTEX_INITIALIZER, (lock_rank)                                                     \
+    }
 
 void kinf__mutex_init(struct kinf__mutex *mutex, enum kinf__lock_rank rank);
 void kinf__mutex_release(struct kinf__mutex *mutex);
 void kinf__mutex_lock(struct kinf__mutex *mutex) KINF__ACQUIRES(mutex);
 void kinf__mutex_unlock(struct kinf__mutex *mutex) KINF__RELEASES(mutex);
 
-/* Whether this thread holds no ranked lock. Always true in release builds: for assertions in front of
- * user code only. */
+/* Whether this thread holds no ranked lock. Always true in release builds: for assertions in front
+ * of user code only. */
 bool kinf__mutex_none_held(void);
 
 struct kinf__cond {

@@ -50,7 +50,7 @@ static int find_name(const char *const *names, size_t n_names, struct kinf_str n
 static int parse_term(struct kinf_str term, int *parsed, struct kinf_error *err)
 {
     const char *equals = memchr(term.bytes, '=', term.len);
-    struct kinf_str module = {"all", 3}, level = term;
+    struct kinf_str module = { "all", 3 }, level = term;
     int module_no, level_no;
 
     if (equals != NULL) {
@@ -61,12 +61,13 @@ static int parse_term(struct kinf_str term, int *parsed, struct kinf_error *err)
     }
     level_no = find_name(level_names, KINF__ARRAY_LEN(level_names), level);
     if (level_no < 0)
-        return kinf__error_set(err, KINF_ERR_INVALID, "log level '%.*s' is none of off, error, warn, info, debug",
+        return kinf__error_set(err, KINF_ERR_INVALID,
+                               "log level '%.*s' is none of off, error, warn, info, debug",
                                (int)level.len, level.bytes);
     module_no = find_name(module_names, KINF__ARRAY_LEN(module_names), module);
     if (module_no < 0 && !kinf_str_equal(module, KINF_STR("all")))
-        return kinf__error_set(err, KINF_ERR_INVALID, "there is no log module '%.*s'", (int)module.len,
-                               module.bytes);
+        return kinf__error_set(err, KINF_ERR_INVALID, "there is no log module '%.*s'",
+                               (int)module.len, module.bytes);
     for (int i = 0; i < KINF__N_LOG_MODULES; i++) {
         if (module_no < 0 || module_no == i)
             parsed[i] = level_no;
@@ -82,7 +83,7 @@ int kinf_log_set_levels(const char *text, struct kinf_error *err)
         parsed[i] = atomic_load_explicit(&levels[i], memory_order_relaxed);
     for (const char *at = text;;) {
         size_t len = strcspn(at, ",");
-        int failed = parse_term((struct kinf_str){at, len}, parsed, err);
+        int failed = parse_term((struct kinf_str){ at, len }, parsed, err);
 
         if (failed < 0)
             return failed;

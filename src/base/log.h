@@ -12,12 +12,12 @@
 #include <kinformer/log.h>
 
 /* Folders of src/ that log. X(enumerator, name) */
-#define KINF__LOG_MODULES(X)         \
-    X(KINF__LOG_REST, "rest")        \
-    X(KINF__LOG_REFLECTOR, "reflector") \
-    X(KINF__LOG_DELTAFIFO, "deltafifo") \
-    X(KINF__LOG_INDEXER, "indexer")  \
-    X(KINF__LOG_INFORMER, "informer") \
+#define KINF__LOG_MODULES(X)                                                                       \
+    X(KINF__LOG_REST, "rest")                                                                      \
+    X(KINF__LOG_REFLECTOR, "reflector")                                                            \
+    X(KINF__LOG_DELTAFIFO, "deltafifo")                                                            \
+    X(KINF__LOG_INDEXER, "indexer")                                                                \
+    X(KINF__LOG_INFORMER, "informer")                                                              \
     X(KINF__LOG_DAEMON, "daemon")
 
 enum kinf__log_module {
@@ -32,10 +32,10 @@ void kinf__log_write(enum kinf__log_module module, enum kinf_log_level level, co
     KINF_PRINTF(3, 4);
 
 /* Arguments are evaluated only if the line will be written. */
-#define KINF__LOG(module, level, ...)                          \
-    do {                                                       \
-        if (kinf__log_enabled((module), (level)))              \
-            kinf__log_write((module), (level), __VA_ARGS__);   \
+#define KINF__LOG(module, level, ...)                                                              \
+    do {                                                                                           \
+        if (kinf__log_enabled((module), (level)))                                                  \
+            kinf__log_write((module), (level), __VA_ARGS__);                                       \
     } while (0)
 
 /* Lets one line through an interval and counts the rest. Owner: one thread. */

@@ -38,7 +38,8 @@ int kinf__waker_init(struct kinf__waker *waker, struct kinf_error *err)
 {
     waker->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (waker->fd < 0)
-        return kinf__error_set_errno(err, KINF_ERR_SYSTEM, errno, "cannot make an event descriptor");
+        return kinf__error_set_errno(err, KINF_ERR_SYSTEM, errno,
+                                     "cannot make an event descriptor");
     return 0;
 }
 
@@ -72,7 +73,7 @@ bool kinf__waker_is_set(const struct kinf__waker *waker)
 bool kinf__waker_wait(const struct kinf__waker *waker, int64_t delay_ms)
 {
     int64_t deadline_ms = kinf__clock_add_ms(kinf__clock_now_ms(), delay_ms);
-    struct pollfd fd = {waker->fd, POLLIN, 0};
+    struct pollfd fd = { waker->fd, POLLIN, 0 };
 
     for (;;) {
         int timeout_ms = delay_ms > INT_MAX ? INT_MAX : (int)delay_ms;

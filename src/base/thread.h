@@ -11,10 +11,10 @@
 
 #include <kinformer/error.h>
 
-/* Starts a thread with every signal blocked (the program's own threads take signals) and `name`, cut
- * to 15 bytes, shown by the system's tools. The caller joins it. Errors: KINF_ERR_SYSTEM. */
-KINF_MUST_CHECK int kinf__thread_start(pthread_t *ret_thread, const char *name, void *(*main)(void *), void *ctx,
-                       struct kinf_error *err);
+/* Starts a thread with every signal blocked (the program's own threads take signals) and `name`,
+ * cut to 15 bytes, shown by the system's tools. The caller joins it. Errors: KINF_ERR_SYSTEM. */
+KINF_MUST_CHECK int kinf__thread_start(pthread_t *ret_thread, const char *name,
+                                       void *(*main)(void *), void *ctx, struct kinf_error *err);
 
 /* A wake-up that is not lost: once set, its descriptor stays readable until it is cleared. */
 struct kinf__waker {

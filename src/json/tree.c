@@ -12,7 +12,8 @@
 #include "base/error.h"
 #include "json/scan.h"
 
-/* NULL also if cJSON left a part of the value behind, as it does with a long number. */
+/* NULL also if a part of the value is left: versions of cJSON differ in how long a number they
+ * read. */
 static struct cJSON *parse_whole(struct kinf_str text)
 {
     struct kinf_str value = kinf__json_value_of(text).raw;
@@ -41,7 +42,7 @@ int kinf__json_tree_parse(struct kinf_str text, struct cJSON **ret_tree, struct 
         if (errno == ENOMEM)
             return kinf__error_no_memory(err);
         return kinf__error_set(err, KINF_ERR_LIMIT,
-                               "JSON with an unpaired surrogate or a number of more than 63 bytes");
+                               "JSON with an unpaired surrogate, or a number too long for cJSON");
     }
     *ret_tree = tree;
     return 0;

@@ -13,8 +13,8 @@
 struct cJSON;
 
 /* Scans the text strictly, then parses it. The caller frees the tree with kinf__json_tree_free().
- * cJSON's own limits apply: depth 1000, numbers of 63 bytes, no unpaired surrogates
- * (KINF_ERR_LIMIT); numbers are doubles, strings end at a NUL. */
+ * cJSON's own limits apply: depth 1000, no unpaired surrogates, some versions take
+ * numbers of 63 bytes at most (KINF_ERR_LIMIT); numbers are doubles, strings end at a NUL. */
 KINF_MUST_CHECK int kinf__json_tree_parse(struct kinf_str text, struct cJSON **ret_tree,
                                           struct kinf_error *err);
 void kinf__json_tree_free(struct cJSON *tree);

@@ -97,6 +97,34 @@ bool kinf__object_same_uid(const struct kinf_object *a, const struct kinf_object
     return a == b || strcmp(kinf_object_uid(a), kinf_object_uid(b)) == 0;
 }
 
+/* Whether a string of `len` bytes or more that starts at `offset` ends right before `end`. */
+static bool ends_at(const struct kinf_object *object, size_t offset, size_t len, size_t end)
+{
+    return offset + len < end && offset + strlen(object->text + offset) + 1 == end;
+}
+
+static bool check_labels(const struct kinf_object *object)
+{
+    if (object->labels_offset == KINF__LABELS_UNKNOWN ||
+        object->labels_offset == KINF__LABELS_ABSENT)
+        return object->labels_len == 0;
+    return object->labels_len >= 2 && object->labels_offset < object->body_len &&
+           object->labels_len < object->body_len - object->labels_offset;
+}
+
+bool kinf__object_check(const struct kinf_object *object)
+{
+    const char *body = object->text + object->body_offset;
+    size_t name_offset = object->namespace_len != 0 ? object->namespace_len + 1U : 0;
+
+    return atomic_load_explicit(&object->refs, memory_order_relaxed) != 0 && object->type != NULL &&
+           ends_at(object, 0, name_offset + 1, object->uid_offset) &&
+           (name_offset == 0 || object->text[object->namespace_len] == '/') &&
+           ends_at(object, object->uid_offset, 0, object->rv_offset) &&
+           ends_at(object, object->rv_offset, 0, object->body_offset) && object->body_len >= 2 &&
+           body[0] == '{' && body[object->body_len - 1] == '}' && check_labels(object);
+}
+
 const struct kinf_object *kinf_object_ref(const struct kinf_object *object)
 {
     struct kinf_object *counted = (struct kinf_object *)object;

@@ -67,6 +67,9 @@ KINF_MUST_CHECK int kinf__object_labels(const struct kinf_object *object,
 /* Whether both have the same uid, which is what makes them one object and not two of one name. */
 bool kinf__object_same_uid(const struct kinf_object *a, const struct kinf_object *b);
 
+/* Whether offsets rise, strings end where they must and the labels lie in the body. For tests. */
+bool kinf__object_check(const struct kinf_object *object);
+
 /* How many objects this process holds. For leak checks and measurements. */
 size_t kinf__object_count(void);
 

@@ -14,7 +14,8 @@ struct test_random test_random_init(const char *test)
     struct timespec now;
 
     clock_gettime(CLOCK_REALTIME, &now);
-    random.state = given != NULL ? strtoull(given, NULL, 0) : (uint64_t)now.tv_sec * 1000000007U ^ (uint64_t)now.tv_nsec;
+    random.state = given != NULL ? strtoull(given, NULL, 0)
+                                 : (uint64_t)now.tv_sec * 1000000007U ^ (uint64_t)now.tv_nsec;
     printf("%s: KINF_TEST_SEED=0x%llx\n", test, (unsigned long long)random.state);
     return random;
 }

@@ -25,8 +25,8 @@ uint64_t test_random_next(struct test_random *random);
 /* 0 <= result < limit */
 size_t test_random_below(struct test_random *random, size_t limit);
 
-/* Fewer rounds under the sanitizers, which are 3 to 15 times slower: n in debug and release, n/4 under
- * asan, n/8 under tsan, at least 1. */
+/* Fewer rounds under the sanitizers, which are 3 to 15 times slower: n in debug and release, n/4
+ * under asan, n/8 under tsan, at least 1. */
 size_t test_rounds(size_t n);
 
 /* The whole of a file below tests/data, with a NUL behind it (not counted). Fails the test if it

@@ -3,6 +3,7 @@
  */
 #include "base/buffer.h"
 #include "base/clock.h"
+#include "base/duration.h"
 #include "base/error.h"
 #include "base/hmap.h"
 #include "base/list.h"
@@ -86,11 +87,11 @@ static void a_list_keeps_order_and_allows_removal_while_walking(void **state)
         items[i].number = i;
         kinf__list_push_back(&list, &items[i].in_list);
     }
-    KINF__LIST_FOR_EACH_SAFE(node, &list) {
+    KINF__LIST_FOR_EACH_SAFE (node, &list) {
         if (KINF__LIST_ENTRY(node, struct numbered, in_list)->number % 2 != 0)
             kinf__list_remove(node);
     }
-    KINF__LIST_FOR_EACH(node, &list) {
+    KINF__LIST_FOR_EACH (node, &list) {
         assert_int_equal(KINF__LIST_ENTRY(node, struct numbered, in_list)->number, expected);
         expected += 2;
     }
@@ -107,12 +108,16 @@ static void a_map_finds_what_was_put_in(void **state)
     assert_non_null(items);
     for (int i = 0; i < n; i++) {
         items[i].number = i;
-        assert_int_equal(kinf__hmap_insert(&map, &items[i].in_map, kinf__hash((struct kinf_str){(char *)&items[i].number, sizeof(int)})), 0);
+        assert_int_equal(kinf__hmap_insert(&map, &items[i].in_map,
+                                           kinf__hash((struct kinf_str){ (char *)&items[i].number,
+                                                                         sizeof(int) })),
+                         0);
     }
     for (int i = 0; i < n; i += 3)
         kinf__hmap_remove(&map, &items[i].in_map);
     for (int i = 0; i < n; i++) {
-        struct kinf__hmap_node *node = kinf__hmap_first_with_hash(&map, kinf__hash((struct kinf_str){(char *)&i, sizeof i}));
+        struct kinf__hmap_node *node =
+            kinf__hmap_first_with_hash(&map, kinf__hash((struct kinf_str){ (char *)&i, sizeof i }));
 
         while (node != NULL && KINF__CONTAINER_OF(node, struct numbered, in_map)->number != i)
             node = kinf__hmap_next_with_hash(node);
@@ -125,16 +130,16 @@ static void a_map_finds_what_was_put_in(void **state)
 static void hashes_depend_on_every_byte(void **state)
 {
     char text[20] = "abcdefghijklmnopqrs";
-    uint64_t whole = kinf__hash((struct kinf_str){text, 19});
+    uint64_t whole = kinf__hash((struct kinf_str){ text, 19 });
 
     (void)state;
     for (size_t i = 0; i < 19; i++) {
         text[i] ^= 1;
-        assert_true(kinf__hash((struct kinf_str){text, 19}) != whole);
+        assert_true(kinf__hash((struct kinf_str){ text, 19 }) != whole);
         text[i] ^= 1;
-        assert_true(kinf__hash((struct kinf_str){text, i}) != whole);
+        assert_true(kinf__hash((struct kinf_str){ text, i }) != whole);
     }
-    assert_true(kinf__hash((struct kinf_str){text, 19}) == whole);
+    assert_true(kinf__hash((struct kinf_str){ text, 19 }) == whole);
 }
 
 static void times_do_not_overflow(void **state)
@@ -144,6 +149,39 @@ static void times_do_not_overflow(void **state)
     assert_true(kinf__clock_add_ms(10, KINF__NEVER_MS) == KINF__NEVER_MS);
     assert_true(kinf__clock_add_ms(KINF__NEVER_MS, 5) == KINF__NEVER_MS);
     assert_true(kinf__clock_add_ms(KINF__NEVER_MS - 3, 5) == KINF__NEVER_MS);
+}
+
+static void durations_are_sums_of_numbers_with_units(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t ms; /* negative: no duration */
+    } rows[] = {
+        { "0", 0 },
+        { "500ms", 500 },
+        { "30s", 30000 },
+        { "1h30m", 5400000 },
+        { "1m1s1ms", 61001 },
+        { "", -1 },
+        { "5", -1 },
+        { "s", -1 },
+        { "-5s", -1 },
+        { "5 s", -1 },
+        { "5d", -1 },
+        { "1.5s", -1 },
+        { "5s ", -1 },
+        { "9000h", -1 },
+        { "99999999999999999999h", -1 },
+        { "8000h", 28800000000 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < KINF__ARRAY_LEN(rows); i++) {
+        int64_t ms = -1;
+
+        assert_int_equal(kinf__duration_parse(rows[i].text, &ms), rows[i].ms >= 0);
+        assert_true(ms == rows[i].ms);
+    }
 }
 
 static void a_waker_stays_set_until_cleared(void **state)
@@ -215,7 +253,7 @@ static void log_levels_are_set_by_module(void **state)
 
 static void a_log_limit_counts_what_it_holds_back(void **state)
 {
-    struct kinf__log_limit limit = {.interval_ms = 1000};
+    struct kinf__log_limit limit = { .interval_ms = 1000 };
     uint64_t suppressed = 99;
 
     (void)state;
@@ -238,6 +276,7 @@ int main(void)
         cmocka_unit_test(a_map_finds_what_was_put_in),
         cmocka_unit_test(hashes_depend_on_every_byte),
         cmocka_unit_test(times_do_not_overflow),
+        cmocka_unit_test(durations_are_sums_of_numbers_with_units),
         cmocka_unit_test(a_waker_stays_set_until_cleared),
         cmocka_unit_test(a_broken_lock_order_aborts),
         cmocka_unit_test(log_levels_are_set_by_module),

@@ -85,18 +85,13 @@ static void assert_depth(size_t depth, int status)
 
 static void limits_of_cjson_are_named(void **state)
 {
-    static const struct kinf_str texts[] = {
-        KINF_STR("\"\\ud800\""),
-        KINF_STR("1000000000000000000000000000000000000000000000000000000000000000"),
-    };
     struct kinf_error err = KINF_ERROR_INIT;
     struct cJSON *tree = NULL;
 
     (void)state;
     assert_depth(1000, 0);
     assert_depth(1001, KINF_ERR_LIMIT);
-    for (size_t i = 0; i < KINF__ARRAY_LEN(texts); i++)
-        assert_int_equal(kinf__json_tree_parse(texts[i], &tree, &err), KINF_ERR_LIMIT);
+    assert_int_equal(kinf__json_tree_parse(KINF_STR("\"\\ud800\""), &tree, &err), KINF_ERR_LIMIT);
     assert_null(tree);
 }
 

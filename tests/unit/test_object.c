@@ -53,17 +53,24 @@ static const struct kinf_object *pod_of(const char *text)
 
     if (kinf_object_new_from_json(pods(), text, strlen(text), &object, &err) < 0)
         fail_msg("%s: %s", text, err.message);
+    assert_true(kinf__object_check(object));
     return object;
 }
 
-static void expect_json(const struct kinf_object *object, const char *expected)
+static void expect_same_json(const struct kinf_object *object, struct kinf_str expected)
 {
     kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
     struct kinf_str text;
 
     assert_int_equal(kinf_object_json(object, &scratch, &text, NULL), 0);
-    if (!kinf_str_equal(text, kinf_str_from(expected)))
-        fail_msg("%.*s\nexpected %s", (int)text.len, text.bytes, expected);
+    if (!kinf_str_equal(text, expected))
+        fail_msg("%.*s\nexpected %.*s", (int)text.len, text.bytes, (int)expected.len,
+                 expected.bytes);
+}
+
+static void expect_json(const struct kinf_object *object, const char *expected)
+{
+    expect_same_json(object, kinf_str_from(expected));
 }
 
 static void expect_full_json(const struct kinf_object *object, const char *expected)
@@ -587,6 +594,66 @@ static void the_last_reference_frees(void **state)
     kinf_object_unref(NULL);
 }
 
+static void the_check_sees_what_is_broken(void **state)
+{
+    const struct kinf_object *object = pod_of(pod_bare);
+    struct kinf_object *broken = (struct kinf_object *)object;
+    struct kinf_object kept = *object;
+
+    (void)state;
+#define EXPECT_BROKEN(member, value)                                                               \
+    do {                                                                                           \
+        broken->member = (value);                                                                  \
+        assert_false(kinf__object_check(object));                                                  \
+        broken->member = kept.member;                                                              \
+        assert_true(kinf__object_check(object));                                                   \
+    } while (0)
+    EXPECT_BROKEN(type, NULL);
+    EXPECT_BROKEN(namespace_len, kept.namespace_len + 1);
+    EXPECT_BROKEN(uid_offset, kept.uid_offset + 1);
+    EXPECT_BROKEN(rv_offset, kept.uid_offset);
+    EXPECT_BROKEN(body_offset, kept.body_offset - 1);
+    EXPECT_BROKEN(body_len, kept.body_len - 2);
+    EXPECT_BROKEN(labels_offset, kept.body_len);
+    EXPECT_BROKEN(labels_len, kept.body_len);
+#undef EXPECT_BROKEN
+    kinf_object_unref(object);
+}
+
+/* What decodes at all is sound, and its own text decodes to the same object. */
+static void a_damaged_pod_is_refused_or_sound(void **state)
+{
+    static const char *const drops[] = { "metadata", "spec.containers[*].image" };
+    struct test_random random = test_random_init(__func__);
+    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    struct kinf__object_decoder decoder;
+    struct kinf__prune_plan *plan;
+
+    (void)state;
+    assert_int_equal(kinf__prune_plan_new(drops, N(drops), NULL, 0, &plan, NULL), 0);
+    kinf__object_decoder_init(&decoder, pods(), plan);
+    for (size_t n = test_rounds(20000); n > 0; n--) {
+        const struct kinf_object *object, *again;
+        char damaged[sizeof pod_typed];
+        struct kinf_str text = { damaged, sizeof pod_typed - 1 };
+        size_t at = test_random_below(&random, text.len), len;
+
+        memcpy(damaged, pod_typed, sizeof damaged);
+        damaged[at] = "\"\\{}[],:u0 \n\xe2"[test_random_below(&random, 13)];
+        if (kinf__object_decode(&decoder, text, true, &object, &len, NULL) < 0)
+            continue;
+        assert_true(kinf__object_check(object));
+        assert_int_equal(kinf_object_full_json(object, &scratch, &text, NULL), 0);
+        assert_int_equal(kinf_object_new_from_json(pods(), text.bytes, text.len, &again, NULL), 0);
+        assert_int_equal(kinf_object_json(object, &scratch, &text, NULL), 0);
+        expect_same_json(again, text);
+        kinf_object_unref(again);
+        kinf_object_unref(object);
+    }
+    kinf__object_decoder_release(&decoder);
+    kinf__prune_plan_free(plan);
+}
+
 static void names_beyond_the_limit_are_refused(void **state)
 {
     size_t size = 70000, len = 0;
@@ -1088,6 +1155,8 @@ int main(void)
         TEST(an_unchanged_object_stays_the_stored_one),
         TEST(objects_are_one_if_their_uid_is),
         TEST(the_last_reference_frees),
+        TEST(the_check_sees_what_is_broken),
+        TEST(a_damaged_pod_is_refused_or_sound),
         TEST(names_beyond_the_limit_are_refused),
         TEST(strings_are_read_decoded),
         TEST(integers_keep_every_digit),

@@ -1,9 +1,10 @@
 /*
  * Errors: what a failed call leaves for its caller.
  *
- * Every fallible function returns 0, or a negative enum kinf_errc, and takes as its last parameter a
- * struct kinf_error that belongs to the caller. It may be NULL. It is untouched on success and written
- * once where the failure happens; on the way up it only gains context in front of its message.
+ * Every fallible function returns 0, or a negative enum kinf_errc, and takes as its last parameter
+ * a struct kinf_error that belongs to the caller. It may be NULL. It is untouched on success and
+ * written once where the failure happens; on the way up it only gains context in front of its
+ * message.
  *
  * Threads: one thread per object.
  */
@@ -21,19 +22,19 @@ extern "C" {
 
 /* What went wrong, in terms of the domain. Values are stable; 0 is success. */
 enum kinf_errc {
-    KINF_ERR_NO_MEMORY = -1,          /* an allocation failed; nothing was changed */
-    KINF_ERR_INVALID = -2,            /* the caller passed something that cannot be meant */
-    KINF_ERR_CONFIG = -3,             /* kubeconfig or configuration file: missing, unreadable, wrong */
-    KINF_ERR_PARSE = -4,              /* bytes that are not what they should be (JSON, YAML, path, selector) */
-    KINF_ERR_TRUNCATED = -5,          /* the bytes end before the value does: more are needed */
-    KINF_ERR_LIMIT = -6,              /* larger or deeper than a stated limit */
-    KINF_ERR_NOT_FOUND = -7,          /* no such object, field, index, resource */
-    KINF_ERR_EXISTS = -8,             /* a name is taken */
-    KINF_ERR_TIMEOUT = -9,            /* the time that the caller gave is over */
-    KINF_ERR_STOPPED = -10,           /* the thing was stopped or closed */
-    KINF_ERR_STATE = -11,             /* not allowed now, or not from this thread (would wait for itself) */
-    KINF_ERR_NETWORK = -12,           /* resolve, connect, send or receive failed */
-    KINF_ERR_TLS = -13,               /* a certificate or the handshake was refused */
+    KINF_ERR_NO_MEMORY = -1, /* an allocation failed; nothing was changed */
+    KINF_ERR_INVALID = -2,   /* the caller passed something that cannot be meant */
+    KINF_ERR_CONFIG = -3,    /* kubeconfig or configuration file: missing, unreadable, wrong */
+    KINF_ERR_PARSE = -4, /* bytes that are not what they should be (JSON, YAML, path, selector) */
+    KINF_ERR_TRUNCATED = -5, /* the bytes end before the value does: more are needed */
+    KINF_ERR_LIMIT = -6,     /* larger or deeper than a stated limit */
+    KINF_ERR_NOT_FOUND = -7, /* no such object, field, index, resource */
+    KINF_ERR_EXISTS = -8,    /* a name is taken */
+    KINF_ERR_TIMEOUT = -9,   /* the time that the caller gave is over */
+    KINF_ERR_STOPPED = -10,  /* the thing was stopped or closed */
+    KINF_ERR_STATE = -11,    /* not allowed now, or not from this thread (would wait for itself) */
+    KINF_ERR_NETWORK = -12,  /* resolve, connect, send or receive failed */
+    KINF_ERR_TLS = -13,      /* a certificate or the handshake was refused */
     KINF_ERR_UNAUTHORIZED = -14,      /* 401: the server does not know who we are */
     KINF_ERR_FORBIDDEN = -15,         /* 403: it knows, and refuses */
     KINF_ERR_CONFLICT = -16,          /* 409 */
@@ -49,14 +50,17 @@ enum kinf_errc {
 #define KINF_ERROR_MESSAGE_SIZE 512
 
 struct kinf_error {
-    enum kinf_errc code;   /* 0 while nothing failed */
-    int http_status;       /* of the answer that failed; 0 if there was none */
-    int sys_errno;         /* of the system call that failed; 0 if none did */
+    enum kinf_errc code;     /* 0 while nothing failed */
+    int http_status;         /* of the answer that failed; 0 if there was none */
+    int sys_errno;           /* of the system call that failed; 0 if none did */
     uint32_t retry_after_ms; /* what the server asked us to wait; 0 if it said nothing */
     char message[KINF_ERROR_MESSAGE_SIZE]; /* one line for a person, without a final dot */
 };
 
-#define KINF_ERROR_INIT {(enum kinf_errc)0, 0, 0, 0, ""}
+#define KINF_ERROR_INIT                                                                            \
+    {                                                                                              \
+        (enum kinf_errc)0, 0, 0, 0, ""                                                             \
+    }
 
 /* "NOT_FOUND" and so on; never NULL. */
 KINF_API const char *kinf_errc_to_string(enum kinf_errc code);

@@ -19,10 +19,11 @@ enum kinf_log_level { KINF_LOG_OFF, KINF_LOG_ERROR, KINF_LOG_WARN, KINF_LOG_INFO
 /* Called on whatever thread has something to say, one call at a time. `module` is a folder of src/
  * ("reflector"), `line` is "message key=value ..." without a newline, valid during the call. It may
  * not call back into the library. */
-typedef void kinf_log_cb(enum kinf_log_level level, const char *module, const char *line, void *ctx);
+typedef void kinf_log_cb(enum kinf_log_level level, const char *module, const char *line,
+                         void *ctx);
 
-/* Replaces the callback; NULL drops lines. A line that is being delivered may still go to the old one
- * until this returns. */
+/* Replaces the callback; NULL drops lines. A line that is being delivered may still go to the old
+ * one until this returns. */
 KINF_API void kinf_log_set_callback(kinf_log_cb *callback, void *ctx);
 
 /* Sets levels from "LEVEL" or "all=info,reflector=debug" (the syntax of the KINF_LOG environment

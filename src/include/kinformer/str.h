@@ -16,11 +16,11 @@ struct kinf_str {
 };
 
 /* A view of a literal. */
-#define KINF_STR(literal) ((struct kinf_str){"" literal, sizeof(literal) - 1})
+#define KINF_STR(literal) ((struct kinf_str){ "" literal, sizeof(literal) - 1 })
 
 static inline struct kinf_str kinf_str_from(const char *text)
 {
-    struct kinf_str view = {text, text != NULL ? strlen(text) : 0};
+    struct kinf_str view = { text, text != NULL ? strlen(text) : 0 };
 
     return view;
 }

@@ -16,9 +16,10 @@
 extern "C" {
 #endif
 
-/* The object with kind and apiVersion. The caller frees it with cJSON_Delete(). cJSON's limits apply:
- * numbers become doubles (int64 above 2^53 lose digits), strings end at their first NUL, depth 1000.
- * Errors: KINF_ERR_LIMIT, KINF_ERR_NO_MEMORY. */
+/* The object with kind and apiVersion. The caller frees it with cJSON_Delete(). cJSON's limits
+ * apply: numbers become doubles (int64 above 2^53 lose digits), strings end at their first NUL;
+ * deeper than 1000 or with an unpaired surrogate is KINF_ERR_LIMIT. Errors: KINF_ERR_LIMIT,
+ * KINF_ERR_NO_MEMORY. */
 KINF_API KINF_MUST_CHECK int kinf_object_tree(const struct kinf_object *object, cJSON **ret_tree,
                                               struct kinf_error *err);
 

@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# Fails on an include that points upwards, or on a third party's header outside its one folder.
+# The layers are those of src/ARCHITECTURE.md.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+# folder: the folders it may include besides itself
+declare -A below=(
+    [base]=""
+    [json]="base"
+    [object]="base json"
+    [yaml]="base"
+    [rest]="base json object yaml"
+    [indexer]="base json object"
+    [deltafifo]="base json object"
+    [reflector]="base json object indexer deltafifo rest"
+    [informer]="base json object indexer deltafifo rest reflector"
+    [daemon]="base json object yaml rest indexer deltafifo reflector informer"
+)
+# header pattern: the only folder that may include it
+declare -A owner=(
+    ['curl/']="rest"
+    ['openssl/']="rest"
+    ['zlib.h']="rest"
+    ['cjson/']="json"
+    ['yaml.h']="yaml"
+)
+
+failed=0
+complain() {
+    echo "check-layers: $1"
+    failed=1
+}
+
+while IFS=: read -r file line text; do
+    folder=${file#src/}
+    folder=${folder%%/*}
+    [ "$folder" = include ] && continue
+    if [ -z "${below[$folder]+known}" ]; then
+        complain "$file: folder '$folder' has no layer"
+        continue
+    fi
+    case "$text" in
+    *'"'*)
+        target=${text#*\"}
+        target=${target%%/*}
+        if [ "$target" != "$folder" ] && [[ " ${below[$folder]} " != *" $target "* ]]; then
+            complain "$file:$line: $folder may not include $target"
+        fi
+        ;;
+    *'<'*)
+        target=${text#*<}
+        for pattern in "${!owner[@]}"; do
+            if [[ "$target" == "$pattern"* && "${owner[$pattern]}" != "$folder" ]]; then
+                complain "$file:$line: only ${owner[$pattern]} may include <${target%>*}>"
+            fi
+        done
+        ;;
+    esac
+done < <(grep -rnE '^[[:space:]]*#[[:space:]]*include' src --include='*.[ch]')
+
+# Public headers include each other and the C library; cJSON only in tree.h.
+while IFS=: read -r file line text; do
+    case "$text" in
+    *'<kinformer/'* | *'<std'*.h'>'* | *'<string.h>'*) ;;
+    *'<cjson/cJSON.h>'*) [ "$(basename "$file")" = tree.h ] || complain "$file:$line: a third party's type in a public header" ;;
+    *) complain "$file:$line: a public header includes${text#*include}" ;;
+    esac
+done < <(grep -rnE '^[[:space:]]*#[[:space:]]*include' src/include)
+
+[ "$failed" -eq 0 ] && echo "check-layers: ok"
+exit "$failed"

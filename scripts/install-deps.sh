@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that are missing, or says how: install-deps.sh [build|test|lint]...
+# "build" is what the daemon and the library need, "test" adds cmocka and what the real cluster needs,
+# "lint" adds clang's tools. Exits 1 with one plain line when something is missing and cannot be installed.
+set -euo pipefail
+
+declare -A packages=(
+    [build]="build-essential pkg-config libcurl4-openssl-dev libcjson-dev libyaml-dev libssl-dev zlib1g-dev"
+    [test]="libcmocka-dev openssl curl python3"
+    [lint]="clang clang-tidy clang-format"
+)
+
+missing=()
+for group in "$@"; do
+    for package in ${packages[$group]}; do
+        if command -v dpkg-query >/dev/null 2>&1; then
+            dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
+        fi
+    done
+done
+if ! command -v dpkg-query >/dev/null 2>&1; then
+    # Not Debian: only look whether the build can work.
+    pkg-config --exists libcurl libcjson yaml-0.1 openssl zlib 2>/dev/null && exit 0
+    echo "kinformer needs the development files of libcurl (OpenSSL flavour), cJSON, libyaml, OpenSSL and zlib; on Debian: ${packages[build]}" >&2
+    exit 1
+fi
+[ ${#missing[@]} -eq 0 ] && exit 0
+
+command="apt-get install -y --no-install-recommends ${missing[*]}"
+if [ "$(id -u)" -ne 0 ]; then
+    if command -v sudo >/dev/null 2>&1 && sudo -n true 2>/dev/null; then
+        command="sudo $command"
+    else
+        echo "missing packages; run: sudo $command" >&2
+        exit 1
+    fi
+fi
+echo "installing: ${missing[*]}"
+# Package lists may be absent or old on a new machine; then the first try fails.
+export DEBIAN_FRONTEND=noninteractive
+if ! $command >/dev/null 2>&1; then
+    ${command%%apt-get*}apt-get update >/dev/null
+    $command >/dev/null || {
+        echo "could not install packages; run: $command" >&2
+        exit 1
+    }
+fi

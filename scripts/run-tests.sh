@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# make test: installs what is missing, builds, runs unit tests in three builds and integration tests on
+# a real kube-apiserver, and prints a summary of what ran and what was skipped. With CI=true nothing may
+# be skipped.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+jobs=$(nproc)
+results=$(mktemp -d)
+trap 'rm -rf "$results"' EXIT
+passed=0
+failed=0
+skipped=0
+summary=()
+
+# stage NAME SECONDS VERDICT
+note() {
+    summary+=("$(printf '  %-34s %-8s %4s s' "$1" "$3" "$2")")
+}
+
+# Runs a command as one stage; its output is shown. 77 means skipped, with the reason as its last line.
+stage() {
+    local name=$1 started=$SECONDS status
+    shift
+    echo "== $name"
+    "$@" 2>&1 | tee "$results/output"
+    status=${PIPESTATUS[0]}
+    if [ "$status" -eq 77 ] && [ "${CI:-}" != true ]; then
+        skipped=$((skipped + 1))
+        note "$name" $((SECONDS - started)) skipped
+    elif [ "$status" -ne 0 ]; then
+        failed=$((failed + 1))
+        note "$name" $((SECONDS - started)) FAILED
+    else
+        passed=$((passed + 1))
+        note "$name" $((SECONDS - started)) ok
+    fi
+    return "$status"
+}
+
+build() {
+    make --no-print-directory -s -j"$jobs" MODE="$1" all "build-tests"
+}
+
+unit_tests() {
+    make --no-print-directory -s -j"$jobs" MODE="$1" unit
+}
+
+scripts/install-deps.sh build test || exit 1
+
+# The cluster's programs take minutes on a new machine and seconds afterwards: overlap them with the
+# unit tests.
+(
+    nice tests/cluster/build.sh >"$results/cluster.log" 2>&1
+    echo $? >"$results/cluster.status"
+) &
+cluster_build=$!
+
+for mode in debug asan tsan; do
+    stage "build ($mode)" build "$mode" || continue
+    stage "unit tests ($mode)" unit_tests "$mode"
+done
+stage "build (release)" make --no-print-directory -s -j"$jobs" MODE=release all
+
+cluster_ready() {
+    wait "$cluster_build"
+    cat "$results/cluster.log"
+    return "$(cat "$results/cluster.status")"
+}
+if stage "cluster programs" cluster_ready; then
+    stage "scanner against Go's encoding/json" scripts/compare-scanner.sh
+    stage "integration tests" python3 -B -m unittest discover -v -s tests/integration -t tests/integration
+else
+    echo "integration tests need a kube-apiserver: install Go 1.26, or set KUBEBUILDER_ASSETS to a folder" \
+        "with etcd, kube-apiserver and kubectl"
+fi
+
+echo
+echo "Summary"
+printf '%s\n' "${summary[@]}"
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ]

@@ -1,0 +1,369 @@
+/*
+ * The configuration file. Neighbours: options.c makes the same struct from the command line. Every
+ * complaint says file, line and column; what the file does not say keeps its default.
+ */
+#include "daemon/config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <kinformer/path.h>
+#include <kinformer/selector.h>
+
+#include "base/compiler.h"
+#include "base/error.h"
+#include "yaml/yaml.h"
+
+/* What the readers below are in the middle of. */
+struct reader {
+    const struct kinf__yaml *yaml;
+    const struct kinf__yaml_node *mapping;
+    struct kinf_error *err;
+};
+
+int kinf__strings_add(struct kinf__strings *strings, const char *text)
+{
+    char **items = realloc(strings->items, (strings->n_items + 1) * sizeof *items);
+
+    if (items == NULL)
+        return KINF_ERR_NO_MEMORY;
+    strings->items = items;
+    items[strings->n_items] = strdup(text);
+    if (items[strings->n_items] == NULL)
+        return KINF_ERR_NO_MEMORY;
+    strings->n_items++;
+    return 0;
+}
+
+static void strings_release(struct kinf__strings *strings)
+{
+    for (size_t i = 0; i < strings->n_items; i++)
+        free(strings->items[i]);
+    free(strings->items);
+}
+
+static bool strings_equal(const struct kinf__strings *a, const struct kinf__strings *b)
+{
+    if (a->n_items != b->n_items)
+        return false;
+    for (size_t i = 0; i < a->n_items; i++) {
+        if (strcmp(a->items[i], b->items[i]) != 0)
+            return false;
+    }
+    return true;
+}
+
+static bool text_equal(const char *a, const char *b)
+{
+    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
+bool kinf__resource_config_equal(const struct kinf__resource_config *a,
+                                 const struct kinf__resource_config *b)
+{
+    return text_equal(a->resource, b->resource) && strings_equal(&a->namespaces, &b->namespaces) &&
+           text_equal(a->label_selector, b->label_selector) &&
+           text_equal(a->field_selector, b->field_selector) &&
+           strings_equal(&a->drops, &b->drops) && strings_equal(&a->keeps, &b->keeps) &&
+           strings_equal(&a->index_names, &b->index_names) &&
+           strings_equal(&a->index_paths, &b->index_paths) &&
+           a->resync_period_ms == b->resync_period_ms &&
+           a->watch_timeout_ms == b->watch_timeout_ms && a->silent_after_ms == b->silent_after_ms &&
+           a->page_size == b->page_size && a->max_object_bytes == b->max_object_bytes &&
+           a->max_queue_bytes == b->max_queue_bytes && a->gzip == b->gzip;
+}
+
+static void resource_release(struct kinf__resource_config *resource)
+{
+    free(resource->resource);
+    free(resource->label_selector);
+    free(resource->field_selector);
+    strings_release(&resource->namespaces);
+    strings_release(&resource->drops);
+    strings_release(&resource->keeps);
+    strings_release(&resource->index_names);
+    strings_release(&resource->index_paths);
+}
+
+void kinf__config_release(struct kinf__config *config)
+{
+    for (size_t i = 0; i < config->n_resources; i++)
+        resource_release(&config->resources[i]);
+    free(config->resources);
+    free(config->kubeconfig);
+    free(config->context);
+    free(config->log_levels);
+    *config = (struct kinf__config){ 0 };
+}
+
+struct kinf__resource_config *kinf__config_add_resource(struct kinf__config *config)
+{
+    struct kinf__resource_config *resources =
+        realloc(config->resources, (config->n_resources + 1) * sizeof *resources);
+
+    if (resources == NULL)
+        return NULL;
+    config->resources = resources;
+    resources[config->n_resources] = (struct kinf__resource_config){ 0 };
+    return &resources[config->n_resources++];
+}
+
+bool kinf__events_mode_parse(const char *text, enum kinf__events_mode *ret_mode)
+{
+    static const struct {
+        const char *name;
+        enum kinf__events_mode mode;
+    } modes[] = { { "none", KINF__EVENTS_NONE },
+                  { "text", KINF__EVENTS_TEXT },
+                  { "json", KINF__EVENTS_JSON } };
+
+    for (size_t i = 0; i < KINF__ARRAY_LEN(modes); i++) {
+        if (strcmp(text, modes[i].name) == 0) {
+            *ret_mode = modes[i].mode;
+            return true;
+        }
+    }
+    return false;
+}
+
+static int read_text(const struct reader *reader, const char *key, char **ret_copy)
+{
+    const char *text = NULL;
+    int failed = kinf__yaml_read_string(reader->yaml, reader->mapping, key, &text, reader->err);
+
+    if (failed < 0 || text == NULL)
+        return failed;
+    *ret_copy = strdup(text);
+    return *ret_copy != NULL ? 0 : kinf__error_no_memory(reader->err);
+}
+
+static int read_texts(const struct reader *reader, const char *key, struct kinf__strings *strings)
+{
+    const struct kinf__yaml_node *list = NULL;
+    int failed = kinf__yaml_read_sequence(reader->yaml, reader->mapping, key, &list, reader->err);
+
+    for (size_t i = 0; failed == 0 && list != NULL && i < list->n_items; i++) {
+        const struct kinf__yaml_node *item = list->items[i];
+
+        if (item->type != KINF__YAML_SCALAR || kinf__yaml_is_null(item))
+            return kinf__yaml_error(reader->err, KINF_ERR_CONFIG, reader->yaml, item,
+                                    "%s: a string is expected here", key);
+        if (kinf__strings_add(strings, item->text.bytes) < 0)
+            return kinf__error_no_memory(reader->err);
+    }
+    return failed;
+}
+
+static int read_index(const struct kinf__yaml *yaml, const struct kinf__yaml_node *node,
+                      struct kinf__resource_config *resource, struct kinf_error *err)
+{
+    static const char *const allowed[] = { "name", "path", NULL };
+    const char *name = NULL, *path = NULL;
+    int failed;
+
+    if (node->type != KINF__YAML_MAPPING)
+        return kinf__yaml_error(err, KINF_ERR_CONFIG, yaml, node, "an index has a name and a path");
+    if ((failed = kinf__yaml_check_keys(yaml, node, allowed, err)) < 0 ||
+        (failed = kinf__yaml_read_string(yaml, node, "name", &name, err)) < 0 ||
+        (failed = kinf__yaml_read_string(yaml, node, "path", &path, err)) < 0)
+        return failed;
+    if (name == NULL || path == NULL)
+        return kinf__yaml_error(err, KINF_ERR_CONFIG, yaml, node, "an index has a name and a path");
+    if (kinf__strings_add(&resource->index_names, name) < 0 ||
+        kinf__strings_add(&resource->index_paths, path) < 0)
+        return kinf__error_no_memory(err);
+    return 0;
+}
+
+static int read_indices(const struct reader *reader, struct kinf__resource_config *resource)
+{
+    const struct kinf__yaml_node *list = NULL;
+    int failed =
+        kinf__yaml_read_sequence(reader->yaml, reader->mapping, "indices", &list, reader->err);
+
+    for (size_t i = 0; failed == 0 && list != NULL && i < list->n_items; i++)
+        failed = read_index(reader->yaml, list->items[i], resource, reader->err);
+    return failed;
+}
+
+static int read_numbers(const struct reader *reader, struct kinf__resource_config *resource)
+{
+    const struct {
+        const char *key;
+        int64_t *ms;
+    } durations[] = { { "resyncPeriod", &resource->resync_period_ms },
+                      { "watchTimeout", &resource->watch_timeout_ms },
+                      { "silentAfter", &resource->silent_after_ms } };
+    const struct {
+        const char *key;
+        uint64_t max;
+        uint64_t *number;
+    } numbers[] = { { "pageSize", 1000000, &resource->page_size },
+                    { "maxObjectBytes", UINT32_MAX, &resource->max_object_bytes },
+                    { "maxQueueBytes", SIZE_MAX / 2, &resource->max_queue_bytes } };
+    int failed = 0;
+
+    for (size_t i = 0; failed == 0 && i < KINF__ARRAY_LEN(durations); i++)
+        failed = kinf__yaml_read_duration_ms(reader->yaml, reader->mapping, durations[i].key,
+                                             durations[i].ms, reader->err);
+    for (size_t i = 0; failed == 0 && i < KINF__ARRAY_LEN(numbers); i++)
+        failed = kinf__yaml_read_uint(reader->yaml, reader->mapping, numbers[i].key, numbers[i].max,
+                                      numbers[i].number, reader->err);
+    return failed;
+}
+
+static int read_resource(const struct kinf__yaml *yaml, const struct kinf__yaml_node *node,
+                         struct kinf__config *config, struct kinf_error *err)
+{
+    static const char *const allowed[] = { "resource",      "namespaces",     "labelSelector",
+                                           "fieldSelector", "drop",           "keep",
+                                           "indices",       "resyncPeriod",   "watchTimeout",
+                                           "silentAfter",   "maxObjectBytes", "maxQueueBytes",
+                                           "pageSize",      "gzip",           NULL };
+    const struct reader reader = { yaml, node, err };
+    struct kinf__resource_config *resource;
+    int failed;
+
+    if (node->type != KINF__YAML_MAPPING)
+        return kinf__yaml_error(err, KINF_ERR_CONFIG, yaml, node,
+                                "an entry of resources is a mapping");
+    resource = kinf__config_add_resource(config);
+    if (resource == NULL)
+        return kinf__error_no_memory(err);
+    if ((failed = kinf__yaml_check_keys(yaml, node, allowed, err)) < 0 ||
+        (failed = read_text(&reader, "resource", &resource->resource)) < 0 ||
+        (failed = read_texts(&reader, "namespaces", &resource->namespaces)) < 0 ||
+        (failed = read_text(&reader, "labelSelector", &resource->label_selector)) < 0 ||
+        (failed = read_text(&reader, "fieldSelector", &resource->field_selector)) < 0 ||
+        (failed = read_texts(&reader, "drop", &resource->drops)) < 0 ||
+        (failed = read_texts(&reader, "keep", &resource->keeps)) < 0 ||
+        (failed = read_indices(&reader, resource)) < 0 ||
+        (failed = read_numbers(&reader, resource)) < 0 ||
+        (failed = kinf__yaml_read_bool(yaml, node, "gzip", &resource->gzip, err)) < 0)
+        return failed;
+    if (resource->resource == NULL)
+        return kinf__yaml_error(err, KINF_ERR_CONFIG, yaml, node, "the key 'resource' is missing");
+    return 0;
+}
+
+static int read_events(const struct reader *reader, struct kinf__config *config)
+{
+    const char *mode = NULL;
+    int failed =
+        kinf__yaml_read_string(reader->yaml, reader->mapping, "events", &mode, reader->err);
+
+    if (failed == 0 && mode != NULL && !kinf__events_mode_parse(mode, &config->events))
+        return kinf__yaml_error(reader->err, KINF_ERR_CONFIG, reader->yaml,
+                                kinf__yaml_get(reader->mapping, "events"),
+                                "events is one of none, text, json, not '%s'", mode);
+    return failed;
+}
+
+static int read_root(const struct kinf__yaml *yaml, struct kinf__config *config,
+                     struct kinf_error *err)
+{
+    static const char *const allowed[] = { "kubeconfig",    "context",   "log", "events",
+                                           "eventsObjects", "resources", NULL };
+    const struct kinf__yaml_node *root = kinf__yaml_root(yaml), *list = NULL;
+    const struct reader reader = { yaml, root, err };
+    int failed;
+
+    if (root->type != KINF__YAML_MAPPING)
+        return kinf__yaml_error(err, KINF_ERR_CONFIG, yaml, root, "a configuration is a mapping");
+    if ((failed = kinf__yaml_check_keys(yaml, root, allowed, err)) < 0 ||
+        (failed = read_text(&reader, "kubeconfig", &config->kubeconfig)) < 0 ||
+        (failed = read_text(&reader, "context", &config->context)) < 0 ||
+        (failed = read_text(&reader, "log", &config->log_levels)) < 0 ||
+        (failed = read_events(&reader, config)) < 0 ||
+        (failed = kinf__yaml_read_bool(yaml, root, "eventsObjects", &config->events_objects, err)) <
+            0 ||
+        (failed = kinf__yaml_read_sequence(yaml, root, "resources", &list, err)) < 0)
+        return failed;
+    for (size_t i = 0; failed == 0 && list != NULL && i < list->n_items; i++)
+        failed = read_resource(yaml, list->items[i], config, err);
+    return failed;
+}
+
+int kinf__config_read(const char *file, struct kinf__config *ret_config, struct kinf_error *err)
+{
+    KINF__CLEANUP(kinf__yaml_free_ptr) struct kinf__yaml *yaml = NULL;
+    struct kinf__config config = { 0 };
+    int failed = kinf__yaml_read(file, &yaml, err);
+
+    if (failed == 0)
+        failed = read_root(yaml, &config, err);
+    if (failed == 0)
+        failed = kinf__config_check(&config, file, err);
+    if (failed < 0) {
+        kinf__config_release(&config);
+        return failed;
+    }
+    *ret_config = config;
+    return 0;
+}
+
+static int check_paths(const struct kinf__strings *paths, struct kinf_error *err)
+{
+    for (size_t i = 0; i < paths->n_items; i++) {
+        struct kinf_path *path = NULL;
+        int failed = kinf_path_parse(paths->items[i], &path, err);
+
+        if (failed < 0)
+            return failed;
+        kinf_path_free(path);
+    }
+    return 0;
+}
+
+static int check_selectors(const struct kinf__resource_config *resource, struct kinf_error *err)
+{
+    struct kinf_label_selector *labels = NULL;
+    struct kinf_field_selector *fields = NULL;
+    int failed = 0;
+
+    if (resource->label_selector != NULL)
+        failed = kinf_label_selector_parse(resource->label_selector, &labels, err);
+    if (failed == 0 && resource->field_selector != NULL)
+        failed = kinf_field_selector_parse(resource->field_selector, &fields, err);
+    kinf_label_selector_free(labels);
+    kinf_field_selector_free(fields);
+    return failed;
+}
+
+static int check_resource(const struct kinf__resource_config *resource, struct kinf_error *err)
+{
+    int failed;
+
+    if ((failed = check_selectors(resource, err)) < 0 ||
+        (failed = check_paths(&resource->drops, err)) < 0 ||
+        (failed = check_paths(&resource->keeps, err)) < 0 ||
+        (failed = check_paths(&resource->index_paths, err)) < 0)
+        return failed;
+    for (size_t i = 0; i < resource->namespaces.n_items; i++) {
+        if (*resource->namespaces.items[i] == '\0')
+            return kinf__error_set(err, KINF_ERR_CONFIG,
+                                   "an empty namespace; leave the list out for all");
+    }
+    return 0;
+}
+
+int kinf__config_check(const struct kinf__config *config, const char *where, struct kinf_error *err)
+{
+    if (config->n_resources == 0)
+        return kinf__error_set(err, KINF_ERR_CONFIG, "%s names no resource to watch", where);
+    for (size_t i = 0; i < config->n_resources; i++) {
+        const struct kinf__resource_config *resource = &config->resources[i];
+        int failed = check_resource(resource, err);
+
+        if (failed < 0) {
+            kinf__error_prefix(err, "%s: resource %s", where, resource->resource);
+            return failed;
+        }
+        for (size_t k = 0; k < i; k++) {
+            if (kinf__resource_config_equal(resource, &config->resources[k]))
+                return kinf__error_set(err, KINF_ERR_CONFIG, "%s: resource %s is there twice",
+                                       where, resource->resource);
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,83 @@
+/*
+ * What the daemon shall do, from the command line or from a configuration file.
+ *
+ * Owner: main(); constant once read.
+ * Threads: one thread per object.
+ */
+#ifndef KINF_DAEMON_CONFIG_H
+#define KINF_DAEMON_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <kinformer/error.h>
+
+/* Owned strings. */
+struct kinf__strings {
+    char **items;
+    size_t n_items;
+};
+
+/* Appends a copy. Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__strings_add(struct kinf__strings *strings, const char *text);
+
+/* One entry of `resources:`, or one --resource with the flags that apply to all. */
+struct kinf__resource_config {
+    char *resource;
+    struct kinf__strings namespaces; /* none: all */
+    char *label_selector;            /* NULL: none */
+    char *field_selector;
+    struct kinf__strings drops;
+    struct kinf__strings keeps;
+    struct kinf__strings index_names; /* beside index_paths */
+    struct kinf__strings index_paths;
+    int64_t resync_period_ms;
+    int64_t watch_timeout_ms;
+    int64_t silent_after_ms;
+    uint64_t page_size;
+    uint64_t max_object_bytes;
+    uint64_t max_queue_bytes;
+    bool gzip;
+};
+
+enum kinf__events_mode {
+    KINF__EVENTS_DEFAULT,
+    KINF__EVENTS_NONE,
+    KINF__EVENTS_TEXT,
+    KINF__EVENTS_JSON
+};
+
+struct kinf__config {
+    char *kubeconfig;
+    char *context;
+    char *log_levels;
+    enum kinf__events_mode events;
+    bool events_objects;
+    struct kinf__resource_config *resources;
+    size_t n_resources;
+};
+
+/* Reads a YAML file (config/kinformerd.yaml documents it). Unknown keys and wrong types are errors
+ * with file, line and column. Errors: KINF_ERR_CONFIG, KINF_ERR_PARSE, KINF_ERR_LIMIT,
+ * KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__config_read(const char *file, struct kinf__config *ret_config,
+                                      struct kinf_error *err);
+void kinf__config_release(struct kinf__config *config);
+
+/* Adds an empty entry and hands it out; NULL when out of memory. */
+struct kinf__resource_config *kinf__config_add_resource(struct kinf__config *config);
+
+/* Checks what needs no server: at least one resource, none twice, paths, selectors. `where` names
+ * the source in messages. Errors: KINF_ERR_CONFIG. */
+KINF_MUST_CHECK int kinf__config_check(const struct kinf__config *config, const char *where,
+                                       struct kinf_error *err);
+
+/* Whether a running informer of `a` also is what `b` asks for. */
+bool kinf__resource_config_equal(const struct kinf__resource_config *a,
+                                 const struct kinf__resource_config *b);
+
+/* "none", "text" or "json". Returns false for anything else. */
+bool kinf__events_mode_parse(const char *text, enum kinf__events_mode *ret_mode);
+
+#endif

@@ -1,0 +1,40 @@
+/*
+ * The command line.
+ *
+ * Threads: one thread, at start.
+ */
+#ifndef KINF_DAEMON_OPTIONS_H
+#define KINF_DAEMON_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <kinformer/error.h>
+
+#include "daemon/config.h"
+
+enum kinf__command {
+    KINF__COMMAND_RUN,
+    KINF__COMMAND_MEASURE,
+    KINF__COMMAND_CHECK_CONFIG,
+    KINF__COMMAND_VERSION,
+    KINF__COMMAND_HELP,
+};
+
+struct kinf__options {
+    enum kinf__command command;
+    const char *config_file;    /* NULL: all from the command line; points into argv */
+    int64_t timeout_ms;         /* of --measure */
+    const char *log_levels;     /* overrides the file; points into argv */
+    struct kinf__config config; /* read from the file or made from the flags */
+};
+
+/* Errors: KINF_ERR_INVALID (usage), and those of kinf__config_read(). */
+KINF_MUST_CHECK int kinf__options_parse(int argc, char *argv[], struct kinf__options *ret_options,
+                                        struct kinf_error *err);
+void kinf__options_release(struct kinf__options *options);
+
+/* The text of --help. */
+extern const char kinf__options_help[];
+
+#endif

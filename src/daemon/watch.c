@@ -1,0 +1,200 @@
+/*
+ * From a configured resource to running informers. Neighbours: daemon.c owns watches, events.c
+ * prints.
+ */
+#include "daemon/watch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/error.h"
+
+static void print_add(const struct kinf_object *object, bool in_initial_list, void *ctx)
+{
+    const struct kinf__watch *watch = ctx;
+
+    kinf__events_print(&watch->events, NULL, object, in_initial_list, false);
+}
+
+static void print_update(const struct kinf_object *old, const struct kinf_object *object, void *ctx)
+{
+    const struct kinf__watch *watch = ctx;
+
+    kinf__events_print(&watch->events, old, object, false, false);
+}
+
+static void print_delete(const struct kinf_object *object, bool final_state_unknown, void *ctx)
+{
+    const struct kinf__watch *watch = ctx;
+
+    kinf__events_print(&watch->events, object, NULL, false, final_state_unknown);
+}
+
+static void note_synced(void *ctx)
+{
+    struct kinf__watch *watch = ctx;
+
+    if (atomic_fetch_sub(&watch->n_unsynced, 1) != 1)
+        return;
+    atomic_store(&watch->synced_ns, kinf__clock_now_ns());
+    if (watch->events.mode != KINF__EVENTS_NONE)
+        kinf__events_print_synced(&watch->events);
+    watch->owner.on_synced(watch->owner.ctx);
+}
+
+static void note_error(const struct kinf_error *err, void *ctx)
+{
+    struct kinf__watch *watch = ctx;
+
+    watch->owner.on_error(watch->resource, kinf__watch_has_synced(watch), err, watch->owner.ctx);
+}
+
+bool kinf__watch_has_synced(const struct kinf__watch *watch)
+{
+    return atomic_load(&watch->synced_ns) != 0;
+}
+
+static void fill_options(struct kinf__watch *watch, const char *name_space,
+                         struct kinf_informer_options *options)
+{
+    const struct kinf__resource_config *config = watch->config;
+    bool prints = watch->events.mode != KINF__EVENTS_NONE;
+
+    *options = (struct kinf_informer_options)KINF_INFORMER_OPTIONS_INIT;
+    options->resource = config->resource;
+    options->name_space = name_space;
+    options->label_selector = config->label_selector;
+    options->field_selector = config->field_selector;
+    options->handler.on_add = prints ? print_add : NULL;
+    options->handler.on_update = prints ? print_update : NULL;
+    options->handler.on_delete = prints ? print_delete : NULL;
+    options->handler.on_synced = note_synced;
+    options->handler.ctx = watch;
+    options->handler.resync_period_ms = config->resync_period_ms;
+    options->drops = (const char *const *)config->drops.items;
+    options->n_drops = config->drops.n_items;
+    options->keeps = (const char *const *)config->keeps.items;
+    options->n_keeps = config->keeps.n_items;
+    options->on_watch_error = note_error;
+    options->on_watch_error_ctx = watch;
+    options->page_size = config->page_size;
+    options->max_object_bytes = config->max_object_bytes;
+    options->max_queue_bytes = config->max_queue_bytes;
+    options->watch_timeout_ms = config->watch_timeout_ms;
+    options->silent_after_ms = config->silent_after_ms;
+    options->accept_gzip = config->gzip;
+}
+
+static struct kinf_index *make_indices(const struct kinf__resource_config *config)
+{
+    struct kinf_index *indices = calloc(config->index_names.n_items + 1, sizeof *indices);
+
+    for (size_t i = 0; indices != NULL && i < config->index_names.n_items; i++) {
+        indices[i].name = config->index_names.items[i];
+        indices[i].path = config->index_paths.items[i];
+    }
+    return indices;
+}
+
+static int add_informer(struct kinf__watch *watch, struct kinf_client *client,
+                        const char *name_space, struct kinf_error *err)
+{
+    KINF__AUTO_FREE struct kinf_index *indices = make_indices(watch->config);
+    struct kinf_informer_options options;
+    int failed;
+
+    if (indices == NULL)
+        return kinf__error_no_memory(err);
+    fill_options(watch, name_space, &options);
+    options.indices = indices;
+    options.n_indices = watch->config->index_names.n_items;
+    failed = kinf_informer_new(client, &options, &watch->informers[watch->n_informers], err);
+    if (failed == 0)
+        watch->n_informers++;
+    return failed;
+}
+
+static char *resource_name(const struct kinf_type *type)
+{
+    KINF__AUTO_BUFFER name = KINF__BUFFER_INIT;
+    const char *text;
+
+    if (kinf__buffer_printf(&name, *type->group != '\0' ? "%s.%s" : "%s", type->resource,
+                            type->group) < 0 ||
+        (text = kinf__buffer_cstr(&name)) == NULL)
+        return NULL;
+    return strdup(text);
+}
+
+static int add_informers(struct kinf__watch *watch, struct kinf_client *client,
+                         struct kinf_error *err)
+{
+    const struct kinf__strings *namespaces = &watch->config->namespaces;
+    size_t n = namespaces->n_items != 0 ? namespaces->n_items : 1;
+    const struct kinf_type *type;
+    int failed = 0;
+
+    watch->informers = calloc(n, sizeof(struct kinf_informer *));
+    if (watch->informers == NULL)
+        return kinf__error_no_memory(err);
+    for (size_t i = 0; failed == 0 && i < n; i++)
+        failed = add_informer(watch, client, namespaces->n_items != 0 ? namespaces->items[i] : NULL,
+                              err);
+    if (failed < 0)
+        return failed;
+    type = kinf_informer_type(watch->informers[0]);
+    if (!type->namespaced && namespaces->n_items != 0)
+        return kinf__error_set(err, KINF_ERR_CONFIG,
+                               "resource %s has no namespaces, leave them out",
+                               watch->config->resource);
+    watch->resource = resource_name(type);
+    watch->events.resource = watch->resource;
+    atomic_store(&watch->n_unsynced, n);
+    return watch->resource != NULL ? 0 : kinf__error_no_memory(err);
+}
+
+int kinf__watch_new(struct kinf_client *client, const struct kinf__resource_config *config,
+                    const struct kinf__events *events, const struct kinf__watch_owner *owner,
+                    struct kinf__watch **ret_watch, struct kinf_error *err)
+{
+    struct kinf__watch *watch = calloc(1, sizeof *watch);
+    int failed;
+
+    if (watch == NULL)
+        return kinf__error_no_memory(err);
+    watch->config = config;
+    watch->owner = *owner;
+    watch->events = *events;
+    watch->events.on_failure = owner->on_output_failure;
+    watch->events.ctx = owner->ctx;
+    failed = add_informers(watch, client, err);
+    if (failed < 0) {
+        kinf__watch_free(watch);
+        return failed;
+    }
+    *ret_watch = watch;
+    return 0;
+}
+
+int kinf__watch_start(struct kinf__watch *watch, struct kinf_error *err)
+{
+    int failed = 0;
+
+    watch->started_ns = kinf__clock_now_ns();
+    for (size_t i = 0; failed == 0 && i < watch->n_informers; i++)
+        failed = kinf_informer_start(watch->informers[i], err);
+    return failed;
+}
+
+void kinf__watch_free(struct kinf__watch *watch)
+{
+    if (watch == NULL)
+        return;
+    for (size_t i = 0; i < watch->n_informers; i++)
+        kinf_informer_free(watch->informers[i]);
+    free(watch->informers);
+    free(watch->resource);
+    free(watch);
+}

@@ -1,0 +1,56 @@
+/*
+ * One configured resource at work: an informer for each of its namespaces (one for all, if none is
+ * named), with the printing handler.
+ *
+ * Owner: the daemon. Threads: the main thread, unless a line says otherwise.
+ */
+#ifndef KINF_DAEMON_WATCH_H
+#define KINF_DAEMON_WATCH_H
+
+#include <stdatomic.h>
+
+#include <kinformer/informer.h>
+
+#include "daemon/config.h"
+#include "daemon/events.h"
+
+/* What a watch tells the daemon. */
+struct kinf__watch_owner {
+    void (*on_synced)(void *ctx); /* all its informers are; on a listener's thread */
+    /* A request failed; on a reflector's thread. */
+    void (*on_error)(const char *resource, bool has_synced, const struct kinf_error *err,
+                     void *ctx);
+    void (*on_output_failure)(const struct kinf_error *err, void *ctx); /* on a listener's thread */
+    void *ctx;
+};
+
+struct kinf__watch {
+    /* constant after start */
+    const struct kinf__resource_config
+        *config; /* the daemon's; moved along when it is read again */
+    struct kinf__watch_owner owner;
+    struct kinf__events events; /* mode KINF__EVENTS_NONE: nothing is printed */
+    char *resource;             /* "pods", "deployments.apps" */
+    struct kinf_informer **informers;
+    size_t n_informers;
+    int64_t started_ns;
+    /* atomic */
+    _Atomic(size_t) n_unsynced;
+    _Atomic(int64_t) synced_ns; /* 0: not yet */
+};
+
+/* Asks the server for the resource and makes the informers; they do not run yet. `events` is
+ * copied, its resource and failure callback are the watch's. Errors: those of kinf_informer_new().
+ */
+KINF_MUST_CHECK int kinf__watch_new(struct kinf_client *client,
+                                    const struct kinf__resource_config *config,
+                                    const struct kinf__events *events,
+                                    const struct kinf__watch_owner *owner,
+                                    struct kinf__watch **ret_watch, struct kinf_error *err);
+KINF_MUST_CHECK int kinf__watch_start(struct kinf__watch *watch, struct kinf_error *err);
+/* Stops and frees. NULL is allowed. */
+void kinf__watch_free(struct kinf__watch *watch);
+
+bool kinf__watch_has_synced(const struct kinf__watch *watch); /* any thread */
+
+#endif

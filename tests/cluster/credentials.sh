@@ -1,0 +1,145 @@
+# shellcheck shell=bash
+#
+# Certificates, tokens and kubeconfigs of one cluster folder, sourced by cluster.sh. Everything is
+# made anew for each cluster and is worth nothing outside it.
+# shellcheck disable=SC2154 # dir and server are cluster.sh's
+
+ca_config()
+{
+    cat <<EOF
+[ca]
+default_ca = cluster
+[cluster]
+database = $dir/pki/index
+rand_serial = yes
+unique_subject = no
+new_certs_dir = $dir/pki/issued
+certificate = $dir/pki/ca.crt
+private_key = $dir/pki/ca.key
+default_md = sha256
+policy = any
+[any]
+organizationName = optional
+commonName = supplied
+[serving]
+extendedKeyUsage = serverAuth
+subjectAltName = IP:127.0.0.1, IP:::1, IP:10.0.0.1, DNS:localhost, DNS:kubernetes, DNS:kubernetes.default, DNS:kubernetes.default.svc
+[client]
+extendedKeyUsage = clientAuth
+EOF
+}
+
+# make_authority NAME
+make_authority()
+{
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -noenc -days 3650 \
+        -subj "/CN=$1" -addext keyUsage=critical,keyCertSign,cRLSign,digitalSignature \
+        -keyout "$dir/pki/$1.key" -out "$dir/pki/$1.crt"
+}
+
+# issue NAME KIND SUBJECT NOT_BEFORE NOT_AFTER, the times as date(1) understands them.
+# `openssl ca`, because it alone sets both times in every OpenSSL 3.
+issue()
+{
+    openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:P-256 -noenc -subj "$3" \
+        -keyout "$dir/pki/$1.key" -out "$dir/pki/$1.csr"
+    openssl ca -batch -notext -config "$dir/pki/ca.cnf" -extensions "$2" \
+        -startdate "$(date -u -d "$4" +%Y%m%d%H%M%SZ)" -enddate "$(date -u -d "$5" +%Y%m%d%H%M%SZ)" \
+        -in "$dir/pki/$1.csr" -out "$dir/pki/$1.crt"
+    rm "$dir/pki/$1.csr"
+}
+
+make_certificates()
+{
+    mkdir -p "$dir/pki/issued"
+    : >"$dir/pki/index"
+    ca_config >"$dir/pki/ca.cnf"
+    make_authority ca
+    make_authority wrong-ca
+    issue serving serving /CN=kube-apiserver '1 day ago' '3650 days'
+    issue expired-serving serving /CN=kube-apiserver '30 days ago' '1 day ago'
+    issue admin client /O=system:masters/CN=admin '1 day ago' '3650 days'
+    issue user client /O=developers/CN=user '1 day ago' '3650 days'
+    issue expired-client client /O=system:masters/CN=admin '30 days ago' '1 day ago'
+    openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out "$dir/pki/service-account.key"
+    openssl pkey -in "$dir/pki/service-account.key" -pubout -out "$dir/pki/service-account.pub"
+}
+
+# A token file for each user, too: what a mounted or rotated token looks like to a client.
+make_tokens()
+{
+    local user
+
+    mkdir -p "$dir/tokens"
+    for user in admin reader kinformer nobody; do
+        echo "$user-$(openssl rand -hex 16)" >"$dir/tokens/$user"
+    done
+    cat >"$dir/tokens.csv" <<EOF
+$(<"$dir/tokens/admin"),token-admin,token-admin,"system:masters"
+$(<"$dir/tokens/reader"),reader,reader,"readers"
+$(<"$dir/tokens/kinformer"),kinformer,kinformer,"daemons"
+$(<"$dir/tokens/nobody"),nobody,nobody,
+EOF
+}
+
+inline()
+{
+    base64 -w 0 "$dir/pki/$1"
+}
+
+# kubeconfig NAME CLUSTER_NAME CLUSTER_FIELDS USER_FIELDS [NAMESPACE], the fields indented by four.
+kubeconfig()
+{
+    cat >"$dir/$1.kubeconfig" <<EOF
+apiVersion: v1
+clusters:
+- cluster:
+$3
+    server: $server
+  name: $2
+contexts:
+- context:
+    cluster: $2
+${5:+    namespace: $5
+}    user: $2
+  name: $2
+current-context: $2
+kind: Config
+preferences: {}
+users:
+- name: $2
+  user:
+$4
+EOF
+}
+
+# Written at each start, since the port is new.
+make_kubeconfigs()
+{
+    local ca admin
+
+    ca="    certificate-authority-data: $(inline ca.crt)"
+    admin="    client-certificate-data: $(inline admin.crt)
+    client-key-data: $(inline admin.key)"
+
+    kubeconfig admin kind-test "$ca" "$admin"
+    kubeconfig admin-files minikube "    certificate-authority: $dir/pki/ca.crt
+    extensions:
+    - extension:
+        provider: minikube.sigs.k8s.io
+      name: cluster_info" "    client-certificate: $dir/pki/admin.crt
+    client-key: $dir/pki/admin.key" default
+    kubeconfig admin-token test "$ca" "    token: $(<"$dir/tokens/admin")"
+    kubeconfig user test "$ca" "    client-certificate-data: $(inline user.crt)
+    client-key-data: $(inline user.key)"
+    kubeconfig token test "$ca" "    token: $(<"$dir/tokens/reader")"
+    kubeconfig token-file test "$ca" "    tokenFile: $dir/tokens/reader"
+    kubeconfig kinformer test "$ca" "    token: $(<"$dir/tokens/kinformer")"
+    kubeconfig nobody test "$ca" "    token: $(<"$dir/tokens/nobody")"
+    kubeconfig bad-token test "$ca" "    token: no-such-token"
+    kubeconfig wrong-ca test "    certificate-authority-data: $(inline wrong-ca.crt)" "$admin"
+    kubeconfig wrong-name test "$ca
+    tls-server-name: another.example.com" "$admin"
+    kubeconfig expired-cert test "$ca" "    client-certificate-data: $(inline expired-client.crt)
+    client-key-data: $(inline expired-client.key)"
+}

@@ -1,0 +1,328 @@
+"""The parts that integration tests are made of: a real cluster, kinformerd, and a proxy that fails on demand.
+
+The cluster is started once for the whole run and ends with it. Daemons run the ASan build unless a test asks
+for another one, so a leak or a wild access in any test is a failed exit.
+"""
+
+import atexit
+import json
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+TOOLS = os.path.join(ROOT, "build", "cluster", "bin")
+
+# Nothing here takes nearly as long; it only keeps a broken test from hanging.
+PATIENCE = 60.0
+
+
+def daemon_path(mode):
+    return os.path.join(ROOT, "build", mode, "bin", "kinformerd")
+
+
+def wait_until(condition, what, patience=PATIENCE):
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline:
+        result = condition()
+        if result:
+            return result
+        time.sleep(0.02)
+    raise AssertionError(f"not within {patience} s: {what}")
+
+
+def fnv1a64(data):
+    value = 0xCBF29CE484222325
+    for byte in data:
+        value = ((value ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
+    return f"{value:016x}"
+
+
+class Cluster:
+    """etcd and kube-apiserver in a folder of their own."""
+
+    def __init__(self):
+        self.folder = tempfile.mkdtemp(prefix="kinformer-cluster-")
+        self.run_script("start", KINF_OWNER_PID=str(os.getpid()))
+        atexit.register(self.close)
+        self.env = {}
+        with open(os.path.join(self.folder, "cluster.env"), encoding="utf-8") as file:
+            for line in file:
+                name, _, value = line.strip().partition("=")
+                self.env[name] = value
+        manifests = os.path.join(ROOT, "tests", "cluster", "manifests")
+        self.kubectl("apply", "-f", os.path.join(manifests, "reader.yaml"))
+
+    def close(self):
+        self.run_script("stop")
+        subprocess.run(["rm", "-rf", self.folder], check=False)
+
+    def run_script(self, command, **env):
+        script = os.path.join(ROOT, "tests", "cluster", "cluster.sh")
+        done = subprocess.run([script, command, self.folder], env={**os.environ, **env}, text=True,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        if done.returncode != 0:
+            raise AssertionError(f"cluster.sh {command}: {done.stdout}")
+
+    def kubeconfig(self, name="admin"):
+        return os.path.join(self.folder, name + ".kubeconfig")
+
+    def kubectl(self, *args, stdin=None):
+        done = subprocess.run([self.env["KINF_KUBECTL"], "--kubeconfig", self.kubeconfig(), *args], input=stdin,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+        if done.returncode != 0:
+            raise AssertionError(f"kubectl {' '.join(args)}: {done.stderr}")
+        return done.stdout
+
+    def loader(self, verb, *args):
+        done = subprocess.run([os.path.join(TOOLS, "loader"), verb, "-kubeconfig", self.kubeconfig(), *args],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+        if done.returncode != 0:
+            raise AssertionError(f"loader {verb} {' '.join(args)}: {done.stderr}")
+        return done.stdout
+
+    def make_namespace(self, name):
+        self.kubectl("create", "namespace", name)
+
+    def versions(self, target="/api/v1/pods", keep=lambda item: True):
+        """Key -> resourceVersion of what kubectl lists."""
+        items = json.loads(self.kubectl("get", "--raw", target))["items"]
+        return {item["metadata"].get("namespace", "") + "/" + item["metadata"]["name"]:
+                item["metadata"]["resourceVersion"] for item in items if keep(item)}
+
+    def checksum(self, target="/api/v1/pods", keep=lambda item: True):
+        lines = sorted(f"{key}@{version}\n".encode() for key, version in self.versions(target, keep).items())
+        return fnv1a64(b"".join(lines))
+
+
+_cluster = None
+
+
+def cluster():
+    global _cluster
+    if _cluster is None:
+        _cluster = Cluster()
+    return _cluster
+
+
+def run_daemon(*args, mode="asan", env=None, timeout=PATIENCE):
+    """Runs kinformerd to its end: (exit code, stdout, stderr)."""
+    done = subprocess.run([daemon_path(mode), *args], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, timeout=timeout, check=False,
+                          env={**os.environ, **(env or {})})
+    return done.returncode, done.stdout, done.stderr
+
+
+def measure(*args, mode="release", kubeconfig=None, timeout="60s"):
+    """kinformerd --measure, as a list of dictionaries, one for each resource."""
+    code, out, err = run_daemon("--kubeconfig", kubeconfig or cluster().kubeconfig(), *args, "--measure", "--timeout",
+                                timeout, mode=mode)
+    if code != 0:
+        raise AssertionError(f"--measure ended with {code}: {err}")
+    return [dict(pair.split("=", 1) for pair in line.split()) for line in out.splitlines()]
+
+
+class Illegal(AssertionError):
+    pass
+
+
+class Daemon:
+    """A running kinformerd whose JSON events are replayed into `state`; an illegal history fails the test."""
+
+    def __init__(self, *args, mode="asan", kubeconfig=None, resource=("pods",), events=True):
+        command = [daemon_path(mode), "--kubeconfig", kubeconfig or cluster().kubeconfig(), "--log-level", "debug"]
+        if events:
+            command += ["--events", "json"]
+        for name in resource:
+            command += ["--resource", name]
+        self.log = tempfile.NamedTemporaryFile(prefix="kinformerd-", suffix=".log", mode="w+", encoding="utf-8")
+        self.lock = threading.Lock()
+        self.state = {}  # (resource, key) -> resourceVersion
+        self.history = []  # every event, as printed
+        self.synced = []
+        self.problem = None
+        self.process = subprocess.Popen([*command, *args], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                        stderr=self.log, text=True)
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGCONT)
+            self.process.kill()
+        self.process.wait()
+        self.reader.join()
+        self.process.stdout.close()
+        if kind is not None:
+            print(f"--- the end of kinformerd's log\n{self.log_text()[-4000:]}")
+        self.log.close()
+
+    def _read(self):
+        for line in self.process.stdout:
+            try:
+                event = json.loads(line)
+                with self.lock:
+                    self.history.append(event)
+                    self._apply(event)
+            except (ValueError, KeyError, Illegal) as problem:
+                self.problem = self.problem or f"{problem!r} at {line!r}"
+
+    def _apply(self, event):
+        kind = event["type"]
+        if kind == "SYNCED":
+            if event["resource"] in self.synced:
+                raise Illegal("synced twice")
+            self.synced.append(event["resource"])
+            return
+        place = (event["resource"], event["key"])
+        if kind == "ADDED":
+            if place in self.state:
+                raise Illegal("added, and already there")
+            if event["initial"] and event["resource"] in self.synced:
+                raise Illegal("initial after SYNCED")
+            self.state[place] = event["resourceVersion"]
+        elif kind == "MODIFIED":
+            if place not in self.state:
+                raise Illegal("modified, and not there")
+            if event["initial"]:
+                raise Illegal("a modification is never initial")
+            self.state[place] = event["resourceVersion"]
+        elif kind == "DELETED":
+            if self.state.pop(place, None) is None:
+                raise Illegal("deleted, and not there")
+        else:
+            raise Illegal("unknown type")
+
+    def log_text(self):
+        self.log.flush()
+        with open(self.log.name, encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    def check(self):
+        if self.problem is not None:
+            raise AssertionError(self.problem)
+        if self.process.poll() is not None:
+            raise AssertionError(f"kinformerd ended with {self.process.returncode}: {self.log_text()[-2000:]}")
+
+    def wait_synced(self, n_resources=1):
+        wait_until(lambda: self.check() or len(self.synced) >= n_resources, "SYNCED")
+
+    def versions(self, resource="pods"):
+        with self.lock:
+            return {key if "/" in key else "/" + key: version for (of, key), version in self.state.items()
+                    if of == resource}
+
+    def wait_equal(self, expected, resource="pods", patience=PATIENCE):
+        """Until the replayed state is what `expected()` lists."""
+        wanted = expected()
+
+        def equal():
+            nonlocal wanted
+            self.check()
+            if self.versions(resource) == wanted:
+                wanted = expected()
+                return self.versions(resource) == wanted
+            return False
+        wait_until(equal, f"the daemon has {len(self.versions(resource))} {resource}, the server {len(wanted)}",
+                   patience)
+
+    def events_of(self, key):
+        with self.lock:
+            return [event for event in self.history if event.get("key") == key]
+
+    def wait_types(self, key, *types):
+        wait_until(lambda: self.check() or [event["type"] for event in self.events_of(key)] == list(types),
+                   f"{key}: {types}")
+
+    def stop(self, within=None):
+        """SIGTERM; returns the seconds until the end, and fails unless it was clean."""
+        self.check()
+        began = time.monotonic()
+        self.process.send_signal(signal.SIGTERM)
+        code = self.process.wait(PATIENCE)
+        seconds = time.monotonic() - began
+        self.reader.join()
+        if code != 0:
+            raise AssertionError(f"stopped with {code}: {self.log_text()[-4000:]}")
+        if within is not None and seconds > within:
+            raise AssertionError(f"stop took {seconds:.3f} s")
+        if self.problem is not None:
+            raise AssertionError(self.problem)
+        return seconds
+
+
+class Proxy:
+    """A TCP proxy in front of the API server. `stall` holds back what the server sends, on connections
+    present and future; refuse() closes the listener and every connection."""
+
+    def __init__(self, target=None):
+        host, _, port = (target or cluster().env["KINF_SERVER"]).removeprefix("https://").rpartition(":")
+        self.target = (host, int(port))
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.stall = threading.Event()
+        self.closed = False
+        self.sockets = []
+        self.n_connections = 0
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.refuse()
+
+    def kubeconfig(self, folder, name="proxy", user="admin"):
+        with open(cluster().kubeconfig(user), encoding="utf-8") as file:
+            text = file.read().replace(cluster().env["KINF_SERVER"], f"https://127.0.0.1:{self.port}")
+        path = os.path.join(folder, name + ".kubeconfig")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return path
+
+    def refuse(self):
+        self.closed = True
+        self.stall.clear()
+        self.listener.close()
+        for connection in self.sockets:
+            try:
+                connection.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+            connection.close()
+
+    def _accept(self):
+        while not self.closed:
+            try:
+                client, _ = self.listener.accept()
+                server = socket.create_connection(self.target)
+            except OSError:
+                return
+            self.n_connections += 1
+            self.sockets += [client, server]
+            threading.Thread(target=self._pump, args=(client, server, False), daemon=True).start()
+            threading.Thread(target=self._pump, args=(server, client, True), daemon=True).start()
+
+    def _pump(self, source, sink, from_server):
+        try:
+            while piece := source.recv(65536):
+                while from_server and self.stall.is_set():
+                    time.sleep(0.01)
+                sink.sendall(piece)
+            sink.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+
+def config_map(name, namespace, data="x", labels=None):
+    """A small object, as kubectl takes it on its standard input."""
+    return json.dumps({"apiVersion": "v1", "kind": "ConfigMap",
+                       "metadata": {"name": name, "namespace": namespace, "labels": labels or {}},
+                       "data": {"value": data}})

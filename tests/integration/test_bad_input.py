@@ -1,0 +1,203 @@
+"""Wrong input: one clear line on stderr that names what is wrong and what to do, and the right exit code."""
+
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import unittest
+
+from harness import TOOLS, Daemon, cluster, run_daemon, wait_until
+
+FAILED, USAGE = 1, 2
+
+
+class AtStart(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def write(self, name, text):
+        path = os.path.join(self.folder, name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return path
+
+    def complains(self, code, *args, names, env=None):
+        """The daemon ends with this code and one line that contains every one of `names`."""
+        status, out, err = run_daemon(*args, env=env)
+        # Log lines start with a date; the complaint is the one line for a person.
+        lines = [line for line in err.splitlines() if not line[:4].isdigit()]
+        self.assertEqual(status, code, err)
+        self.assertEqual(out, "")
+        self.assertEqual(len(lines), 1, err)
+        self.assertTrue(lines[0].startswith("kinformerd: "), err)
+        for name in names:
+            self.assertIn(name, lines[0])
+        return lines[0]
+
+    def pods(self, kubeconfig):
+        return ("--kubeconfig", kubeconfig, "--resource", "pods")
+
+    def test_command_line(self):
+        for args, names in (
+            ((), ["--resource"]),
+            (("pods",), ["pods", "--resource pods"]),
+            (("--resource", "pods", "--events", "loud"), ["--events", "loud"]),
+            (("--resource", "pods", "--timeout", "soon"), ["--timeout", "soon"]),
+            (("--resource", "pods", "--events-objects"), ["--events json"]),
+            (("--resource", "pods", "--selector", "a in (b"), ["selector"]),
+            (("--resource", "pods", "--drop", "a..b"), ["a..b"]),
+            (("--resource", "pods", "--log-level", "noisy"), ["noisy"]),
+            (("--resource", "pods", "--config", "x"), ["--config"]),
+            (("--resource", "pods", "--resource", "pods"), ["twice"]),
+        ):
+            with self.subTest(args=args):
+                self.complains(USAGE, *args, names=names)
+
+    def test_configuration_file(self):
+        for text, names in (
+            ("resources:\n- resource: pods\n  colour: blue\n", [":3:3", "colour"]),
+            ("resources:\n- resource: [pods]\n", [":2:13"]),
+            ("resources:\n- resource: pods\n  gzip: maybe\n", [":3:9", "maybe"]),
+            ("resources:\n- resource: pods\n  silentAfter: 5\n", [":3:16"]),
+            ("resources: pods\n", [":1:12"]),
+            ("resources:\n- namespaces: [a]\n", [":2:3", "resource"]),
+            ("resources:\n- resource: pods\n resource: nodes\n", [":3:"]),
+            ("resources: []\n", ["no resource"]),
+            ("events: shouting\nresources:\n- resource: pods\n", [":1:9", "shouting"]),
+        ):
+            with self.subTest(text=text):
+                path = self.write("config.yaml", text)
+                self.complains(USAGE, "--config", path, names=[path, *names])
+        self.complains(USAGE, "--config", "/does/not/exist.yaml", names=["/does/not/exist.yaml", "No such file"])
+
+    def test_kubeconfig(self):
+        self.complains(USAGE, *self.pods("/does/not/exist"), names=["/does/not/exist", "No such file"])
+        path = self.write("broken", "clusters: [\n")
+        self.complains(USAGE, *self.pods(path), names=[path])
+        path = self.write("empty", "")
+        self.complains(USAGE, *self.pods(path), names=[path])
+        good = cluster().kubeconfig()
+        self.complains(USAGE, *self.pods(good), "--context", "nowhere", names=[good, "nowhere"])
+        with open(good, encoding="utf-8") as file:
+            text = file.read()
+        path = self.write("bad-ca", text.replace("certificate-authority-data: ", "certificate-authority-data: ####"))
+        self.complains(USAGE, *self.pods(path), names=[path, "certificate-authority-data"])
+
+    def test_unknown_resource(self):
+        server = cluster().env["KINF_SERVER"].removeprefix("https://")
+        for name in ("unicorns", "unicorns.apps", "pods.nogroup.example.org", "pods.v9"):
+            with self.subTest(resource=name):
+                self.complains(FAILED, "--kubeconfig", cluster().kubeconfig(), "--resource", name,
+                               names=[name, server])
+        self.complains(USAGE, "--kubeconfig", cluster().kubeconfig(), "--resource", "tokenreviews.authentication.k8s.io",
+                       names=["tokenreviews"])
+        self.complains(USAGE, "--kubeconfig", cluster().kubeconfig(), "--resource", "namespaces", "--namespace", "a",
+                       names=["namespaces"])
+
+    def test_refused_connection(self):
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            port = listener.getsockname()[1]
+        with open(cluster().kubeconfig(), encoding="utf-8") as file:
+            text = file.read().replace(cluster().env["KINF_SERVER"], f"https://127.0.0.1:{port}")
+        self.complains(FAILED, *self.pods(self.write("refused", text)), names=[f"127.0.0.1:{port}", "refused"])
+
+    def test_unresolvable_host(self):
+        with open(cluster().kubeconfig(), encoding="utf-8") as file:
+            text = file.read().replace(cluster().env["KINF_SERVER"], "https://no-such-host.invalid:6443")
+        self.complains(FAILED, *self.pods(self.write("unresolvable", text)), names=["no-such-host.invalid"])
+
+    def test_certificates(self):
+        self.complains(FAILED, *self.pods(cluster().kubeconfig("wrong-ca")), names=["127.0.0.1", "certificate"])
+        self.complains(FAILED, *self.pods(cluster().kubeconfig("wrong-name")), names=["another.example.com"])
+        self.complains(FAILED, *self.pods(cluster().kubeconfig("expired-cert")), names=["expired"])
+
+    def test_expired_serving_certificate(self):
+        pki = os.path.join(cluster().folder, "pki")
+        with subprocess.Popen([os.path.join(TOOLS, "tlsserver"), "-cert", f"{pki}/expired-serving.crt", "-key",
+                               f"{pki}/expired-serving.key", "-status", "401", "-for", "60s"], stdout=subprocess.PIPE,
+                              text=True) as server:
+            url = server.stdout.readline().strip().removeprefix("url=")
+            with open(cluster().kubeconfig(), encoding="utf-8") as file:
+                text = file.read().replace(cluster().env["KINF_SERVER"], url)
+            self.complains(FAILED, *self.pods(self.write("expired", text)),
+                           names=[url.removeprefix("https://"), "expired"])
+            server.send_signal(signal.SIGTERM)
+
+    def test_unauthorized_and_forbidden(self):
+        line = self.complains(FAILED, *self.pods(cluster().kubeconfig("bad-token")), names=["401"])
+        self.assertNotIn("no-such-token", line)
+        self.complains(FAILED, *self.pods(cluster().kubeconfig("nobody")), names=["pods", "nobody"])
+
+    def test_no_secret_is_ever_printed(self):
+        with open(os.path.join(cluster().folder, "tokens", "reader"), encoding="utf-8") as file:
+            token = file.read().strip()
+        for args in (("--resource", "namespaces", "--measure"), ("--resource", "secrets")):
+            _, out, err = run_daemon("--kubeconfig", cluster().kubeconfig("token"), *args, "--log-level", "debug")
+            self.assertNotIn(token, out + err)
+
+
+class WhileRunning(unittest.TestCase):
+    def test_rights_that_go_are_a_state_and_come_back(self):
+        manifest = os.path.join(os.path.dirname(TOOLS), "..", "..", "tests", "cluster", "manifests", "reader.yaml")
+        with Daemon(kubeconfig=cluster().kubeconfig("token"), resource=("configmaps",)) as daemon:
+            daemon.wait_synced()
+            cluster().kubectl("delete", "-f", manifest)
+            try:
+                # An open watch survives the loss of rights; the next request shows it.
+                cluster().run_script("restart-apiserver")
+                wait_until(lambda: daemon.check() or "forbidden" in daemon.log_text(), "a 403 in the log")
+            finally:
+                cluster().kubectl("apply", "-f", manifest)
+            daemon.wait_equal(lambda: cluster().versions("/api/v1/configmaps"), "configmaps", patience=90)
+            daemon.stop()
+
+
+class Reload(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = os.path.join(folder.name, "config.yaml")
+
+    def write(self, *resources, more=""):
+        with open(self.path, "w", encoding="utf-8") as file:
+            file.write("events: json\nresources:\n")
+            for resource in resources:
+                file.write(f"- resource: {resource}\n{more}")
+
+    def test_sighup_adds_and_removes_resources(self):
+        self.write("namespaces")
+        with Daemon("--config", self.path, resource=(), events=False) as daemon:
+            daemon.wait_synced()
+            self.write("namespaces", "configmaps")
+            daemon.process.send_signal(signal.SIGHUP)
+            daemon.wait_synced(2)
+            self.assertEqual(daemon.synced, ["namespaces", "configmaps"])
+            self.write("configmaps")
+            daemon.process.send_signal(signal.SIGHUP)
+            wait_until(lambda: daemon.log_text().count("configuration read again") == 2, "the second reload")
+            cluster().make_namespace("nobody-looks")
+            cluster().kubectl("create", "configmap", "looked-at", "-n", "nobody-looks")
+            daemon.wait_types("nobody-looks/looked-at", "ADDED")
+            self.assertEqual(daemon.events_of("nobody-looks"), [])
+            self.assertEqual(daemon.synced, ["namespaces", "configmaps"], "what stays is not begun again")
+            daemon.stop()
+
+    def test_a_bad_file_changes_nothing(self):
+        self.write("namespaces")
+        with Daemon("--config", self.path, resource=(), events=False) as daemon:
+            daemon.wait_synced()
+            for resources, more in ((("configmaps",), "  colour: blue\n"), (("unicorns",), "")):
+                self.write(*resources, more=more)
+                before = daemon.log_text().count("nothing changed")
+                daemon.process.send_signal(signal.SIGHUP)
+                wait_until(lambda: daemon.log_text().count("nothing changed") > before, "a complaint")
+            cluster().make_namespace("after-a-bad-file")
+            daemon.wait_types("after-a-bad-file", "ADDED")
+            daemon.stop()
+
+
+if __name__ == "__main__":
+    unittest.main()

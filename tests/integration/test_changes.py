@@ -1,0 +1,111 @@
+"""Notifications: each change on the server arrives once, in order, as what it is."""
+
+import unittest
+
+from harness import Daemon, cluster, config_map
+
+NAMESPACE = "changes"
+
+
+class Changes(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cluster().make_namespace(NAMESPACE)
+
+    def watch(self, *args, **more):
+        return Daemon("--namespace", NAMESPACE, *args, resource=("configmaps",), **more)
+
+    def put(self, name, data="x", **labels):
+        cluster().kubectl("apply", "-f", "-", stdin=config_map(name, NAMESPACE, data, labels))
+
+    def delete(self, name):
+        cluster().kubectl("delete", "configmap", name, "-n", NAMESPACE)
+
+    def test_create_update_delete(self):
+        with self.watch() as daemon:
+            daemon.wait_synced()
+            self.put("one")
+            self.put("one", data="y")
+            self.delete("one")
+            daemon.wait_types(NAMESPACE + "/one", "ADDED", "MODIFIED", "DELETED")
+            added, modified, deleted = daemon.events_of(NAMESPACE + "/one")
+            self.assertFalse(added["initial"])
+            self.assertLess(int(added["resourceVersion"]), int(modified["resourceVersion"]))
+            self.assertLess(int(modified["resourceVersion"]), int(deleted["resourceVersion"]))
+            self.assertFalse(deleted["finalStateUnknown"])
+            daemon.stop()
+
+    def test_what_exists_is_initial_and_comes_before_synced(self):
+        self.put("before")
+        with self.watch() as daemon:
+            daemon.wait_synced()
+            [event] = daemon.events_of(NAMESPACE + "/before")
+            self.assertTrue(event["initial"])
+            self.assertLess(daemon.history.index(event),
+                            [event["type"] for event in daemon.history].index("SYNCED"))
+            daemon.stop()
+        self.delete("before")
+
+    def test_a_label_change_moves_an_object_in_and_out_of_a_selector(self):
+        self.put("moving", app="other")
+        with self.watch("--selector", "app=wanted") as daemon:
+            daemon.wait_synced()
+            self.put("moving", app="wanted")
+            daemon.wait_types(NAMESPACE + "/moving", "ADDED")
+            self.put("moving", data="y", app="wanted")
+            daemon.wait_types(NAMESPACE + "/moving", "ADDED", "MODIFIED")
+            self.put("moving", app="other")
+            daemon.wait_types(NAMESPACE + "/moving", "ADDED", "MODIFIED", "DELETED")
+            daemon.stop()
+        self.delete("moving")
+
+    def test_a_recreated_name_is_delete_then_add(self):
+        with self.watch() as daemon:
+            daemon.wait_synced()
+            self.put("again")
+            daemon.wait_types(NAMESPACE + "/again", "ADDED")
+            self.delete("again")
+            self.put("again")
+            daemon.wait_types(NAMESPACE + "/again", "ADDED", "DELETED", "ADDED")
+            daemon.stop()
+        self.delete("again")
+
+    def test_emptying_a_namespace_deletes_all_its_objects(self):
+        cluster().make_namespace("emptied")
+        for i in range(5):
+            cluster().kubectl("create", "-f", "-", stdin=config_map(f"item-{i}", "emptied"))
+        with Daemon(resource=("configmaps",)) as daemon:
+            daemon.wait_synced()
+            self.assertEqual(sum(key.startswith("emptied/") for key in daemon.versions("configmaps")), 5)
+            # No controller manager empties a deleted namespace here, so its objects go by hand.
+            cluster().kubectl("delete", "configmaps", "--all", "-n", "emptied")
+            cluster().kubectl("delete", "namespace", "emptied", "--wait=false")
+            daemon.wait_equal(lambda: cluster().versions("/api/v1/configmaps"), "configmaps")
+            self.assertFalse(any(key.startswith("emptied/") for key in daemon.versions("configmaps")))
+            daemon.stop()
+
+    def test_whole_objects_are_printed_on_request(self):
+        with self.watch("--events-objects", "--drop", "metadata.managedFields") as daemon:
+            daemon.wait_synced()
+            self.put("whole", data="first")
+            self.put("whole", data="line\none")
+            daemon.wait_types(NAMESPACE + "/whole", "ADDED", "MODIFIED")
+            added, modified = daemon.events_of(NAMESPACE + "/whole")
+            self.assertEqual(added["object"]["kind"], "ConfigMap")
+            self.assertEqual(added["object"]["apiVersion"], "v1")
+            self.assertNotIn("managedFields", added["object"]["metadata"])
+            self.assertEqual(modified["oldObject"]["data"]["value"], "first")
+            self.assertEqual(modified["object"]["data"]["value"], "line\none")
+            daemon.stop()
+        self.delete("whole")
+
+    def test_churn_under_the_thread_sanitizer(self):
+        with Daemon(mode="tsan") as daemon:
+            daemon.wait_synced()
+            cluster().loader("churn", "-pods", "200", "-prefix", "churn", "-rate", "300", "-duration", "10s")
+            daemon.wait_equal(cluster().versions)
+            daemon.stop()
+
+
+if __name__ == "__main__":
+    unittest.main()
