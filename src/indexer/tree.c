@@ -1,0 +1,560 @@
+/*
+ * Searching and changing the tree. Neighbours: node.c has the nodes, indexer.c changes several
+ * trees together, snapshot.c reads.
+ *
+ * A change goes down to its leaf and notes the path. If every node on it is the writer's own and
+ * the leaf keeps a permitted size, the leaf changes in place. Otherwise nodes are made anew from
+ * the leaf up, until one new node takes the place of one old and the parent is the writer's own:
+ * writing that one pointer publishes the change. Nothing that existed is touched before, so a
+ * failed allocation leaves no trace.
+ */
+#include "indexer/tree.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/compiler.h"
+
+/* Two nodes that are joined stay one up to this size, so that the next insertion does not split. */
+#define JOINED_MAX (KINF__NODE_FANOUT * 3 / 4)
+
+/* The way from the root to a leaf. */
+struct path {
+    struct kinf__node *nodes[KINF__TREE_MAX_LEVELS];
+    unsigned slots[KINF__TREE_MAX_LEVELS]; /* taken in each; in the leaf: the key's */
+    unsigned n;
+    unsigned n_own; /* the first so many may be changed in place */
+    bool is_found;
+};
+
+/* The separators on both sides of a node, as far as there are any. */
+struct bounds {
+    struct kinf__key low;
+    struct kinf__key high;
+    bool has_low;
+    bool has_high;
+};
+
+/* Slots [first, first + n_old) of a node give way to new ones. A new child in front keeps the
+ * separator of the child whose place it takes. */
+struct edit {
+    unsigned first;
+    unsigned n_old;
+    unsigned n_new;
+    struct kinf__slot slots[2];
+};
+
+/* The slots from which one or two nodes are made, and which slots of the parent they replace. */
+struct gathered {
+    struct kinf__slot slots[2 * KINF__NODE_FANOUT + 1];
+    unsigned n;
+    unsigned first_in_parent;
+    unsigned n_in_parent;
+    bool is_appended; /* the edit was at the end */
+};
+
+/* --- reading --------------------------------------------------------------------------------- */
+
+/* The first lines of a node are header and fragments, which the search reads next. */
+static void prefetch_node(const struct kinf__node *node)
+{
+    for (size_t at = 0; at < offsetof(struct kinf__node, entries); at += 64)
+        __builtin_prefetch((const char *)node + at);
+}
+
+struct kinf__entry *kinf__tree_get(const struct kinf__tree *tree, struct kinf__key key)
+{
+    const struct kinf__node *node = tree->root;
+    unsigned slot;
+    bool found;
+
+    if (node == NULL)
+        return NULL;
+    while (node->level != 0) {
+        node = node->children[kinf__inner_search(node, key)];
+        prefetch_node(node);
+    }
+    slot = kinf__leaf_search(node, key, &found);
+    return found ? node->entries[slot] : NULL;
+}
+
+/* Leaves a position behind a node's last slot for the next that there is; n_levels 0 behind all. */
+static void settle_cursor(struct kinf_cursor *cursor)
+{
+    while (cursor->n_levels != 0) {
+        const struct kinf__node *node = cursor->levels[cursor->n_levels - 1].node;
+        unsigned slot = cursor->levels[cursor->n_levels - 1].slot;
+
+        if (slot >= node->n_slots) {
+            cursor->n_levels--;
+            if (cursor->n_levels != 0)
+                cursor->levels[cursor->n_levels - 1].slot++;
+        } else if (node->level == 0) {
+            return;
+        } else {
+            cursor->levels[cursor->n_levels].node = node->children[slot];
+            cursor->levels[cursor->n_levels].slot = 0;
+            cursor->n_levels++;
+        }
+    }
+}
+
+void kinf__tree_seek(const struct kinf__tree *tree, struct kinf__key key,
+                     struct kinf_cursor *cursor)
+{
+    const struct kinf__node *node = tree->root;
+    bool found;
+
+    _Static_assert(KINF_CURSOR_MAX_LEVELS >= KINF__TREE_MAX_LEVELS, "a cursor holds every level");
+    cursor->n_levels = 0;
+    while (node != NULL) {
+        unsigned slot =
+            node->level != 0 ? kinf__inner_search(node, key) : kinf__leaf_search(node, key, &found);
+
+        cursor->levels[cursor->n_levels].node = node;
+        cursor->levels[cursor->n_levels].slot = slot;
+        cursor->n_levels++;
+        node = node->level != 0 ? node->children[slot] : NULL;
+    }
+    settle_cursor(cursor);
+}
+
+bool kinf__tree_at(const struct kinf_cursor *cursor, struct kinf__entry **ret_entry,
+                   uint32_t *ret_value)
+{
+    const struct kinf__node *leaf;
+    unsigned slot;
+
+    if (cursor->n_levels == 0)
+        return false;
+    leaf = cursor->levels[cursor->n_levels - 1].node;
+    slot = cursor->levels[cursor->n_levels - 1].slot;
+    *ret_entry = leaf->entries[slot];
+    *ret_value = leaf->is_index ? leaf->places[slot] : 0;
+    return true;
+}
+
+void kinf__tree_advance(struct kinf_cursor *cursor)
+{
+    cursor->levels[cursor->n_levels - 1].slot++;
+    settle_cursor(cursor);
+}
+
+/* --- the way to a leaf ----------------------------------------------------------------------- */
+
+static void go_down(const struct kinf__tree *tree, struct kinf__key key, struct path *path)
+{
+    struct kinf__node *node = tree->root;
+    bool is_own = true;
+
+    path->n = 0;
+    path->n_own = 0;
+    for (;;) {
+        prefetch_node(node);
+        is_own = is_own && kinf__node_is_own(node);
+        path->n_own += is_own;
+        path->nodes[path->n] = node;
+        if (node->level == 0)
+            break;
+        path->slots[path->n] = kinf__inner_search(node, key);
+        node = node->children[path->slots[path->n]];
+        path->n++;
+    }
+    path->slots[path->n] = kinf__leaf_search(node, key, &path->is_found);
+    path->n++;
+}
+
+/* Finds the separators around slots [first, first + n) of the node at `depth`. */
+static void find_bounds(const struct path *path, unsigned depth, unsigned first, unsigned n,
+                        struct bounds *ret_bounds)
+{
+    *ret_bounds = (struct bounds){ .has_low = false };
+    for (unsigned i = depth + 1; i-- > 0 && !(ret_bounds->has_low && ret_bounds->has_high);) {
+        if (!ret_bounds->has_low && first > 0) {
+            ret_bounds->low = kinf__node_separator(path->nodes[i], first);
+            ret_bounds->has_low = true;
+        }
+        if (!ret_bounds->has_high && first + n < path->nodes[i]->n_slots) {
+            ret_bounds->high = kinf__node_separator(path->nodes[i], first + n);
+            ret_bounds->has_high = true;
+        }
+        if (i > 0) {
+            first = path->slots[i - 1];
+            n = 1;
+        }
+    }
+}
+
+/* --- making nodes anew ----------------------------------------------------------------------- */
+
+/* Writes the node's slots with the edit done to them. */
+static unsigned edited_slots(const struct kinf__node *node, const struct edit *edit,
+                             struct kinf__slot *ret_slots)
+{
+    unsigned n_behind = node->n_slots - edit->first - edit->n_old;
+    struct kinf__key separator = { { NULL, 0 }, { NULL, 0 } };
+
+    kinf__node_slots(node, ret_slots);
+    if (node->level != 0)
+        separator = ret_slots[edit->first].separator;
+    memmove(&ret_slots[edit->first + edit->n_new], &ret_slots[edit->first + edit->n_old],
+            n_behind * sizeof ret_slots[0]);
+    memcpy(&ret_slots[edit->first], edit->slots, edit->n_new * sizeof ret_slots[0]);
+    if (node->level != 0)
+        ret_slots[edit->first].separator = separator;
+    return edit->first + edit->n_new + n_behind;
+}
+
+/* Puts the slots of the sibling in front, or behind where there is none in front. */
+static void join_sibling(const struct path *path, unsigned depth, struct gathered *all)
+{
+    const struct kinf__node *parent = path->nodes[depth - 1];
+    const struct kinf__node *sibling;
+    unsigned slot = path->slots[depth - 1];
+
+    all->n_in_parent = 2;
+    all->is_appended = false;
+    if (slot > 0) {
+        sibling = parent->children[slot - 1];
+        memmove(&all->slots[sibling->n_slots], all->slots, all->n * sizeof all->slots[0]);
+        kinf__node_slots(sibling, all->slots);
+        all->slots[sibling->n_slots].separator = kinf__node_separator(parent, slot);
+        all->first_in_parent = slot - 1;
+    } else {
+        sibling = parent->children[1];
+        kinf__node_slots(sibling, &all->slots[all->n]);
+        all->slots[all->n].separator = kinf__node_separator(parent, 1);
+    }
+    all->n += sibling->n_slots;
+}
+
+static void gather(const struct path *path, unsigned depth, const struct edit *edit,
+                   struct gathered *all)
+{
+    all->n = edited_slots(path->nodes[depth], edit, all->slots);
+    all->is_appended = edit->first + edit->n_new == all->n;
+    all->first_in_parent = depth > 0 ? path->slots[depth - 1] : 0;
+    all->n_in_parent = 1;
+    if (depth > 0 && all->n < KINF__NODE_MIN)
+        join_sibling(path, depth, all);
+}
+
+/* How many of the slots the first of the new nodes gets. Keys that come in rising order leave nodes
+ * behind that nothing is added to, so those are left fuller. */
+static unsigned choose_split(const struct gathered *all)
+{
+    if (all->n <= (all->n_in_parent == 1 ? KINF__NODE_FANOUT : JOINED_MAX))
+        return all->n;
+    return all->is_appended ? all->n - all->n / 4 : all->n / 2;
+}
+
+static struct kinf__key leaf_slot_key(bool is_index, const struct kinf__slot *slot)
+{
+    return is_index ? kinf__entry_index_key(slot->entry, slot->value)
+                    : kinf__entry_item_key(slot->entry);
+}
+
+static struct kinf__key separator_at(const struct kinf__node *node, const struct gathered *all,
+                                     unsigned split)
+{
+    if (node->level != 0)
+        return all->slots[split].separator;
+    return kinf__key_between(leaf_slot_key(node->is_index, &all->slots[split - 1]),
+                             leaf_slot_key(node->is_index, &all->slots[split]));
+}
+
+/* Makes one or two nodes of what was gathered and turns the edit into that of the parent. */
+static int make_nodes(const struct path *path, unsigned depth, const struct gathered *all,
+                      struct edit *edit)
+{
+    const struct kinf__node *node = path->nodes[depth];
+    unsigned split = choose_split(all);
+    struct kinf__node *left = kinf__node_alloc(node->level, node->is_index, all->slots, split);
+    struct kinf__node *right = NULL;
+    struct kinf__key separator = { { NULL, 0 }, { NULL, 0 } };
+    const struct kinf__key *between = NULL, *low, *high;
+    struct bounds bounds = { .has_low = false };
+
+    if (left != NULL && split < all->n) {
+        right = kinf__node_alloc(node->level, node->is_index, all->slots + split, all->n - split);
+        separator = separator_at(node, all, split);
+        between = &separator;
+    }
+    if (left == NULL || (between != NULL && right == NULL)) {
+        free(left);
+        return KINF_ERR_NO_MEMORY;
+    }
+    if (depth > 0)
+        find_bounds(path, depth - 1, all->first_in_parent, all->n_in_parent, &bounds);
+    low = bounds.has_low ? &bounds.low : NULL;
+    high = bounds.has_high ? &bounds.high : NULL;
+    kinf__node_fill(left, all->slots, split,
+                    kinf__node_common_prefix(low, between != NULL ? between : high));
+    if (right != NULL)
+        kinf__node_fill(right, all->slots + split, all->n - split,
+                        kinf__node_common_prefix(between, high));
+    *edit = (struct edit){
+        .first = all->first_in_parent,
+        .n_old = all->n_in_parent,
+        .n_new = right != NULL ? 2 : 1,
+        .slots = { { .child = left, .is_counted = true, .prefix_len = KINF__SLOT_NO_FRAGMENT },
+                   { .child = right,
+                     .is_counted = true,
+                     .prefix_len = KINF__SLOT_NO_FRAGMENT,
+                     .separator = separator } },
+    };
+    return 0;
+}
+
+/* Puts the edit into the node at `depth`, and turns it into that of the parent or the root pointer.
+ */
+static int renew(const struct path *path, unsigned depth, struct edit *edit)
+{
+    const struct kinf__node *node = path->nodes[depth];
+    struct gathered all;
+
+    gather(path, depth, edit, &all);
+    if (depth == 0 && all.n == (node->level != 0 ? 1 : 0)) {
+        edit->first = 0;
+        edit->n_old = 1;
+        edit->n_new = all.n;
+        edit->slots[0] = all.slots[0];
+        if (all.n == 1 && !all.slots[0].is_counted)
+            kinf__node_ref(all.slots[0].child);
+        return 0;
+    }
+    return make_nodes(path, depth, &all, edit);
+}
+
+/* The same where one child gives way to one: nothing but the pointer differs. */
+static int renew_pointer(const struct path *path, unsigned depth, struct edit *edit)
+{
+    struct kinf__node *copy =
+        kinf__inner_copy(path->nodes[depth], edit->first, edit->slots[0].child);
+
+    if (copy == NULL)
+        return KINF_ERR_NO_MEMORY;
+    edit->first = depth > 0 ? path->slots[depth - 1] : 0;
+    edit->slots[0].child = copy;
+    return 0;
+}
+
+static bool is_pointer_edit(const struct path *path, unsigned depth, const struct edit *edit)
+{
+    return path->nodes[depth]->level != 0 && edit->n_old == 1 && edit->n_new == 1;
+}
+
+static void free_new_nodes(struct edit *edit)
+{
+    struct kinf__dead_nodes dead = KINF__DEAD_NODES_INIT;
+
+    for (unsigned i = 0; i < edit->n_new; i++)
+        kinf__node_unref(edit->slots[i].child, &dead);
+    kinf__dead_nodes_free(&dead, SIZE_MAX);
+}
+
+static void publish(struct kinf__tree *tree, struct kinf__node *node, unsigned slot,
+                    struct kinf__node *child, struct kinf__tree_change *ret_change)
+{
+    struct kinf__node **place = node != NULL ? &node->children[slot] : &tree->root;
+
+    *ret_change = (struct kinf__tree_change){ .type = KINF__TREE_REPLACED_NODE,
+                                              .slot = slot,
+                                              .tree = tree,
+                                              .node = node,
+                                              .old_node = *place };
+    *place = child;
+}
+
+static int publish_root(struct kinf__tree *tree, struct edit *edit,
+                        struct kinf__tree_change *ret_change)
+{
+    struct kinf__node *root = edit->n_new != 0 ? edit->slots[0].child : NULL;
+
+    if (edit->n_new == 2) {
+        unsigned level = root->level + 1U;
+
+        assert(level < KINF__TREE_MAX_LEVELS);
+        root = kinf__node_alloc(level, tree->is_index, edit->slots, 2);
+        if (root == NULL)
+            return KINF_ERR_NO_MEMORY;
+        kinf__node_fill(root, edit->slots, 2, 0);
+    }
+    publish(tree, NULL, 0, root, ret_change);
+    return 0;
+}
+
+/* Carries an edit of the leaf up to where one pointer publishes it. */
+static int apply(struct kinf__tree *tree, const struct path *path, struct edit *edit,
+                 struct kinf__tree_change *ret_change)
+{
+    for (unsigned depth = path->n; depth-- > 0;) {
+        bool is_pointer = is_pointer_edit(path, depth, edit);
+
+        if (is_pointer && depth < path->n_own) {
+            publish(tree, path->nodes[depth], edit->first, edit->slots[0].child, ret_change);
+            return 0;
+        }
+        if ((is_pointer ? renew_pointer : renew)(path, depth, edit) < 0) {
+            if (depth + 1 < path->n)
+                free_new_nodes(edit);
+            return KINF_ERR_NO_MEMORY;
+        }
+    }
+    if (publish_root(tree, edit, ret_change) < 0) {
+        free_new_nodes(edit);
+        return KINF_ERR_NO_MEMORY;
+    }
+    return 0;
+}
+
+/* --- changes --------------------------------------------------------------------------------- */
+
+static int set_first(struct kinf__tree *tree, struct kinf__entry *entry, uint32_t value,
+                     struct kinf__tree_change *ret_change)
+{
+    struct kinf__slot slot = { .entry = entry,
+                               .value = value,
+                               .prefix_len = KINF__SLOT_NO_FRAGMENT };
+    struct kinf__node *leaf = kinf__node_alloc(0, tree->is_index, &slot, 1);
+
+    if (leaf == NULL)
+        return KINF_ERR_NO_MEMORY;
+    kinf__node_fill(leaf, &slot, 1, 0);
+    publish(tree, NULL, 0, leaf, ret_change);
+    return 0;
+}
+
+static void set_in_place(struct kinf__tree *tree, const struct path *path,
+                         struct kinf__entry *entry, uint32_t value,
+                         struct kinf__tree_change *ret_change)
+{
+    struct kinf__node *leaf = path->nodes[path->n - 1];
+    unsigned slot = path->slots[path->n - 1];
+
+    *ret_change = (struct kinf__tree_change){
+        .type = KINF__TREE_INSERTED_SLOT, .slot = slot, .tree = tree, .node = leaf
+    };
+    kinf__entry_ref(entry);
+    if (!path->is_found) {
+        kinf__leaf_insert(leaf, slot, entry, value);
+        return;
+    }
+    ret_change->type = KINF__TREE_REPLACED_ENTRY;
+    ret_change->old_entry = leaf->entries[slot];
+    leaf->entries[slot] = entry;
+    if (tree->is_index) {
+        ret_change->old_value = leaf->places[slot];
+        leaf->places[slot] = value;
+    }
+}
+
+int kinf__tree_set(struct kinf__tree *tree, struct kinf__entry *entry, uint32_t value,
+                   struct kinf__tree_change *ret_change)
+{
+    struct path path;
+    struct edit edit;
+
+    if (tree->root == NULL)
+        return set_first(tree, entry, value, ret_change);
+    go_down(tree,
+            tree->is_index ? kinf__entry_index_key(entry, value) : kinf__entry_item_key(entry),
+            &path);
+    if (path.n_own == path.n &&
+        (path.is_found || path.nodes[path.n - 1]->n_slots < KINF__NODE_FANOUT)) {
+        set_in_place(tree, &path, entry, value, ret_change);
+        return 0;
+    }
+    edit = (struct edit){
+        .first = path.slots[path.n - 1],
+        .n_old = path.is_found ? 1 : 0,
+        .n_new = 1,
+        .slots = { { .entry = entry, .value = value, .prefix_len = KINF__SLOT_NO_FRAGMENT } },
+    };
+    return apply(tree, &path, &edit, ret_change);
+}
+
+static void remove_in_place(struct kinf__tree *tree, const struct path *path,
+                            struct kinf__tree_change *ret_change)
+{
+    struct kinf__node *leaf = path->nodes[path->n - 1];
+    unsigned slot = path->slots[path->n - 1];
+
+    *ret_change =
+        (struct kinf__tree_change){ .type = KINF__TREE_REMOVED_SLOT,
+                                    .slot = slot,
+                                    .tree = tree,
+                                    .node = leaf,
+                                    .old_entry = leaf->entries[slot],
+                                    .old_value = tree->is_index ? leaf->places[slot] : 0 };
+    kinf__leaf_remove(leaf, slot);
+}
+
+int kinf__tree_remove(struct kinf__tree *tree, struct kinf__key key,
+                      struct kinf__tree_change *ret_change)
+{
+    struct path path;
+    struct edit edit;
+
+    *ret_change = (struct kinf__tree_change){ .type = KINF__TREE_UNCHANGED };
+    if (tree->root == NULL)
+        return 0;
+    go_down(tree, key, &path);
+    if (!path.is_found)
+        return 0;
+    if (path.n_own == path.n &&
+        path.nodes[path.n - 1]->n_slots > (path.n == 1 ? 1 : KINF__NODE_MIN)) {
+        remove_in_place(tree, &path, ret_change);
+        return 0;
+    }
+    edit = (struct edit){ .first = path.slots[path.n - 1], .n_old = 1, .n_new = 0 };
+    return apply(tree, &path, &edit, ret_change);
+}
+
+static void take_back_node(struct kinf__tree_change *change)
+{
+    struct kinf__node **place =
+        change->node != NULL ? &change->node->children[change->slot] : &change->tree->root;
+    struct kinf__dead_nodes dead = KINF__DEAD_NODES_INIT;
+
+    kinf__node_unref(*place, &dead);
+    *place = change->old_node;
+    kinf__dead_nodes_free(&dead, SIZE_MAX);
+}
+
+void kinf__tree_take_back(struct kinf__tree_change *change)
+{
+    struct kinf__node *leaf = change->node;
+    struct kinf__entry *entry;
+
+    switch (change->type) {
+    case KINF__TREE_UNCHANGED:
+        break;
+    case KINF__TREE_REPLACED_ENTRY:
+        entry = leaf->entries[change->slot];
+        leaf->entries[change->slot] = change->old_entry;
+        if (leaf->is_index)
+            leaf->places[change->slot] = change->old_value;
+        kinf__entry_unref(entry);
+        break;
+    case KINF__TREE_INSERTED_SLOT:
+        entry = leaf->entries[change->slot];
+        kinf__leaf_remove(leaf, change->slot);
+        kinf__entry_unref(entry);
+        break;
+    case KINF__TREE_REMOVED_SLOT:
+        kinf__leaf_insert(leaf, change->slot, change->old_entry, change->old_value);
+        break;
+    case KINF__TREE_REPLACED_NODE:
+        take_back_node(change);
+        break;
+    }
+}
+
+void kinf__tree_settle(struct kinf__tree_change *change, struct kinf__dead_nodes *dead)
+{
+    if (change->type == KINF__TREE_REPLACED_NODE)
+        kinf__node_unref(change->old_node, dead);
+    else if (change->old_entry != NULL)
+        kinf__entry_unref(change->old_entry);
+}
