@@ -140,7 +140,7 @@ struct kinf_snapshot;
 KINF_API struct kinf_snapshot *kinf_snapshot_ref(struct kinf_snapshot *snapshot);
 KINF_API void kinf_snapshot_unref(struct kinf_snapshot *snapshot); /* NULL is allowed */
 KINF_API void kinf_snapshot_unref_ptr(struct kinf_snapshot **snapshot);
-#define kinf_auto_snapshot __attribute__((cleanup(kinf_snapshot_unref_ptr))) struct kinf_snapshot
+#define kinf_auto_snapshot __attribute__((cleanup(kinf_snapshot_unref_ptr)))
 
 /* Objects in it. */
 KINF_API size_t kinf_snapshot_count(const struct kinf_snapshot *snapshot);
