@@ -63,24 +63,46 @@ static bool has_word(const struct cJSON *array, const char *word)
          at = kinf__json_tree_next(at)) {
         const char *text = kinf__json_tree_string(at);
 
-        if (text != NULL && strcmp(text, word) == 0)
+        if (text != NULL && strcasecmp(text, word) == 0)
             return true;
     }
     return false;
 }
 
-/* Plural, singular or a short name, in any case, as kubectl does; subresources have a slash. */
-static bool is_named(const struct cJSON *resource, const char *name)
+static bool is_text(const struct cJSON *resource, const char *key, const char *name)
+{
+    const char *text = kinf__json_tree_string(kinf__json_tree_find(resource, key, NULL));
+
+    return text != NULL && *text != '\0' && strcasecmp(text, name) == 0;
+}
+
+static bool is_subresource(const struct cJSON *resource)
 {
     const char *plural = kinf__json_tree_string(kinf__json_tree_find(resource, "name", NULL));
-    const char *singular =
-        kinf__json_tree_string(kinf__json_tree_find(resource, "singularName", NULL));
 
-    if (plural == NULL || strchr(plural, '/') != NULL)
-        return false;
-    return strcasecmp(plural, name) == 0 ||
-           (singular != NULL && *singular != '\0' && strcasecmp(singular, name) == 0) ||
-           has_word(kinf__json_tree_find(resource, "shortNames", NULL), name);
+    return plural == NULL || strchr(plural, '/') != NULL;
+}
+
+/* Servers before 1.27 leave the singular name of built-in types empty; it is the kind. */
+static bool is_named(const struct cJSON *resource, const char *name)
+{
+    return is_text(resource, "name", name) || is_text(resource, "singularName", name) ||
+           is_text(resource, "kind", name);
+}
+
+static bool has_short_name(const struct cJSON *resource, const char *name)
+{
+    return has_word(kinf__json_tree_find(resource, "shortNames", NULL), name);
+}
+
+static const struct cJSON *find_resource(const struct cJSON *list, const char *name,
+                                         bool (*is_meant)(const struct cJSON *, const char *))
+{
+    const struct cJSON *at = kinf__json_tree_first(kinf__json_tree_find(list, "resources", NULL));
+
+    while (at != NULL && (is_subresource(at) || !is_meant(at, name)))
+        at = kinf__json_tree_next(at);
+    return at;
 }
 
 static int make_type(const struct cJSON *resource, const char *group, const char *version,
@@ -102,10 +124,11 @@ int kinf__discovery_pick(const struct cJSON *list, const char *name, const char 
                          const char *version, const struct kinf_type **ret_type,
                          struct kinf_error *err)
 {
-    const struct cJSON *at = kinf__json_tree_first(kinf__json_tree_find(list, "resources", NULL));
+    const struct cJSON *at = find_resource(list, name, is_named);
 
-    while (at != NULL && !is_named(at, name))
-        at = kinf__json_tree_next(at);
+    /* Another's short name does not hide a resource's own. */
+    if (at == NULL)
+        at = find_resource(list, name, has_short_name);
     if (at == NULL)
         return KINF_ERR_NOT_FOUND;
     return make_type(at, group, version, ret_type, err);
@@ -142,8 +165,7 @@ static int find_in_group(struct kinf__http *http, const struct spelling *wanted,
 
     if (name == NULL || version == NULL)
         return KINF_ERR_NOT_FOUND;
-    return find_in_version(http, wanted, name, *wanted->version != '\0' ? wanted->version : version,
-                           ret_type, err);
+    return find_in_version(http, wanted, name, version, ret_type, err);
 }
 
 static int find_in_named_group(struct kinf__http *http, const struct spelling *wanted,
@@ -153,15 +175,32 @@ static int find_in_named_group(struct kinf__http *http, const struct spelling *w
     AUTO_TREE *group = NULL;
     int failed;
 
+    if (*wanted->version != '\0')
+        return find_in_version(http, wanted, wanted->group, wanted->version, ret_type, err);
     snprintf(target, sizeof target, "/apis/%s", wanted->group);
     failed = ask(http, target, &group, err);
     return failed < 0 ? failed : find_in_group(http, wanted, group, ret_type, err);
 }
 
-/* A group whose backend is away must not hide those behind it. */
-static bool may_go_on(int failed)
+/* A group whose backend is away does not hide those behind it; but if none of these has the
+ * resource, nobody knows that it does not exist. */
+static int find_in_groups(struct kinf__http *http, const struct spelling *wanted,
+                          const struct cJSON *groups, const struct kinf_type **ret_type,
+                          struct kinf_error *err)
 {
-    return failed == KINF_ERR_NOT_FOUND || failed == KINF_ERR_SERVER;
+    const struct cJSON *at = kinf__json_tree_first(kinf__json_tree_find(groups, "groups", NULL));
+    struct kinf_error told;
+    int failed = KINF_ERR_NOT_FOUND, hidden = KINF_ERR_NOT_FOUND;
+
+    for (; at != NULL && (failed == KINF_ERR_NOT_FOUND || failed == KINF_ERR_SERVER);
+         at = kinf__json_tree_next(at)) {
+        failed = find_in_group(http, wanted, at, ret_type, &told);
+        if (failed == KINF_ERR_SERVER)
+            hidden = failed;
+        if (failed < 0 && failed != KINF_ERR_NOT_FOUND && err != NULL)
+            *err = told;
+    }
+    return failed == KINF_ERR_NOT_FOUND ? hidden : failed;
 }
 
 static int find_in_any_group(struct kinf__http *http, const struct spelling *wanted,
@@ -170,20 +209,31 @@ static int find_in_any_group(struct kinf__http *http, const struct spelling *wan
     AUTO_TREE *groups = NULL;
     int failed = find_in_version(http, wanted, "", "v1", ret_type, err);
 
-    if (failed == KINF_ERR_NOT_FOUND && (failed = ask(http, "/apis", &groups, err)) == 0)
-        failed = KINF_ERR_NOT_FOUND;
-    for (const struct cJSON *at =
-             kinf__json_tree_first(kinf__json_tree_find(groups, "groups", NULL));
-         at != NULL && may_go_on(failed); at = kinf__json_tree_next(at))
-        failed = find_in_group(http, wanted, at, ret_type, err);
-    return failed;
+    if (failed == KINF_ERR_NOT_FOUND)
+        failed = ask(http, "/apis", &groups, err);
+    return groups != NULL ? find_in_groups(http, wanted, groups, ret_type, err) : failed;
 }
 
 /* --- kubectl's spelling --- */
 
+static size_t count_digits(const char *text)
+{
+    return strspn(text, "0123456789");
+}
+
+/* v1, v2beta1, v1alpha3; v2ray is the beginning of a group. */
 static bool is_version(const char *text, size_t len)
 {
-    return len >= 2 && text[0] == 'v' && text[1] >= '0' && text[1] <= '9';
+    size_t n = *text == 'v' ? count_digits(text + 1) : 0, n_more;
+
+    if (n == 0 || n + 1 == len)
+        return n != 0;
+    text += n + 1;
+    if (strncmp(text, "alpha", 5) != 0 && strncmp(text, "beta", 4) != 0)
+        return false;
+    text += *text == 'a' ? 5 : 4;
+    n_more = count_digits(text);
+    return n_more != 0 && (text[n_more] == '.' || text[n_more] == '\0');
 }
 
 /* Names go into a path: nothing that would mean something there. */
@@ -227,6 +277,7 @@ static int find(struct kinf__http *http, const struct spelling *wanted,
 int kinf__discovery_find(struct kinf__http *http, const char *resource,
                          const struct kinf_type **ret_type, struct kinf_error *err)
 {
+    struct kinf_error told = KINF_ERROR_INIT;
     struct spelling wanted;
     int failed;
 
@@ -235,10 +286,13 @@ int kinf__discovery_find(struct kinf__http *http, const char *resource,
             err, KINF_ERR_INVALID,
             "'%s' is no name of a resource: pods, deployments.apps or deployments.v1.apps",
             resource);
-    failed = find(http, &wanted, ret_type, err);
+    /* On the way there may be refusals that do not matter in the end. */
+    failed = find(http, &wanted, ret_type, &told);
     if (failed == KINF_ERR_NOT_FOUND)
         return kinf__error_set(err, KINF_ERR_NOT_FOUND,
                                "the server %s has no resource '%s' (see: kubectl api-resources)",
                                kinf__http_host(http), resource);
+    if (failed < 0 && err != NULL)
+        *err = told;
     return failed;
 }

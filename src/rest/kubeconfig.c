@@ -30,7 +30,8 @@ struct files {
 /* A named entry and the file it is from. */
 struct entry {
     const struct kinf__yaml *file;
-    const struct kinf__yaml_node *fields; /* never NULL */
+    const struct kinf__yaml_node *item;   /* with its name, for places */
+    const struct kinf__yaml_node *fields; /* NULL if it has none */
 };
 
 static void files_release(struct files *files)
@@ -64,12 +65,14 @@ void kinf__cluster_config_release(struct kinf__cluster_config *config)
 
 /* --- finding entries --- */
 
-/* The entry of that name in one file's list `section`, whose fields stand under `key`. */
+/* The entry of that name in one file's list `section`, whose fields stand under `key`. As upstream,
+ * a name may stand there once only. */
 static int find_in_file(const struct kinf__yaml *file, const char *section, const char *key,
                         const char *name, struct entry *ret_entry, struct kinf_error *err)
 {
     const struct kinf__yaml_node *list = NULL;
     int failed = kinf__yaml_read_sequence(file, kinf__yaml_root(file), section, &list, err);
+    bool is_found = false;
 
     for (size_t i = 0; failed == 0 && list != NULL && i < list->n_items; i++) {
         const struct kinf__yaml_node *item = list->items[i], *fields = NULL;
@@ -78,12 +81,15 @@ static int find_in_file(const struct kinf__yaml *file, const char *section, cons
         if ((failed = kinf__yaml_read_string(file, item, "name", &item_name, err)) < 0 ||
             (failed = kinf__yaml_read_mapping(file, item, key, &fields, err)) < 0)
             return failed;
-        if (item_name != NULL && strcmp(item_name, name) == 0) {
-            *ret_entry = (struct entry){ file, fields != NULL ? fields : item };
-            return 0;
-        }
+        if (item_name == NULL || strcmp(item_name, name) != 0)
+            continue;
+        if (is_found)
+            return kinf__yaml_error(err, KINF_ERR_CONFIG, file, item, "the %s '%s' is there twice",
+                                    key, name);
+        is_found = true;
+        *ret_entry = (struct entry){ file, item, fields };
     }
-    return failed < 0 ? failed : KINF_ERR_NOT_FOUND;
+    return failed < 0 || is_found ? failed : KINF_ERR_NOT_FOUND;
 }
 
 static int find_entry(const struct files *files, const char *section, const char *key,
@@ -199,11 +205,11 @@ static int read_cluster(const struct entry *cluster, struct kinf__cluster_config
                            &config->ca_pem, err)) < 0)
         return failed;
     if (config->server == NULL)
-        return kinf__yaml_error(err, KINF_ERR_CONFIG, cluster->file, cluster->fields,
+        return kinf__yaml_error(err, KINF_ERR_CONFIG, cluster->file, cluster->item,
                                 "this cluster has no server");
     if (config->insecure_skip_tls_verify && config->ca_pem != NULL)
         return kinf__yaml_error(
-            err, KINF_ERR_CONFIG, cluster->file, cluster->fields,
+            err, KINF_ERR_CONFIG, cluster->file, cluster->item,
             "a certificate authority and insecure-skip-tls-verify exclude each other");
     for (len = strlen(config->server); len > 0 && config->server[len - 1] == '/'; len--)
         config->server[len - 1] = '\0';
@@ -233,10 +239,10 @@ static int refuse_plugins(const struct entry *user, struct kinf_error *err)
         const struct kinf__yaml_node *node = kinf__yaml_get(user->fields, plugins[i]);
 
         if (node != NULL)
-            return kinf__yaml_error(
-                err, KINF_ERR_UNSUPPORTED, user->file, node,
-                "users with '%s' are not supported yet; use a token or a client certificate",
-                plugins[i]);
+            return kinf__yaml_error(err, KINF_ERR_UNSUPPORTED, user->file, node,
+                                    "the user '%s' has '%s', which is not supported; use a token "
+                                    "or a client certificate",
+                                    kinf__yaml_get(user->item, "name")->text.bytes, plugins[i]);
     }
     return 0;
 }
@@ -257,7 +263,7 @@ static int read_user(const struct entry *user, struct kinf__cluster_config *conf
             0)
         return failed;
     if ((config->token != NULL || config->token_file != NULL) && config->username != NULL)
-        return kinf__yaml_error(err, KINF_ERR_CONFIG, user->file, user->fields,
+        return kinf__yaml_error(err, KINF_ERR_CONFIG, user->file, user->item,
                                 "a token and a username exclude each other");
     return 0;
 }
@@ -288,7 +294,8 @@ static int resolve(const struct files *files, const char *context_name,
     const char *cluster_name = NULL, *user_name = NULL;
     int failed;
 
-    if (context_name == NULL && (failed = current_context(files, &context_name, err)) < 0)
+    if ((context_name == NULL || *context_name == '\0') &&
+        (failed = current_context(files, &context_name, err)) < 0)
         return failed;
     if ((failed = find_entry(files, "contexts", "context", context_name, &context, err)) < 0 ||
         (failed = kinf__yaml_read_string(context.file, context.fields, "cluster", &cluster_name,
@@ -297,8 +304,8 @@ static int resolve(const struct files *files, const char *context_name,
             0 ||
         (failed = copy_string(&context, "namespace", &config->name_space, err)) < 0)
         return failed;
-    if (cluster_name == NULL)
-        return kinf__yaml_error(err, KINF_ERR_CONFIG, context.file, context.fields,
+    if (cluster_name == NULL || *cluster_name == '\0')
+        return kinf__yaml_error(err, KINF_ERR_CONFIG, context.file, context.item,
                                 "the context '%s' names no cluster", context_name);
     if (asprintf(&config->source, "%s, context %s", kinf__yaml_file(context.file), context_name) <
         0) {
@@ -319,12 +326,19 @@ static int add_file(struct files *files, const char *path, bool may_be_missing,
                     struct kinf_error *err)
 {
     struct kinf_error told = KINF_ERROR_INIT;
+    struct kinf__yaml *yaml = NULL;
     int failed;
 
     if (files->n_items == N_FILES_MAX)
         return kinf__error_set(err, KINF_ERR_LIMIT, "KUBECONFIG names more than %d files",
                                N_FILES_MAX);
-    failed = kinf__yaml_read(path, &files->items[files->n_items], &told);
+    failed = kinf__yaml_read(path, &yaml, &told);
+    if (failed == 0 && kinf__yaml_root(yaml)->type != KINF__YAML_MAPPING &&
+        !kinf__yaml_is_null(kinf__yaml_root(yaml))) {
+        failed = kinf__yaml_error(&told, KINF_ERR_CONFIG, yaml, kinf__yaml_root(yaml),
+                                  "a mapping is expected");
+        kinf__yaml_free(yaml);
+    }
     if (failed < 0 && may_be_missing && told.sys_errno == ENOENT)
         return 0;
     if (failed < 0) {
@@ -334,7 +348,7 @@ static int add_file(struct files *files, const char *path, bool may_be_missing,
         }
         return failed;
     }
-    files->n_items++;
+    files->items[files->n_items++] = yaml;
     return 0;
 }
 
@@ -391,7 +405,7 @@ static int load(struct files *files, const char *path, const char *context,
         return failed;
     if (files->n_items != 0)
         return resolve(files, context, config, err);
-    if (kinf__in_cluster_is_possible() && context == NULL)
+    if (kinf__in_cluster_is_possible() && (context == NULL || *context == '\0'))
         return kinf__in_cluster_load(config, err);
     return kinf__error_set(
         err, KINF_ERR_CONFIG,

@@ -38,6 +38,7 @@ struct kinf__yaml {
 /* Where building is. */
 struct builder {
     struct kinf__yaml *yaml;
+    struct kinf_str input;
     struct kinf_error *err;
     struct owned_node *open[KINF__YAML_MAX_DEPTH];
     size_t depth;
@@ -229,13 +230,30 @@ static int take_event(struct builder *builder, const yaml_event_t *event)
     }
 }
 
+/* The reader, which decodes before anything has a place, tells an offset instead of a mark. */
+static yaml_mark_t mark_of_offset(struct kinf_str text, size_t offset)
+{
+    yaml_mark_t mark = { 0 };
+
+    for (size_t i = 0; i < offset && i < text.len; i++) {
+        mark.column++;
+        if (text.bytes[i] == '\n') {
+            mark.line++;
+            mark.column = 0;
+        }
+    }
+    return mark;
+}
+
 static int parser_error(const struct builder *builder, const yaml_parser_t *parser)
 {
-    const yaml_mark_t *mark = &parser->problem_mark;
+    yaml_mark_t mark = parser->problem_mark;
 
     if (parser->error == YAML_MEMORY_ERROR)
         return kinf__error_no_memory(builder->err);
-    return fail_at(builder, KINF_ERR_PARSE, mark,
+    if (parser->error == YAML_READER_ERROR)
+        mark = mark_of_offset(builder->input, parser->problem_offset);
+    return fail_at(builder, KINF_ERR_PARSE, &mark,
                    parser->problem != NULL ? parser->problem : "no YAML");
 }
 
@@ -267,7 +285,7 @@ static int add_null_root(struct builder *builder)
 
 static int parse_into(struct kinf__yaml *yaml, struct kinf_str text, struct kinf_error *err)
 {
-    struct builder builder = { .yaml = yaml, .err = err };
+    struct builder builder = { .yaml = yaml, .input = text, .err = err };
     yaml_parser_t parser;
     int failed;
 

@@ -21,7 +21,9 @@ bool kinf__yaml_is_null(const struct kinf__yaml_node *node)
     if (node->type != KINF__YAML_SCALAR || node->is_quoted)
         return false;
     return node->text.len == 0 || kinf_str_equal(node->text, KINF_STR("~")) ||
-           kinf_str_equal(node->text, KINF_STR("null"));
+           kinf_str_equal(node->text, KINF_STR("null")) ||
+           kinf_str_equal(node->text, KINF_STR("Null")) ||
+           kinf_str_equal(node->text, KINF_STR("NULL"));
 }
 
 const struct kinf__yaml_node *kinf__yaml_get(const struct kinf__yaml_node *mapping, const char *key)
@@ -96,7 +98,8 @@ int kinf__yaml_read_uint(const struct kinf__yaml *yaml, const struct kinf__yaml_
 
     if (node == NULL)
         return 0;
-    if (node->type != KINF__YAML_SCALAR || node->text.len > NUMBER_MAX_DIGITS)
+    if (node->type != KINF__YAML_SCALAR || node->text.len == 0 ||
+        node->text.len > NUMBER_MAX_DIGITS)
         return expected(yaml, node, key, "a number", err);
     for (size_t i = 0; i < node->text.len; i++) {
         unsigned digit = (unsigned)(node->text.bytes[i] - '0');
