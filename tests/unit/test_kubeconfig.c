@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "rest/client.h"
+#include "unit/allocation.h"
 #include "unit/test.h"
 
 /* A folder for the files of one test. */
@@ -22,6 +23,7 @@ static int make_folder(void **state)
     unsetenv("KUBECONFIG");
     unsetenv("KUBERNETES_SERVICE_HOST");
     unsetenv("KUBERNETES_SERVICE_PORT");
+    unsetenv("POD_NAMESPACE");
     if (mkdtemp(folder) == NULL)
         return -1;
     return setenv("HOME", folder, 1);
@@ -228,7 +230,7 @@ static void a_pod_finds_its_service_account(void **state)
     write_file("token", "t\n");
     assert_refused(NULL, NULL, KINF_ERR_CONFIG, WORDS("in-cluster", "ca.crt"));
     write_file("ca.crt", "the ca");
-    write_file("namespace", "kube-system");
+    write_file("namespace", "kube-system\n");
     config = load(NULL, NULL);
     assert_string_equal(config.server, "https://[fd00::1]:443");
     assert_string_equal(config.token_file, path_of("token"));
@@ -236,8 +238,10 @@ static void a_pod_finds_its_service_account(void **state)
     assert_string_equal(config.name_space, "kube-system");
     kinf__cluster_config_release(&config);
     setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1", 1);
+    setenv("POD_NAMESPACE", "mine", 1);
     config = load(NULL, NULL);
     assert_string_equal(config.server, "https://10.0.0.1:443");
+    assert_string_equal(config.name_space, "mine");
     kinf__cluster_config_release(&config);
 }
 
@@ -279,7 +283,21 @@ static void what_is_wrong_is_named(void **state)
           "clusters: [{name: c, cluster: {server: s}}]\nusers: [{name: u, user: {exec: {command: "
           "aws}}}]\n",
           KINF_ERR_UNSUPPORTED,
-          { ":4:", "exec" } },
+          { ":4:", "exec", "the user 'u'" } },
+        { "current-context: x\ncontexts: [{name: x, context: {cluster: c, user: u}}]\n"
+          "clusters: [{name: c, cluster: {server: s}}]\nusers: [{name: u, user: {token: a}},\n"
+          "  {name: u, user: {token: b}}]\n",
+          KINF_ERR_CONFIG,
+          { ":5:", "user 'u'", "twice" } },
+        { "current-context: x\ncontexts: [{name: x, context: {cluster: c, user: u}}]\n"
+          "clusters: [{name: c, cluster: {server: s}}]\nusers: [{name: u, user: {token: a, "
+          "username: b}}]\n",
+          KINF_ERR_CONFIG,
+          { ":4:", "exclude each other" } },
+        { "current-context: x\ncontexts: [{name: x, context: ~}]\n",
+          KINF_ERR_CONFIG,
+          { ":2:", "names no cluster" } },
+        { "- a list\n", KINF_ERR_CONFIG, { ":1:1", "a mapping is expected" } },
         { "current-context: [x]\n", KINF_ERR_CONFIG, { ":1:18" } },
         { "clusters: {\n", KINF_ERR_PARSE, { "kubeconfig" } },
     };
@@ -342,6 +360,86 @@ static void a_token_file_is_read_again_after_a_refusal(void **state)
     kinf_client_free(client);
 }
 
+/* A token or a server's URL that would change the request is refused, and no message repeats them.
+ */
+static void credentials_stay_where_they_belong(void **state)
+{
+    static const struct {
+        const char *server;
+        const char *word;
+    } rows[] = {
+        { "https://me:hidden@a.example", "has a user" },
+        { "https://hidden@a.example:99999999", "no https://" },
+        { "https://a.example?x=y", "'https://a.example?x=y' has a user, '?' or '#'" },
+        { "https://a.example#x", "has a user, '?' or '#'" },
+        { "a.example:6443", "no https://" },
+    };
+    struct kinf_client_options options = KINF_CLIENT_OPTIONS_INIT;
+    struct kinf_error err = KINF_ERROR_INIT;
+    struct kinf_client *client = NULL;
+    KINF__AUTO_BUFFER header = KINF__BUFFER_INIT;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char text[256];
+
+        snprintf(text, sizeof text,
+                 "clusters: [{name: c, cluster: {server: '%s'}}]\ncurrent-context: x\n"
+                 "contexts: [{name: x, context: {cluster: c}}]\n",
+                 rows[i].server);
+        options.kubeconfig = write_file("config", text);
+        assert_int_equal(kinf_client_new(&options, &client, &err), KINF_ERR_CONFIG);
+        assert_non_null(strstr(err.message, rows[i].word));
+        assert_null(strstr(err.message, "hidden"));
+    }
+    client = client_of("HTTPS://a.example");
+    write_file("tok", "se\ncret");
+    assert_int_equal(kinf__client_authorization(client, true, &header, &err), KINF_ERR_CONFIG);
+    assert_non_null(strstr(err.message, "line break"));
+    assert_null(strstr(err.message, "cret"));
+    assert_int_equal(header.len, 0);
+    kinf_client_free(client);
+}
+
+/* Each of our allocations fails once while a configuration is loaded. */
+static void out_of_memory_is_an_error_and_leaves_nothing(void **state)
+{
+    struct kinf__cluster_config config;
+    struct kinf_error err;
+    bool has_failed = true;
+    char list[300];
+    int code;
+
+    (void)state;
+    write_file("ca.crt", "the ca");
+    write_file("token", "t");
+    write_file("namespace", "ns");
+    snprintf(list, sizeof list, "%s:%s", path_of("missing"),
+             write_file("config",
+                        "clusters: [{name: c, cluster: {server: s, certificate-authority: ca.crt, "
+                        "tls-server-name: n, proxy-url: p}}]\n"
+                        "contexts: [{name: x, context: {cluster: c, user: u, namespace: n}}]\n"
+                        "users: [{name: u, user: {tokenFile: token, client-certificate-data: "
+                        "Y2E=, client-key-data: Y2E=}}]\ncurrent-context: x\n"));
+    kinf__in_cluster_dir = folder;
+    setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1", 1);
+    setenv("KUBERNETES_SERVICE_PORT", "443", 1);
+    for (int pod = 0; pod < 2; pod++) {
+        setenv("KUBECONFIG", pod ? "" : list, 1);
+        has_failed = true;
+        for (size_t n = 1; has_failed; n++) {
+            test_fail_allocation(n);
+            code = kinf__cluster_config_load(NULL, NULL, &config, &err);
+            has_failed = test_allocation_failed();
+            assert_int_equal(code, has_failed ? KINF_ERR_NO_MEMORY : 0);
+            if (code == 0)
+                kinf__cluster_config_release(&config);
+            else
+                assert_int_equal(err.code, KINF_ERR_NO_MEMORY);
+        }
+    }
+}
+
 static void no_credential_goes_over_plain_http(void **state)
 {
     struct kinf_client *client = client_of("http://127.0.0.1:8001");
@@ -382,6 +480,8 @@ int main(void)
         IN_FOLDER(a_pod_finds_its_service_account),
         IN_FOLDER(what_is_wrong_is_named),
         IN_FOLDER(a_token_file_is_read_again_after_a_refusal),
+        IN_FOLDER(credentials_stay_where_they_belong),
+        IN_FOLDER(out_of_memory_is_an_error_and_leaves_nothing),
         IN_FOLDER(no_credential_goes_over_plain_http),
         IN_FOLDER(certificates_are_checked_before_they_are_used),
     };

@@ -102,6 +102,14 @@ static void error_events_bring_their_own_status(void **state)
     assert_int_equal(code_of("{\"kind\":\"Pod\",\"metadata\":{}}", 0, &err), KINF_ERR_PARSE);
     assert_int_equal(code_of("", 0, &err), KINF_ERR_PARSE);
     assert_int_equal(code_of("", 502, &err), KINF_ERR_SERVER);
+    assert_string_equal(err.message, "no explanation");
+    assert_int_equal(code_of("{\"status\":\"Failure\",\"reason\":\"Gone\"}", 0, &err),
+                     KINF_ERR_EXPIRED);
+    assert_string_equal(err.message, "no explanation, reason Gone");
+    assert_int_equal(
+        code_of("{\"status\":\"Failure\",\"code\":500,\"message\":\"a\\nb\\u001b[1m\"}", 0, &err),
+        KINF_ERR_SERVER);
+    assert_string_equal(err.message, "a b [1m");
 }
 
 static void long_and_strange_texts_are_cut(void **state)
@@ -141,6 +149,26 @@ static void targets_are_built_and_escaped(void **state)
     target.len = 0;
     assert_int_equal(kinf__url_append_resource(&target, deployments, "ns"), 0);
     assert_string_equal(kinf__buffer_cstr(&target), "/apis/apps/v1/namespaces/ns/deployments");
+}
+
+/* A namespace must not lead to another path: ".." would ask for all namespaces. */
+static void a_namespace_stays_one_segment(void **state)
+{
+    static const char *const refused[] = { ".", "..", "a/b", "a%2fb", "/" };
+    KINF__AUTO_BUFFER target = KINF__BUFFER_INIT;
+    const struct kinf_type *pods = NULL;
+
+    (void)state;
+    assert_int_equal(kinf_type_intern("", "v1", "Pod", "pods", true, &pods, NULL), 0);
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        assert_false(kinf__url_is_segment(refused[i]));
+        assert_int_equal(kinf__url_append_resource(&target, pods, refused[i]), KINF_ERR_INVALID);
+        assert_int_equal(target.len, 0);
+    }
+    assert_false(kinf__url_is_segment(""));
+    assert_true(kinf__url_is_segment("..."));
+    assert_int_equal(kinf__url_append_resource(&target, pods, "a?b#c"), 0);
+    assert_string_equal(kinf__buffer_cstr(&target), "/api/v1/namespaces/a%3Fb%23c/pods");
 }
 
 static const char resource_list[] =
@@ -196,6 +224,7 @@ int main(void)
         cmocka_unit_test(error_events_bring_their_own_status),
         cmocka_unit_test(long_and_strange_texts_are_cut),
         cmocka_unit_test(targets_are_built_and_escaped),
+        cmocka_unit_test(a_namespace_stays_one_segment),
         cmocka_unit_test(resources_are_picked_as_kubectl_does),
     };
 

@@ -8,6 +8,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "unit/allocation.h"
 #include "unit/test.h"
 
 static struct kinf__yaml *parse(const char *text)
@@ -63,7 +64,8 @@ static void json_is_yaml_enough(void **state)
 
 static void nothing_is_null(void **state)
 {
-    static const char *const texts[] = { "", "# only a comment\n", "~", "null", "---\n" };
+    static const char *const texts[] = { "",     "# only a comment\n", "~", "null", "Null", "NULL",
+                                         "---\n" };
 
     (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
@@ -85,6 +87,8 @@ static void what_is_wrong_has_a_place(void **state)
     assert_refused("a: &x [*x]\n", KINF_ERR_PARSE, "f:1:8: an alias inside its own anchor");
     assert_refused("a: \"x\\0y\"\n", KINF_ERR_PARSE, "f:1:4: a NUL in a text");
     assert_refused("\tb: 1\n", KINF_ERR_PARSE, "f:1:1: ");
+    /* Not UTF-8: found before there are tokens. */
+    assert_refused("a: 1\nb: \xff\n", KINF_ERR_PARSE, "f:2:4: ");
 }
 
 static void aliases_stand_for_their_anchor(void **state)
@@ -146,7 +150,8 @@ static void typed_fields_say_what_they_expect(void **state)
 {
     struct kinf__yaml *yaml =
         parse("s: text\nyes: true\nquoted: 'false'\nbad: maybe\nn: 42\nd: 1m30s\nseq: [a]\n"
-              "map: {a: b}\nnothing: ~\nneg: -1\nbig: 18446744073709551616\n");
+              "map: {a: b}\nnothing: ~\nneg: -1\nbig: 18446744073709551616\nempty: ''\n"
+              "lines: \"a\\nb\"\n");
     const struct kinf__yaml_node *root = kinf__yaml_root(yaml), *node = NULL;
     struct kinf_error err = KINF_ERROR_INIT;
     const char *text = "before";
@@ -174,6 +179,10 @@ static void typed_fields_say_what_they_expect(void **state)
     assert_int_equal(kinf__yaml_read_uint(yaml, root, "neg", 42, &number, &err), KINF_ERR_CONFIG);
     assert_int_equal(kinf__yaml_read_uint(yaml, root, "big", UINT64_MAX, &number, &err),
                      KINF_ERR_CONFIG);
+    assert_int_equal(kinf__yaml_read_uint(yaml, root, "empty", 42, &number, &err), KINF_ERR_CONFIG);
+    assert_int_equal(number, 42);
+    assert_int_equal(kinf__yaml_read_bool(yaml, root, "lines", &truth, &err), KINF_ERR_CONFIG);
+    assert_string_equal(err.message, "f:13:8: lines: true or false is expected, not 'a b'");
     assert_int_equal(kinf__yaml_read_duration_ms(yaml, root, "d", &ms, &err), 0);
     assert_int_equal(ms, 90000);
     assert_int_equal(kinf__yaml_read_duration_ms(yaml, root, "n", &ms, &err), KINF_ERR_CONFIG);
@@ -196,6 +205,29 @@ static void unknown_keys_are_named_with_those_that_exist(void **state)
                      KINF_ERR_CONFIG);
     assert_string_equal(err.message, "f:3:1: unknown key 'c'; known are a, b");
     kinf__yaml_free(yaml);
+}
+
+static void out_of_memory_is_an_error_and_leaves_nothing(void **state)
+{
+    static const char text[] = "a: &x [b, {c: d}]\ne: *x\nf: 'g'\n";
+    static const char *const allowed[] = { "a", "e", NULL };
+    struct kinf__yaml *yaml;
+    struct kinf_error err;
+    bool has_failed = true;
+    int code;
+
+    (void)state;
+    for (size_t n = 1; has_failed; n++) {
+        yaml = NULL;
+        test_fail_allocation(n);
+        code = kinf__yaml_parse(kinf_str_from(text), "f", &yaml, &err);
+        if (code == 0)
+            code = kinf__yaml_check_keys(yaml, kinf__yaml_root(yaml), allowed, &err);
+        has_failed = test_allocation_failed();
+        assert_int_equal(code, has_failed ? KINF_ERR_NO_MEMORY : KINF_ERR_CONFIG);
+        assert_int_equal(err.code, code);
+        kinf__yaml_free(yaml);
+    }
 }
 
 static void a_missing_file_is_named(void **state)
@@ -222,6 +254,7 @@ int main(void)
         cmocka_unit_test(cut_text_is_an_error_or_a_smaller_document),
         cmocka_unit_test(typed_fields_say_what_they_expect),
         cmocka_unit_test(unknown_keys_are_named_with_those_that_exist),
+        cmocka_unit_test(out_of_memory_is_an_error_and_leaves_nothing),
         cmocka_unit_test(a_missing_file_is_named),
     };
 
