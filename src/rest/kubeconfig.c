@@ -170,10 +170,13 @@ static size_t copy_without_blanks(char *to, const char *text)
 /* Returns the decoded length, or -1. */
 static int decode(unsigned char *to, const char *text, size_t len)
 {
-    size_t n_padding = len - strcspn(text, "=");
+    size_t n_padding = 0;
     int n;
 
-    if (len % 4 != 0 || n_padding > 2 || (n_padding == 2 && text[len - 1] != '='))
+    while (n_padding < 2 && n_padding < len && text[len - 1 - n_padding] == '=')
+        n_padding++;
+    /* The decoder would take a '=' anywhere. */
+    if (len % 4 != 0 || strcspn(text, "=") != len - n_padding)
         return -1;
     n = EVP_DecodeBlock(to, (const unsigned char *)text, (int)len);
     n = n < 0 ? n : n - (int)n_padding;

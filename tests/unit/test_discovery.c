@@ -248,19 +248,9 @@ static void a_refusal_is_not_taken_for_absence(void **state)
 
 static void names_that_would_mean_another_path_are_refused(void **state)
 {
-    static const char *const names[] = { "",
-                                         ".",
-                                         "pods/status",
-                                         "pods..v1",
-                                         ".pods",
-                                         "pods?a=b",
-                                         "pods.apps/v1",
-                                         "a b",
-                                         "../pods",
-                                         "pods.%2e",
-                                         "pods..",
-                                         "p\xc3\xb6"
-                                         "ds" };
+    static const char *const names[] = { "",        ".",        "pods/status",  "pods..v1",
+                                         ".pods",   "pods?a=b", "pods.apps/v1", "a b",
+                                         "../pods", "pods.%2e", "pods..",       "p\xc3\xb6" };
     char longest[1000];
 
     (void)state;
