@@ -114,6 +114,10 @@ static inline struct kinf__key kinf__node_leaf_key(const struct kinf__node *leaf
     return kinf__object_item_key(leaf->objects[slot]);
 }
 
+/* Asks for the counts of what the slots point at. They are seldom in the processor's cache, and
+ * asking for all at once overlaps the waits. */
+void kinf__node_prefetch_counts(const struct kinf__node *node);
+
 /* The first slot of a leaf whose key is not below `key`, maybe n_slots; *ret_found says whether it
  * is `key`. The key must lie between the separators around the leaf. */
 unsigned kinf__leaf_search(const struct kinf__node *leaf, struct kinf__key key, bool *ret_found);
@@ -132,10 +136,9 @@ void kinf__node_fill(struct kinf__node *node, const struct kinf__slot *slots, un
 /* Writes the node's slots, for others to be made from. Texts stay the node's own. */
 void kinf__node_slots(const struct kinf__node *node, struct kinf__slot *ret_slots);
 
-/* A copy of an inner node with another child in one slot, whose count it takes over. NULL when out
- * of memory. */
-struct kinf__node *kinf__inner_copy(const struct kinf__node *inner, unsigned slot,
-                                    struct kinf__node *child);
+/* A copy of a node, which counts what every slot points at but one: the caller puts something else
+ * there, or takes it out. `slot` n_slots: all are counted. NULL when out of memory. */
+struct kinf__node *kinf__node_copy(const struct kinf__node *node, unsigned slot);
 
 /* Change a leaf in place; each takes over or gives out the entry's count. */
 void kinf__leaf_put(struct kinf__node *leaf, unsigned slot, struct kinf__entry *entry,

@@ -184,6 +184,8 @@ static void go_down(const struct kinf__tree *tree, struct kinf__key key, struct 
         prefetch_node(node);
         is_own = is_own && kinf__node_is_own(node);
         path->n_own += is_own;
+        if (!is_own)
+            kinf__node_prefetch_counts(node); /* they rise when it is copied */
         path->nodes[path->n] = node;
         if (node->level == 0)
             break;
@@ -360,11 +362,11 @@ static int renew(const struct path *path, unsigned depth, struct edit *edit)
 /* The same where one child gives way to one: nothing but the pointer differs. */
 static int renew_pointer(const struct path *path, unsigned depth, struct edit *edit)
 {
-    struct kinf__node *copy =
-        kinf__inner_copy(path->nodes[depth], edit->first, edit->slots[0].child);
+    struct kinf__node *copy = kinf__node_copy(path->nodes[depth], edit->first);
 
     if (copy == NULL)
         return KINF_ERR_NO_MEMORY;
+    copy->children[edit->first] = edit->slots[0].child;
     edit->first = depth > 0 ? path->slots[depth - 1] : 0;
     edit->slots[0].child = copy;
     return 0;
@@ -415,11 +417,12 @@ static int publish_root(struct kinf__tree *tree, struct edit *edit,
     return 0;
 }
 
-/* Carries an edit of the leaf up to where one pointer publishes it. */
-static int apply(struct kinf__tree *tree, const struct path *path, struct edit *edit,
+/* Carries an edit up from the node at depth n - 1 (0: of the root pointer) to where one pointer
+ * publishes it. */
+static int apply(struct kinf__tree *tree, const struct path *path, unsigned n, struct edit *edit,
                  struct kinf__tree_change *ret_change)
 {
-    for (unsigned depth = path->n; depth-- > 0;) {
+    for (unsigned depth = n; depth-- > 0;) {
         bool is_pointer = is_pointer_edit(path, depth, edit);
 
         if (is_pointer && depth < path->n_own) {
@@ -441,11 +444,17 @@ static int apply(struct kinf__tree *tree, const struct path *path, struct edit *
 
 /* --- changes --------------------------------------------------------------------------------- */
 
-static int set_first(struct kinf__tree *tree, struct kinf__entry *entry, uint32_t value,
+/* What is to happen to the slot at the end of a path. */
+struct intent {
+    struct kinf__entry *entry; /* NULL: the slot goes */
+    uint32_t value;
+};
+
+static int set_first(struct kinf__tree *tree, const struct intent *intent,
                      struct kinf__tree_change *ret_change)
 {
-    struct kinf__slot slot = { .entry = entry,
-                               .value = value,
+    struct kinf__slot slot = { .entry = intent->entry,
+                               .value = intent->value,
                                .prefix_len = KINF__SLOT_NO_FRAGMENT };
     struct kinf__node *leaf = kinf__node_alloc(0, tree->is_index, &slot, 1);
 
@@ -456,9 +465,36 @@ static int set_first(struct kinf__tree *tree, struct kinf__entry *entry, uint32_
     return 0;
 }
 
-static void set_in_place(struct kinf__tree *tree, const struct path *path,
-                         struct kinf__entry *entry, uint32_t value,
-                         struct kinf__tree_change *ret_change)
+/* Whether the leaf has a permitted size afterwards. */
+static bool is_local(const struct path *path, const struct intent *intent)
+{
+    unsigned n = path->nodes[path->n - 1]->n_slots;
+
+    if (intent->entry == NULL)
+        return n > (path->n == 1 ? 1 : KINF__NODE_MIN);
+    return path->is_found || n < KINF__NODE_FANOUT;
+}
+
+/* Does it to a leaf of the writer's own; the count of what was there is the caller's from now on.
+ */
+static void change_leaf(struct kinf__node *leaf, const struct path *path,
+                        const struct intent *intent)
+{
+    unsigned slot = path->slots[path->n - 1];
+
+    if (intent->entry == NULL) {
+        kinf__leaf_remove(leaf, slot);
+        return;
+    }
+    kinf__entry_ref(intent->entry);
+    if (path->is_found)
+        kinf__leaf_put(leaf, slot, intent->entry, intent->value);
+    else
+        kinf__leaf_insert(leaf, slot, intent->entry, intent->value);
+}
+
+static void change_in_place(struct kinf__tree *tree, const struct path *path,
+                            const struct intent *intent, struct kinf__tree_change *ret_change)
 {
     struct kinf__node *leaf = path->nodes[path->n - 1];
     unsigned slot = path->slots[path->n - 1];
@@ -466,78 +502,84 @@ static void set_in_place(struct kinf__tree *tree, const struct path *path,
     *ret_change = (struct kinf__tree_change){
         .type = KINF__TREE_INSERTED_SLOT, .slot = slot, .tree = tree, .node = leaf
     };
-    kinf__entry_ref(entry);
-    if (!path->is_found) {
-        kinf__leaf_insert(leaf, slot, entry, value);
-        return;
+    if (path->is_found) {
+        ret_change->type =
+            intent->entry != NULL ? KINF__TREE_REPLACED_ENTRY : KINF__TREE_REMOVED_SLOT;
+        ret_change->old_entry = leaf->entries[slot];
+        ret_change->old_value = leaf->is_index ? leaf->places[slot] : 0;
     }
-    ret_change->type = KINF__TREE_REPLACED_ENTRY;
-    ret_change->old_entry = leaf->entries[slot];
-    ret_change->old_value = tree->is_index ? leaf->places[slot] : 0;
-    kinf__leaf_put(leaf, slot, entry, value);
+    change_leaf(leaf, path, intent);
+}
+
+static int change_copy(struct kinf__tree *tree, const struct path *path,
+                       const struct intent *intent, struct kinf__tree_change *ret_change)
+{
+    const struct kinf__node *leaf = path->nodes[path->n - 1];
+    unsigned slot = path->is_found ? path->slots[path->n - 1] : leaf->n_slots;
+    struct kinf__node *copy = kinf__node_copy(leaf, slot);
+    struct edit edit = { .n_old = 1, .n_new = 1 };
+
+    if (copy == NULL)
+        return KINF_ERR_NO_MEMORY;
+    change_leaf(copy, path, intent);
+    edit.first = path->n > 1 ? path->slots[path->n - 2] : 0;
+    edit.slots[0].child = copy;
+    return apply(tree, path, path->n - 1, &edit, ret_change);
+}
+
+/* Splits the leaf, joins it with its sibling, or empties the tree. */
+static int change_sizes(struct kinf__tree *tree, const struct path *path,
+                        const struct intent *intent, struct kinf__tree_change *ret_change)
+{
+    struct edit edit = {
+        .first = path->slots[path->n - 1],
+        .n_old = path->is_found ? 1 : 0,
+        .n_new = intent->entry != NULL ? 1 : 0,
+        .slots = { { .entry = intent->entry,
+                     .value = intent->value,
+                     .prefix_len = KINF__SLOT_NO_FRAGMENT } },
+    };
+
+    return apply(tree, path, path->n, &edit, ret_change);
+}
+
+static int change(struct kinf__tree *tree, const struct path *path, const struct intent *intent,
+                  struct kinf__tree_change *ret_change)
+{
+    if (!is_local(path, intent))
+        return change_sizes(tree, path, intent, ret_change);
+    if (path->n_own < path->n)
+        return change_copy(tree, path, intent, ret_change);
+    change_in_place(tree, path, intent, ret_change);
+    return 0;
 }
 
 int kinf__tree_set(struct kinf__tree *tree, struct kinf__entry *entry, uint32_t value,
                    struct kinf__tree_change *ret_change)
 {
+    const struct intent intent = { entry, value };
     struct path path;
-    struct edit edit;
 
     if (tree->root == NULL)
-        return set_first(tree, entry, value, ret_change);
+        return set_first(tree, &intent, ret_change);
     go_down(tree,
             tree->is_index ? kinf__entry_index_key(entry, value)
                            : kinf__object_item_key(entry->object),
             &path);
-    if (path.n_own == path.n &&
-        (path.is_found || path.nodes[path.n - 1]->n_slots < KINF__NODE_FANOUT)) {
-        set_in_place(tree, &path, entry, value, ret_change);
-        return 0;
-    }
-    edit = (struct edit){
-        .first = path.slots[path.n - 1],
-        .n_old = path.is_found ? 1 : 0,
-        .n_new = 1,
-        .slots = { { .entry = entry, .value = value, .prefix_len = KINF__SLOT_NO_FRAGMENT } },
-    };
-    return apply(tree, &path, &edit, ret_change);
-}
-
-static void remove_in_place(struct kinf__tree *tree, const struct path *path,
-                            struct kinf__tree_change *ret_change)
-{
-    struct kinf__node *leaf = path->nodes[path->n - 1];
-    unsigned slot = path->slots[path->n - 1];
-
-    *ret_change =
-        (struct kinf__tree_change){ .type = KINF__TREE_REMOVED_SLOT,
-                                    .slot = slot,
-                                    .tree = tree,
-                                    .node = leaf,
-                                    .old_entry = leaf->entries[slot],
-                                    .old_value = tree->is_index ? leaf->places[slot] : 0 };
-    kinf__leaf_remove(leaf, slot);
+    return change(tree, &path, &intent, ret_change);
 }
 
 int kinf__tree_remove(struct kinf__tree *tree, struct kinf__key key,
                       struct kinf__tree_change *ret_change)
 {
+    const struct intent intent = { NULL, 0 };
     struct path path;
-    struct edit edit;
 
     *ret_change = (struct kinf__tree_change){ .type = KINF__TREE_UNCHANGED };
     if (tree->root == NULL)
         return 0;
     go_down(tree, key, &path);
-    if (!path.is_found)
-        return 0;
-    if (path.n_own == path.n &&
-        path.nodes[path.n - 1]->n_slots > (path.n == 1 ? 1 : KINF__NODE_MIN)) {
-        remove_in_place(tree, &path, ret_change);
-        return 0;
-    }
-    edit = (struct edit){ .first = path.slots[path.n - 1], .n_old = 1, .n_new = 0 };
-    return apply(tree, &path, &edit, ret_change);
+    return path.is_found ? change(tree, &path, &intent, ret_change) : 0;
 }
 
 static void take_back_node(struct kinf__tree_change *change)
