@@ -76,10 +76,10 @@ static struct kinf__key slot_key(const struct kinf__node *node, unsigned slot)
 }
 
 /* The first slot from `first` on whose key is not below `key`. */
-static unsigned search(const struct kinf__node *node, unsigned first, struct kinf__key key,
+static unsigned search(const struct kinf__node *node, unsigned first, const struct kinf__key *key,
                        bool *ret_found)
 {
-    uint64_t fragment = kinf__key_fragment(key, node->prefix_len);
+    uint64_t fragment = kinf__key_fragment(*key, node->prefix_len);
     unsigned low = first + count_below(node->fragments + first, node->n_slots - first, fragment);
     unsigned high = low;
 
@@ -87,7 +87,8 @@ static unsigned search(const struct kinf__node *node, unsigned first, struct kin
         high++;
     while (low < high) {
         unsigned middle = low + (high - low) / 2;
-        int order = kinf__key_compare(slot_key(node, middle), key);
+        struct kinf__key other = slot_key(node, middle);
+        int order = kinf__key_compare(&other, key);
 
         if (order == 0) {
             *ret_found = true;
@@ -102,12 +103,13 @@ static unsigned search(const struct kinf__node *node, unsigned first, struct kin
     return low;
 }
 
-unsigned kinf__leaf_search(const struct kinf__node *leaf, struct kinf__key key, bool *ret_found)
+unsigned kinf__leaf_search(const struct kinf__node *leaf, const struct kinf__key *key,
+                           bool *ret_found)
 {
     return search(leaf, 0, key, ret_found);
 }
 
-unsigned kinf__inner_search(const struct kinf__node *inner, struct kinf__key key)
+unsigned kinf__inner_search(const struct kinf__node *inner, const struct kinf__key *key)
 {
     bool found;
     unsigned slot = search(inner, 1, key, &found);

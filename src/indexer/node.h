@@ -100,9 +100,9 @@ static inline bool kinf__node_is_own(const struct kinf__node *node)
 
 static inline struct kinf__key kinf__node_separator(const struct kinf__node *inner, unsigned slot)
 {
-    struct kinf__key key = { { inner->text + inner->places[slot],
-                               inner->places[slot + 1] - inner->places[slot] },
-                             { NULL, 0 } };
+    struct kinf__key key = { { NULL, 0 },
+                             { inner->text + inner->places[slot],
+                               inner->places[slot + 1] - inner->places[slot] } };
 
     return key;
 }
@@ -120,10 +120,11 @@ void kinf__node_prefetch_counts(const struct kinf__node *node);
 
 /* The first slot of a leaf whose key is not below `key`, maybe n_slots; *ret_found says whether it
  * is `key`. The key must lie between the separators around the leaf. */
-unsigned kinf__leaf_search(const struct kinf__node *leaf, struct kinf__key key, bool *ret_found);
+unsigned kinf__leaf_search(const struct kinf__node *leaf, const struct kinf__key *key,
+                           bool *ret_found);
 
 /* The slot of the child under which `key` belongs. */
-unsigned kinf__inner_search(const struct kinf__node *inner, struct kinf__key key);
+unsigned kinf__inner_search(const struct kinf__node *inner, const struct kinf__key *key);
 
 /* Allocates a node for these slots; kinf__node_fill() makes it valid. In between it may only be
  * freed. NULL when out of memory. */

@@ -64,7 +64,7 @@ static void prefetch_node(const struct kinf__node *node)
 }
 
 /* The leaf that has the key, and its slot; NULL if none has. */
-static const struct kinf__node *find(const struct kinf__tree *tree, struct kinf__key key,
+static const struct kinf__node *find(const struct kinf__tree *tree, const struct kinf__key *key,
                                      unsigned *ret_slot)
 {
     const struct kinf__node *node = tree->root;
@@ -83,7 +83,7 @@ static const struct kinf__node *find(const struct kinf__tree *tree, struct kinf_
 struct kinf__entry *kinf__tree_get(const struct kinf__tree *tree, struct kinf__key key)
 {
     unsigned slot;
-    const struct kinf__node *leaf = find(tree, key, &slot);
+    const struct kinf__node *leaf = find(tree, &key, &slot);
 
     return leaf != NULL ? leaf->entries[slot] : NULL;
 }
@@ -92,7 +92,7 @@ const struct kinf_object *kinf__tree_get_object(const struct kinf__tree *items,
                                                 struct kinf__key key)
 {
     unsigned slot;
-    const struct kinf__node *leaf = find(items, key, &slot);
+    const struct kinf__node *leaf = find(items, &key, &slot);
 
     return leaf != NULL ? leaf->objects[slot] : NULL;
 }
@@ -127,8 +127,8 @@ void kinf__tree_seek(const struct kinf__tree *tree, struct kinf__key key,
     _Static_assert(KINF_CURSOR_MAX_LEVELS >= KINF__TREE_MAX_LEVELS, "a cursor holds every level");
     cursor->n_levels = 0;
     while (node != NULL) {
-        unsigned slot =
-            node->level != 0 ? kinf__inner_search(node, key) : kinf__leaf_search(node, key, &found);
+        unsigned slot = node->level != 0 ? kinf__inner_search(node, &key)
+                                         : kinf__leaf_search(node, &key, &found);
 
         cursor->levels[cursor->n_levels].node = node;
         cursor->levels[cursor->n_levels].slot = slot;
@@ -173,7 +173,7 @@ void kinf__tree_advance(struct kinf_cursor *cursor)
 
 /* --- the way to a leaf ----------------------------------------------------------------------- */
 
-static void go_down(const struct kinf__tree *tree, struct kinf__key key, struct path *path)
+static void go_down(const struct kinf__tree *tree, const struct kinf__key *key, struct path *path)
 {
     struct kinf__node *node = tree->root;
     bool is_own = true;
@@ -558,14 +558,13 @@ int kinf__tree_set(struct kinf__tree *tree, struct kinf__entry *entry, uint32_t 
                    struct kinf__tree_change *ret_change)
 {
     const struct intent intent = { entry, value };
+    struct kinf__key key =
+        tree->is_index ? kinf__entry_index_key(entry, value) : kinf__object_item_key(entry->object);
     struct path path;
 
     if (tree->root == NULL)
         return set_first(tree, &intent, ret_change);
-    go_down(tree,
-            tree->is_index ? kinf__entry_index_key(entry, value)
-                           : kinf__object_item_key(entry->object),
-            &path);
+    go_down(tree, &key, &path);
     return change(tree, &path, &intent, ret_change);
 }
 
@@ -578,7 +577,7 @@ int kinf__tree_remove(struct kinf__tree *tree, struct kinf__key key,
     *ret_change = (struct kinf__tree_change){ .type = KINF__TREE_UNCHANGED };
     if (tree->root == NULL)
         return 0;
-    go_down(tree, key, &path);
+    go_down(tree, &key, &path);
     return path.is_found ? change(tree, &path, &intent, ret_change) : 0;
 }
 
