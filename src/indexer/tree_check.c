@@ -4,8 +4,6 @@
  */
 #include "indexer/tree.h"
 
-#include "base/compiler.h"
-
 struct check {
     const struct kinf__tree *tree;
     size_t n_slots;
