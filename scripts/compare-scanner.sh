@@ -11,8 +11,8 @@ trap 'rm -rf "$work"' EXIT
 
 make --no-print-directory -s MODE=release build/release/oracle/scan_records
 echo "seed $seed, $n records"
-build/release/oracle/scan_records mutate tests/data/transcripts "$seed" "$n" "$work/records"
-build/release/oracle/scan_records verdicts "$work/records" >"$work/ours"
+build/release/oracle/scan_records write tests/data/transcripts "$seed" "$n" "$work/records"
+build/release/oracle/scan_records judge "$work/records" >"$work/ours"
 build/cluster/bin/jsonvalid "$work/records" >"$work/go"
 if ! cmp "$work/ours" "$work/go"; then
     echo "the scanner and Go disagree (KINF_TEST_SEED=$seed)"

@@ -1,8 +1,8 @@
 /*
  * The byte scanner. Neighbours: prune.c and tree.c, which start scans of their own through
- * scan_priv.h; span.h finds the ends of strings. Invariant: nothing is read at or behind the
- * scanner's end, and a failure is TRUNCATED only if some continuation of the text would be
- * accepted.
+ * scan_priv.h; block.h finds what ends or interrupts a string. Invariant: nothing is read at or
+ * behind the scanner's end, and a failure is TRUNCATED only if some continuation of the text would
+ * be accepted.
  */
 #include "json/scan.h"
 
@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "json/scan_priv.h"
-#include "json/span.h"
+#include "json/block.h"
 
 /* Bytes of text on each side of the place of an error. */
 #define N_EXCERPT_BYTES 20
@@ -119,28 +119,56 @@ static const uint8_t *scan_special(struct kinf__json_scanner *scanner, const uin
     return at;
 }
 
+/* The last bytes of the text end in control bytes, at which every search stops. */
+static void load_last_block(struct kinf__json_scanner *scanner, const uint8_t *at)
+{
+    uint8_t block[KINF__JSON_BLOCK] = { 0 };
+
+    memcpy(block, at, (size_t)(scanner->end - at));
+    scanner->specials = kinf__json_specials(block);
+}
+
+static inline void load_block(struct kinf__json_scanner *scanner)
+{
+    const uint8_t *at = scanner->start + scanner->n_loaded;
+
+    if (KINF__LIKELY(scanner->end - at >= KINF__JSON_BLOCK))
+        scanner->specials = kinf__json_specials(at);
+    else
+        load_last_block(scanner, at);
+    scanner->n_loaded += KINF__JSON_BLOCK;
+}
+
+/* The first byte from `at` on that does not go on with a string by itself, or the end of the text.
+ *
+ * Blocks lie where they lie whatever the text is, so the processor can look at the next one before
+ * it knows where this string ends; a search that starts anew at each string takes twice as long. */
+static inline const uint8_t *skip_plain(struct kinf__json_scanner *scanner, const uint8_t *at)
+{
+    size_t offset = (size_t)(at - scanner->start);
+    uint64_t specials;
+
+    for (;;) {
+        while (offset >= scanner->n_loaded)
+            load_block(scanner);
+        specials = scanner->specials >> (offset % KINF__JSON_BLOCK);
+        if (specials != 0)
+            return scanner->start + offset + __builtin_ctzll(specials);
+        offset = scanner->n_loaded;
+    }
+}
+
 /* From behind the opening quote to behind the closing one. */
 static inline const uint8_t *scan_string(struct kinf__json_scanner *scanner, const uint8_t *at)
 {
-    const uint8_t *const end = scanner->end;
-
-    while (at != NULL) {
-        if (end - at >= KINF__JSON_SPAN) {
-            unsigned n_plain = kinf__json_span(at);
-
-            at += n_plain;
-            if (n_plain == KINF__JSON_SPAN)
-                continue;
-        } else {
-            while (at < end && kinf__json_is_plain(*at))
-                at++;
-            if (at == end)
-                return fail_truncated(scanner);
-        }
+    do {
+        at = skip_plain(scanner, at);
+        if (at == scanner->end)
+            return fail_truncated(scanner);
         if (KINF__LIKELY(*at == '"'))
             return at + 1;
         at = scan_special(scanner, at);
-    }
+    } while (at != NULL);
     return NULL;
 }
 
@@ -235,18 +263,13 @@ static inline const uint8_t *scan_key(struct kinf__json_scanner *scanner, const 
     return at + 1;
 }
 
-static inline const uint8_t *skip_key(struct kinf__json_scanner *scanner, const uint8_t *at)
-{
-    struct kinf_str key;
-
-    return scan_key(scanner, at, &key);
-}
-
 static inline void nesting_push(struct nesting *nesting, bool is_object)
 {
     uint64_t *word = &nesting->outer[nesting->depth / 64];
     unsigned bit = nesting->depth % 64;
 
+    if (bit == 0)
+        *word = 0;
     *word = (*word & ~(UINT64_C(1) << bit)) | (uint64_t)nesting->is_object << bit;
     nesting->depth++;
     nesting->is_object = is_object;
@@ -275,7 +298,7 @@ static inline const uint8_t *scan_opening(struct kinf__json_scanner *scanner, co
     if (*ret_is_empty)
         return at + 1;
     nesting_push(nesting, is_object);
-    return is_object ? skip_key(scanner, at) : at;
+    return at;
 }
 
 /* From behind a value to where the next one is to be scanned, or to the end of the outermost one.
@@ -288,7 +311,7 @@ static inline const uint8_t *scan_behind(struct kinf__json_scanner *scanner, con
         if (at == scanner->end)
             return fail_truncated(scanner);
         if (*at == ',')
-            return nesting->is_object ? skip_key(scanner, at + 1) : at + 1;
+            return at + 1;
         if (*at != (nesting->is_object ? '}' : ']'))
             return fail_parse(scanner, at);
         at++;
@@ -301,10 +324,14 @@ const uint8_t *kinf__json_scan_value(struct kinf__json_scanner *scanner, const u
                                      unsigned depth)
 {
     struct nesting nesting;
+    struct kinf_str key;
 
     nesting.depth = nesting.floor = depth;
+    nesting.outer[depth / 64] = 0;
     nesting.is_object = false;
     do {
+        if (nesting.is_object && (at = scan_key(scanner, at, &key)) == NULL)
+            return NULL;
         at = kinf__json_skip_white(at, scanner->end);
         if (at == scanner->end)
             return fail_truncated(scanner);
@@ -335,6 +362,7 @@ void kinf__json_scanner_init(struct kinf__json_scanner *scanner, struct kinf_str
                              bool is_final)
 {
     *scanner = (struct kinf__json_scanner){
+        .start = (const uint8_t *)text.bytes,
         .end = text.len != 0 ? (const uint8_t *)text.bytes + text.len : (const uint8_t *)text.bytes,
         .is_final = is_final,
         .max_depth = KINF__JSON_MAX_DEPTH,

@@ -14,9 +14,12 @@
 #include "json/scan.h"
 
 struct kinf__json_scanner {
+    const uint8_t *start;
     const uint8_t *end;
     bool is_final;
     unsigned max_depth;       /* at most KINF__JSON_MAX_DEPTH */
+    uint64_t specials;        /* of the block that was loaded last */
+    size_t n_loaded;          /* bytes from `start` to the end of that block */
     bool has_escapes;         /* set by a string with a backslash; cleared by whom it interests */
     int code;                 /* after a failure */
     const uint8_t *failed_at; /* after a failure */

@@ -22,8 +22,7 @@ static const char *const own_texts[] = {
     "[0,-1,2.50,3e4,5E-6,true,false,null,\"\",{},[]]",
     "{\"a\":{\"b\":[1,[2,[3,{\"c\":{}}]]]},\"a\":0}",
     "\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u0000\\ud83d\\ude00\\uD800x\\uDC00\\u00e9\"",
-    "{\"\\u006dame\":\"Gr\xc3\xbc\xc3\x9f"
-    "e \xe4\xbd\xa0\xe5\xa5\xbd \xf0\x9f\x98\x80 \x7f\"}",
+    "{\"\\u006dame\":\"Gr\xc3\xbc\xc3\x9f \xe4\xbd\xa0\xe5\xa5\xbd \xf0\x9f\x98\x80 \x7f\"}",
     " {\r\n\t\"pretty\" : [ 1 , 2 ,\n 3 ] }",
     "{\"int64\":9223372036854775807,\"long\":123456789012345678901234567890.123456789}",
     "\"exactly sixteen \"",
@@ -106,7 +105,7 @@ static const struct kinf_str pieces[] = {
     KINF_STR("1"),
 };
 
-static void die(const char *what)
+static _Noreturn void die(const char *what)
 {
     fprintf(stderr, "json corpus: %s\n", what);
     exit(1);

@@ -2,7 +2,7 @@
  * The byte scanner, and values in text that was scanned.
  */
 #include "json/scan.h"
-#include "json/span.h"
+#include "json/block.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -85,8 +85,7 @@ static void what_the_standard_allows_is_accepted(void **state)
         "\"0123456789abcde\"",
         "\"0123456789abcdef\"",
         "\"0123456789abcdef0\"",
-        "12345678901234567890123456789012345678901234567890123456789012345678901234567890123456789"
-        "0",
+        "12345678901234567890123456789012345678901234567890123456789012345678901234567890",
     };
     size_t len;
 
@@ -99,76 +98,77 @@ static void what_the_standard_allows_is_accepted(void **state)
     }
 }
 
+static const struct {
+    const char *text;
+    size_t offset;
+} wrong_texts[] = {
+    { "}", 0 },
+    { "]", 0 },
+    { ",", 0 },
+    { "+1", 0 },
+    { ".5", 0 },
+    { "-a", 1 },
+    { "1.a", 2 },
+    { "1ea", 2 },
+    { "1e+a", 3 },
+    { "[01]", 2 },
+    { "[-01]", 3 },
+    { "[1.]", 3 },
+    { "[1 2]", 3 },
+    { "[1,]", 3 },
+    { "[,1]", 1 },
+    { "[1}", 2 },
+    { "{]", 1 },
+    { "{1:2}", 1 },
+    { "{\"a\"}", 4 },
+    { "{\"a\" 1}", 5 },
+    { "{\"a\":}", 5 },
+    { "{\"a\":1,}", 7 },
+    { "{\"a\":1]", 6 },
+    { "{,}", 1 },
+    { "nulx", 3 },
+    { "True", 0 },
+    { "tRue", 1 },
+    { "NaN", 0 },
+    { "nan", 1 },
+    { "'a'", 0 },
+    { "/**/1", 0 },
+    { "\"\n\"", 1 },
+    { "\"a\x1f\"", 2 },
+    { "\"0123456789abcdef\t\"", 17 },
+    { "\"\\x\"", 2 },
+    { "\"\\u12g4\"", 5 },
+    { "\"\\u:\"", 3 },
+    { "\"\\\n\"", 2 },
+    { "\"\x80\"", 1 },
+    { "\"\xc0\x80\"", 1 },
+    { "\"\xc1\xbf\"", 1 },
+    { "\"\xc2\"", 2 },
+    { "\"\xe0\x9f\x80\"", 2 },
+    { "\"\xed\xa0\x80\"", 2 },
+    { "\"\xe2\x82\"", 3 },
+    { "\"\xf0\x8f\x80\x80\"", 2 },
+    { "\"\xf4\x90\x80\x80\"", 2 },
+    { "\"\xf5\x80\x80\x80\"", 1 },
+    { "\"\xff\"", 1 },
+    { "\xef\xbb\xbf{}", 0 },
+    { "\xc2\xa0{}", 0 },
+    { "\v1", 0 },
+    { "\f1", 0 },
+    { "[\"a\",\xff]", 5 },
+    { "{\"\xff\":1}", 2 },
+};
+
 static void what_the_standard_forbids_is_refused_where_it_is_wrong(void **state)
 {
-    static const struct {
-        const char *text;
-        size_t offset;
-    } rows[] = {
-        { "}", 0 },
-        { "]", 0 },
-        { ",", 0 },
-        { "+1", 0 },
-        { ".5", 0 },
-        { "-a", 1 },
-        { "1.a", 2 },
-        { "1ea", 2 },
-        { "1e+a", 3 },
-        { "[01]", 2 },
-        { "[-01]", 3 },
-        { "[1.]", 3 },
-        { "[1 2]", 3 },
-        { "[1,]", 3 },
-        { "[,1]", 1 },
-        { "[1}", 2 },
-        { "{]", 1 },
-        { "{1:2}", 1 },
-        { "{\"a\"}", 4 },
-        { "{\"a\" 1}", 5 },
-        { "{\"a\":}", 5 },
-        { "{\"a\":1,}", 7 },
-        { "{\"a\":1]", 6 },
-        { "{,}", 1 },
-        { "nulx", 3 },
-        { "True", 0 },
-        { "tRue", 1 },
-        { "NaN", 0 },
-        { "nan", 1 },
-        { "'a'", 0 },
-        { "/**/1", 0 },
-        { "\"\n\"", 1 },
-        { "\"a\x1f\"", 2 },
-        { "\"0123456789abcdef\t\"", 17 },
-        { "\"\\x\"", 2 },
-        { "\"\\u12g4\"", 5 },
-        { "\"\\u:\"", 3 },
-        { "\"\\\n\"", 2 },
-        { "\"\x80\"", 1 },
-        { "\"\xc0\x80\"", 1 },
-        { "\"\xc1\xbf\"", 1 },
-        { "\"\xc2\"", 2 },
-        { "\"\xe0\x9f\x80\"", 2 },
-        { "\"\xed\xa0\x80\"", 2 },
-        { "\"\xe2\x82\"", 3 },
-        { "\"\xf0\x8f\x80\x80\"", 2 },
-        { "\"\xf4\x90\x80\x80\"", 2 },
-        { "\"\xf5\x80\x80\x80\"", 1 },
-        { "\"\xff\"", 1 },
-        { "\xef\xbb\xbf{}", 0 },
-        { "\xc2\xa0{}", 0 },
-        { "\v1", 0 },
-        { "\f1", 0 },
-        { "[\"a\",\xff]", 5 },
-        { "{\"\xff\":1}", 2 },
-    };
     size_t len;
 
     (void)state;
-    for (size_t i = 0; i < KINF__ARRAY_LEN(rows); i++) {
-        assert_int_equal(scan(rows[i].text, true, &len), KINF_ERR_PARSE);
-        assert_int_equal(len, rows[i].offset);
-        assert_int_equal(scan(rows[i].text, false, &len), KINF_ERR_PARSE);
-        assert_int_equal(len, rows[i].offset);
+    for (size_t i = 0; i < KINF__ARRAY_LEN(wrong_texts); i++) {
+        assert_int_equal(scan(wrong_texts[i].text, true, &len), KINF_ERR_PARSE);
+        assert_int_equal(len, wrong_texts[i].offset);
+        assert_int_equal(scan(wrong_texts[i].text, false, &len), KINF_ERR_PARSE);
+        assert_int_equal(len, wrong_texts[i].offset);
     }
     assert_int_equal(scan("", true, &len), KINF_ERR_TRUNCATED);
     assert_int_equal(scan(" \n", true, &len), KINF_ERR_TRUNCATED);
@@ -352,38 +352,67 @@ static void an_error_is_found_at_its_first_byte(void **state)
     }
 }
 
-static unsigned naive_span(const uint8_t *bytes)
+static bool is_special(uint8_t byte)
 {
-    unsigned n = 0;
-
-    while (n < KINF__JSON_SPAN && bytes[n] >= 0x20 && bytes[n] < 0x80 && bytes[n] != '"' &&
-           bytes[n] != '\\')
-        n++;
-    return n;
+    return byte < 0x20 || byte >= 0x80 || byte == '"' || byte == '\\';
 }
 
-static void all_ways_to_find_the_end_of_a_string_agree(void **state)
+static void assert_specials(const uint8_t block[KINF__JSON_BLOCK])
 {
-    struct test_random random = test_random_init("all_ways_to_find_the_end_of_a_string_agree");
-    uint8_t bytes[KINF__JSON_SPAN];
+    uint64_t expected = 0;
+
+    for (unsigned i = 0; i < KINF__JSON_BLOCK; i++)
+        expected |= (uint64_t)is_special(block[i]) << i;
+    assert_true(kinf__json_specials(block) == expected);
+    assert_true(kinf__json_specials_plain_c(block) == expected);
+}
+
+static void all_ways_to_look_at_a_block_agree(void **state)
+{
+    struct test_random random = test_random_init("all_ways_to_look_at_a_block_agree");
+    uint8_t block[KINF__JSON_BLOCK];
 
     (void)state;
     for (unsigned value = 0; value < 256; value++) {
-        for (unsigned place = 0; place < KINF__JSON_SPAN; place++) {
-            for (unsigned around = ' '; around < 128; around += 0x21) {
-                memset(bytes, (int)around, sizeof bytes);
-                bytes[place] = (uint8_t)value;
-                assert_int_equal(kinf__json_span(bytes), naive_span(bytes));
-                assert_int_equal(kinf__json_span_plain_c(bytes), naive_span(bytes));
+        for (unsigned around = 0; around < 256; around += 0x1f) {
+            for (unsigned place = 0; place < KINF__JSON_BLOCK; place++) {
+                memset(block, (int)around, sizeof block);
+                block[place] = (uint8_t)value;
+                assert_specials(block);
             }
         }
     }
     for (size_t i = 0; i < test_rounds(100000); i++) {
-        for (size_t place = 0; place < sizeof bytes; place++)
-            bytes[place] = test_random_below(&random, 12) == 0 ? (uint8_t)test_random_next(&random)
-                                                               : (uint8_t) " !#[]~a"[place % 7];
-        assert_int_equal(kinf__json_span(bytes), naive_span(bytes));
-        assert_int_equal(kinf__json_span_plain_c(bytes), naive_span(bytes));
+        for (size_t place = 0; place < sizeof block; place++)
+            block[place] = (uint8_t)test_random_next(&random);
+        assert_specials(block);
+    }
+}
+
+/* A block may start, and end, anywhere in a string. */
+static void strings_of_any_length_end_where_they_end(void **state)
+{
+    char text[3 * KINF__JSON_BLOCK + 8];
+    size_t len, total;
+
+    (void)state;
+    for (size_t n_spaces = 0; n_spaces <= KINF__JSON_BLOCK; n_spaces++) {
+        for (size_t n_bytes = 0; n_bytes <= 2 * KINF__JSON_BLOCK; n_bytes++) {
+            total = n_spaces + n_bytes + 2;
+            memset(text, ' ', n_spaces);
+            memset(text + n_spaces, 'x', n_bytes + 2);
+            text[n_spaces] = text[total - 1] = '"';
+            assert_int_equal(scan_exact((struct kinf_str){ text, total }, false, &len), 0);
+            assert_int_equal(len, total);
+            assert_int_equal(scan_exact((struct kinf_str){ text, total - 1 }, false, &len),
+                             KINF_ERR_TRUNCATED);
+            text[total] = '"';
+            assert_int_equal(scan_exact((struct kinf_str){ text, total + 1 }, false, &len), 0);
+            assert_int_equal(len, total);
+            text[total - 1] = '\\';
+            assert_int_equal(scan_exact((struct kinf_str){ text, total + 1 }, false, &len),
+                             KINF_ERR_TRUNCATED);
+        }
     }
 }
 
@@ -547,7 +576,8 @@ int main(void)
         cmocka_unit_test(every_prefix_of_a_value_is_truncated),
         cmocka_unit_test(what_spoiled_text_is_accepted_cjson_accepts_too),
         cmocka_unit_test(an_error_is_found_at_its_first_byte),
-        cmocka_unit_test(all_ways_to_find_the_end_of_a_string_agree),
+        cmocka_unit_test(all_ways_to_look_at_a_block_agree),
+        cmocka_unit_test(strings_of_any_length_end_where_they_end),
         cmocka_unit_test(an_error_says_where_and_shows_what_is_there),
         cmocka_unit_test(a_walk_gives_every_member_in_order),
         cmocka_unit_test(a_walk_gives_every_element_without_a_key),
