@@ -34,6 +34,8 @@ struct test_server {
     struct kinf__buffer targets;
     size_t n_requests;
     size_t n_answered;
+    size_t n_let_go; /* held replies that may be sent */
+    bool is_stopping;
 };
 
 /* Waits until the descriptor has something, or the server is stopped (false). */
@@ -110,6 +112,16 @@ static const struct test_reply *note_request(struct test_server *server, const c
     return no < server->n_replies ? &server->replies[no] : &none;
 }
 
+static void hold(struct test_server *server)
+{
+    pthread_mutex_lock(&server->lock);
+    while (server->n_let_go == 0 && !server->is_stopping)
+        pthread_cond_wait(&server->changed, &server->lock);
+    if (server->n_let_go != 0)
+        server->n_let_go--;
+    pthread_mutex_unlock(&server->lock);
+}
+
 static void note_answer(struct test_server *server)
 {
     pthread_mutex_lock(&server->lock);
@@ -125,6 +137,8 @@ static void serve(struct test_server *server, int fd)
     while (read_request(server, fd, request, sizeof request)) {
         const struct test_reply *reply = note_request(server, request);
 
+        if (reply->is_held)
+            hold(server);
         if (reply->end != TEST_NO_REPLY)
             send_reply(fd, reply);
         if (reply->end == TEST_END_CUT)
@@ -180,6 +194,10 @@ struct test_server *test_server_start(const struct test_reply *replies, size_t n
 void test_server_stop(struct test_server *server)
 {
     kinf__waker_set(&server->stopped);
+    pthread_mutex_lock(&server->lock);
+    server->is_stopping = true;
+    pthread_cond_broadcast(&server->changed);
+    pthread_mutex_unlock(&server->lock);
     pthread_join(server->thread, NULL);
     close(server->listener);
     kinf__waker_release(&server->stopped);
@@ -207,6 +225,14 @@ void test_server_wait(struct test_server *server, size_t n)
     pthread_mutex_unlock(&server->lock);
     if (failed != 0)
         fail_msg("%zu requests did not come in time:\n%s", n, test_server_targets(server));
+}
+
+void test_server_let_go(struct test_server *server)
+{
+    pthread_mutex_lock(&server->lock);
+    server->n_let_go++;
+    pthread_cond_broadcast(&server->changed);
+    pthread_mutex_unlock(&server->lock);
 }
 
 char *test_server_targets(struct test_server *server)

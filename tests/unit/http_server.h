@@ -22,6 +22,7 @@ struct test_reply {
     const char *headers; /* "Retry-After: 1\r\n"; may be NULL */
     const char *body;    /* may be NULL */
     enum test_reply_end end;
+    bool is_held; /* until test_server_let_go() */
 };
 
 struct test_server;
@@ -34,6 +35,8 @@ int test_server_port(const struct test_server *server);
 /* Waits until `n` requests have been received and the last one's reply was sent as far as it goes.
  * Fails the test after 20 s. */
 void test_server_wait(struct test_server *server, size_t n);
+/* Lets replies go that are held, up to the next that is. */
+void test_server_let_go(struct test_server *server);
 /* The targets so far, one a line. The caller frees it. */
 char *test_server_targets(struct test_server *server);
 

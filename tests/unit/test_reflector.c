@@ -133,6 +133,7 @@ static void expect_phases(struct fixture *f, const char *expected)
     pthread_mutex_lock(&f->lock);
     while (f->phases.len < len && wait_for_change(f, begun_ms))
         continue;
+    assert_non_null(kinf__buffer_cstr(&f->phases));
     phases = strndup(f->phases.bytes, f->phases.len < len ? f->phases.len : len);
     pthread_mutex_unlock(&f->lock);
     assert_string_equal(phases, expected);
@@ -410,7 +411,7 @@ static void unchanged_objects_keep_their_stored_copy(void **state)
 {
     static const struct test_reply replies[] = {
         { .body = LIST("10", "", POD("a", "3") "," POD("b", "4")) },
-        { .body = EVENT("ERROR", STATUS("410", "Expired")) },
+        { .body = EVENT("ERROR", STATUS("410", "Expired")), .is_held = true },
         { .body = LIST("20", "", POD("a", "3") "," POD("b", "15")) },
         { .body = "", .end = TEST_END_OPEN },
     };
@@ -419,11 +420,10 @@ static void unchanged_objects_keep_their_stored_copy(void **state)
 
     (void)state;
     SET_UP(&f, replies);
-    f.options.backoff_base_ms = 200;
-    f.options.backoff_max_ms = 200;
     start(&f);
     expect_deltas(&f, "R n/a@3 R n/b@4 ");
     must(kinf_indexer_get_by_key(f.indexer, "n/a", &a));
+    test_server_let_go(f.server);
     expect_deltas(&f, "R n/a@3 R n/b@15 ");
     must(kinf_indexer_get_by_key(f.indexer, "n/a", &again));
     assert_ptr_equal(a, again);
@@ -441,17 +441,16 @@ static void an_expired_watch_relists_at_the_last_version(void **state)
     static const struct test_reply replies[] = {
         { .body = LIST("10", "", POD("a", "3") "," POD("b", "4")) },
         { .body = EVENT("ADDED", POD("c", "11")) EVENT("ERROR", STATUS("410", "Expired")) },
-        { .body = LIST("20", "", POD("b", "4")) },
+        { .body = LIST("20", "", POD("b", "4")), .is_held = true },
         { .body = "", .end = TEST_END_OPEN },
     };
     struct fixture f;
 
     (void)state;
     SET_UP(&f, replies);
-    f.options.backoff_base_ms = 100;
-    f.options.backoff_max_ms = 100;
     start(&f);
     expect_deltas(&f, "R n/a@3 R n/b@4 A n/c@11 ");
+    test_server_let_go(f.server);
     expect_deltas(&f, "R n/b@4 D! n/a@3 D! n/c@11 ");
     expect_targets(
         &f, 4,
@@ -698,7 +697,7 @@ static void a_quarantined_object_leaves_the_store_and_comes_back(void **state)
 {
     static const struct test_reply replies[] = {
         { .body = LIST("10", "", POD("a", "3") "," POD("b", "4")) },
-        { .body = EVENT("MODIFIED", BAD("b")) EVENT("ADDED", POD("never", "12")) },
+        { .body = EVENT("MODIFIED", BAD("b")) EVENT("ADDED", POD("never", "12")), .is_held = true },
         { .body = LIST("20", "", POD("a", "3") "," BAD("b")) },
         { .body = EVENT("MODIFIED", POD("b", "21")), .end = TEST_END_OPEN },
     };
@@ -706,10 +705,9 @@ static void a_quarantined_object_leaves_the_store_and_comes_back(void **state)
 
     (void)state;
     SET_UP(&f, replies);
-    f.options.backoff_base_ms = 100;
-    f.options.backoff_max_ms = 100;
     start(&f);
     expect_deltas(&f, "R n/a@3 R n/b@4 ");
+    test_server_let_go(f.server);
     expect_deltas(&f, "R n/a@3 D! n/b@4 U n/b@21 ");
     expect_targets(
         &f, 4,
@@ -723,7 +721,7 @@ static void an_object_that_fails_only_in_watches_asks_for_one_list(void **state)
 {
     static const struct test_reply replies[] = {
         { .body = LIST("10", "", POD("a", "3")) },
-        { .body = EVENT("MODIFIED", BAD("a")) },
+        { .body = EVENT("MODIFIED", BAD("a")), .is_held = true },
         { .body = LIST("20", "", POD("a", "3")) },
         { .body = EVENT("MODIFIED", BAD("a")) EVENT("ADDED", POD("b", "22")),
           .end = TEST_END_OPEN },
@@ -732,10 +730,9 @@ static void an_object_that_fails_only_in_watches_asks_for_one_list(void **state)
 
     (void)state;
     SET_UP(&f, replies);
-    f.options.backoff_base_ms = 100;
-    f.options.backoff_max_ms = 100;
     start(&f);
     expect_deltas(&f, "R n/a@3 ");
+    test_server_let_go(f.server);
     expect_deltas(&f, "R n/a@3 A n/b@22 ");
     assert_int_equal(counts_of(&f).n_lists, 2);
     assert_int_equal(counts_of(&f).n_quarantined, 1);
