@@ -72,12 +72,14 @@ static int read_file(const char *name, char **ret_text, struct kinf_error *err)
 int kinf__in_cluster_load(struct kinf__cluster_config *config, struct kinf_error *err)
 {
     const char *host = getenv("KUBERNETES_SERVICE_HOST"), *port = getenv("KUBERNETES_SERVICE_PORT");
-    bool is_ipv6 = strchr(host, ':') != NULL;
     KINF__AUTO_FREE char *token = NULL;
     struct kinf_error ignored = KINF_ERROR_INIT;
     int failed;
 
-    if (asprintf(&config->server, is_ipv6 ? "https://[%s]:%s" : "https://%s:%s", host, port) < 0) {
+    if (host == NULL || port == NULL)
+        return kinf__error_set(err, KINF_ERR_CONFIG, "this is no pod of a cluster");
+    if (asprintf(&config->server, strchr(host, ':') != NULL ? "https://[%s]:%s" : "https://%s:%s",
+                 host, port) < 0) {
         config->server = NULL;
         return kinf__error_no_memory(err);
     }

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <kinformer/object.h>
@@ -27,19 +28,24 @@ struct status {
     bool is_rv_too_large;
 };
 
+/* A text of the server, cut to fit; on one line, whatever it has in it. */
 static void read_string(struct kinf__json_value object, const char *key, char *buf, size_t size)
 {
     struct kinf__json_value value;
+    KINF__AUTO_FREE char *text = NULL;
     size_t len;
 
     *buf = '\0';
     if (!kinf__json_member(object, kinf_str_from(key), &value) || value.type != KINF__JSON_STRING)
         return;
-    /* A longer text is cut where raw and decoded bytes agree at least roughly. */
-    if (kinf__json_unescape(value.raw, buf, size - 1) >= size && value.raw.len >= size)
-        memcpy(buf, value.raw.bytes + 1, size - 1);
-    len = kinf__json_unescape(value.raw, NULL, 0);
-    buf[len < size ? len : size - 1] = '\0';
+    text = malloc(value.raw.len);
+    if (text == NULL)
+        return;
+    len = kinf__json_unescape(value.raw, text, value.raw.len);
+    len = len < size ? len : size - 1;
+    for (size_t i = 0; i < len; i++)
+        buf[i] = (unsigned char)text[i] < 0x20 ? ' ' : text[i];
+    buf[len] = '\0';
 }
 
 static int read_int(struct kinf__json_value object, const char *key)

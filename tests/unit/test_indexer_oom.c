@@ -155,13 +155,13 @@ static void a_write_without_memory_changes_nothing(void **state)
 
 static void whole_versions_without_memory_change_nothing(void **state)
 {
+    struct kinf_snapshot *held;
+
     (void)state;
     assert_int_equal(sweep(bookmark), 0); /* in place */
-    {
-        kinf_auto_snapshot struct kinf_snapshot *held = kinf_indexer_snapshot(indexer);
-
-        assert_int_equal(sweep(bookmark), 1);
-    }
+    held = kinf_indexer_snapshot(indexer);
+    assert_int_equal(sweep(bookmark), 1);
+    kinf_snapshot_unref(held);
     kinf_object_unref(objects[5]);
     objects[5] = numbered_object(900, "7"); /* not in its place */
     assert_true(sweep(replace) > 20);

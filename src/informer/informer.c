@@ -1,0 +1,575 @@
+/*
+ * The shared informer: owns queue, store, reflector and listeners, and ties their threads to one
+ * life. Neighbours: pop_loop.c is the processor thread, reflector/ feeds the queue, processor.c has
+ * the handlers.
+ *
+ * Invariant: a life goes from new over starting, running and stopping to stopped and never back;
+ * who moves it to starting or stopping does the work, without a lock, and everybody else waits.
+ */
+#include "informer/informer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <kinformer/selector.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/thread.h"
+
+#define MAX_QUEUE_BYTES ((size_t)64 << 20)
+#define SILENT_AFTER_MS 150000
+#define LOG_INTERVAL_MS 1000
+
+/* --- what the fifo asks the store --- */
+
+static int each_known(kinf_known_object_cb *callback, void *callback_ctx, void *ctx)
+{
+    struct kinf_indexer *indexer = ctx;
+    kinf_auto_snapshot struct kinf_snapshot *snapshot = kinf_indexer_snapshot(indexer);
+    const struct kinf_object *object;
+    struct kinf_cursor cursor;
+    int rc = 0;
+
+    kinf_cursor_all(&cursor, snapshot);
+    while (rc == 0 && (object = kinf_cursor_next(&cursor)) != NULL)
+        rc = callback(object, callback_ctx);
+    return rc;
+}
+
+static bool knows_key(const char *key, void *ctx)
+{
+    struct kinf_indexer *indexer = ctx;
+    kinf_auto_object const struct kinf_object *object = NULL;
+
+    return kinf_indexer_get_by_key(indexer, key, &object) == 0;
+}
+
+/* --- what the reflector reports --- */
+
+void kinf__informer_check_synced(struct kinf_informer *informer)
+{
+    if (atomic_load_explicit(&informer->has_synced, memory_order_acquire) ||
+        !kinf_deltafifo_has_synced(informer->fifo))
+        return;
+    kinf__processor_set_synced(&informer->processor);
+    kinf__mutex_lock(&informer->status_lock);
+    kinf__state_synced(&informer->state, kinf__clock_now_ms());
+    atomic_store_explicit(&informer->has_synced, true, memory_order_release);
+    kinf__cond_broadcast(&informer->status_changed);
+    kinf__mutex_unlock(&informer->status_lock);
+}
+
+void kinf__informer_note_proof(struct kinf_informer *informer)
+{
+    atomic_store_explicit(&informer->last_proof_ms, kinf__clock_now_ms(), memory_order_relaxed);
+    /* An empty list turns the queue synced without anything to pop. */
+    kinf__informer_check_synced(informer);
+}
+
+static void tell_watch_error(struct kinf_informer *informer, const struct kinf_error *err,
+                             int64_t wait_ms)
+{
+    if (informer->on_watch_error == NULL) {
+        KINF__LOG(KINF__LOG_INFORMER, KINF_LOG_WARN,
+                  "list or watch failed resource=%s retry_ms=%lld error=\"%s\"",
+                  informer->type->resource, (long long)wait_ms, err->message);
+        return;
+    }
+    kinf__callback_set_owner(informer);
+    informer->on_watch_error(err, informer->on_watch_error_ctx);
+    kinf__callback_set_owner(NULL);
+}
+
+static void on_phase(enum kinf__reflector_phase phase, const struct kinf_error *err,
+                     int64_t wait_ms, void *ctx)
+{
+    struct kinf_informer *informer = ctx;
+
+    kinf__mutex_lock(&informer->status_lock);
+    kinf__state_phase(&informer->state, phase, err, kinf__clock_now_ms());
+    kinf__mutex_unlock(&informer->status_lock);
+    if (phase == KINF__REFLECTOR_WAITING && err != NULL)
+        tell_watch_error(informer, err, wait_ms);
+}
+
+static void on_proof(void *ctx)
+{
+    kinf__informer_note_proof(ctx);
+}
+
+static void on_quarantine(const char *key, const struct kinf_error *err, void *ctx)
+{
+    struct kinf_informer *informer = ctx;
+
+    kinf__mutex_lock(&informer->status_lock);
+    kinf__state_quarantine(&informer->state, key, err, kinf__clock_now_ms());
+    kinf__mutex_unlock(&informer->status_lock);
+    KINF__LOG(KINF__LOG_INFORMER, KINF_LOG_WARN, "object left out resource=%s key=%s error=\"%s\"",
+              informer->type->resource, key, err->message);
+}
+
+/* --- options --- */
+
+static bool has_callback(const struct kinf_handler *handler)
+{
+    return handler->on_add != NULL || handler->on_update != NULL || handler->on_delete != NULL ||
+           handler->on_change != NULL || handler->on_synced != NULL || handler->on_done != NULL;
+}
+
+static int check_selectors(const struct kinf_informer_options *options, struct kinf_error *err)
+{
+    struct kinf_label_selector *labels = NULL;
+    struct kinf_field_selector *fields = NULL;
+    int rc = 0;
+
+    if (options->label_selector != NULL)
+        rc = kinf_label_selector_parse(options->label_selector, &labels, err);
+    if (rc == 0 && options->field_selector != NULL)
+        rc = kinf_field_selector_parse(options->field_selector, &fields, err);
+    kinf_label_selector_free(labels);
+    kinf_field_selector_free(fields);
+    return rc;
+}
+
+static int check_options(const struct kinf_informer_options *options, const struct kinf_type *type,
+                         struct kinf_error *err)
+{
+    bool has_namespace = options->name_space != NULL && options->name_space[0] != '\0';
+
+    if (has_namespace && !type->namespaced)
+        return kinf__error_set(err, KINF_ERR_INVALID, "%s have no namespaces, but %s was asked for",
+                               type->resource, options->name_space);
+    if (options->watch_timeout_ms < 0 || options->silent_after_ms < 0 ||
+        options->backoff_base_ms < 0 || options->backoff_max_ms < 0)
+        return kinf__error_set(err, KINF_ERR_INVALID, "a time of the options is negative");
+    return check_selectors(options, err);
+}
+
+static int copy_text(char **to, const char *from, struct kinf_error *err)
+{
+    if (from == NULL)
+        return 0;
+    *to = strdup(from);
+    return *to != NULL ? 0 : kinf__error_no_memory(err);
+}
+
+static int copy_options(struct kinf_informer *informer, const struct kinf_informer_options *options,
+                        struct kinf_error *err)
+{
+    int rc = copy_text(&informer->name_space, options->name_space, err);
+
+    if (rc == 0)
+        rc = copy_text(&informer->label_selector, options->label_selector, err);
+    if (rc == 0)
+        rc = copy_text(&informer->field_selector, options->field_selector, err);
+    informer->on_watch_error = options->on_watch_error;
+    informer->on_watch_error_ctx = options->on_watch_error_ctx;
+    return rc;
+}
+
+/* --- making the parts --- */
+
+static int make_fifo(struct kinf_informer *informer, size_t max_bytes, struct kinf_error *err)
+{
+    struct kinf_deltafifo_options options = KINF_DELTAFIFO_OPTIONS_INIT;
+
+    options.known.each = each_known;
+    options.known.has_key = knows_key;
+    options.known.ctx = informer->indexer;
+    options.max_bytes = max_bytes != 0 ? max_bytes : MAX_QUEUE_BYTES;
+    return kinf_deltafifo_new(&options, &informer->fifo, err);
+}
+
+static int make_reflector(struct kinf_informer *informer, struct kinf_client *client,
+                          const struct kinf_informer_options *options, struct kinf_error *err)
+{
+    const struct kinf__reflector_options wanted = {
+        .client = client,
+        .type = informer->type,
+        .name_space = informer->name_space,
+        .label_selector = informer->label_selector,
+        .field_selector = informer->field_selector,
+        .plan = informer->plan,
+        .fifo = informer->fifo,
+        .known = informer->indexer,
+        .page_size = options->page_size,
+        .max_object_bytes = options->max_object_bytes,
+        .watch_timeout_ms = options->watch_timeout_ms,
+        .silent_after_ms = options->silent_after_ms,
+        .backoff_base_ms = options->backoff_base_ms,
+        .backoff_max_ms = options->backoff_max_ms,
+        .accept_gzip = options->accept_gzip,
+        .callbacks = { on_phase, on_proof, on_quarantine, informer },
+    };
+
+    return kinf__reflector_new(&wanted, &informer->reflector, err);
+}
+
+static int make_parts(struct kinf_informer *informer, struct kinf_client *client,
+                      const struct kinf_informer_options *options, struct kinf_error *err)
+{
+    int rc = copy_options(informer, options, err);
+
+    if (rc == 0)
+        rc = kinf__prune_plan_new(options->drops, options->n_drops, options->keeps,
+                                  options->n_keeps, &informer->plan, err);
+    if (rc == 0)
+        rc = kinf_indexer_new(options->indices, options->n_indices, &informer->indexer, err);
+    if (rc == 0)
+        rc = make_fifo(informer, options->max_queue_bytes, err);
+    if (rc == 0 && client != NULL)
+        rc = make_reflector(informer, client, options, err);
+    return rc;
+}
+
+static void init(struct kinf_informer *informer, const struct kinf_type *type,
+                 const struct kinf_informer_options *options)
+{
+    int64_t silent_after_ms = options->silent_after_ms;
+
+    informer->type = type;
+    kinf__mutex_init(&informer->life_lock, KINF__RANK_LIFECYCLE);
+    kinf__cond_init(&informer->life_changed);
+    kinf__mutex_init(&informer->status_lock, KINF__RANK_STATUS);
+    kinf__cond_init(&informer->status_changed);
+    kinf__state_init(&informer->state, silent_after_ms != 0 ? silent_after_ms : SILENT_AFTER_MS,
+                     kinf__clock_now_ms());
+    informer->apply_failures.interval_ms = LOG_INTERVAL_MS;
+}
+
+static void init_processing(struct kinf_informer *informer,
+                            const struct kinf_informer_options *options)
+{
+    kinf__processor_init(&informer->processor, informer, informer->indexer);
+    informer->target.indexer = informer->indexer;
+    informer->target.processor = &informer->processor;
+    informer->target.transform = options->transform;
+    informer->target.transform_ctx = options->transform_ctx;
+    informer->target.transform_failures.interval_ms = LOG_INTERVAL_MS;
+}
+
+static void release(struct kinf_informer *informer)
+{
+    kinf__processor_release(&informer->processor);
+    kinf__reflector_free(informer->reflector);
+    kinf_deltafifo_free(informer->fifo);
+    kinf_indexer_free(informer->indexer);
+    kinf__prune_plan_free(informer->plan);
+    free(informer->field_selector);
+    free(informer->label_selector);
+    free(informer->name_space);
+    kinf__cond_release(&informer->status_changed);
+    kinf__mutex_release(&informer->status_lock);
+    kinf__cond_release(&informer->life_changed);
+    kinf__mutex_release(&informer->life_lock);
+    free(informer);
+}
+
+/* The first handler joins last: when this fails, its on_done must not run. */
+static int add_first_handler(struct kinf_informer *informer, const struct kinf_handler *handler,
+                             struct kinf_error *err)
+{
+    kinf_handler_id id;
+
+    return has_callback(handler) ? kinf_informer_add_handler(informer, handler, &id, err) : 0;
+}
+
+int kinf__informer_new_for_type(struct kinf_client *client, const struct kinf_type *type,
+                                const struct kinf_informer_options *options,
+                                struct kinf_informer **ret_informer, struct kinf_error *err)
+{
+    struct kinf_informer *informer;
+    int rc = check_options(options, type, err);
+
+    if (rc < 0)
+        return rc;
+    informer = calloc(1, sizeof *informer);
+    if (informer == NULL)
+        return kinf__error_no_memory(err);
+    init(informer, type, options);
+    rc = make_parts(informer, client, options, err);
+    init_processing(informer, options);
+    if (rc == 0)
+        rc = add_first_handler(informer, &options->handler, err);
+    if (rc < 0)
+        release(informer);
+    else
+        *ret_informer = informer;
+    return rc;
+}
+
+/* --- starting and stopping --- */
+
+static int start_reflector(struct kinf_informer *informer, struct kinf_error *err)
+{
+    return informer->reflector != NULL ? kinf__reflector_start(informer->reflector, err) : 0;
+}
+
+static int start_threads(struct kinf_informer *informer, struct kinf_error *err)
+{
+    int rc = kinf__processor_start(&informer->processor, err);
+
+    if (rc < 0)
+        return rc;
+    rc = kinf__thread_start(&informer->thread, "kinf-processor", kinf__pop_loop, informer, err);
+    informer->has_thread = rc == 0;
+    return rc == 0 ? start_reflector(informer, err) : rc;
+}
+
+/* Takes the reflector out of everybody's sight, and wakes those who wait for the informer. */
+static struct kinf__reflector *begin_stop(struct kinf_informer *informer)
+{
+    struct kinf__reflector *reflector;
+
+    kinf__mutex_lock(&informer->status_lock);
+    reflector = KINF__TAKE(informer->reflector);
+    if (reflector != NULL)
+        kinf__reflector_counts(reflector, &informer->last_counts);
+    informer->is_stopping = true;
+    kinf__state_stopped(&informer->state, kinf__clock_now_ms());
+    kinf__cond_broadcast(&informer->status_changed);
+    kinf__mutex_unlock(&informer->status_lock);
+    return reflector;
+}
+
+/* Everybody is told to stop before anybody is waited for. */
+static void shut_down(struct kinf_informer *informer)
+{
+    struct kinf__reflector *reflector = begin_stop(informer);
+
+    kinf__processor_close(&informer->processor);
+    kinf_deltafifo_abort(informer->fifo);
+    kinf__reflector_free(reflector);
+    if (informer->has_thread)
+        pthread_join(informer->thread, NULL);
+    informer->has_thread = false;
+    kinf__processor_join(&informer->processor);
+}
+
+static void set_life(struct kinf_informer *informer, enum kinf__informer_life life)
+{
+    kinf__mutex_lock(&informer->life_lock);
+    informer->life = life;
+    kinf__cond_broadcast(&informer->life_changed);
+    kinf__mutex_unlock(&informer->life_lock);
+}
+
+static bool begin_life(struct kinf_informer *informer)
+{
+    bool is_new;
+
+    kinf__mutex_lock(&informer->life_lock);
+    is_new = informer->life == KINF__LIFE_NEW;
+    if (is_new)
+        informer->life = KINF__LIFE_STARTING;
+    kinf__mutex_unlock(&informer->life_lock);
+    return is_new;
+}
+
+/* False if it has ended, by somebody else's hand. */
+static bool end_life(struct kinf_informer *informer)
+{
+    bool is_mine;
+
+    kinf__mutex_lock(&informer->life_lock);
+    while (informer->life == KINF__LIFE_STARTING || informer->life == KINF__LIFE_STOPPING)
+        kinf__cond_wait_until(&informer->life_changed, &informer->life_lock, KINF_FOREVER);
+    is_mine = informer->life != KINF__LIFE_STOPPED;
+    if (is_mine)
+        informer->life = KINF__LIFE_STOPPING;
+    kinf__mutex_unlock(&informer->life_lock);
+    return is_mine;
+}
+
+bool kinf__informer_pause(struct kinf_informer *informer, int64_t delay_ms)
+{
+    int64_t deadline_ms = kinf__clock_add_ms(kinf__clock_now_ms(), delay_ms);
+    bool is_stopping;
+
+    kinf__mutex_lock(&informer->status_lock);
+    while (!informer->is_stopping &&
+           kinf__cond_wait_until(&informer->status_changed, &informer->status_lock, deadline_ms))
+        continue;
+    is_stopping = informer->is_stopping;
+    kinf__mutex_unlock(&informer->status_lock);
+    return !is_stopping;
+}
+
+/* --- life --- */
+
+int kinf_informer_new(struct kinf_client *client, const struct kinf_informer_options *options,
+                      struct kinf_informer **ret_informer, struct kinf_error *err)
+{
+    const struct kinf_type *type;
+    int rc;
+
+    if (options->resource == NULL)
+        return kinf__error_set(err, KINF_ERR_INVALID, "an informer needs a resource");
+    rc = kinf_client_find_type(client, options->resource, &type, err);
+    return rc < 0 ? rc : kinf__informer_new_for_type(client, type, options, ret_informer, err);
+}
+
+void kinf_informer_free(struct kinf_informer *informer)
+{
+    struct kinf_error err = KINF_ERROR_INIT;
+
+    if (informer == NULL)
+        return;
+    if (kinf_informer_stop(informer, &err) < 0) {
+        KINF__LOG(KINF__LOG_INFORMER, KINF_LOG_ERROR, "not freed resource=%s error=\"%s\"",
+                  informer->type->resource, err.message);
+        return;
+    }
+    release(informer);
+}
+
+void kinf_informer_free_ptr(struct kinf_informer **informer)
+{
+    kinf_informer_free(*informer);
+}
+
+int kinf_informer_start(struct kinf_informer *informer, struct kinf_error *err)
+{
+    int rc;
+
+    if (!begin_life(informer))
+        return kinf__error_set(err, KINF_ERR_STATE, "the informer was started or stopped before");
+    rc = start_threads(informer, err);
+    if (rc < 0)
+        shut_down(informer);
+    set_life(informer, rc < 0 ? KINF__LIFE_STOPPED : KINF__LIFE_RUNNING);
+    return rc;
+}
+
+int kinf_informer_stop(struct kinf_informer *informer, struct kinf_error *err)
+{
+    if (kinf__callback_owner() == informer)
+        return kinf__error_set(err, KINF_ERR_STATE,
+                               "an informer cannot be stopped from its own callback");
+    if (end_life(informer)) {
+        shut_down(informer);
+        set_life(informer, KINF__LIFE_STOPPED);
+    }
+    return 0;
+}
+
+/* --- state --- */
+
+static void derive_locked(struct kinf_informer *informer, struct kinf_informer_status *status)
+    KINF__REQUIRES(informer->status_lock)
+{
+    struct kinf__reflector_counts counts = informer->last_counts;
+    struct kinf__state_counts mattering;
+
+    if (informer->reflector != NULL)
+        kinf__reflector_counts(informer->reflector, &counts);
+    status->n_lists = counts.n_lists;
+    status->n_watches = counts.n_watches;
+    status->n_events = counts.n_events;
+    status->n_errors = counts.n_errors;
+    status->n_quarantined = counts.n_quarantined;
+    status->received_bytes = counts.received_bytes;
+    status->n_failed_index_values = kinf_indexer_failed_index_values(informer->indexer);
+    mattering.last_proof_ms = atomic_load_explicit(&informer->last_proof_ms, memory_order_relaxed);
+    mattering.n_quarantined = counts.n_quarantined;
+    mattering.n_failed_index_values = status->n_failed_index_values;
+    kinf__state_derive(&informer->state, &mattering, kinf__clock_now_ms(), status);
+}
+
+static int not_synced_locked(struct kinf_informer *informer, int64_t timeout_ms,
+                             struct kinf_error *err) KINF__REQUIRES(informer->status_lock)
+{
+    struct kinf_informer_status status = { 0 };
+
+    if (informer->is_stopping)
+        return kinf__error_set(err, KINF_ERR_STOPPED, "%s: stopped before the first list was in",
+                               informer->type->resource);
+    derive_locked(informer, &status);
+    return kinf__error_set(err, KINF_ERR_TIMEOUT, "%s: not synced after %lld ms: %s%s%s",
+                           informer->type->resource, (long long)timeout_ms,
+                           kinf_informer_state_to_string(status.state),
+                           status.reason[0] != '\0' ? ": " : "", status.reason);
+}
+
+int kinf_informer_wait_synced(struct kinf_informer *informer, int64_t timeout_ms,
+                              struct kinf_error *err)
+{
+    int64_t deadline_ms = kinf__clock_add_ms(kinf__clock_now_ms(), timeout_ms);
+    int rc = 0;
+
+    kinf__mutex_lock(&informer->status_lock);
+    while (!informer->state.has_synced && !informer->is_stopping &&
+           kinf__cond_wait_until(&informer->status_changed, &informer->status_lock, deadline_ms))
+        continue;
+    if (!informer->state.has_synced)
+        rc = not_synced_locked(informer, timeout_ms, err);
+    kinf__mutex_unlock(&informer->status_lock);
+    return rc;
+}
+
+bool kinf_informer_has_synced(struct kinf_informer *informer)
+{
+    return atomic_load_explicit(&informer->has_synced, memory_order_acquire);
+}
+
+static size_t count_objects(struct kinf_informer *informer)
+{
+    kinf_auto_snapshot struct kinf_snapshot *snapshot = kinf_indexer_snapshot(informer->indexer);
+
+    return kinf_snapshot_count(snapshot);
+}
+
+void kinf_informer_status(struct kinf_informer *informer, struct kinf_informer_status *ret_status)
+{
+    *ret_status = (struct kinf_informer_status){
+        .n_objects = count_objects(informer),
+        .n_queued = kinf_deltafifo_len(informer->fifo),
+        .n_handlers = kinf__processor_count(&informer->processor),
+    };
+    kinf__mutex_lock(&informer->status_lock);
+    derive_locked(informer, ret_status);
+    kinf__mutex_unlock(&informer->status_lock);
+}
+
+/* --- handlers --- */
+
+int kinf_informer_add_handler(struct kinf_informer *informer, const struct kinf_handler *handler,
+                              kinf_handler_id *ret_id, struct kinf_error *err)
+{
+    return kinf__processor_add(&informer->processor, handler, kinf__clock_now_ms(), ret_id, err);
+}
+
+void kinf_informer_remove_handler(struct kinf_informer *informer, kinf_handler_id id)
+{
+    kinf__processor_remove(&informer->processor, id);
+}
+
+bool kinf_informer_handler_has_synced(struct kinf_informer *informer, kinf_handler_id id)
+{
+    return kinf__processor_handler_has_synced(&informer->processor, id);
+}
+
+/* --- reading --- */
+
+struct kinf_indexer *kinf_informer_indexer(struct kinf_informer *informer)
+{
+    return informer->indexer;
+}
+
+const struct kinf_type *kinf_informer_type(const struct kinf_informer *informer)
+{
+    return informer->type;
+}
+
+struct kinf_lister kinf_informer_lister(struct kinf_informer *informer, const char *name_space)
+{
+    struct kinf_lister lister = { informer->indexer, name_space };
+
+    return lister;
+}
+
+int kinf_informer_resource_version(struct kinf_informer *informer, char *buf, size_t size)
+{
+    return kinf_deltafifo_resource_version(informer->fifo, buf, size);
+}

@@ -1,0 +1,91 @@
+/*
+ * The informer's insides, shared by informer.c (life and calls) and pop_loop.c (processor thread).
+ *
+ * Threads: as each member says.
+ */
+#ifndef KINF_INFORMER_INFORMER_H
+#define KINF_INFORMER_INFORMER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include <kinformer/deltafifo.h>
+#include <kinformer/informer.h>
+
+#include "base/lock.h"
+#include "informer/handle_deltas.h"
+#include "informer/processor.h"
+#include "informer/state.h"
+#include "object/object.h"
+#include "reflector/reflector.h"
+
+enum kinf__informer_life {
+    KINF__LIFE_NEW,
+    KINF__LIFE_STARTING,
+    KINF__LIFE_RUNNING,
+    KINF__LIFE_STOPPING,
+    KINF__LIFE_STOPPED,
+};
+
+struct kinf_informer {
+    /* constant after creation */
+    const struct kinf_type *type;
+    char *name_space; /* NULL: all */
+    char *label_selector;
+    char *field_selector;
+    void (*on_watch_error)(const struct kinf_error *err, void *ctx);
+    void *on_watch_error_ctx;
+    struct kinf__prune_plan *plan;
+    struct kinf_indexer *indexer;
+    struct kinf_deltafifo *fifo;
+    struct kinf__processor processor; /* has a lock of its own */
+
+    /* owned by the processor thread */
+    struct kinf__delta_target target;
+    struct kinf__log_limit apply_failures;
+    int64_t next_chores_ms;
+    bool has_garbage;
+
+    struct kinf__mutex life_lock;
+    struct kinf__cond life_changed;
+    /* guarded by life_lock */
+    enum kinf__informer_life life;
+    /* Who moved the life to starting or stopping has these two. */
+    pthread_t thread;
+    bool has_thread;
+
+    struct kinf__mutex status_lock;
+    struct kinf__cond status_changed; /* synced, or stopping */
+    /* guarded by status_lock */
+    struct kinf__state state;
+    bool is_stopping;
+    struct kinf__reflector *reflector;         /* NULL: none, or stopped */
+    struct kinf__reflector_counts last_counts; /* when it stopped */
+
+    /* atomic */
+    _Atomic(int64_t) last_proof_ms; /* 0: none */
+    _Atomic(bool) has_synced;
+};
+
+/* kinf_informer_new() with the type already found. Without a client there is no reflector: then
+ * whoever made it feeds `fifo` and calls kinf__informer_note_proof(), as tests do. */
+KINF_MUST_CHECK int kinf__informer_new_for_type(struct kinf_client *client,
+                                                const struct kinf_type *type,
+                                                const struct kinf_informer_options *options,
+                                                struct kinf_informer **ret_informer,
+                                                struct kinf_error *err);
+
+/* What the reflector reports: an event, a bookmark, a list or an accepted watch has come, and is in
+ * the queue. */
+void kinf__informer_note_proof(struct kinf_informer *informer);
+
+/* Turns synced, once the first list is in the store. Any thread. */
+void kinf__informer_check_synced(struct kinf_informer *informer);
+
+/* Waits a while; false if the informer is stopping. */
+bool kinf__informer_pause(struct kinf_informer *informer, int64_t delay_ms);
+
+/* The processor thread's main; `ctx` is the informer. Ends once the fifo is aborted. */
+void *kinf__pop_loop(void *ctx);
+
+#endif

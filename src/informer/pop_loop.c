@@ -1,0 +1,114 @@
+/*
+ * The processor thread: pops deltas, applies them, and does the chores that nobody else has time
+ * for. Neighbours: handle_deltas.c for what a delta means, informer.c starts and joins it.
+ *
+ * A delta that cannot be applied for want of memory is tried again and not dropped: the queue fills
+ * meanwhile and holds the reflector back, and nobody is told anything that is not in the store.
+ */
+#include "informer/informer.h"
+
+#include "base/clock.h"
+#include "indexer/indexer.h"
+
+#define CHORES_INTERVAL_MS 1000
+#define NO_MEMORY_RETRY_MS 100
+#define REAPED_AT_ONCE     1000
+
+static void log_apply_failure(struct kinf_informer *informer, const char *key, int rc)
+{
+    uint64_t n_suppressed;
+
+    if (kinf__log_limit_pass(&informer->apply_failures, kinf__clock_now_ms(), &n_suppressed))
+        KINF__LOG(KINF__LOG_INFORMER, KINF_LOG_ERROR,
+                  "store not changed resource=%s key=%s error=%s suppressed=%llu",
+                  informer->type->resource, key, kinf_errc_to_string((enum kinf_errc)rc),
+                  (unsigned long long)n_suppressed);
+}
+
+/* False if the informer is stopping. */
+static bool apply_delta(struct kinf_informer *informer, const struct kinf_delta *delta,
+                        bool in_initial_list)
+{
+    struct kinf__change change;
+    bool goes_on = true;
+    int rc;
+
+    kinf__change_prepare(&informer->target, delta, in_initial_list, &change);
+    while ((rc = kinf__change_apply(&informer->target, &change)) < 0) {
+        log_apply_failure(informer, kinf_object_key(delta->object), rc);
+        if (rc != KINF_ERR_NO_MEMORY)
+            break;
+        goes_on = kinf__informer_pause(informer, NO_MEMORY_RETRY_MS);
+        if (!goes_on)
+            break;
+    }
+    kinf__change_release(&change);
+    return goes_on;
+}
+
+static int handle_deltas(const struct kinf_deltas *deltas, bool in_initial_list, void *ctx)
+{
+    struct kinf_informer *informer = ctx;
+
+    for (size_t i = 0; i < deltas->n_items; i++) {
+        if (!apply_delta(informer, &deltas->items[i], in_initial_list))
+            break;
+    }
+    return 0;
+}
+
+/* Until the first list is in the store there is nothing to say again. */
+static void resync(struct kinf_informer *informer, int64_t now_ms)
+{
+    bool is_drained = kinf_deltafifo_len(informer->fifo) == 0;
+    struct kinf_error err = KINF_ERROR_INIT;
+    int64_t next_ms;
+
+    if (!atomic_load_explicit(&informer->has_synced, memory_order_acquire))
+        return;
+    if (kinf__processor_should_resync(&informer->processor, now_ms, is_drained) &&
+        kinf_deltafifo_resync(informer->fifo, &err) == KINF_ERR_NO_MEMORY)
+        KINF__LOG(KINF__LOG_INFORMER, KINF_LOG_WARN, "resync cut short resource=%s error=\"%s\"",
+                  informer->type->resource, err.message);
+    next_ms = kinf__processor_next_resync_ms(&informer->processor);
+    if (next_ms < informer->next_chores_ms)
+        informer->next_chores_ms = next_ms;
+}
+
+static void do_chores(struct kinf_informer *informer, int64_t now_ms)
+{
+    informer->next_chores_ms = now_ms + CHORES_INTERVAL_MS;
+    kinf__processor_reap(&informer->processor);
+    resync(informer, now_ms);
+}
+
+static int64_t time_to_chores(const struct kinf_informer *informer)
+{
+    int64_t now_ms = kinf__clock_now_ms();
+
+    if (informer->has_garbage || informer->next_chores_ms <= now_ms)
+        return 0;
+    return informer->next_chores_ms - now_ms;
+}
+
+void *kinf__pop_loop(void *ctx)
+{
+    struct kinf_informer *informer = ctx;
+    int rc = 0;
+
+    kinf__callback_set_owner(informer);
+    while (rc != KINF_ERR_STOPPED) {
+        int64_t now_ms;
+        bool is_due;
+
+        rc = kinf_deltafifo_pop(informer->fifo, handle_deltas, informer, time_to_chores(informer));
+        kinf__informer_check_synced(informer);
+        now_ms = kinf__clock_now_ms();
+        is_due = now_ms >= informer->next_chores_ms;
+        if (is_due)
+            do_chores(informer, now_ms);
+        if (is_due || rc == KINF_ERR_TIMEOUT)
+            informer->has_garbage = kinf__indexer_reap(informer->indexer, REAPED_AT_ONCE);
+    }
+    return NULL;
+}

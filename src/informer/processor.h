@@ -1,0 +1,107 @@
+/*
+ * The processor: the listeners of one informer, who is told what, who joins and who leaves.
+ *
+ * A change of the store is announced (begin), made, and told (commit). The store is changed without
+ * a lock, since index functions are user code; a listener that joins in between looks whether its
+ * snapshot has the change already, and is then not told of it again.
+ *
+ * Mirrors: cache.sharedProcessor.
+ * Threads: any thread; begin, commit and cancel on the informer's processor thread.
+ */
+#ifndef KINF_INFORMER_PROCESSOR_H
+#define KINF_INFORMER_PROCESSOR_H
+
+#include <kinformer/informer.h>
+
+#include "informer/listener.h"
+
+/* Handlers' resync periods below this are raised to it. */
+#define KINF__RESYNC_MIN_MS 1000
+
+struct kinf__processor {
+    /* constant after creation */
+    const void *owner; /* see kinf__callback_owner() */
+    struct kinf_indexer *indexer;
+
+    struct kinf__mutex lock;
+    struct kinf__cond gone; /* one of `leaving` was freed */
+    /* guarded by lock */
+    struct kinf__list listeners; /* ids rise */
+    struct kinf__list leaving;   /* removed, not yet joined */
+    size_t n_listeners;
+    kinf_handler_id last_id;
+    bool is_started;
+    bool is_closed;
+    bool has_synced;
+    /* The change under way: its key (NULL: none), and what the store will have there. */
+    const char *changing_key;
+    const struct kinf_object *changing_to;
+};
+
+/* `indexer` is borrowed, `owner` is what callbacks are marked with. */
+void kinf__processor_init(struct kinf__processor *processor, const void *owner,
+                          struct kinf_indexer *indexer);
+/* Closes and joins first. */
+void kinf__processor_release(struct kinf__processor *processor);
+
+/* --- joining and leaving --- */
+
+/* Starts the threads of those who joined before; who joins later is started at once. Errors:
+ * KINF_ERR_SYSTEM: some may run, close the processor. */
+KINF_MUST_CHECK int kinf__processor_start(struct kinf__processor *processor,
+                                          struct kinf_error *err);
+
+/* Joins with a snapshot, so that nothing falls between it and what is told later. `now_ms` starts
+ * the resync period. Errors: KINF_ERR_STOPPED, KINF_ERR_NO_MEMORY, KINF_ERR_SYSTEM; on_done does
+ * not run then. */
+KINF_MUST_CHECK int kinf__processor_add(struct kinf__processor *processor,
+                                        const struct kinf_handler *handler, int64_t now_ms,
+                                        kinf_handler_id *ret_id, struct kinf_error *err);
+
+/* Removes a listener. Waits until it is gone, also when somebody else is removing it; but not when
+ * this thread runs a callback: then kinf__processor_reap() or _join() frees it. */
+void kinf__processor_remove(struct kinf__processor *processor, kinf_handler_id id);
+
+/* Frees removed listeners whose threads have ended; does not wait. */
+void kinf__processor_reap(struct kinf__processor *processor);
+
+/* Removes every listener and refuses new ones. Does not wait. */
+void kinf__processor_close(struct kinf__processor *processor);
+/* Waits until every removed listener is gone. Not from a callback of this informer. */
+void kinf__processor_join(struct kinf__processor *processor);
+
+size_t kinf__processor_count(struct kinf__processor *processor);
+bool kinf__processor_handler_has_synced(struct kinf__processor *processor, kinf_handler_id id);
+
+/* --- distribution --- */
+
+/* The store's `key` is about to become `object` (NULL: deleted). Makes sure that everybody can be
+ * told. Both are borrowed until commit or cancel. Errors: KINF_ERR_NO_MEMORY, nothing is under
+ * way. */
+KINF_MUST_CHECK int kinf__processor_begin(struct kinf__processor *processor, const char *key,
+                                          const struct kinf_object *object);
+/* It has become that: tells everybody, or `only_syncing`. Cannot fail. */
+void kinf__processor_commit(struct kinf__processor *processor,
+                            const struct kinf__notification *notifications, size_t n_notifications,
+                            bool only_syncing);
+/* It has not. */
+void kinf__processor_cancel(struct kinf__processor *processor);
+
+/* The initial list has been told: puts the sentinel behind it, once. Any thread. */
+void kinf__processor_set_synced(struct kinf__processor *processor);
+
+/* --- resync: nothing here reads a clock --- */
+
+/* When the next listener is due; KINF_FOREVER: none. Mirrors: ResyncPeriod. */
+int64_t kinf__processor_next_resync_ms(struct kinf__processor *processor);
+/* Whether any is due. Those that are become syncing, and due again one period after `now_ms`. Those
+ * that are not stop being syncing, but only once what the last resync queued `is_drained`: another
+ * one's resync must not cut it short. Mirrors: sharedProcessor.shouldResync. */
+bool kinf__processor_should_resync(struct kinf__processor *processor, int64_t now_ms,
+                                   bool is_drained);
+
+/* Whether the structure is sound: ids rise, those who listen are not removed and those who leave
+ * are, the number is right, each queue is. */
+bool kinf__processor_check(struct kinf__processor *processor);
+
+#endif

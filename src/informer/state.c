@@ -1,0 +1,149 @@
+/*
+ * Deriving an informer's state. Neighbours: the reflector reports phases through informer.c, which
+ * asks here for kinf_informer_status().
+ */
+#include "informer/state.h"
+
+#include <stdio.h>
+
+const char *kinf_informer_state_to_string(enum kinf_informer_state state)
+{
+    static const char *const names[] = {
+#define X(enumerator, name, meaning) [enumerator] = name,
+        KINF_INFORMER_STATES(X)
+#undef X
+    };
+
+    return (size_t)state < KINF__ARRAY_LEN(names) ? names[state] : "unknown";
+}
+
+void kinf__state_init(struct kinf__state *state, int64_t silent_after_ms, int64_t now_ms)
+{
+    *state = (struct kinf__state){ .begun_ms = now_ms,
+                                   .stale_after_ms = silent_after_ms + silent_after_ms / 5 };
+}
+
+static void note_error(struct kinf__state *state, const struct kinf_error *err, int64_t now_ms)
+{
+    if (state->error.code != err->code)
+        state->error_since_ms = now_ms;
+    state->error = *err;
+}
+
+void kinf__state_phase(struct kinf__state *state, enum kinf__reflector_phase phase,
+                       const struct kinf_error *err, int64_t now_ms)
+{
+    if (!state->has_phase || state->phase != phase)
+        state->phase_since_ms = now_ms;
+    state->has_phase = true;
+    state->phase = phase;
+    if (phase == KINF__REFLECTOR_WAITING && err != NULL)
+        note_error(state, err, now_ms);
+    else if (phase == KINF__REFLECTOR_WATCHING)
+        state->error = (struct kinf_error)KINF_ERROR_INIT;
+}
+
+void kinf__state_quarantine(struct kinf__state *state, const char *key,
+                            const struct kinf_error *err, int64_t now_ms)
+{
+    if (state->degraded_since_ms == 0)
+        state->degraded_since_ms = now_ms;
+    snprintf(state->quarantine, sizeof state->quarantine, "object %s is left out: %s",
+             key[0] != '\0' ? key : "without a key", err->message);
+}
+
+void kinf__state_synced(struct kinf__state *state, int64_t now_ms)
+{
+    if (state->has_synced)
+        return;
+    state->has_synced = true;
+    state->synced_ms = now_ms;
+}
+
+void kinf__state_stopped(struct kinf__state *state, int64_t now_ms)
+{
+    state->is_stopped = true;
+    state->stopped_ms = now_ms;
+}
+
+/* --- deriving --- */
+
+static void put(struct kinf_informer_status *status, enum kinf_informer_state state,
+                int64_t since_ms, const char *reason)
+{
+    status->state = state;
+    status->state_since_ms = since_ms;
+    snprintf(status->reason, sizeof status->reason, "%s", reason);
+}
+
+static int64_t later(int64_t a_ms, int64_t b_ms)
+{
+    return a_ms > b_ms ? a_ms : b_ms;
+}
+
+static void derive_degraded(const struct kinf__state *state,
+                            const struct kinf__state_counts *counts, int64_t live_since_ms,
+                            struct kinf_informer_status *status)
+{
+    char reason[KINF_ERROR_MESSAGE_SIZE];
+
+    if (counts->n_quarantined != 0) {
+        put(status, KINF_STATE_DEGRADED, later(live_since_ms, state->degraded_since_ms),
+            state->quarantine);
+        return;
+    }
+    snprintf(reason, sizeof reason, "index functions failed %llu times",
+             (unsigned long long)counts->n_failed_index_values);
+    put(status, KINF_STATE_DEGRADED, live_since_ms, reason);
+}
+
+static void derive_watching(const struct kinf__state *state,
+                            const struct kinf__state_counts *counts, int64_t now_ms,
+                            struct kinf_informer_status *status)
+{
+    int64_t live_since_ms = later(state->phase_since_ms, state->synced_ms);
+    int64_t stale_ms = later(counts->last_proof_ms, live_since_ms) + state->stale_after_ms;
+
+    if (!state->has_synced)
+        put(status, KINF_STATE_LISTING, state->phase_since_ms, "");
+    else if (now_ms > stale_ms)
+        put(status, KINF_STATE_STALE, stale_ms, "");
+    else if (counts->n_quarantined != 0 || counts->n_failed_index_values != 0)
+        derive_degraded(state, counts, live_since_ms, status);
+    else
+        put(status, KINF_STATE_LIVE, live_since_ms, "");
+}
+
+/* Retries of a refused request are lists too, but it stays refused until one succeeds. */
+static void derive_requesting(const struct kinf__state *state, struct kinf_informer_status *status)
+{
+    switch (state->error.code) {
+    case KINF_ERR_UNAUTHORIZED:
+    case KINF_ERR_FORBIDDEN:
+        put(status, KINF_STATE_FORBIDDEN, state->error_since_ms, state->error.message);
+        return;
+    case KINF_ERR_NOT_FOUND:
+        put(status, KINF_STATE_ABSENT, state->error_since_ms, state->error.message);
+        return;
+    default:
+        put(status,
+            state->phase == KINF__REFLECTOR_LISTING ? KINF_STATE_LISTING : KINF_STATE_BACKING_OFF,
+            state->phase_since_ms, state->error.message);
+        return;
+    }
+}
+
+void kinf__state_derive(const struct kinf__state *state, const struct kinf__state_counts *counts,
+                        int64_t now_ms, struct kinf_informer_status *status)
+{
+    status->has_synced = state->has_synced;
+    status->last_proof_ms = counts->last_proof_ms;
+    if (state->is_stopped)
+        put(status, KINF_STATE_STOPPED, state->stopped_ms, state->error.message);
+    else if (!state->has_phase)
+        put(status, KINF_STATE_STARTING, state->begun_ms, "");
+    else if (state->phase == KINF__REFLECTOR_WATCHING)
+        derive_watching(state, counts, now_ms, status);
+    else
+        derive_requesting(state, status);
+}

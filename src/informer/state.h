@@ -1,0 +1,51 @@
+/*
+ * The visible state of an informer: what it is derived from, and how.
+ *
+ * Threads: under the informer's status lock. Nothing here reads a clock.
+ */
+#ifndef KINF_INFORMER_STATE_H
+#define KINF_INFORMER_STATE_H
+
+#include <kinformer/informer.h>
+
+#include "reflector/reflector.h"
+
+struct kinf__state {
+    int64_t begun_ms; /* the informer was made */
+    int64_t stale_after_ms;
+    bool has_phase; /* the reflector has begun */
+    enum kinf__reflector_phase phase;
+    int64_t phase_since_ms;
+    struct kinf_error error; /* why the last request failed; until a watch is open */
+    int64_t error_since_ms;  /* since when it fails with this code */
+    bool has_synced;
+    int64_t synced_ms;
+    bool is_stopped;
+    int64_t stopped_ms;
+    int64_t degraded_since_ms;
+    char quarantine[KINF_ERROR_MESSAGE_SIZE]; /* about the last object that was left out; else "" */
+};
+
+/* What others count. */
+struct kinf__state_counts {
+    int64_t last_proof_ms; /* 0: none */
+    uint64_t n_quarantined;
+    uint64_t n_failed_index_values;
+};
+
+/* `silent_after_ms` is the reflector's: it re-watches after that plus 20 % of silence. */
+void kinf__state_init(struct kinf__state *state, int64_t silent_after_ms, int64_t now_ms);
+
+/* What the reflector says; `err` comes with waiting, else NULL. */
+void kinf__state_phase(struct kinf__state *state, enum kinf__reflector_phase phase,
+                       const struct kinf_error *err, int64_t now_ms);
+void kinf__state_quarantine(struct kinf__state *state, const char *key,
+                            const struct kinf_error *err, int64_t now_ms);
+void kinf__state_synced(struct kinf__state *state, int64_t now_ms);
+void kinf__state_stopped(struct kinf__state *state, int64_t now_ms);
+
+/* Fills in state, state_since_ms, reason, last_proof_ms and has_synced. */
+void kinf__state_derive(const struct kinf__state *state, const struct kinf__state_counts *counts,
+                        int64_t now_ms, struct kinf_informer_status *status);
+
+#endif

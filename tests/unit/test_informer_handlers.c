@@ -1,0 +1,323 @@
+/*
+ * Handlers that come and go while an informer runs: from outside, from their own callbacks, from
+ * each other's. G1 to G10 are the guarantees of kinformer/informer.h.
+ */
+#include "unit/informer_fixture.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "unit/test.h"
+
+static void run_with(struct informer_fixture *f, size_t n_handlers)
+{
+    informer_make(f, NULL);
+    for (size_t i = 0; i < n_handlers; i++)
+        informer_add(f, &f->recorders[i]);
+    informer_start(f);
+}
+
+static void *remove_main(void *ctx)
+{
+    struct recorder *recorder = ctx;
+
+    kinf_informer_remove_handler(recorder->informer, recorder->id);
+    recorder_write(recorder, "removed");
+    return NULL;
+}
+
+static pthread_t remove_elsewhere(struct recorder *recorder)
+{
+    pthread_t thread;
+
+    assert_int_equal(pthread_create(&thread, NULL, remove_main, recorder), 0);
+    return thread;
+}
+
+/* --- joining --- */
+
+/* Mirrors TestAddWhileActive. G6, G7 */
+static void late_handler_is_told_everything_then_what_changes(void **state)
+{
+    struct informer_fixture *f = *state;
+
+    run_with(f, 0);
+    feed_replace(f, "7", "x", "1", "y", "2");
+    wait_synced(f);
+    informer_add(f, &f->recorders[0]);
+    recorder_wait_for(&f->recorders[0], "synced");
+    assert_true(kinf_informer_handler_has_synced(f->informer, f->recorders[0].id));
+    feed_delete(f, "x", "8");
+    recorder_expect(&f->recorders[0], "add! x@1", "add! y@2", "synced", "delete x@8");
+}
+
+/* Mirrors TestSharedInformerMultipleRegistration. */
+static void one_handler_may_be_added_twice(void **state)
+{
+    struct informer_fixture *f = *state;
+    struct recorder *a = &f->recorders[0];
+    kinf_handler_id first;
+
+    run_with(f, 1);
+    first = a->id;
+    informer_add(f, a);
+    assert_true(first != a->id);
+    feed_replace(f, "7", NULL);
+    recorder_expect(a, "synced", "synced");
+    kinf_informer_remove_handler(f->informer, first);
+    recorder_wait_for(a, "done");
+    feed_add(f, "x", "8");
+    recorder_expect(a, "synced", "synced", "done", "add x@8");
+}
+
+static void add_another(struct recorder *recorder, const char *line)
+{
+    struct kinf_handler handler = recorder_handler(recorder->react_ctx);
+    kinf_handler_id id;
+
+    if (strcmp(line, "add! x@1") == 0)
+        recorder->react_result = kinf_informer_add_handler(recorder->informer, &handler, &id, NULL);
+}
+
+/* G6: the handler that a callback adds may hear of an object from the snapshot or as an event, but
+ * once. */
+static void callbacks_may_add_handlers(void **state)
+{
+    struct informer_fixture *f = *state;
+    struct recorder *a = &f->recorders[0], *b = &f->recorders[1];
+
+    informer_make(f, NULL);
+    a->react = add_another;
+    a->react_ctx = b;
+    informer_add(f, a);
+    informer_start(f);
+    feed_replace(f, "7", "x", "1", "y", "2");
+    recorder_wait_for(b, "synced");
+    assert_int_equal(a->react_result, 0);
+    recorder_expect(b, "add! x@1", "add! y@2", "synced");
+}
+
+/* --- leaving --- */
+
+/* Mirrors TestRemoveWhileActive. */
+static void removed_handler_is_told_nothing_more(void **state)
+{
+    struct informer_fixture *f = *state;
+
+    run_with(f, 2);
+    feed_replace(f, "7", "x", "1");
+    recorder_wait_for(&f->recorders[0], "synced");
+    kinf_informer_remove_handler(f->informer, f->recorders[0].id);
+    feed_add(f, "y", "8");
+    recorder_expect(&f->recorders[1], "add! x@1", "synced", "add y@8");
+    recorder_expect(&f->recorders[0], "add! x@1", "synced", "done");
+}
+
+/* Mirrors TestRemoveEventHandler_SynchronousShutdown. G9 */
+static void removal_waits_for_the_running_callback(void **state)
+{
+    struct informer_fixture *f = *state;
+    struct recorder *a = &f->recorders[0];
+    pthread_t first, second;
+
+    run_with(f, 1);
+    recorder_block(a);
+    feed_replace(f, "7", "x", "1", "y", "2");
+    recorder_wait_blocked(a);
+    first = remove_elsewhere(a);
+    second = remove_elsewhere(a);
+    while (kinf__processor_count(&f->informer->processor) != 0)
+        sched_yield();
+    recorder_unblock(a);
+    pthread_join(first, NULL);
+    pthread_join(second, NULL);
+    recorder_expect(a, "add! x@1", "done", "removed", "removed");
+}
+
+/* Mirrors TestRemovingRemovedSharedInformer, TestSharedInformerRemoveForeignHandler. */
+static void removing_what_is_not_there_is_harmless(void **state)
+{
+    struct informer_fixture *f = *state;
+
+    run_with(f, 1);
+    kinf_informer_remove_handler(f->informer, 0);
+    kinf_informer_remove_handler(f->informer, 12345);
+    kinf_informer_remove_handler(f->informer, f->recorders[0].id);
+    kinf_informer_remove_handler(f->informer, f->recorders[0].id);
+    recorder_expect(&f->recorders[0], "done");
+}
+
+static void remove_other(struct recorder *recorder, const char *line)
+{
+    struct recorder *other = recorder->react_ctx;
+
+    if (strcmp(line, "done") != 0)
+        kinf_informer_remove_handler(recorder->informer, other->id);
+}
+
+/* G9: in its own callback, a removal is complete at once. */
+static void handler_may_remove_itself(void **state)
+{
+    struct informer_fixture *f = *state;
+    struct recorder *a = &f->recorders[0];
+
+    informer_make(f, NULL);
+    a->react = remove_other;
+    a->react_ctx = a;
+    informer_add(f, a);
+    feed_replace(f, "7", "x", "1", "y", "2");
+    informer_start(f);
+    recorder_expect(a, "add! x@1", "done");
+    /* for somebody else it waits, though nothing is left to be done */
+    kinf_informer_remove_handler(f->informer, a->id);
+    assert_true(kinf__list_is_empty(&f->informer->processor.leaving));
+}
+
+/* G9 */
+static void handler_may_remove_another(void **state)
+{
+    struct informer_fixture *f = *state;
+    struct recorder *a = &f->recorders[0], *b = &f->recorders[1];
+
+    informer_make(f, NULL);
+    a->react = remove_other;
+    a->react_ctx = b;
+    informer_add(f, a);
+    informer_add(f, b);
+    recorder_block(a);
+    recorder_block(b);
+    informer_start(f);
+    feed_replace(f, "7", "x", "1", "y", "2");
+    recorder_wait_blocked(a);
+    recorder_wait_blocked(b);
+    recorder_unblock(a);
+    recorder_wait_for(a, "synced"); /* its callbacks did not wait for b's */
+    recorder_unblock(b);
+    recorder_expect(b, "add! x@1", "done");
+}
+
+/* Would wait for each other if a removal waited in callbacks. */
+static void handlers_may_remove_each_other(void **state)
+{
+    struct informer_fixture *f = *state;
+    struct recorder *a = &f->recorders[0], *b = &f->recorders[1];
+
+    run_with(f, 0);
+    a->react = remove_other;
+    a->react_ctx = b;
+    b->react = remove_other;
+    b->react_ctx = a;
+    recorder_block(a);
+    recorder_block(b);
+    informer_add(f, a);
+    informer_add(f, b);
+    feed_replace(f, "7", "x", "1", "y", "2");
+    recorder_wait_blocked(a);
+    recorder_wait_blocked(b);
+    recorder_unblock(a);
+    recorder_wait_for(a, "add! y@2"); /* so b is removed */
+    recorder_unblock(b);
+    recorder_wait_for(a, "done");
+    recorder_expect(b, "add! x@1", "done");
+}
+
+/* What a callback removed, and what removed itself, is joined by the stop. */
+static void stop_frees_those_who_left_by_themselves(void **state)
+{
+    struct informer_fixture *f = *state;
+    struct recorder *a = &f->recorders[0];
+
+    informer_make(f, NULL);
+    a->react = remove_other;
+    a->react_ctx = a;
+    informer_add(f, a);
+    informer_start(f);
+    feed_replace(f, "7", "x", "1");
+    recorder_wait_for(a, "done");
+    assert_int_equal(kinf_informer_stop(f->informer, NULL), 0);
+    assert_true(kinf__list_is_empty(&f->informer->processor.leaving));
+}
+
+/* G8 */
+static void slow_handler_holds_up_nobody(void **state)
+{
+    struct informer_fixture *f = *state;
+
+    run_with(f, 2);
+    recorder_block(&f->recorders[0]);
+    feed_replace(f, "7", "x", "1");
+    recorder_wait_blocked(&f->recorders[0]);
+    feed_update(f, "x", "8");
+    recorder_expect(&f->recorders[1], "add! x@1", "synced", "update x@1 x@8");
+    assert_int_equal(recorder_count(&f->recorders[0], ""), 1);
+    recorder_unblock(&f->recorders[0]);
+    recorder_expect(&f->recorders[0], "add! x@1", "synced", "update x@1 x@8");
+}
+
+/* --- abuse --- */
+
+#define N_ABUSERS 100
+
+static void *abuse_main(void *ctx)
+{
+    struct informer_fixture *f = ctx;
+
+    for (size_t i = 0; i < test_rounds(8); i++) {
+        struct recorder recorder;
+
+        recorder_init(&recorder);
+        informer_add(f, &recorder);
+        if (i % 2 == 0)
+            recorder_wait_for(&recorder, "synced");
+        kinf_informer_remove_handler(f->informer, recorder.id);
+        /* G9: it is done, so that its context may go */
+        if (recorder_count(&recorder, "done") != 1)
+            abort();
+        recorder_release(&recorder);
+    }
+    return NULL;
+}
+
+/* Mirrors TestSharedInformerHandlerAbuse. */
+static void hundred_threads_add_and_remove_handlers(void **state)
+{
+    struct informer_fixture *f = *state;
+    pthread_t threads[N_ABUSERS];
+    char rv[16];
+
+    run_with(f, 1);
+    feed_replace(f, "1", "x", "1", "y", "1");
+    for (size_t i = 0; i < N_ABUSERS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, abuse_main, f), 0);
+    for (unsigned i = 2; i < 500; i++) {
+        snprintf(rv, sizeof rv, "%u", i);
+        feed_update(f, i % 2 == 0 ? "x" : "y", rv);
+    }
+    for (size_t i = 0; i < N_ABUSERS; i++)
+        pthread_join(threads[i], NULL);
+    recorder_wait_for(&f->recorders[0], "update y@497 y@499");
+    assert_true(kinf__processor_check(&f->informer->processor));
+    assert_int_equal(kinf__processor_count(&f->informer->processor), 1);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, informer_setup, informer_teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(late_handler_is_told_everything_then_what_changes),
+        TEST(one_handler_may_be_added_twice),
+        TEST(callbacks_may_add_handlers),
+        TEST(removed_handler_is_told_nothing_more),
+        TEST(removal_waits_for_the_running_callback),
+        TEST(removing_what_is_not_there_is_harmless),
+        TEST(handler_may_remove_itself),
+        TEST(handler_may_remove_another),
+        TEST(handlers_may_remove_each_other),
+        TEST(stop_frees_those_who_left_by_themselves),
+        TEST(slow_handler_holds_up_nobody),
+        TEST(hundred_threads_add_and_remove_handlers),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,177 @@
+/*
+ * The state of an informer, derived row by row; time is a parameter.
+ */
+#include "informer/state.h"
+
+#include <string.h>
+
+#include "unit/test.h"
+
+#define SILENT_AFTER_MS 150000
+#define STALE_AFTER_MS  180000
+
+static struct kinf__state begun_at(int64_t now_ms)
+{
+    struct kinf__state state;
+
+    kinf__state_init(&state, SILENT_AFTER_MS, now_ms);
+    return state;
+}
+
+static struct kinf_error failure(enum kinf_errc code, const char *message)
+{
+    struct kinf_error err = KINF_ERROR_INIT;
+
+    err.code = code;
+    strcpy(err.message, message);
+    return err;
+}
+
+static void expect(const struct kinf__state *state, const struct kinf__state_counts *counts,
+                   int64_t now_ms, enum kinf_informer_state wanted, int64_t since_ms,
+                   const char *reason)
+{
+    struct kinf_informer_status status;
+
+    kinf__state_derive(state, counts, now_ms, &status);
+    assert_string_equal(kinf_informer_state_to_string(status.state),
+                        kinf_informer_state_to_string(wanted));
+    assert_int_equal(status.state_since_ms, since_ms);
+    assert_string_equal(status.reason, reason);
+    assert_int_equal(status.last_proof_ms, counts->last_proof_ms);
+    assert_int_equal(status.has_synced, state->has_synced);
+}
+
+static struct kinf__state live_at(int64_t now_ms)
+{
+    struct kinf__state state = begun_at(0);
+
+    kinf__state_phase(&state, KINF__REFLECTOR_LISTING, NULL, now_ms - 20);
+    kinf__state_synced(&state, now_ms - 10);
+    kinf__state_phase(&state, KINF__REFLECTOR_WATCHING, NULL, now_ms);
+    return state;
+}
+
+static void start_up_is_starting_listing_live(void **unused)
+{
+    struct kinf__state state = begun_at(10);
+    struct kinf__state_counts counts = { 0 };
+
+    (void)unused;
+    expect(&state, &counts, 15, KINF_STATE_STARTING, 10, "");
+    kinf__state_phase(&state, KINF__REFLECTOR_LISTING, NULL, 20);
+    expect(&state, &counts, 25, KINF_STATE_LISTING, 20, "");
+    kinf__state_phase(&state, KINF__REFLECTOR_WATCHING, NULL, 30);
+    counts.last_proof_ms = 30;
+    expect(&state, &counts, 35, KINF_STATE_LISTING, 30, ""); /* the list is in the queue still */
+    kinf__state_synced(&state, 40);
+    expect(&state, &counts, 45, KINF_STATE_LIVE, 40, "");
+    kinf__state_synced(&state, 50);
+    expect(&state, &counts, 55, KINF_STATE_LIVE, 40, "");
+}
+
+static void stream_without_a_proof_is_stale(void **unused)
+{
+    struct kinf__state state = live_at(100);
+    struct kinf__state_counts counts = { .last_proof_ms = 1000 };
+
+    (void)unused;
+    expect(&state, &counts, 1000 + STALE_AFTER_MS, KINF_STATE_LIVE, 100, "");
+    expect(&state, &counts, 1000 + STALE_AFTER_MS + 1, KINF_STATE_STALE, 1000 + STALE_AFTER_MS, "");
+    counts.last_proof_ms = 1000 + STALE_AFTER_MS + 2;
+    expect(&state, &counts, 1000 + STALE_AFTER_MS + 2, KINF_STATE_LIVE, 100, "");
+}
+
+static void failure_is_backing_off_until_a_watch_is_open(void **unused)
+{
+    struct kinf__state state = live_at(100);
+    struct kinf__state_counts counts = { .last_proof_ms = 100 };
+    struct kinf_error err = failure(KINF_ERR_NETWORK, "connection refused");
+
+    (void)unused;
+    kinf__state_phase(&state, KINF__REFLECTOR_WAITING, &err, 200);
+    expect(&state, &counts, 210, KINF_STATE_BACKING_OFF, 200, "connection refused");
+    kinf__state_phase(&state, KINF__REFLECTOR_LISTING, NULL, 1000);
+    expect(&state, &counts, 1010, KINF_STATE_LISTING, 1000, "connection refused");
+    kinf__state_phase(&state, KINF__REFLECTOR_WATCHING, NULL, 1100);
+    expect(&state, &counts, 1110, KINF_STATE_LIVE, 1100, "");
+}
+
+static void refusal_stays_visible_while_it_is_tried_again(void **unused)
+{
+    static const struct {
+        enum kinf_errc code;
+        enum kinf_informer_state state;
+    } rows[] = {
+        { KINF_ERR_UNAUTHORIZED, KINF_STATE_FORBIDDEN },
+        { KINF_ERR_FORBIDDEN, KINF_STATE_FORBIDDEN },
+        { KINF_ERR_NOT_FOUND, KINF_STATE_ABSENT },
+    };
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct kinf__state state = begun_at(0);
+        struct kinf__state_counts counts = { 0 };
+        struct kinf_error err = failure(rows[i].code, "no");
+
+        kinf__state_phase(&state, KINF__REFLECTOR_WAITING, &err, 100);
+        kinf__state_phase(&state, KINF__REFLECTOR_LISTING, NULL, 200);
+        expect(&state, &counts, 250, rows[i].state, 100, "no");
+        kinf__state_phase(&state, KINF__REFLECTOR_WAITING, &err, 300);
+        expect(&state, &counts, 350, rows[i].state, 100, "no");
+        kinf__state_phase(&state, KINF__REFLECTOR_WATCHING, NULL, 400);
+        expect(&state, &counts, 450, KINF_STATE_LISTING, 400, "");
+    }
+}
+
+static void what_is_missing_makes_it_degraded(void **unused)
+{
+    struct kinf__state state = live_at(100);
+    struct kinf__state_counts counts = { .last_proof_ms = 100, .n_failed_index_values = 3 };
+    struct kinf_error err = failure(KINF_ERR_PARSE, "bad number");
+
+    (void)unused;
+    expect(&state, &counts, 210, KINF_STATE_DEGRADED, 100, "index functions failed 3 times");
+    kinf__state_quarantine(&state, "ns/x", &err, 200);
+    counts.n_quarantined = 1;
+    expect(&state, &counts, 210, KINF_STATE_DEGRADED, 200, "object ns/x is left out: bad number");
+    kinf__state_quarantine(&state, "", &err, 220);
+    expect(&state, &counts, 230, KINF_STATE_DEGRADED, 200,
+           "object without a key is left out: bad number");
+    kinf__state_phase(&state, KINF__REFLECTOR_LISTING, NULL, 300);
+    expect(&state, &counts, 310, KINF_STATE_LISTING, 300, "");
+}
+
+static void stopped_is_the_end_and_keeps_the_reason(void **unused)
+{
+    struct kinf__state state = begun_at(0);
+    struct kinf__state_counts counts = { 0 };
+    struct kinf_error err = failure(KINF_ERR_TLS, "certificate expired");
+
+    (void)unused;
+    kinf__state_phase(&state, KINF__REFLECTOR_WAITING, &err, 100);
+    kinf__state_stopped(&state, 150);
+    expect(&state, &counts, 200, KINF_STATE_STOPPED, 150, "certificate expired");
+}
+
+static void states_have_names(void **unused)
+{
+    (void)unused;
+    assert_string_equal(kinf_informer_state_to_string(KINF_STATE_BACKING_OFF), "backing off");
+    assert_string_equal(kinf_informer_state_to_string((enum kinf_informer_state)99), "unknown");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(start_up_is_starting_listing_live),
+        cmocka_unit_test(stream_without_a_proof_is_stale),
+        cmocka_unit_test(failure_is_backing_off_until_a_watch_is_open),
+        cmocka_unit_test(refusal_stays_visible_while_it_is_tried_again),
+        cmocka_unit_test(what_is_missing_makes_it_degraded),
+        cmocka_unit_test(stopped_is_the_end_and_keeps_the_reason),
+        cmocka_unit_test(states_have_names),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
