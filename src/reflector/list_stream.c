@@ -105,7 +105,7 @@ static int take_value(struct kinf__list_stream *stream, struct cursor *cursor,
     if (r == KINF_ERR_TRUNCATED)
         return r;
     if (r < 0) {
-        r = kinf__json_error(err, r, rest, len);
+        (void)kinf__json_error(err, r, rest, len);
         kinf__error_prefix(err, "list");
         return r;
     }
