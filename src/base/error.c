@@ -18,7 +18,7 @@ static void write_message(struct kinf_error *err, enum kinf_errc code, const cha
     *err = fresh;
 }
 
-int kinf__error_set(struct kinf_error *err, enum kinf_errc code, const char *fmt, ...)
+int(kinf__error_set)(struct kinf_error *err, enum kinf_errc code, const char *fmt, ...)
 {
     va_list args;
 
@@ -30,8 +30,8 @@ int kinf__error_set(struct kinf_error *err, enum kinf_errc code, const char *fmt
     return (int)code;
 }
 
-int kinf__error_set_errno(struct kinf_error *err, enum kinf_errc code, int sys_errno,
-                          const char *fmt, ...)
+int(kinf__error_set_errno)(struct kinf_error *err, enum kinf_errc code, int sys_errno,
+                           const char *fmt, ...)
 {
     char text[128];
     va_list args;
@@ -49,7 +49,7 @@ int kinf__error_set_errno(struct kinf_error *err, enum kinf_errc code, int sys_e
     return (int)code;
 }
 
-int kinf__error_no_memory(struct kinf_error *err)
+int(kinf__error_no_memory)(struct kinf_error *err)
 {
     return kinf__error_set(err, KINF_ERR_NO_MEMORY, "out of memory");
 }

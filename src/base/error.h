@@ -22,4 +22,19 @@ int kinf__error_no_memory(struct kinf_error *err);
 /* Puts "context: " in front of the message that is there. */
 void kinf__error_prefix(struct kinf_error *err, const char *fmt, ...) KINF_PRINTF(2, 3);
 
+/* The static analyzer does not follow calls into error.c: it shall know that failing is negative.
+ */
+#ifdef __clang_analyzer__
+#define kinf__analyzed_failure(call)                                                               \
+    __extension__({                                                                                \
+        int failure_ = (call);                                                                     \
+        if (failure_ >= 0)                                                                         \
+            __builtin_unreachable();                                                               \
+        failure_;                                                                                  \
+    })
+#define kinf__error_set(...)       kinf__analyzed_failure(kinf__error_set(__VA_ARGS__))
+#define kinf__error_set_errno(...) kinf__analyzed_failure(kinf__error_set_errno(__VA_ARGS__))
+#define kinf__error_no_memory(err) kinf__analyzed_failure(kinf__error_no_memory(err))
+#endif
+
 #endif

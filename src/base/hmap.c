@@ -93,7 +93,7 @@ static void link_node(struct kinf__hmap *map, struct kinf__hmap_node *node)
 
 static int grow(struct kinf__hmap *map, size_t n_buckets)
 {
-    struct kinf__hmap larger = {NULL, n_buckets, map->n_nodes};
+    struct kinf__hmap larger = { NULL, n_buckets, map->n_nodes };
 
     larger.buckets = calloc(larger.n_buckets, sizeof(struct kinf__hmap_node *));
     if (larger.buckets == NULL)

@@ -43,7 +43,8 @@ KINF_MUST_CHECK int kinf__hmap_insert(struct kinf__hmap *map, struct kinf__hmap_
 /* Room for `n_more` nodes, which kinf__hmap_insert_reserved() then links without a failure. Errors:
  * KINF_ERR_NO_MEMORY, nothing changed. */
 KINF_MUST_CHECK int kinf__hmap_reserve(struct kinf__hmap *map, size_t n_more);
-void kinf__hmap_insert_reserved(struct kinf__hmap *map, struct kinf__hmap_node *node, uint64_t hash);
+void kinf__hmap_insert_reserved(struct kinf__hmap *map, struct kinf__hmap_node *node,
+                                uint64_t hash);
 
 void kinf__hmap_remove(struct kinf__hmap *map, struct kinf__hmap_node *node);
 

@@ -41,18 +41,20 @@ static inline struct kinf_str kinf__entry_value(const struct kinf__entry *entry,
     return kinf_str_from((const char *)entry + offset);
 }
 
-static inline struct kinf_str kinf__entry_object_key(const struct kinf__entry *entry)
+static inline struct kinf_str kinf__object_key(const struct kinf_object *object)
 {
-    /* the uid stands behind the key's NUL */
-    struct kinf_str key = { entry->object->text, entry->object->uid_offset - 1U };
+    struct kinf_str key = { object->text, 0 };
 
+    /* A key often reaches into a second line of the cache: ask for both at once. */
+    __builtin_prefetch((const char *)object + 64);
+    key.len = object->uid_offset - 1U; /* the uid stands behind the key's NUL */
     return key;
 }
 
 /* The key in the tree of items. */
-static inline struct kinf__key kinf__entry_item_key(const struct kinf__entry *entry)
+static inline struct kinf__key kinf__object_item_key(const struct kinf_object *object)
 {
-    struct kinf__key key = { { NULL, 0 }, kinf__entry_object_key(entry) };
+    struct kinf__key key = { { NULL, 0 }, kinf__object_key(object) };
 
     return key;
 }
@@ -61,7 +63,7 @@ static inline struct kinf__key kinf__entry_item_key(const struct kinf__entry *en
 static inline struct kinf__key kinf__entry_index_key(const struct kinf__entry *entry,
                                                      uint32_t offset)
 {
-    struct kinf__key key = { kinf__entry_value(entry, offset), kinf__entry_object_key(entry) };
+    struct kinf__key key = { kinf__entry_value(entry, offset), kinf__object_key(entry->object) };
 
     key.head.len++;
     return key;

@@ -223,7 +223,8 @@ static const struct kinf_object *object_of(const struct kinf__entry *entry)
 static int add_locked(struct kinf_indexer *indexer, struct kinf__entry *entry, struct write *write,
                       const struct kinf_object **ret_old) KINF__REQUIRES(indexer->lock)
 {
-    struct kinf__entry *old = kinf__tree_get(&indexer->current->items, kinf__entry_item_key(entry));
+    struct kinf__entry *old =
+        kinf__tree_get(&indexer->current->items, kinf__object_item_key(entry->object));
 
     if (begin_locked(indexer, write, 1 + count_values(old) + count_values(entry)) < 0)
         return KINF_ERR_NO_MEMORY;

@@ -130,8 +130,8 @@ unsigned kinf__inner_search(const struct kinf__node *inner, struct kinf__key key
 static size_t node_size(unsigned level, bool is_index, size_t text_len)
 {
     if (level == 0 && !is_index)
-        return offsetof(struct kinf__node, places);
-    return sizeof(struct kinf__node) + text_len;
+        return sizeof(struct kinf__node);
+    return offsetof(struct kinf__node, text) + text_len;
 }
 
 static struct kinf__node *alloc_node(unsigned level, bool is_index, size_t text_len)
@@ -160,12 +160,20 @@ struct kinf__node *kinf__node_alloc(unsigned level, bool is_index, const struct 
     return alloc_node(level, is_index, text_len);
 }
 
+void kinf__leaf_put(struct kinf__node *leaf, unsigned slot, struct kinf__entry *entry,
+                    uint32_t value)
+{
+    leaf->entries[slot] = entry;
+    if (leaf->is_index)
+        leaf->places[slot] = value;
+    else
+        leaf->objects[slot] = entry->object;
+}
+
 static void fill_leaf(struct kinf__node *leaf, const struct kinf__slot *slots, unsigned n_slots)
 {
     for (unsigned i = 0; i < n_slots; i++) {
-        leaf->entries[i] = slots[i].entry;
-        if (leaf->is_index)
-            leaf->places[i] = slots[i].value;
+        kinf__leaf_put(leaf, i, slots[i].entry, slots[i].value);
         if (!slots[i].is_counted)
             kinf__entry_ref(slots[i].entry);
         leaf->fragments[i] =
@@ -245,33 +253,32 @@ struct kinf__node *kinf__inner_copy(const struct kinf__node *inner, unsigned slo
     return copy;
 }
 
+/* Moves slots [from, n_slots) of a leaf so that they begin at `to`. */
+static void move_slots(struct kinf__node *leaf, unsigned from, unsigned to)
+{
+    size_t n = leaf->n_slots - from;
+
+    memmove(&leaf->entries[to], &leaf->entries[from], n * sizeof leaf->entries[0]);
+    memmove(&leaf->fragments[to], &leaf->fragments[from], n * sizeof leaf->fragments[0]);
+    if (leaf->is_index)
+        memmove(&leaf->places[to], &leaf->places[from], n * sizeof leaf->places[0]);
+    else
+        memmove(&leaf->objects[to], &leaf->objects[from], n * sizeof leaf->objects[0]);
+}
+
 void kinf__leaf_insert(struct kinf__node *leaf, unsigned slot, struct kinf__entry *entry,
                        uint32_t value)
 {
-    unsigned n_behind = leaf->n_slots - slot;
-
     assert(leaf->n_slots < KINF__NODE_FANOUT);
-    memmove(&leaf->entries[slot + 1], &leaf->entries[slot], n_behind * sizeof leaf->entries[0]);
-    memmove(&leaf->fragments[slot + 1], &leaf->fragments[slot],
-            n_behind * sizeof leaf->fragments[0]);
-    leaf->entries[slot] = entry;
-    if (leaf->is_index) {
-        memmove(&leaf->places[slot + 1], &leaf->places[slot], n_behind * sizeof leaf->places[0]);
-        leaf->places[slot] = value;
-    }
+    move_slots(leaf, slot, slot + 1);
+    kinf__leaf_put(leaf, slot, entry, value);
     leaf->fragments[slot] = kinf__key_fragment(kinf__node_leaf_key(leaf, slot), leaf->prefix_len);
     leaf->n_slots++;
 }
 
 void kinf__leaf_remove(struct kinf__node *leaf, unsigned slot)
 {
-    unsigned n_behind = leaf->n_slots - slot - 1U;
-
-    memmove(&leaf->entries[slot], &leaf->entries[slot + 1], n_behind * sizeof leaf->entries[0]);
-    memmove(&leaf->fragments[slot], &leaf->fragments[slot + 1],
-            n_behind * sizeof leaf->fragments[0]);
-    if (leaf->is_index)
-        memmove(&leaf->places[slot], &leaf->places[slot + 1], n_behind * sizeof leaf->places[0]);
+    move_slots(leaf, slot + 1, slot);
     leaf->n_slots--;
 }
 

@@ -23,7 +23,7 @@
 
 #include "indexer/entry.h"
 
-#define KINF__NODE_FANOUT 32
+#define KINF__NODE_FANOUT 16
 /* Every node but the root has at least as many slots, an inner root at least two. */
 #define KINF__NODE_MIN (KINF__NODE_FANOUT / 4)
 /* Each level holds KINF__NODE_MIN times the one above. */
@@ -43,11 +43,17 @@ struct kinf__node {
         struct kinf__entry *entries[KINF__NODE_FANOUT];
         struct kinf__node *children[KINF__NODE_FANOUT];
     };
-    /* Leaf of an index: where in its entry the value of each slot stands. Inner node: where in the
-     * text each separator begins; one more tells where the last ends. Not there in a leaf of items.
-     */
-    uint32_t places[KINF__NODE_FANOUT + 1];
-    char text[];
+    union {
+        /* Leaf of items: the objects of the entries, which spares most reads the way through them.
+         */
+        const struct kinf_object *objects[KINF__NODE_FANOUT];
+        struct {
+            /* Leaf of an index: where in its entry the value of each slot stands. Inner node: where
+             * in the text each separator begins; one more tells where the last ends. */
+            uint32_t places[KINF__NODE_FANOUT + 1];
+            char text[];
+        };
+    };
 };
 
 /* A slot on its way from one node to another. */
@@ -103,8 +109,9 @@ static inline struct kinf__key kinf__node_separator(const struct kinf__node *inn
 
 static inline struct kinf__key kinf__node_leaf_key(const struct kinf__node *leaf, unsigned slot)
 {
-    return leaf->is_index ? kinf__entry_index_key(leaf->entries[slot], leaf->places[slot])
-                          : kinf__entry_item_key(leaf->entries[slot]);
+    if (leaf->is_index)
+        return kinf__entry_index_key(leaf->entries[slot], leaf->places[slot]);
+    return kinf__object_item_key(leaf->objects[slot]);
 }
 
 /* The first slot of a leaf whose key is not below `key`, maybe n_slots; *ret_found says whether it
@@ -130,7 +137,9 @@ void kinf__node_slots(const struct kinf__node *node, struct kinf__slot *ret_slot
 struct kinf__node *kinf__inner_copy(const struct kinf__node *inner, unsigned slot,
                                     struct kinf__node *child);
 
-/* Changes a leaf in place; each takes over or gives out the entry's count. */
+/* Change a leaf in place; each takes over or gives out the entry's count. */
+void kinf__leaf_put(struct kinf__node *leaf, unsigned slot, struct kinf__entry *entry,
+                    uint32_t value);
 void kinf__leaf_insert(struct kinf__node *leaf, unsigned slot, struct kinf__entry *entry,
                        uint32_t value);
 void kinf__leaf_remove(struct kinf__node *leaf, unsigned slot);

@@ -86,14 +86,15 @@ static int init_entries(struct entries *entries, size_t n_max)
 static struct kinf__entry *find_unchanged(struct kinf_cursor *cursor,
                                           const struct kinf_object *object)
 {
+    const struct kinf_object *stored;
     struct kinf__entry *entry;
     uint32_t value;
 
-    while (kinf__tree_at(cursor, &entry, &value)) {
-        int order = strcmp(kinf_object_key(entry->object), kinf_object_key(object));
+    while ((stored = kinf__tree_object_at(cursor)) != NULL) {
+        int order = stored == object ? 0 : strcmp(kinf_object_key(stored), kinf_object_key(object));
 
         if (order >= 0)
-            return entry->object == object ? entry : NULL;
+            return stored == object && kinf__tree_at(cursor, &entry, &value) ? entry : NULL;
         kinf__tree_advance(cursor);
     }
     return NULL;

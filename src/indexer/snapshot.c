@@ -151,9 +151,8 @@ const char *kinf_snapshot_resource_version(const struct kinf_snapshot *snapshot)
 const struct kinf_object *kinf_snapshot_get(const struct kinf_snapshot *snapshot, const char *key)
 {
     struct kinf__key item_key = { { NULL, 0 }, kinf_str_from(key) };
-    const struct kinf__entry *entry = kinf__tree_get(&snapshot->items, item_key);
 
-    return entry != NULL ? entry->object : NULL;
+    return kinf__tree_get_object(&snapshot->items, item_key);
 }
 
 void kinf_cursor_all(struct kinf_cursor *cursor, const struct kinf_snapshot *snapshot)
@@ -176,13 +175,12 @@ void kinf_cursor_after(struct kinf_cursor *cursor, const struct kinf_snapshot *s
                        const char *key)
 {
     struct kinf_str bytes = kinf_str_from(key);
-    struct kinf__entry *entry;
-    uint32_t value;
+    const struct kinf_object *object;
 
     kinf_cursor_prefix(cursor, snapshot, bytes);
     cursor->prefix = KINF_STR("");
-    if (kinf__tree_at(cursor, &entry, &value) &&
-        kinf_str_equal(kinf__entry_object_key(entry), bytes))
+    object = kinf__tree_object_at(cursor);
+    if (object != NULL && kinf_str_equal(kinf__object_key(object), bytes))
         kinf__tree_advance(cursor);
 }
 
@@ -202,31 +200,33 @@ int kinf_cursor_index(struct kinf_cursor *cursor, const struct kinf_snapshot *sn
     return 0;
 }
 
-static bool is_within(const struct kinf_cursor *cursor, const struct kinf__entry *entry,
-                      uint32_t value)
+/* Whether the slot that the cursor is on still has its prefix or value. */
+static bool is_within(const struct kinf_cursor *cursor, const struct kinf_object *object)
 {
+    struct kinf__entry *entry;
+    uint32_t value;
     struct kinf_str key;
 
     if (cursor->is_index)
-        return kinf_str_equal(kinf__entry_value(entry, value), cursor->prefix);
+        return kinf__tree_at(cursor, &entry, &value) &&
+               kinf_str_equal(kinf__entry_value(entry, value), cursor->prefix);
     if (cursor->prefix.len == 0)
         return true;
-    key = kinf__entry_object_key(entry);
+    key = kinf__object_key(object);
     return key.len >= cursor->prefix.len &&
            memcmp(key.bytes, cursor->prefix.bytes, cursor->prefix.len) == 0;
 }
 
 const struct kinf_object *kinf_cursor_next(struct kinf_cursor *cursor)
 {
-    struct kinf__entry *entry;
-    uint32_t value;
+    const struct kinf_object *object = kinf__tree_object_at(cursor);
 
-    if (!kinf__tree_at(cursor, &entry, &value))
+    if (object == NULL)
         return NULL;
-    if (!is_within(cursor, entry, value)) {
+    if (!is_within(cursor, object)) {
         cursor->n_levels = 0;
         return NULL;
     }
     kinf__tree_advance(cursor);
-    return entry->object;
+    return object;
 }

@@ -55,17 +55,19 @@ struct gathered {
 
 /* --- reading --------------------------------------------------------------------------------- */
 
-/* The first lines of a node are header and fragments, which the search reads next. */
+/* A search reads header, fragments and one pointer of a node: asking for all of its lines at once
+ * costs one wait instead of three. */
 static void prefetch_node(const struct kinf__node *node)
 {
-    for (size_t at = 0; at < offsetof(struct kinf__node, entries); at += 64)
+    for (size_t at = 0; at < sizeof *node; at += 64)
         __builtin_prefetch((const char *)node + at);
 }
 
-struct kinf__entry *kinf__tree_get(const struct kinf__tree *tree, struct kinf__key key)
+/* The leaf that has the key, and its slot; NULL if none has. */
+static const struct kinf__node *find(const struct kinf__tree *tree, struct kinf__key key,
+                                     unsigned *ret_slot)
 {
     const struct kinf__node *node = tree->root;
-    unsigned slot;
     bool found;
 
     if (node == NULL)
@@ -74,8 +76,25 @@ struct kinf__entry *kinf__tree_get(const struct kinf__tree *tree, struct kinf__k
         node = node->children[kinf__inner_search(node, key)];
         prefetch_node(node);
     }
-    slot = kinf__leaf_search(node, key, &found);
-    return found ? node->entries[slot] : NULL;
+    *ret_slot = kinf__leaf_search(node, key, &found);
+    return found ? node : NULL;
+}
+
+struct kinf__entry *kinf__tree_get(const struct kinf__tree *tree, struct kinf__key key)
+{
+    unsigned slot;
+    const struct kinf__node *leaf = find(tree, key, &slot);
+
+    return leaf != NULL ? leaf->entries[slot] : NULL;
+}
+
+const struct kinf_object *kinf__tree_get_object(const struct kinf__tree *items,
+                                                struct kinf__key key)
+{
+    unsigned slot;
+    const struct kinf__node *leaf = find(items, key, &slot);
+
+    return leaf != NULL ? leaf->objects[slot] : NULL;
 }
 
 /* Leaves a position behind a node's last slot for the next that there is; n_levels 0 behind all. */
@@ -132,6 +151,18 @@ bool kinf__tree_at(const struct kinf_cursor *cursor, struct kinf__entry **ret_en
     *ret_entry = leaf->entries[slot];
     *ret_value = leaf->is_index ? leaf->places[slot] : 0;
     return true;
+}
+
+const struct kinf_object *kinf__tree_object_at(const struct kinf_cursor *cursor)
+{
+    const struct kinf__node *leaf;
+    unsigned slot;
+
+    if (cursor->n_levels == 0)
+        return NULL;
+    leaf = cursor->levels[cursor->n_levels - 1].node;
+    slot = cursor->levels[cursor->n_levels - 1].slot;
+    return leaf->is_index ? leaf->entries[slot]->object : leaf->objects[slot];
 }
 
 void kinf__tree_advance(struct kinf_cursor *cursor)
@@ -251,7 +282,7 @@ static unsigned choose_split(const struct gathered *all)
 static struct kinf__key leaf_slot_key(bool is_index, const struct kinf__slot *slot)
 {
     return is_index ? kinf__entry_index_key(slot->entry, slot->value)
-                    : kinf__entry_item_key(slot->entry);
+                    : kinf__object_item_key(slot->entry->object);
 }
 
 static struct kinf__key separator_at(const struct kinf__node *node, const struct gathered *all,
@@ -442,11 +473,8 @@ static void set_in_place(struct kinf__tree *tree, const struct path *path,
     }
     ret_change->type = KINF__TREE_REPLACED_ENTRY;
     ret_change->old_entry = leaf->entries[slot];
-    leaf->entries[slot] = entry;
-    if (tree->is_index) {
-        ret_change->old_value = leaf->places[slot];
-        leaf->places[slot] = value;
-    }
+    ret_change->old_value = tree->is_index ? leaf->places[slot] : 0;
+    kinf__leaf_put(leaf, slot, entry, value);
 }
 
 int kinf__tree_set(struct kinf__tree *tree, struct kinf__entry *entry, uint32_t value,
@@ -458,7 +486,8 @@ int kinf__tree_set(struct kinf__tree *tree, struct kinf__entry *entry, uint32_t 
     if (tree->root == NULL)
         return set_first(tree, entry, value, ret_change);
     go_down(tree,
-            tree->is_index ? kinf__entry_index_key(entry, value) : kinf__entry_item_key(entry),
+            tree->is_index ? kinf__entry_index_key(entry, value)
+                           : kinf__object_item_key(entry->object),
             &path);
     if (path.n_own == path.n &&
         (path.is_found || path.nodes[path.n - 1]->n_slots < KINF__NODE_FANOUT)) {
@@ -532,9 +561,7 @@ void kinf__tree_take_back(struct kinf__tree_change *change)
         break;
     case KINF__TREE_REPLACED_ENTRY:
         entry = leaf->entries[change->slot];
-        leaf->entries[change->slot] = change->old_entry;
-        if (leaf->is_index)
-            leaf->places[change->slot] = change->old_value;
+        kinf__leaf_put(leaf, change->slot, change->old_entry, change->old_value);
         kinf__entry_unref(entry);
         break;
     case KINF__TREE_INSERTED_SLOT:

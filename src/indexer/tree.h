@@ -27,6 +27,9 @@ struct kinf__tree {
 
 /* The entry of a key, borrowed; NULL if there is none. */
 struct kinf__entry *kinf__tree_get(const struct kinf__tree *tree, struct kinf__key key);
+/* The same in a tree of items, for the object alone. */
+const struct kinf_object *kinf__tree_get_object(const struct kinf__tree *items,
+                                                struct kinf__key key);
 
 /* Puts the cursor on the first slot that is not below `key`; fills in its levels only. */
 void kinf__tree_seek(const struct kinf__tree *tree, struct kinf__key key,
@@ -34,6 +37,8 @@ void kinf__tree_seek(const struct kinf__tree *tree, struct kinf__key key,
 /* The slot that a cursor is on; false behind the last. */
 bool kinf__tree_at(const struct kinf_cursor *cursor, struct kinf__entry **ret_entry,
                    uint32_t *ret_value);
+/* The object of that slot; NULL behind the last. */
+const struct kinf_object *kinf__tree_object_at(const struct kinf_cursor *cursor);
 void kinf__tree_advance(struct kinf_cursor *cursor);
 
 /* --- changing -------------------------------------------------------------------------------- */

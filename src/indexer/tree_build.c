@@ -20,7 +20,7 @@ struct level {
 static struct kinf__key item_key(bool is_index, const struct kinf__tree_item *item)
 {
     return is_index ? kinf__entry_index_key(item->entry, item->value)
-                    : kinf__entry_item_key(item->entry);
+                    : kinf__object_item_key(item->entry->object);
 }
 
 /* The bytes that everything in the node before slot `i` of its level has in common. */

@@ -25,6 +25,8 @@ static const char *check_leaf(struct check *check, const struct kinf__node *leaf
 
     for (unsigned i = 0; i < leaf->n_slots; i++) {
         REQUIRE(atomic_load(&leaf->entries[i]->refs) != 0, "entry without a count");
+        REQUIRE(leaf->is_index || leaf->objects[i] == leaf->entries[i]->object,
+                "not the entry's object");
         key = kinf__node_leaf_key(leaf, i);
         REQUIRE(i == 0 || kinf__key_compare(last, key) < 0, "leaf out of order");
         REQUIRE(low == NULL || kinf__key_compare(*low, key) <= 0, "key below its separator");

@@ -268,6 +268,8 @@ static inline void nesting_push(struct nesting *nesting, bool is_object)
     uint64_t *word = &nesting->outer[nesting->depth / 64];
     unsigned bit = nesting->depth % 64;
 
+    if (bit == 0)
+        *word = 0;
     *word = (*word & ~(UINT64_C(1) << bit)) | (uint64_t)nesting->is_object << bit;
     nesting->depth++;
     nesting->is_object = is_object;
@@ -325,6 +327,7 @@ const uint8_t *kinf__json_scan_value(struct kinf__json_scanner *scanner, const u
     struct kinf_str key;
 
     nesting.depth = nesting.floor = depth;
+    nesting.outer[depth / 64] = 0;
     nesting.is_object = false;
     do {
         if (nesting.is_object && (at = scan_key(scanner, at, &key)) == NULL)

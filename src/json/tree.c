@@ -75,6 +75,11 @@ const char *kinf__json_tree_string(const struct cJSON *node)
     return cJSON_GetStringValue(node);
 }
 
+bool kinf__json_tree_is_true(const struct cJSON *node)
+{
+    return cJSON_IsTrue(node) != 0;
+}
+
 const struct cJSON *kinf__json_tree_first(const struct cJSON *array)
 {
     return cJSON_IsArray(array) ? array->child : NULL;

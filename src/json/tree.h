@@ -7,6 +7,8 @@
 #ifndef KINF_JSON_TREE_H
 #define KINF_JSON_TREE_H
 
+#include <stdbool.h>
+
 #include <kinformer/error.h>
 #include <kinformer/str.h>
 
@@ -25,6 +27,9 @@ const struct cJSON *kinf__json_tree_find(const struct cJSON *tree, ...) __attrib
 
 /* The text of a string, or NULL if `node` is NULL or no string. The tree's own. */
 const char *kinf__json_tree_string(const struct cJSON *node);
+
+/* Whether `node` is true; NULL and anything else is not. */
+bool kinf__json_tree_is_true(const struct cJSON *node);
 
 /* Elements of an array, or NULL. */
 const struct cJSON *kinf__json_tree_first(const struct cJSON *array);

@@ -5,6 +5,7 @@
  */
 #include "object/object.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -165,6 +166,7 @@ int kinf_object_full_json(const struct kinf_object *object, struct kinf_scratch 
     if (scratch_reserve(scratch, sizeof frame + strlen(type->kind) + strlen(type->group) +
                                      strlen(type->version) + members.len) < 0)
         return kinf__error_no_memory(err);
+    assert(scratch->bytes != NULL);
     at = put(put(put(scratch->bytes, "{\"kind\":\""), type->kind), "\",\"apiVersion\":\"");
     if (*type->group != '\0')
         at = put(put(at, type->group), "/");

@@ -377,8 +377,8 @@ int kinf__object_decode_bookmark(struct kinf_str text, char *buf, size_t size,
 static int decode_whole(struct kinf__object_decoder *decoder, struct kinf_str text,
                         const struct kinf_object **ret_object, struct kinf_error *err)
 {
-    const struct kinf_object *object;
-    size_t len;
+    const struct kinf_object *object = NULL;
+    size_t len = 0;
     int r = kinf__object_decode(decoder, text, true, &object, &len, err);
 
     if (r == KINF_ERR_TRUNCATED)
@@ -399,7 +399,7 @@ int kinf_object_new_from_json(const struct kinf_type *type, const char *text, si
                               const struct kinf_object **ret_object, struct kinf_error *err)
 {
     struct kinf__object_decoder decoder;
-    struct kinf__prune_plan *plan;
+    struct kinf__prune_plan *plan = NULL;
     int r = kinf__prune_plan_new(NULL, 0, NULL, 0, &plan, err);
 
     if (r < 0)

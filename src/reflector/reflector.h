@@ -4,7 +4,13 @@
  * It lists, watches from the list's version, and starts again where the protocol says so. What it
  * requests next is decided by the policy (policy.h), what it receives is cut and decoded by the
  * streams (list_stream.h, watch_stream.h); the reflector itself is the thread between socket and
- * queue. It never runs user code but the two callbacks below.
+ * queue. It never runs user code but the callbacks below.
+ *
+ * An object that cannot be decoded, or is too large, makes the reflector list; one that fails again
+ * is quarantined (quarantine.h): it is left out and the rest goes on. A list leaves it out like an
+ * object that is gone, so the queue's Replace deletes what is stored of it with a tombstone. When
+ * only a watch event of it fails again, what is stored stays as it is until the next event that
+ * decodes, or list.
  *
  * Mirrors: cache.Reflector.
  * Threads: new, start, stop and free on one thread; the callbacks run on the reflector's.
@@ -24,9 +30,9 @@
 #include "object/object.h"
 
 /* What the reflector is about. X(enumerator, name) */
-#define KINF__REFLECTOR_PHASES(X)                                        \
-    X(KINF__REFLECTOR_LISTING, "listing")   /* a list is under way */    \
-    X(KINF__REFLECTOR_WATCHING, "watching") /* a watch is open */        \
+#define KINF__REFLECTOR_PHASES(X)                                                                  \
+    X(KINF__REFLECTOR_LISTING, "listing")   /* a list is under way */                              \
+    X(KINF__REFLECTOR_WATCHING, "watching") /* a watch is open */                                  \
     X(KINF__REFLECTOR_WAITING, "waiting")   /* backing off after an error */
 
 enum kinf__reflector_phase {
@@ -39,11 +45,11 @@ const char *kinf__reflector_phase_to_string(enum kinf__reflector_phase phase);
 
 struct kinf__reflector_callbacks {
     /* The phase changed. For KINF__REFLECTOR_WAITING `err` is why and `wait_ms` how long. */
-    void (*on_phase)(enum kinf__reflector_phase phase, const struct kinf_error *err, int64_t wait_ms,
-                     void *ctx);
+    void (*on_phase)(enum kinf__reflector_phase phase, const struct kinf_error *err,
+                     int64_t wait_ms, void *ctx);
     /* A proof that the stream lives: an event, a bookmark, a complete list, an accepted watch. */
     void (*on_proof)(void *ctx);
-    /* An object is left out from now on (undecodable or too large twice in a row). `key` may be "". */
+    /* An object is left out from now on. `key` may be "": one whose key nobody knows. */
     void (*on_quarantine)(const char *key, const struct kinf_error *err, void *ctx);
     void *ctx;
 };
@@ -56,40 +62,42 @@ struct kinf__reflector_options {
     const char *label_selector; /* NULL: none */
     const char *field_selector;
     const struct kinf__prune_plan *plan;
-    struct kinf_deltafifo *fifo;   /* fed */
-    struct kinf_indexer *known;    /* unchanged objects are taken from here; NULL: none */
-    size_t page_size;              /* limit of a LIST; 0: one page, streamed */
-    size_t max_object_bytes;       /* of JSON; 0: 16 MiB */
-    int64_t watch_timeout_ms;      /* timeoutSeconds is drawn from [this, twice this); 0: 300,000 */
-    int64_t silent_after_ms;       /* without a byte on a watch, +-20 %: re-watch; 0: 150,000 */
-    int64_t backoff_base_ms;       /* 0: 800 */
-    int64_t backoff_max_ms;        /* 0: 30,000 */
-    bool accept_gzip;              /* on LIST */
+    struct kinf_deltafifo *fifo; /* fed */
+    struct kinf_indexer *known;  /* unchanged objects are taken from here; NULL: none */
+    size_t page_size;            /* limit of a LIST; 0: one page, streamed */
+    size_t max_object_bytes;     /* of JSON; 0: 16 MiB */
+    int64_t watch_timeout_ms;    /* timeoutSeconds is drawn from [this, twice this); 0: 300,000 */
+    int64_t silent_after_ms;     /* without a byte on a watch, +-20 %: re-watch; 0: 150,000 */
+    int64_t backoff_base_ms;     /* 0: 800 */
+    int64_t backoff_max_ms;      /* 0: 30,000 */
+    bool accept_gzip;            /* on LIST */
     struct kinf__reflector_callbacks callbacks;
 };
 
 /* Numbers since the start, for status and tests. Read from any thread. */
 struct kinf__reflector_counts {
-    uint64_t n_lists;       /* begun */
-    uint64_t n_watches;     /* begun */
-    uint64_t n_events;      /* without bookmarks and errors */
+    uint64_t n_lists;   /* begun */
+    uint64_t n_watches; /* begun */
+    uint64_t n_events;  /* without bookmarks and errors */
     uint64_t n_bookmarks;
-    uint64_t n_unchanged;   /* listed objects whose stored copy was kept */
-    uint64_t n_errors;      /* failed requests and broken streams */
-    uint64_t n_quarantined; /* objects left out */
-    uint64_t received_bytes;/* of bodies, inflated */
+    uint64_t n_unchanged;    /* listed objects whose stored copy was kept */
+    uint64_t n_errors;       /* failed requests and broken streams */
+    uint64_t n_quarantined;  /* objects that are left out now */
+    uint64_t received_bytes; /* of bodies, inflated */
 };
 
 struct kinf__reflector;
 
 KINF_MUST_CHECK int kinf__reflector_new(const struct kinf__reflector_options *options,
-                                        struct kinf__reflector **ret_reflector, struct kinf_error *err);
+                                        struct kinf__reflector **ret_reflector,
+                                        struct kinf_error *err);
 /* Starts the thread, once. */
-KINF_MUST_CHECK int kinf__reflector_start(struct kinf__reflector *reflector, struct kinf_error *err);
-/* Wakes the thread out of whatever it waits for; returns at once. */
+KINF_MUST_CHECK int kinf__reflector_start(struct kinf__reflector *reflector,
+                                          struct kinf_error *err);
+/* Makes the thread end, whatever it waits for but the fifo; returns at once. */
 void kinf__reflector_interrupt(struct kinf__reflector *reflector);
-/* Stops, joins and frees. NULL is allowed, and one that never started. The fifo must not block it: it
- * is closed or drained before. */
+/* Interrupts, joins and frees. NULL is allowed, and one that never started. The fifo must not block
+ * it: it is closed or drained before. */
 void kinf__reflector_free(struct kinf__reflector *reflector);
 
 void kinf__reflector_counts(const struct kinf__reflector *reflector,

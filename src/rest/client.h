@@ -24,13 +24,13 @@ struct kinf_client {
 
     /* guarded by lock */
     struct kinf__mutex lock;
-    char *token KINF__GUARDED_BY(lock); /* the last one read from token_file */
-    int64_t token_read_ms KINF__GUARDED_BY(lock);
+    char *token; /* the last one read from token_file */
+    int64_t token_read_ms;
 };
 
 /* Appends "Authorization: Bearer ..." (or Basic) to `header`, or nothing when there is no such
- * credential. The token file is read again when the last reading is older than a minute, or at once if
- * `refresh` (after a 401); unreadable or empty keeps the last token. */
+ * credential. The token file is read again when the last reading is older than a minute, or at once
+ * if `refresh` (after a 401); unreadable or empty keeps the last token. */
 KINF_MUST_CHECK int kinf__client_authorization(struct kinf_client *client, bool refresh,
                                                struct kinf__buffer *header, struct kinf_error *err);
 

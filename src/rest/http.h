@@ -1,10 +1,10 @@
 /*
  * One HTTP exchange at a time, over TLS, with every way to end it early.
  *
- * A kinf__http belongs to one thread and holds at most one connection. kinf__http_perform() blocks and
- * hands the body to a callback as it comes; it ends when the response ends, when a time is over, or at
- * once when the waker is set. HTTP/1.1 only, no redirects, no cookies, proxies as the configuration
- * says.
+ * A kinf__http belongs to one thread and holds at most one connection. kinf__http_perform() blocks
+ * and hands the body to a callback as it comes; it ends when the response ends, when a time is
+ * over, or at once when the waker is set. HTTP/1.1 only, no redirects, no cookies, proxies as the
+ * configuration says.
  *
  * Threads: one thread per object; the waker may be set from any.
  */
@@ -24,22 +24,24 @@ KINF_MUST_CHECK int kinf__http_new(struct kinf_client *client, struct kinf__wake
 /* Closes the connection. NULL is allowed. */
 void kinf__http_free(struct kinf__http *http);
 
-/* Closes the connection, so that the next exchange makes a new one (after 401, after a silent peer). */
+/* Closes the connection, so that the next exchange makes a new one (after 401, after a silent
+ * peer). */
 void kinf__http_disconnect(struct kinf__http *http);
 
-/* A piece of a 2xx response's body, inflated. A negative return ends the exchange and is returned by
- * it, with the error that the callback wrote. */
+/* A piece of a 2xx response's body, inflated. A negative return ends the exchange and is returned
+ * by it, with the error that the callback wrote. */
 typedef int kinf__http_body_cb(const char *bytes, size_t len, void *ctx, struct kinf_error *err);
 
 struct kinf__http_request {
-    const char *target;  /* "/api/v1/pods?watch=1" */
-    const char *accept;  /* default: application/json */
-    bool accept_gzip;    /* otherwise identity; gzip, also in several members, is understood anyway */
-    int64_t head_timeout_ms; /* from the request to the first byte of the response; 0: none */
-    int64_t idle_timeout_ms; /* between two pieces of the response; 0: none */
+    const char *target; /* "/api/v1/pods?watch=1" */
+    const char *accept; /* default: application/json */
+    bool accept_gzip; /* otherwise identity; gzip, also in several members, is understood anyway */
+    int64_t head_timeout_ms;  /* from the request to the first byte of the response; 0: none */
+    int64_t idle_timeout_ms;  /* between two pieces of the response; 0: none */
     int64_t total_timeout_ms; /* 0: none */
     kinf__http_body_cb *on_body;
-    void (*on_head)(int http_status, void *ctx); /* of a 2xx response, before its body; may be NULL */
+    void (*on_head)(int http_status,
+                    void *ctx); /* of a 2xx response, before its body; may be NULL */
     void *ctx;
 };
 
@@ -51,11 +53,14 @@ struct kinf__http_request {
  *   KINF_ERR_TLS          handshake or verification, with OpenSSL's reason
  *   KINF_ERR_UNAUTHORIZED, FORBIDDEN, NOT_FOUND, CONFLICT, EXPIRED (410), RV_TOO_LARGE,
  *   TOO_MANY_REQUESTS, SERVER: the response was no success; message from its Status (a Status is
- *                         looked for whatever the Content-Type says), http_status and retry_after_ms
- *                         are set
- *   what on_body returned
- * Every message names the server's host. */
-KINF_MUST_CHECK int kinf__http_perform(struct kinf__http *http, const struct kinf__http_request *request,
+ *                         looked for whatever the Content-Type says), http_status and
+ * retry_after_ms are set what on_body returned Every message names the server's host. */
+KINF_MUST_CHECK int kinf__http_perform(struct kinf__http *http,
+                                       const struct kinf__http_request *request,
                                        struct kinf_error *err);
+
+/* "name:port" of the server, for messages, and the client's limit for a short request. */
+const char *kinf__http_host(const struct kinf__http *http);
+int64_t kinf__http_request_timeout_ms(const struct kinf__http *http);
 
 #endif

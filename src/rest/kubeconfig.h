@@ -33,10 +33,12 @@ struct kinf__cluster_config {
  * current-context. Errors: KINF_ERR_CONFIG, KINF_ERR_PARSE, KINF_ERR_UNSUPPORTED (exec and
  * auth-provider users), KINF_ERR_NO_MEMORY; each message names the file and what to do. */
 KINF_MUST_CHECK int kinf__cluster_config_load(const char *path, const char *context,
-                                              struct kinf__cluster_config *ret_config, struct kinf_error *err);
+                                              struct kinf__cluster_config *ret_config,
+                                              struct kinf_error *err);
 void kinf__cluster_config_release(struct kinf__cluster_config *config);
 
-/* Where the in-cluster files are; for tests. Default: /var/run/secrets/kubernetes.io/serviceaccount */
+/* Where the in-cluster files are; for tests. Default: /var/run/secrets/kubernetes.io/serviceaccount
+ */
 extern const char *kinf__in_cluster_dir;
 
 #endif

@@ -10,11 +10,13 @@
 
 #include "base/buffer.h"
 
-/* Appends "/api/v1/namespaces/NS/pods" or "/apis/GROUP/VERSION/..."; `name_space` NULL or "": all. */
-KINF_MUST_CHECK int kinf__url_append_resource(struct kinf__buffer *target, const struct kinf_type *type,
-                                              const char *name_space);
+/* Appends "/api/v1/namespaces/NS/pods" or "/apis/GROUP/VERSION/..."; `name_space` NULL or "": all.
+ */
+KINF_MUST_CHECK int kinf__url_append_resource(struct kinf__buffer *target,
+                                              const struct kinf_type *type, const char *name_space);
 
 /* Appends "?name=value" or "&name=value", the value percent-encoded. */
-KINF_MUST_CHECK int kinf__url_append_query(struct kinf__buffer *target, const char *name, const char *value);
+KINF_MUST_CHECK int kinf__url_append_query(struct kinf__buffer *target, const char *name,
+                                           const char *value);
 
 #endif

@@ -36,7 +36,7 @@ static uint32_t value_of(const struct kinf__tree *tree, const struct kinf__entry
 static struct kinf__key key_of(const struct kinf__tree *tree, const struct kinf__entry *entry)
 {
     return tree->is_index ? kinf__entry_index_key(entry, entry->starts[0])
-                          : kinf__entry_item_key(entry);
+                          : kinf__object_item_key(entry->object);
 }
 
 /* The order that the tree must have, found without its code. */
@@ -375,7 +375,8 @@ static void emptying_a_tree_leaves_nothing(void **state)
     while (twin.n != 0) {
         struct kinf__entry *entry = twin.entries[test_random_below(&random, twin.n)];
 
-        assert_int_equal(kinf__tree_remove(&tree, kinf__entry_item_key(entry), &change), 0);
+        assert_int_equal(kinf__tree_remove(&tree, kinf__object_item_key(entry->object), &change),
+                         0);
         kinf__tree_settle(&change, &dead);
         twin_remove(&tree, &twin, entry);
         if (twin.n % 64 == 0)
@@ -539,6 +540,19 @@ static void the_check_sees_a_broken_node(void **state)
     twin_release(&twin);
 }
 
+/* Another entry in one slot, for the time of a check. */
+static void assert_misplaced(const struct kinf__tree *tree, struct kinf__node *leaf, unsigned slot,
+                             struct kinf__entry *entry, const char *expected)
+{
+    struct kinf__entry *whole = leaf->entries[slot];
+
+    kinf__leaf_put(leaf, slot, entry, 0);
+    assert_non_null(check(tree));
+    assert_string_equal(check(tree), expected);
+    kinf__leaf_put(leaf, slot, whole, 0);
+    assert_null(check(tree));
+}
+
 static void the_check_sees_broken_order(void **state)
 {
     struct test_random random = test_random_init("tree out of order");
@@ -548,11 +562,11 @@ static void the_check_sees_broken_order(void **state)
     struct kinf__node *leaf = inner->children[2];
 
     (void)state;
-    assert_breaks(&tree, leaf->entries[0], inner->children[0]->entries[0],
-                  "key below its separator");
-    assert_breaks(&tree, leaf->entries[leaf->n_slots - 1], inner->children[4]->entries[0],
-                  "key above its separator");
-    assert_breaks(&tree, leaf->entries[1], leaf->entries[0], "leaf out of order");
+    assert_breaks(&tree, leaf->entries[0], leaf->entries[1], "not the entry's object");
+    assert_misplaced(&tree, leaf, 0, inner->children[0]->entries[0], "key below its separator");
+    assert_misplaced(&tree, leaf, leaf->n_slots - 1U, inner->children[4]->entries[0],
+                     "key above its separator");
+    assert_misplaced(&tree, leaf, 1, leaf->entries[0], "leaf out of order");
     assert_breaks(&tree, inner->text[inner->places[1]], '\x01', "separator below its own");
     assert_breaks(&tree, inner->text[inner->places[3]], '\x01', "separators out of order");
     assert_breaks(&tree, inner->text[inner->places[inner->n_slots - 1]], '\x7f',

@@ -1,0 +1,126 @@
+/*
+ * The reflector's insides, for the two files that perform its requests.
+ *
+ * Threads: as said at each member.
+ */
+#ifndef KINF_REFLECTOR_REFLECTOR_PRIV_H
+#define KINF_REFLECTOR_REFLECTOR_PRIV_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/thread.h"
+#include "reflector/list_stream.h"
+#include "reflector/policy.h"
+#include "reflector/quarantine.h"
+#include "reflector/reflector.h"
+#include "reflector/watch_stream.h"
+#include "rest/http.h"
+
+/* The objects of the pages so far, with a reference each. */
+struct kinf__listed {
+    const struct kinf_object **items;
+    size_t n_items;
+    size_t size;
+};
+
+struct kinf__reflector {
+    /* constant after new */
+    struct kinf__reflector_options options;
+    struct kinf__list_stream_callbacks list_callbacks;
+    struct kinf__watch_stream_callbacks watch_callbacks;
+    struct kinf__waker interrupted;
+
+    /* owned by the thread that starts and frees */
+    pthread_t thread;
+    bool has_thread;
+
+    /* owned by the reflector's thread */
+    struct kinf__http *http;
+    struct kinf__policy policy;
+    struct kinf__object_decoder decoder;
+    struct kinf__list_stream list_stream;
+    struct kinf__watch_stream watch_stream;
+    struct kinf__quarantine quarantine;
+    uint64_t random;
+    bool has_phase;
+    enum kinf__reflector_phase phase;
+    /* - of the list under way */
+    struct kinf__listed listed;
+    struct kinf_snapshot *known;     /* the store when it began; NULL: none */
+    const struct kinf_object *found; /* what the last lookup found, not a reference */
+    int64_t list_begun_ms;
+    /* - of the request under way */
+    bool has_begun;   /* part of the body, or a watch's head, is here */
+    bool must_relist; /* an object failed for the first time; of the whole list */
+    struct kinf_error relist_why;
+    bool has_error_event;
+    struct kinf_error error_event;
+
+    /* atomic */
+    _Atomic(uint64_t) n_lists;
+    _Atomic(uint64_t) n_watches;
+    _Atomic(uint64_t) n_events;
+    _Atomic(uint64_t) n_bookmarks;
+    _Atomic(uint64_t) n_unchanged;
+    _Atomic(uint64_t) n_errors;
+    _Atomic(uint64_t) n_quarantined;
+    _Atomic(uint64_t) received_bytes;
+};
+
+static inline void kinf__reflector_count(_Atomic(uint64_t) *count, uint64_t more)
+{
+    atomic_fetch_add_explicit(count, more, memory_order_relaxed);
+}
+
+/* Perform what the policy asks for and tell it what came of it. */
+void kinf__reflector_list(struct kinf__reflector *reflector,
+                          const struct kinf__policy_action *action);
+void kinf__reflector_watch(struct kinf__reflector *reflector,
+                           const struct kinf__policy_action *action);
+/* Drops what the list under way holds. */
+void kinf__reflector_drop_list(struct kinf__reflector *reflector);
+
+/* Tells the policy. An event that leads to a wait also becomes the phase WAITING, with event->err.
+ */
+void kinf__reflector_tell(struct kinf__reflector *reflector,
+                          const struct kinf__policy_event *event);
+/* The same for a failure: counted and logged. */
+void kinf__reflector_tell_failure(struct kinf__reflector *reflector,
+                                  enum kinf__policy_event_type type, const struct kinf_error *err);
+
+void kinf__reflector_set_phase(struct kinf__reflector *reflector, enum kinf__reflector_phase phase);
+void kinf__reflector_note_proof(struct kinf__reflector *reflector);
+
+/* Appends path and selectors of a request to `target`. Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__reflector_append_target(struct kinf__reflector *reflector,
+                                                  struct kinf__buffer *target);
+/* Appends one parameter, or nothing if the value is NULL or "". Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__reflector_append_query(struct kinf__buffer *target, const char *name,
+                                                 const char *value);
+
+/* A key failed to decode. *ret_verdict as kinf__quarantine_fail(); on its first failure must_relist
+ * and relist_why are set. Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__reflector_reject(struct kinf__reflector *reflector, const char *key,
+                                           const struct kinf_error *why,
+                                           enum kinf__quarantine_verdict *ret_verdict,
+                                           struct kinf_error *err);
+/* A key was decoded; releases it. */
+void kinf__reflector_note_decoded(struct kinf__reflector *reflector, const char *key);
+/* Makes n_quarantined what it is. */
+void kinf__reflector_publish_quarantine(struct kinf__reflector *reflector);
+
+/* What the streams call. */
+int kinf__reflector_on_item(const struct kinf_object *take_object, void *ctx,
+                            struct kinf_error *err);
+int kinf__reflector_on_rejected_item(const char *key, const struct kinf_error *why, void *ctx,
+                                     struct kinf_error *err);
+int kinf__reflector_on_event(enum kinf__watch_event_type type, const struct kinf_object *object,
+                             void *ctx, struct kinf_error *err);
+int kinf__reflector_on_bookmark(const char *rv, bool ends_initial_events, void *ctx,
+                                struct kinf_error *err);
+int kinf__reflector_on_error(const struct kinf_error *event, void *ctx, struct kinf_error *err);
+int kinf__reflector_on_rejected_event(const char *key, const struct kinf_error *why, void *ctx,
+                                      struct kinf_error *err);
+
+#endif

@@ -1,0 +1,181 @@
+/*
+ * One WATCH. Neighbours: reflector.c. Invariant: the policy learns of a version after the queue
+ * took the event, so a watch that starts there misses nothing.
+ */
+#include "reflector/reflector_priv.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "base/log.h"
+
+/* --- what comes
+ * ------------------------------------------------------------------------------------- */
+
+static int enqueue(struct kinf__reflector *reflector, enum kinf__watch_event_type type,
+                   const struct kinf_object *object, struct kinf_error *err)
+{
+    switch (type) {
+    case KINF__WATCH_ADDED:
+        return kinf_deltafifo_add(reflector->options.fifo, object, err);
+    case KINF__WATCH_MODIFIED:
+        return kinf_deltafifo_update(reflector->options.fifo, object, err);
+    case KINF__WATCH_DELETED:
+        return kinf_deltafifo_delete(reflector->options.fifo, object, err);
+    }
+    return 0;
+}
+
+static void advance(struct kinf__reflector *reflector, const char *rv)
+{
+    kinf__reflector_tell(reflector,
+                         &(struct kinf__policy_event){ .type = KINF__POLICY_WATCH_RV, .rv = rv });
+    kinf__reflector_note_proof(reflector);
+}
+
+int kinf__reflector_on_event(enum kinf__watch_event_type type, const struct kinf_object *object,
+                             void *ctx, struct kinf_error *err)
+{
+    struct kinf__reflector *reflector = ctx;
+    int r = enqueue(reflector, type, object, err);
+
+    if (r < 0)
+        return r;
+    kinf__reflector_count(&reflector->n_events, 1);
+    kinf__reflector_note_decoded(reflector, kinf_object_key(object));
+    advance(reflector, kinf_object_resource_version(object));
+    return 0;
+}
+
+int kinf__reflector_on_bookmark(const char *rv, bool ends_initial_events, void *ctx,
+                                struct kinf_error *err)
+{
+    struct kinf__reflector *reflector = ctx;
+    int r = kinf_deltafifo_bookmark(reflector->options.fifo, rv, err);
+
+    (void)ends_initial_events; /* not asked for, harmless */
+    if (r < 0)
+        return r;
+    kinf__reflector_count(&reflector->n_bookmarks, 1);
+    advance(reflector, rv);
+    return 0;
+}
+
+/* Nothing comes behind an ERROR, so the stream is left at once. */
+int kinf__reflector_on_error(const struct kinf_error *event, void *ctx, struct kinf_error *err)
+{
+    struct kinf__reflector *reflector = ctx;
+
+    reflector->has_error_event = true;
+    reflector->error_event = *event;
+    return kinf__error_set(err, KINF_ERR_SERVER, "ERROR event");
+}
+
+int kinf__reflector_on_rejected_event(const char *key, const struct kinf_error *why, void *ctx,
+                                      struct kinf_error *err)
+{
+    struct kinf__reflector *reflector = ctx;
+    enum kinf__quarantine_verdict verdict;
+    int r = kinf__reflector_reject(reflector, key, why, &verdict, err);
+
+    if (r == 0 && verdict == KINF__QUARANTINE_RELIST)
+        return kinf__error_set(err, KINF_ERR_PARSE, "undecodable event");
+    return r;
+}
+
+static void on_head(int http_status, void *ctx)
+{
+    struct kinf__reflector *reflector = ctx;
+
+    (void)http_status;
+    reflector->has_begun = true;
+    kinf__reflector_tell(reflector,
+                         &(struct kinf__policy_event){ .type = KINF__POLICY_WATCH_ACCEPTED });
+    kinf__reflector_set_phase(reflector, KINF__REFLECTOR_WATCHING);
+    kinf__reflector_note_proof(reflector);
+}
+
+static int on_body(const char *bytes, size_t len, void *ctx, struct kinf_error *err)
+{
+    struct kinf__reflector *reflector = ctx;
+
+    kinf__reflector_count(&reflector->received_bytes, len);
+    return kinf__watch_stream_feed(&reflector->watch_stream, bytes, len, err);
+}
+
+/* --- the request
+ * ------------------------------------------------------------------------------------ */
+
+static int append_target(struct kinf__reflector *reflector,
+                         const struct kinf__policy_action *action, struct kinf__buffer *target)
+{
+    char timeout_s[24];
+    int r = kinf__reflector_append_target(reflector, target);
+
+    snprintf(timeout_s, sizeof timeout_s, "%" PRId64, action->timeout_s);
+    if (r == 0)
+        r = kinf__reflector_append_query(target, "watch", "1");
+    if (r == 0)
+        r = kinf__reflector_append_query(target, "allowWatchBookmarks", "true");
+    if (r == 0)
+        r = kinf__reflector_append_query(target, "resourceVersion", action->rv);
+    return r < 0 ? r : kinf__reflector_append_query(target, "timeoutSeconds", timeout_s);
+}
+
+static int perform(struct kinf__reflector *reflector, const struct kinf__policy_action *action,
+                   struct kinf_error *err)
+{
+    KINF__AUTO_BUFFER target = KINF__BUFFER_INIT;
+    struct kinf__http_request request = {
+        .head_timeout_ms = action->head_timeout_ms,
+        .idle_timeout_ms = action->idle_timeout_ms,
+        .on_body = on_body,
+        .on_head = on_head,
+        .ctx = reflector,
+    };
+    int r;
+
+    if (append_target(reflector, action, &target) < 0 ||
+        (request.target = kinf__buffer_cstr(&target)) == NULL)
+        return kinf__error_no_memory(err);
+    r = kinf__http_perform(reflector->http, &request, err);
+    return r < 0 ? r : kinf__watch_stream_finish(&reflector->watch_stream, err);
+}
+
+static void on_clean_end(struct kinf__reflector *reflector)
+{
+    struct kinf_error err = KINF_ERROR_INIT;
+
+    (void)kinf__error_set(&err, KINF_ERR_SERVER, "the watch ended at once, with nothing new");
+    kinf__reflector_tell(
+        reflector, &(struct kinf__policy_event){ .type = KINF__POLICY_WATCH_ENDED, .err = &err });
+}
+
+void kinf__reflector_watch(struct kinf__reflector *reflector,
+                           const struct kinf__policy_action *action)
+{
+    struct kinf_error err = KINF_ERROR_INIT;
+    int r;
+
+    reflector->has_begun = false;
+    reflector->must_relist = false;
+    reflector->has_error_event = false;
+    kinf__watch_stream_reset(&reflector->watch_stream);
+    kinf__reflector_count(&reflector->n_watches, 1);
+    r = perform(reflector, action, &err);
+    if (r == 0) {
+        on_clean_end(reflector);
+    } else if (reflector->must_relist) {
+        kinf__reflector_tell_failure(reflector, KINF__POLICY_UNDECODABLE, &reflector->relist_why);
+    } else if (reflector->has_error_event) {
+        kinf__reflector_tell_failure(reflector, KINF__POLICY_WATCH_ERROR, &reflector->error_event);
+    } else if (r == KINF_ERR_TIMEOUT) {
+        kinf__http_disconnect(reflector->http);
+        kinf__reflector_tell_failure(
+            reflector, reflector->has_begun ? KINF__POLICY_WATCH_SILENT : KINF__POLICY_WATCH_FAILED,
+            &err);
+    } else {
+        kinf__reflector_tell_failure(reflector, KINF__POLICY_WATCH_FAILED, &err);
+    }
+}

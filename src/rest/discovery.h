@@ -1,0 +1,23 @@
+/*
+ * Discovery: which resources a server has, and how they are spelled.
+ *
+ * Threads: one thread per http object.
+ */
+#ifndef KINF_REST_DISCOVERY_H
+#define KINF_REST_DISCOVERY_H
+
+#include "rest/http.h"
+
+/* Finds a resource by kubectl's spelling. Errors: as kinf_client_find_type(). */
+KINF_MUST_CHECK int kinf__discovery_find(struct kinf__http *http, const char *resource,
+                                         const struct kinf_type **ret_type, struct kinf_error *err);
+
+struct cJSON;
+
+/* The pure part: the resource of one APIResourceList that kubectl would mean by `name`. Errors:
+ * KINF_ERR_NOT_FOUND without a text, KINF_ERR_UNSUPPORTED, KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__discovery_pick(const struct cJSON *list, const char *name,
+                                         const char *group, const char *version,
+                                         const struct kinf_type **ret_type, struct kinf_error *err);
+
+#endif

@@ -1,0 +1,517 @@
+/*
+ * One exchange at a time over a private curl multi, which alone can be woken, timed and left at any
+ * moment. Neighbours: client.h has what a connection needs, inflate.h undoes gzip, status.h reads a
+ * refusal; transport_error.c says what curl's failures mean.
+ *
+ * Invariant: the easy handle is in the multi only while an exchange runs.
+ */
+#include "rest/http.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+
+#include <curl/curl.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "rest/client.h"
+#include "rest/inflate.h"
+#include "rest/status.h"
+#include "rest/transport_error.h"
+
+#define RECEIVE_BUFFER_BYTES (256 * 1024L)
+#define REFUSAL_MAX_BYTES    65536 /* of a body that is no success */
+#define POLL_MAX_MS          1000  /* a bound on every wait, should a wake-up ever be lost */
+#define RETRY_AFTER_MAX_S    3600
+
+/* A vanished peer is found within a minute: by probes while nothing is sent, by the send timeout
+ * while something is. */
+#define KEEPALIVE_IDLE_S   30
+#define KEEPALIVE_PERIOD_S 10
+#define KEEPALIVE_PROBES   3
+#define UNACKNOWLEDGED_MS  30000
+
+struct kinf__http {
+    struct kinf_client *client;
+    struct kinf__waker *waker;
+    CURLM *multi;
+    CURL *easy;
+    struct kinf__inflate *inflate; /* made when first needed */
+    bool refresh_credentials;      /* the last answer was 401 */
+    char curl_message[CURL_ERROR_SIZE];
+
+    /* the exchange that runs */
+    const struct kinf__http_request *request;
+    struct kinf_error *err;
+    int status; /* of the response's head; 0 before it */
+    bool is_gzip;
+    bool is_head_told;
+    uint32_t retry_after_ms;
+    int callback_code; /* what ended the exchange from inside; 0: nothing did */
+    int64_t last_byte_ms;
+    struct kinf__buffer refusal;
+};
+
+/* --- what curl calls --- */
+
+static bool is_success(const struct kinf__http *http)
+{
+    return http->status >= 200 && http->status < 300;
+}
+
+/* The value of a header line, without white space around it; false if it is another header. */
+static bool header_value(const char *line, size_t len, const char *name, struct kinf_str *ret_value)
+{
+    size_t name_len = strlen(name);
+
+    if (len <= name_len || strncasecmp(line, name, name_len) != 0 || line[name_len] != ':')
+        return false;
+    line += name_len + 1;
+    len -= name_len + 1;
+    while (len != 0 && strchr(" \t\r\n", line[len - 1]) != NULL)
+        len--;
+    while (len != 0 && strchr(" \t", *line) != NULL) {
+        line++;
+        len--;
+    }
+    *ret_value = (struct kinf_str){ line, len };
+    return true;
+}
+
+/* Seconds; the other form, a date, is ignored as upstream does. */
+static uint32_t parse_retry_after(struct kinf_str value)
+{
+    uint32_t seconds = 0;
+
+    for (size_t i = 0; i < value.len; i++) {
+        if (value.bytes[i] < '0' || value.bytes[i] > '9' || seconds > RETRY_AFTER_MAX_S)
+            return 0;
+        seconds = seconds * 10 + (uint32_t)(value.bytes[i] - '0');
+    }
+    return (seconds < RETRY_AFTER_MAX_S ? seconds : RETRY_AFTER_MAX_S) * 1000;
+}
+
+/* A status line begins a new head: that of a proxy or a 100 may have come before. */
+static void begin_head(struct kinf__http *http, const char *line, size_t len)
+{
+    const char *space = memchr(line, ' ', len);
+
+    http->status = space != NULL ? (int)strtol(space + 1, NULL, 10) : 0;
+    http->is_gzip = false;
+    http->retry_after_ms = 0;
+}
+
+static size_t on_header(char *line, size_t size, size_t n, void *ctx)
+{
+    struct kinf__http *http = ctx;
+    size_t len = size * n;
+    struct kinf_str value;
+
+    http->last_byte_ms = kinf__clock_now_ms();
+    if (len >= 5 && memcmp(line, "HTTP/", 5) == 0)
+        begin_head(http, line, len);
+    else if (header_value(line, len, "Content-Encoding", &value))
+        http->is_gzip = value.len == 4 && strncasecmp(value.bytes, "gzip", 4) == 0;
+    else if (header_value(line, len, "Retry-After", &value))
+        http->retry_after_ms = parse_retry_after(value);
+    else if (len <= 2 && is_success(http) && !http->is_head_told) {
+        http->is_head_told = true;
+        if (http->request->on_head != NULL)
+            http->request->on_head(http->status, http->request->ctx);
+    }
+    return len;
+}
+
+/* Inflated bytes of any response. */
+static int take_body(const char *bytes, size_t len, void *ctx, struct kinf_error *err)
+{
+    struct kinf__http *http = ctx;
+    size_t room = REFUSAL_MAX_BYTES - http->refusal.len;
+
+    if (is_success(http))
+        return http->request->on_body(bytes, len, http->request->ctx, err);
+    if (kinf__buffer_append(&http->refusal, bytes, len < room ? len : room) < 0)
+        return kinf__error_no_memory(err);
+    return 0;
+}
+
+static int take_gzip(struct kinf__http *http, const char *bytes, size_t len)
+{
+    int failed = 0;
+
+    if (http->inflate == NULL)
+        failed = kinf__inflate_new(&http->inflate, http->err);
+    return failed < 0 ? failed
+                      : kinf__inflate_feed(http->inflate, bytes, len, take_body, http, http->err);
+}
+
+static size_t on_bytes(char *bytes, size_t size, size_t n, void *ctx)
+{
+    struct kinf__http *http = ctx;
+    size_t len = size * n;
+
+    http->last_byte_ms = kinf__clock_now_ms();
+    http->callback_code =
+        http->is_gzip ? take_gzip(http, bytes, len) : take_body(bytes, len, http, http->err);
+    return http->callback_code < 0 ? 0 : len;
+}
+
+static int on_socket(void *ctx, curl_socket_t fd, curlsocktype purpose)
+{
+    const struct {
+        int level, name, value;
+    } options[] = {
+        { SOL_SOCKET, SO_KEEPALIVE, 1 },
+        { IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE_S },
+        { IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_PERIOD_S },
+        { IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_PROBES },
+        { IPPROTO_TCP, TCP_USER_TIMEOUT, UNACKNOWLEDGED_MS },
+    };
+
+    (void)ctx;
+    (void)purpose;
+    /* A refusal costs only the early notice; the silence limit remains. */
+    for (size_t i = 0; i < KINF__ARRAY_LEN(options); i++)
+        setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof(int));
+    return CURL_SOCKOPT_OK;
+}
+
+/* --- setting up --- */
+
+static void set_blob(CURL *easy, CURLoption option, const char *pem)
+{
+    struct curl_blob blob = { (void *)pem, strlen(pem), CURL_BLOB_COPY };
+
+    curl_easy_setopt(easy, option, &blob);
+}
+
+static void set_tls(CURL *easy, const struct kinf__cluster_config *config)
+{
+    curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+    curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, config->insecure_skip_tls_verify ? 0L : 1L);
+    curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, config->insecure_skip_tls_verify ? 0L : 2L);
+    /* Contents, not file names: curl caches what it read from a name. */
+    if (config->ca_pem != NULL) {
+        set_blob(easy, CURLOPT_CAINFO_BLOB, config->ca_pem);
+        curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
+    }
+    if (config->client_cert_pem != NULL) {
+        set_blob(easy, CURLOPT_SSLCERT_BLOB, config->client_cert_pem);
+        set_blob(easy, CURLOPT_SSLKEY_BLOB, config->client_key_pem);
+    }
+}
+
+static void set_connection(struct kinf__http *http)
+{
+    const struct kinf__cluster_config *config = &http->client->config;
+    CURL *easy = http->easy;
+
+    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
+    curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
+    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+    curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)http->client->connect_timeout_ms);
+    curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, RECEIVE_BUFFER_BYTES);
+    curl_easy_setopt(easy, CURLOPT_USERAGENT, http->client->user_agent);
+    curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, http->curl_message);
+    curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, on_socket);
+    curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
+    curl_easy_setopt(easy, CURLOPT_HEADERDATA, http);
+    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_bytes);
+    curl_easy_setopt(easy, CURLOPT_WRITEDATA, http);
+    if (config->proxy_url != NULL) {
+        curl_easy_setopt(easy, CURLOPT_PROXY, config->proxy_url);
+        curl_easy_setopt(easy, CURLOPT_NOPROXY, "");
+    }
+    set_tls(easy, config);
+}
+
+int kinf__http_new(struct kinf_client *client, struct kinf__waker *waker,
+                   struct kinf__http **ret_http, struct kinf_error *err)
+{
+    struct kinf__http *http = calloc(1, sizeof *http);
+
+    if (http == NULL)
+        return kinf__error_no_memory(err);
+    http->client = client;
+    http->waker = waker;
+    http->multi = curl_multi_init();
+    http->easy = curl_easy_init();
+    if (http->multi == NULL || http->easy == NULL) {
+        kinf__http_free(http);
+        return kinf__error_no_memory(err);
+    }
+    set_connection(http);
+    *ret_http = http;
+    return 0;
+}
+
+void kinf__http_free(struct kinf__http *http)
+{
+    if (http == NULL)
+        return;
+    curl_easy_cleanup(http->easy);
+    curl_multi_cleanup(http->multi);
+    kinf__inflate_free(http->inflate);
+    kinf__buffer_release(&http->refusal);
+    free(http);
+}
+
+void kinf__http_disconnect(struct kinf__http *http)
+{
+    CURLM *fresh = curl_multi_init();
+
+    /* Connections live in the multi. Without memory for another one, the next exchange at least
+     * does not reuse what is there. */
+    if (fresh == NULL) {
+        curl_easy_setopt(http->easy, CURLOPT_FRESH_CONNECT, 1L);
+        return;
+    }
+    curl_multi_cleanup(http->multi);
+    http->multi = fresh;
+}
+
+/* --- one exchange --- */
+
+/* Splits the server's URL around its host: "https://", "host:port", "/prefix". */
+static struct kinf_str authority_of(const char *server)
+{
+    const char *start = strstr(server, "://");
+
+    start = start != NULL ? start + 3 : server;
+    return (struct kinf_str){ start, strcspn(start, "/") };
+}
+
+/* The certificate is verified against the host of the URL, so tls-server-name takes its place
+ * there, and the connection goes where the server is. */
+static int append_url(struct kinf__http *http, struct kinf__buffer *url,
+                      struct curl_slist **connect_to)
+{
+    const struct kinf__cluster_config *config = &http->client->config;
+    struct kinf_str authority = authority_of(config->server);
+    KINF__AUTO_BUFFER route = KINF__BUFFER_INIT;
+    const char *text;
+
+    if (config->tls_server_name == NULL)
+        return kinf__buffer_printf(url, "%s%s", config->server, http->request->target);
+    if (kinf__buffer_printf(url, "https://%s%s%s", config->tls_server_name,
+                            authority.bytes + authority.len, http->request->target) < 0 ||
+        kinf__buffer_printf(&route, "::%s", http->client->host) < 0 ||
+        (text = kinf__buffer_cstr(&route)) == NULL)
+        return KINF_ERR_NO_MEMORY;
+    *connect_to = curl_slist_append(NULL, text);
+    return *connect_to != NULL ? 0 : KINF_ERR_NO_MEMORY;
+}
+
+static int append_header(struct curl_slist **headers, const char *line)
+{
+    struct curl_slist *longer = line != NULL ? curl_slist_append(*headers, line) : NULL;
+
+    if (longer == NULL)
+        return KINF_ERR_NO_MEMORY;
+    *headers = longer;
+    return 0;
+}
+
+static int append_headers(struct kinf__http *http, struct curl_slist **headers,
+                          struct kinf_error *err)
+{
+    KINF__AUTO_BUFFER line = KINF__BUFFER_INIT;
+    const char *accept = http->request->accept != NULL ? http->request->accept : "application/json";
+    int failed = kinf__client_authorization(http->client, http->refresh_credentials, &line, err);
+
+    if (failed < 0)
+        return failed;
+    if ((line.len != 0 && append_header(headers, kinf__buffer_cstr(&line)) < 0))
+        return kinf__error_no_memory(err);
+    line.len = 0;
+    if (kinf__buffer_printf(&line, "Accept: %s", accept) < 0 ||
+        append_header(headers, kinf__buffer_cstr(&line)) < 0 ||
+        append_header(headers, http->request->accept_gzip ? "Accept-Encoding: gzip"
+                                                          : "Accept-Encoding: identity") < 0)
+        return kinf__error_no_memory(err);
+    return 0;
+}
+
+/* When the exchange has to be given up, and the words for it. */
+static int64_t deadline_of(const struct kinf__http *http, int64_t started_ms, const char **ret_why)
+{
+    const struct kinf__http_request *request = http->request;
+    int64_t deadline_ms = KINF__NEVER_MS, next_ms;
+
+    *ret_why = "";
+    if (request->total_timeout_ms > 0) {
+        deadline_ms = kinf__clock_add_ms(started_ms, request->total_timeout_ms);
+        *ret_why = "the answer was not complete in time";
+    }
+    if (http->status == 0 && request->head_timeout_ms > 0) {
+        next_ms = kinf__clock_add_ms(started_ms, request->head_timeout_ms);
+        if (next_ms < deadline_ms)
+            *ret_why = "no answer in time";
+        deadline_ms = next_ms < deadline_ms ? next_ms : deadline_ms;
+    }
+    if (http->status != 0 && request->idle_timeout_ms > 0) {
+        next_ms = kinf__clock_add_ms(http->last_byte_ms, request->idle_timeout_ms);
+        if (next_ms < deadline_ms)
+            *ret_why = "the stream fell silent";
+        deadline_ms = next_ms < deadline_ms ? next_ms : deadline_ms;
+    }
+    return deadline_ms;
+}
+
+/* Waits for the socket, the waker or a deadline. */
+static int wait_for_more(struct kinf__http *http, int64_t started_ms, struct kinf_error *err)
+{
+    struct curl_waitfd waker = { http->waker->fd, CURL_WAIT_POLLIN, 0 };
+    const char *why;
+    int64_t now_ms = kinf__clock_now_ms();
+    int64_t deadline_ms = deadline_of(http, started_ms, &why);
+    int64_t left_ms = deadline_ms - now_ms;
+
+    if (left_ms <= 0)
+        return kinf__error_set(
+            err, KINF_ERR_TIMEOUT, "server %s: %s (%lld ms)", http->client->host, why,
+            (long long)(now_ms - (http->status != 0 ? http->last_byte_ms : started_ms)));
+    if (curl_multi_poll(http->multi, &waker, 1,
+                        (int)(left_ms < POLL_MAX_MS ? left_ms : POLL_MAX_MS), NULL) != CURLM_OK)
+        return kinf__error_set(err, KINF_ERR_SYSTEM, "cannot wait for the server %s",
+                               http->client->host);
+    if (waker.revents != 0)
+        return kinf__error_set(err, KINF_ERR_STOPPED, "stopped");
+    return 0;
+}
+
+/* Returns 1 when curl is through, with its verdict. */
+static int transfer_result(struct kinf__http *http, CURLcode *ret_result)
+{
+    CURLMsg *message;
+    int n_left;
+
+    while ((message = curl_multi_info_read(http->multi, &n_left)) != NULL) {
+        if (message->msg == CURLMSG_DONE) {
+            *ret_result = message->data.result;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static int drive(struct kinf__http *http, CURLcode *ret_result, struct kinf_error *err)
+{
+    int64_t started_ms = kinf__clock_now_ms();
+    int n_running, failed;
+
+    http->last_byte_ms = started_ms;
+    for (;;) {
+        if (curl_multi_perform(http->multi, &n_running) != CURLM_OK)
+            return kinf__error_no_memory(err);
+        if (transfer_result(http, ret_result))
+            return 0;
+        if ((failed = wait_for_more(http, started_ms, err)) < 0)
+            return failed;
+    }
+}
+
+static int judge_refusal(struct kinf__http *http, struct kinf_error *err)
+{
+    int code = kinf__status_to_error(kinf__buffer_str(&http->refusal), http->status, err);
+
+    if (err != NULL && http->retry_after_ms != 0)
+        err->retry_after_ms = http->retry_after_ms;
+    kinf__error_prefix(err, "server %s answered %d", http->client->host, http->status);
+    if (http->status == 401) {
+        http->refresh_credentials = true;
+        kinf__http_disconnect(http);
+    }
+    return code;
+}
+
+static int judge(struct kinf__http *http, CURLcode result, struct kinf_error *err)
+{
+    if (http->callback_code < 0)
+        return http->callback_code;
+    if (result != CURLE_OK)
+        return kinf__transport_error(http->easy, result, http->client, http->curl_message, err);
+    if (!is_success(http))
+        return judge_refusal(http, err);
+    if (http->is_gzip && http->inflate != NULL && !kinf__inflate_is_complete(http->inflate))
+        return kinf__error_set(err, KINF_ERR_NETWORK, "server %s: a compressed body was cut short",
+                               http->client->host);
+    http->refresh_credentials = false;
+    return 0;
+}
+
+static int exchange(struct kinf__http *http, struct kinf_error *err)
+{
+    CURLcode result = CURLE_OK;
+    int failed;
+
+    if (curl_multi_add_handle(http->multi, http->easy) != CURLM_OK)
+        return kinf__error_no_memory(err);
+    failed = drive(http, &result, err);
+    curl_multi_remove_handle(http->multi, http->easy);
+    curl_easy_setopt(http->easy, CURLOPT_FRESH_CONNECT, 0L);
+    return failed < 0 ? failed : judge(http, result, err);
+}
+
+static void begin(struct kinf__http *http, const struct kinf__http_request *request,
+                  struct kinf_error *err)
+{
+    http->request = request;
+    http->err = err;
+    http->status = 0;
+    http->is_gzip = false;
+    http->is_head_told = false;
+    http->retry_after_ms = 0;
+    http->callback_code = 0;
+    http->refusal.len = 0;
+    http->curl_message[0] = '\0';
+    if (http->inflate != NULL)
+        kinf__inflate_reset(http->inflate);
+}
+
+int kinf__http_perform(struct kinf__http *http, const struct kinf__http_request *request,
+                       struct kinf_error *err)
+{
+    KINF__AUTO_BUFFER url = KINF__BUFFER_INIT;
+    struct curl_slist *headers = NULL, *connect_to = NULL;
+    const char *text = NULL;
+    int failed;
+
+    begin(http, request, err);
+    failed = append_headers(http, &headers, err);
+    if (failed == 0 &&
+        (append_url(http, &url, &connect_to) < 0 || (text = kinf__buffer_cstr(&url)) == NULL))
+        failed = kinf__error_no_memory(err);
+    if (failed == 0) {
+        KINF__LOG(KINF__LOG_REST, KINF_LOG_DEBUG, "GET %s host=%s", request->target,
+                  http->client->host);
+        curl_easy_setopt(http->easy, CURLOPT_URL, text);
+        curl_easy_setopt(http->easy, CURLOPT_HTTPHEADER, headers);
+        curl_easy_setopt(http->easy, CURLOPT_CONNECT_TO, connect_to);
+        failed = exchange(http, err);
+        curl_easy_setopt(http->easy, CURLOPT_HTTPHEADER, NULL);
+        curl_easy_setopt(http->easy, CURLOPT_CONNECT_TO, NULL);
+    }
+    curl_slist_free_all(headers);
+    curl_slist_free_all(connect_to);
+    return failed;
+}
+
+const char *kinf__http_host(const struct kinf__http *http)
+{
+    return http->client->host;
+}
+
+int64_t kinf__http_request_timeout_ms(const struct kinf__http *http)
+{
+    return http->client->request_timeout_ms;
+}

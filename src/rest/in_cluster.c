@@ -1,0 +1,97 @@
+/*
+ * In-cluster configuration. Neighbours: kubeconfig.c falls back to it.
+ */
+#include "rest/in_cluster.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+
+#define FILE_MAX_BYTES (1u << 20)
+
+const char *kinf__in_cluster_dir = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+static void close_file(FILE **file)
+{
+    if (*file != NULL)
+        fclose(*file);
+}
+
+int kinf__read_text_file(const char *path, char **ret_text, struct kinf_error *err)
+{
+    KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
+    KINF__CLEANUP(close_file) FILE *file = fopen(path, "re");
+    size_t n = 1;
+
+    if (file == NULL)
+        return kinf__error_set_errno(err, KINF_ERR_CONFIG, errno, "cannot read %s", path);
+    while (n != 0 && text.len <= FILE_MAX_BYTES) {
+        if (kinf__buffer_reserve(&text, BUFSIZ) < 0)
+            return kinf__error_no_memory(err);
+        n = fread(text.bytes + text.len, 1, BUFSIZ, file);
+        text.len += n;
+    }
+    if (ferror(file))
+        return kinf__error_set_errno(err, KINF_ERR_CONFIG, errno, "cannot read %s", path);
+    if (text.len > FILE_MAX_BYTES)
+        return kinf__error_set(err, KINF_ERR_LIMIT, "%s is above %u bytes", path, FILE_MAX_BYTES);
+    *ret_text = text.len != 0 ? strndup(text.bytes, text.len) : strdup("");
+    return *ret_text != NULL ? 0 : kinf__error_no_memory(err);
+}
+
+bool kinf__in_cluster_is_possible(void)
+{
+    const char *host = getenv("KUBERNETES_SERVICE_HOST"), *port = getenv("KUBERNETES_SERVICE_PORT");
+
+    return host != NULL && *host != '\0' && port != NULL && *port != '\0';
+}
+
+/* "DIR/NAME"; NULL when out of memory. */
+static char *file_of(const char *name)
+{
+    char *path = NULL;
+
+    return asprintf(&path, "%s/%s", kinf__in_cluster_dir, name) < 0 ? NULL : path;
+}
+
+static int read_file(const char *name, char **ret_text, struct kinf_error *err)
+{
+    KINF__AUTO_FREE char *path = file_of(name);
+    int failed =
+        path != NULL ? kinf__read_text_file(path, ret_text, err) : kinf__error_no_memory(err);
+
+    if (failed < 0)
+        kinf__error_prefix(err, "in-cluster");
+    return failed;
+}
+
+int kinf__in_cluster_load(struct kinf__cluster_config *config, struct kinf_error *err)
+{
+    const char *host = getenv("KUBERNETES_SERVICE_HOST"), *port = getenv("KUBERNETES_SERVICE_PORT");
+    KINF__AUTO_FREE char *token = NULL;
+    struct kinf_error ignored = KINF_ERROR_INIT;
+    int failed;
+
+    if (host == NULL || port == NULL)
+        return kinf__error_set(err, KINF_ERR_CONFIG, "this is no pod of a cluster");
+    if (asprintf(&config->server, strchr(host, ':') != NULL ? "https://[%s]:%s" : "https://%s:%s",
+                 host, port) < 0) {
+        config->server = NULL;
+        return kinf__error_no_memory(err);
+    }
+    /* Read here for the error alone: the file is read again when it is used. */
+    if ((failed = read_file("token", &token, err)) < 0 ||
+        (failed = read_file("ca.crt", &config->ca_pem, err)) < 0)
+        return failed;
+    if (read_file("namespace", &config->name_space, &ignored) < 0)
+        config->name_space = NULL;
+    config->token_file = file_of("token");
+    config->source = strdup("in-cluster");
+    if (config->token_file == NULL || config->source == NULL)
+        return kinf__error_no_memory(err);
+    return 0;
+}

@@ -1,0 +1,96 @@
+/*
+ * Words for curl's failures. Neighbours: http.c.
+ */
+#include "rest/transport_error.h"
+
+#include <string.h>
+
+#include <openssl/x509.h>
+
+#include "base/error.h"
+#include "rest/client.h"
+
+static int connect_error(CURL *easy, const struct kinf_client *client, struct kinf_error *err)
+{
+    long sys_errno = 0;
+
+    curl_easy_getinfo(easy, CURLINFO_OS_ERRNO, &sys_errno);
+    if (sys_errno == 0)
+        return kinf__error_set(err, KINF_ERR_NETWORK, "cannot connect to the server %s (%s)",
+                               client->host, client->config.source);
+    return kinf__error_set_errno(err, KINF_ERR_NETWORK, (int)sys_errno,
+                                 "cannot connect to the server %s (%s; is it running?)",
+                                 client->host, client->config.source);
+}
+
+static int verify_error(CURL *easy, const struct kinf_client *client, const char *detail,
+                        struct kinf_error *err)
+{
+    long verdict = X509_V_OK;
+
+    curl_easy_getinfo(easy, CURLINFO_SSL_VERIFYRESULT, &verdict);
+    if (verdict == X509_V_OK)
+        /* The chain is good, the name is not. */
+        return kinf__error_set(
+            err, KINF_ERR_TLS,
+            "the certificate of the server %s is for another name: %s (%s: see server and "
+            "tls-server-name)",
+            client->host, detail, client->config.source);
+    if (verdict == X509_V_ERR_CERT_HAS_EXPIRED || verdict == X509_V_ERR_CERT_NOT_YET_VALID)
+        return kinf__error_set(
+            err, KINF_ERR_TLS,
+            "the certificate of the server %s: %s; it has to be renewed on the server (or "
+            "the clock here is wrong)",
+            client->host, X509_verify_cert_error_string(verdict));
+    return kinf__error_set(
+        err, KINF_ERR_TLS,
+        "the certificate of the server %s is not signed by the certificate authority of %s: %s",
+        client->host, client->config.source, X509_verify_cert_error_string(verdict));
+}
+
+/* A handshake ends by an alert, which OpenSSL numbers, or because the connection broke. */
+static int handshake_error(const struct kinf_client *client, const char *detail,
+                           struct kinf_error *err)
+{
+    if (strstr(detail, "error:") != NULL && strstr(detail, "unexpected eof") == NULL)
+        return kinf__error_set(err, KINF_ERR_TLS, "no TLS with the server %s: %s (%s)",
+                               client->host, detail, client->config.source);
+    return kinf__error_set(err, KINF_ERR_NETWORK,
+                           "the TLS handshake with the server %s broke off: %s", client->host,
+                           detail);
+}
+
+int kinf__transport_error(CURL *easy, CURLcode result, const struct kinf_client *client,
+                          const char *detail, struct kinf_error *err)
+{
+    const char *words = *detail != '\0' ? detail : curl_easy_strerror(result);
+
+    switch (result) {
+    case CURLE_OUT_OF_MEMORY:
+        return kinf__error_no_memory(err);
+    case CURLE_COULDNT_RESOLVE_HOST:
+    case CURLE_COULDNT_RESOLVE_PROXY:
+        return kinf__error_set(err, KINF_ERR_NETWORK, "cannot resolve the server %s: %s (%s)",
+                               client->host, words, client->config.source);
+    case CURLE_COULDNT_CONNECT:
+        return connect_error(easy, client, err);
+    case CURLE_OPERATION_TIMEDOUT:
+        return kinf__error_set(err, KINF_ERR_TIMEOUT, "no connection to the server %s in time: %s",
+                               client->host, words);
+    case CURLE_PEER_FAILED_VERIFICATION:
+        return verify_error(easy, client, words, err);
+    case CURLE_SSL_CONNECT_ERROR:
+        return handshake_error(client, words, err);
+    case CURLE_SSL_CERTPROBLEM:
+    case CURLE_SSL_CACERT_BADFILE:
+    case CURLE_SSL_CIPHER:
+    case CURLE_SSL_ISSUER_ERROR:
+        return kinf__error_set(err, KINF_ERR_TLS, "no TLS with the server %s: %s (%s)",
+                               client->host, words, client->config.source);
+    case CURLE_PARTIAL_FILE:
+        return kinf__error_set(err, KINF_ERR_NETWORK, "server %s: the body was cut short: %s",
+                               client->host, words);
+    default:
+        return kinf__error_set(err, KINF_ERR_NETWORK, "server %s: %s", client->host, words);
+    }
+}

@@ -1,0 +1,451 @@
+/*
+ * HTTP exchanges against a server of a few lines on loopback: how each response ends, and how each
+ * wait is left.
+ */
+#include "rest/http.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "rest/client.h"
+#include "rest/inflate.h"
+#include "unit/test.h"
+
+#define STOP_LIMIT_MS 200
+#define LONG_MS       20000
+
+/* Answers each connection with the bytes, then closes it or holds it open until the end. */
+struct server {
+    int listener;
+    unsigned port;
+    pthread_t thread;
+    struct kinf__waker stop;
+    const char *bytes;
+    size_t len;
+    bool stays_open;
+    char request[4096];
+};
+
+static void answer(struct server *server, int connection)
+{
+    size_t len = 0;
+    ssize_t n;
+
+    while (len < sizeof server->request - 1 &&
+           (n = recv(connection, server->request + len, sizeof server->request - 1 - len, 0)) > 0) {
+        len += (size_t)n;
+        server->request[len] = '\0';
+        if (strstr(server->request, "\r\n\r\n") != NULL)
+            break;
+    }
+    for (size_t sent = 0; sent < server->len; sent += (size_t)n) {
+        n = send(connection, server->bytes + sent, server->len - sent, MSG_NOSIGNAL);
+        if (n <= 0)
+            break;
+    }
+    if (server->stays_open)
+        kinf__waker_wait(&server->stop, LONG_MS);
+}
+
+static void *serve(void *ctx)
+{
+    struct server *server = ctx;
+    int connection;
+
+    while ((connection = accept(server->listener, NULL, NULL)) >= 0) {
+        answer(server, connection);
+        close(connection);
+    }
+    return NULL;
+}
+
+static void server_start(struct server *server, const char *bytes, size_t len, bool stays_open)
+{
+    struct sockaddr_in address = { .sin_family = AF_INET,
+                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    socklen_t size = sizeof address;
+
+    memset(server, 0, sizeof *server);
+    server->bytes = bytes;
+    server->len = len;
+    server->stays_open = stays_open;
+    assert_int_equal(kinf__waker_init(&server->stop, NULL), 0);
+    server->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(server->listener >= 0);
+    assert_int_equal(bind(server->listener, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(listen(server->listener, 4), 0);
+    assert_int_equal(getsockname(server->listener, (struct sockaddr *)&address, &size), 0);
+    server->port = ntohs(address.sin_port);
+    assert_int_equal(kinf__thread_start(&server->thread, "test-server", serve, server, NULL), 0);
+}
+
+static void server_stop(struct server *server)
+{
+    kinf__waker_set(&server->stop);
+    shutdown(server->listener, SHUT_RDWR);
+    pthread_join(server->thread, NULL);
+    close(server->listener);
+    kinf__waker_release(&server->stop);
+}
+
+static struct kinf_client *client_of(const char *server_url)
+{
+    char path[] = "/tmp/kinformer-test-XXXXXX";
+    struct kinf_client_options options = KINF_CLIENT_OPTIONS_INIT;
+    struct kinf_error err = KINF_ERROR_INIT;
+    struct kinf_client *client = NULL;
+    int fd = mkstemp(path);
+
+    assert_true(fd >= 0);
+    dprintf(fd,
+            "clusters: [{name: c, cluster: {server: \"%s\"}}]\n"
+            "users: [{name: u, user: {token: secret}}]\n"
+            "contexts: [{name: x, context: {cluster: c, user: u}}]\ncurrent-context: x\n",
+            server_url);
+    close(fd);
+    options.kubeconfig = path;
+    if (kinf_client_new(&options, &client, &err) < 0)
+        fail_msg("%s", err.message);
+    unlink(path);
+    return client;
+}
+
+/* What one test holds. */
+struct fixture {
+    struct server server;
+    struct kinf_client *client;
+    struct kinf__waker waker;
+    struct kinf__http *http;
+    struct kinf__buffer body;
+    struct kinf_error err;
+    int64_t head_timeout_ms, idle_timeout_ms, total_timeout_ms;
+    bool refuse_body;
+};
+
+static int keep_body(const char *bytes, size_t len, void *ctx, struct kinf_error *err)
+{
+    struct fixture *f = ctx;
+
+    (void)err;
+    if (f->refuse_body)
+        return KINF_ERR_LIMIT;
+    assert_int_equal(kinf__buffer_append(&f->body, bytes, len), 0);
+    return 0;
+}
+
+static void begin(struct fixture *f, const char *bytes, size_t len, bool stays_open)
+{
+    char url[64];
+
+    memset(f, 0, sizeof *f);
+    server_start(&f->server, bytes, len, stays_open);
+    snprintf(url, sizeof url, "http://127.0.0.1:%u", f->server.port);
+    f->client = client_of(url);
+    assert_int_equal(kinf__waker_init(&f->waker, NULL), 0);
+    assert_int_equal(kinf__http_new(f->client, &f->waker, &f->http, NULL), 0);
+}
+
+static void end(struct fixture *f)
+{
+    kinf__http_free(f->http);
+    kinf__waker_release(&f->waker);
+    kinf_client_free(f->client);
+    kinf__buffer_release(&f->body);
+    server_stop(&f->server);
+}
+
+static int get(struct fixture *f)
+{
+    const struct kinf__http_request request = { .target = "/x?y=1",
+                                                .head_timeout_ms = f->head_timeout_ms,
+                                                .idle_timeout_ms = f->idle_timeout_ms,
+                                                .total_timeout_ms = f->total_timeout_ms,
+                                                .on_body = keep_body,
+                                                .ctx = f };
+
+    return kinf__http_perform(f->http, &request, &f->err);
+}
+
+static int get_once(struct fixture *f, const char *response, bool stays_open)
+{
+    begin(f, response, strlen(response), stays_open);
+    return get(f);
+}
+
+static void assert_body(struct fixture *f, const char *expected)
+{
+    assert_int_equal(f->body.len, strlen(expected));
+    assert_memory_equal(f->body.bytes, expected, f->body.len);
+}
+
+static void complete_bodies_end_well(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    assert_int_equal(get_once(&f, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", false), 0);
+    assert_body(&f, "hello");
+    assert_non_null(strstr(f.server.request, "GET /x?y=1 HTTP/1.1\r\n"));
+    assert_non_null(strstr(f.server.request, "Accept: application/json\r\n"));
+    assert_non_null(strstr(f.server.request, "Accept-Encoding: identity\r\n"));
+    assert_non_null(strstr(f.server.request, "User-Agent: kinformer/"));
+    /* Credentials never travel in the clear. */
+    assert_null(strstr(f.server.request, "Authorization"));
+    end(&f);
+    assert_int_equal(get_once(&f,
+                              "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+                              "2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n",
+                              true),
+                     0);
+    assert_body(&f, "hello");
+    end(&f);
+}
+
+static void a_body_cut_short_is_a_network_error(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    assert_int_equal(get_once(&f,
+                              "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+                              "2\r\nhe\r\n3\r\nllo\r\n",
+                              false),
+                     KINF_ERR_NETWORK);
+    assert_non_null(strstr(f.err.message, "cut short"));
+    end(&f);
+    assert_int_equal(get_once(&f, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello", false),
+                     KINF_ERR_NETWORK);
+    end(&f);
+    assert_int_equal(get_once(&f, "", false), KINF_ERR_NETWORK);
+    end(&f);
+}
+
+static void a_refusal_is_told_with_its_status(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    assert_int_equal(get_once(&f,
+                              "HTTP/1.1 429 Too Many Requests\r\nContent-Type: text/plain\r\n"
+                              "Retry-After: 7\r\nContent-Length: 4\r\n\r\nlate",
+                              true),
+                     KINF_ERR_TOO_MANY_REQUESTS);
+    assert_int_equal(f.err.http_status, 429);
+    assert_int_equal(f.err.retry_after_ms, 7000);
+    assert_int_equal(f.body.len, 0);
+    end(&f);
+    assert_int_equal(
+        get_once(
+            &f,
+            "HTTP/1.1 410 Gone\r\nContent-Length: 101\r\n\r\n"
+            "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\",\"message\":\"old\","
+            "\"reason\":\"Expired\",\"code\":410}    ",
+            true),
+        KINF_ERR_EXPIRED);
+    assert_non_null(strstr(f.err.message, "127.0.0.1:"));
+    end(&f);
+    assert_int_equal(
+        get_once(&f,
+                 "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1/\r\nContent-Length: 0\r\n\r\n",
+                 true),
+        KINF_ERR_SERVER);
+    end(&f);
+}
+
+static void the_callback_ends_an_exchange(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    begin(&f, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", 43, true);
+    f.refuse_body = true;
+    assert_int_equal(get(&f), KINF_ERR_LIMIT);
+    end(&f);
+}
+
+static void gzip_members_are_inflated_one_behind_the_other(void **state)
+{
+    struct fixture f;
+    size_t len, body_len;
+    char *response = test_read_data("transcripts/03-watchlist-gzip.http", &len);
+    char *body = test_read_data("transcripts/03-watchlist-gzip.body", &body_len);
+
+    (void)state;
+    begin(&f, response, len, true);
+    assert_int_equal(get(&f), 0);
+    assert_int_equal(f.body.len, body_len);
+    assert_memory_equal(f.body.bytes, body, body_len);
+    end(&f);
+    free(response);
+    free(body);
+}
+
+static int append_inflated(const char *bytes, size_t len, void *ctx, struct kinf_error *err)
+{
+    (void)err;
+    return kinf__buffer_append(ctx, bytes, len);
+}
+
+/* A member of "a", cut at every place, byte by byte. */
+static void inflating_needs_no_whole_member(void **state)
+{
+    static const unsigned char member[] = { 0x1f, 0x8b, 8,    0,    0,    0,    0, 0, 0, 3, 0x4b,
+                                            4,    0,    0x43, 0xbe, 0xb7, 0xe8, 1, 0, 0, 0 };
+    KINF__AUTO_BUFFER out = KINF__BUFFER_INIT;
+    struct kinf__inflate *inflate = NULL;
+
+    (void)state;
+    assert_int_equal(kinf__inflate_new(&inflate, NULL), 0);
+    for (size_t round = 0; round < 3; round++) {
+        for (size_t i = 0; i < sizeof member; i++) {
+            assert_int_equal(kinf__inflate_is_complete(inflate), i == 0);
+            assert_int_equal(kinf__inflate_feed(inflate, (const char *)member + i, 1,
+                                                append_inflated, &out, NULL),
+                             0);
+        }
+    }
+    assert_int_equal(out.len, 3);
+    assert_memory_equal(out.bytes, "aaa", 3);
+    assert_int_equal(kinf__inflate_feed(inflate, "no gzip", 7, append_inflated, &out, NULL),
+                     KINF_ERR_PARSE);
+    kinf__inflate_free(inflate);
+}
+
+static void a_refused_connection_names_the_host(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    begin(&f, "", 0, false);
+    server_stop(&f.server);
+    assert_int_equal(get(&f), KINF_ERR_NETWORK);
+    assert_non_null(strstr(f.err.message, "127.0.0.1:"));
+    assert_non_null(strstr(f.err.message, "Connection refused"));
+    server_start(&f.server, "", 0, false);
+    end(&f);
+}
+
+static void each_time_is_limited(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    begin(&f, "", 0, true);
+    f.head_timeout_ms = 30;
+    assert_int_equal(get(&f), KINF_ERR_TIMEOUT);
+    assert_non_null(strstr(f.err.message, "no answer"));
+    end(&f);
+    begin(&f, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello", 43, true);
+    f.idle_timeout_ms = 30;
+    assert_int_equal(get(&f), KINF_ERR_TIMEOUT);
+    assert_non_null(strstr(f.err.message, "silent"));
+    assert_body(&f, "hello");
+    end(&f);
+    begin(&f, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello", 43, true);
+    f.total_timeout_ms = 30;
+    assert_int_equal(get(&f), KINF_ERR_TIMEOUT);
+    end(&f);
+}
+
+static void *set_soon(void *ctx)
+{
+    struct timespec delay = { 0, 30 * 1000 * 1000 };
+
+    nanosleep(&delay, NULL);
+    kinf__waker_set(ctx);
+    return NULL;
+}
+
+static void assert_stops(struct fixture *f)
+{
+    int64_t began_ms = kinf__clock_now_ms();
+    pthread_t thread;
+
+    assert_int_equal(kinf__thread_start(&thread, "setter", set_soon, &f->waker, NULL), 0);
+    assert_int_equal(get(f), KINF_ERR_STOPPED);
+    assert_true(kinf__clock_now_ms() - began_ms < STOP_LIMIT_MS);
+    pthread_join(thread, NULL);
+}
+
+static void the_waker_ends_every_wait(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    begin(&f, "", 0, true);
+    assert_stops(&f);
+    end(&f);
+    begin(&f, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello", 43, true);
+    assert_stops(&f);
+    assert_int_equal(get(&f), KINF_ERR_STOPPED);
+    end(&f);
+}
+
+/* A listener whose queue is full answers no SYN: connecting hangs. */
+static void the_waker_ends_connecting(void **state)
+{
+    struct fixture f;
+    struct sockaddr_in address = { .sin_family = AF_INET,
+                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    socklen_t size = sizeof address;
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), fillers[4];
+    char url[64];
+
+    (void)state;
+    assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(listen(listener, 0), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &size), 0);
+    for (size_t i = 0; i < 4; i++) {
+        fillers[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        (void)!connect(fillers[i], (struct sockaddr *)&address, sizeof address);
+    }
+    begin(&f, "", 0, false);
+    kinf__http_free(f.http);
+    kinf_client_free(f.client);
+    snprintf(url, sizeof url, "http://127.0.0.1:%u", ntohs(address.sin_port));
+    f.client = client_of(url);
+    assert_int_equal(kinf__http_new(f.client, &f.waker, &f.http, NULL), 0);
+    assert_stops(&f);
+    end(&f);
+    for (size_t i = 0; i < 4; i++)
+        close(fillers[i]);
+    close(listener);
+}
+
+static void a_connection_is_kept_and_can_be_dropped(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    assert_int_equal(get_once(&f, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", false), 0);
+    kinf__http_disconnect(f.http);
+    assert_int_equal(get(&f), 0);
+    assert_body(&f, "okok");
+    end(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(complete_bodies_end_well),
+        cmocka_unit_test(a_body_cut_short_is_a_network_error),
+        cmocka_unit_test(a_refusal_is_told_with_its_status),
+        cmocka_unit_test(the_callback_ends_an_exchange),
+        cmocka_unit_test(gzip_members_are_inflated_one_behind_the_other),
+        cmocka_unit_test(inflating_needs_no_whole_member),
+        cmocka_unit_test(a_refused_connection_names_the_host),
+        cmocka_unit_test(each_time_is_limited),
+        cmocka_unit_test(the_waker_ends_every_wait),
+        cmocka_unit_test(the_waker_ends_connecting),
+        cmocka_unit_test(a_connection_is_kept_and_can_be_dropped),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,390 @@
+/*
+ * kubeconfig as kind, minikube and people write it; lists of files; the configuration of a pod.
+ */
+#include "rest/kubeconfig.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "rest/client.h"
+#include "unit/test.h"
+
+/* A folder for the files of one test. */
+static char folder[64];
+
+static int make_folder(void **state)
+{
+    (void)state;
+    snprintf(folder, sizeof folder, "/tmp/kinformer-test-XXXXXX");
+    unsetenv("KUBECONFIG");
+    unsetenv("KUBERNETES_SERVICE_HOST");
+    unsetenv("KUBERNETES_SERVICE_PORT");
+    if (mkdtemp(folder) == NULL)
+        return -1;
+    return setenv("HOME", folder, 1);
+}
+
+static int remove_folder(void **state)
+{
+    char command[128];
+
+    (void)state;
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    return system(command);
+}
+
+static const char *path_of(const char *name)
+{
+    static char paths[4][128];
+    static unsigned next;
+    char *path = paths[next++ % 4];
+
+    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
+    return path;
+}
+
+static const char *write_file(const char *name, const char *text)
+{
+    const char *path = path_of(name);
+    FILE *file = fopen(path, "w");
+
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+    return path;
+}
+
+static struct kinf__cluster_config load(const char *path, const char *context)
+{
+    struct kinf_error err = KINF_ERROR_INIT;
+    struct kinf__cluster_config config;
+
+    if (kinf__cluster_config_load(path, context, &config, &err) < 0)
+        fail_msg("%s", err.message);
+    return config;
+}
+
+/* Loading fails with this code, and the message has each of the words (NULL at their end). */
+static void assert_refused(const char *path, const char *context, int code,
+                           const char *const *words)
+{
+    struct kinf_error err = KINF_ERROR_INIT;
+    struct kinf__cluster_config config;
+
+    assert_int_equal(kinf__cluster_config_load(path, context, &config, &err), code);
+    for (; *words != NULL; words++) {
+        if (strstr(err.message, *words) == NULL)
+            fail_msg("'%s' does not say '%s'", err.message, *words);
+    }
+    assert_null(strchr(err.message, '\n'));
+}
+
+#define WORDS(...) ((const char *const[]){ __VA_ARGS__, NULL })
+
+/* "ca", "cert" and "key" in base64. */
+static const char kind_config[] = "apiVersion: v1\n"
+                                  "clusters:\n"
+                                  "- cluster:\n"
+                                  "    certificate-authority-data: Y2E=\n"
+                                  "    server: https://127.0.0.1:6443/\n"
+                                  "  name: kind-kind\n"
+                                  "contexts:\n"
+                                  "- context:\n"
+                                  "    cluster: kind-kind\n"
+                                  "    user: kind-kind\n"
+                                  "  name: kind-kind\n"
+                                  "current-context: kind-kind\n"
+                                  "kind: Config\n"
+                                  "preferences: {}\n"
+                                  "users:\n"
+                                  "- name: kind-kind\n"
+                                  "  user:\n"
+                                  "    client-certificate-data: Y2VydA==\n"
+                                  "    client-key-data: a2V5\n";
+
+static void inline_data_is_decoded(void **state)
+{
+    struct kinf__cluster_config config = load(write_file("kind", kind_config), NULL);
+
+    (void)state;
+    assert_string_equal(config.server, "https://127.0.0.1:6443");
+    assert_string_equal(config.ca_pem, "ca");
+    assert_string_equal(config.client_cert_pem, "cert");
+    assert_string_equal(config.client_key_pem, "key");
+    assert_null(config.token);
+    assert_null(config.name_space);
+    assert_non_null(strstr(config.source, "kind-kind"));
+    kinf__cluster_config_release(&config);
+}
+
+static void paths_are_meant_from_the_kubeconfig(void **state)
+{
+    struct kinf__cluster_config config;
+
+    (void)state;
+    assert_int_equal(mkdir(path_of("profiles"), 0700), 0);
+    write_file("profiles/client.crt", "the cert");
+    write_file("profiles/client.key", "the key");
+    write_file("ca.crt", "the ca");
+    config = load(
+        write_file("minikube",
+                   "clusters:\n- name: minikube\n  cluster:\n"
+                   "    certificate-authority: ca.crt\n"
+                   "    extensions:\n    - extension: {provider: minikube.sigs.k8s.io}\n"
+                   "      name: cluster_info\n"
+                   "    server: https://192.0.2.1:8443\n"
+                   "contexts:\n- name: minikube\n  context: {cluster: minikube, user: minikube,"
+                   " namespace: default}\n"
+                   "current-context: minikube\n"
+                   "users:\n- name: minikube\n  user: {client-certificate: "
+                   "profiles/client.crt, client-key: profiles/client.key}\n"),
+        NULL);
+    assert_string_equal(config.ca_pem, "the ca");
+    assert_string_equal(config.client_cert_pem, "the cert");
+    assert_string_equal(config.client_key_pem, "the key");
+    assert_string_equal(config.name_space, "default");
+    kinf__cluster_config_release(&config);
+}
+
+static const char two_contexts[] =
+    "clusters: [{name: c, cluster: {server: 'https://a:1', tls-server-name: other, proxy-url: "
+    "'http://p:3128', "
+    "insecure-skip-tls-verify: true}}]\n"
+    "contexts: [{name: one, context: {cluster: c, user: t}}, {name: two, context: {cluster: c, "
+    "user: f}},"
+    " {name: three, context: {cluster: c, user: b}}, {name: four, context: {cluster: c}}]\n"
+    "users: [{name: t, user: {token: abc}}, {name: f, user: {tokenFile: tok, token: xyz}}, {name: "
+    "b, user: "
+    "{username: me, password: pw}}]\n"
+    "current-context: one\n";
+
+static void a_context_chooses_cluster_and_user(void **state)
+{
+    const char *path = write_file("config", two_contexts);
+    struct kinf__cluster_config config = load(path, NULL);
+
+    (void)state;
+    assert_string_equal(config.token, "abc");
+    assert_string_equal(config.tls_server_name, "other");
+    assert_string_equal(config.proxy_url, "http://p:3128");
+    assert_true(config.insecure_skip_tls_verify);
+    kinf__cluster_config_release(&config);
+    config = load(path, "two");
+    assert_string_equal(config.token_file, path_of("tok"));
+    kinf__cluster_config_release(&config);
+    config = load(path, "three");
+    assert_string_equal(config.username, "me");
+    kinf__cluster_config_release(&config);
+    config = load(path, "four");
+    assert_null(config.token);
+    kinf__cluster_config_release(&config);
+}
+
+static void of_a_list_the_first_file_counts_entry_by_entry(void **state)
+{
+    struct kinf__cluster_config config;
+    char list[400];
+
+    (void)state;
+    snprintf(list, sizeof list, "%s::%s:%s", path_of("missing"),
+             write_file("first", "contexts: [{name: x, context: {cluster: c, user: u}}]\n"
+                                 "users: [{name: u, user: {}}]\n"),
+             write_file("second",
+                        "clusters: [{name: c, cluster: {server: 'https://second:1'}}]\n"
+                        "users: [{name: u, user: {token: not-this}}]\n"
+                        "contexts: [{name: x, context: {cluster: none}}]\ncurrent-context: x\n"));
+    assert_int_equal(setenv("KUBECONFIG", list, 1), 0);
+    config = load(NULL, NULL);
+    assert_string_equal(config.server, "https://second:1");
+    assert_null(config.token);
+    kinf__cluster_config_release(&config);
+}
+
+static void the_home_folder_is_the_default(void **state)
+{
+    struct kinf__cluster_config config;
+
+    (void)state;
+    assert_int_equal(mkdir(path_of(".kube"), 0700), 0);
+    write_file(".kube/config", two_contexts);
+    config = load(NULL, NULL);
+    assert_string_equal(config.token, "abc");
+    kinf__cluster_config_release(&config);
+}
+
+static void a_pod_finds_its_service_account(void **state)
+{
+    struct kinf__cluster_config config;
+
+    (void)state;
+    assert_refused(NULL, NULL, KINF_ERR_CONFIG, WORDS("no kubeconfig", "--kubeconfig"));
+    kinf__in_cluster_dir = folder;
+    setenv("KUBERNETES_SERVICE_HOST", "fd00::1", 1);
+    setenv("KUBERNETES_SERVICE_PORT", "443", 1);
+    assert_refused(NULL, NULL, KINF_ERR_CONFIG, WORDS("in-cluster", "token"));
+    write_file("token", "t\n");
+    assert_refused(NULL, NULL, KINF_ERR_CONFIG, WORDS("in-cluster", "ca.crt"));
+    write_file("ca.crt", "the ca");
+    write_file("namespace", "kube-system");
+    config = load(NULL, NULL);
+    assert_string_equal(config.server, "https://[fd00::1]:443");
+    assert_string_equal(config.token_file, path_of("token"));
+    assert_string_equal(config.ca_pem, "the ca");
+    assert_string_equal(config.name_space, "kube-system");
+    kinf__cluster_config_release(&config);
+    setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1", 1);
+    config = load(NULL, NULL);
+    assert_string_equal(config.server, "https://10.0.0.1:443");
+    kinf__cluster_config_release(&config);
+}
+
+static void what_is_wrong_is_named(void **state)
+{
+    static const struct {
+        const char *text;
+        int code;
+        const char *words[3];
+    } rows[] = {
+        { "", KINF_ERR_CONFIG, { "current-context" } },
+        { "current-context: gone\n", KINF_ERR_CONFIG, { "context 'gone'" } },
+        { "current-context: x\ncontexts: [{name: x, context: {cluster: c}}]\n",
+          KINF_ERR_CONFIG,
+          { "cluster 'c'" } },
+        { "current-context: x\ncontexts: [{name: x, context: {cluster: c, user: u}}]\n"
+          "clusters: [{name: c, cluster: {server: 'https://a'}}]\n",
+          KINF_ERR_CONFIG,
+          { "user 'u'" } },
+        { "current-context: x\ncontexts: [{name: x, context: {cluster: c}}]\nclusters: [{name: c, "
+          "cluster: {}}]\n",
+          KINF_ERR_CONFIG,
+          { ":3:", "no server" } },
+        { "current-context: x\ncontexts: [{name: x, context: {cluster: c}}]\n"
+          "clusters: [{name: c, cluster: {server: s, certificate-authority-data: '#'}}]\n",
+          KINF_ERR_CONFIG,
+          { ":3:", "certificate-authority-data", "base64" } },
+        { "current-context: x\ncontexts: [{name: x, context: {cluster: c}}]\n"
+          "clusters: [{name: c, cluster: {server: s, certificate-authority: nofile}}]\n",
+          KINF_ERR_CONFIG,
+          { "certificate-authority", "nofile" } },
+        { "current-context: x\ncontexts: [{name: x, context: {cluster: c}}]\n"
+          "clusters: [{name: c, cluster: {server: s, certificate-authority-data: Y2E=, "
+          "insecure-skip-tls-verify: "
+          "true}}]\n",
+          KINF_ERR_CONFIG,
+          { "insecure-skip-tls-verify" } },
+        { "current-context: x\ncontexts: [{name: x, context: {cluster: c, user: u}}]\n"
+          "clusters: [{name: c, cluster: {server: s}}]\nusers: [{name: u, user: {exec: {command: "
+          "aws}}}]\n",
+          KINF_ERR_UNSUPPORTED,
+          { ":4:", "exec" } },
+        { "current-context: [x]\n", KINF_ERR_CONFIG, { ":1:18" } },
+        { "clusters: {\n", KINF_ERR_PARSE, { "kubeconfig" } },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const char *path = write_file("config", rows[i].text);
+        const char *const words[] = { path, rows[i].words[0],
+                                      rows[i].words[1] != NULL ? rows[i].words[1] : path,
+                                      rows[i].words[2] != NULL ? rows[i].words[2] : path, NULL };
+
+        assert_refused(path, NULL, rows[i].code, words);
+    }
+    assert_refused(path_of("absent"), NULL, KINF_ERR_CONFIG, WORDS("absent", "No such file"));
+}
+
+/* --- the client that stands on it --- */
+
+static struct kinf_client *client_of(const char *server)
+{
+    struct kinf_client_options options = KINF_CLIENT_OPTIONS_INIT;
+    struct kinf_error err = KINF_ERROR_INIT;
+    struct kinf_client *client = NULL;
+    char text[512];
+
+    snprintf(text, sizeof text,
+             "clusters: [{name: c, cluster: {server: '%s'}}]\ncontexts: [{name: x, context: "
+             "{cluster: c, user: u}}]\n"
+             "users: [{name: u, user: {tokenFile: tok, token: fallback}}]\ncurrent-context: x\n",
+             server);
+    options.kubeconfig = write_file("config", text);
+    if (kinf_client_new(&options, &client, &err) < 0)
+        fail_msg("%s", err.message);
+    return client;
+}
+
+static void assert_authorization(struct kinf_client *client, bool refresh, const char *expected)
+{
+    KINF__AUTO_BUFFER header = KINF__BUFFER_INIT;
+
+    assert_int_equal(kinf__client_authorization(client, refresh, &header, NULL), 0);
+    assert_string_equal(kinf__buffer_cstr(&header), expected);
+}
+
+static void a_token_file_is_read_again_after_a_refusal(void **state)
+{
+    struct kinf_client *client = client_of("https://a.example:6443");
+
+    (void)state;
+    assert_authorization(client, false, "Authorization: Bearer fallback");
+    write_file("tok", "  first\n");
+    assert_authorization(client, false, "Authorization: Bearer first");
+    write_file("tok", "second");
+    assert_authorization(client, false, "Authorization: Bearer first");
+    assert_authorization(client, true, "Authorization: Bearer second");
+    write_file("tok", "\n");
+    assert_authorization(client, true, "Authorization: Bearer second");
+    assert_int_equal(unlink(path_of("tok")), 0);
+    assert_authorization(client, true, "Authorization: Bearer second");
+    kinf_client_free(client);
+}
+
+static void no_credential_goes_over_plain_http(void **state)
+{
+    struct kinf_client *client = client_of("http://127.0.0.1:8001");
+
+    (void)state;
+    assert_authorization(client, false, "");
+    assert_string_equal(kinf_client_server(client), "http://127.0.0.1:8001");
+    kinf_client_free(client);
+}
+
+static void certificates_are_checked_before_they_are_used(void **state)
+{
+    struct kinf_client_options options = KINF_CLIENT_OPTIONS_INIT;
+    struct kinf_error err = KINF_ERROR_INIT;
+    struct kinf_client *client = NULL;
+
+    (void)state;
+    options.kubeconfig = write_file("config", kind_config);
+    assert_int_equal(kinf_client_new(&options, &client, &err), KINF_ERR_TLS);
+    assert_non_null(strstr(err.message, "certificate authority"));
+    options.kubeconfig =
+        write_file("config", "clusters: [{name: c, cluster: {server: 'ftp://a'}}]\n"
+                             "contexts: [{name: x, context: {cluster: c}}]\ncurrent-context: x\n");
+    assert_int_equal(kinf_client_new(&options, &client, &err), KINF_ERR_CONFIG);
+    assert_non_null(strstr(err.message, "ftp://a"));
+}
+
+#define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_FOLDER(inline_data_is_decoded),
+        IN_FOLDER(paths_are_meant_from_the_kubeconfig),
+        IN_FOLDER(a_context_chooses_cluster_and_user),
+        IN_FOLDER(of_a_list_the_first_file_counts_entry_by_entry),
+        IN_FOLDER(the_home_folder_is_the_default),
+        IN_FOLDER(a_pod_finds_its_service_account),
+        IN_FOLDER(what_is_wrong_is_named),
+        IN_FOLDER(a_token_file_is_read_again_after_a_refusal),
+        IN_FOLDER(no_credential_goes_over_plain_http),
+        IN_FOLDER(certificates_are_checked_before_they_are_used),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

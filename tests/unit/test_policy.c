@@ -1,0 +1,607 @@
+/*
+ * The policy, row by row from what the API server does and client-go answers, and the bounds of its
+ * waits on simulated time.
+ *
+ * A script is words. Words that begin with '?' are what the policy must ask for next:
+ *   ?list ?list@RV ?list,LIMIT ?list+TOKEN,LIMIT ?watch@RV ?wait ?stop
+ * (?wait also lets the time pass). The others are what happens:
+ *   page=RV page=RV+TOKEN  a page, with a continue token
+ *   nolist=E  cutlist=E    a list failed before, or after the body began
+ *   accepted rv=RV ended silent nowatch=E error=E undecodable stop
+ *   +MS                    time passes
+ */
+#include "reflector/policy.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/compiler.h"
+#include "unit/test.h"
+
+static const struct {
+    const char *name;
+    struct kinf_error err;
+} errors[] = {
+    { "net", { KINF_ERR_NETWORK, 0, 0, 0, "refused" } },
+    { "tls", { KINF_ERR_TLS, 0, 0, 0, "" } },
+    { "time", { KINF_ERR_TIMEOUT, 0, 0, 0, "" } },
+    { "trunc", { KINF_ERR_TRUNCATED, 0, 0, 0, "" } },
+    { "parse", { KINF_ERR_PARSE, 0, 0, 0, "" } },
+    { "nomem", { KINF_ERR_NO_MEMORY, 0, 0, 0, "" } },
+    { "400", { KINF_ERR_SERVER, 400, 0, 0, "" } },
+    { "401", { KINF_ERR_UNAUTHORIZED, 401, 0, 0, "" } },
+    { "403", { KINF_ERR_FORBIDDEN, 403, 0, 0, "" } },
+    { "404", { KINF_ERR_NOT_FOUND, 404, 0, 0, "" } },
+    { "405", { KINF_ERR_SERVER, 405, 0, 0, "" } },
+    { "410", { KINF_ERR_EXPIRED, 410, 0, 0, "" } },
+    { "422", { KINF_ERR_SERVER, 422, 0, 0, "" } },
+    { "429", { KINF_ERR_TOO_MANY_REQUESTS, 429, 0, 0, "" } },
+    { "429/16", { KINF_ERR_TOO_MANY_REQUESTS, 429, 0, 16000, "" } },
+    { "500", { KINF_ERR_SERVER, 500, 0, 0, "" } },
+    { "503", { KINF_ERR_SERVER, 503, 0, 0, "" } },
+    { "504", { KINF_ERR_SERVER, 504, 0, 0, "" } },
+    { "big", { KINF_ERR_RV_TOO_LARGE, 504, 0, 1000, "" } },
+};
+
+/* One run of a policy. */
+struct run {
+    struct kinf__policy policy;
+    int64_t now_ms;
+    uint64_t random;
+    struct kinf__policy_action action;
+};
+
+static struct run new_run(const struct kinf__policy_options *options)
+{
+    struct run run = { .now_ms = 1000000 };
+
+    kinf__policy_init(&run.policy, options);
+    return run;
+}
+
+static const struct kinf_error *error_named(const char *name)
+{
+    for (size_t i = 0; i < KINF__ARRAY_LEN(errors); i++) {
+        if (strcmp(errors[i].name, name) == 0)
+            return &errors[i].err;
+    }
+    fail_msg("no error %s", name);
+    return NULL;
+}
+
+static void next(struct run *run)
+{
+    kinf__policy_next(&run->policy, run->now_ms, run->random, &run->action);
+}
+
+static void tell(struct run *run, struct kinf__policy_event event)
+{
+    kinf__policy_event(&run->policy, run->now_ms, run->random, &event);
+}
+
+/* What the policy asks for, as a script would write it. */
+static void describe(const struct kinf__policy_action *action, char *buf, size_t size)
+{
+    int len = 0;
+
+    if (action->type == KINF__DO_WAIT || action->type == KINF__DO_STOP) {
+        snprintf(buf, size, "%s", action->type == KINF__DO_WAIT ? "?wait" : "?stop");
+        return;
+    }
+    len = snprintf(buf, size, "%s", action->type == KINF__DO_LIST ? "?list" : "?watch");
+    if (action->rv[0] != '\0')
+        len += snprintf(buf + len, size - (size_t)len, "@%s", action->rv);
+    if (action->continue_token[0] != '\0')
+        len += snprintf(buf + len, size - (size_t)len, "+%s", action->continue_token);
+    if (action->limit != 0)
+        snprintf(buf + len, size - (size_t)len, ",%zu", action->limit);
+}
+
+static void expect(struct run *run, const char *word, const char *script)
+{
+    char asked[256];
+
+    next(run);
+    describe(&run->action, asked, sizeof asked);
+    if (strcmp(asked, word) != 0)
+        fail_msg("asks for %s instead of %s in: %s", asked, word, script);
+    if (run->action.type == KINF__DO_WAIT)
+        run->now_ms += run->action.wait_ms;
+}
+
+static void happen(struct run *run, const char *name, char *value)
+{
+    struct kinf__policy_event event = { .rv = value };
+
+    if (strcmp(name, "page") == 0) {
+        event.type = KINF__POLICY_LIST_PAGE;
+        value[strcspn(value, "+")] == '+' ? (event.continue_token = strchr(value, '+') + 1) : NULL;
+        value[strcspn(value, "+")] = '\0';
+    } else if (strcmp(name, "nolist") == 0 || strcmp(name, "cutlist") == 0) {
+        event.type = KINF__POLICY_LIST_FAILED;
+        event.has_begun = name[0] == 'c';
+        event.err = error_named(value);
+    } else if (strcmp(name, "nowatch") == 0) {
+        event.type = KINF__POLICY_WATCH_FAILED;
+        event.err = error_named(value);
+    } else if (strcmp(name, "error") == 0) {
+        event.type = KINF__POLICY_WATCH_ERROR;
+        event.err = error_named(value);
+    } else if (strcmp(name, "rv") == 0) {
+        event.type = KINF__POLICY_WATCH_RV;
+    } else {
+        while (strcmp(kinf__policy_event_to_string(event.type), name) != 0) {
+            if (event.type++ == KINF__POLICY_STOP)
+                fail_msg("no event %s", name);
+        }
+    }
+    tell(run, event);
+}
+
+static void play(struct run *run, const char *script)
+{
+    char words[1024], *rest = words, *word;
+
+    snprintf(words, sizeof words, "%s", script);
+    while ((word = strsep(&rest, " ")) != NULL) {
+        char *value = strchr(word, '=');
+
+        if (word[0] == '?')
+            expect(run, word, script);
+        else if (word[0] == '+')
+            run->now_ms += atoi(word + 1);
+        else if (word[0] != '\0') {
+            if (value != NULL)
+                *value++ = '\0';
+            happen(run, word, value);
+        }
+    }
+}
+
+struct row {
+    const char *what;
+    size_t page_size;
+    const char *script;
+};
+
+static void play_rows(const struct row *rows, size_t n_rows)
+{
+    for (size_t i = 0; i < n_rows; i++) {
+        struct kinf__policy_options options = { .page_size = rows[i].page_size };
+        struct run run = new_run(&options);
+
+        printf("  %s\n", rows[i].what);
+        play(&run, rows[i].script);
+    }
+}
+#define PLAY_ROWS(rows) play_rows((rows), KINF__ARRAY_LEN(rows))
+
+/* A list at 100 and an accepted watch from it. */
+#define SYNCED "?list page=100 ?watch@100 accepted "
+
+static void lists_follow_the_table(void **state)
+{
+    static const struct row rows[] = {
+        { "01: the first list asks for the newest state, in one piece", 0,
+          "?list page=100 ?watch@100" },
+        { "01-limit1: pages keep the first page's version", 500,
+          "?list,500 page=100+a ?list+a,500 page=100+b ?list+b,500 page=100 ?watch@100" },
+        { "01-cr: an empty token is none", 500, "?list,500 page=7+ ?watch@7" },
+        { "05-inconsistent: a later page's version is not taken", 500,
+          "?list,500 page=100+a ?list+a,500 page=236 ?watch@100" },
+        { "refused: backoff, the same list", 0, "?list nolist=net ?wait ?list" },
+        { "05-continue-expired: on page 2 the whole list at once, without a limit", 500,
+          "?list,500 page=100+a ?list+a,500 nolist=410 ?list page=120 ?watch@120 accepted "
+          "error=410 ?wait ?list@120 page=130 ?watch@130" },
+        { "07-bad-continue: the same", 500,
+          "?list,500 page=100+a ?list+a,500 nolist=400 ?list page=120 ?watch@120" },
+        { "that whole list refused as expired: backoff", 500,
+          "?list,500 page=100+a ?list+a,500 nolist=410 ?list nolist=410 ?wait ?list" },
+        { "that whole list cut short: backoff, pages again", 500,
+          "?list,500 page=100+a ?list+a,500 nolist=410 ?list cutlist=net ?wait ?list,500" },
+        { "08-429 on page 2: backoff, the same page", 500,
+          "?list,500 page=100+a ?list+a,500 nolist=429 ?wait ?list+a,500 page=100 ?watch@100" },
+        { "18-etcd-down on page 2: backoff, the same page", 500,
+          "?list,500 page=100+a ?list+a,500 cutlist=net ?wait ?list+a,500" },
+        { "06-too-large: a relist at N refused, the newest at once", 0,
+          SYNCED "error=410 ?wait ?list@100 nolist=big ?list page=90 ?watch@90" },
+        { "05-exact-expired: the same", 0,
+          SYNCED "error=410 ?wait ?list@100 nolist=410 ?list page=190 ?watch@190" },
+        { "07-bad-rv-list: the newest, after a backoff or at once", 0,
+          SYNCED "error=410 ?wait ?list@100 nolist=400 ?list page=190 ?watch@190" },
+        { "at once only one time until a list succeeds", 0,
+          SYNCED
+          "error=410 ?wait ?list@100 nolist=big ?list nolist=big ?wait ?list nolist=big "
+          "?wait ?list page=90 ?watch@90 accepted error=410 ?wait ?list@90 nolist=big ?list" },
+        { "a version once refused is not tried again until a list succeeds", 0,
+          SYNCED "error=410 ?wait ?list@100 nolist=big ?list nolist=net ?wait ?list nolist=503 "
+                 "?wait ?list page=5 ?watch@5" },
+        { "19-truncated: a list in one piece cut short continues in pages, for good", 0,
+          "?list cutlist=net ?wait ?list,500 page=100+a ?list+a,500 page=100 ?watch@100 accepted "
+          "error=410 ?wait ?list,500 page=110 ?watch@110" },
+        { "a relist at N cut short: pages of the newest state, not of exactly N", 0,
+          SYNCED "error=410 ?wait ?list@100 cutlist=time ?wait ?list,500" },
+        { "10-sigkill-slow-list: without a byte it is no cut", 0, "?list nolist=net ?wait ?list" },
+        { "a body that is no list: backoff, no pages", 0, "?list cutlist=parse ?wait ?list" },
+        { "12-crd-gone-list, 09-403, 09-401: backoff, the same", 0,
+          "?list nolist=404 ?wait ?list nolist=403 ?wait ?list nolist=401 ?wait ?list page=1 "
+          "?watch@1" },
+        { "12-conversion-broken-list, 18-etcd-down-list, 09-503: the same", 0,
+          "?list nolist=500 ?wait ?list nolist=504 ?wait ?list nolist=503 ?wait ?list" },
+        { "pages are asked for, but a relist at N is in one piece", 500,
+          "?list,500 page=100 ?watch@100 accepted error=410 ?wait ?list@100 page=120 ?watch@120" },
+        { "an item that cannot be decoded: backoff, the list again from its first page", 500,
+          "?list,500 page=100+a ?list+a,500 undecodable ?wait ?list,500 page=101 ?watch@101" },
+        { "stop ends every state", 0, "?list stop ?stop" },
+        { "and nothing brings it back", 0, "?list nolist=net ?wait stop ?stop page=1 ?stop" },
+    };
+
+    (void)state;
+    PLAY_ROWS(rows);
+}
+
+static void watches_follow_the_table(void **state)
+{
+    static const struct row rows[] = {
+        { "02-basic: events and bookmarks advance, a clean end re-watches at once", 0,
+          SYNCED "rv=101 rv=102 rv=150 +8000 ended ?watch@150 accepted rv=151 +9000 ended "
+                 "?watch@151" },
+        { "02-timeout-no-events: a clean end without events, not short", 0,
+          SYNCED "+1000 ended ?watch@100" },
+        { "02-timeout-1s and 14-list-kind: short and nothing new is a failure", 0,
+          SYNCED "+999 ended ?wait ?watch@100 accepted ended ?wait ?watch@100" },
+        { "short, but with something new", 0, SYNCED "rv=101 +5 ended ?watch@101" },
+        { "short, and the same version again", 0, SYNCED "rv=100 +5 ended ?wait ?watch@100" },
+        { "an event without version changes nothing", 0, SYNCED "rv= +5 ended ?wait ?watch@100" },
+        { "10-down: refused, backoff, no relist", 0,
+          "?list page=100 ?watch@100 nowatch=net ?wait ?watch@100 nowatch=net ?wait ?watch@100 "
+          "nowatch=tls ?wait ?watch@100 nowatch=time ?wait ?watch@100" },
+        { "10-sigkill: broken, backoff, from the last version", 0,
+          SYNCED "rv=105 nowatch=net ?wait ?watch@105" },
+        { "19: a frame cut by a clean end", 0, SYNCED "rv=105 nowatch=trunc ?wait ?watch@105" },
+        { "08-429: backoff, never a relist", 0,
+          "?list page=100 ?watch@100 nowatch=429 ?wait ?watch@100 nowatch=429 ?wait ?watch@100 "
+          "nowatch=429 ?wait ?watch@100 nowatch=429 ?wait ?watch@100" },
+        { "09-503, 504: backoff, no relist", 0,
+          "?list page=100 ?watch@100 nowatch=503 ?wait ?watch@100 nowatch=504 ?wait ?watch@100 "
+          "nowatch=503 ?wait ?watch@100 nowatch=503 ?wait ?watch@100" },
+        { "07-bad-rv-watch: the third 500 in a row relists", 0,
+          "?list page=100 ?watch@100 nowatch=500 ?wait ?watch@100 nowatch=500 ?wait ?watch@100 "
+          "nowatch=500 ?wait ?list@100 nolist=400 ?list page=7 ?watch@7 nowatch=500 ?wait "
+          "?watch@7" },
+        { "three 500 with something new between them are not in a row", 0,
+          "?list page=100 ?watch@100 nowatch=500 ?wait ?watch@100 nowatch=500 ?wait ?watch@100 "
+          "accepted rv=101 error=500 ?wait ?watch@101 nowatch=500 ?wait ?watch@101" },
+        { "401, 403, 404: backoff, the same watch", 0,
+          "?list page=100 ?watch@100 nowatch=401 ?wait ?watch@100 nowatch=403 ?wait ?watch@100 "
+          "nowatch=404 ?wait ?watch@100" },
+        { "400, 405, 422: nothing gets better by itself, relist", 0,
+          "?list page=100 ?watch@100 nowatch=422 ?wait ?list@100 page=100 ?watch@100 nowatch=405 "
+          "?wait ?list@100 page=100 ?watch@100 nowatch=400 ?wait ?list@100" },
+        { "05-too-old: backoff, relist not older than the last version", 0,
+          SYNCED "rv=232 error=410 ?wait ?list@232 page=234 ?watch@234" },
+        { "410 as the response", 0, "?list page=100 ?watch@100 nowatch=410 ?wait ?list@100" },
+        { "ERROR 429, 504, 500: backoff, re-watch", 0,
+          SYNCED "error=429 ?wait ?watch@100 accepted error=504 ?wait ?watch@100 accepted "
+                 "error=500 ?wait ?watch@100" },
+        { "ERROR too large: the newest state", 0,
+          SYNCED "error=big ?wait ?list page=50 ?watch@50" },
+        { "any other ERROR, or one that is no Status: backoff, relist", 0,
+          SYNCED "error=403 ?wait ?list@100 page=101 ?watch@101 accepted error=parse ?wait "
+                 "?list@101 page=102 ?watch@102 accepted error=404 ?wait ?list@102" },
+        { "a StorageReadError event that stays relists", 0,
+          SYNCED "error=500 ?wait ?watch@100 accepted error=500 ?wait ?watch@100 accepted "
+                 "error=500 ?wait ?list@100 page=103 ?watch@103" },
+        { "silence: re-watch at once, one request", 0,
+          SYNCED "rv=105 +150000 silent ?watch@105 accepted +150000 silent ?watch@105" },
+        { "out of memory for an event: it comes again", 0,
+          SYNCED "rv=105 nowatch=nomem ?wait ?watch@105" },
+        { "an event that cannot be decoded: backoff, relist", 0,
+          SYNCED "rv=105 undecodable ?wait ?list@105 page=106 ?watch@106" },
+        { "stop in a watch and in its wait", 0, SYNCED "stop ?stop ended ?stop" },
+    };
+
+    (void)state;
+    PLAY_ROWS(rows);
+}
+
+static void a_version_that_does_not_fit_is_not_taken(void **state)
+{
+    struct kinf__policy_options options = { 0 };
+    struct run run = new_run(&options);
+    char rv[KINF__RV_SIZE + 1];
+
+    (void)state;
+    memset(rv, '1', sizeof rv - 1);
+    rv[sizeof rv - 1] = '\0';
+    play(&run, SYNCED);
+    tell(&run, (struct kinf__policy_event){ .type = KINF__POLICY_WATCH_RV, .rv = rv });
+    play(&run, "silent ?watch@100");
+}
+
+static void waits_double_with_jitter_up_to_twice_the_cap(void **state)
+{
+    static const int64_t delays[] = { 800, 1600, 3200, 6400, 12800, 25600, 30000, 30000 };
+    struct kinf__policy_options options = { 0 };
+    struct run least = new_run(&options), most = new_run(&options);
+
+    (void)state;
+    for (size_t i = 0; i < KINF__ARRAY_LEN(delays); i++) {
+        least.random = 0;
+        most.random = (uint64_t)delays[i] - 1;
+        play(&least, "?list nolist=net ?wait");
+        play(&most, "?list nolist=net ?wait");
+        assert_int_equal(least.action.wait_ms, delays[i]);
+        assert_int_equal(most.action.wait_ms, 2 * delays[i] - 1);
+    }
+}
+
+static void lists_and_watches_share_one_backoff(void **state)
+{
+    struct kinf__policy_options options = { 0 };
+    struct run run = new_run(&options);
+
+    (void)state;
+    play(&run, "?list nolist=net ?wait ?list page=1 ?watch@1 nowatch=net ?wait ?watch@1 accepted "
+               "error=410 ?wait");
+    assert_int_equal(run.action.wait_ms, 3200);
+}
+
+static void the_backoff_starts_again_after_two_quiet_minutes(void **state)
+{
+    struct kinf__policy_options options = { 0 };
+    struct run run = new_run(&options);
+
+    (void)state;
+    play(&run,
+         "?list nolist=net ?wait ?list nolist=net ?wait ?list page=1 ?watch@1 accepted +29999 "
+         "nowatch=net ?wait");
+    assert_int_equal(run.action.wait_ms, 3200);
+    play(&run, "?watch@1 +119999 nowatch=net ?wait");
+    assert_int_equal(run.action.wait_ms, 6400);
+    play(&run, "?watch@1 +120000 nowatch=net ?wait");
+    assert_int_equal(run.action.wait_ms, 800);
+}
+
+static void a_stream_cut_each_minute_is_reopened_soon(void **state)
+{
+    struct kinf__policy_options options = { 0 };
+    struct run run = new_run(&options);
+
+    (void)state;
+    play(&run, "?list page=1 ");
+    for (int i = 0; i < 10; i++) {
+        play(&run, "?watch@1 accepted +30000 nowatch=net ?wait");
+        assert_int_equal(run.action.wait_ms, 800);
+    }
+}
+
+static void retry_after_is_the_least_wait(void **state)
+{
+    struct kinf__policy_options options = { 0 };
+    struct run run = new_run(&options);
+    struct kinf_error days = { KINF_ERR_TOO_MANY_REQUESTS, 429, 0, 864000000, "" };
+
+    (void)state;
+    run.random = 799;
+    play(&run, "?list nolist=429/16 ?wait");
+    assert_int_equal(run.action.wait_ms, 16799);
+    tell(&run, (struct kinf__policy_event){ .type = KINF__POLICY_LIST_FAILED, .err = &days });
+    next(&run);
+    assert_int_equal(run.action.wait_ms, 300799);
+}
+
+static void a_wait_that_ends_early_goes_on(void **state)
+{
+    struct kinf__policy_options options = { 0 };
+    struct run run = new_run(&options);
+
+    (void)state;
+    play(&run, "?list nolist=net +500");
+    next(&run);
+    assert_int_equal(run.action.type, KINF__DO_WAIT);
+    assert_int_equal(run.action.wait_ms, 300);
+    run.now_ms += 300;
+    play(&run, "?list");
+}
+
+static void watch_times_are_drawn_from_their_ranges(void **state)
+{
+    struct test_random random = test_random_init(__func__);
+    struct kinf__policy_options options = { 0 };
+    struct run run = new_run(&options);
+    int64_t least_s = INT64_MAX, most_s = 0, least_ms = INT64_MAX, most_ms = 0;
+
+    (void)state;
+    play(&run, "?list page=1");
+    for (int i = 0; i < 20000; i++) {
+        run.random = test_random_next(&random);
+        next(&run);
+        least_s = run.action.timeout_s < least_s ? run.action.timeout_s : least_s;
+        most_s = run.action.timeout_s > most_s ? run.action.timeout_s : most_s;
+        least_ms = run.action.idle_timeout_ms < least_ms ? run.action.idle_timeout_ms : least_ms;
+        most_ms = run.action.idle_timeout_ms > most_ms ? run.action.idle_timeout_ms : most_ms;
+        assert_int_equal(run.action.head_timeout_ms, 75000);
+    }
+    assert_int_equal(least_s, 300);
+    assert_int_equal(most_s, 599);
+    assert_in_range(least_ms, 120000, 120100);
+    assert_in_range(most_ms, 179900, 180000);
+}
+
+static void short_watch_times_are_at_least_one_second(void **state)
+{
+    struct kinf__policy_options options = { .watch_timeout_ms = 20, .silent_after_ms = 1 };
+    struct run run = new_run(&options);
+
+    (void)state;
+    play(&run, "?list page=1 ?watch@1");
+    assert_int_equal(run.action.timeout_s, 1);
+    assert_int_equal(run.action.idle_timeout_ms, 1);
+}
+
+/* --- bounds
+ * --------------------------------------------------------------------------------------- */
+
+/* Times of requests, and how many of them fall into the minute that ends with the last. */
+struct load {
+    int64_t at_ms[4096];
+    size_t n;
+    size_t first_in_minute;
+    size_t most_in_minute;
+};
+
+static void request(struct load *load, int64_t now_ms)
+{
+    assert_true(load->n < KINF__ARRAY_LEN(load->at_ms));
+    load->at_ms[load->n++] = now_ms;
+    while (load->at_ms[load->first_in_minute] <= now_ms - 60000)
+        load->first_in_minute++;
+    if (load->n - load->first_in_minute > load->most_in_minute)
+        load->most_in_minute = load->n - load->first_in_minute;
+}
+
+/* Answers one request at random with a failure, in no time. */
+static void refuse(struct run *run, uint64_t dice)
+{
+    struct kinf__policy_event event = { .err = &errors[dice % KINF__ARRAY_LEN(errors)].err };
+
+    if (run->action.type == KINF__DO_LIST) {
+        event.type = KINF__POLICY_LIST_FAILED;
+        event.has_begun = dice >> 32 & 1;
+    } else {
+        bool is_accepted = dice >> 34 & 1;
+
+        event.type = dice >> 33 & 1 ? KINF__POLICY_WATCH_FAILED : KINF__POLICY_WATCH_ERROR;
+        if (is_accepted)
+            tell(run, (struct kinf__policy_event){ .type = KINF__POLICY_WATCH_ACCEPTED });
+        if (is_accepted && dice >> 35 & 1)
+            event.type = KINF__POLICY_WATCH_ENDED;
+    }
+    tell(run, event);
+}
+
+/* An hour of a server that refuses whatever it is asked, from a reflector's start or from its
+ * watch. */
+static void refuse_for_an_hour(struct test_random *random, const char *before, bool has_jitter,
+                               struct load *ret_load)
+{
+    struct kinf__policy_options options = { 0 };
+    struct run run = new_run(&options);
+    int64_t end_ms;
+
+    *ret_load = (struct load){ .n = 0 };
+    play(&run, before);
+    end_ms = run.now_ms + 3600000;
+    while (run.now_ms < end_ms) {
+        run.random = has_jitter ? test_random_next(random) : 0;
+        next(&run);
+        if (run.action.type == KINF__DO_WAIT) {
+            run.now_ms += run.action.wait_ms;
+            continue;
+        }
+        request(ret_load, run.now_ms);
+        refuse(&run, test_random_next(random));
+    }
+}
+
+static void a_server_that_refuses_everything_is_left_in_peace(void **state)
+{
+    struct test_random random = test_random_init(__func__);
+
+    (void)state;
+    for (size_t i = 0; i < test_rounds(2000); i++) {
+        struct load load;
+        size_t n_late = 0;
+
+        refuse_for_an_hour(&random, i % 2 ? "?list page=1 " : "", i % 3 != 0, &load);
+        assert_true(load.most_in_minute <= 8);
+        assert_true(load.n <= 135);
+        for (size_t k = 0; k < load.n; k++)
+            n_late += load.at_ms[k] >= 1000000 + 60000 && load.at_ms[k] < 1000000 + 120000;
+        assert_true(n_late <= 4);
+    }
+}
+
+/* A server that lets lists succeed and refuses every watch: two or three requests a wait. */
+static void a_server_that_expires_every_watch_is_not_hammered(void **state)
+{
+    struct kinf__policy_options options = { 0 };
+    struct run run = new_run(&options);
+    struct load load = { .n = 0 };
+
+    (void)state;
+    while (run.now_ms < 1000000 + 3600000) {
+        next(&run);
+        if (run.action.type == KINF__DO_WAIT) {
+            run.now_ms += run.action.wait_ms;
+            continue;
+        }
+        request(&load, run.now_ms);
+        if (run.action.type == KINF__DO_LIST && run.action.rv[0] != '\0')
+            play(&run, "nolist=big");
+        else if (run.action.type == KINF__DO_LIST)
+            play(&run, "page=1");
+        else
+            play(&run, "accepted error=410");
+    }
+    assert_in_range(load.most_in_minute, 3 * 6, 3 * 8);
+    assert_in_range(load.n, 3 * 110, 3 * 130);
+}
+
+/* --- trace
+ * ---------------------------------------------------------------------------------------- */
+
+static void note(enum kinf__policy_state from, enum kinf__policy_event_type event,
+                 enum kinf__policy_state to, void *ctx)
+{
+    char *text = ctx;
+
+    sprintf(text + strlen(text), "%s-(%s)->%s ", kinf__policy_state_to_string(from),
+            kinf__policy_event_to_string(event), kinf__policy_state_to_string(to));
+}
+
+static void every_transition_is_traced(void **state)
+{
+    char text[1024] = "";
+    struct kinf__policy_options options = { .trace = note, .trace_ctx = text };
+    struct run run = new_run(&options);
+
+    (void)state;
+    play(&run, "?list nolist=net ?wait ?list page=1 ?watch@1 accepted rv=2 silent stop");
+    assert_string_equal(text, "listing-(list failed)->waiting waiting-(list failed)->listing "
+                              "listing-(page)->watching watching-(silent)->watching "
+                              "watching-(stop)->stopped ");
+}
+
+static void every_state_and_event_has_a_name(void **state)
+{
+    (void)state;
+    assert_string_equal(kinf__policy_state_to_string(KINF__POLICY_STOPPED), "stopped");
+    assert_string_equal(kinf__policy_state_to_string((enum kinf__policy_state)99), "unknown");
+    assert_string_equal(kinf__policy_event_to_string(KINF__POLICY_STOP), "stop");
+    assert_string_equal(kinf__policy_event_to_string((enum kinf__policy_event_type)99), "unknown");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lists_follow_the_table),
+        cmocka_unit_test(watches_follow_the_table),
+        cmocka_unit_test(a_version_that_does_not_fit_is_not_taken),
+        cmocka_unit_test(waits_double_with_jitter_up_to_twice_the_cap),
+        cmocka_unit_test(lists_and_watches_share_one_backoff),
+        cmocka_unit_test(the_backoff_starts_again_after_two_quiet_minutes),
+        cmocka_unit_test(a_stream_cut_each_minute_is_reopened_soon),
+        cmocka_unit_test(retry_after_is_the_least_wait),
+        cmocka_unit_test(a_wait_that_ends_early_goes_on),
+        cmocka_unit_test(watch_times_are_drawn_from_their_ranges),
+        cmocka_unit_test(short_watch_times_are_at_least_one_second),
+        cmocka_unit_test(a_server_that_refuses_everything_is_left_in_peace),
+        cmocka_unit_test(a_server_that_expires_every_watch_is_not_hammered),
+        cmocka_unit_test(every_transition_is_traced),
+        cmocka_unit_test(every_state_and_event_has_a_name),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,203 @@
+/*
+ * How a server says no: every recorded refusal gives the right code; request targets; the pick of a
+ * resource.
+ */
+#include "rest/discovery.h"
+#include "rest/status.h"
+#include "rest/url.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "json/tree.h"
+#include "unit/test.h"
+
+/* The recorded body, which none of these files chunks or compresses, and the status of its head. */
+static void assert_recorded(const char *name, int http_status, int code, const char *word)
+{
+    struct kinf_error err = KINF_ERROR_INIT;
+    char file[128];
+    const char *body;
+    char *text;
+    size_t len;
+
+    snprintf(file, sizeof file, "transcripts/%s.http", name);
+    text = test_read_data(file, &len);
+    assert_int_equal(strtol(strchr(text, ' '), NULL, 10), http_status);
+    body = strstr(text, "\r\n\r\n");
+    assert_non_null(body);
+    body += 4;
+    assert_int_equal(kinf__status_to_error((struct kinf_str){ body, len - (size_t)(body - text) },
+                                           http_status, &err),
+                     code);
+    assert_int_equal(err.http_status, http_status);
+    if (strstr(err.message, word) == NULL || strchr(err.message, '\n') != NULL)
+        fail_msg("%s: '%s' does not say '%s' in one line", name, err.message, word);
+    free(text);
+}
+
+static void recorded_refusals_are_told_apart(void **state)
+{
+    (void)state;
+    assert_recorded("05-list-exact-expired", 410, KINF_ERR_EXPIRED, "Expired");
+    assert_recorded("05-list-continue-expired", 410, KINF_ERR_EXPIRED, "continue");
+    assert_recorded("06-list-too-large", 504, KINF_ERR_RV_TOO_LARGE, "Too large resource version");
+    assert_recorded("06-list-events-too-large", 504, KINF_ERR_RV_TOO_LARGE,
+                    "Too large resource version");
+    assert_recorded("06-list-timeout-param", 504, KINF_ERR_SERVER, "allotted timeout");
+    assert_recorded("07-watchlist-gate-off", 422, KINF_ERR_SERVER, "sendInitialEvents");
+    assert_recorded("07-bad-rv-list", 400, KINF_ERR_SERVER, "abc");
+    assert_recorded("07-bad-rv-watch", 500, KINF_ERR_SERVER, "abc");
+    assert_recorded("08-429-apf-reject", 429, KINF_ERR_TOO_MANY_REQUESTS, "try again later");
+    assert_recorded("08-429-initializing-list", 429, KINF_ERR_TOO_MANY_REQUESTS, "initializing");
+    assert_recorded("08-429-initializing-cr-after-restart", 429, KINF_ERR_TOO_MANY_REQUESTS,
+                    "initializing");
+    assert_recorded("09-401-bad-token", 401, KINF_ERR_UNAUTHORIZED, "Unauthorized");
+    assert_recorded("09-403-list", 403, KINF_ERR_FORBIDDEN, "cannot list");
+    assert_recorded("09-404-unknown-resource", 404, KINF_ERR_NOT_FOUND, "could not find");
+    assert_recorded("09-404-unknown-group", 404, KINF_ERR_NOT_FOUND, "page not found");
+    assert_recorded("09-405-watch-not-supported", 405, KINF_ERR_SERVER, "MethodNotAllowed");
+    assert_recorded("09-406-bad-accept", 406, KINF_ERR_SERVER, "Available representations");
+    assert_recorded("09-409-conflict", 409, KINF_ERR_CONFLICT, "Conflict");
+    assert_recorded("09-409-alreadyexists", 409, KINF_ERR_EXISTS, "already exists");
+    assert_recorded("09-503-aggregated-list", 503, KINF_ERR_SERVER, "service unavailable");
+    assert_recorded("12-crd-gone-list", 404, KINF_ERR_NOT_FOUND, "page not found");
+}
+
+static int code_of(const char *text, int http_status, struct kinf_error *err)
+{
+    return kinf__status_to_error(kinf_str_from(text), http_status, err);
+}
+
+static void error_events_bring_their_own_status(void **state)
+{
+    struct kinf_error err = KINF_ERROR_INIT;
+
+    (void)state;
+    assert_int_equal(code_of("{\"kind\":\"Status\",\"status\":\"Failure\",\"message\":\"too old "
+                             "resource version: 232 "
+                             "(234)\",\"reason\":\"Expired\",\"code\":410}",
+                             0, &err),
+                     KINF_ERR_EXPIRED);
+    assert_int_equal(err.http_status, 410);
+    assert_int_equal(
+        code_of("{\"status\":\"Failure\",\"message\":\"\",\"reason\":\"Gone\",\"code\":410}", 0,
+                &err),
+        KINF_ERR_EXPIRED);
+    assert_int_equal(
+        code_of(
+            "{\"status\":\"Failure\",\"reason\":\"Timeout\",\"code\":504,\"details\":{\"causes\":"
+            "[{\"reason\":\"ResourceVersionTooLarge\",\"message\":\"x\"}],\"retryAfterSeconds\":3}"
+            "}",
+            0, &err),
+        KINF_ERR_RV_TOO_LARGE);
+    assert_int_equal(err.retry_after_ms, 3000);
+    /* Upstream's older form: the words are the cause's message. */
+    assert_int_equal(
+        code_of(
+            "{\"status\":\"Failure\",\"reason\":\"Timeout\",\"code\":504,\"details\":{\"causes\":"
+            "[{\"message\":\"Too large resource version\"}]}}",
+            0, &err),
+        KINF_ERR_RV_TOO_LARGE);
+    assert_int_equal(code_of("{\"kind\":\"Pod\",\"metadata\":{}}", 0, &err), KINF_ERR_PARSE);
+    assert_int_equal(code_of("", 0, &err), KINF_ERR_PARSE);
+    assert_int_equal(code_of("", 502, &err), KINF_ERR_SERVER);
+}
+
+static void long_and_strange_texts_are_cut(void **state)
+{
+    static const char head[] = "{\"status\":\"Failure\",\"code\":500,\"message\":\"";
+    static char text[4000];
+    struct kinf_error err = KINF_ERROR_INIT;
+
+    (void)state;
+    memset(text, 'x', sizeof text - 1);
+    assert_int_equal(code_of(text, 500, &err), KINF_ERR_SERVER);
+    assert_true(strlen(err.message) < 300);
+    memcpy(text, head, sizeof head - 1);
+    memcpy(text + sizeof text - 3, "\"}", 2);
+    assert_int_equal(code_of(text, 500, &err), KINF_ERR_SERVER);
+    assert_true(strlen(err.message) > 300);
+    for (size_t len = 0; len < sizeof text - 1; len += 7)
+        assert_true(kinf__status_to_error((struct kinf_str){ text, len }, 500, &err) < 0);
+}
+
+static void targets_are_built_and_escaped(void **state)
+{
+    KINF__AUTO_BUFFER target = KINF__BUFFER_INIT;
+    const struct kinf_type *pods = NULL, *deployments = NULL;
+
+    (void)state;
+    assert_int_equal(kinf_type_intern("", "v1", "Pod", "pods", true, &pods, NULL), 0);
+    assert_int_equal(
+        kinf_type_intern("apps", "v1", "Deployment", "deployments", true, &deployments, NULL), 0);
+    assert_int_equal(kinf__url_append_resource(&target, pods, NULL), 0);
+    assert_int_equal(kinf__url_append_query(&target, "labelSelector", "a in (b,c),d!=\xc3\xa9&%"),
+                     0);
+    assert_int_equal(kinf__url_append_query(&target, "limit", "500"), 0);
+    assert_string_equal(
+        kinf__buffer_cstr(&target),
+        "/api/v1/pods?labelSelector=a%20in%20%28b%2Cc%29%2Cd%21%3D%C3%A9%26%25&limit=500");
+    target.len = 0;
+    assert_int_equal(kinf__url_append_resource(&target, deployments, "ns"), 0);
+    assert_string_equal(kinf__buffer_cstr(&target), "/apis/apps/v1/namespaces/ns/deployments");
+}
+
+static const char resource_list[] =
+    "{\"kind\":\"APIResourceList\",\"groupVersion\":\"v1\",\"resources\":["
+    "{\"name\":\"pods/"
+    "status\",\"singularName\":\"\",\"namespaced\":true,\"kind\":\"Pod\",\"verbs\":[\"get\"]},"
+    "{\"name\":\"pods\",\"singularName\":\"pod\",\"namespaced\":true,\"kind\":\"Pod\",\"verbs\":["
+    "\"list\",\"watch\"],"
+    "\"shortNames\":[\"po\"]},"
+    "{\"name\":\"nodes\",\"singularName\":\"\",\"namespaced\":false,\"kind\":\"Node\",\"verbs\":["
+    "\"list\",\"watch\"]},"
+    "{\"name\":\"bindings\",\"singularName\":\"binding\",\"namespaced\":true,\"kind\":\"Binding\","
+    "\"verbs\":[\"create\"]}]}";
+
+static void resources_are_picked_as_kubectl_does(void **state)
+{
+    static const struct {
+        const char *name;
+        int code;
+        const char *kind;
+    } rows[] = {
+        { "pods", 0, "Pod" },
+        { "pod", 0, "Pod" },
+        { "po", 0, "Pod" },
+        { "Pods", 0, "Pod" },
+        { "nodes", 0, "Node" },
+        { "bindings", KINF_ERR_UNSUPPORTED, NULL },
+        { "pods/status", KINF_ERR_NOT_FOUND, NULL },
+        { "", KINF_ERR_NOT_FOUND, NULL },
+        { "unicorns", KINF_ERR_NOT_FOUND, NULL },
+    };
+    struct cJSON *list = NULL;
+
+    (void)state;
+    assert_int_equal(kinf__json_tree_parse(kinf_str_from(resource_list), &list, NULL), 0);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct kinf_type *type = NULL;
+
+        assert_int_equal(kinf__discovery_pick(list, rows[i].name, "", "v1", &type, NULL),
+                         rows[i].code);
+        if (rows[i].kind != NULL) {
+            assert_string_equal(type->kind, rows[i].kind);
+            assert_int_equal(type->namespaced, strcmp(rows[i].kind, "Pod") == 0);
+        }
+    }
+    kinf__json_tree_free(list);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(recorded_refusals_are_told_apart),
+        cmocka_unit_test(error_events_bring_their_own_status),
+        cmocka_unit_test(long_and_strange_texts_are_cut),
+        cmocka_unit_test(targets_are_built_and_escaped),
+        cmocka_unit_test(resources_are_picked_as_kubectl_does),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
