@@ -139,7 +139,8 @@ static void twin_enqueue(struct twin *twin, enum kinf_delta_type type, bool is_t
         item->rv_before = twin->last_rv;
     }
     assert_true(item->n_deltas < n_deltas_most);
-    item->deltas[item->n_deltas++] = (struct kinf_delta){ type, is_tombstone, object };
+    item->deltas[item->n_deltas++] =
+        (struct kinf_delta){ .type = type, .final_state_unknown = is_tombstone, .object = object };
     twin_dedup(item);
 }
 
@@ -309,7 +310,7 @@ static void expect_same(struct model *m)
     assert_int_equal(processed_rv(m), twin_processed_rv(twin));
     if (twin->is_in_process)
         expect_all_above(&twin->in_process, processed_rv(m));
-    KINF__LIST_FOR_EACH (node, &m->fifo->queue) {
+    KINF__LIST_FOR_EACH (node, &m->fifo->keyed.queue) {
         const struct kinf__fifo_item *item =
             KINF__LIST_ENTRY(node, struct kinf__fifo_item, in_queue);
 
