@@ -32,8 +32,8 @@ struct kinf__yaml_node {
     unsigned column;
     struct kinf_str text; /* scalar; has a NUL behind it; a NUL inside is refused when parsing */
     size_t n_items;
-    const struct kinf__yaml_node *
-        *items; /* sequence: elements; mapping: key, value, key, value... (n_items counts pairs) */
+    /* sequence: elements; mapping: key, value, key, value... (n_items counts pairs) */
+    const struct kinf__yaml_node **items;
 };
 
 struct kinf__yaml;
