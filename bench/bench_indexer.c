@@ -308,6 +308,14 @@ static int compare_times(const void *a, const void *b)
     return (*left > *right) - (*left < *right);
 }
 
+/* The time below which so many of a thousand sorted ones are. */
+static double us_at(const int64_t *times_ns, size_t per_thousand)
+{
+    size_t at = N_WRITES / 1000 * per_thousand;
+
+    return (double)times_ns[at] / 1e3;
+}
+
 /* The time of single writes, by themselves and beside a thread that lists all the time. */
 static void measure_write_times(struct bench *bench, const char *what)
 {
@@ -321,9 +329,8 @@ static void measure_write_times(struct bench *bench, const char *what)
         times_ns[i] = kinf__clock_now_ns() - started_ns;
     }
     qsort(times_ns, N_WRITES, sizeof times_ns[0], compare_times);
-    printf("  %-58s %9.3f us, 99 %%: %.3f, 99.9 %%: %.3f\n", what,
-           (double)times_ns[N_WRITES / 2] / 1e3, (double)times_ns[N_WRITES / 100 * 99] / 1e3,
-           (double)times_ns[N_WRITES / 1000 * 999] / 1e3);
+    printf("  %-58s %9.3f us, 99 %%: %.3f, 99.9 %%: %.3f\n", what, us_at(times_ns, 500),
+           us_at(times_ns, 990), us_at(times_ns, 999));
     free(times_ns);
 }
 
