@@ -26,9 +26,9 @@ static struct kinf__fifo_list *list_new(const struct kinf_object *const *objects
 {
     struct kinf__fifo_list *list;
 
-    if (n_objects > (SIZE_MAX - sizeof *list) / sizeof objects[0])
+    if (n_objects > (SIZE_MAX - sizeof *list) / sizeof(struct kinf_object *))
         return NULL;
-    list = malloc(sizeof *list + n_objects * sizeof objects[0]);
+    list = malloc(sizeof *list + n_objects * sizeof(struct kinf_object *));
     if (list == NULL)
         return NULL;
     memcpy(list->rv, rv, strlen(rv) + 1);
@@ -171,7 +171,7 @@ static int replace(struct kinf_deltafifo *fifo, const struct kinf_object *const 
     if (rc == 0)
         kinf__fifo_populate_locked(fifo);
     kinf__mutex_unlock(&fifo->lock);
-    if (rc < 0)
+    if (rc != 0)
         list_free(entry.list);
     return rc;
 }
@@ -252,8 +252,9 @@ static struct kinf_delta delta_of(const struct kinf__fifo_entry *entry)
 {
     struct kinf_delta delta = { .type = entry->type, .object = entry->object };
 
-    if (entry->list != NULL)
-        delta.resource_version = entry->list->rv;
+    if (entry->list == NULL)
+        return delta;
+    delta.resource_version = entry->list->rv;
     if (entry->type == KINF_DELTA_REPLACED_ALL) {
         delta.objects = entry->list->objects;
         delta.n_objects = entry->list->n_objects;
