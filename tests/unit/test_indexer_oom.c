@@ -12,7 +12,7 @@
 #include "unit/indexer_fixture.h"
 #include "unit/test.h"
 
-#define N_OBJECTS 300
+#define N_OBJECTS 150
 
 static struct kinf_indexer *indexer;
 /* What the call at hand works on: made before memory runs short. */
@@ -120,9 +120,9 @@ static int transact(void)
 
     for (size_t i = 0; i < 60; i++) {
         if (i % 3 != 0)
-            changes[i].key = kinf_object_key(objects[4 * i]);
+            changes[i].key = kinf_object_key(objects[2 * i]);
         else
-            changes[i].object = objects[4 * i + 1];
+            changes[i].object = objects[2 * i + 1];
     }
     changes[59].resource_version = "8";
     return kinf_indexer_transaction(indexer, changes, 60, NULL);
