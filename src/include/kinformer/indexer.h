@@ -125,6 +125,20 @@ KINF_API KINF_MUST_CHECK int kinf_indexer_delete(struct kinf_indexer *indexer, c
                                                  const struct kinf_object **ret_old,
                                                  struct kinf_error *err);
 
+/* One change of a transaction: an object to store, or a key to delete. */
+struct kinf_store_change {
+    const struct kinf_object *object; /* NULL: delete `key` */
+    const char *key;                  /* unused with an object */
+    const char *resource_version;     /* of a delete, as above; unused with an object */
+};
+
+/* Does all of the changes, in their order, or none: no snapshot shows a part of them. The store's
+ * resourceVersion becomes that of the last change that has one. Errors as kinf_indexer_add(), and
+ * KINF_ERR_INVALID (neither object nor key). Mirrors: TransactionStore.Transaction. */
+KINF_API KINF_MUST_CHECK int kinf_indexer_transaction(struct kinf_indexer *indexer,
+                                                      const struct kinf_store_change *changes,
+                                                      size_t n_changes, struct kinf_error *err);
+
 /* Replaces the whole content and the resourceVersion by one swap; of two objects with one key the
  * last wins. The new version is built outside the lock: concurrent writers wait only for the swap,
  * and what they wrote in between is replaced too. `resource_version` NULL is "". Errors as
