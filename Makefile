@@ -115,10 +115,11 @@ $(BUILD)/oracle/%: $(BUILD)/tests/oracle/%.o $(call objects,tests/unit/json_corp
 	$(if $(Q),@echo "  LD      $@")
 	$(Q)$(CC) $(KINF_LDFLAGS) $(filter %.o,$^) $(STATIC) $(KINF_LIBS) $(TEST_LIBS) -o $@
 
-$(BUILD)/examples/%: $(BUILD)/examples/%/main.o $(STATIC)
+# In one step: the object's folder would have the program's name.
+$(BUILD)/examples/%: examples/%/main.c $(STATIC)
 	@mkdir -p $(@D)
-	$(if $(Q),@echo "  LD      $@")
-	$(Q)$(CC) $(KINF_LDFLAGS) $< $(STATIC) $(KINF_LIBS) -o $@
+	$(if $(Q),@echo "  CCLD    $@")
+	$(Q)$(CC) $(KINF_CFLAGS) -MMD -MP -MF $@.d $(KINF_LDFLAGS) $< $(STATIC) $(KINF_LIBS) -o $@
 
 .PRECIOUS: $(BUILD)/%.o
 
