@@ -15,8 +15,13 @@ SOVERSION := 0
 
 ifeq ($(V),1)
 Q :=
+SAY := @:
+else ifneq (,$(findstring s,$(firstword -$(MAKEFLAGS))))
+Q := @
+SAY := @:
 else
 Q := @
+SAY := @echo
 endif
 
 # --- flags -----------------------------------------------------------------------------------------
@@ -82,43 +87,44 @@ $(STAMP): FORCE
 
 $(BUILD)/%.o: %.c $(STAMP)
 	@mkdir -p $(@D)
-	$(if $(Q),@echo "  CC      $@")
+	$(SAY) "  CC      $@"
 	$(Q)$(CC) $(KINF_CFLAGS) -MMD -MP -c $< -o $@
 
 $(STATIC): $(LIB_OBJ) $(STAMP)
 	@mkdir -p $(@D)
-	$(if $(Q),@echo "  AR      $@")
+	$(SAY) "  AR      $@"
 	$(Q)rm -f $@ && $(AR) rcs $@ $(LIB_OBJ)
 
 $(SHARED): $(LIB_OBJ) $(STAMP)
 	@mkdir -p $(@D)
-	$(if $(Q),@echo "  LD      $@")
+	$(SAY) "  LD      $@"
 	$(Q)$(CC) -shared -Wl,-soname,libkinformer.so.$(SOVERSION) $(KINF_LDFLAGS) $(LIB_OBJ) $(KINF_LIBS) -o $@
 
 $(DAEMON): $(DAEMON_OBJ) $(STATIC)
 	@mkdir -p $(@D)
-	$(if $(Q),@echo "  LD      $@")
+	$(SAY) "  LD      $@"
 	$(Q)$(CC) $(KINF_LDFLAGS) $(DAEMON_OBJ) $(STATIC) $(KINF_LIBS) -o $@
 
 $(BUILD)/tests/test_%: $(BUILD)/tests/unit/test_%.o $(call objects,$(TEST_AID_SRC)) $(STATIC)
 	@mkdir -p $(@D)
-	$(if $(Q),@echo "  LD      $@")
+	$(SAY) "  LD      $@"
 	$(Q)$(CC) $(KINF_LDFLAGS) $(TEST_LDFLAGS) $(filter %.o,$^) $(STATIC) $(KINF_LIBS) $(TEST_LIBS) -o $@
 
 $(BUILD)/bench/bench_%: $(BUILD)/bench/bench_%.o $(call objects,$(BENCH_AID_SRC)) $(STATIC)
 	@mkdir -p $(@D)
-	$(if $(Q),@echo "  LD      $@")
+	$(SAY) "  LD      $@"
 	$(Q)$(CC) $(KINF_LDFLAGS) $(filter %.o,$^) $(STATIC) $(KINF_LIBS) -o $@
 
 $(BUILD)/oracle/%: $(BUILD)/tests/oracle/%.o $(call objects,tests/unit/json_corpus.c tests/unit/test.c) $(STATIC)
 	@mkdir -p $(@D)
-	$(if $(Q),@echo "  LD      $@")
+	$(SAY) "  LD      $@"
 	$(Q)$(CC) $(KINF_LDFLAGS) $(filter %.o,$^) $(STATIC) $(KINF_LIBS) $(TEST_LIBS) -o $@
 
-$(BUILD)/examples/%: $(BUILD)/examples/%/main.o $(STATIC)
+# In one step: the object's folder would have the program's name.
+$(BUILD)/examples/%: examples/%/main.c $(STATIC)
 	@mkdir -p $(@D)
-	$(if $(Q),@echo "  LD      $@")
-	$(Q)$(CC) $(KINF_LDFLAGS) $< $(STATIC) $(KINF_LIBS) -o $@
+	$(SAY) "  CCLD    $@"
+	$(Q)$(CC) $(KINF_CFLAGS) -MMD -MP -MF $@.d $(KINF_LDFLAGS) $< $(STATIC) $(KINF_LIBS) -o $@
 
 .PRECIOUS: $(BUILD)/%.o
 

@@ -16,7 +16,6 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/thread.h"
-#include "rest/url.h"
 
 #define MAX_QUEUE_BYTES ((size_t)64 << 20)
 #define SILENT_AFTER_MS 150000
@@ -141,9 +140,6 @@ static int check_options(const struct kinf_informer_options *options, const stru
     if (has_namespace && !type->namespaced)
         return kinf__error_set(err, KINF_ERR_INVALID, "%s have no namespaces, but %s was asked for",
                                type->resource, options->name_space);
-    if (has_namespace && !kinf__url_is_segment(options->name_space))
-        return kinf__error_set(err, KINF_ERR_INVALID, "'%s' is no name of a namespace",
-                               options->name_space);
     if (options->watch_timeout_ms < 0 || options->silent_after_ms < 0 ||
         options->backoff_base_ms < 0 || options->backoff_max_ms < 0)
         return kinf__error_set(err, KINF_ERR_INVALID, "a time of the options is negative");

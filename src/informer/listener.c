@@ -8,6 +8,7 @@
  */
 #include "informer/listener.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -261,6 +262,7 @@ static void append_locked(struct kinf__listener *listener,
 
     if (listener->last == NULL || listener->last->n_items == listener->last->capacity)
         append_chunk_locked(listener, KINF__TAKE(listener->spare));
+    assert(listener->last != NULL);
     item = &listener->last->items[listener->last->n_items++];
     *item = *notification;
     kinf_object_ref(item->old);

@@ -178,25 +178,18 @@ static char *part_of(CURLU *url, CURLUPart part)
 /* Whether requests can be put behind the URL. */
 static bool is_bare(CURLU *url)
 {
-    static const CURLUPart unwanted[] = { CURLUPART_USER, CURLUPART_PASSWORD, CURLUPART_QUERY,
-                                          CURLUPART_FRAGMENT };
-    bool is_there = false;
+    char *query = part_of(url, CURLUPART_QUERY), *fragment = part_of(url, CURLUPART_FRAGMENT);
+    bool is_there = query != NULL || fragment != NULL;
 
-    for (size_t i = 0; i < KINF__ARRAY_LEN(unwanted); i++) {
-        char *text = part_of(url, unwanted[i]);
-
-        is_there = is_there || text != NULL;
-        curl_free(text);
-    }
+    curl_free(query);
+    curl_free(fragment);
     return !is_there;
 }
 
 static int server_error(const struct kinf_client *client, const char *what, struct kinf_error *err)
 {
-    const char *server = client->config.server;
-
     return kinf__error_set(err, KINF_ERR_CONFIG, "%s: the server '%s' %s", client->config.source,
-                           strchr(server, '@') != NULL ? "(not shown)" : server, what);
+                           client->config.server, what);
 }
 
 static int read_server(struct kinf_client *client, CURLU *url, struct kinf_error *err)
@@ -209,8 +202,7 @@ static int read_server(struct kinf_client *client, CURLU *url, struct kinf_error
         (strcmp(scheme, "https") != 0 && strcmp(scheme, "http") != 0)) {
         failed = server_error(client, "is no https:// or http:// URL", err);
     } else if (!is_bare(url)) {
-        failed =
-            server_error(client, "has a user, '?' or '#' in it; credentials belong to users", err);
+        failed = server_error(client, "has '?' or '#' in it", err);
     } else if (asprintf(&client->host, "%s:%s", host, port) < 0) {
         client->host = NULL;
         failed = kinf__error_no_memory(err);

@@ -12,41 +12,36 @@ static bool is_unreserved(char byte)
            (byte >= '0' && byte <= '9') || (byte != '\0' && strchr("-._~", byte) != NULL);
 }
 
-static int append_escaped(struct kinf__buffer *target, const char *text)
+static int append_byte(struct kinf__buffer *target, char byte, bool as_it_is)
 {
-    int failed = 0;
-
-    for (; failed == 0 && *text != '\0'; text++) {
-        if (is_unreserved(*text))
-            failed = kinf__buffer_append(target, text, 1);
-        else
-            failed = kinf__buffer_printf(target, "%%%02X", (unsigned char)*text);
-    }
-    return failed;
+    return as_it_is ? kinf__buffer_append(target, &byte, 1)
+                    : kinf__buffer_printf(target, "%%%02X", (unsigned char)byte);
 }
 
-bool kinf__url_is_segment(const char *text)
+/* "." and ".." are escaped too: a library or a proxy would take a segment away. */
+static int append_segment(struct kinf__buffer *target, const char *segment)
 {
-    return *text != '\0' && strcmp(text, ".") != 0 && strcmp(text, "..") != 0 &&
-           strpbrk(text, "/%") == NULL;
+    bool is_dots = strcmp(segment, ".") == 0 || strcmp(segment, "..") == 0;
+    int failed = 0;
+
+    for (; failed == 0 && *segment != '\0'; segment++)
+        failed = append_byte(target, *segment, !is_dots && is_unreserved(*segment));
+    return failed;
 }
 
 int kinf__url_append_resource(struct kinf__buffer *target, const struct kinf_type *type,
                               const char *name_space)
 {
-    bool is_scoped = name_space != NULL && *name_space != '\0';
     int failed;
 
-    if (is_scoped && !kinf__url_is_segment(name_space))
-        return KINF_ERR_INVALID;
     if (*type->group == '\0')
         failed = kinf__buffer_printf(target, "/api/%s", type->version);
     else
         failed = kinf__buffer_printf(target, "/apis/%s/%s", type->group, type->version);
-    if (failed == 0 && is_scoped) {
-        failed = kinf__buffer_printf(target, "/namespaces/");
+    if (failed == 0 && name_space != NULL && *name_space != '\0') {
+        failed = kinf__buffer_append_str(target, KINF_STR("/namespaces/"));
         if (failed == 0)
-            failed = append_escaped(target, name_space);
+            failed = append_segment(target, name_space);
     }
     return failed < 0 ? failed : kinf__buffer_printf(target, "/%s", type->resource);
 }
@@ -56,5 +51,7 @@ int kinf__url_append_query(struct kinf__buffer *target, const char *name, const 
     bool is_first = target->len == 0 || memchr(target->bytes, '?', target->len) == NULL;
     int failed = kinf__buffer_printf(target, "%c%s=", is_first ? '?' : '&', name);
 
-    return failed < 0 ? failed : append_escaped(target, value);
+    for (; failed == 0 && *value != '\0'; value++)
+        failed = append_byte(target, *value, is_unreserved(*value));
+    return failed;
 }

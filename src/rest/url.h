@@ -6,22 +6,17 @@
 #ifndef KINF_REST_URL_H
 #define KINF_REST_URL_H
 
-#include <stdbool.h>
-
 #include <kinformer/type.h>
 
 #include "base/buffer.h"
 
-/* Whether the text can stand in a path as one segment: not empty, no "." or "..", no '/' and no
- * '%'. Mirrors: rest.IsValidPathSegmentName. */
-bool kinf__url_is_segment(const char *text);
-
 /* Appends "/api/v1/namespaces/NS/pods" or "/apis/GROUP/VERSION/..."; `name_space` NULL or "": all.
- * Errors: KINF_ERR_INVALID (a namespace that is no segment), KINF_ERR_NO_MEMORY. */
+ * What a namespace may not hold is percent-encoded, so that it cannot mean another path. Errors:
+ * KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__url_append_resource(struct kinf__buffer *target,
                                               const struct kinf_type *type, const char *name_space);
 
-/* Appends "?name=value" or "&name=value", the value percent-encoded. */
+/* Appends "?name=value" or "&name=value", the value percent-encoded. Errors: KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__url_append_query(struct kinf__buffer *target, const char *name,
                                            const char *value);
 

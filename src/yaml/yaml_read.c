@@ -21,9 +21,7 @@ bool kinf__yaml_is_null(const struct kinf__yaml_node *node)
     if (node->type != KINF__YAML_SCALAR || node->is_quoted)
         return false;
     return node->text.len == 0 || kinf_str_equal(node->text, KINF_STR("~")) ||
-           kinf_str_equal(node->text, KINF_STR("null")) ||
-           kinf_str_equal(node->text, KINF_STR("Null")) ||
-           kinf_str_equal(node->text, KINF_STR("NULL"));
+           kinf_str_equal(node->text, KINF_STR("null"));
 }
 
 const struct kinf__yaml_node *kinf__yaml_get(const struct kinf__yaml_node *mapping, const char *key)
@@ -52,6 +50,8 @@ int kinf__yaml_error(struct kinf_error *err, int code, const struct kinf__yaml *
                            node->line, node->column, text);
 }
 
+/* A text that stands where a container should may be a secret, so only texts that should have been
+ * another text are shown. */
 static int expected(const struct kinf__yaml *yaml, const struct kinf__yaml_node *node,
                     const char *key, const char *what, struct kinf_error *err)
 {
@@ -136,6 +136,9 @@ static int read_container(const struct kinf__yaml *yaml, const struct kinf__yaml
 
     if (node == NULL)
         return 0;
+    if (node->type == KINF__YAML_SCALAR)
+        return kinf__yaml_error(err, KINF_ERR_CONFIG, yaml, node, "%s: %s is expected, not a text",
+                                key, what);
     if (node->type != type)
         return expected(yaml, node, key, what, err);
     *ret_node = node;

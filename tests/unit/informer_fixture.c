@@ -254,6 +254,23 @@ void recorder_unblock(struct recorder *recorder)
     set_blocked(recorder, false);
 }
 
+void recorder_set_result(struct recorder *recorder, int result)
+{
+    pthread_mutex_lock(&recorder->mutex);
+    recorder->result = result;
+    pthread_mutex_unlock(&recorder->mutex);
+}
+
+int recorder_result(struct recorder *recorder)
+{
+    int result;
+
+    pthread_mutex_lock(&recorder->mutex);
+    result = recorder->result;
+    pthread_mutex_unlock(&recorder->mutex);
+    return result;
+}
+
 size_t recorder_count(struct recorder *recorder, const char *prefix)
 {
     size_t n = 0;

@@ -37,7 +37,7 @@ struct recorder {
     /* Called in a callback, after the line was written, without the mutex. */
     void (*react)(struct recorder *recorder, const char *line);
     void *react_ctx;
-    int react_result;
+    int result; /* see recorder_set_result() */
 };
 
 void recorder_init(struct recorder *recorder);
@@ -55,6 +55,9 @@ void recorder_wait_for(struct recorder *recorder, const char *line);
 void recorder_wait_blocked(struct recorder *recorder);
 void recorder_block(struct recorder *recorder);
 void recorder_unblock(struct recorder *recorder);
+/* What a reaction leaves for the test, which waits for a later line before it looks. */
+void recorder_set_result(struct recorder *recorder, int result);
+int recorder_result(struct recorder *recorder);
 size_t recorder_count(struct recorder *recorder, const char *prefix);
 /* Waits for as many lines as are given, and compares all: ..., NULL. */
 void recorder_expect_lines(struct recorder *recorder, const char *const *lines);

@@ -216,7 +216,7 @@ static void stop_is_quick_with_full_queues(void **state)
 static void stop_in_callback(struct recorder *recorder, const char *line)
 {
     if (strncmp(line, "add", 3) == 0)
-        recorder->react_result = kinf_informer_stop(recorder->informer, NULL);
+        recorder_set_result(recorder, kinf_informer_stop(recorder->informer, NULL));
 }
 
 static void stop_from_a_callback_is_refused(void **state)
@@ -229,7 +229,7 @@ static void stop_from_a_callback_is_refused(void **state)
     informer_start(f);
     feed_replace(f, "7", "x", "1");
     recorder_wait_for(&f->recorders[0], "synced");
-    assert_int_equal(f->recorders[0].react_result, KINF_ERR_STATE);
+    assert_int_equal(recorder_result(&f->recorders[0]), KINF_ERR_STATE);
     feed_update(f, "x", "8");
     recorder_wait_for(&f->recorders[0], "update x@1 x@8");
 }
@@ -237,7 +237,7 @@ static void stop_from_a_callback_is_refused(void **state)
 static void start_in_callback(struct recorder *recorder, const char *line)
 {
     (void)line;
-    recorder->react_result = kinf_informer_start(recorder->informer, NULL);
+    recorder_set_result(recorder, kinf_informer_start(recorder->informer, NULL));
 }
 
 /* on_done of a handler that never ran comes on the thread that stops. */
@@ -249,7 +249,7 @@ static void start_from_on_done_is_refused(void **state)
     f->recorders[0].react = start_in_callback;
     informer_add(f, &f->recorders[0]);
     assert_int_equal(kinf_informer_stop(f->informer, NULL), 0);
-    assert_int_equal(f->recorders[0].react_result, KINF_ERR_STATE);
+    assert_int_equal(recorder_result(&f->recorders[0]), KINF_ERR_STATE);
 }
 
 static void objects_and_snapshots_outlive_the_informer(void **state)
@@ -285,7 +285,8 @@ static void waiting_in_vain_says_why(void **state)
 static void wait_in_callback(struct recorder *recorder, const char *line)
 {
     if (strncmp(line, "add", 3) == 0)
-        recorder->react_result = kinf_informer_wait_synced(recorder->informer, KINF_FOREVER, NULL);
+        recorder_set_result(recorder,
+                            kinf_informer_wait_synced(recorder->informer, KINF_FOREVER, NULL));
 }
 
 /* Writes down what is transformed, and so waits at the gate of the recorder. */
@@ -319,7 +320,7 @@ static void stop_ends_waiting_callbacks(void **state)
     recorder_wait_for(&f->recorders[0], "add! x@1");
     stopper = stop_elsewhere(f);
     recorder_wait_for(&f->recorders[0], "done");
-    assert_int_equal(f->recorders[0].react_result, KINF_ERR_STOPPED);
+    assert_int_equal(recorder_result(&f->recorders[0]), KINF_ERR_STOPPED);
     recorder_unblock(gate);
     pthread_join(stopper, NULL);
 }

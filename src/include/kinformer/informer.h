@@ -9,21 +9,21 @@
  *  G2  The store and its indices change before the notification about it; when a handler runs, the
  *      store may be further ahead than what it is told.
  *  G3  A handler is told each change of the store's state at most once; intermediate states may be
- *      skipped when they were replaced in the queue before they reached the store.
- *  G4  on_add comes first for a key, then any number of on_update, then on_delete; after it the key may
- *      start again with on_add. on_update never joins two objects: one that was deleted and re-created
- *      under its name (another uid) comes as on_delete, then on_add.
- *  G5  on_delete has the last known object. final_state_unknown says that the deletion itself was
- *      missed, so that the object may have changed before it went.
- *  G6  A handler that joins late is told everything in the store by on_add with in_initial_list set,
- *      then what changes; nothing falls between the two.
- *  G7  on_synced of a handler runs once, after the on_add of every object of the initial list.
- *  G8  Callbacks of one handler run one after another, on a thread of its own; a slow handler holds up
+ *      skipped when they were replaced in the queue before they reached the store. An object that
+ *      comes again with equal bytes is no change: its stored copy stays.
+ *  G4  on_add comes first for a key, then any number of on_update, then on_delete; after it the key
+ * may start again with on_add. on_update never joins two objects: one that was deleted and
+ * re-created under its name (another uid) comes as on_delete, then on_add. G5  on_delete has the
+ * last known object. final_state_unknown says that the deletion itself was missed, so that the
+ * object may have changed before it went. G6  A handler that joins late is told everything in the
+ * store by on_add with in_initial_list set, then what changes; nothing falls between the two. G7
+ * on_synced of a handler runs once, after the on_add of every object of the initial list. G8
+ * Callbacks of one handler run one after another, on a thread of its own; a slow handler holds up
  *      nobody else. No lock of the library is held.
- *  G9  After kinf_informer_remove_handler() returns, no callback of that handler begins, and (unless it
- *      was called from a callback) none is running. on_done is the last.
- *  G10 kinf_informer_stop() ends within 200 ms in any state, plus the time of callbacks that are
- *      running, and joins every thread.
+ *  G9  After kinf_informer_remove_handler() returns, no callback of that handler begins, and
+ * (unless it was called from a callback of any informer, where waiting could never end) none is
+ * running. on_done is the last. G10 kinf_informer_stop() ends within 200 ms in any state, plus the
+ * time of callbacks that are running, and joins every thread.
  *
  * Threads: any thread, unless a line says otherwise.
  */
@@ -48,45 +48,50 @@ extern "C" {
 
 struct kinf_informer;
 
-/* --- handlers ------------------------------------------------------------------------------------- */
+/* --- handlers
+ * ------------------------------------------------------------------------------------- */
 
-/* Callbacks of one handler; any may be NULL. Objects are borrowed during the call: kinf_object_ref()
- * keeps them longer. They run on the handler's own thread and may call anything of this library but
- * kinf_informer_stop() and kinf_informer_free() of their informer (KINF_ERR_STATE; free must not be
- * called). Mirrors: cache.ResourceEventHandler. */
+/* Callbacks of one handler; any may be NULL. Objects are borrowed during the call:
+ * kinf_object_ref() keeps them longer. They run on the handler's own thread and may call anything
+ * of this library but kinf_informer_stop() and kinf_informer_free() of their informer
+ * (KINF_ERR_STATE; free only logs it and frees nothing). Mirrors: cache.ResourceEventHandler. */
 struct kinf_handler {
     void (*on_add)(const struct kinf_object *object, bool in_initial_list, void *ctx);
-    /* `old` and `object` are the same pointer for a resync, or equal in resourceVersion. */
+    /* `old` and `object` are the same pointer when nothing changed, which is told to handlers with
+     * a resync period only. */
     void (*on_update)(const struct kinf_object *old, const struct kinf_object *object, void *ctx);
     void (*on_delete)(const struct kinf_object *object, bool final_state_unknown, void *ctx);
-    /* The short form: called where one of the three above is NULL; add: old is NULL, delete: object is
-     * NULL. */
+    /* The short form: called where one of the three above is NULL; add: old is NULL, delete: object
+     * is NULL. */
     void (*on_change)(const struct kinf_object *old, const struct kinf_object *object, void *ctx);
     /* Everything of the initial list was delivered. */
     void (*on_synced)(void *ctx);
-    /* No callback will come any more: `ctx` may be freed. */
+    /* No callback will come any more: `ctx` may be freed. If the informer was never started, on the
+     * thread that removes the handler or stops the informer. */
     void (*on_done)(void *ctx);
     void *ctx;
-    /* on_update for every stored object each time this has passed, in milliseconds; 0: never; less than
-     * 1,000 counts as 1,000. */
+    /* on_update for every stored object each time this has passed, in milliseconds; 0: never; less
+     * than 1,000 counts as 1,000. Begins once the informer is synced, and goes on while the server
+     * is away (upstream: only while a watch is open). */
     int64_t resync_period_ms;
 };
 
 /* Identifies a handler in its informer; 0 is none. */
 typedef uint64_t kinf_handler_id;
 
-/* --- state ---------------------------------------------------------------------------------------- */
+/* --- state
+ * ---------------------------------------------------------------------------------------- */
 
 /* X(enumerator, name, what it means) */
-#define KINF_INFORMER_STATES(X)                                                                      \
-    X(KINF_STATE_STARTING, "starting", "not started, or before the first request")                  \
-    X(KINF_STATE_LISTING, "listing", "a list is under way")                                         \
-    X(KINF_STATE_LIVE, "live", "synced, and a watch is open")                                       \
-    X(KINF_STATE_STALE, "stale", "synced, but the stream gave no proof of life for too long")       \
-    X(KINF_STATE_BACKING_OFF, "backing off", "a request failed; it is tried again")                 \
-    X(KINF_STATE_FORBIDDEN, "forbidden", "the server refuses us (401, 403); tried again slowly")    \
-    X(KINF_STATE_ABSENT, "absent", "the server has no such resource (404); tried again slowly")     \
-    X(KINF_STATE_DEGRADED, "degraded", "live, but objects are quarantined or index values failed")  \
+#define KINF_INFORMER_STATES(X)                                                                    \
+    X(KINF_STATE_STARTING, "starting", "not started, or before the first request")                 \
+    X(KINF_STATE_LISTING, "listing", "a list is under way")                                        \
+    X(KINF_STATE_LIVE, "live", "synced, and a watch is open")                                      \
+    X(KINF_STATE_STALE, "stale", "synced, but the stream gave no proof of life for too long")      \
+    X(KINF_STATE_BACKING_OFF, "backing off", "a request failed; it is tried again")                \
+    X(KINF_STATE_FORBIDDEN, "forbidden", "the server refuses us (401, 403); tried again slowly")   \
+    X(KINF_STATE_ABSENT, "absent", "the server has no such resource (404); tried again slowly")    \
+    X(KINF_STATE_DEGRADED, "degraded", "live, but objects are quarantined or index values failed") \
     X(KINF_STATE_STOPPED, "stopped", "stopped; cannot be started again")
 
 enum kinf_informer_state {
@@ -100,11 +105,12 @@ KINF_API const char *kinf_informer_state_to_string(enum kinf_informer_state stat
 struct kinf_informer_status {
     enum kinf_informer_state state;
     char reason[KINF_ERROR_MESSAGE_SIZE]; /* of the last error, while it matters; else "" */
-    int64_t state_since_ms;   /* monotonic */
-    int64_t last_proof_ms;    /* monotonic, of the last event, bookmark, list or accepted watch; 0: none */
-    bool has_synced;          /* the first list is in the store */
+    int64_t state_since_ms;               /* monotonic */
+    int64_t
+        last_proof_ms; /* monotonic, of the last event, bookmark, list or accepted watch; 0: none */
+    bool has_synced;   /* the first list is in the store */
     size_t n_objects;
-    size_t n_queued;          /* keys in the DeltaFIFO */
+    size_t n_queued; /* keys in the DeltaFIFO */
     size_t n_handlers;
     uint64_t n_lists;
     uint64_t n_watches;
@@ -115,105 +121,125 @@ struct kinf_informer_status {
     uint64_t received_bytes;
 };
 
-/* --- options -------------------------------------------------------------------------------------- */
+/* --- options
+ * -------------------------------------------------------------------------------------- */
 
 /* All zero but `resource` is the default. Strings and arrays are copied. */
 struct kinf_informer_options {
-    const char *resource; /* kubectl's spelling: "pods", "deployments.apps", "deployments.v1.apps" */
-    const char *name_space;     /* NULL: all */
-    const char *label_selector; /* NULL: all; both are the server's to evaluate, and checked here first */
+    const char
+        *resource; /* kubectl's spelling: "pods", "deployments.apps", "deployments.v1.apps" */
+    const char *name_space; /* NULL: all */
+    const char
+        *label_selector; /* NULL: all; both are the server's to evaluate, and checked here first */
     const char *field_selector;
     struct kinf_handler handler; /* the first handler; all NULL: none */
     const struct kinf_index *indices;
     size_t n_indices;
-    /* Paths that are not stored; with keeps, all else is not stored. What the runtime needs cannot be
-     * dropped: metadata.{name,namespace,uid,resourceVersion,labels,deletionTimestamp,ownerReferences}. */
+    /* Paths that are not stored; with keeps, all else is not stored. What the runtime needs cannot
+     * be dropped:
+     * metadata.{name,namespace,uid,resourceVersion,labels,deletionTimestamp,ownerReferences}. */
     const char *const *drops;
     size_t n_drops;
     const char *const *keeps;
     size_t n_keeps;
-    /* Changes an object before it is stored; runs on the informer's processor thread, once for each object
-     * that arrived. Returns 0 and in *ret_object an object with a reference of its own for the informer
-     * (`object` itself with kinf_object_ref() for "as it is"), with the same key, or a negative value:
-     * the object as received is stored and the failure is logged. Memory is the job of drops and
-     * keeps. Mirrors: cache.TransformFunc. */
-    int (*transform)(const struct kinf_object *object, const struct kinf_object **ret_object, void *ctx);
+    /* Changes an object before it is stored; runs on the informer's processor thread, once for each
+     * object that arrived, deleted ones included. Returns 0 and in *ret_object an object with a
+     * reference of its own for the informer
+     * (`object` itself with kinf_object_ref() for "as it is"), with the same key, or a negative
+     * value: the object as received is stored and the failure is logged. Memory is the job of drops
+     * and keeps. Mirrors: cache.TransformFunc. */
+    int (*transform)(const struct kinf_object *object, const struct kinf_object **ret_object,
+                     void *ctx);
     void *transform_ctx;
     /* Told each failed list or watch, on the reflector's thread; default: a log line. Must not call
      * back into the informer. Mirrors: cache.WatchErrorHandler. */
     void (*on_watch_error)(const struct kinf_error *err, void *ctx);
     void *on_watch_error_ctx;
-    size_t page_size;          /* limit of a LIST; 0: one page, streamed */
-    size_t max_object_bytes;   /* JSON of one object; 0: 16 MiB */
-    size_t max_queue_bytes;    /* objects in the DeltaFIFO; 0: 64 MiB */
-    int64_t watch_timeout_ms;  /* 0: 300,000; drawn from [this, twice this) */
-    int64_t silent_after_ms;   /* 0: 150,000 */
-    int64_t backoff_base_ms;   /* 0: 800 */
-    int64_t backoff_max_ms;    /* 0: 30,000 */
-    bool accept_gzip;          /* on LIST: less network, more CPU */
+    size_t page_size;         /* limit of a LIST; 0: one page, streamed */
+    size_t max_object_bytes;  /* JSON of one object; 0: 16 MiB */
+    size_t max_queue_bytes;   /* objects in the DeltaFIFO; 0: 64 MiB */
+    int64_t watch_timeout_ms; /* 0: 300,000; drawn from [this, twice this) */
+    int64_t silent_after_ms;  /* 0: 150,000 */
+    int64_t backoff_base_ms;  /* 0: 800 */
+    int64_t backoff_max_ms;   /* 0: 30,000 */
+    bool accept_gzip;         /* on LIST: less network, more CPU */
 };
-#define KINF_INFORMER_OPTIONS_INIT {0}
+#define KINF_INFORMER_OPTIONS_INIT                                                                 \
+    {                                                                                              \
+        0                                                                                          \
+    }
 
-/* --- life ----------------------------------------------------------------------------------------- */
+/* --- life
+ * ----------------------------------------------------------------------------------------- */
 
-/* Asks the server for the resource (see kinf_client_find_type() for blocking and errors) and makes an
- * informer; nothing is watched yet. `client` is borrowed and must outlive it. Errors besides:
- * KINF_ERR_INVALID (options), KINF_ERR_PARSE (a path or selector), KINF_ERR_EXISTS (index name twice),
- * KINF_ERR_NO_MEMORY. Mirrors: cache.NewSharedIndexInformer. */
+/* Asks the server for the resource (see kinf_client_find_type() for blocking and errors) and makes
+ * an informer; nothing is watched yet. `client` is borrowed and must outlive it. Errors besides:
+ * KINF_ERR_INVALID (options), KINF_ERR_PARSE (a path or selector), KINF_ERR_EXISTS (index name
+ * twice), KINF_ERR_NO_MEMORY. Mirrors: cache.NewSharedIndexInformer. */
 KINF_API KINF_MUST_CHECK int kinf_informer_new(struct kinf_client *client,
                                                const struct kinf_informer_options *options,
-                                               struct kinf_informer **ret_informer, struct kinf_error *err);
+                                               struct kinf_informer **ret_informer,
+                                               struct kinf_error *err);
 
-/* Stops and frees. Not from a callback. NULL is allowed. Snapshots and objects that are held stay valid. */
+/* Stops and frees. Not from a callback. NULL is allowed. Snapshots and objects that are held stay
+ * valid. */
 KINF_API void kinf_informer_free(struct kinf_informer *informer);
 KINF_API void kinf_informer_free_ptr(struct kinf_informer **informer);
 #define kinf_auto_informer __attribute__((cleanup(kinf_informer_free_ptr)))
 
-/* Starts the threads, once. Errors: KINF_ERR_STATE (started or stopped before), KINF_ERR_SYSTEM. Mirrors:
- * SharedInformer.Run. */
-KINF_API KINF_MUST_CHECK int kinf_informer_start(struct kinf_informer *informer, struct kinf_error *err);
+/* Starts the threads, once. Errors: KINF_ERR_STATE (started or stopped before), KINF_ERR_SYSTEM:
+ * then the informer is stopped. Mirrors: SharedInformer.Run. */
+KINF_API KINF_MUST_CHECK int kinf_informer_start(struct kinf_informer *informer,
+                                                 struct kinf_error *err);
 
-/* Stops and joins every thread. What is queued is not delivered any more; each handler's on_done runs.
- * The store can still be read. A second stop is harmless. Errors: KINF_ERR_STATE (from a callback of
- * this informer: it would wait for itself). */
+/* Stops and joins every thread. What is queued is not delivered any more; each handler's on_done
+ * runs. The store can still be read. A second stop is harmless. Errors: KINF_ERR_STATE (from a
+ * callback of this informer: it would wait for itself). */
 KINF_API int kinf_informer_stop(struct kinf_informer *informer, struct kinf_error *err);
 
-/* Waits until the first list is in the store. Errors: KINF_ERR_TIMEOUT (message tells the state and its
- * reason), KINF_ERR_STOPPED. Mirrors: cache.WaitForCacheSync. */
-KINF_API KINF_MUST_CHECK int kinf_informer_wait_synced(struct kinf_informer *informer, int64_t timeout_ms,
-                                                       struct kinf_error *err);
+/* Waits until the first list is in the store. Errors: KINF_ERR_TIMEOUT (message tells the state and
+ * its reason), KINF_ERR_STOPPED. Mirrors: cache.WaitForCacheSync. */
+KINF_API KINF_MUST_CHECK int kinf_informer_wait_synced(struct kinf_informer *informer,
+                                                       int64_t timeout_ms, struct kinf_error *err);
 /* Mirrors: SharedInformer.HasSynced. */
 KINF_API bool kinf_informer_has_synced(struct kinf_informer *informer);
 
-KINF_API void kinf_informer_status(struct kinf_informer *informer, struct kinf_informer_status *ret_status);
+KINF_API void kinf_informer_status(struct kinf_informer *informer,
+                                   struct kinf_informer_status *ret_status);
 
-/* --- handlers of an informer ------------------------------------------------------------------------ */
+/* --- handlers of an informer
+ * ------------------------------------------------------------------------ */
 
-/* Adds a handler, at any time before stop, also from a callback. `handler` is copied. Errors:
- * KINF_ERR_STOPPED, KINF_ERR_NO_MEMORY, KINF_ERR_SYSTEM. Mirrors: SharedInformer.AddEventHandler. */
+/* Adds a handler, at any time before stop, also from a callback. `handler` is copied. Errors, after
+ * which none of its callbacks runs: KINF_ERR_STOPPED, KINF_ERR_NO_MEMORY, KINF_ERR_SYSTEM. Mirrors:
+ * SharedInformer.AddEventHandler. */
 KINF_API KINF_MUST_CHECK int kinf_informer_add_handler(struct kinf_informer *informer,
                                                        const struct kinf_handler *handler,
-                                                       kinf_handler_id *ret_id, struct kinf_error *err);
-/* Removes one (G9); what is queued for it is dropped. Removing an unknown or removed one is harmless.
- * Mirrors: SharedInformer.RemoveEventHandler, ShutDownEventHandler. */
+                                                       kinf_handler_id *ret_id,
+                                                       struct kinf_error *err);
+/* Removes one (G9); what is queued for it is dropped. Removing an unknown or removed one is
+ * harmless. Mirrors: SharedInformer.RemoveEventHandler, ShutDownEventHandler. */
 KINF_API void kinf_informer_remove_handler(struct kinf_informer *informer, kinf_handler_id id);
-/* Whether on_synced of this handler has run. Mirrors: ResourceEventHandlerRegistration.HasSynced. */
+/* Whether on_synced of this handler has run. Mirrors: ResourceEventHandlerRegistration.HasSynced.
+ */
 KINF_API bool kinf_informer_handler_has_synced(struct kinf_informer *informer, kinf_handler_id id);
 
-/* --- reading ---------------------------------------------------------------------------------------- */
+/* --- reading
+ * ---------------------------------------------------------------------------------------- */
 
-/* The store, for reading and for adding indices; the informer's own, valid until it is freed. Writing
- * to it is the informer's alone. Mirrors: SharedIndexInformer.GetIndexer. */
+/* The store, for reading and for adding indices; the informer's own, valid until it is freed.
+ * Writing to it is the informer's alone. Mirrors: SharedIndexInformer.GetIndexer. */
 KINF_API struct kinf_indexer *kinf_informer_indexer(struct kinf_informer *informer);
 KINF_API const struct kinf_type *kinf_informer_type(const struct kinf_informer *informer);
 /* A lister on the store. `name_space` NULL: all; borrowed. */
-KINF_API struct kinf_lister kinf_informer_lister(struct kinf_informer *informer, const char *name_space);
+KINF_API struct kinf_lister kinf_informer_lister(struct kinf_informer *informer,
+                                                 const char *name_space);
 
-/* A lower bound of the versions that the store has seen: good for waiting until a write of one's own
- * has arrived, not for a list's version. Errors: KINF_ERR_LIMIT (buffer). Mirrors:
+/* A lower bound of the versions that the store has seen: good for waiting until a write of one's
+ * own has arrived, not for a list's version. Errors: KINF_ERR_LIMIT (buffer). Mirrors:
  * Controller.LastSyncResourceVersion. */
-KINF_API KINF_MUST_CHECK int kinf_informer_resource_version(struct kinf_informer *informer, char *buf,
-                                                            size_t size);
+KINF_API KINF_MUST_CHECK int kinf_informer_resource_version(struct kinf_informer *informer,
+                                                            char *buf, size_t size);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,369 @@
+/*
+ * Random histories: a server that loses events, a queue, and four handlers that come and go. What
+ * each handler is told is a legal history (G1, G3, G4, G6, G7, G9), and when nothing moves any more
+ * its own picture is the store's.
+ *
+ * A follower checks in its callbacks, on its own thread; the test looks at it only after it was
+ * told of the round's last object, or is done.
+ */
+#include "unit/informer_fixture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "unit/test.h"
+
+#define N_KEYS      12
+#define N_FOLLOWERS 4
+#define END_KEY     N_KEYS /* of the object that ends a round */
+#define N_SLOTS     (N_KEYS + 1)
+
+/* --- followers --- */
+
+struct follower {
+    struct informer_fixture *f;
+    kinf_handler_id id; /* 0: not there */
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    const struct kinf_object *told[N_SLOTS]; /* the last state of each key; NULL: none */
+    unsigned n_synced;
+    bool is_done;
+    unsigned long end_rv; /* of the last END_KEY told */
+};
+
+static void illegal(const char *what, const struct kinf_object *object)
+{
+    fprintf(stderr, "illegal: %s: %s@%s\n", what, kinf_object_key(object),
+            kinf_object_resource_version(object));
+    abort();
+}
+
+static unsigned long version(const struct kinf_object *object)
+{
+    return strtoul(kinf_object_resource_version(object), NULL, 10);
+}
+
+static size_t slot_of(const struct kinf_object *object)
+{
+    return strtoul(kinf_object_name(object) + 1, NULL, 10);
+}
+
+static void tell(struct follower *follower, const struct kinf_object *object, bool is_there)
+{
+    size_t slot = slot_of(object);
+
+    if (follower->is_done)
+        illegal("told after done", object);
+    pthread_mutex_lock(&follower->mutex);
+    kinf_object_unref(follower->told[slot]);
+    follower->told[slot] = is_there ? kinf_object_ref(object) : NULL;
+    if (slot == END_KEY)
+        follower->end_rv = version(object);
+    pthread_cond_broadcast(&follower->changed);
+    pthread_mutex_unlock(&follower->mutex);
+}
+
+static void on_add(const struct kinf_object *object, bool in_initial_list, void *ctx)
+{
+    struct follower *follower = ctx;
+
+    if (follower->told[slot_of(object)] != NULL)
+        illegal("add of what is there", object);
+    if (in_initial_list && follower->n_synced != 0)
+        illegal("initial add after synced", object);
+    tell(follower, object, true);
+}
+
+static void on_update(const struct kinf_object *old, const struct kinf_object *object, void *ctx)
+{
+    struct follower *follower = ctx;
+
+    if (follower->told[slot_of(object)] != old)
+        illegal("update from another state than the last told", object);
+    if (!kinf__object_same_uid(old, object))
+        illegal("update joins two objects", object);
+    if (version(object) < version(old))
+        illegal("update goes back", object);
+    tell(follower, object, true);
+}
+
+static void on_delete(const struct kinf_object *object, bool final_state_unknown, void *ctx)
+{
+    struct follower *follower = ctx;
+    const struct kinf_object *last = follower->told[slot_of(object)];
+
+    if (last == NULL)
+        illegal("delete of what is not there", object);
+    if (!kinf__object_same_uid(last, object))
+        illegal("delete of another object", object);
+    if (version(object) < version(last) ||
+        (final_state_unknown && version(object) != version(last)))
+        illegal("delete of another state", object);
+    tell(follower, object, false);
+}
+
+static void on_synced(void *ctx)
+{
+    struct follower *follower = ctx;
+
+    if (follower->n_synced++ != 0)
+        abort();
+}
+
+static void on_done(void *ctx)
+{
+    struct follower *follower = ctx;
+
+    if (follower->is_done)
+        abort();
+    follower->is_done = true;
+}
+
+static void follower_init(struct follower *follower, struct informer_fixture *f)
+{
+    *follower = (struct follower){ .f = f };
+    pthread_mutex_init(&follower->mutex, NULL);
+    pthread_cond_init(&follower->changed, NULL);
+}
+
+static void follower_forget(struct follower *follower)
+{
+    for (size_t i = 0; i < N_SLOTS; i++) {
+        kinf_object_unref(follower->told[i]);
+        follower->told[i] = NULL;
+    }
+    follower->id = 0;
+    follower->n_synced = 0;
+    follower->is_done = false;
+    follower->end_rv = 0;
+}
+
+static void follower_join(struct follower *follower, int64_t resync_period_ms)
+{
+    const struct kinf_handler handler = {
+        .on_add = on_add,
+        .on_update = on_update,
+        .on_delete = on_delete,
+        .on_synced = on_synced,
+        .on_done = on_done,
+        .ctx = follower,
+        .resync_period_ms = resync_period_ms,
+    };
+
+    assert_int_equal(
+        kinf_informer_add_handler(follower->f->informer, &handler, &follower->id, NULL), 0);
+}
+
+static void follower_leave(struct follower *follower)
+{
+    kinf_informer_remove_handler(follower->f->informer, follower->id);
+    assert_true(follower->is_done);
+    follower_forget(follower);
+}
+
+static void follower_wait_end(struct follower *follower, unsigned long rv)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 60;
+    pthread_mutex_lock(&follower->mutex);
+    while (follower->end_rv < rv)
+        assert_int_equal(pthread_cond_timedwait(&follower->changed, &follower->mutex, &until), 0);
+    pthread_mutex_unlock(&follower->mutex);
+}
+
+/* Nothing moves: the picture is the store. */
+static void follower_compare(struct follower *follower)
+{
+    kinf_auto_snapshot struct kinf_snapshot *snapshot =
+        kinf_indexer_snapshot(kinf_informer_indexer(follower->f->informer));
+    const struct kinf_object *object;
+    struct kinf_cursor cursor;
+    size_t n_told = 0;
+
+    pthread_mutex_lock(&follower->mutex);
+    for (size_t i = 0; i < N_SLOTS; i++)
+        n_told += follower->told[i] != NULL;
+    assert_int_equal(n_told, kinf_snapshot_count(snapshot));
+    kinf_cursor_all(&cursor, snapshot);
+    while ((object = kinf_cursor_next(&cursor)) != NULL)
+        assert_ptr_equal(follower->told[slot_of(object)], object);
+    pthread_mutex_unlock(&follower->mutex);
+}
+
+/* --- the server --- */
+
+struct server {
+    struct informer_fixture *f;
+    struct test_random random;
+    unsigned long rv;
+    unsigned long uid;
+    struct {
+        unsigned long uid; /* 0: not there */
+        unsigned long rv;
+    } objects[N_SLOTS];
+};
+
+static const struct kinf_object *object_of(struct server *server, size_t slot)
+{
+    char name[32], uid[32], rv[32];
+
+    snprintf(name, sizeof name, "k%zu", slot);
+    snprintf(uid, sizeof uid, "%lu", server->objects[slot].uid);
+    snprintf(rv, sizeof rv, "%lu", server->objects[slot].rv);
+    return make_thing_of(name, uid, rv, "");
+}
+
+/* What the watch sees of it is up to chance. */
+static void send(struct server *server, enum kinf_delta_type type, size_t slot, bool is_lost)
+{
+    if (!is_lost)
+        feed_object(server->f, type, object_of(server, slot));
+}
+
+static void delete_object(struct server *server, size_t slot, bool is_lost)
+{
+    server->objects[slot].rv = ++server->rv;
+    send(server, KINF_DELTA_DELETED, slot, is_lost);
+    server->objects[slot].uid = 0;
+}
+
+static void write_object(struct server *server, size_t slot, bool is_lost)
+{
+    bool is_new = server->objects[slot].uid == 0;
+
+    if (is_new)
+        server->objects[slot].uid = ++server->uid;
+    server->objects[slot].rv = ++server->rv;
+    send(server, is_new ? KINF_DELTA_ADDED : KINF_DELTA_UPDATED, slot, is_lost);
+}
+
+static void change_something(struct server *server, bool is_lost)
+{
+    size_t slot = test_random_below(&server->random, N_KEYS);
+
+    if (server->objects[slot].uid != 0 && test_random_below(&server->random, 3) == 0)
+        delete_object(server, slot, is_lost);
+    else
+        write_object(server, slot, is_lost);
+}
+
+static void relist(struct server *server)
+{
+    const struct kinf_object *objects[N_SLOTS];
+    size_t n_objects = 0;
+    char rv[32];
+
+    for (size_t i = 0; i < N_SLOTS; i++) {
+        if (server->objects[i].uid != 0)
+            objects[n_objects++] = object_of(server, i);
+    }
+    snprintf(rv, sizeof rv, "%lu", server->rv);
+    assert_int_equal(
+        kinf_deltafifo_replace(server->f->informer->fifo, objects, n_objects, rv, NULL), 0);
+    for (size_t i = 0; i < n_objects; i++)
+        kinf_object_unref(objects[i]);
+    kinf__informer_note_proof(server->f->informer);
+}
+
+/* A break of the watch: some events are missed, then a list. */
+static void lose_and_relist(struct server *server)
+{
+    for (size_t n = test_random_below(&server->random, 6); n > 0; n--)
+        change_something(server, true);
+    relist(server);
+}
+
+/* --- the test --- */
+
+static void come_or_go(struct server *server, struct follower *follower)
+{
+    if (follower->id != 0)
+        follower_leave(follower);
+    else
+        follower_join(follower, test_random_below(&server->random, 2) == 0 ? 1000 : 0);
+}
+
+/* Everybody syncing, as when a resync is due: they hear of unchanged objects, too. */
+static void resync(struct server *server)
+{
+    kinf__processor_should_resync(&server->f->informer->processor, INT64_MAX / 2, false);
+    assert_int_equal(kinf_deltafifo_resync(server->f->informer->fifo, NULL), 0);
+}
+
+static void play_round(struct server *server, struct follower *followers)
+{
+    for (size_t n = test_random_below(&server->random, 60); n > 0; n--) {
+        switch (test_random_below(&server->random, 16)) {
+        case 0:
+            lose_and_relist(server);
+            break;
+        case 1:
+            resync(server);
+            break;
+        case 2:
+        case 3:
+            come_or_go(server, &followers[test_random_below(&server->random, N_FOLLOWERS)]);
+            break;
+        default:
+            change_something(server, false);
+            break;
+        }
+    }
+}
+
+static void wait_end(struct server *server, struct follower *followers)
+{
+    write_object(server, END_KEY, false);
+    for (size_t i = 0; i < N_FOLLOWERS; i++) {
+        if (followers[i].id != 0)
+            follower_wait_end(&followers[i], server->rv);
+    }
+}
+
+/* Keys leave the queue as they came. A list or a resync of the round may have put the end's key in
+ * front of others; once it has left, it comes last. */
+static void settle(struct server *server, struct follower *followers)
+{
+    wait_end(server, followers);
+    wait_end(server, followers);
+    for (size_t i = 0; i < N_FOLLOWERS; i++) {
+        if (followers[i].id != 0)
+            follower_compare(&followers[i]);
+    }
+    assert_true(kinf__processor_check(&server->f->informer->processor));
+}
+
+static void every_handler_is_told_a_legal_history_that_ends_at_the_store(void **state)
+{
+    struct informer_fixture *f = *state;
+    struct server server = { .f = f, .random = test_random_init("informer_model") };
+    struct follower followers[N_FOLLOWERS];
+
+    informer_make(f, NULL);
+    for (size_t i = 0; i < N_FOLLOWERS; i++)
+        follower_init(&followers[i], f);
+    follower_join(&followers[0], 0);
+    relist(&server);
+    informer_start(f);
+    for (size_t rounds = test_rounds(1000); rounds > 0; rounds--) {
+        play_round(&server, followers);
+        settle(&server, followers);
+    }
+    assert_int_equal(kinf_informer_stop(f->informer, NULL), 0);
+    for (size_t i = 0; i < N_FOLLOWERS; i++)
+        follower_forget(&followers[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(
+            every_handler_is_told_a_legal_history_that_ends_at_the_store, informer_setup,
+            informer_teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
