@@ -156,21 +156,19 @@ static void tell_chunk(struct kinf__listener *listener, struct kinf__notificatio
     }
 }
 
-/* The whole queue, or NULL once the listener is removed. */
+/* The whole queue; NULL once the listener is removed and nothing is left to drop. */
 static struct kinf__notification_chunk *take_all(struct kinf__listener *listener)
 {
-    struct kinf__notification_chunk *taken = NULL;
+    struct kinf__notification_chunk *taken;
 
     kinf__mutex_lock(&listener->lock);
     listener->is_waiting = true;
     while (listener->first == NULL && !is_removed(listener))
         kinf__cond_wait_until(&listener->not_empty, &listener->lock, KINF_FOREVER);
     listener->is_waiting = false;
-    if (!is_removed(listener)) {
-        taken = listener->first;
-        listener->first = NULL;
-        listener->last = NULL;
-    }
+    taken = listener->first;
+    listener->first = NULL;
+    listener->last = NULL;
     kinf__mutex_unlock(&listener->lock);
     return taken;
 }
