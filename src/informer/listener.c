@@ -8,6 +8,7 @@
  */
 #include "informer/listener.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -255,11 +256,15 @@ static void append_locked(struct kinf__listener *listener,
                           const struct kinf__notification *notification)
     KINF__REQUIRES(listener->lock)
 {
+    struct kinf__notification_chunk *chunk = listener->last;
     struct kinf__notification *item;
 
-    if (listener->last == NULL || listener->last->n_items == listener->last->capacity)
-        append_chunk_locked(listener, KINF__TAKE(listener->spare));
-    item = &listener->last->items[listener->last->n_items++];
+    if (chunk == NULL || chunk->n_items == chunk->capacity) {
+        chunk = KINF__TAKE(listener->spare);
+        assert(chunk != NULL);
+        append_chunk_locked(listener, chunk);
+    }
+    item = &chunk->items[chunk->n_items++];
     *item = *notification;
     kinf_object_ref(item->old);
     kinf_object_ref(item->object);
@@ -278,7 +283,14 @@ void kinf__listener_push(struct kinf__listener *listener,
     kinf__mutex_lock(&listener->lock);
     for (size_t i = 0; i < n_notifications; i++)
         append_locked(listener, &notifications[i]);
-    wake_locked(listener);
+    kinf__mutex_unlock(&listener->lock);
+}
+
+void kinf__listener_wake(struct kinf__listener *listener)
+{
+    kinf__mutex_lock(&listener->lock);
+    if (listener->first != NULL)
+        wake_locked(listener);
     kinf__mutex_unlock(&listener->lock);
 }
 
