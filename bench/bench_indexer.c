@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "indexer/indexer.h"
@@ -61,7 +62,7 @@ static int index_by_node(const struct kinf_object *object, struct kinf_index_val
     return kinf_index_values_add(values, node, strlen(node));
 }
 
-/* --- objects --------------------------------------------------------------------------------- */
+/* --- objects ---------------------------------------------------------------------------------- */
 
 static const struct kinf_object *make_object(struct bench *bench, size_t i)
 {
@@ -110,8 +111,7 @@ static void make_objects(struct bench *bench)
     qsort(bench->objects, bench->n, sizeof bench->objects[0], compare_objects);
 }
 
-/* --- measuring ---------------------------------------------------------------------------------
- */
+/* --- measuring -------------------------------------------------------------------------------- */
 
 static void report(const char *what, size_t n, int64_t started_ns)
 {
@@ -177,7 +177,7 @@ static void measure_lists(struct bench *bench)
     kinf_object_list_release(&list);
 }
 
-/* --- writes ---------------------------------------------------------------------------------- */
+/* --- writes ----------------------------------------------------------------------------------- */
 
 /* Updates of random objects; `n_held` snapshots are held, a new one after each write. */
 static void write_some(struct bench *bench, size_t n_held)
@@ -236,8 +236,7 @@ static void measure_writes(struct bench *bench, size_t n_trees)
     }
 }
 
-/* --- whole versions ----------------------------------------------------------------------------
- */
+/* --- whole versions --------------------------------------------------------------------------- */
 
 static void reap_all(struct bench *bench)
 {
@@ -245,9 +244,21 @@ static void reap_all(struct bench *bench)
         ;
 }
 
+static size_t resident_bytes(void)
+{
+    FILE *file = must(fopen("/proc/self/statm", "r"));
+    unsigned long n_pages = 0;
+
+    if (fscanf(file, "%*s %lu", &n_pages) != 1)
+        abort();
+    fclose(file);
+    return n_pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
 static void measure_replace(struct bench *bench)
 {
     struct kinf_snapshot *snapshot;
+    size_t resident;
     int64_t started_ns = kinf__clock_now_ns();
 
     check(kinf_indexer_replace(bench->indexer, bench->objects, bench->n, "2", NULL));
@@ -275,11 +286,14 @@ static void measure_replace(struct bench *bench)
     started_ns = kinf__clock_now_ns();
     kinf__indexer_reap(bench->indexer, 1000);
     report("a slice of its memory", 1, started_ns);
+    resident = resident_bytes();
     reap_all(bench);
     report_ms("all of its memory", started_ns);
+    printf("  %-58s %9.0f %%\n", "went back to the system, of the objects' bytes",
+           100.0 * (double)(resident - resident_bytes()) / (double)bench->n_object_bytes);
 }
 
-/* --- readers --------------------------------------------------------------------------------- */
+/* --- readers ---------------------------------------------------------------------------------- */
 
 struct reader {
     struct kinf_indexer *indexer;
@@ -308,6 +322,14 @@ static int compare_times(const void *a, const void *b)
     return (*left > *right) - (*left < *right);
 }
 
+/* The time below which so many of a thousand sorted ones are. */
+static double us_at(const int64_t *times_ns, size_t per_thousand)
+{
+    size_t at = N_WRITES / 1000 * per_thousand;
+
+    return (double)times_ns[at] / 1e3;
+}
+
 /* The time of single writes, by themselves and beside a thread that lists all the time. */
 static void measure_write_times(struct bench *bench, const char *what)
 {
@@ -321,9 +343,8 @@ static void measure_write_times(struct bench *bench, const char *what)
         times_ns[i] = kinf__clock_now_ns() - started_ns;
     }
     qsort(times_ns, N_WRITES, sizeof times_ns[0], compare_times);
-    printf("  %-58s %9.3f us, 99 %%: %.3f, 99.9 %%: %.3f\n", what,
-           (double)times_ns[N_WRITES / 2] / 1e3, (double)times_ns[N_WRITES / 100 * 99] / 1e3,
-           (double)times_ns[N_WRITES / 1000 * 999] / 1e3);
+    printf("  %-58s %9.3f us, 99 %%: %.3f, 99.9 %%: %.3f\n", what, us_at(times_ns, 500),
+           us_at(times_ns, 990), us_at(times_ns, 999));
     free(times_ns);
 }
 

@@ -116,7 +116,8 @@ static void on_error(const char *resource, bool has_synced, const struct kinf_er
         fail(daemon, &told);
         return;
     }
-    KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_WARN,
+    /* A version that is too old is nothing that anybody has to hear of: the next list mends it. */
+    KINF__LOG(KINF__LOG_DAEMON, err->code == KINF_ERR_EXPIRED ? KINF_LOG_DEBUG : KINF_LOG_WARN,
               "request failed, will try again resource=%s error=\"%s\"", resource, err->message);
 }
 

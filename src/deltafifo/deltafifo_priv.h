@@ -1,5 +1,7 @@
 /*
- * The insides of the queue, shared by deltafifo.c (producers and consumer), replace.c and item.c.
+ * The insides of the queue. deltafifo.c has what both orders share: life, limits, waiting, close,
+ * has_synced. What an order does differently stands behind struct kinf__fifo_ops: keyed.c (with
+ * keyed_item.c and keyed_replace.c) and in_order.c.
  *
  * Threads: as each member says; the tests look inside only while nobody else does.
  */
@@ -20,8 +22,11 @@
 #define KINF__FIFO_RV_SIZE 64
 /* Most items leave with one delta, so most need no second allocation. */
 #define KINF__FIFO_N_INLINE 2
+/* A ring that became larger than this is given back when it is empty. */
+#define KINF__FIFO_N_RING_KEPT 1024
 
-/* One key and its pending deltas, each with a reference. The key is the one of the objects. */
+/* Keyed: one key and its pending deltas, each with a reference. The key is the one of the objects.
+ */
 struct kinf__fifo_item {
     struct kinf__hmap_node in_map;
     struct kinf__list in_queue;
@@ -32,32 +37,114 @@ struct kinf__fifo_item {
     char rv_before[KINF__FIFO_RV_SIZE]; /* the last received when the first delta came */
 };
 
+/* guarded by the queue's lock */
+struct kinf__keyed {
+    struct kinf__hmap items; /* by key: exactly what is in `queue` */
+    struct kinf__list queue; /* in the order in which the keys arrived */
+    /* What the consumer processes, outside the lock; in neither `items` nor `queue`. Its deltas do
+     * not change until the consumer has taken it out again. */
+    struct kinf__fifo_item *in_process;
+    char last_rv[KINF__FIFO_RV_SIZE]; /* last received */
+};
+
+/* In order: what a ReplacedAll carries, and a Bookmark, which has no objects. One allocation, with
+ * a reference to each object. */
+struct kinf__fifo_list {
+    char rv[KINF__FIFO_RV_SIZE];
+    size_t n_objects;
+    const struct kinf_object *objects[];
+};
+
+/* In order: one delta that waits. It has what taking it needs, so that no object is touched then.
+ */
+struct kinf__fifo_entry {
+    const struct kinf_object *object; /* a reference; Added, Updated, Deleted */
+    struct kinf__fifo_list *list;     /* owned; ReplacedAll, Bookmark */
+    size_t n_bytes;
+    uint32_t hash; /* of the object's key */
+    enum kinf_delta_type type;
+};
+
+struct kinf__in_order {
+    /* guarded by the queue's lock: a ring, its first entry at `head` */
+    struct kinf__fifo_entry *ring;
+    size_t n_allocated; /* zero or a power of two */
+    size_t head;
+    size_t n_entries;
+    char processed_rv[KINF__FIFO_RV_SIZE];
+    /* owned by the consumer from taking to finishing */
+    struct kinf_delta *batch; /* room for KINF_FIFO_BATCH_MAX; has the references of its objects */
+    size_t n_in_process;
+    struct kinf__fifo_list *list_in_process;
+};
+
+/* One order. _locked: with the queue's lock held; the others are called without it. */
+struct kinf__fifo_ops {
+    /* At the ends of the queue's life. init fails with KINF_ERR_NO_MEMORY, having kept nothing. */
+    int (*init)(struct kinf_deltafifo *fifo);
+    void (*release)(struct kinf_deltafifo *fifo);
+
+    /* As the exported functions promise; the frame has seen to room and limits, but for replace,
+     * which prepares what it can before it waits for room. KINF_ERR_NO_MEMORY: nothing changed. */
+    int (*enqueue_locked)(struct kinf_deltafifo *fifo, enum kinf_delta_type type,
+                          const struct kinf_object *object, uint64_t hash,
+                          const struct kinf_object **ret_dropped);
+    int (*replace)(struct kinf_deltafifo *fifo, const struct kinf_object *const *objects,
+                   size_t n_objects, const char *rv);
+    int (*resync_locked)(struct kinf_deltafifo *fifo);
+    int (*bookmark_locked)(struct kinf_deltafifo *fifo, const char *rv);
+
+    size_t (*len_locked)(const struct kinf_deltafifo *fifo);
+    /* Takes out what leaves next; the queue is not empty. */
+    void (*take_locked)(struct kinf_deltafifo *fifo, struct kinf_deltas *ret_deltas);
+    /* What was taken has been processed: kinf__fifo_finish_locked(), and gives it up. */
+    void (*finish)(struct kinf_deltafifo *fifo);
+    /* kinf__fifo_abort_locked(), and drops what is queued. */
+    void (*abort)(struct kinf_deltafifo *fifo);
+    const char *(*processed_rv_locked)(const struct kinf_deltafifo *fifo);
+    bool (*check_locked)(const struct kinf_deltafifo *fifo);
+};
+
+extern const struct kinf__fifo_ops kinf__fifo_keyed_ops;
+extern const struct kinf__fifo_ops kinf__fifo_in_order_ops;
+
 struct kinf_deltafifo {
     /* constant after start */
     struct kinf_deltafifo_options options;
+    const struct kinf__fifo_ops *ops;
 
     struct kinf__mutex lock;
     struct kinf__cond not_empty; /* or closed: the consumer waits */
     struct kinf__cond not_full;  /* or closed: producers wait */
 
     /* guarded by lock */
-    struct kinf__hmap items; /* by key: exactly what is in `queue` */
-    struct kinf__list queue; /* in the order in which the keys arrived */
-    size_t n_bytes;          /* of the objects in `queue` */
+    size_t n_bytes; /* of the objects that are queued */
     size_t n_waiting_producers;
-    /* What the consumer processes, outside the lock; in neither `items` nor `queue`. Its deltas do
-     * not change until the consumer has taken it out again. */
-    struct kinf__fifo_item *in_process;
-    pthread_t consumer; /* who does, while in_process is set */
+    bool is_processing;
+    pthread_t consumer; /* who does, while is_processing */
     bool in_process_is_initial;
     bool populated;
-    size_t initial_count; /* items of the first Replace, not yet processed */
+    size_t initial_count; /* of the first Replace: what is queued or in process */
     bool closed;
     bool aborted;
-    char last_rv[KINF__FIFO_RV_SIZE]; /* last received */
+    struct kinf__keyed keyed;       /* one of both is used */
+    struct kinf__in_order in_order; /* each member says by whom */
 };
 
-/* --- items (item.c) --- */
+/* --- for the orders (deltafifo.c) --- */
+
+uint64_t kinf__fifo_hash(const char *key);
+/* Whether an object's resourceVersion counts: it is there, and fits. */
+bool kinf__fifo_rv_counts(const char *rv);
+/* 0 when there is room for producers, after waiting for it. Errors: KINF_ERR_STOPPED. */
+KINF_MUST_CHECK int kinf__fifo_wait_for_room_locked(struct kinf_deltafifo *fifo)
+    KINF__REQUIRES(fifo->lock);
+/* A list was queued: if nothing came before, all that is queued now is the initial population. */
+void kinf__fifo_populate_locked(struct kinf_deltafifo *fifo) KINF__REQUIRES(fifo->lock);
+void kinf__fifo_finish_locked(struct kinf_deltafifo *fifo) KINF__REQUIRES(fifo->lock);
+void kinf__fifo_abort_locked(struct kinf_deltafifo *fifo) KINF__REQUIRES(fifo->lock);
+
+/* --- items (keyed_item.c) --- */
 
 /* An item with one delta, whose object gains a reference; NULL when out of memory. */
 struct kinf__fifo_item *kinf__fifo_item_new(const struct kinf_delta *first);
@@ -77,29 +164,31 @@ size_t kinf__fifo_item_bytes(const struct kinf__fifo_item *item);
 /* The item of a key in a map of items; NULL if there is none. */
 struct kinf__fifo_item *kinf__fifo_item_find(const struct kinf__hmap *map, const char *key,
                                              uint64_t hash);
-uint64_t kinf__fifo_hash(const char *key);
 
-/* --- the queue (deltafifo.c) --- */
+/* --- by key (keyed.c, keyed_replace.c) --- */
 
-/* 0 when there is room for producers, after waiting for it. Errors: KINF_ERR_STOPPED. */
-KINF_MUST_CHECK int kinf__fifo_wait_for_room_locked(struct kinf_deltafifo *fifo)
-    KINF__REQUIRES(fifo->lock);
 /* Whether the consumer has this key in its hands. */
-bool kinf__fifo_in_process_locked(const struct kinf_deltafifo *fifo, const char *key)
+bool kinf__keyed_in_process_locked(const struct kinf_deltafifo *fifo, const char *key)
     KINF__REQUIRES(fifo->lock);
 /* Puts a new item at the tail; the map must have room for it. */
-void kinf__fifo_link_locked(struct kinf_deltafifo *fifo, struct kinf__fifo_item *item,
-                            uint64_t hash) KINF__REQUIRES(fifo->lock);
+void kinf__keyed_link_locked(struct kinf_deltafifo *fifo, struct kinf__fifo_item *item,
+                             uint64_t hash) KINF__REQUIRES(fifo->lock);
 /* Appends to an item that has room for it, and collapses the last two Deleted. The object that was
  * dropped, if any, is returned for the caller to give up outside the lock. */
-const struct kinf_object *kinf__fifo_append_locked(struct kinf_deltafifo *fifo,
-                                                   struct kinf__fifo_item *item,
-                                                   const struct kinf_delta *delta)
+const struct kinf_object *kinf__keyed_append_locked(struct kinf_deltafifo *fifo,
+                                                    struct kinf__fifo_item *item,
+                                                    const struct kinf_delta *delta)
     KINF__REQUIRES(fifo->lock);
+/* The `replace` of this order. */
+KINF_MUST_CHECK int kinf__keyed_replace(struct kinf_deltafifo *fifo,
+                                        const struct kinf_object *const *objects, size_t n_objects,
+                                        const char *rv);
 
-/* Whether the structure is sound: a key is in the queue exactly if it is in the map, once; items
- * have deltas, of one key, no two Deleted in a row, a tombstone is a Deleted; bytes and initial
- * count add up; an aborted queue is closed and empty. Takes the lock. */
+/* Whether the structure is sound: bytes and initial count add up, an aborted queue is closed and
+ * empty. Keyed: a key is in the queue exactly if it is in the map, once; items have deltas, of one
+ * key, no two Deleted in a row, a tombstone is a Deleted. In order: each entry has what its type
+ * needs and nothing else; no two bookmarks in a row; the initial population ends with a ReplacedAll
+ * and has nothing in it that could leave with another. Takes the lock. */
 bool kinf__deltafifo_check(struct kinf_deltafifo *fifo);
 
 #endif

@@ -60,12 +60,22 @@ size_t kinf__key_common(struct kinf__key a, struct kinf__key b)
     return skip_common(&a, &b);
 }
 
-int kinf__key_compare(struct kinf__key a, struct kinf__key b)
+static int compare_pieces(struct kinf__key a, struct kinf__key b)
 {
     skip_common(&a, &b);
     if (a.head.len == 0 || b.head.len == 0)
         return (a.head.len != 0) - (b.head.len != 0);
     return (unsigned char)*a.head.bytes < (unsigned char)*b.head.bytes ? -1 : 1;
+}
+
+int kinf__key_compare(const struct kinf__key *a, const struct kinf__key *b)
+{
+    int order;
+
+    if (a->head.len != b->head.len)
+        return compare_pieces(*a, *b);
+    order = kinf_str_compare(a->head, b->head);
+    return order != 0 ? order : kinf_str_compare(a->tail, b->tail);
 }
 
 void kinf__key_copy(char *to, struct kinf__key key)

@@ -39,7 +39,7 @@ static inline struct kinf__key kinf__key_cut(struct kinf__key key, size_t len)
 size_t kinf__key_common(struct kinf__key a, struct kinf__key b);
 
 /* Bytewise order, a prefix first: negative, zero or positive. */
-int kinf__key_compare(struct kinf__key a, struct kinf__key b);
+int kinf__key_compare(const struct kinf__key *a, const struct kinf__key *b);
 
 void kinf__key_copy(char *to, struct kinf__key key);
 

@@ -9,7 +9,7 @@
 
 #include "base/compiler.h"
 
-/* --- counts ---------------------------------------------------------------------------------- */
+/* --- counts ----------------------------------------------------------------------------------- */
 
 void kinf__node_unref(struct kinf__node *node, struct kinf__dead_nodes *dead)
 {
@@ -19,29 +19,19 @@ void kinf__node_unref(struct kinf__node *node, struct kinf__dead_nodes *dead)
     dead->first = node;
 }
 
-/* The entries of a leaf are seldom in the processor's cache; asking for all at once overlaps the
- * misses. */
-static void prefetch_entries(const struct kinf__node *leaf)
+void kinf__node_prefetch_counts(const struct kinf__node *node)
 {
-    for (unsigned i = 0; i < leaf->n_slots; i++)
-        __builtin_prefetch(leaf->entries[i], 1);
-}
-
-static void prefetch_children(const struct kinf__node *inner)
-{
-    for (unsigned i = 0; i < inner->n_slots; i++)
-        __builtin_prefetch(inner->children[i], 1);
+    for (unsigned i = 0; i < node->n_slots; i++)
+        __builtin_prefetch(node->children[i], 1);
 }
 
 static void give_up_slots(struct kinf__node *node, struct kinf__dead_nodes *dead)
 {
-    if (node->level == 0) {
-        prefetch_entries(node);
-        for (unsigned i = 0; i < node->n_slots; i++)
+    kinf__node_prefetch_counts(node);
+    for (unsigned i = 0; i < node->n_slots; i++) {
+        if (node->level == 0)
             kinf__entry_unref(node->entries[i]);
-    } else {
-        prefetch_children(node);
-        for (unsigned i = 0; i < node->n_slots; i++)
+        else
             kinf__node_unref(node->children[i], dead);
     }
 }
@@ -61,7 +51,7 @@ size_t kinf__dead_nodes_free(struct kinf__dead_nodes *dead, size_t max)
     return n;
 }
 
-/* --- search ---------------------------------------------------------------------------------- */
+/* --- search ----------------------------------------------------------------------------------- */
 
 /* How many of `n` rising fragments are below `fragment`. Without branches that depend on the data.
  */
@@ -86,10 +76,10 @@ static struct kinf__key slot_key(const struct kinf__node *node, unsigned slot)
 }
 
 /* The first slot from `first` on whose key is not below `key`. */
-static unsigned search(const struct kinf__node *node, unsigned first, struct kinf__key key,
+static unsigned search(const struct kinf__node *node, unsigned first, const struct kinf__key *key,
                        bool *ret_found)
 {
-    uint64_t fragment = kinf__key_fragment(key, node->prefix_len);
+    uint64_t fragment = kinf__key_fragment(*key, node->prefix_len);
     unsigned low = first + count_below(node->fragments + first, node->n_slots - first, fragment);
     unsigned high = low;
 
@@ -97,7 +87,8 @@ static unsigned search(const struct kinf__node *node, unsigned first, struct kin
         high++;
     while (low < high) {
         unsigned middle = low + (high - low) / 2;
-        int order = kinf__key_compare(slot_key(node, middle), key);
+        struct kinf__key other = slot_key(node, middle);
+        int order = kinf__key_compare(&other, key);
 
         if (order == 0) {
             *ret_found = true;
@@ -112,12 +103,13 @@ static unsigned search(const struct kinf__node *node, unsigned first, struct kin
     return low;
 }
 
-unsigned kinf__leaf_search(const struct kinf__node *leaf, struct kinf__key key, bool *ret_found)
+unsigned kinf__leaf_search(const struct kinf__node *leaf, const struct kinf__key *key,
+                           bool *ret_found)
 {
     return search(leaf, 0, key, ret_found);
 }
 
-unsigned kinf__inner_search(const struct kinf__node *inner, struct kinf__key key)
+unsigned kinf__inner_search(const struct kinf__node *inner, const struct kinf__key *key)
 {
     bool found;
     unsigned slot = search(inner, 1, key, &found);
@@ -125,7 +117,7 @@ unsigned kinf__inner_search(const struct kinf__node *inner, struct kinf__key key
     return found ? slot : slot - 1;
 }
 
-/* --- making and filling ---------------------------------------------------------------------- */
+/* --- making and filling ----------------------------------------------------------------------- */
 
 static size_t node_size(unsigned level, bool is_index, size_t text_len)
 {
@@ -216,8 +208,6 @@ void kinf__node_fill(struct kinf__node *node, const struct kinf__slot *slots, un
 
 void kinf__node_slots(const struct kinf__node *node, struct kinf__slot *ret_slots)
 {
-    if (node->level == 0)
-        prefetch_entries(node);
     for (unsigned i = 0; i < node->n_slots; i++) {
         struct kinf__slot *slot = &ret_slots[i];
 
@@ -234,22 +224,27 @@ void kinf__node_slots(const struct kinf__node *node, struct kinf__slot *ret_slot
     }
 }
 
-struct kinf__node *kinf__inner_copy(const struct kinf__node *inner, unsigned slot,
-                                    struct kinf__node *child)
+static void count_slot(const struct kinf__node *node, unsigned slot)
 {
-    size_t text_len = inner->places[inner->n_slots];
-    struct kinf__node *copy = alloc_node(inner->level, inner->is_index, text_len);
+    if (node->level == 0)
+        kinf__entry_ref(node->entries[slot]);
+    else
+        kinf__node_ref(node->children[slot]);
+}
+
+struct kinf__node *kinf__node_copy(const struct kinf__node *node, unsigned slot)
+{
+    size_t text_len = node->level != 0 ? node->places[node->n_slots] : 0;
+    struct kinf__node *copy = alloc_node(node->level, node->is_index, text_len);
 
     if (copy == NULL)
         return NULL;
-    prefetch_children(inner);
-    memcpy((char *)copy + sizeof copy->refs, (const char *)inner + sizeof inner->refs,
-           node_size(inner->level, inner->is_index, text_len) - sizeof inner->refs);
+    memcpy((char *)copy + sizeof copy->refs, (const char *)node + sizeof node->refs,
+           node_size(node->level, node->is_index, text_len) - sizeof node->refs);
     for (unsigned i = 0; i < copy->n_slots; i++) {
         if (i != slot)
-            kinf__node_ref(copy->children[i]);
+            count_slot(copy, i);
     }
-    copy->children[slot] = child;
     return copy;
 }
 
@@ -282,7 +277,7 @@ void kinf__leaf_remove(struct kinf__node *leaf, unsigned slot)
     leaf->n_slots--;
 }
 
-/* --- separators ------------------------------------------------------------------------------ */
+/* --- separators ------------------------------------------------------------------------------- */
 
 uint32_t kinf__node_common_prefix(const struct kinf__key *low, const struct kinf__key *high)
 {

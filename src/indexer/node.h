@@ -100,9 +100,9 @@ static inline bool kinf__node_is_own(const struct kinf__node *node)
 
 static inline struct kinf__key kinf__node_separator(const struct kinf__node *inner, unsigned slot)
 {
-    struct kinf__key key = { { inner->text + inner->places[slot],
-                               inner->places[slot + 1] - inner->places[slot] },
-                             { NULL, 0 } };
+    struct kinf__key key = { { NULL, 0 },
+                             { inner->text + inner->places[slot],
+                               inner->places[slot + 1] - inner->places[slot] } };
 
     return key;
 }
@@ -114,12 +114,25 @@ static inline struct kinf__key kinf__node_leaf_key(const struct kinf__node *leaf
     return kinf__object_item_key(leaf->objects[slot]);
 }
 
+/* A search reads header, fragments and one pointer of a node: asking for all of its lines at once
+ * costs one wait instead of three. */
+static inline void kinf__node_prefetch(const struct kinf__node *node)
+{
+    for (size_t at = 0; at < sizeof *node; at += 64)
+        __builtin_prefetch((const char *)node + at);
+}
+
+/* Asks for the counts of what the slots point at. They are seldom in the processor's cache, and
+ * asking for all at once overlaps the waits. */
+void kinf__node_prefetch_counts(const struct kinf__node *node);
+
 /* The first slot of a leaf whose key is not below `key`, maybe n_slots; *ret_found says whether it
  * is `key`. The key must lie between the separators around the leaf. */
-unsigned kinf__leaf_search(const struct kinf__node *leaf, struct kinf__key key, bool *ret_found);
+unsigned kinf__leaf_search(const struct kinf__node *leaf, const struct kinf__key *key,
+                           bool *ret_found);
 
 /* The slot of the child under which `key` belongs. */
-unsigned kinf__inner_search(const struct kinf__node *inner, struct kinf__key key);
+unsigned kinf__inner_search(const struct kinf__node *inner, const struct kinf__key *key);
 
 /* Allocates a node for these slots; kinf__node_fill() makes it valid. In between it may only be
  * freed. NULL when out of memory. */
@@ -132,10 +145,9 @@ void kinf__node_fill(struct kinf__node *node, const struct kinf__slot *slots, un
 /* Writes the node's slots, for others to be made from. Texts stay the node's own. */
 void kinf__node_slots(const struct kinf__node *node, struct kinf__slot *ret_slots);
 
-/* A copy of an inner node with another child in one slot, whose count it takes over. NULL when out
- * of memory. */
-struct kinf__node *kinf__inner_copy(const struct kinf__node *inner, unsigned slot,
-                                    struct kinf__node *child);
+/* A copy of a node, which counts what every slot points at but one: the caller puts something else
+ * there, or takes it out. `slot` n_slots: all are counted. NULL when out of memory. */
+struct kinf__node *kinf__node_copy(const struct kinf__node *node, unsigned slot);
 
 /* Change a leaf in place; each takes over or gives out the entry's count. */
 void kinf__leaf_put(struct kinf__node *leaf, unsigned slot, struct kinf__entry *entry,

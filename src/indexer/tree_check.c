@@ -4,8 +4,6 @@
  */
 #include "indexer/tree.h"
 
-#include "base/compiler.h"
-
 struct check {
     const struct kinf__tree *tree;
     size_t n_slots;
@@ -28,9 +26,9 @@ static const char *check_leaf(struct check *check, const struct kinf__node *leaf
         REQUIRE(leaf->is_index || leaf->objects[i] == leaf->entries[i]->object,
                 "not the entry's object");
         key = kinf__node_leaf_key(leaf, i);
-        REQUIRE(i == 0 || kinf__key_compare(last, key) < 0, "leaf out of order");
-        REQUIRE(low == NULL || kinf__key_compare(*low, key) <= 0, "key below its separator");
-        REQUIRE(high == NULL || kinf__key_compare(key, *high) < 0, "key above its separator");
+        REQUIRE(i == 0 || kinf__key_compare(&last, &key) < 0, "leaf out of order");
+        REQUIRE(low == NULL || kinf__key_compare(low, &key) <= 0, "key below its separator");
+        REQUIRE(high == NULL || kinf__key_compare(&key, high) < 0, "key above its separator");
         REQUIRE(leaf->fragments[i] == kinf__key_fragment(key, leaf->prefix_len), "wrong fragment");
         last = key;
     }
@@ -47,9 +45,9 @@ static const char *check_separators(const struct kinf__node *inner, const struct
     for (unsigned i = 1; i < inner->n_slots; i++) {
         REQUIRE(inner->places[i] < inner->places[i + 1], "empty separator");
         key = kinf__node_separator(inner, i);
-        REQUIRE(i == 1 || kinf__key_compare(last, key) < 0, "separators out of order");
-        REQUIRE(low == NULL || kinf__key_compare(*low, key) < 0, "separator below its own");
-        REQUIRE(high == NULL || kinf__key_compare(key, *high) < 0, "separator above its own");
+        REQUIRE(i == 1 || kinf__key_compare(&last, &key) < 0, "separators out of order");
+        REQUIRE(low == NULL || kinf__key_compare(low, &key) < 0, "separator below its own");
+        REQUIRE(high == NULL || kinf__key_compare(&key, high) < 0, "separator above its own");
         REQUIRE(inner->fragments[i] == kinf__key_fragment(key, inner->prefix_len),
                 "wrong fragment");
         last = key;

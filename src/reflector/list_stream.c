@@ -12,6 +12,9 @@
 
 /* A larger tail is given back when its value is done. */
 #define TAIL_SIZE_KEPT (1 << 20)
+/* Items of one list are much alike: one is not looked at before an eighth more is there than the
+ * last one had, which saves scanning most of them in vain. Above this only the doubling counts. */
+#define HOLD_MAX 65536
 
 /* A place in the bytes at hand. */
 struct cursor {
@@ -105,7 +108,7 @@ static int take_value(struct kinf__list_stream *stream, struct cursor *cursor,
     if (r == KINF_ERR_TRUNCATED)
         return r;
     if (r < 0) {
-        r = kinf__json_error(err, r, rest, len);
+        (void)kinf__json_error(err, r, rest, len);
         kinf__error_prefix(err, "list");
         return r;
     }
@@ -285,8 +288,12 @@ static int end_item(struct kinf__list_stream *stream, struct cursor *cursor, siz
                     const struct kinf_object *take_object, struct kinf_error *err)
 {
     struct kinf_str item = { cursor->text.bytes + cursor->at, len };
+    size_t hold_len = len + len / 8;
 
     stream->state = KINF__LIST_ITEM_END;
+    stream->hold_len = hold_len < HOLD_MAX ? hold_len : HOLD_MAX;
+    if (stream->hold_len > stream->max_object_bytes)
+        stream->hold_len = stream->max_object_bytes;
     cursor->at += len;
     if (len > stream->max_object_bytes) {
         kinf_object_unref(take_object);
@@ -326,7 +333,7 @@ static int take_item(struct kinf__list_stream *stream, struct cursor *cursor,
     char c;
     int r;
 
-    if (peek(cursor, &c) < 0)
+    if (peek(cursor, &c) < 0 || (rest_of(cursor).len < stream->hold_len && !cursor->is_final))
         return KINF_ERR_TRUNCATED;
     r = kinf__object_decode(stream->decoder, rest_of(cursor), cursor->is_final, &object, &len,
                             &why);
@@ -459,6 +466,8 @@ static int run(struct kinf__list_stream *stream, struct kinf_str text, bool is_f
     *ret_used = cursor.at;
     pending = text.len - cursor.at;
     stream->retry_len = 2 * pending;
+    if (stream->state == KINF__LIST_ITEM && pending < stream->hold_len)
+        stream->retry_len = stream->hold_len;
     if (pending <= stream->max_object_bytes && stream->retry_len > stream->max_object_bytes)
         stream->retry_len = stream->max_object_bytes + 1;
     return 0;
@@ -514,6 +523,7 @@ void kinf__list_stream_reset(struct kinf__list_stream *stream)
     if (stream->tail.size > TAIL_SIZE_KEPT)
         kinf__buffer_release(&stream->tail);
     stream->retry_len = 0;
+    stream->hold_len = 0;
     stream->has_items = false;
     stream->is_table_kind = false;
     stream->is_meta_group = false;

@@ -3,9 +3,10 @@
  *
  * Members may come in any order (custom resources have their metadata behind the items), with any
  * white space. Of a value that is not complete the part that is there is kept, and looked at again
- * only when twice as much is there, so small pieces cost no more than a logarithm. An item that is
- * too large or nested too deep is passed over by its brackets without being kept, and reported; so
- * is one that is JSON but no object of the decoder's type. Text that is no JSON ends the list.
+ * only when twice as much is there, so small pieces cost no more than a logarithm. An item may be
+ * held back until more bytes come, at the latest until finish. An item that is too large or nested
+ * too deep is passed over by its brackets without being kept, and reported; so is one that is JSON
+ * but no object of the decoder's type. Text that is no JSON ends the list.
  *
  * Threads: one thread per object.
  */
@@ -62,6 +63,7 @@ struct kinf__list_stream {
     enum kinf__list_member member;
     struct kinf__buffer tail; /* the beginning of the value that is next */
     size_t retry_len;         /* the tail is looked at again when it has this length */
+    size_t hold_len;          /* an item is not looked at before so much is there; see HOLD_MAX */
     size_t skip_depth;        /* SKIP_ITEM: open brackets */
     bool skip_in_string;
     bool skip_in_escape;

@@ -336,3 +336,22 @@ void kinf__policy_event(struct kinf__policy *policy, int64_t now_ms, uint64_t ra
         break;
     }
 }
+
+bool kinf__policy_check(const struct kinf__policy *policy)
+{
+    const struct kinf__backoff *backoff = &policy->backoff;
+    enum kinf__policy_state next =
+        policy->state == KINF__POLICY_WAITING ? policy->after_wait : policy->state;
+
+    if (backoff->delay_ms < backoff->base_ms || backoff->delay_ms > backoff->max_ms)
+        return false;
+    if (is_first_page(policy) != (policy->list_rv[0] == '\0'))
+        return false;
+    if (!is_first_page(policy) && policy->in_one_piece)
+        return false;
+    if (policy->n_500 >= KINF__POLICY_MAX_500 && next == KINF__POLICY_WATCHING)
+        return false;
+    if (next == KINF__POLICY_WATCHING)
+        return is_first_page(policy) && policy->rv[0] != '\0' && !policy->in_one_piece;
+    return next == KINF__POLICY_LISTING || next == KINF__POLICY_STOPPED;
+}

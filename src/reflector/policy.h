@@ -149,4 +149,7 @@ void kinf__policy_next(struct kinf__policy *policy, int64_t now_ms, uint64_t ran
 void kinf__policy_event(struct kinf__policy *policy, int64_t now_ms, uint64_t random,
                         const struct kinf__policy_event *event);
 
+/* Whether the state agrees with what is remembered of lists, watches and waits. For tests. */
+bool kinf__policy_check(const struct kinf__policy *policy);
+
 #endif

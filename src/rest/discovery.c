@@ -17,11 +17,17 @@
 #define NAME_SIZE        256
 #define ANSWER_MAX_BYTES (16u << 20)
 
-/* A name as kubectl takes it, taken apart; "" where nothing was said. */
+/* A name as kubectl takes it, in lower case: the resource, and what stands behind its dot. */
 struct spelling {
     char resource[NAME_SIZE];
-    char version[NAME_SIZE];
-    char group[NAME_SIZE];
+    char rest[NAME_SIZE];
+};
+
+/* One search, and what it went past. */
+struct search {
+    const struct kinf__discovery_source *source;
+    const char *resource;
+    char away[NAME_SIZE]; /* a group that did not answer */
 };
 
 #define AUTO_TREE KINF__CLEANUP(kinf__json_tree_free_ptr) struct cJSON
@@ -36,9 +42,10 @@ static int collect(const char *bytes, size_t len, void *ctx, struct kinf_error *
     return kinf__buffer_append(answer, bytes, len) < 0 ? kinf__error_no_memory(err) : 0;
 }
 
-static int ask(struct kinf__http *http, const char *target, struct cJSON **ret_tree,
-               struct kinf_error *err)
+static int ask_server(void *ctx, const char *target, struct cJSON **ret_tree,
+                      struct kinf_error *err)
 {
+    struct kinf__http *http = ctx;
     KINF__AUTO_BUFFER answer = KINF__BUFFER_INIT;
     const struct kinf__http_request request = { .target = target,
                                                 .total_timeout_ms =
@@ -69,18 +76,36 @@ static bool has_word(const struct cJSON *array, const char *word)
     return false;
 }
 
-/* Plural, singular or a short name, in any case, as kubectl does; subresources have a slash. */
-static bool is_named(const struct cJSON *resource, const char *name)
+static bool is_plural(const struct cJSON *resource, const char *name)
 {
     const char *plural = kinf__json_tree_string(kinf__json_tree_find(resource, "name", NULL));
+
+    return plural != NULL && strcasecmp(plural, name) == 0;
+}
+
+/* Singular, kind or a short name. Servers before 1.27 leave the singular of their own types out. */
+static bool is_otherwise_named(const struct cJSON *resource, const char *name)
+{
+    const char *plural = kinf__json_tree_string(kinf__json_tree_find(resource, "name", NULL));
+    const char *kind = kinf__json_tree_string(kinf__json_tree_find(resource, "kind", NULL));
     const char *singular =
         kinf__json_tree_string(kinf__json_tree_find(resource, "singularName", NULL));
 
-    if (plural == NULL || strchr(plural, '/') != NULL)
+    if (plural == NULL || strchr(plural, '/') != NULL || *name == '\0')
         return false;
-    return strcasecmp(plural, name) == 0 ||
-           (singular != NULL && *singular != '\0' && strcasecmp(singular, name) == 0) ||
+    return (singular != NULL && strcasecmp(singular, name) == 0) ||
+           (kind != NULL && strcasecmp(kind, name) == 0) ||
            has_word(kinf__json_tree_find(resource, "shortNames", NULL), name);
+}
+
+static const struct cJSON *find_named(const struct cJSON *list, const char *name,
+                                      bool (*is_named)(const struct cJSON *, const char *))
+{
+    const struct cJSON *at = kinf__json_tree_first(kinf__json_tree_find(list, "resources", NULL));
+
+    while (at != NULL && !is_named(at, name))
+        at = kinf__json_tree_next(at);
+    return at;
 }
 
 static int make_type(const struct cJSON *resource, const char *group, const char *version,
@@ -102,20 +127,26 @@ int kinf__discovery_pick(const struct cJSON *list, const char *name, const char 
                          const char *version, const struct kinf_type **ret_type,
                          struct kinf_error *err)
 {
-    const struct cJSON *at = kinf__json_tree_first(kinf__json_tree_find(list, "resources", NULL));
+    const struct cJSON *resource = NULL;
 
-    while (at != NULL && !is_named(at, name))
-        at = kinf__json_tree_next(at);
-    if (at == NULL)
-        return KINF_ERR_NOT_FOUND;
-    return make_type(at, group, version, ret_type, err);
+    /* A slash is a subresource's. */
+    if (strchr(name, '/') == NULL)
+        resource = find_named(list, name, is_plural);
+    if (resource == NULL)
+        resource = find_named(list, name, is_otherwise_named);
+    return resource != NULL ? make_type(resource, group, version, ret_type, err)
+                            : KINF_ERR_NOT_FOUND;
 }
 
-/* --- where to look --- */
+/* --- where to look; KINF_ERR_NOT_FOUND means that it is not there, whatever `err` says --- */
 
-/* Returns KINF_ERR_NOT_FOUND, without an error text, if it is not there. */
-static int find_in_version(struct kinf__http *http, const struct spelling *wanted,
-                           const char *group, const char *version,
+static int ask(const struct search *search, const char *target, struct cJSON **ret_tree,
+               struct kinf_error *err)
+{
+    return search->source->ask(search->source->ctx, target, ret_tree, err);
+}
+
+static int find_in_version(const struct search *search, const char *group, const char *version,
                            const struct kinf_type **ret_type, struct kinf_error *err)
 {
     KINF__AUTO_BUFFER target = KINF__BUFFER_INIT;
@@ -127,60 +158,79 @@ static int find_in_version(struct kinf__http *http, const struct spelling *wante
                         : kinf__buffer_printf(&target, "/apis/%s/%s", group, version)) < 0 ||
         (text = kinf__buffer_cstr(&target)) == NULL)
         return kinf__error_no_memory(err);
-    failed = ask(http, text, &list, err);
+    failed = ask(search, text, &list, err);
     return failed < 0 ? failed
-                      : kinf__discovery_pick(list, wanted->resource, group, version, ret_type, err);
+                      : kinf__discovery_pick(list, search->resource, group, version, ret_type, err);
 }
 
-static int find_in_group(struct kinf__http *http, const struct spelling *wanted,
-                         const struct cJSON *group, const struct kinf_type **ret_type,
-                         struct kinf_error *err)
+/* The preferred version first; a type that is young may be in another one only. */
+static int find_in_group(const struct search *search, const struct cJSON *group,
+                         const struct kinf_type **ret_type, struct kinf_error *err)
 {
     const char *name = kinf__json_tree_string(kinf__json_tree_find(group, "name", NULL));
-    const char *version =
+    const char *preferred =
         kinf__json_tree_string(kinf__json_tree_find(group, "preferredVersion", "version", NULL));
+    const struct cJSON *at = kinf__json_tree_first(kinf__json_tree_find(group, "versions", NULL));
+    int failed;
 
-    if (name == NULL || version == NULL)
+    if (name == NULL || preferred == NULL)
         return KINF_ERR_NOT_FOUND;
-    return find_in_version(http, wanted, name, *wanted->version != '\0' ? wanted->version : version,
-                           ret_type, err);
+    failed = find_in_version(search, name, preferred, ret_type, err);
+    for (; at != NULL && failed == KINF_ERR_NOT_FOUND; at = kinf__json_tree_next(at)) {
+        const char *version = kinf__json_tree_string(kinf__json_tree_find(at, "version", NULL));
+
+        if (version != NULL && strcmp(version, preferred) != 0)
+            failed = find_in_version(search, name, version, ret_type, err);
+    }
+    return failed;
 }
 
-static int find_in_named_group(struct kinf__http *http, const struct spelling *wanted,
+static int find_in_named_group(const struct search *search, const char *name,
                                const struct kinf_type **ret_type, struct kinf_error *err)
 {
     char target[NAME_SIZE + 8];
     AUTO_TREE *group = NULL;
     int failed;
 
-    snprintf(target, sizeof target, "/apis/%s", wanted->group);
-    failed = ask(http, target, &group, err);
-    return failed < 0 ? failed : find_in_group(http, wanted, group, ret_type, err);
+    snprintf(target, sizeof target, "/apis/%s", name);
+    failed = ask(search, target, &group, err);
+    return failed < 0 ? failed : find_in_group(search, group, ret_type, err);
 }
 
-/* A group whose backend is away must not hide those behind it. */
-static bool may_go_on(int failed)
-{
-    return failed == KINF_ERR_NOT_FOUND || failed == KINF_ERR_SERVER;
-}
-
-static int find_in_any_group(struct kinf__http *http, const struct spelling *wanted,
-                             const struct kinf_type **ret_type, struct kinf_error *err)
+static int find_in_listed_groups(struct search *search, const struct kinf_type **ret_type,
+                                 struct kinf_error *err)
 {
     AUTO_TREE *groups = NULL;
-    int failed = find_in_version(http, wanted, "", "v1", ret_type, err);
+    const struct cJSON *at;
+    int failed = ask(search, "/apis", &groups, err);
 
-    if (failed == KINF_ERR_NOT_FOUND && (failed = ask(http, "/apis", &groups, err)) == 0)
-        failed = KINF_ERR_NOT_FOUND;
-    for (const struct cJSON *at =
-             kinf__json_tree_first(kinf__json_tree_find(groups, "groups", NULL));
-         at != NULL && may_go_on(failed); at = kinf__json_tree_next(at))
-        failed = find_in_group(http, wanted, at, ret_type, err);
+    if (failed < 0)
+        return failed;
+    failed = KINF_ERR_NOT_FOUND;
+    at = kinf__json_tree_first(kinf__json_tree_find(groups, "groups", NULL));
+    for (; at != NULL && failed == KINF_ERR_NOT_FOUND; at = kinf__json_tree_next(at)) {
+        failed = find_in_group(search, at, ret_type, err);
+        /* A group whose backend is away must not hide those behind it. */
+        if (failed == KINF_ERR_SERVER) {
+            snprintf(search->away, sizeof search->away, "%s",
+                     kinf__json_tree_string(kinf__json_tree_find(at, "name", NULL)));
+            failed = KINF_ERR_NOT_FOUND;
+        }
+    }
     return failed;
+}
+
+static int find_anywhere(struct search *search, const struct kinf_type **ret_type,
+                         struct kinf_error *err)
+{
+    int failed = find_in_version(search, "", "v1", ret_type, err);
+
+    return failed == KINF_ERR_NOT_FOUND ? find_in_listed_groups(search, ret_type, err) : failed;
 }
 
 /* --- kubectl's spelling --- */
 
+/* v1, v2beta1 and so on. */
 static bool is_version(const char *text, size_t len)
 {
     return len >= 2 && text[0] == 'v' && text[1] >= '0' && text[1] <= '9';
@@ -190,44 +240,67 @@ static bool is_version(const char *text, size_t len)
 static bool is_plain(const char *text)
 {
     return *text != '\0' && *text != '.' &&
-           strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.") ==
-               strlen(text) &&
+           strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-.") == strlen(text) &&
            strstr(text, "..") == NULL && text[strlen(text) - 1] != '.';
 }
 
-/* "pods", "pods.v1", "deployments.apps", "deployments.v1.apps". */
+/* "pods", "deployments.apps", "deployments.v1.apps", "pods.v1" and "pods.v1." */
 static bool parse_spelling(const char *text, struct spelling *ret_spelling)
 {
-    const char *dot = strchr(text, '.'), *rest = dot != NULL ? dot + 1 : "";
-    size_t first_len = strcspn(rest, ".");
+    char lower[NAME_SIZE];
+    size_t len = strlen(text);
+    const char *dot;
 
-    *ret_spelling = (struct spelling){ .resource = "" };
-    if (strlen(text) >= NAME_SIZE || !is_plain(text))
+    if (len >= NAME_SIZE)
         return false;
-    snprintf(ret_spelling->resource, NAME_SIZE, "%.*s",
-             (int)(dot != NULL ? dot - text : NAME_SIZE - 1), text);
-    if (is_version(rest, first_len)) {
-        snprintf(ret_spelling->version, NAME_SIZE, "%.*s", (int)first_len, rest);
-        rest += first_len + (rest[first_len] == '.' ? 1 : 0);
-    }
-    snprintf(ret_spelling->group, NAME_SIZE, "%s", rest);
+    for (size_t i = 0; i <= len; i++)
+        lower[i] = (char)(text[i] >= 'A' && text[i] <= 'Z' ? text[i] - 'A' + 'a' : text[i]);
+    dot = strchr(lower, '.');
+    if (dot != NULL && len >= 2 && dot < lower + len - 1 && lower[len - 1] == '.')
+        lower[len - 1] = '\0';
+    if (!is_plain(lower))
+        return false;
+    snprintf(ret_spelling->resource, NAME_SIZE, "%.*s", (int)strcspn(lower, "."), lower);
+    snprintf(ret_spelling->rest, NAME_SIZE, "%s", dot != NULL ? dot + 1 : "");
     return true;
 }
 
-static int find(struct kinf__http *http, const struct spelling *wanted,
-                const struct kinf_type **ret_type, struct kinf_error *err)
+/* "VERSION" or "VERSION.GROUP" */
+static int find_in_named_version(const struct search *search, const char *rest,
+                                 const struct kinf_type **ret_type, struct kinf_error *err)
 {
-    if (*wanted->group != '\0')
-        return find_in_named_group(http, wanted, ret_type, err);
-    if (*wanted->version != '\0')
-        return find_in_version(http, wanted, "", wanted->version, ret_type, err);
-    return find_in_any_group(http, wanted, ret_type, err);
+    char version[NAME_SIZE];
+    size_t len = strcspn(rest, ".");
+
+    snprintf(version, sizeof version, "%.*s", (int)len, rest);
+    return find_in_version(search, rest[len] == '.' ? rest + len + 1 : "", version, ret_type, err);
 }
 
-int kinf__discovery_find(struct kinf__http *http, const char *resource,
-                         const struct kinf_type **ret_type, struct kinf_error *err)
+/* What stands behind the resource can mean a group, or a version and a group: first what it looks
+ * like, then the other. A version of the core group always looks like one. */
+static int find(struct search *search, const char *rest, const struct kinf_type **ret_type,
+                struct kinf_error *err)
 {
+    bool looks_versioned = is_version(rest, strcspn(rest, "."));
+    int failed = KINF_ERR_NOT_FOUND;
+
+    if (*rest == '\0')
+        return find_anywhere(search, ret_type, err);
+    if (looks_versioned)
+        failed = find_in_named_version(search, rest, ret_type, err);
+    if (failed == KINF_ERR_NOT_FOUND)
+        failed = find_in_named_group(search, rest, ret_type, err);
+    if (failed == KINF_ERR_NOT_FOUND && !looks_versioned && strchr(rest, '.') != NULL)
+        failed = find_in_named_version(search, rest, ret_type, err);
+    return failed;
+}
+
+int kinf__discovery_find_from(const struct kinf__discovery_source *source, const char *resource,
+                              const struct kinf_type **ret_type, struct kinf_error *err)
+{
+    struct kinf_error told = KINF_ERROR_INIT;
     struct spelling wanted;
+    struct search search = { .source = source, .resource = wanted.resource };
     int failed;
 
     if (!parse_spelling(resource, &wanted))
@@ -235,10 +308,23 @@ int kinf__discovery_find(struct kinf__http *http, const char *resource,
             err, KINF_ERR_INVALID,
             "'%s' is no name of a resource: pods, deployments.apps or deployments.v1.apps",
             resource);
-    failed = find(http, &wanted, ret_type, err);
+    failed = find(&search, wanted.rest, ret_type, &told);
     if (failed == KINF_ERR_NOT_FOUND)
         return kinf__error_set(err, KINF_ERR_NOT_FOUND,
-                               "the server %s has no resource '%s' (see: kubectl api-resources)",
-                               kinf__http_host(http), resource);
+                               "the server %s has no resource '%s'%s%s (see: kubectl "
+                               "api-resources)",
+                               source->host, resource,
+                               *search.away != '\0' ? ", unless in a group that is away: " : "",
+                               search.away);
+    if (failed < 0 && err != NULL)
+        *err = told;
     return failed;
+}
+
+int kinf__discovery_find(struct kinf__http *http, const char *resource,
+                         const struct kinf_type **ret_type, struct kinf_error *err)
+{
+    const struct kinf__discovery_source source = { ask_server, http, kinf__http_host(http) };
+
+    return kinf__discovery_find_from(&source, resource, ret_type, err);
 }

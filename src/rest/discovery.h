@@ -14,8 +14,22 @@ KINF_MUST_CHECK int kinf__discovery_find(struct kinf__http *http, const char *re
 
 struct cJSON;
 
-/* The pure part: the resource of one APIResourceList that kubectl would mean by `name`. Errors:
- * KINF_ERR_NOT_FOUND without a text, KINF_ERR_UNSUPPORTED, KINF_ERR_NO_MEMORY. */
+/* Where answers come from: a server, or a test's table. */
+struct kinf__discovery_source {
+    int (*ask)(void *ctx, const char *target, struct cJSON **ret_tree, struct kinf_error *err);
+    void *ctx;
+    const char *host; /* for messages */
+};
+
+/* The same from any source. */
+KINF_MUST_CHECK int kinf__discovery_find_from(const struct kinf__discovery_source *source,
+                                              const char *resource,
+                                              const struct kinf_type **ret_type,
+                                              struct kinf_error *err);
+
+/* The resource of one APIResourceList that kubectl would mean by `name`: plural, or else singular,
+ * kind or short name. Errors: KINF_ERR_NOT_FOUND without a text, KINF_ERR_UNSUPPORTED,
+ * KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__discovery_pick(const struct cJSON *list, const char *name,
                                          const char *group, const char *version,
                                          const struct kinf_type **ret_type, struct kinf_error *err);

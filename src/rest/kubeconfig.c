@@ -30,7 +30,9 @@ struct files {
 /* A named entry and the file it is from. */
 struct entry {
     const struct kinf__yaml *file;
-    const struct kinf__yaml_node *fields; /* never NULL */
+    const char *name;
+    const struct kinf__yaml_node *place;  /* for messages */
+    const struct kinf__yaml_node *fields; /* NULL if there are none */
 };
 
 static void files_release(struct files *files)
@@ -70,20 +72,26 @@ static int find_in_file(const struct kinf__yaml *file, const char *section, cons
 {
     const struct kinf__yaml_node *list = NULL;
     int failed = kinf__yaml_read_sequence(file, kinf__yaml_root(file), section, &list, err);
+    bool is_found = false;
 
     for (size_t i = 0; failed == 0 && list != NULL && i < list->n_items; i++) {
-        const struct kinf__yaml_node *item = list->items[i], *fields = NULL;
-        const char *item_name = NULL;
+        const struct kinf__yaml_node *item = list->items[i];
+        struct entry entry = { .file = file, .place = item };
 
-        if ((failed = kinf__yaml_read_string(file, item, "name", &item_name, err)) < 0 ||
-            (failed = kinf__yaml_read_mapping(file, item, key, &fields, err)) < 0)
+        if ((failed = kinf__yaml_read_string(file, item, "name", &entry.name, err)) < 0)
             return failed;
-        if (item_name != NULL && strcmp(item_name, name) == 0) {
-            *ret_entry = (struct entry){ file, fields != NULL ? fields : item };
-            return 0;
-        }
+        if (entry.name == NULL || strcmp(entry.name, name) != 0)
+            continue;
+        if (is_found)
+            return kinf__yaml_error(err, KINF_ERR_CONFIG, file, item, "a second %s '%s'", key,
+                                    name);
+        failed = kinf__yaml_read_mapping(file, item, key, &entry.fields, err);
+        if (entry.fields != NULL)
+            entry.place = entry.fields;
+        *ret_entry = entry;
+        is_found = true;
     }
-    return failed < 0 ? failed : KINF_ERR_NOT_FOUND;
+    return failed < 0 || is_found ? failed : KINF_ERR_NOT_FOUND;
 }
 
 static int find_entry(const struct files *files, const char *section, const char *key,
@@ -143,27 +151,55 @@ static int read_pem_file(const struct entry *entry, const char *key, const char 
 static int bad_base64(const struct entry *entry, const char *key, struct kinf_error *err)
 {
     return kinf__yaml_error(err, KINF_ERR_CONFIG, entry->file, kinf__yaml_get(entry->fields, key),
-                            "%s is not base64", key);
+                            "%s is no base64 of a text", key);
+}
+
+/* A block has lines, which the decoder does not take. */
+static size_t copy_without_blanks(char *to, const char *text)
+{
+    size_t len = 0;
+
+    for (; *text != '\0'; text++) {
+        if (strchr(" \t\r\n", *text) == NULL)
+            to[len++] = *text;
+    }
+    to[len] = '\0';
+    return len;
+}
+
+/* Returns the decoded length, or -1. */
+static int decode(unsigned char *to, const char *text, size_t len)
+{
+    size_t n_padding = 0;
+    int n;
+
+    while (n_padding < 2 && n_padding < len && text[len - 1 - n_padding] == '=')
+        n_padding++;
+    /* The decoder would take a '=' anywhere. */
+    if (len % 4 != 0 || strcspn(text, "=") != len - n_padding)
+        return -1;
+    n = EVP_DecodeBlock(to, (const unsigned char *)text, (int)len);
+    n = n < 0 ? n : n - (int)n_padding;
+    return n < 0 || memchr(to, '\0', (size_t)n) != NULL ? -1 : n;
 }
 
 static int decode_base64(const struct entry *entry, const char *key, const char *text, char **pem,
                          struct kinf_error *err)
 {
-    size_t len = strlen(text), n_padding = 0;
-    unsigned char *bytes = malloc(len + 1);
-    int decoded;
+    size_t size = strlen(text) + 1, len;
+    KINF__AUTO_FREE char *dense = malloc(size);
+    KINF__AUTO_FREE unsigned char *bytes = malloc(size);
+    int n;
 
-    if (bytes == NULL)
+    if (bytes == NULL || dense == NULL)
         return kinf__error_no_memory(err);
-    while (n_padding < 2 && n_padding < len && text[len - 1 - n_padding] == '=')
-        n_padding++;
-    decoded = len % 4 == 0 ? EVP_DecodeBlock(bytes, (const unsigned char *)text, (int)len) : -1;
-    if (decoded < (int)n_padding || memchr(bytes, '\0', (size_t)decoded - n_padding) != NULL) {
-        free(bytes);
+    len = copy_without_blanks(dense, text);
+    n = decode(bytes, dense, len);
+    explicit_bzero(dense, size);
+    if (n < 0)
         return bad_base64(entry, key, err);
-    }
-    bytes[(size_t)decoded - n_padding] = '\0';
-    *pem = (char *)bytes;
+    bytes[n] = '\0';
+    *pem = (char *)KINF__TAKE(bytes);
     return 0;
 }
 
@@ -184,36 +220,84 @@ static int read_pem(const struct entry *entry, const char *key, const char *data
     return 0;
 }
 
+/* A key without a value would mean the system's authorities: another trust than was meant. */
+static int check_authority_is_written(const struct entry *cluster, struct kinf_error *err)
+{
+    const struct kinf__yaml_node *fields = cluster->fields;
+
+    for (size_t i = 0; fields != NULL && i < fields->n_items; i++) {
+        const struct kinf__yaml_node *key = fields->items[2 * i], *value = fields->items[2 * i + 1];
+
+        if (kinf_str_equal(key->text, KINF_STR("certificate-authority-data")) &&
+            kinf__yaml_is_null(value) && value->text.len == 0)
+            return kinf__yaml_error(
+                err, KINF_ERR_CONFIG, cluster->file, key,
+                "certificate-authority-data has no value; a '#' behind a blank begins a comment");
+    }
+    return 0;
+}
+
+/* The address goes into messages: it may neither break their line nor tell a password. */
+static int check_server(const struct entry *cluster, const char *server, struct kinf_error *err)
+{
+    const char *wrong = NULL;
+
+    if (server == NULL)
+        wrong = "this cluster has no server";
+    else if (strchr(server, '@') != NULL)
+        wrong = "server: a user name in the address is not supported; write it under 'user'";
+    for (const char *at = server; wrong == NULL && *at != '\0'; at++) {
+        if (*at <= ' ' || *at > '~')
+            wrong = "server: an address has printable ASCII without blanks only";
+    }
+    return wrong != NULL
+               ? kinf__yaml_error(err, KINF_ERR_CONFIG, cluster->file, cluster->place, "%s", wrong)
+               : 0;
+}
+
 static int read_cluster(const struct entry *cluster, struct kinf__cluster_config *config,
                         struct kinf_error *err)
 {
     int failed;
-    size_t len;
 
     if ((failed = copy_string(cluster, "server", &config->server, err)) < 0 ||
+        (failed = check_server(cluster, config->server, err)) < 0 ||
         (failed = copy_string(cluster, "tls-server-name", &config->tls_server_name, err)) < 0 ||
         (failed = copy_string(cluster, "proxy-url", &config->proxy_url, err)) < 0 ||
         (failed = kinf__yaml_read_bool(cluster->file, cluster->fields, "insecure-skip-tls-verify",
                                        &config->insecure_skip_tls_verify, err)) < 0 ||
+        (failed = check_authority_is_written(cluster, err)) < 0 ||
         (failed = read_pem(cluster, "certificate-authority", "certificate-authority-data",
                            &config->ca_pem, err)) < 0)
         return failed;
-    if (config->server == NULL)
-        return kinf__yaml_error(err, KINF_ERR_CONFIG, cluster->file, cluster->fields,
-                                "this cluster has no server");
     if (config->insecure_skip_tls_verify && config->ca_pem != NULL)
         return kinf__yaml_error(
-            err, KINF_ERR_CONFIG, cluster->file, cluster->fields,
+            err, KINF_ERR_CONFIG, cluster->file, cluster->place,
             "a certificate authority and insecure-skip-tls-verify exclude each other");
-    for (len = strlen(config->server); len > 0 && config->server[len - 1] == '/'; len--)
+    for (size_t len = strlen(config->server); len > 0 && config->server[len - 1] == '/'; len--)
         config->server[len - 1] = '\0';
     return 0;
+}
+
+static int read_token(const struct entry *user, struct kinf__cluster_config *config,
+                      struct kinf_error *err)
+{
+    int failed = copy_string(user, "token", &config->token, err);
+
+    for (const char *at = config->token; failed == 0 && at != NULL && *at != '\0'; at++) {
+        if (*at <= ' ' || *at > '~')
+            failed = kinf__yaml_error(err, KINF_ERR_CONFIG, user->file, user->place,
+                                      "token: it has a blank, a line's end or another byte that "
+                                      "no token has");
+    }
+    return failed;
 }
 
 static int read_token_file(const struct entry *user, struct kinf__cluster_config *config,
                            struct kinf_error *err)
 {
     KINF__AUTO_BUFFER path = KINF__BUFFER_INIT;
+    KINF__AUTO_FREE char *token = NULL;
     const char *text = NULL;
     int failed = kinf__yaml_read_string(user->file, user->fields, "tokenFile", &text, err);
 
@@ -222,21 +306,39 @@ static int read_token_file(const struct entry *user, struct kinf__cluster_config
     if (append_path(&path, user, text) < 0 || kinf__buffer_cstr(&path) == NULL ||
         (config->token_file = strdup(path.bytes)) == NULL)
         return kinf__error_no_memory(err);
-    return 0;
+    if (config->token != NULL)
+        return 0;
+    /* Read here for the error alone: the file is read again when it is used. */
+    failed = kinf__read_text_file(path.bytes, &token, err);
+    if (failed < 0)
+        kinf__error_prefix(err, "%s: tokenFile", kinf__yaml_file(user->file));
+    else
+        explicit_bzero(token, strlen(token));
+    return failed;
 }
 
-static int refuse_plugins(const struct entry *user, struct kinf_error *err)
+static int refuse_unsupported(const struct entry *user, struct kinf_error *err)
 {
-    static const char *const plugins[] = { "exec", "auth-provider" };
+    static const struct {
+        const char *key;
+        const char *advice;
+    } keys[] = {
+        { "exec", "use a token or a client certificate" },
+        { "auth-provider", "use a token or a client certificate" },
+        /* Leaving it out would mean other rights. */
+        { "as", "give a user that has the rights itself" },
+        { "as-uid", "give a user that has the rights itself" },
+        { "as-groups", "give a user that has the rights itself" },
+        { "as-user-extra", "give a user that has the rights itself" },
+    };
 
-    for (size_t i = 0; i < KINF__ARRAY_LEN(plugins); i++) {
-        const struct kinf__yaml_node *node = kinf__yaml_get(user->fields, plugins[i]);
+    for (size_t i = 0; i < KINF__ARRAY_LEN(keys); i++) {
+        const struct kinf__yaml_node *node = kinf__yaml_get(user->fields, keys[i].key);
 
         if (node != NULL)
-            return kinf__yaml_error(
-                err, KINF_ERR_UNSUPPORTED, user->file, node,
-                "users with '%s' are not supported yet; use a token or a client certificate",
-                plugins[i]);
+            return kinf__yaml_error(err, KINF_ERR_UNSUPPORTED, user->file, node,
+                                    "user '%s': '%s' is not supported; %s", user->name, keys[i].key,
+                                    keys[i].advice);
     }
     return 0;
 }
@@ -246,8 +348,8 @@ static int read_user(const struct entry *user, struct kinf__cluster_config *conf
 {
     int failed;
 
-    if ((failed = refuse_plugins(user, err)) < 0 ||
-        (failed = copy_string(user, "token", &config->token, err)) < 0 ||
+    if ((failed = refuse_unsupported(user, err)) < 0 ||
+        (failed = read_token(user, config, err)) < 0 ||
         (failed = read_token_file(user, config, err)) < 0 ||
         (failed = copy_string(user, "username", &config->username, err)) < 0 ||
         (failed = copy_string(user, "password", &config->password, err)) < 0 ||
@@ -257,12 +359,21 @@ static int read_user(const struct entry *user, struct kinf__cluster_config *conf
             0)
         return failed;
     if ((config->token != NULL || config->token_file != NULL) && config->username != NULL)
-        return kinf__yaml_error(err, KINF_ERR_CONFIG, user->file, user->fields,
+        return kinf__yaml_error(err, KINF_ERR_CONFIG, user->file, user->place,
                                 "a token and a username exclude each other");
     return 0;
 }
 
 /* --- resolving --- */
+
+static bool have_contexts(const struct files *files)
+{
+    for (size_t i = 0; i < files->n_items; i++) {
+        if (kinf__yaml_get(kinf__yaml_root(files->items[i]), "contexts") != NULL)
+            return true;
+    }
+    return false;
+}
 
 static int current_context(const struct files *files, const char **ret_name, struct kinf_error *err)
 {
@@ -276,9 +387,10 @@ static int current_context(const struct files *files, const char **ret_name, str
             return 0;
     }
     return kinf__error_set(
-        err, KINF_ERR_CONFIG,
-        "%s has no current-context; choose one: kubectl config use-context NAME, or --context",
-        kinf__yaml_file(files->items[0]));
+        err, KINF_ERR_CONFIG, "%s has no %s", kinf__yaml_file(files->items[0]),
+        have_contexts(files)
+            ? "current-context; choose one: kubectl config use-context NAME, or --context"
+            : "contexts: is it a kubeconfig? (current-context and contexts are missing)");
 }
 
 static int resolve(const struct files *files, const char *context_name,
@@ -298,7 +410,7 @@ static int resolve(const struct files *files, const char *context_name,
         (failed = copy_string(&context, "namespace", &config->name_space, err)) < 0)
         return failed;
     if (cluster_name == NULL)
-        return kinf__yaml_error(err, KINF_ERR_CONFIG, context.file, context.fields,
+        return kinf__yaml_error(err, KINF_ERR_CONFIG, context.file, context.place,
                                 "the context '%s' names no cluster", context_name);
     if (asprintf(&config->source, "%s, context %s", kinf__yaml_file(context.file), context_name) <
         0) {
@@ -393,6 +505,11 @@ static int load(struct files *files, const char *path, const char *context,
         return resolve(files, context, config, err);
     if (kinf__in_cluster_is_possible() && context == NULL)
         return kinf__in_cluster_load(config, err);
+    if (context != NULL)
+        return kinf__error_set(err, KINF_ERR_CONFIG,
+                               "no kubeconfig that could have a context '%s'; give --kubeconfig "
+                               "FILE or set KUBECONFIG",
+                               context);
     return kinf__error_set(
         err, KINF_ERR_CONFIG,
         "no kubeconfig: %s%s does not exist, and this is no pod of a cluster; give --kubeconfig "

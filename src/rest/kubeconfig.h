@@ -14,7 +14,7 @@
 /* Everything a context resolves to. Strings are owned; NULL where nothing is set. PEM blobs are the
  * decoded contents, also of files (certificate-authority: FILE), so that rotation is a re-read. */
 struct kinf__cluster_config {
-    char *source; /* "file /x/config, context kind-kind" or "in-cluster", for messages */
+    char *source; /* "/x/config, context kind-kind" or "in-cluster", for messages */
     char *server; /* no slash at the end */
     char *tls_server_name;
     char *proxy_url;
@@ -30,8 +30,9 @@ struct kinf__cluster_config {
 };
 
 /* `path` NULL: $KUBECONFIG (a list, first wins), ~/.kube/config, in-cluster. `context` NULL: the
- * current-context. Errors: KINF_ERR_CONFIG, KINF_ERR_PARSE, KINF_ERR_UNSUPPORTED (exec and
- * auth-provider users), KINF_ERR_NO_MEMORY; each message names the file and what to do. */
+ * current-context. Errors: KINF_ERR_CONFIG, KINF_ERR_PARSE, KINF_ERR_UNSUPPORTED (users
+ * with exec, auth-provider or impersonation), KINF_ERR_NO_MEMORY; each message names the file and
+ * what to do. */
 KINF_MUST_CHECK int kinf__cluster_config_load(const char *path, const char *context,
                                               struct kinf__cluster_config *ret_config,
                                               struct kinf_error *err);

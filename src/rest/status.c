@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <kinformer/object.h>
-
 #include "base/compiler.h"
 #include "base/error.h"
 #include "json/scan.h"
@@ -18,6 +16,7 @@
 #define REASON_SIZE       128
 #define EXCERPT_BYTES     200 /* of a body that is no Status */
 #define RETRY_MAX_SECONDS 3600
+#define RV_TOO_LARGE_TEXT "Too large resource version"
 
 /* What of a Status decides. */
 struct status {
@@ -63,7 +62,7 @@ static int read_int(struct kinf__json_value object, const char *key)
     return number;
 }
 
-static bool has_cause(struct kinf__json_value details, const char *reason)
+static bool has_cause(struct kinf__json_value details, const char *member, const char *expected)
 {
     struct kinf__json_value causes, cause, value;
     struct kinf__json_iter iter;
@@ -73,18 +72,28 @@ static bool has_cause(struct kinf__json_value details, const char *reason)
         !kinf__json_iter_init(&iter, causes))
         return false;
     while (kinf__json_iter_next(&iter, &key, &cause)) {
-        if ((kinf__json_member(cause, KINF_STR("reason"), &value) ||
-             kinf__json_member(cause, KINF_STR("message"), &value)) &&
-            kinf__json_string_equals(value.raw, kinf_str_from(reason)))
+        if (kinf__json_member(cause, kinf_str_from(member), &value) &&
+            value.type == KINF__JSON_STRING &&
+            kinf__json_string_equals(value.raw, kinf_str_from(expected)))
             return true;
     }
     return false;
 }
 
+/* Older servers give no such reason, but one of the texts. */
+static bool is_rv_too_large(const struct status *status, struct kinf__json_value details)
+{
+    if (has_cause(details, "reason", "ResourceVersionTooLarge"))
+        return true;
+    return strcmp(status->reason, "Timeout") == 0 &&
+           (has_cause(details, "message", RV_TOO_LARGE_TEXT) ||
+            strstr(status->message, RV_TOO_LARGE_TEXT) != NULL);
+}
+
 /* Whether the text is a Status; one without kind, as a timed-out request gives, is one too. */
 static bool read_status(struct kinf_str text, struct status *ret_status)
 {
-    struct kinf__json_value root, details;
+    struct kinf__json_value root, details = { KINF__JSON_NULL, KINF_STR("null") };
     char outcome[REASON_SIZE];
     size_t len;
 
@@ -103,11 +112,8 @@ static bool read_status(struct kinf_str text, struct status *ret_status)
 
         ret_status->retry_after_ms =
             (uint32_t)(seconds < RETRY_MAX_SECONDS ? seconds : RETRY_MAX_SECONDS) * 1000;
-        ret_status->is_rv_too_large = has_cause(details, "ResourceVersionTooLarge") ||
-                                      has_cause(details, "Too large resource version");
     }
-    if (strstr(ret_status->message, "Too large resource version") != NULL)
-        ret_status->is_rv_too_large = true;
+    ret_status->is_rv_too_large = is_rv_too_large(ret_status, details);
     return true;
 }
 

@@ -29,8 +29,9 @@ static int verify_error(CURL *easy, const struct kinf_client *client, const char
     long verdict = X509_V_OK;
 
     curl_easy_getinfo(easy, CURLINFO_SSL_VERIFYRESULT, &verdict);
-    if (verdict == X509_V_OK)
-        /* The chain is good, the name is not. */
+    /* The chain is good, the name is not: curl compares names itself, and until then its own result
+     * stands as "unspecified". */
+    if (verdict == X509_V_OK || verdict == X509_V_ERR_UNSPECIFIED)
         return kinf__error_set(
             err, KINF_ERR_TLS,
             "the certificate of the server %s is for another name: %s (%s: see server and "

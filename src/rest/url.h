@@ -11,11 +11,12 @@
 #include "base/buffer.h"
 
 /* Appends "/api/v1/namespaces/NS/pods" or "/apis/GROUP/VERSION/..."; `name_space` NULL or "": all.
- */
+ * What a namespace may not hold is percent-encoded, so that it cannot mean another path. Errors:
+ * KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__url_append_resource(struct kinf__buffer *target,
                                               const struct kinf_type *type, const char *name_space);
 
-/* Appends "?name=value" or "&name=value", the value percent-encoded. */
+/* Appends "?name=value" or "&name=value", the value percent-encoded. Errors: KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__url_append_query(struct kinf__buffer *target, const char *name,
                                            const char *value);
 

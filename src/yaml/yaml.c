@@ -2,8 +2,9 @@
  * From libyaml's events to a tree. Neighbours: yaml_read.c reads fields out of it.
  *
  * Invariants: nodes live in one list that the document owns; an alias is the anchor's node again,
- * and counts as many nodes as it stands for, so that walking the tree is bounded by
- * KINF__YAML_MAX_NODES.
+ * and counts as many nodes and levels as it stands for, so that walking the tree is bounded by
+ * KINF__YAML_MAX_NODES and KINF__YAML_MAX_DEPTH. No file takes longer than its size lets expect:
+ * keys are compared after sorting, and anchors are few.
  */
 #include "yaml/yaml.h"
 
@@ -18,15 +19,22 @@
 #include "base/buffer.h"
 #include "base/error.h"
 
+#define N_ANCHORS_MAX 256
+
 /* A node with what only building needs. */
 struct owned_node {
     struct kinf__yaml_node node; /* first, so that both have one address */
     struct owned_node *next;     /* in the document's list */
-    char *anchor;                /* "" when it has none */
     size_t weight;               /* nodes that a walk through it meets */
+    size_t height;               /* levels of containers, itself included */
     size_t n_slots;
     bool is_open; /* its end event has not come: an alias to it would be a circle */
     char text[];
+};
+
+struct anchor {
+    char *name;
+    struct owned_node *owned;
 };
 
 struct kinf__yaml {
@@ -39,8 +47,11 @@ struct kinf__yaml {
 struct builder {
     struct kinf__yaml *yaml;
     struct kinf_error *err;
+    struct kinf_str text;
     struct owned_node *open[KINF__YAML_MAX_DEPTH];
     size_t depth;
+    struct anchor anchors[N_ANCHORS_MAX];
+    size_t n_anchors;
     size_t weight;
     size_t n_documents;
 };
@@ -59,27 +70,53 @@ static int fail_at(const struct builder *builder, int code, const yaml_mark_t *m
 }
 
 static struct owned_node *new_node(struct builder *builder, enum kinf__yaml_type type,
-                                   const yaml_mark_t *mark, const yaml_char_t *anchor,
-                                   const char *text, size_t len)
+                                   const yaml_mark_t *mark, const char *text, size_t len)
 {
     struct owned_node *owned = calloc(1, sizeof *owned + len + 1);
 
     if (owned == NULL)
         return NULL;
-    owned->anchor = strdup(anchor != NULL ? (const char *)anchor : "");
-    if (owned->anchor == NULL) {
-        free(owned);
-        return NULL;
-    }
     memcpy(owned->text, text, len);
     owned->node.type = type;
     owned->node.line = (unsigned)mark->line + 1;
     owned->node.column = (unsigned)mark->column + 1;
     owned->node.text = (struct kinf_str){ owned->text, len };
     owned->weight = 1;
+    owned->height = type == KINF__YAML_SCALAR ? 0 : 1;
     owned->next = builder->yaml->nodes;
     builder->yaml->nodes = owned;
     return owned;
+}
+
+static struct anchor *find_anchor(struct builder *builder, const char *name)
+{
+    for (size_t i = 0; i < builder->n_anchors; i++) {
+        if (strcmp(builder->anchors[i].name, name) == 0)
+            return &builder->anchors[i];
+    }
+    return NULL;
+}
+
+/* A name that is anchored again means the later node from then on. */
+static int set_anchor(struct builder *builder, const yaml_char_t *name, struct owned_node *owned,
+                      const yaml_mark_t *mark)
+{
+    struct anchor *anchor;
+
+    if (name == NULL)
+        return 0;
+    anchor = find_anchor(builder, (const char *)name);
+    if (anchor == NULL) {
+        if (builder->n_anchors == N_ANCHORS_MAX)
+            return fail_at(builder, KINF_ERR_LIMIT, mark, "too many anchors");
+        anchor = &builder->anchors[builder->n_anchors];
+        anchor->name = strdup((const char *)name);
+        if (anchor->name == NULL)
+            return kinf__error_no_memory(builder->err);
+        builder->n_anchors++;
+    }
+    anchor->owned = owned;
+    return 0;
 }
 
 /* Items of a mapping lie key, value, key, value; n_items counts pairs once a value came. */
@@ -101,23 +138,57 @@ static int append_item(struct owned_node *container, const struct kinf__yaml_nod
     return 0;
 }
 
-static bool has_key(const struct owned_node *mapping, struct kinf_str key)
-{
-    for (size_t i = 0; i + 1 < mapping->n_slots; i += 2) {
-        if (kinf_str_equal(mapping->node.items[i]->text, key))
-            return true;
-    }
-    return false;
-}
-
-static int check_key(const struct builder *builder, const struct owned_node *mapping,
-                     const struct owned_node *key, const yaml_mark_t *mark)
+static int check_key(const struct builder *builder, const struct owned_node *key,
+                     const yaml_mark_t *mark)
 {
     if (key->node.type != KINF__YAML_SCALAR)
         return fail_at(builder, KINF_ERR_PARSE, mark, "a key that is no plain text");
-    if (has_key(mapping, key->node.text))
-        return fail_at(builder, KINF_ERR_PARSE, mark, "this key is there twice");
+    if (!key->node.is_quoted && kinf_str_equal(key->node.text, KINF_STR("<<")))
+        return fail_at(builder, KINF_ERR_PARSE, mark, "merge keys are not supported");
     return 0;
+}
+
+/* Equal keys in the order of the file. */
+static int compare_keys(const void *a, const void *b)
+{
+    const struct kinf__yaml_node *const *left = *(const struct kinf__yaml_node *const *const *)a;
+    const struct kinf__yaml_node *const *right = *(const struct kinf__yaml_node *const *const *)b;
+    int order = kinf_str_compare((*left)->text, (*right)->text);
+
+    return order != 0 ? order : (left > right) - (left < right);
+}
+
+/* The first key in the file that was there before; NULL if there is none. `keys` has room. */
+static const struct kinf__yaml_node *find_doubled_key(const struct kinf__yaml_node *mapping,
+                                                      const struct kinf__yaml_node ***keys)
+{
+    const struct kinf__yaml_node **doubled = NULL;
+
+    for (size_t i = 0; i < mapping->n_items; i++)
+        keys[i] = &mapping->items[2 * i];
+    qsort(keys, mapping->n_items, sizeof *keys, compare_keys);
+    for (size_t i = 1; i < mapping->n_items; i++) {
+        if (kinf_str_equal((*keys[i - 1])->text, (*keys[i])->text) &&
+            (doubled == NULL || keys[i] < doubled))
+            doubled = keys[i];
+    }
+    return doubled != NULL ? *doubled : NULL;
+}
+
+static int check_keys(const struct builder *builder, const struct kinf__yaml_node *mapping)
+{
+    KINF__AUTO_FREE const struct kinf__yaml_node ***keys = NULL;
+    const struct kinf__yaml_node *doubled;
+
+    if (mapping->n_items < 2)
+        return 0;
+    keys = calloc(mapping->n_items, sizeof *keys);
+    if (keys == NULL)
+        return kinf__error_no_memory(builder->err);
+    doubled = find_doubled_key(mapping, keys);
+    return doubled != NULL ? place_error(builder->err, KINF_ERR_PARSE, builder->yaml->file,
+                                         doubled->line, doubled->column, "this key is there twice")
+                           : 0;
 }
 
 /* Puts a complete or opened node where it belongs. */
@@ -130,15 +201,19 @@ static int attach(struct builder *builder, struct owned_node *owned, const yaml_
     if (builder->weight > KINF__YAML_MAX_NODES)
         return fail_at(builder, KINF_ERR_LIMIT, mark,
                        "too many nodes, counting what aliases stand for");
+    if (builder->depth + owned->height > KINF__YAML_MAX_DEPTH)
+        return fail_at(builder, KINF_ERR_LIMIT, mark, "nested too deep");
     if (builder->depth == 0) {
         builder->yaml->root = &owned->node;
         return 0;
     }
     parent = builder->open[builder->depth - 1];
     if (parent->node.type == KINF__YAML_MAPPING && parent->n_slots % 2 == 0 &&
-        (failed = check_key(builder, parent, owned, mark)) < 0)
+        (failed = check_key(builder, owned, mark)) < 0)
         return failed;
     parent->weight += owned->weight;
+    if (parent->height <= owned->height)
+        parent->height = owned->height + 1;
     return append_item(parent, &owned->node) < 0 ? kinf__error_no_memory(builder->err) : 0;
 }
 
@@ -147,58 +222,59 @@ static int add_scalar(struct builder *builder, const yaml_event_t *event)
     const char *text = (const char *)event->data.scalar.value;
     size_t len = event->data.scalar.length;
     struct owned_node *owned;
+    int failed;
 
     if (memchr(text, '\0', len) != NULL)
         return fail_at(builder, KINF_ERR_PARSE, &event->start_mark, "a NUL in a text");
-    owned = new_node(builder, KINF__YAML_SCALAR, &event->start_mark, event->data.scalar.anchor,
-                     text, len);
+    owned = new_node(builder, KINF__YAML_SCALAR, &event->start_mark, text, len);
     if (owned == NULL)
         return kinf__error_no_memory(builder->err);
     owned->node.is_quoted = event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
-    return attach(builder, owned, &event->start_mark);
+    failed = set_anchor(builder, event->data.scalar.anchor, owned, &event->start_mark);
+    return failed < 0 ? failed : attach(builder, owned, &event->start_mark);
 }
 
 static int open_container(struct builder *builder, enum kinf__yaml_type type,
                           const yaml_event_t *event, const yaml_char_t *anchor)
 {
-    struct owned_node *owned;
+    struct owned_node *owned = new_node(builder, type, &event->start_mark, "", 0);
     int failed;
 
-    if (builder->depth == KINF__YAML_MAX_DEPTH)
-        return fail_at(builder, KINF_ERR_LIMIT, &event->start_mark, "nested too deep");
-    owned = new_node(builder, type, &event->start_mark, anchor, "", 0);
     if (owned == NULL)
         return kinf__error_no_memory(builder->err);
-    failed = attach(builder, owned, &event->start_mark);
+    if ((failed = set_anchor(builder, anchor, owned, &event->start_mark)) < 0 ||
+        (failed = attach(builder, owned, &event->start_mark)) < 0)
+        return failed;
     owned->is_open = true;
     builder->open[builder->depth++] = owned;
-    return failed;
+    return 0;
 }
 
-static void close_container(struct builder *builder)
+static int close_container(struct builder *builder)
 {
-    struct owned_node *closed = builder->open[--builder->depth];
+    struct owned_node *closed = builder->open[--builder->depth], *parent;
 
     closed->is_open = false;
-    /* attach() gave the parent only the weight of the node itself, not of what came into it. */
-    if (builder->depth > 0)
-        builder->open[builder->depth - 1]->weight += closed->weight - 1;
+    if (builder->depth > 0) {
+        /* attach() gave the parent only what the container was when it was empty. */
+        parent = builder->open[builder->depth - 1];
+        parent->weight += closed->weight - 1;
+        if (parent->height <= closed->height)
+            parent->height = closed->height + 1;
+    }
+    return closed->node.type == KINF__YAML_MAPPING ? check_keys(builder, &closed->node) : 0;
 }
 
 static int add_alias(struct builder *builder, const yaml_event_t *event)
 {
-    const char *name = (const char *)event->data.alias.anchor;
-    struct owned_node *owned = builder->yaml->nodes;
+    const struct anchor *anchor = find_anchor(builder, (const char *)event->data.alias.anchor);
 
-    /* The list is newest first: a name that is anchored again means the later one. */
-    while (owned != NULL && strcmp(owned->anchor, name) != 0)
-        owned = owned->next;
-    if (owned == NULL)
+    if (anchor == NULL)
         return fail_at(builder, KINF_ERR_PARSE, &event->start_mark, "an alias without an anchor");
-    if (owned->is_open)
+    if (anchor->owned->is_open)
         return fail_at(builder, KINF_ERR_PARSE, &event->start_mark,
                        "an alias inside its own anchor");
-    return attach(builder, owned, &event->start_mark);
+    return attach(builder, anchor->owned, &event->start_mark);
 }
 
 /* Returns 1 at the end of the stream. */
@@ -222,20 +298,35 @@ static int take_event(struct builder *builder, const yaml_event_t *event)
         return open_container(builder, KINF__YAML_MAPPING, event, event->data.mapping_start.anchor);
     case YAML_SEQUENCE_END_EVENT:
     case YAML_MAPPING_END_EVENT:
-        close_container(builder);
-        return 0;
+        return close_container(builder);
     default:
         return 0;
     }
 }
 
+/* libyaml gives bytes that it cannot read an offset instead of a place. */
+static yaml_mark_t mark_of(struct kinf_str text, size_t offset)
+{
+    yaml_mark_t mark = { 0 };
+
+    for (size_t i = 0; i < offset && i < text.len; i++) {
+        bool is_newline = text.bytes[i] == '\n';
+
+        mark.line += is_newline ? 1 : 0;
+        mark.column = is_newline ? 0 : mark.column + 1;
+    }
+    return mark;
+}
+
 static int parser_error(const struct builder *builder, const yaml_parser_t *parser)
 {
-    const yaml_mark_t *mark = &parser->problem_mark;
+    yaml_mark_t mark = parser->problem_mark;
 
     if (parser->error == YAML_MEMORY_ERROR)
         return kinf__error_no_memory(builder->err);
-    return fail_at(builder, KINF_ERR_PARSE, mark,
+    if (parser->error == YAML_READER_ERROR)
+        mark = mark_of(builder->text, parser->problem_offset);
+    return fail_at(builder, KINF_ERR_PARSE, &mark,
                    parser->problem != NULL ? parser->problem : "no YAML");
 }
 
@@ -257,7 +348,7 @@ static int build(struct builder *builder, yaml_parser_t *parser)
 static int add_null_root(struct builder *builder)
 {
     static const yaml_mark_t start;
-    struct owned_node *owned = new_node(builder, KINF__YAML_SCALAR, &start, NULL, "", 0);
+    struct owned_node *owned = new_node(builder, KINF__YAML_SCALAR, &start, "", 0);
 
     if (owned == NULL)
         return kinf__error_no_memory(builder->err);
@@ -267,7 +358,7 @@ static int add_null_root(struct builder *builder)
 
 static int parse_into(struct kinf__yaml *yaml, struct kinf_str text, struct kinf_error *err)
 {
-    struct builder builder = { .yaml = yaml, .err = err };
+    struct builder builder = { .yaml = yaml, .err = err, .text = text };
     yaml_parser_t parser;
     int failed;
 
@@ -279,6 +370,8 @@ static int parse_into(struct kinf__yaml *yaml, struct kinf_str text, struct kinf
                                  text.len);
     failed = build(&builder, &parser);
     yaml_parser_delete(&parser);
+    for (size_t i = 0; i < builder.n_anchors; i++)
+        free(builder.anchors[i].name);
     return failed == 0 && yaml->root == NULL ? add_null_root(&builder) : failed;
 }
 
@@ -335,7 +428,6 @@ void kinf__yaml_free(struct kinf__yaml *yaml)
     for (struct owned_node *owned = yaml->nodes; owned != NULL; owned = next) {
         next = owned->next;
         free(owned->node.items);
-        free(owned->anchor);
         free(owned);
     }
     free(yaml->file);

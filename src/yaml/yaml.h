@@ -1,10 +1,10 @@
 /*
- * YAML as a small tree that remembers where everything stood. kubeconfig and configuration files are
- * read through it, so that every complaint can say file, line and column.
+ * YAML as a small tree that remembers where everything stood. kubeconfig and configuration files
+ * are read through it, so that every complaint can say file, line and column.
  *
- * Scalars keep their text: "true", 'true' and true differ only in `is_quoted`, and it is the reader of
- * a field who decides what type it wants. One document; a second one is an error. Aliases are resolved
- * (not copied) and counted, so that a file cannot blow up while it is walked.
+ * Scalars keep their text: "true", 'true' and true differ only in `is_quoted`, and it is the reader
+ * of a field who decides what type it wants. One document; a second one is an error. Aliases are
+ * resolved (not copied) and counted, so that a file cannot blow up while it is walked.
  *
  * Threads: one thread per document while parsing; afterwards constant.
  */
@@ -32,7 +32,8 @@ struct kinf__yaml_node {
     unsigned column;
     struct kinf_str text; /* scalar; has a NUL behind it; a NUL inside is refused when parsing */
     size_t n_items;
-    const struct kinf__yaml_node **items; /* sequence: elements; mapping: key, value, key, value... (n_items counts pairs) */
+    /* sequence: elements; mapping: key, value, key, value... (n_items counts pairs) */
+    const struct kinf__yaml_node **items;
 };
 
 struct kinf__yaml;
@@ -40,10 +41,11 @@ struct kinf__yaml;
 /* Parses text; `file` names it in messages (copied). An empty document is a null scalar. Errors:
  * KINF_ERR_PARSE ("file:line:column: reason"; doubled keys of a mapping too), KINF_ERR_LIMIT,
  * KINF_ERR_NO_MEMORY. */
-KINF_MUST_CHECK int kinf__yaml_parse(struct kinf_str text, const char *file, struct kinf__yaml **ret_yaml,
-                                     struct kinf_error *err);
+KINF_MUST_CHECK int kinf__yaml_parse(struct kinf_str text, const char *file,
+                                     struct kinf__yaml **ret_yaml, struct kinf_error *err);
 /* Reads and parses a file. Errors: KINF_ERR_CONFIG (cannot be read), and those above. */
-KINF_MUST_CHECK int kinf__yaml_read(const char *file, struct kinf__yaml **ret_yaml, struct kinf_error *err);
+KINF_MUST_CHECK int kinf__yaml_read(const char *file, struct kinf__yaml **ret_yaml,
+                                    struct kinf_error *err);
 void kinf__yaml_free(struct kinf__yaml *yaml);
 void kinf__yaml_free_ptr(struct kinf__yaml **yaml);
 
@@ -54,38 +56,46 @@ const char *kinf__yaml_file(const struct kinf__yaml *yaml);
 bool kinf__yaml_is_null(const struct kinf__yaml_node *node);
 
 /* The value of a key, or NULL if it is absent or null. `mapping` may be NULL. */
-const struct kinf__yaml_node *kinf__yaml_get(const struct kinf__yaml_node *mapping, const char *key);
+const struct kinf__yaml_node *kinf__yaml_get(const struct kinf__yaml_node *mapping,
+                                             const char *key);
 
 /* Writes "file:line:column: text" and returns `code`. */
 int kinf__yaml_error(struct kinf_error *err, int code, const struct kinf__yaml *yaml,
                      const struct kinf__yaml_node *node, const char *fmt, ...) KINF_PRINTF(5, 6);
 
 /*
- * Typed reading of one field of a mapping. An absent or null field leaves *ret_x as it is and returns
- * 0. Errors: KINF_ERR_CONFIG with place and what was expected.
+ * Typed reading of one field of a mapping. An absent or null field leaves *ret_x as it is and
+ * returns 0. Errors: KINF_ERR_CONFIG with place and what was expected.
  */
-KINF_MUST_CHECK int kinf__yaml_read_string(const struct kinf__yaml *yaml, const struct kinf__yaml_node *mapping,
-                                           const char *key, const char **ret_text, struct kinf_error *err);
+KINF_MUST_CHECK int kinf__yaml_read_string(const struct kinf__yaml *yaml,
+                                           const struct kinf__yaml_node *mapping, const char *key,
+                                           const char **ret_text, struct kinf_error *err);
 /* true or false, unquoted or quoted; nothing else. */
-KINF_MUST_CHECK int kinf__yaml_read_bool(const struct kinf__yaml *yaml, const struct kinf__yaml_node *mapping,
-                                         const char *key, bool *ret_truth, struct kinf_error *err);
-KINF_MUST_CHECK int kinf__yaml_read_uint(const struct kinf__yaml *yaml, const struct kinf__yaml_node *mapping,
-                                         const char *key, uint64_t max, uint64_t *ret_number,
+KINF_MUST_CHECK int kinf__yaml_read_bool(const struct kinf__yaml *yaml,
+                                         const struct kinf__yaml_node *mapping, const char *key,
+                                         bool *ret_truth, struct kinf_error *err);
+KINF_MUST_CHECK int kinf__yaml_read_uint(const struct kinf__yaml *yaml,
+                                         const struct kinf__yaml_node *mapping, const char *key,
+                                         uint64_t max, uint64_t *ret_number,
                                          struct kinf_error *err);
 /* "500ms", "30s", "5m", "1h", or a sum of such, as Go writes durations; 0 needs no unit. */
 KINF_MUST_CHECK int kinf__yaml_read_duration_ms(const struct kinf__yaml *yaml,
-                                                const struct kinf__yaml_node *mapping, const char *key,
-                                                int64_t *ret_ms, struct kinf_error *err);
-KINF_MUST_CHECK int kinf__yaml_read_mapping(const struct kinf__yaml *yaml, const struct kinf__yaml_node *mapping,
-                                            const char *key, const struct kinf__yaml_node **ret_node,
+                                                const struct kinf__yaml_node *mapping,
+                                                const char *key, int64_t *ret_ms,
+                                                struct kinf_error *err);
+KINF_MUST_CHECK int kinf__yaml_read_mapping(const struct kinf__yaml *yaml,
+                                            const struct kinf__yaml_node *mapping, const char *key,
+                                            const struct kinf__yaml_node **ret_node,
                                             struct kinf_error *err);
 KINF_MUST_CHECK int kinf__yaml_read_sequence(const struct kinf__yaml *yaml,
                                              const struct kinf__yaml_node *mapping, const char *key,
-                                             const struct kinf__yaml_node **ret_node, struct kinf_error *err);
+                                             const struct kinf__yaml_node **ret_node,
+                                             struct kinf_error *err);
 
 /* Complains about the first key of a mapping that is not in the list (NULL at its end). Errors:
  * KINF_ERR_CONFIG, naming the key and those that exist. */
-KINF_MUST_CHECK int kinf__yaml_check_keys(const struct kinf__yaml *yaml, const struct kinf__yaml_node *mapping,
+KINF_MUST_CHECK int kinf__yaml_check_keys(const struct kinf__yaml *yaml,
+                                          const struct kinf__yaml_node *mapping,
                                           const char *const *allowed, struct kinf_error *err);
 
 #endif

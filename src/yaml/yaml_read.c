@@ -46,10 +46,17 @@ int kinf__yaml_error(struct kinf_error *err, int code, const struct kinf__yaml *
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
+    /* Keys and values may have lines in them; a message has one. */
+    for (char *at = text; *at != '\0'; at++) {
+        if ((unsigned char)*at < ' ' || *at == '\x7f')
+            *at = ' ';
+    }
     return kinf__error_set(err, (enum kinf_errc)code, "%s:%u:%u: %s", kinf__yaml_file(yaml),
                            node->line, node->column, text);
 }
 
+/* A text that stands where a container should may be a secret, so only texts that should have been
+ * another text are shown. */
 static int expected(const struct kinf__yaml *yaml, const struct kinf__yaml_node *node,
                     const char *key, const char *what, struct kinf_error *err)
 {
@@ -96,7 +103,8 @@ int kinf__yaml_read_uint(const struct kinf__yaml *yaml, const struct kinf__yaml_
 
     if (node == NULL)
         return 0;
-    if (node->type != KINF__YAML_SCALAR || node->text.len > NUMBER_MAX_DIGITS)
+    if (node->type != KINF__YAML_SCALAR || node->text.len == 0 ||
+        node->text.len > NUMBER_MAX_DIGITS)
         return expected(yaml, node, key, "a number", err);
     for (size_t i = 0; i < node->text.len; i++) {
         unsigned digit = (unsigned)(node->text.bytes[i] - '0');
@@ -133,6 +141,9 @@ static int read_container(const struct kinf__yaml *yaml, const struct kinf__yaml
 
     if (node == NULL)
         return 0;
+    if (node->type == KINF__YAML_SCALAR)
+        return kinf__yaml_error(err, KINF_ERR_CONFIG, yaml, node, "%s: %s is expected, not a text",
+                                key, what);
     if (node->type != type)
         return expected(yaml, node, key, what, err);
     *ret_node = node;

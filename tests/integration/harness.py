@@ -79,7 +79,8 @@ class Cluster:
         return done.stdout
 
     def loader(self, verb, *args):
-        done = subprocess.run([os.path.join(TOOLS, "loader"), verb, "-kubeconfig", self.kubeconfig(), *args],
+        where = ["-etcd", self.env["KINF_ETCD"]] if verb == "compact" else ["-kubeconfig", self.kubeconfig()]
+        done = subprocess.run([os.path.join(TOOLS, "loader"), verb, *where, *args],
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
         if done.returncode != 0:
             raise AssertionError(f"loader {verb} {' '.join(args)}: {done.stderr}")
@@ -277,7 +278,8 @@ class Proxy:
         return self
 
     def __exit__(self, *_):
-        self.refuse()
+        if not self.closed:
+            self.refuse()
 
     def kubeconfig(self, folder, name="proxy", user="admin"):
         with open(cluster().kubeconfig(user), encoding="utf-8") as file:
@@ -290,6 +292,8 @@ class Proxy:
     def refuse(self):
         self.closed = True
         self.stall.clear()
+        # Closing alone would leave the port open for as long as the thread sits in accept().
+        self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
         for connection in self.sockets:
             try:

@@ -83,7 +83,7 @@ class AtStart(unittest.TestCase):
         self.complains(USAGE, *self.pods(good), "--context", "nowhere", names=[good, "nowhere"])
         with open(good, encoding="utf-8") as file:
             text = file.read()
-        path = self.write("bad-ca", text.replace("certificate-authority-data: ", "certificate-authority-data: ####"))
+        path = self.write("bad-ca", text.replace("certificate-authority-data: ", "certificate-authority-data: A*"))
         self.complains(USAGE, *self.pods(path), names=[path, "certificate-authority-data"])
 
     def test_unknown_resource(self):

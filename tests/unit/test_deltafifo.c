@@ -1,7 +1,7 @@
 /*
- * DeltaFIFO: upstream's promises one by one, what the key in process changes, the resourceVersion
- * that was processed. Waiting, closing and failing is in test_deltafifo_limits.c, the model in
- * test_deltafifo_model.c.
+ * DeltaFIFO by key: upstream's promises one by one, what the key in process changes, the
+ * resourceVersion that was processed. Waiting, closing and failing is in test_deltafifo_limits.c,
+ * the model in test_deltafifo_model.c, the other order in test_deltafifo_in_order.c.
  */
 #include "unit/deltafifo_fixture.h"
 
@@ -626,15 +626,20 @@ static void a_resource_version_has_a_limit(void **state)
     assert_int_equal(kinf_deltafifo_resource_version(f->fifo, buf, sizeof buf), KINF_ERR_LIMIT);
 }
 
-static void every_delta_type_has_a_name(void **state)
+static void every_delta_type_and_order_has_a_name(void **state)
 {
     (void)state;
     assert_string_equal(kinf_delta_type_to_string(KINF_DELTA_ADDED), "Added");
     assert_string_equal(kinf_delta_type_to_string(KINF_DELTA_SYNC), "Sync");
+    assert_string_equal(kinf_delta_type_to_string(KINF_DELTA_BOOKMARK), "Bookmark");
     assert_string_equal(kinf_delta_type_to_string((enum kinf_delta_type)99), "Unknown");
+    assert_string_equal(kinf_fifo_order_to_string(KINF_FIFO_KEYED), "keyed");
+    assert_string_equal(kinf_fifo_order_to_string(KINF_FIFO_IN_ORDER), "in order");
+    assert_string_equal(kinf_fifo_order_to_string((enum kinf_fifo_order)99), "unknown");
 }
 
-#define T(test) cmocka_unit_test_setup_teardown(test, fifo_setup, fifo_teardown)
+#define T(test)      cmocka_unit_test_setup_teardown(test, fifo_setup, fifo_teardown)
+#define T_BOTH(test) T(test), FIFO_IN_ORDER_TEST(test)
 
 int main(void)
 {
@@ -664,7 +669,7 @@ int main(void)
         T(a_key_listed_twice_keeps_both_and_counts_once),
         T(only_the_last_two_deletes_collapse),
         T(first_list_beside_an_earlier_resync_counts_each_key),
-        T(has_synced_waits_until_the_last_item_was_processed),
+        T_BOTH(has_synced_waits_until_the_last_item_was_processed),
         T(replace_buries_the_key_in_process),
         T(replace_does_not_bury_what_the_consumer_is_deleting),
         T(replace_requeues_a_listed_key_in_process),
@@ -672,13 +677,13 @@ int main(void)
         T(resync_skips_the_key_in_process),
         T(delete_of_the_key_in_process_is_queued),
         T(the_first_list_does_not_count_what_was_in_process_before),
-        T(pop_from_its_own_callback_is_refused),
-        T(pop_returns_what_its_callback_returned),
+        T_BOTH(pop_from_its_own_callback_is_refused),
+        T_BOTH(pop_returns_what_its_callback_returned),
         T(the_resource_version_is_what_preceded_the_oldest_item),
         T(the_first_list_counts_only_when_all_of_it_was_processed),
         T(a_restored_server_starts_the_resource_version_anew),
         T(a_resource_version_has_a_limit),
-        T(every_delta_type_has_a_name),
+        T(every_delta_type_and_order_has_a_name),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

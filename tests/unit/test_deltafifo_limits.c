@@ -1,10 +1,9 @@
 /*
- * DeltaFIFO at its limits: waiting, the bound by bytes, close and abort, out of memory, a broken
- * structure, many threads.
+ * DeltaFIFO at its limits: waiting, the bound by bytes, close and abort, in both orders; out of
+ * memory, a broken structure, many threads, by key.
  */
 #include "unit/deltafifo_fixture.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -69,48 +68,14 @@ static void an_aborted_queue_drops_what_is_left(void **state)
     kinf_deltafifo_abort(f->fifo);
 }
 
-struct waiter {
-    struct kinf_deltafifo *fifo;
-    const struct kinf_object *object;
-    pthread_t thread;
-    int result;
-};
-
-static int process_nothing(const struct kinf_deltas *deltas, bool in_initial_list, void *ctx)
-{
-    (void)deltas;
-    (void)in_initial_list;
-    (void)ctx;
-    return 0;
-}
-
-static void *wait_in_pop(void *ctx)
-{
-    struct waiter *waiter = ctx;
-
-    waiter->result = kinf_deltafifo_pop(waiter->fifo, process_nothing, NULL, KINF_FOREVER);
-    return NULL;
-}
-
-static void *wait_in_add(void *ctx)
-{
-    struct waiter *waiter = ctx;
-
-    waiter->result = kinf_deltafifo_add(waiter->fifo, waiter->object, NULL);
-    return NULL;
-}
-
 static void close_wakes_ten_blocked_pops(void **state)
 {
     struct fifo_fixture *f = *state;
-    struct waiter waiters[10];
+    struct fifo_waiter waiters[10];
 
     fifo_open_bare(f);
-    for (int i = 0; i < 10; i++) {
-        waiters[i].fifo = f->fifo;
-        assert_int_equal(
-            kinf__thread_start(&waiters[i].thread, "pop", wait_in_pop, &waiters[i], NULL), 0);
-    }
+    for (int i = 0; i < 10; i++)
+        fifo_start_pop(f, &waiters[i]);
     kinf_deltafifo_close(f->fifo);
     for (int i = 0; i < 10; i++) {
         pthread_join(waiters[i].thread, NULL);
@@ -118,38 +83,13 @@ static void close_wakes_ten_blocked_pops(void **state)
     }
 }
 
-static void open_full(struct fifo_fixture *f)
-{
-    struct kinf_deltafifo_options options = fifo_known_options(f);
-
-    options.max_bytes = 1;
-    fifo_open(f, &options);
-    fifo_add(f, "a", "1");
-}
-
-static void start_blocked_add(struct fifo_fixture *f, struct waiter *waiter)
-{
-    size_t n_waiting = 0;
-
-    waiter->fifo = f->fifo;
-    waiter->object = fifo_make(f, "b", "2");
-    waiter->result = 1;
-    assert_int_equal(kinf__thread_start(&waiter->thread, "add", wait_in_add, waiter, NULL), 0);
-    while (n_waiting == 0) {
-        sched_yield();
-        kinf__mutex_lock(&f->fifo->lock);
-        n_waiting = f->fifo->n_waiting_producers;
-        kinf__mutex_unlock(&f->fifo->lock);
-    }
-}
-
 static void a_full_queue_holds_back_a_producer_until_the_next_pop(void **state)
 {
     struct fifo_fixture *f = *state;
-    struct waiter waiter;
+    struct fifo_waiter waiter;
 
-    open_full(f);
-    start_blocked_add(f, &waiter);
+    fifo_open_full(f);
+    fifo_start_blocked_add(f, &waiter);
     assert_int_equal(kinf_deltafifo_len(f->fifo), 1);
     assert_string_equal(fifo_pop(f), "a: Added@1");
     pthread_join(waiter.thread, NULL);
@@ -160,10 +100,10 @@ static void a_full_queue_holds_back_a_producer_until_the_next_pop(void **state)
 static void close_wakes_a_blocked_producer(void **state)
 {
     struct fifo_fixture *f = *state;
-    struct waiter waiter;
+    struct fifo_waiter waiter;
 
-    open_full(f);
-    start_blocked_add(f, &waiter);
+    fifo_open_full(f);
+    fifo_start_blocked_add(f, &waiter);
     kinf_deltafifo_close(f->fifo);
     pthread_join(waiter.thread, NULL);
     assert_int_equal(waiter.result, KINF_ERR_STOPPED);
@@ -173,10 +113,10 @@ static void close_wakes_a_blocked_producer(void **state)
 static void abort_wakes_a_blocked_producer(void **state)
 {
     struct fifo_fixture *f = *state;
-    struct waiter waiter;
+    struct fifo_waiter waiter;
 
-    open_full(f);
-    start_blocked_add(f, &waiter);
+    fifo_open_full(f);
+    fifo_start_blocked_add(f, &waiter);
     kinf_deltafifo_abort(f->fifo);
     pthread_join(waiter.thread, NULL);
     assert_int_equal(waiter.result, KINF_ERR_STOPPED);
@@ -192,17 +132,17 @@ static void the_consumer_never_waits_for_itself(void **state)
 {
     struct fifo_fixture *f = *state;
 
-    open_full(f);
+    fifo_open_full(f);
     f->window = add_two;
     assert_string_equal(fifo_pop(f), "a: Added@1");
-    assert_string_equal(fifo_pop(f), "b: Added@2");
+    assert_int_equal(kinf_deltafifo_len(f->fifo), 2);
 }
 
 static void a_list_is_not_split_by_the_bound_and_resync_passes_it(void **state)
 {
     struct fifo_fixture *f = *state;
 
-    open_full(f);
+    fifo_open_full(f);
     fifo_pop(f);
     fifo_replace(f, "2", "a", "1", "b", "2", NULL);
     fifo_know(f, "c", "3");
@@ -240,22 +180,6 @@ static void what_is_left_is_freed_with_the_queue(void **state)
 }
 
 /* --- out of memory --- */
-
-static void write_queue(const struct kinf_deltafifo *fifo, char *text, size_t size)
-{
-    text[0] = '\0';
-    KINF__LIST_FOR_EACH (node, &fifo->queue) {
-        const struct kinf__fifo_item *item =
-            KINF__LIST_ENTRY(node, struct kinf__fifo_item, in_queue);
-
-        fifo_write_item(
-            text, size,
-            &(struct kinf_deltas){ kinf__fifo_item_key(item), item->deltas, item->n_deltas });
-        fifo_append_text(text, size, ";");
-    }
-    fifo_append_text(text, size, fifo->populated ? " populated " : " ");
-    fifo_append_text(text, size, fifo->last_rv);
-}
 
 static int add_known_to_queue(struct fifo_fixture *f)
 {
@@ -302,39 +226,15 @@ static void prepare_sweep(struct fifo_fixture *f)
     fifo_update(f, "unlisted", "7");
 }
 
-/* Fails one allocation of `operation` after the other. */
-static void sweep(struct fifo_fixture *f, int (*operation)(struct fifo_fixture *))
-{
-    size_t n_failed = 0;
-    bool failed = true;
-
-    for (size_t n = 1; failed; n++) {
-        char before[2048], after[2048];
-        int rc;
-
-        prepare_sweep(f);
-        write_queue(f->fifo, before, sizeof before);
-        test_fail_allocation(n);
-        rc = operation(f);
-        failed = test_allocation_failed();
-        assert_int_equal(rc, failed ? KINF_ERR_NO_MEMORY : 0);
-        write_queue(f->fifo, after, sizeof after);
-        assert_int_equal(strcmp(before, after) == 0, failed);
-        n_failed += failed;
-        fifo_reset(f);
-    }
-    assert_true(n_failed != 0);
-}
-
 static void out_of_memory_changes_nothing(void **state)
 {
     struct fifo_fixture *f = *state;
 
-    sweep(f, add_known_to_queue);
-    sweep(f, delete_known);
-    sweep(f, update_what_is_queued);
-    sweep(f, resync_one);
-    sweep(f, replace_all);
+    fifo_sweep(f, prepare_sweep, add_known_to_queue);
+    fifo_sweep(f, prepare_sweep, delete_known);
+    fifo_sweep(f, prepare_sweep, update_what_is_queued);
+    fifo_sweep(f, prepare_sweep, resync_one);
+    fifo_sweep(f, prepare_sweep, replace_all);
 }
 
 static void out_of_memory_makes_no_queue(void **state)
@@ -354,16 +254,6 @@ static void out_of_memory_makes_no_queue(void **state)
 
 /* --- the check fires --- */
 
-/* Each breaks the structure and repairs it. */
-#define expect_check_fires(fifo, break_it, repair_it)                                              \
-    do {                                                                                           \
-        assert_true(kinf__deltafifo_check(fifo));                                                  \
-        break_it;                                                                                  \
-        assert_false(kinf__deltafifo_check(fifo));                                                 \
-        repair_it;                                                                                 \
-        assert_true(kinf__deltafifo_check(fifo));                                                  \
-    } while (0)
-
 static void the_check_fires_on_broken_items(void **state)
 {
     struct fifo_fixture *f = *state;
@@ -374,19 +264,21 @@ static void the_check_fires_on_broken_items(void **state)
     fifo_add(f, "a", "1");
     fifo_update(f, "a", "2");
     fifo_add(f, "b", "3");
-    item = KINF__LIST_ENTRY(f->fifo->queue.next, struct kinf__fifo_item, in_queue);
+    item = KINF__LIST_ENTRY(f->fifo->keyed.queue.next, struct kinf__fifo_item, in_queue);
     object = item->deltas[1].object;
-    expect_check_fires(f->fifo, item->n_deltas = 0, item->n_deltas = 2);
-    expect_check_fires(f->fifo, item->n_deltas = 3, item->n_deltas = 2);
-    expect_check_fires(f->fifo, item->n_allocated = 4, item->n_allocated = KINF__FIFO_N_INLINE);
-    expect_check_fires(f->fifo, item->deltas[1].object = f->made[2],
-                       item->deltas[1].object = object);
-    expect_check_fires(f->fifo, item->deltas[1].object = NULL, item->deltas[1].object = object);
-    expect_check_fires(f->fifo, item->deltas[0].final_state_unknown = true,
-                       item->deltas[0].final_state_unknown = false);
+    fifo_expect_check_fires(f->fifo, item->n_deltas = 0, item->n_deltas = 2);
+    fifo_expect_check_fires(f->fifo, item->n_deltas = 3, item->n_deltas = 2);
+    fifo_expect_check_fires(f->fifo, item->n_allocated = 4,
+                            item->n_allocated = KINF__FIFO_N_INLINE);
+    fifo_expect_check_fires(f->fifo, item->deltas[1].object = f->made[2],
+                            item->deltas[1].object = object);
+    fifo_expect_check_fires(f->fifo, item->deltas[1].object = NULL,
+                            item->deltas[1].object = object);
+    fifo_expect_check_fires(f->fifo, item->deltas[0].final_state_unknown = true,
+                            item->deltas[0].final_state_unknown = false);
     item->deltas[0].type = KINF_DELTA_DELETED;
-    expect_check_fires(f->fifo, item->deltas[1].type = KINF_DELTA_DELETED,
-                       item->deltas[1].type = KINF_DELTA_ADDED);
+    fifo_expect_check_fires(f->fifo, item->deltas[1].type = KINF_DELTA_DELETED,
+                            item->deltas[1].type = KINF_DELTA_ADDED);
 }
 
 static void the_check_fires_on_a_broken_queue(void **state)
@@ -399,18 +291,19 @@ static void the_check_fires_on_a_broken_queue(void **state)
     fifo_add(f, "a", "1");
     fifo_add(f, "b", "2");
     fifo = f->fifo;
-    item = KINF__LIST_ENTRY(fifo->queue.next, struct kinf__fifo_item, in_queue);
-    expect_check_fires(fifo, kinf__list_remove(&item->in_queue),
-                       kinf__list_push_back(&fifo->queue, &item->in_queue));
-    expect_check_fires(fifo, kinf__hmap_remove(&fifo->items, &item->in_map),
-                       kinf__hmap_insert_reserved(&fifo->items, &item->in_map, item->in_map.hash));
-    expect_check_fires(fifo, fifo->n_bytes++, fifo->n_bytes--);
-    expect_check_fires(fifo, fifo->initial_count = 3, fifo->initial_count = 0);
-    expect_check_fires(fifo, fifo->in_process_is_initial = true,
-                       fifo->in_process_is_initial = false);
-    expect_check_fires(fifo, fifo->aborted = true, fifo->aborted = false);
+    item = KINF__LIST_ENTRY(fifo->keyed.queue.next, struct kinf__fifo_item, in_queue);
+    fifo_expect_check_fires(fifo, kinf__list_remove(&item->in_queue),
+                            kinf__list_push_back(&fifo->keyed.queue, &item->in_queue));
+    fifo_expect_check_fires(
+        fifo, kinf__hmap_remove(&fifo->keyed.items, &item->in_map),
+        kinf__hmap_insert_reserved(&fifo->keyed.items, &item->in_map, item->in_map.hash));
+    fifo_expect_check_fires(fifo, fifo->n_bytes++, fifo->n_bytes--);
+    fifo_expect_check_fires(fifo, fifo->initial_count = 3, fifo->initial_count = 0);
+    fifo_expect_check_fires(fifo, fifo->in_process_is_initial = true,
+                            fifo->in_process_is_initial = false);
+    fifo_expect_check_fires(fifo, fifo->aborted = true, fifo->aborted = false);
     fifo->initial_count = 1;
-    expect_check_fires(fifo, fifo->populated = false, fifo->populated = true);
+    fifo_expect_check_fires(fifo, fifo->populated = false, fifo->populated = true);
 }
 
 /* --- many threads --- */
@@ -536,9 +429,10 @@ static void what_many_producers_queued_ends_in_the_store(void **state)
     struct fifo_fixture *f = *state;
     struct test_random random = test_random_init(__func__);
     struct numbered_store store = { .lock = KINF__MUTEX_INIT(KINF__RANK_INDEXER) };
-    struct kinf_deltafifo_options options = { { each_stored, has_stored_key, &store },
-                                              2000,
-                                              false };
+    struct kinf_deltafifo_options options = {
+        .known = { each_stored, has_stored_key, &store },
+        .max_bytes = 2000,
+    };
     struct numbered_producer producers[n_producers];
     pthread_t closer;
     void *failed;
@@ -566,22 +460,23 @@ static void what_many_producers_queued_ends_in_the_store(void **state)
     }
 }
 
-#define T(test) cmocka_unit_test_setup_teardown(test, fifo_setup, fifo_teardown)
+#define T(test)      cmocka_unit_test_setup_teardown(test, fifo_setup, fifo_teardown)
+#define T_BOTH(test) T(test), FIFO_IN_ORDER_TEST(test)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(pop_gives_up_when_its_time_is_over),
+        T_BOTH(pop_gives_up_when_its_time_is_over),
         T(a_closed_queue_refuses_producers_and_drains),
         T(an_aborted_queue_drops_what_is_left),
-        T(close_wakes_ten_blocked_pops),
-        T(a_full_queue_holds_back_a_producer_until_the_next_pop),
-        T(close_wakes_a_blocked_producer),
-        T(abort_wakes_a_blocked_producer),
-        T(the_consumer_never_waits_for_itself),
+        T_BOTH(close_wakes_ten_blocked_pops),
+        T_BOTH(a_full_queue_holds_back_a_producer_until_the_next_pop),
+        T_BOTH(close_wakes_a_blocked_producer),
+        T_BOTH(abort_wakes_a_blocked_producer),
+        T_BOTH(the_consumer_never_waits_for_itself),
         T(a_list_is_not_split_by_the_bound_and_resync_passes_it),
         T(bytes_are_those_of_the_queued_objects),
-        T(what_is_left_is_freed_with_the_queue),
+        T_BOTH(what_is_left_is_freed_with_the_queue),
         T(out_of_memory_changes_nothing),
         T(out_of_memory_makes_no_queue),
         T(the_check_fires_on_broken_items),

@@ -1,23 +1,17 @@
 /*
- * DeltaFIFO against a naive twin: random calls, also from the callback while an item is in process.
- * The twin is upstream's rules written down over plain arrays, and what ours adds for the key in
- * process. After each step both hold the same; when all is drained the consumer's store is what the
- * history says.
- *
- * A key is a number here, a resourceVersion another; the server's history goes through `truth`.
+ * DeltaFIFO by key against a naive twin: random calls, also from the callback while an item is in
+ * process. The twin is upstream's rules written down over plain arrays, and what ours adds for the
+ * key in process. After each step both hold the same; when all is drained the consumer's store is
+ * what the history says.
  */
 #include "deltafifo/deltafifo_priv.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "object/object.h"
+#include "unit/deltafifo_history.h"
 
-#include "unit/test.h"
-
-enum { n_keys = 8, n_deltas_most = 256, n_list_most = 2 * n_keys };
-
-static const struct kinf_type pods = { "", "v1", "Pod", "pods", true };
+enum { n_keys = history_n_keys, n_deltas_most = 256 };
 
 struct twin_item {
     size_t key;
@@ -39,46 +33,12 @@ struct twin {
 
 struct model {
     struct kinf_deltafifo *fifo;
-    struct test_random random;
+    struct fifo_history history;
     bool replaces_as_sync;
     bool knows; /* the queue is told what the store has */
     struct twin twin;
-    unsigned server_rv;
-    const struct kinf_object *truth[n_keys]; /* what the server has, NULL if nothing */
     const struct kinf_object *store[n_keys]; /* what the consumer stored */
-    const struct kinf_object **made;
-    size_t n_made;
-    size_t n_made_room;
 };
-
-/* --- objects --- */
-
-static const struct kinf_object *make(struct model *m, size_t key, unsigned rv_number)
-{
-    char name[] = { (char)('a' + key), '\0' }, rv[16];
-    struct kinf__object_parts parts = { .type = &pods, .body = KINF_STR("{}") };
-
-    snprintf(rv, sizeof rv, "%u", rv_number);
-    parts.name = kinf_str_from(name);
-    parts.resource_version = kinf_str_from(rv);
-    if (m->n_made == m->n_made_room) {
-        m->n_made_room = m->n_made_room * 2 + 64;
-        m->made = reallocarray(m->made, m->n_made_room, sizeof *m->made);
-        assert_non_null(m->made);
-    }
-    assert_int_equal(kinf__object_new(&parts, &m->made[m->n_made], NULL), 0);
-    return m->made[m->n_made++];
-}
-
-static size_t key_of(const struct kinf_object *object)
-{
-    return (size_t)(kinf_object_key(object)[0] - 'a');
-}
-
-static unsigned version_of(const struct kinf_object *object)
-{
-    return (unsigned)strtoul(kinf_object_resource_version(object), NULL, 10);
-}
 
 static int each_stored(kinf_known_object_cb *callback, void *callback_ctx, void *ctx)
 {
@@ -130,22 +90,23 @@ static void twin_dedup(struct twin_item *item)
 static void twin_enqueue(struct twin *twin, enum kinf_delta_type type, bool is_tombstone,
                          const struct kinf_object *object)
 {
-    struct twin_item *item = twin_find(twin, key_of(object));
+    struct twin_item *item = twin_find(twin, history_key_of(object));
 
     if (item == NULL) {
         item = &twin->items[twin->n_items++];
-        item->key = key_of(object);
+        item->key = history_key_of(object);
         item->n_deltas = 0;
         item->rv_before = twin->last_rv;
     }
     assert_true(item->n_deltas < n_deltas_most);
-    item->deltas[item->n_deltas++] = (struct kinf_delta){ type, is_tombstone, object };
+    item->deltas[item->n_deltas++] =
+        (struct kinf_delta){ .type = type, .final_state_unknown = is_tombstone, .object = object };
     twin_dedup(item);
 }
 
 static void twin_delete(struct model *m, const struct kinf_object *object)
 {
-    size_t key = key_of(object);
+    size_t key = history_key_of(object);
 
     if (twin_find(&m->twin, key) != NULL || twin_processes(&m->twin, key) ||
         (m->knows && m->store[key] != NULL))
@@ -215,8 +176,8 @@ static void twin_replace(struct model *m, const struct kinf_object *const *list,
 
     twin_forget(twin, list_rv);
     for (size_t i = 0; i < n_list; i++) {
-        n_initial += !is_listed[key_of(list[i])];
-        is_listed[key_of(list[i])] = true;
+        n_initial += !is_listed[history_key_of(list[i])];
+        is_listed[history_key_of(list[i])] = true;
         twin_enqueue(twin, m->replaces_as_sync ? KINF_DELTA_SYNC : KINF_DELTA_REPLACED, false,
                      list[i]);
     }
@@ -294,7 +255,7 @@ static void expect_all_above(const struct twin_item *item, unsigned rv)
         const struct kinf_delta *delta = &item->deltas[i];
         bool is_event = delta->type <= KINF_DELTA_DELETED && !delta->final_state_unknown;
 
-        assert_true(!is_event || version_of(delta->object) > rv);
+        assert_true(!is_event || history_version_of(delta->object) > rv);
     }
 }
 
@@ -309,7 +270,7 @@ static void expect_same(struct model *m)
     assert_int_equal(processed_rv(m), twin_processed_rv(twin));
     if (twin->is_in_process)
         expect_all_above(&twin->in_process, processed_rv(m));
-    KINF__LIST_FOR_EACH (node, &m->fifo->queue) {
+    KINF__LIST_FOR_EACH (node, &m->fifo->keyed.queue) {
         const struct kinf__fifo_item *item =
             KINF__LIST_ENTRY(node, struct kinf__fifo_item, in_queue);
 
@@ -323,93 +284,33 @@ static void expect_same(struct model *m)
 
 /* --- random calls --- */
 
-static size_t below(struct model *m, size_t limit)
-{
-    return test_random_below(&m->random, limit);
-}
-
 static void change_one(struct model *m)
 {
-    size_t key = below(m, n_keys);
-    const struct kinf_object *object = make(m, key, ++m->server_rv);
-    bool is_new = m->truth[key] == NULL;
+    const struct kinf_object *object;
+    enum kinf_delta_type type = history_change(&m->history, &object);
 
-    if (below(m, 3) == 0) { /* now and then of a key that nobody has */
+    if (type == KINF_DELTA_ADDED)
+        assert_int_equal(kinf_deltafifo_add(m->fifo, object, NULL), 0);
+    else if (type == KINF_DELTA_UPDATED)
+        assert_int_equal(kinf_deltafifo_update(m->fifo, object, NULL), 0);
+    else
         assert_int_equal(kinf_deltafifo_delete(m->fifo, object, NULL), 0);
+    if (type == KINF_DELTA_DELETED)
         twin_delete(m, object);
-        m->truth[key] = NULL;
-    } else {
-        assert_int_equal(is_new ? kinf_deltafifo_add(m->fifo, object, NULL)
-                                : kinf_deltafifo_update(m->fifo, object, NULL),
-                         0);
-        twin_enqueue(&m->twin, is_new ? KINF_DELTA_ADDED : KINF_DELTA_UPDATED, false, object);
-        m->truth[key] = object;
-    }
+    else
+        twin_enqueue(&m->twin, type, false, object);
     m->twin.populated = true;
-    m->twin.last_rv = m->server_rv;
-}
-
-/* What happened while nobody watched. */
-static void miss_changes(struct model *m)
-{
-    for (size_t n = below(m, 4); n > 0; n--) {
-        size_t key = below(m, n_keys);
-
-        m->server_rv++;
-        m->truth[key] = below(m, 2) == 0 ? NULL : make(m, key, m->server_rv);
-    }
-}
-
-/* A server restored from a backup: lower versions, other content. */
-static void restore_server(struct model *m)
-{
-    m->server_rv /= 2;
-    for (size_t key = 0; key < n_keys; key++)
-        m->truth[key] = below(m, 2) == 0 ? NULL : make(m, key, m->server_rv);
-}
-
-static void shuffle(struct model *m, const struct kinf_object **list, size_t n_list)
-{
-    for (size_t i = n_list; i > 1; i--) {
-        size_t k = below(m, i);
-        const struct kinf_object *other = list[k];
-
-        list[k] = list[i - 1];
-        list[i - 1] = other;
-    }
-}
-
-/* What the server has, in any order, behind older copies of some of it. */
-static size_t make_list(struct model *m, const struct kinf_object **list)
-{
-    size_t n_list = 0, n_doubled;
-
-    for (size_t key = 0; key < n_keys; key++) {
-        if (m->truth[key] != NULL && below(m, 16) == 0)
-            list[n_list++] = make(m, key, version_of(m->truth[key]));
-    }
-    n_doubled = n_list;
-    for (size_t key = 0; key < n_keys; key++) {
-        if (m->truth[key] != NULL)
-            list[n_list++] = m->truth[key];
-    }
-    shuffle(m, list + n_doubled, n_list - n_doubled);
-    return n_list;
+    m->twin.last_rv = m->history.server_rv;
 }
 
 static void replace(struct model *m)
 {
-    const struct kinf_object *list[n_list_most];
-    size_t n_list;
+    const struct kinf_object *list[history_n_list_most];
+    size_t n_list = history_list(&m->history, list);
     char rv[16];
 
-    if (below(m, 8) == 0 && m->server_rv > 1)
-        restore_server(m);
-    else
-        miss_changes(m);
-    n_list = make_list(m, list);
-    snprintf(rv, sizeof rv, "%u", ++m->server_rv);
-    twin_replace(m, list, n_list, m->server_rv);
+    snprintf(rv, sizeof rv, "%u", m->history.server_rv);
+    twin_replace(m, list, n_list, m->history.server_rv);
     assert_int_equal(kinf_deltafifo_replace(m->fifo, list, n_list, rv, NULL), 0);
 }
 
@@ -417,14 +318,14 @@ static void bookmark(struct model *m)
 {
     char rv[16];
 
-    snprintf(rv, sizeof rv, "%u", ++m->server_rv);
+    snprintf(rv, sizeof rv, "%u", ++m->history.server_rv);
     assert_int_equal(kinf_deltafifo_bookmark(m->fifo, rv, NULL), 0);
-    m->twin.last_rv = m->server_rv;
+    m->twin.last_rv = m->history.server_rv;
 }
 
 static void call_something(struct model *m)
 {
-    size_t dice = below(m, 32);
+    size_t dice = history_below(&m->history, 32);
 
     if (dice < 24) {
         change_one(m);
@@ -441,7 +342,7 @@ static void call_something(struct model *m)
 
 static void call_some(struct model *m, size_t n_most)
 {
-    for (size_t n = below(m, n_most + 1); n > 0; n--)
+    for (size_t n = history_below(&m->history, n_most + 1); n > 0; n--)
         call_something(m);
 }
 
@@ -492,7 +393,7 @@ static void drain_and_compare_with_history(struct model *m)
     while (kinf_deltafifo_pop(m->fifo, process_last, m, 0) == 0)
         assert_true(kinf__deltafifo_check(m->fifo));
     for (size_t key = 0; key < n_keys && m->knows; key++)
-        assert_ptr_equal(m->store[key], m->truth[key]);
+        assert_ptr_equal(m->store[key], m->history.truth[key]);
     assert_int_equal(processed_rv(m), m->twin.last_rv);
 }
 
@@ -502,29 +403,27 @@ static void run(struct test_random *random)
     struct model *m = calloc(1, sizeof *m);
 
     assert_non_null(m);
-    m->random.state = test_random_next(random);
-    m->knows = below(m, 4) != 0;
-    m->replaces_as_sync = below(m, 4) == 0;
+    m->history.random.state = test_random_next(random);
+    m->knows = history_below(&m->history, 4) != 0;
+    m->replaces_as_sync = history_below(&m->history, 4) == 0;
     options.replace_as_sync = m->replaces_as_sync;
     if (m->knows)
         options.known = (struct kinf_known_objects){ each_stored, has_stored_key, m };
     for (size_t key = 0; key < n_keys; key++) { /* a store that was filled before */
-        if (below(m, 4) == 0)
-            m->store[key] = m->truth[key] = make(m, key, ++m->server_rv);
+        if (history_below(&m->history, 4) == 0)
+            m->store[key] = m->history.truth[key] =
+                history_make(&m->history, key, ++m->history.server_rv);
     }
     assert_int_equal(kinf_deltafifo_new(&options, &m->fifo, NULL), 0);
     for (size_t n = 0; n < 60; n++) {
-        if (below(m, 3) != 0)
+        if (history_below(&m->history, 3) != 0)
             pop(m);
         else
             call_something(m);
     }
     drain_and_compare_with_history(m);
     kinf_deltafifo_free(m->fifo);
-    for (size_t i = 0; i < m->n_made; i++)
-        kinf_object_unref(m->made[i]);
-    assert_int_equal(kinf__object_count(), 0);
-    free(m->made);
+    history_release(&m->history);
     free(m);
 }
 

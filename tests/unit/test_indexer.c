@@ -64,7 +64,7 @@ static void replace(const char *rv, const char *const *list)
 }
 #define REPLACE(rv, ...) replace(rv, (const char *const[]){ __VA_ARGS__, NULL })
 
-/* --- the store ------------------------------------------------------------------------------- */
+/* --- the store -------------------------------------------------------------------------------- */
 
 static void what_was_added_is_found_listed_and_deleted(void **state)
 {
@@ -181,8 +181,34 @@ static void a_resource_version_that_does_not_fit_changes_nothing(void **state)
     assert_int_equal(kinf_indexer_resource_version(indexer, rv, 63), KINF_ERR_LIMIT);
 }
 
-/* --- snapshots and cursors ---------------------------------------------------------------------
- */
+static void a_transaction_is_one_version(void **state)
+{
+    kinf_auto_object const struct kinf_object *a = indexer_object("a", "4", "x,y,z");
+    kinf_auto_object const struct kinf_object *b = indexer_object("b", "5", "y,z,v,w");
+    kinf_auto_object const struct kinf_object *a_again = indexer_object("a", "6", "z,u");
+    const struct kinf_store_change changes[] = { { a, NULL, NULL },  { NULL, "gone", "7" },
+                                                 { b, NULL, NULL },  { a_again, NULL, NULL },
+                                                 { NULL, "b", "8" }, { NULL, "never", NULL } };
+    const struct kinf_store_change neither[] = { { a, NULL, NULL }, { NULL, NULL, "9" } };
+
+    (void)state;
+    indexer_add(indexer, "gone", "1", "x");
+    for (int is_held = 0; is_held <= 1; is_held++) {
+        struct kinf_snapshot *before = is_held ? kinf_indexer_snapshot(indexer) : NULL;
+
+        assert_int_equal(kinf_indexer_transaction(indexer, changes, 6, NULL), 0);
+        indexer_check(indexer);
+        assert_text(indexer_keys(indexer), "a");
+        assert_text(indexer_values(indexer, "byWord"), "u z");
+        assert_rv("8");
+        kinf_snapshot_unref(before);
+    }
+    assert_int_equal(kinf_indexer_transaction(indexer, neither, 2, NULL), KINF_ERR_INVALID);
+    assert_string_equal(rv_of("a"), "6");
+    assert_int_equal(kinf_indexer_transaction(indexer, NULL, 0, NULL), 0);
+}
+
+/* --- snapshots and cursors -------------------------------------------------------------------- */
 
 static void a_snapshot_stays_as_it_was(void **state)
 {
@@ -261,7 +287,7 @@ static void cursors_walk_prefixes_and_go_on_behind_a_key(void **state)
     assert_cursor(&cursor, "ns-2/a ns/a ns/ab ns/b nt/a");
 }
 
-/* --- indices --------------------------------------------------------------------------------- */
+/* --- indices ---------------------------------------------------------------------------------- */
 
 static void an_emptied_set_leaves_the_index(void **state)
 {
@@ -509,8 +535,7 @@ static void pods_are_found_by_their_users(void **state)
     assert_text(indexer_values(indexer, "byUser"), "bert elmo ernie");
 }
 
-/* --- large versions ----------------------------------------------------------------------------
- */
+/* --- large versions --------------------------------------------------------------------------- */
 
 static void fill(size_t n)
 {
@@ -584,6 +609,7 @@ int main(void)
         TEST(replace_by_the_same_objects_shares_everything),
         TEST(the_resource_version_follows_every_write),
         TEST(a_resource_version_that_does_not_fit_changes_nothing),
+        TEST(a_transaction_is_one_version),
         TEST(a_snapshot_stays_as_it_was),
         TEST(a_snapshot_outlives_its_indexer),
         TEST(cursors_walk_prefixes_and_go_on_behind_a_key),

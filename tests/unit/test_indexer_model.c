@@ -13,8 +13,7 @@
 
 #define N_HELD_MAX 5
 
-/* --- the twin ----------------------------------------------------------------------------------
- */
+/* --- the twin --------------------------------------------------------------------------------- */
 
 /* What a version must hold. */
 struct twin {
@@ -102,8 +101,7 @@ static bool has_word(const struct kinf_object *object, const char *word)
     }
 }
 
-/* --- the model -----------------------------------------------------------------------------------
- */
+/* --- the model -------------------------------------------------------------------------------- */
 
 struct model {
     struct test_random *random;
@@ -235,6 +233,29 @@ static void write_one(struct model *model)
     kinf_object_unref(object);
 }
 
+static void transact(struct model *model)
+{
+    struct kinf_store_change changes[12] = { { NULL, NULL, NULL } };
+    const struct kinf_object *objects[12];
+    size_t n = test_random_below(model->random, 12);
+
+    for (size_t i = 0; i < n; i++) {
+        objects[i] = random_object(model);
+        if (test_random_below(model->random, 2)) {
+            changes[i].object = objects[i];
+            twin_set(&model->twin, objects[i]);
+        } else {
+            changes[i].key = kinf_object_key(objects[i]);
+            changes[i].resource_version = kinf_object_resource_version(objects[i]);
+            twin_remove(&model->twin, changes[i].key);
+        }
+        strcpy(model->twin.rv, kinf_object_resource_version(objects[i]));
+    }
+    assert_int_equal(kinf_indexer_transaction(model->indexer, changes, n, NULL), 0);
+    while (n-- > 0)
+        kinf_object_unref(objects[n]);
+}
+
 /* Some objects stay, some go, some are new, some come twice, in any order. */
 static void replace_all(struct model *model)
 {
@@ -317,6 +338,8 @@ static void step(struct model *model)
         hold(model);
     else if (choice < 30)
         let_go(model);
+    else if (choice < 35)
+        transact(model);
     else
         write_one(model);
     snapshot = kinf_indexer_snapshot(model->indexer);
@@ -346,13 +369,12 @@ static void writes_agree_with_a_sorted_array_and_snapshots_stay(void **state)
     struct test_random random = test_random_init("indexer model");
 
     (void)state;
-    run_model(&random, 12, false, test_rounds(16000));
-    run_model(&random, 400, true, test_rounds(16000));
-    run_model(&random, 100000, false, test_rounds(16000));
+    run_model(&random, 12, false, test_rounds(9000));
+    run_model(&random, 400, true, test_rounds(9000));
+    run_model(&random, 100000, false, test_rounds(9000));
 }
 
-/* --- that the check fires -----------------------------------------------------------------------
- */
+/* --- that the check fires --------------------------------------------------------------------- */
 
 #define assert_breaks(snapshot, field, broken, expected)                                           \
     do {                                                                                           \
@@ -396,7 +418,7 @@ static void the_check_sees_an_index_that_differs_from_its_entries(void **state)
     kinf_indexer_free(indexer);
 }
 
-/* --- threads --------------------------------------------------------------------------------- */
+/* --- threads ---------------------------------------------------------------------------------- */
 
 #define N_THREAD_KEYS 300
 

@@ -12,7 +12,7 @@
 #include "unit/indexer_fixture.h"
 #include "unit/test.h"
 
-#define N_OBJECTS 300
+#define N_OBJECTS 150
 
 static struct kinf_indexer *indexer;
 /* What the call at hand works on: made before memory runs short. */
@@ -97,7 +97,7 @@ static size_t sweep(call_cb *call)
     return n - 1;
 }
 
-/* --- writes ---------------------------------------------------------------------------------- */
+/* --- writes ----------------------------------------------------------------------------------- */
 
 static int add(void)
 {
@@ -111,6 +111,21 @@ static int add(void)
 static int delete (void)
 {
     return kinf_indexer_delete(indexer, kinf_object_key(object), "3", NULL, NULL);
+}
+
+/* Some objects are stored again, some go. */
+static int transact(void)
+{
+    struct kinf_store_change changes[60] = { { NULL, NULL, NULL } };
+
+    for (size_t i = 0; i < 60; i++) {
+        if (i % 3 != 0)
+            changes[i].key = kinf_object_key(objects[2 * i]);
+        else
+            changes[i].object = objects[2 * i + 1];
+    }
+    changes[59].resource_version = "8";
+    return kinf_indexer_transaction(indexer, changes, 60, NULL);
 }
 
 static int bookmark(void)
@@ -161,14 +176,16 @@ static void whole_versions_without_memory_change_nothing(void **state)
     assert_int_equal(sweep(bookmark), 0); /* in place */
     held = kinf_indexer_snapshot(indexer);
     assert_int_equal(sweep(bookmark), 1);
+    assert_true(sweep(transact) > 60);
     kinf_snapshot_unref(held);
+    assert_true(sweep(transact) > 60);
     kinf_object_unref(objects[5]);
     objects[5] = numbered_object(900, "7"); /* not in its place */
     assert_true(sweep(replace) > 20);
     assert_true(sweep(add_index) > N_OBJECTS);
 }
 
-/* --- reads ----------------------------------------------------------------------------------- */
+/* --- reads ------------------------------------------------------------------------------------ */
 
 static int make(void)
 {

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "rest/client.h"
+#include "unit/allocation.h"
 #include "unit/test.h"
 
 /* A folder for the files of one test. */
@@ -296,6 +297,208 @@ static void what_is_wrong_is_named(void **state)
     assert_refused(path_of("absent"), NULL, KINF_ERR_CONFIG, WORDS("absent", "No such file"));
 }
 
+/* A file with one context, whose cluster and user have these fields. */
+static const char *write_fields(const char *cluster, const char *user)
+{
+    char text[2048];
+
+    snprintf(text, sizeof text,
+             "current-context: x\n"
+             "contexts: [{name: x, context: {cluster: c, user: u}}]\n"
+             "clusters:\n- name: c\n  cluster:\n    server: https://a\n%s"
+             "users:\n- name: u\n  user:\n%s",
+             cluster, user);
+    return write_file("config", text);
+}
+
+static void base64_may_be_a_block_of_lines(void **state)
+{
+    struct kinf__cluster_config config = load(
+        write_fields("    certificate-authority-data: |\n      Y2\n      Vy\n      dA==\n", ""),
+        NULL);
+
+    (void)state;
+    assert_string_equal(config.ca_pem, "cert");
+    kinf__cluster_config_release(&config);
+}
+
+static void what_is_no_base64_of_a_text_is_named(void **state)
+{
+    static const char *const texts[] = {
+        "Y2E",      "Y2E==", "=",    "====",   "Y2=E",     "Y=E=",
+        "Y2E=Y2E=", "Y2_-",  "YQBh", "'####'", "Y2VydA= ", "AAAA"
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        char fields[128];
+        const char *path;
+
+        snprintf(fields, sizeof fields, "    client-certificate-data: %s\n", texts[i]);
+        path = write_fields("", fields);
+        assert_refused(path, NULL, KINF_ERR_CONFIG,
+                       WORDS(path, ":10:30", "client-certificate-data"));
+    }
+}
+
+/* "#..." is a comment then, and the system's authorities would be trusted instead. */
+static void an_authority_without_a_value_is_refused(void **state)
+{
+    struct kinf__cluster_config config;
+    const char *path = write_fields("    certificate-authority-data: #Y2E=\n", "");
+
+    (void)state;
+    assert_refused(path, NULL, KINF_ERR_CONFIG, WORDS(path, ":7:5", "certificate-authority-data"));
+    config = load(write_fields("    certificate-authority-data: null\n", ""), NULL);
+    assert_null(config.ca_pem);
+    kinf__cluster_config_release(&config);
+}
+
+/* As kubectl: the fields are those of "user", not of the entry around it. */
+static void fields_at_the_wrong_depth_are_ignored(void **state)
+{
+    struct kinf__cluster_config config = load(write_fields("", "  token: t\n"), NULL);
+
+    (void)state;
+    assert_null(config.token);
+    kinf__cluster_config_release(&config);
+}
+
+static void a_name_twice_in_one_file_is_refused(void **state)
+{
+    const char *path = write_file("config", "current-context: x\n"
+                                            "contexts:\n"
+                                            "- {name: x, context: {cluster: c}}\n"
+                                            "- {name: y, context: {cluster: c}}\n"
+                                            "- {name: x, context: {cluster: d}}\n");
+
+    (void)state;
+    assert_refused(path, NULL, KINF_ERR_CONFIG, WORDS(path, ":5:3", "second context 'x'"));
+}
+
+static void users_that_would_need_more_are_named(void **state)
+{
+    static const char *const fields[] = {
+        "exec: {command: aws}", "auth-provider: {name: gcp}", "as: admin",
+        "as-uid: '0'",          "as-groups: [admins]",        "as-user-extra: {a: [b]}"
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        char text[128], key[32];
+        const char *path;
+
+        snprintf(text, sizeof text, "    token: t\n    %s\n", fields[i]);
+        snprintf(key, sizeof key, "'%.*s'", (int)strcspn(fields[i], ":"), fields[i]);
+        path = write_fields("", text);
+        assert_refused(path, NULL, KINF_ERR_UNSUPPORTED, WORDS(path, ":11:", "user 'u'", key));
+    }
+}
+
+static void a_token_file_that_is_missing_needs_a_token(void **state)
+{
+    struct kinf__cluster_config config;
+    const char *path = write_fields("", "    tokenFile: nofile\n");
+
+    (void)state;
+    assert_refused(path, NULL, KINF_ERR_CONFIG, WORDS(path, "tokenFile", "nofile", "No such file"));
+    config = load(write_fields("", "    tokenFile: nofile\n    token: t\n"), NULL);
+    assert_string_equal(config.token, "t");
+    kinf__cluster_config_release(&config);
+}
+
+static void no_message_tells_a_secret(void **state)
+{
+    static const struct {
+        const char *cluster, *user;
+    } rows[] = {
+        { "", "    token: \"s3cret\\nX-Header: y\"\n" },
+        { "", "    token: |\n      s3cret\n" },
+        { "", "    token: s3cret\n    username: s3cret\n    password: s3cret\n" },
+        { "", "    token: [s3cret]\n" },
+        { "", "    password: {a: s3cret}\n" },
+        { "", "    s3cret\n" },
+        { "", "    client-key-data: s3cret\n" },
+    };
+    struct kinf_error err = KINF_ERROR_INIT;
+    struct kinf__cluster_config config;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const char *path = write_fields(rows[i].cluster, rows[i].user);
+
+        assert_int_equal(kinf__cluster_config_load(path, NULL, &config, &err), KINF_ERR_CONFIG);
+        assert_non_null(strstr(err.message, path));
+        assert_null(strstr(err.message, "s3cret"));
+        assert_null(strchr(err.message, '\n'));
+    }
+}
+
+static void an_address_has_no_password_and_one_line(void **state)
+{
+    static const char *const servers[] = { "https://u:s3cret@a", "\"https://a\\nb\"",
+                                           "'https://a b'", "\"https://a\\x7f\"" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof servers / sizeof *servers; i++) {
+        struct kinf_error err = KINF_ERROR_INIT;
+        struct kinf__cluster_config config;
+        char text[256];
+
+        snprintf(text, sizeof text,
+                 "current-context: x\ncontexts: [{name: x, context: {cluster: c}}]\n"
+                 "clusters: [{name: c, cluster: {server: %s}}]\n",
+                 servers[i]);
+        assert_int_equal(kinf__cluster_config_load(write_file("config", text), NULL, &config, &err),
+                         KINF_ERR_CONFIG);
+        assert_non_null(strstr(err.message, ":3:"));
+        assert_non_null(strstr(err.message, "server"));
+        assert_null(strstr(err.message, "s3cret"));
+        assert_null(strchr(err.message, '\n'));
+    }
+}
+
+static void a_file_without_contexts_is_no_kubeconfig(void **state)
+{
+    static const char *const texts[] = { "", "hello\n", "[a]\n", "kind: Config\n", "contexts:\n" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        const char *path = write_file("config", texts[i]);
+
+        assert_refused(path, NULL, KINF_ERR_CONFIG, WORDS(path, "no contexts"));
+        assert_refused(path, "x", KINF_ERR_CONFIG, WORDS(path, "context 'x'"));
+    }
+}
+
+static void a_context_needs_a_kubeconfig_even_in_a_pod(void **state)
+{
+    (void)state;
+    setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1", 1);
+    setenv("KUBERNETES_SERVICE_PORT", "443", 1);
+    assert_refused(NULL, "x", KINF_ERR_CONFIG, WORDS("context 'x'", "--kubeconfig"));
+}
+
+static void out_of_memory_is_an_ordinary_error(void **state)
+{
+    const char *path = write_file("kind", kind_config);
+    bool did_fail = true;
+
+    (void)state;
+    for (size_t n = 1; did_fail; n++) {
+        struct kinf_error err = KINF_ERROR_INIT;
+        struct kinf__cluster_config config;
+        int failed;
+
+        test_fail_allocation(n);
+        failed = kinf__cluster_config_load(path, NULL, &config, &err);
+        did_fail = test_allocation_failed();
+        assert_int_equal(failed, did_fail ? KINF_ERR_NO_MEMORY : 0);
+        if (failed == 0)
+            kinf__cluster_config_release(&config);
+    }
+}
+
 /* --- the client that stands on it --- */
 
 static struct kinf_client *client_of(const char *server)
@@ -381,6 +584,18 @@ int main(void)
         IN_FOLDER(the_home_folder_is_the_default),
         IN_FOLDER(a_pod_finds_its_service_account),
         IN_FOLDER(what_is_wrong_is_named),
+        IN_FOLDER(base64_may_be_a_block_of_lines),
+        IN_FOLDER(what_is_no_base64_of_a_text_is_named),
+        IN_FOLDER(an_authority_without_a_value_is_refused),
+        IN_FOLDER(fields_at_the_wrong_depth_are_ignored),
+        IN_FOLDER(a_name_twice_in_one_file_is_refused),
+        IN_FOLDER(users_that_would_need_more_are_named),
+        IN_FOLDER(a_token_file_that_is_missing_needs_a_token),
+        IN_FOLDER(no_message_tells_a_secret),
+        IN_FOLDER(an_address_has_no_password_and_one_line),
+        IN_FOLDER(a_file_without_contexts_is_no_kubeconfig),
+        IN_FOLDER(a_context_needs_a_kubeconfig_even_in_a_pod),
+        IN_FOLDER(out_of_memory_is_an_ordinary_error),
         IN_FOLDER(a_token_file_is_read_again_after_a_refusal),
         IN_FOLDER(no_credential_goes_over_plain_http),
         IN_FOLDER(certificates_are_checked_before_they_are_used),

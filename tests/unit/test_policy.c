@@ -72,11 +72,13 @@ static const struct kinf_error *error_named(const char *name)
 static void next(struct run *run)
 {
     kinf__policy_next(&run->policy, run->now_ms, run->random, &run->action);
+    assert_true(kinf__policy_check(&run->policy));
 }
 
 static void tell(struct run *run, struct kinf__policy_event event)
 {
     kinf__policy_event(&run->policy, run->now_ms, run->random, &event);
+    assert_true(kinf__policy_check(&run->policy));
 }
 
 /* What the policy asks for, as a script would write it. */
@@ -574,6 +576,34 @@ static void every_transition_is_traced(void **state)
                               "watching-(stop)->stopped ");
 }
 
+static void check_finds_what_does_not_fit_together(void **state)
+{
+    struct kinf__policy_options options = { 0 };
+    struct run run = new_run(&options);
+    struct kinf__policy broken;
+
+    (void)state;
+    play(&run, "?list page=1 ?watch@1");
+    broken = run.policy;
+    broken.rv[0] = '\0';
+    assert_false(kinf__policy_check(&broken));
+    broken = run.policy;
+    strcpy(broken.continue_token, "t");
+    assert_false(kinf__policy_check(&broken));
+    strcpy(broken.list_rv, "1");
+    assert_false(kinf__policy_check(&broken));
+    broken = run.policy;
+    broken.n_500 = KINF__POLICY_MAX_500;
+    assert_false(kinf__policy_check(&broken));
+    broken = run.policy;
+    broken.backoff.delay_ms = broken.backoff.max_ms + 1;
+    assert_false(kinf__policy_check(&broken));
+    broken = run.policy;
+    broken.state = KINF__POLICY_WAITING;
+    broken.after_wait = KINF__POLICY_WAITING;
+    assert_false(kinf__policy_check(&broken));
+}
+
 static void every_state_and_event_has_a_name(void **state)
 {
     (void)state;
@@ -600,6 +630,7 @@ int main(void)
         cmocka_unit_test(a_server_that_refuses_everything_is_left_in_peace),
         cmocka_unit_test(a_server_that_expires_every_watch_is_not_hammered),
         cmocka_unit_test(every_transition_is_traced),
+        cmocka_unit_test(check_finds_what_does_not_fit_together),
         cmocka_unit_test(every_state_and_event_has_a_name),
     };
 

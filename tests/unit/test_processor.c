@@ -78,7 +78,9 @@ static void start(struct fixture *f)
 static void handle_take(struct fixture *f, enum kinf_delta_type type, bool final_state_unknown,
                         const struct kinf_object *take_object)
 {
-    const struct kinf_delta delta = { type, final_state_unknown, take_object };
+    const struct kinf_delta delta = { .type = type,
+                                      .final_state_unknown = final_state_unknown,
+                                      .object = take_object };
     struct kinf__change change;
 
     kinf__change_prepare(&f->target, &delta, false, &change);
@@ -569,7 +571,7 @@ static void change_without_memory_changes_nothing_and_may_be_repeated(void **sta
 {
     struct fixture *f = *state;
     const struct kinf_object *object = make_thing("x", "1");
-    const struct kinf_delta delta = { KINF_DELTA_ADDED, false, object };
+    const struct kinf_delta delta = { .type = KINF_DELTA_ADDED, .object = object };
     struct kinf__change change;
     size_t n = 1;
 

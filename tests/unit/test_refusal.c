@@ -1,15 +1,11 @@
 /*
- * How a server says no: every recorded refusal gives the right code; request targets; the pick of a
- * resource.
+ * How a server says no: every recorded refusal gives the right code.
  */
-#include "rest/discovery.h"
 #include "rest/status.h"
-#include "rest/url.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "json/tree.h"
 #include "unit/test.h"
 
 /* The recorded body, which none of these files chunks or compresses, and the status of its head. */
@@ -99,9 +95,33 @@ static void error_events_bring_their_own_status(void **state)
             "[{\"message\":\"Too large resource version\"}]}}",
             0, &err),
         KINF_ERR_RV_TOO_LARGE);
+    assert_int_equal(
+        code_of(
+            "{\"status\":\"Failure\",\"reason\":\"Timeout\",\"code\":504,\"details\":{\"causes\":"
+            "[{\"reason\":\"\",\"message\":\"Too large resource version\"}]}}",
+            0, &err),
+        KINF_ERR_RV_TOO_LARGE);
     assert_int_equal(code_of("{\"kind\":\"Pod\",\"metadata\":{}}", 0, &err), KINF_ERR_PARSE);
     assert_int_equal(code_of("", 0, &err), KINF_ERR_PARSE);
     assert_int_equal(code_of("", 502, &err), KINF_ERR_SERVER);
+}
+
+/* An object's name, say, must not send the reflector into a relist. */
+static void words_of_another_reason_decide_nothing(void **state)
+{
+    struct kinf_error err = KINF_ERROR_INIT;
+
+    (void)state;
+    assert_int_equal(code_of("{\"status\":\"Failure\",\"reason\":\"Forbidden\",\"code\":403,"
+                             "\"message\":\"Too large resource version is forbidden\"}",
+                             0, &err),
+                     KINF_ERR_FORBIDDEN);
+    assert_int_equal(
+        code_of("{\"status\":\"Failure\",\"reason\":\"BadRequest\",\"code\":400,"
+                "\"details\":{\"causes\":[{\"message\":\"Too large resource version\"},"
+                "{\"reason\":7},8]}}",
+                0, &err),
+        KINF_ERR_SERVER);
 }
 
 static void long_and_strange_texts_are_cut(void **state)
@@ -122,81 +142,13 @@ static void long_and_strange_texts_are_cut(void **state)
         assert_true(kinf__status_to_error((struct kinf_str){ text, len }, 500, &err) < 0);
 }
 
-static void targets_are_built_and_escaped(void **state)
-{
-    KINF__AUTO_BUFFER target = KINF__BUFFER_INIT;
-    const struct kinf_type *pods = NULL, *deployments = NULL;
-
-    (void)state;
-    assert_int_equal(kinf_type_intern("", "v1", "Pod", "pods", true, &pods, NULL), 0);
-    assert_int_equal(
-        kinf_type_intern("apps", "v1", "Deployment", "deployments", true, &deployments, NULL), 0);
-    assert_int_equal(kinf__url_append_resource(&target, pods, NULL), 0);
-    assert_int_equal(kinf__url_append_query(&target, "labelSelector", "a in (b,c),d!=\xc3\xa9&%"),
-                     0);
-    assert_int_equal(kinf__url_append_query(&target, "limit", "500"), 0);
-    assert_string_equal(
-        kinf__buffer_cstr(&target),
-        "/api/v1/pods?labelSelector=a%20in%20%28b%2Cc%29%2Cd%21%3D%C3%A9%26%25&limit=500");
-    target.len = 0;
-    assert_int_equal(kinf__url_append_resource(&target, deployments, "ns"), 0);
-    assert_string_equal(kinf__buffer_cstr(&target), "/apis/apps/v1/namespaces/ns/deployments");
-}
-
-static const char resource_list[] =
-    "{\"kind\":\"APIResourceList\",\"groupVersion\":\"v1\",\"resources\":["
-    "{\"name\":\"pods/"
-    "status\",\"singularName\":\"\",\"namespaced\":true,\"kind\":\"Pod\",\"verbs\":[\"get\"]},"
-    "{\"name\":\"pods\",\"singularName\":\"pod\",\"namespaced\":true,\"kind\":\"Pod\",\"verbs\":["
-    "\"list\",\"watch\"],"
-    "\"shortNames\":[\"po\"]},"
-    "{\"name\":\"nodes\",\"singularName\":\"\",\"namespaced\":false,\"kind\":\"Node\",\"verbs\":["
-    "\"list\",\"watch\"]},"
-    "{\"name\":\"bindings\",\"singularName\":\"binding\",\"namespaced\":true,\"kind\":\"Binding\","
-    "\"verbs\":[\"create\"]}]}";
-
-static void resources_are_picked_as_kubectl_does(void **state)
-{
-    static const struct {
-        const char *name;
-        int code;
-        const char *kind;
-    } rows[] = {
-        { "pods", 0, "Pod" },
-        { "pod", 0, "Pod" },
-        { "po", 0, "Pod" },
-        { "Pods", 0, "Pod" },
-        { "nodes", 0, "Node" },
-        { "bindings", KINF_ERR_UNSUPPORTED, NULL },
-        { "pods/status", KINF_ERR_NOT_FOUND, NULL },
-        { "", KINF_ERR_NOT_FOUND, NULL },
-        { "unicorns", KINF_ERR_NOT_FOUND, NULL },
-    };
-    struct cJSON *list = NULL;
-
-    (void)state;
-    assert_int_equal(kinf__json_tree_parse(kinf_str_from(resource_list), &list, NULL), 0);
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        const struct kinf_type *type = NULL;
-
-        assert_int_equal(kinf__discovery_pick(list, rows[i].name, "", "v1", &type, NULL),
-                         rows[i].code);
-        if (rows[i].kind != NULL) {
-            assert_string_equal(type->kind, rows[i].kind);
-            assert_int_equal(type->namespaced, strcmp(rows[i].kind, "Pod") == 0);
-        }
-    }
-    kinf__json_tree_free(list);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(recorded_refusals_are_told_apart),
         cmocka_unit_test(error_events_bring_their_own_status),
+        cmocka_unit_test(words_of_another_reason_decide_nothing),
         cmocka_unit_test(long_and_strange_texts_are_cut),
-        cmocka_unit_test(targets_are_built_and_escaped),
-        cmocka_unit_test(resources_are_picked_as_kubectl_does),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "unit/allocation.h"
 #include "unit/test.h"
 
 static struct kinf__yaml *parse(const char *text)
@@ -85,6 +86,9 @@ static void what_is_wrong_has_a_place(void **state)
     assert_refused("a: &x [*x]\n", KINF_ERR_PARSE, "f:1:8: an alias inside its own anchor");
     assert_refused("a: \"x\\0y\"\n", KINF_ERR_PARSE, "f:1:4: a NUL in a text");
     assert_refused("\tb: 1\n", KINF_ERR_PARSE, "f:1:1: ");
+    assert_refused("a: 1\nb: \xff\n", KINF_ERR_PARSE, "f:2:4: ");
+    assert_refused("a: 1\nb: \x01\n", KINF_ERR_PARSE, "f:2:4: ");
+    assert_refused("a: &x {b: c}\nd:\n  <<: *x\n", KINF_ERR_PARSE, "f:3:3: merge keys");
 }
 
 static void aliases_stand_for_their_anchor(void **state)
@@ -126,6 +130,66 @@ static void depth_is_limited(void **state)
     memset(text, '[', KINF__YAML_MAX_DEPTH + 1);
     text[KINF__YAML_MAX_DEPTH + 1] = '\0';
     assert_refused(text, KINF_ERR_LIMIT, "f:1:65: nested too deep");
+}
+
+static void depth_counts_what_aliases_stand_for(void **state)
+{
+    KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
+
+    (void)state;
+    assert_int_equal(kinf__buffer_printf(&text, "a: &x %.*s%.*s\nb: ", 40,
+                                         "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[", 40,
+                                         "]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]"),
+                     0);
+    for (int i = 0; i < KINF__YAML_MAX_DEPTH - 40; i++)
+        assert_int_equal(kinf__buffer_append(&text, "[", 1), 0);
+    assert_int_equal(kinf__buffer_printf(&text, "*x"), 0);
+    assert_refused(kinf__buffer_cstr(&text), KINF_ERR_LIMIT, "f:2:28: nested too deep");
+}
+
+/* Each would be looked up among all others. */
+static void anchors_are_few(void **state)
+{
+    KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
+
+    (void)state;
+    for (int i = 1; i <= 256; i++)
+        assert_int_equal(kinf__buffer_printf(&text, "- &a%d x\n", i), 0);
+    for (int i = 0; i < 300; i++)
+        assert_int_equal(kinf__buffer_printf(&text, "- &a1 x\n- *a1\n"), 0);
+    kinf__yaml_free(parse(kinf__buffer_cstr(&text)));
+    assert_int_equal(kinf__buffer_printf(&text, "- &b x\n"), 0);
+    assert_refused(kinf__buffer_cstr(&text), KINF_ERR_LIMIT, "f:857:3: too many anchors");
+}
+
+static void a_doubled_key_is_found_among_many(void **state)
+{
+    KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
+    int n_keys = (int)test_rounds(100000);
+    char place[48];
+
+    (void)state;
+    for (int i = 0; i < n_keys; i++)
+        assert_int_equal(kinf__buffer_printf(&text, "k%d: v\n", n_keys - i), 0);
+    kinf__yaml_free(parse(kinf__buffer_cstr(&text)));
+    assert_int_equal(kinf__buffer_printf(&text, "k9: v\nk5: v\nk9: v\n"), 0);
+    snprintf(place, sizeof place, "f:%d:1: this key is there twice", n_keys + 1);
+    assert_refused(kinf__buffer_cstr(&text), KINF_ERR_PARSE, place);
+}
+
+static void size_is_limited(void **state)
+{
+    struct kinf_error err = KINF_ERROR_INIT;
+    struct kinf__yaml *yaml = NULL;
+    char *text = malloc(KINF__YAML_MAX_BYTES + 1);
+
+    (void)state;
+    assert_non_null(text);
+    memset(text, '\n', KINF__YAML_MAX_BYTES + 1);
+    assert_int_equal(
+        kinf__yaml_parse((struct kinf_str){ text, KINF__YAML_MAX_BYTES + 1 }, "f", &yaml, &err),
+        KINF_ERR_LIMIT);
+    free(text);
 }
 
 static void cut_text_is_an_error_or_a_smaller_document(void **state)
@@ -185,6 +249,100 @@ static void typed_fields_say_what_they_expect(void **state)
     kinf__yaml_free(yaml);
 }
 
+static void an_empty_number_is_none(void **state)
+{
+    struct kinf__yaml *yaml = parse("n: ''\n");
+    struct kinf_error err = KINF_ERROR_INIT;
+    uint64_t number = 7;
+
+    (void)state;
+    assert_int_equal(kinf__yaml_read_uint(yaml, kinf__yaml_root(yaml), "n", 9, &number, &err),
+                     KINF_ERR_CONFIG);
+    assert_string_equal(err.message, "f:1:4: n: a number is expected, not ''");
+    assert_int_equal(number, 7);
+    kinf__yaml_free(yaml);
+}
+
+static void messages_have_one_line_and_no_secret(void **state)
+{
+    static const char *const allowed[] = { "a", NULL };
+    struct kinf__yaml *yaml = parse("\"x\\ny\": 1\nuser: s3cret\n");
+    const struct kinf__yaml_node *root = kinf__yaml_root(yaml), *node = NULL;
+    struct kinf_error err = KINF_ERROR_INIT;
+
+    (void)state;
+    assert_int_equal(kinf__yaml_check_keys(yaml, root, allowed, &err), KINF_ERR_CONFIG);
+    assert_string_equal(err.message, "f:1:1: unknown key 'x y'; known are a");
+    assert_int_equal(kinf__yaml_read_mapping(yaml, root, "user", &node, &err), KINF_ERR_CONFIG);
+    assert_string_equal(err.message, "f:2:7: user: a mapping is expected, not a text");
+    assert_int_equal(kinf__yaml_read_sequence(yaml, root, "user", &node, &err), KINF_ERR_CONFIG);
+    assert_string_equal(err.message, "f:2:7: user: a list is expected, not a text");
+    assert_null(node);
+    kinf__yaml_free(yaml);
+}
+
+static void out_of_memory_is_an_ordinary_error(void **state)
+{
+    static const char text[] = "a: &x\n  - 'q'\n  - {k: \"v\\n\", l: [1, 2]}\nb: *x\n";
+    bool did_fail = true;
+
+    (void)state;
+    for (size_t n = 1; did_fail; n++) {
+        struct kinf_error err = KINF_ERROR_INIT;
+        struct kinf__yaml *yaml = NULL;
+        int failed;
+
+        test_fail_allocation(n);
+        failed = kinf__yaml_parse(kinf_str_from(text), "f", &yaml, &err);
+        did_fail = test_allocation_failed();
+        assert_int_equal(failed, did_fail ? KINF_ERR_NO_MEMORY : 0);
+        assert_int_equal(yaml != NULL, !did_fail);
+        kinf__yaml_free(yaml);
+    }
+}
+
+/* Nodes that a walk meets, which the limits bound. */
+static size_t walk(const struct kinf__yaml_node *node, size_t depth)
+{
+    size_t n_items = node->type == KINF__YAML_MAPPING ? 2 * node->n_items : node->n_items, n = 1;
+
+    assert_true(depth <= KINF__YAML_MAX_DEPTH);
+    assert_true(node->line > 0 && node->column > 0);
+    assert_int_equal(strlen(node->text.bytes), node->text.len);
+    for (size_t i = 0; i < n_items; i++)
+        n += walk(node->items[i], depth + 1);
+    return n;
+}
+
+static void random_text_gives_a_bounded_tree_or_an_error(void **state)
+{
+    static const char *const pieces[] = { "a",    "b",  ": ",  ":",     "- ", "\n", "\n  ",
+                                          "[",    "]",  "{",   "}",     ", ", "'",  "\"",
+                                          "|\n",  "#",  "&x ", "*x",    "~",  "? ", "---",
+                                          "\xc3", "\t", "\\0", "...\n", "!",  "%" };
+    struct test_random random = test_random_init(__func__);
+    size_t n_parsed = 0;
+
+    (void)state;
+    for (size_t round = 0; round < test_rounds(40000); round++) {
+        KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
+        struct kinf__yaml *yaml = NULL;
+        size_t n = 1 + test_random_below(&random, 12);
+
+        for (size_t i = 0; i < n; i++) {
+            const char *piece = pieces[test_random_below(&random, sizeof pieces / sizeof *pieces)];
+
+            assert_int_equal(kinf__buffer_append(&text, piece, strlen(piece)), 0);
+        }
+        if (kinf__yaml_parse(kinf__buffer_str(&text), "f", &yaml, NULL) == 0) {
+            assert_true(walk(kinf__yaml_root(yaml), 0) <= KINF__YAML_MAX_NODES);
+            n_parsed++;
+        }
+        kinf__yaml_free(yaml);
+    }
+    assert_true(n_parsed > 0);
+}
+
 static void unknown_keys_are_named_with_those_that_exist(void **state)
 {
     static const char *const allowed[] = { "a", "b", NULL };
@@ -219,8 +377,16 @@ int main(void)
         cmocka_unit_test(aliases_stand_for_their_anchor),
         cmocka_unit_test(an_alias_bomb_is_refused),
         cmocka_unit_test(depth_is_limited),
+        cmocka_unit_test(depth_counts_what_aliases_stand_for),
+        cmocka_unit_test(anchors_are_few),
+        cmocka_unit_test(a_doubled_key_is_found_among_many),
+        cmocka_unit_test(size_is_limited),
         cmocka_unit_test(cut_text_is_an_error_or_a_smaller_document),
         cmocka_unit_test(typed_fields_say_what_they_expect),
+        cmocka_unit_test(an_empty_number_is_none),
+        cmocka_unit_test(messages_have_one_line_and_no_secret),
+        cmocka_unit_test(out_of_memory_is_an_ordinary_error),
+        cmocka_unit_test(random_text_gives_a_bounded_tree_or_an_error),
         cmocka_unit_test(unknown_keys_are_named_with_those_that_exist),
         cmocka_unit_test(a_missing_file_is_named),
     };

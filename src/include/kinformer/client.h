@@ -28,32 +28,38 @@ struct kinf_client_options {
     int64_t connect_timeout_ms; /* resolve, connect and TLS; default 0: 30,000 */
     int64_t request_timeout_ms; /* of a short request (discovery); default 0: 30,000 */
 };
-#define KINF_CLIENT_OPTIONS_INIT {NULL, NULL, NULL, 0, 0}
+#define KINF_CLIENT_OPTIONS_INIT                                                                   \
+    {                                                                                              \
+        NULL, NULL, NULL, 0, 0                                                                     \
+    }
 
 /* Reads the configuration; connects to nothing yet. `options` NULL: all defaults. Errors:
  * KINF_ERR_CONFIG (names file and what to do), KINF_ERR_PARSE (a malformed file, with its place),
- * KINF_ERR_UNSUPPORTED (libcurl is not the OpenSSL flavour; a credential type that is not supported),
- * KINF_ERR_TLS (a certificate or key that cannot be read), KINF_ERR_NO_MEMORY. */
+ * KINF_ERR_UNSUPPORTED (libcurl is not the OpenSSL flavour; a credential type that is not
+ * supported), KINF_ERR_TLS (a certificate or key that cannot be read), KINF_ERR_NO_MEMORY. */
 KINF_API KINF_MUST_CHECK int kinf_client_new(const struct kinf_client_options *options,
-                                             struct kinf_client **ret_client, struct kinf_error *err);
+                                             struct kinf_client **ret_client,
+                                             struct kinf_error *err);
 KINF_API void kinf_client_free(struct kinf_client *client); /* NULL is allowed */
 KINF_API void kinf_client_free_ptr(struct kinf_client **client);
 #define kinf_auto_client __attribute__((cleanup(kinf_client_free_ptr)))
 
-/* "https://host:port[/prefix]", without a slash at the end; and the namespace of the context, "" if it
- * names none. The client's own. */
+/* "https://host:port[/prefix]", without a slash at the end; and the namespace of the context, "" if
+ * it names none. The client's own. */
 KINF_API const char *kinf_client_server(const struct kinf_client *client);
 KINF_API const char *kinf_client_namespace(const struct kinf_client *client);
 
 /* Asks the server for a resource by kubectl's spelling: "pods", "deployments.apps",
- * "deployments.v1.apps". Blocks up to the request timeout. Errors: KINF_ERR_NOT_FOUND (the server has
- * no such resource), KINF_ERR_UNSUPPORTED (it cannot be listed and watched), KINF_ERR_STOPPED
- * (interrupted), or what the request failed with: KINF_ERR_NETWORK, TLS, UNAUTHORIZED, FORBIDDEN... */
+ * "deployments.v1.apps". Blocks up to the request timeout. Errors: KINF_ERR_NOT_FOUND (the server
+ * has no such resource), KINF_ERR_UNSUPPORTED (it cannot be listed and watched), KINF_ERR_STOPPED
+ * (interrupted), or what the request failed with: KINF_ERR_NETWORK, TLS, UNAUTHORIZED, FORBIDDEN...
+ */
 KINF_API KINF_MUST_CHECK int kinf_client_find_type(struct kinf_client *client, const char *resource,
-                                                   const struct kinf_type **ret_type, struct kinf_error *err);
+                                                   const struct kinf_type **ret_type,
+                                                   struct kinf_error *err);
 
-/* Makes blocking calls of this client, running and future, return KINF_ERR_STOPPED. Informers are not
- * concerned. Also from a signal handler. */
+/* Makes blocking calls of this client, running and future, return KINF_ERR_STOPPED. Informers are
+ * not concerned. Also from a signal handler. */
 KINF_API void kinf_client_interrupt(struct kinf_client *client);
 
 #ifdef __cplusplus

@@ -1,15 +1,24 @@
 /*
- * DeltaFIFO: what happened to each key and was not processed yet.
+ * DeltaFIFO: what happened to each object and was not processed yet, in one of two orders.
  *
- * The pending deltas of a key are gathered in one item, items leave in the order in which their keys
- * arrived, the last two Deleted of a key collapse.
+ * KINF_FIFO_KEYED: the pending deltas of a key are gathered in one item, items leave in the order
+ * in which their keys arrived, the last two Deleted of a key collapse.
  *
- * Mirrors: cache.DeltaFIFO. Differences: Pop processes outside the queue's lock, and the key being
- * processed counts as queued for Replace, Resync and Delete, so nothing is lost between queue and
- * store; has_synced turns true after the last item of the first Replace was processed, not before; the
- * queue knows a lower bound of what the store has seen (kinf_deltafifo_resource_version()); it can be
- * bounded by bytes. There is no transform here (the informer has one) and no error from a key function
- * (an object has its key).
+ * Mirrors: cache.DeltaFIFO. Differences: the key being processed counts as queued for Replace,
+ * Resync and Delete, so nothing is lost between queue and store; the queue knows a lower bound of
+ * what the store has seen.
+ *
+ * KINF_FIFO_IN_ORDER: every delta leaves in the order of arrival. Nothing is gathered, collapsed or
+ * filtered, a list and a resync are one delta each, and what the store has is never asked. The
+ * resourceVersion that was processed is exact.
+ *
+ * Mirrors: cache.RealFIFO with the gates AtomicFIFO and UnlockWhileProcessingFIFO. Differences:
+ * bookmarks in a row are one, the newest; what holds producers back is max_bytes.
+ *
+ * In both: Pop processes outside the queue's lock; has_synced turns true after the last item of the
+ * first Replace was processed, not before; the queue can be bounded by bytes. There is no transform
+ * here (the informer has one) and no error from a key function (an object has its key).
+ *
  * Threads: any number of producers; one consumer. The process callback may call everything but
  * kinf_deltafifo_pop() and kinf_deltafifo_free().
  */
@@ -28,26 +37,55 @@
 extern "C" {
 #endif
 
+enum kinf_fifo_order {
+    KINF_FIFO_KEYED,    /* by key, in the order in which the keys arrived */
+    KINF_FIFO_IN_ORDER, /* as it arrived */
+};
+
+KINF_API const char *kinf_fifo_order_to_string(enum kinf_fifo_order order);
+
 /* Mirrors: cache.DeltaType. */
 enum kinf_delta_type {
     KINF_DELTA_ADDED,
     KINF_DELTA_UPDATED,
     KINF_DELTA_DELETED,
+    /* keyed only */
     KINF_DELTA_REPLACED, /* came with a list */
     KINF_DELTA_SYNC,     /* periodic resync of what the store has */
+    /* in order only */
+    KINF_DELTA_REPLACED_ALL, /* a whole list: the store is to hold exactly this */
+    KINF_DELTA_SYNC_ALL,     /* resync of whatever the store has then */
+    KINF_DELTA_BOOKMARK,     /* nothing but a newer resourceVersion */
 };
 
 KINF_API const char *kinf_delta_type_to_string(enum kinf_delta_type type);
 
+/* Everything it points to is borrowed, as the callback that is handed it says. */
 struct kinf_delta {
     enum kinf_delta_type type;
     /* Deleted only: the deletion itself was missed, `object` is the last known state (a tombstone;
      * cache.DeletedFinalStateUnknown). */
     bool final_state_unknown;
-    const struct kinf_object *object; /* never NULL */
+    /* NULL in ReplacedAll, SyncAll and Bookmark, and only there. */
+    const struct kinf_object *object;
+    /* ReplacedAll: the list as it was given, a key that was listed twice is there twice. */
+    const struct kinf_object *const *objects;
+    size_t n_objects;
+    /* ReplacedAll and Bookmark: of the list, of the bookmark; else NULL. */
+    const char *resource_version;
 };
 
-/* The pending deltas of one key, oldest first, at least one. Mirrors: cache.Deltas. */
+/* The most deltas that leave together in order. */
+#define KINF_FIFO_BATCH_MAX 1000
+
+/*
+ * What leaves the queue at once, oldest first, at least one. Mirrors: cache.Deltas.
+ * Keyed: all the pending deltas of one key.
+ * In order: a batch, for which `key` is NULL. Either up to KINF_FIFO_BATCH_MAX of Added, Updated
+ * and Deleted, no two of one key, so that they may be stored in one transaction; or one
+ * ReplacedAll, SyncAll or Bookmark alone. How many leave together says nothing: it depends on how
+ * fast the consumer is.
+ */
 struct kinf_deltas {
     const char *key;
     const struct kinf_delta *items;
@@ -57,96 +95,120 @@ struct kinf_deltas {
 /* Called for one known object, borrowed during the call. 0 goes on, anything else ends the walk. */
 typedef int kinf_known_object_cb(const struct kinf_object *object, void *ctx);
 
-/* What the consumer has stored, for tombstones and resync. Called with the queue's lock held: it may
- * lock the store, and nothing else. Mirrors: cache.KeyListerGetter. */
+/* What the consumer has stored, for tombstones and resync. Called with the queue's lock held: it
+ * may lock the store, and nothing else. Mirrors: cache.KeyListerGetter. */
 struct kinf_known_objects {
-    /* Walks one consistent state, each key once; returns 0 or what the callback returned. NULL, as then
-     * has_key: nothing is known. */
+    /* Walks one consistent state, each key once; returns 0 or what the callback returned. NULL, as
+     * then has_key: nothing is known. */
     int (*each)(kinf_known_object_cb *callback, void *callback_ctx, void *ctx);
     bool (*has_key)(const char *key, void *ctx);
     void *ctx;
 };
 
 struct kinf_deltafifo_options {
-    struct kinf_known_objects known; /* all zero: none */
+    struct kinf_known_objects known; /* keyed only; all zero: none */
     /* Add, Update, Delete and Replace block while the objects in the queue hold more than this; 0:
-     * unbounded. A Replace is never split, so it may pass the bound. Resync never blocks, and neither
-     * does the consumer in its process callback, since it would wait for itself. */
+     * unbounded. A Replace is never split, so it may pass the bound. Resync and bookmark never
+     * block, and neither does the consumer in its process callback, since it would wait for itself.
+     * What is in process is not counted: in order that may be as much again. */
     size_t max_bytes;
-    /* Objects of a Replace come as Sync instead of Replaced (upstream's default for a bare FIFO). */
+    /* Keyed only: objects of a Replace come as Sync instead of Replaced (upstream's default for a
+     * bare FIFO). */
     bool replace_as_sync;
+    enum kinf_fifo_order order; /* default: KINF_FIFO_KEYED */
 };
-#define KINF_DELTAFIFO_OPTIONS_INIT {{NULL, NULL, NULL}, 0, false}
+#define KINF_DELTAFIFO_OPTIONS_INIT                                                                \
+    {                                                                                              \
+        { NULL, NULL, NULL }, 0, false, KINF_FIFO_KEYED                                            \
+    }
 
 struct kinf_deltafifo;
 
-/* Errors: KINF_ERR_INVALID (one of known's functions without the other), KINF_ERR_NO_MEMORY. */
+/* Errors: KINF_ERR_INVALID (one of known's functions without the other; an option that is keyed
+ * only with another order), KINF_ERR_NO_MEMORY. */
 KINF_API KINF_MUST_CHECK int kinf_deltafifo_new(const struct kinf_deltafifo_options *options,
-                                                struct kinf_deltafifo **ret_fifo, struct kinf_error *err);
+                                                struct kinf_deltafifo **ret_fifo,
+                                                struct kinf_error *err);
 /* The consumer and the producers must be gone. NULL is allowed. */
 KINF_API void kinf_deltafifo_free(struct kinf_deltafifo *fifo);
 
 /* Queue one delta; the object gains a reference. Its resourceVersion becomes the last one received,
- * unless it is empty or above 63 bytes. Errors: KINF_ERR_STOPPED (closed), KINF_ERR_NO_MEMORY; nothing
- * changed. Mirrors: Queue.Add, Update, Delete. A Delete of a key that is neither queued, nor in
- * process, nor known queues nothing. */
-KINF_API KINF_MUST_CHECK int kinf_deltafifo_add(struct kinf_deltafifo *fifo, const struct kinf_object *object,
+ * unless it is empty or above 63 bytes. Errors: KINF_ERR_STOPPED (closed), KINF_ERR_NO_MEMORY;
+ * nothing changed. Mirrors: Queue.Add, Update, Delete. Keyed, a Delete of a key that is neither
+ * queued, nor in process, nor known queues nothing. */
+KINF_API KINF_MUST_CHECK int kinf_deltafifo_add(struct kinf_deltafifo *fifo,
+                                                const struct kinf_object *object,
                                                 struct kinf_error *err);
 KINF_API KINF_MUST_CHECK int kinf_deltafifo_update(struct kinf_deltafifo *fifo,
-                                                   const struct kinf_object *object, struct kinf_error *err);
+                                                   const struct kinf_object *object,
+                                                   struct kinf_error *err);
 KINF_API KINF_MUST_CHECK int kinf_deltafifo_delete(struct kinf_deltafifo *fifo,
-                                                   const struct kinf_object *object, struct kinf_error *err);
+                                                   const struct kinf_object *object,
+                                                   struct kinf_error *err);
 
-/* The whole state as of `resource_version`, atomically: each object as Replaced, then a tombstone for
- * each key that is queued, in process or known, and not in the list. Of a key that is listed twice
- * both deltas are kept. Errors: KINF_ERR_STOPPED, KINF_ERR_NO_MEMORY, KINF_ERR_LIMIT (a
- * resourceVersion above 63 bytes); nothing changed. Mirrors: Queue.Replace. */
+/* The whole state as of `resource_version`, atomically; each object gains a reference. Keyed: each
+ * object as Replaced, then a tombstone for each key that is queued, in process or known, and not in
+ * the list; of a key that is listed twice both deltas are kept. In order: one ReplacedAll. Errors:
+ * KINF_ERR_STOPPED, KINF_ERR_NO_MEMORY, KINF_ERR_LIMIT (a resourceVersion above 63 bytes); nothing
+ * changed. Mirrors: Queue.Replace. */
 KINF_API KINF_MUST_CHECK int kinf_deltafifo_replace(struct kinf_deltafifo *fifo,
                                                     const struct kinf_object *const *objects,
                                                     size_t n_objects, const char *resource_version,
                                                     struct kinf_error *err);
 
-/* A Sync for each known key that has nothing pending and is not in process. Does nothing when nothing
- * is known. Errors: KINF_ERR_STOPPED, KINF_ERR_NO_MEMORY (keys so far stay queued). Mirrors:
- * Queue.Resync. */
-KINF_API KINF_MUST_CHECK int kinf_deltafifo_resync(struct kinf_deltafifo *fifo, struct kinf_error *err);
+/* Keyed: a Sync for each known key that has nothing pending and is not in process; nothing when
+ * nothing is known. In order: one SyncAll. Errors: KINF_ERR_STOPPED, KINF_ERR_NO_MEMORY (keys so
+ * far stay queued). Mirrors: Queue.Resync. */
+KINF_API KINF_MUST_CHECK int kinf_deltafifo_resync(struct kinf_deltafifo *fifo,
+                                                   struct kinf_error *err);
 
-/* All up to `resource_version` has been queued (a bookmark). Errors: KINF_ERR_STOPPED, KINF_ERR_LIMIT
- * (63 bytes). */
-KINF_API KINF_MUST_CHECK int kinf_deltafifo_bookmark(struct kinf_deltafifo *fifo, const char *resource_version,
+/* All up to `resource_version` has been queued. In order that is a delta too, for the store's
+ * resourceVersion; one behind another bookmark takes its place. Does not count towards has_synced.
+ * Errors: KINF_ERR_STOPPED, KINF_ERR_LIMIT (63 bytes), KINF_ERR_NO_MEMORY (in order). Mirrors:
+ * RealFIFO.Bookmark. */
+KINF_API KINF_MUST_CHECK int kinf_deltafifo_bookmark(struct kinf_deltafifo *fifo,
+                                                     const char *resource_version,
                                                      struct kinf_error *err);
 
-/* Processes the deltas of one key, on the consumer's thread, with no lock held. The deltas and their
- * objects are borrowed during the call. `in_initial_list`: has_synced was false when it left the
- * queue. What it returns is returned by pop; the item counts as processed in any case. Mirrors:
- * cache.PopProcessFunc. */
+/* Processes what left the queue, on the consumer's thread, with no lock held. The deltas and their
+ * objects are borrowed during the call. `in_initial_list`: has_synced was false when they left the
+ * queue. What it returns is returned by pop; they count as processed in any case. Mirrors:
+ * cache.PopProcessFunc, and in order RealFIFO.PopBatch, whose two callbacks are this one. */
 typedef int kinf_pop_process_cb(const struct kinf_deltas *deltas, bool in_initial_list, void *ctx);
 
-/* Waits for an item, at most until `timeout_ms` have passed (KINF_FOREVER: no limit), and processes it.
- * Errors: KINF_ERR_TIMEOUT, KINF_ERR_STOPPED (closed and empty), KINF_ERR_STATE (an item is in process:
- * called from the callback, or by a second consumer), or what `process` returned. Mirrors: Queue.Pop. */
-KINF_API KINF_MUST_CHECK int kinf_deltafifo_pop(struct kinf_deltafifo *fifo, kinf_pop_process_cb *process,
-                                                void *ctx, int64_t timeout_ms);
+/* Waits for an item, at most until `timeout_ms` have passed (KINF_FOREVER: no limit), and processes
+ * it. Errors: KINF_ERR_TIMEOUT, KINF_ERR_STOPPED (closed and empty), KINF_ERR_STATE (an item is in
+ * process: called from the callback, or by a second consumer), or what `process` returned. Mirrors:
+ * Queue.Pop. */
+KINF_API KINF_MUST_CHECK int kinf_deltafifo_pop(struct kinf_deltafifo *fifo,
+                                                kinf_pop_process_cb *process, void *ctx,
+                                                int64_t timeout_ms);
 
-/* Wakes everybody: producers get KINF_ERR_STOPPED from now on, the consumer pops what is left and then
- * gets it too. Mirrors: Queue.Close. */
+/* Wakes everybody: producers get KINF_ERR_STOPPED from now on, the consumer pops what is left and
+ * then gets it too. Mirrors: Queue.Close. */
 KINF_API void kinf_deltafifo_close(struct kinf_deltafifo *fifo);
-/* The same, and drops what is left: the consumer stops after what it is processing. What was dropped
- * was never processed: has_synced and the resourceVersion below say so. */
+/* The same, and drops what is left: the consumer stops after what it is processing. What was
+ * dropped was never processed: has_synced and the resourceVersion below say so. */
 KINF_API void kinf_deltafifo_abort(struct kinf_deltafifo *fifo);
 
-/* Whether something was added, updated, deleted or replaced, and every item of the Replace that came
- * first, if one did, was processed. Never turns back. Mirrors: Queue.HasSynced. */
+/* Whether something was added, updated, deleted or replaced, and if Replace was the first of these,
+ * whether all that was queued then was processed, the list included. Never turns back. Mirrors:
+ * Queue.HasSynced. */
 KINF_API bool kinf_deltafifo_has_synced(struct kinf_deltafifo *fifo);
 
-/* A lower bound of what the consumer has processed: the resourceVersion that preceded the oldest item
- * that is queued or in process, or the last one received when there is none. "" before the first, and
- * after a Replace with a lower version (a restored server) until all that is queued then is processed.
- * Errors: KINF_ERR_LIMIT (buffer). */
+/*
+ * What the consumer has processed. Errors: KINF_ERR_LIMIT (buffer).
+ * Keyed, a lower bound: the resourceVersion that preceded the oldest item that is queued or in
+ * process, or the last one received when there is none. "" before the first, and after a Replace
+ * with a lower version (a restored server) until all that is queued then is processed. In order,
+ * exactly: that of the last ReplacedAll, Bookmark or object that was processed (an object's that is
+ * empty or above 63 bytes does not count). "" before the first.
+ */
 KINF_API KINF_MUST_CHECK int kinf_deltafifo_resource_version(struct kinf_deltafifo *fifo, char *buf,
                                                              size_t size);
 
-/* Items (keys) in the queue, without the one in process, and the bytes of their objects. */
+/* What is in the queue, without what is in process, and the bytes of its objects: keyed the keys,
+ * in order the deltas, where a whole list is one. */
 KINF_API size_t kinf_deltafifo_len(struct kinf_deltafifo *fifo);
 KINF_API size_t kinf_deltafifo_bytes(struct kinf_deltafifo *fifo);
 

@@ -1,17 +1,12 @@
 /*
- * Items of the queue: one key and its pending deltas. Neighbours: deltafifo.c and replace.c, which
- * link them. Invariant: `deltas` points to the inline room or to an allocation of its own, so an
- * item never moves.
+ * Items of the queue by key: one key and its pending deltas. Neighbours: keyed.c and
+ * keyed_replace.c, which link them. Invariant: `deltas` points to the inline room or to an
+ * allocation of its own, so an item never moves.
  */
 #include "deltafifo/deltafifo_priv.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-uint64_t kinf__fifo_hash(const char *key)
-{
-    return kinf__hash(kinf_str_from(key));
-}
 
 struct kinf__fifo_item *kinf__fifo_item_new(const struct kinf_delta *first)
 {

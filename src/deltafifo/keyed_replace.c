@@ -1,5 +1,6 @@
 /*
- * Replace: a whole list against queue, item in process and known objects. Neighbours: deltafifo.c.
+ * Replace by key: a whole list against queue, item in process and known objects. Neighbours:
+ * keyed.c.
  *
  * Invariant: all or nothing. Everything that can fail happens while staging: the items that will be
  * queued are built beside the queue, and room is made in those that will grow. Committing only
@@ -8,8 +9,6 @@
 #include "deltafifo/deltafifo_priv.h"
 
 #include <string.h>
-
-#include "base/error.h"
 
 /* What a Replace is going to queue. */
 struct staged {
@@ -46,9 +45,10 @@ static int stage_new(struct staged *staged, const struct kinf_delta *delta, uint
 
 static int stage_listed(struct staged *staged, const struct kinf_object *object)
 {
-    const struct kinf_delta delta = { staged->fifo->options.replace_as_sync ? KINF_DELTA_SYNC
-                                                                            : KINF_DELTA_REPLACED,
-                                      false, object };
+    const struct kinf_delta delta = {
+        .type = staged->fifo->options.replace_as_sync ? KINF_DELTA_SYNC : KINF_DELTA_REPLACED,
+        .object = object,
+    };
     const char *key = kinf_object_key(object);
     uint64_t hash = kinf__fifo_hash(key);
     struct kinf__fifo_item *item = staged_find(staged, key, hash);
@@ -63,7 +63,9 @@ static int stage_listed(struct staged *staged, const struct kinf_object *object)
 
 static int stage_tombstone(struct staged *staged, const struct kinf_object *object, uint64_t hash)
 {
-    const struct kinf_delta tombstone = { KINF_DELTA_DELETED, true, object };
+    const struct kinf_delta tombstone = { .type = KINF_DELTA_DELETED,
+                                          .final_state_unknown = true,
+                                          .object = object };
 
     return stage_new(staged, &tombstone, hash);
 }
@@ -71,7 +73,7 @@ static int stage_tombstone(struct staged *staged, const struct kinf_object *obje
 /* Room in each queued item for what committing will append. */
 static int reserve_queued_locked(struct staged *staged) KINF__REQUIRES(staged->fifo->lock)
 {
-    KINF__LIST_FOR_EACH (node, &staged->fifo->queue) {
+    KINF__LIST_FOR_EACH (node, &staged->fifo->keyed.queue) {
         struct kinf__fifo_item *item = KINF__LIST_ENTRY(node, struct kinf__fifo_item, in_queue);
         const struct kinf__fifo_item *twin =
             staged_find(staged, kinf__fifo_item_key(item), item->in_map.hash);
@@ -90,13 +92,13 @@ static int stage_in_process_locked(struct staged *staged) KINF__REQUIRES(staged-
     const char *key;
     uint64_t hash;
 
-    if (fifo->in_process == NULL)
+    if (fifo->keyed.in_process == NULL)
         return 0;
-    newest = kinf__fifo_item_newest(fifo->in_process);
+    newest = kinf__fifo_item_newest(fifo->keyed.in_process);
     key = kinf_object_key(newest->object);
     hash = kinf__fifo_hash(key);
     if (newest->type == KINF_DELTA_DELETED || staged_find(staged, key, hash) != NULL ||
-        kinf__fifo_item_find(&fifo->items, key, hash) != NULL)
+        kinf__fifo_item_find(&fifo->keyed.items, key, hash) != NULL)
         return 0;
     return stage_tombstone(staged, newest->object, hash);
 }
@@ -109,8 +111,8 @@ static int stage_known(const struct kinf_object *object, void *ctx) KINF__NO_TSA
     uint64_t hash = kinf__fifo_hash(key);
 
     if (staged_find(staged, key, hash) != NULL ||
-        kinf__fifo_item_find(&staged->fifo->items, key, hash) != NULL ||
-        kinf__fifo_in_process_locked(staged->fifo, key))
+        kinf__fifo_item_find(&staged->fifo->keyed.items, key, hash) != NULL ||
+        kinf__keyed_in_process_locked(staged->fifo, key))
         return 0;
     return stage_tombstone(staged, object, hash);
 }
@@ -124,20 +126,22 @@ static int stage_locked(struct staged *staged) KINF__REQUIRES(staged->fifo->lock
         rc = stage_in_process_locked(staged);
     if (rc == 0 && known->each != NULL)
         rc = known->each(stage_known, staged, known->ctx);
-    return rc == 0 ? kinf__hmap_reserve(&staged->fifo->items, staged->items.n_nodes) : rc;
+    return rc == 0 ? kinf__hmap_reserve(&staged->fifo->keyed.items, staged->items.n_nodes) : rc;
 }
 
 static void bury_unlisted_locked(struct staged *staged) KINF__REQUIRES(staged->fifo->lock)
 {
-    KINF__LIST_FOR_EACH (node, &staged->fifo->queue) {
+    KINF__LIST_FOR_EACH (node, &staged->fifo->keyed.queue) {
         struct kinf__fifo_item *item = KINF__LIST_ENTRY(node, struct kinf__fifo_item, in_queue);
         const struct kinf_delta *newest = kinf__fifo_item_newest(item);
-        const struct kinf_delta tombstone = { KINF_DELTA_DELETED, true, newest->object };
+        const struct kinf_delta tombstone = { .type = KINF_DELTA_DELETED,
+                                              .final_state_unknown = true,
+                                              .object = newest->object };
 
         /* A Deleted behind a Deleted would collapse into what is there. */
         if (newest->type != KINF_DELTA_DELETED &&
             staged_find(staged, kinf__fifo_item_key(item), item->in_map.hash) == NULL)
-            kinf__fifo_append_locked(staged->fifo, item, &tombstone);
+            kinf__keyed_append_locked(staged->fifo, item, &tombstone);
     }
 }
 
@@ -149,15 +153,15 @@ static void link_staged_locked(struct staged *staged) KINF__REQUIRES(staged->fif
         struct kinf__fifo_item *item = KINF__LIST_ENTRY(node, struct kinf__fifo_item, in_queue);
         uint64_t hash = item->in_map.hash;
         struct kinf__fifo_item *queued =
-            kinf__fifo_item_find(&staged->fifo->items, kinf__fifo_item_key(item), hash);
+            kinf__fifo_item_find(&staged->fifo->keyed.items, kinf__fifo_item_key(item), hash);
 
         if (queued == NULL) {
             kinf__list_remove(node);
-            kinf__fifo_link_locked(staged->fifo, item, hash);
+            kinf__keyed_link_locked(staged->fifo, item, hash);
             continue;
         }
         for (size_t i = 0; i < item->n_deltas; i++)
-            kinf__fifo_append_locked(staged->fifo, queued, &item->deltas[i]);
+            kinf__keyed_append_locked(staged->fifo, queued, &item->deltas[i]);
     }
 }
 
@@ -168,34 +172,30 @@ static void forget_higher_versions_locked(struct staged *staged, const char *rv)
     struct kinf_deltafifo *fifo = staged->fifo;
     int order;
 
-    if (kinf_rv_compare(rv, fifo->last_rv, &order, NULL) < 0 || order >= 0)
+    if (kinf_rv_compare(rv, fifo->keyed.last_rv, &order, NULL) < 0 || order >= 0)
         return;
-    fifo->last_rv[0] = '\0';
-    if (fifo->in_process != NULL)
-        fifo->in_process->rv_before[0] = '\0';
-    KINF__LIST_FOR_EACH(node, &fifo->queue)
+    fifo->keyed.last_rv[0] = '\0';
+    if (fifo->keyed.in_process != NULL)
+        fifo->keyed.in_process->rv_before[0] = '\0';
+    KINF__LIST_FOR_EACH (node, &fifo->keyed.queue)
         KINF__LIST_ENTRY(node, struct kinf__fifo_item, in_queue)->rv_before[0] = '\0';
 }
 
-static void commit_locked(struct staged *staged, const char *rv, size_t rv_len)
-    KINF__REQUIRES(staged->fifo->lock)
+static void commit_locked(struct staged *staged, const char *rv) KINF__REQUIRES(staged->fifo->lock)
 {
     struct kinf_deltafifo *fifo = staged->fifo;
 
     forget_higher_versions_locked(staged, rv);
     bury_unlisted_locked(staged);
     link_staged_locked(staged);
-    memcpy(fifo->last_rv, rv, rv_len + 1);
-    if (!fifo->populated) {
-        /* Each queued key is in the list or got a tombstone. */
-        fifo->populated = true;
-        fifo->initial_count = fifo->items.n_nodes;
-    }
+    memcpy(fifo->keyed.last_rv, rv, strlen(rv) + 1);
+    /* Each queued key is in the list or got a tombstone, so all are of the initial population. */
+    kinf__fifo_populate_locked(staged->fifo);
     kinf__cond_signal(&fifo->not_empty);
 }
 
 static int replace(struct staged *staged, const struct kinf_object *const *objects,
-                   size_t n_objects, const char *rv, size_t rv_len)
+                   size_t n_objects, const char *rv)
 {
     int rc = 0;
 
@@ -208,24 +208,19 @@ static int replace(struct staged *staged, const struct kinf_object *const *objec
     if (rc == 0)
         rc = stage_locked(staged);
     if (rc == 0)
-        commit_locked(staged, rv, rv_len);
+        commit_locked(staged, rv);
     kinf__mutex_unlock(&staged->fifo->lock);
     return rc;
 }
 
-int kinf_deltafifo_replace(struct kinf_deltafifo *fifo, const struct kinf_object *const *objects,
-                           size_t n_objects, const char *resource_version, struct kinf_error *err)
+int kinf__keyed_replace(struct kinf_deltafifo *fifo, const struct kinf_object *const *objects,
+                        size_t n_objects, const char *rv)
 {
     struct staged staged = { .fifo = fifo, .items = KINF__HMAP_INIT };
-    size_t rv_len = strlen(resource_version);
     int rc;
 
-    if (rv_len >= KINF__FIFO_RV_SIZE)
-        return kinf__error_set(err, KINF_ERR_LIMIT, "resourceVersion of %zu bytes", rv_len);
     kinf__list_init(&staged.queue);
-    rc = replace(&staged, objects, n_objects, resource_version, rv_len);
+    rc = replace(&staged, objects, n_objects, rv);
     staged_release(&staged);
-    if (rc == KINF_ERR_NO_MEMORY)
-        return kinf__error_no_memory(err);
-    return rc == 0 ? 0 : kinf__error_set(err, (enum kinf_errc)rc, "the queue is closed");
+    return rc;
 }
