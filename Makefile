@@ -68,7 +68,7 @@ SHARED := $(BUILD)/lib/libkinformer.so
 DAEMON := $(BUILD)/bin/kinformerd
 
 .DEFAULT_GOAL := all
-.PHONY: help all deps run test unit build-tests lint check-layers check-symbols check-headers check-format \
+.PHONY: help all deps run test unit build-tests lint check-layers check-parity check-symbols check-headers check-format \
         thread-safety tidy format bench run-benches install uninstall clean FORCE
 
 help: ## list the targets
@@ -157,7 +157,7 @@ run-benches: $(BENCHES)
 
 lint: ## clang-tidy, thread-safety, layers, symbols, self-contained headers, format
 	@scripts/install-deps.sh build test lint
-	@$(MAKE) --no-print-directory check-format check-layers check-headers thread-safety check-symbols tidy
+	@$(MAKE) --no-print-directory check-format check-layers check-parity check-headers thread-safety check-symbols tidy
 
 C_FILES = $(wildcard src/*/*.c tests/unit/*.c tests/oracle/*.c bench/*.c examples/*/*.c)
 H_FILES = $(wildcard src/*/*.h src/include/kinformer/*.h tests/unit/*.h bench/*.h)
@@ -170,6 +170,9 @@ format: ## rewrite the C files with clang-format
 
 check-layers:
 	@scripts/check-layers.sh
+
+check-parity:
+	@scripts/check-parity.sh
 
 check-headers:
 	@scripts/check-headers.sh "$(CC) $(KINF_CFLAGS)" "$(CXX)"

@@ -13,6 +13,7 @@
 #define CHORES_INTERVAL_MS 1000
 #define NO_MEMORY_RETRY_MS 100
 #define REAPED_AT_ONCE     1000
+#define ITEMS_A_WAKE       64
 
 static void log_apply_failure(struct kinf_informer *informer, const char *key, int rc)
 {
@@ -36,6 +37,7 @@ static bool apply_delta(struct kinf_informer *informer, const struct kinf_delta 
     kinf__change_prepare(&informer->target, delta, in_initial_list, &change);
     while ((rc = kinf__change_apply(&informer->target, &change)) < 0) {
         log_apply_failure(informer, kinf_object_key(delta->object), rc);
+        kinf__processor_wake(&informer->processor);
         if (rc != KINF_ERR_NO_MEMORY)
             break;
         goes_on = kinf__informer_pause(informer, NO_MEMORY_RETRY_MS);
@@ -55,6 +57,18 @@ static int handle_deltas(const struct kinf_deltas *deltas, bool in_initial_list,
             break;
     }
     return 0;
+}
+
+/* Handlers hear of what was applied when nothing more waits, at the latest after a small batch. A
+ * transform is user code and may take long, so nobody waits for that. */
+static void wake_listeners(struct kinf_informer *informer)
+{
+    informer->n_unheard++;
+    if (informer->target.transform == NULL && informer->n_unheard < ITEMS_A_WAKE &&
+        kinf_deltafifo_len(informer->fifo) != 0)
+        return;
+    informer->n_unheard = 0;
+    kinf__processor_wake(&informer->processor);
 }
 
 /* Until the first list is in the store there is nothing to say again. */
@@ -102,6 +116,7 @@ void *kinf__pop_loop(void *ctx)
         bool is_due;
 
         rc = kinf_deltafifo_pop(informer->fifo, handle_deltas, informer, time_to_chores(informer));
+        wake_listeners(informer);
         kinf__informer_check_synced(informer);
         now_ms = kinf__clock_now_ms();
         is_due = now_ms >= informer->next_chores_ms;

@@ -80,12 +80,17 @@ bool kinf__processor_handler_has_synced(struct kinf__processor *processor, kinf_
  * way. */
 KINF_MUST_CHECK int kinf__processor_begin(struct kinf__processor *processor, const char *key,
                                           const struct kinf_object *object);
-/* It has become that: tells everybody, or `only_syncing`. Cannot fail. */
+/* It has become that: queues the notifications for everybody, or `only_syncing`. Cannot fail. Who
+ * sleeps is told at kinf__processor_wake(). */
 void kinf__processor_commit(struct kinf__processor *processor,
                             const struct kinf__notification *notifications, size_t n_notifications,
                             bool only_syncing);
 /* It has not. */
 void kinf__processor_cancel(struct kinf__processor *processor);
+
+/* Wakes the listeners that have something to tell: after a batch of changes, since a wake-up costs
+ * more than a change. */
+void kinf__processor_wake(struct kinf__processor *processor);
 
 /* The initial list has been told: puts the sentinel behind it, once. Any thread. */
 void kinf__processor_set_synced(struct kinf__processor *processor);

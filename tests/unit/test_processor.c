@@ -85,6 +85,7 @@ static void handle_take(struct fixture *f, enum kinf_delta_type type, bool final
 
     kinf__change_prepare(&f->target, &delta, false, &change);
     assert_int_equal(kinf__change_apply(&f->target, &change), 0);
+    kinf__processor_wake(&f->processor);
     kinf__change_release(&change);
     kinf_object_unref(take_object);
 }
@@ -593,6 +594,7 @@ static void change_without_memory_changes_nothing_and_may_be_repeated(void **sta
         assert_null(stored(f, "ns/x"));
     }
     assert_true(n > 2); /* the chunk, and the store's own */
+    kinf__processor_wake(&f->processor);
     recorder_expect(&f->a, "add y@1", "add x@1");
     kinf__change_release(&change);
     kinf_object_unref(object);
