@@ -6,6 +6,7 @@
 
 #include <arpa/inet.h>
 #include <dirent.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
@@ -593,6 +594,39 @@ static void the_waker_ends_every_wait(void **state)
     end(&f);
 }
 
+/* In place of the system's: libcurl resolves names here, on a thread of its own, which nobody can
+ * stop. It is left when the test is over. */
+static struct kinf__waker resolver_may_end;
+
+__attribute__((visibility("default"))) int getaddrinfo(const char *restrict name,
+                                                       const char *restrict service,
+                                                       const struct addrinfo *restrict hints,
+                                                       struct addrinfo **restrict ret_list)
+{
+    (void)name;
+    (void)service;
+    (void)hints;
+    (void)ret_list;
+    kinf__waker_wait(&resolver_may_end, LONG_MS);
+    return EAI_AGAIN;
+}
+
+static void the_waker_ends_resolving(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    assert_int_equal(kinf__waker_init(&resolver_may_end, NULL), 0);
+    begin(&f, "", 0, false);
+    kinf__http_free(f.http);
+    kinf_client_free(f.client);
+    f.client = client_of("http://slow.invalid");
+    assert_int_equal(kinf__http_new(f.client, &f.waker, &f.http, NULL), 0);
+    assert_stops(&f);
+    end(&f);
+    kinf__waker_set(&resolver_may_end);
+}
+
 /* A listener whose queue is full answers no SYN: connecting hangs. */
 static void the_waker_ends_connecting(void **state)
 {
@@ -653,6 +687,7 @@ int main(void)
         cmocka_unit_test(a_slow_callback_is_no_silence),
         cmocka_unit_test(the_proxy_of_the_kubeconfig_is_taken),
         cmocka_unit_test(the_waker_ends_every_wait),
+        cmocka_unit_test(the_waker_ends_resolving),
         cmocka_unit_test(the_waker_ends_connecting),
         cmocka_unit_test(a_connection_is_kept_and_can_be_dropped),
     };
