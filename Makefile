@@ -52,6 +52,7 @@ LIB_SRC := $(foreach f,$(LIB_FOLDERS),$(wildcard src/$(f)/*.c))
 DAEMON_SRC := $(wildcard src/daemon/*.c)
 TEST_SRC := $(wildcard tests/unit/test_*.c)
 TEST_AID_SRC := $(filter-out $(TEST_SRC),$(wildcard tests/unit/*.c))
+REPLAY_CORE_SRC := $(filter-out tests/replay/main.c,$(wildcard tests/replay/*.c))
 EXAMPLE_DIRS := $(patsubst examples/%/main.c,%,$(wildcard examples/*/main.c))
 BENCH_SRC := $(wildcard bench/bench_*.c)
 BENCH_AID_SRC := $(filter-out $(BENCH_SRC),$(wildcard bench/*.c))
@@ -66,6 +67,8 @@ EXAMPLES := $(addprefix $(BUILD)/examples/,$(EXAMPLE_DIRS))
 STATIC := $(BUILD)/lib/libkinformer.a
 SHARED := $(BUILD)/lib/libkinformer.so
 DAEMON := $(BUILD)/bin/kinformerd
+REPLAY_CORE := $(BUILD)/replay/libreplay.a
+REPLAY := $(BUILD)/replay/kinf-replay
 
 .DEFAULT_GOAL := all
 .PHONY: help all deps run test unit build-tests lint check-layers check-parity check-symbols check-headers check-format \
@@ -105,10 +108,20 @@ $(DAEMON): $(DAEMON_OBJ) $(STATIC)
 	$(SAY) "  LD      $@"
 	$(Q)$(CC) $(KINF_LDFLAGS) $(DAEMON_OBJ) $(STATIC) $(KINF_LIBS) -o $@
 
-$(BUILD)/tests/test_%: $(BUILD)/tests/unit/test_%.o $(call objects,$(TEST_AID_SRC)) $(STATIC)
+$(REPLAY_CORE): $(call objects,$(REPLAY_CORE_SRC))
+	@mkdir -p $(@D)
+	$(SAY) "  AR      $@"
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+$(REPLAY): $(call objects,tests/replay/main.c) $(REPLAY_CORE) $(STATIC)
 	@mkdir -p $(@D)
 	$(SAY) "  LD      $@"
-	$(Q)$(CC) $(KINF_LDFLAGS) $(TEST_LDFLAGS) $(filter %.o,$^) $(STATIC) $(KINF_LIBS) $(TEST_LIBS) -o $@
+	$(Q)$(CC) $(KINF_LDFLAGS) $^ $(KINF_LIBS) -o $@
+
+$(BUILD)/tests/test_%: $(BUILD)/tests/unit/test_%.o $(call objects,$(TEST_AID_SRC)) $(REPLAY_CORE) $(STATIC)
+	@mkdir -p $(@D)
+	$(SAY) "  LD      $@"
+	$(Q)$(CC) $(KINF_LDFLAGS) $(TEST_LDFLAGS) $(filter %.o,$^) $(REPLAY_CORE) $(STATIC) $(KINF_LIBS) $(TEST_LIBS) -o $@
 
 $(BUILD)/bench/bench_%: $(BUILD)/bench/bench_%.o $(call objects,$(BENCH_AID_SRC)) $(STATIC)
 	@mkdir -p $(@D)
@@ -130,7 +143,7 @@ $(BUILD)/examples/%: examples/%/main.c $(STATIC)
 
 # --- tests -----------------------------------------------------------------------------------------
 
-build-tests: $(TESTS)
+build-tests: $(TESTS) $(REPLAY)
 
 # One module's tests in one mode: make unit T=indexer MODE=asan
 unit: $(if $(T),$(BUILD)/tests/test_$(T),$(TESTS)) ## build and run the unit tests of this MODE (T=name for one)
@@ -159,8 +172,8 @@ lint: ## clang-tidy, thread-safety, layers, symbols, self-contained headers, for
 	@scripts/install-deps.sh build test lint
 	@$(MAKE) --no-print-directory check-format check-layers check-parity check-headers thread-safety check-symbols tidy
 
-C_FILES = $(wildcard src/*/*.c tests/unit/*.c tests/oracle/*.c bench/*.c examples/*/*.c)
-H_FILES = $(wildcard src/*/*.h src/include/kinformer/*.h tests/unit/*.h bench/*.h)
+C_FILES = $(wildcard src/*/*.c tests/unit/*.c tests/oracle/*.c tests/replay/*.c bench/*.c examples/*/*.c)
+H_FILES = $(wildcard src/*/*.h src/include/kinformer/*.h tests/unit/*.h tests/replay/*.h bench/*.h)
 
 check-format:
 	@clang-format --dry-run -Werror $(C_FILES) $(H_FILES) && echo "check-format: ok"
