@@ -143,6 +143,9 @@ static int check_options(const struct kinf_informer_options *options, const stru
     if (options->watch_timeout_ms < 0 || options->silent_after_ms < 0 ||
         options->backoff_base_ms < 0 || options->backoff_max_ms < 0)
         return kinf__error_set(err, KINF_ERR_INVALID, "a time of the options is negative");
+    if (options->fifo_order != KINF_FIFO_KEYED && options->fifo_order != KINF_FIFO_IN_ORDER)
+        return kinf__error_set(err, KINF_ERR_INVALID, "%d is no order of a queue",
+                               (int)options->fifo_order);
     return check_selectors(options, err);
 }
 
@@ -174,10 +177,13 @@ static int make_fifo(struct kinf_informer *informer, size_t max_bytes, struct ki
 {
     struct kinf_deltafifo_options options = KINF_DELTAFIFO_OPTIONS_INIT;
 
-    options.known.each = each_known;
-    options.known.has_key = knows_key;
-    options.known.ctx = informer->indexer;
+    options.order = informer->order;
     options.max_bytes = max_bytes != 0 ? max_bytes : MAX_QUEUE_BYTES;
+    if (informer->order == KINF_FIFO_KEYED) {
+        options.known.each = each_known;
+        options.known.has_key = knows_key;
+        options.known.ctx = informer->indexer;
+    }
     return kinf_deltafifo_new(&options, &informer->fifo, err);
 }
 
@@ -229,6 +235,7 @@ static void init(struct kinf_informer *informer, const struct kinf_type *type,
     int64_t silent_after_ms = options->silent_after_ms;
 
     informer->type = type;
+    informer->order = options->fifo_order;
     kinf__mutex_init(&informer->life_lock, KINF__RANK_LIFECYCLE);
     kinf__cond_init(&informer->life_changed);
     kinf__mutex_init(&informer->status_lock, KINF__RANK_STATUS);
@@ -246,7 +253,7 @@ static void init_processing(struct kinf_informer *informer,
     informer->target.processor = &informer->processor;
     informer->target.transform = options->transform;
     informer->target.transform_ctx = options->transform_ctx;
-    informer->target.transform_failures.interval_ms = LOG_INTERVAL_MS;
+    informer->target.failures.interval_ms = LOG_INTERVAL_MS;
 }
 
 static void release(struct kinf_informer *informer)
@@ -255,6 +262,7 @@ static void release(struct kinf_informer *informer)
     kinf__reflector_free(informer->reflector);
     kinf_deltafifo_free(informer->fifo);
     kinf_indexer_free(informer->indexer);
+    kinf__batch_release(&informer->batch);
     kinf__prune_plan_free(informer->plan);
     free(informer->field_selector);
     free(informer->label_selector);
@@ -571,5 +579,7 @@ struct kinf_lister kinf_informer_lister(struct kinf_informer *informer, const ch
 
 int kinf_informer_resource_version(struct kinf_informer *informer, char *buf, size_t size)
 {
-    return kinf_deltafifo_resource_version(informer->fifo, buf, size);
+    return informer->order == KINF_FIFO_IN_ORDER
+               ? kinf_indexer_resource_version(informer->indexer, buf, size)
+               : kinf_deltafifo_resource_version(informer->fifo, buf, size);
 }

@@ -30,6 +30,7 @@ enum kinf__informer_life {
 struct kinf_informer {
     /* constant after creation */
     const struct kinf_type *type;
+    enum kinf_fifo_order order;
     char *name_space; /* NULL: all */
     char *label_selector;
     char *field_selector;
@@ -42,6 +43,7 @@ struct kinf_informer {
 
     /* owned by the processor thread */
     struct kinf__delta_target target;
+    struct kinf__batch batch;
     struct kinf__log_limit apply_failures;
     int64_t next_chores_ms;
     bool has_garbage;

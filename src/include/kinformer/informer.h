@@ -36,6 +36,7 @@
 
 #include <kinformer/api.h>
 #include <kinformer/client.h>
+#include <kinformer/deltafifo.h>
 #include <kinformer/error.h>
 #include <kinformer/indexer.h>
 #include <kinformer/lister.h>
@@ -110,7 +111,7 @@ struct kinf_informer_status {
         last_proof_ms; /* monotonic, of the last event, bookmark, list or accepted watch; 0: none */
     bool has_synced;   /* the first list is in the store */
     size_t n_objects;
-    size_t n_queued; /* keys in the DeltaFIFO */
+    size_t n_queued; /* in the DeltaFIFO: keys, or deltas in order */
     size_t n_handlers;
     uint64_t n_lists;
     uint64_t n_watches;
@@ -155,6 +156,9 @@ struct kinf_informer_options {
      * back into the informer. Mirrors: cache.WatchErrorHandler. */
     void (*on_watch_error)(const struct kinf_error *err, void *ctx);
     void *on_watch_error_ctx;
+    /* Default: by key. In order, what arrives together is stored at once, a list included, and the
+     * store's resourceVersion is exact; by key, changes of one object may merge in the queue. */
+    enum kinf_fifo_order fifo_order;
     size_t page_size;         /* limit of a LIST; 0: one page, streamed */
     size_t max_object_bytes;  /* JSON of one object; 0: 16 MiB */
     size_t max_queue_bytes;   /* objects in the DeltaFIFO; 0: 64 MiB */
