@@ -47,6 +47,7 @@ struct kinf_informer {
     struct kinf__log_limit apply_failures;
     int64_t next_chores_ms;
     bool has_garbage;
+    size_t n_unheard; /* deltas that were applied since the listeners were woken */
 
     struct kinf__mutex life_lock;
     struct kinf__cond life_changed;

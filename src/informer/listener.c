@@ -8,6 +8,7 @@
  */
 #include "informer/listener.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -157,21 +158,19 @@ static void tell_chunk(struct kinf__listener *listener, struct kinf__notificatio
     }
 }
 
-/* The whole queue, or NULL once the listener is removed. */
+/* The whole queue; NULL once the listener is removed and nothing is left to drop. */
 static struct kinf__notification_chunk *take_all(struct kinf__listener *listener)
 {
-    struct kinf__notification_chunk *taken = NULL;
+    struct kinf__notification_chunk *taken;
 
     kinf__mutex_lock(&listener->lock);
     listener->is_waiting = true;
     while (listener->first == NULL && !is_removed(listener))
         kinf__cond_wait_until(&listener->not_empty, &listener->lock, KINF_FOREVER);
     listener->is_waiting = false;
-    if (!is_removed(listener)) {
-        taken = listener->first;
-        listener->first = NULL;
-        listener->last = NULL;
-    }
+    taken = listener->first;
+    listener->first = NULL;
+    listener->last = NULL;
     kinf__mutex_unlock(&listener->lock);
     return taken;
 }
@@ -245,6 +244,7 @@ static struct kinf__notification_chunk *take_spare(struct kinf__listener *listen
 {
     struct kinf__notification_chunk *spare = listener->spares;
 
+    assert(spare != NULL);
     listener->spares = KINF__TAKE(spare->next);
     listener->n_spares--;
     return spare;
@@ -287,11 +287,14 @@ static void append_locked(struct kinf__listener *listener,
                           const struct kinf__notification *notification)
     KINF__REQUIRES(listener->lock)
 {
+    struct kinf__notification_chunk *chunk = listener->last;
     struct kinf__notification *item;
 
-    if (listener->last == NULL || listener->last->n_items == listener->last->capacity)
-        append_chunk_locked(listener, take_spare(listener));
-    item = &listener->last->items[listener->last->n_items++];
+    if (chunk == NULL || chunk->n_items == chunk->capacity) {
+        chunk = take_spare(listener);
+        append_chunk_locked(listener, chunk);
+    }
+    item = &chunk->items[chunk->n_items++];
     *item = *notification;
     kinf_object_ref(item->old);
     kinf_object_ref(item->object);
@@ -310,7 +313,14 @@ void kinf__listener_push(struct kinf__listener *listener,
     kinf__mutex_lock(&listener->lock);
     for (size_t i = 0; i < n_notifications; i++)
         append_locked(listener, &notifications[i]);
-    wake_locked(listener);
+    kinf__mutex_unlock(&listener->lock);
+}
+
+void kinf__listener_wake(struct kinf__listener *listener)
+{
+    kinf__mutex_lock(&listener->lock);
+    if (listener->first != NULL)
+        wake_locked(listener);
     kinf__mutex_unlock(&listener->lock);
 }
 

@@ -94,10 +94,13 @@ KINF_MUST_CHECK int kinf__listener_start(struct kinf__listener *listener, struct
  * lock. Errors: KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__listener_reserve(struct kinf__listener *listener, size_t n_pushes,
                                            size_t n_most);
-/* Queues notifications that room was reserved for; the objects gain references. Owner's lock. */
+/* Queues notifications that room was reserved for; the objects gain references. The thread may
+ * sleep on until kinf__listener_wake(). Owner's lock. */
 void kinf__listener_push(struct kinf__listener *listener,
                          const struct kinf__notification *notifications, size_t n_notifications);
-/* Queues the sentinel, the first time. Needs no reserve. Owner's lock. */
+/* Wakes the thread if something is queued. Owner's lock. */
+void kinf__listener_wake(struct kinf__listener *listener);
+/* Queues the sentinel, the first time, and wakes the thread. Needs no reserve. Owner's lock. */
 void kinf__listener_push_synced(struct kinf__listener *listener);
 
 /* From now on no callback begins but on_done; one that is running goes on. Any thread. */

@@ -13,6 +13,7 @@
 #define CHORES_INTERVAL_MS 1000
 #define NO_MEMORY_RETRY_MS 100
 #define REAPED_AT_ONCE     1000
+#define DELTAS_A_WAKE      64
 
 static void log_failure(struct kinf_informer *informer, const struct kinf_deltas *deltas, int rc)
 {
@@ -36,6 +37,7 @@ static bool handle_together(struct kinf_informer *informer, const struct kinf_de
     while (goes_on && (rc = kinf__handle_deltas(&informer->target, deltas, in_initial_list,
                                                 &informer->batch)) < 0) {
         log_failure(informer, deltas, rc);
+        kinf__processor_wake(&informer->processor);
         goes_on = kinf__informer_pause(informer, NO_MEMORY_RETRY_MS);
     }
     kinf__batch_clear(&informer->batch);
@@ -48,6 +50,7 @@ static int handle_deltas(const struct kinf_deltas *deltas, bool in_initial_list,
     struct kinf_informer *informer = ctx;
     bool goes_on = true;
 
+    informer->n_unheard += deltas->n_items;
     if (deltas->key == NULL) {
         (void)handle_together(informer, deltas, in_initial_list);
         return 0;
@@ -58,6 +61,17 @@ static int handle_deltas(const struct kinf_deltas *deltas, bool in_initial_list,
         goes_on = handle_together(informer, &one, in_initial_list);
     }
     return 0;
+}
+
+/* Handlers hear of what was applied when nothing more waits, at the latest after a small batch. A
+ * transform is user code and may take long, so nobody waits for that. */
+static void wake_listeners(struct kinf_informer *informer)
+{
+    if (informer->target.transform == NULL && informer->n_unheard < DELTAS_A_WAKE &&
+        kinf_deltafifo_len(informer->fifo) != 0)
+        return;
+    informer->n_unheard = 0;
+    kinf__processor_wake(&informer->processor);
 }
 
 /* Until the first list is in the store there is nothing to say again. */
@@ -105,6 +119,7 @@ void *kinf__pop_loop(void *ctx)
         bool is_due;
 
         rc = kinf_deltafifo_pop(informer->fifo, handle_deltas, informer, time_to_chores(informer));
+        wake_listeners(informer);
         kinf__informer_check_synced(informer);
         now_ms = kinf__clock_now_ms();
         is_due = now_ms >= informer->next_chores_ms;

@@ -371,6 +371,14 @@ void kinf__processor_cancel(struct kinf__processor *processor)
     kinf__mutex_unlock(&processor->lock);
 }
 
+void kinf__processor_wake(struct kinf__processor *processor)
+{
+    kinf__mutex_lock(&processor->lock);
+    KINF__LIST_FOR_EACH (node, &processor->listeners)
+        kinf__listener_wake(listener_of(node));
+    kinf__mutex_unlock(&processor->lock);
+}
+
 void kinf__processor_set_synced(struct kinf__processor *processor)
 {
     kinf__mutex_lock(&processor->lock);

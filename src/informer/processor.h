@@ -89,13 +89,18 @@ struct kinf__announcement {
  * is until commit or cancel. Errors: KINF_ERR_NO_MEMORY, nothing is under way. */
 KINF_MUST_CHECK int kinf__processor_begin(struct kinf__processor *processor,
                                           const struct kinf__announcement *announcement);
-/* It has changed: tells everybody. Cannot fail. The lock is held for 1,000 notifications at a time:
- * who joins or leaves, or asks for the status, never waits for a whole list, and who joins in
- * between has the change in its snapshot. */
+/* It has changed: queues what is told for everybody. Cannot fail. Who sleeps is told at
+ * kinf__processor_wake(). The lock is held for 1,000 notifications at a time: who joins or leaves,
+ * or asks for the status, never waits for a whole list, and who joins in between has the change in
+ * its snapshot. */
 void kinf__processor_commit(struct kinf__processor *processor,
                             const struct kinf__announcement *announcement);
 /* It has not. */
 void kinf__processor_cancel(struct kinf__processor *processor);
+
+/* Wakes the listeners that have something to tell: after a batch of changes, since a wake-up costs
+ * more than a change. */
+void kinf__processor_wake(struct kinf__processor *processor);
 
 /* The initial list has been told: puts the sentinel behind it, once. Any thread. */
 void kinf__processor_set_synced(struct kinf__processor *processor);

@@ -84,6 +84,7 @@ static void handle_deltas(struct fixture *f, const char *key, const struct kinf_
     const struct kinf_deltas together = { key, deltas, n_deltas };
 
     assert_int_equal(kinf__handle_deltas(&f->target, &together, false, &f->batch), 0);
+    kinf__processor_wake(&f->processor);
     kinf__batch_clear(&f->batch);
 }
 
@@ -603,6 +604,7 @@ static size_t starve(struct fixture *f, const struct kinf_deltas *deltas)
         assert_null(kinf__indexer_check(f->indexer));
         assert_true(kinf__processor_check(&f->processor));
     }
+    kinf__processor_wake(&f->processor);
     kinf__batch_clear(&f->batch);
     return n;
 }

@@ -49,8 +49,7 @@ extern "C" {
 
 struct kinf_informer;
 
-/* --- handlers
- * ------------------------------------------------------------------------------------- */
+/* --- handlers --- */
 
 /* Callbacks of one handler; any may be NULL. Objects are borrowed during the call:
  * kinf_object_ref() keeps them longer. They run on the handler's own thread and may call anything
@@ -80,8 +79,7 @@ struct kinf_handler {
 /* Identifies a handler in its informer; 0 is none. */
 typedef uint64_t kinf_handler_id;
 
-/* --- state
- * ---------------------------------------------------------------------------------------- */
+/* --- state --- */
 
 /* X(enumerator, name, what it means) */
 #define KINF_INFORMER_STATES(X)                                                                    \
@@ -122,8 +120,7 @@ struct kinf_informer_status {
     uint64_t received_bytes;
 };
 
-/* --- options
- * -------------------------------------------------------------------------------------- */
+/* --- options --- */
 
 /* All zero but `resource` is the default. Strings and arrays are copied. */
 struct kinf_informer_options {
@@ -173,8 +170,7 @@ struct kinf_informer_options {
         0                                                                                          \
     }
 
-/* --- life
- * ----------------------------------------------------------------------------------------- */
+/* --- life --- */
 
 /* Asks the server for the resource (see kinf_client_find_type() for blocking and errors) and makes
  * an informer; nothing is watched yet. `client` is borrowed and must outlive it. Errors besides:
@@ -211,8 +207,7 @@ KINF_API bool kinf_informer_has_synced(struct kinf_informer *informer);
 KINF_API void kinf_informer_status(struct kinf_informer *informer,
                                    struct kinf_informer_status *ret_status);
 
-/* --- handlers of an informer
- * ------------------------------------------------------------------------ */
+/* --- handlers of an informer --- */
 
 /* Adds a handler, at any time before stop, also from a callback. `handler` is copied. Errors, after
  * which none of its callbacks runs: KINF_ERR_STOPPED, KINF_ERR_NO_MEMORY, KINF_ERR_SYSTEM. Mirrors:
@@ -228,8 +223,7 @@ KINF_API void kinf_informer_remove_handler(struct kinf_informer *informer, kinf_
  */
 KINF_API bool kinf_informer_handler_has_synced(struct kinf_informer *informer, kinf_handler_id id);
 
-/* --- reading
- * ---------------------------------------------------------------------------------------- */
+/* --- reading --- */
 
 /* The store, for reading and for adding indices; the informer's own, valid until it is freed.
  * Writing to it is the informer's alone. Mirrors: SharedIndexInformer.GetIndexer. */
