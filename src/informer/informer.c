@@ -63,8 +63,9 @@ void kinf__informer_check_synced(struct kinf_informer *informer)
 void kinf__informer_note_proof(struct kinf_informer *informer)
 {
     atomic_store_explicit(&informer->last_proof_ms, kinf__clock_now_ms(), memory_order_relaxed);
-    /* An empty list turns the queue synced without anything to pop. */
+    /* By key, a bookmark and an empty list leave nothing to pop. */
     kinf__informer_check_synced(informer);
+    kinf__informer_note_progress(informer);
 }
 
 static void tell_watch_error(struct kinf_informer *informer, const struct kinf_error *err,
@@ -238,6 +239,8 @@ static void init(struct kinf_informer *informer, const struct kinf_type *type,
     informer->order = options->fifo_order;
     kinf__mutex_init(&informer->life_lock, KINF__RANK_LIFECYCLE);
     kinf__cond_init(&informer->life_changed);
+    kinf__mutex_init(&informer->progress_lock, KINF__RANK_LIFECYCLE);
+    kinf__cond_init(&informer->progressed);
     kinf__mutex_init(&informer->status_lock, KINF__RANK_STATUS);
     kinf__cond_init(&informer->status_changed);
     kinf__state_init(&informer->state, silent_after_ms != 0 ? silent_after_ms : SILENT_AFTER_MS,
@@ -269,6 +272,8 @@ static void release(struct kinf_informer *informer)
     free(informer->name_space);
     kinf__cond_release(&informer->status_changed);
     kinf__mutex_release(&informer->status_lock);
+    kinf__cond_release(&informer->progressed);
+    kinf__mutex_release(&informer->progress_lock);
     kinf__cond_release(&informer->life_changed);
     kinf__mutex_release(&informer->life_lock);
     free(informer);
@@ -346,6 +351,7 @@ static void shut_down(struct kinf_informer *informer)
 {
     struct kinf__reflector *reflector = begin_stop(informer);
 
+    kinf__informer_end_progress(informer);
     kinf__processor_close(&informer->processor);
     kinf_deltafifo_abort(informer->fifo);
     kinf__reflector_free(reflector);
@@ -575,11 +581,4 @@ struct kinf_lister kinf_informer_lister(struct kinf_informer *informer, const ch
     struct kinf_lister lister = { informer->indexer, name_space };
 
     return lister;
-}
-
-int kinf_informer_resource_version(struct kinf_informer *informer, char *buf, size_t size)
-{
-    return informer->order == KINF_FIFO_IN_ORDER
-               ? kinf_indexer_resource_version(informer->indexer, buf, size)
-               : kinf_deltafifo_resource_version(informer->fifo, buf, size);
 }

@@ -121,6 +121,7 @@ void *kinf__pop_loop(void *ctx)
         rc = kinf_deltafifo_pop(informer->fifo, handle_deltas, informer, time_to_chores(informer));
         wake_listeners(informer);
         kinf__informer_check_synced(informer);
+        kinf__informer_note_progress(informer);
         now_ms = kinf__clock_now_ms();
         is_due = now_ms >= informer->next_chores_ms;
         if (is_due)

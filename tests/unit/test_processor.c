@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "indexer/indexer.h"
-
 #include "unit/allocation.h"
 #include "unit/informer_fixture.h"
 #include "unit/test.h"
@@ -580,53 +578,6 @@ static void resync_of_one_handler_does_not_cut_another_short(void **state)
 
 /* --- no memory --- */
 
-/* Every allocation of these deltas fails once. They are told once all the same, nothing is told
- * that is not in the store, and no object is transformed twice. Returns how many allocations there
- * were. */
-static size_t starve(struct fixture *f, const struct kinf_deltas *deltas)
-{
-    char before[64], rv[64];
-    size_t n = 1;
-
-    assert_int_equal(kinf_indexer_resource_version(f->indexer, before, sizeof before), 0);
-    for (;; n++) {
-        int rc;
-
-        test_fail_allocation(n);
-        rc = kinf__handle_deltas(&f->target, deltas, false, &f->batch);
-        if (!test_allocation_failed()) {
-            assert_int_equal(rc, 0);
-            break;
-        }
-        assert_int_equal(rc, KINF_ERR_NO_MEMORY);
-        assert_int_equal(kinf_indexer_resource_version(f->indexer, rv, sizeof rv), 0);
-        assert_string_equal(rv, before);
-        assert_null(kinf__indexer_check(f->indexer));
-        assert_true(kinf__processor_check(&f->processor));
-    }
-    kinf__processor_wake(&f->processor);
-    kinf__batch_clear(&f->batch);
-    return n;
-}
-
-/* G3 */
-static void delta_without_memory_changes_nothing_and_may_be_repeated(void **state)
-{
-    struct fixture *f = *state;
-    const struct kinf_object *object = make_thing("x", "2");
-    const struct kinf_delta delta = { .type = KINF_DELTA_ADDED, .object = object };
-    const struct kinf_deltas deltas = { "ns/x", &delta, 1 };
-
-    join(f, &f->a);
-    start(f);
-    /* the next push takes the spare chunk, so that a new one is needed */
-    handle(f, KINF_DELTA_ADDED, "y", "1");
-    recorder_wait(&f->a, 1);
-    assert_in_range(starve(f, &deltas), 3, 500); /* the chunk, and the store's own */
-    recorder_expect(&f->a, "add y@1", "add x@2");
-    kinf_object_unref(object);
-}
-
 static void joining_without_memory_leaves_nothing_behind(void **state)
 {
     struct fixture *f = *state;
@@ -710,7 +661,6 @@ int main(void)
         TEST(resync_periods_are_independent),
         TEST(next_resync_is_the_earliest_and_at_least_a_second_away),
         TEST(resync_of_one_handler_does_not_cut_another_short),
-        TEST(delta_without_memory_changes_nothing_and_may_be_repeated),
         TEST(joining_without_memory_leaves_nothing_behind),
         TEST(check_fires_on_a_broken_structure),
     };
