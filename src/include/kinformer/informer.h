@@ -124,6 +124,20 @@ struct kinf_informer_status {
 /* --- options
  * -------------------------------------------------------------------------------------- */
 
+/* How the whole state is asked for, at first and whenever the watch was lost for good.
+ * X(enumerator, name) */
+#define KINF_INITIALS(X)                                                                           \
+    X(KINF_INITIAL_AUTO, "auto")           /* a watch list above some 200 MB, else a list */       \
+    X(KINF_INITIAL_WATCHLIST, "watchlist") /* a watch that sends it first; a list on servers       \
+                                              that have no such watch */                           \
+    X(KINF_INITIAL_LIST, "list")
+
+enum kinf_initial {
+#define X(initial, name) initial,
+    KINF_INITIALS(X)
+#undef X
+};
+
 /* All zero but `resource` is the default. Strings and arrays are copied. */
 struct kinf_informer_options {
     const char
@@ -155,7 +169,8 @@ struct kinf_informer_options {
      * back into the informer. Mirrors: cache.WatchErrorHandler. */
     void (*on_watch_error)(const struct kinf_error *err, void *ctx);
     void *on_watch_error_ctx;
-    size_t page_size;         /* limit of a LIST; 0: one page, streamed */
+    enum kinf_initial initial; /* 0: auto */
+    size_t page_size; /* limit of a LIST, and with it auto means list; 0: one page, streamed */
     size_t max_object_bytes;  /* JSON of one object; 0: 16 MiB */
     size_t max_queue_bytes;   /* objects in the DeltaFIFO; 0: 64 MiB */
     int64_t watch_timeout_ms; /* 0: 300,000; drawn from [this, twice this) */
