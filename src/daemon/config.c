@@ -215,26 +215,12 @@ static int read_numbers(const struct reader *reader, struct kinf__resource_confi
 
 static int read_initial(const struct reader *reader, enum kinf_initial *ret_initial)
 {
-    static const struct {
-        const char *name;
-        enum kinf_initial initial;
-    } initials[] = {
-#define X(initial_, name_) { name_, initial_ },
-        KINF_INITIALS(X)
-#undef X
-    };
     const char *text = NULL;
     int failed =
         kinf__yaml_read_string(reader->yaml, reader->mapping, "initial", &text, reader->err);
 
-    if (failed < 0 || text == NULL)
+    if (failed < 0 || text == NULL || kinf_initial_parse(text, ret_initial))
         return failed;
-    for (size_t i = 0; i < KINF__ARRAY_LEN(initials); i++) {
-        if (strcmp(text, initials[i].name) == 0) {
-            *ret_initial = initials[i].initial;
-            return 0;
-        }
-    }
     return kinf__yaml_error(reader->err, KINF_ERR_CONFIG, reader->yaml,
                             kinf__yaml_get(reader->mapping, "initial"),
                             "initial is one of auto, watchlist, list, not '%s'", text);

@@ -138,6 +138,10 @@ enum kinf_initial {
 #undef X
 };
 
+KINF_API const char *kinf_initial_to_string(enum kinf_initial initial);
+/* Returns false for any other text. */
+KINF_API KINF_MUST_CHECK bool kinf_initial_parse(const char *text, enum kinf_initial *ret_initial);
+
 /* All zero but `resource` is the default. Strings and arrays are copied. */
 struct kinf_informer_options {
     const char
