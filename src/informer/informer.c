@@ -200,6 +200,7 @@ static int make_reflector(struct kinf_informer *informer, struct kinf_client *cl
         .plan = informer->plan,
         .fifo = informer->fifo,
         .known = informer->indexer,
+        .initial = options->initial,
         .page_size = options->page_size,
         .max_object_bytes = options->max_object_bytes,
         .watch_timeout_ms = options->watch_timeout_ms,

@@ -126,6 +126,24 @@ struct kinf_informer_status {
 
 /* --- options --- */
 
+/* How the whole state is asked for, at first and whenever the watch was lost for good.
+ * X(enumerator, name) */
+#define KINF_INITIALS(X)                                                                           \
+    X(KINF_INITIAL_AUTO, "auto")           /* a watch list above some 200 MB, else a list */       \
+    X(KINF_INITIAL_WATCHLIST, "watchlist") /* a watch that sends it first; a list on servers       \
+                                              that have no such watch */                           \
+    X(KINF_INITIAL_LIST, "list")
+
+enum kinf_initial {
+#define X(initial, name) initial,
+    KINF_INITIALS(X)
+#undef X
+};
+
+KINF_API const char *kinf_initial_to_string(enum kinf_initial initial);
+/* Returns false for any other text. */
+KINF_API KINF_MUST_CHECK bool kinf_initial_parse(const char *text, enum kinf_initial *ret_initial);
+
 /* All zero but `resource` is the default. Strings and arrays are copied. */
 struct kinf_informer_options {
     const char
@@ -160,7 +178,8 @@ struct kinf_informer_options {
     /* Default: by key. In order, what arrives together is stored at once, a list included, and the
      * store's resourceVersion is exact; by key, changes of one object may merge in the queue. */
     enum kinf_fifo_order fifo_order;
-    size_t page_size;         /* limit of a LIST; 0: one page, streamed */
+    enum kinf_initial initial; /* 0: auto */
+    size_t page_size; /* limit of a LIST, and with it auto means list; 0: one page, streamed */
     size_t max_object_bytes;  /* JSON of one object; 0: 16 MiB */
     size_t max_queue_bytes;   /* objects in the DeltaFIFO; 0: 64 MiB */
     int64_t watch_timeout_ms; /* 0: 300,000; drawn from [this, twice this) */
