@@ -46,6 +46,24 @@ void kinf__processor_release(struct kinf__processor *processor)
     kinf__mutex_release(&processor->lock);
 }
 
+static size_t count_slices(size_t n)
+{
+    return (n + SLICE_LEN - 1) / SLICE_LEN;
+}
+
+/* Makes sure that the listener can be told. Who has a resync period may turn syncing at any time.
+ */
+static int reserve(struct kinf__listener *listener, const struct kinf__announcement *announcement)
+{
+    size_t n_told = announcement->n_told, n_resynced = announcement->n_resynced;
+    size_t n_most = n_told > n_resynced ? n_told : n_resynced;
+    size_t n_pushes = count_slices(n_told);
+
+    if (listener->handler.resync_period_ms > 0)
+        n_pushes += count_slices(n_resynced);
+    return kinf__listener_reserve(listener, n_pushes, n_most < SLICE_LEN ? n_most : SLICE_LEN);
+}
+
 /* --- joining --- */
 
 static int start_all_locked(struct kinf__processor *processor, struct kinf_error *err)
@@ -101,6 +119,10 @@ static int make_listener_locked(struct kinf__processor *processor,
     if (rc < 0)
         return rc;
     listener->skips_change = has_change;
+    if (processor->changing != NULL && reserve(listener, processor->changing) < 0) {
+        kinf__listener_free(listener);
+        return kinf__error_no_memory(err);
+    }
     if (handler->resync_period_ms > 0)
         listener->next_resync_ms = kinf__clock_add_ms(now_ms, period_of(listener));
     if (processor->has_synced)
@@ -277,26 +299,12 @@ bool kinf__processor_handler_has_synced(struct kinf__processor *processor, kinf_
 
 /* --- distribution --- */
 
-static size_t count_slices(size_t n)
-{
-    return (n + SLICE_LEN - 1) / SLICE_LEN;
-}
-
-/* Who has a resync period may turn syncing at any time. */
 static int reserve_all_locked(struct kinf__processor *processor,
                               const struct kinf__announcement *announcement)
     KINF__REQUIRES(processor->lock)
 {
-    size_t n_told = announcement->n_told, n_resynced = announcement->n_resynced;
-    size_t n_most = n_told > n_resynced ? n_told : n_resynced;
-
     KINF__LIST_FOR_EACH (node, &processor->listeners) {
-        struct kinf__listener *listener = listener_of(node);
-        size_t n_pushes = count_slices(n_told);
-
-        if (listener->handler.resync_period_ms > 0)
-            n_pushes += count_slices(n_resynced);
-        if (kinf__listener_reserve(listener, n_pushes, n_most < SLICE_LEN ? n_most : SLICE_LEN) < 0)
+        if (reserve(listener_of(node), announcement) < 0)
             return KINF_ERR_NO_MEMORY;
     }
     return 0;

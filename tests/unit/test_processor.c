@@ -408,6 +408,35 @@ static void handler_that_joins_during_a_deletion_is_told_it_once(void **state)
     kinf_object_unref(one);
 }
 
+/* G6: it needs room for what it has to be told, as those who were there before do */
+static void handler_that_joins_during_a_large_change_is_told_all_of_it(void **state)
+{
+    enum { n_many = 2500 };
+    struct fixture *f = *state;
+    const struct kinf_object *object = make_thing("x", "1");
+    struct kinf__notification *many = calloc(n_many, sizeof *many);
+    const struct kinf__announcement announcement = {
+        .key = "ns/x", .object = object, .told = many, .n_told = n_many
+    };
+
+    assert_non_null(many);
+    for (size_t i = 0; i < n_many; i++)
+        many[i] = (struct kinf__notification){ .type = KINF__NOTIFY_ADD, .object = object };
+    start(f);
+    assert_int_equal(kinf__processor_begin(&f->processor, &announcement), 0);
+    join(f, &f->a);
+    assert_int_equal(kinf_indexer_add(f->indexer, object, NULL, NULL), 0);
+    join(f, &f->b);
+    kinf__processor_commit(&f->processor, &announcement);
+    kinf__processor_wake(&f->processor);
+    recorder_wait(&f->a, n_many);
+    handle(f, KINF_DELTA_UPDATED, "x", "2");
+    recorder_expect(&f->b, "add! x@1", "update x@1 x@2");
+    assert_int_equal(recorder_count(&f->a, "add x@1"), n_many);
+    free(many);
+    kinf_object_unref(object);
+}
+
 /* G6 */
 static void change_that_was_given_up_is_told_to_nobody(void **state)
 {
@@ -652,6 +681,7 @@ int main(void)
         TEST(on_synced_comes_once_and_behind_the_initial_list),
         TEST(handler_that_joins_during_an_update_is_told_it_once),
         TEST(handler_that_joins_during_a_deletion_is_told_it_once),
+        TEST(handler_that_joins_during_a_large_change_is_told_all_of_it),
         TEST(change_that_was_given_up_is_told_to_nobody),
         TEST(closed_processor_takes_nobody),
         TEST(slow_handler_holds_up_nobody_and_loses_nothing),
