@@ -64,8 +64,7 @@ static void wait_for(struct kinf__policy *policy, enum kinf__policy_state then,
     transition(policy, KINF__POLICY_WAITING);
 }
 
-/* --- rounds
- * --------------------------------------------------------------------------------------- */
+/* --- rounds --- */
 
 static bool may_stream(const struct kinf__policy *policy, int64_t now_ms)
 {
@@ -120,8 +119,7 @@ static void end_round(struct kinf__policy *policy, const char *rv, uint64_t n_by
     transition(policy, KINF__POLICY_WATCHING);
 }
 
-/* --- lists
- * ---------------------------------------------------------------------------------------- */
+/* --- lists --- */
 
 static void start_list_over(struct kinf__policy *policy)
 {
@@ -232,8 +230,7 @@ static void on_list_failed(struct kinf__policy *policy, const struct step *step)
         wait_for(policy, KINF__POLICY_LISTING, step);
 }
 
-/* --- watch lists
- * ---------------------------------------------------------------------------------- */
+/* --- watch lists --- */
 
 static void on_initial_end(struct kinf__policy *policy, const struct step *step)
 {
@@ -311,8 +308,7 @@ static void on_stream_failed(struct kinf__policy *policy, const struct step *ste
     }
 }
 
-/* --- watches
- * -------------------------------------------------------------------------------------- */
+/* --- watches --- */
 
 static void on_watch_accepted(struct kinf__policy *policy, const struct step *step)
 {
@@ -395,8 +391,7 @@ static void on_undecodable(struct kinf__policy *policy, const struct step *step)
     wait_for_round(policy, step);
 }
 
-/* --- the machine
- * ---------------------------------------------------------------------------------- */
+/* --- the machine --- */
 
 void kinf__policy_init(struct kinf__policy *policy, const struct kinf__policy_options *options)
 {

@@ -15,8 +15,7 @@
 
 #define N_LISTED_FIRST 64
 
-/* --- collecting
- * ------------------------------------------------------------------------------------- */
+/* --- collecting --- */
 
 static void forget_listed(struct kinf__listed *listed, size_t n_kept)
 {
@@ -85,8 +84,7 @@ static const struct kinf_object *look_up(const char *key, void *ctx)
     return kinf_object_ref(reflector->found);
 }
 
-/* --- a page
- * ----------------------------------------------------------------------------------------- */
+/* --- a page --- */
 
 static int on_body(const char *bytes, size_t len, void *ctx, struct kinf_error *err)
 {
@@ -152,8 +150,7 @@ static int receive_page(struct kinf__reflector *reflector, const struct kinf__po
     return r;
 }
 
-/* --- a list
- * ----------------------------------------------------------------------------------------- */
+/* --- a list --- */
 
 void kinf__reflector_begin_list(struct kinf__reflector *reflector)
 {

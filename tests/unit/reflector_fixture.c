@@ -19,8 +19,7 @@ static void must(int r)
     assert_int_equal(r, 0);
 }
 
-/* --- what the reflector reports
- * --------------------------------------------------------------------- */
+/* --- what the reflector reports --- */
 
 static void append(struct kinf__buffer *buffer, const char *a, const char *b)
 {
@@ -108,8 +107,7 @@ void reflector_expect_proofs(struct reflector_fixture *f, size_t n)
     assert_true(have_come);
 }
 
-/* --- the store
- * -------------------------------------------------------------------------------------- */
+/* --- the store --- */
 
 static int each_known(kinf_known_object_cb *callback, void *callback_ctx, void *ctx)
 {
@@ -169,8 +167,7 @@ void reflector_expect_deltas(struct reflector_fixture *f, const char *expected)
     assert_string_equal(f->popped.bytes, expected);
 }
 
-/* --- life
- * ------------------------------------------------------------------------------------------- */
+/* --- life --- */
 
 void reflector_set_up_client(struct reflector_fixture *f, int port)
 {

@@ -598,8 +598,7 @@ static void short_watch_times_are_at_least_one_second(void **state)
     assert_int_equal(run.action.idle_timeout_ms, 1);
 }
 
-/* --- bounds
- * --------------------------------------------------------------------------------------- */
+/* --- bounds --- */
 
 /* Times of requests, and how many of them fall into the minute that ends with the last. */
 struct load {
@@ -738,8 +737,7 @@ static void a_server_with_a_frozen_cache_is_not_hammered(void **state)
     assert_true(load.n <= 2 * 130);
 }
 
-/* --- trace
- * ---------------------------------------------------------------------------------------- */
+/* --- trace --- */
 
 static void note(enum kinf__policy_state from, enum kinf__policy_event_type event,
                  enum kinf__policy_state to, void *ctx)

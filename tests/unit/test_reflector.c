@@ -23,8 +23,7 @@ static void must(int r)
     assert_int_equal(r, 0);
 }
 
-/* --- the usual course
- * ------------------------------------------------------------------------------- */
+/* --- the usual course --- */
 
 static void it_lists_and_watches_from_the_lists_version(void **state)
 {
@@ -147,8 +146,7 @@ static void unchanged_objects_keep_their_stored_copy(void **state)
     reflector_tear_down(&f);
 }
 
-/* --- errors
- * ----------------------------------------------------------------------------------------- */
+/* --- errors --- */
 
 static void an_expired_watch_relists_at_the_last_version(void **state)
 {
@@ -379,8 +377,7 @@ static void a_dead_server_is_tried_again(void **state)
     reflector_tear_down(&f);
 }
 
-/* --- what cannot be decoded
- * ------------------------------------------------------------------------- */
+/* --- what cannot be decoded --- */
 
 #define FILLER                                                                                     \
     "........................................"                                                     \
@@ -479,8 +476,7 @@ static void an_object_above_the_limit_is_quarantined(void **state)
     reflector_tear_down(&f);
 }
 
-/* --- stopping
- * --------------------------------------------------------------------------------------- */
+/* --- stopping --- */
 
 static void it_stops_at_once_without_an_answer(void **state)
 {

@@ -37,8 +37,7 @@ static void start(struct reflector_fixture *f)
     start_with(f, KINF_INITIAL_WATCHLIST);
 }
 
-/* --- the usual course
- * ------------------------------------------------------------------------------- */
+/* --- the usual course --- */
 
 static void the_state_and_what_follows_come_in_one_stream(void **state)
 {
@@ -170,8 +169,7 @@ static void another_round_keeps_unchanged_objects_and_tells_what_went(void **sta
     reflector_tear_down(&f);
 }
 
-/* --- refusals
- * --------------------------------------------------------------------------------------- */
+/* --- refusals --- */
 
 static void falls_back_to_a_list(const struct test_reply *refusal, const char *phases)
 {
@@ -309,8 +307,7 @@ static void bad_initial_events_are_streamed_again_once_and_then_quarantined(void
     reflector_tear_down(&f);
 }
 
-/* --- auto
- * ------------------------------------------------------------------------------------------- */
+/* --- auto --- */
 
 static void a_small_state_is_one_request(void **state)
 {
@@ -385,8 +382,7 @@ static void a_selection_is_listed_and_streamed_if_that_was_cut_short(void **stat
     reflector_tear_down(&f);
 }
 
-/* --- recorded streams
- * ------------------------------------------------------------------------------- */
+/* --- recorded streams --- */
 
 /* What a stream adds up to, read naively from its lines: "key@rv " of each object. */
 struct twin {
@@ -648,8 +644,7 @@ static void recorded_refusals_lead_where_they_should(void **state)
     }
 }
 
-/* --- stopping
- * --------------------------------------------------------------------------------------- */
+/* --- stopping --- */
 
 static void it_stops_at_once_without_an_answer(void **state)
 {

@@ -391,8 +391,7 @@ static void try_text(const char *text, size_t max_object_bytes, const char *expe
     watch_release(&watch);
 }
 
-/* --- forms
- * ------------------------------------------------------------------------------------------ */
+/* --- forms --- */
 
 #define OBJECT(name)                                                                               \
     "{\"metadata\":{\"namespace\":\"a\",\"name\":\"" name "\",\"resourceVersion\":\"1\"}}"
@@ -410,7 +409,7 @@ static void an_event_is_understood_in_any_form(void **state)
         { " { \"type\" : \"ADDED\" , \"object\" : " OBJECT("x") " } \r\n", "A a/x@1" },
         { "{\"type\":\"ADDED\",\"object\":" OBJECT("x") " } \n", "A a/x@1" },
         { "{\"type\":\"ADDED\",\"object\":" OBJECT("x") ",\"more\":[1]}\n", "A a/x@1" },
-        { "{\"type\":\"ADDED\",\"object\":" OBJECT("x") ",\"type\":\"DELETED\"}\n", "D a/x@1" },
+        { "{\"type\":\"ADDED\",\"object\":" OBJECT("x") ",\"type\":\"DELETED\"}\n", "A a/x@1" },
         { "{\"more\":{\"type\":\"x\"},\"type\":\"MODIFI\\u0045D\",\"object\":" OBJECT("x") "}\n",
           "M a/x@1" },
         { "\n \n" EVENT("ADDED", "x") "\n\n", "A a/x@1" },
@@ -443,8 +442,7 @@ static void a_clean_end_inside_an_event_is_noticed(void **state)
     watch_release(&watch);
 }
 
-/* --- what is left out
- * ------------------------------------------------------------------------------- */
+/* --- what is left out --- */
 
 static void what_cannot_be_decoded_is_passed_over(void **state)
 {
@@ -572,8 +570,7 @@ static void a_large_tail_is_given_back(void **state)
     watch_release(&watch);
 }
 
-/* --- the caller
- * ------------------------------------------------------------------------------------- */
+/* --- the caller --- */
 
 static void a_callback_ends_the_watch(void **state)
 {
