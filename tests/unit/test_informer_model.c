@@ -360,9 +360,7 @@ static void every_handler_is_told_a_legal_history_that_ends_at_the_store(void **
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(
-            every_handler_is_told_a_legal_history_that_ends_at_the_store, informer_setup,
-            informer_teardown),
+        INFORMER_TEST_BOTH(every_handler_is_told_a_legal_history_that_ends_at_the_store),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
