@@ -11,19 +11,21 @@
  *  G3  A handler is told each change of the store's state at most once; intermediate states may be
  *      skipped when they were replaced in the queue before they reached the store. An object that
  *      comes again with equal bytes is no change: its stored copy stays.
- *  G4  on_add comes first for a key, then any number of on_update, then on_delete; after it the key
- * may start again with on_add. on_update never joins two objects: one that was deleted and
- * re-created under its name (another uid) comes as on_delete, then on_add. G5  on_delete has the
- * last known object. final_state_unknown says that the deletion itself was missed, so that the
- * object may have changed before it went. G6  A handler that joins late is told everything in the
- * store by on_add with in_initial_list set, then what changes; nothing falls between the two. G7
- * on_synced of a handler runs once, after the on_add of every object of the initial list. G8
- * Callbacks of one handler run one after another, on a thread of its own; a slow handler holds up
- *      nobody else. No lock of the library is held.
+ *  G4  on_add comes first for a key, then any number of on_update, then on_delete; after it the
+ *      key may start again with on_add. on_update never joins two objects: one that was deleted and
+ *      re-created under its name (another uid) comes as on_delete, then on_add.
+ *  G5  on_delete has the last known object. final_state_unknown says that the deletion itself was
+ *      missed, so that the object may have changed before it went.
+ *  G6  A handler that joins late is told everything in the store by on_add with in_initial_list
+ *      set, then what changes; nothing falls between the two.
+ *  G7  on_synced of a handler runs once, after the on_add of every object of the initial list.
+ *  G8  Callbacks of one handler run one after another, on a thread of its own; a slow handler holds
+ *      up nobody else. No lock of the library is held.
  *  G9  After kinf_informer_remove_handler() returns, no callback of that handler begins, and
- * (unless it was called from a callback of any informer, where waiting could never end) none is
- * running. on_done is the last. G10 kinf_informer_stop() ends within 200 ms in any state, plus the
- * time of callbacks that are running, and joins every thread.
+ *      (unless it was called from a callback of any informer, where waiting could never end) none
+ *      is running. on_done is the last.
+ *  G10 kinf_informer_stop() ends within 200 ms in any state, plus the time of callbacks that are
+ *      running, and joins every thread.
  *
  * Threads: any thread, unless a line says otherwise.
  */
@@ -104,9 +106,8 @@ struct kinf_informer_status {
     enum kinf_informer_state state;
     char reason[KINF_ERROR_MESSAGE_SIZE]; /* of the last error, while it matters; else "" */
     int64_t state_since_ms;               /* monotonic */
-    int64_t
-        last_proof_ms; /* monotonic, of the last event, bookmark, list or accepted watch; 0: none */
-    bool has_synced;   /* the first list is in the store */
+    int64_t last_proof_ms; /* monotonic; last event, bookmark, list, accepted watch; 0: none */
+    bool has_synced;       /* the first list is in the store */
     size_t n_objects;
     size_t n_queued; /* keys in the DeltaFIFO */
     size_t n_handlers;
@@ -123,11 +124,10 @@ struct kinf_informer_status {
 
 /* All zero but `resource` is the default. Strings and arrays are copied. */
 struct kinf_informer_options {
-    const char
-        *resource; /* kubectl's spelling: "pods", "deployments.apps", "deployments.v1.apps" */
+    const char *resource;   /* as kubectl spells it: "pods", "deployments.apps" */
     const char *name_space; /* NULL: all */
-    const char
-        *label_selector; /* NULL: all; both are the server's to evaluate, and checked here first */
+    /* NULL: all. The server evaluates both; a malformed one is refused here. */
+    const char *label_selector;
     const char *field_selector;
     struct kinf_handler handler; /* the first handler; all NULL: none */
     const struct kinf_index *indices;
