@@ -86,12 +86,18 @@ static void on_phase(enum kinf__reflector_phase phase, const struct kinf_error *
                      int64_t wait_ms, void *ctx)
 {
     struct kinf_informer *informer = ctx;
+    bool had_failed;
 
     kinf__mutex_lock(&informer->status_lock);
+    had_failed = informer->state.error.code != 0;
     kinf__state_phase(&informer->state, phase, err, kinf__clock_now_ms());
     kinf__mutex_unlock(&informer->status_lock);
     if (phase == KINF__REFLECTOR_WAITING && err != NULL)
         tell_watch_error(informer, err, wait_ms);
+    /* Who reads of a failure wants to read of its end. */
+    if (phase == KINF__REFLECTOR_WATCHING && had_failed)
+        KINF__LOG(KINF__LOG_INFORMER, KINF_LOG_INFO, "watching again resource=%s",
+                  informer->type->resource);
 }
 
 static void on_proof(void *ctx)

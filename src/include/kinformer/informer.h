@@ -109,9 +109,8 @@ struct kinf_informer_status {
     enum kinf_informer_state state;
     char reason[KINF_ERROR_MESSAGE_SIZE]; /* of the last error, while it matters; else "" */
     int64_t state_since_ms;               /* monotonic */
-    int64_t
-        last_proof_ms; /* monotonic, of the last event, bookmark, list or accepted watch; 0: none */
-    bool has_synced;   /* the first list is in the store */
+    int64_t last_proof_ms; /* monotonic; last event, bookmark, list, accepted watch; 0: none */
+    bool has_synced;       /* the first list is in the store */
     size_t n_objects;
     size_t n_queued; /* in the DeltaFIFO: keys, or deltas in order */
     size_t n_handlers;
@@ -146,11 +145,10 @@ KINF_API KINF_MUST_CHECK bool kinf_initial_parse(const char *text, enum kinf_ini
 
 /* All zero but `resource` is the default. Strings and arrays are copied. */
 struct kinf_informer_options {
-    const char
-        *resource; /* kubectl's spelling: "pods", "deployments.apps", "deployments.v1.apps" */
+    const char *resource;   /* as kubectl spells it: "pods", "deployments.apps" */
     const char *name_space; /* NULL: all */
-    const char
-        *label_selector; /* NULL: all; both are the server's to evaluate, and checked here first */
+    /* NULL: all. The server evaluates both; a malformed one is refused here. */
+    const char *label_selector;
     const char *field_selector;
     struct kinf_handler handler; /* the first handler; all NULL: none */
     const struct kinf_index *indices;
