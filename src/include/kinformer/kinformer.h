@@ -8,6 +8,7 @@
 #include <kinformer/client.h>
 #include <kinformer/deltafifo.h>
 #include <kinformer/error.h>
+#include <kinformer/factory.h>
 #include <kinformer/indexer.h>
 #include <kinformer/informer.h>
 #include <kinformer/lister.h>
