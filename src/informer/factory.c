@@ -213,15 +213,6 @@ static bool is_in_callback(struct kinf_factory *factory)
     return is_in_callback;
 }
 
-static int64_t time_left(int64_t deadline_ms)
-{
-    int64_t now_ms = kinf__clock_now_ms();
-
-    if (deadline_ms == KINF__NEVER_MS)
-        return KINF_FOREVER;
-    return deadline_ms > now_ms ? deadline_ms - now_ms : 0;
-}
-
 /* --- exported --- */
 
 int kinf_factory_new(struct kinf_client *client, struct kinf_factory **ret_factory,
@@ -296,7 +287,8 @@ int kinf_factory_wait_synced(struct kinf_factory *factory, int64_t timeout_ms,
     int rc = 0;
 
     while (rc == 0 && (entry = next_started(factory, entry)) != NULL)
-        rc = kinf_informer_wait_synced(entry->informer, time_left(deadline_ms), err);
+        rc = kinf_informer_wait_synced(entry->informer,
+                                       kinf__clock_left_ms(kinf__clock_now_ms(), deadline_ms), err);
     return rc;
 }
 

@@ -43,6 +43,10 @@ struct kinf__notification {
 /* Most notifications that one push may bring. */
 #define KINF__PUSH_MAX 2
 
+/* Calls the callback that a notification is for. */
+void kinf__handler_tell(const struct kinf_handler *handler,
+                        const struct kinf__notification *notification);
+
 struct kinf__notification_chunk;
 
 struct kinf__listener {
