@@ -194,6 +194,7 @@ static int make_reflector(struct kinf_informer *informer, struct kinf_client *cl
         .backoff_base_ms = options->backoff_base_ms,
         .backoff_max_ms = options->backoff_max_ms,
         .accept_gzip = options->accept_gzip,
+        .metadata_only = options->metadata_only,
         .callbacks = { on_phase, on_proof, on_quarantine, informer },
     };
 
@@ -266,7 +267,9 @@ static int add_first_handler(struct kinf_informer *informer, const struct kinf_h
 {
     kinf_handler_id id;
 
-    return kinf__handler_has_callback(handler) ? kinf_informer_add_handler(informer, handler, &id, err) : 0;
+    return kinf__handler_has_callback(handler)
+               ? kinf_informer_add_handler(informer, handler, &id, err)
+               : 0;
 }
 
 int kinf__informer_new_for_type(struct kinf_client *client, const struct kinf_type *type,

@@ -166,6 +166,8 @@ static bool same_set(const char *const *a, size_t n_a, const char *const *b, siz
 static const char *conflict_in_what_is_stored(const struct kinf_informer_options *first,
                                               const struct kinf_informer_options *asked)
 {
+    if (first->metadata_only != asked->metadata_only)
+        return "metadata_only";
     if (!same_set(first->drops, first->n_drops, asked->drops, asked->n_drops))
         return "drops";
     if (!same_set(first->keeps, first->n_keeps, asked->keeps, asked->n_keeps))

@@ -210,6 +210,9 @@ static void conflicting_request_is_refused_by_name(void **state)
     options.n_drops = 1;
     expect_refused(f, &options, KINF_ERR_INVALID, "drops");
     options.n_drops = 0;
+    options.metadata_only = true;
+    expect_refused(f, &options, KINF_ERR_INVALID, "metadata_only");
+    options.metadata_only = false;
     options.transform = transform_nothing;
     expect_refused(f, &options, KINF_ERR_INVALID, "transform");
     options.transform = NULL;

@@ -4,7 +4,8 @@
  * Two requests mean the same informer when resource, namespace and both selectors are the same;
  * NULL and "" are, selectors are compared as text. A request for an informer that is there already
  * must agree with what was asked first, else it fails and changes nothing:
- *  - what is stored (drops and keeps in any order, transform and its ctx) must be equal;
+ *  - what is stored (metadata_only, drops and keeps in any order, transform and its ctx) must be
+ * equal;
  *  - of everything else but handler and indices, what the request leaves at its default is taken as
  *    it is, what it sets must be equal;
  *  - an index whose name is there already must be the same index; new names are added.
