@@ -15,8 +15,13 @@ SOVERSION := 0
 
 ifeq ($(V),1)
 Q :=
+SAY := @:
+else ifneq (,$(findstring s,$(firstword -$(MAKEFLAGS))))
+Q := @
+SAY := @:
 else
 Q := @
+SAY := @echo
 endif
 
 # --- flags -----------------------------------------------------------------------------------------
@@ -63,7 +68,7 @@ SHARED := $(BUILD)/lib/libkinformer.so
 DAEMON := $(BUILD)/bin/kinformerd
 
 .DEFAULT_GOAL := all
-.PHONY: help all deps run test unit build-tests lint check-layers check-symbols check-headers check-format \
+.PHONY: help all deps run test unit build-tests lint check-layers check-parity check-symbols check-headers check-format \
         thread-safety tidy format bench run-benches install uninstall clean FORCE
 
 help: ## list the targets
@@ -82,43 +87,43 @@ $(STAMP): FORCE
 
 $(BUILD)/%.o: %.c $(STAMP)
 	@mkdir -p $(@D)
-	$(if $(Q),@echo "  CC      $@")
+	$(SAY) "  CC      $@"
 	$(Q)$(CC) $(KINF_CFLAGS) -MMD -MP -c $< -o $@
 
 $(STATIC): $(LIB_OBJ) $(STAMP)
 	@mkdir -p $(@D)
-	$(if $(Q),@echo "  AR      $@")
+	$(SAY) "  AR      $@"
 	$(Q)rm -f $@ && $(AR) rcs $@ $(LIB_OBJ)
 
 $(SHARED): $(LIB_OBJ) $(STAMP)
 	@mkdir -p $(@D)
-	$(if $(Q),@echo "  LD      $@")
+	$(SAY) "  LD      $@"
 	$(Q)$(CC) -shared -Wl,-soname,libkinformer.so.$(SOVERSION) $(KINF_LDFLAGS) $(LIB_OBJ) $(KINF_LIBS) -o $@
 
 $(DAEMON): $(DAEMON_OBJ) $(STATIC)
 	@mkdir -p $(@D)
-	$(if $(Q),@echo "  LD      $@")
+	$(SAY) "  LD      $@"
 	$(Q)$(CC) $(KINF_LDFLAGS) $(DAEMON_OBJ) $(STATIC) $(KINF_LIBS) -o $@
 
 $(BUILD)/tests/test_%: $(BUILD)/tests/unit/test_%.o $(call objects,$(TEST_AID_SRC)) $(STATIC)
 	@mkdir -p $(@D)
-	$(if $(Q),@echo "  LD      $@")
+	$(SAY) "  LD      $@"
 	$(Q)$(CC) $(KINF_LDFLAGS) $(TEST_LDFLAGS) $(filter %.o,$^) $(STATIC) $(KINF_LIBS) $(TEST_LIBS) -o $@
 
 $(BUILD)/bench/bench_%: $(BUILD)/bench/bench_%.o $(call objects,$(BENCH_AID_SRC)) $(STATIC)
 	@mkdir -p $(@D)
-	$(if $(Q),@echo "  LD      $@")
+	$(SAY) "  LD      $@"
 	$(Q)$(CC) $(KINF_LDFLAGS) $(filter %.o,$^) $(STATIC) $(KINF_LIBS) -o $@
 
 $(BUILD)/oracle/%: $(BUILD)/tests/oracle/%.o $(call objects,tests/unit/json_corpus.c tests/unit/test.c) $(STATIC)
 	@mkdir -p $(@D)
-	$(if $(Q),@echo "  LD      $@")
+	$(SAY) "  LD      $@"
 	$(Q)$(CC) $(KINF_LDFLAGS) $(filter %.o,$^) $(STATIC) $(KINF_LIBS) $(TEST_LIBS) -o $@
 
 # In one step: the object's folder would have the program's name.
 $(BUILD)/examples/%: examples/%/main.c $(STATIC)
 	@mkdir -p $(@D)
-	$(if $(Q),@echo "  CCLD    $@")
+	$(SAY) "  CCLD    $@"
 	$(Q)$(CC) $(KINF_CFLAGS) -MMD -MP -MF $@.d $(KINF_LDFLAGS) $< $(STATIC) $(KINF_LIBS) -o $@
 
 .PRECIOUS: $(BUILD)/%.o
@@ -152,7 +157,7 @@ run-benches: $(BENCHES)
 
 lint: ## clang-tidy, thread-safety, layers, symbols, self-contained headers, format
 	@scripts/install-deps.sh build test lint
-	@$(MAKE) --no-print-directory check-format check-layers check-headers thread-safety check-symbols tidy
+	@$(MAKE) --no-print-directory check-format check-layers check-parity check-headers thread-safety check-symbols tidy
 
 C_FILES = $(wildcard src/*/*.c tests/unit/*.c tests/oracle/*.c bench/*.c examples/*/*.c)
 H_FILES = $(wildcard src/*/*.h src/include/kinformer/*.h tests/unit/*.h bench/*.h)
@@ -165,6 +170,9 @@ format: ## rewrite the C files with clang-format
 
 check-layers:
 	@scripts/check-layers.sh
+
+check-parity:
+	@scripts/check-parity.sh
 
 check-headers:
 	@scripts/check-headers.sh "$(CC) $(KINF_CFLAGS)" "$(CXX)"

@@ -62,7 +62,7 @@ static int index_by_node(const struct kinf_object *object, struct kinf_index_val
     return kinf_index_values_add(values, node, strlen(node));
 }
 
-/* --- objects ---------------------------------------------------------------------------------- */
+/* --- objects --- */
 
 static const struct kinf_object *make_object(struct bench *bench, size_t i)
 {
@@ -111,7 +111,7 @@ static void make_objects(struct bench *bench)
     qsort(bench->objects, bench->n, sizeof bench->objects[0], compare_objects);
 }
 
-/* --- measuring -------------------------------------------------------------------------------- */
+/* --- measuring --- */
 
 static void report(const char *what, size_t n, int64_t started_ns)
 {
@@ -177,7 +177,7 @@ static void measure_lists(struct bench *bench)
     kinf_object_list_release(&list);
 }
 
-/* --- writes ----------------------------------------------------------------------------------- */
+/* --- writes --- */
 
 /* Updates of random objects; `n_held` snapshots are held, a new one after each write. */
 static void write_some(struct bench *bench, size_t n_held)
@@ -236,7 +236,7 @@ static void measure_writes(struct bench *bench, size_t n_trees)
     }
 }
 
-/* --- whole versions --------------------------------------------------------------------------- */
+/* --- whole versions --- */
 
 static void reap_all(struct bench *bench)
 {
@@ -293,7 +293,7 @@ static void measure_replace(struct bench *bench)
            100.0 * (double)(resident - resident_bytes()) / (double)bench->n_object_bytes);
 }
 
-/* --- readers ---------------------------------------------------------------------------------- */
+/* --- readers --- */
 
 struct reader {
     struct kinf_indexer *indexer;

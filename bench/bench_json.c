@@ -1,6 +1,7 @@
 /*
- * How fast a JSON text is scanned and pruned, beside memcpy and cJSON: bench_json FILE [SECONDS].
- * Prints the best of some runs each, in GB of input a second of one thread, and the bytes kept.
+ * How fast a JSON text is scanned, pruned and searched, beside memcpy and cJSON: bench_json FILE
+ * [SECONDS]. Prints the best of some runs each, in GB of input a second of one thread, and the
+ * bytes kept or found.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include <cjson/cJSON.h>
 
 #include "base/buffer.h"
+#include "json/lookup.h"
 #include "json/plan.h"
 
 #define N_RUNS     7
@@ -20,6 +22,7 @@ struct bench {
     struct kinf__json_plan *all;  /* captures what an informer needs */
     struct kinf__json_plan *less; /* the same without metadata.managedFields */
     struct kinf__json_plan *few;  /* the same, and little else kept */
+    struct kinf_path *path;       /* what is looked up */
     struct kinf__buffer out;
 };
 
@@ -61,6 +64,17 @@ static bool pass_prune_less(struct bench *bench)
 static bool pass_prune_few(struct bench *bench)
 {
     return prune(bench, bench->few);
+}
+
+static int take(struct kinf__json_value value, void *ctx)
+{
+    return kinf__buffer_append_str(ctx, value.raw);
+}
+
+static bool pass_lookup(struct bench *bench)
+{
+    bench->out.len = 0;
+    return kinf__json_lookup(bench->text, bench->path, take, &bench->out) == 0;
 }
 
 static bool pass_cjson(struct bench *bench)
@@ -113,6 +127,26 @@ static bool measure(struct bench *bench, const char *name, pass_fn *pass, double
     printf("%-28s %7.2f GB/s  %9.2f us  kept %zu\n", name, (double)bench->text.len / best,
            best / 1000, bench->out.len);
     return true;
+}
+
+static bool measure_lookups(struct bench *bench, double seconds)
+{
+    static const char *const paths[] = { "spec.nodeName", "metadata.labels[\"app\"]",
+                                         "spec.containers[*].name", "spec.nobody", "nobody" };
+    struct kinf_error err = KINF_ERROR_INIT;
+    bool is_right = true;
+    char name[64];
+
+    for (size_t i = 0; is_right && i < KINF__ARRAY_LEN(paths); i++) {
+        if (kinf_path_parse(paths[i], &bench->path, &err) < 0) {
+            fprintf(stderr, "%s\n", err.message);
+            return false;
+        }
+        snprintf(name, sizeof name, "get %s", paths[i]);
+        is_right = measure(bench, name, pass_lookup, seconds);
+        kinf_path_free(bench->path);
+    }
+    return is_right;
 }
 
 static bool add(struct kinf__json_plan *plan, const char *text, bool is_keep, bool is_drop,
@@ -198,6 +232,7 @@ int main(int argc, char **argv)
                measure(&bench, "prune, all kept", pass_prune_all, seconds) &&
                measure(&bench, "prune, no managedFields", pass_prune_less, seconds) &&
                measure(&bench, "prune, agent fields", pass_prune_few, seconds) &&
+               measure_lookups(&bench, seconds) &&
                measure(&bench, "cJSON, parse and delete", pass_cjson, seconds);
     kinf__json_plan_free(bench.all);
     kinf__json_plan_free(bench.less);

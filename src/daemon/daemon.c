@@ -170,8 +170,7 @@ static int new_client(const struct kinf__config *config, struct kinf_client **re
     return kinf_client_new(&options, ret_client, err);
 }
 
-/* --- reading the configuration again
- * ---------------------------------------------------------------- */
+/* --- reading the configuration again --- */
 
 /* The running watch that is what `resource` asks for; NULL if it has to be made. */
 static struct kinf__watch *find_watch(const struct daemon *daemon,
@@ -291,8 +290,7 @@ static void try_reload(struct daemon *daemon)
                   daemon->n_watches);
 }
 
-/* --- running
- * ------------------------------------------------------------------------------------------ */
+/* --- running --- */
 
 static int run_until_stopped(struct daemon *daemon, struct kinf_error *err)
 {

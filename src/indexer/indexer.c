@@ -37,7 +37,7 @@ static void lock_for_write(struct kinf_indexer *indexer) KINF__ACQUIRES(indexer-
         kinf__cond_wait_until(&indexer->writable, &indexer->lock, KINF__NEVER_MS);
 }
 
-/* --- single changes --------------------------------------------------------------------------- */
+/* --- single changes --- */
 
 static int check_resource_version(const char *resource_version, struct kinf_error *err)
 {
@@ -212,7 +212,7 @@ int kinf_indexer_transaction(struct kinf_indexer *indexer, const struct kinf_sto
     return write_all(indexer, changes, n_changes, NULL, err);
 }
 
-/* --- whole versions --------------------------------------------------------------------------- */
+/* --- whole versions --- */
 
 /* Publishes a version made from `base`, unless the indices changed in between. */
 static bool publish_if_same_set(struct kinf_indexer *indexer, const struct kinf_snapshot *base,
@@ -334,7 +334,7 @@ int kinf_indexer_add_indices(struct kinf_indexer *indexer, const struct kinf_ind
     return result;
 }
 
-/* --- life and the rest ------------------------------------------------------------------------ */
+/* --- life and the rest --- */
 
 int kinf_indexer_new(const struct kinf_index *indices, size_t n_indices,
                      struct kinf_indexer **ret_indexer, struct kinf_error *err)

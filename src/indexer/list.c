@@ -11,7 +11,7 @@
 
 #define LIST_GROWTH_MIN 16
 
-/* --- lists ------------------------------------------------------------------------------------ */
+/* --- lists --- */
 
 void kinf_object_list_release(struct kinf_object_list *list)
 {
@@ -111,7 +111,7 @@ static int append_keys(struct kinf_string_list *list, struct kinf_cursor *cursor
     return result;
 }
 
-/* --- by key ----------------------------------------------------------------------------------- */
+/* --- by key --- */
 
 int kinf_indexer_list(struct kinf_indexer *indexer, struct kinf_object_list *ret_list,
                       struct kinf_error *err)
@@ -135,7 +135,7 @@ int kinf_indexer_list_keys(struct kinf_indexer *indexer, struct kinf_string_list
     return finish_strings(&keys, append_keys(&keys, &cursor), ret_keys, err);
 }
 
-/* --- by index --------------------------------------------------------------------------------- */
+/* --- by index --- */
 
 static int compare_keys(const void *a, const void *b)
 {
@@ -258,7 +258,7 @@ int kinf_indexer_list_index_values(struct kinf_indexer *indexer, const char *ind
     return finish_strings(&values, result, ret_values, err);
 }
 
-/* --- the store itself ------------------------------------------------------------------------- */
+/* --- the store itself --- */
 
 static int compare_strings(const void *a, const void *b)
 {

@@ -9,7 +9,7 @@
 
 #include "base/compiler.h"
 
-/* --- counts ----------------------------------------------------------------------------------- */
+/* --- counts --- */
 
 void kinf__node_unref(struct kinf__node *node, struct kinf__dead_nodes *dead)
 {
@@ -51,7 +51,7 @@ size_t kinf__dead_nodes_free(struct kinf__dead_nodes *dead, size_t max)
     return n;
 }
 
-/* --- search ----------------------------------------------------------------------------------- */
+/* --- search --- */
 
 /* How many of `n` rising fragments are below `fragment`. Without branches that depend on the data.
  */
@@ -117,7 +117,7 @@ unsigned kinf__inner_search(const struct kinf__node *inner, const struct kinf__k
     return found ? slot : slot - 1;
 }
 
-/* --- making and filling ----------------------------------------------------------------------- */
+/* --- making and filling --- */
 
 static size_t node_size(unsigned level, bool is_index, size_t text_len)
 {
@@ -277,7 +277,7 @@ void kinf__leaf_remove(struct kinf__node *leaf, unsigned slot)
     leaf->n_slots--;
 }
 
-/* --- separators ------------------------------------------------------------------------------- */
+/* --- separators --- */
 
 uint32_t kinf__node_common_prefix(const struct kinf__key *low, const struct kinf__key *high)
 {

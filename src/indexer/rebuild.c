@@ -8,7 +8,7 @@
 
 #include "base/compiler.h"
 
-/* --- sorting ---------------------------------------------------------------------------------- */
+/* --- sorting --- */
 
 /* One text to be sorted. Its beginning is held here, since comparing is mostly waiting for memory.
  */
@@ -60,7 +60,7 @@ static void sort_texts(struct text *texts, size_t n)
     qsort(texts, n, sizeof texts[0], compare_texts);
 }
 
-/* --- entries ---------------------------------------------------------------------------------- */
+/* --- entries --- */
 
 /* Entries in the order of their keys, with a count each. */
 struct entries {
@@ -147,7 +147,7 @@ static int make_entries(const struct kinf_snapshot *base, const struct kinf_obje
     return result;
 }
 
-/* --- trees ------------------------------------------------------------------------------------ */
+/* --- trees --- */
 
 static int build_items(struct kinf_snapshot *version, const struct entries *entries)
 {

@@ -8,7 +8,7 @@
 #include "base/compiler.h"
 #include "base/error.h"
 
-/* --- life ------------------------------------------------------------------------------------- */
+/* --- life --- */
 
 struct kinf_snapshot *kinf__snapshot_new(struct kinf__graveyard *graveyard,
                                          struct kinf__index_set *set)
@@ -79,7 +79,7 @@ void kinf_snapshot_unref_ptr(struct kinf_snapshot **snapshot)
     kinf_snapshot_unref(*snapshot);
 }
 
-/* --- the check -------------------------------------------------------------------------------- */
+/* --- the check --- */
 
 static const char *check_entry(const struct kinf_snapshot *snapshot,
                                const struct kinf__entry *entry, size_t *n_values)
@@ -136,7 +136,7 @@ const char *kinf__snapshot_check(const struct kinf_snapshot *snapshot)
     return wrong != NULL ? wrong : check_indices(snapshot, n_values);
 }
 
-/* --- reading ---------------------------------------------------------------------------------- */
+/* --- reading --- */
 
 size_t kinf_snapshot_count(const struct kinf_snapshot *snapshot)
 {

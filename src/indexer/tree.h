@@ -23,7 +23,7 @@ struct kinf__tree {
     bool is_index;           /* keys are "value NUL key", else "key" */
 };
 
-/* --- reading ---------------------------------------------------------------------------------- */
+/* --- reading --- */
 
 /* The entry of a key, borrowed; NULL if there is none. */
 struct kinf__entry *kinf__tree_get(const struct kinf__tree *tree, struct kinf__key key);
@@ -41,7 +41,7 @@ bool kinf__tree_at(const struct kinf_cursor *cursor, struct kinf__entry **ret_en
 const struct kinf_object *kinf__tree_object_at(const struct kinf_cursor *cursor);
 void kinf__tree_advance(struct kinf_cursor *cursor);
 
-/* --- changing --------------------------------------------------------------------------------- */
+/* --- changing --- */
 
 enum kinf__tree_change_type {
     KINF__TREE_UNCHANGED,
@@ -77,7 +77,7 @@ void kinf__tree_take_back(struct kinf__tree_change *change);
 /* Gives up what the change replaced. */
 void kinf__tree_settle(struct kinf__tree_change *change, struct kinf__dead_nodes *dead);
 
-/* --- as a whole ------------------------------------------------------------------------------- */
+/* --- as a whole --- */
 
 struct kinf__tree_item {
     struct kinf__entry *entry;

@@ -51,7 +51,7 @@ struct gathered {
     bool is_appended; /* the edit was at the end */
 };
 
-/* --- the way to a leaf ------------------------------------------------------------------------ */
+/* --- the way to a leaf --- */
 
 static void go_down(const struct kinf__tree *tree, const struct kinf__key *key, struct path *path)
 {
@@ -98,7 +98,7 @@ static void find_bounds(const struct path *path, unsigned depth, unsigned first,
     }
 }
 
-/* --- making nodes anew ------------------------------------------------------------------------ */
+/* --- making nodes anew --- */
 
 /* Writes the node's slots with the edit done to them. */
 static unsigned edited_slots(const struct kinf__node *node, const struct edit *edit,
@@ -322,7 +322,7 @@ static int apply(struct kinf__tree *tree, const struct path *path, unsigned n, s
     return 0;
 }
 
-/* --- changes ---------------------------------------------------------------------------------- */
+/* --- changes --- */
 
 /* What is to happen to the slot at the end of a path. */
 struct intent {

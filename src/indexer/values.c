@@ -35,7 +35,7 @@ void kinf__index_values_release(struct kinf_index_values *values)
     kinf__buffer_release(&values->starts);
 }
 
-/* --- paths ------------------------------------------------------------------------------------ */
+/* --- paths --- */
 
 static int add_string(struct kinf_index_values *values, struct kinf_str json)
 {
@@ -81,7 +81,7 @@ static int add_path_values(const struct kinf__index *index, const struct kinf_ob
     return result;
 }
 
-/* --- one index -------------------------------------------------------------------------------- */
+/* --- one index --- */
 
 static int compare_values(const void *a, const void *b)
 {
@@ -144,7 +144,7 @@ int kinf__index_values_of(struct kinf_index_values *values, const struct kinf__i
     return compute_index(values, index, object);
 }
 
-/* --- entries ---------------------------------------------------------------------------------- */
+/* --- entries --- */
 
 /* Notes where the values of the next index begin. */
 static int append_start(struct kinf_index_values *values)

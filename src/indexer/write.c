@@ -9,7 +9,7 @@
 /* Garbage that each write takes along, so that it does not pile up where nobody reaps. */
 #define REAPED_BY_WRITE 256
 
-/* --- trees ------------------------------------------------------------------------------------ */
+/* --- trees --- */
 
 /* Room to record one more change; NULL when out of memory. */
 static struct kinf__tree_change *next_change(struct kinf__write *write)
@@ -50,7 +50,7 @@ static int remove_from(struct kinf__write *write, struct kinf__tree *tree, struc
     return 0;
 }
 
-/* --- index values ----------------------------------------------------------------------------- */
+/* --- index values --- */
 
 /* Steps through the values that an entry has for one index. */
 struct value_walk {
@@ -112,7 +112,7 @@ static int change_indices(struct kinf__write *write, const struct kinf__entry *o
     return result;
 }
 
-/* --- the write -------------------------------------------------------------------------------- */
+/* --- the write --- */
 
 int kinf__write_begin(struct kinf__write *write, struct kinf_snapshot *current)
 {

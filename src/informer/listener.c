@@ -8,6 +8,7 @@
  */
 #include "informer/listener.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -17,8 +18,8 @@
 
 struct kinf__notification_chunk {
     struct kinf__notification_chunk *next;
-    uint32_t n_items;
-    uint32_t capacity;
+    size_t n_items;
+    size_t capacity;
     struct kinf__notification items[];
 };
 
@@ -36,11 +37,12 @@ void kinf__callback_set_owner(const void *owner)
 
 /* --- chunks --- */
 
-static struct kinf__notification_chunk *chunk_new(uint32_t capacity)
+static struct kinf__notification_chunk *chunk_new(size_t capacity)
 {
-    struct kinf__notification_chunk *chunk =
-        malloc(sizeof *chunk + capacity * sizeof chunk->items[0]);
+    struct kinf__notification_chunk *chunk = NULL;
 
+    if (capacity <= (SIZE_MAX - sizeof *chunk) / sizeof chunk->items[0])
+        chunk = malloc(sizeof *chunk + capacity * sizeof chunk->items[0]);
     if (chunk != NULL) {
         chunk->next = NULL;
         chunk->n_items = 0;
@@ -60,7 +62,7 @@ static void chunks_free(struct kinf__notification_chunk *chunk)
     while (chunk != NULL) {
         struct kinf__notification_chunk *next = chunk->next;
 
-        for (uint32_t i = 0; i < chunk->n_items; i++)
+        for (size_t i = 0; i < chunk->n_items; i++)
             notification_release(&chunk->items[i]);
         free(chunk);
         chunk = next;
@@ -151,28 +153,26 @@ static void tell_initial(struct kinf__listener *listener)
 /* Objects are given up one by one, so that a long batch does not hold what was told. */
 static void tell_chunk(struct kinf__listener *listener, struct kinf__notification_chunk *chunk)
 {
-    for (uint32_t i = 0; i < chunk->n_items; i++) {
+    for (size_t i = 0; i < chunk->n_items; i++) {
         if (!is_removed(listener))
             tell(listener, &chunk->items[i]);
         notification_release(&chunk->items[i]);
     }
 }
 
-/* The whole queue, or NULL once the listener is removed. */
+/* The whole queue; NULL once the listener is removed and nothing is left to drop. */
 static struct kinf__notification_chunk *take_all(struct kinf__listener *listener)
 {
-    struct kinf__notification_chunk *taken = NULL;
+    struct kinf__notification_chunk *taken;
 
     kinf__mutex_lock(&listener->lock);
     listener->is_waiting = true;
     while (listener->first == NULL && !is_removed(listener))
         kinf__cond_wait_until(&listener->not_empty, &listener->lock, KINF_FOREVER);
     listener->is_waiting = false;
-    if (!is_removed(listener)) {
-        taken = listener->first;
-        listener->first = NULL;
-        listener->last = NULL;
-    }
+    taken = listener->first;
+    listener->first = NULL;
+    listener->last = NULL;
     kinf__mutex_unlock(&listener->lock);
     return taken;
 }
@@ -217,9 +217,8 @@ int kinf__listener_new(const struct kinf_handler *handler, kinf_handler_id id, c
     kinf__list_init(&listener->in_owner);
     kinf__mutex_init(&listener->lock, KINF__RANK_LISTENER);
     kinf__cond_init(&listener->not_empty);
-    listener->spare = chunk_new(CHUNK_LEN);
     listener->sentinel = chunk_new(1);
-    if (listener->spare == NULL || listener->sentinel == NULL) {
+    if (listener->sentinel == NULL || kinf__listener_reserve(listener, 1, 1) < 0) {
         kinf__listener_free(listener);
         return kinf__error_no_memory(err);
     }
@@ -237,11 +236,42 @@ int kinf__listener_start(struct kinf__listener *listener, struct kinf_error *err
 
 /* --- the queue --- */
 
-int kinf__listener_reserve(struct kinf__listener *listener)
+static void drop_spares(struct kinf__listener *listener)
 {
-    if (listener->spare == NULL)
-        listener->spare = chunk_new(CHUNK_LEN);
-    return listener->spare != NULL ? 0 : KINF_ERR_NO_MEMORY;
+    chunks_free(KINF__TAKE(listener->spares));
+    listener->n_spares = 0;
+}
+
+static struct kinf__notification_chunk *take_spare(struct kinf__listener *listener)
+{
+    struct kinf__notification_chunk *spare = listener->spares;
+
+    assert(spare != NULL);
+    listener->spares = KINF__TAKE(spare->next);
+    listener->n_spares--;
+    return spare;
+}
+
+/* The thread may take the last chunk, and what room it has, between two pushes. So each push needs
+ * a spare chunk with room for all of it. */
+int kinf__listener_reserve(struct kinf__listener *listener, size_t n_pushes, size_t n_most)
+{
+    size_t capacity = n_most > CHUNK_LEN ? n_most : CHUNK_LEN;
+
+    if (listener->spares != NULL && listener->spares->capacity < capacity)
+        drop_spares(listener);
+    if (listener->spares != NULL)
+        capacity = listener->spares->capacity;
+    while (listener->n_spares < n_pushes) {
+        struct kinf__notification_chunk *spare = chunk_new(capacity);
+
+        if (spare == NULL)
+            return KINF_ERR_NO_MEMORY;
+        spare->next = listener->spares;
+        listener->spares = spare;
+        listener->n_spares++;
+    }
+    return 0;
 }
 
 static void append_chunk_locked(struct kinf__listener *listener,
@@ -259,11 +289,14 @@ static void append_locked(struct kinf__listener *listener,
                           const struct kinf__notification *notification)
     KINF__REQUIRES(listener->lock)
 {
+    struct kinf__notification_chunk *chunk = listener->last;
     struct kinf__notification *item;
 
-    if (listener->last == NULL || listener->last->n_items == listener->last->capacity)
-        append_chunk_locked(listener, KINF__TAKE(listener->spare));
-    item = &listener->last->items[listener->last->n_items++];
+    if (chunk == NULL || chunk->n_items == chunk->capacity) {
+        chunk = take_spare(listener);
+        append_chunk_locked(listener, chunk);
+    }
+    item = &chunk->items[chunk->n_items++];
     *item = *notification;
     kinf_object_ref(item->old);
     kinf_object_ref(item->object);
@@ -282,7 +315,14 @@ void kinf__listener_push(struct kinf__listener *listener,
     kinf__mutex_lock(&listener->lock);
     for (size_t i = 0; i < n_notifications; i++)
         append_locked(listener, &notifications[i]);
-    wake_locked(listener);
+    kinf__mutex_unlock(&listener->lock);
+}
+
+void kinf__listener_wake(struct kinf__listener *listener)
+{
+    kinf__mutex_lock(&listener->lock);
+    if (listener->first != NULL)
+        wake_locked(listener);
     kinf__mutex_unlock(&listener->lock);
 }
 
@@ -328,7 +368,7 @@ void kinf__listener_free(struct kinf__listener *listener)
     if (listener == NULL)
         return;
     chunks_free(listener->first);
-    free(listener->spare);
+    drop_spares(listener);
     free(listener->sentinel);
     kinf_snapshot_unref(listener->initial);
     kinf__cond_release(&listener->not_empty);
@@ -350,17 +390,30 @@ static bool chunk_is_sound(const struct kinf__notification_chunk *chunk)
 {
     if (chunk->n_items == 0 || chunk->n_items > chunk->capacity)
         return false;
-    for (uint32_t i = 0; i < chunk->n_items; i++) {
+    for (size_t i = 0; i < chunk->n_items; i++) {
         if (!notification_is_sound(&chunk->items[i]))
             return false;
     }
     return true;
 }
 
+static bool spares_are_sound(const struct kinf__listener *listener)
+{
+    size_t n_spares = 0;
+
+    for (const struct kinf__notification_chunk *spare = listener->spares; spare != NULL;
+         spare = spare->next) {
+        if (spare->n_items != 0 || spare->capacity != listener->spares->capacity)
+            return false;
+        n_spares++;
+    }
+    return n_spares == listener->n_spares;
+}
+
 bool kinf__listener_check(struct kinf__listener *listener)
 {
     const struct kinf__notification_chunk *last = NULL;
-    bool is_sound = listener->spare == NULL || listener->spare->n_items == 0;
+    bool is_sound = spares_are_sound(listener);
 
     kinf__mutex_lock(&listener->lock);
     for (const struct kinf__notification_chunk *chunk = listener->first; chunk != NULL && is_sound;

@@ -1,8 +1,10 @@
 /*
- * Walking text along a path. Neighbours: path.c for the steps, value.c for members and elements.
+ * Walking text along a path. Neighbours: path.c for the steps, cursor.c for members and elements.
  * Recursion follows the steps of the path, so KINF_PATH_MAX_STEPS bounds it.
  */
 #include "json/lookup.h"
+
+#include "json/cursor.h"
 
 struct lookup {
     const struct kinf_path *path;
@@ -10,42 +12,45 @@ struct lookup {
     void *ctx;
 };
 
-static bool element_at(struct kinf__json_value array, size_t index,
-                       struct kinf__json_value *ret_value)
+static bool find_element(struct kinf__json_cursor *cursor, size_t index)
 {
-    struct kinf__json_value element;
-    struct kinf__json_iter iter;
     struct kinf_str key;
 
-    if (array.type != KINF__JSON_ARRAY || !kinf__json_iter_init(&iter, array))
+    if (!kinf__json_cursor_enter(cursor, KINF__JSON_ARRAY))
         return false;
-    while (kinf__json_iter_next(&iter, &key, &element)) {
-        if (index-- == 0) {
-            *ret_value = element;
+    for (; kinf__json_cursor_next(cursor, KINF__JSON_ARRAY, &key); index--) {
+        if (index == 0)
             return true;
-        }
+        kinf__json_cursor_skip(cursor);
     }
     return false;
 }
 
-static int walk(const struct lookup *lookup, struct kinf__json_value value, size_t at);
+static int walk(const struct lookup *lookup, struct kinf__json_cursor *cursor, size_t at);
 
-static int walk_each(const struct lookup *lookup, struct kinf__json_value value, size_t at)
+static int walk_each(const struct lookup *lookup, struct kinf__json_cursor *cursor, size_t at)
 {
-    struct kinf__json_value member;
-    struct kinf__json_iter iter;
+    const enum kinf__json_type container = kinf__json_cursor_type(cursor);
     struct kinf_str key;
+    unsigned depth;
+    size_t start;
     int status = 0;
 
-    if (!kinf__json_iter_init(&iter, value))
+    if (!kinf__json_cursor_enter(cursor, container))
         return 0;
-    while (status == 0 && kinf__json_iter_next(&iter, &key, &member))
-        status = walk(lookup, member, at);
+    depth = cursor->depth;
+    while (status == 0 && kinf__json_cursor_next(cursor, container, &key)) {
+        start = cursor->at;
+        status = walk(lookup, cursor, at);
+        if (cursor->at == start)
+            kinf__json_cursor_skip(cursor);
+        kinf__json_cursor_leave(cursor, depth);
+    }
     return status;
 }
 
-/* Goes on from `value` with step `at`. */
-static int walk(const struct lookup *lookup, struct kinf__json_value value, size_t at)
+/* Goes on with step `at` from in front of a value, and ends there, behind it, or inside. */
+static int walk(const struct lookup *lookup, struct kinf__json_cursor *cursor, size_t at)
 {
     const struct kinf__path_step *step;
     bool is_found = true;
@@ -54,16 +59,16 @@ static int walk(const struct lookup *lookup, struct kinf__json_value value, size
         step = &lookup->path->steps[at];
         switch (step->type) {
         case KINF__PATH_KEY:
-            is_found = kinf__json_member(value, step->key, &value);
+            is_found = kinf__json_cursor_find(cursor, step->key);
             break;
         case KINF__PATH_INDEX:
-            is_found = element_at(value, step->index, &value);
+            is_found = find_element(cursor, step->index);
             break;
         case KINF__PATH_EACH:
-            return walk_each(lookup, value, at + 1);
+            return walk_each(lookup, cursor, at + 1);
         }
     }
-    return is_found ? lookup->callback(value, lookup->ctx) : 0;
+    return is_found ? lookup->callback(kinf__json_cursor_take(cursor), lookup->ctx) : 0;
 }
 
 static int take_first(struct kinf__json_value value, void *ctx)
@@ -76,8 +81,10 @@ int kinf__json_lookup(struct kinf_str text, const struct kinf_path *path,
                       kinf__json_value_cb *callback, void *ctx)
 {
     const struct lookup lookup = { path, callback, ctx };
+    struct kinf__json_cursor cursor;
 
-    return walk(&lookup, kinf__json_value_of(text), 0);
+    kinf__json_cursor_init(&cursor, text);
+    return walk(&lookup, &cursor, 0);
 }
 
 bool kinf__json_lookup_first(struct kinf_str text, const struct kinf_path *path,

@@ -1,5 +1,6 @@
 /*
- * Finding what a path names in text that was scanned before.
+ * Finding what a path names in text that was scanned before. With a doubled key the first one
+ * counts, and what lies behind the last value found is not looked at.
  *
  * Threads: any thread.
  */

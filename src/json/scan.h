@@ -79,8 +79,9 @@ size_t kinf__json_unescape(struct kinf_str raw, char *out, size_t size);
 /* Whether a raw string (with quotes) decodes to exactly `text`. */
 bool kinf__json_string_equals(struct kinf_str raw, struct kinf_str text);
 
-/* The value of member `key` of an object. With a doubled key the last one counts, as in Go. Returns
- * false if there is none or `value` is not an object. */
+/* The value of member `key` of an object. With a doubled key the first one counts (the last one in
+ * Go, but kube-apiserver sends none): what lies behind is not looked at. Returns false if there is
+ * none or `value` is not an object. */
 bool kinf__json_member(struct kinf__json_value value, struct kinf_str key,
                        struct kinf__json_value *ret_value);
 

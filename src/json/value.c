@@ -1,11 +1,12 @@
 /*
  * Values in text that was scanned before: walking, members, decoding of strings. Neighbours:
- * scan.c, whose functions step over values; lookup.c and prune.c. Nothing here allocates.
+ * cursor.c, which steps over values; lookup.c and prune.c. Nothing here allocates.
  */
 #include "json/scan.h"
 
 #include <string.h>
 
+#include "json/cursor.h"
 #include "json/scan_priv.h"
 
 #define CHARACTER_REPLACEMENT 0xfffdU
@@ -133,29 +134,17 @@ bool kinf__json_iter_init(struct kinf__json_iter *iter, struct kinf__json_value 
 bool kinf__json_iter_next(struct kinf__json_iter *iter, struct kinf_str *ret_key,
                           struct kinf__json_value *ret_value)
 {
-    const uint8_t *const end = (const uint8_t *)iter->end;
-    const uint8_t *at = kinf__json_skip_white((const uint8_t *)iter->at, end), *behind;
-    struct kinf__json_scanner scanner;
-    struct kinf_str key = { "", 0 };
+    struct kinf_str rest = { iter->at, (size_t)(iter->end - iter->at) }, key = { "", 0 };
+    struct kinf__json_cursor cursor;
 
-    kinf__json_scanner_init(&scanner, (struct kinf_str){ iter->at, (size_t)(iter->end - iter->at) },
-                            true);
+    kinf__json_cursor_init(&cursor, rest);
     iter->at = iter->end;
-    if (at == end)
-        return false;
-    if (iter->is_object)
-        at = kinf__json_scan_key(&scanner, at, &key);
-    if (at == NULL)
-        return false;
-    at = kinf__json_skip_white(at, end);
-    behind = kinf__json_scan_value(&scanner, at, 0);
-    if (behind == NULL)
+    if (!kinf__json_cursor_next(&cursor, iter->is_object ? KINF__JSON_OBJECT : KINF__JSON_ARRAY,
+                                &key))
         return false;
     *ret_key = key;
-    ret_value->type = kinf__json_type_at(*at);
-    ret_value->raw = (struct kinf_str){ (const char *)at, (size_t)(behind - at) };
-    behind = kinf__json_skip_white(behind, end);
-    iter->at = (const char *)(behind < end ? behind + 1 : end);
+    *ret_value = kinf__json_cursor_take(&cursor);
+    iter->at = rest.bytes + cursor.at;
     return true;
 }
 
@@ -195,6 +184,9 @@ bool kinf__json_string_equals(struct kinf_str raw, struct kinf_str text)
     char room[N_UTF8_BYTES];
     size_t len = 0;
 
+    /* An escape is longer than what it stands for. */
+    if (inside.len <= text.len)
+        return kinf_str_equal(inside, text) && memchr(inside.bytes, '\\', inside.len) == NULL;
     for (run = next_run(&at, end, room); run.len > 0; run = next_run(&at, end, room)) {
         if (run.len > text.len - len || memcmp(text.bytes + len, run.bytes, run.len) != 0)
             return false;
@@ -206,18 +198,11 @@ bool kinf__json_string_equals(struct kinf_str raw, struct kinf_str text)
 bool kinf__json_member(struct kinf__json_value value, struct kinf_str key,
                        struct kinf__json_value *ret_value)
 {
-    struct kinf__json_value member;
-    struct kinf__json_iter iter;
-    struct kinf_str raw_key;
-    bool is_found = false;
+    struct kinf__json_cursor cursor;
 
-    if (value.type != KINF__JSON_OBJECT || !kinf__json_iter_init(&iter, value))
+    kinf__json_cursor_init(&cursor, value.raw);
+    if (value.type != KINF__JSON_OBJECT || !kinf__json_cursor_find(&cursor, key))
         return false;
-    while (kinf__json_iter_next(&iter, &raw_key, &member)) {
-        if (kinf__json_string_equals(raw_key, key)) {
-            *ret_value = member;
-            is_found = true;
-        }
-    }
-    return is_found;
+    *ret_value = kinf__json_cursor_take(&cursor);
+    return true;
 }

@@ -47,8 +47,7 @@ const char *kinf__list_stream_state_to_string(enum kinf__list_stream_state state
     return (size_t)state < KINF__ARRAY_LEN(names) ? names[state] : "unknown";
 }
 
-/* --- bytes
- * ------------------------------------------------------------------------------------------ */
+/* --- bytes --- */
 
 static struct kinf_str rest_of(const struct cursor *cursor)
 {
@@ -117,8 +116,7 @@ static int take_value(struct kinf__list_stream *stream, struct cursor *cursor,
     return 0;
 }
 
-/* --- members
- * ---------------------------------------------------------------------------------------- */
+/* --- members --- */
 
 /* A string of the metadata, "" if it is not there or no string. */
 static int copy_string(struct kinf__json_value metadata, struct kinf_str key, char *buf,
@@ -252,8 +250,7 @@ static int take_member(struct kinf__list_stream *stream, struct cursor *cursor,
     return note_member(stream, raw, err);
 }
 
-/* --- items
- * ------------------------------------------------------------------------------------------ */
+/* --- items --- */
 
 static int reject(const struct kinf__list_stream *stream, struct kinf_str item,
                   const struct kinf_error *why, struct kinf_error *err)
@@ -404,8 +401,7 @@ static int skip_item(struct kinf__list_stream *stream, struct cursor *cursor,
     return KINF_ERR_TRUNCATED;
 }
 
-/* --- the machine
- * ------------------------------------------------------------------------------------ */
+/* --- the machine --- */
 
 static int start(struct kinf__list_stream *stream, struct cursor *cursor, struct kinf_error *err)
 {

@@ -64,8 +64,7 @@ static void wait_for(struct kinf__policy *policy, enum kinf__policy_state then,
     transition(policy, KINF__POLICY_WAITING);
 }
 
-/* --- lists
- * ---------------------------------------------------------------------------------------- */
+/* --- lists --- */
 
 static void start_list_over(struct kinf__policy *policy)
 {
@@ -151,8 +150,7 @@ static void on_list_failed(struct kinf__policy *policy, const struct step *step)
     wait_for(policy, KINF__POLICY_LISTING, step);
 }
 
-/* --- watches
- * -------------------------------------------------------------------------------------- */
+/* --- watches --- */
 
 static void on_watch_accepted(struct kinf__policy *policy, const struct step *step)
 {
@@ -224,8 +222,7 @@ static void on_undecodable(struct kinf__policy *policy, const struct step *step)
     wait_for(policy, KINF__POLICY_LISTING, step);
 }
 
-/* --- the machine
- * ---------------------------------------------------------------------------------- */
+/* --- the machine --- */
 
 void kinf__policy_init(struct kinf__policy *policy, const struct kinf__policy_options *options)
 {

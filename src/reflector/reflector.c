@@ -28,8 +28,7 @@ const char *kinf__reflector_phase_to_string(enum kinf__reflector_phase phase)
     return (size_t)phase < KINF__ARRAY_LEN(names) ? names[phase] : "unknown";
 }
 
-/* --- telling
- * ---------------------------------------------------------------------------------------- */
+/* --- telling --- */
 
 /* splitmix64: jitter needs no secrets. */
 static uint64_t draw(struct kinf__reflector *reflector)
@@ -105,8 +104,7 @@ void kinf__reflector_tell_failure(struct kinf__reflector *reflector,
     kinf__reflector_tell(reflector, &event);
 }
 
-/* --- what both requests need
- * ------------------------------------------------------------------------ */
+/* --- what both requests need --- */
 
 int kinf__reflector_append_query(struct kinf__buffer *target, const char *name, const char *value)
 {
@@ -167,8 +165,7 @@ void kinf__reflector_note_decoded(struct kinf__reflector *reflector, const char 
               reflector->options.type->resource, key);
 }
 
-/* --- the thread
- * ------------------------------------------------------------------------------------- */
+/* --- the thread --- */
 
 static void *run(void *ctx)
 {

@@ -14,8 +14,7 @@
 
 #define N_LISTED_FIRST 64
 
-/* --- collecting
- * ------------------------------------------------------------------------------------- */
+/* --- collecting --- */
 
 static void forget_listed(struct kinf__listed *listed, size_t n_kept)
 {
@@ -82,8 +81,7 @@ static const struct kinf_object *look_up(const char *key, void *ctx)
     return kinf_object_ref(reflector->found);
 }
 
-/* --- a page
- * ----------------------------------------------------------------------------------------- */
+/* --- a page --- */
 
 static int on_body(const char *bytes, size_t len, void *ctx, struct kinf_error *err)
 {
@@ -154,8 +152,7 @@ static int receive_page(struct kinf__reflector *reflector, const struct kinf__po
     return r;
 }
 
-/* --- a list
- * ----------------------------------------------------------------------------------------- */
+/* --- a list --- */
 
 static void begin_list(struct kinf__reflector *reflector)
 {

@@ -10,8 +10,7 @@
 #include "base/error.h"
 #include "base/log.h"
 
-/* --- what comes
- * ------------------------------------------------------------------------------------- */
+/* --- what comes --- */
 
 static int enqueue(struct kinf__reflector *reflector, enum kinf__watch_event_type type,
                    const struct kinf_object *object, struct kinf_error *err)
@@ -104,8 +103,7 @@ static int on_body(const char *bytes, size_t len, void *ctx, struct kinf_error *
     return kinf__watch_stream_feed(&reflector->watch_stream, bytes, len, err);
 }
 
-/* --- the request
- * ------------------------------------------------------------------------------------ */
+/* --- the request --- */
 
 static int append_target(struct kinf__reflector *reflector,
                          const struct kinf__policy_action *action, struct kinf__buffer *target)

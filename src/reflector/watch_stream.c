@@ -72,8 +72,7 @@ static int reject_too_large(const struct kinf__watch_stream *stream, struct kinf
     return reject(stream, object, &why, err);
 }
 
-/* --- one event
- * -------------------------------------------------------------------------------------- */
+/* --- one event --- */
 
 /* Decodes the object that `text` starts with. Returns 0 with the object in *ret_object, or with
  * NULL when it was left out; *ret_len is the offset behind it, 0 if its end is unknown. */
@@ -234,8 +233,7 @@ static int any_event(const struct kinf__watch_stream *stream, struct kinf_str fr
     return reject(stream, guess_object(frame), &why, err);
 }
 
-/* --- lines
- * ------------------------------------------------------------------------------------------ */
+/* --- lines --- */
 
 static bool is_too_long(const struct kinf__watch_stream *stream, size_t len)
 {

@@ -10,7 +10,7 @@
 #include "object/object.h"
 #include "unit/test.h"
 
-/* --- objects ---------------------------------------------------------------------------------- */
+/* --- objects --- */
 
 const struct kinf_object *indexer_object(const char *key, const char *rv, const char *words)
 {
@@ -41,7 +41,7 @@ const struct kinf_object *indexer_json_object(const char *text)
     return object;
 }
 
-/* --- index functions -------------------------------------------------------------------------- */
+/* --- index functions --- */
 
 /* Adds each word, or its first `len_max` bytes. */
 static int add_words(const char *words, size_t len_max, struct kinf_index_values *values)
@@ -93,7 +93,7 @@ int index_by_user(const struct kinf_object *object, struct kinf_index_values *va
     return result < 0 ? result : add_words(users, SIZE_MAX, values);
 }
 
-/* --- writing ---------------------------------------------------------------------------------- */
+/* --- writing --- */
 
 void indexer_check(struct kinf_indexer *indexer)
 {
@@ -117,7 +117,7 @@ void indexer_delete(struct kinf_indexer *indexer, const char *key, const char *r
     indexer_check(indexer);
 }
 
-/* --- reading ---------------------------------------------------------------------------------- */
+/* --- reading --- */
 
 static char *join(const struct kinf_string_list *list)
 {

@@ -64,7 +64,7 @@ static void replace(const char *rv, const char *const *list)
 }
 #define REPLACE(rv, ...) replace(rv, (const char *const[]){ __VA_ARGS__, NULL })
 
-/* --- the store -------------------------------------------------------------------------------- */
+/* --- the store --- */
 
 static void what_was_added_is_found_listed_and_deleted(void **state)
 {
@@ -208,7 +208,7 @@ static void a_transaction_is_one_version(void **state)
     assert_int_equal(kinf_indexer_transaction(indexer, NULL, 0, NULL), 0);
 }
 
-/* --- snapshots and cursors -------------------------------------------------------------------- */
+/* --- snapshots and cursors --- */
 
 static void a_snapshot_stays_as_it_was(void **state)
 {
@@ -287,7 +287,7 @@ static void cursors_walk_prefixes_and_go_on_behind_a_key(void **state)
     assert_cursor(&cursor, "ns-2/a ns/a ns/ab ns/b nt/a");
 }
 
-/* --- indices ---------------------------------------------------------------------------------- */
+/* --- indices --- */
 
 static void an_emptied_set_leaves_the_index(void **state)
 {
@@ -535,7 +535,7 @@ static void pods_are_found_by_their_users(void **state)
     assert_text(indexer_values(indexer, "byUser"), "bert elmo ernie");
 }
 
-/* --- large versions --------------------------------------------------------------------------- */
+/* --- large versions --- */
 
 static void fill(size_t n)
 {

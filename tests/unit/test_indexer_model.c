@@ -13,7 +13,7 @@
 
 #define N_HELD_MAX 5
 
-/* --- the twin --------------------------------------------------------------------------------- */
+/* --- the twin --- */
 
 /* What a version must hold. */
 struct twin {
@@ -101,7 +101,7 @@ static bool has_word(const struct kinf_object *object, const char *word)
     }
 }
 
-/* --- the model -------------------------------------------------------------------------------- */
+/* --- the model --- */
 
 struct model {
     struct test_random *random;
@@ -374,7 +374,7 @@ static void writes_agree_with_a_sorted_array_and_snapshots_stay(void **state)
     run_model(&random, 100000, false, test_rounds(9000));
 }
 
-/* --- that the check fires --------------------------------------------------------------------- */
+/* --- that the check fires --- */
 
 #define assert_breaks(snapshot, field, broken, expected)                                           \
     do {                                                                                           \
@@ -418,7 +418,7 @@ static void the_check_sees_an_index_that_differs_from_its_entries(void **state)
     kinf_indexer_free(indexer);
 }
 
-/* --- threads ---------------------------------------------------------------------------------- */
+/* --- threads --- */
 
 #define N_THREAD_KEYS 300
 

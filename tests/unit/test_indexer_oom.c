@@ -97,7 +97,7 @@ static size_t sweep(call_cb *call)
     return n - 1;
 }
 
-/* --- writes ----------------------------------------------------------------------------------- */
+/* --- writes --- */
 
 static int add(void)
 {
@@ -185,7 +185,7 @@ static void whole_versions_without_memory_change_nothing(void **state)
     assert_true(sweep(add_index) > N_OBJECTS);
 }
 
-/* --- reads ------------------------------------------------------------------------------------ */
+/* --- reads --- */
 
 static int make(void)
 {

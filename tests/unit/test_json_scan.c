@@ -367,6 +367,43 @@ static void assert_specials(const uint8_t block[KINF__JSON_BLOCK])
     assert_true(kinf__json_specials_plain_c(block) == expected);
 }
 
+static uint64_t find_bytes_naively(const uint8_t block[KINF__JSON_BLOCK], uint8_t with,
+                                   uint8_t wanted)
+{
+    uint64_t found = 0;
+
+    for (unsigned i = 0; i < KINF__JSON_BLOCK; i++)
+        found |= (uint64_t)((block[i] | with) == wanted) << i;
+    return found;
+}
+
+static void assert_marks(const uint8_t block[KINF__JSON_BLOCK], struct kinf__json_marks marks)
+{
+    assert_true(marks.quotes == find_bytes_naively(block, 0, '"'));
+    assert_true(marks.backslashes == find_bytes_naively(block, 0, '\\'));
+    assert_true(marks.opens ==
+                (find_bytes_naively(block, 0, '{') | find_bytes_naively(block, 0, '[')));
+    assert_true(marks.closes ==
+                (find_bytes_naively(block, 0, '}') | find_bytes_naively(block, 0, ']')));
+}
+
+static void assert_block(const uint8_t block[KINF__JSON_BLOCK])
+{
+    static const struct {
+        uint8_t with, wanted;
+    } rows[] = { { 0, '"' }, { 0, '\\' }, { 0x20, '{' }, { 0x20, '}' } };
+
+    assert_specials(block);
+    assert_marks(block, kinf__json_mark(block));
+    for (size_t i = 0; i < KINF__ARRAY_LEN(rows); i++)
+        assert_true(kinf__json_find_bytes_plain_c(block, rows[i].with, rows[i].wanted) ==
+                    find_bytes_naively(block, rows[i].with, rows[i].wanted));
+#if defined(KINF__JSON_AVX2)
+    if (kinf__json_has_avx2())
+        assert_marks(block, kinf__json_mark_avx2(block));
+#endif
+}
+
 static void all_ways_to_look_at_a_block_agree(void **state)
 {
     struct test_random random = test_random_init("all_ways_to_look_at_a_block_agree");
@@ -378,14 +415,40 @@ static void all_ways_to_look_at_a_block_agree(void **state)
             for (unsigned place = 0; place < KINF__JSON_BLOCK; place++) {
                 memset(block, (int)around, sizeof block);
                 block[place] = (uint8_t)value;
-                assert_specials(block);
+                assert_block(block);
             }
         }
     }
     for (size_t i = 0; i < test_rounds(100000); i++) {
         for (size_t place = 0; place < sizeof block; place++)
             block[place] = (uint8_t)test_random_next(&random);
-        assert_specials(block);
+        assert_block(block);
+    }
+}
+
+static void all_ways_to_fill_and_to_count_bits_agree(void **state)
+{
+    struct test_random random = test_random_init("all_ways_to_fill_and_to_count_bits_agree");
+
+    (void)state;
+    for (size_t i = 0; i < test_rounds(100000); i++) {
+        uint64_t bits = test_random_next(&random), filled = 0;
+        unsigned n_ones = 0;
+
+        for (size_t n_fewer = test_random_below(&random, 4); n_fewer > 0; n_fewer--)
+            bits &= test_random_next(&random);
+        for (unsigned place = 0; place < 64; place++) {
+            n_ones += bits >> place & 1;
+            filled |= (uint64_t)(n_ones % 2) << place;
+        }
+        assert_true(kinf__json_fill(bits) == filled);
+        assert_int_equal(kinf__json_count(bits), n_ones);
+#if defined(KINF__JSON_AVX2)
+        if (kinf__json_has_avx2()) {
+            assert_true(kinf__json_fill_avx2(bits) == filled);
+            assert_int_equal(kinf__json_count_avx2(bits), n_ones);
+        }
+#endif
     }
 }
 
@@ -493,7 +556,7 @@ static void the_type_of_a_value_is_seen_at_its_first_byte(void **state)
     assert_value(kinf__json_value_of(KINF_STR(" ")), KINF__JSON_NULL, "");
 }
 
-static void of_a_doubled_key_the_last_counts(void **state)
+static void of_a_doubled_key_the_first_counts(void **state)
 {
     struct kinf__json_value object =
                                 kinf__json_value_of(KINF_STR("{\"a\":1,\"b\":2,\"\\u0061\":3}")),
@@ -501,10 +564,13 @@ static void of_a_doubled_key_the_last_counts(void **state)
 
     (void)state;
     assert_true(kinf__json_member(object, KINF_STR("a"), &value));
-    assert_value(value, KINF__JSON_NUMBER, "3");
+    assert_value(value, KINF__JSON_NUMBER, "1");
     assert_true(kinf__json_member(object, KINF_STR("b"), &value));
     assert_value(value, KINF__JSON_NUMBER, "2");
     assert_false(kinf__json_member(object, KINF_STR("A"), &value));
+    object = kinf__json_value_of(KINF_STR("{\"\\u0061\":4,\"a\":5}"));
+    assert_true(kinf__json_member(object, KINF_STR("a"), &value));
+    assert_value(value, KINF__JSON_NUMBER, "4");
     assert_false(kinf__json_member(value, KINF_STR("a"), &value));
 }
 
@@ -577,12 +643,13 @@ int main(void)
         cmocka_unit_test(what_spoiled_text_is_accepted_cjson_accepts_too),
         cmocka_unit_test(an_error_is_found_at_its_first_byte),
         cmocka_unit_test(all_ways_to_look_at_a_block_agree),
+        cmocka_unit_test(all_ways_to_fill_and_to_count_bits_agree),
         cmocka_unit_test(strings_of_any_length_end_where_they_end),
         cmocka_unit_test(an_error_says_where_and_shows_what_is_there),
         cmocka_unit_test(a_walk_gives_every_member_in_order),
         cmocka_unit_test(a_walk_gives_every_element_without_a_key),
         cmocka_unit_test(the_type_of_a_value_is_seen_at_its_first_byte),
-        cmocka_unit_test(of_a_doubled_key_the_last_counts),
+        cmocka_unit_test(of_a_doubled_key_the_first_counts),
         cmocka_unit_test(strings_are_decoded_as_go_does),
         cmocka_unit_test(decoding_writes_no_more_than_fits),
         cmocka_unit_test(strings_are_equal_only_as_a_whole),

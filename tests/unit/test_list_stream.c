@@ -188,8 +188,7 @@ static int decode_text(struct list *list, const char *text, struct kinf_error *e
     return r;
 }
 
-/* --- recorded lists
- * --------------------------------------------------------------------------------- */
+/* --- recorded lists --- */
 
 struct trial {
     struct list *list;
@@ -281,8 +280,7 @@ static void tables_are_refused(void **state)
     }
 }
 
-/* --- forms
- * ------------------------------------------------------------------------------------------ */
+/* --- forms --- */
 
 #define ITEM(name)                                                                                 \
     "{\"metadata\":{\"namespace\":\"a\",\"name\":\"" name "\",\"resourceVersion\":\"1\"}}"
@@ -391,8 +389,7 @@ static void a_version_or_token_that_does_not_fit_is_an_error(void **state)
     list_release(&list);
 }
 
-/* --- what is left out
- * ------------------------------------------------------------------------------- */
+/* --- what is left out --- */
 
 static void try_text(const char *text, size_t max_object_bytes, const char *expected)
 {
@@ -490,8 +487,7 @@ static void a_member_above_the_limit_ends_the_list(void **state)
     list_release(&list);
 }
 
-/* --- the caller
- * ------------------------------------------------------------------------------------- */
+/* --- the caller --- */
 
 static void a_callback_ends_the_list(void **state)
 {

@@ -442,8 +442,7 @@ static void short_watch_times_are_at_least_one_second(void **state)
     assert_int_equal(run.action.idle_timeout_ms, 1);
 }
 
-/* --- bounds
- * --------------------------------------------------------------------------------------- */
+/* --- bounds --- */
 
 /* Times of requests, and how many of them fall into the minute that ends with the last. */
 struct load {
@@ -551,8 +550,7 @@ static void a_server_that_expires_every_watch_is_not_hammered(void **state)
     assert_in_range(load.n, 3 * 110, 3 * 130);
 }
 
-/* --- trace
- * ---------------------------------------------------------------------------------------- */
+/* --- trace --- */
 
 static void note(enum kinf__policy_state from, enum kinf__policy_event_type event,
                  enum kinf__policy_state to, void *ctx)

@@ -65,8 +65,7 @@ static void must(int r)
     assert_int_equal(r, 0);
 }
 
-/* --- what the reflector reports
- * --------------------------------------------------------------------- */
+/* --- what the reflector reports --- */
 
 static void append(struct kinf__buffer *buffer, const char *a, const char *b)
 {
@@ -154,8 +153,7 @@ static void expect_proofs(struct fixture *f, size_t n)
     assert_true(have_come);
 }
 
-/* --- the store
- * -------------------------------------------------------------------------------------- */
+/* --- the store --- */
 
 static int each_known(kinf_known_object_cb *callback, void *callback_ctx, void *ctx)
 {
@@ -215,8 +213,7 @@ static void expect_deltas(struct fixture *f, const char *expected)
     assert_string_equal(f->popped.bytes, expected);
 }
 
-/* --- life
- * ------------------------------------------------------------------------------------------- */
+/* --- life --- */
 
 static void set_up_client(struct fixture *f, int port)
 {
@@ -311,8 +308,7 @@ static void expect_targets(struct fixture *f, size_t n, const char *expected)
     free(targets);
 }
 
-/* --- the usual course
- * ------------------------------------------------------------------------------- */
+/* --- the usual course --- */
 
 static void it_lists_and_watches_from_the_lists_version(void **state)
 {
@@ -433,8 +429,7 @@ static void unchanged_objects_keep_their_stored_copy(void **state)
     tear_down(&f);
 }
 
-/* --- errors
- * ----------------------------------------------------------------------------------------- */
+/* --- errors --- */
 
 static void an_expired_watch_relists_at_the_last_version(void **state)
 {
@@ -662,8 +657,7 @@ static void a_dead_server_is_tried_again(void **state)
     tear_down(&f);
 }
 
-/* --- what cannot be decoded
- * ------------------------------------------------------------------------- */
+/* --- what cannot be decoded --- */
 
 #define FILLER                                                                                     \
     "........................................"                                                     \
@@ -762,8 +756,7 @@ static void an_object_above_the_limit_is_quarantined(void **state)
     tear_down(&f);
 }
 
-/* --- stopping
- * --------------------------------------------------------------------------------------- */
+/* --- stopping --- */
 
 /* The sanitizers make everything slower, not the promise longer. */
 static int64_t stop_limit_ms(void)

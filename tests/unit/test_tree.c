@@ -10,7 +10,7 @@
 
 #define N_HELD_MAX 6
 
-/* --- entries ---------------------------------------------------------------------------------- */
+/* --- entries --- */
 
 /* An entry of an object with this key, with one value if `value` is not NULL. */
 static struct kinf__entry *new_entry(const char *value, const char *key)
@@ -49,7 +49,7 @@ static int naive_compare(const struct kinf__tree *tree, const struct kinf__entry
     return order != 0 ? order : strcmp(kinf_object_key(a->object), kinf_object_key(b->object));
 }
 
-/* --- the twin --------------------------------------------------------------------------------- */
+/* --- the twin --- */
 
 struct twin {
     struct kinf__entry **entries; /* sorted, with a count each */
@@ -156,7 +156,7 @@ static void release_tree(struct kinf__tree *tree)
     tree->root = NULL;
 }
 
-/* --- random keys ------------------------------------------------------------------------------ */
+/* --- random keys --- */
 
 enum key_space {
     SMALL_SPACE,   /* few keys, often the same again */
@@ -211,7 +211,7 @@ static struct kinf__entry *random_entry(struct test_random *random, const struct
     return new_entry(value, key);
 }
 
-/* --- the model test --------------------------------------------------------------------------- */
+/* --- the model test --- */
 
 struct model {
     struct test_random *random;
@@ -381,7 +381,7 @@ static void emptying_a_tree_leaves_nothing(void **state)
     twin_release(&twin);
 }
 
-/* --- building --------------------------------------------------------------------------------- */
+/* --- building --- */
 
 static struct kinf__tree build_twin(bool is_index, const struct twin *twin)
 {
@@ -447,7 +447,7 @@ static void a_large_tree_dies_in_slices(void **state)
     assert_int_equal(kinf__object_count(), n_objects - 3000);
 }
 
-/* --- keys ------------------------------------------------------------------------------------- */
+/* --- keys --- */
 
 static struct kinf__key split_key(const char *text, size_t len, size_t at)
 {
@@ -489,7 +489,7 @@ static void keys_compare_as_if_in_one_piece(void **state)
     }
 }
 
-/* --- that the check fires --------------------------------------------------------------------- */
+/* --- that the check fires --- */
 
 static const char *check(const struct kinf__tree *tree)
 {

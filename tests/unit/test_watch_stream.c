@@ -391,8 +391,7 @@ static void try_text(const char *text, size_t max_object_bytes, const char *expe
     watch_release(&watch);
 }
 
-/* --- forms
- * ------------------------------------------------------------------------------------------ */
+/* --- forms --- */
 
 #define OBJECT(name)                                                                               \
     "{\"metadata\":{\"namespace\":\"a\",\"name\":\"" name "\",\"resourceVersion\":\"1\"}}"
@@ -443,8 +442,7 @@ static void a_clean_end_inside_an_event_is_noticed(void **state)
     watch_release(&watch);
 }
 
-/* --- what is left out
- * ------------------------------------------------------------------------------- */
+/* --- what is left out --- */
 
 static void what_cannot_be_decoded_is_passed_over(void **state)
 {
@@ -572,8 +570,7 @@ static void a_large_tail_is_given_back(void **state)
     watch_release(&watch);
 }
 
-/* --- the caller
- * ------------------------------------------------------------------------------------- */
+/* --- the caller --- */
 
 static void a_callback_ends_the_watch(void **state)
 {

@@ -26,8 +26,7 @@
 extern "C" {
 #endif
 
-/* --- index functions
- * ------------------------------------------------------------------------------ */
+/* --- index functions --- */
 
 /* Collects the values of one object for one index. */
 struct kinf_index_values;
@@ -62,8 +61,7 @@ struct kinf_index {
         "byOwnerUID", "metadata.ownerReferences[*].uid", NULL, NULL                                \
     }
 
-/* --- lists
- * ---------------------------------------------------------------------------------------- */
+/* --- lists --- */
 
 /* Objects with a reference each, sorted by key. All zero is empty. */
 struct kinf_object_list {
@@ -91,8 +89,7 @@ KINF_API void kinf_string_list_release(struct kinf_string_list *list);
 #define kinf_auto_string_list                                                                      \
     __attribute__((cleanup(kinf_string_list_release))) struct kinf_string_list
 
-/* --- the indexer
- * ---------------------------------------------------------------------------------- */
+/* --- the indexer --- */
 
 struct kinf_indexer;
 
@@ -173,8 +170,7 @@ KINF_API struct kinf_snapshot *kinf_indexer_snapshot(struct kinf_indexer *indexe
 KINF_API KINF_MUST_CHECK int kinf_indexer_get_by_key(struct kinf_indexer *indexer, const char *key,
                                                      const struct kinf_object **ret_object);
 
-/* --- snapshots: all reading
- * ----------------------------------------------------------------------- */
+/* --- snapshots: all reading --- */
 
 struct kinf_snapshot;
 
@@ -226,8 +222,7 @@ KINF_API KINF_MUST_CHECK int kinf_cursor_index(struct kinf_cursor *cursor,
 /* The next object, borrowed while the snapshot is held; NULL at the end. */
 KINF_API const struct kinf_object *kinf_cursor_next(struct kinf_cursor *cursor);
 
-/* --- upstream's calls, for those who look for them; each reads one snapshot
- * ------------------------ */
+/* --- upstream's calls, for those who look for them; each reads one snapshot --- */
 
 /* Mirrors: Store.List, Store.ListKeys. Errors: KINF_ERR_NO_MEMORY. */
 KINF_API KINF_MUST_CHECK int kinf_indexer_list(struct kinf_indexer *indexer,
