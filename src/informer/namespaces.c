@@ -627,6 +627,18 @@ int kinf_namespaces_get(struct kinf_namespaces *namespaces, const char *key,
     return 0;
 }
 
+int kinf_namespaces_wait_for_rv(struct kinf_namespaces *namespaces, const char *name,
+                                const char *resource_version, int64_t timeout_ms,
+                                struct kinf_error *err)
+{
+    const struct part *part = find_part(namespaces, kinf_str_from(name));
+
+    if (part == NULL)
+        return kinf__error_set(err, KINF_ERR_NOT_FOUND, "the namespace \"%s\" is not watched",
+                               name);
+    return kinf_informer_wait_for_rv(part->informer, resource_version, timeout_ms, err);
+}
+
 struct kinf_informer *kinf_namespaces_informer(struct kinf_namespaces *namespaces, const char *name)
 {
     const struct part *part = find_part(namespaces, kinf_str_from(name));

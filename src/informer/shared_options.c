@@ -11,6 +11,7 @@
 
 /* What may be left at its default by a later request. */
 #define TUNINGS(X)                                                                                 \
+    X(fifo_order)                                                                                  \
     X(page_size)                                                                                   \
     X(max_object_bytes)                                                                            \
     X(max_queue_bytes)                                                                             \

@@ -157,6 +157,7 @@ static void request_may_leave_tuning_as_it_is(void **state)
 
     options.page_size = 500;
     options.accept_gzip = true;
+    options.fifo_order = KINF_FIFO_IN_ORDER;
     informer = ask(f, &options);
     assert_ptr_equal(ask(f, &none), informer);
     options.page_size = 100;

@@ -465,6 +465,22 @@ static void waiting_names_who_is_not_synced(void **state)
     assert_non_null(strstr(err.message, "namespace b"));
 }
 
+static void version_is_waited_for_in_its_namespace(void **state)
+{
+    struct namespaces_fixture *f = *state;
+
+    make(f);
+    start(f);
+    feed(f, "a", "x");
+    feed(f, "b", "y");
+    feed_change(f, "a", "x", "7");
+    assert_int_equal(kinf_namespaces_wait_for_rv(f->namespaces, "a", "7", PATIENCE_MS, NULL), 0);
+    assert_int_equal(kinf_namespaces_wait_for_rv(f->namespaces, "b", "7", 1, NULL),
+                     KINF_ERR_TIMEOUT);
+    assert_int_equal(kinf_namespaces_wait_for_rv(f->namespaces, "c", "7", 1, NULL),
+                     KINF_ERR_NOT_FOUND);
+}
+
 /* --- reading --- */
 
 /* "a-b/..." sorts before "a/...", although "a" sorts before "a-b". */
@@ -600,6 +616,7 @@ int main(void)
         TEST(stopping_waits_for_the_running_callback_only),
         TEST(stopping_from_a_callback_is_refused),
         TEST(waiting_names_who_is_not_synced),
+        TEST(version_is_waited_for_in_its_namespace),
         TEST(lists_are_sorted_by_key_across_namespaces),
         TEST(selector_and_key_find_objects),
         TEST(failing_to_make_one_leaves_nothing),

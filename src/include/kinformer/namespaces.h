@@ -83,6 +83,14 @@ KINF_API KINF_MUST_CHECK int kinf_namespaces_get(struct kinf_namespaces *namespa
                                                  const struct kinf_object **ret_object,
                                                  struct kinf_error *err);
 
+/* As kinf_informer_wait_for_rv(), for a write to the namespace `name`. Errors besides:
+ * KINF_ERR_NOT_FOUND (it is not among these). */
+KINF_API KINF_MUST_CHECK int kinf_namespaces_wait_for_rv(struct kinf_namespaces *namespaces,
+                                                         const char *name,
+                                                         const char *resource_version,
+                                                         int64_t timeout_ms,
+                                                         struct kinf_error *err);
+
 /* The informer of one namespace, for its status, store, lister and resourceVersion; NULL if it is
  * not among these. Borrowed; starting, stopping and freeing it is not the caller's. */
 KINF_API struct kinf_informer *kinf_namespaces_informer(struct kinf_namespaces *namespaces,
