@@ -118,12 +118,6 @@ static void on_quarantine(const char *key, const struct kinf_error *err, void *c
 
 /* --- options --- */
 
-static bool has_callback(const struct kinf_handler *handler)
-{
-    return handler->on_add != NULL || handler->on_update != NULL || handler->on_delete != NULL ||
-           handler->on_change != NULL || handler->on_synced != NULL || handler->on_done != NULL;
-}
-
 static int check_selectors(const struct kinf_informer_options *options, struct kinf_error *err)
 {
     struct kinf_label_selector *labels = NULL;
@@ -214,6 +208,7 @@ static int make_reflector(struct kinf_informer *informer, struct kinf_client *cl
         .backoff_base_ms = options->backoff_base_ms,
         .backoff_max_ms = options->backoff_max_ms,
         .accept_gzip = options->accept_gzip,
+        .metadata_only = options->metadata_only,
         .callbacks = { on_phase, on_proof, on_quarantine, informer },
     };
 
@@ -292,7 +287,9 @@ static int add_first_handler(struct kinf_informer *informer, const struct kinf_h
 {
     kinf_handler_id id;
 
-    return has_callback(handler) ? kinf_informer_add_handler(informer, handler, &id, err) : 0;
+    return kinf__handler_has_callback(handler)
+               ? kinf_informer_add_handler(informer, handler, &id, err)
+               : 0;
 }
 
 int kinf__informer_new_for_type(struct kinf_client *client, const struct kinf_type *type,

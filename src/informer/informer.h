@@ -88,6 +88,13 @@ KINF_MUST_CHECK int kinf__informer_new_for_type(struct kinf_client *client,
                                                 struct kinf_informer **ret_informer,
                                                 struct kinf_error *err);
 
+/* Whether an options' handler is one; all NULL is none. */
+static inline bool kinf__handler_has_callback(const struct kinf_handler *handler)
+{
+    return handler->on_add != NULL || handler->on_update != NULL || handler->on_delete != NULL ||
+           handler->on_change != NULL || handler->on_synced != NULL || handler->on_done != NULL;
+}
+
 /* What the reflector reports: an event, a bookmark, a list or an accepted watch has come, and is in
  * the queue. */
 void kinf__informer_note_proof(struct kinf_informer *informer);

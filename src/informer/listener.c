@@ -103,13 +103,6 @@ static void tell_delete(const struct kinf_handler *handler, const struct kinf_ob
         handler->on_change(object, NULL, handler->ctx);
 }
 
-static void tell_synced(struct kinf__listener *listener)
-{
-    if (listener->handler.on_synced != NULL)
-        listener->handler.on_synced(listener->handler.ctx);
-    atomic_store_explicit(&listener->has_synced, true, memory_order_release);
-}
-
 static void tell_done(struct kinf__listener *listener)
 {
     if (listener->handler.on_done != NULL)
@@ -117,22 +110,31 @@ static void tell_done(struct kinf__listener *listener)
     atomic_store_explicit(&listener->is_done, true, memory_order_release);
 }
 
-static void tell(struct kinf__listener *listener, const struct kinf__notification *notification)
+void kinf__handler_tell(const struct kinf_handler *handler,
+                        const struct kinf__notification *notification)
 {
     switch (notification->type) {
     case KINF__NOTIFY_ADD:
-        tell_add(&listener->handler, notification->object, notification->in_initial_list);
+        tell_add(handler, notification->object, notification->in_initial_list);
         break;
     case KINF__NOTIFY_UPDATE:
-        tell_update(&listener->handler, notification->old, notification->object);
+        tell_update(handler, notification->old, notification->object);
         break;
     case KINF__NOTIFY_DELETE:
-        tell_delete(&listener->handler, notification->object, notification->final_state_unknown);
+        tell_delete(handler, notification->object, notification->final_state_unknown);
         break;
     case KINF__NOTIFY_SYNCED:
-        tell_synced(listener);
+        if (handler->on_synced != NULL)
+            handler->on_synced(handler->ctx);
         break;
     }
+}
+
+static void tell(struct kinf__listener *listener, const struct kinf__notification *notification)
+{
+    kinf__handler_tell(&listener->handler, notification);
+    if (notification->type == KINF__NOTIFY_SYNCED)
+        atomic_store_explicit(&listener->has_synced, true, memory_order_release);
 }
 
 static void tell_initial(struct kinf__listener *listener)

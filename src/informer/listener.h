@@ -40,6 +40,10 @@ struct kinf__notification {
     const struct kinf_object *object;
 };
 
+/* Calls the callback that a notification is for. */
+void kinf__handler_tell(const struct kinf_handler *handler,
+                        const struct kinf__notification *notification);
+
 struct kinf__notification_chunk;
 
 struct kinf__listener {

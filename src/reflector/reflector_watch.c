@@ -140,6 +140,7 @@ static int perform(struct kinf__reflector *reflector, const struct kinf__policy_
 {
     KINF__AUTO_BUFFER target = KINF__BUFFER_INIT;
     struct kinf__http_request request = {
+        .accept = reflector->options.metadata_only ? KINF__ACCEPT_METADATA("") : NULL,
         .head_timeout_ms = action->head_timeout_ms,
         .idle_timeout_ms = action->idle_timeout_ms,
         .on_body = on_body,

@@ -185,6 +185,10 @@ struct kinf_informer_options {
     int64_t backoff_base_ms;  /* 0: 800 */
     int64_t backoff_max_ms;   /* 0: 30,000 */
     bool accept_gzip;         /* on LIST: less network, more CPU */
+    /* Asks the server for metadata alone: no spec, data or status is sent or stored. The objects
+     * have the resource's type; a field of anything but metadata is not there. Mirrors:
+     * metadatainformer. */
+    bool metadata_only;
 };
 #define KINF_INFORMER_OPTIONS_INIT                                                                 \
     {                                                                                              \
