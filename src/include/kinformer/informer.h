@@ -128,9 +128,10 @@ struct kinf_informer_status {
 /* How the whole state is asked for, at first and whenever the watch was lost for good.
  * X(enumerator, name) */
 #define KINF_INITIALS(X)                                                                           \
-    X(KINF_INITIAL_AUTO, "auto")           /* a watch list above some 200 MB, else a list */       \
-    X(KINF_INITIAL_WATCHLIST, "watchlist") /* a watch that sends it first; a list on servers       \
-                                              that have no such watch */                           \
+    X(KINF_INITIAL_AUTO, "auto") /* a watch list above some 200 MB, else a list */                 \
+    X(KINF_INITIAL_WATCHLIST,                                                                      \
+      "watchlist") /* a watch that sends it first; a list on servers       \
+                                              that have no such watch */                       \
     X(KINF_INITIAL_LIST, "list")
 
 enum kinf_initial {
