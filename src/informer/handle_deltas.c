@@ -97,6 +97,7 @@ static void notify_delete(struct kinf__change *change, const struct kinf_object 
 {
     notify(change, (struct kinf__notification){ .type = KINF__NOTIFY_DELETE,
                                                 .final_state_unknown = final_state_unknown,
+                                                .old = change->old,
                                                 .object = object });
 }
 

@@ -550,6 +550,15 @@ bool kinf_informer_handler_has_synced(struct kinf_informer *informer, kinf_handl
     return kinf__processor_handler_has_synced(&informer->processor, id);
 }
 
+int kinf_informer_handler_status(struct kinf_informer *informer, kinf_handler_id id,
+                                 struct kinf_handler_status *ret_status, struct kinf_error *err)
+{
+    if (kinf__processor_handler_status(&informer->processor, id, kinf__clock_now_ms(), ret_status))
+        return 0;
+    return kinf__error_set(err, KINF_ERR_NOT_FOUND, "%s: no handler %llu", informer->type->resource,
+                           (unsigned long long)id);
+}
+
 /* --- reading --- */
 
 struct kinf_indexer *kinf_informer_indexer(struct kinf_informer *informer)

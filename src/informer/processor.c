@@ -90,7 +90,7 @@ static int make_listener_locked(struct kinf__processor *processor,
     struct kinf_snapshot *snapshot = kinf_indexer_snapshot(processor->indexer);
     bool has_change = has_change_locked(processor, snapshot);
     struct kinf__listener *listener;
-    int rc = kinf__listener_new(handler, processor->last_id + 1, processor->owner, snapshot,
+    int rc = kinf__listener_new(handler, processor->last_id + 1, processor->owner, snapshot, now_ms,
                                 &listener, err);
 
     if (rc < 0)
@@ -99,7 +99,7 @@ static int make_listener_locked(struct kinf__processor *processor,
     if (handler->resync_period_ms > 0)
         listener->next_resync_ms = kinf__clock_add_ms(now_ms, period_of(listener));
     if (processor->has_synced)
-        kinf__listener_push_synced(listener);
+        kinf__listener_push_synced(listener, now_ms);
     *ret_listener = listener;
     return 0;
 }
@@ -270,6 +270,19 @@ bool kinf__processor_handler_has_synced(struct kinf__processor *processor, kinf_
     return has_synced;
 }
 
+bool kinf__processor_handler_status(struct kinf__processor *processor, kinf_handler_id id,
+                                    int64_t now_ms, struct kinf_handler_status *ret_status)
+{
+    struct kinf__listener *listener;
+
+    kinf__mutex_lock(&processor->lock);
+    listener = find(&processor->listeners, id);
+    if (listener != NULL)
+        kinf__listener_status(listener, now_ms, ret_status);
+    kinf__mutex_unlock(&processor->lock);
+    return listener != NULL;
+}
+
 /* --- distribution --- */
 
 static int reserve_all_locked(struct kinf__processor *processor) KINF__REQUIRES(processor->lock)
@@ -308,12 +321,14 @@ void kinf__processor_commit(struct kinf__processor *processor,
                             const struct kinf__notification *notifications, size_t n_notifications,
                             bool only_syncing)
 {
+    int64_t now_ms = kinf__clock_now_ms();
+
     kinf__mutex_lock(&processor->lock);
     KINF__LIST_FOR_EACH (node, &processor->listeners) {
         struct kinf__listener *listener = listener_of(node);
 
         if (!listener->skips_change && (listener->is_syncing || !only_syncing))
-            kinf__listener_push(listener, notifications, n_notifications);
+            kinf__listener_push(listener, notifications, n_notifications, now_ms);
     }
     end_change_locked(processor);
     kinf__mutex_unlock(&processor->lock);
@@ -340,7 +355,7 @@ void kinf__processor_set_synced(struct kinf__processor *processor)
     if (!processor->has_synced) {
         processor->has_synced = true;
         KINF__LIST_FOR_EACH (node, &processor->listeners)
-            kinf__listener_push_synced(listener_of(node));
+            kinf__listener_push_synced(listener_of(node), kinf__clock_now_ms());
     }
     kinf__mutex_unlock(&processor->lock);
 }
