@@ -51,11 +51,13 @@ static bool apply_delta(struct kinf_informer *informer, const struct kinf_delta 
 static int handle_deltas(const struct kinf_deltas *deltas, bool in_initial_list, void *ctx)
 {
     struct kinf_informer *informer = ctx;
+    int64_t begun_ns = kinf__clock_now_ns();
 
     for (size_t i = 0; i < deltas->n_items; i++) {
         if (!apply_delta(informer, &deltas->items[i], in_initial_list))
             break;
     }
+    kinf__histogram_observe(&informer->processing_latency, kinf__clock_now_ns() - begun_ns);
     return 0;
 }
 

@@ -283,6 +283,36 @@ bool kinf__processor_handler_status(struct kinf__processor *processor, kinf_hand
     return listener != NULL;
 }
 
+static struct kinf__handler_report *report_locked(struct kinf__processor *processor, int64_t now_ms)
+    KINF__REQUIRES(processor->lock)
+{
+    struct kinf__handler_report *handlers = calloc(processor->n_listeners + 1, sizeof *handlers);
+    size_t n = 0;
+
+    if (handlers == NULL)
+        return NULL;
+    KINF__LIST_FOR_EACH (node, &processor->listeners) {
+        handlers[n].id = listener_of(node)->id;
+        kinf__listener_status(listener_of(node), now_ms, &handlers[n++].status);
+    }
+    return handlers;
+}
+
+int kinf__processor_report(struct kinf__processor *processor, int64_t now_ms,
+                           struct kinf__handler_report **ret_handlers, size_t *ret_n_handlers)
+{
+    struct kinf__handler_report *handlers;
+
+    kinf__mutex_lock(&processor->lock);
+    handlers = report_locked(processor, now_ms);
+    if (handlers != NULL) {
+        *ret_handlers = handlers;
+        *ret_n_handlers = processor->n_listeners;
+    }
+    kinf__mutex_unlock(&processor->lock);
+    return handlers != NULL ? 0 : KINF_ERR_NO_MEMORY;
+}
+
 /* --- distribution --- */
 
 static int reserve_all_locked(struct kinf__processor *processor) KINF__REQUIRES(processor->lock)

@@ -38,6 +38,11 @@ struct kinf__processor {
     const struct kinf_object *changing_to;
 };
 
+struct kinf__handler_report {
+    kinf_handler_id id;
+    struct kinf_handler_status status;
+};
+
 /* `indexer` is borrowed, `owner` is what callbacks are marked with. */
 void kinf__processor_init(struct kinf__processor *processor, const void *owner,
                           struct kinf_indexer *indexer);
@@ -75,6 +80,10 @@ bool kinf__processor_handler_has_synced(struct kinf__processor *processor, kinf_
 /* What waits for it; false, and nothing written: there is no such handler. */
 bool kinf__processor_handler_status(struct kinf__processor *processor, kinf_handler_id id,
                                     int64_t now_ms, struct kinf_handler_status *ret_status);
+/* Of all who listen; the caller frees it. Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__processor_report(struct kinf__processor *processor, int64_t now_ms,
+                                           struct kinf__handler_report **ret_handlers,
+                                           size_t *ret_n_handlers);
 
 /* --- distribution --- */
 

@@ -126,6 +126,7 @@ struct kinf_informer_status {
     uint64_t n_lists;
     uint64_t n_watches;
     uint64_t n_events;
+    uint64_t n_bookmarks;
     uint64_t n_errors;
     uint64_t n_quarantined;
     uint64_t n_failed_index_values;
@@ -215,12 +216,16 @@ KINF_API bool kinf_informer_has_synced(struct kinf_informer *informer);
 
 KINF_API void kinf_informer_status(struct kinf_informer *informer,
                                    struct kinf_informer_status *ret_status);
+/* State, queue, store and handlers as lines for a person; their form may change. The caller frees
+ * the text by free(). Errors: KINF_ERR_NO_MEMORY. */
+KINF_API KINF_MUST_CHECK int kinf_informer_dump(struct kinf_informer *informer, char **ret_text,
+                                                struct kinf_error *err);
 
 /* --- handlers of an informer --- */
 
 /* Adds a handler, at any time before stop, also from a callback. `handler` is copied. Errors, after
- * which none of its callbacks runs: KINF_ERR_STOPPED, KINF_ERR_NO_MEMORY, KINF_ERR_SYSTEM. Mirrors:
- * SharedInformer.AddEventHandler. */
+ * which none of its callbacks runs: KINF_ERR_STOPPED, KINF_ERR_INVALID (no such backlog),
+ * KINF_ERR_NO_MEMORY, KINF_ERR_SYSTEM. Mirrors: SharedInformer.AddEventHandler. */
 KINF_API KINF_MUST_CHECK int kinf_informer_add_handler(struct kinf_informer *informer,
                                                        const struct kinf_handler *handler,
                                                        kinf_handler_id *ret_id,

@@ -12,6 +12,7 @@
 #include <kinformer/informer.h>
 #include <kinformer/lister.h>
 #include <kinformer/log.h>
+#include <kinformer/metrics.h>
 #include <kinformer/object.h>
 #include <kinformer/path.h>
 #include <kinformer/run.h>
