@@ -426,6 +426,55 @@ static void latency_counts_every_item(void **state)
     free(text);
 }
 
+static void *read_main(void *ctx)
+{
+    const struct kinf_metrics_source *source = ctx;
+    struct text *text = malloc(sizeof *text);
+    const char *error = text == NULL ? "no memory" : NULL;
+
+    for (size_t n = test_rounds(200); n > 0 && error == NULL; n--) {
+        char *bytes = NULL, *dump = NULL;
+
+        if (kinf_metrics_text(source, 1, &bytes, NULL) < 0 ||
+            kinf_informer_dump(source->informer, &dump, NULL) < 0)
+            error = "no text";
+        else
+            parse(text, bytes);
+        error = error != NULL ? error : text->error;
+        free(dump);
+        free(bytes);
+    }
+    free(text);
+    return (void *)error;
+}
+
+static void metrics_may_be_read_while_everything_moves(void **state)
+{
+    struct informer_fixture *f = *state;
+    struct kinf_metrics_source source = { .name = "main" };
+    const struct kinf_handler handler = { .backlog = KINF_BACKLOG_COALESCE };
+    pthread_t thread;
+    kinf_handler_id id;
+    char rv[16];
+    void *error;
+
+    run_with_a_handler(f);
+    source.informer = f->informer;
+    assert_int_equal(pthread_create(&thread, NULL, read_main, &source), 0);
+    for (size_t i = 0; i < test_rounds(400); i++) {
+        snprintf(rv, sizeof rv, "%zu", i + 3);
+        feed_update(f, "x", rv);
+        if (i % 8 == 0) {
+            assert_int_equal(kinf_informer_add_handler(f->informer, &handler, &id, NULL), 0);
+            kinf_informer_remove_handler(f->informer, id);
+        }
+    }
+    assert_int_equal(kinf_informer_stop(f->informer, NULL), 0);
+    assert_int_equal(pthread_join(thread, &error), 0);
+    if (error != NULL)
+        fail_msg("%s", (const char *)error);
+}
+
 static void dump_tells_state_queue_and_handlers(void **state)
 {
     struct informer_fixture *f = *state;
@@ -495,6 +544,7 @@ int main(void)
         TEST(each_informer_is_in_one_state),
         TEST(two_informers_of_one_name_and_type_are_refused),
         TEST(latency_counts_every_item),
+        TEST(metrics_may_be_read_while_everything_moves),
         TEST(dump_tells_state_queue_and_handlers),
         TEST(handler_status_is_found_by_id),
         TEST(text_without_memory_is_an_error_and_leaks_nothing),
