@@ -140,8 +140,12 @@ static void change_all(struct bench *bench)
                 .object = object,
             };
 
-            require(kinf__processor_begin(&bench->processor, kinf_object_key(object), object));
-            kinf__processor_commit(&bench->processor, &notification, 1, false);
+            const struct kinf__announcement announcement = {
+                .key = kinf_object_key(object), .object = object, .told = &notification, .n_told = 1
+            };
+
+            require(kinf__processor_begin(&bench->processor, &announcement));
+            kinf__processor_commit(&bench->processor, &announcement);
             if (key % 64 == 63)
                 kinf__processor_wake(&bench->processor);
         }

@@ -12,10 +12,12 @@
 
 #define CHUNK_LEN 128
 
-static struct kinf__chunk *chunk_new(uint32_t capacity)
+static struct kinf__chunk *chunk_new(size_t capacity)
 {
-    struct kinf__chunk *chunk = malloc(sizeof *chunk + capacity * sizeof chunk->items[0]);
+    struct kinf__chunk *chunk = NULL;
 
+    if (capacity <= (SIZE_MAX - sizeof *chunk) / sizeof chunk->items[0])
+        chunk = malloc(sizeof *chunk + capacity * sizeof chunk->items[0]);
     if (chunk != NULL) {
         chunk->next = NULL;
         chunk->n_items = 0;
@@ -30,37 +32,71 @@ void kinf__notification_release(struct kinf__notification *notification)
     kinf_object_unref(notification->object);
 }
 
-/* --- life --- */
-
-int kinf__chain_init(struct kinf__chain *chain)
+static void chunks_free(struct kinf__chunk *chunk)
 {
-    *chain = (struct kinf__chain){ .spare = chunk_new(CHUNK_LEN), .sentinel = chunk_new(1) };
-    return chain->spare != NULL && chain->sentinel != NULL ? 0 : KINF_ERR_NO_MEMORY;
-}
-
-void kinf__chain_release(struct kinf__chain *chain)
-{
-    struct kinf__chunk *chunk = chain->first;
-
     while (chunk != NULL) {
         struct kinf__chunk *next = chunk->next;
 
-        for (uint32_t i = 0; i < chunk->n_items; i++)
+        for (size_t i = 0; i < chunk->n_items; i++)
             kinf__notification_release(&chunk->items[i]);
         free(chunk);
         chunk = next;
     }
-    free(chain->spare);
+}
+
+static void drop_spares(struct kinf__chain *chain)
+{
+    chunks_free(KINF__TAKE(chain->spares));
+    chain->n_spares = 0;
+}
+
+/* --- life --- */
+
+int kinf__chain_init(struct kinf__chain *chain)
+{
+    *chain = (struct kinf__chain){ .sentinel = chunk_new(1) };
+    return chain->sentinel != NULL ? kinf__chain_reserve(chain, 1, 1) : KINF_ERR_NO_MEMORY;
+}
+
+void kinf__chain_release(struct kinf__chain *chain)
+{
+    chunks_free(chain->first);
+    drop_spares(chain);
     free(chain->sentinel);
 }
 
 /* --- pushing --- */
 
-int kinf__chain_reserve(struct kinf__chain *chain)
+static struct kinf__chunk *take_spare(struct kinf__chain *chain)
 {
-    if (chain->spare == NULL)
-        chain->spare = chunk_new(CHUNK_LEN);
-    return chain->spare != NULL ? 0 : KINF_ERR_NO_MEMORY;
+    struct kinf__chunk *spare = chain->spares;
+
+    assert(spare != NULL);
+    chain->spares = KINF__TAKE(spare->next);
+    chain->n_spares--;
+    return spare;
+}
+
+/* The last chunk, and what room it has, may be taken out between two pushes. So each push needs a
+ * spare chunk with room for all of it. */
+int kinf__chain_reserve(struct kinf__chain *chain, size_t n_pushes, size_t n_most)
+{
+    size_t capacity = n_most > CHUNK_LEN ? n_most : CHUNK_LEN;
+
+    if (chain->spares != NULL && chain->spares->capacity < capacity)
+        drop_spares(chain);
+    if (chain->spares != NULL)
+        capacity = chain->spares->capacity;
+    while (chain->n_spares < n_pushes) {
+        struct kinf__chunk *spare = chunk_new(capacity);
+
+        if (spare == NULL)
+            return KINF_ERR_NO_MEMORY;
+        spare->next = chain->spares;
+        chain->spares = spare;
+        chain->n_spares++;
+    }
+    return 0;
 }
 
 static void append_chunk(struct kinf__chain *chain, struct kinf__chunk *chunk)
@@ -79,8 +115,7 @@ static void append(struct kinf__chain *chain, const struct kinf__notification *n
     struct kinf__notification *item;
 
     if (chunk == NULL || chunk->n_items == chunk->capacity) {
-        chunk = KINF__TAKE(chain->spare);
-        assert(chunk != NULL);
+        chunk = take_spare(chain);
         append_chunk(chain, chunk);
     }
     item = &chunk->items[chunk->n_items++];
@@ -145,11 +180,23 @@ static bool chunk_is_sound(const struct kinf__chunk *chunk)
 {
     if (chunk->n_items == 0 || chunk->n_items > chunk->capacity)
         return false;
-    for (uint32_t i = 0; i < chunk->n_items; i++) {
+    for (size_t i = 0; i < chunk->n_items; i++) {
         if (!notification_is_sound(&chunk->items[i]))
             return false;
     }
     return true;
+}
+
+static bool spares_are_sound(const struct kinf__chain *chain)
+{
+    size_t n_spares = 0;
+
+    for (const struct kinf__chunk *spare = chain->spares; spare != NULL; spare = spare->next) {
+        if (spare->n_items != 0 || spare->capacity != chain->spares->capacity)
+            return false;
+        n_spares++;
+    }
+    return n_spares == chain->n_spares;
 }
 
 bool kinf__chain_check(const struct kinf__chain *chain)
@@ -164,5 +211,5 @@ bool kinf__chain_check(const struct kinf__chain *chain)
         last = chunk;
     }
     return last == chain->last && n_notifications == chain->n_notifications &&
-           (chain->spare == NULL || chain->spare->n_items == 0);
+           spares_are_sound(chain);
 }

@@ -13,8 +13,8 @@
 
 struct kinf__chunk {
     struct kinf__chunk *next;
-    uint32_t n_items;
-    uint32_t capacity;
+    size_t n_items;
+    size_t capacity;
     struct kinf__notification items[]; /* hold references; `old` of updates only */
 };
 
@@ -22,17 +22,19 @@ struct kinf__chain {
     struct kinf__chunk *first;
     struct kinf__chunk *last;
     size_t n_notifications;
-    struct kinf__chunk *spare;    /* what makes a push unable to fail */
+    struct kinf__chunk *spares; /* empty, and all of one size; a push takes at most one */
+    size_t n_spares;
     struct kinf__chunk *sentinel; /* until it is pushed */
 };
 
-/* With a reserve. Errors: KINF_ERR_NO_MEMORY; release it then, too. */
+/* Errors: KINF_ERR_NO_MEMORY; release it then, too. */
 KINF_MUST_CHECK int kinf__chain_init(struct kinf__chain *chain);
 void kinf__chain_release(struct kinf__chain *chain);
 
-/* Makes sure that the next push cannot fail. Errors: KINF_ERR_NO_MEMORY. */
-KINF_MUST_CHECK int kinf__chain_reserve(struct kinf__chain *chain);
-/* Appends up to KINF__PUSH_MAX notifications. */
+/* Makes sure that the next `n_pushes`, of up to `n_most` notifications each, cannot fail. Errors:
+ * KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__chain_reserve(struct kinf__chain *chain, size_t n_pushes, size_t n_most);
+/* Appends notifications. */
 void kinf__chain_push(struct kinf__chain *chain, const struct kinf__notification *notifications,
                       size_t n_notifications, int64_t now_ms);
 /* Appends the sentinel, the first time. Needs no reserve. */

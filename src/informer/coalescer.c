@@ -13,6 +13,9 @@
 
 #include "object/object.h"
 
+/* More of them are given back. */
+#define SPARES_KEPT 64
+
 static struct kinf__pending *pending_in_order(struct kinf__list *node)
 {
     return KINF__LIST_ENTRY(node, struct kinf__pending, in_order);
@@ -91,7 +94,7 @@ static struct kinf__notification change_of(const struct kinf__pending *pending)
 }
 
 size_t kinf__pending_notifications(const struct kinf__pending *pending,
-                                   struct kinf__notification ret_notifications[KINF__PUSH_MAX])
+                                   struct kinf__notification ret_notifications[KINF__PENDING_MAX])
 {
     size_t n = 0;
 
@@ -119,12 +122,29 @@ void kinf__pending_free(struct kinf__pending *pending)
 
 /* --- life --- */
 
+static struct kinf__pending *take_spare(struct kinf__coalescer *coalescer)
+{
+    struct kinf__pending *spare = pending_in_order(coalescer->spares.next);
+
+    assert(coalescer->n_spares != 0);
+    kinf__list_remove(&spare->in_order);
+    coalescer->n_spares--;
+    return spare;
+}
+
+static void drop_spares(struct kinf__coalescer *coalescer, size_t n_kept)
+{
+    while (coalescer->n_spares > n_kept)
+        free(take_spare(coalescer));
+}
+
 int kinf__coalescer_init(struct kinf__coalescer *coalescer)
 {
     *coalescer = (struct kinf__coalescer){ .map = KINF__HMAP_INIT };
     kinf__list_init(&coalescer->order);
+    kinf__list_init(&coalescer->spares);
     coalescer->sentinel = calloc(1, sizeof *coalescer->sentinel);
-    return coalescer->sentinel != NULL ? kinf__coalescer_reserve(coalescer) : KINF_ERR_NO_MEMORY;
+    return coalescer->sentinel != NULL ? 0 : KINF_ERR_NO_MEMORY;
 }
 
 void kinf__coalescer_release(struct kinf__coalescer *coalescer)
@@ -132,19 +152,32 @@ void kinf__coalescer_release(struct kinf__coalescer *coalescer)
     KINF__LIST_FOR_EACH_SAFE (node, &coalescer->order)
         kinf__pending_free(pending_in_order(node));
     kinf__hmap_release(&coalescer->map);
-    free(coalescer->spare);
+    drop_spares(coalescer, 0);
     free(coalescer->sentinel);
 }
 
 /* --- pushing --- */
 
-int kinf__coalescer_reserve(struct kinf__coalescer *coalescer)
+static int add_spare(struct kinf__coalescer *coalescer)
 {
-    if (kinf__hmap_reserve(&coalescer->map, 1) < 0)
+    struct kinf__pending *spare = malloc(sizeof *spare);
+
+    if (spare == NULL)
         return KINF_ERR_NO_MEMORY;
-    if (coalescer->spare == NULL)
-        coalescer->spare = malloc(sizeof *coalescer->spare);
-    return coalescer->spare != NULL ? 0 : KINF_ERR_NO_MEMORY;
+    kinf__list_push_back(&coalescer->spares, &spare->in_order);
+    coalescer->n_spares++;
+    return 0;
+}
+
+int kinf__coalescer_reserve(struct kinf__coalescer *coalescer, size_t n_notifications)
+{
+    size_t n_kept = n_notifications > SPARES_KEPT ? n_notifications : SPARES_KEPT;
+    int rc = kinf__hmap_reserve(&coalescer->map, n_notifications);
+
+    drop_spares(coalescer, n_kept);
+    while (rc == 0 && coalescer->n_spares < n_notifications)
+        rc = add_spare(coalescer);
+    return rc;
 }
 
 static struct kinf__pending *find(const struct kinf__coalescer *coalescer, const char *key,
@@ -165,9 +198,8 @@ static struct kinf__pending *find(const struct kinf__coalescer *coalescer, const
 static struct kinf__pending *insert(struct kinf__coalescer *coalescer,
                                     const struct kinf_object *told, uint64_t hash, int64_t now_ms)
 {
-    struct kinf__pending *pending = KINF__TAKE(coalescer->spare);
+    struct kinf__pending *pending = take_spare(coalescer);
 
-    assert(pending != NULL);
     *pending =
         (struct kinf__pending){ .told = kinf_object_ref(told), .since_ms = (uint32_t)now_ms };
     kinf__hmap_insert_reserved(&coalescer->map, &pending->in_map, hash);
@@ -182,28 +214,34 @@ static void take_out(struct kinf__coalescer *coalescer, struct kinf__pending *pe
     kinf__list_remove(&pending->in_order);
 }
 
-void kinf__coalescer_push(struct kinf__coalescer *coalescer,
-                          const struct kinf__notification *notifications, size_t n_notifications,
-                          int64_t now_ms)
+static void push_one(struct kinf__coalescer *coalescer,
+                     const struct kinf__notification *notification, int64_t now_ms)
 {
-    const char *key = kinf_object_key(notifications[0].object);
+    const char *key = kinf_object_key(notification->object);
     uint64_t hash = kinf__hash(kinf_str_from(key));
     struct kinf__pending *pending = find(coalescer, key, hash);
     size_t n_before = pending != NULL ? count(pending) : 0;
     size_t n_after;
 
     if (pending == NULL)
-        pending = insert(coalescer, notifications[0].old, hash, now_ms);
-    for (size_t i = 0; i < n_notifications; i++)
-        merge(pending, &notifications[i]);
-    n_after = is_sentinel(pending) ? 0 : count(pending);
-    coalescer->n_notifications = coalescer->n_notifications - n_before + n_after;
-    coalescer->n_merged += n_before + n_notifications - n_after;
+        pending = insert(coalescer, notification->old, hash, now_ms);
+    merge(pending, notification);
+    n_after = pending->told != NULL || pending->object != NULL ? count(pending) : 0;
+    coalescer->n_notifications += n_after - n_before;
+    coalescer->n_merged += n_before + 1 - n_after;
     if (n_after == 0) {
         kinf__hmap_remove(&coalescer->map, &pending->in_map);
         kinf__list_remove(&pending->in_order);
         kinf__pending_free(pending);
     }
+}
+
+void kinf__coalescer_push(struct kinf__coalescer *coalescer,
+                          const struct kinf__notification *notifications, size_t n_notifications,
+                          int64_t now_ms)
+{
+    for (size_t i = 0; i < n_notifications; i++)
+        push_one(coalescer, &notifications[i], now_ms);
 }
 
 void kinf__coalescer_push_synced(struct kinf__coalescer *coalescer, int64_t now_ms)

@@ -41,21 +41,24 @@ struct kinf__pending {
 };
 
 struct kinf__coalescer {
-    struct kinf__hmap map;   /* keys */
-    struct kinf__list order; /* what waits, the first first */
-    size_t n_notifications;  /* callbacks that would run if all were told */
-    uint64_t n_merged;       /* callbacks that merging has spared */
-    struct kinf__pending *spare;
+    struct kinf__hmap map;    /* keys */
+    struct kinf__list order;  /* what waits, the first first */
+    size_t n_notifications;   /* callbacks that would run if all were told */
+    uint64_t n_merged;        /* callbacks that merging has spared */
+    struct kinf__list spares; /* of struct kinf__pending, empty */
+    size_t n_spares;
     struct kinf__pending *sentinel; /* until it is pushed */
 };
 
-/* With a reserve. Errors: KINF_ERR_NO_MEMORY; release it then, too. */
+/* Errors: KINF_ERR_NO_MEMORY; release it then, too. */
 KINF_MUST_CHECK int kinf__coalescer_init(struct kinf__coalescer *coalescer);
 void kinf__coalescer_release(struct kinf__coalescer *coalescer);
 
-/* Makes sure that the next push cannot fail. Errors: KINF_ERR_NO_MEMORY. */
-KINF_MUST_CHECK int kinf__coalescer_reserve(struct kinf__coalescer *coalescer);
-/* Merges up to KINF__PUSH_MAX notifications of one key into what waits. */
+/* Makes sure that the next pushes cannot fail, of so many notifications all together. Errors:
+ * KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__coalescer_reserve(struct kinf__coalescer *coalescer,
+                                            size_t n_notifications);
+/* Merges notifications into what waits, each into that of its key. */
 void kinf__coalescer_push(struct kinf__coalescer *coalescer,
                           const struct kinf__notification *notifications, size_t n_notifications,
                           int64_t now_ms);
@@ -70,9 +73,12 @@ struct kinf__pending *kinf__coalescer_pop(struct kinf__coalescer *coalescer);
 struct kinf__pending *kinf__coalescer_take_initial(struct kinf__coalescer *coalescer,
                                                    const char *key);
 
+/* Most callbacks that one pending stands for. */
+#define KINF__PENDING_MAX 2
+
 /* The callbacks, in their order; returns how many. They borrow from the pending. */
 size_t kinf__pending_notifications(const struct kinf__pending *pending,
-                                   struct kinf__notification ret_notifications[KINF__PUSH_MAX]);
+                                   struct kinf__notification ret_notifications[KINF__PENDING_MAX]);
 void kinf__pending_free(struct kinf__pending *pending);
 
 /* The first one's since_ms; false: nothing waits. */

@@ -249,7 +249,7 @@ static void tell_coalesced(struct kinf__listener *listener)
     struct kinf__pending *pending;
 
     while ((pending = take_first(listener)) != NULL) {
-        struct kinf__notification notifications[KINF__PUSH_MAX];
+        struct kinf__notification notifications[KINF__PENDING_MAX];
         size_t n = kinf__pending_notifications(pending, notifications);
 
         for (size_t i = 0; i < n; i++)
@@ -330,14 +330,14 @@ int kinf__listener_start(struct kinf__listener *listener, struct kinf_error *err
 
 /* --- the queue --- */
 
-int kinf__listener_reserve(struct kinf__listener *listener)
+int kinf__listener_reserve(struct kinf__listener *listener, size_t n_pushes, size_t n_most)
 {
     int rc;
 
     if (!coalesces(listener))
-        return kinf__chain_reserve(&listener->chain);
+        return kinf__chain_reserve(&listener->chain, n_pushes, n_most);
     kinf__mutex_lock(&listener->lock);
-    rc = kinf__coalescer_reserve(&listener->coalescer);
+    rc = kinf__coalescer_reserve(&listener->coalescer, n_pushes * n_most);
     kinf__mutex_unlock(&listener->lock);
     return rc;
 }

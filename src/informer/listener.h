@@ -65,8 +65,7 @@ struct kinf__listener {
 const void *kinf__callback_owner(void);
 void kinf__callback_set_owner(const void *owner);
 
-/* With a reserve, since it may join while a change is under way. `take_initial` is consumed, on
- * failure too; NULL: none. Errors: KINF_ERR_INVALID (no such
+/* `take_initial` is consumed, on failure too; NULL: none. Errors: KINF_ERR_INVALID (no such
  * backlog), KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__listener_new(const struct kinf_handler *handler, kinf_handler_id id,
                                        const void *owner, struct kinf_snapshot *take_initial,
@@ -75,10 +74,12 @@ KINF_MUST_CHECK int kinf__listener_new(const struct kinf_handler *handler, kinf_
 /* Starts the thread, once. Owner's lock. Errors: KINF_ERR_SYSTEM. */
 KINF_MUST_CHECK int kinf__listener_start(struct kinf__listener *listener, struct kinf_error *err);
 
-/* Makes sure that the next push cannot fail. Owner's lock. Errors: KINF_ERR_NO_MEMORY. */
-KINF_MUST_CHECK int kinf__listener_reserve(struct kinf__listener *listener);
-/* Queues up to KINF__PUSH_MAX notifications of one key, after kinf__listener_reserve(); the objects
- * gain references. The thread may sleep on until kinf__listener_wake(). Owner's lock. */
+/* Makes sure that the next `n_pushes`, of up to `n_most` notifications each, cannot fail. Owner's
+ * lock. Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__listener_reserve(struct kinf__listener *listener, size_t n_pushes,
+                                           size_t n_most);
+/* Queues notifications that room was reserved for; the objects gain references. The thread may
+ * sleep on until kinf__listener_wake(). Owner's lock. */
 void kinf__listener_push(struct kinf__listener *listener,
                          const struct kinf__notification *notifications, size_t n_notifications,
                          int64_t now_ms);

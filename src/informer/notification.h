@@ -35,7 +35,4 @@ struct kinf__notification {
     bool final_state_unknown; /* delete */
 };
 
-/* Most notifications that one push may bring; all are about one key. */
-#define KINF__PUSH_MAX 2
-
 #endif

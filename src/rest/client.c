@@ -4,8 +4,8 @@
  */
 #include "rest/client.h"
 
-#include <fcntl.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,16 +76,32 @@ static X509 *read_certificate(const char *pem)
     return certificate;
 }
 
-static bool has_private_key(const char *pem)
+static EVP_PKEY *read_key(const char *pem)
 {
     BIO *bio = BIO_new_mem_buf(pem, -1);
     /* An encrypted key would ask on the terminal; a daemon has none. */
     EVP_PKEY *key = bio != NULL ? PEM_read_bio_PrivateKey(bio, NULL, NULL, (void *)"") : NULL;
-    bool is_there = key != NULL;
 
-    EVP_PKEY_free(key);
     BIO_free(bio);
-    return is_there;
+    return key;
+}
+
+static int check_key(const struct kinf__cluster_config *config, const X509 *certificate,
+                     struct kinf_error *err)
+{
+    EVP_PKEY *key = read_key(config->client_key_pem);
+    int failed = 0;
+
+    if (key == NULL)
+        return tls_error(err, config, "the client key");
+    if (X509_check_private_key(certificate, key) != 1) {
+        ERR_clear_error();
+        failed = kinf__error_set(err, KINF_ERR_TLS,
+                                 "%s: the client key does not belong to the client certificate",
+                                 config->source);
+    }
+    EVP_PKEY_free(key);
+    return failed;
 }
 
 static void write_time(const ASN1_TIME *time, char *text, size_t size)
@@ -130,9 +146,9 @@ static int check_client_certificate(const struct kinf__cluster_config *config,
     if (certificate == NULL)
         return tls_error(err, config, "the client certificate");
     failed = check_validity(config, certificate, err);
+    if (failed == 0)
+        failed = check_key(config, certificate, err);
     X509_free(certificate);
-    if (failed == 0 && !has_private_key(config->client_key_pem))
-        failed = tls_error(err, config, "the client key");
     return failed;
 }
 
@@ -151,30 +167,67 @@ static int check_certificates(const struct kinf__cluster_config *config, struct 
 
 /* --- the server's name --- */
 
-/* "name:port" of a URL, or NULL with the error written. */
-static char *host_of(const struct kinf__cluster_config *config, struct kinf_error *err)
+/* What `part` of the URL is; NULL if it has none. The caller frees it with curl_free(). */
+static char *part_of(CURLU *url, CURLUPart part)
 {
-    CURLU *url = curl_url();
-    char *host = NULL, *port = NULL, *text = NULL, *scheme = NULL;
+    char *text = NULL;
 
-    if (url != NULL && curl_url_set(url, CURLUPART_URL, config->server, 0) == CURLUE_OK &&
-        curl_url_get(url, CURLUPART_SCHEME, &scheme, 0) == CURLUE_OK &&
-        curl_url_get(url, CURLUPART_HOST, &host, 0) == CURLUE_OK &&
-        curl_url_get(url, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) == CURLUE_OK &&
-        (strcmp(scheme, "https") == 0 || strcmp(scheme, "http") == 0)) {
-        if (asprintf(&text, "%s:%s", host, port) < 0) {
-            text = NULL;
-            kinf__error_no_memory(err);
-        }
+    return curl_url_get(url, part, &text, CURLU_DEFAULT_PORT) == CURLUE_OK ? text : NULL;
+}
+
+/* Whether requests can be put behind the URL. */
+static bool is_bare(CURLU *url)
+{
+    char *query = part_of(url, CURLUPART_QUERY), *fragment = part_of(url, CURLUPART_FRAGMENT);
+    bool is_there = query != NULL || fragment != NULL;
+
+    curl_free(query);
+    curl_free(fragment);
+    return !is_there;
+}
+
+static int server_error(const struct kinf_client *client, const char *what, struct kinf_error *err)
+{
+    return kinf__error_set(err, KINF_ERR_CONFIG, "%s: the server '%s' %s", client->config.source,
+                           client->config.server, what);
+}
+
+static int read_server(struct kinf_client *client, CURLU *url, struct kinf_error *err)
+{
+    char *scheme = part_of(url, CURLUPART_SCHEME), *host = part_of(url, CURLUPART_HOST),
+         *port = part_of(url, CURLUPART_PORT);
+    int failed = 0;
+
+    if (scheme == NULL || host == NULL || port == NULL ||
+        (strcmp(scheme, "https") != 0 && strcmp(scheme, "http") != 0)) {
+        failed = server_error(client, "is no https:// or http:// URL", err);
+    } else if (!is_bare(url)) {
+        failed = server_error(client, "has '?' or '#' in it", err);
+    } else if (asprintf(&client->host, "%s:%s", host, port) < 0) {
+        client->host = NULL;
+        failed = kinf__error_no_memory(err);
     } else {
-        kinf__error_set(err, KINF_ERR_CONFIG, "%s: the server '%s' is no https:// or http:// URL",
-                        config->source, config->server);
+        client->is_https = strcmp(scheme, "https") == 0;
     }
     curl_free(scheme);
     curl_free(host);
     curl_free(port);
+    return failed;
+}
+
+static int check_server(struct kinf_client *client, struct kinf_error *err)
+{
+    CURLU *url = curl_url();
+    CURLUcode status = url != NULL ? curl_url_set(url, CURLUPART_URL, client->config.server, 0)
+                                   : CURLUE_OUT_OF_MEMORY;
+    int failed;
+
+    if (status == CURLUE_OUT_OF_MEMORY)
+        failed = kinf__error_no_memory(err);
+    else
+        failed = read_server(client, url, err);
     curl_url_cleanup(url);
-    return text;
+    return failed;
 }
 
 /* --- life --- */
@@ -190,11 +243,9 @@ static int fill(struct kinf_client *client, const struct kinf_client_options *op
     int failed =
         kinf__cluster_config_load(options->kubeconfig, options->context, &client->config, err);
 
-    if (failed < 0 || (failed = check_certificates(&client->config, err)) < 0)
+    if (failed < 0 || (failed = check_certificates(&client->config, err)) < 0 ||
+        (failed = check_server(client, err)) < 0)
         return failed;
-    client->host = host_of(&client->config, err);
-    if (client->host == NULL)
-        return KINF_ERR_CONFIG;
     client->user_agent = strdup(options->user_agent != NULL ? options->user_agent
                                                             : "kinformer/" KINF_VERSION_STRING);
     if (client->user_agent == NULL)
@@ -312,6 +363,16 @@ static void refresh_token_locked(struct kinf_client *client, bool refresh)
     client->token_read_ms = now_ms;
 }
 
+/* A token goes into a header as it is. */
+static bool is_one_line(const char *token)
+{
+    for (; *token != '\0'; token++) {
+        if ((unsigned char)*token < ' ' || *token == '\x7f')
+            return false;
+    }
+    return true;
+}
+
 static int append_basic(struct kinf__buffer *header, const struct kinf__cluster_config *config)
 {
     KINF__AUTO_BUFFER plain = KINF__BUFFER_INIT;
@@ -332,17 +393,23 @@ int kinf__client_authorization(struct kinf_client *client, bool refresh,
 {
     const struct kinf__cluster_config *config = &client->config;
     const char *token;
+    bool is_clean;
     int failed = 0;
 
-    if (strncmp(config->server, "https://", 8) != 0)
+    if (!client->is_https)
         return 0;
     kinf__mutex_lock(&client->lock);
     if (config->token_file != NULL)
         refresh_token_locked(client, refresh);
     token = client->token != NULL ? client->token : config->token;
-    if (token != NULL)
+    is_clean = token == NULL || is_one_line(token);
+    if (token != NULL && is_clean)
         failed = kinf__buffer_printf(header, "Authorization: Bearer %s", token);
     kinf__mutex_unlock(&client->lock);
+    if (!is_clean)
+        return kinf__error_set(err, KINF_ERR_CONFIG,
+                               "%s: the token has a line break or another control character in it",
+                               config->source);
     if (token == NULL && config->username != NULL)
         failed = append_basic(header, config);
     return failed < 0 ? kinf__error_no_memory(err) : 0;

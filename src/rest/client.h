@@ -16,7 +16,8 @@
 struct kinf_client {
     /* constant after creation */
     struct kinf__cluster_config config;
-    char *host; /* "name:port" of the server, for messages */
+    char *host;    /* "name:port" of the server, for messages */
+    bool is_https; /* otherwise no credential is sent */
     char *user_agent;
     int64_t connect_timeout_ms;
     int64_t request_timeout_ms;

@@ -128,7 +128,7 @@ static size_t on_header(char *line, size_t size, size_t n, void *ctx)
     return len;
 }
 
-/* Inflated bytes of any response. */
+/* Inflated bytes of any response. A refusal that does not end is left when it is long enough. */
 static int take_body(const char *bytes, size_t len, void *ctx, struct kinf_error *err)
 {
     struct kinf__http *http = ctx;
@@ -159,7 +159,9 @@ static size_t on_bytes(char *bytes, size_t size, size_t n, void *ctx)
     http->last_byte_ms = kinf__clock_now_ms();
     http->callback_code =
         http->is_gzip ? take_gzip(http, bytes, len) : take_body(bytes, len, http, http->err);
-    return http->callback_code < 0 ? 0 : len;
+    /* Again: what the callback took is our silence, not the peer's. */
+    http->last_byte_ms = kinf__clock_now_ms();
+    return http->callback_code < 0 || http->refusal.len == REFUSAL_MAX_BYTES ? 0 : len;
 }
 
 static int on_socket(void *ctx, curl_socket_t fd, curlsocktype purpose)
@@ -184,54 +186,69 @@ static int on_socket(void *ctx, curl_socket_t fd, curlsocktype purpose)
 
 /* --- setting up --- */
 
-static void set_blob(CURL *easy, CURLoption option, const char *pem)
+/* Options fail for want of memory. None may be missing: without its certificate authority curl
+ * would trust those of the system. */
+static bool set_blob(CURL *easy, CURLoption option, const char *pem)
 {
     struct curl_blob blob = { (void *)pem, strlen(pem), CURL_BLOB_COPY };
 
-    curl_easy_setopt(easy, option, &blob);
+    return curl_easy_setopt(easy, option, &blob) == CURLE_OK;
 }
 
-static void set_tls(CURL *easy, const struct kinf__cluster_config *config)
+static bool set_tls(CURL *easy, const struct kinf__cluster_config *config)
 {
-    curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-    curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, config->insecure_skip_tls_verify ? 0L : 1L);
-    curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, config->insecure_skip_tls_verify ? 0L : 2L);
+    long is_verified = config->insecure_skip_tls_verify ? 0 : 1;
+
+    if (curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2) != CURLE_OK ||
+        curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, is_verified) != CURLE_OK ||
+        curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 2 * is_verified) != CURLE_OK)
+        return false;
     /* Contents, not file names: curl caches what it read from a name. */
-    if (config->ca_pem != NULL) {
-        set_blob(easy, CURLOPT_CAINFO_BLOB, config->ca_pem);
-        curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
-    }
-    if (config->client_cert_pem != NULL) {
-        set_blob(easy, CURLOPT_SSLCERT_BLOB, config->client_cert_pem);
-        set_blob(easy, CURLOPT_SSLKEY_BLOB, config->client_key_pem);
-    }
+    if (config->ca_pem != NULL && (!set_blob(easy, CURLOPT_CAINFO_BLOB, config->ca_pem) ||
+                                   curl_easy_setopt(easy, CURLOPT_CAPATH, NULL) != CURLE_OK))
+        return false;
+    return config->client_cert_pem == NULL ||
+           (set_blob(easy, CURLOPT_SSLCERT_BLOB, config->client_cert_pem) &&
+            set_blob(easy, CURLOPT_SSLKEY_BLOB, config->client_key_pem));
 }
 
-static void set_connection(struct kinf__http *http)
+static bool set_proxy(CURL *easy, const struct kinf__cluster_config *config)
 {
-    const struct kinf__cluster_config *config = &http->client->config;
+    return config->proxy_url == NULL ||
+           (curl_easy_setopt(easy, CURLOPT_PROXY, config->proxy_url) == CURLE_OK &&
+            curl_easy_setopt(easy, CURLOPT_NOPROXY, "") == CURLE_OK);
+}
+
+static void set_callbacks(struct kinf__http *http)
+{
     CURL *easy = http->easy;
 
-    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
-    curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
-    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-    curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
-    curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)http->client->connect_timeout_ms);
-    curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, RECEIVE_BUFFER_BYTES);
-    curl_easy_setopt(easy, CURLOPT_USERAGENT, http->client->user_agent);
     curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, http->curl_message);
     curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, on_socket);
     curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
     curl_easy_setopt(easy, CURLOPT_HEADERDATA, http);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_bytes);
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, http);
-    if (config->proxy_url != NULL) {
-        curl_easy_setopt(easy, CURLOPT_PROXY, config->proxy_url);
-        curl_easy_setopt(easy, CURLOPT_NOPROXY, "");
-    }
-    set_tls(easy, config);
+}
+
+static bool set_connection(struct kinf__http *http)
+{
+    const struct kinf__cluster_config *config = &http->client->config;
+    CURL *easy = http->easy;
+
+    set_callbacks(http);
+    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
+    curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
+    /* url.c escapes the dots of a segment; newer versions of curl would still resolve them. */
+    curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
+    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+    curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)http->client->connect_timeout_ms);
+    curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, RECEIVE_BUFFER_BYTES);
+    return curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
+           curl_easy_setopt(easy, CURLOPT_USERAGENT, http->client->user_agent) == CURLE_OK &&
+           set_proxy(easy, config) && set_tls(easy, config);
 }
 
 int kinf__http_new(struct kinf_client *client, struct kinf__waker *waker,
@@ -245,11 +262,10 @@ int kinf__http_new(struct kinf_client *client, struct kinf__waker *waker,
     http->waker = waker;
     http->multi = curl_multi_init();
     http->easy = curl_easy_init();
-    if (http->multi == NULL || http->easy == NULL) {
+    if (http->multi == NULL || http->easy == NULL || !set_connection(http)) {
         kinf__http_free(http);
         return kinf__error_no_memory(err);
     }
-    set_connection(http);
     *ret_http = http;
     return 0;
 }
@@ -300,7 +316,7 @@ static int append_url(struct kinf__http *http, struct kinf__buffer *url,
     KINF__AUTO_BUFFER route = KINF__BUFFER_INIT;
     const char *text;
 
-    if (config->tls_server_name == NULL)
+    if (config->tls_server_name == NULL || !http->client->is_https)
         return kinf__buffer_printf(url, "%s%s", config->server, http->request->target);
     if (kinf__buffer_printf(url, "https://%s%s%s", config->tls_server_name,
                             authority.bytes + authority.len, http->request->target) < 0 ||
@@ -342,44 +358,43 @@ static int append_headers(struct kinf__http *http, struct curl_slist **headers,
 }
 
 /* When the exchange has to be given up, and the words for it. */
-static int64_t deadline_of(const struct kinf__http *http, int64_t started_ms, const char **ret_why)
+struct deadline {
+    int64_t at_ms;
+    int64_t limit_ms;
+    const char *why;
+};
+
+static void limit(struct deadline *deadline, int64_t from_ms, int64_t limit_ms, const char *why)
+{
+    int64_t at_ms = kinf__clock_add_ms(from_ms, limit_ms);
+
+    if (limit_ms > 0 && at_ms < deadline->at_ms)
+        *deadline = (struct deadline){ at_ms, limit_ms, why };
+}
+
+static struct deadline deadline_of(const struct kinf__http *http, int64_t started_ms)
 {
     const struct kinf__http_request *request = http->request;
-    int64_t deadline_ms = KINF__NEVER_MS, next_ms;
+    struct deadline deadline = { KINF__NEVER_MS, 0, "" };
 
-    *ret_why = "";
-    if (request->total_timeout_ms > 0) {
-        deadline_ms = kinf__clock_add_ms(started_ms, request->total_timeout_ms);
-        *ret_why = "the answer was not complete in time";
-    }
-    if (http->status == 0 && request->head_timeout_ms > 0) {
-        next_ms = kinf__clock_add_ms(started_ms, request->head_timeout_ms);
-        if (next_ms < deadline_ms)
-            *ret_why = "no answer in time";
-        deadline_ms = next_ms < deadline_ms ? next_ms : deadline_ms;
-    }
-    if (http->status != 0 && request->idle_timeout_ms > 0) {
-        next_ms = kinf__clock_add_ms(http->last_byte_ms, request->idle_timeout_ms);
-        if (next_ms < deadline_ms)
-            *ret_why = "the stream fell silent";
-        deadline_ms = next_ms < deadline_ms ? next_ms : deadline_ms;
-    }
-    return deadline_ms;
+    limit(&deadline, started_ms, request->total_timeout_ms, "the answer is not complete after");
+    if (http->status == 0)
+        limit(&deadline, started_ms, request->head_timeout_ms, "no answer within");
+    else
+        limit(&deadline, http->last_byte_ms, request->idle_timeout_ms, "the stream is silent for");
+    return deadline;
 }
 
 /* Waits for the socket, the waker or a deadline. */
 static int wait_for_more(struct kinf__http *http, int64_t started_ms, struct kinf_error *err)
 {
     struct curl_waitfd waker = { http->waker->fd, CURL_WAIT_POLLIN, 0 };
-    const char *why;
-    int64_t now_ms = kinf__clock_now_ms();
-    int64_t deadline_ms = deadline_of(http, started_ms, &why);
-    int64_t left_ms = deadline_ms - now_ms;
+    struct deadline deadline = deadline_of(http, started_ms);
+    int64_t left_ms = deadline.at_ms - kinf__clock_now_ms();
 
     if (left_ms <= 0)
-        return kinf__error_set(
-            err, KINF_ERR_TIMEOUT, "server %s: %s (%lld ms)", http->client->host, why,
-            (long long)(now_ms - (http->status != 0 ? http->last_byte_ms : started_ms)));
+        return kinf__error_set(err, KINF_ERR_TIMEOUT, "server %s: %s %lld ms", http->client->host,
+                               deadline.why, (long long)deadline.limit_ms);
     if (curl_multi_poll(http->multi, &waker, 1,
                         (int)(left_ms < POLL_MAX_MS ? left_ms : POLL_MAX_MS), NULL) != CURLM_OK)
         return kinf__error_set(err, KINF_ERR_SYSTEM, "cannot wait for the server %s",
@@ -438,10 +453,11 @@ static int judge(struct kinf__http *http, CURLcode result, struct kinf_error *er
 {
     if (http->callback_code < 0)
         return http->callback_code;
+    /* A head that says no has said it, whatever became of its body. */
+    if (http->status >= 300 || (result == CURLE_OK && !is_success(http)))
+        return judge_refusal(http, err);
     if (result != CURLE_OK)
         return kinf__transport_error(http->easy, result, http->client, http->curl_message, err);
-    if (!is_success(http))
-        return judge_refusal(http, err);
     if (http->is_gzip && http->inflate != NULL && !kinf__inflate_is_complete(http->inflate))
         return kinf__error_set(err, KINF_ERR_NETWORK, "server %s: a compressed body was cut short",
                                http->client->host);
@@ -494,10 +510,11 @@ int kinf__http_perform(struct kinf__http *http, const struct kinf__http_request 
     if (failed == 0) {
         KINF__LOG(KINF__LOG_REST, KINF_LOG_DEBUG, "GET %s host=%s", request->target,
                   http->client->host);
-        curl_easy_setopt(http->easy, CURLOPT_URL, text);
         curl_easy_setopt(http->easy, CURLOPT_HTTPHEADER, headers);
         curl_easy_setopt(http->easy, CURLOPT_CONNECT_TO, connect_to);
-        failed = exchange(http, err);
+        failed = curl_easy_setopt(http->easy, CURLOPT_URL, text) == CURLE_OK
+                     ? exchange(http, err)
+                     : kinf__error_no_memory(err);
         curl_easy_setopt(http->easy, CURLOPT_HTTPHEADER, NULL);
         curl_easy_setopt(http->easy, CURLOPT_CONNECT_TO, NULL);
     }

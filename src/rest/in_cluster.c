@@ -12,6 +12,7 @@
 #include "base/error.h"
 
 #define FILE_MAX_BYTES (1u << 20)
+#define WHITE_SPACE    " \t\r\n"
 
 const char *kinf__in_cluster_dir = "/var/run/secrets/kubernetes.io/serviceaccount";
 
@@ -69,11 +70,30 @@ static int read_file(const char *name, char **ret_text, struct kinf_error *err)
     return failed;
 }
 
+/* POD_NAMESPACE, then the service account's file; without both there is none. */
+static int find_namespace(char **ret_name, struct kinf_error *err)
+{
+    const char *given = getenv("POD_NAMESPACE");
+    KINF__AUTO_FREE char *text = NULL;
+    size_t start, len;
+    int failed;
+
+    if (given == NULL || *given == '\0') {
+        if ((failed = read_file("namespace", &text, NULL)) < 0)
+            return failed == KINF_ERR_NO_MEMORY ? kinf__error_no_memory(err) : 0;
+        given = text;
+    }
+    start = strspn(given, WHITE_SPACE);
+    for (len = strlen(given + start); len > 0 && strchr(WHITE_SPACE, given[start + len - 1]);)
+        len--;
+    *ret_name = strndup(given + start, len);
+    return *ret_name != NULL ? 0 : kinf__error_no_memory(err);
+}
+
 int kinf__in_cluster_load(struct kinf__cluster_config *config, struct kinf_error *err)
 {
     const char *host = getenv("KUBERNETES_SERVICE_HOST"), *port = getenv("KUBERNETES_SERVICE_PORT");
     KINF__AUTO_FREE char *token = NULL;
-    struct kinf_error ignored = KINF_ERROR_INIT;
     int failed;
 
     if (host == NULL || port == NULL)
@@ -87,8 +107,8 @@ int kinf__in_cluster_load(struct kinf__cluster_config *config, struct kinf_error
     if ((failed = read_file("token", &token, err)) < 0 ||
         (failed = read_file("ca.crt", &config->ca_pem, err)) < 0)
         return failed;
-    if (read_file("namespace", &config->name_space, &ignored) < 0)
-        config->name_space = NULL;
+    if ((failed = find_namespace(&config->name_space, err)) < 0)
+        return failed;
     config->token_file = file_of("token");
     config->source = strdup("in-cluster");
     if (config->token_file == NULL || config->source == NULL)

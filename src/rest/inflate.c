@@ -72,8 +72,11 @@ static int turn(struct kinf__inflate *gzip, kinf__inflate_cb *callback, void *ct
     if (len != 0 && (failed = callback(gzip->out, len, ctx, err)) < 0)
         return failed;
     gzip->is_complete = status == Z_STREAM_END;
-    if (status == Z_STREAM_END)
+    if (status == Z_STREAM_END) {
+        /* Another turn without input would begin a member that nobody sent. */
         inflateReset(stream);
+        return stream->avail_in != 0;
+    }
     return stream->avail_in != 0 || stream->avail_out == 0;
 }
 

@@ -501,6 +501,8 @@ static int load(struct files *files, const char *path, const char *context,
 
     if (failed < 0)
         return failed;
+    if (context != NULL && *context == '\0')
+        context = NULL;
     if (files->n_items != 0)
         return resolve(files, context, config, err);
     if (kinf__in_cluster_is_possible() && context == NULL)

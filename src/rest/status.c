@@ -27,7 +27,7 @@ struct status {
     bool is_rv_too_large;
 };
 
-/* A text of the server, cut to fit; on one line, whatever it has in it. */
+/* A text of the server, cut to fit. */
 static void read_string(struct kinf__json_value object, const char *key, char *buf, size_t size)
 {
     struct kinf__json_value value;
@@ -42,8 +42,7 @@ static void read_string(struct kinf__json_value object, const char *key, char *b
         return;
     len = kinf__json_unescape(value.raw, text, value.raw.len);
     len = len < size ? len : size - 1;
-    for (size_t i = 0; i < len; i++)
-        buf[i] = (unsigned char)text[i] < 0x20 ? ' ' : text[i];
+    memcpy(buf, text, len);
     buf[len] = '\0';
 }
 
@@ -193,7 +192,8 @@ int kinf__status_to_error(struct kinf_str text, int http_status, struct kinf_err
         return plain_error(text, http_status, err);
     if (http_status == 0)
         http_status = status.code;
-    code = kinf__error_set(err, errc_of_status(&status, http_status), "%s%s%s", status.message,
+    code = kinf__error_set(err, errc_of_status(&status, http_status), "%s%s%s",
+                           *status.message != '\0' ? status.message : "no explanation",
                            *status.reason != '\0' ? ", reason " : "", status.reason);
     if (err != NULL) {
         err->http_status = http_status;

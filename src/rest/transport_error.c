@@ -10,14 +10,16 @@
 #include "base/error.h"
 #include "rest/client.h"
 
-static int connect_error(CURL *easy, const struct kinf_client *client, struct kinf_error *err)
+static int connect_error(CURL *easy, const struct kinf_client *client, const char *words,
+                         struct kinf_error *err)
 {
     long sys_errno = 0;
 
     curl_easy_getinfo(easy, CURLINFO_OS_ERRNO, &sys_errno);
-    if (sys_errno == 0)
-        return kinf__error_set(err, KINF_ERR_NETWORK, "cannot connect to the server %s (%s)",
-                               client->host, client->config.source);
+    /* With a proxy it is the proxy that did not answer; curl's words name it. */
+    if (sys_errno == 0 || client->config.proxy_url != NULL)
+        return kinf__error_set(err, KINF_ERR_NETWORK, "cannot connect to the server %s: %s (%s)",
+                               client->host, words, client->config.source);
     return kinf__error_set_errno(err, KINF_ERR_NETWORK, (int)sys_errno,
                                  "cannot connect to the server %s (%s; is it running?)",
                                  client->host, client->config.source);
@@ -29,8 +31,7 @@ static int verify_error(CURL *easy, const struct kinf_client *client, const char
     long verdict = X509_V_OK;
 
     curl_easy_getinfo(easy, CURLINFO_SSL_VERIFYRESULT, &verdict);
-    /* The chain is good, the name is not: curl compares names itself, and until then its own result
-     * stands as "unspecified". */
+    /* The chain is good, the name is not: curl leaves its own beginning value, 1, or OpenSSL's. */
     if (verdict == X509_V_OK || verdict == X509_V_ERR_UNSPECIFIED)
         return kinf__error_set(
             err, KINF_ERR_TLS,
@@ -45,14 +46,22 @@ static int verify_error(CURL *easy, const struct kinf_client *client, const char
             client->host, X509_verify_cert_error_string(verdict));
     return kinf__error_set(
         err, KINF_ERR_TLS,
-        "the certificate of the server %s is not signed by the certificate authority of %s: %s",
-        client->host, client->config.source, X509_verify_cert_error_string(verdict));
+        "the certificate of the server %s is not signed by %s: %s (%s: see certificate-authority)",
+        client->host,
+        client->config.ca_pem != NULL ? "the given certificate authority"
+                                      : "an authority that this system trusts",
+        X509_verify_cert_error_string(verdict), client->config.source);
 }
 
-/* A handshake ends by an alert, which OpenSSL numbers, or because the connection broke. */
+/* A handshake ends by an alert, which OpenSSL numbers, or because the connection broke. With TLS
+ * 1.3 our certificate is refused only when we already read the answer. */
 static int handshake_error(const struct kinf_client *client, const char *detail,
                            struct kinf_error *err)
 {
+    if (strstr(detail, "wrong version number") != NULL)
+        return kinf__error_set(err, KINF_ERR_TLS,
+                               "the server %s does not speak TLS; is it http:// in %s?",
+                               client->host, client->config.source);
     if (strstr(detail, "error:") != NULL && strstr(detail, "unexpected eof") == NULL)
         return kinf__error_set(err, KINF_ERR_TLS, "no TLS with the server %s: %s (%s)",
                                client->host, detail, client->config.source);
@@ -74,7 +83,7 @@ int kinf__transport_error(CURL *easy, CURLcode result, const struct kinf_client 
         return kinf__error_set(err, KINF_ERR_NETWORK, "cannot resolve the server %s: %s (%s)",
                                client->host, words, client->config.source);
     case CURLE_COULDNT_CONNECT:
-        return connect_error(easy, client, err);
+        return connect_error(easy, client, words, err);
     case CURLE_OPERATION_TIMEDOUT:
         return kinf__error_set(err, KINF_ERR_TIMEOUT, "no connection to the server %s in time: %s",
                                client->host, words);
@@ -91,6 +100,11 @@ int kinf__transport_error(CURL *easy, CURLcode result, const struct kinf_client 
     case CURLE_PARTIAL_FILE:
         return kinf__error_set(err, KINF_ERR_NETWORK, "server %s: the body was cut short: %s",
                                client->host, words);
+    case CURLE_RECV_ERROR:
+    case CURLE_SEND_ERROR:
+        if (strstr(words, " alert ") != NULL)
+            return handshake_error(client, words, err);
+        return kinf__error_set(err, KINF_ERR_NETWORK, "server %s: %s", client->host, words);
     default:
         return kinf__error_set(err, KINF_ERR_NETWORK, "server %s: %s", client->host, words);
     }

@@ -46,11 +46,6 @@ int kinf__yaml_error(struct kinf_error *err, int code, const struct kinf__yaml *
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    /* Keys and values may have lines in them; a message has one. */
-    for (char *at = text; *at != '\0'; at++) {
-        if ((unsigned char)*at < ' ' || *at == '\x7f')
-            *at = ' ';
-    }
     return kinf__error_set(err, (enum kinf_errc)code, "%s:%u:%u: %s", kinf__yaml_file(yaml),
                            node->line, node->column, text);
 }

@@ -98,6 +98,16 @@ static void send_reply(int fd, const struct test_reply *reply)
         send_all(fd, "0\r\n\r\n", 5);
 }
 
+static void reply_to(int fd, const struct test_reply *reply)
+{
+    if (reply->raw != NULL)
+        send_all(fd, reply->raw, reply->raw_len);
+    else if (reply->end != TEST_NO_REPLY)
+        send_reply(fd, reply);
+    if (reply->end == TEST_END_CUT)
+        shutdown(fd, SHUT_RDWR);
+}
+
 static const struct test_reply *note_request(struct test_server *server, const char *request)
 {
     static const struct test_reply none = { .end = TEST_NO_REPLY };
@@ -139,10 +149,7 @@ static void serve(struct test_server *server, int fd)
 
         if (reply->is_held)
             hold(server);
-        if (reply->end != TEST_NO_REPLY)
-            send_reply(fd, reply);
-        if (reply->end == TEST_END_CUT)
-            shutdown(fd, SHUT_RDWR);
+        reply_to(fd, reply);
         note_answer(server);
     }
 }

@@ -21,6 +21,8 @@ struct test_reply {
     const char *status;  /* "429 Too Many Requests"; NULL: "200 OK" */
     const char *headers; /* "Retry-After: 1\r\n"; may be NULL */
     const char *body;    /* may be NULL */
+    const char *raw;     /* a recorded response that is sent instead of these three; NULL: none */
+    size_t raw_len;      /* less than all of it: a response cut short */
     enum test_reply_end end;
     bool is_held; /* until test_server_let_go() */
 };

@@ -5,12 +5,17 @@
 #include "rest/http.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
+#include <netdb.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include <zlib.h>
 
 #include "base/buffer.h"
 #include "base/clock.h"
@@ -30,6 +35,8 @@ struct server {
     const char *bytes;
     size_t len;
     bool stays_open;
+    const char *more; /* sent when `wants_more` is set; may be NULL */
+    struct kinf__waker wants_more;
     char request[4096];
 };
 
@@ -50,6 +57,8 @@ static void answer(struct server *server, int connection)
         if (n <= 0)
             break;
     }
+    if (server->more != NULL && kinf__waker_wait(&server->wants_more, LONG_MS))
+        (void)!send(connection, server->more, strlen(server->more), MSG_NOSIGNAL);
     if (server->stays_open)
         kinf__waker_wait(&server->stop, LONG_MS);
 }
@@ -77,6 +86,7 @@ static void server_start(struct server *server, const char *bytes, size_t len, b
     server->len = len;
     server->stays_open = stays_open;
     assert_int_equal(kinf__waker_init(&server->stop, NULL), 0);
+    assert_int_equal(kinf__waker_init(&server->wants_more, NULL), 0);
     server->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_true(server->listener >= 0);
     assert_int_equal(bind(server->listener, (struct sockaddr *)&address, sizeof address), 0);
@@ -93,9 +103,11 @@ static void server_stop(struct server *server)
     pthread_join(server->thread, NULL);
     close(server->listener);
     kinf__waker_release(&server->stop);
+    kinf__waker_release(&server->wants_more);
 }
 
-static struct kinf_client *client_of(const char *server_url)
+/* `more` goes behind the server in the kubeconfig. */
+static struct kinf_client *client_with(const char *server_url, const char *more)
 {
     char path[] = "/tmp/kinformer-test-XXXXXX";
     struct kinf_client_options options = KINF_CLIENT_OPTIONS_INIT;
@@ -105,16 +117,21 @@ static struct kinf_client *client_of(const char *server_url)
 
     assert_true(fd >= 0);
     dprintf(fd,
-            "clusters: [{name: c, cluster: {server: \"%s\"}}]\n"
+            "clusters: [{name: c, cluster: {server: \"%s\"%s}}]\n"
             "users: [{name: u, user: {token: secret}}]\n"
             "contexts: [{name: x, context: {cluster: c, user: u}}]\ncurrent-context: x\n",
-            server_url);
+            server_url, more);
     close(fd);
     options.kubeconfig = path;
     if (kinf_client_new(&options, &client, &err) < 0)
         fail_msg("%s", err.message);
     unlink(path);
     return client;
+}
+
+static struct kinf_client *client_of(const char *server_url)
+{
+    return client_with(server_url, "");
 }
 
 /* What one test holds. */
@@ -127,7 +144,39 @@ struct fixture {
     struct kinf_error err;
     int64_t head_timeout_ms, idle_timeout_ms, total_timeout_ms;
     bool refuse_body;
+    int64_t slow_ms; /* what the first piece of a body takes */
 };
+
+static int option_of(int fd, int level, int name)
+{
+    int value = -1;
+    socklen_t size = sizeof value;
+
+    assert_int_equal(getsockopt(fd, level, name, &value, &size), 0);
+    return value;
+}
+
+/* Whatever the test is about: our end of its connection looks for a vanished peer. */
+static void check_connection(struct fixture *f)
+{
+    struct sockaddr_in peer;
+    size_t n_found = 0;
+
+    for (int fd = 0; fd < 256; fd++) {
+        socklen_t size = sizeof peer;
+
+        if (getpeername(fd, (struct sockaddr *)&peer, &size) < 0 || peer.sin_family != AF_INET ||
+            ntohs(peer.sin_port) != f->server.port)
+            continue;
+        n_found++;
+        assert_int_equal(option_of(fd, SOL_SOCKET, SO_KEEPALIVE), 1);
+        assert_int_equal(option_of(fd, IPPROTO_TCP, TCP_KEEPIDLE), 30);
+        assert_int_equal(option_of(fd, IPPROTO_TCP, TCP_KEEPINTVL), 10);
+        assert_int_equal(option_of(fd, IPPROTO_TCP, TCP_KEEPCNT), 3);
+        assert_int_equal(option_of(fd, IPPROTO_TCP, TCP_USER_TIMEOUT), 30000);
+    }
+    assert_int_equal(n_found, 1);
+}
 
 static int keep_body(const char *bytes, size_t len, void *ctx, struct kinf_error *err)
 {
@@ -136,6 +185,12 @@ static int keep_body(const char *bytes, size_t len, void *ctx, struct kinf_error
     (void)err;
     if (f->refuse_body)
         return KINF_ERR_LIMIT;
+    if (f->slow_ms != 0 && f->body.len == 0) {
+        kinf__waker_wait(&f->waker, f->slow_ms);
+        kinf__waker_set(&f->server.wants_more);
+    }
+    if (f->body.len == 0)
+        check_connection(f);
     assert_int_equal(kinf__buffer_append(&f->body, bytes, len), 0);
     return 0;
 }
@@ -259,6 +314,100 @@ static void a_refusal_is_told_with_its_status(void **state)
     end(&f);
 }
 
+/* Half a megabyte and no end. */
+static void a_refusal_without_end_is_left(void **state)
+{
+    static const char head[] = "HTTP/1.1 503 Service Unavailable\r\n\r\n";
+    static char response[1 << 19];
+    struct fixture f;
+
+    (void)state;
+    memset(response, 'x', sizeof response);
+    memcpy(response, head, sizeof head - 1);
+    begin(&f, response, sizeof response, true);
+    f.total_timeout_ms = LONG_MS;
+    assert_int_equal(get(&f), KINF_ERR_SERVER);
+    assert_int_equal(f.err.http_status, 503);
+    end(&f);
+    assert_int_equal(
+        get_once(&f, "HTTP/1.1 401 Unauthorized\r\nContent-Length: 99\r\n\r\ncut", false),
+        KINF_ERR_UNAUTHORIZED);
+    end(&f);
+}
+
+/* The code that a recorded refusal has to give. */
+static int expected_code(int status, const char *text)
+{
+    if (status == 504 && strstr(text, "ResourceVersionTooLarge") != NULL)
+        return KINF_ERR_RV_TOO_LARGE;
+    if (status == 409 && strstr(text, "AlreadyExists") != NULL)
+        return KINF_ERR_EXISTS;
+    switch (status) {
+    case 401:
+        return KINF_ERR_UNAUTHORIZED;
+    case 403:
+        return KINF_ERR_FORBIDDEN;
+    case 404:
+        return KINF_ERR_NOT_FOUND;
+    case 409:
+        return KINF_ERR_CONFLICT;
+    case 410:
+        return KINF_ERR_EXPIRED;
+    case 429:
+        return KINF_ERR_TOO_MANY_REQUESTS;
+    default:
+        return KINF_ERR_SERVER;
+    }
+}
+
+static bool exchange_recorded(const char *name)
+{
+    char file[300];
+    size_t len;
+    const char *retry_after;
+    char *text;
+    struct fixture f;
+    int status;
+
+    snprintf(file, sizeof file, "transcripts/%s", name);
+    text = test_read_data(file, &len);
+    status = (int)strtol(text + strcspn(text, " "), NULL, 10);
+    if (status >= 400) {
+        retry_after = strstr(text, "Retry-After: ");
+        begin(&f, text, len, false);
+        if (get(&f) != expected_code(status, text))
+            fail_msg("%s: %s", name, f.err.message);
+        assert_int_equal(f.err.http_status, status);
+        if (retry_after != NULL)
+            assert_int_equal(f.err.retry_after_ms, 1000 * strtol(retry_after + 13, NULL, 10));
+        assert_null(strchr(f.err.message, '\n'));
+        assert_int_equal(f.body.len, 0);
+        end(&f);
+    }
+    free(text);
+    return status >= 400;
+}
+
+static void every_recorded_refusal_comes_through(void **state)
+{
+    char path[512];
+    size_t n = 0;
+    const struct dirent *entry;
+    DIR *dir;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/transcripts", test_data_dir());
+    dir = opendir(path);
+    assert_non_null(dir);
+    while ((entry = readdir(dir)) != NULL) {
+        if (strncmp(entry->d_name, "05", 2) >= 0 && strncmp(entry->d_name, "10", 2) <= 0 &&
+            strstr(entry->d_name, ".http") != NULL && exchange_recorded(entry->d_name))
+            n++;
+    }
+    closedir(dir);
+    assert_true(n > 50);
+}
+
 static void the_callback_ends_an_exchange(void **state)
 {
     struct fixture f;
@@ -318,6 +467,28 @@ static void inflating_needs_no_whole_member(void **state)
     kinf__inflate_free(inflate);
 }
 
+/* Output that ends where the buffer does leaves nothing to ask for. */
+static void inflating_ends_where_the_buffer_does(void **state)
+{
+    static unsigned char plain[1 << 17], packed[1 << 12];
+    KINF__AUTO_BUFFER out = KINF__BUFFER_INIT;
+    struct kinf__inflate *inflate = NULL;
+    z_stream deflater = { .next_in = plain, .avail_in = sizeof plain, .next_out = packed };
+
+    (void)state;
+    deflater.avail_out = sizeof packed;
+    assert_int_equal(deflateInit2(&deflater, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
+    assert_int_equal(deflate(&deflater, Z_FINISH), Z_STREAM_END);
+    assert_int_equal(kinf__inflate_new(&inflate, NULL), 0);
+    assert_int_equal(kinf__inflate_feed(inflate, (const char *)packed, deflater.total_out,
+                                        append_inflated, &out, NULL),
+                     0);
+    assert_int_equal(out.len, sizeof plain);
+    assert_true(kinf__inflate_is_complete(inflate));
+    kinf__inflate_free(inflate);
+    deflateEnd(&deflater);
+}
+
 static void a_refused_connection_names_the_host(void **state)
 {
     struct fixture f;
@@ -354,6 +525,41 @@ static void each_time_is_limited(void **state)
     end(&f);
 }
 
+/* What the callback takes is not the peer's silence. */
+static void a_slow_callback_is_no_silence(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    begin(&f, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello", 43, true);
+    f.server.more = " you";
+    f.slow_ms = 450;
+    f.idle_timeout_ms = 400;
+    if (get(&f) < 0)
+        fail_msg("%s", f.err.message);
+    assert_body(&f, "hello you");
+    end(&f);
+}
+
+static void the_proxy_of_the_kubeconfig_is_taken(void **state)
+{
+    struct fixture f;
+    char proxy[80];
+
+    (void)state;
+    begin(&f, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", 40, true);
+    kinf__http_free(f.http);
+    kinf_client_free(f.client);
+    snprintf(proxy, sizeof proxy, ", proxy-url: 'http://127.0.0.1:%u'", f.server.port);
+    f.client = client_with("http://cluster.invalid:8080", proxy);
+    assert_int_equal(setenv("no_proxy", "*", 1), 0);
+    assert_int_equal(kinf__http_new(f.client, &f.waker, &f.http, NULL), 0);
+    assert_int_equal(get(&f), 0);
+    assert_non_null(strstr(f.server.request, "GET http://cluster.invalid:8080/x?y=1 HTTP/1.1\r\n"));
+    unsetenv("no_proxy");
+    end(&f);
+}
+
 static void *set_soon(void *ctx)
 {
     struct timespec delay = { 0, 30 * 1000 * 1000 };
@@ -386,6 +592,39 @@ static void the_waker_ends_every_wait(void **state)
     assert_stops(&f);
     assert_int_equal(get(&f), KINF_ERR_STOPPED);
     end(&f);
+}
+
+/* In place of the system's: libcurl resolves names here, on a thread of its own, which nobody can
+ * stop. It is left when the test is over. */
+static struct kinf__waker resolver_may_end;
+
+__attribute__((visibility("default"))) int getaddrinfo(const char *restrict name,
+                                                       const char *restrict service,
+                                                       const struct addrinfo *restrict hints,
+                                                       struct addrinfo **restrict ret_list)
+{
+    (void)name;
+    (void)service;
+    (void)hints;
+    (void)ret_list;
+    kinf__waker_wait(&resolver_may_end, LONG_MS);
+    return EAI_AGAIN;
+}
+
+static void the_waker_ends_resolving(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    assert_int_equal(kinf__waker_init(&resolver_may_end, NULL), 0);
+    begin(&f, "", 0, false);
+    kinf__http_free(f.http);
+    kinf_client_free(f.client);
+    f.client = client_of("http://slow.invalid");
+    assert_int_equal(kinf__http_new(f.client, &f.waker, &f.http, NULL), 0);
+    assert_stops(&f);
+    end(&f);
+    kinf__waker_set(&resolver_may_end);
 }
 
 /* A listener whose queue is full answers no SYN: connecting hangs. */
@@ -437,12 +676,18 @@ int main(void)
         cmocka_unit_test(complete_bodies_end_well),
         cmocka_unit_test(a_body_cut_short_is_a_network_error),
         cmocka_unit_test(a_refusal_is_told_with_its_status),
+        cmocka_unit_test(a_refusal_without_end_is_left),
+        cmocka_unit_test(every_recorded_refusal_comes_through),
         cmocka_unit_test(the_callback_ends_an_exchange),
         cmocka_unit_test(gzip_members_are_inflated_one_behind_the_other),
         cmocka_unit_test(inflating_needs_no_whole_member),
+        cmocka_unit_test(inflating_ends_where_the_buffer_does),
         cmocka_unit_test(a_refused_connection_names_the_host),
         cmocka_unit_test(each_time_is_limited),
+        cmocka_unit_test(a_slow_callback_is_no_silence),
+        cmocka_unit_test(the_proxy_of_the_kubeconfig_is_taken),
         cmocka_unit_test(the_waker_ends_every_wait),
+        cmocka_unit_test(the_waker_ends_resolving),
         cmocka_unit_test(the_waker_ends_connecting),
         cmocka_unit_test(a_connection_is_kept_and_can_be_dropped),
     };

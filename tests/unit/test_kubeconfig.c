@@ -23,6 +23,7 @@ static int make_folder(void **state)
     unsetenv("KUBECONFIG");
     unsetenv("KUBERNETES_SERVICE_HOST");
     unsetenv("KUBERNETES_SERVICE_PORT");
+    unsetenv("POD_NAMESPACE");
     if (mkdtemp(folder) == NULL)
         return -1;
     return setenv("HOME", folder, 1);
@@ -229,7 +230,7 @@ static void a_pod_finds_its_service_account(void **state)
     write_file("token", "t\n");
     assert_refused(NULL, NULL, KINF_ERR_CONFIG, WORDS("in-cluster", "ca.crt"));
     write_file("ca.crt", "the ca");
-    write_file("namespace", "kube-system");
+    write_file("namespace", "kube-system\n");
     config = load(NULL, NULL);
     assert_string_equal(config.server, "https://[fd00::1]:443");
     assert_string_equal(config.token_file, path_of("token"));
@@ -237,8 +238,10 @@ static void a_pod_finds_its_service_account(void **state)
     assert_string_equal(config.name_space, "kube-system");
     kinf__cluster_config_release(&config);
     setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1", 1);
-    config = load(NULL, NULL);
+    setenv("POD_NAMESPACE", "mine", 1);
+    config = load(NULL, "");
     assert_string_equal(config.server, "https://10.0.0.1:443");
+    assert_string_equal(config.name_space, "mine");
     kinf__cluster_config_release(&config);
 }
 
@@ -545,6 +548,74 @@ static void a_token_file_is_read_again_after_a_refusal(void **state)
     kinf_client_free(client);
 }
 
+static void a_server_that_requests_cannot_follow_is_refused(void **state)
+{
+    static const char *const rows[][2] = {
+        { "https://a.example?x=y", "'https://a.example?x=y' has '?' or '#' in it" },
+        { "https://a.example#x", "has '?' or '#' in it" },
+        { "https://a.example:99999999", "is no https://" },
+        { "a.example:6443", "is no https://" },
+    };
+    struct kinf_client_options options = KINF_CLIENT_OPTIONS_INIT;
+    struct kinf_error err = KINF_ERROR_INIT;
+    struct kinf_client *client = NULL;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char text[256];
+
+        snprintf(text, sizeof text,
+                 "clusters: [{name: c, cluster: {server: '%s'}}]\ncurrent-context: x\n"
+                 "contexts: [{name: x, context: {cluster: c}}]\n",
+                 rows[i][0]);
+        options.kubeconfig = write_file("config", text);
+        assert_int_equal(kinf_client_new(&options, &client, &err), KINF_ERR_CONFIG);
+        if (strstr(err.message, rows[i][1]) == NULL)
+            fail_msg("%s", err.message);
+    }
+}
+
+/* It would be a header of its own. */
+static void a_token_of_two_lines_is_not_sent(void **state)
+{
+    struct kinf_client *client = client_of("HTTPS://a.example");
+    KINF__AUTO_BUFFER header = KINF__BUFFER_INIT;
+    struct kinf_error err = KINF_ERROR_INIT;
+
+    (void)state;
+    write_file("tok", "se\ncret");
+    assert_int_equal(kinf__client_authorization(client, true, &header, &err), KINF_ERR_CONFIG);
+    assert_non_null(strstr(err.message, "line break"));
+    assert_null(strstr(err.message, "cret"));
+    assert_int_equal(header.len, 0);
+    kinf_client_free(client);
+}
+
+static void a_pod_without_memory_is_an_ordinary_error(void **state)
+{
+    bool did_fail = true;
+
+    (void)state;
+    write_file("ca.crt", "the ca");
+    write_file("token", "t");
+    write_file("namespace", "ns");
+    kinf__in_cluster_dir = folder;
+    setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1", 1);
+    setenv("KUBERNETES_SERVICE_PORT", "443", 1);
+    for (size_t n = 1; did_fail; n++) {
+        struct kinf_error err = KINF_ERROR_INIT;
+        struct kinf__cluster_config config;
+        int failed;
+
+        test_fail_allocation(n);
+        failed = kinf__cluster_config_load(NULL, NULL, &config, &err);
+        did_fail = test_allocation_failed();
+        assert_int_equal(failed, did_fail ? KINF_ERR_NO_MEMORY : 0);
+        if (failed == 0)
+            kinf__cluster_config_release(&config);
+    }
+}
+
 static void no_credential_goes_over_plain_http(void **state)
 {
     struct kinf_client *client = client_of("http://127.0.0.1:8001");
@@ -597,6 +668,9 @@ int main(void)
         IN_FOLDER(a_context_needs_a_kubeconfig_even_in_a_pod),
         IN_FOLDER(out_of_memory_is_an_ordinary_error),
         IN_FOLDER(a_token_file_is_read_again_after_a_refusal),
+        IN_FOLDER(a_server_that_requests_cannot_follow_is_refused),
+        IN_FOLDER(a_token_of_two_lines_is_not_sent),
+        IN_FOLDER(a_pod_without_memory_is_an_ordinary_error),
         IN_FOLDER(no_credential_goes_over_plain_http),
         IN_FOLDER(certificates_are_checked_before_they_are_used),
     };

@@ -17,7 +17,7 @@
 static void push(struct kinf__coalescer *coalescer, const struct kinf__notification *notifications,
                  size_t n)
 {
-    assert_int_equal(kinf__coalescer_reserve(coalescer), 0);
+    assert_int_equal(kinf__coalescer_reserve(coalescer, n), 0);
     kinf__coalescer_push(coalescer, notifications, n, NOW_MS);
     assert_true(kinf__coalescer_check(coalescer));
 }
@@ -54,7 +54,7 @@ static size_t tell_all(struct kinf__coalescer *coalescer, char *text, size_t siz
 
     text[0] = '\0';
     while ((pending = kinf__coalescer_pop(coalescer)) != NULL) {
-        struct kinf__notification notifications[KINF__PUSH_MAX];
+        struct kinf__notification notifications[KINF__PENDING_MAX];
         size_t n = kinf__pending_notifications(pending, notifications);
 
         for (size_t i = 0; i < n; i++) {
@@ -144,7 +144,7 @@ static size_t push_event(struct kinf__coalescer *coalescer, const char *event,
     bool is_add = strchr("+!^", event[0]) != NULL;
     bool is_delete = strchr("-x^", event[0]) != NULL;
     const struct kinf_object *object = has_object ? object_of(event + 1) : kinf_object_ref(*now);
-    struct kinf__notification notifications[KINF__PUSH_MAX];
+    struct kinf__notification notifications[KINF__PENDING_MAX];
     size_t n = 0;
 
     if (is_delete)
@@ -425,7 +425,7 @@ static void tell_some(struct model *model, size_t n)
     for (; n > 0 && model->n_snapshot != 0; n--)
         tell_initial_key(model);
     while (n-- > 0 && (pending = kinf__coalescer_pop(&model->coalescer)) != NULL) {
-        struct kinf__notification notifications[KINF__PUSH_MAX];
+        struct kinf__notification notifications[KINF__PENDING_MAX];
         size_t n_notifications = kinf__pending_notifications(pending, notifications);
 
         for (size_t i = 0; i < n_notifications; i++)
@@ -499,38 +499,40 @@ static void paused_handler_is_told_a_legal_history_within_two_notifications_a_ke
 
 /* --- limits, check --- */
 
-static void making_a_coalescer_without_memory_leaves_nothing_behind(void **state)
+static void reserve_without_memory_changes_nothing(void **state)
 {
-    (void)state;
-    for (size_t n = 1;; n++) {
-        struct kinf__coalescer coalescer;
-        int rc;
-
-        test_fail_allocation(n);
-        rc = kinf__coalescer_init(&coalescer);
-        kinf__coalescer_release(&coalescer);
-        if (!test_allocation_failed()) {
-            assert_int_equal(rc, 0);
-            assert_int_equal(n, 4);
-            break;
-        }
-        assert_int_equal(rc, KINF_ERR_NO_MEMORY);
-    }
-}
-
-/* So that a handler may join while a change is under way. */
-static void new_coalescer_has_a_reserve(void **state)
-{
-    const struct kinf_object *object = make_thing("x", "1");
-    const struct kinf__notification add = { .type = KINF__NOTIFY_ADD, .object = object };
     struct kinf__coalescer coalescer;
 
     (void)state;
     assert_int_equal(kinf__coalescer_init(&coalescer), 0);
-    kinf__coalescer_push(&coalescer, &add, 1, NOW_MS);
-    assert_int_equal(coalescer.n_notifications, 1);
+    for (size_t n = 1;; n++) {
+        int rc;
+
+        test_fail_allocation(n);
+        rc = kinf__coalescer_reserve(&coalescer, 3);
+        assert_true(kinf__coalescer_check(&coalescer));
+        if (!test_allocation_failed()) {
+            assert_int_equal(rc, 0);
+            assert_true(n >= 3);
+            break;
+        }
+        assert_int_equal(rc, KINF_ERR_NO_MEMORY);
+    }
     kinf__coalescer_release(&coalescer);
-    kinf_object_unref(object);
+}
+
+/* A relist reserves for every key, though most may merge. */
+static void large_reserve_is_given_back(void **state)
+{
+    struct kinf__coalescer coalescer;
+
+    (void)state;
+    assert_int_equal(kinf__coalescer_init(&coalescer), 0);
+    assert_int_equal(kinf__coalescer_reserve(&coalescer, 10000), 0);
+    assert_int_equal(coalescer.n_spares, 10000);
+    assert_int_equal(kinf__coalescer_reserve(&coalescer, 1), 0);
+    assert_true(coalescer.n_spares < 100);
+    kinf__coalescer_release(&coalescer);
 }
 
 static void check_fires_on_a_broken_coalescer(void **state)
@@ -591,8 +593,8 @@ int main(void)
         cmocka_unit_test(merged_notification_keeps_its_place_before_the_sentinel),
         cmocka_unit_test(age_is_that_of_the_first_notification_of_the_first_key),
         cmocka_unit_test(paused_handler_is_told_a_legal_history_within_two_notifications_a_key),
-        cmocka_unit_test(making_a_coalescer_without_memory_leaves_nothing_behind),
-        cmocka_unit_test(new_coalescer_has_a_reserve),
+        cmocka_unit_test(reserve_without_memory_changes_nothing),
+        cmocka_unit_test(large_reserve_is_given_back),
         cmocka_unit_test(check_fires_on_a_broken_coalescer),
         cmocka_unit_test(check_fires_on_a_broken_chain),
         cmocka_unit_test(pending_notifications_are_small),

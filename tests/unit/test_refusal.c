@@ -104,6 +104,14 @@ static void error_events_bring_their_own_status(void **state)
     assert_int_equal(code_of("{\"kind\":\"Pod\",\"metadata\":{}}", 0, &err), KINF_ERR_PARSE);
     assert_int_equal(code_of("", 0, &err), KINF_ERR_PARSE);
     assert_int_equal(code_of("", 502, &err), KINF_ERR_SERVER);
+    assert_string_equal(err.message, "no explanation");
+    assert_int_equal(code_of("{\"status\":\"Failure\",\"reason\":\"Gone\"}", 0, &err),
+                     KINF_ERR_EXPIRED);
+    assert_string_equal(err.message, "no explanation, reason Gone");
+    assert_int_equal(
+        code_of("{\"status\":\"Failure\",\"code\":500,\"message\":\"a\\nb\\u001b[1m\"}", 0, &err),
+        KINF_ERR_SERVER);
+    assert_string_equal(err.message, "a b [1m");
 }
 
 /* An object's name, say, must not send the reflector into a relist. */

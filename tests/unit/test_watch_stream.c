@@ -409,7 +409,7 @@ static void an_event_is_understood_in_any_form(void **state)
         { " { \"type\" : \"ADDED\" , \"object\" : " OBJECT("x") " } \r\n", "A a/x@1" },
         { "{\"type\":\"ADDED\",\"object\":" OBJECT("x") " } \n", "A a/x@1" },
         { "{\"type\":\"ADDED\",\"object\":" OBJECT("x") ",\"more\":[1]}\n", "A a/x@1" },
-        { "{\"type\":\"ADDED\",\"object\":" OBJECT("x") ",\"type\":\"DELETED\"}\n", "D a/x@1" },
+        { "{\"type\":\"ADDED\",\"object\":" OBJECT("x") ",\"type\":\"DELETED\"}\n", "A a/x@1" },
         { "{\"more\":{\"type\":\"x\"},\"type\":\"MODIFI\\u0045D\",\"object\":" OBJECT("x") "}\n",
           "M a/x@1" },
         { "\n \n" EVENT("ADDED", "x") "\n\n", "A a/x@1" },

@@ -1,0 +1,304 @@
+/*
+ * One connection: reads requests and plays the answers. Neighbours: replay.c owns the lists and
+ * chooses exchanges, channel.c moves the bytes. Invariant: whatever it waits for, the peer's
+ * leaving and the server's stop end the wait.
+ */
+#include "replay/replay_priv.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+#define HEAD_MAX_BYTES   (1u << 20)
+#define READ_SIZE        16384
+#define STREAM_MAX_BATCH 64
+
+/* How an answer leaves its connection. */
+enum outcome {
+    OUTCOME_GO_ON,
+    OUTCOME_CLOSE_NOTIFY,
+    OUTCOME_CUT,
+    OUTCOME_RESET,
+    OUTCOME_LOST, /* the peer is away, or the server stops */
+};
+
+/* --- waiting --- */
+
+static struct timespec time_left(int64_t deadline_ns)
+{
+    int64_t left_ns = deadline_ns - kinf__clock_now_ns();
+
+    if (left_ns < 0)
+        left_ns = 0;
+    return (struct timespec){ .tv_sec = left_ns / 1000000000, .tv_nsec = left_ns % 1000000000 };
+}
+
+/* Waits for `signal` (0: none) until `deadline_ns` (INT64_MAX: no end). */
+static enum outcome wait_until(struct replay__connection *connection, int64_t deadline_ns,
+                               unsigned signal)
+{
+    struct pollfd fds[] = { { .fd = connection->fd, .events = POLLRDHUP },
+                            { .fd = connection->waker.fd, .events = POLLIN } };
+
+    for (;;) {
+        enum replay__wake_up wake_up = replay__look(connection, signal);
+        struct timespec left = time_left(deadline_ns);
+
+        if (wake_up == REPLAY__WAKE_UP_STOP)
+            return OUTCOME_LOST;
+        if (wake_up == REPLAY__WAKE_UP_SIGNAL || (left.tv_sec == 0 && left.tv_nsec == 0))
+            return OUTCOME_GO_ON;
+        if (ppoll(fds, KINF__ARRAY_LEN(fds), deadline_ns == INT64_MAX ? NULL : &left, NULL) < 0 &&
+            errno != EINTR)
+            return OUTCOME_LOST;
+        if (fds[0].revents != 0)
+            return OUTCOME_LOST;
+    }
+}
+
+static enum outcome stall(struct replay__connection *connection, int64_t delay_ms)
+{
+    return wait_until(
+        connection,
+        delay_ms == KINF__NEVER_MS ? INT64_MAX : kinf__clock_now_ns() + delay_ms * 1000000, 0);
+}
+
+/* --- playing --- */
+
+static enum outcome perform(struct replay__connection *connection,
+                            const struct replay__action *action);
+
+static bool send_pieces(struct replay__connection *connection, struct kinf_str bytes,
+                        size_t write_size)
+{
+    while (bytes.len > 0) {
+        size_t len = write_size != 0 && write_size < bytes.len ? write_size : bytes.len;
+
+        if (!replay__channel_write(&connection->channel, bytes.bytes, len))
+            return false;
+        bytes.bytes += len;
+        bytes.len -= len;
+    }
+    return true;
+}
+
+/* Sends as much as the response's limit lets through; then comes what the limit says. */
+static enum outcome send_bytes(struct replay__connection *connection,
+                               const struct replay__response *response, struct kinf_str bytes)
+{
+    if (bytes.len > connection->budget)
+        bytes.len = connection->budget;
+    if (!send_pieces(connection, bytes, response->write_size))
+        return OUTCOME_LOST;
+    if (response->wire_limit == REPLAY__NO_LIMIT)
+        return OUTCOME_GO_ON;
+    connection->budget -= bytes.len;
+    return connection->budget == 0 ? perform(connection, &response->at_limit) : OUTCOME_GO_ON;
+}
+
+/* How many events are due at once, waiting for the first of them. */
+static enum outcome wait_for_events(struct replay__connection *connection,
+                                    const struct replay__stream *stream, int64_t start_ns,
+                                    uint64_t from, uint64_t *ret_to)
+{
+    uint64_t to = from + STREAM_MAX_BATCH, due;
+    double ns_per_event = 1e9 / (double)stream->events_per_s;
+    enum outcome outcome = OUTCOME_GO_ON;
+
+    if (stream->n_events != 0 && from == stream->n_events)
+        outcome = wait_until(connection, INT64_MAX, 0);
+    if (stream->events_per_s != REPLAY_SATURATED && outcome == OUTCOME_GO_ON) {
+        outcome =
+            wait_until(connection, start_ns + (int64_t)((double)(from + 1) * ns_per_event), 0);
+        due = (uint64_t)((double)(kinf__clock_now_ns() - start_ns) / ns_per_event);
+        to = due > from && due < to ? due : from + 1;
+    }
+    *ret_to = stream->n_events != 0 && to > stream->n_events ? stream->n_events : to;
+    return outcome;
+}
+
+static enum outcome play_stream(struct replay__connection *connection,
+                                const struct replay__response *response,
+                                const struct replay__stream *stream,
+                                const struct replay_request *request)
+{
+    KINF__AUTO_BUFFER wire = KINF__BUFFER_INIT;
+    int64_t start_ns = kinf__clock_now_ns();
+    enum outcome outcome = OUTCOME_GO_ON;
+    uint64_t from = 0, to;
+
+    while (outcome == OUTCOME_GO_ON) {
+        outcome = wait_for_events(connection, stream, start_ns, from, &to);
+        if (outcome != OUTCOME_GO_ON)
+            break;
+        wire.len = 0;
+        if (stream->append(stream->ctx, request, from, to, &wire) < 0)
+            return OUTCOME_LOST;
+        outcome = send_bytes(connection, response, kinf__buffer_str(&wire));
+        from = to;
+    }
+    return outcome;
+}
+
+static enum outcome perform(struct replay__connection *connection,
+                            const struct replay__action *action)
+{
+    switch (action->type) {
+    case REPLAY__STALL:
+        return stall(connection, action->delay_ms);
+    case REPLAY__WAIT:
+        return wait_until(connection, INT64_MAX, action->signal);
+    case REPLAY__CLOSE_NOTIFY:
+        return OUTCOME_CLOSE_NOTIFY;
+    case REPLAY__CUT:
+        return OUTCOME_CUT;
+    case REPLAY__RESET:
+        return OUTCOME_RESET;
+    case REPLAY__SEND:
+    case REPLAY__STREAM:
+        break;
+    }
+    return OUTCOME_LOST;
+}
+
+static enum outcome play(struct replay__connection *connection,
+                         const struct replay__response *response,
+                         const struct replay_request *request)
+{
+    enum outcome outcome = OUTCOME_GO_ON;
+
+    connection->budget = response->wire_limit;
+    if (connection->budget == 0)
+        outcome = perform(connection, &response->at_limit);
+    for (size_t i = 0; i < response->n_actions && outcome == OUTCOME_GO_ON; i++) {
+        const struct replay__action *action = &response->actions[i];
+
+        if (action->type == REPLAY__SEND)
+            outcome =
+                send_bytes(connection, response,
+                           (struct kinf_str){ response->wire.bytes + action->start, action->len });
+        else if (action->type == REPLAY__STREAM)
+            outcome = play_stream(connection, response, action->stream, request);
+        else
+            outcome = perform(connection, action);
+    }
+    return outcome;
+}
+
+static enum outcome refuse(struct replay__connection *connection,
+                           const struct replay_request *request)
+{
+    KINF__AUTO_BUFFER body = KINF__BUFFER_INIT, answer = KINF__BUFFER_INIT;
+    char message[512];
+
+    snprintf(message, sizeof message, "the script expects no %s", request->line);
+    if (replay__append_status_object(&body, 500, "InternalError", message) < 0 ||
+        replay__append_status_line(&answer, 500, "") < 0 ||
+        kinf__buffer_printf(&answer,
+                            "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n",
+                            body.len) < 0 ||
+        kinf__buffer_append_str(&answer, kinf__buffer_str(&body)) < 0)
+        return OUTCOME_LOST;
+    return send_pieces(connection, kinf__buffer_str(&answer), 0) ? OUTCOME_GO_ON : OUTCOME_LOST;
+}
+
+/* --- requests --- */
+
+/* Reads until `input` has `len` bytes. */
+static bool read_more(struct replay__connection *connection)
+{
+    struct kinf__buffer *input = &connection->input;
+    size_t n;
+
+    if (input->len > HEAD_MAX_BYTES || kinf__buffer_reserve(input, READ_SIZE) < 0)
+        return false;
+    n = replay__channel_read(&connection->channel, input->bytes + input->len, READ_SIZE);
+    input->len += n;
+    return n > 0;
+}
+
+/* A request's body is read and forgotten. */
+static bool skip_body(struct replay__connection *connection, const struct replay_request *request)
+{
+    char text[24];
+    size_t len;
+
+    if (!replay_request_header(request, "Content-Length", text, sizeof text))
+        return !replay__request_says(request, "Transfer-Encoding", "chunked");
+    len = strtoul(text, NULL, 10);
+    while (connection->input.len < len) {
+        if (!read_more(connection))
+            return false;
+    }
+    kinf__buffer_consume(&connection->input, len);
+    return true;
+}
+
+/* The next request, on the heap; NULL at the end of the connection. */
+static struct replay_request *read_request(struct replay__connection *connection)
+{
+    struct kinf__buffer *input = &connection->input;
+    struct replay_request *request = NULL;
+    const char *end;
+    size_t head_len;
+
+    while (input->len == 0 || (end = memmem(input->bytes, input->len, "\r\n\r\n", 4)) == NULL) {
+        if (!read_more(connection))
+            return NULL;
+    }
+    head_len = (size_t)(end - input->bytes) + 4;
+    request = malloc(sizeof *request);
+    if (request == NULL ||
+        replay__request_init(request, (struct kinf_str){ input->bytes, head_len }) < 0) {
+        free(request);
+        return NULL;
+    }
+    kinf__buffer_consume(input, head_len);
+    request->connection = connection->number;
+    request->at_ms = kinf__clock_now_ms();
+    return request;
+}
+
+static enum outcome answer(struct replay__connection *connection, struct replay_request *request)
+{
+    bool is_last =
+        replay__request_says(request, "Connection", "close") || !skip_body(connection, request);
+    bool is_listed;
+    const struct replay__exchange *exchange =
+        replay__admit(connection->replay, request, &is_listed);
+    enum outcome outcome = exchange != NULL ? play(connection, &exchange->response, request)
+                                            : refuse(connection, request);
+
+    if (!is_listed) {
+        replay__request_release(request);
+        free(request);
+    }
+    return outcome == OUTCOME_GO_ON && is_last ? OUTCOME_CLOSE_NOTIFY : outcome;
+}
+
+static enum replay__farewell farewell_of(enum outcome outcome)
+{
+    if (outcome == OUTCOME_RESET)
+        return REPLAY__FAREWELL_RST;
+    return outcome == OUTCOME_CLOSE_NOTIFY ? REPLAY__FAREWELL_CLOSE_NOTIFY : REPLAY__FAREWELL_FIN;
+}
+
+void *replay__connection_main(void *ctx)
+{
+    struct replay__connection *connection = ctx;
+    enum outcome outcome = OUTCOME_GO_ON;
+    struct replay_request *request;
+
+    if (replay__channel_open(&connection->channel, connection->fd,
+                             connection->replay->tls.context)) {
+        while (outcome == OUTCOME_GO_ON && (request = read_request(connection)) != NULL)
+            outcome = answer(connection, request);
+    }
+    replay__channel_finish(&connection->channel, farewell_of(outcome));
+    kinf__buffer_release(&connection->input);
+    replay__connection_leave(connection);
+    return NULL;
+}

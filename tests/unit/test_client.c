@@ -1,0 +1,136 @@
+/*
+ * Asking a server for a resource, through the connection. What the spellings mean is
+ * test_discovery.c's.
+ */
+#include <kinformer/client.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/compiler.h"
+#include "unit/rest_server.h"
+#include "unit/test.h"
+
+#define RESOURCE(name, kind)                                                                       \
+    "{\"resources\":[{\"name\":\"" name "\",\"kind\":\"" kind                                      \
+    "\",\"namespaced\":true,\"verbs\":[\"list\",\"watch\"]}]}"
+#define GROUP(name, version)                                                                       \
+    "{\"name\":\"" name "\",\"preferredVersion\":{\"version\":\"" version "\"}}"
+
+static const struct rest_answer answers[] = {
+    { "/api/v1", NULL, RESOURCE("pods", "Pod") },
+    { "/apis", NULL, "{\"groups\":[" GROUP("broken.example", "v1") "," GROUP("apps", "v1") "]}" },
+    { "/apis/broken.example/v1", "503 Service Unavailable", "service unavailable\n" },
+    { "/apis/apps/v1", NULL, RESOURCE("deployments", "Deployment") },
+    { "/apis/garbage.example", NULL, "{\"name\":" },
+    { "/apis/refused.example", "403 Forbidden",
+      "{\"kind\":\"Status\",\"status\":\"Failure\",\"message\":\"no\",\"reason\":\"Forbidden\","
+      "\"code\":403}" },
+};
+
+static struct rest_server *server;
+static struct kinf_client *client;
+
+static int begin(void **state)
+{
+    char text[256];
+
+    (void)state;
+    server = rest_server_start(answers, sizeof answers / sizeof *answers, NULL, NULL);
+    snprintf(text, sizeof text,
+             "clusters: [{name: c, cluster: {server: 'http://127.0.0.1:%u'}}]\n"
+             "contexts: [{name: x, context: {cluster: c}}]\ncurrent-context: x\n",
+             rest_server_port(server));
+    return rest_client_new(text, &client, NULL);
+}
+
+static int end(void **state)
+{
+    (void)state;
+    kinf_client_free(client);
+    rest_server_stop(server);
+    return 0;
+}
+
+static void assert_found(const char *resource, const char *group, const char *kind)
+{
+    struct kinf_error err = { .code = KINF_ERR_STATE, .message = "as it was" };
+    const struct kinf_type *type = NULL;
+
+    if (kinf_client_find_type(client, resource, &type, &err) < 0)
+        fail_msg("%s: %s", resource, err.message);
+    assert_string_equal(err.message, "as it was");
+    assert_string_equal(type->group, group);
+    assert_string_equal(type->version, "v1");
+    assert_string_equal(type->kind, kind);
+}
+
+static void assert_fails(const char *resource, int code, const char *word)
+{
+    struct kinf_error err = KINF_ERROR_INIT;
+    const struct kinf_type *type = NULL;
+
+    assert_int_equal(kinf_client_find_type(client, resource, &type, &err), code);
+    assert_int_equal(err.code, code);
+    assert_null(type);
+    if (strstr(err.message, word) == NULL)
+        fail_msg("'%s' does not say '%s'", err.message, word);
+}
+
+static void a_core_type_needs_one_request(void **state)
+{
+    KINF__AUTO_FREE char *requests = NULL;
+
+    (void)state;
+    assert_found("pods", "", "Pod");
+    assert_int_equal(rest_server_n_requests(server), 1);
+    requests = rest_server_requests(server);
+    assert_non_null(strstr(requests, "GET /api/v1 HTTP/1.1\r\n"));
+    assert_non_null(strstr(requests, "Accept: application/json\r\n"));
+}
+
+static void a_broken_group_hides_no_other(void **state)
+{
+    (void)state;
+    assert_found("deployments", "apps", "Deployment");
+    assert_fails("unicorns", KINF_ERR_NOT_FOUND, "broken.example");
+}
+
+static void a_failure_names_the_server(void **state)
+{
+    (void)state;
+    assert_fails("unicorns.apps", KINF_ERR_NOT_FOUND, "127.0.0.1:");
+    assert_fails("x.refused.example", KINF_ERR_FORBIDDEN, "answered 403: no");
+    assert_fails("x.garbage.example", KINF_ERR_TRUNCATED, "discovery /apis/garbage.example");
+}
+
+static void a_name_that_would_leave_the_path_is_not_asked_for(void **state)
+{
+    (void)state;
+    assert_fails("../pods", KINF_ERR_INVALID, "is no name of a resource");
+    assert_fails("pods\n", KINF_ERR_INVALID, "'pods ' is no name of a resource");
+    assert_int_equal(rest_server_n_requests(server), 0);
+}
+
+static void an_interrupted_client_asks_no_more(void **state)
+{
+    (void)state;
+    kinf_client_interrupt(client);
+    assert_fails("pods", KINF_ERR_STOPPED, "stopped");
+    assert_fails("pods", KINF_ERR_STOPPED, "stopped");
+}
+
+#define WITH_SERVER(test) cmocka_unit_test_setup_teardown(test, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_SERVER(a_core_type_needs_one_request),
+        WITH_SERVER(a_broken_group_hides_no_other),
+        WITH_SERVER(a_failure_names_the_server),
+        WITH_SERVER(a_name_that_would_leave_the_path_is_not_asked_for),
+        WITH_SERVER(an_interrupted_client_asks_no_more),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,377 @@
+/*
+ * Certificates and credentials against a TLS server: who is trusted, what is said when not, what
+ * the server gets to see.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <openssl/evp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/thread.h"
+#include "rest/client.h"
+#include "rest/http.h"
+#include "unit/rest_server.h"
+#include "unit/test.h"
+
+#define AN_HOUR       3600
+#define STOP_LIMIT_MS 200
+
+static const struct rest_answer answers[] = {
+    { "/ok", NULL, "{}" },
+    { "/refused", "401 Unauthorized", "{\"status\":\"Failure\",\"code\":401}" },
+};
+
+/* Made once: an authority that is trusted, and another. */
+static struct rest_identity authority, stranger, server_identity, named_identity, old_identity,
+    client_identity, old_client;
+
+static int make_identities(void **state)
+{
+    (void)state;
+    authority = rest_identity_make("authority", AN_HOUR, NULL);
+    stranger = rest_identity_make("stranger", AN_HOUR, NULL);
+    server_identity = rest_identity_make("127.0.0.1", AN_HOUR, &authority);
+    named_identity = rest_identity_make("api.internal", AN_HOUR, &authority);
+    old_identity = rest_identity_make("127.0.0.1", -AN_HOUR, &authority);
+    client_identity = rest_identity_make("someone", AN_HOUR, &authority);
+    old_client = rest_identity_make("someone", -AN_HOUR, &authority);
+    return 0;
+}
+
+static int release_identities(void **state)
+{
+    struct rest_identity *const all[] = { &authority,      &stranger,     &server_identity,
+                                          &named_identity, &old_identity, &client_identity,
+                                          &old_client };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        rest_identity_release(all[i]);
+    return 0;
+}
+
+/* What a kubeconfig says, besides the address. */
+struct setup {
+    const struct rest_identity *trusted;
+    const struct rest_identity *client; /* NULL: a token */
+    const char *key_pem;                /* instead of the client's own */
+    const char *cluster_more;           /* ", tls-server-name: x" */
+    const char *user;                   /* "token: abc" */
+};
+
+static void append_data(struct kinf__buffer *text, const char *key, const char *pem)
+{
+    size_t len = strlen(pem);
+    char *encoded = malloc(len * 4 / 3 + 5);
+
+    assert_non_null(encoded);
+    EVP_EncodeBlock((unsigned char *)encoded, (const unsigned char *)pem, (int)len);
+    assert_int_equal(kinf__buffer_printf(text, ", %s: %s", key, encoded), 0);
+    free(encoded);
+}
+
+static int client_new(unsigned port, const struct setup *setup, struct kinf_client **ret_client,
+                      struct kinf_error *err)
+{
+    KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
+
+    assert_int_equal(kinf__buffer_printf(&text,
+                                         "current-context: x\ncontexts: [{name: x, context: "
+                                         "{cluster: c, user: u}}]\n"
+                                         "clusters: [{name: c, cluster: {server: "
+                                         "'https://127.0.0.1:%u'%s",
+                                         port,
+                                         setup->cluster_more != NULL ? setup->cluster_more : ""),
+                     0);
+    if (setup->trusted != NULL)
+        append_data(&text, "certificate-authority-data", setup->trusted->cert_pem);
+    assert_int_equal(kinf__buffer_printf(&text, "}}]\nusers: [{name: u, user: {%s",
+                                         setup->user != NULL ? setup->user : "exec: ~"),
+                     0);
+    if (setup->client != NULL) {
+        append_data(&text, "client-certificate-data", setup->client->cert_pem);
+        append_data(&text, "client-key-data",
+                    setup->key_pem != NULL ? setup->key_pem : setup->client->key_pem);
+    }
+    assert_int_equal(kinf__buffer_printf(&text, "}}]\n"), 0);
+    return rest_client_new(kinf__buffer_cstr(&text), ret_client, err);
+}
+
+/* What one exchange needs. */
+struct fixture {
+    struct kinf_client *client;
+    struct kinf__waker waker;
+    struct kinf__http *http;
+    struct kinf_error err;
+    size_t n_body;
+};
+
+static void begin(struct fixture *f, unsigned port, const struct setup *setup)
+{
+    memset(f, 0, sizeof *f);
+    if (client_new(port, setup, &f->client, &f->err) < 0)
+        fail_msg("%s", f->err.message);
+    assert_int_equal(kinf__waker_init(&f->waker, NULL), 0);
+    assert_int_equal(kinf__http_new(f->client, &f->waker, &f->http, NULL), 0);
+}
+
+static void end(struct fixture *f)
+{
+    kinf__http_free(f->http);
+    kinf__waker_release(&f->waker);
+    kinf_client_free(f->client);
+}
+
+static int count(const char *bytes, size_t len, void *ctx, struct kinf_error *err)
+{
+    (void)bytes;
+    (void)err;
+    ((struct fixture *)ctx)->n_body += len;
+    return 0;
+}
+
+static int get(struct fixture *f, const char *target)
+{
+    const struct kinf__http_request request = {
+        .target = target, .total_timeout_ms = 20000, .on_body = count, .ctx = f
+    };
+
+    return kinf__http_perform(f->http, &request, &f->err);
+}
+
+static void assert_says(const struct kinf_error *err, const char *word)
+{
+    if (strstr(err->message, word) == NULL || strchr(err->message, '\n') != NULL)
+        fail_msg("'%s' does not say '%s' in one line", err->message, word);
+}
+
+/* One exchange with a server of this identity. */
+static int exchange(const struct rest_identity *identity,
+                    const struct rest_identity *client_authority, const struct setup *setup,
+                    struct kinf_error *ret_err, char **ret_requests)
+{
+    struct rest_server *server =
+        rest_server_start(answers, sizeof answers / sizeof *answers, identity, client_authority);
+    struct fixture f;
+    int code;
+
+    begin(&f, rest_server_port(server), setup);
+    code = get(&f, "/ok");
+    assert_int_equal(f.n_body, code == 0 ? 2 : 0);
+    *ret_err = f.err;
+    *ret_requests = rest_server_requests(server);
+    end(&f);
+    rest_server_stop(server);
+    return code;
+}
+
+static void the_right_authority_is_trusted(void **state)
+{
+    const struct setup setup = { .trusted = &authority, .user = "token: abc" };
+    struct kinf_error err;
+    KINF__AUTO_FREE char *requests = NULL;
+
+    (void)state;
+    assert_int_equal(exchange(&server_identity, NULL, &setup, &err, &requests), 0);
+    assert_non_null(strstr(requests, "Authorization: Bearer abc\r\n"));
+}
+
+static void basic_credentials_are_encoded(void **state)
+{
+    const struct setup setup = { .trusted = &authority, .user = "username: me, password: 'p w'" };
+    struct kinf_error err;
+    KINF__AUTO_FREE char *requests = NULL;
+
+    (void)state;
+    assert_int_equal(exchange(&server_identity, NULL, &setup, &err, &requests), 0);
+    assert_non_null(strstr(requests, "Authorization: Basic bWU6cCB3\r\n"));
+}
+
+/* Fails with KINF_ERR_TLS and these words, and the server saw no request. */
+static void assert_distrusted(const struct rest_identity *identity,
+                              const struct rest_identity *client_authority,
+                              const struct setup *setup, const char *word)
+{
+    struct kinf_error err;
+    KINF__AUTO_FREE char *requests = NULL;
+
+    assert_int_equal(exchange(identity, client_authority, setup, &err, &requests), KINF_ERR_TLS);
+    assert_says(&err, word);
+    assert_says(&err, "127.0.0.1:");
+    assert_string_equal(requests, "");
+}
+
+static void a_wrong_server_is_distrusted_and_told_why(void **state)
+{
+    const struct setup right = { .trusted = &authority, .user = "token: abc" },
+                       wrong = { .trusted = &stranger, .user = "token: abc" },
+                       system = { .user = "token: abc" };
+
+    (void)state;
+    assert_distrusted(&server_identity, NULL, &wrong, "the given certificate authority");
+    assert_distrusted(&server_identity, NULL, &system, "that this system trusts");
+    assert_distrusted(&named_identity, NULL, &right, "another name");
+    assert_distrusted(&old_identity, NULL, &right, "expired");
+    assert_distrusted(NULL, NULL, &right, "does not speak TLS");
+}
+
+static void tls_server_name_is_what_counts(void **state)
+{
+    const struct setup right = { .trusted = &authority,
+                                 .cluster_more = ", tls-server-name: api.internal" },
+                       wrong = { .trusted = &authority,
+                                 .cluster_more = ", tls-server-name: other.internal" };
+    struct kinf_error err;
+    KINF__AUTO_FREE char *requests = NULL;
+
+    (void)state;
+    assert_int_equal(exchange(&named_identity, NULL, &right, &err, &requests), 0);
+    assert_non_null(strstr(requests, "GET /ok HTTP/1.1\r\nHost: api.internal\r\n"));
+    assert_distrusted(&named_identity, NULL, &wrong, "another name");
+}
+
+static void insecure_trusts_everyone(void **state)
+{
+    const struct setup setup = { .cluster_more = ", insecure-skip-tls-verify: true" };
+    struct kinf_error err;
+    KINF__AUTO_FREE char *requests = NULL;
+
+    (void)state;
+    assert_int_equal(exchange(&old_identity, NULL, &setup, &err, &requests), 0);
+}
+
+static void a_client_certificate_is_shown(void **state)
+{
+    const struct setup with = { .trusted = &authority,
+                                .client = &client_identity,
+                                .user = "exec: ~" },
+                       without = { .trusted = &authority, .user = "token: abc" };
+    struct kinf_error err;
+    KINF__AUTO_FREE char *requests = NULL;
+
+    (void)state;
+    assert_int_equal(exchange(&server_identity, &authority, &with, &err, &requests), 0);
+    assert_null(strstr(requests, "Authorization"));
+    assert_distrusted(&server_identity, &authority, &without, "certificate required");
+    assert_distrusted(&server_identity, &stranger, &with, "unknown ca");
+}
+
+static void assert_no_client(const struct setup *setup, const char *word)
+{
+    struct kinf_error err = KINF_ERROR_INIT;
+    struct kinf_client *client = NULL;
+
+    assert_int_equal(client_new(1, setup, &client, &err), KINF_ERR_TLS);
+    assert_null(client);
+    assert_says(&err, word);
+    assert_null(strstr(err.message, "PRIVATE"));
+}
+
+static void bad_certificates_are_found_before_connecting(void **state)
+{
+    const struct rest_identity no_authority = { (char *)"certificate", NULL };
+    const struct setup old = { .trusted = &authority, .client = &old_client },
+                       mixed = { .trusted = &authority,
+                                 .client = &client_identity,
+                                 .key_pem = stranger.key_pem },
+                       no_key = { .trusted = &authority,
+                                  .client = &client_identity,
+                                  .key_pem = "-----BEGIN PRIVATE KEY-----\n" },
+                       none = { .trusted = &no_authority };
+
+    (void)state;
+    assert_no_client(&old, "client certificate expired on ");
+    assert_no_client(&mixed, "does not belong to");
+    assert_no_client(&no_key, "client key cannot be read");
+    assert_no_client(&none, "certificate authority cannot be read");
+}
+
+/* The token's file changes between two requests; a refusal makes the new one known at once, on a
+ * connection of its own. */
+static void after_401_the_token_is_read_again(void **state)
+{
+    struct rest_server *server =
+        rest_server_start(answers, sizeof answers / sizeof *answers, &server_identity, NULL);
+    char path[] = "/tmp/kinformer-test-XXXXXX", user[64];
+    int fd = mkstemp(path);
+    const struct setup setup = { .trusted = &authority, .user = user };
+    KINF__AUTO_FREE char *requests = NULL;
+    struct fixture f;
+
+    (void)state;
+    assert_int_equal(write(fd, "first\n", 6), 6);
+    snprintf(user, sizeof user, "tokenFile: %s", path);
+    begin(&f, rest_server_port(server), &setup);
+    assert_int_equal(get(&f, "/ok"), 0);
+    assert_int_equal(pwrite(fd, "later\n", 6, 0), 6);
+    assert_int_equal(get(&f, "/refused"), KINF_ERR_UNAUTHORIZED);
+    assert_int_equal(f.err.http_status, 401);
+    assert_null(strstr(f.err.message, "first"));
+    assert_int_equal(get(&f, "/ok"), 0);
+    requests = rest_server_requests(server);
+    assert_non_null(strstr(requests, "GET /refused"));
+    assert_non_null(strstr(strstr(requests, "GET /refused"), "Bearer first"));
+    assert_non_null(strstr(strstr(requests, "GET /refused"), "Bearer later"));
+    end(&f);
+    close(fd);
+    unlink(path);
+    rest_server_stop(server);
+}
+
+static void *set_soon(void *ctx)
+{
+    struct timespec delay = { 0, 30 * 1000 * 1000 };
+
+    nanosleep(&delay, NULL);
+    kinf__waker_set(ctx);
+    return NULL;
+}
+
+/* The kernel accepts the connection, and nobody answers the hello. */
+static void the_waker_ends_a_handshake(void **state)
+{
+    const struct setup setup = { .trusted = &authority };
+    struct sockaddr_in address = { .sin_family = AF_INET,
+                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    socklen_t size = sizeof address;
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int64_t began_ms;
+    pthread_t thread;
+    struct fixture f;
+
+    (void)state;
+    assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(listen(listener, 1), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &size), 0);
+    begin(&f, ntohs(address.sin_port), &setup);
+    began_ms = kinf__clock_now_ms();
+    assert_int_equal(kinf__thread_start(&thread, "setter", set_soon, &f.waker, NULL), 0);
+    assert_int_equal(get(&f, "/ok"), KINF_ERR_STOPPED);
+    assert_true(kinf__clock_now_ms() - began_ms < STOP_LIMIT_MS);
+    pthread_join(thread, NULL);
+    end(&f);
+    close(listener);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_right_authority_is_trusted),
+        cmocka_unit_test(basic_credentials_are_encoded),
+        cmocka_unit_test(a_wrong_server_is_distrusted_and_told_why),
+        cmocka_unit_test(tls_server_name_is_what_counts),
+        cmocka_unit_test(insecure_trusts_everyone),
+        cmocka_unit_test(a_client_certificate_is_shown),
+        cmocka_unit_test(bad_certificates_are_found_before_connecting),
+        cmocka_unit_test(after_401_the_token_is_read_again),
+        cmocka_unit_test(the_waker_ends_a_handshake),
+    };
+
+    return cmocka_run_group_tests(tests, make_identities, release_identities);
+}
