@@ -1,6 +1,7 @@
 /*
  * kinformerd: read what to do, do it, say why it ended.
  */
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -79,6 +80,8 @@ int main(int argc, char *argv[])
     struct kinf__options options;
     int failed;
 
+    /* An arena of a thread grows by a system call for each object. One for all grows in steps. */
+    mallopt(M_ARENA_MAX, 1);
     kinf_log_set_callback(log_to_stderr, NULL);
     if (kinf__options_parse(argc, argv, &options, &err) < 0)
         return complain(&err);

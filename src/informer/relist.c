@@ -131,7 +131,7 @@ int kinf__prepare_relist(struct kinf__delta_target *target, const struct kinf_de
 
     if (rc == 0)
         rc = relist_init(&relist, delta);
-    if (rc < 0) {
+    if (rc != 0) {
         kinf_snapshot_unref(snapshot);
         return rc;
     }
