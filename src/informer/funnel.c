@@ -17,12 +17,6 @@ static bool is_removed(const struct kinf__funnel *funnel)
     return atomic_load_explicit(&funnel->is_removed, memory_order_acquire);
 }
 
-static void notification_release(struct kinf__notification *notification)
-{
-    kinf_object_unref(notification->old);
-    kinf_object_unref(notification->object);
-}
-
 /* --- the inputs --- */
 
 /* On an input's thread. */
@@ -117,7 +111,7 @@ static void tell_all(struct kinf__funnel *funnel, struct kinf__notification *ite
     for (size_t i = 0; i < n_items; i++) {
         if (!is_removed(funnel))
             tell(funnel, &items[i]);
-        notification_release(&items[i]);
+        kinf__notification_release(&items[i]);
     }
 }
 
@@ -202,7 +196,7 @@ void kinf__funnel_free(struct kinf__funnel *funnel)
     if (funnel == NULL)
         return;
     for (size_t i = 0; i < funnel->n_items; i++)
-        notification_release(&funnel->items[(funnel->first + i) % KINF__FUNNEL_LEN]);
+        kinf__notification_release(&funnel->items[(funnel->first + i) % KINF__FUNNEL_LEN]);
     kinf__cond_release(&funnel->not_full);
     kinf__cond_release(&funnel->not_empty);
     kinf__mutex_release(&funnel->lock);

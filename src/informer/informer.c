@@ -485,6 +485,7 @@ static void derive_locked(struct kinf_informer *informer, struct kinf_informer_s
     status->n_lists = counts.n_lists;
     status->n_watches = counts.n_watches;
     status->n_events = counts.n_events;
+    status->n_bookmarks = counts.n_bookmarks;
     status->n_errors = counts.n_errors;
     status->n_quarantined = counts.n_quarantined;
     status->received_bytes = counts.received_bytes;
@@ -566,6 +567,15 @@ void kinf_informer_remove_handler(struct kinf_informer *informer, kinf_handler_i
 bool kinf_informer_handler_has_synced(struct kinf_informer *informer, kinf_handler_id id)
 {
     return kinf__processor_handler_has_synced(&informer->processor, id);
+}
+
+int kinf_informer_handler_status(struct kinf_informer *informer, kinf_handler_id id,
+                                 struct kinf_handler_status *ret_status, struct kinf_error *err)
+{
+    if (kinf__processor_handler_status(&informer->processor, id, kinf__clock_now_ms(), ret_status))
+        return 0;
+    return kinf__error_set(err, KINF_ERR_NOT_FOUND, "%s: no handler %llu", informer->type->resource,
+                           (unsigned long long)id);
 }
 
 /* --- reading --- */

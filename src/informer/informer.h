@@ -14,6 +14,7 @@
 #include <kinformer/informer.h>
 
 #include "base/lock.h"
+#include "base/metrics.h"
 #include "indexer/snapshot.h"
 #include "informer/handle_deltas.h"
 #include "informer/processor.h"
@@ -78,6 +79,7 @@ struct kinf_informer {
     _Atomic(size_t) n_rv_waiters;
     _Atomic(int64_t) last_proof_ms; /* 0: none */
     _Atomic(bool) has_synced;
+    struct kinf__histogram processing_latency; /* of an item, by the processor thread */
 };
 
 /* kinf_informer_new() with the type already found. Without a client there is no reflector: then

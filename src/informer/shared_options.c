@@ -12,6 +12,7 @@
 /* What may be left at its default by a later request. */
 #define TUNINGS(X)                                                                                 \
     X(fifo_order)                                                                                  \
+    X(initial)                                                                                     \
     X(page_size)                                                                                   \
     X(max_object_bytes)                                                                            \
     X(max_queue_bytes)                                                                             \

@@ -13,6 +13,7 @@
 #include <kinformer/informer.h>
 #include <kinformer/lister.h>
 #include <kinformer/log.h>
+#include <kinformer/metrics.h>
 #include <kinformer/namespaces.h>
 #include <kinformer/object.h>
 #include <kinformer/path.h>
