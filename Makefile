@@ -61,6 +61,12 @@ objects = $(patsubst %.c,$(BUILD)/%.o,$(1))
 LIB_OBJ := $(call objects,$(LIB_SRC))
 DAEMON_OBJ := $(call objects,$(DAEMON_SRC))
 TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(TEST_SRC))
+# One thread each: the thread sanitizer has nothing to see in them, and would take minutes.
+ONE_THREAD_TESTS := discovery indexer_oom json_lookup json_path json_plan json_scan json_tree kubeconfig list_stream \
+                    lister object policy quarantine refusal rv selector tree url watch_stream yaml
+ifeq ($(MODE),tsan)
+TESTS := $(filter-out $(addprefix $(BUILD)/tests/test_,$(ONE_THREAD_TESTS)),$(TESTS))
+endif
 BENCHES := $(patsubst bench/%.c,$(BUILD)/bench/%,$(BENCH_SRC))
 EXAMPLES := $(addprefix $(BUILD)/examples/,$(EXAMPLE_DIRS))
 

@@ -24,3 +24,10 @@ int64_t kinf__clock_add_ms(int64_t now_ms, int64_t delay_ms)
         return KINF__NEVER_MS;
     return now_ms + delay_ms;
 }
+
+int64_t kinf__clock_left_ms(int64_t now_ms, int64_t deadline_ms)
+{
+    if (deadline_ms == KINF__NEVER_MS)
+        return KINF__NEVER_MS;
+    return deadline_ms > now_ms ? deadline_ms - now_ms : 0;
+}

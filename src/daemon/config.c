@@ -71,8 +71,9 @@ bool kinf__resource_config_equal(const struct kinf__resource_config *a,
            strings_equal(&a->index_paths, &b->index_paths) &&
            a->resync_period_ms == b->resync_period_ms &&
            a->watch_timeout_ms == b->watch_timeout_ms && a->silent_after_ms == b->silent_after_ms &&
-           a->page_size == b->page_size && a->max_object_bytes == b->max_object_bytes &&
-           a->max_queue_bytes == b->max_queue_bytes && a->gzip == b->gzip;
+           a->initial == b->initial && a->page_size == b->page_size &&
+           a->max_object_bytes == b->max_object_bytes && a->max_queue_bytes == b->max_queue_bytes &&
+           a->gzip == b->gzip;
 }
 
 static void resource_release(struct kinf__resource_config *resource)
@@ -214,14 +215,28 @@ static int read_numbers(const struct reader *reader, struct kinf__resource_confi
     return failed;
 }
 
+static int read_initial(const struct reader *reader, enum kinf_initial *ret_initial)
+{
+    const char *text = NULL;
+    int failed =
+        kinf__yaml_read_string(reader->yaml, reader->mapping, "initial", &text, reader->err);
+
+    if (failed < 0 || text == NULL || kinf_initial_parse(text, ret_initial))
+        return failed;
+    return kinf__yaml_error(reader->err, KINF_ERR_CONFIG, reader->yaml,
+                            kinf__yaml_get(reader->mapping, "initial"),
+                            "initial is one of auto, watchlist, list, not '%s'", text);
+}
+
 static int read_resource(const struct kinf__yaml *yaml, const struct kinf__yaml_node *node,
                          struct kinf__config *config, struct kinf_error *err)
 {
-    static const char *const allowed[] = { "resource",      "namespaces",     "labelSelector",
-                                           "fieldSelector", "drop",           "keep",
-                                           "indices",       "resyncPeriod",   "watchTimeout",
-                                           "silentAfter",   "maxObjectBytes", "maxQueueBytes",
-                                           "pageSize",      "gzip",           NULL };
+    static const char *const allowed[] = {
+        "resource",     "namespaces",  "labelSelector",  "fieldSelector",
+        "drop",         "keep",        "indices",        "resyncPeriod",
+        "watchTimeout", "silentAfter", "maxObjectBytes", "maxQueueBytes",
+        "pageSize",     "gzip",        "initial",        NULL
+    };
     const struct reader reader = { yaml, node, err };
     struct kinf__resource_config *resource;
     int failed;
@@ -240,6 +255,7 @@ static int read_resource(const struct kinf__yaml *yaml, const struct kinf__yaml_
         (failed = read_texts(&reader, "drop", &resource->drops)) < 0 ||
         (failed = read_texts(&reader, "keep", &resource->keeps)) < 0 ||
         (failed = read_indices(&reader, resource)) < 0 ||
+        (failed = read_initial(&reader, &resource->initial)) < 0 ||
         (failed = read_numbers(&reader, resource)) < 0 ||
         (failed = kinf__yaml_read_bool(yaml, node, "gzip", &resource->gzip, err)) < 0)
         return failed;

@@ -2,6 +2,7 @@
  * kinformerd: read what to do, do it, say why it ended.
  */
 #include <fcntl.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -106,6 +107,8 @@ int main(int argc, char *argv[])
 
     fill_standard_descriptors();
     raise_descriptor_limit();
+    /* An arena of a thread grows by a system call for each object. One for all grows in steps. */
+    mallopt(M_ARENA_MAX, 1);
     kinf_log_set_callback(log_to_stderr, NULL);
     if (kinf__options_parse(argc, argv, &options, &err) < 0)
         return complain(&err);

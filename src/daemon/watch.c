@@ -79,6 +79,8 @@ static void fill_options(struct kinf__watch *watch, const char *name_space,
     options->n_keeps = config->keeps.n_items;
     options->on_watch_error = note_error;
     options->on_watch_error_ctx = watch;
+    options->fifo_order = KINF_FIFO_IN_ORDER;
+    options->initial = config->initial;
     options->page_size = config->page_size;
     options->max_object_bytes = config->max_object_bytes;
     options->max_queue_bytes = config->max_queue_bytes;

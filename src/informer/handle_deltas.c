@@ -1,13 +1,14 @@
 /*
- * From deltas to the store and to notifications. Neighbours: informer.c pops deltas and calls this,
- * the processor tells. Invariant: what handlers were told of a key is what the store had there, one
- * state after the other.
+ * From deltas to the store and to notifications. Neighbours: pop_loop.c pops deltas and calls this,
+ * relist.c has the difference of a whole list, batch.c the write. Invariant: what handlers were
+ * told of a key is what the store had there, one state after the other.
  */
 #include "informer/handle_deltas.h"
 
 #include <string.h>
 
 #include "base/clock.h"
+#include "indexer/snapshot.h"
 #include "object/object.h"
 
 static bool same_text(const char *a, const char *b)
@@ -38,161 +39,188 @@ static void log_transform_failure(struct kinf__delta_target *target, const char 
 {
     uint64_t n_suppressed;
 
-    if (kinf__log_limit_pass(&target->transform_failures, kinf__clock_now_ms(), &n_suppressed))
+    if (kinf__log_limit_pass(&target->failures, kinf__clock_now_ms(), &n_suppressed))
         KINF__LOG(KINF__LOG_INFORMER, KINF_LOG_ERROR,
                   "transform failed, object stored as received key=%s result=%d suppressed=%llu",
                   key, rc, (unsigned long long)n_suppressed);
 }
 
-/* Tombstones and resyncs come from the store and were transformed when they arrived, as was what
- * the reflector found unchanged. */
-static bool needs_transform(const struct kinf__delta_target *target, const struct kinf_delta *delta,
-                            const struct kinf_object *old)
-{
-    return target->transform != NULL && delta->type != KINF_DELTA_SYNC &&
-           !delta->final_state_unknown && delta->object != old;
-}
-
+/* With a reference. What the reflector found unchanged is the stored object, which was transformed
+ * when it arrived. */
 static const struct kinf_object *transformed(struct kinf__delta_target *target,
-                                             const struct kinf_delta *delta,
+                                             const struct kinf_object *object,
                                              const struct kinf_object *old)
 {
-    const char *key = kinf_object_key(delta->object);
+    const char *key = kinf_object_key(object);
     const struct kinf_object *result = NULL;
     int rc;
 
-    if (!needs_transform(target, delta, old))
-        return kinf_object_ref(delta->object);
-    rc = target->transform(delta->object, &result, target->transform_ctx);
+    if (target->transform == NULL || object == old)
+        return kinf_object_ref(object);
+    rc = target->transform(object, &result, target->transform_ctx);
     if (rc == 0 && result != NULL && same_text(kinf_object_key(result), key))
         return result;
     if (rc == 0)
         kinf_object_unref(result);
     log_transform_failure(target, key, rc);
-    return kinf_object_ref(delta->object);
+    return kinf_object_ref(object);
 }
 
 /* --- deciding --- */
 
-static void notify(struct kinf__change *change, struct kinf__notification notification)
+static void tell_state(struct kinf__batch *batch, const struct kinf_object *old,
+                       const struct kinf_object *object, bool in_initial_list)
 {
-    change->notifications[change->n_notifications++] = notification;
-}
-
-static void notify_add(struct kinf__change *change, bool in_initial_list)
-{
-    notify(change, (struct kinf__notification){ .type = KINF__NOTIFY_ADD,
-                                                .in_initial_list = in_initial_list,
-                                                .object = change->object });
-}
-
-static void notify_update(struct kinf__change *change, const struct kinf_object *object)
-{
-    notify(change, (struct kinf__notification){
-                       .type = KINF__NOTIFY_UPDATE, .old = change->old, .object = object });
-}
-
-static void notify_delete(struct kinf__change *change, const struct kinf_object *object,
-                          bool final_state_unknown)
-{
-    notify(change, (struct kinf__notification){ .type = KINF__NOTIFY_DELETE,
-                                                .final_state_unknown = final_state_unknown,
-                                                .object = object });
-}
-
-static void decide_deletion(struct kinf__change *change, const struct kinf_delta *delta)
-{
-    change->store = KINF__STORE_REMOVE;
-    if (!delta->final_state_unknown)
-        change->resource_version = kinf_object_resource_version(change->object);
-    if (change->old == NULL)
-        return;
-    /* The deletion of a successor whose arrival was missed: it ended the stored one too. */
-    if (!kinf__object_same_uid(change->old, change->object))
-        notify_delete(change, change->old, true);
-    else
-        notify_delete(change, change->object, delta->final_state_unknown);
-}
-
-static void decide_state(struct kinf__change *change, bool in_initial_list)
-{
-    change->store = KINF__STORE_PUT;
-    if (change->old == NULL) {
-        notify_add(change, in_initial_list);
-    } else if (!kinf__object_same_uid(change->old, change->object)) {
-        notify_delete(change, change->old, true);
-        notify_add(change, in_initial_list);
-    } else if (is_unchanged(change->old, change->object)) {
-        change->store = KINF__STORE_KEEP;
-        change->only_syncing = true;
-        notify_update(change, change->old);
+    if (old == NULL) {
+        kinf__batch_tell_add(batch, object, in_initial_list);
+    } else if (kinf__object_same_uid(old, object)) {
+        kinf__batch_tell_update(batch, old, object);
     } else {
-        notify_update(change, change->object);
+        kinf__batch_tell_delete(batch, old, true, object);
+        kinf__batch_tell_add(batch, object, in_initial_list);
     }
 }
 
-void kinf__change_prepare(struct kinf__delta_target *target, const struct kinf_delta *delta,
-                          bool in_initial_list, struct kinf__change *ret_change)
+/* The store refuses a longer one, and would refuse the whole batch. */
+static bool rv_fits(const struct kinf_object *object)
 {
-    const struct kinf_object *old = NULL;
-
-    /* This thread alone writes the store, so the answer stays true until the change is applied. */
-    if (kinf_indexer_get_by_key(target->indexer, kinf_object_key(delta->object), &old) < 0)
-        old = NULL;
-    *ret_change = (struct kinf__change){ .old = old, .object = transformed(target, delta, old) };
-    if (delta->type == KINF_DELTA_DELETED)
-        decide_deletion(ret_change, delta);
-    else
-        decide_state(ret_change, in_initial_list);
+    return strlen(kinf_object_resource_version(object)) < KINF__RESOURCE_VERSION_SIZE;
 }
 
-/* --- applying --- */
-
-static int change_store(struct kinf__delta_target *target, const struct kinf__change *change)
+static void log_long_version(struct kinf__delta_target *target, const char *key)
 {
-    switch (change->store) {
-    case KINF__STORE_KEEP:
+    uint64_t n_suppressed;
+
+    if (kinf__log_limit_pass(&target->failures, kinf__clock_now_ms(), &n_suppressed))
+        KINF__LOG(KINF__LOG_INFORMER, KINF_LOG_ERROR,
+                  "resourceVersion too long, object left out key=%s suppressed=%llu", key,
+                  (unsigned long long)n_suppressed);
+}
+
+const struct kinf_object *kinf__handle_state(struct kinf__delta_target *target,
+                                             const struct kinf_object *object,
+                                             const struct kinf_object *old, bool in_initial_list,
+                                             struct kinf__batch *batch)
+{
+    const struct kinf_object *result = transformed(target, object, old);
+
+    if (!rv_fits(result)) {
+        log_long_version(target, kinf_object_key(result));
+        kinf_object_unref(result);
+        return old;
+    }
+    if (old != NULL && kinf__object_same_uid(old, result) && is_unchanged(old, result)) {
+        kinf_object_unref(result);
+        kinf__batch_tell_unchanged(batch, old);
+        return old;
+    }
+    kinf__batch_hold(batch, result);
+    tell_state(batch, old, result, in_initial_list);
+    return result;
+}
+
+static void handle_deletion(struct kinf__delta_target *target, const struct kinf_delta *delta,
+                            const struct kinf_object *old, struct kinf__batch *batch)
+{
+    const struct kinf_object *object =
+        delta->final_state_unknown ? kinf_object_ref(delta->object) /* it comes from the store */
+                                   : transformed(target, delta->object, old);
+    bool has_rv = !delta->final_state_unknown && rv_fits(object);
+    const char *rv = has_rv ? kinf_object_resource_version(object) : NULL;
+
+    kinf__batch_hold(batch, object);
+    kinf__batch_remove(batch, kinf_object_key(object), rv);
+    if (old == NULL)
+        return;
+    /* The deletion of a successor whose arrival was missed: it ended the stored one too. */
+    if (!kinf__object_same_uid(old, object))
+        kinf__batch_tell_delete(batch, old, true, NULL);
+    else
+        kinf__batch_tell_delete(batch, object, delta->final_state_unknown, NULL);
+}
+
+static void handle_one(struct kinf__delta_target *target, const struct kinf_delta *delta,
+                       bool in_initial_list, bool is_in_order, struct kinf__batch *batch)
+{
+    const struct kinf_object *old = NULL, *stored;
+
+    /* This thread alone writes the store, so the answer stays true until the batch is applied. */
+    if (kinf_indexer_get_by_key(target->indexer, kinf_object_key(delta->object), &old) < 0)
+        old = NULL;
+    kinf__batch_hold(batch, old);
+    if (delta->type == KINF_DELTA_DELETED) {
+        handle_deletion(target, delta, old, batch);
+        return;
+    }
+    stored = kinf__handle_state(target, delta->object, old, in_initial_list, batch);
+    /* In order, the store's resourceVersion follows even what does not change it. */
+    if (stored != NULL && (stored != old || is_in_order))
+        kinf__batch_put(batch, stored);
+}
+
+static int prepare_changes(struct kinf__delta_target *target, const struct kinf_deltas *deltas,
+                           bool in_initial_list, struct kinf__batch *batch)
+{
+    int rc = kinf__batch_reserve_changes(batch, deltas->n_items);
+
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; i < deltas->n_items; i++)
+        handle_one(target, &deltas->items[i], in_initial_list, deltas->key == NULL, batch);
+    return 0;
+}
+
+static int prepare_resync(struct kinf__delta_target *target, struct kinf__batch *batch)
+{
+    struct kinf_snapshot *snapshot = kinf_indexer_snapshot(target->indexer);
+    const struct kinf_object *object;
+    struct kinf_cursor cursor;
+    int rc = kinf__batch_reserve_resynced(batch, kinf_snapshot_count(snapshot));
+
+    if (rc < 0) {
+        kinf_snapshot_unref(snapshot);
+        return rc;
+    }
+    batch->snapshot = snapshot;
+    kinf_cursor_all(&cursor, snapshot);
+    while ((object = kinf_cursor_next(&cursor)) != NULL)
+        kinf__batch_tell_unchanged(batch, object);
+    return 0;
+}
+
+static int prepare(struct kinf__delta_target *target, const struct kinf_deltas *deltas,
+                   bool in_initial_list, struct kinf__batch *batch)
+{
+    const struct kinf_delta *first = &deltas->items[0];
+
+    switch (first->type) {
+    case KINF_DELTA_ADDED:
+    case KINF_DELTA_UPDATED:
+    case KINF_DELTA_DELETED:
+    case KINF_DELTA_REPLACED:
+    case KINF_DELTA_SYNC:
+        return prepare_changes(target, deltas, in_initial_list, batch);
+    case KINF_DELTA_REPLACED_ALL:
+        return kinf__prepare_relist(target, first, in_initial_list, batch);
+    case KINF_DELTA_SYNC_ALL:
+        return prepare_resync(target, batch);
+    case KINF_DELTA_BOOKMARK:
+        batch->write = KINF__WRITE_RESOURCE_VERSION;
+        batch->resource_version = first->resource_version;
         return 0;
-    case KINF__STORE_PUT:
-        return kinf_indexer_update(target->indexer, change->object, NULL, NULL);
-    case KINF__STORE_REMOVE:
-        return kinf_indexer_delete(target->indexer, kinf_object_key(change->object),
-                                   change->resource_version, NULL, NULL);
     }
     return 0;
 }
 
-static const struct kinf_object *outcome_of(const struct kinf__change *change)
+int kinf__handle_deltas(struct kinf__delta_target *target, const struct kinf_deltas *deltas,
+                        bool in_initial_list, struct kinf__batch *batch)
 {
-    switch (change->store) {
-    case KINF__STORE_KEEP:
-        return change->old;
-    case KINF__STORE_PUT:
-        return change->object;
-    case KINF__STORE_REMOVE:
-        break;
+    if (!batch->is_prepared) {
+        int rc = prepare(target, deltas, in_initial_list, batch);
+
+        if (rc < 0)
+            return rc;
+        batch->is_prepared = true;
     }
-    return NULL;
-}
-
-int kinf__change_apply(struct kinf__delta_target *target, const struct kinf__change *change)
-{
-    int rc = kinf__processor_begin(target->processor, kinf_object_key(change->object),
-                                   outcome_of(change));
-
-    if (rc < 0)
-        return rc;
-    rc = change_store(target, change);
-    if (rc < 0)
-        kinf__processor_cancel(target->processor);
-    else
-        kinf__processor_commit(target->processor, change->notifications, change->n_notifications,
-                               change->only_syncing);
-    return rc;
-}
-
-void kinf__change_release(struct kinf__change *change)
-{
-    kinf_object_unref(change->old);
-    kinf_object_unref(change->object);
+    return kinf__batch_apply(batch, target->indexer, target->processor);
 }

@@ -1,14 +1,16 @@
 /*
- * HandleDeltas: one delta on its way into the store and to the handlers.
+ * HandleDeltas: what left the queue on its way into the store and to the handlers.
  *
- * Preparing decides what the delta means for the store; applying changes the store and then tells
- * the handlers. Applying fails only for want of memory, changes nothing then, and may be repeated.
+ * First a batch is prepared: what the deltas mean for the store, and what is told about it; here
+ * the transform runs, with no lock held. Then it is applied: the store changes by one write, and
+ * everybody is told.
  *
- * Mirrors: cache.processDeltas with sharedIndexInformer.OnAdd, OnUpdate, OnDelete. Differences: a
- * key whose object has another uid comes as delete, then add; deletion of what the store does not
- * have is not told, since nobody was told of the object; the stored copy of an unchanged object
- * stays. Unchanged is what has equal bytes: after a restore of etcd the same resourceVersion may
- * stand for other content, which is a change.
+ * Mirrors: cache.processDeltas, processDeltasInBatch and processReplacedAllInfo with
+ * sharedIndexInformer.OnAdd, OnUpdate, OnDelete. Differences: a key whose object has another uid
+ * comes as delete, then add; deletion of what the store does not have is not told, since nobody was
+ * told of the object; of a key that is listed twice the last one counts; the stored copy of an
+ * unchanged object stays. Unchanged is what has equal bytes: after a restore of etcd the same
+ * resourceVersion may stand for other content, which is a change.
  * Threads: the informer's processor thread.
  */
 #ifndef KINF_INFORMER_HANDLE_DELTAS_H
@@ -18,7 +20,7 @@
 #include <kinformer/informer.h>
 
 #include "base/log.h"
-#include "informer/processor.h"
+#include "informer/batch.h"
 
 struct kinf__delta_target {
     struct kinf_indexer *indexer;
@@ -27,32 +29,31 @@ struct kinf__delta_target {
     int (*transform)(const struct kinf_object *object, const struct kinf_object **ret_object,
                      void *ctx);
     void *transform_ctx;
-    struct kinf__log_limit transform_failures;
+    struct kinf__log_limit failures;
 };
 
-enum kinf__store_change {
-    KINF__STORE_KEEP,
-    KINF__STORE_PUT,
-    KINF__STORE_REMOVE,
-};
+/* Handles deltas that leave together: a batch, a list, a resync, a bookmark, or of one key a single
+ * delta. The batch is empty before. After KINF_ERR_NO_MEMORY, the only error, nothing changed, and
+ * the same call with the same batch tries again: no object is transformed twice. The caller clears
+ * the batch in the end. */
+KINF_MUST_CHECK int kinf__handle_deltas(struct kinf__delta_target *target,
+                                        const struct kinf_deltas *deltas, bool in_initial_list,
+                                        struct kinf__batch *batch);
 
-/* What a delta means. */
-struct kinf__change {
-    enum kinf__store_change store;
-    const struct kinf_object *old;    /* what the store has; NULL: nothing; a reference */
-    const struct kinf_object *object; /* of the delta, transformed; a reference */
-    const char *resource_version;     /* of a deletion, borrowed from the object; NULL: unknown */
-    bool only_syncing;
-    size_t n_notifications;
-    struct kinf__notification notifications[KINF__PUSH_MAX]; /* borrow old and object */
-};
+/* --- for relist.c --- */
 
-/* Runs the transform. The caller releases the change. */
-void kinf__change_prepare(struct kinf__delta_target *target, const struct kinf_delta *delta,
-                          bool in_initial_list, struct kinf__change *ret_change);
-/* Errors: KINF_ERR_NO_MEMORY, nothing changed. */
-KINF_MUST_CHECK int kinf__change_apply(struct kinf__delta_target *target,
-                                       const struct kinf__change *change);
-void kinf__change_release(struct kinf__change *change);
+/* The object that is to be stored for a new state of a key: `object`, transformed unless it is
+ * `old`, which is what the store has (NULL: nothing); or `old`, if nothing changed or the object
+ * cannot be stored. Tells what that means. Borrowed from the batch, or as `old` is. */
+const struct kinf_object *kinf__handle_state(struct kinf__delta_target *target,
+                                             const struct kinf_object *object,
+                                             const struct kinf_object *old, bool in_initial_list,
+                                             struct kinf__batch *batch);
+
+/* A ReplacedAll: the difference of the list and the store, whose current version the batch holds.
+ * Errors: KINF_ERR_NO_MEMORY, nothing was transformed. */
+KINF_MUST_CHECK int kinf__prepare_relist(struct kinf__delta_target *target,
+                                         const struct kinf_delta *delta, bool in_initial_list,
+                                         struct kinf__batch *batch);
 
 #endif

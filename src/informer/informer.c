@@ -63,8 +63,9 @@ void kinf__informer_check_synced(struct kinf_informer *informer)
 void kinf__informer_note_proof(struct kinf_informer *informer)
 {
     atomic_store_explicit(&informer->last_proof_ms, kinf__clock_now_ms(), memory_order_relaxed);
-    /* An empty list turns the queue synced without anything to pop. */
+    /* By key, a bookmark and an empty list leave nothing to pop. */
     kinf__informer_check_synced(informer);
+    kinf__informer_note_progress(informer);
 }
 
 static void tell_watch_error(struct kinf_informer *informer, const struct kinf_error *err,
@@ -117,12 +118,6 @@ static void on_quarantine(const char *key, const struct kinf_error *err, void *c
 
 /* --- options --- */
 
-static bool has_callback(const struct kinf_handler *handler)
-{
-    return handler->on_add != NULL || handler->on_update != NULL || handler->on_delete != NULL ||
-           handler->on_change != NULL || handler->on_synced != NULL || handler->on_done != NULL;
-}
-
 static int check_selectors(const struct kinf_informer_options *options, struct kinf_error *err)
 {
     struct kinf_label_selector *labels = NULL;
@@ -149,6 +144,9 @@ static int check_options(const struct kinf_informer_options *options, const stru
     if (options->watch_timeout_ms < 0 || options->silent_after_ms < 0 ||
         options->backoff_base_ms < 0 || options->backoff_max_ms < 0)
         return kinf__error_set(err, KINF_ERR_INVALID, "a time of the options is negative");
+    if (options->fifo_order != KINF_FIFO_KEYED && options->fifo_order != KINF_FIFO_IN_ORDER)
+        return kinf__error_set(err, KINF_ERR_INVALID, "%d is no order of a queue",
+                               (int)options->fifo_order);
     return check_selectors(options, err);
 }
 
@@ -180,10 +178,13 @@ static int make_fifo(struct kinf_informer *informer, size_t max_bytes, struct ki
 {
     struct kinf_deltafifo_options options = KINF_DELTAFIFO_OPTIONS_INIT;
 
-    options.known.each = each_known;
-    options.known.has_key = knows_key;
-    options.known.ctx = informer->indexer;
+    options.order = informer->order;
     options.max_bytes = max_bytes != 0 ? max_bytes : MAX_QUEUE_BYTES;
+    if (informer->order == KINF_FIFO_KEYED) {
+        options.known.each = each_known;
+        options.known.has_key = knows_key;
+        options.known.ctx = informer->indexer;
+    }
     return kinf_deltafifo_new(&options, &informer->fifo, err);
 }
 
@@ -199,6 +200,7 @@ static int make_reflector(struct kinf_informer *informer, struct kinf_client *cl
         .plan = informer->plan,
         .fifo = informer->fifo,
         .known = informer->indexer,
+        .initial = options->initial,
         .page_size = options->page_size,
         .max_object_bytes = options->max_object_bytes,
         .watch_timeout_ms = options->watch_timeout_ms,
@@ -206,6 +208,7 @@ static int make_reflector(struct kinf_informer *informer, struct kinf_client *cl
         .backoff_base_ms = options->backoff_base_ms,
         .backoff_max_ms = options->backoff_max_ms,
         .accept_gzip = options->accept_gzip,
+        .metadata_only = options->metadata_only,
         .callbacks = { on_phase, on_proof, on_quarantine, informer },
     };
 
@@ -235,8 +238,11 @@ static void init(struct kinf_informer *informer, const struct kinf_type *type,
     int64_t silent_after_ms = options->silent_after_ms;
 
     informer->type = type;
+    informer->order = options->fifo_order;
     kinf__mutex_init(&informer->life_lock, KINF__RANK_LIFECYCLE);
     kinf__cond_init(&informer->life_changed);
+    kinf__mutex_init(&informer->progress_lock, KINF__RANK_LIFECYCLE);
+    kinf__cond_init(&informer->progressed);
     kinf__mutex_init(&informer->status_lock, KINF__RANK_STATUS);
     kinf__cond_init(&informer->status_changed);
     kinf__state_init(&informer->state, silent_after_ms != 0 ? silent_after_ms : SILENT_AFTER_MS,
@@ -252,7 +258,7 @@ static void init_processing(struct kinf_informer *informer,
     informer->target.processor = &informer->processor;
     informer->target.transform = options->transform;
     informer->target.transform_ctx = options->transform_ctx;
-    informer->target.transform_failures.interval_ms = LOG_INTERVAL_MS;
+    informer->target.failures.interval_ms = LOG_INTERVAL_MS;
 }
 
 static void release(struct kinf_informer *informer)
@@ -261,12 +267,15 @@ static void release(struct kinf_informer *informer)
     kinf__reflector_free(informer->reflector);
     kinf_deltafifo_free(informer->fifo);
     kinf_indexer_free(informer->indexer);
+    kinf__batch_release(&informer->batch);
     kinf__prune_plan_free(informer->plan);
     free(informer->field_selector);
     free(informer->label_selector);
     free(informer->name_space);
     kinf__cond_release(&informer->status_changed);
     kinf__mutex_release(&informer->status_lock);
+    kinf__cond_release(&informer->progressed);
+    kinf__mutex_release(&informer->progress_lock);
     kinf__cond_release(&informer->life_changed);
     kinf__mutex_release(&informer->life_lock);
     free(informer);
@@ -278,7 +287,9 @@ static int add_first_handler(struct kinf_informer *informer, const struct kinf_h
 {
     kinf_handler_id id;
 
-    return has_callback(handler) ? kinf_informer_add_handler(informer, handler, &id, err) : 0;
+    return kinf__handler_has_callback(handler)
+               ? kinf_informer_add_handler(informer, handler, &id, err)
+               : 0;
 }
 
 int kinf__informer_new_for_type(struct kinf_client *client, const struct kinf_type *type,
@@ -344,6 +355,7 @@ static void shut_down(struct kinf_informer *informer)
 {
     struct kinf__reflector *reflector = begin_stop(informer);
 
+    kinf__informer_end_progress(informer);
     kinf__processor_close(&informer->processor);
     kinf_deltafifo_abort(informer->fifo);
     kinf__reflector_free(reflector);
@@ -573,9 +585,4 @@ struct kinf_lister kinf_informer_lister(struct kinf_informer *informer, const ch
     struct kinf_lister lister = { informer->indexer, name_space };
 
     return lister;
-}
-
-int kinf_informer_resource_version(struct kinf_informer *informer, char *buf, size_t size)
-{
-    return kinf_deltafifo_resource_version(informer->fifo, buf, size);
 }

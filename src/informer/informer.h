@@ -1,5 +1,6 @@
 /*
- * The informer's insides, shared by informer.c (life and calls) and pop_loop.c (processor thread).
+ * The informer's insides, shared by informer.c (life and calls), progress.c (which versions the
+ * store has seen) and pop_loop.c (processor thread).
  *
  * Threads: as each member says.
  */
@@ -13,6 +14,7 @@
 #include <kinformer/informer.h>
 
 #include "base/lock.h"
+#include "indexer/snapshot.h"
 #include "informer/handle_deltas.h"
 #include "informer/processor.h"
 #include "informer/state.h"
@@ -30,6 +32,7 @@ enum kinf__informer_life {
 struct kinf_informer {
     /* constant after creation */
     const struct kinf_type *type;
+    enum kinf_fifo_order order;
     char *name_space; /* NULL: all */
     char *label_selector;
     char *field_selector;
@@ -42,10 +45,11 @@ struct kinf_informer {
 
     /* owned by the processor thread */
     struct kinf__delta_target target;
+    struct kinf__batch batch;
     struct kinf__log_limit apply_failures;
     int64_t next_chores_ms;
     bool has_garbage;
-    unsigned n_unheard; /* items that were applied since the listeners were woken */
+    size_t n_unheard; /* deltas that were applied since the listeners were woken */
 
     struct kinf__mutex life_lock;
     struct kinf__cond life_changed;
@@ -54,6 +58,13 @@ struct kinf_informer {
     /* Who moved the life to starting or stopping has these two. */
     pthread_t thread;
     bool has_thread;
+
+    struct kinf__mutex progress_lock; /* never held with life_lock */
+    struct kinf__cond progressed;     /* what the store has seen, or the end of that */
+    /* guarded by progress_lock */
+    char seen_rv[KINF__RESOURCE_VERSION_SIZE]; /* looked at only while somebody waits */
+    uint64_t n_setbacks;                       /* how often it went back */
+    bool has_ended;
 
     struct kinf__mutex status_lock;
     struct kinf__cond status_changed; /* synced, or stopping */
@@ -64,6 +75,7 @@ struct kinf_informer {
     struct kinf__reflector_counts last_counts; /* when it stopped */
 
     /* atomic */
+    _Atomic(size_t) n_rv_waiters;
     _Atomic(int64_t) last_proof_ms; /* 0: none */
     _Atomic(bool) has_synced;
 };
@@ -76,12 +88,24 @@ KINF_MUST_CHECK int kinf__informer_new_for_type(struct kinf_client *client,
                                                 struct kinf_informer **ret_informer,
                                                 struct kinf_error *err);
 
+/* Whether an options' handler is one; all NULL is none. */
+static inline bool kinf__handler_has_callback(const struct kinf_handler *handler)
+{
+    return handler->on_add != NULL || handler->on_update != NULL || handler->on_delete != NULL ||
+           handler->on_change != NULL || handler->on_synced != NULL || handler->on_done != NULL;
+}
+
 /* What the reflector reports: an event, a bookmark, a list or an accepted watch has come, and is in
  * the queue. */
 void kinf__informer_note_proof(struct kinf_informer *informer);
 
 /* Turns synced, once the first list is in the store. Any thread. */
 void kinf__informer_check_synced(struct kinf_informer *informer);
+
+/* The store may have seen more: for those who wait for a version. Any thread. */
+void kinf__informer_note_progress(struct kinf_informer *informer);
+/* It will see no more. */
+void kinf__informer_end_progress(struct kinf_informer *informer);
 
 /* Waits a while; false if the informer is stopping. */
 bool kinf__informer_pause(struct kinf_informer *informer, int64_t delay_ms);

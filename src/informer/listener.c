@@ -18,8 +18,8 @@
 
 struct kinf__notification_chunk {
     struct kinf__notification_chunk *next;
-    uint32_t n_items;
-    uint32_t capacity;
+    size_t n_items;
+    size_t capacity;
     struct kinf__notification items[];
 };
 
@@ -37,11 +37,12 @@ void kinf__callback_set_owner(const void *owner)
 
 /* --- chunks --- */
 
-static struct kinf__notification_chunk *chunk_new(uint32_t capacity)
+static struct kinf__notification_chunk *chunk_new(size_t capacity)
 {
-    struct kinf__notification_chunk *chunk =
-        malloc(sizeof *chunk + capacity * sizeof chunk->items[0]);
+    struct kinf__notification_chunk *chunk = NULL;
 
+    if (capacity <= (SIZE_MAX - sizeof *chunk) / sizeof chunk->items[0])
+        chunk = malloc(sizeof *chunk + capacity * sizeof chunk->items[0]);
     if (chunk != NULL) {
         chunk->next = NULL;
         chunk->n_items = 0;
@@ -61,7 +62,7 @@ static void chunks_free(struct kinf__notification_chunk *chunk)
     while (chunk != NULL) {
         struct kinf__notification_chunk *next = chunk->next;
 
-        for (uint32_t i = 0; i < chunk->n_items; i++)
+        for (size_t i = 0; i < chunk->n_items; i++)
             notification_release(&chunk->items[i]);
         free(chunk);
         chunk = next;
@@ -102,13 +103,6 @@ static void tell_delete(const struct kinf_handler *handler, const struct kinf_ob
         handler->on_change(object, NULL, handler->ctx);
 }
 
-static void tell_synced(struct kinf__listener *listener)
-{
-    if (listener->handler.on_synced != NULL)
-        listener->handler.on_synced(listener->handler.ctx);
-    atomic_store_explicit(&listener->has_synced, true, memory_order_release);
-}
-
 static void tell_done(struct kinf__listener *listener)
 {
     if (listener->handler.on_done != NULL)
@@ -116,22 +110,31 @@ static void tell_done(struct kinf__listener *listener)
     atomic_store_explicit(&listener->is_done, true, memory_order_release);
 }
 
-static void tell(struct kinf__listener *listener, const struct kinf__notification *notification)
+void kinf__handler_tell(const struct kinf_handler *handler,
+                        const struct kinf__notification *notification)
 {
     switch (notification->type) {
     case KINF__NOTIFY_ADD:
-        tell_add(&listener->handler, notification->object, notification->in_initial_list);
+        tell_add(handler, notification->object, notification->in_initial_list);
         break;
     case KINF__NOTIFY_UPDATE:
-        tell_update(&listener->handler, notification->old, notification->object);
+        tell_update(handler, notification->old, notification->object);
         break;
     case KINF__NOTIFY_DELETE:
-        tell_delete(&listener->handler, notification->object, notification->final_state_unknown);
+        tell_delete(handler, notification->object, notification->final_state_unknown);
         break;
     case KINF__NOTIFY_SYNCED:
-        tell_synced(listener);
+        if (handler->on_synced != NULL)
+            handler->on_synced(handler->ctx);
         break;
     }
+}
+
+static void tell(struct kinf__listener *listener, const struct kinf__notification *notification)
+{
+    kinf__handler_tell(&listener->handler, notification);
+    if (notification->type == KINF__NOTIFY_SYNCED)
+        atomic_store_explicit(&listener->has_synced, true, memory_order_release);
 }
 
 static void tell_initial(struct kinf__listener *listener)
@@ -150,7 +153,7 @@ static void tell_initial(struct kinf__listener *listener)
 /* Objects are given up one by one, so that a long batch does not hold what was told. */
 static void tell_chunk(struct kinf__listener *listener, struct kinf__notification_chunk *chunk)
 {
-    for (uint32_t i = 0; i < chunk->n_items; i++) {
+    for (size_t i = 0; i < chunk->n_items; i++) {
         if (!is_removed(listener))
             tell(listener, &chunk->items[i]);
         notification_release(&chunk->items[i]);
@@ -214,9 +217,8 @@ int kinf__listener_new(const struct kinf_handler *handler, kinf_handler_id id, c
     kinf__list_init(&listener->in_owner);
     kinf__mutex_init(&listener->lock, KINF__RANK_LISTENER);
     kinf__cond_init(&listener->not_empty);
-    listener->spare = chunk_new(CHUNK_LEN);
     listener->sentinel = chunk_new(1);
-    if (listener->spare == NULL || listener->sentinel == NULL) {
+    if (listener->sentinel == NULL || kinf__listener_reserve(listener, 1, 1) < 0) {
         kinf__listener_free(listener);
         return kinf__error_no_memory(err);
     }
@@ -234,11 +236,42 @@ int kinf__listener_start(struct kinf__listener *listener, struct kinf_error *err
 
 /* --- the queue --- */
 
-int kinf__listener_reserve(struct kinf__listener *listener)
+static void drop_spares(struct kinf__listener *listener)
 {
-    if (listener->spare == NULL)
-        listener->spare = chunk_new(CHUNK_LEN);
-    return listener->spare != NULL ? 0 : KINF_ERR_NO_MEMORY;
+    chunks_free(KINF__TAKE(listener->spares));
+    listener->n_spares = 0;
+}
+
+static struct kinf__notification_chunk *take_spare(struct kinf__listener *listener)
+{
+    struct kinf__notification_chunk *spare = listener->spares;
+
+    assert(spare != NULL);
+    listener->spares = KINF__TAKE(spare->next);
+    listener->n_spares--;
+    return spare;
+}
+
+/* The thread may take the last chunk, and what room it has, between two pushes. So each push needs
+ * a spare chunk with room for all of it. */
+int kinf__listener_reserve(struct kinf__listener *listener, size_t n_pushes, size_t n_most)
+{
+    size_t capacity = n_most > CHUNK_LEN ? n_most : CHUNK_LEN;
+
+    if (listener->spares != NULL && listener->spares->capacity < capacity)
+        drop_spares(listener);
+    if (listener->spares != NULL)
+        capacity = listener->spares->capacity;
+    while (listener->n_spares < n_pushes) {
+        struct kinf__notification_chunk *spare = chunk_new(capacity);
+
+        if (spare == NULL)
+            return KINF_ERR_NO_MEMORY;
+        spare->next = listener->spares;
+        listener->spares = spare;
+        listener->n_spares++;
+    }
+    return 0;
 }
 
 static void append_chunk_locked(struct kinf__listener *listener,
@@ -260,8 +293,7 @@ static void append_locked(struct kinf__listener *listener,
     struct kinf__notification *item;
 
     if (chunk == NULL || chunk->n_items == chunk->capacity) {
-        chunk = KINF__TAKE(listener->spare);
-        assert(chunk != NULL);
+        chunk = take_spare(listener);
         append_chunk_locked(listener, chunk);
     }
     item = &chunk->items[chunk->n_items++];
@@ -336,7 +368,7 @@ void kinf__listener_free(struct kinf__listener *listener)
     if (listener == NULL)
         return;
     chunks_free(listener->first);
-    free(listener->spare);
+    drop_spares(listener);
     free(listener->sentinel);
     kinf_snapshot_unref(listener->initial);
     kinf__cond_release(&listener->not_empty);
@@ -358,17 +390,30 @@ static bool chunk_is_sound(const struct kinf__notification_chunk *chunk)
 {
     if (chunk->n_items == 0 || chunk->n_items > chunk->capacity)
         return false;
-    for (uint32_t i = 0; i < chunk->n_items; i++) {
+    for (size_t i = 0; i < chunk->n_items; i++) {
         if (!notification_is_sound(&chunk->items[i]))
             return false;
     }
     return true;
 }
 
+static bool spares_are_sound(const struct kinf__listener *listener)
+{
+    size_t n_spares = 0;
+
+    for (const struct kinf__notification_chunk *spare = listener->spares; spare != NULL;
+         spare = spare->next) {
+        if (spare->n_items != 0 || spare->capacity != listener->spares->capacity)
+            return false;
+        n_spares++;
+    }
+    return n_spares == listener->n_spares;
+}
+
 bool kinf__listener_check(struct kinf__listener *listener)
 {
     const struct kinf__notification_chunk *last = NULL;
-    bool is_sound = listener->spare == NULL || listener->spare->n_items == 0;
+    bool is_sound = spares_are_sound(listener);
 
     kinf__mutex_lock(&listener->lock);
     for (const struct kinf__notification_chunk *chunk = listener->first; chunk != NULL && is_sound;

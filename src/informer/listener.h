@@ -40,8 +40,9 @@ struct kinf__notification {
     const struct kinf_object *object;
 };
 
-/* Most notifications that one push may bring. */
-#define KINF__PUSH_MAX 2
+/* Calls the callback that a notification is for. */
+void kinf__handler_tell(const struct kinf_handler *handler,
+                        const struct kinf__notification *notification);
 
 struct kinf__notification_chunk;
 
@@ -59,7 +60,9 @@ struct kinf__listener {
     bool is_syncing;   /* told unchanged objects */
     bool skips_change; /* its snapshot has the change that is under way */
     int64_t next_resync_ms;
-    struct kinf__notification_chunk *spare;    /* what makes a push unable to fail */
+    struct kinf__notification_chunk
+        *spares; /* empty, and all of one size; a push takes at most one */
+    size_t n_spares;
     struct kinf__notification_chunk *sentinel; /* until it is pushed */
 
     /* owned by the thread */
@@ -91,10 +94,12 @@ KINF_MUST_CHECK int kinf__listener_new(const struct kinf_handler *handler, kinf_
 /* Starts the thread, once. Owner's lock. Errors: KINF_ERR_SYSTEM. */
 KINF_MUST_CHECK int kinf__listener_start(struct kinf__listener *listener, struct kinf_error *err);
 
-/* Makes sure that the next push cannot fail. Owner's lock. Errors: KINF_ERR_NO_MEMORY. */
-KINF_MUST_CHECK int kinf__listener_reserve(struct kinf__listener *listener);
-/* Queues up to KINF__PUSH_MAX notifications, after kinf__listener_reserve(); the objects gain
- * references. The thread may sleep on until kinf__listener_wake(). Owner's lock. */
+/* Makes sure that the next `n_pushes`, of up to `n_most` notifications each, cannot fail. Owner's
+ * lock. Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__listener_reserve(struct kinf__listener *listener, size_t n_pushes,
+                                           size_t n_most);
+/* Queues notifications that room was reserved for; the objects gain references. The thread may
+ * sleep on until kinf__listener_wake(). Owner's lock. */
 void kinf__listener_push(struct kinf__listener *listener,
                          const struct kinf__notification *notifications, size_t n_notifications);
 /* Wakes the thread if something is queued. Owner's lock. */

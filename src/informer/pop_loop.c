@@ -2,7 +2,7 @@
  * The processor thread: pops deltas, applies them, and does the chores that nobody else has time
  * for. Neighbours: handle_deltas.c for what a delta means, informer.c starts and joins it.
  *
- * A delta that cannot be applied for want of memory is tried again and not dropped: the queue fills
+ * What cannot be applied for want of memory is tried again and not dropped: the queue fills
  * meanwhile and holds the reflector back, and nobody is told anything that is not in the store.
  */
 #include "informer/informer.h"
@@ -13,48 +13,52 @@
 #define CHORES_INTERVAL_MS 1000
 #define NO_MEMORY_RETRY_MS 100
 #define REAPED_AT_ONCE     1000
-#define ITEMS_A_WAKE       64
+#define DELTAS_A_WAKE      64
 
-static void log_apply_failure(struct kinf_informer *informer, const char *key, int rc)
+static void log_failure(struct kinf_informer *informer, const struct kinf_deltas *deltas, int rc)
 {
     uint64_t n_suppressed;
 
     if (kinf__log_limit_pass(&informer->apply_failures, kinf__clock_now_ms(), &n_suppressed))
         KINF__LOG(KINF__LOG_INFORMER, KINF_LOG_ERROR,
-                  "store not changed resource=%s key=%s error=%s suppressed=%llu",
-                  informer->type->resource, key, kinf_errc_to_string((enum kinf_errc)rc),
+                  "store not changed resource=%s delta=%s deltas=%zu error=%s suppressed=%llu",
+                  informer->type->resource, kinf_delta_type_to_string(deltas->items[0].type),
+                  deltas->n_items, kinf_errc_to_string((enum kinf_errc)rc),
                   (unsigned long long)n_suppressed);
 }
 
 /* False if the informer is stopping. */
-static bool apply_delta(struct kinf_informer *informer, const struct kinf_delta *delta,
-                        bool in_initial_list)
+static bool handle_together(struct kinf_informer *informer, const struct kinf_deltas *deltas,
+                            bool in_initial_list)
 {
-    struct kinf__change change;
     bool goes_on = true;
     int rc;
 
-    kinf__change_prepare(&informer->target, delta, in_initial_list, &change);
-    while ((rc = kinf__change_apply(&informer->target, &change)) < 0) {
-        log_apply_failure(informer, kinf_object_key(delta->object), rc);
+    while (goes_on && (rc = kinf__handle_deltas(&informer->target, deltas, in_initial_list,
+                                                &informer->batch)) < 0) {
+        log_failure(informer, deltas, rc);
         kinf__processor_wake(&informer->processor);
-        if (rc != KINF_ERR_NO_MEMORY)
-            break;
         goes_on = kinf__informer_pause(informer, NO_MEMORY_RETRY_MS);
-        if (!goes_on)
-            break;
     }
-    kinf__change_release(&change);
+    kinf__batch_clear(&informer->batch);
     return goes_on;
 }
 
+/* By key, the deltas are states of one object, to be told one after the other. */
 static int handle_deltas(const struct kinf_deltas *deltas, bool in_initial_list, void *ctx)
 {
     struct kinf_informer *informer = ctx;
+    bool goes_on = true;
 
-    for (size_t i = 0; i < deltas->n_items; i++) {
-        if (!apply_delta(informer, &deltas->items[i], in_initial_list))
-            break;
+    informer->n_unheard += deltas->n_items;
+    if (deltas->key == NULL) {
+        (void)handle_together(informer, deltas, in_initial_list);
+        return 0;
+    }
+    for (size_t i = 0; i < deltas->n_items && goes_on; i++) {
+        const struct kinf_deltas one = { deltas->key, &deltas->items[i], 1 };
+
+        goes_on = handle_together(informer, &one, in_initial_list);
     }
     return 0;
 }
@@ -63,8 +67,7 @@ static int handle_deltas(const struct kinf_deltas *deltas, bool in_initial_list,
  * transform is user code and may take long, so nobody waits for that. */
 static void wake_listeners(struct kinf_informer *informer)
 {
-    informer->n_unheard++;
-    if (informer->target.transform == NULL && informer->n_unheard < ITEMS_A_WAKE &&
+    if (informer->target.transform == NULL && informer->n_unheard < DELTAS_A_WAKE &&
         kinf_deltafifo_len(informer->fifo) != 0)
         return;
     informer->n_unheard = 0;
@@ -118,6 +121,7 @@ void *kinf__pop_loop(void *ctx)
         rc = kinf_deltafifo_pop(informer->fifo, handle_deltas, informer, time_to_chores(informer));
         wake_listeners(informer);
         kinf__informer_check_synced(informer);
+        kinf__informer_note_progress(informer);
         now_ms = kinf__clock_now_ms();
         is_due = now_ms >= informer->next_chores_ms;
         if (is_due)

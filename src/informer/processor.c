@@ -11,6 +11,9 @@
 #include "base/clock.h"
 #include "base/error.h"
 
+/* Notifications that are told under one acquisition of the lock. */
+#define SLICE_LEN 1000
+
 static struct kinf__listener *listener_of(struct kinf__list *node)
 {
     return KINF__LIST_ENTRY(node, struct kinf__listener, in_owner);
@@ -43,6 +46,24 @@ void kinf__processor_release(struct kinf__processor *processor)
     kinf__mutex_release(&processor->lock);
 }
 
+static size_t count_slices(size_t n)
+{
+    return (n + SLICE_LEN - 1) / SLICE_LEN;
+}
+
+/* Makes sure that the listener can be told. Who has a resync period may turn syncing at any time.
+ */
+static int reserve(struct kinf__listener *listener, const struct kinf__announcement *announcement)
+{
+    size_t n_told = announcement->n_told, n_resynced = announcement->n_resynced;
+    size_t n_most = n_told > n_resynced ? n_told : n_resynced;
+    size_t n_pushes = count_slices(n_told);
+
+    if (listener->handler.resync_period_ms > 0)
+        n_pushes += count_slices(n_resynced);
+    return kinf__listener_reserve(listener, n_pushes, n_most < SLICE_LEN ? n_most : SLICE_LEN);
+}
+
 /* --- joining --- */
 
 static int start_all_locked(struct kinf__processor *processor, struct kinf_error *err)
@@ -71,8 +92,10 @@ int kinf__processor_start(struct kinf__processor *processor, struct kinf_error *
 static bool has_change_locked(const struct kinf__processor *processor,
                               const struct kinf_snapshot *snapshot) KINF__REQUIRES(processor->lock)
 {
-    return processor->changing_key != NULL &&
-           kinf_snapshot_get(snapshot, processor->changing_key) == processor->changing_to;
+    const struct kinf__announcement *changing = processor->changing;
+
+    return changing != NULL && changing->key != NULL &&
+           kinf_snapshot_get(snapshot, changing->key) == changing->object;
 }
 
 static int64_t period_of(const struct kinf__listener *listener)
@@ -96,6 +119,10 @@ static int make_listener_locked(struct kinf__processor *processor,
     if (rc < 0)
         return rc;
     listener->skips_change = has_change;
+    if (processor->changing != NULL && reserve(listener, processor->changing) < 0) {
+        kinf__listener_free(listener);
+        return kinf__error_no_memory(err);
+    }
     if (handler->resync_period_ms > 0)
         listener->next_resync_ms = kinf__clock_add_ms(now_ms, period_of(listener));
     if (processor->has_synced)
@@ -272,51 +299,77 @@ bool kinf__processor_handler_has_synced(struct kinf__processor *processor, kinf_
 
 /* --- distribution --- */
 
-static int reserve_all_locked(struct kinf__processor *processor) KINF__REQUIRES(processor->lock)
+static int reserve_all_locked(struct kinf__processor *processor,
+                              const struct kinf__announcement *announcement)
+    KINF__REQUIRES(processor->lock)
 {
     KINF__LIST_FOR_EACH (node, &processor->listeners) {
-        if (kinf__listener_reserve(listener_of(node)) < 0)
+        if (reserve(listener_of(node), announcement) < 0)
             return KINF_ERR_NO_MEMORY;
     }
     return 0;
 }
 
-int kinf__processor_begin(struct kinf__processor *processor, const char *key,
-                          const struct kinf_object *object)
+int kinf__processor_begin(struct kinf__processor *processor,
+                          const struct kinf__announcement *announcement)
 {
     int rc;
 
     kinf__mutex_lock(&processor->lock);
-    rc = reserve_all_locked(processor);
-    if (rc == 0) {
-        processor->changing_key = key;
-        processor->changing_to = object;
-    }
+    rc = reserve_all_locked(processor, announcement);
+    if (rc == 0)
+        processor->changing = announcement;
     kinf__mutex_unlock(&processor->lock);
     return rc;
 }
 
 static void end_change_locked(struct kinf__processor *processor) KINF__REQUIRES(processor->lock)
 {
-    processor->changing_key = NULL;
-    processor->changing_to = NULL;
+    processor->changing = NULL;
     KINF__LIST_FOR_EACH (node, &processor->listeners)
         listener_of(node)->skips_change = false;
 }
 
-void kinf__processor_commit(struct kinf__processor *processor,
-                            const struct kinf__notification *notifications, size_t n_notifications,
-                            bool only_syncing)
+/* The part of `n` that lies in the slice at `at`. */
+static size_t slice_len(size_t n, size_t at)
 {
-    kinf__mutex_lock(&processor->lock);
+    size_t n_left = n > at ? n - at : 0;
+
+    return n_left < SLICE_LEN ? n_left : SLICE_LEN;
+}
+
+static void tell_slice_locked(struct kinf__processor *processor,
+                              const struct kinf__announcement *announcement, size_t at)
+    KINF__REQUIRES(processor->lock)
+{
+    size_t n_told = slice_len(announcement->n_told, at);
+    size_t n_resynced = slice_len(announcement->n_resynced, at);
+
     KINF__LIST_FOR_EACH (node, &processor->listeners) {
         struct kinf__listener *listener = listener_of(node);
 
-        if (!listener->skips_change && (listener->is_syncing || !only_syncing))
-            kinf__listener_push(listener, notifications, n_notifications);
+        if (listener->skips_change)
+            continue;
+        if (n_told != 0)
+            kinf__listener_push(listener, announcement->told + at, n_told);
+        if (n_resynced != 0 && listener->is_syncing)
+            kinf__listener_push(listener, announcement->resynced + at, n_resynced);
     }
-    end_change_locked(processor);
-    kinf__mutex_unlock(&processor->lock);
+}
+
+void kinf__processor_commit(struct kinf__processor *processor,
+                            const struct kinf__announcement *announcement)
+{
+    size_t n = announcement->n_told > announcement->n_resynced ? announcement->n_told
+                                                               : announcement->n_resynced;
+
+    for (size_t at = 0; at == 0 || at < n; at += SLICE_LEN) {
+        kinf__mutex_lock(&processor->lock);
+        tell_slice_locked(processor, announcement, at);
+        if (n <= SLICE_LEN || at >= n - SLICE_LEN)
+            end_change_locked(processor);
+        kinf__mutex_unlock(&processor->lock);
+    }
 }
 
 void kinf__processor_cancel(struct kinf__processor *processor)

@@ -33,9 +33,7 @@ struct kinf__processor {
     bool is_started;
     bool is_closed;
     bool has_synced;
-    /* The change under way: its key (NULL: none), and what the store will have there. */
-    const char *changing_key;
-    const struct kinf_object *changing_to;
+    const struct kinf__announcement *changing; /* under way; NULL: none */
 };
 
 /* `indexer` is borrowed, `owner` is what callbacks are marked with. */
@@ -75,16 +73,28 @@ bool kinf__processor_handler_has_synced(struct kinf__processor *processor, kinf_
 
 /* --- distribution --- */
 
-/* The store's `key` is about to become `object` (NULL: deleted). Makes sure that everybody can be
- * told. Both are borrowed until commit or cancel. Errors: KINF_ERR_NO_MEMORY, nothing is under
- * way. */
-KINF_MUST_CHECK int kinf__processor_begin(struct kinf__processor *processor, const char *key,
-                                          const struct kinf_object *object);
-/* It has become that: queues the notifications for everybody, or `only_syncing`. Cannot fail. Who
- * sleeps is told at kinf__processor_wake(). */
+/* A change of the store, which takes effect at once, and what is told about it. All borrowed. */
+struct kinf__announcement {
+    /* One of the keys that change, and what the store will have there (NULL: nothing): by this a
+     * snapshot shows whether it was taken before or after. NULL: nothing changes. */
+    const char *key;
+    const struct kinf_object *object;
+    const struct kinf__notification *told; /* to everybody */
+    size_t n_told;
+    const struct kinf__notification *resynced; /* to those who are syncing */
+    size_t n_resynced;
+};
+
+/* The store is about to change. Makes sure that everybody can be told. The announcement stays as it
+ * is until commit or cancel. Errors: KINF_ERR_NO_MEMORY, nothing is under way. */
+KINF_MUST_CHECK int kinf__processor_begin(struct kinf__processor *processor,
+                                          const struct kinf__announcement *announcement);
+/* It has changed: queues what is told for everybody. Cannot fail. Who sleeps is told at
+ * kinf__processor_wake(). The lock is held for 1,000 notifications at a time: who joins or leaves,
+ * or asks for the status, never waits for a whole list, and who joins in between has the change in
+ * its snapshot. */
 void kinf__processor_commit(struct kinf__processor *processor,
-                            const struct kinf__notification *notifications, size_t n_notifications,
-                            bool only_syncing);
+                            const struct kinf__announcement *announcement);
 /* It has not. */
 void kinf__processor_cancel(struct kinf__processor *processor);
 

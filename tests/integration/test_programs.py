@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import ROOT, cluster, wait_until
+from harness import ROOT, cluster, run_daemon, wait_until
 
 
 class Examples(unittest.TestCase):
@@ -45,6 +45,22 @@ class Install(unittest.TestCase):
                            stdout=subprocess.DEVNULL)
             left = [name for _, _, names in os.walk(os.path.join(folder, "usr")) for name in names]
             self.assertEqual(left, [])
+
+
+class Samples(unittest.TestCase):
+    def test_the_documented_configuration_is_good(self):
+        code, out, err = run_daemon("--config", os.path.join(ROOT, "config", "kinformerd.yaml"), "--check-config")
+        self.assertEqual((code, err), (0, ""))
+        self.assertIn("2 resources", out)
+
+    def test_the_rights_of_the_sample_are_enough_and_no_more(self):
+        cluster().kubectl("apply", "-f", os.path.join(ROOT, "config", "rbac.yaml"))
+        account = "--as=system:serviceaccount:default:kinformerd"
+        for verb in ("list", "watch"):
+            for resource in ("pods", "deployments.apps"):
+                self.assertEqual(cluster().kubectl("auth", "can-i", verb, resource, "-A", account).strip(), "yes")
+        with self.assertRaises(AssertionError):
+            cluster().kubectl("auth", "can-i", "list", "secrets", "-A", account)
 
 
 if __name__ == "__main__":

@@ -314,6 +314,16 @@ int informer_setup(void **state)
     return 0;
 }
 
+int informer_setup_in_order(void **state)
+{
+    struct informer_fixture *f;
+
+    informer_setup(state);
+    f = *state;
+    f->order = KINF_FIFO_IN_ORDER;
+    return 0;
+}
+
 int informer_teardown(void **state)
 {
     struct informer_fixture *f = *state;
@@ -328,11 +338,13 @@ int informer_teardown(void **state)
 
 void informer_make(struct informer_fixture *f, const struct kinf_informer_options *options)
 {
-    const struct kinf_informer_options none = KINF_INFORMER_OPTIONS_INIT;
+    struct kinf_informer_options own = KINF_INFORMER_OPTIONS_INIT;
     struct kinf_error err = KINF_ERROR_INIT;
 
-    if (kinf__informer_new_for_type(NULL, things(), options != NULL ? options : &none, &f->informer,
-                                    &err) < 0)
+    if (options != NULL)
+        own = *options;
+    own.fifo_order = f->order;
+    if (kinf__informer_new_for_type(NULL, things(), &own, &f->informer, &err) < 0)
         fail_msg("%s", err.message);
 }
 

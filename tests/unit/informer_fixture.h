@@ -68,14 +68,24 @@ void recorder_expect_lines(struct recorder *recorder, const char *const *lines);
 
 struct informer_fixture {
     struct kinf_informer *informer;
+    enum kinf_fifo_order order; /* of the informers that are made */
     size_t n_objects_before;
     struct recorder recorders[4];
 };
 
+/* One test with an informer's queue by key, in order, or once with each. */
+#define INFORMER_TEST(test) cmocka_unit_test_setup_teardown(test, informer_setup, informer_teardown)
+#define INFORMER_TEST_IN_ORDER(test)                                                               \
+    {                                                                                              \
+#test " (in order)", test, informer_setup_in_order, informer_teardown, NULL                \
+    }
+#define INFORMER_TEST_BOTH(test) INFORMER_TEST(test), INFORMER_TEST_IN_ORDER(test)
+
 int informer_setup(void **state);
+int informer_setup_in_order(void **state);
 int informer_teardown(void **state);
 
-/* Makes the informer; `options` NULL: none. */
+/* Makes the informer; `options` NULL: none; their order is the fixture's. */
 void informer_make(struct informer_fixture *f, const struct kinf_informer_options *options);
 void informer_start(struct informer_fixture *f);
 /* Adds a recorder's handler. */

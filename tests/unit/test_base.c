@@ -149,6 +149,9 @@ static void times_do_not_overflow(void **state)
     assert_true(kinf__clock_add_ms(10, KINF__NEVER_MS) == KINF__NEVER_MS);
     assert_true(kinf__clock_add_ms(KINF__NEVER_MS, 5) == KINF__NEVER_MS);
     assert_true(kinf__clock_add_ms(KINF__NEVER_MS - 3, 5) == KINF__NEVER_MS);
+    assert_true(kinf__clock_left_ms(10, 15) == 5);
+    assert_true(kinf__clock_left_ms(15, 15) == 0 && kinf__clock_left_ms(20, 15) == 0);
+    assert_true(kinf__clock_left_ms(10, KINF__NEVER_MS) == KINF__NEVER_MS);
 }
 
 static void durations_are_sums_of_numbers_with_units(void **state)

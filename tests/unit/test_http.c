@@ -38,10 +38,20 @@ struct server {
     const char *bytes;
     size_t len;
     bool stays_open;
+    size_t n_times;   /* the bytes are sent so often; 0 is once */
     const char *more; /* sent when `wants_more` is set; may be NULL */
     struct kinf__waker wants_more;
     char request[4096];
 };
+
+static ssize_t send_all(const struct server *server, int connection)
+{
+    ssize_t n = 1;
+
+    for (size_t sent = 0; n > 0 && sent < server->len; sent += (size_t)n)
+        n = send(connection, server->bytes + sent, server->len - sent, MSG_NOSIGNAL);
+    return n;
+}
 
 static void answer(struct server *server, int connection)
 {
@@ -55,11 +65,9 @@ static void answer(struct server *server, int connection)
         if (strstr(server->request, "\r\n\r\n") != NULL)
             break;
     }
-    for (size_t sent = 0; sent < server->len; sent += (size_t)n) {
-        n = send(connection, server->bytes + sent, server->len - sent, MSG_NOSIGNAL);
-        if (n <= 0)
-            break;
-    }
+    n = 1;
+    for (size_t time = 0; n > 0 && (time == 0 || time < server->n_times); time++)
+        n = send_all(server, connection);
     if (server->more != NULL && kinf__waker_wait(&server->wants_more, LONG_MS))
         (void)!send(connection, server->more, strlen(server->more), MSG_NOSIGNAL);
     if (server->stays_open)
@@ -147,7 +155,8 @@ struct fixture {
     struct kinf_error err;
     int64_t head_timeout_ms, idle_timeout_ms, total_timeout_ms;
     bool refuse_body;
-    int64_t slow_ms; /* what the first piece of a body takes */
+    int64_t slow_ms;  /* what the first piece of a body takes */
+    int64_t piece_ms; /* what each piece takes */
 };
 
 static int option_of(int fd, int level, int name)
@@ -193,6 +202,8 @@ static int keep_body(const char *bytes, size_t len, void *ctx, struct kinf_error
         kinf__waker_wait(&f->waker, f->slow_ms);
         kinf__waker_set(&f->server.wants_more);
     }
+    if (f->piece_ms != 0)
+        kinf__waker_wait(&f->server.stop, f->piece_ms);
     if (f->body.len == 0)
         check_connection(f);
     assert_int_equal(kinf__buffer_append(&f->body, bytes, len), 0);
@@ -620,6 +631,25 @@ static void the_waker_ends_every_wait(void **state)
     end(&f);
 }
 
+/* A server that is always ahead leaves curl no reason to come back by itself. */
+static void a_body_that_never_pauses_can_be_left(void **state)
+{
+    static char response[65536];
+    struct fixture f;
+
+    (void)state;
+    memset(response, ' ', sizeof response);
+    memcpy(response, "HTTP/1.1 200 OK\r\n\r\n", 19);
+    begin(&f, response, sizeof response, false);
+    f.server.n_times = 2000;
+    f.piece_ms = 1;
+    assert_stops(&f);
+    kinf__waker_clear(&f.waker);
+    f.total_timeout_ms = 60;
+    assert_int_equal(get(&f), KINF_ERR_TIMEOUT);
+    end(&f);
+}
+
 /* In place of the system's: libcurl resolves names here, on a thread of its own, which nobody can
  * stop. It is left when the test is over. */
 static struct kinf__waker resolver_may_end;
@@ -714,6 +744,7 @@ int main(void)
         cmocka_unit_test(a_slow_callback_is_no_silence),
         cmocka_unit_test(the_proxy_of_the_kubeconfig_is_taken),
         cmocka_unit_test(the_waker_ends_every_wait),
+        cmocka_unit_test(a_body_that_never_pauses_can_be_left),
         cmocka_unit_test(the_waker_ends_resolving),
         cmocka_unit_test(the_waker_ends_connecting),
         cmocka_unit_test(a_connection_is_kept_and_can_be_dropped),

@@ -305,20 +305,19 @@ static void hundred_threads_add_and_remove_handlers(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, informer_setup, informer_teardown)
     const struct CMUnitTest tests[] = {
-        TEST(late_handler_is_told_everything_then_what_changes),
-        TEST(one_handler_may_be_added_twice),
-        TEST(callbacks_may_add_handlers),
-        TEST(removed_handler_is_told_nothing_more),
-        TEST(removal_waits_for_the_running_callback),
-        TEST(removing_what_is_not_there_is_harmless),
-        TEST(handler_may_remove_itself),
-        TEST(handler_may_remove_another),
-        TEST(handlers_may_remove_each_other),
-        TEST(stop_frees_those_who_left_by_themselves),
-        TEST(slow_handler_holds_up_nobody),
-        TEST(hundred_threads_add_and_remove_handlers),
+        INFORMER_TEST_BOTH(late_handler_is_told_everything_then_what_changes),
+        INFORMER_TEST_BOTH(one_handler_may_be_added_twice),
+        INFORMER_TEST_BOTH(callbacks_may_add_handlers),
+        INFORMER_TEST_BOTH(removed_handler_is_told_nothing_more),
+        INFORMER_TEST_BOTH(removal_waits_for_the_running_callback),
+        INFORMER_TEST_BOTH(removing_what_is_not_there_is_harmless),
+        INFORMER_TEST_BOTH(handler_may_remove_itself),
+        INFORMER_TEST_BOTH(handler_may_remove_another),
+        INFORMER_TEST_BOTH(handlers_may_remove_each_other),
+        INFORMER_TEST_BOTH(stop_frees_those_who_left_by_themselves),
+        INFORMER_TEST_BOTH(slow_handler_holds_up_nobody),
+        INFORMER_TEST_BOTH(hundred_threads_add_and_remove_handlers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

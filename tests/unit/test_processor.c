@@ -17,6 +17,7 @@ struct fixture {
     struct kinf_indexer *indexer;
     struct kinf__processor processor;
     struct kinf__delta_target target;
+    struct kinf__batch batch;
     struct recorder a;
     struct recorder b;
 };
@@ -43,6 +44,7 @@ static int teardown(void **state)
 
     assert_true(kinf__processor_check(&f->processor));
     kinf__processor_release(&f->processor);
+    kinf__batch_release(&f->batch);
     kinf_indexer_free(f->indexer);
     assert_int_equal(kinf__object_count(), f->n_objects_before);
     recorder_release(&f->b);
@@ -74,19 +76,25 @@ static void start(struct fixture *f)
     assert_int_equal(kinf__processor_start(&f->processor, NULL), 0);
 }
 
-/* One delta; its object is consumed. */
+static void handle_deltas(struct fixture *f, const char *key, const struct kinf_delta *deltas,
+                          size_t n_deltas)
+{
+    const struct kinf_deltas together = { key, deltas, n_deltas };
+
+    assert_int_equal(kinf__handle_deltas(&f->target, &together, false, &f->batch), 0);
+    kinf__processor_wake(&f->processor);
+    kinf__batch_clear(&f->batch);
+}
+
+/* One delta, as it comes by key; its object is consumed. */
 static void handle_take(struct fixture *f, enum kinf_delta_type type, bool final_state_unknown,
                         const struct kinf_object *take_object)
 {
     const struct kinf_delta delta = { .type = type,
                                       .final_state_unknown = final_state_unknown,
                                       .object = take_object };
-    struct kinf__change change;
 
-    kinf__change_prepare(&f->target, &delta, false, &change);
-    assert_int_equal(kinf__change_apply(&f->target, &change), 0);
-    kinf__processor_wake(&f->processor);
-    kinf__change_release(&change);
+    handle_deltas(f, kinf_object_key(take_object), &delta, 1);
     kinf_object_unref(take_object);
 }
 
@@ -350,14 +358,18 @@ static void change_with_joins(struct fixture *f, struct recorder *before, struct
                               const struct kinf_object *object,
                               const struct kinf__notification *notification)
 {
-    assert_int_equal(kinf__processor_begin(&f->processor, "ns/x", object), 0);
+    const struct kinf__announcement announcement = {
+        .key = "ns/x", .object = object, .told = notification, .n_told = 1
+    };
+
+    assert_int_equal(kinf__processor_begin(&f->processor, &announcement), 0);
     join(f, before);
     if (object != NULL)
         assert_int_equal(kinf_indexer_update(f->indexer, object, NULL, NULL), 0);
     else
         assert_int_equal(kinf_indexer_delete(f->indexer, "ns/x", NULL, NULL, NULL), 0);
     join(f, after);
-    kinf__processor_commit(&f->processor, notification, 1, false);
+    kinf__processor_commit(&f->processor, &announcement);
 }
 
 /* G6: it is either in the snapshot or told, whenever the handler joins */
@@ -396,14 +408,44 @@ static void handler_that_joins_during_a_deletion_is_told_it_once(void **state)
     kinf_object_unref(one);
 }
 
+/* G6: it needs room for what it has to be told, as those who were there before do */
+static void handler_that_joins_during_a_large_change_is_told_all_of_it(void **state)
+{
+    enum { n_many = 2500 };
+    struct fixture *f = *state;
+    const struct kinf_object *object = make_thing("x", "1");
+    struct kinf__notification *many = calloc(n_many, sizeof *many);
+    const struct kinf__announcement announcement = {
+        .key = "ns/x", .object = object, .told = many, .n_told = n_many
+    };
+
+    assert_non_null(many);
+    for (size_t i = 0; i < n_many; i++)
+        many[i] = (struct kinf__notification){ .type = KINF__NOTIFY_ADD, .object = object };
+    start(f);
+    assert_int_equal(kinf__processor_begin(&f->processor, &announcement), 0);
+    join(f, &f->a);
+    assert_int_equal(kinf_indexer_add(f->indexer, object, NULL, NULL), 0);
+    join(f, &f->b);
+    kinf__processor_commit(&f->processor, &announcement);
+    kinf__processor_wake(&f->processor);
+    recorder_wait(&f->a, n_many);
+    handle(f, KINF_DELTA_UPDATED, "x", "2");
+    recorder_expect(&f->b, "add! x@1", "update x@1 x@2");
+    assert_int_equal(recorder_count(&f->a, "add x@1"), n_many);
+    free(many);
+    kinf_object_unref(object);
+}
+
 /* G6 */
 static void change_that_was_given_up_is_told_to_nobody(void **state)
 {
     struct fixture *f = *state;
     const struct kinf_object *object = make_thing("x", "1");
+    const struct kinf__announcement announcement = { .key = "ns/x", .object = object };
 
     start(f);
-    assert_int_equal(kinf__processor_begin(&f->processor, "ns/x", object), 0);
+    assert_int_equal(kinf__processor_begin(&f->processor, &announcement), 0);
     join(f, &f->a);
     kinf__processor_cancel(&f->processor);
     handle(f, KINF_DELTA_ADDED, "x", "2");
@@ -565,41 +607,6 @@ static void resync_of_one_handler_does_not_cut_another_short(void **state)
 
 /* --- no memory --- */
 
-/* Every allocation of one change fails once; it is told once all the same, and nothing is told
- * that is not in the store. */
-static void change_without_memory_changes_nothing_and_may_be_repeated(void **state)
-{
-    struct fixture *f = *state;
-    const struct kinf_object *object = make_thing("x", "1");
-    const struct kinf_delta delta = { .type = KINF_DELTA_ADDED, .object = object };
-    struct kinf__change change;
-    size_t n = 1;
-
-    join(f, &f->a);
-    start(f);
-    /* the next push takes the spare chunk, so that a new one is needed */
-    handle(f, KINF_DELTA_ADDED, "y", "1");
-    recorder_wait(&f->a, 1);
-    kinf__change_prepare(&f->target, &delta, false, &change);
-    for (;; n++) {
-        int rc;
-
-        test_fail_allocation(n);
-        rc = kinf__change_apply(&f->target, &change);
-        if (!test_allocation_failed()) {
-            assert_int_equal(rc, 0);
-            break;
-        }
-        assert_int_equal(rc, KINF_ERR_NO_MEMORY);
-        assert_null(stored(f, "ns/x"));
-    }
-    assert_true(n > 2); /* the chunk, and the store's own */
-    kinf__processor_wake(&f->processor);
-    recorder_expect(&f->a, "add y@1", "add x@1");
-    kinf__change_release(&change);
-    kinf_object_unref(object);
-}
-
 static void joining_without_memory_leaves_nothing_behind(void **state)
 {
     struct fixture *f = *state;
@@ -674,6 +681,7 @@ int main(void)
         TEST(on_synced_comes_once_and_behind_the_initial_list),
         TEST(handler_that_joins_during_an_update_is_told_it_once),
         TEST(handler_that_joins_during_a_deletion_is_told_it_once),
+        TEST(handler_that_joins_during_a_large_change_is_told_all_of_it),
         TEST(change_that_was_given_up_is_told_to_nobody),
         TEST(closed_processor_takes_nobody),
         TEST(slow_handler_holds_up_nobody_and_loses_nothing),
@@ -683,7 +691,6 @@ int main(void)
         TEST(resync_periods_are_independent),
         TEST(next_resync_is_the_earliest_and_at_least_a_second_away),
         TEST(resync_of_one_handler_does_not_cut_another_short),
-        TEST(change_without_memory_changes_nothing_and_may_be_repeated),
         TEST(joining_without_memory_leaves_nothing_behind),
         TEST(check_fires_on_a_broken_structure),
     };

@@ -12,20 +12,22 @@
  *      skipped when they were replaced in the queue before they reached the store. An object that
  *      comes again with equal bytes is no change: its stored copy stays.
  *  G4  on_add comes first for a key, then any number of on_update, then on_delete; after it the
- *      key may start again with on_add. on_update never joins two objects: one that was deleted and
- *      re-created under its name (another uid) comes as on_delete, then on_add.
+ *      key may start again with on_add. on_update never joins two objects: one that was deleted
+ *      and re-created under its name (another uid) comes as on_delete, then on_add.
  *  G5  on_delete has the last known object. final_state_unknown says that the deletion itself was
  *      missed, so that the object may have changed before it went.
  *  G6  A handler that joins late is told everything in the store by on_add with in_initial_list
  *      set, then what changes; nothing falls between the two.
  *  G7  on_synced of a handler runs once, after the on_add of every object of the initial list.
- *  G8  Callbacks of one handler run one after another, on a thread of its own; a slow handler holds
- *      up nobody else. No lock of the library is held.
+ *  G8  Callbacks of one handler run one after another, on a thread of its own; a slow handler
+ *      holds up nobody else. No lock of the library is held.
  *  G9  After kinf_informer_remove_handler() returns, no callback of that handler begins, and
  *      (unless it was called from a callback of any informer, where waiting could never end) none
  *      is running. on_done is the last.
  *  G10 kinf_informer_stop() ends within 200 ms in any state, plus the time of callbacks that are
  *      running, and joins every thread.
+ *  G11 Nothing that the server sent is lost for want of memory: what cannot be stored is tried
+ *      again, logged meanwhile, and nothing behind it overtakes it.
  *
  * Threads: any thread, unless a line says otherwise.
  */
@@ -38,6 +40,7 @@
 
 #include <kinformer/api.h>
 #include <kinformer/client.h>
+#include <kinformer/deltafifo.h>
 #include <kinformer/error.h>
 #include <kinformer/indexer.h>
 #include <kinformer/lister.h>
@@ -109,7 +112,7 @@ struct kinf_informer_status {
     int64_t last_proof_ms; /* monotonic; last event, bookmark, list, accepted watch; 0: none */
     bool has_synced;       /* the first list is in the store */
     size_t n_objects;
-    size_t n_queued; /* keys in the DeltaFIFO */
+    size_t n_queued; /* in the DeltaFIFO: keys, or deltas in order */
     size_t n_handlers;
     uint64_t n_lists;
     uint64_t n_watches;
@@ -121,6 +124,25 @@ struct kinf_informer_status {
 };
 
 /* --- options --- */
+
+/* How the whole state is asked for, at first and whenever the watch was lost for good.
+ * X(enumerator, name) */
+#define KINF_INITIALS(X)                                                                           \
+    X(KINF_INITIAL_AUTO, "auto") /* a watch list above some 200 MB, else a list */                 \
+    X(KINF_INITIAL_WATCHLIST,                                                                      \
+      "watchlist") /* a watch that sends it first; a list on servers       \
+                                              that have no such watch */                       \
+    X(KINF_INITIAL_LIST, "list")
+
+enum kinf_initial {
+#define X(initial, name) initial,
+    KINF_INITIALS(X)
+#undef X
+};
+
+KINF_API const char *kinf_initial_to_string(enum kinf_initial initial);
+/* Returns false for any other text. */
+KINF_API KINF_MUST_CHECK bool kinf_initial_parse(const char *text, enum kinf_initial *ret_initial);
 
 /* All zero but `resource` is the default. Strings and arrays are copied. */
 struct kinf_informer_options {
@@ -152,7 +174,11 @@ struct kinf_informer_options {
      * back into the informer. Mirrors: cache.WatchErrorHandler. */
     void (*on_watch_error)(const struct kinf_error *err, void *ctx);
     void *on_watch_error_ctx;
-    size_t page_size;         /* limit of a LIST; 0: one page, streamed */
+    /* Default: by key. In order, what arrives together is stored at once, a list included, and the
+     * store's resourceVersion is exact; by key, changes of one object may merge in the queue. */
+    enum kinf_fifo_order fifo_order;
+    enum kinf_initial initial; /* 0: auto */
+    size_t page_size; /* limit of a LIST, and with it auto means list; 0: one page, streamed */
     size_t max_object_bytes;  /* JSON of one object; 0: 16 MiB */
     size_t max_queue_bytes;   /* objects in the DeltaFIFO; 0: 64 MiB */
     int64_t watch_timeout_ms; /* 0: 300,000; drawn from [this, twice this) */
@@ -160,6 +186,10 @@ struct kinf_informer_options {
     int64_t backoff_base_ms;  /* 0: 800 */
     int64_t backoff_max_ms;   /* 0: 30,000 */
     bool accept_gzip;         /* on LIST: less network, more CPU */
+    /* Asks the server for metadata alone: no spec, data or status is sent or stored. The objects
+     * have the resource's type; a field of anything but metadata is not there. Mirrors:
+     * metadatainformer. */
+    bool metadata_only;
 };
 #define KINF_INFORMER_OPTIONS_INIT                                                                 \
     {                                                                                              \
@@ -229,11 +259,23 @@ KINF_API const struct kinf_type *kinf_informer_type(const struct kinf_informer *
 KINF_API struct kinf_lister kinf_informer_lister(struct kinf_informer *informer,
                                                  const char *name_space);
 
-/* A lower bound of the versions that the store has seen: good for waiting until a write of one's
- * own has arrived, not for a list's version. Errors: KINF_ERR_LIMIT (buffer). Mirrors:
+/* The resourceVersion of what the store has; "" before the first list. In order, exactly: what a
+ * list of the server at that version would give. By key, a lower bound of what the store has seen:
+ * not to be used as a list's version. Errors: KINF_ERR_LIMIT (buffer). Mirrors:
  * Controller.LastSyncResourceVersion. */
 KINF_API KINF_MUST_CHECK int kinf_informer_resource_version(struct kinf_informer *informer,
                                                             char *buf, size_t size);
+
+/* Waits until the store has seen `resource_version`, or a later one: then a write that the server
+ * answered with this version can be read here. That is promised only of writes to objects that this
+ * informer's namespace and selectors deliver; of others nothing may come but a bookmark, minutes
+ * later, so give a time. The handlers may not have been told yet. Errors: KINF_ERR_TIMEOUT,
+ * KINF_ERR_STOPPED, KINF_ERR_INVALID (no version with an order: see kinf_rv_compare()),
+ * KINF_ERR_EXPIRED (while it waited the server went back to an older version, as after a restore of
+ * etcd: this one may never come, or stand for something else). */
+KINF_API KINF_MUST_CHECK int kinf_informer_wait_for_rv(struct kinf_informer *informer,
+                                                       const char *resource_version,
+                                                       int64_t timeout_ms, struct kinf_error *err);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,235 @@
+/*
+ * The arrays of a batch, and its way into the store and to the handlers. Neighbours:
+ * handle_deltas.c and relist.c fill batches. Invariant: each key is in a batch once, so the order
+ * in which its notifications are told does not matter but for those of one key.
+ */
+#include "informer/batch.h"
+
+#include <stdlib.h>
+
+/* Arrays above this are given back when the batch is emptied. */
+#define N_ROOM_KEPT 4096
+
+/* --- room --- */
+
+static int reserve(struct kinf__room *room, size_t n_used, size_t n_wanted, size_t size)
+{
+    void *items;
+
+    if (n_wanted <= room->n_allocated)
+        return 0;
+    items = reallocarray(n_used != 0 ? room->items : NULL, n_wanted, size);
+    if (items == NULL)
+        return KINF_ERR_NO_MEMORY;
+    if (n_used == 0)
+        free(room->items);
+    *room = (struct kinf__room){ items, n_wanted };
+    return 0;
+}
+
+static void release(struct kinf__room *room)
+{
+    free(room->items);
+    *room = (struct kinf__room){ NULL, 0 };
+}
+
+static void shrink(struct kinf__room *room)
+{
+    if (room->n_allocated > N_ROOM_KEPT)
+        release(room);
+}
+
+static int reserve_told(struct kinf__batch *batch, size_t n_told)
+{
+    return reserve(&batch->told, batch->n_told, n_told, sizeof(struct kinf__notification));
+}
+
+static int reserve_held(struct kinf__batch *batch, size_t n_held)
+{
+    return reserve(&batch->held, batch->n_held, n_held, sizeof(const struct kinf_object *));
+}
+
+int kinf__batch_reserve_changes(struct kinf__batch *batch, size_t n_changes)
+{
+    int rc =
+        reserve(&batch->changes, batch->n_changes, n_changes, sizeof(struct kinf_store_change));
+
+    if (rc == 0)
+        rc = reserve_told(batch, 2 * n_changes);
+    if (rc == 0)
+        rc = kinf__batch_reserve_resynced(batch, n_changes);
+    return rc == 0 ? reserve_held(batch, 2 * n_changes) : rc;
+}
+
+int kinf__batch_reserve_objects(struct kinf__batch *batch, size_t n_objects, size_t n_more_told)
+{
+    int rc =
+        reserve(&batch->objects, batch->n_objects, n_objects, sizeof(const struct kinf_object *));
+
+    if (rc == 0)
+        rc = reserve_told(batch, 2 * n_objects + n_more_told);
+    if (rc == 0)
+        rc = kinf__batch_reserve_resynced(batch, n_objects);
+    return rc == 0 ? reserve_held(batch, n_objects) : rc;
+}
+
+int kinf__batch_reserve_resynced(struct kinf__batch *batch, size_t n_resynced)
+{
+    return reserve(&batch->resynced, batch->n_resynced, n_resynced,
+                   sizeof(struct kinf__notification));
+}
+
+void kinf__batch_clear(struct kinf__batch *batch)
+{
+    const struct kinf_object **held = batch->held.items;
+    struct kinf__batch empty = { .changes = batch->changes,
+                                 .objects = batch->objects,
+                                 .told = batch->told,
+                                 .resynced = batch->resynced,
+                                 .held = batch->held };
+
+    for (size_t i = 0; i < batch->n_held; i++)
+        kinf_object_unref(held[i]);
+    kinf_snapshot_unref(batch->snapshot);
+    shrink(&empty.changes);
+    shrink(&empty.objects);
+    shrink(&empty.told);
+    shrink(&empty.resynced);
+    shrink(&empty.held);
+    *batch = empty;
+}
+
+void kinf__batch_release(struct kinf__batch *batch)
+{
+    kinf__batch_clear(batch);
+    release(&batch->changes);
+    release(&batch->objects);
+    release(&batch->told);
+    release(&batch->resynced);
+    release(&batch->held);
+}
+
+/* --- what is written --- */
+
+void kinf__batch_hold(struct kinf__batch *batch, const struct kinf_object *take_object)
+{
+    const struct kinf_object **held = batch->held.items;
+
+    if (take_object != NULL)
+        held[batch->n_held++] = take_object;
+}
+
+static void change(struct kinf__batch *batch, struct kinf_store_change one)
+{
+    struct kinf_store_change *changes = batch->changes.items;
+
+    batch->write = KINF__WRITE_CHANGES;
+    changes[batch->n_changes++] = one;
+}
+
+void kinf__batch_put(struct kinf__batch *batch, const struct kinf_object *object)
+{
+    change(batch, (struct kinf_store_change){ .object = object });
+}
+
+void kinf__batch_remove(struct kinf__batch *batch, const char *key, const char *resource_version)
+{
+    change(batch, (struct kinf_store_change){ .key = key, .resource_version = resource_version });
+}
+
+void kinf__batch_list(struct kinf__batch *batch, const struct kinf_object *object)
+{
+    const struct kinf_object **objects = batch->objects.items;
+
+    objects[batch->n_objects++] = object;
+}
+
+/* --- what is told --- */
+
+static void tell(struct kinf__batch *batch, struct kinf__notification notification,
+                 const struct kinf_object *outcome)
+{
+    struct kinf__notification *told = batch->told.items;
+
+    told[batch->n_told++] = notification;
+    if (batch->changed_key == NULL) {
+        batch->changed_key = kinf_object_key(notification.object);
+        batch->changed_to = outcome;
+    }
+}
+
+void kinf__batch_tell_add(struct kinf__batch *batch, const struct kinf_object *object,
+                          bool in_initial_list)
+{
+    tell(batch,
+         (struct kinf__notification){
+             .type = KINF__NOTIFY_ADD, .in_initial_list = in_initial_list, .object = object },
+         object);
+}
+
+void kinf__batch_tell_update(struct kinf__batch *batch, const struct kinf_object *old,
+                             const struct kinf_object *object)
+{
+    tell(batch,
+         (struct kinf__notification){ .type = KINF__NOTIFY_UPDATE, .old = old, .object = object },
+         object);
+}
+
+void kinf__batch_tell_delete(struct kinf__batch *batch, const struct kinf_object *object,
+                             bool final_state_unknown, const struct kinf_object *outcome)
+{
+    tell(batch,
+         (struct kinf__notification){ .type = KINF__NOTIFY_DELETE,
+                                      .final_state_unknown = final_state_unknown,
+                                      .object = object },
+         outcome);
+}
+
+void kinf__batch_tell_unchanged(struct kinf__batch *batch, const struct kinf_object *object)
+{
+    struct kinf__notification *resynced = batch->resynced.items;
+
+    resynced[batch->n_resynced++] =
+        (struct kinf__notification){ .type = KINF__NOTIFY_UPDATE, .old = object, .object = object };
+}
+
+/* --- applying --- */
+
+static int write_store(const struct kinf__batch *batch, struct kinf_indexer *indexer)
+{
+    switch (batch->write) {
+    case KINF__WRITE_NOTHING:
+        return 0;
+    case KINF__WRITE_CHANGES:
+        return kinf_indexer_transaction(indexer, batch->changes.items, batch->n_changes, NULL);
+    case KINF__WRITE_ALL:
+        return kinf_indexer_replace(indexer, batch->objects.items, batch->n_objects,
+                                    batch->resource_version, NULL);
+    case KINF__WRITE_RESOURCE_VERSION:
+        return kinf_indexer_bookmark(indexer, batch->resource_version, NULL);
+    }
+    return 0;
+}
+
+int kinf__batch_apply(const struct kinf__batch *batch, struct kinf_indexer *indexer,
+                      struct kinf__processor *processor)
+{
+    const struct kinf__announcement announcement = {
+        .key = batch->changed_key,
+        .object = batch->changed_to,
+        .told = batch->told.items,
+        .n_told = batch->n_told,
+        .resynced = batch->resynced.items,
+        .n_resynced = batch->n_resynced,
+    };
+    int rc = kinf__processor_begin(processor, &announcement);
+
+    if (rc < 0)
+        return rc;
+    rc = write_store(batch, indexer);
+    if (rc < 0)
+        kinf__processor_cancel(processor);
+    else
+        kinf__processor_commit(processor, &announcement);
+    return rc;
+}

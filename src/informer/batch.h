@@ -1,0 +1,79 @@
+/*
+ * A batch: what is written to the store at once, and what is told about it.
+ *
+ * Room is reserved first; what is then put in cannot fail. An empty batch keeps its room for the
+ * next one, unless that is large.
+ *
+ * Threads: the informer's processor thread.
+ */
+#ifndef KINF_INFORMER_BATCH_H
+#define KINF_INFORMER_BATCH_H
+
+#include <kinformer/indexer.h>
+
+#include "informer/processor.h"
+
+enum kinf__store_write {
+    KINF__WRITE_NOTHING,
+    KINF__WRITE_CHANGES,          /* a transaction */
+    KINF__WRITE_ALL,              /* Replace */
+    KINF__WRITE_RESOURCE_VERSION, /* Bookmark */
+};
+
+/* An array that only grows. All zero is empty. */
+struct kinf__room {
+    void *items;
+    size_t n_allocated;
+};
+
+/* All zero is an empty batch. */
+struct kinf__batch {
+    bool is_prepared; /* complete; nothing of it has to be found out again */
+    enum kinf__store_write write;
+    size_t n_changes; /* changes: struct kinf_store_change */
+    size_t n_objects; /* all: const struct kinf_object *, borrowed */
+    size_t n_told;    /* struct kinf__notification */
+    size_t n_resynced;
+    size_t n_held;                  /* const struct kinf_object *, with a reference */
+    const char *resource_version;   /* all, resourceVersion: borrowed from the delta */
+    struct kinf_snapshot *snapshot; /* holds what was in the store; NULL: none */
+    /* A key that the store changes at, and what it will have there; NULL: nothing changes. */
+    const char *changed_key;
+    const struct kinf_object *changed_to;
+    struct kinf__room changes, objects, told, resynced, held;
+};
+
+/* Room for so many; at most 2 notifications are told of a change and of an object, and
+ * `n_more_told` besides. Errors: KINF_ERR_NO_MEMORY; what is in the batch stays. */
+KINF_MUST_CHECK int kinf__batch_reserve_changes(struct kinf__batch *batch, size_t n_changes);
+KINF_MUST_CHECK int kinf__batch_reserve_objects(struct kinf__batch *batch, size_t n_objects,
+                                                size_t n_more_told);
+KINF_MUST_CHECK int kinf__batch_reserve_resynced(struct kinf__batch *batch, size_t n_resynced);
+/* Empties it. */
+void kinf__batch_clear(struct kinf__batch *batch);
+/* Empties it and gives its room back. */
+void kinf__batch_release(struct kinf__batch *batch);
+
+/* Keeps an object until the batch is cleared; its reference is consumed. NULL is allowed. */
+void kinf__batch_hold(struct kinf__batch *batch, const struct kinf_object *take_object);
+/* What is written; all borrowed. */
+void kinf__batch_put(struct kinf__batch *batch, const struct kinf_object *object);
+void kinf__batch_remove(struct kinf__batch *batch, const char *key, const char *resource_version);
+void kinf__batch_list(struct kinf__batch *batch, const struct kinf_object *object);
+
+/* What is told; all borrowed. `outcome` is what the store has under this key in the end. */
+void kinf__batch_tell_add(struct kinf__batch *batch, const struct kinf_object *object,
+                          bool in_initial_list);
+void kinf__batch_tell_update(struct kinf__batch *batch, const struct kinf_object *old,
+                             const struct kinf_object *object);
+void kinf__batch_tell_delete(struct kinf__batch *batch, const struct kinf_object *object,
+                             bool final_state_unknown, const struct kinf_object *outcome);
+/* Told to syncing handlers only. */
+void kinf__batch_tell_unchanged(struct kinf__batch *batch, const struct kinf_object *object);
+
+/* Writes the store and tells the handlers. Errors: KINF_ERR_NO_MEMORY, nothing changed, may be
+ * repeated. */
+KINF_MUST_CHECK int kinf__batch_apply(const struct kinf__batch *batch, struct kinf_indexer *indexer,
+                                      struct kinf__processor *processor);
+
+#endif
