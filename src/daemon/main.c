@@ -27,7 +27,7 @@ static void fill_standard_descriptors(void)
     }
 }
 
-/* An informer has about five descriptors; the soft limit is low for the sake of select(). */
+/* An informer has four descriptors; the soft limit is low for the sake of select(). */
 static void raise_descriptor_limit(void)
 {
     struct rlimit limit;

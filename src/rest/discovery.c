@@ -258,7 +258,7 @@ static bool parse_spelling(const char *text, struct spelling *ret_spelling)
     for (size_t i = 0; i <= len; i++)
         lower[i] = (char)(text[i] >= 'A' && text[i] <= 'Z' ? text[i] - 'A' + 'a' : text[i]);
     dot = strchr(lower, '.');
-    if (dot != NULL && lower[len - 1] == '.')
+    if (len != 0 && dot != NULL && lower[len - 1] == '.')
         lower[len - 1] = '\0';
     if (!is_plain(lower))
         return false;

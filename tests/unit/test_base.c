@@ -254,6 +254,15 @@ static void log_levels_are_set_by_module(void **state)
     kinf_log_set_callback(NULL, NULL);
 }
 
+static void a_log_line_is_one_line_whatever_names_hold(void **state)
+{
+    (void)state;
+    kinf_log_set_callback(keep_line, NULL);
+    KINF__LOG(KINF__LOG_REFLECTOR, KINF_LOG_WARN, "rejected key=%s", "a\nerror forged: \x1b[31m");
+    assert_string_equal(logged, "warn reflector rejected key=a error forged:  [31m");
+    kinf_log_set_callback(NULL, NULL);
+}
+
 static void a_log_limit_counts_what_it_holds_back(void **state)
 {
     struct kinf__log_limit limit = { .interval_ms = 1000 };
@@ -283,6 +292,7 @@ int main(void)
         cmocka_unit_test(a_waker_stays_set_until_cleared),
         cmocka_unit_test(a_broken_lock_order_aborts),
         cmocka_unit_test(log_levels_are_set_by_module),
+        cmocka_unit_test(a_log_line_is_one_line_whatever_names_hold),
         cmocka_unit_test(a_log_limit_counts_what_it_holds_back),
     };
 
