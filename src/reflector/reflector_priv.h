@@ -51,6 +51,7 @@ struct kinf__reflector {
     const struct kinf_object *found; /* what the last lookup found, not a reference */
     int64_t list_begun_ms;
     /* - of the request under way */
+    bool is_corked;   /* the queue */
     bool has_begun;   /* part of the body, or a watch's head, is here */
     bool must_relist; /* an object failed for the first time; of the whole list */
     struct kinf_error relist_why;
