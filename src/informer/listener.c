@@ -363,12 +363,16 @@ void kinf__listener_push(struct kinf__listener *listener,
     kinf__mutex_unlock(&listener->lock);
 }
 
+/* Signals after the lock: the thread would only wait for that. */
 void kinf__listener_wake(struct kinf__listener *listener)
 {
+    bool must_wake;
+
     kinf__mutex_lock(&listener->lock);
-    if (n_queued_locked(listener) != 0)
-        wake_locked(listener);
+    must_wake = n_queued_locked(listener) != 0 && listener->is_waiting;
     kinf__mutex_unlock(&listener->lock);
+    if (must_wake)
+        kinf__cond_signal(&listener->not_empty);
 }
 
 void kinf__listener_push_synced(struct kinf__listener *listener, int64_t now_ms)

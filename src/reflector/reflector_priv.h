@@ -63,6 +63,7 @@ struct kinf__reflector {
     bool is_streaming; /* a watch list before its bookmark */
     bool has_begun;    /* part of the body, or a watch's head, is here */
     bool must_relist;  /* an object failed for the first time; of the whole list */
+    bool is_corked;    /* the queue */
     struct kinf_error relist_why;
     bool has_error_event;
     struct kinf_error error_event;

@@ -475,7 +475,11 @@ static int drive(struct kinf__http *http, CURLcode *ret_result, struct kinf_erro
     http->last_byte_ms = http->started_ms;
     http->last_look_ms = http->started_ms;
     for (;;) {
-        if (curl_multi_perform(http->multi, &n_running) != CURLM_OK)
+        CURLMcode code = curl_multi_perform(http->multi, &n_running);
+
+        if (http->request->on_pause != NULL)
+            http->request->on_pause(http->request->ctx);
+        if (code != CURLM_OK)
             return kinf__error_no_memory(err);
         if (transfer_result(http, ret_result))
             return 0;

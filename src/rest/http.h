@@ -42,6 +42,8 @@ struct kinf__http_request {
     kinf__http_body_cb *on_body;
     void (*on_head)(int http_status,
                     void *ctx); /* of a 2xx response, before its body; may be NULL */
+    /* All that is here was handed out; called before each wait and at the end; may be NULL. */
+    void (*on_pause)(void *ctx);
     void *ctx;
 };
 

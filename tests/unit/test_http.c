@@ -155,8 +155,9 @@ struct fixture {
     struct kinf_error err;
     int64_t head_timeout_ms, idle_timeout_ms, total_timeout_ms;
     bool refuse_body;
-    int64_t slow_ms;  /* what the first piece of a body takes */
-    int64_t piece_ms; /* what each piece takes */
+    int64_t slow_ms;    /* what the first piece of a body takes */
+    int64_t piece_ms;   /* what each piece takes */
+    bool asks_in_pause; /* for more, once something came */
 };
 
 static int option_of(int fd, int level, int name)
@@ -210,6 +211,14 @@ static int keep_body(const char *bytes, size_t len, void *ctx, struct kinf_error
     return 0;
 }
 
+static void take_pause(void *ctx)
+{
+    struct fixture *f = ctx;
+
+    if (f->asks_in_pause && f->body.len != 0)
+        kinf__waker_set(&f->server.wants_more);
+}
+
 static void begin(struct fixture *f, const char *bytes, size_t len, bool stays_open)
 {
     char url[64];
@@ -238,6 +247,7 @@ static int get(struct fixture *f)
                                                 .idle_timeout_ms = f->idle_timeout_ms,
                                                 .total_timeout_ms = f->total_timeout_ms,
                                                 .on_body = keep_body,
+                                                .on_pause = take_pause,
                                                 .ctx = f };
 
     return kinf__http_perform(f->http, &request, &f->err);
@@ -578,6 +588,20 @@ static void a_slow_callback_is_no_silence(void **state)
     end(&f);
 }
 
+static void a_pause_is_told_before_the_wait(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    begin(&f, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello", 43, true);
+    f.server.more = " you";
+    f.asks_in_pause = true;
+    f.idle_timeout_ms = 2000;
+    assert_int_equal(get(&f), 0);
+    assert_body(&f, "hello you");
+    end(&f);
+}
+
 static void the_proxy_of_the_kubeconfig_is_taken(void **state)
 {
     struct fixture f;
@@ -742,6 +766,7 @@ int main(void)
         cmocka_unit_test(a_lack_of_descriptors_is_called_so),
         cmocka_unit_test(each_time_is_limited),
         cmocka_unit_test(a_slow_callback_is_no_silence),
+        cmocka_unit_test(a_pause_is_told_before_the_wait),
         cmocka_unit_test(the_proxy_of_the_kubeconfig_is_taken),
         cmocka_unit_test(the_waker_ends_every_wait),
         cmocka_unit_test(a_body_that_never_pauses_can_be_left),
