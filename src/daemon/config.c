@@ -14,6 +14,8 @@
 #include "base/error.h"
 #include "yaml/yaml.h"
 
+#define NAMESPACE_MAX_LEN 63
+
 /* What the readers below are in the middle of. */
 struct reader {
     const struct kinf__yaml *yaml;
@@ -69,8 +71,9 @@ bool kinf__resource_config_equal(const struct kinf__resource_config *a,
            strings_equal(&a->index_paths, &b->index_paths) &&
            a->resync_period_ms == b->resync_period_ms &&
            a->watch_timeout_ms == b->watch_timeout_ms && a->silent_after_ms == b->silent_after_ms &&
-           a->page_size == b->page_size && a->max_object_bytes == b->max_object_bytes &&
-           a->max_queue_bytes == b->max_queue_bytes && a->gzip == b->gzip;
+           a->initial == b->initial && a->page_size == b->page_size &&
+           a->max_object_bytes == b->max_object_bytes && a->max_queue_bytes == b->max_queue_bytes &&
+           a->gzip == b->gzip;
 }
 
 static void resource_release(struct kinf__resource_config *resource)
@@ -212,14 +215,28 @@ static int read_numbers(const struct reader *reader, struct kinf__resource_confi
     return failed;
 }
 
+static int read_initial(const struct reader *reader, enum kinf_initial *ret_initial)
+{
+    const char *text = NULL;
+    int failed =
+        kinf__yaml_read_string(reader->yaml, reader->mapping, "initial", &text, reader->err);
+
+    if (failed < 0 || text == NULL || kinf_initial_parse(text, ret_initial))
+        return failed;
+    return kinf__yaml_error(reader->err, KINF_ERR_CONFIG, reader->yaml,
+                            kinf__yaml_get(reader->mapping, "initial"),
+                            "initial is one of auto, watchlist, list, not '%s'", text);
+}
+
 static int read_resource(const struct kinf__yaml *yaml, const struct kinf__yaml_node *node,
                          struct kinf__config *config, struct kinf_error *err)
 {
-    static const char *const allowed[] = { "resource",      "namespaces",     "labelSelector",
-                                           "fieldSelector", "drop",           "keep",
-                                           "indices",       "resyncPeriod",   "watchTimeout",
-                                           "silentAfter",   "maxObjectBytes", "maxQueueBytes",
-                                           "pageSize",      "gzip",           NULL };
+    static const char *const allowed[] = {
+        "resource",     "namespaces",  "labelSelector",  "fieldSelector",
+        "drop",         "keep",        "indices",        "resyncPeriod",
+        "watchTimeout", "silentAfter", "maxObjectBytes", "maxQueueBytes",
+        "pageSize",     "gzip",        "initial",        NULL
+    };
     const struct reader reader = { yaml, node, err };
     struct kinf__resource_config *resource;
     int failed;
@@ -238,6 +255,7 @@ static int read_resource(const struct kinf__yaml *yaml, const struct kinf__yaml_
         (failed = read_texts(&reader, "drop", &resource->drops)) < 0 ||
         (failed = read_texts(&reader, "keep", &resource->keeps)) < 0 ||
         (failed = read_indices(&reader, resource)) < 0 ||
+        (failed = read_initial(&reader, &resource->initial)) < 0 ||
         (failed = read_numbers(&reader, resource)) < 0 ||
         (failed = kinf__yaml_read_bool(yaml, node, "gzip", &resource->gzip, err)) < 0)
         return failed;
@@ -330,6 +348,37 @@ static int check_selectors(const struct kinf__resource_config *resource, struct 
     return failed;
 }
 
+/* As the API server names namespaces: a DNS label. */
+static bool is_namespace_name(const char *name)
+{
+    size_t len = strlen(name);
+
+    return len != 0 && len <= NAMESPACE_MAX_LEN &&
+           strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == len && name[0] != '-' &&
+           name[len - 1] != '-';
+}
+
+static int check_namespaces(const struct kinf__strings *namespaces, struct kinf_error *err)
+{
+    for (size_t i = 0; i < namespaces->n_items; i++) {
+        const char *name = namespaces->items[i];
+
+        if (*name == '\0')
+            return kinf__error_set(err, KINF_ERR_CONFIG,
+                                   "an empty namespace; leave the list out for all");
+        if (!is_namespace_name(name))
+            return kinf__error_set(err, KINF_ERR_CONFIG,
+                                   "no namespace can be called '%s': at most %d of a-z, 0-9 and "
+                                   "'-', which is neither first nor last",
+                                   name, NAMESPACE_MAX_LEN);
+        for (size_t k = 0; k < i; k++) {
+            if (strcmp(name, namespaces->items[k]) == 0)
+                return kinf__error_set(err, KINF_ERR_CONFIG, "namespace %s is there twice", name);
+        }
+    }
+    return 0;
+}
+
 static int check_resource(const struct kinf__resource_config *resource, struct kinf_error *err)
 {
     int failed;
@@ -339,12 +388,7 @@ static int check_resource(const struct kinf__resource_config *resource, struct k
         (failed = check_paths(&resource->keeps, err)) < 0 ||
         (failed = check_paths(&resource->index_paths, err)) < 0)
         return failed;
-    for (size_t i = 0; i < resource->namespaces.n_items; i++) {
-        if (*resource->namespaces.items[i] == '\0')
-            return kinf__error_set(err, KINF_ERR_CONFIG,
-                                   "an empty namespace; leave the list out for all");
-    }
-    return 0;
+    return check_namespaces(&resource->namespaces, err);
 }
 
 int kinf__config_check(const struct kinf__config *config, const char *where, struct kinf_error *err)

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include <kinformer/error.h>
+#include <kinformer/informer.h>
 
 /* Owned strings. */
 struct kinf__strings {
@@ -35,6 +36,7 @@ struct kinf__resource_config {
     int64_t resync_period_ms;
     int64_t watch_timeout_ms;
     int64_t silent_after_ms;
+    enum kinf_initial initial;
     uint64_t page_size;
     uint64_t max_object_bytes;
     uint64_t max_queue_bytes;

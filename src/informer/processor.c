@@ -46,6 +46,24 @@ void kinf__processor_release(struct kinf__processor *processor)
     kinf__mutex_release(&processor->lock);
 }
 
+static size_t count_slices(size_t n)
+{
+    return (n + SLICE_LEN - 1) / SLICE_LEN;
+}
+
+/* Makes sure that the listener can be told. Who has a resync period may turn syncing at any time.
+ */
+static int reserve(struct kinf__listener *listener, const struct kinf__announcement *announcement)
+{
+    size_t n_told = announcement->n_told, n_resynced = announcement->n_resynced;
+    size_t n_most = n_told > n_resynced ? n_told : n_resynced;
+    size_t n_pushes = count_slices(n_told);
+
+    if (listener->handler.resync_period_ms > 0)
+        n_pushes += count_slices(n_resynced);
+    return kinf__listener_reserve(listener, n_pushes, n_most < SLICE_LEN ? n_most : SLICE_LEN);
+}
+
 /* --- joining --- */
 
 static int start_all_locked(struct kinf__processor *processor, struct kinf_error *err)
@@ -95,16 +113,20 @@ static int make_listener_locked(struct kinf__processor *processor,
     struct kinf_snapshot *snapshot = kinf_indexer_snapshot(processor->indexer);
     bool has_change = has_change_locked(processor, snapshot);
     struct kinf__listener *listener;
-    int rc = kinf__listener_new(handler, processor->last_id + 1, processor->owner, snapshot,
+    int rc = kinf__listener_new(handler, processor->last_id + 1, processor->owner, snapshot, now_ms,
                                 &listener, err);
 
     if (rc < 0)
         return rc;
     listener->skips_change = has_change;
+    if (processor->changing != NULL && reserve(listener, processor->changing) < 0) {
+        kinf__listener_free(listener);
+        return kinf__error_no_memory(err);
+    }
     if (handler->resync_period_ms > 0)
         listener->next_resync_ms = kinf__clock_add_ms(now_ms, period_of(listener));
     if (processor->has_synced)
-        kinf__listener_push_synced(listener);
+        kinf__listener_push_synced(listener, now_ms);
     *ret_listener = listener;
     return 0;
 }
@@ -275,28 +297,57 @@ bool kinf__processor_handler_has_synced(struct kinf__processor *processor, kinf_
     return has_synced;
 }
 
-/* --- distribution --- */
-
-static size_t count_slices(size_t n)
+bool kinf__processor_handler_status(struct kinf__processor *processor, kinf_handler_id id,
+                                    int64_t now_ms, struct kinf_handler_status *ret_status)
 {
-    return (n + SLICE_LEN - 1) / SLICE_LEN;
+    struct kinf__listener *listener;
+
+    kinf__mutex_lock(&processor->lock);
+    listener = find(&processor->listeners, id);
+    if (listener != NULL)
+        kinf__listener_status(listener, now_ms, ret_status);
+    kinf__mutex_unlock(&processor->lock);
+    return listener != NULL;
 }
 
-/* Who has a resync period may turn syncing at any time. */
+static struct kinf__handler_report *report_locked(struct kinf__processor *processor, int64_t now_ms)
+    KINF__REQUIRES(processor->lock)
+{
+    struct kinf__handler_report *handlers = calloc(processor->n_listeners + 1, sizeof *handlers);
+    size_t n = 0;
+
+    if (handlers == NULL)
+        return NULL;
+    KINF__LIST_FOR_EACH (node, &processor->listeners) {
+        handlers[n].id = listener_of(node)->id;
+        kinf__listener_status(listener_of(node), now_ms, &handlers[n++].status);
+    }
+    return handlers;
+}
+
+int kinf__processor_report(struct kinf__processor *processor, int64_t now_ms,
+                           struct kinf__handler_report **ret_handlers, size_t *ret_n_handlers)
+{
+    struct kinf__handler_report *handlers;
+
+    kinf__mutex_lock(&processor->lock);
+    handlers = report_locked(processor, now_ms);
+    if (handlers != NULL) {
+        *ret_handlers = handlers;
+        *ret_n_handlers = processor->n_listeners;
+    }
+    kinf__mutex_unlock(&processor->lock);
+    return handlers != NULL ? 0 : KINF_ERR_NO_MEMORY;
+}
+
+/* --- distribution --- */
+
 static int reserve_all_locked(struct kinf__processor *processor,
                               const struct kinf__announcement *announcement)
     KINF__REQUIRES(processor->lock)
 {
-    size_t n_told = announcement->n_told, n_resynced = announcement->n_resynced;
-    size_t n_most = n_told > n_resynced ? n_told : n_resynced;
-
     KINF__LIST_FOR_EACH (node, &processor->listeners) {
-        struct kinf__listener *listener = listener_of(node);
-        size_t n_pushes = count_slices(n_told);
-
-        if (listener->handler.resync_period_ms > 0)
-            n_pushes += count_slices(n_resynced);
-        if (kinf__listener_reserve(listener, n_pushes, n_most < SLICE_LEN ? n_most : SLICE_LEN) < 0)
+        if (reserve(listener_of(node), announcement) < 0)
             return KINF_ERR_NO_MEMORY;
     }
     return 0;
@@ -331,8 +382,8 @@ static size_t slice_len(size_t n, size_t at)
 }
 
 static void tell_slice_locked(struct kinf__processor *processor,
-                              const struct kinf__announcement *announcement, size_t at)
-    KINF__REQUIRES(processor->lock)
+                              const struct kinf__announcement *announcement, size_t at,
+                              int64_t now_ms) KINF__REQUIRES(processor->lock)
 {
     size_t n_told = slice_len(announcement->n_told, at);
     size_t n_resynced = slice_len(announcement->n_resynced, at);
@@ -343,9 +394,9 @@ static void tell_slice_locked(struct kinf__processor *processor,
         if (listener->skips_change)
             continue;
         if (n_told != 0)
-            kinf__listener_push(listener, announcement->told + at, n_told);
+            kinf__listener_push(listener, announcement->told + at, n_told, now_ms);
         if (n_resynced != 0 && listener->is_syncing)
-            kinf__listener_push(listener, announcement->resynced + at, n_resynced);
+            kinf__listener_push(listener, announcement->resynced + at, n_resynced, now_ms);
     }
 }
 
@@ -354,10 +405,11 @@ void kinf__processor_commit(struct kinf__processor *processor,
 {
     size_t n = announcement->n_told > announcement->n_resynced ? announcement->n_told
                                                                : announcement->n_resynced;
+    int64_t now_ms = kinf__clock_now_ms();
 
     for (size_t at = 0; at == 0 || at < n; at += SLICE_LEN) {
         kinf__mutex_lock(&processor->lock);
-        tell_slice_locked(processor, announcement, at);
+        tell_slice_locked(processor, announcement, at, now_ms);
         if (n <= SLICE_LEN || at >= n - SLICE_LEN)
             end_change_locked(processor);
         kinf__mutex_unlock(&processor->lock);
@@ -385,7 +437,7 @@ void kinf__processor_set_synced(struct kinf__processor *processor)
     if (!processor->has_synced) {
         processor->has_synced = true;
         KINF__LIST_FOR_EACH (node, &processor->listeners)
-            kinf__listener_push_synced(listener_of(node));
+            kinf__listener_push_synced(listener_of(node), kinf__clock_now_ms());
     }
     kinf__mutex_unlock(&processor->lock);
 }

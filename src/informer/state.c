@@ -5,6 +5,7 @@
 #include "informer/state.h"
 
 #include <stdio.h>
+#include <string.h>
 
 const char *kinf_informer_state_to_string(enum kinf_informer_state state)
 {
@@ -15,6 +16,28 @@ const char *kinf_informer_state_to_string(enum kinf_informer_state state)
     };
 
     return (size_t)state < KINF__ARRAY_LEN(names) ? names[state] : "unknown";
+}
+
+static const char *const initial_names[] = {
+#define X(initial, name) [initial] = name,
+    KINF_INITIALS(X)
+#undef X
+};
+
+const char *kinf_initial_to_string(enum kinf_initial initial)
+{
+    return (size_t)initial < KINF__ARRAY_LEN(initial_names) ? initial_names[initial] : "unknown";
+}
+
+bool kinf_initial_parse(const char *text, enum kinf_initial *ret_initial)
+{
+    for (size_t i = 0; i < KINF__ARRAY_LEN(initial_names); i++) {
+        if (strcmp(text, initial_names[i]) == 0) {
+            *ret_initial = (enum kinf_initial)i;
+            return true;
+        }
+    }
+    return false;
 }
 
 void kinf__state_init(struct kinf__state *state, int64_t silent_after_ms, int64_t now_ms)

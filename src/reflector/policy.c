@@ -1,7 +1,7 @@
 /*
  * The state machine of lists and watches. Neighbours: backoff.c below it, reflector.c drives it.
  * Invariants: `continue_token` and `list_rv` are both empty or both set; `rv` changes only by a
- * complete list or by what a watch handed on, so asking again from it loses nothing.
+ * complete round or by what a watch handed on, so asking again from it loses nothing.
  */
 #include "reflector/policy.h"
 
@@ -64,6 +64,61 @@ static void wait_for(struct kinf__policy *policy, enum kinf__policy_state then,
     transition(policy, KINF__POLICY_WAITING);
 }
 
+/* --- rounds --- */
+
+static bool may_stream(const struct kinf__policy *policy, int64_t now_ms)
+{
+    if (policy->is_list_round || now_ms < policy->unsupported_until_ms)
+        return false;
+    switch (policy->options.initial) {
+    case KINF_INITIAL_AUTO:
+        return policy->options.page_size == 0;
+    case KINF_INITIAL_WATCHLIST:
+        return true;
+    case KINF_INITIAL_LIST:
+        break;
+    }
+    return false;
+}
+
+/* How the next round begins. */
+static enum kinf__policy_state round_state(const struct kinf__policy *policy, int64_t now_ms)
+{
+    bool wants_stream = policy->options.initial == KINF_INITIAL_WATCHLIST || policy->is_list_cut ||
+                        policy->expected_bytes > KINF__POLICY_MAX_LIST_BYTES;
+
+    return wants_stream && may_stream(policy, now_ms) ? KINF__POLICY_STREAMING
+                                                      : KINF__POLICY_LISTING;
+}
+
+static void wait_for_round(struct kinf__policy *policy, const struct step *step)
+{
+    wait_for(policy, round_state(policy, step->now_ms), step);
+}
+
+/* One time until a round succeeds; after that, as any failure. */
+static void round_at_once(struct kinf__policy *policy, const struct step *step)
+{
+    if (policy->has_tried_at_once) {
+        wait_for_round(policy, step);
+        return;
+    }
+    policy->has_tried_at_once = true;
+    transition(policy, round_state(policy, step->now_ms));
+}
+
+static void end_round(struct kinf__policy *policy, const char *rv, uint64_t n_bytes)
+{
+    strcpy(policy->rv, rv);
+    policy->expected_bytes = (int64_t)n_bytes;
+    policy->is_rv_refused = false;
+    policy->has_tried_at_once = false;
+    policy->is_list_round = false;
+    policy->n_streams = 0;
+    policy->n_500 = 0;
+    transition(policy, KINF__POLICY_WATCHING);
+}
+
 /* --- lists --- */
 
 static void start_list_over(struct kinf__policy *policy)
@@ -77,9 +132,18 @@ static bool is_first_page(const struct kinf__policy *policy)
     return policy->continue_token[0] == '\0';
 }
 
+/* Whether the page that is next shall tell how large the state is. */
+static bool is_probe(const struct kinf__policy *policy)
+{
+    const struct kinf__policy_options *options = &policy->options;
+
+    return options->initial == KINF_INITIAL_AUTO && options->page_size == 0 &&
+           !options->has_selector && policy->expected_bytes < 0 && !policy->is_list_cut;
+}
+
 static const char *rv_of_list(const struct kinf__policy *policy)
 {
-    bool newest = policy->is_rv_refused || policy->in_pages || policy->in_one_piece;
+    bool newest = policy->is_rv_refused || policy->is_list_cut || policy->in_one_piece;
 
     return newest || !is_first_page(policy) ? "" : policy->rv;
 }
@@ -88,35 +152,50 @@ static size_t limit_of_list(const struct kinf__policy *policy)
 {
     if (policy->in_one_piece || rv_of_list(policy)[0] != '\0')
         return 0;
+    if (is_probe(policy))
+        return KINF__POLICY_PROBE_SIZE;
     if (policy->options.page_size != 0)
         return policy->options.page_size;
-    return policy->in_pages ? KINF__POLICY_PAGE_SIZE : 0;
+    return policy->is_list_cut ? KINF__POLICY_PAGE_SIZE : 0;
+}
+
+/* The size of the whole state, from its first objects. A server that does not count says nothing
+ * of it: then it is taken to be small, and found out if it is not. */
+static int64_t estimate_bytes(const struct kinf__policy_event *page)
+{
+    double per_item;
+
+    if (page->n_remaining < 0 || page->n_items == 0)
+        return 0;
+    per_item = (double)page->n_bytes / (double)page->n_items;
+    return (int64_t)(per_item * ((double)page->n_items + (double)page->n_remaining));
 }
 
 static void on_list_page(struct kinf__policy *policy, const struct step *step)
 {
     const char *token = step->event->continue_token;
+    bool is_last = token == NULL || token[0] == '\0';
 
+    if (!is_last && is_probe(policy)) {
+        policy->expected_bytes = estimate_bytes(step->event);
+        transition(policy, round_state(policy, step->now_ms));
+        return;
+    }
     if (is_first_page(policy))
         strcpy(policy->list_rv, step->event->rv);
-    if (token != NULL && token[0] != '\0') {
+    if (!is_last) {
         strcpy(policy->continue_token, token);
         transition(policy, KINF__POLICY_LISTING);
         return;
     }
-    strcpy(policy->rv, policy->list_rv);
-    start_list_over(policy);
-    policy->is_rv_refused = false;
-    policy->has_listed_at_once = false;
     policy->in_one_piece = false;
-    policy->n_500 = 0;
-    transition(policy, KINF__POLICY_WATCHING);
+    end_round(policy, policy->list_rv, step->event->n_bytes);
+    start_list_over(policy);
 }
 
 static bool is_rv_refusal(const struct kinf_error *err)
 {
-    return err->code == KINF_ERR_EXPIRED || err->code == KINF_ERR_RV_TOO_LARGE ||
-           err->http_status == 400;
+    return err->code == KINF_ERR_EXPIRED || err->code == KINF_ERR_RV_TOO_LARGE;
 }
 
 static bool is_cut(const struct kinf_error *err)
@@ -128,26 +207,105 @@ static bool is_cut(const struct kinf_error *err)
 static void on_list_failed(struct kinf__policy *policy, const struct step *step)
 {
     const struct kinf_error *err = step->event->err;
+    bool is_refused = is_rv_refusal(err) || err->http_status == 400;
 
-    if (is_rv_refusal(err) && !is_first_page(policy)) {
+    if (is_refused && !is_first_page(policy)) {
         start_list_over(policy);
         policy->in_one_piece = true;
         transition(policy, KINF__POLICY_LISTING);
         return;
     }
-    if (is_rv_refusal(err) && rv_of_list(policy)[0] != '\0') {
+    if (is_refused && rv_of_list(policy)[0] != '\0') {
         policy->is_rv_refused = true;
-        if (!policy->has_listed_at_once) {
-            policy->has_listed_at_once = true;
-            transition(policy, KINF__POLICY_LISTING);
-            return;
-        }
+        round_at_once(policy, step);
+        return;
     }
     if (is_cut(err) && step->event->has_begun && limit_of_list(policy) == 0) {
-        policy->in_pages = true;
+        policy->is_list_cut = true;
         policy->in_one_piece = false;
     }
-    wait_for(policy, KINF__POLICY_LISTING, step);
+    if (is_first_page(policy) && !policy->in_one_piece)
+        wait_for_round(policy, step);
+    else
+        wait_for(policy, KINF__POLICY_LISTING, step);
+}
+
+/* --- watch lists --- */
+
+static void on_initial_end(struct kinf__policy *policy, const struct step *step)
+{
+    policy->has_newer_rv = true;
+    end_round(policy, step->event->rv, step->event->n_bytes);
+}
+
+/* A watch list brought no bookmark. */
+static void count_stream(struct kinf__policy *policy)
+{
+    if (++policy->n_streams >= KINF__POLICY_MAX_STREAMS)
+        policy->is_list_round = true;
+}
+
+static void on_stream_ended(struct kinf__policy *policy, const struct step *step)
+{
+    bool is_short = step->now_ms - policy->accepted_ms < KINF__POLICY_SHORT_WATCH_MS;
+
+    count_stream(policy);
+    if (is_short)
+        wait_for_round(policy, step);
+    else
+        transition(policy, round_state(policy, step->now_ms));
+}
+
+static void on_stream_rv_refused(struct kinf__policy *policy, const struct step *step)
+{
+    bool had_rv = policy->rv[0] != '\0' && !policy->is_rv_refused;
+
+    count_stream(policy);
+    policy->is_rv_refused = true;
+    if (had_rv)
+        round_at_once(policy, step);
+    else
+        wait_for_round(policy, step);
+}
+
+/* Whether a list would fare no better. */
+static bool is_worth_streaming_again(const struct kinf_error *err, bool is_error_event)
+{
+    switch (err->code) {
+    case KINF_ERR_TOO_MANY_REQUESTS:
+        return true;
+    case KINF_ERR_NETWORK:
+    case KINF_ERR_TLS:
+    case KINF_ERR_TIMEOUT:
+    case KINF_ERR_TRUNCATED:
+    case KINF_ERR_NO_MEMORY:
+    case KINF_ERR_SYSTEM:
+    case KINF_ERR_UNAUTHORIZED:
+    case KINF_ERR_FORBIDDEN:
+    case KINF_ERR_NOT_FOUND:
+        return !is_error_event;
+    default:
+        return false;
+    }
+}
+
+static void on_stream_failed(struct kinf__policy *policy, const struct step *step)
+{
+    const struct kinf_error *err = step->event->err;
+    bool is_error_event = step->event->type == KINF__POLICY_WATCH_ERROR;
+
+    if (is_rv_refusal(err)) {
+        on_stream_rv_refused(policy, step);
+    } else if (is_worth_streaming_again(err, is_error_event)) {
+        if (policy->is_accepted && !is_error_event)
+            count_stream(policy);
+        wait_for_round(policy, step);
+    } else {
+        if (err->http_status == 422)
+            policy->unsupported_until_ms = step->now_ms + KINF__POLICY_UNSUPPORTED_MS;
+        policy->is_list_round = true;
+        round_at_once(policy, step);
+    }
 }
 
 /* --- watches --- */
@@ -162,7 +320,8 @@ static void on_watch_rv(struct kinf__policy *policy, const struct step *step)
 {
     const char *rv = step->event->rv;
 
-    if (rv[0] == '\0' || strlen(rv) >= sizeof policy->rv || strcmp(rv, policy->rv) == 0)
+    if (policy->state != KINF__POLICY_WATCHING || rv[0] == '\0' ||
+        strlen(rv) >= sizeof policy->rv || strcmp(rv, policy->rv) == 0)
         return;
     strcpy(policy->rv, rv);
     policy->has_newer_rv = true;
@@ -176,6 +335,12 @@ static void on_watch_ended(struct kinf__policy *policy, const struct step *step)
         wait_for(policy, KINF__POLICY_WATCHING, step);
     else
         transition(policy, KINF__POLICY_WATCHING);
+}
+
+static void on_watch_silent(struct kinf__policy *policy, const struct step *step)
+{
+    (void)step;
+    transition(policy, KINF__POLICY_WATCHING);
 }
 
 /* Whether the same watch may succeed later. */
@@ -213,13 +378,17 @@ static void on_watch_failed(struct kinf__policy *policy, const struct step *step
         again = false;
     if (err->code == KINF_ERR_RV_TOO_LARGE)
         policy->is_rv_refused = true;
-    wait_for(policy, again ? KINF__POLICY_WATCHING : KINF__POLICY_LISTING, step);
+    if (again)
+        wait_for(policy, KINF__POLICY_WATCHING, step);
+    else
+        wait_for_round(policy, step);
 }
 
 static void on_undecodable(struct kinf__policy *policy, const struct step *step)
 {
     start_list_over(policy);
-    wait_for(policy, KINF__POLICY_LISTING, step);
+    policy->in_one_piece = false;
+    wait_for_round(policy, step);
 }
 
 /* --- the machine --- */
@@ -228,7 +397,9 @@ void kinf__policy_init(struct kinf__policy *policy, const struct kinf__policy_op
 {
     struct kinf__policy_options *o = &policy->options;
 
-    *policy = (struct kinf__policy){ .options = *options, .state = KINF__POLICY_LISTING };
+    *policy = (struct kinf__policy){ .options = *options, .expected_bytes = -1 };
+    policy->unsupported_until_ms = INT64_MIN;
+    policy->state = round_state(policy, 0);
     if (o->watch_timeout_ms == 0)
         o->watch_timeout_ms = WATCH_TIMEOUT_MS;
     if (o->silent_after_ms == 0)
@@ -256,13 +427,14 @@ static void next_list(const struct kinf__policy *policy, struct kinf__policy_act
 static void next_watch(struct kinf__policy *policy, uint64_t random,
                        struct kinf__policy_action *action)
 {
+    bool is_watch = policy->state == KINF__POLICY_WATCHING;
     uint64_t timeout_s = ((uint64_t)policy->options.watch_timeout_ms + 999) / 1000;
     int64_t silent_ms = policy->options.silent_after_ms;
 
     policy->is_accepted = false;
     policy->has_newer_rv = false;
-    action->type = KINF__DO_WATCH;
-    action->rv = policy->rv;
+    action->type = is_watch ? KINF__DO_WATCH : KINF__DO_WATCH_LIST;
+    action->rv = is_watch || !policy->is_rv_refused ? policy->rv : "";
     action->timeout_s = (int64_t)(timeout_s + (random >> 32) % timeout_s);
     action->head_timeout_ms = silent_ms / 2;
     action->idle_timeout_ms = silent_ms - silent_ms / 5 +
@@ -280,6 +452,7 @@ void kinf__policy_next(struct kinf__policy *policy, int64_t now_ms, uint64_t ran
     case KINF__POLICY_LISTING:
         next_list(policy, &action);
         break;
+    case KINF__POLICY_STREAMING:
     case KINF__POLICY_WATCHING:
         next_watch(policy, random, &action);
         break;
@@ -298,6 +471,7 @@ void kinf__policy_event(struct kinf__policy *policy, int64_t now_ms, uint64_t ra
                         const struct kinf__policy_event *event)
 {
     const struct step step = { now_ms, random, event };
+    bool is_streaming = policy->state == KINF__POLICY_STREAMING;
 
     if (policy->state == KINF__POLICY_STOPPED)
         return;
@@ -309,6 +483,9 @@ void kinf__policy_event(struct kinf__policy *policy, int64_t now_ms, uint64_t ra
     case KINF__POLICY_LIST_FAILED:
         on_list_failed(policy, &step);
         break;
+    case KINF__POLICY_INITIAL_END:
+        on_initial_end(policy, &step);
+        break;
     case KINF__POLICY_WATCH_ACCEPTED:
         on_watch_accepted(policy, &step);
         break;
@@ -316,14 +493,14 @@ void kinf__policy_event(struct kinf__policy *policy, int64_t now_ms, uint64_t ra
         on_watch_rv(policy, &step);
         break;
     case KINF__POLICY_WATCH_ENDED:
-        on_watch_ended(policy, &step);
+        (is_streaming ? on_stream_ended : on_watch_ended)(policy, &step);
         break;
     case KINF__POLICY_WATCH_SILENT:
-        transition(policy, KINF__POLICY_WATCHING);
+        (is_streaming ? on_stream_ended : on_watch_silent)(policy, &step);
         break;
     case KINF__POLICY_WATCH_FAILED:
     case KINF__POLICY_WATCH_ERROR:
-        on_watch_failed(policy, &step);
+        (is_streaming ? on_stream_failed : on_watch_failed)(policy, &step);
         break;
     case KINF__POLICY_UNDECODABLE:
         on_undecodable(policy, &step);
@@ -348,7 +525,12 @@ bool kinf__policy_check(const struct kinf__policy *policy)
         return false;
     if (policy->n_500 >= KINF__POLICY_MAX_500 && next == KINF__POLICY_WATCHING)
         return false;
+    if (policy->n_streams >= KINF__POLICY_MAX_STREAMS && !policy->is_list_round)
+        return false;
     if (next == KINF__POLICY_WATCHING)
         return is_first_page(policy) && policy->rv[0] != '\0' && !policy->in_one_piece;
+    if (next == KINF__POLICY_STREAMING)
+        return is_first_page(policy) && !policy->in_one_piece && !policy->is_list_round &&
+               policy->options.initial != KINF_INITIAL_LIST;
     return next == KINF__POLICY_LISTING || next == KINF__POLICY_STOPPED;
 }

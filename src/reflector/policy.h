@@ -5,22 +5,45 @@
  * the action is KINF__DO_STOP. The time and a random number come with each call, so every run can
  * be repeated.
  *
+ * A round brings the whole state, by a list or by a watch list (KEP-3157: a watch that sends the
+ * state first, ends it by a bookmark, and goes on as the watch), and watches follow. With
+ * KINF_INITIAL_LIST every round is a list, with KINF_INITIAL_WATCHLIST a watch list. With
+ * KINF_INITIAL_AUTO it is a watch list when the state is above KINF__POLICY_MAX_LIST_BYTES or a
+ * list in one piece was cut short, else a list, which is faster and needs less of the server. How
+ * large the state is, the first page tells: it has KINF__POLICY_PROBE_SIZE objects, so a smaller
+ * set is complete with it and pays nothing, a larger one pays one request; later rounds go by what
+ * the last one received. There is no such page with selectors (servers count nothing for them, and
+ * what is selected is small as a rule) or when pages are asked for (then auto means list); a server
+ * that does not count is asked for the list.
+ *
  * Lists. The first asks for the newest state (no resourceVersion): never "0", which after a
  * failover may answer with the past. A relist asks for "not older than the last version". A limit
  * goes only with a list of the newest state, since with a version it would mean "exactly this one":
- * when pages are asked for, or from the first time on that a list in one piece was cut short, in
- * pages of KINF__POLICY_PAGE_SIZE. A page that failed is asked for again; one whose token expired
- * leads to one whole list at once. A version that the server cannot serve (Expired, too large,
- * malformed) leads to a list of the newest state, the first time at once.
+ * when pages are asked for, or when a list in one piece was cut short and there is no watch list,
+ * in pages of KINF__POLICY_PAGE_SIZE. A page that failed is asked for again; one whose token
+ * expired leads to one whole list at once.
+ *
+ * Watch lists ask for "not older than the last version", too. No version is taken from one before
+ * its bookmark, since initial events do not come in the order of versions. A failure that a list
+ * would meet as well (429, no answer, 401, 403, 404, our own trouble) leads to a backoff and the
+ * same again. One that was accepted and ended, broke or fell silent before the bookmark is asked
+ * for again, after a backoff if it broke or was short. After KINF__POLICY_MAX_STREAMS of a round
+ * that brought no bookmark (a frozen watch cache answers "too large" for ever), and at once after
+ * any other refusal (the feature is off, unknown, or not ready), the round is a list. A 422 says
+ * that the server does not offer watch lists; they are not asked for again for
+ * KINF__POLICY_UNSUPPORTED_MS, since servers are upgraded under running clients.
+ *
+ * A version that the server cannot serve (Expired, too large, malformed) leads to the newest state.
  *
  * Watches start at the last version. A clean end or silence leads to the next watch at once; one
  * that ended within KINF__POLICY_SHORT_WATCH_MS and brought no newer version counts as failed.
- * Failed requests are repeated after a wait, at the same version and without a relist. A list is
- * the answer to: ERROR 410, an ERROR that is not the server's own trouble (429, 5xx), a refused
+ * Failed requests are repeated after a wait, at the same version and without another round. A round
+ * is the answer to: ERROR 410, an ERROR that is not the server's own trouble (429, 5xx), a refused
  * request that cannot get better by itself (4xx but 401, 403, 404, 429), an object that cannot be
  * decoded, and KINF__POLICY_MAX_500 failures with status 500 in a row (how a watch at a foreign
  * version fails).
  *
+ * What is tried at once after a refusal is tried so only one time until a round succeeds.
  * All waits come from one backoff (backoff.h), which also starts again at base when a watch broke
  * after it had lived for at least the longest delay: a proxy that cuts streams once a minute does
  * not make us blind for half of it. The bound: a server that is dead or refuses everything sees at
@@ -37,6 +60,7 @@
 #include <stdint.h>
 
 #include <kinformer/error.h>
+#include <kinformer/informer.h>
 
 #include "reflector/backoff.h"
 #include "reflector/stream.h"
@@ -44,13 +68,18 @@
 #define KINF__POLICY_PAGE_SIZE      500
 #define KINF__POLICY_SHORT_WATCH_MS 1000
 #define KINF__POLICY_MAX_500        3
+#define KINF__POLICY_PROBE_SIZE     100
+#define KINF__POLICY_MAX_LIST_BYTES 200000000
+#define KINF__POLICY_MAX_STREAMS    3
+#define KINF__POLICY_UNSUPPORTED_MS 600000
 
 /* X(enumerator, name) */
 #define KINF__POLICY_STATES(X)                                                                     \
-    X(KINF__POLICY_LISTING, "listing")   /* a page of a list is next, or under way */              \
-    X(KINF__POLICY_WATCHING, "watching") /* a watch is next, or open */                            \
-    X(KINF__POLICY_WAITING, "waiting")   /* one of the two follows when the time has come */       \
-    X(KINF__POLICY_STOPPED, "stopped")   /* for good */
+    X(KINF__POLICY_LISTING, "listing")     /* a page of a list is next, or under way */            \
+    X(KINF__POLICY_STREAMING, "streaming") /* a watch list is next, or before its bookmark */      \
+    X(KINF__POLICY_WATCHING, "watching")   /* a watch is next, or open */                          \
+    X(KINF__POLICY_WAITING, "waiting")     /* one of the three follows when the time has come */   \
+    X(KINF__POLICY_STOPPED, "stopped")     /* for good */
 
 enum kinf__policy_state {
 #define X(state, name) state,
@@ -60,10 +89,12 @@ enum kinf__policy_state {
 
 const char *kinf__policy_state_to_string(enum kinf__policy_state state);
 
-/* X(enumerator, name): what a request led to. In brackets the members that the event has. */
+/* X(enumerator, name): what a request led to. In brackets the members that the event has. Those of
+ * a watch are those of a watch list, too. */
 #define KINF__POLICY_EVENTS(X)                                                                     \
-    X(KINF__POLICY_LIST_PAGE, "page")            /* complete [rv, continue_token] */               \
+    X(KINF__POLICY_LIST_PAGE, "page")            /* complete [rv, continue_token, n_*] */          \
     X(KINF__POLICY_LIST_FAILED, "list failed")   /* [err, has_begun] */                            \
+    X(KINF__POLICY_INITIAL_END, "initial end")   /* all initial events are here [rv, n_bytes] */   \
     X(KINF__POLICY_WATCH_ACCEPTED, "accepted")   /* the response's head is here */                 \
     X(KINF__POLICY_WATCH_RV, "rv")               /* an event or bookmark was handed on [rv] */     \
     X(KINF__POLICY_WATCH_ENDED, "ended")         /* cleanly */                                     \
@@ -83,29 +114,41 @@ const char *kinf__policy_event_to_string(enum kinf__policy_event_type type);
 
 struct kinf__policy_event {
     enum kinf__policy_event_type type;
-    const char *rv;             /* PAGE: shorter than KINF__RV_SIZE; RV: ignored if it is not */
+    /* PAGE, END: not empty, shorter than KINF__RV_SIZE; RV: ignored if it is not shorter */
+    const char *rv;
     const char *continue_token; /* shorter than KINF__CONTINUE_SIZE; NULL or "": the last page */
+    uint64_t n_bytes;           /* of the list so far, or of the initial events; inflated */
+    size_t n_items;             /* of the list so far */
+    int64_t n_remaining;        /* behind this page; negative: the server does not say */
     const struct kinf_error *err;
     bool has_begun; /* part of the body was received */
 };
 
-enum kinf__policy_action_type { KINF__DO_LIST, KINF__DO_WATCH, KINF__DO_WAIT, KINF__DO_STOP };
+enum kinf__policy_action_type {
+    KINF__DO_LIST,
+    KINF__DO_WATCH_LIST,
+    KINF__DO_WATCH,
+    KINF__DO_WAIT,
+    KINF__DO_STOP
+};
 
 /* Strings are the policy's, valid until the next event. */
 struct kinf__policy_action {
     enum kinf__policy_action_type type;
-    const char *rv;             /* LIST, WATCH: resourceVersion; "": leave it out */
+    const char *rv;             /* LIST, WATCH_LIST, WATCH: resourceVersion; "": leave it out */
     const char *continue_token; /* LIST: "" on the first page: drop what was collected before */
     const char *list_rv;        /* LIST: of the first page; "" on it */
     size_t limit;               /* LIST: 0: none */
-    int64_t timeout_s;          /* WATCH: timeoutSeconds */
-    int64_t head_timeout_ms;    /* LIST, WATCH */
-    int64_t idle_timeout_ms;    /* LIST, WATCH */
+    int64_t timeout_s;          /* WATCH_LIST, WATCH: timeoutSeconds */
+    int64_t head_timeout_ms;    /* of each request */
+    int64_t idle_timeout_ms;    /* of each request */
     int64_t wait_ms;            /* WAIT */
 };
 
 /* Times: 0 is the default. */
 struct kinf__policy_options {
+    enum kinf_initial initial;
+    bool has_selector;
     size_t page_size;         /* 0: in one piece */
     int64_t watch_timeout_ms; /* drawn from [this, twice this), in whole seconds; 300,000 */
     /* Without a byte on a watch, +-20 %; half of it, without jitter, for a response's head and
@@ -123,18 +166,24 @@ struct kinf__policy {
     struct kinf__policy_options options; /* defaults filled in */
     struct kinf__backoff backoff;
     enum kinf__policy_state state;
-    enum kinf__policy_state after_wait;       /* while WAITING: LISTING or WATCHING */
+    enum kinf__policy_state after_wait;       /* while WAITING: LISTING, STREAMING or WATCHING */
     enum kinf__policy_event_type last_event;  /* for the trace of a wait's end */
     int64_t wait_end_ms;                      /* while WAITING */
     char rv[KINF__RV_SIZE];                   /* the last version handed on; "" before the first */
     char list_rv[KINF__RV_SIZE];              /* of the list's first page; "" on it */
     char continue_token[KINF__CONTINUE_SIZE]; /* of the page that is next; "" on the first */
-    bool is_rv_refused;                       /* list the newest state until a list succeeds */
-    bool has_listed_at_once;                  /* since the last list that succeeded */
-    bool in_pages;                            /* a list in one piece was cut short */
-    bool in_one_piece;                        /* this list, because a token expired */
-    bool is_accepted;                         /* this watch */
-    bool has_newer_rv;                        /* this watch brought one */
+    int64_t expected_bytes;                   /* of the whole state; negative: unknown */
+    bool is_list_cut;                         /* a list in one piece was cut short, once */
+    int64_t unsupported_until_ms;             /* no watch lists before */
+    /* - until a round succeeds */
+    bool is_rv_refused; /* the newest state */
+    bool has_tried_at_once;
+    bool is_list_round; /* no watch list */
+    unsigned n_streams; /* watch lists that brought no bookmark */
+    /* - this request */
+    bool in_one_piece; /* this list, because a token expired */
+    bool is_accepted;  /* this watch */
+    bool has_newer_rv; /* this watch brought one */
     int64_t accepted_ms;
     unsigned n_500; /* failures with status 500 in a row */
 };

@@ -1,7 +1,8 @@
 /*
- * The reflector's thread and life. Neighbours: policy.c decides, reflector_list.c and
- * reflector_watch.c perform. Invariants: the thread ends after the waker was set or the queue was
- * closed, and only then; a version is told to the policy only after the queue has what it names.
+ * The reflector's thread and life. Neighbours: policy.c decides, reflector_list.c,
+ * reflector_watch.c and reflector_watch_list.c perform. Invariants: the thread ends after the waker
+ * was set or the queue was closed, and only then; a version is told to the policy only after the
+ * queue has what it names.
  */
 #include "reflector/reflector.h"
 
@@ -182,6 +183,7 @@ static void *run(void *ctx)
         case KINF__DO_LIST:
             kinf__reflector_list(reflector, &action);
             break;
+        case KINF__DO_WATCH_LIST:
         case KINF__DO_WATCH:
             kinf__reflector_watch(reflector, &action);
             break;
@@ -194,10 +196,17 @@ static void *run(void *ctx)
     }
 }
 
+static bool is_set(const char *text)
+{
+    return text != NULL && text[0] != '\0';
+}
+
 static void init_policy(struct kinf__reflector *reflector)
 {
     const struct kinf__reflector_options *options = &reflector->options;
     const struct kinf__policy_options wanted = {
+        .initial = options->initial,
+        .has_selector = is_set(options->label_selector) || is_set(options->field_selector),
         .page_size = options->page_size,
         .watch_timeout_ms = options->watch_timeout_ms,
         .silent_after_ms = options->silent_after_ms,
@@ -226,6 +235,8 @@ static void init_streams(struct kinf__reflector *reflector)
         kinf__reflector_on_rejected_event, reflector
     };
     kinf__object_decoder_init(&reflector->decoder, options->type, options->plan);
+    if (options->metadata_only)
+        reflector->decoder.kind = KINF__KIND_METADATA;
     kinf__list_stream_init(&reflector->list_stream, &reflector->decoder, options->max_object_bytes,
                            &reflector->list_callbacks);
     kinf__watch_stream_init(&reflector->watch_stream, &reflector->decoder,
@@ -293,6 +304,7 @@ void kinf__reflector_counts(const struct kinf__reflector *reflector,
 #define LOAD(member) atomic_load_explicit(&reflector->member, memory_order_relaxed)
     *ret_counts = (struct kinf__reflector_counts){
         .n_lists = LOAD(n_lists),
+        .n_watch_lists = LOAD(n_watch_lists),
         .n_watches = LOAD(n_watches),
         .n_events = LOAD(n_events),
         .n_bookmarks = LOAD(n_bookmarks),

@@ -1,10 +1,12 @@
 /*
  * The reflector: keeps a DeltaFIFO up to date with one resource of the API server.
  *
- * It lists, watches from the list's version, and starts again where the protocol says so. What it
- * requests next is decided by the policy (policy.h), what it receives is cut and decoded by the
- * streams (list_stream.h, watch_stream.h); the reflector itself is the thread between socket and
- * queue. It never runs user code but the callbacks below.
+ * It lists, watches from the list's version, and starts again where the protocol says so; or it
+ * asks for a watch that sends the whole state first, collects that state until the bookmark behind
+ * it, hands it to the queue like a list, and goes on watching the same stream. What it requests
+ * next is decided by the policy (policy.h), what it receives is cut and decoded by the streams
+ * (list_stream.h, watch_stream.h); the reflector itself is the thread between socket and queue. It
+ * never runs user code but the callbacks below.
  *
  * An object that cannot be decoded, or is too large, makes the reflector list; one that fails again
  * is quarantined (quarantine.h): it is left out and the rest goes on. A list leaves it out like an
@@ -25,6 +27,7 @@
 #include <kinformer/deltafifo.h>
 #include <kinformer/error.h>
 #include <kinformer/indexer.h>
+#include <kinformer/informer.h>
 #include <kinformer/type.h>
 
 #include "object/object.h"
@@ -64,6 +67,7 @@ struct kinf__reflector_options {
     const struct kinf__prune_plan *plan;
     struct kinf_deltafifo *fifo; /* fed */
     struct kinf_indexer *known;  /* unchanged objects are taken from here; NULL: none */
+    enum kinf_initial initial;   /* 0: auto, see policy.h */
     size_t page_size;            /* limit of a LIST; 0: one page, streamed */
     size_t max_object_bytes;     /* of JSON; 0: 16 MiB */
     int64_t watch_timeout_ms;    /* timeoutSeconds is drawn from [this, twice this); 0: 300,000 */
@@ -71,16 +75,18 @@ struct kinf__reflector_options {
     int64_t backoff_base_ms;     /* 0: 800 */
     int64_t backoff_max_ms;      /* 0: 30,000 */
     bool accept_gzip;            /* on LIST */
+    bool metadata_only;          /* asks for PartialObjectMetadata, and takes nothing else */
     struct kinf__reflector_callbacks callbacks;
 };
 
 /* Numbers since the start, for status and tests. Read from any thread. */
 struct kinf__reflector_counts {
-    uint64_t n_lists;   /* begun */
-    uint64_t n_watches; /* begun */
-    uint64_t n_events;  /* without bookmarks and errors */
+    uint64_t n_lists;       /* begun, watch lists included */
+    uint64_t n_watch_lists; /* begun */
+    uint64_t n_watches;     /* begun; a watch list becomes one by its bookmark */
+    uint64_t n_events;      /* of watches, without bookmarks and errors */
     uint64_t n_bookmarks;
-    uint64_t n_unchanged;    /* listed objects whose stored copy was kept */
+    uint64_t n_unchanged;    /* listed or streamed objects whose stored copy was kept */
     uint64_t n_errors;       /* failed requests and broken streams */
     uint64_t n_quarantined;  /* objects that are left out now */
     uint64_t received_bytes; /* of bodies, inflated */

@@ -1,6 +1,7 @@
 /*
- * One page of a LIST, and what follows the last one. Neighbours: reflector.c. Invariant: `listed`
- * and `known` are held from a list's first page until it was handed to the queue or given up.
+ * One page of a LIST, and what follows the last one. Neighbours: reflector.c; what begins and ends
+ * a list here begins and ends a watch list, too. Invariant: `listed`, `initial`, `known` and the
+ * decoder's lookup are held from a list's begin until it was handed to the queue or given up.
  */
 #include "reflector/reflector_priv.h"
 
@@ -29,6 +30,8 @@ void kinf__reflector_drop_list(struct kinf__reflector *reflector)
     forget_listed(listed, 0);
     free(listed->items);
     *listed = (struct kinf__listed){ .items = NULL };
+    kinf__initial_events_release(&reflector->initial);
+    reflector->decoder.lookup = NULL;
     kinf_snapshot_unref(KINF__TAKE(reflector->known));
     reflector->found = NULL;
 }
@@ -88,6 +91,7 @@ static int on_body(const char *bytes, size_t len, void *ctx, struct kinf_error *
     struct kinf__reflector *reflector = ctx;
 
     reflector->has_begun = true;
+    reflector->n_list_bytes += len;
     kinf__reflector_count(&reflector->received_bytes, len);
     return kinf__list_stream_feed(&reflector->list_stream, bytes, len, err);
 }
@@ -112,6 +116,7 @@ static int request_page(struct kinf__reflector *reflector, const struct kinf__po
 {
     KINF__AUTO_BUFFER target = KINF__BUFFER_INIT;
     struct kinf__http_request request = {
+        .accept = reflector->options.metadata_only ? KINF__ACCEPT_METADATA("List") : NULL,
         .accept_gzip = reflector->options.accept_gzip,
         .head_timeout_ms = action->head_timeout_ms,
         .idle_timeout_ms = action->idle_timeout_ms,
@@ -139,12 +144,7 @@ static int receive_page(struct kinf__reflector *reflector, const struct kinf__po
 
     reflector->has_begun = false;
     kinf__list_stream_reset(&reflector->list_stream);
-    if (reflector->known != NULL) {
-        reflector->decoder.lookup = look_up;
-        reflector->decoder.lookup_ctx = reflector;
-    }
     r = request_page(reflector, action, err);
-    reflector->decoder.lookup = NULL;
     if (r == 0 && stream->continue_token[0] != '\0' &&
         strcmp(stream->continue_token, action->continue_token) == 0)
         return kinf__error_set(err, KINF_ERR_PARSE, "list: a page names itself as the next one");
@@ -153,38 +153,42 @@ static int receive_page(struct kinf__reflector *reflector, const struct kinf__po
 
 /* --- a list --- */
 
-static void begin_list(struct kinf__reflector *reflector)
+void kinf__reflector_begin_list(struct kinf__reflector *reflector)
 {
     kinf__reflector_drop_list(reflector);
-    if (reflector->options.known != NULL)
+    if (reflector->options.known != NULL) {
         reflector->known = kinf_indexer_snapshot(reflector->options.known);
+        reflector->decoder.lookup = look_up;
+        reflector->decoder.lookup_ctx = reflector;
+    }
     kinf__quarantine_begin_list(&reflector->quarantine);
     reflector->must_relist = false;
+    reflector->n_list_bytes = 0;
     reflector->list_begun_ms = kinf__clock_now_ms();
     kinf__reflector_count(&reflector->n_lists, 1);
     kinf__reflector_set_phase(reflector, KINF__REFLECTOR_LISTING);
 }
 
-static void log_list(const struct kinf__reflector *reflector, const char *rv)
+static void log_list(const struct kinf__reflector *reflector, const char *how, const char *rv)
 {
     const struct kinf__reflector_options *options = &reflector->options;
     bool in_all = options->name_space == NULL || options->name_space[0] == '\0';
 
     KINF__LOG(KINF__LOG_REFLECTOR, KINF_LOG_INFO,
-              "listed resource=%s namespace=%s objects=%zu rv=%s ms=%" PRId64,
-              options->type->resource, in_all ? "*" : options->name_space,
+              "listed resource=%s namespace=%s by=%s objects=%zu rv=%s ms=%" PRId64,
+              options->type->resource, in_all ? "*" : options->name_space, how,
               reflector->listed.n_items, rv, kinf__clock_now_ms() - reflector->list_begun_ms);
 }
 
-/* Hands the whole list to the queue. */
-static int finish_list(struct kinf__reflector *reflector, const char *rv, struct kinf_error *err)
+int kinf__reflector_finish_list(struct kinf__reflector *reflector, const char *how, const char *rv,
+                                struct kinf_error *err)
 {
     int r = kinf_deltafifo_replace(reflector->options.fifo, reflector->listed.items,
                                    reflector->listed.n_items, rv, err);
 
     if (r < 0)
         return r;
-    log_list(reflector, rv);
+    log_list(reflector, how, rv);
     kinf__reflector_drop_list(reflector);
     kinf__quarantine_end_list(&reflector->quarantine, kinf__clock_now_ms());
     kinf__reflector_publish_quarantine(reflector);
@@ -196,13 +200,14 @@ void kinf__reflector_list(struct kinf__reflector *reflector,
                           const struct kinf__policy_action *action)
 {
     const struct kinf__list_stream *stream = &reflector->list_stream;
+    struct kinf__policy_event event = { .type = KINF__POLICY_LIST_PAGE };
     struct kinf_error err = KINF_ERROR_INIT;
     bool is_last;
     size_t n_before;
     int r;
 
     if (action->continue_token[0] == '\0')
-        begin_list(reflector);
+        kinf__reflector_begin_list(reflector);
     n_before = reflector->listed.n_items;
     r = receive_page(reflector, action, &err);
     is_last = stream->continue_token[0] == '\0';
@@ -211,15 +216,18 @@ void kinf__reflector_list(struct kinf__reflector *reflector,
         kinf__reflector_tell_failure(reflector, KINF__POLICY_UNDECODABLE, &reflector->relist_why);
         return;
     }
+    event.n_items = reflector->listed.n_items;
     if (r == 0 && is_last)
-        r = finish_list(reflector, action->list_rv[0] != '\0' ? action->list_rv : stream->rv, &err);
+        r = kinf__reflector_finish_list(
+            reflector, "list", action->list_rv[0] != '\0' ? action->list_rv : stream->rv, &err);
     if (r < 0) {
         forget_listed(&reflector->listed, n_before);
         kinf__reflector_tell_failure(reflector, KINF__POLICY_LIST_FAILED, &err);
         return;
     }
-    kinf__reflector_tell(reflector,
-                         &(struct kinf__policy_event){ .type = KINF__POLICY_LIST_PAGE,
-                                                       .rv = stream->rv,
-                                                       .continue_token = stream->continue_token });
+    event.rv = stream->rv;
+    event.continue_token = stream->continue_token;
+    event.n_bytes = reflector->n_list_bytes;
+    event.n_remaining = stream->remaining_item_count;
+    kinf__reflector_tell(reflector, &event);
 }

@@ -1,5 +1,5 @@
 /*
- * The reflector's insides, for the two files that perform its requests.
+ * The reflector's insides, for the files that perform its requests.
  *
  * Threads: as said at each member.
  */
@@ -10,12 +10,19 @@
 #include <stdatomic.h>
 
 #include "base/thread.h"
+#include "reflector/initial_events.h"
 #include "reflector/list_stream.h"
 #include "reflector/policy.h"
 #include "reflector/quarantine.h"
 #include "reflector/reflector.h"
 #include "reflector/watch_stream.h"
 #include "rest/http.h"
+
+/* What metadata_only asks for. Without plain JSON behind it: a server that cannot do it shall say
+ * so (406) and not send everything. */
+#define KINF__KIND_METADATA "PartialObjectMetadata"
+#define KINF__ACCEPT_METADATA(suffix)                                                              \
+    "application/json;as=" KINF__KIND_METADATA suffix ";g=meta.k8s.io;v=v1"
 
 /* The objects of the pages so far, with a reference each. */
 struct kinf__listed {
@@ -45,21 +52,25 @@ struct kinf__reflector {
     uint64_t random;
     bool has_phase;
     enum kinf__reflector_phase phase;
-    /* - of the list under way */
+    /* - of the list or watch list under way */
     struct kinf__listed listed;
+    struct kinf__initial_events initial;
     struct kinf_snapshot *known;     /* the store when it began; NULL: none */
     const struct kinf_object *found; /* what the last lookup found, not a reference */
     int64_t list_begun_ms;
+    uint64_t n_list_bytes;
     /* - of the request under way */
-    bool is_corked;   /* the queue */
-    bool has_begun;   /* part of the body, or a watch's head, is here */
-    bool must_relist; /* an object failed for the first time; of the whole list */
+    bool is_streaming; /* a watch list before its bookmark */
+    bool has_begun;    /* part of the body, or a watch's head, is here */
+    bool must_relist;  /* an object failed for the first time; of the whole list */
+    bool is_corked;    /* the queue */
     struct kinf_error relist_why;
     bool has_error_event;
     struct kinf_error error_event;
 
     /* atomic */
     _Atomic(uint64_t) n_lists;
+    _Atomic(uint64_t) n_watch_lists;
     _Atomic(uint64_t) n_watches;
     _Atomic(uint64_t) n_events;
     _Atomic(uint64_t) n_bookmarks;
@@ -74,13 +85,30 @@ static inline void kinf__reflector_count(_Atomic(uint64_t) *count, uint64_t more
     atomic_fetch_add_explicit(count, more, memory_order_relaxed);
 }
 
-/* Perform what the policy asks for and tell it what came of it. */
+/* Perform what the policy asks for and tell it what came of it. A watch list is a watch that has
+ * something before it. */
 void kinf__reflector_list(struct kinf__reflector *reflector,
                           const struct kinf__policy_action *action);
 void kinf__reflector_watch(struct kinf__reflector *reflector,
                            const struct kinf__policy_action *action);
-/* Drops what the list under way holds. */
+
+/* What a list and a watch list have in common. Beginning drops what was collected before; from then
+ * on objects whose bytes are those of the stored copy are that copy, until drop. Finishing hands
+ * `listed` to the queue and drops it. Errors: as kinf_deltafifo_replace(), nothing changed. */
+void kinf__reflector_begin_list(struct kinf__reflector *reflector);
+KINF_MUST_CHECK int kinf__reflector_finish_list(struct kinf__reflector *reflector, const char *how,
+                                                const char *rv, struct kinf_error *err);
 void kinf__reflector_drop_list(struct kinf__reflector *reflector);
+
+/* A watch list, while is_streaming: its beginning, its initial events, its bookmark (is_streaming
+ * ends), and its end without one. Errors of the callbacks end the stream. */
+void kinf__reflector_begin_stream(struct kinf__reflector *reflector);
+KINF_MUST_CHECK int kinf__reflector_on_initial_event(struct kinf__reflector *reflector,
+                                                     const struct kinf_object *object,
+                                                     bool is_deleted, struct kinf_error *err);
+KINF_MUST_CHECK int kinf__reflector_on_initial_end(struct kinf__reflector *reflector,
+                                                   const char *rv, struct kinf_error *err);
+void kinf__reflector_give_up_stream(struct kinf__reflector *reflector);
 
 /* Tells the policy. An event that leads to a wait also becomes the phase WAITING, with event->err.
  */

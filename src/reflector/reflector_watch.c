@@ -1,6 +1,7 @@
 /*
- * One WATCH. Neighbours: reflector.c. Invariant: the policy learns of a version after the queue
- * took the event, so a watch that starts there misses nothing.
+ * One WATCH, also one that sends the whole state first. Neighbours: reflector.c;
+ * reflector_watch_list.c has what comes before the bookmark of the latter. Invariant: the policy
+ * learns of a version after the queue took the event, so a watch that starts there misses nothing.
  */
 #include "reflector/reflector_priv.h"
 
@@ -38,8 +39,12 @@ int kinf__reflector_on_event(enum kinf__watch_event_type type, const struct kinf
                              void *ctx, struct kinf_error *err)
 {
     struct kinf__reflector *reflector = ctx;
-    int r = enqueue(reflector, type, object, err);
+    int r;
 
+    if (reflector->is_streaming)
+        return kinf__reflector_on_initial_event(reflector, object, type == KINF__WATCH_DELETED,
+                                                err);
+    r = enqueue(reflector, type, object, err);
     if (r < 0)
         return r;
     kinf__reflector_count(&reflector->n_events, 1);
@@ -52,12 +57,14 @@ int kinf__reflector_on_bookmark(const char *rv, bool ends_initial_events, void *
                                 struct kinf_error *err)
 {
     struct kinf__reflector *reflector = ctx;
-    int r = kinf_deltafifo_bookmark(reflector->options.fifo, rv, err);
+    int r;
 
-    (void)ends_initial_events; /* not asked for, harmless */
+    kinf__reflector_count(&reflector->n_bookmarks, 1);
+    if (reflector->is_streaming)
+        return ends_initial_events ? kinf__reflector_on_initial_end(reflector, rv, err) : 0;
+    r = kinf_deltafifo_bookmark(reflector->options.fifo, rv, err);
     if (r < 0)
         return r;
-    kinf__reflector_count(&reflector->n_bookmarks, 1);
     advance(reflector, rv);
     return 0;
 }
@@ -79,7 +86,8 @@ int kinf__reflector_on_rejected_event(const char *key, const struct kinf_error *
     enum kinf__quarantine_verdict verdict;
     int r = kinf__reflector_reject(reflector, key, why, &verdict, err);
 
-    if (r == 0 && verdict == KINF__QUARANTINE_RELIST)
+    /* Of the initial events all are looked at, so that one round finds every bad object. */
+    if (r == 0 && verdict == KINF__QUARANTINE_RELIST && !reflector->is_streaming)
         return kinf__error_set(err, KINF_ERR_PARSE, "undecodable event");
     return r;
 }
@@ -92,7 +100,8 @@ static void on_head(int http_status, void *ctx)
     reflector->has_begun = true;
     kinf__reflector_tell(reflector,
                          &(struct kinf__policy_event){ .type = KINF__POLICY_WATCH_ACCEPTED });
-    kinf__reflector_set_phase(reflector, KINF__REFLECTOR_WATCHING);
+    if (!reflector->is_streaming)
+        kinf__reflector_set_phase(reflector, KINF__REFLECTOR_WATCHING);
     kinf__reflector_note_proof(reflector);
 }
 
@@ -100,6 +109,7 @@ static int on_body(const char *bytes, size_t len, void *ctx, struct kinf_error *
 {
     struct kinf__reflector *reflector = ctx;
 
+    reflector->n_list_bytes += len;
     kinf__reflector_count(&reflector->received_bytes, len);
     if (!reflector->is_corked)
         kinf__deltafifo_set_corked(reflector->options.fifo, true);
@@ -129,6 +139,10 @@ static int append_target(struct kinf__reflector *reflector,
         r = kinf__reflector_append_query(target, "watch", "1");
     if (r == 0)
         r = kinf__reflector_append_query(target, "allowWatchBookmarks", "true");
+    if (r == 0 && action->type == KINF__DO_WATCH_LIST)
+        r = kinf__reflector_append_query(target, "sendInitialEvents", "true");
+    if (r == 0 && action->type == KINF__DO_WATCH_LIST)
+        r = kinf__reflector_append_query(target, "resourceVersionMatch", "NotOlderThan");
     if (r == 0)
         r = kinf__reflector_append_query(target, "resourceVersion", action->rv);
     return r < 0 ? r : kinf__reflector_append_query(target, "timeoutSeconds", timeout_s);
@@ -139,6 +153,7 @@ static int perform(struct kinf__reflector *reflector, const struct kinf__policy_
 {
     KINF__AUTO_BUFFER target = KINF__BUFFER_INIT;
     struct kinf__http_request request = {
+        .accept = reflector->options.metadata_only ? KINF__ACCEPT_METADATA("") : NULL,
         .head_timeout_ms = action->head_timeout_ms,
         .idle_timeout_ms = action->idle_timeout_ms,
         .on_body = on_body,
@@ -159,9 +174,30 @@ static void on_clean_end(struct kinf__reflector *reflector)
 {
     struct kinf_error err = KINF_ERROR_INIT;
 
-    (void)kinf__error_set(&err, KINF_ERR_SERVER, "the watch ended at once, with nothing new");
+    (void)kinf__error_set(&err, KINF_ERR_SERVER, "the watch ended %s",
+                          reflector->is_streaming ? "before its initial events were complete"
+                                                  : "at once, with nothing new");
     kinf__reflector_tell(
         reflector, &(struct kinf__policy_event){ .type = KINF__POLICY_WATCH_ENDED, .err = &err });
+}
+
+/* Tells the policy how the request ended. */
+static void tell_end(struct kinf__reflector *reflector, int r, const struct kinf_error *err)
+{
+    if (reflector->must_relist && r != KINF_ERR_STOPPED) {
+        kinf__reflector_tell_failure(reflector, KINF__POLICY_UNDECODABLE, &reflector->relist_why);
+    } else if (r == 0) {
+        on_clean_end(reflector);
+    } else if (reflector->has_error_event) {
+        kinf__reflector_tell_failure(reflector, KINF__POLICY_WATCH_ERROR, &reflector->error_event);
+    } else if (r == KINF_ERR_TIMEOUT) {
+        kinf__http_disconnect(reflector->http);
+        kinf__reflector_tell_failure(
+            reflector, reflector->has_begun ? KINF__POLICY_WATCH_SILENT : KINF__POLICY_WATCH_FAILED,
+            err);
+    } else {
+        kinf__reflector_tell_failure(reflector, KINF__POLICY_WATCH_FAILED, err);
+    }
 }
 
 void kinf__reflector_watch(struct kinf__reflector *reflector,
@@ -174,20 +210,12 @@ void kinf__reflector_watch(struct kinf__reflector *reflector,
     reflector->must_relist = false;
     reflector->has_error_event = false;
     kinf__watch_stream_reset(&reflector->watch_stream);
-    kinf__reflector_count(&reflector->n_watches, 1);
+    if (action->type == KINF__DO_WATCH_LIST)
+        kinf__reflector_begin_stream(reflector);
+    else
+        kinf__reflector_count(&reflector->n_watches, 1);
     r = perform(reflector, action, &err);
-    if (r == 0) {
-        on_clean_end(reflector);
-    } else if (reflector->must_relist) {
-        kinf__reflector_tell_failure(reflector, KINF__POLICY_UNDECODABLE, &reflector->relist_why);
-    } else if (reflector->has_error_event) {
-        kinf__reflector_tell_failure(reflector, KINF__POLICY_WATCH_ERROR, &reflector->error_event);
-    } else if (r == KINF_ERR_TIMEOUT) {
-        kinf__http_disconnect(reflector->http);
-        kinf__reflector_tell_failure(
-            reflector, reflector->has_begun ? KINF__POLICY_WATCH_SILENT : KINF__POLICY_WATCH_FAILED,
-            &err);
-    } else {
-        kinf__reflector_tell_failure(reflector, KINF__POLICY_WATCH_FAILED, &err);
-    }
+    tell_end(reflector, r, &err);
+    if (reflector->is_streaming)
+        kinf__reflector_give_up_stream(reflector);
 }

@@ -7,6 +7,7 @@
  */
 #include "rest/http.h"
 
+#include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -55,6 +56,7 @@ struct kinf__http {
     bool is_head_told;
     uint32_t retry_after_ms;
     int callback_code; /* what ended the exchange from inside; 0: nothing did */
+    int socket_errno;  /* why there was no socket, if descriptors ran out; curl does not tell */
     int64_t started_ms;
     int64_t last_byte_ms;
     int64_t last_look_ms; /* at the waker and the deadline */
@@ -223,6 +225,18 @@ static size_t on_bytes(char *bytes, size_t size, size_t n, void *ctx)
     return http->callback_code < 0 || http->refusal.len == REFUSAL_MAX_BYTES ? 0 : len;
 }
 
+/* curl's own sockets would be inherited by what the program executes. */
+static curl_socket_t open_socket(void *ctx, curlsocktype purpose, struct curl_sockaddr *address)
+{
+    struct kinf__http *http = ctx;
+    int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+
+    (void)purpose;
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+        http->socket_errno = errno;
+    return fd < 0 ? CURL_SOCKET_BAD : fd;
+}
+
 static int on_socket(void *ctx, curl_socket_t fd, curlsocktype purpose)
 {
     const struct {
@@ -283,6 +297,8 @@ static void set_callbacks(struct kinf__http *http)
     CURL *easy = http->easy;
 
     curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, http->curl_message);
+    curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+    curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, http);
     curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, on_socket);
     curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
     curl_easy_setopt(easy, CURLOPT_HEADERDATA, http);
@@ -493,6 +509,9 @@ static int judge(struct kinf__http *http, CURLcode result, struct kinf_error *er
     /* A head that says no has said it, whatever became of its body. */
     if (http->status >= 300 || (result == CURLE_OK && !is_success(http)))
         return judge_refusal(http, err);
+    if (result == CURLE_COULDNT_CONNECT && http->socket_errno != 0)
+        return kinf__error_set_errno(err, KINF_ERR_SYSTEM, http->socket_errno,
+                                     "no socket for the server %s", http->client->host);
     if (result != CURLE_OK)
         return kinf__transport_error(http->easy, result, http->client, http->curl_message, err);
     if (http->is_gzip && http->inflate != NULL && !kinf__inflate_is_complete(http->inflate))
@@ -525,6 +544,7 @@ static void begin(struct kinf__http *http, const struct kinf__http_request *requ
     http->is_head_told = false;
     http->retry_after_ms = 0;
     http->callback_code = 0;
+    http->socket_errno = 0;
     http->refusal.len = 0;
     http->curl_message[0] = '\0';
     if (http->inflate != NULL)

@@ -53,8 +53,7 @@ KINF_MUST_CHECK int replay_start(const struct replay_options *options, struct re
  */
 void replay_stop(struct replay *replay);
 
-/* --- how to reach it
- * ------------------------------------------------------------------------------ */
+/* --- how to reach it --- */
 
 const char *replay_url(const struct replay *replay); /* "https://127.0.0.1:PORT" */
 uint16_t replay_port(const struct replay *replay);
@@ -64,14 +63,12 @@ const char *replay_ca_pem(const struct replay *replay); /* "" if plain */
 KINF_MUST_CHECK int replay_write_kubeconfig(const struct replay *replay, const char *path,
                                             struct kinf_error *err);
 
-/* --- what it is told
- * ------------------------------------------------------------------------------ */
+/* --- what it is told --- */
 
 /* Lets one `wait SIGNAL` go on, the one that is waiting or the next one to come. */
 void replay_signal(struct replay *replay, unsigned signal);
 
-/* --- what it saw
- * ---------------------------------------------------------------------------------- */
+/* --- what it saw --- */
 
 /* A request, constant and valid until replay_stop(). Those that the canned discovery answered are
  * not in the list. */

@@ -21,6 +21,8 @@ struct test_reply {
     const char *status;  /* "429 Too Many Requests"; NULL: "200 OK" */
     const char *headers; /* "Retry-After: 1\r\n"; may be NULL */
     const char *body;    /* may be NULL */
+    const char *raw;     /* a recorded response that is sent instead of these three; NULL: none */
+    size_t raw_len;      /* less than all of it: a response cut short */
     enum test_reply_end end;
     bool is_held; /* until test_server_let_go() */
 };
@@ -39,6 +41,8 @@ void test_server_wait(struct test_server *server, size_t n);
 void test_server_let_go(struct test_server *server);
 /* The targets so far, one a line. The caller frees it. */
 char *test_server_targets(struct test_server *server);
+/* What the requests so far accepted, one a line. The caller frees it. */
+char *test_server_accepts(struct test_server *server);
 
 /* Writes a kubeconfig for http://127.0.0.1:PORT to a new file. The caller unlinks and frees the
  * name. */

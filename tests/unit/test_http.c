@@ -6,12 +6,15 @@
 
 #include <arpa/inet.h>
 #include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -179,6 +182,7 @@ static void check_connection(struct fixture *f)
             ntohs(peer.sin_port) != f->server.port)
             continue;
         n_found++;
+        assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
         assert_int_equal(option_of(fd, SOL_SOCKET, SO_KEEPALIVE), 1);
         assert_int_equal(option_of(fd, IPPROTO_TCP, TCP_KEEPIDLE), 30);
         assert_int_equal(option_of(fd, IPPROTO_TCP, TCP_KEEPINTVL), 10);
@@ -524,6 +528,28 @@ static void a_refused_connection_names_the_host(void **state)
     end(&f);
 }
 
+static void a_lack_of_descriptors_is_called_so(void **state)
+{
+    static const char response[] = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+    struct rlimit before, none_left;
+    struct fixture f;
+
+    (void)state;
+    begin(&f, response, strlen(response), false);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none_left = before;
+    none_left.rlim_cur = (rlim_t)dup(f.waker.fd);
+    close((int)none_left.rlim_cur);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none_left), 0);
+    assert_int_equal(get(&f), KINF_ERR_SYSTEM);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(f.err.sys_errno, EMFILE);
+    assert_non_null(strstr(f.err.message, "Too many open files"));
+    assert_int_equal(get(&f), 0);
+    assert_body(&f, "hello");
+    end(&f);
+}
+
 static void each_time_is_limited(void **state)
 {
     struct fixture f;
@@ -737,6 +763,7 @@ int main(void)
         cmocka_unit_test(inflating_needs_no_whole_member),
         cmocka_unit_test(inflating_ends_where_the_buffer_does),
         cmocka_unit_test(a_refused_connection_names_the_host),
+        cmocka_unit_test(a_lack_of_descriptors_is_called_so),
         cmocka_unit_test(each_time_is_limited),
         cmocka_unit_test(a_slow_callback_is_no_silence),
         cmocka_unit_test(a_pause_is_told_before_the_wait),

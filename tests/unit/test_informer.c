@@ -413,7 +413,7 @@ static int starve_next_allocation(const struct kinf_object *object,
     return 0;
 }
 
-/* G3: nothing is lost, and nothing told that is not in the store. */
+/* G3, G11: nothing is lost, and nothing told that is not in the store. */
 static void delta_without_memory_is_tried_again(void **state)
 {
     struct informer_fixture *f = *state;

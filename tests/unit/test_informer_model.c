@@ -1,7 +1,8 @@
 /*
- * Random histories: a server that loses events, a queue, and four handlers that come and go. What
- * each handler is told is a legal history (G1, G3, G4, G6, G7, G9), and when nothing moves any more
- * its own picture is the store's.
+ * Random histories: a server that loses events and may be restored to an earlier state, a queue of
+ * either order, and handlers that come and go. What each handler is told is a legal history (G1,
+ * G3, G4, G6, G7, G9), and when nothing moves any more its own picture is the store's, the store's
+ * is the server's, and so is the version.
  *
  * A follower checks in its callbacks, on its own thread; the test looks at it only after it was
  * told of the round's last object, or is done.
@@ -12,24 +13,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "indexer/indexer.h"
+
 #include "unit/test.h"
 
-#define N_KEYS      12
-#define N_FOLLOWERS 4
-#define END_KEY     N_KEYS /* of the object that ends a round */
-#define N_SLOTS     (N_KEYS + 1)
+#define N_FOLLOWERS 6
+#define N_KEYS_MAX  1500       /* a resync and many a list are then told in slices */
+#define END_KEY     N_KEYS_MAX /* of the object that ends a round */
+#define N_SLOTS     (N_KEYS_MAX + 1)
 
 /* --- followers --- */
 
 struct follower {
     struct informer_fixture *f;
+    bool may_go_back;   /* the server is restored now and then */
     kinf_handler_id id; /* 0: not there */
+    enum kinf_backlog backlog;
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     const struct kinf_object *told[N_SLOTS]; /* the last state of each key; NULL: none */
     unsigned n_synced;
     bool is_done;
-    unsigned long end_rv; /* of the last END_KEY told */
+    unsigned long end_serial; /* of the last END_KEY told */
 };
 
 static void illegal(const char *what, const struct kinf_object *object)
@@ -42,6 +47,15 @@ static void illegal(const char *what, const struct kinf_object *object)
 static unsigned long version(const struct kinf_object *object)
 {
     return strtoul(kinf_object_resource_version(object), NULL, 10);
+}
+
+static unsigned long serial(const struct kinf_object *object)
+{
+    char text[32];
+
+    if (kinf_object_get_string(object, "text", text, sizeof text) < 0)
+        illegal("no serial", object);
+    return strtoul(text, NULL, 10);
 }
 
 static size_t slot_of(const struct kinf_object *object)
@@ -59,7 +73,7 @@ static void tell(struct follower *follower, const struct kinf_object *object, bo
     kinf_object_unref(follower->told[slot]);
     follower->told[slot] = is_there ? kinf_object_ref(object) : NULL;
     if (slot == END_KEY)
-        follower->end_rv = version(object);
+        follower->end_serial = serial(object);
     pthread_cond_broadcast(&follower->changed);
     pthread_mutex_unlock(&follower->mutex);
 }
@@ -83,7 +97,7 @@ static void on_update(const struct kinf_object *old, const struct kinf_object *o
         illegal("update from another state than the last told", object);
     if (!kinf__object_same_uid(old, object))
         illegal("update joins two objects", object);
-    if (version(object) < version(old))
+    if (version(object) < version(old) && !follower->may_go_back)
         illegal("update goes back", object);
     tell(follower, object, true);
 }
@@ -97,8 +111,9 @@ static void on_delete(const struct kinf_object *object, bool final_state_unknown
         illegal("delete of what is not there", object);
     if (!kinf__object_same_uid(last, object))
         illegal("delete of another object", object);
-    if (version(object) < version(last) ||
-        (final_state_unknown && version(object) != version(last)))
+    if ((version(object) < version(last) && !follower->may_go_back) ||
+        (final_state_unknown && follower->backlog == KINF_BACKLOG_UNBOUNDED &&
+         version(object) != version(last)))
         illegal("delete of another state", object);
     tell(follower, object, false);
 }
@@ -120,9 +135,9 @@ static void on_done(void *ctx)
     follower->is_done = true;
 }
 
-static void follower_init(struct follower *follower, struct informer_fixture *f)
+static void follower_init(struct follower *follower, struct informer_fixture *f, bool may_go_back)
 {
-    *follower = (struct follower){ .f = f };
+    *follower = (struct follower){ .f = f, .may_go_back = may_go_back };
     pthread_mutex_init(&follower->mutex, NULL);
     pthread_cond_init(&follower->changed, NULL);
 }
@@ -136,10 +151,11 @@ static void follower_forget(struct follower *follower)
     follower->id = 0;
     follower->n_synced = 0;
     follower->is_done = false;
-    follower->end_rv = 0;
+    follower->end_serial = 0;
 }
 
-static void follower_join(struct follower *follower, int64_t resync_period_ms)
+static void follower_join(struct follower *follower, int64_t resync_period_ms,
+                          enum kinf_backlog backlog)
 {
     const struct kinf_handler handler = {
         .on_add = on_add,
@@ -149,7 +165,10 @@ static void follower_join(struct follower *follower, int64_t resync_period_ms)
         .on_done = on_done,
         .ctx = follower,
         .resync_period_ms = resync_period_ms,
+        .backlog = backlog,
     };
+
+    follower->backlog = backlog;
 
     assert_int_equal(
         kinf_informer_add_handler(follower->f->informer, &handler, &follower->id, NULL), 0);
@@ -162,14 +181,14 @@ static void follower_leave(struct follower *follower)
     follower_forget(follower);
 }
 
-static void follower_wait_end(struct follower *follower, unsigned long rv)
+static void follower_wait_end(struct follower *follower, unsigned long end_serial)
 {
     struct timespec until;
 
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += 60;
     pthread_mutex_lock(&follower->mutex);
-    while (follower->end_rv < rv)
+    while (follower->end_serial < end_serial)
         assert_int_equal(pthread_cond_timedwait(&follower->changed, &follower->mutex, &until), 0);
     pthread_mutex_unlock(&follower->mutex);
 }
@@ -195,25 +214,35 @@ static void follower_compare(struct follower *follower)
 
 /* --- the server --- */
 
-struct server {
-    struct informer_fixture *f;
-    struct test_random random;
+struct server_state {
     unsigned long rv;
-    unsigned long uid;
     struct {
         unsigned long uid; /* 0: not there */
         unsigned long rv;
+        unsigned long serial; /* of the write: never comes again, as versions do */
     } objects[N_SLOTS];
+};
+
+struct server {
+    struct informer_fixture *f;
+    struct test_random random;
+    size_t n_keys;
+    bool is_restored; /* now and then */
+    unsigned long uid;
+    unsigned long serial;
+    struct server_state now;
+    struct server_state backup;
 };
 
 static const struct kinf_object *object_of(struct server *server, size_t slot)
 {
-    char name[32], uid[32], rv[32];
+    char name[32], uid[32], rv[32], text[32];
 
     snprintf(name, sizeof name, "k%zu", slot);
-    snprintf(uid, sizeof uid, "%lu", server->objects[slot].uid);
-    snprintf(rv, sizeof rv, "%lu", server->objects[slot].rv);
-    return make_thing_of(name, uid, rv, "");
+    snprintf(uid, sizeof uid, "%lu", server->now.objects[slot].uid);
+    snprintf(rv, sizeof rv, "%lu", server->now.objects[slot].rv);
+    snprintf(text, sizeof text, "%lu", server->now.objects[slot].serial);
+    return make_thing_of(name, uid, rv, text);
 }
 
 /* What the watch sees of it is up to chance. */
@@ -225,26 +254,27 @@ static void send(struct server *server, enum kinf_delta_type type, size_t slot, 
 
 static void delete_object(struct server *server, size_t slot, bool is_lost)
 {
-    server->objects[slot].rv = ++server->rv;
+    server->now.objects[slot].rv = ++server->now.rv;
     send(server, KINF_DELTA_DELETED, slot, is_lost);
-    server->objects[slot].uid = 0;
+    server->now.objects[slot].uid = 0;
 }
 
 static void write_object(struct server *server, size_t slot, bool is_lost)
 {
-    bool is_new = server->objects[slot].uid == 0;
+    bool is_new = server->now.objects[slot].uid == 0;
 
     if (is_new)
-        server->objects[slot].uid = ++server->uid;
-    server->objects[slot].rv = ++server->rv;
+        server->now.objects[slot].uid = ++server->uid;
+    server->now.objects[slot].rv = ++server->now.rv;
+    server->now.objects[slot].serial = ++server->serial;
     send(server, is_new ? KINF_DELTA_ADDED : KINF_DELTA_UPDATED, slot, is_lost);
 }
 
 static void change_something(struct server *server, bool is_lost)
 {
-    size_t slot = test_random_below(&server->random, N_KEYS);
+    size_t slot = test_random_below(&server->random, server->n_keys);
 
-    if (server->objects[slot].uid != 0 && test_random_below(&server->random, 3) == 0)
+    if (server->now.objects[slot].uid != 0 && test_random_below(&server->random, 3) == 0)
         delete_object(server, slot, is_lost);
     else
         write_object(server, slot, is_lost);
@@ -257,10 +287,10 @@ static void relist(struct server *server)
     char rv[32];
 
     for (size_t i = 0; i < N_SLOTS; i++) {
-        if (server->objects[i].uid != 0)
+        if (server->now.objects[i].uid != 0)
             objects[n_objects++] = object_of(server, i);
     }
-    snprintf(rv, sizeof rv, "%lu", server->rv);
+    snprintf(rv, sizeof rv, "%lu", server->now.rv);
     assert_int_equal(
         kinf_deltafifo_replace(server->f->informer->fifo, objects, n_objects, rv, NULL), 0);
     for (size_t i = 0; i < n_objects; i++)
@@ -271,9 +301,32 @@ static void relist(struct server *server)
 /* A break of the watch: some events are missed, then a list. */
 static void lose_and_relist(struct server *server)
 {
-    for (size_t n = test_random_below(&server->random, 6); n > 0; n--)
+    for (size_t n = test_random_below(&server->random, server->n_keys); n > 0; n--)
         change_something(server, true);
     relist(server);
+}
+
+/* The server comes back as it was at some time before, and counts up from there again. */
+static void back_up_or_restore(struct server *server)
+{
+    if (!server->is_restored)
+        return;
+    if (test_random_below(&server->random, 2) == 0) {
+        server->backup = server->now;
+        return;
+    }
+    server->now = server->backup;
+    relist(server);
+}
+
+static void bookmark(struct server *server)
+{
+    char rv[32];
+
+    server->now.rv += test_random_below(&server->random, 3);
+    snprintf(rv, sizeof rv, "%lu", server->now.rv);
+    assert_int_equal(kinf_deltafifo_bookmark(server->f->informer->fifo, rv, NULL), 0);
+    kinf__informer_note_proof(server->f->informer);
 }
 
 /* --- the test --- */
@@ -283,7 +336,9 @@ static void come_or_go(struct server *server, struct follower *follower)
     if (follower->id != 0)
         follower_leave(follower);
     else
-        follower_join(follower, test_random_below(&server->random, 2) == 0 ? 1000 : 0);
+        follower_join(follower, test_random_below(&server->random, 2) == 0 ? 1000 : 0,
+                      test_random_below(&server->random, 2) == 0 ? KINF_BACKLOG_COALESCE
+                                                                 : KINF_BACKLOG_UNBOUNDED);
 }
 
 /* Everybody syncing, as when a resync is due: they hear of unchanged objects, too. */
@@ -296,7 +351,7 @@ static void resync(struct server *server)
 static void play_round(struct server *server, struct follower *followers)
 {
     for (size_t n = test_random_below(&server->random, 60); n > 0; n--) {
-        switch (test_random_below(&server->random, 16)) {
+        switch (test_random_below(&server->random, 18)) {
         case 0:
             lose_and_relist(server);
             break;
@@ -306,6 +361,12 @@ static void play_round(struct server *server, struct follower *followers)
         case 2:
         case 3:
             come_or_go(server, &followers[test_random_below(&server->random, N_FOLLOWERS)]);
+            break;
+        case 4:
+            bookmark(server);
+            break;
+        case 5:
+            back_up_or_restore(server);
             break;
         default:
             change_something(server, false);
@@ -319,48 +380,109 @@ static void wait_end(struct server *server, struct follower *followers)
     write_object(server, END_KEY, false);
     for (size_t i = 0; i < N_FOLLOWERS; i++) {
         if (followers[i].id != 0)
-            follower_wait_end(&followers[i], server->rv);
+            follower_wait_end(&followers[i], server->serial);
     }
 }
 
-/* Keys leave the queue as they came. A list or a resync of the round may have put the end's key in
- * front of others; once it has left, it comes last. */
+/* The store is the server's state, at its version. */
+static void compare_store(struct server *server)
+{
+    struct kinf_informer *informer = server->f->informer;
+    kinf_auto_snapshot struct kinf_snapshot *snapshot = kinf_indexer_snapshot(informer->indexer);
+    const struct kinf_object *object;
+    struct kinf_cursor cursor;
+    size_t n_objects = 0;
+
+    for (size_t i = 0; i < N_SLOTS; i++)
+        n_objects += server->now.objects[i].uid != 0;
+    assert_int_equal(kinf_snapshot_count(snapshot), n_objects);
+    kinf_cursor_all(&cursor, snapshot);
+    while ((object = kinf_cursor_next(&cursor)) != NULL) {
+        assert_int_equal(version(object), server->now.objects[slot_of(object)].rv);
+        assert_int_equal(serial(object), server->now.objects[slot_of(object)].serial);
+    }
+    assert_null(kinf__indexer_check(informer->indexer));
+    assert_true(kinf__processor_check(&informer->processor));
+}
+
+static void compare_version(struct server *server)
+{
+    char rv[32], seen[64];
+
+    snprintf(rv, sizeof rv, "%lu", server->now.rv);
+    assert_int_equal(kinf_informer_wait_for_rv(server->f->informer, rv, 60000, NULL), 0);
+    assert_int_equal(kinf_informer_resource_version(server->f->informer, seen, sizeof seen), 0);
+    assert_string_equal(seen, rv);
+}
+
+/* By key, keys leave the queue as they came. A list or a resync of the round may have put the end's
+ * key in front of others; once it has left, it comes last. */
 static void settle(struct server *server, struct follower *followers)
 {
+    if (followers[0].id == 0)
+        follower_join(&followers[0], 0, KINF_BACKLOG_COALESCE);
     wait_end(server, followers);
     wait_end(server, followers);
+    bookmark(server);
+    compare_version(server);
+    compare_store(server);
     for (size_t i = 0; i < N_FOLLOWERS; i++) {
         if (followers[i].id != 0)
             follower_compare(&followers[i]);
     }
-    assert_true(kinf__processor_check(&server->f->informer->processor));
 }
 
-static void every_handler_is_told_a_legal_history_that_ends_at_the_store(void **state)
+static void play(struct informer_fixture *f, size_t n_keys, bool is_restored, size_t n_rounds)
 {
-    struct informer_fixture *f = *state;
-    struct server server = { .f = f, .random = test_random_init("informer_model") };
-    struct follower followers[N_FOLLOWERS];
+    const struct kinf_index index = { .name = "text", .path = "text" };
+    const struct kinf_informer_options options = { .indices = &index, .n_indices = 1 };
+    struct follower *followers = calloc(N_FOLLOWERS, sizeof *followers);
+    struct server *server = calloc(1, sizeof *server);
 
-    informer_make(f, NULL);
+    assert_true(followers != NULL && server != NULL);
+    server->f = f;
+    server->random = test_random_init("informer_model");
+    server->n_keys = n_keys;
+    server->is_restored = is_restored;
+    server->now.rv = server->backup.rv = 1;
+    informer_make(f, &options);
     for (size_t i = 0; i < N_FOLLOWERS; i++)
-        follower_init(&followers[i], f);
-    follower_join(&followers[0], 0);
-    relist(&server);
+        follower_init(&followers[i], f, is_restored);
+    follower_join(&followers[0], 0, KINF_BACKLOG_COALESCE);
+    relist(server);
     informer_start(f);
-    for (size_t rounds = test_rounds(1000); rounds > 0; rounds--) {
-        play_round(&server, followers);
-        settle(&server, followers);
+    for (; n_rounds > 0; n_rounds--) {
+        play_round(server, followers);
+        settle(server, followers);
     }
     assert_int_equal(kinf_informer_stop(f->informer, NULL), 0);
     for (size_t i = 0; i < N_FOLLOWERS; i++)
         follower_forget(&followers[i]);
+    free(server);
+    free(followers);
+}
+
+static void every_handler_is_told_a_legal_history_that_ends_at_the_store(void **state)
+{
+    play(*state, 12, false, test_rounds(600));
+}
+
+static void so_it_is_when_the_server_is_restored(void **state)
+{
+    play(*state, 12, true, test_rounds(600));
+}
+
+static void so_it_is_with_large_lists(void **state)
+{
+    play(*state, N_KEYS_MAX, true, test_rounds(40));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         INFORMER_TEST_BOTH(every_handler_is_told_a_legal_history_that_ends_at_the_store),
+        INFORMER_TEST_BOTH(so_it_is_when_the_server_is_restored),
+        INFORMER_TEST_BOTH(so_it_is_with_large_lists),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -161,6 +161,18 @@ static void states_have_names(void **unused)
     assert_string_equal(kinf_informer_state_to_string((enum kinf_informer_state)99), "unknown");
 }
 
+static void each_way_to_start_has_a_name(void **state)
+{
+    enum kinf_initial initial = KINF_INITIAL_LIST;
+
+    (void)state;
+    assert_string_equal(kinf_initial_to_string(KINF_INITIAL_WATCHLIST), "watchlist");
+    assert_string_equal(kinf_initial_to_string((enum kinf_initial)99), "unknown");
+    assert_true(kinf_initial_parse("auto", &initial));
+    assert_int_equal(initial, KINF_INITIAL_AUTO);
+    assert_false(kinf_initial_parse("Auto", &initial));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -171,6 +183,7 @@ int main(void)
         cmocka_unit_test(what_is_missing_makes_it_degraded),
         cmocka_unit_test(stopped_is_the_end_and_keeps_the_reason),
         cmocka_unit_test(states_have_names),
+        cmocka_unit_test(each_way_to_start_has_a_name),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -401,8 +401,7 @@ static void the_check_finds_a_broken_trie(void **state)
     rules_release(&rules);
 }
 
-/* --- the twin ----------------------------------------------------------------------------------
- */
+/* --- the twin --- */
 
 /* Where the twin is; a key is NULL for an element. */
 struct place {
@@ -585,8 +584,7 @@ static void assert_as_twin(const struct rules *rules, struct kinf_str input)
     cJSON_Delete(tree);
 }
 
-/* --- random rules and documents ----------------------------------------------------------------
- */
+/* --- random rules and documents --- */
 
 static void put(struct kinf__buffer *text, const char *piece)
 {

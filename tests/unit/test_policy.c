@@ -3,9 +3,11 @@
  * waits on simulated time.
  *
  * A script is words. Words that begin with '?' are what the policy must ask for next:
- *   ?list ?list@RV ?list,LIMIT ?list+TOKEN,LIMIT ?watch@RV ?wait ?stop
+ *   ?list ?list@RV ?list,LIMIT ?list+TOKEN,LIMIT ?stream ?stream@RV ?watch@RV ?wait ?stop
  * (?wait also lets the time pass). The others are what happens:
  *   page=RV page=RV+TOKEN  a page, with a continue token
+ *   page=RV+TOKEN/N        the first page of N kB, of a state of 100 times as many bytes
+ *   initial=RV initial=RV/N  the bookmark behind the initial events, behind N kB
  *   nolist=E  cutlist=E    a list failed before, or after the body began
  *   accepted rv=RV ended silent nowatch=E error=E undecodable stop
  *   +MS                    time passes
@@ -84,13 +86,16 @@ static void tell(struct run *run, struct kinf__policy_event event)
 /* What the policy asks for, as a script would write it. */
 static void describe(const struct kinf__policy_action *action, char *buf, size_t size)
 {
+    static const char *const names[] = {
+        [KINF__DO_LIST] = "?list", [KINF__DO_WATCH_LIST] = "?stream", [KINF__DO_WATCH] = "?watch"
+    };
     int len = 0;
 
     if (action->type == KINF__DO_WAIT || action->type == KINF__DO_STOP) {
         snprintf(buf, size, "%s", action->type == KINF__DO_WAIT ? "?wait" : "?stop");
         return;
     }
-    len = snprintf(buf, size, "%s", action->type == KINF__DO_LIST ? "?list" : "?watch");
+    len = snprintf(buf, size, "%s", names[action->type]);
     if (action->rv[0] != '\0')
         len += snprintf(buf + len, size - (size_t)len, "@%s", action->rv);
     if (action->continue_token[0] != '\0')
@@ -111,14 +116,41 @@ static void expect(struct run *run, const char *word, const char *script)
         run->now_ms += run->action.wait_ms;
 }
 
+/* Cuts "VALUE/N" in two and returns N, 0 if there is none. */
+static uint64_t cut_kb(char *value)
+{
+    char *slash = strchr(value, '/');
+
+    if (slash == NULL)
+        return 0;
+    *slash = '\0';
+    return strtoull(slash + 1, NULL, 10) * 1000;
+}
+
+static void happen_page(struct kinf__policy_event *event, char *value)
+{
+    char *plus;
+
+    event->type = KINF__POLICY_LIST_PAGE;
+    event->n_bytes = cut_kb(value);
+    event->n_items = 100;
+    event->n_remaining = event->n_bytes != 0 ? 9900 : -1;
+    plus = strchr(value, '+');
+    if (plus != NULL) {
+        *plus = '\0';
+        event->continue_token = plus + 1;
+    }
+}
+
 static void happen(struct run *run, const char *name, char *value)
 {
     struct kinf__policy_event event = { .rv = value };
 
     if (strcmp(name, "page") == 0) {
-        event.type = KINF__POLICY_LIST_PAGE;
-        value[strcspn(value, "+")] == '+' ? (event.continue_token = strchr(value, '+') + 1) : NULL;
-        value[strcspn(value, "+")] = '\0';
+        happen_page(&event, value);
+    } else if (strcmp(name, "initial") == 0) {
+        event.type = KINF__POLICY_INITIAL_END;
+        event.n_bytes = cut_kb(value);
     } else if (strcmp(name, "nolist") == 0 || strcmp(name, "cutlist") == 0) {
         event.type = KINF__POLICY_LIST_FAILED;
         event.has_begun = name[0] == 'c';
@@ -166,20 +198,22 @@ struct row {
     const char *script;
 };
 
-static void play_rows(const struct row *rows, size_t n_rows)
+static void play_rows(enum kinf_initial initial, const struct row *rows, size_t n_rows)
 {
     for (size_t i = 0; i < n_rows; i++) {
-        struct kinf__policy_options options = { .page_size = rows[i].page_size };
+        struct kinf__policy_options options = { .initial = initial,
+                                                .page_size = rows[i].page_size };
         struct run run = new_run(&options);
 
         printf("  %s\n", rows[i].what);
         play(&run, rows[i].script);
     }
 }
-#define PLAY_ROWS(rows) play_rows((rows), KINF__ARRAY_LEN(rows))
+#define PLAY_ROWS(initial, rows) play_rows((initial), (rows), KINF__ARRAY_LEN(rows))
 
-/* A list at 100 and an accepted watch from it. */
-#define SYNCED "?list page=100 ?watch@100 accepted "
+/* A list at 100 and an accepted watch from it; the same by a watch list. */
+#define STREAMED "?stream accepted initial=100 "
+#define SYNCED   "?list page=100 ?watch@100 accepted "
 
 static void lists_follow_the_table(void **state)
 {
@@ -239,7 +273,7 @@ static void lists_follow_the_table(void **state)
     };
 
     (void)state;
-    PLAY_ROWS(rows);
+    PLAY_ROWS(KINF_INITIAL_LIST, rows);
 }
 
 static void watches_follow_the_table(void **state)
@@ -304,12 +338,132 @@ static void watches_follow_the_table(void **state)
     };
 
     (void)state;
-    PLAY_ROWS(rows);
+    PLAY_ROWS(KINF_INITIAL_LIST, rows);
+}
+
+static void watch_lists_follow_the_table(void **state)
+{
+    static const struct row rows[] = {
+        { "03: the state and what follows come in one stream", 0,
+          "?stream accepted initial=100 rv=101 rv=102 +9000 ended ?watch@102" },
+        { "03-watchlist-empty: a short stream that brought the bookmark is no failure", 0,
+          STREAMED "+5 ended ?watch@100 accepted +5 ended ?wait ?watch@100" },
+        { "no version is taken before the bookmark", 0,
+          "?stream accepted rv=500 rv=501 +2000 ended ?stream accepted rv=502 nowatch=net ?wait "
+          "?stream accepted initial=90 +2000 ended ?watch@90" },
+        { "a page size is for lists", 500, STREAMED "+1000 ended ?watch@100" },
+        { "a second round is not older than the last version", 0,
+          STREAMED "rv=101 error=410 ?wait ?stream@101 accepted initial=200 ended ?watch@200" },
+        { "after the bookmark it is a watch: 429, silence, breaks, short and empty ones", 0,
+          STREAMED "error=429 ?wait ?watch@100 accepted +150000 silent ?watch@100 nowatch=net "
+                   "?wait ?watch@100 accepted ended ?wait ?watch@100" },
+        { "07-watchlist-gate-off: 422, a list at once, and no watch list for ten minutes", 0,
+          "?stream nowatch=422 ?list page=100 ?watch@100 accepted +60000 error=410 ?wait ?list@100 "
+          "page=110 ?watch@110 accepted +600000 error=410 ?wait ?stream@110 nowatch=422 "
+          "?list@110" },
+        { "200 with ERROR 500 (etcd too old): a list at once, the next round asks again", 0,
+          "?stream accepted error=500 ?list page=100 ?watch@100 accepted error=410 ?wait "
+          "?stream@100" },
+        { "07-bad-rv-watchlist, 400, 405, 503: the same", 0,
+          "?stream nowatch=500 ?list page=100 ?watch@100 accepted error=410 ?wait ?stream@100 "
+          "nowatch=400 ?list@100 page=101 ?watch@101 accepted error=410 ?wait ?stream@101 "
+          "nowatch=405 ?list@101 page=102 ?watch@102 accepted error=410 ?wait ?stream@102 "
+          "nowatch=503 ?list@102" },
+        { "an ERROR that is no Status, or 403: a list", 0,
+          "?stream accepted error=parse ?list page=100 ?watch@100 accepted error=410 ?wait "
+          "?stream@100 accepted error=403 ?list@100" },
+        { "at once only one time until a round succeeds", 0,
+          "?stream nowatch=500 ?list nolist=500 ?wait ?list nolist=500 ?wait ?list page=1 "
+          "?watch@1 accepted error=410 ?wait ?stream@1 nowatch=410 ?stream nowatch=500 ?wait "
+          "?list" },
+        { "08-429: backoff, the watch list again, however often", 0,
+          "?stream nowatch=429 ?wait ?stream nowatch=429 ?wait ?stream accepted error=429 ?wait "
+          "?stream nowatch=429 ?wait ?stream accepted initial=5 rv=6 ended ?watch@6" },
+        { "refused, without an answer, 401, 403, 404: the same", 0,
+          "?stream nowatch=net ?wait ?stream nowatch=time ?wait ?stream nowatch=tls ?wait ?stream "
+          "nowatch=401 ?wait ?stream nowatch=403 ?wait ?stream nowatch=404 ?wait ?stream "
+          "nowatch=nomem ?wait ?stream" },
+        { "06-watchlist-too-large and Expired: the newest state at once", 0,
+          STREAMED "error=410 ?wait ?stream@100 accepted error=big ?stream accepted initial=50 "
+                   "error=410 ?wait ?stream@50 nowatch=410 ?stream accepted initial=60" },
+        { "12-*-frozen: too large for ever leads to a list after three", 0,
+          STREAMED
+          "error=410 ?wait ?stream@100 accepted error=big ?stream accepted error=big ?wait "
+          "?stream accepted error=big ?wait ?list page=60 ?watch@60 accepted error=410 "
+          "?wait ?stream@60" },
+        { "at the first round, too", 0,
+          "?stream accepted error=big ?wait ?stream accepted error=big ?wait ?stream accepted "
+          "error=big ?wait ?list" },
+        { "08-watchlist-cut-before-end-bookmark: ended, the watch list again at once", 0,
+          "?stream accepted +2500 ended ?stream accepted +1000 ended ?stream accepted initial=7 "
+          "rv=8 ended ?watch@8" },
+        { "ended very soon: after a backoff", 0, "?stream accepted +999 ended ?wait ?stream" },
+        { "broken before the bookmark: after a backoff", 0,
+          "?stream accepted +9000 nowatch=net ?wait ?stream accepted nowatch=trunc ?wait ?stream" },
+        { "a server that never sends the bookmark: a list after three", 0,
+          "?stream accepted +300000 ended ?stream accepted +150000 silent ?stream accepted "
+          "nowatch=net ?wait ?list page=9 ?watch@9" },
+        { "whose list is cut short, too: in pages", 0,
+          "?stream accepted error=500 ?list cutlist=net ?wait ?list,500 page=9 ?watch@9 accepted "
+          "error=410 ?wait ?stream@9" },
+        { "an initial event that cannot be decoded: backoff, the watch list again", 0,
+          "?stream accepted undecodable ?wait ?stream" },
+        { "an event that cannot be decoded: the same at the last version", 0,
+          STREAMED "rv=101 undecodable ?wait ?stream@101" },
+        { "stop before the bookmark", 0, "?stream accepted stop ?stop initial=1 ?stop" },
+    };
+
+    (void)state;
+    PLAY_ROWS(KINF_INITIAL_WATCHLIST, rows);
+}
+
+static void auto_goes_by_the_size(void **state)
+{
+    static const struct row rows[] = {
+        { "a state of one page is complete with it", 0,
+          "?list,100 page=100/1500 ?watch@100 accepted error=410 ?wait ?list@100" },
+        { "below 200 MB: one list", 0,
+          "?list,100 page=100+a/2000 ?list page=101/200000 ?watch@101 accepted error=410 ?wait "
+          "?list@101" },
+        { "above: a watch list, and for a relist again", 0,
+          "?list,100 page=100+a/2001 ?stream accepted initial=101/200001 rv=102 error=410 ?wait "
+          "?stream@102 accepted initial=110/200001" },
+        { "a state that has shrunk or grown by the last round", 0,
+          "?list,100 page=100+a/2001 ?stream accepted initial=101/200000 error=410 ?wait ?list@101 "
+          "page=102/200001 ?watch@102 accepted error=410 ?wait ?stream@102" },
+        { "a server that does not count: a list", 0, "?list,100 page=100+a ?list page=100" },
+        { "the first page failed: again", 0,
+          "?list,100 nolist=net ?wait ?list,100 cutlist=net ?wait ?list,100 nolist=429 ?wait "
+          "?list,100 page=100+a/1 ?list" },
+        { "a list in one piece cut short: watch lists from then on", 0,
+          "?list,100 page=100+a/1 ?list cutlist=time ?wait ?stream accepted initial=7 rv=8 "
+          "error=410 ?wait ?stream@8" },
+        { "a relist cut short: the same", 0,
+          "?list,100 page=100+a/1 ?list page=101 ?watch@101 accepted error=410 ?wait ?list@101 "
+          "cutlist=trunc ?wait ?stream@101" },
+        { "pages when there is no watch list", 0,
+          "?list,100 page=100+a/1 ?list cutlist=net ?wait ?stream nowatch=422 ?list,500 "
+          "page=100+b/1 ?list+b,500 page=100/9 ?watch@100 accepted error=410 ?wait ?list,500" },
+        { "above, and no watch list: one list", 0,
+          "?list,100 page=100+a/2001 ?stream nowatch=422 ?list page=101/200001 ?watch@101 accepted "
+          "error=410 ?wait ?list@101" },
+        { "a page size means list", 500,
+          "?list,500 page=100+a/9000 ?list+a,500 page=100/900000 ?watch@100 accepted error=410 "
+          "?wait ?list@100 cutlist=net ?wait ?list,500" },
+        { "an item that cannot be decoded: the same again", 0,
+          "?list,100 undecodable ?wait ?list,100 page=1+a/1 ?list undecodable ?wait ?list" },
+    };
+    struct kinf__policy_options options = { .has_selector = true };
+    struct run run = new_run(&options);
+
+    (void)state;
+    PLAY_ROWS(KINF_INITIAL_AUTO, rows);
+    play(&run, "?list cutlist=time ?wait ?stream accepted initial=7/1 ended ?watch@7");
 }
 
 static void a_version_that_does_not_fit_is_not_taken(void **state)
 {
-    struct kinf__policy_options options = { 0 };
+    struct kinf__policy_options options = { .initial = KINF_INITIAL_LIST };
     struct run run = new_run(&options);
     char rv[KINF__RV_SIZE + 1];
 
@@ -324,7 +478,7 @@ static void a_version_that_does_not_fit_is_not_taken(void **state)
 static void waits_double_with_jitter_up_to_twice_the_cap(void **state)
 {
     static const int64_t delays[] = { 800, 1600, 3200, 6400, 12800, 25600, 30000, 30000 };
-    struct kinf__policy_options options = { 0 };
+    struct kinf__policy_options options = { .initial = KINF_INITIAL_LIST };
     struct run least = new_run(&options), most = new_run(&options);
 
     (void)state;
@@ -340,7 +494,7 @@ static void waits_double_with_jitter_up_to_twice_the_cap(void **state)
 
 static void lists_and_watches_share_one_backoff(void **state)
 {
-    struct kinf__policy_options options = { 0 };
+    struct kinf__policy_options options = { .initial = KINF_INITIAL_LIST };
     struct run run = new_run(&options);
 
     (void)state;
@@ -351,7 +505,7 @@ static void lists_and_watches_share_one_backoff(void **state)
 
 static void the_backoff_starts_again_after_two_quiet_minutes(void **state)
 {
-    struct kinf__policy_options options = { 0 };
+    struct kinf__policy_options options = { .initial = KINF_INITIAL_LIST };
     struct run run = new_run(&options);
 
     (void)state;
@@ -367,7 +521,7 @@ static void the_backoff_starts_again_after_two_quiet_minutes(void **state)
 
 static void a_stream_cut_each_minute_is_reopened_soon(void **state)
 {
-    struct kinf__policy_options options = { 0 };
+    struct kinf__policy_options options = { .initial = KINF_INITIAL_LIST };
     struct run run = new_run(&options);
 
     (void)state;
@@ -380,7 +534,7 @@ static void a_stream_cut_each_minute_is_reopened_soon(void **state)
 
 static void retry_after_is_the_least_wait(void **state)
 {
-    struct kinf__policy_options options = { 0 };
+    struct kinf__policy_options options = { .initial = KINF_INITIAL_LIST };
     struct run run = new_run(&options);
     struct kinf_error days = { KINF_ERR_TOO_MANY_REQUESTS, 429, 0, 864000000, "" };
 
@@ -395,7 +549,7 @@ static void retry_after_is_the_least_wait(void **state)
 
 static void a_wait_that_ends_early_goes_on(void **state)
 {
-    struct kinf__policy_options options = { 0 };
+    struct kinf__policy_options options = { .initial = KINF_INITIAL_LIST };
     struct run run = new_run(&options);
 
     (void)state;
@@ -410,7 +564,7 @@ static void a_wait_that_ends_early_goes_on(void **state)
 static void watch_times_are_drawn_from_their_ranges(void **state)
 {
     struct test_random random = test_random_init(__func__);
-    struct kinf__policy_options options = { 0 };
+    struct kinf__policy_options options = { .initial = KINF_INITIAL_LIST };
     struct run run = new_run(&options);
     int64_t least_s = INT64_MAX, most_s = 0, least_ms = INT64_MAX, most_ms = 0;
 
@@ -433,7 +587,9 @@ static void watch_times_are_drawn_from_their_ranges(void **state)
 
 static void short_watch_times_are_at_least_one_second(void **state)
 {
-    struct kinf__policy_options options = { .watch_timeout_ms = 20, .silent_after_ms = 1 };
+    struct kinf__policy_options options = { .initial = KINF_INITIAL_LIST,
+                                            .watch_timeout_ms = 20,
+                                            .silent_after_ms = 1 };
     struct run run = new_run(&options);
 
     (void)state;
@@ -484,10 +640,10 @@ static void refuse(struct run *run, uint64_t dice)
 
 /* An hour of a server that refuses whatever it is asked, from a reflector's start or from its
  * watch. */
-static void refuse_for_an_hour(struct test_random *random, const char *before, bool has_jitter,
-                               struct load *ret_load)
+static void refuse_for_an_hour(struct test_random *random, enum kinf_initial initial,
+                               const char *before, bool has_jitter, struct load *ret_load)
 {
-    struct kinf__policy_options options = { 0 };
+    struct kinf__policy_options options = { .initial = initial };
     struct run run = new_run(&options);
     int64_t end_ms;
 
@@ -508,14 +664,19 @@ static void refuse_for_an_hour(struct test_random *random, const char *before, b
 
 static void a_server_that_refuses_everything_is_left_in_peace(void **state)
 {
+    static const enum kinf_initial initials[] = { KINF_INITIAL_LIST, KINF_INITIAL_WATCHLIST,
+                                                  KINF_INITIAL_AUTO };
+    static const char *const before[] = { "?list page=1 ", "?stream accepted initial=1 ",
+                                          "?list,100 page=1+a/3000 ?stream initial=1/300000 " };
     struct test_random random = test_random_init(__func__);
 
     (void)state;
-    for (size_t i = 0; i < test_rounds(2000); i++) {
+    for (size_t i = 0; i < test_rounds(3000); i++) {
         struct load load;
         size_t n_late = 0;
 
-        refuse_for_an_hour(&random, i % 2 ? "?list page=1 " : "", i % 3 != 0, &load);
+        refuse_for_an_hour(&random, initials[i / 2 % 3], i % 2 ? before[i / 2 % 3] : "", i % 5 != 0,
+                           &load);
         assert_true(load.most_in_minute <= 8);
         assert_true(load.n <= 135);
         for (size_t k = 0; k < load.n; k++)
@@ -527,7 +688,7 @@ static void a_server_that_refuses_everything_is_left_in_peace(void **state)
 /* A server that lets lists succeed and refuses every watch: two or three requests a wait. */
 static void a_server_that_expires_every_watch_is_not_hammered(void **state)
 {
-    struct kinf__policy_options options = { 0 };
+    struct kinf__policy_options options = { .initial = KINF_INITIAL_LIST };
     struct run run = new_run(&options);
     struct load load = { .n = 0 };
 
@@ -550,6 +711,32 @@ static void a_server_that_expires_every_watch_is_not_hammered(void **state)
     assert_in_range(load.n, 3 * 110, 3 * 130);
 }
 
+/* The same with watch lists: too large for ever, then a list whose watch expires. */
+static void a_server_with_a_frozen_cache_is_not_hammered(void **state)
+{
+    struct kinf__policy_options options = { .initial = KINF_INITIAL_WATCHLIST };
+    struct run run = new_run(&options);
+    struct load load = { .n = 0 };
+
+    (void)state;
+    while (run.now_ms < 1000000 + 3600000) {
+        next(&run);
+        if (run.action.type == KINF__DO_WAIT) {
+            run.now_ms += run.action.wait_ms;
+            continue;
+        }
+        request(&load, run.now_ms);
+        if (run.action.type == KINF__DO_WATCH_LIST)
+            play(&run, "accepted error=big");
+        else if (run.action.type == KINF__DO_LIST)
+            play(&run, "page=1");
+        else
+            play(&run, "accepted error=410");
+    }
+    assert_true(load.most_in_minute <= 2 * 8);
+    assert_true(load.n <= 2 * 130);
+}
+
 /* --- trace --- */
 
 static void note(enum kinf__policy_state from, enum kinf__policy_event_type event,
@@ -564,7 +751,9 @@ static void note(enum kinf__policy_state from, enum kinf__policy_event_type even
 static void every_transition_is_traced(void **state)
 {
     char text[1024] = "";
-    struct kinf__policy_options options = { .trace = note, .trace_ctx = text };
+    struct kinf__policy_options options = { .initial = KINF_INITIAL_LIST,
+                                            .trace = note,
+                                            .trace_ctx = text };
     struct run run = new_run(&options);
 
     (void)state;
@@ -576,7 +765,7 @@ static void every_transition_is_traced(void **state)
 
 static void check_finds_what_does_not_fit_together(void **state)
 {
-    struct kinf__policy_options options = { 0 };
+    struct kinf__policy_options options = { .initial = KINF_INITIAL_LIST };
     struct run run = new_run(&options);
     struct kinf__policy broken;
 
@@ -592,6 +781,13 @@ static void check_finds_what_does_not_fit_together(void **state)
     assert_false(kinf__policy_check(&broken));
     broken = run.policy;
     broken.n_500 = KINF__POLICY_MAX_500;
+    assert_false(kinf__policy_check(&broken));
+    broken = run.policy;
+    broken.state = KINF__POLICY_STREAMING;
+    assert_false(kinf__policy_check(&broken));
+    broken.options.initial = KINF_INITIAL_WATCHLIST;
+    assert_true(kinf__policy_check(&broken));
+    broken.n_streams = KINF__POLICY_MAX_STREAMS;
     assert_false(kinf__policy_check(&broken));
     broken = run.policy;
     broken.backoff.delay_ms = broken.backoff.max_ms + 1;
@@ -616,6 +812,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lists_follow_the_table),
         cmocka_unit_test(watches_follow_the_table),
+        cmocka_unit_test(watch_lists_follow_the_table),
+        cmocka_unit_test(auto_goes_by_the_size),
         cmocka_unit_test(a_version_that_does_not_fit_is_not_taken),
         cmocka_unit_test(waits_double_with_jitter_up_to_twice_the_cap),
         cmocka_unit_test(lists_and_watches_share_one_backoff),
@@ -627,6 +825,7 @@ int main(void)
         cmocka_unit_test(short_watch_times_are_at_least_one_second),
         cmocka_unit_test(a_server_that_refuses_everything_is_left_in_peace),
         cmocka_unit_test(a_server_that_expires_every_watch_is_not_hammered),
+        cmocka_unit_test(a_server_with_a_frozen_cache_is_not_hammered),
         cmocka_unit_test(every_transition_is_traced),
         cmocka_unit_test(check_finds_what_does_not_fit_together),
         cmocka_unit_test(every_state_and_event_has_a_name),

@@ -1,0 +1,279 @@
+/*
+ * What an event costs behind the reflector: bench_informer [N_RUNS]. Updates of 2,000 pods of 15 kB
+ * are queued as fast as the informer takes them; it has one index, by node, and one handler. Prints
+ * for both orders the best of some runs: wall and CPU time an event, how many events a second that
+ * is, and what CPU time queue, store and index take when each runs alone, on one thread.
+ */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "informer/informer.h"
+
+enum {
+    n_pods = 2000,
+    n_generations = 3,
+    n_rounds = 30,
+    n_events = n_pods * n_rounds,
+    body_size = 15200,
+    n_burst = 1000,
+};
+
+struct bench {
+    const struct kinf_type *type;
+    const struct kinf_object *pods[n_generations][n_pods];
+    struct kinf_indexer *indexer; /* of the stage that is measured alone */
+    enum kinf_fifo_order order;
+    _Atomic(size_t) n_told;
+    pthread_mutex_t mutex;
+    pthread_cond_t all_told;
+};
+
+struct result {
+    double wall_ns;
+    double cpu_ns;
+    double queue_ns;
+    double store_ns;
+    double indexed_ns; /* store and index */
+};
+
+static const struct kinf_index by_node = KINF_INDEX_BY_NODE_NAME;
+
+static void require(int rc)
+{
+    if (rc >= 0)
+        return;
+    fprintf(stderr, "failed: %s\n", kinf_errc_to_string((enum kinf_errc)rc));
+    exit(1);
+}
+
+static double now_ns(clockid_t id)
+{
+    struct timespec now;
+
+    clock_gettime(id, &now);
+    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+}
+
+/* --- pods --- */
+
+static size_t append_fields(char *text, size_t len, size_t end)
+{
+    for (size_t i = 0; len < end; i++)
+        len += (size_t)sprintf(text + len, "%s\"f:field-%zu\":{\"f:name\":{},\"f:value\":\"%zu\"}",
+                               i != 0 ? "," : "", i, i * 7919);
+    return len;
+}
+
+/* Laid out as the server does: a third each in managed fields, spec and status. */
+static const struct kinf_object *make_pod(struct bench *bench, size_t i, size_t generation)
+{
+    static char text[body_size + 1024];
+    const struct kinf_object *object;
+    size_t len = (size_t)sprintf(
+        text,
+        "{\"metadata\":{\"name\":\"some-deployment-%zu\",\"namespace\":\"load-%zu\",\"uid\":"
+        "\"5e1c3a5e-0f1e-4a53-9c4e-%012zu\",\"resourceVersion\":\"%zu\",\"managedFields\":[{",
+        i, i % 10, i, (generation + 1) * 100000 + i);
+
+    len = append_fields(text, len, body_size / 3);
+    len += (size_t)sprintf(text + len, "}]},\"spec\":{\"containers\":[{");
+    len = append_fields(text, len, 2 * body_size / 3);
+    len += (size_t)sprintf(text + len, "}],\"nodeName\":\"node-%03zu\"},\"status\":{", i % 50);
+    len = append_fields(text, len, body_size);
+    len += (size_t)sprintf(text + len, "}}");
+    require(kinf_object_new_from_json(bench->type, text, len, &object, NULL));
+    return object;
+}
+
+static void make_pods(struct bench *bench)
+{
+    require(kinf_type_intern("", "v1", "Pod", "pods", true, &bench->type, NULL));
+    for (size_t g = 0; g < n_generations; g++) {
+        for (size_t i = 0; i < n_pods; i++)
+            bench->pods[g][i] = make_pod(bench, i, g);
+    }
+}
+
+/* Event `i`: each pod in turn, and each time another of its states. */
+static const struct kinf_object *event(const struct bench *bench, size_t i)
+{
+    return bench->pods[(1 + i / n_pods) % n_generations][i % n_pods];
+}
+
+/* --- the whole --- */
+
+static void on_change(const struct kinf_object *old, const struct kinf_object *object, void *ctx)
+{
+    struct bench *bench = ctx;
+
+    if (old == NULL || object == NULL || atomic_fetch_add(&bench->n_told, 1) + 1 < n_events)
+        return;
+    pthread_mutex_lock(&bench->mutex);
+    pthread_cond_signal(&bench->all_told);
+    pthread_mutex_unlock(&bench->mutex);
+}
+
+static void wait_told(struct bench *bench)
+{
+    pthread_mutex_lock(&bench->mutex);
+    while (atomic_load(&bench->n_told) < n_events)
+        pthread_cond_wait(&bench->all_told, &bench->mutex);
+    pthread_mutex_unlock(&bench->mutex);
+}
+
+static struct kinf_informer *make_informer(struct bench *bench)
+{
+    const struct kinf_informer_options options = {
+        .fifo_order = bench->order,
+        .indices = &by_node,
+        .n_indices = 1,
+        .handler = { .on_change = on_change, .ctx = bench },
+    };
+    struct kinf_informer *informer;
+
+    require(kinf__informer_new_for_type(NULL, bench->type, &options, &informer, NULL));
+    require(kinf_informer_start(informer, NULL));
+    require(kinf_deltafifo_replace(informer->fifo, bench->pods[0], n_pods, "1", NULL));
+    require(kinf_informer_wait_for_rv(informer, "1", 60000, NULL));
+    return informer;
+}
+
+static void measure_whole(struct bench *bench, struct result *result)
+{
+    struct kinf_informer *informer = make_informer(bench);
+    double wall_ns, cpu_ns;
+
+    atomic_store(&bench->n_told, 0);
+    wall_ns = now_ns(CLOCK_MONOTONIC);
+    cpu_ns = now_ns(CLOCK_PROCESS_CPUTIME_ID);
+    for (size_t i = 0; i < n_events; i++)
+        require(kinf_deltafifo_update(informer->fifo, event(bench, i), NULL));
+    wait_told(bench);
+    result->wall_ns = (now_ns(CLOCK_MONOTONIC) - wall_ns) / n_events;
+    result->cpu_ns = (now_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu_ns) / n_events;
+    kinf_informer_free(informer);
+}
+
+/* --- stages alone, on one thread --- */
+
+static int drop(const struct kinf_deltas *deltas, bool in_initial_list, void *ctx)
+{
+    (void)deltas;
+    (void)in_initial_list;
+    (void)ctx;
+    return 0;
+}
+
+static double measure_queue(struct bench *bench)
+{
+    struct kinf_deltafifo_options options = KINF_DELTAFIFO_OPTIONS_INIT;
+    struct kinf_deltafifo *fifo;
+    double start_ns;
+
+    options.order = bench->order;
+    require(kinf_deltafifo_new(&options, &fifo, NULL));
+    start_ns = now_ns(CLOCK_PROCESS_CPUTIME_ID);
+    for (size_t i = 0; i < n_events; i++) {
+        require(kinf_deltafifo_update(fifo, event(bench, i), NULL));
+        while ((i + 1) % n_burst == 0 && kinf_deltafifo_len(fifo) != 0)
+            require(kinf_deltafifo_pop(fifo, drop, NULL, 0));
+    }
+    start_ns = now_ns(CLOCK_PROCESS_CPUTIME_ID) - start_ns;
+    kinf_deltafifo_free(fifo);
+    return start_ns / n_events;
+}
+
+static void store(struct bench *bench, size_t at)
+{
+    struct kinf_store_change changes[n_burst];
+
+    if (bench->order == KINF_FIFO_KEYED) {
+        for (size_t i = 0; i < n_burst; i++)
+            require(kinf_indexer_update(bench->indexer, event(bench, at + i), NULL, NULL));
+        return;
+    }
+    for (size_t i = 0; i < n_burst; i++)
+        changes[i] = (struct kinf_store_change){ .object = event(bench, at + i) };
+    require(kinf_indexer_transaction(bench->indexer, changes, n_burst, NULL));
+}
+
+static double measure_store(struct bench *bench, size_t n_indices)
+{
+    double start_ns;
+
+    require(kinf_indexer_new(&by_node, n_indices, &bench->indexer, NULL));
+    require(kinf_indexer_replace(bench->indexer, bench->pods[0], n_pods, "1", NULL));
+    start_ns = now_ns(CLOCK_PROCESS_CPUTIME_ID);
+    for (size_t i = 0; i < n_events; i += n_burst)
+        store(bench, i);
+    start_ns = now_ns(CLOCK_PROCESS_CPUTIME_ID) - start_ns;
+    kinf_indexer_free(bench->indexer);
+    return start_ns / n_events;
+}
+
+static struct result measure(struct bench *bench)
+{
+    struct result result;
+
+    measure_whole(bench, &result);
+    result.queue_ns = measure_queue(bench);
+    result.store_ns = measure_store(bench, 0);
+    result.indexed_ns = measure_store(bench, 1);
+    return result;
+}
+
+/* --- results --- */
+
+static double lesser(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+static struct result measure_best(struct bench *bench, enum kinf_fifo_order order, int n_runs)
+{
+    struct result best;
+
+    bench->order = order;
+    best = measure(bench);
+    for (int i = 1; i < n_runs; i++) {
+        const struct result result = measure(bench);
+
+        best.wall_ns = lesser(best.wall_ns, result.wall_ns);
+        best.cpu_ns = lesser(best.cpu_ns, result.cpu_ns);
+        best.queue_ns = lesser(best.queue_ns, result.queue_ns);
+        best.store_ns = lesser(best.store_ns, result.store_ns);
+        best.indexed_ns = lesser(best.indexed_ns, result.indexed_ns);
+    }
+    printf("%-9s %5.2f us wall  %5.2f us CPU  %7.0f events/s  alone: queue %.2f  store %.2f  "
+           "index %.2f us\n",
+           kinf_fifo_order_to_string(order), best.wall_ns / 1e3, best.cpu_ns / 1e3,
+           1e9 / best.wall_ns, best.queue_ns / 1e3, best.store_ns / 1e3,
+           (best.indexed_ns - best.store_ns) / 1e3);
+    return best;
+}
+
+int main(int argc, char **argv)
+{
+    int n_runs = argc > 1 ? atoi(argv[1]) : 5;
+    struct bench *bench = calloc(1, sizeof *bench);
+    struct result keyed, in_order;
+
+    if (bench == NULL)
+        return 1;
+    pthread_mutex_init(&bench->mutex, NULL);
+    pthread_cond_init(&bench->all_told, NULL);
+    make_pods(bench);
+    keyed = measure_best(bench, KINF_FIFO_KEYED, n_runs);
+    in_order = measure_best(bench, KINF_FIFO_IN_ORDER, n_runs);
+    printf("in order against keyed: %.2f of the wall time, %.2f of the CPU\n",
+           in_order.wall_ns / keyed.wall_ns, in_order.cpu_ns / keyed.cpu_ns);
+    for (size_t i = 0; i < (size_t)n_generations * n_pods; i++)
+        kinf_object_unref(bench->pods[i / n_pods][i % n_pods]);
+    pthread_cond_destroy(&bench->all_told);
+    pthread_mutex_destroy(&bench->mutex);
+    free(bench);
+    return 0;
+}

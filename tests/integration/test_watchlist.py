@@ -1,0 +1,158 @@
+"""Watch lists of a real server: the same store as by a list, and what happens where there are none."""
+
+import os
+import re
+import signal
+import tempfile
+import unittest
+
+from harness import Daemon, cluster, config_map, measure, run_daemon, wait_until
+
+N_PODS = 10000
+N_NAMESPACES = 10
+
+
+def kilobytes(process, name):
+    with open(f"/proc/{process.pid}/status", encoding="utf-8") as file:
+        return int(re.search(rf"^{name}:\s+(\d+)", file.read(), re.M).group(1))
+
+
+def forget_peak(process):
+    with open(f"/proc/{process.pid}/clear_refs", "w", encoding="utf-8") as file:
+        file.write("5")
+
+
+class Configured(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def config(self, initial, resource="pods", more=""):
+        path = os.path.join(self.folder.name, initial + ".yaml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(f"resources:\n- resource: {resource}\n  initial: {initial}\n{more}")
+        return path
+
+
+class Large(Configured):
+    @classmethod
+    def setUpClass(cls):
+        cluster().loader("load", "-pods", str(N_PODS), "-namespaces", str(N_NAMESPACES), "-prefix", "wl",
+                         "-etcd", cluster().env["KINF_ETCD"])
+
+    @classmethod
+    def tearDownClass(cls):
+        for i in range(N_NAMESPACES):
+            cluster().loader("delete", "-namespace", f"wl-{i}")
+
+    def test_every_start_gives_the_same_store(self):
+        wanted = cluster().checksum()
+        for initial in ("list", "watchlist", "auto"):
+            with self.subTest(initial):
+                [line] = measure("--config", self.config(initial))
+                self.assertEqual((int(line["objects"]), line["checksum"]), (N_PODS, wanted))
+                print(f"  {initial}: " + " ".join(f"{name}={value}" for name, value in line.items()))
+
+    def test_a_forced_second_round_needs_little_memory(self):
+        names = cluster().kubectl("get", "pods", "-n", "wl-0", "-o", "name").split()[:20]
+        for initial in ("list", "watchlist"):
+            with self.subTest(initial), Daemon("--config", self.config(initial), resource=(), events=False,
+                                               mode="release") as daemon:
+                rounds = f"by={initial}"
+                wait_until(lambda: rounds in daemon.log_text(), "the first round")
+                wait_until(lambda: "watching" in daemon.log_text(), "the watch")
+                settled = wait_until(lambda: kilobytes(daemon.process, "VmRSS"), "memory")
+                daemon.process.send_signal(signal.SIGSTOP)
+                forget_peak(daemon.process)
+                # The second restart forgets what happened behind the first.
+                cluster().run_script("kill-apiserver")
+                cluster().run_script("start-apiserver")
+                cluster().kubectl("label", "-n", "wl-0", *names, f"round={initial}", "--overwrite")
+                cluster().run_script("kill-apiserver")
+                cluster().run_script("start-apiserver")
+                daemon.process.send_signal(signal.SIGCONT)
+                wait_until(lambda: daemon.log_text().count(rounds) == 2, "the second round")
+                peak = kilobytes(daemon.process, "VmHWM")
+                print(f"  {initial}: settled_kb={settled} peak_kb={peak} ratio={peak / settled:.2f}")
+                self.assertIn("reason Expired", daemon.log_text())
+                self.assertLessEqual(peak, settled * 1.2)
+                daemon.stop()
+
+    def test_sanitized_build_streams_10000_pods_and_leaks_nothing(self):
+        [line] = measure("--config", self.config("watchlist"), mode="asan", timeout="120s")
+        self.assertEqual(int(line["objects"]), N_PODS)
+
+
+class Small(Configured):
+    def versions(self):
+        return cluster().versions("/api/v1/namespaces/default/configmaps")
+
+    def watch(self, initial="watchlist"):
+        return Daemon("--config", self.config(initial, "configmaps", "  namespaces: [default]\n"), resource=())
+
+    def make(self, name, data="x"):
+        cluster().kubectl("apply", "-f", "-", stdin=config_map(name, "default", data))
+
+    def tearDown(self):
+        cluster().kubectl("delete", "configmap", "-n", "default", "--ignore-not-found", "wl-a", "wl-b", "wl-c")
+
+    def test_the_stream_goes_on_as_the_watch(self):
+        self.make("wl-a")
+        with self.watch() as daemon:
+            daemon.wait_synced()
+            self.make("wl-b")
+            self.make("wl-a", "changed")
+            cluster().kubectl("delete", "configmap", "-n", "default", "wl-b")
+            daemon.wait_types("default/wl-b", "ADDED", "DELETED")
+            daemon.wait_types("default/wl-a", "ADDED", "MODIFIED")
+            self.assertTrue(daemon.events_of("default/wl-a")[0]["initial"])
+            self.assertEqual(daemon.log_text().count("sendInitialEvents=true"), 1)
+            self.assertNotIn("GET /api/v1/namespaces/default/configmaps ", daemon.log_text())
+            daemon.stop()
+
+    def test_what_was_missed_is_told_after_another_round(self):
+        self.make("wl-a")
+        self.make("wl-b")
+        with self.watch() as daemon:
+            daemon.wait_synced()
+            daemon.process.send_signal(signal.SIGSTOP)
+            cluster().run_script("kill-apiserver")
+            cluster().run_script("start-apiserver")
+            cluster().kubectl("delete", "configmap", "-n", "default", "wl-a")
+            self.make("wl-b", "changed")
+            self.make("wl-c")
+            cluster().run_script("kill-apiserver")
+            cluster().run_script("start-apiserver")
+            daemon.process.send_signal(signal.SIGCONT)
+            daemon.wait_equal(self.versions, "configmaps")
+            daemon.wait_types("default/wl-a", "ADDED", "DELETED")
+            daemon.wait_types("default/wl-b", "ADDED", "MODIFIED")
+            daemon.wait_types("default/wl-c", "ADDED")
+            self.assertTrue(daemon.events_of("default/wl-a")[-1]["finalStateUnknown"])
+            self.assertGreaterEqual(daemon.log_text().count("sendInitialEvents=true"), 2)
+            daemon.stop()
+
+    def test_a_server_without_watch_lists_is_listed(self):
+        self.make("wl-a")
+        cluster().run_script("restart-apiserver", KINF_APISERVER_FLAGS="--feature-gates=WatchList=false")
+        try:
+            with self.watch() as daemon:
+                daemon.wait_equal(self.versions, "configmaps")
+                self.make("wl-b")
+                daemon.wait_equal(self.versions, "configmaps")
+                self.assertIn("no watch list from this server now", daemon.log_text())
+                self.assertEqual(daemon.log_text().count("sendInitialEvents=true"), 1)
+                daemon.stop()
+        finally:
+            cluster().run_script("restart-apiserver", KINF_APISERVER_FLAGS="")
+
+    def test_a_wrong_word_is_told_with_its_place(self):
+        path = self.config("sometimes")
+        code, _, err = run_daemon("--config", path, "--check-config")
+        self.assertEqual(code, 2)
+        self.assertIn("sometimes.yaml:3:12", err)
+        self.assertIn("auto, watchlist, list", err)
+
+
+if __name__ == "__main__":
+    unittest.main()

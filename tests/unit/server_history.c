@@ -1,0 +1,337 @@
+/*
+ * The model server's objects and their past. Neighbours: server_model.c serves them, and
+ * test_engine_model.c judges by the logs. Invariant: the last state of each log is the present one.
+ */
+#include "unit/server_history.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "object/object.h"
+
+static void must(int r)
+{
+    if (r < 0)
+        abort();
+}
+
+/* --- objects --- */
+
+static void format_namespace(size_t slot, char *buf, size_t size)
+{
+    snprintf(buf, size, "ns%zu", slot % 3);
+}
+
+size_t server_slot_of(const struct kinf_object *object)
+{
+    return strtoul(kinf_object_name(object) + 1, NULL, 10);
+}
+
+/* A text that depends on the serial: mostly short, with all that needs care. */
+static void append_text(struct kinf__buffer *text, unsigned long serial)
+{
+    static const char *const words[] = { "plain", "\\n", "\\\"", "}", "[", "é", "\\u00e9", "\\\\" };
+    size_t n_words = serial % 16 == 0 ? 300 : serial % 5;
+
+    for (size_t i = 0; i < n_words; i++)
+        must(kinf__buffer_printf(text, "%s", words[(serial + i) % KINF__ARRAY_LEN(words)]));
+}
+
+void server_append_object(struct kinf__buffer *text, size_t slot, const struct server_state *state,
+                          unsigned long rv, bool is_typed)
+{
+    char name_space[16];
+
+    format_namespace(slot, name_space, sizeof name_space);
+    must(kinf__buffer_printf(text,
+                             "{%s\"metadata\":{\"name\":\"k%zu\",\"namespace\":\"%s\","
+                             "\"uid\":\"u%lu\",\"resourceVersion\":\"%lu\","
+                             "\"labels\":{\"app\":\"%s\"}},\"data\":{\"serial\":\"%lu\","
+                             "\"text\":\"",
+                             is_typed ? "\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\"," : "", slot,
+                             name_space, state->uid, rv, state->is_labelled ? "a" : "b",
+                             state->serial));
+    append_text(text, state->serial);
+    must(kinf__buffer_printf(text, "\"}}"));
+}
+
+bool server_view_sees(const struct server_view *view, size_t slot, const struct server_state *state)
+{
+    char name_space[16];
+
+    format_namespace(slot, name_space, sizeof name_space);
+    return state->serial != 0 && (state->is_labelled || !view->only_labelled) &&
+           (view->name_space == NULL || strcmp(view->name_space, name_space) == 0);
+}
+
+/* Whether it is the object of this state, byte for byte, but at this version. */
+static bool is_object_of(const struct kinf_object *object, const struct server_state *state,
+                         unsigned long rv)
+{
+    KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
+    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    struct kinf_str body;
+
+    must(kinf__object_body(object, &scratch, &body));
+    server_append_object(&text, server_slot_of(object), state, rv, false);
+    return kinf_str_equal(kinf__buffer_str(&text), body);
+}
+
+static bool has_uid(const struct kinf_object *object, unsigned long uid)
+{
+    return strtoul(kinf_object_uid(object) + 1, NULL, 10) == uid;
+}
+
+/* --- changes --- */
+
+static void *grown(void *items, size_t n_items, size_t size)
+{
+    /* At powers of two there may be no room. */
+    if ((n_items & (n_items - 1)) != 0)
+        return items;
+    items = realloc(items, (n_items == 0 ? 1 : 2 * n_items) * size);
+    if (items == NULL)
+        abort();
+    return items;
+}
+
+static void log_state_locked(struct server_history *history, size_t slot)
+{
+    struct server_log *log = &history->logs[slot];
+
+    log->states = grown(log->states, log->n_states, sizeof log->states[0]);
+    log->states[log->n_states++] = history->now[slot];
+}
+
+static size_t below(struct server_history *history, size_t limit)
+{
+    return test_random_below(&history->random, limit);
+}
+
+/* Other resources are written too. */
+static void advance_locked(struct server_history *history)
+{
+    history->rv += 1 + (below(history, 4) == 0 ? below(history, 5) : 0);
+    if (history->rv > history->highest_rv)
+        history->highest_rv = history->rv;
+}
+
+static void set_locked(struct server_history *history, size_t slot, struct server_state after)
+{
+    struct server_event event = { .slot = slot, .before = history->now[slot] };
+
+    advance_locked(history);
+    after.rv = history->rv;
+    event.rv = history->rv;
+    event.after = after;
+    history->now[slot] = after;
+    history->events = grown(history->events, history->n_events, sizeof history->events[0]);
+    history->events[history->n_events++] = event;
+    log_state_locked(history, slot);
+}
+
+static void write_locked(struct server_history *history, size_t slot)
+{
+    struct server_state state = history->now[slot];
+
+    if (state.serial == 0) {
+        state.uid = ++history->last_uid;
+        state.is_labelled = below(history, 2) == 0;
+    }
+    state.serial = ++history->last_serial;
+    if (below(history, 4) == 0)
+        state.is_labelled = !state.is_labelled;
+    set_locked(history, slot, state);
+}
+
+static void delete_locked(struct server_history *history, size_t slot)
+{
+    struct server_state state = history->now[slot];
+
+    state.serial = 0;
+    set_locked(history, slot, state);
+}
+
+void server_history_change(struct server_history *history)
+{
+    size_t slot;
+
+    pthread_mutex_lock(&history->lock);
+    slot = below(history, SERVER_N_SLOTS);
+    if (history->now[slot].serial != 0 && below(history, 3) == 0) {
+        delete_locked(history, slot);
+        if (below(history, 2) == 0)
+            write_locked(history, slot);
+    } else {
+        write_locked(history, slot);
+    }
+    pthread_mutex_unlock(&history->lock);
+}
+
+void server_history_set_checkpoint(struct server_history *history)
+{
+    pthread_mutex_lock(&history->lock);
+    history->checkpoint.rv = history->rv;
+    memcpy(history->checkpoint.states, history->now, sizeof history->now);
+    pthread_mutex_unlock(&history->lock);
+}
+
+void server_history_restore(struct server_history *history)
+{
+    pthread_mutex_lock(&history->lock);
+    history->generation++;
+    history->rv = history->checkpoint.rv;
+    history->oldest_rv = history->rv;
+    history->n_events = 0;
+    free(history->events);
+    history->events = NULL;
+    for (size_t i = 0; i < SERVER_N_SLOTS; i++) {
+        if (history->now[i].serial == history->checkpoint.states[i].serial)
+            continue;
+        history->now[i] = history->checkpoint.states[i];
+        if (history->now[i].serial == 0)
+            history->now[i].rv = 0;
+        log_state_locked(history, i);
+    }
+    pthread_mutex_unlock(&history->lock);
+}
+
+void server_history_forget(struct server_history *history)
+{
+    pthread_mutex_lock(&history->lock);
+    history->oldest_rv = history->rv;
+    pthread_mutex_unlock(&history->lock);
+}
+
+void server_history_outrun(struct server_history *history)
+{
+    pthread_mutex_lock(&history->lock);
+    history->rv = ++history->highest_rv;
+    pthread_mutex_unlock(&history->lock);
+}
+
+void server_history_at_locked(const struct server_history *history, unsigned long rv,
+                              struct server_state *ret_states)
+{
+    memcpy(ret_states, history->now, sizeof history->now);
+    for (size_t i = history->n_events; i > 0 && history->events[i - 1].rv > rv; i--)
+        ret_states[history->events[i - 1].slot] = history->events[i - 1].before;
+}
+
+void server_history_init(struct server_history *history, uint64_t seed)
+{
+    *history = (struct server_history){ .random = { seed }, .rv = 100, .highest_rv = 100 };
+    history->oldest_rv = history->rv;
+    history->checkpoint.rv = history->rv;
+    pthread_mutex_init(&history->lock, NULL);
+    for (size_t i = 0; i < SERVER_N_SLOTS; i++)
+        log_state_locked(history, i);
+}
+
+void server_history_release(struct server_history *history)
+{
+    for (size_t i = 0; i < SERVER_N_SLOTS; i++)
+        free(history->logs[i].states);
+    free(history->events);
+    pthread_mutex_destroy(&history->lock);
+}
+
+/* --- judging clients --- */
+
+/* Whether the `at`-th state of its log explains that a client is told of the object. */
+typedef bool explains_fn(const struct server_log *log, size_t at, const struct server_view *view,
+                         const struct kinf_object *object);
+
+static size_t find(struct server_history *history, const struct server_view *view, size_t from,
+                   const struct kinf_object *object, explains_fn *explains)
+{
+    const struct server_log *log = &history->logs[server_slot_of(object)];
+    size_t at;
+
+    pthread_mutex_lock(&history->lock);
+    for (at = from; at < log->n_states && !explains(log, at, view, object); at++)
+        continue;
+    if (at >= log->n_states)
+        at = SERVER_NOWHERE;
+    pthread_mutex_unlock(&history->lock);
+    return at;
+}
+
+static bool sees_object(const struct server_log *log, size_t at, const struct server_view *view,
+                        const struct kinf_object *object)
+{
+    const struct server_state *state = &log->states[at];
+
+    return server_view_sees(view, server_slot_of(object), state) &&
+           is_object_of(object, state, state->rv);
+}
+
+static bool loses_object(const struct server_log *log, size_t at, const struct server_view *view,
+                         const struct kinf_object *object)
+{
+    size_t slot = server_slot_of(object);
+
+    return at > 0 && !server_view_sees(view, slot, &log->states[at]) &&
+           server_view_sees(view, slot, &log->states[at - 1]) &&
+           is_object_of(object, &log->states[at - 1], log->states[at].rv);
+}
+
+static bool misses_object(const struct server_log *log, size_t at, const struct server_view *view,
+                          const struct kinf_object *object)
+{
+    const struct server_state *state = &log->states[at];
+
+    return !server_view_sees(view, server_slot_of(object), state) || !has_uid(object, state->uid);
+}
+
+size_t server_history_find_state(struct server_history *history, const struct server_view *view,
+                                 size_t from, const struct kinf_object *object)
+{
+    return find(history, view, from, object, sees_object);
+}
+
+size_t server_history_find_deletion(struct server_history *history, const struct server_view *view,
+                                    size_t from, const struct kinf_object *object)
+{
+    return find(history, view, from, object, loses_object);
+}
+
+size_t server_history_find_absence(struct server_history *history, const struct server_view *view,
+                                   size_t from, const struct kinf_object *object)
+{
+    return find(history, view, from, object, misses_object);
+}
+
+static bool equals_locked(const struct server_history *history, const struct server_view *view,
+                          const struct kinf_snapshot *snapshot)
+{
+    const struct kinf_object *object;
+    struct kinf_cursor cursor;
+    size_t n_seen = 0;
+
+    for (size_t i = 0; i < SERVER_N_SLOTS; i++)
+        n_seen += server_view_sees(view, i, &history->now[i]);
+    if (n_seen != kinf_snapshot_count(snapshot))
+        return false;
+    kinf_cursor_all(&cursor, snapshot);
+    while ((object = kinf_cursor_next(&cursor)) != NULL) {
+        const struct server_state *state = &history->now[server_slot_of(object)];
+
+        if (!server_view_sees(view, server_slot_of(object), state) ||
+            !is_object_of(object, state, state->rv))
+            return false;
+    }
+    return true;
+}
+
+bool server_history_equals(struct server_history *history, const struct server_view *view,
+                           const struct kinf_snapshot *snapshot)
+{
+    bool is_equal;
+
+    pthread_mutex_lock(&history->lock);
+    is_equal = equals_locked(history, view, snapshot);
+    pthread_mutex_unlock(&history->lock);
+    return is_equal;
+}

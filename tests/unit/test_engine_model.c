@@ -1,0 +1,681 @@
+/*
+ * The whole engine against a server that goes wrong: random histories, served over a socket with
+ * breaks, refusals, forgotten versions and restores from a backup, to informers whose handlers come
+ * and go, also from callbacks. Whenever the server is at rest, stores and handlers come to its
+ * state; what a handler is told is a legal history all the time (G1, G3 to G7, G9); in the end
+ * nothing is left and the stop was quick (G10).
+ *
+ * A follower judges in its callbacks, on its own thread, by the server's logs.
+ */
+#include <dirent.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "indexer/indexer.h"
+#include "informer/informer.h"
+#include "unit/http_server.h"
+#include "unit/server_model.h"
+#include "unit/test.h"
+
+#define N_FOLLOWERS 8
+#define N_INFORMERS KINF__ARRAY_LEN(views)
+#define PATIENCE_MS 30000
+
+/* Each informer has its own, so that the server can tell them apart. */
+static const struct server_view views[] = {
+    { NULL, false },
+    { NULL, true },
+    { "ns0", false },
+    { "ns1", true },
+};
+
+/* --- followers --- */
+
+/* Guarded by the crowd's lock. */
+enum follower_state {
+    FOLLOWER_AWAY,
+    FOLLOWER_HERE,
+    FOLLOWER_AWAITED, /* is being removed by who waits for it */
+    FOLLOWER_LEAVING, /* was removed from a callback */
+};
+
+struct follower {
+    struct crowd *crowd;
+    enum follower_state state;
+    kinf_handler_id id;
+    size_t view; /* of its informer */
+
+    /* guarded by mutex */
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    const struct kinf_object *told[SERVER_N_SLOTS]; /* the last state of each key; NULL: none */
+    size_t from[SERVER_N_SLOTS];                    /* the next place of its log */
+    unsigned n_synced;
+    bool is_done;
+};
+
+struct crowd {
+    struct server_history *history;
+    struct kinf_informer *informers[N_INFORMERS];
+    atomic_bool is_restless; /* callbacks add and remove handlers */
+
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    struct test_random random;
+    struct follower followers[N_FOLLOWERS];
+};
+
+static void illegal(const char *what, const struct kinf_object *object)
+{
+    fflush(stdout); /* the seed */
+    fprintf(stderr, "illegal: %s: %s@%s of %s\n", what, kinf_object_key(object),
+            kinf_object_resource_version(object), kinf_object_uid(object));
+    abort();
+}
+
+static void interfere(struct crowd *crowd);
+
+/* Takes over what it is told, which the log has at `at`. Where one object was missing there may be
+ * another one. */
+static void take_over(struct follower *follower, const struct kinf_object *object, bool is_there,
+                      size_t at, const char *what)
+{
+    size_t slot = server_slot_of(object);
+
+    if (at == SERVER_NOWHERE)
+        illegal(what, object);
+    pthread_mutex_lock(&follower->mutex);
+    if (follower->is_done)
+        illegal("told after done", object);
+    follower->from[slot] = is_there ? at + 1 : at;
+    kinf_object_unref(follower->told[slot]);
+    follower->told[slot] = is_there ? kinf_object_ref(object) : NULL;
+    pthread_cond_broadcast(&follower->changed);
+    pthread_mutex_unlock(&follower->mutex);
+    interfere(follower->crowd);
+}
+
+/* The place of a state that comes after all that was told. */
+static size_t place_of_state(struct follower *follower, const struct kinf_object *object)
+{
+    return server_history_find_state(follower->crowd->history, &views[follower->view],
+                                     follower->from[server_slot_of(object)], object);
+}
+
+static void on_add(const struct kinf_object *object, bool in_initial_list, void *ctx)
+{
+    struct follower *follower = ctx;
+
+    if (follower->told[server_slot_of(object)] != NULL)
+        illegal("add of what is there", object);
+    if (in_initial_list && follower->n_synced != 0)
+        illegal("initial add after synced", object);
+    take_over(follower, object, true, place_of_state(follower, object),
+              "add of what the server did not have then");
+}
+
+static void on_update(const struct kinf_object *old, const struct kinf_object *object, void *ctx)
+{
+    struct follower *follower = ctx;
+
+    if (follower->told[server_slot_of(object)] != old)
+        illegal("update from another state than the last told", object);
+    if (old == object)
+        return;
+    if (!kinf__object_same_uid(old, object))
+        illegal("update joins two objects", object);
+    take_over(follower, object, true, place_of_state(follower, object),
+              "update to what the server did not have then");
+}
+
+static void on_delete(const struct kinf_object *object, bool final_state_unknown, void *ctx)
+{
+    struct follower *follower = ctx;
+    struct server_history *history = follower->crowd->history;
+    const struct server_view *view = &views[follower->view];
+    size_t slot = server_slot_of(object);
+
+    if (follower->told[slot] == NULL)
+        illegal("delete of what is not there", object);
+    if (final_state_unknown) {
+        if (follower->told[slot] != object)
+            illegal("missed delete of another state than the last told", object);
+        take_over(follower, object, false,
+                  server_history_find_absence(history, view, follower->from[slot], object),
+                  "missed delete of what was there all the time");
+        return;
+    }
+    if (!kinf__object_same_uid(follower->told[slot], object))
+        illegal("delete of another object", object);
+    take_over(follower, object, false,
+              server_history_find_deletion(history, view, follower->from[slot], object),
+              "delete that the server did not tell");
+}
+
+static void on_synced(void *ctx)
+{
+    struct follower *follower = ctx;
+
+    pthread_mutex_lock(&follower->mutex);
+    if (follower->n_synced++ != 0)
+        abort();
+    pthread_cond_broadcast(&follower->changed);
+    pthread_mutex_unlock(&follower->mutex);
+}
+
+/* With the follower's mutex, or when nobody else knows it. */
+static void forget_all(struct follower *follower)
+{
+    for (size_t i = 0; i < SERVER_N_SLOTS; i++) {
+        kinf_object_unref(follower->told[i]);
+        follower->told[i] = NULL;
+        follower->from[i] = 0;
+    }
+    follower->n_synced = 0;
+    follower->is_done = false;
+}
+
+static void on_done(void *ctx)
+{
+    struct follower *follower = ctx;
+    struct crowd *crowd = follower->crowd;
+
+    pthread_mutex_lock(&crowd->mutex);
+    pthread_mutex_lock(&follower->mutex);
+    if (follower->is_done || follower->state == FOLLOWER_AWAY)
+        abort();
+    follower->is_done = true;
+    if (follower->state == FOLLOWER_LEAVING) {
+        forget_all(follower);
+        follower->state = FOLLOWER_AWAY;
+        pthread_cond_broadcast(&crowd->changed);
+    }
+    pthread_mutex_unlock(&follower->mutex);
+    pthread_mutex_unlock(&crowd->mutex);
+}
+
+/* --- coming and going --- */
+
+static void join_locked(struct follower *follower, size_t view, int64_t resync_period_ms)
+{
+    const struct kinf_handler handler = {
+        .on_add = on_add,
+        .on_update = on_update,
+        .on_delete = on_delete,
+        .on_synced = on_synced,
+        .on_done = on_done,
+        .ctx = follower,
+        .resync_period_ms = resync_period_ms,
+    };
+
+    follower->view = view;
+    follower->state = FOLLOWER_HERE;
+    if (kinf_informer_add_handler(follower->crowd->informers[view], &handler, &follower->id, NULL) <
+        0)
+        follower->state = FOLLOWER_AWAY;
+}
+
+static struct follower *anybody_locked(struct crowd *crowd)
+{
+    return &crowd->followers[test_random_below(&crowd->random, N_FOLLOWERS)];
+}
+
+static void join_somewhere_locked(struct follower *follower)
+{
+    struct test_random *random = &follower->crowd->random;
+
+    join_locked(follower, test_random_below(random, N_INFORMERS),
+                test_random_below(random, 4) == 0 ? 1000 : 0);
+}
+
+/* From a callback, which may be the follower's own. */
+static void interfere(struct crowd *crowd)
+{
+    struct follower *follower;
+    struct kinf_informer *informer = NULL;
+    kinf_handler_id id = 0;
+
+    if (!atomic_load(&crowd->is_restless))
+        return;
+    pthread_mutex_lock(&crowd->mutex);
+    follower = anybody_locked(crowd);
+    if (test_random_below(&crowd->random, 40) != 0) {
+        pthread_mutex_unlock(&crowd->mutex);
+        return;
+    }
+    if (follower->state == FOLLOWER_AWAY) {
+        join_somewhere_locked(follower);
+    } else if (follower->state == FOLLOWER_HERE) {
+        follower->state = FOLLOWER_LEAVING;
+        informer = crowd->informers[follower->view];
+        id = follower->id;
+    }
+    pthread_mutex_unlock(&crowd->mutex);
+    if (informer != NULL)
+        kinf_informer_remove_handler(informer, id);
+}
+
+/* Of the test's own thread. */
+static void leave(struct follower *follower)
+{
+    struct crowd *crowd = follower->crowd;
+    bool is_mine;
+
+    pthread_mutex_lock(&crowd->mutex);
+    is_mine = follower->state == FOLLOWER_HERE;
+    if (is_mine)
+        follower->state = FOLLOWER_AWAITED;
+    pthread_mutex_unlock(&crowd->mutex);
+    if (!is_mine)
+        return;
+    kinf_informer_remove_handler(crowd->informers[follower->view], follower->id);
+    pthread_mutex_lock(&crowd->mutex);
+    assert_true(follower->is_done);
+    forget_all(follower);
+    follower->state = FOLLOWER_AWAY;
+    pthread_mutex_unlock(&crowd->mutex);
+}
+
+static void come_or_go(struct crowd *crowd)
+{
+    struct follower *follower;
+    bool is_away;
+
+    pthread_mutex_lock(&crowd->mutex);
+    follower = anybody_locked(crowd);
+    is_away = follower->state == FOLLOWER_AWAY;
+    if (is_away)
+        join_somewhere_locked(follower);
+    pthread_mutex_unlock(&crowd->mutex);
+    if (!is_away)
+        leave(follower);
+}
+
+static struct timespec end_of_patience(void)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += PATIENCE_MS / 1000;
+    return until;
+}
+
+/* Nobody changes the crowd any more. */
+static void calm_down(struct crowd *crowd)
+{
+    struct timespec until = end_of_patience();
+
+    atomic_store(&crowd->is_restless, false);
+    pthread_mutex_lock(&crowd->mutex);
+    for (size_t i = 0; i < N_FOLLOWERS; i++) {
+        while (crowd->followers[i].state == FOLLOWER_LEAVING)
+            assert_int_equal(pthread_cond_timedwait(&crowd->changed, &crowd->mutex, &until), 0);
+    }
+    pthread_mutex_unlock(&crowd->mutex);
+}
+
+static void crowd_init(struct crowd *crowd, struct server_history *history, uint64_t seed)
+{
+    *crowd = (struct crowd){ .history = history, .random = { seed } };
+    pthread_mutex_init(&crowd->mutex, NULL);
+    pthread_cond_init(&crowd->changed, NULL);
+    for (size_t i = 0; i < N_FOLLOWERS; i++) {
+        struct follower *follower = &crowd->followers[i];
+
+        follower->crowd = crowd;
+        pthread_mutex_init(&follower->mutex, NULL);
+        pthread_cond_init(&follower->changed, NULL);
+    }
+}
+
+/* Behind the stop: every handler is done. */
+static void crowd_release(struct crowd *crowd)
+{
+    for (size_t i = 0; i < N_FOLLOWERS; i++) {
+        struct follower *follower = &crowd->followers[i];
+
+        assert_true(follower->state == FOLLOWER_AWAY || follower->is_done);
+        forget_all(follower);
+        pthread_cond_destroy(&follower->changed);
+        pthread_mutex_destroy(&follower->mutex);
+    }
+    pthread_cond_destroy(&crowd->changed);
+    pthread_mutex_destroy(&crowd->mutex);
+}
+
+/* --- informers --- */
+
+struct engine {
+    struct test_random random;
+    struct server_history history;
+    struct server_model *server;
+    struct kinf_client *client;
+    struct crowd crowd;
+};
+
+static size_t below(struct engine *engine, size_t limit)
+{
+    return test_random_below(&engine->random, limit);
+}
+
+static void fill_options(struct engine *engine, size_t view, struct kinf_informer_options *options)
+{
+    static const struct kinf_index indices[] = {
+        { "byApp", "metadata.labels.app", NULL, NULL },
+        { "bySerial", "data.serial", NULL, NULL },
+    };
+
+    options->resource = "configmaps";
+    options->name_space = views[view].name_space;
+    options->label_selector = views[view].only_labelled ? "app=a" : NULL;
+    options->indices = indices;
+    options->n_indices = KINF__ARRAY_LEN(indices);
+    options->fifo_order = below(engine, 2) == 0 ? KINF_FIFO_KEYED : KINF_FIFO_IN_ORDER;
+    options->initial = (enum kinf_initial)below(engine, KINF_INITIAL_LIST + 1);
+    options->page_size = below(engine, 3) == 0 ? 1 + below(engine, 8) : 0;
+    options->max_queue_bytes = below(engine, 3) == 0 ? 1 + below(engine, 4000) : 0;
+    options->silent_after_ms = 400;
+    options->watch_timeout_ms = 1000;
+    options->backoff_base_ms = 1;
+    options->backoff_max_ms = 4;
+}
+
+/* The server is asked for trouble on purpose. */
+static void ignore_watch_error(const struct kinf_error *err, void *ctx)
+{
+    (void)err;
+    (void)ctx;
+}
+
+static void make_client(struct engine *engine)
+{
+    struct kinf_client_options options = KINF_CLIENT_OPTIONS_INIT;
+    struct kinf_error err = KINF_ERROR_INIT;
+    char *kubeconfig = test_kubeconfig(server_model_port(engine->server));
+
+    options.kubeconfig = kubeconfig;
+    if (kinf_client_new(&options, &engine->client, &err) < 0)
+        fail_msg("%s", err.message);
+    unlink(kubeconfig);
+    free(kubeconfig);
+}
+
+static void start_informer(struct engine *engine, size_t view)
+{
+    struct kinf_informer_options options = KINF_INFORMER_OPTIONS_INIT;
+    struct kinf_informer **informer = &engine->crowd.informers[view];
+    struct kinf_error err = KINF_ERROR_INIT;
+
+    fill_options(engine, view, &options);
+    options.on_watch_error = ignore_watch_error;
+    if (kinf_informer_new(engine->client, &options, informer, &err) < 0 ||
+        kinf_informer_start(*informer, &err) < 0)
+        fail_msg("%s", err.message);
+}
+
+static void engine_start(struct engine *engine)
+{
+    server_history_init(&engine->history, test_random_next(&engine->random));
+    for (size_t n = below(engine, 30); n > 0; n--)
+        server_history_change(&engine->history);
+    engine->server = server_model_start(&engine->history, test_random_next(&engine->random),
+                                        below(engine, 2) == 0);
+    crowd_init(&engine->crowd, &engine->history, test_random_next(&engine->random));
+    make_client(engine);
+    for (size_t i = 0; i < N_INFORMERS; i++)
+        start_informer(engine, i);
+}
+
+static int64_t stop_limit_ms(void)
+{
+    const char *mode = getenv("KINF_TEST_MODE");
+
+    return mode != NULL && (strcmp(mode, "asan") == 0 || strcmp(mode, "tsan") == 0) ? 1000 : 200;
+}
+
+static void engine_stop(struct engine *engine)
+{
+    for (size_t i = 0; i < N_INFORMERS; i++) {
+        int64_t begun_ms = kinf__clock_now_ms();
+
+        assert_int_equal(kinf_informer_stop(engine->crowd.informers[i], NULL), 0);
+        assert_true(kinf__clock_now_ms() - begun_ms < stop_limit_ms());
+    }
+    for (size_t i = 0; i < N_INFORMERS; i++)
+        kinf_informer_free(engine->crowd.informers[i]);
+    crowd_release(&engine->crowd);
+    kinf_client_free(engine->client);
+    server_model_stop(engine->server);
+    server_history_release(&engine->history);
+}
+
+/* --- at rest --- */
+
+static void pause_ms(long delay_ms)
+{
+    const struct timespec delay = { .tv_nsec = delay_ms * 1000000 };
+
+    nanosleep(&delay, NULL);
+}
+
+/* Whether it says that it has seen everything. */
+static bool is_at_newest(struct engine *engine, struct kinf_informer *informer)
+{
+    char rv[64];
+
+    assert_int_equal(kinf_informer_resource_version(informer, rv, sizeof rv), 0);
+    return strtoul(rv, NULL, 10) == engine->history.rv;
+}
+
+static bool has_state(struct engine *engine, size_t view)
+{
+    kinf_auto_snapshot struct kinf_snapshot *snapshot =
+        kinf_indexer_snapshot(kinf_informer_indexer(engine->crowd.informers[view]));
+
+    return server_history_equals(&engine->history, &views[view], snapshot);
+}
+
+static void print_status(struct kinf_informer *informer)
+{
+    struct kinf_informer_status status;
+
+    kinf_informer_status(informer, &status);
+    print_error("%s (%s): %zu objects, %zu queued, %llu lists, %llu watches, %llu errors\n",
+                kinf_informer_state_to_string(status.state), status.reason, status.n_objects,
+                status.n_queued, (unsigned long long)status.n_lists,
+                (unsigned long long)status.n_watches, (unsigned long long)status.n_errors);
+}
+
+/* `is_unique`: the newest version never meant anything else, so who is there has the state. */
+static void wait_for_store(struct engine *engine, size_t view, bool is_unique)
+{
+    struct kinf_informer *informer = engine->crowd.informers[view];
+    int64_t begun_ms = kinf__clock_now_ms();
+
+    while (!is_at_newest(engine, informer) || !has_state(engine, view)) {
+        if (is_unique && is_at_newest(engine, informer) && !has_state(engine, view))
+            fail_msg("view %zu is at the newest version, but not at the state", view);
+        if (kinf__clock_now_ms() - begun_ms > PATIENCE_MS) {
+            print_status(informer);
+            fail_msg("view %zu never came to the state", view);
+        }
+        pause_ms(1);
+    }
+    assert_null(kinf__indexer_check(kinf_informer_indexer(informer)));
+    assert_true(kinf__processor_check(&informer->processor));
+}
+
+static bool has_picture_locked(struct follower *follower, struct kinf_snapshot *snapshot)
+{
+    const struct kinf_object *object;
+    struct kinf_cursor cursor;
+    size_t n_told = 0;
+
+    for (size_t i = 0; i < SERVER_N_SLOTS; i++)
+        n_told += follower->told[i] != NULL;
+    if (follower->n_synced != 1 || n_told != kinf_snapshot_count(snapshot))
+        return false;
+    kinf_cursor_all(&cursor, snapshot);
+    while ((object = kinf_cursor_next(&cursor)) != NULL) {
+        if (follower->told[server_slot_of(object)] != object)
+            return false;
+    }
+    return true;
+}
+
+static void wait_for_follower(struct follower *follower)
+{
+    kinf_auto_snapshot struct kinf_snapshot *snapshot =
+        kinf_indexer_snapshot(kinf_informer_indexer(follower->crowd->informers[follower->view]));
+    struct timespec until = end_of_patience();
+
+    pthread_mutex_lock(&follower->mutex);
+    while (!has_picture_locked(follower, snapshot))
+        assert_int_equal(pthread_cond_timedwait(&follower->changed, &follower->mutex, &until), 0);
+    pthread_mutex_unlock(&follower->mutex);
+}
+
+static void settle(struct engine *engine)
+{
+    bool is_unique = below(engine, 2) == 0;
+
+    if (is_unique)
+        server_history_outrun(&engine->history);
+    calm_down(&engine->crowd);
+    server_model_set_trouble(engine->server, 0);
+    for (size_t i = 0; i < N_INFORMERS; i++)
+        wait_for_store(engine, i, is_unique);
+    for (size_t i = 0; i < N_FOLLOWERS; i++) {
+        if (engine->crowd.followers[i].state == FOLLOWER_HERE)
+            wait_for_follower(&engine->crowd.followers[i]);
+    }
+}
+
+/* --- the test --- */
+
+static void change_something(struct engine *engine)
+{
+    for (size_t n = 1 + below(engine, 5); n > 0; n--)
+        server_history_change(&engine->history);
+    server_model_wake(engine->server);
+}
+
+static void restore(struct engine *engine)
+{
+    server_history_restore(&engine->history);
+    for (size_t n = below(engine, 8); n > 0; n--)
+        server_history_change(&engine->history);
+    server_model_restart(engine->server);
+}
+
+static void do_something(struct engine *engine)
+{
+    switch (below(engine, 32)) {
+    case 0:
+        server_history_set_checkpoint(&engine->history);
+        break;
+    case 1:
+        restore(engine);
+        break;
+    case 2:
+        server_history_forget(&engine->history);
+        break;
+    case 3:
+        server_model_restart(engine->server);
+        break;
+    case 4:
+    case 5:
+    case 6:
+    case 7:
+    case 8:
+        come_or_go(&engine->crowd);
+        break;
+    case 9:
+    case 10:
+    case 11:
+    case 12:
+    case 13:
+        pause_ms(1 + (long)below(engine, 3));
+        break;
+    default:
+        change_something(engine);
+        break;
+    }
+}
+
+static void play_round(struct engine *engine)
+{
+    server_model_set_trouble(engine->server, (unsigned)below(engine, 101));
+    atomic_store(&engine->crowd.is_restless, below(engine, 2) == 0);
+    for (size_t n = 1 + below(engine, 60); n > 0; n--)
+        do_something(engine);
+}
+
+static size_t count_entries(const char *path)
+{
+    DIR *dir = opendir(path);
+    size_t n = 0;
+
+    assert_non_null(dir);
+    while (readdir(dir) != NULL)
+        n++;
+    closedir(dir);
+    return n;
+}
+
+/* A joined thread may be listed a little longer. */
+static void wait_for_entries(const char *path, size_t n)
+{
+    int64_t begun_ms = kinf__clock_now_ms();
+
+    while (count_entries(path) > n) {
+        if (kinf__clock_now_ms() - begun_ms > PATIENCE_MS)
+            fail_msg("%zu entries in %s instead of %zu", count_entries(path), path, n);
+        pause_ms(1);
+    }
+}
+
+/* A life ends in the midst of trouble, or at rest. */
+static void live(struct engine *engine)
+{
+    engine_start(engine);
+    for (size_t rounds = 1 + below(engine, 8); rounds > 0; rounds--) {
+        play_round(engine);
+        settle(engine);
+    }
+    if (below(engine, 2) == 0)
+        play_round(engine);
+    calm_down(&engine->crowd);
+    engine_stop(engine);
+}
+
+static void stores_and_handlers_follow_a_server_that_goes_wrong(void **state)
+{
+    struct engine engine = { .random = test_random_init("engine_model") };
+    size_t n_objects = kinf__object_count(), n_fds, n_threads;
+
+    (void)state;
+    live(&engine);
+    n_fds = count_entries("/proc/self/fd");
+    n_threads = count_entries("/proc/self/task");
+    for (size_t lives = test_rounds(30); lives > 0; lives--) {
+        live(&engine);
+        assert_int_equal(kinf__object_count(), n_objects);
+        wait_for_entries("/proc/self/fd", n_fds);
+        wait_for_entries("/proc/self/task", n_threads);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(stores_and_handlers_follow_a_server_that_goes_wrong),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
