@@ -1,6 +1,6 @@
 /*
- * How fast a JSON text is scanned, pruned and searched, beside memcpy and cJSON: bench_json FILE
- * [SECONDS]. Prints the best of some runs each, in GB of input a second of one thread, and the
+ * How fast a JSON text is scanned, pruned and searched, beside memcpy and cJSON: bench_json [FILE
+ * [SECONDS]]. Prints the best of some runs each, in GB of input a second of one thread, and the
  * bytes kept or found.
  */
 #include <stdio.h>
@@ -213,16 +213,13 @@ int main(int argc, char **argv)
 {
     static const char *const agent_fields[] = { "spec.nodeName", "spec.containers[*].name",
                                                 "status.phase", "status.podIP", NULL };
+    const char *path = argc > 1 ? argv[1] : "bench/pod.json";
     double seconds = argc > 2 ? strtod(argv[2], NULL) : 0.7;
     KINF__AUTO_BUFFER file = KINF__BUFFER_INIT;
     struct bench bench = { .out = KINF__BUFFER_INIT };
     bool is_right;
 
-    if (argc < 2) {
-        fprintf(stderr, "usage: bench_json FILE [SECONDS]\n");
-        return 2;
-    }
-    read_file(argv[1], &file);
+    read_file(path, &file);
     bench.text = kinf__buffer_str(&file);
     bench.all = make_plan(NULL, NULL);
     bench.less = make_plan(NULL, "metadata.managedFields");

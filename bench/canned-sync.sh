@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # First sync of N pods from kinf-replay over TLS against curl's LIST of the same bytes, alternating in one run:
-# ratios, not times, are the result. N_PODS (10800 of 14 kB are 145 MiB), ROUNDS (7); more in replay.sh.
+# ratios, not times, are the result. N_PODS (10800 of 14 kB are 145 MiB), ROUNDS (7); DAEMON="FILE FILE": other builds
+# of kinformerd, to compare; more in replay.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=bench/replay.sh
@@ -8,6 +9,7 @@ cd "$(dirname "$0")/.."
 
 n_pods=${N_PODS:-10800}
 rounds=${ROUNDS:-7}
+daemons=${DAEMON:-build/release/bin/kinformerd}
 start_replay "$n_pods"
 token=$(sed -n 's/^ *token: //p' "$folder/kubeconfig")
 

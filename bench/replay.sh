@@ -1,10 +1,9 @@
 # shellcheck shell=bash
 # For the benchmarks that need a server: kinf-replay with generated pods over TLS. Sourced; sets `folder` (temporary)
 # and `server`, and ends what it started when the script ends.
-# POD=FILE: another pod (JSON). DAEMON="FILE FILE": other builds of kinformerd, to compare.
+# POD=FILE: another pod (JSON).
 
 pod=${POD:-bench/pod.json}
-daemons=${DAEMON:-build/release/bin/kinformerd}
 replay_pid=
 folder=$(mktemp -d)
 trap 'stop_replay; rm -rf "$folder"' EXIT
