@@ -31,7 +31,8 @@ if [ "$(id -u)" -ne 0 ]; then
     if command -v sudo >/dev/null 2>&1 && sudo -n true 2>/dev/null; then
         command="sudo $command"
     else
-        echo "missing packages; run: sudo $command" >&2
+        command -v sudo >/dev/null 2>&1 && run="run: sudo $command" || run="run as root: $command"
+        echo "missing packages; $run" >&2
         exit 1
     fi
 fi
@@ -39,7 +40,7 @@ echo "installing: ${missing[*]}"
 # Package lists may be absent or old on a new machine; then the first try fails.
 export DEBIAN_FRONTEND=noninteractive
 if ! $command >/dev/null 2>&1; then
-    ${command%%apt-get*}apt-get update >/dev/null
+    ${command%%apt-get*}apt-get update >/dev/null || true
     $command >/dev/null || {
         echo "could not install packages; run: $command" >&2
         exit 1

@@ -13,9 +13,10 @@
 
 int64_t kinf__clock_now_ns(void); /* CLOCK_MONOTONIC */
 int64_t kinf__clock_now_ms(void);
-int64_t kinf__clock_wall_ms(void); /* since 1970, for people only */
 
 /* now + delay, KINF__NEVER_MS if either is never or the sum does not fit. */
 int64_t kinf__clock_add_ms(int64_t now_ms, int64_t delay_ms);
+/* What is left until the deadline, 0 when it is over; KINF__NEVER_MS stays. */
+int64_t kinf__clock_left_ms(int64_t now_ms, int64_t deadline_ms);
 
 #endif

@@ -50,7 +50,6 @@ static inline void kinf__close_fd(int *fd)
 #define KINF__REQUIRES(...) KINF__TSA(requires_capability(__VA_ARGS__))
 #define KINF__ACQUIRES(...) KINF__TSA(acquire_capability(__VA_ARGS__))
 #define KINF__RELEASES(...) KINF__TSA(release_capability(__VA_ARGS__))
-#define KINF__EXCLUDES(...) KINF__TSA(locks_excluded(__VA_ARGS__))
 #define KINF__NO_TSA        KINF__TSA(no_thread_safety_analysis)
 
 #endif

@@ -7,8 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What others wrote (a server, a file) may be part of a message: it stays one line. */
-static void make_one_line(char *text)
+void kinf__make_one_line(char *text)
 {
     for (; *text != '\0'; text++) {
         if ((unsigned char)*text < ' ' || *text == '\x7f')
@@ -24,7 +23,7 @@ static void write_message(struct kinf_error *err, enum kinf_errc code, const cha
 
     fresh.code = code;
     vsnprintf(fresh.message, sizeof fresh.message, fmt, args);
-    make_one_line(fresh.message);
+    kinf__make_one_line(fresh.message);
     *err = fresh;
 }
 
@@ -75,7 +74,7 @@ void kinf__error_prefix(struct kinf_error *err, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(message, sizeof message, fmt, args);
     va_end(args);
-    make_one_line(message);
+    kinf__make_one_line(message);
     len = strlen(message);
     snprintf(message + len, sizeof message - len, ": %s", err->message);
     memcpy(err->message, message, sizeof message);

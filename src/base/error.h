@@ -22,6 +22,10 @@ int kinf__error_no_memory(struct kinf_error *err);
 /* Puts "context: " in front of the message that is there. */
 void kinf__error_prefix(struct kinf_error *err, const char *fmt, ...) KINF_PRINTF(2, 3);
 
+/* Blanks in place of line ends and other control characters: what others wrote (a server, a file)
+ * may be part of a message or a log line, which stays one line. */
+void kinf__make_one_line(char *text);
+
 /* The static analyzer does not follow calls into error.c: it shall know that failing is negative.
  */
 #ifdef __clang_analyzer__

@@ -18,6 +18,8 @@
 
 /* The ladder, from the first to be taken to the last. X(enumerator, name, what it guards) */
 #define KINF__LOCK_RANKS(X)                                                                        \
+    X(KINF__RANK_FACTORY, "informer.factory", "a factory's informers, and whose turn it is")       \
+    X(KINF__RANK_NAMESPACES, "informer.namespaces", "handlers fed by several namespaces")          \
     X(KINF__RANK_LIFECYCLE, "informer.lifecycle", "start and stop of an informer")                 \
     X(KINF__RANK_APPLY, "informer.apply",                                                          \
       "store update with its distribution, against joining handlers")                              \

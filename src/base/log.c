@@ -122,6 +122,7 @@ void kinf__log_write(enum kinf__log_module module, enum kinf_log_level level, co
     va_start(args, fmt);
     vsnprintf(line, sizeof line, fmt, args);
     va_end(args);
+    kinf__make_one_line(line);
     kinf__mutex_lock(&callback_lock);
     if (log_callback != NULL)
         log_callback(level, module_names[module], line, log_ctx);

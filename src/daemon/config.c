@@ -14,6 +14,8 @@
 #include "base/error.h"
 #include "yaml/yaml.h"
 
+#define NAMESPACE_MAX_LEN 63
+
 /* What the readers below are in the middle of. */
 struct reader {
     const struct kinf__yaml *yaml;
@@ -346,6 +348,37 @@ static int check_selectors(const struct kinf__resource_config *resource, struct 
     return failed;
 }
 
+/* As the API server names namespaces: a DNS label. */
+static bool is_namespace_name(const char *name)
+{
+    size_t len = strlen(name);
+
+    return len != 0 && len <= NAMESPACE_MAX_LEN &&
+           strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == len && name[0] != '-' &&
+           name[len - 1] != '-';
+}
+
+static int check_namespaces(const struct kinf__strings *namespaces, struct kinf_error *err)
+{
+    for (size_t i = 0; i < namespaces->n_items; i++) {
+        const char *name = namespaces->items[i];
+
+        if (*name == '\0')
+            return kinf__error_set(err, KINF_ERR_CONFIG,
+                                   "an empty namespace; leave the list out for all");
+        if (!is_namespace_name(name))
+            return kinf__error_set(err, KINF_ERR_CONFIG,
+                                   "no namespace can be called '%s': at most %d of a-z, 0-9 and "
+                                   "'-', which is neither first nor last",
+                                   name, NAMESPACE_MAX_LEN);
+        for (size_t k = 0; k < i; k++) {
+            if (strcmp(name, namespaces->items[k]) == 0)
+                return kinf__error_set(err, KINF_ERR_CONFIG, "namespace %s is there twice", name);
+        }
+    }
+    return 0;
+}
+
 static int check_resource(const struct kinf__resource_config *resource, struct kinf_error *err)
 {
     int failed;
@@ -355,12 +388,7 @@ static int check_resource(const struct kinf__resource_config *resource, struct k
         (failed = check_paths(&resource->keeps, err)) < 0 ||
         (failed = check_paths(&resource->index_paths, err)) < 0)
         return failed;
-    for (size_t i = 0; i < resource->namespaces.n_items; i++) {
-        if (*resource->namespaces.items[i] == '\0')
-            return kinf__error_set(err, KINF_ERR_CONFIG,
-                                   "an empty namespace; leave the list out for all");
-    }
-    return 0;
+    return check_namespaces(&resource->namespaces, err);
 }
 
 int kinf__config_check(const struct kinf__config *config, const char *where, struct kinf_error *err)

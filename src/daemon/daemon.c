@@ -1,8 +1,8 @@
 /*
  * Running what the configuration asks for. The main thread starts and ends everything; it sleeps on
  * one waker, which signals, the first complete sync and failures set. Before everything has synced
- * once, a failure that waiting does not mend (401, 403, 404, TLS) ends the daemon; afterwards it is
- * a state of the informer, logged and retried.
+ * once, a failure that waiting does not mend (400, 401, 403, 404, TLS) ends the daemon; afterwards
+ * it is a state of the informer, logged and retried.
  */
 #include "daemon/daemon.h"
 
@@ -29,7 +29,9 @@ struct daemon {
     struct kinf__watch **watches; /* one for each resource of config, in its order */
     size_t n_watches;
     struct kinf__output output;
+    /* constant after start */
     enum kinf__events_mode events_mode;
+    bool events_objects;
     /* atomic */
     _Atomic(bool) is_running; /* everything has synced once */
     /* guarded by lock */
@@ -100,10 +102,10 @@ static void on_output_failure(const struct kinf_error *err, void *ctx)
     fail(ctx, err);
 }
 
-static bool waiting_mends(enum kinf_errc code)
+static bool waiting_mends(const struct kinf_error *err)
 {
-    return code != KINF_ERR_UNAUTHORIZED && code != KINF_ERR_FORBIDDEN &&
-           code != KINF_ERR_NOT_FOUND && code != KINF_ERR_TLS;
+    return err->code != KINF_ERR_UNAUTHORIZED && err->code != KINF_ERR_FORBIDDEN &&
+           err->code != KINF_ERR_NOT_FOUND && err->code != KINF_ERR_TLS && err->http_status != 400;
 }
 
 static void on_error(const char *resource, bool has_synced, const struct kinf_error *err, void *ctx)
@@ -111,7 +113,7 @@ static void on_error(const char *resource, bool has_synced, const struct kinf_er
     struct daemon *daemon = ctx;
     struct kinf_error told = *err;
 
-    if (!has_synced && !atomic_load(&daemon->is_running) && !waiting_mends(err->code)) {
+    if (!has_synced && !atomic_load(&daemon->is_running) && !waiting_mends(err)) {
         kinf__error_prefix(&told, "%s", resource);
         fail(daemon, &told);
         return;
@@ -128,7 +130,7 @@ static int make_watch(struct daemon *daemon, struct kinf_client *client,
     const struct kinf__watch_owner owner = { on_synced, on_error, on_output_failure, daemon };
     struct kinf__events events = { .output = &daemon->output,
                                    .mode = daemon->events_mode,
-                                   .with_objects = daemon->config.events_objects };
+                                   .with_objects = daemon->events_objects };
 
     return kinf__watch_new(client, resource, &events, &owner, ret_watch, err);
 }
@@ -260,7 +262,7 @@ static int reload(struct daemon *daemon, struct kinf_error *err)
     if (daemon->options->config_file == NULL)
         return kinf__error_set(err, KINF_ERR_STATE,
                                "there is no configuration file, all came by flags");
-    failed = kinf__config_read(daemon->options->config_file, &config, err);
+    failed = kinf__options_read_config(daemon->options, &config, err);
     if (failed < 0)
         return failed;
     watches = calloc(config.n_resources, sizeof(struct kinf__watch *));
@@ -400,6 +402,7 @@ int kinf__daemon_run(struct kinf__options *options, struct kinf_error *err)
     struct daemon daemon = { .options = options, .events_mode = effective_mode(options) };
     int failed;
 
+    daemon.events_objects = options->config.events_objects;
     daemon.config = options->config;
     options->config = (struct kinf__config){ 0 };
     kinf__mutex_init(&daemon.lock, KINF__RANK_DAEMON);

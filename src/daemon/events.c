@@ -73,13 +73,28 @@ static int append_json(struct kinf__buffer *line, const struct kinf__events *eve
     return kinf__buffer_append(line, "}\n", 2);
 }
 
+/* Some types' names may hold line ends and what moves a terminal's cursor (those of RBAC). */
+static void make_printable(char *bytes, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        if ((unsigned char)bytes[i] < ' ' || bytes[i] == '\x7f')
+            bytes[i] = '?';
+    }
+}
+
 static int append_text(struct kinf__buffer *line, const struct kinf__events *events,
                        const char *type, const struct kinf_object *shown, bool initial,
                        bool unknown)
 {
-    return kinf__buffer_printf(line, "%-8s %s %s rv=%s%s%s\n", type, events->resource,
-                               kinf_object_key(shown), kinf_object_resource_version(shown),
-                               initial ? " initial" : "", unknown ? " final-state-unknown" : "");
+    int failed =
+        kinf__buffer_printf(line, "%-8s %s %s rv=%s%s%s", type, events->resource,
+                            kinf_object_key(shown), kinf_object_resource_version(shown),
+                            initial ? " initial" : "", unknown ? " final-state-unknown" : "");
+
+    if (failed < 0)
+        return failed;
+    make_printable(line->bytes, line->len);
+    return kinf__buffer_append(line, "\n", 1);
 }
 
 static void write_line(const struct kinf__events *events, struct kinf__buffer *line, int failed)

@@ -3,8 +3,9 @@
  *
  *   text  ADDED    pods default/web-1 rv=1042
  *   json  {"type":"ADDED","resource":"pods","key":"default/web-1","resourceVersion":"1042",
- *          "initial":true,"finalStateUnknown":false}          (one line; a contract, scripts rely
- * on it)
+ *          "initial":true,"finalStateUnknown":false}
+ *
+ * JSON is one line each. It is a contract: scripts rely on it.
  *
  * Threads: handlers run on their listeners' threads; an events object is shared by those of one
  * resource.

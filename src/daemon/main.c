@@ -1,9 +1,13 @@
 /*
  * kinformerd: read what to do, do it, say why it ended.
  */
+#include <fcntl.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <kinformer/api.h>
 #include <kinformer/log.h>
@@ -12,6 +16,27 @@
 #include "daemon/options.h"
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+/* The next descriptor would take the number of a closed one, and events would be written into a
+ * socket. What is opened in their place refuses to be read or written, as a closed one does. */
+static void fill_standard_descriptors(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) < 0)
+            (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+    }
+}
+
+/* An informer has four descriptors; the soft limit is low for the sake of select(). */
+static void raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
 
 static void log_to_stderr(enum kinf_log_level level, const char *module, const char *line,
                           void *ctx)
@@ -64,7 +89,8 @@ static int execute(struct kinf__options *options, struct kinf_error *err)
         printf("kinformerd %s\n", kinf_version());
         return 0;
     case KINF__COMMAND_CHECK_CONFIG:
-        printf("configuration is good: %zu resources\n", options->config.n_resources);
+        printf("configuration is good: %zu resource%s\n", options->config.n_resources,
+               options->config.n_resources == 1 ? "" : "s");
         return 0;
     case KINF__COMMAND_RUN:
     case KINF__COMMAND_MEASURE:
@@ -79,6 +105,10 @@ int main(int argc, char *argv[])
     struct kinf__options options;
     int failed;
 
+    fill_standard_descriptors();
+    raise_descriptor_limit();
+    /* An arena of a thread grows by a system call for each object. One for all grows in steps. */
+    mallopt(M_ARENA_MAX, 1);
     kinf_log_set_callback(log_to_stderr, NULL);
     if (kinf__options_parse(argc, argv, &options, &err) < 0)
         return complain(&err);

@@ -63,18 +63,9 @@ static int take_inventory(struct kinf__watch *watch, struct inventory *inventory
     return 0;
 }
 
-static int line_of(const struct kinf_object *object, char *line, size_t size)
-{
-    const char *slash = kinf_object_namespace(object).len == 0 ? "/" : "";
-
-    return snprintf(line, size, "%s%s@%s\n", slash, kinf_object_key(object),
-                    kinf_object_resource_version(object));
-}
-
 /* As the lines compare: a key ends with '@' there, which is above '-' and '.'. */
 static int compare_lines(const void *a, const void *b)
 {
-    char line_a[3 * KINF_NAME_MAX], line_b[3 * KINF_NAME_MAX];
     const struct kinf_object *object_a = *(const struct kinf_object *const *)a;
     const struct kinf_object *object_b = *(const struct kinf_object *const *)b;
     const char *at_a = kinf_object_key(object_a), *at_b = kinf_object_key(object_b);
@@ -84,11 +75,16 @@ static int compare_lines(const void *a, const void *b)
         at_a++;
     byte_a = *at_a != '\0' ? (unsigned char)*at_a : '@';
     byte_b = *at_b != '\0' ? (unsigned char)*at_b : '@';
-    if (byte_a != byte_b)
-        return byte_a - byte_b;
-    line_of(object_a, line_a, sizeof line_a);
-    line_of(object_b, line_b, sizeof line_b);
-    return strcmp(line_a, line_b);
+    return byte_a != byte_b ? byte_a - byte_b
+                            : strcmp(kinf_object_resource_version(object_a),
+                                     kinf_object_resource_version(object_b));
+}
+
+static uint64_t add_to_hash(uint64_t hash, const char *text)
+{
+    for (; *text != '\0'; text++)
+        hash = (hash ^ (unsigned char)*text) * FNV_PRIME;
+    return hash;
 }
 
 static uint64_t checksum(struct inventory *inventory)
@@ -97,11 +93,13 @@ static uint64_t checksum(struct inventory *inventory)
 
     qsort(inventory->objects, inventory->n_objects, sizeof *inventory->objects, compare_lines);
     for (size_t i = 0; i < inventory->n_objects; i++) {
-        char line[3 * KINF_NAME_MAX];
-        int len = line_of(inventory->objects[i], line, sizeof line);
+        const struct kinf_object *object = inventory->objects[i];
 
-        for (int k = 0; k < len; k++)
-            hash = (hash ^ (unsigned char)line[k]) * FNV_PRIME;
+        hash = add_to_hash(hash, kinf_object_namespace(object).len == 0 ? "/" : "");
+        hash = add_to_hash(hash, kinf_object_key(object));
+        hash = add_to_hash(hash, "@");
+        hash = add_to_hash(hash, kinf_object_resource_version(object));
+        hash = add_to_hash(hash, "\n");
     }
     return hash;
 }

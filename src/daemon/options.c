@@ -17,9 +17,8 @@
 const char kinf__options_help[] =
     "Usage: kinformerd [options]\n"
     "\n"
-    "Watches resources of a Kubernetes cluster, keeps them in a local indexed store and tells "
-    "what\n"
-    "happens to them.\n"
+    "Watches resources of a Kubernetes cluster, keeps them in a local indexed store and tells\n"
+    "what happens to them.\n"
     "\n"
     "What to watch (either a file, or flags that apply to every --resource):\n"
     "  --config FILE         YAML configuration; excludes the flags of this group\n"
@@ -27,9 +26,8 @@ const char kinf__options_help[] =
     "  --namespace NS        only this namespace; may be repeated; default: all\n"
     "  --selector L          label selector, evaluated by the server\n"
     "  --field-selector F    field selector, evaluated by the server\n"
-    "  --drop PATH           do not store this part of objects, say metadata.managedFields; may "
-    "be\n"
-    "                        repeated\n"
+    "  --drop PATH           do not store this part of objects, say metadata.managedFields;\n"
+    "                        may be repeated\n"
     "  --keep PATH           store only this part (and what the runtime needs); may be repeated\n"
     "\n"
     "Which cluster:\n"
@@ -41,9 +39,8 @@ const char kinf__options_help[] =
     "  --events-objects      with --events json: whole objects too\n"
     "  --measure             sync, print one line of figures for each resource, exit\n"
     "  --timeout DURATION    of --measure; default 30s\n"
-    "  --log-level LEVELS    off, error, warn, info, debug, or all=info,reflector=debug; default "
-    "info,\n"
-    "                        or $KINF_LOG\n"
+    "  --log-level LEVELS    off, error, warn, info, debug, or all=info,reflector=debug;\n"
+    "                        default info, or $KINF_LOG\n"
     "  --check-config        read the configuration, say whether it is good, exit\n"
     "  --version, --help\n"
     "\n"
@@ -95,12 +92,8 @@ static const struct option long_options[] = {
 struct flags {
     struct kinf__strings resources;
     struct kinf__resource_config shared; /* what applies to every --resource */
-    const char *kubeconfig;
-    const char *context;
     const char *selector;
     const char *field_selector;
-    enum kinf__events_mode events;
-    bool events_objects;
 };
 
 static void flags_release(struct flags *flags)
@@ -144,10 +137,10 @@ static int take_flag(int flag, struct flags *flags, struct kinf__options *option
         options->config_file = optarg;
         return 0;
     case FLAG_KUBECONFIG:
-        flags->kubeconfig = optarg;
+        options->overrides.kubeconfig = optarg;
         return 0;
     case FLAG_CONTEXT:
-        flags->context = optarg;
+        options->overrides.context = optarg;
         return 0;
     case FLAG_SELECTOR:
         flags->selector = optarg;
@@ -156,12 +149,12 @@ static int take_flag(int flag, struct flags *flags, struct kinf__options *option
         flags->field_selector = optarg;
         return 0;
     case FLAG_EVENTS:
-        if (!kinf__events_mode_parse(optarg, &flags->events))
+        if (!kinf__events_mode_parse(optarg, &options->overrides.events))
             return kinf__error_set(err, KINF_ERR_INVALID,
                                    "--events is one of text, json, none, not '%s'", optarg);
         return 0;
     case FLAG_EVENTS_OBJECTS:
-        flags->events_objects = true;
+        options->overrides.events_objects = true;
         return 0;
     case FLAG_TIMEOUT:
         if (!kinf__duration_parse(optarg, &options->timeout_ms) || options->timeout_ms == 0)
@@ -184,8 +177,25 @@ static int take_flag(int flag, struct flags *flags, struct kinf__options *option
         options->command = KINF__COMMAND_HELP;
         return 0;
     default:
-        return kinf__error_set(err, KINF_ERR_INVALID, "see kinformerd --help");
+        return kinf__error_set(err, KINF_ERR_INVALID, "a flag that nobody handles");
     }
+}
+
+/* What getopt stumbled over: ':' or '?'. */
+static int refuse_flag(int complaint, char *argv[], struct kinf_error *err)
+{
+    if (complaint == ':')
+        return kinf__error_set(err, KINF_ERR_INVALID, "%s needs a value (see --help)",
+                               argv[optind - 1]);
+    if (optopt > 0 && optopt < FLAG_CONFIG)
+        return kinf__error_set(err, KINF_ERR_INVALID, "'-%c' is no option (see --help)", optopt);
+    if (optopt != 0)
+        return kinf__error_set(err, KINF_ERR_INVALID, "'%s': this option takes no value",
+                               argv[optind - 1]);
+    return kinf__error_set(err, KINF_ERR_INVALID,
+                           "'%s' is no option, or short for several (see "
+                           "--help)",
+                           argv[optind - 1]);
 }
 
 static int read_flags(int argc, char *argv[], struct flags *flags, struct kinf__options *options,
@@ -194,9 +204,10 @@ static int read_flags(int argc, char *argv[], struct flags *flags, struct kinf__
     int flag, failed;
 
     optind = 1;
-    opterr = 1; /* getopt_long names an unknown flag by itself */
-    while ((flag = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
-        if ((failed = take_flag(flag, flags, options, err)) < 0)
+    while ((flag = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
+        failed = flag == '?' || flag == ':' ? refuse_flag(flag, argv, err)
+                                            : take_flag(flag, flags, options, err);
+        if (failed < 0)
             return failed;
     }
     if (optind < argc)
@@ -241,17 +252,34 @@ static int add_resources(const struct flags *flags, struct kinf__config *config)
 }
 
 /* What the command line says of the cluster and of printing wins over the file. */
-static int apply_flags(const struct flags *flags, struct kinf__config *config,
-                       struct kinf_error *err)
+static int override(const struct kinf__overrides *overrides, struct kinf__config *config,
+                    struct kinf_error *err)
 {
-    if (copy_text(flags->kubeconfig, &config->kubeconfig) < 0 ||
-        copy_text(flags->context, &config->context) < 0)
+    if (copy_text(overrides->kubeconfig, &config->kubeconfig) < 0 ||
+        copy_text(overrides->context, &config->context) < 0)
         return kinf__error_no_memory(err);
-    if (flags->events != KINF__EVENTS_DEFAULT)
-        config->events = flags->events;
-    config->events_objects = config->events_objects || flags->events_objects;
+    if (overrides->events != KINF__EVENTS_DEFAULT)
+        config->events = overrides->events;
+    config->events_objects = config->events_objects || overrides->events_objects;
     if (config->events_objects && config->events != KINF__EVENTS_JSON)
         return kinf__error_set(err, KINF_ERR_INVALID, "--events-objects needs --events json");
+    return 0;
+}
+
+int kinf__options_read_config(const struct kinf__options *options, struct kinf__config *ret_config,
+                              struct kinf_error *err)
+{
+    struct kinf__config config;
+    int failed = kinf__config_read(options->config_file, &config, err);
+
+    if (failed < 0)
+        return failed;
+    failed = override(&options->overrides, &config, err);
+    if (failed < 0) {
+        kinf__config_release(&config);
+        return failed;
+    }
+    *ret_config = config;
     return 0;
 }
 
@@ -271,8 +299,7 @@ static int make_config(const struct flags *flags, struct kinf__options *options,
         if (has_resource_flags(flags))
             return kinf__error_set(err, KINF_ERR_INVALID,
                                    "--config excludes --resource and the flags that go with it");
-        failed = kinf__config_read(options->config_file, &options->config, err);
-        return failed < 0 ? failed : apply_flags(flags, &options->config, err);
+        return kinf__options_read_config(options, &options->config, err);
     }
     if (flags->resources.n_items == 0)
         return kinf__error_set(
@@ -280,7 +307,7 @@ static int make_config(const struct flags *flags, struct kinf__options *options,
             "nothing to watch: give --resource pods or --config FILE (see --help)");
     if (add_resources(flags, &options->config) < 0)
         return kinf__error_no_memory(err);
-    failed = apply_flags(flags, &options->config, err);
+    failed = override(&options->overrides, &options->config, err);
     return failed < 0 ? failed : kinf__config_check(&options->config, "command line", err);
 }
 

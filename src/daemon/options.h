@@ -21,9 +21,18 @@ enum kinf__command {
     KINF__COMMAND_HELP,
 };
 
+/* What flags say in place of the file; texts point into argv. */
+struct kinf__overrides {
+    const char *kubeconfig; /* NULL: as the file says */
+    const char *context;
+    enum kinf__events_mode events; /* KINF__EVENTS_DEFAULT: as the file says */
+    bool events_objects;           /* false: as the file says */
+};
+
 struct kinf__options {
     enum kinf__command command;
-    const char *config_file;    /* NULL: all from the command line; points into argv */
+    const char *config_file; /* NULL: all from the command line; points into argv */
+    struct kinf__overrides overrides;
     int64_t timeout_ms;         /* of --measure */
     const char *log_levels;     /* overrides the file; points into argv */
     struct kinf__config config; /* read from the file or made from the flags */
@@ -33,6 +42,12 @@ struct kinf__options {
 KINF_MUST_CHECK int kinf__options_parse(int argc, char *argv[], struct kinf__options *ret_options,
                                         struct kinf_error *err);
 void kinf__options_release(struct kinf__options *options);
+
+/* Reads config_file, which is not NULL, as kinf__options_parse() did: flags win. Errors: those of
+ * kinf__config_read(), KINF_ERR_INVALID. */
+KINF_MUST_CHECK int kinf__options_read_config(const struct kinf__options *options,
+                                              struct kinf__config *ret_config,
+                                              struct kinf_error *err);
 
 /* The text of --help. */
 extern const char kinf__options_help[];

@@ -10,6 +10,7 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "informer/informer.h"
 
 static void print_add(const struct kinf_object *object, bool in_initial_list, void *ctx)
 {
@@ -101,7 +102,8 @@ static struct kinf_index *make_indices(const struct kinf__resource_config *confi
 }
 
 static int add_informer(struct kinf__watch *watch, struct kinf_client *client,
-                        const char *name_space, struct kinf_error *err)
+                        const struct kinf_type *type, const char *name_space,
+                        struct kinf_error *err)
 {
     KINF__AUTO_FREE struct kinf_index *indices = make_indices(watch->config);
     struct kinf_informer_options options;
@@ -112,7 +114,8 @@ static int add_informer(struct kinf__watch *watch, struct kinf_client *client,
     fill_options(watch, name_space, &options);
     options.indices = indices;
     options.n_indices = watch->config->index_names.n_items;
-    failed = kinf_informer_new(client, &options, &watch->informers[watch->n_informers], err);
+    failed = kinf__informer_new_for_type(client, type, &options,
+                                         &watch->informers[watch->n_informers], err);
     if (failed == 0)
         watch->n_informers++;
     return failed;
@@ -136,21 +139,18 @@ static int add_informers(struct kinf__watch *watch, struct kinf_client *client,
     const struct kinf__strings *namespaces = &watch->config->namespaces;
     size_t n = namespaces->n_items != 0 ? namespaces->n_items : 1;
     const struct kinf_type *type;
-    int failed = 0;
+    int failed = kinf_client_find_type(client, watch->config->resource, &type, err);
 
+    if (failed < 0)
+        return failed;
     watch->informers = calloc(n, sizeof(struct kinf_informer *));
     if (watch->informers == NULL)
         return kinf__error_no_memory(err);
     for (size_t i = 0; failed == 0 && i < n; i++)
-        failed = add_informer(watch, client, namespaces->n_items != 0 ? namespaces->items[i] : NULL,
-                              err);
+        failed = add_informer(watch, client, type,
+                              namespaces->n_items != 0 ? namespaces->items[i] : NULL, err);
     if (failed < 0)
         return failed;
-    type = kinf_informer_type(watch->informers[0]);
-    if (!type->namespaced && namespaces->n_items != 0)
-        return kinf__error_set(err, KINF_ERR_CONFIG,
-                               "resource %s has no namespaces, leave them out",
-                               watch->config->resource);
     watch->resource = resource_name(type);
     watch->events.resource = watch->resource;
     atomic_store(&watch->n_unsynced, n);

@@ -26,8 +26,7 @@ struct kinf__watch_owner {
 
 struct kinf__watch {
     /* constant after start */
-    const struct kinf__resource_config
-        *config; /* the daemon's; moved along when it is read again */
+    const struct kinf__resource_config *config; /* the daemon's; main sets it anew on a reload */
     struct kinf__watch_owner owner;
     struct kinf__events events; /* mode KINF__EVENTS_NONE: nothing is printed */
     char *resource;             /* "pods", "deployments.apps" */

@@ -6,7 +6,7 @@
  * is what was queued when the first Replace populated the queue; each time the consumer takes
  * something while it is not over, that is one of it.
  */
-#include "deltafifo/deltafifo_priv.h"
+#include "deltafifo/deltafifo.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -14,6 +14,10 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "deltafifo/deltafifo_priv.h"
+
+#define CORKED_MAX_ITEMS 16
+#define CORKED_MAX_BYTES ((size_t)256 << 10)
 
 static const struct kinf__fifo_ops *const ops_by_order[] = {
     [KINF_FIFO_KEYED] = &kinf__fifo_keyed_ops,
@@ -117,11 +121,38 @@ static bool is_full_locked(const struct kinf_deltafifo *fifo) KINF__REQUIRES(fif
     return fifo->options.max_bytes != 0 && fifo->n_bytes > fifo->options.max_bytes && !by_consumer;
 }
 
+static bool is_wake_due_locked(const struct kinf_deltafifo *fifo) KINF__REQUIRES(fifo->lock)
+{
+    return fifo->has_news && (!fifo->is_corked || fifo->n_bytes >= CORKED_MAX_BYTES ||
+                              fifo->ops->len_locked(fifo) >= CORKED_MAX_ITEMS);
+}
+
+void kinf__fifo_unlock(struct kinf_deltafifo *fifo)
+{
+    bool is_due = is_wake_due_locked(fifo);
+
+    fifo->has_news &= !is_due;
+    kinf__mutex_unlock(&fifo->lock);
+    if (is_due)
+        kinf__cond_signal(&fifo->not_empty);
+}
+
+void kinf__deltafifo_set_corked(struct kinf_deltafifo *fifo, bool is_corked)
+{
+    kinf__mutex_lock(&fifo->lock);
+    fifo->is_corked = is_corked;
+    kinf__fifo_unlock(fifo);
+}
+
+/* The room has to come from the consumer, so it must know of what it may have been spared. */
 int kinf__fifo_wait_for_room_locked(struct kinf_deltafifo *fifo)
 {
     fifo->n_waiting_producers++;
-    while (!fifo->closed && is_full_locked(fifo))
+    while (!fifo->closed && is_full_locked(fifo)) {
+        fifo->has_news = false;
+        kinf__cond_signal(&fifo->not_empty);
         kinf__cond_wait_until(&fifo->not_full, &fifo->lock, KINF__NEVER_MS);
+    }
     fifo->n_waiting_producers--;
     return fifo->closed ? KINF_ERR_STOPPED : 0;
 }
@@ -163,7 +194,7 @@ static int queue_delta(struct kinf_deltafifo *fifo, enum kinf_delta_type type,
         rc = fifo->ops->enqueue_locked(fifo, type, object, hash, &dropped);
     if (rc == 0)
         fifo->populated = true;
-    kinf__mutex_unlock(&fifo->lock);
+    kinf__fifo_unlock(fifo);
     kinf_object_unref(dropped);
     return rc == 0 ? 0 : fail(rc, err);
 }
@@ -203,7 +234,7 @@ int kinf_deltafifo_resync(struct kinf_deltafifo *fifo, struct kinf_error *err)
 
     kinf__mutex_lock(&fifo->lock);
     rc = fifo->closed ? KINF_ERR_STOPPED : fifo->ops->resync_locked(fifo);
-    kinf__mutex_unlock(&fifo->lock);
+    kinf__fifo_unlock(fifo);
     return rc == 0 ? 0 : fail(rc, err);
 }
 
@@ -216,7 +247,7 @@ int kinf_deltafifo_bookmark(struct kinf_deltafifo *fifo, const char *resource_ve
         return rc;
     kinf__mutex_lock(&fifo->lock);
     rc = fifo->closed ? KINF_ERR_STOPPED : fifo->ops->bookmark_locked(fifo, resource_version);
-    kinf__mutex_unlock(&fifo->lock);
+    kinf__fifo_unlock(fifo);
     return rc == 0 ? 0 : fail(rc, err);
 }
 

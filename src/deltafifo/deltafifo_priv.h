@@ -120,6 +120,8 @@ struct kinf_deltafifo {
     /* guarded by lock */
     size_t n_bytes; /* of the objects that are queued */
     size_t n_waiting_producers;
+    bool has_news;  /* queued since the consumer was woken last */
+    bool is_corked; /* see deltafifo.h */
     bool is_processing;
     pthread_t consumer; /* who does, while is_processing */
     bool in_process_is_initial;
@@ -136,6 +138,9 @@ struct kinf_deltafifo {
 uint64_t kinf__fifo_hash(const char *key);
 /* Whether an object's resourceVersion counts: it is there, and fits. */
 bool kinf__fifo_rv_counts(const char *rv);
+/* Leaves the lock, and wakes the consumer if there is news that it is due. After the lock: it
+ * would only wait for that. */
+void kinf__fifo_unlock(struct kinf_deltafifo *fifo) KINF__RELEASES(fifo->lock);
 /* 0 when there is room for producers, after waiting for it. Errors: KINF_ERR_STOPPED. */
 KINF_MUST_CHECK int kinf__fifo_wait_for_room_locked(struct kinf_deltafifo *fifo)
     KINF__REQUIRES(fifo->lock);

@@ -94,7 +94,7 @@ static int push_locked(struct kinf_deltafifo *fifo, const struct kinf__fifo_entr
     queue->n_entries++;
     *entry_at(queue, queue->n_entries - 1) = *entry;
     fifo->n_bytes += entry->n_bytes;
-    kinf__cond_signal(&fifo->not_empty);
+    fifo->has_news = true;
     return 0;
 }
 
@@ -170,7 +170,7 @@ static int replace(struct kinf_deltafifo *fifo, const struct kinf_object *const 
         rc = push_locked(fifo, &entry);
     if (rc == 0)
         kinf__fifo_populate_locked(fifo);
-    kinf__mutex_unlock(&fifo->lock);
+    kinf__fifo_unlock(fifo);
     if (rc != 0)
         list_free(entry.list);
     return rc;

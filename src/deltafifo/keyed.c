@@ -74,7 +74,7 @@ static int add_item_locked(struct kinf_deltafifo *fifo, const struct kinf_delta 
     if (item == NULL)
         return KINF_ERR_NO_MEMORY;
     kinf__keyed_link_locked(fifo, item, hash);
-    kinf__cond_signal(&fifo->not_empty);
+    fifo->has_news = true;
     return 0;
 }
 

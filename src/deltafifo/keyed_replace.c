@@ -191,7 +191,7 @@ static void commit_locked(struct staged *staged, const char *rv) KINF__REQUIRES(
     memcpy(fifo->keyed.last_rv, rv, strlen(rv) + 1);
     /* Each queued key is in the list or got a tombstone, so all are of the initial population. */
     kinf__fifo_populate_locked(staged->fifo);
-    kinf__cond_signal(&fifo->not_empty);
+    fifo->has_news = true;
 }
 
 static int replace(struct staged *staged, const struct kinf_object *const *objects,
@@ -209,7 +209,7 @@ static int replace(struct staged *staged, const struct kinf_object *const *objec
         rc = stage_locked(staged);
     if (rc == 0)
         commit_locked(staged, rv);
-    kinf__mutex_unlock(&staged->fifo->lock);
+    kinf__fifo_unlock(staged->fifo);
     return rc;
 }
 

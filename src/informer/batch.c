@@ -175,12 +175,14 @@ void kinf__batch_tell_update(struct kinf__batch *batch, const struct kinf_object
          object);
 }
 
-void kinf__batch_tell_delete(struct kinf__batch *batch, const struct kinf_object *object,
-                             bool final_state_unknown, const struct kinf_object *outcome)
+void kinf__batch_tell_delete(struct kinf__batch *batch, const struct kinf_object *old,
+                             const struct kinf_object *object, bool final_state_unknown,
+                             const struct kinf_object *outcome)
 {
     tell(batch,
          (struct kinf__notification){ .type = KINF__NOTIFY_DELETE,
                                       .final_state_unknown = final_state_unknown,
+                                      .old = old,
                                       .object = object },
          outcome);
 }

@@ -61,13 +61,15 @@ void kinf__batch_put(struct kinf__batch *batch, const struct kinf_object *object
 void kinf__batch_remove(struct kinf__batch *batch, const char *key, const char *resource_version);
 void kinf__batch_list(struct kinf__batch *batch, const struct kinf_object *object);
 
-/* What is told; all borrowed. `outcome` is what the store has under this key in the end. */
+/* What is told; all borrowed. `old` is what the store had, `outcome` what the store has under this
+ * key in the end. */
 void kinf__batch_tell_add(struct kinf__batch *batch, const struct kinf_object *object,
                           bool in_initial_list);
 void kinf__batch_tell_update(struct kinf__batch *batch, const struct kinf_object *old,
                              const struct kinf_object *object);
-void kinf__batch_tell_delete(struct kinf__batch *batch, const struct kinf_object *object,
-                             bool final_state_unknown, const struct kinf_object *outcome);
+void kinf__batch_tell_delete(struct kinf__batch *batch, const struct kinf_object *old,
+                             const struct kinf_object *object, bool final_state_unknown,
+                             const struct kinf_object *outcome);
 /* Told to syncing handlers only. */
 void kinf__batch_tell_unchanged(struct kinf__batch *batch, const struct kinf_object *object);
 

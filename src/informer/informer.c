@@ -86,12 +86,18 @@ static void on_phase(enum kinf__reflector_phase phase, const struct kinf_error *
                      int64_t wait_ms, void *ctx)
 {
     struct kinf_informer *informer = ctx;
+    bool had_failed;
 
     kinf__mutex_lock(&informer->status_lock);
+    had_failed = informer->state.error.code != 0;
     kinf__state_phase(&informer->state, phase, err, kinf__clock_now_ms());
     kinf__mutex_unlock(&informer->status_lock);
     if (phase == KINF__REFLECTOR_WAITING && err != NULL)
         tell_watch_error(informer, err, wait_ms);
+    /* Who reads of a failure wants to read of its end. */
+    if (phase == KINF__REFLECTOR_WATCHING && had_failed)
+        KINF__LOG(KINF__LOG_INFORMER, KINF_LOG_INFO, "watching again resource=%s",
+                  informer->type->resource);
 }
 
 static void on_proof(void *ctx)
@@ -111,12 +117,6 @@ static void on_quarantine(const char *key, const struct kinf_error *err, void *c
 }
 
 /* --- options --- */
-
-static bool has_callback(const struct kinf_handler *handler)
-{
-    return handler->on_add != NULL || handler->on_update != NULL || handler->on_delete != NULL ||
-           handler->on_change != NULL || handler->on_synced != NULL || handler->on_done != NULL;
-}
 
 static int check_selectors(const struct kinf_informer_options *options, struct kinf_error *err)
 {
@@ -208,6 +208,7 @@ static int make_reflector(struct kinf_informer *informer, struct kinf_client *cl
         .backoff_base_ms = options->backoff_base_ms,
         .backoff_max_ms = options->backoff_max_ms,
         .accept_gzip = options->accept_gzip,
+        .metadata_only = options->metadata_only,
         .callbacks = { on_phase, on_proof, on_quarantine, informer },
     };
 
@@ -286,7 +287,9 @@ static int add_first_handler(struct kinf_informer *informer, const struct kinf_h
 {
     kinf_handler_id id;
 
-    return has_callback(handler) ? kinf_informer_add_handler(informer, handler, &id, err) : 0;
+    return kinf__handler_has_callback(handler)
+               ? kinf_informer_add_handler(informer, handler, &id, err)
+               : 0;
 }
 
 int kinf__informer_new_for_type(struct kinf_client *client, const struct kinf_type *type,
@@ -482,6 +485,7 @@ static void derive_locked(struct kinf_informer *informer, struct kinf_informer_s
     status->n_lists = counts.n_lists;
     status->n_watches = counts.n_watches;
     status->n_events = counts.n_events;
+    status->n_bookmarks = counts.n_bookmarks;
     status->n_errors = counts.n_errors;
     status->n_quarantined = counts.n_quarantined;
     status->received_bytes = counts.received_bytes;
@@ -563,6 +567,15 @@ void kinf_informer_remove_handler(struct kinf_informer *informer, kinf_handler_i
 bool kinf_informer_handler_has_synced(struct kinf_informer *informer, kinf_handler_id id)
 {
     return kinf__processor_handler_has_synced(&informer->processor, id);
+}
+
+int kinf_informer_handler_status(struct kinf_informer *informer, kinf_handler_id id,
+                                 struct kinf_handler_status *ret_status, struct kinf_error *err)
+{
+    if (kinf__processor_handler_status(&informer->processor, id, kinf__clock_now_ms(), ret_status))
+        return 0;
+    return kinf__error_set(err, KINF_ERR_NOT_FOUND, "%s: no handler %llu", informer->type->resource,
+                           (unsigned long long)id);
 }
 
 /* --- reading --- */

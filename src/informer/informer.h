@@ -14,6 +14,7 @@
 #include <kinformer/informer.h>
 
 #include "base/lock.h"
+#include "base/metrics.h"
 #include "indexer/snapshot.h"
 #include "informer/handle_deltas.h"
 #include "informer/processor.h"
@@ -78,6 +79,7 @@ struct kinf_informer {
     _Atomic(size_t) n_rv_waiters;
     _Atomic(int64_t) last_proof_ms; /* 0: none */
     _Atomic(bool) has_synced;
+    struct kinf__histogram processing_latency; /* of an item, by the processor thread */
 };
 
 /* kinf_informer_new() with the type already found. Without a client there is no reflector: then
@@ -87,6 +89,13 @@ KINF_MUST_CHECK int kinf__informer_new_for_type(struct kinf_client *client,
                                                 const struct kinf_informer_options *options,
                                                 struct kinf_informer **ret_informer,
                                                 struct kinf_error *err);
+
+/* Whether an options' handler is one; all NULL is none. */
+static inline bool kinf__handler_has_callback(const struct kinf_handler *handler)
+{
+    return handler->on_add != NULL || handler->on_update != NULL || handler->on_delete != NULL ||
+           handler->on_change != NULL || handler->on_synced != NULL || handler->on_done != NULL;
+}
 
 /* What the reflector reports: an event, a bookmark, a list or an accepted watch has come, and is in
  * the queue. */

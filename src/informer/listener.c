@@ -1,27 +1,19 @@
 /*
  * One handler's queue and thread. Neighbours: the processor pushes, under its lock; this thread
- * pops. The queue is a chain of chunks, and the thread takes the whole chain under one acquisition
- * of the lock, so both sides meet once a batch.
+ * takes. Of a chain it takes all under one acquisition of the lock, so both sides meet once a
+ * batch; of a coalescer one key, since what was taken merges no more.
  *
- * Invariant: pushing cannot fail, since what it needs was reserved before the store changed: a
- * handler that missed a notification could never be told the truth again.
+ * Invariants: pushing cannot fail, since what it needs was reserved before the store changed: a
+ * handler that missed a notification could never be told the truth again. What waits in the queue
+ * follows what the snapshot has, so a key that waits and is still to be told from the snapshot has
+ * the snapshot's object as its last one.
  */
 #include "informer/listener.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
 #include "base/error.h"
 #include "base/thread.h"
-
-#define CHUNK_LEN 128
-
-struct kinf__notification_chunk {
-    struct kinf__notification_chunk *next;
-    size_t n_items;
-    size_t capacity;
-    struct kinf__notification items[];
-};
 
 static _Thread_local const void *callback_owner;
 
@@ -33,40 +25,6 @@ const void *kinf__callback_owner(void)
 void kinf__callback_set_owner(const void *owner)
 {
     callback_owner = owner;
-}
-
-/* --- chunks --- */
-
-static struct kinf__notification_chunk *chunk_new(size_t capacity)
-{
-    struct kinf__notification_chunk *chunk = NULL;
-
-    if (capacity <= (SIZE_MAX - sizeof *chunk) / sizeof chunk->items[0])
-        chunk = malloc(sizeof *chunk + capacity * sizeof chunk->items[0]);
-    if (chunk != NULL) {
-        chunk->next = NULL;
-        chunk->n_items = 0;
-        chunk->capacity = capacity;
-    }
-    return chunk;
-}
-
-static void notification_release(struct kinf__notification *notification)
-{
-    kinf_object_unref(notification->old);
-    kinf_object_unref(notification->object);
-}
-
-static void chunks_free(struct kinf__notification_chunk *chunk)
-{
-    while (chunk != NULL) {
-        struct kinf__notification_chunk *next = chunk->next;
-
-        for (size_t i = 0; i < chunk->n_items; i++)
-            notification_release(&chunk->items[i]);
-        free(chunk);
-        chunk = next;
-    }
 }
 
 /* --- the thread --- */
@@ -103,13 +61,6 @@ static void tell_delete(const struct kinf_handler *handler, const struct kinf_ob
         handler->on_change(object, NULL, handler->ctx);
 }
 
-static void tell_synced(struct kinf__listener *listener)
-{
-    if (listener->handler.on_synced != NULL)
-        listener->handler.on_synced(listener->handler.ctx);
-    atomic_store_explicit(&listener->has_synced, true, memory_order_release);
-}
-
 static void tell_done(struct kinf__listener *listener)
 {
     if (listener->handler.on_done != NULL)
@@ -117,22 +68,77 @@ static void tell_done(struct kinf__listener *listener)
     atomic_store_explicit(&listener->is_done, true, memory_order_release);
 }
 
-static void tell(struct kinf__listener *listener, const struct kinf__notification *notification)
+void kinf__handler_tell(const struct kinf_handler *handler,
+                        const struct kinf__notification *notification)
 {
     switch (notification->type) {
     case KINF__NOTIFY_ADD:
-        tell_add(&listener->handler, notification->object, notification->in_initial_list);
+        tell_add(handler, notification->object, notification->in_initial_list);
         break;
     case KINF__NOTIFY_UPDATE:
-        tell_update(&listener->handler, notification->old, notification->object);
+        tell_update(handler, notification->old, notification->object);
         break;
     case KINF__NOTIFY_DELETE:
-        tell_delete(&listener->handler, notification->object, notification->final_state_unknown);
+        tell_delete(handler, notification->object, notification->final_state_unknown);
         break;
     case KINF__NOTIFY_SYNCED:
-        tell_synced(listener);
+        if (handler->on_synced != NULL)
+            handler->on_synced(handler->ctx);
         break;
     }
+}
+
+static void tell(struct kinf__listener *listener, const struct kinf__notification *notification)
+{
+    kinf__handler_tell(&listener->handler, notification);
+    if (notification->type == KINF__NOTIFY_SYNCED)
+        atomic_store_explicit(&listener->has_synced, true, memory_order_release);
+}
+
+static bool coalesces(const struct kinf__listener *listener)
+{
+    return listener->handler.backlog == KINF_BACKLOG_COALESCE;
+}
+
+/* Its callback has run, unless the listener was removed before. */
+static void tell_one(struct kinf__listener *listener, const struct kinf__notification *notification)
+{
+    if (!is_removed(listener)) {
+        tell(listener, notification);
+        atomic_fetch_add_explicit(&listener->n_told, 1, memory_order_relaxed);
+    }
+    atomic_fetch_sub_explicit(&listener->n_taken, 1, memory_order_relaxed);
+}
+
+/* --- of the snapshot --- */
+
+static struct kinf__pending *take_changed(struct kinf__listener *listener,
+                                          const struct kinf_object *object)
+{
+    struct kinf__pending *pending;
+
+    if (!coalesces(listener))
+        return NULL;
+    kinf__mutex_lock(&listener->lock);
+    pending = kinf__coalescer_take_initial(&listener->coalescer, kinf_object_key(object));
+    kinf__mutex_unlock(&listener->lock);
+    return pending;
+}
+
+static void tell_initial_object(struct kinf__listener *listener, const struct kinf_object *object)
+{
+    struct kinf__pending *changed = take_changed(listener, object);
+    const struct kinf__notification add = {
+        .type = KINF__NOTIFY_ADD,
+        .in_initial_list = true,
+        .object = changed != NULL ? changed->object : object,
+    };
+
+    if (add.object != NULL)
+        tell_one(listener, &add);
+    else
+        atomic_fetch_sub_explicit(&listener->n_taken, 1, memory_order_relaxed);
+    kinf__pending_free(changed);
 }
 
 static void tell_initial(struct kinf__listener *listener)
@@ -144,82 +150,174 @@ static void tell_initial(struct kinf__listener *listener)
         return;
     kinf_cursor_all(&cursor, listener->initial);
     while (!is_removed(listener) && (object = kinf_cursor_next(&cursor)) != NULL)
-        tell_add(&listener->handler, object, true);
+        tell_initial_object(listener, object);
+    atomic_store_explicit(&listener->n_taken, 0, memory_order_relaxed);
     kinf_snapshot_unref(KINF__TAKE(listener->initial));
 }
 
-/* Objects are given up one by one, so that a long batch does not hold what was told. */
-static void tell_chunk(struct kinf__listener *listener, struct kinf__notification_chunk *chunk)
+/* --- of the queue --- */
+
+static size_t n_queued_locked(const struct kinf__listener *listener) KINF__REQUIRES(listener->lock)
 {
-    for (size_t i = 0; i < chunk->n_items; i++) {
-        if (!is_removed(listener))
-            tell(listener, &chunk->items[i]);
-        notification_release(&chunk->items[i]);
+    return coalesces(listener) ? listener->coalescer.n_notifications
+                               : listener->chain.n_notifications;
+}
+
+static bool oldest_queued_locked(const struct kinf__listener *listener, uint32_t *ret_since_ms)
+    KINF__REQUIRES(listener->lock)
+{
+    return coalesces(listener) ? kinf__coalescer_oldest(&listener->coalescer, ret_since_ms)
+                               : kinf__chain_oldest(&listener->chain, ret_since_ms);
+}
+
+/* Until something is queued or the listener is removed. */
+static void wait_queued_locked(struct kinf__listener *listener) KINF__REQUIRES(listener->lock)
+{
+    listener->is_waiting = true;
+    while (n_queued_locked(listener) == 0 && !is_removed(listener))
+        kinf__cond_wait_until(&listener->not_empty, &listener->lock, KINF_FOREVER);
+    listener->is_waiting = false;
+}
+
+static void note_taken_locked(struct kinf__listener *listener, size_t n_taken, uint32_t since_ms)
+    KINF__REQUIRES(listener->lock)
+{
+    atomic_store_explicit(&listener->taken_since, since_ms, memory_order_relaxed);
+    atomic_store_explicit(&listener->n_taken, n_taken, memory_order_relaxed);
+}
+
+/* Objects are given up one by one, so that a long batch does not hold what was told. */
+static void tell_chunk(struct kinf__listener *listener, struct kinf__chunk *chunk)
+{
+    for (uint32_t i = 0; i < chunk->n_items; i++) {
+        struct kinf__notification *item = &chunk->items[i];
+
+        atomic_store_explicit(&listener->taken_since, item->since_ms, memory_order_relaxed);
+        tell_one(listener, item);
+        kinf__notification_release(item);
     }
 }
 
-/* The whole queue; NULL once the listener is removed and nothing is left to drop. */
-static struct kinf__notification_chunk *take_all(struct kinf__listener *listener)
+/* The whole chain; NULL once the listener is removed and nothing is left to drop. */
+static struct kinf__chunk *take_all(struct kinf__listener *listener)
 {
-    struct kinf__notification_chunk *taken;
+    struct kinf__chunk *taken;
+    size_t n_taken;
 
     kinf__mutex_lock(&listener->lock);
-    listener->is_waiting = true;
-    while (listener->first == NULL && !is_removed(listener))
-        kinf__cond_wait_until(&listener->not_empty, &listener->lock, KINF_FOREVER);
-    listener->is_waiting = false;
-    taken = listener->first;
-    listener->first = NULL;
-    listener->last = NULL;
+    wait_queued_locked(listener);
+    n_taken = listener->chain.n_notifications;
+    taken = kinf__chain_take_all(&listener->chain);
+    if (taken != NULL)
+        note_taken_locked(listener, n_taken, taken->items[0].since_ms);
     kinf__mutex_unlock(&listener->lock);
     return taken;
 }
 
-static void *run(void *ctx)
+static void tell_chain(struct kinf__listener *listener)
 {
-    struct kinf__listener *listener = ctx;
-    struct kinf__notification_chunk *chunk;
+    struct kinf__chunk *chunk;
 
-    kinf__callback_set_owner(listener->owner);
-    tell_initial(listener);
     while ((chunk = take_all(listener)) != NULL) {
         while (chunk != NULL) {
-            struct kinf__notification_chunk *next = chunk->next;
+            struct kinf__chunk *next = chunk->next;
 
             tell_chunk(listener, chunk);
             free(chunk);
             chunk = next;
         }
     }
+}
+
+/* NULL once the listener is removed and nothing is left to drop. */
+static struct kinf__pending *take_first(struct kinf__listener *listener)
+{
+    struct kinf__pending *pending;
+    size_t n_before;
+
+    kinf__mutex_lock(&listener->lock);
+    wait_queued_locked(listener);
+    n_before = listener->coalescer.n_notifications;
+    pending = kinf__coalescer_pop(&listener->coalescer);
+    if (pending != NULL)
+        note_taken_locked(listener, n_before - listener->coalescer.n_notifications,
+                          pending->since_ms);
+    kinf__mutex_unlock(&listener->lock);
+    return pending;
+}
+
+static void tell_coalesced(struct kinf__listener *listener)
+{
+    struct kinf__pending *pending;
+
+    while ((pending = take_first(listener)) != NULL) {
+        struct kinf__notification notifications[KINF__PENDING_MAX];
+        size_t n = kinf__pending_notifications(pending, notifications);
+
+        for (size_t i = 0; i < n; i++)
+            tell_one(listener, &notifications[i]);
+        kinf__pending_free(pending);
+    }
+}
+
+static void *run(void *ctx)
+{
+    struct kinf__listener *listener = ctx;
+
+    kinf__callback_set_owner(listener->owner);
+    tell_initial(listener);
+    if (coalesces(listener))
+        tell_coalesced(listener);
+    else
+        tell_chain(listener);
     tell_done(listener);
     return NULL;
 }
 
 /* --- life --- */
 
-int kinf__listener_new(const struct kinf_handler *handler, kinf_handler_id id, const void *owner,
-                       struct kinf_snapshot *take_initial, struct kinf__listener **ret_listener,
-                       struct kinf_error *err)
+static int init_queue(struct kinf__listener *listener)
+{
+    return coalesces(listener) ? kinf__coalescer_init(&listener->coalescer)
+                               : kinf__chain_init(&listener->chain);
+}
+
+static struct kinf__listener *allocate(const struct kinf_handler *handler, int64_t now_ms)
 {
     struct kinf__listener *listener = calloc(1, sizeof *listener);
 
-    if (listener == NULL) {
-        kinf_snapshot_unref(take_initial);
-        return kinf__error_no_memory(err);
-    }
+    if (listener == NULL)
+        return NULL;
     listener->handler = *handler;
-    listener->id = id;
-    listener->owner = owner;
-    listener->initial = take_initial;
     listener->next_resync_ms = KINF_FOREVER;
+    listener->taken_since = (uint32_t)now_ms;
     kinf__list_init(&listener->in_owner);
     kinf__mutex_init(&listener->lock, KINF__RANK_LISTENER);
     kinf__cond_init(&listener->not_empty);
-    listener->sentinel = chunk_new(1);
-    if (listener->sentinel == NULL || kinf__listener_reserve(listener, 1, 1) < 0) {
-        kinf__listener_free(listener);
-        return kinf__error_no_memory(err);
+    if (init_queue(listener) == 0)
+        return listener;
+    kinf__listener_free(listener);
+    return NULL;
+}
+
+int kinf__listener_new(const struct kinf_handler *handler, kinf_handler_id id, const void *owner,
+                       struct kinf_snapshot *take_initial, int64_t now_ms,
+                       struct kinf__listener **ret_listener, struct kinf_error *err)
+{
+    bool is_known =
+        handler->backlog == KINF_BACKLOG_UNBOUNDED || handler->backlog == KINF_BACKLOG_COALESCE;
+    struct kinf__listener *listener = is_known ? allocate(handler, now_ms) : NULL;
+
+    if (listener == NULL) {
+        kinf_snapshot_unref(take_initial);
+        return is_known ? kinf__error_no_memory(err)
+                        : kinf__error_set(err, KINF_ERR_INVALID, "a handler has no backlog %d",
+                                          (int)handler->backlog);
     }
+    listener->id = id;
+    listener->owner = owner;
+    listener->initial = take_initial;
+    listener->n_taken = take_initial != NULL ? kinf_snapshot_count(take_initial) : 0;
     *ret_listener = listener;
     return 0;
 }
@@ -234,70 +332,16 @@ int kinf__listener_start(struct kinf__listener *listener, struct kinf_error *err
 
 /* --- the queue --- */
 
-static void drop_spares(struct kinf__listener *listener)
-{
-    chunks_free(KINF__TAKE(listener->spares));
-    listener->n_spares = 0;
-}
-
-static struct kinf__notification_chunk *take_spare(struct kinf__listener *listener)
-{
-    struct kinf__notification_chunk *spare = listener->spares;
-
-    assert(spare != NULL);
-    listener->spares = KINF__TAKE(spare->next);
-    listener->n_spares--;
-    return spare;
-}
-
-/* The thread may take the last chunk, and what room it has, between two pushes. So each push needs
- * a spare chunk with room for all of it. */
 int kinf__listener_reserve(struct kinf__listener *listener, size_t n_pushes, size_t n_most)
 {
-    size_t capacity = n_most > CHUNK_LEN ? n_most : CHUNK_LEN;
+    int rc;
 
-    if (listener->spares != NULL && listener->spares->capacity < capacity)
-        drop_spares(listener);
-    if (listener->spares != NULL)
-        capacity = listener->spares->capacity;
-    while (listener->n_spares < n_pushes) {
-        struct kinf__notification_chunk *spare = chunk_new(capacity);
-
-        if (spare == NULL)
-            return KINF_ERR_NO_MEMORY;
-        spare->next = listener->spares;
-        listener->spares = spare;
-        listener->n_spares++;
-    }
-    return 0;
-}
-
-static void append_chunk_locked(struct kinf__listener *listener,
-                                struct kinf__notification_chunk *chunk)
-    KINF__REQUIRES(listener->lock)
-{
-    if (listener->last != NULL)
-        listener->last->next = chunk;
-    else
-        listener->first = chunk;
-    listener->last = chunk;
-}
-
-static void append_locked(struct kinf__listener *listener,
-                          const struct kinf__notification *notification)
-    KINF__REQUIRES(listener->lock)
-{
-    struct kinf__notification_chunk *chunk = listener->last;
-    struct kinf__notification *item;
-
-    if (chunk == NULL || chunk->n_items == chunk->capacity) {
-        chunk = take_spare(listener);
-        append_chunk_locked(listener, chunk);
-    }
-    item = &chunk->items[chunk->n_items++];
-    *item = *notification;
-    kinf_object_ref(item->old);
-    kinf_object_ref(item->object);
+    if (!coalesces(listener))
+        return kinf__chain_reserve(&listener->chain, n_pushes, n_most);
+    kinf__mutex_lock(&listener->lock);
+    rc = kinf__coalescer_reserve(&listener->coalescer, n_pushes * n_most);
+    kinf__mutex_unlock(&listener->lock);
+    return rc;
 }
 
 static void wake_locked(struct kinf__listener *listener) KINF__REQUIRES(listener->lock)
@@ -308,32 +352,36 @@ static void wake_locked(struct kinf__listener *listener) KINF__REQUIRES(listener
 
 /* All under one acquisition: in between the thread could take the chunk that has the room. */
 void kinf__listener_push(struct kinf__listener *listener,
-                         const struct kinf__notification *notifications, size_t n_notifications)
+                         const struct kinf__notification *notifications, size_t n_notifications,
+                         int64_t now_ms)
 {
     kinf__mutex_lock(&listener->lock);
-    for (size_t i = 0; i < n_notifications; i++)
-        append_locked(listener, &notifications[i]);
+    if (coalesces(listener))
+        kinf__coalescer_push(&listener->coalescer, notifications, n_notifications, now_ms);
+    else
+        kinf__chain_push(&listener->chain, notifications, n_notifications, now_ms);
     kinf__mutex_unlock(&listener->lock);
 }
 
+/* Signals after the lock: the thread would only wait for that. */
 void kinf__listener_wake(struct kinf__listener *listener)
 {
+    bool must_wake;
+
     kinf__mutex_lock(&listener->lock);
-    if (listener->first != NULL)
-        wake_locked(listener);
+    must_wake = n_queued_locked(listener) != 0 && listener->is_waiting;
     kinf__mutex_unlock(&listener->lock);
+    if (must_wake)
+        kinf__cond_signal(&listener->not_empty);
 }
 
-void kinf__listener_push_synced(struct kinf__listener *listener)
+void kinf__listener_push_synced(struct kinf__listener *listener, int64_t now_ms)
 {
-    struct kinf__notification_chunk *sentinel = KINF__TAKE(listener->sentinel);
-
-    if (sentinel == NULL)
-        return;
-    sentinel->items[0] = (struct kinf__notification){ .type = KINF__NOTIFY_SYNCED };
-    sentinel->n_items = 1;
     kinf__mutex_lock(&listener->lock);
-    append_chunk_locked(listener, sentinel);
+    if (coalesces(listener))
+        kinf__coalescer_push_synced(&listener->coalescer, now_ms);
+    else
+        kinf__chain_push_synced(&listener->chain, now_ms);
     wake_locked(listener);
     kinf__mutex_unlock(&listener->lock);
 }
@@ -365,61 +413,56 @@ void kinf__listener_free(struct kinf__listener *listener)
 {
     if (listener == NULL)
         return;
-    chunks_free(listener->first);
-    drop_spares(listener);
-    free(listener->sentinel);
+    if (coalesces(listener))
+        kinf__coalescer_release(&listener->coalescer);
+    else
+        kinf__chain_release(&listener->chain);
     kinf_snapshot_unref(listener->initial);
     kinf__cond_release(&listener->not_empty);
     kinf__mutex_release(&listener->lock);
     free(listener);
 }
 
-/* --- check --- */
+/* --- status, check --- */
 
-static bool notification_is_sound(const struct kinf__notification *notification)
+/* Where both clocks are read at almost the same time, the later one may be read first. */
+static int64_t age_ms(uint32_t since_ms, int64_t now_ms)
 {
-    bool has_object = notification->type != KINF__NOTIFY_SYNCED;
-    bool has_old = notification->type == KINF__NOTIFY_UPDATE;
+    int32_t age = (int32_t)((uint32_t)now_ms - since_ms);
 
-    return (notification->object != NULL) == has_object && (notification->old != NULL) == has_old;
+    return age > 0 ? age : 0;
 }
 
-static bool chunk_is_sound(const struct kinf__notification_chunk *chunk)
+void kinf__listener_status(struct kinf__listener *listener, int64_t now_ms,
+                           struct kinf_handler_status *ret_status)
 {
-    if (chunk->n_items == 0 || chunk->n_items > chunk->capacity)
-        return false;
-    for (size_t i = 0; i < chunk->n_items; i++) {
-        if (!notification_is_sound(&chunk->items[i]))
-            return false;
-    }
-    return true;
-}
+    uint32_t since_ms = (uint32_t)now_ms;
+    size_t n_taken;
 
-static bool spares_are_sound(const struct kinf__listener *listener)
-{
-    size_t n_spares = 0;
-
-    for (const struct kinf__notification_chunk *spare = listener->spares; spare != NULL;
-         spare = spare->next) {
-        if (spare->n_items != 0 || spare->capacity != listener->spares->capacity)
-            return false;
-        n_spares++;
-    }
-    return n_spares == listener->n_spares;
+    kinf__mutex_lock(&listener->lock);
+    n_taken = atomic_load_explicit(&listener->n_taken, memory_order_relaxed);
+    if (n_taken != 0)
+        since_ms = atomic_load_explicit(&listener->taken_since, memory_order_relaxed);
+    else if (!oldest_queued_locked(listener, &since_ms))
+        since_ms = (uint32_t)now_ms;
+    *ret_status = (struct kinf_handler_status){
+        .backlog = listener->handler.backlog,
+        .has_synced = atomic_load_explicit(&listener->has_synced, memory_order_acquire),
+        .n_waiting = n_taken + n_queued_locked(listener),
+        .oldest_ms = age_ms(since_ms, now_ms),
+        .n_told = atomic_load_explicit(&listener->n_told, memory_order_relaxed),
+        .n_merged = coalesces(listener) ? listener->coalescer.n_merged : 0,
+    };
+    kinf__mutex_unlock(&listener->lock);
 }
 
 bool kinf__listener_check(struct kinf__listener *listener)
 {
-    const struct kinf__notification_chunk *last = NULL;
-    bool is_sound = spares_are_sound(listener);
+    bool is_sound;
 
     kinf__mutex_lock(&listener->lock);
-    for (const struct kinf__notification_chunk *chunk = listener->first; chunk != NULL && is_sound;
-         chunk = chunk->next) {
-        is_sound = chunk_is_sound(chunk);
-        last = chunk;
-    }
-    is_sound = is_sound && last == listener->last;
+    is_sound = coalesces(listener) ? kinf__coalescer_check(&listener->coalescer)
+                                   : kinf__chain_check(&listener->chain);
     kinf__mutex_unlock(&listener->lock);
     return is_sound;
 }

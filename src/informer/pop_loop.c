@@ -45,21 +45,30 @@ static bool handle_together(struct kinf_informer *informer, const struct kinf_de
 }
 
 /* By key, the deltas are states of one object, to be told one after the other. */
-static int handle_deltas(const struct kinf_deltas *deltas, bool in_initial_list, void *ctx)
+static void handle_item(struct kinf_informer *informer, const struct kinf_deltas *deltas,
+                        bool in_initial_list)
 {
-    struct kinf_informer *informer = ctx;
     bool goes_on = true;
 
-    informer->n_unheard += deltas->n_items;
     if (deltas->key == NULL) {
         (void)handle_together(informer, deltas, in_initial_list);
-        return 0;
+        return;
     }
     for (size_t i = 0; i < deltas->n_items && goes_on; i++) {
         const struct kinf_deltas one = { deltas->key, &deltas->items[i], 1 };
 
         goes_on = handle_together(informer, &one, in_initial_list);
     }
+}
+
+static int handle_deltas(const struct kinf_deltas *deltas, bool in_initial_list, void *ctx)
+{
+    struct kinf_informer *informer = ctx;
+    int64_t begun_ns = kinf__clock_now_ns();
+
+    informer->n_unheard += deltas->n_items;
+    handle_item(informer, deltas, in_initial_list);
+    kinf__histogram_observe(&informer->processing_latency, kinf__clock_now_ns() - begun_ns);
     return 0;
 }
 

@@ -113,7 +113,7 @@ static int make_listener_locked(struct kinf__processor *processor,
     struct kinf_snapshot *snapshot = kinf_indexer_snapshot(processor->indexer);
     bool has_change = has_change_locked(processor, snapshot);
     struct kinf__listener *listener;
-    int rc = kinf__listener_new(handler, processor->last_id + 1, processor->owner, snapshot,
+    int rc = kinf__listener_new(handler, processor->last_id + 1, processor->owner, snapshot, now_ms,
                                 &listener, err);
 
     if (rc < 0)
@@ -126,7 +126,7 @@ static int make_listener_locked(struct kinf__processor *processor,
     if (handler->resync_period_ms > 0)
         listener->next_resync_ms = kinf__clock_add_ms(now_ms, period_of(listener));
     if (processor->has_synced)
-        kinf__listener_push_synced(listener);
+        kinf__listener_push_synced(listener, now_ms);
     *ret_listener = listener;
     return 0;
 }
@@ -297,6 +297,49 @@ bool kinf__processor_handler_has_synced(struct kinf__processor *processor, kinf_
     return has_synced;
 }
 
+bool kinf__processor_handler_status(struct kinf__processor *processor, kinf_handler_id id,
+                                    int64_t now_ms, struct kinf_handler_status *ret_status)
+{
+    struct kinf__listener *listener;
+
+    kinf__mutex_lock(&processor->lock);
+    listener = find(&processor->listeners, id);
+    if (listener != NULL)
+        kinf__listener_status(listener, now_ms, ret_status);
+    kinf__mutex_unlock(&processor->lock);
+    return listener != NULL;
+}
+
+static struct kinf__handler_report *report_locked(struct kinf__processor *processor, int64_t now_ms)
+    KINF__REQUIRES(processor->lock)
+{
+    struct kinf__handler_report *handlers = calloc(processor->n_listeners + 1, sizeof *handlers);
+    size_t n = 0;
+
+    if (handlers == NULL)
+        return NULL;
+    KINF__LIST_FOR_EACH (node, &processor->listeners) {
+        handlers[n].id = listener_of(node)->id;
+        kinf__listener_status(listener_of(node), now_ms, &handlers[n++].status);
+    }
+    return handlers;
+}
+
+int kinf__processor_report(struct kinf__processor *processor, int64_t now_ms,
+                           struct kinf__handler_report **ret_handlers, size_t *ret_n_handlers)
+{
+    struct kinf__handler_report *handlers;
+
+    kinf__mutex_lock(&processor->lock);
+    handlers = report_locked(processor, now_ms);
+    if (handlers != NULL) {
+        *ret_handlers = handlers;
+        *ret_n_handlers = processor->n_listeners;
+    }
+    kinf__mutex_unlock(&processor->lock);
+    return handlers != NULL ? 0 : KINF_ERR_NO_MEMORY;
+}
+
 /* --- distribution --- */
 
 static int reserve_all_locked(struct kinf__processor *processor,
@@ -339,8 +382,8 @@ static size_t slice_len(size_t n, size_t at)
 }
 
 static void tell_slice_locked(struct kinf__processor *processor,
-                              const struct kinf__announcement *announcement, size_t at)
-    KINF__REQUIRES(processor->lock)
+                              const struct kinf__announcement *announcement, size_t at,
+                              int64_t now_ms) KINF__REQUIRES(processor->lock)
 {
     size_t n_told = slice_len(announcement->n_told, at);
     size_t n_resynced = slice_len(announcement->n_resynced, at);
@@ -351,9 +394,9 @@ static void tell_slice_locked(struct kinf__processor *processor,
         if (listener->skips_change)
             continue;
         if (n_told != 0)
-            kinf__listener_push(listener, announcement->told + at, n_told);
+            kinf__listener_push(listener, announcement->told + at, n_told, now_ms);
         if (n_resynced != 0 && listener->is_syncing)
-            kinf__listener_push(listener, announcement->resynced + at, n_resynced);
+            kinf__listener_push(listener, announcement->resynced + at, n_resynced, now_ms);
     }
 }
 
@@ -362,10 +405,11 @@ void kinf__processor_commit(struct kinf__processor *processor,
 {
     size_t n = announcement->n_told > announcement->n_resynced ? announcement->n_told
                                                                : announcement->n_resynced;
+    int64_t now_ms = kinf__clock_now_ms();
 
     for (size_t at = 0; at == 0 || at < n; at += SLICE_LEN) {
         kinf__mutex_lock(&processor->lock);
-        tell_slice_locked(processor, announcement, at);
+        tell_slice_locked(processor, announcement, at, now_ms);
         if (n <= SLICE_LEN || at >= n - SLICE_LEN)
             end_change_locked(processor);
         kinf__mutex_unlock(&processor->lock);
@@ -393,7 +437,7 @@ void kinf__processor_set_synced(struct kinf__processor *processor)
     if (!processor->has_synced) {
         processor->has_synced = true;
         KINF__LIST_FOR_EACH (node, &processor->listeners)
-            kinf__listener_push_synced(listener_of(node));
+            kinf__listener_push_synced(listener_of(node), kinf__clock_now_ms());
     }
     kinf__mutex_unlock(&processor->lock);
 }

@@ -36,6 +36,11 @@ struct kinf__processor {
     const struct kinf__announcement *changing; /* under way; NULL: none */
 };
 
+struct kinf__handler_report {
+    kinf_handler_id id;
+    struct kinf_handler_status status;
+};
+
 /* `indexer` is borrowed, `owner` is what callbacks are marked with. */
 void kinf__processor_init(struct kinf__processor *processor, const void *owner,
                           struct kinf_indexer *indexer);
@@ -50,8 +55,8 @@ KINF_MUST_CHECK int kinf__processor_start(struct kinf__processor *processor,
                                           struct kinf_error *err);
 
 /* Joins with a snapshot, so that nothing falls between it and what is told later. `now_ms` starts
- * the resync period. Errors: KINF_ERR_STOPPED, KINF_ERR_NO_MEMORY, KINF_ERR_SYSTEM; on_done does
- * not run then. */
+ * the resync period. Errors: KINF_ERR_STOPPED, KINF_ERR_INVALID (no such backlog),
+ * KINF_ERR_NO_MEMORY, KINF_ERR_SYSTEM; on_done does not run then. */
 KINF_MUST_CHECK int kinf__processor_add(struct kinf__processor *processor,
                                         const struct kinf_handler *handler, int64_t now_ms,
                                         kinf_handler_id *ret_id, struct kinf_error *err);
@@ -70,6 +75,13 @@ void kinf__processor_join(struct kinf__processor *processor);
 
 size_t kinf__processor_count(struct kinf__processor *processor);
 bool kinf__processor_handler_has_synced(struct kinf__processor *processor, kinf_handler_id id);
+/* What waits for it; false, and nothing written: there is no such handler. */
+bool kinf__processor_handler_status(struct kinf__processor *processor, kinf_handler_id id,
+                                    int64_t now_ms, struct kinf_handler_status *ret_status);
+/* Of all who listen; the caller frees it. Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__processor_report(struct kinf__processor *processor, int64_t now_ms,
+                                           struct kinf__handler_report **ret_handlers,
+                                           size_t *ret_n_handlers);
 
 /* --- distribution --- */
 

@@ -102,7 +102,7 @@ static void compare_with_store(struct relist *relist, struct kinf__batch *batch)
         if (i < relist->n && order == 0)
             relist->by_key[i++]->old = stored;
         else
-            kinf__batch_tell_delete(batch, stored, true, NULL);
+            kinf__batch_tell_delete(batch, stored, stored, true, NULL);
     }
 }
 
@@ -126,7 +126,7 @@ int kinf__prepare_relist(struct kinf__delta_target *target, const struct kinf_de
                          bool in_initial_list, struct kinf__batch *batch)
 {
     struct kinf_snapshot *snapshot = kinf_indexer_snapshot(target->indexer);
-    struct relist relist;
+    struct relist relist = { .n = 0 };
     int rc = kinf__batch_reserve_objects(batch, delta->n_objects, kinf_snapshot_count(snapshot));
 
     if (rc == 0)

@@ -188,26 +188,24 @@ static int check_member(const struct found *found, enum slot slot, enum kinf__js
     return 0;
 }
 
-static int check_kind(const struct found *found, const struct kinf_type *type,
-                      struct kinf_error *err)
+static int check_kind(const struct found *found, const char *kind, struct kinf_error *err)
 {
     struct kinf_str raw = raw_of(found, SLOT_KIND);
 
-    if (!is_present(found, SLOT_KIND) || kinf__json_string_equals(raw, kinf_str_from(type->kind)))
+    if (!is_present(found, SLOT_KIND) || kinf__json_string_equals(raw, kinf_str_from(kind)))
         return 0;
     return kinf__error_set(err, KINF_ERR_PARSE, "kind is %.*s where %s was expected",
-                           (int)(raw.len < 100 ? raw.len : 100), raw.bytes, type->kind);
+                           (int)(raw.len < 100 ? raw.len : 100), raw.bytes, kind);
 }
 
-static int check_members(const struct found *found, const struct kinf_type *type,
-                         struct kinf_error *err)
+static int check_members(const struct found *found, const char *kind, struct kinf_error *err)
 {
     static const enum slot strings[] = { SLOT_KIND, SLOT_NAME, SLOT_NAMESPACE, SLOT_UID, SLOT_RV };
     int r = check_member(found, SLOT_METADATA, KINF__JSON_OBJECT, err);
 
     for (size_t i = 0; r == 0 && i < KINF__ARRAY_LEN(strings); i++)
         r = check_member(found, strings[i], KINF__JSON_STRING, err);
-    return r < 0 ? r : check_kind(found, type, err);
+    return r < 0 ? r : check_kind(found, kind, err);
 }
 
 /* Decodes a string behind the others and puts a NUL after it. There is room: see read_identity().
@@ -304,7 +302,7 @@ static int make_object(struct kinf__object_decoder *decoder, const struct found 
 
     if (found->body.len == 0 || found->body.bytes[0] != '{')
         return kinf__error_set(err, KINF_ERR_PARSE, "JSON, but no object");
-    r = check_members(found, decoder->type, err);
+    r = check_members(found, decoder->kind, err);
     if (r == 0)
         r = read_identity(&decoder->names, found, &parts, err);
     if (r < 0)
@@ -316,7 +314,7 @@ static int make_object(struct kinf__object_decoder *decoder, const struct found 
 void kinf__object_decoder_init(struct kinf__object_decoder *decoder, const struct kinf_type *type,
                                const struct kinf__prune_plan *plan)
 {
-    *decoder = (struct kinf__object_decoder){ .type = type, .plan = plan };
+    *decoder = (struct kinf__object_decoder){ .type = type, .plan = plan, .kind = type->kind };
 }
 
 void kinf__object_decoder_release(struct kinf__object_decoder *decoder)

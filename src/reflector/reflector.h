@@ -75,6 +75,7 @@ struct kinf__reflector_options {
     int64_t backoff_base_ms;     /* 0: 800 */
     int64_t backoff_max_ms;      /* 0: 30,000 */
     bool accept_gzip;            /* on LIST */
+    bool metadata_only;          /* asks for PartialObjectMetadata, and takes nothing else */
     struct kinf__reflector_callbacks callbacks;
 };
 

@@ -116,6 +116,7 @@ static int request_page(struct kinf__reflector *reflector, const struct kinf__po
 {
     KINF__AUTO_BUFFER target = KINF__BUFFER_INIT;
     struct kinf__http_request request = {
+        .accept = reflector->options.metadata_only ? KINF__ACCEPT_METADATA("List") : NULL,
         .accept_gzip = reflector->options.accept_gzip,
         .head_timeout_ms = action->head_timeout_ms,
         .idle_timeout_ms = action->idle_timeout_ms,

@@ -18,6 +18,12 @@
 #include "reflector/watch_stream.h"
 #include "rest/http.h"
 
+/* What metadata_only asks for. Without plain JSON behind it: a server that cannot do it shall say
+ * so (406) and not send everything. */
+#define KINF__KIND_METADATA "PartialObjectMetadata"
+#define KINF__ACCEPT_METADATA(suffix)                                                              \
+    "application/json;as=" KINF__KIND_METADATA suffix ";g=meta.k8s.io;v=v1"
+
 /* The objects of the pages so far, with a reference each. */
 struct kinf__listed {
     const struct kinf_object **items;
@@ -57,6 +63,7 @@ struct kinf__reflector {
     bool is_streaming; /* a watch list before its bookmark */
     bool has_begun;    /* part of the body, or a watch's head, is here */
     bool must_relist;  /* an object failed for the first time; of the whole list */
+    bool is_corked;    /* the queue */
     struct kinf_error relist_why;
     bool has_error_event;
     struct kinf_error error_event;

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "deltafifo/deltafifo.h"
 
 /* --- what comes --- */
 
@@ -110,7 +111,19 @@ static int on_body(const char *bytes, size_t len, void *ctx, struct kinf_error *
 
     reflector->n_list_bytes += len;
     kinf__reflector_count(&reflector->received_bytes, len);
+    if (!reflector->is_corked)
+        kinf__deltafifo_set_corked(reflector->options.fifo, true);
+    reflector->is_corked = true;
     return kinf__watch_stream_feed(&reflector->watch_stream, bytes, len, err);
+}
+
+static void on_pause(void *ctx)
+{
+    struct kinf__reflector *reflector = ctx;
+
+    if (reflector->is_corked)
+        kinf__deltafifo_set_corked(reflector->options.fifo, false);
+    reflector->is_corked = false;
 }
 
 /* --- the request --- */
@@ -140,10 +153,12 @@ static int perform(struct kinf__reflector *reflector, const struct kinf__policy_
 {
     KINF__AUTO_BUFFER target = KINF__BUFFER_INIT;
     struct kinf__http_request request = {
+        .accept = reflector->options.metadata_only ? KINF__ACCEPT_METADATA("") : NULL,
         .head_timeout_ms = action->head_timeout_ms,
         .idle_timeout_ms = action->idle_timeout_ms,
         .on_body = on_body,
         .on_head = on_head,
+        .on_pause = on_pause,
         .ctx = reflector,
     };
     int r;

@@ -4,12 +4,9 @@
  */
 #include "rest/client.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <curl/curl.h>
 #include <openssl/err.h>
@@ -18,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "rest/discovery.h"
 #include "rest/http.h"
 
@@ -331,14 +329,9 @@ int kinf_client_find_type(struct kinf_client *client, const char *resource,
 static char *read_token(const char *path)
 {
     KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
-    KINF__AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = 0;
     size_t start = 0;
 
-    while (fd >= 0 && text.len < TOKEN_MAX_BYTES && kinf__buffer_reserve(&text, 4096) == 0 &&
-           ((n = read(fd, text.bytes + text.len, 4096)) > 0 || (n < 0 && errno == EINTR)))
-        text.len += n > 0 ? (size_t)n : 0;
-    if (n != 0 || fd < 0)
+    if (kinf__file_read(path, TOKEN_MAX_BYTES, &text, NULL) < 0 || text.len > TOKEN_MAX_BYTES)
         return NULL;
     while (text.len > 0 && strchr(" \t\r\n", text.bytes[text.len - 1]) != NULL)
         text.len--;

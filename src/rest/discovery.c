@@ -16,6 +16,7 @@
 
 #define NAME_SIZE        256
 #define ANSWER_MAX_BYTES (16u << 20)
+#define CORE_VERSION     "v1"
 
 /* A name as kubectl takes it, in lower case: the resource, and what stands behind its dot. */
 struct spelling {
@@ -223,7 +224,7 @@ static int find_in_listed_groups(struct search *search, const struct kinf_type *
 static int find_anywhere(struct search *search, const struct kinf_type **ret_type,
                          struct kinf_error *err)
 {
-    int failed = find_in_version(search, "", "v1", ret_type, err);
+    int failed = find_in_version(search, "", CORE_VERSION, ret_type, err);
 
     return failed == KINF_ERR_NOT_FOUND ? find_in_listed_groups(search, ret_type, err) : failed;
 }
@@ -244,24 +245,29 @@ static bool is_plain(const char *text)
            strstr(text, "..") == NULL && text[strlen(text) - 1] != '.';
 }
 
-/* "pods", "deployments.apps", "deployments.v1.apps", "pods.v1" and "pods.v1." */
+/* "pods", "deployments.apps", "deployments.v1.apps", "pods.v1" and "pods.v1."; nothing behind the
+ * dot is the core group: "pods." */
 static bool parse_spelling(const char *text, struct spelling *ret_spelling)
 {
     char lower[NAME_SIZE];
     size_t len = strlen(text);
-    const char *dot;
+    const char *dot, *rest = "";
 
     if (len >= NAME_SIZE)
         return false;
     for (size_t i = 0; i <= len; i++)
         lower[i] = (char)(text[i] >= 'A' && text[i] <= 'Z' ? text[i] - 'A' + 'a' : text[i]);
     dot = strchr(lower, '.');
-    if (dot != NULL && len >= 2 && dot < lower + len - 1 && lower[len - 1] == '.')
+    if (len != 0 && dot != NULL && lower[len - 1] == '.')
         lower[len - 1] = '\0';
     if (!is_plain(lower))
         return false;
+    if (dot == lower + len - 1)
+        rest = CORE_VERSION;
+    else if (dot != NULL)
+        rest = dot + 1;
     snprintf(ret_spelling->resource, NAME_SIZE, "%.*s", (int)strcspn(lower, "."), lower);
-    snprintf(ret_spelling->rest, NAME_SIZE, "%s", dot != NULL ? dot + 1 : "");
+    snprintf(ret_spelling->rest, NAME_SIZE, "%s", rest);
     return true;
 }
 

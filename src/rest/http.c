@@ -7,6 +7,7 @@
  */
 #include "rest/http.h"
 
+#include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -28,6 +29,7 @@
 #define RECEIVE_BUFFER_BYTES (256 * 1024L)
 #define REFUSAL_MAX_BYTES    65536 /* of a body that is no success */
 #define POLL_MAX_MS          1000  /* a bound on every wait, should a wake-up ever be lost */
+#define BREATH_MS            50    /* between looks at the waker while bytes never pause */
 #define RETRY_AFTER_MAX_S    3600
 
 /* A vanished peer is found within a minute: by probes while nothing is sent, by the send timeout
@@ -54,9 +56,65 @@ struct kinf__http {
     bool is_head_told;
     uint32_t retry_after_ms;
     int callback_code; /* what ended the exchange from inside; 0: nothing did */
+    int socket_errno;  /* why there was no socket, if descriptors ran out; curl does not tell */
+    int64_t started_ms;
     int64_t last_byte_ms;
+    int64_t last_look_ms; /* at the waker and the deadline */
     struct kinf__buffer refusal;
 };
+
+/* --- deadlines --- */
+
+/* When the exchange has to be given up, and the words for it. */
+struct deadline {
+    int64_t at_ms;
+    int64_t limit_ms;
+    const char *why;
+};
+
+static void limit(struct deadline *deadline, int64_t from_ms, int64_t limit_ms, const char *why)
+{
+    int64_t at_ms = kinf__clock_add_ms(from_ms, limit_ms);
+
+    if (limit_ms > 0 && at_ms < deadline->at_ms)
+        *deadline = (struct deadline){ at_ms, limit_ms, why };
+}
+
+static struct deadline deadline_of(const struct kinf__http *http)
+{
+    const struct kinf__http_request *request = http->request;
+    struct deadline deadline = { KINF__NEVER_MS, 0, "" };
+
+    limit(&deadline, http->started_ms, request->total_timeout_ms,
+          "the answer is not complete after");
+    if (http->status == 0)
+        limit(&deadline, http->started_ms, request->head_timeout_ms, "no answer within");
+    else
+        limit(&deadline, http->last_byte_ms, request->idle_timeout_ms, "the stream is silent for");
+    return deadline;
+}
+
+static int fail_late(const struct kinf__http *http, const struct deadline *deadline,
+                     struct kinf_error *err)
+{
+    return kinf__error_set(err, KINF_ERR_TIMEOUT, "server %s: %s %lld ms", http->client->host,
+                           deadline->why, (long long)deadline->limit_ms);
+}
+
+/* curl goes on reading for as long as bytes are there, and only then comes back to drive(): a peer
+ * that sends faster than we take would keep us for ever. */
+static int look_up(struct kinf__http *http)
+{
+    struct deadline deadline;
+
+    if (http->last_byte_ms - http->last_look_ms < BREATH_MS)
+        return 0;
+    http->last_look_ms = http->last_byte_ms;
+    if (kinf__waker_is_set(http->waker))
+        return kinf__error_set(http->err, KINF_ERR_STOPPED, "stopped");
+    deadline = deadline_of(http);
+    return deadline.at_ms <= http->last_byte_ms ? fail_late(http, &deadline, http->err) : 0;
+}
 
 /* --- what curl calls --- */
 
@@ -157,11 +215,26 @@ static size_t on_bytes(char *bytes, size_t size, size_t n, void *ctx)
     size_t len = size * n;
 
     http->last_byte_ms = kinf__clock_now_ms();
+    http->callback_code = look_up(http);
+    if (http->callback_code < 0)
+        return 0;
     http->callback_code =
         http->is_gzip ? take_gzip(http, bytes, len) : take_body(bytes, len, http, http->err);
     /* Again: what the callback took is our silence, not the peer's. */
     http->last_byte_ms = kinf__clock_now_ms();
     return http->callback_code < 0 || http->refusal.len == REFUSAL_MAX_BYTES ? 0 : len;
+}
+
+/* curl's own sockets would be inherited by what the program executes. */
+static curl_socket_t open_socket(void *ctx, curlsocktype purpose, struct curl_sockaddr *address)
+{
+    struct kinf__http *http = ctx;
+    int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+
+    (void)purpose;
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+        http->socket_errno = errno;
+    return fd < 0 ? CURL_SOCKET_BAD : fd;
 }
 
 static int on_socket(void *ctx, curl_socket_t fd, curlsocktype purpose)
@@ -224,6 +297,8 @@ static void set_callbacks(struct kinf__http *http)
     CURL *easy = http->easy;
 
     curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, http->curl_message);
+    curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+    curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, http);
     curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, on_socket);
     curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
     curl_easy_setopt(easy, CURLOPT_HEADERDATA, http);
@@ -357,44 +432,17 @@ static int append_headers(struct kinf__http *http, struct curl_slist **headers,
     return 0;
 }
 
-/* When the exchange has to be given up, and the words for it. */
-struct deadline {
-    int64_t at_ms;
-    int64_t limit_ms;
-    const char *why;
-};
-
-static void limit(struct deadline *deadline, int64_t from_ms, int64_t limit_ms, const char *why)
-{
-    int64_t at_ms = kinf__clock_add_ms(from_ms, limit_ms);
-
-    if (limit_ms > 0 && at_ms < deadline->at_ms)
-        *deadline = (struct deadline){ at_ms, limit_ms, why };
-}
-
-static struct deadline deadline_of(const struct kinf__http *http, int64_t started_ms)
-{
-    const struct kinf__http_request *request = http->request;
-    struct deadline deadline = { KINF__NEVER_MS, 0, "" };
-
-    limit(&deadline, started_ms, request->total_timeout_ms, "the answer is not complete after");
-    if (http->status == 0)
-        limit(&deadline, started_ms, request->head_timeout_ms, "no answer within");
-    else
-        limit(&deadline, http->last_byte_ms, request->idle_timeout_ms, "the stream is silent for");
-    return deadline;
-}
-
 /* Waits for the socket, the waker or a deadline. */
-static int wait_for_more(struct kinf__http *http, int64_t started_ms, struct kinf_error *err)
+static int wait_for_more(struct kinf__http *http, struct kinf_error *err)
 {
     struct curl_waitfd waker = { http->waker->fd, CURL_WAIT_POLLIN, 0 };
-    struct deadline deadline = deadline_of(http, started_ms);
-    int64_t left_ms = deadline.at_ms - kinf__clock_now_ms();
+    struct deadline deadline = deadline_of(http);
+    int64_t now_ms = kinf__clock_now_ms();
+    int64_t left_ms = deadline.at_ms - now_ms;
 
+    http->last_look_ms = now_ms;
     if (left_ms <= 0)
-        return kinf__error_set(err, KINF_ERR_TIMEOUT, "server %s: %s %lld ms", http->client->host,
-                               deadline.why, (long long)deadline.limit_ms);
+        return fail_late(http, &deadline, err);
     if (curl_multi_poll(http->multi, &waker, 1,
                         (int)(left_ms < POLL_MAX_MS ? left_ms : POLL_MAX_MS), NULL) != CURLM_OK)
         return kinf__error_set(err, KINF_ERR_SYSTEM, "cannot wait for the server %s",
@@ -421,16 +469,21 @@ static int transfer_result(struct kinf__http *http, CURLcode *ret_result)
 
 static int drive(struct kinf__http *http, CURLcode *ret_result, struct kinf_error *err)
 {
-    int64_t started_ms = kinf__clock_now_ms();
     int n_running, failed;
 
-    http->last_byte_ms = started_ms;
+    http->started_ms = kinf__clock_now_ms();
+    http->last_byte_ms = http->started_ms;
+    http->last_look_ms = http->started_ms;
     for (;;) {
-        if (curl_multi_perform(http->multi, &n_running) != CURLM_OK)
+        CURLMcode code = curl_multi_perform(http->multi, &n_running);
+
+        if (http->request->on_pause != NULL)
+            http->request->on_pause(http->request->ctx);
+        if (code != CURLM_OK)
             return kinf__error_no_memory(err);
         if (transfer_result(http, ret_result))
             return 0;
-        if ((failed = wait_for_more(http, started_ms, err)) < 0)
+        if ((failed = wait_for_more(http, err)) < 0)
             return failed;
     }
 }
@@ -456,6 +509,9 @@ static int judge(struct kinf__http *http, CURLcode result, struct kinf_error *er
     /* A head that says no has said it, whatever became of its body. */
     if (http->status >= 300 || (result == CURLE_OK && !is_success(http)))
         return judge_refusal(http, err);
+    if (result == CURLE_COULDNT_CONNECT && http->socket_errno != 0)
+        return kinf__error_set_errno(err, KINF_ERR_SYSTEM, http->socket_errno,
+                                     "no socket for the server %s", http->client->host);
     if (result != CURLE_OK)
         return kinf__transport_error(http->easy, result, http->client, http->curl_message, err);
     if (http->is_gzip && http->inflate != NULL && !kinf__inflate_is_complete(http->inflate))
@@ -488,6 +544,7 @@ static void begin(struct kinf__http *http, const struct kinf__http_request *requ
     http->is_head_told = false;
     http->retry_after_ms = 0;
     http->callback_code = 0;
+    http->socket_errno = 0;
     http->refusal.len = 0;
     http->curl_message[0] = '\0';
     if (http->inflate != NULL)

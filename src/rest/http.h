@@ -42,6 +42,8 @@ struct kinf__http_request {
     kinf__http_body_cb *on_body;
     void (*on_head)(int http_status,
                     void *ctx); /* of a 2xx response, before its body; may be NULL */
+    /* All that is here was handed out; called before each wait and at the end; may be NULL. */
+    void (*on_pause)(void *ctx);
     void *ctx;
 };
 
@@ -53,8 +55,13 @@ struct kinf__http_request {
  *   KINF_ERR_TLS          handshake or verification, with OpenSSL's reason
  *   KINF_ERR_UNAUTHORIZED, FORBIDDEN, NOT_FOUND, CONFLICT, EXPIRED (410), RV_TOO_LARGE,
  *   TOO_MANY_REQUESTS, SERVER: the response was no success; message from its Status (a Status is
- *                         looked for whatever the Content-Type says), http_status and
- * retry_after_ms are set what on_body returned Every message names the server's host. */
+ *                         looked for whatever the Content-Type says); http_status and
+ *                         retry_after_ms are set
+ *   KINF_ERR_CONFIG       the token that was read last cannot go into a header
+ *   KINF_ERR_PARSE        a compressed body that is none
+ *   KINF_ERR_NO_MEMORY, KINF_ERR_SYSTEM
+ *   and what on_body returned.
+ * Every message of the network and the server names the server's host. */
 KINF_MUST_CHECK int kinf__http_perform(struct kinf__http *http,
                                        const struct kinf__http_request *request,
                                        struct kinf_error *err);

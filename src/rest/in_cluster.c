@@ -3,41 +3,26 @@
  */
 #include "rest/in_cluster.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/file.h"
 
 #define FILE_MAX_BYTES (1u << 20)
 #define WHITE_SPACE    " \t\r\n"
 
 const char *kinf__in_cluster_dir = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-static void close_file(FILE **file)
-{
-    if (*file != NULL)
-        fclose(*file);
-}
-
 int kinf__read_text_file(const char *path, char **ret_text, struct kinf_error *err)
 {
     KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
-    KINF__CLEANUP(close_file) FILE *file = fopen(path, "re");
-    size_t n = 1;
+    int failed = kinf__file_read(path, FILE_MAX_BYTES, &text, err);
 
-    if (file == NULL)
-        return kinf__error_set_errno(err, KINF_ERR_CONFIG, errno, "cannot read %s", path);
-    while (n != 0 && text.len <= FILE_MAX_BYTES) {
-        if (kinf__buffer_reserve(&text, BUFSIZ) < 0)
-            return kinf__error_no_memory(err);
-        n = fread(text.bytes + text.len, 1, BUFSIZ, file);
-        text.len += n;
-    }
-    if (ferror(file))
-        return kinf__error_set_errno(err, KINF_ERR_CONFIG, errno, "cannot read %s", path);
+    if (failed < 0)
+        return failed;
     if (text.len > FILE_MAX_BYTES)
         return kinf__error_set(err, KINF_ERR_LIMIT, "%s is above %u bytes", path, FILE_MAX_BYTES);
     *ret_text = text.len != 0 ? strndup(text.bytes, text.len) : strdup("");

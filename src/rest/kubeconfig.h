@@ -30,7 +30,7 @@ struct kinf__cluster_config {
 };
 
 /* `path` NULL: $KUBECONFIG (a list, first wins), ~/.kube/config, in-cluster. `context` NULL: the
- * current-context. Errors: KINF_ERR_CONFIG, KINF_ERR_PARSE, KINF_ERR_UNSUPPORTED (users
+ * current-context. Errors: KINF_ERR_CONFIG, KINF_ERR_PARSE, KINF_ERR_LIMIT, KINF_ERR_UNSUPPORTED (users
  * with exec, auth-provider or impersonation), KINF_ERR_NO_MEMORY; each message names the file and
  * what to do. */
 KINF_MUST_CHECK int kinf__cluster_config_load(const char *path, const char *context,

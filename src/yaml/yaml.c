@@ -8,9 +8,6 @@
  */
 #include "yaml/yaml.h"
 
-#include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +15,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/file.h"
 
 #define N_ANCHORS_MAX 256
 
@@ -394,29 +392,12 @@ int kinf__yaml_parse(struct kinf_str text, const char *file, struct kinf__yaml *
     return 0;
 }
 
-static void close_file(FILE **file)
-{
-    if (*file != NULL)
-        fclose(*file);
-}
-
 int kinf__yaml_read(const char *path, struct kinf__yaml **ret_yaml, struct kinf_error *err)
 {
     KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
-    KINF__CLEANUP(close_file) FILE *file = fopen(path, "re");
-    size_t n = 1;
+    int failed = kinf__file_read(path, KINF__YAML_MAX_BYTES, &text, err);
 
-    if (file == NULL)
-        return kinf__error_set_errno(err, KINF_ERR_CONFIG, errno, "cannot read %s", path);
-    while (n != 0 && text.len <= KINF__YAML_MAX_BYTES) {
-        if (kinf__buffer_reserve(&text, BUFSIZ) < 0)
-            return kinf__error_no_memory(err);
-        n = fread(text.bytes + text.len, 1, BUFSIZ, file);
-        text.len += n;
-    }
-    if (ferror(file))
-        return kinf__error_set_errno(err, KINF_ERR_CONFIG, errno, "cannot read %s", path);
-    return kinf__yaml_parse(kinf__buffer_str(&text), path, ret_yaml, err);
+    return failed < 0 ? failed : kinf__yaml_parse(kinf__buffer_str(&text), path, ret_yaml, err);
 }
 
 void kinf__yaml_free(struct kinf__yaml *yaml)

@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import TOOLS, Daemon, cluster, run_daemon, wait_until
+from harness import TOOLS, Daemon, cluster, daemon_path, run_daemon, wait_until
 
 FAILED, USAGE = 1, 2
 
@@ -43,6 +43,11 @@ class AtStart(unittest.TestCase):
     def test_command_line(self):
         for args, names in (
             ((), ["--resource"]),
+            (("--colour",), ["--colour", "--help"]),
+            (("-x",), ["-x", "--help"]),
+            (("--event", "json"), ["--event", "--help"]),
+            (("--resource",), ["--resource", "value"]),
+            (("--measure=yes",), ["--measure=yes", "no value"]),
             (("pods",), ["pods", "--resource pods"]),
             (("--resource", "pods", "--events", "loud"), ["--events", "loud"]),
             (("--resource", "pods", "--timeout", "soon"), ["--timeout", "soon"]),
@@ -52,6 +57,10 @@ class AtStart(unittest.TestCase):
             (("--resource", "pods", "--log-level", "noisy"), ["noisy"]),
             (("--resource", "pods", "--config", "x"), ["--config"]),
             (("--resource", "pods", "--resource", "pods"), ["twice"]),
+            (("--resource", "pods", "--namespace", "a", "--namespace", "a"), ["namespace a", "twice"]),
+            (("--resource", "pods", "--namespace", "a/../b"), ["'a/../b'"]),
+            (("--resource", "pods", "--namespace", "A"), ["'A'"]),
+            (("--resource", "pods", "--namespace", ""), ["empty namespace"]),
         ):
             with self.subTest(args=args):
                 self.complains(USAGE, *args, names=names)
@@ -96,6 +105,17 @@ class AtStart(unittest.TestCase):
                        names=["tokenreviews"])
         self.complains(USAGE, "--kubeconfig", cluster().kubeconfig(), "--resource", "namespaces", "--namespace", "a",
                        names=["namespaces"])
+
+    def test_a_field_that_the_server_cannot_select_by(self):
+        self.complains(FAILED, *self.pods(cluster().kubeconfig()), "--field-selector", "spec.colour=blue",
+                       names=["400", "spec.colour"])
+
+    def test_a_closed_standard_output_is_not_taken_for_a_socket(self):
+        command = [daemon_path("asan"), *self.pods(cluster().kubeconfig()), "--measure"]
+        done = subprocess.run(["sh", "-c", 'exec "$0" "$@" >&-', *command], stdin=subprocess.DEVNULL, text=True,
+                              stderr=subprocess.PIPE, timeout=60, check=False)
+        self.assertEqual(done.returncode, FAILED, done.stderr)
+        self.assertIn("cannot write events: Bad file descriptor", done.stderr)
 
     def test_refused_connection(self):
         with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -183,6 +203,23 @@ class Reload(unittest.TestCase):
             daemon.wait_types("nobody-looks/looked-at", "ADDED")
             self.assertEqual(daemon.events_of("nobody-looks"), [])
             self.assertEqual(daemon.synced, ["namespaces", "configmaps"], "what stays is not begun again")
+            daemon.stop()
+
+    def test_flags_win_over_the_file_that_is_read_again(self):
+        self.write("namespaces")
+        with Daemon("--config", self.path, "--events-objects", resource=(), events=False) as daemon:
+            daemon.wait_synced()
+            for resources in (("namespaces",), ("namespaces", "serviceaccounts")):
+                self.write(*resources)
+                before = daemon.log_text().count("configuration read again")
+                daemon.process.send_signal(signal.SIGHUP)
+                wait_until(lambda: daemon.log_text().count("configuration read again") > before, "a reload")
+            self.assertNotIn("change only by a restart", daemon.log_text())
+            daemon.wait_synced(2)
+            cluster().make_namespace("read-again")
+            cluster().kubectl("create", "serviceaccount", "read-again", "-n", "read-again")
+            daemon.wait_types("read-again/read-again", "ADDED")
+            self.assertIn("object", daemon.events_of("read-again/read-again")[0])
             daemon.stop()
 
     def test_a_bad_file_changes_nothing(self):

@@ -1,8 +1,12 @@
 """Notifications: each change on the server arrives once, in order, as what it is."""
 
+import itertools
+import json
+import signal
+import subprocess
 import unittest
 
-from harness import Daemon, cluster, config_map
+from harness import Daemon, cluster, config_map, daemon_path
 
 NAMESPACE = "changes"
 
@@ -98,6 +102,19 @@ class Changes(unittest.TestCase):
             self.assertEqual(modified["object"]["data"]["value"], "line\none")
             daemon.stop()
         self.delete("whole")
+
+    def test_a_name_cannot_forge_lines_of_text(self):
+        name = "forged\nDELETED  nodes node-1 rv=1\x1b[2J"
+        role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name}}
+        cluster().kubectl("create", "--validate=false", "-f", "-", stdin=json.dumps(role))
+        command = [daemon_path("asan"), "--kubeconfig", cluster().kubeconfig(), "--resource", "clusterroles",
+                   "--events", "text"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+            lines = list(itertools.takewhile(lambda line: not line.startswith("SYNCED"), process.stdout))
+            process.send_signal(signal.SIGTERM)
+        self.assertEqual([line for line in lines if not line.startswith("ADDED ")], [])
+        self.assertEqual(sum("forged?DELETED  nodes node-1 rv=1?[2J rv=" in line for line in lines), 1)
+        cluster().kubectl("delete", "clusterrole", name)
 
     def test_churn_under_the_thread_sanitizer(self):
         with Daemon(mode="tsan") as daemon:

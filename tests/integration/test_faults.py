@@ -184,6 +184,7 @@ class Recovery(unittest.TestCase):
                 cluster().make_namespace("after-the-break")
                 daemon.wait_types("after-the-break", "ADDED")
                 self.assertEqual(sum("listed" in line for line in daemon.log_text().splitlines()), 1)
+                self.assertIn("watching again resource=namespaces", daemon.log_text())
                 daemon.stop()
 
 

@@ -32,6 +32,7 @@ struct test_server {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     struct kinf__buffer targets;
+    struct kinf__buffer accepts;
     size_t n_requests;
     size_t n_answered;
     size_t n_let_go; /* held replies that may be sent */
@@ -112,11 +113,14 @@ static const struct test_reply *note_request(struct test_server *server, const c
 {
     static const struct test_reply none = { .end = TEST_NO_REPLY };
     const char *target = strchr(request, ' ') + 1;
+    const char *accept = strstr(request, "\r\nAccept: ");
     size_t no;
 
     pthread_mutex_lock(&server->lock);
     no = server->n_requests++;
-    if (kinf__buffer_printf(&server->targets, "%.*s\n", (int)strcspn(target, " "), target) < 0)
+    accept = accept != NULL ? accept + strlen("\r\nAccept: ") : "";
+    if (kinf__buffer_printf(&server->targets, "%.*s\n", (int)strcspn(target, " "), target) < 0 ||
+        kinf__buffer_printf(&server->accepts, "%.*s\n", (int)strcspn(accept, "\r"), accept) < 0)
         abort();
     pthread_mutex_unlock(&server->lock);
     return no < server->n_replies ? &server->replies[no] : &none;
@@ -211,6 +215,7 @@ void test_server_stop(struct test_server *server)
     pthread_cond_destroy(&server->changed);
     pthread_mutex_destroy(&server->lock);
     kinf__buffer_release(&server->targets);
+    kinf__buffer_release(&server->accepts);
     free(server);
 }
 
@@ -242,15 +247,25 @@ void test_server_let_go(struct test_server *server)
     pthread_mutex_unlock(&server->lock);
 }
 
-char *test_server_targets(struct test_server *server)
+static char *copy_lines(struct test_server *server, const struct kinf__buffer *lines)
 {
-    char *targets;
+    char *copy;
 
     pthread_mutex_lock(&server->lock);
-    targets = strndup(server->targets.len != 0 ? server->targets.bytes : "", server->targets.len);
+    copy = strndup(lines->len != 0 ? lines->bytes : "", lines->len);
     pthread_mutex_unlock(&server->lock);
-    assert_non_null(targets);
-    return targets;
+    assert_non_null(copy);
+    return copy;
+}
+
+char *test_server_targets(struct test_server *server)
+{
+    return copy_lines(server, &server->targets);
+}
+
+char *test_server_accepts(struct test_server *server)
+{
+    return copy_lines(server, &server->accepts);
 }
 
 char *test_kubeconfig(int port)

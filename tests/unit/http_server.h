@@ -41,6 +41,8 @@ void test_server_wait(struct test_server *server, size_t n);
 void test_server_let_go(struct test_server *server);
 /* The targets so far, one a line. The caller frees it. */
 char *test_server_targets(struct test_server *server);
+/* What the requests so far accepted, one a line. The caller frees it. */
+char *test_server_accepts(struct test_server *server);
 
 /* Writes a kubeconfig for http://127.0.0.1:PORT to a new file. The caller unlinks and frees the
  * name. */

@@ -149,6 +149,9 @@ static void times_do_not_overflow(void **state)
     assert_true(kinf__clock_add_ms(10, KINF__NEVER_MS) == KINF__NEVER_MS);
     assert_true(kinf__clock_add_ms(KINF__NEVER_MS, 5) == KINF__NEVER_MS);
     assert_true(kinf__clock_add_ms(KINF__NEVER_MS - 3, 5) == KINF__NEVER_MS);
+    assert_true(kinf__clock_left_ms(10, 15) == 5);
+    assert_true(kinf__clock_left_ms(15, 15) == 0 && kinf__clock_left_ms(20, 15) == 0);
+    assert_true(kinf__clock_left_ms(10, KINF__NEVER_MS) == KINF__NEVER_MS);
 }
 
 static void durations_are_sums_of_numbers_with_units(void **state)
@@ -251,6 +254,15 @@ static void log_levels_are_set_by_module(void **state)
     kinf_log_set_callback(NULL, NULL);
 }
 
+static void a_log_line_is_one_line_whatever_names_hold(void **state)
+{
+    (void)state;
+    kinf_log_set_callback(keep_line, NULL);
+    KINF__LOG(KINF__LOG_REFLECTOR, KINF_LOG_WARN, "rejected key=%s", "a\nerror forged: \x1b[31m");
+    assert_string_equal(logged, "warn reflector rejected key=a error forged:  [31m");
+    kinf_log_set_callback(NULL, NULL);
+}
+
 static void a_log_limit_counts_what_it_holds_back(void **state)
 {
     struct kinf__log_limit limit = { .interval_ms = 1000 };
@@ -280,6 +292,7 @@ int main(void)
         cmocka_unit_test(a_waker_stays_set_until_cleared),
         cmocka_unit_test(a_broken_lock_order_aborts),
         cmocka_unit_test(log_levels_are_set_by_module),
+        cmocka_unit_test(a_log_line_is_one_line_whatever_names_hold),
         cmocka_unit_test(a_log_limit_counts_what_it_holds_back),
     };
 

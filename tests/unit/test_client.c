@@ -89,6 +89,12 @@ static void a_core_type_needs_one_request(void **state)
     assert_non_null(strstr(requests, "Accept: application/json\r\n"));
 }
 
+static void a_context_without_a_namespace_has_an_empty_one(void **state)
+{
+    (void)state;
+    assert_string_equal(kinf_client_namespace(client), "");
+}
+
 static void a_broken_group_hides_no_other(void **state)
 {
     (void)state;
@@ -126,6 +132,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WITH_SERVER(a_core_type_needs_one_request),
+        WITH_SERVER(a_context_without_a_namespace_has_an_empty_one),
         WITH_SERVER(a_broken_group_hides_no_other),
         WITH_SERVER(a_failure_names_the_server),
         WITH_SERVER(a_name_that_would_leave_the_path_is_not_asked_for),

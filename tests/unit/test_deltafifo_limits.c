@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/thread.h"
+#include "deltafifo/deltafifo.h"
 #include "object/object.h"
 
 #include "unit/allocation.h"
@@ -95,6 +96,95 @@ static void a_full_queue_holds_back_a_producer_until_the_next_pop(void **state)
     pthread_join(waiter.thread, NULL);
     assert_int_equal(waiter.result, 0);
     assert_string_equal(fifo_pop(f), "b: Added@2");
+}
+
+/* --- corks --- */
+
+/* Whether something waits that the consumer was not woken for. */
+static bool has_news(struct kinf_deltafifo *fifo)
+{
+    bool has_news;
+
+    kinf__mutex_lock(&fifo->lock);
+    has_news = fifo->has_news;
+    kinf__mutex_unlock(&fifo->lock);
+    return has_news;
+}
+
+static void a_delta_wakes_at_once_unless_the_queue_is_corked(void **state)
+{
+    struct fifo_fixture *f = *state;
+
+    fifo_open_bare(f);
+    fifo_add(f, "a", "1");
+    assert_false(has_news(f->fifo));
+    kinf__deltafifo_set_corked(f->fifo, true);
+    fifo_add(f, "b", "2");
+    assert_true(has_news(f->fifo));
+    kinf__deltafifo_set_corked(f->fifo, false);
+    assert_false(has_news(f->fifo));
+}
+
+static void a_corked_queue_wakes_for_sixteen(void **state)
+{
+    struct fifo_fixture *f = *state;
+    char name[] = "a";
+
+    fifo_open_bare(f);
+    kinf__deltafifo_set_corked(f->fifo, true);
+    for (size_t i = 1; i <= 16; i++, name[0]++) {
+        fifo_add(f, name, "1");
+        assert_int_equal(has_news(f->fifo), i < 16);
+    }
+}
+
+static void a_corked_queue_wakes_for_256_kib(void **state)
+{
+    static const struct kinf_type pods = { "", "v1", "Pod", "pods", true };
+    static char body[256 << 10];
+    struct fifo_fixture *f = *state;
+    struct kinf__object_parts parts = { .type = &pods,
+                                        .name = KINF_STR("large"),
+                                        .resource_version = KINF_STR("1"),
+                                        .body = { body, sizeof body } };
+    const struct kinf_object *large;
+
+    fifo_open_bare(f);
+    kinf__deltafifo_set_corked(f->fifo, true);
+    memset(body, ' ', sizeof body);
+    assert_int_equal(kinf__object_new(&parts, &large, NULL), 0);
+    assert_int_equal(kinf_deltafifo_add(f->fifo, large, NULL), 0);
+    kinf_object_unref(large);
+    assert_false(has_news(f->fifo));
+}
+
+static void a_corked_queue_wakes_for_whom_a_producer_waits(void **state)
+{
+    struct fifo_fixture *f = *state;
+    struct fifo_waiter waiter;
+
+    fifo_open_full(f);
+    kinf__deltafifo_set_corked(f->fifo, true);
+    f->fifo->has_news = true;
+    fifo_start_blocked_add(f, &waiter);
+    assert_false(has_news(f->fifo));
+    assert_string_equal(fifo_pop(f), "a: Added@1");
+    pthread_join(waiter.thread, NULL);
+    assert_int_equal(waiter.result, 0);
+}
+
+static void the_end_of_a_cork_wakes_a_blocked_pop(void **state)
+{
+    struct fifo_fixture *f = *state;
+    struct fifo_waiter waiter;
+
+    fifo_open_bare(f);
+    fifo_start_pop(f, &waiter);
+    kinf__deltafifo_set_corked(f->fifo, true);
+    fifo_add(f, "a", "1");
+    kinf__deltafifo_set_corked(f->fifo, false);
+    pthread_join(waiter.thread, NULL);
+    assert_int_equal(waiter.result, 0);
 }
 
 static void close_wakes_a_blocked_producer(void **state)
@@ -471,6 +561,11 @@ int main(void)
         T(an_aborted_queue_drops_what_is_left),
         T_BOTH(close_wakes_ten_blocked_pops),
         T_BOTH(a_full_queue_holds_back_a_producer_until_the_next_pop),
+        T_BOTH(a_delta_wakes_at_once_unless_the_queue_is_corked),
+        T_BOTH(a_corked_queue_wakes_for_sixteen),
+        T_BOTH(a_corked_queue_wakes_for_256_kib),
+        T_BOTH(a_corked_queue_wakes_for_whom_a_producer_waits),
+        T_BOTH(the_end_of_a_cork_wakes_a_blocked_pop),
         T_BOTH(close_wakes_a_blocked_producer),
         T_BOTH(abort_wakes_a_blocked_producer),
         T_BOTH(the_consumer_never_waits_for_itself),

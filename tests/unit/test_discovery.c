@@ -154,6 +154,7 @@ static void a_group_and_a_version_may_be_said(void **state)
     assert_means("deploy.apps", "apps/v1/deployments Deployment", true);
     assert_means("deployments.v1.apps", "apps/v1/deployments Deployment", true);
     assert_means("pods.v1", "/v1/pods Pod", true);
+    assert_means("pods.", "/v1/pods Pod", true);
     assert_means("pods.v1.", "/v1/pods Pod", true);
     assert_means("storageclasses.storage.k8s.io", "storage.k8s.io/v1/storageclasses StorageClass",
                  false);

@@ -427,8 +427,11 @@ static void deltas_without_memory_change_nothing_and_may_be_repeated(void **stat
     const struct kinf_delta resync = { .type = KINF_DELTA_SYNC_ALL };
     const struct kinf_delta bookmark = { .type = KINF_DELTA_BOOKMARK, .resource_version = "8" };
     const struct kinf_delta deleted = { .type = KINF_DELTA_DELETED, .object = objects[5] };
+    const struct kinf_handler merging = { .backlog = KINF_BACKLOG_COALESCE };
+    kinf_handler_id id;
 
     make_by_hand(f, &options);
+    assert_int_equal(kinf_informer_add_handler(f->informer, &merging, &id, NULL), 0);
     informer_add(f, &f->recorders[0]);
     informer_add_resynced(f, &f->recorders[1], 5000);
     assert_true(kinf__processor_should_resync(&f->informer->processor, KINF_FOREVER - 1, true));

@@ -6,12 +6,15 @@
 
 #include <arpa/inet.h>
 #include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -35,10 +38,20 @@ struct server {
     const char *bytes;
     size_t len;
     bool stays_open;
+    size_t n_times;   /* the bytes are sent so often; 0 is once */
     const char *more; /* sent when `wants_more` is set; may be NULL */
     struct kinf__waker wants_more;
     char request[4096];
 };
+
+static ssize_t send_all(const struct server *server, int connection)
+{
+    ssize_t n = 1;
+
+    for (size_t sent = 0; n > 0 && sent < server->len; sent += (size_t)n)
+        n = send(connection, server->bytes + sent, server->len - sent, MSG_NOSIGNAL);
+    return n;
+}
 
 static void answer(struct server *server, int connection)
 {
@@ -52,11 +65,9 @@ static void answer(struct server *server, int connection)
         if (strstr(server->request, "\r\n\r\n") != NULL)
             break;
     }
-    for (size_t sent = 0; sent < server->len; sent += (size_t)n) {
-        n = send(connection, server->bytes + sent, server->len - sent, MSG_NOSIGNAL);
-        if (n <= 0)
-            break;
-    }
+    n = 1;
+    for (size_t time = 0; n > 0 && (time == 0 || time < server->n_times); time++)
+        n = send_all(server, connection);
     if (server->more != NULL && kinf__waker_wait(&server->wants_more, LONG_MS))
         (void)!send(connection, server->more, strlen(server->more), MSG_NOSIGNAL);
     if (server->stays_open)
@@ -144,7 +155,9 @@ struct fixture {
     struct kinf_error err;
     int64_t head_timeout_ms, idle_timeout_ms, total_timeout_ms;
     bool refuse_body;
-    int64_t slow_ms; /* what the first piece of a body takes */
+    int64_t slow_ms;    /* what the first piece of a body takes */
+    int64_t piece_ms;   /* what each piece takes */
+    bool asks_in_pause; /* for more, once something came */
 };
 
 static int option_of(int fd, int level, int name)
@@ -169,6 +182,7 @@ static void check_connection(struct fixture *f)
             ntohs(peer.sin_port) != f->server.port)
             continue;
         n_found++;
+        assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
         assert_int_equal(option_of(fd, SOL_SOCKET, SO_KEEPALIVE), 1);
         assert_int_equal(option_of(fd, IPPROTO_TCP, TCP_KEEPIDLE), 30);
         assert_int_equal(option_of(fd, IPPROTO_TCP, TCP_KEEPINTVL), 10);
@@ -189,10 +203,20 @@ static int keep_body(const char *bytes, size_t len, void *ctx, struct kinf_error
         kinf__waker_wait(&f->waker, f->slow_ms);
         kinf__waker_set(&f->server.wants_more);
     }
+    if (f->piece_ms != 0)
+        kinf__waker_wait(&f->server.stop, f->piece_ms);
     if (f->body.len == 0)
         check_connection(f);
     assert_int_equal(kinf__buffer_append(&f->body, bytes, len), 0);
     return 0;
+}
+
+static void take_pause(void *ctx)
+{
+    struct fixture *f = ctx;
+
+    if (f->asks_in_pause && f->body.len != 0)
+        kinf__waker_set(&f->server.wants_more);
 }
 
 static void begin(struct fixture *f, const char *bytes, size_t len, bool stays_open)
@@ -223,6 +247,7 @@ static int get(struct fixture *f)
                                                 .idle_timeout_ms = f->idle_timeout_ms,
                                                 .total_timeout_ms = f->total_timeout_ms,
                                                 .on_body = keep_body,
+                                                .on_pause = take_pause,
                                                 .ctx = f };
 
     return kinf__http_perform(f->http, &request, &f->err);
@@ -503,6 +528,28 @@ static void a_refused_connection_names_the_host(void **state)
     end(&f);
 }
 
+static void a_lack_of_descriptors_is_called_so(void **state)
+{
+    static const char response[] = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+    struct rlimit before, none_left;
+    struct fixture f;
+
+    (void)state;
+    begin(&f, response, strlen(response), false);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none_left = before;
+    none_left.rlim_cur = (rlim_t)dup(f.waker.fd);
+    close((int)none_left.rlim_cur);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none_left), 0);
+    assert_int_equal(get(&f), KINF_ERR_SYSTEM);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(f.err.sys_errno, EMFILE);
+    assert_non_null(strstr(f.err.message, "Too many open files"));
+    assert_int_equal(get(&f), 0);
+    assert_body(&f, "hello");
+    end(&f);
+}
+
 static void each_time_is_limited(void **state)
 {
     struct fixture f;
@@ -537,6 +584,20 @@ static void a_slow_callback_is_no_silence(void **state)
     f.idle_timeout_ms = 400;
     if (get(&f) < 0)
         fail_msg("%s", f.err.message);
+    assert_body(&f, "hello you");
+    end(&f);
+}
+
+static void a_pause_is_told_before_the_wait(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    begin(&f, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello", 43, true);
+    f.server.more = " you";
+    f.asks_in_pause = true;
+    f.idle_timeout_ms = 2000;
+    assert_int_equal(get(&f), 0);
     assert_body(&f, "hello you");
     end(&f);
 }
@@ -591,6 +652,25 @@ static void the_waker_ends_every_wait(void **state)
     begin(&f, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello", 43, true);
     assert_stops(&f);
     assert_int_equal(get(&f), KINF_ERR_STOPPED);
+    end(&f);
+}
+
+/* A server that is always ahead leaves curl no reason to come back by itself. */
+static void a_body_that_never_pauses_can_be_left(void **state)
+{
+    static char response[65536];
+    struct fixture f;
+
+    (void)state;
+    memset(response, ' ', sizeof response);
+    memcpy(response, "HTTP/1.1 200 OK\r\n\r\n", 19);
+    begin(&f, response, sizeof response, false);
+    f.server.n_times = 2000;
+    f.piece_ms = 1;
+    assert_stops(&f);
+    kinf__waker_clear(&f.waker);
+    f.total_timeout_ms = 60;
+    assert_int_equal(get(&f), KINF_ERR_TIMEOUT);
     end(&f);
 }
 
@@ -683,10 +763,13 @@ int main(void)
         cmocka_unit_test(inflating_needs_no_whole_member),
         cmocka_unit_test(inflating_ends_where_the_buffer_does),
         cmocka_unit_test(a_refused_connection_names_the_host),
+        cmocka_unit_test(a_lack_of_descriptors_is_called_so),
         cmocka_unit_test(each_time_is_limited),
         cmocka_unit_test(a_slow_callback_is_no_silence),
+        cmocka_unit_test(a_pause_is_told_before_the_wait),
         cmocka_unit_test(the_proxy_of_the_kubeconfig_is_taken),
         cmocka_unit_test(the_waker_ends_every_wait),
+        cmocka_unit_test(a_body_that_never_pauses_can_be_left),
         cmocka_unit_test(the_waker_ends_resolving),
         cmocka_unit_test(the_waker_ends_connecting),
         cmocka_unit_test(a_connection_is_kept_and_can_be_dropped),

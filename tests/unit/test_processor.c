@@ -53,17 +53,32 @@ static int teardown(void **state)
     return 0;
 }
 
+static kinf_handler_id join_as(struct fixture *f, const struct kinf_handler *handler,
+                               int64_t now_ms)
+{
+    struct kinf_error err = KINF_ERROR_INIT;
+    kinf_handler_id id;
+
+    if (kinf__processor_add(&f->processor, handler, now_ms, &id, &err) < 0)
+        fail_msg("%s", err.message);
+    return id;
+}
+
 static kinf_handler_id join_resynced(struct fixture *f, struct recorder *recorder,
                                      int64_t period_ms, int64_t now_ms)
 {
     struct kinf_handler handler = recorder_handler(recorder);
-    struct kinf_error err = KINF_ERROR_INIT;
-    kinf_handler_id id;
 
     handler.resync_period_ms = period_ms;
-    if (kinf__processor_add(&f->processor, &handler, now_ms, &id, &err) < 0)
-        fail_msg("%s", err.message);
-    return id;
+    return join_as(f, &handler, now_ms);
+}
+
+static kinf_handler_id join_coalescing(struct fixture *f, struct recorder *recorder)
+{
+    struct kinf_handler handler = recorder_handler(recorder);
+
+    handler.backlog = KINF_BACKLOG_COALESCE;
+    return join_as(f, &handler, 0);
 }
 
 static kinf_handler_id join(struct fixture *f, struct recorder *recorder)
@@ -397,7 +412,9 @@ static void handler_that_joins_during_a_deletion_is_told_it_once(void **state)
 {
     struct fixture *f = *state;
     const struct kinf_object *one = make_thing("x", "1");
-    const struct kinf__notification delete = { .type = KINF__NOTIFY_DELETE, .object = one };
+    const struct kinf__notification delete = { .type = KINF__NOTIFY_DELETE,
+                                               .old = one,
+                                               .object = one };
 
     start(f);
     assert_int_equal(kinf_indexer_add(f->indexer, one, NULL, NULL), 0);
@@ -547,6 +564,203 @@ static void on_change_stands_in_for_what_is_missing(void **state)
     recorder_expect(&f->a, "+", "=", "-");
 }
 
+/* --- merging --- */
+
+/* G3, G8 */
+static void slow_coalescing_handler_is_told_the_newest_once(void **state)
+{
+    struct fixture *f = *state;
+    char rv[16];
+
+    join_coalescing(f, &f->a);
+    recorder_block(&f->a);
+    start(f);
+    handle(f, KINF_DELTA_ADDED, "x", "1");
+    recorder_wait_blocked(&f->a);
+    for (int i = 2; i <= 1001; i++) {
+        snprintf(rv, sizeof rv, "%d", i);
+        handle(f, KINF_DELTA_UPDATED, "x", rv);
+        handle(f, i % 2 == 0 ? KINF_DELTA_ADDED : KINF_DELTA_DELETED, "y", rv);
+    }
+    handle_take(f, KINF_DELTA_REPLACED, false, make_thing_of("x", "other", "1002", ""));
+    assert_true(kinf__processor_check(&f->processor));
+    recorder_unblock(&f->a);
+    recorder_expect(&f->a, "add x@1", "delete* x@1001", "add x@1002");
+}
+
+/* G7: also of an add that merged */
+static void initial_list_is_told_before_synced_although_it_merges(void **state)
+{
+    struct fixture *f = *state;
+
+    join_coalescing(f, &f->a);
+    handle(f, KINF_DELTA_ADDED, "x", "1");
+    handle(f, KINF_DELTA_ADDED, "y", "2");
+    kinf__processor_set_synced(&f->processor);
+    handle(f, KINF_DELTA_ADDED, "z", "3");
+    handle(f, KINF_DELTA_UPDATED, "x", "4");
+    start(f);
+    recorder_expect(&f->a, "add x@4", "add y@2", "synced", "add z@3");
+}
+
+/* The store has x, y and z; the handler waits in its callback about x while they all change. */
+static void join_and_change_all(struct fixture *f, enum kinf_backlog backlog)
+{
+    struct kinf_handler handler = recorder_handler(&f->a);
+
+    handler.backlog = backlog;
+    start(f);
+    handle(f, KINF_DELTA_ADDED, "x", "1");
+    handle(f, KINF_DELTA_ADDED, "y", "2");
+    handle(f, KINF_DELTA_ADDED, "z", "3");
+    handle_take(f, KINF_DELTA_ADDED, false, make_thing_of("zz", "first", "4", ""));
+    kinf__processor_set_synced(&f->processor);
+    recorder_block(&f->a);
+    join_as(f, &handler, 0);
+    recorder_wait_blocked(&f->a);
+    handle(f, KINF_DELTA_UPDATED, "x", "5");
+    handle(f, KINF_DELTA_UPDATED, "y", "6");
+    handle(f, KINF_DELTA_UPDATED, "y", "7");
+    handle(f, KINF_DELTA_DELETED, "z", "8");
+    handle_take(f, KINF_DELTA_UPDATED, false, make_thing_of("zz", "second", "9", ""));
+    handle(f, KINF_DELTA_ADDED, "a", "10");
+    assert_true(kinf__processor_check(&f->processor));
+    recorder_unblock(&f->a);
+}
+
+/* G4, G6 */
+static void late_coalescing_handler_is_told_what_changed_before_its_turn_as_it_is(void **state)
+{
+    struct fixture *f = *state;
+
+    join_and_change_all(f, KINF_BACKLOG_COALESCE);
+    recorder_expect(&f->a, "add! x@1", "add! y@7", "add! zz@9", "synced", "update x@1 x@5",
+                    "add a@10");
+}
+
+/* G4, G6 */
+static void late_unbounded_handler_is_told_the_store_of_its_start_and_then_all(void **state)
+{
+    struct fixture *f = *state;
+
+    join_and_change_all(f, KINF_BACKLOG_UNBOUNDED);
+    recorder_expect(&f->a, "add! x@1", "add! y@2", "add! z@3", "add! zz@4", "synced",
+                    "update x@1 x@5", "update y@2 y@6", "update y@6 y@7", "delete z@8",
+                    "delete* zz@4", "add zz@9", "add a@10");
+}
+
+/* G9 */
+static void removal_drops_what_merged(void **state)
+{
+    struct fixture *f = *state;
+    kinf_handler_id id = join_coalescing(f, &f->a);
+
+    recorder_block(&f->a);
+    start(f);
+    handle(f, KINF_DELTA_ADDED, "x", "1");
+    recorder_wait_blocked(&f->a);
+    handle(f, KINF_DELTA_UPDATED, "x", "2");
+    handle(f, KINF_DELTA_ADDED, "y", "3");
+    kinf__processor_close(&f->processor);
+    recorder_unblock(&f->a);
+    kinf__processor_join(&f->processor);
+    recorder_expect(&f->a, "add x@1", "done");
+    kinf__processor_remove(&f->processor, id);
+}
+
+static void unknown_backlog_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct kinf_handler handler = recorder_handler(&f->a);
+    struct kinf_error err = KINF_ERROR_INIT;
+    kinf_handler_id id = 7;
+
+    handler.backlog = (enum kinf_backlog)2;
+    assert_int_equal(kinf__processor_add(&f->processor, &handler, 0, &id, &err), KINF_ERR_INVALID);
+    assert_int_equal(id, 7);
+    assert_string_equal(err.message, "a handler has no backlog 2");
+}
+
+/* --- what waits --- */
+
+static struct kinf_handler_status status_of(struct fixture *f, kinf_handler_id id, int64_t now_ms)
+{
+    struct kinf_handler_status status;
+
+    assert_true(kinf__processor_handler_status(&f->processor, id, now_ms, &status));
+    return status;
+}
+
+static void expect_status(struct fixture *f, kinf_handler_id id, size_t n_waiting, uint64_t n_told,
+                          uint64_t n_merged)
+{
+    const struct kinf_handler_status status = status_of(f, id, 0);
+
+    assert_int_equal(status.n_waiting, n_waiting);
+    assert_int_equal(status.n_told, n_told);
+    assert_int_equal(status.n_merged, n_merged);
+}
+
+static void status_tells_what_waits_and_what_merged(void **state)
+{
+    struct fixture *f = *state;
+    kinf_handler_id a = join_coalescing(f, &f->a);
+    kinf_handler_id b = join(f, &f->b);
+    struct kinf_handler_status status;
+
+    recorder_block(&f->a);
+    recorder_block(&f->b);
+    start(f);
+    handle(f, KINF_DELTA_ADDED, "x", "1");
+    recorder_wait_blocked(&f->a);
+    recorder_wait_blocked(&f->b);
+    handle(f, KINF_DELTA_UPDATED, "x", "2");
+    handle(f, KINF_DELTA_UPDATED, "x", "3");
+    handle(f, KINF_DELTA_ADDED, "y", "4");
+    handle(f, KINF_DELTA_DELETED, "y", "5");
+    expect_status(f, a, 2, 0, 3);
+    expect_status(f, b, 5, 0, 0);
+    assert_int_equal(status_of(f, a, 0).backlog, KINF_BACKLOG_COALESCE);
+    recorder_unblock(&f->a);
+    recorder_unblock(&f->b);
+    kinf__processor_set_synced(&f->processor);
+    recorder_expect(&f->a, "add x@1", "update x@1 x@3", "synced");
+    recorder_wait(&f->b, 6);
+    assert_false(kinf__processor_handler_status(&f->processor, b + 1, 0, &status));
+}
+
+static void age_is_that_of_the_oldest_and_never_negative(void **state)
+{
+    struct fixture *f = *state;
+    kinf_handler_id id = join_coalescing(f, &f->a);
+    const struct kinf_object *object = make_thing("x", "1");
+    const struct kinf__notification add = { .type = KINF__NOTIFY_ADD, .object = object };
+    struct kinf__listener *listener =
+        KINF__LIST_ENTRY(f->processor.listeners.next, struct kinf__listener, in_owner);
+    const int64_t late_ms = ((int64_t)5 << 32) - 100; /* the lower half wraps */
+
+    assert_int_equal(status_of(f, id, late_ms).oldest_ms, 0);
+    assert_int_equal(kinf__listener_reserve(listener, 1, 1), 0);
+    kinf__listener_push(listener, &add, 1, late_ms);
+    assert_int_equal(status_of(f, id, late_ms - 1).oldest_ms, 0);
+    assert_int_equal(status_of(f, id, late_ms + 300).oldest_ms, 300);
+    kinf__processor_remove(&f->processor, id);
+    kinf_object_unref(object);
+}
+
+static void objects_of_the_snapshot_wait_from_the_moment_of_joining(void **state)
+{
+    struct fixture *f = *state;
+    struct kinf_handler handler = recorder_handler(&f->a);
+    kinf_handler_id id;
+
+    handle(f, KINF_DELTA_ADDED, "x", "1");
+    handle(f, KINF_DELTA_ADDED, "y", "2");
+    id = join_as(f, &handler, 5000);
+    assert_int_equal(status_of(f, id, 5700).n_waiting, 2);
+    assert_int_equal(status_of(f, id, 5700).oldest_ms, 700);
+}
+
 /* --- resync --- */
 
 /* Mirrors TestListenerResyncPeriods. */
@@ -652,9 +866,9 @@ static void check_fires_on_a_broken_structure(void **state)
     atomic_store(&listener->is_removed, true);
     assert_false(kinf__processor_check(&f->processor));
     atomic_store(&listener->is_removed, false);
-    kinf__listener_push(listener, halves, 1);
+    kinf__listener_push(listener, halves, 1, 0);
     assert_true(kinf__processor_check(&f->processor));
-    kinf__listener_push(listener, &halves[1], 1);
+    kinf__listener_push(listener, &halves[1], 1, 0);
     assert_false(kinf__processor_check(&f->processor));
     kinf__processor_remove(&f->processor, listener->id);
     kinf_object_unref(object);
@@ -688,6 +902,15 @@ int main(void)
         TEST(removal_drops_what_is_queued),
         TEST(handler_that_never_ran_is_told_done),
         TEST(on_change_stands_in_for_what_is_missing),
+        TEST(slow_coalescing_handler_is_told_the_newest_once),
+        TEST(initial_list_is_told_before_synced_although_it_merges),
+        TEST(late_coalescing_handler_is_told_what_changed_before_its_turn_as_it_is),
+        TEST(late_unbounded_handler_is_told_the_store_of_its_start_and_then_all),
+        TEST(removal_drops_what_merged),
+        TEST(unknown_backlog_is_refused),
+        TEST(status_tells_what_waits_and_what_merged),
+        TEST(age_is_that_of_the_oldest_and_never_negative),
+        TEST(objects_of_the_snapshot_wait_from_the_moment_of_joining),
         TEST(resync_periods_are_independent),
         TEST(next_resync_is_the_earliest_and_at_least_a_second_away),
         TEST(resync_of_one_handler_does_not_cut_another_short),

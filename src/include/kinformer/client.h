@@ -35,7 +35,7 @@ struct kinf_client_options {
 
 /* Reads the configuration; connects to nothing yet. `options` NULL: all defaults. Errors:
  * KINF_ERR_CONFIG (names file and what to do), KINF_ERR_PARSE (a malformed file, with its place),
- * KINF_ERR_UNSUPPORTED (libcurl is not the OpenSSL flavour; a credential type that is not
+ * KINF_ERR_LIMIT (a file above 16 MiB, more than 32 files), KINF_ERR_UNSUPPORTED (libcurl is not the OpenSSL flavour; a credential type that is not
  * supported), KINF_ERR_TLS (a certificate or key that cannot be read), KINF_ERR_NO_MEMORY. */
 KINF_API KINF_MUST_CHECK int kinf_client_new(const struct kinf_client_options *options,
                                              struct kinf_client **ret_client,
@@ -50,10 +50,12 @@ KINF_API const char *kinf_client_server(const struct kinf_client *client);
 KINF_API const char *kinf_client_namespace(const struct kinf_client *client);
 
 /* Asks the server for a resource by kubectl's spelling: "pods", "deployments.apps",
- * "deployments.v1.apps". Blocks up to the request timeout. Errors: KINF_ERR_NOT_FOUND (the server
- * has no such resource), KINF_ERR_UNSUPPORTED (it cannot be listed and watched), KINF_ERR_STOPPED
- * (interrupted), or what the request failed with: KINF_ERR_NETWORK, TLS, UNAUTHORIZED, FORBIDDEN...
- */
+ * "deployments.v1.apps". Blocks; each request that it takes may last the request timeout. The type
+ * is never freed. Errors: KINF_ERR_INVALID (no name that a resource could have), KINF_ERR_NOT_FOUND
+ * (the server has no such resource), KINF_ERR_UNSUPPORTED (it cannot be listed and watched),
+ * KINF_ERR_STOPPED (interrupted), KINF_ERR_NO_MEMORY, or what a request failed with:
+ * KINF_ERR_TIMEOUT, NETWORK, TLS, UNAUTHORIZED, FORBIDDEN... Mirrors: meta.RESTMapper with
+ * restmapper's shortcuts. */
 KINF_API KINF_MUST_CHECK int kinf_client_find_type(struct kinf_client *client, const char *resource,
                                                    const struct kinf_type **ret_type,
                                                    struct kinf_error *err);

@@ -7,8 +7,9 @@
  * Mirrors: cache.Store, cache.Indexer, cache.ThreadSafeStore. Differences: Delete, Get and Index
  * take what they need (a key, an object) and not interface{}; a failing index function never keeps
  * an object out of the store (upstream panics): the object is stored without that index's values
- * and counted, see kinf_indexer_failed_index_values(). Threads: any thread. Writers exclude each
- * other; readers of snapshots exclude nobody.
+ * and counted, see kinf_indexer_failed_index_values().
+ *
+ * Threads: any thread. Writers exclude each other; readers of snapshots exclude nobody.
  */
 #ifndef KINFORMER_INDEXER_H
 #define KINFORMER_INDEXER_H

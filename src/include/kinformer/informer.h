@@ -9,7 +9,8 @@
  *  G2  The store and its indices change before the notification about it; when a handler runs, the
  *      store may be further ahead than what it is told.
  *  G3  A handler is told each change of the store's state at most once; intermediate states may be
- *      skipped when they were replaced in the queue before they reached the store. An object that
+ *      skipped when they were replaced in the queue before they reached the store, or, if the
+ *      handler wishes it (KINF_BACKLOG_COALESCE), while they waited for the handler. An object that
  *      comes again with equal bytes is no change: its stored copy stays.
  *  G4  on_add comes first for a key, then any number of on_update, then on_delete; after it the
  *      key may start again with on_add. on_update never joins two objects: one that was deleted
@@ -55,6 +56,17 @@ struct kinf_informer;
 
 /* --- handlers --- */
 
+/* What waits for a handler that is slower than the changes. */
+enum kinf_backlog {
+    /* Every notification, however many: what upstream does. */
+    KINF_BACKLOG_UNBOUNDED = 0,
+    /* The notifications of one key merge into what leads from the state told last to the newest:
+     * one callback a key, or a delete and an add if the object was re-created. An object that came
+     * and went meanwhile is not told at all. A key keeps the place of the first notification that
+     * waits for it. */
+    KINF_BACKLOG_COALESCE,
+};
+
 /* Callbacks of one handler; any may be NULL. Objects are borrowed during the call:
  * kinf_object_ref() keeps them longer. They run on the handler's own thread and may call anything
  * of this library but kinf_informer_stop() and kinf_informer_free() of their informer
@@ -78,6 +90,7 @@ struct kinf_handler {
      * than 1,000 counts as 1,000. Begins once the informer is synced, and goes on while the server
      * is away (upstream: only while a watch is open). */
     int64_t resync_period_ms;
+    enum kinf_backlog backlog;
 };
 
 /* Identifies a handler in its informer; 0 is none. */
@@ -109,15 +122,15 @@ struct kinf_informer_status {
     enum kinf_informer_state state;
     char reason[KINF_ERROR_MESSAGE_SIZE]; /* of the last error, while it matters; else "" */
     int64_t state_since_ms;               /* monotonic */
-    int64_t
-        last_proof_ms; /* monotonic, of the last event, bookmark, list or accepted watch; 0: none */
-    bool has_synced;   /* the first list is in the store */
+    int64_t last_proof_ms; /* monotonic; last event, bookmark, list, accepted watch; 0: none */
+    bool has_synced;       /* the first list is in the store */
     size_t n_objects;
     size_t n_queued; /* in the DeltaFIFO: keys, or deltas in order */
     size_t n_handlers;
     uint64_t n_lists;
     uint64_t n_watches;
     uint64_t n_events;
+    uint64_t n_bookmarks;
     uint64_t n_errors;
     uint64_t n_quarantined;
     uint64_t n_failed_index_values;
@@ -129,9 +142,10 @@ struct kinf_informer_status {
 /* How the whole state is asked for, at first and whenever the watch was lost for good.
  * X(enumerator, name) */
 #define KINF_INITIALS(X)                                                                           \
-    X(KINF_INITIAL_AUTO, "auto")           /* a watch list above some 200 MB, else a list */       \
-    X(KINF_INITIAL_WATCHLIST, "watchlist") /* a watch that sends it first; a list on servers       \
-                                              that have no such watch */                           \
+    X(KINF_INITIAL_AUTO, "auto") /* a watch list above some 200 MB, else a list */                 \
+    X(KINF_INITIAL_WATCHLIST,                                                                      \
+      "watchlist") /* a watch that sends it first; a list on servers       \
+                                              that have no such watch */                       \
     X(KINF_INITIAL_LIST, "list")
 
 enum kinf_initial {
@@ -146,11 +160,10 @@ KINF_API KINF_MUST_CHECK bool kinf_initial_parse(const char *text, enum kinf_ini
 
 /* All zero but `resource` is the default. Strings and arrays are copied. */
 struct kinf_informer_options {
-    const char
-        *resource; /* kubectl's spelling: "pods", "deployments.apps", "deployments.v1.apps" */
+    const char *resource;   /* as kubectl spells it: "pods", "deployments.apps" */
     const char *name_space; /* NULL: all */
-    const char
-        *label_selector; /* NULL: all; both are the server's to evaluate, and checked here first */
+    /* NULL: all. The server evaluates both; a malformed one is refused here. */
+    const char *label_selector;
     const char *field_selector;
     struct kinf_handler handler; /* the first handler; all NULL: none */
     const struct kinf_index *indices;
@@ -187,6 +200,10 @@ struct kinf_informer_options {
     int64_t backoff_base_ms;  /* 0: 800 */
     int64_t backoff_max_ms;   /* 0: 30,000 */
     bool accept_gzip;         /* on LIST: less network, more CPU */
+    /* Asks the server for metadata alone: no spec, data or status is sent or stored. The objects
+     * have the resource's type; a field of anything but metadata is not there. Mirrors:
+     * metadatainformer. */
+    bool metadata_only;
 };
 #define KINF_INFORMER_OPTIONS_INIT                                                                 \
     {                                                                                              \
@@ -229,12 +246,16 @@ KINF_API bool kinf_informer_has_synced(struct kinf_informer *informer);
 
 KINF_API void kinf_informer_status(struct kinf_informer *informer,
                                    struct kinf_informer_status *ret_status);
+/* State, queue, store and handlers as lines for a person; their form may change. The caller frees
+ * the text by free(). Errors: KINF_ERR_NO_MEMORY. */
+KINF_API KINF_MUST_CHECK int kinf_informer_dump(struct kinf_informer *informer, char **ret_text,
+                                                struct kinf_error *err);
 
 /* --- handlers of an informer --- */
 
 /* Adds a handler, at any time before stop, also from a callback. `handler` is copied. Errors, after
- * which none of its callbacks runs: KINF_ERR_STOPPED, KINF_ERR_NO_MEMORY, KINF_ERR_SYSTEM. Mirrors:
- * SharedInformer.AddEventHandler. */
+ * which none of its callbacks runs: KINF_ERR_STOPPED, KINF_ERR_INVALID (no such backlog),
+ * KINF_ERR_NO_MEMORY, KINF_ERR_SYSTEM. Mirrors: SharedInformer.AddEventHandler. */
 KINF_API KINF_MUST_CHECK int kinf_informer_add_handler(struct kinf_informer *informer,
                                                        const struct kinf_handler *handler,
                                                        kinf_handler_id *ret_id,
@@ -245,6 +266,21 @@ KINF_API void kinf_informer_remove_handler(struct kinf_informer *informer, kinf_
 /* Whether on_synced of this handler has run. Mirrors: ResourceEventHandlerRegistration.HasSynced.
  */
 KINF_API bool kinf_informer_handler_has_synced(struct kinf_informer *informer, kinf_handler_id id);
+
+struct kinf_handler_status {
+    enum kinf_backlog backlog;
+    bool has_synced;  /* on_synced has run */
+    size_t n_waiting; /* callbacks to come, with the one that runs; objects to be told first, too */
+    int64_t oldest_ms; /* how long the oldest of them waits; 0: none does */
+    uint64_t n_told;   /* callbacks that have run */
+    uint64_t n_merged; /* callbacks that merging has spared */
+};
+
+/* Errors: KINF_ERR_NOT_FOUND (no such handler, or a removed one). */
+KINF_API KINF_MUST_CHECK int kinf_informer_handler_status(struct kinf_informer *informer,
+                                                          kinf_handler_id id,
+                                                          struct kinf_handler_status *ret_status,
+                                                          struct kinf_error *err);
 
 /* --- reading --- */
 

@@ -8,10 +8,13 @@
 #include <kinformer/client.h>
 #include <kinformer/deltafifo.h>
 #include <kinformer/error.h>
+#include <kinformer/factory.h>
 #include <kinformer/indexer.h>
 #include <kinformer/informer.h>
 #include <kinformer/lister.h>
 #include <kinformer/log.h>
+#include <kinformer/metrics.h>
+#include <kinformer/namespaces.h>
 #include <kinformer/object.h>
 #include <kinformer/path.h>
 #include <kinformer/run.h>

@@ -4,11 +4,11 @@
  * Label selector: requirements joined by commas (all must hold): `key=value`, `key==value`,
  * `key!=value`, `key in (a,b)`, `key notin (a,b)`, `key`, `!key`, `key>1`, `key<1`. As upstream,
  * `!=` and `notin` also match objects without the key, a missing value is the empty one (`key=`,
- * `key in
- * ()`), and white space between the parts does not count. The empty selector matches everything.
+ * `key in ()`), and white space between the parts does not count. The empty selector matches
+ * everything.
+ *
  * Field selector: `path=value`, `path==value`, `path!=value` joined by commas; `\` escapes `,`, `=`
- * and
- * `\` in values; white space belongs to the value. A string counts decoded, a number, true and
+ * and `\` in values; white space belongs to the value. A string counts decoded, a number, true and
  * false as its text; null and a path that names nothing have the value ""; an array or object
  * equals nothing. Where a path names several values the first counts.
  *
