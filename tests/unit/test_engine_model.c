@@ -201,6 +201,13 @@ static void on_done(void *ctx)
 
 /* --- coming and going --- */
 
+static void pause_ms(long delay_ms)
+{
+    const struct timespec delay = { .tv_nsec = delay_ms * 1000000 };
+
+    nanosleep(&delay, NULL);
+}
+
 static void join_locked(struct follower *follower, size_t view, int64_t resync_period_ms)
 {
     const struct kinf_handler handler = {
@@ -233,31 +240,46 @@ static void join_somewhere_locked(struct follower *follower)
                 test_random_below(random, 4) == 0 ? 1000 : 0);
 }
 
-/* From a callback, which may be the follower's own. */
-static void interfere(struct crowd *crowd)
+/* One of many callbacks that does something. */
+static bool has_turn_locked(struct crowd *crowd)
 {
-    struct follower *follower;
-    struct kinf_informer *informer = NULL;
-    kinf_handler_id id = 0;
+    return atomic_load(&crowd->is_restless) && test_random_below(&crowd->random, 40) == 0;
+}
 
-    if (!atomic_load(&crowd->is_restless))
-        return;
-    pthread_mutex_lock(&crowd->mutex);
-    follower = anybody_locked(crowd);
-    if (test_random_below(&crowd->random, 40) != 0) {
-        pthread_mutex_unlock(&crowd->mutex);
-        return;
-    }
+/* Comes or begins to go. Returns whose handler is to be removed, if somebody goes. */
+static struct follower *change_locked(struct follower *follower)
+{
     if (follower->state == FOLLOWER_AWAY) {
         join_somewhere_locked(follower);
-    } else if (follower->state == FOLLOWER_HERE) {
-        follower->state = FOLLOWER_LEAVING;
-        informer = crowd->informers[follower->view];
-        id = follower->id;
+        return NULL;
+    }
+    if (follower->state != FOLLOWER_HERE)
+        return NULL;
+    follower->state = FOLLOWER_LEAVING;
+    return follower;
+}
+
+/* From a callback, which may be that of the one who goes. */
+static void interfere(struct crowd *crowd)
+{
+    struct follower *leaving = NULL;
+    struct kinf_informer *informer = NULL;
+    kinf_handler_id id = 0;
+    bool is_slow;
+
+    pthread_mutex_lock(&crowd->mutex);
+    is_slow = has_turn_locked(crowd);
+    if (has_turn_locked(crowd))
+        leaving = change_locked(anybody_locked(crowd));
+    if (leaving != NULL) {
+        informer = crowd->informers[leaving->view];
+        id = leaving->id;
     }
     pthread_mutex_unlock(&crowd->mutex);
     if (informer != NULL)
         kinf_informer_remove_handler(informer, id);
+    if (is_slow)
+        pause_ms(2);
 }
 
 /* Of the test's own thread. */
@@ -455,13 +477,6 @@ static void engine_stop(struct engine *engine)
 }
 
 /* --- at rest --- */
-
-static void pause_ms(long delay_ms)
-{
-    const struct timespec delay = { .tv_nsec = delay_ms * 1000000 };
-
-    nanosleep(&delay, NULL);
-}
 
 /* Whether it says that it has seen everything. */
 static bool is_at_newest(struct engine *engine, struct kinf_informer *informer)
