@@ -177,15 +177,28 @@ void server_history_set_checkpoint(struct server_history *history)
     pthread_mutex_unlock(&history->lock);
 }
 
+static void end_generation_locked(struct server_history *history)
+{
+    struct server_past *past;
+
+    history->past = grown(history->past, history->generation, sizeof history->past[0]);
+    past = &history->past[history->generation++];
+    *past = (struct server_past){ .first_rv = history->first_rv,
+                                  .last_rv = history->rv,
+                                  .events = history->events,
+                                  .n_events = history->n_events };
+    memcpy(past->last, history->now, sizeof history->now);
+    history->events = NULL;
+    history->n_events = 0;
+}
+
 void server_history_restore(struct server_history *history)
 {
     pthread_mutex_lock(&history->lock);
-    history->generation++;
+    end_generation_locked(history);
     history->rv = history->checkpoint.rv;
+    history->first_rv = history->rv;
     history->oldest_rv = history->rv;
-    history->n_events = 0;
-    free(history->events);
-    history->events = NULL;
     for (size_t i = 0; i < SERVER_N_SLOTS; i++) {
         if (history->now[i].serial == history->checkpoint.states[i].serial)
             continue;
@@ -211,17 +224,24 @@ void server_history_outrun(struct server_history *history)
     pthread_mutex_unlock(&history->lock);
 }
 
+static void undo(struct server_state *states, const struct server_event *events, size_t n_events,
+                 unsigned long rv)
+{
+    for (size_t i = n_events; i > 0 && events[i - 1].rv > rv; i--)
+        states[events[i - 1].slot] = events[i - 1].before;
+}
+
 void server_history_at_locked(const struct server_history *history, unsigned long rv,
                               struct server_state *ret_states)
 {
     memcpy(ret_states, history->now, sizeof history->now);
-    for (size_t i = history->n_events; i > 0 && history->events[i - 1].rv > rv; i--)
-        ret_states[history->events[i - 1].slot] = history->events[i - 1].before;
+    undo(ret_states, history->events, history->n_events, rv);
 }
 
 void server_history_init(struct server_history *history, uint64_t seed)
 {
     *history = (struct server_history){ .random = { seed }, .rv = 100, .highest_rv = 100 };
+    history->first_rv = history->rv;
     history->oldest_rv = history->rv;
     history->checkpoint.rv = history->rv;
     pthread_mutex_init(&history->lock, NULL);
@@ -233,6 +253,9 @@ void server_history_release(struct server_history *history)
 {
     for (size_t i = 0; i < SERVER_N_SLOTS; i++)
         free(history->logs[i].states);
+    for (size_t i = 0; i < history->generation; i++)
+        free(history->past[i].events);
+    free(history->past);
     free(history->events);
     pthread_mutex_destroy(&history->lock);
 }
@@ -303,20 +326,20 @@ size_t server_history_find_absence(struct server_history *history, const struct 
     return find(history, view, from, object, misses_object);
 }
 
-static bool equals_locked(const struct server_history *history, const struct server_view *view,
-                          const struct kinf_snapshot *snapshot)
+static bool equals(const struct server_state *states, const struct server_view *view,
+                   const struct kinf_snapshot *snapshot)
 {
     const struct kinf_object *object;
     struct kinf_cursor cursor;
     size_t n_seen = 0;
 
     for (size_t i = 0; i < SERVER_N_SLOTS; i++)
-        n_seen += server_view_sees(view, i, &history->now[i]);
+        n_seen += server_view_sees(view, i, &states[i]);
     if (n_seen != kinf_snapshot_count(snapshot))
         return false;
     kinf_cursor_all(&cursor, snapshot);
     while ((object = kinf_cursor_next(&cursor)) != NULL) {
-        const struct server_state *state = &history->now[server_slot_of(object)];
+        const struct server_state *state = &states[server_slot_of(object)];
 
         if (!server_view_sees(view, server_slot_of(object), state) ||
             !is_object_of(object, state, state->rv))
@@ -331,7 +354,46 @@ bool server_history_equals(struct server_history *history, const struct server_v
     bool is_equal;
 
     pthread_mutex_lock(&history->lock);
-    is_equal = equals_locked(history, view, snapshot);
+    is_equal = equals(history->now, view, snapshot);
     pthread_mutex_unlock(&history->lock);
     return is_equal;
+}
+
+static bool had_in_past(const struct server_past *past, unsigned long rv,
+                        const struct server_view *view, const struct kinf_snapshot *snapshot)
+{
+    struct server_state states[SERVER_N_SLOTS];
+
+    if (rv < past->first_rv || rv > past->last_rv)
+        return false;
+    memcpy(states, past->last, sizeof states);
+    undo(states, past->events, past->n_events, rv);
+    return equals(states, view, snapshot);
+}
+
+static bool had_locked(const struct server_history *history, unsigned long rv,
+                       const struct server_view *view, const struct kinf_snapshot *snapshot)
+{
+    struct server_state states[SERVER_N_SLOTS];
+
+    server_history_at_locked(history, rv, states);
+    if (rv >= history->first_rv && rv <= history->rv && equals(states, view, snapshot))
+        return true;
+    for (size_t i = 0; i < history->generation; i++) {
+        if (had_in_past(&history->past[i], rv, view, snapshot))
+            return true;
+    }
+    return false;
+}
+
+bool server_history_had(struct server_history *history, const struct server_view *view,
+                        const struct kinf_snapshot *snapshot)
+{
+    unsigned long rv = strtoul(kinf_snapshot_resource_version(snapshot), NULL, 10);
+    bool had;
+
+    pthread_mutex_lock(&history->lock);
+    had = had_locked(history, rv, view, snapshot);
+    pthread_mutex_unlock(&history->lock);
+    return had;
 }

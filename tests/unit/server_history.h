@@ -54,6 +54,14 @@ struct server_event {
     struct server_state before, after;
 };
 
+/* A generation that ended. */
+struct server_past {
+    unsigned long first_rv, last_rv;
+    struct server_state last[SERVER_N_SLOTS];
+    struct server_event *events;
+    size_t n_events;
+};
+
 struct server_log {
     struct server_state *states;
     size_t n_states;
@@ -68,6 +76,8 @@ struct server_history {
     pthread_mutex_t lock;
     struct test_random random;
     unsigned generation; /* counts restores */
+    struct server_past *past;
+    unsigned long first_rv; /* of this generation */
     unsigned long rv;
     unsigned long highest_rv; /* of all generations */
     unsigned long oldest_rv;  /* what happened up to here is forgotten */
@@ -114,5 +124,8 @@ size_t server_history_find_absence(struct server_history *history, const struct 
 /* Whether the snapshot is exactly what the view sees now. */
 bool server_history_equals(struct server_history *history, const struct server_view *view,
                            const struct kinf_snapshot *snapshot);
+/* Whether it is exactly what the view saw at the snapshot's version, in whichever generation. */
+bool server_history_had(struct server_history *history, const struct server_view *view,
+                        const struct kinf_snapshot *snapshot);
 
 #endif

@@ -49,6 +49,7 @@ struct follower {
     enum follower_state state;
     kinf_handler_id id;
     size_t view; /* of its informer */
+    enum kinf_backlog backlog;
 
     /* guarded by mutex */
     pthread_mutex_t mutex;
@@ -133,28 +134,40 @@ static void on_update(const struct kinf_object *old, const struct kinf_object *o
               "update to what the server did not have then");
 }
 
+/* The last known state, which one that lets changes merge may not have been told. */
+static void take_over_missed(struct follower *follower, const struct kinf_object *object)
+{
+    size_t slot = server_slot_of(object), from = follower->from[slot];
+
+    if (follower->told[slot] != object) {
+        if (follower->backlog != KINF_BACKLOG_COALESCE)
+            illegal("missed delete of another state than the last told", object);
+        from = place_of_state(follower, object);
+        if (from == SERVER_NOWHERE)
+            illegal("missed delete of what the server did not have then", object);
+    }
+    take_over(
+        follower, object, false,
+        server_history_find_absence(follower->crowd->history, &views[follower->view], from, object),
+        "missed delete of what was there all the time");
+}
+
 static void on_delete(const struct kinf_object *object, bool final_state_unknown, void *ctx)
 {
     struct follower *follower = ctx;
-    struct server_history *history = follower->crowd->history;
-    const struct server_view *view = &views[follower->view];
     size_t slot = server_slot_of(object);
 
     if (follower->told[slot] == NULL)
         illegal("delete of what is not there", object);
-    if (final_state_unknown) {
-        if (follower->told[slot] != object)
-            illegal("missed delete of another state than the last told", object);
-        take_over(follower, object, false,
-                  server_history_find_absence(history, view, follower->from[slot], object),
-                  "missed delete of what was there all the time");
-        return;
-    }
     if (!kinf__object_same_uid(follower->told[slot], object))
         illegal("delete of another object", object);
-    take_over(follower, object, false,
-              server_history_find_deletion(history, view, follower->from[slot], object),
-              "delete that the server did not tell");
+    if (final_state_unknown)
+        take_over_missed(follower, object);
+    else
+        take_over(follower, object, false,
+                  server_history_find_deletion(follower->crowd->history, &views[follower->view],
+                                               follower->from[slot], object),
+                  "delete that the server did not tell");
 }
 
 static void on_synced(void *ctx)
@@ -208,7 +221,8 @@ static void pause_ms(long delay_ms)
     nanosleep(&delay, NULL);
 }
 
-static void join_locked(struct follower *follower, size_t view, int64_t resync_period_ms)
+static void join_locked(struct follower *follower, size_t view, int64_t resync_period_ms,
+                        enum kinf_backlog backlog)
 {
     const struct kinf_handler handler = {
         .on_add = on_add,
@@ -218,8 +232,10 @@ static void join_locked(struct follower *follower, size_t view, int64_t resync_p
         .on_done = on_done,
         .ctx = follower,
         .resync_period_ms = resync_period_ms,
+        .backlog = backlog,
     };
 
+    follower->backlog = backlog;
     follower->view = view;
     follower->state = FOLLOWER_HERE;
     if (kinf_informer_add_handler(follower->crowd->informers[view], &handler, &follower->id, NULL) <
@@ -237,7 +253,8 @@ static void join_somewhere_locked(struct follower *follower)
     struct test_random *random = &follower->crowd->random;
 
     join_locked(follower, test_random_below(random, N_INFORMERS),
-                test_random_below(random, 4) == 0 ? 1000 : 0);
+                test_random_below(random, 4) == 0 ? 1000 : 0,
+                test_random_below(random, 2) == 0 ? KINF_BACKLOG_UNBOUNDED : KINF_BACKLOG_COALESCE);
 }
 
 /* One of many callbacks that does something. */
@@ -571,6 +588,21 @@ static void settle(struct engine *engine)
     }
 }
 
+/* In order, a store is at each moment what the server had at the store's version. */
+static void check_versions(struct engine *engine)
+{
+    for (size_t i = 0; i < N_INFORMERS; i++) {
+        struct kinf_informer *informer = engine->crowd.informers[i];
+        kinf_auto_snapshot struct kinf_snapshot *snapshot =
+            kinf_indexer_snapshot(kinf_informer_indexer(informer));
+        const char *rv = kinf_snapshot_resource_version(snapshot);
+
+        if (informer->order == KINF_FIFO_IN_ORDER && rv[0] != '\0' &&
+            !server_history_had(&engine->history, &views[i], snapshot))
+            fail_msg("view %zu has a state at %s that the server did not have", i, rv);
+    }
+}
+
 /* --- the test --- */
 
 static void change_something(struct engine *engine)
@@ -627,8 +659,10 @@ static void play_round(struct engine *engine)
 {
     server_model_set_trouble(engine->server, (unsigned)below(engine, 101));
     atomic_store(&engine->crowd.is_restless, below(engine, 2) == 0);
-    for (size_t n = 1 + below(engine, 60); n > 0; n--)
+    for (size_t n = 1 + below(engine, 60); n > 0; n--) {
         do_something(engine);
+        check_versions(engine);
+    }
 }
 
 static size_t count_entries(const char *path)
