@@ -16,8 +16,6 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "rest/discovery.h"
-#include "rest/http.h"
 
 #define CONNECT_TIMEOUT_MS  30000
 #define REQUEST_TIMEOUT_MS  30000
@@ -309,18 +307,6 @@ const char *kinf_client_namespace(const struct kinf_client *client)
 void kinf_client_interrupt(struct kinf_client *client)
 {
     kinf__waker_set(&client->interrupted);
-}
-
-int kinf_client_find_type(struct kinf_client *client, const char *resource,
-                          const struct kinf_type **ret_type, struct kinf_error *err)
-{
-    struct kinf__http *http = NULL;
-    int failed = kinf__http_new(client, &client->interrupted, &http, err);
-
-    if (failed == 0)
-        failed = kinf__discovery_find(http, resource, ret_type, err);
-    kinf__http_free(http);
-    return failed;
 }
 
 /* --- tokens --- */

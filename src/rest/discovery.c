@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "json/tree.h"
 #include "rest/client.h"
+#include "rest/http.h"
 
 #define NAME_SIZE        256
 #define ANSWER_MAX_BYTES (16u << 20)
@@ -327,10 +328,17 @@ int kinf__discovery_find_from(const struct kinf__discovery_source *source, const
     return failed;
 }
 
-int kinf__discovery_find(struct kinf__http *http, const char *resource,
-                         const struct kinf_type **ret_type, struct kinf_error *err)
+int kinf_client_find_type(struct kinf_client *client, const char *resource,
+                          const struct kinf_type **ret_type, struct kinf_error *err)
 {
-    const struct kinf__discovery_source source = { ask_server, http, kinf__http_host(http) };
+    struct kinf__http *http = NULL;
+    int failed = kinf__http_new(client, &client->interrupted, &http, err);
 
-    return kinf__discovery_find_from(&source, resource, ret_type, err);
+    if (failed == 0) {
+        const struct kinf__discovery_source source = { ask_server, http, kinf__http_host(http) };
+
+        failed = kinf__discovery_find_from(&source, resource, ret_type, err);
+    }
+    kinf__http_free(http);
+    return failed;
 }

@@ -1,16 +1,15 @@
 /*
  * Discovery: which resources a server has, and how they are spelled.
  *
- * Threads: one thread per http object.
+ * kinf_client_find_type() is this module's public face.
+ *
+ * Threads: any thread; a source belongs to one.
  */
 #ifndef KINF_REST_DISCOVERY_H
 #define KINF_REST_DISCOVERY_H
 
-#include "rest/http.h"
-
-/* Finds a resource by kubectl's spelling. Errors: as kinf_client_find_type(). */
-KINF_MUST_CHECK int kinf__discovery_find(struct kinf__http *http, const char *resource,
-                                         const struct kinf_type **ret_type, struct kinf_error *err);
+#include <kinformer/error.h>
+#include <kinformer/type.h>
 
 struct cJSON;
 
@@ -21,7 +20,7 @@ struct kinf__discovery_source {
     const char *host; /* for messages */
 };
 
-/* The same from any source. */
+/* Finds a resource by kubectl's spelling. Errors: as kinf_client_find_type(). */
 KINF_MUST_CHECK int kinf__discovery_find_from(const struct kinf__discovery_source *source,
                                               const char *resource,
                                               const struct kinf_type **ret_type,
