@@ -110,6 +110,22 @@ def cluster():
     return _cluster
 
 
+N_MANY_PODS = 10000
+N_MANY_NAMESPACES = 10
+_n_pods = None
+
+
+def many_pods():
+    """10,000 pods in the namespaces many-0 to many-9, made once for the whole run and never changed in number.
+    Returns how many pods there are in all: other tests leave some."""
+    global _n_pods
+    if _n_pods is None:
+        cluster().loader("load", "-pods", str(N_MANY_PODS), "-namespaces", str(N_MANY_NAMESPACES), "-prefix", "many",
+                         "-etcd", cluster().env["KINF_ETCD"])
+        _n_pods = len(cluster().versions())
+    return _n_pods
+
+
 def run_daemon(*args, mode="asan", env=None, timeout=PATIENCE):
     """Runs kinformerd to its end: (exit code, stdout, stderr)."""
     done = subprocess.run([daemon_path(mode), *args], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,

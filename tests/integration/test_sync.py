@@ -4,29 +4,19 @@ import os
 import tempfile
 import unittest
 
-from harness import ROOT, cluster, measure, run_daemon
-
-N_PODS = 10000
-N_NAMESPACES = 10
+from harness import N_MANY_NAMESPACES, N_MANY_PODS, ROOT, cluster, many_pods, measure, run_daemon
 
 
 class Sync(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.n_pods = N_PODS + len(cluster().versions())  # other tests leave some
-        cluster().loader("load", "-pods", str(N_PODS), "-namespaces", str(N_NAMESPACES), "-prefix", "sync",
-                         "-etcd", cluster().env["KINF_ETCD"])
-
-    @classmethod
-    def tearDownClass(cls):
-        for i in range(N_NAMESPACES):
-            cluster().loader("delete", "-namespace", f"sync-{i}")
+        cls.n_pods = many_pods()
 
     def test_checksum_of_10000_pods_equals_kubectl(self):
         [line] = measure("--resource", "pods")
         self.assertEqual(int(line["objects"]), self.n_pods)
         self.assertEqual(line["checksum"], cluster().checksum())
-        self.assertGreater(int(line["stored_bytes"]), N_PODS * 10000)
+        self.assertGreater(int(line["stored_bytes"]), N_MANY_PODS * 10000)
         print("  " + " ".join(f"{name}={value}" for name, value in line.items()))
 
     def test_pages_give_the_same_store_as_one_list(self):
@@ -49,7 +39,7 @@ class Sync(unittest.TestCase):
         self.assertLess(int(kept["peak_rss_kb"]), int(whole["peak_rss_kb"]) * 0.5)
 
     def test_namespaces_are_merged_into_one_answer(self):
-        names = {"sync-1", "sync-3", "sync-7"}
+        names = {"many-1", "many-3", "many-7"}
         flags = [flag for name in sorted(names) for flag in ("--namespace", name)]
         [line] = measure("--resource", "pods", *flags)
         self.assertEqual(line["checksum"],
@@ -61,8 +51,8 @@ class Sync(unittest.TestCase):
         wanted = cluster().kubectl("get", "pods", "-A", "-l", selector, "-o", "name").split()
         self.assertEqual(int(line["objects"]), len(wanted))
         self.assertGreater(len(wanted), 0)
-        [line] = measure("--resource", "pods", "--field-selector", "metadata.namespace=sync-2,status.phase!=Failed")
-        self.assertEqual(int(line["objects"]), N_PODS // N_NAMESPACES)
+        [line] = measure("--resource", "pods", "--field-selector", "metadata.namespace=many-2,status.phase!=Failed")
+        self.assertEqual(int(line["objects"]), N_MANY_PODS // N_MANY_NAMESPACES)
 
     def test_sanitized_build_syncs_10000_pods_and_leaks_nothing(self):
         [line] = measure("--resource", "pods", mode="asan", timeout="120s")

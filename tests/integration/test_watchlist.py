@@ -6,10 +6,7 @@ import signal
 import tempfile
 import unittest
 
-from harness import Daemon, cluster, config_map, measure, run_daemon, wait_until
-
-N_PODS = 10000
-N_NAMESPACES = 10
+from harness import Daemon, cluster, config_map, many_pods, measure, run_daemon, wait_until
 
 
 def kilobytes(process, name):
@@ -37,24 +34,18 @@ class Configured(unittest.TestCase):
 class Large(Configured):
     @classmethod
     def setUpClass(cls):
-        cluster().loader("load", "-pods", str(N_PODS), "-namespaces", str(N_NAMESPACES), "-prefix", "wl",
-                         "-etcd", cluster().env["KINF_ETCD"])
-
-    @classmethod
-    def tearDownClass(cls):
-        for i in range(N_NAMESPACES):
-            cluster().loader("delete", "-namespace", f"wl-{i}")
+        cls.n_pods = many_pods()
 
     def test_every_start_gives_the_same_store(self):
         wanted = cluster().checksum()
         for initial in ("list", "watchlist", "auto"):
             with self.subTest(initial):
                 [line] = measure("--config", self.config(initial))
-                self.assertEqual((int(line["objects"]), line["checksum"]), (N_PODS, wanted))
+                self.assertEqual((int(line["objects"]), line["checksum"]), (self.n_pods, wanted))
                 print(f"  {initial}: " + " ".join(f"{name}={value}" for name, value in line.items()))
 
     def test_a_forced_second_round_needs_little_memory(self):
-        names = cluster().kubectl("get", "pods", "-n", "wl-0", "-o", "name").split()[:20]
+        names = cluster().kubectl("get", "pods", "-n", "many-0", "-o", "name").split()[:20]
         for initial in ("list", "watchlist"):
             with self.subTest(initial), Daemon("--config", self.config(initial), resource=(), events=False,
                                                mode="release") as daemon:
@@ -67,7 +58,7 @@ class Large(Configured):
                 # The second restart forgets what happened behind the first.
                 cluster().run_script("kill-apiserver")
                 cluster().run_script("start-apiserver")
-                cluster().kubectl("label", "-n", "wl-0", *names, f"round={initial}", "--overwrite")
+                cluster().kubectl("label", "-n", "many-0", *names, f"round={initial}", "--overwrite")
                 cluster().run_script("kill-apiserver")
                 cluster().run_script("start-apiserver")
                 daemon.process.send_signal(signal.SIGCONT)
@@ -80,7 +71,7 @@ class Large(Configured):
 
     def test_sanitized_build_streams_10000_pods_and_leaks_nothing(self):
         [line] = measure("--config", self.config("watchlist"), mode="asan", timeout="120s")
-        self.assertEqual(int(line["objects"]), N_PODS)
+        self.assertEqual(int(line["objects"]), self.n_pods)
 
 
 class Small(Configured):
