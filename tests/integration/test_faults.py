@@ -176,6 +176,10 @@ class Recovery(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder, Proxy() as proxy:
             with Daemon(kubeconfig=proxy.kubeconfig(folder), resource=("namespaces",)) as daemon:
                 daemon.wait_synced()
+                # An event shows that the watch's answer has begun. Until then libcurl itself repeats a request
+                # on a connection that it kept, and nothing is to be seen.
+                cluster().make_namespace("before-the-break")
+                daemon.wait_types("before-the-break", "ADDED")
                 for connection in list(proxy.sockets):
                     try:
                         connection.shutdown(socket.SHUT_RDWR)
