@@ -1,0 +1,17 @@
+/*
+ * JSON strings as the API server writes them.
+ *
+ * Threads: any thread.
+ */
+#ifndef KINF_SERVE_QUOTE_H
+#define KINF_SERVE_QUOTE_H
+
+#include <kinformer/str.h>
+
+#include "base/buffer.h"
+
+/* Appends `text` in quotes; `<`, `>`, `&` and control characters are escaped, bytes that are no
+ * UTF-8 become U+FFFD. Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__quote(struct kinf__buffer *out, struct kinf_str text);
+
+#endif

@@ -1,0 +1,539 @@
+/*
+ * From a request target to a route and its options. Neighbours: query.c reads the pairs, server.c
+ * decides whether what is asked for is there.
+ */
+#include "serve/request.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/compiler.h"
+#include "serve/query.h"
+
+/* As deep as any path goes: /apis/G/V/namespaces/NS/RESOURCE/NAME/SUBRESOURCE */
+#define MAX_SEGMENTS 8
+
+struct segments {
+    const char *items[MAX_SEGMENTS];
+    size_t n_items;
+    bool is_too_deep;
+    bool has_gap;       /* two slashes beside each other */
+    bool has_end_slash; /* one more at the end */
+};
+
+/* --- the path --- */
+
+static int refuse_trick(struct kinf__refusal *refusal, const char *what)
+{
+    return kinf__refuse(refusal, 400, "BadRequest", "the path of this request is not served: %s",
+                        what);
+}
+
+/* Decodes one segment in place and ends it with a NUL: the byte behind it is a slash or the end. */
+static int decode_segment(char *segment, size_t len, struct kinf__refusal *refusal)
+{
+    size_t decoded = kinf__query_unescape((struct kinf_str){ segment, len }, false, segment);
+
+    if (decoded == SIZE_MAX) {
+        kinf__refuse(refusal, 400, "", "400 Bad Request");
+        refusal->is_plain = true;
+        return KINF_ERR_INVALID;
+    }
+    if (memchr(segment, '\0', decoded) != NULL)
+        return refuse_trick(refusal, "a NUL");
+    if (memchr(segment, '/', decoded) != NULL)
+        return refuse_trick(refusal, "an escaped slash");
+    segment[decoded] = '\0';
+    if (strcmp(segment, ".") == 0 || strcmp(segment, "..") == 0)
+        return refuse_trick(refusal, "a dot segment");
+    return 0;
+}
+
+/* `path` begins with a slash and is changed. */
+static int split_path(char *path, struct segments *ret_segments, struct kinf__refusal *refusal)
+{
+    char *at = path + 1;
+
+    while (*at != '\0') {
+        size_t len = strcspn(at, "/");
+        bool is_last = at[len] == '\0';
+        int failed;
+
+        if (len == 0) {
+            ret_segments->has_gap = true;
+            at++;
+            continue;
+        }
+        failed = decode_segment(at, len, refusal);
+        if (failed < 0)
+            return failed;
+        if (ret_segments->n_items == MAX_SEGMENTS)
+            ret_segments->is_too_deep = true;
+        else
+            ret_segments->items[ret_segments->n_items++] = at;
+        at += len + (is_last ? 0 : 1);
+        ret_segments->has_end_slash = !is_last && *at == '\0';
+    }
+    return 0;
+}
+
+static bool is_word(const struct segments *segments, size_t i, const char *word)
+{
+    return i < segments->n_items && strcmp(segments->items[i], word) == 0;
+}
+
+static const char *segment_or_none(const struct segments *segments, size_t i)
+{
+    return i < segments->n_items ? segments->items[i] : "";
+}
+
+/* What stands behind the version. "namespaces/NS/status" is the namespace's own. */
+static void read_resource(const struct segments *segments, size_t i, struct kinf__request *request)
+{
+    bool is_own = is_word(segments, i + 2, "status") || is_word(segments, i + 2, "finalize");
+
+    request->route = KINF__ROUTE_RESOURCE;
+    if (is_word(segments, i, "namespaces") && segments->n_items > i + 2 && !is_own) {
+        request->name_space = segments->items[i + 1];
+        i += 2;
+    }
+    request->resource = segment_or_none(segments, i);
+    request->name = segment_or_none(segments, i + 1);
+    request->subresource = segment_or_none(segments, i + 2);
+    if (segments->n_items > i + 3)
+        request->route = KINF__ROUTE_OTHER;
+}
+
+static void read_api_path(const struct segments *segments, struct kinf__request *request)
+{
+    bool is_grouped = is_word(segments, 0, "apis");
+    size_t n = segments->n_items, i = is_grouped ? 2 : 1;
+
+    if (is_grouped)
+        request->group = segment_or_none(segments, 1);
+    request->version = segment_or_none(segments, i);
+    if (n == 1)
+        request->route = is_grouped ? KINF__ROUTE_APIS : KINF__ROUTE_API;
+    else if (n == i)
+        request->route = KINF__ROUTE_GROUP;
+    else if (n == i + 1)
+        request->route = KINF__ROUTE_GROUP_VERSION;
+    else
+        read_resource(segments, i + 1, request);
+}
+
+static void read_other_path(const struct segments *segments, struct kinf__request *request)
+{
+    bool is_strict = !segments->has_end_slash;
+    size_t n = segments->n_items;
+
+    if (n == 0) {
+        request->route = KINF__ROUTE_ROOT;
+    } else if (n == 1 && is_word(segments, 0, "version")) {
+        request->route = KINF__ROUTE_VERSION;
+    } else if (n == 1 && is_strict && is_word(segments, 0, "metrics")) {
+        request->route = KINF__ROUTE_METRICS;
+    } else if (n == 2 && is_strict && is_word(segments, 0, "debug") &&
+               is_word(segments, 1, "state")) {
+        request->route = KINF__ROUTE_DEBUG_STATE;
+    } else if (n <= 2 && is_strict &&
+               (is_word(segments, 0, "healthz") || is_word(segments, 0, "livez") ||
+                is_word(segments, 0, "readyz"))) {
+        request->route = KINF__ROUTE_HEALTH;
+        request->check = segments->items[0];
+        request->name = segment_or_none(segments, 1);
+    }
+}
+
+static void read_path(const struct segments *segments, struct kinf__request *request)
+{
+    request->route = KINF__ROUTE_OTHER;
+    request->group = request->version = request->name_space = request->resource = request->name =
+        request->subresource = request->check = "";
+    if (segments->is_too_deep || segments->has_gap)
+        return;
+    if (is_word(segments, 0, "api") || is_word(segments, 0, "apis"))
+        read_api_path(segments, request);
+    else
+        read_other_path(segments, request);
+}
+
+int kinf__request_parse(struct kinf_str target, struct kinf__request *ret_request,
+                        struct kinf__refusal *refusal)
+{
+    struct kinf__request request = { .route = KINF__ROUTE_OTHER };
+    struct segments segments = { .n_items = 0 };
+    const char *mark;
+    size_t path_len;
+    int failed;
+
+    if (target.len == 0 || target.bytes[0] != '/')
+        return refuse_trick(refusal, "it does not begin with a slash");
+    if (memchr(target.bytes, '\0', target.len) != NULL)
+        return refuse_trick(refusal, "a NUL");
+    mark = memchr(target.bytes, '?', target.len);
+    path_len = mark != NULL ? (size_t)(mark - target.bytes) : target.len;
+    request.text = malloc(target.len + 2);
+    if (request.text == NULL)
+        return kinf__refuse_no_memory(refusal);
+    memcpy(request.text, target.bytes, target.len);
+    request.text[path_len] = request.text[target.len] = '\0';
+    if (mark != NULL)
+        request.query = (struct kinf_str){ request.text + path_len + 1, target.len - path_len - 1 };
+    failed = split_path(request.text, &segments, refusal);
+    if (failed < 0) {
+        free(request.text);
+        return failed;
+    }
+    read_path(&segments, &request);
+    *ret_request = request;
+    return 0;
+}
+
+void kinf__request_release(struct kinf__request *request)
+{
+    free(request->text);
+    *request = (struct kinf__request){ 0 };
+}
+
+bool kinf__request_has_parameter(const struct kinf__request *request, const char *name)
+{
+    struct kinf_str rest = request->query;
+    struct kinf__query_pair pair;
+
+    while (kinf__query_next(&rest, &pair)) {
+        if (kinf__query_is_named(pair.name, name))
+            return true;
+    }
+    return false;
+}
+
+/* --- options --- */
+
+/* X(enumerator, name, whether it counts for a named object, too) */
+#define PARAMETERS(X)                                                                              \
+    X(PARAMETER_WATCH, "watch", false)                                                             \
+    X(PARAMETER_BOOKMARKS, "allowWatchBookmarks", false)                                           \
+    X(PARAMETER_INITIAL, "sendInitialEvents", false)                                               \
+    X(PARAMETER_LIMIT, "limit", false)                                                             \
+    X(PARAMETER_TIMEOUT_SECONDS, "timeoutSeconds", false)                                          \
+    X(PARAMETER_TIMEOUT, "timeout", true)                                                          \
+    X(PARAMETER_CONTINUE, "continue", false)                                                       \
+    X(PARAMETER_VERSION, "resourceVersion", true)                                                  \
+    X(PARAMETER_MATCH, "resourceVersionMatch", false)                                              \
+    X(PARAMETER_INCLUDE, "includeObject", true)                                                    \
+    X(PARAMETER_LABELS, "labelSelector", false)                                                    \
+    X(PARAMETER_FIELDS, "fieldSelector", false)
+
+enum parameter {
+#define X(parameter, name, is_for_named) parameter,
+    PARAMETERS(X)
+#undef X
+        N_PARAMETERS
+};
+
+static const struct {
+    const char *name;
+    bool is_for_named;
+} parameters[] = {
+#define X(parameter, name, is_for_named) { name, is_for_named },
+    PARAMETERS(X)
+#undef X
+};
+
+/* The decoded value of each parameter; NULL: not given. */
+struct values {
+    const char *texts[N_PARAMETERS];
+};
+
+static const char *text_of(const struct values *values, enum parameter parameter)
+{
+    return values->texts[parameter] != NULL ? values->texts[parameter] : "";
+}
+
+static size_t find_parameter(struct kinf_str name, bool is_named)
+{
+    for (size_t i = 0; i < N_PARAMETERS; i++) {
+        if ((!is_named || parameters[i].is_for_named) &&
+            kinf__query_is_named(name, parameters[i].name))
+            return i;
+    }
+    return N_PARAMETERS;
+}
+
+/* Decodes into `room`, which is as long as the query and one more: a value and its NUL are never
+ * longer than the pair. */
+static int read_values(struct kinf_str query, bool is_named, char *room, struct values *ret_values,
+                       struct kinf__refusal *refusal)
+{
+    struct kinf__query_pair pair;
+
+    while (kinf__query_next(&query, &pair)) {
+        size_t i = find_parameter(pair.name, is_named), len;
+
+        if (i == N_PARAMETERS || ret_values->texts[i] != NULL)
+            continue;
+        len = kinf__query_unescape(pair.value, true, room);
+        if (len == SIZE_MAX)
+            continue;
+        if (memchr(room, '\0', len) != NULL)
+            return kinf__refuse(refusal, 400, "BadRequest", "a NUL in the value of %s",
+                                parameters[i].name);
+        room[len] = '\0';
+        ret_values->texts[i] = room;
+        room += len + 1;
+    }
+    return 0;
+}
+
+static bool is_true(const struct values *values, enum parameter parameter)
+{
+    const char *text = values->texts[parameter];
+
+    return text != NULL && strcmp(text, "0") != 0 && strcasecmp(text, "false") != 0;
+}
+
+static int read_number(const struct values *values, enum parameter parameter, int64_t *ret_number,
+                       struct kinf__refusal *refusal)
+{
+    const char *text = values->texts[parameter];
+    const char *fault = text != NULL ? kinf__query_parse_int(text, ret_number) : NULL;
+
+    if (fault == NULL)
+        return 0;
+    return kinf__refuse(refusal, 400, "BadRequest", "strconv.ParseInt: parsing \"%s\": %s", text,
+                        fault);
+}
+
+/* The server looks at `timeout` before anything else, but not for a watch. */
+static int check_timeout(const struct values *values, bool is_watch, struct kinf__refusal *refusal)
+{
+    const char *text = text_of(values, PARAMETER_TIMEOUT);
+    char fault[512];
+
+    if (*text == '\0' || is_watch || !kinf__query_duration_fault(text, fault, sizeof fault))
+        return 0;
+    return kinf__refuse(refusal, 400, "BadRequest",
+                        "invalid timeout specified in the request URL - %s", fault);
+}
+
+/* --- selectors --- */
+
+static int read_labels(const char *text, struct kinf__list_options *options,
+                       struct kinf__refusal *refusal)
+{
+    struct kinf_error err = KINF_ERROR_INIT;
+    int failed = *text != '\0' ? kinf_label_selector_parse(text, &options->labels, &err) : 0;
+
+    if (failed == KINF_ERR_NO_MEMORY)
+        return kinf__refuse_no_memory(refusal);
+    return failed < 0 ? kinf__refuse(refusal, 400, "BadRequest", "%s", err.message) : 0;
+}
+
+static int read_fields(const char *text, struct kinf__list_options *options,
+                       struct kinf__refusal *refusal)
+{
+    struct kinf_error err = KINF_ERROR_INIT;
+    int failed = *text != '\0' ? kinf_field_selector_parse(text, &options->fields, &err) : 0;
+
+    if (failed == KINF_ERR_NO_MEMORY)
+        return kinf__refuse_no_memory(refusal);
+    return failed < 0 ? kinf__refuse(refusal, 400, "BadRequest", "%s", err.message) : 0;
+}
+
+/* --- which options exclude each other: metainternalversion's ValidateListOptions --- */
+
+struct faults {
+    struct kinf__refusal *refusal;
+    struct kinf__buffer text;
+    bool is_out_of_memory;
+};
+
+static void add_fault(struct faults *faults, const char *reason, const char *field,
+                      const char *message)
+{
+    kinf__refusal_add_cause(faults->refusal, reason, field, message);
+    if (kinf__buffer_printf(&faults->text, "%s%s: %s", faults->text.len != 0 ? ", " : "", field,
+                            message) < 0)
+        faults->is_out_of_memory = true;
+}
+
+static void forbid(struct faults *faults, const char *field, const char *message)
+{
+    char text[256];
+
+    snprintf(text, sizeof text, "Forbidden: %s", message);
+    add_fault(faults, "FieldValueForbidden", field, text);
+}
+
+static void refuse_match(struct faults *faults, const char *match, const char *supported)
+{
+    char text[256];
+
+    snprintf(text, sizeof text, "Unsupported value: \"%.64s\": supported values: %s", match,
+             supported);
+    add_fault(faults, "FieldValueNotSupported", "resourceVersionMatch", text);
+}
+
+static void validate_list(const struct values *values, struct faults *faults)
+{
+    const char *match = text_of(values, PARAMETER_MATCH);
+    const char *version = text_of(values, PARAMETER_VERSION);
+    bool is_exact = strcmp(match, "Exact") == 0;
+
+    if (*match != '\0') {
+        if (*version == '\0')
+            forbid(faults, "resourceVersionMatch",
+                   "resourceVersionMatch is forbidden unless resourceVersion is provided");
+        if (*text_of(values, PARAMETER_CONTINUE) != '\0')
+            forbid(faults, "resourceVersionMatch",
+                   "resourceVersionMatch is forbidden when continue is provided");
+        if (!is_exact && strcmp(match, "NotOlderThan") != 0)
+            refuse_match(faults, match, "\"Exact\", \"NotOlderThan\", \"\"");
+        if (is_exact && strcmp(version, "0") == 0)
+            forbid(faults, "resourceVersionMatch",
+                   "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
+    }
+    if (values->texts[PARAMETER_INITIAL] != NULL)
+        forbid(faults, "sendInitialEvents", "sendInitialEvents is forbidden for list");
+}
+
+static void validate_watch(const struct values *values, struct faults *faults)
+{
+    const char *match = text_of(values, PARAMETER_MATCH);
+    bool has_initial = values->texts[PARAMETER_INITIAL] != NULL;
+    bool is_not_older = strcmp(match, "NotOlderThan") == 0;
+
+    if (has_initial && !is_not_older)
+        forbid(faults, "resourceVersionMatch",
+               "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
+    if (!has_initial && *match != '\0')
+        forbid(faults, "resourceVersionMatch",
+               "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
+    if (*match != '\0' && !is_not_older)
+        refuse_match(faults, match, "\"NotOlderThan\"");
+    if (*text_of(values, PARAMETER_CONTINUE) != '\0')
+        forbid(faults, "resourceVersionMatch",
+               "resourceVersionMatch is forbidden when continue is provided");
+}
+
+static int validate(const struct values *values, bool is_watch, struct kinf__refusal *refusal)
+{
+    KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
+    struct kinf__refusal told = { .code = 0 };
+    struct faults faults = { &told, KINF__BUFFER_INIT, false };
+    const char *all;
+
+    if (is_watch)
+        validate_watch(values, &faults);
+    else
+        validate_list(values, &faults);
+    text = faults.text;
+    if (told.n_causes == 0)
+        return 0;
+    all = kinf__buffer_cstr(&text);
+    if (all == NULL || faults.is_out_of_memory)
+        return kinf__refuse_no_memory(refusal);
+    kinf__refuse(refusal, 422, "Invalid", "ListOptions.meta.k8s.io \"\" is invalid: %s%s%s",
+                 told.n_causes > 1 ? "[" : "", all, told.n_causes > 1 ? "]" : "");
+    kinf__refusal_set_object(refusal, "meta.k8s.io", "ListOptions", "");
+    for (size_t i = 0; i < told.n_causes; i++)
+        kinf__refusal_add_cause(refusal, told.causes[i].reason, told.causes[i].field,
+                                told.causes[i].message);
+    return KINF_ERR_INVALID;
+}
+
+/* --- resourceVersion --- */
+
+static int check_version(const struct values *values, bool is_list, struct kinf__refusal *refusal)
+{
+    const char *version = text_of(values, PARAMETER_VERSION);
+    const char *fault = *version != '\0' ? kinf__query_check_uint(version) : NULL;
+
+    if (fault == NULL)
+        return 0;
+    return kinf__refuse(refusal, is_list ? 400 : 500, is_list ? "BadRequest" : "",
+                        "%sresourceVersion: Invalid value: \"%s\": strconv.ParseUint: parsing "
+                        "\"%s\": %s",
+                        is_list ? "invalid resource version: " : "", version, version, fault);
+}
+
+static enum kinf__include_object parse_include(const char *text)
+{
+    if (*text == '\0' || strcmp(text, "Metadata") == 0)
+        return KINF__INCLUDE_METADATA;
+    if (strcmp(text, "Object") == 0)
+        return KINF__INCLUDE_OBJECT;
+    return strcmp(text, "None") == 0 ? KINF__INCLUDE_NONE : KINF__INCLUDE_INVALID;
+}
+
+static enum kinf__rv_match parse_match(const char *text)
+{
+    if (strcmp(text, "Exact") == 0)
+        return KINF__RV_MATCH_EXACT;
+    return strcmp(text, "NotOlderThan") == 0 ? KINF__RV_MATCH_NOT_OLDER_THAN : KINF__RV_MATCH_UNSET;
+}
+
+static void fill_options(const struct values *values, struct kinf__list_options *options)
+{
+    options->is_watch = is_true(values, PARAMETER_WATCH);
+    options->allows_bookmarks = is_true(values, PARAMETER_BOOKMARKS);
+    options->has_send_initial_events = values->texts[PARAMETER_INITIAL] != NULL;
+    options->sends_initial_events = is_true(values, PARAMETER_INITIAL);
+    options->continue_token = text_of(values, PARAMETER_CONTINUE);
+    options->resource_version = text_of(values, PARAMETER_VERSION);
+    options->match = parse_match(text_of(values, PARAMETER_MATCH));
+    options->include_text = text_of(values, PARAMETER_INCLUDE);
+    options->include = parse_include(options->include_text);
+    options->label_selector = text_of(values, PARAMETER_LABELS);
+    options->field_selector = text_of(values, PARAMETER_FIELDS);
+}
+
+static int read_options(const struct kinf__request *request, const struct values *values,
+                        struct kinf__list_options *options, struct kinf__refusal *refusal)
+{
+    bool is_named = *request->name != '\0';
+    int failed;
+
+    fill_options(values, options);
+    if ((failed = check_timeout(values, options->is_watch, refusal)) < 0 ||
+        (failed = read_number(values, PARAMETER_LIMIT, &options->limit, refusal)) < 0 ||
+        (failed = read_number(values, PARAMETER_TIMEOUT_SECONDS, &options->timeout_s, refusal)) <
+            0 ||
+        (failed = read_labels(options->label_selector, options, refusal)) < 0 ||
+        (failed = read_fields(options->field_selector, options, refusal)) < 0 ||
+        (failed = validate(values, options->is_watch, refusal)) < 0)
+        return failed;
+    return check_version(values, !is_named && !options->is_watch, refusal);
+}
+
+int kinf__request_read_options(const struct kinf__request *request,
+                               struct kinf__list_options *ret_options,
+                               struct kinf__refusal *refusal)
+{
+    struct kinf__list_options options = { .text = malloc(request->query.len + 1) };
+    struct values values = { .texts = { NULL } };
+    int failed;
+
+    if (options.text == NULL)
+        return kinf__refuse_no_memory(refusal);
+    failed = read_values(request->query, *request->name != '\0', options.text, &values, refusal);
+    if (failed == 0)
+        failed = read_options(request, &values, &options, refusal);
+    if (failed < 0) {
+        kinf__list_options_release(&options);
+        return failed;
+    }
+    *ret_options = options;
+    return 0;
+}
+
+void kinf__list_options_release(struct kinf__list_options *options)
+{
+    kinf_label_selector_free(options->labels);
+    kinf_field_selector_free(options->fields);
+    free(options->text);
+    *options = (struct kinf__list_options){ 0 };
+}
