@@ -335,12 +335,7 @@ static int read_labels(const char *text, struct kinf__list_options *options,
 static int read_fields(const char *text, struct kinf__list_options *options,
                        struct kinf__refusal *refusal)
 {
-    struct kinf_error err = KINF_ERROR_INIT;
-    int failed = *text != '\0' ? kinf_field_selector_parse(text, &options->fields, &err) : 0;
-
-    if (failed == KINF_ERR_NO_MEMORY)
-        return kinf__refuse_no_memory(refusal);
-    return failed < 0 ? kinf__refuse(refusal, 400, "BadRequest", "%s", err.message) : 0;
+    return *text != '\0' ? kinf__fields_parse(text, &options->fields, refusal) : 0;
 }
 
 /* --- which options exclude each other: metainternalversion's ValidateListOptions --- */
@@ -533,7 +528,7 @@ int kinf__request_read_options(const struct kinf__request *request,
 void kinf__list_options_release(struct kinf__list_options *options)
 {
     kinf_label_selector_free(options->labels);
-    kinf_field_selector_free(options->fields);
+    kinf__fields_free(options->fields);
     free(options->text);
     *options = (struct kinf__list_options){ 0 };
 }

@@ -16,6 +16,7 @@
 #include <kinformer/selector.h>
 #include <kinformer/str.h>
 
+#include "serve/fields.h"
 #include "serve/refusal.h"
 
 /* X(enumerator, path) */
@@ -89,7 +90,7 @@ struct kinf__list_options {
     const char *label_selector;
     const char *field_selector;
     struct kinf_label_selector *labels; /* NULL: all */
-    struct kinf_field_selector *fields; /* NULL: all */
+    struct kinf__fields *fields;        /* NULL: all; not bound to a type yet */
     char *text;                         /* owned: what the texts point into */
 };
 

@@ -1,0 +1,188 @@
+/*
+ * Writing objects, items and lists. Neighbours: list.c and watch.c. A stored object's text comes
+ * without kind and apiVersion, which are put in front where the server has them.
+ */
+#include "serve/encode.h"
+
+#include <string.h>
+
+#include "json/scan.h"
+#include "object/object.h"
+#include "serve/quote.h"
+
+void kinf__encoder_release(struct kinf__encoder *encoder)
+{
+    kinf_scratch_release(&encoder->scratch);
+}
+
+bool kinf__is_custom_group(const char *group)
+{
+    static const char built_in[] = ".k8s.io";
+    size_t len = strlen(group), tail = sizeof built_in - 1;
+
+    return strchr(group, '.') != NULL && (len < tail || strcmp(group + len - tail, built_in) != 0);
+}
+
+static bool is_metadata(const struct kinf__encoder *encoder)
+{
+    return encoder->form == KINF__FORM_METADATA || encoder->form == KINF__FORM_METADATA_LIST;
+}
+
+/* "kind":"K","apiVersion":"V" of an object (suffix "") or of its list ("List"). */
+static int append_kind(const struct kinf__encoder *encoder, const char *suffix,
+                       struct kinf__buffer *out)
+{
+    const struct kinf_type *type = encoder->type;
+
+    if (is_metadata(encoder))
+        return kinf__buffer_printf(out,
+                                   "\"kind\":\"PartialObjectMetadata%s\",\"apiVersion\":"
+                                   "\"meta.k8s.io/%s\"",
+                                   suffix, encoder->is_v1beta1 ? "v1beta1" : "v1");
+    return kinf__buffer_printf(out, "\"kind\":\"%s%s\",\"apiVersion\":\"%s%s%s\"", type->kind,
+                               suffix, type->group, *type->group != '\0' ? "/" : "", type->version);
+}
+
+/* The member `metadata` of a body; an object that was stored has one. */
+static struct kinf_str metadata_of(struct kinf_str body)
+{
+    struct kinf__json_value value;
+
+    if (!kinf__json_member(kinf__json_value_of(body), KINF_STR("metadata"), &value))
+        return KINF_STR("{}");
+    return value.raw;
+}
+
+/* Copies JSON as one line: a line end between its tokens would end an event. */
+static int append_line(struct kinf__buffer *out, struct kinf_str text)
+{
+    size_t start = out->len;
+
+    if (kinf__buffer_append_str(out, text) < 0)
+        return KINF_ERR_NO_MEMORY;
+    for (char *at = out->bytes + start, *end = at + text.len;
+         (at = memchr(at, '\n', (size_t)(end - at))) != NULL; at++)
+        *at = ' ';
+    return 0;
+}
+
+/* `text` holds an object's metadata; its resourceVersion is replaced. */
+static int append_with_version(struct kinf__buffer *out, struct kinf_str text,
+                               struct kinf_str metadata, const char *version)
+{
+    struct kinf__json_value value;
+    struct kinf_str head = text, tail = text;
+
+    if (version == NULL ||
+        !kinf__json_member(kinf__json_value_of(metadata), KINF_STR("resourceVersion"), &value))
+        return append_line(out, text);
+    head.len = (size_t)(value.raw.bytes - text.bytes);
+    tail.bytes = value.raw.bytes + value.raw.len;
+    tail.len = text.len - head.len - value.raw.len;
+    if (append_line(out, head) < 0 || kinf__quote(out, kinf_str_from(version)) < 0)
+        return KINF_ERR_NO_MEMORY;
+    return append_line(out, tail);
+}
+
+/* `text` is an object's JSON: its members go behind kind and apiVersion. */
+static struct kinf_str members_of(struct kinf_str text)
+{
+    while (text.len != 0 && text.bytes[0] != '{') {
+        text.bytes++;
+        text.len--;
+    }
+    return text.len != 0 ? (struct kinf_str){ text.bytes + 1, text.len - 1 } : text;
+}
+
+int kinf__encode_object(struct kinf__encoder *encoder, const struct kinf_object *object,
+                        const char *version, struct kinf__buffer *out)
+{
+    struct kinf_str body, metadata;
+
+    if (kinf__object_body(object, &encoder->scratch, &body) < 0 ||
+        kinf__buffer_append(out, "{", 1) < 0 || append_kind(encoder, "", out) < 0)
+        return KINF_ERR_NO_MEMORY;
+    metadata = metadata_of(body);
+    if (is_metadata(encoder)) {
+        if (kinf__buffer_append_str(out, KINF_STR(",\"metadata\":")) < 0 ||
+            append_with_version(out, metadata, metadata, version) < 0)
+            return KINF_ERR_NO_MEMORY;
+        return kinf__buffer_append(out, "}", 1);
+    }
+    if (kinf__buffer_append(out, ",", 1) < 0)
+        return KINF_ERR_NO_MEMORY;
+    return append_with_version(out, members_of(body), metadata, version);
+}
+
+int kinf__encode_item(struct kinf__encoder *encoder, const struct kinf_object *object,
+                      struct kinf__buffer *out)
+{
+    struct kinf_str body;
+
+    if (is_metadata(encoder) || kinf__is_custom_group(encoder->type->group))
+        return kinf__encode_object(encoder, object, NULL, out);
+    if (kinf__object_body(object, &encoder->scratch, &body) < 0)
+        return KINF_ERR_NO_MEMORY;
+    return kinf__buffer_append_str(out, body);
+}
+
+static int append_list_metadata(const struct kinf__list_head *head, bool is_custom,
+                                struct kinf__buffer *out)
+{
+    if (kinf__buffer_append_str(out, KINF_STR("\"metadata\":{")) < 0)
+        return KINF_ERR_NO_MEMORY;
+    /* Custom resources' lists have a map's order, and an empty continue. */
+    if (!is_custom && kinf__buffer_printf(out, "\"resourceVersion\":\"%s\"", head->version) < 0)
+        return KINF_ERR_NO_MEMORY;
+    if (is_custom || *head->continue_token != '\0') {
+        if (kinf__buffer_printf(out, "%s\"continue\":\"%s\"", is_custom ? "" : ",",
+                                head->continue_token) < 0)
+            return KINF_ERR_NO_MEMORY;
+    }
+    if (head->n_remaining != 0 && kinf__buffer_printf(out, ",\"remainingItemCount\":%llu",
+                                                      (unsigned long long)head->n_remaining) < 0)
+        return KINF_ERR_NO_MEMORY;
+    if (is_custom && kinf__buffer_printf(out, ",\"resourceVersion\":\"%s\"", head->version) < 0)
+        return KINF_ERR_NO_MEMORY;
+    return kinf__buffer_append(out, "}", 1);
+}
+
+static bool is_custom_list(const struct kinf__encoder *encoder)
+{
+    return !is_metadata(encoder) && kinf__is_custom_group(encoder->type->group);
+}
+
+int kinf__encode_list_begin(const struct kinf__encoder *encoder, const struct kinf__list_head *head,
+                            struct kinf__buffer *out)
+{
+    const struct kinf_type *type = encoder->type;
+
+    if (is_custom_list(encoder))
+        return kinf__buffer_printf(out, "{\"apiVersion\":\"%s/%s\",\"items\":[", type->group,
+                                   type->version);
+    if (kinf__buffer_append(out, "{", 1) < 0 || append_kind(encoder, "List", out) < 0 ||
+        kinf__buffer_append(out, ",", 1) < 0 || append_list_metadata(head, false, out) < 0)
+        return KINF_ERR_NO_MEMORY;
+    return kinf__buffer_append_str(out, KINF_STR(",\"items\":["));
+}
+
+int kinf__encode_list_end(const struct kinf__encoder *encoder, const struct kinf__list_head *head,
+                          struct kinf__buffer *out)
+{
+    if (!is_custom_list(encoder))
+        return kinf__buffer_append_str(out, KINF_STR("]}\n"));
+    if (kinf__buffer_printf(out, "],\"kind\":\"%sList\",", encoder->type->kind) < 0 ||
+        append_list_metadata(head, true, out) < 0)
+        return KINF_ERR_NO_MEMORY;
+    return kinf__buffer_append_str(out, KINF_STR("}\n"));
+}
+
+int kinf__encode_bookmark(const struct kinf__encoder *encoder, const char *version,
+                          bool ends_initial_events, struct kinf__buffer *out)
+{
+    if (kinf__buffer_append(out, "{", 1) < 0 || append_kind(encoder, "", out) < 0)
+        return KINF_ERR_NO_MEMORY;
+    return kinf__buffer_printf(
+        out, ",\"metadata\":{\"resourceVersion\":\"%s\"%s}}", version,
+        ends_initial_events ? ",\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}" : "");
+}

@@ -1,0 +1,410 @@
+/*
+ * Field selectors of the served API. Neighbours: request.c parses, exchange.c binds, list.c and
+ * watch.c match. The table below is what kube-apiserver 1.37 accepts.
+ */
+#include "serve/fields.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/compiler.h"
+#include "json/lookup.h"
+#include "object/object.h"
+
+enum place {
+    PLACE_NAME,
+    PLACE_NAMESPACE,
+    PLACE_PATH,
+};
+
+struct term {
+    char *label;
+    char *value; /* unescaped */
+    bool is_equal;
+    /* once bound */
+    enum place place;
+    struct kinf_path *path;
+    struct kinf_path *other_path; /* where to look when there is nothing at `path`; NULL: nowhere */
+    const char *absent;           /* the value of a field that is not there */
+};
+
+struct kinf__fields {
+    struct term *terms;
+    size_t n_terms;
+    char *text; /* what labels and values point into */
+};
+
+/* How the server says that it does not know a label. */
+enum wording {
+    WORDING_NOT_SUPPORTED,      /* field label not supported: spec.x */
+    WORDING_NOT_SUPPORTED_FOR,  /* field label "spec.x" not supported for Job */
+    WORDING_NOT_KNOWN_SELECTOR, /* "spec.x" is not a known field selector: ... */
+};
+
+struct known {
+    const char *group;
+    const char *resource;
+    const char *label;
+    const char *path; /* NULL: as the label */
+    const char *other_path;
+    const char *absent;
+};
+
+static const struct known known_labels[] = {
+    { "", "pods", "spec.nodeName", NULL, NULL, "" },
+    { "", "pods", "spec.restartPolicy", NULL, NULL, "" },
+    { "", "pods", "spec.schedulerName", NULL, NULL, "" },
+    { "", "pods", "spec.serviceAccountName", NULL, NULL, "" },
+    { "", "pods", "spec.hostNetwork", NULL, NULL, "false" },
+    { "", "pods", "status.phase", NULL, NULL, "" },
+    { "", "pods", "status.podIP", NULL, NULL, "" },
+    { "", "pods", "status.podIPs", "status.podIPs[0].ip", NULL, "" },
+    { "", "pods", "status.nominatedNodeName", NULL, NULL, "" },
+    { "", "nodes", "spec.unschedulable", NULL, NULL, "false" },
+    { "", "events", "type", NULL, NULL, "" },
+    { "", "events", "reason", NULL, NULL, "" },
+    { "", "events", "source", "source.component", "reportingComponent", "" },
+    { "", "events", "reportingComponent", NULL, NULL, "" },
+    { "", "events", "involvedObject.kind", NULL, NULL, "" },
+    { "", "events", "involvedObject.namespace", NULL, NULL, "" },
+    { "", "events", "involvedObject.name", NULL, NULL, "" },
+    { "", "events", "involvedObject.uid", NULL, NULL, "" },
+    { "", "events", "involvedObject.apiVersion", NULL, NULL, "" },
+    { "", "events", "involvedObject.resourceVersion", NULL, NULL, "" },
+    { "", "events", "involvedObject.fieldPath", NULL, NULL, "" },
+    { "events.k8s.io", "events", "type", NULL, NULL, "" },
+    { "events.k8s.io", "events", "reason", NULL, NULL, "" },
+    { "events.k8s.io", "events", "reportingController", NULL, NULL, "" },
+    { "events.k8s.io", "events", "regarding.kind", NULL, NULL, "" },
+    { "events.k8s.io", "events", "regarding.namespace", NULL, NULL, "" },
+    { "events.k8s.io", "events", "regarding.name", NULL, NULL, "" },
+    { "events.k8s.io", "events", "regarding.uid", NULL, NULL, "" },
+    { "events.k8s.io", "events", "regarding.apiVersion", NULL, NULL, "" },
+    { "events.k8s.io", "events", "regarding.resourceVersion", NULL, NULL, "" },
+    { "events.k8s.io", "events", "regarding.fieldPath", NULL, NULL, "" },
+    { "", "namespaces", "status.phase", NULL, NULL, "" },
+    { "", "services", "spec.clusterIP", NULL, NULL, "" },
+    { "", "services", "spec.type", NULL, NULL, "" },
+    { "", "secrets", "type", NULL, NULL, "" },
+    { "", "replicationcontrollers", "status.replicas", NULL, NULL, "0" },
+    { "batch", "jobs", "status.successful", "status.succeeded", NULL, "0" },
+    { "certificates.k8s.io", "certificatesigningrequests", "spec.signerName", NULL, NULL, "" },
+    { "resource.k8s.io", "resourceslices", "spec.nodeName", NULL, NULL, "" },
+    { "resource.k8s.io", "resourceslices", "spec.driver", NULL, NULL, "" },
+    { "resource.k8s.io", "resourceslices", "spec.pool.name", NULL, NULL, "" },
+};
+
+/* --- parsing --- */
+
+static char *find_operator(char *term)
+{
+    for (char *at = term; *at != '\0'; at++) {
+        if (*at == '=' || (*at == '!' && at[1] == '='))
+            return at;
+    }
+    return NULL;
+}
+
+/* Undoes `\,`, `\=` and `\\` in place. */
+static int unescape_value(char *value, struct kinf__refusal *refusal)
+{
+    char *out = value;
+
+    for (const char *at = value; *at != '\0'; at++) {
+        if (*at == '\\') {
+            at++;
+            if (*at == '\0' || strchr("\\,=", *at) == NULL)
+                return kinf__refuse(refusal, 400, "BadRequest",
+                                    "invalid field selector: invalid escape sequence: \\%.*s",
+                                    *at != '\0' ? 1 : 0, at);
+        } else if (*at == ',' || *at == '=') {
+            return kinf__refuse(refusal, 400, "BadRequest",
+                                "invalid field selector: unescaped character in value: %d", *at);
+        }
+        *out++ = *at;
+    }
+    *out = '\0';
+    return 0;
+}
+
+static int parse_term(char *text, const char *whole, struct term *ret_term,
+                      struct kinf__refusal *refusal)
+{
+    char *operator_at = find_operator(text);
+    size_t len;
+
+    if (operator_at == NULL)
+        return kinf__refuse(refusal, 400, "BadRequest",
+                            "invalid selector: '%s'; can't understand '%s'", whole, text);
+    len = operator_at[1] == '=' ? 2 : 1;
+    ret_term->is_equal = *operator_at == '=';
+    ret_term->label = text;
+    ret_term->value = operator_at + len;
+    *operator_at = '\0';
+    return unescape_value(ret_term->value, refusal);
+}
+
+/* The end of a term: a comma that is not escaped, or the end. */
+static char *term_end(char *at)
+{
+    for (; *at != '\0' && *at != ','; at++) {
+        if (*at == '\\' && at[1] != '\0')
+            at++;
+    }
+    return at;
+}
+
+static int parse_terms(struct kinf__fields *fields, const char *whole,
+                       struct kinf__refusal *refusal)
+{
+    char *at = fields->text;
+    int failed = 0;
+
+    while (failed == 0 && *at != '\0') {
+        char *end = term_end(at);
+        bool is_last = *end == '\0';
+
+        *end = '\0';
+        if (end != at)
+            failed = parse_term(at, whole, &fields->terms[fields->n_terms++], refusal);
+        at = end + (is_last ? 0 : 1);
+    }
+    return failed;
+}
+
+int kinf__fields_parse(const char *text, struct kinf__fields **ret_fields,
+                       struct kinf__refusal *refusal)
+{
+    struct kinf__fields *fields = calloc(1, sizeof *fields);
+    size_t n_max = 1;
+    int failed;
+
+    if (fields == NULL)
+        return kinf__refuse_no_memory(refusal);
+    for (const char *at = text; (at = strchr(at, ',')) != NULL; at++)
+        n_max++;
+    fields->text = strdup(text);
+    fields->terms = calloc(n_max, sizeof *fields->terms);
+    failed = fields->text != NULL && fields->terms != NULL ? parse_terms(fields, text, refusal)
+                                                           : kinf__refuse_no_memory(refusal);
+    if (failed < 0) {
+        kinf__fields_free(fields);
+        return failed;
+    }
+    *ret_fields = fields;
+    return 0;
+}
+
+void kinf__fields_free(struct kinf__fields *fields)
+{
+    if (fields == NULL)
+        return;
+    for (size_t i = 0; i < fields->n_terms; i++) {
+        kinf_path_free(fields->terms[i].path);
+        kinf_path_free(fields->terms[i].other_path);
+    }
+    free(fields->terms);
+    free(fields->text);
+    free(fields);
+}
+
+/* --- binding --- */
+
+static bool is_type(const struct kinf_type *type, const char *group, const char *resource)
+{
+    return strcmp(type->group, group) == 0 && strcmp(type->resource, resource) == 0;
+}
+
+static const struct known *find_known(const struct kinf_type *type, const char *label)
+{
+    for (size_t i = 0; i < KINF__ARRAY_LEN(known_labels); i++) {
+        if (is_type(type, known_labels[i].group, known_labels[i].resource) &&
+            strcmp(known_labels[i].label, label) == 0)
+            return &known_labels[i];
+    }
+    return NULL;
+}
+
+/* Cluster-scoped kinds that convert labels themselves do not know the namespace. */
+static bool has_own_labels(const struct kinf_type *type)
+{
+    for (size_t i = 0; i < KINF__ARRAY_LEN(known_labels); i++) {
+        if (is_type(type, known_labels[i].group, known_labels[i].resource))
+            return true;
+    }
+    return false;
+}
+
+static enum wording wording_of(const struct kinf_type *type)
+{
+    if (is_type(type, "batch", "jobs"))
+        return WORDING_NOT_SUPPORTED_FOR;
+    return has_own_labels(type) || strchr(type->group, '.') != NULL ? WORDING_NOT_SUPPORTED
+                                                                    : WORDING_NOT_KNOWN_SELECTOR;
+}
+
+static int refuse_label(const struct kinf_type *type, const char *label,
+                        struct kinf__refusal *refusal)
+{
+    switch (wording_of(type)) {
+    case WORDING_NOT_SUPPORTED_FOR:
+        return kinf__refuse(refusal, 400, "BadRequest", "field label \"%s\" not supported for %s",
+                            label, type->kind);
+    case WORDING_NOT_KNOWN_SELECTOR:
+        return kinf__refuse(refusal, 400, "BadRequest",
+                            "\"%s\" is not a known field selector: only \"metadata.name\", "
+                            "\"metadata.namespace\"",
+                            label);
+    case WORDING_NOT_SUPPORTED:
+        break;
+    }
+    return kinf__refuse(refusal, 400, "BadRequest", "field label not supported: %s", label);
+}
+
+static bool is_among(const char *label, const char *const *paths, size_t n_paths)
+{
+    for (size_t i = 0; i < n_paths; i++) {
+        if (strcmp(label, paths[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int bind_path(struct term *term, const char *path, const char *other_path,
+                     struct kinf__refusal *refusal)
+{
+    term->place = PLACE_PATH;
+    if (kinf_path_parse(path, &term->path, NULL) < 0 ||
+        (other_path != NULL && kinf_path_parse(other_path, &term->other_path, NULL) < 0))
+        return kinf__refuse_no_memory(refusal);
+    return 0;
+}
+
+static int bind_term(struct term *term, const struct kinf_type *type, const char *const *paths,
+                     size_t n_paths, struct kinf__refusal *refusal)
+{
+    const struct known *known = find_known(type, term->label);
+    bool knows_namespace = type->namespaced || wording_of(type) == WORDING_NOT_KNOWN_SELECTOR;
+
+    term->absent = "";
+    if (strcmp(term->label, "metadata.name") == 0) {
+        term->place = PLACE_NAME;
+        return 0;
+    }
+    if (knows_namespace && strcmp(term->label, "metadata.namespace") == 0) {
+        term->place = PLACE_NAMESPACE;
+        return 0;
+    }
+    if (known != NULL) {
+        term->absent = known->absent;
+        return bind_path(term, known->path != NULL ? known->path : known->label, known->other_path,
+                         refusal);
+    }
+    if (is_among(term->label, paths, n_paths))
+        return bind_path(term, term->label, NULL, refusal);
+    return refuse_label(type, term->label, refusal);
+}
+
+int kinf__fields_bind(struct kinf__fields *fields, const struct kinf_type *type,
+                      const char *const *paths, size_t n_paths, struct kinf__refusal *refusal)
+{
+    int failed = 0;
+
+    for (size_t i = 0; failed == 0 && i < fields->n_terms; i++)
+        failed = bind_term(&fields->terms[i], type, paths, n_paths, refusal);
+    return failed;
+}
+
+/* --- matching --- */
+
+/* Whether the value at `path` is one that a selector can mean; an empty string is as good as none.
+ */
+static bool find_value(struct kinf_str body, const struct kinf_path *path,
+                       struct kinf__json_value *ret_value)
+{
+    return path != NULL && kinf__json_lookup_first(body, path, ret_value) &&
+           ret_value->type != KINF__JSON_NULL && !kinf_str_equal(ret_value->raw, KINF_STR("\"\""));
+}
+
+static bool value_equals(const struct term *term, struct kinf_str body)
+{
+    struct kinf_str wanted = kinf_str_from(term->value);
+    struct kinf__json_value value;
+
+    if (!find_value(body, term->path, &value) && !find_value(body, term->other_path, &value))
+        return kinf_str_equal(wanted, kinf_str_from(term->absent));
+    if (value.type == KINF__JSON_STRING)
+        return kinf__json_string_equals(value.raw, wanted);
+    return kinf_str_equal(value.raw, wanted);
+}
+
+static bool term_holds(const struct term *term, const struct kinf_object *object,
+                       struct kinf_str body)
+{
+    bool is_equal = false;
+
+    switch (term->place) {
+    case PLACE_NAME:
+        is_equal = strcmp(kinf_object_name(object), term->value) == 0;
+        break;
+    case PLACE_NAMESPACE:
+        is_equal = kinf_str_equal(kinf_object_namespace(object), kinf_str_from(term->value));
+        break;
+    case PLACE_PATH:
+        is_equal = value_equals(term, body);
+        break;
+    }
+    return is_equal == term->is_equal;
+}
+
+bool kinf__fields_match(const struct kinf__fields *fields, const struct kinf_object *object)
+{
+    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    struct kinf_str body;
+
+    if (fields == NULL || fields->n_terms == 0)
+        return true;
+    if (kinf__object_body(object, &scratch, &body) < 0)
+        return false;
+    for (size_t i = 0; i < fields->n_terms; i++) {
+        if (!term_holds(&fields->terms[i], object, body))
+            return false;
+    }
+    return true;
+}
+
+const char *kinf__fields_required(const struct kinf__fields *fields, const char *label)
+{
+    for (size_t i = 0; fields != NULL && i < fields->n_terms; i++) {
+        if (fields->terms[i].is_equal && strcmp(fields->terms[i].label, label) == 0)
+            return fields->terms[i].value;
+    }
+    return NULL;
+}
+
+static bool has_term(const struct kinf__fields *fields, const struct term *wanted)
+{
+    for (size_t i = 0; fields != NULL && i < fields->n_terms; i++) {
+        const struct term *term = &fields->terms[i];
+
+        if (term->is_equal == wanted->is_equal && strcmp(term->label, wanted->label) == 0 &&
+            strcmp(term->value, wanted->value) == 0)
+            return true;
+    }
+    return false;
+}
+
+bool kinf__fields_within(const struct kinf__fields *fields, const char *text)
+{
+    struct kinf__refusal refusal;
+    struct kinf__fields *wider;
+    bool is_within = true;
+
+    if (kinf__fields_parse(text, &wider, &refusal) < 0)
+        return false;
+    for (size_t i = 0; is_within && i < wider->n_terms; i++)
+        is_within = has_term(fields, &wider->terms[i]);
+    kinf__fields_free(wider);
+    return is_within;
+}

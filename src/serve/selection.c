@@ -1,0 +1,65 @@
+/*
+ * Selecting. Neighbours: list.c and watch.c walk, the watch cache calls the match for events.
+ */
+#include "serve/selection.h"
+
+#include <stdio.h>
+#include <string.h>
+
+bool kinf__selection_matches(const struct kinf_object *object, void *ctx)
+{
+    const struct kinf__selection *selection = ctx;
+
+    return kinf_label_selector_matches(selection->labels, object) &&
+           kinf__fields_match(selection->fields, object);
+}
+
+bool kinf__selection_is_all(const struct kinf__selection *selection)
+{
+    return *selection->name == '\0' && selection->labels == NULL && selection->fields == NULL;
+}
+
+void kinf__walk_init(struct kinf__walk *walk, const struct kinf__selection *selection,
+                     const struct kinf_snapshot *snapshot, const char *after)
+{
+    walk->selection = selection;
+    walk->after = after;
+    walk->prefix[0] = '\0';
+    if (*selection->name_space != '\0')
+        snprintf(walk->prefix, sizeof walk->prefix, "%s/", selection->name_space);
+    walk->uses_index = selection->index != NULL &&
+                       kinf_cursor_index(&walk->cursor, snapshot, selection->index,
+                                         kinf_str_from(selection->index_value), NULL) == 0;
+    if (walk->uses_index)
+        return;
+    if (strcmp(after, walk->prefix) > 0)
+        kinf_cursor_after(&walk->cursor, snapshot, after);
+    else if (walk->prefix[0] != '\0')
+        kinf_cursor_prefix(&walk->cursor, snapshot, kinf_str_from(walk->prefix));
+    else
+        kinf_cursor_all(&walk->cursor, snapshot);
+}
+
+static bool is_selected(const struct kinf__selection *selection, const struct kinf_object *object)
+{
+    return (*selection->name == '\0' || strcmp(kinf_object_name(object), selection->name) == 0) &&
+           kinf_label_selector_matches(selection->labels, object) &&
+           kinf__fields_match(selection->fields, object);
+}
+
+const struct kinf_object *kinf__walk_next(struct kinf__walk *walk)
+{
+    size_t prefix_len = strlen(walk->prefix);
+    const struct kinf_object *object;
+
+    while ((object = kinf_cursor_next(&walk->cursor)) != NULL) {
+        const char *key = kinf_object_key(object);
+        int order = prefix_len != 0 ? strncmp(key, walk->prefix, prefix_len) : 0;
+
+        if (order > 0 && !walk->uses_index)
+            return NULL;
+        if (order == 0 && strcmp(key, walk->after) > 0 && is_selected(walk->selection, object))
+            return object;
+    }
+    return NULL;
+}

@@ -1,0 +1,109 @@
+/*
+ * Tokens: "PROCESS.VERSION.TAG.KEY", all but the last in hexadecimal, the key as base64url. The tag
+ * is a keyed hash of the rest (the key is the process's own random number), so a client can neither
+ * change a token nor make one up. Neighbours: list.c writes and exchange.c reads them.
+ */
+#include "serve/token.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/hmap.h"
+
+static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+/* Another one in each process. */
+static uint32_t process_tag(void)
+{
+    return (uint32_t)kinf__hash(KINF_STR("kinformer process"));
+}
+
+static uint64_t tag_of(uint64_t version, const char *after)
+{
+    char text[KINF__TOKEN_KEY_SIZE + 32];
+    int len = snprintf(text, sizeof text, "continue %" PRIx64 " %s", version, after);
+
+    return kinf__hash((struct kinf_str){ text, (size_t)len });
+}
+
+static int append_base64(struct kinf__buffer *out, const char *text)
+{
+    size_t len = strlen(text);
+
+    for (size_t i = 0; i < len; i += 3) {
+        size_t n = len - i < 3 ? len - i : 3;
+        uint32_t bits = 0;
+        char piece[4];
+
+        for (size_t k = 0; k < 3; k++)
+            bits = bits << 8 | (k < n ? (unsigned char)text[i + k] : 0);
+        for (size_t k = 0; k < 4; k++)
+            piece[k] = digits[bits >> (18 - 6 * k) & 63];
+        if (kinf__buffer_append(out, piece, n + 1) < 0)
+            return KINF_ERR_NO_MEMORY;
+    }
+    return 0;
+}
+
+static bool decode_base64(const char *text, char *out, size_t size)
+{
+    size_t len = strlen(text), n_out = 0;
+    uint32_t bits = 0;
+    unsigned n_bits = 0;
+
+    if (len * 3 / 4 >= size)
+        return false;
+    for (size_t i = 0; i < len; i++) {
+        const char *digit = strchr(digits, text[i]);
+
+        if (digit == NULL)
+            return false;
+        bits = bits << 6 | (uint32_t)(digit - digits);
+        n_bits += 6;
+        if (n_bits >= 8) {
+            n_bits -= 8;
+            out[n_out++] = (char)(bits >> n_bits);
+        }
+    }
+    out[n_out] = '\0';
+    return strlen(out) == n_out;
+}
+
+int kinf__token_write(uint64_t version, const char *after, struct kinf__buffer *out)
+{
+    if (kinf__buffer_printf(out, "%08" PRIx32 ".%" PRIx64 ".%016" PRIx64 ".", process_tag(),
+                            version, tag_of(version, after)) < 0 ||
+        append_base64(out, after) < 0)
+        return KINF_ERR_NO_MEMORY;
+    return kinf__buffer_cstr(out) != NULL ? 0 : KINF_ERR_NO_MEMORY;
+}
+
+int kinf__token_refuse_expired(struct kinf__refusal *refusal)
+{
+    return kinf__refuse(refusal, 410, "Expired",
+                        "The provided continue parameter is too old to display a consistent list "
+                        "result. You can start a new list without the continue parameter.");
+}
+
+int kinf__token_read(const char *text, struct kinf__token *ret_token, struct kinf__refusal *refusal)
+{
+    struct kinf__token token;
+    uint32_t process;
+    uint64_t tag;
+    int at = 0;
+
+    if (sscanf(text, "%8" SCNx32 ".%16" SCNx64 ".%16" SCNx64 ".%n", &process, &token.version, &tag,
+               &at) != 3 ||
+        at == 0 || !decode_base64(text + at, token.after, sizeof token.after))
+        return kinf__refuse(refusal, 400, "BadRequest",
+                            "invalid continue token: continue key is not valid: not a token of "
+                            "this server");
+    if (process != process_tag())
+        return kinf__token_refuse_expired(refusal);
+    if (tag != tag_of(token.version, token.after))
+        return kinf__refuse(refusal, 400, "BadRequest",
+                            "invalid continue token: continue key is not valid: it was changed");
+    *ret_token = token;
+    return 0;
+}
