@@ -49,7 +49,10 @@ TEST_LIBS = $(shell $(PKG_CONFIG) --libs cmocka)
 
 LIB_FOLDERS := base json object yaml rest indexer deltafifo reflector informer
 LIB_SRC := $(foreach f,$(LIB_FOLDERS),$(wildcard src/$(f)/*.c))
-DAEMON_SRC := $(wildcard src/daemon/*.c)
+# Only the daemon has these; all but its main() are in an archive, which tests and benchmarks link, too.
+DAEMON_FOLDERS := watchcache serve daemon
+DAEMON_SRC := $(foreach f,$(DAEMON_FOLDERS),$(wildcard src/$(f)/*.c))
+DAEMON_MAIN_SRC := src/daemon/main.c
 TEST_SRC := $(wildcard tests/unit/test_*.c)
 TEST_AID_SRC := $(filter-out $(TEST_SRC),$(wildcard tests/unit/*.c))
 REPLAY_CORE_SRC := $(filter-out tests/replay/main.c,$(wildcard tests/replay/*.c))
@@ -59,7 +62,8 @@ BENCH_AID_SRC := $(filter-out $(BENCH_SRC),$(wildcard bench/*.c))
 
 objects = $(patsubst %.c,$(BUILD)/%.o,$(1))
 LIB_OBJ := $(call objects,$(LIB_SRC))
-DAEMON_OBJ := $(call objects,$(DAEMON_SRC))
+DAEMON_OBJ := $(call objects,$(filter-out $(DAEMON_MAIN_SRC),$(DAEMON_SRC)))
+DAEMON_MAIN_OBJ := $(call objects,$(DAEMON_MAIN_SRC))
 TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(TEST_SRC))
 # One thread each: the thread sanitizer has nothing to see in them, and would take minutes.
 ONE_THREAD_TESTS := discovery indexer_oom json_lookup json_path json_plan json_scan json_tree kubeconfig list_stream \
@@ -72,6 +76,7 @@ EXAMPLES := $(addprefix $(BUILD)/examples/,$(EXAMPLE_DIRS))
 
 STATIC := $(BUILD)/lib/libkinformer.a
 SHARED := $(BUILD)/lib/libkinformer.so
+DAEMON_PARTS := $(BUILD)/daemon/libkinformerd.a
 DAEMON := $(BUILD)/bin/kinformerd
 REPLAY_CORE := $(BUILD)/replay/libreplay.a
 REPLAY := $(BUILD)/replay/kinf-replay
@@ -109,10 +114,15 @@ $(SHARED): $(LIB_OBJ) $(STAMP)
 	$(SAY) "  LD      $@"
 	$(Q)$(CC) -shared -Wl,-soname,libkinformer.so.$(SOVERSION) $(KINF_LDFLAGS) $(LIB_OBJ) $(KINF_LIBS) -o $@
 
-$(DAEMON): $(DAEMON_OBJ) $(STATIC)
+$(DAEMON_PARTS): $(DAEMON_OBJ) $(STAMP)
+	@mkdir -p $(@D)
+	$(SAY) "  AR      $@"
+	$(Q)rm -f $@ && $(AR) rcs $@ $(DAEMON_OBJ)
+
+$(DAEMON): $(DAEMON_MAIN_OBJ) $(DAEMON_PARTS) $(STATIC)
 	@mkdir -p $(@D)
 	$(SAY) "  LD      $@"
-	$(Q)$(CC) $(KINF_LDFLAGS) $(DAEMON_OBJ) $(STATIC) $(KINF_LIBS) -o $@
+	$(Q)$(CC) $(KINF_LDFLAGS) $(DAEMON_MAIN_OBJ) $(DAEMON_PARTS) $(STATIC) $(KINF_LIBS) -o $@
 
 $(REPLAY_CORE): $(call objects,$(REPLAY_CORE_SRC))
 	@mkdir -p $(@D)
@@ -124,15 +134,15 @@ $(REPLAY): $(call objects,tests/replay/main.c) $(REPLAY_CORE) $(STATIC)
 	$(SAY) "  LD      $@"
 	$(Q)$(CC) $(KINF_LDFLAGS) $^ $(KINF_LIBS) -o $@
 
-$(BUILD)/tests/test_%: $(BUILD)/tests/unit/test_%.o $(call objects,$(TEST_AID_SRC)) $(REPLAY_CORE) $(STATIC)
+$(BUILD)/tests/test_%: $(BUILD)/tests/unit/test_%.o $(call objects,$(TEST_AID_SRC)) $(REPLAY_CORE) $(DAEMON_PARTS) $(STATIC)
 	@mkdir -p $(@D)
 	$(SAY) "  LD      $@"
-	$(Q)$(CC) $(KINF_LDFLAGS) $(TEST_LDFLAGS) $(filter %.o,$^) $(REPLAY_CORE) $(STATIC) $(KINF_LIBS) $(TEST_LIBS) -o $@
+	$(Q)$(CC) $(KINF_LDFLAGS) $(TEST_LDFLAGS) $(filter %.o,$^) $(REPLAY_CORE) $(DAEMON_PARTS) $(STATIC) $(KINF_LIBS) $(TEST_LIBS) -o $@
 
-$(BUILD)/bench/bench_%: $(BUILD)/bench/bench_%.o $(call objects,$(BENCH_AID_SRC)) $(STATIC)
+$(BUILD)/bench/bench_%: $(BUILD)/bench/bench_%.o $(call objects,$(BENCH_AID_SRC)) $(DAEMON_PARTS) $(STATIC)
 	@mkdir -p $(@D)
 	$(SAY) "  LD      $@"
-	$(Q)$(CC) $(KINF_LDFLAGS) $(filter %.o,$^) $(STATIC) $(KINF_LIBS) -o $@
+	$(Q)$(CC) $(KINF_LDFLAGS) $(filter %.o,$^) $(DAEMON_PARTS) $(STATIC) $(KINF_LIBS) -o $@
 
 $(BUILD)/oracle/%: $(BUILD)/tests/oracle/%.o $(call objects,tests/unit/json_corpus.c tests/unit/test.c) $(STATIC)
 	@mkdir -p $(@D)

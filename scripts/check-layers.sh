@@ -15,7 +15,8 @@ declare -A below=(
     [deltafifo]="base json object"
     [reflector]="base json object indexer deltafifo rest"
     [informer]="base json object indexer deltafifo rest reflector"
-    [daemon]="base json object yaml rest indexer deltafifo reflector informer"
+    [watchcache]="base json object indexer informer"
+    [daemon]="base json object yaml rest indexer deltafifo reflector informer watchcache serve"
 )
 # header pattern: the only folder that may include it
 declare -A owner=(

@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 
+#include "base/clock.h"
+
 /* Arrays above this are given back when the batch is emptied. */
 #define N_ROOM_KEPT 4096
 
@@ -41,7 +43,11 @@ static void shrink(struct kinf__room *room)
 
 static int reserve_told(struct kinf__batch *batch, size_t n_told)
 {
-    return reserve(&batch->told, batch->n_told, n_told, sizeof(struct kinf__notification));
+    int rc = reserve(&batch->told, batch->n_told, n_told, sizeof(struct kinf__notification));
+
+    if (rc == 0 && batch->has_sink)
+        rc = reserve(&batch->sunk, batch->n_sunk, n_told, sizeof(struct kinf__sink_change));
+    return rc;
 }
 
 static int reserve_held(struct kinf__batch *batch, size_t n_held)
@@ -85,6 +91,8 @@ void kinf__batch_clear(struct kinf__batch *batch)
     struct kinf__batch empty = { .changes = batch->changes,
                                  .objects = batch->objects,
                                  .told = batch->told,
+                                 .has_sink = batch->has_sink,
+                                 .sunk = batch->sunk,
                                  .resynced = batch->resynced,
                                  .held = batch->held };
 
@@ -94,6 +102,7 @@ void kinf__batch_clear(struct kinf__batch *batch)
     shrink(&empty.changes);
     shrink(&empty.objects);
     shrink(&empty.told);
+    shrink(&empty.sunk);
     shrink(&empty.resynced);
     shrink(&empty.held);
     *batch = empty;
@@ -105,6 +114,7 @@ void kinf__batch_release(struct kinf__batch *batch)
     release(&batch->changes);
     release(&batch->objects);
     release(&batch->told);
+    release(&batch->sunk);
     release(&batch->resynced);
     release(&batch->held);
 }
@@ -158,6 +168,15 @@ static void tell(struct kinf__batch *batch, struct kinf__notification notificati
     }
 }
 
+static void note_for_sink(struct kinf__batch *batch, const struct kinf_object *old,
+                          const struct kinf_object *object, const char *rv)
+{
+    struct kinf__sink_change *sunk = batch->sunk.items;
+
+    if (batch->has_sink)
+        sunk[batch->n_sunk++] = (struct kinf__sink_change){ old, object, rv };
+}
+
 void kinf__batch_tell_add(struct kinf__batch *batch, const struct kinf_object *object,
                           bool in_initial_list)
 {
@@ -165,6 +184,7 @@ void kinf__batch_tell_add(struct kinf__batch *batch, const struct kinf_object *o
          (struct kinf__notification){
              .type = KINF__NOTIFY_ADD, .in_initial_list = in_initial_list, .object = object },
          object);
+    note_for_sink(batch, NULL, object, kinf_object_resource_version(object));
 }
 
 void kinf__batch_tell_update(struct kinf__batch *batch, const struct kinf_object *old,
@@ -173,11 +193,12 @@ void kinf__batch_tell_update(struct kinf__batch *batch, const struct kinf_object
     tell(batch,
          (struct kinf__notification){ .type = KINF__NOTIFY_UPDATE, .old = old, .object = object },
          object);
+    note_for_sink(batch, old, object, kinf_object_resource_version(object));
 }
 
 void kinf__batch_tell_delete(struct kinf__batch *batch, const struct kinf_object *old,
                              const struct kinf_object *object, bool final_state_unknown,
-                             const struct kinf_object *outcome)
+                             const char *rv, const struct kinf_object *outcome)
 {
     tell(batch,
          (struct kinf__notification){ .type = KINF__NOTIFY_DELETE,
@@ -185,6 +206,7 @@ void kinf__batch_tell_delete(struct kinf__batch *batch, const struct kinf_object
                                       .old = old,
                                       .object = object },
          outcome);
+    note_for_sink(batch, old, NULL, rv);
 }
 
 void kinf__batch_tell_unchanged(struct kinf__batch *batch, const struct kinf_object *object)
@@ -213,8 +235,21 @@ static int write_store(const struct kinf__batch *batch, struct kinf_indexer *ind
     return 0;
 }
 
+static void tell_sink(const struct kinf__batch *batch, const struct kinf__sink *sink)
+{
+    static const enum kinf__sink_write writes[] = {
+        [KINF__WRITE_CHANGES] = KINF__SINK_CHANGES,
+        [KINF__WRITE_ALL] = KINF__SINK_REPLACED,
+        [KINF__WRITE_RESOURCE_VERSION] = KINF__SINK_BOOKMARK,
+    };
+
+    if (sink != NULL && batch->write != KINF__WRITE_NOTHING)
+        sink->on_write(writes[batch->write], batch->sunk.items, batch->n_sunk, kinf__clock_now_ms(),
+                       sink->ctx);
+}
+
 int kinf__batch_apply(const struct kinf__batch *batch, struct kinf_indexer *indexer,
-                      struct kinf__processor *processor)
+                      struct kinf__processor *processor, const struct kinf__sink *sink)
 {
     const struct kinf__announcement announcement = {
         .key = batch->changed_key,
@@ -229,9 +264,11 @@ int kinf__batch_apply(const struct kinf__batch *batch, struct kinf_indexer *inde
     if (rc < 0)
         return rc;
     rc = write_store(batch, indexer);
-    if (rc < 0)
+    if (rc < 0) {
         kinf__processor_cancel(processor);
-    else
-        kinf__processor_commit(processor, &announcement);
-    return rc;
+        return rc;
+    }
+    tell_sink(batch, sink);
+    kinf__processor_commit(processor, &announcement);
+    return 0;
 }

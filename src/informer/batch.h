@@ -12,6 +12,7 @@
 #include <kinformer/indexer.h>
 
 #include "informer/processor.h"
+#include "informer/sink.h"
 
 enum kinf__store_write {
     KINF__WRITE_NOTHING,
@@ -33,6 +34,7 @@ struct kinf__batch {
     size_t n_changes; /* changes: struct kinf_store_change */
     size_t n_objects; /* all: const struct kinf_object *, borrowed */
     size_t n_told;    /* struct kinf__notification */
+    size_t n_sunk;    /* struct kinf__sink_change, as told */
     size_t n_resynced;
     size_t n_held;                  /* const struct kinf_object *, with a reference */
     const char *resource_version;   /* all, resourceVersion: borrowed from the delta */
@@ -40,7 +42,8 @@ struct kinf__batch {
     /* A key that the store changes at, and what it will have there; NULL: nothing changes. */
     const char *changed_key;
     const struct kinf_object *changed_to;
-    struct kinf__room changes, objects, told, resynced, held;
+    bool has_sink; /* constant: whether `sunk` is kept */
+    struct kinf__room changes, objects, told, sunk, resynced, held;
 };
 
 /* Room for so many; at most 2 notifications are told of a change and of an object, and
@@ -62,20 +65,21 @@ void kinf__batch_remove(struct kinf__batch *batch, const char *key, const char *
 void kinf__batch_list(struct kinf__batch *batch, const struct kinf_object *object);
 
 /* What is told; all borrowed. `old` is what the store had, `outcome` what the store has under this
- * key in the end. */
+ * key in the end, `rv` the deletion's resourceVersion (NULL: not known). */
 void kinf__batch_tell_add(struct kinf__batch *batch, const struct kinf_object *object,
                           bool in_initial_list);
 void kinf__batch_tell_update(struct kinf__batch *batch, const struct kinf_object *old,
                              const struct kinf_object *object);
 void kinf__batch_tell_delete(struct kinf__batch *batch, const struct kinf_object *old,
                              const struct kinf_object *object, bool final_state_unknown,
-                             const struct kinf_object *outcome);
+                             const char *rv, const struct kinf_object *outcome);
 /* Told to syncing handlers only. */
 void kinf__batch_tell_unchanged(struct kinf__batch *batch, const struct kinf_object *object);
 
-/* Writes the store and tells the handlers. Errors: KINF_ERR_NO_MEMORY, nothing changed, may be
- * repeated. */
+/* Writes the store, then tells the sink (NULL: there is none) and the handlers. Errors:
+ * KINF_ERR_NO_MEMORY, nothing changed, may be repeated. */
 KINF_MUST_CHECK int kinf__batch_apply(const struct kinf__batch *batch, struct kinf_indexer *indexer,
-                                      struct kinf__processor *processor);
+                                      struct kinf__processor *processor,
+                                      const struct kinf__sink *sink);
 
 #endif

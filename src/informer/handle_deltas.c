@@ -76,7 +76,7 @@ static void tell_state(struct kinf__batch *batch, const struct kinf_object *old,
     } else if (kinf__object_same_uid(old, object)) {
         kinf__batch_tell_update(batch, old, object);
     } else {
-        kinf__batch_tell_delete(batch, old, old, true, object);
+        kinf__batch_tell_delete(batch, old, old, true, NULL, object);
         kinf__batch_tell_add(batch, object, in_initial_list);
     }
 }
@@ -134,9 +134,9 @@ static void handle_deletion(struct kinf__delta_target *target, const struct kinf
         return;
     /* The deletion of a successor whose arrival was missed: it ended the stored one too. */
     if (!kinf__object_same_uid(old, object))
-        kinf__batch_tell_delete(batch, old, old, true, NULL);
+        kinf__batch_tell_delete(batch, old, old, true, rv, NULL);
     else
-        kinf__batch_tell_delete(batch, old, object, delta->final_state_unknown, NULL);
+        kinf__batch_tell_delete(batch, old, object, delta->final_state_unknown, rv, NULL);
 }
 
 static void handle_one(struct kinf__delta_target *target, const struct kinf_delta *delta,
@@ -222,5 +222,5 @@ int kinf__handle_deltas(struct kinf__delta_target *target, const struct kinf_del
             return rc;
         batch->is_prepared = true;
     }
-    return kinf__batch_apply(batch, target->indexer, target->processor);
+    return kinf__batch_apply(batch, target->indexer, target->processor, target->sink);
 }

@@ -25,6 +25,7 @@
 struct kinf__delta_target {
     struct kinf_indexer *indexer;
     struct kinf__processor *processor;
+    const struct kinf__sink *sink; /* NULL: none */
     /* As in struct kinf_informer_options; NULL: none. */
     int (*transform)(const struct kinf_object *object, const struct kinf_object **ret_object,
                      void *ctx);

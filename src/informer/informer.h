@@ -43,6 +43,7 @@ struct kinf_informer {
     struct kinf_indexer *indexer;
     struct kinf_deltafifo *fifo;
     struct kinf__processor processor; /* has a lock of its own */
+    struct kinf__sink sink;           /* constant after start */
 
     /* owned by the processor thread */
     struct kinf__delta_target target;

@@ -102,7 +102,7 @@ static void compare_with_store(struct relist *relist, struct kinf__batch *batch)
         if (i < relist->n && order == 0)
             relist->by_key[i++]->old = stored;
         else
-            kinf__batch_tell_delete(batch, stored, stored, true, NULL);
+            kinf__batch_tell_delete(batch, stored, stored, true, NULL, NULL);
     }
 }
 
