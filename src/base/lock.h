@@ -18,6 +18,7 @@
 
 /* The ladder, from the first to be taken to the last. X(enumerator, name, what it guards) */
 #define KINF__LOCK_RANKS(X)                                                                        \
+    X(KINF__RANK_SERVER, "serve", "what is served, and the requests under way")                    \
     X(KINF__RANK_FACTORY, "informer.factory", "a factory's informers, and whose turn it is")       \
     X(KINF__RANK_NAMESPACES, "informer.namespaces", "handlers fed by several namespaces")          \
     X(KINF__RANK_LIFECYCLE, "informer.lifecycle", "start and stop of an informer")                 \
@@ -31,6 +32,7 @@
     X(KINF__RANK_CREDENTIALS, "rest.credentials", "tokens and certificates")                       \
     X(KINF__RANK_TYPES, "object.types", "the table of resource types")                             \
     X(KINF__RANK_DAEMON, "daemon", "why the daemon ends")                                          \
+    X(KINF__RANK_CONNECTION, "serve.connection", "whether a connection sleeps")                    \
     X(KINF__RANK_OUTPUT, "daemon.output", "standard output")                                       \
     X(KINF__RANK_LOG, "log", "the log callback")
 
