@@ -26,6 +26,7 @@
       "store update with its distribution, against joining handlers")                              \
     X(KINF__RANK_LISTENER, "informer.listener", "one handler's queue")                             \
     X(KINF__RANK_FIFO, "deltafifo", "the queue")                                                   \
+    X(KINF__RANK_WATCHCACHE, "watchcache", "what a type is served from: history, cursors")         \
     X(KINF__RANK_INDEXER, "indexer", "the store's current version")                                \
     X(KINF__RANK_GRAVEYARD, "indexer.graveyard", "tree nodes waiting to be freed")                 \
     X(KINF__RANK_STATUS, "status", "an informer's visible state")                                  \
