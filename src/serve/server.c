@@ -102,6 +102,30 @@ static int open_cache(struct kinf__source *source, struct kinf_error *err)
     return failed;
 }
 
+/* Two sources of one type may differ in their selectors alone: the later one gets a number. The lock
+ * is held. */
+static bool is_named(const struct kinf__server *server, const char *name)
+{
+    for (size_t i = 0; i < server->n_sources; i++) {
+        if (strcmp(server->sources[i]->name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void name_source(const struct kinf__server *server, struct kinf__source *source)
+{
+    const struct kinf_type *type = source->type;
+    const char *dot = *type->group != '\0' ? "." : "",
+               *colon = *source->name_space != '\0' ? ":" : "";
+
+    snprintf(source->name, sizeof source->name, "%s%s%s%s%s", type->resource, dot, type->group,
+             colon, source->name_space);
+    for (unsigned i = 2; is_named(server, source->name); i++)
+        snprintf(source->name, sizeof source->name, "%s%s%s%s%s-%u", type->resource, dot,
+                 type->group, colon, source->name_space, i);
+}
+
 static int register_source(struct kinf__server *server, struct kinf__source *source)
 {
     struct kinf__source **sources;
@@ -109,6 +133,7 @@ static int register_source(struct kinf__server *server, struct kinf__source *sou
     kinf__mutex_lock(&server->lock);
     sources = realloc(server->sources, (server->n_sources + 1) * sizeof(struct kinf__source *));
     if (sources != NULL) {
+        name_source(server, source);
         server->sources = sources;
         sources[server->n_sources++] = source;
     }
@@ -133,13 +158,6 @@ int kinf__server_add_source(struct kinf__server *server, const struct kinf__sour
     }
     *ret_source = source;
     return 0;
-}
-
-void kinf__source_name(const struct kinf__source *source, char *buf, size_t size)
-{
-    snprintf(buf, size, "%s%s%s%s%s", source->type->resource,
-             *source->type->group != '\0' ? "." : "", source->type->group,
-             *source->name_space != '\0' ? "/" : "", source->name_space);
 }
 
 void kinf__source_scope(const struct kinf__source *source, char *buf, size_t size)

@@ -26,6 +26,7 @@ struct kinf__source {
     size_t n_indices;
     bool is_pruned;
     bool assume_scope;
+    char name[3 * KINF_NAME_MAX]; /* unique: "pods", "deployments.apps:NAMESPACE", "pods-2" */
     /* guarded by the server's lock */
     size_t n_users;
     bool is_retired;
@@ -50,8 +51,6 @@ struct kinf__server {
     _Atomic(bool) is_stopping;
 };
 
-/* "pods", "deployments.apps" into `buf`; with "/NAMESPACE" behind it for a source of one. */
-void kinf__source_name(const struct kinf__source *source, char *buf, size_t size);
 /* "" or a few words on what the source is limited to. */
 void kinf__source_scope(const struct kinf__source *source, char *buf, size_t size);
 

@@ -1,6 +1,6 @@
 /*
  * The watch stream. Neighbours: the watch cache has the events and wakes, resource.c opens,
- * listener.c reads. An event's bytes are made when its reader has room, and for no longer: an idle
+ * endpoint.c reads. An event's bytes are made when its reader has room, and for no longer: an idle
  * watch holds no text.
  */
 #include "serve/watch.h"
