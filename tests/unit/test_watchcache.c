@@ -47,13 +47,11 @@ static void list_and_watch_after_it_miss_nothing(void **state)
     static const struct kinf__watch_filter all = { .wants_bookmarks = false };
     struct watchcache_fixture *f = *state;
     struct kinf_snapshot *snapshot;
-    struct watch watch = { NULL, 0 };
+    struct watch watch;
 
     watchcache_replace(f, "10", "a@3", "b@4");
     watchcache_put(f, "c@11");
-    assert_int_equal(
-        kinf__watchcache_subscribe_now(f->cache, &all, NULL, NULL, &snapshot, &watch.cursor, NULL),
-        0);
+    watch_now(f, &watch, &all, &snapshot);
     watchcache_put(f, "a@12");
     assert_int_equal(kinf_snapshot_count(snapshot), 3);
     assert_string_equal(kinf_snapshot_resource_version(snapshot), "11");

@@ -205,6 +205,15 @@ void watch_from(struct watchcache_fixture *f, struct watch *watch, uint64_t vers
     assert_int_equal(watch_try(f, watch, version, filter), 0);
 }
 
+void watch_now(struct watchcache_fixture *f, struct watch *watch,
+               const struct kinf__watch_filter *filter, struct kinf_snapshot **ret_snapshot)
+{
+    *watch = (struct watch){ NULL, 0 };
+    assert_int_equal(kinf__watchcache_subscribe_now(f->cache, filter, count_wake, watch,
+                                                    ret_snapshot, &watch->cursor, NULL),
+                     0);
+}
+
 void watch_arm(struct watch *watch)
 {
     assert_false(kinf__watch_cursor_arm(watch->cursor));

@@ -56,6 +56,8 @@ int watch_try(struct watchcache_fixture *f, struct watch *watch, uint64_t versio
               const struct kinf__watch_filter *filter);
 void watch_from(struct watchcache_fixture *f, struct watch *watch, uint64_t version,
                 const struct kinf__watch_filter *filter);
+void watch_now(struct watchcache_fixture *f, struct watch *watch,
+               const struct kinf__watch_filter *filter, struct kinf_snapshot **ret_snapshot);
 /* Armed, since there is nothing to say. */
 void watch_arm(struct watch *watch);
 unsigned watch_wakes(struct watch *watch);
