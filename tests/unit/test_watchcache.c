@@ -536,8 +536,8 @@ static void stalled_watch_expires_and_hurts_nobody(void **state)
     watchcache_put(f, "a@100");
     watch_expect(&reading, "MODIFIED d/a@100");
     assert_int_equal(status_of(f).n_cursors_expired, 1);
-    assert_int_equal(watch_try(f, &stalled, 11, NULL), KINF_ERR_EXPIRED);
     watch_end(&stalled);
+    assert_int_equal(watch_try(f, &stalled, 11, NULL), KINF_ERR_EXPIRED);
     watch_from(f, &stalled, status_of(f).oldest_version, NULL);
     free(watch_read(&stalled));
     watch_end(&stalled);
