@@ -168,6 +168,39 @@ static void deletions_of_a_list_take_the_versions_that_are_free(void **state)
     watch_end(&watch);
 }
 
+static void list_of_many_enters_whole(void **state)
+{
+    enum { n = 1000 };
+    struct watchcache_fixture *f = *state;
+    const struct kinf_object *objects[n];
+    const struct kinf_delta list = { .type = KINF_DELTA_REPLACED_ALL,
+                                     .objects = objects,
+                                     .n_objects = n,
+                                     .resource_version = "2000" };
+    struct kinf__watch_event event;
+    struct watch watch;
+
+    watchcache_replace(f, "10", "a@1");
+    watch_from(f, &watch, 10, NULL);
+    watch_arm(&watch);
+    for (unsigned i = 0; i < n; i++) {
+        char text[32];
+
+        snprintf(text, sizeof text, "k%u@%u", i, 1999 - i);
+        objects[i] = watchcache_object(text);
+    }
+    watchcache_delta(f, &list, 1);
+    assert_int_equal(watch_wakes(&watch), 1);
+    for (unsigned i = 0; i < n; i++) {
+        assert_int_equal(kinf__watch_cursor_next(watch.cursor, &event), 1);
+        assert_int_equal(event.version, 1000 + i);
+        assert_ptr_equal(event.object, objects[n - 1 - i]);
+        kinf_object_unref(event.object);
+    }
+    watch_expect(&watch, "DELETED d/a@2000 (1), BOOKMARK 2000");
+    watch_end(&watch);
+}
+
 static void list_of_nothing_new_moves_the_version_alone(void **state)
 {
     struct watchcache_fixture *f = *state;
@@ -425,6 +458,31 @@ static void watch_is_woken_only_for_its_own(void **state)
     }
     for (size_t i = 0; i < n; i++)
         watch_end(&watches[i]);
+}
+
+/* A reader may be quicker than the feeding thread, which asks whom an event concerns once it is in
+ * the history: here it has not done so yet. */
+static void event_that_was_read_already_wakes_nobody(void **state)
+{
+    struct watchcache_fixture *f = *state;
+    struct watch watch;
+
+    watchcache_replace(f, "10", "a@1");
+    watch_from(f, &watch, 10, NULL);
+    watchcache_put(f, "a@11");
+    f->cache->asked--;
+    watch_expect(&watch, "MODIFIED d/a@11");
+    assert_int_equal(kinf__watch_cursor_progress(watch.cursor), 11);
+    watch_arm(&watch);
+    assert_int_equal(kinf__watch_cursor_progress(watch.cursor), 11);
+    /* Nor does it fall out before. */
+    kinf__watchcache_tick(f->cache, INT64_MAX);
+    assert_int_equal(status_of(f).n_events, 1);
+    kinf__wake_concerned(f->cache, f->cache->epoch);
+    kinf__run_calls(f->cache);
+    assert_int_equal(watch_wakes(&watch), 0);
+    watch_expect(&watch, "");
+    watch_end(&watch);
 }
 
 /* W6 */
@@ -738,6 +796,7 @@ static void enabling_during_a_write_tells_it_once(void **state)
     watch_from(f, &watch, 11, NULL);
     watch_expect(&watch, "MODIFIED d/a@12");
     watch_end(&watch);
+    assert_int_equal(status_of(f).n_restarts, 0);
 }
 
 /* --- state --- */
@@ -840,6 +899,7 @@ int main(void)
         WATCHCACHE_TEST(only_what_changed_is_told),
         WATCHCACHE_TEST(list_enters_in_order_with_a_version_for_each_change),
         WATCHCACHE_TEST(deletions_of_a_list_take_the_versions_that_are_free),
+        WATCHCACHE_TEST(list_of_many_enters_whole),
         WATCHCACHE_TEST(list_of_nothing_new_moves_the_version_alone),
         WATCHCACHE_TEST(list_that_cannot_be_dated_expires_every_watch),
         WATCHCACHE_TEST(version_moves_with_the_history_and_not_with_the_store),
@@ -850,6 +910,7 @@ int main(void)
         WATCHCACHE_TEST(unknown_index_is_refused),
         WATCHCACHE_TEST(added_index_begins_a_new_history),
         WATCHCACHE_TEST(watch_is_woken_only_for_its_own),
+        WATCHCACHE_TEST(event_that_was_read_already_wakes_nobody),
         WATCHCACHE_TEST(arming_once_wakes_once),
         WATCHCACHE_TEST(list_wakes_who_wants_its_bookmark),
         WATCHCACHE_TEST(idle_watch_stays_in_step_with_the_history),

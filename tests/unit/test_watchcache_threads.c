@@ -243,6 +243,8 @@ static void *switch_off_and_on(void *ctx)
 
     while (!atomic_load(&crowd->is_over)) {
         kinf__watchcache_set_enabled(crowd->f->cache, false);
+        for (int i = 0; i < 20; i++)
+            EXPECT(crowd, kinf__watchcache_version(crowd->f->cache) == 0);
         kinf__watchcache_set_enabled(crowd->f->cache, true);
     }
     return NULL;

@@ -290,6 +290,14 @@ static void pass_gate(void *ctx)
     pthread_mutex_unlock(&gate->mutex);
 }
 
+static void await_in(struct gate *gate)
+{
+    pthread_mutex_lock(&gate->mutex);
+    while (!gate->is_in)
+        pthread_cond_wait(&gate->changed, &gate->mutex);
+    pthread_mutex_unlock(&gate->mutex);
+}
+
 static void *feed_one(void *ctx)
 {
     struct gate *gate = ctx;
@@ -324,14 +332,42 @@ static void watch_that_is_freed_is_not_called_any_more(void **state)
         0);
     watch_arm(&gate.watch);
     assert_int_equal(pthread_create(&feeder, NULL, feed_one, &gate), 0);
-    pthread_mutex_lock(&gate.mutex);
-    while (!gate.is_in)
-        pthread_cond_wait(&gate.changed, &gate.mutex);
-    pthread_mutex_unlock(&gate.mutex);
+    await_in(&gate);
     /* The history is read meanwhile, so no lock is held. */
     watch_expect(&gate.watch, "MODIFIED d/a@11");
     assert_int_equal(pthread_create(&opener, NULL, open_gate, &gate), 0);
     kinf__watch_cursor_free(gate.watch.cursor);
+    pthread_mutex_lock(&gate.mutex);
+    assert_true(gate.is_out);
+    pthread_mutex_unlock(&gate.mutex);
+    pthread_join(opener, NULL);
+    pthread_join(feeder, NULL);
+}
+
+static void pass_gate_of_waiter(struct kinf__version_waiter *waiter, int result, void *ctx)
+{
+    (void)waiter;
+    if (result == 0)
+        pass_gate(ctx);
+}
+
+static void wait_that_is_cancelled_late_is_over(void **state)
+{
+    struct watchcache_fixture *f = *state;
+    struct gate gate = { .mutex = PTHREAD_MUTEX_INITIALIZER,
+                         .changed = PTHREAD_COND_INITIALIZER,
+                         .f = f };
+    struct kinf__version_waiter waiter = {
+        .version = 11, .deadline_ms = INT64_MAX, .done = pass_gate_of_waiter, .ctx = &gate
+    };
+    pthread_t feeder, opener;
+
+    watchcache_replace(f, "10", "a@1");
+    assert_false(kinf__watchcache_wait(f->cache, &waiter));
+    assert_int_equal(pthread_create(&feeder, NULL, feed_one, &gate), 0);
+    await_in(&gate);
+    assert_int_equal(pthread_create(&opener, NULL, open_gate, &gate), 0);
+    assert_false(kinf__watchcache_cancel_wait(f->cache, &waiter));
     pthread_mutex_lock(&gate.mutex);
     assert_true(gate.is_out);
     pthread_mutex_unlock(&gate.mutex);
@@ -387,6 +423,7 @@ int main(void)
         WATCHCACHE_TEST(waiting_ends_when_the_server_goes_back_or_serving_ends),
         WATCHCACHE_TEST(cancelled_wait_is_not_called),
         WATCHCACHE_TEST(watch_that_is_freed_is_not_called_any_more),
+        WATCHCACHE_TEST(wait_that_is_cancelled_late_is_over),
         WATCHCACHE_TEST(wake_callback_may_read_and_arm_again),
     };
 
