@@ -170,13 +170,13 @@ static void deletions_of_a_list_take_the_versions_that_are_free(void **state)
 
 static void list_of_many_enters_whole(void **state)
 {
-    enum { n = 1000 };
+    enum { n = 3000 };
     struct watchcache_fixture *f = *state;
     const struct kinf_object *objects[n];
     const struct kinf_delta list = { .type = KINF_DELTA_REPLACED_ALL,
                                      .objects = objects,
                                      .n_objects = n,
-                                     .resource_version = "2000" };
+                                     .resource_version = "4000" };
     struct kinf__watch_event event;
     struct watch watch;
 
@@ -186,7 +186,7 @@ static void list_of_many_enters_whole(void **state)
     for (unsigned i = 0; i < n; i++) {
         char text[32];
 
-        snprintf(text, sizeof text, "k%u@%u", i, 1999 - i);
+        snprintf(text, sizeof text, "k%u@%u", i, 3999 - i);
         objects[i] = watchcache_object(text);
     }
     watchcache_delta(f, &list, 1);
@@ -197,8 +197,11 @@ static void list_of_many_enters_whole(void **state)
         assert_ptr_equal(event.object, objects[n - 1 - i]);
         kinf_object_unref(event.object);
     }
-    watch_expect(&watch, "DELETED d/a@2000 (1), BOOKMARK 2000");
+    watch_expect(&watch, "DELETED d/a@4000 (1), BOOKMARK 4000");
     watch_end(&watch);
+    assert_true(f->cache->history.n_allocated >= n);
+    kinf__watchcache_tick(f->cache, INT64_MAX);
+    assert_true(f->cache->history.n_allocated < n);
 }
 
 static void list_of_nothing_new_moves_the_version_alone(void **state)

@@ -392,7 +392,13 @@ static void engine_stop(struct engine *engine)
         pthread_mutex_destroy(&engine->followers[i].mutex);
     }
     for (size_t i = 0; i < n_sources; i++) {
+        struct kinf__watchcache_status status;
+
         assert_null(kinf__watchcache_check(engine->sources[i].cache));
+        /* What an honest server says can always become history. */
+        kinf__watchcache_status(engine->sources[i].cache, &status);
+        if (!engine->has_restores && status.n_restarts != 0)
+            fail_msg("the history began anew: %s", status.last_restart_reason);
         kinf__watchcache_free(engine->sources[i].cache);
         kinf_informer_free(engine->sources[i].informer);
     }
@@ -530,7 +536,7 @@ static void followers_are_told_what_the_server_went_through(void **state)
     size_t n_objects = kinf__object_count();
 
     (void)state;
-    for (size_t lives = test_rounds(16); lives > 0; lives--) {
+    for (size_t lives = test_rounds(24); lives > 0; lives--) {
         live(&engine);
         assert_int_equal(kinf__object_count(), n_objects);
     }
