@@ -34,7 +34,7 @@ static bool has_key(const struct kinf__watch_cursor *cursor, const struct kinf_o
 
     if (cursor->key == NULL)
         return true;
-    return (cursor->is_one_key ? key.len == cursor->key_len : key.len > cursor->key_len) &&
+    return (cursor->is_one_key ? key.len == cursor->key_len : key.len >= cursor->key_len) &&
            memcmp(key.bytes, cursor->key, cursor->key_len) == 0;
 }
 

@@ -258,6 +258,7 @@ static void forget(struct kinf__watchcache *cache, int64_t now_ms)
     evict(cache, now_ms);
     kinf__mutex_lock(&cache->lock);
     kinf__pages_expire_locked(cache, now_ms);
+    kinf__history_shrink(&cache->history);
     kinf__mutex_unlock(&cache->lock);
 }
 

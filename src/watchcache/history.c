@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define MIN_ALLOCATED   64
+#define N_ROOM_KEPT     1024
 #define N_CHAINS_LOOKED 256
 
 /* --- events --- */
@@ -59,25 +60,38 @@ struct kinf__history kinf__history_restart(struct kinf__history *history, uint64
 
 /* --- changing --- */
 
+/* Gives it room for `n_wanted`, which is not less than what it holds. */
+static int resize(struct kinf__history *history, size_t n_wanted)
+{
+    struct kinf__history other = *history;
+
+    other.n_allocated = MIN_ALLOCATED;
+    while (other.n_allocated < n_wanted)
+        other.n_allocated *= 2;
+    other.ring = calloc(other.n_allocated, sizeof other.ring[0]);
+    if (other.ring == NULL)
+        return KINF_ERR_NO_MEMORY;
+    for (uint64_t i = history->first; i < history->end; i++)
+        *kinf__history_at(&other, i) = *kinf__history_at(history, i);
+    free(history->ring);
+    *history = other;
+    return 0;
+}
+
 int kinf__history_reserve(struct kinf__history *history, size_t n_more)
 {
     size_t n_wanted = (size_t)(history->end - history->first) + n_more;
-    struct kinf__history larger = *history;
 
-    if (n_wanted <= history->n_allocated)
-        return 0;
-    if (larger.n_allocated == 0)
-        larger.n_allocated = MIN_ALLOCATED;
-    while (larger.n_allocated < n_wanted)
-        larger.n_allocated *= 2;
-    larger.ring = calloc(larger.n_allocated, sizeof larger.ring[0]);
-    if (larger.ring == NULL)
-        return KINF_ERR_NO_MEMORY;
-    for (uint64_t i = history->first; i < history->end; i++)
-        *kinf__history_at(&larger, i) = *kinf__history_at(history, i);
-    free(history->ring);
-    *history = larger;
-    return 0;
+    return n_wanted <= history->n_allocated ? 0 : resize(history, n_wanted);
+}
+
+void kinf__history_shrink(struct kinf__history *history)
+{
+    size_t n_held = (size_t)(history->end - history->first);
+
+    /* That there is no memory for a smaller one leaves the larger. */
+    if (history->n_allocated > N_ROOM_KEPT && n_held <= history->n_allocated / 8)
+        (void)!resize(history, n_held * 2);
 }
 
 void kinf__history_append(struct kinf__history *history, const struct kinf__past_event *take_event)

@@ -38,6 +38,8 @@ struct kinf__history kinf__history_restart(struct kinf__history *history, uint64
 
 /* Errors: KINF_ERR_NO_MEMORY, nothing changed. */
 KINF_MUST_CHECK int kinf__history_reserve(struct kinf__history *history, size_t n_more);
+/* Gives back what a large write left, if it can. */
+void kinf__history_shrink(struct kinf__history *history);
 /* Takes the event's references; there is room. */
 void kinf__history_append(struct kinf__history *history, const struct kinf__past_event *take_event);
 /* Takes the oldest out, which there is; its references become the caller's. */

@@ -4,6 +4,7 @@
  */
 #include "watchcache/watchcache_priv.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -67,6 +68,7 @@ void kinf__watchcache_free(struct kinf__watchcache *cache)
     if (cache == NULL)
         return;
     kinf__watchcache_set_enabled(cache, false);
+    assert(cache->n_cursors == 0 && kinf__list_is_empty(&cache->running));
     kinf__hmap_release(&cache->buckets);
     kinf__cond_release(&cache->call_ended);
     kinf__mutex_release(&cache->lock);
