@@ -133,8 +133,8 @@ static int register_source(struct kinf__server *server, struct kinf__source *sou
     kinf__mutex_lock(&server->lock);
     sources = realloc(server->sources, (server->n_sources + 1) * sizeof(struct kinf__source *));
     if (sources != NULL) {
-        name_source(server, source);
         server->sources = sources;
+        name_source(server, source);
         sources[server->n_sources++] = source;
     }
     kinf__mutex_unlock(&server->lock);
