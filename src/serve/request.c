@@ -20,6 +20,7 @@ struct segments {
     size_t n_items;
     bool is_too_deep;
     bool has_gap;       /* two slashes beside each other */
+    bool has_first_gap; /* at the beginning */
     bool has_end_slash; /* one more at the end */
 };
 
@@ -63,6 +64,7 @@ static int split_path(char *path, struct segments *ret_segments, struct kinf__re
 
         if (len == 0) {
             ret_segments->has_gap = true;
+            ret_segments->has_first_gap |= ret_segments->n_items == 0;
             at++;
             continue;
         }
@@ -89,7 +91,7 @@ static const char *segment_or_none(const struct segments *segments, size_t i)
     return i < segments->n_items ? segments->items[i] : "";
 }
 
-/* What stands behind the version. "namespaces/NS/status" is the namespace's own. */
+/* What stands behind the version; a path that nothing can be at names the resource "". "namespaces/NS/status" is the namespace's own. */
 static void read_resource(const struct segments *segments, size_t i, struct kinf__request *request)
 {
     bool is_own = is_word(segments, i + 2, "status") || is_word(segments, i + 2, "finalize");
@@ -102,8 +104,8 @@ static void read_resource(const struct segments *segments, size_t i, struct kinf
     request->resource = segment_or_none(segments, i);
     request->name = segment_or_none(segments, i + 1);
     request->subresource = segment_or_none(segments, i + 2);
-    if (segments->n_items > i + 3)
-        request->route = KINF__ROUTE_OTHER;
+    if (segments->n_items > i + 3 || segments->is_too_deep || segments->has_gap)
+        request->resource = "";
 }
 
 static void read_api_path(const struct segments *segments, struct kinf__request *request)
@@ -114,7 +116,9 @@ static void read_api_path(const struct segments *segments, struct kinf__request 
     if (is_grouped)
         request->group = segment_or_none(segments, 1);
     request->version = segment_or_none(segments, i);
-    if (n == 1)
+    if (segments->has_gap)
+        read_resource(segments, i + 1, request);
+    else if (n == 1)
         request->route = is_grouped ? KINF__ROUTE_APIS : KINF__ROUTE_API;
     else if (n == i)
         request->route = KINF__ROUTE_GROUP;
@@ -152,11 +156,11 @@ static void read_path(const struct segments *segments, struct kinf__request *req
     request->route = KINF__ROUTE_OTHER;
     request->group = request->version = request->name_space = request->resource = request->name =
         request->subresource = request->check = "";
-    if (segments->is_too_deep || segments->has_gap)
+    if (segments->has_first_gap)
         return;
     if (is_word(segments, 0, "api") || is_word(segments, 0, "apis"))
         read_api_path(segments, request);
-    else
+    else if (!segments->has_gap && !segments->is_too_deep)
         read_other_path(segments, request);
 }
 

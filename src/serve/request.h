@@ -45,7 +45,7 @@ struct kinf__request {
     const char *group;
     const char *version;
     const char *name_space;
-    const char *resource;
+    const char *resource; /* "" in KINF__ROUTE_RESOURCE: there is nothing */
     const char *name;
     const char *subresource;
     const char *check;     /* KINF__ROUTE_HEALTH: "livez"; the one below it is `name` */
