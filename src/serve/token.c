@@ -86,24 +86,30 @@ int kinf__token_refuse_expired(struct kinf__refusal *refusal)
                         "result. You can start a new list without the continue parameter.");
 }
 
+static int refuse_invalid(struct kinf__refusal *refusal, const char *why)
+{
+    return kinf__refuse(refusal, 400, "BadRequest",
+                        "invalid continue token: continue key is not valid: %s", why);
+}
+
+/* What was read is written again: one token has one spelling. */
 int kinf__token_read(const char *text, struct kinf__token *ret_token, struct kinf__refusal *refusal)
 {
+    KINF__AUTO_BUFFER expected = KINF__BUFFER_INIT;
     struct kinf__token token;
     uint32_t process;
-    uint64_t tag;
     int at = 0;
 
-    if (sscanf(text, "%8" SCNx32 ".%16" SCNx64 ".%16" SCNx64 ".%n", &process, &token.version, &tag,
-               &at) != 3 ||
+    if (sscanf(text, "%8" SCNx32 ".%16" SCNx64 ".%*16[0-9a-f].%n", &process, &token.version, &at) !=
+            2 ||
         at == 0 || !decode_base64(text + at, token.after, sizeof token.after))
-        return kinf__refuse(refusal, 400, "BadRequest",
-                            "invalid continue token: continue key is not valid: not a token of "
-                            "this server");
+        return refuse_invalid(refusal, "not a token of this server");
     if (process != process_tag())
         return kinf__token_refuse_expired(refusal);
-    if (tag != tag_of(token.version, token.after))
-        return kinf__refuse(refusal, 400, "BadRequest",
-                            "invalid continue token: continue key is not valid: it was changed");
+    if (kinf__token_write(token.version, token.after, &expected) < 0)
+        return kinf__refuse_no_memory(refusal);
+    if (strcmp(text, expected.bytes) != 0)
+        return refuse_invalid(refusal, "it was changed");
     *ret_token = token;
     return 0;
 }

@@ -1,0 +1,432 @@
+/*
+ * Requests of the served API: paths, options, selectors, Accept headers, and how they are refused.
+ * The words are kube-apiserver's; tests/integration/test_serve.py compares them with a real one.
+ */
+#include "serve/request.h"
+
+#include <string.h>
+
+#include "serve/accept.h"
+#include "serve/quote.h"
+#include "serve/query.h"
+#include "serve/token.h"
+#include "unit/allocation.h"
+#include "unit/test.h"
+
+static const struct kinf_type pods = { "", "v1", "Pod", "pods", true };
+static const struct kinf_type jobs = { "batch", "v1", "Job", "jobs", true };
+
+/* --- paths --- */
+
+static void each_path_has_its_route(void **state)
+{
+    static const struct {
+        const char *target;
+        enum kinf__route route;
+        const char *group, *version, *name_space, *resource, *name, *subresource;
+    } cases[] = {
+        { "/", KINF__ROUTE_ROOT, "", "", "", "", "", "" },
+        { "/api", KINF__ROUTE_API, "", "", "", "", "", "" },
+        { "/api/?timeout=32s", KINF__ROUTE_API, "", "", "", "", "", "" },
+        { "/apis", KINF__ROUTE_APIS, "", "", "", "", "", "" },
+        { "/apis/apps/", KINF__ROUTE_GROUP, "apps", "", "", "", "", "" },
+        { "/api/v1", KINF__ROUTE_GROUP_VERSION, "", "v1", "", "", "", "" },
+        { "/apis/apps/v1", KINF__ROUTE_GROUP_VERSION, "apps", "v1", "", "", "", "" },
+        { "/api/v1/pods", KINF__ROUTE_RESOURCE, "", "v1", "", "pods", "", "" },
+        { "/api/v1/pods/?&limit=1", KINF__ROUTE_RESOURCE, "", "v1", "", "pods", "", "" },
+        { "/api/v1/namespaces", KINF__ROUTE_RESOURCE, "", "v1", "", "namespaces", "", "" },
+        { "/api/v1/namespaces/a", KINF__ROUTE_RESOURCE, "", "v1", "", "namespaces", "a", "" },
+        { "/api/v1/namespaces/a/status", KINF__ROUTE_RESOURCE, "", "v1", "", "namespaces", "a",
+          "status" },
+        { "/api/v1/namespaces/a/pods", KINF__ROUTE_RESOURCE, "", "v1", "a", "pods", "", "" },
+        { "/apis/g.x/v1/namespaces/a/things/b%2Dc/scale", KINF__ROUTE_RESOURCE, "g.x", "v1", "a",
+          "things", "b-c", "scale" },
+        { "/api//v1/pods", KINF__ROUTE_RESOURCE, "", "v1", "", "", "", "" },
+        { "//api/v1", KINF__ROUTE_OTHER, "", "", "", "", "", "" },
+        { "/version/", KINF__ROUTE_VERSION, "", "", "", "", "", "" },
+        { "/healthz", KINF__ROUTE_HEALTH, "", "", "", "", "", "" },
+        { "/readyz/pods", KINF__ROUTE_HEALTH, "", "", "", "", "pods", "" },
+        { "/healthz/", KINF__ROUTE_OTHER, "", "", "", "", "", "" },
+        { "/metrics", KINF__ROUTE_METRICS, "", "", "", "", "", "" },
+        { "/debug/state", KINF__ROUTE_DEBUG_STATE, "", "", "", "", "", "" },
+        { "/nope", KINF__ROUTE_OTHER, "", "", "", "", "", "" },
+        { "/a/b/c/d/e/f/g/h/i/j", KINF__ROUTE_OTHER, "", "", "", "", "", "" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < KINF__ARRAY_LEN(cases); i++) {
+        struct kinf__refusal refusal;
+        struct kinf__request request;
+
+        assert_int_equal(kinf__request_parse(kinf_str_from(cases[i].target), &request, &refusal),
+                         0);
+        assert_int_equal(request.route, cases[i].route);
+        assert_string_equal(request.group, cases[i].group);
+        assert_string_equal(request.version, cases[i].version);
+        assert_string_equal(request.name_space, cases[i].name_space);
+        assert_string_equal(request.resource, cases[i].resource);
+        assert_string_equal(request.name, cases[i].name);
+        assert_string_equal(request.subresource, cases[i].subresource);
+        kinf__request_release(&request);
+    }
+}
+
+static void tricks_with_paths_are_refused(void **state)
+{
+    static const struct kinf_str targets[] = {
+        { "", 0 },
+        { "*", 1 },
+        { "http://127.0.0.1/api", 20 },
+        { "/api/v1/namespaces/../secrets", 29 },
+        { "/api/v1/%2e%2E/secrets", 22 },
+        { "/api/v1/./pods", 14 },
+        { "/api/v1/namespaces/a%2fb", 24 },
+        { "/api/v1/namespaces/a%00b", 24 },
+        { "/api/v1/namespaces/a\0b", 22 },
+        { "/api/v1/pods/%zz", 16 },
+        { "/api/v1/pods/%2", 15 },
+        { "/api/v1/pods/%", 14 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < KINF__ARRAY_LEN(targets); i++) {
+        struct kinf__refusal refusal;
+        struct kinf__request request;
+
+        assert_int_equal(kinf__request_parse(targets[i], &request, &refusal), KINF_ERR_INVALID);
+        assert_int_equal(refusal.code, 400);
+    }
+}
+
+/* --- options --- */
+
+static int read_options(const char *target, struct kinf__request *request,
+                        struct kinf__list_options *options, struct kinf__refusal *refusal)
+{
+    assert_int_equal(kinf__request_parse(kinf_str_from(target), request, refusal), 0);
+    return kinf__request_read_options(request, options, refusal);
+}
+
+static void refused_options_have_the_servers_words(void **state)
+{
+    static const struct {
+        const char *target;
+        int code;
+        const char *message;
+    } cases[] = {
+        { "/api/v1/pods?limit=abc", 400, "strconv.ParseInt: parsing \"abc\": invalid syntax" },
+        { "/api/v1/pods?limit=", 400, "strconv.ParseInt: parsing \"\": invalid syntax" },
+        { "/api/v1/pods?limit=99999999999999999999", 400,
+          "strconv.ParseInt: parsing \"99999999999999999999\": value out of range" },
+        { "/api/v1/pods?timeout=1", 400,
+          "invalid timeout specified in the request URL - time: missing unit in duration \"1\"" },
+        { "/api/v1/pods?timeout=1y", 400,
+          "invalid timeout specified in the request URL - time: unknown unit \"y\" in duration "
+          "\"1y\"" },
+        { "/api/v1/pods?resourceVersion=abc", 400,
+          "invalid resource version: resourceVersion: Invalid value: \"abc\": strconv.ParseUint: "
+          "parsing \"abc\": invalid syntax" },
+        { "/api/v1/pods?watch&resourceVersion=abc", 500,
+          "resourceVersion: Invalid value: \"abc\": strconv.ParseUint: parsing \"abc\": invalid "
+          "syntax" },
+        { "/api/v1/pods?resourceVersionMatch=Foo", 422,
+          "ListOptions.meta.k8s.io \"\" is invalid: [resourceVersionMatch: Forbidden: "
+          "resourceVersionMatch is forbidden unless resourceVersion is provided, "
+          "resourceVersionMatch: Unsupported value: \"Foo\": supported values: \"Exact\", "
+          "\"NotOlderThan\", \"\"]" },
+        { "/api/v1/pods?fieldSelector=status.phase", 400,
+          "invalid selector: 'status.phase'; can't understand 'status.phase'" },
+        { "/api/v1/pods?fieldSelector=a=b=c", 400,
+          "invalid field selector: unescaped character in value: 61" },
+        { "/api/v1/pods?labelSelector=a%00b", 400, "a NUL in the value of labelSelector" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < KINF__ARRAY_LEN(cases); i++) {
+        struct kinf__list_options options;
+        struct kinf__refusal refusal;
+        struct kinf__request request;
+
+        assert_int_equal(read_options(cases[i].target, &request, &options, &refusal),
+                         KINF_ERR_INVALID);
+        assert_int_equal(refusal.code, cases[i].code);
+        assert_string_equal(refusal.message, cases[i].message);
+        kinf__request_release(&request);
+    }
+}
+
+static void options_are_read_as_the_server_reads_them(void **state)
+{
+    struct kinf__list_options options;
+    struct kinf__refusal refusal;
+    struct kinf__request request;
+
+    (void)state;
+    assert_int_equal(read_options("/api/v1/pods?&limit=5&limit=x&watch=False&%6cabelSelector=a+in+"
+                                  "(b,c)&fieldSelector=spec.nodeName%3Dn1,&x=%zz&timeoutSeconds=-1"
+                                  "&resourceVersion=7&continue&a;b=c",
+                                  &request, &options, &refusal),
+                     0);
+    assert_int_equal(options.limit, 5);
+    assert_false(options.is_watch);
+    assert_string_equal(options.label_selector, "a in (b,c)");
+    assert_non_null(options.labels);
+    assert_string_equal(kinf__fields_required(options.fields, "spec.nodeName"), "n1");
+    assert_int_equal(options.timeout_s, -1);
+    assert_string_equal(options.resource_version, "7");
+    assert_string_equal(options.continue_token, "");
+    kinf__list_options_release(&options);
+    kinf__request_release(&request);
+
+    /* Of an object's parameters only a few count. */
+    assert_int_equal(read_options("/api/v1/namespaces/a/pods/b?watch=1&limit=x&labelSelector=%28",
+                                  &request, &options, &refusal),
+                     0);
+    assert_false(options.is_watch);
+    kinf__list_options_release(&options);
+    kinf__request_release(&request);
+}
+
+/* Whatever comes in, nothing is read or written beyond it: the sanitizers look. */
+static void any_target_is_read_or_refused(void **state)
+{
+    static const char letters[] = "/?&=%+;,()!<>.apis/v1/namespaces/pods0f watch=labelSelector";
+    struct test_random random = test_random_init("any_target_is_read_or_refused");
+
+    (void)state;
+    for (size_t round = 0; round < test_rounds(20000); round++) {
+        char text[128] = "/api/v1/pods?labelSelector=";
+        size_t len = test_random_below(&random, sizeof text), kept = test_random_below(&random, 28);
+        struct kinf__list_options options;
+        struct kinf__refusal refusal;
+        struct kinf__request request;
+
+        for (size_t i = kept; i < len; i++)
+            text[i] = letters[test_random_below(&random, sizeof letters)];
+        if (kinf__request_parse((struct kinf_str){ text, len }, &request, &refusal) < 0)
+            continue;
+        if (kinf__request_read_options(&request, &options, &refusal) == 0)
+            kinf__list_options_release(&options);
+        else
+            assert_true(refusal.code >= 400);
+        kinf__request_release(&request);
+    }
+}
+
+static void out_of_memory_is_an_ordinary_refusal(void **state)
+{
+    bool did_fail = true;
+
+    (void)state;
+    for (size_t n = 1; did_fail; n++) {
+        struct kinf__list_options options = { .text = NULL };
+        struct kinf__refusal refusal;
+        struct kinf__request request;
+        int parsed, read = 0;
+
+        test_fail_allocation(n);
+        parsed = kinf__request_parse(
+            KINF_STR("/api/v1/pods?labelSelector=a in (b)&fieldSelector=spec.nodeName=n"), &request,
+            &refusal);
+        if (parsed == 0) {
+            read = kinf__request_read_options(&request, &options, &refusal);
+            if (read == 0)
+                read = kinf__fields_bind(options.fields, &pods, NULL, 0, &refusal);
+        }
+        did_fail = test_allocation_failed();
+        assert_int_equal(parsed == 0 && read == 0, !did_fail);
+        if (did_fail)
+            assert_int_equal(refusal.code, 500);
+        if (parsed == 0) {
+            /* What failed to be read was released already. */
+            if (read == 0 || options.text != NULL)
+                kinf__list_options_release(&options);
+            kinf__request_release(&request);
+        }
+    }
+}
+
+/* --- field selectors --- */
+
+static void assert_field_match(const struct kinf_type *type, const char *selector, const char *json,
+                               bool expected)
+{
+    const struct kinf_object *object;
+    struct kinf__fields *fields;
+    struct kinf__refusal refusal;
+    const char *path = "spec.indexed";
+
+    assert_int_equal(kinf_object_new_from_json(type, json, strlen(json), &object, NULL), 0);
+    assert_int_equal(kinf__fields_parse(selector, &fields, &refusal), 0);
+    assert_int_equal(kinf__fields_bind(fields, type, &path, 1, &refusal), 0);
+    assert_int_equal(kinf__fields_match(fields, object), expected);
+    kinf__fields_free(fields);
+    kinf_object_unref(object);
+}
+
+static void absent_fields_have_the_servers_values(void **state)
+{
+    static const char pod[] = "{\"metadata\":{\"name\":\"a\",\"namespace\":\"n\"},"
+                              "\"spec\":{\"indexed\":7},\"status\":{\"phase\":\"a,b\"}}";
+    static const char job[] = "{\"metadata\":{\"name\":\"a\",\"namespace\":\"n\"},"
+                              "\"status\":{\"succeeded\":2}}";
+
+    (void)state;
+    assert_field_match(&pods, "spec.nodeName=", pod, true);
+    assert_field_match(&pods, "spec.nodeName!=n1", pod, true);
+    assert_field_match(&pods, "spec.hostNetwork=false", pod, true);
+    assert_field_match(&pods, "spec.hostNetwork!=false", pod, false);
+    assert_field_match(&pods, "status.phase=a\\,b", pod, true);
+    assert_field_match(&pods, "metadata.name=a,,metadata.namespace==n,", pod, true);
+    assert_field_match(&pods, "metadata.name=a,metadata.name=b", pod, false);
+    assert_field_match(&pods, "spec.indexed=7", pod, true);
+    assert_field_match(&jobs, "status.successful=2", job, true);
+}
+
+static void fields_within_a_scope_repeat_its_terms(void **state)
+{
+    struct kinf__fields *fields;
+    struct kinf__refusal refusal;
+
+    (void)state;
+    assert_int_equal(kinf__fields_parse("status.phase!=Failed,spec.nodeName=n1", &fields, &refusal),
+                     0);
+    assert_true(kinf__fields_within(fields, "spec.nodeName=n1"));
+    assert_true(kinf__fields_within(fields, "spec.nodeName==n1"));
+    assert_false(kinf__fields_within(fields, "spec.nodeName=n2"));
+    assert_false(kinf__fields_within(fields, "spec.nodeName!=n1"));
+    assert_false(kinf__fields_within(NULL, "spec.nodeName=n1"));
+    assert_true(kinf__fields_within(NULL, ""));
+    kinf__fields_free(fields);
+}
+
+/* --- Accept --- */
+
+static void a_header_is_answered_in_the_form_that_it_prefers(void **state)
+{
+    static const struct {
+        const char *header;
+        enum kinf__form form; /* KINF__N_FORMS: 406 */
+    } cases[] = {
+        { NULL, KINF__FORM_OBJECT },
+        { "", KINF__FORM_OBJECT },
+        { "*/*", KINF__FORM_OBJECT },
+        { "application/json", KINF__FORM_OBJECT },
+        { "application/json;charset=utf-8;unknown=x", KINF__FORM_OBJECT },
+        { "application/vnd.kubernetes.protobuf,application/json", KINF__FORM_OBJECT },
+        { "application/vnd.kubernetes.protobuf, */*", KINF__FORM_OBJECT },
+        { "text/html,application/xhtml+xml,*/*;q=0.8", KINF__FORM_OBJECT },
+        { "application/json; as=PartialObjectMetadata ;g=meta.k8s.io;v=v1", KINF__FORM_METADATA },
+        { "application/json;q=0.5,application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
+          KINF__FORM_METADATA_LIST },
+        { "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v2,application/json",
+          KINF__FORM_OBJECT },
+        { "application/json;as=PartialObjectMetadata;g=x;v=v1", KINF__N_FORMS },
+        { "application/json;as=Unknown;g=meta.k8s.io;v=v1", KINF__N_FORMS },
+        { "application/*", KINF__N_FORMS },
+        { "APPLICATION/JSON", KINF__N_FORMS },
+        { "text/plain", KINF__N_FORMS },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < KINF__ARRAY_LEN(cases); i++) {
+        struct kinf__accepted accepted;
+        struct kinf__refusal refusal;
+        int failed =
+            kinf__accept_negotiate(cases[i].header, KINF__FORMS_RESOURCE, &accepted, &refusal);
+
+        assert_int_equal(failed < 0, cases[i].form == KINF__N_FORMS);
+        if (failed == 0)
+            assert_int_equal(accepted.form, cases[i].form);
+        else
+            assert_int_equal(refusal.code, 406);
+    }
+}
+
+/* --- tokens and texts --- */
+
+static void a_token_comes_back_unless_it_was_changed(void **state)
+{
+    KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
+    struct kinf__refusal refusal;
+    struct kinf__token token;
+
+    (void)state;
+    assert_int_equal(kinf__token_write(427, "default/web-1", &text), 0);
+    assert_int_equal(kinf__token_read(text.bytes, &token, &refusal), 0);
+    assert_int_equal(token.version, 427);
+    assert_string_equal(token.after, "default/web-1");
+    for (size_t i = 0; i < text.len; i++) {
+        char was = text.bytes[i];
+
+        text.bytes[i] = was == 'b' ? 'c' : 'b';
+        assert_int_equal(kinf__token_read(text.bytes, &token, &refusal), KINF_ERR_INVALID);
+        text.bytes[i] = was;
+    }
+    for (size_t len = 0; len < text.len; len++) {
+        char was = text.bytes[len];
+
+        text.bytes[len] = '\0';
+        assert_int_equal(kinf__token_read(text.bytes, &token, &refusal), KINF_ERR_INVALID);
+        text.bytes[len] = was;
+    }
+}
+
+static void texts_are_quoted_as_go_does(void **state)
+{
+    static const struct {
+        const char *text, *quoted;
+    } cases[] = {
+        { "plain", "\"plain\"" },
+        { "\"\\\n\t\x01", "\"\\\"\\\\\\n\\t\\u0001\"" },
+        { "<a & b>", "\"\\u003ca \\u0026 b\\u003e\"" },
+        { "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80", "\"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\"" },
+        { "\xff\xc3x\xed\xa0\x80", "\"\\ufffd\\ufffdx\\ufffd\\ufffd\\ufffd\"" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < KINF__ARRAY_LEN(cases); i++) {
+        KINF__AUTO_BUFFER out = KINF__BUFFER_INIT;
+
+        assert_int_equal(kinf__quote(&out, kinf_str_from(cases[i].text)), 0);
+        assert_string_equal(kinf__buffer_cstr(&out), cases[i].quoted);
+    }
+}
+
+static void a_refusal_is_a_status(void **state)
+{
+    KINF__AUTO_BUFFER out = KINF__BUFFER_INIT;
+    struct kinf__refusal refusal;
+
+    (void)state;
+    kinf__refuse(&refusal, 504, "Timeout", "Timeout: %s", "<x>");
+    kinf__refusal_add_cause(&refusal, "ResourceVersionTooLarge", "", "Too large resource version");
+    refusal.retry_after_s = 1;
+    assert_int_equal(kinf__refusal_write(&refusal, &out), 0);
+    assert_string_equal(kinf__buffer_cstr(&out),
+                        "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":"
+                        "\"Failure\",\"message\":\"Timeout: \\u003cx\\u003e\",\"reason\":"
+                        "\"Timeout\",\"details\":{\"causes\":[{\"reason\":"
+                        "\"ResourceVersionTooLarge\",\"message\":\"Too large resource version\"}],"
+                        "\"retryAfterSeconds\":1},\"code\":504}\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_path_has_its_route),
+        cmocka_unit_test(tricks_with_paths_are_refused),
+        cmocka_unit_test(refused_options_have_the_servers_words),
+        cmocka_unit_test(options_are_read_as_the_server_reads_them),
+        cmocka_unit_test(any_target_is_read_or_refused),
+        cmocka_unit_test(out_of_memory_is_an_ordinary_refusal),
+        cmocka_unit_test(absent_fields_have_the_servers_values),
+        cmocka_unit_test(fields_within_a_scope_repeat_its_terms),
+        cmocka_unit_test(a_header_is_answered_in_the_form_that_it_prefers),
+        cmocka_unit_test(a_token_comes_back_unless_it_was_changed),
+        cmocka_unit_test(texts_are_quoted_as_go_does),
+        cmocka_unit_test(a_refusal_is_a_status),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
