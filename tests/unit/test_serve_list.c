@@ -1,0 +1,337 @@
+/*
+ * Lists of the served API: bodies of every size and form, pages, and the objects that are selected.
+ */
+#include "serve/list.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "json/scan.h"
+#include "serve/token.h"
+#include "unit/allocation.h"
+#include "unit/test.h"
+
+static const struct kinf_type pods = { "", "v1", "Pod", "pods", true };
+static const struct kinf_type gadgets = { "example.org", "v1", "Gadget", "gadgets", true };
+static const struct kinf__selection everything = { .name_space = "", .name = "" };
+
+/* Pods web-0 ... in the namespaces a and b by turns; the first half on node n1. */
+static struct kinf_indexer *make_store(const struct kinf_type *type, size_t n, size_t padding)
+{
+    const struct kinf_index index = { "node", "spec.nodeName", NULL, NULL };
+    struct kinf_indexer *indexer;
+    char *text = malloc(padding + 512);
+
+    assert_non_null(text);
+    assert_int_equal(kinf_indexer_new(&index, 1, &indexer, NULL), 0);
+    for (size_t i = 0; i < n; i++) {
+        const struct kinf_object *object;
+        int len = snprintf(text, padding + 512,
+                           "{\"metadata\":{\"name\":\"web-%zu\",\"namespace\":\"%c\",\"labels\":{"
+                           "\"i\":\"%zu\"},\"resourceVersion\":\"%zu\"},\"spec\":{\"nodeName\":"
+                           "\"n%d\",\"padding\":\"%0*d\"}}",
+                           i, "ab"[i % 2], i % 3, i + 1, i < n / 2 ? 1 : 2, (int)padding + 1, 0);
+
+        assert_int_equal(kinf_object_new_from_json(type, text, (size_t)len, &object, NULL), 0);
+        assert_int_equal(kinf_indexer_add(indexer, object, NULL, NULL), 0);
+        kinf_object_unref(object);
+    }
+    free(text);
+    return indexer;
+}
+
+/* Reads a list to its end in pieces of `step` bytes. */
+static void read_all(struct kinf__list_result *result, size_t step, struct kinf__buffer *out)
+{
+    char piece[4096];
+    ssize_t n;
+
+    if (result->stream == NULL) {
+        *out = result->body;
+        return;
+    }
+    while ((n = result->stream->read(result->stream, piece, step)) > 0)
+        assert_int_equal(kinf__buffer_append(out, piece, (size_t)n), 0);
+    assert_int_equal(n, KINF__STREAM_END);
+    result->stream->free(result->stream);
+}
+
+static struct kinf__list_params params_of(struct kinf_indexer *indexer,
+                                          const struct kinf__selection *selection,
+                                          const struct kinf__encoder *encoder)
+{
+    return (struct kinf__list_params){ .selection = selection,
+                                       .snapshot = kinf_indexer_snapshot(indexer),
+                                       .version = 7,
+                                       .encoder = encoder,
+                                       .after = "" };
+}
+
+static void list_with(const struct kinf__list_params *params, size_t step, struct kinf__buffer *out)
+{
+    struct kinf__list_result result;
+
+    assert_int_equal(kinf__list_open(params, &result), 0);
+    read_all(&result, step, out);
+}
+
+static void a_short_list_is_written_as_the_server_does(void **state)
+{
+    static const char metadata[] =
+        "\"metadata\":{\"name\":\"web-0\",\"namespace\":\"a\",\"labels\":"
+        "{\"i\":\"0\"},\"resourceVersion\":\"1\"}";
+    static const char spec[] = "\"spec\":{\"nodeName\":\"n2\",\"padding\":\"0\"}";
+    static const struct {
+        const struct kinf_type *type;
+        enum kinf__form form;
+        const char *begin, *middle, *end;
+    } cases[] = {
+        { &pods, KINF__FORM_OBJECT,
+          "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"7\"},"
+          "\"items\":[{",
+          ",", "}]}\n" },
+        { &gadgets, KINF__FORM_OBJECT,
+          "{\"apiVersion\":\"example.org/v1\",\"items\":[{\"kind\":\"Gadget\",\"apiVersion\":"
+          "\"example.org/v1\",",
+          ",",
+          "}],\"kind\":\"GadgetList\",\"metadata\":{\"continue\":\"\",\"resourceVersion\":\"7\"}}"
+          "\n" },
+        { &gadgets, KINF__FORM_METADATA_LIST,
+          "{\"kind\":\"PartialObjectMetadataList\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{"
+          "\"resourceVersion\":\"7\"},\"items\":[{\"kind\":\"PartialObjectMetadata\","
+          "\"apiVersion\":\"meta.k8s.io/v1\",",
+          NULL, "}]}\n" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < KINF__ARRAY_LEN(cases); i++) {
+        struct kinf_indexer *indexer = make_store(cases[i].type, 1, 0);
+        struct kinf__encoder encoder = { .type = cases[i].type, .form = cases[i].form };
+        struct kinf__list_params params = params_of(indexer, &everything, &encoder);
+        KINF__AUTO_BUFFER expected = KINF__BUFFER_INIT;
+        KINF__AUTO_BUFFER out = KINF__BUFFER_INIT;
+
+        list_with(&params, 1, &out);
+        assert_int_equal(kinf__buffer_printf(&expected, "%s%s%s%s%s", cases[i].begin, metadata,
+                                             cases[i].middle != NULL ? cases[i].middle : "",
+                                             cases[i].middle != NULL ? spec : "", cases[i].end),
+                         0);
+        assert_string_equal(kinf__buffer_cstr(&out), kinf__buffer_cstr(&expected));
+        kinf_indexer_free(indexer);
+    }
+}
+
+static void an_empty_list_has_items(void **state)
+{
+    struct kinf_indexer *indexer = make_store(&pods, 0, 0);
+    struct kinf__encoder encoder = { .type = &pods };
+    struct kinf__list_params params = params_of(indexer, &everything, &encoder);
+    KINF__AUTO_BUFFER out = KINF__BUFFER_INIT;
+
+    (void)state;
+    list_with(&params, 1, &out);
+    assert_string_equal(kinf__buffer_cstr(&out),
+                        "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{"
+                        "\"resourceVersion\":\"7\"},\"items\":[]}\n");
+    kinf_indexer_free(indexer);
+}
+
+static void a_large_list_is_the_same_in_pieces_of_any_size(void **state)
+{
+    static const size_t steps[] = { 1, 7, 4095, 4096 };
+    struct kinf_indexer *indexer = make_store(&pods, 100, 4000);
+    struct kinf__encoder encoder = { .type = &pods };
+    KINF__AUTO_BUFFER first = KINF__BUFFER_INIT;
+    size_t len;
+
+    (void)state;
+    for (size_t i = 0; i < KINF__ARRAY_LEN(steps); i++) {
+        struct kinf__list_params params = params_of(indexer, &everything, &encoder);
+        KINF__AUTO_BUFFER out = KINF__BUFFER_INIT;
+
+        list_with(&params, steps[i], i == 0 ? &first : &out);
+        if (i != 0)
+            assert_true(kinf_str_equal(kinf__buffer_str(&first), kinf__buffer_str(&out)));
+    }
+    assert_true(first.len > 100u * 4000);
+    assert_int_equal(kinf__json_scan_all(kinf__buffer_str(&first), KINF__JSON_MAX_DEPTH, &len), 0);
+    kinf_indexer_free(indexer);
+}
+
+static void only_what_is_large_is_compressed(void **state)
+{
+    struct kinf__encoder encoder = { .type = &pods };
+
+    (void)state;
+    for (size_t n = 1; n <= 100; n += 99) {
+        struct kinf_indexer *indexer = make_store(&pods, n, 4000);
+        struct kinf__list_params params = params_of(indexer, &everything, &encoder);
+        KINF__AUTO_BUFFER out = KINF__BUFFER_INIT;
+        struct kinf__list_result result;
+
+        params.may_gzip = true;
+        assert_int_equal(kinf__list_open(&params, &result), 0);
+        assert_int_equal(result.is_gzip, n == 100);
+        read_all(&result, 100, &out);
+        assert_int_equal(memcmp(out.bytes, "\x1f\x8b", 2) == 0, n == 100);
+        kinf_indexer_free(indexer);
+    }
+}
+
+static size_t count_items(struct kinf_str text)
+{
+    struct kinf__json_value items;
+    struct kinf__json_iter iter;
+    struct kinf_str key;
+    size_t n = 0;
+
+    assert_true(kinf__json_member(kinf__json_value_of(text), KINF_STR("items"), &items));
+    assert_true(kinf__json_iter_init(&iter, items));
+    for (struct kinf__json_value item; kinf__json_iter_next(&iter, &key, &item);)
+        n++;
+    return n;
+}
+
+/* Walks all pages of a selection; returns how many objects they have. */
+static size_t count_in_pages(struct kinf_indexer *indexer, const struct kinf__selection *selection,
+                             int64_t limit)
+{
+    struct kinf__encoder encoder = { .type = &pods };
+    struct kinf__token token = { .after = "" };
+    size_t n = 0;
+
+    for (bool has_more = true; has_more;) {
+        struct kinf__list_params params = params_of(indexer, selection, &encoder);
+        KINF__AUTO_BUFFER out = KINF__BUFFER_INIT;
+        struct kinf__list_result result;
+        struct kinf__refusal refusal;
+        char text[512], *mark;
+
+        params.after = token.after;
+        params.limit = limit;
+        assert_int_equal(kinf__list_open(&params, &result), 0);
+        has_more = result.has_more;
+        read_all(&result, 1000, &out);
+        assert_non_null(kinf__buffer_cstr(&out));
+        n += count_items(kinf__buffer_str(&out));
+        mark = strstr(out.bytes, "\"continue\":\"");
+        assert_int_equal(mark != NULL, has_more);
+        if (has_more) {
+            assert_int_equal(sscanf(mark, "\"continue\":\"%511[^\"]", text), 1);
+            assert_int_equal(kinf__token_read(text, &token, &refusal), 0);
+            assert_int_equal(token.version, 7);
+        }
+    }
+    return n;
+}
+
+static void pages_have_every_object_once(void **state)
+{
+    struct kinf_indexer *indexer = make_store(&pods, 60, 10);
+    struct kinf__selection selection = { .name_space = "b", .name = "" };
+    struct kinf_label_selector *labels;
+
+    (void)state;
+    assert_int_equal(kinf_label_selector_parse("i=1", &labels, NULL), 0);
+    for (int64_t limit = 1; limit < 70; limit += 6) {
+        assert_int_equal(count_in_pages(indexer, &everything, limit), 60);
+        selection.labels = NULL;
+        assert_int_equal(count_in_pages(indexer, &selection, limit), 30);
+        selection.labels = labels;
+        assert_int_equal(count_in_pages(indexer, &selection, limit), 10);
+    }
+    kinf_label_selector_free(labels);
+    kinf_indexer_free(indexer);
+}
+
+static void an_index_selects_what_the_fields_do(void **state)
+{
+    struct kinf_indexer *indexer = make_store(&pods, 60, 10);
+    struct kinf__selection selection = { .name_space = "a", .name = "" };
+    struct kinf__refusal refusal;
+    struct kinf__fields *fields;
+
+    (void)state;
+    assert_int_equal(kinf__fields_parse("spec.nodeName=n1", &fields, &refusal), 0);
+    assert_int_equal(kinf__fields_bind(fields, &pods, NULL, 0, &refusal), 0);
+    selection.fields = fields;
+    for (int64_t limit = 0; limit < 20; limit += 4) {
+        selection.index = NULL;
+        assert_int_equal(count_in_pages(indexer, &selection, limit), 15);
+        selection.index = "node";
+        selection.index_value = "n1";
+        assert_int_equal(count_in_pages(indexer, &selection, limit), 15);
+    }
+    kinf__fields_free(fields);
+    kinf_indexer_free(indexer);
+}
+
+static void the_rest_is_counted_only_without_selectors(void **state)
+{
+    struct kinf_indexer *indexer = make_store(&pods, 10, 10);
+    struct kinf__selection selection = { .name_space = "a", .name = "" };
+    struct kinf__encoder encoder = { .type = &pods };
+    struct kinf_label_selector *labels;
+
+    (void)state;
+    assert_int_equal(kinf_label_selector_parse("i", &labels, NULL), 0);
+    for (int has_selector = 0; has_selector < 2; has_selector++) {
+        struct kinf__list_params params = params_of(indexer, &selection, &encoder);
+        KINF__AUTO_BUFFER out = KINF__BUFFER_INIT;
+
+        params.limit = 2;
+        list_with(&params, 1000, &out);
+        assert_int_equal(strstr(kinf__buffer_cstr(&out), "\"remainingItemCount\":3") != NULL,
+                         !has_selector);
+        selection.labels = labels;
+    }
+    kinf_label_selector_free(labels);
+    kinf_indexer_free(indexer);
+}
+
+static void out_of_memory_leaks_nothing(void **state)
+{
+    struct kinf_indexer *indexer = make_store(&pods, 60, 4000);
+    struct kinf__encoder encoder = { .type = &pods };
+    bool did_fail = true;
+
+    (void)state;
+    for (size_t n = 1; did_fail; n++) {
+        struct kinf__list_params params = params_of(indexer, &everything, &encoder);
+        struct kinf__list_result result;
+        char piece[4096];
+        ssize_t got = 0;
+        int failed;
+
+        params.limit = 50;
+        params.may_gzip = true;
+        test_fail_allocation(n);
+        failed = kinf__list_open(&params, &result);
+        if (failed == 0) {
+            assert_non_null(result.stream);
+            while ((got = result.stream->read(result.stream, piece, sizeof piece)) > 0)
+                continue;
+        }
+        did_fail = test_allocation_failed();
+        if (failed == 0)
+            result.stream->free(result.stream);
+        assert_int_equal(failed < 0 || got == KINF__STREAM_BROKEN, did_fail);
+    }
+    kinf_indexer_free(indexer);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_short_list_is_written_as_the_server_does),
+        cmocka_unit_test(an_empty_list_has_items),
+        cmocka_unit_test(a_large_list_is_the_same_in_pieces_of_any_size),
+        cmocka_unit_test(only_what_is_large_is_compressed),
+        cmocka_unit_test(pages_have_every_object_once),
+        cmocka_unit_test(an_index_selects_what_the_fields_do),
+        cmocka_unit_test(the_rest_is_counted_only_without_selectors),
+        cmocka_unit_test(out_of_memory_leaks_nothing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
