@@ -480,7 +480,7 @@ static int bind_unix(const char *path, int *ret_fd, struct kinf_error *err)
 
 static char *make_url(int fd, const char *address)
 {
-    struct sockaddr_storage bound;
+    struct sockaddr_storage bound = { .ss_family = AF_UNSPEC };
     socklen_t len = sizeof bound;
     char host[NI_MAXHOST], port[NI_MAXSERV], *url = NULL;
 
@@ -497,6 +497,7 @@ static char *make_url(int fd, const char *address)
 
 /* --- life --- */
 
+KINF_PRINTF(2, 0)
 static void log_library(void *ctx, const char *fmt, va_list args)
 {
     char line[512];

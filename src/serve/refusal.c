@@ -10,7 +10,7 @@
 
 #include "serve/quote.h"
 
-int kinf__refuse(struct kinf__refusal *refusal, int code, const char *reason, const char *fmt, ...)
+int(kinf__refuse)(struct kinf__refusal *refusal, int code, const char *reason, const char *fmt, ...)
 {
     va_list args;
 
@@ -37,7 +37,7 @@ int kinf__refuse_resource(struct kinf__refusal *refusal)
     return KINF_ERR_INVALID;
 }
 
-int kinf__refuse_no_memory(struct kinf__refusal *refusal)
+int(kinf__refuse_no_memory)(struct kinf__refusal *refusal)
 {
     kinf__refuse(refusal, 500, "InternalError", "out of memory");
     return KINF_ERR_NO_MEMORY;

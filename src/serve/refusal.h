@@ -14,6 +14,7 @@
 #include <kinformer/error.h>
 
 #include "base/buffer.h"
+#include "base/error.h"
 
 #define KINF__REFUSAL_MESSAGE_SIZE 1024
 #define KINF__REFUSAL_MAX_CAUSES   6
@@ -73,5 +74,11 @@ KINF_MUST_CHECK int kinf__refusal_write(const struct kinf__refusal *refusal,
 /* The Status alone, without a line end: the object of an ERROR event. */
 KINF_MUST_CHECK int kinf__refusal_write_status(const struct kinf__refusal *refusal,
                                                struct kinf__buffer *out);
+
+/* As base/error.h does: the static analyzer shall know that refusing is negative. */
+#ifdef __clang_analyzer__
+#define kinf__refuse(...)               kinf__analyzed_failure(kinf__refuse(__VA_ARGS__))
+#define kinf__refuse_no_memory(refusal) kinf__analyzed_failure(kinf__refuse_no_memory(refusal))
+#endif
 
 #endif
