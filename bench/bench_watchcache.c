@@ -3,8 +3,9 @@
  * written to a store, one a write, with a watch cache behind it and 1,000 cursors. Whoever is woken
  * reads and arms again at once, on the same thread: so this is what the cache costs without
  * sockets. Prints the CPU time of an event for several kinds of selections, what of it the store
- * alone needs, and how many wake-ups and told events there were.
+ * alone needs, how many wake-ups and told events there were, and what memory a cursor takes.
  */
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -142,12 +143,16 @@ static double measure(size_t n_events, bool has_cache)
 static void run(const char *name, const struct kinf__watch_filter *filter, size_t n_events,
                 double alone_ns)
 {
+    size_t bytes = mallinfo2().uordblks;
     double event_ns;
 
     begin_watches(filter);
+    bytes = mallinfo2().uordblks - bytes;
     event_ns = measure(n_events, true);
-    printf("%-34s %9.2f us an event, %8.2f of it the cache; wakes=%zu told=%zu events=%zu\n", name,
-           event_ns / 1e3, (event_ns - alone_ns) / 1e3, bench.n_wakes, bench.n_told, n_events);
+    printf("%-34s %9.2f us an event, %8.2f of it the cache; wakes=%zu told=%zu events=%zu "
+           "bytes/cursor=%zu\n",
+           name, event_ns / 1e3, (event_ns - alone_ns) / 1e3, bench.n_wakes, bench.n_told, n_events,
+           bytes / n_cursors);
     end_watches();
 }
 
