@@ -10,6 +10,7 @@
 #include <strings.h>
 
 #include "base/compiler.h"
+#include "serve/label_fault.h"
 #include "serve/query.h"
 
 /* As deep as any path goes: /apis/G/V/namespaces/NS/RESOURCE/NAME/SUBRESOURCE */
@@ -329,11 +330,14 @@ static int read_labels(const char *text, struct kinf__list_options *options,
                        struct kinf__refusal *refusal)
 {
     struct kinf_error err = KINF_ERROR_INIT;
+    char words[KINF__REFUSAL_MESSAGE_SIZE];
     int failed = *text != '\0' ? kinf_label_selector_parse(text, &options->labels, &err) : 0;
 
     if (failed == KINF_ERR_NO_MEMORY)
         return kinf__refuse_no_memory(refusal);
-    return failed < 0 ? kinf__refuse(refusal, 400, "BadRequest", "%s", err.message) : 0;
+    if (failed < 0 && !kinf__label_fault(text, words, sizeof words))
+        snprintf(words, sizeof words, "%s", err.message);
+    return failed < 0 ? kinf__refuse(refusal, 400, "BadRequest", "%s", words) : 0;
 }
 
 static int read_fields(const char *text, struct kinf__list_options *options,

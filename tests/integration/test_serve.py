@@ -141,6 +141,10 @@ REFUSED = [("GET", target, {}) for target in (
     "/api/v1/pods?watch=1&sendInitialEvents=true&resourceVersionMatch=Exact",
     "/api/v1/pods?watch=1&resourceVersionMatch=NotOlderThan", "/api/v1/pods?watch=1&resourceVersionMatch=Foo",
     "/api/v1/pods?watch=1&continue=abc", "/api/v1/pods?continue=abc&resourceVersion=5&resourceVersionMatch=Exact",
+    "/api/v1/pods?labelSelector=k+in+(", "/api/v1/pods?labelSelector=a==b==c", "/api/v1/pods?labelSelector=a%3Ea",
+    "/api/v1/pods?labelSelector=a,", "/api/v1/pods?labelSelector=,", "/api/v1/pods?labelSelector=a+in+b",
+    "/api/v1/pods?labelSelector=a=b!", "/api/v1/pods?labelSelector=!", "/api/v1/pods?labelSelector=a+b",
+    "/api/v1/pods?labelSelector=%3Da", "/api/v1/pods?watch=1&labelSelector=a+in+(b,c",
     "/api/v1/pods?fieldSelector=status.phase", "/api/v1/pods?fieldSelector=status.phase=a=b",
     "/api/v1/pods?fieldSelector=status.phase=a%5C", "/api/v1/pods?fieldSelector=status.phase=a%5Cb",
     "/api/v1/pods?fieldSelector=spec.x=1", "/api/v1/configmaps?fieldSelector=spec.x=1",
@@ -165,8 +169,6 @@ REFUSED = [("GET", target, {}) for target in (
 # The same code and reason, in other words, since only JSON is served, and tokens are the daemon's own.
 REFUSED_IN_OTHER_WORDS = [
     ("/api/v1/pods?continue=abc", {}),
-    ("/api/v1/pods?labelSelector=k+in+(", {}), ("/api/v1/pods?labelSelector=a==b==c", {}),
-    ("/api/v1/pods?labelSelector=a%3Ea", {}), ("/api/v1/pods?labelSelector=a,", {}),
     ("/api/v1/pods?labelSelector=-a", {}), ("/api/v1/pods?labelSelector=a/b/c", {}),
     ("/api/v1/pods", {"Accept": "text/plain"}), ("/api/v1/pods", {"Accept": "application/*"}),
     ("/api/v1/pods", {"Accept": "application/json;as=Foo;v=v1;g=meta.k8s.io"}),

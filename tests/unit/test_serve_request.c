@@ -134,6 +134,22 @@ static void refused_options_have_the_servers_words(void **state)
           "resourceVersionMatch is forbidden unless resourceVersion is provided, "
           "resourceVersionMatch: Unsupported value: \"Foo\": supported values: \"Exact\", "
           "\"NotOlderThan\", \"\"]" },
+        { "/api/v1/pods?labelSelector=k+in+(", 400,
+          "unable to parse requirement: found '', expected: ',', ')' or identifier" },
+        { "/api/v1/pods?labelSelector=a==b==c", 400,
+          "found '==', expected: ',' or 'end of string'" },
+        { "/api/v1/pods?labelSelector=a%3Ea", 400,
+          "unable to parse requirement: values[0]: Invalid value: \"a\": for 'Gt', 'Lt' "
+          "operators, the value must be an integer" },
+        { "/api/v1/pods?labelSelector=a,", 400, "found '', expected: identifier after ','" },
+        { "/api/v1/pods?labelSelector=,", 400,
+          "found ',', expected: !, identifier, or 'end of string'" },
+        { "/api/v1/pods?labelSelector=a+in+b", 400,
+          "unable to parse requirement: found 'b' expected: '('" },
+        { "/api/v1/pods?labelSelector=!", 400,
+          "unable to parse requirement: found '', expected: identifier" },
+        { "/api/v1/pods?labelSelector=a+b", 400,
+          "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt" },
         { "/api/v1/pods?fieldSelector=status.phase", 400,
           "invalid selector: 'status.phase'; can't understand 'status.phase'" },
         { "/api/v1/pods?fieldSelector=a=b=c", 400,

@@ -1,0 +1,155 @@
+/*
+ * A second reading of a label selector that kinf_label_selector_parse() refused, only to find the
+ * words in which the API server would: scripts compare them. Neighbours: request.c.
+ */
+#include "serve/label_fault.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <kinformer/str.h>
+
+#include "serve/query.h"
+
+#define SHOWN_BYTES 256 /* of a word of the client's */
+
+struct reading {
+    const char *at;
+    struct kinf_str token; /* empty at the end */
+    char *words;
+    size_t size;
+};
+
+static const char operators[] = "=!(),><";
+
+static bool is_operator(struct kinf_str token)
+{
+    return token.len != 0 && strchr(operators, token.bytes[0]) != NULL;
+}
+
+static bool is(const struct reading *reading, const char *text)
+{
+    return kinf_str_equal(reading->token, kinf_str_from(text));
+}
+
+static bool is_word(const struct reading *reading)
+{
+    return reading->token.len != 0 && !is_operator(reading->token);
+}
+
+/* A word, or the longest of = == != and the single characters. */
+static void advance(struct reading *reading)
+{
+    const char *at = reading->at + strspn(reading->at, " \t\r\n");
+    size_t len;
+
+    if (*at == '\0')
+        len = 0;
+    else if ((*at == '=' || *at == '!') && at[1] == '=')
+        len = 2;
+    else if (strchr(operators, *at) != NULL)
+        len = 1;
+    else
+        len = strcspn(at, "=!(),>< \t\r\n");
+    reading->token = (struct kinf_str){ at, len };
+    reading->at = at + len;
+}
+
+/* "prefix" found 'token', expected: what */
+static bool fault(const struct reading *reading, const char *prefix, const char *expected)
+{
+    size_t len = reading->token.len < SHOWN_BYTES ? reading->token.len : SHOWN_BYTES;
+
+    snprintf(reading->words, reading->size, "%sfound '%.*s'%s", prefix, (int)len,
+             reading->token.bytes, expected);
+    return true;
+}
+
+static const char requirement[] = "unable to parse requirement: ";
+
+/* Behind `(`. */
+static bool find_in_values(struct reading *reading)
+{
+    do {
+        advance(reading);
+        if (is_word(reading))
+            advance(reading);
+        if (!is(reading, ",") && !is(reading, ")"))
+            return fault(reading, requirement, ", expected: ',', ')' or identifier");
+    } while (is(reading, ","));
+    advance(reading);
+    return false;
+}
+
+static bool find_in_value(struct reading *reading, bool is_number)
+{
+    char text[32];
+    int64_t number;
+
+    advance(reading);
+    if (is_number && is_word(reading)) {
+        snprintf(text, sizeof text, "%.*s",
+                 (int)(reading->token.len < 31 ? reading->token.len : 31), reading->token.bytes);
+        if (kinf__query_parse_int(text, &number) != NULL) {
+            snprintf(reading->words, reading->size,
+                     "%svalues[0]: Invalid value: \"%s\": for 'Gt', 'Lt' operators, the value must "
+                     "be an integer",
+                     requirement, text);
+            return true;
+        }
+    }
+    if (is_word(reading))
+        advance(reading);
+    return false;
+}
+
+/* Behind a key. */
+static bool find_in_relation(struct reading *reading)
+{
+    if (is(reading, ",") || reading->token.len == 0)
+        return false;
+    if (is(reading, "in") || is(reading, "notin")) {
+        advance(reading);
+        return is(reading, "(") ? find_in_values(reading)
+                                : fault(reading, requirement, " expected: '('");
+    }
+    if (is(reading, "=") || is(reading, "==") || is(reading, "!="))
+        return find_in_value(reading, false);
+    if (is(reading, ">") || is(reading, "<"))
+        return find_in_value(reading, true);
+    return fault(reading, requirement, ", expected: in, notin, =, ==, !=, gt, lt");
+}
+
+static bool find_in_requirement(struct reading *reading)
+{
+    if (is(reading, "!")) {
+        advance(reading);
+        if (!is_word(reading))
+            return fault(reading, requirement, ", expected: identifier");
+        advance(reading);
+        return false;
+    }
+    advance(reading);
+    return find_in_relation(reading);
+}
+
+bool kinf__label_fault(const char *selector, char *ret_words, size_t size)
+{
+    struct reading reading = { .at = selector, .words = ret_words, .size = size };
+
+    advance(&reading);
+    while (reading.token.len != 0) {
+        if (!is_word(&reading) && !is(&reading, "!"))
+            return fault(&reading, "", ", expected: !, identifier, or 'end of string'");
+        if (find_in_requirement(&reading))
+            return true;
+        if (reading.token.len == 0)
+            return false;
+        if (!is(&reading, ","))
+            return fault(&reading, "", ", expected: ',' or 'end of string'");
+        advance(&reading);
+        if (!is_word(&reading) && !is(&reading, "!"))
+            return fault(&reading, "", ", expected: identifier after ','");
+    }
+    return false;
+}

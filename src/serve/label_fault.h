@@ -1,0 +1,16 @@
+/*
+ * What kube-apiserver says of a label selector that it cannot read.
+ *
+ * Threads: any thread.
+ */
+#ifndef KINF_SERVE_LABEL_FAULT_H
+#define KINF_SERVE_LABEL_FAULT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Writes the words for the first fault of a selector, as labels.Parse finds it. Returns false if it
+ * finds none: then the text that says so is another parser's. */
+bool kinf__label_fault(const char *selector, char *ret_words, size_t size);
+
+#endif
