@@ -47,6 +47,8 @@ KINF_CFLAGS = -std=c11 -D_GNU_SOURCE -Isrc -Isrc/include -Itests -fPIC -fvisibil
               $(MODE_$(MODE)) $(shell $(PKG_CONFIG) --cflags $(LIBS_PC)) $(CFLAGS)
 KINF_LDFLAGS = -pthread $(filter -fsanitize=%,$(MODE_$(MODE))) $(LDFLAGS)
 KINF_LIBS = $(shell $(PKG_CONFIG) --libs $(LIBS_PC))
+# The library does without.
+DAEMON_LIBS = $(shell $(PKG_CONFIG) --libs libmicrohttpd)
 # Tests can make the n-th allocation fail (tests/unit/allocation.h).
 TEST_LDFLAGS := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=reallocarray
 TEST_LIBS = $(shell $(PKG_CONFIG) --libs cmocka)
@@ -132,7 +134,7 @@ $(DAEMON_PARTS): $(DAEMON_OBJ) $(STAMP)
 $(DAEMON): $(DAEMON_MAIN_OBJ) $(DAEMON_PARTS) $(STATIC)
 	@mkdir -p $(@D)
 	$(SAY) "  LD      $@"
-	$(Q)$(CC) $(KINF_LDFLAGS) $(DAEMON_MAIN_OBJ) $(DAEMON_PARTS) $(STATIC) $(KINF_LIBS) -o $@
+	$(Q)$(CC) $(KINF_LDFLAGS) $(DAEMON_MAIN_OBJ) $(DAEMON_PARTS) $(STATIC) $(KINF_LIBS) $(DAEMON_LIBS) -o $@
 
 $(REPLAY_CORE): $(call objects,$(REPLAY_CORE_SRC))
 	@mkdir -p $(@D)
@@ -147,12 +149,12 @@ $(REPLAY): $(call objects,tests/replay/main.c) $(REPLAY_CORE) $(STATIC)
 $(BUILD)/tests/test_%: $(BUILD)/tests/unit/test_%.o $(call objects,$(TEST_AID_SRC)) $(REPLAY_CORE) $(DAEMON_PARTS) $(STATIC)
 	@mkdir -p $(@D)
 	$(SAY) "  LD      $@"
-	$(Q)$(CC) $(KINF_LDFLAGS) $(TEST_LDFLAGS) $(filter %.o,$^) $(REPLAY_CORE) $(DAEMON_PARTS) $(STATIC) $(KINF_LIBS) $(TEST_LIBS) -o $@
+	$(Q)$(CC) $(KINF_LDFLAGS) $(TEST_LDFLAGS) $(filter %.o,$^) $(REPLAY_CORE) $(DAEMON_PARTS) $(STATIC) $(KINF_LIBS) $(DAEMON_LIBS) $(TEST_LIBS) -o $@
 
 $(BUILD)/bench/bench_%: $(BUILD)/bench/bench_%.o $(call objects,$(BENCH_AID_SRC)) $(DAEMON_PARTS) $(STATIC)
 	@mkdir -p $(@D)
 	$(SAY) "  LD      $@"
-	$(Q)$(CC) $(KINF_LDFLAGS) $(filter %.o,$^) $(DAEMON_PARTS) $(STATIC) $(KINF_LIBS) -o $@
+	$(Q)$(CC) $(KINF_LDFLAGS) $(filter %.o,$^) $(DAEMON_PARTS) $(STATIC) $(KINF_LIBS) $(DAEMON_LIBS) -o $@
 
 $(BUILD)/fuzz/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(call objects,$(FUZZ_AID_SRC)) $(STATIC)
 	@mkdir -p $(@D)

@@ -16,13 +16,15 @@ declare -A below=(
     [reflector]="base json object indexer deltafifo rest"
     [informer]="base json object indexer deltafifo rest reflector"
     [watchcache]="base json object indexer informer"
+    [serve]="base json object rest indexer informer watchcache"
     [daemon]="base json object yaml rest indexer deltafifo reflector informer watchcache serve"
 )
-# header pattern: the only folder that may include it
+# header pattern: the only folders that may include it
 declare -A owner=(
     ['curl/']="rest"
     ['openssl/']="rest"
-    ['zlib.h']="rest"
+    ['zlib.h']="rest serve"
+    ['microhttpd.h']="serve"
     ['cjson/']="json"
     ['yaml.h']="yaml"
 )
@@ -52,7 +54,7 @@ while IFS=: read -r file line text; do
     *'<'*)
         target=${text#*<}
         for pattern in "${!owner[@]}"; do
-            if [[ "$target" == "$pattern"* && "${owner[$pattern]}" != "$folder" ]]; then
+            if [[ "$target" == "$pattern"* && " ${owner[$pattern]} " != *" $folder "* ]]; then
                 complain "$file:$line: only ${owner[$pattern]} may include <${target%>*}>"
             fi
         done

@@ -18,6 +18,7 @@
 
 /* The ladder, from the first to be taken to the last. X(enumerator, name, what it guards) */
 #define KINF__LOCK_RANKS(X)                                                                        \
+    X(KINF__RANK_SERVER, "serve", "what is served, and the requests under way")                    \
     X(KINF__RANK_FACTORY, "informer.factory", "a factory's informers, and whose turn it is")       \
     X(KINF__RANK_NAMESPACES, "informer.namespaces", "handlers fed by several namespaces")          \
     X(KINF__RANK_LIFECYCLE, "informer.lifecycle", "start and stop of an informer")                 \
@@ -25,12 +26,14 @@
       "store update with its distribution, against joining handlers")                              \
     X(KINF__RANK_LISTENER, "informer.listener", "one handler's queue")                             \
     X(KINF__RANK_FIFO, "deltafifo", "the queue")                                                   \
+    X(KINF__RANK_WATCHCACHE, "watchcache", "what a type is served from: history, cursors")         \
     X(KINF__RANK_INDEXER, "indexer", "the store's current version")                                \
     X(KINF__RANK_GRAVEYARD, "indexer.graveyard", "tree nodes waiting to be freed")                 \
     X(KINF__RANK_STATUS, "status", "an informer's visible state")                                  \
     X(KINF__RANK_CREDENTIALS, "rest.credentials", "tokens and certificates")                       \
     X(KINF__RANK_TYPES, "object.types", "the table of resource types")                             \
     X(KINF__RANK_DAEMON, "daemon", "why the daemon ends")                                          \
+    X(KINF__RANK_CONNECTION, "serve.connection", "whether a connection sleeps")                    \
     X(KINF__RANK_OUTPUT, "daemon.output", "standard output")                                       \
     X(KINF__RANK_LOG, "log", "the log callback")
 

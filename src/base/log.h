@@ -18,6 +18,7 @@
     X(KINF__LOG_DELTAFIFO, "deltafifo")                                                            \
     X(KINF__LOG_INDEXER, "indexer")                                                                \
     X(KINF__LOG_INFORMER, "informer")                                                              \
+    X(KINF__LOG_SERVE, "serve")                                                                    \
     X(KINF__LOG_DAEMON, "daemon")
 
 enum kinf__log_module {

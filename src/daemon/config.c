@@ -12,6 +12,7 @@
 
 #include "base/compiler.h"
 #include "base/error.h"
+#include "serve/endpoint.h"
 #include "yaml/yaml.h"
 
 #define NAMESPACE_MAX_LEN 63
@@ -73,7 +74,7 @@ bool kinf__resource_config_equal(const struct kinf__resource_config *a,
            a->watch_timeout_ms == b->watch_timeout_ms && a->silent_after_ms == b->silent_after_ms &&
            a->initial == b->initial && a->page_size == b->page_size &&
            a->max_object_bytes == b->max_object_bytes && a->max_queue_bytes == b->max_queue_bytes &&
-           a->gzip == b->gzip;
+           a->gzip == b->gzip && a->serve == b->serve && a->assume_scope == b->assume_scope;
 }
 
 static void resource_release(struct kinf__resource_config *resource)
@@ -96,6 +97,7 @@ void kinf__config_release(struct kinf__config *config)
     free(config->kubeconfig);
     free(config->context);
     free(config->log_levels);
+    strings_release(&config->listen);
     *config = (struct kinf__config){ 0 };
 }
 
@@ -228,15 +230,28 @@ static int read_initial(const struct reader *reader, enum kinf_initial *ret_init
                             "initial is one of auto, watchlist, list, not '%s'", text);
 }
 
+static int read_serve(const struct reader *reader, struct kinf__resource_config *resource)
+{
+    bool serve = false;
+    int failed = kinf__yaml_read_bool(reader->yaml, reader->mapping, "serve", &serve, reader->err);
+
+    if (failed == 0 && kinf__yaml_get(reader->mapping, "serve") != NULL)
+        resource->serve = serve ? KINF__SERVE_YES : KINF__SERVE_NO;
+    if (failed == 0)
+        failed = kinf__yaml_read_bool(reader->yaml, reader->mapping, "assumeScope",
+                                      &resource->assume_scope, reader->err);
+    return failed;
+}
+
 static int read_resource(const struct kinf__yaml *yaml, const struct kinf__yaml_node *node,
                          struct kinf__config *config, struct kinf_error *err)
 {
-    static const char *const allowed[] = {
-        "resource",     "namespaces",  "labelSelector",  "fieldSelector",
-        "drop",         "keep",        "indices",        "resyncPeriod",
-        "watchTimeout", "silentAfter", "maxObjectBytes", "maxQueueBytes",
-        "pageSize",     "gzip",        "initial",        NULL
-    };
+    static const char *const allowed[] = { "resource",      "namespaces",     "labelSelector",
+                                           "fieldSelector", "drop",           "keep",
+                                           "indices",       "resyncPeriod",   "watchTimeout",
+                                           "silentAfter",   "maxObjectBytes", "maxQueueBytes",
+                                           "pageSize",      "gzip",           "initial",
+                                           "serve",         "assumeScope",    NULL };
     const struct reader reader = { yaml, node, err };
     struct kinf__resource_config *resource;
     int failed;
@@ -257,6 +272,7 @@ static int read_resource(const struct kinf__yaml *yaml, const struct kinf__yaml_
         (failed = read_indices(&reader, resource)) < 0 ||
         (failed = read_initial(&reader, &resource->initial)) < 0 ||
         (failed = read_numbers(&reader, resource)) < 0 ||
+        (failed = read_serve(&reader, resource)) < 0 ||
         (failed = kinf__yaml_read_bool(yaml, node, "gzip", &resource->gzip, err)) < 0)
         return failed;
     if (resource->resource == NULL)
@@ -277,11 +293,25 @@ static int read_events(const struct reader *reader, struct kinf__config *config)
     return failed;
 }
 
+static int read_max_staleness(const struct reader *reader, struct kinf__config *config)
+{
+    int failed = kinf__yaml_read_duration_ms(reader->yaml, reader->mapping, "maxStaleness",
+                                             &config->max_staleness_ms, reader->err);
+
+    if (failed == 0 && config->max_staleness_ms != 0 &&
+        config->max_staleness_ms < KINF__SERVE_STALENESS_MIN_MS)
+        return kinf__yaml_error(reader->err, KINF_ERR_CONFIG, reader->yaml,
+                                kinf__yaml_get(reader->mapping, "maxStaleness"),
+                                "maxStaleness is 3m at least: silence of less proves nothing");
+    return failed;
+}
+
 static int read_root(const struct kinf__yaml *yaml, struct kinf__config *config,
                      struct kinf_error *err)
 {
-    static const char *const allowed[] = { "kubeconfig",    "context",   "log", "events",
-                                           "eventsObjects", "resources", NULL };
+    static const char *const allowed[] = { "kubeconfig", "context",       "log",
+                                           "events",     "eventsObjects", "resources",
+                                           "listen",     "maxStaleness",  NULL };
     const struct kinf__yaml_node *root = kinf__yaml_root(yaml), *list = NULL;
     const struct reader reader = { yaml, root, err };
     int failed;
@@ -295,6 +325,8 @@ static int read_root(const struct kinf__yaml *yaml, struct kinf__config *config,
         (failed = read_events(&reader, config)) < 0 ||
         (failed = kinf__yaml_read_bool(yaml, root, "eventsObjects", &config->events_objects, err)) <
             0 ||
+        (failed = read_texts(&reader, "listen", &config->listen)) < 0 ||
+        (failed = read_max_staleness(&reader, config)) < 0 ||
         (failed = kinf__yaml_read_sequence(yaml, root, "resources", &list, err)) < 0)
         return failed;
     for (size_t i = 0; failed == 0 && list != NULL && i < list->n_items; i++)
@@ -395,6 +427,12 @@ int kinf__config_check(const struct kinf__config *config, const char *where, str
 {
     if (config->n_resources == 0)
         return kinf__error_set(err, KINF_ERR_CONFIG, "%s names no resource to watch", where);
+    for (size_t i = 0; i < config->listen.n_items; i++) {
+        int failed = kinf__endpoint_check(config->listen.items[i], err);
+
+        if (failed < 0)
+            return failed;
+    }
     for (size_t i = 0; i < config->n_resources; i++) {
         const struct kinf__resource_config *resource = &config->resources[i];
         int failed = check_resource(resource, err);

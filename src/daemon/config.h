@@ -23,6 +23,13 @@ struct kinf__strings {
 /* Appends a copy. Errors: KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__strings_add(struct kinf__strings *strings, const char *text);
 
+/* Whether a resource is served where something listens. */
+enum kinf__serve {
+    KINF__SERVE_DEFAULT, /* all but Secrets */
+    KINF__SERVE_NO,
+    KINF__SERVE_YES,
+};
+
 /* One entry of `resources:`, or one --resource with the flags that apply to all. */
 struct kinf__resource_config {
     char *resource;
@@ -41,6 +48,8 @@ struct kinf__resource_config {
     uint64_t max_object_bytes;
     uint64_t max_queue_bytes;
     bool gzip;
+    enum kinf__serve serve;
+    bool assume_scope; /* answer what is wider than namespaces and selectors, with a Warning */
 };
 
 enum kinf__events_mode {
@@ -56,6 +65,8 @@ struct kinf__config {
     char *log_levels;
     enum kinf__events_mode events;
     bool events_objects;
+    struct kinf__strings listen; /* addresses, as --listen */
+    int64_t max_staleness_ms;    /* 0: the default */
     struct kinf__resource_config *resources;
     size_t n_resources;
 };

@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "daemon/measure.h"
 #include "daemon/notify.h"
+#include "daemon/serving.h"
 #include "daemon/watch.h"
 
 struct daemon {
@@ -27,7 +28,8 @@ struct daemon {
     const struct kinf__options *options;
     struct kinf__config config;
     struct kinf_client *client;
-    struct kinf__watch **watches; /* one for each resource of config, in its order */
+    struct kinf__serving *serving; /* NULL: nothing listens */
+    struct kinf__watch **watches;  /* one for each resource of config, in its order */
     size_t n_watches;
     struct kinf__output output;
     /* constant after start */
@@ -133,7 +135,19 @@ static int make_watch(struct daemon *daemon, struct kinf_client *client,
                                    .mode = daemon->events_mode,
                                    .with_objects = daemon->events_objects };
 
-    return kinf__watch_new(client, resource, &events, &owner, ret_watch, err);
+    return kinf__watch_new(client, resource, &events, &owner, kinf__serving_server(daemon->serving),
+                           ret_watch, err);
+}
+
+/* Clients may come before the first list is in: they are told to come back. */
+static int start_serving(struct daemon *daemon, struct kinf_error *err)
+{
+    int failed = kinf__serving_refresh(daemon->serving, daemon->client, err);
+
+    if (failed < 0)
+        return failed;
+    return kinf__serving_listen(daemon->serving, &daemon->config, daemon->options->kubeconfig_out,
+                                err);
 }
 
 static int start_all(struct daemon *daemon, struct kinf_error *err)
@@ -149,6 +163,8 @@ static int start_all(struct daemon *daemon, struct kinf_error *err)
         if (failed == 0)
             daemon->n_watches++;
     }
+    if (failed == 0 && daemon->serving != NULL)
+        failed = start_serving(daemon, err);
     for (size_t i = 0; failed == 0 && i < daemon->n_watches; i++)
         failed = kinf__watch_start(daemon->watches[i], err);
     return failed;
@@ -244,9 +260,22 @@ static bool text_differs(const char *a, const char *b)
     return a == NULL || b == NULL ? a != b : strcmp(a, b) != 0;
 }
 
+static bool strings_differ(const struct kinf__strings *a, const struct kinf__strings *b)
+{
+    bool differ = a->n_items != b->n_items;
+
+    for (size_t i = 0; !differ && i < a->n_items; i++)
+        differ = strcmp(a->items[i], b->items[i]) != 0;
+    return differ;
+}
+
 /* What is decided once, at start. */
 static void tell_unchangeable(const struct kinf__config *now, const struct kinf__config *wanted)
 {
+    if (strings_differ(&now->listen, &wanted->listen) ||
+        now->max_staleness_ms != wanted->max_staleness_ms)
+        KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_WARN,
+                  "listen and maxStaleness change only by a restart");
     if (text_differs(now->kubeconfig, wanted->kubeconfig) ||
         text_differs(now->context, wanted->context) || now->events != wanted->events ||
         now->events_objects != wanted->events_objects)
@@ -277,6 +306,9 @@ static int reload(struct daemon *daemon, struct kinf_error *err)
         return failed;
     }
     tell_unchangeable(&daemon->config, &config);
+    if (daemon->serving != NULL && kinf__serving_refresh(daemon->serving, daemon->client, err) < 0)
+        KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_WARN,
+                  "what the server has was not read again error=\"%s\"", err->message);
     switch_to(daemon, &config, watches);
     return 0;
 }
@@ -373,9 +405,11 @@ static int run_measure(struct daemon *daemon, struct kinf_error *err)
 static void stop_all(struct daemon *daemon)
 {
     kinf__output_stop(&daemon->output);
+    kinf__serving_stop(daemon->serving);
     for (size_t i = 0; i < daemon->n_watches; i++)
         kinf__watch_free(daemon->watches[i]);
     free(daemon->watches);
+    kinf__serving_free(daemon->serving);
     atomic_store(&interruptible, NULL);
     kinf_client_free(daemon->client);
     kinf__config_release(&daemon->config);
@@ -397,7 +431,10 @@ static int run(struct daemon *daemon, struct kinf_error *err)
     if (failed < 0)
         return failed;
     atomic_store(&interruptible, daemon->client);
-    failed = start_all(daemon, err);
+    if (daemon->config.listen.n_items != 0 && daemon->options->command == KINF__COMMAND_RUN)
+        failed = kinf__serving_new(&daemon->config, &daemon->serving, err);
+    if (failed == 0)
+        failed = start_all(daemon, err);
     if (failed == 0)
         failed = daemon->options->command == KINF__COMMAND_MEASURE ? run_measure(daemon, err)
                                                                    : run_until_stopped(daemon, err);

@@ -11,6 +11,7 @@
 #include "base/compiler.h"
 #include "base/duration.h"
 #include "base/error.h"
+#include "serve/endpoint.h"
 
 #define TIMEOUT_DEFAULT_MS 30000
 
@@ -33,6 +34,10 @@ const char kinf__options_help[] =
     "Which cluster:\n"
     "  --kubeconfig FILE     default: $KUBECONFIG, ~/.kube/config, in-cluster\n"
     "  --context NAME        default: the current context\n"
+    "\n"
+    "Whom to serve, by the Kubernetes API:\n"
+    "  --listen ADDRESS      HOST:PORT of a loopback address, or unix:PATH; may be repeated\n"
+    "  --write-kubeconfig FILE  for kubectl and others, of the first TCP address\n"
     "\n"
     "What to print:\n"
     "  --events MODE         text, json or none; default: text on a terminal, else none\n"
@@ -57,6 +62,8 @@ enum flag {
     FLAG_FIELD_SELECTOR,
     FLAG_DROP,
     FLAG_KEEP,
+    FLAG_LISTEN,
+    FLAG_WRITE_KUBECONFIG,
     FLAG_EVENTS,
     FLAG_EVENTS_OBJECTS,
     FLAG_MEASURE,
@@ -77,6 +84,8 @@ static const struct option long_options[] = {
     { "field-selector", required_argument, NULL, FLAG_FIELD_SELECTOR },
     { "drop", required_argument, NULL, FLAG_DROP },
     { "keep", required_argument, NULL, FLAG_KEEP },
+    { "listen", required_argument, NULL, FLAG_LISTEN },
+    { "write-kubeconfig", required_argument, NULL, FLAG_WRITE_KUBECONFIG },
     { "events", required_argument, NULL, FLAG_EVENTS },
     { "events-objects", no_argument, NULL, FLAG_EVENTS_OBJECTS },
     { "measure", no_argument, NULL, FLAG_MEASURE },
@@ -125,6 +134,15 @@ static struct kinf__strings *list_of(struct flags *flags, int flag)
     }
 }
 
+static int add_listen(struct kinf__overrides *overrides, const char *address,
+                      struct kinf_error *err)
+{
+    if (overrides->n_listen == KINF__MAX_LISTEN)
+        return kinf__error_set(err, KINF_ERR_INVALID, "more than %d --listen", KINF__MAX_LISTEN);
+    overrides->listen[overrides->n_listen++] = address;
+    return 0;
+}
+
 static int take_flag(int flag, struct flags *flags, struct kinf__options *options,
                      struct kinf_error *err)
 {
@@ -147,6 +165,11 @@ static int take_flag(int flag, struct flags *flags, struct kinf__options *option
         return 0;
     case FLAG_FIELD_SELECTOR:
         flags->field_selector = optarg;
+        return 0;
+    case FLAG_LISTEN:
+        return add_listen(&options->overrides, optarg, err);
+    case FLAG_WRITE_KUBECONFIG:
+        options->kubeconfig_out = optarg;
         return 0;
     case FLAG_EVENTS:
         if (!kinf__events_mode_parse(optarg, &options->overrides.events))
@@ -258,6 +281,14 @@ static int override(const struct kinf__overrides *overrides, struct kinf__config
     if (copy_text(overrides->kubeconfig, &config->kubeconfig) < 0 ||
         copy_text(overrides->context, &config->context) < 0)
         return kinf__error_no_memory(err);
+    for (size_t i = 0; i < overrides->n_listen; i++) {
+        int failed = kinf__endpoint_check(overrides->listen[i], err);
+
+        if (failed < 0)
+            return failed;
+        if (kinf__strings_add(&config->listen, overrides->listen[i]) < 0)
+            return kinf__error_no_memory(err);
+    }
     if (overrides->events != KINF__EVENTS_DEFAULT)
         config->events = overrides->events;
     config->events_objects = config->events_objects || overrides->events_objects;

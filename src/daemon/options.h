@@ -13,6 +13,8 @@
 
 #include "daemon/config.h"
 
+#define KINF__MAX_LISTEN 16
+
 enum kinf__command {
     KINF__COMMAND_RUN,
     KINF__COMMAND_MEASURE,
@@ -25,8 +27,10 @@ enum kinf__command {
 struct kinf__overrides {
     const char *kubeconfig; /* NULL: as the file says */
     const char *context;
-    enum kinf__events_mode events; /* KINF__EVENTS_DEFAULT: as the file says */
-    bool events_objects;           /* false: as the file says */
+    enum kinf__events_mode events;        /* KINF__EVENTS_DEFAULT: as the file says */
+    bool events_objects;                  /* false: as the file says */
+    const char *listen[KINF__MAX_LISTEN]; /* beside the file's */
+    size_t n_listen;
 };
 
 struct kinf__options {
@@ -35,6 +39,7 @@ struct kinf__options {
     struct kinf__overrides overrides;
     int64_t timeout_ms;         /* of --measure */
     const char *log_levels;     /* overrides the file; points into argv */
+    const char *kubeconfig_out; /* of --write-kubeconfig; NULL: none; points into argv */
     struct kinf__config config; /* read from the file or made from the flags */
 };
 

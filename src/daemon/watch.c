@@ -121,6 +121,36 @@ static int add_informer(struct kinf__watch *watch, struct kinf_client *client,
     return failed;
 }
 
+/* Secrets only if the configuration says so in as many words. */
+static bool is_served(const struct kinf__watch *watch, const struct kinf_type *type)
+{
+    bool is_secret = *type->group == '\0' && strcmp(type->resource, "secrets") == 0;
+
+    if (watch->server == NULL)
+        return false;
+    return watch->config->serve == KINF__SERVE_YES ||
+           (watch->config->serve == KINF__SERVE_DEFAULT && !is_secret);
+}
+
+static int add_source(struct kinf__watch *watch, size_t i, const char *name_space,
+                      struct kinf_error *err)
+{
+    const struct kinf__resource_config *config = watch->config;
+    const struct kinf__source_options options = {
+        .informer = watch->informers[i],
+        .name_space = name_space,
+        .label_selector = config->label_selector,
+        .field_selector = config->field_selector,
+        .index_names = (const char *const *)config->index_names.items,
+        .index_paths = (const char *const *)config->index_paths.items,
+        .n_indices = config->index_names.n_items,
+        .is_pruned = config->drops.n_items != 0 || config->keeps.n_items != 0,
+        .assume_scope = config->assume_scope,
+    };
+
+    return kinf__server_add_source(watch->server, &options, &watch->sources[i], err);
+}
+
 static char *resource_name(const struct kinf_type *type)
 {
     KINF__AUTO_BUFFER name = KINF__BUFFER_INIT;
@@ -144,11 +174,16 @@ static int add_informers(struct kinf__watch *watch, struct kinf_client *client,
     if (failed < 0)
         return failed;
     watch->informers = calloc(n, sizeof(struct kinf_informer *));
-    if (watch->informers == NULL)
+    watch->sources = calloc(n, sizeof(struct kinf__source *));
+    if (watch->informers == NULL || watch->sources == NULL)
         return kinf__error_no_memory(err);
-    for (size_t i = 0; failed == 0 && i < n; i++)
-        failed = add_informer(watch, client, type,
-                              namespaces->n_items != 0 ? namespaces->items[i] : NULL, err);
+    for (size_t i = 0; failed == 0 && i < n; i++) {
+        const char *name_space = namespaces->n_items != 0 ? namespaces->items[i] : NULL;
+
+        failed = add_informer(watch, client, type, name_space, err);
+        if (failed == 0 && is_served(watch, type))
+            failed = add_source(watch, i, name_space, err);
+    }
     if (failed < 0)
         return failed;
     watch->resource = resource_name(type);
@@ -159,7 +194,8 @@ static int add_informers(struct kinf__watch *watch, struct kinf_client *client,
 
 int kinf__watch_new(struct kinf_client *client, const struct kinf__resource_config *config,
                     const struct kinf__events *events, const struct kinf__watch_owner *owner,
-                    struct kinf__watch **ret_watch, struct kinf_error *err)
+                    struct kinf__server *server, struct kinf__watch **ret_watch,
+                    struct kinf_error *err)
 {
     struct kinf__watch *watch = calloc(1, sizeof *watch);
     int failed;
@@ -168,6 +204,7 @@ int kinf__watch_new(struct kinf_client *client, const struct kinf__resource_conf
         return kinf__error_no_memory(err);
     watch->config = config;
     watch->owner = *owner;
+    watch->server = server;
     watch->events = *events;
     watch->events.on_failure = owner->on_output_failure;
     watch->events.ctx = owner->ctx;
@@ -190,12 +227,24 @@ int kinf__watch_start(struct kinf__watch *watch, struct kinf_error *err)
     return failed;
 }
 
+/* The informer feeds the source until it has stopped; the source reads its store. */
+static void end_informer(struct kinf__watch *watch, size_t i)
+{
+    if (watch->sources[i] != NULL) {
+        kinf__server_retire_source(watch->server, watch->sources[i]);
+        (void)kinf_informer_stop(watch->informers[i], NULL);
+        kinf__source_free(watch->sources[i]);
+    }
+    kinf_informer_free(watch->informers[i]);
+}
+
 void kinf__watch_free(struct kinf__watch *watch)
 {
     if (watch == NULL)
         return;
     for (size_t i = 0; i < watch->n_informers; i++)
-        kinf_informer_free(watch->informers[i]);
+        end_informer(watch, i);
+    free(watch->sources);
     free(watch->informers);
     free(watch->resource);
     free(watch);

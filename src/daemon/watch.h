@@ -13,6 +13,7 @@
 
 #include "daemon/config.h"
 #include "daemon/events.h"
+#include "serve/server.h"
 
 /* What a watch tells the daemon. */
 struct kinf__watch_owner {
@@ -31,21 +32,24 @@ struct kinf__watch {
     struct kinf__events events; /* mode KINF__EVENTS_NONE: nothing is printed */
     char *resource;             /* "pods", "deployments.apps" */
     struct kinf_informer **informers;
+    struct kinf__source **sources; /* of the informers, in their order; NULL: not served */
     size_t n_informers;
+    struct kinf__server *server; /* NULL: not served */
     int64_t started_ns;
     /* atomic */
     _Atomic(size_t) n_unsynced;
     _Atomic(int64_t) synced_ns; /* 0: not yet */
 };
 
-/* Asks the server for the resource and makes the informers; they do not run yet. `events` is
- * copied, its resource and failure callback are the watch's. Errors: those of kinf_informer_new().
+/* Asks the server for the resource and makes the informers; they do not run yet. `server` NULL:
+ * nothing is served; otherwise this is, unless the configuration says otherwise. `events` is copied, its resource and failure callback are the watch's. Errors: those of kinf_informer_new().
  */
 KINF_MUST_CHECK int kinf__watch_new(struct kinf_client *client,
                                     const struct kinf__resource_config *config,
                                     const struct kinf__events *events,
                                     const struct kinf__watch_owner *owner,
-                                    struct kinf__watch **ret_watch, struct kinf_error *err);
+                                    struct kinf__server *server, struct kinf__watch **ret_watch,
+                                    struct kinf_error *err);
 KINF_MUST_CHECK int kinf__watch_start(struct kinf__watch *watch, struct kinf_error *err);
 /* Stops and frees. NULL is allowed. */
 void kinf__watch_free(struct kinf__watch *watch);

@@ -38,8 +38,7 @@ struct kinf__accepted {
 #define KINF__FORMS_PLAIN     (1u << KINF__FORM_OBJECT)
 #define KINF__FORMS_DISCOVERY (KINF__FORMS_PLAIN | 1u << KINF__FORM_DISCOVERY)
 #define KINF__FORMS_RESOURCE                                                                       \
-    (KINF__FORMS_PLAIN | 1u << KINF__FORM_TABLE | 1u << KINF__FORM_METADATA |                      \
-     1u << KINF__FORM_METADATA_LIST)
+    (KINF__FORMS_PLAIN | 1u << KINF__FORM_METADATA | 1u << KINF__FORM_METADATA_LIST)
 
 /* `header` NULL or "": anything. By q first, then the specific before wildcards, then in the
  * header's order. Refuses with 406 when nothing of `forms` is accepted. Returns 0 or

@@ -191,12 +191,13 @@ KINF_MUST_CHECK int kinf__watchcache_subscribe_now(struct kinf__watchcache *cach
  * allowed. */
 void kinf__watch_cursor_free(struct kinf__watch_cursor *cursor);
 
-/* Whether an object is in a cursor's selection: for the replay of a snapshot. */
+/* Whether an object is in a cursor's selection, its index value aside: for the replay of a snapshot,
+ * which is walked by that index. */
 bool kinf__watch_cursor_selects(const struct kinf__watch_cursor *cursor,
                                 const struct kinf_object *object);
 
-/* The next event: 1 and it is written, its object borrowed until the next call for this cursor but
- * kinf__watch_cursor_progress(); 0 if there is none now. Disarms. Errors: KINF_ERR_EXPIRED, from
+/* The next event: 1 and it is written, its object borrowed until the next such call or the cursor is
+ * freed; 0 if there is none now. Disarms. Errors: KINF_ERR_EXPIRED, from
  * then on always. */
 KINF_MUST_CHECK int kinf__watch_cursor_next(struct kinf__watch_cursor *cursor,
                                             struct kinf__watch_event *ret_event);
@@ -206,7 +207,7 @@ KINF_MUST_CHECK int kinf__watch_cursor_next(struct kinf__watch_cursor *cursor,
 KINF_MUST_CHECK bool kinf__watch_cursor_arm(struct kinf__watch_cursor *cursor);
 
 /* The version up to which this cursor was told everything: what a bookmark may say, and what a new
- * cursor may start from. Rises only. 0 while next() has more to say than was told before. */
+ * cursor may start from. Never below the one that it started from, and never falls. */
 uint64_t kinf__watch_cursor_progress(struct kinf__watch_cursor *cursor);
 
 /* --- state, for /debug/state and metrics --- */

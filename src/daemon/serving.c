@@ -1,0 +1,162 @@
+/*
+ * From addresses to endpoints. Neighbours: daemon.c calls in the order of the header, watch.c adds
+ * sources to the server.
+ */
+#include "daemon/serving.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "serve/endpoint.h"
+
+struct kinf__serving {
+    struct kinf__server *server;
+    struct kinf__endpoint **endpoints;
+    size_t n_endpoints;
+};
+
+int kinf__serving_new(const struct kinf__config *config, struct kinf__serving **ret_serving,
+                      struct kinf_error *err)
+{
+    const struct kinf__server_options options = { .max_staleness_ms = config->max_staleness_ms };
+    struct kinf__serving *serving = calloc(1, sizeof *serving);
+    int failed;
+
+    if (serving == NULL)
+        return kinf__error_no_memory(err);
+    failed = kinf__server_new(&options, &serving->server, err);
+    if (failed < 0) {
+        free(serving);
+        return failed;
+    }
+    *ret_serving = serving;
+    return 0;
+}
+
+void kinf__serving_stop(struct kinf__serving *serving)
+{
+    if (serving == NULL)
+        return;
+    for (size_t i = 0; i < serving->n_endpoints; i++)
+        kinf__endpoint_quiesce(serving->endpoints[i]);
+    kinf__server_stop(serving->server);
+    for (size_t i = 0; i < serving->n_endpoints; i++)
+        kinf__endpoint_free(serving->endpoints[i]);
+    serving->n_endpoints = 0;
+}
+
+void kinf__serving_free(struct kinf__serving *serving)
+{
+    if (serving == NULL)
+        return;
+    kinf__server_free(serving->server);
+    free(serving->endpoints);
+    free(serving);
+}
+
+struct kinf__server *kinf__serving_server(struct kinf__serving *serving)
+{
+    return serving != NULL ? serving->server : NULL;
+}
+
+int kinf__serving_refresh(struct kinf__serving *serving, struct kinf_client *client,
+                          struct kinf_error *err)
+{
+    struct kinf__catalog *catalog;
+    int failed = kinf__catalog_fetch(client, &catalog, err);
+
+    if (failed == 0)
+        kinf__server_set_catalog(serving->server, catalog);
+    return failed;
+}
+
+/* --- the kubeconfig of clients --- */
+
+static const char *first_http_url(const struct kinf__serving *serving)
+{
+    for (size_t i = 0; i < serving->n_endpoints; i++) {
+        const char *url = kinf__endpoint_url(serving->endpoints[i]);
+
+        if (strncmp(url, "http://", 7) == 0)
+            return url;
+    }
+    return NULL;
+}
+
+static int write_all(int fd, const char *bytes, size_t len)
+{
+    while (len != 0) {
+        ssize_t n = write(fd, bytes, len);
+
+        if (n < 0)
+            return -1;
+        bytes += n;
+        len -= (size_t)n;
+    }
+    return 0;
+}
+
+/* Nobody reads half a file: it gets its name when it is whole. */
+static int write_file(const char *path, struct kinf_str text, struct kinf_error *err)
+{
+    KINF__AUTO_BUFFER name = KINF__BUFFER_INIT;
+    int fd, failed = 0;
+
+    if (kinf__buffer_printf(&name, "%s.new", path) < 0 || kinf__buffer_cstr(&name) == NULL)
+        return kinf__error_no_memory(err);
+    fd = open(name.bytes, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0 || write_all(fd, text.bytes, text.len) < 0 || rename(name.bytes, path) < 0)
+        failed = kinf__error_set_errno(err, KINF_ERR_SYSTEM, errno, "--write-kubeconfig %s", path);
+    if (fd >= 0)
+        close(fd);
+    if (failed < 0)
+        unlink(name.bytes);
+    return failed;
+}
+
+static int write_kubeconfig(const struct kinf__serving *serving, const char *path,
+                            struct kinf_error *err)
+{
+    KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
+    const char *url = first_http_url(serving);
+
+    if (url == NULL)
+        return kinf__error_set(err, KINF_ERR_CONFIG,
+                               "--write-kubeconfig needs a --listen HOST:PORT: clients of "
+                               "kubeconfigs take no unix sockets");
+    if (kinf__buffer_printf(&text,
+                            "apiVersion: v1\nkind: Config\nclusters:\n- name: kinformer\n"
+                            "  cluster:\n    server: %s\ncontexts:\n- name: kinformer\n"
+                            "  context:\n    cluster: kinformer\n    user: \"\"\n"
+                            "current-context: kinformer\n",
+                            url) < 0)
+        return kinf__error_no_memory(err);
+    return write_file(path, kinf__buffer_str(&text), err);
+}
+
+int kinf__serving_listen(struct kinf__serving *serving, const struct kinf__config *config,
+                         const char *kubeconfig, struct kinf_error *err)
+{
+    int failed = 0;
+
+    serving->endpoints = calloc(config->listen.n_items + 1, sizeof(struct kinf__endpoint *));
+    if (serving->endpoints == NULL)
+        return kinf__error_no_memory(err);
+    for (size_t i = 0; failed == 0 && i < config->listen.n_items; i++) {
+        failed = kinf__endpoint_start(serving->server, config->listen.items[i],
+                                      &serving->endpoints[i], err);
+        if (failed < 0)
+            break;
+        serving->n_endpoints++;
+        KINF__LOG(KINF__LOG_SERVE, KINF_LOG_INFO, "serving url=%s",
+                  kinf__endpoint_url(serving->endpoints[i]));
+    }
+    return failed == 0 && kubeconfig != NULL ? write_kubeconfig(serving, kubeconfig, err) : failed;
+}

@@ -1,0 +1,37 @@
+/*
+ * The daemon's serving side: the server, what it listens at, and the kubeconfig for its clients.
+ *
+ * Owner: the daemon. Threads: the main thread.
+ */
+#ifndef KINF_DAEMON_SERVING_H
+#define KINF_DAEMON_SERVING_H
+
+#include <kinformer/client.h>
+
+#include "daemon/config.h"
+#include "serve/server.h"
+
+struct kinf__serving;
+
+/* Nothing listens yet. Errors: KINF_ERR_NO_MEMORY, KINF_ERR_SYSTEM. */
+KINF_MUST_CHECK int kinf__serving_new(const struct kinf__config *config,
+                                      struct kinf__serving **ret_serving, struct kinf_error *err);
+/* Ends every request within a bound, and listening; sources go afterwards, before
+ * kinf__serving_free(). NULL is allowed. */
+void kinf__serving_stop(struct kinf__serving *serving);
+void kinf__serving_free(struct kinf__serving *serving); /* NULL is allowed */
+
+/* NULL of NULL. */
+struct kinf__server *kinf__serving_server(struct kinf__serving *serving);
+
+/* Asks the upstream what it has (again, after a reload). Errors: kinf__catalog_fetch()'s. */
+KINF_MUST_CHECK int kinf__serving_refresh(struct kinf__serving *serving, struct kinf_client *client,
+                                          struct kinf_error *err);
+
+/* Listens at every address of the configuration, then writes `kubeconfig` (NULL: none) for the first
+ * TCP one. Errors: kinf__endpoint_start()'s, KINF_ERR_CONFIG (a kubeconfig, and no TCP address). */
+KINF_MUST_CHECK int kinf__serving_listen(struct kinf__serving *serving,
+                                         const struct kinf__config *config, const char *kubeconfig,
+                                         struct kinf_error *err);
+
+#endif

@@ -1,0 +1,72 @@
+/*
+ * What the upstream server has: its groups, versions and resources. Says which paths mean
+ * something, and how resources are spelled in discovery documents.
+ *
+ * Threads: any thread; constant once fetched.
+ */
+#ifndef KINF_SERVE_CATALOG_H
+#define KINF_SERVE_CATALOG_H
+
+#include <kinformer/client.h>
+#include <kinformer/type.h>
+
+#include "base/buffer.h"
+
+struct kinf__catalog;
+
+struct kinf__catalog_entry {
+    char *group; /* of the path */
+    char *version;
+    char *name; /* "pods", "pods/log" */
+    char *singular;
+    char *kind;
+    char *short_names; /* a JSON array; NULL: none */
+    char *categories;  /* likewise */
+    bool namespaced;
+};
+
+/* Asks the server: one request for each group and version. Blocks as kinf_client_find_type() does,
+ * and has its errors. A version that does not answer is left out. */
+KINF_MUST_CHECK int kinf__catalog_fetch(struct kinf_client *client,
+                                        struct kinf__catalog **ret_catalog, struct kinf_error *err);
+void kinf__catalog_free(struct kinf__catalog *catalog); /* NULL is allowed */
+
+/* Adds what one answer to /api/v1 or /apis/GROUP/VERSION says; for tests, and for fetch. Errors:
+ * KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__catalog_new(struct kinf__catalog **ret_catalog);
+KINF_MUST_CHECK int kinf__catalog_add_list(struct kinf__catalog *catalog, const char *group,
+                                           const char *version, struct kinf_str answer);
+
+bool kinf__catalog_has_group(const struct kinf__catalog *catalog, const char *group);
+/* `name` as in the entry; NULL if there is none. */
+const struct kinf__catalog_entry *kinf__catalog_find(const struct kinf__catalog *catalog,
+                                                     const char *group, const char *version,
+                                                     const char *name);
+/* The server's own answer to /version, marked; "" if it gave none. */
+const char *kinf__catalog_version(const struct kinf__catalog *catalog);
+
+/*
+ * Discovery documents of the types that are served. Verbs are get, list and watch. Each returns 0,
+ * KINF_ERR_NOT_FOUND (no type of this group or version is served) or KINF_ERR_NO_MEMORY.
+ */
+struct kinf__served_types {
+    const struct kinf_type *const *items; /* each once */
+    size_t n_items;
+};
+
+KINF_MUST_CHECK int kinf__catalog_write_groups(const struct kinf__catalog *catalog,
+                                               const struct kinf__served_types *types,
+                                               struct kinf__buffer *out);
+KINF_MUST_CHECK int kinf__catalog_write_group(const struct kinf__catalog *catalog,
+                                              const struct kinf__served_types *types,
+                                              const char *group, struct kinf__buffer *out);
+KINF_MUST_CHECK int kinf__catalog_write_resources(const struct kinf__catalog *catalog,
+                                                  const struct kinf__served_types *types,
+                                                  const char *group, const char *version,
+                                                  struct kinf__buffer *out);
+/* Aggregated, v2: the core group (`is_core`), or all others. */
+KINF_MUST_CHECK int kinf__catalog_write_aggregated(const struct kinf__catalog *catalog,
+                                                   const struct kinf__served_types *types,
+                                                   bool is_core, struct kinf__buffer *out);
+
+#endif

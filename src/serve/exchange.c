@@ -1,0 +1,317 @@
+/*
+ * Requests: which route, and what is answered there. Neighbours: endpoint.c carries bytes,
+ * resource.c answers for objects and lists, state.c for health and metrics, discovery.c writes
+ * documents.
+ */
+#include "serve/exchange.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/hmap.h"
+#include "serve/exchange_priv.h"
+
+static const char json[] = "application/json";
+static const char discovery_json[] =
+    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+/* --- discovery --- */
+
+/* The types that are served, each once. The lock is held. */
+static size_t collect_types(const struct kinf__server *server, const struct kinf_type **types)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < server->n_sources; i++) {
+        bool is_known = false;
+
+        for (size_t k = 0; k < n && !is_known; k++)
+            is_known = types[k] == server->sources[i]->type;
+        if (!is_known)
+            types[n++] = server->sources[i]->type;
+    }
+    return n;
+}
+
+static int write_api_versions(struct kinf__buffer *out)
+{
+    return kinf__buffer_append_str(out, KINF_STR("{\"kind\":\"APIVersions\",\"versions\":[\"v1\"],"
+                                                 "\"serverAddressByClientCIDRs\":[]}\n"));
+}
+
+static int write_document(const struct kinf__server *server, const struct kinf__exchange *exchange,
+                          const struct kinf__served_types *types, struct kinf__buffer *out)
+{
+    const struct kinf__request *request = &exchange->request;
+
+    if (exchange->accepted.form == KINF__FORM_DISCOVERY)
+        return kinf__catalog_write_aggregated(server->catalog, types,
+                                              request->route == KINF__ROUTE_API, out);
+    switch (request->route) {
+    case KINF__ROUTE_API:
+        return write_api_versions(out);
+    case KINF__ROUTE_APIS:
+        return kinf__catalog_write_groups(server->catalog, types, out);
+    case KINF__ROUTE_GROUP:
+        return kinf__catalog_write_group(server->catalog, types, request->group, out);
+    default:
+        return kinf__catalog_write_resources(server->catalog, types, request->group,
+                                             request->version, out);
+    }
+}
+
+/* The lock is held; there is a catalog. */
+static int write_discovery(struct kinf__exchange *exchange)
+{
+    const struct kinf__server *server = exchange->server;
+    const struct kinf_type **types = calloc(server->n_sources + 1, sizeof(struct kinf_type *));
+    struct kinf__served_types served = { types, 0 };
+    int failed = KINF_ERR_NO_MEMORY;
+
+    if (types != NULL) {
+        served.n_items = collect_types(server, types);
+        failed = write_document(server, exchange, &served, &exchange->answer.body);
+    }
+    free(types);
+    return failed;
+}
+
+/* A version that nothing is served of: 404 as the server gives it. */
+static int refuse_version(struct kinf__exchange *exchange)
+{
+    const struct kinf__catalog *catalog = exchange->server->catalog;
+    const char *group = exchange->request.group;
+
+    if (*group == '\0' ||
+        (kinf__catalog_has_group(catalog, group) && !kinf__is_custom_group(group)))
+        return kinf__refuse_resource(&exchange->refusal);
+    return kinf__refuse_path(&exchange->refusal);
+}
+
+static int refuse_unready(struct kinf__exchange *exchange)
+{
+    kinf__refuse(&exchange->refusal, 429, "TooManyRequests", "the cache is not ready yet");
+    exchange->refusal.details = KINF__DETAILS_EMPTY;
+    exchange->refusal.retry_after_s = 1;
+    return KINF_ERR_INVALID;
+}
+
+static bool equals_etag(const char *if_none_match, const char *etag)
+{
+    return if_none_match != NULL && strcmp(if_none_match, etag) == 0;
+}
+
+static void mark_discovery(struct kinf__exchange *exchange, const struct kinf__exchange_head *head)
+{
+    struct kinf__answer *answer = &exchange->answer;
+
+    answer->content_type = discovery_json;
+    answer->is_public = true;
+    snprintf(answer->etag, sizeof answer->etag, "\"%016" PRIX64 "\"",
+             kinf__hash(kinf__buffer_str(&answer->body)));
+    if (equals_etag(head->if_none_match, answer->etag)) {
+        answer->code = 304;
+        answer->body.len = 0;
+    }
+}
+
+static int answer_discovery(struct kinf__exchange *exchange, const struct kinf__exchange_head *head)
+{
+    enum kinf__route route = exchange->request.route;
+    bool is_root = route == KINF__ROUTE_API || route == KINF__ROUTE_APIS;
+    int failed =
+        kinf__accept_negotiate(head->accept, is_root ? KINF__FORMS_DISCOVERY : KINF__FORMS_PLAIN,
+                               &exchange->accepted, &exchange->refusal);
+
+    if (failed < 0)
+        return failed;
+    exchange->answer.content_type = json;
+    kinf__mutex_lock(&exchange->server->lock);
+    if (exchange->server->catalog == NULL)
+        failed = refuse_unready(exchange);
+    else if ((failed = write_discovery(exchange)) == KINF_ERR_NOT_FOUND)
+        failed = refuse_version(exchange);
+    else if (failed < 0)
+        failed = kinf__refuse_no_memory(&exchange->refusal);
+    kinf__mutex_unlock(&exchange->server->lock);
+    if (failed == 0 && exchange->accepted.form == KINF__FORM_DISCOVERY)
+        mark_discovery(exchange, head);
+    return failed;
+}
+
+static int answer_version(struct kinf__exchange *exchange)
+{
+    int failed = 0;
+
+    exchange->answer.content_type = json;
+    kinf__mutex_lock(&exchange->server->lock);
+    if (exchange->server->catalog == NULL)
+        failed = refuse_unready(exchange);
+    else if (kinf__buffer_printf(&exchange->answer.body, "%s\n",
+                                 kinf__catalog_version(exchange->server->catalog)) < 0)
+        failed = kinf__refuse_no_memory(&exchange->refusal);
+    kinf__mutex_unlock(&exchange->server->lock);
+    return failed;
+}
+
+static int answer_root(struct kinf__exchange *exchange)
+{
+    exchange->answer.content_type = json;
+    return kinf__buffer_append_str(&exchange->answer.body,
+                                   KINF_STR("{\"paths\":[\"/api\",\"/apis\",\"/debug/state\","
+                                            "\"/healthz\",\"/livez\",\"/metrics\",\"/readyz\","
+                                            "\"/version\"]}\n")) < 0
+               ? kinf__refuse_no_memory(&exchange->refusal)
+               : 0;
+}
+
+/* --- routes --- */
+
+static int refuse_method(struct kinf__exchange *exchange)
+{
+    kinf__refuse(&exchange->refusal, 405, "MethodNotAllowed",
+                 "the server does not allow this method on the requested resource");
+    exchange->refusal.details = KINF__DETAILS_EMPTY;
+    return KINF_ERR_INVALID;
+}
+
+static int route(struct kinf__exchange *exchange, const struct kinf__exchange_head *head)
+{
+    enum kinf__route route = exchange->request.route;
+
+    if (route == KINF__ROUTE_OTHER)
+        return kinf__refuse_path(&exchange->refusal);
+    if (strcmp(head->method, "GET") != 0)
+        return refuse_method(exchange);
+    switch (route) {
+    case KINF__ROUTE_HEALTH:
+        return kinf__state_answer_health(exchange);
+    case KINF__ROUTE_METRICS:
+        return kinf__state_answer_metrics(exchange);
+    case KINF__ROUTE_DEBUG_STATE:
+        return kinf__state_answer_debug(exchange);
+    case KINF__ROUTE_VERSION:
+        return answer_version(exchange);
+    case KINF__ROUTE_ROOT:
+        return answer_root(exchange);
+    case KINF__ROUTE_RESOURCE:
+        return kinf__resource_step(exchange, head->accept);
+    default:
+        return answer_discovery(exchange, head);
+    }
+}
+
+static bool accepts_gzip(const char *header)
+{
+    return header != NULL && strstr(header, "gzip") != NULL;
+}
+
+static int first_step(struct kinf__exchange *exchange, const struct kinf__exchange_head *head)
+{
+    int failed = kinf__request_parse(head->target, &exchange->request, &exchange->refusal);
+
+    if (failed < 0)
+        return failed;
+    exchange->may_gzip = accepts_gzip(head->accept_encoding);
+    if (atomic_load(&exchange->server->is_stopping))
+        return kinf__refuse(&exchange->refusal, 503, "ServiceUnavailable",
+                            "kinformerd is stopping");
+    if (head->is_impersonated) {
+        kinf__refuse(&exchange->refusal, 403, "Forbidden",
+                     "impersonation is not answered from a cache");
+        exchange->refusal.details = KINF__DETAILS_EMPTY;
+        return KINF_ERR_INVALID;
+    }
+    return route(exchange, head);
+}
+
+static void answer_refusal(struct kinf__exchange *exchange)
+{
+    struct kinf__answer *answer = &exchange->answer;
+
+    kinf__buffer_release(&answer->body);
+    answer->code = exchange->refusal.code;
+    answer->content_type = exchange->refusal.is_plain ? "text/plain; charset=utf-8" : json;
+    answer->retry_after_s = exchange->refusal.retry_after_s;
+    /* Without memory there is a code and no body. */
+    if (kinf__refusal_write(&exchange->refusal, &answer->body) < 0)
+        kinf__buffer_release(&answer->body);
+    kinf__mutex_lock(&exchange->server->lock);
+    exchange->server->n_refused++;
+    kinf__mutex_unlock(&exchange->server->lock);
+}
+
+const struct kinf__answer *kinf__exchange_step(struct kinf__exchange *exchange,
+                                               const struct kinf__exchange_head *head)
+{
+    int step;
+
+    if (exchange->answer.code != 0)
+        return &exchange->answer;
+    step = exchange->has_waited ? kinf__resource_step_again(exchange) : first_step(exchange, head);
+    if (step == KINF__STEP_WAITS) {
+        exchange->has_waited = true;
+        return NULL;
+    }
+    if (step < 0)
+        answer_refusal(exchange);
+    else if (exchange->answer.code == 0)
+        exchange->answer.code = 200;
+    return &exchange->answer;
+}
+
+/* --- life --- */
+
+struct kinf__exchange *kinf__exchange_new(struct kinf__server *server,
+                                          const struct kinf__exchange_owner *owner)
+{
+    struct kinf__exchange *exchange = calloc(1, sizeof *exchange);
+
+    if (exchange == NULL)
+        return NULL;
+    exchange->server = server;
+    exchange->owner = *owner;
+    exchange->answer.staleness_ms = -1;
+    kinf__mutex_lock(&server->lock);
+    kinf__list_push_back(&server->exchanges, &exchange->node);
+    server->n_exchanges++;
+    server->n_requests++;
+    kinf__mutex_unlock(&server->lock);
+    return exchange;
+}
+
+/* Nobody wakes it from here on. */
+static void detach(struct kinf__exchange *exchange)
+{
+    kinf__mutex_lock(&exchange->server->lock);
+    kinf__list_remove(&exchange->node);
+    kinf__mutex_unlock(&exchange->server->lock);
+    if (exchange->source != NULL)
+        kinf__watchcache_cancel_wait(exchange->source->cache, &exchange->waiter);
+    if (exchange->answer.stream != NULL)
+        exchange->answer.stream->free(exchange->answer.stream);
+}
+
+void kinf__exchange_free(struct kinf__exchange *exchange)
+{
+    struct kinf__server *server;
+
+    if (exchange == NULL)
+        return;
+    server = exchange->server;
+    detach(exchange);
+    kinf__mutex_lock(&server->lock);
+    if (exchange->source != NULL)
+        exchange->source->n_users--;
+    server->n_exchanges--;
+    kinf__cond_broadcast(&server->changed);
+    kinf__mutex_unlock(&server->lock);
+    kinf__encoder_release(&exchange->encoder);
+    kinf__list_options_release(&exchange->options);
+    kinf__request_release(&exchange->request);
+    kinf__buffer_release(&exchange->answer.body);
+    free(exchange);
+}

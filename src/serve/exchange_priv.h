@@ -1,0 +1,61 @@
+/*
+ * An exchange's insides, shared by exchange.c (life, routes) and resource.c (objects and lists).
+ *
+ * Threads: the connection's, unless a line says otherwise.
+ */
+#ifndef KINF_SERVE_EXCHANGE_PRIV_H
+#define KINF_SERVE_EXCHANGE_PRIV_H
+
+#include "serve/accept.h"
+#include "serve/encode.h"
+#include "serve/exchange.h"
+#include "serve/request.h"
+#include "serve/selection.h"
+#include "serve/server_priv.h"
+
+enum kinf__step {
+    KINF__STEP_ANSWERED = 0, /* the answer is written; negative: the refusal is */
+    KINF__STEP_WAITS = 1,
+};
+
+struct kinf__exchange {
+    /* constant after creation */
+    struct kinf__server *server;
+    struct kinf__exchange_owner owner;
+    /* the connection's thread */
+    struct kinf__request request;
+    struct kinf__list_options options;
+    struct kinf__accepted accepted;
+    bool may_gzip;
+    bool has_waited;
+    struct kinf__selection selection;
+    struct kinf__encoder encoder;
+    struct kinf__version_waiter waiter;
+    struct kinf__answer answer;
+    struct kinf__refusal refusal;
+    /* guarded by the server's lock */
+    struct kinf__list node;
+    struct kinf__source *source; /* NULL: none; it counts this exchange */
+    struct kinf__stream *watch;  /* the answer's, if it is a watch */
+    int64_t deadline_ms;         /* when the watch ends */
+    int64_t next_bookmark_ms;
+    /* atomic */
+    _Atomic(bool) is_waiting; /* the waiter is with the cache */
+    _Atomic(int) wait_result;
+};
+
+/* Answers a request below a version. `accept` is the header; it is needed for the first step.
+ * Returns enum kinf__step, or a negative code. */
+KINF_MUST_CHECK int kinf__resource_step(struct kinf__exchange *exchange, const char *accept);
+/* Goes on after the wait. */
+KINF_MUST_CHECK int kinf__resource_step_again(struct kinf__exchange *exchange);
+
+/* Texts about the server itself. Errors: KINF_ERR_NO_MEMORY; health: refusal or not, it answers. */
+KINF_MUST_CHECK int kinf__state_answer_health(struct kinf__exchange *exchange);
+KINF_MUST_CHECK int kinf__state_answer_metrics(struct kinf__exchange *exchange);
+KINF_MUST_CHECK int kinf__state_answer_debug(struct kinf__exchange *exchange);
+
+/* How long ago the source was last known to be fresh; -1: never. */
+int64_t kinf__source_staleness_ms(const struct kinf__source *source, int64_t now_ms);
+
+#endif

@@ -1,0 +1,569 @@
+/*
+ * Objects, lists and watches. Neighbours: exchange.c routes here; list.c and watch.c make the
+ * bodies. A request that is wider than what a source covers is never answered in part.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/hmap.h"
+#include "serve/exchange_priv.h"
+#include "serve/list.h"
+#include "serve/token.h"
+#include "serve/watch.h"
+
+#define VERSION_WAIT_MS  3000
+#define WATCH_DEFAULT_MS 1800000 /* to twice as much, as the server's --min-request-timeout */
+#define WATCH_MAX_S      86400
+
+static const char json[] = "application/json";
+
+/* --- which source --- */
+
+/* Nothing is at this path: 404 as the server gives it for the group. */
+static int refuse_unknown(struct kinf__exchange *exchange)
+{
+    const struct kinf__catalog *catalog = exchange->server->catalog;
+    const char *group = exchange->request.group;
+
+    if (*group != '\0' &&
+        (!kinf__catalog_has_group(catalog, group) || kinf__is_custom_group(group)))
+        return kinf__refuse_path(&exchange->refusal);
+    return kinf__refuse_resource(&exchange->refusal);
+}
+
+/* Whether the upstream has something at this path, whatever is served of it. */
+static bool is_known(const struct kinf__exchange *exchange)
+{
+    const struct kinf__request *request = &exchange->request;
+    const struct kinf__catalog_entry *entry = kinf__catalog_find(
+        exchange->server->catalog, request->group, request->version, request->resource);
+    char name[2 * KINF_NAME_MAX];
+
+    if (entry == NULL || (!entry->namespaced && *request->name_space != '\0') ||
+        (entry->namespaced && *request->name != '\0' && *request->name_space == '\0'))
+        return false;
+    if (*request->subresource == '\0')
+        return true;
+    snprintf(name, sizeof name, "%s/%s", request->resource, request->subresource);
+    return kinf__catalog_find(exchange->server->catalog, request->group, request->version, name) !=
+           NULL;
+}
+
+static int refuse_scope(struct kinf__exchange *exchange, const struct kinf__source *source)
+{
+    const struct kinf__request *request = &exchange->request;
+    char resource[2 * KINF_NAME_MAX], scope[512] = "";
+
+    snprintf(resource, sizeof resource, "%s%s%s", request->resource,
+             *request->group != '\0' ? "." : "", request->group);
+    if (source != NULL)
+        kinf__source_scope(source, scope, sizeof scope);
+    if (*request->subresource != '\0')
+        kinf__refuse(&exchange->refusal, 403, "Forbidden",
+                     "%s \"%s\" is forbidden: the subresource \"%s\" is not served from a cache",
+                     resource, request->name, request->subresource);
+    else
+        kinf__refuse(&exchange->refusal, 403, "Forbidden", "%s is forbidden: this cache has %s%s",
+                     resource, source != NULL ? "only those" : "no such resource", scope);
+    kinf__refusal_set_object(&exchange->refusal, request->group, request->resource, request->name);
+    return KINF_ERR_INVALID;
+}
+
+static bool is_of_type(const struct kinf__source *source, const struct kinf__request *request)
+{
+    return strcmp(source->type->group, request->group) == 0 &&
+           strcmp(source->type->version, request->version) == 0 &&
+           strcmp(source->type->resource, request->resource) == 0;
+}
+
+static bool covers_namespace(const struct kinf__source *source, const struct kinf__request *request)
+{
+    return *source->name_space == '\0' || strcmp(source->name_space, request->name_space) == 0;
+}
+
+/* Whether every label requirement of the source stands in the request, word for word. */
+static bool covers_labels(const struct kinf__source *source, const char *selector)
+{
+    size_t len = strlen(source->label_selector);
+
+    return len == 0 || (strncmp(selector, source->label_selector, len) == 0 &&
+                        (selector[len] == '\0' || selector[len] == ','));
+}
+
+static bool covers_selection(const struct kinf__source *source,
+                             const struct kinf__exchange *exchange)
+{
+    return covers_labels(source, exchange->options.label_selector) &&
+           kinf__fields_within(exchange->options.fields, source->field_selector);
+}
+
+/* An object that is found is in the scope; whether one that is not exists is another question. */
+static bool covers(const struct kinf__source *source, const struct kinf__exchange *exchange)
+{
+    const struct kinf__request *request = &exchange->request;
+
+    return covers_namespace(source, request) &&
+           (*request->name != '\0' || covers_selection(source, exchange));
+}
+
+/* The lock is held. *ret_near: one of this type that does not cover it. */
+static struct kinf__source *choose_source(const struct kinf__exchange *exchange,
+                                          struct kinf__source **ret_near)
+{
+    const struct kinf__server *server = exchange->server;
+
+    for (size_t i = 0; i < server->n_sources; i++) {
+        if (!is_of_type(server->sources[i], &exchange->request))
+            continue;
+        if (covers(server->sources[i], exchange))
+            return server->sources[i];
+        *ret_near = server->sources[i];
+    }
+    return NULL;
+}
+
+static void warn(struct kinf__exchange *exchange, const struct kinf__source *source, bool is_wider)
+{
+    char *warning = exchange->answer.warning;
+    char scope[160];
+
+    kinf__source_scope(source, scope, sizeof scope);
+    if (is_wider)
+        snprintf(warning, sizeof exchange->answer.warning,
+                 "kinformer: only %s%s are in this answer", source->type->resource, scope);
+    else if (source->is_pruned)
+        snprintf(warning, sizeof exchange->answer.warning,
+                 "kinformer: these %s come without the fields that this cache leaves out",
+                 source->type->resource);
+}
+
+/* --- once the path is known --- */
+
+static int acquire_source_locked(struct kinf__exchange *exchange)
+{
+    struct kinf__source *near = NULL, *source;
+    bool is_wider;
+
+    if (*exchange->request.subresource != '\0')
+        return refuse_scope(exchange, NULL);
+    source = choose_source(exchange, &near);
+    is_wider = source == NULL && near != NULL && near->assume_scope;
+    if (is_wider)
+        source = near;
+    if (source == NULL)
+        return refuse_scope(exchange, near);
+    warn(exchange, source, is_wider);
+    source->n_users++;
+    exchange->source = source;
+    return 0;
+}
+
+static int acquire_source(struct kinf__exchange *exchange)
+{
+    int failed;
+
+    kinf__mutex_lock(&exchange->server->lock);
+    failed = acquire_source_locked(exchange);
+    kinf__mutex_unlock(&exchange->server->lock);
+    return failed;
+}
+
+static int check_path(struct kinf__exchange *exchange)
+{
+    int failed = 0;
+
+    kinf__mutex_lock(&exchange->server->lock);
+    if (exchange->server->catalog == NULL) {
+        kinf__refuse(&exchange->refusal, 429, "TooManyRequests", "the cache is not ready yet");
+        exchange->refusal.details = KINF__DETAILS_EMPTY;
+        exchange->refusal.retry_after_s = 1;
+        failed = KINF_ERR_INVALID;
+    } else if (!is_known(exchange)) {
+        failed = refuse_unknown(exchange);
+    }
+    kinf__mutex_unlock(&exchange->server->lock);
+    return failed;
+}
+
+/* The form must fit what is asked for: one object, a list, or a stream. */
+static int check_form(struct kinf__exchange *exchange)
+{
+    enum kinf__form form = exchange->accepted.form;
+    bool is_named = *exchange->request.name != '\0', is_watch = exchange->options.is_watch;
+    const struct kinf_type *type = exchange->source->type;
+    int package_len = (int)strcspn(type->group, ".");
+
+    if (form == KINF__FORM_METADATA && !is_named && !is_watch)
+        return kinf__refuse(&exchange->refusal, 406, "NotAcceptable",
+                            "you requested PartialObjectMetadata, but the requested object is a "
+                            "list (*%.*s.%sList)",
+                            package_len != 0 ? package_len : 4,
+                            package_len != 0 ? type->group : "core", type->kind);
+    if (form == KINF__FORM_METADATA_LIST && is_named)
+        return kinf__refuse(&exchange->refusal, 406, "NotAcceptable",
+                            "you requested PartialObjectMetadataList, but the requested object is "
+                            "not a list (*%.*s.%s)",
+                            package_len != 0 ? package_len : 4,
+                            package_len != 0 ? type->group : "core", type->kind);
+    return 0;
+}
+
+static void find_index(struct kinf__exchange *exchange)
+{
+    const struct kinf__source *source = exchange->source;
+
+    for (size_t i = 0; i < source->n_indices; i++) {
+        const char *value = kinf__fields_required(exchange->options.fields, source->index_paths[i]);
+
+        /* An object without a value is not in the index. */
+        if (value == NULL || *value == '\0')
+            continue;
+        exchange->selection.index = source->index_names[i];
+        exchange->selection.index_value = value;
+        return;
+    }
+}
+
+static int bind(struct kinf__exchange *exchange)
+{
+    const struct kinf__source *source = exchange->source;
+    const char *name = kinf__fields_required(exchange->options.fields, "metadata.name");
+    int failed = 0;
+
+    if (exchange->options.fields != NULL)
+        failed = kinf__fields_bind(exchange->options.fields, source->type,
+                                   (const char *const *)source->index_paths, source->n_indices,
+                                   &exchange->refusal);
+    if (failed < 0)
+        return failed;
+    exchange->selection = (struct kinf__selection){
+        .name_space = exchange->request.name_space,
+        .name = name != NULL ? name : "",
+        .labels = exchange->options.labels,
+        .fields = exchange->options.fields,
+    };
+    find_index(exchange);
+    exchange->encoder = (struct kinf__encoder){ .type = source->type,
+                                                .form = exchange->accepted.form,
+                                                .is_v1beta1 = exchange->accepted.is_v1beta1 };
+    return check_form(exchange);
+}
+
+/* --- versions --- */
+
+static int refuse_future(struct kinf__exchange *exchange)
+{
+    kinf__refuse(&exchange->refusal, 504, "Timeout",
+                 "Timeout: Too large resource version: %s, current: %" PRIu64,
+                 exchange->options.resource_version,
+                 kinf__watchcache_version(exchange->source->cache));
+    kinf__refusal_add_cause(&exchange->refusal, "ResourceVersionTooLarge", "",
+                            "Too large resource version");
+    exchange->refusal.retry_after_s = 1;
+    return KINF_ERR_INVALID;
+}
+
+static void note_version(struct kinf__version_waiter *waiter, int result, void *ctx)
+{
+    struct kinf__exchange *exchange = ctx;
+
+    (void)waiter;
+    atomic_store(&exchange->wait_result, result);
+    atomic_store(&exchange->is_waiting, false);
+    exchange->owner.wake(exchange->owner.ctx);
+}
+
+/* Whether the answer must not be older than what the client names. */
+static bool is_bound_below(const struct kinf__exchange *exchange)
+{
+    const struct kinf__list_options *options = &exchange->options;
+    bool is_watch = options->is_watch && *exchange->request.name == '\0';
+
+    if (*options->continue_token != '\0' && !is_watch)
+        return false;
+    /* A watch after a version in the future is silent up to it. */
+    return !is_watch || options->sends_initial_events;
+}
+
+/* The version that has to be reached first; 0: none. */
+static uint64_t version_to_reach(const struct kinf__exchange *exchange)
+{
+    return is_bound_below(exchange) ? kinf__watchcache_parse_rv(exchange->options.resource_version)
+                                    : 0;
+}
+
+/* --- answers --- */
+
+static int answer_object(struct kinf__exchange *exchange)
+{
+    const struct kinf__request *request = &exchange->request;
+    const struct kinf__source *source = exchange->source;
+    kinf_auto_snapshot struct kinf_snapshot *snapshot =
+        kinf__watchcache_snapshot(source->cache, NULL);
+    const struct kinf_object *object;
+    char key[2 * KINF_NAME_MAX + 2], resource[2 * KINF_NAME_MAX];
+
+    snprintf(key, sizeof key, "%s%s%s", request->name_space,
+             *request->name_space != '\0' ? "/" : "", request->name);
+    object = snapshot != NULL ? kinf_snapshot_get(snapshot, key) : NULL;
+    if (object == NULL) {
+        if (!source->assume_scope &&
+            (*source->label_selector != '\0' || *source->field_selector != '\0'))
+            return refuse_scope(exchange, source);
+        snprintf(resource, sizeof resource, "%s%s%s", request->resource,
+                 *request->group != '\0' ? "." : "", request->group);
+        kinf__refuse(&exchange->refusal, 404, "NotFound", "%s \"%s\" not found", resource,
+                     request->name);
+        kinf__refusal_set_object(&exchange->refusal, request->group, request->resource,
+                                 request->name);
+        return KINF_ERR_INVALID;
+    }
+    if (kinf__encode_object(&exchange->encoder, object, NULL, &exchange->answer.body) < 0 ||
+        kinf__buffer_append(&exchange->answer.body, "\n", 1) < 0)
+        return kinf__refuse_no_memory(&exchange->refusal);
+    return 0;
+}
+
+/* A page is read from the version that its first one was read from. */
+static int find_page(struct kinf__exchange *exchange, struct kinf__token *ret_token,
+                     struct kinf_snapshot **ret_snapshot)
+{
+    const struct kinf__list_options *options = &exchange->options;
+    int failed = kinf__token_read(options->continue_token, ret_token, &exchange->refusal);
+
+    if (failed < 0)
+        return failed;
+    if (kinf__watchcache_parse_rv(options->resource_version) != 0)
+        return kinf__refuse(&exchange->refusal, 400, "BadRequest",
+                            "specifying resource version is not allowed when using continue");
+    return kinf__watchcache_snapshot_at(exchange->source->cache, ret_token->version, ret_snapshot,
+                                        NULL) < 0
+               ? kinf__token_refuse_expired(&exchange->refusal)
+               : 0;
+}
+
+static bool wants_exact(const struct kinf__list_options *options)
+{
+    return options->match == KINF__RV_MATCH_EXACT ||
+           (options->match == KINF__RV_MATCH_UNSET && options->limit > 0 &&
+            kinf__watchcache_parse_rv(options->resource_version) != 0);
+}
+
+static int find_snapshot(struct kinf__exchange *exchange, struct kinf__token *ret_token,
+                         struct kinf_snapshot **ret_snapshot)
+{
+    const struct kinf__list_options *options = &exchange->options;
+    uint64_t version = kinf__watchcache_parse_rv(options->resource_version);
+    int failed;
+
+    ret_token->after[0] = '\0';
+    ret_token->version = version;
+    if (*options->continue_token != '\0')
+        return find_page(exchange, ret_token, ret_snapshot);
+    if (!wants_exact(options)) {
+        *ret_snapshot = kinf__watchcache_snapshot(exchange->source->cache, &ret_token->version);
+        return *ret_snapshot != NULL ? 0 : refuse_future(exchange);
+    }
+    failed = kinf__watchcache_snapshot_at(exchange->source->cache, version, ret_snapshot, NULL);
+    if (failed == KINF_ERR_RV_TOO_LARGE)
+        return refuse_future(exchange);
+    return failed < 0 ? kinf__refuse(&exchange->refusal, 410, "Expired",
+                                     "The resourceVersion for the provided list is too old.")
+                      : 0;
+}
+
+static int answer_list(struct kinf__exchange *exchange)
+{
+    const struct kinf__list_options *options = &exchange->options;
+    struct kinf_snapshot *snapshot = NULL;
+    struct kinf__list_result result;
+    struct kinf__token token;
+    int failed = find_snapshot(exchange, &token, &snapshot);
+
+    if (failed < 0)
+        return failed;
+    kinf_snapshot_ref(snapshot);
+    failed = kinf__list_open(
+        &(struct kinf__list_params){ .selection = &exchange->selection,
+                                     .snapshot = snapshot,
+                                     .version = token.version,
+                                     .encoder = &exchange->encoder,
+                                     .after = token.after,
+                                     .limit = strcmp(options->resource_version, "0") != 0 ||
+                                                      *options->continue_token != '\0'
+                                                  ? options->limit
+                                                  : 0,
+                                     .may_gzip = exchange->may_gzip },
+        &result);
+    if (failed == 0 && result.has_more)
+        kinf__watchcache_hold(exchange->source->cache, snapshot, kinf__clock_now_ms());
+    kinf_snapshot_unref(snapshot);
+    if (failed < 0)
+        return kinf__refuse_no_memory(&exchange->refusal);
+    exchange->answer.body = result.body;
+    exchange->answer.stream = result.stream;
+    exchange->answer.is_gzip = result.is_gzip;
+    exchange->answer.varies_by_encoding = result.stream != NULL;
+    return 0;
+}
+
+/* --- watches --- */
+
+static int64_t watch_time_ms(const struct kinf__exchange *exchange)
+{
+    int64_t asked_s = exchange->options.timeout_s;
+
+    if (asked_s == 0)
+        return WATCH_DEFAULT_MS + (int64_t)((uintptr_t)exchange / 64 % WATCH_DEFAULT_MS);
+    return asked_s < 0 ? 0 : (asked_s < WATCH_MAX_S ? asked_s : WATCH_MAX_S) * 1000;
+}
+
+/* From here on others may end the watch: it has to be known to them, and whoever wanted that before
+ * could not. */
+static void publish_watch(struct kinf__exchange *exchange)
+{
+    int64_t now_ms = kinf__clock_now_ms();
+
+    kinf__mutex_lock(&exchange->server->lock);
+    exchange->watch = exchange->answer.stream;
+    exchange->deadline_ms = kinf__clock_add_ms(now_ms, watch_time_ms(exchange));
+    exchange->next_bookmark_ms = now_ms;
+    if (exchange->source->is_retired || atomic_load(&exchange->server->is_stopping) ||
+        exchange->options.timeout_s < 0)
+        kinf__watch_end(exchange->watch);
+    kinf__mutex_unlock(&exchange->server->lock);
+}
+
+static void fill_watch(struct kinf__exchange *exchange, struct kinf__watch_params *params)
+{
+    const struct kinf__list_options *options = &exchange->options;
+    uint64_t version = kinf__watchcache_parse_rv(options->resource_version);
+
+    *params = (struct kinf__watch_params){
+        .cache = exchange->source->cache,
+        .selection = &exchange->selection,
+        .encoder = &exchange->encoder,
+        .bookmarks = options->allows_bookmarks,
+        .wake = exchange->owner.wake,
+        .wake_ctx = exchange->owner.ctx,
+    };
+    if (options->has_send_initial_events)
+        params->replays = options->sends_initial_events;
+    else
+        params->replays = version == 0;
+    params->version = params->replays ? 0 : version;
+}
+
+static int answer_watch(struct kinf__exchange *exchange)
+{
+    struct kinf__watch_params params;
+    int failed;
+
+    /* What the server does, too. */
+    if (exchange->accepted.form == KINF__FORM_METADATA_LIST)
+        return 0;
+    fill_watch(exchange, &params);
+    failed = kinf__watch_open(&params, &exchange->answer.stream);
+    if (failed == KINF_ERR_NO_MEMORY)
+        return kinf__refuse_no_memory(&exchange->refusal);
+    if (failed < 0)
+        return refuse_future(exchange);
+    publish_watch(exchange);
+    return 0;
+}
+
+/* A watch list whose version is not reached says so in its stream. */
+static int answer_future(struct kinf__exchange *exchange)
+{
+    bool is_watch = exchange->options.is_watch && *exchange->request.name == '\0';
+    int refused = refuse_future(exchange);
+
+    if (!is_watch)
+        return refused;
+    return kinf__watch_open_refusal(&exchange->refusal, &exchange->answer.stream) < 0
+               ? kinf__refuse_no_memory(&exchange->refusal)
+               : 0;
+}
+
+static int answer(struct kinf__exchange *exchange)
+{
+    exchange->answer.content_type = json;
+    exchange->answer.staleness_ms =
+        kinf__source_staleness_ms(exchange->source, kinf__clock_now_ms());
+    if (*exchange->request.name != '\0')
+        return answer_object(exchange);
+    return exchange->options.is_watch ? answer_watch(exchange) : answer_list(exchange);
+}
+
+/* --- steps --- */
+
+static int check_synced(struct kinf__exchange *exchange)
+{
+    if (kinf__watchcache_version(exchange->source->cache) != 0)
+        return 0;
+    kinf__refuse(&exchange->refusal, 429, "TooManyRequests",
+                 "the first list of %s is not in the cache yet", exchange->source->type->resource);
+    exchange->refusal.details = KINF__DETAILS_EMPTY;
+    exchange->refusal.retry_after_s = 1;
+    return KINF_ERR_INVALID;
+}
+
+static int wait_or_answer(struct kinf__exchange *exchange)
+{
+    uint64_t version = version_to_reach(exchange);
+
+    if (version == 0)
+        return answer(exchange);
+    exchange->waiter.version = version;
+    exchange->waiter.deadline_ms = kinf__clock_add_ms(kinf__clock_now_ms(), VERSION_WAIT_MS);
+    exchange->waiter.done = note_version;
+    exchange->waiter.ctx = exchange;
+    atomic_store(&exchange->is_waiting, true);
+    if (!kinf__watchcache_wait(exchange->source->cache, &exchange->waiter))
+        return KINF__STEP_WAITS;
+    atomic_store(&exchange->is_waiting, false);
+    return answer(exchange);
+}
+
+int kinf__resource_step(struct kinf__exchange *exchange, const char *accept)
+{
+    unsigned forms = KINF__FORMS_RESOURCE;
+    int failed;
+
+    if ((failed = check_path(exchange)) < 0 ||
+        (failed = kinf__accept_negotiate(accept, forms, &exchange->accepted, &exchange->refusal)) <
+            0 ||
+        (failed = kinf__request_read_options(&exchange->request, &exchange->options,
+                                             &exchange->refusal)) < 0 ||
+        (failed = acquire_source(exchange)) < 0 || (failed = bind(exchange)) < 0 ||
+        (failed = check_synced(exchange)) < 0)
+        return failed;
+    return wait_or_answer(exchange);
+}
+
+static bool is_given_up(struct kinf__exchange *exchange)
+{
+    bool is_retired;
+
+    kinf__mutex_lock(&exchange->server->lock);
+    is_retired = exchange->source->is_retired;
+    kinf__mutex_unlock(&exchange->server->lock);
+    return is_retired || atomic_load(&exchange->server->is_stopping);
+}
+
+int kinf__resource_step_again(struct kinf__exchange *exchange)
+{
+    int result;
+
+    if (is_given_up(exchange))
+        return kinf__refuse(&exchange->refusal, 503, "ServiceUnavailable",
+                            "this cache is going away");
+    if (atomic_load(&exchange->is_waiting))
+        return KINF__STEP_WAITS;
+    result = atomic_load(&exchange->wait_result);
+    if (result == 0)
+        return answer(exchange);
+    return answer_future(exchange);
+}

@@ -1,0 +1,354 @@
+/*
+ * Sources and time. Neighbours: exchange.c registers requests here; the timer ends watches whose
+ * time is over, asks for bookmarks, sees peers that have gone, and lets the caches forget.
+ */
+#include "serve/server.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/thread.h"
+#include "informer/sink.h"
+#include "serve/exchange_priv.h"
+#include "serve/watch.h"
+
+#define TICK_MS     200
+#define BOOKMARK_MS 25000
+#define PATIENCE_MS 2000
+
+/* --- sources --- */
+
+static char **dup_texts(const char *const *texts, size_t n_texts)
+{
+    char **copy = calloc(n_texts + 1, sizeof *copy);
+
+    for (size_t i = 0; copy != NULL && i < n_texts; i++) {
+        copy[i] = strdup(texts[i]);
+        if (copy[i] != NULL)
+            continue;
+        while (i-- > 0)
+            free(copy[i]);
+        free(copy);
+        return NULL;
+    }
+    return copy;
+}
+
+static void free_texts(char **texts, size_t n_texts)
+{
+    for (size_t i = 0; texts != NULL && i < n_texts; i++)
+        free(texts[i]);
+    free(texts);
+}
+
+static char *dup_or_empty(const char *text)
+{
+    return strdup(text != NULL ? text : "");
+}
+
+void kinf__source_free(struct kinf__source *source)
+{
+    if (source == NULL)
+        return;
+    kinf__watchcache_free(source->cache);
+    free(source->name_space);
+    free(source->label_selector);
+    free(source->field_selector);
+    free_texts(source->index_names, source->n_indices);
+    free_texts(source->index_paths, source->n_indices);
+    free(source);
+}
+
+static struct kinf__source *source_new(const struct kinf__source_options *options)
+{
+    struct kinf__source *source = calloc(1, sizeof *source);
+
+    if (source == NULL)
+        return NULL;
+    source->type = kinf_informer_type(options->informer);
+    source->informer = options->informer;
+    source->name_space = dup_or_empty(options->name_space);
+    source->label_selector = dup_or_empty(options->label_selector);
+    source->field_selector = dup_or_empty(options->field_selector);
+    source->index_names = dup_texts(options->index_names, options->n_indices);
+    source->index_paths = dup_texts(options->index_paths, options->n_indices);
+    source->n_indices = options->n_indices;
+    source->is_pruned = options->is_pruned;
+    source->assume_scope = options->assume_scope;
+    if (source->name_space == NULL || source->label_selector == NULL ||
+        source->field_selector == NULL || source->index_names == NULL ||
+        source->index_paths == NULL) {
+        kinf__source_free(source);
+        return NULL;
+    }
+    return source;
+}
+
+static int open_cache(struct kinf__source *source, struct kinf_error *err)
+{
+    struct kinf__sink sink;
+    int failed =
+        kinf__watchcache_new(kinf_informer_indexer(source->informer), NULL, &source->cache, err);
+
+    if (failed < 0)
+        return failed;
+    sink = kinf__watchcache_sink(source->cache);
+    failed = kinf__informer_set_sink(source->informer, &sink, err);
+    if (failed == 0)
+        kinf__watchcache_set_enabled(source->cache, true);
+    return failed;
+}
+
+/* Two sources of one type may differ in their selectors alone: the later one gets a number. The lock
+ * is held. */
+static bool is_named(const struct kinf__server *server, const char *name)
+{
+    for (size_t i = 0; i < server->n_sources; i++) {
+        if (strcmp(server->sources[i]->name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void name_source(const struct kinf__server *server, struct kinf__source *source)
+{
+    const struct kinf_type *type = source->type;
+    const char *dot = *type->group != '\0' ? "." : "",
+               *colon = *source->name_space != '\0' ? ":" : "";
+
+    snprintf(source->name, sizeof source->name, "%s%s%s%s%s", type->resource, dot, type->group,
+             colon, source->name_space);
+    for (unsigned i = 2; is_named(server, source->name); i++)
+        snprintf(source->name, sizeof source->name, "%s%s%s%s%s-%u", type->resource, dot,
+                 type->group, colon, source->name_space, i);
+}
+
+static int register_source(struct kinf__server *server, struct kinf__source *source)
+{
+    struct kinf__source **sources;
+
+    kinf__mutex_lock(&server->lock);
+    sources = realloc(server->sources, (server->n_sources + 1) * sizeof(struct kinf__source *));
+    if (sources != NULL) {
+        server->sources = sources;
+        name_source(server, source);
+        sources[server->n_sources++] = source;
+    }
+    kinf__mutex_unlock(&server->lock);
+    return sources != NULL ? 0 : KINF_ERR_NO_MEMORY;
+}
+
+int kinf__server_add_source(struct kinf__server *server, const struct kinf__source_options *options,
+                            struct kinf__source **ret_source, struct kinf_error *err)
+{
+    struct kinf__source *source = source_new(options);
+    int failed;
+
+    if (source == NULL)
+        return kinf__error_no_memory(err);
+    failed = open_cache(source, err);
+    if (failed == 0 && register_source(server, source) < 0)
+        failed = kinf__error_no_memory(err);
+    if (failed < 0) {
+        kinf__source_free(source);
+        return failed;
+    }
+    *ret_source = source;
+    return 0;
+}
+
+void kinf__source_scope(const struct kinf__source *source, char *buf, size_t size)
+{
+    snprintf(buf, size, "%s%s%s%s%s%s%s", *source->name_space != '\0' ? " in the namespace " : "",
+             source->name_space,
+             *source->label_selector != '\0' || *source->field_selector != '\0' ? " with " : "",
+             source->label_selector,
+             *source->label_selector != '\0' && *source->field_selector != '\0' ? " and " : "",
+             source->field_selector,
+             *source->name_space == '\0' && *source->label_selector == '\0' &&
+                     *source->field_selector == '\0'
+                 ? " of all namespaces"
+                 : "");
+}
+
+/* --- ending --- */
+
+/* Ends the watches of a source, or all (NULL), and wakes who waits. The lock is held. */
+static void end_exchanges(struct kinf__server *server, const struct kinf__source *source)
+{
+    KINF__LIST_FOR_EACH (node, &server->exchanges) {
+        struct kinf__exchange *exchange = KINF__LIST_ENTRY(node, struct kinf__exchange, node);
+
+        if (source != NULL && exchange->source != source)
+            continue;
+        if (exchange->watch != NULL)
+            kinf__watch_end(exchange->watch);
+        exchange->owner.wake(exchange->owner.ctx);
+    }
+}
+
+static void cut_exchanges_off(struct kinf__server *server, const struct kinf__source *source)
+{
+    KINF__LIST_FOR_EACH (node, &server->exchanges) {
+        struct kinf__exchange *exchange = KINF__LIST_ENTRY(node, struct kinf__exchange, node);
+
+        if (source == NULL || exchange->source == source)
+            exchange->owner.cut_off(exchange->owner.ctx);
+    }
+}
+
+static void forget_source(struct kinf__server *server, const struct kinf__source *source)
+{
+    for (size_t i = 0; i < server->n_sources; i++) {
+        if (server->sources[i] == source) {
+            server->sources[i] = server->sources[--server->n_sources];
+            return;
+        }
+    }
+}
+
+void kinf__server_retire_source(struct kinf__server *server, struct kinf__source *source)
+{
+    int64_t deadline_ms = kinf__clock_add_ms(kinf__clock_now_ms(), PATIENCE_MS);
+
+    kinf__mutex_lock(&server->lock);
+    source->is_retired = true;
+    forget_source(server, source);
+    end_exchanges(server, source);
+    while (source->n_users != 0) {
+        if (!kinf__cond_wait_until(&server->changed, &server->lock, deadline_ms)) {
+            cut_exchanges_off(server, source);
+            deadline_ms = kinf__clock_add_ms(kinf__clock_now_ms(), PATIENCE_MS);
+        }
+    }
+    kinf__mutex_unlock(&server->lock);
+    kinf__watchcache_set_enabled(source->cache, false);
+}
+
+void kinf__server_stop(struct kinf__server *server)
+{
+    int64_t deadline_ms = kinf__clock_add_ms(kinf__clock_now_ms(), PATIENCE_MS);
+
+    atomic_store(&server->is_stopping, true);
+    kinf__mutex_lock(&server->lock);
+    end_exchanges(server, NULL);
+    while (server->n_exchanges != 0) {
+        if (!kinf__cond_wait_until(&server->changed, &server->lock, deadline_ms)) {
+            cut_exchanges_off(server, NULL);
+            break;
+        }
+    }
+    kinf__mutex_unlock(&server->lock);
+}
+
+/* --- time --- */
+
+static void watch_the_clock(struct kinf__exchange *exchange, int64_t now_ms)
+{
+    bool is_over = now_ms >= exchange->deadline_ms;
+
+    if (exchange->watch == NULL)
+        return;
+    if (is_over || exchange->owner.is_gone(exchange->owner.ctx)) {
+        kinf__watch_end(exchange->watch);
+    } else if (now_ms >= exchange->next_bookmark_ms) {
+        exchange->next_bookmark_ms = kinf__clock_add_ms(now_ms, BOOKMARK_MS);
+        kinf__watch_want_bookmark(exchange->watch);
+    } else {
+        return;
+    }
+    exchange->owner.wake(exchange->owner.ctx);
+}
+
+static void tick(struct kinf__server *server, int64_t now_ms)
+{
+    for (size_t i = 0; i < server->n_sources; i++)
+        kinf__watchcache_tick(server->sources[i]->cache, now_ms);
+    KINF__LIST_FOR_EACH (node, &server->exchanges)
+        watch_the_clock(KINF__LIST_ENTRY(node, struct kinf__exchange, node), now_ms);
+}
+
+static void *keep_time(void *ctx)
+{
+    struct kinf__server *server = ctx;
+    int64_t next_ms = kinf__clock_now_ms();
+
+    kinf__mutex_lock(&server->lock);
+    while (!server->is_timer_ended) {
+        int64_t now_ms = kinf__clock_now_ms();
+
+        if (now_ms >= next_ms) {
+            tick(server, now_ms);
+            next_ms = kinf__clock_add_ms(now_ms, TICK_MS);
+        }
+        (void)kinf__cond_wait_until(&server->changed, &server->lock, next_ms);
+    }
+    kinf__mutex_unlock(&server->lock);
+    return NULL;
+}
+
+/* --- life --- */
+
+int kinf__server_new(const struct kinf__server_options *options, struct kinf__server **ret_server,
+                     struct kinf_error *err)
+{
+    struct kinf__server *server = calloc(1, sizeof *server);
+    int failed;
+
+    if (server == NULL)
+        return kinf__error_no_memory(err);
+    server->max_staleness_ms =
+        options->max_staleness_ms != 0 ? options->max_staleness_ms : KINF__SERVE_STALENESS_MIN_MS;
+    kinf__mutex_init(&server->lock, KINF__RANK_SERVER);
+    kinf__cond_init(&server->changed);
+    kinf__list_init(&server->exchanges);
+    failed = kinf__thread_start(&server->timer, "kinf-serve", keep_time, server, err);
+    if (failed < 0) {
+        kinf__cond_release(&server->changed);
+        kinf__mutex_release(&server->lock);
+        free(server);
+        return failed;
+    }
+    *ret_server = server;
+    return 0;
+}
+
+void kinf__server_free(struct kinf__server *server)
+{
+    if (server == NULL)
+        return;
+    kinf__mutex_lock(&server->lock);
+    server->is_timer_ended = true;
+    kinf__cond_broadcast(&server->changed);
+    kinf__mutex_unlock(&server->lock);
+    pthread_join(server->timer, NULL);
+    kinf__catalog_free(server->catalog);
+    free(server->sources);
+    kinf__cond_release(&server->changed);
+    kinf__mutex_release(&server->lock);
+    free(server);
+}
+
+void kinf__server_set_catalog(struct kinf__server *server, struct kinf__catalog *catalog)
+{
+    struct kinf__catalog *old;
+
+    kinf__mutex_lock(&server->lock);
+    old = server->catalog;
+    server->catalog = catalog;
+    kinf__mutex_unlock(&server->lock);
+    kinf__catalog_free(old);
+}
+
+void kinf__server_status(struct kinf__server *server, struct kinf__server_status *ret_status)
+{
+    kinf__mutex_lock(&server->lock);
+    ret_status->n_sources = server->n_sources;
+    ret_status->n_exchanges = server->n_exchanges;
+    ret_status->n_requests = server->n_requests;
+    ret_status->n_refused = server->n_refused;
+    kinf__mutex_unlock(&server->lock);
+}

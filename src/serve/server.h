@@ -1,0 +1,73 @@
+/*
+ * What is served: sources (an informer's store and its watch cache, with the scope that they
+ * cover), the upstream's catalog, and the requests under way. Transport is the listener's.
+ *
+ * Threads: any, unless a line says otherwise.
+ */
+#ifndef KINF_SERVE_SERVER_H
+#define KINF_SERVE_SERVER_H
+
+#include <kinformer/informer.h>
+
+#include "serve/catalog.h"
+#include "watchcache/watchcache.h"
+
+/* Silence of less than this proves nothing: a quiet watch has a bookmark a minute, and may miss
+ * one. */
+#define KINF__SERVE_STALENESS_MIN_MS 180000
+
+struct kinf__server;
+
+struct kinf__server_options {
+    int64_t max_staleness_ms; /* for /readyz; 0: KINF__SERVE_STALENESS_MIN_MS */
+};
+
+struct kinf__server_status {
+    size_t n_sources;
+    size_t n_exchanges; /* requests under way, watches included */
+    uint64_t n_requests;
+    uint64_t n_refused;
+};
+
+/* Starts the thread that keeps time. Errors: KINF_ERR_NO_MEMORY, KINF_ERR_SYSTEM. */
+KINF_MUST_CHECK int kinf__server_new(const struct kinf__server_options *options,
+                                     struct kinf__server **ret_server, struct kinf_error *err);
+/* No listener uses it and no source is left. NULL is allowed. */
+void kinf__server_free(struct kinf__server *server);
+
+/* Replaces the catalog, which is consumed. Before the first one everything is 429. */
+void kinf__server_set_catalog(struct kinf__server *server, struct kinf__catalog *catalog);
+
+/* One informer that is served. Strings and arrays are copied. */
+struct kinf__source_options {
+    struct kinf_informer *informer; /* borrowed; in order, not started */
+    const char *name_space;         /* NULL: all */
+    const char *label_selector;     /* NULL: all */
+    const char *field_selector;
+    const char *const *index_names;
+    const char *const *index_paths;
+    size_t n_indices;
+    bool is_pruned;    /* fields are left out: answers carry a Warning */
+    bool assume_scope; /* answers what is wider than the scope, with a Warning */
+};
+
+struct kinf__source;
+
+/* Makes its watch cache and sets the informer's sink. Errors: KINF_ERR_NO_MEMORY, and those of
+ * kinf__informer_set_sink(). */
+KINF_MUST_CHECK int kinf__server_add_source(struct kinf__server *server,
+                                            const struct kinf__source_options *options,
+                                            struct kinf__source **ret_source,
+                                            struct kinf_error *err);
+/* From here on nothing is answered from it: watches end. Waits for requests that use it; a client
+ * that takes nothing is cut off after 2 s. The informer still runs. */
+void kinf__server_retire_source(struct kinf__server *server, struct kinf__source *source);
+/* After retiring, when its informer has stopped. NULL is allowed. */
+void kinf__source_free(struct kinf__source *source);
+
+/* Ends watches and waiting requests, refuses new ones, and waits up to 2 s until none is left. */
+void kinf__server_stop(struct kinf__server *server);
+
+void kinf__server_status(struct kinf__server *server, struct kinf__server_status *ret_status);
+
+#endif

@@ -1,0 +1,57 @@
+/*
+ * The server's insides, shared by server.c (sources, time), exchange.c (one request), resource.c
+ * (objects and lists) and state.c (health, metrics).
+ *
+ * Threads: as each member says.
+ */
+#ifndef KINF_SERVE_SERVER_PRIV_H
+#define KINF_SERVE_SERVER_PRIV_H
+
+#include <stdatomic.h>
+
+#include "base/list.h"
+#include "base/lock.h"
+#include "serve/server.h"
+
+struct kinf__source {
+    /* constant */
+    const struct kinf_type *type;
+    struct kinf_informer *informer;
+    struct kinf__watchcache *cache;
+    char *name_space; /* "": all */
+    char *label_selector;
+    char *field_selector;
+    char **index_names;
+    char **index_paths;
+    size_t n_indices;
+    bool is_pruned;
+    bool assume_scope;
+    char name[3 * KINF_NAME_MAX]; /* unique: "pods", "deployments.apps:NAMESPACE", "pods-2" */
+    /* guarded by the server's lock */
+    size_t n_users;
+    bool is_retired;
+};
+
+struct kinf__server {
+    /* constant after creation */
+    int64_t max_staleness_ms;
+    pthread_t timer;
+    struct kinf__mutex lock;
+    struct kinf__cond changed; /* for the timer, and for who waits until nothing uses a source */
+    /* guarded by lock */
+    struct kinf__source **sources;
+    size_t n_sources;
+    struct kinf__catalog *catalog; /* NULL: not yet */
+    struct kinf__list exchanges;
+    size_t n_exchanges;
+    uint64_t n_requests;
+    uint64_t n_refused;
+    bool is_timer_ended;
+    /* atomic */
+    _Atomic(bool) is_stopping;
+};
+
+/* "" or a few words on what the source is limited to. */
+void kinf__source_scope(const struct kinf__source *source, char *buf, size_t size);
+
+#endif

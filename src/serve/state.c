@@ -1,0 +1,323 @@
+/*
+ * What the server says of itself: health, metrics, and its state for a person or a script.
+ * Neighbours: exchange.c routes here.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <kinformer/metrics.h>
+
+#include "base/clock.h"
+#include "base/metrics.h"
+#include "serve/exchange_priv.h"
+#include "serve/quote.h"
+
+#define MAX_CURSORS 10000
+
+static const char plain[] = "text/plain; charset=utf-8";
+
+int64_t kinf__source_staleness_ms(const struct kinf__source *source, int64_t now_ms)
+{
+    struct kinf_informer_status status;
+
+    kinf_informer_status(source->informer, &status);
+    if (status.last_proof_ms == 0)
+        return -1;
+    return now_ms > status.last_proof_ms ? now_ms - status.last_proof_ms : 0;
+}
+
+/* --- health --- */
+
+/* Why a source is not ready; NULL if it is. */
+static const char *unready_reason(const struct kinf__server *server,
+                                  const struct kinf__source *source)
+{
+    int64_t staleness_ms;
+
+    if (kinf__watchcache_version(source->cache) == 0)
+        return "not synced";
+    staleness_ms = kinf__source_staleness_ms(source, kinf__clock_now_ms());
+    return staleness_ms < 0 || staleness_ms > server->max_staleness_ms ? "stale" : NULL;
+}
+
+struct checks {
+    struct kinf__exchange *exchange;
+    struct kinf__buffer lines;
+    bool is_failed;
+    bool is_found; /* the one that was asked for */
+    bool is_out_of_memory;
+};
+
+static void add_check(struct checks *checks, const char *name, const char *reason)
+{
+    const char *asked = checks->exchange->request.name;
+    int failed;
+
+    if (*asked != '\0' && strcmp(asked, name) != 0)
+        return;
+    checks->is_found = true;
+    checks->is_failed = checks->is_failed || reason != NULL;
+    failed = reason == NULL
+                 ? kinf__buffer_printf(&checks->lines, "[+]%s ok\n", name)
+                 : kinf__buffer_printf(&checks->lines, "[-]%s failed: %s\n", name, reason);
+    checks->is_out_of_memory = checks->is_out_of_memory || failed < 0;
+}
+
+static void add_source_checks(struct checks *checks)
+{
+    struct kinf__server *server = checks->exchange->server;
+
+    kinf__mutex_lock(&server->lock);
+    add_check(checks, "discovery", server->catalog != NULL ? NULL : "not fetched");
+    for (size_t i = 0; i < server->n_sources; i++)
+        add_check(checks, server->sources[i]->name, unready_reason(server, server->sources[i]));
+    kinf__mutex_unlock(&server->lock);
+}
+
+static int write_checks(struct checks *checks)
+{
+    struct kinf__exchange *exchange = checks->exchange;
+    const char *check = exchange->request.check;
+    struct kinf__buffer *out = &exchange->answer.body;
+
+    if (!checks->is_failed && !kinf__request_has_parameter(&exchange->request, "verbose"))
+        return kinf__buffer_append(out, "ok", 2);
+    if (kinf__buffer_append_str(out, kinf__buffer_str(&checks->lines)) < 0)
+        return KINF_ERR_NO_MEMORY;
+    return kinf__buffer_printf(out, "%s check %s\n", check,
+                               checks->is_failed ? "failed" : "passed");
+}
+
+int kinf__state_answer_health(struct kinf__exchange *exchange)
+{
+    struct checks checks = { .exchange = exchange, .lines = KINF__BUFFER_INIT };
+    int failed;
+
+    add_check(&checks, "ping", NULL);
+    if (strcmp(exchange->request.check, "readyz") == 0)
+        add_source_checks(&checks);
+    exchange->answer.content_type = plain;
+    exchange->answer.code = checks.is_failed ? 500 : 200;
+    failed = checks.is_out_of_memory ? KINF_ERR_NO_MEMORY : write_checks(&checks);
+    kinf__buffer_release(&checks.lines);
+    if (failed == 0 && checks.is_found)
+        return 0;
+    exchange->answer.code = 0;
+    return failed < 0 ? kinf__refuse_no_memory(&exchange->refusal)
+                      : kinf__refuse_path(&exchange->refusal);
+}
+
+/* --- metrics --- */
+
+/* X(name, type, help, member of the cache's status) */
+#define CACHE_METRICS(X)                                                                           \
+    X("kinformer_history_events", KINF__METRIC_GAUGE, "Events that a watch can be resumed in.",    \
+      n_events)                                                                                    \
+    X("kinformer_history_bytes", KINF__METRIC_GAUGE, "Memory that the history alone holds.",       \
+      history_bytes)                                                                               \
+    X("kinformer_pages", KINF__METRIC_GAUGE, "Old versions held for lists in pages.", n_pages)     \
+    X("kinformer_page_bytes", KINF__METRIC_GAUGE, "Memory that old versions hold, about.",         \
+      page_bytes)                                                                                  \
+    X("kinformer_watchers", KINF__METRIC_GAUGE, "Watches that are served.", n_cursors)             \
+    X("kinformer_watcher_max_lag_events", KINF__METRIC_GAUGE,                                      \
+      "Events that the slowest watch has before it.", max_lag)                                     \
+    X("kinformer_watchers_expired_total", KINF__METRIC_COUNTER,                                    \
+      "Watches that fell out of the history.", n_cursors_expired)                                  \
+    X("kinformer_watcher_wakes_total", KINF__METRIC_COUNTER, "Times that a watch was woken.",      \
+      n_wakes)
+
+enum cache_metric {
+#define X(name, type, help, member) METRIC_##member,
+    CACHE_METRICS(X)
+#undef X
+        N_CACHE_METRICS
+};
+
+static uint64_t metric_value(enum cache_metric metric, const struct kinf__watchcache_status *status)
+{
+    switch (metric) {
+#define X(name, type, help, member)                                                                \
+    case METRIC_##member:                                                                          \
+        return status->member;
+        CACHE_METRICS(X)
+#undef X
+    case N_CACHE_METRICS:
+        break;
+    }
+    return 0;
+}
+
+/* One family, a sample for each source. The lock is held. */
+static int write_family(const struct kinf__server *server, enum cache_metric metric,
+                        struct kinf__buffer *out)
+{
+    static const struct {
+        const char *name;
+        enum kinf__metric_type type;
+        const char *help;
+    } families[] = {
+#define X(name, type, help, member) { name, type, help },
+        CACHE_METRICS(X)
+#undef X
+    };
+    int failed = kinf__metrics_family(out, families[metric].name, families[metric].type,
+                                      families[metric].help);
+
+    for (size_t i = 0; failed == 0 && i < server->n_sources; i++) {
+        struct kinf__watchcache_status status;
+        struct kinf__label label = { "name", server->sources[i]->name };
+
+        kinf__watchcache_status(server->sources[i]->cache, &status);
+        failed = kinf__metrics_sample(out, families[metric].name, &label, 1,
+                                      metric_value(metric, &status), 0);
+    }
+    return failed;
+}
+
+static int write_informers(const struct kinf__server *server, struct kinf__buffer *out)
+{
+    struct kinf_metrics_source *sources = calloc(server->n_sources + 1, sizeof *sources);
+    char *text = NULL;
+    int failed = sources != NULL ? 0 : KINF_ERR_NO_MEMORY;
+
+    for (size_t i = 0; failed == 0 && i < server->n_sources; i++)
+        sources[i] =
+            (struct kinf_metrics_source){ server->sources[i]->name, server->sources[i]->informer };
+    if (failed == 0)
+        failed = kinf_metrics_text(sources, server->n_sources, &text, NULL);
+    if (failed == 0)
+        failed = kinf__buffer_append_str(out, kinf_str_from(text));
+    free(text);
+    free(sources);
+    return failed;
+}
+
+static int write_requests(const struct kinf__server *server, struct kinf__buffer *out)
+{
+    if (kinf__metrics_family(out, "kinformer_requests_total", KINF__METRIC_COUNTER,
+                             "Requests that were answered or are under way.") < 0 ||
+        kinf__metrics_sample(out, "kinformer_requests_total", NULL, 0, server->n_requests, 0) < 0 ||
+        kinf__metrics_family(out, "kinformer_requests_refused_total", KINF__METRIC_COUNTER,
+                             "Requests that were answered with an error.") < 0)
+        return KINF_ERR_NO_MEMORY;
+    return kinf__metrics_sample(out, "kinformer_requests_refused_total", NULL, 0, server->n_refused,
+                                0);
+}
+
+int kinf__state_answer_metrics(struct kinf__exchange *exchange)
+{
+    struct kinf__server *server = exchange->server;
+    struct kinf__buffer *out = &exchange->answer.body;
+    int failed;
+
+    kinf__mutex_lock(&server->lock);
+    failed = write_informers(server, out);
+    if (failed == 0)
+        failed = write_requests(server, out);
+    for (unsigned metric = 0; failed == 0 && metric < N_CACHE_METRICS; metric++)
+        failed = write_family(server, (enum cache_metric)metric, out);
+    kinf__mutex_unlock(&server->lock);
+    exchange->answer.content_type = "text/plain; version=0.0.4; charset=utf-8";
+    return failed < 0 ? kinf__refuse_no_memory(&exchange->refusal) : 0;
+}
+
+/* --- state --- */
+
+static int write_string(struct kinf__buffer *out, const char *before, const char *text)
+{
+    if (kinf__buffer_append_str(out, kinf_str_from(before)) < 0)
+        return KINF_ERR_NO_MEMORY;
+    return kinf__quote(out, kinf_str_from(text));
+}
+
+static int write_informer(const struct kinf__source *source, int64_t now_ms,
+                          struct kinf__buffer *out)
+{
+    struct kinf_informer_status status;
+    char scope[512];
+
+    kinf__source_scope(source, scope, sizeof scope);
+    kinf_informer_status(source->informer, &status);
+    if (write_string(out, "{\"name\":", source->name) < 0 ||
+        write_string(out, ",\"scope\":", scope) < 0 ||
+        write_string(out, ",\"state\":", kinf_informer_state_to_string(status.state)) < 0 ||
+        write_string(out, ",\"reason\":", status.reason) < 0)
+        return KINF_ERR_NO_MEMORY;
+    return kinf__buffer_printf(
+        out,
+        ",\"inStateMs\":%" PRId64 ",\"stalenessMs\":%" PRId64 ",\"objects\":%zu,\"queued\":%zu"
+        ",\"lists\":%" PRIu64 ",\"watches\":%" PRIu64 ",\"events\":%" PRIu64
+        ",\"bookmarks\":%" PRIu64 ",\"errors\":%" PRIu64 ",\"quarantined\":%" PRIu64
+        ",\"receivedBytes\":%" PRIu64,
+        now_ms - status.state_since_ms, kinf__source_staleness_ms(source, now_ms), status.n_objects,
+        status.n_queued, status.n_lists, status.n_watches, status.n_events, status.n_bookmarks,
+        status.n_errors, status.n_quarantined, status.received_bytes);
+}
+
+static int write_watchers(const struct kinf__source *source, size_t n_cursors, int64_t now_ms,
+                          struct kinf__buffer *out)
+{
+    size_t n_max = n_cursors < MAX_CURSORS ? n_cursors : MAX_CURSORS, n;
+    struct kinf__watch_cursor_status *cursors = calloc(n_max + 1, sizeof *cursors);
+    int failed = kinf__buffer_append_str(out, KINF_STR(",\"watchers\":["));
+
+    if (cursors == NULL)
+        return KINF_ERR_NO_MEMORY;
+    n = kinf__watchcache_cursors(source->cache, now_ms, cursors, n_max);
+    for (size_t i = 0; failed == 0 && i < n; i++)
+        failed = kinf__buffer_printf(out,
+                                     "%s{\"lagEvents\":%" PRIu64 ",\"lagMs\":%" PRId64
+                                     ",\"told\":%" PRIu64 ",\"expired\":%s}",
+                                     i != 0 ? "," : "", cursors[i].lag_events, cursors[i].lag_ms,
+                                     cursors[i].n_told, cursors[i].has_expired ? "true" : "false");
+    free(cursors);
+    return failed < 0 ? failed : kinf__buffer_append(out, "]", 1);
+}
+
+static int write_cache(const struct kinf__source *source, int64_t now_ms, struct kinf__buffer *out)
+{
+    struct kinf__watchcache_status status;
+
+    kinf__watchcache_status(source->cache, &status);
+    if (kinf__buffer_printf(
+            out,
+            ",\"resourceVersion\":\"%" PRIu64 "\",\"oldestResourceVersion\":\"%" PRIu64
+            "\",\"historyEvents\":%zu,\"historyBytes\":%zu,\"pages\":%zu,\"pageBytes\":%zu"
+            ",\"historyRestarts\":%" PRIu64,
+            status.version, status.oldest_version, status.n_events, status.history_bytes,
+            status.n_pages, status.page_bytes, status.n_restarts) < 0)
+        return KINF_ERR_NO_MEMORY;
+    return write_watchers(source, status.n_cursors, now_ms, out);
+}
+
+/* The lock is held. */
+static int write_state(const struct kinf__server *server, int64_t now_ms, struct kinf__buffer *out)
+{
+    int failed = kinf__buffer_printf(
+        out,
+        "{\"requests\":%" PRIu64 ",\"refused\":%" PRIu64
+        ",\"underWay\":%zu,\"maxStalenessMs\":%" PRId64 ",\"informers\":[",
+        server->n_requests, server->n_refused, server->n_exchanges, server->max_staleness_ms);
+
+    for (size_t i = 0; failed == 0 && i < server->n_sources; i++) {
+        if ((i != 0 && kinf__buffer_append(out, ",", 1) < 0) ||
+            write_informer(server->sources[i], now_ms, out) < 0 ||
+            write_cache(server->sources[i], now_ms, out) < 0 ||
+            kinf__buffer_append(out, "}", 1) < 0)
+            failed = KINF_ERR_NO_MEMORY;
+    }
+    return failed < 0 ? failed : kinf__buffer_append_str(out, KINF_STR("]}\n"));
+}
+
+int kinf__state_answer_debug(struct kinf__exchange *exchange)
+{
+    int failed;
+
+    kinf__mutex_lock(&exchange->server->lock);
+    failed = write_state(exchange->server, kinf__clock_now_ms(), &exchange->answer.body);
+    kinf__mutex_unlock(&exchange->server->lock);
+    exchange->answer.content_type = "application/json";
+    return failed < 0 ? kinf__refuse_no_memory(&exchange->refusal) : 0;
+}

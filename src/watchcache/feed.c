@@ -1,0 +1,299 @@
+/*
+ * What the sink is told becomes history. Neighbours: replace.c dates what a list changed, history.c
+ * keeps it, wake.c finds whom it concerns.
+ *
+ * The store has changed when this hears of it; readers are told the version before until history
+ * and version move together (W1). What cannot become history, for want of memory or because it is
+ * out of order, ends it: it begins anew at the new version, and every cursor expires (W5).
+ *
+ * Invariant: the current snapshot is held, so each write of the store makes another one, and a
+ * write that a snapshot has already is told by the snapshot being the same.
+ */
+#include "watchcache/watchcache_priv.h"
+
+#include <string.h>
+
+#define N_EVICTED_AT_ONCE 64
+
+/* One write on its way into the history. */
+struct group {
+    struct kinf_snapshot *before, *after; /* references */
+    uint64_t epoch;                       /* of the history that it was made for */
+    uint64_t version_before, version;
+    struct kinf__past_event *events;
+    size_t n_events;
+    size_t bytes_out;
+    const char *failure; /* NULL, or why it cannot be history */
+};
+
+/* --- making events --- */
+
+static struct kinf__entry *entry_of(const struct kinf_snapshot *snapshot,
+                                    const struct kinf_object *object)
+{
+    struct kinf__entry *entry = kinf__tree_get(&snapshot->items, kinf__object_item_key(object));
+
+    return entry != NULL && entry->object == object ? kinf__entry_ref(entry) : NULL;
+}
+
+/* False if the store does not have what was told. */
+static bool add_event(struct group *group, const struct kinf__sink_change *change, uint64_t version,
+                      int64_t now_ms)
+{
+    struct kinf__past_event *event = &group->events[group->n_events++];
+
+    *event = (struct kinf__past_event){ .version = version, .at_ms = now_ms };
+    if (change->old != NULL)
+        event->old = entry_of(group->before, change->old);
+    if (change->object != NULL)
+        event->now = entry_of(group->after, change->object);
+    return (event->old != NULL) == (change->old != NULL) &&
+           (event->now != NULL) == (change->object != NULL);
+}
+
+/* The end of a name that was re-created need not say when it was. */
+static uint64_t version_of(const struct kinf__sink_change *changes, size_t n_changes, size_t i)
+{
+    if (changes[i].resource_version == NULL && i + 1 < n_changes &&
+        changes[i + 1].resource_version != NULL)
+        return kinf__watchcache_parse_rv(changes[i + 1].resource_version) - 1;
+    return kinf__watchcache_parse_rv(changes[i].resource_version);
+}
+
+static const char *add_changes(struct group *group, const struct kinf__sink_change *changes,
+                               size_t n_changes, int64_t now_ms)
+{
+    uint64_t before = group->version_before;
+
+    for (size_t i = 0; i < n_changes; i++) {
+        uint64_t version = version_of(changes, n_changes, i);
+
+        if (version <= before || version > group->version)
+            return "versions out of order";
+        if (!add_event(group, &changes[i], version, now_ms))
+            return "changes that the store does not have";
+        before = version;
+    }
+    return NULL;
+}
+
+static const char *add_replaced(struct group *group, const struct kinf__sink_change *changes,
+                                size_t n_changes, int64_t now_ms)
+{
+    KINF__AUTO_FREE struct kinf__dated_change *dated = calloc(n_changes + 1, sizeof *dated);
+    int rc = KINF_ERR_NO_MEMORY;
+
+    if (dated != NULL)
+        rc = kinf__date_replace(changes, n_changes, group->version_before, group->version, dated);
+    if (rc == KINF_ERR_NO_MEMORY)
+        return "out of memory";
+    if (rc < 0)
+        return "a list with versions out of order";
+    for (size_t i = 0; i < n_changes; i++) {
+        if (!add_event(group, dated[i].change, dated[i].version, now_ms))
+            return "changes that the store does not have";
+    }
+    if (group->version > group->version_before)
+        group->events[group->n_events++] =
+            (struct kinf__past_event){ .version = group->version, .at_ms = now_ms };
+    return NULL;
+}
+
+static const char *fill(struct group *group, enum kinf__sink_write write,
+                        const struct kinf__sink_change *changes, size_t n_changes, int64_t now_ms)
+{
+    if (group->version < group->version_before)
+        return group->version != 0 ? "the server went back" : "a resourceVersion is no number";
+    if (group->before->set != group->after->set)
+        return "indices were added";
+    group->events = calloc(n_changes + 1, sizeof group->events[0]);
+    if (group->events == NULL)
+        return "out of memory";
+    return write == KINF__SINK_REPLACED ? add_replaced(group, changes, n_changes, now_ms)
+                                        : add_changes(group, changes, n_changes, now_ms);
+}
+
+static size_t bytes_out(const struct kinf__sink_change *changes, size_t n_changes)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < n_changes; i++) {
+        if (changes[i].old != NULL)
+            bytes += kinf_object_size(changes[i].old);
+    }
+    return bytes;
+}
+
+/* False if there is nothing to do: disabled, or known. */
+static bool begin(struct kinf__watchcache *cache, struct group *group)
+{
+    kinf__mutex_lock(&cache->lock);
+    *group = (struct group){ .epoch = cache->epoch, .version_before = cache->version };
+    if (cache->current != NULL)
+        group->before = kinf_snapshot_ref(cache->current);
+    kinf__mutex_unlock(&cache->lock);
+    if (group->before == NULL)
+        return false;
+    group->after = kinf_indexer_snapshot(cache->indexer);
+    group->version = kinf__watchcache_parse_rv(kinf_snapshot_resource_version(group->after));
+    return group->after != group->before;
+}
+
+static void end(struct group *group)
+{
+    for (size_t i = 0; i < group->n_events; i++)
+        kinf__past_event_release(&group->events[i]);
+    free(group->events);
+    kinf_snapshot_unref(group->before);
+    kinf_snapshot_unref(group->after);
+}
+
+/* --- publishing --- */
+
+static void append_locked(struct kinf__watchcache *cache, struct group *group)
+    KINF__REQUIRES(cache->lock)
+{
+    for (size_t i = 0; i < group->n_events; i++)
+        kinf__history_append(&cache->history, &group->events[i]);
+    cache->counts.n_events_total += group->n_events;
+    group->n_events = 0;
+}
+
+/* A server that went back uses versions again, so none of before says any more which state it is. */
+static void go_back_locked(struct kinf__watchcache *cache, uint64_t version)
+    KINF__REQUIRES(cache->lock)
+{
+    if (version > cache->suspect_version)
+        cache->suspect_version = version;
+    kinf__pages_drop_all_locked(cache);
+    kinf__waiters_end_all_locked(cache, KINF_ERR_EXPIRED);
+}
+
+/* Moves history and version. Returns what of the history is to be released. */
+static struct kinf__history publish_locked(struct kinf__watchcache *cache, struct group *group)
+    KINF__REQUIRES(cache->lock)
+{
+    struct kinf_snapshot *before = cache->current;
+    struct kinf__history held = { .ring = NULL };
+
+    if (group->failure == NULL && kinf__history_reserve(&cache->history, group->n_events) < 0)
+        group->failure = "out of memory";
+    cache->current = KINF__TAKE(group->after);
+    cache->version = group->version;
+    cache->n_bytes_out += group->bytes_out;
+    if (group->version < group->version_before)
+        go_back_locked(cache, group->version_before);
+    if (group->failure == NULL)
+        append_locked(cache, group);
+    else
+        held = kinf__watchcache_restart_locked(cache, group->failure);
+    kinf__waiters_note_version_locked(cache);
+    kinf_snapshot_unref(before);
+    return held;
+}
+
+/* The epoch of the history that it is part of. */
+static uint64_t publish(struct kinf__watchcache *cache, struct group *group)
+{
+    struct kinf__history held = { .ring = NULL };
+    uint64_t epoch;
+
+    kinf__mutex_lock(&cache->lock);
+    /* Else it was disabled meanwhile, and if it was enabled again it began with this write. */
+    if (cache->epoch == group->epoch)
+        held = publish_locked(cache, group);
+    epoch = cache->epoch;
+    kinf__mutex_unlock(&cache->lock);
+    kinf__history_release(&held);
+    return epoch;
+}
+
+/* --- what falls out --- */
+
+static bool take_outworn_locked(struct kinf__watchcache *cache, int64_t now_ms,
+                                struct kinf__past_event *ret_event) KINF__REQUIRES(cache->lock)
+{
+    struct kinf__history *history = &cache->history;
+    bool is_too_much = history->bytes > cache->limits.history_bytes;
+
+    /* Nobody was asked about the others yet. */
+    if (history->first == cache->asked)
+        return false;
+    if (!is_too_much &&
+        now_ms - kinf__history_at(history, history->first)->at_ms < cache->limits.history_age_ms)
+        return false;
+    *ret_event = kinf__history_take_oldest(history);
+    cache->counts.n_evicted_for_bytes += is_too_much;
+    cache->counts.n_evicted_for_age += !is_too_much;
+    return true;
+}
+
+static size_t take_outworn(struct kinf__watchcache *cache, int64_t now_ms,
+                           struct kinf__past_event *events, size_t n_max)
+{
+    size_t n = 0;
+
+    kinf__mutex_lock(&cache->lock);
+    while (n < n_max && take_outworn_locked(cache, now_ms, &events[n]))
+        n++;
+    kinf__mutex_unlock(&cache->lock);
+    return n;
+}
+
+static void evict(struct kinf__watchcache *cache, int64_t now_ms)
+{
+    struct kinf__past_event events[N_EVICTED_AT_ONCE];
+    size_t n;
+
+    do {
+        n = take_outworn(cache, now_ms, events, N_EVICTED_AT_ONCE);
+        for (size_t i = 0; i < n; i++)
+            kinf__past_event_release(&events[i]);
+    } while (n == N_EVICTED_AT_ONCE);
+}
+
+/* What time and limits take. */
+static void forget(struct kinf__watchcache *cache, int64_t now_ms)
+{
+    evict(cache, now_ms);
+    kinf__mutex_lock(&cache->lock);
+    kinf__pages_expire_locked(cache, now_ms);
+    kinf__history_shrink(&cache->history);
+    kinf__mutex_unlock(&cache->lock);
+}
+
+/* --- the sink --- */
+
+static void on_write(enum kinf__sink_write write, const struct kinf__sink_change *changes,
+                     size_t n_changes, int64_t now_ms, void *ctx)
+{
+    struct kinf__watchcache *cache = ctx;
+    struct group group;
+
+    if (begin(cache, &group)) {
+        group.bytes_out = bytes_out(changes, n_changes);
+        /* Before the first list there is nothing that could have changed. */
+        if (group.version_before != 0)
+            group.failure = fill(&group, write, changes, n_changes, now_ms);
+        else
+            group.failure = "";
+        kinf__wake_concerned(cache, publish(cache, &group));
+        forget(cache, now_ms);
+        kinf__run_calls(cache);
+    }
+    end(&group);
+}
+
+struct kinf__sink kinf__watchcache_sink(struct kinf__watchcache *cache)
+{
+    return (struct kinf__sink){ on_write, cache };
+}
+
+void kinf__watchcache_tick(struct kinf__watchcache *cache, int64_t now_ms)
+{
+    forget(cache, now_ms);
+    kinf__mutex_lock(&cache->lock);
+    kinf__waiters_note_time_locked(cache, now_ms);
+    kinf__mutex_unlock(&cache->lock);
+    kinf__run_calls(cache);
+}

@@ -1,0 +1,250 @@
+/*
+ * Versions of the store for readers: the current one, older ones that are held for lists in pages,
+ * and those who wait for one to come. Neighbours: feed.c moves the current one.
+ *
+ * What a held version keeps in memory is told by what left the store since it was held: the oldest
+ * has all that the younger ones have, so that is their sum, too. Nodes of the tree are not counted,
+ * but bounded by the number of versions held.
+ */
+#include "watchcache/watchcache_priv.h"
+
+#include <string.h>
+
+#include "base/error.h"
+
+/* What a waiter's result is while it waits. */
+#define STILL_WAITING 1
+
+uint64_t kinf__watchcache_parse_rv(const char *rv)
+{
+    uint64_t version = 0;
+
+    if (rv == NULL || rv[0] == '0')
+        return 0;
+    for (; *rv >= '0' && *rv <= '9'; rv++) {
+        uint64_t digit = (uint64_t)(*rv - '0');
+
+        if (version > (UINT64_MAX - digit) / 10)
+            return 0;
+        version = version * 10 + digit;
+    }
+    return *rv == '\0' ? version : 0;
+}
+
+/* --- the current one --- */
+
+uint64_t kinf__watchcache_version(struct kinf__watchcache *cache)
+{
+    uint64_t version;
+
+    kinf__mutex_lock(&cache->lock);
+    version = cache->version;
+    kinf__mutex_unlock(&cache->lock);
+    return version;
+}
+
+struct kinf_snapshot *kinf__watchcache_snapshot(struct kinf__watchcache *cache,
+                                                uint64_t *ret_version)
+{
+    struct kinf_snapshot *snapshot = NULL;
+
+    kinf__mutex_lock(&cache->lock);
+    if (cache->version != 0) {
+        snapshot = kinf_snapshot_ref(cache->current);
+        if (ret_version != NULL)
+            *ret_version = cache->version;
+    }
+    kinf__mutex_unlock(&cache->lock);
+    return snapshot;
+}
+
+/* --- held ones --- */
+
+static struct kinf__page *find_page_locked(const struct kinf__watchcache *cache, uint64_t version)
+    KINF__REQUIRES(cache->lock)
+{
+    for (size_t i = 0; i < cache->n_pages; i++) {
+        if (cache->pages[i].version == version)
+            return &cache->pages[i];
+    }
+    return NULL;
+}
+
+static struct kinf_snapshot *take_oldest_page_locked(struct kinf__watchcache *cache)
+    KINF__REQUIRES(cache->lock)
+{
+    struct kinf_snapshot *snapshot = cache->pages[0].snapshot;
+
+    cache->n_pages--;
+    memmove(&cache->pages[0], &cache->pages[1], cache->n_pages * sizeof cache->pages[0]);
+    return snapshot;
+}
+
+size_t kinf__pages_bytes_locked(const struct kinf__watchcache *cache)
+{
+    return cache->n_pages != 0 ? (size_t)(cache->n_bytes_out - cache->pages[0].n_bytes_out) : 0;
+}
+
+/* Takes the oldest out if it has to go. */
+static struct kinf_snapshot *take_outworn_page_locked(struct kinf__watchcache *cache,
+                                                      int64_t now_ms) KINF__REQUIRES(cache->lock)
+{
+    bool is_too_much;
+
+    if (cache->n_pages == 0)
+        return NULL;
+    is_too_much = kinf__pages_bytes_locked(cache) > cache->limits.page_bytes;
+    if (!is_too_much && now_ms - cache->pages[0].since_ms < cache->limits.page_age_ms)
+        return NULL;
+    cache->counts.n_pages_dropped += is_too_much;
+    return take_oldest_page_locked(cache);
+}
+
+/* Giving up a snapshot is short: what it alone held goes to the indexer's graveyard. */
+void kinf__pages_expire_locked(struct kinf__watchcache *cache, int64_t now_ms)
+{
+    struct kinf_snapshot *snapshot;
+
+    while ((snapshot = take_outworn_page_locked(cache, now_ms)) != NULL)
+        kinf_snapshot_unref(snapshot);
+}
+
+void kinf__pages_drop_all_locked(struct kinf__watchcache *cache)
+{
+    while (cache->n_pages > 0)
+        kinf_snapshot_unref(take_oldest_page_locked(cache));
+}
+
+/* A version that was used twice would not say which state it is. */
+static bool may_hold_locked(const struct kinf__watchcache *cache,
+                            const struct kinf_snapshot *snapshot, uint64_t version)
+    KINF__REQUIRES(cache->lock)
+{
+    return cache->version != 0 && version != 0 && version <= cache->version &&
+           (snapshot == cache->current || version > cache->suspect_version) &&
+           find_page_locked(cache, version) == NULL;
+}
+
+void kinf__watchcache_hold(struct kinf__watchcache *cache, struct kinf_snapshot *snapshot,
+                           int64_t now_ms)
+{
+    uint64_t version = kinf__watchcache_parse_rv(kinf_snapshot_resource_version(snapshot));
+
+    kinf__mutex_lock(&cache->lock);
+    if (may_hold_locked(cache, snapshot, version)) {
+        if (cache->n_pages == cache->limits.max_pages) {
+            kinf_snapshot_unref(take_oldest_page_locked(cache));
+            cache->counts.n_pages_dropped++;
+        }
+        cache->pages[cache->n_pages++] =
+            (struct kinf__page){ kinf_snapshot_ref(snapshot), version, now_ms, cache->n_bytes_out };
+    }
+    kinf__mutex_unlock(&cache->lock);
+}
+
+int kinf__watchcache_snapshot_at(struct kinf__watchcache *cache, uint64_t version,
+                                 struct kinf_snapshot **ret_snapshot, struct kinf_error *err)
+{
+    struct kinf_snapshot *snapshot = NULL;
+    struct kinf__page *page;
+    uint64_t current;
+
+    kinf__mutex_lock(&cache->lock);
+    current = cache->version;
+    page = find_page_locked(cache, version);
+    if (version != 0 && version == current)
+        snapshot = kinf_snapshot_ref(cache->current);
+    else if (page != NULL)
+        snapshot = kinf_snapshot_ref(page->snapshot);
+    kinf__mutex_unlock(&cache->lock);
+    if (snapshot != NULL) {
+        *ret_snapshot = snapshot;
+        return 0;
+    }
+    if (version > current)
+        return kinf__error_set(err, KINF_ERR_RV_TOO_LARGE,
+                               "Too large resource version: %llu, current: %llu",
+                               (unsigned long long)version, (unsigned long long)current);
+    return kinf__error_set(err, KINF_ERR_EXPIRED, "version %llu is not held",
+                           (unsigned long long)version);
+}
+
+/* --- waiters --- */
+
+static void end_wait_locked(struct kinf__watchcache *cache, struct kinf__version_waiter *waiter,
+                            int result) KINF__REQUIRES(cache->lock)
+{
+    waiter->result = result;
+    kinf__list_remove(&waiter->node);
+    kinf__list_push_back(&cache->ended, &waiter->node);
+    cache->n_waiters--;
+}
+
+void kinf__waiters_note_version_locked(struct kinf__watchcache *cache)
+{
+    if (cache->version < cache->lowest_awaited)
+        return;
+    cache->lowest_awaited = UINT64_MAX;
+    KINF__LIST_FOR_EACH_SAFE (node, &cache->waiters) {
+        struct kinf__version_waiter *waiter =
+            KINF__LIST_ENTRY(node, struct kinf__version_waiter, node);
+
+        if (waiter->version <= cache->version)
+            end_wait_locked(cache, waiter, 0);
+        else if (waiter->version < cache->lowest_awaited)
+            cache->lowest_awaited = waiter->version;
+    }
+}
+
+void kinf__waiters_note_time_locked(struct kinf__watchcache *cache, int64_t now_ms)
+{
+    KINF__LIST_FOR_EACH_SAFE (node, &cache->waiters) {
+        struct kinf__version_waiter *waiter =
+            KINF__LIST_ENTRY(node, struct kinf__version_waiter, node);
+
+        if (waiter->deadline_ms <= now_ms)
+            end_wait_locked(cache, waiter, KINF_ERR_TIMEOUT);
+    }
+}
+
+void kinf__waiters_end_all_locked(struct kinf__watchcache *cache, int result)
+{
+    KINF__LIST_FOR_EACH_SAFE (node, &cache->waiters)
+        end_wait_locked(cache, KINF__LIST_ENTRY(node, struct kinf__version_waiter, node), result);
+    cache->lowest_awaited = UINT64_MAX;
+}
+
+bool kinf__watchcache_wait(struct kinf__watchcache *cache, struct kinf__version_waiter *waiter)
+{
+    bool is_reached;
+
+    kinf__mutex_lock(&cache->lock);
+    is_reached = cache->version != 0 && waiter->version <= cache->version;
+    waiter->is_waiting = !is_reached;
+    if (!is_reached) {
+        waiter->result = STILL_WAITING;
+        kinf__list_push_back(&cache->waiters, &waiter->node);
+        cache->n_waiters++;
+        if (waiter->version < cache->lowest_awaited)
+            cache->lowest_awaited = waiter->version;
+    }
+    kinf__mutex_unlock(&cache->lock);
+    return is_reached;
+}
+
+bool kinf__watchcache_cancel_wait(struct kinf__watchcache *cache,
+                                  struct kinf__version_waiter *waiter)
+{
+    bool was_waiting;
+
+    kinf__mutex_lock(&cache->lock);
+    was_waiting = waiter->is_waiting;
+    if (was_waiting) {
+        waiter->is_waiting = false;
+        kinf__list_remove(&waiter->node);
+        cache->n_waiters -= waiter->result == STILL_WAITING;
+    }
+    kinf__await_call_locked(cache, waiter);
+    kinf__mutex_unlock(&cache->lock);
+    return was_waiting;
+}

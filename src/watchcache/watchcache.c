@@ -1,0 +1,280 @@
+/*
+ * The cache's life and state. Neighbours: feed.c, versions.c, cursor.c, wake.c, which share the
+ * insides.
+ */
+#include "watchcache/watchcache_priv.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/error.h"
+
+#define HISTORY_BYTES  ((size_t)64 << 20)
+#define HISTORY_AGE_MS 300000
+#define PAGE_BYTES     ((size_t)64 << 20)
+#define PAGE_AGE_MS    300000
+#define MAX_PAGES      64
+
+/* --- life --- */
+
+static struct kinf__watchcache_limits with_defaults(const struct kinf__watchcache_limits *limits)
+{
+    struct kinf__watchcache_limits result = { 0 };
+
+    if (limits != NULL)
+        result = *limits;
+    if (result.history_bytes == 0)
+        result.history_bytes = HISTORY_BYTES;
+    if (result.history_age_ms == 0)
+        result.history_age_ms = HISTORY_AGE_MS;
+    if (result.page_bytes == 0)
+        result.page_bytes = PAGE_BYTES;
+    if (result.page_age_ms == 0)
+        result.page_age_ms = PAGE_AGE_MS;
+    if (result.max_pages == 0)
+        result.max_pages = MAX_PAGES;
+    return result;
+}
+
+int kinf__watchcache_new(struct kinf_indexer *indexer, const struct kinf__watchcache_limits *limits,
+                         struct kinf__watchcache **ret_cache, struct kinf_error *err)
+{
+    struct kinf__watchcache *cache = calloc(1, sizeof *cache);
+
+    if (cache == NULL)
+        return kinf__error_no_memory(err);
+    cache->indexer = indexer;
+    cache->limits = with_defaults(limits);
+    cache->pages = calloc(cache->limits.max_pages, sizeof cache->pages[0]);
+    if (cache->pages == NULL) {
+        free(cache);
+        return kinf__error_no_memory(err);
+    }
+    kinf__mutex_init(&cache->lock, KINF__RANK_WATCHCACHE);
+    kinf__cond_init(&cache->call_ended);
+    kinf__list_init(&cache->cursors);
+    kinf__list_init(&cache->waiters);
+    kinf__list_init(&cache->woken);
+    kinf__list_init(&cache->ended);
+    kinf__list_init(&cache->running);
+    cache->lowest_awaited = UINT64_MAX;
+    cache->counts.last_restart_reason = "";
+    *ret_cache = cache;
+    return 0;
+}
+
+void kinf__watchcache_free(struct kinf__watchcache *cache)
+{
+    if (cache == NULL)
+        return;
+    kinf__watchcache_set_enabled(cache, false);
+    assert(cache->n_cursors == 0 && kinf__list_is_empty(&cache->running));
+    kinf__hmap_release(&cache->buckets);
+    kinf__cond_release(&cache->call_ended);
+    kinf__mutex_release(&cache->lock);
+    free(cache->pages);
+    free(cache);
+}
+
+/* --- beginning and ending --- */
+
+static void wake_everybody_locked(struct kinf__watchcache *cache) KINF__REQUIRES(cache->lock)
+{
+    KINF__LIST_FOR_EACH (node, &cache->cursors) {
+        struct kinf__watch_cursor *cursor = KINF__LIST_ENTRY(node, struct kinf__watch_cursor, node);
+
+        if (cursor->is_armed)
+            kinf__wake_locked(cache, cursor);
+    }
+}
+
+struct kinf__history kinf__watchcache_restart_locked(struct kinf__watchcache *cache,
+                                                     const char *reason)
+{
+    struct kinf__history held = kinf__history_restart(&cache->history, cache->version);
+
+    cache->epoch++;
+    cache->asked = cache->history.end;
+    if (reason[0] != '\0') {
+        cache->counts.n_restarts++;
+        cache->counts.last_restart_reason = reason;
+    }
+    wake_everybody_locked(cache);
+    return held;
+}
+
+static struct kinf__history enable_locked(struct kinf__watchcache *cache)
+    KINF__REQUIRES(cache->lock)
+{
+    cache->current = kinf_indexer_snapshot(cache->indexer);
+    cache->version = kinf__watchcache_parse_rv(kinf_snapshot_resource_version(cache->current));
+    kinf__waiters_note_version_locked(cache);
+    return kinf__watchcache_restart_locked(cache, "");
+}
+
+static struct kinf__history disable_locked(struct kinf__watchcache *cache)
+    KINF__REQUIRES(cache->lock)
+{
+    kinf_snapshot_unref(KINF__TAKE(cache->current));
+    cache->version = 0;
+    kinf__pages_drop_all_locked(cache);
+    kinf__waiters_end_all_locked(cache, KINF_ERR_STOPPED);
+    return kinf__watchcache_restart_locked(cache, "");
+}
+
+void kinf__watchcache_set_enabled(struct kinf__watchcache *cache, bool enabled)
+{
+    struct kinf__history held = { .ring = NULL };
+
+    kinf__mutex_lock(&cache->lock);
+    if (enabled && cache->current == NULL)
+        held = enable_locked(cache);
+    else if (!enabled && cache->current != NULL)
+        held = disable_locked(cache);
+    kinf__mutex_unlock(&cache->lock);
+    kinf__history_release(&held);
+    kinf__run_calls(cache);
+}
+
+/* --- state --- */
+
+void kinf__watchcache_status(struct kinf__watchcache *cache,
+                             struct kinf__watchcache_status *ret_status)
+{
+    kinf__mutex_lock(&cache->lock);
+    *ret_status = cache->counts;
+    ret_status->is_enabled = cache->current != NULL;
+    ret_status->version = cache->version;
+    ret_status->oldest_version = cache->history.start;
+    ret_status->n_events = (size_t)(cache->history.end - cache->history.first);
+    ret_status->history_bytes = cache->history.bytes;
+    ret_status->n_pages = cache->n_pages;
+    ret_status->page_bytes = kinf__pages_bytes_locked(cache);
+    ret_status->n_cursors = cache->n_cursors;
+    ret_status->n_waiters = cache->n_waiters;
+    KINF__LIST_FOR_EACH (node, &cache->cursors) {
+        uint64_t lag = kinf__watch_cursor_lag_locked(
+            cache, KINF__LIST_ENTRY(node, struct kinf__watch_cursor, node));
+
+        if (lag > ret_status->max_lag)
+            ret_status->max_lag = lag;
+    }
+    kinf__mutex_unlock(&cache->lock);
+}
+
+static void tell_cursor_locked(const struct kinf__watchcache *cache,
+                               const struct kinf__watch_cursor *cursor, int64_t now_ms,
+                               struct kinf__watch_cursor_status *ret_status)
+    KINF__REQUIRES(cache->lock)
+{
+    uint64_t lag = kinf__watch_cursor_lag_locked(cache, cursor);
+    uint64_t place = cache->history.end - lag;
+
+    *ret_status = (struct kinf__watch_cursor_status){
+        .wake_ctx = cursor->wake_ctx,
+        .lag_events = lag,
+        .n_told = atomic_load_explicit(&cursor->n_told, memory_order_relaxed),
+        .is_armed = cursor->is_armed,
+        .has_expired =
+            cursor->has_expired || cursor->epoch != cache->epoch || place < cache->history.first,
+    };
+    if (lag != 0 && !ret_status->has_expired)
+        ret_status->lag_ms = now_ms - kinf__history_at(&cache->history, place)->at_ms;
+}
+
+size_t kinf__watchcache_cursors(struct kinf__watchcache *cache, int64_t now_ms,
+                                struct kinf__watch_cursor_status *ret_statuses, size_t n_max)
+{
+    size_t n = 0;
+
+    kinf__mutex_lock(&cache->lock);
+    KINF__LIST_FOR_EACH (node, &cache->cursors) {
+        if (n == n_max)
+            break;
+        tell_cursor_locked(cache, KINF__LIST_ENTRY(node, struct kinf__watch_cursor, node), now_ms,
+                           &ret_statuses[n++]);
+    }
+    kinf__mutex_unlock(&cache->lock);
+    return n;
+}
+
+/* --- the check --- */
+
+static const char *check_cursor_locked(const struct kinf__watchcache *cache,
+                                       const struct kinf__watch_cursor *cursor)
+    KINF__REQUIRES(cache->lock)
+{
+    bool is_in_bucket = false;
+
+    KINF__LIST_FOR_EACH (node, &cursor->bucket->armed)
+        is_in_bucket |= node == &cursor->armed_node;
+    if (is_in_bucket != cursor->is_armed)
+        return "a cursor is armed, and not in its bucket, or the other way round";
+    if (cursor->is_armed && cursor->epoch != cache->epoch)
+        return "a cursor of an ended history is armed";
+    if (cursor->epoch == cache->epoch && cursor->next > cache->history.end)
+        return "a cursor is beyond the history";
+    return NULL;
+}
+
+static const char *check_cursors_locked(const struct kinf__watchcache *cache)
+    KINF__REQUIRES(cache->lock)
+{
+    const char *wrong = NULL;
+    size_t n = 0, n_in_buckets = 0;
+
+    KINF__LIST_FOR_EACH (node, &cache->cursors) {
+        const struct kinf__watch_cursor *cursor =
+            KINF__LIST_ENTRY(node, struct kinf__watch_cursor, node);
+
+        n++;
+        if (wrong == NULL)
+            wrong = check_cursor_locked(cache, cursor);
+    }
+    for (size_t i = 0; i < cache->buckets.n_buckets; i++) {
+        struct kinf__hmap_node *node = cache->buckets.buckets[i];
+
+        for (; node != NULL; node = node->next)
+            n_in_buckets += KINF__CONTAINER_OF(node, struct kinf__bucket, node)->n_cursors;
+    }
+    if (cache->everybody != NULL)
+        n_in_buckets += cache->everybody->n_cursors;
+    if (wrong == NULL && (n != cache->n_cursors || n != n_in_buckets))
+        wrong = "wrong count of cursors";
+    return wrong;
+}
+
+static const char *check_versions_locked(const struct kinf__watchcache *cache)
+    KINF__REQUIRES(cache->lock)
+{
+    uint64_t version = 0;
+
+    if (cache->current != NULL)
+        version = kinf__watchcache_parse_rv(kinf_snapshot_resource_version(cache->current));
+    if (version != cache->version)
+        return "the version is not the snapshot's";
+    if (version == 0 && cache->n_pages != 0)
+        return "pages without a version";
+    for (size_t i = 0; i < cache->n_pages; i++) {
+        if (cache->pages[i].version > version ||
+            (i > 0 && cache->pages[i].n_bytes_out < cache->pages[i - 1].n_bytes_out))
+            return "pages out of order";
+    }
+    if (cache->asked < cache->history.first || cache->asked > cache->history.end)
+        return "asked about what is not there";
+    return NULL;
+}
+
+const char *kinf__watchcache_check(struct kinf__watchcache *cache)
+{
+    const char *wrong;
+
+    kinf__mutex_lock(&cache->lock);
+    wrong = kinf__history_check(&cache->history, cache->version);
+    if (wrong == NULL)
+        wrong = check_versions_locked(cache);
+    if (wrong == NULL)
+        wrong = check_cursors_locked(cache);
+    kinf__mutex_unlock(&cache->lock);
+    return wrong;
+}

@@ -1,0 +1,935 @@
+/*
+ * The watch cache: what a watch is told, from where it may start, and whom an event wakes. W1 to W6
+ * are the promises of watchcache/watchcache.h.
+ */
+#include "unit/watchcache_fixture.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "watchcache/watchcache_priv.h"
+
+#include "unit/allocation.h"
+#include "unit/test.h"
+
+#define MINUTE_MS 60000
+
+static struct kinf__watchcache_status status_of(struct watchcache_fixture *f)
+{
+    struct kinf__watchcache_status status;
+
+    kinf__watchcache_status(f->cache, &status);
+    return status;
+}
+
+/* --- from where --- */
+
+static void nothing_is_served_before_the_first_list(void **state)
+{
+    struct watchcache_fixture *f = *state;
+    struct kinf_snapshot *snapshot;
+    struct watch watch;
+
+    assert_int_equal(kinf__watchcache_version(f->cache), 0);
+    assert_null(kinf__watchcache_snapshot(f->cache, NULL));
+    assert_int_equal(watch_try(f, &watch, 1, NULL), KINF_ERR_STATE);
+    assert_int_equal(kinf__watchcache_snapshot_at(f->cache, 1, &snapshot, NULL),
+                     KINF_ERR_RV_TOO_LARGE);
+    watchcache_replace(f, "10", "a@3");
+    assert_int_equal(kinf__watchcache_version(f->cache), 10);
+    assert_int_equal(status_of(f).n_restarts, 0);
+}
+
+/* W1 */
+static void list_and_watch_after_it_miss_nothing(void **state)
+{
+    static const struct kinf__watch_filter all = { .wants_bookmarks = false };
+    struct watchcache_fixture *f = *state;
+    struct kinf_snapshot *snapshot;
+    struct watch watch;
+
+    watchcache_replace(f, "10", "a@3", "b@4");
+    watchcache_put(f, "c@11");
+    watch_now(f, &watch, &all, &snapshot);
+    watchcache_put(f, "a@12");
+    assert_int_equal(kinf_snapshot_count(snapshot), 3);
+    assert_string_equal(kinf_snapshot_resource_version(snapshot), "11");
+    assert_int_equal(kinf__watch_cursor_progress(watch.cursor), 11);
+    watch_expect(&watch, "MODIFIED d/a@12");
+    assert_int_equal(kinf__watch_cursor_progress(watch.cursor), 12);
+    kinf_snapshot_unref(snapshot);
+    watch_end(&watch);
+}
+
+/* W2 */
+static void watch_goes_on_from_any_version_of_the_history(void **state)
+{
+    static const char *const tails[] = {
+        "ADDED d/b@12, MODIFIED d/a@14, DELETED d/b@17 (12)",
+        "ADDED d/b@12, MODIFIED d/a@14, DELETED d/b@17 (12)",
+        "MODIFIED d/a@14, DELETED d/b@17 (12)",
+        "MODIFIED d/a@14, DELETED d/b@17 (12)",
+        "DELETED d/b@17 (12)",
+        "DELETED d/b@17 (12)",
+        "DELETED d/b@17 (12)",
+        "",
+        "",
+    };
+    struct watchcache_fixture *f = *state;
+    struct watch watch;
+
+    watchcache_replace(f, "10", "a@3");
+    watchcache_put(f, "b@12");
+    watchcache_put(f, "a@14");
+    watchcache_delete(f, "b@17");
+    for (size_t i = 0; i < KINF__ARRAY_LEN(tails); i++) {
+        watch_from(f, &watch, 10 + i, NULL);
+        watch_expect(&watch, tails[i]);
+        watch_end(&watch);
+    }
+    assert_int_equal(watch_try(f, &watch, 9, NULL), KINF_ERR_EXPIRED);
+}
+
+static void watch_from_the_future_is_told_what_lies_beyond(void **state)
+{
+    struct watchcache_fixture *f = *state;
+    struct watch watch;
+
+    watchcache_replace(f, "10", "a@3");
+    watch_from(f, &watch, 15, NULL);
+    watch_arm(&watch);
+    watchcache_put(f, "a@12");
+    watchcache_put(f, "a@15");
+    watch_expect(&watch, "");
+    assert_int_equal(watch_wakes(&watch), 0);
+    assert_int_equal(kinf__watch_cursor_progress(watch.cursor), 15);
+    watch_arm(&watch);
+    watchcache_put(f, "a@16");
+    assert_int_equal(watch_wakes(&watch), 1);
+    watch_expect(&watch, "MODIFIED d/a@16");
+    watch_end(&watch);
+}
+
+static void only_what_changed_is_told(void **state)
+{
+    struct watchcache_fixture *f = *state;
+    struct watch watch;
+
+    watchcache_replace(f, "10", "a@3");
+    watch_from(f, &watch, 10, NULL);
+    watchcache_put(f, "a@3");
+    watchcache_delete(f, "nobody@12");
+    watchcache_bookmark(f, "13");
+    watch_expect(&watch, "EXPIRED"); /* a@3 took the store back to 3 */
+    watch_end(&watch);
+    watch_from(f, &watch, 13, NULL);
+    watchcache_bookmark(f, "14");
+    watch_expect(&watch, "");
+    assert_int_equal(kinf__watch_cursor_progress(watch.cursor), 14);
+    watch_end(&watch);
+}
+
+/* --- lists --- */
+
+/* W3 */
+static void list_enters_in_order_with_a_version_for_each_change(void **state)
+{
+    struct watchcache_fixture *f = *state;
+    struct watch watch;
+
+    watchcache_replace(f, "10", "a@1", "b@2", "c@3", "d@4", "e@5");
+    watch_from(f, &watch, 10, NULL);
+    /* a is as before, b and e are gone, c was re-created, d changed, f is new. */
+    watchcache_replace(f, "40", "f@35", "d@22", "c@30^2", "a@1");
+    watch_expect(&watch, "MODIFIED d/d@22, DELETED d/c@29 (3), ADDED d/c@30, ADDED d/f@35, "
+                         "DELETED d/b@39 (2), DELETED d/e@40 (5), BOOKMARK 40");
+    watch_end(&watch);
+    watch_from(f, &watch, 39, NULL);
+    watch_expect(&watch, "DELETED d/e@40 (5), BOOKMARK 40");
+    watch_end(&watch);
+    watch_from(f, &watch, 40, NULL);
+    watch_expect(&watch, "");
+    watch_end(&watch);
+}
+
+/* W3: the server gave each change a version, so there are enough; not always where one would like. */
+static void deletions_of_a_list_take_the_versions_that_are_free(void **state)
+{
+    struct watchcache_fixture *f = *state;
+    struct watch watch;
+
+    watchcache_replace(f, "10", "a@1", "b@2", "c@3", "d@4");
+    watch_from(f, &watch, 10, NULL);
+    /* 11 to 16 were: delete a, delete b, change d, delete c, create e, create c. */
+    watchcache_replace(f, "16", "c@16^2", "d@13", "e@15");
+    watch_expect(&watch, "DELETED d/a@11 (1), DELETED d/b@12 (2), MODIFIED d/d@13, "
+                         "DELETED d/c@14 (3), ADDED d/e@15, ADDED d/c@16, BOOKMARK 16");
+    watch_end(&watch);
+}
+
+static void list_of_many_enters_whole(void **state)
+{
+    enum { n = 3000 };
+    struct watchcache_fixture *f = *state;
+    const struct kinf_object *objects[n];
+    const struct kinf_delta list = { .type = KINF_DELTA_REPLACED_ALL,
+                                     .objects = objects,
+                                     .n_objects = n,
+                                     .resource_version = "4000" };
+    struct kinf__watch_event event;
+    struct watch watch;
+
+    watchcache_replace(f, "10", "a@1");
+    watch_from(f, &watch, 10, NULL);
+    watch_arm(&watch);
+    for (unsigned i = 0; i < n; i++) {
+        char text[32];
+
+        snprintf(text, sizeof text, "k%u@%u", i, 3999 - i);
+        objects[i] = watchcache_object(text);
+    }
+    watchcache_delta(f, &list, 1);
+    assert_int_equal(watch_wakes(&watch), 1);
+    for (unsigned i = 0; i < n; i++) {
+        assert_int_equal(kinf__watch_cursor_next(watch.cursor, &event), 1);
+        assert_int_equal(event.version, 1000 + i);
+        assert_ptr_equal(event.object, objects[n - 1 - i]);
+        kinf_object_unref(event.object);
+    }
+    watch_expect(&watch, "DELETED d/a@4000 (1), BOOKMARK 4000");
+    watch_end(&watch);
+    assert_true(f->cache->history.n_allocated >= n);
+    kinf__watchcache_tick(f->cache, INT64_MAX);
+    assert_true(f->cache->history.n_allocated < n);
+}
+
+static void list_of_nothing_new_moves_the_version_alone(void **state)
+{
+    struct watchcache_fixture *f = *state;
+    struct watch watch;
+
+    watchcache_replace(f, "10", "a@1");
+    watch_from(f, &watch, 10, NULL);
+    watchcache_replace(f, "10", "a@1");
+    watch_expect(&watch, "");
+    watchcache_replace(f, "12", "a@1");
+    watch_expect(&watch, "BOOKMARK 12");
+    watch_end(&watch);
+}
+
+/* W5: such a list says that something happened at a version at which watches were already told
+ * something else, or more than there are versions for. */
+static void list_that_cannot_be_dated_expires_every_watch(void **state)
+{
+    static const struct {
+        const char *rv;
+        const char *texts[4];
+    } lists[] = {
+        { "20", { "a@1", "b@2^9", NULL } },         /* changed, at a version of the past */
+        { "11", { "a@1", NULL } },                  /* two deletions at one version */
+        { "10", { "a@1", "b@2", NULL } },           /* a deletion at no version */
+        { "20", { "a@1", "b@2", "c@21", NULL } },   /* above the list's own */
+        { "20", { "a@12", "b@12", "c@3", NULL } },  /* two changes at one version */
+        { "20", { "a@1", "b@2", "c@11^7", NULL } }, /* re-created without an end */
+        { "20", { "a@1", "b@2", "c@x", NULL } },
+    };
+    struct watchcache_fixture *f = *state;
+
+    for (size_t i = 0; i < KINF__ARRAY_LEN(lists); i++) {
+        struct watch watch;
+
+        watchcache_replace(f, "5", "z@1");
+        watchcache_replace(f, "10", "a@1", "b@2", "c@3");
+        watch_from(f, &watch, 10, NULL);
+        watch_arm(&watch);
+        watchcache_list(f, lists[i].rv, lists[i].texts);
+        assert_int_equal(watch_wakes(&watch), 1);
+        watch_expect(&watch, "EXPIRED");
+        watch_expect(&watch, "EXPIRED");
+        watch_end(&watch);
+        /* Who lists again and watches from there is served. */
+        watch_from(f, &watch, kinf__watchcache_version(f->cache), NULL);
+        watch_expect(&watch, "");
+        watch_end(&watch);
+        watchcache_check(f);
+    }
+}
+
+struct look {
+    struct watchcache_fixture *f;
+    struct kinf__sink sink;
+    uint64_t version_before;
+    char store_before[32];
+};
+
+static void look_and_pass_on(enum kinf__sink_write write, const struct kinf__sink_change *changes,
+                             size_t n_changes, int64_t now_ms, void *ctx)
+{
+    struct look *look = ctx;
+
+    look->version_before = kinf__watchcache_version(look->f->cache);
+    assert_int_equal(kinf_informer_resource_version(look->f->informer, look->store_before,
+                                                    sizeof look->store_before),
+                     0);
+    look->sink.on_write(write, changes, n_changes, now_ms, look->sink.ctx);
+}
+
+/* W1: the store is ahead for a moment; readers are not told. */
+static void version_moves_with_the_history_and_not_with_the_store(void **state)
+{
+    struct watchcache_fixture *f = *state;
+    struct look look = { .f = f, .sink = kinf__watchcache_sink(f->cache) };
+
+    watchcache_replace(f, "10", "a@1");
+    f->informer->sink = (struct kinf__sink){ look_and_pass_on, &look };
+    watchcache_replace(f, "20", "a@11");
+    assert_string_equal(look.store_before, "20");
+    assert_int_equal(look.version_before, 10);
+    assert_int_equal(kinf__watchcache_version(f->cache), 20);
+}
+
+/* --- selections --- */
+
+/* W4 */
+static void objects_enter_and_leave_a_selection(void **state)
+{
+    struct watchcache_fixture *f = *state;
+    struct kinf__watch_filter filter = { .match = watch_match_app, .match_ctx = (char[]){ "x" } };
+    struct watch watch;
+
+    watchcache_replace(f, "10", "a@1+x", "b@2+y");
+    watch_from(f, &watch, 10, &filter);
+    watchcache_put(f, "a@11+x");
+    watchcache_put(f, "a@12+y"); /* leaves: the last state that was seen */
+    watchcache_put(f, "a@13+z");
+    watchcache_put(f, "b@14+x"); /* enters */
+    watchcache_put(f, "a@15+x");
+    watchcache_delete(f, "a@16+x");
+    watchcache_put(f, "c@17+y");
+    watchcache_delete(f, "c@18+y");
+    watch_expect(&watch, "MODIFIED d/a@11, DELETED d/a@12 (11), ADDED d/b@14, ADDED d/a@15, "
+                         "DELETED d/a@16 (15)");
+    watch_end(&watch);
+}
+
+/* W4, and one object in place of another of its name */
+static void successor_is_told_as_another_object(void **state)
+{
+    struct watchcache_fixture *f = *state;
+    struct watch watch;
+
+    watchcache_replace(f, "10", "a@1");
+    watch_from(f, &watch, 10, NULL);
+    watchcache_put(f, "a@15^2");
+    watchcache_delete(f, "a@20^3"); /* the end of a third one, which nobody saw */
+    watch_expect(&watch, "DELETED d/a@14 (1), ADDED d/a@15, DELETED d/a@20 (15)");
+    watch_end(&watch);
+}
+
+static void selection_is_by_namespace_name_and_index(void **state)
+{
+    static const struct kinf__watch_filter filters[] = {
+        { .name_space = "n" },
+        { .name_space = "n", .name = "a" },
+        { .index = "byNodeName", .index_value = "one" },
+        { .name_space = "n", .index = "byNodeName", .index_value = "one" },
+        { .name = "a" }, /* cluster-scoped: none of these */
+    };
+    static const char *const told[] = {
+        "ADDED n/a@11, ADDED n/b@12, MODIFIED n/a@14, DELETED n/b@16 (12)",
+        "ADDED n/a@11, MODIFIED n/a@14",
+        "ADDED n/a@11, ADDED nn/a@13, DELETED n/a@14 (11), ADDED d/a@15",
+        "ADDED n/a@11, DELETED n/a@14 (11)",
+        "",
+    };
+    struct watchcache_fixture *f = *state;
+    struct watch watches[KINF__ARRAY_LEN(filters)];
+
+    watchcache_replace(f, "10", "z@1");
+    for (size_t i = 0; i < KINF__ARRAY_LEN(filters); i++)
+        watch_from(f, &watches[i], 10, &filters[i]);
+    watchcache_put(f, "n/a@11:one");
+    watchcache_put(f, "n/b@12:two");
+    watchcache_put(f, "nn/a@13:one");
+    watchcache_put(f, "n/a@14:two");
+    watchcache_put(f, "a@15:one");
+    watchcache_delete(f, "n/b@16:two");
+    for (size_t i = 0; i < KINF__ARRAY_LEN(filters); i++) {
+        watch_expect(&watches[i], told[i]);
+        watch_end(&watches[i]);
+    }
+}
+
+static void replay_of_a_snapshot_asks_the_same_selection(void **state)
+{
+    struct watchcache_fixture *f = *state;
+    struct kinf__watch_filter filter = { .name_space = "n",
+                                         .match = watch_match_app,
+                                         .match_ctx = (char[]){ "x" } };
+    static const char *const texts[] = { "n/a@1+x", "n/a@1+y", "m/a@1+x" };
+    struct watch watch;
+
+    watchcache_replace(f, "10", "a@1");
+    watch_from(f, &watch, 10, &filter);
+    for (size_t i = 0; i < KINF__ARRAY_LEN(texts); i++) {
+        kinf_auto_object const struct kinf_object *object = watchcache_object(texts[i]);
+
+        assert_int_equal(kinf__watch_cursor_selects(watch.cursor, object), i == 0);
+    }
+    watch_end(&watch);
+}
+
+static void unknown_index_is_refused(void **state)
+{
+    static const struct kinf__watch_filter filter = { .index = "byMood", .index_value = "good" };
+    struct watchcache_fixture *f = *state;
+    struct watch watch;
+
+    watchcache_replace(f, "10", "a@1");
+    assert_int_equal(watch_try(f, &watch, 10, &filter), KINF_ERR_NOT_FOUND);
+    assert_int_equal(status_of(f).n_cursors, 0);
+}
+
+/* An entry that was made without an index does not say what it has in it. */
+static void added_index_begins_a_new_history(void **state)
+{
+    static const struct kinf_index by_phase = { "byPhase", "status.phase", NULL, NULL };
+    static const struct kinf__watch_filter filter = { .index = "byPhase", .index_value = "x" };
+    struct watchcache_fixture *f = *state;
+    struct watch old, watch;
+
+    watchcache_replace(f, "10", "a@1");
+    watch_from(f, &old, 10, NULL);
+    assert_int_equal(
+        kinf_indexer_add_indices(kinf_informer_indexer(f->informer), &by_phase, 1, NULL), 0);
+    watchcache_put(f, "a@11");
+    watch_expect(&old, "EXPIRED");
+    watch_from(f, &watch, 11, &filter);
+    watchcache_put(f, "a@12");
+    watch_expect(&watch, "");
+    watch_end(&watch);
+    watch_end(&old);
+}
+
+/* --- waking --- */
+
+/* W6 */
+static void watch_is_woken_only_for_its_own(void **state)
+{
+    struct watchcache_fixture *f = *state;
+    const struct kinf__watch_filter filters[] = {
+        { .name_space = "n" },
+        { .name_space = "n", .name = "a" },
+        { .index = "byNodeName", .index_value = "one" },
+        { .match = watch_match_app, .match_ctx = (char[]){ "x" } },
+        { .wants_bookmarks = true, .name_space = "n", .name = "never" },
+        { .name = NULL },
+    };
+    /* Wake-ups by each event, one bit a filter. */
+    static const struct {
+        const char *text;
+        unsigned woken;
+    } puts[] = {
+        { "a@11", 1 << 5 },
+        { "n/b@12", 1 << 5 | 1 << 0 },
+        { "n/a@13", 1 << 5 | 1 << 0 | 1 << 1 },
+        { "a@14:one", 1 << 5 | 1 << 2 },
+        { "a@15:two", 1 << 5 | 1 << 2 }, /* leaves it */
+        { "a@16+x", 1 << 5 | 1 << 3 },
+        { "a@17", 1 << 5 | 1 << 3 }, /* leaves it */
+        { "nn/a@18", 1 << 5 },
+    };
+    enum { n = KINF__ARRAY_LEN(filters) };
+    struct watch watches[n];
+
+    watchcache_replace(f, "10", "a@1");
+    for (size_t i = 0; i < n; i++)
+        watch_from(f, &watches[i], 10, &filters[i]);
+    for (size_t j = 0; j < KINF__ARRAY_LEN(puts); j++) {
+        unsigned woken = 0;
+
+        for (size_t i = 0; i < n; i++) {
+            free(watch_read(&watches[i]));
+            watch_arm(&watches[i]);
+            watches[i].n_wakes = 0;
+        }
+        watchcache_put(f, puts[j].text);
+        for (size_t i = 0; i < n; i++)
+            woken |= watch_wakes(&watches[i]) << i;
+        assert_int_equal(woken, puts[j].woken);
+    }
+    for (size_t i = 0; i < n; i++)
+        watch_end(&watches[i]);
+}
+
+/* A reader may be quicker than the feeding thread, which asks whom an event concerns once it is in
+ * the history: here it has not done so yet. */
+static void event_that_was_read_already_wakes_nobody(void **state)
+{
+    struct watchcache_fixture *f = *state;
+    struct watch watch;
+
+    watchcache_replace(f, "10", "a@1");
+    watch_from(f, &watch, 10, NULL);
+    watchcache_put(f, "a@11");
+    f->cache->asked--;
+    watch_expect(&watch, "MODIFIED d/a@11");
+    assert_int_equal(kinf__watch_cursor_progress(watch.cursor), 11);
+    watch_arm(&watch);
+    assert_int_equal(kinf__watch_cursor_progress(watch.cursor), 11);
+    /* Nor does it fall out before. */
+    kinf__watchcache_tick(f->cache, INT64_MAX);
+    assert_int_equal(status_of(f).n_events, 1);
+    kinf__wake_concerned(f->cache, f->cache->epoch);
+    kinf__run_calls(f->cache);
+    assert_int_equal(watch_wakes(&watch), 0);
+    watch_expect(&watch, "");
+    watch_end(&watch);
+}
+
+/* W6 */
+static void arming_once_wakes_once(void **state)
+{
+    struct watchcache_fixture *f = *state;
+    struct watch watch;
+
+    watchcache_replace(f, "10", "a@1");
+    watch_from(f, &watch, 10, NULL);
+    watchcache_put(f, "a@11");
+    assert_int_equal(watch_wakes(&watch), 0); /* never armed */
+    assert_true(kinf__watch_cursor_arm(watch.cursor));
+    watch_expect(&watch, "MODIFIED d/a@11");
+    watch_arm(&watch);
+    watch_arm(&watch);
+    watchcache_put(f, "a@12");
+    watchcache_put(f, "a@13");
+    assert_int_equal(watch_wakes(&watch), 1);
+    watch_expect(&watch, "MODIFIED d/a@12, MODIFIED d/a@13");
+    watch_arm(&watch);
+    watch_expect(&watch, ""); /* next() disarms */
+    watchcache_put(f, "a@14");
+    assert_int_equal(watch_wakes(&watch), 1);
+    watch_end(&watch);
+}
+
+/* Who asks for bookmarks can go on from a list without repeating it. */
+static void list_wakes_who_wants_its_bookmark(void **state)
+{
+    struct watchcache_fixture *f = *state;
+    const struct kinf__watch_filter wanting = { .name = "none", .wants_bookmarks = true };
+    const struct kinf__watch_filter other = { .name = "none" };
+    struct watch watch, silent;
+
+    watchcache_replace(f, "10", "a@1");
+    watch_from(f, &watch, 10, &wanting);
+    watch_from(f, &silent, 10, &other);
+    watch_arm(&watch);
+    watch_arm(&silent);
+    watchcache_replace(f, "20", "b@15");
+    assert_int_equal(watch_wakes(&watch), 1);
+    assert_int_equal(watch_wakes(&silent), 0);
+    watch_expect(&watch, "BOOKMARK 20");
+    watch_expect(&silent, "");
+    assert_int_equal(kinf__watch_cursor_progress(silent.cursor), 20);
+    watch_end(&silent);
+    watch_end(&watch);
+}
+
+/* W5, W6: it was asked about every event, so it has passed them. */
+static void idle_watch_stays_in_step_with_the_history(void **state)
+{
+    static const struct kinf__watch_filter filter = { .index = "byNodeName",
+                                                      .index_value = "mine" };
+    const struct kinf__watchcache_limits limits = { .history_bytes = 2000 };
+    struct watchcache_fixture *f = *state;
+    struct watch watch;
+    char text[32];
+
+    kinf__watchcache_free(f->cache);
+    kinf_informer_free(f->informer);
+    watchcache_make(f, &limits);
+    watchcache_replace(f, "10", "a@1:other");
+    watch_from(f, &watch, 10, &filter);
+    watch_arm(&watch);
+    for (int i = 11; i < 500; i++) {
+        snprintf(text, sizeof text, "a@%d:other", i);
+        watchcache_put(f, text);
+        assert_int_equal(kinf__watch_cursor_progress(watch.cursor), i);
+    }
+    assert_int_equal(watch_wakes(&watch), 0);
+    assert_true(status_of(f).n_evicted_for_bytes > 400);
+    assert_int_equal(status_of(f).max_lag, 0);
+    watchcache_put(f, "b@500:mine");
+    watch_expect(&watch, "ADDED d/b@500");
+    watch_end(&watch);
+}
+
+/* --- expiring --- */
+
+/* W5 */
+static void stalled_watch_expires_and_hurts_nobody(void **state)
+{
+    const struct kinf__watchcache_limits limits = { .history_bytes = 4000 };
+    struct watchcache_fixture *f = *state;
+    struct kinf__watch_event event;
+    struct watch stalled, reading;
+    char text[32];
+
+    kinf__watchcache_free(f->cache);
+    kinf_informer_free(f->informer);
+    watchcache_make(f, &limits);
+    watchcache_replace(f, "10", "a@1");
+    watch_from(f, &stalled, 10, NULL);
+    watch_from(f, &reading, 10, NULL);
+    watchcache_put(f, "a@11");
+    assert_int_equal(kinf__watch_cursor_next(stalled.cursor, &event), 1);
+    for (int i = 12; i < 100; i++) {
+        snprintf(text, sizeof text, "a@%d", i);
+        watchcache_put(f, text);
+        free(watch_read(&reading));
+        assert_true(status_of(f).history_bytes <= 4000);
+    }
+    /* What it is half way through is still its own. */
+    assert_string_equal(kinf_object_resource_version(event.object), "11");
+    watch_expect(&stalled, "EXPIRED");
+    watch_expect(&reading, "");
+    watchcache_put(f, "a@100");
+    watch_expect(&reading, "MODIFIED d/a@100");
+    assert_int_equal(status_of(f).n_cursors_expired, 1);
+    watch_end(&stalled);
+    assert_int_equal(watch_try(f, &stalled, 11, NULL), KINF_ERR_EXPIRED);
+    watch_from(f, &stalled, status_of(f).oldest_version, NULL);
+    free(watch_read(&stalled));
+    watch_end(&stalled);
+    watch_end(&reading);
+}
+
+static void events_grow_too_old(void **state)
+{
+    struct watchcache_fixture *f = *state;
+    int64_t begun_ms = kinf__clock_now_ms();
+    struct watch watch;
+
+    watchcache_replace(f, "10", "a@1");
+    watchcache_put(f, "a@11");
+    kinf__watchcache_tick(f->cache, begun_ms + 5 * MINUTE_MS - 1);
+    watch_from(f, &watch, 10, NULL);
+    kinf__watchcache_tick(f->cache, kinf__clock_now_ms() + 5 * MINUTE_MS);
+    watch_expect(&watch, "EXPIRED");
+    watch_end(&watch);
+    assert_int_equal(status_of(f).n_evicted_for_age, 1);
+    assert_int_equal(status_of(f).oldest_version, 11);
+    watch_from(f, &watch, 11, NULL);
+    watch_expect(&watch, "");
+    watch_end(&watch);
+}
+
+/* W5: after a restore the same versions stand for something else. */
+static void server_that_went_back_expires_every_watch(void **state)
+{
+    struct watchcache_fixture *f = *state;
+    struct watch armed, reading, watch;
+
+    watchcache_replace(f, "10", "a@1");
+    watchcache_put(f, "a@11");
+    watchcache_put(f, "a@12");
+    watch_from(f, &armed, 12, NULL);
+    watch_from(f, &reading, 10, NULL);
+    watch_arm(&armed);
+    watchcache_replace(f, "11", "a@11");
+    assert_int_equal(watch_wakes(&armed), 1);
+    watch_expect(&armed, "EXPIRED");
+    watch_expect(&reading, "EXPIRED");
+    watch_end(&armed);
+    watch_end(&reading);
+    /* A version of before, which the new history has not reached, is none of the future. */
+    assert_int_equal(watch_try(f, &watch, 12, NULL), KINF_ERR_EXPIRED);
+    assert_int_equal(watch_try(f, &watch, 10, NULL), KINF_ERR_EXPIRED);
+    watch_from(f, &watch, 11, NULL);
+    watchcache_put(f, "a@13^2");
+    watch_expect(&watch, "DELETED d/a@12 (11), ADDED d/a@13");
+    watch_end(&watch);
+}
+
+static void versions_that_are_no_numbers_are_not_served(void **state)
+{
+    struct watchcache_fixture *f = *state;
+    struct watch watch;
+
+    watchcache_replace(f, "10", "a@1");
+    watch_from(f, &watch, 10, NULL);
+    watchcache_put(f, "a@x");
+    watch_expect(&watch, "EXPIRED");
+    assert_int_equal(kinf__watchcache_version(f->cache), 0);
+    assert_null(kinf__watchcache_snapshot(f->cache, NULL));
+    watch_end(&watch);
+    watchcache_put(f, "a@12");
+    assert_int_equal(kinf__watchcache_version(f->cache), 12);
+}
+
+/* W5: never a hole. */
+static void lack_of_memory_expires_instead_of_losing_events(void **state)
+{
+    struct watchcache_fixture *f = *state;
+    const struct kinf__sink sink = kinf__watchcache_sink(f->cache);
+    struct kinf_indexer *indexer = kinf_informer_indexer(f->informer);
+    bool has_failed = true;
+    unsigned long version = 10;
+
+    watchcache_replace(f, "10", "a@1");
+    for (size_t n = 1; has_failed; n++) {
+        kinf_auto_object const struct kinf_object *old = NULL, *object = NULL;
+        struct kinf__sink_change change;
+        struct watch watch;
+        char text[32];
+
+        assert_int_equal(kinf_indexer_get_by_key(indexer, "d/a", &old), 0);
+        watch_from(f, &watch, version, NULL);
+        watch_arm(&watch);
+        snprintf(text, sizeof text, "a@%lu", ++version);
+        object = watchcache_object(text);
+        assert_int_equal(kinf_indexer_add(indexer, object, NULL, NULL), 0);
+        change = (struct kinf__sink_change){ old, object, kinf_object_resource_version(object) };
+        test_fail_allocation(n);
+        sink.on_write(n % 2 == 0 ? KINF__SINK_REPLACED : KINF__SINK_CHANGES, &change, 1, 0,
+                      sink.ctx);
+        has_failed = test_allocation_failed();
+        assert_int_equal(watch_wakes(&watch), 1);
+        if (has_failed) {
+            watch_expect(&watch, "EXPIRED");
+            assert_string_equal(status_of(f).last_restart_reason, "out of memory");
+        }
+        assert_int_equal(kinf__watchcache_version(f->cache), version);
+        watchcache_check(f);
+        watch_end(&watch);
+    }
+    assert_true(status_of(f).n_restarts >= 2);
+}
+
+static void subscribing_without_memory_changes_nothing(void **state)
+{
+    static const struct kinf__watch_filter filter = { .name_space = "n",
+                                                      .index = "byNodeName",
+                                                      .index_value = "one" };
+    struct watchcache_fixture *f = *state;
+    struct watch watch;
+    int rc = KINF_ERR_NO_MEMORY;
+
+    watchcache_replace(f, "10", "a@1");
+    for (size_t n = 1; rc == KINF_ERR_NO_MEMORY; n++) {
+        test_fail_allocation(n);
+        rc = watch_try(f, &watch, 10, &filter);
+        assert_int_equal(test_allocation_failed(), rc == KINF_ERR_NO_MEMORY);
+        assert_int_equal(status_of(f).n_cursors, rc == 0);
+        watchcache_check(f);
+    }
+    assert_int_equal(rc, 0);
+    watch_end(&watch);
+}
+
+static void cache_without_memory_is_not_made(void **state)
+{
+    struct watchcache_fixture *f = *state;
+    struct kinf__watchcache *cache = NULL;
+    int rc = KINF_ERR_NO_MEMORY;
+    size_t n = 0;
+
+    while (rc == KINF_ERR_NO_MEMORY) {
+        test_fail_allocation(++n);
+        rc = kinf__watchcache_new(kinf_informer_indexer(f->informer), NULL, &cache, NULL);
+        assert_int_equal(test_allocation_failed(), rc == KINF_ERR_NO_MEMORY);
+    }
+    assert_int_equal(rc, 0);
+    assert_true(n > 2);
+    kinf__watchcache_free(cache);
+}
+
+/* --- enabling --- */
+
+static void nothing_is_kept_while_nobody_asks(void **state)
+{
+    struct watchcache_fixture *f = *state;
+    struct watch watch, later;
+
+    watchcache_replace(f, "10", "a@1");
+    watch_from(f, &watch, 10, NULL);
+    watch_arm(&watch);
+    watchcache_put(f, "b@11");
+    kinf__watchcache_set_enabled(f->cache, false);
+    watch_expect(&watch, "EXPIRED");
+    watchcache_put(f, "a@12");
+    assert_int_equal(status_of(f).n_events, 0);
+    assert_false(status_of(f).is_enabled);
+    assert_int_equal(kinf__watchcache_version(f->cache), 0);
+    assert_int_equal(watch_try(f, &later, 12, NULL), KINF_ERR_STATE);
+    kinf__watchcache_set_enabled(f->cache, true);
+    assert_int_equal(kinf__watchcache_version(f->cache), 12);
+    assert_int_equal(watch_try(f, &later, 11, NULL), KINF_ERR_EXPIRED);
+    watch_from(f, &later, 12, NULL);
+    watchcache_put(f, "a@13");
+    watch_expect(&later, "MODIFIED d/a@13");
+    watch_expect(&watch, "EXPIRED");
+    watch_end(&watch);
+    watch_end(&later);
+}
+
+static void enable_and_pass_on(enum kinf__sink_write write, const struct kinf__sink_change *changes,
+                               size_t n_changes, int64_t now_ms, void *ctx)
+{
+    struct look *look = ctx;
+
+    kinf__watchcache_set_enabled(look->f->cache, true);
+    look->sink.on_write(write, changes, n_changes, now_ms, look->sink.ctx);
+}
+
+/* Between the write and its telling: what the snapshot has is not told again. */
+static void enabling_during_a_write_tells_it_once(void **state)
+{
+    struct watchcache_fixture *f = *state;
+    struct look look = { .f = f, .sink = kinf__watchcache_sink(f->cache) };
+    struct watch watch;
+
+    watchcache_replace(f, "10", "a@1");
+    kinf__watchcache_set_enabled(f->cache, false);
+    f->informer->sink = (struct kinf__sink){ enable_and_pass_on, &look };
+    watchcache_put(f, "a@11");
+    watchcache_put(f, "a@12");
+    assert_int_equal(watch_try(f, &watch, 10, NULL), KINF_ERR_EXPIRED);
+    watch_from(f, &watch, 11, NULL);
+    watch_expect(&watch, "MODIFIED d/a@12");
+    watch_end(&watch);
+    assert_int_equal(status_of(f).n_restarts, 0);
+}
+
+/* --- state --- */
+
+static void status_tells_how_far_behind_a_watch_is(void **state)
+{
+    struct watchcache_fixture *f = *state;
+    struct kinf__watch_cursor_status cursors[4];
+    struct watch slow, quick;
+    int64_t now_ms;
+
+    watchcache_replace(f, "10", "a@1");
+    watch_from(f, &slow, 10, NULL);
+    watch_from(f, &quick, 10, NULL);
+    now_ms = kinf__clock_now_ms();
+    watchcache_put(f, "a@11");
+    watchcache_put(f, "a@12");
+    free(watch_read(&quick));
+    watch_arm(&quick);
+    assert_int_equal(kinf__watchcache_cursors(f->cache, now_ms + 1000000, cursors, 4), 2);
+    assert_ptr_equal(cursors[0].wake_ctx, &slow);
+    assert_int_equal(cursors[0].lag_events, 2);
+    assert_true(cursors[0].lag_ms > 0 && cursors[0].lag_ms <= 1000000);
+    assert_false(cursors[0].is_armed);
+    assert_ptr_equal(cursors[1].wake_ctx, &quick);
+    assert_int_equal(cursors[1].lag_events, 0);
+    assert_int_equal(cursors[1].n_told, 2);
+    assert_true(cursors[1].is_armed);
+    assert_int_equal(kinf__watchcache_cursors(f->cache, now_ms, cursors, 1), 1);
+    assert_int_equal(status_of(f).max_lag, 2);
+    assert_int_equal(status_of(f).n_cursors, 2);
+    assert_int_equal(status_of(f).n_events, 2);
+    assert_int_equal(status_of(f).n_events_total, 2);
+    assert_true(status_of(f).history_bytes > 0);
+    watch_end(&slow);
+    watch_end(&quick);
+    assert_int_equal(status_of(f).n_cursors, 0);
+    assert_int_equal(status_of(f).n_cursors_total, 2);
+}
+
+static void versions_are_decimal_numbers(void **state)
+{
+    (void)state;
+    assert_int_equal(kinf__watchcache_parse_rv("1"), 1);
+    assert_int_equal(kinf__watchcache_parse_rv("12345678901"), 12345678901);
+    assert_true(kinf__watchcache_parse_rv("18446744073709551615") == UINT64_MAX);
+    assert_int_equal(kinf__watchcache_parse_rv("18446744073709551616"), 0);
+    assert_int_equal(kinf__watchcache_parse_rv("99999999999999999999"), 0);
+    assert_int_equal(kinf__watchcache_parse_rv("0"), 0);
+    assert_int_equal(kinf__watchcache_parse_rv("01"), 0);
+    assert_int_equal(kinf__watchcache_parse_rv(""), 0);
+    assert_int_equal(kinf__watchcache_parse_rv("1 "), 0);
+    assert_int_equal(kinf__watchcache_parse_rv("-1"), 0);
+    assert_int_equal(kinf__watchcache_parse_rv(NULL), 0);
+}
+
+static void check_finds_what_is_broken(void **state)
+{
+    struct watchcache_fixture *f = *state;
+    struct kinf__history *history = &f->cache->history;
+    struct kinf__past_event *event;
+    struct watch watch;
+
+    watchcache_replace(f, "10", "a@1");
+    watchcache_put(f, "a@11");
+    watchcache_put(f, "a@12");
+    watch_from(f, &watch, 12, NULL);
+    watch_arm(&watch);
+    watchcache_check(f);
+    event = kinf__history_at(history, history->first);
+#define BREAK(place, value)                                                                        \
+    do {                                                                                           \
+        __typeof__(place) kept_ = (place);                                                         \
+        (place) = (value);                                                                         \
+        assert_non_null(kinf__watchcache_check(f->cache));                                         \
+        (place) = kept_;                                                                           \
+        assert_null(kinf__watchcache_check(f->cache));                                             \
+    } while (0)
+    BREAK(event->version, 12);
+    BREAK(event->version, 10);
+    BREAK(event->now, event->old);
+    BREAK(history->bytes, history->bytes + 1);
+    BREAK(f->cache->version, 11);
+    BREAK(f->cache->asked, history->end + 1);
+    BREAK(f->cache->n_cursors, 2);
+    BREAK(watch.cursor->is_armed, false);
+    BREAK(watch.cursor->next, history->end + 1);
+    BREAK(watch.cursor->bucket->n_cursors, 2);
+#undef BREAK
+    watch_end(&watch);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WATCHCACHE_TEST(nothing_is_served_before_the_first_list),
+        WATCHCACHE_TEST(list_and_watch_after_it_miss_nothing),
+        WATCHCACHE_TEST(watch_goes_on_from_any_version_of_the_history),
+        WATCHCACHE_TEST(watch_from_the_future_is_told_what_lies_beyond),
+        WATCHCACHE_TEST(only_what_changed_is_told),
+        WATCHCACHE_TEST(list_enters_in_order_with_a_version_for_each_change),
+        WATCHCACHE_TEST(deletions_of_a_list_take_the_versions_that_are_free),
+        WATCHCACHE_TEST(list_of_many_enters_whole),
+        WATCHCACHE_TEST(list_of_nothing_new_moves_the_version_alone),
+        WATCHCACHE_TEST(list_that_cannot_be_dated_expires_every_watch),
+        WATCHCACHE_TEST(version_moves_with_the_history_and_not_with_the_store),
+        WATCHCACHE_TEST(objects_enter_and_leave_a_selection),
+        WATCHCACHE_TEST(successor_is_told_as_another_object),
+        WATCHCACHE_TEST(selection_is_by_namespace_name_and_index),
+        WATCHCACHE_TEST(replay_of_a_snapshot_asks_the_same_selection),
+        WATCHCACHE_TEST(unknown_index_is_refused),
+        WATCHCACHE_TEST(added_index_begins_a_new_history),
+        WATCHCACHE_TEST(watch_is_woken_only_for_its_own),
+        WATCHCACHE_TEST(event_that_was_read_already_wakes_nobody),
+        WATCHCACHE_TEST(arming_once_wakes_once),
+        WATCHCACHE_TEST(list_wakes_who_wants_its_bookmark),
+        WATCHCACHE_TEST(idle_watch_stays_in_step_with_the_history),
+        WATCHCACHE_TEST(stalled_watch_expires_and_hurts_nobody),
+        WATCHCACHE_TEST(events_grow_too_old),
+        WATCHCACHE_TEST(server_that_went_back_expires_every_watch),
+        WATCHCACHE_TEST(versions_that_are_no_numbers_are_not_served),
+        WATCHCACHE_TEST(lack_of_memory_expires_instead_of_losing_events),
+        WATCHCACHE_TEST(subscribing_without_memory_changes_nothing),
+        WATCHCACHE_TEST(cache_without_memory_is_not_made),
+        WATCHCACHE_TEST(nothing_is_kept_while_nobody_asks),
+        WATCHCACHE_TEST(enabling_during_a_write_tells_it_once),
+        WATCHCACHE_TEST(status_tells_how_far_behind_a_watch_is),
+        cmocka_unit_test(versions_are_decimal_numbers),
+        WATCHCACHE_TEST(check_finds_what_is_broken),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
