@@ -1,0 +1,55 @@
+/*
+ * TokenReview and SubjectAccessReview: what is sent to the upstream server, and what its answer
+ * says. Pure.
+ *
+ * Threads: any thread.
+ */
+#ifndef KINF_SERVE_REVIEW_H
+#define KINF_SERVE_REVIEW_H
+
+#include <stdbool.h>
+
+#include <kinformer/error.h>
+#include <kinformer/str.h>
+
+#include "base/buffer.h"
+
+#define KINF__TOKEN_REVIEW_TARGET  "/apis/authentication.k8s.io/v1/tokenreviews"
+#define KINF__ACCESS_REVIEW_TARGET "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+
+/* What somebody wants to do. Texts are never NULL; "" is none. */
+struct kinf__attributes {
+    const char *verb;
+    const char *path; /* no resource but this path; then the rest is "" */
+    const char *group;
+    const char *version;
+    const char *resource;
+    const char *subresource;
+    const char *name_space;
+    const char *name;
+    const char *label_selector; /* as it was asked for */
+    const char *field_selector;
+};
+
+/* Appends the request's body. Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__review_write_token(struct kinf_str token, struct kinf__buffer *out);
+
+/* Reads the answer. *ret_yes: it is somebody; appends to `user` the members of a
+ * SubjectAccessReview's spec that say who ("user":...,"uid":...,"groups":[...],"extra":{...}), else
+ * the reason. Errors: KINF_ERR_PARSE (no such answer), KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__review_read_token(struct kinf_str answer, bool *ret_yes,
+                                            struct kinf__buffer *user, struct kinf_error *err);
+
+/* Appends the request's body; `user` as read above. Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__review_write_access(const char *user,
+                                              const struct kinf__attributes *attributes,
+                                              struct kinf__buffer *out);
+
+/* *ret_yes: allowed, and not denied; appends the reason. Errors: as above. */
+KINF_MUST_CHECK int kinf__review_read_access(struct kinf_str answer, bool *ret_yes,
+                                             struct kinf__buffer *reason, struct kinf_error *err);
+
+/* The name of a user as read above, for messages; "" if it has none. */
+KINF_MUST_CHECK int kinf__review_user_name(const char *user, struct kinf__buffer *out);
+
+#endif

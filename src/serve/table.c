@@ -1,0 +1,234 @@
+/*
+ * The columns of every type. Neighbours: table_pod.c, table_workload.c, table_network.c and
+ * table_cluster.c have the cells, table_row.c writes them, list.c and watch.c put rows into Tables.
+ */
+#include "serve/table.h"
+
+#include <string.h>
+
+#include "base/compiler.h"
+#include "object/object.h"
+#include "serve/table_row.h"
+#include "serve/table_rules.h"
+
+#define MAX_COLUMNS 11
+
+struct column {
+    const char *name;
+    const char *type;
+    bool is_wide; /* priority 1 */
+};
+
+struct kinf__table {
+    const char *group;
+    const char *resource;
+    struct column columns[MAX_COLUMNS];
+    kinf__table_cells_fn *cells;
+    bool name_is_last; /* of events: the table does not begin with it */
+};
+
+#define TEXT(name)                                                                                 \
+    {                                                                                              \
+        name, "string", false                                                                      \
+    }
+#define WIDE(name)                                                                                 \
+    {                                                                                              \
+        name, "string", true                                                                       \
+    }
+#define INT(name)                                                                                  \
+    {                                                                                              \
+        name, "integer", false                                                                     \
+    }
+#define NAME     TEXT("Name")
+#define AGE      TEXT("Age")
+#define TEMPLATE WIDE("Containers"), WIDE("Images")
+
+static void age_alone(struct kinf__row *row)
+{
+    kinf__cell_age(row);
+}
+
+static void time_of_creation(struct kinf__row *row)
+{
+    kinf__cell_value(row, "metadata.creationTimestamp");
+}
+
+#define EVENT_COLUMNS                                                                              \
+    {                                                                                              \
+        TEXT("Last Seen"), TEXT("Type"), TEXT("Reason"), TEXT("Object"), WIDE("Subobject"),        \
+            WIDE("Source"), TEXT("Message"), WIDE("First Seen"), WIDE("Count"), WIDE("Name")       \
+    }
+#define CREATED_COLUMNS                                                                            \
+    {                                                                                              \
+        NAME,                                                                                      \
+        {                                                                                          \
+            "Created At", "date", false                                                            \
+        }                                                                                          \
+    }
+
+static const struct kinf__table tables[] = {
+    { "",
+      "pods",
+      { NAME, TEXT("Ready"), TEXT("Status"), TEXT("Restarts"), AGE, WIDE("IP"), WIDE("Node"),
+        WIDE("Nominated Node"), WIDE("Readiness Gates") },
+      kinf__table_pod,
+      false },
+    { "",
+      "nodes",
+      { NAME, TEXT("Status"), TEXT("Roles"), AGE, TEXT("Version"), WIDE("Internal-IP"),
+        WIDE("External-IP"), WIDE("OS-Image"), WIDE("Kernel-Version"), WIDE("Container-Runtime") },
+      kinf__table_node,
+      false },
+    { "",
+      "services",
+      { NAME, TEXT("Type"), TEXT("Cluster-IP"), TEXT("External-IP"), TEXT("Port(s)"), AGE,
+        WIDE("Selector") },
+      kinf__table_service,
+      false },
+    { "apps",
+      "deployments",
+      { NAME, TEXT("Ready"), TEXT("Up-to-date"), TEXT("Available"), AGE, TEMPLATE,
+        WIDE("Selector") },
+      kinf__table_deployment,
+      false },
+    { "apps",
+      "replicasets",
+      { NAME, INT("Desired"), INT("Current"), INT("Ready"), AGE, TEMPLATE, WIDE("Selector") },
+      kinf__table_replicaset,
+      false },
+    { "",
+      "replicationcontrollers",
+      { NAME, INT("Desired"), INT("Current"), INT("Ready"), AGE, TEMPLATE, WIDE("Selector") },
+      kinf__table_replicationcontroller,
+      false },
+    { "apps",
+      "statefulsets",
+      { NAME, TEXT("Ready"), AGE, TEMPLATE },
+      kinf__table_statefulset,
+      false },
+    { "apps",
+      "daemonsets",
+      { NAME, INT("Desired"), INT("Current"), INT("Ready"), INT("Up-to-date"), INT("Available"),
+        TEXT("Node Selector"), AGE, TEMPLATE, WIDE("Selector") },
+      kinf__table_daemonset,
+      false },
+    { "batch",
+      "jobs",
+      { NAME, TEXT("Status"), TEXT("Completions"), TEXT("Duration"), AGE, TEMPLATE,
+        WIDE("Selector") },
+      kinf__table_job,
+      false },
+    { "batch",
+      "cronjobs",
+      { NAME,
+        TEXT("Schedule"),
+        TEXT("Timezone"),
+        { "Suspend", "boolean", false },
+        INT("Active"),
+        TEXT("Last Schedule"),
+        AGE,
+        TEMPLATE,
+        WIDE("Selector") },
+      kinf__table_cronjob,
+      false },
+    { "", "configmaps", { NAME, TEXT("Data"), AGE }, kinf__table_configmap, false },
+    { "", "secrets", { NAME, TEXT("Type"), TEXT("Data"), AGE }, kinf__table_secret, false },
+    { "", "namespaces", { NAME, TEXT("Status"), AGE }, kinf__table_namespace, false },
+    { "", "events", EVENT_COLUMNS, kinf__table_event, true },
+    { "events.k8s.io", "events", EVENT_COLUMNS, kinf__table_event, true },
+    { "discovery.k8s.io",
+      "endpointslices",
+      { NAME, TEXT("AddressType"), TEXT("Ports"), TEXT("Endpoints"), AGE },
+      kinf__table_endpointslice,
+      false },
+    { "networking.k8s.io",
+      "ingresses",
+      { NAME, TEXT("Class"), TEXT("Hosts"), TEXT("Address"), TEXT("Ports"), AGE },
+      kinf__table_ingress,
+      false },
+    { "coordination.k8s.io", "leases", { NAME, TEXT("Holder"), AGE }, kinf__table_lease, false },
+    { "",
+      "persistentvolumeclaims",
+      { NAME, TEXT("Status"), TEXT("Volume"), TEXT("Capacity"), TEXT("Access Modes"),
+        TEXT("StorageClass"), TEXT("VolumeAttributesClass"), AGE, WIDE("VolumeMode") },
+      kinf__table_claim,
+      false },
+    { "",
+      "persistentvolumes",
+      { NAME, TEXT("Capacity"), TEXT("Access Modes"), TEXT("Reclaim Policy"), TEXT("Status"),
+        TEXT("Claim"), TEXT("StorageClass"), TEXT("VolumeAttributesClass"), TEXT("Reason"), AGE,
+        WIDE("VolumeMode") },
+      kinf__table_volume,
+      false },
+    { "apiextensions.k8s.io",
+      "customresourcedefinitions",
+      { NAME,
+        TEXT("Scope"),
+        TEXT("Versions"),
+        { "Created At", "date", false },
+        WIDE("Group"),
+        WIDE("Kind"),
+        WIDE("ShortNames"),
+        { "Established", "boolean", true } },
+      kinf__table_crd,
+      false },
+    { "autoscaling",
+      "horizontalpodautoscalers",
+      { NAME, TEXT("Reference"), TEXT("Targets"), TEXT("MinPods"), TEXT("MaxPods"),
+        TEXT("Replicas"), AGE },
+      kinf__table_hpa,
+      false },
+    { "policy",
+      "poddisruptionbudgets",
+      { NAME, TEXT("Min Available"), TEXT("Max Unavailable"), INT("Allowed Disruptions"), AGE },
+      kinf__table_pdb,
+      false },
+    { "rbac.authorization.k8s.io", "roles", CREATED_COLUMNS, time_of_creation, false },
+    { "rbac.authorization.k8s.io", "clusterroles", CREATED_COLUMNS, time_of_creation, false },
+};
+
+static const struct kinf__table rest = { "", "", { NAME, AGE }, age_alone, false };
+
+const struct kinf__table *kinf__table_for(const struct kinf_type *type)
+{
+    for (size_t i = 0; i < KINF__ARRAY_LEN(tables); i++) {
+        if (strcmp(tables[i].resource, type->resource) == 0 &&
+            strcmp(tables[i].group, type->group) == 0)
+            return &tables[i];
+    }
+    return &rest;
+}
+
+int kinf__table_write_columns(const struct kinf__table *table, struct kinf__buffer *out)
+{
+    int failed = kinf__buffer_printf(out, "[");
+
+    for (size_t i = 0; failed == 0 && i < MAX_COLUMNS && table->columns[i].name != NULL; i++) {
+        const struct column *column = &table->columns[i];
+
+        failed = kinf__buffer_printf(
+            out,
+            "%s{\"name\":\"%s\",\"type\":\"%s\",\"format\":\"%s\",\"description\":\"\","
+            "\"priority\":%d}",
+            i != 0 ? "," : "", column->name, column->type,
+            strcmp(column->name, "Name") == 0 ? "name" : "", (int)column->is_wide);
+    }
+    return failed < 0 ? failed : kinf__buffer_printf(out, "]");
+}
+
+int kinf__table_write_cells(const struct kinf__table *table, const struct kinf_object *object,
+                            int64_t now_s, struct kinf__buffer *out)
+{
+    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    struct kinf__row row = { .now_s = now_s, .out = out };
+    struct kinf_str body;
+
+    if (kinf__object_body(object, &scratch, &body) < 0 || kinf__buffer_printf(out, "[") < 0)
+        return KINF_ERR_NO_MEMORY;
+    row.object = kinf__json_value_of(body);
+    if (!table->name_is_last)
+        kinf__cell_string(&row, "metadata.name", "");
+    table->cells(&row);
+    kinf__buffer_release(&row.text);
+    return row.is_out_of_memory ? KINF_ERR_NO_MEMORY : kinf__buffer_printf(out, "]");
+}

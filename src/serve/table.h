@@ -1,0 +1,33 @@
+/*
+ * Tables: what `kubectl get` shows of an object, by the rules of kube-apiserver's printers.
+ *
+ * Built-in types have their own columns; every other type has NAME and AGE. Cells are what the real
+ * server sends, so that kubectl, which prints them as they come, shows the same.
+ *
+ * Threads: any thread; a table is constant.
+ */
+#ifndef KINF_SERVE_TABLE_H
+#define KINF_SERVE_TABLE_H
+
+#include <stdint.h>
+
+#include <kinformer/object.h>
+
+#include "base/buffer.h"
+
+struct kinf__table;
+
+/* The columns of a type; never NULL. */
+const struct kinf__table *kinf__table_for(const struct kinf_type *type);
+
+/* Appends the columnDefinitions, a JSON array. Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__table_write_columns(const struct kinf__table *table,
+                                              struct kinf__buffer *out);
+
+/* Appends the cells of an object, a JSON array. `now_s`: Unix time. Fields that were not kept are
+ * shown as absent. Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__table_write_cells(const struct kinf__table *table,
+                                            const struct kinf_object *object, int64_t now_s,
+                                            struct kinf__buffer *out);
+
+#endif

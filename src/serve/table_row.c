@@ -1,0 +1,429 @@
+/*
+ * Rows. Neighbours: table.c has the columns, table_pod.c and its siblings the rules of each type.
+ * Maps come sorted from the API server (Go writes them so), sets of selectors do not.
+ */
+#include "serve/table_row.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "serve/quote.h"
+
+#define MINUTE_S 60
+#define HOUR_S   3600
+#define DAY_S    86400
+#define YEAR_S   (365 * (int64_t)DAY_S)
+
+/* --- fields --- */
+
+bool kinf__field(struct kinf__json_value from, const char *path, struct kinf__json_value *ret)
+{
+    for (;;) {
+        size_t len = strcspn(path, ".");
+
+        if (from.type != KINF__JSON_OBJECT ||
+            !kinf__json_member(from, (struct kinf_str){ path, len }, &from))
+            return false;
+        if (path[len] == '\0')
+            break;
+        path += len + 1;
+    }
+    *ret = from;
+    return from.type != KINF__JSON_NULL;
+}
+
+int64_t kinf__field_int(struct kinf__json_value from, const char *path, int64_t otherwise)
+{
+    struct kinf__json_value value;
+    char text[32];
+
+    if (!kinf__field(from, path, &value) || value.type != KINF__JSON_NUMBER ||
+        value.raw.len >= sizeof text)
+        return otherwise;
+    memcpy(text, value.raw.bytes, value.raw.len);
+    text[value.raw.len] = '\0';
+    return strtoll(text, NULL, 10);
+}
+
+bool kinf__field_is(struct kinf__json_value from, const char *path, const char *text)
+{
+    struct kinf__json_value value;
+
+    return kinf__field(from, path, &value) && value.type == KINF__JSON_STRING &&
+           kinf__json_string_equals(value.raw, kinf_str_from(text));
+}
+
+bool kinf__field_has_text(struct kinf__json_value from, const char *path)
+{
+    struct kinf__json_value value;
+
+    return kinf__field(from, path, &value) && value.type == KINF__JSON_STRING && value.raw.len > 2;
+}
+
+bool kinf__field_is_true(struct kinf__json_value from, const char *path)
+{
+    struct kinf__json_value value;
+
+    return kinf__field(from, path, &value) && value.type == KINF__JSON_BOOL &&
+           value.raw.bytes[0] == 't';
+}
+
+void kinf__field_each(struct kinf__json_iter *iter, struct kinf__json_value from, const char *path)
+{
+    struct kinf__json_value value;
+
+    if (!kinf__field(from, path, &value) || !kinf__json_iter_init(iter, value))
+        *iter = (struct kinf__json_iter){ 0 };
+}
+
+bool kinf__field_next(struct kinf__json_iter *iter, struct kinf_str *ret_key,
+                      struct kinf__json_value *ret)
+{
+    return iter->at != NULL && kinf__json_iter_next(iter, ret_key, ret);
+}
+
+size_t kinf__field_count(struct kinf__json_value from, const char *path)
+{
+    struct kinf__json_iter iter;
+    struct kinf__json_value value;
+    struct kinf_str key;
+    size_t n = 0;
+
+    kinf__field_each(&iter, from, path);
+    while (kinf__field_next(&iter, &key, &value))
+        n++;
+    return n;
+}
+
+bool kinf__field_condition(struct kinf__json_value object, const char *type,
+                           struct kinf__json_value *ret)
+{
+    struct kinf__json_iter iter;
+    struct kinf_str key;
+
+    kinf__field_each(&iter, object, "status.conditions");
+    while (kinf__field_next(&iter, &key, ret)) {
+        if (kinf__field_is(*ret, "type", type))
+            return true;
+    }
+    return false;
+}
+
+/* Days from 1970-01-01, of the Gregorian calendar. */
+static int64_t days_of(int64_t year, int64_t month, int64_t day)
+{
+    int64_t shifted = month <= 2 ? year - 1 : year;
+    int64_t of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
+
+    return shifted * 365 + shifted / 4 - shifted / 100 + shifted / 400 + of_year - 719468;
+}
+
+int64_t kinf__field_time(struct kinf__json_value from, const char *path)
+{
+    int year, month, day, hour, minute, second;
+    struct kinf__json_value value;
+    char text[64];
+
+    if (!kinf__field(from, path, &value) || value.type != KINF__JSON_STRING ||
+        value.raw.len >= sizeof text)
+        return INT64_MIN;
+    memcpy(text, value.raw.bytes, value.raw.len);
+    text[value.raw.len] = '\0';
+    /* The server writes UTC only; a fraction of a second does not matter. */
+    if (sscanf(text, "\"%4d-%2d-%2dT%2d:%2d:%2d", &year, &month, &day, &hour, &minute, &second) !=
+        6)
+        return INT64_MIN;
+    return days_of(year, month, day) * DAY_S + hour * HOUR_S + minute * MINUTE_S + second;
+}
+
+/* --- composing --- */
+
+void kinf__row_printf(struct kinf__row *row, const char *fmt, ...)
+{
+    char text[256];
+    va_list args;
+    int len;
+
+    va_start(args, fmt);
+    len = vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    if (len > 0 &&
+        kinf__buffer_append(&row->text, text,
+                            (size_t)len < sizeof text ? (size_t)len : sizeof text - 1) < 0)
+        row->is_out_of_memory = true;
+}
+
+void kinf__row_append(struct kinf__row *row, struct kinf__json_value value)
+{
+    struct kinf__buffer *text = &row->text;
+
+    if (kinf__buffer_reserve(text, value.raw.len) < 0) {
+        row->is_out_of_memory = true;
+    } else if (value.type == KINF__JSON_STRING) {
+        text->len += kinf__json_unescape(value.raw, text->bytes + text->len, value.raw.len);
+    } else {
+        memcpy(text->bytes + text->len, value.raw.bytes, value.raw.len);
+        text->len += value.raw.len;
+    }
+}
+
+void kinf__row_append_field(struct kinf__row *row, struct kinf__json_value from, const char *path)
+{
+    struct kinf__json_value value;
+
+    if (kinf__field(from, path, &value))
+        kinf__row_append(row, value);
+}
+
+void kinf__row_comma(struct kinf__row *row)
+{
+    if (row->text.len != 0)
+        kinf__row_printf(row, ",");
+}
+
+/* "3h1m"; the second part only if it is there. */
+static void append_parts(struct kinf__row *row, int64_t seconds, int64_t large_s, char large,
+                         int64_t small_s, char small)
+{
+    int64_t rest = seconds % large_s / small_s;
+
+    kinf__row_printf(row, "%" PRId64 "%c", seconds / large_s, large);
+    if (rest != 0)
+        kinf__row_printf(row, "%" PRId64 "%c", rest, small);
+}
+
+void kinf__row_append_duration(struct kinf__row *row, int64_t seconds)
+{
+    if (seconds < -1)
+        kinf__row_printf(row, "<invalid>");
+    else if (seconds < 0)
+        kinf__row_printf(row, "0s");
+    else if (seconds < 2 * MINUTE_S)
+        kinf__row_printf(row, "%" PRId64 "s", seconds);
+    else if (seconds < 10 * MINUTE_S)
+        append_parts(row, seconds, MINUTE_S, 'm', 1, 's');
+    else if (seconds < 3 * HOUR_S)
+        kinf__row_printf(row, "%" PRId64 "m", seconds / MINUTE_S);
+    else if (seconds < 8 * HOUR_S)
+        append_parts(row, seconds, HOUR_S, 'h', MINUTE_S, 'm');
+    else if (seconds < 2 * DAY_S)
+        kinf__row_printf(row, "%" PRId64 "h", seconds / HOUR_S);
+    else if (seconds < 8 * DAY_S)
+        append_parts(row, seconds, DAY_S, 'd', HOUR_S, 'h');
+    else if (seconds < 2 * YEAR_S)
+        kinf__row_printf(row, "%" PRId64 "d", seconds / DAY_S);
+    else if (seconds < 8 * YEAR_S)
+        append_parts(row, seconds, YEAR_S, 'y', DAY_S, 'd');
+    else
+        kinf__row_printf(row, "%" PRId64 "y", seconds / YEAR_S);
+}
+
+static struct kinf__json_value string_value(struct kinf_str raw)
+{
+    return (struct kinf__json_value){ KINF__JSON_STRING, raw };
+}
+
+void kinf__row_append_labels(struct kinf__row *row, struct kinf__json_value from, const char *path)
+{
+    struct kinf__json_iter iter;
+    struct kinf__json_value value;
+    struct kinf_str key;
+
+    kinf__field_each(&iter, from, path);
+    while (kinf__field_next(&iter, &key, &value)) {
+        kinf__row_comma(row);
+        kinf__row_append(row, string_value(key));
+        kinf__row_printf(row, "=");
+        kinf__row_append(row, value);
+    }
+}
+
+/* One of a selector's: a label, or an expression. */
+struct requirement {
+    struct kinf_str key;           /* raw */
+    struct kinf__json_value value; /* of a label */
+    struct kinf__json_value expression;
+    bool is_label;
+};
+
+static int compare_requirements(const void *a, const void *b)
+{
+    const struct requirement *left = a, *right = b;
+
+    return kinf_str_compare(left->key, right->key);
+}
+
+static int compare_raw(const void *a, const void *b)
+{
+    return kinf_str_compare(*(const struct kinf_str *)a, *(const struct kinf_str *)b);
+}
+
+/* "(x,y)", sorted. */
+static void append_values(struct kinf__row *row, struct kinf__json_value expression)
+{
+    size_t n = 0, size = kinf__field_count(expression, "values");
+    KINF__AUTO_FREE struct kinf_str *values = calloc(size + 1, sizeof *values);
+    struct kinf__json_iter iter;
+    struct kinf__json_value value;
+    struct kinf_str key;
+
+    if (values == NULL) {
+        row->is_out_of_memory = true;
+        return;
+    }
+    kinf__field_each(&iter, expression, "values");
+    while (n < size && kinf__field_next(&iter, &key, &value))
+        values[n++] = value.raw;
+    qsort(values, n, sizeof *values, compare_raw);
+    kinf__row_printf(row, "(");
+    for (size_t i = 0; i < n; i++) {
+        kinf__row_printf(row, "%s", i != 0 ? "," : "");
+        kinf__row_append(row, string_value(values[i]));
+    }
+    kinf__row_printf(row, ")");
+}
+
+static void append_requirement(struct kinf__row *row, const struct requirement *requirement)
+{
+    struct kinf__json_value expression = requirement->expression;
+
+    kinf__row_comma(row);
+    if (!requirement->is_label && kinf__field_is(expression, "operator", "DoesNotExist"))
+        kinf__row_printf(row, "!");
+    kinf__row_append(row, string_value(requirement->key));
+    if (requirement->is_label) {
+        kinf__row_printf(row, "=");
+        kinf__row_append(row, requirement->value);
+    } else if (kinf__field_is(expression, "operator", "In") ||
+               kinf__field_is(expression, "operator", "NotIn")) {
+        kinf__row_printf(row, "%s",
+                         kinf__field_is(expression, "operator", "In") ? " in " : " notin ");
+        append_values(row, expression);
+    }
+}
+
+static size_t collect(struct kinf__json_value selector, struct requirement *requirements,
+                      size_t size)
+{
+    struct kinf__json_iter iter;
+    struct kinf__json_value value, name;
+    struct kinf_str key;
+    size_t n = 0;
+
+    kinf__field_each(&iter, selector, "matchLabels");
+    while (n < size && kinf__field_next(&iter, &key, &value))
+        requirements[n++] = (struct requirement){ key, value, { 0 }, true };
+    kinf__field_each(&iter, selector, "matchExpressions");
+    while (n < size && kinf__field_next(&iter, &key, &value)) {
+        if (kinf__field(value, "key", &name) && name.type == KINF__JSON_STRING)
+            requirements[n++] = (struct requirement){ name.raw, { 0 }, value, false };
+    }
+    return n;
+}
+
+void kinf__row_append_selector(struct kinf__row *row, struct kinf__json_value from,
+                               const char *path)
+{
+    struct kinf__json_value selector;
+    struct requirement *requirements;
+    size_t size, n;
+
+    if (!kinf__field(from, path, &selector))
+        return;
+    size = kinf__field_count(selector, "matchLabels") +
+           kinf__field_count(selector, "matchExpressions");
+    requirements = calloc(size + 1, sizeof *requirements);
+    if (requirements == NULL) {
+        row->is_out_of_memory = true;
+        return;
+    }
+    n = collect(selector, requirements, size);
+    qsort(requirements, n, sizeof *requirements, compare_requirements);
+    for (size_t i = 0; i < n; i++)
+        append_requirement(row, &requirements[i]);
+    free(requirements);
+}
+
+/* --- cells --- */
+
+static void begin(struct kinf__row *row)
+{
+    if (row->n_cells++ != 0 && kinf__buffer_printf(row->out, ",") < 0)
+        row->is_out_of_memory = true;
+}
+
+void kinf__cell_text(struct kinf__row *row, const char *otherwise)
+{
+    struct kinf_str text =
+        row->text.len != 0 ? kinf__buffer_str(&row->text) : kinf_str_from(otherwise);
+
+    begin(row);
+    if (kinf__quote(row->out, text) < 0)
+        row->is_out_of_memory = true;
+    row->text.len = 0;
+}
+
+void kinf__cell_int(struct kinf__row *row, int64_t number)
+{
+    begin(row);
+    if (kinf__buffer_printf(row->out, "%" PRId64, number) < 0)
+        row->is_out_of_memory = true;
+}
+
+void kinf__cell_bool(struct kinf__row *row, bool truth)
+{
+    begin(row);
+    if (kinf__buffer_printf(row->out, "%s", truth ? "true" : "false") < 0)
+        row->is_out_of_memory = true;
+}
+
+void kinf__cell_value(struct kinf__row *row, const char *path)
+{
+    struct kinf__json_value value;
+    struct kinf_str text = kinf__field(row->object, path, &value) ? value.raw : KINF_STR("null");
+
+    begin(row);
+    if (kinf__buffer_append_str(row->out, text) < 0)
+        row->is_out_of_memory = true;
+}
+
+void kinf__cell_string(struct kinf__row *row, const char *path, const char *otherwise)
+{
+    kinf__row_append_field(row, row->object, path);
+    kinf__cell_text(row, otherwise);
+}
+
+void kinf__cell_since(struct kinf__row *row, int64_t time_s, const char *otherwise)
+{
+    if (time_s != INT64_MIN)
+        kinf__row_append_duration(row, row->now_s - time_s);
+    kinf__cell_text(row, otherwise);
+}
+
+void kinf__cell_age(struct kinf__row *row)
+{
+    kinf__cell_since(row, kinf__field_time(row->object, "metadata.creationTimestamp"), "<unknown>");
+}
+
+static void cell_of_each(struct kinf__row *row, const char *path, const char *field)
+{
+    struct kinf__json_iter iter;
+    struct kinf__json_value container;
+    struct kinf_str key;
+
+    kinf__field_each(&iter, row->object, path);
+    while (kinf__field_next(&iter, &key, &container)) {
+        kinf__row_comma(row);
+        kinf__row_append_field(row, container, field);
+    }
+    kinf__cell_text(row, "");
+}
+
+void kinf__cell_containers(struct kinf__row *row, const char *path)
+{
+    cell_of_each(row, path, "name");
+    cell_of_each(row, path, "image");
+}

@@ -1,0 +1,82 @@
+/*
+ * Writing one row of a table: reading fields of the object, composing cells. A row that ran out of
+ * memory goes on without effect and says so at the end.
+ *
+ * Threads: one thread per row.
+ */
+#ifndef KINF_SERVE_TABLE_ROW_H
+#define KINF_SERVE_TABLE_ROW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "base/compiler.h"
+#include "json/scan.h"
+
+struct kinf__row {
+    struct kinf__json_value object;
+    int64_t now_s;
+    struct kinf__buffer *out;
+    struct kinf__buffer text; /* of the cell at hand */
+    size_t n_cells;
+    bool is_out_of_memory;
+};
+
+/* --- fields; a path is keys with dots, and no key has one --- */
+
+/* Returns false if it is not there, or null. */
+bool kinf__field(struct kinf__json_value from, const char *path, struct kinf__json_value *ret);
+int64_t kinf__field_int(struct kinf__json_value from, const char *path, int64_t otherwise);
+bool kinf__field_is(struct kinf__json_value from, const char *path, const char *text);
+/* Whether there is a string that is not empty. */
+bool kinf__field_has_text(struct kinf__json_value from, const char *path);
+bool kinf__field_is_true(struct kinf__json_value from, const char *path);
+/* Elements or members; 0 if it is not there. */
+size_t kinf__field_count(struct kinf__json_value from, const char *path);
+/* Seconds since 1970 of an RFC 3339 time; INT64_MIN if there is none. */
+int64_t kinf__field_time(struct kinf__json_value from, const char *path);
+
+/* Starts a walk over the array at `path`; over nothing if there is none. */
+void kinf__field_each(struct kinf__json_iter *iter, struct kinf__json_value from, const char *path);
+/* The next element, or member with its raw key; for the walk above. */
+bool kinf__field_next(struct kinf__json_iter *iter, struct kinf_str *ret_key,
+                      struct kinf__json_value *ret);
+
+/* The element of status.conditions with this type. */
+bool kinf__field_condition(struct kinf__json_value object, const char *type,
+                           struct kinf__json_value *ret);
+
+/* --- composing the text of a cell --- */
+
+void kinf__row_printf(struct kinf__row *row, const char *fmt, ...) KINF_PRINTF(2, 3);
+/* Appends a string, decoded, or any other value as it is written. */
+void kinf__row_append(struct kinf__row *row, struct kinf__json_value value);
+/* Appends the field, if it is there. */
+void kinf__row_append_field(struct kinf__row *row, struct kinf__json_value from, const char *path);
+/* Appends ",", unless the cell is empty. */
+void kinf__row_comma(struct kinf__row *row);
+/* "5m", "3h1m": how long `seconds` are, as kubectl says it. */
+void kinf__row_append_duration(struct kinf__row *row, int64_t seconds);
+/* "a=2,z=1" of an object of strings. */
+void kinf__row_append_labels(struct kinf__row *row, struct kinf__json_value from, const char *path);
+/* "a in (x,y),z=1" of a LabelSelector. */
+void kinf__row_append_selector(struct kinf__row *row, struct kinf__json_value from,
+                               const char *path);
+
+/* --- cells --- */
+
+/* What was composed; `otherwise` if that is nothing. */
+void kinf__cell_text(struct kinf__row *row, const char *otherwise);
+void kinf__cell_int(struct kinf__row *row, int64_t number);
+void kinf__cell_bool(struct kinf__row *row, bool truth);
+/* The value as it is written; null if it is not there. */
+void kinf__cell_value(struct kinf__row *row, const char *path);
+void kinf__cell_string(struct kinf__row *row, const char *path, const char *otherwise);
+/* How long ago; "<unknown>" without a time. */
+void kinf__cell_since(struct kinf__row *row, int64_t time_s, const char *otherwise);
+void kinf__cell_age(struct kinf__row *row);
+/* Two cells: the names, and the images, of the containers at `path`. */
+void kinf__cell_containers(struct kinf__row *row, const char *path);
+
+#endif

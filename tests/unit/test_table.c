@@ -1,0 +1,278 @@
+/*
+ * Tables against what a real kube-apiserver 1.37.1 showed of the same objects (tests/data/tables: one
+ * file a type, with the time at which it was asked), and the edges of durations.
+ */
+#include "serve/table.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "json/scan.h"
+#include "object/object.h"
+#include "serve/table_row.h"
+#include "unit/allocation.h"
+#include "unit/test.h"
+
+static struct kinf__json_value member_of(struct kinf__json_value value, const char *key)
+{
+    struct kinf__json_value member;
+
+    if (!kinf__json_member(value, kinf_str_from(key), &member))
+        fail_msg("no %s", key);
+    return member;
+}
+
+static const struct kinf_type *type_of(const char *name)
+{
+    const struct kinf_type *type;
+    char resource[64];
+    const char *dot = strchr(name, '.');
+
+    snprintf(resource, sizeof resource, "%.*s", dot != NULL ? (int)(dot - name) : (int)strlen(name),
+             name);
+    assert_int_equal(
+        kinf_type_intern(dot != NULL ? dot + 1 : "", "v1", "Kind", resource, true, &type, NULL), 0);
+    return type;
+}
+
+/* The recordings leave out what is empty, ours what nobody needs. */
+static void check_columns(const struct kinf__table *table, struct kinf__json_value expected)
+{
+    KINF__AUTO_BUFFER out = KINF__BUFFER_INIT;
+    struct kinf__json_iter ours, theirs;
+    struct kinf__json_value column, other, format;
+    struct kinf_str key;
+
+    assert_int_equal(kinf__table_write_columns(table, &out), 0);
+    assert_true(kinf__json_iter_init(&ours, kinf__json_value_of(kinf__buffer_str(&out))));
+    assert_true(kinf__json_iter_init(&theirs, expected));
+    while (kinf__json_iter_next(&theirs, &key, &other)) {
+        assert_true(kinf__json_iter_next(&ours, &key, &column));
+        assert_true(kinf_str_equal(member_of(column, "name").raw, member_of(other, "name").raw));
+        assert_true(kinf_str_equal(member_of(column, "type").raw, member_of(other, "type").raw));
+        assert_true(
+            kinf_str_equal(member_of(column, "priority").raw, member_of(other, "priority").raw));
+        if (!kinf__json_member(other, KINF_STR("format"), &format))
+            format.raw = KINF_STR("\"\"");
+        assert_true(kinf_str_equal(member_of(column, "format").raw, format.raw));
+    }
+    assert_false(kinf__json_iter_next(&ours, &key, &column));
+}
+
+static const struct kinf_object *decode(const struct kinf_type *type, struct kinf_str text)
+{
+    const struct kinf_object *object;
+    struct kinf__object_decoder decoder;
+    struct kinf__prune_plan *plan;
+    size_t len;
+
+    assert_int_equal(kinf__prune_plan_new(NULL, 0, NULL, 0, &plan, NULL), 0);
+    kinf__object_decoder_init(&decoder, type, plan);
+    assert_int_equal(kinf__object_decode(&decoder, text, true, &object, &len, NULL), 0);
+    kinf__object_decoder_release(&decoder);
+    kinf__prune_plan_free(plan);
+    return object;
+}
+
+static bool shows(const struct kinf__table *table, const struct kinf_object *object, int64_t now_s,
+                  struct kinf_str expected, struct kinf__buffer *out)
+{
+    out->len = 0;
+    assert_int_equal(kinf__table_write_cells(table, object, now_s, out), 0);
+    return kinf_str_equal(kinf__buffer_str(out), expected);
+}
+
+/* The server's clock may have been at the end of the second before. */
+static void check_row(const struct kinf_type *type, struct kinf__json_value row, int64_t now_s)
+{
+    const struct kinf__table *table = kinf__table_for(type);
+    struct kinf_str expected = member_of(row, "cells").raw;
+    kinf_auto_object const struct kinf_object *object = decode(type, member_of(row, "object").raw);
+    KINF__AUTO_BUFFER out = KINF__BUFFER_INIT;
+
+    if (!shows(table, object, now_s, expected, &out) &&
+        !shows(table, object, now_s - 1, expected, &out))
+        fail_msg("%s: %s\ninstead of %.*s", type->resource, kinf__buffer_cstr(&out),
+                 (int)expected.len, expected.bytes);
+}
+
+static size_t check_recording(const char *name)
+{
+    const struct kinf_type *type = type_of(name);
+    struct kinf__json_iter rows;
+    struct kinf__json_value recording, row;
+    struct kinf_str key;
+    size_t len, n = 0;
+    char path[128], *text;
+    int64_t now_s;
+
+    snprintf(path, sizeof path, "tables/%s.json", name);
+    text = test_read_data(path, &len);
+    assert_int_equal(kinf__json_scan_all((struct kinf_str){ text, len }, 100, &len), 0);
+    recording = kinf__json_value_of((struct kinf_str){ text, len });
+    now_s = strtoll(member_of(recording, "now").raw.bytes, NULL, 10);
+    check_columns(kinf__table_for(type), member_of(recording, "columns"));
+    assert_true(kinf__json_iter_init(&rows, member_of(recording, "rows")));
+    for (; kinf__json_iter_next(&rows, &key, &row); n++)
+        check_row(type, row, now_s);
+    free(text);
+    return n;
+}
+
+static void recorded_objects_show_as_the_server_shows_them(void **state)
+{
+    static const char *const names[] = {
+        "pods",
+        "nodes",
+        "services",
+        "replicationcontrollers",
+        "configmaps",
+        "secrets",
+        "namespaces",
+        "serviceaccounts",
+        "events",
+        "events.events.k8s.io",
+        "persistentvolumeclaims",
+        "persistentvolumes",
+        "deployments.apps",
+        "replicasets.apps",
+        "statefulsets.apps",
+        "daemonsets.apps",
+        "jobs.batch",
+        "cronjobs.batch",
+        "endpointslices.discovery.k8s.io",
+        "ingresses.networking.k8s.io",
+        "leases.coordination.k8s.io",
+        "horizontalpodautoscalers.autoscaling",
+        "poddisruptionbudgets.policy",
+        "roles.rbac.authorization.k8s.io",
+        "customresourcedefinitions.apiextensions.k8s.io",
+    };
+    size_t n = 0;
+
+    (void)state;
+    for (size_t i = 0; i < KINF__ARRAY_LEN(names); i++)
+        n += check_recording(names[i]);
+    assert_int_equal(n, 88);
+}
+
+static void durations_change_their_form_at_the_edges(void **state)
+{
+    static const struct {
+        int64_t seconds;
+        const char *text;
+    } rows[] = {
+        { -2, "<invalid>" },     { -1, "0s" },        { 0, "0s" },
+        { 119, "119s" },         { 120, "2m" },       { 121, "2m1s" },
+        { 599, "9m59s" },        { 600, "10m" },      { 10799, "179m" },
+        { 10800, "3h" },         { 10860, "3h1m" },   { 28799, "7h59m" },
+        { 28800, "8h" },         { 172799, "47h" },   { 172800, "2d" },
+        { 176400, "2d1h" },      { 691199, "7d23h" }, { 691200, "8d" },
+        { 63071999, "729d" },    { 63072000, "2y" },  { 63158400, "2y1d" },
+        { 252287999, "7y364d" }, { 252288000, "8y" }, { 999999999999, "31709y" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < KINF__ARRAY_LEN(rows); i++) {
+        struct kinf__row row = { 0 };
+
+        kinf__row_append_duration(&row, rows[i].seconds);
+        assert_string_equal(kinf__buffer_cstr(&row.text), rows[i].text);
+        kinf__buffer_release(&row.text);
+    }
+}
+
+static void times_are_read_in_utc(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t expected;
+    } rows[] = {
+        { "{\"t\":\"1970-01-01T00:00:00Z\"}", 0 },
+        { "{\"t\":\"2000-02-29T12:00:00Z\"}", 951825600 },
+        { "{\"t\":\"2026-11-21T07:06:19.123456Z\"}", 1795244779 },
+        { "{\"t\":\"2100-03-01T00:00:00Z\"}", 4107542400 },
+        { "{\"t\":\"soon\"}", INT64_MIN },
+        { "{\"t\":7}", INT64_MIN },
+        { "{\"t\":null}", INT64_MIN },
+        { "{}", INT64_MIN },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < KINF__ARRAY_LEN(rows); i++)
+        assert_true(kinf__field_time(kinf__json_value_of(kinf_str_from(rows[i].text)), "t") ==
+                    rows[i].expected);
+}
+
+static void what_is_missing_or_of_another_form_is_shown_as_absent(void **state)
+{
+    static const char *const texts[] = {
+        "{\"metadata\":{\"name\":\"x\",\"namespace\":\"n\"}}",
+        "{\"metadata\":{\"name\":\"x\",\"namespace\":\"n\"},\"spec\":7,\"status\":[1]}",
+        "{\"metadata\":{\"name\":\"x\",\"namespace\":\"n\",\"labels\":{\"a\":\"b\"}},\"spec\":{"
+        "\"containers\":{},\"selector\":[{}],\"ports\":[1,null,{}],\"rules\":\"x\",\"tls\":1},"
+        "\"status\":{\"conditions\":[null,1,{}],\"containerStatuses\":[{}],"
+        "\"initContainerStatuses\":[1]}}",
+    };
+    static const char *const names[] = { "pods",
+                                         "nodes",
+                                         "services",
+                                         "deployments.apps",
+                                         "jobs.batch",
+                                         "cronjobs.batch",
+                                         "events",
+                                         "persistentvolumes",
+                                         "ingresses.networking.k8s.io",
+                                         "endpointslices.discovery.k8s.io",
+                                         "horizontalpodautoscalers.autoscaling",
+                                         "things.x" };
+
+    (void)state;
+    for (size_t i = 0; i < KINF__ARRAY_LEN(names) * KINF__ARRAY_LEN(texts); i++) {
+        const struct kinf_type *type = type_of(names[i / KINF__ARRAY_LEN(texts)]);
+        kinf_auto_object const struct kinf_object *object =
+            decode(type, kinf_str_from(texts[i % KINF__ARRAY_LEN(texts)]));
+        KINF__AUTO_BUFFER out = KINF__BUFFER_INIT;
+        size_t len;
+
+        assert_int_equal(kinf__table_write_cells(kinf__table_for(type), object, 0, &out), 0);
+        assert_int_equal(kinf__json_scan_all(kinf__buffer_str(&out), 10, &len), 0);
+    }
+}
+
+static void no_memory_is_an_error(void **state)
+{
+    const struct kinf_type *type = type_of("deployments.apps");
+    kinf_auto_object const struct kinf_object *object = decode(
+        type, KINF_STR("{\"metadata\":{\"name\":\"x\",\"namespace\":\"n\"},\"spec\":{\"selector\":{"
+                       "\"matchExpressions\":[{\"key\":\"a\",\"operator\":\"In\",\"values\":["
+                       "\"b\"]}]}}}"));
+
+    (void)state;
+    for (size_t n = 1;; n++) {
+        KINF__AUTO_BUFFER out = KINF__BUFFER_INIT;
+        int r;
+
+        test_fail_allocation(n);
+        r = kinf__table_write_cells(kinf__table_for(type), object, 0, &out);
+        if (!test_allocation_failed()) {
+            assert_int_equal(r, 0);
+            break;
+        }
+        assert_int_equal(r, KINF_ERR_NO_MEMORY);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(recorded_objects_show_as_the_server_shows_them),
+        cmocka_unit_test(durations_change_their_form_at_the_edges),
+        cmocka_unit_test(times_are_read_in_utc),
+        cmocka_unit_test(what_is_missing_or_of_another_form_is_shown_as_absent),
+        cmocka_unit_test(no_memory_is_an_error),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
