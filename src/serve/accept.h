@@ -34,11 +34,20 @@ struct kinf__accepted {
     bool is_pretty;  /* asked for here, by pretty=1 */
 };
 
+/* What a row of a Table carries beside its cells. */
+enum kinf__include_object {
+    KINF__INCLUDE_METADATA,
+    KINF__INCLUDE_OBJECT,
+    KINF__INCLUDE_NONE,
+    KINF__INCLUDE_INVALID, /* refused where a Table is made, not before */
+};
+
 /* What may be asked for at an endpoint: a set of forms. */
 #define KINF__FORMS_PLAIN     (1u << KINF__FORM_OBJECT)
 #define KINF__FORMS_DISCOVERY (KINF__FORMS_PLAIN | 1u << KINF__FORM_DISCOVERY)
 #define KINF__FORMS_RESOURCE                                                                       \
-    (KINF__FORMS_PLAIN | 1u << KINF__FORM_METADATA | 1u << KINF__FORM_METADATA_LIST)
+    (KINF__FORMS_PLAIN | 1u << KINF__FORM_TABLE | 1u << KINF__FORM_METADATA |                      \
+     1u << KINF__FORM_METADATA_LIST)
 
 /* `header` NULL or "": anything. By q first, then the specific before wildcards, then in the
  * header's order. Refuses with 406 when nothing of `forms` is accepted. Returns 0 or

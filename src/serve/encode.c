@@ -9,6 +9,7 @@
 #include "json/scan.h"
 #include "object/object.h"
 #include "serve/quote.h"
+#include "serve/table.h"
 
 void kinf__encoder_release(struct kinf__encoder *encoder)
 {
@@ -28,17 +29,23 @@ static bool is_metadata(const struct kinf__encoder *encoder)
     return encoder->form == KINF__FORM_METADATA || encoder->form == KINF__FORM_METADATA_LIST;
 }
 
+static int append_meta_kind(const struct kinf__encoder *encoder, const char *kind,
+                            const char *suffix, struct kinf__buffer *out)
+{
+    return kinf__buffer_printf(out, "\"kind\":\"%s%s\",\"apiVersion\":\"meta.k8s.io/%s\"", kind,
+                               suffix, encoder->is_v1beta1 ? "v1beta1" : "v1");
+}
+
 /* "kind":"K","apiVersion":"V" of an object (suffix "") or of its list ("List"). */
 static int append_kind(const struct kinf__encoder *encoder, const char *suffix,
                        struct kinf__buffer *out)
 {
     const struct kinf_type *type = encoder->type;
 
+    if (encoder->form == KINF__FORM_TABLE)
+        return append_meta_kind(encoder, "Table", "", out);
     if (is_metadata(encoder))
-        return kinf__buffer_printf(out,
-                                   "\"kind\":\"PartialObjectMetadata%s\",\"apiVersion\":"
-                                   "\"meta.k8s.io/%s\"",
-                                   suffix, encoder->is_v1beta1 ? "v1beta1" : "v1");
+        return append_meta_kind(encoder, "PartialObjectMetadata", suffix, out);
     return kinf__buffer_printf(out, "\"kind\":\"%s%s\",\"apiVersion\":\"%s%s%s\"", type->kind,
                                suffix, type->group, *type->group != '\0' ? "/" : "", type->version);
 }
@@ -94,8 +101,9 @@ static struct kinf_str members_of(struct kinf_str text)
     return text.len != 0 ? (struct kinf_str){ text.bytes + 1, text.len - 1 } : text;
 }
 
-int kinf__encode_object(struct kinf__encoder *encoder, const struct kinf_object *object,
-                        const char *version, struct kinf__buffer *out)
+/* As stored, or its metadata alone. */
+static int append_object(struct kinf__encoder *encoder, const struct kinf_object *object,
+                         const char *version, struct kinf__buffer *out)
 {
     struct kinf_str body, metadata;
 
@@ -114,17 +122,80 @@ int kinf__encode_object(struct kinf__encoder *encoder, const struct kinf_object 
     return append_with_version(out, members_of(body), metadata, version);
 }
 
+/* --- tables --- */
+
+/* What a row has beside its cells. */
+static int append_row_object(struct kinf__encoder *encoder, const struct kinf_object *object,
+                             const char *version, struct kinf__buffer *out)
+{
+    int failed;
+
+    if (encoder->include == KINF__INCLUDE_NONE)
+        return kinf__buffer_append_str(out, KINF_STR("null"));
+    encoder->form =
+        encoder->include == KINF__INCLUDE_OBJECT ? KINF__FORM_OBJECT : KINF__FORM_METADATA;
+    failed = append_object(encoder, object, version, out);
+    encoder->form = KINF__FORM_TABLE;
+    return failed;
+}
+
+static int append_row(struct kinf__encoder *encoder, const struct kinf_object *object,
+                      const char *version, struct kinf__buffer *out)
+{
+    if (kinf__buffer_append_str(out, KINF_STR("{\"cells\":")) < 0 ||
+        kinf__table_write_cells(kinf__table_for(encoder->type), object, encoder->now_s, out) < 0 ||
+        kinf__buffer_append_str(out, KINF_STR(",\"object\":")) < 0 ||
+        append_row_object(encoder, object, version, out) < 0)
+        return KINF_ERR_NO_MEMORY;
+    return kinf__buffer_append(out, "}", 1);
+}
+
+static int append_columns(const struct kinf__encoder *encoder, struct kinf__buffer *out)
+{
+    if (kinf__buffer_append_str(out, KINF_STR(",\"columnDefinitions\":")) < 0)
+        return KINF_ERR_NO_MEMORY;
+    return encoder->no_columns ? kinf__buffer_append_str(out, KINF_STR("null"))
+                               : kinf__table_write_columns(kinf__table_for(encoder->type), out);
+}
+
+/* Up to the only row. */
+static int begin_table(const struct kinf__encoder *encoder, const char *version,
+                       struct kinf__buffer *out)
+{
+    if (kinf__buffer_append(out, "{", 1) < 0 || append_kind(encoder, "", out) < 0 ||
+        kinf__buffer_printf(out, ",\"metadata\":{\"resourceVersion\":\"%s\"}", version) < 0 ||
+        append_columns(encoder, out) < 0)
+        return KINF_ERR_NO_MEMORY;
+    return kinf__buffer_append_str(out, KINF_STR(",\"rows\":["));
+}
+
+int kinf__encode_object(struct kinf__encoder *encoder, const struct kinf_object *object,
+                        const char *version, struct kinf__buffer *out)
+{
+    if (encoder->form != KINF__FORM_TABLE)
+        return append_object(encoder, object, version, out);
+    if (begin_table(encoder, version != NULL ? version : kinf_object_resource_version(object),
+                    out) < 0 ||
+        append_row(encoder, object, version, out) < 0)
+        return KINF_ERR_NO_MEMORY;
+    return kinf__buffer_append(out, "]}", 2);
+}
+
 int kinf__encode_item(struct kinf__encoder *encoder, const struct kinf_object *object,
                       struct kinf__buffer *out)
 {
     struct kinf_str body;
 
+    if (encoder->form == KINF__FORM_TABLE)
+        return append_row(encoder, object, NULL, out);
     if (is_metadata(encoder) || kinf__is_custom_group(encoder->type->group))
-        return kinf__encode_object(encoder, object, NULL, out);
+        return append_object(encoder, object, NULL, out);
     if (kinf__object_body(object, &encoder->scratch, &body) < 0)
         return KINF_ERR_NO_MEMORY;
     return kinf__buffer_append_str(out, body);
 }
+
+/* --- lists --- */
 
 static int append_list_metadata(const struct kinf__list_head *head, bool is_custom,
                                 struct kinf__buffer *out)
@@ -149,7 +220,7 @@ static int append_list_metadata(const struct kinf__list_head *head, bool is_cust
 
 static bool is_custom_list(const struct kinf__encoder *encoder)
 {
-    return !is_metadata(encoder) && kinf__is_custom_group(encoder->type->group);
+    return encoder->form == KINF__FORM_OBJECT && kinf__is_custom_group(encoder->type->group);
 }
 
 int kinf__encode_list_begin(const struct kinf__encoder *encoder, const struct kinf__list_head *head,
@@ -163,6 +234,10 @@ int kinf__encode_list_begin(const struct kinf__encoder *encoder, const struct ki
     if (kinf__buffer_append(out, "{", 1) < 0 || append_kind(encoder, "List", out) < 0 ||
         kinf__buffer_append(out, ",", 1) < 0 || append_list_metadata(head, false, out) < 0)
         return KINF_ERR_NO_MEMORY;
+    if (encoder->form == KINF__FORM_TABLE)
+        return append_columns(encoder, out) < 0
+                   ? KINF_ERR_NO_MEMORY
+                   : kinf__buffer_append_str(out, KINF_STR(",\"rows\":["));
     return kinf__buffer_append_str(out, KINF_STR(",\"items\":["));
 }
 
@@ -177,12 +252,29 @@ int kinf__encode_list_end(const struct kinf__encoder *encoder, const struct kinf
     return kinf__buffer_append_str(out, KINF_STR("}\n"));
 }
 
-int kinf__encode_bookmark(const struct kinf__encoder *encoder, const char *version,
-                          bool ends_initial_events, struct kinf__buffer *out)
+static int append_bookmark(const struct kinf__encoder *encoder, const char *version,
+                           bool ends_initial_events, struct kinf__buffer *out)
 {
     if (kinf__buffer_append(out, "{", 1) < 0 || append_kind(encoder, "", out) < 0)
         return KINF_ERR_NO_MEMORY;
     return kinf__buffer_printf(
         out, ",\"metadata\":{\"resourceVersion\":\"%s\"%s}}", version,
         ends_initial_events ? ",\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}" : "");
+}
+
+/* In a Table it is a row of nothing. */
+int kinf__encode_bookmark(const struct kinf__encoder *encoder, const char *version,
+                          bool ends_initial_events, struct kinf__buffer *out)
+{
+    struct kinf__encoder row = { .type = encoder->type,
+                                 .form = KINF__FORM_METADATA,
+                                 .is_v1beta1 = encoder->is_v1beta1 };
+
+    if (encoder->form != KINF__FORM_TABLE)
+        return append_bookmark(encoder, version, ends_initial_events, out);
+    if (begin_table(encoder, version, out) < 0 ||
+        kinf__buffer_append_str(out, KINF_STR("{\"cells\":[],\"object\":")) < 0 ||
+        append_bookmark(&row, version, ends_initial_events, out) < 0)
+        return KINF_ERR_NO_MEMORY;
+    return kinf__buffer_append_str(out, KINF_STR("}]}"));
 }

@@ -14,8 +14,12 @@
 struct kinf__encoder {
     /* set by the caller */
     const struct kinf_type *type;
-    enum kinf__form form; /* KINF__FORM_OBJECT, or one of metadata */
+    enum kinf__form form; /* none of discovery */
     bool is_v1beta1;
+    /* of a Table */
+    enum kinf__include_object include;
+    int64_t now_s;   /* Unix time: ages are told in relation to it */
+    bool no_columns; /* they were sent: events but the first do without */
     /* the encoder's */
     struct kinf_scratch scratch;
 };

@@ -16,6 +16,7 @@
 #include <kinformer/selector.h>
 #include <kinformer/str.h>
 
+#include "serve/accept.h"
 #include "serve/fields.h"
 #include "serve/refusal.h"
 
@@ -65,13 +66,6 @@ enum kinf__rv_match {
     KINF__RV_MATCH_UNSET,
     KINF__RV_MATCH_NOT_OLDER_THAN,
     KINF__RV_MATCH_EXACT,
-};
-
-enum kinf__include_object {
-    KINF__INCLUDE_METADATA,
-    KINF__INCLUDE_OBJECT,
-    KINF__INCLUDE_NONE,
-    KINF__INCLUDE_INVALID, /* `include_text` is refused where a Table is made, not before */
 };
 
 /* Query parameters of a resource; the texts are never NULL. */

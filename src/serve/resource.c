@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/hmap.h"
@@ -247,7 +248,9 @@ static int bind(struct kinf__exchange *exchange)
     find_index(exchange);
     exchange->encoder = (struct kinf__encoder){ .type = source->type,
                                                 .form = exchange->accepted.form,
-                                                .is_v1beta1 = exchange->accepted.is_v1beta1 };
+                                                .is_v1beta1 = exchange->accepted.is_v1beta1,
+                                                .include = exchange->options.include,
+                                                .now_s = time(NULL) };
     return check_form(exchange);
 }
 
@@ -296,6 +299,18 @@ static uint64_t version_to_reach(const struct kinf__exchange *exchange)
 
 /* --- answers --- */
 
+/* The server looks when it has something to convert. */
+static int check_include(struct kinf__exchange *exchange)
+{
+    if (exchange->accepted.form != KINF__FORM_TABLE ||
+        exchange->options.include != KINF__INCLUDE_INVALID)
+        return 0;
+    return kinf__refuse(&exchange->refusal, 400, "BadRequest",
+                        "Unable to convert to Table as requested: includeObject: Invalid value: "
+                        "\"%s\": must be 'Metadata', 'Object', 'None', or empty",
+                        exchange->options.include_text);
+}
+
 static int answer_object(struct kinf__exchange *exchange)
 {
     const struct kinf__request *request = &exchange->request;
@@ -320,6 +335,8 @@ static int answer_object(struct kinf__exchange *exchange)
                                  request->name);
         return KINF_ERR_INVALID;
     }
+    if (check_include(exchange) < 0)
+        return KINF_ERR_INVALID;
     if (kinf__encode_object(&exchange->encoder, object, NULL, &exchange->answer.body) < 0 ||
         kinf__buffer_append(&exchange->answer.body, "\n", 1) < 0)
         return kinf__refuse_no_memory(&exchange->refusal);
@@ -494,6 +511,8 @@ static int answer(struct kinf__exchange *exchange)
         kinf__source_staleness_ms(exchange->source, kinf__clock_now_ms());
     if (*exchange->request.name != '\0')
         return answer_object(exchange);
+    if (check_include(exchange) < 0)
+        return KINF_ERR_INVALID;
     return exchange->options.is_watch ? answer_watch(exchange) : answer_list(exchange);
 }
 

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define PIECE_BYTES (32u << 10)
 
@@ -61,9 +62,11 @@ static int end_event(struct watch *watch)
 static int write_object(struct watch *watch, enum kinf__watch_event_type type,
                         const struct kinf_object *object, const char *version)
 {
+    watch->encoder.now_s = time(NULL);
     if (begin_event(watch, kinf__watch_event_type_to_string(type)) < 0 ||
         kinf__encode_object(&watch->encoder, object, version, &watch->out) < 0)
         return KINF_ERR_NO_MEMORY;
+    watch->encoder.no_columns = true;
     return end_event(watch);
 }
 
@@ -76,6 +79,7 @@ static int write_bookmark(struct watch *watch, uint64_t version, bool ends_initi
     if (begin_event(watch, "BOOKMARK") < 0 ||
         kinf__encode_bookmark(&watch->encoder, text, ends_initial_events, &watch->out) < 0)
         return KINF_ERR_NO_MEMORY;
+    watch->encoder.no_columns = true;
     return end_event(watch);
 }
 

@@ -436,6 +436,39 @@ class ServeTest(unittest.TestCase):
         self.served.kubectl("wait", "cm/c1", "-n", "serve", "--for=jsonpath={.metadata.name}=c1", "--timeout=30s")
         self.assertIn("+kinformerd", self.served.kubectl("version"))
 
+    def test_kubectl_shows_the_same_tables(self):
+        self.cluster.kubectl("apply", "-n", "serve", "-f", "-", stdin=json.dumps(
+            {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "shown"},
+             "spec": {"containers": [{"name": "c", "image": "i"}]}}))
+        self.caught_up()
+        self.caught_up("/api/v1/namespaces/serve/pods")
+
+        def without_age(text):
+            return re.sub(r"\b\d+(s|m|m\d+s)\b *", "AGE ", text)
+
+        for args in (("get", "pods", "-n", "serve"), ("get", "pods", "-n", "serve", "-o", "wide"),
+                     ("get", "pod", "shown", "-n", "serve", "--show-labels"), ("get", "cm,pods", "-n", "serve"),
+                     ("get", "ns", "--sort-by=.metadata.name"), ("get", "cm", "-A", "--chunk-size", "3")):
+            self.assertEqual(without_age(self.served.kubectl(*args)), without_age(self.cluster.kubectl(*args)), args)
+        accept = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
+        for include in ("", "?includeObject=Object", "?includeObject=None"):
+            real, ours = (body_of(where, "/api/v1/namespaces/serve/configmaps" + include, **accept)
+                          for where in (self.direct, self.served))
+            for table in (real, ours):
+                table["metadata"].pop("resourceVersion")
+                for column in table["columnDefinitions"]:
+                    column.pop("description")
+                for row in table["rows"]:
+                    row["cells"].pop()
+            self.assertEqual(ours, real)
+        with Watch(self.served, "/api/v1/namespaces/serve/configmaps?watch=1", accept) as watch:
+            self.assertEqual(watch.next()["object"]["columnDefinitions"][0]["name"], "Name")
+            self.assertIsNone(watch.next()["object"]["columnDefinitions"])
+        for target in ("/api/v1/pods", "/api/v1/namespaces/default"):
+            real, ours = (ask(where, target + "?includeObject=foo", headers=accept)
+                          for where in (self.direct, self.served))
+            self.assertEqual((ours[0], json.loads(ours[2])), (real[0], json.loads(real[2])))
+
     def test_kubectl_finds_the_resources_of_the_cache(self):
         lines = self.served.kubectl("api-resources", "--no-headers").splitlines()
         self.assertEqual(sorted(line.split()[0] for line in lines),

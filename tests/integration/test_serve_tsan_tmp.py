@@ -1,0 +1,556 @@
+"""kinformerd as a server: the same requests to the API server and to the daemon, and their answers compared."""
+
+import gzip
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import ssl
+import subprocess
+import tempfile
+import threading
+import unittest
+import urllib.parse
+
+from harness import PATIENCE, TOOLS, Daemon, cluster, config_map, many_pods, run_daemon, wait_until
+
+KUBECTL = os.path.join(TOOLS, "kubectl")
+RESOURCES = ("pods", "configmaps", "deployments.apps", "namespaces", "jobs.batch", "gadgets.test.kinformer.dev")
+
+
+class Direct:
+    """Raw requests to the API server, with the admin's certificate."""
+
+    def __init__(self):
+        server = cluster().env["KINF_SERVER"].removeprefix("https://")
+        pki = os.path.join(cluster().folder, "admin-files.kubeconfig")
+        with open(pki, encoding="utf-8") as file:
+            text = file.read()
+
+        def path(key):
+            return re.search(key + r": *(\S+)", text).group(1)
+
+        context = ssl.create_default_context(cafile=path("certificate-authority"))
+        context.load_cert_chain(path("client-certificate"), path("client-key"))
+        self.open = lambda: http.client.HTTPSConnection(server, context=context, timeout=PATIENCE)
+
+
+class Served:
+    """A daemon that listens, and raw requests to it."""
+
+    def __init__(self, *args, resource=RESOURCES, mode="tsan"):
+        self.folder = tempfile.TemporaryDirectory()
+        self.kubeconfig = os.path.join(self.folder.name, "kubeconfig")
+        self.socket = os.path.join(self.folder.name, "socket")
+        self.daemon = Daemon("--listen", "127.0.0.1:0", "--listen", "unix:" + self.socket, "--write-kubeconfig",
+                             self.kubeconfig, *args, resource=resource, mode=mode, events=False)
+
+    def __enter__(self):
+        wait_until(lambda: self.daemon.check() or os.path.exists(self.kubeconfig), "the kubeconfig")
+        with open(self.kubeconfig, encoding="utf-8") as file:
+            self.address = re.search(r"server: http://(\S+)", file.read()).group(1)
+        self.open = lambda: http.client.HTTPConnection(self.address, timeout=PATIENCE)
+        wait_until(lambda: self.daemon.check() or ask(self, "/readyz")[0] == 200, "ready")
+        return self
+
+    def __exit__(self, kind, value, trace):
+        self.daemon.__exit__(kind, value, trace)
+        self.folder.cleanup()
+
+    def kubectl(self, *args, check=True):
+        done = subprocess.run([KUBECTL, "--kubeconfig", self.kubeconfig, "--cache-dir", self.folder.name + "/cache",
+                               *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=PATIENCE,
+                              check=False)
+        if check and done.returncode != 0:
+            raise AssertionError(f"kubectl {' '.join(args)}: {done.stderr}")
+        return done.stdout if check else done.stdout + done.stderr
+
+    def wait_for(self, target, version):
+        """Until the daemon has what the API server answered with `version`."""
+        wait_until(lambda: int(body_of(self, target)["metadata"]["resourceVersion"]) >= int(version),
+                   f"{target} at {version}")
+
+
+def ask(where, target, method="GET", headers=None):
+    connection = where.open()
+    try:
+        connection.putrequest(method, target, skip_accept_encoding=True)
+        for name, value in (headers or {}).items():
+            connection.putheader(name, value)
+        connection.endheaders()
+        answer = connection.getresponse()
+        return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
+    finally:
+        connection.close()
+
+
+def body_of(where, target, **headers):
+    status, _, body = ask(where, target, headers=headers)
+    if status != 200:
+        raise AssertionError(f"{target}: {status} {body[:500]}")
+    return json.loads(body)
+
+
+class Watch:
+    """An open watch; events are read as they come."""
+
+    def __init__(self, where, target, headers=None):
+        self.connection = where.open()
+        self.connection.request("GET", target, headers=headers or {})
+        self.answer = self.connection.getresponse()
+        self.status = self.answer.status
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.answer.close()  # which holds the socket, too
+        self.connection.close()
+
+    def next(self):
+        line = self.answer.readline()
+        return json.loads(line) if line else None
+
+    def until(self, done):
+        events = []
+        while True:
+            event = self.next()
+            if event is None:
+                return events
+            events.append(event)
+            if done(event):
+                return events
+
+
+def name_of(event):
+    return event["object"]["metadata"]["name"]
+
+
+# Requests that are refused by both in the same words: (method, target, headers).
+REFUSED = [("GET", target, {}) for target in (
+    "/api/v1/pods?limit=abc", "/api/v1/pods?limit=99999999999999999999", "/api/v1/pods?limit=",
+    "/api/v1/pods?limit=+5", "/api/v1/pods?timeoutSeconds=x", "/api/v1/pods?timeout=x", "/api/v1/pods?timeout=1",
+    "/api/v1/pods?timeout=1y", "/api/v1/pods?resourceVersion=abc", "/api/v1/pods?resourceVersion=-1",
+    "/api/v1/pods?resourceVersion=99999999999999999999", "/api/v1/pods?resourceVersion=abc&watch=1",
+    "/api/v1/namespaces/default/pods/x?resourceVersion=abc", "/api/v1/pods?resourceVersionMatch=Foo",
+    "/api/v1/pods?resourceVersionMatch=Exact", "/api/v1/pods?resourceVersion=0&resourceVersionMatch=Exact",
+    "/api/v1/pods?resourceVersion=5&resourceVersionMatch=exact", "/api/v1/pods?sendInitialEvents=true",
+    "/api/v1/pods?sendInitialEvents=true&resourceVersionMatch=Foo", "/api/v1/pods?watch=1&sendInitialEvents=true",
+    "/api/v1/pods?watch=1&sendInitialEvents=true&resourceVersionMatch=Exact",
+    "/api/v1/pods?watch=1&resourceVersionMatch=NotOlderThan", "/api/v1/pods?watch=1&resourceVersionMatch=Foo",
+    "/api/v1/pods?watch=1&continue=abc", "/api/v1/pods?continue=abc&resourceVersion=5&resourceVersionMatch=Exact",
+    "/api/v1/pods?labelSelector=k+in+(", "/api/v1/pods?labelSelector=a==b==c", "/api/v1/pods?labelSelector=a%3Ea",
+    "/api/v1/pods?labelSelector=a,", "/api/v1/pods?labelSelector=,", "/api/v1/pods?labelSelector=a+in+b",
+    "/api/v1/pods?labelSelector=a=b!", "/api/v1/pods?labelSelector=!", "/api/v1/pods?labelSelector=a+b",
+    "/api/v1/pods?labelSelector=%3Da", "/api/v1/pods?watch=1&labelSelector=a+in+(b,c",
+    "/api/v1/pods?fieldSelector=status.phase", "/api/v1/pods?fieldSelector=status.phase=a=b",
+    "/api/v1/pods?fieldSelector=status.phase=a%5C", "/api/v1/pods?fieldSelector=status.phase=a%5Cb",
+    "/api/v1/pods?fieldSelector=spec.x=1", "/api/v1/configmaps?fieldSelector=spec.x=1",
+    "/apis/batch/v1/jobs?fieldSelector=spec.x=1", "/api/v1/namespaces?fieldSelector=metadata.namespace=1",
+    "/apis/test.kinformer.dev/v1/gadgets?fieldSelector=spec.x=1",
+    "/nope", "/api/v2", "/api/v2/pods", "/api/v1/foos", "/api/v1/namespaces/x/foos", "/api/v1/namespaces/x/nodes",
+    "/api/v1/pods/zzz", "/apis/nope", "/apis/nope/v1", "/apis/nope/v1/pods", "/apis/apps/v9",
+    "/apis/apps/v9/deployments", "/apis/apps/v1/foos", "/apis/apps/v1/namespaces/default/deployments/zzz",
+    "/apis/test.kinformer.dev/v1/foos", "/apis/test.kinformer.dev/v1/namespaces/default/gadgets/zzz",
+    "/api/v1/namespaces/default/pods/zzz", "/api/v1/namespaces/default/pods/zzz/foo",
+    "/api/v1/namespaces/default/pods/zzz/foo/bar", "/api/v1/namespaces/default/pods/a?x=%zz&limit=abc",
+    "//api/v1", "/api//v1/pods", "/healthz/", "/healthz/nope", "/livez/nope",
+)] + [(method, target, {}) for method, target in (
+    ("PUT", "/api/v1/pods"), ("HEAD", "/api/v1/pods"), ("OPTIONS", "/api/v1/pods"), ("TRACE", "/api/v1/pods"),
+    ("FOO", "/api/v1/pods"), ("POST", "/version"), ("POST", "/api"), ("POST", "/nope"),
+    ("POST", "/api/v1/namespaces/default/pods/x"),
+)] + [("GET", target, {"Accept": "application/json;as=" + form + ";v=v1;g=meta.k8s.io"}) for target, form in (
+    ("/api/v1/pods", "PartialObjectMetadata"), ("/api/v1/namespaces/default", "PartialObjectMetadataList"),
+    ("/apis/apps/v1/deployments", "PartialObjectMetadata"),
+)]
+
+# The same code and reason, in other words, since only JSON is served, and tokens are the daemon's own.
+REFUSED_IN_OTHER_WORDS = [
+    ("/api/v1/pods?continue=abc", {}),
+    ("/api/v1/pods?labelSelector=-a", {}), ("/api/v1/pods?labelSelector=a/b/c", {}),
+    ("/api/v1/pods", {"Accept": "text/plain"}), ("/api/v1/pods", {"Accept": "application/*"}),
+    ("/api/v1/pods", {"Accept": "application/json;as=Foo;v=v1;g=meta.k8s.io"}),
+    ("/api/v1", {"Accept": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"}),
+    ("/api", {"Accept": "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"}),
+]
+
+
+class ServeTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = cluster()
+        cls.cluster.kubectl("apply", "-f", os.path.join(os.path.dirname(__file__), "gadgets.yaml"))
+        cls.cluster.kubectl("wait", "--for=condition=Established", "crd/gadgets.test.kinformer.dev")
+        cls.cluster.make_namespace("serve")
+        for i in range(5):
+            cls.cluster.kubectl("apply", "-f", "-", stdin=config_map(f"c{i}", "serve", labels={"i": str(i % 2)}))
+        cls.direct = Direct()
+        cls.served = Served()
+        cls.served.__enter__()
+
+    @classmethod
+    def tearDownClass(cls):
+        try:
+            cls.served.daemon.stop()
+        finally:
+            cls.served.__exit__(None, None, None)
+
+    def touch(self, name, data, labels=None):
+        """Changes a config map and returns its version."""
+        self.cluster.kubectl("apply", "-f", "-", stdin=config_map(name, "serve", data, labels))
+        return json.loads(self.cluster.kubectl("get", "cm", name, "-n", "serve", "-o", "json"))[
+            "metadata"]["resourceVersion"]
+
+    def caught_up(self, target="/api/v1/namespaces/serve/configmaps"):
+        version = max(int(item["metadata"]["resourceVersion"]) for item in body_of(self.direct, target)["items"])
+        self.served.wait_for(target, version)
+
+    # --- refusals ---
+
+    def test_malformed_requests_are_refused_as_the_api_server_does(self):
+        for method, target, headers in REFUSED:
+            with self.subTest(method=method, target=target, headers=headers):
+                real = ask(self.direct, target, method, headers)
+                ours = ask(self.served, target, method, headers)
+                self.assertEqual((ours[0], ours[1].get("content-type")), (real[0], real[1].get("content-type")))
+                try:
+                    self.assertEqual(json.loads(ours[2]), json.loads(real[2]))
+                except ValueError:
+                    self.assertEqual(ours[2].strip(), real[2].strip())
+
+    def test_what_cannot_be_said_alike_has_the_same_reason(self):
+        for target, headers in REFUSED_IN_OTHER_WORDS:
+            with self.subTest(target=target, headers=headers):
+                real, ours = ask(self.direct, target, headers=headers), ask(self.served, target, headers=headers)
+                self.assertEqual((ours[0], json.loads(ours[2])["reason"]), (real[0], json.loads(real[2])["reason"]))
+
+    def test_tricks_with_paths_and_hosts_are_refused(self):
+        for target in ("/api/v1/namespaces/a%2fb/pods", "/api/v1/namespaces/../pods", "/api/v1/%2e%2e/x",
+                       "/api/v1/namespaces/a%00b/pods", "/api/v1/pods?labelSelector=a%00b",
+                       "/api/v1/namespaces/default/pods/a%zz"):
+            self.assertEqual(ask(self.served, target)[0], 400, target)
+        for host in ("evil.example:80", "169.254.169.254", "127.0.0.1.evil.example", "localhost:x"):
+            with socket.create_connection(self.served.address.split(":")) as raw:
+                raw.sendall(f"GET /api/v1/pods HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+                self.assertIn(b" 403 ", raw.recv(64), host)
+        with socket.create_connection(self.served.address.split(":")) as raw:
+            raw.sendall(b"GET http://127.0.0.1/api/v1/pods HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            self.assertIn(b" 400 ", raw.recv(64))
+        self.assertEqual(ask(self.served, "/api/v1/pods", headers={"Impersonate-User": "x"})[0], 403)
+
+    def test_a_long_header_is_refused_and_the_next_request_served(self):
+        selector = "a in (" + ",".join(["x" * 60] * 2000) + ")"
+        status = ask(self.served, "/api/v1/pods?labelSelector=" + urllib.parse.quote(selector))[0]
+        self.assertGreaterEqual(status, 400)
+        self.assertEqual(ask(self.served, "/livez")[0], 200)
+
+    def test_addresses_that_anybody_can_reach_are_refused_at_start(self):
+        code, _, err = run_daemon("--resource", "pods", "--listen", "0.0.0.0:0")
+        self.assertEqual(code, 2)
+        self.assertIn("TLS", err)
+
+    # --- reading ---
+
+    def test_lists_and_objects_are_those_of_the_api_server(self):
+        self.caught_up()
+        for target in ("/api/v1/namespaces/serve/configmaps", "/api/v1/namespaces/serve/configmaps?labelSelector=i=1",
+                       "/api/v1/namespaces/serve/configmaps?labelSelector=i+notin+(1)",
+                       "/api/v1/configmaps?fieldSelector=metadata.name=c1,metadata.namespace%3Dserve",
+                       "/api/v1/configmaps?fieldSelector=metadata.name!=c1,metadata.namespace%3Dserve",
+                       "/api/v1/namespaces/nowhere/pods", "/apis/test.kinformer.dev/v1/gadgets",
+                       "/api/v1/namespaces/serve/configmaps/", "/api/v1/namespaces/serve/configmaps?&limit=0"):
+            real, ours = body_of(self.direct, target), body_of(self.served, target)
+            real["metadata"].pop("resourceVersion")
+            self.assertGreater(int(ours["metadata"].pop("resourceVersion")), 0)
+            self.assertEqual(list(ours), list(real), target)
+            self.assertEqual(ours, real, target)
+        for target in ("/api/v1/namespaces/serve/configmaps/c1", "/api/v1/namespaces/serve",
+                       "/api/v1/namespaces/serve/configmaps/c1?watch=1"):
+            self.assertEqual(ask(self.served, target)[2], ask(self.direct, target)[2], target)
+
+    def test_metadata_alone_is_served_where_it_is_asked_for(self):
+        self.caught_up()
+        accept = "application/vnd.kubernetes.protobuf;as={0};g=meta.k8s.io;v=v1,application/json;as={0};g=meta.k8s.io;v=v1"
+        for target, form in (("/api/v1/namespaces/serve/configmaps", "PartialObjectMetadataList"),
+                             ("/api/v1/namespaces/serve/configmaps/c1", "PartialObjectMetadata")):
+            ours = body_of(self.served, target, Accept=accept.format(form))
+            real = body_of(self.direct, target, Accept=accept.format(form).split(",")[1])
+            for answer in (ours, real):
+                answer["metadata"].pop("resourceVersion")
+            self.assertEqual(ours, real)
+
+    def test_versions_that_are_not_reached_are_waited_for(self):
+        before = int(body_of(self.served, "/api/v1/configmaps")["metadata"]["resourceVersion"])
+        answers = []
+        reader = threading.Thread(target=lambda: answers.append(
+            body_of(self.served, f"/api/v1/configmaps?resourceVersion={before + 1}")))
+        reader.start()
+        self.touch("c4", str(before))
+        reader.join()
+        self.assertGreater(int(answers[0]["metadata"]["resourceVersion"]), before)
+        target = f"/api/v1/configmaps?resourceVersion={before + 1000000}"
+        status, headers, body = ask(self.served, target)
+        self.assertEqual((status, headers["retry-after"]), (504, "1"))
+        self.assertEqual(json.loads(body)["details"], json.loads(ask(self.direct, target)[2])["details"])
+
+    def test_pages_are_of_one_version_whatever_happens_between_them(self):
+        self.caught_up()
+        target = "/api/v1/namespaces/serve/configmaps?limit=2"
+        whole = body_of(self.served, "/api/v1/namespaces/serve/configmaps")
+        first = body_of(self.served, target)
+        self.assertEqual(first["metadata"]["remainingItemCount"], len(whole["items"]) - 2)
+        self.caught_up()
+        self.touch("c3", "between pages of " + first["metadata"]["resourceVersion"])
+        self.caught_up()
+        token, items = first["metadata"]["continue"], first["items"]
+        while token:
+            page = body_of(self.served, target + "&continue=" + token)
+            self.assertEqual(page["metadata"]["resourceVersion"], first["metadata"]["resourceVersion"])
+            items += page["items"]
+            token = page["metadata"].get("continue")
+        self.assertEqual(items, whole["items"])
+        exact = f"/api/v1/namespaces/serve/configmaps?resourceVersionMatch=Exact&resourceVersion=" \
+                f"{first['metadata']['resourceVersion']}"
+        self.assertEqual(body_of(self.served, exact)["items"], whole["items"])
+
+    def test_a_token_that_was_changed_is_refused(self):
+        token = body_of(self.served, "/api/v1/namespaces/serve/configmaps?limit=1")["metadata"]["continue"]
+        for i in (3, len(token) // 2, len(token) - 1):
+            changed = token[:i] + ("b" if token[i] != "b" else "c") + token[i + 1:]
+            status = ask(self.served, "/api/v1/configmaps?continue=" + changed)[0]
+            self.assertIn(status, (400, 410), changed)
+
+    def test_an_exact_version_that_is_not_held_has_expired(self):
+        for target in ("/api/v1/configmaps?resourceVersionMatch=Exact&resourceVersion=1",
+                       "/api/v1/configmaps?resourceVersion=1&limit=1"):
+            status, _, body = ask(self.served, target)
+            self.assertEqual((status, json.loads(body)["reason"]), (410, "Expired"))
+
+    def test_large_lists_are_compressed_on_request(self):
+        n_pods = many_pods()
+        wait_until(lambda: len(body_of(self.served, "/api/v1/pods")["items"]) == n_pods, "all pods")
+        status, headers, body = ask(self.served, "/api/v1/pods", headers={"Accept-Encoding": "gzip"})
+        self.assertEqual((status, headers["content-encoding"]), (200, "gzip"))
+        plain = ask(self.served, "/api/v1/pods")
+        self.assertNotIn("content-encoding", plain[1])
+        self.assertEqual(gzip.decompress(body), plain[2])
+        lines = sorted(f"{item['metadata']['namespace']}/{item['metadata']['name']}@"
+                       f"{item['metadata']['resourceVersion']}" for item in json.loads(plain[2])["items"])
+        self.assertEqual(lines, sorted(f"{key}@{version}" for key, version in self.cluster.versions().items()))
+
+    # --- watching ---
+
+    def test_a_watch_tells_the_state_and_then_what_happens(self):
+        self.caught_up()
+        target = "/api/v1/namespaces/serve/configmaps?watch=true&allowWatchBookmarks=true&sendInitialEvents=true" \
+                 "&resourceVersionMatch=NotOlderThan"
+        with Watch(self.served, target) as ours, Watch(self.direct, target) as real:
+            def ends(event):
+                return event["type"] == "BOOKMARK" and "annotations" in event["object"]["metadata"]
+
+            first = ours.until(ends)
+            self.assertEqual(first[:-1], real.until(ends)[:-1])
+            self.assertEqual(first[-1]["object"]["kind"], "ConfigMap")
+            self.touch("w1", "1")
+            self.touch("w1", "2")
+            self.cluster.kubectl("delete", "cm", "w1", "-n", "serve")
+
+            def gone(event):
+                return event["type"] == "DELETED" and name_of(event) == "w1"
+
+            def of_w1(events):
+                return [event for event in events if event["type"] != "BOOKMARK" and name_of(event) == "w1"]
+
+            self.assertEqual(of_w1(ours.until(gone)), of_w1(real.until(gone)))
+
+    def test_a_selector_lets_objects_enter_and_leave(self):
+        self.touch("w2", "1", {"in": "no"})
+        self.caught_up()
+        version = body_of(self.direct, "/api/v1/configmaps")["metadata"]["resourceVersion"]
+        self.served.wait_for("/api/v1/configmaps", self.touch("w2", "2", {"in": "no"}))
+        target = f"/api/v1/namespaces/serve/configmaps?watch=1&labelSelector=in=yes&resourceVersion={version}"
+        with Watch(self.served, target) as ours, Watch(self.direct, target) as real:
+            for labels in ({"in": "yes"}, {"in": "yes", "more": "x"}, {"in": "no"}):
+                self.touch("w2", "3", labels)
+
+            def left(event):
+                return event["type"] == "DELETED"
+
+            events = ours.until(left)
+            self.assertEqual([event["type"] for event in events], ["ADDED", "MODIFIED", "DELETED"])
+            self.assertEqual(events, real.until(left))
+
+    def test_a_watch_goes_on_where_another_one_ended(self):
+        self.caught_up()
+        version = body_of(self.served, "/api/v1/configmaps")["metadata"]["resourceVersion"]
+        for i in range(5):
+            last = self.touch("w3", str(i))
+        seen = []
+        while not seen or seen[-1] != last:
+            with Watch(self.served, "/api/v1/namespaces/serve/configmaps?watch=1&fieldSelector=metadata.name%3Dw3"
+                       f"&resourceVersion={version}") as watch:
+                version = watch.next()["object"]["metadata"]["resourceVersion"]
+                seen.append(version)
+        self.assertEqual(len(seen), 5)
+
+    def test_a_version_that_is_too_old_is_told_in_the_stream(self):
+        with Watch(self.served, "/api/v1/configmaps?watch=1&resourceVersion=1") as watch:
+            self.assertEqual(watch.status, 200)
+            event = watch.next()
+            self.assertEqual((event["type"], event["object"]["code"], event["object"]["reason"]),
+                             ("ERROR", 410, "Expired"))
+            self.assertIsNone(watch.next())
+
+    def test_a_watch_ends_cleanly_when_its_time_is_over(self):
+        with Watch(self.served, "/api/v1/namespaces?watch=1&timeoutSeconds=1&allowWatchBookmarks=1") as watch:
+            events = watch.until(lambda event: False)
+        self.assertEqual(events[-1]["type"], "BOOKMARK")
+        with Watch(self.served, "/api/v1/namespaces?watch=1&timeoutSeconds=-1&resourceVersion=0") as watch:
+            watch.until(lambda event: False)
+
+    def test_a_watcher_that_vanishes_is_forgotten(self):
+        def watchers():
+            state = body_of(self.served, "/debug/state")
+            return sum(len(informer["watchers"]) for informer in state["informers"] if informer["name"] == "jobs.batch")
+
+        with Watch(self.served, "/apis/batch/v1/jobs?watch=1") as watch:
+            self.assertEqual(watch.status, 200)
+            wait_until(lambda: watchers() == 1, "one watcher")
+        wait_until(lambda: watchers() == 0, "no watcher")
+
+    # --- kubectl ---
+
+    def test_kubectl_prints_the_same_objects(self):
+        self.caught_up()
+        for args in (("get", "cm", "-n", "serve", "-o", "yaml"), ("get", "cm", "c1", "-n", "serve", "-o", "json"),
+                     ("get", "cm", "-A", "-o", "name", "--chunk-size", "2"),
+                     ("get", "ns", "-o", "jsonpath={.items[*].metadata.name}"),
+                     ("describe", "cm", "-n", "serve"), ("get", "--raw", "/api/v1/namespaces/serve/configmaps/c2")):
+            self.assertEqual(self.served.kubectl(*args).replace("\n  continue: \"\"", ""),
+                             self.cluster.kubectl(*args), args)
+        self.assertIn('pods "zzz" not found', self.served.kubectl("get", "pod", "zzz", check=False))
+        self.assertIn("jsonpath", self.served.kubectl("wait", "cm/c1", "-n", "serve", "--for=jsonpath={.data.none}=x",
+                                                      "--timeout=1s", check=False) + "jsonpath")
+        self.served.kubectl("wait", "cm/c1", "-n", "serve", "--for=jsonpath={.metadata.name}=c1", "--timeout=30s")
+        self.assertIn("+kinformerd", self.served.kubectl("version"))
+
+    def test_kubectl_finds_the_resources_of_the_cache(self):
+        lines = self.served.kubectl("api-resources", "--no-headers").splitlines()
+        self.assertEqual(sorted(line.split()[0] for line in lines),
+                         sorted(name.split(".")[0] for name in RESOURCES))
+        legacy = {"Accept": "application/json"}
+        for target in ("/api/v1", "/apis/apps/v1", "/apis/apps", "/apis/test.kinformer.dev/v1"):
+            real, ours = (body_of(where, target, **legacy) for where in (self.direct, self.served))
+            self.assertEqual({key: ours.get(key) for key in ("kind", "apiVersion", "groupVersion", "name")},
+                             {key: real.get(key) for key in ("kind", "apiVersion", "groupVersion", "name")})
+            by_name = {item["name"]: item for item in real.get("resources", [])}
+            for item in ours.get("resources", []):
+                self.assertEqual({**by_name[item["name"]], "verbs": item["verbs"], "storageVersionHash": None},
+                                 {**item, "storageVersionHash": None})
+
+    def test_aggregated_discovery_is_cached_by_its_tag(self):
+        accept = {"Accept": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"}
+        _, headers, body = ask(self.served, "/apis", headers=accept)
+        self.assertEqual(headers["content-type"],
+                         "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
+        self.assertEqual(json.loads(body)["kind"], "APIGroupDiscoveryList")
+        status, _, body = ask(self.served, "/apis", headers={**accept, "If-None-Match": headers["etag"]})
+        self.assertEqual((status, body), (304, b""))
+
+    # --- state ---
+
+    def test_health_and_state_can_be_asked_for(self):
+        self.assertEqual(ask(self.served, "/healthz")[2], b"ok")
+        self.assertIn(b"[+]configmaps ok", ask(self.served, "/readyz?verbose")[2])
+        self.assertEqual(ask(self.served, "/readyz/configmaps")[2], b"ok")
+        metrics = ask(self.served, "/metrics")[2].decode()
+        self.assertIn("kinformer_watchers{name=\"pods\"}", metrics)
+        self.assertEqual({informer["name"] for informer in body_of(self.served, "/debug/state")["informers"]},
+                         set(RESOURCES))
+
+    def test_a_unix_socket_serves_the_same(self):
+        with socket.socket(socket.AF_UNIX) as raw:
+            raw.connect(self.served.socket)
+            raw.sendall(b"GET /livez HTTP/1.0\r\n\r\n")
+            self.assertIn(b"200 OK", raw.recv(4096))
+        self.assertEqual(os.stat(self.served.socket).st_mode & 0o777, 0o660)
+
+
+class ScopeTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = cluster()
+        for name in ("scope-a", "scope-b"):
+            cls.cluster.make_namespace(name)
+            cls.cluster.kubectl("apply", "-f", "-", stdin=config_map("x", name, labels={"app": "web"}))
+
+    def test_what_is_wider_than_the_cache_is_refused(self):
+        with Served("--namespace", "scope-a", resource=("configmaps", "secrets")) as served:
+            self.assertIn("x", [item["metadata"]["name"] for item in
+                                body_of(served, "/api/v1/namespaces/scope-a/configmaps")["items"]])
+            for target in ("/api/v1/configmaps", "/api/v1/namespaces/scope-b/configmaps", "/api/v1/nodes",
+                           "/api/v1/namespaces/scope-b/configmaps/x", "/api/v1/namespaces/scope-a/secrets",
+                           "/api/v1/configmaps?watch=1"):
+                status, _, body = ask(served, target)
+                self.assertEqual((status, json.loads(body)["reason"]), (403, "Forbidden"), target)
+            self.assertIn("scope-a", ask(served, "/api/v1/configmaps")[2].decode())
+            served.daemon.stop()
+        with Served("--selector", "app=web", resource=("configmaps",)) as served:
+            self.assertEqual(len(body_of(served, "/api/v1/configmaps?labelSelector=app%3Dweb")["items"]), 2)
+            for target in ("/api/v1/configmaps", "/api/v1/configmaps?labelSelector=app",
+                           "/api/v1/namespaces/scope-a/configmaps/none"):
+                self.assertEqual(ask(served, target)[0], 403, target)
+            served.daemon.stop()
+
+    def test_a_reload_keeps_the_watches_of_what_stays(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "config.yaml")
+
+            def write(*resources):
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write("listen: [\"127.0.0.1:0\"]\nresources:\n" +
+                               "".join(f"  - resource: {name}\n" for name in resources))
+
+            write("configmaps", "namespaces")
+            with Served("--config", path, resource=()) as served, \
+                    Watch(served, "/api/v1/configmaps?watch=1&allowWatchBookmarks=1") as stays, \
+                    Watch(served, "/api/v1/namespaces?watch=1") as goes:
+                stays.until(lambda event: event["type"] == "BOOKMARK")
+                write("configmaps", "nodes")
+                served.daemon.process.send_signal(signal.SIGHUP)
+                goes.until(lambda event: False)
+                wait_until(lambda: ask(served, "/api/v1/nodes")[0] == 200, "nodes are served")
+                self.assertEqual(ask(served, "/api/v1/namespaces")[0], 403)
+                self.cluster.kubectl("apply", "-f", "-", stdin=config_map("reloaded", "scope-a"))
+                stays.until(lambda event: event["type"] == "ADDED" and name_of(event) == "reloaded")
+                served.daemon.stop()
+                stays.until(lambda event: False)
+
+    def test_stopping_ends_watches_cleanly(self):
+        with Served(resource=("namespaces",)) as served:
+            watches = [Watch(served, "/api/v1/namespaces?watch=1") for _ in range(50)]
+            self.assertEqual({watch.status for watch in watches}, {200})
+            served.daemon.stop()
+            for watch in watches:
+                with watch:
+                    self.assertTrue(all(event["type"] == "ADDED" for event in watch.until(lambda event: False)))
+            self.assertFalse(os.path.exists(served.socket))
+
+    def test_the_cache_is_what_the_api_server_has_under_churn(self):
+        with Served(resource=("configmaps",)) as served:
+            self.cluster.kubectl("apply", "-f", "-", stdin=json.dumps({"kind": "List", "apiVersion": "v1", "items": [
+                json.loads(config_map(f"churn-{i}", "scope-b", "0")) for i in range(20)]}))
+            for round_no in range(3):
+                self.cluster.kubectl("apply", "-f", "-", stdin=json.dumps(
+                    {"kind": "List", "apiVersion": "v1", "items": [
+                        json.loads(config_map(f"churn-{i}", "scope-b", str(round_no))) for i in range(0, 20, 2)]}))
+                self.cluster.kubectl("delete", "cm", "-n", "scope-b", f"churn-{2 * round_no + 1}")
+            wait_until(lambda: body_of(served, "/api/v1/configmaps")["items"] ==
+                       json.loads(self.cluster.kubectl("get", "--raw", "/api/v1/configmaps"))["items"], "equal lists")
+            served.daemon.stop()
+
+
+if __name__ == "__main__":
+    unittest.main()
