@@ -71,11 +71,16 @@ static const char requirement[] = "unable to parse requirement: ";
 static bool find_in_values(struct reading *reading)
 {
     do {
+        bool has_value;
+
         advance(reading);
-        if (is_word(reading))
+        has_value = is_word(reading);
+        if (has_value)
             advance(reading);
         if (!is(reading, ",") && !is(reading, ")"))
-            return fault(reading, requirement, ", expected: ',', ')' or identifier");
+            return fault(reading, requirement,
+                         has_value ? ", expected: ',' or ')'"
+                                   : ", expected: ',', ')' or identifier");
     } while (is(reading, ","));
     advance(reading);
     return false;

@@ -329,8 +329,14 @@ class ServeTest(unittest.TestCase):
             self.assertEqual((status, json.loads(body)["reason"]), (410, "Expired"))
 
     def test_large_lists_are_compressed_on_request(self):
-        n_pods = many_pods()
-        wait_until(lambda: len(body_of(self.served, "/api/v1/pods")["items"]) == n_pods, "all pods")
+        many_pods()
+        n_pods = len(self.cluster.versions())
+
+        def n_cached():
+            return next(informer["objects"] for informer in body_of(self.served, "/debug/state")["informers"]
+                        if informer["name"] == "pods")
+
+        wait_until(lambda: n_cached() == n_pods, f"{n_pods} pods", 3 * PATIENCE)
         status, headers, body = ask(self.served, "/api/v1/pods", headers={"Accept-Encoding": "gzip"})
         self.assertEqual((status, headers["content-encoding"]), (200, "gzip"))
         plain = ask(self.served, "/api/v1/pods")

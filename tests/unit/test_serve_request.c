@@ -136,6 +136,8 @@ static void refused_options_have_the_servers_words(void **state)
           "\"NotOlderThan\", \"\"]" },
         { "/api/v1/pods?labelSelector=k+in+(", 400,
           "unable to parse requirement: found '', expected: ',', ')' or identifier" },
+        { "/api/v1/pods?labelSelector=k+in+(a,b", 400,
+          "unable to parse requirement: found '', expected: ',' or ')'" },
         { "/api/v1/pods?labelSelector=a==b==c", 400,
           "found '==', expected: ',' or 'end of string'" },
         { "/api/v1/pods?labelSelector=a%3Ea", 400,
