@@ -73,11 +73,18 @@ bool kinf__watch_cursor_sees(const struct kinf__watch_cursor *cursor,
 
 /* --- places --- */
 
-/* The number of the event that it is in front of. */
+/* The number of the event that it is in front of. What fell out before that, and is not above what
+ * it has seen, was not for it. */
 static uint64_t place_locked(const struct kinf__watchcache *cache,
                              const struct kinf__watch_cursor *cursor) KINF__REQUIRES(cache->lock)
 {
-    return cursor->is_armed && cursor->next < cache->asked ? cache->asked : cursor->next;
+    const struct kinf__history *history = &cache->history;
+
+    if (cursor->is_armed && cursor->next < cache->asked)
+        return cache->asked;
+    if (cursor->next < history->first && cursor->seen >= history->start)
+        return history->first;
+    return cursor->next;
 }
 
 static bool check_expired_locked(struct kinf__watchcache *cache, struct kinf__watch_cursor *cursor)
@@ -223,6 +230,7 @@ static int join_locked(struct kinf__watchcache *cache, struct kinf__watch_cursor
         return kinf__error_no_memory(err);
     cursor->epoch = cache->epoch;
     cursor->after = version;
+    cursor->seen = version;
     cursor->progress = version;
     cursor->next = kinf__history_search(&cache->history, version);
     kinf__list_push_back(&cache->cursors, &cursor->node);
@@ -311,6 +319,7 @@ static bool take_locked(const struct kinf__watchcache *cache, struct kinf__watch
 
     if (event->version <= cursor->after)
         return false;
+    cursor->seen = event->version;
     if (is_bookmark ? !cursor->wants_bookmarks
                     : !may_see(cursor, event->old) && !may_see(cursor, event->now))
         return false;

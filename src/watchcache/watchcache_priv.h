@@ -58,6 +58,7 @@ struct kinf__watch_cursor {
     uint64_t epoch; /* of the history that `next` is of */
     uint64_t next;  /* number of the event to look at next; armed: at least the cache's `asked` */
     uint64_t after; /* what is not above this version is not told */
+    uint64_t seen;  /* nothing up to this version is missing; at least `after` */
     uint64_t progress; /* the most that was ever answered */
 
     /* owned by the cursor's thread */

@@ -20,6 +20,7 @@
 #include "base/thread.h"
 #include "replay/request.h"
 #include "replay/response.h"
+#include "unit/http_server.h"
 
 #define MAX_CONNECTIONS 16
 #define N_CLIENTS       8 /* that can be told apart: a namespace or none, labelled or not */
@@ -778,9 +779,35 @@ void server_model_stop(struct server_model *server)
     free(server);
 }
 
-int server_model_port(const struct server_model *server)
+struct kinf_client *server_model_client(const struct server_model *server)
 {
-    return server->port;
+    struct kinf_client_options options = KINF_CLIENT_OPTIONS_INIT;
+    char *kubeconfig = test_kubeconfig(server->port);
+    struct kinf_error err = KINF_ERROR_INIT;
+    struct kinf_client *client;
+
+    options.kubeconfig = kubeconfig;
+    if (kinf_client_new(&options, &client, &err) < 0)
+        fail_msg("%s", err.message);
+    unlink(kubeconfig);
+    free(kubeconfig);
+    return client;
+}
+
+static void ignore_watch_error(const struct kinf_error *err, void *ctx)
+{
+    (void)err;
+    (void)ctx;
+}
+
+void server_model_set_options(struct kinf_informer_options *options)
+{
+    options->resource = "configmaps";
+    options->silent_after_ms = 400;
+    options->watch_timeout_ms = 1000;
+    options->backoff_base_ms = 1;
+    options->backoff_max_ms = 4;
+    options->on_watch_error = ignore_watch_error;
 }
 
 void server_model_wake(struct server_model *server)
@@ -792,6 +819,14 @@ void server_model_set_trouble(struct server_model *server, unsigned percent)
 {
     atomic_store(&server->trouble, percent);
     server_model_wake(server);
+}
+
+void server_model_restore(struct server_model *server, size_t n_changes)
+{
+    server_history_restore(server->history);
+    for (; n_changes > 0; n_changes--)
+        server_history_change(server->history);
+    server_model_restart(server);
 }
 
 void server_model_restart(struct server_model *server)

@@ -10,6 +10,8 @@
 #ifndef KINF_TESTS_UNIT_SERVER_MODEL_H
 #define KINF_TESTS_UNIT_SERVER_MODEL_H
 
+#include <kinformer/informer.h>
+
 #include "unit/server_history.h"
 
 struct server_model;
@@ -18,13 +20,18 @@ struct server_model;
 struct server_model *server_model_start(struct server_history *history, uint64_t seed,
                                         bool has_watch_lists);
 void server_model_stop(struct server_model *server);
-int server_model_port(const struct server_model *server);
+/* A client of it, which the caller frees. */
+struct kinf_client *server_model_client(const struct server_model *server);
+/* What an informer of it needs: short times, and nobody who minds the trouble. */
+void server_model_set_options(struct kinf_informer_options *options);
 
 /* The history has changed. */
 void server_model_wake(struct server_model *server);
 /* How much goes wrong from now on: 0 is nothing, 100 is a lot. When nothing does, every watch is
  * told the newest version by a bookmark. */
 void server_model_set_trouble(struct server_model *server, unsigned percent);
+/* Goes back to the checkpoint, changes so many things there, and restarts. */
+void server_model_restore(struct server_model *server, size_t n_changes);
 /* Drops every connection, and takes none for a moment. */
 void server_model_restart(struct server_model *server);
 

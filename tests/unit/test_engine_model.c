@@ -13,12 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "indexer/indexer.h"
 #include "informer/informer.h"
-#include "unit/http_server.h"
 #include "unit/server_model.h"
 #include "unit/test.h"
 
@@ -409,7 +407,7 @@ static void fill_options(struct engine *engine, size_t view, struct kinf_informe
         { "bySerial", "data.serial", NULL, NULL },
     };
 
-    options->resource = "configmaps";
+    server_model_set_options(options);
     options->name_space = views[view].name_space;
     options->label_selector = views[view].only_labelled ? "app=a" : NULL;
     options->indices = indices;
@@ -418,30 +416,6 @@ static void fill_options(struct engine *engine, size_t view, struct kinf_informe
     options->initial = (enum kinf_initial)below(engine, KINF_INITIAL_LIST + 1);
     options->page_size = below(engine, 3) == 0 ? 1 + below(engine, 8) : 0;
     options->max_queue_bytes = below(engine, 3) == 0 ? 1 + below(engine, 4000) : 0;
-    options->silent_after_ms = 400;
-    options->watch_timeout_ms = 1000;
-    options->backoff_base_ms = 1;
-    options->backoff_max_ms = 4;
-}
-
-/* The server is asked for trouble on purpose. */
-static void ignore_watch_error(const struct kinf_error *err, void *ctx)
-{
-    (void)err;
-    (void)ctx;
-}
-
-static void make_client(struct engine *engine)
-{
-    struct kinf_client_options options = KINF_CLIENT_OPTIONS_INIT;
-    struct kinf_error err = KINF_ERROR_INIT;
-    char *kubeconfig = test_kubeconfig(server_model_port(engine->server));
-
-    options.kubeconfig = kubeconfig;
-    if (kinf_client_new(&options, &engine->client, &err) < 0)
-        fail_msg("%s", err.message);
-    unlink(kubeconfig);
-    free(kubeconfig);
 }
 
 static void start_informer(struct engine *engine, size_t view)
@@ -451,7 +425,6 @@ static void start_informer(struct engine *engine, size_t view)
     struct kinf_error err = KINF_ERROR_INIT;
 
     fill_options(engine, view, &options);
-    options.on_watch_error = ignore_watch_error;
     if (kinf_informer_new(engine->client, &options, informer, &err) < 0 ||
         kinf_informer_start(*informer, &err) < 0)
         fail_msg("%s", err.message);
@@ -465,7 +438,7 @@ static void engine_start(struct engine *engine)
     engine->server = server_model_start(&engine->history, test_random_next(&engine->random),
                                         below(engine, 2) == 0);
     crowd_init(&engine->crowd, &engine->history, test_random_next(&engine->random));
-    make_client(engine);
+    engine->client = server_model_client(engine->server);
     for (size_t i = 0; i < N_INFORMERS; i++)
         start_informer(engine, i);
 }
@@ -612,14 +585,6 @@ static void change_something(struct engine *engine)
     server_model_wake(engine->server);
 }
 
-static void restore(struct engine *engine)
-{
-    server_history_restore(&engine->history);
-    for (size_t n = below(engine, 8); n > 0; n--)
-        server_history_change(&engine->history);
-    server_model_restart(engine->server);
-}
-
 static void do_something(struct engine *engine)
 {
     switch (below(engine, 32)) {
@@ -627,7 +592,7 @@ static void do_something(struct engine *engine)
         server_history_set_checkpoint(&engine->history);
         break;
     case 1:
-        restore(engine);
+        server_model_restore(engine->server, below(engine, 8));
         break;
     case 2:
         server_history_forget(&engine->history);

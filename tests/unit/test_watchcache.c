@@ -111,6 +111,26 @@ static void watch_from_the_future_is_told_what_lies_beyond(void **state)
     watch_end(&watch);
 }
 
+/* What falls out before it is reached is not what it waits for. */
+static void watch_from_the_future_outlives_what_it_is_not_told(void **state)
+{
+    struct watchcache_fixture *f = *state;
+    struct watch watch, late;
+
+    watchcache_replace(f, "10", "a@3");
+    watch_from(f, &watch, 15, NULL);
+    watch_from(f, &late, 13, NULL);
+    watchcache_put(f, "a@12");
+    watchcache_put(f, "a@14");
+    kinf__watchcache_tick(f->cache, INT64_MAX);
+    watchcache_put(f, "a@16");
+    assert_int_equal(kinf__watch_cursor_progress(watch.cursor), 15);
+    watch_expect(&watch, "MODIFIED d/a@16");
+    watch_expect(&late, "EXPIRED");
+    watch_end(&watch);
+    watch_end(&late);
+}
+
 static void only_what_changed_is_told(void **state)
 {
     struct watchcache_fixture *f = *state;
@@ -899,6 +919,7 @@ int main(void)
         WATCHCACHE_TEST(list_and_watch_after_it_miss_nothing),
         WATCHCACHE_TEST(watch_goes_on_from_any_version_of_the_history),
         WATCHCACHE_TEST(watch_from_the_future_is_told_what_lies_beyond),
+        WATCHCACHE_TEST(watch_from_the_future_outlives_what_it_is_not_told),
         WATCHCACHE_TEST(only_what_changed_is_told),
         WATCHCACHE_TEST(list_enters_in_order_with_a_version_for_each_change),
         WATCHCACHE_TEST(deletions_of_a_list_take_the_versions_that_are_free),

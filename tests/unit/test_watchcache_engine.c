@@ -12,13 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <kinformer/selector.h>
 
 #include "base/clock.h"
 #include "informer/informer.h"
-#include "unit/http_server.h"
 #include "unit/server_model.h"
 #include "unit/test.h"
 #include "watchcache/watchcache.h"
@@ -310,25 +308,6 @@ static void come_or_go(struct engine *engine)
 
 /* --- life --- */
 
-static void ignore_watch_error(const struct kinf_error *err, void *ctx)
-{
-    (void)err;
-    (void)ctx;
-}
-
-static void make_client(struct engine *engine)
-{
-    struct kinf_client_options options = KINF_CLIENT_OPTIONS_INIT;
-    struct kinf_error err = KINF_ERROR_INIT;
-    char *kubeconfig = test_kubeconfig(server_model_port(engine->server));
-
-    options.kubeconfig = kubeconfig;
-    if (kinf_client_new(&options, &engine->client, &err) < 0)
-        fail_msg("%s", err.message);
-    unlink(kubeconfig);
-    free(kubeconfig);
-}
-
 static void start_source(struct engine *engine, size_t i)
 {
     const struct kinf__watchcache_limits limits = { .history_bytes = 4000 + below(engine, 100000) };
@@ -337,16 +316,11 @@ static void start_source(struct engine *engine, size_t i)
     struct kinf_error err = KINF_ERROR_INIT;
     struct kinf__sink sink;
 
-    options.resource = "configmaps";
+    server_model_set_options(&options);
     options.label_selector = views[i].only_labelled ? "app=a" : NULL;
     options.fifo_order = KINF_FIFO_IN_ORDER;
     options.initial = (enum kinf_initial)below(engine, KINF_INITIAL_LIST + 1);
     options.page_size = below(engine, 3) == 0 ? 1 + below(engine, 8) : 0;
-    options.silent_after_ms = 400;
-    options.watch_timeout_ms = 1000;
-    options.backoff_base_ms = 1;
-    options.backoff_max_ms = 4;
-    options.on_watch_error = ignore_watch_error;
     if (kinf_informer_new(engine->client, &options, &source->informer, &err) < 0)
         fail_msg("%s", err.message);
     assert_int_equal(kinf__watchcache_new(kinf_informer_indexer(source->informer), &limits,
@@ -366,7 +340,7 @@ static void engine_start(struct engine *engine)
     engine->server = server_model_start(&engine->history, test_random_next(&engine->random),
                                         below(engine, 2) == 0);
     assert_int_equal(kinf_label_selector_parse("app=a", &engine->only_a, NULL), 0);
-    make_client(engine);
+    engine->client = server_model_client(engine->server);
     /* A version of before a restore may be one of after it; that cannot be told in a resume. */
     engine->has_restores = below(engine, 2) == 0;
     for (size_t i = 0; i < n_sources; i++)
@@ -473,16 +447,6 @@ static void settle(struct engine *engine)
 
 /* --- the test --- */
 
-static void restore(struct engine *engine)
-{
-    if (!engine->has_restores)
-        return;
-    server_history_restore(&engine->history);
-    for (size_t n = below(engine, 8); n > 0; n--)
-        server_history_change(&engine->history);
-    server_model_restart(engine->server);
-}
-
 static void do_something(struct engine *engine)
 {
     switch (below(engine, 20)) {
@@ -490,7 +454,8 @@ static void do_something(struct engine *engine)
         server_history_set_checkpoint(&engine->history);
         break;
     case 1:
-        restore(engine);
+        if (engine->has_restores)
+            server_model_restore(engine->server, below(engine, 8));
         break;
     case 2:
         server_history_forget(&engine->history);

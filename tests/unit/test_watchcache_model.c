@@ -302,11 +302,25 @@ static void judge_progress(struct twin *twin, struct twin_watch *watch)
         fail_msg("progress %u, but \"%s\" was not told", progress, text);
 }
 
+/* The same, where it was told `told`: a bookmark of what it has may have fallen out. */
+static size_t next_told(struct twin *twin, struct twin_watch *watch, const char *told, char *buf,
+                        size_t size)
+{
+    size_t next = next_for(twin, watch, buf, size);
+
+    while (next < twin->n_past && strcmp(buf, told) != 0 && twin->past[next].slot == n_slots &&
+           twin->past[next].version <= status_of(twin).oldest_version) {
+        watch->place = next + 1;
+        next = next_for(twin, watch, buf, size);
+    }
+    return next;
+}
+
 /* Reads up to `n` events. */
 static void read_watch(struct twin *twin, struct twin_watch *watch, size_t n)
 {
     struct kinf__watch_event event;
-    char expected[96] = "", told[96];
+    char expected[96] = "", told[96] = "";
 
     for (; n > 0 && watch->watch.cursor != NULL; n--) {
         int rc = kinf__watch_cursor_next(watch->watch.cursor, &event);
@@ -317,7 +331,9 @@ static void read_watch(struct twin *twin, struct twin_watch *watch, size_t n)
             return;
         }
         assert_int_equal(watch->epoch, twin->epoch);
-        next = next_for(twin, watch, expected, sizeof expected);
+        if (rc == 1)
+            watch_event_text(&event, told, sizeof told);
+        next = next_told(twin, watch, told, expected, sizeof expected);
         if (rc == 0) {
             if (next != twin->n_past)
                 fail_msg("nothing is told, but \"%s\" happened", expected);
@@ -326,7 +342,6 @@ static void read_watch(struct twin *twin, struct twin_watch *watch, size_t n)
             return;
         }
         assert_int_equal(rc, 1);
-        watch_event_text(&event, told, sizeof told);
         assert_true(next < twin->n_past);
         assert_string_equal(told, expected);
         watch->place = next + 1;
@@ -648,7 +663,7 @@ static void every_watch_is_told_its_history_or_that_it_expired(void **state)
 {
     struct watchcache_fixture *f = *state;
     struct test_random random = test_random_init("watchcache model");
-    size_t n_rounds = test_rounds(60), n_told = 0, n_expired = 0;
+    size_t n_rounds = test_rounds(32), n_told = 0, n_expired = 0;
 
     for (size_t i = 0; i < n_rounds; i++) {
         /* Room for any one write, or the witness would expire, too. */
