@@ -43,6 +43,8 @@ KINF_LDFLAGS = -pthread $(filter -fsanitize=%,$(MODE_$(MODE))) $(LDFLAGS)
 KINF_LIBS = $(shell $(PKG_CONFIG) --libs $(LIBS_PC))
 # Tests can make the n-th allocation fail (tests/unit/allocation.h).
 TEST_LDFLAGS := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=reallocarray
+# The transcripts are replayed in process, and at the recorded pace without waiting.
+$(BUILD)/tests/test_transcripts: TEST_LDFLAGS += -Wl,--wrap=kinf__http_perform,--wrap=kinf__clock_now_ms
 TEST_LIBS = $(shell $(PKG_CONFIG) --libs cmocka)
 
 # --- what there is ---------------------------------------------------------------------------------

@@ -514,6 +514,10 @@ static int judge(struct kinf__http *http, CURLcode result, struct kinf_error *er
                                      "no socket for the server %s", http->client->host);
     if (result != CURLE_OK)
         return kinf__transport_error(http->easy, result, http->client, http->curl_message, err);
+    /* curl takes the end of the connection within the head for the end of an empty body. */
+    if (!http->is_head_told)
+        return kinf__error_set(err, KINF_ERR_NETWORK, "server %s: the answer's head was cut short",
+                               http->client->host);
     if (http->is_gzip && http->inflate != NULL && !kinf__inflate_is_complete(http->inflate))
         return kinf__error_set(err, KINF_ERR_NETWORK, "server %s: a compressed body was cut short",
                                http->client->host);
