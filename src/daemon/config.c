@@ -12,6 +12,7 @@
 
 #include "base/compiler.h"
 #include "base/error.h"
+#include "object/shard.h"
 #include "yaml/yaml.h"
 
 #define NAMESPACE_MAX_LEN 63
@@ -66,6 +67,7 @@ bool kinf__resource_config_equal(const struct kinf__resource_config *a,
     return text_equal(a->resource, b->resource) && strings_equal(&a->namespaces, &b->namespaces) &&
            text_equal(a->label_selector, b->label_selector) &&
            text_equal(a->field_selector, b->field_selector) &&
+           text_equal(a->shard_selector, b->shard_selector) &&
            strings_equal(&a->drops, &b->drops) && strings_equal(&a->keeps, &b->keeps) &&
            strings_equal(&a->index_names, &b->index_names) &&
            strings_equal(&a->index_paths, &b->index_paths) &&
@@ -81,6 +83,7 @@ static void resource_release(struct kinf__resource_config *resource)
     free(resource->resource);
     free(resource->label_selector);
     free(resource->field_selector);
+    free(resource->shard_selector);
     strings_release(&resource->namespaces);
     strings_release(&resource->drops);
     strings_release(&resource->keeps);
@@ -231,12 +234,23 @@ static int read_initial(const struct reader *reader, enum kinf_initial *ret_init
 static int read_resource(const struct kinf__yaml *yaml, const struct kinf__yaml_node *node,
                          struct kinf__config *config, struct kinf_error *err)
 {
-    static const char *const allowed[] = {
-        "resource",     "namespaces",  "labelSelector",  "fieldSelector",
-        "drop",         "keep",        "indices",        "resyncPeriod",
-        "watchTimeout", "silentAfter", "maxObjectBytes", "maxQueueBytes",
-        "pageSize",     "gzip",        "initial",        NULL
-    };
+    static const char *const allowed[] = { "resource",
+                                           "namespaces",
+                                           "labelSelector",
+                                           "fieldSelector",
+                                           "drop",
+                                           "keep",
+                                           "indices",
+                                           "resyncPeriod",
+                                           "watchTimeout",
+                                           "silentAfter",
+                                           "maxObjectBytes",
+                                           "maxQueueBytes",
+                                           "pageSize",
+                                           "gzip",
+                                           "initial",
+                                           "shardSelector",
+                                           NULL };
     const struct reader reader = { yaml, node, err };
     struct kinf__resource_config *resource;
     int failed;
@@ -252,6 +266,7 @@ static int read_resource(const struct kinf__yaml *yaml, const struct kinf__yaml_
         (failed = read_texts(&reader, "namespaces", &resource->namespaces)) < 0 ||
         (failed = read_text(&reader, "labelSelector", &resource->label_selector)) < 0 ||
         (failed = read_text(&reader, "fieldSelector", &resource->field_selector)) < 0 ||
+        (failed = read_text(&reader, "shardSelector", &resource->shard_selector)) < 0 ||
         (failed = read_texts(&reader, "drop", &resource->drops)) < 0 ||
         (failed = read_texts(&reader, "keep", &resource->keeps)) < 0 ||
         (failed = read_indices(&reader, resource)) < 0 ||
@@ -337,12 +352,16 @@ static int check_selectors(const struct kinf__resource_config *resource, struct 
 {
     struct kinf_label_selector *labels = NULL;
     struct kinf_field_selector *fields = NULL;
+    struct kinf__shard_selector *shard = NULL;
     int failed = 0;
 
     if (resource->label_selector != NULL)
         failed = kinf_label_selector_parse(resource->label_selector, &labels, err);
     if (failed == 0 && resource->field_selector != NULL)
         failed = kinf_field_selector_parse(resource->field_selector, &fields, err);
+    if (failed == 0 && resource->shard_selector != NULL)
+        failed = kinf__shard_selector_parse(resource->shard_selector, &shard, err);
+    kinf__shard_selector_free(shard);
     kinf_label_selector_free(labels);
     kinf_field_selector_free(fields);
     return failed;

@@ -29,6 +29,7 @@ struct kinf__resource_config {
     struct kinf__strings namespaces; /* none: all */
     char *label_selector;            /* NULL: none */
     char *field_selector;
+    char *shard_selector;
     struct kinf__strings drops;
     struct kinf__strings keeps;
     struct kinf__strings index_names; /* beside index_paths */

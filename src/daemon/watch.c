@@ -68,6 +68,7 @@ static void fill_options(struct kinf__watch *watch, const char *name_space,
     options->name_space = name_space;
     options->label_selector = config->label_selector;
     options->field_selector = config->field_selector;
+    options->shard_selector = config->shard_selector;
     options->handler.on_add = prints ? print_add : NULL;
     options->handler.on_update = prints ? print_update : NULL;
     options->handler.on_delete = prints ? print_delete : NULL;

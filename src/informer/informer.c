@@ -116,6 +116,23 @@ static void on_quarantine(const char *key, const struct kinf_error *err, void *c
               informer->type->resource, key, err->message);
 }
 
+static void on_shard_ignored(const char *key, void *ctx)
+{
+    struct kinf_informer *informer = ctx;
+
+    kinf__mutex_lock(&informer->status_lock);
+    kinf__state_shard_ignored(&informer->state, key, kinf__clock_now_ms());
+    kinf__mutex_unlock(&informer->status_lock);
+    if (key != NULL)
+        KINF__LOG(KINF__LOG_INFORMER, KINF_LOG_WARN,
+                  "server ignores the shard selector, leaving out what is outside resource=%s "
+                  "key=%s",
+                  informer->type->resource, key);
+    else
+        KINF__LOG(KINF__LOG_INFORMER, KINF_LOG_INFO, "server obeys the shard selector resource=%s",
+                  informer->type->resource);
+}
+
 /* --- options --- */
 
 static int check_selectors(const struct kinf_informer_options *options, struct kinf_error *err)
@@ -167,6 +184,8 @@ static int copy_options(struct kinf_informer *informer, const struct kinf_inform
         rc = copy_text(&informer->label_selector, options->label_selector, err);
     if (rc == 0)
         rc = copy_text(&informer->field_selector, options->field_selector, err);
+    if (rc == 0 && options->shard_selector != NULL)
+        rc = kinf__shard_selector_parse(options->shard_selector, &informer->shard, err);
     informer->on_watch_error = options->on_watch_error;
     informer->on_watch_error_ctx = options->on_watch_error_ctx;
     return rc;
@@ -197,6 +216,7 @@ static int make_reflector(struct kinf_informer *informer, struct kinf_client *cl
         .name_space = informer->name_space,
         .label_selector = informer->label_selector,
         .field_selector = informer->field_selector,
+        .shard = informer->shard,
         .plan = informer->plan,
         .fifo = informer->fifo,
         .known = informer->indexer,
@@ -209,7 +229,7 @@ static int make_reflector(struct kinf_informer *informer, struct kinf_client *cl
         .backoff_max_ms = options->backoff_max_ms,
         .accept_gzip = options->accept_gzip,
         .metadata_only = options->metadata_only,
-        .callbacks = { on_phase, on_proof, on_quarantine, informer },
+        .callbacks = { on_phase, on_proof, on_quarantine, on_shard_ignored, informer },
     };
 
     return kinf__reflector_new(&wanted, &informer->reflector, err);
@@ -269,6 +289,7 @@ static void release(struct kinf_informer *informer)
     kinf_indexer_free(informer->indexer);
     kinf__batch_release(&informer->batch);
     kinf__prune_plan_free(informer->plan);
+    kinf__shard_selector_free(informer->shard);
     free(informer->field_selector);
     free(informer->label_selector);
     free(informer->name_space);
@@ -488,6 +509,7 @@ static void derive_locked(struct kinf_informer *informer, struct kinf_informer_s
     status->n_bookmarks = counts.n_bookmarks;
     status->n_errors = counts.n_errors;
     status->n_quarantined = counts.n_quarantined;
+    status->n_outside_shard = counts.n_outside_shard;
     status->received_bytes = counts.received_bytes;
     status->n_failed_index_values = kinf_indexer_failed_index_values(informer->indexer);
     mattering.last_proof_ms = atomic_load_explicit(&informer->last_proof_ms, memory_order_relaxed);

@@ -37,6 +37,7 @@ struct kinf_informer {
     char *name_space; /* NULL: all */
     char *label_selector;
     char *field_selector;
+    struct kinf__shard_selector *shard; /* NULL: none */
     void (*on_watch_error)(const struct kinf_error *err, void *ctx);
     void *on_watch_error_ctx;
     struct kinf__prune_plan *plan;

@@ -36,6 +36,9 @@
       status->n_errors)                                                                            \
     X("kinformer_quarantined_objects", GAUGE, 0, "Objects left out, since they fail to decode.",   \
       status->n_quarantined)                                                                       \
+    X("kinformer_outside_shard_total", COUNTER, 0,                                                 \
+      "Objects and changes left out, since they are outside of the shard.",                        \
+      status->n_outside_shard)                                                                     \
     X("kinformer_failed_index_values_total", COUNTER, 0, "Index functions that failed.",           \
       status->n_failed_index_values)                                                               \
     X("kinformer_received_bytes_total", COUNTER, 0, "Bytes of bodies received, inflated.",         \

@@ -75,6 +75,15 @@ void kinf__state_quarantine(struct kinf__state *state, const char *key,
              key[0] != '\0' ? key : "without a key", err->message);
 }
 
+void kinf__state_shard_ignored(struct kinf__state *state, const char *key, int64_t now_ms)
+{
+    state->shard_ignored_since_ms = key != NULL ? now_ms : 0;
+    if (key != NULL)
+        snprintf(state->shard_reason, sizeof state->shard_reason,
+                 "the server ignores the shard selector: it sent %s; what is outside is left out",
+                 key);
+}
+
 void kinf__state_synced(struct kinf__state *state, int64_t now_ms)
 {
     if (state->has_synced)
@@ -110,6 +119,11 @@ static void derive_degraded(const struct kinf__state *state,
 {
     char reason[KINF_ERROR_MESSAGE_SIZE];
 
+    if (state->shard_ignored_since_ms != 0) {
+        put(status, KINF_STATE_DEGRADED, later(live_since_ms, state->shard_ignored_since_ms),
+            state->shard_reason);
+        return;
+    }
     if (counts->n_quarantined != 0) {
         put(status, KINF_STATE_DEGRADED, later(live_since_ms, state->degraded_since_ms),
             state->quarantine);
@@ -131,7 +145,8 @@ static void derive_watching(const struct kinf__state *state,
         put(status, KINF_STATE_LISTING, state->phase_since_ms, "");
     else if (now_ms > stale_ms)
         put(status, KINF_STATE_STALE, stale_ms, "");
-    else if (counts->n_quarantined != 0 || counts->n_failed_index_values != 0)
+    else if (state->shard_ignored_since_ms != 0 || counts->n_quarantined != 0 ||
+             counts->n_failed_index_values != 0)
         derive_degraded(state, counts, live_since_ms, status);
     else
         put(status, KINF_STATE_LIVE, live_since_ms, "");

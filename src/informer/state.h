@@ -23,6 +23,8 @@ struct kinf__state {
     bool is_stopped;
     int64_t stopped_ms;
     int64_t degraded_since_ms;
+    int64_t shard_ignored_since_ms; /* 0: it is not */
+    char shard_reason[KINF_ERROR_MESSAGE_SIZE];
     char quarantine[KINF_ERROR_MESSAGE_SIZE]; /* about the last object that was left out; else "" */
 };
 
@@ -41,6 +43,8 @@ void kinf__state_phase(struct kinf__state *state, enum kinf__reflector_phase pha
                        const struct kinf_error *err, int64_t now_ms);
 void kinf__state_quarantine(struct kinf__state *state, const char *key,
                             const struct kinf_error *err, int64_t now_ms);
+/* `key` is outside of the shard; NULL: the server obeys the selector. */
+void kinf__state_shard_ignored(struct kinf__state *state, const char *key, int64_t now_ms);
 void kinf__state_synced(struct kinf__state *state, int64_t now_ms);
 void kinf__state_stopped(struct kinf__state *state, int64_t now_ms);
 

@@ -123,6 +123,9 @@ int kinf__reflector_append_target(struct kinf__reflector *reflector, struct kinf
         r = kinf__reflector_append_query(target, "labelSelector", options->label_selector);
     if (r == 0)
         r = kinf__reflector_append_query(target, "fieldSelector", options->field_selector);
+    if (r == 0 && options->shard != NULL)
+        r = kinf__reflector_append_query(target, "shardSelector",
+                                         kinf__shard_selector_text(options->shard));
     return r;
 }
 
@@ -166,6 +169,33 @@ void kinf__reflector_note_decoded(struct kinf__reflector *reflector, const char 
               reflector->options.type->resource, key);
 }
 
+static void report_shard(struct kinf__reflector *reflector, const char *key)
+{
+    const struct kinf__reflector_callbacks *callbacks = &reflector->options.callbacks;
+
+    reflector->is_shard_ignored = key != NULL;
+    if (callbacks->on_shard_ignored != NULL)
+        callbacks->on_shard_ignored(key, callbacks->ctx);
+}
+
+bool kinf__reflector_is_outside(struct kinf__reflector *reflector, const struct kinf_object *object)
+{
+    const struct kinf__shard_selector *shard = reflector->options.shard;
+
+    if (shard == NULL || kinf__shard_selector_matches(shard, object))
+        return false;
+    kinf__reflector_count(&reflector->n_outside_shard, 1);
+    if (!reflector->is_shard_ignored)
+        report_shard(reflector, kinf_object_key(object));
+    return true;
+}
+
+void kinf__reflector_judge_shard(struct kinf__reflector *reflector)
+{
+    if (reflector->is_shard_ignored && reflector->n_outside_shard == reflector->n_outside_before)
+        report_shard(reflector, NULL);
+}
+
 /* --- the thread --- */
 
 static void *run(void *ctx)
@@ -206,7 +236,8 @@ static void init_policy(struct kinf__reflector *reflector)
     const struct kinf__reflector_options *options = &reflector->options;
     const struct kinf__policy_options wanted = {
         .initial = options->initial,
-        .has_selector = is_set(options->label_selector) || is_set(options->field_selector),
+        .has_selector = is_set(options->label_selector) || is_set(options->field_selector) ||
+                        options->shard != NULL,
         .page_size = options->page_size,
         .watch_timeout_ms = options->watch_timeout_ms,
         .silent_after_ms = options->silent_after_ms,
@@ -311,6 +342,7 @@ void kinf__reflector_counts(const struct kinf__reflector *reflector,
         .n_unchanged = LOAD(n_unchanged),
         .n_errors = LOAD(n_errors),
         .n_quarantined = LOAD(n_quarantined),
+        .n_outside_shard = LOAD(n_outside_shard),
         .received_bytes = LOAD(received_bytes),
     };
 #undef LOAD

@@ -57,6 +57,11 @@ int kinf__reflector_on_item(const struct kinf_object *take_object, void *ctx,
     struct kinf__reflector *reflector = ctx;
     struct kinf__listed *listed = &reflector->listed;
 
+    if (kinf__reflector_is_outside(reflector, take_object)) {
+        kinf__reflector_note_decoded(reflector, kinf_object_key(take_object));
+        kinf_object_unref(take_object);
+        return 0;
+    }
     if (make_room(listed) < 0) {
         kinf_object_unref(take_object);
         return kinf__error_no_memory(err);
@@ -164,6 +169,7 @@ void kinf__reflector_begin_list(struct kinf__reflector *reflector)
     kinf__quarantine_begin_list(&reflector->quarantine);
     reflector->must_relist = false;
     reflector->n_list_bytes = 0;
+    reflector->n_outside_before = reflector->n_outside_shard;
     reflector->list_begun_ms = kinf__clock_now_ms();
     kinf__reflector_count(&reflector->n_lists, 1);
     kinf__reflector_set_phase(reflector, KINF__REFLECTOR_LISTING);
@@ -191,6 +197,7 @@ int kinf__reflector_finish_list(struct kinf__reflector *reflector, const char *h
     log_list(reflector, how, rv);
     kinf__reflector_drop_list(reflector);
     kinf__quarantine_end_list(&reflector->quarantine, kinf__clock_now_ms());
+    kinf__reflector_judge_shard(reflector);
     kinf__reflector_publish_quarantine(reflector);
     kinf__reflector_note_proof(reflector);
     return 0;

@@ -50,6 +50,7 @@ struct kinf__reflector {
     struct kinf__watch_stream watch_stream;
     struct kinf__quarantine quarantine;
     uint64_t random;
+    bool is_shard_ignored; /* by the server */
     bool has_phase;
     enum kinf__reflector_phase phase;
     /* - of the list or watch list under way */
@@ -59,6 +60,7 @@ struct kinf__reflector {
     const struct kinf_object *found; /* what the last lookup found, not a reference */
     int64_t list_begun_ms;
     uint64_t n_list_bytes;
+    uint64_t n_outside_before; /* n_outside_shard when it began */
     /* - of the request under way */
     bool is_streaming; /* a watch list before its bookmark */
     bool has_begun;    /* part of the body, or a watch's head, is here */
@@ -77,6 +79,7 @@ struct kinf__reflector {
     _Atomic(uint64_t) n_unchanged;
     _Atomic(uint64_t) n_errors;
     _Atomic(uint64_t) n_quarantined;
+    _Atomic(uint64_t) n_outside_shard;
     _Atomic(uint64_t) received_bytes;
 };
 
@@ -127,6 +130,12 @@ KINF_MUST_CHECK int kinf__reflector_append_target(struct kinf__reflector *reflec
 /* Appends one parameter, or nothing if the value is NULL or "". Errors: KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__reflector_append_query(struct kinf__buffer *target, const char *name,
                                                  const char *value);
+
+/* Whether the object is to be left out since it is outside of the shard; counted and reported. */
+bool kinf__reflector_is_outside(struct kinf__reflector *reflector,
+                                const struct kinf_object *object);
+/* A list is complete: the server may have learned of shards. */
+void kinf__reflector_judge_shard(struct kinf__reflector *reflector);
 
 /* A key failed to decode. *ret_verdict as kinf__quarantine_fail(); on its first failure must_relist
  * and relist_why are set. Errors: KINF_ERR_NO_MEMORY. */

@@ -39,12 +39,14 @@ int kinf__reflector_on_event(enum kinf__watch_event_type type, const struct kinf
                              void *ctx, struct kinf_error *err)
 {
     struct kinf__reflector *reflector = ctx;
+    bool is_outside = kinf__reflector_is_outside(reflector, object);
     int r;
 
     if (reflector->is_streaming)
-        return kinf__reflector_on_initial_event(reflector, object, type == KINF__WATCH_DELETED,
-                                                err);
-    r = enqueue(reflector, type, object, err);
+        return is_outside ? 0
+                          : kinf__reflector_on_initial_event(reflector, object,
+                                                             type == KINF__WATCH_DELETED, err);
+    r = is_outside ? 0 : enqueue(reflector, type, object, err);
     if (r < 0)
         return r;
     kinf__reflector_count(&reflector->n_events, 1);

@@ -107,7 +107,7 @@ typedef uint64_t kinf_handler_id;
     X(KINF_STATE_BACKING_OFF, "backing off", "a request failed; it is tried again")                \
     X(KINF_STATE_FORBIDDEN, "forbidden", "the server refuses us (401, 403); tried again slowly")   \
     X(KINF_STATE_ABSENT, "absent", "the server has no such resource (404); tried again slowly")    \
-    X(KINF_STATE_DEGRADED, "degraded", "live, but objects are quarantined or index values failed") \
+    X(KINF_STATE_DEGRADED, "degraded", "live, but objects or index values are left out")           \
     X(KINF_STATE_STOPPED, "stopped", "stopped; cannot be started again")
 
 enum kinf_informer_state {
@@ -133,6 +133,7 @@ struct kinf_informer_status {
     uint64_t n_bookmarks;
     uint64_t n_errors;
     uint64_t n_quarantined;
+    uint64_t n_outside_shard; /* objects and changes left out, see shard_selector */
     uint64_t n_failed_index_values;
     uint64_t received_bytes;
 };
@@ -165,6 +166,15 @@ struct kinf_informer_options {
     /* NULL: all. The server evaluates both; a malformed one is refused here. */
     const char *label_selector;
     const char *field_selector;
+    /* NULL: all. One of several parts of the objects, by hash (KEP-5866): "shardRange(
+     * object.metadata.uid, '0x0000000000000000', '0x8000000000000000')", or of
+     * object.metadata.namespace; ranges of one field are combined by ||. A malformed one is refused
+     * here. Servers without the feature ignore it without a word, and not all answers of those with
+     * it say that they obeyed, so each object that comes is looked at: what is outside is never
+     * stored or told. Then the informer is right but pays for what it does not need: it is
+     * degraded with that reason, logs it once, and counts in n_outside_shard, until a whole list
+     * brings nothing from outside. */
+    const char *shard_selector;
     struct kinf_handler handler; /* the first handler; all NULL: none */
     const struct kinf_index *indices;
     size_t n_indices;
