@@ -64,7 +64,7 @@ class Sharded(unittest.TestCase):
         for resource, target in KINDS.items():
             low.wait_equal(lambda target=target: where.versions(target, is_low), resource)
             high.wait_equal(lambda target=target: where.versions(target, lambda item: not is_low(item)),
-                            resource.split(".", 1)[0])
+                            resource)
 
 
 class Obeyed(Sharded):

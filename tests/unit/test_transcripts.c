@@ -7,6 +7,7 @@
  *
  * KINF_UPDATE_EXPECTED=1 rewrites the files instead of comparing; not under CI.
  */
+#include <endian.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -155,13 +156,19 @@ int __wrap_kinf__http_perform(struct kinf__http *http, const struct kinf__http_r
 
 /* --- what is noted --- */
 
-static uint64_t hash_of(struct kinf_str text)
+/* Eight bytes at a time, since this is most of the test's work. */
+static unsigned hash_of(struct kinf_str text)
 {
-    uint64_t hash = 0xcbf29ce484222325U;
+    uint64_t hash = text.len;
 
-    for (size_t i = 0; i < text.len; i++)
-        hash = (hash ^ (unsigned char)text.bytes[i]) * 0x100000001b3U;
-    return hash;
+    for (size_t i = 0; i < text.len; i += 8) {
+        uint64_t word = 0;
+
+        memcpy(&word, text.bytes + i, text.len - i < 8 ? text.len - i : 8);
+        hash = (hash ^ le64toh(word)) * 0x9e3779b97f4a7c15U;
+        hash ^= hash >> 29;
+    }
+    return (unsigned)(hash ^ hash >> 32);
 }
 
 /* With a hash of all its JSON, so that half an object would be seen. */
@@ -172,7 +179,7 @@ static void note_object(struct kinf__buffer *to, const char *what, const struct 
 
     must(kinf_object_json(object, &scratch, &json, NULL));
     must(kinf__buffer_printf(to, "%s %s@%s #%08x\n", what, kinf_object_key(object),
-                             kinf_object_resource_version(object), (unsigned)hash_of(json)));
+                             kinf_object_resource_version(object), hash_of(json)));
 }
 
 static int note_item(const struct kinf_object *take_object, void *ctx, struct kinf_error *err)
@@ -550,7 +557,7 @@ static void append_result(struct session *session, struct kinf__buffer *text)
     must(kinf__buffer_printf(text, "%s%s", text_of(&result->decoded), text_of(&result->outcome)));
     if (session->n_queued != 0)
         must(kinf__buffer_printf(text, "queued: %zu #%08x\n", session->n_queued,
-                                 (unsigned)hash_of(kinf__buffer_str(&result->queued))));
+                                 hash_of(kinf__buffer_str(&result->queued))));
 }
 
 static void write_expected(const char *path, struct kinf__buffer *text)
@@ -640,9 +647,9 @@ static void assert_cut_short(struct trial *trial)
 
 static void try_pieces(struct trial *trial)
 {
-    static const size_t steps[] = { 1, 2, 7, 64, 2048 };
+    static const size_t steps[] = { 1, 7, 2048 };
     size_t len = trial->session->transcript->len;
-    size_t n_splits = len < N_SPLITS ? len : N_SPLITS;
+    size_t n_splits = len < N_SPLITS ? len : test_rounds(N_SPLITS);
 
     for (size_t i = 0; i < KINF__ARRAY_LEN(steps); i++) {
         run(trial->session, (struct way){ .len = len, .cut = { .step = steps[i] } });
