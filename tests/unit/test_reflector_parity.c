@@ -53,6 +53,17 @@ static void expect_course(const struct course *course)
     expect_course(&(struct course){                                                                \
         .replies = (replies_), .n_replies = KINF__ARRAY_LEN(replies_), __VA_ARGS__ })
 
+static void expect_one_list_and_five_watches(const struct test_reply replies[6])
+{
+    expect_course(&(struct course){
+        .replies = replies,
+        .n_replies = 6,
+        .targets = "/api/v1/pods\n" WATCH_FROM("10") WATCH_FROM("10") WATCH_FROM("10")
+            WATCH_FROM("10") WATCH_FROM("10"),
+        .deltas = "R n/a@3 U n/a@12 ",
+    });
+}
+
 /* --- errors in the stream --- */
 
 static void an_error_event_that_is_no_status_leads_to_a_list(void **state)
@@ -121,10 +132,7 @@ static void watches_that_are_throttled_lead_to_no_list(void **state)
     };
 
     (void)state;
-    EXPECT_COURSE(replies,
-                  .targets = "/api/v1/pods\n" WATCH_FROM("10") WATCH_FROM("10") WATCH_FROM("10")
-                      WATCH_FROM("10") WATCH_FROM("10"),
-                  .deltas = "R n/a@3 U n/a@12 ");
+    expect_one_list_and_five_watches(replies);
 }
 
 static void closed_watches_are_survived_without_loss_or_doubles(void **state)
@@ -156,10 +164,7 @@ static void a_watch_that_is_refused_is_asked_for_again(void **state)
     };
 
     (void)state;
-    EXPECT_COURSE(replies,
-                  .targets = "/api/v1/pods\n" WATCH_FROM("10") WATCH_FROM("10") WATCH_FROM("10")
-                      WATCH_FROM("10") WATCH_FROM("10"),
-                  .deltas = "R n/a@3 U n/a@12 ");
+    expect_one_list_and_five_watches(replies);
 }
 
 /* --- versions and limits of lists --- */
