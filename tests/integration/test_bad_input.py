@@ -71,6 +71,7 @@ class AtStart(unittest.TestCase):
             ("resources:\n- resource: [pods]\n", [":2:13"]),
             ("resources:\n- resource: pods\n  gzip: maybe\n", [":3:9", "maybe"]),
             ("resources:\n- resource: pods\n  silentAfter: 5\n", [":3:16"]),
+            ("resources:\n- resource: pods\n  shardSelector: all\n", ["pods", "shard selector column 1"]),
             ("resources: pods\n", [":1:12"]),
             ("resources:\n- namespaces: [a]\n", [":2:3", "resource"]),
             ("resources:\n- resource: pods\n resource: nodes\n", [":3:"]),

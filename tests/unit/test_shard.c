@@ -10,6 +10,7 @@
 #include <kinformer/informer.h>
 
 #include "base/compiler.h"
+#include "informer/shared_options.h"
 #include "informer/state.h"
 #include "unit/allocation.h"
 #include "unit/reflector_fixture.h"
@@ -367,6 +368,23 @@ static void a_server_that_learns_it_is_believed_after_a_whole_list(void **state)
     shard_tear_down(&s, "n/high obeys ", 1);
 }
 
+/* --- the options --- */
+
+static void informers_of_two_shards_are_two(void **state)
+{
+    const struct kinf_informer_options low = { .shard_selector = LOW };
+    const struct kinf_informer_options high = { .shard_selector = HIGH };
+    const struct kinf_informer_options all = KINF_INFORMER_OPTIONS_INIT;
+    struct kinf__shared_options shared;
+
+    (void)state;
+    must(kinf__shared_options_init(&shared, &low, NULL));
+    assert_true(kinf__shared_options_selects_same(&shared, &low));
+    assert_false(kinf__shared_options_selects_same(&shared, &high));
+    assert_false(kinf__shared_options_selects_same(&shared, &all));
+    kinf__shared_options_release(&shared);
+}
+
 /* --- the state --- */
 
 static void a_server_that_ignores_it_is_a_visible_state(void **unused)
@@ -405,6 +423,7 @@ int main(void)
         cmocka_unit_test(what_is_outside_is_neither_stored_nor_told),
         cmocka_unit_test(a_watch_list_is_looked_at_too),
         cmocka_unit_test(a_server_that_learns_it_is_believed_after_a_whole_list),
+        cmocka_unit_test(informers_of_two_shards_are_two),
         cmocka_unit_test(a_server_that_ignores_it_is_a_visible_state),
     };
 
