@@ -682,8 +682,12 @@ static void append_exchange(struct kinf__buffer *script, const char *name, size_
         must(kinf__buffer_printf(script, "after %zu cut\n", cut_at));
 }
 
+/* The last one leaves out as little as shows: with the CR behind the last chunk nothing is missing
+ * any more but an LF, and curl takes the answer for complete. */
 static size_t wire_cut(const struct test_transcript *transcript, size_t i, size_t n)
 {
+    if (i == n - 1)
+        return transcript->wire_len - 2;
     return transcript->wire_len * (2 * i + 1) / (2 * n);
 }
 
