@@ -130,8 +130,7 @@ static int check_certificates(const struct kinf__cluster_config *config, struct 
 static int fill(struct kinf_client *client, const struct kinf_client_options *options,
                 struct kinf_error *err)
 {
-    int failed =
-        kinf__cluster_config_load(options->kubeconfig, options->context, &client->config, err);
+    int failed = kinf__cluster_config_load(options, &client->config, err);
 
     if (failed < 0 || (failed = check_certificates(&client->config, err)) < 0 ||
         (failed = check_server(client, err)) < 0 ||

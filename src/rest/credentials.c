@@ -129,16 +129,6 @@ static char *basic_of(const char *username, const char *password)
 
 /* --- files --- */
 
-/* A token goes into a header as it is. */
-static bool is_one_line(const char *token)
-{
-    for (; *token != '\0'; token++) {
-        if ((unsigned char)*token < ' ' || *token == '\x7f')
-            return false;
-    }
-    return true;
-}
-
 /* A token file's content without the white space around it. */
 static int read_token(const char *path, char **ret_token, struct kinf_error *err)
 {
@@ -154,7 +144,7 @@ static int read_token(const char *path, char **ret_token, struct kinf_error *err
         start[--len] = '\0';
     if (len == 0)
         return kinf__error_set(err, KINF_ERR_CONFIG, "the token file %s is empty", path);
-    if (!is_one_line(start))
+    if (!kinf__is_one_line(start))
         return kinf__error_set(err, KINF_ERR_CONFIG,
                                "the token file %s has a line break or another control character "
                                "in its token",

@@ -92,15 +92,6 @@ static bool read_time(const char *text, int64_t *ret_wall_s)
 
 /* --- members --- */
 
-static bool is_printable(const char *text)
-{
-    for (; *text != '\0'; text++) {
-        if (*text <= ' ' || *text > '~')
-            return false;
-    }
-    return true;
-}
-
 /* A text member; NULL if it is missing, null or empty. Errors: KINF_ERR_PARSE, KINF_ERR_NO_MEMORY. */
 static int read_text(struct kinf__json_value object, const char *key, char **ret_text,
                      struct kinf_error *err)
@@ -173,7 +164,7 @@ static int check_parts(struct kinf__exec_answer *answer, struct kinf_error *err)
         return kinf__error_set(err, KINF_ERR_PARSE,
                                "clientCertificateData and clientKeyData go together, one is "
                                "missing");
-    if (answer->token != NULL && !is_printable(answer->token))
+    if (answer->token != NULL && !kinf__is_token(answer->token))
         return kinf__error_set(err, KINF_ERR_PARSE,
                                "status.token has a blank, a line's end or another byte that no "
                                "token has");

@@ -129,9 +129,16 @@ static int current_context(const struct files *files, const char **ret_name, str
             : "contexts: is it a kubeconfig? (current-context and contexts are missing)");
 }
 
-static int resolve(const struct files *files, const char *context_name,
+/* The text of an option; NULL if it is not given. */
+static const char *given(const char *text)
+{
+    return text != NULL && *text != '\0' ? text : NULL;
+}
+
+static int resolve(const struct files *files, const struct kinf_client_options *options,
                    struct kinf__cluster_config *config, struct kinf_error *err)
 {
+    const char *context_name = given(options->context);
     struct kinf__kubeconfig_entry context, cluster, user;
     const char *cluster_name = NULL, *user_name = NULL;
     int failed;
@@ -145,6 +152,10 @@ static int resolve(const struct files *files, const char *context_name,
             0 ||
         (failed = kinf__kubeconfig_string(&context, "namespace", &config->name_space, err)) < 0)
         return failed;
+    if (given(options->cluster) != NULL)
+        cluster_name = options->cluster;
+    if (given(options->user) != NULL)
+        user_name = options->user;
     if (cluster_name == NULL)
         return kinf__yaml_error(err, KINF_ERR_CONFIG, context.file, context.place,
                                 "the context '%s' names no cluster", context_name);
@@ -238,25 +249,37 @@ static int add_files(struct files *files, const char *path, struct kinf_error *e
     return add_home(files, err);
 }
 
-static int load(struct files *files, const char *path, const char *context,
+/* What is asked for by name can only be in a kubeconfig. */
+static int missing_name(const struct kinf_client_options *options, struct kinf_error *err)
+{
+    const char *what = given(options->context) != NULL   ? "context"
+                       : given(options->cluster) != NULL ? "cluster"
+                                                         : "user";
+    const char *name = given(options->context) != NULL   ? options->context
+                       : given(options->cluster) != NULL ? options->cluster
+                                                         : options->user;
+
+    return kinf__error_set(err, KINF_ERR_CONFIG,
+                           "no kubeconfig that could have a %s '%s'; give --kubeconfig FILE or set "
+                           "KUBECONFIG",
+                           what, name);
+}
+
+static int load(struct files *files, const struct kinf_client_options *options,
                 struct kinf__cluster_config *config, struct kinf_error *err)
 {
     const char *list = getenv("KUBECONFIG");
-    int failed = add_files(files, path, err);
+    int failed = add_files(files, options->kubeconfig, err);
 
     if (failed < 0)
         return failed;
-    if (context != NULL && *context == '\0')
-        context = NULL;
     if (files->n_items != 0)
-        return resolve(files, context, config, err);
-    if (kinf__in_cluster_is_possible() && context == NULL)
+        return resolve(files, options, config, err);
+    if (given(options->context) != NULL || given(options->cluster) != NULL ||
+        given(options->user) != NULL)
+        return missing_name(options, err);
+    if (kinf__in_cluster_is_possible())
         return kinf__in_cluster_load(config, err);
-    if (context != NULL)
-        return kinf__error_set(err, KINF_ERR_CONFIG,
-                               "no kubeconfig that could have a context '%s'; give --kubeconfig "
-                               "FILE or set KUBECONFIG",
-                               context);
     return kinf__error_set(
         err, KINF_ERR_CONFIG,
         "no kubeconfig: %s%s does not exist, and this is no pod of a cluster; give --kubeconfig "
@@ -265,14 +288,16 @@ static int load(struct files *files, const char *path, const char *context,
         list != NULL && *list != '\0' ? list : "~/.kube/config");
 }
 
-int kinf__cluster_config_load(const char *path, const char *context,
+int kinf__cluster_config_load(const struct kinf_client_options *options,
                               struct kinf__cluster_config *ret_config, struct kinf_error *err)
 {
     struct kinf__cluster_config config = { 0 };
     struct files files = { .n_items = 0 };
-    int failed = load(&files, path, context, &config, err);
+    int failed = load(&files, options, &config, err);
 
     files_release(&files);
+    if (failed == 0)
+        failed = kinf__cluster_config_override(&config, options, err);
     if (failed < 0) {
         kinf__cluster_config_release(&config);
         return failed;

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 
+#include <kinformer/client.h>
 #include <kinformer/error.h>
 
 #include "rest/exec.h"
@@ -38,13 +39,17 @@ struct kinf__cluster_config {
     char *name_space;
 };
 
-/* `path` NULL: $KUBECONFIG (a list, first wins), ~/.kube/config, in-cluster. `context` NULL: the
- * current-context. Errors: KINF_ERR_CONFIG, KINF_ERR_PARSE, KINF_ERR_LIMIT, KINF_ERR_UNSUPPORTED
- * (users with auth-provider, or with a plugin that needs a terminal), KINF_ERR_NO_MEMORY; each
- * message names the file and what to do. */
-KINF_MUST_CHECK int kinf__cluster_config_load(const char *path, const char *context,
+/* Reads what the options name (kinformer/client.h), and puts over it what they say instead. Errors:
+ * KINF_ERR_CONFIG, KINF_ERR_PARSE, KINF_ERR_LIMIT, KINF_ERR_UNSUPPORTED (users with auth-provider,
+ * or with a plugin that needs a terminal), KINF_ERR_NO_MEMORY; each message names the file and what
+ * to do. */
+KINF_MUST_CHECK int kinf__cluster_config_load(const struct kinf_client_options *options,
                                               struct kinf__cluster_config *ret_config,
                                               struct kinf_error *err);
+/* The second half of it. */
+KINF_MUST_CHECK int kinf__cluster_config_override(struct kinf__cluster_config *config,
+                                                  const struct kinf_client_options *options,
+                                                  struct kinf_error *err);
 void kinf__cluster_config_release(struct kinf__cluster_config *config);
 
 /* Where the in-cluster files are, unless KINF_SERVICE_ACCOUNT_DIR of the environment says it; for

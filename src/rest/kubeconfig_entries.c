@@ -99,12 +99,10 @@ static int read_token(const struct kinf__kubeconfig_entry *user,
 {
     int failed = kinf__kubeconfig_string(user, "token", &config->token, err);
 
-    for (const char *at = config->token; failed == 0 && at != NULL && *at != '\0'; at++) {
-        if (*at <= ' ' || *at > '~')
-            failed = kinf__yaml_error(err, KINF_ERR_CONFIG, user->file, user->place,
-                                      "token: it has a blank, a line's end or another byte that "
-                                      "no token has");
-    }
+    if (failed == 0 && config->token != NULL && !kinf__is_token(config->token))
+        return kinf__yaml_error(err, KINF_ERR_CONFIG, user->file, user->place,
+                                "token: it has a blank, a line's end or another byte that no "
+                                "token has");
     return failed;
 }
 
@@ -137,23 +135,13 @@ static int refuse_auth_provider(const struct kinf__kubeconfig_entry *user, struc
 
 /* --- impersonation --- */
 
-/* A header's value is one line; Go sends other bytes as they are. */
-static bool is_one_line(const char *text)
-{
-    for (; *text != '\0'; text++) {
-        if ((unsigned char)*text < ' ' || *text == '\x7f')
-            return false;
-    }
-    return true;
-}
-
 static int add_header(const struct kinf__kubeconfig_entry *user,
                       struct kinf__cluster_config *config, const char *name,
                       const struct kinf__yaml_node *value, struct kinf_error *err)
 {
     char *line;
 
-    if (value->type != KINF__YAML_SCALAR || !is_one_line(value->text.bytes))
+    if (value->type != KINF__YAML_SCALAR || !kinf__is_one_line(value->text.bytes))
         return kinf__yaml_error(err, KINF_ERR_CONFIG, user->file, value,
                                 "impersonation: a text of one line is expected");
     if (asprintf(&line, "%s: %s", name, value->text.bytes) < 0)

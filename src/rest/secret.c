@@ -46,6 +46,24 @@ bool kinf__secret_equal(const char *a, const char *b)
     return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
 }
 
+bool kinf__is_one_line(const char *text)
+{
+    for (; *text != '\0'; text++) {
+        if ((unsigned char)*text < ' ' || *text == '\x7f')
+            return false;
+    }
+    return true;
+}
+
+bool kinf__is_token(const char *text)
+{
+    for (; *text != '\0'; text++) {
+        if (*text <= ' ' || *text > '~')
+            return false;
+    }
+    return true;
+}
+
 /* --- files --- */
 
 /* Of the old place nothing may stay, so this is not realloc(). */

@@ -29,6 +29,11 @@ void kinf__secret_replace(char **text, char *fresh);
 /* Whether both are NULL or the same text. */
 bool kinf__secret_equal(const char *a, const char *b);
 
+/* Whether a text can be a header's value: no control characters. */
+bool kinf__is_one_line(const char *text);
+/* Whether it can be a token: printable ASCII without blanks. */
+bool kinf__is_token(const char *text);
+
 /* A whole small file (1 MiB at most) as text, up to its first NUL if it has one. Errors:
  * KINF_ERR_CONFIG, KINF_ERR_LIMIT, KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__secret_read_file(const char *path, char **ret_text,

@@ -592,10 +592,9 @@ static bool exists(struct fixture *f, const char *name)
     return access(path, F_OK) == 0;
 }
 
-/* The first to be stopped leaves the run to the second, which is stopped, too. */
-static void each_thread_can_be_stopped_while_a_plugin_runs(void **state)
+/* Two threads need a plugin that hangs; they are stopped one after the other. */
+static void stop_both(struct fixture *f, size_t first)
 {
-    struct fixture *f = *state;
     struct taker takers[2];
 
     write_plugin(f, "");
@@ -606,32 +605,26 @@ static void each_thread_can_be_stopped_while_a_plugin_runs(void **state)
         usleep(1000);
     start_taker(&takers[1], f);
     for (size_t i = 0; i < 2; i++) {
-        kinf__waker_set(&takers[i].waker);
-        end_taker(&takers[i]);
-        assert_int_equal(takers[i].result, KINF_ERR_STOPPED);
+        struct taker *taker = &takers[i == 0 ? first : 1 - first];
+
+        kinf__waker_set(&taker->waker);
+        end_taker(taker);
+        assert_int_equal(taker->result, KINF_ERR_STOPPED);
     }
     /* Being stopped is no failure of the plugin. */
     write_plugin(f, "");
     assert_int_equal(take(f, 0), 0);
 }
 
-static void a_waiting_thread_can_be_stopped_alone(void **state)
+/* It leaves the run to the other one. */
+static void a_thread_can_be_stopped_while_its_plugin_runs(void **state)
 {
-    struct fixture *f = *state;
-    struct taker takers[2];
+    stop_both(*state, 0);
+}
 
-    write_plugin(f, "");
-    write_text(f->plugin, "#!/bin/sh\necho >>$FOLDER/runs\nexec sleep 1000\n", 0700);
-    start(f);
-    start_taker(&takers[0], f);
-    while (!exists(f, "runs"))
-        usleep(1000);
-    start_taker(&takers[1], f);
-    for (size_t i = 2; i-- > 0;) {
-        kinf__waker_set(&takers[i].waker);
-        end_taker(&takers[i]);
-        assert_int_equal(takers[i].result, KINF_ERR_STOPPED);
-    }
+static void a_thread_can_be_stopped_while_another_one_runs_the_plugin(void **state)
+{
+    stop_both(*state, 1);
 }
 
 static void without_memory_the_old_credential_stays(void **state)
@@ -686,8 +679,8 @@ int main(void)
         IN_FOLDER(a_plugin_that_fails_runs_again_after_five_seconds),
         IN_FOLDER(a_plugins_certificate_outdates_connections),
         IN_FOLDER(many_threads_share_one_run),
-        IN_FOLDER(each_thread_can_be_stopped_while_a_plugin_runs),
-        IN_FOLDER(a_waiting_thread_can_be_stopped_alone),
+        IN_FOLDER(a_thread_can_be_stopped_while_its_plugin_runs),
+        IN_FOLDER(a_thread_can_be_stopped_while_another_one_runs_the_plugin),
         IN_FOLDER(without_memory_the_old_credential_stays),
     };
 

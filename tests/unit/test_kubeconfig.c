@@ -59,12 +59,22 @@ static const char *write_file(const char *name, const char *text)
     return path;
 }
 
+static int load_config(const char *path, const char *context,
+                       struct kinf__cluster_config *ret_config, struct kinf_error *err)
+{
+    struct kinf_client_options options = KINF_CLIENT_OPTIONS_INIT;
+
+    options.kubeconfig = path;
+    options.context = context;
+    return kinf__cluster_config_load(&options, ret_config, err);
+}
+
 static struct kinf__cluster_config load(const char *path, const char *context)
 {
     struct kinf_error err = KINF_ERROR_INIT;
     struct kinf__cluster_config config;
 
-    if (kinf__cluster_config_load(path, context, &config, &err) < 0)
+    if (load_config(path, context, &config, &err) < 0)
         fail_msg("%s", err.message);
     return config;
 }
@@ -76,7 +86,7 @@ static void assert_refused(const char *path, const char *context, int code,
     struct kinf_error err = KINF_ERROR_INIT;
     struct kinf__cluster_config config;
 
-    assert_int_equal(kinf__cluster_config_load(path, context, &config, &err), code);
+    assert_int_equal(load_config(path, context, &config, &err), code);
     for (; *words != NULL; words++) {
         if (strstr(err.message, *words) == NULL)
             fail_msg("'%s' does not say '%s'", err.message, *words);
@@ -526,6 +536,111 @@ static void whoever_has_a_credential_needs_no_plugin(void **state)
     }
 }
 
+/* One option each over a configuration that has it all. */
+static void options_go_over_the_kubeconfig(void **state)
+{
+    static const struct kinf_client_options none = KINF_CLIENT_OPTIONS_INIT;
+    struct kinf_client_options options = none;
+    struct kinf__cluster_config config;
+    const char *path, *other;
+
+    (void)state;
+    write_file("f", "in file");
+    other = write_file("g", "other");
+    path = write_file("config", "current-context: x\n"
+                                "contexts: [{name: x, context: {cluster: c, user: u}}]\n"
+                                "clusters:\n- {name: c, cluster: {server: 'https://a', "
+                                "certificate-authority: f, tls-server-name: n}}\n"
+                                "- {name: d, cluster: {server: 'https://d', "
+                                "insecure-skip-tls-verify: true}}\n"
+                                "users:\n- {name: u, user: {client-certificate: f, client-key: "
+                                "f, tokenFile: f}}\n"
+                                "- {name: v, user: {exec: {command: a, apiVersion: "
+                                "client.authentication.k8s.io/v1beta1}}}\n");
+#define LOADED(member, value)                                                                      \
+    options = none;                                                                                \
+    options.kubeconfig = path;                                                                     \
+    options.member = value;                                                                        \
+    assert_int_equal(kinf__cluster_config_load(&options, &config, NULL), 0)
+    LOADED(cluster, "d");
+    assert_string_equal(config.server, "https://d");
+    assert_string_equal(config.token_file, path_of("f"));
+    kinf__cluster_config_release(&config);
+    LOADED(user, "v");
+    assert_string_equal(config.server, "https://a");
+    assert_non_null(config.exec);
+    assert_null(config.client_cert_pem);
+    kinf__cluster_config_release(&config);
+    LOADED(name_space, "ns");
+    assert_string_equal(config.name_space, "ns");
+    kinf__cluster_config_release(&config);
+    LOADED(server, "https://b/");
+    assert_string_equal(config.server, "https://b");
+    assert_null(config.tls_server_name);
+    assert_string_equal(config.ca_pem, "in file");
+    kinf__cluster_config_release(&config);
+    LOADED(tls_server_name, "m");
+    assert_string_equal(config.tls_server_name, "m");
+    kinf__cluster_config_release(&config);
+    LOADED(certificate_authority, other);
+    assert_string_equal(config.ca_pem, "other");
+    assert_string_equal(config.ca_file, other);
+    kinf__cluster_config_release(&config);
+    LOADED(insecure_skip_tls_verify, true);
+    assert_true(config.insecure_skip_tls_verify);
+    assert_null(config.ca_pem);
+    assert_null(config.ca_file);
+    kinf__cluster_config_release(&config);
+    LOADED(client_certificate, other);
+    assert_string_equal(config.client_cert_pem, "other");
+    assert_string_equal(config.client_key_pem, "in file");
+    kinf__cluster_config_release(&config);
+    LOADED(client_key, other);
+    assert_string_equal(config.client_key_pem, "other");
+    kinf__cluster_config_release(&config);
+    LOADED(token, "t");
+    assert_string_equal(config.token, "t");
+    assert_null(config.token_file);
+    assert_non_null(config.client_cert_pem);
+    kinf__cluster_config_release(&config);
+    options.user = "v";
+    assert_int_equal(kinf__cluster_config_load(&options, &config, NULL), 0);
+    assert_null(config.exec);
+    kinf__cluster_config_release(&config);
+    options.cluster = "d";
+    options.certificate_authority = other;
+    assert_int_equal(kinf__cluster_config_load(&options, &config, NULL), 0);
+    assert_false(config.insecure_skip_tls_verify);
+    kinf__cluster_config_release(&config);
+#undef LOADED
+}
+
+static void options_that_cannot_be_meant_are_named(void **state)
+{
+    static const struct {
+        struct kinf_client_options options;
+        const char *word;
+    } rows[] = {
+        { { .cluster = "gone" }, "no cluster 'gone'" },
+        { { .user = "gone" }, "no user 'gone'" },
+        { { .token = "s3cret s3cret" }, "token has a blank" },
+        { { .client_key = "nofile" }, "client_key: cannot read nofile" },
+        { { .certificate_authority = "f", .insecure_skip_tls_verify = true }, "exclude" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct kinf_client_options options = rows[i].options;
+        struct kinf__cluster_config config;
+        struct kinf_error err = KINF_ERROR_INIT;
+
+        options.kubeconfig = write_file("config", two_contexts);
+        assert_int_equal(kinf__cluster_config_load(&options, &config, &err), KINF_ERR_CONFIG);
+        if (strstr(err.message, rows[i].word) == NULL || strstr(err.message, "s3cret") != NULL)
+            fail_msg("%s", err.message);
+    }
+}
+
 static void a_file_named_twice_counts_once(void **state)
 {
     struct kinf__cluster_config config;
@@ -608,7 +723,7 @@ static void no_message_tells_a_secret(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const char *path = write_fields(rows[i].cluster, rows[i].user);
 
-        assert_int_equal(kinf__cluster_config_load(path, NULL, &config, &err), KINF_ERR_CONFIG);
+        assert_int_equal(load_config(path, NULL, &config, &err), KINF_ERR_CONFIG);
         assert_non_null(strstr(err.message, path));
         assert_null(strstr(err.message, "s3cret"));
         assert_null(strchr(err.message, '\n'));
@@ -630,7 +745,7 @@ static void an_address_has_no_password_and_one_line(void **state)
                  "current-context: x\ncontexts: [{name: x, context: {cluster: c}}]\n"
                  "clusters: [{name: c, cluster: {server: %s}}]\n",
                  servers[i]);
-        assert_int_equal(kinf__cluster_config_load(write_file("config", text), NULL, &config, &err),
+        assert_int_equal(load_config(write_file("config", text), NULL, &config, &err),
                          KINF_ERR_CONFIG);
         assert_non_null(strstr(err.message, ":3:"));
         assert_non_null(strstr(err.message, "server"));
@@ -677,7 +792,7 @@ static void out_of_memory_is_an_ordinary_error(void **state)
         int failed;
 
         test_fail_allocation(n);
-        failed = kinf__cluster_config_load(path, NULL, &config, &err);
+        failed = load_config(path, NULL, &config, &err);
         did_fail = test_allocation_failed();
         assert_int_equal(failed, did_fail ? KINF_ERR_NO_MEMORY : 0);
         if (failed == 0)
@@ -731,7 +846,7 @@ static void a_pod_without_memory_is_an_ordinary_error(void **state)
         int failed;
 
         test_fail_allocation(n);
-        failed = kinf__cluster_config_load(NULL, NULL, &config, &err);
+        failed = load_config(NULL, NULL, &config, &err);
         did_fail = test_allocation_failed();
         assert_int_equal(failed, did_fail ? KINF_ERR_NO_MEMORY : 0);
         if (failed == 0)
@@ -778,6 +893,8 @@ int main(void)
         IN_FOLDER(a_plugin_is_read_with_its_arguments),
         IN_FOLDER(a_plugin_without_a_slash_is_for_PATH),
         IN_FOLDER(whoever_has_a_credential_needs_no_plugin),
+        IN_FOLDER(options_go_over_the_kubeconfig),
+        IN_FOLDER(options_that_cannot_be_meant_are_named),
         IN_FOLDER(a_file_named_twice_counts_once),
         IN_FOLDER(paths_of_a_file_without_a_folder_are_absolute),
         IN_FOLDER(files_are_remembered_and_inline_data_wins),
