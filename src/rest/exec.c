@@ -26,7 +26,8 @@
 
 #define LOG_LINE_BYTES  400 /* of standard error; a longer line is several */
 #define LOG_LINES_MAX   100 /* of one run */
-#define COMPLAINT_READS 16  /* a pipe's content */
+#define POLL_MAX_MS     60000
+#define COMPLAINT_READS 16 /* a pipe's content */
 #define FIRST_INHERITED 3
 
 /* Descriptors that are watched while the program runs. */
@@ -35,6 +36,7 @@ enum { WAKER, PROGRAM, OUTPUT, COMPLAINTS, N_WATCHED };
 struct run {
     const struct kinf__exec_config *config;
     pid_t pid;
+    bool has_ended;                   /* and there is no descriptor that would tell */
     struct pollfd watched[N_WATCHED]; /* a descriptor of -1 is passed over */
     char *answer;                     /* KINF__EXEC_MAX_BYTES and one */
     size_t answer_len;
@@ -231,7 +233,10 @@ static int start(struct run *run, struct kinf_error *err)
     if (failed != 0)
         return start_error(run->config, failed, err);
     run->watched[PROGRAM].fd = pidfd_open(run->pid, 0);
-    return run->watched[PROGRAM].fd < 0 ? start_error(run->config, errno, err) : 0;
+    /* ESRCH: it has ended, and the system has reaped it (see reap()). */
+    run->has_ended = run->watched[PROGRAM].fd < 0 && errno == ESRCH;
+    return run->watched[PROGRAM].fd < 0 && !run->has_ended ? start_error(run->config, errno, err)
+                                                           : 0;
 }
 
 /* --- while it runs --- */
@@ -305,7 +310,8 @@ static int attend(struct run *run, int64_t limit_ms, struct kinf_error *err)
 
     for (;;) {
         int64_t left_ms = kinf__clock_left_ms(kinf__clock_now_ms(), deadline_ms);
-        int n = poll(run->watched, N_WATCHED, left_ms > 60000 ? 60000 : (int)left_ms);
+        int64_t wait_ms = run->has_ended ? 0 : left_ms < POLL_MAX_MS ? left_ms : POLL_MAX_MS;
+        int n = poll(run->watched, N_WATCHED, (int)wait_ms);
         int failed;
 
         if (n > 0 && run->watched[WAKER].revents != 0)
@@ -314,7 +320,7 @@ static int attend(struct run *run, int64_t limit_ms, struct kinf_error *err)
             read_complaints(run);
         if (run->watched[OUTPUT].fd >= 0 && (failed = read_output(run, err)) < 0)
             return failed;
-        if (n > 0 && run->watched[PROGRAM].revents != 0)
+        if (run->has_ended || (n > 0 && run->watched[PROGRAM].revents != 0))
             return 0;
         if (left_ms == 0)
             return kinf__error_set(err, KINF_ERR_UNAUTHORIZED,

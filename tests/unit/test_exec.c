@@ -547,7 +547,8 @@ static void a_run_without_memory_is_an_ordinary_error(void **state)
 {
     struct fixture *f = *state;
     bool did_fail = true;
-    char **before = environ, *few[] = { (char *)"PATH=/usr/bin:/bin", NULL };
+    static char *few[] = { (char *)"PATH=/usr/bin:/bin", NULL };
+    char **before = environ;
 
     write_plugin(f, SAY_TOKEN);
     add(&f->config.args, "a");
