@@ -169,6 +169,7 @@ static void append_escaped(struct kinf__buffer *text, const char *pem)
 /* The end of the certificate counts when it comes first; of two that do not fit nothing is taken. */
 static void a_certificate_has_its_own_end(void **state)
 {
+    const int64_t began_s = time(NULL);
     struct rest_identity authority = rest_identity_make("authority", AN_HOUR, NULL);
     const struct rest_identity ids[] = { rest_identity_make("a", AN_HOUR, &authority),
                                          rest_identity_make("b", -AN_HOUR, &authority) };
@@ -177,7 +178,6 @@ static void a_certificate_has_its_own_end(void **state)
     } rows[] = { { ids[0].cert_pem, ids[0].key_pem, NULL },
                  { ids[0].cert_pem, ids[1].key_pem, "does not belong" },
                  { ids[1].cert_pem, ids[1].key_pem, "expired" } };
-    int64_t now_s = time(NULL);
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -205,8 +205,8 @@ static void a_certificate_has_its_own_end(void **state)
         assert_null(answer.token);
         assert_string_equal(answer.cert_pem, rows[i].cert);
         assert_string_equal(answer.key_pem, rows[i].key);
-        assert_true(answer.expires_wall_s >= now_s + AN_HOUR &&
-                    answer.expires_wall_s < now_s + AN_HOUR + 600);
+        assert_true(answer.expires_wall_s >= began_s + AN_HOUR &&
+                    answer.expires_wall_s <= time(NULL) + AN_HOUR);
         kinf__exec_answer_release(&answer);
     }
     for (size_t i = 0; i < 2; i++)
