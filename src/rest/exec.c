@@ -394,7 +394,8 @@ int kinf__exec_run(const struct kinf__exec_config *config, const struct kinf__wa
     failed = start(&run, err);
     if (failed == 0)
         failed = attend(&run, limit_ms, err);
-    if (failed < 0 && run.pid > 0)
+    /* Of one that was reaped the number may be another's by now. */
+    if (failed < 0 && run.pid > 0 && !run.has_ended)
         kill(-run.pid, SIGKILL);
     if (run.pid > 0)
         status = reap(&run);
