@@ -303,6 +303,7 @@ static void what_is_wrong_is_named(void **state)
         assert_refused(path, NULL, rows[i].code, words);
     }
     assert_refused(path_of("absent"), NULL, KINF_ERR_CONFIG, WORDS("absent", "No such file"));
+    assert_refused(folder, NULL, KINF_ERR_CONFIG, WORDS(folder, "Is a directory"));
 }
 
 /* A file with one context, whose cluster and user have these fields. */
@@ -500,7 +501,7 @@ static void a_plugin_is_read_with_its_arguments(void **state)
     kinf__cluster_config_release(&config);
 }
 
-static void a_plugin_without_a_slash_is_for_PATH(void **state)
+static void a_plugin_without_a_slash_is_left_to_path(void **state)
 {
     struct kinf__cluster_config config =
         load(write_fields("", "    exec: {command: aws, apiVersion: "
@@ -891,7 +892,7 @@ int main(void)
         IN_FOLDER(impersonation_becomes_headers),
         IN_FOLDER(fields_that_cannot_be_meant_are_named),
         IN_FOLDER(a_plugin_is_read_with_its_arguments),
-        IN_FOLDER(a_plugin_without_a_slash_is_for_PATH),
+        IN_FOLDER(a_plugin_without_a_slash_is_left_to_path),
         IN_FOLDER(whoever_has_a_credential_needs_no_plugin),
         IN_FOLDER(options_go_over_the_kubeconfig),
         IN_FOLDER(options_that_cannot_be_meant_are_named),
