@@ -128,6 +128,15 @@ static void on_pause(void *ctx)
     reflector->is_corked = false;
 }
 
+/* Between two events nothing is lost; the initial ones would all come again. */
+static bool may_end(void *ctx)
+{
+    const struct kinf__reflector *reflector = ctx;
+
+    return !reflector->is_streaming && reflector->watch_stream.tail.len == 0 &&
+           !reflector->watch_stream.is_skipping;
+}
+
 /* --- the request --- */
 
 static int append_target(struct kinf__reflector *reflector,
@@ -161,6 +170,7 @@ static int perform(struct kinf__reflector *reflector, const struct kinf__policy_
         .on_body = on_body,
         .on_head = on_head,
         .on_pause = on_pause,
+        .may_end = may_end,
         .ctx = reflector,
     };
     int r;

@@ -22,6 +22,7 @@ tools=(
     loader=./cmd/loader
     jsonvalid=./cmd/jsonvalid
     tlsserver=./cmd/tlsserver
+    tlsproxy=./cmd/tlsproxy
 )
 export CGO_ENABLED=0
 

@@ -150,7 +150,7 @@ class Illegal(AssertionError):
 class Daemon:
     """A running kinformerd whose JSON events are replayed into `state`; an illegal history fails the test."""
 
-    def __init__(self, *args, mode="asan", kubeconfig=None, resource=("pods",), events=True):
+    def __init__(self, *args, mode="asan", kubeconfig=None, resource=("pods",), events=True, env=None):
         command = [daemon_path(mode), "--kubeconfig", kubeconfig or cluster().kubeconfig(), "--log-level", "debug"]
         if events:
             command += ["--events", "json"]
@@ -163,7 +163,7 @@ class Daemon:
         self.synced = []
         self.problem = None
         self.process = subprocess.Popen([*command, *args], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                        stderr=self.log, text=True)
+                                        stderr=self.log, text=True, env={**os.environ, **(env or {})})
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
 
