@@ -277,16 +277,19 @@ class Daemon:
 
 class Proxy:
     """A TCP proxy in front of the API server. `stall` holds back what the server sends, on connections
-    present and future; refuse() closes the listener and every connection."""
+    present and future; lose_server() ends the present ones on the server's side alone; refuse() closes the
+    listener and every connection. `listener`, if given, is closed with the proxy."""
 
-    def __init__(self, target=None):
+    def __init__(self, target=None, listener=None):
         host, _, port = (target or cluster().env["KINF_SERVER"]).removeprefix("https://").rpartition(":")
         self.target = (host, int(port))
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
+        self.listener = listener or socket.create_server(("127.0.0.1", 0))
+        self.host, self.port = self.listener.getsockname()
         self.stall = threading.Event()
         self.closed = False
         self.sockets = []
+        self.servers = []
+        self.lost = set()  # connections to the server that the client shall not miss
         self.n_connections = 0
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -299,11 +302,20 @@ class Proxy:
 
     def kubeconfig(self, folder, name="proxy", user="admin"):
         with open(cluster().kubeconfig(user), encoding="utf-8") as file:
-            text = file.read().replace(cluster().env["KINF_SERVER"], f"https://127.0.0.1:{self.port}")
+            text = file.read().replace(cluster().env["KINF_SERVER"],
+                                       f"https://{self.host}:{self.port}\n    tls-server-name: localhost")
         path = os.path.join(folder, name + ".kubeconfig")
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
         return path
+
+    def lose_server(self):
+        for server in list(self.servers):
+            self.lost.add(server)
+            try:
+                server.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
 
     def refuse(self):
         self.closed = True
@@ -327,6 +339,7 @@ class Proxy:
                 return
             self.n_connections += 1
             self.sockets += [client, server]
+            self.servers.append(server)
             threading.Thread(target=self._pump, args=(client, server, False), daemon=True).start()
             threading.Thread(target=self._pump, args=(server, client, True), daemon=True).start()
 
@@ -336,7 +349,8 @@ class Proxy:
                 while from_server and self.stall.is_set():
                     time.sleep(0.01)
                 sink.sendall(piece)
-            sink.shutdown(socket.SHUT_WR)
+            if source not in self.lost:
+                sink.shutdown(socket.SHUT_WR)
         except OSError:
             pass
 
