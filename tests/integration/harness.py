@@ -86,6 +86,10 @@ class Cluster:
             raise AssertionError(f"loader {verb} {' '.join(args)}: {done.stderr}")
         return done.stdout
 
+    def signal_apiserver(self, number):
+        with open(os.path.join(self.folder, "kube-apiserver.pid"), encoding="utf-8") as file:
+            os.kill(int(file.read()), number)
+
     def make_namespace(self, name):
         self.kubectl("create", "namespace", name)
 
@@ -126,6 +130,17 @@ def many_pods():
     return _n_pods
 
 
+def write_config(folder, *resources, name="config.yaml", **keys):
+    """A configuration with these keys for each of the resources; returns its path."""
+    path = os.path.join(folder, name)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("events: json\nresources:\n")
+        for resource in resources:
+            file.write(f"- resource: {resource}\n")
+            file.writelines(f"  {key}: {json.dumps(value)}\n" for key, value in keys.items())
+    return path
+
+
 def run_daemon(*args, mode="asan", env=None, timeout=PATIENCE):
     """Runs kinformerd to its end: (exit code, stdout, stderr)."""
     done = subprocess.run([daemon_path(mode), *args], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -150,12 +165,15 @@ class Illegal(AssertionError):
 class Daemon:
     """A running kinformerd whose JSON events are replayed into `state`; an illegal history fails the test."""
 
-    def __init__(self, *args, mode="asan", kubeconfig=None, resource=("pods",), events=True):
+    def __init__(self, *args, mode="asan", kubeconfig=None, resource=("pods",), events=True, config=None):
         command = [daemon_path(mode), "--kubeconfig", kubeconfig or cluster().kubeconfig(), "--log-level", "debug"]
-        if events:
-            command += ["--events", "json"]
-        for name in resource:
-            command += ["--resource", name]
+        if config is not None:
+            command += ["--config", config]
+        else:
+            if events:
+                command += ["--events", "json"]
+            for name in resource:
+                command += ["--resource", name]
         self.log = tempfile.NamedTemporaryFile(prefix="kinformerd-", suffix=".log", mode="w+", encoding="utf-8")
         self.lock = threading.Lock()
         self.state = {}  # (resource, key) -> resourceVersion
@@ -221,6 +239,17 @@ class Daemon:
         self.log.flush()
         with open(self.log.name, encoding="utf-8", errors="replace") as file:
             return file.read()
+
+    def count_log(self, text):
+        """How many lines of the log contain it."""
+        return sum(text in line for line in self.log_text().splitlines())
+
+    def count_loud(self):
+        """How many lines a reader sees who has not asked for details."""
+        return sum(" debug " not in line for line in self.log_text().splitlines())
+
+    def wait_logged(self, text, times=1):
+        wait_until(lambda: self.check() or self.count_log(text) >= times, f"{times} times in the log: {text}")
 
     def check(self):
         if self.problem is not None:

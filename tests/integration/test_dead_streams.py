@@ -1,0 +1,155 @@
+"""Streams that died without a word: found, replaced by another watch, and nothing lost or listed again."""
+
+import ctypes
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+
+from harness import Daemon, Proxy, cluster, config_map, wait_until, write_config
+
+NAMESPACE = "dead-streams"
+SILENT = "watching on another connection"
+CLONE_NEWNET = 0x40000000
+
+
+def setUpModule():
+    cluster().make_namespace(NAMESPACE)
+
+
+def put(name):
+    cluster().kubectl("create", "-f", "-", stdin=config_map(name, NAMESPACE))
+
+
+def tearDownModule():
+    cluster().kubectl("delete", "configmaps", "--all", "-n", NAMESPACE)
+
+
+class Host:
+    """Another host, which is a network namespace, at the end of a cable of our own."""
+
+    def __init__(self):
+        number = os.getpid()
+        subnet = f"198.18.{number >> 6 & 255}.{(number & 63) << 2}"
+        base, _, last = subnet.rpartition(".")
+        self.name = f"kinf-{number}"
+        self.near = f"{base}.{int(last) + 1}"
+        self.address = f"{base}.{int(last) + 2}"
+        self.ip("netns", "add", self.name)
+        self.ip("link", "add", f"near{number}", "type", "veth", "peer", "name", "far", "netns", self.name)
+        self.ip("address", "add", f"{self.near}/30", "dev", f"near{number}")
+        self.ip("link", "set", f"near{number}", "up")
+        self.ip("-n", self.name, "address", "add", f"{self.address}/30", "dev", "far")
+        self.ip("-n", self.name, "link", "set", "far", "up")
+
+    @staticmethod
+    def ip(*args):
+        done = subprocess.run(["ip", *args], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, check=False)
+        if done.returncode != 0:
+            raise OSError(f"ip {' '.join(args)}: {done.stdout.strip()}")
+
+    def close(self):
+        # The cable goes with one of its ends.
+        self.ip("netns", "delete", self.name)
+
+    def listen(self):
+        listeners = []
+
+        def enter():
+            with open(f"/run/netns/{self.name}", encoding="utf-8") as file:
+                if ctypes.CDLL(None, use_errno=True).setns(file.fileno(), CLONE_NEWNET) == 0:
+                    listeners.append(socket.create_server((self.address, 0)))
+        # A socket stays where it was made; only this thread goes there.
+        thread = threading.Thread(target=enter)
+        thread.start()
+        thread.join()
+        return listeners[0]
+
+    def vanish(self):
+        self.ip("-n", self.name, "route", "add", "blackhole", f"{self.near}/32")
+
+    def come_back(self):
+        self.ip("-n", self.name, "route", "delete", "blackhole", f"{self.near}/32")
+
+
+class DeadStreams(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def scaled(self):
+        return write_config(self.folder, "configmaps", namespaces=[NAMESPACE], silentAfter="4s", backoffBase="100ms",
+                            backoffMax="500ms")
+
+    def check_no_relist(self, daemon, name):
+        """What happens now arrives, by a watch from where the dead one stopped."""
+        put(name)
+        daemon.wait_types(f"{NAMESPACE}/{name}", "ADDED")
+        daemon.wait_equal(lambda: cluster().versions(f"/api/v1/namespaces/{NAMESPACE}/configmaps"), "configmaps")
+        self.assertEqual(daemon.count_log("listed resource"), 1)
+        daemon.stop()
+
+    def test_a_server_that_hangs_while_its_kernel_answers(self):
+        with Daemon(config=self.scaled()) as daemon:
+            daemon.wait_synced()
+            put("before-the-hang")
+            daemon.wait_types(NAMESPACE + "/before-the-hang", "ADDED")
+            before = daemon.count_log(SILENT)
+            try:
+                cluster().signal_apiserver(signal.SIGSTOP)
+                daemon.wait_logged(SILENT, before + 1)
+                daemon.wait_logged("no answer within")
+                # A stream that was cut right before the stop may have been the first.
+                self.assertLessEqual(daemon.count_log(SILENT), before + 2)
+            finally:
+                cluster().signal_apiserver(signal.SIGCONT)
+            self.check_no_relist(daemon, "after-the-hang")
+
+    def test_a_proxy_that_keeps_our_leg_when_the_other_is_gone(self):
+        with Proxy() as proxy, Daemon(kubeconfig=proxy.kubeconfig(self.folder), config=self.scaled()) as daemon:
+            daemon.wait_synced()
+            put("before-the-loss")
+            daemon.wait_types(NAMESPACE + "/before-the-loss", "ADDED")
+            n_connections = proxy.n_connections
+            before = daemon.count_log(SILENT)
+            proxy.lose_server()
+            put("during-the-loss")
+            daemon.wait_logged(SILENT, before + 1)
+            daemon.wait_types(NAMESPACE + "/during-the-loss", "ADDED")
+            self.assertGreater(proxy.n_connections, n_connections)
+            self.check_no_relist(daemon, "after-the-loss")
+
+    def test_a_peer_that_vanishes_is_found_within_a_minute(self):
+        try:
+            host = Host()
+        except OSError as problem:
+            if os.environ.get("CI") == "true":
+                self.fail(f"no network namespace can be made here: {problem}")
+            self.skipTest(f"no network namespace can be made here: {problem}")
+        self.addCleanup(host.close)
+        with Proxy(listener=host.listen()) as proxy:
+            # Silence is of no help: its limit is what users get.
+            config = write_config(self.folder, "configmaps", namespaces=[NAMESPACE])
+            with Daemon(kubeconfig=proxy.kubeconfig(self.folder), config=config) as daemon:
+                daemon.wait_synced()
+                put("before-the-void")
+                daemon.wait_types(NAMESPACE + "/before-the-void", "ADDED")
+                host.vanish()
+                began = time.monotonic()
+                wait_until(lambda: daemon.check() or daemon.count_log("request failed"), "the failed watch", 120)
+                self.assertLess(time.monotonic() - began, 60)
+                self.assertEqual(daemon.count_log("request failed"), 1)
+                self.assertIn("timed out", daemon.log_text())
+                self.assertEqual(daemon.count_log(SILENT), 0)
+                host.come_back()
+                self.check_no_relist(daemon, "after-the-void")
+
+
+if __name__ == "__main__":
+    unittest.main()
