@@ -283,9 +283,9 @@ class Daemon:
         with self.lock:
             return [event for event in self.history if event.get("key") == key]
 
-    def wait_types(self, key, *types):
+    def wait_types(self, key, *types, patience=PATIENCE):
         wait_until(lambda: self.check() or [event["type"] for event in self.events_of(key)] == list(types),
-                   f"{key}: {types}")
+                   f"{key}: {types}", patience)
 
     def stop(self, within=None):
         """SIGTERM; returns the seconds until the end, and fails unless it was clean."""
@@ -337,6 +337,15 @@ class Proxy:
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
         return path
+
+    def drop(self):
+        """Ends the present connections with all that is held back on them; new ones are as good as ever."""
+        for connection in list(self.sockets):
+            try:
+                connection.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+        self.stall.clear()
 
     def lose_server(self):
         for server in list(self.servers):
