@@ -486,7 +486,6 @@ static void derive_locked(struct kinf_informer *informer, struct kinf_informer_s
     status->n_watches = counts.n_watches;
     status->n_events = counts.n_events;
     status->n_bookmarks = counts.n_bookmarks;
-    status->n_silences = counts.n_silences;
     status->n_errors = counts.n_errors;
     status->n_quarantined = counts.n_quarantined;
     status->received_bytes = counts.received_bytes;

@@ -32,8 +32,6 @@
     X("kinformer_events_total", COUNTER, 0, "Watch events but bookmarks and errors.",              \
       status->n_events)                                                                            \
     X("kinformer_bookmarks_total", COUNTER, 0, "Bookmarks.", status->n_bookmarks)                  \
-    X("kinformer_silent_watches_total", COUNTER, 0, "Watches given up since nothing came.",        \
-      status->n_silences)                                                                          \
     X("kinformer_errors_total", COUNTER, 0, "Failed requests and broken streams.",                 \
       status->n_errors)                                                                            \
     X("kinformer_quarantined_objects", GAUGE, 0, "Objects left out, since they fail to decode.",   \

@@ -86,7 +86,6 @@ struct kinf__reflector_counts {
     uint64_t n_watches;     /* begun; a watch list becomes one by its bookmark */
     uint64_t n_events;      /* of watches, without bookmarks and errors */
     uint64_t n_bookmarks;
-    uint64_t n_silences;     /* watches given up since nothing came */
     uint64_t n_unchanged;    /* listed or streamed objects whose stored copy was kept */
     uint64_t n_errors;       /* failed requests and broken streams */
     uint64_t n_quarantined;  /* objects that are left out now */

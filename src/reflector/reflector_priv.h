@@ -74,7 +74,6 @@ struct kinf__reflector {
     _Atomic(uint64_t) n_watches;
     _Atomic(uint64_t) n_events;
     _Atomic(uint64_t) n_bookmarks;
-    _Atomic(uint64_t) n_silences;
     _Atomic(uint64_t) n_unchanged;
     _Atomic(uint64_t) n_errors;
     _Atomic(uint64_t) n_quarantined;

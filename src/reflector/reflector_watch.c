@@ -181,22 +181,6 @@ static void on_clean_end(struct kinf__reflector *reflector)
         reflector, &(struct kinf__policy_event){ .type = KINF__POLICY_WATCH_ENDED, .err = &err });
 }
 
-/* Silence is no phase, so nobody but this line tells of it. */
-static void tell_timeout(struct kinf__reflector *reflector, const struct kinf_error *err)
-{
-    enum kinf__policy_event_type type = KINF__POLICY_WATCH_FAILED;
-
-    kinf__http_disconnect(reflector->http);
-    if (reflector->has_begun) {
-        type = KINF__POLICY_WATCH_SILENT;
-        kinf__reflector_count(&reflector->n_silences, 1);
-        KINF__LOG(KINF__LOG_REFLECTOR, KINF_LOG_INFO,
-                  "watching on another connection resource=%s why=\"%s\"",
-                  reflector->options.type->resource, err->message);
-    }
-    kinf__reflector_tell_failure(reflector, type, err);
-}
-
 /* Tells the policy how the request ended. */
 static void tell_end(struct kinf__reflector *reflector, int r, const struct kinf_error *err)
 {
@@ -207,7 +191,10 @@ static void tell_end(struct kinf__reflector *reflector, int r, const struct kinf
     } else if (reflector->has_error_event) {
         kinf__reflector_tell_failure(reflector, KINF__POLICY_WATCH_ERROR, &reflector->error_event);
     } else if (r == KINF_ERR_TIMEOUT) {
-        tell_timeout(reflector, err);
+        kinf__http_disconnect(reflector->http);
+        kinf__reflector_tell_failure(
+            reflector, reflector->has_begun ? KINF__POLICY_WATCH_SILENT : KINF__POLICY_WATCH_FAILED,
+            err);
     } else {
         kinf__reflector_tell_failure(reflector, KINF__POLICY_WATCH_FAILED, err);
     }

@@ -338,7 +338,6 @@ static void silence_is_answered_by_another_watch(void **state)
     reflector_expect_targets(&f, 4,
                              "/api/v1/pods\n" WATCH_FROM("10") WATCH_FROM("11") WATCH_FROM("12"));
     reflector_expect_phases(&f, "listing watching ");
-    assert_true(reflector_counts(&f).n_silences >= 2);
     reflector_tear_down(&f);
 }
 

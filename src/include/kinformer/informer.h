@@ -131,7 +131,6 @@ struct kinf_informer_status {
     uint64_t n_watches;
     uint64_t n_events;
     uint64_t n_bookmarks;
-    uint64_t n_silences; /* watches given up since nothing came */
     uint64_t n_errors;
     uint64_t n_quarantined;
     uint64_t n_failed_index_values;
