@@ -262,9 +262,9 @@ class Daemon:
         """How many lines of the log contain it."""
         return sum(text in line for line in self.log_text().splitlines())
 
-    def count_loud(self):
-        """How many lines a reader sees who has not asked for details."""
-        return sum(" debug " not in line for line in self.log_text().splitlines())
+    def count_loud(self, text=""):
+        """The same of the lines that a reader sees who has not asked for details."""
+        return sum(text in line and " debug " not in line for line in self.log_text().splitlines())
 
     def wait_logged(self, text, times=1):
         wait_until(lambda: self.check() or self.count_log(text) >= times, f"{times} times in the log: {text}")

@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(
 from harness import Daemon, Proxy, cluster, config_map, wait_until  # pylint: disable=wrong-import-position
 
 LIMIT_SECONDS = 180
-SILENT = "watching on another connection"
+SILENT = 'event="silent" error='
 
 
 def put(name):
