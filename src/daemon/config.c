@@ -73,6 +73,7 @@ bool kinf__resource_config_equal(const struct kinf__resource_config *a,
            strings_equal(&a->index_paths, &b->index_paths) &&
            a->resync_period_ms == b->resync_period_ms &&
            a->watch_timeout_ms == b->watch_timeout_ms && a->silent_after_ms == b->silent_after_ms &&
+           a->backoff_base_ms == b->backoff_base_ms && a->backoff_max_ms == b->backoff_max_ms &&
            a->initial == b->initial && a->page_size == b->page_size &&
            a->max_object_bytes == b->max_object_bytes && a->max_queue_bytes == b->max_queue_bytes &&
            a->gzip == b->gzip;
@@ -199,7 +200,9 @@ static int read_numbers(const struct reader *reader, struct kinf__resource_confi
         int64_t *ms;
     } durations[] = { { "resyncPeriod", &resource->resync_period_ms },
                       { "watchTimeout", &resource->watch_timeout_ms },
-                      { "silentAfter", &resource->silent_after_ms } };
+                      { "silentAfter", &resource->silent_after_ms },
+                      { "backoffBase", &resource->backoff_base_ms },
+                      { "backoffMax", &resource->backoff_max_ms } };
     const struct {
         const char *key;
         uint64_t max;
@@ -250,6 +253,8 @@ static int read_resource(const struct kinf__yaml *yaml, const struct kinf__yaml_
                                            "gzip",
                                            "initial",
                                            "shardSelector",
+                                           "backoffBase",
+                                           "backoffMax",
                                            NULL };
     const struct reader reader = { yaml, node, err };
     struct kinf__resource_config *resource;

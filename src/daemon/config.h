@@ -37,6 +37,8 @@ struct kinf__resource_config {
     int64_t resync_period_ms;
     int64_t watch_timeout_ms;
     int64_t silent_after_ms;
+    int64_t backoff_base_ms;
+    int64_t backoff_max_ms;
     enum kinf_initial initial;
     uint64_t page_size;
     uint64_t max_object_bytes;

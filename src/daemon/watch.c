@@ -88,6 +88,8 @@ static void fill_options(struct kinf__watch *watch, const char *name_space,
     options->max_queue_bytes = config->max_queue_bytes;
     options->watch_timeout_ms = config->watch_timeout_ms;
     options->silent_after_ms = config->silent_after_ms;
+    options->backoff_base_ms = config->backoff_base_ms;
+    options->backoff_max_ms = config->backoff_max_ms;
     options->accept_gzip = config->gzip;
 }
 
