@@ -14,6 +14,9 @@
  * only a watch event of it fails again, what is stored stays as it is until the next event that
  * decodes, or list.
  *
+ * A resource that the server says 404 of, and that its discovery does not have any more, is gone:
+ * the queue gets a Replace with nothing, so what is stored is deleted with tombstones.
+ *
  * Mirrors: cache.Reflector.
  * Threads: new, start, stop and free on one thread; the callbacks run on the reflector's.
  */
@@ -54,6 +57,9 @@ struct kinf__reflector_callbacks {
     void (*on_proof)(void *ctx);
     /* An object is left out from now on. `key` may be "": one whose key nobody knows. */
     void (*on_quarantine)(const char *key, const struct kinf_error *err, void *ctx);
+    /* The server's watches are not to be relied on (standstill.h), lists keep the queue true; `err`
+     * is why. NULL: a watch delivers again. */
+    void (*on_standstill)(const struct kinf_error *err, void *ctx);
     void *ctx;
 };
 
@@ -88,6 +94,8 @@ struct kinf__reflector_counts {
     uint64_t n_bookmarks;
     uint64_t n_unchanged;    /* listed or streamed objects whose stored copy was kept */
     uint64_t n_errors;       /* failed requests and broken streams */
+    uint64_t n_silent;       /* watches given up since no byte came */
+    uint64_t n_extra_lists;  /* in doubt about the watches: see standstill.h */
     uint64_t n_quarantined;  /* objects that are left out now */
     uint64_t received_bytes; /* of bodies, inflated */
 };

@@ -76,6 +76,7 @@ void kinf__reflector_give_up_stream(struct kinf__reflector *reflector)
     kinf__reflector_drop_list(reflector);
     if (reflector->policy.is_list_round)
         KINF__LOG(KINF__LOG_REFLECTOR, KINF_LOG_INFO,
-                  "no watch list from this server now, asking for a list resource=%s",
-                  reflector->options.type->resource);
+                  "no watch list from this server now, asking for a list resource=%s "
+                  "namespace=%s",
+                  reflector->options.type->resource, kinf__reflector_namespace(reflector));
 }
