@@ -19,7 +19,7 @@
 #include "informer/informer.h"
 #include "unit/engine_fixture.h"
 
-#define SILENT_AFTER_MS 1000
+#define SILENT_AFTER_MS 800
 
 #define ALWAYS_STREAM                                                                              \
     "exchange always\nmatch GET /api/v1/pods watch=1 sendInitialEvents=true !resourceVersion\n"
