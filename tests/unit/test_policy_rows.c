@@ -368,12 +368,12 @@ static void a_standstill_is_found_in_watches_and_lists(void **state)
           SYNCED "bookmark=101 +150000 silent " SILENT3("101") "?list page=110 " SILENT3("110")
               SILENT3("110") "?list page=120 ?watch@120 accepted" },
         { "design 7", "a check with news: the watch is not to be relied on", 0,
-          SYNCED "bookmark=101 +150000 silent " SILENT3(
-              "101") "?list news=110 " SILENT1("110") "?list,500 news=120 ?watch@120 accepted "
-                                                      "rv=121 +150000 silent " SILENT1("121") "?wat"
-                                                                                              "ch@"
-                                                                                              "12"
-                                                                                              "1" },
+          SYNCED "bookmark=101 +150000 silent " SILENT3("101") "?list news=110 " SILENT1(
+              "110") "?list,500 news=120 ?watch@120 accepted "
+                     "rv=121 +150000 silent " SILENT1("121") "?wat"
+                                                             "ch@"
+                                                             "12"
+                                                             "1" },
         { "design 7", "a check that is refused: watched again", 0,
           SYNCED "bookmark=101 +150000 silent " SILENT3("101") "?list nolist=500 ?wait ?watch@101 "
                                                                "accepted" },
