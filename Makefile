@@ -32,8 +32,14 @@ MODE_debug := -O1 -g3
 MODE_release := -O2 -g -DNDEBUG
 MODE_asan := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 MODE_tsan := -O1 -g -fno-omit-frame-pointer -fsanitize=thread
+# Of `make fuzz` alone: libFuzzer is clang's.
+MODE_fuzz := -O1 -g -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined \
+             -fno-sanitize-recover=all -Wno-unknown-warning-option
 ifndef MODE_$(MODE)
 $(error MODE=$(MODE) is none of debug, release, asan, tsan)
+endif
+ifeq ($(MODE),fuzz)
+CC := $(CLANG)
 endif
 
 LIBS_PC := libcurl libcjson yaml-0.1 openssl zlib
@@ -53,6 +59,9 @@ DAEMON_SRC := $(wildcard src/daemon/*.c)
 TEST_SRC := $(wildcard tests/unit/test_*.c)
 TEST_AID_SRC := $(filter-out $(TEST_SRC),$(wildcard tests/unit/*.c))
 REPLAY_CORE_SRC := $(filter-out tests/replay/main.c,$(wildcard tests/replay/*.c))
+FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
+# Linked with libFuzzer, or with a main() of our own that runs files.
+FUZZ_AID_SRC := tests/fuzz/fuzz.c $(if $(filter fuzz,$(MODE)),,tests/fuzz/replay.c)
 EXAMPLE_DIRS := $(patsubst examples/%/main.c,%,$(wildcard examples/*/main.c))
 BENCH_SRC := $(wildcard bench/bench_*.c)
 BENCH_AID_SRC := $(filter-out $(BENCH_SRC),$(wildcard bench/*.c))
@@ -67,6 +76,7 @@ ONE_THREAD_TESTS := discovery indexer_oom json_lookup json_path json_plan json_s
 ifeq ($(MODE),tsan)
 TESTS := $(filter-out $(addprefix $(BUILD)/tests/test_,$(ONE_THREAD_TESTS)),$(TESTS))
 endif
+FUZZERS := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(FUZZ_SRC))
 BENCHES := $(patsubst bench/%.c,$(BUILD)/bench/%,$(BENCH_SRC))
 EXAMPLES := $(addprefix $(BUILD)/examples/,$(EXAMPLE_DIRS))
 
@@ -78,7 +88,7 @@ REPLAY := $(BUILD)/replay/kinf-replay
 
 .DEFAULT_GOAL := all
 .PHONY: help all deps run test unit build-tests lint check-layers check-parity check-symbols check-headers check-format \
-        thread-safety tidy format bench run-benches install uninstall clean FORCE
+        thread-safety tidy format fuzz fuzz-corpus bench run-benches install uninstall clean FORCE
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -134,6 +144,11 @@ $(BUILD)/bench/bench_%: $(BUILD)/bench/bench_%.o $(call objects,$(BENCH_AID_SRC)
 	$(SAY) "  LD      $@"
 	$(Q)$(CC) $(KINF_LDFLAGS) $(filter %.o,$^) $(STATIC) $(KINF_LIBS) -o $@
 
+$(BUILD)/fuzz/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(call objects,$(FUZZ_AID_SRC)) $(STATIC)
+	@mkdir -p $(@D)
+	$(SAY) "  LD      $@"
+	$(Q)$(CC) $(KINF_LDFLAGS) $(if $(filter fuzz,$(MODE)),-fsanitize=fuzzer) $(filter %.o,$^) $(STATIC) $(KINF_LIBS) -o $@
+
 $(BUILD)/oracle/%: $(BUILD)/tests/oracle/%.o $(call objects,tests/unit/json_corpus.c tests/unit/test.c) $(STATIC)
 	@mkdir -p $(@D)
 	$(SAY) "  LD      $@"
@@ -154,6 +169,20 @@ build-tests: $(TESTS) $(REPLAY)
 # One module's tests in one mode: make unit T=indexer MODE=asan
 unit: $(if $(T),$(BUILD)/tests/test_$(T),$(TESTS)) ## build and run the unit tests of this MODE (T=name for one)
 	@scripts/run-unit-tests.sh $(MODE) $^
+
+# Only what libFuzzer found and what was written for it; finding more is `make fuzz`.
+fuzz-corpus: $(FUZZERS)
+	@for fuzzer in $^; do \
+	  printf '  %-20s' "$$(basename $$fuzzer)" && $$fuzzer tests/fuzz/corpus/$$(basename $$fuzzer | sed s/fuzz_//) || exit 1; done
+
+T_FUZZ = $(if $(T),$(T),json_scan)
+SECONDS_FUZZ = $(if $(SECONDS),$(SECONDS),60)
+fuzz: ## look for inputs that break a parser (T=json_scan SECONDS=60); what is new goes to the corpus
+	@scripts/install-deps.sh build fuzz
+	@$(MAKE) --no-print-directory -s MODE=fuzz build/fuzz/fuzz/fuzz_$(T_FUZZ)
+	@mkdir -p build/fuzz/found/$(T_FUZZ)
+	build/fuzz/fuzz/fuzz_$(T_FUZZ) -max_total_time=$(SECONDS_FUZZ) -timeout=10 -rss_limit_mb=2048 -max_len=16384 \
+	  -artifact_prefix=build/fuzz/found/ build/fuzz/found/$(T_FUZZ) tests/fuzz/corpus/$(T_FUZZ)
 
 deps:
 	@scripts/install-deps.sh build
@@ -181,8 +210,8 @@ lint: ## clang-tidy, thread-safety, layers, symbols, self-contained headers, for
 	@scripts/install-deps.sh build test lint
 	@$(MAKE) --no-print-directory check-format check-layers check-parity check-headers thread-safety check-symbols tidy
 
-C_FILES = $(wildcard src/*/*.c tests/unit/*.c tests/oracle/*.c tests/replay/*.c bench/*.c examples/*/*.c)
-H_FILES = $(wildcard src/*/*.h src/include/kinformer/*.h tests/unit/*.h tests/replay/*.h bench/*.h)
+C_FILES = $(wildcard src/*/*.c tests/unit/*.c tests/oracle/*.c tests/replay/*.c tests/fuzz/*.c bench/*.c examples/*/*.c)
+H_FILES = $(wildcard src/*/*.h src/include/kinformer/*.h tests/unit/*.h tests/replay/*.h tests/fuzz/*.h bench/*.h)
 
 check-format:
 	@clang-format --dry-run -Werror $(C_FILES) $(H_FILES) && echo "check-format: ok"
@@ -237,7 +266,7 @@ uninstall: ## remove what install put there
 	rm -rf $(DESTDIR)$(INCLUDEDIR)/kinformer
 
 clean: ## remove what was built, but not the cluster's binaries
-	rm -rf build/debug build/release build/asan build/tsan build/tidy
+	rm -rf build/debug build/release build/asan build/tsan build/fuzz build/tidy
 
 FORCE:
 

@@ -60,6 +60,7 @@ for mode in debug asan tsan; do
     stage "build ($mode)" build "$mode" || continue
     stage "unit tests ($mode)" unit_tests "$mode"
 done
+stage "fuzz corpus (asan)" make --no-print-directory -s -j"$jobs" MODE=asan fuzz-corpus
 stage "build (release)" make --no-print-directory -s -j"$jobs" MODE=release all
 
 cluster_ready() {

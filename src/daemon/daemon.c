@@ -19,6 +19,7 @@
 #include "base/lock.h"
 #include "base/log.h"
 #include "daemon/measure.h"
+#include "daemon/notify.h"
 #include "daemon/watch.h"
 
 struct daemon {
@@ -280,6 +281,7 @@ static void try_reload(struct daemon *daemon)
 {
     struct kinf_error err = KINF_ERROR_INIT;
 
+    kinf__notify_reloading();
     if (reload(daemon, &err) < 0)
         KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_ERROR,
                   "configuration not taken over, nothing changed error=%s",
@@ -287,12 +289,16 @@ static void try_reload(struct daemon *daemon)
     else
         KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_INFO, "configuration read again resources=%zu",
                   daemon->n_watches);
+    /* A manager that waits for the end of the reload; before the first sync nothing is ready. */
+    if (atomic_load(&daemon->is_running))
+        kinf__notify("READY=1");
 }
 
 /* --- running --- */
 
 static int run_until_stopped(struct daemon *daemon, struct kinf_error *err)
 {
+    int64_t watchdog_ms = kinf__notify_watchdog_ms();
     int failed = 0;
 
     while (!stop_asked && (failed = take_failure(daemon, err)) == 0) {
@@ -300,14 +306,18 @@ static int run_until_stopped(struct daemon *daemon, struct kinf_error *err)
             atomic_store(&daemon->is_running, true);
             KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_INFO, "all synced resources=%zu",
                       daemon->n_watches);
+            kinf__notify("READY=1");
         }
         if (reload_asked) {
             reload_asked = 0;
             try_reload(daemon);
         }
-        kinf__waker_wait(&wake, KINF__NEVER_MS);
+        if (watchdog_ms > 0)
+            kinf__notify("WATCHDOG=1");
+        kinf__waker_wait(&wake, watchdog_ms > 0 ? watchdog_ms : KINF__NEVER_MS);
         kinf__waker_clear(&wake);
     }
+    kinf__notify("STOPPING=1");
     return failed;
 }
 

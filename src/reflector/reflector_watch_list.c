@@ -61,6 +61,7 @@ int kinf__reflector_on_initial_end(struct kinf__reflector *reflector, const char
     if (r < 0)
         return r;
     reflector->is_streaming = false;
+    reflector->is_silent = false;
     kinf__reflector_count(&reflector->n_watches, 1);
     kinf__reflector_tell(reflector,
                          &(struct kinf__policy_event){ .type = KINF__POLICY_INITIAL_END,
