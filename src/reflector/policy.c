@@ -526,12 +526,21 @@ static void next_list(const struct kinf__policy *policy, struct kinf__policy_act
     action->idle_timeout_ms = policy->options.silent_after_ms / 2;
 }
 
+static int64_t silent_after(const struct kinf__policy *policy)
+{
+    int64_t silent_ms = policy->options.silent_after_ms;
+
+    for (unsigned i = 0; i < policy->standstill.n_quiet && silent_ms < SILENT_AFTER_MS; i++)
+        silent_ms = silent_ms < SILENT_AFTER_MS / 2 ? silent_ms * 2 : SILENT_AFTER_MS;
+    return silent_ms;
+}
+
 static void next_watch(struct kinf__policy *policy, uint64_t random,
                        struct kinf__policy_action *action)
 {
     bool is_watch = policy->state == KINF__POLICY_WATCHING;
     uint64_t timeout_s = ((uint64_t)policy->options.watch_timeout_ms + 999) / 1000;
-    int64_t silent_ms = policy->options.silent_after_ms;
+    int64_t silent_ms = silent_after(policy);
 
     policy->is_accepted = false;
     policy->has_brought = false;
@@ -539,7 +548,7 @@ static void next_watch(struct kinf__policy *policy, uint64_t random,
     action->type = is_watch ? KINF__DO_WATCH : KINF__DO_WATCH_LIST;
     action->rv = is_watch || !policy->is_rv_refused ? policy->rv : "";
     action->timeout_s = (int64_t)(timeout_s + (random >> 32) % timeout_s);
-    action->head_timeout_ms = silent_ms / 2;
+    action->head_timeout_ms = policy->options.silent_after_ms / 2;
     action->idle_timeout_ms = silent_ms - silent_ms / 5 +
                               (int64_t)((uint32_t)random % (uint64_t)(2 * (silent_ms / 5) + 1));
 }

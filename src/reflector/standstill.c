@@ -49,6 +49,7 @@ void kinf__standstill_silent(struct kinf__standstill *standstill)
 void kinf__standstill_delivered(struct kinf__standstill *standstill, bool is_bookmark)
 {
     standstill->is_found = false;
+    standstill->n_quiet = 0;
     standstill->n_signs = 0;
     standstill->n_silent = 0;
     standstill->had_outage = false;
@@ -79,7 +80,9 @@ void kinf__standstill_listed(struct kinf__standstill *standstill, bool has_news,
     standstill->is_check = false;
     standstill->had_outage = false;
     standstill->n_silent = 0;
-    if (is_check && has_news) {
+    if (standstill->is_found) {
+        standstill->n_quiet = has_news ? 0 : standstill->n_quiet + 1;
+    } else if (is_check && has_news) {
         standstill->is_found = true;
     } else if (is_check) {
         standstill->max_silent *= 2;

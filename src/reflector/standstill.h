@@ -7,7 +7,9 @@
  * the version is too large. No single answer tells that from a server that starts or is busy, so it
  * takes KINF__STANDSTILL_SIGNS signs over at least the list interval, with nothing delivered
  * between, until a standstill is found. From then on a list follows a watch that brought nothing,
- * at most one in the list interval, until a watch delivers.
+ * at most one in the list interval, until a watch delivers. A server that was mended is quiet, too,
+ * while nothing changes: as long as such lists show no change, each watch is given twice the time of
+ * the one before to bring its bookmark.
  *
  * Silence is no sign: there are types whose watches never bring a bookmark, and a list's version is
  * that of all types, so it says nothing of one. Only a list that shows changes which the watch did
@@ -38,6 +40,7 @@
 struct kinf__standstill {
     int64_t list_interval_ms;
     bool is_found;
+    unsigned n_quiet;     /* lists in a row that showed no change, while found */
     int64_t next_list_ms; /* not before, while found */
     unsigned n_signs;
     int64_t first_sign_ms;

@@ -437,6 +437,27 @@ static void a_standstill_is_over_as_soon_as_a_watch_delivers(void **state)
     assert_false(run.policy.standstill.is_found);
 }
 
+/* With a time that is shorter than that of bookmarks, a mended server would never be heard. */
+static void quiet_lists_give_the_watch_more_time(void **state)
+{
+    static const int64_t times_ms[] = { 20000, 40000, 80000, 150000, 150000 };
+    struct kinf__policy_options options = { .initial = KINF_INITIAL_LIST,
+                                            .silent_after_ms = 20000 };
+    struct policy_run run = policy_run_new(&options);
+
+    (void)state;
+    policy_run_play(&run, SYNCED "nowatch=init ?wait ?watch@100 nowatch=init ?wait ?watch@100 "
+                                 "+20000 nowatch=init ?wait ?list,500 news=120");
+    for (size_t i = 0; i < KINF__ARRAY_LEN(times_ms); i++) {
+        policy_run_play(&run, "?watch@120");
+        assert_int_equal(run.action.idle_timeout_ms, times_ms[i] - times_ms[i] / 5);
+        assert_int_equal(run.action.head_timeout_ms, 10000);
+        policy_run_play(&run, "accepted +150000 silent ?list,500 page=120");
+    }
+    policy_run_play(&run, "?watch@120 accepted +150000 silent ?list,500 news=130 ?watch@130");
+    assert_int_equal(run.action.idle_timeout_ms, 16000);
+}
+
 static void old_signs_are_forgotten(void **state)
 {
     struct kinf__standstill standstill;
@@ -538,6 +559,7 @@ int main(void)
         cmocka_unit_test(a_server_that_expires_every_watch_is_not_hammered),
         cmocka_unit_test(a_server_whose_watch_cache_stands_still_is_listed_slowly),
         cmocka_unit_test(a_standstill_is_over_as_soon_as_a_watch_delivers),
+        cmocka_unit_test(quiet_lists_give_the_watch_more_time),
         cmocka_unit_test(old_signs_are_forgotten),
         cmocka_unit_test(every_transition_is_traced),
         cmocka_unit_test(check_finds_what_does_not_fit_together),
