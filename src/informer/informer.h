@@ -53,6 +53,9 @@ struct kinf_informer {
     bool has_garbage;
     size_t n_unheard; /* deltas that were applied since the listeners were woken */
 
+    /* owned by the reflector's thread */
+    struct kinf__trouble trouble;
+
     struct kinf__mutex life_lock;
     struct kinf__cond life_changed;
     /* guarded by life_lock */

@@ -17,6 +17,9 @@
  * only a watch event of it fails again, what is stored stays as it is until the next event that
  * decodes, or list.
  *
+ * A resource that the server says 404 of, and that its discovery does not have any more, is gone:
+ * the queue gets a Replace with nothing, so what is stored is deleted with tombstones.
+ *
  * Mirrors: cache.Reflector.
  * Threads: new, start, stop and free on one thread; the callbacks run on the reflector's.
  */
@@ -61,6 +64,9 @@ struct kinf__reflector_callbacks {
     /* The server sends what is outside of the shard (`key` is the first of it), or a whole list
      * came without such (NULL). */
     void (*on_shard_ignored)(const char *key, void *ctx);
+    /* The server's watches are not to be relied on (standstill.h), lists keep the queue true; `err`
+     * is why. NULL: a watch delivers again. */
+    void (*on_standstill)(const struct kinf_error *err, void *ctx);
     void *ctx;
 };
 
@@ -96,6 +102,8 @@ struct kinf__reflector_counts {
     uint64_t n_bookmarks;
     uint64_t n_unchanged;     /* listed or streamed objects whose stored copy was kept */
     uint64_t n_errors;        /* failed requests and broken streams */
+    uint64_t n_silent;        /* watches given up since no byte came */
+    uint64_t n_extra_lists;   /* in doubt about the watches: see standstill.h */
     uint64_t n_quarantined;   /* objects that are left out now */
     uint64_t n_outside_shard; /* listed, streamed or changed objects that the server should not
                                  have sent */

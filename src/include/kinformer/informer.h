@@ -123,7 +123,7 @@ typedef uint64_t kinf_handler_id;
     X(KINF_STATE_STARTING, "starting", "not started, or before the first request")                 \
     X(KINF_STATE_LISTING, "listing", "a list is under way")                                        \
     X(KINF_STATE_LIVE, "live", "synced, and a watch is open")                                      \
-    X(KINF_STATE_STALE, "stale", "synced, but the stream gave no proof of life for too long")      \
+    X(KINF_STATE_STALE, "stale", "synced, but no proof of life, or lists in place of watches")     \
     X(KINF_STATE_BACKING_OFF, "backing off", "a request failed; it is tried again")                \
     X(KINF_STATE_FORBIDDEN, "forbidden", "the server refuses us (401, 403); tried again slowly")   \
     X(KINF_STATE_ABSENT, "absent", "the server has no such resource (404); tried again slowly")    \
@@ -152,6 +152,8 @@ struct kinf_informer_status {
     uint64_t n_events;
     uint64_t n_bookmarks;
     uint64_t n_errors;
+    uint64_t n_silent;      /* watches given up since no byte came */
+    uint64_t n_extra_lists; /* to make up for watches that may not deliver */
     uint64_t n_quarantined;
     uint64_t n_outside_shard; /* objects and changes left out, see shard_selector */
     uint64_t n_failed_index_values;
@@ -214,8 +216,9 @@ struct kinf_informer_options {
     int (*transform)(const struct kinf_object *object, const struct kinf_object **ret_object,
                      void *ctx);
     void *transform_ctx;
-    /* Told each failed list or watch, on the reflector's thread; default: a log line. Must not call
-     * back into the informer. Mirrors: cache.WatchErrorHandler. */
+    /* Told each failed list or watch, on the reflector's thread; may be NULL. The log has a line
+     * when such trouble begins, when it ends, and now and then between. Must not call back into the
+     * informer. Mirrors: cache.WatchErrorHandler. */
     void (*on_watch_error)(const struct kinf_error *err, void *ctx);
     void *on_watch_error_ctx;
     /* Default: by key. In order, what arrives together is stored at once, a list included, and the
