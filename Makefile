@@ -51,6 +51,8 @@ KINF_LIBS = $(shell $(PKG_CONFIG) --libs $(LIBS_PC))
 DAEMON_LIBS = $(shell $(PKG_CONFIG) --libs libmicrohttpd)
 # Tests can make the n-th allocation fail (tests/unit/allocation.h).
 TEST_LDFLAGS := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=reallocarray
+# The transcripts are replayed in process, and at the recorded pace without waiting.
+$(BUILD)/tests/test_transcripts: TEST_LDFLAGS += -Wl,--wrap=kinf__http_perform,--wrap=kinf__clock_now_ms
 TEST_LIBS = $(shell $(PKG_CONFIG) --libs cmocka)
 
 # --- what there is ---------------------------------------------------------------------------------
@@ -78,7 +80,8 @@ DAEMON_MAIN_OBJ := $(call objects,$(DAEMON_MAIN_SRC))
 TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(TEST_SRC))
 # One thread each: the thread sanitizer has nothing to see in them, and would take minutes.
 ONE_THREAD_TESTS := discovery indexer_oom json_lookup json_path json_plan json_scan json_tree kubeconfig list_stream \
-                    lister object policy quarantine refusal rv selector tree url watch_stream watchcache watchcache_model yaml
+                    lister object policy policy_rows quarantine refusal rv selector served transcripts tree url \
+                    watch_stream watchcache watchcache_model yaml
 ifeq ($(MODE),tsan)
 TESTS := $(filter-out $(addprefix $(BUILD)/tests/test_,$(ONE_THREAD_TESTS)),$(TESTS))
 endif

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that are missing, or says how: install-deps.sh [build|test|lint|fuzz]...
-# "build" is what the daemon and the library need, "test" adds cmocka and what the real cluster needs,
+# "build" is what the daemon and the library need, "test" adds cmocka and what the real cluster and its network need,
 # "lint" adds clang's tools, "fuzz" libFuzzer. Exits 1 with one plain line when something is missing and cannot be installed.
 set -euo pipefail
 
 declare -A packages=(
     [build]="build-essential pkg-config libcurl4-openssl-dev libcjson-dev libyaml-dev libssl-dev zlib1g-dev libmicrohttpd-dev"
-    [test]="libcmocka-dev openssl curl python3"
+    [test]="libcmocka-dev openssl curl python3 iproute2"
     [lint]="clang clang-tidy clang-format"
     [fuzz]="clang libclang-rt-dev"
 )

@@ -129,6 +129,21 @@ void kinf__log_write(enum kinf__log_module module, enum kinf_log_level level, co
     kinf__mutex_unlock(&callback_lock);
 }
 
+const char *kinf__log_quote(const char *text, char *buf, size_t size)
+{
+    size_t len = 0;
+
+    buf[len++] = '"';
+    for (; *text != '\0' && len + 4 <= size; text++) {
+        if (*text == '"' || *text == '\\')
+            buf[len++] = '\\';
+        buf[len++] = *text;
+    }
+    buf[len++] = '"';
+    buf[len] = '\0';
+    return buf;
+}
+
 bool kinf__log_limit_pass(struct kinf__log_limit *limit, int64_t now_ms, uint64_t *ret_suppressed)
 {
     if (now_ms < limit->next_ms) {

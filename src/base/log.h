@@ -7,6 +7,7 @@
 #define KINF_BASE_LOG_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <kinformer/log.h>
@@ -38,6 +39,15 @@ void kinf__log_write(enum kinf__log_module module, enum kinf_log_level level, co
         if (kinf__log_enabled((module), (level)))                                                  \
             kinf__log_write((module), (level), __VA_ARGS__);                                       \
     } while (0)
+
+/* Room for a text in quotes; longer ones are cut. */
+#define KINF__QUOTED_SIZE 1024
+
+/* Writes `text` in quotes, with a backslash before quotes and backslashes, and returns `buf`. */
+const char *kinf__log_quote(const char *text, char *buf, size_t size);
+/* The same for an argument of a log line: error=%s. The line and the block around it may use it. */
+#define KINF__QUOTED(text)                                                                         \
+    kinf__log_quote((text), (char[KINF__QUOTED_SIZE]){ "" }, KINF__QUOTED_SIZE)
 
 /* Lets one line through an interval and counts the rest. Owner: one thread. */
 struct kinf__log_limit {

@@ -12,6 +12,7 @@
 
 #include "base/compiler.h"
 #include "base/error.h"
+#include "object/shard.h"
 #include "serve/endpoint.h"
 #include "yaml/yaml.h"
 
@@ -67,11 +68,13 @@ bool kinf__resource_config_equal(const struct kinf__resource_config *a,
     return text_equal(a->resource, b->resource) && strings_equal(&a->namespaces, &b->namespaces) &&
            text_equal(a->label_selector, b->label_selector) &&
            text_equal(a->field_selector, b->field_selector) &&
+           text_equal(a->shard_selector, b->shard_selector) &&
            strings_equal(&a->drops, &b->drops) && strings_equal(&a->keeps, &b->keeps) &&
            strings_equal(&a->index_names, &b->index_names) &&
            strings_equal(&a->index_paths, &b->index_paths) &&
            a->resync_period_ms == b->resync_period_ms &&
            a->watch_timeout_ms == b->watch_timeout_ms && a->silent_after_ms == b->silent_after_ms &&
+           a->backoff_base_ms == b->backoff_base_ms && a->backoff_max_ms == b->backoff_max_ms &&
            a->initial == b->initial && a->page_size == b->page_size &&
            a->max_object_bytes == b->max_object_bytes && a->max_queue_bytes == b->max_queue_bytes &&
            a->gzip == b->gzip && a->serve == b->serve && a->assume_scope == b->assume_scope;
@@ -82,6 +85,7 @@ static void resource_release(struct kinf__resource_config *resource)
     free(resource->resource);
     free(resource->label_selector);
     free(resource->field_selector);
+    free(resource->shard_selector);
     strings_release(&resource->namespaces);
     strings_release(&resource->drops);
     strings_release(&resource->keeps);
@@ -198,7 +202,9 @@ static int read_numbers(const struct reader *reader, struct kinf__resource_confi
         int64_t *ms;
     } durations[] = { { "resyncPeriod", &resource->resync_period_ms },
                       { "watchTimeout", &resource->watch_timeout_ms },
-                      { "silentAfter", &resource->silent_after_ms } };
+                      { "silentAfter", &resource->silent_after_ms },
+                      { "backoffBase", &resource->backoff_base_ms },
+                      { "backoffMax", &resource->backoff_max_ms } };
     const struct {
         const char *key;
         uint64_t max;
@@ -251,6 +257,7 @@ static int read_resource(const struct kinf__yaml *yaml, const struct kinf__yaml_
                                            "indices",       "resyncPeriod",   "watchTimeout",
                                            "silentAfter",   "maxObjectBytes", "maxQueueBytes",
                                            "pageSize",      "gzip",           "initial",
+                                           "shardSelector", "backoffBase",    "backoffMax",
                                            "serve",         "assumeScope",    NULL };
     const struct reader reader = { yaml, node, err };
     struct kinf__resource_config *resource;
@@ -267,6 +274,7 @@ static int read_resource(const struct kinf__yaml *yaml, const struct kinf__yaml_
         (failed = read_texts(&reader, "namespaces", &resource->namespaces)) < 0 ||
         (failed = read_text(&reader, "labelSelector", &resource->label_selector)) < 0 ||
         (failed = read_text(&reader, "fieldSelector", &resource->field_selector)) < 0 ||
+        (failed = read_text(&reader, "shardSelector", &resource->shard_selector)) < 0 ||
         (failed = read_texts(&reader, "drop", &resource->drops)) < 0 ||
         (failed = read_texts(&reader, "keep", &resource->keeps)) < 0 ||
         (failed = read_indices(&reader, resource)) < 0 ||
@@ -369,12 +377,16 @@ static int check_selectors(const struct kinf__resource_config *resource, struct 
 {
     struct kinf_label_selector *labels = NULL;
     struct kinf_field_selector *fields = NULL;
+    struct kinf__shard_selector *shard = NULL;
     int failed = 0;
 
     if (resource->label_selector != NULL)
         failed = kinf_label_selector_parse(resource->label_selector, &labels, err);
     if (failed == 0 && resource->field_selector != NULL)
         failed = kinf_field_selector_parse(resource->field_selector, &fields, err);
+    if (failed == 0 && resource->shard_selector != NULL)
+        failed = kinf__shard_selector_parse(resource->shard_selector, &shard, err);
+    kinf__shard_selector_free(shard);
     kinf_label_selector_free(labels);
     kinf_field_selector_free(fields);
     return failed;

@@ -36,6 +36,7 @@ struct kinf__resource_config {
     struct kinf__strings namespaces; /* none: all */
     char *label_selector;            /* NULL: none */
     char *field_selector;
+    char *shard_selector;
     struct kinf__strings drops;
     struct kinf__strings keeps;
     struct kinf__strings index_names; /* beside index_paths */
@@ -43,6 +44,8 @@ struct kinf__resource_config {
     int64_t resync_period_ms;
     int64_t watch_timeout_ms;
     int64_t silent_after_ms;
+    int64_t backoff_base_ms;
+    int64_t backoff_max_ms;
     enum kinf_initial initial;
     uint64_t page_size;
     uint64_t max_object_bytes;

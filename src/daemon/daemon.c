@@ -116,14 +116,10 @@ static void on_error(const char *resource, bool has_synced, const struct kinf_er
     struct daemon *daemon = ctx;
     struct kinf_error told = *err;
 
-    if (!has_synced && !atomic_load(&daemon->is_running) && !waiting_mends(err)) {
-        kinf__error_prefix(&told, "%s", resource);
-        fail(daemon, &told);
+    if (has_synced || atomic_load(&daemon->is_running) || waiting_mends(err))
         return;
-    }
-    /* A version that is too old is nothing that anybody has to hear of: the next list mends it. */
-    KINF__LOG(KINF__LOG_DAEMON, err->code == KINF_ERR_EXPIRED ? KINF_LOG_DEBUG : KINF_LOG_WARN,
-              "request failed, will try again resource=%s error=\"%s\"", resource, err->message);
+    kinf__error_prefix(&told, "%s", resource);
+    fail(daemon, &told);
 }
 
 static int make_watch(struct daemon *daemon, struct kinf_client *client,
@@ -320,7 +316,8 @@ static void try_reload(struct daemon *daemon)
     kinf__notify_reloading();
     if (reload(daemon, &err) < 0)
         KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_ERROR,
-                  "configuration not taken over, nothing changed error=\"%s\"", err.message);
+                  "configuration not taken over, nothing changed error=%s",
+                  KINF__QUOTED(err.message));
     else
         KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_INFO, "configuration read again resources=%zu",
                   daemon->n_watches);

@@ -9,22 +9,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-
-static int append_json_string(struct kinf__buffer *line, const char *text)
-{
-    if (kinf__buffer_append(line, "\"", 1) < 0)
-        return KINF_ERR_NO_MEMORY;
-    for (; *text != '\0'; text++) {
-        unsigned char c = (unsigned char)*text;
-        int failed = c == '"' || c == '\\' ? kinf__buffer_printf(line, "\\%c", c)
-                     : c < 0x20            ? kinf__buffer_printf(line, "\\u%04x", c)
-                                           : kinf__buffer_append(line, text, 1);
-
-        if (failed < 0)
-            return failed;
-    }
-    return kinf__buffer_append(line, "\"", 1);
-}
+#include "json/write.h"
 
 /* Line ends inside JSON are white space between tokens; one object must stay on one line. */
 static void join_lines(char *bytes, size_t len)
@@ -57,11 +42,11 @@ static int append_json(struct kinf__buffer *line, const struct kinf__events *eve
                        const struct kinf_object *old, bool initial, bool unknown)
 {
     if (kinf__buffer_printf(line, "{\"type\":\"%s\",\"resource\":", type) < 0 ||
-        append_json_string(line, events->resource) < 0 ||
+        kinf__json_append_string(line, events->resource) < 0 ||
         kinf__buffer_append(line, ",\"key\":", 7) < 0 ||
-        append_json_string(line, kinf_object_key(shown)) < 0 ||
+        kinf__json_append_string(line, kinf_object_key(shown)) < 0 ||
         kinf__buffer_append(line, ",\"resourceVersion\":", 19) < 0 ||
-        append_json_string(line, kinf_object_resource_version(shown)) < 0 ||
+        kinf__json_append_string(line, kinf_object_resource_version(shown)) < 0 ||
         kinf__buffer_printf(line, ",\"initial\":%s,\"finalStateUnknown\":%s",
                             initial ? "true" : "false", unknown ? "true" : "false") < 0)
         return KINF_ERR_NO_MEMORY;
@@ -132,7 +117,7 @@ void kinf__events_print_synced(const struct kinf__events *events)
 
     if (events->mode == KINF__EVENTS_JSON) {
         failed = kinf__buffer_printf(&line, "{\"type\":\"SYNCED\",\"resource\":");
-        failed = failed < 0 ? failed : append_json_string(&line, events->resource);
+        failed = failed < 0 ? failed : kinf__json_append_string(&line, events->resource);
         failed = failed < 0 ? failed : kinf__buffer_append(&line, "}\n", 2);
     } else {
         failed = kinf__buffer_printf(&line, "%-8s %s\n", "SYNCED", events->resource);

@@ -68,6 +68,7 @@ static void fill_options(struct kinf__watch *watch, const char *name_space,
     options->name_space = name_space;
     options->label_selector = config->label_selector;
     options->field_selector = config->field_selector;
+    options->shard_selector = config->shard_selector;
     options->handler.on_add = prints ? print_add : NULL;
     options->handler.on_update = prints ? print_update : NULL;
     options->handler.on_delete = prints ? print_delete : NULL;
@@ -87,6 +88,8 @@ static void fill_options(struct kinf__watch *watch, const char *name_space,
     options->max_queue_bytes = config->max_queue_bytes;
     options->watch_timeout_ms = config->watch_timeout_ms;
     options->silent_after_ms = config->silent_after_ms;
+    options->backoff_base_ms = config->backoff_base_ms;
+    options->backoff_max_ms = config->backoff_max_ms;
     options->accept_gzip = config->gzip;
 }
 

@@ -238,8 +238,8 @@ void kinf_factory_free(struct kinf_factory *factory)
     if (factory == NULL)
         return;
     if (kinf_factory_shutdown(factory, &err) < 0) {
-        KINF__LOG(KINF__LOG_INFORMER, KINF_LOG_ERROR, "factory not freed error=\"%s\"",
-                  err.message);
+        KINF__LOG(KINF__LOG_INFORMER, KINF_LOG_ERROR, "factory not freed error=%s",
+                  KINF__QUOTED(err.message));
         return;
     }
     KINF__LIST_FOR_EACH_SAFE (node, &factory->entries)

@@ -69,17 +69,23 @@ void kinf__informer_note_proof(struct kinf_informer *informer)
     kinf__informer_note_progress(informer);
 }
 
+static const char *namespace_of(const struct kinf_informer *informer)
+{
+    return informer->name_space != NULL ? informer->name_space : "*";
+}
+
 static void tell_watch_error(struct kinf_informer *informer, const struct kinf_error *err,
                              int64_t wait_ms)
 {
     struct kinf__callback_mark before;
 
-    if (informer->on_watch_error == NULL) {
-        KINF__LOG(KINF__LOG_INFORMER, KINF_LOG_WARN,
-                  "list or watch failed resource=%s retry_ms=%lld error=\"%s\"",
-                  informer->type->resource, (long long)wait_ms, err->message);
+    KINF__LOG(KINF__LOG_INFORMER,
+              kinf__trouble_level(&informer->trouble, err, kinf__clock_now_ms()),
+              "list or watch failed resource=%s namespace=%s retry_in_ms=%lld error=%s",
+              informer->type->resource, namespace_of(informer), (long long)wait_ms,
+              KINF__QUOTED(err->message));
+    if (informer->on_watch_error == NULL)
         return;
-    }
     before = kinf__callback_enter(informer, true);
     informer->on_watch_error(err, informer->on_watch_error_ctx);
     kinf__callback_leave(before);
@@ -89,18 +95,33 @@ static void on_phase(enum kinf__reflector_phase phase, const struct kinf_error *
                      int64_t wait_ms, void *ctx)
 {
     struct kinf_informer *informer = ctx;
-    bool had_failed;
 
     kinf__mutex_lock(&informer->status_lock);
-    had_failed = informer->state.error.code != 0;
     kinf__state_phase(&informer->state, phase, err, kinf__clock_now_ms());
     kinf__mutex_unlock(&informer->status_lock);
     if (phase == KINF__REFLECTOR_WAITING && err != NULL)
         tell_watch_error(informer, err, wait_ms);
     /* Who reads of a failure wants to read of its end. */
-    if (phase == KINF__REFLECTOR_WATCHING && had_failed)
-        KINF__LOG(KINF__LOG_INFORMER, KINF_LOG_INFO, "watching again resource=%s",
-                  informer->type->resource);
+    if (phase == KINF__REFLECTOR_WATCHING && kinf__trouble_end(&informer->trouble))
+        KINF__LOG(KINF__LOG_INFORMER, KINF_LOG_INFO, "watching again resource=%s namespace=%s",
+                  informer->type->resource, namespace_of(informer));
+}
+
+static void on_standstill(const struct kinf_error *err, void *ctx)
+{
+    struct kinf_informer *informer = ctx;
+
+    kinf__mutex_lock(&informer->status_lock);
+    kinf__state_standstill(&informer->state, err, kinf__clock_now_ms());
+    kinf__mutex_unlock(&informer->status_lock);
+    if (err != NULL)
+        KINF__LOG(KINF__LOG_INFORMER, KINF_LOG_WARN,
+                  "watches are not to be relied on resource=%s namespace=%s error=%s",
+                  informer->type->resource, namespace_of(informer), KINF__QUOTED(err->message));
+    else
+        KINF__LOG(KINF__LOG_INFORMER, KINF_LOG_INFO,
+                  "watches deliver again resource=%s namespace=%s", informer->type->resource,
+                  namespace_of(informer));
 }
 
 static void on_proof(void *ctx)
@@ -115,8 +136,25 @@ static void on_quarantine(const char *key, const struct kinf_error *err, void *c
     kinf__mutex_lock(&informer->status_lock);
     kinf__state_quarantine(&informer->state, key, err, kinf__clock_now_ms());
     kinf__mutex_unlock(&informer->status_lock);
-    KINF__LOG(KINF__LOG_INFORMER, KINF_LOG_WARN, "object left out resource=%s key=%s error=\"%s\"",
-              informer->type->resource, key, err->message);
+    KINF__LOG(KINF__LOG_INFORMER, KINF_LOG_WARN, "object left out resource=%s key=%s error=%s",
+              informer->type->resource, key, KINF__QUOTED(err->message));
+}
+
+static void on_shard_ignored(const char *key, void *ctx)
+{
+    struct kinf_informer *informer = ctx;
+
+    kinf__mutex_lock(&informer->status_lock);
+    kinf__state_shard_ignored(&informer->state, key, kinf__clock_now_ms());
+    kinf__mutex_unlock(&informer->status_lock);
+    if (key != NULL)
+        KINF__LOG(KINF__LOG_INFORMER, KINF_LOG_WARN,
+                  "server ignores the shard selector, leaving out what is outside resource=%s "
+                  "key=%s",
+                  informer->type->resource, key);
+    else
+        KINF__LOG(KINF__LOG_INFORMER, KINF_LOG_INFO, "server obeys the shard selector resource=%s",
+                  informer->type->resource);
 }
 
 /* --- options --- */
@@ -170,6 +208,8 @@ static int copy_options(struct kinf_informer *informer, const struct kinf_inform
         rc = copy_text(&informer->label_selector, options->label_selector, err);
     if (rc == 0)
         rc = copy_text(&informer->field_selector, options->field_selector, err);
+    if (rc == 0 && options->shard_selector != NULL)
+        rc = kinf__shard_selector_parse(options->shard_selector, &informer->shard, err);
     informer->on_watch_error = options->on_watch_error;
     informer->on_watch_error_ctx = options->on_watch_error_ctx;
     return rc;
@@ -200,6 +240,7 @@ static int make_reflector(struct kinf_informer *informer, struct kinf_client *cl
         .name_space = informer->name_space,
         .label_selector = informer->label_selector,
         .field_selector = informer->field_selector,
+        .shard = informer->shard,
         .plan = informer->plan,
         .fifo = informer->fifo,
         .known = informer->indexer,
@@ -212,7 +253,12 @@ static int make_reflector(struct kinf_informer *informer, struct kinf_client *cl
         .backoff_max_ms = options->backoff_max_ms,
         .accept_gzip = options->accept_gzip,
         .metadata_only = options->metadata_only,
-        .callbacks = { on_phase, on_proof, on_quarantine, informer },
+        .callbacks = { .on_phase = on_phase,
+                       .on_proof = on_proof,
+                       .on_quarantine = on_quarantine,
+                       .on_shard_ignored = on_shard_ignored,
+                       .on_standstill = on_standstill,
+                       .ctx = informer },
     };
 
     return kinf__reflector_new(&wanted, &informer->reflector, err);
@@ -272,6 +318,7 @@ static void release(struct kinf_informer *informer)
     kinf_indexer_free(informer->indexer);
     kinf__batch_release(&informer->batch);
     kinf__prune_plan_free(informer->plan);
+    kinf__shard_selector_free(informer->shard);
     free(informer->field_selector);
     free(informer->label_selector);
     free(informer->name_space);
@@ -438,8 +485,8 @@ void kinf_informer_free(struct kinf_informer *informer)
     if (informer == NULL)
         return;
     if (kinf_informer_stop(informer, &err) < 0) {
-        KINF__LOG(KINF__LOG_INFORMER, KINF_LOG_ERROR, "not freed resource=%s error=\"%s\"",
-                  informer->type->resource, err.message);
+        KINF__LOG(KINF__LOG_INFORMER, KINF_LOG_ERROR, "not freed resource=%s error=%s",
+                  informer->type->resource, KINF__QUOTED(err.message));
         return;
     }
     release(informer);
@@ -495,7 +542,10 @@ static void derive_locked(struct kinf_informer *informer, struct kinf_informer_s
     status->n_events = counts.n_events;
     status->n_bookmarks = counts.n_bookmarks;
     status->n_errors = counts.n_errors;
+    status->n_silent = counts.n_silent;
+    status->n_extra_lists = counts.n_extra_lists;
     status->n_quarantined = counts.n_quarantined;
+    status->n_outside_shard = counts.n_outside_shard;
     status->received_bytes = counts.received_bytes;
     status->n_failed_index_values = kinf_indexer_failed_index_values(informer->indexer);
     mattering.last_proof_ms = atomic_load_explicit(&informer->last_proof_ms, memory_order_relaxed);

@@ -37,6 +37,7 @@ struct kinf_informer {
     char *name_space; /* NULL: all */
     char *label_selector;
     char *field_selector;
+    struct kinf__shard_selector *shard; /* NULL: none */
     void (*on_watch_error)(const struct kinf_error *err, void *ctx);
     void *on_watch_error_ctx;
     struct kinf__prune_plan *plan;
@@ -52,6 +53,9 @@ struct kinf_informer {
     int64_t next_chores_ms;
     bool has_garbage;
     size_t n_unheard; /* deltas that were applied since the listeners were woken */
+
+    /* owned by the reflector's thread */
+    struct kinf__trouble trouble;
 
     struct kinf__mutex life_lock;
     struct kinf__cond life_changed;

@@ -407,8 +407,8 @@ void kinf_namespaces_free(struct kinf_namespaces *namespaces)
     if (namespaces == NULL)
         return;
     if (kinf_namespaces_stop(namespaces, &err) < 0) {
-        KINF__LOG(KINF__LOG_INFORMER, KINF_LOG_ERROR, "not freed resource=%s error=\"%s\"",
-                  namespaces->type->resource, err.message);
+        KINF__LOG(KINF__LOG_INFORMER, KINF_LOG_ERROR, "not freed resource=%s error=%s",
+                  namespaces->type->resource, KINF__QUOTED(err.message));
         return;
     }
     release(namespaces);

@@ -95,8 +95,8 @@ static void resync(struct kinf_informer *informer, int64_t now_ms)
         return;
     if (kinf__processor_should_resync(&informer->processor, now_ms, is_drained) &&
         kinf_deltafifo_resync(informer->fifo, &err) == KINF_ERR_NO_MEMORY)
-        KINF__LOG(KINF__LOG_INFORMER, KINF_LOG_WARN, "resync cut short resource=%s error=\"%s\"",
-                  informer->type->resource, err.message);
+        KINF__LOG(KINF__LOG_INFORMER, KINF_LOG_WARN, "resync cut short resource=%s error=%s",
+                  informer->type->resource, KINF__QUOTED(err.message));
     next_ms = kinf__processor_next_resync_ms(&informer->processor);
     if (next_ms < informer->next_chores_ms)
         informer->next_chores_ms = next_ms;

@@ -34,8 +34,15 @@
     X("kinformer_bookmarks_total", COUNTER, 0, "Bookmarks.", status->n_bookmarks)                  \
     X("kinformer_errors_total", COUNTER, 0, "Failed requests and broken streams.",                 \
       status->n_errors)                                                                            \
+    X("kinformer_silent_watches_total", COUNTER, 0, "Watches given up since no byte came.",        \
+      status->n_silent)                                                                            \
+    X("kinformer_extra_lists_total", COUNTER, 0,                                                   \
+      "Lists begun to make up for watches that may not deliver.", status->n_extra_lists)           \
     X("kinformer_quarantined_objects", GAUGE, 0, "Objects left out, since they fail to decode.",   \
       status->n_quarantined)                                                                       \
+    X("kinformer_outside_shard_total", COUNTER, 0,                                                 \
+      "Objects and changes left out, since they are outside of the shard.",                        \
+      status->n_outside_shard)                                                                     \
     X("kinformer_failed_index_values_total", COUNTER, 0, "Index functions that failed.",           \
       status->n_failed_index_values)                                                               \
     X("kinformer_received_bytes_total", COUNTER, 0, "Bytes of bodies received, inflated.",         \

@@ -136,7 +136,9 @@ static int copy_first(struct kinf_informer_options *first,
         rc = copy_text(&first->name_space, options->name_space);
     if (rc == 0)
         rc = copy_text(&first->label_selector, options->label_selector);
-    return rc < 0 ? rc : copy_text(&first->field_selector, options->field_selector);
+    if (rc == 0)
+        rc = copy_text(&first->field_selector, options->field_selector);
+    return rc < 0 ? rc : copy_text(&first->shard_selector, options->shard_selector);
 }
 
 /* --- comparing --- */
@@ -228,6 +230,7 @@ int kinf__shared_options_init(struct kinf__shared_options *shared,
     *shared = (struct kinf__shared_options){ .first = *options };
     first->drops = first->keeps = NULL;
     first->resource = first->name_space = first->label_selector = first->field_selector = NULL;
+    first->shard_selector = NULL;
     first->handler = (struct kinf_handler){ .ctx = NULL };
     first->indices = NULL;
     first->n_indices = 0;
@@ -250,6 +253,7 @@ void kinf__shared_options_release(struct kinf__shared_options *shared)
     free_text(first->name_space);
     free_text(first->label_selector);
     free_text(first->field_selector);
+    free_text(first->shard_selector);
 }
 
 bool kinf__shared_options_selects_same(const struct kinf__shared_options *shared,
@@ -259,7 +263,8 @@ bool kinf__shared_options_selects_same(const struct kinf__shared_options *shared
 
     return same_text(first->name_space, options->name_space) &&
            same_text(first->label_selector, options->label_selector) &&
-           same_text(first->field_selector, options->field_selector);
+           same_text(first->field_selector, options->field_selector) &&
+           same_text(first->shard_selector, options->shard_selector);
 }
 
 int kinf__shared_options_check(const struct kinf__shared_options *shared,

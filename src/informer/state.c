@@ -66,6 +66,16 @@ void kinf__state_phase(struct kinf__state *state, enum kinf__reflector_phase pha
         state->error = (struct kinf_error)KINF_ERROR_INIT;
 }
 
+void kinf__state_standstill(struct kinf__state *state, const struct kinf_error *err, int64_t now_ms)
+{
+    if (err == NULL) {
+        state->standstill = (struct kinf_error)KINF_ERROR_INIT;
+        return;
+    }
+    state->standstill = *err;
+    state->standstill_since_ms = now_ms;
+}
+
 void kinf__state_quarantine(struct kinf__state *state, const char *key,
                             const struct kinf_error *err, int64_t now_ms)
 {
@@ -73,6 +83,15 @@ void kinf__state_quarantine(struct kinf__state *state, const char *key,
         state->degraded_since_ms = now_ms;
     snprintf(state->quarantine, sizeof state->quarantine, "object %s is left out: %s",
              key[0] != '\0' ? key : "without a key", err->message);
+}
+
+void kinf__state_shard_ignored(struct kinf__state *state, const char *key, int64_t now_ms)
+{
+    state->shard_ignored_since_ms = key != NULL ? now_ms : 0;
+    if (key != NULL)
+        snprintf(state->shard_reason, sizeof state->shard_reason,
+                 "the server ignores the shard selector: it sent %s; what is outside is left out",
+                 key);
 }
 
 void kinf__state_synced(struct kinf__state *state, int64_t now_ms)
@@ -87,6 +106,45 @@ void kinf__state_stopped(struct kinf__state *state, int64_t now_ms)
 {
     state->is_stopped = true;
     state->stopped_ms = now_ms;
+}
+
+/* --- what is worth a line --- */
+
+static int kind_of(const struct kinf_error *err)
+{
+    switch (err->code) {
+    case KINF_ERR_UNAUTHORIZED:
+    case KINF_ERR_FORBIDDEN:
+        return KINF_STATE_FORBIDDEN;
+    case KINF_ERR_NOT_FOUND:
+        return KINF_STATE_ABSENT;
+    default:
+        return KINF_STATE_BACKING_OFF;
+    }
+}
+
+enum kinf_log_level kinf__trouble_level(struct kinf__trouble *trouble, const struct kinf_error *err,
+                                        int64_t now_ms)
+{
+    bool is_new = !trouble->is_told || trouble->kind != kind_of(err);
+    uint64_t n_suppressed;
+
+    if (err->code == KINF_ERR_EXPIRED)
+        return KINF_LOG_DEBUG;
+    if (is_new)
+        trouble->limit = (struct kinf__log_limit){ .interval_ms = KINF__TROUBLE_INTERVAL_MS };
+    trouble->is_told = true;
+    trouble->kind = kind_of(err);
+    return kinf__log_limit_pass(&trouble->limit, now_ms, &n_suppressed) ? KINF_LOG_WARN
+                                                                        : KINF_LOG_DEBUG;
+}
+
+bool kinf__trouble_end(struct kinf__trouble *trouble)
+{
+    bool was_told = trouble->is_told;
+
+    trouble->is_told = false;
+    return was_told;
 }
 
 /* --- deriving --- */
@@ -104,12 +162,22 @@ static int64_t later(int64_t a_ms, int64_t b_ms)
     return a_ms > b_ms ? a_ms : b_ms;
 }
 
+static bool is_standing_still(const struct kinf__state *state)
+{
+    return state->has_synced && state->standstill.code != 0;
+}
+
 static void derive_degraded(const struct kinf__state *state,
                             const struct kinf__state_counts *counts, int64_t live_since_ms,
                             struct kinf_informer_status *status)
 {
     char reason[KINF_ERROR_MESSAGE_SIZE];
 
+    if (state->shard_ignored_since_ms != 0) {
+        put(status, KINF_STATE_DEGRADED, later(live_since_ms, state->shard_ignored_since_ms),
+            state->shard_reason);
+        return;
+    }
     if (counts->n_quarantined != 0) {
         put(status, KINF_STATE_DEGRADED, later(live_since_ms, state->degraded_since_ms),
             state->quarantine);
@@ -129,9 +197,12 @@ static void derive_watching(const struct kinf__state *state,
 
     if (!state->has_synced)
         put(status, KINF_STATE_LISTING, state->phase_since_ms, "");
+    else if (is_standing_still(state))
+        put(status, KINF_STATE_STALE, state->standstill_since_ms, state->standstill.message);
     else if (now_ms > stale_ms)
         put(status, KINF_STATE_STALE, stale_ms, "");
-    else if (counts->n_quarantined != 0 || counts->n_failed_index_values != 0)
+    else if (state->shard_ignored_since_ms != 0 || counts->n_quarantined != 0 ||
+             counts->n_failed_index_values != 0)
         derive_degraded(state, counts, live_since_ms, status);
     else
         put(status, KINF_STATE_LIVE, live_since_ms, "");
@@ -140,20 +211,16 @@ static void derive_watching(const struct kinf__state *state,
 /* Retries of a refused request are lists too, but it stays refused until one succeeds. */
 static void derive_requesting(const struct kinf__state *state, struct kinf_informer_status *status)
 {
-    switch (state->error.code) {
-    case KINF_ERR_UNAUTHORIZED:
-    case KINF_ERR_FORBIDDEN:
-        put(status, KINF_STATE_FORBIDDEN, state->error_since_ms, state->error.message);
-        return;
-    case KINF_ERR_NOT_FOUND:
-        put(status, KINF_STATE_ABSENT, state->error_since_ms, state->error.message);
-        return;
-    default:
+    int kind = kind_of(&state->error);
+
+    if (kind != KINF_STATE_BACKING_OFF)
+        put(status, (enum kinf_informer_state)kind, state->error_since_ms, state->error.message);
+    else if (is_standing_still(state))
+        put(status, KINF_STATE_STALE, state->standstill_since_ms, state->standstill.message);
+    else
         put(status,
             state->phase == KINF__REFLECTOR_LISTING ? KINF_STATE_LISTING : KINF_STATE_BACKING_OFF,
             state->phase_since_ms, state->error.message);
-        return;
-    }
 }
 
 void kinf__state_derive(const struct kinf__state *state, const struct kinf__state_counts *counts,

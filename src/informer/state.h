@@ -1,5 +1,6 @@
 /*
- * The visible state of an informer: what it is derived from, and how.
+ * The visible state of an informer: what it is derived from, and how; and which failures are worth
+ * a line in the log.
  *
  * Threads: under the informer's status lock. Nothing here reads a clock.
  */
@@ -8,7 +9,11 @@
 
 #include <kinformer/informer.h>
 
+#include "base/log.h"
 #include "reflector/reflector.h"
+
+/* How often a trouble that goes on is told again. */
+#define KINF__TROUBLE_INTERVAL_MS 600000
 
 struct kinf__state {
     int64_t begun_ms; /* the informer was made */
@@ -16,13 +21,17 @@ struct kinf__state {
     bool has_phase; /* the reflector has begun */
     enum kinf__reflector_phase phase;
     int64_t phase_since_ms;
-    struct kinf_error error; /* why the last request failed; until a watch is open */
-    int64_t error_since_ms;  /* since when it fails with this code */
+    struct kinf_error error;      /* why the last request failed; until a watch is open */
+    int64_t error_since_ms;       /* since when it fails with this code */
+    struct kinf_error standstill; /* why the server's watches are not relied on; else code 0 */
+    int64_t standstill_since_ms;
     bool has_synced;
     int64_t synced_ms;
     bool is_stopped;
     int64_t stopped_ms;
     int64_t degraded_since_ms;
+    int64_t shard_ignored_since_ms; /* 0: it is not */
+    char shard_reason[KINF_ERROR_MESSAGE_SIZE];
     char quarantine[KINF_ERROR_MESSAGE_SIZE]; /* about the last object that was left out; else "" */
 };
 
@@ -39,10 +48,30 @@ void kinf__state_init(struct kinf__state *state, int64_t silent_after_ms, int64_
 /* What the reflector says; `err` comes with waiting, else NULL. */
 void kinf__state_phase(struct kinf__state *state, enum kinf__reflector_phase phase,
                        const struct kinf_error *err, int64_t now_ms);
+/* The watches are not to be relied on; NULL: they are again. */
+void kinf__state_standstill(struct kinf__state *state, const struct kinf_error *err,
+                            int64_t now_ms);
 void kinf__state_quarantine(struct kinf__state *state, const char *key,
                             const struct kinf_error *err, int64_t now_ms);
+/* `key` is outside of the shard; NULL: the server obeys the selector. */
+void kinf__state_shard_ignored(struct kinf__state *state, const char *key, int64_t now_ms);
 void kinf__state_synced(struct kinf__state *state, int64_t now_ms);
 void kinf__state_stopped(struct kinf__state *state, int64_t now_ms);
+
+/* What was told of a trouble that goes on. Owner: the thread that tells. All zero is none. */
+struct kinf__trouble {
+    bool is_told;
+    int kind;
+    struct kinf__log_limit limit;
+};
+
+/* How loud a failure is: a warning when a trouble begins, when it turns into one of another kind
+ * (refused, missing, or any other), and each KINF__TROUBLE_INTERVAL_MS. A version that expired is no
+ * trouble, since the next list mends it. */
+enum kinf_log_level kinf__trouble_level(struct kinf__trouble *trouble, const struct kinf_error *err,
+                                        int64_t now_ms);
+/* The trouble, if any, is over. Returns whether it had been told. */
+bool kinf__trouble_end(struct kinf__trouble *trouble);
 
 /* Fills in state, state_since_ms, reason, last_proof_ms and has_synced. */
 void kinf__state_derive(const struct kinf__state *state, const struct kinf__state_counts *counts,

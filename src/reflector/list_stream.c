@@ -5,6 +5,7 @@
  */
 #include "reflector/list_stream.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -163,6 +164,23 @@ static int note_metadata(struct kinf__list_stream *stream, struct kinf__json_val
     return r;
 }
 
+/* A list of metadata alone says so; its items, which have no kind in a list of the type itself, do
+ * not. */
+static int check_kind(const struct kinf__list_stream *stream, struct kinf_str raw,
+                      struct kinf_error *err)
+{
+    const struct kinf__object_decoder *decoder = stream->decoder;
+    char wanted[64];
+
+    if (strcmp(decoder->kind, decoder->type->kind) == 0)
+        return 0;
+    snprintf(wanted, sizeof wanted, "%sList", decoder->kind);
+    if (kinf__json_string_equals(raw, (struct kinf_str){ wanted, strlen(wanted) }))
+        return 0;
+    return kinf__error_set(err, KINF_ERR_UNSUPPORTED, "list: the server sent %.*s, not a %s",
+                           (int)(raw.len < 50 ? raw.len : 50), raw.bytes, wanted);
+}
+
 static int note_member(struct kinf__list_stream *stream, struct kinf_str raw,
                        struct kinf_error *err)
 {
@@ -177,6 +195,8 @@ static int note_member(struct kinf__list_stream *stream, struct kinf_str raw,
     if (stream->member == KINF__LIST_API_VERSION)
         stream->is_meta_group =
             raw.len > meta_group.len && memcmp(raw.bytes, meta_group.bytes, meta_group.len) == 0;
+    if (stream->member == KINF__LIST_KIND && !stream->is_table_kind)
+        return check_kind(stream, raw, err);
     if (stream->is_table_kind && stream->is_meta_group)
         return kinf__error_set(err, KINF_ERR_UNSUPPORTED, "list: the server sent a Table");
     return 0;

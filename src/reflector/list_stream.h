@@ -87,7 +87,7 @@ void kinf__list_stream_release(struct kinf__list_stream *stream);
 void kinf__list_stream_reset(struct kinf__list_stream *stream);
 
 /* After an error only reset and release are allowed. Errors: KINF_ERR_PARSE (no JSON, or no list),
- * KINF_ERR_UNSUPPORTED (a Table), KINF_ERR_LIMIT (a member other than items above max_object_bytes,
+ * KINF_ERR_UNSUPPORTED (a Table, or another kind of list where the decoder is for one of metadata), KINF_ERR_LIMIT (a member other than items above max_object_bytes,
  * a resourceVersion or token that does not fit), KINF_ERR_NO_MEMORY, or what a callback returned.
  */
 KINF_MUST_CHECK int kinf__list_stream_feed(struct kinf__list_stream *stream, const char *bytes,

@@ -1,11 +1,14 @@
 /*
- * The state machine of lists and watches. Neighbours: backoff.c below it, reflector.c drives it.
+ * The state machine of lists and watches. Neighbours: backoff.c and standstill.c below it,
+ * reflector.c drives it.
  * Invariants: `continue_token` and `list_rv` are both empty or both set; `rv` changes only by a
  * complete round or by what a watch handed on, so asking again from it loses nothing.
  */
 #include "reflector/policy.h"
 
 #include <string.h>
+
+#include <kinformer/object.h>
 
 #include "base/compiler.h"
 
@@ -68,7 +71,8 @@ static void wait_for(struct kinf__policy *policy, enum kinf__policy_state then,
 
 static bool may_stream(const struct kinf__policy *policy, int64_t now_ms)
 {
-    if (policy->is_list_round || now_ms < policy->unsupported_until_ms)
+    if (policy->is_list_round || policy->standstill.is_found ||
+        now_ms < policy->unsupported_until_ms)
         return false;
     switch (policy->options.initial) {
     case KINF_INITIAL_AUTO:
@@ -112,10 +116,13 @@ static void end_round(struct kinf__policy *policy, const char *rv, uint64_t n_by
     strcpy(policy->rv, rv);
     policy->expected_bytes = (int64_t)n_bytes;
     policy->is_rv_refused = false;
+    policy->is_rv_too_large = false;
+    policy->is_extra = false;
     policy->has_tried_at_once = false;
     policy->is_list_round = false;
     policy->n_streams = 0;
     policy->n_500 = 0;
+    policy->n_404 = 0;
     transition(policy, KINF__POLICY_WATCHING);
 }
 
@@ -132,18 +139,26 @@ static bool is_first_page(const struct kinf__policy *policy)
     return policy->continue_token[0] == '\0';
 }
 
+/* With a selector, pages are no better than one piece while the watch cache is not there. */
+static bool wants_pages(const struct kinf__policy *policy)
+{
+    return policy->is_list_cut || (policy->standstill.is_found && !policy->options.has_selector) ||
+           (policy->is_extra && policy->expected_bytes > KINF__POLICY_MAX_LIST_BYTES);
+}
+
 /* Whether the page that is next shall tell how large the state is. */
 static bool is_probe(const struct kinf__policy *policy)
 {
     const struct kinf__policy_options *options = &policy->options;
 
     return options->initial == KINF_INITIAL_AUTO && options->page_size == 0 &&
-           !options->has_selector && policy->expected_bytes < 0 && !policy->is_list_cut;
+           !options->has_selector && policy->expected_bytes < 0 && !wants_pages(policy);
 }
 
 static const char *rv_of_list(const struct kinf__policy *policy)
 {
-    bool newest = policy->is_rv_refused || policy->is_list_cut || policy->in_one_piece;
+    bool newest = policy->is_rv_refused || policy->is_list_cut || policy->in_one_piece ||
+                  policy->is_extra || policy->standstill.is_found;
 
     return newest || !is_first_page(policy) ? "" : policy->rv;
 }
@@ -156,7 +171,7 @@ static size_t limit_of_list(const struct kinf__policy *policy)
         return KINF__POLICY_PROBE_SIZE;
     if (policy->options.page_size != 0)
         return policy->options.page_size;
-    return policy->is_list_cut ? KINF__POLICY_PAGE_SIZE : 0;
+    return wants_pages(policy) ? KINF__POLICY_PAGE_SIZE : 0;
 }
 
 /* The size of the whole state, from its first objects. A server that does not count says nothing
@@ -169,6 +184,18 @@ static int64_t estimate_bytes(const struct kinf__policy_event *page)
         return 0;
     per_item = (double)page->n_bytes / (double)page->n_items;
     return (int64_t)(per_item * ((double)page->n_items + (double)page->n_remaining));
+}
+
+/* A server that has not reached the last version although it has handed out this one: its watch
+ * cache is behind its own state. If it went back, it is another state. */
+static void weigh_list(struct kinf__policy *policy, const struct step *step)
+{
+    int order = 1;
+    bool is_comparable = kinf_rv_compare(policy->list_rv, policy->rv, &order, NULL) == 0;
+
+    if (policy->is_rv_too_large && is_comparable && order >= 0)
+        kinf__standstill_sign(&policy->standstill, step->now_ms);
+    kinf__standstill_listed(&policy->standstill, step->event->has_news && order >= 0, step->now_ms);
 }
 
 static void on_list_page(struct kinf__policy *policy, const struct step *step)
@@ -189,6 +216,7 @@ static void on_list_page(struct kinf__policy *policy, const struct step *step)
         return;
     }
     policy->in_one_piece = false;
+    weigh_list(policy, step);
     end_round(policy, policy->list_rv, step->event->n_bytes);
     start_list_over(policy);
 }
@@ -204,19 +232,36 @@ static bool is_cut(const struct kinf_error *err)
            err->code == KINF_ERR_TRUNCATED;
 }
 
+static void give_up_list(struct kinf__policy *policy, const struct step *step)
+{
+    if (policy->is_extra)
+        kinf__standstill_list_failed(&policy->standstill, step->now_ms);
+    policy->is_extra = false;
+    policy->in_one_piece = false;
+    start_list_over(policy);
+}
+
 static void on_list_failed(struct kinf__policy *policy, const struct step *step)
 {
     const struct kinf_error *err = step->event->err;
     bool is_refused = is_rv_refusal(err) || err->http_status == 400;
 
+    if (kinf__standstill_is_sign(err))
+        kinf__standstill_sign(&policy->standstill, step->now_ms);
     if (is_refused && !is_first_page(policy)) {
         start_list_over(policy);
         policy->in_one_piece = true;
         transition(policy, KINF__POLICY_LISTING);
         return;
     }
+    if (policy->is_extra) {
+        give_up_list(policy, step);
+        wait_for(policy, KINF__POLICY_WATCHING, step);
+        return;
+    }
     if (is_refused && rv_of_list(policy)[0] != '\0') {
         policy->is_rv_refused = true;
+        policy->is_rv_too_large = err->code == KINF_ERR_RV_TOO_LARGE;
         round_at_once(policy, step);
         return;
     }
@@ -234,7 +279,9 @@ static void on_list_failed(struct kinf__policy *policy, const struct step *step)
 
 static void on_initial_end(struct kinf__policy *policy, const struct step *step)
 {
+    policy->has_brought = true;
     policy->has_newer_rv = true;
+    kinf__standstill_delivered(&policy->standstill, false);
     end_round(policy, step->event->rv, step->event->n_bytes);
 }
 
@@ -259,8 +306,13 @@ static void on_stream_ended(struct kinf__policy *policy, const struct step *step
 static void on_stream_rv_refused(struct kinf__policy *policy, const struct step *step)
 {
     bool had_rv = policy->rv[0] != '\0' && !policy->is_rv_refused;
+    bool is_too_large = step->event->err->code == KINF_ERR_RV_TOO_LARGE;
 
     count_stream(policy);
+    if (is_too_large && had_rv)
+        policy->is_rv_too_large = true;
+    else if (is_too_large)
+        kinf__standstill_sign(&policy->standstill, step->now_ms);
     policy->is_rv_refused = true;
     if (had_rv)
         round_at_once(policy, step);
@@ -294,6 +346,8 @@ static void on_stream_failed(struct kinf__policy *policy, const struct step *ste
     const struct kinf_error *err = step->event->err;
     bool is_error_event = step->event->type == KINF__POLICY_WATCH_ERROR;
 
+    if (kinf__standstill_is_sign(err))
+        kinf__standstill_sign(&policy->standstill, step->now_ms);
     if (is_rv_refusal(err)) {
         on_stream_rv_refused(policy, step);
     } else if (is_worth_streaming_again(err, is_error_event)) {
@@ -314,56 +368,75 @@ static void on_watch_accepted(struct kinf__policy *policy, const struct step *st
 {
     policy->is_accepted = true;
     policy->accepted_ms = step->now_ms;
+    policy->n_404 = 0;
 }
 
 static void on_watch_rv(struct kinf__policy *policy, const struct step *step)
 {
     const char *rv = step->event->rv;
 
-    if (policy->state != KINF__POLICY_WATCHING || rv[0] == '\0' ||
-        strlen(rv) >= sizeof policy->rv || strcmp(rv, policy->rv) == 0)
+    if (policy->state != KINF__POLICY_WATCHING)
+        return;
+    policy->has_brought = true;
+    kinf__standstill_delivered(&policy->standstill, step->event->is_bookmark);
+    if (rv[0] == '\0' || strlen(rv) >= sizeof policy->rv || strcmp(rv, policy->rv) == 0)
         return;
     strcpy(policy->rv, rv);
     policy->has_newer_rv = true;
     policy->n_500 = 0;
 }
 
+/* What follows a watch that is not the reason for a round. */
+static enum kinf__policy_state after_watch(struct kinf__policy *policy, const struct step *step)
+{
+    if (policy->has_brought || !kinf__standstill_begin_list(&policy->standstill, step->now_ms))
+        return KINF__POLICY_WATCHING;
+    policy->is_extra = true;
+    return KINF__POLICY_LISTING;
+}
+
 static void on_watch_ended(struct kinf__policy *policy, const struct step *step)
 {
+    enum kinf__policy_state then = after_watch(policy, step);
+
     policy->n_500 = 0;
     if (!policy->has_newer_rv && step->now_ms - policy->accepted_ms < KINF__POLICY_SHORT_WATCH_MS)
-        wait_for(policy, KINF__POLICY_WATCHING, step);
+        wait_for(policy, then, step);
     else
-        transition(policy, KINF__POLICY_WATCHING);
+        transition(policy, then);
 }
 
 static void on_watch_silent(struct kinf__policy *policy, const struct step *step)
 {
-    (void)step;
-    transition(policy, KINF__POLICY_WATCHING);
+    if (!policy->has_brought)
+        kinf__standstill_silent(&policy->standstill);
+    transition(policy, after_watch(policy, step));
 }
 
 /* Whether the same watch may succeed later. */
 static bool is_worth_watching_again(const struct kinf_error *err, bool is_error_event)
 {
-    switch (err->code) {
-    case KINF_ERR_TOO_MANY_REQUESTS:
-        return true;
-    case KINF_ERR_SERVER:
-        return err->http_status >= 500;
-    case KINF_ERR_NETWORK:
-    case KINF_ERR_TLS:
-    case KINF_ERR_TIMEOUT:
-    case KINF_ERR_TRUNCATED:
-    case KINF_ERR_NO_MEMORY:
-    case KINF_ERR_SYSTEM:
-    case KINF_ERR_UNAUTHORIZED:
-    case KINF_ERR_FORBIDDEN:
-    case KINF_ERR_NOT_FOUND:
-        return !is_error_event;
-    default:
-        return false;
-    }
+    return is_worth_streaming_again(err, is_error_event) ||
+           (err->code == KINF_ERR_SERVER && err->http_status >= 500);
+}
+
+static bool is_outage(const struct kinf_error *err)
+{
+    return is_cut(err) || err->code == KINF_ERR_TLS;
+}
+
+static void weigh_watch_failure(struct kinf__policy *policy, const struct step *step)
+{
+    const struct kinf_error *err = step->event->err;
+
+    policy->n_500 = err->http_status == 500 ? policy->n_500 + 1 : 0;
+    if (is_outage(err))
+        kinf__standstill_outage(&policy->standstill);
+    if (kinf__standstill_is_sign(err) || policy->n_500 >= KINF__POLICY_MAX_500)
+        kinf__standstill_sign(&policy->standstill, step->now_ms);
+    /* Extra lists do then what a round would. */
+    if (policy->n_500 >= KINF__POLICY_MAX_500 && policy->standstill.is_found)
+        policy->n_500 = 0;
 }
 
 static void on_watch_failed(struct kinf__policy *policy, const struct step *step)
@@ -373,21 +446,48 @@ static void on_watch_failed(struct kinf__policy *policy, const struct step *step
 
     if (policy->is_accepted && step->now_ms - policy->accepted_ms >= policy->backoff.max_ms)
         kinf__backoff_reset(&policy->backoff);
-    policy->n_500 = err->http_status == 500 ? policy->n_500 + 1 : 0;
+    weigh_watch_failure(policy, step);
     if (policy->n_500 >= KINF__POLICY_MAX_500)
         again = false;
     if (err->code == KINF_ERR_RV_TOO_LARGE)
         policy->is_rv_refused = true;
     if (again)
-        wait_for(policy, KINF__POLICY_WATCHING, step);
+        wait_for(policy, after_watch(policy, step), step);
     else
         wait_for_round(policy, step);
 }
 
 static void on_undecodable(struct kinf__policy *policy, const struct step *step)
 {
-    start_list_over(policy);
-    policy->in_one_piece = false;
+    give_up_list(policy, step);
+    wait_for_round(policy, step);
+}
+
+/* --- a resource that is gone --- */
+
+/* Makes the next action a question, if a 404 was not the first in a row. */
+static bool asks(struct kinf__policy *policy, const struct step *step)
+{
+    const struct kinf_error *err = step->event->err;
+    bool is_watch = policy->state == KINF__POLICY_WATCHING || policy->is_extra;
+
+    policy->n_404 = err->code == KINF_ERR_NOT_FOUND ? policy->n_404 + 1 : 0;
+    if (policy->n_404 < KINF__POLICY_MAX_404 || policy->rv[0] == '\0' ||
+        step->now_ms < policy->unasked_until_ms)
+        return false;
+    policy->n_404 = 0;
+    policy->unasked_until_ms = step->now_ms + KINF__POLICY_ASK_MS;
+    give_up_list(policy, step);
+    policy->after_asking = is_watch ? KINF__POLICY_WATCHING : round_state(policy, step->now_ms);
+    wait_for(policy, KINF__POLICY_ASKING, step);
+    return true;
+}
+
+static void on_gone(struct kinf__policy *policy, const struct step *step)
+{
+    policy->rv[0] = '\0';
+    policy->expected_bytes = -1;
+    kinf__standstill_delivered(&policy->standstill, false);
     wait_for_round(policy, step);
 }
 
@@ -399,6 +499,7 @@ void kinf__policy_init(struct kinf__policy *policy, const struct kinf__policy_op
 
     *policy = (struct kinf__policy){ .options = *options, .expected_bytes = -1 };
     policy->unsupported_until_ms = INT64_MIN;
+    policy->unasked_until_ms = INT64_MIN;
     policy->state = round_state(policy, 0);
     if (o->watch_timeout_ms == 0)
         o->watch_timeout_ms = WATCH_TIMEOUT_MS;
@@ -411,6 +512,7 @@ void kinf__policy_init(struct kinf__policy *policy, const struct kinf__policy_op
     if (o->backoff_max_ms < o->backoff_base_ms)
         o->backoff_max_ms = o->backoff_base_ms;
     kinf__backoff_init(&policy->backoff, o->backoff_base_ms, o->backoff_max_ms);
+    kinf__standstill_init(&policy->standstill, o->silent_after_ms - o->silent_after_ms / 5);
 }
 
 static void next_list(const struct kinf__policy *policy, struct kinf__policy_action *action)
@@ -424,19 +526,29 @@ static void next_list(const struct kinf__policy *policy, struct kinf__policy_act
     action->idle_timeout_ms = policy->options.silent_after_ms / 2;
 }
 
+static int64_t silent_after(const struct kinf__policy *policy)
+{
+    int64_t silent_ms = policy->options.silent_after_ms;
+
+    for (unsigned i = 0; i < policy->standstill.n_quiet && silent_ms < SILENT_AFTER_MS; i++)
+        silent_ms = silent_ms < SILENT_AFTER_MS / 2 ? silent_ms * 2 : SILENT_AFTER_MS;
+    return silent_ms;
+}
+
 static void next_watch(struct kinf__policy *policy, uint64_t random,
                        struct kinf__policy_action *action)
 {
     bool is_watch = policy->state == KINF__POLICY_WATCHING;
     uint64_t timeout_s = ((uint64_t)policy->options.watch_timeout_ms + 999) / 1000;
-    int64_t silent_ms = policy->options.silent_after_ms;
+    int64_t silent_ms = silent_after(policy);
 
     policy->is_accepted = false;
+    policy->has_brought = false;
     policy->has_newer_rv = false;
     action->type = is_watch ? KINF__DO_WATCH : KINF__DO_WATCH_LIST;
     action->rv = is_watch || !policy->is_rv_refused ? policy->rv : "";
     action->timeout_s = (int64_t)(timeout_s + (random >> 32) % timeout_s);
-    action->head_timeout_ms = silent_ms / 2;
+    action->head_timeout_ms = policy->options.silent_after_ms / 2;
     action->idle_timeout_ms = silent_ms - silent_ms / 5 +
                               (int64_t)((uint32_t)random % (uint64_t)(2 * (silent_ms / 5) + 1));
 }
@@ -455,6 +567,9 @@ void kinf__policy_next(struct kinf__policy *policy, int64_t now_ms, uint64_t ran
     case KINF__POLICY_STREAMING:
     case KINF__POLICY_WATCHING:
         next_watch(policy, random, &action);
+        break;
+    case KINF__POLICY_ASKING:
+        action.type = KINF__DO_ASK;
         break;
     case KINF__POLICY_WAITING:
         action.type = KINF__DO_WAIT;
@@ -481,7 +596,8 @@ void kinf__policy_event(struct kinf__policy *policy, int64_t now_ms, uint64_t ra
         on_list_page(policy, &step);
         break;
     case KINF__POLICY_LIST_FAILED:
-        on_list_failed(policy, &step);
+        if (!asks(policy, &step))
+            on_list_failed(policy, &step);
         break;
     case KINF__POLICY_INITIAL_END:
         on_initial_end(policy, &step);
@@ -499,11 +615,20 @@ void kinf__policy_event(struct kinf__policy *policy, int64_t now_ms, uint64_t ra
         (is_streaming ? on_stream_ended : on_watch_silent)(policy, &step);
         break;
     case KINF__POLICY_WATCH_FAILED:
+        if (asks(policy, &step))
+            break;
+        __attribute__((fallthrough));
     case KINF__POLICY_WATCH_ERROR:
         (is_streaming ? on_stream_failed : on_watch_failed)(policy, &step);
         break;
     case KINF__POLICY_UNDECODABLE:
         on_undecodable(policy, &step);
+        break;
+    case KINF__POLICY_GONE:
+        on_gone(policy, &step);
+        break;
+    case KINF__POLICY_NOT_GONE:
+        wait_for(policy, policy->after_asking, &step);
         break;
     case KINF__POLICY_STOP:
         transition(policy, KINF__POLICY_STOPPED);
@@ -523,6 +648,10 @@ bool kinf__policy_check(const struct kinf__policy *policy)
         return false;
     if (!is_first_page(policy) && policy->in_one_piece)
         return false;
+    if (policy->is_extra && (next != KINF__POLICY_LISTING || policy->rv[0] == '\0'))
+        return false;
+    if (policy->standstill.is_found && next == KINF__POLICY_STREAMING)
+        return false;
     if (policy->n_500 >= KINF__POLICY_MAX_500 && next == KINF__POLICY_WATCHING)
         return false;
     if (policy->n_streams >= KINF__POLICY_MAX_STREAMS && !policy->is_list_round)
@@ -532,5 +661,6 @@ bool kinf__policy_check(const struct kinf__policy *policy)
     if (next == KINF__POLICY_STREAMING)
         return is_first_page(policy) && !policy->in_one_piece && !policy->is_list_round &&
                policy->options.initial != KINF_INITIAL_LIST;
-    return next == KINF__POLICY_LISTING || next == KINF__POLICY_STOPPED;
+    return next == KINF__POLICY_LISTING || next == KINF__POLICY_ASKING ||
+           next == KINF__POLICY_STOPPED;
 }

@@ -43,11 +43,24 @@
  * decoded, and KINF__POLICY_MAX_500 failures with status 500 in a row (how a watch at a foreign
  * version fails).
  *
+ * A watch that brought nothing may be followed by a list of the newest state, as standstill.h says:
+ * an extra list. It is made in pages where that matters to the server: while the watch cache stands
+ * still such pages are read from etcd, even when a whole list is refused. If it fails, the watch is
+ * next, not the list again. While a standstill is found, rounds are such lists as well.
+ *
+ * A resource that is gone. The second 404 in a row asks whether the server still has the resource
+ * (KINF__DO_ASK, at most once in KINF__POLICY_ASK_MS): only its discovery can tell a resource that
+ * was withdrawn from a proxy that lost its way or an extension server that starts. If it says no,
+ * what is stored is gone, and rounds begin from nothing.
+ *
  * What is tried at once after a refusal is tried so only one time until a round succeeds.
  * All waits come from one backoff (backoff.h), which also starts again at base when a watch broke
  * after it had lived for at least the longest delay: a proxy that cuts streams once a minute does
- * not make us blind for half of it. The bound: a server that is dead or refuses everything sees at
- * most 8 requests in any 60 s, and at most 4 from the second minute on.
+ * not make us blind for half of it. The bound: a server that is dead or refuses everything, in
+ * whatever way, sees at most 8 requests in any 60 s, and at most 4 from the second minute on (a
+ * question to discovery counts as one). One that serves rounds and fails each watch behind them
+ * sees at most three times as many. A watch cache that stands still costs one list in the standstill's
+ * interval: silent_after_ms less 20 %.
  *
  * Mirrors: Reflector.ListAndWatch.
  * Threads: one thread per object.
@@ -63,6 +76,7 @@
 #include <kinformer/informer.h>
 
 #include "reflector/backoff.h"
+#include "reflector/standstill.h"
 #include "reflector/stream.h"
 
 #define KINF__POLICY_PAGE_SIZE      500
@@ -72,13 +86,16 @@
 #define KINF__POLICY_MAX_LIST_BYTES 200000000
 #define KINF__POLICY_MAX_STREAMS    3
 #define KINF__POLICY_UNSUPPORTED_MS 600000
+#define KINF__POLICY_MAX_404        2
+#define KINF__POLICY_ASK_MS         600000
 
 /* X(enumerator, name) */
 #define KINF__POLICY_STATES(X)                                                                     \
     X(KINF__POLICY_LISTING, "listing")     /* a page of a list is next, or under way */            \
     X(KINF__POLICY_STREAMING, "streaming") /* a watch list is next, or before its bookmark */      \
     X(KINF__POLICY_WATCHING, "watching")   /* a watch is next, or open */                          \
-    X(KINF__POLICY_WAITING, "waiting")     /* one of the three follows when the time has come */   \
+    X(KINF__POLICY_ASKING, "asking")       /* whether the server has the resource */               \
+    X(KINF__POLICY_WAITING, "waiting")     /* one of the four follows when the time has come */    \
     X(KINF__POLICY_STOPPED, "stopped")     /* for good */
 
 enum kinf__policy_state {
@@ -92,16 +109,18 @@ const char *kinf__policy_state_to_string(enum kinf__policy_state state);
 /* X(enumerator, name): what a request led to. In brackets the members that the event has. Those of
  * a watch are those of a watch list, too. */
 #define KINF__POLICY_EVENTS(X)                                                                     \
-    X(KINF__POLICY_LIST_PAGE, "page")            /* complete [rv, continue_token, n_*] */          \
-    X(KINF__POLICY_LIST_FAILED, "list failed")   /* [err, has_begun] */                            \
-    X(KINF__POLICY_INITIAL_END, "initial end")   /* all initial events are here [rv, n_bytes] */   \
-    X(KINF__POLICY_WATCH_ACCEPTED, "accepted")   /* the response's head is here */                 \
-    X(KINF__POLICY_WATCH_RV, "rv")               /* an event or bookmark was handed on [rv] */     \
-    X(KINF__POLICY_WATCH_ENDED, "ended")         /* cleanly */                                     \
-    X(KINF__POLICY_WATCH_SILENT, "silent")       /* no byte for idle_timeout_ms */                 \
+    X(KINF__POLICY_LIST_PAGE, "page")          /* complete [rv, continue_token, n_*, has_news] */  \
+    X(KINF__POLICY_LIST_FAILED, "list failed") /* [err, has_begun] */                              \
+    X(KINF__POLICY_INITIAL_END, "initial end") /* all initial events are here [rv, n_bytes] */     \
+    X(KINF__POLICY_WATCH_ACCEPTED, "accepted") /* the response's head is here */                   \
+    X(KINF__POLICY_WATCH_RV, "rv")             /* an event was handed on, or a bookmark [rv] */    \
+    X(KINF__POLICY_WATCH_ENDED, "ended")       /* cleanly */                                       \
+    X(KINF__POLICY_WATCH_SILENT, "silent")     /* no byte for idle_timeout_ms */                   \
     X(KINF__POLICY_WATCH_FAILED, "watch failed") /* no answer, refused, or broken [err] */         \
     X(KINF__POLICY_WATCH_ERROR, "error event")   /* [err] */                                       \
     X(KINF__POLICY_UNDECODABLE, "undecodable")   /* an object, for the first time [err] */         \
+    X(KINF__POLICY_GONE, "gone")                 /* the resource; what was stored, too [err] */    \
+    X(KINF__POLICY_NOT_GONE, "not gone")         /* as far as one can tell [err] */                \
     X(KINF__POLICY_STOP, "stop")
 
 enum kinf__policy_event_type {
@@ -121,13 +140,16 @@ struct kinf__policy_event {
     size_t n_items;             /* of the list so far */
     int64_t n_remaining;        /* behind this page; negative: the server does not say */
     const struct kinf_error *err;
-    bool has_begun; /* part of the body was received */
+    bool has_begun;   /* part of the body was received */
+    bool is_bookmark; /* RV */
+    bool has_news;    /* PAGE, the last: the list is not what is stored */
 };
 
 enum kinf__policy_action_type {
     KINF__DO_LIST,
     KINF__DO_WATCH_LIST,
     KINF__DO_WATCH,
+    KINF__DO_ASK,
     KINF__DO_WAIT,
     KINF__DO_STOP
 };
@@ -151,8 +173,9 @@ struct kinf__policy_options {
     bool has_selector;
     size_t page_size;         /* 0: in one piece */
     int64_t watch_timeout_ms; /* drawn from [this, twice this), in whole seconds; 300,000 */
-    /* Without a byte on a watch, +-20 %; half of it, without jitter, for a response's head and
-     * between the pieces of a list. Above the 60 s within which a server answers. 150,000 */
+    /* Without a byte on a watch, +-20 % (more in a standstill, see standstill.h); half of it,
+     * without jitter, for a response's head and between the pieces of a list. Above the 60 s within
+     * which a server answers. 150,000 */
     int64_t silent_after_ms;
     int64_t backoff_base_ms; /* 800 */
     int64_t backoff_max_ms;  /* 30,000 */
@@ -165,8 +188,10 @@ struct kinf__policy_options {
 struct kinf__policy {
     struct kinf__policy_options options; /* defaults filled in */
     struct kinf__backoff backoff;
+    struct kinf__standstill standstill;
     enum kinf__policy_state state;
-    enum kinf__policy_state after_wait;       /* while WAITING: LISTING, STREAMING or WATCHING */
+    enum kinf__policy_state after_wait;       /* while WAITING: any other but STOPPED */
+    enum kinf__policy_state after_asking;     /* if it is not gone */
     enum kinf__policy_event_type last_event;  /* for the trace of a wait's end */
     int64_t wait_end_ms;                      /* while WAITING */
     char rv[KINF__RV_SIZE];                   /* the last version handed on; "" before the first */
@@ -175,17 +200,22 @@ struct kinf__policy {
     int64_t expected_bytes;                   /* of the whole state; negative: unknown */
     bool is_list_cut;                         /* a list in one piece was cut short, once */
     int64_t unsupported_until_ms;             /* no watch lists before */
+    int64_t unasked_until_ms;                 /* no question before */
     /* - until a round succeeds */
-    bool is_rv_refused; /* the newest state */
+    bool is_rv_refused;   /* the newest state */
+    bool is_rv_too_large; /* - because the server says that it has not reached the last one */
     bool has_tried_at_once;
     bool is_list_round; /* no watch list */
     unsigned n_streams; /* watch lists that brought no bookmark */
     /* - this request */
     bool in_one_piece; /* this list, because a token expired */
+    bool is_extra;     /* this list: nothing asked for it but doubt about the watches */
     bool is_accepted;  /* this watch */
+    bool has_brought;  /* this watch: an event or a bookmark */
     bool has_newer_rv; /* this watch brought one */
     int64_t accepted_ms;
     unsigned n_500; /* failures with status 500 in a row */
+    unsigned n_404; /* the same with 404 */
 };
 
 void kinf__policy_init(struct kinf__policy *policy, const struct kinf__policy_options *options);

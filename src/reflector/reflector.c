@@ -1,6 +1,6 @@
 /*
  * The reflector's thread and life. Neighbours: policy.c decides, reflector_list.c,
- * reflector_watch.c and reflector_watch_list.c perform. Invariants: the thread ends after the waker
+ * reflector_watch.c, reflector_watch_list.c and reflector_ask.c perform. Invariants: the thread ends after the waker
  * was set or the queue was closed, and only then; a version is told to the policy only after the
  * queue has what it names.
  */
@@ -76,6 +76,40 @@ void kinf__reflector_note_proof(struct kinf__reflector *reflector)
         callbacks->on_proof(callbacks->ctx);
 }
 
+const char *kinf__reflector_namespace(const struct kinf__reflector *reflector)
+{
+    const char *name_space = reflector->options.name_space;
+
+    return name_space == NULL || name_space[0] == '\0' ? "*" : name_space;
+}
+
+/* What to tell of a standstill that no failure has shown. */
+static void explain_standstill(const struct kinf_error *cause, struct kinf_error *ret_err)
+{
+    static const char what[] = "the server's watch cache stands still, listing instead";
+
+    if (cause != NULL && cause->code != 0 && cause->code != KINF_ERR_TIMEOUT)
+        (void)kinf__error_set(ret_err, cause->code, "%s: %s", what, cause->message);
+    else
+        (void)kinf__error_set(ret_err, KINF_ERR_SERVER, "%s: a list has what no watch has brought",
+                              what);
+}
+
+static void report_standstill(struct kinf__reflector *reflector, const struct kinf_error *cause)
+{
+    const struct kinf__reflector_callbacks *callbacks = &reflector->options.callbacks;
+    bool stands_still = reflector->policy.standstill.is_found;
+    struct kinf_error err = KINF_ERROR_INIT;
+
+    if (stands_still == reflector->stands_still)
+        return;
+    reflector->stands_still = stands_still;
+    if (stands_still)
+        explain_standstill(cause, &err);
+    if (callbacks->on_standstill != NULL)
+        callbacks->on_standstill(stands_still ? &err : NULL, callbacks->ctx);
+}
+
 void kinf__reflector_tell(struct kinf__reflector *reflector, const struct kinf__policy_event *event)
 {
     int64_t now_ms = kinf__clock_now_ms();
@@ -84,6 +118,7 @@ void kinf__reflector_tell(struct kinf__reflector *reflector, const struct kinf__
     if (reflector->policy.state == KINF__POLICY_WAITING)
         report_phase(reflector, KINF__REFLECTOR_WAITING, event->err,
                      reflector->policy.wait_end_ms - now_ms);
+    report_standstill(reflector, event->err);
 }
 
 /* The owner learns of each wait by on_phase, and says it as loudly as it likes. */
@@ -98,9 +133,9 @@ void kinf__reflector_tell_failure(struct kinf__reflector *reflector,
         event = (struct kinf__policy_event){ .type = KINF__POLICY_STOP };
     } else {
         kinf__reflector_count(&reflector->n_errors, 1);
-        KINF__LOG(KINF__LOG_REFLECTOR, KINF_LOG_DEBUG,
-                  "failed resource=%s event=\"%s\" error=\"%s\"", reflector->options.type->resource,
-                  kinf__policy_event_to_string(type), err->message);
+        KINF__LOG(KINF__LOG_REFLECTOR, KINF_LOG_DEBUG, "failed resource=%s event=\"%s\" error=%s",
+                  reflector->options.type->resource, kinf__policy_event_to_string(type),
+                  KINF__QUOTED(err->message));
     }
     kinf__reflector_tell(reflector, &event);
 }
@@ -123,6 +158,9 @@ int kinf__reflector_append_target(struct kinf__reflector *reflector, struct kinf
         r = kinf__reflector_append_query(target, "labelSelector", options->label_selector);
     if (r == 0)
         r = kinf__reflector_append_query(target, "fieldSelector", options->field_selector);
+    if (r == 0 && options->shard != NULL)
+        r = kinf__reflector_append_query(target, "shardSelector",
+                                         kinf__shard_selector_text(options->shard));
     return r;
 }
 
@@ -142,9 +180,9 @@ int kinf__reflector_reject(struct kinf__reflector *reflector, const char *key,
 
     if (r < 0 || *ret_verdict == KINF__QUARANTINE_KNOWN)
         return r;
-    KINF__LOG(KINF__LOG_REFLECTOR, KINF_LOG_DEBUG,
-              "rejected resource=%s key=%s new=%d error=\"%s\"", reflector->options.type->resource,
-              key, *ret_verdict == KINF__QUARANTINE_RELIST, why->message);
+    KINF__LOG(KINF__LOG_REFLECTOR, KINF_LOG_DEBUG, "rejected resource=%s key=%s new=%d error=%s",
+              reflector->options.type->resource, key, *ret_verdict == KINF__QUARANTINE_RELIST,
+              KINF__QUOTED(why->message));
     if (*ret_verdict == KINF__QUARANTINE_RELIST) {
         reflector->must_relist = true;
         reflector->relist_why = *why;
@@ -164,6 +202,33 @@ void kinf__reflector_note_decoded(struct kinf__reflector *reflector, const char 
     kinf__reflector_publish_quarantine(reflector);
     KINF__LOG(KINF__LOG_REFLECTOR, KINF_LOG_INFO, "object decodes again resource=%s key=%s",
               reflector->options.type->resource, key);
+}
+
+static void report_shard(struct kinf__reflector *reflector, const char *key)
+{
+    const struct kinf__reflector_callbacks *callbacks = &reflector->options.callbacks;
+
+    reflector->is_shard_ignored = key != NULL;
+    if (callbacks->on_shard_ignored != NULL)
+        callbacks->on_shard_ignored(key, callbacks->ctx);
+}
+
+bool kinf__reflector_is_outside(struct kinf__reflector *reflector, const struct kinf_object *object)
+{
+    const struct kinf__shard_selector *shard = reflector->options.shard;
+
+    if (shard == NULL || kinf__shard_selector_matches(shard, object))
+        return false;
+    kinf__reflector_count(&reflector->n_outside_shard, 1);
+    if (!reflector->is_shard_ignored)
+        report_shard(reflector, kinf_object_key(object));
+    return true;
+}
+
+void kinf__reflector_judge_shard(struct kinf__reflector *reflector)
+{
+    if (reflector->is_shard_ignored && reflector->n_outside_shard == reflector->n_outside_before)
+        report_shard(reflector, NULL);
 }
 
 /* --- the thread --- */
@@ -187,6 +252,9 @@ static void *run(void *ctx)
         case KINF__DO_WATCH:
             kinf__reflector_watch(reflector, &action);
             break;
+        case KINF__DO_ASK:
+            kinf__reflector_ask(reflector);
+            break;
         case KINF__DO_WAIT:
             (void)kinf__waker_wait(&reflector->interrupted, action.wait_ms);
             break;
@@ -206,7 +274,8 @@ static void init_policy(struct kinf__reflector *reflector)
     const struct kinf__reflector_options *options = &reflector->options;
     const struct kinf__policy_options wanted = {
         .initial = options->initial,
-        .has_selector = is_set(options->label_selector) || is_set(options->field_selector),
+        .has_selector = is_set(options->label_selector) || is_set(options->field_selector) ||
+                        options->shard != NULL,
         .page_size = options->page_size,
         .watch_timeout_ms = options->watch_timeout_ms,
         .silent_after_ms = options->silent_after_ms,
@@ -310,7 +379,10 @@ void kinf__reflector_counts(const struct kinf__reflector *reflector,
         .n_bookmarks = LOAD(n_bookmarks),
         .n_unchanged = LOAD(n_unchanged),
         .n_errors = LOAD(n_errors),
+        .n_silent = LOAD(n_silent),
+        .n_extra_lists = LOAD(n_extra_lists),
         .n_quarantined = LOAD(n_quarantined),
+        .n_outside_shard = LOAD(n_outside_shard),
         .received_bytes = LOAD(received_bytes),
     };
 #undef LOAD

@@ -8,11 +8,17 @@
  * (list_stream.h, watch_stream.h); the reflector itself is the thread between socket and queue. It
  * never runs user code but the callbacks below.
  *
+ * With a shard selector, what is outside of the shard is left out here, whether the server does so
+ * or not: one that does not know the parameter answers with everything and does not say so.
+ *
  * An object that cannot be decoded, or is too large, makes the reflector list; one that fails again
  * is quarantined (quarantine.h): it is left out and the rest goes on. A list leaves it out like an
  * object that is gone, so the queue's Replace deletes what is stored of it with a tombstone. When
  * only a watch event of it fails again, what is stored stays as it is until the next event that
  * decodes, or list.
+ *
+ * A resource that the server says 404 of, and that its discovery does not have any more, is gone:
+ * the queue gets a Replace with nothing, so what is stored is deleted with tombstones.
  *
  * Mirrors: cache.Reflector.
  * Threads: new, start, stop and free on one thread; the callbacks run on the reflector's.
@@ -31,6 +37,7 @@
 #include <kinformer/type.h>
 
 #include "object/object.h"
+#include "object/shard.h"
 
 /* What the reflector is about. X(enumerator, name) */
 #define KINF__REFLECTOR_PHASES(X)                                                                  \
@@ -54,6 +61,12 @@ struct kinf__reflector_callbacks {
     void (*on_proof)(void *ctx);
     /* An object is left out from now on. `key` may be "": one whose key nobody knows. */
     void (*on_quarantine)(const char *key, const struct kinf_error *err, void *ctx);
+    /* The server sends what is outside of the shard (`key` is the first of it), or a whole list
+     * came without such (NULL). */
+    void (*on_shard_ignored)(const char *key, void *ctx);
+    /* The server's watches are not to be relied on (standstill.h), lists keep the queue true; `err`
+     * is why. NULL: a watch delivers again. */
+    void (*on_standstill)(const struct kinf_error *err, void *ctx);
     void *ctx;
 };
 
@@ -64,6 +77,7 @@ struct kinf__reflector_options {
     const char *name_space;     /* NULL or "": all */
     const char *label_selector; /* NULL: none */
     const char *field_selector;
+    const struct kinf__shard_selector *shard; /* NULL: none */
     const struct kinf__prune_plan *plan;
     struct kinf_deltafifo *fifo; /* fed */
     struct kinf_indexer *known;  /* unchanged objects are taken from here; NULL: none */
@@ -86,10 +100,14 @@ struct kinf__reflector_counts {
     uint64_t n_watches;     /* begun; a watch list becomes one by its bookmark */
     uint64_t n_events;      /* of watches, without bookmarks and errors */
     uint64_t n_bookmarks;
-    uint64_t n_unchanged;    /* listed or streamed objects whose stored copy was kept */
-    uint64_t n_errors;       /* failed requests and broken streams */
-    uint64_t n_quarantined;  /* objects that are left out now */
-    uint64_t received_bytes; /* of bodies, inflated */
+    uint64_t n_unchanged;     /* listed or streamed objects whose stored copy was kept */
+    uint64_t n_errors;        /* failed requests and broken streams */
+    uint64_t n_silent;        /* watches given up since no byte came */
+    uint64_t n_extra_lists;   /* in doubt about the watches: see standstill.h */
+    uint64_t n_quarantined;   /* objects that are left out now */
+    uint64_t n_outside_shard; /* listed, streamed or changed objects that the server should not
+                                 have sent */
+    uint64_t received_bytes;  /* of bodies, inflated */
 };
 
 struct kinf__reflector;

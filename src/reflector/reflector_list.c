@@ -57,6 +57,11 @@ int kinf__reflector_on_item(const struct kinf_object *take_object, void *ctx,
     struct kinf__reflector *reflector = ctx;
     struct kinf__listed *listed = &reflector->listed;
 
+    if (kinf__reflector_is_outside(reflector, take_object)) {
+        kinf__reflector_note_decoded(reflector, kinf_object_key(take_object));
+        kinf_object_unref(take_object);
+        return 0;
+    }
     if (make_room(listed) < 0) {
         kinf_object_unref(take_object);
         return kinf__error_no_memory(err);
@@ -164,6 +169,7 @@ void kinf__reflector_begin_list(struct kinf__reflector *reflector)
     kinf__quarantine_begin_list(&reflector->quarantine);
     reflector->must_relist = false;
     reflector->n_list_bytes = 0;
+    reflector->n_outside_before = reflector->n_outside_shard;
     reflector->list_begun_ms = kinf__clock_now_ms();
     kinf__reflector_count(&reflector->n_lists, 1);
     kinf__reflector_set_phase(reflector, KINF__REFLECTOR_LISTING);
@@ -171,12 +177,9 @@ void kinf__reflector_begin_list(struct kinf__reflector *reflector)
 
 static void log_list(const struct kinf__reflector *reflector, const char *how, const char *rv)
 {
-    const struct kinf__reflector_options *options = &reflector->options;
-    bool in_all = options->name_space == NULL || options->name_space[0] == '\0';
-
     KINF__LOG(KINF__LOG_REFLECTOR, KINF_LOG_INFO,
               "listed resource=%s namespace=%s by=%s objects=%zu rv=%s ms=%" PRId64,
-              options->type->resource, in_all ? "*" : options->name_space, how,
+              reflector->options.type->resource, kinf__reflector_namespace(reflector), how,
               reflector->listed.n_items, rv, kinf__clock_now_ms() - reflector->list_begun_ms);
 }
 
@@ -191,9 +194,37 @@ int kinf__reflector_finish_list(struct kinf__reflector *reflector, const char *h
     log_list(reflector, how, rv);
     kinf__reflector_drop_list(reflector);
     kinf__quarantine_end_list(&reflector->quarantine, kinf__clock_now_ms());
+    kinf__reflector_judge_shard(reflector);
     kinf__reflector_publish_quarantine(reflector);
     kinf__reflector_note_proof(reflector);
     return 0;
+}
+
+/* Whether what was listed is not what is stored, by their versions: a transform may have changed
+ * what is stored. */
+static bool has_news(const struct kinf__reflector *reflector)
+{
+    const struct kinf__listed *listed = &reflector->listed;
+
+    if (reflector->known == NULL)
+        return false;
+    for (size_t i = 0; i < listed->n_items; i++) {
+        const struct kinf_object *known =
+            kinf_snapshot_get(reflector->known, kinf_object_key(listed->items[i]));
+
+        if (known == NULL || strcmp(kinf_object_resource_version(known),
+                                    kinf_object_resource_version(listed->items[i])) != 0)
+            return true;
+    }
+    return kinf_snapshot_count(reflector->known) != listed->n_items;
+}
+
+/* The first page is next. */
+static void begin(struct kinf__reflector *reflector)
+{
+    kinf__reflector_begin_list(reflector);
+    if (reflector->policy.is_extra)
+        kinf__reflector_count(&reflector->n_extra_lists, 1);
 }
 
 void kinf__reflector_list(struct kinf__reflector *reflector,
@@ -207,7 +238,7 @@ void kinf__reflector_list(struct kinf__reflector *reflector,
     int r;
 
     if (action->continue_token[0] == '\0')
-        kinf__reflector_begin_list(reflector);
+        begin(reflector);
     n_before = reflector->listed.n_items;
     r = receive_page(reflector, action, &err);
     is_last = stream->continue_token[0] == '\0';
@@ -217,6 +248,8 @@ void kinf__reflector_list(struct kinf__reflector *reflector,
         return;
     }
     event.n_items = reflector->listed.n_items;
+    if (r == 0 && is_last && reflector->policy.is_extra)
+        event.has_news = has_news(reflector);
     if (r == 0 && is_last)
         r = kinf__reflector_finish_list(
             reflector, "list", action->list_rv[0] != '\0' ? action->list_rv : stream->rv, &err);

@@ -50,6 +50,9 @@ struct kinf__reflector {
     struct kinf__watch_stream watch_stream;
     struct kinf__quarantine quarantine;
     uint64_t random;
+    bool is_shard_ignored; /* by the server */
+    bool stands_still;     /* as told to the owner */
+    bool is_silent;        /* the last watch was, and that was logged */
     bool has_phase;
     enum kinf__reflector_phase phase;
     /* - of the list or watch list under way */
@@ -59,6 +62,7 @@ struct kinf__reflector {
     const struct kinf_object *found; /* what the last lookup found, not a reference */
     int64_t list_begun_ms;
     uint64_t n_list_bytes;
+    uint64_t n_outside_before; /* n_outside_shard when it began */
     /* - of the request under way */
     bool is_streaming; /* a watch list before its bookmark */
     bool has_begun;    /* part of the body, or a watch's head, is here */
@@ -76,7 +80,10 @@ struct kinf__reflector {
     _Atomic(uint64_t) n_bookmarks;
     _Atomic(uint64_t) n_unchanged;
     _Atomic(uint64_t) n_errors;
+    _Atomic(uint64_t) n_silent;
+    _Atomic(uint64_t) n_extra_lists;
     _Atomic(uint64_t) n_quarantined;
+    _Atomic(uint64_t) n_outside_shard;
     _Atomic(uint64_t) received_bytes;
 };
 
@@ -91,6 +98,9 @@ void kinf__reflector_list(struct kinf__reflector *reflector,
                           const struct kinf__policy_action *action);
 void kinf__reflector_watch(struct kinf__reflector *reflector,
                            const struct kinf__policy_action *action);
+
+/* Asks whether the server still has the resource; if not, empties the queue's owner. */
+void kinf__reflector_ask(struct kinf__reflector *reflector);
 
 /* What a list and a watch list have in common. Beginning drops what was collected before; from then
  * on objects whose bytes are those of the stored copy are that copy, until drop. Finishing hands
@@ -121,12 +131,21 @@ void kinf__reflector_tell_failure(struct kinf__reflector *reflector,
 void kinf__reflector_set_phase(struct kinf__reflector *reflector, enum kinf__reflector_phase phase);
 void kinf__reflector_note_proof(struct kinf__reflector *reflector);
 
+/* The namespace for a log line, "*" for all. */
+const char *kinf__reflector_namespace(const struct kinf__reflector *reflector);
+
 /* Appends path and selectors of a request to `target`. Errors: KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__reflector_append_target(struct kinf__reflector *reflector,
                                                   struct kinf__buffer *target);
 /* Appends one parameter, or nothing if the value is NULL or "". Errors: KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__reflector_append_query(struct kinf__buffer *target, const char *name,
                                                  const char *value);
+
+/* Whether the object is to be left out since it is outside of the shard; counted and reported. */
+bool kinf__reflector_is_outside(struct kinf__reflector *reflector,
+                                const struct kinf_object *object);
+/* A list is complete: the server may have learned of shards. */
+void kinf__reflector_judge_shard(struct kinf__reflector *reflector);
 
 /* A key failed to decode. *ret_verdict as kinf__quarantine_fail(); on its first failure must_relist
  * and relist_why are set. Errors: KINF_ERR_NO_MEMORY. */

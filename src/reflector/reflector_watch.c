@@ -28,10 +28,12 @@ static int enqueue(struct kinf__reflector *reflector, enum kinf__watch_event_typ
     return 0;
 }
 
-static void advance(struct kinf__reflector *reflector, const char *rv)
+static void advance(struct kinf__reflector *reflector, const char *rv, bool is_bookmark)
 {
-    kinf__reflector_tell(reflector,
-                         &(struct kinf__policy_event){ .type = KINF__POLICY_WATCH_RV, .rv = rv });
+    kinf__reflector_tell(reflector, &(struct kinf__policy_event){ .type = KINF__POLICY_WATCH_RV,
+                                                                  .rv = rv,
+                                                                  .is_bookmark = is_bookmark });
+    reflector->is_silent = false;
     kinf__reflector_note_proof(reflector);
 }
 
@@ -39,17 +41,19 @@ int kinf__reflector_on_event(enum kinf__watch_event_type type, const struct kinf
                              void *ctx, struct kinf_error *err)
 {
     struct kinf__reflector *reflector = ctx;
+    bool is_outside = kinf__reflector_is_outside(reflector, object);
     int r;
 
     if (reflector->is_streaming)
-        return kinf__reflector_on_initial_event(reflector, object, type == KINF__WATCH_DELETED,
-                                                err);
-    r = enqueue(reflector, type, object, err);
+        return is_outside ? 0
+                          : kinf__reflector_on_initial_event(reflector, object,
+                                                             type == KINF__WATCH_DELETED, err);
+    r = is_outside ? 0 : enqueue(reflector, type, object, err);
     if (r < 0)
         return r;
     kinf__reflector_count(&reflector->n_events, 1);
     kinf__reflector_note_decoded(reflector, kinf_object_key(object));
-    advance(reflector, kinf_object_resource_version(object));
+    advance(reflector, kinf_object_resource_version(object), false);
     return 0;
 }
 
@@ -65,7 +69,7 @@ int kinf__reflector_on_bookmark(const char *rv, bool ends_initial_events, void *
     r = kinf_deltafifo_bookmark(reflector->options.fifo, rv, err);
     if (r < 0)
         return r;
-    advance(reflector, rv);
+    advance(reflector, rv, true);
     return 0;
 }
 
@@ -126,6 +130,15 @@ static void on_pause(void *ctx)
     reflector->is_corked = false;
 }
 
+/* Between two events nothing is lost; the initial ones would all come again. */
+static bool may_end(void *ctx)
+{
+    const struct kinf__reflector *reflector = ctx;
+
+    return !reflector->is_streaming && reflector->watch_stream.tail.len == 0 &&
+           !reflector->watch_stream.is_skipping;
+}
+
 /* --- the request --- */
 
 static int append_target(struct kinf__reflector *reflector,
@@ -159,6 +172,7 @@ static int perform(struct kinf__reflector *reflector, const struct kinf__policy_
         .on_body = on_body,
         .on_head = on_head,
         .on_pause = on_pause,
+        .may_end = may_end,
         .ctx = reflector,
     };
     int r;
@@ -181,6 +195,18 @@ static void on_clean_end(struct kinf__reflector *reflector)
         reflector, &(struct kinf__policy_event){ .type = KINF__POLICY_WATCH_ENDED, .err = &err });
 }
 
+/* There are resources whose watches are silent as a rule: the first time is news. */
+static void on_silence(struct kinf__reflector *reflector, const struct kinf_error *err)
+{
+    KINF__LOG(KINF__LOG_REFLECTOR, reflector->is_silent ? KINF_LOG_DEBUG : KINF_LOG_INFO,
+              "watch was silent, watching again resource=%s namespace=%s error=%s",
+              reflector->options.type->resource, kinf__reflector_namespace(reflector),
+              KINF__QUOTED(err->message));
+    reflector->is_silent = true;
+    kinf__reflector_count(&reflector->n_silent, 1);
+    kinf__reflector_tell_failure(reflector, KINF__POLICY_WATCH_SILENT, err);
+}
+
 /* Tells the policy how the request ended. */
 static void tell_end(struct kinf__reflector *reflector, int r, const struct kinf_error *err)
 {
@@ -192,9 +218,10 @@ static void tell_end(struct kinf__reflector *reflector, int r, const struct kinf
         kinf__reflector_tell_failure(reflector, KINF__POLICY_WATCH_ERROR, &reflector->error_event);
     } else if (r == KINF_ERR_TIMEOUT) {
         kinf__http_disconnect(reflector->http);
-        kinf__reflector_tell_failure(
-            reflector, reflector->has_begun ? KINF__POLICY_WATCH_SILENT : KINF__POLICY_WATCH_FAILED,
-            err);
+        if (reflector->has_begun)
+            on_silence(reflector, err);
+        else
+            kinf__reflector_tell_failure(reflector, KINF__POLICY_WATCH_FAILED, err);
     } else {
         kinf__reflector_tell_failure(reflector, KINF__POLICY_WATCH_FAILED, err);
     }

@@ -61,6 +61,7 @@ int kinf__reflector_on_initial_end(struct kinf__reflector *reflector, const char
     if (r < 0)
         return r;
     reflector->is_streaming = false;
+    reflector->is_silent = false;
     kinf__reflector_count(&reflector->n_watches, 1);
     kinf__reflector_tell(reflector,
                          &(struct kinf__policy_event){ .type = KINF__POLICY_INITIAL_END,
@@ -76,6 +77,7 @@ void kinf__reflector_give_up_stream(struct kinf__reflector *reflector)
     kinf__reflector_drop_list(reflector);
     if (reflector->policy.is_list_round)
         KINF__LOG(KINF__LOG_REFLECTOR, KINF_LOG_INFO,
-                  "no watch list from this server now, asking for a list resource=%s",
-                  reflector->options.type->resource);
+                  "no watch list from this server now, asking for a list resource=%s "
+                  "namespace=%s",
+                  reflector->options.type->resource, kinf__reflector_namespace(reflector));
 }

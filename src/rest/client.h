@@ -8,9 +8,8 @@
 
 #include <kinformer/client.h>
 
-#include "base/buffer.h"
-#include "base/lock.h"
 #include "base/thread.h"
+#include "rest/credentials.h"
 #include "rest/kubeconfig.h"
 
 struct kinf_client {
@@ -23,16 +22,7 @@ struct kinf_client {
     int64_t request_timeout_ms;
     struct kinf__waker interrupted;
 
-    /* guarded by lock */
-    struct kinf__mutex lock;
-    char *token; /* the last one read from token_file */
-    int64_t token_read_ms;
+    struct kinf__credentials credentials; /* has its own lock */
 };
-
-/* Appends "Authorization: Bearer ..." (or Basic) to `header`, or nothing when there is no such
- * credential. The token file is read again when the last reading is older than a minute, or at once
- * if `refresh` (after a 401); unreadable or empty keeps the last token. */
-KINF_MUST_CHECK int kinf__client_authorization(struct kinf_client *client, bool refresh,
-                                               struct kinf__buffer *header, struct kinf_error *err);
 
 #endif

@@ -44,8 +44,8 @@ static int collect(const char *bytes, size_t len, void *ctx, struct kinf_error *
     return kinf__buffer_append(answer, bytes, len) < 0 ? kinf__error_no_memory(err) : 0;
 }
 
-static int ask_server(void *ctx, const char *target, struct cJSON **ret_tree,
-                      struct kinf_error *err)
+int kinf__discovery_ask_server(void *ctx, const char *target, struct cJSON **ret_tree,
+                               struct kinf_error *err)
 {
     struct kinf__http *http = ctx;
     KINF__AUTO_BUFFER answer = KINF__BUFFER_INIT;
@@ -335,7 +335,8 @@ int kinf_client_find_type(struct kinf_client *client, const char *resource,
     int failed = kinf__http_new(client, &client->interrupted, &http, err);
 
     if (failed == 0) {
-        const struct kinf__discovery_source source = { ask_server, http, kinf__http_host(http) };
+        const struct kinf__discovery_source source = { kinf__discovery_ask_server, http,
+                                                       kinf__http_host(http) };
 
         failed = kinf__discovery_find_from(&source, resource, ret_type, err);
     }

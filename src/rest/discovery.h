@@ -20,6 +20,10 @@ struct kinf__discovery_source {
     const char *host; /* for messages */
 };
 
+/* Asks a server: `ctx` is a kinf__http. */
+KINF_MUST_CHECK int kinf__discovery_ask_server(void *ctx, const char *target,
+                                               struct cJSON **ret_tree, struct kinf_error *err);
+
 /* Finds a resource by kubectl's spelling. Errors: as kinf_client_find_type(). */
 KINF_MUST_CHECK int kinf__discovery_find_from(const struct kinf__discovery_source *source,
                                               const char *resource,

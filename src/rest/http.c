@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 
 #include <curl/curl.h>
+#include <openssl/crypto.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -44,8 +45,9 @@ struct kinf__http {
     struct kinf__waker *waker;
     CURLM *multi;
     CURL *easy;
-    struct kinf__inflate *inflate; /* made when first needed */
-    bool refresh_credentials;      /* the last answer was 401 */
+    struct kinf__credential *credential; /* of the last request; the easy handle has its texts */
+    int64_t next_look_ms;                /* whether it is outdated */
+    struct kinf__inflate *inflate;       /* made when first needed */
     char curl_message[CURL_ERROR_SIZE];
 
     /* the exchange that runs */
@@ -261,11 +263,12 @@ static int on_socket(void *ctx, curl_socket_t fd, curlsocktype purpose)
 
 /* Options fail for want of memory. None may be missing: without its certificate authority curl
  * would trust those of the system. */
+/* Not copied: what is copied would not be overwritten when it is freed. NULL takes back. */
 static bool set_blob(CURL *easy, CURLoption option, const char *pem)
 {
-    struct curl_blob blob = { (void *)pem, strlen(pem), CURL_BLOB_COPY };
+    struct curl_blob blob = { (void *)pem, pem != NULL ? strlen(pem) : 0, CURL_BLOB_NOCOPY };
 
-    return curl_easy_setopt(easy, option, &blob) == CURLE_OK;
+    return curl_easy_setopt(easy, option, pem != NULL ? &blob : NULL) == CURLE_OK;
 }
 
 static bool set_tls(CURL *easy, const struct kinf__cluster_config *config)
@@ -276,20 +279,33 @@ static bool set_tls(CURL *easy, const struct kinf__cluster_config *config)
         curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, is_verified) != CURLE_OK ||
         curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 2 * is_verified) != CURLE_OK)
         return false;
-    /* Contents, not file names: curl caches what it read from a name. */
-    if (config->ca_pem != NULL && (!set_blob(easy, CURLOPT_CAINFO_BLOB, config->ca_pem) ||
-                                   curl_easy_setopt(easy, CURLOPT_CAPATH, NULL) != CURLE_OK))
-        return false;
-    return config->client_cert_pem == NULL ||
-           (set_blob(easy, CURLOPT_SSLCERT_BLOB, config->client_cert_pem) &&
-            set_blob(easy, CURLOPT_SSLKEY_BLOB, config->client_key_pem));
+    return config->ca_pem == NULL || curl_easy_setopt(easy, CURLOPT_CAPATH, NULL) == CURLE_OK;
 }
 
-static bool set_proxy(CURL *easy, const struct kinf__cluster_config *config)
+/* Contents, not file names: curl caches what it read from a name. */
+static bool set_credential(CURL *easy, const struct kinf__credential_parts *parts)
 {
-    return config->proxy_url == NULL ||
-           (curl_easy_setopt(easy, CURLOPT_PROXY, config->proxy_url) == CURLE_OK &&
-            curl_easy_setopt(easy, CURLOPT_NOPROXY, "") == CURLE_OK);
+    return set_blob(easy, CURLOPT_CAINFO_BLOB, parts->ca_pem) &&
+           set_blob(easy, CURLOPT_SSLCERT_BLOB, parts->cert_pem) &&
+           set_blob(easy, CURLOPT_SSLKEY_BLOB, parts->key_pem);
+}
+
+/* As Go, let the proxy resolve the server's name: curl's name for that is another one. */
+static bool set_proxy(CURL *easy, const char *url)
+{
+    KINF__AUTO_SECRET *longer = NULL;
+
+    if (url == NULL)
+        return true;
+    if (strncmp(url, "socks5://", 9) == 0) {
+        if (asprintf(&longer, "socks5h%s", url + 6) < 0) {
+            longer = NULL;
+            return false;
+        }
+        url = longer;
+    }
+    return curl_easy_setopt(easy, CURLOPT_PROXY, url) == CURLE_OK &&
+           curl_easy_setopt(easy, CURLOPT_NOPROXY, "") == CURLE_OK;
 }
 
 static void set_callbacks(struct kinf__http *http)
@@ -323,7 +339,7 @@ static bool set_connection(struct kinf__http *http)
     curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, RECEIVE_BUFFER_BYTES);
     return curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_USERAGENT, http->client->user_agent) == CURLE_OK &&
-           set_proxy(easy, config) && set_tls(easy, config);
+           set_proxy(easy, config->proxy_url) && set_tls(easy, config);
 }
 
 int kinf__http_new(struct kinf_client *client, struct kinf__waker *waker,
@@ -351,6 +367,7 @@ void kinf__http_free(struct kinf__http *http)
         return;
     curl_easy_cleanup(http->easy);
     curl_multi_cleanup(http->multi);
+    kinf__credential_unref(http->credential);
     kinf__inflate_free(http->inflate);
     kinf__buffer_release(&http->refusal);
     free(http);
@@ -412,24 +429,86 @@ static int append_header(struct curl_slist **headers, const char *line)
     return 0;
 }
 
+/* None may be half set: without its authority curl would trust those of the system. */
+static void forget_credential(struct kinf__http *http)
+{
+    static const struct kinf__credential_parts none = { NULL, NULL, NULL, NULL };
+
+    (void)set_credential(http->easy, &none);
+    kinf__credential_unref(http->credential);
+    http->credential = NULL;
+    kinf__http_disconnect(http);
+}
+
+/* What this request goes out with. A connection that was made with other certificates is closed. */
+static int renew_credential(struct kinf__http *http, struct kinf_error *err)
+{
+    struct kinf__credential *fresh;
+    int failed = kinf__credentials_take(&http->client->credentials, kinf__moment_now(), http->waker,
+                                        &fresh, err);
+
+    if (failed < 0)
+        return failed;
+    if (http->credential != NULL && http->credential->tls_number != fresh->tls_number)
+        kinf__http_disconnect(http);
+    if (!set_credential(http->easy, &fresh->parts)) {
+        forget_credential(http);
+        kinf__credential_unref(fresh);
+        return kinf__error_no_memory(err);
+    }
+    kinf__credential_unref(http->credential);
+    http->credential = fresh;
+    return 0;
+}
+
+static int append_credential(struct kinf__http *http, struct curl_slist **headers)
+{
+    const struct kinf__string_list *impersonation = &http->client->config.impersonation;
+    const char *authorization = http->credential->parts.authorization;
+    int failed = 0;
+
+    if (!http->client->is_https)
+        return 0;
+    if (authorization != NULL)
+        failed = append_header(headers, authorization);
+    for (size_t i = 0; failed == 0 && i < impersonation->n_items; i++)
+        failed = append_header(headers, impersonation->items[i]);
+    return failed;
+}
+
 static int append_headers(struct kinf__http *http, struct curl_slist **headers,
                           struct kinf_error *err)
 {
     KINF__AUTO_BUFFER line = KINF__BUFFER_INIT;
     const char *accept = http->request->accept != NULL ? http->request->accept : "application/json";
-    int failed = kinf__client_authorization(http->client, http->refresh_credentials, &line, err);
 
-    if (failed < 0)
-        return failed;
-    if ((line.len != 0 && append_header(headers, kinf__buffer_cstr(&line)) < 0))
-        return kinf__error_no_memory(err);
-    line.len = 0;
-    if (kinf__buffer_printf(&line, "Accept: %s", accept) < 0 ||
+    if (append_credential(http, headers) < 0 ||
+        kinf__buffer_printf(&line, "Accept: %s", accept) < 0 ||
         append_header(headers, kinf__buffer_cstr(&line)) < 0 ||
         append_header(headers, http->request->accept_gzip ? "Accept-Encoding: gzip"
                                                           : "Accept-Encoding: identity") < 0)
         return kinf__error_no_memory(err);
     return 0;
+}
+
+static void free_headers(struct curl_slist *headers)
+{
+    for (struct curl_slist *at = headers; at != NULL; at = at->next)
+        OPENSSL_cleanse(at->data, strlen(at->data));
+    curl_slist_free_all(headers);
+}
+
+/* Whether the exchange is to be left for a connection with other certificates. */
+static bool is_to_be_left(struct kinf__http *http, int64_t now_ms)
+{
+    const struct kinf__http_request *request = http->request;
+
+    if (request->may_end == NULL || !is_success(http) || now_ms < http->next_look_ms)
+        return false;
+    http->next_look_ms = now_ms + POLL_MAX_MS;
+    return kinf__credentials_are_outdated(&http->client->credentials, http->credential,
+                                          kinf__moment_now()) &&
+           request->may_end(request->ctx);
 }
 
 /* Waits for the socket, the waker or a deadline. */
@@ -467,6 +546,7 @@ static int transfer_result(struct kinf__http *http, CURLcode *ret_result)
     return 0;
 }
 
+/* Returns 1 when the exchange was left early. */
 static int drive(struct kinf__http *http, CURLcode *ret_result, struct kinf_error *err)
 {
     int n_running, failed;
@@ -483,6 +563,8 @@ static int drive(struct kinf__http *http, CURLcode *ret_result, struct kinf_erro
             return kinf__error_no_memory(err);
         if (transfer_result(http, ret_result))
             return 0;
+        if (is_to_be_left(http, kinf__clock_now_ms()))
+            return 1;
         if ((failed = wait_for_more(http, err)) < 0)
             return failed;
     }
@@ -496,7 +578,7 @@ static int judge_refusal(struct kinf__http *http, struct kinf_error *err)
         err->retry_after_ms = http->retry_after_ms;
     kinf__error_prefix(err, "server %s answered %d", http->client->host, http->status);
     if (http->status == 401) {
-        http->refresh_credentials = true;
+        kinf__credentials_refused(&http->client->credentials, http->credential, kinf__moment_now());
         kinf__http_disconnect(http);
     }
     return code;
@@ -514,10 +596,13 @@ static int judge(struct kinf__http *http, CURLcode result, struct kinf_error *er
                                      "no socket for the server %s", http->client->host);
     if (result != CURLE_OK)
         return kinf__transport_error(http->easy, result, http->client, http->curl_message, err);
+    /* curl takes the end of the connection within the head for the end of an empty body. */
+    if (!http->is_head_told)
+        return kinf__error_set(err, KINF_ERR_NETWORK, "server %s: the answer's head was cut short",
+                               http->client->host);
     if (http->is_gzip && http->inflate != NULL && !kinf__inflate_is_complete(http->inflate))
         return kinf__error_set(err, KINF_ERR_NETWORK, "server %s: a compressed body was cut short",
                                http->client->host);
-    http->refresh_credentials = false;
     return 0;
 }
 
@@ -531,7 +616,11 @@ static int exchange(struct kinf__http *http, struct kinf_error *err)
     failed = drive(http, &result, err);
     curl_multi_remove_handle(http->multi, http->easy);
     curl_easy_setopt(http->easy, CURLOPT_FRESH_CONNECT, 0L);
-    return failed < 0 ? failed : judge(http, result, err);
+    if (failed == 0)
+        failed = judge(http, result, err);
+    if (failed == KINF_ERR_TLS)
+        kinf__credentials_distrusted(&http->client->credentials);
+    return failed < 0 ? failed : 0;
 }
 
 static void begin(struct kinf__http *http, const struct kinf__http_request *request,
@@ -560,7 +649,9 @@ int kinf__http_perform(struct kinf__http *http, const struct kinf__http_request 
     int failed;
 
     begin(http, request, err);
-    failed = append_headers(http, &headers, err);
+    failed = renew_credential(http, err);
+    if (failed == 0)
+        failed = append_headers(http, &headers, err);
     if (failed == 0 &&
         (append_url(http, &url, &connect_to) < 0 || (text = kinf__buffer_cstr(&url)) == NULL))
         failed = kinf__error_no_memory(err);
@@ -575,7 +666,7 @@ int kinf__http_perform(struct kinf__http *http, const struct kinf__http_request 
         curl_easy_setopt(http->easy, CURLOPT_HTTPHEADER, NULL);
         curl_easy_setopt(http->easy, CURLOPT_CONNECT_TO, NULL);
     }
-    curl_slist_free_all(headers);
+    free_headers(headers);
     curl_slist_free_all(connect_to);
     return failed;
 }

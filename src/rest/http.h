@@ -44,6 +44,9 @@ struct kinf__http_request {
                     void *ctx); /* of a 2xx response, before its body; may be NULL */
     /* All that is here was handed out; called before each wait and at the end; may be NULL. */
     void (*on_pause)(void *ctx);
+    /* Asked when the certificates that the connection was made with are outdated: whether the
+     * exchange may end here, as if the server had ended it. NULL: never. */
+    bool (*may_end)(void *ctx);
     void *ctx;
 };
 
@@ -57,7 +60,8 @@ struct kinf__http_request {
  *   TOO_MANY_REQUESTS, SERVER: the response was no success; message from its Status (a Status is
  *                         looked for whatever the Content-Type says); http_status and
  *                         retry_after_ms are set
- *   KINF_ERR_CONFIG       the token that was read last cannot go into a header
+ *   KINF_ERR_CONFIG       the token's file has none
+ *   KINF_ERR_UNAUTHORIZED also, with http_status 0: the credential plugin gave nothing
  *   KINF_ERR_PARSE        a compressed body that is none
  *   KINF_ERR_NO_MEMORY, KINF_ERR_SYSTEM
  *   and what on_body returned.

@@ -7,27 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buffer.h"
 #include "base/error.h"
-#include "base/file.h"
 
-#define FILE_MAX_BYTES (1u << 20)
-#define WHITE_SPACE    " \t\r\n"
+#define WHITE_SPACE " \t\r\n"
 
 const char *kinf__in_cluster_dir = "/var/run/secrets/kubernetes.io/serviceaccount";
-
-int kinf__read_text_file(const char *path, char **ret_text, struct kinf_error *err)
-{
-    KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
-    int failed = kinf__file_read(path, FILE_MAX_BYTES, &text, err);
-
-    if (failed < 0)
-        return failed;
-    if (text.len > FILE_MAX_BYTES)
-        return kinf__error_set(err, KINF_ERR_LIMIT, "%s is above %u bytes", path, FILE_MAX_BYTES);
-    *ret_text = text.len != 0 ? strndup(text.bytes, text.len) : strdup("");
-    return *ret_text != NULL ? 0 : kinf__error_no_memory(err);
-}
 
 bool kinf__in_cluster_is_possible(void)
 {
@@ -39,16 +23,19 @@ bool kinf__in_cluster_is_possible(void)
 /* "DIR/NAME"; NULL when out of memory. */
 static char *file_of(const char *name)
 {
+    const char *folder = getenv("KINF_SERVICE_ACCOUNT_DIR");
     char *path = NULL;
 
-    return asprintf(&path, "%s/%s", kinf__in_cluster_dir, name) < 0 ? NULL : path;
+    if (folder == NULL || *folder == '\0')
+        folder = kinf__in_cluster_dir;
+    return asprintf(&path, "%s/%s", folder, name) < 0 ? NULL : path;
 }
 
 static int read_file(const char *name, char **ret_text, struct kinf_error *err)
 {
     KINF__AUTO_FREE char *path = file_of(name);
     int failed =
-        path != NULL ? kinf__read_text_file(path, ret_text, err) : kinf__error_no_memory(err);
+        path != NULL ? kinf__secret_read_file(path, ret_text, err) : kinf__error_no_memory(err);
 
     if (failed < 0)
         kinf__error_prefix(err, "in-cluster");
@@ -78,7 +65,7 @@ static int find_namespace(char **ret_name, struct kinf_error *err)
 int kinf__in_cluster_load(struct kinf__cluster_config *config, struct kinf_error *err)
 {
     const char *host = getenv("KUBERNETES_SERVICE_HOST"), *port = getenv("KUBERNETES_SERVICE_PORT");
-    KINF__AUTO_FREE char *token = NULL;
+    KINF__AUTO_SECRET *token = NULL;
     int failed;
 
     if (host == NULL || port == NULL)
@@ -95,8 +82,9 @@ int kinf__in_cluster_load(struct kinf__cluster_config *config, struct kinf_error
     if ((failed = find_namespace(&config->name_space, err)) < 0)
         return failed;
     config->token_file = file_of("token");
+    config->ca_file = file_of("ca.crt");
     config->source = strdup("in-cluster");
-    if (config->token_file == NULL || config->source == NULL)
+    if (config->token_file == NULL || config->ca_file == NULL || config->source == NULL)
         return kinf__error_no_memory(err);
     return 0;
 }

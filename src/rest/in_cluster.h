@@ -17,8 +17,4 @@ bool kinf__in_cluster_is_possible(void);
 KINF_MUST_CHECK int kinf__in_cluster_load(struct kinf__cluster_config *config,
                                           struct kinf_error *err);
 
-/* A whole small file (1 MiB at most) as text. Errors: KINF_ERR_CONFIG, KINF_ERR_LIMIT,
- * KINF_ERR_NO_MEMORY. */
-KINF_MUST_CHECK int kinf__read_text_file(const char *path, char **ret_text, struct kinf_error *err);
-
 #endif

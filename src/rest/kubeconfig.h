@@ -9,10 +9,15 @@
 
 #include <stdbool.h>
 
+#include <kinformer/client.h>
 #include <kinformer/error.h>
 
-/* Everything a context resolves to. Strings are owned; NULL where nothing is set. PEM blobs are the
- * decoded contents, also of files (certificate-authority: FILE), so that rotation is a re-read. */
+#include "rest/exec.h"
+#include "rest/secret.h"
+
+/* Everything a context resolves to. Strings are owned; NULL where nothing is set. PEM texts are the
+ * decoded contents, also of files, as they were when this was loaded; the file's name is there when
+ * its content is what counts, so that a later content is seen. */
 struct kinf__cluster_config {
     char *source; /* "/x/config, context kind-kind" or "in-cluster", for messages */
     char *server; /* no slash at the end */
@@ -20,26 +25,35 @@ struct kinf__cluster_config {
     char *proxy_url;
     bool insecure_skip_tls_verify;
     char *ca_pem;
+    char *ca_file;
     char *client_cert_pem;
+    char *client_cert_file;
     char *client_key_pem;
+    char *client_key_file;
     char *token;      /* as written */
     char *token_file; /* re-read; wins over token while it is readable */
     char *username;
     char *password;
+    struct kinf__exec_config *exec; /* only if there is none of token, user name, certificate */
+    struct kinf__string_list impersonation; /* "Impersonate-User: jane" */
     char *name_space;
 };
 
-/* `path` NULL: $KUBECONFIG (a list, first wins), ~/.kube/config, in-cluster. `context` NULL: the
- * current-context. Errors: KINF_ERR_CONFIG, KINF_ERR_PARSE, KINF_ERR_LIMIT, KINF_ERR_UNSUPPORTED (users
- * with exec, auth-provider or impersonation), KINF_ERR_NO_MEMORY; each message names the file and
- * what to do. */
-KINF_MUST_CHECK int kinf__cluster_config_load(const char *path, const char *context,
+/* Reads what the options name (kinformer/client.h), and puts over it what they say instead. Errors:
+ * KINF_ERR_CONFIG, KINF_ERR_PARSE, KINF_ERR_LIMIT, KINF_ERR_UNSUPPORTED (users with auth-provider,
+ * or with a plugin that needs a terminal), KINF_ERR_NO_MEMORY; each message names the file and what
+ * to do. */
+KINF_MUST_CHECK int kinf__cluster_config_load(const struct kinf_client_options *options,
                                               struct kinf__cluster_config *ret_config,
                                               struct kinf_error *err);
+/* The second half of it. */
+KINF_MUST_CHECK int kinf__cluster_config_override(struct kinf__cluster_config *config,
+                                                  const struct kinf_client_options *options,
+                                                  struct kinf_error *err);
 void kinf__cluster_config_release(struct kinf__cluster_config *config);
 
-/* Where the in-cluster files are; for tests. Default: /var/run/secrets/kubernetes.io/serviceaccount
- */
+/* Where the in-cluster files are, unless KINF_SERVICE_ACCOUNT_DIR of the environment says it; for
+ * tests. Default: /var/run/secrets/kubernetes.io/serviceaccount */
 extern const char *kinf__in_cluster_dir;
 
 #endif

@@ -397,7 +397,12 @@ int kinf__yaml_read(const char *path, struct kinf__yaml **ret_yaml, struct kinf_
     KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
     int failed = kinf__file_read(path, KINF__YAML_MAX_BYTES, &text, err);
 
-    return failed < 0 ? failed : kinf__yaml_parse(kinf__buffer_str(&text), path, ret_yaml, err);
+    if (failed == 0)
+        failed = kinf__yaml_parse(kinf__buffer_str(&text), path, ret_yaml, err);
+    /* A kubeconfig has tokens and keys in it. */
+    if (text.bytes != NULL)
+        explicit_bzero(text.bytes, text.len);
+    return failed;
 }
 
 void kinf__yaml_free(struct kinf__yaml *yaml)
@@ -409,6 +414,7 @@ void kinf__yaml_free(struct kinf__yaml *yaml)
     for (struct owned_node *owned = yaml->nodes; owned != NULL; owned = next) {
         next = owned->next;
         free(owned->node.items);
+        explicit_bzero(owned->text, owned->node.text.len);
         free(owned);
     }
     free(yaml->file);

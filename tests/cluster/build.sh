@@ -23,6 +23,7 @@ tools=(
     jsonvalid=./cmd/jsonvalid
     tlsserver=./cmd/tlsserver
     informers=./cmd/informers
+    tlsproxy=./cmd/tlsproxy
 )
 export CGO_ENABLED=0
 

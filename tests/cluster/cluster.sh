@@ -26,7 +26,7 @@ pki/, tokens/, etcd.log, kube-apiserver.log, *.pid.
   KINF_APISERVER_FLAGS  more flags for the apiserver, split at blanks; when it is not set,
                         restart-apiserver and start-apiserver use those of before
   KINF_OWNER_PID        the cluster is stopped when this process is gone; read by start
-  KINF_READY_SECONDS    how long to wait for readiness, default 60
+  KINF_READY_SECONDS    how long to wait for readiness, default 120
   KINF_TERM_SECONDS     how long to wait after TERM before KILL, default 10; open watches use it up
 
 Exit codes: 0 done, 1 failed, 2 usage, 77 a program is missing.
@@ -35,7 +35,7 @@ EOF
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 bin=${KUBEBUILDER_ASSETS:-$(cd "$here/../.." && pwd)/build/cluster/bin}
-ready_seconds=${KINF_READY_SECONDS:-60}
+ready_seconds=${KINF_READY_SECONDS:-120}
 # Open watches hold an apiserver for up to a minute after TERM; nobody waits that long.
 term_seconds=${KINF_TERM_SECONDS:-10}
 
@@ -81,6 +81,8 @@ show_log()
     if [[ -s $dir/$1.log ]]; then
         echo "--- the end of $dir/$1.log" >&2
         tail -n 20 "$dir/$1.log" >&2
+    else
+        echo "--- nothing in $dir/$1.log" >&2
     fi
 }
 
@@ -88,7 +90,7 @@ show_log()
 guard_start()
 {
     trap give_up EXIT
-    trap 'trap - EXIT; stop_all; exit 130' INT TERM HUP
+    trap 'trap - EXIT; echo "cluster.sh: interrupted, stopping" >&2; stop_all; exit 130' INT TERM HUP
 }
 
 start_succeeded()
@@ -99,6 +101,7 @@ start_succeeded()
 give_up()
 {
     trap - EXIT
+    echo "cluster.sh: $command failed" >&2
     [[ -f $dir/pki/service-account.pub ]] || show_log openssl
     show_log etcd
     show_log kube-apiserver
@@ -155,10 +158,15 @@ start_apiserver()
 # Ready is more than /readyz: the apiserver makes the default namespace shortly after.
 wait_ready()
 {
-    local deadline=$((SECONDS + ready_seconds))
+    local name deadline=$((SECONDS + ready_seconds))
 
     while ((SECONDS < deadline)); do
-        alive etcd && alive kube-apiserver || return 1
+        for name in etcd kube-apiserver; do
+            if ! alive "$name"; then
+                echo "cluster.sh: $name ended while it was waited for" >&2
+                return 1
+            fi
+        done
         if kubectl_admin get --raw /readyz &>/dev/null &&
             kubectl_admin get --raw /api/v1/namespaces/default &>/dev/null; then
             return 0
@@ -194,7 +202,7 @@ start_on_free_ports()
 
     for try in 1 2 3 4 5; do
         mapfile -t ports < <(free_ports 3)
-        ((${#ports[@]} == 3)) || exit 1
+        ((${#ports[@]} == 3)) || fail "no ports"
         server=https://127.0.0.1:${ports[0]}
         etcd=http://127.0.0.1:${ports[1]}
         etcd_peer=http://127.0.0.1:${ports[2]}

@@ -28,23 +28,27 @@ spawn()
 # alive() knows it from the first moment.
 executed()
 {
-    local tries=200
+    local tries=3000
 
-    while [[ -d /proc/$2 ]] && ! alive "$1"; do
-        ((tries-- > 0)) || fail "$1 does not get to run"
+    while [[ -n $(start_time "$2") ]] && ! alive "$1"; do
+        ((tries-- > 0)) || fail "$1 does not get to run within a minute"
         sleep 0.02
     done
 }
 
-# alive NAME: the process runs and is ours.
+# alive NAME: the process runs and is ours. Between two programs, while the next one is read from
+# disk, a process has no command line: that is waited for.
 alive()
 {
-    local pid args
+    local pid args tries=500
 
     [[ -f $dir/$1.pid ]] || return 1
     pid=$(<"$dir/$1.pid")
     [[ $pid =~ ^[0-9]+$ && -r /proc/$pid/cmdline ]] || return 1
-    args=$(tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline") || return 1
+    while args=$(tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline") || return 1; do
+        [[ -z $args && -n $(start_time "$pid") ]] && ((tries-- > 0)) || break
+        sleep 0.02
+    done
     [[ $args == *"$dir/"* ]]
 }
 

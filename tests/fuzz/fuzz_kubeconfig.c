@@ -11,6 +11,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    struct kinf_client_options options = KINF_CLIENT_OPTIONS_INIT;
     struct kinf__cluster_config config;
     struct kinf_error err = KINF_ERROR_INIT;
     char path[64];
@@ -19,7 +20,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FUZZ_REQUIRE(fd >= 0);
     FUZZ_REQUIRE(write(fd, data, size) == (ssize_t)size);
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    if (kinf__cluster_config_load(path, NULL, &config, &err) == 0) {
+    options.kubeconfig = path;
+    if (kinf__cluster_config_load(&options, &config, &err) == 0) {
         FUZZ_REQUIRE(config.server != NULL && config.server[0] != '\0');
         FUZZ_REQUIRE(config.source != NULL);
         kinf__cluster_config_release(&config);

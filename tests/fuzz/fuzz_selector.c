@@ -1,5 +1,5 @@
 /*
- * Label selectors, field selectors and paths, as a client of the cache would send them.
+ * Label, field and shard selectors and paths, as a client of the cache would send them.
  */
 #include <string.h>
 
@@ -10,6 +10,7 @@
 #include "fuzz/fuzz.h"
 #include "json/lookup.h"
 #include "object/object.h"
+#include "object/shard.h"
 
 static const struct kinf_object *pod;
 
@@ -61,6 +62,20 @@ static void try_fields(const char *text)
     kinf_field_selector_free(selector);
 }
 
+static void try_shard(const char *text)
+{
+    struct kinf__shard_selector *selector = NULL;
+    struct kinf_error err = KINF_ERROR_INIT;
+
+    if (kinf__shard_selector_parse(text, &selector, &err) < 0) {
+        FUZZ_REQUIRE(err.message[0] != '\0');
+        return;
+    }
+    FUZZ_REQUIRE(strcmp(kinf__shard_selector_text(selector), text) == 0);
+    (void)kinf__shard_selector_matches(selector, pod);
+    kinf__shard_selector_free(selector);
+}
+
 static void try_path(const char *text)
 {
     kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
@@ -88,7 +103,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (pod == NULL)
         set_up();
-    if (how % 3 == 0)
+    if (how == 0xff)
+        try_shard(text);
+    else if (how % 3 == 0)
         try_labels(text);
     else if (how % 3 == 1)
         try_fields(text);

@@ -3,11 +3,13 @@
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import tempfile
 import unittest
+import urllib.request
 
-from harness import TOOLS, Daemon, cluster, daemon_path, run_daemon, wait_until
+from harness import PATIENCE, ROOT, TOOLS, Daemon, cluster, daemon_path, run_daemon, wait_until
 
 FAILED, USAGE = 1, 2
 
@@ -71,6 +73,7 @@ class AtStart(unittest.TestCase):
             ("resources:\n- resource: [pods]\n", [":2:13"]),
             ("resources:\n- resource: pods\n  gzip: maybe\n", [":3:9", "maybe"]),
             ("resources:\n- resource: pods\n  silentAfter: 5\n", [":3:16"]),
+            ("resources:\n- resource: pods\n  shardSelector: all\n", ["pods", "shard selector column 1"]),
             ("resources: pods\n", [":1:12"]),
             ("resources:\n- namespaces: [a]\n", [":2:3", "resource"]),
             ("resources:\n- resource: pods\n resource: nodes\n", [":3:"]),
@@ -113,16 +116,18 @@ class AtStart(unittest.TestCase):
     def test_a_closed_standard_output_is_not_taken_for_a_socket(self):
         command = [daemon_path("asan"), *self.pods(cluster().kubeconfig()), "--measure"]
         done = subprocess.run(["sh", "-c", 'exec "$0" "$@" >&-', *command], stdin=subprocess.DEVNULL, text=True,
-                              stderr=subprocess.PIPE, timeout=60, check=False)
+                              stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
         self.assertEqual(done.returncode, FAILED, done.stderr)
         self.assertIn("cannot write events: Bad file descriptor", done.stderr)
 
     def test_refused_connection(self):
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            port = listener.getsockname()[1]
-        with open(cluster().kubeconfig(), encoding="utf-8") as file:
-            text = file.read().replace(cluster().env["KINF_SERVER"], f"https://127.0.0.1:{port}")
-        self.complains(FAILED, *self.pods(self.write("refused", text)), names=[f"127.0.0.1:{port}", "refused"])
+        # Bound, so nobody else listens there, and not listening itself.
+        with socket.socket() as bound:
+            bound.bind(("127.0.0.1", 0))
+            port = bound.getsockname()[1]
+            with open(cluster().kubeconfig(), encoding="utf-8") as file:
+                text = file.read().replace(cluster().env["KINF_SERVER"], f"https://127.0.0.1:{port}")
+            self.complains(FAILED, *self.pods(self.write("refused", text)), names=[f"127.0.0.1:{port}", "refused"])
 
     def test_unresolvable_host(self):
         with open(cluster().kubeconfig(), encoding="utf-8") as file:
@@ -159,20 +164,64 @@ class AtStart(unittest.TestCase):
             self.assertNotIn(token, out + err)
 
 
-class WhileRunning(unittest.TestCase):
-    def test_rights_that_go_are_a_state_and_come_back(self):
-        manifest = os.path.join(os.path.dirname(TOOLS), "..", "..", "tests", "cluster", "manifests", "reader.yaml")
-        with Daemon(kubeconfig=cluster().kubeconfig("token"), resource=("configmaps",)) as daemon:
-            daemon.wait_synced()
-            cluster().kubectl("delete", "-f", manifest)
-            try:
-                # An open watch survives the loss of rights; the next request shows it.
-                cluster().run_script("restart-apiserver")
-                wait_until(lambda: daemon.check() or "forbidden" in daemon.log_text(), "a 403 in the log")
-            finally:
-                cluster().kubectl("apply", "-f", manifest)
-            daemon.wait_equal(lambda: cluster().versions("/api/v1/configmaps"), "configmaps", patience=90)
-            daemon.stop()
+class LargeObjects(unittest.TestCase):
+    """What the server just takes comes through, listed and watched."""
+
+    NAMESPACE = "large-objects"
+    STORED_BYTES = 1000000
+
+    @classmethod
+    def setUpClass(cls):
+        cluster().make_namespace(cls.NAMESPACE)
+        manifest = os.path.join(ROOT, "tests", "integration", "gadgets.yaml")
+        cluster().kubectl("apply", "-f", manifest)
+        cluster().kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd/gadgets.test.kinformer.dev")
+
+    def post(self, target, body):
+        """As YAML, which has a short form of NUL: the server takes no request above 3 MiB."""
+        with open(os.path.join(cluster().folder, "tokens", "admin"), encoding="utf-8") as file:
+            headers = {"Authorization": "Bearer " + file.read().strip(), "Content-Type": "application/yaml"}
+        context = ssl.create_default_context(cafile=os.path.join(cluster().folder, "pki", "ca.crt"))
+        request = urllib.request.Request(cluster().env["KINF_SERVER"] + target, body.encode(), headers)
+        with urllib.request.urlopen(request, context=context, timeout=60):
+            pass
+
+    def check(self, resource, target, body, *args):
+        """`body` is text with %s for the name."""
+        with Daemon("--namespace", self.NAMESPACE, *args, resource=(resource,)) as before:
+            before.wait_synced()
+            self.post(target, body % "watched")
+            self.post(target, body % "both")
+            with Daemon("--namespace", self.NAMESPACE, *args, resource=(resource,)) as after:
+                for daemon in (before, after):
+                    daemon.wait_equal(lambda: cluster().versions(target), before.synced[0])
+                    self.assertNotIn("left out", daemon.log_text())
+                    yield daemon.events_of(self.NAMESPACE + "/both")[0]
+                    daemon.stop()
+        cluster().kubectl("delete", resource, "watched", "both", "-n", self.NAMESPACE)
+
+    def test_a_config_map_of_a_megabyte_that_is_six_as_json(self):
+        body = ('{apiVersion: v1, kind: ConfigMap, metadata: {name: %s}, data: {value: "' + "\\0" * self.STORED_BYTES +
+                '"}}')
+        target = f"/api/v1/namespaces/{self.NAMESPACE}/configmaps"
+        for event in self.check("configmaps", target, body, "--events-objects"):
+            self.assertEqual(event["object"]["data"]["value"], "\0" * self.STORED_BYTES)
+
+    def test_a_custom_resource_with_large_values(self):
+        body = ("{apiVersion: test.kinformer.dev/v1, kind: Gadget, metadata: {name: %s, annotations: {large: " +
+                "a" * 200000 + "}}, spec: {value: " + "b" * 900000 + "}}")
+        target = f"/apis/test.kinformer.dev/v1/namespaces/{self.NAMESPACE}/gadgets"
+        # The server answers 404 or 429 until it has made the storage of the type.
+        wait_until(lambda: self.is_served(target), "the type is served")
+        for event in self.check("gadgets.test.kinformer.dev", target, body, "--events-objects"):
+            self.assertEqual(event["object"]["spec"]["value"], "b" * 900000)
+            self.assertEqual(event["object"]["metadata"]["annotations"]["large"], "a" * 200000)
+
+    def is_served(self, target):
+        try:
+            return cluster().versions(target) == {}
+        except AssertionError:
+            return False
 
 
 class Reload(unittest.TestCase):

@@ -12,7 +12,7 @@ import threading
 import time
 import unittest
 
-from harness import TOOLS, Daemon, Proxy, cluster, config_map, daemon_path, wait_until
+from harness import PATIENCE, TOOLS, Daemon, Proxy, Slow, again_if_slow, cluster, config_map, daemon_path, wait_until
 
 STOP_SECONDS = 0.2
 # Process exit under ASan includes the leak check, which is none of the daemon's business.
@@ -97,6 +97,7 @@ class Stop(unittest.TestCase):
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)
 
+    @again_if_slow
     def test_while_connecting(self):
         # Accepts by the kernel's backlog and never answers: the TLS handshake hangs.
         with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -111,6 +112,7 @@ class Stop(unittest.TestCase):
                 daemon.stop(STOP_SECONDS)
                 connection.close()
 
+    @again_if_slow
     def test_while_listing(self):
         with Proxy() as proxy:
             with Daemon(kubeconfig=proxy.kubeconfig(self.folder.name), mode=STOP_MODE) as daemon:
@@ -119,11 +121,13 @@ class Stop(unittest.TestCase):
                 proxy.stall.set()
                 daemon.stop(STOP_SECONDS)
 
+    @again_if_slow
     def test_while_watching(self):
         with Daemon(mode=STOP_MODE) as daemon:
             daemon.wait_synced()
             daemon.stop(STOP_SECONDS)
 
+    @again_if_slow
     def test_while_backing_off(self):
         with Proxy() as proxy:
             with Daemon(kubeconfig=proxy.kubeconfig(self.folder.name), mode=STOP_MODE) as daemon:
@@ -132,6 +136,7 @@ class Stop(unittest.TestCase):
                 wait_until(lambda: "refused" in daemon.log_text(), "a refused connection")
                 daemon.stop(STOP_SECONDS)
 
+    @again_if_slow
     def test_with_a_reader_that_does_not_read(self):
         command = [daemon_path(STOP_MODE), "--kubeconfig", cluster().kubeconfig(), "--resource",
                    "clusterroles.rbac.authorization.k8s.io", "--events", "json", "--events-objects"]
@@ -140,12 +145,14 @@ class Stop(unittest.TestCase):
             wait_until(lambda: is_full(process.stdout), "a full pipe")
             began = time.monotonic()
             process.send_signal(signal.SIGTERM)
-            timer = threading.Timer(10, process.kill)
+            timer = threading.Timer(60, process.kill)
             timer.start()
             code = process.wait()
+            seconds = time.monotonic() - began
             timer.cancel()
             self.assertEqual(code, 0)
-            self.assertLess(time.monotonic() - began, STOP_SECONDS)
+            if seconds > STOP_SECONDS:
+                raise Slow(f"stop took {seconds:.3f} s")
 
     def test_a_reader_that_goes_away_ends_the_daemon(self):
         command = [daemon_path("asan"), "--kubeconfig", cluster().kubeconfig(), "--resource", "namespaces", "--events",
@@ -154,7 +161,7 @@ class Stop(unittest.TestCase):
             process.stdout.readline()
             process.stdout.close()
             cluster().make_namespace("for-a-closed-pipe")
-            self.assertEqual(process.wait(30), 1)
+            self.assertEqual(process.wait(PATIENCE), 1)
             self.assertIn("cannot write events: Broken pipe", process.stderr.read())
 
 
@@ -180,11 +187,7 @@ class Recovery(unittest.TestCase):
                 # on a connection that it kept, and nothing is to be seen.
                 cluster().make_namespace("before-the-break")
                 daemon.wait_types("before-the-break", "ADDED")
-                for connection in list(proxy.sockets):
-                    try:
-                        connection.shutdown(socket.SHUT_RDWR)
-                    except OSError:
-                        pass
+                proxy.drop()
                 cluster().make_namespace("after-the-break")
                 daemon.wait_types("after-the-break", "ADDED")
                 self.assertEqual(sum("listed" in line for line in daemon.log_text().splitlines()), 1)

@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import ROOT, cluster, config_map, wait_until
+from harness import PATIENCE, ROOT, cluster, config_map, wait_until
 
 N_NAMESPACES = 5
 N_PODS = 200
@@ -63,7 +63,7 @@ class Probe:
         if kind is not None:
             self.process.kill()
         self.process.stdin.close()
-        code = self.process.wait(60)
+        code = self.process.wait(PATIENCE)
         self.process.stdout.close()
         if kind is None and code != 0:
             raise AssertionError(f"store-probe ended with {code}")
@@ -160,7 +160,7 @@ class Examples(unittest.TestCase):
         owners = sorted(f"{pod['metadata']['namespace']}/{pod['metadata']['name']}" for pod in here
                         if container in containers(pod))
         done = subprocess.run([example("node-index")], input=f"-\n{container}\nno-such\n", env=environment(
-            NODE_NAME="node-001"), text=True, stdout=subprocess.PIPE, timeout=60, check=True)
+            NODE_NAME="node-001"), text=True, stdout=subprocess.PIPE, timeout=PATIENCE, check=True)
         self.assertEqual(done.stdout.splitlines(), [*keys, *owners, "no-such: no pod"])
         self.assertGreater(len(keys), 0)
 
@@ -183,13 +183,13 @@ class Examples(unittest.TestCase):
                 cluster().loader("delete", "-namespace", "shared-0")
                 wait_for(f"gone {key}")
                 process.send_signal(signal.SIGTERM)
-                self.assertEqual(process.wait(30), 0)
+                self.assertEqual(process.wait(PATIENCE), 0)
 
 
 class Cxx(unittest.TestCase):
     def test_a_cxx_program_uses_the_library(self):
         program = build("cxx_probe.cc", ["c++", "-std=c++11"], "-Wno-missing-field-initializers")
-        done = subprocess.run([program], env=environment(), text=True, stdout=subprocess.PIPE, timeout=60, check=True)
+        done = subprocess.run([program], env=environment(), text=True, stdout=subprocess.PIPE, timeout=PATIENCE, check=True)
         names = cluster().kubectl("get", "namespaces", "-o", "name").split()
         self.assertEqual(done.stdout.splitlines(), sorted(name.removeprefix("namespace/") for name in names))
 

@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import ROOT, cluster, run_daemon, wait_until
+from harness import PATIENCE, ROOT, cluster, run_daemon, wait_until
 
 
 class Examples(unittest.TestCase):
@@ -22,7 +22,7 @@ class Examples(unittest.TestCase):
                         return file.read().count("logger-0/") >= 3
                 wait_until(told, "three pods")
                 process.send_signal(signal.SIGTERM)
-                self.assertEqual(process.wait(30), 0)
+                self.assertEqual(process.wait(PATIENCE), 0)
         cluster().loader("delete", "-namespace", "logger-0")
 
 

@@ -73,7 +73,7 @@ class Kinds(unittest.TestCase):
     def test_custom_resources_have_their_metadata_last(self):
         definition = os.path.join(ROOT, "tests", "integration", "gadgets.yaml")
         cluster().kubectl("apply", "-f", definition)
-        cluster().kubectl("wait", "--for=condition=Established", "crd/gadgets.test.kinformer.dev", "--timeout=30s")
+        cluster().kubectl("wait", "--for=condition=Established", "crd/gadgets.test.kinformer.dev", "--timeout=60s")
         for i in range(3):
             cluster().kubectl("create", "-f", "-", stdin=f"""
 apiVersion: test.kinformer.dev/v1

@@ -51,7 +51,7 @@ class Large(Configured):
                                                mode="release") as daemon:
                 rounds = f"by={initial}"
                 wait_until(lambda: rounds in daemon.log_text(), "the first round")
-                wait_until(lambda: "watching" in daemon.log_text(), "the watch")
+                wait_until(lambda: "all synced" in daemon.log_text(), "all is stored")
                 settled = wait_until(lambda: kilobytes(daemon.process, "VmRSS"), "memory")
                 daemon.process.send_signal(signal.SIGSTOP)
                 forget_peak(daemon.process)

@@ -205,7 +205,10 @@ void reflector_set_up(struct reflector_fixture *f, const struct test_reply *repl
         .watch_timeout_ms = 1000,
         .backoff_base_ms = 10,
         .backoff_max_ms = 40,
-        .callbacks = { on_phase, on_proof, on_quarantine, f },
+        .callbacks = { .on_phase = on_phase,
+                       .on_proof = on_proof,
+                       .on_quarantine = on_quarantine,
+                       .ctx = f },
     };
 }
 void reflector_start(struct reflector_fixture *f)

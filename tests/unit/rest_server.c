@@ -35,6 +35,7 @@ struct rest_server {
     pthread_mutex_t lock;
     struct kinf__buffer requests; /* guarded by lock */
     size_t n_requests;            /* guarded by lock */
+    char client_name[64];         /* guarded by lock */
 };
 
 /* --- certificates --- */
@@ -187,6 +188,8 @@ static void answer(struct rest_server *server, SSL *ssl, int fd)
 {
     /* What a server says to a TLS hello that it took for a request. */
     static const char bad_request[] = "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n";
+    static const char endless[] =
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n";
     char request[REQUEST_SIZE], head[256];
     struct rest_answer found;
 
@@ -199,6 +202,12 @@ static void answer(struct rest_server *server, SSL *ssl, int fd)
     (void)!kinf__buffer_append(&server->requests, request, strlen(request));
     pthread_mutex_unlock(&server->lock);
     found = answer_of(server, request);
+    if (found.body == NULL) {
+        deliver(ssl, fd, endless, sizeof endless - 1);
+        while (receive(ssl, fd, request, sizeof request) > 0)
+            continue;
+        return;
+    }
     snprintf(head, sizeof head,
              "HTTP/1.1 %s\r\nContent-Type: application/json\r\nConnection: close\r\n"
              "Content-Length: %zu\r\n\r\n",
@@ -207,11 +216,24 @@ static void answer(struct rest_server *server, SSL *ssl, int fd)
     deliver(ssl, fd, found.body, strlen(found.body));
 }
 
+static void note_client(struct rest_server *server, const SSL *ssl)
+{
+    X509 *certificate = SSL_get0_peer_certificate(ssl);
+
+    pthread_mutex_lock(&server->lock);
+    server->client_name[0] = '\0';
+    if (certificate != NULL)
+        X509_NAME_get_text_by_NID(X509_get_subject_name(certificate), NID_commonName,
+                                  server->client_name, sizeof server->client_name);
+    pthread_mutex_unlock(&server->lock);
+}
+
 static void answer_tls(struct rest_server *server, int fd)
 {
     SSL *ssl = SSL_new(server->tls);
 
     if (ssl != NULL && SSL_set_fd(ssl, fd) == 1 && SSL_accept(ssl) == 1) {
+        note_client(server, ssl);
         answer(server, ssl, fd);
         SSL_shutdown(ssl);
     }
@@ -308,6 +330,14 @@ void rest_server_stop(struct rest_server *server)
     free(server);
 }
 
+void rest_server_speak_only(struct rest_server *server, int tls_version)
+{
+    /* Old versions are below OpenSSL's own level. */
+    assert_int_equal(SSL_CTX_set_cipher_list(server->tls, "DEFAULT:@SECLEVEL=0"), 1);
+    assert_int_equal(SSL_CTX_set_min_proto_version(server->tls, tls_version), 1);
+    assert_int_equal(SSL_CTX_set_max_proto_version(server->tls, tls_version), 1);
+}
+
 unsigned rest_server_port(const struct rest_server *server)
 {
     return server->port;
@@ -321,6 +351,16 @@ char *rest_server_requests(struct rest_server *server)
     copy = strdup(kinf__buffer_cstr(&server->requests));
     pthread_mutex_unlock(&server->lock);
     return copy;
+}
+
+const char *rest_server_client_name(struct rest_server *server)
+{
+    static char name[sizeof server->client_name];
+
+    pthread_mutex_lock(&server->lock);
+    memcpy(name, server->client_name, sizeof name);
+    pthread_mutex_unlock(&server->lock);
+    return name;
 }
 
 size_t rest_server_n_requests(struct rest_server *server)

@@ -15,8 +15,8 @@
 /* What a target gets. Any other gets 404 with "404 page not found\n", as from kube-apiserver. */
 struct rest_answer {
     const char *target; /* "/api/v1" */
-    const char *status; /* "200 OK"; NULL: the same */
-    const char *body;
+    const char *status; /* "200 OK", with further header lines behind it; NULL: the same */
+    const char *body;   /* NULL: "{}", and no end until the client goes away */
 };
 
 /* A certificate and its key, in PEM. */
@@ -39,10 +39,14 @@ struct rest_server *rest_server_start(const struct rest_answer *answers, size_t 
                                       const struct rest_identity *identity,
                                       const struct rest_identity *client_authority);
 void rest_server_stop(struct rest_server *server);
+/* Before the first connection: speaks this version of TLS (OpenSSL's number) and no other. */
+void rest_server_speak_only(struct rest_server *server, int tls_version);
 
 unsigned rest_server_port(const struct rest_server *server);
 /* All requests so far, heads whole, one behind the other; a copy that the caller frees. */
 char *rest_server_requests(struct rest_server *server);
+/* The name in the certificate that the last client showed; "" for none. */
+const char *rest_server_client_name(struct rest_server *server);
 size_t rest_server_n_requests(struct rest_server *server);
 
 /* A client of a kubeconfig with this text, as kinf_client_new() makes it. */

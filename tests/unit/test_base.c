@@ -263,6 +263,22 @@ static void a_log_line_is_one_line_whatever_names_hold(void **state)
     kinf_log_set_callback(NULL, NULL);
 }
 
+static void a_quoted_text_ends_where_it_ends(void **state)
+{
+    char small[8];
+
+    (void)state;
+    kinf_log_set_callback(keep_line, NULL);
+    KINF__LOG(KINF__LOG_REST, KINF_LOG_WARN, "failed error=%s n=%d",
+              KINF__QUOTED("no kind \"Pod\" in \\x level=error"), 7);
+    assert_string_equal(logged,
+                        "warn rest failed error=\"no kind \\\"Pod\\\" in \\\\x level=error\" n=7");
+    kinf_log_set_callback(NULL, NULL);
+    assert_string_equal(kinf__log_quote("", small, sizeof small), "\"\"");
+    assert_string_equal(kinf__log_quote("abcdefgh", small, sizeof small), "\"abcd\"");
+    assert_string_equal(kinf__log_quote("abc\"defgh", small, sizeof small), "\"abc\\\"\"");
+}
+
 static void a_log_limit_counts_what_it_holds_back(void **state)
 {
     struct kinf__log_limit limit = { .interval_ms = 1000 };
@@ -293,6 +309,7 @@ int main(void)
         cmocka_unit_test(a_broken_lock_order_aborts),
         cmocka_unit_test(log_levels_are_set_by_module),
         cmocka_unit_test(a_log_line_is_one_line_whatever_names_hold),
+        cmocka_unit_test(a_quoted_text_ends_where_it_ends),
         cmocka_unit_test(a_log_limit_counts_what_it_holds_back),
     };
 

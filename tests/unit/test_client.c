@@ -126,6 +126,27 @@ static void an_interrupted_client_asks_no_more(void **state)
     assert_fails("pods", KINF_ERR_STOPPED, "stopped");
 }
 
+static void over_plain_http_no_credential_is_sent(void **state)
+{
+    KINF__AUTO_FREE char *requests = NULL;
+    char text[512];
+
+    (void)state;
+    kinf_client_free(client);
+    snprintf(text, sizeof text,
+             "clusters: [{name: c, cluster: {server: 'http://127.0.0.1:%u'}}]\n"
+             "contexts: [{name: x, context: {cluster: c, user: u}}]\ncurrent-context: x\n"
+             "users: [{name: u, user: {token: s3cret, as: jane, as-groups: [system:masters]}}]\n",
+             rest_server_port(server));
+    assert_int_equal(rest_client_new(text, &client, NULL), 0);
+    assert_found("pods", "", "Pod");
+    requests = rest_server_requests(server);
+    assert_non_null(strstr(requests, "GET /api/v1 HTTP/1.1\r\n"));
+    assert_null(strstr(requests, "s3cret"));
+    assert_null(strcasestr(requests, "Authorization"));
+    assert_null(strcasestr(requests, "Impersonate"));
+}
+
 #define WITH_SERVER(test) cmocka_unit_test_setup_teardown(test, begin, end)
 
 int main(void)
@@ -137,6 +158,7 @@ int main(void)
         WITH_SERVER(a_failure_names_the_server),
         WITH_SERVER(a_name_that_would_leave_the_path_is_not_asked_for),
         WITH_SERVER(an_interrupted_client_asks_no_more),
+        WITH_SERVER(over_plain_http_no_credential_is_sent),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -354,6 +354,8 @@ static void options_that_cannot_be_meant_are_refused(void **state)
     assert_int_equal(try_options(&options, nodes), KINF_ERR_PARSE);
     options = (struct kinf_informer_options){ .field_selector = "nonsense" };
     assert_int_equal(try_options(&options, nodes), KINF_ERR_PARSE);
+    options = (struct kinf_informer_options){ .shard_selector = "" };
+    assert_int_equal(try_options(&options, nodes), KINF_ERR_PARSE);
     options = (struct kinf_informer_options){ .fifo_order = (enum kinf_fifo_order)7 };
     assert_int_equal(try_options(&options, nodes), KINF_ERR_INVALID);
     options = (struct kinf_informer_options){ .silent_after_ms = -1 };
@@ -370,6 +372,8 @@ static void making_without_memory_leaves_nothing_behind(void **state)
         .name_space = "ns",
         .label_selector = "a=b",
         .field_selector = "c=d",
+        .shard_selector =
+            "shardRange(object.metadata.uid,'0x0000000000000000','0x8000000000000000')",
         .drops = drops,
         .n_drops = 1,
         .indices = indices,

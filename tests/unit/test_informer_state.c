@@ -142,6 +142,68 @@ static void what_is_missing_makes_it_degraded(void **unused)
     expect(&state, &counts, 310, KINF_STATE_LISTING, 300, "");
 }
 
+static void lists_in_place_of_watches_make_it_stale(void **unused)
+{
+    struct kinf__state state = live_at(100);
+    struct kinf__state_counts counts = { .last_proof_ms = 100 };
+    struct kinf_error why = failure(KINF_ERR_SERVER, "the cache stands still");
+    struct kinf_error refused = failure(KINF_ERR_FORBIDDEN, "no");
+    struct kinf_error busy = failure(KINF_ERR_TOO_MANY_REQUESTS, "later");
+
+    (void)unused;
+    kinf__state_standstill(&state, &why, 200);
+    expect(&state, &counts, 210, KINF_STATE_STALE, 200, "the cache stands still");
+    kinf__state_phase(&state, KINF__REFLECTOR_WAITING, &busy, 300);
+    expect(&state, &counts, 310, KINF_STATE_STALE, 200, "the cache stands still");
+    kinf__state_phase(&state, KINF__REFLECTOR_LISTING, NULL, 400);
+    expect(&state, &counts, 410, KINF_STATE_STALE, 200, "the cache stands still");
+    kinf__state_phase(&state, KINF__REFLECTOR_WAITING, &refused, 500);
+    expect(&state, &counts, 510, KINF_STATE_FORBIDDEN, 500, "no");
+    kinf__state_phase(&state, KINF__REFLECTOR_WATCHING, NULL, 600);
+    expect(&state, &counts, 610, KINF_STATE_STALE, 200, "the cache stands still");
+    kinf__state_standstill(&state, NULL, 700);
+    expect(&state, &counts, 710, KINF_STATE_LIVE, 600, "");
+}
+
+/* One that never had a list is not stale. */
+static void before_the_first_list_a_standstill_is_a_failure_like_others(void **unused)
+{
+    struct kinf__state state = begun_at(0);
+    struct kinf__state_counts counts = { 0 };
+    struct kinf_error why = failure(KINF_ERR_TOO_MANY_REQUESTS, "initializing");
+
+    (void)unused;
+    kinf__state_standstill(&state, &why, 50);
+    kinf__state_phase(&state, KINF__REFLECTOR_WAITING, &why, 100);
+    expect(&state, &counts, 110, KINF_STATE_BACKING_OFF, 100, "initializing");
+}
+
+static void a_trouble_is_told_when_it_begins_turns_and_goes_on(void **unused)
+{
+    struct kinf_error away = failure(KINF_ERR_NETWORK, "refused");
+    struct kinf_error busy = failure(KINF_ERR_TOO_MANY_REQUESTS, "later");
+    struct kinf_error forbidden = failure(KINF_ERR_FORBIDDEN, "no");
+    struct kinf_error expired = failure(KINF_ERR_EXPIRED, "too old");
+    struct kinf__trouble trouble = { 0 };
+
+    (void)unused;
+    assert_int_equal(kinf__trouble_level(&trouble, &expired, 1000), KINF_LOG_DEBUG);
+    assert_false(kinf__trouble_end(&trouble));
+    assert_int_equal(kinf__trouble_level(&trouble, &away, 1000), KINF_LOG_WARN);
+    assert_int_equal(kinf__trouble_level(&trouble, &away, 2000), KINF_LOG_DEBUG);
+    assert_int_equal(kinf__trouble_level(&trouble, &busy, 3000), KINF_LOG_DEBUG);
+    assert_int_equal(kinf__trouble_level(&trouble, &expired, 4000), KINF_LOG_DEBUG);
+    assert_int_equal(kinf__trouble_level(&trouble, &forbidden, 5000), KINF_LOG_WARN);
+    assert_int_equal(
+        kinf__trouble_level(&trouble, &forbidden, 5000 + KINF__TROUBLE_INTERVAL_MS - 1),
+        KINF_LOG_DEBUG);
+    assert_int_equal(kinf__trouble_level(&trouble, &forbidden, 5000 + KINF__TROUBLE_INTERVAL_MS),
+                     KINF_LOG_WARN);
+    assert_true(kinf__trouble_end(&trouble));
+    assert_false(kinf__trouble_end(&trouble));
+    assert_int_equal(kinf__trouble_level(&trouble, &forbidden, 700000), KINF_LOG_WARN);
+}
+
 static void stopped_is_the_end_and_keeps_the_reason(void **unused)
 {
     struct kinf__state state = begun_at(0);
@@ -181,6 +243,9 @@ int main(void)
         cmocka_unit_test(failure_is_backing_off_until_a_watch_is_open),
         cmocka_unit_test(refusal_stays_visible_while_it_is_tried_again),
         cmocka_unit_test(what_is_missing_makes_it_degraded),
+        cmocka_unit_test(lists_in_place_of_watches_make_it_stale),
+        cmocka_unit_test(before_the_first_list_a_standstill_is_a_failure_like_others),
+        cmocka_unit_test(a_trouble_is_told_when_it_begins_turns_and_goes_on),
         cmocka_unit_test(stopped_is_the_end_and_keeps_the_reason),
         cmocka_unit_test(states_have_names),
         cmocka_unit_test(each_way_to_start_has_a_name),

@@ -59,12 +59,22 @@ static const char *write_file(const char *name, const char *text)
     return path;
 }
 
+static int load_config(const char *path, const char *context,
+                       struct kinf__cluster_config *ret_config, struct kinf_error *err)
+{
+    struct kinf_client_options options = KINF_CLIENT_OPTIONS_INIT;
+
+    options.kubeconfig = path;
+    options.context = context;
+    return kinf__cluster_config_load(&options, ret_config, err);
+}
+
 static struct kinf__cluster_config load(const char *path, const char *context)
 {
     struct kinf_error err = KINF_ERROR_INIT;
     struct kinf__cluster_config config;
 
-    if (kinf__cluster_config_load(path, context, &config, &err) < 0)
+    if (load_config(path, context, &config, &err) < 0)
         fail_msg("%s", err.message);
     return config;
 }
@@ -76,7 +86,7 @@ static void assert_refused(const char *path, const char *context, int code,
     struct kinf_error err = KINF_ERROR_INIT;
     struct kinf__cluster_config config;
 
-    assert_int_equal(kinf__cluster_config_load(path, context, &config, &err), code);
+    assert_int_equal(load_config(path, context, &config, &err), code);
     for (; *words != NULL; words++) {
         if (strstr(err.message, *words) == NULL)
             fail_msg("'%s' does not say '%s'", err.message, *words);
@@ -279,11 +289,6 @@ static void what_is_wrong_is_named(void **state)
           "true}}]\n",
           KINF_ERR_CONFIG,
           { "insecure-skip-tls-verify" } },
-        { "current-context: x\ncontexts: [{name: x, context: {cluster: c, user: u}}]\n"
-          "clusters: [{name: c, cluster: {server: s}}]\nusers: [{name: u, user: {exec: {command: "
-          "aws}}}]\n",
-          KINF_ERR_UNSUPPORTED,
-          { ":4:", "exec" } },
         { "current-context: [x]\n", KINF_ERR_CONFIG, { ":1:18" } },
         { "clusters: {\n", KINF_ERR_PARSE, { "kubeconfig" } },
     };
@@ -298,6 +303,7 @@ static void what_is_wrong_is_named(void **state)
         assert_refused(path, NULL, rows[i].code, words);
     }
     assert_refused(path_of("absent"), NULL, KINF_ERR_CONFIG, WORDS("absent", "No such file"));
+    assert_refused(folder, NULL, KINF_ERR_CONFIG, WORDS(folder, "Is a directory"));
 }
 
 /* A file with one context, whose cluster and user have these fields. */
@@ -379,23 +385,311 @@ static void a_name_twice_in_one_file_is_refused(void **state)
     assert_refused(path, NULL, KINF_ERR_CONFIG, WORDS(path, ":5:3", "second context 'x'"));
 }
 
-static void users_that_would_need_more_are_named(void **state)
+static void impersonation_becomes_headers(void **state)
 {
-    static const char *const fields[] = {
-        "exec: {command: aws}", "auth-provider: {name: gcp}", "as: admin",
-        "as-uid: '0'",          "as-groups: [admins]",        "as-user-extra: {a: [b]}"
+    static const char *const lines[] = {
+        "Impersonate-User: jane",          "Impersonate-Uid: 7",
+        "Impersonate-Group: devs",         "Impersonate-Group: ops team",
+        "Impersonate-Extra-scopes: view",  "Impersonate-Extra-scopes: edit",
+        "Impersonate-Extra-a%2Fb%25: c:d",
+    };
+    struct kinf__cluster_config config =
+        load(write_fields("", "    token: t\n    as: jane\n    as-uid: 7\n"
+                              "    as-groups: [devs, ops team]\n"
+                              "    as-user-extra: {scopes: [view, edit], 'a/b%': ['c:d']}\n"),
+             NULL);
+
+    (void)state;
+    assert_int_equal(config.impersonation.n_items, sizeof lines / sizeof *lines);
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        assert_string_equal(config.impersonation.items[i], lines[i]);
+    kinf__cluster_config_release(&config);
+}
+
+/* What user or cluster has, and what is said about it. */
+static void fields_that_cannot_be_meant_are_named(void **state)
+{
+    static const struct {
+        const char *cluster, *user;
+        int code;
+        const char *words[2];
+    } rows[] = {
+        { "", "    auth-provider: {name: gcp}\n", KINF_ERR_UNSUPPORTED, { "user 'u'", "exec" } },
+        { "", "    as-uid: '0'\n", KINF_ERR_CONFIG, { "user 'u'", "need 'as'" } },
+        { "", "    as-groups: [a]\n", KINF_ERR_CONFIG, { "user 'u'", "need 'as'" } },
+        { "", "    as-user-extra: {a: [b]}\n", KINF_ERR_CONFIG, { "user 'u'", "need 'as'" } },
+        { "", "    as: [a]\n", KINF_ERR_CONFIG, { ":10:9", "a text of one line" } },
+        { "", "    as: \"a\\nX: y\"\n", KINF_ERR_CONFIG, { ":10:9", "a text of one line" } },
+        { "", "    as: a\n    as-groups: b\n", KINF_ERR_CONFIG, { ":11:16", "a list of texts" } },
+        { "", "    as: a\n    as-user-extra: {k: v}\n", KINF_ERR_CONFIG, { ":11:24", "list" } },
+        { "    proxy-url: ftp://a\n", "", KINF_ERR_CONFIG, { ":7:16", "socks5://" } },
+        { "    proxy-url: a:3128\n", "", KINF_ERR_CONFIG, { ":7:16", "proxy-url" } },
+        { "", "    username: u\n    token: t\n", KINF_ERR_CONFIG, { "exclude each other", "u" } },
+        { "",
+          "    exec: {apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never}\n",
+          KINF_ERR_CONFIG,
+          { ":10:11", "no command" } },
+        { "", "    exec: {command: a}\n", KINF_ERR_CONFIG, { ":10:11", "apiVersion" } },
+        { "",
+          "    exec: {command: a, apiVersion: client.authentication.k8s.io/v1alpha1}\n",
+          KINF_ERR_CONFIG,
+          { ":10:11", "apiVersion" } },
+        { "",
+          "    exec: {command: a, apiVersion: client.authentication.k8s.io/v1}\n",
+          KINF_ERR_CONFIG,
+          { "interactiveMode", "v1 needs it" } },
+        { "",
+          "    exec: {command: a, apiVersion: client.authentication.k8s.io/v1beta1, "
+          "interactiveMode: Perhaps}\n",
+          KINF_ERR_CONFIG,
+          { "interactiveMode", "IfAvailable" } },
+        { "",
+          "    exec: {command: a, apiVersion: client.authentication.k8s.io/v1, interactiveMode: "
+          "Always}\n",
+          KINF_ERR_UNSUPPORTED,
+          { "plugin a wants a terminal", "Always" } },
+        { "",
+          "    exec: {command: a, apiVersion: client.authentication.k8s.io/v1beta1, env: [{value: "
+          "v}]}\n",
+          KINF_ERR_CONFIG,
+          { "env has a name", "'='" } },
+        { "",
+          "    exec: {command: a, apiVersion: client.authentication.k8s.io/v1beta1, args: [[]]}\n",
+          KINF_ERR_CONFIG,
+          { "args is a list of texts", "exec" } },
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-        char text[128], key[32];
-        const char *path;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const char *path = write_fields(rows[i].cluster, rows[i].user);
 
-        snprintf(text, sizeof text, "    token: t\n    %s\n", fields[i]);
-        snprintf(key, sizeof key, "'%.*s'", (int)strcspn(fields[i], ":"), fields[i]);
-        path = write_fields("", text);
-        assert_refused(path, NULL, KINF_ERR_UNSUPPORTED, WORDS(path, ":11:", "user 'u'", key));
+        assert_refused(path, NULL, rows[i].code, WORDS(path, rows[i].words[0], rows[i].words[1]));
     }
+}
+
+static void a_plugin_is_read_with_its_arguments(void **state)
+{
+    struct kinf__cluster_config config = load(
+        write_fields("    proxy-url: socks5://p:1\n    tls-server-name: other\n"
+                     "    certificate-authority-data: Y2E=\n    extensions:\n"
+                     "    - {name: other, extension: {x: y}}\n"
+                     "    - name: client.authentication.k8s.io/exec\n"
+                     "      extension: {audience: 'a\"b', n: [1, -2.5, '3', 0x1, ~, true, yes]}\n",
+                     "    exec:\n      apiVersion: client.authentication.k8s.io/v1\n"
+                     "      interactiveMode: IfAvailable\n      command: bin/plugin\n"
+                     "      args: [token, --cluster, c]\n"
+                     "      env: [{name: A, value: b=c}, {name: EMPTY}]\n"
+                     "      installHint: ask someone\n      provideClusterInfo: true\n"),
+        NULL);
+
+    (void)state;
+    assert_non_null(config.exec);
+    assert_int_equal(config.exec->version, KINF__EXEC_V1);
+    assert_string_equal(config.exec->command, path_of("bin/plugin"));
+    assert_int_equal(config.exec->args.n_items, 3);
+    assert_string_equal(config.exec->args.items[2], "c");
+    assert_null(config.exec->args.items[3]);
+    assert_int_equal(config.exec->env.n_items, 2);
+    assert_string_equal(config.exec->env.items[0], "A=b=c");
+    assert_string_equal(config.exec->env.items[1], "EMPTY=");
+    assert_string_equal(config.exec->install_hint, "ask someone");
+    assert_string_equal(config.exec->cluster_json,
+                        "{\"server\":\"https://a\",\"tls-server-name\":\"other\","
+                        "\"certificate-authority-data\":\"Y2E=\","
+                        "\"proxy-url\":\"socks5://p:1\",\"config\":{\"audience\":\"a\\\"b\","
+                        "\"n\":[1,-2.5,\"3\",\"0x1\",null,true,\"yes\"]}}");
+    kinf__cluster_config_release(&config);
+}
+
+static void a_plugin_without_a_slash_is_left_to_path(void **state)
+{
+    struct kinf__cluster_config config =
+        load(write_fields("", "    exec: {command: aws, apiVersion: "
+                              "client.authentication.k8s.io/v1beta1}\n"),
+             NULL);
+
+    (void)state;
+    assert_string_equal(config.exec->command, "aws");
+    assert_int_equal(config.exec->version, KINF__EXEC_V1BETA1);
+    assert_null(config.exec->cluster_json);
+    kinf__cluster_config_release(&config);
+}
+
+static void whoever_has_a_credential_needs_no_plugin(void **state)
+{
+    static const char *const users[] = {
+        "    token: t\n", "    username: u\n",
+        "    client-certificate-data: Y2E=\n    client-key-data: Y2E=\n"
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof users / sizeof *users; i++) {
+        struct kinf__cluster_config config;
+        char text[256];
+
+        snprintf(text, sizeof text,
+                 "%s    exec: {command: a, apiVersion: client.authentication.k8s.io/v1, "
+                 "interactiveMode: Always}\n",
+                 users[i]);
+        config = load(write_fields("", text), NULL);
+        assert_null(config.exec);
+        kinf__cluster_config_release(&config);
+    }
+}
+
+/* One option each over a configuration that has it all. */
+static void options_go_over_the_kubeconfig(void **state)
+{
+    static const struct kinf_client_options none = KINF_CLIENT_OPTIONS_INIT;
+    struct kinf_client_options options = none;
+    struct kinf__cluster_config config;
+    const char *path, *other;
+
+    (void)state;
+    write_file("f", "in file");
+    other = write_file("g", "other");
+    path = write_file("config", "current-context: x\n"
+                                "contexts: [{name: x, context: {cluster: c, user: u}}]\n"
+                                "clusters:\n- {name: c, cluster: {server: 'https://a', "
+                                "certificate-authority: f, tls-server-name: n}}\n"
+                                "- {name: d, cluster: {server: 'https://d', "
+                                "insecure-skip-tls-verify: true}}\n"
+                                "users:\n- {name: u, user: {client-certificate: f, client-key: "
+                                "f, tokenFile: f}}\n"
+                                "- {name: v, user: {exec: {command: a, apiVersion: "
+                                "client.authentication.k8s.io/v1beta1}}}\n");
+#define LOADED(member, value)                                                                      \
+    options = none;                                                                                \
+    options.kubeconfig = path;                                                                     \
+    options.member = value;                                                                        \
+    assert_int_equal(kinf__cluster_config_load(&options, &config, NULL), 0)
+    LOADED(cluster, "d");
+    assert_string_equal(config.server, "https://d");
+    assert_string_equal(config.token_file, path_of("f"));
+    kinf__cluster_config_release(&config);
+    LOADED(user, "v");
+    assert_string_equal(config.server, "https://a");
+    assert_non_null(config.exec);
+    assert_null(config.client_cert_pem);
+    kinf__cluster_config_release(&config);
+    LOADED(name_space, "ns");
+    assert_string_equal(config.name_space, "ns");
+    kinf__cluster_config_release(&config);
+    LOADED(server, "https://b/");
+    assert_string_equal(config.server, "https://b");
+    assert_null(config.tls_server_name);
+    assert_string_equal(config.ca_pem, "in file");
+    kinf__cluster_config_release(&config);
+    LOADED(tls_server_name, "m");
+    assert_string_equal(config.tls_server_name, "m");
+    kinf__cluster_config_release(&config);
+    LOADED(certificate_authority, other);
+    assert_string_equal(config.ca_pem, "other");
+    assert_string_equal(config.ca_file, other);
+    kinf__cluster_config_release(&config);
+    LOADED(insecure_skip_tls_verify, true);
+    assert_true(config.insecure_skip_tls_verify);
+    assert_null(config.ca_pem);
+    assert_null(config.ca_file);
+    kinf__cluster_config_release(&config);
+    LOADED(client_certificate, other);
+    assert_string_equal(config.client_cert_pem, "other");
+    assert_string_equal(config.client_key_pem, "in file");
+    kinf__cluster_config_release(&config);
+    LOADED(client_key, other);
+    assert_string_equal(config.client_key_pem, "other");
+    kinf__cluster_config_release(&config);
+    LOADED(token, "t");
+    assert_string_equal(config.token, "t");
+    assert_null(config.token_file);
+    assert_non_null(config.client_cert_pem);
+    kinf__cluster_config_release(&config);
+    options.user = "v";
+    assert_int_equal(kinf__cluster_config_load(&options, &config, NULL), 0);
+    assert_null(config.exec);
+    kinf__cluster_config_release(&config);
+    options.cluster = "d";
+    options.certificate_authority = other;
+    assert_int_equal(kinf__cluster_config_load(&options, &config, NULL), 0);
+    assert_false(config.insecure_skip_tls_verify);
+    kinf__cluster_config_release(&config);
+#undef LOADED
+}
+
+static void options_that_cannot_be_meant_are_named(void **state)
+{
+    static const struct {
+        struct kinf_client_options options;
+        const char *word;
+    } rows[] = {
+        { { .cluster = "gone" }, "no cluster 'gone'" },
+        { { .user = "gone" }, "no user 'gone'" },
+        { { .token = "s3cret s3cret" }, "token has a blank" },
+        { { .client_key = "nofile" }, "client_key: cannot read nofile" },
+        { { .certificate_authority = "f", .insecure_skip_tls_verify = true }, "exclude" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct kinf_client_options options = rows[i].options;
+        struct kinf__cluster_config config;
+        struct kinf_error err = KINF_ERROR_INIT;
+
+        options.kubeconfig = write_file("config", two_contexts);
+        assert_int_equal(kinf__cluster_config_load(&options, &config, &err), KINF_ERR_CONFIG);
+        if (strstr(err.message, rows[i].word) == NULL || strstr(err.message, "s3cret") != NULL)
+            fail_msg("%s", err.message);
+    }
+}
+
+static void a_file_named_twice_counts_once(void **state)
+{
+    struct kinf__cluster_config config;
+    char list[8000];
+    size_t len = 0;
+    const char *path = write_file("config", two_contexts);
+
+    (void)state;
+    for (size_t i = 0; i < 40; i++)
+        len += (size_t)snprintf(list + len, sizeof list - len, "%s:", path);
+    assert_int_equal(setenv("KUBECONFIG", list, 1), 0);
+    config = load(NULL, NULL);
+    assert_string_equal(config.token, "abc");
+    kinf__cluster_config_release(&config);
+}
+
+/* The program may leave the folder that the name was meant from. */
+static void paths_of_a_file_without_a_folder_are_absolute(void **state)
+{
+    struct kinf__cluster_config config;
+    char before[4096];
+
+    (void)state;
+    write_fields("", "    tokenFile: tok\n    token: t\n");
+    assert_non_null(getcwd(before, sizeof before));
+    assert_int_equal(chdir(folder), 0);
+    config = load("config", NULL);
+    assert_int_equal(chdir(before), 0);
+    assert_string_equal(config.token_file, path_of("tok"));
+    kinf__cluster_config_release(&config);
+}
+
+static void files_are_remembered_and_inline_data_wins(void **state)
+{
+    struct kinf__cluster_config config;
+
+    (void)state;
+    write_file("f", "in file");
+    config = load(write_fields("    certificate-authority: f\n",
+                               "    client-certificate: f\n    client-key: f\n"
+                               "    client-key-data: Y2E=\n"),
+                  NULL);
+    assert_string_equal(config.ca_file, path_of("f"));
+    assert_string_equal(config.client_cert_file, path_of("f"));
+    assert_string_equal(config.client_cert_pem, "in file");
+    assert_null(config.client_key_file);
+    assert_string_equal(config.client_key_pem, "ca");
+    kinf__cluster_config_release(&config);
 }
 
 static void a_token_file_that_is_missing_needs_a_token(void **state)
@@ -430,7 +724,7 @@ static void no_message_tells_a_secret(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const char *path = write_fields(rows[i].cluster, rows[i].user);
 
-        assert_int_equal(kinf__cluster_config_load(path, NULL, &config, &err), KINF_ERR_CONFIG);
+        assert_int_equal(load_config(path, NULL, &config, &err), KINF_ERR_CONFIG);
         assert_non_null(strstr(err.message, path));
         assert_null(strstr(err.message, "s3cret"));
         assert_null(strchr(err.message, '\n'));
@@ -452,7 +746,7 @@ static void an_address_has_no_password_and_one_line(void **state)
                  "current-context: x\ncontexts: [{name: x, context: {cluster: c}}]\n"
                  "clusters: [{name: c, cluster: {server: %s}}]\n",
                  servers[i]);
-        assert_int_equal(kinf__cluster_config_load(write_file("config", text), NULL, &config, &err),
+        assert_int_equal(load_config(write_file("config", text), NULL, &config, &err),
                          KINF_ERR_CONFIG);
         assert_non_null(strstr(err.message, ":3:"));
         assert_non_null(strstr(err.message, "server"));
@@ -484,7 +778,12 @@ static void a_context_needs_a_kubeconfig_even_in_a_pod(void **state)
 
 static void out_of_memory_is_an_ordinary_error(void **state)
 {
-    const char *path = write_file("kind", kind_config);
+    const char *path = write_fields(
+        "    certificate-authority-data: Y2E=\n    proxy-url: socks5://p\n    extensions: [{name: "
+        "client.authentication.k8s.io/exec, extension: {a: [b, 1]}}]\n",
+        "    as: a\n    as-groups: [b]\n    as-user-extra: {c: [d]}\n    exec: {command: x/y, "
+        "apiVersion: client.authentication.k8s.io/v1beta1, args: [a], env: [{name: a, value: b}], "
+        "provideClusterInfo: true, installHint: i}\n");
     bool did_fail = true;
 
     (void)state;
@@ -494,7 +793,7 @@ static void out_of_memory_is_an_ordinary_error(void **state)
         int failed;
 
         test_fail_allocation(n);
-        failed = kinf__cluster_config_load(path, NULL, &config, &err);
+        failed = load_config(path, NULL, &config, &err);
         did_fail = test_allocation_failed();
         assert_int_equal(failed, did_fail ? KINF_ERR_NO_MEMORY : 0);
         if (failed == 0)
@@ -503,50 +802,6 @@ static void out_of_memory_is_an_ordinary_error(void **state)
 }
 
 /* --- the client that stands on it --- */
-
-static struct kinf_client *client_of(const char *server)
-{
-    struct kinf_client_options options = KINF_CLIENT_OPTIONS_INIT;
-    struct kinf_error err = KINF_ERROR_INIT;
-    struct kinf_client *client = NULL;
-    char text[512];
-
-    snprintf(text, sizeof text,
-             "clusters: [{name: c, cluster: {server: '%s'}}]\ncontexts: [{name: x, context: "
-             "{cluster: c, user: u}}]\n"
-             "users: [{name: u, user: {tokenFile: tok, token: fallback}}]\ncurrent-context: x\n",
-             server);
-    options.kubeconfig = write_file("config", text);
-    if (kinf_client_new(&options, &client, &err) < 0)
-        fail_msg("%s", err.message);
-    return client;
-}
-
-static void assert_authorization(struct kinf_client *client, bool refresh, const char *expected)
-{
-    KINF__AUTO_BUFFER header = KINF__BUFFER_INIT;
-
-    assert_int_equal(kinf__client_authorization(client, refresh, &header, NULL), 0);
-    assert_string_equal(kinf__buffer_cstr(&header), expected);
-}
-
-static void a_token_file_is_read_again_after_a_refusal(void **state)
-{
-    struct kinf_client *client = client_of("https://a.example:6443");
-
-    (void)state;
-    assert_authorization(client, false, "Authorization: Bearer fallback");
-    write_file("tok", "  first\n");
-    assert_authorization(client, false, "Authorization: Bearer first");
-    write_file("tok", "second");
-    assert_authorization(client, false, "Authorization: Bearer first");
-    assert_authorization(client, true, "Authorization: Bearer second");
-    write_file("tok", "\n");
-    assert_authorization(client, true, "Authorization: Bearer second");
-    assert_int_equal(unlink(path_of("tok")), 0);
-    assert_authorization(client, true, "Authorization: Bearer second");
-    kinf_client_free(client);
-}
 
 static void a_server_that_requests_cannot_follow_is_refused(void **state)
 {
@@ -575,22 +830,6 @@ static void a_server_that_requests_cannot_follow_is_refused(void **state)
     }
 }
 
-/* It would be a header of its own. */
-static void a_token_of_two_lines_is_not_sent(void **state)
-{
-    struct kinf_client *client = client_of("HTTPS://a.example");
-    KINF__AUTO_BUFFER header = KINF__BUFFER_INIT;
-    struct kinf_error err = KINF_ERROR_INIT;
-
-    (void)state;
-    write_file("tok", "se\ncret");
-    assert_int_equal(kinf__client_authorization(client, true, &header, &err), KINF_ERR_CONFIG);
-    assert_non_null(strstr(err.message, "line break"));
-    assert_null(strstr(err.message, "cret"));
-    assert_int_equal(header.len, 0);
-    kinf_client_free(client);
-}
-
 static void a_pod_without_memory_is_an_ordinary_error(void **state)
 {
     bool did_fail = true;
@@ -608,22 +847,12 @@ static void a_pod_without_memory_is_an_ordinary_error(void **state)
         int failed;
 
         test_fail_allocation(n);
-        failed = kinf__cluster_config_load(NULL, NULL, &config, &err);
+        failed = load_config(NULL, NULL, &config, &err);
         did_fail = test_allocation_failed();
         assert_int_equal(failed, did_fail ? KINF_ERR_NO_MEMORY : 0);
         if (failed == 0)
             kinf__cluster_config_release(&config);
     }
-}
-
-static void no_credential_goes_over_plain_http(void **state)
-{
-    struct kinf_client *client = client_of("http://127.0.0.1:8001");
-
-    (void)state;
-    assert_authorization(client, false, "");
-    assert_string_equal(kinf_client_server(client), "http://127.0.0.1:8001");
-    kinf_client_free(client);
 }
 
 static void certificates_are_checked_before_they_are_used(void **state)
@@ -660,18 +889,24 @@ int main(void)
         IN_FOLDER(an_authority_without_a_value_is_refused),
         IN_FOLDER(fields_at_the_wrong_depth_are_ignored),
         IN_FOLDER(a_name_twice_in_one_file_is_refused),
-        IN_FOLDER(users_that_would_need_more_are_named),
+        IN_FOLDER(impersonation_becomes_headers),
+        IN_FOLDER(fields_that_cannot_be_meant_are_named),
+        IN_FOLDER(a_plugin_is_read_with_its_arguments),
+        IN_FOLDER(a_plugin_without_a_slash_is_left_to_path),
+        IN_FOLDER(whoever_has_a_credential_needs_no_plugin),
+        IN_FOLDER(options_go_over_the_kubeconfig),
+        IN_FOLDER(options_that_cannot_be_meant_are_named),
+        IN_FOLDER(a_file_named_twice_counts_once),
+        IN_FOLDER(paths_of_a_file_without_a_folder_are_absolute),
+        IN_FOLDER(files_are_remembered_and_inline_data_wins),
         IN_FOLDER(a_token_file_that_is_missing_needs_a_token),
         IN_FOLDER(no_message_tells_a_secret),
         IN_FOLDER(an_address_has_no_password_and_one_line),
         IN_FOLDER(a_file_without_contexts_is_no_kubeconfig),
         IN_FOLDER(a_context_needs_a_kubeconfig_even_in_a_pod),
         IN_FOLDER(out_of_memory_is_an_ordinary_error),
-        IN_FOLDER(a_token_file_is_read_again_after_a_refusal),
         IN_FOLDER(a_server_that_requests_cannot_follow_is_refused),
-        IN_FOLDER(a_token_of_two_lines_is_not_sent),
         IN_FOLDER(a_pod_without_memory_is_an_ordinary_error),
-        IN_FOLDER(no_credential_goes_over_plain_http),
         IN_FOLDER(certificates_are_checked_before_they_are_used),
     };
 

@@ -103,23 +103,6 @@ static void a_clean_end_watches_on_from_the_last_version(void **state)
     reflector_tear_down(&f);
 }
 
-static void a_short_watch_with_nothing_new_waits(void **state)
-{
-    static const struct test_reply replies[] = {
-        { .body = LIST("10", "", "") },
-        { .body = "" },
-        { .body = "", .end = TEST_END_OPEN },
-    };
-    struct reflector_fixture f;
-
-    (void)state;
-    SET_UP(&f, replies);
-    reflector_start(&f);
-    reflector_expect_targets(&f, 3, "/api/v1/pods\n" WATCH_FROM("10") WATCH_FROM("10"));
-    reflector_expect_phases(&f, "listing watching waiting:SERVER watching ");
-    reflector_tear_down(&f);
-}
-
 static void unchanged_objects_keep_their_stored_copy(void **state)
 {
     static const struct test_reply replies[] = {
@@ -640,7 +623,6 @@ int main(void)
         cmocka_unit_test(it_lists_and_watches_from_the_lists_version),
         cmocka_unit_test(selectors_and_the_namespace_are_in_every_request),
         cmocka_unit_test(a_clean_end_watches_on_from_the_last_version),
-        cmocka_unit_test(a_short_watch_with_nothing_new_waits),
         cmocka_unit_test(unchanged_objects_keep_their_stored_copy),
         cmocka_unit_test(an_expired_watch_relists_at_the_last_version),
         cmocka_unit_test(a_version_the_server_has_not_reached_is_left_out_at_once),

@@ -7,7 +7,9 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <fcntl.h>
 #include <openssl/evp.h>
+#include <openssl/ssl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -29,7 +31,7 @@ static const struct rest_answer answers[] = {
 
 /* Made once: an authority that is trusted, and another. */
 static struct rest_identity authority, stranger, server_identity, named_identity, old_identity,
-    client_identity, old_client;
+    client_identity, other_client, old_client;
 
 static int make_identities(void **state)
 {
@@ -40,6 +42,7 @@ static int make_identities(void **state)
     named_identity = rest_identity_make("api.internal", AN_HOUR, &authority);
     old_identity = rest_identity_make("127.0.0.1", -AN_HOUR, &authority);
     client_identity = rest_identity_make("someone", AN_HOUR, &authority);
+    other_client = rest_identity_make("another", AN_HOUR, &authority);
     old_client = rest_identity_make("someone", -AN_HOUR, &authority);
     return 0;
 }
@@ -48,7 +51,7 @@ static int release_identities(void **state)
 {
     struct rest_identity *const all[] = { &authority,      &stranger,     &server_identity,
                                           &named_identity, &old_identity, &client_identity,
-                                          &old_client };
+                                          &other_client,   &old_client };
 
     (void)state;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
@@ -103,8 +106,11 @@ static int client_new(unsigned port, const struct setup *setup, struct kinf_clie
     return rest_client_new(kinf__buffer_cstr(&text), ret_client, err);
 }
 
+struct files;
+
 /* What one exchange needs. */
 struct fixture {
+    struct files *rotated;
     struct kinf_client *client;
     struct kinf__waker waker;
     struct kinf__http *http;
@@ -324,6 +330,250 @@ static void after_401_the_token_is_read_again(void **state)
     rest_server_stop(server);
 }
 
+static void assert_n_lines(const char *requests, const char *line, size_t expected)
+{
+    size_t n = 0;
+
+    for (const char *at = requests; (at = strstr(at, line)) != NULL; at++)
+        n++;
+    assert_int_equal(n, expected);
+}
+
+static void impersonation_goes_with_each_request(void **state)
+{
+    const struct setup setup = { .trusted = &authority,
+                                 .user = "token: abc, as: jane, as-groups: [a, b]" };
+    struct kinf_error err;
+    KINF__AUTO_FREE char *requests = NULL;
+
+    (void)state;
+    assert_int_equal(exchange(&server_identity, NULL, &setup, &err, &requests), 0);
+    assert_n_lines(requests, "\r\nAuthorization: Bearer abc\r\n", 1);
+    assert_n_lines(requests, "\r\nImpersonate-User: jane\r\n", 1);
+    assert_n_lines(requests, "\r\nImpersonate-Group: a\r\n", 1);
+    assert_n_lines(requests, "\r\nImpersonate-Group: b\r\n", 1);
+}
+
+static void a_redirect_is_an_error_and_carries_no_token_away(void **state)
+{
+    const struct setup setup = { .trusted = &authority, .user = "token: abc" };
+    struct rest_server *elsewhere =
+        rest_server_start(answers, sizeof answers / sizeof *answers, &server_identity, NULL);
+    char status[128];
+    const struct rest_answer redirects[] = { { "/ok", status, "gone" } };
+    struct rest_server *server = rest_server_start(redirects, 1, &server_identity, NULL);
+    struct fixture f;
+
+    (void)state;
+    snprintf(status, sizeof status, "307 Temporary Redirect\r\nLocation: https://127.0.0.1:%u/ok",
+             rest_server_port(elsewhere));
+    begin(&f, rest_server_port(server), &setup);
+    assert_int_equal(get(&f, "/ok"), KINF_ERR_SERVER);
+    assert_int_equal(f.err.http_status, 307);
+    assert_int_equal(rest_server_n_requests(server), 1);
+    assert_int_equal(rest_server_n_requests(elsewhere), 0);
+    end(&f);
+    rest_server_stop(server);
+    rest_server_stop(elsewhere);
+}
+
+/* A client that knows no better gets through to the server, so it is us who refuse. */
+static void assert_speaks(unsigned port, int tls_version)
+{
+    SSL_CTX *context = SSL_CTX_new(TLS_client_method());
+    struct sockaddr_in address = { .sin_family = AF_INET,
+                                   .sin_port = htons((uint16_t)port),
+                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    SSL *ssl;
+
+    assert_int_equal(SSL_CTX_set_cipher_list(context, "DEFAULT:@SECLEVEL=0"), 1);
+    assert_int_equal(SSL_CTX_set_min_proto_version(context, tls_version), 1);
+    assert_int_equal(SSL_CTX_set_max_proto_version(context, tls_version), 1);
+    ssl = SSL_new(context);
+    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(SSL_set_fd(ssl, fd), 1);
+    assert_int_equal(SSL_connect(ssl), 1);
+    SSL_free(ssl);
+    SSL_CTX_free(context);
+    close(fd);
+}
+
+static void tls_below_1_2_is_refused(void **state)
+{
+    static const struct {
+        int version, code;
+    } rows[] = { { TLS1_1_VERSION, KINF_ERR_TLS }, { TLS1_2_VERSION, 0 }, { TLS1_3_VERSION, 0 } };
+    const struct setup setup = { .trusted = &authority, .user = "token: abc" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct rest_server *server =
+            rest_server_start(answers, sizeof answers / sizeof *answers, &server_identity, NULL);
+        struct fixture f;
+
+        rest_server_speak_only(server, rows[i].version);
+        assert_speaks(rest_server_port(server), rows[i].version);
+        begin(&f, rest_server_port(server), &setup);
+        assert_int_equal(get(&f, "/ok"), rows[i].code);
+        assert_int_equal(rest_server_n_requests(server), rows[i].code == 0);
+        end(&f);
+        rest_server_stop(server);
+    }
+}
+
+/* --- rotation --- */
+
+static void write_file(const char *path, const char *text, mode_t mode)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
+
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    assert_int_equal(close(fd), 0);
+}
+
+/* The plugin gives a token that the server does not know, then another. */
+static void after_401_the_plugin_runs_again(void **state)
+{
+    struct rest_server *server =
+        rest_server_start(answers, sizeof answers / sizeof *answers, &server_identity, NULL);
+    char folder[] = "/tmp/kinformer-test-XXXXXX", plugin[64], tries[64], script[512], user[256];
+    const struct setup setup = { .trusted = &authority, .user = user };
+    KINF__AUTO_FREE char *requests = NULL;
+    struct fixture f;
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(plugin, sizeof plugin, "%s/plugin", folder);
+    snprintf(tries, sizeof tries, "%s/tries", folder);
+    snprintf(script, sizeof script,
+             "#!/bin/sh\necho >>%s\necho '{\"kind\":\"ExecCredential\",\"apiVersion\":"
+             "\"client.authentication.k8s.io/v1\",\"status\":{\"token\":\"t'$(($(wc -l "
+             "<%s)))'\"}}'\n",
+             tries, tries);
+    write_file(plugin, script, 0700);
+    snprintf(user, sizeof user,
+             "exec: {apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, command: "
+             "%s}",
+             plugin);
+    begin(&f, rest_server_port(server), &setup);
+    assert_int_equal(get(&f, "/ok"), 0);
+    assert_int_equal(get(&f, "/refused"), KINF_ERR_UNAUTHORIZED);
+    assert_int_equal(get(&f, "/ok"), 0);
+    requests = rest_server_requests(server);
+    assert_n_lines(requests, "Bearer t1\r\n", 2);
+    assert_n_lines(requests, "Bearer t2\r\n", 1);
+    end(&f);
+    unlink(plugin);
+    unlink(tries);
+    rmdir(folder);
+    rest_server_stop(server);
+}
+
+/* A client whose authority and certificate are files. */
+struct files {
+    char folder[32];
+    char ca[64], cert[64], key[64];
+    char cluster[128], user[256];
+};
+
+static void make_files(struct files *files)
+{
+    strcpy(files->folder, "/tmp/kinformer-test-XXXXXX");
+    assert_non_null(mkdtemp(files->folder));
+    snprintf(files->ca, sizeof files->ca, "%s/ca", files->folder);
+    snprintf(files->cert, sizeof files->cert, "%s/cert", files->folder);
+    snprintf(files->key, sizeof files->key, "%s/key", files->folder);
+    snprintf(files->cluster, sizeof files->cluster, ", certificate-authority: %s", files->ca);
+    snprintf(files->user, sizeof files->user, "client-certificate: %s, client-key: %s", files->cert,
+             files->key);
+    write_file(files->ca, authority.cert_pem, 0600);
+    write_file(files->cert, client_identity.cert_pem, 0600);
+    write_file(files->key, client_identity.key_pem, 0600);
+}
+
+static void remove_files(struct files *files)
+{
+    unlink(files->ca);
+    unlink(files->cert);
+    unlink(files->key);
+    rmdir(files->folder);
+}
+
+/* The server gets a certificate of another authority. */
+static void a_new_authority_is_trusted_after_one_failed_handshake(void **state)
+{
+    struct rest_identity renewed = rest_identity_make("127.0.0.1", AN_HOUR, &stranger);
+    struct rest_server *server =
+        rest_server_start(answers, sizeof answers / sizeof *answers, &renewed, NULL);
+    struct files files;
+    const struct setup setup = { .cluster_more = files.cluster, .user = "token: abc" };
+    struct fixture f;
+
+    (void)state;
+    make_files(&files);
+    begin(&f, rest_server_port(server), &setup);
+    assert_int_equal(get(&f, "/ok"), KINF_ERR_TLS);
+    write_file(files.ca, stranger.cert_pem, 0600);
+    assert_int_equal(get(&f, "/ok"), 0);
+    end(&f);
+    rest_server_stop(server);
+    remove_files(&files);
+    rest_identity_release(&renewed);
+}
+
+static int rotate(const char *bytes, size_t len, void *ctx, struct kinf_error *err)
+{
+    struct fixture *f = ctx;
+
+    (void)bytes;
+    (void)err;
+    f->n_body += len;
+    write_file(f->rotated->cert, other_client.cert_pem, 0600);
+    write_file(f->rotated->key, other_client.key_pem, 0600);
+    /* Instead of ten seconds. */
+    kinf__credentials_distrusted(&f->client->credentials);
+    return 0;
+}
+
+static bool may_end(void *ctx)
+{
+    return ((struct fixture *)ctx)->n_body != 0;
+}
+
+/* In the middle of an answer without an end; whoever does not allow it goes on until its time is
+ * over. */
+static void a_rotated_certificate_ends_what_may_end(void **state)
+{
+    static const struct rest_answer endless[] = { { "/watch", NULL, NULL }, { "/ok", NULL, "{}" } };
+
+    (void)state;
+    for (int allowed = 0; allowed <= 1; allowed++) {
+        struct rest_server *server = rest_server_start(endless, 2, &server_identity, &authority);
+        struct files files;
+        const struct setup setup = { .cluster_more = files.cluster, .user = files.user };
+        struct fixture f;
+        struct kinf__http_request request = { .target = "/watch",
+                                              .total_timeout_ms = allowed ? 60000 : 1500,
+                                              .on_body = rotate,
+                                              .may_end = allowed ? may_end : NULL,
+                                              .ctx = &f };
+
+        make_files(&files);
+        begin(&f, rest_server_port(server), &setup);
+        f.rotated = &files;
+        assert_int_equal(kinf__http_perform(f.http, &request, &f.err),
+                         allowed ? 0 : KINF_ERR_TIMEOUT);
+        assert_int_equal(f.n_body, 2);
+        assert_int_equal(get(&f, "/ok"), 0);
+        assert_string_equal(rest_server_client_name(server), "another");
+        end(&f);
+        rest_server_stop(server);
+        remove_files(&files);
+    }
+}
+
 static void *set_soon(void *ctx)
 {
     struct timespec delay = { 0, 30 * 1000 * 1000 };
@@ -370,6 +620,12 @@ int main(void)
         cmocka_unit_test(a_client_certificate_is_shown),
         cmocka_unit_test(bad_certificates_are_found_before_connecting),
         cmocka_unit_test(after_401_the_token_is_read_again),
+        cmocka_unit_test(impersonation_goes_with_each_request),
+        cmocka_unit_test(a_redirect_is_an_error_and_carries_no_token_away),
+        cmocka_unit_test(tls_below_1_2_is_refused),
+        cmocka_unit_test(after_401_the_plugin_runs_again),
+        cmocka_unit_test(a_new_authority_is_trusted_after_one_failed_handshake),
+        cmocka_unit_test(a_rotated_certificate_ends_what_may_end),
         cmocka_unit_test(the_waker_ends_a_handshake),
     };
 

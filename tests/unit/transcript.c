@@ -3,12 +3,14 @@
  */
 #include "unit/transcript.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <zlib.h>
 
+#include "json/scan.h"
 #include "unit/test.h"
 
 #define EVERY_OFFSET_UP_TO 20000
@@ -89,37 +91,156 @@ static void inflate_members(char **body, size_t *len)
     free(out);
 }
 
-struct test_transcript test_transcript_read(const char *name)
+/* --- what was written down beside it --- */
+
+static char *string_of(struct kinf__json_value value)
 {
-    struct test_transcript transcript = { .is_complete = true };
-    struct response response;
-    char path[256], *text, *head_end;
+    char *text = calloc(1, value.raw.len + 1);
+
+    assert_non_null(text);
+    assert_int_equal(value.type, KINF__JSON_STRING);
+    (void)kinf__json_unescape(value.raw, text, value.raw.len);
+    return text;
+}
+
+static void note_request_line(struct test_transcript *transcript, struct kinf__json_value line)
+{
+    char *text = string_of(line), *target = strchr(text, ' ') + 1;
+
+    transcript->target = copy_of(target, (size_t)(strrchr(target, ' ') - target));
+    free(text);
+}
+
+static void note_headers(struct test_transcript *transcript, struct kinf__json_value headers)
+{
+    struct kinf__json_iter iter;
+    struct kinf__json_value header;
+    struct kinf_str key;
+
+    assert_true(kinf__json_iter_init(&iter, headers));
+    while (kinf__json_iter_next(&iter, &key, &header)) {
+        char *text = string_of(header);
+
+        if (strncmp(text, "Accept: ", 8) == 0 && transcript->accept == NULL)
+            transcript->accept = strdup(text + 8);
+        free(text);
+    }
+}
+
+static void read_facts(struct test_transcript *transcript, const char *name)
+{
+    struct kinf__json_value facts, value;
+    char path[256], *text;
     size_t len;
 
-    snprintf(path, sizeof path, "transcripts/%s.http", name);
+    snprintf(path, sizeof path, "transcripts/%s.json", name);
     text = test_read_data(path, &len);
-    head_end = strstr(text, "\r\n\r\n");
-    if (head_end == NULL)
-        fail_msg("%s has no head", path);
-    *head_end = '\0';
-    response = (struct response){ text, head_end + 4, len - (size_t)(head_end + 4 - text) };
-    transcript.http_status = atoi(strchr(text, ' '));
-    if (has_header(&response, "\nTransfer-Encoding: chunked")) {
-        transcript.is_complete = join_chunks(&response, &transcript.body, &transcript.len);
-    } else {
-        transcript.body = copy_of(response.body, response.len);
-        transcript.len = response.len;
-    }
-    if (has_header(&response, "\nContent-Encoding: gzip"))
-        inflate_members(&transcript.body, &transcript.len);
+    assert_int_equal(kinf__json_scan((struct kinf_str){ text, len }, true, &len), 0);
+    facts = kinf__json_value_of((struct kinf_str){ text, len });
+    assert_true(kinf__json_member(facts, KINF_STR("request_line"), &value));
+    note_request_line(transcript, value);
+    assert_true(kinf__json_member(facts, KINF_STR("request_headers"), &value));
+    note_headers(transcript, value);
+    assert_true(kinf__json_member(facts, KINF_STR("end_ms"), &value));
+    transcript->end_ms = (int64_t)strtod(value.raw.bytes, NULL);
     free(text);
+}
+
+static bool read_body(struct test_transcript *transcript, const struct response *response)
+{
+    const char *retry_after = strcasestr(response->head, "\nRetry-After: ");
+    bool is_complete = true;
+
+    transcript->http_status = atoi(strchr(response->head, ' '));
+    if (retry_after != NULL)
+        transcript->retry_after_ms = (uint32_t)atoi(retry_after + 14) * 1000;
+    if (has_header(response, "\nTransfer-Encoding: chunked")) {
+        is_complete = join_chunks(response, &transcript->body, &transcript->len);
+    } else {
+        transcript->body = copy_of(response->body, response->len);
+        transcript->len = response->len;
+    }
+    if (has_header(response, "\nContent-Encoding: gzip"))
+        inflate_members(&transcript->body, &transcript->len);
+    return is_complete;
+}
+
+struct test_transcript test_transcript_read(const char *name)
+{
+    struct test_transcript transcript = { .http_status = 0 };
+    char path[256], *text, *head_end;
+
+    snprintf(path, sizeof path, "transcripts/%s.http", name);
+    text = test_read_data(path, &transcript.wire_len);
+    head_end = strstr(text, "\r\n\r\n");
+    if (head_end != NULL) {
+        size_t head_len = (size_t)(head_end + 4 - text);
+
+        *head_end = '\0';
+        transcript.is_complete =
+            read_body(&transcript,
+                      &(struct response){ text, text + head_len, transcript.wire_len - head_len });
+    } else if (transcript.wire_len != 0) {
+        fail_msg("%s has no head", path);
+    }
+    free(text);
+    read_facts(&transcript, name);
     return transcript;
 }
 
 void test_transcript_release(struct test_transcript *transcript)
 {
     free(transcript->body);
+    free(transcript->target);
+    free(transcript->accept);
 }
+
+bool test_transcript_query(const struct test_transcript *transcript, const char *name, char *value,
+                           size_t size)
+{
+    const char *at = strchr(transcript->target, '?');
+    size_t len = strlen(name);
+
+    value[0] = '\0';
+    for (; at != NULL; at = strchr(at, '&')) {
+        at++;
+        if (strncmp(at, name, len) == 0 && at[len] == '=') {
+            at += len + 1;
+            snprintf(value, size, "%.*s", (int)strcspn(at, "&"), at);
+            return true;
+        }
+    }
+    return false;
+}
+
+static int is_recording(const struct dirent *entry)
+{
+    size_t len = strlen(entry->d_name);
+
+    return len > 5 && strcmp(entry->d_name + len - 5, ".http") == 0;
+}
+
+char **test_transcript_names(size_t *ret_n)
+{
+    struct dirent **entries;
+    char path[1024], **names;
+    int n;
+
+    snprintf(path, sizeof path, "%s/transcripts", test_data_dir());
+    n = scandir(path, &entries, is_recording, alphasort);
+    assert_true(n > 0);
+    names = calloc((size_t)n, sizeof *names);
+    assert_non_null(names);
+    for (int i = 0; i < n; i++) {
+        names[i] = copy_of(entries[i]->d_name, strlen(entries[i]->d_name) - 5);
+        free(entries[i]);
+    }
+    free(entries);
+    *ret_n = (size_t)n;
+    return names;
+}
+
+/* --- pieces --- */
 
 static int feed_copy(const char *bytes, size_t len, test_feed_fn *feed, void *ctx)
 {

@@ -27,16 +27,29 @@ struct kinf_client_options {
     const char *user_agent; /* default: "kinformer/VERSION" */
     int64_t connect_timeout_ms; /* resolve, connect and TLS; default 0: 30,000 */
     int64_t request_timeout_ms; /* of a short request (discovery); default 0: 30,000 */
+
+    /* Instead of what the configuration says; default NULL (false): as it says. Mirrors:
+     * clientcmd.ConfigOverrides. */
+    const char *cluster; /* the name of another cluster of the kubeconfig */
+    const char *user;    /* the name of another user of it */
+    const char *name_space;
+    const char *server;                /* tls-server-name is not taken over then */
+    const char *tls_server_name;       /* what the certificate of the server is for */
+    const char *certificate_authority; /* a file; also ends insecure-skip-tls-verify */
+    bool insecure_skip_tls_verify;     /* also ends any certificate authority */
+    const char *client_certificate;    /* a file */
+    const char *client_key;            /* a file */
+    const char *token;                 /* ends token file, password and plugin */
 };
 #define KINF_CLIENT_OPTIONS_INIT                                                                   \
     {                                                                                              \
-        NULL, NULL, NULL, 0, 0                                                                     \
+        NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, false, NULL, NULL, NULL        \
     }
 
-/* Reads the configuration; connects to nothing yet. `options` NULL: all defaults. Errors:
+/* Reads the configuration; connects to nothing and runs no credential plugin yet. `options` NULL: all defaults. Errors:
  * KINF_ERR_CONFIG (names file and what to do), KINF_ERR_PARSE (a malformed file, with its place),
- * KINF_ERR_LIMIT (a file above 16 MiB, more than 32 files), KINF_ERR_UNSUPPORTED (libcurl is not the OpenSSL flavour; a credential type that is not
- * supported), KINF_ERR_TLS (a certificate or key that cannot be read), KINF_ERR_NO_MEMORY. */
+ * KINF_ERR_LIMIT (a file above 16 MiB, more than 32 files), KINF_ERR_UNSUPPORTED (libcurl is not the OpenSSL flavour; a
+ * credential that is not supported), KINF_ERR_TLS (a certificate or key that cannot be read), KINF_ERR_NO_MEMORY. */
 KINF_API KINF_MUST_CHECK int kinf_client_new(const struct kinf_client_options *options,
                                              struct kinf_client **ret_client,
                                              struct kinf_error *err);

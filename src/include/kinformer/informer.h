@@ -123,11 +123,11 @@ typedef uint64_t kinf_handler_id;
     X(KINF_STATE_STARTING, "starting", "not started, or before the first request")                 \
     X(KINF_STATE_LISTING, "listing", "a list is under way")                                        \
     X(KINF_STATE_LIVE, "live", "synced, and a watch is open")                                      \
-    X(KINF_STATE_STALE, "stale", "synced, but the stream gave no proof of life for too long")      \
+    X(KINF_STATE_STALE, "stale", "synced, but no proof of life, or lists in place of watches")     \
     X(KINF_STATE_BACKING_OFF, "backing off", "a request failed; it is tried again")                \
     X(KINF_STATE_FORBIDDEN, "forbidden", "the server refuses us (401, 403); tried again slowly")   \
     X(KINF_STATE_ABSENT, "absent", "the server has no such resource (404); tried again slowly")    \
-    X(KINF_STATE_DEGRADED, "degraded", "live, but objects are quarantined or index values failed") \
+    X(KINF_STATE_DEGRADED, "degraded", "live, but objects or index values are left out")           \
     X(KINF_STATE_STOPPED, "stopped", "stopped; cannot be started again")
 
 enum kinf_informer_state {
@@ -152,7 +152,10 @@ struct kinf_informer_status {
     uint64_t n_events;
     uint64_t n_bookmarks;
     uint64_t n_errors;
+    uint64_t n_silent;      /* watches given up since no byte came */
+    uint64_t n_extra_lists; /* to make up for watches that may not deliver */
     uint64_t n_quarantined;
+    uint64_t n_outside_shard; /* objects and changes left out, see shard_selector */
     uint64_t n_failed_index_values;
     uint64_t received_bytes;
 };
@@ -185,6 +188,15 @@ struct kinf_informer_options {
     /* NULL: all. The server evaluates both; a malformed one is refused here. */
     const char *label_selector;
     const char *field_selector;
+    /* NULL: all. One of several parts of the objects, by hash (KEP-5866): "shardRange(
+     * object.metadata.uid, '0x0000000000000000', '0x8000000000000000')", or of
+     * object.metadata.namespace; ranges of one field are combined by ||. A malformed one is refused
+     * here. Servers without the feature ignore it without a word, and not all answers of those with
+     * it say that they obeyed, so each object that comes is looked at: what is outside is never
+     * stored or told. Then the informer is right but pays for what it does not need: it is
+     * degraded with that reason, logs it once, and counts in n_outside_shard, until a whole list
+     * brings nothing from outside. */
+    const char *shard_selector;
     struct kinf_handler handler; /* the first handler; all NULL: none */
     const struct kinf_index *indices;
     size_t n_indices;
@@ -204,8 +216,9 @@ struct kinf_informer_options {
     int (*transform)(const struct kinf_object *object, const struct kinf_object **ret_object,
                      void *ctx);
     void *transform_ctx;
-    /* Told each failed list or watch, on the reflector's thread; default: a log line. Must not call
-     * back into the informer. Mirrors: cache.WatchErrorHandler. */
+    /* Told each failed list or watch, on the reflector's thread; may be NULL. The log has a line
+     * when such trouble begins, when it ends, and now and then between. Must not call back into the
+     * informer. Mirrors: cache.WatchErrorHandler. */
     void (*on_watch_error)(const struct kinf_error *err, void *ctx);
     void *on_watch_error_ctx;
     /* Default: by key. In order, what arrives together is stored at once, a list included, and the

@@ -1,0 +1,76 @@
+/*
+ * Whether the server's watches can be relied on, or its watch cache stands still: then a LIST
+ * without resourceVersion, which the server takes from etcd, keeps the store true.
+ *
+ * A watch cache that cannot decode one object, or cannot reach its conversion webhook, stops for
+ * good. Watches fall silent or are refused, watch lists and lists at a version say for ever that
+ * the version is too large. No single answer tells that from a server that starts or is busy, so it
+ * takes KINF__STANDSTILL_SIGNS signs over at least the list interval, with nothing delivered
+ * between, until a standstill is found. From then on a list follows a watch that brought nothing,
+ * at most one in the list interval, until a watch delivers. A server that was mended is quiet, too,
+ * while nothing changes: as long as such lists show no change, each watch is given twice the time of
+ * the one before to bring its bookmark.
+ *
+ * Silence is no sign: there are types whose watches never bring a bookmark, and a list's version is
+ * that of all types, so it says nothing of one. Only a list that shows changes which the watch did
+ * not bring is a proof. Such a list, a check, is worth its price
+ *   - after KINF__STANDSTILL_SILENT silent watches in a row of a server that does send bookmarks,
+ *   - after KINF__STANDSTILL_SILENT_UNKNOWN (about an hour) of one that never did,
+ *   - after one if the server was out of reach before it: it may have been restored from a backup,
+ *     and a watch at a version of its future is accepted and silent.
+ * After a check that shows no change the next is due after twice as many silent watches, up to
+ * KINF__STANDSTILL_SILENT_UNKNOWN.
+ *
+ * Threads: one thread per object.
+ */
+#ifndef KINF_REFLECTOR_STANDSTILL_H
+#define KINF_REFLECTOR_STANDSTILL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <kinformer/error.h>
+
+#define KINF__STANDSTILL_SIGNS          3
+#define KINF__STANDSTILL_SIGN_MEMORY_MS 600000
+#define KINF__STANDSTILL_SILENT         3
+#define KINF__STANDSTILL_SILENT_UNKNOWN 24
+
+struct kinf__standstill {
+    int64_t list_interval_ms;
+    bool is_found;
+    unsigned n_quiet;     /* lists in a row that showed no change, while found */
+    int64_t next_list_ms; /* not before, while found */
+    unsigned n_signs;
+    int64_t first_sign_ms;
+    int64_t last_sign_ms;
+    unsigned n_silent; /* watches in a row */
+    unsigned max_silent;
+    bool had_outage; /* since the last delivery or list */
+    bool is_check;   /* the list under way */
+};
+
+void kinf__standstill_init(struct kinf__standstill *standstill, int64_t list_interval_ms);
+
+/* Whether an answer says that the watch cache is not there. Only its words tell this 429 from that
+ * of an overloaded server, which is to be left alone. */
+bool kinf__standstill_is_sign(const struct kinf_error *err);
+/* The server said so, in whatever form. */
+void kinf__standstill_sign(struct kinf__standstill *standstill, int64_t now_ms);
+/* The server could not be reached, or a connection broke. */
+void kinf__standstill_outage(struct kinf__standstill *standstill);
+/* A watch brought nothing at all until it was given up. */
+void kinf__standstill_silent(struct kinf__standstill *standstill);
+/* A watch, or a watch list, brought something. */
+void kinf__standstill_delivered(struct kinf__standstill *standstill, bool is_bookmark);
+
+/* A watch has ended that brought nothing: whether a list shall follow. If so, it has begun. */
+bool kinf__standstill_begin_list(struct kinf__standstill *standstill, int64_t now_ms);
+/* A list is complete, this one or any other. `has_news`: it differs from what is stored, and is not
+ * older. */
+void kinf__standstill_listed(struct kinf__standstill *standstill, bool has_news, int64_t now_ms);
+/* The one that has begun is given up. */
+void kinf__standstill_list_failed(struct kinf__standstill *standstill, int64_t now_ms);
+
+#endif

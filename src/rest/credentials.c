@@ -1,0 +1,498 @@
+/*
+ * Credentials and their changes. Neighbours: kubeconfig.h has what is configured, exec.c runs a
+ * plugin, certificates.c checks what is read; http.c sends what is current.
+ *
+ * Invariants: `current` is never NULL after creation and never changes in place; run_ended is set
+ * exactly while is_running is false.
+ */
+#include "rest/credentials.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "rest/certificates.h"
+
+#define TOKEN_FRESH_MS 60000
+#define FILES_FRESH_MS 10000
+#define RUN_PAUSE_MS   5000 /* behind a failed run, and between two runs because of a 401 */
+#define LEAD_MAX_S     10   /* before the end, a plugin is run again */
+#define WHITE_SPACE    " \t\r\n"
+
+/* --- one credential --- */
+
+void kinf__credential_unref(struct kinf__credential *credential)
+{
+    if (credential == NULL ||
+        atomic_fetch_sub_explicit(&credential->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    kinf__secret_free(credential->parts.authorization);
+    free(credential->parts.ca_pem);
+    free(credential->parts.cert_pem);
+    kinf__secret_free(credential->parts.key_pem);
+    free(credential);
+}
+
+static bool copy_to(char **copy, const char *text)
+{
+    *copy = text != NULL ? strdup(text) : NULL;
+    return text == NULL || *copy != NULL;
+}
+
+/* With one reference and copies of the parts; NULL when out of memory. */
+static struct kinf__credential *credential_new(const struct kinf__credential_parts *parts)
+{
+    struct kinf__credential *credential = calloc(1, sizeof *credential);
+
+    if (credential == NULL)
+        return NULL;
+    atomic_init(&credential->refs, 1);
+    if (copy_to(&credential->parts.authorization, parts->authorization) &&
+        copy_to(&credential->parts.ca_pem, parts->ca_pem) &&
+        copy_to(&credential->parts.cert_pem, parts->cert_pem) &&
+        copy_to(&credential->parts.key_pem, parts->key_pem))
+        return credential;
+    kinf__credential_unref(credential);
+    return NULL;
+}
+
+static bool is_same_tls(const struct kinf__credential_parts *a,
+                        const struct kinf__credential_parts *b)
+{
+    return kinf__secret_equal(a->ca_pem, b->ca_pem) &&
+           kinf__secret_equal(a->cert_pem, b->cert_pem) &&
+           kinf__secret_equal(a->key_pem, b->key_pem);
+}
+
+/* Makes copies of these parts current, if they differ from what is. */
+static int replace_locked(struct kinf__credentials *credentials,
+                          const struct kinf__credential_parts *parts, const char *what)
+    KINF__REQUIRES(credentials->lock)
+{
+    const struct kinf__credential *current = credentials->current;
+    bool is_tls_same = is_same_tls(&current->parts, parts);
+    struct kinf__credential *fresh;
+
+    if (is_tls_same && kinf__secret_equal(current->parts.authorization, parts->authorization))
+        return 0;
+    fresh = credential_new(parts);
+    if (fresh == NULL)
+        return KINF_ERR_NO_MEMORY;
+    fresh->number = current->number + 1;
+    fresh->tls_number = current->tls_number + (is_tls_same ? 0 : 1);
+    kinf__credential_unref(credentials->current);
+    credentials->current = fresh;
+    KINF__LOG(KINF__LOG_REST, KINF_LOG_INFO, "credentials changed what=\"%s\" source=\"%s\"", what,
+              credentials->config->source);
+    return 0;
+}
+
+/* --- headers --- */
+
+/* NULL when out of memory, as is the next one's. */
+static char *bearer_of(const char *token)
+{
+    static const char name[] = "Authorization: Bearer ";
+    size_t len = strlen(token);
+    char *line = malloc(sizeof name + len);
+
+    if (line != NULL) {
+        memcpy(line, name, sizeof name - 1);
+        memcpy(line + sizeof name - 1, token, len + 1);
+    }
+    return line;
+}
+
+static char *basic_of(const char *username, const char *password)
+{
+    static const char name[] = "Authorization: Basic ";
+    size_t len = strlen(username) + strlen(password) + 1;
+    KINF__AUTO_SECRET_BUFFER plain = KINF__BUFFER_INIT;
+    struct kinf__buffer line = KINF__BUFFER_INIT;
+
+    /* Room for all at once, so that nothing is left behind by growing. */
+    if (kinf__buffer_reserve(&plain, len + 1) < 0 ||
+        kinf__buffer_printf(&plain, "%s:%s", username, password) < 0 ||
+        kinf__buffer_reserve(&line, sizeof name + len * 2 + 8) < 0 ||
+        kinf__buffer_append(&line, name, sizeof name - 1) < 0 ||
+        kinf__secret_append_base64(&line, plain.bytes, plain.len) < 0 ||
+        kinf__buffer_cstr(&line) == NULL) {
+        kinf__secret_buffer_release(&line);
+        return NULL;
+    }
+    return line.bytes;
+}
+
+/* --- files --- */
+
+/* A token file's content without the white space around it. */
+static int read_token(const char *path, char **ret_token, struct kinf_error *err)
+{
+    KINF__AUTO_SECRET *text = NULL;
+    size_t len;
+    int failed = kinf__secret_read_file(path, &text, err);
+    char *start;
+
+    if (failed < 0)
+        return failed;
+    start = text + strspn(text, WHITE_SPACE);
+    for (len = strlen(start); len > 0 && strchr(WHITE_SPACE, start[len - 1]) != NULL;)
+        start[--len] = '\0';
+    if (len == 0)
+        return kinf__error_set(err, KINF_ERR_CONFIG, "the token file %s is empty", path);
+    if (!kinf__is_one_line(start))
+        return kinf__error_set(err, KINF_ERR_CONFIG,
+                               "the token file %s has a line break or another control character "
+                               "in its token",
+                               path);
+    *ret_token = strdup(start);
+    return *ret_token != NULL ? 0 : kinf__error_no_memory(err);
+}
+
+/* Once until it is good again. */
+static void tell_bad(bool *is_told, const struct kinf_error *err)
+{
+    if (!*is_told)
+        KINF__LOG(KINF__LOG_REST, KINF_LOG_WARN,
+                  "credentials cannot be read again, the last ones stay error=\"%s\"",
+                  err->message);
+    *is_told = true;
+}
+
+static int use_token_locked(struct kinf__credentials *credentials, const char *token)
+    KINF__REQUIRES(credentials->lock)
+{
+    struct kinf__credential_parts wanted = credentials->current->parts;
+    KINF__AUTO_SECRET *line = bearer_of(token);
+
+    wanted.authorization = line;
+    return line != NULL ? replace_locked(credentials, &wanted, "token") : KINF_ERR_NO_MEMORY;
+}
+
+/* Returns an error only if there is no token to go on with. */
+static int refresh_token_locked(struct kinf__credentials *credentials, struct kinf__moment now,
+                                struct kinf_error *err) KINF__REQUIRES(credentials->lock)
+{
+    struct kinf_error told = KINF_ERROR_INIT;
+    KINF__AUTO_SECRET *token = NULL;
+    int failed;
+
+    if (credentials->config->token_file == NULL ||
+        (credentials->is_token_read && now.now_ms - credentials->token_read_ms < TOKEN_FRESH_MS))
+        return 0;
+    failed = read_token(credentials->config->token_file, &token, &told);
+    if (failed == 0 && use_token_locked(credentials, token) < 0)
+        failed = kinf__error_no_memory(&told);
+    credentials->is_token_read = failed == 0;
+    credentials->token_read_ms = now.now_ms;
+    if (failed == 0) {
+        credentials->is_bad_token_told = false;
+        return 0;
+    }
+    if (credentials->current->parts.authorization == NULL) {
+        if (err != NULL)
+            *err = told;
+        return failed;
+    }
+    tell_bad(&credentials->is_bad_token_told, &told);
+    return 0;
+}
+
+/* What one file of the configuration holds now; what was given inline stays. NULL: there is none. */
+static int read_pem(const char *file, const char *inline_pem, char **ret_pem,
+                    struct kinf_error *err)
+{
+    if (file != NULL)
+        return kinf__secret_read_file(file, ret_pem, err);
+    if (inline_pem != NULL && (*ret_pem = strdup(inline_pem)) == NULL)
+        return kinf__error_no_memory(err);
+    return 0;
+}
+
+static void refresh_authority_locked(struct kinf__credentials *credentials)
+    KINF__REQUIRES(credentials->lock)
+{
+    const struct kinf__cluster_config *config = credentials->config;
+    struct kinf__credential_parts wanted = credentials->current->parts;
+    struct kinf_error told = KINF_ERROR_INIT;
+    KINF__AUTO_FREE char *pem = NULL;
+
+    if (config->ca_file == NULL)
+        return;
+    if (read_pem(config->ca_file, NULL, &pem, &told) < 0 ||
+        kinf__certificates_check_authority(pem, config->ca_file, &told) < 0) {
+        tell_bad(&credentials->is_bad_authority_told, &told);
+        return;
+    }
+    credentials->is_bad_authority_told = false;
+    wanted.ca_pem = pem;
+    if (replace_locked(credentials, &wanted, "certificate authority") < 0)
+        credentials->are_files_read = false;
+}
+
+/* While two files change one after the other, they do not fit together for a moment. */
+static void refresh_client_locked(struct kinf__credentials *credentials)
+    KINF__REQUIRES(credentials->lock)
+{
+    const struct kinf__cluster_config *config = credentials->config;
+    struct kinf__credential_parts wanted = credentials->current->parts;
+    struct kinf_error told = KINF_ERROR_INIT;
+    KINF__AUTO_FREE char *cert = NULL;
+    KINF__AUTO_SECRET *key = NULL;
+
+    if (config->client_cert_file == NULL && config->client_key_file == NULL)
+        return;
+    if (read_pem(config->client_cert_file, config->client_cert_pem, &cert, &told) < 0 ||
+        read_pem(config->client_key_file, config->client_key_pem, &key, &told) < 0 ||
+        kinf__certificates_check_client(cert, key,
+                                        config->client_cert_file != NULL ? config->client_cert_file
+                                                                         : config->client_key_file,
+                                        NULL, &told) < 0) {
+        tell_bad(&credentials->is_bad_client_told, &told);
+        return;
+    }
+    credentials->is_bad_client_told = false;
+    wanted.cert_pem = cert;
+    wanted.key_pem = key;
+    if (replace_locked(credentials, &wanted, "client certificate") < 0)
+        credentials->are_files_read = false;
+}
+
+static void refresh_files_locked(struct kinf__credentials *credentials, struct kinf__moment now)
+    KINF__REQUIRES(credentials->lock)
+{
+    if (credentials->are_files_read && now.now_ms - credentials->files_read_ms < FILES_FRESH_MS)
+        return;
+    credentials->are_files_read = true;
+    credentials->files_read_ms = now.now_ms;
+    refresh_authority_locked(credentials);
+    refresh_client_locked(credentials);
+}
+
+/* --- the plugin --- */
+
+static bool is_run_due_locked(const struct kinf__credentials *credentials, struct kinf__moment now)
+    KINF__REQUIRES(credentials->lock)
+{
+    return credentials->config->exec != NULL &&
+           (!credentials->has_answer || credentials->is_refused ||
+            now.wall_s >= credentials->due_wall_s);
+}
+
+/* Some time before the end, but not so early that what lives shortly is never used. */
+static int64_t due_of(const struct kinf__exec_answer *answer, struct kinf__moment now)
+{
+    int64_t life_s, lead_s;
+
+    if (answer->expires_wall_s == INT64_MAX)
+        return INT64_MAX;
+    life_s = answer->expires_wall_s - now.wall_s;
+    lead_s = life_s / 4 < LEAD_MAX_S ? life_s / 4 : LEAD_MAX_S;
+    return life_s - lead_s < 1 ? now.wall_s + 1 : answer->expires_wall_s - lead_s;
+}
+
+static int use_answer_locked(struct kinf__credentials *credentials,
+                             const struct kinf__exec_answer *answer, struct kinf__moment now)
+    KINF__REQUIRES(credentials->lock)
+{
+    struct kinf__credential_parts wanted = credentials->current->parts;
+    KINF__AUTO_SECRET *line = NULL;
+
+    if (answer->token != NULL && (line = bearer_of(answer->token)) == NULL)
+        return KINF_ERR_NO_MEMORY;
+    wanted.authorization = line;
+    wanted.cert_pem = answer->cert_pem;
+    wanted.key_pem = answer->key_pem;
+    if (replace_locked(credentials, &wanted, "credential plugin's answer") < 0)
+        return KINF_ERR_NO_MEMORY;
+    credentials->has_answer = true;
+    credentials->is_refused = false;
+    credentials->due_wall_s = due_of(answer, now);
+    return 0;
+}
+
+static int note_run_locked(struct kinf__credentials *credentials, int failed,
+                           const struct kinf__exec_answer *answer, struct kinf__moment now,
+                           struct kinf_error *told) KINF__REQUIRES(credentials->lock)
+{
+    credentials->is_running = false;
+    credentials->failure.code = (enum kinf_errc)0;
+    if (failed == 0 && use_answer_locked(credentials, answer, now) < 0)
+        failed = kinf__error_no_memory(told);
+    if (failed < 0 && failed != KINF_ERR_STOPPED) {
+        credentials->failure = *told;
+        credentials->failed_ms = now.now_ms;
+    }
+    kinf__waker_set(&credentials->run_ended);
+    return failed;
+}
+
+/* The lock is free meanwhile. */
+static int run_locked(struct kinf__credentials *credentials, struct kinf__moment now,
+                      const struct kinf__waker *waker, struct kinf_error *err)
+    KINF__REQUIRES(credentials->lock)
+{
+    struct kinf_error told = KINF_ERROR_INIT;
+    struct kinf__exec_answer answer = { .expires_wall_s = INT64_MAX };
+    int64_t began_ms = kinf__clock_now_ms(), took_ms;
+    int failed;
+
+    credentials->is_running = true;
+    kinf__waker_clear(&credentials->run_ended);
+    kinf__mutex_unlock(&credentials->lock);
+    failed = kinf__exec_run(credentials->config->exec, waker, credentials->exec_limit_ms, &answer,
+                            &told);
+    kinf__mutex_lock(&credentials->lock);
+    took_ms = kinf__clock_now_ms() - began_ms;
+    now.now_ms += took_ms;
+    now.wall_s += took_ms / 1000;
+    failed = note_run_locked(credentials, failed, &answer, now, &told);
+    kinf__exec_answer_release(&answer);
+    if (failed < 0 && err != NULL)
+        *err = told;
+    return failed;
+}
+
+/* Waits for the run of another thread. */
+static int wait_locked(struct kinf__credentials *credentials, const struct kinf__waker *waker,
+                       struct kinf_error *err) KINF__REQUIRES(credentials->lock)
+{
+    struct pollfd fds[] = { { waker->fd, POLLIN, 0 }, { credentials->run_ended.fd, POLLIN, 0 } };
+
+    kinf__mutex_unlock(&credentials->lock);
+    (void)poll(fds, KINF__ARRAY_LEN(fds), -1);
+    kinf__mutex_lock(&credentials->lock);
+    return fds[0].revents != 0 ? kinf__error_set(err, KINF_ERR_STOPPED, "stopped") : 0;
+}
+
+/* One run serves all who need it, also when it fails. */
+static int obtain_locked(struct kinf__credentials *credentials, struct kinf__moment now,
+                         const struct kinf__waker *waker, struct kinf_error *err)
+    KINF__REQUIRES(credentials->lock)
+{
+    int failed = 0;
+
+    while (failed == 0 && is_run_due_locked(credentials, now)) {
+        if (credentials->is_running) {
+            failed = wait_locked(credentials, waker, err);
+        } else if (credentials->failure.code != 0 &&
+                   now.now_ms - credentials->failed_ms < RUN_PAUSE_MS) {
+            if (err != NULL)
+                *err = credentials->failure;
+            failed = credentials->failure.code;
+        } else {
+            failed = run_locked(credentials, now, waker, err);
+        }
+    }
+    return failed;
+}
+
+/* --- what the header promises --- */
+
+struct kinf__moment kinf__moment_now(void)
+{
+    struct timespec wall;
+
+    clock_gettime(CLOCK_REALTIME, &wall);
+    return (struct kinf__moment){ kinf__clock_now_ms(), wall.tv_sec };
+}
+
+int kinf__credentials_init(struct kinf__credentials *credentials,
+                           const struct kinf__cluster_config *config, bool is_https,
+                           struct kinf_error *err)
+{
+    struct kinf__credential_parts first = { .ca_pem = config->ca_pem };
+    KINF__AUTO_SECRET *line = NULL;
+    int failed;
+
+    *credentials = (struct kinf__credentials){ .config = config,
+                                               .are_used = is_https,
+                                               .exec_limit_ms = KINF__EXEC_LIMIT_MS };
+    kinf__mutex_init(&credentials->lock, KINF__RANK_CREDENTIALS);
+    failed = kinf__waker_init(&credentials->run_ended, err);
+    if (failed < 0)
+        return failed;
+    kinf__waker_set(&credentials->run_ended);
+    if (is_https) {
+        first.cert_pem = config->client_cert_pem;
+        first.key_pem = config->client_key_pem;
+        if (config->token != NULL)
+            line = bearer_of(config->token);
+        else if (config->username != NULL)
+            line = basic_of(config->username, config->password != NULL ? config->password : "");
+        if (line == NULL && (config->token != NULL || config->username != NULL))
+            return kinf__error_no_memory(err);
+    }
+    first.authorization = line;
+    credentials->current = credential_new(&first);
+    return credentials->current != NULL ? 0 : kinf__error_no_memory(err);
+}
+
+void kinf__credentials_release(struct kinf__credentials *credentials)
+{
+    kinf__credential_unref(credentials->current);
+    kinf__waker_release(&credentials->run_ended);
+    kinf__mutex_release(&credentials->lock);
+}
+
+int kinf__credentials_take(struct kinf__credentials *credentials, struct kinf__moment now,
+                           const struct kinf__waker *waker,
+                           struct kinf__credential **ret_credential, struct kinf_error *err)
+{
+    int failed = 0;
+
+    kinf__mutex_lock(&credentials->lock);
+    if (credentials->are_used) {
+        refresh_files_locked(credentials, now);
+        failed = refresh_token_locked(credentials, now, err);
+        if (failed == 0)
+            failed = obtain_locked(credentials, now, waker, err);
+    }
+    if (failed == 0) {
+        atomic_fetch_add_explicit(&credentials->current->refs, 1, memory_order_relaxed);
+        *ret_credential = credentials->current;
+    }
+    kinf__mutex_unlock(&credentials->lock);
+    return failed;
+}
+
+void kinf__credentials_refused(struct kinf__credentials *credentials,
+                               const struct kinf__credential *credential, struct kinf__moment now)
+{
+    kinf__mutex_lock(&credentials->lock);
+    credentials->is_token_read = false;
+    credentials->are_files_read = false;
+    /* Of many who are refused at once the first is enough, and so is one that has changed since. */
+    if (credential->number == credentials->current->number && credentials->has_answer &&
+        (!credentials->was_refused || now.now_ms - credentials->refused_ms >= RUN_PAUSE_MS)) {
+        credentials->is_refused = true;
+        credentials->was_refused = true;
+        credentials->refused_ms = now.now_ms;
+    }
+    kinf__mutex_unlock(&credentials->lock);
+}
+
+void kinf__credentials_distrusted(struct kinf__credentials *credentials)
+{
+    kinf__mutex_lock(&credentials->lock);
+    credentials->are_files_read = false;
+    kinf__mutex_unlock(&credentials->lock);
+}
+
+bool kinf__credentials_are_outdated(struct kinf__credentials *credentials,
+                                    const struct kinf__credential *credential,
+                                    struct kinf__moment now)
+{
+    bool are_outdated;
+
+    kinf__mutex_lock(&credentials->lock);
+    if (credentials->are_used)
+        refresh_files_locked(credentials, now);
+    are_outdated = credentials->current->tls_number != credential->tls_number;
+    kinf__mutex_unlock(&credentials->lock);
+    return are_outdated;
+}

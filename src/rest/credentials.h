@@ -1,0 +1,105 @@
+/*
+ * What a client shows to the server, now: a token or a password for each request, a certificate for
+ * each connection, the authority that it trusts. All of it may change while the program runs.
+ *
+ *   - A token's file is read again when the last reading is a minute old, and after a 401.
+ *   - Files of certificates, keys and authorities are read again when the last reading is ten
+ *     seconds old, and after a 401 or a failed handshake; whoever holds a connection that was made
+ *     with others closes it (kinf__credentials_are_outdated()). What cannot be read, is empty or
+ *     does not fit together changes nothing; one line in the log says so.
+ *   - A plugin is run when there is nothing yet, shortly before what it gave expires, and after a
+ *     401; one at a time, and not again within five seconds of a failure or of such a 401.
+ *   - Over plain HTTP nothing is read, run or sent.
+ *
+ * Mirrors: transport.TokenSource, exec.Authenticator. Threads: any thread.
+ */
+#ifndef KINF_REST_CREDENTIALS_H
+#define KINF_REST_CREDENTIALS_H
+
+#include <stdatomic.h>
+
+#include "base/lock.h"
+#include "base/thread.h"
+#include "rest/kubeconfig.h"
+
+/* NULL where there is nothing. */
+struct kinf__credential_parts {
+    char *authorization; /* the header's line */
+    char *ca_pem;
+    char *cert_pem;
+    char *key_pem;
+};
+
+/* Counted; constant. */
+struct kinf__credential {
+    _Atomic(unsigned) refs; /* atomic */
+    uint64_t number;        /* of each one anew */
+    uint64_t tls_number;    /* another one when authority, certificate or key are others */
+    struct kinf__credential_parts parts;
+};
+
+/* NULL is allowed. */
+void kinf__credential_unref(struct kinf__credential *credential);
+
+/* Certificates and plugins speak of wall time, everything else here is monotonic. */
+struct kinf__moment {
+    int64_t now_ms;
+    int64_t wall_s;
+};
+struct kinf__moment kinf__moment_now(void);
+
+struct kinf__credentials {
+    /* constant after creation */
+    const struct kinf__cluster_config *config;
+    bool are_used; /* not over plain HTTP */
+    int64_t exec_limit_ms;
+    struct kinf__waker run_ended; /* set while no plugin runs */
+
+    struct kinf__mutex lock;
+
+    /* guarded by lock */
+    struct kinf__credential *current;
+    bool is_token_read; /* within the last minute, but for the look at the time */
+    bool are_files_read;
+    int64_t token_read_ms;
+    int64_t files_read_ms;
+    bool is_bad_token_told;
+    bool is_bad_authority_told;
+    bool is_bad_client_told;
+    bool is_running; /* the plugin */
+    bool has_answer;
+    bool is_refused; /* what it gave last */
+    int64_t due_wall_s;
+    bool was_refused;
+    int64_t refused_ms;
+    struct kinf_error failure; /* of its last run; code 0: it was none */
+    int64_t failed_ms;
+};
+
+/* `config` is borrowed. Errors: KINF_ERR_NO_MEMORY, KINF_ERR_SYSTEM; release is allowed then. */
+KINF_MUST_CHECK int kinf__credentials_init(struct kinf__credentials *credentials,
+                                           const struct kinf__cluster_config *config, bool is_https,
+                                           struct kinf_error *err);
+void kinf__credentials_release(struct kinf__credentials *credentials);
+
+/* What the next request goes out with; the caller releases it. Blocks while a plugin runs, or until
+ * the waker is set. Errors: KINF_ERR_STOPPED, KINF_ERR_CONFIG (the token's file holds none, and
+ * there is no other), KINF_ERR_UNAUTHORIZED (the plugin failed), KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__credentials_take(struct kinf__credentials *credentials,
+                                           struct kinf__moment now, const struct kinf__waker *waker,
+                                           struct kinf__credential **ret_credential,
+                                           struct kinf_error *err);
+
+/* A request with it was answered with 401. */
+void kinf__credentials_refused(struct kinf__credentials *credentials,
+                               const struct kinf__credential *credential, struct kinf__moment now);
+/* A handshake failed. */
+void kinf__credentials_distrusted(struct kinf__credentials *credentials);
+
+/* Whether a connection that was made with it should be closed. Looks at the files when it is time
+ * to; cheap otherwise. */
+bool kinf__credentials_are_outdated(struct kinf__credentials *credentials,
+                                    const struct kinf__credential *credential,
+                                    struct kinf__moment now);
+
+#endif

@@ -1,0 +1,304 @@
+/*
+ * What an informer makes of servers in trouble, end to end over written scripts: one whose watch
+ * cache stands still, one that was restored from a backup, one that leaves, and resources that are
+ * withdrawn. Each with the queue by key and in order, but for two that take their time and do not
+ * depend on it.
+ *
+ * Where a script waits for silence, each of its exchanges may be used more than once, with the same
+ * result: whatever was late on a slow machine is only asked for again.
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "informer/informer.h"
+#include "unit/engine_fixture.h"
+
+#define SILENT_AFTER_MS 800
+
+#define ALWAYS_STREAM                                                                              \
+    "exchange always\nmatch GET /api/v1/pods watch=1 sendInitialEvents=true !resourceVersion\n"
+#define ALWAYS_LIST(rules) "exchange always\nmatch GET /api/v1/pods !watch " rules "\n"
+#define ALWAYS_WATCH(rv)                                                                           \
+    "exchange always\nmatch GET /api/v1/pods watch=1 !sendInitialEvents resourceVersion=" rv "\n"
+#define SILENCE       "status 200\nstall forever\n"
+#define ADDED(object) EVENT("ADDED", object)
+#define BOOKMARK(rv)                                                                               \
+    EVENT("BOOKMARK",                                                                              \
+          "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"" rv        \
+          "\"}}")
+#define INITIAL_END(rv)                                                                            \
+    EVENT("BOOKMARK",                                                                              \
+          "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"" rv        \
+          "\",\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}}}")
+
+static struct kinf_informer_status status_of(struct engine_fixture *f)
+{
+    struct kinf_informer_status status;
+
+    kinf_informer_status(f->informer, &status);
+    return status;
+}
+
+/* --- what is logged --- */
+
+/* Lines from info up that contain a text, since log_begin(). */
+static struct {
+    const char *trouble;
+    const char *end;
+    _Atomic(int) n_troubles;
+    _Atomic(int) n_ends;
+} logged;
+
+static void count_line(enum kinf_log_level level, const char *module, const char *line, void *ctx)
+{
+    (void)level;
+    (void)module;
+    (void)ctx;
+    if (strstr(line, logged.trouble) != NULL)
+        atomic_fetch_add(&logged.n_troubles, 1);
+    if (strstr(line, logged.end) != NULL)
+        atomic_fetch_add(&logged.n_ends, 1);
+}
+
+static void log_begin(const char *trouble, const char *end)
+{
+    logged.trouble = trouble;
+    logged.end = end;
+    atomic_store(&logged.n_troubles, 0);
+    atomic_store(&logged.n_ends, 0);
+    kinf_log_set_callback(count_line, NULL);
+}
+
+static void log_end(int n_troubles, int n_ends)
+{
+    kinf_log_set_callback(NULL, NULL);
+    assert_int_equal(atomic_load(&logged.n_troubles), n_troubles);
+    assert_int_equal(atomic_load(&logged.n_ends), n_ends);
+}
+
+/* --- a watch cache that stands still --- */
+
+/* Watch lists never get to their end, watches are silent; lists of etcd have what is new. */
+static void silent_watches_of_a_frozen_cache_are_made_up_for_by_lists(void **state)
+{
+    struct engine_fixture *f = *state;
+
+    f->options.initial = KINF_INITIAL_WATCHLIST;
+    f->options.silent_after_ms = SILENT_AFTER_MS;
+    log_begin("watches are not to be relied on resource=pods namespace=*",
+              "watches deliver again resource=pods namespace=*");
+    ENGINE_START(f, ALWAYS_STREAM "status 200\nerror 504 Timeout Too large resource version: 9\n",
+                 ALWAYS_LIST("!resourceVersion !limit") LIST("10", POD("a", "3") "," POD("b", "4")),
+                 ALWAYS_WATCH("10") SILENCE,
+                 ALWAYS_LIST("!resourceVersion limit=500")
+                     LIST("20", POD("a", "15") "," POD("c", "16")),
+                 ALWAYS_WATCH("20") "status 200\nwait 1\n" BOOKMARK("21")
+                     ADDED(POD("end", "22")) "stall forever\n",
+                 ALWAYS_WATCH("22") SILENCE);
+    ENGINE_EXPECT(f, "add! a@3", "add! b@4", "synced", "update a@3 a@15", "delete* b@4",
+                  "add c@16");
+    engine_wait_for_state(f, KINF_STATE_STALE);
+    engine_expect_reason(f, "stands still");
+    assert_true(status_of(f).n_extra_lists >= 1);
+    assert_true(status_of(f).n_silent >= 1);
+    replay_signal(f->replay, 1);
+    recorder_wait_for(&f->recorder, "add end@22");
+    engine_wait_for_state(f, KINF_STATE_LIVE);
+    log_end(1, 1);
+}
+
+static void refused_watches_of_a_cache_that_never_comes_are_made_up_for_by_lists(void **state)
+{
+    struct engine_fixture *f = *state;
+
+    f->options.silent_after_ms = SILENT_AFTER_MS;
+    log_begin("list or watch failed resource=pods namespace=* retry_in_ms=", "watching again");
+    ENGINE_START(f, ALWAYS_LIST("!resourceVersion !limit") LIST("10", POD("a", "3")),
+                 ALWAYS_WATCH("10") "failure 429 TooManyRequests storage is (re)initializing\n",
+                 ALWAYS_LIST("!resourceVersion limit=500") LIST("20", POD("a", "15")),
+                 ALWAYS_WATCH("20") "wait 1\nstatus 200\n" BOOKMARK("20")
+                     ADDED(POD("end", "22")) "stall forever\n",
+                 ALWAYS_WATCH("22") SILENCE);
+    ENGINE_EXPECT(f, "add! a@3", "synced", "update a@3 a@15");
+    engine_wait_for_state(f, KINF_STATE_STALE);
+    engine_expect_reason(f, "stands still");
+    engine_expect_reason(f, "storage is (re)initializing");
+    replay_signal(f->replay, 1);
+    recorder_wait_for(&f->recorder, "add end@22");
+    engine_wait_for_state(f, KINF_STATE_LIVE);
+    log_end(1, 1);
+}
+
+/* --- a server that goes back --- */
+
+struct waiter {
+    struct kinf_informer *informer;
+    pthread_t thread;
+    int rc;
+};
+
+static void *wait_main(void *ctx)
+{
+    struct waiter *waiter = ctx;
+
+    waiter->rc = kinf_informer_wait_for_rv(waiter->informer, "60", ENGINE_PATIENCE_MS, NULL);
+    return NULL;
+}
+
+static void begin_wait(struct engine_fixture *f, struct waiter *waiter)
+{
+    *waiter = (struct waiter){ .informer = f->informer };
+    assert_int_equal(pthread_create(&waiter->thread, NULL, wait_main, waiter), 0);
+    while (atomic_load(&f->informer->n_rv_waiters) == 0)
+        sched_yield();
+    kinf__mutex_lock(&f->informer->progress_lock); /* it gave this up to wait */
+    kinf__mutex_unlock(&f->informer->progress_lock);
+}
+
+/* A watch at a version of its future is accepted, and silent until the server has come so far. */
+static void a_restored_server_that_says_nothing_is_found_out(void **state)
+{
+    struct engine_fixture *f = *state;
+    struct waiter waiter;
+
+    f->options.initial = KINF_INITIAL_WATCHLIST;
+    f->options.silent_after_ms = SILENT_AFTER_MS;
+    ENGINE_START(f,
+                 ALWAYS_STREAM "status 200\n" ADDED(POD("a", "40")) ADDED(POD("b", "45"))
+                     INITIAL_END("50") BOOKMARK("51") "wait 1\ncut\n",
+                 ALWAYS_WATCH("51") SILENCE,
+                 ALWAYS_LIST("!resourceVersion") LIST("30", POD("a", "20") "," POD("c", "25")),
+                 ALWAYS_WATCH("30") "status 200\n" BOOKMARK("31")
+                     ADDED(POD("end", "32")) "stall forever\n",
+                 ALWAYS_WATCH("32") SILENCE);
+    ENGINE_EXPECT(f, "add! a@40", "add! b@45", "synced");
+    engine_wait_for_resource_version(f, "51");
+    begin_wait(f, &waiter);
+    replay_signal(f->replay, 1);
+    ENGINE_EXPECT(f, "add! a@40", "add! b@45", "synced", "update a@40 a@20", "delete* b@45",
+                  "add c@25", "add end@32");
+    pthread_join(waiter.thread, NULL);
+    assert_int_equal(waiter.rc, KINF_ERR_EXPIRED);
+    engine_wait_for_resource_version(f, "32");
+    engine_wait_for_state(f, KINF_STATE_LIVE);
+    assert_true(status_of(f).n_extra_lists >= 1);
+}
+
+/* --- a server that leaves --- */
+
+#define SHUTTING_DOWN                                                                              \
+    "status 429\nheader Content-Type: text/plain\n"                                                \
+    "event The apiserver is shutting down, please try again later.\n"
+#define INITIALIZING "failure 429 TooManyRequests storage is (re)initializing\n"
+
+static void a_server_that_restarts_costs_no_list_and_two_lines(void **state)
+{
+    struct engine_fixture *f = *state;
+
+    log_begin("list or watch failed resource=pods namespace=* retry_in_ms=",
+              "watching again resource=pods namespace=*");
+    ENGINE_START(f, ON_LIST("") LIST("10", POD("a", "3")),
+                 ON_WATCH("10") "status 200\nwait 1\n" MODIFIED(POD("a", "11")),
+                 ON_WATCH("11") SHUTTING_DOWN, ON_WATCH("11") SHUTTING_DOWN,
+                 ON_WATCH("11") "reset\n", ON_WATCH("11") "reset\n", ON_WATCH("11") INITIALIZING,
+                 ON_WATCH("11") INITIALIZING, ON_WATCH("11") "status 200\n" END("12"));
+    ENGINE_EXPECT(f, "add! a@3", "synced");
+    replay_signal(f->replay, 1);
+    ENGINE_EXPECT(f, "add! a@3", "synced", "update a@3 a@11", "add end@12");
+    engine_wait_for_state(f, KINF_STATE_LIVE);
+    assert_int_equal(status_of(f).n_lists, 1);
+    log_end(1, 1);
+}
+
+/* --- a resource that is withdrawn --- */
+
+#define WIDGETS              "/apis/example.com/v1/widgets"
+#define ON_WIDGETS           "exchange once\nmatch GET " WIDGETS " !watch\n"
+#define ON_WIDGETS_WATCH(rv) "exchange once\nmatch GET " WIDGETS " watch=1 resourceVersion=" rv "\n"
+#define NO_PAGE              "status 404\nheader Content-Type: text/plain\nevent 404 page not found\n"
+#define ON_GROUPS            "exchange once\nmatch GET /apis\n"
+
+static void start_widgets(struct engine_fixture *f, const char *script)
+{
+    engine_make(f, "widgets.example.com", script);
+    assert_int_equal(kinf_informer_start(f->informer, NULL), 0);
+}
+
+/* Its objects went while nobody watched. */
+static void a_withdrawn_resource_is_deleted_and_comes_back(void **state)
+{
+    struct engine_fixture *f = *state;
+
+    start_widgets(f, ON_WIDGETS LIST("10", POD("a", "3") "," POD("b", "4")) ON_WIDGETS_WATCH(
+                         "10") "status 200\n" BOOKMARK("11") "wait 1\ncut\n" ON_WIDGETS_WATCH("11")
+                         NO_PAGE ON_WIDGETS_WATCH("11") NO_PAGE ON_GROUPS
+                  "status 200\nevent {\"kind\":\"APIGroupList\",\"groups\":[]}\n" ON_WIDGETS NO_PAGE
+                      ON_WIDGETS "wait 2\n" LIST("40", POD("b", "35"))
+                          ON_WIDGETS_WATCH("40") "status 200\n" END("41"));
+    ENGINE_EXPECT(f, "add! a@3", "add! b@4", "synced");
+    replay_signal(f->replay, 1);
+    ENGINE_EXPECT(f, "add! a@3", "add! b@4", "synced", "delete* a@3", "delete* b@4");
+    engine_wait_for_state(f, KINF_STATE_ABSENT);
+    replay_signal(f->replay, 2);
+    ENGINE_EXPECT(f, "add! a@3", "add! b@4", "synced", "delete* a@3", "delete* b@4", "add b@35",
+                  "add end@41");
+    engine_wait_for_state(f, KINF_STATE_LIVE);
+    engine_expect_reason(f, "");
+}
+
+static void a_proxy_that_lost_its_way_deletes_nothing(void **state)
+{
+    struct engine_fixture *f = *state;
+
+    start_widgets(f, ON_WIDGETS LIST("10", POD("a", "3")) ON_WIDGETS_WATCH(
+                         "10") "status 200\n" BOOKMARK("11") "wait 1\ncut\n" ON_WIDGETS_WATCH("11")
+                         NO_PAGE ON_WIDGETS_WATCH("11")
+                             NO_PAGE ON_GROUPS NO_PAGE ON_WIDGETS_WATCH("11")
+                                 NO_PAGE ON_WIDGETS_WATCH("11") "wait 2\nstatus 200\n" END("12"));
+    ENGINE_EXPECT(f, "add! a@3", "synced");
+    replay_signal(f->replay, 1);
+    assert_non_null(replay_wait_request(f->replay, 6, ENGINE_PATIENCE_MS));
+    engine_wait_for_state(f, KINF_STATE_ABSENT);
+    assert_int_equal(status_of(f).n_objects, 1);
+    replay_signal(f->replay, 2);
+    ENGINE_EXPECT(f, "add! a@3", "synced", "add end@12");
+}
+
+/* One that discovery still has: its custom resources are being set up. */
+static void a_resource_that_discovery_still_has_is_waited_for(void **state)
+{
+    struct engine_fixture *f = *state;
+
+    start_widgets(f, ON_WIDGETS LIST("10", POD("a", "3")) ON_WIDGETS_WATCH(
+                         "10") "status 200\n" BOOKMARK("11") "wait 1\ncut\n" ON_WIDGETS_WATCH("11")
+                         NO_PAGE ON_WIDGETS_WATCH("11")
+                             NO_PAGE ON_WIDGETS_WATCH("11") "status 200\n" END("12"));
+    ENGINE_EXPECT(f, "add! a@3", "synced");
+    replay_signal(f->replay, 1);
+    ENGINE_EXPECT(f, "add! a@3", "synced", "add end@12");
+    assert_int_equal(status_of(f).n_lists, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(silent_watches_of_a_frozen_cache_are_made_up_for_by_lists,
+                                        engine_set_up, engine_tear_down),
+        cmocka_unit_test_setup_teardown(
+            refused_watches_of_a_cache_that_never_comes_are_made_up_for_by_lists,
+            engine_set_up_in_order, engine_tear_down),
+        ENGINE_BOTH(a_restored_server_that_says_nothing_is_found_out),
+        ENGINE_BOTH(a_server_that_restarts_costs_no_list_and_two_lines),
+        ENGINE_BOTH(a_withdrawn_resource_is_deleted_and_comes_back),
+        ENGINE_BOTH(a_proxy_that_lost_its_way_deletes_nothing),
+        ENGINE_BOTH(a_resource_that_discovery_still_has_is_waited_for),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
