@@ -55,6 +55,9 @@ struct kinf_index_values {
 void kinf__index_values_release(struct kinf_index_values *values);
 #define KINF__AUTO_INDEX_VALUES KINF__CLEANUP(kinf__index_values_release) struct kinf_index_values
 
+/* Whether this thread runs an index function, which writes to no store. */
+bool kinf__index_function_is_running(void);
+
 /* Leaves the values that one index has for an object in `values->bytes`: sorted, each once, each
  * with its NUL. Errors: KINF_ERR_INVALID (the index failed), KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__index_values_of(struct kinf_index_values *values,

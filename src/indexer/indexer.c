@@ -39,6 +39,14 @@ static void lock_for_write(struct kinf_indexer *indexer) KINF__ACQUIRES(indexer-
 
 /* --- single changes --- */
 
+/* What it waited for might be this thread. */
+static int check_may_write(struct kinf_error *err)
+{
+    if (kinf__index_function_is_running())
+        return kinf__error_set(err, KINF_ERR_STATE, "an index function writes to no store");
+    return 0;
+}
+
 static int check_resource_version(const char *resource_version, struct kinf_error *err)
 {
     if (resource_version == NULL || strlen(resource_version) < KINF__RESOURCE_VERSION_SIZE)
@@ -163,8 +171,10 @@ static int write_all(struct kinf_indexer *indexer, const struct kinf_store_chang
     struct kinf__entry **entries = one;
     const struct kinf_object *old = NULL;
     bool is_done = false;
-    int result = check_changes(changes, n_changes, err);
+    int result = check_may_write(err);
 
+    if (result == 0)
+        result = check_changes(changes, n_changes, err);
     if (result < 0)
         return result;
     if (n_changes > 1)
@@ -252,8 +262,10 @@ int kinf_indexer_replace(struct kinf_indexer *indexer, const struct kinf_object 
                          size_t n_objects, const char *resource_version, struct kinf_error *err)
 {
     bool is_done = false;
-    int result = check_resource_version(resource_version, err);
+    int result = check_may_write(err);
 
+    if (result == 0)
+        result = check_resource_version(resource_version, err);
     if (result < 0)
         return result;
     /* This takes as long as the store is large anyway; and so no more than one replaced version
@@ -269,8 +281,10 @@ int kinf_indexer_bookmark(struct kinf_indexer *indexer, const char *resource_ver
                           struct kinf_error *err)
 {
     struct kinf__write write;
-    int result = check_resource_version(resource_version, err);
+    int result = check_may_write(err);
 
+    if (result == 0)
+        result = check_resource_version(resource_version, err);
     if (result < 0)
         return result;
     lock_for_write(indexer);
@@ -317,11 +331,15 @@ int kinf_indexer_add_indices(struct kinf_indexer *indexer, const struct kinf_ind
                              size_t n_indices, struct kinf_error *err)
 {
     KINF__AUTO_INDEX_VALUES values = KINF__INDEX_VALUES_INIT;
-    kinf_auto_snapshot struct kinf_snapshot *base = begin_adding_indices(indexer);
+    kinf_auto_snapshot struct kinf_snapshot *base = NULL;
     struct kinf__index_set *set = NULL;
     struct kinf_snapshot *version = NULL;
-    int result = kinf__index_set_new(base->set, indices, n_indices, &set, err);
+    int result = check_may_write(err);
 
+    if (result < 0)
+        return result;
+    base = begin_adding_indices(indexer);
+    result = kinf__index_set_new(base->set, indices, n_indices, &set, err);
     if (result == 0) {
         result = kinf__snapshot_reindex(base, set, &values, &version);
         if (result < 0)

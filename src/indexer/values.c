@@ -116,6 +116,26 @@ static int sort_values(struct kinf_index_values *values, size_t start)
     return 0;
 }
 
+/* The thread is in an index function. */
+static _Thread_local bool is_in_function;
+
+bool kinf__index_function_is_running(void)
+{
+    return is_in_function;
+}
+
+static int call_function(const struct kinf__index *index, const struct kinf_object *object,
+                         struct kinf_index_values *values)
+{
+    bool was_in_function = is_in_function;
+    int result;
+
+    is_in_function = true;
+    result = index->function(object, values, index->ctx);
+    is_in_function = was_in_function;
+    return result;
+}
+
 /* Appends the values of one index. */
 static int compute_index(struct kinf_index_values *values, const struct kinf__index *index,
                          const struct kinf_object *object)
@@ -124,7 +144,7 @@ static int compute_index(struct kinf_index_values *values, const struct kinf__in
     int result;
 
     values->n_values = 0;
-    result = index->function != NULL ? index->function(object, values, index->ctx)
+    result = index->function != NULL ? call_function(index, object, values)
                                      : add_path_values(index, object, values);
     if (values->is_out_of_memory)
         return KINF_ERR_NO_MEMORY;

@@ -17,6 +17,7 @@
 #include "base/list.h"
 #include "base/lock.h"
 #include "base/log.h"
+#include "informer/callback.h"
 #include "informer/informer.h"
 #include "informer/shared_options.h"
 

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/thread.h"
+#include "informer/callback.h"
 
 static bool is_removed(const struct kinf__funnel *funnel)
 {
@@ -121,7 +122,7 @@ static void *run(void *ctx)
     struct kinf__funnel *funnel = ctx;
     size_t n_items;
 
-    kinf__callback_set_owner(funnel->owner);
+    (void)kinf__callback_enter(funnel->owner, false);
     while ((n_items = take_all(funnel, items)) != 0)
         tell_all(funnel, items, n_items);
     tell_done(funnel);
@@ -180,15 +181,15 @@ void kinf__funnel_remove(struct kinf__funnel *funnel)
 
 void kinf__funnel_finish(struct kinf__funnel *funnel)
 {
-    const void *outer = kinf__callback_owner();
+    struct kinf__callback_mark before;
 
     if (funnel->has_thread) {
         pthread_join(funnel->thread, NULL);
         return;
     }
-    kinf__callback_set_owner(funnel->owner);
+    before = kinf__callback_enter(funnel->owner, false);
     tell_done(funnel);
-    kinf__callback_set_owner(outer);
+    kinf__callback_leave(before);
 }
 
 void kinf__funnel_free(struct kinf__funnel *funnel)

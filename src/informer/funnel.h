@@ -22,7 +22,7 @@
 struct kinf__funnel {
     /* constant after creation */
     struct kinf_handler handler;
-    const void *owner; /* see kinf__callback_owner() */
+    const void *owner; /* see informer/callback.h */
 
     /* owned by who starts and finishes */
     pthread_t thread;

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/thread.h"
+#include "informer/callback.h"
 
 #define MAX_QUEUE_BYTES ((size_t)64 << 20)
 #define SILENT_AFTER_MS 150000
@@ -71,15 +72,17 @@ void kinf__informer_note_proof(struct kinf_informer *informer)
 static void tell_watch_error(struct kinf_informer *informer, const struct kinf_error *err,
                              int64_t wait_ms)
 {
+    struct kinf__callback_mark before;
+
     if (informer->on_watch_error == NULL) {
         KINF__LOG(KINF__LOG_INFORMER, KINF_LOG_WARN,
                   "list or watch failed resource=%s retry_ms=%lld error=\"%s\"",
                   informer->type->resource, (long long)wait_ms, err->message);
         return;
     }
-    kinf__callback_set_owner(informer);
+    before = kinf__callback_enter(informer, true);
     informer->on_watch_error(err, informer->on_watch_error_ctx);
-    kinf__callback_set_owner(NULL);
+    kinf__callback_leave(before);
 }
 
 static void on_phase(enum kinf__reflector_phase phase, const struct kinf_error *err,
@@ -462,13 +465,18 @@ int kinf_informer_start(struct kinf_informer *informer, struct kinf_error *err)
 
 int kinf_informer_stop(struct kinf_informer *informer, struct kinf_error *err)
 {
-    if (kinf__callback_owner() == informer)
+    struct kinf__callback_wait wait;
+
+    if (!kinf__callback_begin_wait(&wait, informer))
         return kinf__error_set(err, KINF_ERR_STATE,
-                               "an informer cannot be stopped from its own callback");
+                               "%s: an informer cannot be stopped from its own callback, nor from "
+                               "one that it waits for",
+                               informer->type->resource);
     if (end_life(informer)) {
         shut_down(informer);
         set_life(informer, KINF__LIFE_STOPPED);
     }
+    kinf__callback_end_wait(&wait);
     return 0;
 }
 
@@ -517,6 +525,10 @@ int kinf_informer_wait_synced(struct kinf_informer *informer, int64_t timeout_ms
     int64_t deadline_ms = kinf__clock_add_ms(kinf__clock_now_ms(), timeout_ms);
     int rc = 0;
 
+    if (kinf__callback_feeds(informer))
+        return kinf__error_set(err, KINF_ERR_STATE,
+                               "%s: the store waits for this thread, so it cannot wait for it",
+                               informer->type->resource);
     kinf__mutex_lock(&informer->status_lock);
     while (!informer->state.has_synced && !informer->is_stopping &&
            kinf__cond_wait_until(&informer->status_changed, &informer->status_lock, deadline_ms))

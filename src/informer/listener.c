@@ -14,18 +14,7 @@
 
 #include "base/error.h"
 #include "base/thread.h"
-
-static _Thread_local const void *callback_owner;
-
-const void *kinf__callback_owner(void)
-{
-    return callback_owner;
-}
-
-void kinf__callback_set_owner(const void *owner)
-{
-    callback_owner = owner;
-}
+#include "informer/callback.h"
 
 /* --- the thread --- */
 
@@ -264,7 +253,7 @@ static void *run(void *ctx)
 {
     struct kinf__listener *listener = ctx;
 
-    kinf__callback_set_owner(listener->owner);
+    (void)kinf__callback_enter(listener->owner, false);
     tell_initial(listener);
     if (coalesces(listener))
         tell_coalesced(listener);
@@ -398,15 +387,15 @@ void kinf__listener_remove(struct kinf__listener *listener)
 
 void kinf__listener_finish(struct kinf__listener *listener)
 {
-    const void *outer = callback_owner;
+    struct kinf__callback_mark before;
 
     if (listener->has_thread) {
         pthread_join(listener->thread, NULL);
         return;
     }
-    kinf__callback_set_owner(listener->owner);
+    before = kinf__callback_enter(listener->owner, false);
     tell_done(listener);
-    kinf__callback_set_owner(outer);
+    kinf__callback_leave(before);
 }
 
 void kinf__listener_free(struct kinf__listener *listener)

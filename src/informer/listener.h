@@ -33,7 +33,7 @@ struct kinf__listener {
     /* constant after creation */
     struct kinf_handler handler;
     kinf_handler_id id;
-    const void *owner; /* see kinf__callback_owner() */
+    const void *owner; /* see informer/callback.h */
 
     /* guarded by the owner's lock */
     struct kinf__list in_owner;
@@ -63,11 +63,6 @@ struct kinf__listener {
     _Atomic(uint32_t) taken_since; /* of the oldest of them: the lower half of a time */
     _Atomic(uint64_t) n_told;      /* callbacks that have run, but on_done */
 };
-
-/* The owner whose user code this thread is running; NULL: none. A thread that runs user code marks
- * itself, and puts back what this returned before. */
-const void *kinf__callback_owner(void);
-void kinf__callback_set_owner(const void *owner);
 
 /* `take_initial` is consumed, on failure too; NULL: none. Errors: KINF_ERR_INVALID (no such
  * backlog), KINF_ERR_NO_MEMORY. */

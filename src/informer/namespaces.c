@@ -17,6 +17,7 @@
 #include "base/list.h"
 #include "base/lock.h"
 #include "base/log.h"
+#include "informer/callback.h"
 #include "informer/funnel.h"
 #include "informer/informer.h"
 
@@ -451,15 +452,18 @@ int kinf_namespaces_start(struct kinf_namespaces *namespaces, struct kinf_error 
 
 int kinf_namespaces_stop(struct kinf_namespaces *namespaces, struct kinf_error *err)
 {
+    struct kinf__callback_wait wait;
     int rc = 0;
 
-    if (is_in_callback(namespaces))
+    if (is_in_callback(namespaces) || !kinf__callback_begin_wait(&wait, namespaces))
         return kinf__error_set(err, KINF_ERR_STATE,
-                               "an informer cannot be stopped from its own callback");
+                               "an informer cannot be stopped from its own callback, nor from one "
+                               "that it waits for");
     close_handlers(namespaces);
     for (size_t i = 0; rc == 0 && i < namespaces->n_parts; i++)
         rc = kinf_informer_stop(namespaces->parts[i].informer, err);
     join_handlers(namespaces);
+    kinf__callback_end_wait(&wait);
     return rc;
 }
 

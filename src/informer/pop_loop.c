@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "indexer/indexer.h"
+#include "informer/callback.h"
 
 #define CHORES_INTERVAL_MS 1000
 #define NO_MEMORY_RETRY_MS 100
@@ -122,7 +123,7 @@ void *kinf__pop_loop(void *ctx)
     struct kinf_informer *informer = ctx;
     int rc = 0;
 
-    kinf__callback_set_owner(informer);
+    (void)kinf__callback_enter(informer, true);
     while (rc != KINF_ERR_STOPPED) {
         int64_t now_ms;
         bool is_due;

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "informer/callback.h"
 
 /* Notifications that are told under one acquisition of the lock. */
 #define SLICE_LEN 1000

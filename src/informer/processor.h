@@ -20,7 +20,7 @@
 
 struct kinf__processor {
     /* constant after creation */
-    const void *owner; /* see kinf__callback_owner() */
+    const void *owner; /* see informer/callback.h */
     struct kinf_indexer *indexer;
 
     struct kinf__mutex lock;

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "informer/callback.h"
 
 int kinf_informer_resource_version(struct kinf_informer *informer, char *buf, size_t size)
 {
@@ -104,6 +105,10 @@ int kinf_informer_wait_for_rv(struct kinf_informer *informer, const char *resour
 
     if (rc < 0)
         return rc;
+    if (kinf__callback_feeds(informer))
+        return kinf__error_set(err, KINF_ERR_STATE,
+                               "%s: the store waits for this thread, so it cannot wait for it",
+                               informer->type->resource);
     kinf__mutex_lock(&informer->progress_lock);
     if (atomic_fetch_add(&informer->n_rv_waiters, 1) == 0)
         informer->seen_rv[0] = '\0'; /* nobody looked for a while */

@@ -5,6 +5,7 @@
  *
  * A script ends with an object "end": what should not have been told would have come before it.
  */
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,6 +47,9 @@ struct fixture {
     struct kinf_informer *informer;
     struct recorder recorder;
     size_t n_objects_before;
+    /* atomic; what on_watch_error was told */
+    _Atomic(int) http_status;
+    _Atomic(unsigned) n_errors;
 };
 
 /* --- life --- */
@@ -105,10 +109,12 @@ static void make_client(struct fixture *f)
     unlink(path);
 }
 
-static void ignore_watch_error(const struct kinf_error *err, void *ctx)
+static void note_watch_error(const struct kinf_error *err, void *ctx)
 {
-    (void)err;
-    (void)ctx;
+    struct fixture *f = ctx;
+
+    atomic_store(&f->http_status, err->http_status);
+    atomic_fetch_add(&f->n_errors, 1);
 }
 
 static void make(struct fixture *f, const char *resource, const char *script, int64_t backoff_ms)
@@ -117,7 +123,8 @@ static void make(struct fixture *f, const char *resource, const char *script, in
     const struct kinf_informer_options options = {
         .resource = resource,
         .handler = recorder_handler(&f->recorder),
-        .on_watch_error = ignore_watch_error,
+        .on_watch_error = note_watch_error,
+        .on_watch_error_ctx = f,
         .fifo_order = f->order,
         .initial = KINF_INITIAL_LIST,
         .backoff_base_ms = backoff_ms,
@@ -413,6 +420,19 @@ static void hostile_objects_are_left_out_by_name_in_bounded_memory(void **state)
         assert_in_range(peak_kb() - before_kb, 0, 200 << 10);
 }
 
+/* --- errors --- */
+
+static void a_list_that_fails_is_told_and_tried_again(void **state)
+{
+    struct fixture *f = *state;
+
+    START(f, ON_LIST("") "failure 500 InternalError down\n", ON_LIST("") LIST("10", POD("a", "3")),
+          ON_WATCH("10") "status 200\n" END("11"));
+    EXPECT(f, "add! a@3", "synced", "add end@11");
+    assert_int_equal(atomic_load(&f->http_status), 500);
+    assert_int_equal(atomic_load(&f->n_errors), 1);
+}
+
 /* --- stopping --- */
 
 /* The sanitizers make everything slower, not the promise longer. */
@@ -501,6 +521,7 @@ int main(void)
         BOTH(one_that_is_forbidden_says_so_until_it_is_allowed),
         BOTH(a_resource_that_is_absent_is_listed_once_it_is_there),
         BOTH(hostile_objects_are_left_out_by_name_in_bounded_memory),
+        BOTH(a_list_that_fails_is_told_and_tried_again),
         BOTH(it_stops_at_once_in_every_state),
     };
 

@@ -39,7 +39,8 @@ KINF_API KINF_MUST_CHECK int kinf_index_values_add(struct kinf_index_values *val
 
 /* Computes the values of an object: zero, one or many calls of kinf_index_values_add(). Must depend
  * on the object alone. Returns 0, or a negative value if it failed: then what it added does not
- * count. Called on the thread that writes, with no lock held. Mirrors: cache.IndexFunc. */
+ * count. Called on the thread that writes, with no lock held; it may read stores, but its writes get
+ * KINF_ERR_STATE. Mirrors: cache.IndexFunc. */
 typedef int kinf_index_cb(const struct kinf_object *object, struct kinf_index_values *values,
                           void *ctx);
 

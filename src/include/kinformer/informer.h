@@ -30,6 +30,26 @@
  *  G11 Nothing that the server sent is lost for want of memory: what cannot be stored is tried
  *      again, logged meanwhile, and nothing behind it overtakes it.
  *
+ * Call rules, of an informer and of several namespaces as one. A function that breaks one returns
+ * what the table says and changes nothing; none waits for ever.
+ *
+ *                             not     running  stopped  own       own transform,  own
+ *                             started                   handlers  index function  on_watch_error
+ *   start                     yes     STATE    STATE    STATE     STATE           STATE
+ *   stop                      yes     yes      yes      STATE     STATE           STATE
+ *   free                      yes     yes      yes      logged    logged          logged
+ *   wait_synced, wait_for_rv  yes     yes      STOPPED  yes       STATE           STATE
+ *   add_handler               yes     yes      STOPPED  yes       yes             yes
+ *   remove_handler            yes     yes      yes      yes       yes             yes
+ *   add indices to the store  yes     yes      yes      yes       yes (1)         yes
+ *   status, dump, reading     yes     yes      yes      yes       yes             yes
+ *
+ * STATE and STOPPED stand for KINF_ERR_STATE and KINF_ERR_STOPPED; "logged": an error is logged and
+ * nothing is freed. Waiting for what is in already returns 0 on a stopped informer. (1) From a
+ * transform; an index function that adds indices gets KINF_ERR_STATE. A callback may stop another
+ * informer, unless one of that one's callbacks waits (perhaps by way of others) for the end of this
+ * one: then it gets KINF_ERR_STATE.
+ *
  * Threads: any thread, unless a line says otherwise.
  */
 #ifndef KINFORMER_INFORMER_H

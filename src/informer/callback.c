@@ -1,0 +1,80 @@
+/*
+ * Marks of threads, and the waits between owners. Neighbours: listener.c, funnel.c and pop_loop.c
+ * mark their threads; informer.c and namespaces.c ask.
+ *
+ * Invariant: the waits of the list have no cycle, since one that would close a cycle is refused.
+ */
+#include "informer/callback.h"
+
+#include <stddef.h>
+
+#include "base/lock.h"
+
+static _Thread_local struct kinf__callback_mark mark;
+
+static struct kinf__mutex waits_lock = KINF__MUTEX_INIT(KINF__RANK_CALLBACKS);
+/* guarded by waits_lock */
+static struct kinf__list waits = { &waits, &waits };
+
+struct kinf__callback_mark kinf__callback_enter(const void *owner, bool feeds)
+{
+    struct kinf__callback_mark before = mark;
+
+    mark = (struct kinf__callback_mark){ owner, feeds };
+    return before;
+}
+
+void kinf__callback_leave(struct kinf__callback_mark before)
+{
+    mark = before;
+}
+
+const void *kinf__callback_owner(void)
+{
+    return mark.owner;
+}
+
+bool kinf__callback_feeds(const void *owner)
+{
+    return mark.owner == owner && mark.feeds;
+}
+
+/* Whether `from` waits for `to`, perhaps by way of others. Ends, since there is no cycle. */
+static bool waits_for_locked(const void *from, const void *to) KINF__REQUIRES(waits_lock)
+{
+    if (from == to)
+        return true;
+    KINF__LIST_FOR_EACH (node, &waits) {
+        const struct kinf__callback_wait *wait =
+            KINF__LIST_ENTRY(node, struct kinf__callback_wait, node);
+
+        if (wait->waiter == from && waits_for_locked(wait->target, to))
+            return true;
+    }
+    return false;
+}
+
+bool kinf__callback_begin_wait(struct kinf__callback_wait *wait, const void *target)
+{
+    bool may_wait = true;
+
+    *wait = (struct kinf__callback_wait){ .waiter = mark.owner, .target = target };
+    kinf__list_init(&wait->node);
+    if (mark.owner == NULL)
+        return true;
+    kinf__mutex_lock(&waits_lock);
+    may_wait = !waits_for_locked(target, mark.owner);
+    if (may_wait)
+        kinf__list_push_back(&waits, &wait->node);
+    kinf__mutex_unlock(&waits_lock);
+    return may_wait;
+}
+
+void kinf__callback_end_wait(struct kinf__callback_wait *wait)
+{
+    if (wait->waiter == NULL)
+        return;
+    kinf__mutex_lock(&waits_lock);
+    kinf__list_remove(&wait->node);
+    kinf__mutex_unlock(&waits_lock);
+}

@@ -1,0 +1,42 @@
+/*
+ * Whose user code a thread is running, and who waits for whom from there: what the call rules of
+ * kinformer/informer.h are kept with.
+ *
+ * An owner is an informer, or several namespaces as one. A thread that runs its user code (handlers,
+ * transform, index functions, on_watch_error) marks itself.
+ *
+ * Threads: the marks are each thread's own; waits any thread.
+ */
+#ifndef KINF_INFORMER_CALLBACK_H
+#define KINF_INFORMER_CALLBACK_H
+
+#include <stdbool.h>
+
+#include "base/list.h"
+
+struct kinf__callback_mark {
+    const void *owner; /* NULL: none */
+    bool feeds;        /* the owner's store waits for this thread: its processor or reflector */
+};
+
+/* Marks this thread and returns its mark of before, to be put back. */
+struct kinf__callback_mark kinf__callback_enter(const void *owner, bool feeds);
+void kinf__callback_leave(struct kinf__callback_mark before);
+
+const void *kinf__callback_owner(void);
+/* Whether waiting for the owner's store would be waiting for this thread. */
+bool kinf__callback_feeds(const void *owner);
+
+struct kinf__callback_wait {
+    struct kinf__list node;
+    const void *waiter;
+    const void *target;
+};
+
+/* Before waiting until no callback of `target` runs. False if that would never be: this thread runs
+ * one, or one waits, perhaps by way of others, until no callback of this thread's owner runs. The
+ * wait is the caller's until it ends. */
+bool kinf__callback_begin_wait(struct kinf__callback_wait *wait, const void *target);
+void kinf__callback_end_wait(struct kinf__callback_wait *wait);
+
+#endif
