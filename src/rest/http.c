@@ -52,6 +52,7 @@ struct kinf__http {
 
     /* the exchange that runs */
     const struct kinf__http_request *request;
+    size_t n_sent; /* of the request's body */
     struct kinf_error *err;
     int status; /* of the response's head; 0 before it */
     bool is_gzip;
@@ -227,6 +228,20 @@ static size_t on_bytes(char *bytes, size_t size, size_t n, void *ctx)
     return http->callback_code < 0 || http->refusal.len == REFUSAL_MAX_BYTES ? 0 : len;
 }
 
+/* There is no seek function: curl would use it to send a request again when a connection that it kept
+ * turns out to be dead. */
+static size_t on_send(char *bytes, size_t size, size_t n, void *ctx)
+{
+    struct kinf__http *http = ctx;
+    struct kinf_str body = http->request->body;
+    size_t room = size * n, left = body.len - http->n_sent;
+    size_t len = left < room ? left : room;
+
+    memcpy(bytes, body.bytes + http->n_sent, len);
+    http->n_sent += len;
+    return len;
+}
+
 /* curl's own sockets would be inherited by what the program executes. */
 static curl_socket_t open_socket(void *ctx, curlsocktype purpose, struct curl_sockaddr *address)
 {
@@ -320,6 +335,8 @@ static void set_callbacks(struct kinf__http *http)
     curl_easy_setopt(easy, CURLOPT_HEADERDATA, http);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_bytes);
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, http);
+    curl_easy_setopt(easy, CURLOPT_READFUNCTION, on_send);
+    curl_easy_setopt(easy, CURLOPT_READDATA, http);
 }
 
 static bool set_connection(struct kinf__http *http)
@@ -476,13 +493,28 @@ static int append_credential(struct kinf__http *http, struct curl_slist **header
     return failed;
 }
 
+/* curl would ask whether a long body is welcome, and wait a second for an answer. */
+static int append_content(const struct kinf__http_request *request, struct curl_slist **headers)
+{
+    KINF__AUTO_BUFFER line = KINF__BUFFER_INIT;
+
+    if (request->body.bytes == NULL)
+        return 0;
+    if (kinf__buffer_printf(&line, "Content-Type: %s",
+                            request->content_type != NULL ? request->content_type
+                                                          : "application/json") < 0 ||
+        append_header(headers, kinf__buffer_cstr(&line)) < 0)
+        return KINF_ERR_NO_MEMORY;
+    return append_header(headers, "Expect:");
+}
+
 static int append_headers(struct kinf__http *http, struct curl_slist **headers,
                           struct kinf_error *err)
 {
     KINF__AUTO_BUFFER line = KINF__BUFFER_INIT;
     const char *accept = http->request->accept != NULL ? http->request->accept : "application/json";
 
-    if (append_credential(http, headers) < 0 ||
+    if (append_credential(http, headers) < 0 || append_content(http->request, headers) < 0 ||
         kinf__buffer_printf(&line, "Accept: %s", accept) < 0 ||
         append_header(headers, kinf__buffer_cstr(&line)) < 0 ||
         append_header(headers, http->request->accept_gzip ? "Accept-Encoding: gzip"
@@ -623,11 +655,30 @@ static int exchange(struct kinf__http *http, struct kinf_error *err)
     return failed < 0 ? failed : 0;
 }
 
+static bool set_method(struct kinf__http *http, const char *method, struct kinf_str body)
+{
+    bool has_body = body.bytes != NULL;
+
+    return curl_easy_setopt(http->easy, has_body ? CURLOPT_POST : CURLOPT_HTTPGET, 1L) ==
+               CURLE_OK &&
+           curl_easy_setopt(http->easy, CURLOPT_POSTFIELDSIZE_LARGE,
+                            has_body ? (curl_off_t)body.len : (curl_off_t)-1) == CURLE_OK &&
+           curl_easy_setopt(http->easy, CURLOPT_CUSTOMREQUEST, method) == CURLE_OK;
+}
+
+static const char *method_of(const struct kinf__http_request *request)
+{
+    if (request->method != NULL)
+        return request->method;
+    return request->body.bytes != NULL ? "POST" : "GET";
+}
+
 static void begin(struct kinf__http *http, const struct kinf__http_request *request,
                   struct kinf_error *err)
 {
     http->request = request;
     http->err = err;
+    http->n_sent = 0;
     http->status = 0;
     http->is_gzip = false;
     http->is_head_told = false;
@@ -656,11 +707,12 @@ int kinf__http_perform(struct kinf__http *http, const struct kinf__http_request 
         (append_url(http, &url, &connect_to) < 0 || (text = kinf__buffer_cstr(&url)) == NULL))
         failed = kinf__error_no_memory(err);
     if (failed == 0) {
-        KINF__LOG(KINF__LOG_REST, KINF_LOG_DEBUG, "GET %s host=%s", request->target,
-                  http->client->host);
+        KINF__LOG(KINF__LOG_REST, KINF_LOG_DEBUG, "%s %s host=%s", method_of(request),
+                  request->target, http->client->host);
         curl_easy_setopt(http->easy, CURLOPT_HTTPHEADER, headers);
         curl_easy_setopt(http->easy, CURLOPT_CONNECT_TO, connect_to);
-        failed = curl_easy_setopt(http->easy, CURLOPT_URL, text) == CURLE_OK
+        failed = set_method(http, method_of(request), request->body) &&
+                         curl_easy_setopt(http->easy, CURLOPT_URL, text) == CURLE_OK
                      ? exchange(http, err)
                      : kinf__error_no_memory(err);
         curl_easy_setopt(http->easy, CURLOPT_HTTPHEADER, NULL);

@@ -33,8 +33,13 @@ void kinf__http_disconnect(struct kinf__http *http);
 typedef int kinf__http_body_cb(const char *bytes, size_t len, void *ctx, struct kinf_error *err);
 
 struct kinf__http_request {
+    const char *method; /* default: GET; POST with a body */
     const char *target; /* "/api/v1/pods?watch=1" */
-    const char *accept; /* default: application/json */
+    /* What is sent; bytes NULL: nothing. Never sent a second time once a part of it went out, even
+     * if the connection turns out to be dead: the server may have acted. */
+    struct kinf_str body;
+    const char *content_type; /* of it */
+    const char *accept;       /* default: application/json */
     bool accept_gzip; /* otherwise identity; gzip, also in several members, is understood anyway */
     int64_t head_timeout_ms;  /* from the request to the first byte of the response; 0: none */
     int64_t idle_timeout_ms;  /* between two pieces of the response; 0: none */

@@ -1,12 +1,10 @@
 /*
- * Decisions in a hash map and a list by use. Neighbours: authorizer.c.
+ * Decisions in a hash map and a list by use. Neighbours: review.c makes what is decided.
  */
 #include "serve/decisions.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#include <openssl/evp.h>
 
 struct entry {
     struct kinf__hmap_node in_map;
@@ -14,34 +12,6 @@ struct entry {
     struct kinf__question question;
     struct kinf__decision decision;
 };
-
-static int digest_parts(EVP_MD_CTX *ctx, const struct kinf_str *parts, size_t n_parts,
-                        unsigned char *digest)
-{
-    if (EVP_DigestInit_ex(ctx, EVP_sha256(), NULL) != 1)
-        return KINF_ERR_NO_MEMORY;
-    for (size_t i = 0; i < n_parts; i++) {
-        uint64_t len = parts[i].len;
-
-        if (EVP_DigestUpdate(ctx, &len, sizeof len) != 1 ||
-            EVP_DigestUpdate(ctx, parts[i].bytes, parts[i].len) != 1)
-            return KINF_ERR_NO_MEMORY;
-    }
-    return EVP_DigestFinal_ex(ctx, digest, NULL) == 1 ? 0 : KINF_ERR_NO_MEMORY;
-}
-
-int kinf__question_init(struct kinf__question *question, const struct kinf_str *parts,
-                        size_t n_parts)
-{
-    EVP_MD_CTX *ctx = EVP_MD_CTX_new();
-    int failed;
-
-    if (ctx == NULL)
-        return KINF_ERR_NO_MEMORY;
-    failed = digest_parts(ctx, parts, n_parts, question->digest);
-    EVP_MD_CTX_free(ctx);
-    return failed;
-}
 
 /* A part of a cryptographic hash is a hash that users cannot aim at one bucket. */
 static uint64_t hash_of(const struct kinf__question *question)

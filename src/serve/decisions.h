@@ -18,16 +18,12 @@
 
 #include "base/hmap.h"
 #include "base/list.h"
+#include "rest/digest.h"
 
-#define KINF__QUESTION_SIZE 32
-
-/* The hash of what was asked: the parts in order, each with its length. */
+/* What was asked, by kinf__digest(). */
 struct kinf__question {
-    unsigned char digest[KINF__QUESTION_SIZE];
+    unsigned char digest[KINF__DIGEST_SIZE];
 };
-
-KINF_MUST_CHECK int kinf__question_init(struct kinf__question *question,
-                                        const struct kinf_str *parts, size_t n_parts);
 
 struct kinf__decision {
     bool is_yes;
