@@ -198,6 +198,7 @@ static int ask(struct kinf_client *client, struct kinf__http_request *request, i
     request->on_body = gather;
     request->ctx = &gathering;
     failed = perform(client, request, timeout_ms, &own);
+    request->ctx = NULL;
     if (failed == 0)
         failed = finish(&gathering, ret_response, &own);
     kinf__buffer_release(&gathering.body);
