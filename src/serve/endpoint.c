@@ -52,7 +52,9 @@ struct connection {
     struct MHD_Connection *mhd;
     int fd;
     char *target;
-    struct kinf__exchange *exchange; /* the connection's thread */
+    /* the connection's thread */
+    bool has_begun; /* handle() was called */
+    struct kinf__exchange *exchange;
     struct kinf__mutex lock;
     /* guarded by lock */
     bool is_woken; /* since the reader looked */
@@ -247,8 +249,17 @@ static enum MHD_Result step(struct connection *connection, const char *method)
     return answer != NULL ? send_answer(connection, answer) : MHD_YES;
 }
 
-/* The first call for a request comes before its body, of which nothing is wanted: a request with
- * one is answered, and its connection closed. */
+static bool has_body(struct connection *connection)
+{
+    const char *length = header(connection, "Content-Length");
+
+    return header(connection, "Transfer-Encoding") != NULL ||
+           (length != NULL && strspn(length, "0") != strlen(length));
+}
+
+/* The first call for a request comes before its body, of which nothing is wanted: one that has a
+ * body is answered at once, and its connection closed, as the library does with answers that come
+ * so early. The others keep theirs: they are answered in the second call. */
 static enum MHD_Result handle(void *ctx, struct MHD_Connection *mhd, const char *url,
                               const char *method, const char *version, const char *upload,
                               size_t *upload_len, void **request)
@@ -262,11 +273,16 @@ static enum MHD_Result handle(void *ctx, struct MHD_Connection *mhd, const char 
     if (connection == NULL)
         return MHD_NO;
     *upload_len = 0;
+    connection->mhd = mhd;
+    if (!connection->has_begun) {
+        connection->has_begun = true;
+        if (!has_body(connection))
+            return MHD_YES;
+    }
     if (connection->exchange == NULL) {
         const char *host;
 
         connection->endpoint = endpoint;
-        connection->mhd = mhd;
         connection->fd =
             MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
         host = header(connection, "Host");
