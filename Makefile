@@ -213,10 +213,11 @@ bench: ## build and run the benchmarks; the last one on a real cluster
 	@$(MAKE) --no-print-directory -s MODE=release run-benches
 	@bench/canned-sync.sh
 	@bench/events.sh
+	@bench/serve-load.sh
 	@bench/first-sync.sh
 
-# bench_events needs a server: events.sh.
-run-benches: $(filter-out %/bench_events,$(BENCHES))
+# Two need a server: events.sh, serve-load.sh.
+run-benches: $(filter-out %/bench_events %/bench_serve,$(BENCHES))
 	@for bench in $^; do echo "== $$(basename $$bench)"; $$bench || exit 1; done
 
 # --- lint ------------------------------------------------------------------------------------------

@@ -25,7 +25,6 @@ stop_daemon() {
 
 # start_daemon: at `address`, with all pods in its cache
 start_daemon() {
-    stop_daemon
     rm -f "$folder/clients"
     printf 'listen: ["127.0.0.1:0"]\nevents: none\nresources:\n- resource: pods\n  indices:\n  - name: node\n    path: spec.nodeName\n' \
         >"$folder/config.yaml"
@@ -57,6 +56,7 @@ say "LIST of kinf-replay" "$bench" get "${server#http://}" /api/v1/pods 15
 
 pod=bench/small-pod.json
 n_pods=30000
+stop_daemon
 start_replay "$n_pods" --plain --watchlist
 start_daemon
 echo "pods of $(wc -c <"$pod") bytes, $n_pods of them on $((n_pods / 30 + 1)) nodes"
@@ -64,6 +64,7 @@ say "idle, of a node each" "$bench" watch "$address" "$daemon_pid" "$n_watches" 
 
 # load NAME RATE N_NODES
 load() {
+    stop_daemon
     start_replay "$n_pods" --plain --watchlist --events "$2" --n-events $((seconds_each * $2))
     start_daemon
     say "$1" "$bench" watch "$address" "$daemon_pid" "$n_watches" "$n_pods" "$3" $((seconds_each * $2))

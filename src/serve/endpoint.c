@@ -32,8 +32,10 @@
 
 #define CONNECTION_LIMIT  4096
 #define CONNECTION_MEMORY (32u << 10)
-#define IDLE_TIMEOUT_S    90 /* as kube-apiserver's, for connections without a request */
-#define BLOCK_BYTES       (16u << 10)
+#define IDLE_TIMEOUT_S    90          /* as kube-apiserver's, for connections without a request */
+#define BLOCK_BYTES       (16u << 10) /* a buffer that the library holds as long as the answer */
+#define WATCH_BLOCK_BYTES (1u << 10)  /* used by HTTP/1.0 alone: chunks are made in place */
+#define WATCH_READ_BYTES  (16u << 10) /* of the connection's memory stays untouched what is more */
 #define SEND_BUFFER_BYTES (256 << 10)
 #define BACKLOG           1024
 
@@ -128,6 +130,8 @@ static ssize_t read_body(void *ctx, uint64_t position, char *buf, size_t size)
     ssize_t n;
 
     (void)position;
+    if (answer->stream->is_watch && size > WATCH_READ_BYTES)
+        size = WATCH_READ_BYTES;
     do {
         begin_work(connection);
         n = answer->stream->read(answer->stream, buf, size);
@@ -141,8 +145,9 @@ static struct MHD_Response *make_body(struct connection *connection,
                                       const struct kinf__answer *answer)
 {
     if (answer->stream != NULL)
-        return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES, read_body,
-                                                 connection, NULL);
+        return MHD_create_response_from_callback(
+            MHD_SIZE_UNKNOWN, answer->stream->is_watch ? WATCH_BLOCK_BYTES : BLOCK_BYTES, read_body,
+            connection, NULL);
     return MHD_create_response_from_buffer(answer->body.len, answer->body.bytes,
                                            MHD_RESPMEM_PERSISTENT);
 }

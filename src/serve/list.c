@@ -162,7 +162,7 @@ int kinf__list_open(const struct kinf__list_params *params, struct kinf__list_re
         kinf_snapshot_unref(params->snapshot);
         return KINF_ERR_NO_MEMORY;
     }
-    list->stream = (struct kinf__stream){ list_read, list_free };
+    list->stream = (struct kinf__stream){ list_read, list_free, false };
     list->snapshot = params->snapshot;
     list->encoder = *params->encoder;
     failed = begin(list, params, &result.has_more);
