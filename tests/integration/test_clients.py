@@ -8,19 +8,22 @@ import unittest
 
 from harness import TOOLS, Daemon, cluster, config_map, wait_until
 
-CLIENTS = [(client, watch_list) for client in ("typed", "dynamic", "metadata") for watch_list in ("true", "false")]
+# The last ones ask for protobuf first, and take JSON as well.
+CLIENTS = [(client, watch_list, "") for client in ("typed", "dynamic", "metadata") for watch_list in ("true", "false")]
+CLIENTS += [("typed", watch_list, "application/vnd.kubernetes.protobuf,application/json")
+            for watch_list in ("true", "false")]
 
 
 class Informer:
     """One informer of client-go; `line` is what it printed last."""
 
-    def __init__(self, kubeconfig, client, watch_list):
-        self.name = f"{client}, watch-list {watch_list}"
+    def __init__(self, kubeconfig, client, watch_list, accept):
+        self.name = f"{client}, watch-list {watch_list} {accept}"
         self.line = ""
         program = os.path.join(TOOLS, "informers")
         self.process = subprocess.Popen([program, "-kubeconfig", kubeconfig, "-client", client, "-resource", "configmaps",
-                                         f"-watchlist={watch_list}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.DEVNULL, text=True)
+                                         f"-watchlist={watch_list}", "-accept", accept], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self):
