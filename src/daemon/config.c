@@ -77,7 +77,10 @@ bool kinf__resource_config_equal(const struct kinf__resource_config *a,
            a->backoff_base_ms == b->backoff_base_ms && a->backoff_max_ms == b->backoff_max_ms &&
            a->initial == b->initial && a->page_size == b->page_size &&
            a->max_object_bytes == b->max_object_bytes && a->max_queue_bytes == b->max_queue_bytes &&
-           a->gzip == b->gzip && a->serve == b->serve && a->assume_scope == b->assume_scope;
+           a->gzip == b->gzip && a->serve == b->serve &&
+           a->max_history_bytes == b->max_history_bytes &&
+           a->max_history_age_ms == b->max_history_age_ms &&
+           a->max_held_bytes == b->max_held_bytes && a->assume_scope == b->assume_scope;
 }
 
 static void resource_release(struct kinf__resource_config *resource)
@@ -204,14 +207,17 @@ static int read_numbers(const struct reader *reader, struct kinf__resource_confi
                       { "watchTimeout", &resource->watch_timeout_ms },
                       { "silentAfter", &resource->silent_after_ms },
                       { "backoffBase", &resource->backoff_base_ms },
-                      { "backoffMax", &resource->backoff_max_ms } };
+                      { "backoffMax", &resource->backoff_max_ms },
+                      { "maxHistoryAge", &resource->max_history_age_ms } };
     const struct {
         const char *key;
         uint64_t max;
         uint64_t *number;
     } numbers[] = { { "pageSize", 1000000, &resource->page_size },
                     { "maxObjectBytes", UINT32_MAX, &resource->max_object_bytes },
-                    { "maxQueueBytes", SIZE_MAX / 2, &resource->max_queue_bytes } };
+                    { "maxQueueBytes", SIZE_MAX / 2, &resource->max_queue_bytes },
+                    { "maxHistoryBytes", SIZE_MAX / 2, &resource->max_history_bytes },
+                    { "maxHeldBytes", SIZE_MAX / 2, &resource->max_held_bytes } };
     int failed = 0;
 
     for (size_t i = 0; failed == 0 && i < KINF__ARRAY_LEN(durations); i++)
@@ -258,7 +264,8 @@ static int read_resource(const struct kinf__yaml *yaml, const struct kinf__yaml_
                                            "silentAfter",   "maxObjectBytes", "maxQueueBytes",
                                            "pageSize",      "gzip",           "initial",
                                            "shardSelector", "backoffBase",    "backoffMax",
-                                           "serve",         "assumeScope",    NULL };
+                                           "serve",         "assumeScope",    "maxHistoryBytes",
+                                           "maxHistoryAge", "maxHeldBytes",   NULL };
     const struct reader reader = { yaml, node, err };
     struct kinf__resource_config *resource;
     int failed;

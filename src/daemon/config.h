@@ -52,6 +52,9 @@ struct kinf__resource_config {
     uint64_t max_queue_bytes;
     bool gzip;
     enum kinf__serve serve;
+    uint64_t max_history_bytes; /* 0 in each of these three: the watch cache's default */
+    int64_t max_history_age_ms;
+    uint64_t max_held_bytes;
     bool assume_scope; /* answer what is wider than namespaces and selectors, with a Warning */
 };
 

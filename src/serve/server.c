@@ -87,11 +87,12 @@ static struct kinf__source *source_new(const struct kinf__source_options *option
     return source;
 }
 
-static int open_cache(struct kinf__source *source, struct kinf_error *err)
+static int open_cache(struct kinf__source *source, const struct kinf__watchcache_limits *limits,
+                      struct kinf_error *err)
 {
     struct kinf__sink sink;
     int failed =
-        kinf__watchcache_new(kinf_informer_indexer(source->informer), NULL, &source->cache, err);
+        kinf__watchcache_new(kinf_informer_indexer(source->informer), limits, &source->cache, err);
 
     if (failed < 0)
         return failed;
@@ -149,7 +150,7 @@ int kinf__server_add_source(struct kinf__server *server, const struct kinf__sour
 
     if (source == NULL)
         return kinf__error_no_memory(err);
-    failed = open_cache(source, err);
+    failed = open_cache(source, &options->limits, err);
     if (failed == 0 && register_source(server, source) < 0)
         failed = kinf__error_no_memory(err);
     if (failed < 0) {

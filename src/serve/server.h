@@ -49,6 +49,7 @@ struct kinf__source_options {
     size_t n_indices;
     bool is_pruned;    /* fields are left out: answers carry a Warning */
     bool assume_scope; /* answers what is wider than the scope, with a Warning */
+    struct kinf__watchcache_limits limits;
 };
 
 struct kinf__source;
