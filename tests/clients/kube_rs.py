@@ -24,7 +24,8 @@ NAME = "kube-rs"
 def build():
     """Two minutes at first, nothing afterwards."""
     if shutil.which("cargo") is None:
-        sys.exit("make test-clients needs Rust 1.89 or newer for kube-rs (rustup.rs; Debian 12's rustc 1.63 is too old)")
+        sys.exit("make test-clients needs cargo and rustc, 1.89 or newer, for kube-rs; those of Debian 12 are too old "
+                 "(1.63), rustup has newer ones")
     subprocess.run(["cargo", "build", "--quiet", "--release", "--locked"], cwd=PACKAGE, check=True,
                    env={**os.environ, "CARGO_TARGET_DIR": TARGET})
 

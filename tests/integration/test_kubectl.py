@@ -144,10 +144,10 @@ class KubectlTest(unittest.TestCase):
 
     def catch_up(self):
         """Until the daemon has what the test wrote."""
-        for target in ("/api/v1/namespaces/{}/pods", "/api/v1/namespaces/{}/configmaps", "/api/v1/namespaces/{}/events"):
-            items = json.loads(self.cluster.kubectl("get", "--raw", target.format(NAME)))["items"]
-            self.served.wait_for(target.format(NAME),
-                                 max(int(item["metadata"]["resourceVersion"]) for item in items))
+        for resource in ("pods", "configmaps", "events"):
+            target = f"/api/v1/namespaces/{NAME}/{resource}"
+            items = json.loads(self.cluster.kubectl("get", "--raw", target))["items"]
+            self.served.wait_for(target, max(int(item["metadata"]["resourceVersion"]) for item in items))
 
     def assert_same(self, *commands):
         self.catch_up()
@@ -180,7 +180,8 @@ class KubectlTest(unittest.TestCase):
 
     def test_get_prints_the_same_objects(self):
         self.assert_same(
-            f"get pod p1 -n {NAME} -o yaml", f"get pods -n {NAME} -o yaml --chunk-size=3", f"get deploy -n {NAME} -o json",
+            f"get pod p1 -n {NAME} -o yaml", f"get pods -n {NAME} -o yaml --chunk-size=3",
+            f"get deploy -n {NAME} -o json",
             f"get pods,svc -n {NAME} -o name", f"get gadget g -n {NAME} -o json --show-managed-fields",
             f"get pods -n {NAME} -o jsonpath={{.items[*].metadata.uid}}",
             f"get pods -n {NAME} -o custom-columns=N:.metadata.name,NODE:.spec.nodeName")
