@@ -9,7 +9,7 @@ import tempfile
 import threading
 import unittest
 
-from harness import PATIENCE, TOOLS, cluster, config_map, wait_until
+from harness import PATIENCE, TOOLS, cluster, config_map, make_gadgets, wait_until
 from test_serve import Served, ask, body_of
 
 KUBECTL = os.path.join(TOOLS, "kubectl")
@@ -107,8 +107,7 @@ class KubectlTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.cluster = cluster()
-        cls.cluster.kubectl("apply", "-f", os.path.join(os.path.dirname(__file__), "gadgets.yaml"))
-        cls.cluster.kubectl("wait", "--for=condition=Established", "crd/gadgets.test.kinformer.dev")
+        make_gadgets()
         cls.cluster.make_namespace(NAME)
         made = [pod(i) for i in range(7)] + [deployment(), service(), gadget()]
         made += [json.loads(config_map(f"c{i}", NAME, labels={"app": "web"})) for i in range(7)]
@@ -117,20 +116,8 @@ class KubectlTest(unittest.TestCase):
         cls.apply([event(json.loads(cls.cluster.kubectl("get", "pod", f"p{i}", "-n", NAME, "-o", "json")))
                    for i in range(2)])
         cls.churn = Churn()
-        cls.served = Served(resource=RESOURCES)
-        try:
-            cls.served.__enter__()
-        except BaseException:
-            cls.churn.stop()
-            raise
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.churn.stop()
-        try:
-            cls.served.daemon.stop()
-        finally:
-            cls.served.__exit__(None, None, None)
+        cls.addClassCleanup(cls.churn.stop)
+        cls.served = cls.enterClassContext(Served(resource=RESOURCES))
 
     @classmethod
     def apply(cls, objects):

@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import PATIENCE, ROOT, cluster, config_map
+from harness import PATIENCE, ROOT, cluster, config_map, make_gadgets
 from test_serve import Served
 
 FOLDER = os.path.join(ROOT, "tests", "clients", "python")
@@ -22,21 +22,12 @@ class PythonClient(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         subprocess.run([os.path.join(FOLDER, "install.sh")], check=True, timeout=5 * PATIENCE)
-        cluster().kubectl("apply", "-f", os.path.join(os.path.dirname(__file__), "gadgets.yaml"))
-        cluster().kubectl("wait", "--for=condition=Established", "crd/gadgets.test.kinformer.dev")
+        make_gadgets()
         cluster().make_namespace(NAME)
         for i in range(5):
             cluster().kubectl("apply", "-f", "-", stdin=config_map(f"c{i}", NAME, labels={"i": str(i % 2)}))
         cluster().kubectl("apply", "-f", "-", stdin=gadget("g"))
-        cls.served = Served(resource=("configmaps", "gadgets.test.kinformer.dev"))
-        cls.served.__enter__()
-
-    @classmethod
-    def tearDownClass(cls):
-        try:
-            cls.served.daemon.stop()
-        finally:
-            cls.served.__exit__(None, None, None)
+        cls.served = cls.enterClassContext(Served(resource=("configmaps", "gadgets.test.kinformer.dev")))
 
     def start(self, verb):
         """The program on the API server and on the daemon."""

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import unittest
 
-from harness import PATIENCE, cluster, config_map, wait_until
+from harness import PATIENCE, cluster, config_map, make_gadgets, wait_until
 from test_serve import Direct, Served, Watch, ask, body_of
 
 NAME = "raw"
@@ -22,21 +22,12 @@ BIG = 900000  # bytes of an object
 class RawClients(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cluster().kubectl("apply", "-f", os.path.join(os.path.dirname(__file__), "gadgets.yaml"))
-        cluster().kubectl("wait", "--for=condition=Established", "crd/gadgets.test.kinformer.dev")
+        make_gadgets()
         cluster().make_namespace(NAME)
         for i in range(3):
             cluster().kubectl("apply", "-f", "-", stdin=config_map(f"c{i}", NAME, labels={"of": "curl"}))
         cls.direct = Direct()
-        cls.served = Served(resource=("configmaps", "gadgets.test.kinformer.dev"))
-        cls.served.__enter__()
-
-    @classmethod
-    def tearDownClass(cls):
-        try:
-            cls.served.daemon.stop()
-        finally:
-            cls.served.__exit__(None, None, None)
+        cls.served = cls.enterClassContext(Served(resource=("configmaps", "gadgets.test.kinformer.dev")))
 
     def curl(self, *args):
         return subprocess.run(["curl", "-sS", "--unix-socket", self.served.socket, *args], stdout=subprocess.PIPE,
