@@ -15,7 +15,7 @@ import unittest
 import urllib.parse
 
 from harness import (PATIENCE, TOOLS, Daemon, cluster, config_map, make_gadgets, many_pods, run_daemon,
-                     wait_until), write_config
+                     wait_until, write_config)
 
 KUBECTL = os.path.join(TOOLS, "kubectl")
 RESOURCES = ("pods", "configmaps", "deployments.apps", "namespaces", "jobs.batch", "gadgets.test.kinformer.dev")
