@@ -97,7 +97,7 @@ REPLAY_CORE := $(BUILD)/replay/libreplay.a
 REPLAY := $(BUILD)/replay/kinf-replay
 
 .DEFAULT_GOAL := all
-.PHONY: help all deps run test unit build-tests lint check-layers check-parity check-symbols check-headers check-format \
+.PHONY: help all deps run test test-clients unit build-tests lint check-layers check-parity check-symbols check-headers check-format \
         thread-safety tidy format fuzz fuzz-corpus bench run-benches install uninstall clean FORCE
 
 help: ## list the targets
@@ -205,6 +205,12 @@ deps:
 test: ## install what is missing, then unit tests (plain, ASan+UBSan, TSan) and integration tests on a real cluster
 	@scripts/run-tests.sh
 
+test-clients: ## what others see of the daemon, on a real cluster: kube-rs's watcher
+	@scripts/install-deps.sh build test
+	@tests/cluster/build.sh
+	@$(MAKE) --no-print-directory -s MODE=asan all
+	@python3 -B tests/clients/kube_rs.py
+
 run: deps ## install what is missing, build, and run kinformerd on the current cluster (ARGS="--resource pods")
 	@$(MAKE) --no-print-directory -s MODE=release build/release/bin/kinformerd
 	@scripts/run-daemon.sh build/release/bin/kinformerd $(ARGS)
@@ -213,10 +219,11 @@ bench: ## build and run the benchmarks; the last one on a real cluster
 	@$(MAKE) --no-print-directory -s MODE=release run-benches
 	@bench/canned-sync.sh
 	@bench/events.sh
+	@bench/serve-load.sh
 	@bench/first-sync.sh
 
-# bench_events needs a server: events.sh.
-run-benches: $(filter-out %/bench_events,$(BENCHES))
+# Two need a server: events.sh, serve-load.sh.
+run-benches: $(filter-out %/bench_events %/bench_serve,$(BENCHES))
 	@for bench in $^; do echo "== $$(basename $$bench)"; $$bench || exit 1; done
 
 # --- lint ------------------------------------------------------------------------------------------

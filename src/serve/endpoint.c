@@ -32,8 +32,10 @@
 
 #define CONNECTION_LIMIT  4096
 #define CONNECTION_MEMORY (32u << 10)
-#define IDLE_TIMEOUT_S    90 /* as kube-apiserver's, for connections without a request */
-#define BLOCK_BYTES       (16u << 10)
+#define IDLE_TIMEOUT_S    90          /* as kube-apiserver's, for connections without a request */
+#define BLOCK_BYTES       (16u << 10) /* a buffer that the library holds as long as the answer */
+#define WATCH_BLOCK_BYTES (1u << 10)  /* used by HTTP/1.0 alone: chunks are made in place */
+#define WATCH_READ_BYTES  (16u << 10) /* of the connection's memory stays untouched what is more */
 #define SEND_BUFFER_BYTES (256 << 10)
 #define BACKLOG           1024
 
@@ -52,7 +54,9 @@ struct connection {
     struct MHD_Connection *mhd;
     int fd;
     char *target;
-    struct kinf__exchange *exchange; /* the connection's thread */
+    /* the connection's thread */
+    bool has_begun; /* handle() was called */
+    struct kinf__exchange *exchange;
     struct kinf__mutex lock;
     /* guarded by lock */
     bool is_woken; /* since the reader looked */
@@ -126,6 +130,8 @@ static ssize_t read_body(void *ctx, uint64_t position, char *buf, size_t size)
     ssize_t n;
 
     (void)position;
+    if (answer->stream->is_watch && size > WATCH_READ_BYTES)
+        size = WATCH_READ_BYTES;
     do {
         begin_work(connection);
         n = answer->stream->read(answer->stream, buf, size);
@@ -139,8 +145,9 @@ static struct MHD_Response *make_body(struct connection *connection,
                                       const struct kinf__answer *answer)
 {
     if (answer->stream != NULL)
-        return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES, read_body,
-                                                 connection, NULL);
+        return MHD_create_response_from_callback(
+            MHD_SIZE_UNKNOWN, answer->stream->is_watch ? WATCH_BLOCK_BYTES : BLOCK_BYTES, read_body,
+            connection, NULL);
     return MHD_create_response_from_buffer(answer->body.len, answer->body.bytes,
                                            MHD_RESPMEM_PERSISTENT);
 }
@@ -247,8 +254,17 @@ static enum MHD_Result step(struct connection *connection, const char *method)
     return answer != NULL ? send_answer(connection, answer) : MHD_YES;
 }
 
-/* The first call for a request comes before its body, of which nothing is wanted: a request with
- * one is answered, and its connection closed. */
+static bool has_body(struct connection *connection)
+{
+    const char *length = header(connection, "Content-Length");
+
+    return header(connection, "Transfer-Encoding") != NULL ||
+           (length != NULL && strspn(length, "0") != strlen(length));
+}
+
+/* The first call for a request comes before its body, of which nothing is wanted: one that has a
+ * body is answered at once, and its connection closed, as the library does with answers that come
+ * so early. The others keep theirs: they are answered in the second call. */
 static enum MHD_Result handle(void *ctx, struct MHD_Connection *mhd, const char *url,
                               const char *method, const char *version, const char *upload,
                               size_t *upload_len, void **request)
@@ -262,11 +278,16 @@ static enum MHD_Result handle(void *ctx, struct MHD_Connection *mhd, const char 
     if (connection == NULL)
         return MHD_NO;
     *upload_len = 0;
+    connection->mhd = mhd;
+    if (!connection->has_begun) {
+        connection->has_begun = true;
+        if (!has_body(connection))
+            return MHD_YES;
+    }
     if (connection->exchange == NULL) {
         const char *host;
 
         connection->endpoint = endpoint;
-        connection->mhd = mhd;
         connection->fd =
             MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
         host = header(connection, "Host");
