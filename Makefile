@@ -80,7 +80,7 @@ DAEMON_MAIN_OBJ := $(call objects,$(DAEMON_MAIN_SRC))
 TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(TEST_SRC))
 # One thread each: the thread sanitizer has nothing to see in them, and would take minutes.
 ONE_THREAD_TESTS := discovery indexer_oom json_lookup json_path json_plan json_scan json_tree kubeconfig list_stream \
-                    lister object policy policy_rows quarantine refusal rv selector served transcripts tree url \
+                    lister object policy policy_rows quarantine refusal rv scope selector served transcripts tree url \
                     watch_stream watchcache watchcache_model yaml
 ifeq ($(MODE),tsan)
 TESTS := $(filter-out $(addprefix $(BUILD)/tests/test_,$(ONE_THREAD_TESTS)),$(TESTS))

@@ -77,6 +77,8 @@ bool kinf__resource_config_equal(const struct kinf__resource_config *a,
            a->backoff_base_ms == b->backoff_base_ms && a->backoff_max_ms == b->backoff_max_ms &&
            a->initial == b->initial && a->page_size == b->page_size &&
            a->max_object_bytes == b->max_object_bytes && a->max_queue_bytes == b->max_queue_bytes &&
+           a->history_bytes == b->history_bytes && a->history_age_ms == b->history_age_ms &&
+           a->page_bytes == b->page_bytes && a->page_age_ms == b->page_age_ms &&
            a->gzip == b->gzip && a->serve == b->serve && a->assume_scope == b->assume_scope;
 }
 
@@ -204,14 +206,18 @@ static int read_numbers(const struct reader *reader, struct kinf__resource_confi
                       { "watchTimeout", &resource->watch_timeout_ms },
                       { "silentAfter", &resource->silent_after_ms },
                       { "backoffBase", &resource->backoff_base_ms },
-                      { "backoffMax", &resource->backoff_max_ms } };
+                      { "backoffMax", &resource->backoff_max_ms },
+                      { "historyAge", &resource->history_age_ms },
+                      { "pageAge", &resource->page_age_ms } };
     const struct {
         const char *key;
         uint64_t max;
         uint64_t *number;
     } numbers[] = { { "pageSize", 1000000, &resource->page_size },
                     { "maxObjectBytes", UINT32_MAX, &resource->max_object_bytes },
-                    { "maxQueueBytes", SIZE_MAX / 2, &resource->max_queue_bytes } };
+                    { "maxQueueBytes", SIZE_MAX / 2, &resource->max_queue_bytes },
+                    { "historyBytes", SIZE_MAX / 2, &resource->history_bytes },
+                    { "pageBytes", SIZE_MAX / 2, &resource->page_bytes } };
     int failed = 0;
 
     for (size_t i = 0; failed == 0 && i < KINF__ARRAY_LEN(durations); i++)
@@ -252,13 +258,13 @@ static int read_serve(const struct reader *reader, struct kinf__resource_config 
 static int read_resource(const struct kinf__yaml *yaml, const struct kinf__yaml_node *node,
                          struct kinf__config *config, struct kinf_error *err)
 {
-    static const char *const allowed[] = { "resource",      "namespaces",     "labelSelector",
-                                           "fieldSelector", "drop",           "keep",
-                                           "indices",       "resyncPeriod",   "watchTimeout",
-                                           "silentAfter",   "maxObjectBytes", "maxQueueBytes",
-                                           "pageSize",      "gzip",           "initial",
-                                           "shardSelector", "backoffBase",    "backoffMax",
-                                           "serve",         "assumeScope",    NULL };
+    static const char *const allowed[] = {
+        "resource",       "namespaces",    "labelSelector", "fieldSelector", "drop",
+        "keep",           "indices",       "resyncPeriod",  "watchTimeout",  "silentAfter",
+        "maxObjectBytes", "maxQueueBytes", "pageSize",      "gzip",          "initial",
+        "shardSelector",  "backoffBase",   "backoffMax",    "serve",         "assumeScope",
+        "historyBytes",   "historyAge",    "pageBytes",     "pageAge",       NULL
+    };
     const struct reader reader = { yaml, node, err };
     struct kinf__resource_config *resource;
     int failed;

@@ -57,5 +57,7 @@ KINF_MUST_CHECK int kinf__state_answer_debug(struct kinf__exchange *exchange);
 
 /* How long ago the source was last known to be fresh; -1: never. */
 int64_t kinf__source_staleness_ms(const struct kinf__source *source, int64_t now_ms);
+/* How many objects of its scope it does not have, since they are too large or cannot be decoded. */
+uint64_t kinf__source_left_out(const struct kinf__source *source);
 
 #endif

@@ -16,6 +16,7 @@ enum place {
     PLACE_NAME,
     PLACE_NAMESPACE,
     PLACE_PATH,
+    PLACE_ANYWHERE, /* it holds for every object */
 };
 
 struct term {
@@ -316,6 +317,49 @@ int kinf__fields_bind(struct kinf__fields *fields, const struct kinf_type *type,
     return failed;
 }
 
+static bool has_term(const struct kinf__fields *fields, const struct term *wanted)
+{
+    for (size_t i = 0; fields != NULL && i < fields->n_terms; i++) {
+        const struct term *term = &fields->terms[i];
+
+        if (term->is_equal == wanted->is_equal && strcmp(term->label, wanted->label) == 0 &&
+            strcmp(term->value, wanted->value) == 0)
+            return true;
+    }
+    return false;
+}
+
+void kinf__fields_assume(struct kinf__fields *fields, const char *text)
+{
+    struct kinf__refusal refusal;
+    struct kinf__fields *given;
+
+    if (fields == NULL || kinf__fields_parse(text, &given, &refusal) < 0)
+        return;
+    for (size_t i = 0; i < fields->n_terms; i++) {
+        if (has_term(given, &fields->terms[i]))
+            fields->terms[i].place = PLACE_ANYWHERE;
+    }
+    kinf__fields_free(given);
+}
+
+static bool is_lost(const struct term *term, const struct kinf__prune_plan *plan)
+{
+    return term->place == PLACE_PATH &&
+           (!kinf__prune_plan_keeps(plan, term->path) ||
+            (term->other_path != NULL && !kinf__prune_plan_keeps(plan, term->other_path)));
+}
+
+const char *kinf__fields_find_lost(const struct kinf__fields *fields,
+                                   const struct kinf__prune_plan *plan)
+{
+    for (size_t i = 0; fields != NULL && i < fields->n_terms; i++) {
+        if (is_lost(&fields->terms[i], plan))
+            return fields->terms[i].label;
+    }
+    return NULL;
+}
+
 /* --- matching --- */
 
 /* Whether the value at `path` is one that a selector can mean; an empty string is as good as none.
@@ -354,6 +398,8 @@ static bool term_holds(const struct term *term, const struct kinf_object *object
     case PLACE_PATH:
         is_equal = value_equals(term, body);
         break;
+    case PLACE_ANYWHERE:
+        return true;
     }
     return is_equal == term->is_equal;
 }
@@ -377,22 +423,11 @@ bool kinf__fields_match(const struct kinf__fields *fields, const struct kinf_obj
 const char *kinf__fields_required(const struct kinf__fields *fields, const char *label)
 {
     for (size_t i = 0; fields != NULL && i < fields->n_terms; i++) {
-        if (fields->terms[i].is_equal && strcmp(fields->terms[i].label, label) == 0)
+        if (fields->terms[i].is_equal && fields->terms[i].place != PLACE_ANYWHERE &&
+            strcmp(fields->terms[i].label, label) == 0)
             return fields->terms[i].value;
     }
     return NULL;
-}
-
-static bool has_term(const struct kinf__fields *fields, const struct term *wanted)
-{
-    for (size_t i = 0; fields != NULL && i < fields->n_terms; i++) {
-        const struct term *term = &fields->terms[i];
-
-        if (term->is_equal == wanted->is_equal && strcmp(term->label, wanted->label) == 0 &&
-            strcmp(term->value, wanted->value) == 0)
-            return true;
-    }
-    return false;
 }
 
 bool kinf__fields_within(const struct kinf__fields *fields, const char *text)

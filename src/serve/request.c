@@ -230,7 +230,8 @@ bool kinf__request_has_parameter(const struct kinf__request *request, const char
     X(PARAMETER_MATCH, "resourceVersionMatch", false)                                              \
     X(PARAMETER_INCLUDE, "includeObject", true)                                                    \
     X(PARAMETER_LABELS, "labelSelector", false)                                                    \
-    X(PARAMETER_FIELDS, "fieldSelector", false)
+    X(PARAMETER_FIELDS, "fieldSelector", false)                                                    \
+    X(PARAMETER_SHARD, "shardSelector", false)
 
 enum parameter {
 #define X(parameter, name, is_for_named) parameter,
@@ -492,6 +493,7 @@ static void fill_options(const struct values *values, struct kinf__list_options 
     options->include = parse_include(options->include_text);
     options->label_selector = text_of(values, PARAMETER_LABELS);
     options->field_selector = text_of(values, PARAMETER_FIELDS);
+    options->shard_selector = text_of(values, PARAMETER_SHARD);
 }
 
 static int read_options(const struct kinf__request *request, const struct values *values,

@@ -11,6 +11,7 @@
 
 #include "base/list.h"
 #include "base/lock.h"
+#include "serve/scope.h"
 #include "serve/server.h"
 
 struct kinf__source {
@@ -18,9 +19,7 @@ struct kinf__source {
     const struct kinf_type *type;
     struct kinf_informer *informer;
     struct kinf__watchcache *cache;
-    char *name_space; /* "": all */
-    char *label_selector;
-    char *field_selector;
+    struct kinf__scope scope;
     char **index_names;
     char **index_paths;
     size_t n_indices;
@@ -50,8 +49,5 @@ struct kinf__server {
     /* atomic */
     _Atomic(bool) is_stopping;
 };
-
-/* "" or a few words on what the source is limited to. */
-void kinf__source_scope(const struct kinf__source *source, char *buf, size_t size);
 
 #endif
