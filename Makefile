@@ -159,10 +159,11 @@ $(BUILD)/bench/bench_%: $(BUILD)/bench/bench_%.o $(call objects,$(BENCH_AID_SRC)
 	$(SAY) "  LD      $@"
 	$(Q)$(CC) $(KINF_LDFLAGS) $(filter %.o,$^) $(DAEMON_PARTS) $(STATIC) $(KINF_LIBS) $(DAEMON_LIBS) -o $@
 
-$(BUILD)/fuzz/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(call objects,$(FUZZ_AID_SRC)) $(STATIC)
+$(BUILD)/fuzz/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(call objects,$(FUZZ_AID_SRC)) $(DAEMON_PARTS) $(STATIC)
 	@mkdir -p $(@D)
 	$(SAY) "  LD      $@"
-	$(Q)$(CC) $(KINF_LDFLAGS) $(if $(filter fuzz,$(MODE)),-fsanitize=fuzzer) $(filter %.o,$^) $(STATIC) $(KINF_LIBS) -o $@
+	$(Q)$(CC) $(KINF_LDFLAGS) $(if $(filter fuzz,$(MODE)),-fsanitize=fuzzer) $(filter %.o,$^) $(DAEMON_PARTS) \
+	  $(STATIC) $(KINF_LIBS) $(DAEMON_LIBS) -o $@
 
 $(BUILD)/oracle/%: $(BUILD)/tests/oracle/%.o $(call objects,tests/unit/json_corpus.c tests/unit/test.c) $(STATIC)
 	@mkdir -p $(@D)

@@ -44,6 +44,8 @@ struct kinf__exchange {
     _Atomic(int) wait_result;
 };
 
+/* Refuses what the upstream server does not have either. */
+KINF_MUST_CHECK int kinf__resource_check_path(struct kinf__exchange *exchange);
 /* Answers a request below a version. `accept` is the header; it is needed for the first step.
  * Returns enum kinf__step, or a negative code. */
 KINF_MUST_CHECK int kinf__resource_step(struct kinf__exchange *exchange, const char *accept);

@@ -11,6 +11,7 @@
 #include "base/compiler.h"
 #include "json/lookup.h"
 #include "object/object.h"
+#include "serve/query.h"
 
 enum place {
     PLACE_NAME,
@@ -156,6 +157,18 @@ static char *term_end(char *at)
     return at;
 }
 
+/* "=" asks for nothing. */
+static int add_term(struct kinf__fields *fields, char *text, const char *whole,
+                    struct kinf__refusal *refusal)
+{
+    struct term *term = &fields->terms[fields->n_terms];
+    int failed = parse_term(text, whole, term, refusal);
+
+    if (failed == 0 && (*term->label != '\0' || *term->value != '\0'))
+        fields->n_terms++;
+    return failed;
+}
+
 static int parse_terms(struct kinf__fields *fields, const char *whole,
                        struct kinf__refusal *refusal)
 {
@@ -168,7 +181,7 @@ static int parse_terms(struct kinf__fields *fields, const char *whole,
 
         *end = '\0';
         if (end != at)
-            failed = parse_term(at, whole, &fields->terms[fields->n_terms++], refusal);
+            failed = add_term(fields, at, whole, refusal);
         at = end + (is_last ? 0 : 1);
     }
     return failed;
@@ -248,15 +261,18 @@ static enum wording wording_of(const struct kinf_type *type)
 static int refuse_label(const struct kinf_type *type, const char *label,
                         struct kinf__refusal *refusal)
 {
+    char quoted[KINF__REFUSAL_MESSAGE_SIZE];
+
+    kinf__query_quote(label, quoted, sizeof quoted);
     switch (wording_of(type)) {
     case WORDING_NOT_SUPPORTED_FOR:
-        return kinf__refuse(refusal, 400, "BadRequest", "field label \"%s\" not supported for %s",
-                            label, type->kind);
+        return kinf__refuse(refusal, 400, "BadRequest", "field label %s not supported for %s",
+                            quoted, type->kind);
     case WORDING_NOT_KNOWN_SELECTOR:
         return kinf__refuse(refusal, 400, "BadRequest",
-                            "\"%s\" is not a known field selector: only \"metadata.name\", "
+                            "%s is not a known field selector: only \"metadata.name\", "
                             "\"metadata.namespace\"",
-                            label);
+                            quoted);
     case WORDING_NOT_SUPPORTED:
         break;
     }

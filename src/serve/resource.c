@@ -12,6 +12,7 @@
 #include "base/hmap.h"
 #include "serve/exchange_priv.h"
 #include "serve/list.h"
+#include "serve/query.h"
 #include "serve/token.h"
 #include "serve/watch.h"
 
@@ -164,23 +165,6 @@ static int acquire_source(struct kinf__exchange *exchange)
 
     kinf__mutex_lock(&exchange->server->lock);
     failed = acquire_source_locked(exchange);
-    kinf__mutex_unlock(&exchange->server->lock);
-    return failed;
-}
-
-static int check_path(struct kinf__exchange *exchange)
-{
-    int failed = 0;
-
-    kinf__mutex_lock(&exchange->server->lock);
-    if (exchange->server->catalog == NULL) {
-        kinf__refuse(&exchange->refusal, 429, "TooManyRequests", "the cache is not ready yet");
-        exchange->refusal.details = KINF__DETAILS_EMPTY;
-        exchange->refusal.retry_after_s = 1;
-        failed = KINF_ERR_INVALID;
-    } else if (!is_known(exchange)) {
-        failed = refuse_unknown(exchange);
-    }
     kinf__mutex_unlock(&exchange->server->lock);
     return failed;
 }
@@ -343,7 +327,7 @@ static int answer_object(struct kinf__exchange *exchange)
     kinf_auto_snapshot struct kinf_snapshot *snapshot =
         kinf__watchcache_snapshot(source->cache, NULL);
     const struct kinf_object *object;
-    char key[2 * KINF_NAME_MAX + 2], resource[2 * KINF_NAME_MAX];
+    char key[2 * KINF_NAME_MAX + 2], resource[2 * KINF_NAME_MAX], quoted[KINF_NAME_MAX];
 
     snprintf(key, sizeof key, "%s%s%s", request->name_space,
              *request->name_space != '\0' ? "/" : "", request->name);
@@ -355,8 +339,8 @@ static int answer_object(struct kinf__exchange *exchange)
             return refuse_left_out(exchange);
         snprintf(resource, sizeof resource, "%s%s%s", request->resource,
                  *request->group != '\0' ? "." : "", request->group);
-        kinf__refuse(&exchange->refusal, 404, "NotFound", "%s \"%s\" not found", resource,
-                     request->name);
+        kinf__refuse(&exchange->refusal, 404, "NotFound", "%s %s not found", resource,
+                     kinf__query_quote(request->name, quoted, sizeof quoted));
         kinf__refusal_set_object(&exchange->refusal, request->group, request->resource,
                                  request->name);
         return KINF_ERR_INVALID;
@@ -578,12 +562,29 @@ static int wait_or_answer(struct kinf__exchange *exchange)
     return answer(exchange);
 }
 
+int kinf__resource_check_path(struct kinf__exchange *exchange)
+{
+    int failed = 0;
+
+    kinf__mutex_lock(&exchange->server->lock);
+    if (exchange->server->catalog == NULL) {
+        kinf__refuse(&exchange->refusal, 429, "TooManyRequests", "the cache is not ready yet");
+        exchange->refusal.details = KINF__DETAILS_EMPTY;
+        exchange->refusal.retry_after_s = 1;
+        failed = KINF_ERR_INVALID;
+    } else if (!is_known(exchange)) {
+        failed = refuse_unknown(exchange);
+    }
+    kinf__mutex_unlock(&exchange->server->lock);
+    return failed;
+}
+
 int kinf__resource_step(struct kinf__exchange *exchange, const char *accept)
 {
     unsigned forms = KINF__FORMS_RESOURCE;
     int failed;
 
-    if ((failed = check_path(exchange)) < 0 ||
+    if ((failed = kinf__resource_check_path(exchange)) < 0 ||
         (failed = kinf__accept_negotiate(accept, forms, &exchange->accepted, &exchange->refusal)) <
             0 ||
         (failed = kinf__request_read_options(&exchange->request, &exchange->options,

@@ -247,6 +247,25 @@ static void tick(struct kinf__server *server, int64_t now_ms)
         kinf__watchcache_tick(server->sources[i]->cache, now_ms);
     KINF__LIST_FOR_EACH (node, &server->exchanges)
         watch_the_clock(KINF__LIST_ENTRY(node, struct kinf__exchange, node), now_ms);
+    KINF__LIST_FOR_EACH (node, &server->hooks) {
+        struct kinf__tick_hook *hook = KINF__LIST_ENTRY(node, struct kinf__tick_hook, node);
+
+        hook->tick(now_ms, hook->ctx);
+    }
+}
+
+void kinf__server_add_hook(struct kinf__server *server, struct kinf__tick_hook *hook)
+{
+    kinf__mutex_lock(&server->lock);
+    kinf__list_push_back(&server->hooks, &hook->node);
+    kinf__mutex_unlock(&server->lock);
+}
+
+void kinf__server_remove_hook(struct kinf__server *server, struct kinf__tick_hook *hook)
+{
+    kinf__mutex_lock(&server->lock);
+    kinf__list_remove(&hook->node);
+    kinf__mutex_unlock(&server->lock);
 }
 
 static void *keep_time(void *ctx)
@@ -283,6 +302,7 @@ int kinf__server_new(const struct kinf__server_options *options, struct kinf__se
     kinf__mutex_init(&server->lock, KINF__RANK_SERVER);
     kinf__cond_init(&server->changed);
     kinf__list_init(&server->exchanges);
+    kinf__list_init(&server->hooks);
     failed = kinf__thread_start(&server->timer, "kinf-serve", keep_time, server, err);
     if (failed < 0) {
         kinf__cond_release(&server->changed);

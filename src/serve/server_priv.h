@@ -14,6 +14,16 @@
 #include "serve/scope.h"
 #include "serve/server.h"
 
+/* What else is done when the timer ticks, under the server's lock; it must not block. */
+struct kinf__tick_hook {
+    void (*tick)(int64_t now_ms, void *ctx);
+    void *ctx;
+    struct kinf__list node;
+};
+
+void kinf__server_add_hook(struct kinf__server *server, struct kinf__tick_hook *hook);
+void kinf__server_remove_hook(struct kinf__server *server, struct kinf__tick_hook *hook);
+
 struct kinf__source {
     /* constant */
     const struct kinf_type *type;
@@ -42,6 +52,7 @@ struct kinf__server {
     size_t n_sources;
     struct kinf__catalog *catalog; /* NULL: not yet */
     struct kinf__list exchanges;
+    struct kinf__list hooks;
     size_t n_exchanges;
     uint64_t n_requests;
     uint64_t n_refused;
