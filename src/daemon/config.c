@@ -77,9 +77,10 @@ bool kinf__resource_config_equal(const struct kinf__resource_config *a,
            a->backoff_base_ms == b->backoff_base_ms && a->backoff_max_ms == b->backoff_max_ms &&
            a->initial == b->initial && a->page_size == b->page_size &&
            a->max_object_bytes == b->max_object_bytes && a->max_queue_bytes == b->max_queue_bytes &&
-           a->history_bytes == b->history_bytes && a->history_age_ms == b->history_age_ms &&
-           a->page_bytes == b->page_bytes && a->page_age_ms == b->page_age_ms &&
-           a->gzip == b->gzip && a->serve == b->serve && a->assume_scope == b->assume_scope;
+           a->gzip == b->gzip && a->serve == b->serve &&
+           a->max_history_bytes == b->max_history_bytes &&
+           a->max_history_age_ms == b->max_history_age_ms &&
+           a->max_held_bytes == b->max_held_bytes && a->assume_scope == b->assume_scope;
 }
 
 static void resource_release(struct kinf__resource_config *resource)
@@ -207,8 +208,7 @@ static int read_numbers(const struct reader *reader, struct kinf__resource_confi
                       { "silentAfter", &resource->silent_after_ms },
                       { "backoffBase", &resource->backoff_base_ms },
                       { "backoffMax", &resource->backoff_max_ms },
-                      { "historyAge", &resource->history_age_ms },
-                      { "pageAge", &resource->page_age_ms } };
+                      { "maxHistoryAge", &resource->max_history_age_ms } };
     const struct {
         const char *key;
         uint64_t max;
@@ -216,8 +216,8 @@ static int read_numbers(const struct reader *reader, struct kinf__resource_confi
     } numbers[] = { { "pageSize", 1000000, &resource->page_size },
                     { "maxObjectBytes", UINT32_MAX, &resource->max_object_bytes },
                     { "maxQueueBytes", SIZE_MAX / 2, &resource->max_queue_bytes },
-                    { "historyBytes", SIZE_MAX / 2, &resource->history_bytes },
-                    { "pageBytes", SIZE_MAX / 2, &resource->page_bytes } };
+                    { "maxHistoryBytes", SIZE_MAX / 2, &resource->max_history_bytes },
+                    { "maxHeldBytes", SIZE_MAX / 2, &resource->max_held_bytes } };
     int failed = 0;
 
     for (size_t i = 0; failed == 0 && i < KINF__ARRAY_LEN(durations); i++)
@@ -258,13 +258,14 @@ static int read_serve(const struct reader *reader, struct kinf__resource_config 
 static int read_resource(const struct kinf__yaml *yaml, const struct kinf__yaml_node *node,
                          struct kinf__config *config, struct kinf_error *err)
 {
-    static const char *const allowed[] = {
-        "resource",       "namespaces",    "labelSelector", "fieldSelector", "drop",
-        "keep",           "indices",       "resyncPeriod",  "watchTimeout",  "silentAfter",
-        "maxObjectBytes", "maxQueueBytes", "pageSize",      "gzip",          "initial",
-        "shardSelector",  "backoffBase",   "backoffMax",    "serve",         "assumeScope",
-        "historyBytes",   "historyAge",    "pageBytes",     "pageAge",       NULL
-    };
+    static const char *const allowed[] = { "resource",      "namespaces",     "labelSelector",
+                                           "fieldSelector", "drop",           "keep",
+                                           "indices",       "resyncPeriod",   "watchTimeout",
+                                           "silentAfter",   "maxObjectBytes", "maxQueueBytes",
+                                           "pageSize",      "gzip",           "initial",
+                                           "shardSelector", "backoffBase",    "backoffMax",
+                                           "serve",         "assumeScope",    "maxHistoryBytes",
+                                           "maxHistoryAge", "maxHeldBytes",   NULL };
     const struct reader reader = { yaml, node, err };
     struct kinf__resource_config *resource;
     int failed;

@@ -50,13 +50,11 @@ struct kinf__resource_config {
     uint64_t page_size;
     uint64_t max_object_bytes;
     uint64_t max_queue_bytes;
-    /* Of the watch cache, where it is served; 0: its default. */
-    uint64_t history_bytes;
-    int64_t history_age_ms;
-    uint64_t page_bytes;
-    int64_t page_age_ms;
     bool gzip;
     enum kinf__serve serve;
+    uint64_t max_history_bytes; /* 0 in each of these three: the watch cache's default */
+    int64_t max_history_age_ms;
+    uint64_t max_held_bytes;
     bool assume_scope; /* answer what is wider than namespaces and selectors, with a Warning */
 };
 

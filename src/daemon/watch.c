@@ -139,24 +139,20 @@ static int add_source(struct kinf__watch *watch, size_t i, const char *name_spac
                       struct kinf_error *err)
 {
     const struct kinf__resource_config *config = watch->config;
-    const struct kinf__watchcache_limits limits = {
-        .history_bytes = config->history_bytes,
-        .history_age_ms = config->history_age_ms,
-        .page_bytes = config->page_bytes,
-        .page_age_ms = config->page_age_ms,
-    };
     const struct kinf__source_options options = {
         .informer = watch->informers[i],
         .name_space = name_space,
         .label_selector = config->label_selector,
         .field_selector = config->field_selector,
         .shard_selector = config->shard_selector,
-        .limits = &limits,
         .index_names = (const char *const *)config->index_names.items,
         .index_paths = (const char *const *)config->index_paths.items,
         .n_indices = config->index_names.n_items,
         .is_pruned = config->drops.n_items != 0 || config->keeps.n_items != 0,
         .assume_scope = config->assume_scope,
+        .limits = { .history_bytes = config->max_history_bytes,
+                    .history_age_ms = config->max_history_age_ms,
+                    .page_bytes = config->max_held_bytes },
     };
 
     return kinf__server_add_source(watch->server, &options, &watch->sources[i], err);

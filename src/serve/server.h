@@ -45,12 +45,12 @@ struct kinf__source_options {
     const char *label_selector;     /* NULL: all */
     const char *field_selector;
     const char *shard_selector;
-    const struct kinf__watchcache_limits *limits; /* NULL: the defaults */
     const char *const *index_names;
     const char *const *index_paths;
     size_t n_indices;
     bool is_pruned;    /* fields are left out: answers carry a Warning */
     bool assume_scope; /* answers what is wider than the scope, with a Warning */
+    struct kinf__watchcache_limits limits;
 };
 
 struct kinf__source;

@@ -293,7 +293,7 @@ class Limits(unittest.TestCase):
             served.daemon.stop()
 
     def test_a_stalled_watcher_is_told_410_or_cut_off_and_memory_is_what_the_configuration_says(self):
-        with tempfile.TemporaryDirectory() as folder, self.serve(folder, historyBytes=MIB) as served:
+        with tempfile.TemporaryDirectory() as folder, self.serve(folder, maxHistoryBytes=MIB) as served:
             version = body_of(served, "/api/v1/configmaps")["metadata"]["resourceVersion"]
             with connect(served) as stalled, \
                     Watch(served, f"/api/v1/namespaces/hostile/configmaps?watch=1&resourceVersion={version}") as other:
