@@ -126,10 +126,10 @@ OTHER_WORDS = [
 
 # The code is another one: (expression, the daemon's code, why).
 OTHER_CODES = [
-    (r"resourceVersion=5&resourceVersionMatch=(Exact(&limit=2)?|&limit=2)$", 410, "only versions that are held"),
+    (r"resourceVersion=5&resourceVersionMatch=(Exact(&limit=2)?|&limit=2) ", 410, "only versions that are held"),
     (r"/namespaces//pods", 404, "an empty name of a namespace means no namespace, not all"),
     (r"/api/v1/nodes/", 403, "not in this cache"),
     (r"/gadgets/x/(status|scale)", 404, "subresources of custom resources that have none"),
-    (r"/api/v1/(watch|proxy)$", 404, "verbs in paths are not served"),
-    (r"/namespaces/x/(status\?limit=abc|status|finalize)$", 403, "no subresource is served"),
+    (r"/api/v1/(watch|proxy) ", 404, "verbs in paths are not served"),
+    (r"/namespaces/x/(status\?limit=abc|status|finalize) ", 403, "no subresource is served"),
 ]
