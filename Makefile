@@ -80,7 +80,7 @@ DAEMON_MAIN_OBJ := $(call objects,$(DAEMON_MAIN_SRC))
 TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(TEST_SRC))
 # One thread each: the thread sanitizer has nothing to see in them, and would take minutes.
 ONE_THREAD_TESTS := discovery indexer_oom json_lookup json_path json_plan json_scan json_tree kubeconfig list_stream \
-                    lister object policy policy_rows quarantine refusal rv selector served transcripts tree url \
+                    lister object policy policy_rows quarantine refusal rv scope selector served transcripts tree url \
                     watch_stream watchcache watchcache_model yaml
 ifeq ($(MODE),tsan)
 TESTS := $(filter-out $(addprefix $(BUILD)/tests/test_,$(ONE_THREAD_TESTS)),$(TESTS))
@@ -159,10 +159,11 @@ $(BUILD)/bench/bench_%: $(BUILD)/bench/bench_%.o $(call objects,$(BENCH_AID_SRC)
 	$(SAY) "  LD      $@"
 	$(Q)$(CC) $(KINF_LDFLAGS) $(filter %.o,$^) $(DAEMON_PARTS) $(STATIC) $(KINF_LIBS) $(DAEMON_LIBS) -o $@
 
-$(BUILD)/fuzz/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(call objects,$(FUZZ_AID_SRC)) $(STATIC)
+$(BUILD)/fuzz/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(call objects,$(FUZZ_AID_SRC)) $(DAEMON_PARTS) $(STATIC)
 	@mkdir -p $(@D)
 	$(SAY) "  LD      $@"
-	$(Q)$(CC) $(KINF_LDFLAGS) $(if $(filter fuzz,$(MODE)),-fsanitize=fuzzer) $(filter %.o,$^) $(STATIC) $(KINF_LIBS) -o $@
+	$(Q)$(CC) $(KINF_LDFLAGS) $(if $(filter fuzz,$(MODE)),-fsanitize=fuzzer) $(filter %.o,$^) $(DAEMON_PARTS) \
+	  $(STATIC) $(KINF_LIBS) $(DAEMON_LIBS) -o $@
 
 $(BUILD)/oracle/%: $(BUILD)/tests/oracle/%.o $(call objects,tests/unit/json_corpus.c tests/unit/test.c) $(STATIC)
 	@mkdir -p $(@D)
