@@ -650,9 +650,11 @@ static void *run(void *ctx)
     struct curl_waitfd waker = { forwarder->waker.fd, CURL_WAIT_POLLIN, 0 };
     int n_running;
 
-    while (!is_ended(forwarder)) {
+    for (;;) {
         kinf__waker_clear(&forwarder->waker);
         attend_all(forwarder);
+        if (is_ended(forwarder))
+            break;
         curl_multi_perform(forwarder->multi, &n_running);
         collect(forwarder);
         curl_multi_poll(forwarder->multi, &waker, 1, POLL_MAX_MS, NULL);
