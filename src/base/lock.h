@@ -31,6 +31,7 @@
     X(KINF__RANK_INDEXER, "indexer", "the store's current version")                                \
     X(KINF__RANK_GRAVEYARD, "indexer.graveyard", "tree nodes waiting to be freed")                 \
     X(KINF__RANK_STATUS, "status", "an informer's visible state")                                  \
+    X(KINF__RANK_REQUESTS, "rest.requests", "a client's idle connections, its rate limit")         \
     X(KINF__RANK_CREDENTIALS, "rest.credentials", "tokens and certificates")                       \
     X(KINF__RANK_TYPES, "object.types", "the table of resource types")                             \
     X(KINF__RANK_DAEMON, "daemon", "why the daemon ends")                                          \

@@ -487,11 +487,9 @@ static int judge(struct kinf__http *http, CURLcode result, struct kinf_error *er
         return kinf__transport_error(http->easy, result, http->client, http->curl_message, err);
     /* curl takes the end of the connection within the head for the end of an empty body. */
     if (!http->is_head_told)
-        return kinf__error_set(err, KINF_ERR_NETWORK, "server %s: the answer's head was cut short",
-                               http->client->host);
+        return kinf__broken_off(http->client, "the answer's head was cut short", err);
     if (http->is_gzip && http->inflate != NULL && !kinf__inflate_is_complete(http->inflate))
-        return kinf__error_set(err, KINF_ERR_NETWORK, "server %s: a compressed body was cut short",
-                               http->client->host);
+        return kinf__broken_off(http->client, "a compressed body was cut short", err);
     return 0;
 }
 
