@@ -15,7 +15,7 @@ import time
 import unittest
 
 from harness import PATIENCE, Daemon, Proxy, again_if_slow, cluster, config_map, run_daemon, wait_until
-from test_serve import KUBECTL, Direct, Watch, ask
+from test_serve import KUBECTL, Direct, Served, Watch, ask
 
 NAMESPACE = "pass"
 MAPS = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
@@ -30,34 +30,18 @@ def bearer(user="admin-token"):
     return {"Authorization": "Bearer " + token_of(user)}
 
 
-def config_text(listen_socket, *resources, pass_through=True):
-    return json.dumps({"listen": ["127.0.0.1:0", "unix:" + listen_socket], "events": "none",
-                       "passThrough": pass_through, "resources": list(resources)})
-
-
-class Sidecar:
+class Sidecar(Served):
     """A daemon with a configuration, and raw requests to it."""
 
     def __init__(self, *resources, pass_through=True, kubeconfig=None):
         self.folder = tempfile.TemporaryDirectory()
-        path = os.path.join(self.folder.name, "config.yaml")
+        self.kubeconfig = os.path.join(self.folder.name, "kubeconfig")
         self.socket = os.path.join(self.folder.name, "socket")
-        self.written = os.path.join(self.folder.name, "kubeconfig")
+        path = os.path.join(self.folder.name, "config.yaml")
         with open(path, "w", encoding="utf-8") as file:
-            file.write(config_text(self.socket, *resources, pass_through=pass_through))
-        self.daemon = Daemon("--write-kubeconfig", self.written, config=path, kubeconfig=kubeconfig)
-
-    def __enter__(self):
-        wait_until(lambda: self.daemon.check() or os.path.exists(self.written), "the kubeconfig")
-        with open(self.written, encoding="utf-8") as file:
-            self.address = re.search(r"server: http://(\S+)", file.read()).group(1)
-        self.open = lambda: http.client.HTTPConnection(self.address, timeout=PATIENCE)
-        wait_until(lambda: self.daemon.check() or ask(self, "/readyz")[0] == 200, "ready")
-        return self
-
-    def __exit__(self, kind, value, trace):
-        self.daemon.__exit__(kind, value, trace)
-        self.folder.cleanup()
+            json.dump({"listen": ["127.0.0.1:0", "unix:" + self.socket], "events": "none",
+                       "passThrough": pass_through, "resources": list(resources)}, file)
+        self.daemon = Daemon("--write-kubeconfig", self.kubeconfig, config=path, kubeconfig=kubeconfig)
 
 
 def send(where, method, target, body=None, user="admin-token", chunked=False, **headers):
@@ -377,6 +361,19 @@ class LifeTest(unittest.TestCase):
             print(f"  stopped with 50 forwarded watches in {seconds:.2f} s")
             for watch in watches:
                 watch.__exit__()
+
+    def test_there_is_room_for_256_at_once(self):
+        with Sidecar({"resource": "namespaces"}) as sidecar:
+            watches = [Watch(sidecar, "/api/v1/services?watch=1", bearer()) for _ in range(256)]
+            self.assertEqual({watch.status for watch in watches}, {200})
+            status, headers, body = send(sidecar, "GET", "/api/v1/services")
+            self.assertEqual((status, headers["retry-after"]), (429, "1"), body)
+            self.assertEqual(json.loads(body)["reason"], "TooManyRequests")
+            watches[0].__exit__()
+            wait_until(lambda: send(sidecar, "GET", "/api/v1/services")[0] == 200, "room again")
+            for watch in watches[1:]:
+                watch.__exit__()
+            sidecar.daemon.stop()
 
     def test_a_server_that_is_down_is_said_to_be(self):
         with tempfile.TemporaryDirectory() as folder, Proxy() as proxy:
