@@ -18,6 +18,12 @@
 
 struct kinf__exchange;
 
+/* Who asks, for a person; the texts are cut where they are too long. */
+struct kinf__client {
+    char peer[64]; /* "127.0.0.1:4711", "[::1]:4711", "unix uid=0 pid=12" */
+    char user_agent[128];
+};
+
 struct kinf__exchange_head {
     const char *method;
     struct kinf_str target; /* as it came */
@@ -25,7 +31,8 @@ struct kinf__exchange_head {
     const char *accept;
     const char *accept_encoding;
     const char *if_none_match;
-    bool is_impersonated; /* an Impersonate- header is there */
+    const struct kinf__client *client; /* NULL: unknown; of the first step alone */
+    bool is_impersonated;              /* an Impersonate- header is there */
 };
 
 /* How the exchange reaches its connection. */
@@ -44,6 +51,8 @@ struct kinf__answer {
     bool is_gzip;
     bool varies_by_encoding; /* Vary: Accept-Encoding */
     bool is_public;          /* of discovery: Cache-Control: public, Vary: Accept */
+    bool varies_by_accept;   /* Vary: Accept */
+    char policy[320];        /* of a page: Content-Security-Policy; "": none */
     char etag[40];           /* "": none */
     char warning[256];       /* the text of a Warning; "": none */
     unsigned retry_after_s;  /* 0: none */

@@ -57,6 +57,7 @@ void kinf__source_free(struct kinf__source *source)
     free(source->name_space);
     free(source->label_selector);
     free(source->field_selector);
+    free(source->shard_selector);
     free_texts(source->index_names, source->n_indices);
     free_texts(source->index_paths, source->n_indices);
     free(source);
@@ -73,14 +74,16 @@ static struct kinf__source *source_new(const struct kinf__source_options *option
     source->name_space = dup_or_empty(options->name_space);
     source->label_selector = dup_or_empty(options->label_selector);
     source->field_selector = dup_or_empty(options->field_selector);
+    source->shard_selector = dup_or_empty(options->shard_selector);
     source->index_names = dup_texts(options->index_names, options->n_indices);
     source->index_paths = dup_texts(options->index_paths, options->n_indices);
     source->n_indices = options->n_indices;
     source->is_pruned = options->is_pruned;
     source->assume_scope = options->assume_scope;
+    source->is_unserved = options->is_unserved;
     if (source->name_space == NULL || source->label_selector == NULL ||
-        source->field_selector == NULL || source->index_names == NULL ||
-        source->index_paths == NULL) {
+        source->field_selector == NULL || source->shard_selector == NULL ||
+        source->index_names == NULL || source->index_paths == NULL) {
         kinf__source_free(source);
         return NULL;
     }
@@ -93,7 +96,7 @@ static int open_cache(struct kinf__source *source, struct kinf_error *err)
     int failed =
         kinf__watchcache_new(kinf_informer_indexer(source->informer), NULL, &source->cache, err);
 
-    if (failed < 0)
+    if (failed < 0 || source->is_unserved)
         return failed;
     sink = kinf__watchcache_sink(source->cache);
     failed = kinf__informer_set_sink(source->informer, &sink, err);
@@ -302,6 +305,7 @@ int kinf__server_new(const struct kinf__server_options *options, struct kinf__se
         return kinf__error_no_memory(err);
     server->max_staleness_ms =
         options->max_staleness_ms != 0 ? options->max_staleness_ms : KINF__SERVE_STALENESS_MIN_MS;
+    server->started_ms = kinf__clock_now_ms();
     kinf__mutex_init(&server->lock, KINF__RANK_SERVER);
     kinf__cond_init(&server->changed);
     kinf__list_init(&server->exchanges);

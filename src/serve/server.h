@@ -44,11 +44,13 @@ struct kinf__source_options {
     const char *name_space;         /* NULL: all */
     const char *label_selector;     /* NULL: all */
     const char *field_selector;
+    const char *shard_selector; /* to be told alone: what is outside of it is not in the store */
     const char *const *index_names;
     const char *const *index_paths;
     size_t n_indices;
     bool is_pruned;    /* fields are left out: answers carry a Warning */
     bool assume_scope; /* answers what is wider than the scope, with a Warning */
+    bool is_unserved;  /* its state is told, nothing is answered from it */
 };
 
 struct kinf__source;

@@ -21,11 +21,13 @@ struct kinf__source {
     char *name_space; /* "": all */
     char *label_selector;
     char *field_selector;
+    char *shard_selector;
     char **index_names;
     char **index_paths;
     size_t n_indices;
     bool is_pruned;
     bool assume_scope;
+    bool is_unserved;
     char name[3 * KINF_NAME_MAX]; /* unique: "pods", "deployments.apps:NAMESPACE", "pods-2" */
     /* guarded by the server's lock */
     size_t n_users;
@@ -35,6 +37,7 @@ struct kinf__source {
 struct kinf__server {
     /* constant after creation */
     int64_t max_staleness_ms;
+    int64_t started_ms;
     pthread_t timer;
     struct kinf__mutex lock;
     struct kinf__cond changed; /* for the timer, and for who waits until nothing uses a source */
