@@ -231,7 +231,7 @@ class PageTest(unittest.TestCase):
     def test_a_daemon_that_is_away_is_told_with_the_time_of_its_last_answer(self):
         with self.made_up(body_of(self.served, "/debug/state"), None) as made_up:
             dom = self.browser.dom(made_up.url)
-        self.assertRegex(dom, r'id="answer"[^>]*>no answer since \d\d:\d\d:\d\d: not reached<')
+        self.assertRegex(dom, r'id="answer"[^>]*>no answer since \d\d:\d\d:\d\d: not reached; what follows is of then<')
         self.assertIn("configmaps", {row["Type"] for row in rows_of(dom, "types")})
 
 
