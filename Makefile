@@ -119,6 +119,9 @@ $(BUILD)/%.o: %.c $(STAMP)
 	$(SAY) "  CC      $@"
 	$(Q)$(CC) $(KINF_CFLAGS) -MMD -MP -c $< -o $@
 
+# Included by the assembler, which writes no dependencies.
+$(BUILD)/src/serve/page.o: src/serve/page.html
+
 $(STATIC): $(LIB_OBJ) $(STAMP)
 	@mkdir -p $(@D)
 	$(SAY) "  AR      $@"

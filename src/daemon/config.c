@@ -12,6 +12,7 @@
 
 #include "base/compiler.h"
 #include "base/error.h"
+#include "daemon/expand.h"
 #include "object/shard.h"
 #include "serve/endpoint.h"
 #include "yaml/yaml.h"
@@ -148,6 +149,22 @@ static int read_text(const struct reader *reader, const char *key, char **ret_co
         return failed;
     *ret_copy = strdup(text);
     return *ret_copy != NULL ? 0 : kinf__error_no_memory(reader->err);
+}
+
+/* A text with variables of the environment: of a node's cache, say, the node's name. */
+static int read_selector(const struct reader *reader, const char *key, char **ret_copy)
+{
+    KINF__AUTO_FREE char *text = NULL;
+    struct kinf_error why = KINF_ERROR_INIT;
+    int failed = read_text(reader, key, &text);
+
+    if (failed < 0 || text == NULL)
+        return failed;
+    failed = kinf__expand(text, ret_copy, &why);
+    if (failed == KINF_ERR_CONFIG)
+        return kinf__yaml_error(reader->err, failed, reader->yaml,
+                                kinf__yaml_get(reader->mapping, key), "%s: %s", key, why.message);
+    return failed < 0 ? kinf__error_no_memory(reader->err) : 0;
 }
 
 static int read_texts(const struct reader *reader, const char *key, struct kinf__strings *strings)
@@ -313,9 +330,9 @@ static int read_resource(const struct kinf__yaml *yaml, const struct kinf__yaml_
     if ((failed = kinf__yaml_check_keys(yaml, node, allowed, err)) < 0 ||
         (failed = read_text(&reader, "resource", &resource->resource)) < 0 ||
         (failed = read_texts(&reader, "namespaces", &resource->namespaces)) < 0 ||
-        (failed = read_text(&reader, "labelSelector", &resource->label_selector)) < 0 ||
-        (failed = read_text(&reader, "fieldSelector", &resource->field_selector)) < 0 ||
-        (failed = read_text(&reader, "shardSelector", &resource->shard_selector)) < 0 ||
+        (failed = read_selector(&reader, "labelSelector", &resource->label_selector)) < 0 ||
+        (failed = read_selector(&reader, "fieldSelector", &resource->field_selector)) < 0 ||
+        (failed = read_selector(&reader, "shardSelector", &resource->shard_selector)) < 0 ||
         (failed = read_texts(&reader, "drop", &resource->drops)) < 0 ||
         (failed = read_texts(&reader, "keep", &resource->keeps)) < 0 ||
         (failed = read_indices(&reader, resource)) < 0 ||

@@ -129,8 +129,6 @@ static bool is_served(const struct kinf__watch *watch, const struct kinf_type *t
 {
     bool is_secret = *type->group == '\0' && strcmp(type->resource, "secrets") == 0;
 
-    if (watch->server == NULL)
-        return false;
     return watch->config->serve == KINF__SERVE_YES ||
            (watch->config->serve == KINF__SERVE_DEFAULT && !is_secret);
 }
@@ -154,6 +152,7 @@ static int add_source(struct kinf__watch *watch, size_t i, const char *name_spac
         .limits = { .history_bytes = config->max_history_bytes,
                     .history_age_ms = config->max_history_age_ms,
                     .page_bytes = config->max_held_bytes },
+        .is_unserved = !is_served(watch, kinf_informer_type(watch->informers[i])),
     };
 
     return kinf__server_add_source(watch->server, &options, &watch->sources[i], err);
@@ -189,7 +188,7 @@ static int add_informers(struct kinf__watch *watch, struct kinf_client *client,
         const char *name_space = namespaces->n_items != 0 ? namespaces->items[i] : NULL;
 
         failed = add_informer(watch, client, type, name_space, err);
-        if (failed == 0 && is_served(watch, type))
+        if (failed == 0 && watch->server != NULL)
             failed = add_source(watch, i, name_space, err);
     }
     if (failed < 0)

@@ -217,12 +217,12 @@ static int copy_options(struct kinf_informer *informer, const struct kinf_inform
 
 /* --- making the parts --- */
 
-static int make_fifo(struct kinf_informer *informer, size_t max_bytes, struct kinf_error *err)
+static int make_fifo(struct kinf_informer *informer, struct kinf_error *err)
 {
     struct kinf_deltafifo_options options = KINF_DELTAFIFO_OPTIONS_INIT;
 
     options.order = informer->order;
-    options.max_bytes = max_bytes != 0 ? max_bytes : MAX_QUEUE_BYTES;
+    options.max_bytes = informer->max_queued_bytes;
     if (informer->order == KINF_FIFO_KEYED) {
         options.known.each = each_known;
         options.known.has_key = knows_key;
@@ -275,7 +275,7 @@ static int make_parts(struct kinf_informer *informer, struct kinf_client *client
     if (rc == 0)
         rc = kinf_indexer_new(options->indices, options->n_indices, &informer->indexer, err);
     if (rc == 0)
-        rc = make_fifo(informer, options->max_queue_bytes, err);
+        rc = make_fifo(informer, err);
     if (rc == 0 && client != NULL)
         rc = make_reflector(informer, client, options, err);
     return rc;
@@ -288,6 +288,8 @@ static void init(struct kinf_informer *informer, const struct kinf_type *type,
 
     informer->type = type;
     informer->order = options->fifo_order;
+    informer->max_queued_bytes =
+        options->max_queue_bytes != 0 ? options->max_queue_bytes : MAX_QUEUE_BYTES;
     kinf__mutex_init(&informer->life_lock, KINF__RANK_LIFECYCLE);
     kinf__cond_init(&informer->life_changed);
     kinf__mutex_init(&informer->progress_lock, KINF__RANK_LIFECYCLE);
@@ -547,6 +549,7 @@ static void derive_locked(struct kinf_informer *informer, struct kinf_informer_s
     status->n_quarantined = counts.n_quarantined;
     status->n_outside_shard = counts.n_outside_shard;
     status->received_bytes = counts.received_bytes;
+    status->last_list_ms = counts.last_list_ms;
     status->n_failed_index_values = kinf_indexer_failed_index_values(informer->indexer);
     mattering.last_proof_ms = atomic_load_explicit(&informer->last_proof_ms, memory_order_relaxed);
     mattering.n_quarantined = counts.n_quarantined;
@@ -606,6 +609,8 @@ void kinf_informer_status(struct kinf_informer *informer, struct kinf_informer_s
     *ret_status = (struct kinf_informer_status){
         .n_objects = count_objects(informer),
         .n_queued = kinf_deltafifo_len(informer->fifo),
+        .queued_bytes = kinf_deltafifo_bytes(informer->fifo),
+        .max_queued_bytes = informer->max_queued_bytes,
         .n_handlers = kinf__processor_count(&informer->processor),
     };
     kinf__mutex_lock(&informer->status_lock);

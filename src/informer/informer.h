@@ -34,6 +34,7 @@ struct kinf_informer {
     /* constant after creation */
     const struct kinf_type *type;
     enum kinf_fifo_order order;
+    size_t max_queued_bytes;
     char *name_space; /* NULL: all */
     char *label_selector;
     char *field_selector;

@@ -18,6 +18,8 @@
 /* X(name, type, decimals, help, value) of `status`, `rv`, and `proof_age_ms`. */
 #define INFORMER_FAMILIES(X)                                                                       \
     X("informer_queued_items", GAUGE, 0, "Keys waiting in the queue.", status->n_queued)           \
+    X("kinformer_queued_bytes", GAUGE, 0, "Bytes of the objects waiting in the queue.",            \
+      status->queued_bytes)                                                                        \
     X("informer_store_resource_version", GAUGE, 0,                                                 \
       "Last 15 digits of the store's resourceVersion.", rv)                                        \
     X("kinformer_objects", GAUGE, 0, "Objects in the store.", status->n_objects)                   \

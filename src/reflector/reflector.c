@@ -384,6 +384,7 @@ void kinf__reflector_counts(const struct kinf__reflector *reflector,
         .n_quarantined = LOAD(n_quarantined),
         .n_outside_shard = LOAD(n_outside_shard),
         .received_bytes = LOAD(received_bytes),
+        .last_list_ms = LOAD(last_list_ms),
     };
 #undef LOAD
 }

@@ -108,6 +108,7 @@ struct kinf__reflector_counts {
     uint64_t n_outside_shard; /* listed, streamed or changed objects that the server should not
                                  have sent */
     uint64_t received_bytes;  /* of bodies, inflated */
+    int64_t last_list_ms;     /* when the last one was whole; 0: none was */
 };
 
 struct kinf__reflector;

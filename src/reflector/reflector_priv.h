@@ -85,6 +85,7 @@ struct kinf__reflector {
     _Atomic(uint64_t) n_quarantined;
     _Atomic(uint64_t) n_outside_shard;
     _Atomic(uint64_t) received_bytes;
+    _Atomic(int64_t) last_list_ms; /* 0: none */
 };
 
 static inline void kinf__reflector_count(_Atomic(uint64_t) *count, uint64_t more)

@@ -22,6 +22,13 @@ static int update(EVP_MD_CTX *ctx, const struct kinf_str *parts, size_t n_parts,
     return EVP_DigestFinal_ex(ctx, digest, NULL) == 1 ? 0 : KINF_ERR_NO_MEMORY;
 }
 
+int kinf__sha256(struct kinf_str text, unsigned char digest[KINF__DIGEST_SIZE])
+{
+    return EVP_Digest(text.bytes, text.len, digest, NULL, EVP_sha256(), NULL) == 1
+               ? 0
+               : KINF_ERR_NO_MEMORY;
+}
+
 int kinf__digest(const struct kinf_str *parts, size_t n_parts,
                  unsigned char digest[KINF__DIGEST_SIZE])
 {

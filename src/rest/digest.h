@@ -1,5 +1,5 @@
 /*
- * SHA-256 of several texts.
+ * SHA-256 of one text, and of several.
  *
  * Threads: any thread.
  */
@@ -12,6 +12,9 @@
 #include <kinformer/str.h>
 
 #define KINF__DIGEST_SIZE 32
+
+/* As everybody computes it. Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__sha256(struct kinf_str text, unsigned char digest[KINF__DIGEST_SIZE]);
 
 /* Of the parts in order, each with its length in front, so that no two lists of parts have one
  * digest. Errors: KINF_ERR_NO_MEMORY. */

@@ -285,8 +285,13 @@ static bool add_headers(struct MHD_Response *response, const struct kinf__answer
         add_header(response, "Content-Type", answer->content_type);
     if (answer->varies_by_encoding)
         add_header(response, "Vary", "Accept-Encoding");
-    if (answer->is_public)
+    if (answer->is_public || answer->varies_by_accept)
         add_header(response, "Vary", "Accept");
+    if (*answer->policy != '\0') {
+        add_header(response, "Content-Security-Policy", answer->policy);
+        add_header(response, "X-Frame-Options", "DENY");
+        add_header(response, "Referrer-Policy", "no-referrer");
+    }
     if (*answer->etag != '\0')
         add_header(response, "ETag", answer->etag);
     add_header(response, "Cache-Control", answer->is_public ? "public" : "no-cache, private");
@@ -342,9 +347,41 @@ static enum MHD_Result collect_header(void *ctx, enum MHD_ValueKind kind, const 
     return MHD_YES;
 }
 
-static void read_head(struct connection *connection, const char *method, struct headers *headers,
-                      struct kinf__exchange_head *ret_head)
+static void describe_address(const struct sockaddr *address, char *buf, size_t size)
 {
+    char host[INET6_ADDRSTRLEN] = "", port[8] = "";
+    bool is_v6 = address->sa_family == AF_INET6;
+    socklen_t len = is_v6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+
+    if (getnameinfo(address, len, host, sizeof host, port, sizeof port,
+                    NI_NUMERICHOST | NI_NUMERICSERV) == 0)
+        snprintf(buf, size, is_v6 ? "[%s]:%s" : "%s:%s", host, port);
+}
+
+static void describe_client(struct connection *connection, struct kinf__client *client)
+{
+    const union MHD_ConnectionInfo *peer =
+        MHD_get_connection_info(connection->mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    const char *user_agent = header(connection, "User-Agent");
+    struct ucred credentials;
+    socklen_t len = sizeof credentials;
+
+    *client = (struct kinf__client){ .peer = "" };
+    snprintf(client->user_agent, sizeof client->user_agent, "%s",
+             user_agent != NULL ? user_agent : "");
+    if (connection->endpoint->path == NULL) {
+        if (peer != NULL)
+            describe_address(peer->client_addr, client->peer, sizeof client->peer);
+    } else if (getsockopt(connection->fd, SOL_SOCKET, SO_PEERCRED, &credentials, &len) == 0) {
+        snprintf(client->peer, sizeof client->peer, "unix uid=%u pid=%d", credentials.uid,
+                 credentials.pid);
+    }
+}
+
+static void read_head(struct connection *connection, const char *method, struct headers *headers,
+                      struct kinf__client *client, struct kinf__exchange_head *ret_head)
+{
+    describe_client(connection, client);
     MHD_get_connection_values(connection->mhd, MHD_HEADER_KIND, collect_header, headers);
     *ret_head = (struct kinf__exchange_head){
         .method = method,
@@ -355,6 +392,7 @@ static void read_head(struct connection *connection, const char *method, struct 
         .headers = headers->items,
         .n_headers = headers->n_items,
         .body_len = connection->body_len,
+        .client = client,
     };
 }
 
@@ -370,10 +408,11 @@ static int64_t body_len_of(struct connection *connection)
 static enum MHD_Result step(struct connection *connection, const char *method)
 {
     struct headers headers = { .n_items = 0 };
+    struct kinf__client client;
     struct kinf__exchange_head head;
     const struct kinf__answer *answer;
 
-    read_head(connection, method, &headers, &head);
+    read_head(connection, method, &headers, &client, &head);
     do {
         begin_work(connection);
         answer = kinf__exchange_step(connection->exchange, &head);
@@ -392,10 +431,11 @@ static bool may_answer_early(const struct connection *connection, const char *me
 static enum MHD_Result begin_with_body(struct connection *connection, const char *method)
 {
     struct headers headers = { .n_items = 0 };
+    struct kinf__client client;
     struct kinf__exchange_head head;
     const struct kinf__answer *answer;
 
-    read_head(connection, method, &headers, &head);
+    read_head(connection, method, &headers, &client, &head);
     begin_work(connection);
     answer = kinf__exchange_step(connection->exchange, &head);
     return answer != NULL && header(connection, "Expect") != NULL &&

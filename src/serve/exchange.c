@@ -27,7 +27,7 @@ static size_t collect_types(const struct kinf__server *server, const struct kinf
     size_t n = 0;
 
     for (size_t i = 0; i < server->n_sources; i++) {
-        bool is_known = false;
+        bool is_known = server->sources[i]->is_unserved;
 
         for (size_t k = 0; k < n && !is_known; k++)
             is_known = types[k] == server->sources[i]->type;
@@ -158,8 +158,11 @@ static int answer_version(struct kinf__exchange *exchange)
     return failed;
 }
 
-static int answer_root(struct kinf__exchange *exchange)
+static int answer_root(struct kinf__exchange *exchange, const char *accept)
 {
+    exchange->answer.varies_by_accept = true;
+    if (accept != NULL && strstr(accept, "text/html") != NULL)
+        return kinf__page_answer(exchange);
     exchange->answer.content_type = json;
     return kinf__buffer_append_str(&exchange->answer.body,
                                    KINF_STR("{\"paths\":[\"/api\",\"/apis\",\"/debug/state\","
@@ -200,7 +203,7 @@ static int route(struct kinf__exchange *exchange, const struct kinf__exchange_he
     case KINF__ROUTE_VERSION:
         return answer_version(exchange);
     case KINF__ROUTE_ROOT:
-        return answer_root(exchange);
+        return answer_root(exchange, head->accept);
     case KINF__ROUTE_RESOURCE:
         return kinf__resource_step(exchange, head->accept);
     default:
@@ -220,6 +223,8 @@ static int first_step(struct kinf__exchange *exchange, const struct kinf__exchan
     if (failed < 0)
         return failed;
     exchange->may_gzip = accepts_gzip(head->accept_encoding);
+    if (head->client != NULL)
+        exchange->client = *head->client;
     if (atomic_load(&exchange->server->is_stopping))
         return kinf__refuse(&exchange->refusal, 503, "ServiceUnavailable",
                             "kinformerd is stopping");
@@ -326,7 +331,7 @@ struct kinf__exchange *kinf__exchange_new(struct kinf__server *server,
     kinf__mutex_lock(&server->lock);
     kinf__list_push_back(&server->exchanges, &exchange->node);
     server->n_exchanges++;
-    server->n_requests++;
+    exchange->id = ++server->n_requests;
     kinf__mutex_unlock(&server->lock);
     return exchange;
 }

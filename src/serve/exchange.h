@@ -19,6 +19,12 @@
 
 struct kinf__exchange;
 
+/* Who asks, for a person; the texts are cut where they are too long. */
+struct kinf__client {
+    char peer[64]; /* "127.0.0.1:4711", "[::1]:4711", "unix uid=0 pid=12" */
+    char user_agent[128];
+};
+
 struct kinf__exchange_head {
     const char *method;
     struct kinf_str target; /* as it came */
@@ -28,7 +34,8 @@ struct kinf__exchange_head {
     const char *if_none_match;
     const struct kinf__header *headers; /* all of them */
     size_t n_headers;
-    int64_t body_len; /* 0: none; KINF__FORWARD_CHUNKED: not told */
+    int64_t body_len;                  /* 0: none; KINF__FORWARD_CHUNKED: not told */
+    const struct kinf__client *client; /* NULL: unknown; of the first step alone */
 };
 
 /* How the exchange reaches its connection. */
@@ -53,6 +60,8 @@ struct kinf__answer {
     bool is_gzip;
     bool varies_by_encoding; /* Vary: Accept-Encoding */
     bool is_public;          /* of discovery: Cache-Control: public, Vary: Accept */
+    bool varies_by_accept;   /* Vary: Accept */
+    char policy[320];        /* of a page: Content-Security-Policy; "": none */
     char etag[40];           /* "": none */
     char warning[256];       /* the text of a Warning; "": none */
     unsigned retry_after_s;  /* 0: none */

@@ -22,6 +22,9 @@ struct kinf__exchange {
     /* constant after creation */
     struct kinf__server *server;
     struct kinf__exchange_owner owner;
+    uint64_t id; /* of this server's requests, from 1 */
+    /* constant once there is a watch */
+    struct kinf__client client;
     /* the connection's thread */
     struct kinf__request request;
     struct kinf__list_options options;
@@ -42,7 +45,8 @@ struct kinf__exchange {
     struct kinf__source *source;   /* NULL: none; it counts this exchange */
     struct kinf__stream *watch;    /* the answer's, if it is a watch */
     struct kinf__forward *forward; /* NULL: not passed on; written by the connection's thread */
-    int64_t deadline_ms;           /* when the watch ends */
+    int64_t watch_since_ms;
+    int64_t deadline_ms; /* when the watch ends */
     int64_t next_bookmark_ms;
     /* atomic */
     _Atomic(bool) is_waiting; /* the waiter is with the cache */
@@ -61,6 +65,11 @@ KINF_MUST_CHECK int kinf__resource_step_again(struct kinf__exchange *exchange);
 KINF_MUST_CHECK int kinf__state_answer_health(struct kinf__exchange *exchange);
 KINF_MUST_CHECK int kinf__state_answer_metrics(struct kinf__exchange *exchange);
 KINF_MUST_CHECK int kinf__state_answer_debug(struct kinf__exchange *exchange);
+/* The status page, for a browser. */
+KINF_MUST_CHECK int kinf__page_answer(struct kinf__exchange *exchange);
+
+/* Of this process; 0: unknown. */
+uint64_t kinf__state_resident_bytes(void);
 
 /* How long ago the source was last known to be fresh; -1: never. */
 int64_t kinf__source_staleness_ms(const struct kinf__source *source, int64_t now_ms);

@@ -100,7 +100,7 @@ static struct kinf__source *choose_source(const struct kinf__exchange *exchange,
     const struct kinf__server *server = exchange->server;
 
     for (size_t i = 0; i < server->n_sources; i++) {
-        if (!is_of_type(server->sources[i], &exchange->request))
+        if (server->sources[i]->is_unserved || !is_of_type(server->sources[i], &exchange->request))
             continue;
         if (covers(server->sources[i], exchange))
             return server->sources[i];
@@ -479,6 +479,7 @@ static void publish_watch(struct kinf__exchange *exchange)
 
     kinf__mutex_lock(&exchange->server->lock);
     exchange->watch = exchange->answer.stream;
+    exchange->watch_since_ms = now_ms;
     exchange->deadline_ms = kinf__clock_add_ms(now_ms, watch_time_ms(exchange));
     exchange->next_bookmark_ms = now_ms;
     if (exchange->source->is_retired || atomic_load(&exchange->server->is_stopping) ||

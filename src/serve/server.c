@@ -68,6 +68,7 @@ static struct kinf__source *source_new(const struct kinf__source_options *option
     source->n_indices = options->n_indices;
     source->is_pruned = options->is_pruned;
     source->assume_scope = options->assume_scope;
+    source->is_unserved = options->is_unserved;
     source->is_latest = options->is_latest;
     if (kinf__scope_init(&source->scope, options->name_space, options->label_selector,
                          options->field_selector, options->shard_selector,
@@ -86,7 +87,7 @@ static int open_cache(struct kinf__source *source, const struct kinf__watchcache
     int failed =
         kinf__watchcache_new(kinf_informer_indexer(source->informer), limits, &source->cache, err);
 
-    if (failed < 0)
+    if (failed < 0 || source->is_unserved)
         return failed;
     sink = kinf__watchcache_sink(source->cache);
     failed = kinf__informer_set_sink(source->informer, &sink, err);
@@ -305,6 +306,7 @@ int kinf__server_new(const struct kinf__server_options *options, struct kinf__se
     server->max_staleness_ms =
         options->max_staleness_ms != 0 ? options->max_staleness_ms : KINF__SERVE_STALENESS_MIN_MS;
     server->forwarder = options->forwarder;
+    server->started_ms = kinf__clock_now_ms();
     kinf__mutex_init(&server->lock, KINF__RANK_SERVER);
     kinf__cond_init(&server->changed);
     kinf__list_init(&server->exchanges);

@@ -55,6 +55,7 @@ struct kinf__source_options {
     bool assume_scope; /* answers what is wider than the scope, with a Warning */
     bool is_latest;    /* reads that name no resourceVersion are passed on */
     struct kinf__watchcache_limits limits;
+    bool is_unserved; /* its state is told, nothing is answered from it */
 };
 
 struct kinf__source;

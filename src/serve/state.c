@@ -1,20 +1,18 @@
 /*
- * What the server says of itself: health, metrics, and its state for a person or a script.
- * Neighbours: exchange.c routes here.
+ * What the server says of itself to probes and to Prometheus: health and metrics. Neighbours:
+ * exchange.c routes here, debug_state.c tells more.
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <kinformer/metrics.h>
 
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "serve/exchange_priv.h"
-#include "serve/quote.h"
-
-#define MAX_CURSORS 10000
 
 static const char plain[] = "text/plain; charset=utf-8";
 
@@ -87,9 +85,11 @@ static void add_source_checks(struct checks *checks)
 
     kinf__mutex_lock(&server->lock);
     add_check(checks, "discovery", server->catalog != NULL ? NULL : "not fetched", 0);
-    for (size_t i = 0; i < server->n_sources; i++)
-        add_check(checks, server->sources[i]->name, unready_reason(server, server->sources[i]),
-                  kinf__source_left_out(server->sources[i]));
+    for (size_t i = 0; i < server->n_sources; i++) {
+        if (!server->sources[i]->is_unserved)
+            add_check(checks, server->sources[i]->name, unready_reason(server, server->sources[i]),
+                      kinf__source_left_out(server->sources[i]));
+    }
     kinf__mutex_unlock(&server->lock);
 }
 
@@ -131,6 +131,8 @@ int kinf__state_answer_health(struct kinf__exchange *exchange)
 
 /* X(name, type, help, member of the cache's status) */
 #define CACHE_METRICS(X)                                                                           \
+    X("kinformer_store_bytes", KINF__METRIC_GAUGE, "Bytes of the objects in the store.",           \
+      store_bytes)                                                                                 \
     X("kinformer_history_events", KINF__METRIC_GAUGE, "Events that a watch can be resumed in.",    \
       n_events)                                                                                    \
     X("kinformer_history_bytes", KINF__METRIC_GAUGE, "Memory that the history alone holds.",       \
@@ -187,6 +189,8 @@ static int write_family(const struct kinf__server *server, enum cache_metric met
         struct kinf__watchcache_status status;
         struct kinf__label label = { "name", server->sources[i]->name };
 
+        if (server->sources[i]->is_unserved)
+            continue;
         kinf__watchcache_status(server->sources[i]->cache, &status);
         failed = kinf__metrics_sample(out, families[metric].name, &label, 1,
                                       metric_value(metric, &status), 0);
@@ -210,6 +214,28 @@ static int write_informers(const struct kinf__server *server, struct kinf__buffe
     free(text);
     free(sources);
     return failed;
+}
+
+uint64_t kinf__state_resident_bytes(void)
+{
+    FILE *file = fopen("/proc/self/statm", "re");
+    unsigned long long n_pages = 0;
+
+    if (file == NULL)
+        return 0;
+    if (fscanf(file, "%*u %llu", &n_pages) != 1)
+        n_pages = 0;
+    fclose(file);
+    return n_pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static int write_process(struct kinf__buffer *out)
+{
+    static const char name[] = "process_resident_memory_bytes";
+    int failed = kinf__metrics_family(out, name, KINF__METRIC_GAUGE, "Resident memory in bytes.");
+
+    return failed < 0 ? failed
+                      : kinf__metrics_sample(out, name, NULL, 0, kinf__state_resident_bytes(), 0);
 }
 
 static int write_requests(const struct kinf__server *server, struct kinf__buffer *out)
@@ -237,109 +263,12 @@ int kinf__state_answer_metrics(struct kinf__exchange *exchange)
     kinf__mutex_lock(&server->lock);
     failed = write_informers(server, out);
     if (failed == 0)
+        failed = write_process(out);
+    if (failed == 0)
         failed = write_requests(server, out);
     for (unsigned metric = 0; failed == 0 && metric < N_CACHE_METRICS; metric++)
         failed = write_family(server, (enum cache_metric)metric, out);
     kinf__mutex_unlock(&server->lock);
     exchange->answer.content_type = "text/plain; version=0.0.4; charset=utf-8";
-    return failed < 0 ? kinf__refuse_no_memory(&exchange->refusal) : 0;
-}
-
-/* --- state --- */
-
-static int write_string(struct kinf__buffer *out, const char *before, const char *text)
-{
-    if (kinf__buffer_append_str(out, kinf_str_from(before)) < 0)
-        return KINF_ERR_NO_MEMORY;
-    return kinf__quote(out, kinf_str_from(text));
-}
-
-static int write_informer(const struct kinf__source *source, int64_t now_ms,
-                          struct kinf__buffer *out)
-{
-    struct kinf_informer_status status;
-    char scope[512];
-
-    kinf__scope_words(&source->scope, scope, sizeof scope);
-    kinf_informer_status(source->informer, &status);
-    if (write_string(out, "{\"name\":", source->name) < 0 ||
-        write_string(out, ",\"scope\":", scope) < 0 ||
-        write_string(out, ",\"state\":", kinf_informer_state_to_string(status.state)) < 0 ||
-        write_string(out, ",\"reason\":", status.reason) < 0)
-        return KINF_ERR_NO_MEMORY;
-    return kinf__buffer_printf(
-        out,
-        ",\"inStateMs\":%" PRId64 ",\"stalenessMs\":%" PRId64 ",\"objects\":%zu,\"queued\":%zu"
-        ",\"lists\":%" PRIu64 ",\"watches\":%" PRIu64 ",\"events\":%" PRIu64
-        ",\"bookmarks\":%" PRIu64 ",\"errors\":%" PRIu64 ",\"quarantined\":%" PRIu64
-        ",\"receivedBytes\":%" PRIu64,
-        now_ms - status.state_since_ms, kinf__source_staleness_ms(source, now_ms), status.n_objects,
-        status.n_queued, status.n_lists, status.n_watches, status.n_events, status.n_bookmarks,
-        status.n_errors, status.n_quarantined, status.received_bytes);
-}
-
-static int write_watchers(const struct kinf__source *source, size_t n_cursors, int64_t now_ms,
-                          struct kinf__buffer *out)
-{
-    size_t n_max = n_cursors < MAX_CURSORS ? n_cursors : MAX_CURSORS, n;
-    struct kinf__watch_cursor_status *cursors = calloc(n_max + 1, sizeof *cursors);
-    int failed = kinf__buffer_append_str(out, KINF_STR(",\"watchers\":["));
-
-    if (cursors == NULL)
-        return KINF_ERR_NO_MEMORY;
-    n = kinf__watchcache_cursors(source->cache, now_ms, cursors, n_max);
-    for (size_t i = 0; failed == 0 && i < n; i++)
-        failed = kinf__buffer_printf(out,
-                                     "%s{\"lagEvents\":%" PRIu64 ",\"lagMs\":%" PRId64
-                                     ",\"told\":%" PRIu64 ",\"expired\":%s}",
-                                     i != 0 ? "," : "", cursors[i].lag_events, cursors[i].lag_ms,
-                                     cursors[i].n_told, cursors[i].has_expired ? "true" : "false");
-    free(cursors);
-    return failed < 0 ? failed : kinf__buffer_append(out, "]", 1);
-}
-
-static int write_cache(const struct kinf__source *source, int64_t now_ms, struct kinf__buffer *out)
-{
-    struct kinf__watchcache_status status;
-
-    kinf__watchcache_status(source->cache, &status);
-    if (kinf__buffer_printf(
-            out,
-            ",\"resourceVersion\":\"%" PRIu64 "\",\"oldestResourceVersion\":\"%" PRIu64
-            "\",\"historyEvents\":%zu,\"historyBytes\":%zu,\"pages\":%zu,\"pageBytes\":%zu"
-            ",\"historyRestarts\":%" PRIu64,
-            status.version, status.oldest_version, status.n_events, status.history_bytes,
-            status.n_pages, status.page_bytes, status.n_restarts) < 0)
-        return KINF_ERR_NO_MEMORY;
-    return write_watchers(source, status.n_cursors, now_ms, out);
-}
-
-/* The lock is held. */
-static int write_state(const struct kinf__server *server, int64_t now_ms, struct kinf__buffer *out)
-{
-    int failed = kinf__buffer_printf(
-        out,
-        "{\"requests\":%" PRIu64 ",\"refused\":%" PRIu64
-        ",\"underWay\":%zu,\"maxStalenessMs\":%" PRId64 ",\"informers\":[",
-        server->n_requests, server->n_refused, server->n_exchanges, server->max_staleness_ms);
-
-    for (size_t i = 0; failed == 0 && i < server->n_sources; i++) {
-        if ((i != 0 && kinf__buffer_append(out, ",", 1) < 0) ||
-            write_informer(server->sources[i], now_ms, out) < 0 ||
-            write_cache(server->sources[i], now_ms, out) < 0 ||
-            kinf__buffer_append(out, "}", 1) < 0)
-            failed = KINF_ERR_NO_MEMORY;
-    }
-    return failed < 0 ? failed : kinf__buffer_append_str(out, KINF_STR("]}\n"));
-}
-
-int kinf__state_answer_debug(struct kinf__exchange *exchange)
-{
-    int failed;
-
-    kinf__mutex_lock(&exchange->server->lock);
-    failed = write_state(exchange->server, kinf__clock_now_ms(), &exchange->answer.body);
-    kinf__mutex_unlock(&exchange->server->lock);
-    exchange->answer.content_type = "application/json";
     return failed < 0 ? kinf__refuse_no_memory(&exchange->refusal) : 0;
 }

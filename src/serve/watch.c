@@ -36,6 +36,7 @@ struct watch {
     /* atomic */
     _Atomic(bool) is_end_asked;
     _Atomic(bool) is_bookmark_asked;
+    _Atomic(uint64_t) n_events;
 };
 
 static void watch_free(struct kinf__stream *stream)
@@ -56,6 +57,7 @@ static int begin_event(struct watch *watch, const char *type)
 
 static int end_event(struct watch *watch)
 {
+    atomic_fetch_add_explicit(&watch->n_events, 1, memory_order_relaxed);
     return kinf__buffer_append(&watch->out, "}\n", 2);
 }
 
@@ -291,4 +293,17 @@ void kinf__watch_end(struct kinf__stream *stream)
 void kinf__watch_want_bookmark(struct kinf__stream *stream)
 {
     atomic_store(&KINF__CONTAINER_OF(stream, struct watch, stream)->is_bookmark_asked, true);
+}
+
+void kinf__watch_status(const struct kinf__stream *stream, int64_t now_ms,
+                        struct kinf__watch_status *ret_status)
+{
+    const struct watch *watch = KINF__CONTAINER_OF(stream, const struct watch, stream);
+
+    *ret_status = (struct kinf__watch_status){ .n_sent = atomic_load_explicit(
+                                                   &watch->n_events, memory_order_relaxed) };
+    if (watch->cursor != NULL)
+        kinf__watch_cursor_status(watch->cursor, now_ms, &ret_status->cursor);
+    else
+        ret_status->cursor.has_expired = true;
 }

@@ -36,4 +36,13 @@ void kinf__watch_end(struct kinf__stream *stream);
 /* The stream says how far it is when it is read next, if the client takes bookmarks. */
 void kinf__watch_want_bookmark(struct kinf__stream *stream);
 
+struct kinf__watch_status {
+    struct kinf__watch_cursor_status cursor;
+    uint64_t n_sent; /* events and bookmarks, those of the replay, too */
+};
+
+/* Any thread. */
+void kinf__watch_status(const struct kinf__stream *stream, int64_t now_ms,
+                        struct kinf__watch_status *ret_status);
+
 #endif

@@ -22,8 +22,8 @@ struct group {
     uint64_t version_before, version;
     struct kinf__past_event *events;
     size_t n_events;
-    size_t bytes_out;
-    const char *failure; /* NULL, or why it cannot be history */
+    size_t bytes_in, bytes_out; /* of the store */
+    const char *failure;        /* NULL, or why it cannot be history */
 };
 
 /* --- making events --- */
@@ -113,15 +113,15 @@ static const char *fill(struct group *group, enum kinf__sink_write write,
                                         : add_changes(group, changes, n_changes, now_ms);
 }
 
-static size_t bytes_out(const struct kinf__sink_change *changes, size_t n_changes)
+static void count_bytes(struct group *group, const struct kinf__sink_change *changes,
+                        size_t n_changes)
 {
-    size_t bytes = 0;
-
     for (size_t i = 0; i < n_changes; i++) {
+        if (changes[i].object != NULL)
+            group->bytes_in += kinf_object_size(changes[i].object);
         if (changes[i].old != NULL)
-            bytes += kinf_object_size(changes[i].old);
+            group->bytes_out += kinf_object_size(changes[i].old);
     }
-    return bytes;
 }
 
 /* False if there is nothing to do: disabled, or known. */
@@ -181,6 +181,7 @@ static struct kinf__history publish_locked(struct kinf__watchcache *cache, struc
     cache->current = KINF__TAKE(group->after);
     cache->version = group->version;
     cache->n_bytes_out += group->bytes_out;
+    cache->store_bytes += group->bytes_in - group->bytes_out;
     if (group->version < group->version_before)
         go_back_locked(cache, group->version_before);
     if (group->failure == NULL)
@@ -271,7 +272,7 @@ static void on_write(enum kinf__sink_write write, const struct kinf__sink_change
     struct group group;
 
     if (begin(cache, &group)) {
-        group.bytes_out = bytes_out(changes, n_changes);
+        count_bytes(&group, changes, n_changes);
         /* Before the first list there is nothing that could have changed. */
         if (group.version_before != 0)
             group.failure = fill(&group, write, changes, n_changes, now_ms);

@@ -103,11 +103,24 @@ struct kinf__history kinf__watchcache_restart_locked(struct kinf__watchcache *ca
     return held;
 }
 
+static size_t bytes_of(const struct kinf_snapshot *snapshot)
+{
+    const struct kinf_object *object;
+    struct kinf_cursor cursor;
+    size_t bytes = 0;
+
+    kinf_cursor_all(&cursor, snapshot);
+    while ((object = kinf_cursor_next(&cursor)) != NULL)
+        bytes += kinf_object_size(object);
+    return bytes;
+}
+
 static struct kinf__history enable_locked(struct kinf__watchcache *cache)
     KINF__REQUIRES(cache->lock)
 {
     cache->current = kinf_indexer_snapshot(cache->indexer);
     cache->version = kinf__watchcache_parse_rv(kinf_snapshot_resource_version(cache->current));
+    cache->store_bytes = bytes_of(cache->current);
     kinf__waiters_note_version_locked(cache);
     return kinf__watchcache_restart_locked(cache, "");
 }
@@ -117,6 +130,7 @@ static struct kinf__history disable_locked(struct kinf__watchcache *cache)
 {
     kinf_snapshot_unref(KINF__TAKE(cache->current));
     cache->version = 0;
+    cache->store_bytes = 0;
     kinf__pages_drop_all_locked(cache);
     kinf__waiters_end_all_locked(cache, KINF_ERR_STOPPED);
     return kinf__watchcache_restart_locked(cache, "");
@@ -148,6 +162,7 @@ void kinf__watchcache_status(struct kinf__watchcache *cache,
     ret_status->oldest_version = cache->history.start;
     ret_status->n_events = (size_t)(cache->history.end - cache->history.first);
     ret_status->history_bytes = cache->history.bytes;
+    ret_status->store_bytes = cache->store_bytes;
     ret_status->n_pages = cache->n_pages;
     ret_status->page_bytes = kinf__pages_bytes_locked(cache);
     ret_status->n_cursors = cache->n_cursors;
@@ -162,6 +177,43 @@ void kinf__watchcache_status(struct kinf__watchcache *cache,
     kinf__mutex_unlock(&cache->lock);
 }
 
+const struct kinf__watchcache_limits *kinf__watchcache_limits(const struct kinf__watchcache *cache)
+{
+    return &cache->limits;
+}
+
+/* False: a bookmark. */
+static bool tell_past(const struct kinf__past_event *event,
+                      struct kinf__watch_recent_event *ret_event)
+{
+    const struct kinf__entry *entry = event->now != NULL ? event->now : event->old;
+
+    if (entry == NULL)
+        return false;
+    *ret_event = (struct kinf__watch_recent_event){
+        .type = event->now == NULL   ? KINF__WATCH_DELETED
+                : event->old == NULL ? KINF__WATCH_ADDED
+                                     : KINF__WATCH_MODIFIED,
+        .version = event->version,
+        .at_ms = event->at_ms,
+        .object = kinf_object_ref(entry->object),
+    };
+    return true;
+}
+
+size_t kinf__watchcache_recent(struct kinf__watchcache *cache,
+                               struct kinf__watch_recent_event *ret_events, size_t n_max)
+{
+    const struct kinf__history *history = &cache->history;
+    size_t n = 0;
+
+    kinf__mutex_lock(&cache->lock);
+    for (uint64_t i = history->end; i > history->first && n < n_max; i--)
+        n += tell_past(kinf__history_at(history, i - 1), &ret_events[n]);
+    kinf__mutex_unlock(&cache->lock);
+    return n;
+}
+
 static void tell_cursor_locked(const struct kinf__watchcache *cache,
                                const struct kinf__watch_cursor *cursor, int64_t now_ms,
                                struct kinf__watch_cursor_status *ret_status)
@@ -171,7 +223,6 @@ static void tell_cursor_locked(const struct kinf__watchcache *cache,
     uint64_t place = cache->history.end - lag;
 
     *ret_status = (struct kinf__watch_cursor_status){
-        .wake_ctx = cursor->wake_ctx,
         .lag_events = lag,
         .n_told = atomic_load_explicit(&cursor->n_told, memory_order_relaxed),
         .is_armed = cursor->is_armed,
@@ -182,20 +233,14 @@ static void tell_cursor_locked(const struct kinf__watchcache *cache,
         ret_status->lag_ms = now_ms - kinf__history_at(&cache->history, place)->at_ms;
 }
 
-size_t kinf__watchcache_cursors(struct kinf__watchcache *cache, int64_t now_ms,
-                                struct kinf__watch_cursor_status *ret_statuses, size_t n_max)
+void kinf__watch_cursor_status(struct kinf__watch_cursor *cursor, int64_t now_ms,
+                               struct kinf__watch_cursor_status *ret_status)
 {
-    size_t n = 0;
+    struct kinf__watchcache *cache = cursor->cache;
 
     kinf__mutex_lock(&cache->lock);
-    KINF__LIST_FOR_EACH (node, &cache->cursors) {
-        if (n == n_max)
-            break;
-        tell_cursor_locked(cache, KINF__LIST_ENTRY(node, struct kinf__watch_cursor, node), now_ms,
-                           &ret_statuses[n++]);
-    }
+    tell_cursor_locked(cache, cursor, now_ms, ret_status);
     kinf__mutex_unlock(&cache->lock);
-    return n;
 }
 
 /* --- the check --- */
@@ -253,6 +298,8 @@ static const char *check_versions_locked(const struct kinf__watchcache *cache)
         version = kinf__watchcache_parse_rv(kinf_snapshot_resource_version(cache->current));
     if (version != cache->version)
         return "the version is not the snapshot's";
+    if (cache->store_bytes != (cache->current != NULL ? bytes_of(cache->current) : 0))
+        return "wrong count of the store's bytes";
     if (version == 0 && cache->n_pages != 0)
         return "pages without a version";
     for (size_t i = 0; i < cache->n_pages; i++) {

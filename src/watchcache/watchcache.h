@@ -218,8 +218,9 @@ struct kinf__watchcache_status {
     uint64_t oldest_version; /* that a watch can start from */
     size_t n_events;         /* in the history */
     size_t history_bytes;
-    size_t n_pages;    /* versions held */
-    size_t page_bytes; /* that they keep in memory, about */
+    size_t store_bytes; /* of the objects of the newest version */
+    size_t n_pages;     /* versions held */
+    size_t page_bytes;  /* that they keep in memory, about */
     size_t n_cursors;
     size_t n_waiters;
     uint64_t max_lag;             /* events that the slowest cursor has before it */
@@ -237,18 +238,33 @@ struct kinf__watchcache_status {
 void kinf__watchcache_status(struct kinf__watchcache *cache,
                              struct kinf__watchcache_status *ret_status);
 
+/* As they were given, with the defaults. */
+const struct kinf__watchcache_limits *kinf__watchcache_limits(const struct kinf__watchcache *cache);
+
+/* An event of the history, as one who sees everything is told it. */
+struct kinf__watch_recent_event {
+    enum kinf__watch_event_type type;
+    uint64_t version;
+    int64_t at_ms;
+    const struct kinf_object *object; /* a reference, the caller's */
+};
+
+/* The last `n_max` events of the history but bookmarks, the newest first; returns how many were
+ * written. */
+size_t kinf__watchcache_recent(struct kinf__watchcache *cache,
+                               struct kinf__watch_recent_event *ret_events, size_t n_max);
+
 struct kinf__watch_cursor_status {
-    const void *wake_ctx; /* as it subscribed: whose it is */
-    uint64_t lag_events;  /* that it has before it, of all selections */
-    int64_t lag_ms;       /* how long the oldest of them waits */
-    uint64_t n_told;      /* events that next() gave */
+    uint64_t lag_events; /* that it has before it, of all selections */
+    int64_t lag_ms;      /* how long the oldest of them waits */
+    uint64_t n_told;     /* events that next() gave */
     bool is_armed;
     bool has_expired;
 };
 
-/* Up to `n_max` of the cursors there are, the oldest first; returns how many were written. */
-size_t kinf__watchcache_cursors(struct kinf__watchcache *cache, int64_t now_ms,
-                                struct kinf__watch_cursor_status *ret_statuses, size_t n_max);
+/* Any thread. */
+void kinf__watch_cursor_status(struct kinf__watch_cursor *cursor, int64_t now_ms,
+                               struct kinf__watch_cursor_status *ret_status);
 
 /* NULL if the cache is as it should be, else what is wrong. Not while it is being fed. */
 const char *kinf__watchcache_check(struct kinf__watchcache *cache);

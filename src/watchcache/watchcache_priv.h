@@ -97,6 +97,7 @@ struct kinf__watchcache {
     size_t n_buckets[KINF__N_BUCKET_TYPES];
     struct kinf__bucket *everybody;
 
+    size_t store_bytes;       /* of the objects of `current` */
     struct kinf__page *pages; /* the oldest first */
     size_t n_pages;
     uint64_t n_bytes_out; /* bytes of all that was ever taken out of the store */

@@ -827,7 +827,7 @@ static void enabling_during_a_write_tells_it_once(void **state)
 static void status_tells_how_far_behind_a_watch_is(void **state)
 {
     struct watchcache_fixture *f = *state;
-    struct kinf__watch_cursor_status cursors[4];
+    struct kinf__watch_cursor_status cursor;
     struct watch slow, quick;
     int64_t now_ms;
 
@@ -839,16 +839,15 @@ static void status_tells_how_far_behind_a_watch_is(void **state)
     watchcache_put(f, "a@12");
     free(watch_read(&quick));
     watch_arm(&quick);
-    assert_int_equal(kinf__watchcache_cursors(f->cache, now_ms + 1000000, cursors, 4), 2);
-    assert_ptr_equal(cursors[0].wake_ctx, &slow);
-    assert_int_equal(cursors[0].lag_events, 2);
-    assert_true(cursors[0].lag_ms > 0 && cursors[0].lag_ms <= 1000000);
-    assert_false(cursors[0].is_armed);
-    assert_ptr_equal(cursors[1].wake_ctx, &quick);
-    assert_int_equal(cursors[1].lag_events, 0);
-    assert_int_equal(cursors[1].n_told, 2);
-    assert_true(cursors[1].is_armed);
-    assert_int_equal(kinf__watchcache_cursors(f->cache, now_ms, cursors, 1), 1);
+    kinf__watch_cursor_status(slow.cursor, now_ms + 1000000, &cursor);
+    assert_int_equal(cursor.lag_events, 2);
+    assert_true(cursor.lag_ms > 0 && cursor.lag_ms <= 1000000);
+    assert_false(cursor.is_armed);
+    kinf__watch_cursor_status(quick.cursor, now_ms + 1000000, &cursor);
+    assert_int_equal(cursor.lag_events, 0);
+    assert_int_equal(cursor.lag_ms, 0);
+    assert_int_equal(cursor.n_told, 2);
+    assert_true(cursor.is_armed);
     assert_int_equal(status_of(f).max_lag, 2);
     assert_int_equal(status_of(f).n_cursors, 2);
     assert_int_equal(status_of(f).n_events, 2);
@@ -858,6 +857,69 @@ static void status_tells_how_far_behind_a_watch_is(void **state)
     watch_end(&quick);
     assert_int_equal(status_of(f).n_cursors, 0);
     assert_int_equal(status_of(f).n_cursors_total, 2);
+}
+
+static void expect_recent(struct watchcache_fixture *f, size_t n_max, const char *expected)
+{
+    KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
+    struct kinf__watch_recent_event events[8];
+    size_t n = kinf__watchcache_recent(f->cache, events, n_max);
+
+    for (size_t i = 0; i < n; i++) {
+        assert_int_equal(kinf__buffer_printf(&text, "%s%s %s@%d", i != 0 ? ", " : "",
+                                             kinf__watch_event_type_to_string(events[i].type),
+                                             kinf_object_key(events[i].object),
+                                             (int)events[i].version),
+                         0);
+        assert_true(events[i].at_ms > 0);
+        kinf_object_unref(events[i].object);
+    }
+    assert_string_equal(kinf__buffer_cstr(&text), expected);
+}
+
+static void recent_events_are_the_newest_first_without_bookmarks(void **state)
+{
+    struct watchcache_fixture *f = *state;
+
+    expect_recent(f, 8, "");
+    watchcache_replace(f, "10", "a@1", "b@2");
+    expect_recent(f, 8, "");
+    watchcache_put(f, "a@11");
+    watchcache_put(f, "c@12");
+    watchcache_bookmark(f, "13");
+    watchcache_delete(f, "b@14");
+    expect_recent(f, 8, "DELETED d/b@14, ADDED d/c@12, MODIFIED d/a@11");
+    expect_recent(f, 2, "DELETED d/b@14, ADDED d/c@12");
+    expect_recent(f, 0, "");
+}
+
+static size_t store_bytes_of(struct watchcache_fixture *f)
+{
+    kinf_auto_snapshot struct kinf_snapshot *snapshot = kinf__watchcache_snapshot(f->cache, NULL);
+    const struct kinf_object *object;
+    struct kinf_cursor cursor;
+    size_t bytes = 0;
+
+    kinf_cursor_all(&cursor, snapshot);
+    while ((object = kinf_cursor_next(&cursor)) != NULL)
+        bytes += kinf_object_size(object);
+    return bytes;
+}
+
+static void status_counts_the_bytes_of_the_store(void **state)
+{
+    struct watchcache_fixture *f = *state;
+
+    assert_int_equal(status_of(f).store_bytes, 0);
+    watchcache_replace(f, "10", "a@1", "b@2");
+    assert_true(status_of(f).store_bytes > 0);
+    watchcache_put(f, "a@11:some-node+some-app");
+    watchcache_delete(f, "b@12");
+    assert_int_equal(status_of(f).store_bytes, store_bytes_of(f));
+    kinf__watchcache_set_enabled(f->cache, false);
+    assert_int_equal(status_of(f).store_bytes, 0);
+    kinf__watchcache_set_enabled(f->cache, true);
+    assert_int_equal(status_of(f).store_bytes, store_bytes_of(f));
 }
 
 static void versions_are_decimal_numbers(void **state)
@@ -948,6 +1010,8 @@ int main(void)
         WATCHCACHE_TEST(nothing_is_kept_while_nobody_asks),
         WATCHCACHE_TEST(enabling_during_a_write_tells_it_once),
         WATCHCACHE_TEST(status_tells_how_far_behind_a_watch_is),
+        WATCHCACHE_TEST(recent_events_are_the_newest_first_without_bookmarks),
+        WATCHCACHE_TEST(status_counts_the_bytes_of_the_store),
         cmocka_unit_test(versions_are_decimal_numbers),
         WATCHCACHE_TEST(check_finds_what_is_broken),
     };

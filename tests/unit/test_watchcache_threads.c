@@ -132,7 +132,7 @@ static void *look_around(void *ctx)
 {
     struct crowd *crowd = ctx;
     struct kinf__watchcache *cache = crowd->f->cache;
-    struct kinf__watch_cursor_status cursors[8];
+    struct kinf__watch_recent_event events[8];
     struct kinf__watchcache_status status;
     uint64_t version;
 
@@ -147,7 +147,8 @@ static void *look_around(void *ctx)
         kinf_snapshot_unref(snapshot);
         kinf__watchcache_status(cache, &status);
         EXPECT(crowd, status.version >= version && status.oldest_version <= status.version);
-        kinf__watchcache_cursors(cache, kinf__clock_now_ms(), cursors, 8);
+        for (size_t n = kinf__watchcache_recent(cache, events, 8); n-- > 0;)
+            kinf_object_unref(events[n].object);
         kinf__watchcache_tick(cache, kinf__clock_now_ms());
     }
     return NULL;

@@ -143,9 +143,12 @@ struct kinf_informer_status {
     char reason[KINF_ERROR_MESSAGE_SIZE]; /* of the last error, while it matters; else "" */
     int64_t state_since_ms;               /* monotonic */
     int64_t last_proof_ms; /* monotonic; last event, bookmark, list, accepted watch; 0: none */
+    int64_t last_list_ms;  /* monotonic; when the last list was received; 0: none was */
     bool has_synced;       /* the first list is in the store */
     size_t n_objects;
-    size_t n_queued; /* in the DeltaFIFO: keys, or deltas in order */
+    size_t n_queued;     /* in the DeltaFIFO: keys, or deltas in order */
+    size_t queued_bytes; /* of their objects */
+    size_t max_queued_bytes;
     size_t n_handlers;
     uint64_t n_lists;
     uint64_t n_watches;

@@ -1,0 +1,262 @@
+/*
+ * The server's state for a script and for the page: informers, watches, what happened last.
+ * Neighbours: exchange.c routes here, state.c has health and metrics, page.html reads this.
+ *
+ * No object is written, only keys and versions: what a Secret holds is in none of them.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "serve/exchange_priv.h"
+#include "serve/report.h"
+#include "serve/watch.h"
+
+#define MAX_WATCHERS 10000 /* of one informer */
+#define N_RECENT     64
+
+/* --- informers --- */
+
+static void write_scope(struct kinf__report *report, const struct kinf__source *source)
+{
+    kinf__report_text(report, "name", source->name);
+    kinf__report_text(report, "resource", source->type->resource);
+    kinf__report_text(report, "group", source->type->group);
+    kinf__report_text(report, "version", source->type->version);
+    kinf__report_text(report, "namespace", source->scope.name_space);
+    kinf__report_text(report, "labelSelector", source->scope.label_selector);
+    kinf__report_text(report, "fieldSelector", source->scope.field_selector);
+    kinf__report_text(report, "shardSelector", source->scope.shard_selector);
+    kinf__report_bool(report, "served", !source->is_unserved);
+    kinf__report_bool(report, "pruned", source->is_pruned);
+    kinf__report_bool(report, "assumeScope", source->assume_scope);
+}
+
+static void write_counts(struct kinf__report *report, const struct kinf_informer_status *status)
+{
+    kinf__report_count(report, "objects", status->n_objects);
+    kinf__report_count(report, "lists", status->n_lists);
+    kinf__report_count(report, "extraLists", status->n_extra_lists);
+    kinf__report_count(report, "watches", status->n_watches);
+    kinf__report_count(report, "events", status->n_events);
+    kinf__report_count(report, "bookmarks", status->n_bookmarks);
+    kinf__report_count(report, "errors", status->n_errors);
+    kinf__report_count(report, "silentWatches", status->n_silent);
+    kinf__report_count(report, "quarantined", status->n_quarantined);
+    kinf__report_count(report, "outsideShard", status->n_outside_shard);
+    kinf__report_count(report, "failedIndexValues", status->n_failed_index_values);
+    kinf__report_count(report, "receivedBytes", status->received_bytes);
+    kinf__report_count(report, "handlers", status->n_handlers);
+    kinf__report_count(report, "queued", status->n_queued);
+    kinf__report_count(report, "queuedBytes", status->queued_bytes);
+    kinf__report_count(report, "maxQueuedBytes", status->max_queued_bytes);
+}
+
+static void write_informer(struct kinf__report *report, const struct kinf__source *source)
+{
+    struct kinf_informer_status status;
+    char version[64];
+
+    kinf_informer_status(source->informer, &status);
+    if (kinf_informer_resource_version(source->informer, version, sizeof version) < 0)
+        version[0] = '\0';
+    write_scope(report, source);
+    kinf__report_text(report, "state", kinf_informer_state_to_string(status.state));
+    kinf__report_text(report, "reason", status.reason);
+    kinf__report_bool(report, "synced", status.has_synced);
+    kinf__report_time(report, "since", status.state_since_ms);
+    kinf__report_time(report, "lastProof", status.last_proof_ms);
+    kinf__report_time(report, "lastList", status.last_list_ms);
+    kinf__report_ms(report, "stalenessMs", kinf__source_staleness_ms(source, report->now_ms));
+    kinf__report_text(report, "resourceVersion", version);
+    write_counts(report, &status);
+}
+
+static void write_cache(struct kinf__report *report, const struct kinf__source *source)
+{
+    const struct kinf__watchcache_limits *limits = kinf__watchcache_limits(source->cache);
+    struct kinf__watchcache_status status;
+
+    kinf__watchcache_status(source->cache, &status);
+    kinf__report_version(report, "servedResourceVersion", status.version);
+    kinf__report_version(report, "oldestResourceVersion", status.oldest_version);
+    kinf__report_count(report, "storeBytes", status.store_bytes);
+    kinf__report_count(report, "historyEvents", status.n_events);
+    kinf__report_count(report, "historyBytes", status.history_bytes);
+    kinf__report_count(report, "maxHistoryBytes", limits->history_bytes);
+    kinf__report_ms(report, "maxHistoryAgeMs", limits->history_age_ms);
+    kinf__report_count(report, "historyRestarts", status.n_restarts);
+    kinf__report_text(report, "lastHistoryRestart", status.last_restart_reason);
+    kinf__report_count(report, "pages", status.n_pages);
+    kinf__report_count(report, "maxPages", limits->max_pages);
+    kinf__report_count(report, "pageBytes", status.page_bytes);
+    kinf__report_count(report, "maxPageBytes", limits->page_bytes);
+    kinf__report_ms(report, "maxPageAgeMs", limits->page_age_ms);
+    kinf__report_count(report, "watcherCount", status.n_cursors);
+    kinf__report_count(report, "watchersExpired", status.n_cursors_expired);
+}
+
+/* --- watches --- */
+
+static void write_watcher(struct kinf__report *report, const struct kinf__exchange *exchange)
+{
+    struct kinf__watch_status status;
+
+    kinf__watch_status(exchange->watch, report->now_ms, &status);
+    kinf__report_open(report, NULL, '{');
+    kinf__report_count(report, "id", exchange->id);
+    kinf__report_text(report, "client", exchange->client.peer);
+    kinf__report_text(report, "userAgent", exchange->client.user_agent);
+    kinf__report_text(report, "namespace", exchange->selection.name_space);
+    kinf__report_text(report, "objectName", exchange->selection.name);
+    kinf__report_text(report, "labelSelector", exchange->options.label_selector);
+    kinf__report_text(report, "fieldSelector", exchange->options.field_selector);
+    kinf__report_ms(report, "ageMs", report->now_ms - exchange->watch_since_ms);
+    kinf__report_count(report, "sentEvents", status.n_sent);
+    kinf__report_count(report, "lagEvents", status.cursor.lag_events);
+    kinf__report_ms(report, "lagMs", status.cursor.lag_ms);
+    kinf__report_bool(report, "expired", status.cursor.has_expired);
+    kinf__report_close(report, '}');
+}
+
+/* The server's lock is held: no watch ends. */
+static void write_watchers(struct kinf__report *report, const struct kinf__source *source,
+                           const struct kinf__list *exchanges)
+{
+    size_t n = 0;
+
+    kinf__report_open(report, "watchers", '[');
+    KINF__LIST_FOR_EACH (node, exchanges) {
+        const struct kinf__exchange *exchange = KINF__LIST_ENTRY(node, struct kinf__exchange, node);
+
+        if (exchange->watch != NULL && exchange->source == source && n++ < MAX_WATCHERS)
+            write_watcher(report, exchange);
+    }
+    kinf__report_close(report, ']');
+}
+
+/* --- what happened last --- */
+
+struct recent {
+    struct kinf__watch_recent_event event;
+    const struct kinf__source *source;
+};
+
+static int compare_recent(const void *a, const void *b)
+{
+    const struct kinf__watch_recent_event *x = &((const struct recent *)a)->event,
+                                          *y = &((const struct recent *)b)->event;
+
+    if (x->at_ms != y->at_ms)
+        return x->at_ms < y->at_ms ? 1 : -1;
+    return x->version < y->version ? 1 : x->version > y->version ? -1 : 0;
+}
+
+static void drop_recent(struct recent *events, size_t n_events)
+{
+    for (size_t i = 0; i < n_events; i++)
+        kinf_object_unref(events[i].event.object);
+}
+
+/* Keeps the newest of what was there and what this source has; returns how many. There is room for
+ * twice N_RECENT. */
+static size_t merge_recent(const struct kinf__source *source, struct recent *events,
+                           size_t n_events)
+{
+    struct kinf__watch_recent_event found[N_RECENT];
+    size_t n_found = kinf__watchcache_recent(source->cache, found, N_RECENT);
+
+    for (size_t i = 0; i < n_found; i++)
+        events[n_events++] = (struct recent){ found[i], source };
+    qsort(events, n_events, sizeof *events, compare_recent);
+    if (n_events > N_RECENT) {
+        drop_recent(events + N_RECENT, n_events - N_RECENT);
+        n_events = N_RECENT;
+    }
+    return n_events;
+}
+
+static void write_recent(struct kinf__report *report, const struct recent *recent)
+{
+    const struct kinf__watch_recent_event *event = &recent->event;
+
+    kinf__report_open(report, NULL, '{');
+    kinf__report_time(report, "time", event->at_ms);
+    kinf__report_text(report, "informer", recent->source->name);
+    kinf__report_text(report, "type", kinf__watch_event_type_to_string(event->type));
+    kinf__report_text(report, "key", kinf_object_key(event->object));
+    kinf__report_version(report, "resourceVersion", event->version);
+    kinf__report_close(report, '}');
+}
+
+static void write_recent_events(struct kinf__report *report, const struct kinf__server *server)
+{
+    struct recent events[2 * N_RECENT];
+    size_t n_events = 0;
+
+    for (size_t i = 0; i < server->n_sources; i++)
+        n_events = merge_recent(server->sources[i], events, n_events);
+    kinf__report_open(report, "recentEvents", '[');
+    for (size_t i = 0; i < n_events; i++)
+        write_recent(report, &events[i]);
+    kinf__report_close(report, ']');
+    drop_recent(events, n_events);
+}
+
+/* --- all of it --- */
+
+static void write_process(struct kinf__report *report, const struct kinf__server *server)
+{
+    kinf__report_text(report, "kinformerVersion", KINF_VERSION_STRING);
+    kinf__report_time(report, "time", report->now_ms);
+    kinf__report_time(report, "started", server->started_ms);
+    kinf__report_count(report, "residentBytes", kinf__state_resident_bytes());
+    kinf__report_count(report, "requests", server->n_requests);
+    kinf__report_count(report, "refused", server->n_refused);
+    kinf__report_count(report, "underWay", server->n_exchanges);
+    kinf__report_ms(report, "maxStalenessMs", server->max_staleness_ms);
+}
+
+/* The lock is held. */
+static void write_state(struct kinf__report *report, const struct kinf__server *server)
+{
+    kinf__report_open(report, NULL, '{');
+    write_process(report, server);
+    kinf__report_open(report, "informers", '[');
+    for (size_t i = 0; i < server->n_sources; i++) {
+        const struct kinf__source *source = server->sources[i];
+
+        kinf__report_open(report, NULL, '{');
+        write_informer(report, source);
+        if (!source->is_unserved) {
+            write_cache(report, source);
+            write_watchers(report, source, &server->exchanges);
+        }
+        kinf__report_close(report, '}');
+    }
+    kinf__report_close(report, ']');
+    write_recent_events(report, server);
+    kinf__report_close(report, '}');
+}
+
+static int64_t wall_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+int kinf__state_answer_debug(struct kinf__exchange *exchange)
+{
+    struct kinf__report report = { .out = &exchange->answer.body,
+                                   .now_ms = kinf__clock_now_ms(),
+                                   .now_wall_ms = wall_ms() };
+
+    kinf__mutex_lock(&exchange->server->lock);
+    write_state(&report, exchange->server);
+    kinf__mutex_unlock(&exchange->server->lock);
+    exchange->answer.content_type = "application/json";
+    return kinf__report_end(&report) < 0 ? kinf__refuse_no_memory(&exchange->refusal) : 0;
+}

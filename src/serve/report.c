@@ -1,0 +1,112 @@
+/*
+ * Writing a document. Neighbours: quote.c escapes; debug_state.c has something to say.
+ */
+#include "serve/report.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "serve/quote.h"
+
+static void append(struct kinf__report *report, const char *bytes, size_t len)
+{
+    if (!report->is_out_of_memory)
+        report->is_out_of_memory = kinf__buffer_append(report->out, bytes, len) < 0;
+}
+
+static void append_quoted(struct kinf__report *report, const char *text)
+{
+    if (!report->is_out_of_memory)
+        report->is_out_of_memory = kinf__quote(report->out, kinf_str_from(text)) < 0;
+}
+
+/* What comes in front of a value. */
+static void begin(struct kinf__report *report, const char *key)
+{
+    if (report->has_before)
+        append(report, ",", 1);
+    report->has_before = true;
+    if (key == NULL)
+        return;
+    append_quoted(report, key);
+    append(report, ":", 1);
+}
+
+static void append_literal(struct kinf__report *report, const char *key, const char *text)
+{
+    begin(report, key);
+    append(report, text, strlen(text));
+}
+
+void kinf__report_open(struct kinf__report *report, const char *key, char bracket)
+{
+    begin(report, key);
+    append(report, &bracket, 1);
+    report->has_before = false;
+}
+
+void kinf__report_close(struct kinf__report *report, char bracket)
+{
+    append(report, &bracket, 1);
+    report->has_before = true;
+}
+
+void kinf__report_text(struct kinf__report *report, const char *key, const char *text)
+{
+    begin(report, key);
+    append_quoted(report, text);
+}
+
+void kinf__report_count(struct kinf__report *report, const char *key, uint64_t count)
+{
+    char text[24];
+
+    snprintf(text, sizeof text, "%" PRIu64, count);
+    append_literal(report, key, text);
+}
+
+void kinf__report_bool(struct kinf__report *report, const char *key, bool value)
+{
+    append_literal(report, key, value ? "true" : "false");
+}
+
+void kinf__report_ms(struct kinf__report *report, const char *key, int64_t ms)
+{
+    if (ms < 0)
+        append_literal(report, key, "null");
+    else
+        kinf__report_count(report, key, (uint64_t)ms);
+}
+
+void kinf__report_time(struct kinf__report *report, const char *key, int64_t at_ms)
+{
+    int64_t wall_ms = report->now_wall_ms - (report->now_ms - at_ms);
+    time_t seconds = (time_t)(wall_ms / 1000);
+    char day[32], text[48];
+    struct tm tm;
+
+    if (at_ms == 0 || gmtime_r(&seconds, &tm) == NULL) {
+        append_literal(report, key, "null");
+        return;
+    }
+    strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &tm);
+    snprintf(text, sizeof text, "%s.%03dZ", day, (int)(wall_ms % 1000));
+    kinf__report_text(report, key, text);
+}
+
+void kinf__report_version(struct kinf__report *report, const char *key, uint64_t version)
+{
+    char text[24] = "";
+
+    if (version != 0)
+        snprintf(text, sizeof text, "%" PRIu64, version);
+    kinf__report_text(report, key, text);
+}
+
+int kinf__report_end(struct kinf__report *report)
+{
+    append(report, "\n", 1);
+    return report->is_out_of_memory ? KINF_ERR_NO_MEMORY : 0;
+}
