@@ -144,6 +144,7 @@ static int add_source(struct kinf__watch *watch, size_t i, const char *name_spac
         .name_space = name_space,
         .label_selector = config->label_selector,
         .field_selector = config->field_selector,
+        .shard_selector = config->shard_selector,
         .index_names = (const char *const *)config->index_names.items,
         .index_paths = (const char *const *)config->index_paths.items,
         .n_indices = config->index_names.n_items,

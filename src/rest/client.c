@@ -162,6 +162,7 @@ int kinf_client_new(const struct kinf_client_options *options, struct kinf_clien
         return kinf__error_no_memory(err);
     client->interrupted.fd = -1;
     kinf__mutex_init(&client->requests_lock, KINF__RANK_REQUESTS);
+    kinf__discovery_cache_init(&client->discovery);
     failed = kinf__waker_init(&client->interrupted, err);
     if (failed == 0)
         failed = fill(client, options != NULL ? options : &defaults, err);
@@ -180,6 +181,7 @@ void kinf_client_free(struct kinf_client *client)
     while (client->n_idle != 0)
         kinf__http_free(client->idle[--client->n_idle]);
     kinf__mutex_release(&client->requests_lock);
+    kinf__discovery_cache_release(&client->discovery);
     if (client->credentials.config != NULL)
         kinf__credentials_release(&client->credentials);
     kinf__cluster_config_release(&client->config);

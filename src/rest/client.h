@@ -11,6 +11,7 @@
 #include "base/lock.h"
 #include "base/thread.h"
 #include "rest/credentials.h"
+#include "rest/discovery_reader.h"
 #include "rest/kubeconfig.h"
 #include "rest/rate_limit.h"
 
@@ -27,6 +28,8 @@ struct kinf_client {
     struct kinf__waker interrupted;
 
     struct kinf__credentials credentials; /* has its own lock */
+
+    struct kinf__discovery_cache discovery; /* has its own lock */
 
     struct kinf__mutex requests_lock;
     /* guarded by requests_lock */

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -25,16 +26,21 @@
 #include <arpa/inet.h>
 #include <microhttpd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "serve/exchange.h"
 #include "serve/passthrough.h"
 #include "serve/server_priv.h"
 
-#define CONNECTION_LIMIT  4096
+#define CONNECTION_LIMIT  16384
+#define RESERVED_FILES    256   /* descriptors that are not the clients': upstream, files, timers */
+#define HEAD_TIMEOUT_MS   10000 /* from connecting to the end of the first head */
 #define CONNECTION_MEMORY (32u << 10)
-#define IDLE_TIMEOUT_S    90 /* as kube-apiserver's, for connections without a request */
-#define BLOCK_BYTES       (16u << 10)
+#define IDLE_TIMEOUT_S    90          /* as kube-apiserver's, for connections without a request */
+#define BLOCK_BYTES       (16u << 10) /* a buffer that the library holds as long as the answer */
+#define WATCH_BLOCK_BYTES (1u << 10)  /* used by HTTP/1.0 alone: chunks are made in place */
+#define WATCH_READ_BYTES  (16u << 10) /* of the connection's memory stays untouched what is more */
 #define SEND_BUFFER_BYTES (256 << 10)
 #define BACKLOG           1024
 #define HEADERS_MAX       64
@@ -46,6 +52,18 @@ struct kinf__endpoint {
     char *url;
     char *path; /* of a unix socket; NULL: TCP */
     bool checks_host;
+    struct kinf__tick_hook hook;
+    struct kinf__mutex lock;
+    /* guarded by lock */
+    struct kinf__list waiting; /* connections that owe a head, the oldest first */
+};
+
+/* A connection from accept to close, between whose requests the library counts silence. That is not
+ * enough for a client that sends a byte now and then and never a whole head. */
+struct peer {
+    struct kinf__list node; /* in the endpoint's list while it owes a head; else alone */
+    int fd;
+    int64_t deadline_ms;
 };
 
 /* One request on its connection. */
@@ -123,6 +141,67 @@ static bool is_gone(void *ctx)
     return is_suspended && poll(&poller, 1, 0) == 1;
 }
 
+/* --- heads that never end --- */
+
+static void await_head(struct kinf__endpoint *endpoint, struct peer *peer, int64_t patience_ms)
+{
+    peer->deadline_ms = kinf__clock_add_ms(kinf__clock_now_ms(), patience_ms);
+    kinf__mutex_lock(&endpoint->lock);
+    kinf__list_remove(&peer->node);
+    kinf__list_push_back(&endpoint->waiting, &peer->node);
+    kinf__mutex_unlock(&endpoint->lock);
+}
+
+static void forgive(struct kinf__endpoint *endpoint, struct peer *peer)
+{
+    kinf__mutex_lock(&endpoint->lock);
+    kinf__list_remove(&peer->node);
+    kinf__list_init(&peer->node);
+    kinf__mutex_unlock(&endpoint->lock);
+}
+
+/* Runs on the server's timer. The library closes what is shut down here, and only after it has said
+ * so in note_connection(), which waits for the lock: the descriptor is still the peer's. */
+static void cut_slow_heads(int64_t now_ms, void *ctx)
+{
+    struct kinf__endpoint *endpoint = ctx;
+
+    kinf__mutex_lock(&endpoint->lock);
+    KINF__LIST_FOR_EACH (node, &endpoint->waiting) {
+        struct peer *peer = KINF__LIST_ENTRY(node, struct peer, node);
+
+        if (peer->deadline_ms <= now_ms)
+            shutdown(peer->fd, SHUT_RDWR);
+    }
+    kinf__mutex_unlock(&endpoint->lock);
+}
+
+static void note_connection(void *ctx, struct MHD_Connection *mhd, void **socket_context,
+                            enum MHD_ConnectionNotificationCode code)
+{
+    struct kinf__endpoint *endpoint = ctx;
+    struct peer *peer = *socket_context;
+
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        /* Without memory it is as patient as the library. */
+        peer = *socket_context = calloc(1, sizeof *peer);
+        if (peer == NULL)
+            return;
+        kinf__list_init(&peer->node);
+        peer->fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+        await_head(endpoint, peer, HEAD_TIMEOUT_MS);
+    } else if (peer != NULL) {
+        forgive(endpoint, peer);
+        free(peer);
+        *socket_context = NULL;
+    }
+}
+
+static struct peer *peer_of(struct MHD_Connection *mhd)
+{
+    return MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+}
+
 /* --- answers --- */
 
 static ssize_t read_body(void *ctx, uint64_t position, char *buf, size_t size)
@@ -132,6 +211,8 @@ static ssize_t read_body(void *ctx, uint64_t position, char *buf, size_t size)
     ssize_t n;
 
     (void)position;
+    if (answer->stream->is_watch && size > WATCH_READ_BYTES)
+        size = WATCH_READ_BYTES;
     do {
         begin_work(connection);
         n = answer->stream->read(answer->stream, buf, size);
@@ -146,8 +227,9 @@ static struct MHD_Response *make_body(struct connection *connection,
 {
     if (answer->stream != NULL)
         return MHD_create_response_from_callback(
-            answer->stream_len >= 0 ? (uint64_t)answer->stream_len : MHD_SIZE_UNKNOWN, BLOCK_BYTES,
-            read_body, connection, NULL);
+            answer->stream_len >= 0 ? (uint64_t)answer->stream_len : MHD_SIZE_UNKNOWN,
+            answer->stream->is_watch ? WATCH_BLOCK_BYTES : BLOCK_BYTES, read_body, connection,
+            NULL);
     return MHD_create_response_from_buffer(answer->body.len, answer->body.bytes,
                                            MHD_RESPMEM_PERSISTENT);
 }
@@ -372,12 +454,11 @@ static enum MHD_Result begin(struct connection *connection, const char *method, 
     connection->exchange = kinf__exchange_new(connection->endpoint->server, &owner);
     if (connection->exchange == NULL)
         return MHD_NO;
-    return connection->body_len != 0 ? begin_with_body(connection, method)
-                                     : step(connection, method);
+    return connection->body_len != 0 ? begin_with_body(connection, method) : MHD_YES;
 }
 
 /* Called once with the head, then for each piece of a body that the library has, then, and after
- * each suspension, until there is an answer. */
+ * each suspension, until there is an answer. One in the first call would close the connection. */
 static enum MHD_Result handle(void *ctx, struct MHD_Connection *mhd, const char *url,
                               const char *method, const char *version, const char *upload,
                               size_t *upload_len, void **request)
@@ -388,6 +469,8 @@ static enum MHD_Result handle(void *ctx, struct MHD_Connection *mhd, const char 
     if (connection == NULL)
         return MHD_NO;
     if (connection->exchange == NULL) {
+        if (peer_of(mhd) != NULL)
+            forgive(ctx, peer_of(mhd));
         connection->endpoint = ctx;
         connection->mhd = mhd;
         return begin(connection, method, version);
@@ -419,11 +502,12 @@ static void *note_target(void *ctx, const char *target, struct MHD_Connection *m
 static void forget_request(void *ctx, struct MHD_Connection *mhd, void **request,
                            enum MHD_RequestTerminationCode why)
 {
+    struct kinf__endpoint *endpoint = ctx;
     struct connection *connection = *request;
 
-    (void)ctx;
-    (void)mhd;
     (void)why;
+    if (peer_of(mhd) != NULL)
+        await_head(endpoint, peer_of(mhd), IDLE_TIMEOUT_S * 1000);
     if (connection == NULL)
         return;
     *request = NULL;
@@ -623,6 +707,19 @@ static void log_library(void *ctx, const char *fmt, va_list args)
     KINF__LOG(KINF__LOG_SERVE, KINF_LOG_DEBUG, "libmicrohttpd says=\"%s\"", line);
 }
 
+/* Clients never get the descriptors that the caches live on: one that cannot connect any more is no
+ * use to anybody. Of the rest an endpoint has half, since there may be two. */
+static unsigned connection_limit(void)
+{
+    struct rlimit files;
+    rlim_t limit = 2 * RESERVED_FILES;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0)
+        limit = files.rlim_cur;
+    limit = limit > 2 * RESERVED_FILES ? (limit - RESERVED_FILES) / 2 : limit / 4;
+    return limit < CONNECTION_LIMIT ? (unsigned)limit : CONNECTION_LIMIT;
+}
+
 static int start(struct kinf__endpoint *endpoint, int fd, struct kinf_error *err)
 {
     if (listen(fd, BACKLOG) < 0)
@@ -631,8 +728,9 @@ static int start(struct kinf__endpoint *endpoint, int fd, struct kinf_error *err
         MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC | MHD_USE_ERROR_LOG,
         0, NULL, NULL, handle, endpoint, MHD_OPTION_EXTERNAL_LOGGER, log_library, NULL,
         MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_URI_LOG_CALLBACK, note_target, endpoint,
-        MHD_OPTION_NOTIFY_COMPLETED, forget_request, endpoint, MHD_OPTION_CONNECTION_LIMIT,
-        (unsigned)CONNECTION_LIMIT, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
+        MHD_OPTION_NOTIFY_COMPLETED, forget_request, endpoint, MHD_OPTION_NOTIFY_CONNECTION,
+        note_connection, endpoint, MHD_OPTION_CONNECTION_LIMIT, connection_limit(),
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_TIMEOUT_S, MHD_OPTION_END);
     if (endpoint->mhd == NULL)
         return kinf__error_set(err, KINF_ERR_SYSTEM, "the HTTP server does not start");
@@ -649,6 +747,10 @@ int kinf__endpoint_start(struct kinf__server *server, const char *address,
     if (endpoint == NULL)
         return kinf__error_no_memory(err);
     endpoint->server = server;
+    kinf__mutex_init(&endpoint->lock, KINF__RANK_CONNECTION);
+    kinf__list_init(&endpoint->waiting);
+    endpoint->hook = (struct kinf__tick_hook){ .tick = cut_slow_heads, .ctx = endpoint };
+    kinf__server_add_hook(server, &endpoint->hook);
     endpoint->checks_host = path == NULL;
     failed = path != NULL ? bind_unix(path, &fd, err) : bind_tcp(address, &fd, err);
     if (failed == 0) {
@@ -691,6 +793,8 @@ void kinf__endpoint_free(struct kinf__endpoint *endpoint)
         return;
     if (endpoint->mhd != NULL)
         MHD_stop_daemon(endpoint->mhd);
+    kinf__server_remove_hook(endpoint->server, &endpoint->hook);
+    kinf__mutex_release(&endpoint->lock);
     free(endpoint->path);
     free(endpoint->url);
     free(endpoint);

@@ -185,8 +185,11 @@ static int route(struct kinf__exchange *exchange, const struct kinf__exchange_he
 
     if (route == KINF__ROUTE_OTHER)
         return kinf__refuse_path(&exchange->refusal);
-    if (strcmp(head->method, "GET") != 0)
+    if (strcmp(head->method, "GET") != 0) {
+        if (route == KINF__ROUTE_RESOURCE && kinf__resource_check_path(exchange) < 0)
+            return KINF_ERR_INVALID;
         return refuse_method(exchange);
+    }
     switch (route) {
     case KINF__ROUTE_HEALTH:
         return kinf__state_answer_health(exchange);

@@ -49,6 +49,8 @@ struct kinf__exchange {
     _Atomic(int) wait_result;
 };
 
+/* Refuses what the upstream server does not have either. */
+KINF_MUST_CHECK int kinf__resource_check_path(struct kinf__exchange *exchange);
 /* Answers a request below a version. `accept` is the header; it is needed for the first step.
  * Returns enum kinf__step, or a negative code. */
 KINF_MUST_CHECK int kinf__resource_step(struct kinf__exchange *exchange, const char *accept);
@@ -62,5 +64,7 @@ KINF_MUST_CHECK int kinf__state_answer_debug(struct kinf__exchange *exchange);
 
 /* How long ago the source was last known to be fresh; -1: never. */
 int64_t kinf__source_staleness_ms(const struct kinf__source *source, int64_t now_ms);
+/* How many objects of its scope it does not have, since they are too large or cannot be decoded. */
+uint64_t kinf__source_left_out(const struct kinf__source *source);
 
 #endif

@@ -47,6 +47,7 @@ struct kinf__source_options {
     const char *name_space;         /* NULL: all */
     const char *label_selector;     /* NULL: all */
     const char *field_selector;
+    const char *shard_selector;
     const char *const *index_names;
     const char *const *index_paths;
     size_t n_indices;

@@ -424,6 +424,12 @@ class Proxy:
             pass
 
 
+def make_gadgets():
+    """A custom resource: gadgets.test.kinformer.dev."""
+    cluster().kubectl("apply", "-f", os.path.join(ROOT, "tests", "integration", "gadgets.yaml"))
+    cluster().kubectl("wait", "--for=condition=Established", "crd/gadgets.test.kinformer.dev")
+
+
 def config_map(name, namespace, data="x", labels=None):
     """A small object, as kubectl takes it on its standard input."""
     return json.dumps({"apiVersion": "v1", "kind": "ConfigMap",

@@ -14,7 +14,8 @@ import threading
 import unittest
 import urllib.parse
 
-from harness import PATIENCE, TOOLS, Daemon, cluster, config_map, many_pods, run_daemon, wait_until, write_config
+from harness import (PATIENCE, TOOLS, Daemon, cluster, config_map, make_gadgets, many_pods, run_daemon,
+                     wait_until, write_config)
 
 KUBECTL = os.path.join(TOOLS, "kubectl")
 RESOURCES = ("pods", "configmaps", "deployments.apps", "namespaces", "jobs.batch", "gadgets.test.kinformer.dev")
@@ -56,8 +57,12 @@ class Served:
         return self
 
     def __exit__(self, kind, value, trace):
-        self.daemon.__exit__(kind, value, trace)
-        self.folder.cleanup()
+        try:
+            if kind is None and self.daemon.process.poll() is None:
+                self.daemon.stop()
+        finally:
+            self.daemon.__exit__(kind, value, trace)
+            self.folder.cleanup()
 
     def kubectl(self, *args, check=True):
         done = subprocess.run([KUBECTL, "--kubeconfig", self.kubeconfig, "--cache-dir", self.folder.name + "/cache",
@@ -181,21 +186,12 @@ class ServeTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.cluster = cluster()
-        cls.cluster.kubectl("apply", "-f", os.path.join(os.path.dirname(__file__), "gadgets.yaml"))
-        cls.cluster.kubectl("wait", "--for=condition=Established", "crd/gadgets.test.kinformer.dev")
+        make_gadgets()
         cls.cluster.make_namespace("serve")
         for i in range(5):
             cls.cluster.kubectl("apply", "-f", "-", stdin=config_map(f"c{i}", "serve", labels={"i": str(i % 2)}))
         cls.direct = Direct()
-        cls.served = Served()
-        cls.served.__enter__()
-
-    @classmethod
-    def tearDownClass(cls):
-        try:
-            cls.served.daemon.stop()
-        finally:
-            cls.served.__exit__(None, None, None)
+        cls.served = cls.enterClassContext(Served())
 
     def touch(self, name, data, labels=None):
         """Changes a config map and returns its version."""
