@@ -379,8 +379,6 @@ static enum MHD_Result handle(void *ctx, struct MHD_Connection *mhd, const char 
         connection->exchange = kinf__exchange_new(endpoint->server, &owner);
         if (connection->exchange == NULL)
             return MHD_NO;
-        if (!has_body(connection))
-            return MHD_YES;
     }
     return step(connection, method);
 }
