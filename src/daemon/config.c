@@ -80,7 +80,8 @@ bool kinf__resource_config_equal(const struct kinf__resource_config *a,
            a->gzip == b->gzip && a->serve == b->serve &&
            a->max_history_bytes == b->max_history_bytes &&
            a->max_history_age_ms == b->max_history_age_ms &&
-           a->max_held_bytes == b->max_held_bytes && a->assume_scope == b->assume_scope;
+           a->max_held_bytes == b->max_held_bytes && a->assume_scope == b->assume_scope &&
+           a->is_latest == b->is_latest;
 }
 
 static void resource_release(struct kinf__resource_config *resource)
@@ -255,17 +256,50 @@ static int read_serve(const struct reader *reader, struct kinf__resource_config 
     return failed;
 }
 
+static int read_consistency(const struct reader *reader, struct kinf__resource_config *resource)
+{
+    const char *text = NULL;
+    int failed =
+        kinf__yaml_read_string(reader->yaml, reader->mapping, "consistency", &text, reader->err);
+
+    if (failed < 0 || text == NULL)
+        return failed;
+    resource->is_latest = strcmp(text, "latest") == 0;
+    if (resource->is_latest || strcmp(text, "cache") == 0)
+        return 0;
+    return kinf__yaml_error(reader->err, KINF_ERR_CONFIG, reader->yaml,
+                            kinf__yaml_get(reader->mapping, "consistency"),
+                            "consistency is one of cache, latest, not '%s'", text);
+}
+
 static int read_resource(const struct kinf__yaml *yaml, const struct kinf__yaml_node *node,
                          struct kinf__config *config, struct kinf_error *err)
 {
-    static const char *const allowed[] = { "resource",      "namespaces",     "labelSelector",
-                                           "fieldSelector", "drop",           "keep",
-                                           "indices",       "resyncPeriod",   "watchTimeout",
-                                           "silentAfter",   "maxObjectBytes", "maxQueueBytes",
-                                           "pageSize",      "gzip",           "initial",
-                                           "shardSelector", "backoffBase",    "backoffMax",
-                                           "serve",         "assumeScope",    "maxHistoryBytes",
-                                           "maxHistoryAge", "maxHeldBytes",   NULL };
+    static const char *const allowed[] = { "resource",
+                                           "namespaces",
+                                           "labelSelector",
+                                           "fieldSelector",
+                                           "drop",
+                                           "keep",
+                                           "indices",
+                                           "resyncPeriod",
+                                           "watchTimeout",
+                                           "silentAfter",
+                                           "maxObjectBytes",
+                                           "maxQueueBytes",
+                                           "pageSize",
+                                           "gzip",
+                                           "initial",
+                                           "shardSelector",
+                                           "backoffBase",
+                                           "backoffMax",
+                                           "serve",
+                                           "assumeScope",
+                                           "maxHistoryBytes",
+                                           "maxHistoryAge",
+                                           "maxHeldBytes",
+                                           "consistency",
+                                           NULL };
     const struct reader reader = { yaml, node, err };
     struct kinf__resource_config *resource;
     int failed;
@@ -288,6 +322,7 @@ static int read_resource(const struct kinf__yaml *yaml, const struct kinf__yaml_
         (failed = read_initial(&reader, &resource->initial)) < 0 ||
         (failed = read_numbers(&reader, resource)) < 0 ||
         (failed = read_serve(&reader, resource)) < 0 ||
+        (failed = read_consistency(&reader, resource)) < 0 ||
         (failed = kinf__yaml_read_bool(yaml, node, "gzip", &resource->gzip, err)) < 0)
         return failed;
     if (resource->resource == NULL)
@@ -324,9 +359,9 @@ static int read_max_staleness(const struct reader *reader, struct kinf__config *
 static int read_root(const struct kinf__yaml *yaml, struct kinf__config *config,
                      struct kinf_error *err)
 {
-    static const char *const allowed[] = { "kubeconfig", "context",       "log",
-                                           "events",     "eventsObjects", "resources",
-                                           "listen",     "maxStaleness",  NULL };
+    static const char *const allowed[] = { "kubeconfig",    "context",   "log",    "events",
+                                           "eventsObjects", "resources", "listen", "maxStaleness",
+                                           "passThrough",   NULL };
     const struct kinf__yaml_node *root = kinf__yaml_root(yaml), *list = NULL;
     const struct reader reader = { yaml, root, err };
     int failed;
@@ -342,6 +377,8 @@ static int read_root(const struct kinf__yaml *yaml, struct kinf__config *config,
             0 ||
         (failed = read_texts(&reader, "listen", &config->listen)) < 0 ||
         (failed = read_max_staleness(&reader, config)) < 0 ||
+        (failed = kinf__yaml_read_bool(yaml, root, "passThrough", &config->pass_through, err)) <
+            0 ||
         (failed = kinf__yaml_read_sequence(yaml, root, "resources", &list, err)) < 0)
         return failed;
     for (size_t i = 0; failed == 0 && list != NULL && i < list->n_items; i++)
@@ -456,6 +493,8 @@ int kinf__config_check(const struct kinf__config *config, const char *where, str
         const struct kinf__resource_config *resource = &config->resources[i];
         int failed = check_resource(resource, err);
 
+        if (failed == 0 && resource->is_latest && !config->pass_through)
+            failed = kinf__error_set(err, KINF_ERR_CONFIG, "consistency: latest needs passThrough");
         if (failed < 0) {
             kinf__error_prefix(err, "%s: resource %s", where, resource->resource);
             return failed;

@@ -274,9 +274,10 @@ static bool strings_differ(const struct kinf__strings *a, const struct kinf__str
 static void tell_unchangeable(const struct kinf__config *now, const struct kinf__config *wanted)
 {
     if (strings_differ(&now->listen, &wanted->listen) ||
-        now->max_staleness_ms != wanted->max_staleness_ms)
+        now->max_staleness_ms != wanted->max_staleness_ms ||
+        now->pass_through != wanted->pass_through)
         KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_WARN,
-                  "listen and maxStaleness change only by a restart");
+                  "listen, maxStaleness and passThrough change only by a restart");
     if (text_differs(now->kubeconfig, wanted->kubeconfig) ||
         text_differs(now->context, wanted->context) || now->events != wanted->events ||
         now->events_objects != wanted->events_objects)
@@ -434,7 +435,7 @@ static int run(struct daemon *daemon, struct kinf_error *err)
         return failed;
     atomic_store(&interruptible, daemon->client);
     if (daemon->config.listen.n_items != 0 && daemon->options->command == KINF__COMMAND_RUN)
-        failed = kinf__serving_new(&daemon->config, &daemon->serving, err);
+        failed = kinf__serving_new(&daemon->config, daemon->client, &daemon->serving, err);
     if (failed == 0)
         failed = start_all(daemon, err);
     if (failed == 0)

@@ -30,6 +30,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "serve/exchange.h"
+#include "serve/passthrough.h"
 #include "serve/server_priv.h"
 
 #define CONNECTION_LIMIT  16384
@@ -42,6 +43,8 @@
 #define WATCH_READ_BYTES  (16u << 10) /* of the connection's memory stays untouched what is more */
 #define SEND_BUFFER_BYTES (256 << 10)
 #define BACKLOG           1024
+#define HEADERS_MAX       64
+#define RECEIVE_MAX       (16u << 20) /* of a body that nobody wants */
 
 struct kinf__endpoint {
     struct kinf__server *server;
@@ -71,8 +74,9 @@ struct connection {
     int fd;
     char *target;
     /* the connection's thread */
-    bool has_begun; /* handle() was called */
     struct kinf__exchange *exchange;
+    int64_t body_len; /* of the request; 0: none; negative: not told */
+    size_t n_received;
     struct kinf__mutex lock;
     /* guarded by lock */
     bool is_woken; /* since the reader looked */
@@ -198,7 +202,7 @@ static struct peer *peer_of(struct MHD_Connection *mhd)
     return MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
 }
 
-/* --- one request --- */
+/* --- answers --- */
 
 static ssize_t read_body(void *ctx, uint64_t position, char *buf, size_t size)
 {
@@ -223,8 +227,9 @@ static struct MHD_Response *make_body(struct connection *connection,
 {
     if (answer->stream != NULL)
         return MHD_create_response_from_callback(
-            MHD_SIZE_UNKNOWN, answer->stream->is_watch ? WATCH_BLOCK_BYTES : BLOCK_BYTES, read_body,
-            connection, NULL);
+            answer->stream_len >= 0 ? (uint64_t)answer->stream_len : MHD_SIZE_UNKNOWN,
+            answer->stream->is_watch ? WATCH_BLOCK_BYTES : BLOCK_BYTES, read_body, connection,
+            NULL);
     return MHD_create_response_from_buffer(answer->body.len, answer->body.bytes,
                                            MHD_RESPMEM_PERSISTENT);
 }
@@ -255,8 +260,25 @@ static void add_numbers(struct MHD_Response *response, const struct kinf__answer
     }
 }
 
+static bool add_passed_headers(struct MHD_Response *response, const struct kinf__answer *answer)
+{
+    bool is_whole = true;
+
+    for (size_t i = 0; i < answer->n_headers; i++) {
+        const struct kinf__header *one = &answer->headers[i];
+
+        if (kinf__passthrough_returns(one) && !add_header(response, one->name, one->value) &&
+            strcasecmp(one->name, "Content-Encoding") == 0)
+            is_whole = false;
+    }
+    add_header(response, "Kinformer-Source", "upstream");
+    return is_whole;
+}
+
 static bool add_headers(struct MHD_Response *response, const struct kinf__answer *answer)
 {
+    if (answer->is_passed)
+        return add_passed_headers(response, answer);
     if (answer->is_gzip && !add_header(response, "Content-Encoding", "gzip"))
         return false;
     if (answer->content_type != NULL)
@@ -301,29 +323,57 @@ static enum MHD_Result refuse(struct connection *connection, int code, const cha
     return send_answer(connection, &answer);
 }
 
-static enum MHD_Result find_impersonation(void *ctx, enum MHD_ValueKind kind, const char *name,
-                                          const char *value)
+/* --- headers and bodies of requests --- */
+
+struct headers {
+    struct kinf__header items[HEADERS_MAX];
+    size_t n_items;
+};
+
+static enum MHD_Result collect_header(void *ctx, enum MHD_ValueKind kind, const char *name,
+                                      const char *value)
 {
+    struct headers *headers = ctx;
+
     (void)kind;
-    (void)value;
-    if (strncasecmp(name, "Impersonate-", strlen("Impersonate-")) == 0)
-        *(bool *)ctx = true;
+    if (headers->n_items == HEADERS_MAX)
+        return MHD_NO;
+    headers->items[headers->n_items++] = (struct kinf__header){ name, value != NULL ? value : "" };
     return MHD_YES;
 }
 
-static enum MHD_Result step(struct connection *connection, const char *method)
+static void read_head(struct connection *connection, const char *method, struct headers *headers,
+                      struct kinf__exchange_head *ret_head)
 {
-    struct kinf__exchange_head head = {
+    MHD_get_connection_values(connection->mhd, MHD_HEADER_KIND, collect_header, headers);
+    *ret_head = (struct kinf__exchange_head){
         .method = method,
         .target = kinf_str_from(connection->target),
         .accept = header(connection, "Accept"),
         .accept_encoding = header(connection, "Accept-Encoding"),
         .if_none_match = header(connection, "If-None-Match"),
+        .headers = headers->items,
+        .n_headers = headers->n_items,
+        .body_len = connection->body_len,
     };
+}
+
+static int64_t body_len_of(struct connection *connection)
+{
+    const char *len = header(connection, "Content-Length");
+
+    if (header(connection, "Transfer-Encoding") != NULL)
+        return KINF__FORWARD_CHUNKED;
+    return len != NULL ? strtoll(len, NULL, 10) : 0;
+}
+
+static enum MHD_Result step(struct connection *connection, const char *method)
+{
+    struct headers headers = { .n_items = 0 };
+    struct kinf__exchange_head head;
     const struct kinf__answer *answer;
 
-    MHD_get_connection_values(connection->mhd, MHD_HEADER_KIND, find_impersonation,
-                              &head.is_impersonated);
+    read_head(connection, method, &headers, &head);
     do {
         begin_work(connection);
         answer = kinf__exchange_step(connection->exchange, &head);
@@ -331,55 +381,103 @@ static enum MHD_Result step(struct connection *connection, const char *method)
     return answer != NULL ? send_answer(connection, answer) : MHD_YES;
 }
 
-static bool has_body(struct connection *connection)
+/* The library takes an answer in front of a body for these alone; for others it would wait. */
+static bool may_answer_early(const struct connection *connection, const char *method)
 {
-    const char *length = header(connection, "Content-Length");
-
-    return header(connection, "Transfer-Encoding") != NULL ||
-           (length != NULL && strspn(length, "0") != strlen(length));
+    return connection->body_len == 0 || strcmp(method, "POST") == 0 || strcmp(method, "PUT") == 0;
 }
 
-/* The first call for a request comes before its body, of which nothing is wanted: one that has a
- * body is answered at once, and its connection closed, as the library does with answers that come
- * so early. The others keep theirs: they are answered in the second call. */
+/* A body comes behind the first step. A client that has its answer already is only listened to, since
+ * closing would make the answer vanish with what is under way; one that asked first sends nothing. */
+static enum MHD_Result begin_with_body(struct connection *connection, const char *method)
+{
+    struct headers headers = { .n_items = 0 };
+    struct kinf__exchange_head head;
+    const struct kinf__answer *answer;
+
+    read_head(connection, method, &headers, &head);
+    begin_work(connection);
+    answer = kinf__exchange_step(connection->exchange, &head);
+    return answer != NULL && header(connection, "Expect") != NULL &&
+                   may_answer_early(connection, method)
+               ? send_answer(connection, answer)
+               : MHD_YES;
+}
+
+static enum MHD_Result receive(struct connection *connection, const char *bytes, size_t *len)
+{
+    size_t n_taken;
+
+    do {
+        begin_work(connection);
+        n_taken = kinf__exchange_take_body(connection->exchange, bytes, *len);
+    } while (n_taken == 0 && !suspend(connection));
+    *len -= n_taken;
+    connection->n_received += n_taken;
+    return connection->n_received <= RECEIVE_MAX ? MHD_YES : MHD_NO;
+}
+
+/* --- one request --- */
+
+/* 0: the request may be answered. */
+static int check_head(struct connection *connection, const char *version, const char **ret_why)
+{
+    const char *host = header(connection, "Host");
+
+    if (host == NULL && strcmp(version, "HTTP/1.0") != 0) {
+        *ret_why = "400 Bad Request: missing required Host header";
+        return 400;
+    }
+    if (connection->endpoint->checks_host && host != NULL && !kinf__endpoint_is_local_host(host)) {
+        *ret_why = "403 Forbidden: the Host header names no loopback address\n";
+        return 403;
+    }
+    if (MHD_get_connection_values(connection->mhd, MHD_HEADER_KIND, NULL, NULL) > HEADERS_MAX) {
+        *ret_why = "431 Request Header Fields Too Large\n";
+        return 431;
+    }
+    return 0;
+}
+
+static enum MHD_Result begin(struct connection *connection, const char *method, const char *version)
+{
+    const struct kinf__exchange_owner owner = { wake, cut_off, is_gone, connection };
+    const char *why;
+    int code;
+
+    connection->fd =
+        MHD_get_connection_info(connection->mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    connection->body_len = body_len_of(connection);
+    code = check_head(connection, version, &why);
+    if (code != 0)
+        return may_answer_early(connection, method) ? refuse(connection, code, why) : MHD_NO;
+    connection->exchange = kinf__exchange_new(connection->endpoint->server, &owner);
+    if (connection->exchange == NULL)
+        return MHD_NO;
+    return connection->body_len != 0 ? begin_with_body(connection, method) : MHD_YES;
+}
+
+/* Called once with the head, then for each piece of a body that the library has, then, and after
+ * each suspension, until there is an answer. One in the first call would close the connection. */
 static enum MHD_Result handle(void *ctx, struct MHD_Connection *mhd, const char *url,
                               const char *method, const char *version, const char *upload,
                               size_t *upload_len, void **request)
 {
-    struct kinf__endpoint *endpoint = ctx;
     struct connection *connection = *request;
-    struct kinf__exchange_owner owner = { wake, cut_off, is_gone, connection };
 
     (void)url;
-    (void)upload;
     if (connection == NULL)
         return MHD_NO;
-    *upload_len = 0;
-    connection->mhd = mhd;
-    if (!connection->has_begun) {
-        connection->has_begun = true;
-        if (!has_body(connection))
-            return MHD_YES;
-    }
     if (connection->exchange == NULL) {
-        const char *host;
-
         if (peer_of(mhd) != NULL)
-            forgive(endpoint, peer_of(mhd));
-        connection->endpoint = endpoint;
-        connection->fd =
-            MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-        host = header(connection, "Host");
-        if (host == NULL && strcmp(version, "HTTP/1.0") != 0)
-            return refuse(connection, 400, "400 Bad Request: missing required Host header");
-        if (endpoint->checks_host && host != NULL && !kinf__endpoint_is_local_host(host))
-            return refuse(connection, 403,
-                          "403 Forbidden: the Host header names no loopback "
-                          "address\n");
-        connection->exchange = kinf__exchange_new(endpoint->server, &owner);
-        if (connection->exchange == NULL)
-            return MHD_NO;
+            forgive(ctx, peer_of(mhd));
+        connection->endpoint = ctx;
+        connection->mhd = mhd;
+        return begin(connection, method, version);
     }
+    if (*upload_len != 0)
+        return receive(connection, upload, upload_len);
+    kinf__exchange_end_body(connection->exchange);
     return step(connection, method);
 }
 

@@ -28,6 +28,10 @@ struct kinf__exchange {
     struct kinf__accepted accepted;
     bool may_gzip;
     bool has_waited;
+    bool is_beyond_cache; /* it was refused for want of what the API server has */
+    bool wants_body;      /* it is passed on, and more may come */
+    bool is_too_long;
+    size_t body_len; /* so far */
     struct kinf__selection selection;
     struct kinf__encoder encoder;
     struct kinf__version_waiter waiter;
@@ -35,9 +39,10 @@ struct kinf__exchange {
     struct kinf__refusal refusal;
     /* guarded by the server's lock */
     struct kinf__list node;
-    struct kinf__source *source; /* NULL: none; it counts this exchange */
-    struct kinf__stream *watch;  /* the answer's, if it is a watch */
-    int64_t deadline_ms;         /* when the watch ends */
+    struct kinf__source *source;   /* NULL: none; it counts this exchange */
+    struct kinf__stream *watch;    /* the answer's, if it is a watch */
+    struct kinf__forward *forward; /* NULL: not passed on; written by the connection's thread */
+    int64_t deadline_ms;           /* when the watch ends */
     int64_t next_bookmark_ms;
     /* atomic */
     _Atomic(bool) is_waiting; /* the waiter is with the cache */

@@ -30,6 +30,7 @@ static int refuse_unknown(struct kinf__exchange *exchange)
     const struct kinf__catalog *catalog = exchange->server->catalog;
     const char *group = exchange->request.group;
 
+    exchange->is_beyond_cache = true;
     if (*group != '\0' &&
         (!kinf__catalog_has_group(catalog, group) || kinf__is_custom_group(group)))
         return kinf__refuse_path(&exchange->refusal);
@@ -59,6 +60,7 @@ static int refuse_scope(struct kinf__exchange *exchange, const struct kinf__sour
     const struct kinf__request *request = &exchange->request;
     char resource[2 * KINF_NAME_MAX], scope[512] = "";
 
+    exchange->is_beyond_cache = true;
     snprintf(resource, sizeof resource, "%s%s%s", request->resource,
              *request->group != '\0' ? "." : "", request->group);
     if (source != NULL)
@@ -138,6 +140,26 @@ static void warn_of_source(struct kinf__exchange *exchange, const struct kinf__s
              source->type->resource);
 }
 
+/* Whether the client wants the newest state there is; a list that began in the cache ends there. */
+static bool wants_latest(const struct kinf__list_options *options)
+{
+    struct kinf__refusal refusal;
+    struct kinf__token token;
+
+    if (*options->resource_version != '\0')
+        return false;
+    return *options->continue_token == '\0' ||
+           (kinf__token_read(options->continue_token, &token, &refusal) < 0 && refusal.code == 400);
+}
+
+static int refuse_latest(struct kinf__exchange *exchange)
+{
+    exchange->is_beyond_cache = true;
+    return kinf__refuse(&exchange->refusal, 403, "Forbidden",
+                        "%s without a resourceVersion are answered by the API server alone",
+                        exchange->request.resource);
+}
+
 /* --- once the path is known --- */
 
 static int acquire_source_locked(struct kinf__exchange *exchange)
@@ -153,6 +175,8 @@ static int acquire_source_locked(struct kinf__exchange *exchange)
         source = near;
     if (source == NULL)
         return refuse_scope(exchange, near);
+    if (source->is_latest && wants_latest(&exchange->options))
+        return refuse_latest(exchange);
     warn_of_source(exchange, source, is_wider);
     source->n_users++;
     exchange->source = source;

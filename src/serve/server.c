@@ -68,6 +68,7 @@ static struct kinf__source *source_new(const struct kinf__source_options *option
     source->n_indices = options->n_indices;
     source->is_pruned = options->is_pruned;
     source->assume_scope = options->assume_scope;
+    source->is_latest = options->is_latest;
     if (kinf__scope_init(&source->scope, options->name_space, options->label_selector,
                          options->field_selector, options->shard_selector,
                          kinf__informer_plan(options->informer)) < 0 ||
@@ -164,6 +165,8 @@ static void end_exchanges(struct kinf__server *server, const struct kinf__source
             continue;
         if (exchange->watch != NULL)
             kinf__watch_end(exchange->watch);
+        if (exchange->forward != NULL)
+            kinf__forward_end(exchange->forward);
         exchange->owner.wake(exchange->owner.ctx);
     }
 }
@@ -228,6 +231,8 @@ static void watch_the_clock(struct kinf__exchange *exchange, int64_t now_ms)
 {
     bool is_over = now_ms >= exchange->deadline_ms;
 
+    if (exchange->forward != NULL && exchange->owner.is_gone(exchange->owner.ctx))
+        kinf__forward_end(exchange->forward);
     if (exchange->watch == NULL)
         return;
     if (is_over || exchange->owner.is_gone(exchange->owner.ctx)) {
@@ -299,6 +304,7 @@ int kinf__server_new(const struct kinf__server_options *options, struct kinf__se
         return kinf__error_no_memory(err);
     server->max_staleness_ms =
         options->max_staleness_ms != 0 ? options->max_staleness_ms : KINF__SERVE_STALENESS_MIN_MS;
+    server->forwarder = options->forwarder;
     kinf__mutex_init(&server->lock, KINF__RANK_SERVER);
     kinf__cond_init(&server->changed);
     kinf__list_init(&server->exchanges);

@@ -9,6 +9,7 @@
 
 #include <kinformer/informer.h>
 
+#include "rest/forward.h"
 #include "serve/catalog.h"
 #include "watchcache/watchcache.h"
 
@@ -20,6 +21,8 @@ struct kinf__server;
 
 struct kinf__server_options {
     int64_t max_staleness_ms; /* for /readyz; 0: KINF__SERVE_STALENESS_MIN_MS */
+    /* What is not cached is passed on by it; NULL: is refused. Borrowed until the server is freed. */
+    struct kinf__forwarder *forwarder;
 };
 
 struct kinf__server_status {
@@ -50,6 +53,7 @@ struct kinf__source_options {
     size_t n_indices;
     bool is_pruned;    /* fields are left out: answers carry a Warning */
     bool assume_scope; /* answers what is wider than the scope, with a Warning */
+    bool is_latest;    /* reads that name no resourceVersion are passed on */
     struct kinf__watchcache_limits limits;
 };
 

@@ -35,6 +35,7 @@ struct kinf__source {
     size_t n_indices;
     bool is_pruned;
     bool assume_scope;
+    bool is_latest;
     char name[3 * KINF_NAME_MAX]; /* unique: "pods", "deployments.apps:NAMESPACE", "pods-2" */
     /* guarded by the server's lock */
     size_t n_users;
@@ -44,6 +45,7 @@ struct kinf__source {
 struct kinf__server {
     /* constant after creation */
     int64_t max_staleness_ms;
+    struct kinf__forwarder *forwarder; /* NULL: nothing is passed on */
     pthread_t timer;
     struct kinf__mutex lock;
     struct kinf__cond changed; /* for the timer, and for who waits until nothing uses a source */
@@ -56,6 +58,7 @@ struct kinf__server {
     size_t n_exchanges;
     uint64_t n_requests;
     uint64_t n_refused;
+    uint64_t n_passed;
     bool is_timer_ended;
     /* atomic */
     _Atomic(bool) is_stopping;

@@ -218,9 +218,13 @@ static int write_requests(const struct kinf__server *server, struct kinf__buffer
                              "Requests that were answered or are under way.") < 0 ||
         kinf__metrics_sample(out, "kinformer_requests_total", NULL, 0, server->n_requests, 0) < 0 ||
         kinf__metrics_family(out, "kinformer_requests_refused_total", KINF__METRIC_COUNTER,
-                             "Requests that were answered with an error.") < 0)
+                             "Requests that were answered with an error.") < 0 ||
+        kinf__metrics_sample(out, "kinformer_requests_refused_total", NULL, 0, server->n_refused,
+                             0) < 0 ||
+        kinf__metrics_family(out, "kinformer_requests_passed_total", KINF__METRIC_COUNTER,
+                             "Requests that were passed on to the API server.") < 0)
         return KINF_ERR_NO_MEMORY;
-    return kinf__metrics_sample(out, "kinformer_requests_refused_total", NULL, 0, server->n_refused,
+    return kinf__metrics_sample(out, "kinformer_requests_passed_total", NULL, 0, server->n_passed,
                                 0);
 }
 
