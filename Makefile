@@ -97,7 +97,7 @@ REPLAY_CORE := $(BUILD)/replay/libreplay.a
 REPLAY := $(BUILD)/replay/kinf-replay
 
 .DEFAULT_GOAL := all
-.PHONY: help all deps run test unit build-tests lint check-layers check-parity check-symbols check-headers check-format \
+.PHONY: help all deps run test test-clients unit build-tests lint check-layers check-parity check-symbols check-headers check-format \
         thread-safety tidy format fuzz fuzz-corpus bench run-benches install uninstall clean FORCE
 
 help: ## list the targets
@@ -207,6 +207,12 @@ deps:
 
 test: ## install what is missing, then unit tests (plain, ASan+UBSan, TSan) and integration tests on a real cluster
 	@scripts/run-tests.sh
+
+test-clients: ## what others see of the daemon, on a real cluster: the status page in Chromium
+	@scripts/install-deps.sh build test clients
+	@tests/cluster/build.sh
+	@$(MAKE) --no-print-directory -s MODE=asan all
+	@python3 -B tests/clients/page.py
 
 run: deps ## install what is missing, build, and run kinformerd on the current cluster (ARGS="--resource pods")
 	@$(MAKE) --no-print-directory -s MODE=release build/release/bin/kinformerd
