@@ -80,7 +80,7 @@ DAEMON_MAIN_OBJ := $(call objects,$(DAEMON_MAIN_SRC))
 TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(TEST_SRC))
 # One thread each: the thread sanitizer has nothing to see in them, and would take minutes.
 ONE_THREAD_TESTS := discovery indexer_oom json_lookup json_path json_plan json_scan json_tree kubeconfig list_stream \
-                    lister object policy policy_rows quarantine refusal rv selector served transcripts tree url \
+                    lister object policy policy_rows quarantine refusal rv scope selector served transcripts tree url \
                     watch_stream watchcache watchcache_model yaml
 ifeq ($(MODE),tsan)
 TESTS := $(filter-out $(addprefix $(BUILD)/tests/test_,$(ONE_THREAD_TESTS)),$(TESTS))
@@ -162,10 +162,11 @@ $(BUILD)/bench/bench_%: $(BUILD)/bench/bench_%.o $(call objects,$(BENCH_AID_SRC)
 	$(SAY) "  LD      $@"
 	$(Q)$(CC) $(KINF_LDFLAGS) $(filter %.o,$^) $(DAEMON_PARTS) $(STATIC) $(KINF_LIBS) $(DAEMON_LIBS) -o $@
 
-$(BUILD)/fuzz/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(call objects,$(FUZZ_AID_SRC)) $(STATIC)
+$(BUILD)/fuzz/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(call objects,$(FUZZ_AID_SRC)) $(DAEMON_PARTS) $(STATIC)
 	@mkdir -p $(@D)
 	$(SAY) "  LD      $@"
-	$(Q)$(CC) $(KINF_LDFLAGS) $(if $(filter fuzz,$(MODE)),-fsanitize=fuzzer) $(filter %.o,$^) $(STATIC) $(KINF_LIBS) -o $@
+	$(Q)$(CC) $(KINF_LDFLAGS) $(if $(filter fuzz,$(MODE)),-fsanitize=fuzzer) $(filter %.o,$^) $(DAEMON_PARTS) \
+	  $(STATIC) $(KINF_LIBS) $(DAEMON_LIBS) -o $@
 
 $(BUILD)/oracle/%: $(BUILD)/tests/oracle/%.o $(call objects,tests/unit/json_corpus.c tests/unit/test.c) $(STATIC)
 	@mkdir -p $(@D)
@@ -208,10 +209,11 @@ deps:
 test: ## install what is missing, then unit tests (plain, ASan+UBSan, TSan) and integration tests on a real cluster
 	@scripts/run-tests.sh
 
-test-clients: ## what others see of the daemon, on a real cluster: the status page in Chromium
+test-clients: ## what others see of the daemon, on a real cluster: kube-rs's watcher, the status page in Chromium
 	@scripts/install-deps.sh build test clients
 	@tests/cluster/build.sh
 	@$(MAKE) --no-print-directory -s MODE=asan all
+	@python3 -B tests/clients/kube_rs.py
 	@python3 -B tests/clients/page.py
 
 run: deps ## install what is missing, build, and run kinformerd on the current cluster (ARGS="--resource pods")
@@ -222,10 +224,11 @@ bench: ## build and run the benchmarks; the last one on a real cluster
 	@$(MAKE) --no-print-directory -s MODE=release run-benches
 	@bench/canned-sync.sh
 	@bench/events.sh
+	@bench/serve-load.sh
 	@bench/first-sync.sh
 
-# bench_events needs a server: events.sh.
-run-benches: $(filter-out %/bench_events,$(BENCHES))
+# Two need a server: events.sh, serve-load.sh.
+run-benches: $(filter-out %/bench_events %/bench_serve,$(BENCHES))
 	@for bench in $^; do echo "== $$(basename $$bench)"; $$bench || exit 1; done
 
 # --- lint ------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ set -euo pipefail
 
 declare -A packages=(
     [build]="build-essential pkg-config libcurl4-openssl-dev libcjson-dev libyaml-dev libssl-dev zlib1g-dev libmicrohttpd-dev"
-    [test]="libcmocka-dev openssl curl python3 iproute2"
+    [test]="libcmocka-dev openssl curl python3 python3-venv iproute2"
     [lint]="clang clang-tidy clang-format"
     [fuzz]="clang libclang-rt-dev"
     [clients]="chromium"

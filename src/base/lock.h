@@ -31,10 +31,13 @@
     X(KINF__RANK_INDEXER, "indexer", "the store's current version")                                \
     X(KINF__RANK_GRAVEYARD, "indexer.graveyard", "tree nodes waiting to be freed")                 \
     X(KINF__RANK_STATUS, "status", "an informer's visible state")                                  \
+    X(KINF__RANK_DISCOVERY, "rest.discovery", "whose turn it is to read discovery")                \
+    X(KINF__RANK_REQUESTS, "rest.requests", "a client's idle connections, its rate limit")         \
     X(KINF__RANK_CREDENTIALS, "rest.credentials", "tokens and certificates")                       \
     X(KINF__RANK_TYPES, "object.types", "the table of resource types")                             \
     X(KINF__RANK_DAEMON, "daemon", "why the daemon ends")                                          \
-    X(KINF__RANK_CONNECTION, "serve.connection", "whether a connection sleeps")                    \
+    X(KINF__RANK_FORWARD, "rest.forward", "requests that are passed through")                      \
+    X(KINF__RANK_CONNECTION, "serve.connection", "whether a connection sleeps, or owes a head")    \
     X(KINF__RANK_OUTPUT, "daemon.output", "standard output")                                       \
     X(KINF__RANK_LOG, "log", "the log callback")
 

@@ -33,11 +33,13 @@ bool kinf__log_enabled(enum kinf__log_module module, enum kinf_log_level level);
 void kinf__log_write(enum kinf__log_module module, enum kinf_log_level level, const char *fmt, ...)
     KINF_PRINTF(3, 4);
 
-/* Arguments are evaluated only if the line will be written. */
+/* The level is evaluated once, the other arguments only if the line will be written. */
 #define KINF__LOG(module, level, ...)                                                              \
     do {                                                                                           \
-        if (kinf__log_enabled((module), (level)))                                                  \
-            kinf__log_write((module), (level), __VA_ARGS__);                                       \
+        enum kinf_log_level kinf__level = (level);                                                 \
+                                                                                                   \
+        if (kinf__log_enabled((module), kinf__level))                                              \
+            kinf__log_write((module), kinf__level, __VA_ARGS__);                                   \
     } while (0)
 
 /* Room for a text in quotes; longer ones are cut. */

@@ -78,7 +78,11 @@ bool kinf__resource_config_equal(const struct kinf__resource_config *a,
            a->backoff_base_ms == b->backoff_base_ms && a->backoff_max_ms == b->backoff_max_ms &&
            a->initial == b->initial && a->page_size == b->page_size &&
            a->max_object_bytes == b->max_object_bytes && a->max_queue_bytes == b->max_queue_bytes &&
-           a->gzip == b->gzip && a->serve == b->serve && a->assume_scope == b->assume_scope;
+           a->gzip == b->gzip && a->serve == b->serve &&
+           a->max_history_bytes == b->max_history_bytes &&
+           a->max_history_age_ms == b->max_history_age_ms &&
+           a->max_held_bytes == b->max_held_bytes && a->assume_scope == b->assume_scope &&
+           a->is_latest == b->is_latest;
 }
 
 static void resource_release(struct kinf__resource_config *resource)
@@ -221,14 +225,17 @@ static int read_numbers(const struct reader *reader, struct kinf__resource_confi
                       { "watchTimeout", &resource->watch_timeout_ms },
                       { "silentAfter", &resource->silent_after_ms },
                       { "backoffBase", &resource->backoff_base_ms },
-                      { "backoffMax", &resource->backoff_max_ms } };
+                      { "backoffMax", &resource->backoff_max_ms },
+                      { "maxHistoryAge", &resource->max_history_age_ms } };
     const struct {
         const char *key;
         uint64_t max;
         uint64_t *number;
     } numbers[] = { { "pageSize", 1000000, &resource->page_size },
                     { "maxObjectBytes", UINT32_MAX, &resource->max_object_bytes },
-                    { "maxQueueBytes", SIZE_MAX / 2, &resource->max_queue_bytes } };
+                    { "maxQueueBytes", SIZE_MAX / 2, &resource->max_queue_bytes },
+                    { "maxHistoryBytes", SIZE_MAX / 2, &resource->max_history_bytes },
+                    { "maxHeldBytes", SIZE_MAX / 2, &resource->max_held_bytes } };
     int failed = 0;
 
     for (size_t i = 0; failed == 0 && i < KINF__ARRAY_LEN(durations); i++)
@@ -266,16 +273,50 @@ static int read_serve(const struct reader *reader, struct kinf__resource_config 
     return failed;
 }
 
+static int read_consistency(const struct reader *reader, struct kinf__resource_config *resource)
+{
+    const char *text = NULL;
+    int failed =
+        kinf__yaml_read_string(reader->yaml, reader->mapping, "consistency", &text, reader->err);
+
+    if (failed < 0 || text == NULL)
+        return failed;
+    resource->is_latest = strcmp(text, "latest") == 0;
+    if (resource->is_latest || strcmp(text, "cache") == 0)
+        return 0;
+    return kinf__yaml_error(reader->err, KINF_ERR_CONFIG, reader->yaml,
+                            kinf__yaml_get(reader->mapping, "consistency"),
+                            "consistency is one of cache, latest, not '%s'", text);
+}
+
 static int read_resource(const struct kinf__yaml *yaml, const struct kinf__yaml_node *node,
                          struct kinf__config *config, struct kinf_error *err)
 {
-    static const char *const allowed[] = { "resource",      "namespaces",     "labelSelector",
-                                           "fieldSelector", "drop",           "keep",
-                                           "indices",       "resyncPeriod",   "watchTimeout",
-                                           "silentAfter",   "maxObjectBytes", "maxQueueBytes",
-                                           "pageSize",      "gzip",           "initial",
-                                           "shardSelector", "backoffBase",    "backoffMax",
-                                           "serve",         "assumeScope",    NULL };
+    static const char *const allowed[] = { "resource",
+                                           "namespaces",
+                                           "labelSelector",
+                                           "fieldSelector",
+                                           "drop",
+                                           "keep",
+                                           "indices",
+                                           "resyncPeriod",
+                                           "watchTimeout",
+                                           "silentAfter",
+                                           "maxObjectBytes",
+                                           "maxQueueBytes",
+                                           "pageSize",
+                                           "gzip",
+                                           "initial",
+                                           "shardSelector",
+                                           "backoffBase",
+                                           "backoffMax",
+                                           "serve",
+                                           "assumeScope",
+                                           "maxHistoryBytes",
+                                           "maxHistoryAge",
+                                           "maxHeldBytes",
+                                           "consistency",
+                                           NULL };
     const struct reader reader = { yaml, node, err };
     struct kinf__resource_config *resource;
     int failed;
@@ -298,6 +339,7 @@ static int read_resource(const struct kinf__yaml *yaml, const struct kinf__yaml_
         (failed = read_initial(&reader, &resource->initial)) < 0 ||
         (failed = read_numbers(&reader, resource)) < 0 ||
         (failed = read_serve(&reader, resource)) < 0 ||
+        (failed = read_consistency(&reader, resource)) < 0 ||
         (failed = kinf__yaml_read_bool(yaml, node, "gzip", &resource->gzip, err)) < 0)
         return failed;
     if (resource->resource == NULL)
@@ -334,9 +376,9 @@ static int read_max_staleness(const struct reader *reader, struct kinf__config *
 static int read_root(const struct kinf__yaml *yaml, struct kinf__config *config,
                      struct kinf_error *err)
 {
-    static const char *const allowed[] = { "kubeconfig", "context",       "log",
-                                           "events",     "eventsObjects", "resources",
-                                           "listen",     "maxStaleness",  NULL };
+    static const char *const allowed[] = { "kubeconfig",    "context",   "log",    "events",
+                                           "eventsObjects", "resources", "listen", "maxStaleness",
+                                           "passThrough",   NULL };
     const struct kinf__yaml_node *root = kinf__yaml_root(yaml), *list = NULL;
     const struct reader reader = { yaml, root, err };
     int failed;
@@ -352,6 +394,8 @@ static int read_root(const struct kinf__yaml *yaml, struct kinf__config *config,
             0 ||
         (failed = read_texts(&reader, "listen", &config->listen)) < 0 ||
         (failed = read_max_staleness(&reader, config)) < 0 ||
+        (failed = kinf__yaml_read_bool(yaml, root, "passThrough", &config->pass_through, err)) <
+            0 ||
         (failed = kinf__yaml_read_sequence(yaml, root, "resources", &list, err)) < 0)
         return failed;
     for (size_t i = 0; failed == 0 && list != NULL && i < list->n_items; i++)
@@ -466,6 +510,8 @@ int kinf__config_check(const struct kinf__config *config, const char *where, str
         const struct kinf__resource_config *resource = &config->resources[i];
         int failed = check_resource(resource, err);
 
+        if (failed == 0 && resource->is_latest && !config->pass_through)
+            failed = kinf__error_set(err, KINF_ERR_CONFIG, "consistency: latest needs passThrough");
         if (failed < 0) {
             kinf__error_prefix(err, "%s: resource %s", where, resource->resource);
             return failed;

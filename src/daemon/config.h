@@ -52,6 +52,10 @@ struct kinf__resource_config {
     uint64_t max_queue_bytes;
     bool gzip;
     enum kinf__serve serve;
+    uint64_t max_history_bytes; /* 0 in each of these three: the watch cache's default */
+    int64_t max_history_age_ms;
+    uint64_t max_held_bytes;
+    bool is_latest;    /* consistency: latest; reads without resourceVersion are passed on */
     bool assume_scope; /* answer what is wider than namespaces and selectors, with a Warning */
 };
 
@@ -70,6 +74,7 @@ struct kinf__config {
     bool events_objects;
     struct kinf__strings listen; /* addresses, as --listen */
     int64_t max_staleness_ms;    /* 0: the default */
+    bool pass_through;           /* what is not cached goes to the server, as --pass-through */
     struct kinf__resource_config *resources;
     size_t n_resources;
 };

@@ -198,22 +198,16 @@ static struct kinf__watch *find_watch(const struct daemon *daemon,
     return NULL;
 }
 
-/* Makes the watches of `config` that do not run yet; running ones are taken over. On failure all
- * that was made is gone. */
+/* Makes the watches of `config` that do not run yet; running ones are taken over. */
 static int prepare_watches(struct daemon *daemon, const struct kinf__config *config,
                            struct kinf__watch **watches, struct kinf_error *err)
 {
     int failed = 0;
-    size_t i;
 
-    for (i = 0; failed == 0 && i < config->n_resources; i++) {
+    for (size_t i = 0; failed == 0 && i < config->n_resources; i++) {
         watches[i] = find_watch(daemon, &config->resources[i]);
         if (watches[i] == NULL)
             failed = make_watch(daemon, daemon->client, &config->resources[i], &watches[i], err);
-    }
-    while (failed < 0 && i-- > 0) {
-        if (watches[i] != NULL && find_watch(daemon, &config->resources[i]) == NULL)
-            kinf__watch_free(watches[i]);
     }
     return failed;
 }
@@ -226,6 +220,17 @@ static bool is_among(const struct kinf__watch *watch, struct kinf__watch *const 
             return true;
     }
     return false;
+}
+
+/* What was made for a configuration that is not taken over. */
+static void discard_watches(const struct daemon *daemon, size_t n_watches,
+                            struct kinf__watch **watches)
+{
+    for (size_t i = 0; watches != NULL && i < n_watches; i++) {
+        if (!is_among(watches[i], daemon->watches, daemon->n_watches))
+            kinf__watch_free(watches[i]);
+    }
+    free(watches);
 }
 
 /* From here on nothing fails: what is not wanted any more goes, what is new starts. */
@@ -269,9 +274,10 @@ static bool strings_differ(const struct kinf__strings *a, const struct kinf__str
 static void tell_unchangeable(const struct kinf__config *now, const struct kinf__config *wanted)
 {
     if (strings_differ(&now->listen, &wanted->listen) ||
-        now->max_staleness_ms != wanted->max_staleness_ms)
+        now->max_staleness_ms != wanted->max_staleness_ms ||
+        now->pass_through != wanted->pass_through)
         KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_WARN,
-                  "listen and maxStaleness change only by a restart");
+                  "listen, maxStaleness and passThrough change only by a restart");
     if (text_differs(now->kubeconfig, wanted->kubeconfig) ||
         text_differs(now->context, wanted->context) || now->events != wanted->events ||
         now->events_objects != wanted->events_objects)
@@ -297,7 +303,7 @@ static int reload(struct daemon *daemon, struct kinf_error *err)
     if (failed == 0 && config.log_levels != NULL && daemon->options->log_levels == NULL)
         failed = kinf_log_set_levels(config.log_levels, err);
     if (failed < 0) {
-        free(watches);
+        discard_watches(daemon, config.n_resources, watches);
         kinf__config_release(&config);
         return failed;
     }
@@ -429,7 +435,7 @@ static int run(struct daemon *daemon, struct kinf_error *err)
         return failed;
     atomic_store(&interruptible, daemon->client);
     if (daemon->config.listen.n_items != 0 && daemon->options->command == KINF__COMMAND_RUN)
-        failed = kinf__serving_new(&daemon->config, &daemon->serving, err);
+        failed = kinf__serving_new(&daemon->config, daemon->client, &daemon->serving, err);
     if (failed == 0)
         failed = start_all(daemon, err);
     if (failed == 0)

@@ -37,6 +37,8 @@ const char kinf__options_help[] =
     "\n"
     "Whom to serve, by the Kubernetes API:\n"
     "  --listen ADDRESS      HOST:PORT of a loopback address, or unix:PATH; may be repeated\n"
+    "  --pass-through        send what is not cached, and writes, to the server with the caller's\n"
+    "                        token\n"
     "  --write-kubeconfig FILE  for kubectl and others, of the first TCP address\n"
     "\n"
     "What to print:\n"
@@ -63,6 +65,7 @@ enum flag {
     FLAG_DROP,
     FLAG_KEEP,
     FLAG_LISTEN,
+    FLAG_PASS_THROUGH,
     FLAG_WRITE_KUBECONFIG,
     FLAG_EVENTS,
     FLAG_EVENTS_OBJECTS,
@@ -85,6 +88,7 @@ static const struct option long_options[] = {
     { "drop", required_argument, NULL, FLAG_DROP },
     { "keep", required_argument, NULL, FLAG_KEEP },
     { "listen", required_argument, NULL, FLAG_LISTEN },
+    { "pass-through", no_argument, NULL, FLAG_PASS_THROUGH },
     { "write-kubeconfig", required_argument, NULL, FLAG_WRITE_KUBECONFIG },
     { "events", required_argument, NULL, FLAG_EVENTS },
     { "events-objects", no_argument, NULL, FLAG_EVENTS_OBJECTS },
@@ -168,6 +172,9 @@ static int take_flag(int flag, struct flags *flags, struct kinf__options *option
         return 0;
     case FLAG_LISTEN:
         return add_listen(&options->overrides, optarg, err);
+    case FLAG_PASS_THROUGH:
+        options->overrides.pass_through = true;
+        return 0;
     case FLAG_WRITE_KUBECONFIG:
         options->kubeconfig_out = optarg;
         return 0;
@@ -291,6 +298,7 @@ static int override(const struct kinf__overrides *overrides, struct kinf__config
     }
     if (overrides->events != KINF__EVENTS_DEFAULT)
         config->events = overrides->events;
+    config->pass_through = config->pass_through || overrides->pass_through;
     config->events_objects = config->events_objects || overrides->events_objects;
     if (config->events_objects && config->events != KINF__EVENTS_JSON)
         return kinf__error_set(err, KINF_ERR_INVALID, "--events-objects needs --events json");

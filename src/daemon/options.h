@@ -31,6 +31,7 @@ struct kinf__overrides {
     bool events_objects;                  /* false: as the file says */
     const char *listen[KINF__MAX_LISTEN]; /* beside the file's */
     size_t n_listen;
+    bool pass_through; /* false: as the file says */
 };
 
 struct kinf__options {

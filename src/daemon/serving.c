@@ -16,23 +16,42 @@
 #include "base/log.h"
 #include "serve/endpoint.h"
 
+#define MAX_FORWARDS 256
+
 struct kinf__serving {
+    struct kinf__forwarder *forwarder; /* NULL: nothing is passed on */
     struct kinf__server *server;
     struct kinf__endpoint **endpoints;
     size_t n_endpoints;
 };
 
-int kinf__serving_new(const struct kinf__config *config, struct kinf__serving **ret_serving,
-                      struct kinf_error *err)
+static int start_forwarder(struct kinf__serving *serving, struct kinf_client *client,
+                           struct kinf_error *err)
 {
-    const struct kinf__server_options options = { .max_staleness_ms = config->max_staleness_ms };
+    if (strncmp(kinf_client_server(client), "https://", 8) != 0)
+        return kinf__error_set(err, KINF_ERR_CONFIG,
+                               "passThrough needs a server with https://: it sends tokens of "
+                               "others to %s",
+                               kinf_client_server(client));
+    return kinf__forwarder_new(client, MAX_FORWARDS, &serving->forwarder, err);
+}
+
+int kinf__serving_new(const struct kinf__config *config, struct kinf_client *client,
+                      struct kinf__serving **ret_serving, struct kinf_error *err)
+{
+    struct kinf__server_options options = { .max_staleness_ms = config->max_staleness_ms };
     struct kinf__serving *serving = calloc(1, sizeof *serving);
-    int failed;
+    int failed = 0;
 
     if (serving == NULL)
         return kinf__error_no_memory(err);
-    failed = kinf__server_new(&options, &serving->server, err);
+    if (config->pass_through)
+        failed = start_forwarder(serving, client, err);
+    options.forwarder = serving->forwarder;
+    if (failed == 0)
+        failed = kinf__server_new(&options, &serving->server, err);
     if (failed < 0) {
+        kinf__forwarder_free(serving->forwarder);
         free(serving);
         return failed;
     }
@@ -57,6 +76,7 @@ void kinf__serving_free(struct kinf__serving *serving)
     if (serving == NULL)
         return;
     kinf__server_free(serving->server);
+    kinf__forwarder_free(serving->forwarder);
     free(serving->endpoints);
     free(serving);
 }

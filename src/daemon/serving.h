@@ -13,8 +13,9 @@
 
 struct kinf__serving;
 
-/* Nothing listens yet. Errors: KINF_ERR_NO_MEMORY, KINF_ERR_SYSTEM. */
-KINF_MUST_CHECK int kinf__serving_new(const struct kinf__config *config,
+/* Nothing listens yet. `client` is borrowed, for what is passed on. Errors: KINF_ERR_NO_MEMORY,
+ * KINF_ERR_SYSTEM, KINF_ERR_CONFIG (tokens of others would go over plain HTTP). */
+KINF_MUST_CHECK int kinf__serving_new(const struct kinf__config *config, struct kinf_client *client,
                                       struct kinf__serving **ret_serving, struct kinf_error *err);
 /* Ends every request within a bound, and listening; sources go afterwards, before
  * kinf__serving_free(). NULL is allowed. */

@@ -27,3 +27,8 @@ int kinf__informer_set_sink(struct kinf_informer *informer, const struct kinf__s
     kinf__mutex_unlock(&informer->life_lock);
     return rc;
 }
+
+const struct kinf__prune_plan *kinf__informer_plan(const struct kinf_informer *informer)
+{
+    return informer->plan;
+}

@@ -39,4 +39,7 @@ struct kinf__sink {
 KINF_MUST_CHECK int kinf__informer_set_sink(struct kinf_informer *informer,
                                             const struct kinf__sink *sink, struct kinf_error *err);
 
+/* What the informer leaves out of objects; valid as long as it is. */
+const struct kinf__prune_plan *kinf__informer_plan(const struct kinf_informer *informer);
+
 #endif

@@ -204,10 +204,15 @@ static const uint8_t *prune_container(struct pruner *pruner, const uint8_t *at,
     }
 }
 
+static enum mode mode_of_root(const struct kinf__json_plan *plan)
+{
+    return (plan->root.marks_below & KINF__PLAN_KEEP) != 0 ? MODE_OUTSIDE : MODE_KEPT;
+}
+
 static const uint8_t *prune_root(struct pruner *pruner, const struct kinf__json_plan *plan)
 {
     const struct kinf__plan_node *root = &plan->root;
-    enum mode mode = (root->marks_below & KINF__PLAN_KEEP) != 0 ? MODE_OUTSIDE : MODE_KEPT;
+    enum mode mode = mode_of_root(plan);
     const uint8_t *at = kinf__json_skip_white(pruner->start, pruner->scanner.end);
 
     pruner->copied = at;
@@ -215,6 +220,33 @@ static const uint8_t *prune_root(struct pruner *pruner, const struct kinf__json_
         return kinf__json_scan_fail(&pruner->scanner, KINF_ERR_TRUNCATED, at);
     at = prune_value(pruner, at, root, mode, 0);
     return at != NULL ? cut(pruner, at, at) : NULL;
+}
+
+static const struct kinf__plan_node *find_step(const struct kinf__plan_node *node,
+                                               const struct kinf__path_step *step)
+{
+    const struct kinf__plan_node *found = NULL;
+
+    for (size_t i = 0; step->type == KINF__PATH_KEY && found == NULL && i < node->n_nodes; i++) {
+        if (kinf_str_equal(node->nodes[i]->key, step->key))
+            found = node->nodes[i];
+    }
+    return found != NULL ? found : node->each;
+}
+
+bool kinf__json_plan_keeps(const struct kinf__json_plan *plan, const struct kinf_path *path)
+{
+    const struct kinf__plan_node *node = &plan->root;
+    enum mode mode = mode_of_root(plan);
+
+    for (size_t i = 0; i < path->n_steps && mode != MODE_GONE; i++) {
+        bool is_last = i + 1 == path->n_steps;
+        uint8_t first = is_last ? '"' : (path->steps[i + 1].type == KINF__PATH_INDEX ? '[' : '{');
+
+        node = node != NULL ? find_step(node, &path->steps[i]) : NULL;
+        mode = mode_of_member(mode, node, first);
+    }
+    return mode == MODE_KEPT || mode == MODE_PROTECTED;
 }
 
 int kinf__json_prune(const struct kinf__json_plan *plan, struct kinf_str text, bool is_final,

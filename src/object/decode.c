@@ -152,6 +152,11 @@ void kinf__prune_plan_free(struct kinf__prune_plan *plan)
     free(plan);
 }
 
+bool kinf__prune_plan_keeps(const struct kinf__prune_plan *plan, const struct kinf_path *path)
+{
+    return kinf__json_plan_keeps(plan->json, path);
+}
+
 static const char *slot_name(enum slot slot)
 {
     for (size_t i = 0; i < KINF__ARRAY_LEN(capture_rules); i++) {

@@ -11,6 +11,7 @@
 #include <kinformer/object.h>
 
 #include "base/buffer.h"
+#include "json/path.h"
 #include "json/scan.h"
 
 /* What labels_offset says when an object has no labels, or when nobody looked. */
@@ -88,6 +89,8 @@ KINF_MUST_CHECK int kinf__prune_plan_new(const char *const *drops, size_t n_drop
                                          struct kinf__prune_plan **ret_plan,
                                          struct kinf_error *err);
 void kinf__prune_plan_free(struct kinf__prune_plan *plan);
+/* Whether objects keep what stands at `path`. */
+bool kinf__prune_plan_keeps(const struct kinf__prune_plan *plan, const struct kinf_path *path);
 
 /* Receives what a decoder found. `stored` of the lookup below is borrowed during the call. */
 typedef const struct kinf_object *kinf__object_lookup_cb(const char *key, void *ctx);

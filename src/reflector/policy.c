@@ -540,7 +540,7 @@ static void next_watch(struct kinf__policy *policy, uint64_t random,
 {
     bool is_watch = policy->state == KINF__POLICY_WATCHING;
     uint64_t timeout_s = ((uint64_t)policy->options.watch_timeout_ms + 999) / 1000;
-    int64_t silent_ms = silent_after(policy);
+    int64_t silent_ms = silent_after(policy), jitter_ms = silent_ms * 15 / 100;
 
     policy->is_accepted = false;
     policy->has_brought = false;
@@ -549,8 +549,8 @@ static void next_watch(struct kinf__policy *policy, uint64_t random,
     action->rv = is_watch || !policy->is_rv_refused ? policy->rv : "";
     action->timeout_s = (int64_t)(timeout_s + (random >> 32) % timeout_s);
     action->head_timeout_ms = policy->options.silent_after_ms / 2;
-    action->idle_timeout_ms = silent_ms - silent_ms / 5 +
-                              (int64_t)((uint32_t)random % (uint64_t)(2 * (silent_ms / 5) + 1));
+    action->idle_timeout_ms =
+        silent_ms - jitter_ms + (int64_t)((uint32_t)random % (uint64_t)(2 * jitter_ms + 1));
 }
 
 void kinf__policy_next(struct kinf__policy *policy, int64_t now_ms, uint64_t random,

@@ -173,7 +173,7 @@ struct kinf__policy_options {
     bool has_selector;
     size_t page_size;         /* 0: in one piece */
     int64_t watch_timeout_ms; /* drawn from [this, twice this), in whole seconds; 300,000 */
-    /* Without a byte on a watch, +-20 % (more in a standstill, see standstill.h); half of it,
+    /* Without a byte on a watch, +-15 % (more in a standstill, see standstill.h); half of it,
      * without jitter, for a response's head and between the pieces of a list. Above the 60 s within
      * which a server answers. 150,000 */
     int64_t silent_after_ms;

@@ -85,7 +85,7 @@ struct kinf__reflector_options {
     size_t page_size;            /* limit of a LIST; 0: one page, streamed */
     size_t max_object_bytes;     /* of JSON; 0: 16 MiB */
     int64_t watch_timeout_ms;    /* timeoutSeconds is drawn from [this, twice this); 0: 300,000 */
-    int64_t silent_after_ms;     /* without a byte on a watch, +-20 %: re-watch; 0: 150,000 */
+    int64_t silent_after_ms;     /* without a byte on a watch, +-15 %: re-watch; 0: 150,000 */
     int64_t backoff_base_ms;     /* 0: 800 */
     int64_t backoff_max_ms;      /* 0: 30,000 */
     bool accept_gzip;            /* on LIST */

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "rest/certificates.h"
+#include "rest/http.h"
 
 #define CONNECT_TIMEOUT_MS 30000
 #define REQUEST_TIMEOUT_MS 30000
@@ -143,6 +144,7 @@ static int fill(struct kinf_client *client, const struct kinf_client_options *op
         return kinf__error_no_memory(err);
     client->connect_timeout_ms = or_default(options->connect_timeout_ms, CONNECT_TIMEOUT_MS);
     client->request_timeout_ms = or_default(options->request_timeout_ms, REQUEST_TIMEOUT_MS);
+    kinf__rate_limit_init(&client->rate_limit, options->queries_per_second, options->burst);
     return 0;
 }
 
@@ -159,6 +161,8 @@ int kinf_client_new(const struct kinf_client_options *options, struct kinf_clien
     if (client == NULL)
         return kinf__error_no_memory(err);
     client->interrupted.fd = -1;
+    kinf__mutex_init(&client->requests_lock, KINF__RANK_REQUESTS);
+    kinf__discovery_cache_init(&client->discovery);
     failed = kinf__waker_init(&client->interrupted, err);
     if (failed == 0)
         failed = fill(client, options != NULL ? options : &defaults, err);
@@ -174,6 +178,10 @@ void kinf_client_free(struct kinf_client *client)
 {
     if (client == NULL)
         return;
+    while (client->n_idle != 0)
+        kinf__http_free(client->idle[--client->n_idle]);
+    kinf__mutex_release(&client->requests_lock);
+    kinf__discovery_cache_release(&client->discovery);
     if (client->credentials.config != NULL)
         kinf__credentials_release(&client->credentials);
     kinf__cluster_config_release(&client->config);

@@ -483,6 +483,20 @@ void kinf__credentials_distrusted(struct kinf__credentials *credentials)
     kinf__mutex_unlock(&credentials->lock);
 }
 
+struct kinf__credential *kinf__credentials_peek(struct kinf__credentials *credentials,
+                                                struct kinf__moment now)
+{
+    struct kinf__credential *credential;
+
+    kinf__mutex_lock(&credentials->lock);
+    if (credentials->are_used)
+        refresh_files_locked(credentials, now);
+    credential = credentials->current;
+    atomic_fetch_add(&credential->refs, 1);
+    kinf__mutex_unlock(&credentials->lock);
+    return credential;
+}
+
 bool kinf__credentials_are_outdated(struct kinf__credentials *credentials,
                                     const struct kinf__credential *credential,
                                     struct kinf__moment now)

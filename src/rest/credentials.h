@@ -90,6 +90,11 @@ KINF_MUST_CHECK int kinf__credentials_take(struct kinf__credentials *credentials
                                            struct kinf__credential **ret_credential,
                                            struct kinf_error *err);
 
+/* What there is now, for its authority: reads files, runs nothing and does not block. The caller
+ * releases it. */
+struct kinf__credential *kinf__credentials_peek(struct kinf__credentials *credentials,
+                                                struct kinf__moment now);
+
 /* A request with it was answered with 401. */
 void kinf__credentials_refused(struct kinf__credentials *credentials,
                                const struct kinf__credential *credential, struct kinf__moment now);

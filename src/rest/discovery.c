@@ -1,6 +1,7 @@
 /*
- * Legacy discovery, which every server answers: /api/v1, /apis, /apis/GROUP, /apis/GROUP/VERSION.
- * Neighbours: http.c asks, json/tree.h reads the answers.
+ * What names mean in legacy discovery, which every server answers: /api/v1, /apis, /apis/GROUP,
+ * /apis/GROUP/VERSION. Neighbours: discovery_reader.c caches, and takes the aggregated form apart;
+ * http.c asks, json/tree.h reads the answers.
  */
 #include "rest/discovery.h"
 
@@ -13,6 +14,7 @@
 #include "base/error.h"
 #include "json/tree.h"
 #include "rest/client.h"
+#include "rest/discovery_reader.h"
 #include "rest/http.h"
 
 #define NAME_SIZE        256
@@ -44,24 +46,45 @@ static int collect(const char *bytes, size_t len, void *ctx, struct kinf_error *
     return kinf__buffer_append(answer, bytes, len) < 0 ? kinf__error_no_memory(err) : 0;
 }
 
-int kinf__discovery_ask_server(void *ctx, const char *target, struct cJSON **ret_tree,
-                               struct kinf_error *err)
+int kinf__discovery_ask(struct kinf__http *http, const char *target, const char *accept,
+                        struct kinf__buffer *answer, struct kinf_error *err)
 {
-    struct kinf__http *http = ctx;
-    KINF__AUTO_BUFFER answer = KINF__BUFFER_INIT;
     const struct kinf__http_request request = { .target = target,
+                                                .accept = accept,
                                                 .total_timeout_ms =
                                                     kinf__http_request_timeout_ms(http),
                                                 .on_body = collect,
-                                                .ctx = &answer };
-    int failed = kinf__http_perform(http, &request, err);
+                                                .ctx = answer };
 
-    if (failed == 0) {
-        failed = kinf__json_tree_parse(kinf__buffer_str(&answer), ret_tree, err);
-        if (failed < 0)
-            kinf__error_prefix(err, "discovery %s", target);
-    }
+    return kinf__http_perform(http, &request, err);
+}
+
+static int parse(const char *target, struct kinf_str text, struct cJSON **ret_tree,
+                 struct kinf_error *err)
+{
+    int failed = kinf__json_tree_parse(text, ret_tree, err);
+
+    if (failed < 0)
+        kinf__error_prefix(err, "discovery %s", target);
     return failed;
+}
+
+int kinf__discovery_ask_server(void *ctx, const char *target, struct cJSON **ret_tree,
+                               struct kinf_error *err)
+{
+    KINF__AUTO_BUFFER answer = KINF__BUFFER_INIT;
+    int failed = kinf__discovery_ask(ctx, target, NULL, &answer, err);
+
+    return failed < 0 ? failed : parse(target, kinf__buffer_str(&answer), ret_tree, err);
+}
+
+/* Asks the cache: `ctx` is a reader. */
+static int ask_cache(void *ctx, const char *target, struct cJSON **ret_tree, struct kinf_error *err)
+{
+    struct kinf_str text;
+    int failed = kinf__discovery_read(ctx, target, &text, err);
+
+    return failed < 0 ? failed : parse(target, text, ret_tree, err);
 }
 
 /* --- one APIResourceList --- */
@@ -328,18 +351,30 @@ int kinf__discovery_find_from(const struct kinf__discovery_source *source, const
     return failed;
 }
 
+/* A name that is unknown may be new. */
+static int find_cached(struct kinf_client *client, struct kinf__discovery_reader *reader,
+                       const char *resource, const struct kinf_type **ret_type,
+                       struct kinf_error *err)
+{
+    const struct kinf__discovery_source source = { ask_cache, reader, client->host };
+    struct kinf_error unknown = KINF_ERROR_INIT;
+    int failed = kinf__discovery_find_from(&source, resource, ret_type, &unknown);
+
+    if (failed == KINF_ERR_NOT_FOUND && kinf__discovery_refresh(reader))
+        failed = kinf__discovery_find_from(&source, resource, ret_type, &unknown);
+    if (failed < 0 && err != NULL)
+        *err = unknown;
+    return failed;
+}
+
 int kinf_client_find_type(struct kinf_client *client, const char *resource,
                           const struct kinf_type **ret_type, struct kinf_error *err)
 {
-    struct kinf__http *http = NULL;
-    int failed = kinf__http_new(client, &client->interrupted, &http, err);
+    struct kinf__discovery_reader *reader = NULL;
+    int failed = kinf__discovery_open(client, &reader, err);
 
-    if (failed == 0) {
-        const struct kinf__discovery_source source = { kinf__discovery_ask_server, http,
-                                                       kinf__http_host(http) };
-
-        failed = kinf__discovery_find_from(&source, resource, ret_type, err);
-    }
-    kinf__http_free(http);
+    if (failed == 0)
+        failed = find_cached(client, reader, resource, ret_type, err);
+    kinf__discovery_close(reader);
     return failed;
 }

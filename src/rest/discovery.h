@@ -20,7 +20,16 @@ struct kinf__discovery_source {
     const char *host; /* for messages */
 };
 
-/* Asks a server: `ctx` is a kinf__http. */
+struct kinf__http;
+struct kinf__buffer;
+
+/* One answer as it came, up to 16 MiB; `accept` NULL: JSON. Errors: KINF_ERR_LIMIT, those of
+ * kinf__http_perform(). */
+KINF_MUST_CHECK int kinf__discovery_ask(struct kinf__http *http, const char *target,
+                                        const char *accept, struct kinf__buffer *answer,
+                                        struct kinf_error *err);
+
+/* Asks a server: `ctx` is a kinf__http. Nothing is cached. */
 KINF_MUST_CHECK int kinf__discovery_ask_server(void *ctx, const char *target,
                                                struct cJSON **ret_tree, struct kinf_error *err);
 

@@ -7,22 +7,18 @@
  */
 #include "rest/http.h"
 
-#include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/socket.h>
 
 #include <curl/curl.h>
-#include <openssl/crypto.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "rest/client.h"
+#include "rest/connection.h"
 #include "rest/inflate.h"
 #include "rest/status.h"
 #include "rest/transport_error.h"
@@ -32,13 +28,6 @@
 #define POLL_MAX_MS          1000  /* a bound on every wait, should a wake-up ever be lost */
 #define BREATH_MS            50    /* between looks at the waker while bytes never pause */
 #define RETRY_AFTER_MAX_S    3600
-
-/* A vanished peer is found within a minute: by probes while nothing is sent, by the send timeout
- * while something is. */
-#define KEEPALIVE_IDLE_S   30
-#define KEEPALIVE_PERIOD_S 10
-#define KEEPALIVE_PROBES   3
-#define UNACKNOWLEDGED_MS  30000
 
 struct kinf__http {
     struct kinf_client *client;
@@ -242,85 +231,14 @@ static size_t on_send(char *bytes, size_t size, size_t n, void *ctx)
     return len;
 }
 
-/* curl's own sockets would be inherited by what the program executes. */
-static curl_socket_t open_socket(void *ctx, curlsocktype purpose, struct curl_sockaddr *address)
-{
-    struct kinf__http *http = ctx;
-    int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
-
-    (void)purpose;
-    if (fd < 0 && (errno == EMFILE || errno == ENFILE))
-        http->socket_errno = errno;
-    return fd < 0 ? CURL_SOCKET_BAD : fd;
-}
-
-static int on_socket(void *ctx, curl_socket_t fd, curlsocktype purpose)
-{
-    const struct {
-        int level, name, value;
-    } options[] = {
-        { SOL_SOCKET, SO_KEEPALIVE, 1 },
-        { IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE_S },
-        { IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_PERIOD_S },
-        { IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_PROBES },
-        { IPPROTO_TCP, TCP_USER_TIMEOUT, UNACKNOWLEDGED_MS },
-    };
-
-    (void)ctx;
-    (void)purpose;
-    /* A refusal costs only the early notice; the silence limit remains. */
-    for (size_t i = 0; i < KINF__ARRAY_LEN(options); i++)
-        setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof(int));
-    return CURL_SOCKOPT_OK;
-}
-
 /* --- setting up --- */
-
-/* Options fail for want of memory. None may be missing: without its certificate authority curl
- * would trust those of the system. */
-/* Not copied: what is copied would not be overwritten when it is freed. NULL takes back. */
-static bool set_blob(CURL *easy, CURLoption option, const char *pem)
-{
-    struct curl_blob blob = { (void *)pem, pem != NULL ? strlen(pem) : 0, CURL_BLOB_NOCOPY };
-
-    return curl_easy_setopt(easy, option, pem != NULL ? &blob : NULL) == CURLE_OK;
-}
-
-static bool set_tls(CURL *easy, const struct kinf__cluster_config *config)
-{
-    long is_verified = config->insecure_skip_tls_verify ? 0 : 1;
-
-    if (curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2) != CURLE_OK ||
-        curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, is_verified) != CURLE_OK ||
-        curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 2 * is_verified) != CURLE_OK)
-        return false;
-    return config->ca_pem == NULL || curl_easy_setopt(easy, CURLOPT_CAPATH, NULL) == CURLE_OK;
-}
 
 /* Contents, not file names: curl caches what it read from a name. */
 static bool set_credential(CURL *easy, const struct kinf__credential_parts *parts)
 {
-    return set_blob(easy, CURLOPT_CAINFO_BLOB, parts->ca_pem) &&
-           set_blob(easy, CURLOPT_SSLCERT_BLOB, parts->cert_pem) &&
-           set_blob(easy, CURLOPT_SSLKEY_BLOB, parts->key_pem);
-}
-
-/* As Go, let the proxy resolve the server's name: curl's name for that is another one. */
-static bool set_proxy(CURL *easy, const char *url)
-{
-    KINF__AUTO_SECRET *longer = NULL;
-
-    if (url == NULL)
-        return true;
-    if (strncmp(url, "socks5://", 9) == 0) {
-        if (asprintf(&longer, "socks5h%s", url + 6) < 0) {
-            longer = NULL;
-            return false;
-        }
-        url = longer;
-    }
-    return curl_easy_setopt(easy, CURLOPT_PROXY, url) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_NOPROXY, "") == CURLE_OK;
+    return kinf__connection_set_blob(easy, CURLOPT_CAINFO_BLOB, parts->ca_pem) &&
+           kinf__connection_set_blob(easy, CURLOPT_SSLCERT_BLOB, parts->cert_pem) &&
+           kinf__connection_set_blob(easy, CURLOPT_SSLKEY_BLOB, parts->key_pem);
 }
 
 static void set_callbacks(struct kinf__http *http)
@@ -328,9 +246,6 @@ static void set_callbacks(struct kinf__http *http)
     CURL *easy = http->easy;
 
     curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, http->curl_message);
-    curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
-    curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, http);
-    curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, on_socket);
     curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
     curl_easy_setopt(easy, CURLOPT_HEADERDATA, http);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_bytes);
@@ -341,22 +256,10 @@ static void set_callbacks(struct kinf__http *http)
 
 static bool set_connection(struct kinf__http *http)
 {
-    const struct kinf__cluster_config *config = &http->client->config;
-    CURL *easy = http->easy;
-
     set_callbacks(http);
-    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
-    curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
-    /* url.c escapes the dots of a segment; newer versions of curl would still resolve them. */
-    curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
-    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-    curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
-    curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)http->client->connect_timeout_ms);
-    curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, RECEIVE_BUFFER_BYTES);
-    return curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_USERAGENT, http->client->user_agent) == CURLE_OK &&
-           set_proxy(easy, config->proxy_url) && set_tls(easy, config);
+    curl_easy_setopt(http->easy, CURLOPT_BUFFERSIZE, RECEIVE_BUFFER_BYTES);
+    return kinf__connection_prepare(http->easy, http->client, &http->socket_errno) &&
+           curl_easy_setopt(http->easy, CURLOPT_USERAGENT, http->client->user_agent) == CURLE_OK;
 }
 
 int kinf__http_new(struct kinf_client *client, struct kinf__waker *waker,
@@ -406,46 +309,6 @@ void kinf__http_disconnect(struct kinf__http *http)
 
 /* --- one exchange --- */
 
-/* Splits the server's URL around its host: "https://", "host:port", "/prefix". */
-static struct kinf_str authority_of(const char *server)
-{
-    const char *start = strstr(server, "://");
-
-    start = start != NULL ? start + 3 : server;
-    return (struct kinf_str){ start, strcspn(start, "/") };
-}
-
-/* The certificate is verified against the host of the URL, so tls-server-name takes its place
- * there, and the connection goes where the server is. */
-static int append_url(struct kinf__http *http, struct kinf__buffer *url,
-                      struct curl_slist **connect_to)
-{
-    const struct kinf__cluster_config *config = &http->client->config;
-    struct kinf_str authority = authority_of(config->server);
-    KINF__AUTO_BUFFER route = KINF__BUFFER_INIT;
-    const char *text;
-
-    if (config->tls_server_name == NULL || !http->client->is_https)
-        return kinf__buffer_printf(url, "%s%s", config->server, http->request->target);
-    if (kinf__buffer_printf(url, "https://%s%s%s", config->tls_server_name,
-                            authority.bytes + authority.len, http->request->target) < 0 ||
-        kinf__buffer_printf(&route, "::%s", http->client->host) < 0 ||
-        (text = kinf__buffer_cstr(&route)) == NULL)
-        return KINF_ERR_NO_MEMORY;
-    *connect_to = curl_slist_append(NULL, text);
-    return *connect_to != NULL ? 0 : KINF_ERR_NO_MEMORY;
-}
-
-static int append_header(struct curl_slist **headers, const char *line)
-{
-    struct curl_slist *longer = line != NULL ? curl_slist_append(*headers, line) : NULL;
-
-    if (longer == NULL)
-        return KINF_ERR_NO_MEMORY;
-    *headers = longer;
-    return 0;
-}
-
 /* None may be half set: without its authority curl would trust those of the system. */
 static void forget_credential(struct kinf__http *http)
 {
@@ -487,9 +350,9 @@ static int append_credential(struct kinf__http *http, struct curl_slist **header
     if (!http->client->is_https)
         return 0;
     if (authorization != NULL)
-        failed = append_header(headers, authorization);
+        failed = kinf__connection_append_header(headers, authorization);
     for (size_t i = 0; failed == 0 && i < impersonation->n_items; i++)
-        failed = append_header(headers, impersonation->items[i]);
+        failed = kinf__connection_append_header(headers, impersonation->items[i]);
     return failed;
 }
 
@@ -503,9 +366,9 @@ static int append_content(const struct kinf__http_request *request, struct curl_
     if (kinf__buffer_printf(&line, "Content-Type: %s",
                             request->content_type != NULL ? request->content_type
                                                           : "application/json") < 0 ||
-        append_header(headers, kinf__buffer_cstr(&line)) < 0)
+        kinf__connection_append_header(headers, kinf__buffer_cstr(&line)) < 0)
         return KINF_ERR_NO_MEMORY;
-    return append_header(headers, "Expect:");
+    return kinf__connection_append_header(headers, "Expect:");
 }
 
 static int append_headers(struct kinf__http *http, struct curl_slist **headers,
@@ -516,18 +379,12 @@ static int append_headers(struct kinf__http *http, struct curl_slist **headers,
 
     if (append_credential(http, headers) < 0 || append_content(http->request, headers) < 0 ||
         kinf__buffer_printf(&line, "Accept: %s", accept) < 0 ||
-        append_header(headers, kinf__buffer_cstr(&line)) < 0 ||
-        append_header(headers, http->request->accept_gzip ? "Accept-Encoding: gzip"
-                                                          : "Accept-Encoding: identity") < 0)
+        kinf__connection_append_header(headers, kinf__buffer_cstr(&line)) < 0 ||
+        kinf__connection_append_header(headers, http->request->accept_gzip
+                                                    ? "Accept-Encoding: gzip"
+                                                    : "Accept-Encoding: identity") < 0)
         return kinf__error_no_memory(err);
     return 0;
-}
-
-static void free_headers(struct curl_slist *headers)
-{
-    for (struct curl_slist *at = headers; at != NULL; at = at->next)
-        OPENSSL_cleanse(at->data, strlen(at->data));
-    curl_slist_free_all(headers);
 }
 
 /* Whether the exchange is to be left for a connection with other certificates. */
@@ -630,11 +487,9 @@ static int judge(struct kinf__http *http, CURLcode result, struct kinf_error *er
         return kinf__transport_error(http->easy, result, http->client, http->curl_message, err);
     /* curl takes the end of the connection within the head for the end of an empty body. */
     if (!http->is_head_told)
-        return kinf__error_set(err, KINF_ERR_NETWORK, "server %s: the answer's head was cut short",
-                               http->client->host);
+        return kinf__broken_off(http->client, "the answer's head was cut short", err);
     if (http->is_gzip && http->inflate != NULL && !kinf__inflate_is_complete(http->inflate))
-        return kinf__error_set(err, KINF_ERR_NETWORK, "server %s: a compressed body was cut short",
-                               http->client->host);
+        return kinf__broken_off(http->client, "a compressed body was cut short", err);
     return 0;
 }
 
@@ -704,7 +559,8 @@ int kinf__http_perform(struct kinf__http *http, const struct kinf__http_request 
     if (failed == 0)
         failed = append_headers(http, &headers, err);
     if (failed == 0 &&
-        (append_url(http, &url, &connect_to) < 0 || (text = kinf__buffer_cstr(&url)) == NULL))
+        (kinf__connection_append_url(http->client, request->target, &url, &connect_to) < 0 ||
+         (text = kinf__buffer_cstr(&url)) == NULL))
         failed = kinf__error_no_memory(err);
     if (failed == 0) {
         KINF__LOG(KINF__LOG_REST, KINF_LOG_DEBUG, "%s %s host=%s", method_of(request),
@@ -718,7 +574,7 @@ int kinf__http_perform(struct kinf__http *http, const struct kinf__http_request 
         curl_easy_setopt(http->easy, CURLOPT_HTTPHEADER, NULL);
         curl_easy_setopt(http->easy, CURLOPT_CONNECT_TO, NULL);
     }
-    free_headers(headers);
+    kinf__connection_free_headers(headers);
     curl_slist_free_all(connect_to);
     return failed;
 }

@@ -3,6 +3,7 @@
  */
 #include "rest/transport_error.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include <openssl/x509.h>
@@ -74,6 +75,7 @@ int kinf__transport_error(CURL *easy, CURLcode result, const struct kinf_client 
                           const char *detail, struct kinf_error *err)
 {
     const char *words = *detail != '\0' ? detail : curl_easy_strerror(result);
+    int code;
 
     switch (result) {
     case CURLE_OUT_OF_MEMORY:
@@ -98,14 +100,26 @@ int kinf__transport_error(CURL *easy, CURLcode result, const struct kinf_client 
         return kinf__error_set(err, KINF_ERR_TLS, "no TLS with the server %s: %s (%s)",
                                client->host, words, client->config.source);
     case CURLE_PARTIAL_FILE:
-        return kinf__error_set(err, KINF_ERR_NETWORK, "server %s: the body was cut short: %s",
-                               client->host, words);
+        code = kinf__broken_off(client, words, err);
+        kinf__error_prefix(err, "the body was cut short");
+        return code;
+    case CURLE_GOT_NOTHING:
+        return kinf__broken_off(client, words, err);
     case CURLE_RECV_ERROR:
     case CURLE_SEND_ERROR:
         if (strstr(words, " alert ") != NULL)
             return handshake_error(client, words, err);
-        return kinf__error_set(err, KINF_ERR_NETWORK, "server %s: %s", client->host, words);
+        return kinf__broken_off(client, words, err);
     default:
         return kinf__error_set(err, KINF_ERR_NETWORK, "server %s: %s", client->host, words);
     }
+}
+
+int kinf__broken_off(const struct kinf_client *client, const char *words, struct kinf_error *err)
+{
+    int code = kinf__error_set(err, KINF_ERR_NETWORK, "server %s: %s", client->host, words);
+
+    if (err != NULL)
+        err->sys_errno = ECONNRESET;
+    return code;
 }

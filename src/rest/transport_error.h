@@ -16,4 +16,7 @@
 int kinf__transport_error(CURL *easy, CURLcode result, const struct kinf_client *client,
                           const char *detail, struct kinf_error *err);
 
+/* A connection that was there broke: sys_errno is ECONNRESET. Returns KINF_ERR_NETWORK. */
+int kinf__broken_off(const struct kinf_client *client, const char *words, struct kinf_error *err);
+
 #endif

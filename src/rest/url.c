@@ -18,17 +18,6 @@ static int append_byte(struct kinf__buffer *target, char byte, bool as_it_is)
                     : kinf__buffer_printf(target, "%%%02X", (unsigned char)byte);
 }
 
-/* "." and ".." are escaped too: a library or a proxy would take a segment away. */
-static int append_segment(struct kinf__buffer *target, const char *segment)
-{
-    bool is_dots = strcmp(segment, ".") == 0 || strcmp(segment, "..") == 0;
-    int failed = 0;
-
-    for (; failed == 0 && *segment != '\0'; segment++)
-        failed = append_byte(target, *segment, !is_dots && is_unreserved(*segment));
-    return failed;
-}
-
 int kinf__url_append_resource(struct kinf__buffer *target, const struct kinf_type *type,
                               const char *name_space)
 {
@@ -39,11 +28,22 @@ int kinf__url_append_resource(struct kinf__buffer *target, const struct kinf_typ
     else
         failed = kinf__buffer_printf(target, "/apis/%s/%s", type->group, type->version);
     if (failed == 0 && name_space != NULL && *name_space != '\0') {
-        failed = kinf__buffer_append_str(target, KINF_STR("/namespaces/"));
+        failed = kinf__buffer_append_str(target, KINF_STR("/namespaces"));
         if (failed == 0)
-            failed = append_segment(target, name_space);
+            failed = kinf__url_append_segment(target, name_space);
     }
     return failed < 0 ? failed : kinf__buffer_printf(target, "/%s", type->resource);
+}
+
+/* "." and ".." are escaped too: a library or a proxy would take a segment away. */
+int kinf__url_append_segment(struct kinf__buffer *target, const char *segment)
+{
+    bool is_dots = strcmp(segment, ".") == 0 || strcmp(segment, "..") == 0;
+    int failed = kinf__buffer_append(target, "/", 1);
+
+    for (; failed == 0 && *segment != '\0'; segment++)
+        failed = append_byte(target, *segment, !is_dots && is_unreserved(*segment));
+    return failed;
 }
 
 int kinf__url_append_query(struct kinf__buffer *target, const char *name, const char *value)

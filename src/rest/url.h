@@ -16,6 +16,9 @@
 KINF_MUST_CHECK int kinf__url_append_resource(struct kinf__buffer *target,
                                               const struct kinf_type *type, const char *name_space);
 
+/* Appends "/SEGMENT", escaped likewise. Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__url_append_segment(struct kinf__buffer *target, const char *segment);
+
 /* Appends "?name=value" or "&name=value", the value percent-encoded. Errors: KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__url_append_query(struct kinf__buffer *target, const char *name,
                                            const char *value);

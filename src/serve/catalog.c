@@ -1,20 +1,20 @@
 /*
- * Reading the upstream's discovery documents, the legacy form, which every server has. Neighbours:
- * discovery.c writes them again, cut down to what is served; rest/http.c asks.
+ * Reading the upstream's discovery documents. Neighbours: discovery.c writes them again, cut down to
+ * what is served; rest/discovery_reader.h has them.
  */
 #include "serve/catalog.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include <kinformer/request.h>
+
 #include "base/error.h"
 #include "json/scan.h"
-#include "rest/client.h"
-#include "rest/http.h"
+#include "rest/discovery_reader.h"
 #include "serve/catalog_priv.h"
 
-#define ANSWER_MAX_BYTES (16u << 20)
-#define MARK             "kinformerd"
+#define MARK "kinformerd"
 
 static void entry_release(struct kinf__catalog_entry *entry)
 {
@@ -157,29 +157,6 @@ const char *kinf__catalog_version(const struct kinf__catalog *catalog)
 
 /* --- asking --- */
 
-static int collect(const char *bytes, size_t len, void *ctx, struct kinf_error *err)
-{
-    struct kinf__buffer *answer = ctx;
-
-    if (answer->len + len > ANSWER_MAX_BYTES)
-        return kinf__error_set(err, KINF_ERR_LIMIT, "a discovery answer above %u bytes",
-                               ANSWER_MAX_BYTES);
-    return kinf__buffer_append(answer, bytes, len) < 0 ? kinf__error_no_memory(err) : 0;
-}
-
-static int ask(struct kinf__http *http, const char *target, struct kinf__buffer *answer,
-               struct kinf_error *err)
-{
-    const struct kinf__http_request request = { .target = target,
-                                                .total_timeout_ms =
-                                                    kinf__http_request_timeout_ms(http),
-                                                .on_body = collect,
-                                                .ctx = answer };
-
-    answer->len = 0;
-    return kinf__http_perform(http, &request, err);
-}
-
 /* "gitVersion":"v1.37.1" becomes "v1.37.1+kinformerd", build metadata of a semantic version. */
 static char *mark_version(struct kinf_str answer)
 {
@@ -203,29 +180,28 @@ static char *mark_version(struct kinf_str answer)
     return strdup(marked.bytes);
 }
 
-static int fetch_list(struct kinf__catalog *catalog, struct kinf__http *http, const char *group,
-                      const char *version, struct kinf_error *err)
+static int fetch_list(struct kinf__catalog *catalog, struct kinf__discovery_reader *reader,
+                      const char *group, const char *version, struct kinf_error *err)
 {
     KINF__AUTO_BUFFER target = KINF__BUFFER_INIT;
-    KINF__AUTO_BUFFER answer = KINF__BUFFER_INIT;
+    struct kinf_str answer;
     int failed;
 
     if ((*group == '\0' ? kinf__buffer_printf(&target, "/api/%s", version)
                         : kinf__buffer_printf(&target, "/apis/%s/%s", group, version)) < 0 ||
         kinf__buffer_cstr(&target) == NULL)
         return kinf__error_no_memory(err);
-    failed = ask(http, target.bytes, &answer, err);
+    failed = kinf__discovery_read(reader, target.bytes, &answer, err);
     /* An extension's server may be away: what it has cannot be served then. */
     if (failed == KINF_ERR_SERVER || failed == KINF_ERR_NOT_FOUND || failed == KINF_ERR_FORBIDDEN)
         return 0;
     if (failed < 0)
         return failed;
-    return kinf__catalog_add_list(catalog, group, version, kinf__buffer_str(&answer)) < 0
-               ? kinf__error_no_memory(err)
-               : 0;
+    return kinf__catalog_add_list(catalog, group, version, answer) < 0 ? kinf__error_no_memory(err)
+                                                                       : 0;
 }
 
-static int fetch_group(struct kinf__catalog *catalog, struct kinf__http *http,
+static int fetch_group(struct kinf__catalog *catalog, struct kinf__discovery_reader *reader,
                        struct kinf__json_value group, struct kinf_error *err)
 {
     KINF__AUTO_FREE char *name = dup_member(group, "name");
@@ -241,62 +217,62 @@ static int fetch_group(struct kinf__catalog *catalog, struct kinf__http *http,
         KINF__AUTO_FREE char *version = dup_member(item, "version");
 
         if (version != NULL)
-            failed = fetch_list(catalog, http, name, version, err);
+            failed = fetch_list(catalog, reader, name, version, err);
     }
     return failed;
 }
 
-static int fetch_groups(struct kinf__catalog *catalog, struct kinf__http *http,
+static int fetch_groups(struct kinf__catalog *catalog, struct kinf__discovery_reader *reader,
                         struct kinf_error *err)
 {
-    KINF__AUTO_BUFFER answer = KINF__BUFFER_INIT;
     struct kinf__json_value groups, item;
     struct kinf__json_iter iter;
-    struct kinf_str key;
+    struct kinf_str key, answer;
     size_t len;
-    int failed = ask(http, "/apis", &answer, err);
+    int failed = kinf__discovery_read(reader, "/apis", &answer, err);
 
     if (failed < 0)
         return failed;
-    if (kinf__json_scan_all(kinf__buffer_str(&answer), KINF__JSON_MAX_DEPTH, &len) < 0 ||
-        !kinf__json_member(kinf__json_value_of(kinf__buffer_str(&answer)), KINF_STR("groups"),
-                           &groups) ||
+    if (kinf__json_scan_all(answer, KINF__JSON_MAX_DEPTH, &len) < 0 ||
+        !kinf__json_member(kinf__json_value_of(answer), KINF_STR("groups"), &groups) ||
         !kinf__json_iter_init(&iter, groups))
         return kinf__error_set(err, KINF_ERR_PARSE, "the server's list of API groups is none");
     while (failed == 0 && kinf__json_iter_next(&iter, &key, &item))
-        failed = fetch_group(catalog, http, item, err);
+        failed = fetch_group(catalog, reader, item, err);
     return failed;
 }
 
-static int fetch(struct kinf__catalog *catalog, struct kinf__http *http, struct kinf_error *err)
+static int fetch(struct kinf__catalog *catalog, struct kinf__discovery_reader *reader,
+                 struct kinf_error *err)
 {
-    KINF__AUTO_BUFFER answer = KINF__BUFFER_INIT;
-    int failed = fetch_list(catalog, http, "", "v1", err);
+    int failed;
 
-    if (failed == 0)
-        failed = fetch_groups(catalog, http, err);
-    if (failed == 0 && ask(http, "/version", &answer, NULL) == 0)
-        catalog->version = mark_version(kinf__buffer_str(&answer));
-    return failed;
+    (void)kinf__discovery_refresh(reader);
+    failed = fetch_list(catalog, reader, "", "v1", err);
+    return failed < 0 ? failed : fetch_groups(catalog, reader, err);
 }
 
 int kinf__catalog_fetch(struct kinf_client *client, struct kinf__catalog **ret_catalog,
                         struct kinf_error *err)
 {
+    kinf_auto_response version = KINF_RESPONSE_INIT;
+    struct kinf__discovery_reader *reader = NULL;
     struct kinf__catalog *catalog;
-    struct kinf__http *http = NULL;
     int failed;
 
     if (kinf__catalog_new(&catalog) < 0)
         return kinf__error_no_memory(err);
-    failed = kinf__http_new(client, &client->interrupted, &http, err);
+    failed = kinf__discovery_open(client, &reader, err);
     if (failed == 0)
-        failed = fetch(catalog, http, err);
-    kinf__http_free(http);
+        failed = fetch(catalog, reader, err);
+    kinf__discovery_close(reader);
     if (failed < 0) {
         kinf__catalog_free(catalog);
         return failed;
     }
+    if (kinf_client_request_raw(client, "GET", "/version", (struct kinf_str){ NULL, 0 }, NULL,
+                                &version, NULL) == 0)
+        catalog->version = mark_version(kinf_str_from(version.body));
     *ret_catalog = catalog;
     return 0;
 }

@@ -25,8 +25,8 @@ struct kinf__catalog_entry {
     bool namespaced;
 };
 
-/* Asks the server: one request for each group and version. Blocks as kinf_client_find_type() does,
- * and has its errors. A version that does not answer is left out. */
+/* Asks the server, if the client has not done so within some seconds. Blocks as
+ * kinf_client_find_type() does, and has its errors. A version that does not answer is left out. */
 KINF_MUST_CHECK int kinf__catalog_fetch(struct kinf_client *client,
                                         struct kinf__catalog **ret_catalog, struct kinf_error *err);
 void kinf__catalog_free(struct kinf__catalog *catalog); /* NULL is allowed */

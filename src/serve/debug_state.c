@@ -24,10 +24,10 @@ static void write_scope(struct kinf__report *report, const struct kinf__source *
     kinf__report_text(report, "resource", source->type->resource);
     kinf__report_text(report, "group", source->type->group);
     kinf__report_text(report, "version", source->type->version);
-    kinf__report_text(report, "namespace", source->name_space);
-    kinf__report_text(report, "labelSelector", source->label_selector);
-    kinf__report_text(report, "fieldSelector", source->field_selector);
-    kinf__report_text(report, "shardSelector", source->shard_selector);
+    kinf__report_text(report, "namespace", source->scope.name_space);
+    kinf__report_text(report, "labelSelector", source->scope.label_selector);
+    kinf__report_text(report, "fieldSelector", source->scope.field_selector);
+    kinf__report_text(report, "shardSelector", source->scope.shard_selector);
     kinf__report_bool(report, "served", !source->is_unserved);
     kinf__report_bool(report, "pruned", source->is_pruned);
     kinf__report_bool(report, "assumeScope", source->assume_scope);
@@ -214,6 +214,7 @@ static void write_process(struct kinf__report *report, const struct kinf__server
     kinf__report_count(report, "residentBytes", kinf__state_resident_bytes());
     kinf__report_count(report, "requests", server->n_requests);
     kinf__report_count(report, "refused", server->n_refused);
+    kinf__report_count(report, "passed", server->n_passed);
     kinf__report_count(report, "underWay", server->n_exchanges);
     kinf__report_ms(report, "maxStalenessMs", server->max_staleness_ms);
 }

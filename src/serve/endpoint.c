@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -25,17 +26,25 @@
 #include <arpa/inet.h>
 #include <microhttpd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "serve/exchange.h"
+#include "serve/passthrough.h"
 #include "serve/server_priv.h"
 
-#define CONNECTION_LIMIT  4096
+#define CONNECTION_LIMIT  16384
+#define RESERVED_FILES    256   /* descriptors that are not the clients': upstream, files, timers */
+#define HEAD_TIMEOUT_MS   10000 /* from connecting to the end of the first head */
 #define CONNECTION_MEMORY (32u << 10)
-#define IDLE_TIMEOUT_S    90 /* as kube-apiserver's, for connections without a request */
-#define BLOCK_BYTES       (16u << 10)
+#define IDLE_TIMEOUT_S    90          /* as kube-apiserver's, for connections without a request */
+#define BLOCK_BYTES       (16u << 10) /* a buffer that the library holds as long as the answer */
+#define WATCH_BLOCK_BYTES (1u << 10)  /* used by HTTP/1.0 alone: chunks are made in place */
+#define WATCH_READ_BYTES  (16u << 10) /* of the connection's memory stays untouched what is more */
 #define SEND_BUFFER_BYTES (256 << 10)
 #define BACKLOG           1024
+#define HEADERS_MAX       64
+#define RECEIVE_MAX       (16u << 20) /* of a body that nobody wants */
 
 struct kinf__endpoint {
     struct kinf__server *server;
@@ -43,6 +52,18 @@ struct kinf__endpoint {
     char *url;
     char *path; /* of a unix socket; NULL: TCP */
     bool checks_host;
+    struct kinf__tick_hook hook;
+    struct kinf__mutex lock;
+    /* guarded by lock */
+    struct kinf__list waiting; /* connections that owe a head, the oldest first */
+};
+
+/* A connection from accept to close, between whose requests the library counts silence. That is not
+ * enough for a client that sends a byte now and then and never a whole head. */
+struct peer {
+    struct kinf__list node; /* in the endpoint's list while it owes a head; else alone */
+    int fd;
+    int64_t deadline_ms;
 };
 
 /* One request on its connection. */
@@ -52,7 +73,10 @@ struct connection {
     struct MHD_Connection *mhd;
     int fd;
     char *target;
-    struct kinf__exchange *exchange; /* the connection's thread */
+    /* the connection's thread */
+    struct kinf__exchange *exchange;
+    int64_t body_len; /* of the request; 0: none; negative: not told */
+    size_t n_received;
     struct kinf__mutex lock;
     /* guarded by lock */
     bool is_woken; /* since the reader looked */
@@ -117,7 +141,68 @@ static bool is_gone(void *ctx)
     return is_suspended && poll(&poller, 1, 0) == 1;
 }
 
-/* --- one request --- */
+/* --- heads that never end --- */
+
+static void await_head(struct kinf__endpoint *endpoint, struct peer *peer, int64_t patience_ms)
+{
+    peer->deadline_ms = kinf__clock_add_ms(kinf__clock_now_ms(), patience_ms);
+    kinf__mutex_lock(&endpoint->lock);
+    kinf__list_remove(&peer->node);
+    kinf__list_push_back(&endpoint->waiting, &peer->node);
+    kinf__mutex_unlock(&endpoint->lock);
+}
+
+static void forgive(struct kinf__endpoint *endpoint, struct peer *peer)
+{
+    kinf__mutex_lock(&endpoint->lock);
+    kinf__list_remove(&peer->node);
+    kinf__list_init(&peer->node);
+    kinf__mutex_unlock(&endpoint->lock);
+}
+
+/* Runs on the server's timer. The library closes what is shut down here, and only after it has said
+ * so in note_connection(), which waits for the lock: the descriptor is still the peer's. */
+static void cut_slow_heads(int64_t now_ms, void *ctx)
+{
+    struct kinf__endpoint *endpoint = ctx;
+
+    kinf__mutex_lock(&endpoint->lock);
+    KINF__LIST_FOR_EACH (node, &endpoint->waiting) {
+        struct peer *peer = KINF__LIST_ENTRY(node, struct peer, node);
+
+        if (peer->deadline_ms <= now_ms)
+            shutdown(peer->fd, SHUT_RDWR);
+    }
+    kinf__mutex_unlock(&endpoint->lock);
+}
+
+static void note_connection(void *ctx, struct MHD_Connection *mhd, void **socket_context,
+                            enum MHD_ConnectionNotificationCode code)
+{
+    struct kinf__endpoint *endpoint = ctx;
+    struct peer *peer = *socket_context;
+
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        /* Without memory it is as patient as the library. */
+        peer = *socket_context = calloc(1, sizeof *peer);
+        if (peer == NULL)
+            return;
+        kinf__list_init(&peer->node);
+        peer->fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+        await_head(endpoint, peer, HEAD_TIMEOUT_MS);
+    } else if (peer != NULL) {
+        forgive(endpoint, peer);
+        free(peer);
+        *socket_context = NULL;
+    }
+}
+
+static struct peer *peer_of(struct MHD_Connection *mhd)
+{
+    return MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+}
+
+/* --- answers --- */
 
 static ssize_t read_body(void *ctx, uint64_t position, char *buf, size_t size)
 {
@@ -126,6 +211,8 @@ static ssize_t read_body(void *ctx, uint64_t position, char *buf, size_t size)
     ssize_t n;
 
     (void)position;
+    if (answer->stream->is_watch && size > WATCH_READ_BYTES)
+        size = WATCH_READ_BYTES;
     do {
         begin_work(connection);
         n = answer->stream->read(answer->stream, buf, size);
@@ -139,8 +226,10 @@ static struct MHD_Response *make_body(struct connection *connection,
                                       const struct kinf__answer *answer)
 {
     if (answer->stream != NULL)
-        return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES, read_body,
-                                                 connection, NULL);
+        return MHD_create_response_from_callback(
+            answer->stream_len >= 0 ? (uint64_t)answer->stream_len : MHD_SIZE_UNKNOWN,
+            answer->stream->is_watch ? WATCH_BLOCK_BYTES : BLOCK_BYTES, read_body, connection,
+            NULL);
     return MHD_create_response_from_buffer(answer->body.len, answer->body.bytes,
                                            MHD_RESPMEM_PERSISTENT);
 }
@@ -171,8 +260,25 @@ static void add_numbers(struct MHD_Response *response, const struct kinf__answer
     }
 }
 
+static bool add_passed_headers(struct MHD_Response *response, const struct kinf__answer *answer)
+{
+    bool is_whole = true;
+
+    for (size_t i = 0; i < answer->n_headers; i++) {
+        const struct kinf__header *one = &answer->headers[i];
+
+        if (kinf__passthrough_returns(one) && !add_header(response, one->name, one->value) &&
+            strcasecmp(one->name, "Content-Encoding") == 0)
+            is_whole = false;
+    }
+    add_header(response, "Kinformer-Source", "upstream");
+    return is_whole;
+}
+
 static bool add_headers(struct MHD_Response *response, const struct kinf__answer *answer)
 {
+    if (answer->is_passed)
+        return add_passed_headers(response, answer);
     if (answer->is_gzip && !add_header(response, "Content-Encoding", "gzip"))
         return false;
     if (answer->content_type != NULL)
@@ -222,13 +328,22 @@ static enum MHD_Result refuse(struct connection *connection, int code, const cha
     return send_answer(connection, &answer);
 }
 
-static enum MHD_Result find_impersonation(void *ctx, enum MHD_ValueKind kind, const char *name,
-                                          const char *value)
+/* --- headers and bodies of requests --- */
+
+struct headers {
+    struct kinf__header items[HEADERS_MAX];
+    size_t n_items;
+};
+
+static enum MHD_Result collect_header(void *ctx, enum MHD_ValueKind kind, const char *name,
+                                      const char *value)
 {
+    struct headers *headers = ctx;
+
     (void)kind;
-    (void)value;
-    if (strncasecmp(name, "Impersonate-", strlen("Impersonate-")) == 0)
-        *(bool *)ctx = true;
+    if (headers->n_items == HEADERS_MAX)
+        return MHD_NO;
+    headers->items[headers->n_items++] = (struct kinf__header){ name, value != NULL ? value : "" };
     return MHD_YES;
 }
 
@@ -263,22 +378,41 @@ static void describe_client(struct connection *connection, struct kinf__client *
     }
 }
 
-static enum MHD_Result step(struct connection *connection, const char *method)
+static void read_head(struct connection *connection, const char *method, struct headers *headers,
+                      struct kinf__client *client, struct kinf__exchange_head *ret_head)
 {
-    struct kinf__client client;
-    struct kinf__exchange_head head = {
+    describe_client(connection, client);
+    MHD_get_connection_values(connection->mhd, MHD_HEADER_KIND, collect_header, headers);
+    *ret_head = (struct kinf__exchange_head){
         .method = method,
         .target = kinf_str_from(connection->target),
         .accept = header(connection, "Accept"),
         .accept_encoding = header(connection, "Accept-Encoding"),
         .if_none_match = header(connection, "If-None-Match"),
-        .client = &client,
+        .client = client,
+        .headers = headers->items,
+        .n_headers = headers->n_items,
+        .body_len = connection->body_len,
     };
+}
+
+static int64_t body_len_of(struct connection *connection)
+{
+    const char *len = header(connection, "Content-Length");
+
+    if (header(connection, "Transfer-Encoding") != NULL)
+        return KINF__FORWARD_CHUNKED;
+    return len != NULL ? strtoll(len, NULL, 10) : 0;
+}
+
+static enum MHD_Result step(struct connection *connection, const char *method)
+{
+    struct headers headers = { .n_items = 0 };
+    struct kinf__exchange_head head;
+    struct kinf__client client;
     const struct kinf__answer *answer;
 
-    describe_client(connection, &client);
-    MHD_get_connection_values(connection->mhd, MHD_HEADER_KIND, find_impersonation,
-                              &head.is_impersonated);
+    read_head(connection, method, &headers, &client, &head);
     do {
         begin_work(connection);
         answer = kinf__exchange_step(connection->exchange, &head);
@@ -286,39 +420,104 @@ static enum MHD_Result step(struct connection *connection, const char *method)
     return answer != NULL ? send_answer(connection, answer) : MHD_YES;
 }
 
-/* The first call for a request comes before its body, of which nothing is wanted: a request with
- * one is answered, and its connection closed. */
+/* The library takes an answer in front of a body for these alone; for others it would wait. */
+static bool may_answer_early(const struct connection *connection, const char *method)
+{
+    return connection->body_len == 0 || strcmp(method, "POST") == 0 || strcmp(method, "PUT") == 0;
+}
+
+/* A body comes behind the first step. A client that has its answer already is only listened to, since
+ * closing would make the answer vanish with what is under way; one that asked first sends nothing. */
+static enum MHD_Result begin_with_body(struct connection *connection, const char *method)
+{
+    struct headers headers = { .n_items = 0 };
+    struct kinf__exchange_head head;
+    struct kinf__client client;
+    const struct kinf__answer *answer;
+
+    read_head(connection, method, &headers, &client, &head);
+    begin_work(connection);
+    answer = kinf__exchange_step(connection->exchange, &head);
+    return answer != NULL && header(connection, "Expect") != NULL &&
+                   may_answer_early(connection, method)
+               ? send_answer(connection, answer)
+               : MHD_YES;
+}
+
+static enum MHD_Result receive(struct connection *connection, const char *bytes, size_t *len)
+{
+    size_t n_taken;
+
+    do {
+        begin_work(connection);
+        n_taken = kinf__exchange_take_body(connection->exchange, bytes, *len);
+    } while (n_taken == 0 && !suspend(connection));
+    *len -= n_taken;
+    connection->n_received += n_taken;
+    return connection->n_received <= RECEIVE_MAX ? MHD_YES : MHD_NO;
+}
+
+/* --- one request --- */
+
+/* 0: the request may be answered. */
+static int check_head(struct connection *connection, const char *version, const char **ret_why)
+{
+    const char *host = header(connection, "Host");
+
+    if (host == NULL && strcmp(version, "HTTP/1.0") != 0) {
+        *ret_why = "400 Bad Request: missing required Host header";
+        return 400;
+    }
+    if (connection->endpoint->checks_host && host != NULL && !kinf__endpoint_is_local_host(host)) {
+        *ret_why = "403 Forbidden: the Host header names no loopback address\n";
+        return 403;
+    }
+    if (MHD_get_connection_values(connection->mhd, MHD_HEADER_KIND, NULL, NULL) > HEADERS_MAX) {
+        *ret_why = "431 Request Header Fields Too Large\n";
+        return 431;
+    }
+    return 0;
+}
+
+static enum MHD_Result begin(struct connection *connection, const char *method, const char *version)
+{
+    const struct kinf__exchange_owner owner = { wake, cut_off, is_gone, connection };
+    const char *why;
+    int code;
+
+    connection->fd =
+        MHD_get_connection_info(connection->mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    connection->body_len = body_len_of(connection);
+    code = check_head(connection, version, &why);
+    if (code != 0)
+        return may_answer_early(connection, method) ? refuse(connection, code, why) : MHD_NO;
+    connection->exchange = kinf__exchange_new(connection->endpoint->server, &owner);
+    if (connection->exchange == NULL)
+        return MHD_NO;
+    return connection->body_len != 0 ? begin_with_body(connection, method) : MHD_YES;
+}
+
+/* Called once with the head, then for each piece of a body that the library has, then, and after
+ * each suspension, until there is an answer. One in the first call would close the connection. */
 static enum MHD_Result handle(void *ctx, struct MHD_Connection *mhd, const char *url,
                               const char *method, const char *version, const char *upload,
                               size_t *upload_len, void **request)
 {
-    struct kinf__endpoint *endpoint = ctx;
     struct connection *connection = *request;
-    struct kinf__exchange_owner owner = { wake, cut_off, is_gone, connection };
 
     (void)url;
-    (void)upload;
     if (connection == NULL)
         return MHD_NO;
-    *upload_len = 0;
     if (connection->exchange == NULL) {
-        const char *host;
-
-        connection->endpoint = endpoint;
+        if (peer_of(mhd) != NULL)
+            forgive(ctx, peer_of(mhd));
+        connection->endpoint = ctx;
         connection->mhd = mhd;
-        connection->fd =
-            MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-        host = header(connection, "Host");
-        if (host == NULL && strcmp(version, "HTTP/1.0") != 0)
-            return refuse(connection, 400, "400 Bad Request: missing required Host header");
-        if (endpoint->checks_host && host != NULL && !kinf__endpoint_is_local_host(host))
-            return refuse(connection, 403,
-                          "403 Forbidden: the Host header names no loopback "
-                          "address\n");
-        connection->exchange = kinf__exchange_new(endpoint->server, &owner);
-        if (connection->exchange == NULL)
-            return MHD_NO;
+        return begin(connection, method, version);
     }
+    if (*upload_len != 0)
+        return receive(connection, upload, upload_len);
+    kinf__exchange_end_body(connection->exchange);
     return step(connection, method);
 }
 
@@ -343,11 +542,12 @@ static void *note_target(void *ctx, const char *target, struct MHD_Connection *m
 static void forget_request(void *ctx, struct MHD_Connection *mhd, void **request,
                            enum MHD_RequestTerminationCode why)
 {
+    struct kinf__endpoint *endpoint = ctx;
     struct connection *connection = *request;
 
-    (void)ctx;
-    (void)mhd;
     (void)why;
+    if (peer_of(mhd) != NULL)
+        await_head(endpoint, peer_of(mhd), IDLE_TIMEOUT_S * 1000);
     if (connection == NULL)
         return;
     *request = NULL;
@@ -547,6 +747,19 @@ static void log_library(void *ctx, const char *fmt, va_list args)
     KINF__LOG(KINF__LOG_SERVE, KINF_LOG_DEBUG, "libmicrohttpd says=\"%s\"", line);
 }
 
+/* Clients never get the descriptors that the caches live on: one that cannot connect any more is no
+ * use to anybody. Of the rest an endpoint has half, since there may be two. */
+static unsigned connection_limit(void)
+{
+    struct rlimit files;
+    rlim_t limit = 2 * RESERVED_FILES;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0)
+        limit = files.rlim_cur;
+    limit = limit > 2 * RESERVED_FILES ? (limit - RESERVED_FILES) / 2 : limit / 4;
+    return limit < CONNECTION_LIMIT ? (unsigned)limit : CONNECTION_LIMIT;
+}
+
 static int start(struct kinf__endpoint *endpoint, int fd, struct kinf_error *err)
 {
     if (listen(fd, BACKLOG) < 0)
@@ -555,8 +768,9 @@ static int start(struct kinf__endpoint *endpoint, int fd, struct kinf_error *err
         MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC | MHD_USE_ERROR_LOG,
         0, NULL, NULL, handle, endpoint, MHD_OPTION_EXTERNAL_LOGGER, log_library, NULL,
         MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_URI_LOG_CALLBACK, note_target, endpoint,
-        MHD_OPTION_NOTIFY_COMPLETED, forget_request, endpoint, MHD_OPTION_CONNECTION_LIMIT,
-        (unsigned)CONNECTION_LIMIT, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
+        MHD_OPTION_NOTIFY_COMPLETED, forget_request, endpoint, MHD_OPTION_NOTIFY_CONNECTION,
+        note_connection, endpoint, MHD_OPTION_CONNECTION_LIMIT, connection_limit(),
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_TIMEOUT_S, MHD_OPTION_END);
     if (endpoint->mhd == NULL)
         return kinf__error_set(err, KINF_ERR_SYSTEM, "the HTTP server does not start");
@@ -573,6 +787,10 @@ int kinf__endpoint_start(struct kinf__server *server, const char *address,
     if (endpoint == NULL)
         return kinf__error_no_memory(err);
     endpoint->server = server;
+    kinf__mutex_init(&endpoint->lock, KINF__RANK_CONNECTION);
+    kinf__list_init(&endpoint->waiting);
+    endpoint->hook = (struct kinf__tick_hook){ .tick = cut_slow_heads, .ctx = endpoint };
+    kinf__server_add_hook(server, &endpoint->hook);
     endpoint->checks_host = path == NULL;
     failed = path != NULL ? bind_unix(path, &fd, err) : bind_tcp(address, &fd, err);
     if (failed == 0) {
@@ -615,6 +833,8 @@ void kinf__endpoint_free(struct kinf__endpoint *endpoint)
         return;
     if (endpoint->mhd != NULL)
         MHD_stop_daemon(endpoint->mhd);
+    kinf__server_remove_hook(endpoint->server, &endpoint->hook);
+    kinf__mutex_release(&endpoint->lock);
     free(endpoint->path);
     free(endpoint->url);
     free(endpoint);

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/hmap.h"
 #include "serve/exchange_priv.h"
+#include "serve/passthrough.h"
 
 static const char json[] = "application/json";
 static const char discovery_json[] =
@@ -187,8 +188,11 @@ static int route(struct kinf__exchange *exchange, const struct kinf__exchange_he
 
     if (route == KINF__ROUTE_OTHER)
         return kinf__refuse_path(&exchange->refusal);
-    if (strcmp(head->method, "GET") != 0)
+    if (strcmp(head->method, "GET") != 0) {
+        if (route == KINF__ROUTE_RESOURCE && kinf__resource_check_path(exchange) < 0)
+            return KINF_ERR_INVALID;
         return refuse_method(exchange);
+    }
     switch (route) {
     case KINF__ROUTE_HEALTH:
         return kinf__state_answer_health(exchange);
@@ -214,7 +218,7 @@ static bool accepts_gzip(const char *header)
 
 static int first_step(struct kinf__exchange *exchange, const struct kinf__exchange_head *head)
 {
-    int failed = kinf__request_parse(head->target, &exchange->request, &exchange->refusal);
+    int failed = kinf__request_parse(head->target, &exchange->request, &exchange->refusal), passed;
 
     if (failed < 0)
         return failed;
@@ -224,7 +228,10 @@ static int first_step(struct kinf__exchange *exchange, const struct kinf__exchan
     if (atomic_load(&exchange->server->is_stopping))
         return kinf__refuse(&exchange->refusal, 503, "ServiceUnavailable",
                             "kinformerd is stopping");
-    if (head->is_impersonated) {
+    passed = kinf__passthrough_step(exchange, head, false);
+    if (passed != KINF__PASS_NOT_TAKEN)
+        return passed;
+    if (kinf__passthrough_look(head->headers, head->n_headers).is_impersonated) {
         kinf__refuse(&exchange->refusal, 403, "Forbidden",
                      "impersonation is not answered from a cache");
         exchange->refusal.details = KINF__DETAILS_EMPTY;
@@ -249,6 +256,19 @@ static void answer_refusal(struct kinf__exchange *exchange)
     kinf__mutex_unlock(&exchange->server->lock);
 }
 
+static int next_step(struct kinf__exchange *exchange, const struct kinf__exchange_head *head)
+{
+    int step, passed;
+
+    if (exchange->forward != NULL)
+        return kinf__passthrough_step_again(exchange);
+    step = exchange->has_waited ? kinf__resource_step_again(exchange) : first_step(exchange, head);
+    if (step >= 0 || !exchange->is_beyond_cache)
+        return step;
+    passed = kinf__passthrough_step(exchange, head, true);
+    return passed != KINF__PASS_NOT_TAKEN ? passed : step;
+}
+
 const struct kinf__answer *kinf__exchange_step(struct kinf__exchange *exchange,
                                                const struct kinf__exchange_head *head)
 {
@@ -256,7 +276,7 @@ const struct kinf__answer *kinf__exchange_step(struct kinf__exchange *exchange,
 
     if (exchange->answer.code != 0)
         return &exchange->answer;
-    step = exchange->has_waited ? kinf__resource_step_again(exchange) : first_step(exchange, head);
+    step = next_step(exchange, head);
     if (step == KINF__STEP_WAITS) {
         exchange->has_waited = true;
         return NULL;
@@ -266,6 +286,33 @@ const struct kinf__answer *kinf__exchange_step(struct kinf__exchange *exchange,
     else if (exchange->answer.code == 0)
         exchange->answer.code = 200;
     return &exchange->answer;
+}
+
+/* --- the request's body --- */
+
+size_t kinf__exchange_take_body(struct kinf__exchange *exchange, const char *bytes, size_t len)
+{
+    size_t taken;
+
+    if (!exchange->wants_body || exchange->is_too_long || exchange->answer.code != 0)
+        return len;
+    if (exchange->body_len + len > KINF__PASS_BODY_MAX) {
+        exchange->is_too_long = true;
+        kinf__forward_end(exchange->forward);
+        return len;
+    }
+    taken = kinf__forward_send(exchange->forward, bytes, len);
+    exchange->body_len += taken;
+    return taken;
+}
+
+void kinf__exchange_end_body(struct kinf__exchange *exchange)
+{
+    if (!exchange->wants_body)
+        return;
+    exchange->wants_body = false;
+    if (!exchange->is_too_long)
+        kinf__forward_end_body(exchange->forward);
 }
 
 /* --- life --- */
@@ -280,6 +327,7 @@ struct kinf__exchange *kinf__exchange_new(struct kinf__server *server,
     exchange->server = server;
     exchange->owner = *owner;
     exchange->answer.staleness_ms = -1;
+    exchange->answer.stream_len = -1;
     kinf__mutex_lock(&server->lock);
     kinf__list_push_back(&server->exchanges, &exchange->node);
     server->n_exchanges++;
@@ -298,6 +346,7 @@ static void detach(struct kinf__exchange *exchange)
         kinf__watchcache_cancel_wait(exchange->source->cache, &exchange->waiter);
     if (exchange->answer.stream != NULL)
         exchange->answer.stream->free(exchange->answer.stream);
+    kinf__forward_free(exchange->forward);
 }
 
 void kinf__exchange_free(struct kinf__exchange *exchange)

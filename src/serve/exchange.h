@@ -12,6 +12,7 @@
 #define KINF_SERVE_EXCHANGE_H
 
 #include "base/buffer.h"
+#include "rest/forward.h"
 #include "serve/refusal.h"
 #include "serve/server.h"
 #include "serve/stream.h"
@@ -31,8 +32,10 @@ struct kinf__exchange_head {
     const char *accept;
     const char *accept_encoding;
     const char *if_none_match;
-    const struct kinf__client *client; /* NULL: unknown; of the first step alone */
-    bool is_impersonated;              /* an Impersonate- header is there */
+    const struct kinf__client *client;  /* NULL: unknown; of the first step alone */
+    const struct kinf__header *headers; /* all of them */
+    size_t n_headers;
+    int64_t body_len; /* 0: none; KINF__FORWARD_CHUNKED: not told */
 };
 
 /* How the exchange reaches its connection. */
@@ -48,6 +51,12 @@ struct kinf__answer {
     const char *content_type;
     struct kinf__buffer body;    /* all of it, or */
     struct kinf__stream *stream; /* what is read until it ends; both are the exchange's */
+    int64_t stream_len;          /* of all that will be read; negative: not known */
+    /* From the API server, with headers of its own, of which some are handed on; what is below says
+     * nothing then. */
+    bool is_passed;
+    const struct kinf__header *headers;
+    size_t n_headers;
     bool is_gzip;
     bool varies_by_encoding; /* Vary: Accept-Encoding */
     bool is_public;          /* of discovery: Cache-Control: public, Vary: Accept */
@@ -66,8 +75,14 @@ struct kinf__exchange *kinf__exchange_new(struct kinf__server *server,
 void kinf__exchange_free(struct kinf__exchange *exchange);
 
 /* Returns the answer, valid until the exchange is freed, or NULL: step again after the wake
- * callback. `head` is needed for the first step alone. */
+ * callback. `head` is needed until then. */
 const struct kinf__answer *kinf__exchange_step(struct kinf__exchange *exchange,
                                                const struct kinf__exchange_head *head);
+
+/* Between the first step and the answer: a piece of the request's body. Returns how much of it was
+ * taken; 0: none now, the wake callback will run. */
+size_t kinf__exchange_take_body(struct kinf__exchange *exchange, const char *bytes, size_t len);
+/* There is no more of it. May be called again. */
+void kinf__exchange_end_body(struct kinf__exchange *exchange);
 
 #endif

@@ -31,6 +31,10 @@ struct kinf__exchange {
     struct kinf__accepted accepted;
     bool may_gzip;
     bool has_waited;
+    bool is_beyond_cache; /* it was refused for want of what the API server has */
+    bool wants_body;      /* it is passed on, and more may come */
+    bool is_too_long;
+    size_t body_len; /* so far */
     struct kinf__selection selection;
     struct kinf__encoder encoder;
     struct kinf__version_waiter waiter;
@@ -38,8 +42,9 @@ struct kinf__exchange {
     struct kinf__refusal refusal;
     /* guarded by the server's lock */
     struct kinf__list node;
-    struct kinf__source *source; /* NULL: none; it counts this exchange */
-    struct kinf__stream *watch;  /* the answer's, if it is a watch */
+    struct kinf__source *source;   /* NULL: none; it counts this exchange */
+    struct kinf__stream *watch;    /* the answer's, if it is a watch */
+    struct kinf__forward *forward; /* NULL: not passed on; written by the connection's thread */
     int64_t watch_since_ms;
     int64_t deadline_ms; /* when the watch ends */
     int64_t next_bookmark_ms;
@@ -48,6 +53,8 @@ struct kinf__exchange {
     _Atomic(int) wait_result;
 };
 
+/* Refuses what the upstream server does not have either. */
+KINF_MUST_CHECK int kinf__resource_check_path(struct kinf__exchange *exchange);
 /* Answers a request below a version. `accept` is the header; it is needed for the first step.
  * Returns enum kinf__step, or a negative code. */
 KINF_MUST_CHECK int kinf__resource_step(struct kinf__exchange *exchange, const char *accept);
@@ -66,5 +73,7 @@ uint64_t kinf__state_resident_bytes(void);
 
 /* How long ago the source was last known to be fresh; -1: never. */
 int64_t kinf__source_staleness_ms(const struct kinf__source *source, int64_t now_ms);
+/* How many objects of its scope it does not have, since they are too large or cannot be decoded. */
+uint64_t kinf__source_left_out(const struct kinf__source *source);
 
 #endif

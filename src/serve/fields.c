@@ -11,11 +11,13 @@
 #include "base/compiler.h"
 #include "json/lookup.h"
 #include "object/object.h"
+#include "serve/query.h"
 
 enum place {
     PLACE_NAME,
     PLACE_NAMESPACE,
     PLACE_PATH,
+    PLACE_ANYWHERE, /* it holds for every object */
 };
 
 struct term {
@@ -155,6 +157,18 @@ static char *term_end(char *at)
     return at;
 }
 
+/* "=" asks for nothing. */
+static int add_term(struct kinf__fields *fields, char *text, const char *whole,
+                    struct kinf__refusal *refusal)
+{
+    struct term *term = &fields->terms[fields->n_terms];
+    int failed = parse_term(text, whole, term, refusal);
+
+    if (failed == 0 && (*term->label != '\0' || *term->value != '\0'))
+        fields->n_terms++;
+    return failed;
+}
+
 static int parse_terms(struct kinf__fields *fields, const char *whole,
                        struct kinf__refusal *refusal)
 {
@@ -167,7 +181,7 @@ static int parse_terms(struct kinf__fields *fields, const char *whole,
 
         *end = '\0';
         if (end != at)
-            failed = parse_term(at, whole, &fields->terms[fields->n_terms++], refusal);
+            failed = add_term(fields, at, whole, refusal);
         at = end + (is_last ? 0 : 1);
     }
     return failed;
@@ -247,15 +261,18 @@ static enum wording wording_of(const struct kinf_type *type)
 static int refuse_label(const struct kinf_type *type, const char *label,
                         struct kinf__refusal *refusal)
 {
+    char quoted[KINF__REFUSAL_MESSAGE_SIZE];
+
+    kinf__query_quote(label, quoted, sizeof quoted);
     switch (wording_of(type)) {
     case WORDING_NOT_SUPPORTED_FOR:
-        return kinf__refuse(refusal, 400, "BadRequest", "field label \"%s\" not supported for %s",
-                            label, type->kind);
+        return kinf__refuse(refusal, 400, "BadRequest", "field label %s not supported for %s",
+                            quoted, type->kind);
     case WORDING_NOT_KNOWN_SELECTOR:
         return kinf__refuse(refusal, 400, "BadRequest",
-                            "\"%s\" is not a known field selector: only \"metadata.name\", "
+                            "%s is not a known field selector: only \"metadata.name\", "
                             "\"metadata.namespace\"",
-                            label);
+                            quoted);
     case WORDING_NOT_SUPPORTED:
         break;
     }
@@ -316,6 +333,49 @@ int kinf__fields_bind(struct kinf__fields *fields, const struct kinf_type *type,
     return failed;
 }
 
+static bool has_term(const struct kinf__fields *fields, const struct term *wanted)
+{
+    for (size_t i = 0; fields != NULL && i < fields->n_terms; i++) {
+        const struct term *term = &fields->terms[i];
+
+        if (term->is_equal == wanted->is_equal && strcmp(term->label, wanted->label) == 0 &&
+            strcmp(term->value, wanted->value) == 0)
+            return true;
+    }
+    return false;
+}
+
+void kinf__fields_assume(struct kinf__fields *fields, const char *text)
+{
+    struct kinf__refusal refusal;
+    struct kinf__fields *given;
+
+    if (fields == NULL || kinf__fields_parse(text, &given, &refusal) < 0)
+        return;
+    for (size_t i = 0; i < fields->n_terms; i++) {
+        if (has_term(given, &fields->terms[i]))
+            fields->terms[i].place = PLACE_ANYWHERE;
+    }
+    kinf__fields_free(given);
+}
+
+static bool is_lost(const struct term *term, const struct kinf__prune_plan *plan)
+{
+    return term->place == PLACE_PATH &&
+           (!kinf__prune_plan_keeps(plan, term->path) ||
+            (term->other_path != NULL && !kinf__prune_plan_keeps(plan, term->other_path)));
+}
+
+const char *kinf__fields_find_lost(const struct kinf__fields *fields,
+                                   const struct kinf__prune_plan *plan)
+{
+    for (size_t i = 0; fields != NULL && i < fields->n_terms; i++) {
+        if (is_lost(&fields->terms[i], plan))
+            return fields->terms[i].label;
+    }
+    return NULL;
+}
+
 /* --- matching --- */
 
 /* Whether the value at `path` is one that a selector can mean; an empty string is as good as none.
@@ -354,6 +414,8 @@ static bool term_holds(const struct term *term, const struct kinf_object *object
     case PLACE_PATH:
         is_equal = value_equals(term, body);
         break;
+    case PLACE_ANYWHERE:
+        return true;
     }
     return is_equal == term->is_equal;
 }
@@ -377,22 +439,11 @@ bool kinf__fields_match(const struct kinf__fields *fields, const struct kinf_obj
 const char *kinf__fields_required(const struct kinf__fields *fields, const char *label)
 {
     for (size_t i = 0; fields != NULL && i < fields->n_terms; i++) {
-        if (fields->terms[i].is_equal && strcmp(fields->terms[i].label, label) == 0)
+        if (fields->terms[i].is_equal && fields->terms[i].place != PLACE_ANYWHERE &&
+            strcmp(fields->terms[i].label, label) == 0)
             return fields->terms[i].value;
     }
     return NULL;
-}
-
-static bool has_term(const struct kinf__fields *fields, const struct term *wanted)
-{
-    for (size_t i = 0; fields != NULL && i < fields->n_terms; i++) {
-        const struct term *term = &fields->terms[i];
-
-        if (term->is_equal == wanted->is_equal && strcmp(term->label, wanted->label) == 0 &&
-            strcmp(term->value, wanted->value) == 0)
-            return true;
-    }
-    return false;
 }
 
 bool kinf__fields_within(const struct kinf__fields *fields, const char *text)

@@ -14,6 +14,7 @@
 
 #include <kinformer/object.h>
 
+#include "object/object.h"
 #include "serve/refusal.h"
 
 struct kinf__fields;
@@ -30,10 +31,17 @@ KINF_MUST_CHECK int kinf__fields_bind(struct kinf__fields *fields, const struct 
                                       const char *const *paths, size_t n_paths,
                                       struct kinf__refusal *refusal);
 
+/* After bind: terms that stand in `text`, too, hold for every object. NULL is allowed. */
+void kinf__fields_assume(struct kinf__fields *fields, const char *text);
+/* After that: the label of a term whose field a plan drops, or NULL. NULL is allowed. */
+const char *kinf__fields_find_lost(const struct kinf__fields *fields,
+                                   const struct kinf__prune_plan *plan);
+
 /* After bind; NULL matches everything. */
 bool kinf__fields_match(const struct kinf__fields *fields, const struct kinf_object *object);
 
-/* The value that every match has for `label` (from `label=value`); NULL if there is none. */
+/* The value that every match has for `label` (from `label=value`); NULL if there is none, or if it
+ * holds for every object. */
 const char *kinf__fields_required(const struct kinf__fields *fields, const char *label);
 
 /* Whether everything that matches also matches `text`, which parses: each term of it is here, too.

@@ -92,9 +92,12 @@ static bool find_in_value(struct reading *reading, bool is_number)
     int64_t number;
 
     advance(reading);
-    if (is_number && is_word(reading)) {
-        snprintf(text, sizeof text, "%.*s",
-                 (int)(reading->token.len < 31 ? reading->token.len : 31), reading->token.bytes);
+    if (!is_word(reading) && reading->token.len != 0 && !is(reading, ","))
+        return fault(reading, requirement, ", expected: identifier");
+    if (is_number) {
+        size_t len = is_word(reading) ? reading->token.len : 0;
+
+        snprintf(text, sizeof text, "%.*s", (int)(len < 31 ? len : 31), reading->token.bytes);
         if (kinf__query_parse_int(text, &number) != NULL) {
             snprintf(reading->words, reading->size,
                      "%svalues[0]: Invalid value: \"%s\": for 'Gt', 'Lt' operators, the value must "

@@ -24,9 +24,10 @@ struct list {
     struct kinf__list_head head;
     struct kinf__buffer token;
     char version[24];
-    int64_t n_left;  /* objects of this page; negative: all */
-    bool has_items;  /* one was written */
-    bool is_written; /* all is in `out` or sent */
+    char after[KINF__TOKEN_KEY_SIZE]; /* the walk's, as long as the stream is read */
+    int64_t n_left;                   /* objects of this page; negative: all */
+    bool has_items;                   /* one was written */
+    bool is_written;                  /* all is in `out` or sent */
     struct kinf__buffer out;
     size_t n_sent; /* of `out` */
     struct kinf__gzip *gzip;
@@ -118,7 +119,7 @@ static int measure_page(struct list *list, const struct kinf__list_params *param
     list->n_left = -1;
     if (params->limit <= 0)
         return 0;
-    kinf__walk_init(&walk, params->selection, list->snapshot, params->after);
+    kinf__walk_init(&walk, params->selection, list->snapshot, list->after);
     for (int64_t n = 0; n < params->limit && (object = kinf__walk_next(&walk)) != NULL; n++)
         last = object;
     if (object == NULL || (object = kinf__walk_next(&walk)) == NULL)
@@ -141,10 +142,11 @@ static int begin(struct list *list, const struct kinf__list_params *params, bool
     list->head.continue_token = "";
     list->head.version = list->version;
     snprintf(list->version, sizeof list->version, "%" PRIu64, params->version);
+    snprintf(list->after, sizeof list->after, "%s", params->after);
     failed = measure_page(list, params, ret_more);
     if (failed < 0)
         return failed;
-    kinf__walk_init(&list->walk, params->selection, list->snapshot, params->after);
+    kinf__walk_init(&list->walk, params->selection, list->snapshot, list->after);
     if (kinf__encode_list_begin(&list->encoder, &list->head, &list->out) < 0)
         return KINF_ERR_NO_MEMORY;
     return fill(list, SMALL_BYTES);
@@ -160,7 +162,7 @@ int kinf__list_open(const struct kinf__list_params *params, struct kinf__list_re
         kinf_snapshot_unref(params->snapshot);
         return KINF_ERR_NO_MEMORY;
     }
-    list->stream = (struct kinf__stream){ list_read, list_free };
+    list->stream = (struct kinf__stream){ list_read, list_free, false };
     list->snapshot = params->snapshot;
     list->encoder = *params->encoder;
     failed = begin(list, params, &result.has_more);

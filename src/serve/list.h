@@ -17,7 +17,7 @@ struct kinf__list_params {
     struct kinf_snapshot *snapshot;          /* a reference, consumed in any case */
     uint64_t version;                        /* the snapshot's */
     const struct kinf__encoder *encoder;     /* how; copied */
-    const char *after;                       /* a key to begin above; "": at the start; borrowed */
+    const char *after;                       /* a key to begin above; "": at the start; copied */
     int64_t limit;                           /* 0 or less: none */
     bool may_gzip;
 };

@@ -108,22 +108,28 @@ const char *kinf__query_check_uint(const char *text)
     return errno == ERANGE ? "value out of range" : NULL;
 }
 
-static bool is_unit(const char *text, size_t len)
+/* 0: no unit. */
+static double ns_of_unit(const char *text, size_t len)
 {
-    static const char *const units[] = {
-        "ns", "us", "\xc2\xb5s", "\xce\xbcs", "ms", "s", "m", "h"
-    };
+    static const struct {
+        const char *name;
+        double ns;
+    } units[] = { { "ns", 1 },   { "us", 1e3 }, { "\xc2\xb5s", 1e3 }, { "\xce\xbcs", 1e3 },
+                  { "ms", 1e6 }, { "s", 1e9 },  { "m", 60e9 },        { "h", 3600e9 } };
 
     for (size_t i = 0; i < KINF__ARRAY_LEN(units); i++) {
-        if (strlen(units[i]) == len && memcmp(units[i], text, len) == 0)
-            return true;
+        if (strlen(units[i].name) == len && memcmp(units[i].name, text, len) == 0)
+            return units[i].ns;
     }
-    return false;
+    return 0;
 }
 
 static bool fault(char *ret_fault, size_t size, const char *what, const char *text)
 {
-    snprintf(ret_fault, size, "time: %s duration \"%s\"", what, text);
+    char quoted[512];
+
+    snprintf(ret_fault, size, "time: %s duration %s", what,
+             kinf__query_quote(text, quoted, sizeof quoted));
     return true;
 }
 
@@ -131,6 +137,7 @@ bool kinf__query_duration_fault(const char *text, char *ret_fault, size_t size)
 {
     const char *at = *text == '-' || *text == '+' ? text + 1 : text;
     char unknown[64];
+    double sum_ns = 0;
 
     if (strcmp(at, "0") == 0)
         return false;
@@ -138,6 +145,8 @@ bool kinf__query_duration_fault(const char *text, char *ret_fault, size_t size)
         return fault(ret_fault, size, "invalid", text);
     while (*at != '\0') {
         size_t whole = strspn(at, "0123456789"), part = 0, unit;
+        const char *number = at;
+        double unit_ns;
 
         at += whole;
         if (*at == '.') {
@@ -149,12 +158,43 @@ bool kinf__query_duration_fault(const char *text, char *ret_fault, size_t size)
         unit = strcspn(at, ".0123456789");
         if (unit == 0)
             return fault(ret_fault, size, "missing unit in", text);
-        if (!is_unit(at, unit)) {
+        unit_ns = ns_of_unit(at, unit);
+        if (unit_ns == 0) {
             snprintf(unknown, sizeof unknown, "unknown unit \"%.*s\" in",
                      (int)(unit < 32 ? unit : 32), at);
             return fault(ret_fault, size, unknown, text);
         }
+        sum_ns += strtod(number, NULL) * unit_ns;
+        if (sum_ns > (double)INT64_MAX)
+            return fault(ret_fault, size, "invalid", text);
         at += unit;
     }
     return false;
+}
+
+/* The escape of one character, or the character. */
+static size_t quote_one(unsigned char c, char *piece)
+{
+    static const char names[] = "a\ab\bf\fn\nr\rt\tv\v\"\"\\\\";
+
+    for (size_t i = 1; i < sizeof names; i += 2) {
+        if (names[i] == (char)c)
+            return (size_t)sprintf(piece, "\\%c", names[i - 1]);
+    }
+    if (c < ' ' || c == 0x7f)
+        return (size_t)sprintf(piece, "\\x%02x", c);
+    piece[0] = (char)c;
+    return 1;
+}
+
+const char *kinf__query_quote(const char *text, char *buf, size_t size)
+{
+    size_t len = 0;
+
+    buf[len++] = '"';
+    for (; *text != '\0' && len + 6 < size; text++)
+        len += quote_one((unsigned char)*text, buf + len);
+    buf[len++] = '"';
+    buf[len] = '\0';
+    return buf;
 }

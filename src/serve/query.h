@@ -37,4 +37,8 @@ const char *kinf__query_check_uint(const char *text);
 /* What time.ParseDuration says of a text that is no duration; returns false if it is one. */
 bool kinf__query_duration_fault(const char *text, char *ret_fault, size_t size);
 
+/* Writes a text as Go's %q does, with its quotes, cut at the end of the room. What is above ASCII is
+ * copied. Returns `buf`. */
+const char *kinf__query_quote(const char *text, char *buf, size_t size);
+
 #endif

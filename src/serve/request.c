@@ -136,6 +136,8 @@ static void read_other_path(const struct segments *segments, struct kinf__reques
 
     if (n == 0) {
         request->route = KINF__ROUTE_ROOT;
+    } else if (n > 1 && is_word(segments, 0, "version")) {
+        request->route = KINF__ROUTE_RESOURCE;
     } else if (n == 1 && is_word(segments, 0, "version")) {
         request->route = KINF__ROUTE_VERSION;
     } else if (n == 1 && is_strict && is_word(segments, 0, "metrics")) {
@@ -230,7 +232,8 @@ bool kinf__request_has_parameter(const struct kinf__request *request, const char
     X(PARAMETER_MATCH, "resourceVersionMatch", false)                                              \
     X(PARAMETER_INCLUDE, "includeObject", true)                                                    \
     X(PARAMETER_LABELS, "labelSelector", false)                                                    \
-    X(PARAMETER_FIELDS, "fieldSelector", false)
+    X(PARAMETER_FIELDS, "fieldSelector", false)                                                    \
+    X(PARAMETER_SHARD, "shardSelector", false)
 
 enum parameter {
 #define X(parameter, name, is_for_named) parameter,
@@ -305,11 +308,12 @@ static int read_number(const struct values *values, enum parameter parameter, in
 {
     const char *text = values->texts[parameter];
     const char *fault = text != NULL ? kinf__query_parse_int(text, ret_number) : NULL;
+    char quoted[KINF__REFUSAL_MESSAGE_SIZE];
 
     if (fault == NULL)
         return 0;
-    return kinf__refuse(refusal, 400, "BadRequest", "strconv.ParseInt: parsing \"%s\": %s", text,
-                        fault);
+    return kinf__refuse(refusal, 400, "BadRequest", "strconv.ParseInt: parsing %s: %s",
+                        kinf__query_quote(text, quoted, sizeof quoted), fault);
 }
 
 /* The server looks at `timeout` before anything else, but not for a watch. */
@@ -408,6 +412,10 @@ static void validate_watch(const struct values *values, struct faults *faults)
     const char *match = text_of(values, PARAMETER_MATCH);
     bool has_initial = values->texts[PARAMETER_INITIAL] != NULL;
     bool is_not_older = strcmp(match, "NotOlderThan") == 0;
+    const char *version = text_of(values, PARAMETER_VERSION);
+    /* The server makes a watch list of it before it looks. */
+    bool is_made_list =
+        !has_initial && *match == '\0' && (*version == '\0' || strcmp(version, "0") == 0);
 
     if (has_initial && !is_not_older)
         forbid(faults, "resourceVersionMatch",
@@ -417,7 +425,7 @@ static void validate_watch(const struct values *values, struct faults *faults)
                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
     if (*match != '\0' && !is_not_older)
         refuse_match(faults, match, "\"NotOlderThan\"");
-    if (*text_of(values, PARAMETER_CONTINUE) != '\0')
+    if (*text_of(values, PARAMETER_CONTINUE) != '\0' && (*match != '\0' || is_made_list))
         forbid(faults, "resourceVersionMatch",
                "resourceVersionMatch is forbidden when continue is provided");
 }
@@ -454,13 +462,14 @@ static int check_version(const struct values *values, bool is_list, struct kinf_
 {
     const char *version = text_of(values, PARAMETER_VERSION);
     const char *fault = *version != '\0' ? kinf__query_check_uint(version) : NULL;
+    char quoted[KINF__REFUSAL_MESSAGE_SIZE];
 
     if (fault == NULL)
         return 0;
+    kinf__query_quote(version, quoted, sizeof quoted);
     return kinf__refuse(refusal, is_list ? 400 : 500, is_list ? "BadRequest" : "",
-                        "%sresourceVersion: Invalid value: \"%s\": strconv.ParseUint: parsing "
-                        "\"%s\": %s",
-                        is_list ? "invalid resource version: " : "", version, version, fault);
+                        "%sresourceVersion: Invalid value: %s: strconv.ParseUint: parsing %s: %s",
+                        is_list ? "invalid resource version: " : "", quoted, quoted, fault);
 }
 
 static enum kinf__include_object parse_include(const char *text)
@@ -492,6 +501,7 @@ static void fill_options(const struct values *values, struct kinf__list_options 
     options->include = parse_include(options->include_text);
     options->label_selector = text_of(values, PARAMETER_LABELS);
     options->field_selector = text_of(values, PARAMETER_FIELDS);
+    options->shard_selector = text_of(values, PARAMETER_SHARD);
 }
 
 static int read_options(const struct kinf__request *request, const struct values *values,

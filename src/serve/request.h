@@ -83,6 +83,7 @@ struct kinf__list_options {
     const char *include_text;
     const char *label_selector;
     const char *field_selector;
+    const char *shard_selector;         /* as it came: it chooses a source, and nothing more */
     struct kinf_label_selector *labels; /* NULL: all */
     struct kinf__fields *fields;        /* NULL: all; not bound to a type yet */
     char *text;                         /* owned: what the texts point into */

@@ -3,6 +3,7 @@
  * bodies. A request that is wider than what a source covers is never answered in part.
  */
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -11,6 +12,7 @@
 #include "base/hmap.h"
 #include "serve/exchange_priv.h"
 #include "serve/list.h"
+#include "serve/query.h"
 #include "serve/token.h"
 #include "serve/watch.h"
 
@@ -28,6 +30,7 @@ static int refuse_unknown(struct kinf__exchange *exchange)
     const struct kinf__catalog *catalog = exchange->server->catalog;
     const char *group = exchange->request.group;
 
+    exchange->is_beyond_cache = true;
     if (*group != '\0' &&
         (!kinf__catalog_has_group(catalog, group) || kinf__is_custom_group(group)))
         return kinf__refuse_path(&exchange->refusal);
@@ -57,10 +60,11 @@ static int refuse_scope(struct kinf__exchange *exchange, const struct kinf__sour
     const struct kinf__request *request = &exchange->request;
     char resource[2 * KINF_NAME_MAX], scope[512] = "";
 
+    exchange->is_beyond_cache = true;
     snprintf(resource, sizeof resource, "%s%s%s", request->resource,
              *request->group != '\0' ? "." : "", request->group);
     if (source != NULL)
-        kinf__source_scope(source, scope, sizeof scope);
+        kinf__scope_words(&source->scope, scope, sizeof scope);
     if (*request->subresource != '\0')
         kinf__refuse(&exchange->refusal, 403, "Forbidden",
                      "%s \"%s\" is forbidden: the subresource \"%s\" is not served from a cache",
@@ -79,34 +83,14 @@ static bool is_of_type(const struct kinf__source *source, const struct kinf__req
            strcmp(source->type->resource, request->resource) == 0;
 }
 
-static bool covers_namespace(const struct kinf__source *source, const struct kinf__request *request)
-{
-    return *source->name_space == '\0' || strcmp(source->name_space, request->name_space) == 0;
-}
-
-/* Whether every label requirement of the source stands in the request, word for word. */
-static bool covers_labels(const struct kinf__source *source, const char *selector)
-{
-    size_t len = strlen(source->label_selector);
-
-    return len == 0 || (strncmp(selector, source->label_selector, len) == 0 &&
-                        (selector[len] == '\0' || selector[len] == ','));
-}
-
-static bool covers_selection(const struct kinf__source *source,
-                             const struct kinf__exchange *exchange)
-{
-    return covers_labels(source, exchange->options.label_selector) &&
-           kinf__fields_within(exchange->options.fields, source->field_selector);
-}
-
 /* An object that is found is in the scope; whether one that is not exists is another question. */
 static bool covers(const struct kinf__source *source, const struct kinf__exchange *exchange)
 {
     const struct kinf__request *request = &exchange->request;
 
-    return covers_namespace(source, request) &&
-           (*request->name != '\0' || covers_selection(source, exchange));
+    return kinf__scope_covers_namespace(&source->scope, request->name_space) &&
+           (*request->name != '\0' ||
+            kinf__scope_covers_selection(&source->scope, &exchange->options));
 }
 
 /* The lock is held. *ret_near: one of this type that does not cover it. */
@@ -125,19 +109,55 @@ static struct kinf__source *choose_source(const struct kinf__exchange *exchange,
     return NULL;
 }
 
-static void warn(struct kinf__exchange *exchange, const struct kinf__source *source, bool is_wider)
+/* One more sentence of the Warning, whose text is quoted: it must not end early. */
+KINF_PRINTF(2, 3)
+static void warn(struct kinf__exchange *exchange, const char *fmt, ...)
 {
     char *warning = exchange->answer.warning;
+    size_t size = sizeof exchange->answer.warning, len = strlen(warning);
+    va_list args;
+
+    len += (size_t)snprintf(warning + len, size - len, len != 0 ? "; " : "kinformer: ");
+    if (len >= size)
+        return;
+    va_start(args, fmt);
+    vsnprintf(warning + len, size - len, fmt, args);
+    va_end(args);
+    for (char *at = warning; (at = strpbrk(at, "\"\\\r\n")) != NULL;)
+        *at = '\'';
+}
+
+static void warn_of_source(struct kinf__exchange *exchange, const struct kinf__source *source,
+                           bool is_wider)
+{
     char scope[160];
 
-    kinf__source_scope(source, scope, sizeof scope);
+    kinf__scope_words(&source->scope, scope, sizeof scope);
     if (is_wider)
-        snprintf(warning, sizeof exchange->answer.warning,
-                 "kinformer: only %s%s are in this answer", source->type->resource, scope);
+        warn(exchange, "only %s%s are in this answer", source->type->resource, scope);
     else if (source->is_pruned)
-        snprintf(warning, sizeof exchange->answer.warning,
-                 "kinformer: these %s come without the fields that this cache leaves out",
-                 source->type->resource);
+        warn(exchange, "these %s come without the fields that this cache leaves out",
+             source->type->resource);
+}
+
+/* Whether the client wants the newest state there is; a list that began in the cache ends there. */
+static bool wants_latest(const struct kinf__list_options *options)
+{
+    struct kinf__refusal refusal;
+    struct kinf__token token;
+
+    if (*options->resource_version != '\0')
+        return false;
+    return *options->continue_token == '\0' ||
+           (kinf__token_read(options->continue_token, &token, &refusal) < 0 && refusal.code == 400);
+}
+
+static int refuse_latest(struct kinf__exchange *exchange)
+{
+    exchange->is_beyond_cache = true;
+    return kinf__refuse(&exchange->refusal, 403, "Forbidden",
+                        "%s without a resourceVersion are answered by the API server alone",
+                        exchange->request.resource);
 }
 
 /* --- once the path is known --- */
@@ -155,7 +175,9 @@ static int acquire_source_locked(struct kinf__exchange *exchange)
         source = near;
     if (source == NULL)
         return refuse_scope(exchange, near);
-    warn(exchange, source, is_wider);
+    if (source->is_latest && wants_latest(&exchange->options))
+        return refuse_latest(exchange);
+    warn_of_source(exchange, source, is_wider);
     source->n_users++;
     exchange->source = source;
     return 0;
@@ -167,23 +189,6 @@ static int acquire_source(struct kinf__exchange *exchange)
 
     kinf__mutex_lock(&exchange->server->lock);
     failed = acquire_source_locked(exchange);
-    kinf__mutex_unlock(&exchange->server->lock);
-    return failed;
-}
-
-static int check_path(struct kinf__exchange *exchange)
-{
-    int failed = 0;
-
-    kinf__mutex_lock(&exchange->server->lock);
-    if (exchange->server->catalog == NULL) {
-        kinf__refuse(&exchange->refusal, 429, "TooManyRequests", "the cache is not ready yet");
-        exchange->refusal.details = KINF__DETAILS_EMPTY;
-        exchange->refusal.retry_after_s = 1;
-        failed = KINF_ERR_INVALID;
-    } else if (!is_known(exchange)) {
-        failed = refuse_unknown(exchange);
-    }
     kinf__mutex_unlock(&exchange->server->lock);
     return failed;
 }
@@ -227,16 +232,30 @@ static void find_index(struct kinf__exchange *exchange)
     }
 }
 
+static int refuse_lost(struct kinf__exchange *exchange, const char *label)
+{
+    const struct kinf__request *request = &exchange->request;
+
+    kinf__refuse(
+        &exchange->refusal, 403, "Forbidden",
+        "%s is forbidden: this cache leaves out the field that the selector asks for, %.200s",
+        request->resource, label);
+    kinf__refusal_set_object(&exchange->refusal, request->group, request->resource, "");
+    return KINF_ERR_INVALID;
+}
+
 static int bind(struct kinf__exchange *exchange)
 {
     const struct kinf__source *source = exchange->source;
-    const char *name = kinf__fields_required(exchange->options.fields, "metadata.name");
+    const char *name = kinf__fields_required(exchange->options.fields, "metadata.name"), *lost;
     int failed = 0;
 
     if (exchange->options.fields != NULL)
         failed = kinf__fields_bind(exchange->options.fields, source->type,
                                    (const char *const *)source->index_paths, source->n_indices,
                                    &exchange->refusal);
+    if (failed == 0 && (lost = kinf__scope_apply(&source->scope, exchange->options.fields)) != NULL)
+        failed = refuse_lost(exchange, lost);
     if (failed < 0)
         return failed;
     exchange->selection = (struct kinf__selection){
@@ -311,6 +330,20 @@ static int check_include(struct kinf__exchange *exchange)
                         exchange->options.include_text);
 }
 
+/* It may be one of those that could not be read: to say that it is not there would be a deletion to
+ * whoever reads it. */
+static int refuse_left_out(struct kinf__exchange *exchange)
+{
+    const struct kinf__request *request = &exchange->request;
+
+    kinf__refuse(&exchange->refusal, 503, "ServiceUnavailable",
+                 "%s \"%s\" is not in this cache, which leaves out %" PRIu64
+                 " objects that it could not read",
+                 request->resource, request->name, kinf__source_left_out(exchange->source));
+    kinf__refusal_set_object(&exchange->refusal, request->group, request->resource, request->name);
+    return KINF_ERR_INVALID;
+}
+
 static int answer_object(struct kinf__exchange *exchange)
 {
     const struct kinf__request *request = &exchange->request;
@@ -318,19 +351,20 @@ static int answer_object(struct kinf__exchange *exchange)
     kinf_auto_snapshot struct kinf_snapshot *snapshot =
         kinf__watchcache_snapshot(source->cache, NULL);
     const struct kinf_object *object;
-    char key[2 * KINF_NAME_MAX + 2], resource[2 * KINF_NAME_MAX];
+    char key[2 * KINF_NAME_MAX + 2], resource[2 * KINF_NAME_MAX], quoted[KINF_NAME_MAX];
 
     snprintf(key, sizeof key, "%s%s%s", request->name_space,
              *request->name_space != '\0' ? "/" : "", request->name);
     object = snapshot != NULL ? kinf_snapshot_get(snapshot, key) : NULL;
     if (object == NULL) {
-        if (!source->assume_scope &&
-            (*source->label_selector != '\0' || *source->field_selector != '\0'))
+        if (!source->assume_scope && kinf__scope_is_selective(&source->scope))
             return refuse_scope(exchange, source);
+        if (kinf__source_left_out(source) != 0)
+            return refuse_left_out(exchange);
         snprintf(resource, sizeof resource, "%s%s%s", request->resource,
                  *request->group != '\0' ? "." : "", request->group);
-        kinf__refuse(&exchange->refusal, 404, "NotFound", "%s \"%s\" not found", resource,
-                     request->name);
+        kinf__refuse(&exchange->refusal, 404, "NotFound", "%s %s not found", resource,
+                     kinf__query_quote(request->name, quoted, sizeof quoted));
         kinf__refusal_set_object(&exchange->refusal, request->group, request->resource,
                                  request->name);
         return KINF_ERR_INVALID;
@@ -507,6 +541,8 @@ static int answer_future(struct kinf__exchange *exchange)
 
 static int answer(struct kinf__exchange *exchange)
 {
+    uint64_t n_left_out;
+
     exchange->answer.content_type = json;
     exchange->answer.staleness_ms =
         kinf__source_staleness_ms(exchange->source, kinf__clock_now_ms());
@@ -514,6 +550,10 @@ static int answer(struct kinf__exchange *exchange)
         return answer_object(exchange);
     if (check_include(exchange) < 0)
         return KINF_ERR_INVALID;
+    n_left_out = kinf__source_left_out(exchange->source);
+    if (n_left_out != 0)
+        warn(exchange, "%" PRIu64 " %s that could not be read are not in this answer", n_left_out,
+             exchange->source->type->resource);
     return exchange->options.is_watch ? answer_watch(exchange) : answer_list(exchange);
 }
 
@@ -547,12 +587,29 @@ static int wait_or_answer(struct kinf__exchange *exchange)
     return answer(exchange);
 }
 
+int kinf__resource_check_path(struct kinf__exchange *exchange)
+{
+    int failed = 0;
+
+    kinf__mutex_lock(&exchange->server->lock);
+    if (exchange->server->catalog == NULL) {
+        kinf__refuse(&exchange->refusal, 429, "TooManyRequests", "the cache is not ready yet");
+        exchange->refusal.details = KINF__DETAILS_EMPTY;
+        exchange->refusal.retry_after_s = 1;
+        failed = KINF_ERR_INVALID;
+    } else if (!is_known(exchange)) {
+        failed = refuse_unknown(exchange);
+    }
+    kinf__mutex_unlock(&exchange->server->lock);
+    return failed;
+}
+
 int kinf__resource_step(struct kinf__exchange *exchange, const char *accept)
 {
     unsigned forms = KINF__FORMS_RESOURCE;
     int failed;
 
-    if ((failed = check_path(exchange)) < 0 ||
+    if ((failed = kinf__resource_check_path(exchange)) < 0 ||
         (failed = kinf__accept_negotiate(accept, forms, &exchange->accepted, &exchange->refusal)) <
             0 ||
         (failed = kinf__request_read_options(&exchange->request, &exchange->options,

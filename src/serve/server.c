@@ -44,20 +44,12 @@ static void free_texts(char **texts, size_t n_texts)
     free(texts);
 }
 
-static char *dup_or_empty(const char *text)
-{
-    return strdup(text != NULL ? text : "");
-}
-
 void kinf__source_free(struct kinf__source *source)
 {
     if (source == NULL)
         return;
     kinf__watchcache_free(source->cache);
-    free(source->name_space);
-    free(source->label_selector);
-    free(source->field_selector);
-    free(source->shard_selector);
+    kinf__scope_release(&source->scope);
     free_texts(source->index_names, source->n_indices);
     free_texts(source->index_paths, source->n_indices);
     free(source);
@@ -71,18 +63,16 @@ static struct kinf__source *source_new(const struct kinf__source_options *option
         return NULL;
     source->type = kinf_informer_type(options->informer);
     source->informer = options->informer;
-    source->name_space = dup_or_empty(options->name_space);
-    source->label_selector = dup_or_empty(options->label_selector);
-    source->field_selector = dup_or_empty(options->field_selector);
-    source->shard_selector = dup_or_empty(options->shard_selector);
     source->index_names = dup_texts(options->index_names, options->n_indices);
     source->index_paths = dup_texts(options->index_paths, options->n_indices);
     source->n_indices = options->n_indices;
     source->is_pruned = options->is_pruned;
     source->assume_scope = options->assume_scope;
     source->is_unserved = options->is_unserved;
-    if (source->name_space == NULL || source->label_selector == NULL ||
-        source->field_selector == NULL || source->shard_selector == NULL ||
+    source->is_latest = options->is_latest;
+    if (kinf__scope_init(&source->scope, options->name_space, options->label_selector,
+                         options->field_selector, options->shard_selector,
+                         kinf__informer_plan(options->informer)) < 0 ||
         source->index_names == NULL || source->index_paths == NULL) {
         kinf__source_free(source);
         return NULL;
@@ -90,11 +80,12 @@ static struct kinf__source *source_new(const struct kinf__source_options *option
     return source;
 }
 
-static int open_cache(struct kinf__source *source, struct kinf_error *err)
+static int open_cache(struct kinf__source *source, const struct kinf__watchcache_limits *limits,
+                      struct kinf_error *err)
 {
     struct kinf__sink sink;
     int failed =
-        kinf__watchcache_new(kinf_informer_indexer(source->informer), NULL, &source->cache, err);
+        kinf__watchcache_new(kinf_informer_indexer(source->informer), limits, &source->cache, err);
 
     if (failed < 0 || source->is_unserved)
         return failed;
@@ -120,13 +111,13 @@ static void name_source(const struct kinf__server *server, struct kinf__source *
 {
     const struct kinf_type *type = source->type;
     const char *dot = *type->group != '\0' ? "." : "",
-               *colon = *source->name_space != '\0' ? ":" : "";
+               *colon = *source->scope.name_space != '\0' ? ":" : "";
 
     snprintf(source->name, sizeof source->name, "%s%s%s%s%s", type->resource, dot, type->group,
-             colon, source->name_space);
+             colon, source->scope.name_space);
     for (unsigned i = 2; is_named(server, source->name); i++)
         snprintf(source->name, sizeof source->name, "%s%s%s%s%s-%u", type->resource, dot,
-                 type->group, colon, source->name_space, i);
+                 type->group, colon, source->scope.name_space, i);
 }
 
 static int register_source(struct kinf__server *server, struct kinf__source *source)
@@ -152,7 +143,7 @@ int kinf__server_add_source(struct kinf__server *server, const struct kinf__sour
 
     if (source == NULL)
         return kinf__error_no_memory(err);
-    failed = open_cache(source, err);
+    failed = open_cache(source, &options->limits, err);
     if (failed == 0 && register_source(server, source) < 0)
         failed = kinf__error_no_memory(err);
     if (failed < 0) {
@@ -161,20 +152,6 @@ int kinf__server_add_source(struct kinf__server *server, const struct kinf__sour
     }
     *ret_source = source;
     return 0;
-}
-
-void kinf__source_scope(const struct kinf__source *source, char *buf, size_t size)
-{
-    snprintf(buf, size, "%s%s%s%s%s%s%s", *source->name_space != '\0' ? " in the namespace " : "",
-             source->name_space,
-             *source->label_selector != '\0' || *source->field_selector != '\0' ? " with " : "",
-             source->label_selector,
-             *source->label_selector != '\0' && *source->field_selector != '\0' ? " and " : "",
-             source->field_selector,
-             *source->name_space == '\0' && *source->label_selector == '\0' &&
-                     *source->field_selector == '\0'
-                 ? " of all namespaces"
-                 : "");
 }
 
 /* --- ending --- */
@@ -189,6 +166,8 @@ static void end_exchanges(struct kinf__server *server, const struct kinf__source
             continue;
         if (exchange->watch != NULL)
             kinf__watch_end(exchange->watch);
+        if (exchange->forward != NULL)
+            kinf__forward_end(exchange->forward);
         exchange->owner.wake(exchange->owner.ctx);
     }
 }
@@ -253,6 +232,8 @@ static void watch_the_clock(struct kinf__exchange *exchange, int64_t now_ms)
 {
     bool is_over = now_ms >= exchange->deadline_ms;
 
+    if (exchange->forward != NULL && exchange->owner.is_gone(exchange->owner.ctx))
+        kinf__forward_end(exchange->forward);
     if (exchange->watch == NULL)
         return;
     if (is_over || exchange->owner.is_gone(exchange->owner.ctx)) {
@@ -272,6 +253,25 @@ static void tick(struct kinf__server *server, int64_t now_ms)
         kinf__watchcache_tick(server->sources[i]->cache, now_ms);
     KINF__LIST_FOR_EACH (node, &server->exchanges)
         watch_the_clock(KINF__LIST_ENTRY(node, struct kinf__exchange, node), now_ms);
+    KINF__LIST_FOR_EACH (node, &server->hooks) {
+        struct kinf__tick_hook *hook = KINF__LIST_ENTRY(node, struct kinf__tick_hook, node);
+
+        hook->tick(now_ms, hook->ctx);
+    }
+}
+
+void kinf__server_add_hook(struct kinf__server *server, struct kinf__tick_hook *hook)
+{
+    kinf__mutex_lock(&server->lock);
+    kinf__list_push_back(&server->hooks, &hook->node);
+    kinf__mutex_unlock(&server->lock);
+}
+
+void kinf__server_remove_hook(struct kinf__server *server, struct kinf__tick_hook *hook)
+{
+    kinf__mutex_lock(&server->lock);
+    kinf__list_remove(&hook->node);
+    kinf__mutex_unlock(&server->lock);
 }
 
 static void *keep_time(void *ctx)
@@ -306,9 +306,11 @@ int kinf__server_new(const struct kinf__server_options *options, struct kinf__se
     server->max_staleness_ms =
         options->max_staleness_ms != 0 ? options->max_staleness_ms : KINF__SERVE_STALENESS_MIN_MS;
     server->started_ms = kinf__clock_now_ms();
+    server->forwarder = options->forwarder;
     kinf__mutex_init(&server->lock, KINF__RANK_SERVER);
     kinf__cond_init(&server->changed);
     kinf__list_init(&server->exchanges);
+    kinf__list_init(&server->hooks);
     failed = kinf__thread_start(&server->timer, "kinf-serve", keep_time, server, err);
     if (failed < 0) {
         kinf__cond_release(&server->changed);

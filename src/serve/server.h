@@ -9,6 +9,7 @@
 
 #include <kinformer/informer.h>
 
+#include "rest/forward.h"
 #include "serve/catalog.h"
 #include "watchcache/watchcache.h"
 
@@ -20,6 +21,8 @@ struct kinf__server;
 
 struct kinf__server_options {
     int64_t max_staleness_ms; /* for /readyz; 0: KINF__SERVE_STALENESS_MIN_MS */
+    /* What is not cached is passed on by it; NULL: is refused. Borrowed until the server is freed. */
+    struct kinf__forwarder *forwarder;
 };
 
 struct kinf__server_status {
@@ -44,13 +47,15 @@ struct kinf__source_options {
     const char *name_space;         /* NULL: all */
     const char *label_selector;     /* NULL: all */
     const char *field_selector;
-    const char *shard_selector; /* to be told alone: what is outside of it is not in the store */
+    const char *shard_selector;
     const char *const *index_names;
     const char *const *index_paths;
     size_t n_indices;
     bool is_pruned;    /* fields are left out: answers carry a Warning */
     bool assume_scope; /* answers what is wider than the scope, with a Warning */
     bool is_unserved;  /* its state is told, nothing is answered from it */
+    bool is_latest;    /* reads that name no resourceVersion are passed on */
+    struct kinf__watchcache_limits limits;
 };
 
 struct kinf__source;

@@ -11,23 +11,32 @@
 
 #include "base/list.h"
 #include "base/lock.h"
+#include "serve/scope.h"
 #include "serve/server.h"
+
+/* What else is done when the timer ticks, under the server's lock; it must not block. */
+struct kinf__tick_hook {
+    void (*tick)(int64_t now_ms, void *ctx);
+    void *ctx;
+    struct kinf__list node;
+};
+
+void kinf__server_add_hook(struct kinf__server *server, struct kinf__tick_hook *hook);
+void kinf__server_remove_hook(struct kinf__server *server, struct kinf__tick_hook *hook);
 
 struct kinf__source {
     /* constant */
     const struct kinf_type *type;
     struct kinf_informer *informer;
     struct kinf__watchcache *cache;
-    char *name_space; /* "": all */
-    char *label_selector;
-    char *field_selector;
-    char *shard_selector;
+    struct kinf__scope scope;
     char **index_names;
     char **index_paths;
     size_t n_indices;
     bool is_pruned;
     bool assume_scope;
     bool is_unserved;
+    bool is_latest;
     char name[3 * KINF_NAME_MAX]; /* unique: "pods", "deployments.apps:NAMESPACE", "pods-2" */
     /* guarded by the server's lock */
     size_t n_users;
@@ -38,6 +47,7 @@ struct kinf__server {
     /* constant after creation */
     int64_t max_staleness_ms;
     int64_t started_ms;
+    struct kinf__forwarder *forwarder; /* NULL: nothing is passed on */
     pthread_t timer;
     struct kinf__mutex lock;
     struct kinf__cond changed; /* for the timer, and for who waits until nothing uses a source */
@@ -46,15 +56,14 @@ struct kinf__server {
     size_t n_sources;
     struct kinf__catalog *catalog; /* NULL: not yet */
     struct kinf__list exchanges;
+    struct kinf__list hooks;
     size_t n_exchanges;
     uint64_t n_requests;
     uint64_t n_refused;
+    uint64_t n_passed;
     bool is_timer_ended;
     /* atomic */
     _Atomic(bool) is_stopping;
 };
-
-/* "" or a few words on what the source is limited to. */
-void kinf__source_scope(const struct kinf__source *source, char *buf, size_t size);
 
 #endif

@@ -26,6 +26,14 @@ int64_t kinf__source_staleness_ms(const struct kinf__source *source, int64_t now
     return now_ms > status.last_proof_ms ? now_ms - status.last_proof_ms : 0;
 }
 
+uint64_t kinf__source_left_out(const struct kinf__source *source)
+{
+    struct kinf_informer_status status;
+
+    kinf_informer_status(source->informer, &status);
+    return status.n_quarantined;
+}
+
 /* --- health --- */
 
 /* Why a source is not ready; NULL if it is. */
@@ -44,21 +52,29 @@ struct checks {
     struct kinf__exchange *exchange;
     struct kinf__buffer lines;
     bool is_failed;
-    bool is_found; /* the one that was asked for */
+    bool is_found;    /* the one that was asked for */
+    bool has_remarks; /* there is more to say than "ok" */
     bool is_out_of_memory;
 };
 
-static void add_check(struct checks *checks, const char *name, const char *reason)
+/* `n_left_out`: objects that a source leaves out, which is told and fails nothing: one broken object
+ * must not take the others out of service. */
+static void add_check(struct checks *checks, const char *name, const char *reason,
+                      uint64_t n_left_out)
 {
     const char *asked = checks->exchange->request.name;
+    char remark[64] = "";
     int failed;
 
     if (*asked != '\0' && strcmp(asked, name) != 0)
         return;
     checks->is_found = true;
     checks->is_failed = checks->is_failed || reason != NULL;
+    checks->has_remarks = checks->has_remarks || n_left_out != 0;
+    if (n_left_out != 0)
+        snprintf(remark, sizeof remark, ", %" PRIu64 " objects left out", n_left_out);
     failed = reason == NULL
-                 ? kinf__buffer_printf(&checks->lines, "[+]%s ok\n", name)
+                 ? kinf__buffer_printf(&checks->lines, "[+]%s ok%s\n", name, remark)
                  : kinf__buffer_printf(&checks->lines, "[-]%s failed: %s\n", name, reason);
     checks->is_out_of_memory = checks->is_out_of_memory || failed < 0;
 }
@@ -68,10 +84,13 @@ static void add_source_checks(struct checks *checks)
     struct kinf__server *server = checks->exchange->server;
 
     kinf__mutex_lock(&server->lock);
-    add_check(checks, "discovery", server->catalog != NULL ? NULL : "not fetched");
+    add_check(checks, "discovery", server->catalog != NULL ? NULL : "not fetched", 0);
     for (size_t i = 0; i < server->n_sources; i++) {
-        if (!server->sources[i]->is_unserved)
-            add_check(checks, server->sources[i]->name, unready_reason(server, server->sources[i]));
+        const struct kinf__source *source = server->sources[i];
+
+        if (!source->is_unserved)
+            add_check(checks, source->name, unready_reason(server, source),
+                      kinf__source_left_out(source));
     }
     kinf__mutex_unlock(&server->lock);
 }
@@ -82,7 +101,8 @@ static int write_checks(struct checks *checks)
     const char *check = exchange->request.check;
     struct kinf__buffer *out = &exchange->answer.body;
 
-    if (!checks->is_failed && !kinf__request_has_parameter(&exchange->request, "verbose"))
+    if (!checks->is_failed && !checks->has_remarks &&
+        !kinf__request_has_parameter(&exchange->request, "verbose"))
         return kinf__buffer_append(out, "ok", 2);
     if (kinf__buffer_append_str(out, kinf__buffer_str(&checks->lines)) < 0)
         return KINF_ERR_NO_MEMORY;
@@ -95,7 +115,7 @@ int kinf__state_answer_health(struct kinf__exchange *exchange)
     struct checks checks = { .exchange = exchange, .lines = KINF__BUFFER_INIT };
     int failed;
 
-    add_check(&checks, "ping", NULL);
+    add_check(&checks, "ping", NULL, 0);
     if (strcmp(exchange->request.check, "readyz") == 0)
         add_source_checks(&checks);
     exchange->answer.content_type = plain;
@@ -226,9 +246,13 @@ static int write_requests(const struct kinf__server *server, struct kinf__buffer
                              "Requests that were answered or are under way.") < 0 ||
         kinf__metrics_sample(out, "kinformer_requests_total", NULL, 0, server->n_requests, 0) < 0 ||
         kinf__metrics_family(out, "kinformer_requests_refused_total", KINF__METRIC_COUNTER,
-                             "Requests that were answered with an error.") < 0)
+                             "Requests that were answered with an error.") < 0 ||
+        kinf__metrics_sample(out, "kinformer_requests_refused_total", NULL, 0, server->n_refused,
+                             0) < 0 ||
+        kinf__metrics_family(out, "kinformer_requests_passed_total", KINF__METRIC_COUNTER,
+                             "Requests that were passed on to the API server.") < 0)
         return KINF_ERR_NO_MEMORY;
-    return kinf__metrics_sample(out, "kinformer_requests_refused_total", NULL, 0, server->n_refused,
+    return kinf__metrics_sample(out, "kinformer_requests_passed_total", NULL, 0, server->n_passed,
                                 0);
 }
 

@@ -6,6 +6,7 @@
 #ifndef KINF_SERVE_STREAM_H
 #define KINF_SERVE_STREAM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -18,6 +19,7 @@ struct kinf__stream {
     /* Writes up to `size` bytes. 0: nothing now, the exchange's wake callback will run. */
     ssize_t (*read)(struct kinf__stream *stream, char *buf, size_t size);
     void (*free)(struct kinf__stream *stream);
+    bool is_watch; /* there are thousands, mostly silent: its connection shall hold little memory */
 };
 
 #endif

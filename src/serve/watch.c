@@ -211,7 +211,7 @@ static struct watch *watch_new(void)
     struct watch *watch = calloc(1, sizeof *watch);
 
     if (watch != NULL)
-        watch->stream = (struct kinf__stream){ watch_read, watch_free };
+        watch->stream = (struct kinf__stream){ watch_read, watch_free, true };
     return watch;
 }
 

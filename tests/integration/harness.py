@@ -150,6 +150,19 @@ def run_daemon(*args, mode="asan", env=None, timeout=2 * PATIENCE):
     return done.returncode, done.stdout, done.stderr
 
 
+def build_probe(folder, source, compiler, *flags):
+    """Builds a program of this folder against the static library of the ASan build; returns its path."""
+    libraries = subprocess.run(["pkg-config", "--libs", "libcurl", "libcjson", "yaml-0.1", "openssl", "zlib"],
+                               check=True, text=True, stdout=subprocess.PIPE).stdout.split()
+    program = os.path.join(folder, source + ".program")
+    subprocess.run([*compiler, "-Wall", "-Wextra", "-Werror", *flags, "-g", "-fsanitize=address,undefined",
+                    "-fno-sanitize-recover=all", "-I" + os.path.join(ROOT, "src", "include"),
+                    os.path.join(ROOT, "tests", "integration", source),
+                    os.path.join(ROOT, "build", "asan", "lib", "libkinformer.a"),
+                    *libraries, "-pthread", "-o", program], check=True)
+    return program
+
+
 def measure(*args, mode="release", kubeconfig=None, timeout="120s"):
     """kinformerd --measure, as a list of dictionaries, one for each resource."""
     code, out, err = run_daemon("--kubeconfig", kubeconfig or cluster().kubeconfig(), *args, "--measure", "--timeout",
@@ -409,6 +422,12 @@ class Proxy:
                 sink.shutdown(socket.SHUT_WR)
         except OSError:
             pass
+
+
+def make_gadgets():
+    """A custom resource: gadgets.test.kinformer.dev."""
+    cluster().kubectl("apply", "-f", os.path.join(ROOT, "tests", "integration", "gadgets.yaml"))
+    cluster().kubectl("wait", "--for=condition=Established", "crd/gadgets.test.kinformer.dev")
 
 
 def config_map(name, namespace, data="x", labels=None):

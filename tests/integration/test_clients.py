@@ -8,37 +8,37 @@ import unittest
 
 from harness import TOOLS, Daemon, cluster, config_map, wait_until
 
-CLIENTS = [(client, watch_list) for client in ("typed", "dynamic", "metadata") for watch_list in ("true", "false")]
+# The last ones ask for protobuf first, and take JSON as well.
+CLIENTS = [(client, watch_list, "") for client in ("typed", "dynamic", "metadata") for watch_list in ("true", "false")]
+CLIENTS += [("typed", watch_list, "application/vnd.kubernetes.protobuf,application/json")
+            for watch_list in ("true", "false")]
 
 
-class Informer:
-    """One informer of client-go; `line` is what it printed last."""
+class Follower:
+    """A program that holds all config maps and prints their checksum when it changes; `line` is its last."""
 
-    def __init__(self, kubeconfig, client, watch_list):
-        self.name = f"{client}, watch-list {watch_list}"
+    def __init__(self, *command):
+        self.name = " ".join(command[1:])
         self.line = ""
-        program = os.path.join(TOOLS, "informers")
-        self.process = subprocess.Popen([program, "-kubeconfig", kubeconfig, "-client", client, "-resource", "configmaps",
-                                         f"-watchlist={watch_list}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.DEVNULL, text=True)
-        threading.Thread(target=self._read, daemon=True).start()
+        self.reader = threading.Thread(target=self._read)
+        self.reader.start()
 
     def _read(self):
         for line in self.process.stdout:
             self.line = line.strip()
 
-    def wait_for(self, wanted):
-        wait_until(lambda: self.line.endswith(wanted()), f"client-go ({self.name}) has {self.line}")
+    def wait_equal(self):
+        """Until it has what the server has."""
+        wait_until(lambda: self.line.endswith("checksum=" + cluster().checksum("/api/v1/configmaps")),
+                   f"{self.name} has the server's state")
 
     def stop(self):
         self.process.stdin.close()
         self.process.wait()
+        self.reader.join()
         self.process.stdout.close()
-
-
-def wanted():
-    """The last thing a client prints when it has what the server has."""
-    return "checksum=" + cluster().checksum("/api/v1/configmaps")
 
 
 class Serving(Daemon):
@@ -53,36 +53,42 @@ class Serving(Daemon):
             self.address = file.read().split("http://")[1].split()[0]
 
 
+def follow_through_restarts(test, namespace, commands):
+    """Followers of a daemon, `commands(kubeconfig)`, while the API server and the daemon restart."""
+    cluster().make_namespace(namespace)
+
+    def change(round_no):
+        for i in range(8):
+            cluster().kubectl("apply", "-f", "-", stdin=config_map(f"c{i % 6}", namespace, f"{round_no}-{i}"))
+        cluster().kubectl("delete", "configmap", "-n", namespace, f"c{round_no}")
+
+    change(0)
+    with tempfile.TemporaryDirectory() as folder:
+        with Serving(folder) as daemon:
+            address = daemon.address
+            followers = [Follower(*command) for command in commands(daemon.for_clients)]
+            test.addCleanup(lambda: [follower.stop() for follower in followers])
+            change(1)
+            for follower in followers:
+                follower.wait_equal()
+            cluster().run_script("restart-apiserver")
+            change(2)
+            for follower in followers:
+                follower.wait_equal()
+            daemon.stop()
+        change(3)
+        with Serving(folder, address) as daemon:
+            change(4)
+            for follower in followers:
+                follower.wait_equal()
+            daemon.stop()
+
+
 class ClientGo(unittest.TestCase):
     def test_its_informers_follow_the_cache_through_restarts(self):
-        name = "client-go"
-        cluster().make_namespace(name)
-
-        def change(round_no):
-            for i in range(8):
-                cluster().kubectl("apply", "-f", "-", stdin=config_map(f"c{i % 6}", name, f"{round_no}-{i}"))
-            cluster().kubectl("delete", "configmap", "-n", name, f"c{round_no}")
-
-        change(0)
-        with tempfile.TemporaryDirectory() as folder:
-            with Serving(folder) as daemon:
-                address = daemon.address
-                informers = [Informer(daemon.for_clients, *how) for how in CLIENTS]
-                self.addCleanup(lambda: [informer.stop() for informer in informers])
-                change(1)
-                for informer in informers:
-                    informer.wait_for(wanted)
-                cluster().run_script("restart-apiserver")
-                change(2)
-                for informer in informers:
-                    informer.wait_for(wanted)
-                daemon.stop()
-            change(3)
-            with Serving(folder, address) as daemon:
-                change(4)
-                for informer in informers:
-                    informer.wait_for(wanted)
-                daemon.stop()
+        follow_through_restarts(self, "client-go", lambda kubeconfig: [
+            (os.path.join(TOOLS, "informers"), "-kubeconfig", kubeconfig, "-client", client, "-resource", "configmaps",
+             f"-watchlist={watch_list}", "-accept", accept) for client, watch_list, accept in CLIENTS])
 
 
 if __name__ == "__main__":

@@ -312,7 +312,7 @@ class Rotation(Case):
                 self.assertEqual((daemon.count_watches(), proxy.n_connections), (n_watches, n_connections))
                 # This one has no rights, and the server says whose it is.
                 use("user")
-                wait_until(lambda: 'User "user" cannot' in daemon.log_text(), "a refusal of the other user")
+                wait_until(lambda: r'User \"user\" cannot' in daemon.log_text(), "a refusal of the other user")
                 self.assertGreater(proxy.n_connections, n_connections)
                 self.assertEqual(daemon.log_text().count("the last ones stay"), 1)
                 daemon.stop()

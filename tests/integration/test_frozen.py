@@ -82,7 +82,7 @@ class Frozen(unittest.TestCase):
                 self.assertIn("watches are not to be relied on resource=cogs namespace=frozen-a", daemon.log_text())
                 etcd("deleterange", key=BROKEN)
                 wait_until(lambda: daemon.check() or self.delivers_again(daemon), "a watch delivers again", PATIENCE)
-                daemon.wait_equal(lambda: cluster().versions(TARGET), "cogs")
+                daemon.wait_equal(lambda: cluster().versions(TARGET), RESOURCE)
                 daemon.stop()
 
 

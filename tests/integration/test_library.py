@@ -7,12 +7,11 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import PATIENCE, ROOT, cluster, config_map, wait_until
+from harness import PATIENCE, ROOT, build_probe, cluster, config_map, wait_until
 
 N_NAMESPACES = 5
 N_PODS = 200
 NAMESPACES = [f"lib-{i}" for i in range(N_NAMESPACES)]
-SANITIZERS = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 FOLDER = None
 
 
@@ -28,19 +27,6 @@ def tearDownModule():
     FOLDER.cleanup()
 
 
-def build(source, compiler, *flags):
-    """Builds a program of this folder against the static library of the ASan build."""
-    libraries = subprocess.run(["pkg-config", "--libs", "libcurl", "libcjson", "yaml-0.1", "openssl", "zlib"],
-                               check=True, text=True, stdout=subprocess.PIPE).stdout.split()
-    program = os.path.join(FOLDER.name, source + ".program")
-    subprocess.run([*compiler, "-Wall", "-Wextra", "-Werror", *flags, *SANITIZERS,
-                    "-I" + os.path.join(ROOT, "src", "include"),
-                    os.path.join(ROOT, "tests", "integration", source),
-                    os.path.join(ROOT, "build", "asan", "lib", "libkinformer.a"),
-                    *libraries, "-pthread", "-o", program], check=True)
-    return program
-
-
 def environment(**more):
     return {**os.environ, "KUBECONFIG": cluster().kubeconfig(), **more}
 
@@ -52,7 +38,7 @@ class Probe:
 
     def __init__(self, *args):
         if Probe.program is None:
-            Probe.program = build("store_probe.c", ["cc", "-std=c11", "-D_GNU_SOURCE"])
+            Probe.program = build_probe(FOLDER.name, "store_probe.c", ["cc", "-std=c11", "-D_GNU_SOURCE"])
         self.process = subprocess.Popen([Probe.program, *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         text=True, env=environment())
 
@@ -188,7 +174,7 @@ class Examples(unittest.TestCase):
 
 class Cxx(unittest.TestCase):
     def test_a_cxx_program_uses_the_library(self):
-        program = build("cxx_probe.cc", ["c++", "-std=c++11"], "-Wno-missing-field-initializers")
+        program = build_probe(FOLDER.name, "cxx_probe.cc", ["c++", "-std=c++11"], "-Wno-missing-field-initializers")
         done = subprocess.run([program], env=environment(), text=True, stdout=subprocess.PIPE, timeout=PATIENCE, check=True)
         names = cluster().kubectl("get", "namespaces", "-o", "name").split()
         self.assertEqual(done.stdout.splitlines(), sorted(name.removeprefix("namespace/") for name in names))

@@ -14,7 +14,8 @@ import threading
 import unittest
 import urllib.parse
 
-from harness import PATIENCE, TOOLS, Daemon, cluster, config_map, many_pods, run_daemon, wait_until
+from harness import (PATIENCE, TOOLS, Daemon, cluster, config_map, make_gadgets, many_pods, run_daemon,
+                     wait_until, write_config)
 
 KUBECTL = os.path.join(TOOLS, "kubectl")
 RESOURCES = ("pods", "configmaps", "deployments.apps", "namespaces", "jobs.batch", "gadgets.test.kinformer.dev")
@@ -56,8 +57,12 @@ class Served:
         return self
 
     def __exit__(self, kind, value, trace):
-        self.daemon.__exit__(kind, value, trace)
-        self.folder.cleanup()
+        try:
+            if kind is None and self.daemon.process.poll() is None:
+                self.daemon.stop()
+        finally:
+            self.daemon.__exit__(kind, value, trace)
+            self.folder.cleanup()
 
     def kubectl(self, *args, check=True):
         done = subprocess.run([KUBECTL, "--kubeconfig", self.kubeconfig, "--cache-dir", self.folder.name + "/cache",
@@ -181,21 +186,12 @@ class ServeTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.cluster = cluster()
-        cls.cluster.kubectl("apply", "-f", os.path.join(os.path.dirname(__file__), "gadgets.yaml"))
-        cls.cluster.kubectl("wait", "--for=condition=Established", "crd/gadgets.test.kinformer.dev")
+        make_gadgets()
         cls.cluster.make_namespace("serve")
         for i in range(5):
             cls.cluster.kubectl("apply", "-f", "-", stdin=config_map(f"c{i}", "serve", labels={"i": str(i % 2)}))
         cls.direct = Direct()
-        cls.served = Served()
-        cls.served.__enter__()
-
-    @classmethod
-    def tearDownClass(cls):
-        try:
-            cls.served.daemon.stop()
-        finally:
-            cls.served.__exit__(None, None, None)
+        cls.served = cls.enterClassContext(Served())
 
     def touch(self, name, data, labels=None):
         """Changes a config map and returns its version."""
@@ -566,6 +562,26 @@ class ScopeTest(unittest.TestCase):
                 stays.until(lambda event: event["type"] == "ADDED" and name_of(event) == "reloaded")
                 served.daemon.stop()
                 stays.until(lambda event: False)
+
+    def test_the_history_is_as_small_as_the_configuration_says(self):
+        def resumed(limit):
+            with tempfile.TemporaryDirectory() as folder:
+                path = write_config(folder, "configmaps", namespaces=["scope-b"], **limit)
+                with Served("--config", path, resource=()) as served:
+                    target = "/api/v1/namespaces/scope-b/configmaps"
+                    version = body_of(served, target)["metadata"]["resourceVersion"]
+                    for data in ("1", "2", "3"):
+                        self.cluster.kubectl("apply", "-f", "-", stdin=config_map("limit", "scope-b", data))
+                    wait_until(lambda: any(item["metadata"]["name"] == "limit" and item["data"]["value"] == "3"
+                                           for item in body_of(served, target)["items"]), "the last change")
+                    with Watch(served, f"{target}?watch=1&resourceVersion={version}") as watch:
+                        event = watch.next()
+                    served.daemon.stop()
+                self.cluster.kubectl("delete", "cm", "-n", "scope-b", "limit")
+                return event["type"], event["object"].get("reason")
+
+        self.assertEqual(resumed({}), ("ADDED", None))
+        self.assertEqual(resumed({"maxHistoryBytes": 1}), ("ERROR", "Expired"))
 
     def test_stopping_ends_watches_cleanly(self):
         with Served(resource=("namespaces",)) as served:

@@ -33,6 +33,7 @@ struct test_server {
     pthread_cond_t changed;
     struct kinf__buffer targets;
     struct kinf__buffer accepts;
+    struct kinf__buffer requests;
     size_t n_requests;
     size_t n_answered;
     size_t n_let_go; /* held replies that may be sent */
@@ -48,7 +49,19 @@ static bool wait_for(struct test_server *server, int fd)
     return fds[1].revents == 0;
 }
 
-/* Reads one request's head. False: the client has left, or the server is stopped. */
+/* How long a request with this head is. */
+static size_t whole_len(const char *request)
+{
+    const char *end = strstr(request, "\r\n\r\n");
+    const char *len = strstr(request, "\r\nContent-Length: ");
+
+    if (end == NULL)
+        return SIZE_MAX;
+    return (size_t)(end - request) + 4 +
+           (len != NULL && len < end ? strtoul(len + 18, NULL, 10) : 0);
+}
+
+/* Reads one request. False: the client has left, or the server is stopped. */
 static bool read_request(struct test_server *server, int fd, char *buf, size_t size)
 {
     size_t len = 0;
@@ -60,7 +73,7 @@ static bool read_request(struct test_server *server, int fd, char *buf, size_t s
             return false;
         len += (size_t)n;
         buf[len] = '\0';
-        if (strstr(buf, "\r\n\r\n") != NULL)
+        if (len >= whole_len(buf))
             return true;
     }
     return false;
@@ -114,13 +127,19 @@ static const struct test_reply *note_request(struct test_server *server, const c
     static const struct test_reply none = { .end = TEST_NO_REPLY };
     const char *target = strchr(request, ' ') + 1;
     const char *accept = strstr(request, "\r\nAccept: ");
+    const char *type = strstr(request, "\r\nContent-Type: ");
+    const char *body = strstr(request, "\r\n\r\n") + 4;
     size_t no;
 
     pthread_mutex_lock(&server->lock);
     no = server->n_requests++;
     accept = accept != NULL ? accept + strlen("\r\nAccept: ") : "";
     if (kinf__buffer_printf(&server->targets, "%.*s\n", (int)strcspn(target, " "), target) < 0 ||
-        kinf__buffer_printf(&server->accepts, "%.*s\n", (int)strcspn(accept, "\r"), accept) < 0)
+        kinf__buffer_printf(&server->accepts, "%.*s\n", (int)strcspn(accept, "\r"), accept) < 0 ||
+        kinf__buffer_printf(&server->requests, "%.*s %.*s %s\n",
+                            (int)(target - request + (long)strcspn(target, " ")), request,
+                            type != NULL ? (int)strcspn(type + 16, "\r") : 1,
+                            type != NULL ? type + 16 : "-", *body != '\0' ? body : "-") < 0)
         abort();
     pthread_mutex_unlock(&server->lock);
     return no < server->n_replies ? &server->replies[no] : &none;
@@ -216,6 +235,7 @@ void test_server_stop(struct test_server *server)
     pthread_mutex_destroy(&server->lock);
     kinf__buffer_release(&server->targets);
     kinf__buffer_release(&server->accepts);
+    kinf__buffer_release(&server->requests);
     free(server);
 }
 
@@ -266,6 +286,11 @@ char *test_server_targets(struct test_server *server)
 char *test_server_accepts(struct test_server *server)
 {
     return copy_lines(server, &server->accepts);
+}
+
+char *test_server_requests(struct test_server *server)
+{
+    return copy_lines(server, &server->requests);
 }
 
 char *test_kubeconfig(int port)

@@ -44,6 +44,10 @@ char *test_server_targets(struct test_server *server);
 /* What the requests so far accepted, one a line. The caller frees it. */
 char *test_server_accepts(struct test_server *server);
 
+/* "METHOD TARGET CONTENT-TYPE BODY" of the requests so far, one a line; "-" for what is not there.
+ * The caller frees it. */
+char *test_server_requests(struct test_server *server);
+
 /* Writes a kubeconfig for http://127.0.0.1:PORT to a new file. The caller unlinks and frees the
  * name. */
 char *test_kubeconfig(int port);

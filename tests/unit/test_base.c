@@ -279,6 +279,21 @@ static void a_quoted_text_ends_where_it_ends(void **state)
     assert_string_equal(kinf__log_quote("abc\"defgh", small, sizeof small), "\"abc\\\"\"");
 }
 
+/* A limit decides it, and would decide otherwise the second time. */
+static void the_level_of_a_line_is_asked_for_once(void **state)
+{
+    struct kinf__log_limit limit = { .interval_ms = 1000 };
+    uint64_t suppressed;
+
+    (void)state;
+    kinf_log_set_callback(keep_line, NULL);
+    KINF__LOG(KINF__LOG_REST,
+              kinf__log_limit_pass(&limit, 5000, &suppressed) ? KINF_LOG_WARN : KINF_LOG_DEBUG,
+              "once");
+    assert_string_equal(logged, "warn rest once");
+    kinf_log_set_callback(NULL, NULL);
+}
+
 static void a_log_limit_counts_what_it_holds_back(void **state)
 {
     struct kinf__log_limit limit = { .interval_ms = 1000 };
@@ -310,6 +325,7 @@ int main(void)
         cmocka_unit_test(log_levels_are_set_by_module),
         cmocka_unit_test(a_log_line_is_one_line_whatever_names_hold),
         cmocka_unit_test(a_quoted_text_ends_where_it_ends),
+        cmocka_unit_test(the_level_of_a_line_is_asked_for_once),
         cmocka_unit_test(a_log_limit_counts_what_it_holds_back),
     };
 

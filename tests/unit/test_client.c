@@ -77,16 +77,19 @@ static void assert_fails(const char *resource, int code, const char *word)
         fail_msg("'%s' does not say '%s'", err.message, word);
 }
 
-static void a_core_type_needs_one_request(void **state)
+static void what_was_asked_for_is_not_asked_for_again(void **state)
 {
     KINF__AUTO_FREE char *requests = NULL;
 
     (void)state;
     assert_found("pods", "", "Pod");
-    assert_int_equal(rest_server_n_requests(server), 1);
+    assert_found("Pods", "", "Pod");
     requests = rest_server_requests(server);
+    assert_non_null(strstr(requests, "GET /api HTTP/1.1\r\n"));
+    assert_non_null(strstr(requests, ";as=APIGroupDiscoveryList,application/json\r\n"));
     assert_non_null(strstr(requests, "GET /api/v1 HTTP/1.1\r\n"));
     assert_non_null(strstr(requests, "Accept: application/json\r\n"));
+    assert_int_equal(rest_server_n_requests(server), 2);
 }
 
 static void a_context_without_a_namespace_has_an_empty_one(void **state)
@@ -152,7 +155,7 @@ static void over_plain_http_no_credential_is_sent(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_SERVER(a_core_type_needs_one_request),
+        WITH_SERVER(what_was_asked_for_is_not_asked_for_again),
         WITH_SERVER(a_context_without_a_namespace_has_an_empty_one),
         WITH_SERVER(a_broken_group_hides_no_other),
         WITH_SERVER(a_failure_names_the_server),

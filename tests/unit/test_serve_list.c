@@ -158,6 +158,29 @@ static void a_large_list_is_the_same_in_pieces_of_any_size(void **state)
     kinf_indexer_free(indexer);
 }
 
+/* A list that ends early looks whole to its reader, who takes the rest for deleted. */
+static void a_large_list_needs_nothing_of_its_opener(void **state)
+{
+    struct kinf_indexer *indexer = make_store(&pods, 100, 10000);
+    struct kinf__encoder encoder = { .type = &pods };
+    struct kinf__list_params params = params_of(indexer, &everything, &encoder);
+    struct kinf__list_result result;
+    KINF__AUTO_BUFFER whole = KINF__BUFFER_INIT;
+    KINF__AUTO_BUFFER out = KINF__BUFFER_INIT;
+    char after[] = "\0zzz";
+
+    (void)state;
+    list_with(&params, 4096, &whole);
+    params = params_of(indexer, &everything, &encoder);
+    params.after = after;
+    assert_int_equal(kinf__list_open(&params, &result), 0);
+    assert_non_null(result.stream);
+    after[0] = 'z';
+    read_all(&result, 4096, &out);
+    assert_string_equal(kinf__buffer_cstr(&out), kinf__buffer_cstr(&whole));
+    kinf_indexer_free(indexer);
+}
+
 static void only_what_is_large_is_compressed(void **state)
 {
     struct kinf__encoder encoder = { .type = &pods };
@@ -326,6 +349,7 @@ int main(void)
         cmocka_unit_test(a_short_list_is_written_as_the_server_does),
         cmocka_unit_test(an_empty_list_has_items),
         cmocka_unit_test(a_large_list_is_the_same_in_pieces_of_any_size),
+        cmocka_unit_test(a_large_list_needs_nothing_of_its_opener),
         cmocka_unit_test(only_what_is_large_is_compressed),
         cmocka_unit_test(pages_have_every_object_once),
         cmocka_unit_test(an_index_selects_what_the_fields_do),

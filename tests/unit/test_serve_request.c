@@ -44,6 +44,7 @@ static void each_path_has_its_route(void **state)
         { "/api//v1/pods", KINF__ROUTE_RESOURCE, "", "v1", "", "", "", "" },
         { "//api/v1", KINF__ROUTE_OTHER, "", "", "", "", "", "" },
         { "/version/", KINF__ROUTE_VERSION, "", "", "", "", "", "" },
+        { "/version/x", KINF__ROUTE_RESOURCE, "", "", "", "", "", "" },
         { "/healthz", KINF__ROUTE_HEALTH, "", "", "", "", "", "" },
         { "/readyz/pods", KINF__ROUTE_HEALTH, "", "", "", "", "pods", "" },
         { "/healthz/", KINF__ROUTE_OTHER, "", "", "", "", "", "" },
@@ -157,6 +158,22 @@ static void refused_options_have_the_servers_words(void **state)
         { "/api/v1/pods?fieldSelector=a=b=c", 400,
           "invalid field selector: unescaped character in value: 61" },
         { "/api/v1/pods?labelSelector=a%00b", 400, "a NUL in the value of labelSelector" },
+        { "/api/v1/pods?labelSelector=a===b", 400,
+          "unable to parse requirement: found '=', expected: identifier" },
+        { "/api/v1/pods?labelSelector=a%3E", 400,
+          "unable to parse requirement: values[0]: Invalid value: \"\": for 'Gt', 'Lt' operators, "
+          "the "
+          "value must be an integer" },
+        { "/api/v1/pods?limit=a%22%5C%0A%01", 400,
+          "strconv.ParseInt: parsing \"a\\\"\\\\\\n\\x01\": invalid syntax" },
+        { "/api/v1/pods?watch=1&resourceVersion=%22", 500,
+          "resourceVersion: Invalid value: \"\\\"\": strconv.ParseUint: parsing \"\\\"\": invalid "
+          "syntax" },
+        { "/api/v1/pods?timeout=9999999999h", 400,
+          "invalid timeout specified in the request URL - time: invalid duration \"9999999999h\"" },
+        { "/api/v1/pods?watch=1&continue=x", 422,
+          "ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: Forbidden: "
+          "resourceVersionMatch is forbidden when continue is provided" },
     };
 
     (void)state;
@@ -193,6 +210,15 @@ static void options_are_read_as_the_server_reads_them(void **state)
     assert_int_equal(options.timeout_s, -1);
     assert_string_equal(options.resource_version, "7");
     assert_string_equal(options.continue_token, "");
+    kinf__list_options_release(&options);
+    kinf__request_release(&request);
+
+    /* Only a watch that is made a watch list minds a token. "=" asks for nothing. */
+    assert_int_equal(read_options("/api/v1/pods?watch=1&continue=x&resourceVersion=5&fieldSelector="
+                                  "%3D,!%3D&timeout=2562047h",
+                                  &request, &options, &refusal),
+                     0);
+    assert_true(kinf__fields_within(NULL, options.field_selector));
     kinf__list_options_release(&options);
     kinf__request_release(&request);
 

@@ -26,7 +26,12 @@ struct kinf_client_options {
     const char *context;    /* default: the file's current-context */
     const char *user_agent; /* default: "kinformer/VERSION" */
     int64_t connect_timeout_ms; /* resolve, connect and TLS; default 0: 30,000 */
-    int64_t request_timeout_ms; /* of a short request (discovery); default 0: 30,000 */
+    int64_t request_timeout_ms; /* of a short request; default 0: 30,000 */
+
+    /* How often requests (kinformer/request.h) may go out, all threads together: so many a second
+     * (default 0: 5; negative: no limit), and so many at once after a rest (default 0: 10). */
+    double queries_per_second;
+    int burst;
 
     /* Instead of what the configuration says; default NULL (false): as it says. Mirrors:
      * clientcmd.ConfigOverrides. */
@@ -43,7 +48,7 @@ struct kinf_client_options {
 };
 #define KINF_CLIENT_OPTIONS_INIT                                                                   \
     {                                                                                              \
-        NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, false, NULL, NULL, NULL        \
+        NULL, NULL, NULL, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, false, NULL, NULL, NULL  \
     }
 
 /* Reads the configuration; connects to nothing and runs no credential plugin yet. `options` NULL: all defaults. Errors:

@@ -52,7 +52,8 @@ enum kinf_errc {
 struct kinf_error {
     enum kinf_errc code;     /* 0 while nothing failed */
     int http_status;         /* of the answer that failed; 0 if there was none */
-    int sys_errno;           /* of the system call that failed; 0 if none did */
+    int sys_errno;           /* of the system call that failed; 0 if none did; ECONNRESET: a
+                                connection broke that was there */
     uint32_t retry_after_ms; /* what the server asked us to wait; 0 if it said nothing */
     char message[KINF_ERROR_MESSAGE_SIZE]; /* one line for a person, without a final dot */
 };
@@ -61,6 +62,51 @@ struct kinf_error {
     {                                                                                              \
         (enum kinf_errc)0, 0, 0, 0, ""                                                             \
     }
+
+/* What the server said, for decisions. Mirrors: apierrors.IsNotFound() and so on. */
+static inline bool kinf_error_is_not_found(const struct kinf_error *err)
+{
+    return err->code == KINF_ERR_NOT_FOUND;
+}
+/* A name is taken. */
+static inline bool kinf_error_is_already_exists(const struct kinf_error *err)
+{
+    return err->code == KINF_ERR_EXISTS;
+}
+/* The object changed since it was read, a precondition is not met, or another manager has the
+ * field: read again, and decide again. */
+static inline bool kinf_error_is_conflict(const struct kinf_error *err)
+{
+    return err->code == KINF_ERR_CONFLICT;
+}
+/* The object was understood and is not acceptable. */
+static inline bool kinf_error_is_invalid(const struct kinf_error *err)
+{
+    return err->code == KINF_ERR_SERVER && err->http_status == 422;
+}
+static inline bool kinf_error_is_unauthorized(const struct kinf_error *err)
+{
+    return err->code == KINF_ERR_UNAUTHORIZED;
+}
+static inline bool kinf_error_is_forbidden(const struct kinf_error *err)
+{
+    return err->code == KINF_ERR_FORBIDDEN;
+}
+/* 410: of a resourceVersion or a continue token. */
+static inline bool kinf_error_is_expired(const struct kinf_error *err)
+{
+    return err->code == KINF_ERR_EXPIRED;
+}
+/* Also an eviction that a PodDisruptionBudget does not allow now. */
+static inline bool kinf_error_is_too_many_requests(const struct kinf_error *err)
+{
+    return err->code == KINF_ERR_TOO_MANY_REQUESTS;
+}
+/* Ours, or the server's 504. */
+static inline bool kinf_error_is_timeout(const struct kinf_error *err)
+{
+    return err->code == KINF_ERR_TIMEOUT || err->http_status == 504;
+}
 
 /* "NOT_FOUND" and so on; never NULL. */
 KINF_API const char *kinf_errc_to_string(enum kinf_errc code);

@@ -1,7 +1,7 @@
 // Command informers runs client-go's informers on a server and prints the checksum of their store
 // each time it changes, until standard input is closed:
 //
-//	informers -kubeconfig FILE -client typed|dynamic|metadata -resource pods [-watchlist=false]
+//	informers -kubeconfig FILE -client typed|dynamic|metadata -resource pods [-watchlist=false] [-accept TYPES]
 //
 // A line is "objects=N checksum=HEX"; the checksum is that of kinformerd --measure. With the feature
 // gate WatchListClient (on by default) client-go asks for a streamed list first.
@@ -40,20 +40,22 @@ func main() {
 	client := flag.String("client", "typed", "typed, dynamic or metadata")
 	resource := flag.String("resource", "pods", "pods, configmaps or deployments")
 	watchList := flag.Bool("watchlist", true, "ask for streamed lists")
+	accept := flag.String("accept", "", "media `types`, in place of the client's own")
 	flag.Parse()
 	// Gates are read from the environment when the first is asked for.
 	os.Setenv("KUBE_FEATURE_WatchListClient", fmt.Sprint(*watchList))
-	if err := run(*kubeconfig, *client, *resource); err != nil {
+	if err := run(*kubeconfig, *accept, *client, *resource); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(kubeconfig, client, resource string) error {
+func run(kubeconfig, accept, client, resource string) error {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return err
 	}
+	config.AcceptContentTypes = accept
 	gvr, known := resources[resource]
 	if !known {
 		return fmt.Errorf("no resource %q here", resource)

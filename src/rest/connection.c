@@ -1,0 +1,158 @@
+/*
+ * What every connection to the server has in common. Neighbours: http.c makes the daemon's own,
+ * forward.c those of callers; neither credential nor certificate is set here.
+ */
+#include "rest/connection.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include <openssl/crypto.h>
+
+#include "base/compiler.h"
+#include "rest/client.h"
+
+/* A vanished peer is found within a minute: by probes while nothing is sent, by the send timeout
+ * while something is. */
+#define KEEPALIVE_IDLE_S   30
+#define KEEPALIVE_PERIOD_S 10
+#define KEEPALIVE_PROBES   3
+#define UNACKNOWLEDGED_MS  30000
+
+/* curl's own sockets would be inherited by what the program executes. */
+static curl_socket_t open_socket(void *ctx, curlsocktype purpose, struct curl_sockaddr *address)
+{
+    int *socket_errno = ctx;
+    int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+
+    (void)purpose;
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+        *socket_errno = errno;
+    return fd < 0 ? CURL_SOCKET_BAD : fd;
+}
+
+static int on_socket(void *ctx, curl_socket_t fd, curlsocktype purpose)
+{
+    const struct {
+        int level, name, value;
+    } options[] = {
+        { SOL_SOCKET, SO_KEEPALIVE, 1 },
+        { IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE_S },
+        { IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_PERIOD_S },
+        { IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_PROBES },
+        { IPPROTO_TCP, TCP_USER_TIMEOUT, UNACKNOWLEDGED_MS },
+    };
+
+    (void)ctx;
+    (void)purpose;
+    /* A refusal costs only the early notice; the silence limit remains. */
+    for (size_t i = 0; i < KINF__ARRAY_LEN(options); i++)
+        setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof(int));
+    return CURL_SOCKOPT_OK;
+}
+
+/* Options fail for want of memory. None may be missing: without its certificate authority curl
+ * would trust those of the system. */
+static bool set_tls(CURL *easy, const struct kinf__cluster_config *config)
+{
+    long is_verified = config->insecure_skip_tls_verify ? 0 : 1;
+
+    if (curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2) != CURLE_OK ||
+        curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, is_verified) != CURLE_OK ||
+        curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 2 * is_verified) != CURLE_OK)
+        return false;
+    return config->ca_pem == NULL || curl_easy_setopt(easy, CURLOPT_CAPATH, NULL) == CURLE_OK;
+}
+
+/* As Go, let the proxy resolve the server's name: curl's name for that is another one. */
+static bool set_proxy(CURL *easy, const char *url)
+{
+    KINF__AUTO_SECRET *longer = NULL;
+
+    if (url == NULL)
+        return true;
+    if (strncmp(url, "socks5://", 9) == 0) {
+        if (asprintf(&longer, "socks5h%s", url + 6) < 0) {
+            longer = NULL;
+            return false;
+        }
+        url = longer;
+    }
+    return curl_easy_setopt(easy, CURLOPT_PROXY, url) == CURLE_OK &&
+           curl_easy_setopt(easy, CURLOPT_NOPROXY, "") == CURLE_OK;
+}
+
+/* Splits the server's URL around its host: "https://", "host:port", "/prefix". */
+static struct kinf_str authority_of(const char *server)
+{
+    const char *start = strstr(server, "://");
+
+    start = start != NULL ? start + 3 : server;
+    return (struct kinf_str){ start, strcspn(start, "/") };
+}
+
+bool kinf__connection_prepare(CURL *easy, const struct kinf_client *client, int *socket_errno)
+{
+    curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+    curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, socket_errno);
+    curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, on_socket);
+    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
+    curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
+    /* url.c escapes the dots of a segment; newer versions of curl would still resolve them. */
+    curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
+    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+    curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)client->connect_timeout_ms);
+    return curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
+           set_proxy(easy, client->config.proxy_url) && set_tls(easy, &client->config);
+}
+
+bool kinf__connection_set_blob(CURL *easy, CURLoption option, const char *pem)
+{
+    struct curl_blob blob = { (void *)pem, pem != NULL ? strlen(pem) : 0, CURL_BLOB_NOCOPY };
+
+    return curl_easy_setopt(easy, option, pem != NULL ? &blob : NULL) == CURLE_OK;
+}
+
+/* The certificate is verified against the host of the URL, so tls-server-name takes its place
+ * there, and the connection goes where the server is. */
+int kinf__connection_append_url(const struct kinf_client *client, const char *target,
+                                struct kinf__buffer *url, struct curl_slist **connect_to)
+{
+    const struct kinf__cluster_config *config = &client->config;
+    struct kinf_str authority = authority_of(config->server);
+    KINF__AUTO_BUFFER route = KINF__BUFFER_INIT;
+    const char *text;
+
+    if (config->tls_server_name == NULL || !client->is_https)
+        return kinf__buffer_printf(url, "%s%s", config->server, target);
+    if (kinf__buffer_printf(url, "https://%s%s%s", config->tls_server_name,
+                            authority.bytes + authority.len, target) < 0 ||
+        kinf__buffer_printf(&route, "::%s", client->host) < 0 ||
+        (text = kinf__buffer_cstr(&route)) == NULL)
+        return KINF_ERR_NO_MEMORY;
+    *connect_to = curl_slist_append(NULL, text);
+    return *connect_to != NULL ? 0 : KINF_ERR_NO_MEMORY;
+}
+
+int kinf__connection_append_header(struct curl_slist **headers, const char *line)
+{
+    struct curl_slist *longer = line != NULL ? curl_slist_append(*headers, line) : NULL;
+
+    if (longer == NULL)
+        return KINF_ERR_NO_MEMORY;
+    *headers = longer;
+    return 0;
+}
+
+void kinf__connection_free_headers(struct curl_slist *headers)
+{
+    for (struct curl_slist *at = headers; at != NULL; at = at->next)
+        OPENSSL_cleanse(at->data, strlen(at->data));
+    curl_slist_free_all(headers);
+}

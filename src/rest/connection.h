@@ -1,0 +1,40 @@
+/*
+ * What every connection to the server has in common: authority and name that are verified, proxy,
+ * sockets that notice a vanished peer, and where requests go.
+ *
+ * Threads: one thread per handle.
+ */
+#ifndef KINF_REST_CONNECTION_H
+#define KINF_REST_CONNECTION_H
+
+#include <stdbool.h>
+
+#include <curl/curl.h>
+
+#include <kinformer/client.h>
+
+#include "base/buffer.h"
+
+/* Everything but authority, certificate and key (kinf__connection_set_blob()), callbacks and
+ * headers. `socket_errno` is written when there is no socket because descriptors ran out, which
+ * curl does not tell; it must outlive the handle. Returns false when out of memory: the handle is
+ * not to be used, since without its options curl would trust others. */
+KINF_MUST_CHECK bool kinf__connection_prepare(CURL *easy, const struct kinf_client *client,
+                                              int *socket_errno);
+
+/* A text in PEM, not copied: what is copied would not be overwritten when it is freed. NULL takes
+ * back. */
+KINF_MUST_CHECK bool kinf__connection_set_blob(CURL *easy, CURLoption option, const char *pem);
+
+/* Appends the URL of a request. *connect_to, which the caller frees, is for CURLOPT_CONNECT_TO; NULL
+ * if it is not needed. Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__connection_append_url(const struct kinf_client *client,
+                                                const char *target, struct kinf__buffer *url,
+                                                struct curl_slist **connect_to);
+
+/* `line` NULL is a line for which there was no memory. Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__connection_append_header(struct curl_slist **headers, const char *line);
+/* Overwrites and frees. */
+void kinf__connection_free_headers(struct curl_slist *headers);
+
+#endif

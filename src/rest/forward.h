@@ -1,0 +1,95 @@
+/*
+ * Requests of others, carried to the server as they are and answered as it answers.
+ *
+ * A forwarder is one thread with connections of its own. They are made to the client's server, with
+ * its authority, its tls-server-name and its proxy, but never with the client's certificate, token
+ * or password: a request goes out with the headers that it was given, and no others. Bodies pass
+ * through buffers of a fixed size; whoever does not take or bring bytes holds up its own request and
+ * nothing else.
+ *
+ * Ended are: requests to which no answer begins within a minute and a quarter, answers that are
+ * silent for longer than `silence_ms` while their reader wants more, and any whose peer is found
+ * dead (http.h: within a minute).
+ *
+ * Threads: a forwarder, any; a forward, one at a time, but for kinf__forward_end(). The wake
+ * callback runs on the forwarder's thread, with its lock held.
+ */
+#ifndef KINF_REST_FORWARD_H
+#define KINF_REST_FORWARD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <kinformer/client.h>
+#include <kinformer/str.h>
+
+struct kinf__forwarder;
+struct kinf__forward;
+
+struct kinf__header {
+    const char *name;
+    const char *value;
+};
+
+/* `client` is borrowed. At most `max_forwards` run at once. Errors: KINF_ERR_NO_MEMORY,
+ * KINF_ERR_SYSTEM. */
+KINF_MUST_CHECK int kinf__forwarder_new(struct kinf_client *client, size_t max_forwards,
+                                        struct kinf__forwarder **ret_forwarder,
+                                        struct kinf_error *err);
+/* Every forward has been freed. NULL is allowed. */
+void kinf__forwarder_free(struct kinf__forwarder *forwarder);
+
+#define KINF__FORWARD_CHUNKED (-1)
+
+struct kinf__forward_request {
+    const char *method;
+    struct kinf_str target;             /* one that was parsed; printable, without '#' */
+    const struct kinf__header *headers; /* all that is sent beside Host and the body's length */
+    size_t n_headers;
+    int64_t body_len;        /* 0: none; KINF__FORWARD_CHUNKED: not known */
+    int64_t silence_ms;      /* 0: any; for watches */
+    void (*wake)(void *ctx); /* look again: there is room, a head, a piece, the end */
+    void *wake_ctx;
+};
+
+/* Everything of the request is copied. Errors: KINF_ERR_LIMIT (too many at once),
+ * KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__forward_new(struct kinf__forwarder *forwarder,
+                                      const struct kinf__forward_request *request,
+                                      struct kinf__forward **ret_forward, struct kinf_error *err);
+/* Leaves the exchange, wherever it is. After this no wake callback runs. NULL is allowed. */
+void kinf__forward_free(struct kinf__forward *forward);
+
+/* Ends it before its time: what is received already can be read up to the last line's end. The wake
+ * callback runs. Any thread. */
+void kinf__forward_end(struct kinf__forward *forward);
+
+/* Takes a piece of the request's body. Returns how much of it; 0: no room now. Once there is an
+ * answer or an error all is taken, and dropped. */
+size_t kinf__forward_send(struct kinf__forward *forward, const char *bytes, size_t len);
+void kinf__forward_end_body(struct kinf__forward *forward);
+
+struct kinf__forward_head {
+    int code;
+    const struct kinf__header *headers; /* of the final answer, in order; not Content-Length */
+    size_t n_headers;
+    int64_t body_len; /* -1: not told */
+};
+
+/* Returns 1 and the head, the forward's own; 0: not there yet; or negative, there will be none:
+ * KINF_ERR_NETWORK, KINF_ERR_TLS, KINF_ERR_SYSTEM, KINF_ERR_NO_MEMORY, KINF_ERR_TIMEOUT,
+ * KINF_ERR_STOPPED (kinf__forward_end()). */
+KINF_MUST_CHECK int kinf__forward_head(struct kinf__forward *forward,
+                                       struct kinf__forward_head *ret_head, struct kinf_error *err);
+
+/* Whether the server may have acted on a request without a head: a part of it went out. */
+bool kinf__forward_is_sent(struct kinf__forward *forward);
+
+#define KINF__FORWARD_END    (-1) /* the answer is complete */
+#define KINF__FORWARD_BROKEN (-2) /* it will never be */
+
+/* After the head. Returns how many bytes of the answer's body it wrote; 0: none now. */
+ssize_t kinf__forward_read(struct kinf__forward *forward, char *buf, size_t size);
+
+#endif

@@ -1,0 +1,394 @@
+/*
+ * Requests and their answers. Neighbours: http.c carries them, retry.c and rate_limit.c say when;
+ * url.c writes targets.
+ *
+ * Connections that a request is through with wait in the client for the next one; one that failed
+ * is closed.
+ */
+#include <kinformer/request.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/compiler.h"
+#include "base/error.h"
+#include "json/write.h"
+#include "rest/client.h"
+#include "rest/http.h"
+#include "rest/retry.h"
+#include "rest/url.h"
+
+#define MAX_RESPONSE_BYTES ((size_t)256 << 20)
+
+/* What a verb needs and how it is said. */
+struct verb {
+    const char *name;
+    const char *method;
+    const char *content_type; /* of the body; NULL: none is given */
+    bool has_name;            /* of an object that is there already */
+};
+
+static const struct verb verbs[] = {
+    [KINF_VERB_GET] = { "get", "GET", NULL, true },
+    [KINF_VERB_LIST] = { "list", "GET", NULL, false },
+    [KINF_VERB_CREATE] = { "create", "POST", "application/json", false },
+    [KINF_VERB_UPDATE] = { "update", "PUT", "application/json", true },
+    [KINF_VERB_JSON_PATCH] = { "patch", "PATCH", "application/json-patch+json", true },
+    [KINF_VERB_MERGE_PATCH] = { "patch", "PATCH", "application/merge-patch+json", true },
+    [KINF_VERB_STRATEGIC_PATCH] = { "patch", "PATCH", "application/strategic-merge-patch+json",
+                                    true },
+    [KINF_VERB_APPLY] = { "apply", "PATCH", "application/apply-patch+yaml", true },
+    [KINF_VERB_DELETE] = { "delete", "DELETE", NULL, true },
+    [KINF_VERB_DELETE_COLLECTION] = { "deletecollection", "DELETE", NULL, false },
+};
+
+/* --- one try --- */
+
+/* What the answer is gathered in. */
+struct gathering {
+    struct kinf__buffer body;
+    size_t max_bytes;
+    int http_status;
+};
+
+static void begin_gathering(int http_status, void *ctx)
+{
+    struct gathering *gathering = ctx;
+
+    gathering->http_status = http_status;
+    gathering->body.len = 0;
+}
+
+static int gather(const char *bytes, size_t len, void *ctx, struct kinf_error *err)
+{
+    struct gathering *gathering = ctx;
+
+    if (len > gathering->max_bytes - gathering->body.len)
+        return kinf__error_set(err, KINF_ERR_LIMIT, "the answer is longer than %zu bytes",
+                               gathering->max_bytes);
+    return kinf__buffer_append(&gathering->body, bytes, len) < 0 ? kinf__error_no_memory(err) : 0;
+}
+
+static int take_connection(struct kinf_client *client, struct kinf__http **ret_http,
+                           struct kinf_error *err)
+{
+    struct kinf__http *http = NULL;
+
+    kinf__mutex_lock(&client->requests_lock);
+    if (client->n_idle != 0)
+        http = client->idle[--client->n_idle];
+    kinf__mutex_unlock(&client->requests_lock);
+    if (http == NULL)
+        return kinf__http_new(client, &client->interrupted, ret_http, err);
+    *ret_http = http;
+    return 0;
+}
+
+static void give_connection_back(struct kinf_client *client, struct kinf__http *http, bool is_good)
+{
+    kinf__mutex_lock(&client->requests_lock);
+    if (is_good && client->n_idle < KINF__ARRAY_LEN(client->idle))
+        client->idle[client->n_idle++] = KINF__TAKE(http);
+    kinf__mutex_unlock(&client->requests_lock);
+    kinf__http_free(http);
+}
+
+static int try_once(struct kinf_client *client, const struct kinf__http_request *request,
+                    struct kinf_error *err)
+{
+    struct kinf__http *http;
+    int failed = take_connection(client, &http, err);
+
+    if (failed < 0)
+        return failed;
+    failed = kinf__http_perform(http, request, err);
+    give_connection_back(client, http, failed == 0 || err->http_status != 0);
+    return failed;
+}
+
+/* --- tries --- */
+
+static int64_t left_ms(int64_t deadline_ms)
+{
+    int64_t now_ms = kinf__clock_now_ms();
+
+    return deadline_ms > now_ms ? deadline_ms - now_ms : 0;
+}
+
+static int wait(struct kinf_client *client, int64_t wait_ms, struct kinf_error *err)
+{
+    return kinf__waker_wait(&client->interrupted, wait_ms)
+               ? kinf__error_set(err, KINF_ERR_STOPPED, "stopped")
+               : 0;
+}
+
+static int wait_for_turn(struct kinf_client *client, int64_t deadline_ms, struct kinf_error *err)
+{
+    int64_t wait_ms = 0;
+    bool has_turn;
+
+    kinf__mutex_lock(&client->requests_lock);
+    has_turn = kinf__rate_limit_take(&client->rate_limit, kinf__clock_now_ms(),
+                                     left_ms(deadline_ms), &wait_ms);
+    kinf__mutex_unlock(&client->requests_lock);
+    if (!has_turn)
+        return kinf__error_set(err, KINF_ERR_TIMEOUT,
+                               "the client's rate limit leaves no turn within the time");
+    return wait(client, wait_ms, err);
+}
+
+static int try_in_turn(struct kinf_client *client, struct kinf__http_request *request,
+                       int64_t deadline_ms, struct kinf_error *err)
+{
+    int failed = wait_for_turn(client, deadline_ms, err);
+
+    if (failed < 0)
+        return failed;
+    /* At least one: 0 would be no limit. */
+    request->total_timeout_ms = left_ms(deadline_ms) + 1;
+    return try_once(client, request, err);
+}
+
+/* With `err`, which is not NULL: what it says decides. */
+static int perform(struct kinf_client *client, struct kinf__http_request *request,
+                   int64_t timeout_ms, struct kinf_error *err)
+{
+    int64_t deadline_ms = kinf__clock_add_ms(
+        kinf__clock_now_ms(), timeout_ms != 0 ? timeout_ms : client->request_timeout_ms);
+    int failed = try_in_turn(client, request, deadline_ms, err);
+    int64_t wait_ms;
+
+    for (unsigned n = 0; failed < 0 && kinf__retry_may(request->method, err, n, &wait_ms) &&
+                         wait_ms < left_ms(deadline_ms);
+         n++) {
+        failed = wait(client, wait_ms, err);
+        if (failed == 0) {
+            *err = (struct kinf_error)KINF_ERROR_INIT;
+            failed = try_in_turn(client, request, deadline_ms, err);
+        }
+    }
+    return failed;
+}
+
+/* Out of memory is the only failure. */
+static int finish(struct gathering *gathering, struct kinf_response *ret_response,
+                  struct kinf_error *err)
+{
+    if (ret_response == NULL)
+        return 0;
+    if (kinf__buffer_cstr(&gathering->body) == NULL)
+        return kinf__error_no_memory(err);
+    *ret_response = (struct kinf_response){ gathering->http_status, gathering->body.bytes,
+                                            gathering->body.len };
+    gathering->body = (struct kinf__buffer)KINF__BUFFER_INIT;
+    return 0;
+}
+
+static int ask(struct kinf_client *client, struct kinf__http_request *request, int64_t timeout_ms,
+               size_t max_bytes, struct kinf_response *ret_response, struct kinf_error *err)
+{
+    struct gathering gathering = { .max_bytes = max_bytes != 0 ? max_bytes : MAX_RESPONSE_BYTES };
+    struct kinf_error own = KINF_ERROR_INIT;
+    int failed;
+
+    request->on_head = begin_gathering;
+    request->on_body = gather;
+    request->ctx = &gathering;
+    failed = perform(client, request, timeout_ms, &own);
+    request->ctx = NULL;
+    if (failed == 0)
+        failed = finish(&gathering, ret_response, &own);
+    kinf__buffer_release(&gathering.body);
+    if (failed < 0 && err != NULL)
+        *err = own;
+    return failed;
+}
+
+/* --- what is asked for --- */
+
+static bool is_given(const char *text)
+{
+    return text != NULL && *text != '\0';
+}
+
+/* A name that is several segments, or none, would be another path. */
+static bool is_segment(const char *text)
+{
+    return is_given(text) && strpbrk(text, "/%") == NULL && strcmp(text, ".") != 0 &&
+           strcmp(text, "..") != 0;
+}
+
+static int invalid(struct kinf_error *err, const struct verb *verb, const char *what)
+{
+    return kinf__error_set(err, KINF_ERR_INVALID, "%s: %s", verb->name, what);
+}
+
+static int check(const struct kinf_request *request, const struct verb *verb,
+                 struct kinf_error *err)
+{
+    bool needs_name = verb->has_name || request->subresource != NULL;
+    bool needs_namespace =
+        request->type != NULL && request->type->namespaced && request->verb != KINF_VERB_LIST;
+
+    if (request->type == NULL)
+        return invalid(err, verb, "a type is needed");
+    if (needs_name ? !is_segment(request->name) : is_given(request->name))
+        return invalid(err, verb,
+                       needs_name ? "a name is needed, without '/' and '%'"
+                                  : "no name goes with it");
+    if (request->subresource != NULL && !is_segment(request->subresource))
+        return invalid(err, verb, "no such subresource");
+    if (is_given(request->name_space)
+            ? !request->type->namespaced || !is_segment(request->name_space)
+            : needs_namespace)
+        return invalid(err, verb,
+                       request->type->namespaced ? "a namespace is needed, without '/' and '%'"
+                                                 : "the type has no namespaces");
+    if ((verb->content_type != NULL) != (request->body.bytes != NULL))
+        return invalid(err, verb,
+                       verb->content_type != NULL ? "a body is needed" : "no body goes with it");
+    if (request->verb == KINF_VERB_APPLY && !is_given(request->field_manager))
+        return invalid(err, verb, "a field manager is needed");
+    return 0;
+}
+
+static int append_option(struct kinf__buffer *target, const char *name, const char *value)
+{
+    return is_given(value) ? kinf__url_append_query(target, name, value) : 0;
+}
+
+static int append_options(const struct kinf_request *request, struct kinf__buffer *target)
+{
+    bool is_delete =
+        request->verb == KINF_VERB_DELETE || request->verb == KINF_VERB_DELETE_COLLECTION;
+    char limit[16] = "";
+    const struct {
+        const char *name, *value;
+    } options[] = {
+        { "labelSelector", request->label_selector },
+        { "fieldSelector", request->field_selector },
+        { "limit", limit },
+        { "continue", request->continue_token },
+        { "resourceVersion", request->resource_version },
+        { "resourceVersionMatch", request->resource_version_match },
+        { "fieldManager", request->field_manager },
+        { "fieldValidation", request->field_validation },
+        { "force", request->verb == KINF_VERB_APPLY && request->force ? "true" : NULL },
+        { "dryRun", request->dry_run && !is_delete ? "All" : NULL },
+    };
+
+    if (request->limit != 0)
+        snprintf(limit, sizeof limit, "%u", request->limit);
+    for (size_t i = 0; i < KINF__ARRAY_LEN(options); i++) {
+        if (append_option(target, options[i].name, options[i].value) < 0)
+            return KINF_ERR_NO_MEMORY;
+    }
+    return 0;
+}
+
+static int append_target(const struct kinf_request *request, struct kinf__buffer *target)
+{
+    if (kinf__url_append_resource(target, request->type, request->name_space) < 0 ||
+        (is_given(request->name) && kinf__url_append_segment(target, request->name) < 0) ||
+        (request->subresource != NULL &&
+         kinf__url_append_segment(target, request->subresource) < 0))
+        return KINF_ERR_NO_MEMORY;
+    return append_options(request, target);
+}
+
+/* --- DeleteOptions --- */
+
+static int append_text(struct kinf__buffer *json, const char *name, const char *value)
+{
+    if (value == NULL)
+        return 0;
+    return kinf__buffer_printf(json, ",\"%s\":", name) < 0 ? KINF_ERR_NO_MEMORY
+                                                           : kinf__json_append_string(json, value);
+}
+
+static int append_preconditions(const struct kinf_request *request, struct kinf__buffer *json)
+{
+    KINF__AUTO_BUFFER members = KINF__BUFFER_INIT;
+
+    if (append_text(&members, "uid", request->if_uid) < 0 ||
+        append_text(&members, "resourceVersion", request->if_resource_version) < 0)
+        return KINF_ERR_NO_MEMORY;
+    if (members.len == 0)
+        return 0;
+    return kinf__buffer_printf(json, ",\"preconditions\":{%.*s}", (int)members.len - 1,
+                               members.bytes + 1);
+}
+
+static int append_delete_options(const struct kinf_request *request, struct kinf__buffer *json)
+{
+    static const char *const propagations[] = {
+        [KINF_PROPAGATION_DEFAULT] = NULL,
+        [KINF_PROPAGATION_ORPHAN] = "Orphan",
+        [KINF_PROPAGATION_BACKGROUND] = "Background",
+        [KINF_PROPAGATION_FOREGROUND] = "Foreground",
+    };
+
+    if (kinf__buffer_printf(json, "{\"kind\":\"DeleteOptions\",\"apiVersion\":\"v1\"%s",
+                            request->dry_run ? ",\"dryRun\":[\"All\"]" : "") < 0 ||
+        append_preconditions(request, json) < 0 ||
+        append_text(json, "propagationPolicy", propagations[request->propagation]) < 0 ||
+        (request->grace_period_s != NULL &&
+         kinf__buffer_printf(json, ",\"gracePeriodSeconds\":%lld",
+                             (long long)*request->grace_period_s) < 0))
+        return KINF_ERR_NO_MEMORY;
+    return kinf__buffer_append(json, "}", 1);
+}
+
+/* --- calls --- */
+
+int kinf_client_request(struct kinf_client *client, const struct kinf_request *request,
+                        struct kinf_response *ret_response, struct kinf_error *err)
+{
+    const struct verb *verb = &verbs[request->verb];
+    KINF__AUTO_BUFFER target = KINF__BUFFER_INIT;
+    KINF__AUTO_BUFFER delete_options = KINF__BUFFER_INIT;
+    struct kinf__http_request http = { .method = verb->method,
+                                       .body = request->body,
+                                       .content_type = verb->content_type };
+    int failed = check(request, verb, err);
+
+    if (failed < 0)
+        return failed;
+    if (strcmp(verb->method, "DELETE") == 0) {
+        if (append_delete_options(request, &delete_options) < 0)
+            return kinf__error_no_memory(err);
+        http.body = kinf__buffer_str(&delete_options);
+    }
+    if (append_target(request, &target) < 0 || (http.target = kinf__buffer_cstr(&target)) == NULL)
+        return kinf__error_no_memory(err);
+    return ask(client, &http, request->timeout_ms, request->max_response_bytes, ret_response, err);
+}
+
+int kinf_client_request_raw(struct kinf_client *client, const char *method, const char *target,
+                            struct kinf_str body, const char *content_type,
+                            struct kinf_response *ret_response, struct kinf_error *err)
+{
+    static const char *const methods[] = { "GET", "POST", "PUT", "PATCH", "DELETE" };
+    struct kinf__http_request http = {
+        .method = method, .target = target, .body = body, .content_type = content_type
+    };
+    bool is_known = false;
+
+    for (size_t i = 0; i < KINF__ARRAY_LEN(methods); i++)
+        is_known = is_known || strcmp(method, methods[i]) == 0;
+    if (!is_known)
+        return kinf__error_set(err, KINF_ERR_INVALID, "'%s' is no method of requests", method);
+    if (*target != '/')
+        return kinf__error_set(err, KINF_ERR_INVALID, "the target '%s' does not begin with '/'",
+                               target);
+    return ask(client, &http, 0, 0, ret_response, err);
+}
+
+void kinf_response_release(struct kinf_response *response)
+{
+    free(response->body);
+    *response = (struct kinf_response)KINF_RESPONSE_INIT;
+}

@@ -1,0 +1,425 @@
+/*
+ * Requests for the API server. Neighbours: rest/forward.h carries them, exchange.c asks here before
+ * and after the caches are asked, endpoint.c brings headers and bodies.
+ */
+#include "serve/passthrough.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "serve/exchange_priv.h"
+#include "serve/query.h"
+
+#define SILENCE_MS 75000 /* of an answer that is no stream; the server gives up after 60 s */
+
+/* --- headers --- */
+
+/* Credentials go on because they are the caller's. X-Remote-User and its like would be believed of a
+ * front proxy, and so they are never sent, whoever asks. */
+static const char *const sent[] = {
+    "Accept",        "Accept-Encoding",     "Audit-ID",        "Authorization",
+    "Cache-Control", "Content-Type",        "If-Match",        "If-Modified-Since",
+    "If-None-Match", "If-Unmodified-Since", "Kubectl-Command", "Kubectl-Session",
+    "Traceparent",   "Tracestate",          "User-Agent",
+};
+
+static const char *const returned[] = {
+    "Audit-Id",
+    "Cache-Control",
+    "Content-Encoding",
+    "Content-Type",
+    "ETag",
+    "Expires",
+    "Last-Modified",
+    "Retry-After",
+    "Vary",
+    "Warning",
+    "X-Content-Type-Options",
+    "X-Kubernetes-Pf-Flowschema-Uid",
+    "X-Kubernetes-Pf-Prioritylevel-Uid",
+};
+
+static bool begins_with(const char *text, const char *prefix)
+{
+    return strncasecmp(text, prefix, strlen(prefix)) == 0;
+}
+
+static bool is_among(const char *name, const char *const *names, size_t n_names)
+{
+    for (size_t i = 0; i < n_names; i++) {
+        if (strcasecmp(name, names[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+bool kinf__passthrough_sends(const char *name)
+{
+    return begins_with(name, "Impersonate-") || is_among(name, sent, KINF__ARRAY_LEN(sent));
+}
+
+/* A place is handed back only if it is on this server, whatever its name here. */
+bool kinf__passthrough_returns(const struct kinf__header *header)
+{
+    if (strcasecmp(header->name, "Location") == 0)
+        return header->value[0] == '/' && header->value[1] != '/';
+    return is_among(header->name, returned, KINF__ARRAY_LEN(returned));
+}
+
+static bool is_line(const char *value)
+{
+    for (const char *at = value; *at != '\0'; at++) {
+        if (((unsigned char)*at < ' ' && *at != '\t') || *at == 0x7f)
+            return false;
+    }
+    return true;
+}
+
+static bool is_name(const char *name)
+{
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                  "!#$%&'*+-.^_`|~";
+
+    return *name != '\0' && strspn(name, allowed) == strlen(name);
+}
+
+static bool is_bearer(const char *value)
+{
+    return begins_with(value, "Bearer ") && value[strspn(value + 7, " ") + 7] != '\0';
+}
+
+struct kinf__pass_head kinf__passthrough_look(const struct kinf__header *headers, size_t n_headers)
+{
+    struct kinf__pass_head head = { 0 };
+    size_t n_credentials = 0;
+
+    for (size_t i = 0; i < n_headers; i++) {
+        const char *name = headers[i].name, *value = headers[i].value;
+
+        if (strcasecmp(name, "Authorization") == 0) {
+            n_credentials++;
+            head.has_token = is_bearer(value);
+        }
+        head.is_impersonated = head.is_impersonated || begins_with(name, "Impersonate-");
+        if (strcasecmp(name, "Upgrade") == 0 && *value != '\0' && !begins_with(value, "h2c"))
+            head.is_upgrade = true;
+        if (kinf__passthrough_sends(name) && (!is_name(name) || !is_line(value)))
+            head.is_malformed = true;
+    }
+    if (n_credentials > 1)
+        head.is_malformed = true;
+    return head;
+}
+
+/* --- decisions --- */
+
+bool kinf__passthrough_is_plain(struct kinf_str target)
+{
+    for (size_t i = 0; i < target.len; i++) {
+        if (target.bytes[i] <= ' ' || target.bytes[i] >= 0x7f ||
+            strchr("#\\\"<>^`{|}", target.bytes[i]) != NULL)
+            return false;
+    }
+    return target.len != 0;
+}
+
+static bool is_own_route(enum kinf__route route)
+{
+    return route == KINF__ROUTE_ROOT || route == KINF__ROUTE_HEALTH ||
+           route == KINF__ROUTE_METRICS || route == KINF__ROUTE_DEBUG_STATE ||
+           route == KINF__ROUTE_VERSION;
+}
+
+static bool is_discovery(enum kinf__route route)
+{
+    return route == KINF__ROUTE_API || route == KINF__ROUTE_APIS || route == KINF__ROUTE_GROUP ||
+           route == KINF__ROUTE_GROUP_VERSION;
+}
+
+static bool is_supported(const char *method)
+{
+    static const char *const methods[] = { "GET", "POST", "PUT", "PATCH", "DELETE" };
+
+    return is_among(method, methods, KINF__ARRAY_LEN(methods));
+}
+
+/* Whoever has no token sees in discovery what can be had without one. */
+static bool is_for_the_server(const struct kinf__pass_question *question)
+{
+    return question->head.is_impersonated || strcmp(question->method, "GET") != 0 ||
+           question->route == KINF__ROUTE_OTHER || question->is_not_cached ||
+           (is_discovery(question->route) && question->head.has_token);
+}
+
+enum kinf__pass_verdict kinf__passthrough_decide(const struct kinf__pass_question *question)
+{
+    if (question->head.is_upgrade)
+        return KINF__PASS_UPGRADE;
+    if (!question->is_enabled || is_own_route(question->route) || !is_supported(question->method) ||
+        !is_for_the_server(question))
+        return KINF__PASS_ANSWER;
+    if (!question->is_plain || question->head.is_malformed)
+        return KINF__PASS_MALFORMED;
+    if (!question->head.has_token)
+        return KINF__PASS_NO_TOKEN;
+    if (question->is_pruned && strcmp(question->method, "PUT") == 0)
+        return KINF__PASS_PRUNED;
+    return KINF__PASS_FORWARD;
+}
+
+int kinf__passthrough_refuse(enum kinf__pass_verdict verdict, const char *resource,
+                             struct kinf__refusal *refusal)
+{
+    switch (verdict) {
+    case KINF__PASS_UPGRADE:
+        kinf__refuse(refusal, 403, "Forbidden",
+                     "kinformerd does not carry upgraded connections (exec, attach, port-forward, "
+                     "watches over websockets): ask the API server itself");
+        break;
+    case KINF__PASS_NO_TOKEN:
+        kinf__refuse(refusal, 401, "Unauthorized",
+                     "this is passed on to the API server, which needs a bearer token of yours "
+                     "(kubectl sends none over plain HTTP)");
+        break;
+    case KINF__PASS_PRUNED:
+        kinf__refuse(refusal, 405, "MethodNotAllowed",
+                     "%s cannot be replaced (PUT) here: this cache leaves fields out of them, and "
+                     "what was read from it would delete those; use PATCH (kubectl patch, kubectl "
+                     "apply --server-side)",
+                     resource);
+        break;
+    default:
+        kinf__refuse(refusal, 400, "BadRequest",
+                     "the request is not passed on: its target or its headers can be read in more "
+                     "than one way");
+        break;
+    }
+    refusal->details = KINF__DETAILS_EMPTY;
+    return KINF_ERR_INVALID;
+}
+
+int kinf__passthrough_refuse_length(struct kinf__refusal *refusal)
+{
+    return kinf__refuse(refusal, 413, "RequestEntityTooLarge",
+                        "Request entity too large: limit is %d", KINF__PASS_BODY_MAX);
+}
+
+/* --- an exchange --- */
+
+struct pass_stream {
+    struct kinf__stream stream;
+    struct kinf__exchange *exchange;
+    bool may_end_early; /* its lines are complete in themselves */
+    char last;          /* byte that was read */
+};
+
+/* The daemon ends a watch as the server does: between two lines. */
+static ssize_t read_stream(struct kinf__stream *stream, char *buf, size_t size)
+{
+    struct pass_stream *pass = KINF__CONTAINER_OF(stream, struct pass_stream, stream);
+    ssize_t n = kinf__forward_read(pass->exchange->forward, buf, size);
+
+    if (n > 0)
+        pass->last = buf[n - 1];
+    if (n == KINF__FORWARD_BROKEN)
+        return pass->may_end_early && pass->last == '\n' &&
+                       atomic_load(&pass->exchange->server->is_stopping)
+                   ? KINF__STREAM_END
+                   : KINF__STREAM_BROKEN;
+    return n == KINF__FORWARD_END ? KINF__STREAM_END : n;
+}
+
+static void free_stream(struct kinf__stream *stream)
+{
+    free(KINF__CONTAINER_OF(stream, struct pass_stream, stream));
+}
+
+static bool is_pruned(struct kinf__exchange *exchange)
+{
+    const struct kinf__server *server = exchange->server;
+    const struct kinf__request *request = &exchange->request;
+    bool is_any = false;
+
+    kinf__mutex_lock(&exchange->server->lock);
+    for (size_t i = 0; i < server->n_sources && !is_any; i++)
+        is_any = server->sources[i]->is_pruned && !server->sources[i]->is_unserved &&
+                 strcmp(server->sources[i]->type->group, request->group) == 0 &&
+                 strcmp(server->sources[i]->type->resource, request->resource) == 0;
+    kinf__mutex_unlock(&exchange->server->lock);
+    return is_any;
+}
+
+static bool is_true(const struct kinf__request *request, const char *name)
+{
+    struct kinf_str rest = request->query;
+    struct kinf__query_pair pair;
+
+    while (kinf__query_next(&rest, &pair)) {
+        if (kinf__query_is_named(pair.name, name))
+            return !kinf_str_equal(pair.value, KINF_STR("0")) &&
+                   !kinf_str_equal(pair.value, KINF_STR("false"));
+    }
+    return false;
+}
+
+/* Watches and followed logs may be silent for as long as they like. */
+static bool is_endless(const struct kinf__request *request)
+{
+    return is_true(request, "watch") || is_true(request, "follow");
+}
+
+/* It is not the cache's any more. */
+static void leave_source(struct kinf__exchange *exchange)
+{
+    if (exchange->source == NULL)
+        return;
+    kinf__watchcache_cancel_wait(exchange->source->cache, &exchange->waiter);
+    kinf__mutex_lock(&exchange->server->lock);
+    exchange->source->n_users--;
+    exchange->source = NULL;
+    kinf__cond_broadcast(&exchange->server->changed);
+    kinf__mutex_unlock(&exchange->server->lock);
+}
+
+/* From here on others may end it. */
+static void publish(struct kinf__exchange *exchange, struct kinf__forward *forward)
+{
+    kinf__mutex_lock(&exchange->server->lock);
+    exchange->forward = forward;
+    exchange->server->n_passed++;
+    if (atomic_load(&exchange->server->is_stopping))
+        kinf__forward_end(forward);
+    kinf__mutex_unlock(&exchange->server->lock);
+}
+
+static int refuse_busy(struct kinf__exchange *exchange, const struct kinf_error *err)
+{
+    if (err->code != KINF_ERR_LIMIT)
+        return kinf__refuse_no_memory(&exchange->refusal);
+    kinf__refuse(&exchange->refusal, 429, "TooManyRequests", "%s", err->message);
+    exchange->refusal.details = KINF__DETAILS_EMPTY;
+    exchange->refusal.retry_after_s = 1;
+    return KINF_ERR_INVALID;
+}
+
+static int forward(struct kinf__exchange *exchange, const struct kinf__exchange_head *head)
+{
+    KINF__AUTO_FREE struct kinf__header *headers = calloc(head->n_headers + 1, sizeof *headers);
+    struct kinf_error err = KINF_ERROR_INIT;
+    struct kinf__forward *made;
+    struct kinf__forward_request request = {
+        .method = head->method,
+        .target = head->target,
+        .headers = headers,
+        .body_len = strcmp(head->method, "GET") != 0 ? head->body_len : 0,
+        .silence_ms = is_endless(&exchange->request) ? 0 : SILENCE_MS,
+        .wake = exchange->owner.wake,
+        .wake_ctx = exchange->owner.ctx,
+    };
+
+    if (headers == NULL)
+        return kinf__refuse_no_memory(&exchange->refusal);
+    for (size_t i = 0; i < head->n_headers; i++) {
+        if (kinf__passthrough_sends(head->headers[i].name))
+            headers[request.n_headers++] = head->headers[i];
+    }
+    leave_source(exchange);
+    if (kinf__forward_new(exchange->server->forwarder, &request, &made, &err) < 0)
+        return refuse_busy(exchange, &err);
+    exchange->wants_body = request.body_len != 0;
+    publish(exchange, made);
+    return KINF__STEP_WAITS;
+}
+
+int kinf__passthrough_step(struct kinf__exchange *exchange, const struct kinf__exchange_head *head,
+                           bool is_not_cached)
+{
+    const struct kinf__pass_question question = {
+        .is_enabled = exchange->server->forwarder != NULL,
+        .method = head->method,
+        .route = exchange->request.route,
+        .head = kinf__passthrough_look(head->headers, head->n_headers),
+        .is_plain = kinf__passthrough_is_plain(head->target),
+        .is_pruned = is_pruned(exchange),
+        .is_not_cached = is_not_cached,
+    };
+    enum kinf__pass_verdict verdict = kinf__passthrough_decide(&question);
+
+    if (verdict == KINF__PASS_ANSWER)
+        return KINF__PASS_NOT_TAKEN;
+    if (verdict != KINF__PASS_FORWARD)
+        return kinf__passthrough_refuse(verdict, exchange->request.resource, &exchange->refusal);
+    if (head->body_len > KINF__PASS_BODY_MAX)
+        return kinf__passthrough_refuse_length(&exchange->refusal);
+    return forward(exchange, head);
+}
+
+/* A request that went out may have been acted upon: 504 says that nobody knows. */
+static int refuse_failure(struct kinf__exchange *exchange, const struct kinf_error *err)
+{
+    if (exchange->is_too_long)
+        return kinf__passthrough_refuse_length(&exchange->refusal);
+    if (atomic_load(&exchange->server->is_stopping))
+        return kinf__refuse(&exchange->refusal, 503, "ServiceUnavailable",
+                            "kinformerd is stopping");
+    if (err->code == KINF_ERR_TIMEOUT || kinf__forward_is_sent(exchange->forward))
+        return kinf__refuse(&exchange->refusal, 504, "Timeout", "the API server did not answer: %s",
+                            err->message);
+    return kinf__refuse(&exchange->refusal, 503, "ServiceUnavailable",
+                        "the API server cannot be reached: %s", err->message);
+}
+
+static bool is_json(const struct kinf__forward_head *head)
+{
+    bool is_plain = false;
+
+    for (size_t i = 0; i < head->n_headers; i++) {
+        if (strcasecmp(head->headers[i].name, "Content-Encoding") == 0)
+            return false;
+        if (strcasecmp(head->headers[i].name, "Content-Type") == 0)
+            is_plain = begins_with(head->headers[i].value, "application/json");
+    }
+    return is_plain;
+}
+
+static int hand_on(struct kinf__exchange *exchange, const struct kinf__forward_head *head)
+{
+    struct kinf__answer *answer = &exchange->answer;
+    struct pass_stream *pass = NULL;
+
+    answer->code = head->code;
+    answer->is_passed = true;
+    answer->headers = head->headers;
+    answer->n_headers = head->n_headers;
+    answer->stream_len = head->body_len;
+    if (head->code == 204 || head->code == 304)
+        return 0;
+    pass = calloc(1, sizeof *pass);
+    if (pass == NULL) {
+        answer->code = 0;
+        answer->is_passed = false;
+        return kinf__refuse_no_memory(&exchange->refusal);
+    }
+    pass->stream.read = read_stream;
+    pass->stream.free = free_stream;
+    pass->exchange = exchange;
+    pass->may_end_early = is_true(&exchange->request, "watch") && is_json(head);
+    pass->last = '\n';
+    answer->stream = &pass->stream;
+    return 0;
+}
+
+int kinf__passthrough_step_again(struct kinf__exchange *exchange)
+{
+    struct kinf__forward_head head;
+    struct kinf_error err = KINF_ERROR_INIT;
+    int state;
+
+    if (exchange->is_too_long)
+        return kinf__passthrough_refuse_length(&exchange->refusal);
+    state = kinf__forward_head(exchange->forward, &head, &err);
+    if (state == 0)
+        return KINF__STEP_WAITS;
+    return state < 0 ? refuse_failure(exchange, &err) : hand_on(exchange, &head);
+}

@@ -1,0 +1,135 @@
+"""Requests that kinformerd and the API server are both asked, and where their answers may differ."""
+
+from urllib.parse import quote
+
+V = "/api/v1/pods?"
+N = "/api/v1/namespaces/default/pods"
+
+
+def rows():
+    """(method, target, Accept or None)"""
+    rows = []
+
+    def get(*targets):
+        rows.extend(("GET", target, None) for target in targets)
+
+    # resourceVersion
+    for rv in ("%20", "0x1", "1.5", "1e3", "+1", "%2B1", "-0", "00", "007", "18446744073709551615",
+                "18446744073709551616", "9223372036854775808", "%C3%A9", "1%20", "%22"):
+        get(V + "resourceVersion=" + rv, V + "watch=1&timeoutSeconds=1&resourceVersion=" + rv)
+        get(N + "/x?resourceVersion=" + rv)
+    for rv in ("", "0", "5", "abc"):
+        for match in ("", "Exact", "NotOlderThan", "Foo", "exact", "%20"):
+            for more in ("", "&continue=abc", "&limit=2", "&sendInitialEvents=true", "&sendInitialEvents=false",
+                        "&sendInitialEvents="):
+                get(V + f"resourceVersion={rv}&resourceVersionMatch={match}{more}")
+                get(V + f"watch=1&timeoutSeconds=1&resourceVersion={rv}&resourceVersionMatch={match}{more}")
+    for key in ("limit", "timeoutSeconds"):
+        for v in ("-1", "-9223372036854775808", "-9223372036854775809", "9223372036854775807", "9223372036854775808",
+                    "1.0", "0x10", "1_000", "%2B5", "%20", "5%20", "%00", "abc%22def", "%C3%A9", "\\n", "1e2", "٣"):
+            get(V + f"{key}=" + quote(v, safe="%"))
+    for v in ("1s", "1h1m", "-1s", "1.5h", ".5s", ".s", "s", "1d", "1 s", "1S", "9999999999h", "0", "00", "+1s",
+                "1s1", "--1s"):
+        get(V + "timeout=" + v.replace("+", "%2B").replace(" ", "%20"),
+                    N + "?watch=1&timeoutSeconds=1&timeout=" + v.replace("+", "%2B").replace(" ", "%20"))
+    for v in ("maybe", "TRUE", "True", "2", "no", "", "F", "f", "FALSE", "False", "%20"):
+        get(N + "?timeoutSeconds=1&watch=" + v, N + "?watch=1&timeoutSeconds=1&allowWatchBookmarks=" + v,
+                    N + "?watch=1&timeoutSeconds=1&resourceVersionMatch=NotOlderThan&sendInitialEvents=" + v)
+    get(N + "?watch&timeoutSeconds=1", N + "?watch=0&watch=1&resourceVersionMatch=Foo", N + "?limit=1&limit=abc",
+                N + "?limit=abc&limit=1", N+"?limit&limit=1", N+"?LIMIT=abc", N+"?Limit=abc", N + "?lim%69t=abc",
+                N+"?limit=%61", N+"?limit%3Dabc", N+"?a=1;limit=abc", N+"?limit=abc;", N+"?%zz=1", N+"?limit=%z1",
+                N+"?limit=1%", N+"?limit=a%2", N+"?=abc", N+"?&&&limit=abc", N+"?limit==5", N+"?limit=5#frag",
+                N+"??limit=abc")
+    for s in ("a", "!a", "a,b", "a=b,", "a in", "a in (", "a in )", "a in ()", "a in (,)", "a in (a,,b)",
+                "a in (a b)", "a notin (b", "a===b", "a=!b", "a!b", "a!==b", "a>1", "a<", "a>", "a>1.5", "a>b,",
+                "(a)", "in", "in in (in)", "notin", "a,!", "!!a", "! a", "a=b c", "a = b", " a", "a ", "\ta",
+                "a.b/c=d", "/a", "a/", "a/b/c", "-a", "a-", "a=-b", "a=b-", "a=b/c", "a=b*", "*", "a=\"b\"",
+                "'a'='b'", "é=1", "a=é", "a\x01b", "x" * 64, "a=" + "x" * 64, "x" * 254 + "/a", "A/b", "a_b/c",
+                "a.b_c=d", "a=b=c", "a==", "a!=", "a=", "=", "==", "!=", ",", ",,", "a,,b", "a;b", "a&b",
+                "a in (b) c", "a in (b)c", "a in(b)", "a notin(b),c", "a>1,b<2", "a>-1", "a>+1",
+                "a>9223372036854775808", "a in (b", "a in b)", "kubernetes.io/x in (a,b),y notin (z)", "gt", "a gt 1",
+                "exists"):
+        q = quote(s)
+        get("/api/v1/namespaces/default/configmaps?labelSelector=" + q)
+    for s in ("metadata.name", "metadata.name=", "metadata.name==x", "metadata.name!=x", "metadata.name!x",
+                "metadata.name=x,", ",", ",,", "metadata.name=x,,metadata.namespace=y", "=x", "!=x", "==", "=", "!=",
+                "metadata.name = x", " metadata.name=x", "metadata.name=x ", "metadata.name=a b",
+                "metadata.name=a\\,b", "metadata.name=a\\=b", "metadata.name=a\\", "metadata.name=a\\b",
+                "metadata.name=a=b", "metadata.name===b", "metadata.name=a!=b", "metadata.name in (a)",
+                "metadata.Name=x", "metadata.uid=x", "metadata.labels.a=b", "spec.nodeName=", "spec.nodeName=a\x01",
+                "status.phase=é", "spec.containers[0].name=x", "metadata.name=x;y", "\\metadata.name=x",
+                "metadata.name=" + "x" * 300, "metadata.namespace=nope", "status.podIP=1.2.3.4",
+                "spec.hostNetwork=maybe", "x" * 1000 + "=1", "a,b", "a=b,c"):
+        q = quote(s)
+        get(N + "?fieldSelector=" + q, "/apis/apps/v1/deployments?fieldSelector=" + q)
+    for p in ("/api/v1/pods/", "/api/v1/namespaces/default/pods/", "/api/v1/namespaces/default/pods/x/",
+                "/api/v1/namespaces//pods", "/api/v1/namespaces/", "/api/v1/namespaces/default/",
+                "/api/v1//namespaces/default", "/api/v1/namespaces/default//pods", "/API/v1/pods", "/api/V1/pods",
+                "/api/v1/PODS", "/api/v1/Pods", "/api/v1/pod", "/api/v1/namespaces/Default/pods",
+                "/api/v1/namespaces/a_b/pods", "/api/v1/namespaces/-/pods",
+                "/api/v1/namespaces/" + "x" * 300 + "/pods", "/api/v1/namespaces/default/pods/" + "x" * 300,
+                "/api/v1/namespaces/default/pods/A_B", "/api/v1/namespaces/default/pods/a%20b",
+                "/api/v1/namespaces/default/pods/a%22b", "/api/v1/namespaces/default/pods/a+b",
+                "/api/v1/namespaces/default/pods/%C3%A9", "/api/v1/namespaces/default/pods/a;b",
+                "/api/v1/namespaces/default/pods/a%3Fb", "/api/v1/namespaces/default/pods/a%23b",
+                "/api/v1/namespaces/default/pods/...", "/api/v1/namespaces/default/pods/.a",
+                "/api/v1/namespaces/default/pods/a..b", "/api/v1/namespaces/default/namespaces",
+                "/api/v1/namespaces/default/namespaces/default", "/api/v1/nodes/", "/api/v1/pods/default/x",
+                "/api/v1/pods/x/y/z", "/apis/apps/v1/pods", "/api/v1/deployments", "/apis/v1/pods",
+                "/api/apps/v1/deployments", "/apis//v1/pods", "/apis/apps//deployments", "/apis/apps/v1/",
+                "/apis/apps/", "/apis/", "/apis/apps/v1beta1/deployments", "/apis/batch/v2/jobs",
+                "/apis/test.kinformer.dev/v2/gadgets", "/apis/test.kinformer.dev/v1/gadgets/x",
+                "/apis/test.kinformer.dev/v1/namespaces/default/gadgets/x/status",
+                "/apis/test.kinformer.dev/v1/namespaces/default/gadgets/x/scale",
+                "/apis/test.kinformer.dev/v1/namespaces/default", "/apis/test.kinformer.dev/v1/",
+                "/apis/TEST.kinformer.dev/v1/gadgets", "/version/x", "/version?x=1", "/api/v1/namespaces/default/x",
+                "/api/v1/namespaces/nope", "/api/v1/watch", "/api/v1/proxy", "/api/v1/namespaces/default/pods/x/nope",
+                "/api/v1/componentstatuses/x/y", "/healthz?x", "/livez/", "/readyz/", "/metrics/", "/metrics/x",
+                "/debug", "/debug/", "/favicon.ico", "/apis/apps/v1/namespaces/default/deployments/x/nope",
+                "/api/v1/namespaces/default/configmaps/x/status", "/api/v1/namespaces/x/status/y",
+                "/api/v1/namespaces/x/status?limit=abc", "/api/v1/namespaces/x/finalize"):
+        get(p)
+    for m in ("HEAD", "OPTIONS", "TRACE", "get", "Get", "CONNECT", "FOO", "LIST", "WATCH"):
+        for p in ("/api/v1/pods", N + "/x", "/api", "/version", "/nope", "/apis/nope/v1/x", "/api/v1/nope"):
+            rows.append((m, p, None))
+    for a in ("application/json", "application/JSON", "*/*", "application/*", "*", "", " ", ",", ";", "text/html",
+                "application/json;q=0", "application/json;q=abc", "application/json;as=Table",
+                "application/json;as=Table;v=v2;g=meta.k8s.io", "application/json;as=Table;v=v1;g=x",
+                "application/json;as=Table;v=v1beta1;g=meta.k8s.io", "application/json;as=table;v=v1;g=meta.k8s.io",
+                "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io",
+                "application/json;as=PartialObjectMetadataList;v=v1beta1;g=meta.k8s.io",
+                "application/json;as=PartialObjectMetadataList;v=v2;g=meta.k8s.io",
+                "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io",
+                "application/json;as=PartialObjectMetadata;v=v2;g=meta.k8s.io", "application/json;as=Foo",
+                "application/json;;", "application/json;stream=watch", "application/json; charset=\"utf-8\"",
+                "application/json;as=\"Table\";v=v1;g=meta.k8s.io", "text/plain, application/json;q=0.1", "image/*",
+                "application/json/x", "application", "é"):
+        rows.append(("GET", "/api/v1/namespaces/default/configmaps", a.encode().decode("latin1")))
+        rows.append(("GET", "/api/v1/namespaces/default", a.encode().decode("latin1")))
+        rows.append(("GET", "/api/v1/namespaces/default/configmaps?watch=1&timeoutSeconds=1",
+                    a.encode().decode("latin1")))
+        rows.append(("GET", "/api", a.encode().decode("latin1")))
+    for s in ("x", "shardRange(object.metadata.uid,'0x0000000000000000','0x8000000000000000')", "%20",
+                "shardRange()"):
+        get(N + "?shardSelector=" + s, N + "?watch=1&timeoutSeconds=1&shardSelector=" + s)
+    return rows
+
+
+# Code and reason are the same, the words are not: (expression for "METHOD TARGET Accept: ACCEPT", why).
+OTHER_WORDS = [
+    (r"continue=abc", "tokens are the daemon's own, and so is what is wrong with them"),
+    (r"=%00", "a NUL is refused wherever it stands"),
+    (r"labelSelector=", "what a label may consist of is told once, not in four sentences"),
+    (r"x{200}", "messages are bounded"),
+    (r"Accept: .", "JSON is the only representation"),
+]
+
+# The code is another one: (expression, the daemon's code, why).
+OTHER_CODES = [
+    (r"resourceVersion=5&resourceVersionMatch=(Exact(&limit=2)?|&limit=2) ", 410, "only versions that are held"),
+    (r"/namespaces//pods", 404, "an empty name of a namespace means no namespace, not all"),
+    (r"/api/v1/nodes/", 403, "not in this cache"),
+    (r"/gadgets/x/(status|scale)", 404, "subresources of custom resources that have none"),
+    (r"/api/v1/(watch|proxy) ", 404, "verbs in paths are not served"),
+    (r"/namespaces/x/(status\?limit=abc|status|finalize) ", 403, "no subresource is served"),
+]

@@ -1,0 +1,66 @@
+"""Some 900 requests to the API server and to the daemon, malformed in every way: the same answers, or a reason."""
+
+import json
+import os
+import re
+import unittest
+from concurrent.futures import ThreadPoolExecutor
+
+from harness import cluster
+from serve_rows import OTHER_CODES, OTHER_WORDS, rows
+from test_serve import Direct, Served, ask
+
+HERE = os.path.dirname(__file__)
+
+
+def answer_of(where, method, target, accept):
+    """What a refusal says; of an answer only that it is one."""
+    status, headers, body = ask(where, target, method, {} if accept is None else {"Accept": accept})
+    kind = headers.get("content-type")
+    if status < 300:
+        return status, kind, None
+    try:
+        return status, kind, json.loads(body)
+    except ValueError:
+        return status, kind, body.strip()
+
+
+def without_words(answer):
+    status, kind, body = answer
+    return status, kind, body.get("reason") if isinstance(body, dict) else body
+
+
+class RowsTest(unittest.TestCase):
+    def test_malformed_requests_are_answered_alike_or_for_a_reason(self):
+        cluster().kubectl("apply", "-f", os.path.join(HERE, "gadgets.yaml"))
+        cluster().kubectl("wait", "--for=condition=Established", "crd/gadgets.test.kinformer.dev")
+        used = set()
+
+        def differ(row, real, ours):
+            name = f"{row[0]} {row[1]} Accept: {row[2] or ''}"
+            if real == ours:
+                return None
+            for pattern, _ in OTHER_WORDS:
+                if re.search(pattern, name) and without_words(real) == without_words(ours):
+                    used.add(pattern)
+                    return None
+            for pattern, code, _ in OTHER_CODES:
+                if re.search(pattern, name) and ours[0] == code:
+                    used.add(pattern)
+                    return None
+            return f"{name}\n  real {real}\n  ours {ours}"
+
+        direct = Direct()
+        table = rows()
+        self.assertGreater(len(table), 800)
+        with Served() as served, ThreadPoolExecutor(16) as pool:
+            answers = pool.map(lambda row: (row, answer_of(direct, *row), answer_of(served, *row)), table)
+            differences = [text for text in (differ(*answer) for answer in answers) if text is not None]
+            self.assertEqual(differences, [], "\n".join(differences))
+            served.daemon.stop()
+        patterns = {entry[0] for entry in OTHER_WORDS + OTHER_CODES}
+        self.assertEqual(patterns - used, set(), "differences that are none any more")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,577 @@
+/*
+ * Requests: how each is said, what is made again and what is not, and how often they go out.
+ */
+#include <kinformer/request.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/compiler.h"
+#include "rest/rate_limit.h"
+#include "rest/retry.h"
+#include "rest/status.h"
+#include "unit/allocation.h"
+#include "unit/http_server.h"
+#include "unit/test.h"
+
+struct fixture {
+    struct test_server *server;
+    struct kinf_client *client;
+    const struct kinf_type *pods, *nodes, *scalable;
+};
+
+static int set_up(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+
+    assert_non_null(f);
+    assert_int_equal(kinf_type_intern("", "v1", "Pod", "pods", true, &f->pods, NULL), 0);
+    assert_int_equal(kinf_type_intern("", "v1", "Node", "nodes", false, &f->nodes, NULL), 0);
+    assert_int_equal(
+        kinf_type_intern("apps", "v1", "Deployment", "deployments", true, &f->scalable, NULL), 0);
+    *state = f;
+    return 0;
+}
+
+static void start(struct fixture *f, const struct test_reply *replies, size_t n_replies)
+{
+    struct kinf_client_options options = KINF_CLIENT_OPTIONS_INIT;
+    char *path;
+
+    f->server = test_server_start(replies, n_replies);
+    path = test_kubeconfig(test_server_port(f->server));
+    options.kubeconfig = path;
+    options.queries_per_second = -1;
+    assert_int_equal(kinf_client_new(&options, &f->client, NULL), 0);
+    unlink(path);
+    free(path);
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+
+    kinf_client_free(f->client);
+    if (f->server != NULL)
+        test_server_stop(f->server);
+    free(f);
+    return 0;
+}
+
+static void expect_requests(struct fixture *f, const char *expected)
+{
+    char *requests = test_server_requests(f->server);
+
+    assert_string_equal(requests, expected);
+    free(requests);
+}
+
+static struct kinf_request get_pod(struct fixture *f)
+{
+    return (struct kinf_request){ .type = f->pods, .name_space = "n", .name = "a" };
+}
+
+/* --- how each is said --- */
+
+static void each_verb_is_said_as_the_server_understands_it(void **state)
+{
+    static const int64_t no_grace;
+    struct fixture *f = *state;
+    const struct kinf_type *pods = f->pods, *nodes = f->nodes, *deployments = f->scalable;
+    const struct {
+        struct kinf_request request;
+        const char *expected;
+    } rows[] = {
+        { { .type = pods, .name_space = "n", .name = "a" }, "GET /api/v1/namespaces/n/pods/a - -" },
+        { { .type = nodes, .name = "system:node" }, "GET /api/v1/nodes/system%3Anode - -" },
+        { { .type = deployments, .name_space = "n", .name = "d", .subresource = "scale" },
+          "GET /apis/apps/v1/namespaces/n/deployments/d/scale - -" },
+        { { .verb = KINF_VERB_LIST,
+            .type = pods,
+            .label_selector = "a in (b, c)",
+            .field_selector = "spec.nodeName=x",
+            .limit = 500,
+            .continue_token = "e=",
+            .resource_version = "7",
+            .resource_version_match = "NotOlderThan" },
+          "GET /api/v1/pods?labelSelector=a%20in%20%28b%2C%20c%29&fieldSelector=spec.nodeName%3Dx"
+          "&limit=500&continue=e%3D&resourceVersion=7&resourceVersionMatch=NotOlderThan - -" },
+        { { .verb = KINF_VERB_CREATE,
+            .type = pods,
+            .name_space = "n",
+            .body = KINF_STR("{}"),
+            .dry_run = true,
+            .field_manager = "me",
+            .field_validation = "Strict" },
+          "POST /api/v1/namespaces/n/pods?fieldManager=me&fieldValidation=Strict&dryRun=All "
+          "application/json {}" },
+        { { .verb = KINF_VERB_CREATE,
+            .type = pods,
+            .name_space = "n",
+            .name = "a",
+            .subresource = "eviction",
+            .body = KINF_STR("{}") },
+          "POST /api/v1/namespaces/n/pods/a/eviction application/json {}" },
+        { { .verb = KINF_VERB_UPDATE,
+            .type = pods,
+            .name_space = "n",
+            .name = "a",
+            .subresource = "status",
+            .body = KINF_STR("{\"a\":1}") },
+          "PUT /api/v1/namespaces/n/pods/a/status application/json {\"a\":1}" },
+        { { .verb = KINF_VERB_JSON_PATCH,
+            .type = nodes,
+            .name = "a",
+            .body = KINF_STR("[]"),
+            .force = true },
+          "PATCH /api/v1/nodes/a application/json-patch+json []" },
+        { { .verb = KINF_VERB_MERGE_PATCH, .type = nodes, .name = "a", .body = KINF_STR("{}") },
+          "PATCH /api/v1/nodes/a application/merge-patch+json {}" },
+        { { .verb = KINF_VERB_STRATEGIC_PATCH, .type = nodes, .name = "a", .body = KINF_STR("{}") },
+          "PATCH /api/v1/nodes/a application/strategic-merge-patch+json {}" },
+        { { .verb = KINF_VERB_APPLY,
+            .type = nodes,
+            .name = "a",
+            .body = KINF_STR("{}"),
+            .field_manager = "me & you",
+            .force = true },
+          "PATCH /api/v1/nodes/a?fieldManager=me%20%26%20you&force=true "
+          "application/apply-patch+yaml {}" },
+        { { .verb = KINF_VERB_DELETE, .type = nodes, .name = "a" },
+          "DELETE /api/v1/nodes/a application/json "
+          "{\"kind\":\"DeleteOptions\",\"apiVersion\":\"v1\"}" },
+        { { .verb = KINF_VERB_DELETE,
+            .type = nodes,
+            .name = "a",
+            .dry_run = true,
+            .if_uid = "u\"1",
+            .if_resource_version = "7",
+            .propagation = KINF_PROPAGATION_FOREGROUND,
+            .grace_period_s = &no_grace },
+          "DELETE /api/v1/nodes/a application/json {\"kind\":\"DeleteOptions\",\"apiVersion\":"
+          "\"v1\",\"dryRun\":[\"All\"],\"preconditions\":{\"uid\":\"u\\\"1\",\"resourceVersion\":"
+          "\"7\"},\"propagationPolicy\":\"Foreground\",\"gracePeriodSeconds\":0}" },
+        { { .verb = KINF_VERB_DELETE_COLLECTION,
+            .type = pods,
+            .name_space = "n",
+            .label_selector = "a=b",
+            .propagation = KINF_PROPAGATION_ORPHAN },
+          "DELETE /api/v1/namespaces/n/pods?labelSelector=a%3Db application/json {\"kind\":"
+          "\"DeleteOptions\",\"apiVersion\":\"v1\",\"propagationPolicy\":\"Orphan\"}" },
+    };
+    struct test_reply replies[KINF__ARRAY_LEN(rows)] = { { 0 } };
+    char expected[8192] = "";
+
+    start(f, replies, KINF__ARRAY_LEN(rows));
+    for (size_t i = 0; i < KINF__ARRAY_LEN(rows); i++) {
+        assert_int_equal(kinf_client_request(f->client, &rows[i].request, NULL, NULL), 0);
+        strcat(strcat(expected, rows[i].expected), "\n");
+    }
+    expect_requests(f, expected);
+}
+
+static void what_cannot_be_meant_is_refused_before_it_is_sent(void **state)
+{
+    struct fixture *f = *state;
+    const struct kinf_type *pods = f->pods, *nodes = f->nodes;
+    const struct {
+        struct kinf_request request;
+        const char *words;
+    } rows[] = {
+        { { .name = "a" }, "a type" },
+        { { .type = pods, .name_space = "n" }, "a name" },
+        { { .type = pods, .name_space = "n", .name = "a/b" }, "a name" },
+        { { .type = pods, .name_space = "n", .name = ".." }, "a name" },
+        { { .type = pods, .name = "a" }, "a namespace" },
+        { { .type = pods, .name_space = "n/m", .name = "a" }, "a namespace" },
+        { { .type = nodes, .name_space = "n", .name = "a" }, "no namespaces" },
+        { { .type = nodes, .name = "a", .subresource = "status/x" }, "subresource" },
+        { { .type = nodes, .name = "a", .body = KINF_STR("{}") }, "no body" },
+        { { .verb = KINF_VERB_LIST, .type = nodes, .name = "a" }, "no name" },
+        { { .verb = KINF_VERB_CREATE, .type = nodes }, "a body" },
+        { { .verb = KINF_VERB_CREATE, .type = pods, .body = KINF_STR("{}") }, "a namespace" },
+        { { .verb = KINF_VERB_UPDATE, .type = nodes, .body = KINF_STR("{}") }, "a name" },
+        { { .verb = KINF_VERB_APPLY, .type = nodes, .name = "a", .body = KINF_STR("{}") },
+          "field manager" },
+        { { .verb = KINF_VERB_DELETE_COLLECTION, .type = pods }, "a namespace" },
+    };
+
+    start(f, NULL, 0);
+    for (size_t i = 0; i < KINF__ARRAY_LEN(rows); i++) {
+        struct kinf_error err = KINF_ERROR_INIT;
+
+        assert_int_equal(kinf_client_request(f->client, &rows[i].request, NULL, &err),
+                         KINF_ERR_INVALID);
+        if (strstr(err.message, rows[i].words) == NULL)
+            fail_msg("row %zu: %s", i, err.message);
+    }
+    assert_int_equal(
+        kinf_client_request_raw(f->client, "HEAD", "/x", KINF_STR(""), NULL, NULL, NULL),
+        KINF_ERR_INVALID);
+    assert_int_equal(kinf_client_request_raw(f->client, "GET", "x", KINF_STR(""), NULL, NULL, NULL),
+                     KINF_ERR_INVALID);
+    expect_requests(f, "");
+}
+
+static void raw_requests_go_out_as_they_are(void **state)
+{
+    static const struct test_reply replies[] = { { .body = "{\"major\":\"1\"}" },
+                                                 { .status = "201 Created" } };
+    struct fixture *f = *state;
+    kinf_auto_response response = KINF_RESPONSE_INIT;
+
+    start(f, replies, 2);
+    assert_int_equal(kinf_client_request_raw(f->client, "GET", "/version",
+                                             (struct kinf_str){ NULL, 0 }, NULL, &response, NULL),
+                     0);
+    assert_int_equal(response.http_status, 200);
+    assert_string_equal(response.body, "{\"major\":\"1\"}");
+    assert_int_equal(response.len, strlen(response.body));
+    kinf_response_release(&response);
+    assert_int_equal(kinf_client_request_raw(f->client, "POST", "/a?b=c", KINF_STR("x"),
+                                             "text/plain", &response, NULL),
+                     0);
+    assert_int_equal(response.http_status, 201);
+    assert_string_equal(response.body, "");
+    expect_requests(f, "GET /version - -\nPOST /a?b=c text/plain x\n");
+}
+
+/* --- what is made again --- */
+
+static void only_what_cannot_happen_twice_is_made_again(void **state)
+{
+    static const struct {
+        const char *method;
+        struct kinf_error err;
+        int64_t wait_ms; /* -1: not */
+    } rows[] = {
+        { "GET", { KINF_ERR_TOO_MANY_REQUESTS, 429, 0, 3000, "" }, 3000 },
+        { "POST", { KINF_ERR_TOO_MANY_REQUESTS, 429, 0, 3000, "" }, 3000 },
+        { "POST", { KINF_ERR_TOO_MANY_REQUESTS, 429, 0, 0, "" }, -1 },
+        { "PUT", { KINF_ERR_SERVER, 503, 0, 1000, "" }, 1000 },
+        { "PUT", { KINF_ERR_SERVER, 500, 0, 0, "" }, -1 },
+        { "GET", { KINF_ERR_CONFLICT, 409, 0, 1000, "" }, -1 },
+        { "GET", { KINF_ERR_NETWORK, 0, ECONNRESET, 0, "" }, 1000 },
+        { "POST", { KINF_ERR_NETWORK, 0, ECONNRESET, 0, "" }, -1 },
+        { "DELETE", { KINF_ERR_NETWORK, 0, ECONNRESET, 0, "" }, -1 },
+        { "GET", { KINF_ERR_NETWORK, 0, ECONNREFUSED, 0, "" }, -1 },
+        { "GET", { KINF_ERR_TIMEOUT, 0, 0, 0, "" }, -1 },
+        { "GET", { KINF_ERR_NOT_FOUND, 404, 0, 0, "" }, -1 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < KINF__ARRAY_LEN(rows); i++) {
+        int64_t wait_ms = -1;
+
+        assert_int_equal(kinf__retry_may(rows[i].method, &rows[i].err, 0, &wait_ms),
+                         rows[i].wait_ms >= 0);
+        assert_int_equal(wait_ms, rows[i].wait_ms);
+        assert_false(kinf__retry_may(rows[i].method, &rows[i].err, KINF__RETRY_MAX, &wait_ms));
+    }
+}
+
+#define BUSY                                                                                       \
+    {                                                                                              \
+        .status = "429 Too Many Requests", .headers = "Retry-After: 1\r\n", .body = "busy"         \
+    }
+
+static void a_server_that_is_busy_is_asked_again_when_it_says(void **state)
+{
+    static const struct test_reply replies[] = { BUSY, { .body = "{}" } };
+    struct fixture *f = *state;
+    struct kinf_request request = {
+        .verb = KINF_VERB_CREATE, .type = f->nodes, .body = KINF_STR("{}"), .timeout_ms = 60000
+    };
+    kinf_auto_response response = KINF_RESPONSE_INIT;
+
+    start(f, replies, 2);
+    assert_int_equal(kinf_client_request(f->client, &request, &response, NULL), 0);
+    assert_string_equal(response.body, "{}");
+    expect_requests(f, "POST /api/v1/nodes application/json {}\n"
+                       "POST /api/v1/nodes application/json {}\n");
+}
+
+static void a_wait_that_is_longer_than_the_time_is_not_begun(void **state)
+{
+    static const struct test_reply replies[] = { BUSY };
+    struct fixture *f = *state;
+    struct kinf_request request = get_pod(f);
+    struct kinf_error err = KINF_ERROR_INIT;
+
+    start(f, replies, 1);
+    request.timeout_ms = 900;
+    assert_int_equal(kinf_client_request(f->client, &request, NULL, &err),
+                     KINF_ERR_TOO_MANY_REQUESTS);
+    assert_int_equal(err.http_status, 429);
+    assert_true(kinf_error_is_too_many_requests(&err));
+}
+
+static void what_broke_off_is_read_again_and_not_changed_again(void **state)
+{
+    static const struct test_reply replies[] = {
+        { .body = "{", .end = TEST_END_CUT },
+        { .body = "{}" },
+        { .body = "{", .end = TEST_END_CUT },
+    };
+    struct fixture *f = *state;
+    struct kinf_request request = get_pod(f);
+    kinf_auto_response response = KINF_RESPONSE_INIT;
+
+    start(f, replies, 3);
+    request.timeout_ms = 60000;
+    assert_int_equal(kinf_client_request(f->client, &request, &response, NULL), 0);
+    assert_string_equal(response.body, "{}");
+    request.verb = KINF_VERB_DELETE;
+    assert_int_equal(kinf_client_request(f->client, &request, NULL, NULL), KINF_ERR_NETWORK);
+    expect_requests(f, "GET /api/v1/namespaces/n/pods/a - -\nGET /api/v1/namespaces/n/pods/a - -\n"
+                       "DELETE /api/v1/namespaces/n/pods/a application/json "
+                       "{\"kind\":\"DeleteOptions\",\"apiVersion\":\"v1\"}\n");
+}
+
+/* --- ends --- */
+
+static void an_answer_above_the_limit_is_refused(void **state)
+{
+    static const struct test_reply replies[] = { { .body = "{\"a\":1}" }, { .body = "{\"a\":1}" } };
+    struct fixture *f = *state;
+    struct kinf_request request = get_pod(f);
+    kinf_auto_response response = KINF_RESPONSE_INIT;
+
+    start(f, replies, 2);
+    request.max_response_bytes = 6;
+    assert_int_equal(kinf_client_request(f->client, &request, &response, NULL), KINF_ERR_LIMIT);
+    assert_null(response.body);
+    request.max_response_bytes = 7;
+    assert_int_equal(kinf_client_request(f->client, &request, &response, NULL), 0);
+}
+
+static void a_call_ends_with_its_time(void **state)
+{
+    struct fixture *f = *state;
+    struct kinf_request request = get_pod(f);
+    struct kinf_error err = KINF_ERROR_INIT;
+
+    start(f, NULL, 0);
+    request.timeout_ms = 30;
+    assert_int_equal(kinf_client_request(f->client, &request, NULL, &err), KINF_ERR_TIMEOUT);
+    assert_true(kinf_error_is_timeout(&err));
+}
+
+static void *interrupt(void *ctx)
+{
+    struct fixture *f = ctx;
+
+    test_server_wait(f->server, 1);
+    kinf_client_interrupt(f->client);
+    return NULL;
+}
+
+static void a_call_can_be_interrupted(void **state)
+{
+    struct fixture *f = *state;
+    struct kinf_request request = get_pod(f);
+    pthread_t thread;
+
+    start(f, NULL, 0);
+    request.timeout_ms = 60000;
+    assert_int_equal(pthread_create(&thread, NULL, interrupt, f), 0);
+    assert_int_equal(kinf_client_request(f->client, &request, NULL, NULL), KINF_ERR_STOPPED);
+    pthread_join(thread, NULL);
+}
+
+/* Each of the threads has a connection of its own, and the server takes one after the other. */
+static void *ask_a_lot(void *ctx)
+{
+    struct fixture *f = ctx;
+
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(kinf_client_request_raw(f->client, "GET", "/x",
+                                                 (struct kinf_str){ NULL, 0 }, NULL, NULL, NULL),
+                         0);
+    return NULL;
+}
+
+static void threads_share_a_client(void **state)
+{
+    struct test_reply replies[20] = { { 0 } };
+    struct fixture *f = *state;
+    pthread_t threads[4];
+    char *requests;
+    size_t n_lines = 0;
+
+    for (size_t i = 0; i < KINF__ARRAY_LEN(replies); i++)
+        replies[i].headers = "Connection: close\r\n", replies[i].end = TEST_END_CLEAN;
+    start(f, replies, KINF__ARRAY_LEN(replies));
+    for (size_t i = 0; i < KINF__ARRAY_LEN(threads); i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, ask_a_lot, f), 0);
+    for (size_t i = 0; i < KINF__ARRAY_LEN(threads); i++)
+        pthread_join(threads[i], NULL);
+    requests = test_server_requests(f->server);
+    for (const char *at = requests; (at = strchr(at, '\n')) != NULL; at++)
+        n_lines++;
+    free(requests);
+    assert_int_equal(n_lines, 20);
+}
+
+static void every_lack_of_memory_is_an_error(void **state)
+{
+    struct test_reply replies[64] = { { 0 } };
+    struct fixture *f = *state;
+    struct kinf_request request = get_pod(f);
+    bool is_over = false;
+
+    for (size_t i = 0; i < KINF__ARRAY_LEN(replies); i++)
+        replies[i].body = "{}";
+    start(f, replies, KINF__ARRAY_LEN(replies));
+    request.timeout_ms = 60000;
+    for (size_t n = 1; !is_over; n++) {
+        kinf_auto_response response = KINF_RESPONSE_INIT;
+        int failed;
+
+        assert_in_range(n, 1, KINF__ARRAY_LEN(replies));
+        test_fail_allocation(n);
+        failed = kinf_client_request(f->client, &request, &response, NULL);
+        is_over = !test_allocation_failed();
+        assert_int_equal(failed, is_over ? 0 : KINF_ERR_NO_MEMORY);
+    }
+}
+
+/* --- errors --- */
+
+static void refusals_are_told_apart(void **state)
+{
+    static const struct {
+        const char *status;
+        int http_status;
+        bool (*is)(const struct kinf_error *err);
+    } rows[] = {
+        { "{\"status\":\"Failure\",\"reason\":\"AlreadyExists\",\"code\":409}", 409,
+          kinf_error_is_already_exists },
+        { "{\"status\":\"Failure\",\"reason\":\"Conflict\",\"code\":409}", 409,
+          kinf_error_is_conflict },
+        { "{\"status\":\"Failure\",\"reason\":\"NotFound\",\"code\":404}", 404,
+          kinf_error_is_not_found },
+        { "{\"status\":\"Failure\",\"reason\":\"Invalid\",\"code\":422}", 422,
+          kinf_error_is_invalid },
+        { "{\"status\":\"Failure\",\"reason\":\"Unauthorized\",\"code\":401}", 401,
+          kinf_error_is_unauthorized },
+        { "{\"status\":\"Failure\",\"reason\":\"Forbidden\",\"code\":403}", 403,
+          kinf_error_is_forbidden },
+        { "{\"status\":\"Failure\",\"reason\":\"Expired\",\"code\":410}", 410,
+          kinf_error_is_expired },
+        { "{\"status\":\"Failure\",\"reason\":\"TooManyRequests\",\"code\":429}", 429,
+          kinf_error_is_too_many_requests },
+        { "{\"status\":\"Failure\",\"reason\":\"Timeout\",\"code\":504}", 504,
+          kinf_error_is_timeout },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < KINF__ARRAY_LEN(rows); i++) {
+        struct kinf_error err = KINF_ERROR_INIT;
+
+        assert_true(
+            kinf__status_to_error(kinf_str_from(rows[i].status), rows[i].http_status, &err) < 0);
+        for (size_t k = 0; k < KINF__ARRAY_LEN(rows); k++)
+            assert_int_equal(rows[k].is(&err), i == k);
+    }
+}
+
+/* --- how often --- */
+
+static int64_t wait_of(struct kinf__rate_limit *limit, int64_t now_ms)
+{
+    int64_t wait_ms = -1;
+
+    assert_true(kinf__rate_limit_take(limit, now_ms, 1000000, &wait_ms));
+    return wait_ms;
+}
+
+static void a_burst_goes_out_at_once_and_then_one_after_the_other(void **state)
+{
+    struct kinf__rate_limit limit;
+
+    (void)state;
+    kinf__rate_limit_init(&limit, 0, 0);
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(wait_of(&limit, 1000), 0);
+    assert_int_equal(wait_of(&limit, 1000), 200);
+    assert_int_equal(wait_of(&limit, 1000), 400);
+    assert_int_equal(wait_of(&limit, 1400), 200);
+    /* After a rest there is a burst again, and not more. */
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(wait_of(&limit, 60000), 0);
+    assert_int_equal(wait_of(&limit, 60000), 200);
+}
+
+static void a_turn_that_comes_too_late_is_not_taken(void **state)
+{
+    struct kinf__rate_limit limit;
+    int64_t wait_ms = -1;
+
+    (void)state;
+    kinf__rate_limit_init(&limit, 1, 1);
+    assert_int_equal(wait_of(&limit, 5), 0);
+    assert_false(kinf__rate_limit_take(&limit, 5, 999, &wait_ms));
+    assert_int_equal(wait_ms, -1);
+    assert_int_equal(wait_of(&limit, 5), 1000);
+}
+
+static void a_negative_rate_is_none(void **state)
+{
+    struct kinf__rate_limit limit;
+
+    (void)state;
+    kinf__rate_limit_init(&limit, -1, 0);
+    for (int i = 0; i < 1000; i++)
+        assert_int_equal(wait_of(&limit, 1), 0);
+}
+
+/* In whatever pattern they come: never more than a burst and what has grown since. */
+static void no_pattern_beats_the_rate(void **state)
+{
+    struct test_random random = test_random_init(__func__);
+    struct kinf__rate_limit limit;
+    int64_t now_ms = 0, n_gone = 0;
+
+    (void)state;
+    kinf__rate_limit_init(&limit, 20, 7);
+    for (size_t i = 0; i < 20000; i++) {
+        int64_t wait_ms;
+
+        now_ms += (int64_t)test_random_below(&random, 60);
+        if (kinf__rate_limit_take(&limit, now_ms, 0, &wait_ms))
+            n_gone++;
+        assert_true(n_gone <= 7 + now_ms / 50);
+    }
+    assert_true(n_gone >= now_ms / 50 - 7);
+}
+
+int main(void)
+{
+#define WITH_SERVER(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        WITH_SERVER(each_verb_is_said_as_the_server_understands_it),
+        WITH_SERVER(what_cannot_be_meant_is_refused_before_it_is_sent),
+        WITH_SERVER(raw_requests_go_out_as_they_are),
+        cmocka_unit_test(only_what_cannot_happen_twice_is_made_again),
+        WITH_SERVER(a_server_that_is_busy_is_asked_again_when_it_says),
+        WITH_SERVER(a_wait_that_is_longer_than_the_time_is_not_begun),
+        WITH_SERVER(what_broke_off_is_read_again_and_not_changed_again),
+        WITH_SERVER(an_answer_above_the_limit_is_refused),
+        WITH_SERVER(a_call_ends_with_its_time),
+        WITH_SERVER(a_call_can_be_interrupted),
+        WITH_SERVER(threads_share_a_client),
+        WITH_SERVER(every_lack_of_memory_is_an_error),
+        cmocka_unit_test(refusals_are_told_apart),
+        cmocka_unit_test(a_burst_goes_out_at_once_and_then_one_after_the_other),
+        cmocka_unit_test(a_turn_that_comes_too_late_is_not_taken),
+        cmocka_unit_test(a_negative_rate_is_none),
+        cmocka_unit_test(no_pattern_beats_the_rate),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
