@@ -69,7 +69,7 @@ class ManifestsTest(unittest.TestCase):
             with self.subTest(name):
                 text = configuration_of(objects)
                 code, _, problem = self.check_config(text, NODE_NAME="worker-1")
-                if "listen: a string is expected here" in problem:
+                if re.search(r"unknown key '?(tls|auth)", problem):
                     self.skipTest("this kinformerd has no TLS")
                 self.assertEqual(code, 0, problem)
 
