@@ -219,13 +219,12 @@ static size_t on_header(char *line, size_t size, size_t n, void *ctx)
 static int append_headers(struct kinf__forward *forward,
                           const struct kinf__forward_request *request)
 {
-    /* What curl would add by itself; a line without a value takes it back, one of ours that comes
-     * later counts. */
+    /* What curl would add by itself; a line without a value takes it back. */
     static const char *const none[] = { "Accept:", "Content-Type:", "Expect:" };
     struct curl_slist **headers = &forward->sent_headers;
 
     for (size_t i = 0; i < request->n_headers; i++) {
-        KINF__AUTO_BUFFER line = KINF__BUFFER_INIT;
+        KINF__AUTO_SECRET_BUFFER line = KINF__BUFFER_INIT;
         const struct kinf__header *header = &request->headers[i];
 
         if (kinf__buffer_printf(&line, *header->value != '\0' ? "%s: %s" : "%s;", header->name,

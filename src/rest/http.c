@@ -459,10 +459,29 @@ static int drive(struct kinf__http *http, CURLcode *ret_result, struct kinf_erro
     }
 }
 
+static const char *method_of(const struct kinf__http_request *request)
+{
+    if (request->method != NULL)
+        return request->method;
+    return request->body.bytes != NULL ? "POST" : "GET";
+}
+
+/* A conflict without a reason, for what was to be made: its name is taken. */
+static bool is_name_taken(const struct kinf__http *http, int code)
+{
+    return code == KINF_ERR_CONFLICT && strcmp(method_of(http->request), "POST") == 0 &&
+           !kinf__status_has_reason(kinf__buffer_str(&http->refusal));
+}
+
 static int judge_refusal(struct kinf__http *http, struct kinf_error *err)
 {
     int code = kinf__status_to_error(kinf__buffer_str(&http->refusal), http->status, err);
 
+    if (is_name_taken(http, code)) {
+        code = KINF_ERR_EXISTS;
+        if (err != NULL)
+            err->code = KINF_ERR_EXISTS;
+    }
     if (err != NULL && http->retry_after_ms != 0)
         err->retry_after_ms = http->retry_after_ms;
     kinf__error_prefix(err, "server %s answered %d", http->client->host, http->status);
@@ -519,13 +538,6 @@ static bool set_method(struct kinf__http *http, const char *method, struct kinf_
            curl_easy_setopt(http->easy, CURLOPT_POSTFIELDSIZE_LARGE,
                             has_body ? (curl_off_t)body.len : (curl_off_t)-1) == CURLE_OK &&
            curl_easy_setopt(http->easy, CURLOPT_CUSTOMREQUEST, method) == CURLE_OK;
-}
-
-static const char *method_of(const struct kinf__http_request *request)
-{
-    if (request->method != NULL)
-        return request->method;
-    return request->body.bytes != NULL ? "POST" : "GET";
 }
 
 static void begin(struct kinf__http *http, const struct kinf__http_request *request,

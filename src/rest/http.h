@@ -61,8 +61,8 @@ struct kinf__http_request {
  *   KINF_ERR_TIMEOUT      one of the three times is over (message says which)
  *   KINF_ERR_NETWORK      resolve, connect, send, receive; a body cut short
  *   KINF_ERR_TLS          handshake or verification, with OpenSSL's reason
- *   KINF_ERR_UNAUTHORIZED, FORBIDDEN, NOT_FOUND, CONFLICT, EXPIRED (410), RV_TOO_LARGE,
- *   TOO_MANY_REQUESTS, SERVER: the response was no success; message from its Status (a Status is
+ *   KINF_ERR_UNAUTHORIZED, FORBIDDEN, NOT_FOUND, CONFLICT, EXISTS (also 409 to a POST that gives no
+ *   reason), EXPIRED (410), RV_TOO_LARGE, TOO_MANY_REQUESTS, SERVER: the response was no success; message from its Status (a Status is
  *                         looked for whatever the Content-Type says); http_status and
  *                         retry_after_ms are set
  *   KINF_ERR_CONFIG       the token's file has none

@@ -7,6 +7,8 @@
 #define PER_SECOND 5.0
 #define BURST      10
 #define SECOND_US  1000000
+/* With the largest burst this is still within 64 bits. */
+#define INTERVAL_MAX_US ((int64_t)3600 * SECOND_US)
 
 void kinf__rate_limit_init(struct kinf__rate_limit *limit, double per_second, int burst)
 {
@@ -14,7 +16,9 @@ void kinf__rate_limit_init(struct kinf__rate_limit *limit, double per_second, in
         per_second = PER_SECOND;
     *limit = (struct kinf__rate_limit){ .burst = burst > 0 ? burst : BURST };
     if (per_second > 0 && per_second <= SECOND_US)
-        limit->interval_us = (int64_t)(SECOND_US / per_second);
+        limit->interval_us = per_second * INTERVAL_MAX_US > SECOND_US
+                                 ? (int64_t)(SECOND_US / per_second)
+                                 : INTERVAL_MAX_US;
 }
 
 bool kinf__rate_limit_take(struct kinf__rate_limit *limit, int64_t now_ms, int64_t max_wait_ms,

@@ -16,7 +16,7 @@ struct kinf__rate_limit {
     int64_t next_us; /* when the next one is due if all come evenly */
 };
 
-/* `per_second` 0: 5, negative: no limit. `burst` 0: 10. */
+/* `per_second` 0: 5, negative: no limit, less than one an hour: one an hour. `burst` 0: 10. */
 void kinf__rate_limit_init(struct kinf__rate_limit *limit, double per_second, int burst);
 
 /* Takes the next turn: *ret_wait_ms is how long to wait for it. Returns false, and takes none, if

@@ -152,6 +152,16 @@ static int try_in_turn(struct kinf_client *client, struct kinf__http_request *re
     return try_once(client, request, err);
 }
 
+/* What ended the tries may be another thing than what made them necessary: both are told. */
+static void mention(const struct kinf_error *before, struct kinf_error *err)
+{
+    size_t len = strlen(err->message);
+
+    if (err->code != before->code)
+        snprintf(err->message + len, sizeof err->message - len, " (the try before: %s)",
+                 before->message);
+}
+
 /* With `err`, which is not NULL: what it says decides. */
 static int perform(struct kinf_client *client, struct kinf__http_request *request,
                    int64_t timeout_ms, struct kinf_error *err)
@@ -164,11 +174,14 @@ static int perform(struct kinf_client *client, struct kinf__http_request *reques
     for (unsigned n = 0; failed < 0 && kinf__retry_may(request->method, err, n, &wait_ms) &&
                          wait_ms < left_ms(deadline_ms);
          n++) {
+        struct kinf_error before = *err;
+
+        *err = (struct kinf_error)KINF_ERROR_INIT;
         failed = wait(client, wait_ms, err);
-        if (failed == 0) {
-            *err = (struct kinf_error)KINF_ERROR_INIT;
+        if (failed == 0)
             failed = try_in_turn(client, request, deadline_ms, err);
-        }
+        if (failed < 0)
+            mention(&before, err);
     }
     return failed;
 }
@@ -226,6 +239,34 @@ static int invalid(struct kinf_error *err, const struct verb *verb, const char *
     return kinf__error_set(err, KINF_ERR_INVALID, "%s: %s", verb->name, what);
 }
 
+static bool is_deletion(const struct kinf_request *request)
+{
+    return request->verb == KINF_VERB_DELETE || request->verb == KINF_VERB_DELETE_COLLECTION;
+}
+
+/* The server would not see these with another verb, or pass over them: a precondition that nobody
+ * checks is worse than none. */
+static int check_options(const struct kinf_request *request, const struct verb *verb,
+                         struct kinf_error *err)
+{
+    bool is_choice =
+        request->verb == KINF_VERB_LIST || request->verb == KINF_VERB_DELETE_COLLECTION;
+
+    if (!is_deletion(request) &&
+        (request->if_uid != NULL || request->if_resource_version != NULL ||
+         request->propagation != KINF_PROPAGATION_DEFAULT || request->grace_period_s != NULL))
+        return invalid(err, verb, "preconditions, propagation and a grace period are for deletes");
+    if (!is_choice && (is_given(request->label_selector) || is_given(request->field_selector) ||
+                       request->limit != 0 || is_given(request->continue_token)))
+        return invalid(err, verb, "selectors and pages are for lists and collections");
+    if (!is_choice && request->verb != KINF_VERB_GET &&
+        (is_given(request->resource_version) || is_given(request->resource_version_match)))
+        return invalid(err, verb, "a resourceVersion to read at is for reads");
+    if ((unsigned)request->propagation > KINF_PROPAGATION_FOREGROUND)
+        return invalid(err, verb, "no such propagation");
+    return 0;
+}
+
 static int check(const struct kinf_request *request, const struct verb *verb,
                  struct kinf_error *err)
 {
@@ -252,7 +293,7 @@ static int check(const struct kinf_request *request, const struct verb *verb,
                        verb->content_type != NULL ? "a body is needed" : "no body goes with it");
     if (request->verb == KINF_VERB_APPLY && !is_given(request->field_manager))
         return invalid(err, verb, "a field manager is needed");
-    return 0;
+    return check_options(request, verb, err);
 }
 
 static int append_option(struct kinf__buffer *target, const char *name, const char *value)
@@ -262,8 +303,6 @@ static int append_option(struct kinf__buffer *target, const char *name, const ch
 
 static int append_options(const struct kinf_request *request, struct kinf__buffer *target)
 {
-    bool is_delete =
-        request->verb == KINF_VERB_DELETE || request->verb == KINF_VERB_DELETE_COLLECTION;
     char limit[16] = "";
     const struct {
         const char *name, *value;
@@ -277,7 +316,7 @@ static int append_options(const struct kinf_request *request, struct kinf__buffe
         { "fieldManager", request->field_manager },
         { "fieldValidation", request->field_validation },
         { "force", request->verb == KINF_VERB_APPLY && request->force ? "true" : NULL },
-        { "dryRun", request->dry_run && !is_delete ? "All" : NULL },
+        { "dryRun", request->dry_run && !is_deletion(request) ? "All" : NULL },
     };
 
     if (request->limit != 0)
@@ -347,17 +386,21 @@ static int append_delete_options(const struct kinf_request *request, struct kinf
 int kinf_client_request(struct kinf_client *client, const struct kinf_request *request,
                         struct kinf_response *ret_response, struct kinf_error *err)
 {
-    const struct verb *verb = &verbs[request->verb];
     KINF__AUTO_BUFFER target = KINF__BUFFER_INIT;
     KINF__AUTO_BUFFER delete_options = KINF__BUFFER_INIT;
-    struct kinf__http_request http = { .method = verb->method,
-                                       .body = request->body,
-                                       .content_type = verb->content_type };
-    int failed = check(request, verb, err);
+    struct kinf__http_request http = { .body = request->body };
+    const struct verb *verb;
+    int failed;
 
+    if ((unsigned)request->verb >= KINF__ARRAY_LEN(verbs))
+        return kinf__error_set(err, KINF_ERR_INVALID, "%d is no verb", (int)request->verb);
+    verb = &verbs[request->verb];
+    failed = check(request, verb, err);
     if (failed < 0)
         return failed;
-    if (strcmp(verb->method, "DELETE") == 0) {
+    http.method = verb->method;
+    http.content_type = verb->content_type;
+    if (is_deletion(request)) {
         if (append_delete_options(request, &delete_options) < 0)
             return kinf__error_no_memory(err);
         http.body = kinf__buffer_str(&delete_options);
@@ -365,6 +408,29 @@ int kinf_client_request(struct kinf_client *client, const struct kinf_request *r
     if (append_target(request, &target) < 0 || (http.target = kinf__buffer_cstr(&target)) == NULL)
         return kinf__error_no_memory(err);
     return ask(client, &http, request->timeout_ms, request->max_response_bytes, ret_response, err);
+}
+
+/* Printable ASCII without blanks; a '#' would cut off what follows it, so that another thing is
+ * meant. */
+static bool is_target(const char *text)
+{
+    if (*text != '/')
+        return false;
+    for (; *text != '\0'; text++) {
+        if (*text <= ' ' || *text >= '\x7f' || *text == '#')
+            return false;
+    }
+    return true;
+}
+
+/* A line end would begin another header. */
+static bool is_header_value(const char *text)
+{
+    for (; *text != '\0'; text++) {
+        if ((unsigned char)*text < ' ' || *text == '\x7f')
+            return false;
+    }
+    return true;
 }
 
 int kinf_client_request_raw(struct kinf_client *client, const char *method, const char *target,
@@ -381,9 +447,13 @@ int kinf_client_request_raw(struct kinf_client *client, const char *method, cons
         is_known = is_known || strcmp(method, methods[i]) == 0;
     if (!is_known)
         return kinf__error_set(err, KINF_ERR_INVALID, "'%s' is no method of requests", method);
-    if (*target != '/')
-        return kinf__error_set(err, KINF_ERR_INVALID, "the target '%s' does not begin with '/'",
+    if (!is_target(target))
+        return kinf__error_set(err, KINF_ERR_INVALID,
+                               "the target '%s' does not begin with '/', or has bytes that have to "
+                               "be escaped",
                                target);
+    if (content_type != NULL && !is_header_value(content_type))
+        return kinf__error_set(err, KINF_ERR_INVALID, "the content type is no header's value");
     return ask(client, &http, 0, 0, ret_response, err);
 }
 

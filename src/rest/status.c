@@ -201,3 +201,10 @@ int kinf__status_to_error(struct kinf_str text, int http_status, struct kinf_err
     }
     return code;
 }
+
+bool kinf__status_has_reason(struct kinf_str text)
+{
+    struct status status;
+
+    return read_status(text, &status) && *status.reason != '\0';
+}

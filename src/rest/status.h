@@ -7,6 +7,8 @@
 #ifndef KINF_REST_STATUS_H
 #define KINF_REST_STATUS_H
 
+#include <stdbool.h>
+
 #include <kinformer/error.h>
 #include <kinformer/str.h>
 
@@ -17,5 +19,8 @@
  * KINF_ERR_PARSE when http_status is 0. Never returns 0. */
 KINF_MUST_CHECK int kinf__status_to_error(struct kinf_str text, int http_status,
                                           struct kinf_error *err);
+
+/* Whether the text is a Status that names its reason. */
+bool kinf__status_has_reason(struct kinf_str text);
 
 #endif

@@ -389,10 +389,10 @@ static void read_head(struct connection *connection, const char *method, struct 
         .accept = header(connection, "Accept"),
         .accept_encoding = header(connection, "Accept-Encoding"),
         .if_none_match = header(connection, "If-None-Match"),
-        .client = client,
         .headers = headers->items,
         .n_headers = headers->n_items,
         .body_len = connection->body_len,
+        .client = client,
     };
 }
 
@@ -408,8 +408,8 @@ static int64_t body_len_of(struct connection *connection)
 static enum MHD_Result step(struct connection *connection, const char *method)
 {
     struct headers headers = { .n_items = 0 };
-    struct kinf__exchange_head head;
     struct kinf__client client;
+    struct kinf__exchange_head head;
     const struct kinf__answer *answer;
 
     read_head(connection, method, &headers, &client, &head);
@@ -431,8 +431,8 @@ static bool may_answer_early(const struct connection *connection, const char *me
 static enum MHD_Result begin_with_body(struct connection *connection, const char *method)
 {
     struct headers headers = { .n_items = 0 };
-    struct kinf__exchange_head head;
     struct kinf__client client;
+    struct kinf__exchange_head head;
     const struct kinf__answer *answer;
 
     read_head(connection, method, &headers, &client, &head);

@@ -32,10 +32,10 @@ struct kinf__exchange_head {
     const char *accept;
     const char *accept_encoding;
     const char *if_none_match;
-    const struct kinf__client *client;  /* NULL: unknown; of the first step alone */
     const struct kinf__header *headers; /* all of them */
     size_t n_headers;
-    int64_t body_len; /* 0: none; KINF__FORWARD_CHUNKED: not told */
+    int64_t body_len;                  /* 0: none; KINF__FORWARD_CHUNKED: not told */
+    const struct kinf__client *client; /* NULL: unknown; of the first step alone */
 };
 
 /* How the exchange reaches its connection. */

@@ -305,8 +305,8 @@ int kinf__server_new(const struct kinf__server_options *options, struct kinf__se
         return kinf__error_no_memory(err);
     server->max_staleness_ms =
         options->max_staleness_ms != 0 ? options->max_staleness_ms : KINF__SERVE_STALENESS_MIN_MS;
-    server->started_ms = kinf__clock_now_ms();
     server->forwarder = options->forwarder;
+    server->started_ms = kinf__clock_now_ms();
     kinf__mutex_init(&server->lock, KINF__RANK_SERVER);
     kinf__cond_init(&server->changed);
     kinf__list_init(&server->exchanges);

@@ -53,9 +53,9 @@ struct kinf__source_options {
     size_t n_indices;
     bool is_pruned;    /* fields are left out: answers carry a Warning */
     bool assume_scope; /* answers what is wider than the scope, with a Warning */
-    bool is_unserved;  /* its state is told, nothing is answered from it */
     bool is_latest;    /* reads that name no resourceVersion are passed on */
     struct kinf__watchcache_limits limits;
+    bool is_unserved; /* its state is told, nothing is answered from it */
 };
 
 struct kinf__source;

@@ -35,8 +35,8 @@ struct kinf__source {
     size_t n_indices;
     bool is_pruned;
     bool assume_scope;
-    bool is_unserved;
     bool is_latest;
+    bool is_unserved;
     char name[3 * KINF_NAME_MAX]; /* unique: "pods", "deployments.apps:NAMESPACE", "pods-2" */
     /* guarded by the server's lock */
     size_t n_users;
@@ -46,8 +46,8 @@ struct kinf__source {
 struct kinf__server {
     /* constant after creation */
     int64_t max_staleness_ms;
-    int64_t started_ms;
     struct kinf__forwarder *forwarder; /* NULL: nothing is passed on */
+    int64_t started_ms;
     pthread_t timer;
     struct kinf__mutex lock;
     struct kinf__cond changed; /* for the timer, and for who waits until nothing uses a source */

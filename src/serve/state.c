@@ -86,11 +86,9 @@ static void add_source_checks(struct checks *checks)
     kinf__mutex_lock(&server->lock);
     add_check(checks, "discovery", server->catalog != NULL ? NULL : "not fetched", 0);
     for (size_t i = 0; i < server->n_sources; i++) {
-        const struct kinf__source *source = server->sources[i];
-
-        if (!source->is_unserved)
-            add_check(checks, source->name, unready_reason(server, source),
-                      kinf__source_left_out(source));
+        if (!server->sources[i]->is_unserved)
+            add_check(checks, server->sources[i]->name, unready_reason(server, server->sources[i]),
+                      kinf__source_left_out(server->sources[i]));
     }
     kinf__mutex_unlock(&server->lock);
 }

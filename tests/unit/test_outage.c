@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -224,9 +225,13 @@ static void a_server_that_restarts_costs_no_list_and_two_lines(void **state)
 #define NO_PAGE              "status 404\nheader Content-Type: text/plain\nevent 404 page not found\n"
 #define ON_GROUPS            "exchange once\nmatch GET /apis\n"
 
+/* The name of the resource is asked for before, at a server that knows legacy discovery alone. */
 static void start_widgets(struct engine_fixture *f, const char *script)
 {
-    engine_make(f, "widgets.example.com", script);
+    KINF__AUTO_BUFFER whole = KINF__BUFFER_INIT;
+
+    assert_int_equal(kinf__buffer_printf(&whole, "%s%s", ON_GROUPS NO_PAGE, script), 0);
+    engine_make(f, "widgets.example.com", kinf__buffer_cstr(&whole));
     assert_int_equal(kinf_informer_start(f->informer, NULL), 0);
 }
 

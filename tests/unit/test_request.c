@@ -37,7 +37,8 @@ static int set_up(void **state)
     return 0;
 }
 
-static void start(struct fixture *f, const struct test_reply *replies, size_t n_replies)
+static void start_limited(struct fixture *f, const struct test_reply *replies, size_t n_replies,
+                          double per_second, int burst)
 {
     struct kinf_client_options options = KINF_CLIENT_OPTIONS_INIT;
     char *path;
@@ -45,10 +46,16 @@ static void start(struct fixture *f, const struct test_reply *replies, size_t n_
     f->server = test_server_start(replies, n_replies);
     path = test_kubeconfig(test_server_port(f->server));
     options.kubeconfig = path;
-    options.queries_per_second = -1;
+    options.queries_per_second = per_second;
+    options.burst = burst;
     assert_int_equal(kinf_client_new(&options, &f->client, NULL), 0);
     unlink(path);
     free(path);
+}
+
+static void start(struct fixture *f, const struct test_reply *replies, size_t n_replies)
+{
+    start_limited(f, replies, n_replies, -1, 0);
 }
 
 static int tear_down(void **state)
@@ -176,6 +183,7 @@ static void each_verb_is_said_as_the_server_understands_it(void **state)
 
 static void what_cannot_be_meant_is_refused_before_it_is_sent(void **state)
 {
+    static const int64_t grace_s = 1;
     struct fixture *f = *state;
     const struct kinf_type *pods = f->pods, *nodes = f->nodes;
     const struct {
@@ -198,7 +206,25 @@ static void what_cannot_be_meant_is_refused_before_it_is_sent(void **state)
         { { .verb = KINF_VERB_APPLY, .type = nodes, .name = "a", .body = KINF_STR("{}") },
           "field manager" },
         { { .verb = KINF_VERB_DELETE_COLLECTION, .type = pods }, "a namespace" },
+        { { .verb = (enum kinf_verb)99, .type = nodes }, "no verb" },
+        { { .verb = KINF_VERB_UPDATE,
+            .type = nodes,
+            .name = "a",
+            .body = KINF_STR("{}"),
+            .if_uid = "u" },
+          "preconditions" },
+        { { .type = nodes, .name = "a", .grace_period_s = &grace_s }, "preconditions" },
+        { { .verb = KINF_VERB_DELETE, .type = nodes, .name = "a", .label_selector = "a=b" },
+          "selectors" },
+        { { .verb = KINF_VERB_DELETE, .type = nodes, .name = "a", .resource_version = "7" },
+          "resourceVersion" },
+        { { .verb = KINF_VERB_DELETE,
+            .type = nodes,
+            .name = "a",
+            .propagation = (enum kinf_propagation)99 },
+          "propagation" },
     };
+    static const char *const targets[] = { "x", "", "/a b", "/a#b", "/a\r\nX: y", "/\xc3\xa4" };
 
     start(f, NULL, 0);
     for (size_t i = 0; i < KINF__ARRAY_LEN(rows); i++) {
@@ -212,8 +238,13 @@ static void what_cannot_be_meant_is_refused_before_it_is_sent(void **state)
     assert_int_equal(
         kinf_client_request_raw(f->client, "HEAD", "/x", KINF_STR(""), NULL, NULL, NULL),
         KINF_ERR_INVALID);
-    assert_int_equal(kinf_client_request_raw(f->client, "GET", "x", KINF_STR(""), NULL, NULL, NULL),
-                     KINF_ERR_INVALID);
+    for (size_t i = 0; i < KINF__ARRAY_LEN(targets); i++)
+        assert_int_equal(
+            kinf_client_request_raw(f->client, "GET", targets[i], KINF_STR(""), NULL, NULL, NULL),
+            KINF_ERR_INVALID);
+    assert_int_equal(
+        kinf_client_request_raw(f->client, "POST", "/x", KINF_STR(""), "a\r\nX: y", NULL, NULL),
+        KINF_ERR_INVALID);
     expect_requests(f, "");
 }
 
@@ -332,6 +363,22 @@ static void what_broke_off_is_read_again_and_not_changed_again(void **state)
                        "{\"kind\":\"DeleteOptions\",\"apiVersion\":\"v1\"}\n");
 }
 
+static void what_ended_the_tries_is_told_with_what_began_them(void **state)
+{
+    static const struct test_reply replies[] = { BUSY,
+                                                 { .status = "403 Forbidden", .body = "no" } };
+    struct fixture *f = *state;
+    struct kinf_request request = get_pod(f);
+    struct kinf_error err = KINF_ERROR_INIT;
+
+    start(f, replies, 2);
+    request.timeout_ms = 60000;
+    assert_int_equal(kinf_client_request(f->client, &request, NULL, &err), KINF_ERR_FORBIDDEN);
+    assert_int_equal(err.http_status, 403);
+    assert_non_null(strstr(err.message, "403"));
+    assert_non_null(strstr(err.message, "429: busy"));
+}
+
 /* --- ends --- */
 
 static void an_answer_above_the_limit_is_refused(void **state)
@@ -442,6 +489,35 @@ static void every_lack_of_memory_is_an_error(void **state)
 
 /* --- errors --- */
 
+static void a_conflict_without_a_reason_is_a_taken_name_for_what_is_made(void **state)
+{
+#define SAYS(text)                                                                                 \
+    {                                                                                              \
+        .status = "409 Conflict", .body = text                                                     \
+    }
+    static const struct test_reply replies[] = {
+        SAYS("taken"),
+        SAYS("{\"status\":\"Failure\",\"code\":409}"),
+        SAYS("{\"status\":\"Failure\",\"reason\":\"Conflict\",\"code\":409}"),
+        SAYS("stale"),
+    };
+    struct fixture *f = *state;
+    struct kinf_request request = { .verb = KINF_VERB_CREATE,
+                                    .type = f->nodes,
+                                    .body = KINF_STR("{}") };
+    struct kinf_error err = KINF_ERROR_INIT;
+
+    start(f, replies, KINF__ARRAY_LEN(replies));
+    assert_int_equal(kinf_client_request(f->client, &request, NULL, &err), KINF_ERR_EXISTS);
+    assert_true(kinf_error_is_already_exists(&err));
+    assert_int_equal(kinf_client_request(f->client, &request, NULL, NULL), KINF_ERR_EXISTS);
+    assert_int_equal(kinf_client_request(f->client, &request, NULL, NULL), KINF_ERR_CONFLICT);
+    request.verb = KINF_VERB_UPDATE;
+    request.name = "a";
+    assert_int_equal(kinf_client_request(f->client, &request, NULL, NULL), KINF_ERR_CONFLICT);
+#undef SAYS
+}
+
 static void refusals_are_told_apart(void **state)
 {
     static const struct {
@@ -520,6 +596,39 @@ static void a_turn_that_comes_too_late_is_not_taken(void **state)
     assert_int_equal(wait_of(&limit, 5), 1000);
 }
 
+/* Under UBSan: neither a rate near none nor the largest burst leaves the numbers' range. */
+static void extreme_limits_are_kept_to(void **state)
+{
+    static const double rates[] = { 1e-300, 1e-9, 1.0 / 3600, 1e6, 1e300 };
+    struct kinf__rate_limit limit;
+    int64_t wait_ms;
+
+    (void)state;
+    for (size_t i = 0; i < KINF__ARRAY_LEN(rates); i++) {
+        kinf__rate_limit_init(&limit, rates[i], INT32_MAX);
+        for (int k = 0; k < 1000; k++)
+            assert_int_equal(wait_of(&limit, 1), 0);
+    }
+    kinf__rate_limit_init(&limit, 1e-300, 1);
+    assert_int_equal(wait_of(&limit, 0), 0);
+    assert_false(kinf__rate_limit_take(&limit, 0, 3599999, &wait_ms));
+    assert_true(kinf__rate_limit_take(&limit, 0, 3600000, &wait_ms));
+}
+
+static void requests_keep_to_the_limit_of_their_client(void **state)
+{
+    static const struct test_reply replies[] = { { .body = "{}" } };
+    struct fixture *f = *state;
+    struct kinf_request request = get_pod(f);
+    struct kinf_error err = KINF_ERROR_INIT;
+
+    start_limited(f, replies, 1, 0.001, 1);
+    assert_int_equal(kinf_client_request(f->client, &request, NULL, NULL), 0);
+    assert_int_equal(kinf_client_request(f->client, &request, NULL, &err), KINF_ERR_TIMEOUT);
+    assert_non_null(strstr(err.message, "rate limit"));
+    expect_requests(f, "GET /api/v1/namespaces/n/pods/a - -\n");
+}
+
 static void a_negative_rate_is_none(void **state)
 {
     struct kinf__rate_limit limit;
@@ -561,14 +670,18 @@ int main(void)
         WITH_SERVER(a_server_that_is_busy_is_asked_again_when_it_says),
         WITH_SERVER(a_wait_that_is_longer_than_the_time_is_not_begun),
         WITH_SERVER(what_broke_off_is_read_again_and_not_changed_again),
+        WITH_SERVER(what_ended_the_tries_is_told_with_what_began_them),
         WITH_SERVER(an_answer_above_the_limit_is_refused),
         WITH_SERVER(a_call_ends_with_its_time),
         WITH_SERVER(a_call_can_be_interrupted),
         WITH_SERVER(threads_share_a_client),
         WITH_SERVER(every_lack_of_memory_is_an_error),
+        WITH_SERVER(a_conflict_without_a_reason_is_a_taken_name_for_what_is_made),
         cmocka_unit_test(refusals_are_told_apart),
         cmocka_unit_test(a_burst_goes_out_at_once_and_then_one_after_the_other),
         cmocka_unit_test(a_turn_that_comes_too_late_is_not_taken),
+        cmocka_unit_test(extreme_limits_are_kept_to),
+        WITH_SERVER(requests_keep_to_the_limit_of_their_client),
         cmocka_unit_test(a_negative_rate_is_none),
         cmocka_unit_test(no_pattern_beats_the_rate),
     };

@@ -7,7 +7,8 @@
  *
  * What failed is tried again, up to ten times, where it cannot happen twice: any request that the
  * server refused with a time to come back (429 or 5xx with Retry-After), and a GET whose connection
- * broke. Each try takes its turn in the rate limit.
+ * broke. Each try takes its turn in the rate limit. Where the last try failed otherwise than the one
+ * before, the message has both.
  *
  * Mirrors: rest.Request with dynamic.ResourceInterface.
  * Threads: any thread; the client must outlive the call. kinf_client_interrupt() ends it.
@@ -50,7 +51,8 @@ enum kinf_propagation {
     KINF_PROPAGATION_FOREGROUND,
 };
 
-/* All borrowed for the call. NULL, 0 and false leave a thing out. */
+/* All borrowed for the call. NULL, 0 and false leave a thing out. Preconditions, selectors and
+ * resourceVersions with a verb that has none are refused; `force` is passed over. */
 struct kinf_request {
     enum kinf_verb verb;
     const struct kinf_type *type; /* see kinf_client_find_type() */
@@ -66,9 +68,9 @@ struct kinf_request {
 
     const char *label_selector; /* of LIST and DELETE_COLLECTION */
     const char *field_selector;
-    uint32_t limit;             /* of LIST: a page's size; the answer's metadata.continue ... */
-    const char *continue_token; /* ... goes here for the next page */
-    const char *resource_version;
+    uint32_t limit;               /* of LIST: a page's size; the answer's metadata.continue ... */
+    const char *continue_token;   /* ... goes here for the next page */
+    const char *resource_version; /* of GET and these: to read at */
     const char *resource_version_match; /* "Exact", "NotOlderThan" */
 
     const char *if_uid; /* of DELETE and DELETE_COLLECTION: otherwise it is a conflict */
@@ -110,7 +112,7 @@ KINF_API KINF_MUST_CHECK int kinf_client_request(struct kinf_client *client,
                                                  struct kinf_error *err);
 
 /* Any request that is no stream: `target` is "/version", "/api/v1/pods?limit=1"... with its
- * escapes. `method` is GET, POST, PUT, PATCH or DELETE; `body.bytes` NULL: none; `content_type`
+ * escapes: a blank, '#' or a byte beyond ASCII is KINF_ERR_INVALID. `method` is GET, POST, PUT, PATCH or DELETE; `body.bytes` NULL: none; `content_type`
  * NULL: application/json. Errors: as above. */
 KINF_API KINF_MUST_CHECK int kinf_client_request_raw(struct kinf_client *client, const char *method,
                                                      const char *target, struct kinf_str body,
