@@ -209,11 +209,12 @@ deps:
 test: ## install what is missing, then unit tests (plain, ASan+UBSan, TSan) and integration tests on a real cluster
 	@scripts/run-tests.sh
 
-test-clients: ## what others see of the daemon, on a real cluster: kube-rs's watcher
-	@scripts/install-deps.sh build test
+test-clients: ## what others see of the daemon, on a real cluster: kube-rs's watcher, the status page in Chromium
+	@scripts/install-deps.sh build test clients
 	@tests/cluster/build.sh
 	@$(MAKE) --no-print-directory -s MODE=asan all
 	@python3 -B tests/clients/kube_rs.py
+	@python3 -B tests/clients/page.py
 
 run: deps ## install what is missing, build, and run kinformerd on the current cluster (ARGS="--resource pods")
 	@$(MAKE) --no-print-directory -s MODE=release build/release/bin/kinformerd

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that are missing, or says how: install-deps.sh [build|test|lint|fuzz]...
+# Installs the Debian packages that are missing, or says how: install-deps.sh [build|test|lint|fuzz|clients]...
 # "build" is what the daemon and the library need, "test" adds cmocka and what the real cluster and its network need,
-# "lint" adds clang's tools, "fuzz" libFuzzer. Exits 1 with one plain line when something is missing and cannot be installed.
+# "lint" adds clang's tools, "fuzz" libFuzzer, "clients" a browser. Exits 1 with one plain line when something is missing and cannot be installed.
 set -euo pipefail
 
 declare -A packages=(
@@ -9,6 +9,7 @@ declare -A packages=(
     [test]="libcmocka-dev openssl curl python3 python3-venv iproute2"
     [lint]="clang clang-tidy clang-format"
     [fuzz]="clang libclang-rt-dev"
+    [clients]="chromium"
 )
 
 missing=()

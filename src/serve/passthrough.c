@@ -243,7 +243,7 @@ static bool is_pruned(struct kinf__exchange *exchange)
 
     kinf__mutex_lock(&exchange->server->lock);
     for (size_t i = 0; i < server->n_sources && !is_any; i++)
-        is_any = server->sources[i]->is_pruned &&
+        is_any = server->sources[i]->is_pruned && !server->sources[i]->is_unserved &&
                  strcmp(server->sources[i]->type->group, request->group) == 0 &&
                  strcmp(server->sources[i]->type->resource, request->resource) == 0;
     kinf__mutex_unlock(&exchange->server->lock);

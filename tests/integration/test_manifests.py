@@ -1,0 +1,187 @@
+"""config/ and the image: what a cluster, kinformerd and systemd say to them."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+from harness import ROOT, cluster, daemon_path, run_daemon
+
+CONFIG = os.path.join(ROOT, "config")
+WORKLOADS = ("sidecar", "daemonset", "deployment")
+ACCOUNT = "system:serviceaccount:default:kinformerd"
+# In the image beside what the program is linked with.
+OTHER_PACKAGES = {"ca-certificates", "curl"}
+
+
+def objects_of(name):
+    """The objects of a manifest, as the API server would store them."""
+    decoder, objects = json.JSONDecoder(), []
+    text = cluster().kubectl("apply", "--dry-run=server", "-o", "json", "-f", os.path.join(CONFIG, name + ".yaml"))
+    while text.strip():
+        item, end = decoder.raw_decode(text.lstrip())
+        text = text.lstrip()[end:]
+        objects += item["items"] if item["kind"] == "List" else [item]
+    return objects
+
+
+def pod_of(objects):
+    for item in objects:
+        if item["kind"] == "Pod":
+            return item["spec"]
+        if item["kind"] in ("DaemonSet", "Deployment"):
+            return item["spec"]["template"]["spec"]
+    raise AssertionError("no pod")
+
+
+def container_of(pod):
+    return next(container for container in pod.get("initContainers", []) + pod["containers"]
+                if container["name"] == "kinformerd")
+
+
+def configuration_of(objects):
+    return next(item["data"]["kinformerd.yaml"] for item in objects if item["kind"] == "ConfigMap")
+
+
+class ManifestsTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        # For good: the others' accounts have to be there, and it is asked what they may.
+        for name in ("rbac", "delegated"):
+            cluster().kubectl("apply", "-f", os.path.join(CONFIG, name + ".yaml"))
+        cls.objects = {name: objects_of(name) for name in WORKLOADS}
+
+    def check_config(self, text, **env):
+        pki = os.path.join(cluster().folder, "pki")
+        for path, file in (("tls.crt", "serving.crt"), ("tls.key", "serving.key")):
+            text = text.replace("/etc/kinformer-tls/" + path, os.path.join(pki, file))
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "kinformerd.yaml")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+            return run_daemon("--check-config", "--config", path, env=env)
+
+    def test_kinformerd_takes_the_configuration_of_each(self):
+        for name, objects in self.objects.items():
+            with self.subTest(name):
+                text = configuration_of(objects)
+                code, _, problem = self.check_config(text, NODE_NAME="worker-1")
+                if re.search(r"unknown key '?(tls|auth)", problem):
+                    self.skipTest("this kinformerd has no TLS")
+                self.assertEqual(code, 0, problem)
+
+    def test_a_node_cache_has_its_node(self):
+        environment = {item["name"]: item["valueFrom"]["fieldRef"]["fieldPath"]
+                       for item in container_of(pod_of(self.objects["daemonset"]))["env"]}
+        self.assertEqual(environment, {"NODE_NAME": "spec.nodeName"})
+        text = configuration_of(self.objects["daemonset"])
+        self.assertEqual(re.findall(r"fieldSelector: (.*)", text),
+                         ["spec.nodeName=$(NODE_NAME)", "metadata.name=$(NODE_NAME)"])
+
+    def test_the_account_may_read_what_each_configuration_names(self):
+        for name, objects in self.objects.items():
+            self.assertEqual(pod_of(objects)["serviceAccountName"], "kinformerd")
+            for resource in re.findall(r"resource: (\S+)", configuration_of(objects)):
+                for verb in ("list", "watch"):
+                    with self.subTest(name, verb=verb, resource=resource):
+                        self.assertEqual(self.can(verb, resource), "yes")
+        self.assertEqual(self.can("create", "tokenreviews.authentication.k8s.io"), "yes")
+        self.assertEqual(self.can("create", "subjectaccessreviews.authorization.k8s.io"), "yes")
+        self.assertEqual(self.can("list", "secrets"), "no")
+
+    def can(self, verb, resource):
+        done = subprocess.run([cluster().env["KINF_KUBECTL"], "--kubeconfig", cluster().kubeconfig(), "auth", "can-i",
+                               verb, resource, "--as", ACCOUNT, "--all-namespaces"], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, check=False)
+        return done.stdout.strip()
+
+    def test_every_container_is_locked_down(self):
+        for name, objects in self.objects.items():
+            pod = pod_of(objects)
+            self.assertTrue(pod["securityContext"]["runAsNonRoot"], name)
+            for container in pod.get("initContainers", []) + pod["containers"]:
+                with self.subTest(name, container=container["name"]):
+                    context = container["securityContext"]
+                    self.assertFalse(context["allowPrivilegeEscalation"])
+                    self.assertTrue(context["readOnlyRootFilesystem"])
+                    self.assertEqual(context["capabilities"], {"drop": ["ALL"]})
+                    self.assertIn("memory", container["resources"]["limits"])
+            probed = container_of(pod)
+            self.assertIn("/readyz", json.dumps(probed["readinessProbe"]))
+            self.assertIn("/livez", json.dumps(probed["livenessProbe"]))
+
+    def test_paths_of_the_configuration_are_mounted(self):
+        for name, objects in self.objects.items():
+            container = container_of(pod_of(objects))
+            mounts = [mount["mountPath"] for mount in container["volumeMounts"]]
+            paths = re.findall(r"(?:File: |unix:)(/[^\s\"]+)", configuration_of(objects))
+            paths += [argument for argument in container["args"] if argument.startswith("/")]
+            for path in paths:
+                with self.subTest(name, path=path):
+                    self.assertTrue(any(path.startswith(mount + "/") for mount in mounts))
+
+
+class ImageTest(unittest.TestCase):
+    def setUp(self):
+        with open(os.path.join(ROOT, "Dockerfile"), encoding="utf-8") as file:
+            self.dockerfile = file.read()
+
+    def test_it_has_the_packages_of_the_libraries_that_the_daemon_needs(self):
+        if shutil.which("dpkg-query") is None or shutil.which("objdump") is None:
+            self.skipTest("needs dpkg-query and objdump")
+        dump = subprocess.run(["objdump", "-p", daemon_path("release")], stdout=subprocess.PIPE, text=True, check=True)
+        needed = set(re.findall(r"NEEDED +(\S+)", dump.stdout))
+        owners = subprocess.run(["dpkg-query", "-S", *("*/" + name for name in needed)], stdout=subprocess.PIPE,
+                                stderr=subprocess.DEVNULL, text=True, check=False).stdout
+        packages = {line.split(":")[0] for line in owners.splitlines()
+                    if os.path.basename(line.rpartition(" ")[2]) in needed and "/lib/" in line}
+        stage = self.dockerfile.split("\nFROM ")[-1]
+        listed = re.search(r"install -y --no-install-recommends \\\n(.*?)\n *&&", stage, re.DOTALL).group(1)
+        self.assertEqual(set(listed.replace("\\", "").split()), packages - {"libc6"} | OTHER_PACKAGES)
+
+    def test_it_is_built_from_the_files_that_the_build_needs(self):
+        self.assertIn("scripts/install-deps.sh build", self.dockerfile)
+        with open(os.path.join(ROOT, ".dockerignore"), encoding="utf-8") as file:
+            kept = [line[1:] for line in file.read().split() if line.startswith("!")]
+        with tempfile.TemporaryDirectory() as folder:
+            for name in kept:
+                target = os.path.join(folder, name)
+                os.makedirs(os.path.dirname(target), exist_ok=True)
+                os.symlink(os.path.join(ROOT, name), target)
+            for source in re.findall(r"^COPY (?!--from)(\S+)", self.dockerfile, re.MULTILINE):
+                self.assertTrue(os.path.exists(os.path.join(folder, source)), source)
+            # Says what it would do, for which every file has to be there.
+            subprocess.run(["make", "-n", "MODE=release", "build/release/bin/kinformerd"], cwd=folder, check=True,
+                           stdout=subprocess.DEVNULL)
+
+    def test_it_runs_as_the_user_that_the_manifests_name(self):
+        user = re.search(r"^USER (\d+):(\d+)$", self.dockerfile, re.MULTILINE).groups()
+        for name in WORKLOADS:
+            with open(os.path.join(CONFIG, name + ".yaml"), encoding="utf-8") as file:
+                text = file.read()
+            self.assertEqual(re.search(r"runAsUser: (\d+)\n +runAsGroup: (\d+)", text).groups(), user)
+            self.assertIn("image: kinformerd:", text)
+
+
+class UnitTest(unittest.TestCase):
+    def test_systemd_takes_it(self):
+        if shutil.which("systemd-analyze") is None:
+            self.skipTest("needs systemd-analyze")
+        with open(os.path.join(CONFIG, "kinformerd.service"), encoding="utf-8") as file:
+            text = file.read()
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "kinformerd.service")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text.replace("/usr/local/bin/kinformerd", daemon_path("release")))
+            done = subprocess.run(["systemd-analyze", "verify", path], stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, text=True, check=False)
+        self.assertEqual((done.returncode, done.stdout), (0, ""))
+        self.assertIn("Type=notify\n", text)
+        self.assertIn("WatchdogSec=", text)
+
+
+if __name__ == "__main__":
+    unittest.main()
