@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/hmap.h"
+#include "serve/access.h"
 #include "serve/exchange_priv.h"
 
 static const char json[] = "application/json";
@@ -209,22 +210,34 @@ static bool accepts_gzip(const char *header)
     return header != NULL && strstr(header, "gzip") != NULL;
 }
 
-static int first_step(struct kinf__exchange *exchange, const struct kinf__exchange_head *head)
+static int begin(struct kinf__exchange *exchange, const struct kinf__exchange_head *head)
 {
     int failed = kinf__request_parse(head->target, &exchange->request, &exchange->refusal);
 
     if (failed < 0)
         return failed;
     exchange->may_gzip = accepts_gzip(head->accept_encoding);
-    if (atomic_load(&exchange->server->is_stopping))
-        return kinf__refuse(&exchange->refusal, 503, "ServiceUnavailable",
-                            "kinformerd is stopping");
     if (head->is_impersonated) {
         kinf__refuse(&exchange->refusal, 403, "Forbidden",
                      "impersonation is not answered from a cache");
         exchange->refusal.details = KINF__DETAILS_EMPTY;
         return KINF_ERR_INVALID;
     }
+    return 0;
+}
+
+static int first_step(struct kinf__exchange *exchange, const struct kinf__exchange_head *head)
+{
+    int step = exchange->request.text == NULL ? begin(exchange, head) : 0;
+
+    if (step == 0 && atomic_load(&exchange->server->is_stopping))
+        return kinf__refuse(&exchange->refusal, 503, "ServiceUnavailable",
+                            "kinformerd is stopping");
+    if (step == 0)
+        step = kinf__access_step(exchange, head);
+    if (step != 0)
+        return step;
+    exchange->is_admitted = true;
     return route(exchange, head);
 }
 
@@ -253,7 +266,7 @@ const struct kinf__answer *kinf__exchange_step(struct kinf__exchange *exchange,
         return &exchange->answer;
     step = exchange->has_waited ? kinf__resource_step_again(exchange) : first_step(exchange, head);
     if (step == KINF__STEP_WAITS) {
-        exchange->has_waited = true;
+        exchange->has_waited = exchange->is_admitted;
         return NULL;
     }
     if (step < 0)
@@ -286,6 +299,7 @@ struct kinf__exchange *kinf__exchange_new(struct kinf__server *server,
 /* Nobody wakes it from here on. */
 static void detach(struct kinf__exchange *exchange)
 {
+    kinf__access_release(exchange);
     kinf__mutex_lock(&exchange->server->lock);
     kinf__list_remove(&exchange->node);
     kinf__mutex_unlock(&exchange->server->lock);

@@ -12,6 +12,7 @@
 #define KINF_SERVE_EXCHANGE_H
 
 #include "base/buffer.h"
+#include "serve/authorizer.h"
 #include "serve/refusal.h"
 #include "serve/server.h"
 #include "serve/stream.h"
@@ -25,6 +26,8 @@ struct kinf__exchange_head {
     const char *accept;
     const char *accept_encoding;
     const char *if_none_match;
+    const char *authorization;
+    bool has_many_authorizations;
     bool is_impersonated; /* an Impersonate- header is there */
 };
 
@@ -34,6 +37,7 @@ struct kinf__exchange_owner {
     void (*cut_off)(void *ctx); /* the connection shall break */
     bool (*is_gone)(void *ctx); /* whether the peer has closed it, while nobody reads */
     void *ctx;
+    struct kinf__authorizer *authorizer; /* NULL: everybody may read; outlives the exchange */
 };
 
 struct kinf__answer {
@@ -57,7 +61,7 @@ struct kinf__exchange *kinf__exchange_new(struct kinf__server *server,
 void kinf__exchange_free(struct kinf__exchange *exchange);
 
 /* Returns the answer, valid until the exchange is freed, or NULL: step again after the wake
- * callback. `head` is needed for the first step alone. */
+ * callback. `head` is needed until there is an answer, and the same each time. */
 const struct kinf__answer *kinf__exchange_step(struct kinf__exchange *exchange,
                                                const struct kinf__exchange_head *head);
 

@@ -27,7 +27,10 @@ struct kinf__exchange {
     struct kinf__list_options options;
     struct kinf__accepted accepted;
     bool may_gzip;
-    bool has_waited;
+    bool is_admitted;        /* may be answered */
+    bool has_waited;         /* since then */
+    int64_t access_until_ms; /* monotonic; 0: for ever */
+    struct kinf__access_waiter access;
     struct kinf__selection selection;
     struct kinf__encoder encoder;
     struct kinf__version_waiter waiter;
