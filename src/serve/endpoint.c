@@ -405,7 +405,7 @@ static int resolve(const char *address, bool is_guarded, struct addrinfo **ret_f
     if (!is_guarded && !is_loopback(found->ai_addr)) {
         freeaddrinfo(found);
         return kinf__error_set(err, KINF_ERR_INVALID,
-                               "--listen %s: an address that is not loopback needs 'tls' and "
+                               "--listen %s: an address that is not loopback needs TLS and "
                                "'auth: delegated'",
                                address);
     }
