@@ -48,7 +48,7 @@ KINF_CFLAGS = -std=c11 -D_GNU_SOURCE -Isrc -Isrc/include -Itests -fPIC -fvisibil
 KINF_LDFLAGS = -pthread $(filter -fsanitize=%,$(MODE_$(MODE))) $(LDFLAGS)
 KINF_LIBS = $(shell $(PKG_CONFIG) --libs $(LIBS_PC))
 # The library does without.
-DAEMON_LIBS = $(shell $(PKG_CONFIG) --libs libmicrohttpd)
+DAEMON_LIBS = $(shell $(PKG_CONFIG) --libs libmicrohttpd gnutls)
 # Tests can make the n-th allocation fail (tests/unit/allocation.h).
 TEST_LDFLAGS := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=reallocarray
 # The transcripts are replayed in process, and at the recorded pace without waiting.

@@ -25,6 +25,7 @@ declare -A owner=(
     ['openssl/']="rest"
     ['zlib.h']="rest serve"
     ['microhttpd.h']="serve"
+    ['gnutls/']="serve"
     ['cjson/']="json"
     ['yaml.h']="yaml"
 )

@@ -106,6 +106,8 @@ void kinf__config_release(struct kinf__config *config)
     free(config->kubeconfig);
     free(config->context);
     free(config->log_levels);
+    free(config->cert_file);
+    free(config->key_file);
     strings_release(&config->listen);
     *config = (struct kinf__config){ 0 };
 }
@@ -373,12 +375,59 @@ static int read_max_staleness(const struct reader *reader, struct kinf__config *
     return failed;
 }
 
+static int read_tls(const struct reader *reader, struct kinf__config *config)
+{
+    static const char *const allowed[] = { "certFile", "keyFile", NULL };
+    const struct kinf__yaml_node *node = kinf__yaml_get(reader->mapping, "tls");
+    const struct reader files = { reader->yaml, node, reader->err };
+    int failed;
+
+    if (node == NULL)
+        return 0;
+    if (node->type != KINF__YAML_MAPPING)
+        return kinf__yaml_error(reader->err, KINF_ERR_CONFIG, reader->yaml, node,
+                                "tls has a certFile and a keyFile");
+    if ((failed = kinf__yaml_check_keys(reader->yaml, node, allowed, reader->err)) < 0 ||
+        (failed = read_text(&files, "certFile", &config->cert_file)) < 0 ||
+        (failed = read_text(&files, "keyFile", &config->key_file)) < 0)
+        return failed;
+    if (config->cert_file == NULL || config->key_file == NULL)
+        return kinf__yaml_error(reader->err, KINF_ERR_CONFIG, reader->yaml, node,
+                                "tls has a certFile and a keyFile");
+    return kinf__endpoint_check_files(config->cert_file, config->key_file, reader->err);
+}
+
+static int read_auth(const struct reader *reader, struct kinf__config *config)
+{
+    const struct kinf__yaml_node *node = kinf__yaml_get(reader->mapping, "auth");
+    const char *mode = NULL;
+    int failed = kinf__yaml_read_string(reader->yaml, reader->mapping, "auth", &mode, reader->err);
+
+    if (failed == 0)
+        failed = kinf__yaml_read_duration_ms(reader->yaml, reader->mapping, "authAllowFor",
+                                             &config->auth_allow_ms, reader->err);
+    if (failed == 0)
+        failed = kinf__yaml_read_duration_ms(reader->yaml, reader->mapping, "authDenyFor",
+                                             &config->auth_deny_ms, reader->err);
+    if (failed < 0 || mode == NULL)
+        return failed;
+    if (strcmp(mode, "delegated") != 0)
+        return kinf__yaml_error(reader->err, KINF_ERR_CONFIG, reader->yaml, node,
+                                "auth is delegated, or left out, not '%s'", mode);
+    if (config->cert_file == NULL)
+        return kinf__yaml_error(reader->err, KINF_ERR_CONFIG, reader->yaml, node,
+                                "auth: delegated needs 'tls': clients send no token without it");
+    config->is_delegated = true;
+    return 0;
+}
+
 static int read_root(const struct kinf__yaml *yaml, struct kinf__config *config,
                      struct kinf_error *err)
 {
-    static const char *const allowed[] = { "kubeconfig",    "context",   "log",    "events",
-                                           "eventsObjects", "resources", "listen", "maxStaleness",
-                                           "passThrough",   NULL };
+    static const char *const allowed[] = {
+        "kubeconfig",   "context", "log",  "events",       "eventsObjects", "resources",   "listen",
+        "maxStaleness", "tls",     "auth", "authAllowFor", "authDenyFor",   "passThrough", NULL
+    };
     const struct kinf__yaml_node *root = kinf__yaml_root(yaml), *list = NULL;
     const struct reader reader = { yaml, root, err };
     int failed;
@@ -393,6 +442,7 @@ static int read_root(const struct kinf__yaml *yaml, struct kinf__config *config,
         (failed = kinf__yaml_read_bool(yaml, root, "eventsObjects", &config->events_objects, err)) <
             0 ||
         (failed = read_texts(&reader, "listen", &config->listen)) < 0 ||
+        (failed = read_tls(&reader, config)) < 0 || (failed = read_auth(&reader, config)) < 0 ||
         (failed = read_max_staleness(&reader, config)) < 0 ||
         (failed = kinf__yaml_read_bool(yaml, root, "passThrough", &config->pass_through, err)) <
             0 ||
@@ -501,7 +551,7 @@ int kinf__config_check(const struct kinf__config *config, const char *where, str
     if (config->n_resources == 0)
         return kinf__error_set(err, KINF_ERR_CONFIG, "%s names no resource to watch", where);
     for (size_t i = 0; i < config->listen.n_items; i++) {
-        int failed = kinf__endpoint_check(config->listen.items[i], err);
+        int failed = kinf__endpoint_check(config->listen.items[i], config->is_delegated, err);
 
         if (failed < 0)
             return failed;

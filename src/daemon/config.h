@@ -73,8 +73,13 @@ struct kinf__config {
     enum kinf__events_mode events;
     bool events_objects;
     struct kinf__strings listen; /* addresses, as --listen */
-    int64_t max_staleness_ms;    /* 0: the default */
-    bool pass_through;           /* what is not cached goes to the server, as --pass-through */
+    char *cert_file;             /* TLS of every TCP address; NULL: plain */
+    char *key_file;
+    bool is_delegated;     /* `auth: delegated`: every TCP address takes tokens */
+    int64_t auth_allow_ms; /* 0: the default */
+    int64_t auth_deny_ms;
+    int64_t max_staleness_ms; /* 0: the default */
+    bool pass_through;        /* what is not cached goes to the server, as --pass-through */
     struct kinf__resource_config *resources;
     size_t n_resources;
 };

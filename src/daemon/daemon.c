@@ -142,8 +142,8 @@ static int start_serving(struct daemon *daemon, struct kinf_error *err)
 
     if (failed < 0)
         return failed;
-    return kinf__serving_listen(daemon->serving, &daemon->config, daemon->options->kubeconfig_out,
-                                err);
+    return kinf__serving_listen(daemon->serving, &daemon->config, daemon->client,
+                                daemon->options->kubeconfig_out, err);
 }
 
 static int start_all(struct daemon *daemon, struct kinf_error *err)
@@ -274,10 +274,14 @@ static bool strings_differ(const struct kinf__strings *a, const struct kinf__str
 static void tell_unchangeable(const struct kinf__config *now, const struct kinf__config *wanted)
 {
     if (strings_differ(&now->listen, &wanted->listen) ||
+        text_differs(now->cert_file, wanted->cert_file) ||
+        text_differs(now->key_file, wanted->key_file) ||
+        now->is_delegated != wanted->is_delegated || now->auth_allow_ms != wanted->auth_allow_ms ||
+        now->auth_deny_ms != wanted->auth_deny_ms ||
         now->max_staleness_ms != wanted->max_staleness_ms ||
         now->pass_through != wanted->pass_through)
         KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_WARN,
-                  "listen, maxStaleness and passThrough change only by a restart");
+                  "listen, tls, auth, maxStaleness and passThrough change only by a restart");
     if (text_differs(now->kubeconfig, wanted->kubeconfig) ||
         text_differs(now->context, wanted->context) || now->events != wanted->events ||
         now->events_objects != wanted->events_objects)

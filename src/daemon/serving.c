@@ -14,6 +14,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "rest/secret.h"
 #include "serve/endpoint.h"
 
 #define MAX_FORWARDS 256
@@ -23,6 +24,7 @@ struct kinf__serving {
     struct kinf__server *server;
     struct kinf__endpoint **endpoints;
     size_t n_endpoints;
+    struct kinf__authorizer *authorizer; /* NULL: none */
 };
 
 static int start_forwarder(struct kinf__serving *serving, struct kinf_client *client,
@@ -77,6 +79,7 @@ void kinf__serving_free(struct kinf__serving *serving)
         return;
     kinf__server_free(serving->server);
     kinf__forwarder_free(serving->forwarder);
+    kinf__authorizer_free(serving->authorizer);
     free(serving->endpoints);
     free(serving);
 }
@@ -104,7 +107,7 @@ static const char *first_http_url(const struct kinf__serving *serving)
     for (size_t i = 0; i < serving->n_endpoints; i++) {
         const char *url = kinf__endpoint_url(serving->endpoints[i]);
 
-        if (strncmp(url, "http://", 7) == 0)
+        if (strncmp(url, "http", 4) == 0)
             return url;
     }
     return NULL;
@@ -141,11 +144,30 @@ static int write_file(const char *path, struct kinf_str text, struct kinf_error 
     return failed;
 }
 
-static int write_kubeconfig(const struct kinf__serving *serving, const char *path,
-                            struct kinf_error *err)
+/* What is shown now: a file with the whole chain, or a certificate of its own. */
+static int write_authority(const struct kinf__config *config, struct kinf__buffer *out,
+                           struct kinf_error *err)
+{
+    KINF__AUTO_SECRET *pem = NULL;
+    int failed;
+
+    if (config->cert_file == NULL)
+        return 0;
+    failed = kinf__secret_read_file(config->cert_file, &pem, err);
+    if (failed < 0)
+        return failed;
+    if (kinf__buffer_printf(out, "    certificate-authority-data: ") < 0 ||
+        kinf__secret_append_base64(out, pem, strlen(pem)) < 0 || kinf__buffer_printf(out, "\n") < 0)
+        return kinf__error_no_memory(err);
+    return 0;
+}
+
+static int write_kubeconfig(const struct kinf__serving *serving, const struct kinf__config *config,
+                            const char *path, struct kinf_error *err)
 {
     KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
     const char *url = first_http_url(serving);
+    int failed;
 
     if (url == NULL)
         return kinf__error_set(err, KINF_ERR_CONFIG,
@@ -153,24 +175,43 @@ static int write_kubeconfig(const struct kinf__serving *serving, const char *pat
                                "kubeconfigs take no unix sockets");
     if (kinf__buffer_printf(&text,
                             "apiVersion: v1\nkind: Config\nclusters:\n- name: kinformer\n"
-                            "  cluster:\n    server: %s\ncontexts:\n- name: kinformer\n"
-                            "  context:\n    cluster: kinformer\n    user: \"\"\n"
-                            "current-context: kinformer\n",
+                            "  cluster:\n    server: %s\n",
                             url) < 0)
+        return kinf__error_no_memory(err);
+    failed = write_authority(config, &text, err);
+    if (failed < 0)
+        return failed;
+    if (kinf__buffer_printf(&text, "contexts:\n- name: kinformer\n"
+                                   "  context:\n    cluster: kinformer\n    user: \"\"\n"
+                                   "current-context: kinformer\n") < 0)
         return kinf__error_no_memory(err);
     return write_file(path, kinf__buffer_str(&text), err);
 }
 
-int kinf__serving_listen(struct kinf__serving *serving, const struct kinf__config *config,
-                         const char *kubeconfig, struct kinf_error *err)
+static int start_authorizer(struct kinf__serving *serving, const struct kinf__config *config,
+                            struct kinf_client *client, struct kinf_error *err)
 {
+    const struct kinf__authorizer_options options = { .allow_ms = config->auth_allow_ms,
+                                                      .deny_ms = config->auth_deny_ms };
+    int failed = kinf__authorizer_new(&options, NULL, NULL, &serving->authorizer, err);
+
+    return failed < 0 ? failed : kinf__authorizer_start(serving->authorizer, client, err);
+}
+
+int kinf__serving_listen(struct kinf__serving *serving, const struct kinf__config *config,
+                         struct kinf_client *client, const char *kubeconfig, struct kinf_error *err)
+{
+    struct kinf__endpoint_options options = { config->cert_file, config->key_file, NULL };
     int failed = 0;
 
     serving->endpoints = calloc(config->listen.n_items + 1, sizeof(struct kinf__endpoint *));
     if (serving->endpoints == NULL)
         return kinf__error_no_memory(err);
+    if (config->is_delegated)
+        failed = start_authorizer(serving, config, client, err);
+    options.authorizer = serving->authorizer;
     for (size_t i = 0; failed == 0 && i < config->listen.n_items; i++) {
-        failed = kinf__endpoint_start(serving->server, config->listen.items[i],
+        failed = kinf__endpoint_start(serving->server, config->listen.items[i], &options,
                                       &serving->endpoints[i], err);
         if (failed < 0)
             break;
@@ -178,5 +219,6 @@ int kinf__serving_listen(struct kinf__serving *serving, const struct kinf__confi
         KINF__LOG(KINF__LOG_SERVE, KINF_LOG_INFO, "serving url=%s",
                   kinf__endpoint_url(serving->endpoints[i]));
     }
-    return failed == 0 && kubeconfig != NULL ? write_kubeconfig(serving, kubeconfig, err) : failed;
+    return failed == 0 && kubeconfig != NULL ? write_kubeconfig(serving, config, kubeconfig, err)
+                                             : failed;
 }

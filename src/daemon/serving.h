@@ -30,9 +30,10 @@ KINF_MUST_CHECK int kinf__serving_refresh(struct kinf__serving *serving, struct 
                                           struct kinf_error *err);
 
 /* Listens at every address of the configuration, then writes `kubeconfig` (NULL: none) for the first
- * TCP one. Errors: kinf__endpoint_start()'s, KINF_ERR_CONFIG (a kubeconfig, and no TCP address). */
+ * TCP one. `client` asks for reviews and outlives it. Errors: kinf__endpoint_start()'s, kinf__authorizer_start()'s, KINF_ERR_CONFIG (a kubeconfig, and no TCP address). */
 KINF_MUST_CHECK int kinf__serving_listen(struct kinf__serving *serving,
-                                         const struct kinf__config *config, const char *kubeconfig,
+                                         const struct kinf__config *config,
+                                         struct kinf_client *client, const char *kubeconfig,
                                          struct kinf_error *err);
 
 #endif

@@ -30,6 +30,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "serve/exchange.h"
+#include "serve/identity.h"
 #include "serve/passthrough.h"
 #include "serve/server_priv.h"
 
@@ -45,6 +46,7 @@
 #define BACKLOG           1024
 #define HEADERS_MAX       64
 #define RECEIVE_MAX       (16u << 20) /* of a body that nobody wants */
+#define TLS_VERSIONS      "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 
 struct kinf__endpoint {
     struct kinf__server *server;
@@ -52,6 +54,8 @@ struct kinf__endpoint {
     char *url;
     char *path; /* of a unix socket; NULL: TCP */
     bool checks_host;
+    struct kinf__identity *identity;     /* NULL: plain; the endpoint's thread */
+    struct kinf__authorizer *authorizer; /* NULL: open */
     struct kinf__tick_hook hook;
     struct kinf__mutex lock;
     /* guarded by lock */
@@ -176,6 +180,18 @@ static void cut_slow_heads(int64_t now_ms, void *ctx)
     kinf__mutex_unlock(&endpoint->lock);
 }
 
+/* The certificate callback has no context but the session's own. */
+static void name_identity(const struct kinf__endpoint *endpoint, struct MHD_Connection *mhd)
+{
+    const union MHD_ConnectionInfo *session;
+
+    if (endpoint->identity == NULL)
+        return;
+    session = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+    if (session != NULL)
+        gnutls_session_set_ptr(session->tls_session, endpoint->identity);
+}
+
 static void note_connection(void *ctx, struct MHD_Connection *mhd, void **socket_context,
                             enum MHD_ConnectionNotificationCode code)
 {
@@ -183,6 +199,7 @@ static void note_connection(void *ctx, struct MHD_Connection *mhd, void **socket
     struct peer *peer = *socket_context;
 
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        name_identity(endpoint, mhd);
         /* Without memory it is as patient as the library. */
         peer = *socket_context = calloc(1, sizeof *peer);
         if (peer == NULL)
@@ -378,6 +395,15 @@ static void describe_client(struct connection *connection, struct kinf__client *
     }
 }
 
+static int count_authorizations(const struct headers *headers)
+{
+    int n = 0;
+
+    for (size_t i = 0; i < headers->n_items; i++)
+        n += strcasecmp(headers->items[i].name, "Authorization") == 0;
+    return n;
+}
+
 static void read_head(struct connection *connection, const char *method, struct headers *headers,
                       struct kinf__client *client, struct kinf__exchange_head *ret_head)
 {
@@ -393,6 +419,8 @@ static void read_head(struct connection *connection, const char *method, struct 
         .n_headers = headers->n_items,
         .body_len = connection->body_len,
         .client = client,
+        .authorization = header(connection, "Authorization"),
+        .has_many_authorizations = count_authorizations(headers) > 1,
     };
 }
 
@@ -481,7 +509,8 @@ static int check_head(struct connection *connection, const char *version, const 
 
 static enum MHD_Result begin(struct connection *connection, const char *method, const char *version)
 {
-    const struct kinf__exchange_owner owner = { wake, cut_off, is_gone, connection };
+    const struct kinf__exchange_owner owner = { wake, cut_off, is_gone, connection,
+                                                connection->endpoint->authorizer };
     const char *why;
     int code;
 
@@ -607,7 +636,8 @@ static bool is_loopback(const struct sockaddr *address)
            IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)address)->sin6_addr);
 }
 
-static int resolve(const char *address, struct addrinfo **ret_found, struct kinf_error *err)
+static int resolve(const char *address, bool is_guarded, struct addrinfo **ret_found,
+                   struct kinf_error *err)
 {
     struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE };
     struct addrinfo *found;
@@ -620,11 +650,11 @@ static int resolve(const char *address, struct addrinfo **ret_found, struct kinf
                                address);
     if (getaddrinfo(host, port, &hints, &found) != 0)
         return kinf__error_set(err, KINF_ERR_INVALID, "--listen %s: no such host", address);
-    if (!is_loopback(found->ai_addr)) {
+    if (!is_guarded && !is_loopback(found->ai_addr)) {
         freeaddrinfo(found);
         return kinf__error_set(err, KINF_ERR_INVALID,
-                               "--listen %s: only loopback addresses and unix sockets can be "
-                               "served; any other needs TLS and 'auth: delegated'",
+                               "--listen %s: an address that is not loopback needs TLS and "
+                               "'auth: delegated'",
                                address);
     }
     *ret_found = found;
@@ -647,7 +677,7 @@ static int check_unix_path(const char *path, struct kinf_error *err)
     return 0;
 }
 
-int kinf__endpoint_check(const char *address, struct kinf_error *err)
+int kinf__endpoint_check(const char *address, bool is_guarded, struct kinf_error *err)
 {
     const char *path = unix_path(address);
     struct addrinfo *found;
@@ -655,16 +685,26 @@ int kinf__endpoint_check(const char *address, struct kinf_error *err)
 
     if (path != NULL)
         return check_unix_path(path, err);
-    failed = resolve(address, &found, err);
+    failed = resolve(address, is_guarded, &found, err);
     if (failed == 0)
         freeaddrinfo(found);
     return failed;
 }
 
-static int bind_tcp(const char *address, int *ret_fd, struct kinf_error *err)
+int kinf__endpoint_check_files(const char *cert_file, const char *key_file, struct kinf_error *err)
+{
+    struct kinf__identity *identity;
+    int failed = kinf__identity_new(cert_file, key_file, &identity, err);
+
+    if (failed == 0)
+        kinf__identity_free(identity);
+    return failed;
+}
+
+static int bind_tcp(const char *address, bool is_guarded, int *ret_fd, struct kinf_error *err)
 {
     struct addrinfo *found;
-    int failed = resolve(address, &found, err), fd, yes = 1;
+    int failed = resolve(address, is_guarded, &found, err), fd, yes = 1;
 
     if (failed < 0)
         return failed;
@@ -717,7 +757,7 @@ static int bind_unix(const char *path, int *ret_fd, struct kinf_error *err)
     return 0;
 }
 
-static char *make_url(int fd, const char *address)
+static char *make_url(int fd, const char *address, const char *scheme)
 {
     struct sockaddr_storage bound = { .ss_family = AF_UNSPEC };
     socklen_t len = sizeof bound;
@@ -728,7 +768,7 @@ static char *make_url(int fd, const char *address)
     if (getsockname(fd, (struct sockaddr *)&bound, &len) < 0 ||
         getnameinfo((struct sockaddr *)&bound, len, host, sizeof host, port, sizeof port,
                     NI_NUMERICHOST | NI_NUMERICSERV) != 0 ||
-        asprintf(&url, bound.ss_family == AF_INET6 ? "http://[%s]:%s" : "http://%s:%s", host,
+        asprintf(&url, bound.ss_family == AF_INET6 ? "%s://[%s]:%s" : "%s://%s:%s", scheme, host,
                  port) < 0)
         return NULL;
     return url;
@@ -760,29 +800,89 @@ static unsigned connection_limit(void)
     return limit < CONNECTION_LIMIT ? (unsigned)limit : CONNECTION_LIMIT;
 }
 
+static int choose_certificate(gnutls_session_t session, const gnutls_datum_t *authorities,
+                              int n_authorities, const gnutls_pk_algorithm_t *algorithms,
+                              int n_algorithms, gnutls_pcert_st **ret_chain, unsigned *ret_n_chain,
+                              gnutls_privkey_t *ret_key)
+{
+    (void)authorities;
+    (void)n_authorities;
+    (void)algorithms;
+    (void)n_algorithms;
+    kinf__identity_get(gnutls_session_get_ptr(session), kinf__clock_now_ms(), ret_chain,
+                       ret_n_chain, ret_key);
+    return 0;
+}
+
 static int start(struct kinf__endpoint *endpoint, int fd, struct kinf_error *err)
 {
+    struct MHD_OptionItem tls[] = {
+        { MHD_OPTION_HTTPS_CERT_CALLBACK, 0, (void *)(intptr_t)choose_certificate },
+        { MHD_OPTION_HTTPS_PRIORITIES, 0, (char[]){ TLS_VERSIONS } },
+        { MHD_OPTION_END, 0, NULL },
+    };
+    unsigned flags =
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC | MHD_USE_ERROR_LOG;
+
+    if (endpoint->identity == NULL)
+        tls[0].option = MHD_OPTION_END;
+    else
+        flags |= MHD_USE_TLS;
     if (listen(fd, BACKLOG) < 0)
         return kinf__error_set_errno(err, KINF_ERR_SYSTEM, errno, "listen");
     endpoint->mhd = MHD_start_daemon(
-        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC | MHD_USE_ERROR_LOG,
-        0, NULL, NULL, handle, endpoint, MHD_OPTION_EXTERNAL_LOGGER, log_library, NULL,
+        flags, 0, NULL, NULL, handle, endpoint, MHD_OPTION_EXTERNAL_LOGGER, log_library, NULL,
         MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_URI_LOG_CALLBACK, note_target, endpoint,
         MHD_OPTION_NOTIFY_COMPLETED, forget_request, endpoint, MHD_OPTION_NOTIFY_CONNECTION,
         note_connection, endpoint, MHD_OPTION_CONNECTION_LIMIT, connection_limit(),
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
-        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_TIMEOUT_S, MHD_OPTION_END);
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_TIMEOUT_S, MHD_OPTION_ARRAY, tls,
+        MHD_OPTION_END);
     if (endpoint->mhd == NULL)
         return kinf__error_set(err, KINF_ERR_SYSTEM, "the HTTP server does not start");
     return 0;
 }
 
+/* What needs no socket. */
+static int prepare(struct kinf__endpoint *endpoint, const char *path,
+                   const struct kinf__endpoint_options *options, struct kinf_error *err)
+{
+    endpoint->path = path != NULL ? strdup(path) : NULL;
+    if (path != NULL)
+        return endpoint->path != NULL ? 0 : kinf__error_no_memory(err);
+    if (options->authorizer != NULL && options->cert_file == NULL)
+        return kinf__error_set(err, KINF_ERR_CONFIG, "tokens are not taken without TLS");
+    endpoint->authorizer = options->authorizer;
+    endpoint->checks_host = options->authorizer == NULL;
+    return options->cert_file != NULL
+               ? kinf__identity_new(options->cert_file, options->key_file, &endpoint->identity, err)
+               : 0;
+}
+
+static int open_socket(struct kinf__endpoint *endpoint, const char *address, struct kinf_error *err)
+{
+    const char *path = unix_path(address);
+    int fd = -1, size = SEND_BUFFER_BYTES;
+    int failed = path != NULL ? bind_unix(path, &fd, err)
+                              : bind_tcp(address, endpoint->authorizer != NULL, &fd, err);
+
+    if (failed < 0)
+        return failed;
+    /* Connections inherit it: what a client that takes nothing holds in the kernel. */
+    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+    endpoint->url = make_url(fd, address, endpoint->identity != NULL ? "https" : "http");
+    failed = endpoint->url != NULL ? start(endpoint, fd, err) : kinf__error_no_memory(err);
+    if (failed < 0)
+        close(fd);
+    return failed;
+}
+
 int kinf__endpoint_start(struct kinf__server *server, const char *address,
+                         const struct kinf__endpoint_options *options,
                          struct kinf__endpoint **ret_listener, struct kinf_error *err)
 {
     struct kinf__endpoint *endpoint = calloc(1, sizeof *endpoint);
-    const char *path = unix_path(address);
-    int fd = -1, size = SEND_BUFFER_BYTES, failed;
+    int failed;
 
     if (endpoint == NULL)
         return kinf__error_no_memory(err);
@@ -791,19 +891,9 @@ int kinf__endpoint_start(struct kinf__server *server, const char *address,
     kinf__list_init(&endpoint->waiting);
     endpoint->hook = (struct kinf__tick_hook){ .tick = cut_slow_heads, .ctx = endpoint };
     kinf__server_add_hook(server, &endpoint->hook);
-    endpoint->checks_host = path == NULL;
-    failed = path != NULL ? bind_unix(path, &fd, err) : bind_tcp(address, &fd, err);
-    if (failed == 0) {
-        /* Connections inherit it: what a client that takes nothing holds in the kernel. */
-        setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
-        endpoint->path = path != NULL ? strdup(path) : NULL;
-        endpoint->url = make_url(fd, address);
-        failed = endpoint->url != NULL && (path == NULL || endpoint->path != NULL)
-                     ? start(endpoint, fd, err)
-                     : kinf__error_no_memory(err);
-        if (failed < 0)
-            close(fd);
-    }
+    failed = prepare(endpoint, unix_path(address), options, err);
+    if (failed == 0)
+        failed = open_socket(endpoint, address, err);
     if (failed < 0) {
         kinf__endpoint_free(endpoint);
         return failed;
@@ -835,6 +925,7 @@ void kinf__endpoint_free(struct kinf__endpoint *endpoint)
         MHD_stop_daemon(endpoint->mhd);
     kinf__server_remove_hook(endpoint->server, &endpoint->hook);
     kinf__mutex_release(&endpoint->lock);
+    kinf__identity_free(endpoint->identity);
     free(endpoint->path);
     free(endpoint->url);
     free(endpoint);

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/hmap.h"
+#include "serve/access.h"
 #include "serve/exchange_priv.h"
 #include "serve/passthrough.h"
 
@@ -216,27 +217,38 @@ static bool accepts_gzip(const char *header)
     return header != NULL && strstr(header, "gzip") != NULL;
 }
 
-static int first_step(struct kinf__exchange *exchange, const struct kinf__exchange_head *head)
+static int begin(struct kinf__exchange *exchange, const struct kinf__exchange_head *head)
 {
-    int failed = kinf__request_parse(head->target, &exchange->request, &exchange->refusal), passed;
-
-    if (failed < 0)
-        return failed;
     exchange->may_gzip = accepts_gzip(head->accept_encoding);
     if (head->client != NULL)
         exchange->client = *head->client;
+    return kinf__request_parse(head->target, &exchange->request, &exchange->refusal);
+}
+
+/* What is sent on is judged by the API server, with the caller's token; what is answered here is
+ * answered only to those who may read it. */
+static int first_step(struct kinf__exchange *exchange, const struct kinf__exchange_head *head)
+{
+    int step = exchange->request.text == NULL ? begin(exchange, head) : 0;
+
+    if (step < 0)
+        return step;
     if (atomic_load(&exchange->server->is_stopping))
         return kinf__refuse(&exchange->refusal, 503, "ServiceUnavailable",
                             "kinformerd is stopping");
-    passed = kinf__passthrough_step(exchange, head, false);
-    if (passed != KINF__PASS_NOT_TAKEN)
-        return passed;
+    step = kinf__passthrough_step(exchange, head, false);
+    if (step != KINF__PASS_NOT_TAKEN)
+        return step;
     if (kinf__passthrough_look(head->headers, head->n_headers).is_impersonated) {
         kinf__refuse(&exchange->refusal, 403, "Forbidden",
                      "impersonation is not answered from a cache");
         exchange->refusal.details = KINF__DETAILS_EMPTY;
         return KINF_ERR_INVALID;
     }
+    step = kinf__access_step(exchange, head);
+    if (step != KINF__STEP_ANSWERED)
+        return step;
+    exchange->is_admitted = true;
     return route(exchange, head);
 }
 
@@ -278,7 +290,7 @@ const struct kinf__answer *kinf__exchange_step(struct kinf__exchange *exchange,
         return &exchange->answer;
     step = next_step(exchange, head);
     if (step == KINF__STEP_WAITS) {
-        exchange->has_waited = true;
+        exchange->has_waited = exchange->is_admitted;
         return NULL;
     }
     if (step < 0)
@@ -339,6 +351,7 @@ struct kinf__exchange *kinf__exchange_new(struct kinf__server *server,
 /* Nobody wakes it from here on. */
 static void detach(struct kinf__exchange *exchange)
 {
+    kinf__access_release(exchange);
     kinf__mutex_lock(&exchange->server->lock);
     kinf__list_remove(&exchange->node);
     kinf__mutex_unlock(&exchange->server->lock);

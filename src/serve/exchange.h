@@ -13,6 +13,7 @@
 
 #include "base/buffer.h"
 #include "rest/forward.h"
+#include "serve/authorizer.h"
 #include "serve/refusal.h"
 #include "serve/server.h"
 #include "serve/stream.h"
@@ -36,6 +37,8 @@ struct kinf__exchange_head {
     size_t n_headers;
     int64_t body_len;                  /* 0: none; KINF__FORWARD_CHUNKED: not told */
     const struct kinf__client *client; /* NULL: unknown; of the first step alone */
+    const char *authorization;
+    bool has_many_authorizations;
 };
 
 /* How the exchange reaches its connection. */
@@ -44,6 +47,7 @@ struct kinf__exchange_owner {
     void (*cut_off)(void *ctx); /* the connection shall break */
     bool (*is_gone)(void *ctx); /* whether the peer has closed it, while nobody reads */
     void *ctx;
+    struct kinf__authorizer *authorizer; /* NULL: everybody may read; outlives the exchange */
 };
 
 struct kinf__answer {
@@ -75,7 +79,7 @@ struct kinf__exchange *kinf__exchange_new(struct kinf__server *server,
 void kinf__exchange_free(struct kinf__exchange *exchange);
 
 /* Returns the answer, valid until the exchange is freed, or NULL: step again after the wake
- * callback. `head` is needed until then. */
+ * callback. `head` is needed until there is an answer, and the same each time. */
 const struct kinf__answer *kinf__exchange_step(struct kinf__exchange *exchange,
                                                const struct kinf__exchange_head *head);
 

@@ -30,7 +30,10 @@ struct kinf__exchange {
     struct kinf__list_options options;
     struct kinf__accepted accepted;
     bool may_gzip;
-    bool has_waited;
+    bool is_admitted;        /* may be answered */
+    bool has_waited;         /* since then */
+    int64_t access_until_ms; /* monotonic; 0: for ever */
+    struct kinf__access_waiter access;
     bool is_beyond_cache; /* it was refused for want of what the API server has */
     bool wants_body;      /* it is passed on, and more may come */
     bool is_too_long;

@@ -481,6 +481,8 @@ static void publish_watch(struct kinf__exchange *exchange)
     exchange->watch = exchange->answer.stream;
     exchange->watch_since_ms = now_ms;
     exchange->deadline_ms = kinf__clock_add_ms(now_ms, watch_time_ms(exchange));
+    if (exchange->access_until_ms != 0 && exchange->access_until_ms < exchange->deadline_ms)
+        exchange->deadline_ms = exchange->access_until_ms;
     exchange->next_bookmark_ms = now_ms;
     if (exchange->source->is_retired || atomic_load(&exchange->server->is_stopping) ||
         exchange->options.timeout_s < 0)

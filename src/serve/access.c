@@ -1,0 +1,191 @@
+/*
+ * From requests to attributes, from verdicts to refusals. Neighbours: authorizer.c decides,
+ * exchange.c asks here before it answers anything.
+ *
+ * /healthz, /livez and /readyz are open, as kube-apiserver's are to everybody by default; the checks
+ * below them are not. A request that is no GET is answered by nobody but the upstream, which judges
+ * its credentials itself: here it only needs to have some.
+ */
+#include "serve/access.h"
+
+#include <limits.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+#include "base/clock.h"
+
+#define WATCH_MS 600000 /* a right that was taken away ends here at the latest */
+
+static int refuse_unauthorized(struct kinf__exchange *exchange)
+{
+    kinf__refuse(&exchange->refusal, 401, "Unauthorized", "Unauthorized");
+    return KINF_ERR_INVALID;
+}
+
+/* The token behind "Bearer"; empty: none. */
+static struct kinf_str bearer_token(const char *authorization)
+{
+    static const char scheme[] = "Bearer ";
+    const char *token;
+
+    if (authorization == NULL || strncasecmp(authorization, scheme, sizeof scheme - 1) != 0)
+        return kinf_str_from("");
+    token = authorization + sizeof scheme - 1;
+    token += strspn(token, " ");
+    return (struct kinf_str){ token, strcspn(token, " ") };
+}
+
+static bool is_open(const struct kinf__exchange *exchange)
+{
+    return exchange->request.route == KINF__ROUTE_HEALTH && *exchange->request.name == '\0';
+}
+
+/* Options that do not read ask for nothing that is answered: the least is as good as any. */
+static void add_options(const struct kinf__list_options *options,
+                        struct kinf__attributes *attributes)
+{
+    const char *name = kinf__fields_required(options->fields, "metadata.name");
+
+    attributes->verb = options->is_watch ? "watch" : "list";
+    attributes->label_selector = options->label_selector;
+    attributes->field_selector = options->field_selector;
+    if (name != NULL)
+        attributes->name = name;
+}
+
+static void describe(const struct kinf__request *request, const char *path,
+                     const struct kinf__list_options *options, struct kinf__attributes *attributes)
+{
+    *attributes = (struct kinf__attributes){ "get", "", "", "", "", "", "", "", "", "" };
+    if (request->route != KINF__ROUTE_RESOURCE || *request->resource == '\0') {
+        attributes->path = path;
+        return;
+    }
+    attributes->group = request->group;
+    attributes->version = request->version;
+    attributes->resource = request->resource;
+    attributes->subresource = request->subresource;
+    attributes->name_space = request->name_space;
+    attributes->name = request->name;
+    if (*request->name == '\0')
+        add_options(options, attributes);
+}
+
+/* When the token ends, monotonic. */
+static int64_t expiry_ms(struct kinf_str token, int64_t now_ms)
+{
+    int64_t expiry_s = kinf__token_expiry_s(token);
+
+    if (expiry_s < 0)
+        return INT64_MAX;
+    return now_ms + (expiry_s - (int64_t)time(NULL)) * 1000;
+}
+
+/* As kube-apiserver says it. */
+static int refuse_forbidden(struct kinf__exchange *exchange,
+                            const struct kinf__attributes *attributes,
+                            const struct kinf__access_answer *answer)
+{
+    const char *colon = *answer->reason != '\0' ? ": " : "";
+    bool is_named = *attributes->name_space != '\0';
+
+    if (*attributes->path != '\0') {
+        kinf__refuse(&exchange->refusal, 403, "Forbidden",
+                     "forbidden: User \"%s\" cannot %s path \"%s\"%s%s", answer->user,
+                     attributes->verb, attributes->path, colon, answer->reason);
+        exchange->refusal.details = KINF__DETAILS_EMPTY;
+        return KINF_ERR_INVALID;
+    }
+    kinf__refuse(&exchange->refusal, 403, "Forbidden",
+                 "%s%s%s%s is forbidden: User \"%s\" cannot %s resource \"%s\" in API group \"%s\" "
+                 "%s%s%s%s%s",
+                 attributes->resource, *attributes->name != '\0' ? " \"" : "", attributes->name,
+                 *attributes->name != '\0' ? "\"" : "", answer->user, attributes->verb,
+                 attributes->resource, attributes->group,
+                 is_named ? "in the namespace \"" : "at the cluster scope", attributes->name_space,
+                 is_named ? "\"" : "", colon, answer->reason);
+    kinf__refusal_set_object(&exchange->refusal, attributes->group, attributes->resource,
+                             attributes->name);
+    return KINF_ERR_INVALID;
+}
+
+static int conclude(struct kinf__exchange *exchange, const struct kinf__attributes *attributes,
+                    const struct kinf__access_answer *answer)
+{
+    switch (answer->verdict) {
+    case KINF__VERDICT_WAITS:
+        return KINF__STEP_WAITS;
+    case KINF__VERDICT_ALLOWED:
+        return KINF__STEP_ANSWERED;
+    case KINF__VERDICT_DENIED:
+        return refuse_forbidden(exchange, attributes, answer);
+    case KINF__VERDICT_UNKNOWN:
+        return refuse_unauthorized(exchange);
+    case KINF__VERDICT_THROTTLED:
+        kinf__refuse(&exchange->refusal, 429, "TooManyRequests",
+                     "too many reviews of credentials at once");
+        break;
+    case KINF__VERDICT_FAILED:
+        kinf__refuse(&exchange->refusal, 503, "ServiceUnavailable",
+                     "the API server does not say who may read");
+        break;
+    }
+    exchange->refusal.details = KINF__DETAILS_EMPTY;
+    exchange->refusal.retry_after_s = 1;
+    return KINF_ERR_INVALID;
+}
+
+static int ask(struct kinf__exchange *exchange, struct kinf_str token, const char *path)
+{
+    struct kinf__list_options options = { .label_selector = "", .field_selector = "" };
+    struct kinf__refusal ignored = { 0 };
+    struct kinf__access_answer answer;
+    struct kinf__access_request request = { .token = token };
+    int64_t now_ms = kinf__clock_now_ms();
+    int step;
+
+    if (exchange->request.route == KINF__ROUTE_RESOURCE &&
+        kinf__request_read_options(&exchange->request, &options, &ignored) == KINF_ERR_NO_MEMORY)
+        return kinf__refuse_no_memory(&exchange->refusal);
+    request.expires_ms = expiry_ms(token, now_ms);
+    describe(&exchange->request, path, &options, &request.attributes);
+    exchange->access.wake = exchange->owner.wake;
+    exchange->access.ctx = exchange->owner.ctx;
+    kinf__authorizer_ask(exchange->owner.authorizer, &request, &exchange->access, now_ms, &answer);
+    step = conclude(exchange, &request.attributes, &answer);
+    kinf__list_options_release(&options);
+    exchange->access_until_ms = kinf__clock_add_ms(now_ms, WATCH_MS);
+    if (request.expires_ms < exchange->access_until_ms)
+        exchange->access_until_ms = request.expires_ms;
+    return step;
+}
+
+int kinf__access_step(struct kinf__exchange *exchange, const struct kinf__exchange_head *head)
+{
+    struct kinf_str token = bearer_token(head->authorization);
+    size_t len = strcspn(head->target.bytes, "?");
+    char path[1024];
+
+    if (exchange->owner.authorizer == NULL || is_open(exchange))
+        return KINF__STEP_ANSWERED;
+    if (token.len == 0 || head->has_many_authorizations)
+        return refuse_unauthorized(exchange);
+    if (strcmp(head->method, "GET") != 0)
+        return KINF__STEP_ANSWERED;
+    /* What no rule could name is what nobody may. */
+    if (len >= sizeof path || memchr(head->target.bytes, '%', len) != NULL) {
+        if (exchange->request.route != KINF__ROUTE_RESOURCE)
+            return kinf__refuse_path(&exchange->refusal);
+        len = 0;
+    }
+    memcpy(path, head->target.bytes, len);
+    path[len] = '\0';
+    return ask(exchange, token, path);
+}
+
+void kinf__access_release(struct kinf__exchange *exchange)
+{
+    if (exchange->owner.authorizer != NULL)
+        kinf__authorizer_cancel(exchange->owner.authorizer, &exchange->access);
+}

@@ -1,0 +1,19 @@
+/*
+ * Whether a request may be answered: what it asks for, put to the authorizer.
+ *
+ * Threads: the connection's.
+ */
+#ifndef KINF_SERVE_ACCESS_H
+#define KINF_SERVE_ACCESS_H
+
+#include "serve/exchange_priv.h"
+
+/* The request is parsed. Returns enum kinf__step: answered means that it may; or a negative code,
+ * the refusal written. Without an authorizer everybody may. `head` is needed until it may. */
+KINF_MUST_CHECK int kinf__access_step(struct kinf__exchange *exchange,
+                                      const struct kinf__exchange_head *head);
+
+/* No wake comes any more. */
+void kinf__access_release(struct kinf__exchange *exchange);
+
+#endif

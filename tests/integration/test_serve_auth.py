@@ -1,0 +1,245 @@
+"""Who may read over TLS: tokens and rights as the API server judges them, certificates that change, refused starts."""
+
+import http.client
+import json
+import os
+import re
+import socket
+import ssl
+import subprocess
+import tempfile
+import unittest
+
+from harness import PATIENCE, Daemon, cluster, config_map, run_daemon, wait_until
+from test_serve import Served, ask
+
+SPACE = "auth-one"
+OTHER = "auth-two"
+LIST = f"/api/v1/namespaces/{SPACE}/configmaps"
+
+
+def make_pair(folder, name="localhost"):
+    """A certificate of its own and its key, put in place of what is there."""
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days",
+                    "2", "-subj", "/CN=" + name, "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost", "-keyout",
+                    folder + "/new.key", "-out", folder + "/new.crt"], check=True, stdout=subprocess.DEVNULL,
+                   stderr=subprocess.DEVNULL)
+    os.replace(folder + "/new.key", folder + "/tls.key")
+    os.replace(folder + "/new.crt", folder + "/tls.crt")
+
+
+def write_tls_config(folder, *lines):
+    path = os.path.join(folder, "config.yaml")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f"tls:\n  certFile: {folder}/tls.crt\n  keyFile: {folder}/tls.key\n")
+        file.writelines(line + "\n" for line in lines)
+        file.write("resources:\n- resource: configmaps\n- resource: secrets\n")
+    return path
+
+
+class Guarded(Served):
+    """A daemon that takes tokens over TLS."""
+
+    def __init__(self, kubeconfig=None):
+        self.folder = tempfile.TemporaryDirectory()
+        self.kubeconfig = os.path.join(self.folder.name, "kubeconfig")
+        make_pair(self.folder.name)
+        config = write_tls_config(self.folder.name, "auth: delegated", "authAllowFor: 1s", "authDenyFor: 1s",
+                                  'listen: ["127.0.0.1:0"]')
+        self.daemon = Daemon("--write-kubeconfig", self.kubeconfig, config=config, kubeconfig=kubeconfig, events=False)
+
+    def __enter__(self):
+        wait_until(lambda: self.daemon.check() or os.path.exists(self.kubeconfig), "the kubeconfig")
+        with open(self.kubeconfig, encoding="utf-8") as file:
+            self.address = re.search(r"server: https://(\S+)", file.read()).group(1)
+        self.open = lambda: http.client.HTTPSConnection(self.address, context=self.trust(), timeout=PATIENCE)
+        wait_until(lambda: self.daemon.check() or ask(self, "/readyz")[0] == 200, "ready")
+        return self
+
+    def trust(self):
+        return ssl.create_default_context(cafile=self.folder.name + "/tls.crt")
+
+
+def make_account(name, *rules):
+    """A ServiceAccount with a role in SPACE; returns its token."""
+    cluster().kubectl("create", "serviceaccount", name, "-n", SPACE)
+    if rules:
+        role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
+                "metadata": {"name": name, "namespace": SPACE}, "rules": list(rules)}
+        cluster().kubectl("create", "-f", "-", stdin=json.dumps(role))
+        cluster().kubectl("create", "rolebinding", name, "-n", SPACE, "--role", name, "--serviceaccount",
+                          f"{SPACE}:{name}")
+    return cluster().kubectl("create", "token", name, "-n", SPACE).strip()
+
+
+def rule(*verbs, resource="configmaps", **more):
+    return {"apiGroups": [""], "resources": [resource], "verbs": list(verbs), **more}
+
+
+def setUpModule():
+    for name in (SPACE, OTHER):
+        cluster().make_namespace(name)
+        cluster().kubectl("create", "-f", "-", stdin=config_map("one", name))
+
+
+def tearDownModule():
+    cluster().kubectl("delete", "namespace", SPACE, OTHER, "--wait=false")
+
+
+class Access(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.reader = make_account("reader", rule("get", "list", "watch"))
+        cls.nobody = make_account("nobody")
+        cls.guarded = cls.enterClassContext(Guarded())
+
+    def code(self, target, token=None, **headers):
+        if token is not None:
+            headers["Authorization"] = "Bearer " + token
+        return ask(self.guarded, target, headers=headers)[0]
+
+    def wait_for_code(self, code, target, token):
+        wait_until(lambda: self.code(target, token) == code, f"{code} for {target}")
+
+    def test_nobody_without_a_token_reads(self):
+        for target in (LIST, "/api", "/apis", "/version", "/metrics", "/debug/state", "/", "/readyz/configmaps"):
+            self.assertEqual(self.code(target), 401, target)
+        self.assertEqual(self.code("/readyz"), 200)
+
+    def test_what_is_no_token_is_nobody(self):
+        self.assertEqual(self.code(LIST, "garbage"), 401)
+        self.assertEqual(self.code(LIST, self.reader[:-8] + "AAAAAAAA"), 401)
+        self.assertEqual(self.code(LIST, Authorization="Basic dTpw"), 401)
+        self.assertEqual(self.code(LIST, Authorization="Bearer "), 401)
+
+    def test_rights_are_those_of_the_api_server(self):
+        self.wait_for_code(200, LIST, self.reader)
+        self.assertEqual(self.code(LIST, self.nobody), 403)
+        self.assertEqual(self.code("/api/v1/configmaps", self.reader), 403)
+        self.assertEqual(self.code(f"/api/v1/namespaces/{OTHER}/configmaps", self.reader), 403)
+        self.assertEqual(self.code(LIST + "/one", self.reader), 200)
+        self.assertEqual(self.code("/metrics", self.reader), 403)
+        self.assertEqual(self.code("/debug/state", self.reader), 403)
+        self.assertEqual(self.code("/api", self.reader), 200)
+
+    def test_a_right_to_one_name_is_enough_for_its_field_selector(self):
+        token = make_account("one-name", rule("list", resourceNames=["one"]))
+        self.wait_for_code(200, LIST + "?fieldSelector=metadata.name%3Done", token)
+        self.assertEqual(self.code(LIST, token), 403)
+        self.assertEqual(self.code(LIST + "?fieldSelector=metadata.name%3Dtwo", token), 403)
+        self.assertEqual(self.code(LIST + "?fieldSelector=metadata.name%21%3Done", token), 403)
+
+    def test_watching_is_another_right_than_listing(self):
+        token = make_account("watcher", rule("watch"))
+        self.wait_for_code(200, LIST + "?watch=1&timeoutSeconds=1", token)
+        self.assertEqual(self.code(LIST, token), 403)
+
+    def test_nobody_is_somebody_else(self):
+        self.assertEqual(self.code(LIST, self.reader, **{"Impersonate-User": "admin"}), 403)
+        self.assertEqual(self.code(LIST, **{"X-Remote-User": "admin", "X-Remote-Group": "system:masters"}), 401)
+        self.assertEqual(self.code(LIST, self.nobody, **{"X-Remote-User": "admin",
+                                                         "X-Remote-Group": "system:masters"}), 403)
+
+    def test_a_right_taken_away_ends(self):
+        token = make_account("short", rule("list"))
+        self.wait_for_code(200, LIST, token)
+        cluster().kubectl("delete", "rolebinding", "short", "-n", SPACE)
+        self.wait_for_code(403, LIST, token)
+
+    def test_a_secret_that_is_not_named_is_not_served(self):
+        token = make_account("secrets", rule("list", resource="secrets"))
+        self.wait_for_code(200, "/api", token)
+        target = f"/api/v1/namespaces/{SPACE}/secrets"
+        wait_until(lambda: self.code(target, token) not in (429, 503), "an answer")
+        status, _, body = ask(self.guarded, target, headers={"Authorization": "Bearer " + token})
+        self.assertIn(status, (403, 404), body)
+        self.assertEqual(json.loads(body)["kind"], "Status")
+
+    def test_kubectl_with_a_token_reads(self):
+        self.wait_for_code(200, LIST, self.reader)
+        out = self.guarded.kubectl("--token", self.reader, "get", "configmaps", "-n", SPACE, "-o", "name")
+        self.assertIn("configmap/one", out)
+
+    def test_two_authorizations_are_none(self):
+        connection = self.guarded.open()
+        try:
+            connection.putrequest("GET", LIST)
+            connection.putheader("Authorization", "Bearer " + self.nobody)
+            connection.putheader("Authorization", "Bearer " + self.reader)
+            connection.endheaders()
+            self.assertEqual(connection.getresponse().status, 401)
+        finally:
+            connection.close()
+
+
+class Tls(unittest.TestCase):
+    def test_old_protocols_and_plain_http_are_refused(self):
+        with Guarded() as guarded:
+            host, port = guarded.address.rsplit(":", 1)
+            context = guarded.trust()
+            context.minimum_version = ssl.TLSVersion.TLSv1_1
+            context.maximum_version = ssl.TLSVersion.TLSv1_1
+            context.set_ciphers("ALL:@SECLEVEL=0")
+            with socket.create_connection((host, int(port)), timeout=PATIENCE) as plain:
+                self.assertRaises((ssl.SSLError, OSError), context.wrap_socket, plain, server_hostname="127.0.0.1")
+            with socket.create_connection((host, int(port)), timeout=PATIENCE) as plain:
+                plain.sendall(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                try:
+                    self.assertNotIn(b"200", plain.recv(100))
+                except ConnectionResetError:
+                    pass
+            self.assertEqual(ask(guarded, "/readyz")[0], 200)
+
+    def test_a_new_certificate_is_shown_and_a_bad_one_is_not(self):
+        with Guarded() as guarded:
+            with open(guarded.folder.name + "/tls.key", "w", encoding="utf-8") as file:
+                file.write("no key")
+            before = guarded.trust()
+
+            def is_told():
+                ask(guarded, "/readyz")
+                return "the certificate stays as it was" in guarded.daemon.log_text()
+
+            wait_until(is_told, "the complaint")
+            make_pair(guarded.folder.name, "second")
+
+            def is_new():
+                try:
+                    return ask(guarded, "/readyz")[0] == 200
+                except ssl.SSLError:
+                    return False
+
+            wait_until(is_new, "the new certificate")
+            guarded.trust = lambda: before
+            self.assertRaises(ssl.SSLError, ask, guarded, "/readyz")
+
+
+class Starts(unittest.TestCase):
+    def refusal(self, *lines, address="0.0.0.0:0", args=()):
+        with tempfile.TemporaryDirectory() as folder:
+            make_pair(folder)
+            config = write_tls_config(folder, f'listen: ["{address}"]', *lines)
+            code, _, err = run_daemon("--config", config, "--check-config", *args)
+            return code, err
+
+    def test_an_open_address_needs_tls_and_tokens(self):
+        self.assertEqual(self.refusal()[0], 2)
+        self.assertEqual(self.refusal("auth: delegated")[0], 0)
+        self.assertEqual(self.refusal("auth: none")[0], 2)
+        code, _, err = run_daemon("--resource", "pods", "--listen", "0.0.0.0:0", "--check-config")
+        self.assertEqual(code, 2)
+        self.assertIn("auth: delegated", err)
+
+    def test_a_key_of_another_certificate_is_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            make_pair(folder)
+            os.rename(folder + "/tls.key", folder + "/first.key")
+            make_pair(folder)
+            os.replace(folder + "/first.key", folder + "/tls.key")
+            code, _, err = run_daemon("--config", write_tls_config(folder), "--check-config")
+            self.assertEqual(code, 2)
+            self.assertIn("is not the key of the certificate", err)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,325 @@
+/*
+ * Who may read, with an upstream made of a few rules and time as a parameter.
+ */
+#include "serve/authorizer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "unit/allocation.h"
+#include "unit/test.h"
+
+/* The upstream: a token "u-..." is a user of that name, who may what `allowed` is in the body of. */
+struct upstream {
+    struct kinf__authorizer *authorizer;
+    const char *allowed;
+    bool is_dead;
+    bool is_garbage;
+    int n_token_reviews;
+    int n_access_reviews;
+    int n_woken;
+};
+
+static int answer_token(struct upstream *upstream, struct kinf_str body,
+                        struct kinf__buffer *answer)
+{
+    const char *token = memmem(body.bytes, body.len, "\"u-", 3);
+    size_t len = token != NULL ? strcspn(token + 1, "\"") : 0;
+
+    upstream->n_token_reviews++;
+    if (token == NULL)
+        return kinf__buffer_printf(answer, "{\"kind\":\"TokenReview\",\"status\":{}}");
+    return kinf__buffer_printf(answer,
+                               "{\"kind\":\"TokenReview\",\"status\":{\"authenticated\":true,"
+                               "\"user\":{\"username\":\"%.*s\"}}}",
+                               (int)len, token + 1);
+}
+
+static int send_review(void *ctx, const char *target, struct kinf_str body,
+                       struct kinf__buffer *answer, struct kinf_error *err)
+{
+    struct upstream *upstream = ctx;
+    bool may;
+
+    (void)err;
+    if (upstream->is_dead)
+        return KINF_ERR_NETWORK;
+    if (upstream->is_garbage)
+        return kinf__buffer_printf(answer, "{\"allowed\":true}");
+    if (strcmp(target, KINF__TOKEN_REVIEW_TARGET) == 0)
+        return answer_token(upstream, body, answer);
+    upstream->n_access_reviews++;
+    may = memmem(body.bytes, body.len, upstream->allowed, strlen(upstream->allowed)) != NULL;
+    return kinf__buffer_printf(answer,
+                               "{\"kind\":\"SubjectAccessReview\",\"status\":{\"allowed\":%s,"
+                               "\"reason\":\"because\"}}",
+                               may ? "true" : "false");
+}
+
+static void note_wake(void *ctx)
+{
+    ((struct upstream *)ctx)->n_woken++;
+}
+
+static struct kinf__access_waiter waiter_of(struct upstream *upstream)
+{
+    return (struct kinf__access_waiter){ .wake = note_wake, .ctx = upstream };
+}
+
+static void begin(struct upstream *upstream, const struct kinf__authorizer_options *options)
+{
+    struct kinf_error err = KINF_ERROR_INIT;
+
+    *upstream = (struct upstream){ .allowed = "\"u-reader\"" };
+    assert_int_equal(
+        kinf__authorizer_new(options, send_review, upstream, &upstream->authorizer, &err), 0);
+}
+
+static struct kinf__access_request request_of(const char *token, const char *verb, const char *name)
+{
+    return (struct kinf__access_request){
+        .token = kinf_str_from(token),
+        .expires_ms = INT64_MAX,
+        .attributes = { verb, "", "", "v1", "pods", "", "default", name, "", "" },
+    };
+}
+
+static enum kinf__verdict ask_once(struct upstream *upstream,
+                                   const struct kinf__access_request *request,
+                                   struct kinf__access_waiter *waiter, int64_t now_ms,
+                                   struct kinf__access_answer *answer)
+{
+    return kinf__authorizer_ask(upstream->authorizer, request, waiter, now_ms, answer);
+}
+
+/* To the end, whatever has to be sent. */
+static enum kinf__verdict ask_whole(struct upstream *upstream,
+                                    const struct kinf__access_request *request, int64_t now_ms)
+{
+    struct kinf__access_waiter waiter = waiter_of(upstream);
+    struct kinf__access_answer answer;
+
+    if (ask_once(upstream, request, &waiter, now_ms, &answer) == KINF__VERDICT_WAITS) {
+        assert_true(kinf__authorizer_work(upstream->authorizer, now_ms));
+        assert_false(kinf__authorizer_work(upstream->authorizer, now_ms));
+        return ask_once(upstream, request, &waiter, now_ms, &answer);
+    }
+    return answer.verdict;
+}
+
+static enum kinf__verdict ask(struct upstream *upstream, const char *token, const char *verb,
+                              int64_t now_ms)
+{
+    const struct kinf__access_request request = request_of(token, verb, "");
+
+    return ask_whole(upstream, &request, now_ms);
+}
+
+static void allowed_is_kept_for_30_s_and_denied_for_5(void **state)
+{
+    const struct kinf__authorizer_options options = { 0 };
+    struct upstream upstream;
+
+    (void)state;
+    begin(&upstream, &options);
+    assert_int_equal(ask(&upstream, "u-reader", "list", 1000), KINF__VERDICT_ALLOWED);
+    assert_int_equal(ask(&upstream, "u-other", "list", 1000), KINF__VERDICT_DENIED);
+    assert_int_equal(ask(&upstream, "x", "list", 1000), KINF__VERDICT_UNKNOWN);
+    upstream.is_dead = true;
+    assert_int_equal(ask(&upstream, "u-reader", "list", 30999), KINF__VERDICT_ALLOWED);
+    assert_int_equal(ask(&upstream, "u-other", "list", 5999), KINF__VERDICT_DENIED);
+    assert_int_equal(ask(&upstream, "x", "list", 5999), KINF__VERDICT_UNKNOWN);
+    assert_int_equal(ask(&upstream, "u-other", "list", 6000), KINF__VERDICT_FAILED);
+    assert_int_equal(ask(&upstream, "x", "list", 6000), KINF__VERDICT_FAILED);
+    assert_int_equal(ask(&upstream, "u-reader", "list", 31000), KINF__VERDICT_FAILED);
+    kinf__authorizer_free(upstream.authorizer);
+}
+
+static void a_revoked_right_ends_with_its_decision(void **state)
+{
+    const struct kinf__authorizer_options options = { .allow_ms = 100 };
+    struct upstream upstream;
+
+    (void)state;
+    begin(&upstream, &options);
+    assert_int_equal(ask(&upstream, "u-reader", "list", 0), KINF__VERDICT_ALLOWED);
+    upstream.allowed = "\"nobody\"";
+    assert_int_equal(ask(&upstream, "u-reader", "list", 99), KINF__VERDICT_ALLOWED);
+    assert_int_equal(ask(&upstream, "u-reader", "list", 100), KINF__VERDICT_DENIED);
+    kinf__authorizer_free(upstream.authorizer);
+}
+
+static void a_decision_is_for_its_user_verb_and_name_alone(void **state)
+{
+    const struct kinf__authorizer_options options = { 0 };
+    struct kinf__access_request request = request_of("u-reader", "list", "a");
+    struct upstream upstream;
+
+    (void)state;
+    begin(&upstream, &options);
+    upstream.allowed = "\"verb\":\"list\"";
+    assert_int_equal(ask(&upstream, "u-reader", "list", 0), KINF__VERDICT_ALLOWED);
+    assert_int_equal(ask(&upstream, "u-reader", "watch", 0), KINF__VERDICT_DENIED);
+    upstream.allowed = "\"u-reader\"";
+    assert_int_equal(ask(&upstream, "u-other", "list", 0), KINF__VERDICT_DENIED);
+    assert_int_equal(ask_whole(&upstream, &request, 0), KINF__VERDICT_ALLOWED);
+    request.attributes.name_space = "";
+    assert_int_equal(ask_whole(&upstream, &request, 0), KINF__VERDICT_ALLOWED);
+    assert_int_equal(upstream.n_token_reviews, 2);
+    assert_int_equal(upstream.n_access_reviews, 5);
+    kinf__authorizer_free(upstream.authorizer);
+}
+
+static void the_same_question_at_once_is_asked_once(void **state)
+{
+    const struct kinf__authorizer_options options = { .tokens_per_s = 1 };
+    const struct kinf__access_request request = request_of("u-reader", "list", "");
+    struct kinf__access_waiter first, second;
+    struct kinf__access_answer answer;
+    struct upstream upstream;
+
+    (void)state;
+    begin(&upstream, &options);
+    first = second = waiter_of(&upstream);
+    assert_int_equal(ask_once(&upstream, &request, &first, 0, &answer), KINF__VERDICT_WAITS);
+    assert_int_equal(ask_once(&upstream, &request, &second, 0, &answer), KINF__VERDICT_WAITS);
+    assert_int_equal(ask_once(&upstream, &request, &second, 0, &answer), KINF__VERDICT_WAITS);
+    assert_true(kinf__authorizer_work(upstream.authorizer, 0));
+    assert_false(kinf__authorizer_work(upstream.authorizer, 0));
+    assert_int_equal(upstream.n_woken, 2);
+    assert_int_equal(ask_once(&upstream, &request, &first, 0, &answer), KINF__VERDICT_ALLOWED);
+    assert_int_equal(ask_once(&upstream, &request, &second, 0, &answer), KINF__VERDICT_ALLOWED);
+    assert_int_equal(upstream.n_token_reviews, 1);
+    assert_int_equal(upstream.n_access_reviews, 1);
+    kinf__authorizer_free(upstream.authorizer);
+}
+
+static void who_has_gone_is_not_woken(void **state)
+{
+    const struct kinf__authorizer_options options = { 0 };
+    const struct kinf__access_request request = request_of("u-reader", "list", "");
+    struct kinf__access_waiter waiter;
+    struct kinf__access_answer answer;
+    struct upstream upstream;
+
+    (void)state;
+    begin(&upstream, &options);
+    waiter = waiter_of(&upstream);
+    assert_int_equal(ask_once(&upstream, &request, &waiter, 0, &answer), KINF__VERDICT_WAITS);
+    kinf__authorizer_cancel(upstream.authorizer, &waiter);
+    kinf__authorizer_cancel(upstream.authorizer, &waiter);
+    assert_true(kinf__authorizer_work(upstream.authorizer, 0));
+    assert_int_equal(upstream.n_woken, 0);
+    /* One that nobody gets to. */
+    assert_int_equal(ask_once(&upstream,
+                              &(struct kinf__access_request){ .token = KINF_STR("u-z"),
+                                                              .expires_ms = INT64_MAX,
+                                                              .attributes = request.attributes },
+                              &waiter, 0, &answer),
+                     KINF__VERDICT_WAITS);
+    kinf__authorizer_cancel(upstream.authorizer, &waiter);
+    kinf__authorizer_free(upstream.authorizer);
+}
+
+static void unknown_tokens_beyond_the_rate_are_not_asked_about(void **state)
+{
+    const struct kinf__authorizer_options options = { .tokens_per_s = 2 };
+    struct upstream upstream;
+
+    (void)state;
+    begin(&upstream, &options);
+    assert_int_equal(ask(&upstream, "u-reader", "list", 0), KINF__VERDICT_ALLOWED);
+    assert_int_equal(ask(&upstream, "a", "list", 0), KINF__VERDICT_UNKNOWN);
+    assert_int_equal(ask(&upstream, "b", "list", 0), KINF__VERDICT_THROTTLED);
+    assert_int_equal(ask(&upstream, "b", "list", 499), KINF__VERDICT_THROTTLED);
+    assert_int_equal(ask(&upstream, "u-reader", "watch", 499), KINF__VERDICT_ALLOWED);
+    assert_int_equal(ask(&upstream, "b", "list", 500), KINF__VERDICT_UNKNOWN);
+    assert_int_equal(ask(&upstream, "c", "list", 500), KINF__VERDICT_THROTTLED);
+    assert_int_equal(upstream.n_token_reviews, 3);
+    kinf__authorizer_free(upstream.authorizer);
+}
+
+static void nothing_is_kept_of_a_token_beyond_its_end(void **state)
+{
+    const struct kinf__authorizer_options options = { 0 };
+    struct kinf__access_request request = request_of("u-reader", "list", "");
+    struct upstream upstream;
+
+    (void)state;
+    begin(&upstream, &options);
+    request.expires_ms = 1000;
+    assert_int_equal(ask_whole(&upstream, &request, 0), KINF__VERDICT_ALLOWED);
+    upstream.is_dead = true;
+    assert_int_equal(ask_whole(&upstream, &request, 999), KINF__VERDICT_ALLOWED);
+    assert_int_equal(ask_whole(&upstream, &request, 1000), KINF__VERDICT_FAILED);
+    kinf__authorizer_free(upstream.authorizer);
+}
+
+static void what_is_no_review_allows_nothing(void **state)
+{
+    const struct kinf__authorizer_options options = { 0 };
+    struct upstream upstream;
+
+    (void)state;
+    begin(&upstream, &options);
+    upstream.is_garbage = true;
+    assert_int_equal(ask(&upstream, "u-reader", "list", 0), KINF__VERDICT_FAILED);
+    upstream.is_garbage = false;
+    assert_int_equal(ask(&upstream, "u-reader", "list", 0), KINF__VERDICT_ALLOWED);
+    kinf__authorizer_free(upstream.authorizer);
+}
+
+static void without_memory_nothing_is_allowed_and_nothing_leaks(void **state)
+{
+    const struct kinf__authorizer_options options = { 0 };
+    bool has_failed = true;
+
+    (void)state;
+    for (size_t n = 1; has_failed; n++) {
+        struct kinf_error err = KINF_ERROR_INIT;
+        struct upstream upstream = { .allowed = "\"nobody\"" };
+
+        test_fail_allocation(n);
+        if (kinf__authorizer_new(&options, send_review, &upstream, &upstream.authorizer, &err) ==
+            0) {
+            enum kinf__verdict verdict = ask(&upstream, "u-reader", "list", 0);
+
+            assert_true(verdict == KINF__VERDICT_DENIED || verdict == KINF__VERDICT_FAILED);
+            kinf__authorizer_free(upstream.authorizer);
+        }
+        has_failed = test_allocation_failed();
+    }
+}
+
+static void the_end_of_a_web_token_is_read_and_no_other(void **state)
+{
+    (void)state;
+    /* {"exp":1700000000}, {"exp":"x"}, {"exp":-5} */
+    assert_int_equal(kinf__token_expiry_s(KINF_STR("e30.eyJleHAiOjE3MDAwMDAwMDB9.sig")),
+                     1700000000);
+    assert_int_equal(kinf__token_expiry_s(KINF_STR("e30.eyJleHAiOiJ4In0.sig")), -1);
+    assert_int_equal(kinf__token_expiry_s(KINF_STR("e30.eyJleHAiOi01fQ.sig")), -1);
+    assert_int_equal(kinf__token_expiry_s(KINF_STR("e30.eyJleHAiOjE3MDAwMDAwMDB9")), -1);
+    assert_int_equal(kinf__token_expiry_s(KINF_STR("e30.+/.sig")), -1);
+    assert_int_equal(kinf__token_expiry_s(KINF_STR("..")), -1);
+    assert_int_equal(kinf__token_expiry_s(KINF_STR("plain")), -1);
+    assert_int_equal(kinf__token_expiry_s(KINF_STR("")), -1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(allowed_is_kept_for_30_s_and_denied_for_5),
+        cmocka_unit_test(a_revoked_right_ends_with_its_decision),
+        cmocka_unit_test(a_decision_is_for_its_user_verb_and_name_alone),
+        cmocka_unit_test(the_same_question_at_once_is_asked_once),
+        cmocka_unit_test(who_has_gone_is_not_woken),
+        cmocka_unit_test(unknown_tokens_beyond_the_rate_are_not_asked_about),
+        cmocka_unit_test(nothing_is_kept_of_a_token_beyond_its_end),
+        cmocka_unit_test(what_is_no_review_allows_nothing),
+        cmocka_unit_test(without_memory_nothing_is_allowed_and_nothing_leaks),
+        cmocka_unit_test(the_end_of_a_web_token_is_read_and_no_other),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
