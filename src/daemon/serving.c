@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "rest/secret.h"
+#include "serve/definitions.h"
 #include "serve/endpoint.h"
 
 #define MAX_FORWARDS 256
@@ -95,9 +96,11 @@ int kinf__serving_refresh(struct kinf__serving *serving, struct kinf_client *cli
     struct kinf__catalog *catalog;
     int failed = kinf__catalog_fetch(client, &catalog, err);
 
-    if (failed == 0)
-        kinf__server_set_catalog(serving->server, catalog);
-    return failed;
+    if (failed < 0)
+        return failed;
+    kinf__server_set_catalog(serving->server, catalog);
+    kinf__definitions_fetch(serving->server, client);
+    return 0;
 }
 
 /* --- the kubeconfig of clients --- */

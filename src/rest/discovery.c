@@ -1,7 +1,7 @@
 /*
  * What names mean in legacy discovery, which every server answers: /api/v1, /apis, /apis/GROUP,
- * /apis/GROUP/VERSION. Neighbours: discovery_reader.c caches, and takes the aggregated form apart;
- * http.c asks, json/tree.h reads the answers.
+ * /apis/GROUP/VERSION. Neighbours: discovery_reader.c caches, documents.c takes the aggregated form
+ * apart, http.c asks, json/tree.h reads the answers.
  */
 #include "rest/discovery.h"
 
@@ -360,7 +360,10 @@ static int find_cached(struct kinf_client *client, struct kinf__discovery_reader
     struct kinf_error unknown = KINF_ERROR_INIT;
     int failed = kinf__discovery_find_from(&source, resource, ret_type, &unknown);
 
-    if (failed == KINF_ERR_NOT_FOUND && kinf__discovery_refresh(reader))
+    /* What is away may be back, and what could not be watched may be able to. */
+    if ((failed == KINF_ERR_NOT_FOUND || failed == KINF_ERR_SERVER ||
+         failed == KINF_ERR_UNSUPPORTED) &&
+        kinf__discovery_refresh(reader))
         failed = kinf__discovery_find_from(&source, resource, ret_type, &unknown);
     if (failed < 0 && err != NULL)
         *err = unknown;

@@ -9,7 +9,6 @@
 #include "json/scan.h"
 #include "object/object.h"
 #include "serve/quote.h"
-#include "serve/table.h"
 
 void kinf__encoder_release(struct kinf__encoder *encoder)
 {
@@ -143,7 +142,7 @@ static int append_row(struct kinf__encoder *encoder, const struct kinf_object *o
                       const char *version, struct kinf__buffer *out)
 {
     if (kinf__buffer_append_str(out, KINF_STR("{\"cells\":")) < 0 ||
-        kinf__table_write_cells(kinf__table_for(encoder->type), object, encoder->now_s, out) < 0 ||
+        kinf__table_write_cells(encoder->table, object, encoder->now_s, out) < 0 ||
         kinf__buffer_append_str(out, KINF_STR(",\"object\":")) < 0 ||
         append_row_object(encoder, object, version, out) < 0)
         return KINF_ERR_NO_MEMORY;
@@ -155,7 +154,7 @@ static int append_columns(const struct kinf__encoder *encoder, struct kinf__buff
     if (kinf__buffer_append_str(out, KINF_STR(",\"columnDefinitions\":")) < 0)
         return KINF_ERR_NO_MEMORY;
     return encoder->no_columns ? kinf__buffer_append_str(out, KINF_STR("null"))
-                               : kinf__table_write_columns(kinf__table_for(encoder->type), out);
+                               : kinf__table_write_columns(encoder->table, out);
 }
 
 /* Up to the only row. */

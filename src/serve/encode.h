@@ -10,6 +10,7 @@
 
 #include "base/buffer.h"
 #include "serve/accept.h"
+#include "serve/table.h"
 
 struct kinf__encoder {
     /* set by the caller */
@@ -18,6 +19,7 @@ struct kinf__encoder {
     bool is_v1beta1;
     /* of a Table */
     enum kinf__include_object include;
+    const struct kinf__table *table;
     int64_t now_s;   /* Unix time: ages are told in relation to it */
     bool no_columns; /* they were sent: events but the first do without */
     /* the encoder's */

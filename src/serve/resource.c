@@ -269,6 +269,7 @@ static int bind(struct kinf__exchange *exchange)
                                                 .form = exchange->accepted.form,
                                                 .is_v1beta1 = exchange->accepted.is_v1beta1,
                                                 .include = exchange->options.include,
+                                                .table = atomic_load(&source->table),
                                                 .now_s = time(NULL) };
     return check_form(exchange);
 }

@@ -63,6 +63,7 @@ static struct kinf__source *source_new(const struct kinf__source_options *option
         return NULL;
     source->type = kinf_informer_type(options->informer);
     source->informer = options->informer;
+    atomic_init(&source->table, kinf__table_for(source->type));
     source->index_names = dup_texts(options->index_names, options->n_indices);
     source->index_paths = dup_texts(options->index_paths, options->n_indices);
     source->n_indices = options->n_indices;
@@ -333,6 +334,9 @@ void kinf__server_free(struct kinf__server *server)
     pthread_join(server->timer, NULL);
     kinf__catalog_free(server->catalog);
     free(server->sources);
+    for (size_t i = 0; i < server->n_tables; i++)
+        kinf__table_free(server->tables[i]);
+    free(server->tables);
     kinf__cond_release(&server->changed);
     kinf__mutex_release(&server->lock);
     free(server);

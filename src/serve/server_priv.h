@@ -38,6 +38,8 @@ struct kinf__source {
     bool is_latest;
     bool is_unserved;
     char name[3 * KINF_NAME_MAX]; /* unique: "pods", "deployments.apps:NAMESPACE", "pods-2" */
+    /* atomic; the server's or static */
+    _Atomic(const struct kinf__table *) table;
     /* guarded by the server's lock */
     size_t n_users;
     bool is_retired;
@@ -55,6 +57,9 @@ struct kinf__server {
     struct kinf__source **sources;
     size_t n_sources;
     struct kinf__catalog *catalog; /* NULL: not yet */
+    struct kinf__table *
+        *tables; /* of definitions; kept until the end, since watches write by them */
+    size_t n_tables;
     struct kinf__list exchanges;
     struct kinf__list hooks;
     size_t n_exchanges;

@@ -4,10 +4,12 @@
  */
 #include "serve/table.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/compiler.h"
 #include "object/object.h"
+#include "serve/table_custom.h"
 #include "serve/table_row.h"
 #include "serve/table_rules.h"
 
@@ -25,6 +27,8 @@ struct kinf__table {
     struct column columns[MAX_COLUMNS];
     kinf__table_cells_fn *cells;
     bool name_is_last; /* of events: the table does not begin with it */
+    struct kinf__custom_columns
+        *custom; /* instead of columns behind the name, and of cells; NULL: none */
 };
 
 #define TEXT(name)                                                                                 \
@@ -72,52 +76,61 @@ static const struct kinf__table tables[] = {
       { NAME, TEXT("Ready"), TEXT("Status"), TEXT("Restarts"), AGE, WIDE("IP"), WIDE("Node"),
         WIDE("Nominated Node"), WIDE("Readiness Gates") },
       kinf__table_pod,
-      false },
+      false,
+      NULL },
     { "",
       "nodes",
       { NAME, TEXT("Status"), TEXT("Roles"), AGE, TEXT("Version"), WIDE("Internal-IP"),
         WIDE("External-IP"), WIDE("OS-Image"), WIDE("Kernel-Version"), WIDE("Container-Runtime") },
       kinf__table_node,
-      false },
+      false,
+      NULL },
     { "",
       "services",
       { NAME, TEXT("Type"), TEXT("Cluster-IP"), TEXT("External-IP"), TEXT("Port(s)"), AGE,
         WIDE("Selector") },
       kinf__table_service,
-      false },
+      false,
+      NULL },
     { "apps",
       "deployments",
       { NAME, TEXT("Ready"), TEXT("Up-to-date"), TEXT("Available"), AGE, TEMPLATE,
         WIDE("Selector") },
       kinf__table_deployment,
-      false },
+      false,
+      NULL },
     { "apps",
       "replicasets",
       { NAME, INT("Desired"), INT("Current"), INT("Ready"), AGE, TEMPLATE, WIDE("Selector") },
       kinf__table_replicaset,
-      false },
+      false,
+      NULL },
     { "",
       "replicationcontrollers",
       { NAME, INT("Desired"), INT("Current"), INT("Ready"), AGE, TEMPLATE, WIDE("Selector") },
       kinf__table_replicationcontroller,
-      false },
+      false,
+      NULL },
     { "apps",
       "statefulsets",
       { NAME, TEXT("Ready"), AGE, TEMPLATE },
       kinf__table_statefulset,
-      false },
+      false,
+      NULL },
     { "apps",
       "daemonsets",
       { NAME, INT("Desired"), INT("Current"), INT("Ready"), INT("Up-to-date"), INT("Available"),
         TEXT("Node Selector"), AGE, TEMPLATE, WIDE("Selector") },
       kinf__table_daemonset,
-      false },
+      false,
+      NULL },
     { "batch",
       "jobs",
       { NAME, TEXT("Status"), TEXT("Completions"), TEXT("Duration"), AGE, TEMPLATE,
         WIDE("Selector") },
       kinf__table_job,
-      false },
+      false,
+      NULL },
     { "batch",
       "cronjobs",
       { NAME,
@@ -130,36 +143,46 @@ static const struct kinf__table tables[] = {
         TEMPLATE,
         WIDE("Selector") },
       kinf__table_cronjob,
-      false },
-    { "", "configmaps", { NAME, TEXT("Data"), AGE }, kinf__table_configmap, false },
-    { "", "secrets", { NAME, TEXT("Type"), TEXT("Data"), AGE }, kinf__table_secret, false },
-    { "", "namespaces", { NAME, TEXT("Status"), AGE }, kinf__table_namespace, false },
-    { "", "events", EVENT_COLUMNS, kinf__table_event, true },
-    { "events.k8s.io", "events", EVENT_COLUMNS, kinf__table_event, true },
+      false,
+      NULL },
+    { "", "configmaps", { NAME, TEXT("Data"), AGE }, kinf__table_configmap, false, NULL },
+    { "", "secrets", { NAME, TEXT("Type"), TEXT("Data"), AGE }, kinf__table_secret, false, NULL },
+    { "", "namespaces", { NAME, TEXT("Status"), AGE }, kinf__table_namespace, false, NULL },
+    { "", "events", EVENT_COLUMNS, kinf__table_event, true, NULL },
+    { "events.k8s.io", "events", EVENT_COLUMNS, kinf__table_event, true, NULL },
     { "discovery.k8s.io",
       "endpointslices",
       { NAME, TEXT("AddressType"), TEXT("Ports"), TEXT("Endpoints"), AGE },
       kinf__table_endpointslice,
-      false },
+      false,
+      NULL },
     { "networking.k8s.io",
       "ingresses",
       { NAME, TEXT("Class"), TEXT("Hosts"), TEXT("Address"), TEXT("Ports"), AGE },
       kinf__table_ingress,
-      false },
-    { "coordination.k8s.io", "leases", { NAME, TEXT("Holder"), AGE }, kinf__table_lease, false },
+      false,
+      NULL },
+    { "coordination.k8s.io",
+      "leases",
+      { NAME, TEXT("Holder"), AGE },
+      kinf__table_lease,
+      false,
+      NULL },
     { "",
       "persistentvolumeclaims",
       { NAME, TEXT("Status"), TEXT("Volume"), TEXT("Capacity"), TEXT("Access Modes"),
         TEXT("StorageClass"), TEXT("VolumeAttributesClass"), AGE, WIDE("VolumeMode") },
       kinf__table_claim,
-      false },
+      false,
+      NULL },
     { "",
       "persistentvolumes",
       { NAME, TEXT("Capacity"), TEXT("Access Modes"), TEXT("Reclaim Policy"), TEXT("Status"),
         TEXT("Claim"), TEXT("StorageClass"), TEXT("VolumeAttributesClass"), TEXT("Reason"), AGE,
         WIDE("VolumeMode") },
       kinf__table_volume,
-      false },
+      false,
+      NULL },
     { "apiextensions.k8s.io",
       "customresourcedefinitions",
       { NAME,
@@ -171,23 +194,26 @@ static const struct kinf__table tables[] = {
         WIDE("ShortNames"),
         { "Established", "boolean", true } },
       kinf__table_crd,
-      false },
+      false,
+      NULL },
     { "autoscaling",
       "horizontalpodautoscalers",
       { NAME, TEXT("Reference"), TEXT("Targets"), TEXT("MinPods"), TEXT("MaxPods"),
         TEXT("Replicas"), AGE },
       kinf__table_hpa,
-      false },
+      false,
+      NULL },
     { "policy",
       "poddisruptionbudgets",
       { NAME, TEXT("Min Available"), TEXT("Max Unavailable"), INT("Allowed Disruptions"), AGE },
       kinf__table_pdb,
-      false },
-    { "rbac.authorization.k8s.io", "roles", CREATED_COLUMNS, time_of_creation, false },
-    { "rbac.authorization.k8s.io", "clusterroles", CREATED_COLUMNS, time_of_creation, false },
+      false,
+      NULL },
+    { "rbac.authorization.k8s.io", "roles", CREATED_COLUMNS, time_of_creation, false, NULL },
+    { "rbac.authorization.k8s.io", "clusterroles", CREATED_COLUMNS, time_of_creation, false, NULL },
 };
 
-static const struct kinf__table rest = { "", "", { NAME, AGE }, age_alone, false };
+static const struct kinf__table rest = { "", "", { NAME, AGE }, age_alone, false, NULL };
 
 const struct kinf__table *kinf__table_for(const struct kinf_type *type)
 {
@@ -197,6 +223,32 @@ const struct kinf__table *kinf__table_for(const struct kinf_type *type)
             return &tables[i];
     }
     return &rest;
+}
+
+int kinf__table_of_definition(struct kinf_str definition, const char *version,
+                              struct kinf__table **ret_table)
+{
+    struct kinf__table *table = malloc(sizeof *table);
+    int failed;
+
+    if (table == NULL)
+        return KINF_ERR_NO_MEMORY;
+    *table = (struct kinf__table){ .columns = { NAME } };
+    failed = kinf__custom_columns_read(definition, version, &table->custom);
+    if (failed < 0) {
+        free(table);
+        return failed;
+    }
+    *ret_table = table;
+    return 0;
+}
+
+void kinf__table_free(struct kinf__table *table)
+{
+    if (table == NULL)
+        return;
+    kinf__custom_columns_free(table->custom);
+    free(table);
 }
 
 int kinf__table_write_columns(const struct kinf__table *table, struct kinf__buffer *out)
@@ -213,6 +265,8 @@ int kinf__table_write_columns(const struct kinf__table *table, struct kinf__buff
             i != 0 ? "," : "", column->name, column->type,
             strcmp(column->name, "Name") == 0 ? "name" : "", (int)column->is_wide);
     }
+    if (failed == 0 && table->custom != NULL)
+        failed = kinf__custom_columns_write(table->custom, out);
     return failed < 0 ? failed : kinf__buffer_printf(out, "]");
 }
 
@@ -228,7 +282,10 @@ int kinf__table_write_cells(const struct kinf__table *table, const struct kinf_o
     row.object = kinf__json_value_of(body);
     if (!table->name_is_last)
         kinf__cell_string(&row, "metadata.name", "");
-    table->cells(&row);
+    if (table->custom != NULL)
+        kinf__custom_columns_cells(table->custom, &row);
+    else
+        table->cells(&row);
     kinf__buffer_release(&row.text);
     return row.is_out_of_memory ? KINF_ERR_NO_MEMORY : kinf__buffer_printf(out, "]");
 }

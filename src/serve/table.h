@@ -1,7 +1,8 @@
 /*
  * Tables: what `kubectl get` shows of an object, by the rules of kube-apiserver's printers.
  *
- * Built-in types have their own columns; every other type has NAME and AGE. Cells are what the real
+ * Built-in types have their own columns, custom resources those of their definitions; every other
+ * type has NAME and AGE. Cells are what the real
  * server sends, so that kubectl, which prints them as they come, shows the same.
  *
  * Threads: any thread; a table is constant.
@@ -19,6 +20,13 @@ struct kinf__table;
 
 /* The columns of a type; never NULL. */
 const struct kinf__table *kinf__table_for(const struct kinf_type *type);
+
+/* A table of a custom resource by its CustomResourceDefinition: the name, and
+ * additionalPrinterColumns. Errors: KINF_ERR_NOT_FOUND (it has none), KINF_ERR_PARSE,
+ * KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__table_of_definition(struct kinf_str definition, const char *version,
+                                              struct kinf__table **ret_table);
+void kinf__table_free(struct kinf__table *table); /* one of these; NULL is allowed */
 
 /* Appends the columnDefinitions, a JSON array. Errors: KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__table_write_columns(const struct kinf__table *table,

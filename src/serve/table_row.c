@@ -121,14 +121,12 @@ static int64_t days_of(int64_t year, int64_t month, int64_t day)
     return shifted * 365 + shifted / 4 - shifted / 100 + shifted / 400 + of_year - 719468;
 }
 
-int64_t kinf__field_time(struct kinf__json_value from, const char *path)
+int64_t kinf__value_time(struct kinf__json_value value)
 {
     int year, month, day, hour, minute, second;
-    struct kinf__json_value value;
     char text[64];
 
-    if (!kinf__field(from, path, &value) || value.type != KINF__JSON_STRING ||
-        value.raw.len >= sizeof text)
+    if (value.type != KINF__JSON_STRING || value.raw.len >= sizeof text)
         return INT64_MIN;
     memcpy(text, value.raw.bytes, value.raw.len);
     text[value.raw.len] = '\0';
@@ -137,6 +135,13 @@ int64_t kinf__field_time(struct kinf__json_value from, const char *path)
         6)
         return INT64_MIN;
     return days_of(year, month, day) * DAY_S + hour * HOUR_S + minute * MINUTE_S + second;
+}
+
+int64_t kinf__field_time(struct kinf__json_value from, const char *path)
+{
+    struct kinf__json_value value;
+
+    return kinf__field(from, path, &value) ? kinf__value_time(value) : INT64_MIN;
 }
 
 /* --- composing --- */
@@ -380,14 +385,18 @@ void kinf__cell_bool(struct kinf__row *row, bool truth)
         row->is_out_of_memory = true;
 }
 
+void kinf__cell_json(struct kinf__row *row, struct kinf_str json)
+{
+    begin(row);
+    if (kinf__buffer_append_str(row->out, json) < 0)
+        row->is_out_of_memory = true;
+}
+
 void kinf__cell_value(struct kinf__row *row, const char *path)
 {
     struct kinf__json_value value;
-    struct kinf_str text = kinf__field(row->object, path, &value) ? value.raw : KINF_STR("null");
 
-    begin(row);
-    if (kinf__buffer_append_str(row->out, text) < 0)
-        row->is_out_of_memory = true;
+    kinf__cell_json(row, kinf__field(row->object, path, &value) ? value.raw : KINF_STR("null"));
 }
 
 void kinf__cell_string(struct kinf__row *row, const char *path, const char *otherwise)

@@ -37,6 +37,8 @@ size_t kinf__field_count(struct kinf__json_value from, const char *path);
 /* Seconds since 1970 of an RFC 3339 time; INT64_MIN if there is none. */
 int64_t kinf__field_time(struct kinf__json_value from, const char *path);
 
+int64_t kinf__value_time(struct kinf__json_value value);
+
 /* Starts a walk over the array at `path`; over nothing if there is none. */
 void kinf__field_each(struct kinf__json_iter *iter, struct kinf__json_value from, const char *path);
 /* The next element, or member with its raw key; for the walk above. */
@@ -70,6 +72,7 @@ void kinf__row_append_selector(struct kinf__row *row, struct kinf__json_value fr
 void kinf__cell_text(struct kinf__row *row, const char *otherwise);
 void kinf__cell_int(struct kinf__row *row, int64_t number);
 void kinf__cell_bool(struct kinf__row *row, bool truth);
+void kinf__cell_json(struct kinf__row *row, struct kinf_str json);
 /* The value as it is written; null if it is not there. */
 void kinf__cell_value(struct kinf__row *row, const char *path);
 void kinf__cell_string(struct kinf__row *row, const char *path, const char *otherwise);

@@ -79,6 +79,12 @@ class Cluster:
             raise AssertionError(f"kubectl {' '.join(args)}: {done.stderr}")
         return done.stdout
 
+    def try_kubectl(self, *args, stdin=None):
+        try:
+            return self.kubectl(*args, stdin=stdin) or True
+        except AssertionError:
+            return False
+
     def loader(self, verb, *args):
         where = ["-etcd", self.env["KINF_ETCD"]] if verb == "compact" else ["-kubeconfig", self.kubeconfig()]
         done = subprocess.run([os.path.join(TOOLS, "loader"), verb, *where, *args],

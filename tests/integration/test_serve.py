@@ -14,7 +14,7 @@ import threading
 import unittest
 import urllib.parse
 
-from harness import (PATIENCE, TOOLS, Daemon, cluster, config_map, make_gadgets, many_pods, run_daemon,
+from harness import (PATIENCE, ROOT, TOOLS, Daemon, cluster, config_map, make_gadgets, many_pods, run_daemon,
                      wait_until, write_config)
 
 KUBECTL = os.path.join(TOOLS, "kubectl")
@@ -511,6 +511,49 @@ class ServeTest(unittest.TestCase):
             raw.sendall(b"GET /livez HTTP/1.0\r\n\r\n")
             self.assertIn(b"200 OK", raw.recv(4096))
         self.assertEqual(os.stat(self.served.socket).st_mode & 0o777, 0o660)
+
+
+COLUMNS = """
+      additionalPrinterColumns:
+        - {name: Size, type: integer, jsonPath: .spec.size}
+        - {name: Ratio, type: number, jsonPath: .spec.ratio, priority: 1}
+        - {name: Switched, type: boolean, jsonPath: .spec.on}
+        - {name: Tags, type: string, jsonPath: .spec.tags}
+        - {name: First, type: string, jsonPath: ".spec.tags[0]"}
+        - {name: Ready, type: string, jsonPath: '.spec.conditions[?(@.type=="Ready")].status'}
+        - {name: Note, type: string, jsonPath: '.metadata.annotations.example\\.org/note'}
+        - {name: Nowhere, type: string, jsonPath: .spec.nowhere}
+        - {name: Since, type: date, jsonPath: .spec.since}
+        - {name: Age, type: date, jsonPath: .metadata.creationTimestamp}
+"""
+
+
+class CustomColumnsTest(unittest.TestCase):
+    """What kubectl shows of custom resources is what their definitions say."""
+
+    def test_columns_of_a_definition_are_those_of_the_api_server(self):
+        with open(os.path.join(ROOT, "tests", "integration", "gadgets.yaml"), encoding="utf-8") as file:
+            definition = (file.read().replace("gadget", "dial").replace("Gadget", "Dial")
+                          .replace("test.kinformer.dev", "columns.kinformer.dev")
+                          .replace("      served: true\n", "      served: true" + COLUMNS))
+        cluster().kubectl("apply", "-f", "-", stdin=definition)
+        self.addCleanup(cluster().kubectl, "delete", "-f", "-", stdin=definition)
+        cluster().kubectl("wait", "--for=condition=Established", "crd/dials.columns.kinformer.dev", "--timeout=60s")
+        cluster().make_namespace("columns")
+        specs = {"full": {"size": 3, "ratio": 0.5, "on": True, "tags": ["a", "b"], "since": "2001-01-01T00:00:00Z",
+                          "conditions": [{"type": "Other", "status": "1"}, {"type": "Ready", "status": "True"}]},
+                 "empty": {}, "odd": {"size": "x", "ratio": 2, "on": 1, "tags": {"k": [1]}, "since": "yesterday"}}
+        for name, spec in specs.items():
+            made = json.dumps({"apiVersion": "columns.kinformer.dev/v1", "kind": "Dial", "spec": spec, "metadata": {
+                "name": name, "namespace": "columns", "annotations": {"example.org/note": name}}})
+            wait_until(lambda text=made: cluster().try_kubectl("apply", "-f", "-", stdin=text), "an object can be made")
+        with Served(resource=("dials.columns.kinformer.dev",)) as served:
+            for args in (("get", "dials", "-n", "columns"), ("get", "dials", "-A", "-o", "wide")):
+                real, ours = (re.sub(r"\b\d+(s|m|m\d+s)\b *", "AGE ", text)
+                              for text in (cluster().kubectl(*args), served.kubectl(*args)))
+                self.assertEqual(ours, real)
+            self.assertIn("NOWHERE", ours)
+            served.daemon.stop()
 
 
 class ScopeTest(unittest.TestCase):

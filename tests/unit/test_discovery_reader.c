@@ -35,6 +35,8 @@
                           RESOURCE("deployments", "deployment", "Deployment", "Namespaced", "")))
 #define AWAY                                                                                       \
     GROUP("away.example", VERSION("v1", "Stale", RESOURCE("things", "", "Thing", "Cluster", "")))
+#define BACK                                                                                       \
+    GROUP("away.example", VERSION("v1", "Current", RESOURCE("things", "", "Thing", "Cluster", "")))
 #define TWO                                                                                        \
     GROUP("two.example",                                                                           \
           VERSION("v2", "Current", RESOURCE("b", "", "B", "Cluster", "")) "," VERSION(             \
@@ -211,18 +213,22 @@ static void an_unknown_name_asks_again_but_not_all_the_time(void **state)
     stop(&f);
 }
 
-static void a_group_that_is_away_is_named(void **state)
+static void a_group_that_is_away_is_named_until_it_is_back(void **state)
 {
-    static const struct test_reply replies[] = { { .body = CORE }, { .body = GROUPS } };
+    static const struct test_reply replies[] = { { .body = CORE },
+                                                 { .body = GROUPS },
+                                                 { .body = LIST(BACK) } };
     const struct kinf_type *type;
     struct kinf_error err = KINF_ERROR_INIT;
     struct fixture f;
 
     (void)state;
-    start(&f, replies, 2);
+    start(&f, replies, 3);
     assert_int_equal(kinf_client_find_type(f.client, "things", &type, &err), KINF_ERR_NOT_FOUND);
     assert_non_null(strstr(err.message, "away.example"));
     assert_int_equal(find(&f, "things.away.example"), KINF_ERR_SERVER);
+    grow_old(&f);
+    assert_int_equal(find(&f, "things.away.example"), 0);
     stop(&f);
 }
 
@@ -272,7 +278,7 @@ int main(void)
         cmocka_unit_test(every_lack_of_memory_is_an_error),
         cmocka_unit_test(two_requests_tell_every_name),
         cmocka_unit_test(an_unknown_name_asks_again_but_not_all_the_time),
-        cmocka_unit_test(a_group_that_is_away_is_named),
+        cmocka_unit_test(a_group_that_is_away_is_named_until_it_is_back),
         cmocka_unit_test(a_server_that_fails_is_asked_again),
         cmocka_unit_test(those_who_ask_at_once_cause_one_request),
     };

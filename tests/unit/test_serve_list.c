@@ -106,7 +106,9 @@ static void a_short_list_is_written_as_the_server_does(void **state)
     (void)state;
     for (size_t i = 0; i < KINF__ARRAY_LEN(cases); i++) {
         struct kinf_indexer *indexer = make_store(cases[i].type, 1, 0);
-        struct kinf__encoder encoder = { .type = cases[i].type, .form = cases[i].form };
+        struct kinf__encoder encoder = { .type = cases[i].type,
+                                         .form = cases[i].form,
+                                         .table = kinf__table_for(cases[i].type) };
         struct kinf__list_params params = params_of(indexer, &everything, &encoder);
         KINF__AUTO_BUFFER expected = KINF__BUFFER_INIT;
         KINF__AUTO_BUFFER out = KINF__BUFFER_INIT;

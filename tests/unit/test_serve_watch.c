@@ -41,6 +41,7 @@ static void reader_open(struct watchcache_fixture *f, struct reader *reader, uin
     if (reader->selection.name_space == NULL)
         reader->selection = (struct kinf__selection){ .name_space = "", .name = "" };
     reader->encoder.type = kinf_informer_type(f->informer);
+    reader->encoder.table = kinf__table_for(reader->encoder.type);
     if (reader->encoder.form == KINF__FORM_OBJECT)
         reader->encoder.form = KINF__FORM_METADATA;
     assert_int_equal(kinf__watch_open(&params, &reader->stream), 0);

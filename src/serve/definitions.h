@@ -1,0 +1,17 @@
+/*
+ * Asking the upstream how custom resources are shown.
+ *
+ * Threads: one thread at a time.
+ */
+#ifndef KINF_SERVE_DEFINITIONS_H
+#define KINF_SERVE_DEFINITIONS_H
+
+#include <kinformer/client.h>
+
+#include "serve/server.h"
+
+/* Gives each source of a custom resource the columns of its definition; those whose definition
+ * cannot be read, or has none, keep NAME and AGE. Blocks for a request each. */
+void kinf__definitions_fetch(struct kinf__server *server, struct kinf_client *client);
+
+#endif

@@ -1,0 +1,373 @@
+/*
+ * Columns by JSONPath: keys, indices, [*], and filters that compare one field with a text, which is
+ * what definitions have in practice. Anything else is a cell without a value. Of several matches the
+ * first counts, as with the API server. Neighbours: table.c.
+ */
+#include "serve/table_custom.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "serve/quote.h"
+
+#define MAX_STEPS   16
+#define MAX_COLUMNS 64
+
+enum step_type {
+    STEP_KEY,
+    STEP_INDEX,
+    STEP_EACH,
+    STEP_FILTER,
+};
+
+/* Texts are parts of the column's path. */
+struct step {
+    enum step_type type;
+    const char *key; /* STEP_KEY; STEP_FILTER: the field that is compared */
+    const char *value;
+    bool is_unequal;
+    long index; /* negative: from the end */
+};
+
+struct column {
+    char *name;
+    char *type;
+    char *format;
+    int64_t priority;
+    char *path;
+    struct step steps[MAX_STEPS];
+    size_t n_steps;
+    bool is_understood;
+};
+
+struct kinf__custom_columns {
+    size_t n_items;
+    struct column items[];
+};
+
+/* --- paths --- */
+
+/* A key up to '.' or '[', its escapes taken away; ends it with a NUL in `*at`, whose byte it
+ * returns. */
+static char take_key(char **at, const char **ret_key)
+{
+    char *from = *at, *to = *at, end;
+
+    *ret_key = to;
+    while (*from != '\0' && *from != '.' && *from != '[') {
+        if (*from == '\\' && from[1] != '\0')
+            from++;
+        *to++ = *from++;
+    }
+    end = *from;
+    *to = '\0';
+    *at = from;
+    return end;
+}
+
+/* "'text'" or "\"text\""; leaves `*at` behind it. */
+static bool take_quoted(char **at, const char **ret_text)
+{
+    char quote = **at, *end = quote == '\'' || quote == '"' ? strchr(*at + 1, quote) : NULL;
+
+    if (end == NULL)
+        return false;
+    *ret_text = *at + 1;
+    *end = '\0';
+    *at = end + 1;
+    return true;
+}
+
+/* Behind "[?(": `@.field=="text")`. */
+static bool take_filter(char **at, struct step *step)
+{
+    char *field = *at + 2, *sign;
+
+    if (strncmp(*at, "@.", 2) != 0 || (sign = strpbrk(field, "=! )")) == NULL)
+        return false;
+    *at = sign + strspn(sign, " ");
+    if (strncmp(*at, "==", 2) != 0 && strncmp(*at, "!=", 2) != 0)
+        return false;
+    *step = (struct step){ .type = STEP_FILTER, .key = field, .is_unequal = **at == '!' };
+    *at += 2 + strspn(*at + 2, " ");
+    *sign = '\0';
+    if (!take_quoted(at, &step->value))
+        return false;
+    *at += strspn(*at, " ");
+    return *(*at)++ == ')';
+}
+
+/* Behind "[", and what ends it. */
+static bool take_subscript(char **at, struct step *step)
+{
+    char *end;
+
+    if (**at == '*') {
+        *step = (struct step){ .type = STEP_EACH };
+        ++*at;
+    } else if (strncmp(*at, "?(", 2) == 0) {
+        *at += 2;
+        if (!take_filter(at, step))
+            return false;
+    } else if (**at == '\'' || **at == '"') {
+        *step = (struct step){ .type = STEP_KEY };
+        if (!take_quoted(at, &step->key))
+            return false;
+    } else {
+        *step = (struct step){ .type = STEP_INDEX, .index = strtol(*at, &end, 10) };
+        if (end == *at)
+            return false;
+        *at = end;
+    }
+    return *(*at)++ == ']';
+}
+
+static bool parse(struct column *column)
+{
+    char *at = column->path;
+    char next = *at;
+
+    while (next != '\0') {
+        struct step *step = &column->steps[column->n_steps];
+
+        if (column->n_steps == MAX_STEPS)
+            return false;
+        at++;
+        if (next == '[') {
+            if (!take_subscript(&at, step))
+                return false;
+            next = *at;
+        } else if (next == '.') {
+            if (*at == '[' || *at == '\0') {
+                next = *at;
+                continue;
+            }
+            *step = (struct step){ .type = STEP_KEY };
+            next = take_key(&at, &step->key);
+            if (*step->key == '\0')
+                return false;
+            if (strcmp(step->key, "*") == 0)
+                step->type = STEP_EACH;
+        } else {
+            return false;
+        }
+        column->n_steps++;
+    }
+    return true;
+}
+
+/* --- reading --- */
+
+/* "" if it is not there; NULL: out of memory. */
+static char *dup_field(struct kinf__json_value from, const char *name)
+{
+    struct kinf__json_value value;
+    char *text;
+
+    if (!kinf__field(from, name, &value) || value.type != KINF__JSON_STRING)
+        return strdup("");
+    text = malloc(value.raw.len + 1);
+    if (text != NULL)
+        text[kinf__json_unescape(value.raw, text, value.raw.len)] = '\0';
+    return text;
+}
+
+static int read_column(struct kinf__json_value from, struct column *column)
+{
+    column->name = dup_field(from, "name");
+    column->type = dup_field(from, "type");
+    column->format = dup_field(from, "format");
+    column->path = dup_field(from, "jsonPath");
+    column->priority = kinf__field_int(from, "priority", 0);
+    if (column->name == NULL || column->type == NULL || column->format == NULL ||
+        column->path == NULL)
+        return KINF_ERR_NO_MEMORY;
+    column->is_understood = parse(column);
+    return 0;
+}
+
+static bool find_version(struct kinf__json_value definition, const char *version,
+                         struct kinf__json_value *ret)
+{
+    struct kinf__json_iter iter;
+    struct kinf_str key;
+
+    kinf__field_each(&iter, definition, "spec.versions");
+    while (kinf__field_next(&iter, &key, ret)) {
+        if (kinf__field_is(*ret, "name", version))
+            return true;
+    }
+    return false;
+}
+
+int kinf__custom_columns_read(struct kinf_str definition, const char *version,
+                              struct kinf__custom_columns **ret_columns)
+{
+    struct kinf__custom_columns *columns;
+    struct kinf__json_value from, item;
+    struct kinf__json_iter iter;
+    struct kinf_str key;
+    size_t n, len;
+
+    if (kinf__json_scan_all(definition, KINF__JSON_MAX_DEPTH, &len) < 0)
+        return KINF_ERR_PARSE;
+    if (!find_version(kinf__json_value_of(definition), version, &from))
+        return KINF_ERR_NOT_FOUND;
+    n = kinf__field_count(from, "additionalPrinterColumns");
+    if (n == 0 || n > MAX_COLUMNS)
+        return KINF_ERR_NOT_FOUND;
+    columns = calloc(1, sizeof *columns + n * sizeof columns->items[0]);
+    if (columns == NULL)
+        return KINF_ERR_NO_MEMORY;
+    kinf__field_each(&iter, from, "additionalPrinterColumns");
+    while (columns->n_items < n && kinf__field_next(&iter, &key, &item)) {
+        if (read_column(item, &columns->items[columns->n_items++]) < 0) {
+            kinf__custom_columns_free(columns);
+            return KINF_ERR_NO_MEMORY;
+        }
+    }
+    *ret_columns = columns;
+    return 0;
+}
+
+void kinf__custom_columns_free(struct kinf__custom_columns *columns)
+{
+    for (size_t i = 0; columns != NULL && i < columns->n_items; i++) {
+        free(columns->items[i].name);
+        free(columns->items[i].type);
+        free(columns->items[i].format);
+        free(columns->items[i].path);
+    }
+    free(columns);
+}
+
+/* --- writing --- */
+
+static int write_text(struct kinf__buffer *out, const char *before, const char *text)
+{
+    return kinf__buffer_append_str(out, kinf_str_from(before)) < 0
+               ? KINF_ERR_NO_MEMORY
+               : kinf__quote(out, kinf_str_from(text));
+}
+
+int kinf__custom_columns_write(const struct kinf__custom_columns *columns, struct kinf__buffer *out)
+{
+    for (size_t i = 0; i < columns->n_items; i++) {
+        const struct column *column = &columns->items[i];
+
+        if (write_text(out, ",{\"name\":", column->name) < 0 ||
+            write_text(out, ",\"type\":", column->type) < 0 ||
+            write_text(out, ",\"format\":", column->format) < 0 ||
+            kinf__buffer_printf(out, ",\"description\":\"\",\"priority\":%lld}",
+                                (long long)column->priority) < 0)
+            return KINF_ERR_NO_MEMORY;
+    }
+    return 0;
+}
+
+static bool find(struct kinf__json_value from, const struct step *step, const struct step *end,
+                 struct kinf__json_value *ret);
+
+static bool is_chosen(const struct step *step, struct kinf__json_value item)
+{
+    struct kinf__json_value value;
+
+    if (step->type == STEP_EACH)
+        return true;
+    return kinf__field(item, step->key, &value) && value.type == KINF__JSON_STRING &&
+           kinf__json_string_equals(value.raw, kinf_str_from(step->value)) != step->is_unequal;
+}
+
+/* The first element that is chosen and has what follows. */
+static bool find_among(struct kinf__json_value from, const struct step *step,
+                       const struct step *end, struct kinf__json_value *ret)
+{
+    struct kinf__json_iter iter;
+    struct kinf__json_value item;
+    struct kinf_str key;
+
+    if (!kinf__json_iter_init(&iter, from))
+        return false;
+    while (kinf__json_iter_next(&iter, &key, &item)) {
+        if (is_chosen(step, item) && find(item, step + 1, end, ret))
+            return true;
+    }
+    return false;
+}
+
+static bool find_element(struct kinf__json_value from, long index, struct kinf__json_value *ret)
+{
+    struct kinf__json_iter iter;
+    struct kinf_str key;
+    long n = 0;
+
+    if (from.type != KINF__JSON_ARRAY || !kinf__json_iter_init(&iter, from))
+        return false;
+    if (index < 0) {
+        while (kinf__json_iter_next(&iter, &key, ret))
+            index++;
+        if (index < 0 || !kinf__json_iter_init(&iter, from))
+            return false;
+    }
+    while (kinf__json_iter_next(&iter, &key, ret)) {
+        if (n++ == index)
+            return true;
+    }
+    return false;
+}
+
+static bool find(struct kinf__json_value from, const struct step *step, const struct step *end,
+                 struct kinf__json_value *ret)
+{
+    if (step == end) {
+        *ret = from;
+        return from.type != KINF__JSON_NULL;
+    }
+    switch (step->type) {
+    case STEP_KEY:
+        return from.type == KINF__JSON_OBJECT &&
+               kinf__json_member(from, kinf_str_from(step->key), &from) &&
+               find(from, step + 1, end, ret);
+    case STEP_INDEX:
+        return find_element(from, step->index, &from) && find(from, step + 1, end, ret);
+    case STEP_EACH:
+    case STEP_FILTER:
+        return find_among(from, step, end, ret);
+    }
+    return false;
+}
+
+/* As the API server: a text is made of anything, a number or truth of nothing else. */
+static void write_cell(const struct column *column, struct kinf__json_value value,
+                       struct kinf__row *row)
+{
+    bool is_number = value.type == KINF__JSON_NUMBER;
+
+    if (strcmp(column->type, "string") == 0) {
+        kinf__row_append(row, value);
+        kinf__cell_text(row, "");
+    } else if (strcmp(column->type, "date") == 0 && value.type == KINF__JSON_STRING) {
+        kinf__cell_since(row, kinf__value_time(value), "<invalid>");
+    } else if (strcmp(column->type, "integer") == 0 && is_number) {
+        kinf__cell_int(row, (int64_t)strtod(value.raw.bytes, NULL));
+    } else if ((strcmp(column->type, "number") == 0 && is_number) ||
+               (strcmp(column->type, "boolean") == 0 && value.type == KINF__JSON_BOOL)) {
+        kinf__cell_json(row, value.raw);
+    } else {
+        kinf__cell_json(row, KINF_STR("null"));
+    }
+}
+
+void kinf__custom_columns_cells(const struct kinf__custom_columns *columns, struct kinf__row *row)
+{
+    for (size_t i = 0; i < columns->n_items; i++) {
+        const struct column *column = &columns->items[i];
+        struct kinf__json_value value;
+
+        if (column->is_understood &&
+            find(row->object, column->steps, column->steps + column->n_steps, &value))
+            write_cell(column, value, row);
+        else
+            kinf__cell_json(row, KINF_STR("null"));
+    }
+}
