@@ -4,6 +4,7 @@
  */
 #include "daemon/config.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -107,6 +108,7 @@ void kinf__config_release(struct kinf__config *config)
     free(config->context);
     free(config->log_levels);
     free(config->cert_file);
+    free(config->unix_users);
     free(config->key_file);
     strings_release(&config->listen);
     *config = (struct kinf__config){ 0 };
@@ -421,12 +423,64 @@ static int read_auth(const struct reader *reader, struct kinf__config *config)
     return 0;
 }
 
+static int bad_value(const struct reader *reader, const char *key, const char *what)
+{
+    return kinf__yaml_error(reader->err, KINF_ERR_CONFIG, reader->yaml,
+                            kinf__yaml_get(reader->mapping, key), "%s", what);
+}
+
+/* The whole text as a number. */
+static bool read_digits(const char *text, int base, unsigned long max, unsigned long *ret_number)
+{
+    char *end;
+
+    errno = 0;
+    *ret_number = strtoul(text, &end, base);
+    return *text >= '0' && *text <= '9' && *end == '\0' && errno == 0 && *ret_number <= max;
+}
+
+static int read_unix_users(const struct reader *reader, struct kinf__config *config)
+{
+    struct kinf__strings users = { 0 };
+    int failed = read_texts(reader, "unixUsers", &users);
+
+    if (failed == 0 && users.n_items != 0) {
+        config->unix_users = calloc(users.n_items, sizeof config->unix_users[0]);
+        if (config->unix_users == NULL)
+            failed = kinf__error_no_memory(reader->err);
+    }
+    for (size_t i = 0; failed == 0 && i < users.n_items; i++) {
+        unsigned long uid;
+
+        if (!read_digits(users.items[i], 10, UINT32_MAX, &uid))
+            failed = bad_value(reader, "unixUsers", "unixUsers are numbers of users");
+        else
+            config->unix_users[config->n_unix_users++] = (uint32_t)uid;
+    }
+    strings_release(&users);
+    return failed;
+}
+
+static int read_unix(const struct reader *reader, struct kinf__config *config)
+{
+    const char *mode = NULL;
+    unsigned long number = 0;
+    int failed =
+        kinf__yaml_read_string(reader->yaml, reader->mapping, "unixMode", &mode, reader->err);
+
+    if (failed == 0 && mode != NULL && (!read_digits(mode, 8, 0777, &number) || number == 0))
+        failed = bad_value(reader, "unixMode", "unixMode is octal, such as \"0660\"");
+    config->unix_mode = (unsigned)number;
+    return failed < 0 ? failed : read_unix_users(reader, config);
+}
+
 static int read_root(const struct kinf__yaml *yaml, struct kinf__config *config,
                      struct kinf_error *err)
 {
     static const char *const allowed[] = {
-        "kubeconfig",   "context", "log",  "events",       "eventsObjects", "resources",   "listen",
-        "maxStaleness", "tls",     "auth", "authAllowFor", "authDenyFor",   "passThrough", NULL
+        "kubeconfig", "context",      "log",         "events", "eventsObjects", "resources",
+        "listen",     "maxStaleness", "tls",         "auth",   "authAllowFor",  "authDenyFor",
+        "unixMode",   "unixUsers",    "passThrough", NULL
     };
     const struct kinf__yaml_node *root = kinf__yaml_root(yaml), *list = NULL;
     const struct reader reader = { yaml, root, err };
@@ -443,6 +497,7 @@ static int read_root(const struct kinf__yaml *yaml, struct kinf__config *config,
             0 ||
         (failed = read_texts(&reader, "listen", &config->listen)) < 0 ||
         (failed = read_tls(&reader, config)) < 0 || (failed = read_auth(&reader, config)) < 0 ||
+        (failed = read_unix(&reader, config)) < 0 ||
         (failed = read_max_staleness(&reader, config)) < 0 ||
         (failed = kinf__yaml_read_bool(yaml, root, "passThrough", &config->pass_through, err)) <
             0 ||

@@ -78,6 +78,9 @@ struct kinf__config {
     bool is_delegated;     /* `auth: delegated`: every TCP address takes tokens */
     int64_t auth_allow_ms; /* 0: the default */
     int64_t auth_deny_ms;
+    unsigned unix_mode;   /* of the files of unix sockets; 0: the default */
+    uint32_t *unix_users; /* who may connect to them, by uid; none: whoever can */
+    size_t n_unix_users;
     int64_t max_staleness_ms; /* 0: the default */
     bool pass_through;        /* what is not cached goes to the server, as --pass-through */
     struct kinf__resource_config *resources;

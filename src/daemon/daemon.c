@@ -273,15 +273,17 @@ static bool strings_differ(const struct kinf__strings *a, const struct kinf__str
 /* What is decided once, at start. */
 static void tell_unchangeable(const struct kinf__config *now, const struct kinf__config *wanted)
 {
-    if (strings_differ(&now->listen, &wanted->listen) ||
+    if (strings_differ(&now->listen, &wanted->listen) || now->unix_mode != wanted->unix_mode ||
+        now->n_unix_users != wanted->n_unix_users ||
         text_differs(now->cert_file, wanted->cert_file) ||
         text_differs(now->key_file, wanted->key_file) ||
         now->is_delegated != wanted->is_delegated || now->auth_allow_ms != wanted->auth_allow_ms ||
         now->auth_deny_ms != wanted->auth_deny_ms ||
         now->max_staleness_ms != wanted->max_staleness_ms ||
         now->pass_through != wanted->pass_through)
-        KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_WARN,
-                  "listen, tls, auth, maxStaleness and passThrough change only by a restart");
+        KINF__LOG(
+            KINF__LOG_DAEMON, KINF_LOG_WARN,
+            "listen, unix..., tls, auth, maxStaleness and passThrough change only by a restart");
     if (text_differs(now->kubeconfig, wanted->kubeconfig) ||
         text_differs(now->context, wanted->context) || now->events != wanted->events ||
         now->events_objects != wanted->events_objects)

@@ -204,7 +204,11 @@ static int start_authorizer(struct kinf__serving *serving, const struct kinf__co
 int kinf__serving_listen(struct kinf__serving *serving, const struct kinf__config *config,
                          struct kinf_client *client, const char *kubeconfig, struct kinf_error *err)
 {
-    struct kinf__endpoint_options options = { config->cert_file, config->key_file, NULL };
+    struct kinf__endpoint_options options = { .cert_file = config->cert_file,
+                                              .key_file = config->key_file,
+                                              .unix_mode = config->unix_mode,
+                                              .users = config->unix_users,
+                                              .n_users = config->n_unix_users };
     int failed = 0;
 
     serving->endpoints = calloc(config->listen.n_items + 1, sizeof(struct kinf__endpoint *));

@@ -50,7 +50,7 @@ static int fetch(struct kinf__server *server, struct kinf_client *client,
                  const struct kinf_type *type, struct kinf_error *err)
 {
     kinf_auto_response definition = KINF_RESPONSE_INIT;
-    struct kinf__table *table;
+    struct kinf__table *table = NULL;
     char target[2 * KINF_NAME_MAX + 80];
     int failed;
 

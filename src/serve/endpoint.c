@@ -43,6 +43,7 @@
 #define WATCH_BLOCK_BYTES (1u << 10)  /* used by HTTP/1.0 alone: chunks are made in place */
 #define WATCH_READ_BYTES  (16u << 10) /* of the connection's memory stays untouched what is more */
 #define SEND_BUFFER_BYTES (256 << 10)
+#define UNIX_MODE         0660
 #define BACKLOG           1024
 #define HEADERS_MAX       64
 #define RECEIVE_MAX       (16u << 20) /* of a body that nobody wants */
@@ -54,6 +55,9 @@ struct kinf__endpoint {
     char *url;
     char *path; /* of a unix socket; NULL: TCP */
     bool checks_host;
+    unsigned unix_mode;
+    uint32_t *users; /* of a unix socket, by uid */
+    size_t n_users;
     struct kinf__identity *identity;     /* NULL: plain; the endpoint's thread */
     struct kinf__authorizer *authorizer; /* NULL: open */
     struct kinf__tick_hook hook;
@@ -487,11 +491,33 @@ static enum MHD_Result receive(struct connection *connection, const char *bytes,
 
 /* --- one request --- */
 
+/* Whether the process at the other end of a unix socket runs as one of the users. */
+static bool is_welcome(const struct connection *connection)
+{
+    const struct kinf__endpoint *endpoint = connection->endpoint;
+    struct ucred credentials;
+    socklen_t len = sizeof credentials;
+
+    if (endpoint->n_users == 0)
+        return true;
+    if (getsockopt(connection->fd, SOL_SOCKET, SO_PEERCRED, &credentials, &len) < 0)
+        return false;
+    for (size_t i = 0; i < endpoint->n_users; i++) {
+        if (endpoint->users[i] == credentials.uid)
+            return true;
+    }
+    return false;
+}
+
 /* 0: the request may be answered. */
 static int check_head(struct connection *connection, const char *version, const char **ret_why)
 {
     const char *host = header(connection, "Host");
 
+    if (!is_welcome(connection)) {
+        *ret_why = "403 Forbidden: this socket is not for your user\n";
+        return 403;
+    }
     if (host == NULL && strcmp(version, "HTTP/1.0") != 0) {
         *ret_why = "400 Bad Request: missing required Host header";
         return 400;
@@ -732,7 +758,7 @@ static void remove_abandoned(const struct sockaddr_un *address)
         unlink(address->sun_path);
 }
 
-static int bind_unix(const char *path, int *ret_fd, struct kinf_error *err)
+static int bind_unix(const char *path, mode_t mode, int *ret_fd, struct kinf_error *err)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
     mode_t mask;
@@ -745,7 +771,7 @@ static int bind_unix(const char *path, int *ret_fd, struct kinf_error *err)
     if (fd < 0)
         return kinf__error_set_errno(err, KINF_ERR_SYSTEM, errno, "--listen unix:%s", path);
     remove_abandoned(&address);
-    mask = umask(0117);
+    mask = umask(0777 & ~mode);
     bound = bind(fd, (const struct sockaddr *)&address, sizeof address);
     umask(mask);
     if (bound < 0) {
@@ -843,13 +869,26 @@ static int start(struct kinf__endpoint *endpoint, int fd, struct kinf_error *err
     return 0;
 }
 
+static int prepare_unix(struct kinf__endpoint *endpoint, const char *path,
+                        const struct kinf__endpoint_options *options, struct kinf_error *err)
+{
+    endpoint->path = strdup(path);
+    endpoint->unix_mode = options->unix_mode != 0 ? options->unix_mode : UNIX_MODE;
+    endpoint->users = calloc(options->n_users + 1, sizeof endpoint->users[0]);
+    if (endpoint->path == NULL || endpoint->users == NULL)
+        return kinf__error_no_memory(err);
+    for (size_t i = 0; i < options->n_users; i++)
+        endpoint->users[i] = options->users[i];
+    endpoint->n_users = options->n_users;
+    return 0;
+}
+
 /* What needs no socket. */
 static int prepare(struct kinf__endpoint *endpoint, const char *path,
                    const struct kinf__endpoint_options *options, struct kinf_error *err)
 {
-    endpoint->path = path != NULL ? strdup(path) : NULL;
     if (path != NULL)
-        return endpoint->path != NULL ? 0 : kinf__error_no_memory(err);
+        return prepare_unix(endpoint, path, options, err);
     if (options->authorizer != NULL && options->cert_file == NULL)
         return kinf__error_set(err, KINF_ERR_CONFIG, "tokens are not taken without TLS");
     endpoint->authorizer = options->authorizer;
@@ -863,7 +902,7 @@ static int open_socket(struct kinf__endpoint *endpoint, const char *address, str
 {
     const char *path = unix_path(address);
     int fd = -1, size = SEND_BUFFER_BYTES;
-    int failed = path != NULL ? bind_unix(path, &fd, err)
+    int failed = path != NULL ? bind_unix(path, endpoint->unix_mode, &fd, err)
                               : bind_tcp(address, endpoint->authorizer != NULL, &fd, err);
 
     if (failed < 0)
@@ -926,6 +965,7 @@ void kinf__endpoint_free(struct kinf__endpoint *endpoint)
     kinf__server_remove_hook(endpoint->server, &endpoint->hook);
     kinf__mutex_release(&endpoint->lock);
     kinf__identity_free(endpoint->identity);
+    free(endpoint->users);
     free(endpoint->path);
     free(endpoint->url);
     free(endpoint);

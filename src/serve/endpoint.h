@@ -17,6 +17,10 @@ struct kinf__endpoint_options {
     const char *cert_file; /* TLS 1.2 and later, read again when it changes; NULL: plain */
     const char *key_file;
     struct kinf__authorizer *authorizer; /* NULL: everybody may read; outlives the endpoint */
+    /* Of a unix socket: its file's mode (0: 0660), and who may connect (n_users 0: whoever can). */
+    unsigned unix_mode;
+    const uint32_t *users;
+    size_t n_users;
 };
 
 /* `address` is "HOST:PORT", "[HOST]:PORT" or "unix:PATH". A port of 0 takes a free one. Errors:

@@ -556,6 +556,39 @@ class CustomColumnsTest(unittest.TestCase):
             served.daemon.stop()
 
 
+class UnixTest(unittest.TestCase):
+    def answer(self, **keys):
+        """What a socket with these keys says, and the mode of its file."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "config.yaml")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write("".join(f"{key}: {json.dumps(value)}\n" for key, value in keys.items()) +
+                           "resources: [{resource: namespaces}]\n")
+            with Served("--config", path, resource=()) as served:
+                with socket.socket(socket.AF_UNIX) as raw:
+                    raw.connect(served.socket)
+                    raw.settimeout(PATIENCE)
+                    raw.sendall(b"GET /livez HTTP/1.0\r\n\r\n")
+                    status = int(raw.recv(4096).split()[1])
+                mode = os.stat(served.socket).st_mode & 0o777
+                served.daemon.stop()
+            return status, mode
+
+    def test_a_socket_is_for_the_users_that_the_configuration_names(self):
+        self.assertEqual(self.answer(unixMode="0600", unixUsers=[os.getuid()]), (200, 0o600))
+        self.assertEqual(self.answer(unixUsers=[os.getuid() + 1, os.getuid() + 2]), (403, 0o660))
+
+    def test_wrong_values_are_named(self):
+        for key, value, words in (("unixMode", "0999", "octal"), ("unixMode", "01777", "octal"),
+                                  ("unixUsers", ["root"], "numbers of users")):
+            with tempfile.NamedTemporaryFile(mode="w+", suffix=".yaml") as file:
+                file.write(f"{key}: {json.dumps(value)}\nresources: [{{resource: pods}}]\n")
+                file.flush()
+                code, _, problem = run_daemon("--check-config", "--config", file.name)
+                self.assertEqual(code, 2)
+                self.assertIn(words, problem)
+
+
 class ScopeTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
