@@ -37,6 +37,7 @@
 #define CONNECTION_LIMIT  16384
 #define RESERVED_FILES    256   /* descriptors that are not the clients': upstream, files, timers */
 #define HEAD_TIMEOUT_MS   10000 /* from connecting to the end of the first head */
+#define BODY_TIMEOUT_MS   30000 /* from there to the end of a request's body */
 #define CONNECTION_MEMORY (32u << 10)
 #define IDLE_TIMEOUT_S    90          /* as kube-apiserver's, for connections without a request */
 #define BLOCK_BYTES       (16u << 10) /* a buffer that the library holds as long as the answer */
@@ -63,13 +64,13 @@ struct kinf__endpoint {
     struct kinf__tick_hook hook;
     struct kinf__mutex lock;
     /* guarded by lock */
-    struct kinf__list waiting; /* connections that owe a head, the oldest first */
+    struct kinf__list waiting; /* connections that owe a head, or the rest of a body */
 };
 
 /* A connection from accept to close, between whose requests the library counts silence. That is not
- * enough for a client that sends a byte now and then and never a whole head. */
+ * enough for a client that sends a byte now and then and never a whole request. */
 struct peer {
-    struct kinf__list node; /* in the endpoint's list while it owes a head; else alone */
+    struct kinf__list node; /* in the endpoint's list while it owes something; else alone */
     int fd;
     int64_t deadline_ms;
 };
@@ -149,9 +150,9 @@ static bool is_gone(void *ctx)
     return is_suspended && poll(&poller, 1, 0) == 1;
 }
 
-/* --- heads that never end --- */
+/* --- requests that never end --- */
 
-static void await_head(struct kinf__endpoint *endpoint, struct peer *peer, int64_t patience_ms)
+static void await_request(struct kinf__endpoint *endpoint, struct peer *peer, int64_t patience_ms)
 {
     peer->deadline_ms = kinf__clock_add_ms(kinf__clock_now_ms(), patience_ms);
     kinf__mutex_lock(&endpoint->lock);
@@ -170,7 +171,7 @@ static void forgive(struct kinf__endpoint *endpoint, struct peer *peer)
 
 /* Runs on the server's timer. The library closes what is shut down here, and only after it has said
  * so in note_connection(), which waits for the lock: the descriptor is still the peer's. */
-static void cut_slow_heads(int64_t now_ms, void *ctx)
+static void cut_slow_requests(int64_t now_ms, void *ctx)
 {
     struct kinf__endpoint *endpoint = ctx;
 
@@ -210,7 +211,7 @@ static void note_connection(void *ctx, struct MHD_Connection *mhd, void **socket
             return;
         kinf__list_init(&peer->node);
         peer->fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-        await_head(endpoint, peer, HEAD_TIMEOUT_MS);
+        await_request(endpoint, peer, HEAD_TIMEOUT_MS);
     } else if (peer != NULL) {
         forgive(endpoint, peer);
         free(peer);
@@ -564,14 +565,18 @@ static enum MHD_Result handle(void *ctx, struct MHD_Connection *mhd, const char 
     if (connection == NULL)
         return MHD_NO;
     if (connection->exchange == NULL) {
-        if (peer_of(mhd) != NULL)
-            forgive(ctx, peer_of(mhd));
         connection->endpoint = ctx;
         connection->mhd = mhd;
+        if (peer_of(mhd) != NULL && body_len_of(connection) != 0)
+            await_request(ctx, peer_of(mhd), BODY_TIMEOUT_MS);
+        else if (peer_of(mhd) != NULL)
+            forgive(ctx, peer_of(mhd));
         return begin(connection, method, version);
     }
     if (*upload_len != 0)
         return receive(connection, upload, upload_len);
+    if (peer_of(mhd) != NULL)
+        forgive(ctx, peer_of(mhd));
     kinf__exchange_end_body(connection->exchange);
     return step(connection, method);
 }
@@ -602,7 +607,7 @@ static void forget_request(void *ctx, struct MHD_Connection *mhd, void **request
 
     (void)why;
     if (peer_of(mhd) != NULL)
-        await_head(endpoint, peer_of(mhd), IDLE_TIMEOUT_S * 1000);
+        await_request(endpoint, peer_of(mhd), IDLE_TIMEOUT_S * 1000);
     if (connection == NULL)
         return;
     *request = NULL;
@@ -928,7 +933,7 @@ int kinf__endpoint_start(struct kinf__server *server, const char *address,
     endpoint->server = server;
     kinf__mutex_init(&endpoint->lock, KINF__RANK_CONNECTION);
     kinf__list_init(&endpoint->waiting);
-    endpoint->hook = (struct kinf__tick_hook){ .tick = cut_slow_heads, .ctx = endpoint };
+    endpoint->hook = (struct kinf__tick_hook){ .tick = cut_slow_requests, .ctx = endpoint };
     kinf__server_add_hook(server, &endpoint->hook);
     failed = prepare(endpoint, unix_path(address), options, err);
     if (failed == 0)

@@ -185,12 +185,13 @@ class Hostile(unittest.TestCase):
 
     # --- connections ---
 
-    def test_heads_that_never_end_are_cut_off(self):
+    def test_heads_and_bodies_that_never_end_are_cut_off(self):
         """500 clients that send a byte now and then, from which silence alone would never end."""
         slow = [connect(self.served) for _ in range(500)]
         try:
-            for raw in slow:
-                raw.sendall(b"GET /livez HTTP/1.1\r\nX: ")
+            for i, raw in enumerate(slow):
+                raw.sendall(b"GET /livez HTTP/1.1\r\nX: " if i % 10 else
+                            b"POST /livez HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n")
             open_ones = list(slow)
             deadline = time.monotonic() + PATIENCE
             while open_ones and time.monotonic() < deadline:
