@@ -78,7 +78,8 @@ class Served:
                    f"{target} at {version}")
 
 
-def ask(where, target, method="GET", headers=None):
+def ask(where, target, method="GET", headers=None, reads=lambda status: True):
+    """(status, headers, body); the body is left unread, and b"", unless `reads` the status."""
     connection = where.open()
     try:
         connection.putrequest(method, target, skip_accept_encoding=True)
@@ -86,7 +87,8 @@ def ask(where, target, method="GET", headers=None):
             connection.putheader(name, value)
         connection.endheaders()
         answer = connection.getresponse()
-        return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
+        body = answer.read() if reads(answer.status) else b""
+        return answer.status, {name.lower(): value for name, value in answer.getheaders()}, body
     finally:
         connection.close()
 
@@ -595,7 +597,7 @@ class ScopeTest(unittest.TestCase):
         cls.cluster = cluster()
         for name in ("scope-a", "scope-b"):
             cls.cluster.make_namespace(name)
-            cls.cluster.kubectl("apply", "-f", "-", stdin=config_map("x", name, labels={"app": "web"}))
+            cls.cluster.kubectl("apply", "-f", "-", stdin=config_map("x", name, labels={"app": "scope-web"}))
 
     def test_what_is_wider_than_the_cache_is_refused(self):
         with Served("--namespace", "scope-a", resource=("configmaps", "secrets")) as served:
@@ -608,8 +610,8 @@ class ScopeTest(unittest.TestCase):
                 self.assertEqual((status, json.loads(body)["reason"]), (403, "Forbidden"), target)
             self.assertIn("scope-a", ask(served, "/api/v1/configmaps")[2].decode())
             served.daemon.stop()
-        with Served("--selector", "app=web", resource=("configmaps",)) as served:
-            self.assertEqual(len(body_of(served, "/api/v1/configmaps?labelSelector=app%3Dweb")["items"]), 2)
+        with Served("--selector", "app=scope-web", resource=("configmaps",)) as served:
+            self.assertEqual(len(body_of(served, "/api/v1/configmaps?labelSelector=app%3Dscope-web")["items"]), 2)
             for target in ("/api/v1/configmaps", "/api/v1/configmaps?labelSelector=app",
                            "/api/v1/namespaces/scope-a/configmaps/none"):
                 self.assertEqual(ask(served, target)[0], 403, target)

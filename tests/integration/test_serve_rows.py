@@ -15,7 +15,9 @@ HERE = os.path.dirname(__file__)
 
 def answer_of(where, method, target, accept):
     """What a refusal says; of an answer only that it is one."""
-    status, headers, body = ask(where, target, method, {} if accept is None else {"Accept": accept})
+    # Lists may be long, and end with the server's patience.
+    status, headers, body = ask(where, target, method, {} if accept is None else {"Accept": accept},
+                                lambda status: status >= 300)
     kind = headers.get("content-type")
     if status < 300:
         return status, kind, None

@@ -74,15 +74,16 @@ class Kinds(unittest.TestCase):
         definition = os.path.join(ROOT, "tests", "integration", "gadgets.yaml")
         cluster().kubectl("apply", "-f", definition)
         cluster().kubectl("wait", "--for=condition=Established", "crd/gadgets.test.kinformer.dev", "--timeout=60s")
+        cluster().make_namespace("sync-gadgets")
         for i in range(3):
             cluster().kubectl("create", "-f", "-", stdin=f"""
 apiVersion: test.kinformer.dev/v1
 kind: Gadget
-metadata: {{name: gadget-{i}, namespace: default}}
+metadata: {{name: gadget-{i}, namespace: sync-gadgets}}
 spec: {{number: {2**53 + i}, text: "a{chr(0x1F600)}b"}}
 """)
-        [line] = measure("--resource", "gadgets.test.kinformer.dev", mode="asan")
-        self.assertEqual(line["checksum"], cluster().checksum("/apis/test.kinformer.dev/v1/gadgets"))
+        [line] = measure("--resource", "gadgets.test.kinformer.dev", "--namespace", "sync-gadgets", mode="asan")
+        self.assertEqual(line["checksum"], cluster().checksum("/apis/test.kinformer.dev/v1/namespaces/sync-gadgets/gadgets"))
         self.assertEqual(line["objects"], "3")
 
 
