@@ -1,5 +1,6 @@
 """Who may read over TLS: tokens and rights as the API server judges them, certificates that change, refused starts."""
 
+import base64
 import http.client
 import json
 import os
@@ -8,6 +9,7 @@ import socket
 import ssl
 import subprocess
 import tempfile
+import time
 import unittest
 
 from harness import PATIENCE, Daemon, cluster, config_map, run_daemon, wait_until
@@ -72,6 +74,26 @@ def make_account(name, *rules):
     return cluster().kubectl("create", "token", name, "-n", SPACE).strip()
 
 
+def encode(data):
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def signed_again(token, seconds):
+    """The same token, as the API server would have signed it with an end so many seconds from now."""
+    head, claims, _ = token.split(".")
+    claims = json.loads(base64.urlsafe_b64decode(claims + "=="))
+    now = int(time.time())
+    claims.update(exp=now + seconds, iat=now - 7200, nbf=now - 7200)
+    text = head + "." + encode(json.dumps(claims).encode())
+    key = os.path.join(cluster().folder, "pki", "service-account.key")
+    done = subprocess.run(["openssl", "dgst", "-sha256", "-sign", key], input=text.encode(), stdout=subprocess.PIPE,
+                          check=True)
+    # SEQUENCE of two INTEGERs, of which tokens have the 32 bytes alone.
+    first = done.stdout[4:4 + done.stdout[3]]
+    second = done.stdout[6 + done.stdout[3]:]
+    return text + "." + encode(b"".join(number.lstrip(b"\0").rjust(32, b"\0") for number in (first, second)))
+
+
 def rule(*verbs, resource="configmaps", **more):
     return {"apiGroups": [""], "resources": [resource], "verbs": list(verbs), **more}
 
@@ -111,6 +133,10 @@ class Access(unittest.TestCase):
         self.assertEqual(self.code(LIST, self.reader[:-8] + "AAAAAAAA"), 401)
         self.assertEqual(self.code(LIST, Authorization="Basic dTpw"), 401)
         self.assertEqual(self.code(LIST, Authorization="Bearer "), 401)
+
+    def test_a_token_that_ended_is_nobodys(self):
+        self.wait_for_code(200, LIST, signed_again(self.reader, 3600))
+        self.assertEqual(self.code(LIST, signed_again(self.reader, -3600)), 401)
 
     def test_rights_are_those_of_the_api_server(self):
         self.wait_for_code(200, LIST, self.reader)
