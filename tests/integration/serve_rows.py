@@ -124,9 +124,12 @@ OTHER_WORDS = [
     (r"Accept: .", "JSON is the only representation"),
 ]
 
+# Whether the API server has this version depends on how long it has been running.
+OLD_VERSION = r"resourceVersion=5&resourceVersionMatch=(Exact(&limit=2)?|&limit=2) "
+
 # The code is another one: (expression, the daemon's code, why).
 OTHER_CODES = [
-    (r"resourceVersion=5&resourceVersionMatch=(Exact(&limit=2)?|&limit=2) ", 410, "only versions that are held"),
+    (OLD_VERSION, 410, "only versions that are held"),
     (r"/namespaces//pods", 404, "an empty name of a namespace means no namespace, not all"),
     (r"/api/v1/nodes/", 403, "not in this cache"),
     (r"/gadgets/x/(status|scale)", 404, "subresources of custom resources that have none"),
