@@ -2,6 +2,7 @@
 
 import gzip
 import http.client
+import http.server
 import json
 import os
 import re
@@ -41,18 +42,21 @@ class Direct:
 class Served:
     """A daemon that listens, and raw requests to it."""
 
-    def __init__(self, *args, resource=RESOURCES, mode="asan"):
+    def __init__(self, *args, resource=RESOURCES, mode="asan", kubeconfig=None):
         self.folder = tempfile.TemporaryDirectory()
         self.kubeconfig = os.path.join(self.folder.name, "kubeconfig")
         self.socket = os.path.join(self.folder.name, "socket")
         self.daemon = Daemon("--listen", "127.0.0.1:0", "--listen", "unix:" + self.socket, "--write-kubeconfig",
-                             self.kubeconfig, *args, resource=resource, mode=mode, events=False)
+                             self.kubeconfig, *args, resource=resource, mode=mode, events=False, kubeconfig=kubeconfig)
 
-    def __enter__(self):
+    def connect(self):
         wait_until(lambda: self.daemon.check() or os.path.exists(self.kubeconfig), "the kubeconfig")
         with open(self.kubeconfig, encoding="utf-8") as file:
             self.address = re.search(r"server: http://(\S+)", file.read()).group(1)
         self.open = lambda: http.client.HTTPConnection(self.address, timeout=PATIENCE)
+
+    def __enter__(self):
+        self.connect()
         wait_until(lambda: self.daemon.check() or ask(self, "/readyz")[0] == 200, "ready")
         return self
 
@@ -556,6 +560,80 @@ class CustomColumnsTest(unittest.TestCase):
                 self.assertEqual(ours, real)
             self.assertIn("NOWHERE", ours)
             served.daemon.stop()
+
+
+class Unready(http.server.BaseHTTPRequestHandler):
+    """An API server that lists nothing until it is told to, and whose watches are silent."""
+
+    protocol_version = "HTTP/1.1"
+    lists = threading.Event()
+    ended = threading.Event()
+
+    def do_GET(self):
+        is_objects = self.path.startswith("/api/v1/namespaces")
+        if is_objects and "watch=1" in self.path:
+            self.send_response(200)
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            self.ended.wait(PATIENCE)
+            self.close_connection = True
+            return
+        if is_objects and not self.lists.is_set():
+            self.answer(503, b"not yet")
+        else:
+            self.answer(200, cluster().kubectl("get", "--raw", self.path).encode())
+
+    def answer(self, status, body):
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+class FreshnessTest(unittest.TestCase):
+    def test_what_is_not_synced_is_429_and_named_until_it_is(self):
+        upstream = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Unready)
+        upstream.daemon_threads = True
+        threading.Thread(target=upstream.serve_forever, daemon=True).start()
+        self.addCleanup(upstream.server_close)
+        self.addCleanup(upstream.shutdown)
+        self.addCleanup(Unready.ended.set)
+        with tempfile.TemporaryDirectory() as folder:
+            upstream_config = os.path.join(folder, "upstream")
+            with open(upstream_config, "w", encoding="utf-8") as file:
+                file.write(f"clusters: [{{name: c, cluster: {{server: 'http://127.0.0.1:{upstream.server_port}'}}}}]\n"
+                           "contexts: [{name: x, context: {cluster: c}}]\ncurrent-context: x\n")
+            served = Served(resource=("namespaces",), kubeconfig=upstream_config)
+            served.connect()
+            try:
+                status, headers, body = ask(served, "/api/v1/namespaces")
+                self.assertEqual((status, headers["retry-after"], json.loads(body)["reason"]),
+                                 (429, "1", "TooManyRequests"))
+                status, _, body = ask(served, "/readyz")
+                self.assertEqual(status, 500)
+                self.assertIn("[-]namespaces failed: not synced", body.decode())
+                self.assertEqual(ask(served, "/livez")[0], 200)
+                Unready.lists.set()
+                wait_until(lambda: ask(served, "/readyz")[0] == 200, "ready")
+                status, headers, _ = ask(served, "/api/v1/namespaces")
+                self.assertEqual(status, 200)
+                self.assertLess(float(headers["kinformer-staleness-seconds"]), PATIENCE)
+                Unready.ended.set()
+                served.daemon.stop()
+            finally:
+                served.__exit__(None, None, None)
+
+    def test_a_staleness_that_proves_nothing_is_refused(self):
+        with tempfile.NamedTemporaryFile(mode="w+", suffix=".yaml") as file:
+            file.write("maxStaleness: 179s\nresources: [{resource: pods}]\n")
+            file.flush()
+            code, _, problem = run_daemon("--check-config", "--config", file.name)
+            self.assertEqual(code, 2)
+            self.assertIn("maxStaleness", problem)
 
 
 class UnixTest(unittest.TestCase):

@@ -13,7 +13,7 @@ import time
 import unittest
 
 from harness import PATIENCE, Daemon, cluster, config_map, run_daemon, wait_until
-from test_serve import Served, ask
+from test_serve import Served, Watch, ask
 
 SPACE = "auth-one"
 OTHER = "auth-two"
@@ -137,6 +137,15 @@ class Access(unittest.TestCase):
     def test_a_token_that_ended_is_nobodys(self):
         self.wait_for_code(200, LIST, signed_again(self.reader, 3600))
         self.assertEqual(self.code(LIST, signed_again(self.reader, -3600)), 401)
+
+    def test_a_watch_ends_with_its_token(self):
+        # Long enough to be reviewed; the API server is lenient for another minute.
+        token = signed_again(self.reader, 10)
+        self.wait_for_code(200, LIST, token)
+        with Watch(self.guarded, LIST + "?watch=1&allowWatchBookmarks=1&timeoutSeconds=3600",
+                   {"Authorization": "Bearer " + token}) as watch:
+            self.assertEqual(watch.status, 200)
+            self.assertEqual({event["type"] for event in watch.until(lambda event: False)}, {"ADDED", "BOOKMARK"})
 
     def test_rights_are_those_of_the_api_server(self):
         self.wait_for_code(200, LIST, self.reader)
