@@ -18,33 +18,16 @@
 #include "base/error.h"
 #include "base/lock.h"
 #include "base/log.h"
+#include "daemon/daemon_priv.h"
 #include "daemon/measure.h"
 #include "daemon/notify.h"
-#include "daemon/serving.h"
-#include "daemon/watch.h"
 
-struct daemon {
-    /* owned by the main thread */
-    const struct kinf__options *options;
-    struct kinf__config config;
-    struct kinf_client *client;
-    struct kinf__serving *serving; /* NULL: nothing listens */
-    struct kinf__watch **watches;  /* one for each resource of config, in its order */
-    size_t n_watches;
-    struct kinf__output output;
-    /* constant after start */
-    enum kinf__events_mode events_mode;
-    bool events_objects;
-    /* atomic */
-    _Atomic(bool) is_running; /* everything has synced once */
-    /* guarded by lock */
-    struct kinf__mutex lock;
-    struct kinf_error failure; /* why to end; code 0: go on */
-};
+#define LOOK_MS 10000 /* between two looks at what nobody tells */
 
 /* Signal handlers and callbacks set it, the main thread waits on it. */
 static struct kinf__waker wake;
-static volatile sig_atomic_t stop_asked, reload_asked;
+/* Atomic: a thread of somebody else's may take the signal. */
+static _Atomic(bool) stop_asked, reload_asked;
 static _Atomic(struct kinf_client *) interruptible; /* whose blocking calls a signal ends */
 
 static void handle_signal(int signal_no)
@@ -52,9 +35,9 @@ static void handle_signal(int signal_no)
     struct kinf_client *client = atomic_load(&interruptible);
 
     if (signal_no == SIGHUP) {
-        reload_asked = 1;
+        atomic_store(&reload_asked, true);
     } else {
-        stop_asked = 1;
+        atomic_store(&stop_asked, true);
         if (client != NULL)
             kinf_client_interrupt(client);
     }
@@ -73,7 +56,7 @@ static void install_signal_handlers(void)
 }
 
 /* The first failure wins. */
-static void fail(struct daemon *daemon, const struct kinf_error *err)
+void kinf__daemon_fail(struct kinf__daemon *daemon, const struct kinf_error *err)
 {
     kinf__mutex_lock(&daemon->lock);
     if (daemon->failure.code == 0)
@@ -82,7 +65,7 @@ static void fail(struct daemon *daemon, const struct kinf_error *err)
     kinf__waker_set(&wake);
 }
 
-static int take_failure(struct daemon *daemon, struct kinf_error *err)
+static int take_failure(struct kinf__daemon *daemon, struct kinf_error *err)
 {
     int code;
 
@@ -102,7 +85,7 @@ static void on_synced(void *ctx)
 
 static void on_output_failure(const struct kinf_error *err, void *ctx)
 {
-    fail(ctx, err);
+    kinf__daemon_fail(ctx, err);
 }
 
 static bool waiting_mends(const struct kinf_error *err)
@@ -113,30 +96,30 @@ static bool waiting_mends(const struct kinf_error *err)
 
 static void on_error(const char *resource, bool has_synced, const struct kinf_error *err, void *ctx)
 {
-    struct daemon *daemon = ctx;
+    struct kinf__daemon *daemon = ctx;
     struct kinf_error told = *err;
 
     if (has_synced || atomic_load(&daemon->is_running) || waiting_mends(err))
         return;
     kinf__error_prefix(&told, "%s", resource);
-    fail(daemon, &told);
+    kinf__daemon_fail(daemon, &told);
 }
 
-static int make_watch(struct daemon *daemon, struct kinf_client *client,
-                      const struct kinf__resource_config *resource, struct kinf__watch **ret_watch,
-                      struct kinf_error *err)
+int kinf__daemon_make_watch(struct kinf__daemon *daemon,
+                            const struct kinf__resource_config *resource,
+                            struct kinf__watch **ret_watch, struct kinf_error *err)
 {
     const struct kinf__watch_owner owner = { on_synced, on_error, on_output_failure, daemon };
     struct kinf__events events = { .output = &daemon->output,
                                    .mode = daemon->events_mode,
                                    .with_objects = daemon->events_objects };
 
-    return kinf__watch_new(client, resource, &events, &owner, kinf__serving_server(daemon->serving),
-                           ret_watch, err);
+    return kinf__watch_new(daemon->client, resource, &events, &owner,
+                           kinf__serving_server(daemon->serving), ret_watch, err);
 }
 
 /* Clients may come before the first list is in: they are told to come back. */
-static int start_serving(struct daemon *daemon, struct kinf_error *err)
+static int start_serving(struct kinf__daemon *daemon, struct kinf_error *err)
 {
     int failed = kinf__serving_refresh(daemon->serving, daemon->client, err);
 
@@ -146,7 +129,7 @@ static int start_serving(struct daemon *daemon, struct kinf_error *err)
                                 daemon->options->kubeconfig_out, err);
 }
 
-static int start_all(struct daemon *daemon, struct kinf_error *err)
+static int start_all(struct kinf__daemon *daemon, struct kinf_error *err)
 {
     int failed = 0;
 
@@ -154,8 +137,8 @@ static int start_all(struct daemon *daemon, struct kinf_error *err)
     if (daemon->watches == NULL)
         return kinf__error_no_memory(err);
     for (size_t i = 0; failed == 0 && i < daemon->config.n_resources; i++) {
-        failed = make_watch(daemon, daemon->client, &daemon->config.resources[i],
-                            &daemon->watches[i], err);
+        failed =
+            kinf__daemon_make_watch(daemon, &daemon->config.resources[i], &daemon->watches[i], err);
         if (failed == 0)
             daemon->n_watches++;
     }
@@ -166,7 +149,7 @@ static int start_all(struct daemon *daemon, struct kinf_error *err)
     return failed;
 }
 
-static bool all_synced(const struct daemon *daemon)
+static bool all_synced(const struct kinf__daemon *daemon)
 {
     for (size_t i = 0; i < daemon->n_watches; i++) {
         if (!kinf__watch_has_synced(daemon->watches[i]))
@@ -185,187 +168,40 @@ static int new_client(const struct kinf__config *config, struct kinf_client **re
     return kinf_client_new(&options, ret_client, err);
 }
 
-/* --- reading the configuration again --- */
-
-/* The running watch that is what `resource` asks for; NULL if it has to be made. */
-static struct kinf__watch *find_watch(const struct daemon *daemon,
-                                      const struct kinf__resource_config *resource)
+static void begin_errand(struct kinf__daemon *daemon)
 {
-    for (size_t i = 0; i < daemon->n_watches; i++) {
-        if (kinf__resource_config_equal(daemon->watches[i]->config, resource))
-            return daemon->watches[i];
+    if (atomic_exchange(&reload_asked, false)) {
+        kinf__errand_reload(daemon);
+    } else {
+        kinf__errand_refresh_columns(daemon);
     }
-    return NULL;
 }
 
-/* Makes the watches of `config` that do not run yet; running ones are taken over. */
-static int prepare_watches(struct daemon *daemon, const struct kinf__config *config,
-                           struct kinf__watch **watches, struct kinf_error *err)
-{
-    int failed = 0;
-
-    for (size_t i = 0; failed == 0 && i < config->n_resources; i++) {
-        watches[i] = find_watch(daemon, &config->resources[i]);
-        if (watches[i] == NULL)
-            failed = make_watch(daemon, daemon->client, &config->resources[i], &watches[i], err);
-    }
-    return failed;
-}
-
-static bool is_among(const struct kinf__watch *watch, struct kinf__watch *const *watches,
-                     size_t n_watches)
-{
-    for (size_t i = 0; i < n_watches; i++) {
-        if (watches[i] == watch)
-            return true;
-    }
-    return false;
-}
-
-/* What was made for a configuration that is not taken over. */
-static void discard_watches(const struct daemon *daemon, size_t n_watches,
-                            struct kinf__watch **watches)
-{
-    for (size_t i = 0; watches != NULL && i < n_watches; i++) {
-        if (!is_among(watches[i], daemon->watches, daemon->n_watches))
-            kinf__watch_free(watches[i]);
-    }
-    free(watches);
-}
-
-/* From here on nothing fails: what is not wanted any more goes, what is new starts. */
-static void switch_to(struct daemon *daemon, struct kinf__config *config,
-                      struct kinf__watch **watches)
-{
-    struct kinf_error err = KINF_ERROR_INIT;
-
-    for (size_t i = 0; i < daemon->n_watches; i++) {
-        if (!is_among(daemon->watches[i], watches, config->n_resources))
-            kinf__watch_free(daemon->watches[i]);
-    }
-    for (size_t i = 0; i < config->n_resources; i++) {
-        watches[i]->config = &config->resources[i];
-        if (!is_among(watches[i], daemon->watches, daemon->n_watches) &&
-            kinf__watch_start(watches[i], &err) < 0)
-            fail(daemon, &err);
-    }
-    free(daemon->watches);
-    daemon->watches = watches;
-    daemon->n_watches = config->n_resources;
-    kinf__config_release(&daemon->config);
-    daemon->config = *config;
-}
-
-static bool text_differs(const char *a, const char *b)
-{
-    return a == NULL || b == NULL ? a != b : strcmp(a, b) != 0;
-}
-
-static bool strings_differ(const struct kinf__strings *a, const struct kinf__strings *b)
-{
-    bool differ = a->n_items != b->n_items;
-
-    for (size_t i = 0; !differ && i < a->n_items; i++)
-        differ = strcmp(a->items[i], b->items[i]) != 0;
-    return differ;
-}
-
-/* What is decided once, at start. */
-static void tell_unchangeable(const struct kinf__config *now, const struct kinf__config *wanted)
-{
-    if (strings_differ(&now->listen, &wanted->listen) || now->unix_mode != wanted->unix_mode ||
-        now->n_unix_users != wanted->n_unix_users ||
-        text_differs(now->cert_file, wanted->cert_file) ||
-        text_differs(now->key_file, wanted->key_file) ||
-        now->is_delegated != wanted->is_delegated || now->auth_allow_ms != wanted->auth_allow_ms ||
-        now->auth_deny_ms != wanted->auth_deny_ms ||
-        now->max_staleness_ms != wanted->max_staleness_ms ||
-        now->pass_through != wanted->pass_through)
-        KINF__LOG(
-            KINF__LOG_DAEMON, KINF_LOG_WARN,
-            "listen, unix..., tls, auth, maxStaleness and passThrough change only by a restart");
-    if (text_differs(now->kubeconfig, wanted->kubeconfig) ||
-        text_differs(now->context, wanted->context) || now->events != wanted->events ||
-        now->events_objects != wanted->events_objects)
-        KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_WARN,
-                  "kubeconfig, context, events and eventsObjects change only by a restart");
-}
-
-static int reload(struct daemon *daemon, struct kinf_error *err)
-{
-    struct kinf__config config = { 0 };
-    struct kinf__watch **watches = NULL;
-    int failed;
-
-    if (daemon->options->config_file == NULL)
-        return kinf__error_set(err, KINF_ERR_STATE,
-                               "there is no configuration file, all came by flags");
-    failed = kinf__options_read_config(daemon->options, &config, err);
-    if (failed < 0)
-        return failed;
-    watches = calloc(config.n_resources, sizeof(struct kinf__watch *));
-    failed = watches != NULL ? prepare_watches(daemon, &config, watches, err)
-                             : kinf__error_no_memory(err);
-    if (failed == 0 && config.log_levels != NULL && daemon->options->log_levels == NULL)
-        failed = kinf_log_set_levels(config.log_levels, err);
-    if (failed < 0) {
-        discard_watches(daemon, config.n_resources, watches);
-        kinf__config_release(&config);
-        return failed;
-    }
-    tell_unchangeable(&daemon->config, &config);
-    if (daemon->serving != NULL && kinf__serving_refresh(daemon->serving, daemon->client, err) < 0)
-        KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_WARN,
-                  "what the server has was not read again error=\"%s\"", err->message);
-    switch_to(daemon, &config, watches);
-    return 0;
-}
-
-static void try_reload(struct daemon *daemon)
-{
-    struct kinf_error err = KINF_ERROR_INIT;
-
-    kinf__notify_reloading();
-    if (reload(daemon, &err) < 0)
-        KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_ERROR,
-                  "configuration not taken over, nothing changed error=%s",
-                  KINF__QUOTED(err.message));
-    else
-        KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_INFO, "configuration read again resources=%zu",
-                  daemon->n_watches);
-    /* A manager that waits for the end of the reload; before the first sync nothing is ready. */
-    if (atomic_load(&daemon->is_running))
-        kinf__notify("READY=1");
-}
-
-/* --- running --- */
-
-static int run_until_stopped(struct daemon *daemon, struct kinf_error *err)
+static int run_until_stopped(struct kinf__daemon *daemon, struct kinf_error *err)
 {
     int64_t watchdog_ms = kinf__notify_watchdog_ms();
     int failed = 0;
 
-    while (!stop_asked && (failed = take_failure(daemon, err)) == 0) {
+    while (!atomic_load(&stop_asked) && (failed = take_failure(daemon, err)) == 0) {
         if (!atomic_load(&daemon->is_running) && all_synced(daemon)) {
             atomic_store(&daemon->is_running, true);
             KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_INFO, "all synced resources=%zu",
                       daemon->n_watches);
             kinf__notify("READY=1");
         }
-        if (reload_asked) {
-            reload_asked = 0;
-            try_reload(daemon);
-        }
+        kinf__errand_finish(daemon);
+        if (!daemon->errand.is_under_way)
+            begin_errand(daemon);
         if (watchdog_ms > 0)
             kinf__notify("WATCHDOG=1");
-        kinf__waker_wait(&wake, watchdog_ms > 0 ? watchdog_ms : KINF__NEVER_MS);
+        kinf__waker_wait(&wake, watchdog_ms > 0 && watchdog_ms < LOOK_MS ? watchdog_ms : LOOK_MS);
         kinf__waker_clear(&wake);
     }
     kinf__notify("STOPPING=1");
     return failed;
 }
 
-static int print_measures(struct daemon *daemon, struct kinf_error *err)
+static int print_measures(struct kinf__daemon *daemon, struct kinf_error *err)
 {
     KINF__AUTO_BUFFER lines = KINF__BUFFER_INIT;
     int failed = 0;
@@ -375,7 +211,7 @@ static int print_measures(struct daemon *daemon, struct kinf_error *err)
     return failed < 0 ? failed : kinf__output_write(&daemon->output, lines.bytes, lines.len, err);
 }
 
-static int unsynced_error(const struct daemon *daemon, struct kinf_error *err)
+static int unsynced_error(const struct kinf__daemon *daemon, struct kinf_error *err)
 {
     for (size_t i = 0; i < daemon->n_watches; i++) {
         struct kinf_informer_status status;
@@ -391,7 +227,7 @@ static int unsynced_error(const struct daemon *daemon, struct kinf_error *err)
     return 0;
 }
 
-static int run_measure(struct daemon *daemon, struct kinf_error *err)
+static int run_measure(struct kinf__daemon *daemon, struct kinf_error *err)
 {
     int64_t deadline_ms = kinf__clock_add_ms(kinf__clock_now_ms(), daemon->options->timeout_ms);
     int failed;
@@ -401,7 +237,7 @@ static int run_measure(struct daemon *daemon, struct kinf_error *err)
 
         if ((failed = take_failure(daemon, err)) < 0)
             return failed;
-        if (stop_asked)
+        if (atomic_load(&stop_asked))
             return kinf__error_set(err, KINF_ERR_STOPPED, "interrupted");
         if (left_ms <= 0)
             return unsynced_error(daemon, err);
@@ -411,8 +247,9 @@ static int run_measure(struct daemon *daemon, struct kinf_error *err)
     return print_measures(daemon, err);
 }
 
-static void stop_all(struct daemon *daemon)
+static void stop_all(struct kinf__daemon *daemon)
 {
+    kinf__errand_end(daemon);
     kinf__output_stop(&daemon->output);
     kinf__serving_stop(daemon->serving);
     for (size_t i = 0; i < daemon->n_watches; i++)
@@ -433,7 +270,7 @@ static enum kinf__events_mode effective_mode(const struct kinf__options *options
     return isatty(STDOUT_FILENO) ? KINF__EVENTS_TEXT : KINF__EVENTS_NONE;
 }
 
-static int run(struct daemon *daemon, struct kinf_error *err)
+static int run(struct kinf__daemon *daemon, struct kinf_error *err)
 {
     int failed = new_client(&daemon->config, &daemon->client, err);
 
@@ -448,14 +285,16 @@ static int run(struct daemon *daemon, struct kinf_error *err)
         failed = daemon->options->command == KINF__COMMAND_MEASURE ? run_measure(daemon, err)
                                                                    : run_until_stopped(daemon, err);
     /* A signal ends blocking calls, which then fail: that is what was asked for. */
-    if (stop_asked && daemon->options->command == KINF__COMMAND_RUN)
+    if (atomic_load(&stop_asked) && daemon->options->command == KINF__COMMAND_RUN)
         failed = 0;
     return failed;
 }
 
 int kinf__daemon_run(struct kinf__options *options, struct kinf_error *err)
 {
-    struct daemon daemon = { .options = options, .events_mode = effective_mode(options) };
+    struct kinf__daemon daemon = { .options = options,
+                                   .events_mode = effective_mode(options),
+                                   .wake = &wake };
     int failed;
 
     daemon.events_objects = options->config.events_objects;

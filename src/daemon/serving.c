@@ -103,6 +103,16 @@ int kinf__serving_refresh(struct kinf__serving *serving, struct kinf_client *cli
     return 0;
 }
 
+uint64_t kinf__serving_defined_watches(const struct kinf__serving *serving)
+{
+    return kinf__definitions_watches(serving->server);
+}
+
+void kinf__serving_refresh_columns(struct kinf__serving *serving, struct kinf_client *client)
+{
+    kinf__definitions_fetch(serving->server, client);
+}
+
 /* --- the kubeconfig of clients --- */
 
 static const char *first_http_url(const struct kinf__serving *serving)

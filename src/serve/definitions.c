@@ -9,6 +9,7 @@
 
 #include <kinformer/request.h>
 
+#include "base/error.h"
 #include "base/log.h"
 #include "serve/server_priv.h"
 #include "serve/table.h"
@@ -24,9 +25,41 @@ static const struct kinf_type *type_of(struct kinf__server *server, size_t n)
     return type;
 }
 
-/* Consumes the table. */
+/* Whether each source of the type has what this definition says. */
+static bool is_known(struct kinf__server *server, const struct kinf_type *type,
+                     const unsigned char *digest)
+{
+    bool is_known = true;
+
+    kinf__mutex_lock(&server->lock);
+    for (size_t i = 0; i < server->n_sources; i++) {
+        const struct kinf__source *source = server->sources[i];
+
+        if (source->type == type)
+            is_known = is_known && source->has_definition &&
+                       memcmp(source->definition, digest, KINF__DIGEST_SIZE) == 0;
+    }
+    kinf__mutex_unlock(&server->lock);
+    return is_known;
+}
+
+static void show_by_locked(struct kinf__server *server, const struct kinf_type *type,
+                           const unsigned char *digest, const struct kinf__table *table)
+{
+    for (size_t i = 0; i < server->n_sources; i++) {
+        struct kinf__source *source = server->sources[i];
+
+        if (source->type != type)
+            continue;
+        atomic_store(&source->table, table);
+        source->has_definition = true;
+        memcpy(source->definition, digest, KINF__DIGEST_SIZE);
+    }
+}
+
+/* Consumes the table. NULL: the definition names no columns. */
 static int keep(struct kinf__server *server, const struct kinf_type *type,
-                struct kinf__table *table)
+                const unsigned char *digest, struct kinf__table *table)
 {
     struct kinf__table **tables;
 
@@ -34,11 +67,9 @@ static int keep(struct kinf__server *server, const struct kinf_type *type,
     tables = realloc(server->tables, (server->n_tables + 1) * sizeof(struct kinf__table *));
     if (tables != NULL) {
         server->tables = tables;
-        tables[server->n_tables++] = table;
-        for (size_t i = 0; i < server->n_sources; i++) {
-            if (server->sources[i]->type == type)
-                atomic_store(&server->sources[i]->table, table);
-        }
+        tables[server->n_tables] = table;
+        server->n_tables += table != NULL;
+        show_by_locked(server, type, digest, table != NULL ? table : kinf__table_for(type));
     }
     kinf__mutex_unlock(&server->lock);
     if (tables == NULL)
@@ -46,11 +77,23 @@ static int keep(struct kinf__server *server, const struct kinf_type *type,
     return tables != NULL ? 0 : KINF_ERR_NO_MEMORY;
 }
 
+static int take(struct kinf__server *server, const struct kinf_type *type,
+                struct kinf_str definition)
+{
+    unsigned char digest[KINF__DIGEST_SIZE];
+    struct kinf__table *table = NULL;
+    int failed = kinf__digest(&definition, 1, digest);
+
+    if (failed < 0 || is_known(server, type, digest))
+        return failed;
+    failed = kinf__table_of_definition(definition, type->version, &table);
+    return failed == 0 || failed == KINF_ERR_NOT_FOUND ? keep(server, type, digest, table) : failed;
+}
+
 static int fetch(struct kinf__server *server, struct kinf_client *client,
                  const struct kinf_type *type, struct kinf_error *err)
 {
     kinf_auto_response definition = KINF_RESPONSE_INIT;
-    struct kinf__table *table = NULL;
     char target[2 * KINF_NAME_MAX + 80];
     int failed;
 
@@ -58,10 +101,10 @@ static int fetch(struct kinf__server *server, struct kinf_client *client,
              type->resource, type->group);
     failed = kinf_client_request_raw(client, "GET", target, (struct kinf_str){ NULL, 0 }, NULL,
                                      &definition, err);
-    if (failed == 0)
-        failed = kinf__table_of_definition((struct kinf_str){ definition.body, definition.len },
-                                           type->version, &table);
-    return failed < 0 ? failed : keep(server, type, table);
+    if (failed < 0)
+        return failed;
+    failed = take(server, type, (struct kinf_str){ definition.body, definition.len });
+    return failed < 0 ? kinf__error_set(err, failed, "columns cannot be made of %s", target) : 0;
 }
 
 void kinf__definitions_fetch(struct kinf__server *server, struct kinf_client *client)
@@ -75,11 +118,27 @@ void kinf__definitions_fetch(struct kinf__server *server, struct kinf_client *cl
          * the latter are, too, but not all. */
         if (strchr(type->group, '.') == NULL)
             continue;
-        if (fetch(server, client, type, &err) < 0 && err.code != KINF_ERR_NOT_FOUND &&
-            err.code != 0)
-            KINF__LOG(
-                KINF__LOG_SERVE, KINF_LOG_INFO,
-                "columns are NAME and AGE, the definition cannot be read resource=%s error=%s",
-                type->resource, KINF__QUOTED(err.message));
+        if (fetch(server, client, type, &err) < 0 && err.code != KINF_ERR_NOT_FOUND)
+            KINF__LOG(KINF__LOG_SERVE, KINF_LOG_INFO,
+                      "columns stay as they are, the definition cannot be read resource=%s "
+                      "error=%s",
+                      type->resource, KINF__QUOTED(err.message));
     }
+}
+
+uint64_t kinf__definitions_watches(struct kinf__server *server)
+{
+    uint64_t n_watches = 0;
+
+    kinf__mutex_lock(&server->lock);
+    for (size_t i = 0; i < server->n_sources; i++) {
+        struct kinf_informer_status status;
+
+        if (!server->sources[i]->has_definition || server->sources[i]->is_retired)
+            continue;
+        kinf_informer_status(server->sources[i]->informer, &status);
+        n_watches += status.n_watches;
+    }
+    kinf__mutex_unlock(&server->lock);
+    return n_watches;
 }

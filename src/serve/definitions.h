@@ -11,7 +11,10 @@
 #include "serve/server.h"
 
 /* Gives each source of a custom resource the columns of its definition; those whose definition
- * cannot be read, or has none, keep NAME and AGE. Blocks for a request each. */
+ * cannot be read keep what they have, at first NAME and AGE. Blocks for a request each. */
 void kinf__definitions_fetch(struct kinf__server *server, struct kinf_client *client);
+
+/* How many watches the informers of sources with a definition have begun. Any thread. */
+uint64_t kinf__definitions_watches(struct kinf__server *server);
 
 #endif

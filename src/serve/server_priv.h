@@ -11,6 +11,7 @@
 
 #include "base/list.h"
 #include "base/lock.h"
+#include "rest/digest.h"
 #include "serve/scope.h"
 #include "serve/server.h"
 
@@ -43,6 +44,8 @@ struct kinf__source {
     /* guarded by the server's lock */
     size_t n_users;
     bool is_retired;
+    bool has_definition;
+    unsigned char definition[KINF__DIGEST_SIZE]; /* of what `table` was made from */
 };
 
 struct kinf__server {

@@ -559,6 +559,8 @@ class CustomColumnsTest(unittest.TestCase):
                               for text in (cluster().kubectl(*args), served.kubectl(*args)))
                 self.assertEqual(ours, real)
             self.assertIn("NOWHERE", ours)
+            cluster().kubectl("apply", "-f", "-", stdin=definition.replace("name: Nowhere", "name: Elsewhere"))
+            wait_until(lambda: "ELSEWHERE" in served.kubectl(*args), "the new columns")
             served.daemon.stop()
 
 

@@ -5,20 +5,22 @@ import signal
 import socket
 import subprocess
 import tempfile
+import time
 import unittest
 
-from harness import PATIENCE, cluster, daemon_path
+from harness import PATIENCE, Proxy, cluster, daemon_path
 
 
 class Manager:
     """Starts kinformerd as systemd would, and takes what it tells."""
 
-    def __init__(self, folder, address, **env):
+    def __init__(self, folder, address, kubeconfig=None, **env):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.socket.bind("\0" + address[1:] if address.startswith("@") else address)
         self.socket.settimeout(PATIENCE)
+        self.kubeconfig = kubeconfig or cluster().kubeconfig()
         self.config = os.path.join(folder, "kinformerd.yaml")
-        self.write_config("resources:\n- resource: namespaces\n")
+        self.write_config(f"resources:\n- resource: namespaces\nlisten: ['unix:{folder}/socket']\n")
         self.process = subprocess.Popen([daemon_path("asan"), "--config", self.config], stdin=subprocess.DEVNULL,
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                         env={**os.environ, "NOTIFY_SOCKET": address, **env})
@@ -34,7 +36,7 @@ class Manager:
 
     def write_config(self, resources):
         with open(self.config, "w", encoding="utf-8") as file:
-            file.write(f"kubeconfig: {cluster().kubeconfig()}\n{resources}")
+            file.write(f"kubeconfig: {self.kubeconfig}\n{resources}")
 
     def told(self):
         return self.socket.recv(4096).decode()
@@ -65,6 +67,29 @@ class Service(unittest.TestCase):
                 self.assertEqual(manager.told(), "WATCHDOG=1")
             manager.process.send_signal(signal.SIGTERM)
             self.assertEqual(manager.told_but_watchdog(), "STOPPING=1")
+
+    def test_a_reload_that_has_to_wait_for_the_server_starves_no_watchdog(self):
+        with tempfile.TemporaryDirectory() as folder, Proxy() as proxy, \
+                Manager(folder, os.path.join(folder, "notify"), proxy.kubeconfig(folder),
+                        WATCHDOG_USEC="500000") as manager:
+            self.assertEqual(manager.told_but_watchdog(), "READY=1")
+            proxy.stall.set()
+            manager.write_config("resources:\n- resource: namespaces\n- resource: nodes\n")
+            manager.process.send_signal(signal.SIGHUP)
+            self.assertRegex(manager.told_but_watchdog(), "^RELOADING=1\n")
+            for _ in range(6):
+                self.assertEqual(manager.told(), "WATCHDOG=1")
+            proxy.stall.clear()
+            self.assertEqual(manager.told_but_watchdog(), "READY=1")
+            proxy.stall.set()
+            manager.write_config("resources:\n- resource: namespaces\n- resource: configmaps\n")
+            manager.process.send_signal(signal.SIGHUP)
+            self.assertRegex(manager.told_but_watchdog(), "^RELOADING=1\n")
+            begun = time.monotonic()
+            manager.process.send_signal(signal.SIGTERM)
+            self.assertEqual(manager.told_but_watchdog(), "STOPPING=1")
+            self.assertEqual(manager.process.wait(PATIENCE), 0)
+            self.assertLess(time.monotonic() - begun, 10)
 
     def test_a_watchdog_of_another_process_is_not_fed(self):
         with tempfile.TemporaryDirectory() as folder, \
