@@ -477,16 +477,28 @@ static enum MHD_Result begin_with_body(struct connection *connection, const char
                : MHD_YES;
 }
 
+/* The library calls again for what is left of a piece only when more has come, which is never behind
+ * the last one: all is taken, or the connection sleeps until there is room. That time is not the
+ * client's. */
 static enum MHD_Result receive(struct connection *connection, const char *bytes, size_t *len)
 {
-    size_t n_taken;
+    struct peer *peer = peer_of(connection->mhd);
+    bool sleeps = false;
 
-    do {
+    while (*len != 0 && !sleeps) {
+        size_t n_taken;
+
         begin_work(connection);
         n_taken = kinf__exchange_take_body(connection->exchange, bytes, *len);
-    } while (n_taken == 0 && !suspend(connection));
-    *len -= n_taken;
-    connection->n_received += n_taken;
+        bytes += n_taken;
+        *len -= n_taken;
+        connection->n_received += n_taken;
+        sleeps = n_taken == 0 && suspend(connection);
+    }
+    if (peer != NULL && sleeps)
+        forgive(connection->endpoint, peer);
+    else if (peer != NULL && kinf__list_is_empty(&peer->node))
+        await_request(connection->endpoint, peer, BODY_TIMEOUT_MS);
     return connection->n_received <= RECEIVE_MAX ? MHD_YES : MHD_NO;
 }
 

@@ -342,8 +342,8 @@ class Daemon:
 
 
 class Proxy:
-    """A TCP proxy in front of the API server. `stall` holds back what the server sends, on connections
-    present and future; lose_server() ends the present ones on the server's side alone; refuse() closes the
+    """A TCP proxy in front of the API server. `stall` holds back what the server sends, `hold` what it is
+    sent, on connections present and future; lose_server() ends the present ones on the server's side alone; refuse() closes the
     listener and every connection. `listener`, if given, is closed with the proxy."""
 
     def __init__(self, target=None, listener=None):
@@ -352,11 +352,13 @@ class Proxy:
         self.listener = listener or socket.create_server(("127.0.0.1", 0))
         self.host, self.port = self.listener.getsockname()
         self.stall = threading.Event()
+        self.hold = threading.Event()
         self.closed = False
         self.sockets = []
         self.servers = []
         self.lost = set()  # connections to the server that the client shall not miss
         self.n_connections = 0
+        self.n_sent = 0  # bytes to the server
         threading.Thread(target=self._accept, daemon=True).start()
 
     def __enter__(self):
@@ -421,9 +423,10 @@ class Proxy:
     def _pump(self, source, sink, from_server):
         try:
             while piece := source.recv(65536):
-                while from_server and self.stall.is_set():
+                while (self.stall if from_server else self.hold).is_set():
                     time.sleep(0.01)
                 sink.sendall(piece)
+                self.n_sent += 0 if from_server else len(piece)
             if source not in self.lost:
                 sink.shutdown(socket.SHUT_WR)
         except OSError:
