@@ -286,6 +286,13 @@ void kinf__watch_want_bookmark(struct kinf__stream *stream)
     atomic_store(&KINF__CONTAINER_OF(stream, struct watch, stream)->is_bookmark_asked, true);
 }
 
+bool kinf__watch_is_given_up(const struct kinf__stream *stream)
+{
+    const struct watch *watch = KINF__CONTAINER_OF(stream, const struct watch, stream);
+
+    return watch->cursor != NULL && kinf__watch_cursor_is_given_up(watch->cursor);
+}
+
 void kinf__watch_status(const struct kinf__stream *stream, int64_t now_ms,
                         struct kinf__watch_status *ret_status)
 {
