@@ -35,7 +35,7 @@ bool kinf__is_custom_group(const char *group);
 
 /* Appends an object with its kind and apiVersion: the answer to a GET, or what an event is about.
  * `version`, if not NULL, stands in place of its own resourceVersion. What is large of the object is
- * held, not copied: one object at a time. Errors: KINF_ERR_NO_MEMORY. */
+ * held, not copied, one object at a time; a Table's cells are. Errors: KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__encode_object(struct kinf__encoder *encoder,
                                         const struct kinf_object *object, const char *version,
                                         struct kinf__pieces *out);

@@ -76,7 +76,7 @@ def is_told(served, raw):
 
 
 def open_stalled(served, target):
-    """The socket of a watch whose client takes nothing."""
+    """The socket of a client that asks and takes nothing."""
     host, _, port = served.address.rpartition(":")
     raw = socket.socket()
     raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -86,8 +86,8 @@ def open_stalled(served, target):
     return raw
 
 
-def events_of(raw):
-    """What a watch has to say up to its end, which has to be a proper one."""
+def lines_of(raw):
+    """What an answer has up to its end, which has to be a proper one; a watch has a line for each event."""
     with http.client.HTTPResponse(raw) as answer:
         answer.begin()
         return [json.loads(line) for line in answer]
@@ -368,7 +368,7 @@ class Limits(unittest.TestCase):
         return json.loads(self.cluster.kubectl("apply", "-f", "-", "--server-side", "-o", "json",
                                                stdin=text))["metadata"]["resourceVersion"]
 
-    def test_stalled_watches_of_a_large_object_hold_no_copies_of_it(self):
+    def test_clients_that_take_nothing_of_a_large_object_hold_no_copies_of_it(self):
         target = "/api/v1/namespaces/hostile/configmaps?watch=1&labelSelector=size%3Dlarge&resourceVersion="
         version = self.put_large("pieces", 0)
         target += version
@@ -385,11 +385,20 @@ class Limits(unittest.TestCase):
                 _, headers, body = ask(served, "/api/v1/namespaces/hostile/configmaps/pieces")
                 self.assertEqual(json.loads(body)["data"]["value"], f"{12:09}" * 100000)
                 self.assertEqual(headers["content-length"], str(len(body)))
+                watched = rss(served) - before
+                paths = ("configmaps/pieces", "configmaps?labelSelector=size%3Dlarge")
+                asked = [crowd.enter_context(open_stalled(served, "/api/v1/namespaces/hostile/" + path))
+                         for path in paths for _ in range(100)]
+                for raw in asked:
+                    self.assertTrue(select.select([raw], [], [], PATIENCE)[0])
                 grown = rss(served) - before
-                print(f"  200 stalled watches of an object of 900 kB cost {grown >> 20} MiB")
-                self.assertLess(grown, 32 * MIB)
+                print(f"  200 stalled watches of an object of 900 kB cost {watched >> 20} MiB, with 100 reads and 100 "
+                      f"lists {grown >> 20} MiB")
+                self.assertLess(grown, 48 * MIB)
+                self.assertEqual(lines_of(asked[0])[0]["data"]["value"], f"{12:09}" * 100000)
+                self.assertEqual(lines_of(asked[-1])[0]["items"][0]["data"]["value"], f"{12:09}" * 100000)
                 for raw in stalled[::20]:
-                    events = events_of(raw)
+                    events = lines_of(raw)
                     self.assertEqual(events[-1]["object"]["code"], 410)
                     for i, event in enumerate(events[:-1], start=1):
                         self.assertEqual(event["object"]["data"]["value"], f"{i:09}" * 100000)
@@ -416,8 +425,8 @@ class Limits(unittest.TestCase):
                 self.assertRegex(ask(served, "/metrics")[2].decode(),
                                  r"\nkinformer_watchers_cut_off_total\{[^}]*configmaps[^}]*\} 3\n")
                 with self.assertRaises((http.client.IncompleteRead, json.JSONDecodeError, ConnectionError)):
-                    events_of(stalled[0])
-                events = events_of(stalled[-3])
+                    lines_of(stalled[0])
+                events = lines_of(stalled[-3])
                 self.assertEqual(events[0]["object"]["data"]["value"], f"{6:09}" * 100000)
                 self.assertEqual(events[-1]["object"]["code"], 410)
             served.daemon.stop()
