@@ -92,6 +92,11 @@ int kinf__object_body(const struct kinf_object *object, struct kinf_scratch *scr
     return 0;
 }
 
+void kinf__object_read(const struct kinf_object *object, size_t offset, char *buf, size_t len)
+{
+    memcpy(buf, object->text + object->body_offset + offset, len);
+}
+
 bool kinf__object_same_uid(const struct kinf_object *a, const struct kinf_object *b)
 {
     return a == b || strcmp(kinf_object_uid(a), kinf_object_uid(b)) == 0;

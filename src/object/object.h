@@ -54,10 +54,14 @@ bool kinf__object_equals_parts(const struct kinf_object *object,
                                const struct kinf__object_parts *parts);
 
 /* The JSON text as it was decoded: without kind and apiVersion. Whoever reads a body reads it
- * through this or equals_parts(), which alone know how it is held. Valid as kinf_object_json()
+ * through this, read() or equals_parts(), which alone know how it is held. Valid as kinf_object_json()
  * states. Errors: KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__object_body(const struct kinf_object *object,
                                       struct kinf_scratch *scratch, struct kinf_str *ret_body);
+
+/* Copies `len` bytes of that text from `offset` on, which are there: for who sends it in pieces and
+ * holds the object meanwhile. */
+void kinf__object_read(const struct kinf_object *object, size_t offset, char *buf, size_t len);
 
 /* The value of metadata.labels, of type KINF__JSON_NULL if there are none. Valid as the body is.
  * Errors: KINF_ERR_NO_MEMORY. */

@@ -52,42 +52,29 @@ static int append_kind(const struct kinf__encoder *encoder, const char *suffix,
 /* The member `metadata` of a body; an object that was stored has one. */
 static struct kinf_str metadata_of(struct kinf_str body)
 {
-    struct kinf__json_value value;
+    struct kinf__json_value value = kinf__json_value_of(body);
 
-    if (!kinf__json_member(kinf__json_value_of(body), KINF_STR("metadata"), &value))
-        return KINF_STR("{}");
+    (void)!kinf__json_member(value, KINF_STR("metadata"), &value);
     return value.raw;
 }
 
-/* Copies JSON as one line: a line end between its tokens would end an event. */
-static int append_line(struct kinf__buffer *out, struct kinf_str text)
+/* `text` is of the body and holds the metadata; its resourceVersion is replaced. */
+static int add_with_version(struct kinf__pieces *out, const struct kinf_object *object,
+                            struct kinf_str body, struct kinf_str text, struct kinf_str metadata,
+                            const char *version)
 {
-    size_t start = out->len;
-
-    if (kinf__buffer_append_str(out, text) < 0)
-        return KINF_ERR_NO_MEMORY;
-    for (char *at = out->bytes + start, *end = at + text.len;
-         (at = memchr(at, '\n', (size_t)(end - at))) != NULL; at++)
-        *at = ' ';
-    return 0;
-}
-
-/* `text` holds an object's metadata; its resourceVersion is replaced. */
-static int append_with_version(struct kinf__buffer *out, struct kinf_str text,
-                               struct kinf_str metadata, const char *version)
-{
+    size_t begin = (size_t)(text.bytes - body.bytes), end = begin + text.len, at;
     struct kinf__json_value value;
-    struct kinf_str head = text, tail = text;
 
     if (version == NULL ||
         !kinf__json_member(kinf__json_value_of(metadata), KINF_STR("resourceVersion"), &value))
-        return append_line(out, text);
-    head.len = (size_t)(value.raw.bytes - text.bytes);
-    tail.bytes = value.raw.bytes + value.raw.len;
-    tail.len = text.len - head.len - value.raw.len;
-    if (append_line(out, head) < 0 || kinf__quote(out, kinf_str_from(version)) < 0)
+        return kinf__pieces_add(out, object, begin, text.len);
+    at = (size_t)(value.raw.bytes - body.bytes);
+    if (kinf__pieces_add(out, object, begin, at - begin) < 0 ||
+        kinf__quote(&out->bytes, kinf_str_from(version)) < 0)
         return KINF_ERR_NO_MEMORY;
-    return append_line(out, tail);
+    at += value.raw.len;
+    return kinf__pieces_add(out, object, at, end - at);
 }
 
 /* `text` is an object's JSON: its members go behind kind and apiVersion. */
@@ -102,35 +89,35 @@ static struct kinf_str members_of(struct kinf_str text)
 
 /* As stored, or its metadata alone. */
 static int append_object(struct kinf__encoder *encoder, const struct kinf_object *object,
-                         const char *version, struct kinf__buffer *out)
+                         const char *version, struct kinf__pieces *out)
 {
     struct kinf_str body, metadata;
 
     if (kinf__object_body(object, &encoder->scratch, &body) < 0 ||
-        kinf__buffer_append(out, "{", 1) < 0 || append_kind(encoder, "", out) < 0)
+        kinf__buffer_append(&out->bytes, "{", 1) < 0 || append_kind(encoder, "", &out->bytes) < 0)
         return KINF_ERR_NO_MEMORY;
     metadata = metadata_of(body);
     if (is_metadata(encoder)) {
-        if (kinf__buffer_append_str(out, KINF_STR(",\"metadata\":")) < 0 ||
-            append_with_version(out, metadata, metadata, version) < 0)
+        if (kinf__buffer_append_str(&out->bytes, KINF_STR(",\"metadata\":")) < 0 ||
+            add_with_version(out, object, body, metadata, metadata, version) < 0)
             return KINF_ERR_NO_MEMORY;
-        return kinf__buffer_append(out, "}", 1);
+        return kinf__buffer_append(&out->bytes, "}", 1);
     }
-    if (kinf__buffer_append(out, ",", 1) < 0)
+    if (kinf__buffer_append(&out->bytes, ",", 1) < 0)
         return KINF_ERR_NO_MEMORY;
-    return append_with_version(out, members_of(body), metadata, version);
+    return add_with_version(out, object, body, members_of(body), metadata, version);
 }
 
 /* --- tables --- */
 
 /* What a row has beside its cells. */
 static int append_row_object(struct kinf__encoder *encoder, const struct kinf_object *object,
-                             const char *version, struct kinf__buffer *out)
+                             const char *version, struct kinf__pieces *out)
 {
     int failed;
 
     if (encoder->include == KINF__INCLUDE_NONE)
-        return kinf__buffer_append_str(out, KINF_STR("null"));
+        return kinf__buffer_append_str(&out->bytes, KINF_STR("null"));
     encoder->form =
         encoder->include == KINF__INCLUDE_OBJECT ? KINF__FORM_OBJECT : KINF__FORM_METADATA;
     failed = append_object(encoder, object, version, out);
@@ -139,14 +126,14 @@ static int append_row_object(struct kinf__encoder *encoder, const struct kinf_ob
 }
 
 static int append_row(struct kinf__encoder *encoder, const struct kinf_object *object,
-                      const char *version, struct kinf__buffer *out)
+                      const char *version, struct kinf__pieces *out)
 {
-    if (kinf__buffer_append_str(out, KINF_STR("{\"cells\":")) < 0 ||
-        kinf__table_write_cells(encoder->table, object, encoder->now_s, out) < 0 ||
-        kinf__buffer_append_str(out, KINF_STR(",\"object\":")) < 0 ||
+    if (kinf__buffer_append_str(&out->bytes, KINF_STR("{\"cells\":")) < 0 ||
+        kinf__table_write_cells(encoder->table, object, encoder->now_s, &out->bytes) < 0 ||
+        kinf__buffer_append_str(&out->bytes, KINF_STR(",\"object\":")) < 0 ||
         append_row_object(encoder, object, version, out) < 0)
         return KINF_ERR_NO_MEMORY;
-    return kinf__buffer_append(out, "}", 1);
+    return kinf__buffer_append(&out->bytes, "}", 1);
 }
 
 static int append_columns(const struct kinf__encoder *encoder, struct kinf__buffer *out)
@@ -169,19 +156,19 @@ static int begin_table(const struct kinf__encoder *encoder, const char *version,
 }
 
 int kinf__encode_object(struct kinf__encoder *encoder, const struct kinf_object *object,
-                        const char *version, struct kinf__buffer *out)
+                        const char *version, struct kinf__pieces *out)
 {
     if (encoder->form != KINF__FORM_TABLE)
         return append_object(encoder, object, version, out);
     if (begin_table(encoder, version != NULL ? version : kinf_object_resource_version(object),
-                    out) < 0 ||
+                    &out->bytes) < 0 ||
         append_row(encoder, object, version, out) < 0)
         return KINF_ERR_NO_MEMORY;
-    return kinf__buffer_append(out, "]}", 2);
+    return kinf__buffer_append(&out->bytes, "]}", 2);
 }
 
 int kinf__encode_item(struct kinf__encoder *encoder, const struct kinf_object *object,
-                      struct kinf__buffer *out)
+                      struct kinf__pieces *out)
 {
     struct kinf_str body;
 
@@ -191,7 +178,7 @@ int kinf__encode_item(struct kinf__encoder *encoder, const struct kinf_object *o
         return append_object(encoder, object, NULL, out);
     if (kinf__object_body(object, &encoder->scratch, &body) < 0)
         return KINF_ERR_NO_MEMORY;
-    return kinf__buffer_append_str(out, body);
+    return kinf__pieces_add(out, object, 0, body.len);
 }
 
 /* --- lists --- */

@@ -10,6 +10,7 @@
 
 #include "base/buffer.h"
 #include "serve/accept.h"
+#include "serve/pieces.h"
 #include "serve/table.h"
 
 struct kinf__encoder {
@@ -33,15 +34,15 @@ void kinf__encoder_release(struct kinf__encoder *encoder);
 bool kinf__is_custom_group(const char *group);
 
 /* Appends an object with its kind and apiVersion: the answer to a GET, or what an event is about.
- * `version`, if not NULL, stands in place of its own resourceVersion. Errors: KINF_ERR_NO_MEMORY.
- */
+ * `version`, if not NULL, stands in place of its own resourceVersion. What is large of the object is
+ * held, not copied, one object at a time; a Table's cells are. Errors: KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__encode_object(struct kinf__encoder *encoder,
                                         const struct kinf_object *object, const char *version,
-                                        struct kinf__buffer *out);
+                                        struct kinf__pieces *out);
 
-/* Appends an item of a list: built-in kinds come without kind and apiVersion. */
+/* Appends an item of a list, likewise: built-in kinds come without kind and apiVersion. */
 KINF_MUST_CHECK int kinf__encode_item(struct kinf__encoder *encoder,
-                                      const struct kinf_object *object, struct kinf__buffer *out);
+                                      const struct kinf_object *object, struct kinf__pieces *out);
 
 /* What a list says of itself. */
 struct kinf__list_head {

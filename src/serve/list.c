@@ -7,12 +7,12 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "serve/gzip.h"
 #include "serve/token.h"
 
 #define PIECE_BYTES (64u << 10)
+#define PLAIN_BYTES (16u << 10) /* compressed at a time */
 /* What kube-apiserver leaves uncompressed: below is one piece, with a Content-Length. */
 #define SMALL_BYTES (128u << 10)
 
@@ -28,9 +28,10 @@ struct list {
     int64_t n_left;                   /* objects of this page; negative: all */
     bool has_items;                   /* one was written */
     bool is_written;                  /* all is in `out` or sent */
-    struct kinf__buffer out;
-    size_t n_sent; /* of `out` */
+    struct kinf__pieces out;
     struct kinf__gzip *gzip;
+    struct kinf__buffer plain; /* taken of `out`, to be compressed */
+    size_t n_compressed;       /* of `plain` */
 };
 
 static void list_free(struct kinf__stream *stream)
@@ -40,7 +41,8 @@ static void list_free(struct kinf__stream *stream)
     kinf_snapshot_unref(list->snapshot);
     kinf__encoder_release(&list->encoder);
     kinf__buffer_release(&list->token);
-    kinf__buffer_release(&list->out);
+    kinf__pieces_release(&list->out);
+    kinf__buffer_release(&list->plain);
     kinf__gzip_free(list->gzip);
     free(list);
 }
@@ -51,11 +53,11 @@ static int write_next(struct list *list)
 
     if (object == NULL) {
         list->is_written = true;
-        return kinf__encode_list_end(&list->encoder, &list->head, &list->out);
+        return kinf__encode_list_end(&list->encoder, &list->head, &list->out.bytes);
     }
     if (list->n_left > 0)
         list->n_left--;
-    if (list->has_items && kinf__buffer_append(&list->out, ",", 1) < 0)
+    if (list->has_items && kinf__buffer_append(&list->out.bytes, ",", 1) < 0)
         return KINF_ERR_NO_MEMORY;
     list->has_items = true;
     return kinf__encode_item(&list->encoder, object, &list->out);
@@ -65,49 +67,58 @@ static int fill(struct list *list, size_t n_bytes)
 {
     int failed = 0;
 
-    while (failed == 0 && !list->is_written && list->out.len < n_bytes)
+    while (failed == 0 && !list->is_written && !kinf__pieces_are_enough(&list->out, n_bytes))
         failed = write_next(list);
     return failed;
 }
 
-/* What is left of `out`, deflated; 0 when it was taken and nothing came out yet. */
-static size_t send_gzip(struct list *list, char *buf, size_t size)
+static int refill(struct list *list)
 {
-    size_t len = list->out.len - list->n_sent;
-    size_t n = kinf__gzip_write(list->gzip, list->out.bytes + list->n_sent, &len, list->is_written,
-                                buf, size);
-
-    list->n_sent += len;
-    return n;
+    if (kinf__pieces_len(&list->out) != 0)
+        return 0;
+    kinf__pieces_clear(&list->out, 2 * PIECE_BYTES);
+    return fill(list, PIECE_BYTES);
 }
 
-static size_t send_plain(struct list *list, char *buf, size_t size)
+static int fill_plain(struct list *list)
 {
-    size_t n = list->out.len - list->n_sent;
+    list->plain.len = list->n_compressed = 0;
+    if (refill(list) < 0 || kinf__buffer_reserve(&list->plain, PLAIN_BYTES) < 0)
+        return KINF_ERR_NO_MEMORY;
+    list->plain.len = kinf__pieces_take(&list->out, list->plain.bytes, list->plain.size);
+    return 0;
+}
 
-    n = n < size ? n : size;
-    memcpy(buf, list->out.bytes + list->n_sent, n);
-    list->n_sent += n;
-    return n;
+static ssize_t read_gzip(struct list *list, char *buf, size_t size)
+{
+    size_t n = 0;
+
+    while (n == 0) {
+        size_t len;
+
+        if (kinf__gzip_is_done(list->gzip))
+            return KINF__STREAM_END;
+        if (list->n_compressed == list->plain.len && fill_plain(list) < 0)
+            return KINF__STREAM_BROKEN;
+        len = list->plain.len - list->n_compressed;
+        n = kinf__gzip_write(list->gzip, list->plain.bytes + list->n_compressed, &len,
+                             list->is_written && kinf__pieces_len(&list->out) == 0, buf, size);
+        list->n_compressed += len;
+    }
+    return (ssize_t)n;
 }
 
 static ssize_t list_read(struct kinf__stream *stream, char *buf, size_t size)
 {
     struct list *list = KINF__CONTAINER_OF(stream, struct list, stream);
-    size_t n = 0;
+    size_t n;
 
-    while (n == 0) {
-        if (list->n_sent == list->out.len) {
-            list->out.len = list->n_sent = 0;
-            if (fill(list, PIECE_BYTES) < 0)
-                return KINF__STREAM_BROKEN;
-        }
-        if (list->is_written && list->n_sent == list->out.len &&
-            (list->gzip == NULL || kinf__gzip_is_done(list->gzip)))
-            return KINF__STREAM_END;
-        n = list->gzip != NULL ? send_gzip(list, buf, size) : send_plain(list, buf, size);
-    }
-    return (ssize_t)n;
+    if (list->gzip != NULL)
+        return read_gzip(list, buf, size);
+    if (refill(list) < 0)
+        return KINF__STREAM_BROKEN;
+    n = kinf__pieces_take(&list->out, buf, size);
+    return n != 0 ? (ssize_t)n : KINF__STREAM_END;
 }
 
 /* Looks how far a page of `limit` goes, and what is behind it. */
@@ -147,7 +158,7 @@ static int begin(struct list *list, const struct kinf__list_params *params, bool
     if (failed < 0)
         return failed;
     kinf__walk_init(&list->walk, params->selection, list->snapshot, list->after);
-    if (kinf__encode_list_begin(&list->encoder, &list->head, &list->out) < 0)
+    if (kinf__encode_list_begin(&list->encoder, &list->head, &list->out.bytes) < 0)
         return KINF_ERR_NO_MEMORY;
     return fill(list, SMALL_BYTES);
 }
@@ -165,6 +176,7 @@ int kinf__list_open(const struct kinf__list_params *params, struct kinf__list_re
     list->stream = (struct kinf__stream){ list_read, list_free, false };
     list->snapshot = params->snapshot;
     list->encoder = *params->encoder;
+    list->out.large = SMALL_BYTES;
     failed = begin(list, params, &result.has_more);
     if (failed == 0 && !list->is_written && params->may_gzip)
         failed = kinf__gzip_new(&list->gzip);
@@ -174,10 +186,11 @@ int kinf__list_open(const struct kinf__list_params *params, struct kinf__list_re
     }
     result.is_gzip = list->gzip != NULL;
     if (list->is_written) {
-        result.body = list->out;
-        list->out = (struct kinf__buffer)KINF__BUFFER_INIT;
+        result.body = list->out.bytes;
+        list->out.bytes = (struct kinf__buffer)KINF__BUFFER_INIT;
         list_free(&list->stream);
     } else {
+        list->out.large = PIECE_BYTES;
         result.stream = &list->stream;
     }
     *ret_result = result;

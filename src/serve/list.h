@@ -1,6 +1,7 @@
 /*
  * Lists: from a version of the store to JSON, a piece at a time, so that a list of any size holds up
- * nobody else on its connection's thread.
+ * nobody else on its connection's thread, and one whose client takes nothing holds no more than the
+ * snapshot and some 256 kB, as much again while it compresses.
  *
  * Threads: one thread per object.
  */

@@ -19,6 +19,7 @@
 #define VERSION_WAIT_MS  3000
 #define WATCH_DEFAULT_MS 1800000 /* to twice as much, as the server's --min-request-timeout */
 #define WATCH_MAX_S      86400
+#define LARGE_BYTES      (64u << 10) /* of an object, what is sent from itself */
 
 static const char json[] = "application/json";
 
@@ -345,6 +346,25 @@ static int refuse_left_out(struct kinf__exchange *exchange)
     return KINF_ERR_INVALID;
 }
 
+/* What is large is sent from the object itself: a client that takes nothing holds no copy. */
+static int write_object(struct kinf__exchange *exchange, const struct kinf_object *object)
+{
+    struct kinf__answer *answer = &exchange->answer;
+    struct kinf__pieces pieces = { .large = LARGE_BYTES };
+
+    if (kinf__encode_object(&exchange->encoder, object, NULL, &pieces) < 0 ||
+        kinf__buffer_append(&pieces.bytes, "\n", 1) < 0) {
+        kinf__pieces_release(&pieces);
+        return KINF_ERR_NO_MEMORY;
+    }
+    if (pieces.object == NULL) {
+        answer->body = pieces.bytes;
+        return 0;
+    }
+    answer->stream_len = (int64_t)kinf__pieces_len(&pieces);
+    return kinf__pieces_stream(&pieces, &answer->stream);
+}
+
 static int answer_object(struct kinf__exchange *exchange)
 {
     const struct kinf__request *request = &exchange->request;
@@ -372,10 +392,7 @@ static int answer_object(struct kinf__exchange *exchange)
     }
     if (check_include(exchange) < 0)
         return KINF_ERR_INVALID;
-    if (kinf__encode_object(&exchange->encoder, object, NULL, &exchange->answer.body) < 0 ||
-        kinf__buffer_append(&exchange->answer.body, "\n", 1) < 0)
-        return kinf__refuse_no_memory(&exchange->refusal);
-    return 0;
+    return write_object(exchange, object) < 0 ? kinf__refuse_no_memory(&exchange->refusal) : 0;
 }
 
 /* A page is read from the version that its first one was read from. */

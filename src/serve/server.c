@@ -237,6 +237,10 @@ static void watch_the_clock(struct kinf__exchange *exchange, int64_t now_ms)
         kinf__forward_end(exchange->forward);
     if (exchange->watch == NULL)
         return;
+    if (kinf__watch_is_given_up(exchange->watch)) {
+        exchange->owner.cut_off(exchange->owner.ctx);
+        return;
+    }
     if (is_over || exchange->owner.is_gone(exchange->owner.ctx)) {
         kinf__watch_end(exchange->watch);
     } else if (now_ms >= exchange->next_bookmark_ms) {

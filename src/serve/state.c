@@ -145,6 +145,8 @@ int kinf__state_answer_health(struct kinf__exchange *exchange)
       "Events that the slowest watch has before it.", max_lag)                                     \
     X("kinformer_watchers_expired_total", KINF__METRIC_COUNTER,                                    \
       "Watches that fell out of the history.", n_cursors_expired)                                  \
+    X("kinformer_watchers_cut_off_total", KINF__METRIC_COUNTER,                                    \
+      "Watches of those that held too much of what the history has no more.", n_cursors_given_up)  \
     X("kinformer_watcher_wakes_total", KINF__METRIC_COUNTER, "Times that a watch was woken.",      \
       n_wakes)
 

@@ -1,7 +1,7 @@
 /*
  * The watch stream. Neighbours: the watch cache has the events and wakes, resource.c opens,
  * endpoint.c reads. An event's bytes are made when its reader has room, and for no longer: an idle
- * watch holds no text.
+ * watch holds no text, and one whose client takes nothing some tens of kB and a reference.
  */
 #include "serve/watch.h"
 
@@ -9,10 +9,10 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #define PIECE_BYTES (32u << 10)
+#define LARGE_BYTES (16u << 10) /* of an object, what is sent from itself */
 
 enum phase {
     PHASE_REPLAY,
@@ -31,8 +31,7 @@ struct watch {
     uint64_t snapshot_version;
     struct kinf__walk walk;
     uint64_t told; /* the version of the last bookmark or event */
-    struct kinf__buffer out;
-    size_t n_sent;
+    struct kinf__pieces out;
     /* atomic */
     _Atomic(bool) is_end_asked;
     _Atomic(bool) is_bookmark_asked;
@@ -46,19 +45,19 @@ static void watch_free(struct kinf__stream *stream)
     kinf__watch_cursor_free(watch->cursor);
     kinf_snapshot_unref(watch->snapshot);
     kinf__encoder_release(&watch->encoder);
-    kinf__buffer_release(&watch->out);
+    kinf__pieces_release(&watch->out);
     free(watch);
 }
 
 static int begin_event(struct watch *watch, const char *type)
 {
-    return kinf__buffer_printf(&watch->out, "{\"type\":\"%s\",\"object\":", type);
+    return kinf__buffer_printf(&watch->out.bytes, "{\"type\":\"%s\",\"object\":", type);
 }
 
 static int end_event(struct watch *watch)
 {
     atomic_fetch_add_explicit(&watch->n_events, 1, memory_order_relaxed);
-    return kinf__buffer_append(&watch->out, "}\n", 2);
+    return kinf__buffer_append(&watch->out.bytes, "}\n", 2);
 }
 
 static int write_object(struct watch *watch, enum kinf__watch_event_type type,
@@ -79,7 +78,7 @@ static int write_bookmark(struct watch *watch, uint64_t version, bool ends_initi
     snprintf(text, sizeof text, "%" PRIu64, version);
     watch->told = version;
     if (begin_event(watch, "BOOKMARK") < 0 ||
-        kinf__encode_bookmark(&watch->encoder, text, ends_initial_events, &watch->out) < 0)
+        kinf__encode_bookmark(&watch->encoder, text, ends_initial_events, &watch->out.bytes) < 0)
         return KINF_ERR_NO_MEMORY;
     watch->encoder.no_columns = true;
     return end_event(watch);
@@ -88,7 +87,8 @@ static int write_bookmark(struct watch *watch, uint64_t version, bool ends_initi
 static int write_refusal(struct watch *watch, const struct kinf__refusal *refusal)
 {
     watch->phase = PHASE_OVER;
-    if (begin_event(watch, "ERROR") < 0 || kinf__refusal_write_status(refusal, &watch->out) < 0)
+    if (begin_event(watch, "ERROR") < 0 ||
+        kinf__refusal_write_status(refusal, &watch->out.bytes) < 0)
         return KINF_ERR_NO_MEMORY;
     return end_event(watch);
 }
@@ -106,7 +106,7 @@ static int write_replay(struct watch *watch)
 {
     const struct kinf_object *object;
 
-    while (watch->out.len < PIECE_BYTES) {
+    while (!kinf__pieces_are_enough(&watch->out, PIECE_BYTES)) {
         object = kinf__walk_next(&watch->walk);
         if (object == NULL) {
             kinf_snapshot_unref(KINF__TAKE(watch->snapshot));
@@ -135,13 +135,14 @@ static int write_live(struct watch *watch)
 {
     struct kinf__watch_event event;
 
-    while (watch->out.len < PIECE_BYTES) {
+    while (!kinf__pieces_are_enough(&watch->out, PIECE_BYTES)) {
         int more = kinf__watch_cursor_next(watch->cursor, &event);
 
         if (more < 0)
             return write_expired(watch, watch->told) < 0 ? KINF_ERR_NO_MEMORY : 1;
         if (more == 0)
-            return watch->out.len != 0 || kinf__watch_cursor_arm(watch->cursor) ? 1 : 0;
+            return kinf__pieces_len(&watch->out) != 0 || kinf__watch_cursor_arm(watch->cursor) ? 1
+                                                                                               : 0;
         if (write_event(watch, &event) < 0)
             return KINF_ERR_NO_MEMORY;
     }
@@ -175,22 +176,14 @@ static int write_next(struct watch *watch)
     return write_live(watch);
 }
 
-static void drop_sent(struct watch *watch)
-{
-    if (watch->out.size > PIECE_BYTES || watch->phase == PHASE_LIVE)
-        kinf__buffer_release(&watch->out);
-    watch->out.len = watch->n_sent = 0;
-}
-
 static ssize_t watch_read(struct kinf__stream *stream, char *buf, size_t size)
 {
     struct watch *watch = KINF__CONTAINER_OF(stream, struct watch, stream);
-    size_t n;
 
-    while (watch->n_sent == watch->out.len) {
+    while (kinf__pieces_len(&watch->out) == 0) {
         int more;
 
-        drop_sent(watch);
+        kinf__pieces_clear(&watch->out, watch->phase == PHASE_REPLAY ? PIECE_BYTES : 0);
         if (watch->phase == PHASE_OVER)
             return KINF__STREAM_END;
         more = write_next(watch);
@@ -199,19 +192,17 @@ static ssize_t watch_read(struct kinf__stream *stream, char *buf, size_t size)
         if (more == 0)
             return 0;
     }
-    n = watch->out.len - watch->n_sent;
-    n = n < size ? n : size;
-    memcpy(buf, watch->out.bytes + watch->n_sent, n);
-    watch->n_sent += n;
-    return (ssize_t)n;
+    return (ssize_t)kinf__pieces_take(&watch->out, buf, size);
 }
 
 static struct watch *watch_new(void)
 {
     struct watch *watch = calloc(1, sizeof *watch);
 
-    if (watch != NULL)
-        watch->stream = (struct kinf__stream){ watch_read, watch_free, true };
+    if (watch == NULL)
+        return NULL;
+    watch->stream = (struct kinf__stream){ watch_read, watch_free, true };
+    watch->out.large = LARGE_BYTES;
     return watch;
 }
 
@@ -293,6 +284,13 @@ void kinf__watch_end(struct kinf__stream *stream)
 void kinf__watch_want_bookmark(struct kinf__stream *stream)
 {
     atomic_store(&KINF__CONTAINER_OF(stream, struct watch, stream)->is_bookmark_asked, true);
+}
+
+bool kinf__watch_is_given_up(const struct kinf__stream *stream)
+{
+    const struct watch *watch = KINF__CONTAINER_OF(stream, const struct watch, stream);
+
+    return watch->cursor != NULL && kinf__watch_cursor_is_given_up(watch->cursor);
 }
 
 void kinf__watch_status(const struct kinf__stream *stream, int64_t now_ms,

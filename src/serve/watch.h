@@ -1,7 +1,11 @@
 /*
  * Watches: a replay of the state if it is asked for, then the history as it grows.
  *
- * Threads: the connection's; kinf__watch_end() and kinf__watch_want_bookmark() any.
+ * A client that takes nothing holds some tens of kB, and the snapshot of its replay or one object:
+ * what is large of that is sent from itself. Who has fallen out of the history in the midst of one
+ * is told 410 behind it, or cut off if such objects become too many.
+ *
+ * Threads: the connection's; any for what others may do to a watch, which is said there.
  */
 #ifndef KINF_SERVE_WATCH_H
 #define KINF_SERVE_WATCH_H
@@ -31,10 +35,12 @@ KINF_MUST_CHECK int kinf__watch_open(const struct kinf__watch_params *params,
 KINF_MUST_CHECK int kinf__watch_open_refusal(const struct kinf__refusal *refusal,
                                              struct kinf__stream **ret_stream);
 
-/* The stream ends when it is read next: wake the reader afterwards. */
+/* The stream ends when it is read next: wake the reader afterwards. Any thread. */
 void kinf__watch_end(struct kinf__stream *stream);
-/* The stream says how far it is when it is read next, if the client takes bookmarks. */
+/* The stream says how far it is when it is read next, if the client takes bookmarks. Any thread. */
 void kinf__watch_want_bookmark(struct kinf__stream *stream);
+/* Whether what it holds is wanted back (W7): its connection is to break. Any thread. */
+bool kinf__watch_is_given_up(const struct kinf__stream *stream);
 
 struct kinf__watch_status {
     struct kinf__watch_cursor_status cursor;

@@ -3,7 +3,8 @@
  * lets the history grow and the oldest events fall out.
  *
  * A cursor holds nothing but the object that it gave last. What it has not been given is not its
- * own, so one that is stalled costs nobody anything: the history moves on, and it expires (W5).
+ * own, so one that is stalled costs nobody anything: the history moves on, and it expires (W5). The
+ * one object is its own until it asks for the next, within bounds (W7).
  */
 #include "watchcache/watchcache_priv.h"
 
@@ -331,14 +332,18 @@ static bool take_locked(const struct kinf__watchcache *cache, struct kinf__watch
     return true;
 }
 
-/* 1: an event that may be told, with references; 0: there is none; KINF_ERR_EXPIRED. */
+/* 1: an event that may be told, with references; 0: there is none; KINF_ERR_EXPIRED. The one before
+ * is over. */
 static int take_next(struct kinf__watch_cursor *cursor, struct kinf__past_event *ret_event)
 {
     struct kinf__watchcache *cache = cursor->cache;
+    struct kinf__entry *told;
     size_t n_passed = 0;
     int rc = 0;
 
     kinf__mutex_lock(&cache->lock);
+    told = atomic_load_explicit(&cursor->held, memory_order_relaxed);
+    atomic_store_explicit(&cursor->held, NULL, memory_order_relaxed);
     disarm_locked(cache, cursor);
     while (rc == 0) {
         if (check_expired_locked(cache, cursor))
@@ -353,6 +358,8 @@ static int take_next(struct kinf__watch_cursor *cursor, struct kinf__past_event 
         }
     }
     kinf__mutex_unlock(&cache->lock);
+    if (told != NULL)
+        kinf__entry_unref(told);
     return rc;
 }
 
@@ -365,19 +372,21 @@ static bool translate(struct kinf__watch_cursor *cursor, struct kinf__past_event
     bool is_seen = kinf__watch_cursor_sees(cursor, take_event->now);
     bool is_bookmark = take_event->old == NULL && take_event->now == NULL;
     enum kinf__watch_event_type type = KINF__WATCH_BOOKMARK;
+    struct kinf__entry *held = NULL;
 
     if (is_seen) {
         type = was_seen ? KINF__WATCH_MODIFIED : KINF__WATCH_ADDED;
-        cursor->held = KINF__TAKE(take_event->now);
+        held = KINF__TAKE(take_event->now);
     } else if (was_seen) {
         type = KINF__WATCH_DELETED;
-        cursor->held = KINF__TAKE(take_event->old);
+        held = KINF__TAKE(take_event->old);
     }
     kinf__past_event_release(take_event);
     if (!is_seen && !was_seen && !is_bookmark)
         return false;
-    *ret_event = (struct kinf__watch_event){ type, take_event->version,
-                                             is_bookmark ? NULL : cursor->held->object };
+    atomic_store_explicit(&cursor->held, held, memory_order_release);
+    *ret_event =
+        (struct kinf__watch_event){ type, take_event->version, held != NULL ? held->object : NULL };
     atomic_fetch_add_explicit(&cursor->n_told, 1, memory_order_relaxed);
     return true;
 }
@@ -388,8 +397,6 @@ int kinf__watch_cursor_next(struct kinf__watch_cursor *cursor, struct kinf__watc
     bool is_told = false;
     int rc = 1;
 
-    if (cursor->held != NULL)
-        kinf__entry_unref(KINF__TAKE(cursor->held));
     while (rc == 1 && !is_told) {
         rc = take_next(cursor, &event);
         if (rc == 1)
@@ -431,4 +438,64 @@ uint64_t kinf__watch_cursor_progress(struct kinf__watch_cursor *cursor)
     progress = cursor->progress;
     kinf__mutex_unlock(&cache->lock);
     return progress;
+}
+
+/* --- stalling --- */
+
+/* What it keeps in memory of an event that the history has no more; those who are half way through
+ * the same one share it. */
+static size_t stalled_bytes_locked(struct kinf__watchcache *cache,
+                                   struct kinf__watch_cursor *cursor) KINF__REQUIRES(cache->lock)
+{
+    const struct kinf__entry *held = atomic_load_explicit(&cursor->held, memory_order_acquire);
+
+    if (held == NULL || cursor->is_given_up || !check_expired_locked(cache, cursor) ||
+        (cache->current != NULL &&
+         kinf__tree_get(&cache->current->items, kinf__object_item_key(held->object)) == held))
+        return 0;
+    return kinf_object_size(held->object) / atomic_load_explicit(&held->refs, memory_order_relaxed);
+}
+
+static void give_up_locked(struct kinf__watchcache *cache, uint64_t next)
+    KINF__REQUIRES(cache->lock)
+{
+    KINF__LIST_FOR_EACH (node, &cache->cursors) {
+        struct kinf__watch_cursor *cursor = KINF__LIST_ENTRY(node, struct kinf__watch_cursor, node);
+
+        if (cursor->next > next || stalled_bytes_locked(cache, cursor) == 0)
+            continue;
+        cursor->is_given_up = true;
+        cache->counts.n_cursors_given_up++;
+    }
+}
+
+void kinf__cursors_bound_stalled_locked(struct kinf__watchcache *cache)
+{
+    for (;;) {
+        uint64_t oldest = UINT64_MAX;
+        size_t bytes = 0;
+
+        KINF__LIST_FOR_EACH (node, &cache->cursors) {
+            struct kinf__watch_cursor *cursor =
+                KINF__LIST_ENTRY(node, struct kinf__watch_cursor, node);
+            size_t its_bytes = stalled_bytes_locked(cache, cursor);
+
+            bytes += its_bytes;
+            if (its_bytes != 0 && cursor->next < oldest)
+                oldest = cursor->next;
+        }
+        if (bytes <= cache->limits.page_bytes)
+            return;
+        give_up_locked(cache, oldest);
+    }
+}
+
+bool kinf__watch_cursor_is_given_up(struct kinf__watch_cursor *cursor)
+{
+    bool is_given_up;
+
+    kinf__mutex_lock(&cursor->cache->lock);
+    is_given_up = cursor->is_given_up;
+    kinf__mutex_unlock(&cursor->cache->lock);
+    return is_given_up;
 }

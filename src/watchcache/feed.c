@@ -295,6 +295,7 @@ void kinf__watchcache_tick(struct kinf__watchcache *cache, int64_t now_ms)
     forget(cache, now_ms);
     kinf__mutex_lock(&cache->lock);
     kinf__waiters_note_time_locked(cache, now_ms);
+    kinf__cursors_bound_stalled_locked(cache);
     kinf__mutex_unlock(&cache->lock);
     kinf__run_calls(cache);
 }

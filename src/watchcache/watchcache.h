@@ -17,6 +17,8 @@
  *      that fell behind the history, all of them when the server went back, memory was out, or
  *      versions came out of order. Nobody else notices a stalled cursor.
  *  W6  A cursor is woken only for what it will be told, once for each time that it was armed.
+ *  W7  What only expired cursors keep in memory, each the object of the event that it was given
+ *      last, is bounded (page_bytes): above that those who have the oldest are given up.
  *
  * Versions are numbers here, from 1 to 2^64-1, as the served API has them; 0 is none. A server that
  * numbers otherwise is never ready to be served.
@@ -40,9 +42,10 @@
 struct kinf__watchcache_limits {
     size_t history_bytes;   /* of what the history alone keeps in memory [64 MiB] */
     int64_t history_age_ms; /* of an event [300,000] */
-    size_t page_bytes;      /* of what old versions keep in memory, about [64 MiB] */
-    int64_t page_age_ms;    /* of an old version, since it was held first [300,000] */
-    size_t max_pages;       /* old versions held at once [64] */
+    size_t
+        page_bytes; /* of what old versions keep in memory, about; stalled cursors, too [64 MiB] */
+    int64_t page_age_ms; /* of an old version, since it was held first [300,000] */
+    size_t max_pages;    /* old versions held at once [64] */
 };
 
 struct kinf__watchcache;
@@ -210,6 +213,10 @@ KINF_MUST_CHECK bool kinf__watch_cursor_arm(struct kinf__watch_cursor *cursor);
  * cursor may start from. Never below the one that it started from, and never falls. */
 uint64_t kinf__watch_cursor_progress(struct kinf__watch_cursor *cursor);
 
+/* Whether it is to be freed without regard to the event that it is half way through (W7). Told by
+ * kinf__watchcache_tick(). Any thread. */
+bool kinf__watch_cursor_is_given_up(struct kinf__watch_cursor *cursor);
+
 /* --- state, for /debug/state and metrics --- */
 
 struct kinf__watchcache_status {
@@ -231,6 +238,7 @@ struct kinf__watchcache_status {
     uint64_t n_restarts;          /* of the history: all cursors expired */
     uint64_t n_cursors_total;
     uint64_t n_cursors_expired;
+    uint64_t n_cursors_given_up;
     uint64_t n_wakes;
     const char *last_restart_reason; /* static; "" if there was none */
 };

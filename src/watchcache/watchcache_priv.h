@@ -60,12 +60,13 @@ struct kinf__watch_cursor {
     uint64_t after; /* what is not above this version is not told */
     uint64_t seen;  /* nothing up to this version is missing; at least `after` */
     uint64_t progress; /* the most that was ever answered */
-
-    /* owned by the cursor's thread */
-    struct kinf__entry *held; /* has the object that was given last */
+    bool is_given_up;
 
     /* atomic */
     _Atomic(uint64_t) n_told;
+    /* Has the object that was given last. Its own thread sets it, and takes it back under the lock:
+     * whoever holds that may look. */
+    _Atomic(struct kinf__entry *) held;
 };
 
 /* A held version. */
@@ -143,6 +144,8 @@ bool kinf__entry_has_value(const struct kinf__entry *entry, uint32_t index, stru
 /* Whether an entry's object is in the selection; NULL is not. */
 bool kinf__watch_cursor_sees(const struct kinf__watch_cursor *cursor,
                              const struct kinf__entry *entry);
+/* Gives up those who hold the oldest, as W7 says. */
+void kinf__cursors_bound_stalled_locked(struct kinf__watchcache *cache) KINF__REQUIRES(cache->lock);
 /* How many events it has before it. */
 uint64_t kinf__watch_cursor_lag_locked(const struct kinf__watchcache *cache,
                                        const struct kinf__watch_cursor *cursor)

@@ -5,6 +5,7 @@ hand are also sent to the ASan build, which ends with an error if a byte of it g
 """
 
 import contextlib
+import http.client
 import json
 import os
 import re
@@ -58,9 +59,38 @@ def is_healthy(served):
     return ask(served, "/readyz")[0] == 200 and body_of(served, "/api/v1/namespaces?limit=1")["items"]
 
 
-def watchers(served, name):
+def list_watchers(served, name):
     state = body_of(served, "/debug/state")
-    return next(len(informer["watchers"]) for informer in state["informers"] if informer["name"] == name)
+    return next(informer["watchers"] for informer in state["informers"] if informer["name"] == name)
+
+
+def watchers(served, name):
+    return len(list_watchers(served, name))
+
+
+def is_told(served, raw):
+    """Whether the watch of this socket has begun an event of configmaps."""
+    client = "{}:{}".format(*raw.getsockname())
+    return any(watcher["client"] == client and watcher["sentEvents"]
+               for watcher in list_watchers(served, "configmaps"))
+
+
+def open_stalled(served, target):
+    """The socket of a client that asks and takes nothing."""
+    host, _, port = served.address.rpartition(":")
+    raw = socket.socket()
+    raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    raw.settimeout(PATIENCE)
+    raw.connect((host, int(port)))
+    raw.sendall(f"GET {target} HTTP/1.1\r\n".encode() + HEAD)
+    return raw
+
+
+def lines_of(raw):
+    """What an answer has up to its end, which has to be a proper one; a watch has a line for each event."""
+    with http.client.HTTPResponse(raw) as answer:
+        answer.begin()
+        return [json.loads(line) for line in answer]
 
 
 def answer_of(served, sent, patience=PATIENCE):
@@ -331,6 +361,76 @@ class Limits(unittest.TestCase):
                 self.assertIn(b'"code":410', told)
                 self.assertEqual(len(state()["watchers"]), 1)
             served.daemon.stop()
+
+    def put_large(self, name, i):
+        """An object of 900 kB that says which one it is; returns its version."""
+        text = config_map(name, "hostile", f"{i:09}" * 100000, {"size": "large"})
+        return json.loads(self.cluster.kubectl("apply", "-f", "-", "--server-side", "-o", "json",
+                                               stdin=text))["metadata"]["resourceVersion"]
+
+    def test_clients_that_take_nothing_of_a_large_object_hold_no_copies_of_it(self):
+        target = "/api/v1/namespaces/hostile/configmaps?watch=1&labelSelector=size%3Dlarge&resourceVersion="
+        version = self.put_large("pieces", 0)
+        target += version
+        with tempfile.TemporaryDirectory() as folder, self.serve(folder, maxHistoryBytes=4 * MIB) as served:
+            served.wait_for("/api/v1/configmaps", version)
+            with contextlib.ExitStack() as crowd, Watch(served, target) as other:
+                stalled = [crowd.enter_context(open_stalled(served, target)) for _ in range(200)]
+                wait_until(lambda: watchers(served, "configmaps") == 201, "201 watchers")
+                before = rss(served)
+                for i in range(1, 13):
+                    self.put_large("pieces", i)
+                    self.assertEqual(other.next()["object"]["data"]["value"][:9], f"{i:09}")
+                    self.assertTrue(is_healthy(served))
+                _, headers, body = ask(served, "/api/v1/namespaces/hostile/configmaps/pieces")
+                self.assertEqual(json.loads(body)["data"]["value"], f"{12:09}" * 100000)
+                self.assertEqual(headers["content-length"], str(len(body)))
+                watched = rss(served) - before
+                paths = ("configmaps/pieces", "configmaps?labelSelector=size%3Dlarge")
+                asked = [crowd.enter_context(open_stalled(served, "/api/v1/namespaces/hostile/" + path))
+                         for path in paths for _ in range(100)]
+                for raw in asked:
+                    self.assertTrue(select.select([raw], [], [], PATIENCE)[0])
+                grown = rss(served) - before
+                print(f"  200 stalled watches of an object of 900 kB cost {watched >> 20} MiB, with 100 reads and 100 "
+                      f"lists {grown >> 20} MiB")
+                self.assertLess(grown, 48 * MIB)
+                self.assertEqual(lines_of(asked[0])[0]["data"]["value"], f"{12:09}" * 100000)
+                self.assertEqual(lines_of(asked[-1])[0]["items"][0]["data"]["value"], f"{12:09}" * 100000)
+                for raw in stalled[::20]:
+                    events = lines_of(raw)
+                    self.assertEqual(events[-1]["object"]["code"], 410)
+                    for i, event in enumerate(events[:-1], start=1):
+                        self.assertEqual(event["object"]["data"]["value"], f"{i:09}" * 100000)
+                    self.assertGreater(len(events), 1)
+            served.daemon.stop()
+        self.cluster.kubectl("delete", "cm", "-n", "hostile", "pieces")
+
+    def test_stalled_watches_are_cut_off_when_they_hold_too_much(self):
+        target = "/api/v1/namespaces/hostile/configmaps?watch=1&labelSelector=size%3Dlarge&resourceVersion="
+        version = self.put_large("held", 0)
+        with tempfile.TemporaryDirectory() as folder, \
+                self.serve(folder, "asan", maxHistoryBytes=MIB, maxHeldBytes=3 * MIB) as served:
+            served.wait_for("/api/v1/configmaps", version)
+            with contextlib.ExitStack() as crowd, Watch(served, target + version) as other:
+                stalled = []
+                for i in range(1, 9):
+                    raw = crowd.enter_context(open_stalled(served, target + version))
+                    version = self.put_large("held", i)
+                    self.assertEqual(other.next()["object"]["data"]["value"][:9], f"{i:09}")
+                    wait_until(lambda at=raw: is_told(served, at), "it has begun its event")
+                    stalled.append(raw)
+                # The store and the history have the objects of the last two, and three are within 3 MiB.
+                wait_until(lambda: watchers(served, "configmaps") == 6, "three are cut off")
+                self.assertRegex(ask(served, "/metrics")[2].decode(),
+                                 r"\nkinformer_watchers_cut_off_total\{[^}]*configmaps[^}]*\} 3\n")
+                with self.assertRaises((http.client.IncompleteRead, json.JSONDecodeError, ConnectionError)):
+                    lines_of(stalled[0])
+                events = lines_of(stalled[-3])
+                self.assertEqual(events[0]["object"]["data"]["value"], f"{6:09}" * 100000)
+                self.assertEqual(events[-1]["object"]["code"], 410)
+            served.daemon.stop()
+        self.cluster.kubectl("delete", "cm", "-n", "hostile", "held")
 
     def test_what_is_left_out_is_said_and_no_name_of_it_is_404(self):
         self.apply(config_map("small", "hostile"), config_map("large", "hostile", "x" * 50000))

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "json/scan.h"
+#include "rest/inflate.h"
 #include "serve/token.h"
 #include "unit/allocation.h"
 #include "unit/test.h"
@@ -158,6 +159,76 @@ static void a_large_list_is_the_same_in_pieces_of_any_size(void **state)
     assert_true(first.len > 100u * 4000);
     assert_int_equal(kinf__json_scan_all(kinf__buffer_str(&first), KINF__JSON_MAX_DEPTH, &len), 0);
     kinf_indexer_free(indexer);
+}
+
+static int collect(const char *bytes, size_t len, void *ctx, struct kinf_error *err)
+{
+    (void)err;
+    return kinf__buffer_append(ctx, bytes, len);
+}
+
+/* Replaces what was compressed. */
+static void undo_gzip(struct kinf__buffer *text)
+{
+    struct kinf__buffer plain = KINF__BUFFER_INIT;
+    struct kinf__inflate *inflate;
+
+    assert_int_equal(kinf__inflate_new(&inflate, NULL), 0);
+    assert_int_equal(kinf__inflate_feed(inflate, text->bytes, text->len, collect, &plain, NULL), 0);
+    assert_true(kinf__inflate_is_complete(inflate));
+    kinf__inflate_free(inflate);
+    kinf__buffer_release(text);
+    *text = plain;
+}
+
+/* What a list of all pods is, object by object. */
+static void write_expected(struct kinf_indexer *indexer, struct kinf__buffer *out)
+{
+    struct kinf_snapshot *snapshot = kinf_indexer_snapshot(indexer);
+    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    const struct kinf_object *object;
+    struct kinf_cursor cursor;
+    const char *comma = "";
+    struct kinf_str text;
+
+    assert_int_equal(kinf__buffer_printf(out, "{\"kind\":\"PodList\",\"apiVersion\":\"v1\","
+                                              "\"metadata\":{\"resourceVersion\":\"7\"},"
+                                              "\"items\":["),
+                     0);
+    kinf_cursor_all(&cursor, snapshot);
+    while ((object = kinf_cursor_next(&cursor)) != NULL) {
+        assert_int_equal(kinf_object_json(object, &scratch, &text, NULL), 0);
+        assert_int_equal(kinf__buffer_printf(out, "%s%.*s", comma, (int)text.len, text.bytes), 0);
+        comma = ",";
+    }
+    assert_int_equal(kinf__buffer_printf(out, "]}\n"), 0);
+    kinf_snapshot_unref(snapshot);
+}
+
+/* Around the sizes from which objects are not copied. */
+static void objects_of_any_size_are_whole(void **state)
+{
+    static const size_t paddings[] = { 10, 60000, 66000, 130000, 140000, 300000 };
+
+    (void)state;
+    for (size_t i = 0; i < 4 * KINF__ARRAY_LEN(paddings); i++) {
+        struct kinf_indexer *indexer = make_store(&pods, 5, paddings[i / 4]);
+        struct kinf__encoder encoder = { .type = &pods };
+        struct kinf__list_params params = params_of(indexer, &everything, &encoder);
+        KINF__AUTO_BUFFER expected = KINF__BUFFER_INIT;
+        KINF__AUTO_BUFFER out = KINF__BUFFER_INIT;
+        struct kinf__list_result result;
+
+        write_expected(indexer, &expected);
+        params.may_gzip = i % 2 == 0;
+        assert_int_equal(kinf__list_open(&params, &result), 0);
+        assert_int_equal(result.is_gzip, params.may_gzip && result.stream != NULL);
+        read_all(&result, i % 4 < 2 ? 1000 : 4096, &out);
+        if (result.is_gzip)
+            undo_gzip(&out);
+        assert_string_equal(kinf__buffer_cstr(&out), kinf__buffer_cstr(&expected));
+        kinf_indexer_free(indexer);
+    }
 }
 
 /* A list that ends early looks whole to its reader, who takes the rest for deleted. */
@@ -351,6 +422,7 @@ int main(void)
         cmocka_unit_test(a_short_list_is_written_as_the_server_does),
         cmocka_unit_test(an_empty_list_has_items),
         cmocka_unit_test(a_large_list_is_the_same_in_pieces_of_any_size),
+        cmocka_unit_test(objects_of_any_size_are_whole),
         cmocka_unit_test(a_large_list_needs_nothing_of_its_opener),
         cmocka_unit_test(only_what_is_large_is_compressed),
         cmocka_unit_test(pages_have_every_object_once),

@@ -42,8 +42,6 @@ static void reader_open(struct watchcache_fixture *f, struct reader *reader, uin
         reader->selection = (struct kinf__selection){ .name_space = "", .name = "" };
     reader->encoder.type = kinf_informer_type(f->informer);
     reader->encoder.table = kinf__table_for(reader->encoder.type);
-    if (reader->encoder.form == KINF__FORM_OBJECT)
-        reader->encoder.form = KINF__FORM_METADATA;
     assert_int_equal(kinf__watch_open(&params, &reader->stream), 0);
 }
 
@@ -211,6 +209,115 @@ static void only_the_first_event_of_a_table_has_columns(void **state)
     reader_close(&reader);
 }
 
+/* --- large objects --- */
+
+#define LARGE_BYTES 300000
+
+/* Puts an object of 300 kB with this version. */
+static void put_large(struct watchcache_fixture *f, const char *name, unsigned version)
+{
+    static char text[LARGE_BYTES + 512];
+    const struct kinf_object *object;
+    struct kinf_delta delta = { .type = KINF_DELTA_UPDATED };
+    int len = snprintf(text, sizeof text,
+                       "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"d\",\"uid\":\"1\","
+                       "\"resourceVersion\":\"%u\"},\"spec\":{\"nodeName\":\"%0*u\"}}",
+                       name, version, LARGE_BYTES, version);
+
+    assert_int_equal(kinf_object_new_from_json(kinf_informer_type(f->informer), text, (size_t)len,
+                                               &object, NULL),
+                     0);
+    delta.object = object;
+    watchcache_delta(f, &delta, 1);
+    kinf_object_unref(object);
+}
+
+/* In the forms that have the whole object. */
+static void large_events_are_the_same_in_pieces_of_any_size(void **state)
+{
+    static const size_t steps[] = { 4096, 7, 1 };
+    struct watchcache_fixture *f = *state;
+
+    watchcache_replace(f, "10", "a@7", "b@8");
+    put_large(f, "large", 11);
+    for (int is_table = 0; is_table < 2; is_table++) {
+        KINF__AUTO_BUFFER first = KINF__BUFFER_INIT;
+
+        for (size_t i = 0; i < KINF__ARRAY_LEN(steps); i++) {
+            struct reader reader = { .encoder = { .form = KINF__FORM_TABLE,
+                                                  .include = KINF__INCLUDE_OBJECT } };
+
+            if (!is_table)
+                reader.encoder.form = KINF__FORM_OBJECT;
+            reader_open(f, &reader, 0, true, true);
+            assert_int_equal(reader_read(&reader, steps[i]), 0);
+            if (i == 0) {
+                assert_int_equal(kinf__buffer_append_str(&first, kinf__buffer_str(&reader.text)),
+                                 0);
+                assert_true(first.len > LARGE_BYTES);
+            }
+            assert_string_equal(reader.text.bytes, kinf__buffer_cstr(&first));
+            expect(&reader, "ADDED", "a", "7");
+            expect(&reader, "ADDED", "b", "8");
+            expect(&reader, "ADDED", "large", "11");
+            expect(&reader, "BOOKMARK", NULL, "11");
+            expect_no_more(&reader);
+            reader_close(&reader);
+        }
+    }
+}
+
+/* W5: the object is its own until the event is over; nothing after it is. */
+static void a_stalled_watch_ends_its_event_and_is_told_410(void **state)
+{
+    const struct kinf__watchcache_limits limits = { .history_bytes = (size_t)4 * LARGE_BYTES };
+    struct watchcache_fixture *f = *state;
+    struct reader stalled = { .n_wakes = 0 }, reading = { .n_wakes = 0 };
+    char version[16], piece[1000];
+
+    kinf__watchcache_free(f->cache);
+    kinf_informer_free(f->informer);
+    watchcache_make(f, &limits);
+    watchcache_replace(f, "10", "a@7");
+    reader_open(f, &stalled, 10, false, false);
+    reader_open(f, &reading, 10, false, false);
+    for (unsigned i = 11; i < 40; i++) {
+        put_large(f, "large", i);
+        if (i == 12) {
+            assert_int_equal(stalled.stream->read(stalled.stream, piece, sizeof piece), 1000);
+            assert_int_equal(kinf__buffer_append(&stalled.text, piece, sizeof piece), 0);
+        }
+        assert_int_equal(reader_read(&reading, 4096), 0);
+        snprintf(version, sizeof version, "%u", i);
+        expect(&reading, i == 11 ? "ADDED" : "MODIFIED", "large", version);
+    }
+    assert_int_equal(reader_read(&stalled, 4096), KINF__STREAM_END);
+    expect(&stalled, "ADDED", "large", "11");
+    assert_non_null(strstr(stalled.text.bytes + stalled.n_read, "\"code\":410"));
+    reader_close(&stalled);
+    reader_close(&reading);
+}
+
+/* Otherwise the fixture finds objects that are left. */
+static void a_watch_that_is_given_up_half_way_leaves_nothing(void **state)
+{
+    struct watchcache_fixture *f = *state;
+    char piece[1000];
+
+    watchcache_replace(f, "10", "a@7");
+    put_large(f, "large", 11);
+    for (size_t n_read = 1; n_read < LARGE_BYTES + 2000; n_read += 90000) {
+        for (int replays = 0; replays < 2; replays++) {
+            struct reader reader = { .n_wakes = 0 };
+
+            reader_open(f, &reader, replays ? 0 : 10, replays, false);
+            for (size_t n = 0; n < n_read; n += sizeof piece)
+                assert_true(reader.stream->read(reader.stream, piece, sizeof piece) >= 0);
+            reader_close(&reader);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -221,6 +328,9 @@ int main(void)
         WATCHCACHE_TEST(a_watch_that_is_ended_says_how_far_it_was),
         WATCHCACHE_TEST(a_bookmark_is_not_told_to_who_did_not_ask),
         WATCHCACHE_TEST(only_the_first_event_of_a_table_has_columns),
+        WATCHCACHE_TEST(large_events_are_the_same_in_pieces_of_any_size),
+        WATCHCACHE_TEST(a_stalled_watch_ends_its_event_and_is_told_410),
+        WATCHCACHE_TEST(a_watch_that_is_given_up_half_way_leaves_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

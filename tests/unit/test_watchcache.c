@@ -625,6 +625,72 @@ static void stalled_watch_expires_and_hurts_nobody(void **state)
     watch_end(&reading);
 }
 
+/* Puts the next version of an object. */
+static void put_next(struct watchcache_fixture *f, const char *name, unsigned *version)
+{
+    char text[32];
+
+    snprintf(text, sizeof text, "%s@%u", name, ++*version);
+    watchcache_put(f, text);
+}
+
+/* A watch that is given the next version of an object, and stalls. */
+static void stall_at(struct watchcache_fixture *f, struct watch *watch, const char *name,
+                     unsigned *version)
+{
+    struct kinf__watch_event event;
+
+    watch_from(f, watch, *version, NULL);
+    put_next(f, name, version);
+    assert_int_equal(kinf__watch_cursor_next(watch->cursor, &event), 1);
+}
+
+/* Changes one object until the history has nothing of before. */
+static void flush_history(struct watchcache_fixture *f, unsigned *version)
+{
+    for (int i = 0; i < 50; i++)
+        put_next(f, "a", version);
+    kinf__watchcache_tick(f->cache, kinf__clock_now_ms());
+}
+
+/* W7: three objects are within the bound, a fourth is not. What two share, or the store has, is not
+ * counted twice. */
+static void what_stalled_watches_hold_is_bounded(void **state)
+{
+    kinf_auto_object const struct kinf_object *sample = watchcache_object("a@1000");
+    const struct kinf__watchcache_limits limits = { .history_bytes = 4000,
+                                                    .page_bytes = 3 * kinf_object_size(sample) };
+    struct watchcache_fixture *f = *state;
+    struct kinf__watch_event event;
+    struct watch watches[6];
+    unsigned version = 1000;
+
+    kinf__watchcache_free(f->cache);
+    kinf_informer_free(f->informer);
+    watchcache_make(f, &limits);
+    watchcache_replace(f, "1000", "a@999");
+    for (size_t i = 0; i < 3; i++)
+        stall_at(f, &watches[i], "a", &version);
+    watch_from(f, &watches[3], 1000, NULL);
+    assert_int_equal(kinf__watch_cursor_next(watches[3].cursor, &event), 1);
+    stall_at(f, &watches[4], "b", &version);
+    flush_history(f, &version);
+    for (size_t i = 0; i < 5; i++)
+        assert_false(kinf__watch_cursor_is_given_up(watches[i].cursor));
+
+    stall_at(f, &watches[5], "a", &version);
+    flush_history(f, &version);
+    for (size_t i = 0; i < 6; i++)
+        assert_int_equal(kinf__watch_cursor_is_given_up(watches[i].cursor), i == 0 || i == 3);
+    assert_int_equal(status_of(f).n_cursors_given_up, 2);
+    flush_history(f, &version);
+    assert_int_equal(status_of(f).n_cursors_given_up, 2);
+    for (size_t i = 0; i < 6; i++) {
+        watch_expect(&watches[i], "EXPIRED");
+        watch_end(&watches[i]);
+    }
+}
+
 static void events_grow_too_old(void **state)
 {
     struct watchcache_fixture *f = *state;
@@ -1001,6 +1067,7 @@ int main(void)
         WATCHCACHE_TEST(list_wakes_who_wants_its_bookmark),
         WATCHCACHE_TEST(idle_watch_stays_in_step_with_the_history),
         WATCHCACHE_TEST(stalled_watch_expires_and_hurts_nobody),
+        WATCHCACHE_TEST(what_stalled_watches_hold_is_bounded),
         WATCHCACHE_TEST(events_grow_too_old),
         WATCHCACHE_TEST(server_that_went_back_expires_every_watch),
         WATCHCACHE_TEST(versions_that_are_no_numbers_are_not_served),

@@ -207,7 +207,9 @@ static void feed_all(struct crowd *crowd)
 
 static void readers_miss_nothing_while_everybody_is_busy(void **state)
 {
-    const struct kinf__watchcache_limits limits = { .history_bytes = 20000, .max_pages = 4 };
+    const struct kinf__watchcache_limits limits = { .history_bytes = 20000,
+                                                    .page_bytes = 2000,
+                                                    .max_pages = 4 };
     struct watchcache_fixture *f = *state;
     struct crowd crowd = { .f = f };
     struct reader readers[n_readers + n_scoped];
