@@ -14,8 +14,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-
-#define WATCH_MS 600000 /* a right that was taken away ends here at the latest */
+#include "serve/web_token.h"
 
 static int refuse_unauthorized(struct kinf__exchange *exchange)
 {
@@ -75,7 +74,7 @@ static void describe(const struct kinf__request *request, const char *path,
 /* When the token ends, monotonic. */
 static int64_t expiry_ms(struct kinf_str token, int64_t now_ms)
 {
-    int64_t expiry_s = kinf__token_expiry_s(token);
+    int64_t expiry_s = kinf__web_token_expiry_s(token);
 
     if (expiry_s < 0)
         return INT64_MAX;
@@ -155,9 +154,7 @@ static int ask(struct kinf__exchange *exchange, struct kinf_str token, const cha
     kinf__authorizer_ask(exchange->owner.authorizer, &request, &exchange->access, now_ms, &answer);
     step = conclude(exchange, &request.attributes, &answer);
     kinf__list_options_release(&options);
-    exchange->access_until_ms = kinf__clock_add_ms(now_ms, WATCH_MS);
-    if (request.expires_ms < exchange->access_until_ms)
-        exchange->access_until_ms = request.expires_ms;
+    exchange->access_until_ms = answer.until_ms;
     return step;
 }
 
