@@ -53,11 +53,17 @@ static void add_options(const struct kinf__list_options *options,
         attributes->name = name;
 }
 
+/* No resource is asked for. */
+static bool is_by_path(const struct kinf__request *request)
+{
+    return request->route != KINF__ROUTE_RESOURCE || *request->resource == '\0';
+}
+
 static void describe(const struct kinf__request *request, const char *path,
                      const struct kinf__list_options *options, struct kinf__attributes *attributes)
 {
     *attributes = (struct kinf__attributes){ "get", "", "", "", "", "", "", "", "", "" };
-    if (request->route != KINF__ROUTE_RESOURCE || *request->resource == '\0') {
+    if (is_by_path(request)) {
         attributes->path = path;
         return;
     }
@@ -67,6 +73,9 @@ static void describe(const struct kinf__request *request, const char *path,
     attributes->subresource = request->subresource;
     attributes->name_space = request->name_space;
     attributes->name = request->name;
+    /* As the API server sees it, a namespace is in itself. */
+    if (strcmp(request->resource, "namespaces") == 0 && *request->name_space == '\0')
+        attributes->name_space = request->name;
     if (*request->name == '\0')
         add_options(options, attributes);
 }
@@ -172,7 +181,7 @@ int kinf__access_step(struct kinf__exchange *exchange, const struct kinf__exchan
         return KINF__STEP_ANSWERED;
     /* What no rule could name is what nobody may. */
     if (len >= sizeof path || memchr(head->target.bytes, '%', len) != NULL) {
-        if (exchange->request.route != KINF__ROUTE_RESOURCE)
+        if (is_by_path(&exchange->request))
             return kinf__refuse_path(&exchange->refusal);
         len = 0;
     }
