@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/compiler.h"
 #include "base/thread.h"
+#include "unit/allocation.h"
 #include "unit/rest_server.h"
 #include "unit/test.h"
 
@@ -202,19 +203,27 @@ struct behind_socket {
     struct kinf__access_waiter waiters[KINF__ARRAY_LEN(tokens)];
 };
 
-static void start(struct behind_socket *b, const struct rest_answer *answers, size_t n_answers)
+static struct kinf_client *client_of(unsigned port)
 {
-    const struct kinf__authorizer_options options = { 0 };
+    struct kinf_client *client;
     char kubeconfig[512];
 
-    b->server = rest_server_start(answers, n_answers, NULL, NULL);
     snprintf(kubeconfig, sizeof kubeconfig,
              "apiVersion: v1\nkind: Config\ncurrent-context: c\n"
              "clusters: [{name: c, cluster: {server: 'http://127.0.0.1:%u'}}]\n"
              "users: [{name: u, user: {}}]\n"
              "contexts: [{name: c, context: {cluster: c, user: u}}]\n",
-             rest_server_port(b->server));
-    assert_int_equal(rest_client_new(kubeconfig, &b->client, NULL), 0);
+             port);
+    assert_int_equal(rest_client_new(kubeconfig, &client, NULL), 0);
+    return client;
+}
+
+static void start(struct behind_socket *b, const struct rest_answer *answers, size_t n_answers)
+{
+    const struct kinf__authorizer_options options = { 0 };
+
+    b->server = rest_server_start(answers, n_answers, NULL, NULL);
+    b->client = client_of(rest_server_port(b->server));
     begin(&b->upstream, &options);
     assert_int_equal(kinf__authorizer_start(b->upstream.authorizer, b->client, NULL), 0);
 }
@@ -284,6 +293,29 @@ static void stop_ends_threads_that_have_nothing_to_do(void **state)
     (void)state;
     start(&b, NULL, 0);
     stop(&b);
+}
+
+static void without_memory_it_does_not_start_and_nothing_leaks(void **state)
+{
+    const struct kinf__authorizer_options options = { 0 };
+    struct kinf_client *client = client_of(1);
+    bool has_failed = true;
+
+    (void)state;
+    for (size_t n = 1; has_failed; n++) {
+        struct kinf__authorizer *authorizer = NULL;
+        struct kinf_error err = KINF_ERROR_INIT;
+        int failed;
+
+        test_fail_allocation(n);
+        failed = kinf__authorizer_new(&options, send_review, NULL, &authorizer, &err);
+        if (failed == 0)
+            failed = kinf__authorizer_start(authorizer, client, &err);
+        has_failed = test_allocation_failed();
+        assert_int_equal(failed, has_failed ? KINF_ERR_NO_MEMORY : 0);
+        kinf__authorizer_free(authorizer);
+    }
+    kinf_client_free(client);
 }
 
 /* --- all at once --- */
@@ -398,6 +430,7 @@ int main(void)
         cmocka_unit_test(its_threads_ask_the_upstream),
         cmocka_unit_test(stop_breaks_off_reviews_that_hang),
         cmocka_unit_test(stop_ends_threads_that_have_nothing_to_do),
+        cmocka_unit_test(without_memory_it_does_not_start_and_nothing_leaks),
         cmocka_unit_test(many_ask_and_leave_while_several_decide),
     };
 
