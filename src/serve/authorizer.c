@@ -20,7 +20,6 @@
 #include "base/error.h"
 #include "base/lock.h"
 #include "base/log.h"
-#include "serve/decisions.h"
 #include "serve/reviewers.h"
 
 #define ALLOW_MS      30000
@@ -32,6 +31,7 @@
 #define TOKEN_SHARE   4     /* of the inquiries, the part that one token may have */
 #define PATIENCE_MS   20000 /* whoever asked has waited long enough: the upstream does not keep up */
 #define WARNING_MS    10000
+#define FAMILIAR_MS   600000 /* beyond its decision: whose token it was is no stranger */
 
 struct kinf__authorizer {
     /* constant after start */
@@ -45,12 +45,18 @@ struct kinf__authorizer {
     struct kinf__list under_way;
     size_t n_inquiries;
     struct kinf__decisions tokens;
+    struct kinf__decisions familiar; /* tokens that were somebody's not long ago */
     struct kinf__decisions accesses;
     int64_t credit; /* thousandths of an unknown token */
     int64_t credit_ms;
     struct kinf__log_limit warnings;
     bool is_stopping;
 };
+
+static int64_t min(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
 
 /* --- verdicts --- */
 
@@ -67,13 +73,11 @@ static enum kinf__verdict judge(const char *user, bool is_yes, const char *reaso
     KINF__AUTO_BUFFER name = KINF__BUFFER_INIT;
 
     answer->verdict = is_yes ? KINF__VERDICT_ALLOWED : KINF__VERDICT_DENIED;
-    if (is_yes)
-        return answer->verdict;
-    if (kinf__review_user_name(user, &name) < 0)
+    if (!is_yes && kinf__review_user_name(user, &name) < 0)
         return fail(answer);
     snprintf(answer->user, sizeof answer->user, "%.*s", (int)name.len,
              name.len != 0 ? name.bytes : "");
-    snprintf(answer->reason, sizeof answer->reason, "%s", reason != NULL ? reason : "");
+    snprintf(answer->reason, sizeof answer->reason, "%s", reason);
     return answer->verdict;
 }
 
@@ -81,7 +85,7 @@ static enum kinf__verdict judge(const char *user, bool is_yes, const char *reaso
 static enum kinf__verdict look_up(struct kinf__authorizer *authorizer,
                                   const struct kinf__question *token_question,
                                   const struct kinf__attributes *attributes, int64_t now_ms,
-                                  bool *ret_is_known, struct kinf__access_answer *answer)
+                                  struct kinf__access_answer *answer)
 {
     const struct kinf__decision *who =
         kinf__decisions_find(&authorizer->tokens, token_question, now_ms);
@@ -89,7 +93,6 @@ static enum kinf__verdict look_up(struct kinf__authorizer *authorizer,
     struct kinf__question question;
 
     answer->verdict = KINF__VERDICT_WAITS;
-    *ret_is_known = who != NULL;
     if (who == NULL)
         return answer->verdict;
     if (!who->is_yes)
@@ -104,63 +107,57 @@ static enum kinf__verdict look_up(struct kinf__authorizer *authorizer,
 static bool take_credit(struct kinf__authorizer *authorizer, int64_t now_ms)
 {
     int64_t most = (int64_t)authorizer->options.tokens_per_s * 1000;
-    int64_t passed_ms = now_ms - authorizer->credit_ms;
+    int64_t passed_ms = min(now_ms - authorizer->credit_ms, 1000);
 
-    if (passed_ms >= 1000)
-        authorizer->credit = most;
-    else if (passed_ms > 0)
-        authorizer->credit += passed_ms * authorizer->options.tokens_per_s;
-    if (authorizer->credit > most)
-        authorizer->credit = most;
-    if (passed_ms > 0)
+    if (passed_ms > 0) {
         authorizer->credit_ms = now_ms;
+        authorizer->credit =
+            min(authorizer->credit + passed_ms * authorizer->options.tokens_per_s, most);
+    }
     if (authorizer->credit < 1000)
         return false;
     authorizer->credit -= 1000;
     return true;
 }
 
-static enum kinf__verdict join(struct kinf__inquiry *inquiry, struct kinf__access_waiter *waiter)
-{
-    waiter->inquiry = inquiry;
-    kinf__list_push_back(&inquiry->waiters, &waiter->node);
-    return KINF__VERDICT_WAITS;
-}
-
 /* Whether one more inquiry may be made. The lock is held. */
 static bool has_room(struct kinf__authorizer *authorizer,
-                     const struct kinf__question *token_question, bool is_known, int64_t now_ms)
+                     const struct kinf__question *token_question, int64_t now_ms)
 {
     size_t max = authorizer->options.max_inquiries;
     size_t n_of_token = kinf__inquiry_count(&authorizer->waiting, token_question) +
                         kinf__inquiry_count(&authorizer->under_way, token_question);
 
     return authorizer->n_inquiries < max && n_of_token < (max + TOKEN_SHARE - 1) / TOKEN_SHARE &&
-           (is_known || n_of_token != 0 || take_credit(authorizer, now_ms));
+           (n_of_token != 0 ||
+            kinf__decisions_find(&authorizer->familiar, token_question, now_ms) != NULL ||
+            take_credit(authorizer, now_ms));
 }
 
 /* The lock is held. */
 static enum kinf__verdict inquire(struct kinf__authorizer *authorizer,
                                   const struct kinf__access_request *request,
                                   const struct kinf__question *question,
-                                  const struct kinf__question *token_question, bool is_known,
+                                  const struct kinf__question *token_question,
                                   struct kinf__access_waiter *waiter, int64_t now_ms)
 {
     struct kinf__inquiry *inquiry = kinf__inquiry_find(&authorizer->waiting, question);
 
     if (inquiry == NULL)
         inquiry = kinf__inquiry_find(&authorizer->under_way, question);
-    if (inquiry != NULL)
-        return join(inquiry, waiter);
-    if (!has_room(authorizer, token_question, is_known, now_ms))
-        return KINF__VERDICT_THROTTLED;
-    inquiry = kinf__inquiry_new(request, question, token_question, now_ms);
-    if (inquiry == NULL)
-        return KINF__VERDICT_FAILED;
-    kinf__list_push_back(&authorizer->waiting, &inquiry->node);
-    authorizer->n_inquiries++;
-    kinf__cond_signal(&authorizer->changed);
-    return join(inquiry, waiter);
+    if (inquiry == NULL) {
+        if (!has_room(authorizer, token_question, now_ms))
+            return KINF__VERDICT_THROTTLED;
+        inquiry = kinf__inquiry_new(request, question, token_question, now_ms);
+        if (inquiry == NULL)
+            return KINF__VERDICT_FAILED;
+        kinf__list_push_back(&authorizer->waiting, &inquiry->node);
+        authorizer->n_inquiries++;
+        kinf__cond_signal(&authorizer->changed);
+    }
+    waiter->inquiry = inquiry;
+    kinf__list_push_back(&inquiry->waiters, &waiter->node);
+    return KINF__VERDICT_WAITS;
 }
 
 /* The lock is held. */
@@ -171,8 +168,6 @@ static enum kinf__verdict find_verdict(struct kinf__authorizer *authorizer,
                                        struct kinf__access_waiter *waiter, int64_t now_ms,
                                        struct kinf__access_answer *answer)
 {
-    bool is_known;
-
     if (waiter->inquiry != NULL)
         return KINF__VERDICT_WAITS;
     if (waiter->answer.verdict != KINF__VERDICT_WAITS) {
@@ -180,15 +175,10 @@ static enum kinf__verdict find_verdict(struct kinf__authorizer *authorizer,
         waiter->answer.verdict = KINF__VERDICT_WAITS;
         return answer->verdict;
     }
-    if (look_up(authorizer, token_question, &request->attributes, now_ms, &is_known, answer) !=
+    if (look_up(authorizer, token_question, &request->attributes, now_ms, answer) !=
         KINF__VERDICT_WAITS)
         return answer->verdict;
-    return inquire(authorizer, request, question, token_question, is_known, waiter, now_ms);
-}
-
-static int64_t earlier(int64_t a_ms, int64_t b_ms)
-{
-    return a_ms < b_ms ? a_ms : b_ms;
+    return inquire(authorizer, request, question, token_question, waiter, now_ms);
 }
 
 enum kinf__verdict kinf__authorizer_ask(struct kinf__authorizer *authorizer,
@@ -207,7 +197,7 @@ enum kinf__verdict kinf__authorizer_ask(struct kinf__authorizer *authorizer,
         find_verdict(authorizer, request, &question, &token_question, waiter, now_ms, ret_answer);
     kinf__mutex_unlock(&authorizer->lock);
     ret_answer->until_ms =
-        earlier(kinf__clock_add_ms(now_ms, authorizer->options.watch_ms), request->expires_ms);
+        min(kinf__clock_add_ms(now_ms, authorizer->options.watch_ms), request->expires_ms);
     return ret_answer->verdict;
 }
 
@@ -223,22 +213,43 @@ void kinf__authorizer_cancel(struct kinf__authorizer *authorizer,
 
 /* --- reviews --- */
 
-/* What is to be kept of one answer. */
-static int keep(struct kinf__authorizer *authorizer, struct kinf__decisions *decisions,
-                const struct kinf__question *question, bool is_yes, int64_t expires_ms,
-                int64_t now_ms, struct kinf__buffer *text)
+static int64_t decision_end_ms(const struct kinf__authorizer *authorizer, bool is_yes,
+                               int64_t now_ms)
 {
-    int64_t ms = is_yes ? authorizer->options.allow_ms : authorizer->options.deny_ms;
-    const char *words = kinf__buffer_cstr(text);
+    return kinf__clock_add_ms(now_ms,
+                              is_yes ? authorizer->options.allow_ms : authorizer->options.deny_ms);
+}
+
+static int keep(struct kinf__authorizer *authorizer, struct kinf__decisions *decisions,
+                const struct kinf__question *question, bool is_yes, int64_t until_ms,
+                const char *text)
+{
     int failed;
 
-    if (words == NULL)
-        return KINF_ERR_NO_MEMORY;
     kinf__mutex_lock(&authorizer->lock);
-    failed = kinf__decisions_put(decisions, question, is_yes,
-                                 earlier(expires_ms, kinf__clock_add_ms(now_ms, ms)), words);
+    failed = kinf__decisions_put(decisions, question, is_yes, until_ms, text);
     kinf__mutex_unlock(&authorizer->lock);
     return failed;
+}
+
+static int review_token(struct kinf__authorizer *authorizer, const struct kinf__inquiry *inquiry,
+                        const struct kinf__review_sender *sender, int64_t now_ms, bool *ret_yes,
+                        struct kinf__buffer *user, struct kinf_error *err)
+{
+    const struct kinf__question *question = &inquiry->token_question;
+    int failed = kinf__inquiry_review_token(inquiry, sender, ret_yes, user, err);
+    int64_t end_ms;
+
+    if (failed < 0)
+        return failed;
+    end_ms = decision_end_ms(authorizer, *ret_yes, now_ms);
+    if (kinf__buffer_cstr(user) == NULL ||
+        keep(authorizer, &authorizer->tokens, question, *ret_yes,
+             *ret_yes ? min(end_ms, inquiry->expires_ms) : end_ms, user->bytes) < 0 ||
+        (*ret_yes && keep(authorizer, &authorizer->familiar, question, true,
+                          kinf__clock_add_ms(end_ms, FAMILIAR_MS), NULL) < 0))
+        return kinf__error_no_memory(err);
+    return 0;
 }
 
 /* Who it is: what is kept, or a review. */
@@ -258,16 +269,9 @@ static int find_user(struct kinf__authorizer *authorizer, const struct kinf__inq
         failed = kinf__buffer_append_str(user, kinf_str_from(who->text));
     }
     kinf__mutex_unlock(&authorizer->lock);
-    if (failed < 0)
+    if (failed < 0 || kinf__buffer_cstr(user) == NULL)
         return kinf__error_no_memory(err);
-    if (is_kept)
-        return 0;
-    failed = kinf__inquiry_review_token(inquiry, sender, ret_yes, user, err);
-    if (failed < 0)
-        return failed;
-    failed = keep(authorizer, &authorizer->tokens, &inquiry->token_question, *ret_yes,
-                  *ret_yes ? inquiry->expires_ms : INT64_MAX, now_ms, user);
-    return failed < 0 ? kinf__error_no_memory(err) : 0;
+    return is_kept ? 0 : review_token(authorizer, inquiry, sender, now_ms, ret_yes, user, err);
 }
 
 static int review_access(struct kinf__authorizer *authorizer, const struct kinf__inquiry *inquiry,
@@ -284,7 +288,9 @@ static int review_access(struct kinf__authorizer *authorizer, const struct kinf_
     failed = kinf__inquiry_review_access(inquiry, user, sender, &is_yes, &reason, err);
     if (failed < 0)
         return failed;
-    if (keep(authorizer, &authorizer->accesses, &question, is_yes, INT64_MAX, now_ms, &reason) < 0)
+    if (kinf__buffer_cstr(&reason) == NULL ||
+        keep(authorizer, &authorizer->accesses, &question, is_yes,
+             decision_end_ms(authorizer, is_yes, now_ms), reason.bytes) < 0)
         return kinf__error_no_memory(err);
     judge(user, is_yes, reason.bytes, answer);
     return 0;
@@ -295,7 +301,7 @@ static int review(struct kinf__authorizer *authorizer, const struct kinf__inquir
                   struct kinf__access_answer *answer, struct kinf_error *err)
 {
     KINF__AUTO_BUFFER user = KINF__BUFFER_INIT;
-    bool is_somebody, is_known;
+    bool is_somebody;
     enum kinf__verdict verdict;
     int failed;
 
@@ -310,13 +316,10 @@ static int review(struct kinf__authorizer *authorizer, const struct kinf__inquir
     }
     /* Another token of the same user may have asked the same since. */
     kinf__mutex_lock(&authorizer->lock);
-    verdict = look_up(authorizer, &inquiry->token_question, &inquiry->attributes, now_ms, &is_known,
-                      answer);
+    verdict = look_up(authorizer, &inquiry->token_question, &inquiry->attributes, now_ms, answer);
     kinf__mutex_unlock(&authorizer->lock);
     if (verdict != KINF__VERDICT_WAITS)
         return 0;
-    if (kinf__buffer_cstr(&user) == NULL)
-        return kinf__error_no_memory(err);
     return review_access(authorizer, inquiry, sender, now_ms, user.bytes, answer, err);
 }
 
@@ -352,19 +355,24 @@ static void warn(struct kinf__authorizer *authorizer, int64_t now_ms, const char
                   n_suppressed);
 }
 
-static void decide(struct kinf__authorizer *authorizer, struct kinf__inquiry *inquiry,
+/* Returns false if there is none. */
+static bool decide(struct kinf__authorizer *authorizer, struct kinf__inquiry *inquiry,
                    const struct kinf__review_sender *sender, int64_t now_ms)
 {
     struct kinf__access_answer answer = { .verdict = KINF__VERDICT_FAILED };
     struct kinf_error err = KINF_ERROR_INIT;
-    int failed = review(authorizer, inquiry, sender, now_ms, &answer, &err);
+    int failed;
 
+    if (inquiry == NULL)
+        return false;
+    failed = review(authorizer, inquiry, sender, now_ms, &answer, &err);
     if (failed < 0) {
         answer = (struct kinf__access_answer){ .verdict = KINF__VERDICT_FAILED };
         if (failed != KINF_ERR_STOPPED)
             warn(authorizer, now_ms, err.message);
     }
     finish(authorizer, inquiry, &answer);
+    return true;
 }
 
 /* The oldest inquiry whose token has none under way; NULL: none. The lock is held. */
@@ -389,10 +397,7 @@ bool kinf__authorizer_work(struct kinf__authorizer *authorizer, int64_t now_ms)
     kinf__mutex_lock(&authorizer->lock);
     inquiry = take_inquiry(authorizer);
     kinf__mutex_unlock(&authorizer->lock);
-    if (inquiry == NULL)
-        return false;
-    decide(authorizer, inquiry, &authorizer->sender, now_ms);
-    return true;
+    return decide(authorizer, inquiry, &authorizer->sender, now_ms);
 }
 
 /* --- the threads --- */
@@ -414,10 +419,7 @@ static bool work_on_next(void *ctx, const struct kinf__review_sender *sender)
     struct kinf__authorizer *authorizer = ctx;
     struct kinf__inquiry *inquiry = await_inquiry(authorizer);
 
-    if (inquiry == NULL)
-        return false;
-    decide(authorizer, inquiry, sender, kinf__clock_now_ms());
-    return true;
+    return decide(authorizer, inquiry, sender, kinf__clock_now_ms());
 }
 
 int kinf__authorizer_start(struct kinf__authorizer *authorizer, struct kinf_client *client,
@@ -464,6 +466,7 @@ int kinf__authorizer_new(const struct kinf__authorizer_options *options, kinf__r
     kinf__list_init(&authorizer->waiting);
     kinf__list_init(&authorizer->under_way);
     kinf__decisions_init(&authorizer->tokens, authorizer->options.max_decisions);
+    kinf__decisions_init(&authorizer->familiar, authorizer->options.max_decisions);
     kinf__decisions_init(&authorizer->accesses, authorizer->options.max_decisions);
     *ret_authorizer = authorizer;
     return 0;
@@ -486,6 +489,7 @@ void kinf__authorizer_free(struct kinf__authorizer *authorizer)
         kinf__inquiry_free(inquiry);
     }
     kinf__decisions_release(&authorizer->tokens);
+    kinf__decisions_release(&authorizer->familiar);
     kinf__decisions_release(&authorizer->accesses);
     kinf__cond_release(&authorizer->changed);
     kinf__mutex_release(&authorizer->lock);

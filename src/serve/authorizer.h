@@ -9,6 +9,9 @@
  * 10 s each) holds up nobody else, nor do three of them. If there are more, or the upstream answers
  * nobody, the others wait; an inquiry that has not had its turn after 20 s fails.
  *
+ * Tokens that nothing is known of are asked about at a rate, of which those take nothing that were
+ * somebody's of late.
+ *
  * Threads: any, unless a line says otherwise.
  */
 #ifndef KINF_SERVE_AUTHORIZER_H
@@ -36,12 +39,13 @@ enum kinf__verdict {
 
 /* Zero is the default everywhere. */
 struct kinf__authorizer_options {
-    int64_t allow_ms;      /* how long "may" is kept; 30 s */
-    int64_t deny_ms;       /* how long "may not" is kept; 5 s */
-    int64_t watch_ms;      /* how long a watch goes on by one decision; 10 min */
-    size_t max_decisions;  /* of tokens, and as many of access; 4,096 */
-    unsigned tokens_per_s; /* tokens nothing is known of that are asked about; 50 */
-    size_t max_inquiries;  /* at once; 256, of one token a quarter of them */
+    int64_t allow_ms;     /* how long "may" is kept; 30 s */
+    int64_t deny_ms;      /* how long "may not" is kept; 5 s */
+    int64_t watch_ms;     /* how long a watch goes on by one decision; 10 min */
+    size_t max_decisions; /* of tokens, and as many of access; 4,096 */
+    /* Tokens that are asked about and were nobody's, as far as known, in the last 10 min; 50. */
+    unsigned tokens_per_s;
+    size_t max_inquiries; /* at once; 256, of one token a quarter of them */
 };
 
 struct kinf__access_answer {

@@ -239,6 +239,25 @@ static void unknown_tokens_beyond_the_rate_are_not_asked_about(void **state)
     kinf__authorizer_free(upstream.authorizer);
 }
 
+static void strangers_do_not_keep_out_whose_token_is_somebodys(void **state)
+{
+    const struct kinf__authorizer_options options = { .tokens_per_s = 2, .allow_ms = 100 };
+    struct upstream upstream;
+
+    (void)state;
+    begin(&upstream, &options);
+    assert_int_equal(ask(&upstream, "u-reader", "list", 0), KINF__VERDICT_ALLOWED);
+    assert_int_equal(ask(&upstream, "a", "list", 0), KINF__VERDICT_UNKNOWN);
+    assert_int_equal(ask(&upstream, "b", "list", 100), KINF__VERDICT_THROTTLED);
+    assert_int_equal(ask(&upstream, "u-reader", "list", 100), KINF__VERDICT_ALLOWED);
+    assert_int_equal(upstream.n_token_reviews, 3);
+    /* After ten minutes it is a stranger, too. */
+    assert_int_equal(ask(&upstream, "c", "list", 600300), KINF__VERDICT_UNKNOWN);
+    assert_int_equal(ask(&upstream, "d", "list", 600300), KINF__VERDICT_UNKNOWN);
+    assert_int_equal(ask(&upstream, "u-reader", "list", 600300), KINF__VERDICT_THROTTLED);
+    kinf__authorizer_free(upstream.authorizer);
+}
+
 static void nothing_is_kept_of_a_token_beyond_its_end(void **state)
 {
     const struct kinf__authorizer_options options = { 0 };
@@ -368,6 +387,7 @@ int main(void)
         cmocka_unit_test(the_same_question_at_once_is_asked_once),
         cmocka_unit_test(who_has_gone_is_not_woken),
         cmocka_unit_test(unknown_tokens_beyond_the_rate_are_not_asked_about),
+        cmocka_unit_test(strangers_do_not_keep_out_whose_token_is_somebodys),
         cmocka_unit_test(nothing_is_kept_of_a_token_beyond_its_end),
         cmocka_unit_test(what_is_no_review_allows_nothing),
         cmocka_unit_test(without_memory_nothing_is_allowed_and_nothing_leaks),
