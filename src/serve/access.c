@@ -14,8 +14,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-
-#define WATCH_MS 600000 /* a right that was taken away ends here at the latest */
+#include "serve/web_token.h"
 
 static int refuse_unauthorized(struct kinf__exchange *exchange)
 {
@@ -54,11 +53,17 @@ static void add_options(const struct kinf__list_options *options,
         attributes->name = name;
 }
 
+/* No resource is asked for. */
+static bool is_by_path(const struct kinf__request *request)
+{
+    return request->route != KINF__ROUTE_RESOURCE || *request->resource == '\0';
+}
+
 static void describe(const struct kinf__request *request, const char *path,
                      const struct kinf__list_options *options, struct kinf__attributes *attributes)
 {
     *attributes = (struct kinf__attributes){ "get", "", "", "", "", "", "", "", "", "" };
-    if (request->route != KINF__ROUTE_RESOURCE || *request->resource == '\0') {
+    if (is_by_path(request)) {
         attributes->path = path;
         return;
     }
@@ -68,6 +73,9 @@ static void describe(const struct kinf__request *request, const char *path,
     attributes->subresource = request->subresource;
     attributes->name_space = request->name_space;
     attributes->name = request->name;
+    /* As the API server sees it, a namespace is in itself. */
+    if (strcmp(request->resource, "namespaces") == 0 && *request->name_space == '\0')
+        attributes->name_space = request->name;
     if (*request->name == '\0')
         add_options(options, attributes);
 }
@@ -75,7 +83,7 @@ static void describe(const struct kinf__request *request, const char *path,
 /* When the token ends, monotonic. */
 static int64_t expiry_ms(struct kinf_str token, int64_t now_ms)
 {
-    int64_t expiry_s = kinf__token_expiry_s(token);
+    int64_t expiry_s = kinf__web_token_expiry_s(token);
 
     if (expiry_s < 0)
         return INT64_MAX;
@@ -155,9 +163,7 @@ static int ask(struct kinf__exchange *exchange, struct kinf_str token, const cha
     kinf__authorizer_ask(exchange->owner.authorizer, &request, &exchange->access, now_ms, &answer);
     step = conclude(exchange, &request.attributes, &answer);
     kinf__list_options_release(&options);
-    exchange->access_until_ms = kinf__clock_add_ms(now_ms, WATCH_MS);
-    if (request.expires_ms < exchange->access_until_ms)
-        exchange->access_until_ms = request.expires_ms;
+    exchange->access_until_ms = answer.until_ms;
     return step;
 }
 
@@ -175,7 +181,7 @@ int kinf__access_step(struct kinf__exchange *exchange, const struct kinf__exchan
         return KINF__STEP_ANSWERED;
     /* What no rule could name is what nobody may. */
     if (len >= sizeof path || memchr(head->target.bytes, '%', len) != NULL) {
-        if (exchange->request.route != KINF__ROUTE_RESOURCE)
+        if (is_by_path(&exchange->request))
             return kinf__refuse_path(&exchange->refusal);
         len = 0;
     }

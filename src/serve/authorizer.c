@@ -1,12 +1,17 @@
 /*
- * Inquiries and the decisions that they lead to. Neighbours: review.c writes and reads what is sent,
+ * Inquiries and the decisions that they lead to. Neighbours: inquiry.c asks the upstream,
  * decisions.c keeps what came back, access.c asks for requests.
  *
  * A decision on access is keyed by all that the upstream said of the user, never by the token: who
  * has another group is another user.
+ *
+ * An inquiry is taken only while no other one of its token is under way. So no token takes more than
+ * one thread, and the second question of a new token finds whose it is. A thread that is through with
+ * an inquiry looks for the next itself: what became possible by that needs no signal.
  */
 #include "serve/authorizer.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,135 +20,42 @@
 #include "base/error.h"
 #include "base/lock.h"
 #include "base/log.h"
-#include "base/thread.h"
-#include "json/scan.h"
-#include "rest/http.h"
-#include "rest/secret.h"
-#include "serve/decisions.h"
+#include "serve/reviewers.h"
 
 #define ALLOW_MS      30000
 #define DENY_MS       5000
+#define WATCH_MS      600000
 #define MAX_DECISIONS 4096
 #define TOKENS_PER_S  50
 #define MAX_INQUIRIES 256
-#define REVIEW_MS     10000
-#define MAX_ANSWER    (1u << 20)
-#define N_TEXTS       10
-#define MAX_CLAIMS    8192
-#define CLAIMS_DEPTH  32
-
-struct kinf__inquiry {
-    /* constant */
-    struct kinf__question question;
-    struct kinf__question token_question;
-    char *token;
-    int64_t expires_ms;
-    struct kinf__attributes attributes; /* owned texts */
-    /* guarded by the authorizer's lock */
-    struct kinf__list node;
-    struct kinf__list waiters;
-};
+#define TOKEN_SHARE   4     /* of the inquiries, the part that one token may have */
+#define PATIENCE_MS   20000 /* whoever asked has waited long enough: the upstream does not keep up */
+#define WARNING_MS    10000
+#define FAMILIAR_MS   600000 /* beyond its decision: whose token it was is no stranger */
 
 struct kinf__authorizer {
     /* constant after start */
     struct kinf__authorizer_options options;
-    kinf__review_send_cb *send;
-    void *send_ctx;
-    bool has_thread;
-    pthread_t thread;
-    struct kinf__waker stop;
-    struct kinf__http *http; /* the thread's */
+    struct kinf__review_sender sender; /* of kinf__authorizer_work() */
+    struct kinf__reviewers *reviewers; /* NULL: not started */
     struct kinf__mutex lock;
     struct kinf__cond changed;
     /* guarded by lock */
-    struct kinf__list inquiries; /* the first is the one under way */
+    struct kinf__list waiting; /* inquiries, the oldest first */
+    struct kinf__list under_way;
     size_t n_inquiries;
     struct kinf__decisions tokens;
+    struct kinf__decisions familiar; /* tokens that were somebody's not long ago */
     struct kinf__decisions accesses;
     int64_t credit; /* thousandths of an unknown token */
     int64_t credit_ms;
+    struct kinf__log_limit warnings;
     bool is_stopping;
 };
 
-/* --- texts --- */
-
-/* All of them, in one order. */
-static void list_texts(const struct kinf__attributes *attributes, const char *texts[N_TEXTS])
+static int64_t min(int64_t a, int64_t b)
 {
-    const char *const all[N_TEXTS] = { attributes->verb,           attributes->path,
-                                       attributes->group,          attributes->version,
-                                       attributes->resource,       attributes->subresource,
-                                       attributes->name_space,     attributes->name,
-                                       attributes->label_selector, attributes->field_selector };
-
-    memcpy(texts, all, sizeof all);
-}
-
-static int copy_attributes(const struct kinf__attributes *from, struct kinf__attributes *to)
-{
-    const char *texts[N_TEXTS];
-    char *copies[N_TEXTS];
-    bool is_whole = true;
-
-    list_texts(from, texts);
-    for (size_t i = 0; i < N_TEXTS; i++) {
-        copies[i] = strdup(texts[i]);
-        is_whole = is_whole && copies[i] != NULL;
-    }
-    *to = (struct kinf__attributes){ copies[0], copies[1], copies[2], copies[3], copies[4],
-                                     copies[5], copies[6], copies[7], copies[8], copies[9] };
-    return is_whole ? 0 : KINF_ERR_NO_MEMORY;
-}
-
-static int ask_of_token(struct kinf_str token, struct kinf__question *question)
-{
-    const struct kinf_str parts[] = { KINF_STR("token"), token };
-
-    return kinf__digest(parts, 2, question->digest);
-}
-
-/* `who`: a token, or what a TokenReview said. */
-static int ask_of_access(const char *kind, struct kinf_str who,
-                         const struct kinf__attributes *attributes, struct kinf__question *question)
-{
-    struct kinf_str parts[N_TEXTS + 2] = { kinf_str_from(kind), who };
-    const char *texts[N_TEXTS];
-
-    list_texts(attributes, texts);
-    for (size_t i = 0; i < N_TEXTS; i++)
-        parts[i + 2] = kinf_str_from(texts[i]);
-    return kinf__digest(parts, N_TEXTS + 2, question->digest);
-}
-
-static void inquiry_free(struct kinf__inquiry *inquiry)
-{
-    const char *texts[N_TEXTS];
-
-    list_texts(&inquiry->attributes, texts);
-    for (size_t i = 0; i < N_TEXTS; i++)
-        free((char *)(uintptr_t)texts[i]);
-    kinf__secret_free(inquiry->token);
-    free(inquiry);
-}
-
-static struct kinf__inquiry *inquiry_new(const struct kinf__access_request *request,
-                                         const struct kinf__question *question,
-                                         const struct kinf__question *token_question)
-{
-    struct kinf__inquiry *inquiry = calloc(1, sizeof *inquiry);
-
-    if (inquiry == NULL)
-        return NULL;
-    kinf__list_init(&inquiry->waiters);
-    inquiry->question = *question;
-    inquiry->token_question = *token_question;
-    inquiry->expires_ms = request->expires_ms;
-    inquiry->token = strndup(request->token.bytes, request->token.len);
-    if (copy_attributes(&request->attributes, &inquiry->attributes) < 0 || inquiry->token == NULL) {
-        inquiry_free(inquiry);
-        return NULL;
-    }
-    return inquiry;
+    return a < b ? a : b;
 }
 
 /* --- verdicts --- */
@@ -161,13 +73,11 @@ static enum kinf__verdict judge(const char *user, bool is_yes, const char *reaso
     KINF__AUTO_BUFFER name = KINF__BUFFER_INIT;
 
     answer->verdict = is_yes ? KINF__VERDICT_ALLOWED : KINF__VERDICT_DENIED;
-    if (is_yes)
-        return answer->verdict;
-    if (kinf__review_user_name(user, &name) < 0)
+    if (!is_yes && kinf__review_user_name(user, &name) < 0)
         return fail(answer);
     snprintf(answer->user, sizeof answer->user, "%.*s", (int)name.len,
              name.len != 0 ? name.bytes : "");
-    snprintf(answer->reason, sizeof answer->reason, "%s", reason != NULL ? reason : "");
+    snprintf(answer->reason, sizeof answer->reason, "%s", reason);
     return answer->verdict;
 }
 
@@ -175,7 +85,7 @@ static enum kinf__verdict judge(const char *user, bool is_yes, const char *reaso
 static enum kinf__verdict look_up(struct kinf__authorizer *authorizer,
                                   const struct kinf__question *token_question,
                                   const struct kinf__attributes *attributes, int64_t now_ms,
-                                  bool *ret_is_known, struct kinf__access_answer *answer)
+                                  struct kinf__access_answer *answer)
 {
     const struct kinf__decision *who =
         kinf__decisions_find(&authorizer->tokens, token_question, now_ms);
@@ -183,83 +93,92 @@ static enum kinf__verdict look_up(struct kinf__authorizer *authorizer,
     struct kinf__question question;
 
     answer->verdict = KINF__VERDICT_WAITS;
-    *ret_is_known = who != NULL;
     if (who == NULL)
         return answer->verdict;
     if (!who->is_yes)
         return answer->verdict = KINF__VERDICT_UNKNOWN;
-    if (ask_of_access("access", kinf_str_from(who->text), attributes, &question) < 0)
+    if (kinf__question_of_user(who->text, attributes, &question) < 0)
         return fail(answer);
     may = kinf__decisions_find(&authorizer->accesses, &question, now_ms);
     return may != NULL ? judge(who->text, may->is_yes, may->text, answer) : answer->verdict;
-}
-
-static struct kinf__inquiry *find_inquiry(const struct kinf__authorizer *authorizer,
-                                          const struct kinf__question *question,
-                                          const struct kinf__question *token_question,
-                                          bool *ret_has_token)
-{
-    *ret_has_token = false;
-    KINF__LIST_FOR_EACH (node, &authorizer->inquiries) {
-        struct kinf__inquiry *inquiry = KINF__LIST_ENTRY(node, struct kinf__inquiry, node);
-
-        if (memcmp(&inquiry->question, question, sizeof *question) == 0)
-            return inquiry;
-        if (memcmp(&inquiry->token_question, token_question, sizeof *token_question) == 0)
-            *ret_has_token = true;
-    }
-    return NULL;
 }
 
 /* Whether one more unknown token may be asked about now. */
 static bool take_credit(struct kinf__authorizer *authorizer, int64_t now_ms)
 {
     int64_t most = (int64_t)authorizer->options.tokens_per_s * 1000;
-    int64_t passed_ms = now_ms - authorizer->credit_ms;
+    int64_t passed_ms = min(now_ms - authorizer->credit_ms, 1000);
 
-    if (passed_ms >= 1000)
-        authorizer->credit = most;
-    else if (passed_ms > 0)
-        authorizer->credit += passed_ms * authorizer->options.tokens_per_s;
-    if (authorizer->credit > most)
-        authorizer->credit = most;
-    if (passed_ms > 0)
+    if (passed_ms > 0) {
         authorizer->credit_ms = now_ms;
+        authorizer->credit =
+            min(authorizer->credit + passed_ms * authorizer->options.tokens_per_s, most);
+    }
     if (authorizer->credit < 1000)
         return false;
     authorizer->credit -= 1000;
     return true;
 }
 
-static enum kinf__verdict join(struct kinf__inquiry *inquiry, struct kinf__access_waiter *waiter)
+/* Whether one more inquiry may be made. The lock is held. */
+static bool has_room(struct kinf__authorizer *authorizer,
+                     const struct kinf__question *token_question, int64_t now_ms)
 {
-    waiter->inquiry = inquiry;
-    kinf__list_push_back(&inquiry->waiters, &waiter->node);
-    return KINF__VERDICT_WAITS;
+    size_t max = authorizer->options.max_inquiries;
+    size_t n_of_token = kinf__inquiry_count(&authorizer->waiting, token_question) +
+                        kinf__inquiry_count(&authorizer->under_way, token_question);
+
+    return authorizer->n_inquiries < max && n_of_token < (max + TOKEN_SHARE - 1) / TOKEN_SHARE &&
+           (n_of_token != 0 ||
+            kinf__decisions_find(&authorizer->familiar, token_question, now_ms) != NULL ||
+            take_credit(authorizer, now_ms));
 }
 
 /* The lock is held. */
 static enum kinf__verdict inquire(struct kinf__authorizer *authorizer,
                                   const struct kinf__access_request *request,
                                   const struct kinf__question *question,
-                                  const struct kinf__question *token_question, bool is_known,
+                                  const struct kinf__question *token_question,
                                   struct kinf__access_waiter *waiter, int64_t now_ms)
 {
-    bool has_token;
-    struct kinf__inquiry *inquiry = find_inquiry(authorizer, question, token_question, &has_token);
+    struct kinf__inquiry *inquiry = kinf__inquiry_find(&authorizer->waiting, question);
 
-    if (inquiry != NULL)
-        return join(inquiry, waiter);
-    if (authorizer->n_inquiries >= authorizer->options.max_inquiries ||
-        (!is_known && !has_token && !take_credit(authorizer, now_ms)))
-        return KINF__VERDICT_THROTTLED;
-    inquiry = inquiry_new(request, question, token_question);
     if (inquiry == NULL)
-        return KINF__VERDICT_FAILED;
-    kinf__list_push_back(&authorizer->inquiries, &inquiry->node);
-    authorizer->n_inquiries++;
-    kinf__cond_signal(&authorizer->changed);
-    return join(inquiry, waiter);
+        inquiry = kinf__inquiry_find(&authorizer->under_way, question);
+    if (inquiry == NULL) {
+        if (!has_room(authorizer, token_question, now_ms))
+            return KINF__VERDICT_THROTTLED;
+        inquiry = kinf__inquiry_new(request, question, token_question, now_ms);
+        if (inquiry == NULL)
+            return KINF__VERDICT_FAILED;
+        kinf__list_push_back(&authorizer->waiting, &inquiry->node);
+        authorizer->n_inquiries++;
+        kinf__cond_signal(&authorizer->changed);
+    }
+    waiter->inquiry = inquiry;
+    kinf__list_push_back(&inquiry->waiters, &waiter->node);
+    return KINF__VERDICT_WAITS;
+}
+
+/* The lock is held. */
+static enum kinf__verdict find_verdict(struct kinf__authorizer *authorizer,
+                                       const struct kinf__access_request *request,
+                                       const struct kinf__question *question,
+                                       const struct kinf__question *token_question,
+                                       struct kinf__access_waiter *waiter, int64_t now_ms,
+                                       struct kinf__access_answer *answer)
+{
+    if (waiter->inquiry != NULL)
+        return KINF__VERDICT_WAITS;
+    if (waiter->answer.verdict != KINF__VERDICT_WAITS) {
+        *answer = waiter->answer;
+        waiter->answer.verdict = KINF__VERDICT_WAITS;
+        return answer->verdict;
+    }
+    if (look_up(authorizer, token_question, &request->attributes, now_ms, answer) !=
+        KINF__VERDICT_WAITS)
+        return answer->verdict;
+    return inquire(authorizer, request, question, token_question, waiter, now_ms);
 }
 
 enum kinf__verdict kinf__authorizer_ask(struct kinf__authorizer *authorizer,
@@ -268,24 +187,17 @@ enum kinf__verdict kinf__authorizer_ask(struct kinf__authorizer *authorizer,
                                         struct kinf__access_answer *ret_answer)
 {
     struct kinf__question question, token_question;
-    bool is_known;
 
     memset(ret_answer, 0, sizeof *ret_answer);
-    if (ask_of_token(request->token, &token_question) < 0 ||
-        ask_of_access("inquiry", request->token, &request->attributes, &question) < 0)
+    if (kinf__question_of_token(request->token, &token_question) < 0 ||
+        kinf__question_of_request(request, &question) < 0)
         return fail(ret_answer);
     kinf__mutex_lock(&authorizer->lock);
-    if (waiter->inquiry != NULL) {
-        ret_answer->verdict = KINF__VERDICT_WAITS;
-    } else if (waiter->answer.verdict != KINF__VERDICT_WAITS) {
-        *ret_answer = waiter->answer;
-        waiter->answer.verdict = KINF__VERDICT_WAITS;
-    } else if (look_up(authorizer, &token_question, &request->attributes, now_ms, &is_known,
-                       ret_answer) == KINF__VERDICT_WAITS) {
-        ret_answer->verdict =
-            inquire(authorizer, request, &question, &token_question, is_known, waiter, now_ms);
-    }
+    ret_answer->verdict =
+        find_verdict(authorizer, request, &question, &token_question, waiter, now_ms, ret_answer);
     kinf__mutex_unlock(&authorizer->lock);
+    ret_answer->until_ms =
+        min(kinf__clock_add_ms(now_ms, authorizer->options.watch_ms), request->expires_ms);
     return ret_answer->verdict;
 }
 
@@ -301,48 +213,49 @@ void kinf__authorizer_cancel(struct kinf__authorizer *authorizer,
 
 /* --- reviews --- */
 
-/* What is to be kept of one answer. */
-static int keep(struct kinf__authorizer *authorizer, struct kinf__decisions *decisions,
-                const struct kinf__question *question, bool is_yes, int64_t expires_ms,
-                int64_t now_ms, struct kinf__buffer *text)
+static int64_t decision_end_ms(const struct kinf__authorizer *authorizer, bool is_yes,
+                               int64_t now_ms)
 {
-    int64_t ms = is_yes ? authorizer->options.allow_ms : authorizer->options.deny_ms;
-    int64_t until_ms = kinf__clock_add_ms(now_ms, ms);
-    const char *words = kinf__buffer_cstr(text);
+    return kinf__clock_add_ms(now_ms,
+                              is_yes ? authorizer->options.allow_ms : authorizer->options.deny_ms);
+}
+
+static int keep(struct kinf__authorizer *authorizer, struct kinf__decisions *decisions,
+                const struct kinf__question *question, bool is_yes, int64_t until_ms,
+                const char *text)
+{
     int failed;
 
-    if (words == NULL)
-        return KINF_ERR_NO_MEMORY;
     kinf__mutex_lock(&authorizer->lock);
-    failed = kinf__decisions_put(decisions, question, is_yes,
-                                 expires_ms < until_ms ? expires_ms : until_ms, words);
+    failed = kinf__decisions_put(decisions, question, is_yes, until_ms, text);
     kinf__mutex_unlock(&authorizer->lock);
     return failed;
 }
 
 static int review_token(struct kinf__authorizer *authorizer, const struct kinf__inquiry *inquiry,
-                        int64_t now_ms, bool *ret_yes, struct kinf__buffer *user,
-                        struct kinf_error *err)
+                        const struct kinf__review_sender *sender, int64_t now_ms, bool *ret_yes,
+                        struct kinf__buffer *user, struct kinf_error *err)
 {
-    KINF__AUTO_SECRET_BUFFER body = KINF__BUFFER_INIT;
-    KINF__AUTO_BUFFER answer = KINF__BUFFER_INIT;
-    int failed;
+    const struct kinf__question *question = &inquiry->token_question;
+    int failed = kinf__inquiry_review_token(inquiry, sender, ret_yes, user, err);
+    int64_t end_ms;
 
-    if (kinf__review_write_token(kinf_str_from(inquiry->token), &body) < 0)
-        return kinf__error_no_memory(err);
-    if ((failed = authorizer->send(authorizer->send_ctx, KINF__TOKEN_REVIEW_TARGET,
-                                   kinf__buffer_str(&body), &answer, err)) < 0 ||
-        (failed = kinf__review_read_token(kinf__buffer_str(&answer), ret_yes, user, err)) < 0)
+    if (failed < 0)
         return failed;
-    failed = keep(authorizer, &authorizer->tokens, &inquiry->token_question, *ret_yes,
-                  *ret_yes ? inquiry->expires_ms : INT64_MAX, now_ms, user);
-    return failed < 0 ? kinf__error_no_memory(err) : 0;
+    end_ms = decision_end_ms(authorizer, *ret_yes, now_ms);
+    if (kinf__buffer_cstr(user) == NULL ||
+        keep(authorizer, &authorizer->tokens, question, *ret_yes,
+             *ret_yes ? min(end_ms, inquiry->expires_ms) : end_ms, user->bytes) < 0 ||
+        (*ret_yes && keep(authorizer, &authorizer->familiar, question, true,
+                          kinf__clock_add_ms(end_ms, FAMILIAR_MS), NULL) < 0))
+        return kinf__error_no_memory(err);
+    return 0;
 }
 
 /* Who it is: what is kept, or a review. */
 static int find_user(struct kinf__authorizer *authorizer, const struct kinf__inquiry *inquiry,
-                     int64_t now_ms, bool *ret_yes, struct kinf__buffer *user,
-                     struct kinf_error *err)
+                     const struct kinf__review_sender *sender, int64_t now_ms, bool *ret_yes,
+                     struct kinf__buffer *user, struct kinf_error *err)
 {
     const struct kinf__decision *who;
     bool is_kept;
@@ -356,43 +269,45 @@ static int find_user(struct kinf__authorizer *authorizer, const struct kinf__inq
         failed = kinf__buffer_append_str(user, kinf_str_from(who->text));
     }
     kinf__mutex_unlock(&authorizer->lock);
-    if (failed < 0)
+    if (failed < 0 || kinf__buffer_cstr(user) == NULL)
         return kinf__error_no_memory(err);
-    return is_kept ? 0 : review_token(authorizer, inquiry, now_ms, ret_yes, user, err);
+    return is_kept ? 0 : review_token(authorizer, inquiry, sender, now_ms, ret_yes, user, err);
 }
 
 static int review_access(struct kinf__authorizer *authorizer, const struct kinf__inquiry *inquiry,
-                         int64_t now_ms, const char *user, struct kinf__access_answer *answer,
-                         struct kinf_error *err)
+                         const struct kinf__review_sender *sender, int64_t now_ms, const char *user,
+                         struct kinf__access_answer *answer, struct kinf_error *err)
 {
-    KINF__AUTO_BUFFER body = KINF__BUFFER_INIT;
-    KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
     KINF__AUTO_BUFFER reason = KINF__BUFFER_INIT;
     struct kinf__question question;
     bool is_yes;
     int failed;
 
-    if (ask_of_access("access", kinf_str_from(user), &inquiry->attributes, &question) < 0 ||
-        kinf__review_write_access(user, &inquiry->attributes, &body) < 0)
+    if (kinf__question_of_user(user, &inquiry->attributes, &question) < 0)
         return kinf__error_no_memory(err);
-    if ((failed = authorizer->send(authorizer->send_ctx, KINF__ACCESS_REVIEW_TARGET,
-                                   kinf__buffer_str(&body), &text, err)) < 0 ||
-        (failed = kinf__review_read_access(kinf__buffer_str(&text), &is_yes, &reason, err)) < 0)
+    failed = kinf__inquiry_review_access(inquiry, user, sender, &is_yes, &reason, err);
+    if (failed < 0)
         return failed;
-    if (keep(authorizer, &authorizer->accesses, &question, is_yes, INT64_MAX, now_ms, &reason) < 0)
+    if (kinf__buffer_cstr(&reason) == NULL ||
+        keep(authorizer, &authorizer->accesses, &question, is_yes,
+             decision_end_ms(authorizer, is_yes, now_ms), reason.bytes) < 0)
         return kinf__error_no_memory(err);
     judge(user, is_yes, reason.bytes, answer);
     return 0;
 }
 
 static int review(struct kinf__authorizer *authorizer, const struct kinf__inquiry *inquiry,
-                  int64_t now_ms, struct kinf__access_answer *answer, struct kinf_error *err)
+                  const struct kinf__review_sender *sender, int64_t now_ms,
+                  struct kinf__access_answer *answer, struct kinf_error *err)
 {
     KINF__AUTO_BUFFER user = KINF__BUFFER_INIT;
-    bool is_somebody, is_known;
+    bool is_somebody;
     enum kinf__verdict verdict;
-    int failed = find_user(authorizer, inquiry, now_ms, &is_somebody, &user, err);
+    int failed;
 
+    if (now_ms - inquiry->asked_ms >= PATIENCE_MS)
+        return kinf__error_set(err, KINF_ERR_TIMEOUT, "reviews wait for %d s", PATIENCE_MS / 1000);
+    failed = find_user(authorizer, inquiry, sender, now_ms, &is_somebody, &user, err);
     if (failed < 0)
         return failed;
     if (!is_somebody) {
@@ -401,14 +316,11 @@ static int review(struct kinf__authorizer *authorizer, const struct kinf__inquir
     }
     /* Another token of the same user may have asked the same since. */
     kinf__mutex_lock(&authorizer->lock);
-    verdict = look_up(authorizer, &inquiry->token_question, &inquiry->attributes, now_ms, &is_known,
-                      answer);
+    verdict = look_up(authorizer, &inquiry->token_question, &inquiry->attributes, now_ms, answer);
     kinf__mutex_unlock(&authorizer->lock);
     if (verdict != KINF__VERDICT_WAITS)
         return 0;
-    if (kinf__buffer_cstr(&user) == NULL)
-        return kinf__error_no_memory(err);
-    return review_access(authorizer, inquiry, now_ms, user.bytes, answer, err);
+    return review_access(authorizer, inquiry, sender, now_ms, user.bytes, answer, err);
 }
 
 static void finish(struct kinf__authorizer *authorizer, struct kinf__inquiry *inquiry,
@@ -427,103 +339,114 @@ static void finish(struct kinf__authorizer *authorizer, struct kinf__inquiry *in
         waiter->wake(waiter->ctx);
     }
     kinf__mutex_unlock(&authorizer->lock);
-    inquiry_free(inquiry);
+    kinf__inquiry_free(inquiry);
 }
 
-bool kinf__authorizer_work(struct kinf__authorizer *authorizer, int64_t now_ms)
+static void warn(struct kinf__authorizer *authorizer, int64_t now_ms, const char *why)
+{
+    uint64_t n_suppressed;
+    bool may_pass;
+
+    kinf__mutex_lock(&authorizer->lock);
+    may_pass = kinf__log_limit_pass(&authorizer->warnings, now_ms, &n_suppressed);
+    kinf__mutex_unlock(&authorizer->lock);
+    if (may_pass)
+        KINF__LOG(KINF__LOG_SERVE, KINF_LOG_WARN, "review failed: %s suppressed=%" PRIu64, why,
+                  n_suppressed);
+}
+
+/* Returns false if there is none. */
+static bool decide(struct kinf__authorizer *authorizer, struct kinf__inquiry *inquiry,
+                   const struct kinf__review_sender *sender, int64_t now_ms)
 {
     struct kinf__access_answer answer = { .verdict = KINF__VERDICT_FAILED };
     struct kinf_error err = KINF_ERROR_INIT;
-    struct kinf__inquiry *inquiry = NULL;
+    int failed;
 
-    kinf__mutex_lock(&authorizer->lock);
-    if (!kinf__list_is_empty(&authorizer->inquiries))
-        inquiry = KINF__LIST_ENTRY(authorizer->inquiries.next, struct kinf__inquiry, node);
-    kinf__mutex_unlock(&authorizer->lock);
     if (inquiry == NULL)
         return false;
-    if (review(authorizer, inquiry, now_ms, &answer, &err) < 0) {
+    failed = review(authorizer, inquiry, sender, now_ms, &answer, &err);
+    if (failed < 0) {
         answer = (struct kinf__access_answer){ .verdict = KINF__VERDICT_FAILED };
-        KINF__LOG(KINF__LOG_SERVE, KINF_LOG_WARN, "review failed: %s", err.message);
+        if (failed != KINF_ERR_STOPPED)
+            warn(authorizer, now_ms, err.message);
     }
     finish(authorizer, inquiry, &answer);
     return true;
 }
 
-/* --- the thread --- */
-
-static int append_answer(const char *bytes, size_t len, void *ctx, struct kinf_error *err)
+/* The oldest inquiry whose token has none under way; NULL: none. The lock is held. */
+static struct kinf__inquiry *take_inquiry(struct kinf__authorizer *authorizer)
 {
-    struct kinf__buffer *answer = ctx;
+    KINF__LIST_FOR_EACH (node, &authorizer->waiting) {
+        struct kinf__inquiry *inquiry = KINF__LIST_ENTRY(node, struct kinf__inquiry, node);
 
-    if (len > MAX_ANSWER - answer->len)
-        return kinf__error_set(err, KINF_ERR_LIMIT, "the answer to a review is too long");
-    return kinf__buffer_append(answer, bytes, len) < 0 ? kinf__error_no_memory(err) : 0;
+        if (kinf__inquiry_count(&authorizer->under_way, &inquiry->token_question) != 0)
+            continue;
+        kinf__list_remove(&inquiry->node);
+        kinf__list_push_back(&authorizer->under_way, &inquiry->node);
+        return inquiry;
+    }
+    return NULL;
 }
 
-static int post(void *ctx, const char *target, struct kinf_str body, struct kinf__buffer *answer,
-                struct kinf_error *err)
+bool kinf__authorizer_work(struct kinf__authorizer *authorizer, int64_t now_ms)
 {
-    const struct kinf__authorizer *authorizer = ctx;
-    const struct kinf__http_request request = { .method = "POST",
-                                                .target = target,
-                                                .body = body,
-                                                .content_type = "application/json",
-                                                .total_timeout_ms = REVIEW_MS,
-                                                .on_body = append_answer,
-                                                .ctx = answer };
-
-    return kinf__http_perform(authorizer->http, &request, err);
-}
-
-/* Returns false when it is time to end. */
-static bool wait_for_inquiry(struct kinf__authorizer *authorizer)
-{
-    bool is_stopping;
+    struct kinf__inquiry *inquiry;
 
     kinf__mutex_lock(&authorizer->lock);
-    while (!authorizer->is_stopping && kinf__list_is_empty(&authorizer->inquiries))
-        kinf__cond_wait_until(&authorizer->changed, &authorizer->lock, KINF__NEVER_MS);
-    is_stopping = authorizer->is_stopping;
+    inquiry = take_inquiry(authorizer);
     kinf__mutex_unlock(&authorizer->lock);
-    return !is_stopping;
+    return decide(authorizer, inquiry, &authorizer->sender, now_ms);
 }
 
-static void *run(void *ctx)
+/* --- the threads --- */
+
+/* NULL: it is time to end. */
+static struct kinf__inquiry *await_inquiry(struct kinf__authorizer *authorizer)
+{
+    struct kinf__inquiry *inquiry = NULL;
+
+    kinf__mutex_lock(&authorizer->lock);
+    while (!authorizer->is_stopping && (inquiry = take_inquiry(authorizer)) == NULL)
+        kinf__cond_wait_until(&authorizer->changed, &authorizer->lock, KINF__NEVER_MS);
+    kinf__mutex_unlock(&authorizer->lock);
+    return inquiry;
+}
+
+static bool work_on_next(void *ctx, const struct kinf__review_sender *sender)
 {
     struct kinf__authorizer *authorizer = ctx;
+    struct kinf__inquiry *inquiry = await_inquiry(authorizer);
 
-    while (wait_for_inquiry(authorizer))
-        kinf__authorizer_work(authorizer, kinf__clock_now_ms());
-    return NULL;
+    return decide(authorizer, inquiry, sender, kinf__clock_now_ms());
 }
 
 int kinf__authorizer_start(struct kinf__authorizer *authorizer, struct kinf_client *client,
                            struct kinf_error *err)
 {
-    int failed = kinf__http_new(client, &authorizer->stop, &authorizer->http, err);
+    int failed = kinf__reviewers_new(client, work_on_next, authorizer, &authorizer->reviewers, err);
 
-    if (failed < 0)
-        return failed;
-    authorizer->send = post;
-    authorizer->send_ctx = authorizer;
-    failed = kinf__thread_start(&authorizer->thread, "authorizer", run, authorizer, err);
-    authorizer->has_thread = failed == 0;
-    return failed;
+    return failed < 0 ? failed : kinf__reviewers_start(authorizer->reviewers, err);
 }
 
-static void set_defaults(struct kinf__authorizer_options *options)
+/* --- life --- */
+
+static int64_t or_default(int64_t value, int64_t otherwise)
 {
-    if (options->allow_ms == 0)
-        options->allow_ms = ALLOW_MS;
-    if (options->deny_ms == 0)
-        options->deny_ms = DENY_MS;
-    if (options->max_decisions == 0)
-        options->max_decisions = MAX_DECISIONS;
-    if (options->tokens_per_s == 0)
-        options->tokens_per_s = TOKENS_PER_S;
-    if (options->max_inquiries == 0)
-        options->max_inquiries = MAX_INQUIRIES;
+    return value != 0 ? value : otherwise;
+}
+
+static struct kinf__authorizer_options complete(const struct kinf__authorizer_options *options)
+{
+    return (struct kinf__authorizer_options){
+        .allow_ms = or_default(options->allow_ms, ALLOW_MS),
+        .deny_ms = or_default(options->deny_ms, DENY_MS),
+        .watch_ms = or_default(options->watch_ms, WATCH_MS),
+        .max_decisions = options->max_decisions != 0 ? options->max_decisions : MAX_DECISIONS,
+        .tokens_per_s = options->tokens_per_s != 0 ? options->tokens_per_s : TOKENS_PER_S,
+        .max_inquiries = options->max_inquiries != 0 ? options->max_inquiries : MAX_INQUIRIES,
+    };
 }
 
 int kinf__authorizer_new(const struct kinf__authorizer_options *options, kinf__review_send_cb *send,
@@ -531,24 +454,19 @@ int kinf__authorizer_new(const struct kinf__authorizer_options *options, kinf__r
                          struct kinf_error *err)
 {
     struct kinf__authorizer *authorizer = calloc(1, sizeof *authorizer);
-    int failed;
 
     if (authorizer == NULL)
         return kinf__error_no_memory(err);
-    failed = kinf__waker_init(&authorizer->stop, err);
-    if (failed < 0) {
-        free(authorizer);
-        return failed;
-    }
-    authorizer->options = *options;
-    set_defaults(&authorizer->options);
-    authorizer->send = send;
-    authorizer->send_ctx = ctx;
+    authorizer->options = complete(options);
+    authorizer->sender = (struct kinf__review_sender){ send, ctx };
+    authorizer->warnings.interval_ms = WARNING_MS;
     authorizer->credit = (int64_t)authorizer->options.tokens_per_s * 1000;
     kinf__mutex_init(&authorizer->lock, KINF__RANK_AUTHORIZER);
     kinf__cond_init(&authorizer->changed);
-    kinf__list_init(&authorizer->inquiries);
+    kinf__list_init(&authorizer->waiting);
+    kinf__list_init(&authorizer->under_way);
     kinf__decisions_init(&authorizer->tokens, authorizer->options.max_decisions);
+    kinf__decisions_init(&authorizer->familiar, authorizer->options.max_decisions);
     kinf__decisions_init(&authorizer->accesses, authorizer->options.max_decisions);
     *ret_authorizer = authorizer;
     return 0;
@@ -560,79 +478,20 @@ void kinf__authorizer_free(struct kinf__authorizer *authorizer)
         return;
     kinf__mutex_lock(&authorizer->lock);
     authorizer->is_stopping = true;
-    kinf__cond_signal(&authorizer->changed);
+    kinf__cond_broadcast(&authorizer->changed);
     kinf__mutex_unlock(&authorizer->lock);
-    kinf__waker_set(&authorizer->stop);
-    if (authorizer->has_thread)
-        pthread_join(authorizer->thread, NULL);
-    kinf__http_free(authorizer->http);
-    while (!kinf__list_is_empty(&authorizer->inquiries)) {
+    kinf__reviewers_free(authorizer->reviewers);
+    while (!kinf__list_is_empty(&authorizer->waiting)) {
         struct kinf__inquiry *inquiry =
-            KINF__LIST_ENTRY(authorizer->inquiries.next, struct kinf__inquiry, node);
+            KINF__LIST_ENTRY(authorizer->waiting.next, struct kinf__inquiry, node);
 
         kinf__list_remove(&inquiry->node);
-        inquiry_free(inquiry);
+        kinf__inquiry_free(inquiry);
     }
     kinf__decisions_release(&authorizer->tokens);
+    kinf__decisions_release(&authorizer->familiar);
     kinf__decisions_release(&authorizer->accesses);
     kinf__cond_release(&authorizer->changed);
     kinf__mutex_release(&authorizer->lock);
-    kinf__waker_release(&authorizer->stop);
     free(authorizer);
-}
-
-/* --- tokens --- */
-
-/* base64url, without padding. Returns the length, or 0. */
-static size_t decode(struct kinf_str text, char *out)
-{
-    static const char alphabet[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    unsigned bits = 0, n_bits = 0;
-    size_t len = 0;
-
-    for (size_t i = 0; i < text.len; i++) {
-        const char *at = memchr(alphabet, text.bytes[i], sizeof alphabet - 1);
-
-        if (at == NULL)
-            return 0;
-        bits = bits << 6 | (unsigned)(at - alphabet);
-        n_bits += 6;
-        if (n_bits >= 8) {
-            n_bits -= 8;
-            out[len++] = (char)(bits >> n_bits & 0xff);
-        }
-    }
-    return len;
-}
-
-static int64_t read_expiry(struct kinf_str claims)
-{
-    struct kinf__json_value value;
-    char digits[20];
-    size_t len;
-
-    if (kinf__json_scan_all(claims, CLAIMS_DEPTH, &len) < 0 ||
-        !kinf__json_member(kinf__json_value_of(claims), KINF_STR("exp"), &value) ||
-        value.type != KINF__JSON_NUMBER || value.raw.len >= 12)
-        return -1;
-    memcpy(digits, value.raw.bytes, value.raw.len);
-    digits[value.raw.len] = '\0';
-    return strspn(digits, "0123456789") == value.raw.len ? atoll(digits) : -1;
-}
-
-int64_t kinf__token_expiry_s(struct kinf_str token)
-{
-    const char *first = memchr(token.bytes, '.', token.len), *second;
-    char claims[MAX_CLAIMS];
-    struct kinf_str part, json = { claims, 0 };
-
-    if (first == NULL)
-        return -1;
-    second = memchr(first + 1, '.', token.len - (size_t)(first + 1 - token.bytes));
-    if (second == NULL || (size_t)(second - first) > sizeof claims)
-        return -1;
-    part = (struct kinf_str){ first + 1, (size_t)(second - first - 1) };
-    json.len = decode(part, claims);
-    return json.len != 0 ? read_expiry(json) : -1;
 }

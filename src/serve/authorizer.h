@@ -5,6 +5,13 @@
  * decided; who asks the same meanwhile joins it. Only the upstream's word allows: a review that
  * fails is KINF__VERDICT_FAILED and is not kept.
  *
+ * Four inquiries are under way at once, of one token one at a time: a token whose reviews hang (for
+ * 10 s each) holds up nobody else, nor do three of them. If there are more, or the upstream answers
+ * nobody, the others wait; an inquiry that has not had its turn after 20 s fails.
+ *
+ * Tokens that nothing is known of are asked about at a rate, of which those take nothing that were
+ * somebody's of late.
+ *
  * Threads: any, unless a line says otherwise.
  */
 #ifndef KINF_SERVE_AUTHORIZER_H
@@ -13,7 +20,7 @@
 #include <kinformer/client.h>
 
 #include "base/list.h"
-#include "serve/review.h"
+#include "serve/inquiry.h"
 
 /* X(enumerator, what it means) */
 #define KINF__VERDICTS(X)                                                                          \
@@ -32,26 +39,22 @@ enum kinf__verdict {
 
 /* Zero is the default everywhere. */
 struct kinf__authorizer_options {
-    int64_t allow_ms;      /* how long "may" is kept; 30 s */
-    int64_t deny_ms;       /* how long "may not" is kept; 5 s */
-    size_t max_decisions;  /* of tokens, and as many of access; 4,096 */
-    unsigned tokens_per_s; /* tokens nothing is known of that are asked about; 50 */
-    size_t max_inquiries;  /* under way at once; 256 */
+    int64_t allow_ms;     /* how long "may" is kept; 30 s */
+    int64_t deny_ms;      /* how long "may not" is kept; 5 s */
+    int64_t watch_ms;     /* how long a watch goes on by one decision; 10 min */
+    size_t max_decisions; /* of tokens, and as many of access; 4,096 */
+    /* Tokens that are asked about and were nobody's, as far as known, in the last 10 min; 50. */
+    unsigned tokens_per_s;
+    size_t max_inquiries; /* at once; 256, of one token a quarter of them */
 };
 
 struct kinf__access_answer {
     enum kinf__verdict verdict;
     char user[256];   /* of KINF__VERDICT_DENIED */
     char reason[256]; /* the upstream's; "": none */
+    /* Of KINF__VERDICT_ALLOWED: what goes on, as watches do, goes on until then; monotonic. */
+    int64_t until_ms;
 };
-
-struct kinf__access_request {
-    struct kinf_str token;
-    int64_t expires_ms; /* monotonic; nothing on the token is kept beyond; INT64_MAX: unknown */
-    struct kinf__attributes attributes;
-};
-
-struct kinf__inquiry;
 
 /* Whoever asks. Zero but for the callback, which runs under the authorizer's lock. */
 struct kinf__access_waiter {
@@ -63,10 +66,6 @@ struct kinf__access_waiter {
     struct kinf__access_answer answer;
 };
 
-/* Sends a review and appends the answer's body. */
-typedef int kinf__review_send_cb(void *ctx, const char *target, struct kinf_str body,
-                                 struct kinf__buffer *answer, struct kinf_error *err);
-
 struct kinf__authorizer;
 
 /* Errors: KINF_ERR_NO_MEMORY. */
@@ -77,8 +76,9 @@ KINF_MUST_CHECK int kinf__authorizer_new(const struct kinf__authorizer_options *
 /* Nobody waits any more. NULL is allowed. */
 void kinf__authorizer_free(struct kinf__authorizer *authorizer);
 
-/* Starts the thread that sends, over a connection of its own; `client` outlives it. Then `send` of
- * kinf__authorizer_new() is not used. kinf__authorizer_free() ends it. Errors: KINF_ERR_NO_MEMORY,
+/* Starts the threads that send, each over a connection of its own; `client` outlives them. Then
+ * `send` of kinf__authorizer_new() is not used. kinf__authorizer_free() ends them at once, also in
+ * the middle of a review, and all that were started, should this fail. Errors: KINF_ERR_NO_MEMORY,
  * KINF_ERR_SYSTEM. */
 KINF_MUST_CHECK int kinf__authorizer_start(struct kinf__authorizer *authorizer,
                                            struct kinf_client *client, struct kinf_error *err);
@@ -93,12 +93,8 @@ enum kinf__verdict kinf__authorizer_ask(struct kinf__authorizer *authorizer,
 void kinf__authorizer_cancel(struct kinf__authorizer *authorizer,
                              struct kinf__access_waiter *waiter);
 
-/* Decides the oldest inquiry, sending what has to be sent; returns false if there is none. One
- * thread at a time: the authorizer's own, or a test. */
+/* Decides the oldest inquiry of a token that has none under way, sending what has to be sent;
+ * returns false if there is none. For tests: the authorizer's threads do it by themselves. */
 bool kinf__authorizer_work(struct kinf__authorizer *authorizer, int64_t now_ms);
-
-/* When a JSON web token says that it ends, in seconds since 1970; -1: it is none, or does not say.
- * The signature is not looked at: good for being stricter only. */
-int64_t kinf__token_expiry_s(struct kinf_str token);
 
 #endif

@@ -190,7 +190,9 @@ static int route(struct kinf__exchange *exchange, const struct kinf__exchange_he
     if (route == KINF__ROUTE_OTHER)
         return kinf__refuse_path(&exchange->refusal);
     if (strcmp(head->method, "GET") != 0) {
-        if (route == KINF__ROUTE_RESOURCE && kinf__resource_check_path(exchange) < 0)
+        /* Nobody has looked at the token: what there is is not told. */
+        if (exchange->owner.authorizer == NULL && route == KINF__ROUTE_RESOURCE &&
+            kinf__resource_check_path(exchange) < 0)
             return KINF_ERR_INVALID;
         return refuse_method(exchange);
     }

@@ -2,6 +2,7 @@
 
 import base64
 import http.client
+import http.server
 import json
 import os
 import re
@@ -9,11 +10,12 @@ import socket
 import ssl
 import subprocess
 import tempfile
+import threading
 import time
 import unittest
 
 from harness import PATIENCE, Daemon, cluster, config_map, run_daemon, wait_until
-from test_serve import Served, Watch, ask
+from test_serve import Direct, Served, Watch, ask
 
 SPACE = "auth-one"
 OTHER = "auth-two"
@@ -205,6 +207,105 @@ class Access(unittest.TestCase):
             self.assertEqual(connection.getresponse().status, 401)
         finally:
             connection.close()
+
+
+class Hanging(http.server.BaseHTTPRequestHandler):
+    """In front of the API server: reviews of one token get no answer until they may."""
+
+    protocol_version = "HTTP/1.1"
+    token = None
+    may_go = threading.Event()
+    n_hanging = 0
+
+    def do_GET(self):
+        self.hand_on(None)
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.token is not None and self.token.encode() in body:
+            Hanging.n_hanging += 1
+            self.may_go.wait(PATIENCE)
+        self.hand_on(body)
+
+    def hand_on(self, body):
+        headers = {name: self.headers[name] for name in ("Accept", "Content-Type") if name in self.headers}
+        connection = Direct().open()
+        try:
+            connection.request(self.command, self.path, body, headers)
+            answer = connection.getresponse()
+            self.send_response(answer.status)
+            self.send_header("Content-Type", answer.getheader("Content-Type", ""))
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            while piece := answer.read1(65536):
+                self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+            self.wfile.write(b"0\r\n\r\n")
+        except (OSError, http.client.HTTPException):
+            self.close_connection = True
+        finally:
+            connection.close()
+
+    def log_message(self, *_):
+        pass
+
+
+class SlowReviews(unittest.TestCase):
+    def setUp(self):
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hanging)
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        self.addCleanup(Hanging.may_go.set)
+        Hanging.token, Hanging.n_hanging = None, 0
+        Hanging.may_go.clear()
+        folder = self.enterContext(tempfile.TemporaryDirectory())
+        path = os.path.join(folder, "relay.kubeconfig")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(f"clusters: [{{name: c, cluster: {{server: 'http://127.0.0.1:{server.server_port}'}}}}]\n"
+                       "contexts: [{name: x, context: {cluster: c}}]\ncurrent-context: x\n")
+        self.guarded = self.enterContext(Guarded(path))
+
+    def ask(self, target, token):
+        return ask(self.guarded, target, headers={"Authorization": "Bearer " + token})[0]
+
+    def begin(self, target, token):
+        """A request whose answer nobody reads yet."""
+        connection = self.guarded.open()
+        connection.request("GET", target, headers={"Authorization": "Bearer " + token})
+        return connection
+
+    def hang(self, token):
+        Hanging.token = token
+        connection = self.begin(LIST, token)
+        wait_until(lambda: Hanging.n_hanging == 1, "a review that hangs")
+        return connection
+
+    def test_a_token_whose_reviews_hang_holds_up_nobody_else(self):
+        for name in ("slow", "quick"):
+            token = make_account(name, rule("get", "list"))
+            wait_until(lambda: self.ask(LIST, token) == 200, "the right")
+        # Nothing is known of these.
+        slow, quick = (cluster().kubectl("create", "token", name, "-n", SPACE).strip() for name in ("slow", "quick"))
+        answered = threading.Event()
+        waits = self.hang(slow)
+        threading.Thread(target=lambda: waits.getresponse() and answered.set(), daemon=True).start()
+        leaves = [self.begin(f"{LIST}/{name}", slow) for name in ("one", "two", "three", "four", "five")]
+        self.assertEqual(self.ask(LIST, quick), 200)
+        self.assertFalse(answered.is_set(), "the slow review was over first")
+        self.assertEqual(Hanging.n_hanging, 1)
+        for connection in leaves:
+            connection.close()
+        Hanging.may_go.set()
+        self.assertTrue(answered.wait(PATIENCE))
+        waits.close()
+        wait_until(lambda: self.ask(LIST, slow) == 200, "the slow token")
+
+    def test_stop_waits_for_no_review(self):
+        token = make_account("hangs")
+        connection = self.hang(token)
+        self.guarded.daemon.stop(within=5)
+        connection.close()
 
 
 class Tls(unittest.TestCase):

@@ -239,6 +239,25 @@ static void unknown_tokens_beyond_the_rate_are_not_asked_about(void **state)
     kinf__authorizer_free(upstream.authorizer);
 }
 
+static void strangers_do_not_keep_out_whose_token_is_somebodys(void **state)
+{
+    const struct kinf__authorizer_options options = { .tokens_per_s = 2, .allow_ms = 100 };
+    struct upstream upstream;
+
+    (void)state;
+    begin(&upstream, &options);
+    assert_int_equal(ask(&upstream, "u-reader", "list", 0), KINF__VERDICT_ALLOWED);
+    assert_int_equal(ask(&upstream, "a", "list", 0), KINF__VERDICT_UNKNOWN);
+    assert_int_equal(ask(&upstream, "b", "list", 100), KINF__VERDICT_THROTTLED);
+    assert_int_equal(ask(&upstream, "u-reader", "list", 100), KINF__VERDICT_ALLOWED);
+    assert_int_equal(upstream.n_token_reviews, 3);
+    /* After ten minutes it is a stranger, too. */
+    assert_int_equal(ask(&upstream, "c", "list", 600300), KINF__VERDICT_UNKNOWN);
+    assert_int_equal(ask(&upstream, "d", "list", 600300), KINF__VERDICT_UNKNOWN);
+    assert_int_equal(ask(&upstream, "u-reader", "list", 600300), KINF__VERDICT_THROTTLED);
+    kinf__authorizer_free(upstream.authorizer);
+}
+
 static void nothing_is_kept_of_a_token_beyond_its_end(void **state)
 {
     const struct kinf__authorizer_options options = { 0 };
@@ -291,19 +310,72 @@ static void without_memory_nothing_is_allowed_and_nothing_leaks(void **state)
     }
 }
 
-static void the_end_of_a_web_token_is_read_and_no_other(void **state)
+static void one_token_has_a_quarter_of_the_inquiries(void **state)
 {
+    const struct kinf__authorizer_options options = { .max_inquiries = 8 };
+    static const char *const verbs[] = { "get", "list", "watch" };
+    struct kinf__access_waiter waiters[4];
+    struct kinf__access_answer answer;
+    struct kinf__access_request request;
+    struct upstream upstream;
+
     (void)state;
-    /* {"exp":1700000000}, {"exp":"x"}, {"exp":-5} */
-    assert_int_equal(kinf__token_expiry_s(KINF_STR("e30.eyJleHAiOjE3MDAwMDAwMDB9.sig")),
-                     1700000000);
-    assert_int_equal(kinf__token_expiry_s(KINF_STR("e30.eyJleHAiOiJ4In0.sig")), -1);
-    assert_int_equal(kinf__token_expiry_s(KINF_STR("e30.eyJleHAiOi01fQ.sig")), -1);
-    assert_int_equal(kinf__token_expiry_s(KINF_STR("e30.eyJleHAiOjE3MDAwMDAwMDB9")), -1);
-    assert_int_equal(kinf__token_expiry_s(KINF_STR("e30.+/.sig")), -1);
-    assert_int_equal(kinf__token_expiry_s(KINF_STR("..")), -1);
-    assert_int_equal(kinf__token_expiry_s(KINF_STR("plain")), -1);
-    assert_int_equal(kinf__token_expiry_s(KINF_STR("")), -1);
+    begin(&upstream, &options);
+    for (size_t i = 0; i < 4; i++) {
+        request = request_of(i < 3 ? "u-greedy" : "u-reader", verbs[i % 3], "");
+        waiters[i] = waiter_of(&upstream);
+        assert_int_equal(ask_once(&upstream, &request, &waiters[i], 0, &answer),
+                         i == 2 ? KINF__VERDICT_THROTTLED : KINF__VERDICT_WAITS);
+    }
+    for (size_t i = 0; i < 4; i++)
+        kinf__authorizer_cancel(upstream.authorizer, &waiters[i]);
+    kinf__authorizer_free(upstream.authorizer);
+}
+
+static void who_had_no_turn_for_20_s_fails_unasked(void **state)
+{
+    const struct kinf__authorizer_options options = { 0 };
+    const struct kinf__access_request request = request_of("u-reader", "list", "");
+    struct kinf__access_waiter waiter;
+    struct kinf__access_answer answer;
+    struct upstream upstream;
+
+    (void)state;
+    begin(&upstream, &options);
+    waiter = waiter_of(&upstream);
+    assert_int_equal(ask_once(&upstream, &request, &waiter, 0, &answer), KINF__VERDICT_WAITS);
+    assert_true(kinf__authorizer_work(upstream.authorizer, 20000));
+    assert_int_equal(ask_once(&upstream, &request, &waiter, 20000, &answer), KINF__VERDICT_FAILED);
+    assert_int_equal(upstream.n_token_reviews, 0);
+    assert_int_equal(ask_once(&upstream, &request, &waiter, 20000, &answer), KINF__VERDICT_WAITS);
+    assert_true(kinf__authorizer_work(upstream.authorizer, 39999));
+    assert_int_equal(ask_once(&upstream, &request, &waiter, 39999, &answer), KINF__VERDICT_ALLOWED);
+    kinf__authorizer_free(upstream.authorizer);
+}
+
+static void what_goes_on_ends_within_10_minutes_or_with_the_token(void **state)
+{
+    struct kinf__access_request request = request_of("u-reader", "watch", "");
+    struct kinf__access_waiter waiter;
+    struct kinf__access_answer answer;
+    struct upstream upstream;
+
+    (void)state;
+    for (int64_t watch_ms = 0; watch_ms <= 50; watch_ms += 50) {
+        const struct kinf__authorizer_options options = { .watch_ms = watch_ms };
+        int64_t expected_ms = 1000 + (watch_ms != 0 ? watch_ms : 600000);
+
+        begin(&upstream, &options);
+        waiter = waiter_of(&upstream);
+        request.expires_ms = INT64_MAX;
+        assert_int_equal(ask_whole(&upstream, &request, 1000), KINF__VERDICT_ALLOWED);
+        ask_once(&upstream, &request, &waiter, 1000, &answer);
+        assert_int_equal(answer.until_ms, expected_ms);
+        request.expires_ms = expected_ms - 1;
+        ask_once(&upstream, &request, &waiter, 1000, &answer);
+        assert_int_equal(answer.until_ms, expected_ms - 1);
+        kinf__authorizer_free(upstream.authorizer);
+    }
 }
 
 int main(void)
@@ -315,10 +387,13 @@ int main(void)
         cmocka_unit_test(the_same_question_at_once_is_asked_once),
         cmocka_unit_test(who_has_gone_is_not_woken),
         cmocka_unit_test(unknown_tokens_beyond_the_rate_are_not_asked_about),
+        cmocka_unit_test(strangers_do_not_keep_out_whose_token_is_somebodys),
         cmocka_unit_test(nothing_is_kept_of_a_token_beyond_its_end),
         cmocka_unit_test(what_is_no_review_allows_nothing),
         cmocka_unit_test(without_memory_nothing_is_allowed_and_nothing_leaks),
-        cmocka_unit_test(the_end_of_a_web_token_is_read_and_no_other),
+        cmocka_unit_test(one_token_has_a_quarter_of_the_inquiries),
+        cmocka_unit_test(who_had_no_turn_for_20_s_fails_unasked),
+        cmocka_unit_test(what_goes_on_ends_within_10_minutes_or_with_the_token),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
