@@ -11,8 +11,6 @@
 #include "serve/exchange_priv.h"
 #include "serve/query.h"
 
-#define SILENCE_MS 75000 /* of an answer that is no stream; the server gives up after 60 s */
-
 /* --- headers --- */
 
 /* Credentials go on because they are the caller's. X-Remote-User and its like would be believed of a
@@ -84,9 +82,15 @@ static bool is_name(const char *name)
     return *name != '\0' && strspn(name, allowed) == strlen(name);
 }
 
-static bool is_bearer(const char *value)
+/* What stands behind the token is nothing to the API server, and so it does not make another one. */
+static struct kinf_str token_of(const char *authorization)
 {
-    return begins_with(value, "Bearer ") && value[strspn(value + 7, " ") + 7] != '\0';
+    const char *token = authorization + strlen("Bearer ");
+
+    if (!begins_with(authorization, "Bearer "))
+        return (struct kinf_str){ NULL, 0 };
+    token += strspn(token, " ");
+    return (struct kinf_str){ token, strcspn(token, " ") };
 }
 
 struct kinf__pass_head kinf__passthrough_look(const struct kinf__header *headers, size_t n_headers)
@@ -99,7 +103,8 @@ struct kinf__pass_head kinf__passthrough_look(const struct kinf__header *headers
 
         if (strcasecmp(name, "Authorization") == 0) {
             n_credentials++;
-            head.has_token = is_bearer(value);
+            head.token = token_of(value);
+            head.has_token = head.token.len != 0;
         }
         head.is_impersonated = head.is_impersonated || begins_with(name, "Impersonate-");
         if (strcasecmp(name, "Upgrade") == 0 && *value != '\0' && !begins_with(value, "h2c"))
@@ -300,10 +305,14 @@ static int refuse_busy(struct kinf__exchange *exchange, const struct kinf_error 
     kinf__refuse(&exchange->refusal, 429, "TooManyRequests", "%s", err->message);
     exchange->refusal.details = KINF__DETAILS_EMPTY;
     exchange->refusal.retry_after_s = 1;
+    kinf__mutex_lock(&exchange->server->lock);
+    exchange->server->n_crowded++;
+    kinf__mutex_unlock(&exchange->server->lock);
     return KINF_ERR_INVALID;
 }
 
-static int forward(struct kinf__exchange *exchange, const struct kinf__exchange_head *head)
+static int forward(struct kinf__exchange *exchange, const struct kinf__exchange_head *head,
+                   struct kinf_str caller)
 {
     KINF__AUTO_FREE struct kinf__header *headers = calloc(head->n_headers + 1, sizeof *headers);
     struct kinf_error err = KINF_ERROR_INIT;
@@ -313,7 +322,8 @@ static int forward(struct kinf__exchange *exchange, const struct kinf__exchange_
         .target = head->target,
         .headers = headers,
         .body_len = strcmp(head->method, "GET") != 0 ? head->body_len : 0,
-        .silence_ms = is_endless(&exchange->request) ? 0 : SILENCE_MS,
+        .caller = caller,
+        .is_endless = is_endless(&exchange->request),
         .wake = exchange->owner.wake,
         .wake_ctx = exchange->owner.ctx,
     };
@@ -352,7 +362,7 @@ int kinf__passthrough_step(struct kinf__exchange *exchange, const struct kinf__e
         return kinf__passthrough_refuse(verdict, exchange->request.resource, &exchange->refusal);
     if (head->body_len > KINF__PASS_BODY_MAX)
         return kinf__passthrough_refuse_length(&exchange->refusal);
-    return forward(exchange, head);
+    return forward(exchange, head, question.head.token);
 }
 
 /* A request that went out may have been acted upon: 504 says that nobody knows. */

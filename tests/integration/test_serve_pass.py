@@ -373,18 +373,47 @@ class LifeTest(unittest.TestCase):
             for watch in watches:
                 watch.__exit__()
 
-    def test_there_is_room_for_256_at_once(self):
+    def test_a_caller_has_a_quarter_of_the_room_and_others_have_the_rest(self):
         with Sidecar({"resource": "namespaces"}) as sidecar:
-            watches = [Watch(sidecar, "/api/v1/services?watch=1", bearer()) for _ in range(256)]
+            watches = [Watch(sidecar, "/api/v1/services?watch=1", bearer()) for _ in range(64)]
             self.assertEqual({watch.status for watch in watches}, {200})
-            status, headers, body = send(sidecar, "GET", "/api/v1/services")
-            self.assertEqual((status, headers["retry-after"]), (429, "1"), body)
-            self.assertEqual(json.loads(body)["reason"], "TooManyRequests")
+            for authorization in (bearer()["Authorization"], bearer()["Authorization"] + " more",
+                                  bearer()["Authorization"].replace("Bearer", "bEARER ")):
+                status, headers, body = send(sidecar, "GET", "/api/v1/services", user=None,
+                                             Authorization=authorization)
+                self.assertEqual((status, headers["retry-after"]), (429, "1"), body)
+                self.assertEqual(json.loads(body)["reason"], "TooManyRequests")
+            self.assertEqual(self.crowded(sidecar), 3)
+            status, headers, _ = send(sidecar, "GET", "/api/v1/services", user="token")
+            self.assertEqual((status, headers["kinformer-source"]), (403, "upstream"))
             watches[0].__exit__()
             wait_until(lambda: send(sidecar, "GET", "/api/v1/services")[0] == 200, "room again")
             for watch in watches[1:]:
                 watch.__exit__()
-            sidecar.daemon.stop()
+
+    @staticmethod
+    def crowded(sidecar):
+        text = ask(sidecar, "/metrics")[2].decode()
+        return int(re.search(r"^kinformer_requests_crowded_total (\d+)", text, re.M).group(1))
+
+    def test_made_up_tokens_do_not_take_the_room_of_others(self):
+        with Sidecar({"resource": "namespaces"}) as sidecar:
+            self.assertEqual(send(sidecar, "GET", "/api/v1/services")[0], 200)
+            held = []
+
+            def is_crowded():
+                held.append(sidecar.open())
+                held[-1].putrequest("POST", "/api/v1/namespaces/default/services")
+                held[-1].putheader("Authorization", f"Bearer made-up-{len(held)}")
+                held[-1].putheader("Content-Length", "1000")
+                held[-1].endheaders(b"{")
+                return self.crowded(sidecar) > 0
+            while not is_crowded():
+                self.assertLess(len(held), 256)
+            self.assertGreaterEqual(len(held), 128)
+            self.assertEqual(send(sidecar, "GET", "/api/v1/services")[0], 200)
+            for connection in held:
+                connection.close()
 
     def test_a_server_that_is_down_is_said_to_be(self):
         with tempfile.TemporaryDirectory() as folder, Proxy() as proxy:

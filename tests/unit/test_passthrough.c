@@ -11,9 +11,11 @@ static const struct kinf__pass_head token = { .has_token = true };
 
 static void each_request_has_its_way(void **state)
 {
-    static const struct kinf__pass_head none = { 0 }, upgrade = { true, false, true, false },
-                                        impersonated = { true, true, false, false },
-                                        malformed = { true, false, false, true };
+    static const struct kinf__pass_head none = { 0 },
+                                        upgrade = { .has_token = true, .is_upgrade = true },
+                                        impersonated = { .has_token = true,
+                                                         .is_impersonated = true },
+                                        malformed = { .has_token = true, .is_malformed = true };
     static const struct {
         bool is_enabled;
         const char *method;
@@ -168,6 +170,25 @@ static void headers_say_who_asks(void **state)
     assert_false(look("Upgrade", "h2c", NULL).is_upgrade);
 }
 
+static void is_token(const char *authorization, const char *expected)
+{
+    struct kinf_str read = look("Authorization", authorization, NULL).token;
+
+    assert_true(kinf_str_equal(read, kinf_str_from(expected)));
+}
+
+static void a_caller_cannot_be_several(void **state)
+{
+    (void)state;
+    is_token("Bearer x", "x");
+    is_token("bearer x", "x");
+    is_token("Bearer   x", "x");
+    is_token("Bearer x 1", "x");
+    is_token("Bearer x ", "x");
+    is_token("Bearer X", "X");
+    is_token("Basic x", "");
+}
+
 static void targets_that_can_be_read_in_two_ways_stay_here(void **state)
 {
     static const struct kinf_str strange[] = {
@@ -209,6 +230,7 @@ int main(void)
         cmocka_unit_test(headers_go_on_only_if_they_are_known),
         cmocka_unit_test(answers_bring_what_describes_them),
         cmocka_unit_test(headers_say_who_asks),
+        cmocka_unit_test(a_caller_cannot_be_several),
         cmocka_unit_test(targets_that_can_be_read_in_two_ways_stay_here),
         cmocka_unit_test(refusals_name_the_remedy),
     };
