@@ -17,11 +17,12 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/thread.h"
+#include "unit/allocation.h"
 #include "unit/http_server.h"
 #include "unit/test.h"
 
 #define LONG_MS  60000
-#define LIMIT_MS 150 /* of what shall be cut */
+#define LIMIT_MS 400 /* of what shall be cut */
 
 /* One connection: reads `wants` bytes behind a head once it may, then answers, then, if there is a
  * rest, sends it once it may, then holds or closes. */
@@ -439,7 +440,7 @@ static void an_answer_that_stops_is_cut(void **state)
 /* Longer than any limit here, and than the thread needs to see it. */
 static void outlast_the_limit(struct fixture *f)
 {
-    int64_t until_ms = kinf__clock_now_ms() + 4 * LIMIT_MS, left_ms;
+    int64_t until_ms = kinf__clock_now_ms() + 3 * LIMIT_MS, left_ms;
 
     while ((left_ms = until_ms - kinf__clock_now_ms()) > 0) {
         kinf__waker_wait(&f->woken, left_ms);
@@ -783,6 +784,69 @@ static void a_head_that_is_cut_short_is_told(void **state)
     teardown(&f);
 }
 
+static void want_of_memory_is_told_and_takes_no_place(void **state)
+{
+    struct fixture f;
+    struct kinf__forwarder_options limits = { .max_forwards = 1 };
+    struct kinf__forwarder *other = NULL;
+    int failed = -1;
+
+    (void)state;
+    setup(&f, NULL);
+    begin(&f);
+    for (size_t n = 1; failed != 0; n++) {
+        test_fail_allocation(n);
+        failed = ask(&f, "POST", 3, &f.forward);
+        assert_int_equal(failed, test_allocation_failed() ? KINF_ERR_NO_MEMORY : 0);
+    }
+    failed = -1;
+    for (size_t n = 1; failed != 0; n++) {
+        test_fail_allocation(n);
+        failed = kinf__forwarder_new(f.client, &limits, &other, NULL);
+        assert_int_equal(failed, test_allocation_failed() ? KINF_ERR_NO_MEMORY : 0);
+    }
+    kinf__forwarder_free(other);
+    teardown(&f);
+}
+
+/* The kernel's probes take their time: what is looked at is that they were asked for. */
+static void a_peer_that_vanishes_is_noticed_within_a_minute(void **state)
+{
+    struct fixture f;
+    struct kinf__forward_head head;
+    struct sockaddr_in server = { 0 }, peer;
+    socklen_t size = sizeof server;
+    int n_found = 0;
+
+    (void)state;
+    setup(&f, "HTTP/1.1 200 OK\r\n\r\n");
+    kinf__waker_set(&f.server.may_read);
+    begin(&f);
+    assert_int_equal(ask(&f, "GET", 0, &f.forward), 0);
+    assert_int_equal(await_head(&f, &head, NULL), 1);
+    assert_int_equal(getsockname(f.server.listener, (struct sockaddr *)&server, &size), 0);
+    for (int fd = 3; fd < 256; fd++) {
+        int idle_s = 0, period_s = 0, probes = 0, unacknowledged_ms = 0, is_probed = 0;
+
+        size = sizeof peer;
+        if (getpeername(fd, (struct sockaddr *)&peer, &size) < 0 || peer.sin_family != AF_INET ||
+            peer.sin_port != server.sin_port)
+            continue;
+        n_found++;
+        size = sizeof(int);
+        getsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &is_probed, &size);
+        getsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, &size);
+        getsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &period_s, &size);
+        getsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, &size);
+        getsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacknowledged_ms, &size);
+        assert_int_equal(is_probed, 1);
+        assert_in_range(idle_s + period_s * probes, 1, 60);
+        assert_in_range(unacknowledged_ms, 1, 60000);
+    }
+    assert_int_equal(n_found, 1);
+    teardown(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -808,6 +872,8 @@ int main(void)
         cmocka_unit_test(a_cut_answer_is_broken),
         cmocka_unit_test(a_server_that_is_not_there_is_told),
         cmocka_unit_test(a_head_that_is_cut_short_is_told),
+        cmocka_unit_test(want_of_memory_is_told_and_takes_no_place),
+        cmocka_unit_test(a_peer_that_vanishes_is_noticed_within_a_minute),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
