@@ -18,8 +18,6 @@
 #include "serve/definitions.h"
 #include "serve/endpoint.h"
 
-#define MAX_FORWARDS 256
-
 struct kinf__serving {
     struct kinf__forwarder *forwarder; /* NULL: nothing is passed on */
     struct kinf__server *server;
@@ -31,12 +29,14 @@ struct kinf__serving {
 static int start_forwarder(struct kinf__serving *serving, struct kinf_client *client,
                            struct kinf_error *err)
 {
+    const struct kinf__forwarder_options options = KINF__FORWARDER_OPTIONS_INIT;
+
     if (strncmp(kinf_client_server(client), "https://", 8) != 0)
         return kinf__error_set(err, KINF_ERR_CONFIG,
                                "passThrough needs a server with https://: it sends tokens of "
                                "others to %s",
                                kinf_client_server(client));
-    return kinf__forwarder_new(client, MAX_FORWARDS, &serving->forwarder, err);
+    return kinf__forwarder_new(client, &options, &serving->forwarder, err);
 }
 
 int kinf__serving_new(const struct kinf__config *config, struct kinf_client *client,

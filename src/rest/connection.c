@@ -112,6 +112,25 @@ bool kinf__connection_prepare(CURL *easy, const struct kinf_client *client, int 
            set_proxy(easy, client->config.proxy_url) && set_tls(easy, &client->config);
 }
 
+void kinf__connection_set_callbacks(CURL *easy, const struct kinf__connection_callbacks *callbacks)
+{
+    curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, callbacks->message);
+    curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, callbacks->on_header);
+    curl_easy_setopt(easy, CURLOPT_HEADERDATA, callbacks->ctx);
+    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, callbacks->on_bytes);
+    curl_easy_setopt(easy, CURLOPT_WRITEDATA, callbacks->ctx);
+    curl_easy_setopt(easy, CURLOPT_READFUNCTION, callbacks->on_send);
+    curl_easy_setopt(easy, CURLOPT_READDATA, callbacks->ctx);
+}
+
+bool kinf__connection_set_method(CURL *easy, const char *method, bool has_body, int64_t body_len)
+{
+    return curl_easy_setopt(easy, has_body ? CURLOPT_POST : CURLOPT_HTTPGET, 1L) == CURLE_OK &&
+           curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE,
+                            has_body ? (curl_off_t)body_len : (curl_off_t)-1) == CURLE_OK &&
+           curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, method) == CURLE_OK;
+}
+
 bool kinf__connection_set_blob(CURL *easy, CURLoption option, const char *pem)
 {
     struct curl_blob blob = { (void *)pem, pem != NULL ? strlen(pem) : 0, CURL_BLOB_NOCOPY };

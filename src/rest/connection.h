@@ -8,6 +8,7 @@
 #define KINF_REST_CONNECTION_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include <curl/curl.h>
 
@@ -21,6 +22,20 @@
  * not to be used, since without its options curl would trust others. */
 KINF_MUST_CHECK bool kinf__connection_prepare(CURL *easy, const struct kinf_client *client,
                                               int *socket_errno);
+
+struct kinf__connection_callbacks {
+    curl_write_callback on_header;
+    curl_write_callback on_bytes;
+    curl_read_callback on_send;
+    void *ctx;
+    char *message; /* CURL_ERROR_SIZE bytes */
+};
+
+void kinf__connection_set_callbacks(CURL *easy, const struct kinf__connection_callbacks *callbacks);
+
+/* `body_len` negative: it is not told. */
+KINF_MUST_CHECK bool kinf__connection_set_method(CURL *easy, const char *method, bool has_body,
+                                                 int64_t body_len);
 
 /* A text in PEM, not copied: what is copied would not be overwritten when it is freed. NULL takes
  * back. */

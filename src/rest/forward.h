@@ -7,9 +7,12 @@
  * through buffers of a fixed size; whoever does not take or bring bytes holds up its own request and
  * nothing else.
  *
- * Ended are: requests to which no answer begins within a minute and a quarter, answers that are
- * silent for longer than `silence_ms` while their reader wants more, and any whose peer is found
- * dead (http.h: within a minute).
+ * Nobody takes it all: a caller has a share of the places, and so have all together whom the server
+ * has not accepted yet (places.h). Accepted is who got an answer of 2xx or 403.
+ *
+ * Ended are: requests to which no answer begins in time, answers that are silent for too long while
+ * their reader wants more, and any whose peer is found dead (connection.h: within a minute). How long
+ * its owner may take over a body or an answer is not the forwarder's business.
  *
  * Threads: a forwarder, any; a forward, one at a time, but for kinf__forward_end(). The wake
  * callback runs on the forwarder's thread, with its lock held.
@@ -32,9 +35,23 @@ struct kinf__header {
     const char *value;
 };
 
-/* `client` is borrowed. At most `max_forwards` run at once. Errors: KINF_ERR_NO_MEMORY,
- * KINF_ERR_SYSTEM. */
-KINF_MUST_CHECK int kinf__forwarder_new(struct kinf_client *client, size_t max_forwards,
+/* 0: the default. */
+struct kinf__forwarder_options {
+    size_t max_forwards;      /* at once; 256 */
+    size_t max_of_one;        /* of them for one caller; a quarter */
+    size_t max_of_strangers;  /* of them for callers that were not accepted yet; a half */
+    int64_t head_limit_ms;    /* from the end of a request, or its last byte, to the head; 75 s */
+    int64_t silence_limit_ms; /* between two pieces of an answer; 75 s */
+};
+
+#define KINF__FORWARDER_OPTIONS_INIT                                                               \
+    {                                                                                              \
+        0                                                                                          \
+    }
+
+/* `client` is borrowed. Errors: KINF_ERR_NO_MEMORY, KINF_ERR_SYSTEM. */
+KINF_MUST_CHECK int kinf__forwarder_new(struct kinf_client *client,
+                                        const struct kinf__forwarder_options *options,
                                         struct kinf__forwarder **ret_forwarder,
                                         struct kinf_error *err);
 /* Every forward has been freed. NULL is allowed. */
@@ -48,13 +65,14 @@ struct kinf__forward_request {
     const struct kinf__header *headers; /* all that is sent beside Host and the body's length */
     size_t n_headers;
     int64_t body_len;        /* 0: none; KINF__FORWARD_CHUNKED: not known */
-    int64_t silence_ms;      /* 0: any; for watches */
+    struct kinf_str caller;  /* who asks, as the server would tell callers apart */
+    bool is_endless;         /* its answer may be silent for any time, as a watch */
     void (*wake)(void *ctx); /* look again: there is room, a head, a piece, the end */
     void *wake_ctx;
 };
 
-/* Everything of the request is copied. Errors: KINF_ERR_LIMIT (too many at once),
- * KINF_ERR_NO_MEMORY. */
+/* Everything of the request is copied; of the caller a digest. Errors: KINF_ERR_LIMIT (too many at
+ * once, with the reason), KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__forward_new(struct kinf__forwarder *forwarder,
                                       const struct kinf__forward_request *request,
                                       struct kinf__forward **ret_forward, struct kinf_error *err);
@@ -72,7 +90,7 @@ void kinf__forward_end_body(struct kinf__forward *forward);
 
 struct kinf__forward_head {
     int code;
-    const struct kinf__header *headers; /* of the final answer, in order; not Content-Length */
+    const struct kinf__header *headers; /* of the final answer, in order; not their body's length */
     size_t n_headers;
     int64_t body_len; /* -1: not told */
 };

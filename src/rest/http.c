@@ -1,16 +1,15 @@
 /*
  * One exchange at a time over a private curl multi, which alone can be woken, timed and left at any
- * moment. Neighbours: client.h has what a connection needs, inflate.h undoes gzip, status.h reads a
- * refusal; transport_error.c says what curl's failures mean.
+ * moment. Neighbours: client.h has what a connection needs, http_request.c writes the request's head,
+ * head.h reads the answer's, inflate.h undoes gzip, status.h reads a refusal; transport_error.c says
+ * what curl's failures mean.
  *
  * Invariant: the easy handle is in the multi only while an exchange runs.
  */
 #include "rest/http.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include <curl/curl.h>
 
@@ -19,6 +18,8 @@
 #include "base/log.h"
 #include "rest/client.h"
 #include "rest/connection.h"
+#include "rest/head.h"
+#include "rest/http_priv.h"
 #include "rest/inflate.h"
 #include "rest/status.h"
 #include "rest/transport_error.h"
@@ -27,7 +28,6 @@
 #define REFUSAL_MAX_BYTES    65536 /* of a body that is no success */
 #define POLL_MAX_MS          1000  /* a bound on every wait, should a wake-up ever be lost */
 #define BREATH_MS            50    /* between looks at the waker while bytes never pause */
-#define RETRY_AFTER_MAX_S    3600
 
 struct kinf__http {
     struct kinf_client *client;
@@ -115,67 +115,33 @@ static bool is_success(const struct kinf__http *http)
     return http->status >= 200 && http->status < 300;
 }
 
-/* The value of a header line, without white space around it; false if it is another header. */
-static bool header_value(const char *line, size_t len, const char *name, struct kinf_str *ret_value)
+static void end_head(struct kinf__http *http)
 {
-    size_t name_len = strlen(name);
-
-    if (len <= name_len || strncasecmp(line, name, name_len) != 0 || line[name_len] != ':')
-        return false;
-    line += name_len + 1;
-    len -= name_len + 1;
-    while (len != 0 && strchr(" \t\r\n", line[len - 1]) != NULL)
-        len--;
-    while (len != 0 && strchr(" \t", *line) != NULL) {
-        line++;
-        len--;
-    }
-    *ret_value = (struct kinf_str){ line, len };
-    return true;
+    if (!is_success(http) || http->is_head_told)
+        return;
+    http->is_head_told = true;
+    if (http->request->on_head != NULL)
+        http->request->on_head(http->status, http->request->ctx);
 }
 
-/* Seconds; the other form, a date, is ignored as upstream does. */
-static uint32_t parse_retry_after(struct kinf_str value)
-{
-    uint32_t seconds = 0;
-
-    for (size_t i = 0; i < value.len; i++) {
-        if (value.bytes[i] < '0' || value.bytes[i] > '9' || seconds > RETRY_AFTER_MAX_S)
-            return 0;
-        seconds = seconds * 10 + (uint32_t)(value.bytes[i] - '0');
-    }
-    return (seconds < RETRY_AFTER_MAX_S ? seconds : RETRY_AFTER_MAX_S) * 1000;
-}
-
-/* A status line begins a new head: that of a proxy or a 100 may have come before. */
-static void begin_head(struct kinf__http *http, const char *line, size_t len)
-{
-    const char *space = memchr(line, ' ', len);
-
-    http->status = space != NULL ? (int)strtol(space + 1, NULL, 10) : 0;
-    http->is_gzip = false;
-    http->retry_after_ms = 0;
-}
-
-static size_t on_header(char *line, size_t size, size_t n, void *ctx)
+static size_t on_header(char *bytes, size_t size, size_t n, void *ctx)
 {
     struct kinf__http *http = ctx;
-    size_t len = size * n;
-    struct kinf_str value;
+    struct kinf_str line = { bytes, size * n }, name, value;
 
     http->last_byte_ms = kinf__clock_now_ms();
-    if (len >= 5 && memcmp(line, "HTTP/", 5) == 0)
-        begin_head(http, line, len);
-    else if (header_value(line, len, "Content-Encoding", &value))
-        http->is_gzip = value.len == 4 && strncasecmp(value.bytes, "gzip", 4) == 0;
-    else if (header_value(line, len, "Retry-After", &value))
-        http->retry_after_ms = parse_retry_after(value);
-    else if (len <= 2 && is_success(http) && !http->is_head_told) {
-        http->is_head_told = true;
-        if (http->request->on_head != NULL)
-            http->request->on_head(http->status, http->request->ctx);
+    if (kinf__head_is_status(line, &http->status)) {
+        http->is_gzip = false;
+        http->retry_after_ms = 0;
+    } else if (kinf__head_is_end(line)) {
+        end_head(http);
+    } else if (kinf__head_split(line, &name, &value)) {
+        if (kinf__head_is_named(name, "Content-Encoding"))
+            http->is_gzip = kinf__head_is_named(value, "gzip");
+        else if (kinf__head_is_named(name, "Retry-After"))
+            http->retry_after_ms = kinf__head_retry_after_ms(value);
     }
-    return len;
+    return line.len;
 }
 
 /* Inflated bytes of any response. A refusal that does not end is left when it is long enough. */
@@ -241,22 +207,12 @@ static bool set_credential(CURL *easy, const struct kinf__credential_parts *part
            kinf__connection_set_blob(easy, CURLOPT_SSLKEY_BLOB, parts->key_pem);
 }
 
-static void set_callbacks(struct kinf__http *http)
-{
-    CURL *easy = http->easy;
-
-    curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, http->curl_message);
-    curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
-    curl_easy_setopt(easy, CURLOPT_HEADERDATA, http);
-    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_bytes);
-    curl_easy_setopt(easy, CURLOPT_WRITEDATA, http);
-    curl_easy_setopt(easy, CURLOPT_READFUNCTION, on_send);
-    curl_easy_setopt(easy, CURLOPT_READDATA, http);
-}
-
 static bool set_connection(struct kinf__http *http)
 {
-    set_callbacks(http);
+    const struct kinf__connection_callbacks callbacks = { on_header, on_bytes, on_send, http,
+                                                          http->curl_message };
+
+    kinf__connection_set_callbacks(http->easy, &callbacks);
     curl_easy_setopt(http->easy, CURLOPT_BUFFERSIZE, RECEIVE_BUFFER_BYTES);
     return kinf__connection_prepare(http->easy, http->client, &http->socket_errno) &&
            curl_easy_setopt(http->easy, CURLOPT_USERAGENT, http->client->user_agent) == CURLE_OK;
@@ -341,52 +297,6 @@ static int renew_credential(struct kinf__http *http, struct kinf_error *err)
     return 0;
 }
 
-static int append_credential(struct kinf__http *http, struct curl_slist **headers)
-{
-    const struct kinf__string_list *impersonation = &http->client->config.impersonation;
-    const char *authorization = http->credential->parts.authorization;
-    int failed = 0;
-
-    if (!http->client->is_https)
-        return 0;
-    if (authorization != NULL)
-        failed = kinf__connection_append_header(headers, authorization);
-    for (size_t i = 0; failed == 0 && i < impersonation->n_items; i++)
-        failed = kinf__connection_append_header(headers, impersonation->items[i]);
-    return failed;
-}
-
-/* curl would ask whether a long body is welcome, and wait a second for an answer. */
-static int append_content(const struct kinf__http_request *request, struct curl_slist **headers)
-{
-    KINF__AUTO_BUFFER line = KINF__BUFFER_INIT;
-
-    if (request->body.bytes == NULL)
-        return 0;
-    if (kinf__buffer_printf(&line, "Content-Type: %s",
-                            request->content_type != NULL ? request->content_type
-                                                          : "application/json") < 0 ||
-        kinf__connection_append_header(headers, kinf__buffer_cstr(&line)) < 0)
-        return KINF_ERR_NO_MEMORY;
-    return kinf__connection_append_header(headers, "Expect:");
-}
-
-static int append_headers(struct kinf__http *http, struct curl_slist **headers,
-                          struct kinf_error *err)
-{
-    KINF__AUTO_BUFFER line = KINF__BUFFER_INIT;
-    const char *accept = http->request->accept != NULL ? http->request->accept : "application/json";
-
-    if (append_credential(http, headers) < 0 || append_content(http->request, headers) < 0 ||
-        kinf__buffer_printf(&line, "Accept: %s", accept) < 0 ||
-        kinf__connection_append_header(headers, kinf__buffer_cstr(&line)) < 0 ||
-        kinf__connection_append_header(headers, http->request->accept_gzip
-                                                    ? "Accept-Encoding: gzip"
-                                                    : "Accept-Encoding: identity") < 0)
-        return kinf__error_no_memory(err);
-    return 0;
-}
-
 /* Whether the exchange is to be left for a connection with other certificates. */
 static bool is_to_be_left(struct kinf__http *http, int64_t now_ms)
 {
@@ -459,17 +369,10 @@ static int drive(struct kinf__http *http, CURLcode *ret_result, struct kinf_erro
     }
 }
 
-static const char *method_of(const struct kinf__http_request *request)
-{
-    if (request->method != NULL)
-        return request->method;
-    return request->body.bytes != NULL ? "POST" : "GET";
-}
-
 /* A conflict without a reason, for what was to be made: its name is taken. */
 static bool is_name_taken(const struct kinf__http *http, int code)
 {
-    return code == KINF_ERR_CONFLICT && strcmp(method_of(http->request), "POST") == 0 &&
+    return code == KINF_ERR_CONFLICT && strcmp(kinf__http_method(http->request), "POST") == 0 &&
            !kinf__status_has_reason(kinf__buffer_str(&http->refusal));
 }
 
@@ -529,17 +432,6 @@ static int exchange(struct kinf__http *http, struct kinf_error *err)
     return failed < 0 ? failed : 0;
 }
 
-static bool set_method(struct kinf__http *http, const char *method, struct kinf_str body)
-{
-    bool has_body = body.bytes != NULL;
-
-    return curl_easy_setopt(http->easy, has_body ? CURLOPT_POST : CURLOPT_HTTPGET, 1L) ==
-               CURLE_OK &&
-           curl_easy_setopt(http->easy, CURLOPT_POSTFIELDSIZE_LARGE,
-                            has_body ? (curl_off_t)body.len : (curl_off_t)-1) == CURLE_OK &&
-           curl_easy_setopt(http->easy, CURLOPT_CUSTOMREQUEST, method) == CURLE_OK;
-}
-
 static void begin(struct kinf__http *http, const struct kinf__http_request *request,
                   struct kinf_error *err)
 {
@@ -569,20 +461,22 @@ int kinf__http_perform(struct kinf__http *http, const struct kinf__http_request 
     begin(http, request, err);
     failed = renew_credential(http, err);
     if (failed == 0)
-        failed = append_headers(http, &headers, err);
+        failed = kinf__http_append_headers(request, http->client, http->credential, &headers, err);
     if (failed == 0 &&
         (kinf__connection_append_url(http->client, request->target, &url, &connect_to) < 0 ||
          (text = kinf__buffer_cstr(&url)) == NULL))
         failed = kinf__error_no_memory(err);
     if (failed == 0) {
-        KINF__LOG(KINF__LOG_REST, KINF_LOG_DEBUG, "%s %s host=%s", method_of(request),
+        KINF__LOG(KINF__LOG_REST, KINF_LOG_DEBUG, "%s %s host=%s", kinf__http_method(request),
                   request->target, http->client->host);
         curl_easy_setopt(http->easy, CURLOPT_HTTPHEADER, headers);
         curl_easy_setopt(http->easy, CURLOPT_CONNECT_TO, connect_to);
-        failed = set_method(http, method_of(request), request->body) &&
-                         curl_easy_setopt(http->easy, CURLOPT_URL, text) == CURLE_OK
-                     ? exchange(http, err)
-                     : kinf__error_no_memory(err);
+        failed =
+            kinf__connection_set_method(http->easy, kinf__http_method(request),
+                                        request->body.bytes != NULL, (int64_t)request->body.len) &&
+                    curl_easy_setopt(http->easy, CURLOPT_URL, text) == CURLE_OK
+                ? exchange(http, err)
+                : kinf__error_no_memory(err);
         curl_easy_setopt(http->easy, CURLOPT_HTTPHEADER, NULL);
         curl_easy_setopt(http->easy, CURLOPT_CONNECT_TO, NULL);
     }

@@ -215,6 +215,7 @@ static void write_process(struct kinf__report *report, const struct kinf__server
     kinf__report_count(report, "requests", server->n_requests);
     kinf__report_count(report, "refused", server->n_refused);
     kinf__report_count(report, "passed", server->n_passed);
+    kinf__report_count(report, "crowded", server->n_crowded);
     kinf__report_count(report, "underWay", server->n_exchanges);
     kinf__report_ms(report, "maxStalenessMs", server->max_staleness_ms);
 }

@@ -11,8 +11,6 @@
 #include "serve/exchange_priv.h"
 #include "serve/query.h"
 
-#define SILENCE_MS 75000 /* of an answer that is no stream; the server gives up after 60 s */
-
 /* --- headers --- */
 
 /* Credentials go on because they are the caller's. X-Remote-User and its like would be believed of a
@@ -59,11 +57,23 @@ bool kinf__passthrough_sends(const char *name)
     return begins_with(name, "Impersonate-") || is_among(name, sent, KINF__ARRAY_LEN(sent));
 }
 
+/* Whether no byte would be read otherwise by others: browsers drop some, and turn some around. */
+static bool is_plain(struct kinf_str text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.bytes[i] <= ' ' || text.bytes[i] >= 0x7f ||
+            strchr("#\\\"<>^`{|}", text.bytes[i]) != NULL)
+            return false;
+    }
+    return text.len != 0;
+}
+
 /* A place is handed back only if it is on this server, whatever its name here. */
 bool kinf__passthrough_returns(const struct kinf__header *header)
 {
     if (strcasecmp(header->name, "Location") == 0)
-        return header->value[0] == '/' && header->value[1] != '/';
+        return header->value[0] == '/' && header->value[1] != '/' &&
+               is_plain(kinf_str_from(header->value));
     return is_among(header->name, returned, KINF__ARRAY_LEN(returned));
 }
 
@@ -84,14 +94,35 @@ static bool is_name(const char *name)
     return *name != '\0' && strspn(name, allowed) == strlen(name);
 }
 
-static bool is_bearer(const char *value)
+/* What stands behind the token is nothing to the API server, and so it does not make another one. */
+static struct kinf_str token_of(const char *authorization)
 {
-    return begins_with(value, "Bearer ") && value[strspn(value + 7, " ") + 7] != '\0';
+    const char *token = authorization + strlen("Bearer ");
+
+    if (!begins_with(authorization, "Bearer "))
+        return (struct kinf_str){ NULL, 0 };
+    token += strspn(token, " ");
+    return (struct kinf_str){ token, strcspn(token, " ") };
+}
+
+/* A body of two lengths, or of one that we do not know, ends elsewhere for others. */
+static bool has_clear_length(const struct kinf__header *headers, size_t n_headers)
+{
+    size_t n_lengths = 0;
+
+    for (size_t i = 0; i < n_headers; i++) {
+        bool is_coding = strcasecmp(headers[i].name, "Transfer-Encoding") == 0;
+
+        if (is_coding && strcasecmp(headers[i].value, "chunked") != 0)
+            return false;
+        n_lengths += is_coding || strcasecmp(headers[i].name, "Content-Length") == 0;
+    }
+    return n_lengths <= 1;
 }
 
 struct kinf__pass_head kinf__passthrough_look(const struct kinf__header *headers, size_t n_headers)
 {
-    struct kinf__pass_head head = { 0 };
+    struct kinf__pass_head head = { .is_malformed = !has_clear_length(headers, n_headers) };
     size_t n_credentials = 0;
 
     for (size_t i = 0; i < n_headers; i++) {
@@ -99,7 +130,8 @@ struct kinf__pass_head kinf__passthrough_look(const struct kinf__header *headers
 
         if (strcasecmp(name, "Authorization") == 0) {
             n_credentials++;
-            head.has_token = is_bearer(value);
+            head.token = token_of(value);
+            head.has_token = head.token.len != 0;
         }
         head.is_impersonated = head.is_impersonated || begins_with(name, "Impersonate-");
         if (strcasecmp(name, "Upgrade") == 0 && *value != '\0' && !begins_with(value, "h2c"))
@@ -114,14 +146,18 @@ struct kinf__pass_head kinf__passthrough_look(const struct kinf__header *headers
 
 /* --- decisions --- */
 
-bool kinf__passthrough_is_plain(struct kinf_str target)
+static bool has_gap(struct kinf_str target)
 {
-    for (size_t i = 0; i < target.len; i++) {
-        if (target.bytes[i] <= ' ' || target.bytes[i] >= 0x7f ||
-            strchr("#\\\"<>^`{|}", target.bytes[i]) != NULL)
-            return false;
+    for (size_t i = 1; i < target.len && target.bytes[i] != '?'; i++) {
+        if (target.bytes[i - 1] == '/' && target.bytes[i] == '/')
+            return true;
     }
-    return target.len != 0;
+    return false;
+}
+
+bool kinf__passthrough_is_plain(const char *method, struct kinf_str target)
+{
+    return is_plain(target) && (strcmp(method, "GET") == 0 || !has_gap(target));
 }
 
 static bool is_own_route(enum kinf__route route)
@@ -141,7 +177,11 @@ static bool is_supported(const char *method)
 {
     static const char *const methods[] = { "GET", "POST", "PUT", "PATCH", "DELETE" };
 
-    return is_among(method, methods, KINF__ARRAY_LEN(methods));
+    for (size_t i = 0; i < KINF__ARRAY_LEN(methods); i++) {
+        if (strcmp(method, methods[i]) == 0)
+            return true;
+    }
+    return false;
 }
 
 /* Whoever has no token sees in discovery what can be had without one. */
@@ -300,10 +340,14 @@ static int refuse_busy(struct kinf__exchange *exchange, const struct kinf_error 
     kinf__refuse(&exchange->refusal, 429, "TooManyRequests", "%s", err->message);
     exchange->refusal.details = KINF__DETAILS_EMPTY;
     exchange->refusal.retry_after_s = 1;
+    kinf__mutex_lock(&exchange->server->lock);
+    exchange->server->n_crowded++;
+    kinf__mutex_unlock(&exchange->server->lock);
     return KINF_ERR_INVALID;
 }
 
-static int forward(struct kinf__exchange *exchange, const struct kinf__exchange_head *head)
+static int forward(struct kinf__exchange *exchange, const struct kinf__exchange_head *head,
+                   struct kinf_str caller)
 {
     KINF__AUTO_FREE struct kinf__header *headers = calloc(head->n_headers + 1, sizeof *headers);
     struct kinf_error err = KINF_ERROR_INIT;
@@ -313,7 +357,8 @@ static int forward(struct kinf__exchange *exchange, const struct kinf__exchange_
         .target = head->target,
         .headers = headers,
         .body_len = strcmp(head->method, "GET") != 0 ? head->body_len : 0,
-        .silence_ms = is_endless(&exchange->request) ? 0 : SILENCE_MS,
+        .caller = caller,
+        .is_endless = is_endless(&exchange->request),
         .wake = exchange->owner.wake,
         .wake_ctx = exchange->owner.ctx,
     };
@@ -340,7 +385,7 @@ int kinf__passthrough_step(struct kinf__exchange *exchange, const struct kinf__e
         .method = head->method,
         .route = exchange->request.route,
         .head = kinf__passthrough_look(head->headers, head->n_headers),
-        .is_plain = kinf__passthrough_is_plain(head->target),
+        .is_plain = kinf__passthrough_is_plain(head->method, head->target),
         .is_pruned = is_pruned(exchange),
         .is_not_cached = is_not_cached,
     };
@@ -352,7 +397,7 @@ int kinf__passthrough_step(struct kinf__exchange *exchange, const struct kinf__e
         return kinf__passthrough_refuse(verdict, exchange->request.resource, &exchange->refusal);
     if (head->body_len > KINF__PASS_BODY_MAX)
         return kinf__passthrough_refuse_length(&exchange->refusal);
-    return forward(exchange, head);
+    return forward(exchange, head, question.head.token);
 }
 
 /* A request that went out may have been acted upon: 504 says that nobody knows. */

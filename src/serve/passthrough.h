@@ -23,8 +23,9 @@
 struct kinf__pass_head {
     bool has_token;
     bool is_impersonated;
-    bool is_upgrade;   /* to something that is no HTTP; an offer of HTTP/2 is none */
-    bool is_malformed; /* two credentials, or a value that is no line of text */
+    bool is_upgrade;       /* to something that is no HTTP; an offer of HTTP/2 is none */
+    bool is_malformed;     /* two credentials or lengths, or a value that is no line of text */
+    struct kinf_str token; /* as the API server reads it, in the headers; with has_token */
 };
 
 struct kinf__pass_head kinf__passthrough_look(const struct kinf__header *headers, size_t n_headers);
@@ -34,8 +35,9 @@ struct kinf__pass_head kinf__passthrough_look(const struct kinf__header *headers
 bool kinf__passthrough_sends(const char *name);
 bool kinf__passthrough_returns(const struct kinf__header *header);
 
-/* Whether a target can be sent on as it is: no byte of it would be read otherwise by others. */
-bool kinf__passthrough_is_plain(struct kinf_str target);
+/* Whether a request's target can be sent on as it is: no byte of it would be read otherwise by
+ * others. For what changes something that goes for empty segments, too, which some merge. */
+bool kinf__passthrough_is_plain(const char *method, struct kinf_str target);
 
 /* X(enumerator, what becomes of the request) */
 #define KINF__PASS_VERDICTS(X)                                                                     \

@@ -69,6 +69,7 @@ struct kinf__server {
     uint64_t n_requests;
     uint64_t n_refused;
     uint64_t n_passed;
+    uint64_t n_crowded; /* refused, since too many were passed on */
     bool is_timer_ended;
     /* atomic */
     _Atomic(bool) is_stopping;

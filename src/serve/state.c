@@ -242,18 +242,28 @@ static int write_process(struct kinf__buffer *out)
 
 static int write_requests(const struct kinf__server *server, struct kinf__buffer *out)
 {
-    if (kinf__metrics_family(out, "kinformer_requests_total", KINF__METRIC_COUNTER,
-                             "Requests that were answered or are under way.") < 0 ||
-        kinf__metrics_sample(out, "kinformer_requests_total", NULL, 0, server->n_requests, 0) < 0 ||
-        kinf__metrics_family(out, "kinformer_requests_refused_total", KINF__METRIC_COUNTER,
-                             "Requests that were answered with an error.") < 0 ||
-        kinf__metrics_sample(out, "kinformer_requests_refused_total", NULL, 0, server->n_refused,
-                             0) < 0 ||
-        kinf__metrics_family(out, "kinformer_requests_passed_total", KINF__METRIC_COUNTER,
-                             "Requests that were passed on to the API server.") < 0)
-        return KINF_ERR_NO_MEMORY;
-    return kinf__metrics_sample(out, "kinformer_requests_passed_total", NULL, 0, server->n_passed,
-                                0);
+    const struct {
+        const char *name, *help;
+        uint64_t n;
+    } counters[] = {
+        { "kinformer_requests_total", "Requests that were answered or are under way.",
+          server->n_requests },
+        { "kinformer_requests_refused_total", "Requests that were answered with an error.",
+          server->n_refused },
+        { "kinformer_requests_passed_total", "Requests that were passed on to the API server.",
+          server->n_passed },
+        { "kinformer_requests_crowded_total",
+          "Requests that were not passed on, since too many were.", server->n_crowded },
+    };
+    int failed = 0;
+
+    for (size_t i = 0; failed == 0 && i < KINF__ARRAY_LEN(counters); i++) {
+        failed =
+            kinf__metrics_family(out, counters[i].name, KINF__METRIC_COUNTER, counters[i].help);
+        if (failed == 0)
+            failed = kinf__metrics_sample(out, counters[i].name, NULL, 0, counters[i].n, 0);
+    }
+    return failed;
 }
 
 int kinf__state_answer_metrics(struct kinf__exchange *exchange)

@@ -210,6 +210,106 @@ class PassThroughTest(unittest.TestCase):
                 self.assertEqual(status, 400, (target, body))
         self.assertEqual(self.passed(), before)
 
+    def test_a_write_of_two_paths_stays_here(self):
+        before = self.passed()
+        for method in ("POST", "PUT", "PATCH", "DELETE"):
+            for target in ("/" + MAPS, f"/api/v1//namespaces/{NAMESPACE}/configmaps/x"):
+                status, _, body = send(self.sidecar, method, target, "{}")
+                self.assertEqual((status, json.loads(body)["reason"]), (400, "BadRequest"), (method, target))
+        status, _, body = send(self.sidecar, "put", f"/api/v1/namespaces/{NAMESPACE}/pods/x", "{}")
+        self.assertEqual((status, json.loads(body)["reason"]), (405, "MethodNotAllowed"))
+        self.assertEqual(self.passed(), before)
+
+    def raw(self, text):
+        """The head and the body of the first answer, whose length is told."""
+        host, port = self.sidecar.address.split(":")
+        with socket.create_connection((host, int(port)), timeout=PATIENCE) as connection:
+            connection.sendall(text.encode())
+            got = b""
+            while b"\r\n\r\n" not in got:
+                piece = connection.recv(65536)
+                if not piece:
+                    return got.decode(), ""
+                got += piece
+            head, body = got.split(b"\r\n\r\n", 1)
+            length = re.search(rb"(?i)content-length: *(\d+)", head)
+            while length and len(body) < int(length.group(1)):
+                body += connection.recv(65536)
+            return head.decode(), body.decode()
+
+    def test_a_body_of_two_lengths_stays_here(self):
+        before = self.passed()
+        for lengths in ("Transfer-Encoding: chunked\r\nContent-Length: 5", "Content-Length: 5\r\nContent-Length: 6",
+                        "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity"):
+            head, _ = self.raw(f"POST {MAPS} HTTP/1.1\r\nHost: localhost\r\nAuthorization: "
+                               f"{bearer()['Authorization']}\r\n{lengths}\r\n\r\n0\r\n\r\nDELETE")
+            self.assertTrue(head.startswith("HTTP/1.1 400 "), (lengths, head))
+        self.assertEqual(self.passed(), before)
+
+    def test_headers_do_not_smuggle_others(self):
+        review = json.dumps({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"})
+        for trick in ("Accept: application/json\r\n X-Remote-User: admin",
+                      "Accept: application/json\rX-Remote-User: admin",
+                      "Accept: application/json\nX-Remote-User: admin", "Connection: Authorization, X-Remote-User",
+                      "Connection: close\r\nX-Remote-User : admin", "TE: trailers\r\nTrailer: X-Remote-User"):
+            head, body = self.raw("POST /apis/authentication.k8s.io/v1/selfsubjectreviews HTTP/1.1\r\n"
+                                  "Host: localhost\r\n"
+                                  f"Authorization: Bearer {token_of('token')}\r\nContent-Type: application/json\r\n"
+                                  f"{trick}\r\nX-Remote-Group: system:masters\r\nContent-Length: {len(review)}\r\n"
+                                  f"\r\n{review}")
+            if " 201 " in head.split("\r\n")[0]:
+                self.assertEqual(json.loads(body)["status"]["userInfo"]["username"], "reader", trick)
+            else:
+                self.assertTrue(head.startswith("HTTP/1.1 400 "), (trick, head))
+
+    def test_an_orphaning_deletion_is_the_servers(self):
+        for name, query, options in (("orphan-q", "?propagationPolicy=Orphan", None),
+                                     ("orphan-o", "", {"propagationPolicy": "Orphan"})):
+            status, _, body = send(self.sidecar, "POST", MAPS, config_map(name, NAMESPACE))
+            self.assertEqual(status, 201, body)
+            status, _, body = send(self.sidecar, "DELETE", f"{MAPS}/{name}{query}", options and json.dumps(
+                {"apiVersion": "v1", "kind": "DeleteOptions", **options}))
+            self.assertEqual(status, 200, body)
+
+            # The garbage collector would let go of the dependents, and then of the object.
+            def is_terminating():
+                metadata = (self.cached(name) or {"metadata": {}})["metadata"]
+                return "deletionTimestamp" in metadata and metadata["finalizers"] == ["orphan"]
+            wait_until(is_terminating, "an object in the cache that waits for the garbage collector")
+            status, _, body = send(self.sidecar, "PATCH", f"{MAPS}/{name}", '{"metadata":{"finalizers":null}}',
+                                   **{"Content-Type": "application/merge-patch+json"})
+            self.assertEqual(status, 200, body)
+            wait_until(lambda: self.cached(name) is None, "the object gone")
+
+    def test_what_a_kubelet_answers_is_the_servers(self):
+        pods = f"/api/v1/namespaces/{NAMESPACE}/pods"
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "kubelet"},
+               "spec": {"containers": [{"name": "c", "image": "i"}]}}
+        status, _, body = send(self.sidecar, "POST", pods, json.dumps(pod))
+        self.assertEqual(status, 201, body)
+        for method, rest in (("GET", "log"), ("GET", "log?follow=true&tailLines=1"),
+                             ("GET", "exec?command=ls&stdout=1"), ("POST", "exec?command=ls&stdout=1"),
+                             ("POST", "attach"), ("POST", "portforward"), ("GET", "proxy/a//b")):
+            ours = send(self.sidecar, method, f"{pods}/kubelet/{rest}")
+            theirs = send(self.direct, method, f"{pods}/kubelet/{rest}", user=None)
+            self.assertEqual((ours[0], ours[2]), (theirs[0], theirs[2]), rest)
+            self.assertEqual(ours[1]["kinformer-source"], "upstream")
+        for rest in ("exec?command=ls&stdout=1", "attach", "portforward?ports=80"):
+            for method, protocol in (("POST", "SPDY/3.1"), ("GET", "websocket")):
+                status, _, body = send(self.sidecar, method, f"{pods}/kubelet/{rest}", Connection="Upgrade",
+                                       Upgrade=protocol)
+                self.assertEqual(status, 403, body)
+                self.assertIn("upgraded connections", json.loads(body)["message"])
+        status, _, body = send(self.sidecar, "DELETE", f"{pods}/kubelet?gracePeriodSeconds=0")
+        self.assertEqual(status, 200, body)
+
+    def test_the_methods_that_are_not_passed_on_are_refused(self):
+        for method in ("HEAD", "OPTIONS", "TRACE"):
+            for target in (MAPS, "/openapi/v3"):
+                status, headers, _ = send(self.sidecar, method, target)
+                self.assertIn(status, (404, 405), (method, target))
+                self.assertNotIn("kinformer-source", headers)
+
     def passed(self):
         text = ask(self.sidecar, "/metrics")[2].decode()
         return int(re.search(r"^kinformer_requests_passed_total (\d+)", text, re.M).group(1))
@@ -400,18 +500,47 @@ class LifeTest(unittest.TestCase):
             for watch in watches:
                 watch.__exit__()
 
-    def test_there_is_room_for_256_at_once(self):
+    def test_a_caller_has_a_quarter_of_the_room_and_others_have_the_rest(self):
         with Sidecar({"resource": "namespaces"}) as sidecar:
-            watches = [Watch(sidecar, "/api/v1/services?watch=1", bearer()) for _ in range(256)]
+            watches = [Watch(sidecar, "/api/v1/services?watch=1", bearer()) for _ in range(64)]
             self.assertEqual({watch.status for watch in watches}, {200})
-            status, headers, body = send(sidecar, "GET", "/api/v1/services")
-            self.assertEqual((status, headers["retry-after"]), (429, "1"), body)
-            self.assertEqual(json.loads(body)["reason"], "TooManyRequests")
+            for authorization in (bearer()["Authorization"], bearer()["Authorization"] + " more",
+                                  bearer()["Authorization"].replace("Bearer", "bEARER ")):
+                status, headers, body = send(sidecar, "GET", "/api/v1/services", user=None,
+                                             Authorization=authorization)
+                self.assertEqual((status, headers["retry-after"]), (429, "1"), body)
+                self.assertEqual(json.loads(body)["reason"], "TooManyRequests")
+            self.assertEqual(self.crowded(sidecar), 3)
+            status, headers, _ = send(sidecar, "GET", "/api/v1/services", user="token")
+            self.assertEqual((status, headers["kinformer-source"]), (403, "upstream"))
             watches[0].__exit__()
             wait_until(lambda: send(sidecar, "GET", "/api/v1/services")[0] == 200, "room again")
             for watch in watches[1:]:
                 watch.__exit__()
-            sidecar.daemon.stop()
+
+    @staticmethod
+    def crowded(sidecar):
+        text = ask(sidecar, "/metrics")[2].decode()
+        return int(re.search(r"^kinformer_requests_crowded_total (\d+)", text, re.M).group(1))
+
+    def test_made_up_tokens_do_not_take_the_room_of_others(self):
+        with Sidecar({"resource": "namespaces"}) as sidecar:
+            self.assertEqual(send(sidecar, "GET", "/api/v1/services")[0], 200)
+            held = []
+
+            def is_crowded():
+                held.append(sidecar.open())
+                held[-1].putrequest("POST", "/api/v1/namespaces/default/services")
+                held[-1].putheader("Authorization", f"Bearer made-up-{len(held)}")
+                held[-1].putheader("Content-Length", "1000")
+                held[-1].endheaders(b"{")
+                return self.crowded(sidecar) > 0
+            while not is_crowded():
+                self.assertLess(len(held), 256)
+            self.assertGreaterEqual(len(held), 128)
+            self.assertEqual(send(sidecar, "GET", "/api/v1/services")[0], 200)
+            for connection in held:
+                connection.close()
 
     def test_a_server_that_is_down_is_said_to_be(self):
         with tempfile.TemporaryDirectory() as folder, Proxy() as proxy:

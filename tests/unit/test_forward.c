@@ -5,6 +5,8 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,19 +17,25 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/thread.h"
+#include "unit/allocation.h"
 #include "unit/http_server.h"
 #include "unit/test.h"
 
-#define LONG_MS 60000
+#define LONG_MS  60000
+#define LIMIT_MS 400 /* of what shall be cut */
 
-/* One connection: reads `wants` bytes behind a head once it may, then answers, then holds or closes. */
+/* One connection: reads `wants` bytes behind a head once it may, then answers, then, if there is a
+ * rest, sends it once it may, then holds or closes. */
 struct server {
     int listener;
     pthread_t thread;
-    struct kinf__waker may_read, may_end;
+    struct kinf__waker may_read, may_go_on, may_end;
     size_t wants;
     const char *answer;
-    size_t filler; /* bytes that follow the answer */
+    size_t answer_len; /* 0: all of it */
+    const char *rest;
+    bool is_in_bytes; /* one by one */
+    size_t filler;    /* bytes that follow the answer */
     struct kinf__buffer request;
 };
 
@@ -38,6 +46,17 @@ static bool has_all(struct server *server)
     assert_non_null(text);
     end = strstr(text, "\r\n\r\n");
     return end != NULL && server->request.len - (size_t)(end + 4 - text) >= server->wants;
+}
+
+/* The peer may be gone. */
+static void say(const struct server *server, int fd, const char *text, size_t len)
+{
+    int yes = 1;
+
+    if (server->is_in_bytes)
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+    for (ssize_t n = 1; n > 0 && len != 0; text += n, len -= (size_t)n)
+        n = send(fd, text, server->is_in_bytes ? 1 : len, MSG_NOSIGNAL);
 }
 
 static void talk(struct server *server, int fd)
@@ -51,9 +70,12 @@ static void talk(struct server *server, int fd)
         assert_int_equal(kinf__buffer_append(&server->request, piece, (size_t)n), 0);
     if (n <= 0 || server->answer == NULL)
         return;
-    n = send(fd, server->answer, strlen(server->answer), MSG_NOSIGNAL);
+    say(server, fd, server->answer,
+        server->answer_len != 0 ? server->answer_len : strlen(server->answer));
     for (size_t left = server->filler; n > 0 && left != 0; left -= (size_t)n)
         n = send(fd, filler, left < sizeof filler ? left : sizeof filler, MSG_NOSIGNAL);
+    if (server->rest != NULL && kinf__waker_wait(&server->may_go_on, LONG_MS))
+        say(server, fd, server->rest, strlen(server->rest));
 }
 
 static void *serve(void *ctx)
@@ -83,7 +105,8 @@ static void wake(void *ctx)
     kinf__waker_set(ctx);
 }
 
-static void setup(struct fixture *f, const char *answer)
+static void setup_with(struct fixture *f, const char *answer,
+                       const struct kinf__forwarder_options *limits)
 {
     struct sockaddr_in address = { .sin_family = AF_INET,
                                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -95,6 +118,7 @@ static void setup(struct fixture *f, const char *answer)
     f->server.answer = answer;
     assert_int_equal(kinf__waker_init(&f->woken, NULL), 0);
     assert_int_equal(kinf__waker_init(&f->server.may_read, NULL), 0);
+    assert_int_equal(kinf__waker_init(&f->server.may_go_on, NULL), 0);
     assert_int_equal(kinf__waker_init(&f->server.may_end, NULL), 0);
     f->server.listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(bind(f->server.listener, (struct sockaddr *)&address, sizeof address), 0);
@@ -105,7 +129,14 @@ static void setup(struct fixture *f, const char *answer)
     assert_int_equal(kinf_client_new(&options, &f->client, NULL), 0);
     unlink(kubeconfig);
     free(kubeconfig);
-    assert_int_equal(kinf__forwarder_new(f->client, 1, &f->forwarder, NULL), 0);
+    assert_int_equal(kinf__forwarder_new(f->client, limits, &f->forwarder, NULL), 0);
+}
+
+static void setup(struct fixture *f, const char *answer)
+{
+    const struct kinf__forwarder_options one = { .max_forwards = 1 };
+
+    setup_with(f, answer, &one);
 }
 
 static void begin(struct fixture *f)
@@ -120,6 +151,7 @@ static void teardown(struct fixture *f)
     kinf__forwarder_free(f->forwarder);
     kinf_client_free(f->client);
     kinf__waker_set(&f->server.may_read);
+    kinf__waker_set(&f->server.may_go_on);
     kinf__waker_set(&f->server.may_end);
     shutdown(f->server.listener, SHUT_RDWR);
     if (f->server.thread != 0)
@@ -127,24 +159,42 @@ static void teardown(struct fixture *f)
     close(f->server.listener);
     kinf__waker_release(&f->woken);
     kinf__waker_release(&f->server.may_read);
+    kinf__waker_release(&f->server.may_go_on);
     kinf__waker_release(&f->server.may_end);
     kinf__buffer_release(&f->server.request);
+}
+
+static struct kinf__forward_request request_of(struct fixture *f, const char *method,
+                                               int64_t body_len)
+{
+    static const struct kinf__header headers[] = { { "Authorization", "Bearer theirs" },
+                                                   { "X-Empty", "" } };
+
+    return (struct kinf__forward_request){ .method = method,
+                                           .target = KINF_STR("/api/v1/x?a=%2F"),
+                                           .headers = headers,
+                                           .n_headers = KINF__ARRAY_LEN(headers),
+                                           .caller = KINF_STR("theirs"),
+                                           .body_len = body_len,
+                                           .wake = wake,
+                                           .wake_ctx = &f->woken };
 }
 
 static int ask(struct fixture *f, const char *method, int64_t body_len,
                struct kinf__forward **ret_forward)
 {
-    static const struct kinf__header headers[] = { { "Authorization", "Bearer theirs" },
-                                                   { "X-Empty", "" } };
-    const struct kinf__forward_request request = { .method = method,
-                                                   .target = KINF_STR("/api/v1/x?a=%2F"),
-                                                   .headers = headers,
-                                                   .n_headers = KINF__ARRAY_LEN(headers),
-                                                   .body_len = body_len,
-                                                   .wake = wake,
-                                                   .wake_ctx = &f->woken };
+    const struct kinf__forward_request request = request_of(f, method, body_len);
 
     return kinf__forward_new(f->forwarder, &request, ret_forward, NULL);
+}
+
+static int ask_as(struct fixture *f, const char *caller, struct kinf__forward **ret_forward,
+                  struct kinf_error *err)
+{
+    struct kinf__forward_request request = request_of(f, "GET", 0);
+
+    request.caller = kinf_str_from(caller);
+    return kinf__forward_new(f->forwarder, &request, ret_forward, err);
 }
 
 static void pause_until_woken(struct fixture *f)
@@ -255,6 +305,333 @@ static void there_is_room_for_so_many_at_once(void **state)
     assert_int_equal(ask(&f, "GET", 0, &other), KINF_ERR_LIMIT);
     assert_null(other);
     teardown(&f);
+}
+
+static void a_caller_has_a_share_of_the_room(void **state)
+{
+    const struct kinf__forwarder_options limits = { .max_forwards = 8, .max_of_strangers = 8 };
+    struct fixture f;
+    struct kinf__forward *first[2], *other, *none = NULL;
+    struct kinf_error err = KINF_ERROR_INIT;
+
+    (void)state;
+    setup_with(&f, NULL, &limits);
+    begin(&f);
+    for (size_t i = 0; i < KINF__ARRAY_LEN(first); i++)
+        assert_int_equal(ask_as(&f, "greedy", &first[i], NULL), 0);
+    assert_int_equal(ask_as(&f, "greedy", &none, &err), KINF_ERR_LIMIT);
+    assert_non_null(strstr(err.message, "of yours"));
+    assert_int_equal(ask_as(&f, "modest", &other, NULL), 0);
+    kinf__forward_free(first[0]);
+    /* The thread takes it out; until then there is no room. */
+    while (ask_as(&f, "greedy", &first[0], NULL) == KINF_ERR_LIMIT)
+        sched_yield();
+    kinf__forward_free(first[0]);
+    kinf__forward_free(first[1]);
+    kinf__forward_free(other);
+    teardown(&f);
+}
+
+/* Of one place for strangers: whether it is free again once its holder got this answer. */
+static bool is_known_after(const char *answer)
+{
+    const struct kinf__forwarder_options limits = { .max_forwards = 4,
+                                                    .max_of_one = 4,
+                                                    .max_of_strangers = 1 };
+    struct fixture f;
+    struct kinf__forward_head head;
+    struct kinf__forward *other = NULL;
+    bool is_known;
+
+    setup_with(&f, answer, &limits);
+    begin(&f);
+    assert_int_equal(ask_as(&f, "one", &f.forward, NULL), 0);
+    assert_int_equal(ask_as(&f, "two", &other, NULL), KINF_ERR_LIMIT);
+    kinf__waker_set(&f.server.may_read);
+    assert_int_equal(await_head(&f, &head, NULL), 1);
+    is_known = ask_as(&f, "two", &other, NULL) == 0;
+    kinf__forward_free(other);
+    teardown(&f);
+    return is_known;
+}
+
+static void callers_are_strangers_until_the_server_accepts_them(void **state)
+{
+    (void)state;
+    assert_true(is_known_after("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"));
+    assert_true(is_known_after("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n"));
+    assert_false(is_known_after("HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n"));
+    assert_false(is_known_after("HTTP/1.1 429 Too Many\r\nContent-Length: 0\r\n\r\n"));
+    assert_false(is_known_after("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n"));
+    assert_false(is_known_after("HTTP/1.1 100 Continue\r\n\r\n"
+                                "HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n"));
+}
+
+static void a_server_that_does_not_answer_is_given_up(void **state)
+{
+    const struct kinf__forwarder_options limits = { .head_limit_ms = LIMIT_MS };
+    struct fixture f;
+    struct kinf__forward_head head;
+    struct kinf_error err = KINF_ERROR_INIT;
+
+    (void)state;
+    setup_with(&f, NULL, &limits);
+    begin(&f);
+    assert_int_equal(ask(&f, "DELETE", 0, &f.forward), 0);
+    assert_int_equal(await_head(&f, &head, &err), KINF_ERR_TIMEOUT);
+    assert_non_null(strstr(err.message, "no answer in time"));
+    /* It has no body, and yet the server may have acted. */
+    assert_true(kinf__forward_is_sent(f.forward));
+    teardown(&f);
+}
+
+static void interim_answers_are_none(void **state)
+{
+    const struct kinf__forwarder_options limits = { .head_limit_ms = LIMIT_MS };
+    struct fixture f;
+    struct kinf__forward_head head;
+    struct kinf_error err = KINF_ERROR_INIT;
+
+    (void)state;
+    setup_with(&f, "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nX: y\r\n\r\n",
+               &limits);
+    kinf__waker_set(&f.server.may_read);
+    begin(&f);
+    assert_int_equal(ask(&f, "GET", 0, &f.forward), 0);
+    assert_int_equal(await_head(&f, &head, &err), KINF_ERR_TIMEOUT);
+    teardown(&f);
+}
+
+static void a_connection_that_breaks_without_an_answer_was_sent(void **state)
+{
+    struct fixture f;
+    struct kinf__forward_head head;
+    struct kinf_error err = KINF_ERROR_INIT;
+
+    (void)state;
+    setup(&f, NULL);
+    kinf__waker_set(&f.server.may_read);
+    kinf__waker_set(&f.server.may_end);
+    begin(&f);
+    assert_int_equal(ask(&f, "DELETE", 0, &f.forward), 0);
+    assert_int_equal(await_head(&f, &head, &err), KINF_ERR_NETWORK);
+    assert_true(kinf__forward_is_sent(f.forward));
+    teardown(&f);
+}
+
+static void an_answer_that_stops_is_cut(void **state)
+{
+    const struct kinf__forwarder_options limits = { .silence_limit_ms = LIMIT_MS };
+    struct fixture f;
+    struct kinf__forward_head head;
+    KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
+
+    (void)state;
+    setup_with(&f, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello", &limits);
+    kinf__waker_set(&f.server.may_read);
+    begin(&f);
+    assert_int_equal(ask(&f, "GET", 0, &f.forward), 0);
+    assert_int_equal(await_head(&f, &head, NULL), 1);
+    assert_int_equal(read_all(&f, &text), KINF__FORWARD_BROKEN);
+    assert_int_equal(text.len, 5);
+    teardown(&f);
+}
+
+/* Longer than any limit here, and than the thread needs to see it. */
+static void outlast_the_limit(struct fixture *f)
+{
+    int64_t until_ms = kinf__clock_now_ms() + 3 * LIMIT_MS, left_ms;
+
+    while ((left_ms = until_ms - kinf__clock_now_ms()) > 0) {
+        kinf__waker_wait(&f->woken, left_ms);
+        kinf__waker_clear(&f->woken);
+    }
+}
+
+static void an_endless_answer_may_be_silent(void **state)
+{
+    const struct kinf__forwarder_options limits = { .silence_limit_ms = LIMIT_MS };
+    struct fixture f;
+    struct kinf__forward_request request;
+    struct kinf__forward_head head;
+    KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
+
+    (void)state;
+    setup_with(&f, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", &limits);
+    f.server.rest = "5\r\nhello\r\n0\r\n\r\n";
+    kinf__waker_set(&f.server.may_read);
+    begin(&f);
+    request = request_of(&f, "GET", 0);
+    request.is_endless = true;
+    assert_int_equal(kinf__forward_new(f.forwarder, &request, &f.forward, NULL), 0);
+    assert_int_equal(await_head(&f, &head, NULL), 1);
+    outlast_the_limit(&f);
+    kinf__waker_set(&f.server.may_go_on);
+    assert_int_equal(read_all(&f, &text), KINF__FORWARD_END);
+    assert_int_equal(text.len, 5);
+    teardown(&f);
+}
+
+static void who_brings_a_body_slowly_is_waited_for(void **state)
+{
+    const struct kinf__forwarder_options limits = { .head_limit_ms = LIMIT_MS };
+    struct fixture f;
+    struct kinf__forward_head head;
+
+    (void)state;
+    setup_with(&f, "HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n", &limits);
+    f.server.wants = 4;
+    kinf__waker_set(&f.server.may_read);
+    begin(&f);
+    assert_int_equal(ask(&f, "POST", 4, &f.forward), 0);
+    assert_int_equal(kinf__forward_send(f.forward, "u", 1), 1);
+    outlast_the_limit(&f);
+    send_all(&f, 3);
+    assert_int_equal(await_head(&f, &head, NULL), 1);
+    assert_int_equal(head.code, 201);
+    teardown(&f);
+}
+
+static void who_takes_an_answer_slowly_is_waited_for(void **state)
+{
+    enum { MUCH = 4 << 20 };
+    const struct kinf__forwarder_options limits = { .silence_limit_ms = LIMIT_MS };
+    struct fixture f;
+    struct kinf__forward_head head;
+    char text[80];
+    KINF__AUTO_BUFFER got = KINF__BUFFER_INIT;
+
+    (void)state;
+    snprintf(text, sizeof text, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", MUCH);
+    setup_with(&f, text, &limits);
+    f.server.filler = MUCH;
+    kinf__waker_set(&f.server.may_read);
+    begin(&f);
+    assert_int_equal(ask(&f, "GET", 0, &f.forward), 0);
+    assert_int_equal(await_head(&f, &head, NULL), 1);
+    outlast_the_limit(&f);
+    assert_int_equal(read_all(&f, &got), KINF__FORWARD_END);
+    assert_int_equal(got.len, MUCH);
+    teardown(&f);
+}
+
+/* What an answer comes to; the server closes behind it. `body` NULL: there is no head. */
+struct outcome {
+    const char *answer;
+    int code;
+    int64_t body_len;
+    const char *body;
+    int end;
+};
+
+static void meet(const struct outcome *outcome, bool is_in_bytes)
+{
+    struct fixture f;
+    struct kinf__forward_head head;
+    struct kinf_error err = KINF_ERROR_INIT;
+    KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
+
+    setup(&f, outcome->answer);
+    f.server.is_in_bytes = is_in_bytes;
+    kinf__waker_set(&f.server.may_read);
+    kinf__waker_set(&f.server.may_end);
+    begin(&f);
+    assert_int_equal(ask(&f, "GET", 0, &f.forward), 0);
+    if (outcome->body == NULL) {
+        assert_int_equal(await_head(&f, &head, &err), KINF_ERR_NETWORK);
+    } else {
+        assert_int_equal(await_head(&f, &head, &err), 1);
+        assert_int_equal(head.code, outcome->code);
+        assert_int_equal(head.body_len, outcome->body_len);
+        for (size_t i = 0; i < head.n_headers; i++)
+            assert_null(strstr(head.headers[i].name, "Trailer-"));
+        assert_int_equal(read_all(&f, &text), outcome->end);
+        assert_string_equal(kinf__buffer_cstr(&text), outcome->body);
+    }
+    teardown(&f);
+}
+
+static void each_form_of_an_answer_ends_as_it_says(void **state)
+{
+    static const struct outcome outcomes[] = {
+        { "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", 200, -1,
+          "abc", KINF__FORWARD_END },
+        /* Trailers are no headers. */
+        { "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nTrailer-A: b\r\n"
+          "Content-Length: 1\r\n\r\n",
+          200, -1, "abc", KINF__FORWARD_END },
+        /* Chunks end by themselves, whatever is told beside them. */
+        { "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n"
+          "0\r\n\r\n",
+          200, -1, "abc", KINF__FORWARD_END },
+        { "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n3\r\nabc\r\n"
+          "0\r\n\r\n",
+          200, -1, "abc", KINF__FORWARD_END },
+        { "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n", 200, -1, "abc",
+          KINF__FORWARD_BROKEN },
+        { "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabc", 200, -1, "abc",
+          KINF__FORWARD_BROKEN },
+        { "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n", 200, -1, "",
+          KINF__FORWARD_BROKEN },
+        { "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nabc", 200, 4, "abc", KINF__FORWARD_BROKEN },
+        /* More than was told is nobody's. */
+        { "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nabc", 200, 2, "ab", KINF__FORWARD_END },
+        { "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 3\r\n\r\nabc", 200, 3, "abc",
+          KINF__FORWARD_END },
+        { "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 2\r\n\r\nabc", 0, 0, NULL, 0 },
+        { "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\nabc", 0, 0, NULL, 0 },
+        { "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\nabc", 0, 0, NULL, 0 },
+        { "HTTP/1.1 204 No Content\r\n\r\nabc", 204, -1, "", KINF__FORWARD_END },
+        { "HTTP/1.1 304 Not Modified\r\nContent-Length: 3\r\n\r\nabc", 304, 3, "",
+          KINF__FORWARD_END },
+        { "HTTP/1.1 200 OK\r\n\r\nabc", 200, -1, "abc", KINF__FORWARD_END },
+        /* Nobody asked for another protocol. */
+        { "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\nabc", 0, 0, NULL, 0 },
+        { "HTTP/1.1 100 Continue\r\n\r\n", 0, 0, NULL, 0 },
+        { "HTTP/1.1 200 OK\r\nX", 0, 0, NULL, 0 },
+        { "SSH-2.0\r\n\r\n", 0, 0, NULL, 0 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < KINF__ARRAY_LEN(outcomes); i++) {
+        meet(&outcomes[i], false);
+        meet(&outcomes[i], true);
+    }
+}
+
+/* Cut behind `len` bytes: whatever came, it is a beginning, and not complete. */
+static void cut(const char *answer, size_t len)
+{
+    struct fixture f;
+    struct kinf__forward_head head;
+    KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
+
+    setup(&f, answer);
+    f.server.answer_len = len;
+    kinf__waker_set(&f.server.may_read);
+    kinf__waker_set(&f.server.may_end);
+    begin(&f);
+    assert_int_equal(ask(&f, "GET", 0, &f.forward), 0);
+    if (await_head(&f, &head, NULL) == 1) {
+        if (read_all(&f, &text) != KINF__FORWARD_BROKEN)
+            fail_msg("complete behind %zu bytes", len);
+        assert_memory_equal(text.len != 0 ? text.bytes : "", "abcdefghij", text.len);
+    }
+    teardown(&f);
+}
+
+static void an_answer_that_is_cut_anywhere_is_not_complete(void **state)
+{
+    static const char *const answers[] = {
+        "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabcdefghij",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nabcd\r\n6\r\nefghij\r\n0\r\n",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < KINF__ARRAY_LEN(answers); i++) {
+        for (size_t len = 1; len < strlen(answers[i]); len++)
+            cut(answers[i], len);
+    }
 }
 
 static void a_slow_reader_holds_the_server_up(void **state)
@@ -407,12 +784,86 @@ static void a_head_that_is_cut_short_is_told(void **state)
     teardown(&f);
 }
 
+static void want_of_memory_is_told_and_takes_no_place(void **state)
+{
+    struct fixture f;
+    struct kinf__forwarder_options limits = { .max_forwards = 1 };
+    struct kinf__forwarder *other = NULL;
+    int failed = -1;
+
+    (void)state;
+    setup(&f, NULL);
+    begin(&f);
+    for (size_t n = 1; failed != 0; n++) {
+        test_fail_allocation(n);
+        failed = ask(&f, "POST", 3, &f.forward);
+        assert_int_equal(failed, test_allocation_failed() ? KINF_ERR_NO_MEMORY : 0);
+    }
+    failed = -1;
+    for (size_t n = 1; failed != 0; n++) {
+        test_fail_allocation(n);
+        failed = kinf__forwarder_new(f.client, &limits, &other, NULL);
+        assert_int_equal(failed, test_allocation_failed() ? KINF_ERR_NO_MEMORY : 0);
+    }
+    kinf__forwarder_free(other);
+    teardown(&f);
+}
+
+/* The kernel's probes take their time: what is looked at is that they were asked for. */
+static void a_peer_that_vanishes_is_noticed_within_a_minute(void **state)
+{
+    struct fixture f;
+    struct kinf__forward_head head;
+    struct sockaddr_in server = { 0 }, peer;
+    socklen_t size = sizeof server;
+    int n_found = 0;
+
+    (void)state;
+    setup(&f, "HTTP/1.1 200 OK\r\n\r\n");
+    kinf__waker_set(&f.server.may_read);
+    begin(&f);
+    assert_int_equal(ask(&f, "GET", 0, &f.forward), 0);
+    assert_int_equal(await_head(&f, &head, NULL), 1);
+    assert_int_equal(getsockname(f.server.listener, (struct sockaddr *)&server, &size), 0);
+    for (int fd = 3; fd < 256; fd++) {
+        int idle_s = 0, period_s = 0, probes = 0, unacknowledged_ms = 0, is_probed = 0;
+
+        size = sizeof peer;
+        if (getpeername(fd, (struct sockaddr *)&peer, &size) < 0 || peer.sin_family != AF_INET ||
+            peer.sin_port != server.sin_port)
+            continue;
+        n_found++;
+        size = sizeof(int);
+        getsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &is_probed, &size);
+        getsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, &size);
+        getsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &period_s, &size);
+        getsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, &size);
+        getsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacknowledged_ms, &size);
+        assert_int_equal(is_probed, 1);
+        assert_in_range(idle_s + period_s * probes, 1, 60);
+        assert_in_range(unacknowledged_ms, 1, 60000);
+    }
+    assert_int_equal(n_found, 1);
+    teardown(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_answer_comes_as_it_is),
         cmocka_unit_test(a_request_has_the_given_headers_and_no_others),
         cmocka_unit_test(there_is_room_for_so_many_at_once),
+        cmocka_unit_test(a_caller_has_a_share_of_the_room),
+        cmocka_unit_test(callers_are_strangers_until_the_server_accepts_them),
+        cmocka_unit_test(a_server_that_does_not_answer_is_given_up),
+        cmocka_unit_test(interim_answers_are_none),
+        cmocka_unit_test(a_connection_that_breaks_without_an_answer_was_sent),
+        cmocka_unit_test(an_answer_that_stops_is_cut),
+        cmocka_unit_test(an_endless_answer_may_be_silent),
+        cmocka_unit_test(who_brings_a_body_slowly_is_waited_for),
+        cmocka_unit_test(who_takes_an_answer_slowly_is_waited_for),
+        cmocka_unit_test(each_form_of_an_answer_ends_as_it_says),
+        cmocka_unit_test(an_answer_that_is_cut_anywhere_is_not_complete),
         cmocka_unit_test(a_slow_reader_holds_the_server_up),
         cmocka_unit_test(a_body_waits_for_the_server),
         cmocka_unit_test(an_answer_before_the_body_is_complete_counts),
@@ -421,6 +872,8 @@ int main(void)
         cmocka_unit_test(a_cut_answer_is_broken),
         cmocka_unit_test(a_server_that_is_not_there_is_told),
         cmocka_unit_test(a_head_that_is_cut_short_is_told),
+        cmocka_unit_test(want_of_memory_is_told_and_takes_no_place),
+        cmocka_unit_test(a_peer_that_vanishes_is_noticed_within_a_minute),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,9 +11,11 @@ static const struct kinf__pass_head token = { .has_token = true };
 
 static void each_request_has_its_way(void **state)
 {
-    static const struct kinf__pass_head none = { 0 }, upgrade = { true, false, true, false },
-                                        impersonated = { true, true, false, false },
-                                        malformed = { true, false, false, true };
+    static const struct kinf__pass_head none = { 0 },
+                                        upgrade = { .has_token = true, .is_upgrade = true },
+                                        impersonated = { .has_token = true,
+                                                         .is_impersonated = true },
+                                        malformed = { .has_token = true, .is_malformed = true };
     static const struct {
         bool is_enabled;
         const char *method;
@@ -51,6 +53,9 @@ static void each_request_has_its_way(void **state)
         { true, "POST", KINF__ROUTE_RESOURCE, &none, false, false, false, KINF__PASS_NO_TOKEN },
         { false, "POST", KINF__ROUTE_RESOURCE, &token, false, false, false, KINF__PASS_ANSWER },
         { true, "HEAD", KINF__ROUTE_RESOURCE, &token, false, false, false, KINF__PASS_ANSWER },
+        /* Methods are case-sensitive: this one is not exempt from what is checked for PUT. */
+        { true, "put", KINF__ROUTE_RESOURCE, &token, false, true, false, KINF__PASS_ANSWER },
+        { true, "get", KINF__ROUTE_OTHER, &token, false, false, false, KINF__PASS_ANSWER },
         { true, "CONNECT", KINF__ROUTE_OTHER, &token, false, false, false, KINF__PASS_ANSWER },
         /* Whose rights count for an impersonation only the server knows. */
         { true, "GET", KINF__ROUTE_RESOURCE, &impersonated, false, false, false,
@@ -129,6 +134,9 @@ static void answers_bring_what_describes_them(void **state)
         { { "Location", "/openapi/v3?hash=x" }, true },
         { { "Location", "https://elsewhere/" }, false },
         { { "Location", "//elsewhere/" }, false },
+        /* Browsers read these as the one before. */
+        { { "Location", "/\\elsewhere/" }, false },
+        { { "Location", "/\t/elsewhere/" }, false },
         { { "Connection", "close" }, false },
         { { "Transfer-Encoding", "chunked" }, false },
         { { "Content-Length", "5" }, false },
@@ -168,6 +176,46 @@ static void headers_say_who_asks(void **state)
     assert_false(look("Upgrade", "h2c", NULL).is_upgrade);
 }
 
+static void is_token(const char *authorization, const char *expected)
+{
+    struct kinf_str read = look("Authorization", authorization, NULL).token;
+
+    assert_true(kinf_str_equal(read, kinf_str_from(expected)));
+}
+
+static void a_caller_cannot_be_several(void **state)
+{
+    (void)state;
+    is_token("Bearer x", "x");
+    is_token("bearer x", "x");
+    is_token("Bearer   x", "x");
+    is_token("Bearer x 1", "x");
+    is_token("Bearer x ", "x");
+    is_token("Bearer X", "X");
+    is_token("Basic x", "");
+}
+
+static bool is_clear(const char *name, const char *value, const char *other_name,
+                     const char *other_value)
+{
+    const struct kinf__header headers[] = { { name, value }, { other_name, other_value } };
+
+    return !kinf__passthrough_look(headers, 2).is_malformed;
+}
+
+static void a_body_has_one_length(void **state)
+{
+    (void)state;
+    assert_true(is_clear("Content-Length", "5", "Accept", "x"));
+    assert_true(is_clear("transfer-encoding", "Chunked", "Accept", "x"));
+    assert_false(is_clear("Content-Length", "5", "Transfer-Encoding", "chunked"));
+    assert_false(is_clear("Content-Length", "5", "content-length", "6"));
+    assert_false(is_clear("Transfer-Encoding", "chunked", "Transfer-Encoding", "chunked"));
+    assert_false(is_clear("Transfer-Encoding", "gzip, chunked", "Accept", "x"));
+    assert_false(is_clear("Transfer-Encoding", "identity", "Content-Length", "5"));
+    assert_false(is_clear("Transfer-Encoding", " chunked", "Accept", "x"));
+}
+
 static void targets_that_can_be_read_in_two_ways_stay_here(void **state)
 {
     static const struct kinf_str strange[] = {
@@ -176,9 +224,13 @@ static void targets_that_can_be_read_in_two_ways_stay_here(void **state)
 
     (void)state;
     assert_true(kinf__passthrough_is_plain(
-        KINF_STR("/apis/g/v/things/a:b?fieldSelector=a!%3Db,c=(d)&x=~'*+@;$-._")));
+        "PUT", KINF_STR("/apis/g/v/things/a:b?fieldSelector=a!%3Db,c=(d)&x=~'*+@;$-._//")));
     for (size_t i = 0; i < KINF__ARRAY_LEN(strange); i++)
-        assert_false(kinf__passthrough_is_plain(strange[i]));
+        assert_false(kinf__passthrough_is_plain("GET", strange[i]));
+    /* Proxies merge slashes: what is another path here would be a resource there. */
+    assert_true(kinf__passthrough_is_plain("GET", KINF_STR("//api/v1")));
+    assert_false(kinf__passthrough_is_plain("PUT", KINF_STR("//api/v1")));
+    assert_false(kinf__passthrough_is_plain("DELETE", KINF_STR("/api/v1//pods?a")));
 }
 
 static void refusals_name_the_remedy(void **state)
@@ -209,6 +261,8 @@ int main(void)
         cmocka_unit_test(headers_go_on_only_if_they_are_known),
         cmocka_unit_test(answers_bring_what_describes_them),
         cmocka_unit_test(headers_say_who_asks),
+        cmocka_unit_test(a_caller_cannot_be_several),
+        cmocka_unit_test(a_body_has_one_length),
         cmocka_unit_test(targets_that_can_be_read_in_two_ways_stay_here),
         cmocka_unit_test(refusals_name_the_remedy),
     };
