@@ -339,6 +339,36 @@ static void a_refusal_is_told_with_its_status(void **state)
     end(&f);
 }
 
+static void a_time_to_come_back_is_in_seconds(void **state)
+{
+    static const struct {
+        const char *value;
+        unsigned wait_ms;
+    } rows[] = {
+        { "1", 1000 },
+        { "  32 ", 32000 },
+        { "0", 0 },
+        { "", 0 },
+        { "Fri, 31 Dec 2100 23:59:59 GMT", 0 },
+        { "-5", 0 },
+        { "1.5", 0 },
+        { "7s", 0 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < KINF__ARRAY_LEN(rows); i++) {
+        struct fixture f;
+        char text[128];
+
+        snprintf(text, sizeof text,
+                 "HTTP/1.1 503 Unavailable\r\nRetry-After: %s\r\nContent-Length: 0\r\n\r\n",
+                 rows[i].value);
+        assert_int_equal(get_once(&f, text, true), KINF_ERR_SERVER);
+        assert_int_equal(f.err.retry_after_ms, rows[i].wait_ms);
+        end(&f);
+    }
+}
+
 /* Half a megabyte and no end. */
 static void a_refusal_without_end_is_left(void **state)
 {
@@ -756,6 +786,7 @@ int main(void)
         cmocka_unit_test(complete_bodies_end_well),
         cmocka_unit_test(a_body_cut_short_is_a_network_error),
         cmocka_unit_test(a_refusal_is_told_with_its_status),
+        cmocka_unit_test(a_time_to_come_back_is_in_seconds),
         cmocka_unit_test(a_refusal_without_end_is_left),
         cmocka_unit_test(every_recorded_refusal_comes_through),
         cmocka_unit_test(the_callback_ends_an_exchange),

@@ -95,6 +95,16 @@ static void lists_follow_the_table(void **state)
           "?watch@1" },
         { "protocol 1.6", "12-conversion-broken-list, 18-etcd-down-list, 09-503: the same", 0,
           "?list nolist=500 ?wait ?list nolist=504 ?wait ?list nolist=503 ?wait ?list" },
+        { "protocol 1.6", "400, 405, 406, 415, 422 of a list of the newest: backoff, the same", 0,
+          "?list nolist=400 ?wait ?list nolist=405 ?wait ?list nolist=406 ?wait ?list nolist=415 "
+          "?wait ?list nolist=422 ?wait ?list" },
+        { "transcripts 12", "a conversion webhook that fails: lists as well, seldom, until it does",
+          0,
+          SYNCED "+30000 ended ?watch@100 nowatch=init ?wait ?watch@100 nowatch=init ?wait "
+                 "?watch@100 +120000 nowatch=init ?wait ?list,500 nolist=500 ?wait ?watch@100 "
+                 "nowatch=init ?wait ?watch@100 +100000 nowatch=init ?wait ?watch@100 +20000 "
+                 "nowatch=init ?wait ?list,500 nolist=500 ?wait ?watch@100 accepted rv=120 +9000 "
+                 "ended ?watch@120" },
         { "semantics 6 list", "pages are asked for, but a relist at N is in one piece", 500,
           "?list,500 page=100 ?watch@100 accepted error=410 ?wait ?list@100 page=120 ?watch@120" },
         { "design 7", "an item that cannot be decoded: backoff, the list again from its first page",
@@ -157,9 +167,13 @@ static void watches_follow_the_table(void **state)
         { "protocol 1.6", "401, 403, 404: backoff, the same watch", 0,
           "?list page=100 ?watch@100 nowatch=401 ?wait ?watch@100 nowatch=403 ?wait ?watch@100 "
           "nowatch=404 ?wait ?watch@100" },
-        { "protocol 1.6", "400, 405, 422: nothing gets better by itself, relist", 0,
+        { "protocol 1.6", "400, 405, 406, 415, 422: nothing gets better by itself, relist", 0,
           "?list page=100 ?watch@100 nowatch=422 ?wait ?list@100 page=100 ?watch@100 nowatch=405 "
-          "?wait ?list@100 page=100 ?watch@100 nowatch=400 ?wait ?list@100" },
+          "?wait ?list@100 page=100 ?watch@100 nowatch=406 ?wait ?list@100 page=100 ?watch@100 "
+          "nowatch=415 ?wait ?list@100 page=100 ?watch@100 nowatch=400 ?wait ?list@100" },
+        { "protocol 1.6", "500 ServerTimeout, 503 of a server that leaves: as long as it says", 0,
+          "?list page=100 ?watch@100 nowatch=500/7 ?wait/7000 ?watch@100 nowatch=503/1 ?wait/1600 "
+          "?watch@100 nowatch=503/5 ?wait/5000 ?watch@100" },
         { "protocol 1.5", "05-too-old: backoff, relist not older than the last version", 0,
           SYNCED "rv=232 error=410 ?wait ?list@232 page=234 ?watch@234" },
         { "protocol 1.6", "410 as the response", 0,

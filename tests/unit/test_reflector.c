@@ -459,6 +459,52 @@ static void an_object_above_the_limit_is_quarantined(void **state)
     reflector_tear_down(&f);
 }
 
+/* A list of one object whose JSON has so many bytes, nearly all of them an annotation's. The caller
+ * frees it. */
+static char *list_of_large(size_t object_bytes)
+{
+    static const char head[] = "{\"metadata\":{\"namespace\":\"n\",\"name\":\"big\","
+                               "\"resourceVersion\":\"3\",\"annotations\":{\"large\":\"";
+    static const char before[] = "{\"metadata\":{\"resourceVersion\":\"10\"},\"items\":[";
+    char *text = malloc(sizeof before + object_bytes + 3);
+    char *at = text;
+
+    assert_non_null(text);
+    at = mempcpy(at, before, sizeof before - 1);
+    at = mempcpy(at, head, sizeof head - 1);
+    memset(at, 'x', object_bytes - (sizeof head - 1) - 4);
+    at += object_bytes - (sizeof head - 1) - 4;
+    strcpy(at, "\"}}}]}");
+    return text;
+}
+
+/* The limit of whoever asks for none. */
+static void an_object_of_16_mib_passes_and_one_of_a_byte_more_is_named(void **state)
+{
+    enum { LIMIT = 16 << 20 };
+
+    (void)state;
+    for (size_t more = 0; more <= 1; more++) {
+        KINF__AUTO_FREE char *list = list_of_large(LIMIT + more);
+        const struct test_reply replies[] = {
+            { .body = list },
+            { .body = more == 0 ? "" : list, .end = more == 0 ? TEST_END_OPEN : TEST_END_CLEAN },
+            { .body = "", .end = TEST_END_OPEN },
+        };
+        struct reflector_fixture f;
+
+        SET_UP(&f, replies);
+        reflector_start(&f);
+        if (more == 0)
+            reflector_expect_deltas(&f, "R n/big@3 ");
+        else
+            reflector_expect_phases(&f, "listing waiting:LIMIT listing watching ");
+        reflector_stop(&f);
+        assert_string_equal(kinf__buffer_cstr(&f.quarantined), more == 0 ? "" : "n/big:LIMIT ");
+        reflector_tear_down(&f);
+    }
+}
+
 /* --- stopping --- */
 
 static void it_stops_at_once_without_an_answer(void **state)
@@ -639,6 +685,7 @@ int main(void)
         cmocka_unit_test(a_quarantined_object_leaves_the_store_and_comes_back),
         cmocka_unit_test(an_object_that_fails_only_in_watches_asks_for_one_list),
         cmocka_unit_test(an_object_above_the_limit_is_quarantined),
+        cmocka_unit_test(an_object_of_16_mib_passes_and_one_of_a_byte_more_is_named),
         cmocka_unit_test(it_stops_at_once_without_an_answer),
         cmocka_unit_test(it_stops_at_once_in_a_list),
         cmocka_unit_test(it_stops_at_once_in_a_watch),

@@ -55,6 +55,9 @@ static void play(const struct row *row)
 #define TIMED_OUT                                                                                  \
     "{\"metadata\":{},\"status\":\"Failure\",\"message\":\"Timeout: request did not complete "     \
     "within the allotted timeout\",\"reason\":\"Timeout\",\"details\":{},\"code\":504}"
+#define SERVER_TIMEOUT                                                                             \
+    "{\"kind\":\"Status\",\"status\":\"Failure\",\"message\":\"try again\",\"reason\":"            \
+    "\"ServerTimeout\",\"details\":{\"retryAfterSeconds\":7},\"code\":500}"
 #define RETRY_AFTER_7                                                                              \
     "{\"kind\":\"Status\",\"status\":\"Failure\",\"message\":\"storage is (re)initializing\","     \
     "\"reason\":\"TooManyRequests\",\"details\":{\"retryAfterSeconds\":7},\"code\":429}"
@@ -134,6 +137,12 @@ static void each_end_of_a_watch_leads_where_its_row_says(void **state)
           WAITING "PARSE ",
           RELIST,
           0 },
+        { "semantics 10",
+          "bytes that are no JSON",
+          { .body = "upstream connect error\n" },
+          WAITING "PARSE ",
+          RELIST,
+          0 },
         { "protocol 1.5",
           "a very short watch with nothing",
           { .body = "" },
@@ -184,6 +193,25 @@ static void each_end_of_a_watch_leads_where_its_row_says(void **state)
           "the same as an ERROR event",
           { .body = EVENT("ERROR", RETRY_AFTER_7) },
           WAITING "TOO_MANY_REQUESTS ",
+          NULL,
+          7000 },
+        { "semantics 10",
+          "Retry-After as a date: ignored, as long as a failure waits",
+          { .status = "429 Too Many Requests",
+            .headers = "Retry-After: Fri, 31 Dec 2100 23:59:59 GMT\r\n" },
+          REFUSED "TOO_MANY_REQUESTS ",
+          REWATCH,
+          0 },
+        { "protocol 1.6",
+          "503 of a server that leaves, Retry-After in the head",
+          { .status = "503 Service Unavailable", .headers = "Retry-After: 7\r\n" },
+          REFUSED "SERVER ",
+          NULL,
+          7000 },
+        { "protocol 1.6",
+          "500 ServerTimeout, Retry-After in the Status",
+          { .status = "500 Internal Server Error", .body = SERVER_TIMEOUT },
+          REFUSED "SERVER ",
           NULL,
           7000 },
     };

@@ -57,6 +57,7 @@ static void recorded_refusals_are_told_apart(void **state)
     assert_recorded("09-409-conflict", 409, KINF_ERR_CONFLICT, "Conflict");
     assert_recorded("09-409-alreadyexists", 409, KINF_ERR_EXISTS, "already exists");
     assert_recorded("09-503-aggregated-list", 503, KINF_ERR_SERVER, "service unavailable");
+    assert_recorded("12-conversion-broken-list", 500, KINF_ERR_SERVER, "conversion webhook");
     assert_recorded("12-crd-gone-list", 404, KINF_ERR_NOT_FOUND, "page not found");
 }
 

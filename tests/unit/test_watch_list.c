@@ -613,6 +613,7 @@ static void recorded_refusals_lead_where_they_should(void **state)
         { "06-watchlist-events-too-large", "listing waiting:RV_TOO_LARGE ", NULL },
         { "07-watchlist-gate-off", "listing ", "/api/v1/pods\n" },
         { "07-watchlist-gate-off-protobuf-accept", "listing ", "/api/v1/pods\n" },
+        { "07-match-without-sendinitialevents", "listing ", "/api/v1/pods\n" },
         { "07-bad-rv-watchlist", "listing ", "/api/v1/pods\n" },
         { "08-429-apf-reject-watchlist", "listing waiting:TOO_MANY_REQUESTS ", NULL },
         { "08-429-apf-watchlist-queue-timeout", "listing waiting:TOO_MANY_REQUESTS ", NULL },
