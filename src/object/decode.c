@@ -6,6 +6,7 @@
  */
 #include "object/object.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -203,14 +204,35 @@ static int check_kind(const struct found *found, const char *kind, struct kinf_e
                            (int)(raw.len < 100 ? raw.len : 100), raw.bytes, kind);
 }
 
-static int check_members(const struct found *found, const char *kind, struct kinf_error *err)
+static int check_api_version(const struct found *found, const struct kinf__object_decoder *decoder,
+                             struct kinf_error *err)
 {
-    static const enum slot strings[] = { SLOT_KIND, SLOT_NAME, SLOT_NAMESPACE, SLOT_UID, SLOT_RV };
+    char expected[2 * KINF_NAME_MAX];
+    struct kinf_str raw = raw_of(found, SLOT_API_VERSION);
+
+    if (!is_present(found, SLOT_API_VERSION))
+        return 0;
+    snprintf(expected, sizeof expected, "%s%s%s", decoder->group,
+             *decoder->group != '\0' ? "/" : "", decoder->version);
+    if (kinf__json_string_equals(raw, kinf_str_from(expected)))
+        return 0;
+    return kinf__error_set(err, KINF_ERR_PARSE, "apiVersion is %.*s where %s was expected",
+                           (int)(raw.len < 100 ? raw.len : 100), raw.bytes, expected);
+}
+
+static int check_members(const struct found *found, const struct kinf__object_decoder *decoder,
+                         struct kinf_error *err)
+{
+    static const enum slot strings[] = {
+        SLOT_KIND, SLOT_API_VERSION, SLOT_NAME, SLOT_NAMESPACE, SLOT_UID, SLOT_RV,
+    };
     int r = check_member(found, SLOT_METADATA, KINF__JSON_OBJECT, err);
 
     for (size_t i = 0; r == 0 && i < KINF__ARRAY_LEN(strings); i++)
         r = check_member(found, strings[i], KINF__JSON_STRING, err);
-    return r < 0 ? r : check_kind(found, kind, err);
+    if (r == 0)
+        r = check_kind(found, decoder->kind, err);
+    return r < 0 ? r : check_api_version(found, decoder, err);
 }
 
 /* Decodes a string behind the others and puts a NUL after it. There is room: see read_identity().
@@ -307,7 +329,7 @@ static int make_object(struct kinf__object_decoder *decoder, const struct found 
 
     if (found->body.len == 0 || found->body.bytes[0] != '{')
         return kinf__error_set(err, KINF_ERR_PARSE, "JSON, but no object");
-    r = check_members(found, decoder->kind, err);
+    r = check_members(found, decoder, err);
     if (r == 0)
         r = read_identity(&decoder->names, found, &parts, err);
     if (r < 0)
@@ -319,7 +341,11 @@ static int make_object(struct kinf__object_decoder *decoder, const struct found 
 void kinf__object_decoder_init(struct kinf__object_decoder *decoder, const struct kinf_type *type,
                                const struct kinf__prune_plan *plan)
 {
-    *decoder = (struct kinf__object_decoder){ .type = type, .plan = plan, .kind = type->kind };
+    *decoder = (struct kinf__object_decoder){ .type = type,
+                                              .plan = plan,
+                                              .kind = type->kind,
+                                              .group = type->group,
+                                              .version = type->version };
 }
 
 void kinf__object_decoder_release(struct kinf__object_decoder *decoder)

@@ -103,7 +103,10 @@ typedef const struct kinf_object *kinf__object_lookup_cb(const char *key, void *
 struct kinf__object_decoder {
     const struct kinf_type *type;
     const struct kinf__prune_plan *plan;
-    const char *kind; /* what a text that says its kind must say; init sets the type's */
+    /* What a text that says its kind and apiVersion must say; init sets the type's. */
+    const char *kind;
+    const char *group;
+    const char *version;
     /* Optional: returns the stored object of a key, with a reference for the caller, or NULL. When
      * its bytes equal the decoded ones it is what comes out, and nothing is allocated. */
     kinf__object_lookup_cb *lookup;

@@ -312,6 +312,11 @@ static void what_is_no_object_of_the_type_is_refused(void **state)
         { "{\"metadata\":{\"name\":\"a\"},\"kind\":\"pod\"}",
           "kind is \"pod\" where Pod was expected" },
         { "{\"kind\":1,\"metadata\":{\"name\":\"a\"}}", "kind is no string" },
+        { "{\"kind\":\"Pod\",\"apiVersion\":\"v2\",\"metadata\":{\"name\":\"a\"}}",
+          "apiVersion is \"v2\" where v1 was expected" },
+        { "{\"metadata\":{\"name\":\"a\"},\"apiVersion\":\"x/v1\"}",
+          "apiVersion is \"x/v1\" where v1 was expected" },
+        { "{\"apiVersion\":1,\"metadata\":{\"name\":\"a\"}}", "apiVersion is no string" },
     };
     struct kinf__object_decoder decoder;
     struct kinf__prune_plan *plan;
