@@ -258,6 +258,9 @@ static int bind(struct kinf__exchange *exchange)
         failed = refuse_lost(exchange, lost);
     if (failed < 0)
         return failed;
+    /* Elsewhere every namespace may have an object of that name. */
+    if (source->type->namespaced && *exchange->request.name_space == '\0')
+        name = NULL;
     exchange->selection = (struct kinf__selection){
         .name_space = exchange->request.name_space,
         .name = name != NULL ? name : "",
