@@ -25,6 +25,16 @@ PHASES = ("Pending", "Running", "Failed")
 N_CHANGES = 240
 SILENCE = 20.0  # seconds; what is to be told has happened when it is read
 
+# The selections below that say so in as many words are read by an index.
+CONFIG = """
+resources:
+- resource: configmaps
+- resource: pods
+  indices:
+  - {name: byNode, path: spec.nodeName}
+  - {name: byHostNetwork, path: spec.hostNetwork}
+"""
+
 LABEL_SELECTORS = {
     "": lambda labels: True,
     "tier=a": lambda labels: labels.get("tier") == "a",
@@ -46,6 +56,9 @@ POD_FIELD_SELECTORS = {
     **FIELD_SELECTORS,
     "spec.nodeName=n0": lambda item: item["spec"].get("nodeName") == "n0",
     "spec.nodeName=": lambda item: not item["spec"].get("nodeName"),
+    "spec.hostNetwork=false": lambda item: not item["spec"].get("hostNetwork"),
+    "spec.hostNetwork=true,metadata.name!=p":
+        lambda item: item["spec"].get("hostNetwork", False) and item["metadata"]["name"] != "p",
     "status.phase!=Failed": lambda item: item["status"]["phase"] != "Failed",
     "spec.nodeName=n1,status.phase=Running":
         lambda item: item["spec"].get("nodeName") == "n1" and item["status"]["phase"] == "Running",
@@ -121,7 +134,8 @@ class Writer:
     def create(self, resource, namespace, name, node=""):
         item = {"metadata": {"name": name, "labels": self.labels()}}
         if resource == "pods":
-            item["spec"] = {"containers": [{"name": "c", "image": "i"}], **({"nodeName": node} if node else {})}
+            item["spec"] = {"containers": [{"name": "c", "image": "i"}], "hostNetwork": node == "n0",
+                            **({"nodeName": node} if node else {})}
         self.present.add((resource, namespace, name))
         self.write(resource, "POST", f"/api/v1/namespaces/{namespace}/{resource}", item)
 
@@ -249,8 +263,11 @@ class ServeModelTest(unittest.TestCase):
         cls.writer = cls.enterClassContext(contextlib.closing(Writer(cls.direct, cls.rng)))
         for _ in range(20):
             cls.writer.change()
+        config = os.path.join(cls.folder, "config.yaml")
+        with open(config, "w", encoding="utf-8") as file:
+            file.write(CONFIG)
         cls.served = cls.enterClassContext(
-            Served(resource=tuple(RESOURCES), kubeconfig=cls.proxy.kubeconfig(cls.folder)))
+            Served("--config", config, resource=(), kubeconfig=cls.proxy.kubeconfig(cls.folder)))
 
     def newest(self):
         return int(body_of(self.direct, "/api/v1/pods?limit=1")["metadata"]["resourceVersion"])
