@@ -13,7 +13,7 @@ import unittest
 from urllib.parse import quote
 
 from harness import Proxy, cluster
-from test_serve import Direct, Served, Watch, ask, body_of
+from test_serve import Direct, Served, Watch, body_of
 
 # One is the other's beginning, and "-" and "." come before the "/" of a key.
 NAMESPACES = ("model", "model-a")
@@ -29,7 +29,11 @@ SILENCE = 20.0  # seconds; what is to be told has happened when it is read
 CONFIG = """
 resources:
 - resource: configmaps
+  backoffBase: 100ms
+  backoffMax: 500ms
 - resource: pods
+  backoffBase: 100ms
+  backoffMax: 500ms
   indices:
   - {name: byNode, path: spec.nodeName}
   - {name: byHostNetwork, path: spec.hostNetwork}
@@ -83,14 +87,16 @@ def version_of(item):
 class Selection:
     """What a list or a watch asks for."""
 
-    def __init__(self, rng):
-        self.resource = rng.choice(list(RESOURCES))
-        self.namespace = rng.choice((None, *NAMESPACES))
-        self.labels = rng.choice(list(LABEL_SELECTORS))
-        self.fields = rng.choice(list(RESOURCES[self.resource]))
-        # Such a combination selects nothing.
-        if self.namespace is not None and "metadata.namespace" in self.fields:
-            self.namespace = None
+    def __init__(self, resource, namespace=None, labels="", fields=""):
+        self.resource, self.namespace, self.labels, self.fields = resource, namespace, labels, fields
+
+    @classmethod
+    def random(cls, rng):
+        resource = rng.choice(list(RESOURCES))
+        fields = rng.choice(list(RESOURCES[resource]))
+        # Together with the path it may select nothing.
+        namespace = rng.choice((None, *NAMESPACES)) if "metadata.namespace" not in fields else None
+        return cls(resource, namespace, rng.choice(list(LABEL_SELECTORS)), fields)
 
     def __repr__(self):
         return f"{self.resource} of {self.namespace}, labels {self.labels!r}, fields {self.fields!r}"
@@ -183,12 +189,12 @@ class Writer:
 class Model:
     """What happened to a resource after a version, as one watch of everything tells it."""
 
-    def __init__(self, direct, resource):
+    def __init__(self, where, resource):
         target = f"/api/v1/{resource}"
-        begin = body_of(direct, target)
+        begin = body_of(where, target)
         self.begin = {key_of(item): item for item in begin["items"] if is_ours(item)}
         self.version = int(begin["metadata"]["resourceVersion"])
-        self.watch = Watch(direct, f"{target}?watch=1&resourceVersion={self.version}")
+        self.watch = Watch(where, f"{target}?watch=1&resourceVersion={self.version}")
         self.steps = []  # (version, old, new)
 
     def read_to(self, version):
@@ -274,30 +280,31 @@ class ServeModelTest(unittest.TestCase):
 
     def pair(self, begin):
         """The same watch of both, from a random version since `begin`, or a little ahead."""
-        selection = Selection(self.rng)
+        selection = Selection.random(self.rng)
         version = min(self.newest(), self.rng.randint(begin, self.newest() + 30))
         version += self.rng.choice((0, 0, 0, 5))
         return version, [Observer(where, selection, resourceVersion=version) for where in (self.served, self.direct)]
 
     def initial(self):
         """A watch with the state first, which may have to be of now."""
-        selection = Selection(self.rng)
+        selection = Selection.random(self.rng)
         more = {"resourceVersion": self.writer.newest[selection.resource]} if self.rng.random() < 0.5 else {}
         return Observer(self.served, selection, sendInitialEvents="true", resourceVersionMatch="NotOlderThan", **more)
 
-    def check_pair(self, models, version, ours, real):
-        model = models[ours.selection.resource]
-        expected = model.events_after(version, ours.selection)
-        with self.subTest(seed=self.seed, version=version, selection=ours.selection):
-            events, theirs = ([event for event in observer.read(expected[-1][2]) if event["type"] != "BOOKMARK"]
-                              for observer in (ours, real))
-            self.assertEqual([told(event) for event in theirs], expected)
+    def check_events(self, models, version, observer):
+        with self.subTest(seed=self.seed, version=version, target=observer.target):
+            expected = models[observer.selection.resource].events_after(version, observer.selection)
+            events = [event for event in observer.read(expected[-1][2]) if event["type"] != "BOOKMARK"]
             self.assertEqual([told(event) for event in events], expected)
-            self.assertEqual(events, theirs)
+            return events
+
+    def check_pair(self, models, version, ours, real):
+        theirs = self.check_events(models, version, real)
+        self.assertEqual(self.check_events(models, version, ours), theirs)
 
     def check_initial(self, models, observer):
         selection, model = observer.selection, models[observer.selection.resource]
-        with self.subTest(seed=self.seed, selection=selection, target=observer.target):
+        with self.subTest(seed=self.seed, target=observer.target):
             events = observer.read(model.events_after(0, selection)[-1][2])
             n_initial = next(i for i, event in enumerate(events) if event["type"] == "BOOKMARK")
             self.assertIn("annotations", events[n_initial]["object"]["metadata"])
@@ -315,7 +322,7 @@ class ServeModelTest(unittest.TestCase):
                              [(key_of(item), version_of(item)) for item in expected])
 
     def first_page(self):
-        selection = Selection(self.rng)
+        selection = Selection.random(self.rng)
         at_least = self.writer.newest[selection.resource]
         body = body_of(self.served, selection.target(resourceVersion=at_least))
         self.assertGreaterEqual(int(body["metadata"]["resourceVersion"]), at_least)
@@ -360,6 +367,35 @@ class ServeModelTest(unittest.TestCase):
             self.check_initial(models, observer)
         for selection, body in lists:
             self.check_list(models, selection, int(body["metadata"]["resourceVersion"]), body["items"])
+
+    def test_what_a_list_has_found_is_told_to_all_alike(self):
+        # What happened unseen the daemon has to make up, so its own watch of everything is the model.
+        models = {resource: Model(self.served, resource) for resource in RESOURCES}
+        observers = [Observer(self.served, selection, resourceVersion=models[selection.resource].version)
+                     for selection in (Selection.random(self.rng) for _ in range(12))]
+        self.proxy.stall.set()
+        for _ in range(N_CHANGES // 4):
+            self.writer.change()
+        # It does not know any more what happened before.
+        cluster().run_script("kill-apiserver")
+        cluster().run_script("start-apiserver")
+        self.writer.close()
+        self.proxy.drop()
+        for resource in RESOURCES:
+            self.served.daemon.wait_logged(f"listed resource={resource}", 2)
+        self.writer.change_all()
+        for resource, model in models.items():
+            model.read_to(self.writer.newest[resource])
+            versions = [version for version, _, _ in model.steps]
+            self.assertEqual(versions, sorted(set(versions)))
+            now = [item for item in body_of(self.direct, f"/api/v1/{resource}")["items"] if is_ours(item)]
+            self.check_list(models, Selection(resource), versions[-1], now)
+        for observer in observers:
+            self.check_events(models, models[observer.selection.resource].version, observer)
+        for resource, model in models.items():
+            for version, _, _ in self.rng.sample(model.steps[:-1], 20):
+                self.check_events(models, version,
+                                  Observer(self.served, Selection(resource), resourceVersion=version))
 
 
 if __name__ == "__main__":
