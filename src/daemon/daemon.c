@@ -139,8 +139,10 @@ static int start_all(struct kinf__daemon *daemon, struct kinf_error *err)
     for (size_t i = 0; failed == 0 && i < daemon->config.n_resources; i++) {
         failed =
             kinf__daemon_make_watch(daemon, &daemon->config.resources[i], &daemon->watches[i], err);
-        if (failed == 0)
-            daemon->n_watches++;
+        if (failed < 0)
+            break;
+        kinf__watch_publish(daemon->watches[i]);
+        daemon->n_watches++;
     }
     if (failed == 0 && daemon->serving != NULL)
         failed = start_serving(daemon, err);

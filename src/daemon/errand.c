@@ -70,6 +70,11 @@ static void switch_over(struct kinf__daemon *daemon, struct kinf__errand *errand
     struct kinf__watch **watches = KINF__TAKE(errand->watches);
     const struct kinf__config *config = &errand->config;
 
+    /* Before the old ones go: a client is told to come back, not that there is nothing. */
+    for (size_t i = 0; i < config->n_resources; i++) {
+        if (!is_among(watches[i], daemon->watches, daemon->n_watches))
+            kinf__watch_publish(watches[i]);
+    }
     for (size_t i = 0; i < daemon->n_watches; i++) {
         if (!is_among(daemon->watches[i], watches, config->n_resources))
             kinf__watch_free(daemon->watches[i]);

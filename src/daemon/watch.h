@@ -50,6 +50,8 @@ KINF_MUST_CHECK int kinf__watch_new(struct kinf_client *client,
                                     const struct kinf__watch_owner *owner,
                                     struct kinf__server *server, struct kinf__watch **ret_watch,
                                     struct kinf_error *err);
+/* From here on requests are answered from it, once it has synced. Once. */
+void kinf__watch_publish(struct kinf__watch *watch);
 KINF_MUST_CHECK int kinf__watch_start(struct kinf__watch *watch, struct kinf_error *err);
 /* Stops and frees. NULL is allowed. */
 void kinf__watch_free(struct kinf__watch *watch);

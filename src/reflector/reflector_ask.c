@@ -4,15 +4,40 @@
  */
 #include "reflector/reflector_priv.h"
 
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/error.h"
 #include "base/log.h"
 #include "rest/served.h"
 
-/* The store keeps its version: nothing else is known of the server's state. */
+/* The server's version is not known, but each end of an object has taken one. The store's own would
+ * be that of two states: who saw the one and goes on from it would not hear of the other. */
+static void write_rv_after_ends(const struct kinf__reflector *reflector, char rv[KINF__RV_SIZE])
+{
+    kinf_auto_snapshot struct kinf_snapshot *known =
+        reflector->options.known != NULL ? kinf_indexer_snapshot(reflector->options.known) : NULL;
+    uint64_t n_ends = known != NULL ? kinf_snapshot_count(known) : 0, before;
+    char *end;
+
+    errno = 0;
+    before = strtoull(reflector->policy.rv, &end, 10);
+    if (errno != 0 || *end != '\0' || before > UINT64_MAX - n_ends)
+        strcpy(rv, reflector->policy.rv);
+    else
+        snprintf(rv, KINF__RV_SIZE, "%" PRIu64, before + n_ends);
+}
+
 static int empty(struct kinf__reflector *reflector, struct kinf_error *err)
 {
+    char rv[KINF__RV_SIZE];
+
     kinf__reflector_drop_list(reflector);
-    return kinf_deltafifo_replace(reflector->options.fifo, NULL, 0, reflector->policy.rv, err);
+    write_rv_after_ends(reflector, rv);
+    return kinf_deltafifo_replace(reflector->options.fifo, NULL, 0, rv, err);
 }
 
 static int ask(struct kinf__reflector *reflector, bool *ret_is_served, struct kinf_error *err)

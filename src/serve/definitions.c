@@ -14,13 +14,19 @@
 #include "serve/server_priv.h"
 #include "serve/table.h"
 
+/* Those that are not published will be. The lock is held. */
+static size_t count_sources(const struct kinf__server *server)
+{
+    return server->n_sources + server->n_unpublished;
+}
+
 /* The type of the n-th source; NULL: there are no more. */
 static const struct kinf_type *type_of(struct kinf__server *server, size_t n)
 {
     const struct kinf_type *type;
 
     kinf__mutex_lock(&server->lock);
-    type = n < server->n_sources ? server->sources[n]->type : NULL;
+    type = n < count_sources(server) ? server->sources[n]->type : NULL;
     kinf__mutex_unlock(&server->lock);
     return type;
 }
@@ -32,7 +38,7 @@ static bool is_known(struct kinf__server *server, const struct kinf_type *type,
     bool is_known = true;
 
     kinf__mutex_lock(&server->lock);
-    for (size_t i = 0; i < server->n_sources; i++) {
+    for (size_t i = 0; i < count_sources(server); i++) {
         const struct kinf__source *source = server->sources[i];
 
         if (source->type == type)
@@ -46,7 +52,7 @@ static bool is_known(struct kinf__server *server, const struct kinf_type *type,
 static void show_by_locked(struct kinf__server *server, const struct kinf_type *type,
                            const unsigned char *digest, const struct kinf__table *table)
 {
-    for (size_t i = 0; i < server->n_sources; i++) {
+    for (size_t i = 0; i < count_sources(server); i++) {
         struct kinf__source *source = server->sources[i];
 
         if (source->type != type)

@@ -446,6 +446,18 @@ const char *kinf__fields_required(const struct kinf__fields *fields, const char 
     return NULL;
 }
 
+const char *kinf__fields_required_at(const struct kinf__fields *fields, const char *path)
+{
+    for (size_t i = 0; fields != NULL && i < fields->n_terms; i++) {
+        const struct term *term = &fields->terms[i];
+
+        if (term->is_equal && term->place == PLACE_PATH && strcmp(term->path->text, path) == 0 &&
+            term->other_path == NULL && strcmp(term->value, term->absent) != 0)
+            return term->value;
+    }
+    return NULL;
+}
+
 bool kinf__fields_within(const struct kinf__fields *fields, const char *text)
 {
     struct kinf__refusal refusal;

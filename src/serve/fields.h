@@ -43,6 +43,9 @@ bool kinf__fields_match(const struct kinf__fields *fields, const struct kinf_obj
 /* The value that every match has for `label` (from `label=value`); NULL if there is none, or if it
  * holds for every object. */
 const char *kinf__fields_required(const struct kinf__fields *fields, const char *label);
+/* After bind: the value that every match has at `path` itself, so that an index of it finds them
+ * all; NULL if there is none: what has nothing there may match, too. */
+const char *kinf__fields_required_at(const struct kinf__fields *fields, const char *path);
 
 /* Whether everything that matches also matches `text`, which parses: each term of it is here, too.
  */

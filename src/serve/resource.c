@@ -222,10 +222,10 @@ static void find_index(struct kinf__exchange *exchange)
     const struct kinf__source *source = exchange->source;
 
     for (size_t i = 0; i < source->n_indices; i++) {
-        const char *value = kinf__fields_required(exchange->options.fields, source->index_paths[i]);
+        const char *value =
+            kinf__fields_required_at(exchange->options.fields, source->index_paths[i]);
 
-        /* An object without a value is not in the index. */
-        if (value == NULL || *value == '\0')
+        if (value == NULL)
             continue;
         exchange->selection.index = source->index_names[i];
         exchange->selection.index_value = value;
@@ -259,6 +259,9 @@ static int bind(struct kinf__exchange *exchange)
         failed = refuse_lost(exchange, lost);
     if (failed < 0)
         return failed;
+    /* Elsewhere every namespace may have an object of that name. */
+    if (source->type->namespaced && *exchange->request.name_space == '\0')
+        name = NULL;
     exchange->selection = (struct kinf__selection){
         .name_space = exchange->request.name_space,
         .name = name != NULL ? name : "",

@@ -99,38 +99,49 @@ static int open_cache(struct kinf__source *source, const struct kinf__watchcache
 
 /* Two sources of one type may differ in their selectors alone: the later one gets a number. The lock
  * is held. */
-static bool is_named(const struct kinf__server *server, const char *name)
+static bool is_named(const struct kinf__server *server, size_t n_sources, const char *name)
 {
-    for (size_t i = 0; i < server->n_sources; i++) {
+    for (size_t i = 0; i < n_sources; i++) {
         if (strcmp(server->sources[i]->name, name) == 0)
             return true;
     }
     return false;
 }
 
-static void name_source(const struct kinf__server *server, struct kinf__source *source)
+/* After those before it. */
+static void name_source(const struct kinf__server *server, size_t place)
 {
+    struct kinf__source *source = server->sources[place];
     const struct kinf_type *type = source->type;
     const char *dot = *type->group != '\0' ? "." : "",
                *colon = *source->scope.name_space != '\0' ? ":" : "";
 
     snprintf(source->name, sizeof source->name, "%s%s%s%s%s", type->resource, dot, type->group,
              colon, source->scope.name_space);
-    for (unsigned i = 2; is_named(server, source->name); i++)
+    for (unsigned i = 2; is_named(server, place, source->name); i++)
         snprintf(source->name, sizeof source->name, "%s%s%s%s%s-%u", type->resource, dot,
                  type->group, colon, source->scope.name_space, i);
+}
+
+/* Anew, so that what takes another's place has its name, too. */
+static void name_sources(const struct kinf__server *server)
+{
+    for (size_t i = 0; i < server->n_sources; i++)
+        name_source(server, i);
 }
 
 static int register_source(struct kinf__server *server, struct kinf__source *source)
 {
     struct kinf__source **sources;
+    size_t n_sources;
 
     kinf__mutex_lock(&server->lock);
-    sources = realloc(server->sources, (server->n_sources + 1) * sizeof(struct kinf__source *));
+    n_sources = server->n_sources + server->n_unpublished;
+    sources = realloc(server->sources, (n_sources + 1) * sizeof(struct kinf__source *));
     if (sources != NULL) {
         server->sources = sources;
-        name_source(server, source);
-        sources[server->n_sources++] = source;
+        sources[n_sources] = source;
+        server->n_unpublished++;
     }
     kinf__mutex_unlock(&server->lock);
     return sources != NULL ? 0 : KINF_ERR_NO_MEMORY;
@@ -153,6 +164,32 @@ int kinf__server_add_source(struct kinf__server *server, const struct kinf__sour
     }
     *ret_source = source;
     return 0;
+}
+
+/* Leaves the others in their order. */
+static void remove_source(struct kinf__server *server, const struct kinf__source *source)
+{
+    size_t n_sources = server->n_sources + server->n_unpublished, place = 0;
+
+    while (server->sources[place] != source)
+        place++;
+    memmove(&server->sources[place], &server->sources[place + 1],
+            (n_sources - place - 1) * sizeof(struct kinf__source *));
+    if (place < server->n_sources)
+        server->n_sources--;
+    else
+        server->n_unpublished--;
+}
+
+void kinf__server_publish_source(struct kinf__server *server, struct kinf__source *source)
+{
+    kinf__mutex_lock(&server->lock);
+    remove_source(server, source);
+    memmove(&server->sources[server->n_sources + 1], &server->sources[server->n_sources],
+            server->n_unpublished * sizeof(struct kinf__source *));
+    server->sources[server->n_sources++] = source;
+    name_sources(server);
+    kinf__mutex_unlock(&server->lock);
 }
 
 /* --- ending --- */
@@ -183,23 +220,14 @@ static void cut_exchanges_off(struct kinf__server *server, const struct kinf__so
     }
 }
 
-static void forget_source(struct kinf__server *server, const struct kinf__source *source)
-{
-    for (size_t i = 0; i < server->n_sources; i++) {
-        if (server->sources[i] == source) {
-            server->sources[i] = server->sources[--server->n_sources];
-            return;
-        }
-    }
-}
-
 void kinf__server_retire_source(struct kinf__server *server, struct kinf__source *source)
 {
     int64_t deadline_ms = kinf__clock_add_ms(kinf__clock_now_ms(), PATIENCE_MS);
 
     kinf__mutex_lock(&server->lock);
     source->is_retired = true;
-    forget_source(server, source);
+    remove_source(server, source);
+    name_sources(server);
     end_exchanges(server, source);
     while (source->n_users != 0) {
         if (!kinf__cond_wait_until(&server->changed, &server->lock, deadline_ms)) {

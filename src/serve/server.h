@@ -60,12 +60,15 @@ struct kinf__source_options {
 
 struct kinf__source;
 
-/* Makes its watch cache and sets the informer's sink. Errors: KINF_ERR_NO_MEMORY, and those of
- * kinf__informer_set_sink(). */
+/* Makes its watch cache and sets the informer's sink. Nobody hears of it before it is published.
+ * Errors: KINF_ERR_NO_MEMORY, and those of kinf__informer_set_sink(). */
 KINF_MUST_CHECK int kinf__server_add_source(struct kinf__server *server,
                                             const struct kinf__source_options *options,
                                             struct kinf__source **ret_source,
                                             struct kinf_error *err);
+/* From here on it answers, and has to be in sync for the server to be ready. Where two cover a
+ * request, the one that was published first answers. */
+void kinf__server_publish_source(struct kinf__server *server, struct kinf__source *source);
 /* From here on nothing is answered from it: watches end. Waits for requests that use it; a client
  * that takes nothing is cut off after 2 s. The informer still runs. */
 void kinf__server_retire_source(struct kinf__server *server, struct kinf__source *source);

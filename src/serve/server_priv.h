@@ -38,10 +38,10 @@ struct kinf__source {
     bool assume_scope;
     bool is_latest;
     bool is_unserved;
-    char name[3 * KINF_NAME_MAX]; /* unique: "pods", "deployments.apps:NAMESPACE", "pods-2" */
     /* atomic; the server's or static */
     _Atomic(const struct kinf__table *) table;
     /* guarded by the server's lock */
+    char name[3 * KINF_NAME_MAX]; /* unique: "pods", "deployments.apps:NAMESPACE", "pods-2" */
     size_t n_users;
     bool is_retired;
     bool has_definition;
@@ -57,8 +57,9 @@ struct kinf__server {
     struct kinf__mutex lock;
     struct kinf__cond changed; /* for the timer, and for who waits until nothing uses a source */
     /* guarded by lock */
-    struct kinf__source **sources;
-    size_t n_sources;
+    struct kinf__source **sources; /* published ones, and behind them the others */
+    size_t n_sources;              /* published */
+    size_t n_unpublished;
     struct kinf__catalog *catalog; /* NULL: not yet */
     struct kinf__table *
         *tables; /* of definitions; kept until the end, since watches write by them */

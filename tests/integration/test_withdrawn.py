@@ -1,11 +1,11 @@
 """A custom resource whose definition goes away while nobody watches: its objects are deleted, and it comes back."""
 
 import os
-import socket
 import tempfile
 import unittest
 
 from harness import ROOT, Daemon, Proxy, cluster, wait_until
+from test_serve import Served, Watch, body_of
 
 RESOURCE = "sprockets.withdrawn.kinformer.dev"
 
@@ -37,6 +37,13 @@ def can_make(name):
     return True
 
 
+def withdraw_unseen(proxy):
+    """What the server tells of the deletions is held back, and lost with the connection."""
+    proxy.stall.set()
+    cluster().kubectl("delete", "crd", RESOURCE, "--timeout=30s")
+    proxy.drop()
+
+
 class Withdrawn(unittest.TestCase):
     def test_a_definition_that_goes_unseen_empties_the_store_and_comes_back(self):
         define()
@@ -46,15 +53,7 @@ class Withdrawn(unittest.TestCase):
             with Daemon(kubeconfig=proxy.kubeconfig(folder), resource=(RESOURCE,)) as daemon:
                 daemon.wait_synced()
                 self.assertEqual(len(daemon.state), 2)
-                # What the server tells of the deletions is held back, and lost with the connection.
-                proxy.stall.set()
-                cluster().kubectl("delete", "crd", RESOURCE, "--timeout=30s")
-                for connection in list(proxy.sockets):
-                    try:
-                        connection.shutdown(socket.SHUT_RDWR)
-                    except OSError:
-                        pass
-                proxy.stall.clear()
+                withdraw_unseen(proxy)
                 for name in ("default/a", "default/b"):
                     daemon.wait_types(name, "ADDED", "DELETED")
                     self.assertTrue(daemon.events_of(name)[-1]["finalStateUnknown"])
@@ -64,6 +63,24 @@ class Withdrawn(unittest.TestCase):
                 self.assertEqual(len(daemon.state), 1)
                 daemon.stop()
         cluster().kubectl("delete", "crd", RESOURCE, "--timeout=30s")
+
+    def test_watches_are_told_of_objects_that_went_unseen(self):
+        define()
+        wait_until(lambda: can_make("a"), "an object can be made")
+        make("b")
+        target = "/apis/withdrawn.kinformer.dev/v1/namespaces/default/sprockets"
+        with tempfile.TemporaryDirectory() as folder, Proxy() as proxy:
+            with Served(resource=(RESOURCE,), kubeconfig=proxy.kubeconfig(folder)) as served:
+                version = body_of(served, target)["metadata"]["resourceVersion"]
+                with Watch(served, f"{target}?watch=1&resourceVersion={version}") as stays:
+                    withdraw_unseen(proxy)
+                    told = [stays.next(), stays.next()]
+                # Whoever was away has to hear of it, too.
+                with Watch(served, f"{target}?watch=1&resourceVersion={version}") as comes_back:
+                    self.assertEqual([comes_back.next(), comes_back.next()], told)
+                self.assertEqual([(event["type"], event["object"]["metadata"]["name"]) for event in told],
+                                 [("DELETED", "a"), ("DELETED", "b")])
+                served.daemon.stop()
 
 
 if __name__ == "__main__":

@@ -327,6 +327,37 @@ static void absent_fields_have_the_servers_values(void **state)
     assert_field_match(&jobs, "status.successful=2", job, true);
 }
 
+static void assert_index_value(const struct kinf_type *type, const char *selector, const char *path,
+                               const char *expected)
+{
+    struct kinf__fields *fields;
+    struct kinf__refusal refusal;
+    const char *found;
+
+    assert_int_equal(kinf__fields_parse(selector, &fields, &refusal), 0);
+    assert_int_equal(kinf__fields_bind(fields, type, &path, 1, &refusal), 0);
+    found = kinf__fields_required_at(fields, path);
+    assert_string_equal(found != NULL ? found : "none", expected);
+    kinf__fields_free(fields);
+}
+
+/* What it does not have it would leave out of the answer. */
+static void an_index_is_read_only_if_it_has_every_match(void **state)
+{
+    (void)state;
+    assert_index_value(&pods, "status.phase!=x,spec.nodeName=n1", "spec.nodeName", "n1");
+    assert_index_value(&pods, "spec.indexed=7", "spec.indexed", "7");
+    assert_index_value(&pods, "spec.nodeName=n1", "spec.indexed", "none");
+    assert_index_value(&pods, "spec.nodeName!=n1", "spec.nodeName", "none");
+    assert_index_value(&pods, "spec.nodeName=", "spec.nodeName", "none");
+    assert_index_value(&pods, "spec.hostNetwork=false", "spec.hostNetwork", "none");
+    assert_index_value(&pods, "spec.hostNetwork=true", "spec.hostNetwork", "true");
+    assert_index_value(&pods, "status.podIPs=10.0.0.1", "status.podIPs", "none");
+    assert_index_value(&pods, "status.podIPs=10.0.0.1", "status.podIPs[0].ip", "10.0.0.1");
+    assert_index_value(&jobs, "status.successful=2", "status.successful", "none");
+    assert_index_value(&jobs, "status.successful=2", "status.succeeded", "2");
+}
+
 static void fields_within_a_scope_repeat_its_terms(void **state)
 {
     struct kinf__fields *fields;
@@ -465,6 +496,7 @@ int main(void)
         cmocka_unit_test(any_target_is_read_or_refused),
         cmocka_unit_test(out_of_memory_is_an_ordinary_refusal),
         cmocka_unit_test(absent_fields_have_the_servers_values),
+        cmocka_unit_test(an_index_is_read_only_if_it_has_every_match),
         cmocka_unit_test(fields_within_a_scope_repeat_its_terms),
         cmocka_unit_test(a_header_is_answered_in_the_form_that_it_prefers),
         cmocka_unit_test(a_token_comes_back_unless_it_was_changed),

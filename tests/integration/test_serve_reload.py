@@ -1,0 +1,61 @@
+"""Reloads, as clients and probes of kinformerd see them."""
+
+import os
+import signal
+import tempfile
+import unittest
+
+from harness import Proxy, cluster, wait_until
+from test_serve import Served, ask
+
+
+class ServeReloadTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = self.enterContext(tempfile.TemporaryDirectory())
+        self.path = os.path.join(self.folder, "config.yaml")
+
+    def write(self, *resources):
+        with open(self.path, "w", encoding="utf-8") as file:
+            file.write("listen: [\"127.0.0.1:0\"]\nresources:\n" + "".join(f"- {{{item}}}\n" for item in resources))
+
+    def reload(self, served):
+        served.daemon.process.send_signal(signal.SIGHUP)
+        served.daemon.wait_logged("configuration read again")
+
+    def test_what_a_reload_still_prepares_is_not_waited_for(self):
+        self.write("resource: configmaps")
+        with Proxy() as proxy:
+            with Served("--config", self.path, resource=(), kubeconfig=proxy.kubeconfig(self.folder)) as served:
+                self.write("resource: configmaps", "resource: nodes")
+                proxy.drop()
+                proxy.stall.set()
+                n_connections = proxy.n_connections
+                served.daemon.process.send_signal(signal.SIGHUP)
+                # The informer's, and the one that asks what the server has, when all sources are made.
+                wait_until(lambda: proxy.n_connections >= n_connections + 2, "the reload asks the server")
+                status, _, body = ask(served, "/readyz?verbose")
+                self.assertEqual((status, b"nodes" in body), (200, False), body)
+                self.assertEqual(ask(served, "/api/v1/nodes")[0], 403)
+                self.assertEqual(ask(served, "/api/v1/configmaps")[0], 200)
+                proxy.stall.clear()
+                served.daemon.wait_logged("configuration read again")
+                wait_until(lambda: ask(served, "/readyz/nodes")[0] == 200, "nodes are served")
+                served.daemon.stop()
+
+    def test_what_takes_anothers_place_takes_its_name(self):
+        self.write("resource: configmaps", "resource: namespaces")
+        with Served("--config", self.path, resource=()) as served:
+            self.write("resource: configmaps, maxHistoryAge: 1m", "resource: namespaces")
+            self.reload(served)
+            wait_until(lambda: ask(served, "/readyz")[0] == 200, "ready again")
+            self.assertEqual(ask(served, "/readyz/configmaps")[0], 200)
+            self.assertIn(b'name="configmaps"', ask(served, "/metrics")[2])
+            served.daemon.stop()
+
+
+def setUpModule():
+    cluster()
+
+
+if __name__ == "__main__":
+    unittest.main()
