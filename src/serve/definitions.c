@@ -1,5 +1,5 @@
 /*
- * CustomResourceDefinitions, one after another. Neighbours: table.c makes columns of them.
+ * CustomResourceDefinitions, one after another. Neighbours: table/ makes columns of them.
  */
 #include "serve/definitions.h"
 
@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "serve/server_priv.h"
-#include "serve/table.h"
+#include "table/table.h"
 
 /* The type of the n-th source; NULL: there are no more. */
 static const struct kinf_type *type_of(struct kinf__server *server, size_t n)
