@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "daemon/expand.h"
 #include "object/shard.h"
+#include "serve/address.h"
 #include "serve/endpoint.h"
 #include "yaml/yaml.h"
 
@@ -606,7 +607,7 @@ int kinf__config_check(const struct kinf__config *config, const char *where, str
     if (config->n_resources == 0)
         return kinf__error_set(err, KINF_ERR_CONFIG, "%s names no resource to watch", where);
     for (size_t i = 0; i < config->listen.n_items; i++) {
-        int failed = kinf__endpoint_check(config->listen.items[i], config->is_delegated, err);
+        int failed = kinf__address_check(config->listen.items[i], config->is_delegated, err);
 
         if (failed < 0)
             return failed;

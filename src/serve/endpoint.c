@@ -19,16 +19,14 @@
 #include <strings.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include <arpa/inet.h>
 #include <microhttpd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "serve/address.h"
 #include "serve/exchange.h"
 #include "serve/identity.h"
 #include "serve/passthrough.h"
@@ -535,7 +533,7 @@ static int check_head(struct connection *connection, const char *version, const 
         *ret_why = "400 Bad Request: missing required Host header";
         return 400;
     }
-    if (connection->endpoint->checks_host && host != NULL && !kinf__endpoint_is_local_host(host)) {
+    if (connection->endpoint->checks_host && host != NULL && !kinf__address_is_local_host(host)) {
         *ret_why = "403 Forbidden: the Host header names no loopback address\n";
         return 403;
     }
@@ -627,194 +625,6 @@ static void forget_request(void *ctx, struct MHD_Connection *mhd, void **request
     kinf__mutex_release(&connection->lock);
     free(connection->target);
     free(connection);
-}
-
-/* --- addresses --- */
-
-bool kinf__endpoint_is_local_host(const char *host)
-{
-    char name[64];
-    struct in_addr v4;
-    size_t len = *host == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":");
-    const char *port = len <= strlen(host) ? host + len : "";
-
-    if (len >= sizeof name ||
-        (*port != '\0' && (*port != ':' || strspn(port + 1, "0123456789") != strlen(port + 1))))
-        return false;
-    memcpy(name, host, len);
-    name[len] = '\0';
-    if (strcasecmp(name, "localhost") == 0 || strcmp(name, "[::1]") == 0)
-        return true;
-    return inet_pton(AF_INET, name, &v4) == 1 && ntohl(v4.s_addr) >> 24 == 127;
-}
-
-/* "HOST:PORT" or "[HOST]:PORT" into its parts. */
-static bool split_address(const char *address, char *host, size_t size, const char **ret_port)
-{
-    const char *colon = strrchr(address, ':');
-    size_t len = colon != NULL ? (size_t)(colon - address) : 0;
-
-    if (len == 0 || colon[1] == '\0' || strspn(colon + 1, "0123456789") != strlen(colon + 1))
-        return false;
-    if (*address == '[' && address[len - 1] == ']') {
-        address++;
-        len -= 2;
-    } else if (memchr(address, ':', len) != NULL) {
-        return false;
-    }
-    if (len == 0 || len >= size)
-        return false;
-    memcpy(host, address, len);
-    host[len] = '\0';
-    *ret_port = colon + 1;
-    return true;
-}
-
-static bool is_loopback(const struct sockaddr *address)
-{
-    if (address->sa_family == AF_INET)
-        return ntohl(((const struct sockaddr_in *)(const void *)address)->sin_addr.s_addr) >> 24 ==
-               127;
-    return address->sa_family == AF_INET6 &&
-           IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)address)->sin6_addr);
-}
-
-static int resolve(const char *address, bool is_guarded, struct addrinfo **ret_found,
-                   struct kinf_error *err)
-{
-    struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE };
-    struct addrinfo *found;
-    char host[256];
-    const char *port;
-
-    if (!split_address(address, host, sizeof host, &port) || strlen(port) > 5 || atoi(port) > 65535)
-        return kinf__error_set(err, KINF_ERR_INVALID,
-                               "--listen %s: an address is HOST:PORT, [HOST]:PORT or unix:PATH",
-                               address);
-    if (getaddrinfo(host, port, &hints, &found) != 0)
-        return kinf__error_set(err, KINF_ERR_INVALID, "--listen %s: no such host", address);
-    if (!is_guarded && !is_loopback(found->ai_addr)) {
-        freeaddrinfo(found);
-        return kinf__error_set(err, KINF_ERR_INVALID,
-                               "--listen %s: an address that is not loopback needs TLS and "
-                               "'auth: delegated'",
-                               address);
-    }
-    *ret_found = found;
-    return 0;
-}
-
-static const char *unix_path(const char *address)
-{
-    return strncmp(address, "unix:", 5) == 0 ? address + 5 : NULL;
-}
-
-static int check_unix_path(const char *path, struct kinf_error *err)
-{
-    struct sockaddr_un address;
-
-    if (*path == '\0' || strlen(path) >= sizeof address.sun_path)
-        return kinf__error_set(err, KINF_ERR_INVALID,
-                               "--listen unix:%s: a path of 1 to %zu bytes is needed", path,
-                               sizeof address.sun_path - 1);
-    return 0;
-}
-
-int kinf__endpoint_check(const char *address, bool is_guarded, struct kinf_error *err)
-{
-    const char *path = unix_path(address);
-    struct addrinfo *found;
-    int failed;
-
-    if (path != NULL)
-        return check_unix_path(path, err);
-    failed = resolve(address, is_guarded, &found, err);
-    if (failed == 0)
-        freeaddrinfo(found);
-    return failed;
-}
-
-int kinf__endpoint_check_files(const char *cert_file, const char *key_file, struct kinf_error *err)
-{
-    struct kinf__identity *identity;
-    int failed = kinf__identity_new(cert_file, key_file, &identity, err);
-
-    if (failed == 0)
-        kinf__identity_free(identity);
-    return failed;
-}
-
-static int bind_tcp(const char *address, bool is_guarded, int *ret_fd, struct kinf_error *err)
-{
-    struct addrinfo *found;
-    int failed = resolve(address, is_guarded, &found, err), fd, yes = 1;
-
-    if (failed < 0)
-        return failed;
-    fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) < 0 ||
-        bind(fd, found->ai_addr, found->ai_addrlen) < 0) {
-        failed = kinf__error_set_errno(err, KINF_ERR_SYSTEM, errno, "--listen %s", address);
-        if (fd >= 0)
-            close(fd);
-    } else {
-        *ret_fd = fd;
-    }
-    freeaddrinfo(found);
-    return failed;
-}
-
-/* A socket's file that nobody listens at is what is left of a process that was killed. */
-static void remove_abandoned(const struct sockaddr_un *address)
-{
-    KINF__AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    struct stat file;
-
-    if (fd >= 0 && lstat(address->sun_path, &file) == 0 && S_ISSOCK(file.st_mode) &&
-        connect(fd, (const struct sockaddr *)address, sizeof *address) < 0 && errno == ECONNREFUSED)
-        unlink(address->sun_path);
-}
-
-static int bind_unix(const char *path, mode_t mode, int *ret_fd, struct kinf_error *err)
-{
-    struct sockaddr_un address = { .sun_family = AF_UNIX };
-    mode_t mask;
-    int failed = check_unix_path(path, err), fd, bound;
-
-    if (failed < 0)
-        return failed;
-    snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
-    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
-        return kinf__error_set_errno(err, KINF_ERR_SYSTEM, errno, "--listen unix:%s", path);
-    remove_abandoned(&address);
-    mask = umask(0777 & ~mode);
-    bound = bind(fd, (const struct sockaddr *)&address, sizeof address);
-    umask(mask);
-    if (bound < 0) {
-        failed = kinf__error_set_errno(err, KINF_ERR_SYSTEM, errno, "--listen unix:%s", path);
-        close(fd);
-        return failed;
-    }
-    *ret_fd = fd;
-    return 0;
-}
-
-static char *make_url(int fd, const char *address, const char *scheme)
-{
-    struct sockaddr_storage bound = { .ss_family = AF_UNSPEC };
-    socklen_t len = sizeof bound;
-    char host[NI_MAXHOST], port[NI_MAXSERV], *url = NULL;
-
-    if (unix_path(address) != NULL)
-        return strdup(address);
-    if (getsockname(fd, (struct sockaddr *)&bound, &len) < 0 ||
-        getnameinfo((struct sockaddr *)&bound, len, host, sizeof host, port, sizeof port,
-                    NI_NUMERICHOST | NI_NUMERICSERV) != 0 ||
-        asprintf(&url, bound.ss_family == AF_INET6 ? "%s://[%s]:%s" : "%s://%s:%s", scheme, host,
-                 port) < 0)
-        return NULL;
-    return url;
 }
 
 /* --- life --- */
@@ -915,18 +725,18 @@ static int prepare(struct kinf__endpoint *endpoint, const char *path,
                : 0;
 }
 
-static int open_socket(struct kinf__endpoint *endpoint, const char *address, struct kinf_error *err)
+static int open_socket(struct kinf__endpoint *endpoint, const struct kinf__address *address,
+                       struct kinf_error *err)
 {
-    const char *path = unix_path(address);
     int fd = -1, size = SEND_BUFFER_BYTES;
-    int failed = path != NULL ? bind_unix(path, endpoint->unix_mode, &fd, err)
-                              : bind_tcp(address, endpoint->authorizer != NULL, &fd, err);
+    int failed =
+        kinf__address_bind(address, endpoint->authorizer != NULL, endpoint->unix_mode, &fd, err);
 
     if (failed < 0)
         return failed;
     /* Connections inherit it: what a client that takes nothing holds in the kernel. */
     setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
-    endpoint->url = make_url(fd, address, endpoint->identity != NULL ? "https" : "http");
+    endpoint->url = kinf__address_url(address, fd, endpoint->identity != NULL ? "https" : "http");
     failed = endpoint->url != NULL ? start(endpoint, fd, err) : kinf__error_no_memory(err);
     if (failed < 0)
         close(fd);
@@ -937,9 +747,13 @@ int kinf__endpoint_start(struct kinf__server *server, const char *address,
                          const struct kinf__endpoint_options *options,
                          struct kinf__endpoint **ret_listener, struct kinf_error *err)
 {
-    struct kinf__endpoint *endpoint = calloc(1, sizeof *endpoint);
-    int failed;
+    struct kinf__endpoint *endpoint;
+    struct kinf__address parsed;
+    int failed = kinf__address_parse(address, &parsed, err);
 
+    if (failed < 0)
+        return failed;
+    endpoint = calloc(1, sizeof *endpoint);
     if (endpoint == NULL)
         return kinf__error_no_memory(err);
     endpoint->server = server;
@@ -947,9 +761,9 @@ int kinf__endpoint_start(struct kinf__server *server, const char *address,
     kinf__list_init(&endpoint->waiting);
     endpoint->hook = (struct kinf__tick_hook){ .tick = cut_slow_requests, .ctx = endpoint };
     kinf__server_add_hook(server, &endpoint->hook);
-    failed = prepare(endpoint, unix_path(address), options, err);
+    failed = prepare(endpoint, parsed.path, options, err);
     if (failed == 0)
-        failed = open_socket(endpoint, address, err);
+        failed = open_socket(endpoint, &parsed, err);
     if (failed < 0) {
         kinf__endpoint_free(endpoint);
         return failed;
@@ -986,4 +800,14 @@ void kinf__endpoint_free(struct kinf__endpoint *endpoint)
     free(endpoint->path);
     free(endpoint->url);
     free(endpoint);
+}
+
+int kinf__endpoint_check_files(const char *cert_file, const char *key_file, struct kinf_error *err)
+{
+    struct kinf__identity *identity;
+    int failed = kinf__identity_new(cert_file, key_file, &identity, err);
+
+    if (failed == 0)
+        kinf__identity_free(identity);
+    return failed;
 }
