@@ -60,7 +60,7 @@ TEST_LIBS = $(shell $(PKG_CONFIG) --libs cmocka)
 LIB_FOLDERS := base json object yaml rest indexer deltafifo reflector informer
 LIB_SRC := $(foreach f,$(LIB_FOLDERS),$(wildcard src/$(f)/*.c))
 # Only the daemon has these; all but its main() are in an archive, which tests and benchmarks link, too.
-DAEMON_FOLDERS := watchcache serve daemon
+DAEMON_FOLDERS := watchcache table serve daemon
 DAEMON_SRC := $(foreach f,$(DAEMON_FOLDERS),$(wildcard src/$(f)/*.c))
 DAEMON_MAIN_SRC := src/daemon/main.c
 TEST_SRC := $(wildcard tests/unit/test_*.c)

@@ -16,8 +16,9 @@ declare -A below=(
     [reflector]="base json object indexer deltafifo rest"
     [informer]="base json object indexer deltafifo rest reflector"
     [watchcache]="base json object indexer informer"
-    [serve]="base json object rest indexer informer watchcache"
-    [daemon]="base json object yaml rest indexer deltafifo reflector informer watchcache serve"
+    [table]="base json object"
+    [serve]="base json object rest indexer informer watchcache table"
+    [daemon]="base json object yaml rest indexer deltafifo reflector informer watchcache table serve"
 )
 # header pattern: the only folders that may include it
 declare -A owner=(

@@ -11,7 +11,7 @@
 #include "base/compiler.h"
 #include "base/duration.h"
 #include "base/error.h"
-#include "serve/endpoint.h"
+#include "serve/address.h"
 
 #define TIMEOUT_DEFAULT_MS 30000
 
@@ -289,7 +289,7 @@ static int override(const struct kinf__overrides *overrides, struct kinf__config
         copy_text(overrides->context, &config->context) < 0)
         return kinf__error_no_memory(err);
     for (size_t i = 0; i < overrides->n_listen; i++) {
-        int failed = kinf__endpoint_check(overrides->listen[i], config->is_delegated, err);
+        int failed = kinf__address_check(overrides->listen[i], config->is_delegated, err);
 
         if (failed < 0)
             return failed;

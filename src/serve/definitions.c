@@ -1,5 +1,5 @@
 /*
- * CustomResourceDefinitions, one after another. Neighbours: table.c makes columns of them.
+ * CustomResourceDefinitions, one after another. Neighbours: table/ makes columns of them.
  */
 #include "serve/definitions.h"
 
@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "serve/server_priv.h"
-#include "serve/table.h"
+#include "table/table.h"
 
 /* Those that are not published will be. The lock is held. */
 static size_t count_sources(const struct kinf__server *server)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "serve/catalog_priv.h"
-#include "serve/quote.h"
+#include "json/quote.h"
 
 struct writer {
     const struct kinf__catalog *catalog;

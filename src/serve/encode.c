@@ -8,7 +8,7 @@
 
 #include "json/scan.h"
 #include "object/object.h"
-#include "serve/quote.h"
+#include "json/quote.h"
 
 void kinf__encoder_release(struct kinf__encoder *encoder)
 {

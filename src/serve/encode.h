@@ -11,7 +11,7 @@
 #include "base/buffer.h"
 #include "serve/accept.h"
 #include "serve/pieces.h"
-#include "serve/table.h"
+#include "table/table.h"
 
 struct kinf__encoder {
     /* set by the caller */

@@ -23,15 +23,14 @@ struct kinf__endpoint_options {
     size_t n_users;
 };
 
-/* `address` is "HOST:PORT", "[HOST]:PORT" or "unix:PATH". A port of 0 takes a free one. Errors:
- * KINF_ERR_INVALID (no such address; or one that is not loopback without TLS and an authorizer),
- * KINF_ERR_CONFIG (the certificate), KINF_ERR_SYSTEM (bind, listen), KINF_ERR_NO_MEMORY. */
+/* `address`: see address.h. Errors: KINF_ERR_INVALID (no such address; or one that is not loopback
+ * without TLS and an authorizer), KINF_ERR_CONFIG (the certificate), KINF_ERR_SYSTEM (bind, listen), KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__endpoint_start(struct kinf__server *server, const char *address,
                                          const struct kinf__endpoint_options *options,
                                          struct kinf__endpoint **ret_listener,
                                          struct kinf_error *err);
 
-/* "http://127.0.0.1:8001" with the port that was taken, or "unix:PATH". */
+/* Where it is reached, as kinf__address_url(). */
 const char *kinf__endpoint_url(const struct kinf__endpoint *endpoint);
 
 /* Accepts no more connections; those that are there go on. */
@@ -39,16 +38,8 @@ void kinf__endpoint_quiesce(struct kinf__endpoint *endpoint);
 /* After kinf__endpoint_quiesce() and kinf__server_stop(): closes what is left. NULL is allowed. */
 void kinf__endpoint_free(struct kinf__endpoint *endpoint);
 
-/* Whether an address would be taken, without a socket: for --check-config; `is_guarded`: there are
- * TLS and an authorizer. Errors: KINF_ERR_INVALID. */
-KINF_MUST_CHECK int kinf__endpoint_check(const char *address, bool is_guarded,
-                                         struct kinf_error *err);
 /* Whether both files are there and belong together. Errors: KINF_ERR_CONFIG, KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__endpoint_check_files(const char *cert_file, const char *key_file,
                                                struct kinf_error *err);
-
-/* Whether a Host header names this machine and not some page's server (DNS rebinding): localhost,
- * 127.0.0.0/8 or ::1, with or without a port. */
-bool kinf__endpoint_is_local_host(const char *host);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Requests: which route, and what is answered there. Neighbours: endpoint.c carries bytes,
+ * Requests: which route, and what is answered there. Neighbours: transfer.c carries bytes,
  * resource.c answers for objects and lists, state.c for health and metrics, discovery.c writes
  * documents.
  */

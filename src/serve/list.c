@@ -1,5 +1,5 @@
 /*
- * The list encoder. Neighbours: resource.c opens it, endpoint.c reads the stream. A page is walked
+ * The list encoder. Neighbours: resource.c opens it, transfer.c reads the stream. A page is walked
  * over before anything is written, since its head says whether there is more.
  */
 #include "serve/list.h"

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "serve/quote.h"
+#include "json/quote.h"
 
 int(kinf__refuse)(struct kinf__refusal *refusal, int code, const char *reason, const char *fmt, ...)
 {

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "serve/quote.h"
+#include "json/quote.h"
 
 static void append(struct kinf__report *report, const char *bytes, size_t len)
 {

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "json/scan.h"
-#include "serve/quote.h"
+#include "json/quote.h"
 
 #define MAX_DEPTH 64
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "serve/accept.h"
-#include "serve/quote.h"
+#include "json/quote.h"
 #include "serve/query.h"
 #include "serve/token.h"
 #include "unit/allocation.h"

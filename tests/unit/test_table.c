@@ -2,7 +2,7 @@
  * Tables against what a real kube-apiserver 1.37.1 showed of the same objects (tests/data/tables: one
  * file a type, with the time at which it was asked), and the edges of durations.
  */
-#include "serve/table.h"
+#include "table/table.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 #include "json/scan.h"
 #include "object/object.h"
-#include "serve/table_row.h"
+#include "table/row.h"
 #include "unit/allocation.h"
 #include "unit/test.h"
 

@@ -1,14 +1,14 @@
 /*
  * Columns of custom resources: which paths are understood, and what their cells are.
  */
-#include "serve/table.h"
+#include "table/table.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/compiler.h"
 #include "json/scan.h"
-#include "serve/table_custom.h"
+#include "table/custom.h"
 #include "unit/allocation.h"
 #include "unit/test.h"
 

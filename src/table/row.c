@@ -1,8 +1,8 @@
 /*
- * Rows. Neighbours: table.c has the columns, table_pod.c and its siblings the rules of each type.
+ * Rows. Neighbours: table.c has the columns, pod.c and its siblings the rules of each type.
  * Maps come sorted from the API server (Go writes them so), sets of selectors do not.
  */
-#include "serve/table_row.h"
+#include "table/row.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "serve/quote.h"
+#include "json/quote.h"
 
 #define MINUTE_S 60
 #define HOUR_S   3600

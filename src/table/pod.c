@@ -2,7 +2,7 @@
  * Pods. The status column is what the containers say, the init containers first, and what is being
  * deleted last: each step overrides the ones before it.
  */
-#include "serve/table_rules.h"
+#include "table/rules.h"
 
 #include <inttypes.h>
 #include <string.h>

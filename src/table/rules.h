@@ -4,16 +4,16 @@
  *
  * Threads: any thread; one row at a time.
  */
-#ifndef KINF_SERVE_TABLE_RULES_H
-#define KINF_SERVE_TABLE_RULES_H
+#ifndef KINF_TABLE_RULES_H
+#define KINF_TABLE_RULES_H
 
-#include "serve/table_row.h"
+#include "table/row.h"
 
 typedef void kinf__table_cells_fn(struct kinf__row *row);
 
-/* table_pod.c */
+/* pod.c */
 kinf__table_cells_fn kinf__table_pod;
-/* table_workload.c */
+/* workload.c */
 kinf__table_cells_fn kinf__table_deployment;
 kinf__table_cells_fn kinf__table_replicaset;
 kinf__table_cells_fn kinf__table_replicationcontroller;
@@ -23,11 +23,11 @@ kinf__table_cells_fn kinf__table_job;
 kinf__table_cells_fn kinf__table_cronjob;
 kinf__table_cells_fn kinf__table_hpa;
 kinf__table_cells_fn kinf__table_pdb;
-/* table_network.c */
+/* network.c */
 kinf__table_cells_fn kinf__table_service;
 kinf__table_cells_fn kinf__table_endpointslice;
 kinf__table_cells_fn kinf__table_ingress;
-/* table_cluster.c */
+/* cluster.c */
 kinf__table_cells_fn kinf__table_node;
 kinf__table_cells_fn kinf__table_namespace;
 kinf__table_cells_fn kinf__table_configmap;

@@ -7,8 +7,8 @@
  *
  * Threads: any thread; a table is constant.
  */
-#ifndef KINF_SERVE_TABLE_H
-#define KINF_SERVE_TABLE_H
+#ifndef KINF_TABLE_TABLE_H
+#define KINF_TABLE_TABLE_H
 
 #include <stdint.h>
 

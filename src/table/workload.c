@@ -1,7 +1,7 @@
 /*
  * Workloads: what makes pods, and what watches over their number.
  */
-#include "serve/table_rules.h"
+#include "table/rules.h"
 
 #include <inttypes.h>
 

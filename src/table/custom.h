@@ -3,12 +3,12 @@
  *
  * Threads: any thread; constant once made.
  */
-#ifndef KINF_SERVE_TABLE_CUSTOM_H
-#define KINF_SERVE_TABLE_CUSTOM_H
+#ifndef KINF_TABLE_CUSTOM_H
+#define KINF_TABLE_CUSTOM_H
 
 #include <kinformer/str.h>
 
-#include "serve/table_row.h"
+#include "table/row.h"
 
 struct kinf__custom_columns;
 

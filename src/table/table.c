@@ -1,17 +1,17 @@
 /*
- * The columns of every type. Neighbours: table_pod.c, table_workload.c, table_network.c and
- * table_cluster.c have the cells, table_row.c writes them, list.c and watch.c put rows into Tables.
+ * The columns of every type. Neighbours: pod.c, workload.c, network.c and cluster.c have the cells,
+ * row.c writes them, serve/ puts rows into Tables.
  */
-#include "serve/table.h"
+#include "table/table.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/compiler.h"
 #include "object/object.h"
-#include "serve/table_custom.h"
-#include "serve/table_row.h"
-#include "serve/table_rules.h"
+#include "table/custom.h"
+#include "table/row.h"
+#include "table/rules.h"
 
 #define MAX_COLUMNS 11
 

@@ -3,8 +3,8 @@
  *
  * Threads: any thread.
  */
-#ifndef KINF_SERVE_QUOTE_H
-#define KINF_SERVE_QUOTE_H
+#ifndef KINF_JSON_QUOTE_H
+#define KINF_JSON_QUOTE_H
 
 #include <kinformer/str.h>
 

@@ -4,8 +4,8 @@
  *
  * Threads: one thread per row.
  */
-#ifndef KINF_SERVE_TABLE_ROW_H
-#define KINF_SERVE_TABLE_ROW_H
+#ifndef KINF_TABLE_ROW_H
+#define KINF_TABLE_ROW_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /*
- * Writing JSON strings. Neighbours: everything in this folder that puts a text of somebody else
- * into an answer.
+ * Strings of answers. Neighbours: write.c, for texts that are known to be UTF-8; table/ and serve/
+ * put texts of others into what they say.
  */
-#include "serve/quote.h"
+#include "json/quote.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -3,12 +3,12 @@
  * what definitions have in practice. Anything else is a cell without a value. Of several matches the
  * first counts, as with the API server. Neighbours: table.c.
  */
-#include "serve/table_custom.h"
+#include "table/custom.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "serve/quote.h"
+#include "json/quote.h"
 
 #define MAX_STEPS   16
 #define MAX_COLUMNS 64

@@ -1,7 +1,7 @@
 /*
  * Nodes, namespaces, configuration, storage, events, and what extends the API.
  */
-#include "serve/table_rules.h"
+#include "table/rules.h"
 
 #include <ctype.h>
 #include <inttypes.h>

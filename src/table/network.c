@@ -1,7 +1,7 @@
 /*
  * Services, endpoint slices, ingresses.
  */
-#include "serve/table_rules.h"
+#include "table/rules.h"
 
 #include <inttypes.h>
 

@@ -1,0 +1,131 @@
+/*
+ * Who is connected, and how long they take. Neighbours: endpoint.c makes peers, transfer.c awaits
+ * and forgives them.
+ */
+#include "serve/peer.h"
+
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <netinet/in.h>
+
+#include "base/clock.h"
+
+struct kinf__peer {
+    struct kinf__list node; /* in the waiting ones' list while it owes something; else alone */
+    int fd;
+    int64_t deadline_ms;
+};
+
+/* Runs on the server's timer. The library closes what is shut down here, and only after it has said
+ * so, which frees the peer and waits for the lock: the descriptor is still the peer's. */
+static void cut_late(int64_t now_ms, void *ctx)
+{
+    struct kinf__peers *peers = ctx;
+
+    kinf__mutex_lock(&peers->lock);
+    KINF__LIST_FOR_EACH (node, &peers->waiting) {
+        struct kinf__peer *peer = KINF__LIST_ENTRY(node, struct kinf__peer, node);
+
+        if (peer->deadline_ms <= now_ms)
+            shutdown(peer->fd, SHUT_RDWR);
+    }
+    kinf__mutex_unlock(&peers->lock);
+}
+
+void kinf__peers_init(struct kinf__peers *peers, struct kinf__server *server)
+{
+    peers->server = server;
+    kinf__mutex_init(&peers->lock, KINF__RANK_CONNECTION);
+    kinf__list_init(&peers->waiting);
+    peers->hook = (struct kinf__tick_hook){ .tick = cut_late, .ctx = peers };
+    kinf__server_add_hook(server, &peers->hook);
+}
+
+void kinf__peers_release(struct kinf__peers *peers)
+{
+    kinf__server_remove_hook(peers->server, &peers->hook);
+    kinf__mutex_release(&peers->lock);
+}
+
+struct kinf__peer *kinf__peer_new(int fd)
+{
+    struct kinf__peer *peer = calloc(1, sizeof *peer);
+
+    if (peer == NULL)
+        return NULL;
+    kinf__list_init(&peer->node);
+    peer->fd = fd;
+    return peer;
+}
+
+void kinf__peer_free(struct kinf__peers *peers, struct kinf__peer *peer)
+{
+    kinf__peer_forgive(peers, peer);
+    free(peer);
+}
+
+void kinf__peer_await(struct kinf__peers *peers, struct kinf__peer *peer, int64_t patience_ms)
+{
+    if (peer == NULL)
+        return;
+    kinf__mutex_lock(&peers->lock);
+    peer->deadline_ms = kinf__clock_add_ms(kinf__clock_now_ms(), patience_ms);
+    kinf__list_remove(&peer->node);
+    kinf__list_push_back(&peers->waiting, &peer->node);
+    kinf__mutex_unlock(&peers->lock);
+}
+
+void kinf__peer_forgive(struct kinf__peers *peers, struct kinf__peer *peer)
+{
+    if (peer == NULL)
+        return;
+    kinf__mutex_lock(&peers->lock);
+    kinf__list_remove(&peer->node);
+    kinf__mutex_unlock(&peers->lock);
+}
+
+bool kinf__peer_owes(const struct kinf__peer *peer)
+{
+    return peer != NULL && !kinf__list_is_empty(&peer->node);
+}
+
+static bool read_credentials(int fd, struct ucred *ret_credentials)
+{
+    socklen_t len = sizeof *ret_credentials;
+
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, ret_credentials, &len) == 0;
+}
+
+bool kinf__peer_is_one_of(int fd, const uint32_t *users, size_t n_users)
+{
+    struct ucred credentials;
+
+    if (!read_credentials(fd, &credentials))
+        return false;
+    for (size_t i = 0; i < n_users; i++) {
+        if (users[i] == credentials.uid)
+            return true;
+    }
+    return false;
+}
+
+void kinf__peer_describe_process(int fd, char *buf, size_t size)
+{
+    struct ucred credentials;
+
+    if (read_credentials(fd, &credentials))
+        snprintf(buf, size, "unix uid=%u pid=%d", credentials.uid, credentials.pid);
+}
+
+void kinf__peer_describe_address(const struct sockaddr *address, char *buf, size_t size)
+{
+    char host[INET6_ADDRSTRLEN] = "", port[8] = "";
+    bool is_v6 = address->sa_family == AF_INET6;
+    socklen_t len = is_v6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+
+    if (getnameinfo(address, len, host, sizeof host, port, sizeof port,
+                    NI_NUMERICHOST | NI_NUMERICSERV) == 0)
+        snprintf(buf, size, is_v6 ? "[%s]:%s" : "%s:%s", host, port);
+}

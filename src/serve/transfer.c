@@ -1,0 +1,388 @@
+/*
+ * Requests, as libmicrohttpd brings them. Neighbours: endpoint.c starts the library, exchange.c makes
+ * answers, response.c gives them their form, peer.c counts how long a request takes to arrive.
+ *
+ * The library's traps, and what is done about them: stopping it with a suspended connection aborts
+ * the process, so the server is stopped first, which wakes every exchange, and nothing suspends once
+ * that has begun. A body reader that returns 0 without suspending would be called in a loop. The
+ * handler's URL is unescaped already, so the target is taken from the log callback. A suspended
+ * connection does not see that its peer is gone: the server's timer asks is_gone().
+ */
+#include "serve/transfer.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "serve/address.h"
+#include "serve/exchange.h"
+#include "serve/response.h"
+
+#define BODY_TIMEOUT_MS  30000       /* from the end of the head to the end of a request's body */
+#define WATCH_READ_BYTES (16u << 10) /* of the connection's memory stays untouched what is more */
+#define HEADERS_MAX      64
+#define RECEIVE_MAX      (16u << 20) /* of a body that nobody wants */
+
+struct transfer {
+    /* constant */
+    struct kinf__transfer_rules *rules;
+    struct MHD_Connection *mhd;
+    int fd;
+    char *target;
+    /* the connection's thread */
+    struct kinf__exchange *exchange;
+    int64_t body_len; /* of the request; 0: none; negative: not told */
+    size_t n_received;
+    struct kinf__mutex lock;
+    /* guarded by lock */
+    bool is_woken; /* since the reader looked */
+    bool is_suspended;
+};
+
+struct headers {
+    struct kinf__header items[HEADERS_MAX];
+    size_t n_items;
+};
+
+static void wake(void *ctx)
+{
+    struct transfer *transfer = ctx;
+
+    kinf__mutex_lock(&transfer->lock);
+    transfer->is_woken = true;
+    if (transfer->is_suspended) {
+        transfer->is_suspended = false;
+        MHD_resume_connection(transfer->mhd);
+    }
+    kinf__mutex_unlock(&transfer->lock);
+}
+
+/* Returns false if it was woken since begin_work(): then there is something to do. */
+static bool suspend(struct transfer *transfer)
+{
+    bool is_woken;
+
+    kinf__mutex_lock(&transfer->lock);
+    is_woken = transfer->is_woken;
+    if (!is_woken) {
+        transfer->is_suspended = true;
+        MHD_suspend_connection(transfer->mhd);
+    }
+    kinf__mutex_unlock(&transfer->lock);
+    return !is_woken;
+}
+
+static void begin_work(struct transfer *transfer)
+{
+    kinf__mutex_lock(&transfer->lock);
+    transfer->is_woken = false;
+    kinf__mutex_unlock(&transfer->lock);
+}
+
+static void cut_off(void *ctx)
+{
+    struct transfer *transfer = ctx;
+
+    shutdown(transfer->fd, SHUT_RDWR);
+    wake(transfer);
+}
+
+/* Only a suspended connection is asked: of the others the library takes care. */
+static bool is_gone(void *ctx)
+{
+    struct transfer *transfer = ctx;
+    struct pollfd poller = { .fd = transfer->fd, .events = POLLRDHUP };
+    bool is_suspended;
+
+    kinf__mutex_lock(&transfer->lock);
+    is_suspended = transfer->is_suspended;
+    kinf__mutex_unlock(&transfer->lock);
+    return is_suspended && poll(&poller, 1, 0) == 1;
+}
+
+static struct kinf__peer *peer_of(struct MHD_Connection *mhd)
+{
+    return MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+}
+
+static ssize_t read_body(void *ctx, uint64_t position, char *buf, size_t size)
+{
+    struct transfer *transfer = ctx;
+    const struct kinf__answer *answer = kinf__exchange_step(transfer->exchange, NULL);
+    ssize_t n;
+
+    (void)position;
+    if (answer->stream->is_watch && size > WATCH_READ_BYTES)
+        size = WATCH_READ_BYTES;
+    do {
+        begin_work(transfer);
+        n = answer->stream->read(answer->stream, buf, size);
+    } while (n == 0 && !suspend(transfer));
+    if (n == KINF__STREAM_END)
+        return MHD_CONTENT_READER_END_OF_STREAM;
+    return n < 0 ? MHD_CONTENT_READER_END_WITH_ERROR : n;
+}
+
+static enum MHD_Result send_answer(struct transfer *transfer, const struct kinf__answer *answer)
+{
+    struct MHD_Response *response = kinf__response_new(answer, read_body, transfer);
+    enum MHD_Result result;
+
+    if (response == NULL)
+        return MHD_NO;
+    result = MHD_queue_response(transfer->mhd, (unsigned)answer->code, response);
+    MHD_destroy_response(response);
+    return result;
+}
+
+static const char *header(struct transfer *transfer, const char *name)
+{
+    return MHD_lookup_connection_value(transfer->mhd, MHD_HEADER_KIND, name);
+}
+
+static enum MHD_Result refuse(struct transfer *transfer, int code, const char *message)
+{
+    struct kinf__answer answer = { .code = code,
+                                   .content_type = "text/plain; charset=utf-8",
+                                   .body = { (char *)(uintptr_t)message, strlen(message), 0 },
+                                   .staleness_ms = -1 };
+
+    return send_answer(transfer, &answer);
+}
+
+static enum MHD_Result collect_header(void *ctx, enum MHD_ValueKind kind, const char *name,
+                                      const char *value)
+{
+    struct headers *headers = ctx;
+
+    (void)kind;
+    if (headers->n_items == HEADERS_MAX)
+        return MHD_NO;
+    headers->items[headers->n_items++] = (struct kinf__header){ name, value != NULL ? value : "" };
+    return MHD_YES;
+}
+
+static void describe_client(struct transfer *transfer, struct kinf__client *client)
+{
+    const union MHD_ConnectionInfo *peer =
+        MHD_get_connection_info(transfer->mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    const char *user_agent = header(transfer, "User-Agent");
+
+    *client = (struct kinf__client){ .peer = "" };
+    snprintf(client->user_agent, sizeof client->user_agent, "%s",
+             user_agent != NULL ? user_agent : "");
+    if (transfer->rules->is_unix)
+        kinf__peer_describe_process(transfer->fd, client->peer, sizeof client->peer);
+    else if (peer != NULL)
+        kinf__peer_describe_address(peer->client_addr, client->peer, sizeof client->peer);
+}
+
+static int count_authorizations(const struct headers *headers)
+{
+    int n = 0;
+
+    for (size_t i = 0; i < headers->n_items; i++)
+        n += strcasecmp(headers->items[i].name, "Authorization") == 0;
+    return n;
+}
+
+static void read_head(struct transfer *transfer, const char *method, struct headers *headers,
+                      struct kinf__client *client, struct kinf__exchange_head *ret_head)
+{
+    describe_client(transfer, client);
+    MHD_get_connection_values(transfer->mhd, MHD_HEADER_KIND, collect_header, headers);
+    *ret_head = (struct kinf__exchange_head){
+        .method = method,
+        .target = kinf_str_from(transfer->target),
+        .accept = header(transfer, "Accept"),
+        .accept_encoding = header(transfer, "Accept-Encoding"),
+        .if_none_match = header(transfer, "If-None-Match"),
+        .headers = headers->items,
+        .n_headers = headers->n_items,
+        .body_len = transfer->body_len,
+        .client = client,
+        .authorization = header(transfer, "Authorization"),
+        .has_many_authorizations = count_authorizations(headers) > 1,
+    };
+}
+
+static int64_t body_len_of(struct transfer *transfer)
+{
+    const char *len = header(transfer, "Content-Length");
+
+    if (header(transfer, "Transfer-Encoding") != NULL)
+        return KINF__FORWARD_CHUNKED;
+    return len != NULL ? strtoll(len, NULL, 10) : 0;
+}
+
+static enum MHD_Result step(struct transfer *transfer, const char *method)
+{
+    struct headers headers = { .n_items = 0 };
+    struct kinf__client client;
+    struct kinf__exchange_head head;
+    const struct kinf__answer *answer;
+
+    read_head(transfer, method, &headers, &client, &head);
+    do {
+        begin_work(transfer);
+        answer = kinf__exchange_step(transfer->exchange, &head);
+    } while (answer == NULL && !suspend(transfer));
+    return answer != NULL ? send_answer(transfer, answer) : MHD_YES;
+}
+
+/* The library takes an answer in front of a body for these alone; for others it would wait. */
+static bool may_answer_early(const struct transfer *transfer, const char *method)
+{
+    return transfer->body_len == 0 || strcmp(method, "POST") == 0 || strcmp(method, "PUT") == 0;
+}
+
+/* A body comes behind the first step. A client that has its answer already is only listened to, since
+ * closing would make the answer vanish with what is under way; one that asked first sends nothing. */
+static enum MHD_Result begin_with_body(struct transfer *transfer, const char *method)
+{
+    struct headers headers = { .n_items = 0 };
+    struct kinf__client client;
+    struct kinf__exchange_head head;
+    const struct kinf__answer *answer;
+
+    read_head(transfer, method, &headers, &client, &head);
+    begin_work(transfer);
+    answer = kinf__exchange_step(transfer->exchange, &head);
+    return answer != NULL && header(transfer, "Expect") != NULL &&
+                   may_answer_early(transfer, method)
+               ? send_answer(transfer, answer)
+               : MHD_YES;
+}
+
+/* The library calls again for what is left of a piece only when more has come, which is never behind
+ * the last one: all is taken, or the connection sleeps until there is room. That time is not the
+ * client's. */
+static enum MHD_Result receive(struct transfer *transfer, const char *bytes, size_t *len)
+{
+    struct kinf__peer *peer = peer_of(transfer->mhd);
+    bool sleeps = false;
+
+    while (*len != 0 && !sleeps) {
+        size_t n_taken;
+
+        begin_work(transfer);
+        n_taken = kinf__exchange_take_body(transfer->exchange, bytes, *len);
+        bytes += n_taken;
+        *len -= n_taken;
+        transfer->n_received += n_taken;
+        sleeps = n_taken == 0 && suspend(transfer);
+    }
+    if (sleeps)
+        kinf__peer_forgive(&transfer->rules->peers, peer);
+    else if (!kinf__peer_owes(peer))
+        kinf__peer_await(&transfer->rules->peers, peer, BODY_TIMEOUT_MS);
+    return transfer->n_received <= RECEIVE_MAX ? MHD_YES : MHD_NO;
+}
+
+/* 0: the request may be answered. */
+static int check_head(struct transfer *transfer, const char *version, const char **ret_why)
+{
+    const struct kinf__transfer_rules *rules = transfer->rules;
+    const char *host = header(transfer, "Host");
+
+    if (rules->n_users != 0 && !kinf__peer_is_one_of(transfer->fd, rules->users, rules->n_users)) {
+        *ret_why = "403 Forbidden: this socket is not for your user\n";
+        return 403;
+    }
+    if (host == NULL && strcmp(version, "HTTP/1.0") != 0) {
+        *ret_why = "400 Bad Request: missing required Host header";
+        return 400;
+    }
+    if (rules->checks_host && host != NULL && !kinf__address_is_local_host(host)) {
+        *ret_why = "403 Forbidden: the Host header names no loopback address\n";
+        return 403;
+    }
+    if (MHD_get_connection_values(transfer->mhd, MHD_HEADER_KIND, NULL, NULL) > HEADERS_MAX) {
+        *ret_why = "431 Request Header Fields Too Large\n";
+        return 431;
+    }
+    return 0;
+}
+
+static enum MHD_Result begin(struct transfer *transfer, const char *method, const char *version)
+{
+    const struct kinf__exchange_owner owner = { wake, cut_off, is_gone, transfer,
+                                                transfer->rules->authorizer };
+    const char *why;
+    int code;
+
+    transfer->fd =
+        MHD_get_connection_info(transfer->mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    transfer->body_len = body_len_of(transfer);
+    code = check_head(transfer, version, &why);
+    if (code != 0)
+        return may_answer_early(transfer, method) ? refuse(transfer, code, why) : MHD_NO;
+    transfer->exchange = kinf__exchange_new(transfer->rules->server, &owner);
+    if (transfer->exchange == NULL)
+        return MHD_NO;
+    return transfer->body_len != 0 ? begin_with_body(transfer, method) : MHD_YES;
+}
+
+void *kinf__transfer_new(void *ctx, const char *target, struct MHD_Connection *mhd)
+{
+    struct transfer *transfer = calloc(1, sizeof *transfer);
+
+    (void)ctx;
+    (void)mhd;
+    if (transfer == NULL)
+        return NULL;
+    transfer->target = strdup(target);
+    if (transfer->target == NULL) {
+        free(transfer);
+        return NULL;
+    }
+    kinf__mutex_init(&transfer->lock, KINF__RANK_CONNECTION);
+    return transfer;
+}
+
+/* Called once with the head, then for each piece of a body that the library has, then, and after
+ * each suspension, until there is an answer. One in the first call would close the connection. */
+enum MHD_Result kinf__transfer_handle(void *ctx, struct MHD_Connection *mhd, const char *url,
+                                      const char *method, const char *version, const char *upload,
+                                      size_t *upload_len, void **request)
+{
+    struct kinf__transfer_rules *rules = ctx;
+    struct transfer *transfer = *request;
+
+    (void)url;
+    if (transfer == NULL)
+        return MHD_NO;
+    if (transfer->exchange == NULL) {
+        transfer->rules = rules;
+        transfer->mhd = mhd;
+        if (body_len_of(transfer) != 0)
+            kinf__peer_await(&rules->peers, peer_of(mhd), BODY_TIMEOUT_MS);
+        else
+            kinf__peer_forgive(&rules->peers, peer_of(mhd));
+        return begin(transfer, method, version);
+    }
+    if (*upload_len != 0)
+        return receive(transfer, upload, upload_len);
+    kinf__peer_forgive(&rules->peers, peer_of(mhd));
+    kinf__exchange_end_body(transfer->exchange);
+    return step(transfer, method);
+}
+
+void kinf__transfer_end(void *ctx, struct MHD_Connection *mhd, void **request,
+                        enum MHD_RequestTerminationCode why)
+{
+    struct kinf__transfer_rules *rules = ctx;
+    struct transfer *transfer = *request;
+
+    (void)why;
+    kinf__peer_await(&rules->peers, peer_of(mhd), KINF__TRANSFER_IDLE_S * 1000);
+    if (transfer == NULL)
+        return;
+    *request = NULL;
+    kinf__exchange_free(transfer->exchange);
+    kinf__mutex_release(&transfer->lock);
+    free(transfer->target);
+    free(transfer);
+}

@@ -1,0 +1,40 @@
+/*
+ * One request on its connection: what libmicrohttpd has of it goes to an exchange, and the answer
+ * back. A connection whose exchange has nothing to say is suspended.
+ *
+ * Threads: the endpoint's; exchanges wake from any.
+ */
+#ifndef KINF_SERVE_TRANSFER_H
+#define KINF_SERVE_TRANSFER_H
+
+#include <microhttpd.h>
+
+#include "serve/authorizer.h"
+#include "serve/peer.h"
+
+#define KINF__TRANSFER_IDLE_S 90 /* as kube-apiserver's, for connections without a request */
+
+/* What the requests of an endpoint have in common; constant while it runs, but for the peers. */
+struct kinf__transfer_rules {
+    struct kinf__server *server;
+    struct kinf__authorizer *authorizer; /* NULL: open */
+    bool is_unix;
+    bool checks_host; /* a Host header has to name this machine */
+    uint32_t *users;  /* of a unix socket, by uid; none: whoever can connect */
+    size_t n_users;
+    struct kinf__peers peers;
+};
+
+/* The library's callbacks; `ctx` is the rules, and each connection's socket context its peer. */
+
+/* MHD_OPTION_URI_LOG_CALLBACK: the request line as it came; returns what is *request below. */
+void *kinf__transfer_new(void *ctx, const char *target, struct MHD_Connection *mhd);
+/* MHD_AccessHandlerCallback. */
+enum MHD_Result kinf__transfer_handle(void *ctx, struct MHD_Connection *mhd, const char *url,
+                                      const char *method, const char *version, const char *upload,
+                                      size_t *upload_len, void **request);
+/* MHD_OPTION_NOTIFY_COMPLETED. */
+void kinf__transfer_end(void *ctx, struct MHD_Connection *mhd, void **request,
+                        enum MHD_RequestTerminationCode why);
+
+#endif
