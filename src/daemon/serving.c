@@ -147,7 +147,8 @@ static int write_file(const char *path, struct kinf_str text, struct kinf_error 
 
     if (kinf__buffer_printf(&name, "%s.new", path) < 0 || kinf__buffer_cstr(&name) == NULL)
         return kinf__error_no_memory(err);
-    fd = open(name.bytes, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    unlink(name.bytes); /* left by a process that was killed */
+    fd = open(name.bytes, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0 || write_all(fd, text.bytes, text.len) < 0 || rename(name.bytes, path) < 0)
         failed = kinf__error_set_errno(err, KINF_ERR_SYSTEM, errno, "--write-kubeconfig %s", path);
     if (fd >= 0)

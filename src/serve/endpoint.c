@@ -6,6 +6,7 @@
 #include "serve/endpoint.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,6 +118,7 @@ static int start(struct kinf__endpoint *endpoint, int fd, struct kinf_error *err
     };
     unsigned flags =
         MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC | MHD_USE_ERROR_LOG;
+    sigset_t all, before;
 
     if (endpoint->identity == NULL)
         tls[0].option = MHD_OPTION_END;
@@ -124,6 +126,9 @@ static int start(struct kinf__endpoint *endpoint, int fd, struct kinf_error *err
         flags |= MHD_USE_TLS;
     if (listen(fd, BACKLOG) < 0)
         return kinf__error_set_errno(err, KINF_ERR_SYSTEM, errno, "listen");
+    /* The library's thread would take the program's signals. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
     endpoint->mhd = MHD_start_daemon(
         flags, 0, NULL, NULL, kinf__transfer_handle, &endpoint->rules, MHD_OPTION_EXTERNAL_LOGGER,
         log_library, NULL, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_URI_LOG_CALLBACK,
@@ -132,6 +137,7 @@ static int start(struct kinf__endpoint *endpoint, int fd, struct kinf_error *err
         MHD_OPTION_CONNECTION_LIMIT, connection_limit(), MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         (size_t)CONNECTION_MEMORY, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)KINF__TRANSFER_IDLE_S,
         MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (endpoint->mhd == NULL)
         return kinf__error_set(err, KINF_ERR_SYSTEM, "the HTTP server does not start");
     return 0;

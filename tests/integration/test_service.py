@@ -59,6 +59,18 @@ class Service(unittest.TestCase):
             self.assertEqual(manager.told(), "STOPPING=1")
             self.assertEqual(manager.process.wait(PATIENCE), 0)
 
+    def test_signals_are_for_the_main_thread(self):
+        with tempfile.TemporaryDirectory() as folder, Manager(folder, os.path.join(folder, "notify")) as manager:
+            self.assertEqual(manager.told(), "READY=1")
+            tasks = f"/proc/{manager.process.pid}/task"
+            threads = [thread for thread in os.listdir(tasks) if int(thread) != manager.process.pid]
+            self.assertGreater(len(threads), 3)
+            for thread in threads:
+                with open(f"{tasks}/{thread}/status", encoding="utf-8") as file:
+                    status = dict(line.split(":", 1) for line in file)
+                for number in (signal.SIGTERM, signal.SIGHUP):
+                    self.assertTrue(int(status["SigBlk"], 16) >> (number - 1) & 1, status["Name"])
+
     def test_the_watchdog_is_fed_in_the_abstract_namespace_too(self):
         address = f"@kinformerd-{os.getpid()}"
         with tempfile.TemporaryDirectory() as folder, Manager(folder, address, WATCHDOG_USEC="200000") as manager:
