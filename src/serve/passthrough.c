@@ -1,6 +1,6 @@
 /*
  * Requests for the API server. Neighbours: rest/forward.h carries them, exchange.c asks here before
- * and after the caches are asked, endpoint.c brings headers and bodies.
+ * and after the caches are asked, transfer.c brings headers and bodies.
  */
 #include "serve/passthrough.h"
 

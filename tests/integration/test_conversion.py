@@ -3,17 +3,16 @@ there is nothing to make up for the watches, so the store stays as it was and sa
 
 import base64
 import contextlib
-import http.server
 import json
 import os
 import re
 import ssl
 import subprocess
 import tempfile
-import threading
 import time
 import unittest
 
+import relay
 from harness import Daemon, cluster, wait_until, write_config
 from test_serve import Served, body_of
 
@@ -33,7 +32,9 @@ FAILED_LIST = re.compile('event="list failed" error=.*conversion webhook')
 UNREACHABLE = re.compile('event="list failed" error=.*connection refused')
 
 
-class Conversion(http.server.BaseHTTPRequestHandler):
+class Conversion(relay.Handler):
+    protocol_version = "HTTP/1.0"  # no connection outlives the server
+
     def do_POST(self):
         review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         request = review["request"]
@@ -41,14 +42,7 @@ class Conversion(http.server.BaseHTTPRequestHandler):
         body = json.dumps({"apiVersion": review["apiVersion"], "kind": review["kind"],
                            "response": {"uid": request["uid"], "result": {"status": "Success"},
                                         "convertedObjects": converted}}).encode()
-        self.send_response(500 if self.server.is_broken else 200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_):
-        pass
+        self.answer(500 if self.server.is_broken else 200, body)
 
 
 class Webhook:
@@ -60,6 +54,7 @@ class Webhook:
         subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
                         "-days", "2", "-subj", "/CN=webhook", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout",
                         self.key, "-out", self.certificate], check=True, capture_output=True)
+        self.running = contextlib.ExitStack()
         self.server = None
         self.port = 0
         self.start()
@@ -67,19 +62,12 @@ class Webhook:
     def start(self):
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self.certificate, self.key)
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", self.port), Conversion)
-        self.server.daemon_threads = True
+        self.server = self.running.enter_context(relay.listening(Conversion, self.port, context))
         self.server.is_broken = False
         self.port = self.server.server_port
-        # The handshake is the connection's thread's, or one slow client would hold up all.
-        self.server.socket = context.wrap_socket(self.server.socket, server_side=True, do_handshake_on_connect=False)
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def stop(self):
-        if self.server is not None:
-            self.server.shutdown()
-            self.server.server_close()
-            self.server = None
+        self.running.close()
 
     def definition(self):
         def version(name, is_stored):

@@ -1,12 +1,11 @@
 """What names of resources mean, by aggregated and by legacy discovery, and by kubectl."""
 
-import http.server
 import os
 import subprocess
 import tempfile
-import threading
 import unittest
 
+import relay
 from harness import PATIENCE, ROOT, build_probe, cluster, wait_until
 
 FOLDER = None
@@ -44,22 +43,14 @@ class Probe:
         return self.process.stdout.readline().strip()
 
 
-class Relay(http.server.BaseHTTPRequestHandler):
+class Relay(relay.Handler):
     """An API server that has never heard of aggregated discovery."""
 
     targets = []
 
     def do_GET(self):
         Relay.targets.append(self.path)
-        body = cluster().kubectl("get", "--raw", self.path).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_):
-        pass
+        self.answer(200, cluster().kubectl("get", "--raw", self.path).encode())
 
 
 def names():
@@ -78,14 +69,7 @@ def names():
 
 class Names(unittest.TestCase):
     def test_aggregated_and_legacy_discovery_mean_the_same(self):
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Relay)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        self.addCleanup(server.server_close)
-        self.addCleanup(server.shutdown)
-        path = os.path.join(FOLDER.name, "relay.kubeconfig")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(f"clusters: [{{name: c, cluster: {{server: 'http://127.0.0.1:{server.server_port}'}}}}]\n"
-                       "contexts: [{name: x, context: {cluster: c}}]\ncurrent-context: x\n")
+        path = relay.kubeconfig_of(self.enterContext(relay.listening(Relay)), FOLDER.name)
         wanted = names()
         self.assertGreater(len(wanted), 100)
         with Probe() as new, Probe(path) as old:

@@ -2,7 +2,6 @@
 
 import gzip
 import http.client
-import http.server
 import json
 import os
 import re
@@ -15,6 +14,7 @@ import threading
 import unittest
 import urllib.parse
 
+import relay
 from harness import (PATIENCE, ROOT, TOOLS, Daemon, cluster, config_map, make_gadgets, many_pods, run_daemon,
                      wait_until, write_config)
 
@@ -564,10 +564,9 @@ class CustomColumnsTest(unittest.TestCase):
             served.daemon.stop()
 
 
-class Unready(http.server.BaseHTTPRequestHandler):
+class Unready(relay.Handler):
     """An API server that lists nothing until it is told to, and whose watches are silent."""
 
-    protocol_version = "HTTP/1.1"
     lists = threading.Event()
     ended = threading.Event()
 
@@ -585,31 +584,13 @@ class Unready(http.server.BaseHTTPRequestHandler):
         else:
             self.answer(200, cluster().kubectl("get", "--raw", self.path).encode())
 
-    def answer(self, status, body):
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_):
-        pass
-
 
 class FreshnessTest(unittest.TestCase):
     def test_what_is_not_synced_is_429_and_named_until_it_is(self):
-        upstream = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Unready)
-        upstream.daemon_threads = True
-        threading.Thread(target=upstream.serve_forever, daemon=True).start()
-        self.addCleanup(upstream.server_close)
-        self.addCleanup(upstream.shutdown)
+        upstream = self.enterContext(relay.listening(Unready))
         self.addCleanup(Unready.ended.set)
         with tempfile.TemporaryDirectory() as folder:
-            upstream_config = os.path.join(folder, "upstream")
-            with open(upstream_config, "w", encoding="utf-8") as file:
-                file.write(f"clusters: [{{name: c, cluster: {{server: 'http://127.0.0.1:{upstream.server_port}'}}}}]\n"
-                           "contexts: [{name: x, context: {cluster: c}}]\ncurrent-context: x\n")
-            served = Served(resource=("namespaces",), kubeconfig=upstream_config)
+            served = Served(resource=("namespaces",), kubeconfig=relay.kubeconfig_of(upstream, folder))
             served.connect()
             try:
                 status, headers, body = ask(served, "/api/v1/namespaces")

@@ -2,7 +2,6 @@
 
 import base64
 import http.client
-import http.server
 import json
 import os
 import re
@@ -14,6 +13,7 @@ import threading
 import time
 import unittest
 
+import relay
 from harness import PATIENCE, Daemon, cluster, config_map, run_daemon, wait_until
 from test_serve import Direct, Served, Watch, ask
 
@@ -209,10 +209,9 @@ class Access(unittest.TestCase):
             connection.close()
 
 
-class Hanging(http.server.BaseHTTPRequestHandler):
+class Hanging(relay.Handler):
     """In front of the API server: reviews of one token get no answer until they may."""
 
-    protocol_version = "HTTP/1.1"
     token = None
     may_go = threading.Event()
     n_hanging = 0
@@ -245,26 +244,15 @@ class Hanging(http.server.BaseHTTPRequestHandler):
         finally:
             connection.close()
 
-    def log_message(self, *_):
-        pass
-
 
 class SlowReviews(unittest.TestCase):
     def setUp(self):
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hanging)
-        server.daemon_threads = True
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        self.addCleanup(server.server_close)
-        self.addCleanup(server.shutdown)
+        server = self.enterContext(relay.listening(Hanging))
         self.addCleanup(Hanging.may_go.set)
         Hanging.token, Hanging.n_hanging = None, 0
         Hanging.may_go.clear()
         folder = self.enterContext(tempfile.TemporaryDirectory())
-        path = os.path.join(folder, "relay.kubeconfig")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(f"clusters: [{{name: c, cluster: {{server: 'http://127.0.0.1:{server.server_port}'}}}}]\n"
-                       "contexts: [{name: x, context: {cluster: c}}]\ncurrent-context: x\n")
-        self.guarded = self.enterContext(Guarded(path))
+        self.guarded = self.enterContext(Guarded(relay.kubeconfig_of(server, folder)))
 
     def ask(self, target, token):
         return ask(self.guarded, target, headers={"Authorization": "Bearer " + token})[0]

@@ -2,7 +2,6 @@
 
 import gzip
 import http.client
-import http.server
 import json
 import os
 import re
@@ -14,6 +13,7 @@ import threading
 import time
 import unittest
 
+import relay
 from harness import PATIENCE, Daemon, Proxy, again_if_slow, cluster, config_map, run_daemon, wait_until
 from test_serve import KUBECTL, Direct, Served, Watch, ask
 
@@ -62,10 +62,9 @@ def big_map(name, size):
                        "data": {"value": "x" * size}})
 
 
-class AddToken(http.server.BaseHTTPRequestHandler):
+class AddToken(relay.Handler):
     """In front of the daemon: what a client that sends tokens would look like, for kubectl, which sends none."""
 
-    protocol_version = "HTTP/1.1"
     target = None
 
     def do_GET(self):
@@ -73,16 +72,8 @@ class AddToken(http.server.BaseHTTPRequestHandler):
         headers = {name: self.headers[name] for name in ("Accept", "If-None-Match") if name in self.headers}
         connection.request("GET", self.path, headers={**headers, **bearer()})
         answer = connection.getresponse()
-        body = answer.read()
-        self.send_response(answer.status)
-        self.send_header("Content-Type", answer.getheader("Content-Type", ""))
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+        self.answer(answer.status, answer.read(), answer.getheader("Content-Type", ""))
         connection.close()
-
-    def log_message(self, *_):
-        pass
 
 
 class PassThroughTest(unittest.TestCase):
@@ -358,24 +349,18 @@ class PassThroughTest(unittest.TestCase):
 
     def test_discovery_is_complete_for_those_with_a_token(self):
         AddToken.target = self.sidecar.address
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), AddToken)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        try:
-            args = ["api-resources", "-o", "wide", "--sort-by=name"]
+        server = self.enterContext(relay.listening(AddToken))
+        args = ["api-resources", "-o", "wide", "--sort-by=name"]
 
-            def is_same():
-                with tempfile.TemporaryDirectory() as cache:
-                    ours, theirs = (subprocess.run(
-                        [KUBECTL, "--cache-dir", os.path.join(cache, str(i)), *where, *args], check=True,
-                        stdout=subprocess.PIPE, text=True, timeout=PATIENCE).stdout for i, where in enumerate((
-                            ("--kubeconfig", "/dev/null", "--server",
-                             f"http://127.0.0.1:{server.server_address[1]}"),
-                            ("--kubeconfig", cluster().kubeconfig()))))
-                return ours == theirs
-            wait_until(is_same, "what kubectl lists through the daemon, and from the server")
-        finally:
-            server.shutdown()
-            server.server_close()
+        def is_same():
+            with tempfile.TemporaryDirectory() as cache:
+                ours, theirs = (subprocess.run(
+                    [KUBECTL, "--cache-dir", os.path.join(cache, str(i)), *where, *args], check=True,
+                    stdout=subprocess.PIPE, text=True, timeout=PATIENCE).stdout for i, where in enumerate((
+                        ("--kubeconfig", "/dev/null", "--server", f"http://127.0.0.1:{server.server_port}"),
+                        ("--kubeconfig", cluster().kubeconfig()))))
+            return ours == theirs
+        wait_until(is_same, "what kubectl lists through the daemon, and from the server")
 
     def test_long_bodies_have_a_limit(self):
         status, _, body = send(self.sidecar, "POST", MAPS, big_map("big", 900 << 10))
