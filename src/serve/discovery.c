@@ -4,8 +4,8 @@
  */
 #include <string.h>
 
-#include "serve/catalog_priv.h"
 #include "json/quote.h"
+#include "serve/catalog_priv.h"
 
 struct writer {
     const struct kinf__catalog *catalog;

@@ -6,9 +6,9 @@
 
 #include <string.h>
 
+#include "json/quote.h"
 #include "json/scan.h"
 #include "object/object.h"
-#include "json/quote.h"
 
 void kinf__encoder_release(struct kinf__encoder *encoder)
 {

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "json/scan.h"
 #include "json/quote.h"
+#include "json/scan.h"
 
 #define MAX_DEPTH 64
 
