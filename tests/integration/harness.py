@@ -123,18 +123,18 @@ def cluster():
 
 N_MANY_PODS = 10000
 N_MANY_NAMESPACES = 10
-_n_pods = None
+_has_many_pods = False
 
 
 def many_pods():
     """10,000 pods in the namespaces many-0 to many-9, made once for the whole run and never changed in number.
-    Returns how many pods there are in all: other tests leave some."""
-    global _n_pods
-    if _n_pods is None:
+    Returns how many pods there are in all, now: other tests leave some."""
+    global _has_many_pods
+    if not _has_many_pods:
         cluster().loader("load", "-pods", str(N_MANY_PODS), "-namespaces", str(N_MANY_NAMESPACES), "-prefix", "many",
                          "-etcd", cluster().env["KINF_ETCD"])
-        _n_pods = len(cluster().versions())
-    return _n_pods
+        _has_many_pods = True
+    return len(cluster().versions())
 
 
 def write_config(folder, *resources, name="config.yaml", **keys):

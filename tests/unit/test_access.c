@@ -291,6 +291,7 @@ static struct kinf__source *add_source(struct guarded *g, struct informer_fixtur
     informer_make(f, NULL);
     options.informer = f->informer;
     assert_int_equal(kinf__server_add_source(g->server, &options, &source, NULL), 0);
+    kinf__server_publish_source(g->server, source);
     informer_start(f);
     feed_replace(f, "5", "a", "3", "b", "4");
     wait_synced(f);
