@@ -177,8 +177,6 @@ ssize_t kinf__forward_read(struct kinf__forward *forward, char *buf, size_t size
     return n;
 }
 
-/* --- the thread --- */
-
 /* --- life --- */
 
 static int start(struct kinf__forwarder *forwarder, const struct kinf__forwarder_options *options,
