@@ -63,6 +63,9 @@ LIB_SRC := $(foreach f,$(LIB_FOLDERS),$(wildcard src/$(f)/*.c))
 DAEMON_FOLDERS := watchcache table serve daemon
 DAEMON_SRC := $(foreach f,$(DAEMON_FOLDERS),$(wildcard src/$(f)/*.c))
 DAEMON_MAIN_SRC := src/daemon/main.c
+# kinformer-sim, and what tests of others link of it.
+SIM_SRC := $(wildcard src/sim/*.c)
+SIM_MAIN_SRC := src/sim/main.c
 TEST_SRC := $(wildcard tests/unit/test_*.c)
 TEST_AID_SRC := $(filter-out $(TEST_SRC),$(wildcard tests/unit/*.c))
 REPLAY_CORE_SRC := $(filter-out tests/replay/main.c,$(wildcard tests/replay/*.c))
@@ -77,6 +80,8 @@ objects = $(patsubst %.c,$(BUILD)/%.o,$(1))
 LIB_OBJ := $(call objects,$(LIB_SRC))
 DAEMON_OBJ := $(call objects,$(filter-out $(DAEMON_MAIN_SRC),$(DAEMON_SRC)))
 DAEMON_MAIN_OBJ := $(call objects,$(DAEMON_MAIN_SRC))
+SIM_OBJ := $(call objects,$(filter-out $(SIM_MAIN_SRC),$(SIM_SRC)))
+SIM_MAIN_OBJ := $(call objects,$(SIM_MAIN_SRC))
 TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(TEST_SRC))
 # One thread each: the thread sanitizer has nothing to see in them, and would take minutes.
 ONE_THREAD_TESTS := discovery indexer_oom json_lookup json_path json_plan json_scan json_tree kubeconfig list_stream \
@@ -93,6 +98,8 @@ STATIC := $(BUILD)/lib/libkinformer.a
 SHARED := $(BUILD)/lib/libkinformer.so
 DAEMON_PARTS := $(BUILD)/daemon/libkinformerd.a
 DAEMON := $(BUILD)/bin/kinformerd
+SIM_PARTS := $(BUILD)/sim/libsim.a
+SIM := $(BUILD)/bin/kinformer-sim
 REPLAY_CORE := $(BUILD)/replay/libreplay.a
 REPLAY := $(BUILD)/replay/kinf-replay
 
@@ -103,7 +110,7 @@ REPLAY := $(BUILD)/replay/kinf-replay
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' $(MAKEFILE_LIST) | expand -t 22
 
-all: $(STATIC) $(SHARED) $(if $(DAEMON_SRC),$(DAEMON)) $(EXAMPLES) ## build libraries, daemon and examples (MODE=debug|release|asan|tsan)
+all: $(STATIC) $(SHARED) $(DAEMON) $(SIM) $(EXAMPLES) ## build libraries, programs and examples (MODE=debug|release|asan|tsan)
 
 # --- rules -----------------------------------------------------------------------------------------
 
@@ -111,8 +118,8 @@ all: $(STATIC) $(SHARED) $(if $(DAEMON_SRC),$(DAEMON)) $(EXAMPLES) ## build libr
 STAMP := $(BUILD)/flags.stamp
 $(STAMP): FORCE
 	@mkdir -p $(@D)
-	@printf '%s\n' '$(CC) $(KINF_CFLAGS) $(KINF_LDFLAGS)' '$(LIB_SRC) $(DAEMON_SRC)' | cmp -s - $@ || \
-	  printf '%s\n' '$(CC) $(KINF_CFLAGS) $(KINF_LDFLAGS)' '$(LIB_SRC) $(DAEMON_SRC)' > $@
+	@printf '%s\n' '$(CC) $(KINF_CFLAGS) $(KINF_LDFLAGS)' '$(LIB_SRC) $(DAEMON_SRC) $(SIM_SRC)' | cmp -s - $@ || \
+	  printf '%s\n' '$(CC) $(KINF_CFLAGS) $(KINF_LDFLAGS)' '$(LIB_SRC) $(DAEMON_SRC) $(SIM_SRC)' > $@
 
 $(BUILD)/%.o: %.c $(STAMP)
 	@mkdir -p $(@D)
@@ -121,6 +128,7 @@ $(BUILD)/%.o: %.c $(STAMP)
 
 # Included by the assembler, which writes no dependencies.
 $(BUILD)/src/serve/page.o: src/serve/page.html
+$(BUILD)/src/sim/schema.o: src/sim/schema.txt
 
 $(STATIC): $(LIB_OBJ) $(STAMP)
 	@mkdir -p $(@D)
@@ -142,6 +150,16 @@ $(DAEMON): $(DAEMON_MAIN_OBJ) $(DAEMON_PARTS) $(STATIC)
 	$(SAY) "  LD      $@"
 	$(Q)$(CC) $(KINF_LDFLAGS) $(DAEMON_MAIN_OBJ) $(DAEMON_PARTS) $(STATIC) $(KINF_LIBS) $(DAEMON_LIBS) -o $@
 
+$(SIM_PARTS): $(SIM_OBJ) $(STAMP)
+	@mkdir -p $(@D)
+	$(SAY) "  AR      $@"
+	$(Q)rm -f $@ && $(AR) rcs $@ $(SIM_OBJ)
+
+$(SIM): $(SIM_MAIN_OBJ) $(SIM_PARTS) $(DAEMON_PARTS) $(STATIC)
+	@mkdir -p $(@D)
+	$(SAY) "  LD      $@"
+	$(Q)$(CC) $(KINF_LDFLAGS) $(SIM_MAIN_OBJ) $(SIM_PARTS) $(DAEMON_PARTS) $(STATIC) $(KINF_LIBS) $(DAEMON_LIBS) -o $@
+
 $(REPLAY_CORE): $(call objects,$(REPLAY_CORE_SRC))
 	@mkdir -p $(@D)
 	$(SAY) "  AR      $@"
@@ -152,20 +170,20 @@ $(REPLAY): $(call objects,tests/replay/main.c) $(REPLAY_CORE) $(STATIC)
 	$(SAY) "  LD      $@"
 	$(Q)$(CC) $(KINF_LDFLAGS) $^ $(KINF_LIBS) -o $@
 
-$(BUILD)/tests/test_%: $(BUILD)/tests/unit/test_%.o $(call objects,$(TEST_AID_SRC)) $(REPLAY_CORE) $(DAEMON_PARTS) $(STATIC)
+$(BUILD)/tests/test_%: $(BUILD)/tests/unit/test_%.o $(call objects,$(TEST_AID_SRC)) $(REPLAY_CORE) $(SIM_PARTS) $(DAEMON_PARTS) $(STATIC)
 	@mkdir -p $(@D)
 	$(SAY) "  LD      $@"
-	$(Q)$(CC) $(KINF_LDFLAGS) $(TEST_LDFLAGS) $(filter %.o,$^) $(REPLAY_CORE) $(DAEMON_PARTS) $(STATIC) $(KINF_LIBS) $(DAEMON_LIBS) $(TEST_LIBS) -o $@
+	$(Q)$(CC) $(KINF_LDFLAGS) $(TEST_LDFLAGS) $(filter %.o,$^) $(REPLAY_CORE) $(SIM_PARTS) $(DAEMON_PARTS) $(STATIC) $(KINF_LIBS) $(DAEMON_LIBS) $(TEST_LIBS) -o $@
 
-$(BUILD)/bench/bench_%: $(BUILD)/bench/bench_%.o $(call objects,$(BENCH_AID_SRC)) $(DAEMON_PARTS) $(STATIC)
+$(BUILD)/bench/bench_%: $(BUILD)/bench/bench_%.o $(call objects,$(BENCH_AID_SRC)) $(SIM_PARTS) $(DAEMON_PARTS) $(STATIC)
 	@mkdir -p $(@D)
 	$(SAY) "  LD      $@"
-	$(Q)$(CC) $(KINF_LDFLAGS) $(filter %.o,$^) $(DAEMON_PARTS) $(STATIC) $(KINF_LIBS) $(DAEMON_LIBS) -o $@
+	$(Q)$(CC) $(KINF_LDFLAGS) $(filter %.o,$^) $(SIM_PARTS) $(DAEMON_PARTS) $(STATIC) $(KINF_LIBS) $(DAEMON_LIBS) -o $@
 
-$(BUILD)/fuzz/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(call objects,$(FUZZ_AID_SRC)) $(DAEMON_PARTS) $(STATIC)
+$(BUILD)/fuzz/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(call objects,$(FUZZ_AID_SRC)) $(SIM_PARTS) $(DAEMON_PARTS) $(STATIC)
 	@mkdir -p $(@D)
 	$(SAY) "  LD      $@"
-	$(Q)$(CC) $(KINF_LDFLAGS) $(if $(filter fuzz,$(MODE)),-fsanitize=fuzzer) $(filter %.o,$^) $(DAEMON_PARTS) \
+	$(Q)$(CC) $(KINF_LDFLAGS) $(if $(filter fuzz,$(MODE)),-fsanitize=fuzzer) $(filter %.o,$^) $(SIM_PARTS) $(DAEMON_PARTS) \
 	  $(STATIC) $(KINF_LIBS) $(DAEMON_LIBS) -o $@
 
 $(BUILD)/oracle/%: $(BUILD)/tests/oracle/%.o $(call objects,tests/unit/json_corpus.c tests/unit/test.c) $(STATIC)
@@ -260,9 +278,9 @@ check-symbols: $(SHARED)
 
 thread-safety:
 	@$(CLANG) $(KINF_CFLAGS) -Wno-format-truncation -Wno-unknown-warning-option -Wthread-safety -Werror \
-	  -fsyntax-only $(LIB_SRC) $(DAEMON_SRC) && echo "thread-safety: ok"
+	  -fsyntax-only $(LIB_SRC) $(DAEMON_SRC) $(SIM_SRC) && echo "thread-safety: ok"
 
-TIDY_STAMPS = $(patsubst %.c,build/tidy/%.stamp,$(LIB_SRC) $(DAEMON_SRC))
+TIDY_STAMPS = $(patsubst %.c,build/tidy/%.stamp,$(LIB_SRC) $(DAEMON_SRC) $(SIM_SRC))
 tidy: $(TIDY_STAMPS)
 	@echo "clang-tidy: ok, $(words $(TIDY_STAMPS)) files"
 

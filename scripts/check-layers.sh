@@ -18,16 +18,17 @@ declare -A below=(
     [watchcache]="base json object indexer informer"
     [table]="base json object"
     [serve]="base json object rest indexer informer watchcache table"
+    [sim]="base json object yaml rest indexer informer watchcache table serve"
     [daemon]="base json object yaml rest indexer deltafifo reflector informer watchcache table serve"
 )
 # header pattern: the only folders that may include it
 declare -A owner=(
     ['curl/']="rest"
-    ['openssl/']="rest"
+    ['openssl/']="rest sim"
     ['zlib.h']="rest serve"
     ['microhttpd.h']="serve"
     ['gnutls/']="serve"
-    ['cjson/']="json"
+    ['cjson/']="json sim"
     ['yaml.h']="yaml"
 )
 

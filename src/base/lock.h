@@ -18,6 +18,7 @@
 
 /* The ladder, from the first to be taken to the last. X(enumerator, name, what it guards) */
 #define KINF__LOCK_RANKS(X)                                                                        \
+    X(KINF__RANK_SIM, "sim", "what the simulated server has")                                      \
     X(KINF__RANK_SERVER, "serve", "what is served, and the requests under way")                    \
     X(KINF__RANK_AUTHORIZER, "serve.authorizer", "decisions on who may read, and inquiries")       \
     X(KINF__RANK_FACTORY, "informer.factory", "a factory's informers, and whose turn it is")       \
@@ -38,6 +39,7 @@
     X(KINF__RANK_TYPES, "object.types", "the table of resource types")                             \
     X(KINF__RANK_DAEMON, "daemon", "why the daemon ends")                                          \
     X(KINF__RANK_FORWARD, "rest.forward", "requests that are passed through")                      \
+    X(KINF__RANK_FAULTS, "sim.faults", "which requests fail, and the streams that wait")           \
     X(KINF__RANK_CONNECTION, "serve.connection", "whether a connection sleeps, or owes a head")    \
     X(KINF__RANK_OUTPUT, "daemon.output", "standard output")                                       \
     X(KINF__RANK_LOG, "log", "the log callback")

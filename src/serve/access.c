@@ -9,11 +9,13 @@
 #include "serve/access.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <time.h>
 
 #include "base/clock.h"
+#include "serve/backend.h"
 #include "serve/web_token.h"
 
 static int refuse_unauthorized(struct kinf__exchange *exchange)
@@ -167,12 +169,49 @@ static int ask(struct kinf__exchange *exchange, struct kinf_str token, const cha
     return step;
 }
 
+/* The verb that authorization knows a request by. */
+static const char *verb_of(const char *method, const struct kinf__request *request,
+                           const char *read_verb)
+{
+    if (strcmp(method, "POST") == 0)
+        return "create";
+    if (strcmp(method, "PUT") == 0)
+        return "update";
+    if (strcmp(method, "PATCH") == 0)
+        return "patch";
+    if (strcmp(method, "DELETE") == 0)
+        return *request->name != '\0' ? "delete" : "deletecollection";
+    return read_verb;
+}
+
+static int ask_backend(struct kinf__exchange *exchange, const struct kinf__exchange_head *head)
+{
+    const struct kinf__backend *backend = exchange->server->backend;
+    struct kinf__list_options options = { .label_selector = "", .field_selector = "" };
+    struct kinf__refusal ignored = { 0 };
+    struct kinf__attributes attributes;
+    char path[1024];
+    int failed;
+
+    if (exchange->request.route == KINF__ROUTE_RESOURCE &&
+        kinf__request_read_options(&exchange->request, &options, &ignored) == KINF_ERR_NO_MEMORY)
+        return kinf__refuse_no_memory(&exchange->refusal);
+    snprintf(path, sizeof path, "%.*s", (int)strcspn(head->target.bytes, "?"), head->target.bytes);
+    describe(&exchange->request, path, &options, &attributes);
+    attributes.verb = verb_of(head->method, &exchange->request, attributes.verb);
+    failed = backend->admit(head, &attributes, &exchange->refusal, backend->ctx);
+    kinf__list_options_release(&options);
+    return failed;
+}
+
 int kinf__access_step(struct kinf__exchange *exchange, const struct kinf__exchange_head *head)
 {
     struct kinf_str token = bearer_token(head->authorization);
     size_t len = strcspn(head->target.bytes, "?");
     char path[1024];
 
+    if (exchange->server->backend != NULL && !is_open(exchange))
+        return ask_backend(exchange, head);
     if (exchange->owner.authorizer == NULL || is_open(exchange))
         return KINF__STEP_ANSWERED;
     if (token.len == 0 || head->has_many_authorizations)

@@ -25,6 +25,9 @@ static void entry_release(struct kinf__catalog_entry *entry)
     free(entry->kind);
     free(entry->short_names);
     free(entry->categories);
+    free(entry->verbs);
+    free(entry->answer_group);
+    free(entry->answer_version);
 }
 
 int kinf__catalog_new(struct kinf__catalog **ret_catalog)
@@ -125,6 +128,50 @@ int kinf__catalog_add_list(struct kinf__catalog *catalog, const char *group, con
             failed = add_entry(catalog, group, version, item);
     }
     return failed;
+}
+
+static char *dup_or_null(const char *text)
+{
+    return text != NULL ? strdup(text) : NULL;
+}
+
+int kinf__catalog_add(struct kinf__catalog *catalog, const struct kinf__catalog_entry *entry)
+{
+    struct kinf__catalog_entry *entries =
+        realloc(catalog->entries, (catalog->n_entries + 1) * sizeof *entries);
+    struct kinf__catalog_entry *copy;
+
+    if (entries == NULL)
+        return KINF_ERR_NO_MEMORY;
+    catalog->entries = entries;
+    copy = &entries[catalog->n_entries++];
+    *copy = (struct kinf__catalog_entry){ .group = strdup(entry->group),
+                                          .version = strdup(entry->version),
+                                          .name = strdup(entry->name),
+                                          .singular = dup_or_null(entry->singular),
+                                          .kind = strdup(entry->kind),
+                                          .short_names = dup_or_null(entry->short_names),
+                                          .categories = dup_or_null(entry->categories),
+                                          .verbs = strdup(entry->verbs),
+                                          .answer_group = dup_or_null(entry->answer_group),
+                                          .answer_version = dup_or_null(entry->answer_version),
+                                          .namespaced = entry->namespaced };
+    return copy->group != NULL && copy->version != NULL && copy->name != NULL &&
+                   copy->kind != NULL && copy->verbs != NULL &&
+                   (copy->singular != NULL) == (entry->singular != NULL) &&
+                   (copy->short_names != NULL) == (entry->short_names != NULL) &&
+                   (copy->categories != NULL) == (entry->categories != NULL) &&
+                   (copy->answer_group != NULL) == (entry->answer_group != NULL) &&
+                   (copy->answer_version != NULL) == (entry->answer_version != NULL)
+               ? 0
+               : KINF_ERR_NO_MEMORY;
+}
+
+int kinf__catalog_set_version(struct kinf__catalog *catalog, const char *json)
+{
+    free(catalog->version);
+    catalog->version = strdup(json);
+    return catalog->version != NULL ? 0 : KINF_ERR_NO_MEMORY;
 }
 
 bool kinf__catalog_has_group(const struct kinf__catalog *catalog, const char *group)

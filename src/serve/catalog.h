@@ -22,6 +22,11 @@ struct kinf__catalog_entry {
     char *kind;
     char *short_names; /* a JSON array; NULL: none */
     char *categories;  /* likewise */
+    char *verbs;       /* likewise; NULL: those of a cache, and its subresources are not told */
+    /* Of what it answers with, if that is of another group: "autoscaling" and "v1" of
+     * deployments/scale; NULL: its own. */
+    char *answer_group;
+    char *answer_version;
     bool namespaced;
 };
 
@@ -36,6 +41,12 @@ void kinf__catalog_free(struct kinf__catalog *catalog); /* NULL is allowed */
 KINF_MUST_CHECK int kinf__catalog_new(struct kinf__catalog **ret_catalog);
 KINF_MUST_CHECK int kinf__catalog_add_list(struct kinf__catalog *catalog, const char *group,
                                            const char *version, struct kinf_str answer);
+/* Adds one entry, whose texts are copied, and tells its verbs as they are. Errors:
+ * KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__catalog_add(struct kinf__catalog *catalog,
+                                      const struct kinf__catalog_entry *entry);
+/* What /version answers: JSON. Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__catalog_set_version(struct kinf__catalog *catalog, const char *json);
 
 bool kinf__catalog_has_group(const struct kinf__catalog *catalog, const char *group);
 /* `name` as in the entry; NULL if there is none. */

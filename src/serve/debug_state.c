@@ -4,6 +4,8 @@
  *
  * No object is written, only keys and versions: what a Secret holds is in none of them.
  */
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -58,8 +60,10 @@ static void write_informer(struct kinf__report *report, const struct kinf__sourc
     struct kinf_informer_status status;
     char version[64];
 
-    kinf_informer_status(source->informer, &status);
-    if (kinf_informer_resource_version(source->informer, version, sizeof version) < 0)
+    kinf__source_status(source, &status);
+    if (source->informer == NULL)
+        snprintf(version, sizeof version, "%" PRIu64, kinf__watchcache_version(source->cache));
+    else if (kinf_informer_resource_version(source->informer, version, sizeof version) < 0)
         version[0] = '\0';
     write_scope(report, source);
     kinf__report_text(report, "state", kinf_informer_state_to_string(status.state));

@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "serve/server_priv.h"
+#include "serve/exchange_priv.h"
 #include "table/table.h"
 
 /* Those that are not published will be. The lock is held. */
@@ -83,8 +83,8 @@ static int keep(struct kinf__server *server, const struct kinf_type *type,
     return tables != NULL ? 0 : KINF_ERR_NO_MEMORY;
 }
 
-static int take(struct kinf__server *server, const struct kinf_type *type,
-                struct kinf_str definition)
+int kinf__definitions_take(struct kinf__server *server, const struct kinf_type *type,
+                           struct kinf_str definition)
 {
     unsigned char digest[KINF__DIGEST_SIZE];
     struct kinf__table *table = NULL;
@@ -109,7 +109,8 @@ static int fetch(struct kinf__server *server, struct kinf_client *client,
                                      &definition, err);
     if (failed < 0)
         return failed;
-    failed = take(server, type, (struct kinf_str){ definition.body, definition.len });
+    failed =
+        kinf__definitions_take(server, type, (struct kinf_str){ definition.body, definition.len });
     return failed < 0 ? kinf__error_set(err, failed, "columns cannot be made of %s", target) : 0;
 }
 
@@ -142,7 +143,7 @@ uint64_t kinf__definitions_watches(struct kinf__server *server)
 
         if (!server->sources[i]->has_definition || server->sources[i]->is_retired)
             continue;
-        kinf_informer_status(server->sources[i]->informer, &status);
+        kinf__source_status(server->sources[i], &status);
         n_watches += status.n_watches;
     }
     kinf__mutex_unlock(&server->lock);

@@ -51,6 +51,9 @@ static void end_array(struct writer *writer)
 
 static bool is_served(const struct writer *writer, const struct kinf__catalog_entry *entry)
 {
+    /* A server of its own serves whatever it says that it has. */
+    if (entry->verbs != NULL)
+        return true;
     for (size_t i = 0; i < writer->types->n_items; i++) {
         const struct kinf_type *type = writer->types->items[i];
 
@@ -172,13 +175,23 @@ static void put_names(struct writer *writer, const struct kinf__catalog_entry *e
     }
 }
 
+static void put_verbs(struct writer *writer, const struct kinf__catalog_entry *entry)
+{
+    put(writer, ",\"verbs\":");
+    put(writer, entry->verbs != NULL ? entry->verbs : "[\"get\",\"list\",\"watch\"]");
+}
+
 static void put_resource(struct writer *writer, const struct kinf__catalog_entry *entry)
 {
     put_string(writer, "{\"name\":", entry->name);
     put_string(writer, ",\"singularName\":", entry->singular != NULL ? entry->singular : "");
     put(writer, entry->namespaced ? ",\"namespaced\":true" : ",\"namespaced\":false");
+    if (entry->answer_group != NULL)
+        put_string(writer, ",\"group\":", entry->answer_group);
+    if (entry->answer_version != NULL)
+        put_string(writer, ",\"version\":", entry->answer_version);
     put_string(writer, ",\"kind\":", entry->kind);
-    put(writer, ",\"verbs\":[\"get\",\"list\",\"watch\"]");
+    put_verbs(writer, entry);
     put_names(writer, entry);
     put(writer, "}");
 }
@@ -212,16 +225,61 @@ int kinf__catalog_write_resources(const struct kinf__catalog *catalog,
 
 /* --- aggregated --- */
 
+static void put_response_kind(struct writer *writer, const struct kinf__catalog_entry *entry)
+{
+    put_string(writer, ",\"responseKind\":{\"group\":",
+               entry->answer_group != NULL ? entry->answer_group : entry->group);
+    put_string(writer, ",\"version\":",
+               entry->answer_version != NULL ? entry->answer_version : entry->version);
+    put_string(writer, ",\"kind\":", entry->kind);
+    put(writer, "}");
+}
+
+static void put_subresource(struct writer *writer, const struct kinf__catalog_entry *entry)
+{
+    put_string(writer, "{\"subresource\":", strchr(entry->name, '/') + 1);
+    put_response_kind(writer, entry);
+    put_verbs(writer, entry);
+    put(writer, "}");
+}
+
+/* Whether an entry is a subresource of another one. */
+static bool is_below(const struct kinf__catalog_entry *entry,
+                     const struct kinf__catalog_entry *resource)
+{
+    size_t len = strlen(resource->name);
+
+    return strncmp(entry->name, resource->name, len) == 0 && entry->name[len] == '/';
+}
+
+static void put_subresources(struct writer *writer, const struct kinf__catalog_entry *resource)
+{
+    const struct kinf__catalog_entry *entry;
+    bool has_begun = false;
+
+    for (size_t i = 0;
+         (entry = next_served(writer, &i, resource->group, resource->version)) != NULL;) {
+        if (!is_below(entry, resource))
+            continue;
+        if (!has_begun)
+            begin_array(writer, ",\"subresources\":");
+        has_begun = true;
+        begin_item(writer);
+        put_subresource(writer, entry);
+    }
+    if (has_begun)
+        end_array(writer);
+}
+
 static void put_aggregated_resource(struct writer *writer, const struct kinf__catalog_entry *entry)
 {
     put_string(writer, "{\"resource\":", entry->name);
-    put_string(writer, ",\"responseKind\":{\"group\":", entry->group);
-    put_string(writer, ",\"version\":", entry->version);
-    put_string(writer, ",\"kind\":", entry->kind);
-    put_string(writer, "},\"scope\":", entry->namespaced ? "Namespaced" : "Cluster");
+    put_response_kind(writer, entry);
+    put_string(writer, ",\"scope\":", entry->namespaced ? "Namespaced" : "Cluster");
     put_string(writer, ",\"singularResource\":", entry->singular != NULL ? entry->singular : "");
-    put(writer, ",\"verbs\":[\"get\",\"list\",\"watch\"]");
+    put_verbs(writer, entry);
     put_names(writer, entry);
+    put_subresources(writer, entry);
     put(writer, "}");
 }
 
@@ -232,6 +290,8 @@ static void put_aggregated_version(struct writer *writer, const char *group, con
     put_string(writer, "{\"version\":", version);
     begin_array(writer, ",\"resources\":");
     for (size_t i = 0; (entry = next_served(writer, &i, group, version)) != NULL;) {
+        if (strchr(entry->name, '/') != NULL)
+            continue;
         begin_item(writer);
         put_aggregated_resource(writer, entry);
     }

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/hmap.h"
 #include "serve/access.h"
+#include "serve/backend.h"
 #include "serve/exchange_priv.h"
 #include "serve/passthrough.h"
 
@@ -219,12 +220,44 @@ static bool accepts_gzip(const char *header)
     return header != NULL && strstr(header, "gzip") != NULL;
 }
 
+/* Whose request it is, and whether it is to fail. */
+static void ask_backend(struct kinf__exchange *exchange, const struct kinf__exchange_head *head)
+{
+    const struct kinf__backend *backend = exchange->server->backend;
+
+    if (backend == NULL)
+        return;
+    exchange->is_backends = backend->takes(head->method, &exchange->request, backend->ctx);
+    exchange->wants_body = exchange->is_backends && head->body_len != 0;
+    if (backend->find_fault != NULL)
+        exchange->fault = backend->find_fault(head, &exchange->request, backend->ctx);
+}
+
 static int begin(struct kinf__exchange *exchange, const struct kinf__exchange_head *head)
 {
+    int failed;
+
     exchange->may_gzip = accepts_gzip(head->accept_encoding);
     if (head->client != NULL)
         exchange->client = *head->client;
-    return kinf__request_parse(head->target, &exchange->request, &exchange->refusal);
+    failed = kinf__request_parse(head->target, &exchange->request, &exchange->refusal);
+    if (failed == 0)
+        ask_backend(exchange, head);
+    return failed;
+}
+
+static int step_backend(struct kinf__exchange *exchange, const struct kinf__exchange_head *head)
+{
+    const struct kinf__backend *backend = exchange->server->backend;
+    const struct kinf__backend_call call = { head, &exchange->request,
+                                             kinf__buffer_str(&exchange->body) };
+
+    if (exchange->wants_body)
+        return KINF__STEP_WAITS;
+    if (exchange->is_too_long)
+        return kinf__passthrough_refuse_length(&exchange->refusal);
+    exchange->answer.content_type = json;
+    return backend->answer(&call, &exchange->answer, &exchange->refusal, backend->ctx);
 }
 
 /* What is sent on is judged by the API server, with the caller's token; what is answered here is
@@ -236,8 +269,14 @@ static int first_step(struct kinf__exchange *exchange, const struct kinf__exchan
     if (step < 0)
         return step;
     if (atomic_load(&exchange->server->is_stopping))
-        return kinf__refuse(&exchange->refusal, 503, "ServiceUnavailable",
-                            "kinformerd is stopping");
+        return kinf__refuse(&exchange->refusal, 503, "ServiceUnavailable", "%s is stopping",
+                            exchange->server->name);
+    if (exchange->fault != NULL) {
+        step =
+            exchange->server->backend->hold(exchange->fault, &exchange->owner, &exchange->refusal);
+        if (step != KINF__STEP_ANSWERED)
+            return step;
+    }
     step = kinf__passthrough_step(exchange, head, false);
     if (step != KINF__PASS_NOT_TAKEN)
         return step;
@@ -251,7 +290,7 @@ static int first_step(struct kinf__exchange *exchange, const struct kinf__exchan
     if (step != KINF__STEP_ANSWERED)
         return step;
     exchange->is_admitted = true;
-    return route(exchange, head);
+    return exchange->is_backends ? step_backend(exchange, head) : route(exchange, head);
 }
 
 static void answer_refusal(struct kinf__exchange *exchange)
@@ -276,6 +315,8 @@ static int next_step(struct kinf__exchange *exchange, const struct kinf__exchang
 
     if (exchange->forward != NULL)
         return kinf__passthrough_step_again(exchange);
+    if (exchange->is_backends && exchange->is_admitted)
+        return step_backend(exchange, head);
     step = exchange->has_waited ? kinf__resource_step_again(exchange) : first_step(exchange, head);
     if (step >= 0 || !exchange->is_beyond_cache)
         return step;
@@ -299,6 +340,10 @@ const struct kinf__answer *kinf__exchange_step(struct kinf__exchange *exchange,
         answer_refusal(exchange);
     else if (exchange->answer.code == 0)
         exchange->answer.code = 200;
+    /* Without memory the answer is what it is. */
+    if (exchange->fault != NULL)
+        (void)exchange->server->backend->distort(exchange->fault, &exchange->owner,
+                                                 &exchange->answer);
     return &exchange->answer;
 }
 
@@ -312,7 +357,14 @@ size_t kinf__exchange_take_body(struct kinf__exchange *exchange, const char *byt
         return len;
     if (exchange->body_len + len > KINF__PASS_BODY_MAX) {
         exchange->is_too_long = true;
-        kinf__forward_end(exchange->forward);
+        if (exchange->forward != NULL)
+            kinf__forward_end(exchange->forward);
+        return len;
+    }
+    if (exchange->is_backends) {
+        /* What there is no memory for is too long. */
+        exchange->is_too_long = kinf__buffer_append(&exchange->body, bytes, len) < 0;
+        exchange->body_len += len;
         return len;
     }
     taken = kinf__forward_send(exchange->forward, bytes, len);
@@ -325,7 +377,7 @@ void kinf__exchange_end_body(struct kinf__exchange *exchange)
     if (!exchange->wants_body)
         return;
     exchange->wants_body = false;
-    if (!exchange->is_too_long)
+    if (!exchange->is_too_long && !exchange->is_backends)
         kinf__forward_end_body(exchange->forward);
 }
 
@@ -382,5 +434,8 @@ void kinf__exchange_free(struct kinf__exchange *exchange)
     kinf__list_options_release(&exchange->options);
     kinf__request_release(&exchange->request);
     kinf__buffer_release(&exchange->answer.body);
+    kinf__buffer_release(&exchange->body);
+    if (exchange->fault != NULL)
+        server->backend->free_fault(exchange->fault);
     free(exchange);
 }

@@ -34,8 +34,11 @@ struct kinf__exchange {
     bool has_waited;         /* since then */
     int64_t access_until_ms; /* monotonic; 0: for ever */
     struct kinf__access_waiter access;
-    bool is_beyond_cache; /* it was refused for want of what the API server has */
-    bool wants_body;      /* it is passed on, and more may come */
+    bool is_beyond_cache;      /* it was refused for want of what the API server has */
+    bool wants_body;           /* it is passed on, or the backend's, and more may come */
+    bool is_backends;          /* the backend answers once the body is there */
+    struct kinf__fault *fault; /* NULL: none */
+    struct kinf__buffer body;  /* the backend's: so far */
     bool is_too_long;
     size_t body_len; /* so far */
     struct kinf__selection selection;
@@ -71,6 +74,9 @@ KINF_MUST_CHECK int kinf__state_answer_debug(struct kinf__exchange *exchange);
 /* The status page, for a browser. */
 KINF_MUST_CHECK int kinf__page_answer(struct kinf__exchange *exchange);
 
+/* What its informer says of itself, or what is true of a store that cannot be behind. */
+void kinf__source_status(const struct kinf__source *source,
+                         struct kinf_informer_status *ret_status);
 /* Of this process; 0: unknown. */
 uint64_t kinf__state_resident_bytes(void);
 

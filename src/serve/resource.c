@@ -595,7 +595,11 @@ static int check_synced(struct kinf__exchange *exchange)
 
 static int wait_or_answer(struct kinf__exchange *exchange)
 {
+    const struct kinf__store_source *store = &exchange->source->store;
     uint64_t version = version_to_reach(exchange);
+
+    if (store->catch_up != NULL)
+        store->catch_up(store->ctx);
 
     if (version == 0)
         return answer(exchange);

@@ -61,8 +61,10 @@ static struct kinf__source *source_new(const struct kinf__source_options *option
 
     if (source == NULL)
         return NULL;
-    source->type = kinf_informer_type(options->informer);
     source->informer = options->informer;
+    source->store = options->store;
+    source->type =
+        options->informer != NULL ? kinf_informer_type(options->informer) : options->store.type;
     atomic_init(&source->table, kinf__table_for(source->type));
     source->index_names = dup_texts(options->index_names, options->n_indices);
     source->index_paths = dup_texts(options->index_paths, options->n_indices);
@@ -73,7 +75,8 @@ static struct kinf__source *source_new(const struct kinf__source_options *option
     source->is_latest = options->is_latest;
     if (kinf__scope_init(&source->scope, options->name_space, options->label_selector,
                          options->field_selector, options->shard_selector,
-                         kinf__informer_plan(options->informer)) < 0 ||
+                         options->informer != NULL ? kinf__informer_plan(options->informer)
+                                                   : NULL) < 0 ||
         source->index_names == NULL || source->index_paths == NULL) {
         kinf__source_free(source);
         return NULL;
@@ -84,14 +87,16 @@ static struct kinf__source *source_new(const struct kinf__source_options *option
 static int open_cache(struct kinf__source *source, const struct kinf__watchcache_limits *limits,
                       struct kinf_error *err)
 {
+    struct kinf_indexer *indexer =
+        source->informer != NULL ? kinf_informer_indexer(source->informer) : source->store.indexer;
     struct kinf__sink sink;
-    int failed =
-        kinf__watchcache_new(kinf_informer_indexer(source->informer), limits, &source->cache, err);
+    int failed = kinf__watchcache_new(indexer, limits, &source->cache, err);
 
     if (failed < 0 || source->is_unserved)
         return failed;
     sink = kinf__watchcache_sink(source->cache);
-    failed = kinf__informer_set_sink(source->informer, &sink, err);
+    if (source->informer != NULL)
+        failed = kinf__informer_set_sink(source->informer, &sink, err);
     if (failed == 0)
         kinf__watchcache_set_enabled(source->cache, true);
     return failed;
@@ -190,6 +195,11 @@ void kinf__server_publish_source(struct kinf__server *server, struct kinf__sourc
     server->sources[server->n_sources++] = source;
     name_sources(server);
     kinf__mutex_unlock(&server->lock);
+}
+
+struct kinf__watchcache *kinf__source_cache(const struct kinf__source *source)
+{
+    return source->cache;
 }
 
 /* --- ending --- */
@@ -339,6 +349,8 @@ int kinf__server_new(const struct kinf__server_options *options, struct kinf__se
     server->max_staleness_ms =
         options->max_staleness_ms != 0 ? options->max_staleness_ms : KINF__SERVE_STALENESS_MIN_MS;
     server->forwarder = options->forwarder;
+    server->backend = options->backend;
+    server->name = options->name != NULL ? options->name : "kinformerd";
     server->started_ms = kinf__clock_now_ms();
     kinf__mutex_init(&server->lock, KINF__RANK_SERVER);
     kinf__cond_init(&server->changed);

@@ -19,8 +19,13 @@
 
 struct kinf__server;
 
+struct kinf__backend;
+
 struct kinf__server_options {
     int64_t max_staleness_ms; /* for /readyz; 0: KINF__SERVE_STALENESS_MIN_MS */
+    /* Takes writes; NULL: nothing does. Borrowed until the server is freed. */
+    const struct kinf__backend *backend;
+    const char *name; /* of the program, in messages; a literal; NULL: "kinformerd" */
     /* What is not cached is passed on by it; NULL: is refused. Borrowed until the server is freed. */
     struct kinf__forwarder *forwarder;
 };
@@ -41,11 +46,22 @@ void kinf__server_free(struct kinf__server *server);
 /* Replaces the catalog, which is consumed. Before the first one everything is 429. */
 void kinf__server_set_catalog(struct kinf__server *server, struct kinf__catalog *catalog);
 
-/* One informer that is served. Strings and arrays are copied. */
+/* A store that somebody writes who is no informer: then its writer tells the watch cache. */
+struct kinf__store_source {
+    const struct kinf_type *type;
+    struct kinf_indexer *indexer; /* borrowed; outlives the source */
+    /* Brings the watch cache to the version that is the newest of all types, since resourceVersions
+     * are of the whole server. Called before each read, on any thread, without a lock. */
+    void (*catch_up)(void *ctx);
+    void *ctx;
+};
+
+/* One informer, or one store, that is served. Strings and arrays are copied. */
 struct kinf__source_options {
-    struct kinf_informer *informer; /* borrowed; in order, not started */
-    const char *name_space;         /* NULL: all */
-    const char *label_selector;     /* NULL: all */
+    struct kinf_informer *informer; /* borrowed; in order, not started; NULL: `store` */
+    struct kinf__store_source store;
+    const char *name_space;     /* NULL: all */
+    const char *label_selector; /* NULL: all */
     const char *field_selector;
     const char *shard_selector;
     const char *const *index_names;
@@ -66,6 +82,9 @@ KINF_MUST_CHECK int kinf__server_add_source(struct kinf__server *server,
                                             const struct kinf__source_options *options,
                                             struct kinf__source **ret_source,
                                             struct kinf_error *err);
+/* The source's own, for who writes its store. */
+struct kinf__watchcache *kinf__source_cache(const struct kinf__source *source);
+
 /* From here on it answers, and has to be in sync for the server to be ready. Where two cover a
  * request, the one that was published first answers. */
 void kinf__server_publish_source(struct kinf__server *server, struct kinf__source *source);

@@ -28,7 +28,8 @@ void kinf__server_remove_hook(struct kinf__server *server, struct kinf__tick_hoo
 struct kinf__source {
     /* constant */
     const struct kinf_type *type;
-    struct kinf_informer *informer;
+    struct kinf_informer *informer; /* NULL: `store` */
+    struct kinf__store_source store;
     struct kinf__watchcache *cache;
     struct kinf__scope scope;
     char **index_names;
@@ -51,7 +52,9 @@ struct kinf__source {
 struct kinf__server {
     /* constant after creation */
     int64_t max_staleness_ms;
-    struct kinf__forwarder *forwarder; /* NULL: nothing is passed on */
+    struct kinf__forwarder *forwarder;   /* NULL: nothing is passed on */
+    const struct kinf__backend *backend; /* NULL: nothing is written */
+    const char *name;
     int64_t started_ms;
     pthread_t timer;
     struct kinf__mutex lock;

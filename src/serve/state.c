@@ -16,11 +16,28 @@
 
 static const char plain[] = "text/plain; charset=utf-8";
 
+void kinf__source_status(const struct kinf__source *source, struct kinf_informer_status *ret_status)
+{
+    kinf_auto_snapshot struct kinf_snapshot *snapshot = NULL;
+    uint64_t version;
+
+    if (source->informer != NULL) {
+        kinf_informer_status(source->informer, ret_status);
+        return;
+    }
+    *ret_status = (struct kinf_informer_status){ .state = KINF_STATE_LIVE,
+                                                 .last_proof_ms = kinf__clock_now_ms() };
+    snapshot = kinf__watchcache_snapshot(source->cache, &version);
+    ret_status->has_synced = snapshot != NULL;
+    if (snapshot != NULL)
+        ret_status->n_objects = kinf_snapshot_count(snapshot);
+}
+
 int64_t kinf__source_staleness_ms(const struct kinf__source *source, int64_t now_ms)
 {
     struct kinf_informer_status status;
 
-    kinf_informer_status(source->informer, &status);
+    kinf__source_status(source, &status);
     if (status.last_proof_ms == 0)
         return -1;
     return now_ms > status.last_proof_ms ? now_ms - status.last_proof_ms : 0;
@@ -30,7 +47,7 @@ uint64_t kinf__source_left_out(const struct kinf__source *source)
 {
     struct kinf_informer_status status;
 
-    kinf_informer_status(source->informer, &status);
+    kinf__source_status(source, &status);
     return status.n_quarantined;
 }
 
@@ -203,14 +220,17 @@ static int write_family(const struct kinf__server *server, enum cache_metric met
 static int write_informers(const struct kinf__server *server, struct kinf__buffer *out)
 {
     struct kinf_metrics_source *sources = calloc(server->n_sources + 1, sizeof *sources);
+    size_t n = 0;
     char *text = NULL;
     int failed = sources != NULL ? 0 : KINF_ERR_NO_MEMORY;
 
-    for (size_t i = 0; failed == 0 && i < server->n_sources; i++)
-        sources[i] =
-            (struct kinf_metrics_source){ server->sources[i]->name, server->sources[i]->informer };
+    for (size_t i = 0; failed == 0 && i < server->n_sources; i++) {
+        if (server->sources[i]->informer != NULL)
+            sources[n++] = (struct kinf_metrics_source){ server->sources[i]->name,
+                                                         server->sources[i]->informer };
+    }
     if (failed == 0)
-        failed = kinf_metrics_text(sources, server->n_sources, &text, NULL);
+        failed = kinf_metrics_text(sources, n, &text, NULL);
     if (failed == 0)
         failed = kinf__buffer_append_str(out, kinf_str_from(text));
     free(text);
