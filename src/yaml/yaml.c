@@ -52,6 +52,9 @@ struct builder {
     size_t n_anchors;
     size_t weight;
     size_t n_documents;
+    kinf__yaml_take_cb *take; /* NULL: one document, of configuration */
+    void *ctx;
+    bool allows_doubled_keys;
 };
 
 static int place_error(struct kinf_error *err, int code, const char *file, size_t line,
@@ -141,7 +144,7 @@ static int check_key(const struct builder *builder, const struct owned_node *key
 {
     if (key->node.type != KINF__YAML_SCALAR)
         return fail_at(builder, KINF_ERR_PARSE, mark, "a key that is no plain text");
-    if (!key->node.is_quoted && kinf_str_equal(key->node.text, KINF_STR("<<")))
+    if (builder->take == NULL && kinf__yaml_is_merge_key(&key->node))
         return fail_at(builder, KINF_ERR_PARSE, mark, "merge keys are not supported");
     return 0;
 }
@@ -178,7 +181,7 @@ static int check_keys(const struct builder *builder, const struct kinf__yaml_nod
     KINF__AUTO_FREE const struct kinf__yaml_node ***keys = NULL;
     const struct kinf__yaml_node *doubled;
 
-    if (mapping->n_items < 2)
+    if (mapping->n_items < 2 || builder->allows_doubled_keys)
         return 0;
     keys = calloc(mapping->n_items, sizeof *keys);
     if (keys == NULL)
@@ -215,6 +218,23 @@ static int attach(struct builder *builder, struct owned_node *owned, const yaml_
     return append_item(parent, &owned->node) < 0 ? kinf__error_no_memory(builder->err) : 0;
 }
 
+/* Whether it is what it says and never a number or the like. */
+static bool is_text(const yaml_event_t *event)
+{
+    static const char core[] = "tag:yaml.org,2002:";
+    static const char *const others[] = { "null", "bool", "int", "float" };
+    const char *tag = (const char *)event->data.scalar.tag;
+
+    if (tag == NULL)
+        return event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
+    for (size_t i = 0; i < KINF__ARRAY_LEN(others); i++) {
+        if (strncmp(tag, core, sizeof core - 1) == 0 &&
+            strcmp(tag + sizeof core - 1, others[i]) == 0)
+            return false;
+    }
+    return true;
+}
+
 static int add_scalar(struct builder *builder, const yaml_event_t *event)
 {
     const char *text = (const char *)event->data.scalar.value;
@@ -227,7 +247,7 @@ static int add_scalar(struct builder *builder, const yaml_event_t *event)
     owned = new_node(builder, KINF__YAML_SCALAR, &event->start_mark, text, len);
     if (owned == NULL)
         return kinf__error_no_memory(builder->err);
-    owned->node.is_quoted = event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
+    owned->node.is_quoted = is_text(event);
     failed = set_anchor(builder, event->data.scalar.anchor, owned, &event->start_mark);
     return failed < 0 ? failed : attach(builder, owned, &event->start_mark);
 }
@@ -275,6 +295,48 @@ static int add_alias(struct builder *builder, const yaml_event_t *event)
     return attach(builder, anchor->owned, &event->start_mark);
 }
 
+static void release_anchors(struct builder *builder)
+{
+    for (size_t i = 0; i < builder->n_anchors; i++)
+        free(builder->anchors[i].name);
+    builder->n_anchors = 0;
+}
+
+static void release_nodes(struct kinf__yaml *yaml)
+{
+    struct owned_node *next;
+
+    for (struct owned_node *owned = yaml->nodes; owned != NULL; owned = next) {
+        next = owned->next;
+        free(owned->node.items);
+        explicit_bzero(owned->text, owned->node.text.len);
+        free(owned);
+    }
+    yaml->nodes = NULL;
+    yaml->root = NULL;
+}
+
+static int open_document(struct builder *builder, const yaml_event_t *event)
+{
+    if (++builder->n_documents > 1 && builder->take == NULL)
+        return fail_at(builder, KINF_ERR_PARSE, &event->start_mark, "a second document");
+    return 0;
+}
+
+/* One of a stream goes when it has been taken, and its anchors with it. */
+static int close_document(struct builder *builder)
+{
+    int result;
+
+    if (builder->take == NULL)
+        return 0;
+    result = builder->take(builder->yaml, builder->ctx);
+    release_nodes(builder->yaml);
+    release_anchors(builder);
+    builder->weight = 0;
+    return result;
+}
+
 /* Returns 1 at the end of the stream. */
 static int take_event(struct builder *builder, const yaml_event_t *event)
 {
@@ -282,9 +344,9 @@ static int take_event(struct builder *builder, const yaml_event_t *event)
     case YAML_STREAM_END_EVENT:
         return 1;
     case YAML_DOCUMENT_START_EVENT:
-        if (++builder->n_documents > 1)
-            return fail_at(builder, KINF_ERR_PARSE, &event->start_mark, "a second document");
-        return 0;
+        return open_document(builder, event);
+    case YAML_DOCUMENT_END_EVENT:
+        return close_document(builder);
     case YAML_SCALAR_EVENT:
         return add_scalar(builder, event);
     case YAML_ALIAS_EVENT:
@@ -354,42 +416,71 @@ static int add_null_root(struct builder *builder)
     return 0;
 }
 
-static int parse_into(struct kinf__yaml *yaml, struct kinf_str text, struct kinf_error *err)
+static int parse_into(struct builder *builder)
 {
-    struct builder builder = { .yaml = yaml, .err = err, .text = text };
+    struct kinf_str text = builder->text;
     yaml_parser_t parser;
     int failed;
 
-    if (text.len > KINF__YAML_MAX_BYTES)
-        return place_error(err, KINF_ERR_LIMIT, yaml->file, 1, 1, "the file is too large");
     if (yaml_parser_initialize(&parser) == 0)
-        return kinf__error_no_memory(err);
+        return kinf__error_no_memory(builder->err);
     yaml_parser_set_input_string(&parser, (const unsigned char *)(text.len != 0 ? text.bytes : ""),
                                  text.len);
-    failed = build(&builder, &parser);
+    failed = build(builder, &parser);
     yaml_parser_delete(&parser);
-    for (size_t i = 0; i < builder.n_anchors; i++)
-        free(builder.anchors[i].name);
-    return failed == 0 && yaml->root == NULL ? add_null_root(&builder) : failed;
+    release_anchors(builder);
+    return failed;
+}
+
+static struct kinf__yaml *new_yaml(const char *file)
+{
+    struct kinf__yaml *yaml = calloc(1, sizeof *yaml);
+
+    if (yaml != NULL && (yaml->file = strdup(file)) == NULL) {
+        free(yaml);
+        return NULL;
+    }
+    return yaml;
 }
 
 int kinf__yaml_parse(struct kinf_str text, const char *file, struct kinf__yaml **ret_yaml,
                      struct kinf_error *err)
 {
-    struct kinf__yaml *yaml = calloc(1, sizeof *yaml);
+    struct builder builder = { .yaml = new_yaml(file), .err = err, .text = text };
     int failed;
 
-    if (yaml == NULL || (yaml->file = strdup(file)) == NULL) {
-        free(yaml);
+    if (builder.yaml == NULL)
         return kinf__error_no_memory(err);
-    }
-    failed = parse_into(yaml, text, err);
+    if (text.len > KINF__YAML_MAX_BYTES)
+        failed = place_error(err, KINF_ERR_LIMIT, file, 1, 1, "the file is too large");
+    else
+        failed = parse_into(&builder);
+    if (failed == 0 && builder.yaml->root == NULL)
+        failed = add_null_root(&builder);
     if (failed < 0) {
-        kinf__yaml_free(yaml);
+        kinf__yaml_free(builder.yaml);
         return failed;
     }
-    *ret_yaml = yaml;
+    *ret_yaml = builder.yaml;
     return 0;
+}
+
+int kinf__yaml_parse_all(struct kinf_str text, const char *file, bool allows_doubled_keys,
+                         kinf__yaml_take_cb *take, void *ctx, struct kinf_error *err)
+{
+    struct builder builder = { .yaml = new_yaml(file),
+                               .err = err,
+                               .text = text,
+                               .take = take,
+                               .ctx = ctx,
+                               .allows_doubled_keys = allows_doubled_keys };
+    int failed;
+
+    if (builder.yaml == NULL)
+        return kinf__error_no_memory(err);
+    failed = parse_into(&builder);
+    kinf__yaml_free(builder.yaml);
+    return failed;
 }
 
 int kinf__yaml_read(const char *path, struct kinf__yaml **ret_yaml, struct kinf_error *err)
@@ -407,16 +498,9 @@ int kinf__yaml_read(const char *path, struct kinf__yaml **ret_yaml, struct kinf_
 
 void kinf__yaml_free(struct kinf__yaml *yaml)
 {
-    struct owned_node *next;
-
     if (yaml == NULL)
         return;
-    for (struct owned_node *owned = yaml->nodes; owned != NULL; owned = next) {
-        next = owned->next;
-        free(owned->node.items);
-        explicit_bzero(owned->text, owned->node.text.len);
-        free(owned);
-    }
+    release_nodes(yaml);
     free(yaml->file);
     free(yaml);
 }

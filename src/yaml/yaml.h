@@ -3,8 +3,9 @@
  * are read through it, so that every complaint can say file, line and column.
  *
  * Scalars keep their text: "true", 'true' and true differ only in `is_quoted`, and it is the reader
- * of a field who decides what type it wants. One document; a second one is an error. Aliases are
- * resolved (not copied) and counted, so that a file cannot blow up while it is walked.
+ * of a field who decides what type it wants. Configuration is one document; a second one is an
+ * error, and so are merge keys; manifests are streams of documents. Aliases are resolved (not
+ * copied) and counted, so that a file cannot blow up while it is walked.
  *
  * Threads: one thread per document while parsing; afterwards constant.
  */
@@ -27,7 +28,7 @@ enum kinf__yaml_type { KINF__YAML_SCALAR, KINF__YAML_SEQUENCE, KINF__YAML_MAPPIN
 
 struct kinf__yaml_node {
     enum kinf__yaml_type type;
-    bool is_quoted; /* a scalar that was written in quotes or as a block */
+    bool is_quoted; /* a scalar that was written in quotes or as a block, or tagged as a text */
     unsigned line;  /* from 1 */
     unsigned column;
     struct kinf_str text; /* scalar; has a NUL behind it; a NUL inside is refused when parsing */
@@ -47,6 +48,16 @@ KINF_MUST_CHECK int kinf__yaml_parse(struct kinf_str text, const char *file,
 KINF_MUST_CHECK int kinf__yaml_read(const char *file, struct kinf__yaml **ret_yaml,
                                     struct kinf_error *err);
 void kinf__yaml_free(struct kinf__yaml *yaml);
+
+/* A document of a stream, borrowed during the call. Returns 0, a positive number (no more of them),
+ * or a negative code, which is handed on. */
+typedef int kinf__yaml_take_cb(const struct kinf__yaml *yaml, void *ctx);
+/* Parses documents one after the other: what is behind the last one that was taken is not looked
+ * at. Merge keys are left to the taker, and doubled keys where they are allowed. Nodes and depth of
+ * each document are limited, the text is not. Errors: those of kinf__yaml_parse() and of `take`. */
+KINF_MUST_CHECK int kinf__yaml_parse_all(struct kinf_str text, const char *file,
+                                         bool allows_doubled_keys, kinf__yaml_take_cb *take,
+                                         void *ctx, struct kinf_error *err);
 void kinf__yaml_free_ptr(struct kinf__yaml **yaml);
 
 const struct kinf__yaml_node *kinf__yaml_root(const struct kinf__yaml *yaml);
@@ -54,6 +65,9 @@ const char *kinf__yaml_file(const struct kinf__yaml *yaml);
 
 /* Whether it is absent or written as nothing, ~ or null. NULL is null. */
 bool kinf__yaml_is_null(const struct kinf__yaml_node *node);
+
+/* Whether it is << and no text. */
+bool kinf__yaml_is_merge_key(const struct kinf__yaml_node *key);
 
 /* The value of a key, or NULL if it is absent or null. `mapping` may be NULL. */
 const struct kinf__yaml_node *kinf__yaml_get(const struct kinf__yaml_node *mapping,

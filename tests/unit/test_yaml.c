@@ -91,6 +91,137 @@ static void what_is_wrong_has_a_place(void **state)
     assert_refused("a: &x {b: c}\nd:\n  <<: *x\n", KINF_ERR_PARSE, "f:3:3: merge keys");
 }
 
+/* --- streams --- */
+
+struct taking {
+    char texts[256]; /* each document's "a", a comma behind it */
+    size_t n_taken;
+    size_t n_wanted; /* 0: all */
+    int failed;      /* what to return instead */
+};
+
+static int take(const struct kinf__yaml *yaml, void *ctx)
+{
+    struct taking *taking = ctx;
+    const struct kinf__yaml_node *a = kinf__yaml_get(kinf__yaml_root(yaml), "a");
+
+    assert_string_equal(kinf__yaml_file(yaml), "f");
+    snprintf(taking->texts + strlen(taking->texts), sizeof taking->texts - strlen(taking->texts),
+             "%s,", a != NULL ? a->text.bytes : "null");
+    taking->n_taken++;
+    return taking->failed < 0 ? taking->failed : taking->n_taken == taking->n_wanted;
+}
+
+static int parse_all(const char *text, struct taking *taking, struct kinf_error *err)
+{
+    return kinf__yaml_parse_all(kinf_str_from(text), "f", false, take, taking, err);
+}
+
+static void documents_come_one_after_the_other(void **state)
+{
+    struct kinf_error err = KINF_ERROR_INIT;
+    struct taking taking = { .n_taken = 0 };
+
+    (void)state;
+    assert_int_equal(
+        parse_all("a: 1\n---\n# nothing\n---\na: 2\n...\n---\n{a: 3}\n", &taking, &err), 0);
+    assert_string_equal(taking.texts, "1,null,2,3,");
+    taking = (struct taking){ .n_taken = 0 };
+    assert_int_equal(parse_all("# nothing\n", &taking, &err), 0);
+    assert_int_equal(taking.n_taken, 0);
+    assert_int_equal(err.code, 0);
+}
+
+static void what_is_behind_the_last_one_wanted_is_not_looked_at(void **state)
+{
+    struct taking taking = { .n_wanted = 1 };
+
+    (void)state;
+    assert_int_equal(parse_all("a: 1\n---\n]\n", &taking, NULL), 0);
+    assert_string_equal(taking.texts, "1,");
+}
+
+static void a_taker_may_fail(void **state)
+{
+    struct taking taking = { .failed = KINF_ERR_STATE };
+
+    (void)state;
+    assert_int_equal(parse_all("a: 1\n---\na: 2\n", &taking, NULL), KINF_ERR_STATE);
+    assert_int_equal(taking.n_taken, 1);
+}
+
+static void places_count_through_the_stream(void **state)
+{
+    struct kinf_error err = KINF_ERROR_INIT;
+    struct taking taking = { .n_taken = 0 };
+
+    (void)state;
+    assert_int_equal(parse_all("a: 1\n---\na: 2\na: 3\n", &taking, &err), KINF_ERR_PARSE);
+    assert_string_equal(err.message, "f:4:1: this key is there twice");
+    assert_string_equal(taking.texts, "1,");
+    assert_int_equal(kinf__yaml_parse_all(KINF_STR("a: 2\na: 3\n"), "f", true, take, &taking, &err),
+                     0);
+}
+
+static void anchors_end_with_their_document(void **state)
+{
+    struct kinf_error err = KINF_ERROR_INIT;
+    struct taking taking = { .n_taken = 0 };
+
+    (void)state;
+    assert_int_equal(parse_all("a: &x 1\n---\na: *x\n", &taking, &err), KINF_ERR_PARSE);
+    assert_string_equal(err.message, "f:3:4: an alias without an anchor");
+}
+
+static void limits_are_of_each_document(void **state)
+{
+    KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
+    struct taking taking = { .n_taken = 0 };
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(kinf__buffer_printf(&text, "---\nb: &x [1,1,1,1,1,1,1,1]\nc: ["), 0);
+        for (size_t k = 0; k < KINF__YAML_MAX_NODES / 20; k++)
+            assert_int_equal(kinf__buffer_append(&text, "*x,", 3), 0);
+        assert_int_equal(kinf__buffer_printf(&text, "]\n"), 0);
+    }
+    assert_int_equal(parse_all(kinf__buffer_cstr(&text), &taking, NULL), 0);
+    assert_int_equal(taking.n_taken, 3);
+}
+
+static void a_tag_says_what_is_text(void **state)
+{
+    struct kinf__yaml *yaml = parse("[!!str 5, !x 5, !!int '5', !!null '', 5]");
+    const struct kinf__yaml_node *root = kinf__yaml_root(yaml);
+
+    (void)state;
+    assert_true(root->items[0]->is_quoted);
+    assert_true(root->items[1]->is_quoted);
+    assert_false(root->items[2]->is_quoted);
+    assert_true(kinf__yaml_is_null(root->items[3]));
+    assert_false(root->items[4]->is_quoted);
+    kinf__yaml_free(yaml);
+}
+
+static void a_stream_without_memory_is_an_error(void **state)
+{
+    bool did_fail = true;
+
+    (void)state;
+    for (size_t n = 1; did_fail; n++) {
+        struct kinf_error err = KINF_ERROR_INIT;
+        struct taking taking = { .n_taken = 0 };
+        int failed;
+
+        test_fail_allocation(n);
+        failed = parse_all("a: &x 1\n---\n<<: {a: [&x b, *x]}\n", &taking, &err);
+        did_fail = test_allocation_failed();
+        assert_int_equal(failed, did_fail ? KINF_ERR_NO_MEMORY : 0);
+    }
+}
+
+/* --- trees --- */
+
 static void aliases_stand_for_their_anchor(void **state)
 {
     struct kinf__yaml *yaml = parse("a: &x {k: v}\nb: *x\nc: &x w\nd: *x\n");
@@ -374,6 +505,14 @@ int main(void)
         cmocka_unit_test(json_is_yaml_enough),
         cmocka_unit_test(nothing_is_null),
         cmocka_unit_test(what_is_wrong_has_a_place),
+        cmocka_unit_test(documents_come_one_after_the_other),
+        cmocka_unit_test(what_is_behind_the_last_one_wanted_is_not_looked_at),
+        cmocka_unit_test(a_taker_may_fail),
+        cmocka_unit_test(places_count_through_the_stream),
+        cmocka_unit_test(anchors_end_with_their_document),
+        cmocka_unit_test(limits_are_of_each_document),
+        cmocka_unit_test(a_tag_says_what_is_text),
+        cmocka_unit_test(a_stream_without_memory_is_an_error),
         cmocka_unit_test(aliases_stand_for_their_anchor),
         cmocka_unit_test(an_alias_bomb_is_refused),
         cmocka_unit_test(depth_is_limited),
