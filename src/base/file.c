@@ -1,10 +1,13 @@
 /*
- * Reading files of configuration. Neighbours: yaml.c, and rest for tokens and certificates.
+ * Files of configuration. Neighbours: yaml.c, and rest for tokens and certificates, read them;
+ * serve and sim write some.
  */
 #include "base/file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "base/error.h"
 
@@ -31,4 +34,36 @@ int kinf__file_read(const char *path, size_t max_bytes, struct kinf__buffer *con
     if (ferror(file))
         return kinf__error_set_errno(err, KINF_ERR_CONFIG, errno, "cannot read %s", path);
     return 0;
+}
+
+static int write_all(int fd, const char *bytes, size_t len)
+{
+    while (len != 0) {
+        ssize_t n = write(fd, bytes, len);
+
+        if (n < 0)
+            return -1;
+        bytes += n;
+        len -= (size_t)n;
+    }
+    return 0;
+}
+
+/* It gets its name when it is whole. */
+int kinf__file_replace(const char *path, struct kinf_str content, struct kinf_error *err)
+{
+    KINF__AUTO_BUFFER name = KINF__BUFFER_INIT;
+    int fd, failed = 0;
+
+    if (kinf__buffer_printf(&name, "%s.new", path) < 0 || kinf__buffer_cstr(&name) == NULL)
+        return kinf__error_no_memory(err);
+    unlink(name.bytes); /* left by a process that was killed */
+    fd = open(name.bytes, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0 || write_all(fd, content.bytes, content.len) < 0 || rename(name.bytes, path) < 0)
+        failed = kinf__error_set_errno(err, KINF_ERR_SYSTEM, errno, "cannot write %s", path);
+    if (fd >= 0)
+        close(fd);
+    if (failed < 0)
+        unlink(name.bytes);
+    return failed;
 }

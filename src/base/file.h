@@ -1,5 +1,5 @@
 /*
- * Small files, read whole.
+ * Small files, read and written whole.
  *
  * Threads: any thread.
  */
@@ -12,5 +12,11 @@
  * limit looks at the length. Errors: KINF_ERR_CONFIG (it cannot be read), KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__file_read(const char *path, size_t max_bytes,
                                     struct kinf__buffer *content, struct kinf_error *err);
+
+/* Puts a file of this content, which nobody else can read, in the place of what is there: nobody
+ * reads half a file, and on failure what was there stays. Errors: KINF_ERR_SYSTEM (naming the
+ * file), KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__file_replace(const char *path, struct kinf_str content,
+                                       struct kinf_error *err);
 
 #endif

@@ -105,16 +105,30 @@ void kinf__cond_broadcast(struct kinf__cond *cond)
     pthread_cond_broadcast(&cond->cond);
 }
 
+static void add_ms(struct timespec *time, int64_t ms)
+{
+    time->tv_sec += ms / 1000;
+    time->tv_nsec += ms % 1000 * 1000000;
+    if (time->tv_nsec >= 1000000000) {
+        time->tv_sec++;
+        time->tv_nsec -= 1000000000;
+    }
+}
+
 bool kinf__cond_wait_until(struct kinf__cond *cond, struct kinf__mutex *mutex, int64_t deadline_ms)
 {
     struct timespec deadline;
+    int64_t now_ms;
 
     if (deadline_ms == KINF__NEVER_MS) {
         pthread_cond_wait(&cond->cond, &mutex->mutex);
         return true;
     }
-    deadline.tv_sec = deadline_ms / 1000;
-    deadline.tv_nsec = deadline_ms % 1000 * 1000000;
+    now_ms = kinf__clock_now_ms();
+    if (deadline_ms <= now_ms)
+        deadline_ms = now_ms;
+    clock_gettime(CLOCK_MONOTONIC, &deadline);
+    add_ms(&deadline, kinf__clock_wait_ms(deadline_ms - now_ms));
     pthread_cond_timedwait(&cond->cond, &mutex->mutex, &deadline);
     return kinf__clock_now_ms() < deadline_ms;
 }

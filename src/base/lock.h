@@ -24,6 +24,7 @@
     X(KINF__RANK_FACTORY, "informer.factory", "a factory's informers, and whose turn it is")       \
     X(KINF__RANK_NAMESPACES, "informer.namespaces", "handlers fed by several namespaces")          \
     X(KINF__RANK_CALLBACKS, "informer.callbacks", "which informers wait for which")                \
+    X(KINF__RANK_CLIENT, "rest.client", "who uses a client")                                       \
     X(KINF__RANK_LIFECYCLE, "informer.lifecycle", "start and stop of an informer")                 \
     X(KINF__RANK_APPLY, "informer.apply",                                                          \
       "store update with its distribution, against joining handlers")                              \

@@ -76,7 +76,8 @@ bool kinf__waker_wait(const struct kinf__waker *waker, int64_t delay_ms)
     struct pollfd fd = { waker->fd, POLLIN, 0 };
 
     for (;;) {
-        int timeout_ms = delay_ms > INT_MAX ? INT_MAX : (int)delay_ms;
+        int64_t wait_ms = kinf__clock_wait_ms(delay_ms);
+        int timeout_ms = wait_ms > INT_MAX ? INT_MAX : (int)wait_ms;
 
         if (poll(&fd, 1, timeout_ms) > 0)
             return true;
