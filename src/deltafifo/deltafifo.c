@@ -382,6 +382,16 @@ size_t kinf_deltafifo_len(struct kinf_deltafifo *fifo)
     return n_items;
 }
 
+bool kinf__deltafifo_is_idle(struct kinf_deltafifo *fifo)
+{
+    bool is_idle;
+
+    kinf__mutex_lock(&fifo->lock);
+    is_idle = !fifo->is_processing && fifo->ops->len_locked(fifo) == 0;
+    kinf__mutex_unlock(&fifo->lock);
+    return is_idle;
+}
+
 size_t kinf_deltafifo_bytes(struct kinf_deltafifo *fifo)
 {
     size_t n_bytes;

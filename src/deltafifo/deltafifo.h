@@ -13,4 +13,7 @@
  * For a producer that knows of more to come at once: a wake-up costs more than a delta. */
 void kinf__deltafifo_set_corked(struct kinf_deltafifo *fifo, bool is_corked);
 
+/* Whether nothing is queued, and nothing is being processed. */
+bool kinf__deltafifo_is_idle(struct kinf_deltafifo *fifo);
+
 #endif

@@ -16,7 +16,9 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/thread.h"
+#include "deltafifo/deltafifo.h"
 #include "informer/callback.h"
+#include "rest/client.h"
 
 #define MAX_QUEUE_BYTES ((size_t)64 << 20)
 #define SILENT_AFTER_MS 150000
@@ -357,6 +359,7 @@ int kinf__informer_new_for_type(struct kinf_client *client, const struct kinf_ty
     if (informer == NULL)
         return kinf__error_no_memory(err);
     init(informer, type, options);
+    informer->client = client;
     rc = make_parts(informer, client, options, err);
     init_processing(informer, options);
     if (rc == 0)
@@ -383,6 +386,8 @@ static int start_threads(struct kinf_informer *informer, struct kinf_error *err)
         return rc;
     rc = kinf__thread_start(&informer->thread, "kinf-processor", kinf__pop_loop, informer, err);
     informer->has_thread = rc == 0;
+    if (rc == 0 && informer->client != NULL)
+        kinf__client_add_user(informer->client, &informer->client_node);
     return rc == 0 ? start_reflector(informer, err) : rc;
 }
 
@@ -407,6 +412,8 @@ static void shut_down(struct kinf_informer *informer)
 {
     struct kinf__reflector *reflector = begin_stop(informer);
 
+    if (informer->client != NULL && informer->has_thread)
+        kinf__client_remove_user(informer->client, &informer->client_node);
     kinf__informer_end_progress(informer);
     kinf__processor_close(&informer->processor);
     kinf_deltafifo_abort(informer->fifo);
@@ -616,6 +623,32 @@ void kinf_informer_status(struct kinf_informer *informer, struct kinf_informer_s
     kinf__mutex_lock(&informer->status_lock);
     derive_locked(informer, ret_status);
     kinf__mutex_unlock(&informer->status_lock);
+}
+
+static bool has_quiet_handlers(struct kinf_informer *informer)
+{
+    KINF__AUTO_FREE struct kinf__handler_report *handlers = NULL;
+    size_t n_handlers;
+
+    if (kinf__processor_report(&informer->processor, kinf__clock_now_ms(), &handlers, &n_handlers) <
+        0)
+        return false;
+    for (size_t i = 0; i < n_handlers; i++) {
+        if (handlers[i].status.n_waiting != 0)
+            return false;
+    }
+    return true;
+}
+
+bool kinf__informer_is_settled(struct kinf_informer *informer, const char *version)
+{
+    char seen[KINF__RESOURCE_VERSION_SIZE];
+    int order;
+
+    if (kinf_informer_resource_version(informer, seen, sizeof seen) < 0 ||
+        kinf_rv_compare(seen, version, &order, NULL) < 0 || order < 0)
+        return false;
+    return kinf__deltafifo_is_idle(informer->fifo) && has_quiet_handlers(informer);
 }
 
 /* --- handlers --- */

@@ -31,7 +31,10 @@ enum kinf__informer_life {
 };
 
 struct kinf_informer {
+    /* the client's, while it runs */
+    struct kinf__list client_node;
     /* constant after creation */
+    struct kinf_client *client; /* NULL: it is fed by somebody else */
     const struct kinf_type *type;
     enum kinf_fifo_order order;
     size_t max_queued_bytes;
@@ -114,6 +117,10 @@ void kinf__informer_check_synced(struct kinf_informer *informer);
 void kinf__informer_note_progress(struct kinf_informer *informer);
 /* It will see no more. */
 void kinf__informer_end_progress(struct kinf_informer *informer);
+
+/* Whether it has seen `version`, and everything that it was told has been handled: queue and
+ * handlers have nothing left. Any thread. */
+bool kinf__informer_is_settled(struct kinf_informer *informer, const char *version);
 
 /* Waits a while; false if the informer is stopping. */
 bool kinf__informer_pause(struct kinf_informer *informer, int64_t delay_ms);

@@ -131,9 +131,9 @@ static int check_certificates(const struct kinf__cluster_config *config, struct 
 static int fill(struct kinf_client *client, const struct kinf_client_options *options,
                 struct kinf_error *err)
 {
-    int failed = kinf__cluster_config_load(options, &client->config, err);
+    int failed;
 
-    if (failed < 0 || (failed = check_certificates(&client->config, err)) < 0 ||
+    if ((failed = check_certificates(&client->config, err)) < 0 ||
         (failed = check_server(client, err)) < 0 ||
         (failed = kinf__credentials_init(&client->credentials, &client->config, client->is_https,
                                          err)) < 0)
@@ -148,10 +148,29 @@ static int fill(struct kinf_client *client, const struct kinf_client_options *op
     return 0;
 }
 
-int kinf_client_new(const struct kinf_client_options *options, struct kinf_client **ret_client,
-                    struct kinf_error *err)
+static int load(struct kinf_client *client, const struct kinf_client_options *options,
+                struct kinf_error *err)
 {
-    static const struct kinf_client_options defaults = KINF_CLIENT_OPTIONS_INIT;
+    int failed = kinf__cluster_config_load(options, &client->config, err);
+
+    return failed < 0 ? failed : fill(client, options, err);
+}
+
+/* What a kubeconfig would say. */
+static int make_config(struct kinf_client *client, const struct kinf_client_options *options,
+                       struct kinf_error *err)
+{
+    client->config.source = strdup("a server in this process");
+    client->config.server = strdup("http://127.0.0.1:1");
+    if (client->config.source == NULL || client->config.server == NULL)
+        return kinf__error_no_memory(err);
+    return fill(client, options, err);
+}
+
+/* `local` NULL: the configuration is read. */
+static int client_new(const struct kinf_client_options *options, const struct sockaddr_un *local,
+                      socklen_t local_len, struct kinf_client **ret_client, struct kinf_error *err)
+{
     struct kinf_client *client;
     int failed = check_library(err);
 
@@ -161,11 +180,16 @@ int kinf_client_new(const struct kinf_client_options *options, struct kinf_clien
     if (client == NULL)
         return kinf__error_no_memory(err);
     client->interrupted.fd = -1;
+    if (local != NULL)
+        client->local = *local;
+    client->local_len = local_len;
+    kinf__mutex_init(&client->users_lock, KINF__RANK_CLIENT);
+    kinf__list_init(&client->users);
     kinf__mutex_init(&client->requests_lock, KINF__RANK_REQUESTS);
     kinf__discovery_cache_init(&client->discovery);
     failed = kinf__waker_init(&client->interrupted, err);
     if (failed == 0)
-        failed = fill(client, options != NULL ? options : &defaults, err);
+        failed = local != NULL ? make_config(client, options, err) : load(client, options, err);
     if (failed < 0) {
         kinf_client_free(client);
         return failed;
@@ -174,12 +198,29 @@ int kinf_client_new(const struct kinf_client_options *options, struct kinf_clien
     return 0;
 }
 
+int kinf_client_new(const struct kinf_client_options *options, struct kinf_client **ret_client,
+                    struct kinf_error *err)
+{
+    static const struct kinf_client_options defaults = KINF_CLIENT_OPTIONS_INIT;
+
+    return client_new(options != NULL ? options : &defaults, NULL, 0, ret_client, err);
+}
+
+int kinf__client_new_local(const struct sockaddr_un *address, socklen_t address_len,
+                           struct kinf_client **ret_client, struct kinf_error *err)
+{
+    static const struct kinf_client_options options = { .queries_per_second = -1 };
+
+    return client_new(&options, address, address_len, ret_client, err);
+}
+
 void kinf_client_free(struct kinf_client *client)
 {
     if (client == NULL)
         return;
     while (client->n_idle != 0)
         kinf__http_free(client->idle[--client->n_idle]);
+    kinf__mutex_release(&client->users_lock);
     kinf__mutex_release(&client->requests_lock);
     kinf__discovery_cache_release(&client->discovery);
     if (client->credentials.config != NULL)
@@ -189,6 +230,20 @@ void kinf_client_free(struct kinf_client *client)
     free(client->host);
     free(client->user_agent);
     free(client);
+}
+
+void kinf__client_add_user(struct kinf_client *client, struct kinf__list *node)
+{
+    kinf__mutex_lock(&client->users_lock);
+    kinf__list_push_back(&client->users, node);
+    kinf__mutex_unlock(&client->users_lock);
+}
+
+void kinf__client_remove_user(struct kinf_client *client, struct kinf__list *node)
+{
+    kinf__mutex_lock(&client->users_lock);
+    kinf__list_remove(node);
+    kinf__mutex_unlock(&client->users_lock);
 }
 
 void kinf_client_free_ptr(struct kinf_client **client)

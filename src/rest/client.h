@@ -6,8 +6,12 @@
 #ifndef KINF_REST_CLIENT_H
 #define KINF_REST_CLIENT_H
 
+#include <sys/socket.h>
+#include <sys/un.h>
+
 #include <kinformer/client.h>
 
+#include "base/list.h"
 #include "base/lock.h"
 #include "base/thread.h"
 #include "rest/credentials.h"
@@ -26,6 +30,12 @@ struct kinf_client {
     int64_t connect_timeout_ms;
     int64_t request_timeout_ms;
     struct kinf__waker interrupted;
+    struct sockaddr_un local; /* where the server is, if local_len is not 0; else the network */
+    socklen_t local_len;
+
+    struct kinf__mutex users_lock;
+    /* guarded by users_lock */
+    struct kinf__list users; /* informers, by a node of theirs */
 
     struct kinf__credentials credentials; /* has its own lock */
 
@@ -37,5 +47,14 @@ struct kinf_client {
     struct kinf__http *idle[KINF__MAX_IDLE_CONNECTIONS]; /* connections for the next requests */
     size_t n_idle;
 };
+
+/* Whoever makes requests by it for long is known to it, from making to freeing. */
+void kinf__client_add_user(struct kinf_client *client, struct kinf__list *node);
+void kinf__client_remove_user(struct kinf_client *client, struct kinf__list *node);
+
+/* A client of a server in this process: plain HTTP over unix sockets; no configuration is read.
+ * Errors: KINF_ERR_UNSUPPORTED, KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__client_new_local(const struct sockaddr_un *address, socklen_t address_len,
+                                           struct kinf_client **ret_client, struct kinf_error *err);
 
 #endif

@@ -35,6 +35,21 @@ static curl_socket_t open_socket(void *ctx, curlsocktype purpose, struct curl_so
     return fd < 0 ? CURL_SOCKET_BAD : fd;
 }
 
+/* curl connects to what is written into the address; that the socket is connected already is not
+ * understood by all of its versions. */
+static curl_socket_t open_local_socket(void *ctx, curlsocktype purpose,
+                                       struct curl_sockaddr *address)
+{
+    const struct kinf_client *client = ctx;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    (void)purpose;
+    address->family = AF_UNIX;
+    address->addrlen = client->local_len;
+    memcpy(&address->addr, &client->local, client->local_len);
+    return fd < 0 ? CURL_SOCKET_BAD : fd;
+}
+
 static int on_socket(void *ctx, curl_socket_t fd, curlsocktype purpose)
 {
     const struct {
@@ -100,6 +115,13 @@ bool kinf__connection_prepare(CURL *easy, const struct kinf_client *client, int 
     curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
     curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, socket_errno);
     curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, on_socket);
+    if (client->local_len != 0) {
+        curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_local_socket);
+        curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, client);
+        curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, NULL);
+        /* Nobody's proxy leads there. */
+        curl_easy_setopt(easy, CURLOPT_PROXY, "");
+    }
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
     curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);

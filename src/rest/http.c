@@ -321,8 +321,8 @@ static int wait_for_more(struct kinf__http *http, struct kinf_error *err)
     http->last_look_ms = now_ms;
     if (left_ms <= 0)
         return fail_late(http, &deadline, err);
-    if (curl_multi_poll(http->multi, &waker, 1,
-                        (int)(left_ms < POLL_MAX_MS ? left_ms : POLL_MAX_MS), NULL) != CURLM_OK)
+    left_ms = kinf__clock_wait_ms(left_ms < POLL_MAX_MS ? left_ms : POLL_MAX_MS);
+    if (curl_multi_poll(http->multi, &waker, 1, (int)left_ms, NULL) != CURLM_OK)
         return kinf__error_set(err, KINF_ERR_SYSTEM, "cannot wait for the server %s",
                                http->client->host);
     if (waker.revents != 0)
