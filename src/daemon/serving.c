@@ -4,19 +4,14 @@
  */
 #include "daemon/serving.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/buffer.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "rest/secret.h"
 #include "serve/definitions.h"
 #include "serve/endpoint.h"
+#include "serve/kubeconfig_file.h"
 
 struct kinf__serving {
     struct kinf__forwarder *forwarder; /* NULL: nothing is passed on */
@@ -126,80 +121,18 @@ static const char *first_http_url(const struct kinf__serving *serving)
     return NULL;
 }
 
-static int write_all(int fd, const char *bytes, size_t len)
-{
-    while (len != 0) {
-        ssize_t n = write(fd, bytes, len);
-
-        if (n < 0)
-            return -1;
-        bytes += n;
-        len -= (size_t)n;
-    }
-    return 0;
-}
-
-/* Nobody reads half a file: it gets its name when it is whole. */
-static int write_file(const char *path, struct kinf_str text, struct kinf_error *err)
-{
-    KINF__AUTO_BUFFER name = KINF__BUFFER_INIT;
-    int fd, failed = 0;
-
-    if (kinf__buffer_printf(&name, "%s.new", path) < 0 || kinf__buffer_cstr(&name) == NULL)
-        return kinf__error_no_memory(err);
-    unlink(name.bytes); /* left by a process that was killed */
-    fd = open(name.bytes, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0 || write_all(fd, text.bytes, text.len) < 0 || rename(name.bytes, path) < 0)
-        failed = kinf__error_set_errno(err, KINF_ERR_SYSTEM, errno, "--write-kubeconfig %s", path);
-    if (fd >= 0)
-        close(fd);
-    if (failed < 0)
-        unlink(name.bytes);
-    return failed;
-}
-
-/* What is shown now: a file with the whole chain, or a certificate of its own. */
-static int write_authority(const struct kinf__config *config, struct kinf__buffer *out,
-                           struct kinf_error *err)
-{
-    KINF__AUTO_SECRET *pem = NULL;
-    int failed;
-
-    if (config->cert_file == NULL)
-        return 0;
-    failed = kinf__secret_read_file(config->cert_file, &pem, err);
-    if (failed < 0)
-        return failed;
-    if (kinf__buffer_printf(out, "    certificate-authority-data: ") < 0 ||
-        kinf__secret_append_base64(out, pem, strlen(pem)) < 0 || kinf__buffer_printf(out, "\n") < 0)
-        return kinf__error_no_memory(err);
-    return 0;
-}
-
 static int write_kubeconfig(const struct kinf__serving *serving, const struct kinf__config *config,
                             const char *path, struct kinf_error *err)
 {
-    KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
-    const char *url = first_http_url(serving);
-    int failed;
+    /* What is shown now: a file with the whole chain, or a certificate of its own. */
+    const struct kinf__kubeconfig_file file = { .url = first_http_url(serving),
+                                                .authority_file = config->cert_file };
 
-    if (url == NULL)
+    if (file.url == NULL)
         return kinf__error_set(err, KINF_ERR_CONFIG,
                                "--write-kubeconfig needs a --listen HOST:PORT: clients of "
                                "kubeconfigs take no unix sockets");
-    if (kinf__buffer_printf(&text,
-                            "apiVersion: v1\nkind: Config\nclusters:\n- name: kinformer\n"
-                            "  cluster:\n    server: %s\n",
-                            url) < 0)
-        return kinf__error_no_memory(err);
-    failed = write_authority(config, &text, err);
-    if (failed < 0)
-        return failed;
-    if (kinf__buffer_printf(&text, "contexts:\n- name: kinformer\n"
-                                   "  context:\n    cluster: kinformer\n    user: \"\"\n"
-                                   "current-context: kinformer\n") < 0)
-        return kinf__error_no_memory(err);
-    return write_file(path, kinf__buffer_str(&text), err);
+    return kinf__kubeconfig_file_write(&file, path, err);
 }
 
 static int start_authorizer(struct kinf__serving *serving, const struct kinf__config *config,

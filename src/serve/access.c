@@ -20,7 +20,7 @@
 
 static int refuse_unauthorized(struct kinf__exchange *exchange)
 {
-    kinf__refuse(&exchange->refusal, 401, "Unauthorized", "Unauthorized");
+    kinf__refuse(exchange->refusal, 401, "Unauthorized", "Unauthorized");
     return KINF_ERR_INVALID;
 }
 
@@ -92,31 +92,27 @@ static int64_t expiry_ms(struct kinf_str token, int64_t now_ms)
     return now_ms + (expiry_s - (int64_t)time(NULL)) * 1000;
 }
 
-/* As kube-apiserver says it. */
-static int refuse_forbidden(struct kinf__exchange *exchange,
-                            const struct kinf__attributes *attributes,
-                            const struct kinf__access_answer *answer)
+int kinf__access_refuse(struct kinf__refusal *refusal, const struct kinf__attributes *attributes,
+                        const char *user, const char *reason)
 {
-    const char *colon = *answer->reason != '\0' ? ": " : "";
+    const char *colon = *reason != '\0' ? ": " : "";
     bool is_named = *attributes->name_space != '\0';
 
     if (*attributes->path != '\0') {
-        kinf__refuse(&exchange->refusal, 403, "Forbidden",
-                     "forbidden: User \"%s\" cannot %s path \"%s\"%s%s", answer->user,
-                     attributes->verb, attributes->path, colon, answer->reason);
-        exchange->refusal.details = KINF__DETAILS_EMPTY;
+        kinf__refuse(refusal, 403, "Forbidden", "forbidden: User \"%s\" cannot %s path \"%s\"%s%s",
+                     user, attributes->verb, attributes->path, colon, reason);
+        refusal->details = KINF__DETAILS_EMPTY;
         return KINF_ERR_INVALID;
     }
-    kinf__refuse(&exchange->refusal, 403, "Forbidden",
+    kinf__refuse(refusal, 403, "Forbidden",
                  "%s%s%s%s is forbidden: User \"%s\" cannot %s resource \"%s\" in API group \"%s\" "
                  "%s%s%s%s%s",
                  attributes->resource, *attributes->name != '\0' ? " \"" : "", attributes->name,
-                 *attributes->name != '\0' ? "\"" : "", answer->user, attributes->verb,
+                 *attributes->name != '\0' ? "\"" : "", user, attributes->verb,
                  attributes->resource, attributes->group,
                  is_named ? "in the namespace \"" : "at the cluster scope", attributes->name_space,
-                 is_named ? "\"" : "", colon, answer->reason);
-    kinf__refusal_set_object(&exchange->refusal, attributes->group, attributes->resource,
-                             attributes->name);
+                 is_named ? "\"" : "", colon, reason);
+    kinf__refusal_set_object(refusal, attributes->group, attributes->resource, attributes->name);
     return KINF_ERR_INVALID;
 }
 
@@ -129,20 +125,20 @@ static int conclude(struct kinf__exchange *exchange, const struct kinf__attribut
     case KINF__VERDICT_ALLOWED:
         return KINF__STEP_ANSWERED;
     case KINF__VERDICT_DENIED:
-        return refuse_forbidden(exchange, attributes, answer);
+        return kinf__access_refuse(exchange->refusal, attributes, answer->user, answer->reason);
     case KINF__VERDICT_UNKNOWN:
         return refuse_unauthorized(exchange);
     case KINF__VERDICT_THROTTLED:
-        kinf__refuse(&exchange->refusal, 429, "TooManyRequests",
+        kinf__refuse(exchange->refusal, 429, "TooManyRequests",
                      "too many reviews of credentials at once");
         break;
     case KINF__VERDICT_FAILED:
-        kinf__refuse(&exchange->refusal, 503, "ServiceUnavailable",
+        kinf__refuse(exchange->refusal, 503, "ServiceUnavailable",
                      "the API server does not say who may read");
         break;
     }
-    exchange->refusal.details = KINF__DETAILS_EMPTY;
-    exchange->refusal.retry_after_s = 1;
+    exchange->refusal->details = KINF__DETAILS_EMPTY;
+    exchange->refusal->retry_after_s = 1;
     return KINF_ERR_INVALID;
 }
 
@@ -157,7 +153,7 @@ static int ask(struct kinf__exchange *exchange, struct kinf_str token, const cha
 
     if (exchange->request.route == KINF__ROUTE_RESOURCE &&
         kinf__request_read_options(&exchange->request, &options, &ignored) == KINF_ERR_NO_MEMORY)
-        return kinf__refuse_no_memory(&exchange->refusal);
+        return kinf__refuse_no_memory(exchange->refusal);
     request.expires_ms = expiry_ms(token, now_ms);
     describe(&exchange->request, path, &options, &request.attributes);
     exchange->access.wake = exchange->owner.wake;
@@ -195,11 +191,11 @@ static int ask_backend(struct kinf__exchange *exchange, const struct kinf__excha
 
     if (exchange->request.route == KINF__ROUTE_RESOURCE &&
         kinf__request_read_options(&exchange->request, &options, &ignored) == KINF_ERR_NO_MEMORY)
-        return kinf__refuse_no_memory(&exchange->refusal);
+        return kinf__refuse_no_memory(exchange->refusal);
     snprintf(path, sizeof path, "%.*s", (int)strcspn(head->target.bytes, "?"), head->target.bytes);
     describe(&exchange->request, path, &options, &attributes);
     attributes.verb = verb_of(head->method, &exchange->request, attributes.verb);
-    failed = backend->admit(head, &attributes, &exchange->refusal, backend->ctx);
+    failed = backend->admit(head, &attributes, exchange->refusal, backend->ctx);
     kinf__list_options_release(&options);
     return failed;
 }
@@ -221,7 +217,7 @@ int kinf__access_step(struct kinf__exchange *exchange, const struct kinf__exchan
     /* What no rule could name is what nobody may. */
     if (len >= sizeof path || memchr(head->target.bytes, '%', len) != NULL) {
         if (is_by_path(&exchange->request))
-            return kinf__refuse_path(&exchange->refusal);
+            return kinf__refuse_path(exchange->refusal);
         len = 0;
     }
     memcpy(path, head->target.bytes, len);

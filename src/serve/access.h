@@ -13,6 +13,10 @@
 KINF_MUST_CHECK int kinf__access_step(struct kinf__exchange *exchange,
                                       const struct kinf__exchange_head *head);
 
+/* 403, in the API server's words; `reason` "": none. Returns KINF_ERR_INVALID. */
+int kinf__access_refuse(struct kinf__refusal *refusal, const struct kinf__attributes *attributes,
+                        const char *user, const char *reason);
+
 /* No wake comes any more. */
 void kinf__access_release(struct kinf__exchange *exchange);
 

@@ -30,14 +30,15 @@ struct kinf__backend {
     int (*admit)(const struct kinf__exchange_head *head, const struct kinf__attributes *attributes,
                  struct kinf__refusal *refusal, void *ctx);
     /* Whether it answers by itself; else the caches do, if it is a GET. */
-    bool (*takes)(const char *method, const struct kinf__request *request, void *ctx);
+    bool (*takes)(const struct kinf__exchange_head *head, const struct kinf__request *request,
+                  void *ctx);
     /* Writes code, content type and body (and warnings) of `answer` and returns 0, or the refusal
      * is written. */
     int (*answer)(const struct kinf__backend_call *call, struct kinf__answer *answer,
                   struct kinf__refusal *refusal, void *ctx);
 
     /* Faults; all NULL: none. Asked once for each request, before anybody else: whether this one is
-     * to fail, and how. NULL: it is not. */
+     * to fail, and how. NULL: it is not. `request` stays until there is an answer. */
     struct kinf__fault *(*find_fault)(const struct kinf__exchange_head *head,
                                       const struct kinf__request *request, void *ctx);
     /* Before the request is looked at: 0: go on; KINF__STEP_WAITS: again after owner->wake;
@@ -45,7 +46,9 @@ struct kinf__backend {
     int (*hold)(struct kinf__fault *fault, const struct kinf__exchange_owner *owner,
                 struct kinf__refusal *refusal);
     /* The answer on its way out, which is complete: may change anything of it, and put a stream of
-     * its own around it, which it then owns. Errors: KINF_ERR_NO_MEMORY, nothing is changed. */
+     * its own around it, which it then owns. A watch must be read or kept until the exchange ends.
+     * KINF__STEP_WAITS: again after owner->wake. Errors: KINF_ERR_NO_MEMORY, the answer is what it
+     * is. */
     int (*distort)(struct kinf__fault *fault, const struct kinf__exchange_owner *owner,
                    struct kinf__answer *answer);
     void (*free_fault)(struct kinf__fault *fault);

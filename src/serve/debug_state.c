@@ -264,5 +264,5 @@ int kinf__state_answer_debug(struct kinf__exchange *exchange)
     write_state(&report, exchange->server);
     kinf__mutex_unlock(&exchange->server->lock);
     exchange->answer.content_type = "application/json";
-    return kinf__report_end(&report) < 0 ? kinf__refuse_no_memory(&exchange->refusal) : 0;
+    return kinf__report_end(&report) < 0 ? kinf__refuse_no_memory(exchange->refusal) : 0;
 }

@@ -35,8 +35,10 @@
 struct kinf__endpoint {
     struct kinf__transfer_rules rules;
     struct MHD_Daemon *mhd;
+    int quiesced_fd; /* that nobody can connect to any more; -1: none */
     char *url;
-    char *path; /* of a unix socket; NULL: TCP */
+    char *path;      /* of a unix socket; NULL: TCP */
+    bool is_guarded; /* TLS, and somebody decides who may */
     unsigned unix_mode;
     struct kinf__identity *identity; /* NULL: plain; the endpoint's thread */
 };
@@ -167,7 +169,9 @@ static int prepare(struct kinf__endpoint *endpoint, const char *path,
     if (options->authorizer != NULL && options->cert_file == NULL)
         return kinf__error_set(err, KINF_ERR_CONFIG, "tokens are not taken without TLS");
     endpoint->rules.authorizer = options->authorizer;
-    endpoint->rules.checks_host = options->authorizer == NULL;
+    endpoint->is_guarded =
+        options->authorizer != NULL || (options->is_guarded && options->cert_file != NULL);
+    endpoint->rules.checks_host = !endpoint->is_guarded;
     return options->cert_file != NULL
                ? kinf__identity_new(options->cert_file, options->key_file, &endpoint->identity, err)
                : 0;
@@ -177,8 +181,7 @@ static int open_socket(struct kinf__endpoint *endpoint, const struct kinf__addre
                        struct kinf_error *err)
 {
     int fd = -1, size = SEND_BUFFER_BYTES;
-    int failed = kinf__address_bind(address, endpoint->rules.authorizer != NULL,
-                                    endpoint->unix_mode, &fd, err);
+    int failed = kinf__address_bind(address, endpoint->is_guarded, endpoint->unix_mode, &fd, err);
 
     if (failed < 0)
         return failed;
@@ -205,6 +208,7 @@ int kinf__endpoint_start(struct kinf__server *server, const char *address,
     if (endpoint == NULL)
         return kinf__error_no_memory(err);
     endpoint->rules.server = server;
+    endpoint->quiesced_fd = -1;
     kinf__peers_init(&endpoint->rules.peers, server);
     failed = prepare(endpoint, parsed.path, options, err);
     if (failed == 0)
@@ -217,17 +221,64 @@ int kinf__endpoint_start(struct kinf__server *server, const char *address,
     return 0;
 }
 
+/* The kernel gives a name that nobody has, in the abstract namespace. */
+static int bind_local(struct sockaddr_un *ret_address, socklen_t *ret_len, struct kinf_error *err)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    socklen_t len = sizeof address;
+
+    if (fd >= 0 && bind(fd, (const struct sockaddr *)&address, sizeof address.sun_family) == 0 &&
+        getsockname(fd, (struct sockaddr *)&address, &len) == 0) {
+        *ret_address = address;
+        *ret_len = len;
+        return fd;
+    }
+    if (fd >= 0)
+        close(fd);
+    return kinf__error_set_errno(err, KINF_ERR_SYSTEM, errno, "no unix socket");
+}
+
+int kinf__endpoint_start_local(struct kinf__server *server, struct kinf__endpoint **ret_endpoint,
+                               struct sockaddr_un *ret_address, socklen_t *ret_address_len,
+                               struct kinf_error *err)
+{
+    struct kinf__endpoint *endpoint = calloc(1, sizeof *endpoint);
+    int fd, failed;
+
+    if (endpoint == NULL)
+        return kinf__error_no_memory(err);
+    endpoint->rules.server = server;
+    endpoint->quiesced_fd = -1;
+    endpoint->rules.is_unix = true;
+    endpoint->rules.is_local = true;
+    kinf__peers_init(&endpoint->rules.peers, server);
+    fd = bind_local(ret_address, ret_address_len, err);
+    failed = fd < 0 ? fd : start(endpoint, fd, err);
+    if (failed < 0) {
+        if (fd >= 0)
+            close(fd);
+        kinf__endpoint_free(endpoint);
+        return failed;
+    }
+    *ret_endpoint = endpoint;
+    return 0;
+}
+
 const char *kinf__endpoint_url(const struct kinf__endpoint *endpoint)
 {
     return endpoint->url;
 }
 
+/* The library's thread may still look at the socket: it is closed when that has ended. */
 void kinf__endpoint_quiesce(struct kinf__endpoint *endpoint)
 {
     MHD_socket fd = MHD_quiesce_daemon(endpoint->mhd);
 
-    if (fd != MHD_INVALID_SOCKET)
-        close(fd);
+    if (fd != MHD_INVALID_SOCKET) {
+        shutdown(fd, SHUT_RDWR);
+        endpoint->quiesced_fd = fd;
+    }
     if (endpoint->path != NULL)
         unlink(endpoint->path);
 }
@@ -238,6 +289,7 @@ void kinf__endpoint_free(struct kinf__endpoint *endpoint)
         return;
     if (endpoint->mhd != NULL)
         MHD_stop_daemon(endpoint->mhd);
+    kinf__close_fd(&endpoint->quiesced_fd);
     kinf__peers_release(&endpoint->rules.peers);
     kinf__identity_free(endpoint->identity);
     free(endpoint->rules.users);

@@ -7,6 +7,9 @@
 #ifndef KINF_SERVE_ENDPOINT_H
 #define KINF_SERVE_ENDPOINT_H
 
+#include <sys/socket.h>
+#include <sys/un.h>
+
 #include "serve/authorizer.h"
 #include "serve/server.h"
 
@@ -17,6 +20,9 @@ struct kinf__endpoint_options {
     const char *cert_file; /* TLS 1.2 and later, read again when it changes; NULL: plain */
     const char *key_file;
     struct kinf__authorizer *authorizer; /* NULL: everybody may read; outlives the endpoint */
+    /* The server's backend decides who may: with TLS it is for any address and any Host header, as
+     * with an authorizer. */
+    bool is_guarded;
     /* Of a unix socket: its file's mode (0: 0660), and who may connect (n_users 0: whoever can). */
     unsigned unix_mode;
     const uint32_t *users;
@@ -24,11 +30,18 @@ struct kinf__endpoint_options {
 };
 
 /* `address`: see address.h. Errors: KINF_ERR_INVALID (no such address; or one that is not loopback
- * without TLS and an authorizer), KINF_ERR_CONFIG (the certificate), KINF_ERR_SYSTEM (bind, listen), KINF_ERR_NO_MEMORY. */
+ * without TLS and somebody who decides), KINF_ERR_CONFIG (the certificate), KINF_ERR_SYSTEM (bind, listen), KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__endpoint_start(struct kinf__server *server, const char *address,
                                          const struct kinf__endpoint_options *options,
                                          struct kinf__endpoint **ret_listener,
                                          struct kinf_error *err);
+
+/* One for this process alone: a unix socket without a file, at an address that the kernel chose; other
+ * processes are refused. Errors: KINF_ERR_SYSTEM, KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__endpoint_start_local(struct kinf__server *server,
+                                               struct kinf__endpoint **ret_endpoint,
+                                               struct sockaddr_un *ret_address,
+                                               socklen_t *ret_address_len, struct kinf_error *err);
 
 /* Where it is reached, as kinf__address_url(). */
 const char *kinf__endpoint_url(const struct kinf__endpoint *endpoint);

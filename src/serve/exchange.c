@@ -90,15 +90,15 @@ static int refuse_version(struct kinf__exchange *exchange)
 
     if (*group == '\0' ||
         (kinf__catalog_has_group(catalog, group) && !kinf__is_custom_group(group)))
-        return kinf__refuse_resource(&exchange->refusal);
-    return kinf__refuse_path(&exchange->refusal);
+        return kinf__refuse_resource(exchange->refusal);
+    return kinf__refuse_path(exchange->refusal);
 }
 
 static int refuse_unready(struct kinf__exchange *exchange)
 {
-    kinf__refuse(&exchange->refusal, 429, "TooManyRequests", "the cache is not ready yet");
-    exchange->refusal.details = KINF__DETAILS_EMPTY;
-    exchange->refusal.retry_after_s = 1;
+    kinf__refuse(exchange->refusal, 429, "TooManyRequests", "the cache is not ready yet");
+    exchange->refusal->details = KINF__DETAILS_EMPTY;
+    exchange->refusal->retry_after_s = 1;
     return KINF_ERR_INVALID;
 }
 
@@ -127,7 +127,7 @@ static int answer_discovery(struct kinf__exchange *exchange, const struct kinf__
     bool is_root = route == KINF__ROUTE_API || route == KINF__ROUTE_APIS;
     int failed =
         kinf__accept_negotiate(head->accept, is_root ? KINF__FORMS_DISCOVERY : KINF__FORMS_PLAIN,
-                               &exchange->accepted, &exchange->refusal);
+                               &exchange->accepted, exchange->refusal);
 
     if (failed < 0)
         return failed;
@@ -138,7 +138,7 @@ static int answer_discovery(struct kinf__exchange *exchange, const struct kinf__
     else if ((failed = write_discovery(exchange)) == KINF_ERR_NOT_FOUND)
         failed = refuse_version(exchange);
     else if (failed < 0)
-        failed = kinf__refuse_no_memory(&exchange->refusal);
+        failed = kinf__refuse_no_memory(exchange->refusal);
     kinf__mutex_unlock(&exchange->server->lock);
     if (failed == 0 && exchange->accepted.form == KINF__FORM_DISCOVERY)
         mark_discovery(exchange, head);
@@ -155,7 +155,7 @@ static int answer_version(struct kinf__exchange *exchange)
         failed = refuse_unready(exchange);
     else if (kinf__buffer_printf(&exchange->answer.body, "%s\n",
                                  kinf__catalog_version(exchange->server->catalog)) < 0)
-        failed = kinf__refuse_no_memory(&exchange->refusal);
+        failed = kinf__refuse_no_memory(exchange->refusal);
     kinf__mutex_unlock(&exchange->server->lock);
     return failed;
 }
@@ -170,7 +170,7 @@ static int answer_root(struct kinf__exchange *exchange, const char *accept)
                                    KINF_STR("{\"paths\":[\"/api\",\"/apis\",\"/debug/state\","
                                             "\"/healthz\",\"/livez\",\"/metrics\",\"/readyz\","
                                             "\"/version\"]}\n")) < 0
-               ? kinf__refuse_no_memory(&exchange->refusal)
+               ? kinf__refuse_no_memory(exchange->refusal)
                : 0;
 }
 
@@ -178,9 +178,9 @@ static int answer_root(struct kinf__exchange *exchange, const char *accept)
 
 static int refuse_method(struct kinf__exchange *exchange)
 {
-    kinf__refuse(&exchange->refusal, 405, "MethodNotAllowed",
+    kinf__refuse(exchange->refusal, 405, "MethodNotAllowed",
                  "the server does not allow this method on the requested resource");
-    exchange->refusal.details = KINF__DETAILS_EMPTY;
+    exchange->refusal->details = KINF__DETAILS_EMPTY;
     return KINF_ERR_INVALID;
 }
 
@@ -189,7 +189,7 @@ static int route(struct kinf__exchange *exchange, const struct kinf__exchange_he
     enum kinf__route route = exchange->request.route;
 
     if (route == KINF__ROUTE_OTHER)
-        return kinf__refuse_path(&exchange->refusal);
+        return kinf__refuse_path(exchange->refusal);
     if (strcmp(head->method, "GET") != 0) {
         /* Nobody has looked at the token: what there is is not told. */
         if (exchange->owner.authorizer == NULL && route == KINF__ROUTE_RESOURCE &&
@@ -227,10 +227,12 @@ static void ask_backend(struct kinf__exchange *exchange, const struct kinf__exch
 
     if (backend == NULL)
         return;
-    exchange->is_backends = backend->takes(head->method, &exchange->request, backend->ctx);
+    exchange->is_backends = backend->takes(head, &exchange->request, backend->ctx);
     exchange->wants_body = exchange->is_backends && head->body_len != 0;
     if (backend->find_fault != NULL)
         exchange->fault = backend->find_fault(head, &exchange->request, backend->ctx);
+    /* What it looks for in the body has to be there to be read. */
+    exchange->may_gzip = exchange->may_gzip && exchange->fault == NULL;
 }
 
 static int begin(struct kinf__exchange *exchange, const struct kinf__exchange_head *head)
@@ -240,7 +242,7 @@ static int begin(struct kinf__exchange *exchange, const struct kinf__exchange_he
     exchange->may_gzip = accepts_gzip(head->accept_encoding);
     if (head->client != NULL)
         exchange->client = *head->client;
-    failed = kinf__request_parse(head->target, &exchange->request, &exchange->refusal);
+    failed = kinf__request_parse(head->target, &exchange->request, exchange->refusal);
     if (failed == 0)
         ask_backend(exchange, head);
     return failed;
@@ -255,9 +257,9 @@ static int step_backend(struct kinf__exchange *exchange, const struct kinf__exch
     if (exchange->wants_body)
         return KINF__STEP_WAITS;
     if (exchange->is_too_long)
-        return kinf__passthrough_refuse_length(&exchange->refusal);
+        return kinf__passthrough_refuse_length(exchange->refusal);
     exchange->answer.content_type = json;
-    return backend->answer(&call, &exchange->answer, &exchange->refusal, backend->ctx);
+    return backend->answer(&call, &exchange->answer, exchange->refusal, backend->ctx);
 }
 
 /* What is sent on is judged by the API server, with the caller's token; what is answered here is
@@ -269,11 +271,11 @@ static int first_step(struct kinf__exchange *exchange, const struct kinf__exchan
     if (step < 0)
         return step;
     if (atomic_load(&exchange->server->is_stopping))
-        return kinf__refuse(&exchange->refusal, 503, "ServiceUnavailable", "%s is stopping",
+        return kinf__refuse(exchange->refusal, 503, "ServiceUnavailable", "%s is stopping",
                             exchange->server->name);
     if (exchange->fault != NULL) {
         step =
-            exchange->server->backend->hold(exchange->fault, &exchange->owner, &exchange->refusal);
+            exchange->server->backend->hold(exchange->fault, &exchange->owner, exchange->refusal);
         if (step != KINF__STEP_ANSWERED)
             return step;
     }
@@ -281,9 +283,9 @@ static int first_step(struct kinf__exchange *exchange, const struct kinf__exchan
     if (step != KINF__PASS_NOT_TAKEN)
         return step;
     if (kinf__passthrough_look(head->headers, head->n_headers).is_impersonated) {
-        kinf__refuse(&exchange->refusal, 403, "Forbidden",
+        kinf__refuse(exchange->refusal, 403, "Forbidden",
                      "impersonation is not answered from a cache");
-        exchange->refusal.details = KINF__DETAILS_EMPTY;
+        exchange->refusal->details = KINF__DETAILS_EMPTY;
         return KINF_ERR_INVALID;
     }
     step = kinf__access_step(exchange, head);
@@ -298,11 +300,11 @@ static void answer_refusal(struct kinf__exchange *exchange)
     struct kinf__answer *answer = &exchange->answer;
 
     kinf__buffer_release(&answer->body);
-    answer->code = exchange->refusal.code;
-    answer->content_type = exchange->refusal.is_plain ? "text/plain; charset=utf-8" : json;
-    answer->retry_after_s = exchange->refusal.retry_after_s;
+    answer->code = exchange->refusal->code;
+    answer->content_type = exchange->refusal->is_plain ? "text/plain; charset=utf-8" : json;
+    answer->retry_after_s = exchange->refusal->retry_after_s;
     /* Without memory there is a code and no body. */
-    if (kinf__refusal_write(&exchange->refusal, &answer->body) < 0)
+    if (kinf__refusal_write(exchange->refusal, &answer->body) < 0)
         kinf__buffer_release(&answer->body);
     kinf__mutex_lock(&exchange->server->lock);
     exchange->server->n_refused++;
@@ -324,13 +326,25 @@ static int next_step(struct kinf__exchange *exchange, const struct kinf__exchang
     return passed != KINF__PASS_NOT_TAKEN ? passed : step;
 }
 
+/* Without memory the answer is what it is. */
+static const struct kinf__answer *give(struct kinf__exchange *exchange)
+{
+    const struct kinf__backend *backend = exchange->server->backend;
+
+    if (exchange->fault != NULL && !exchange->is_distorted &&
+        backend->distort(exchange->fault, &exchange->owner, &exchange->answer) == KINF__STEP_WAITS)
+        return NULL;
+    exchange->is_distorted = true;
+    return &exchange->answer;
+}
+
 const struct kinf__answer *kinf__exchange_step(struct kinf__exchange *exchange,
                                                const struct kinf__exchange_head *head)
 {
     int step;
 
     if (exchange->answer.code != 0)
-        return &exchange->answer;
+        return give(exchange);
     step = next_step(exchange, head);
     if (step == KINF__STEP_WAITS) {
         exchange->has_waited = exchange->is_admitted;
@@ -340,11 +354,23 @@ const struct kinf__answer *kinf__exchange_step(struct kinf__exchange *exchange,
         answer_refusal(exchange);
     else if (exchange->answer.code == 0)
         exchange->answer.code = 200;
-    /* Without memory the answer is what it is. */
-    if (exchange->fault != NULL)
-        (void)exchange->server->backend->distort(exchange->fault, &exchange->owner,
-                                                 &exchange->answer);
-    return &exchange->answer;
+    return give(exchange);
+}
+
+void kinf__answer_warn(struct kinf__answer *answer, const char *text)
+{
+    struct kinf__buffer *out = &answer->warnings;
+    size_t before = out->len;
+    int failed = kinf__buffer_append(out, "\"", 1);
+
+    for (; failed == 0 && *text != '\0'; text++) {
+        if (*text == '"' || *text == '\\')
+            failed = kinf__buffer_append(out, "\\", 1);
+        if (failed == 0)
+            failed = kinf__buffer_append(out, (unsigned char)*text < ' ' ? " " : text, 1);
+    }
+    if (failed < 0 || kinf__buffer_append(out, "\"\n", 2) < 0)
+        out->len = before;
 }
 
 /* --- the request's body --- */
@@ -390,6 +416,11 @@ struct kinf__exchange *kinf__exchange_new(struct kinf__server *server,
 
     if (exchange == NULL)
         return NULL;
+    exchange->refusal = calloc(1, sizeof *exchange->refusal);
+    if (exchange->refusal == NULL) {
+        free(exchange);
+        return NULL;
+    }
     exchange->server = server;
     exchange->owner = *owner;
     exchange->answer.staleness_ms = -1;
@@ -434,6 +465,8 @@ void kinf__exchange_free(struct kinf__exchange *exchange)
     kinf__list_options_release(&exchange->options);
     kinf__request_release(&exchange->request);
     kinf__buffer_release(&exchange->answer.body);
+    kinf__buffer_release(&exchange->answer.warnings);
+    free(exchange->refusal);
     kinf__buffer_release(&exchange->body);
     if (exchange->fault != NULL)
         server->backend->free_fault(exchange->fault);

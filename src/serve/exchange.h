@@ -20,6 +20,11 @@
 
 struct kinf__exchange;
 
+enum kinf__step {
+    KINF__STEP_ANSWERED = 0, /* the answer is written; negative: the refusal is */
+    KINF__STEP_WAITS = 1,
+};
+
 /* Who asks, for a person; the texts are cut where they are too long. */
 struct kinf__client {
     char peer[64]; /* "127.0.0.1:4711", "[::1]:4711", "unix uid=0 pid=12" */
@@ -52,6 +57,7 @@ struct kinf__exchange_owner {
 
 struct kinf__answer {
     int code;
+    int breaks; /* KINF__STREAM_BROKEN, KINF__STREAM_RESET: nothing is sent; 0 */
     const char *content_type;
     struct kinf__buffer body;    /* all of it, or */
     struct kinf__stream *stream; /* what is read until it ends; both are the exchange's */
@@ -62,15 +68,19 @@ struct kinf__answer {
     const struct kinf__header *headers;
     size_t n_headers;
     bool is_gzip;
-    bool varies_by_encoding; /* Vary: Accept-Encoding */
-    bool is_public;          /* of discovery: Cache-Control: public, Vary: Accept */
-    bool varies_by_accept;   /* Vary: Accept */
-    char policy[320];        /* of a page: Content-Security-Policy; "": none */
-    char etag[40];           /* "": none */
-    char warning[256];       /* the text of a Warning; "": none */
-    unsigned retry_after_s;  /* 0: none */
-    int64_t staleness_ms;    /* since the last proof that the cache is fresh; negative: none */
+    bool varies_by_encoding;      /* Vary: Accept-Encoding */
+    bool is_public;               /* of discovery: Cache-Control: public, Vary: Accept */
+    bool varies_by_accept;        /* Vary: Accept */
+    char policy[320];             /* of a page: Content-Security-Policy; "": none */
+    char etag[40];                /* "": none */
+    char warning[256];            /* the text of a Warning; "": none */
+    struct kinf__buffer warnings; /* more of them, each a quoted line; see kinf__answer_warn() */
+    unsigned retry_after_s;       /* 0: none */
+    int64_t staleness_ms;         /* since the last proof that the cache is fresh; negative: none */
 };
+
+/* Adds a Warning; without memory, or above some, there is none. */
+void kinf__answer_warn(struct kinf__answer *answer, const char *text);
 
 /* `owner` and what it points to must outlive the exchange. NULL: out of memory. */
 struct kinf__exchange *kinf__exchange_new(struct kinf__server *server,

@@ -13,11 +13,6 @@
 #include "serve/selection.h"
 #include "serve/server_priv.h"
 
-enum kinf__step {
-    KINF__STEP_ANSWERED = 0, /* the answer is written; negative: the refusal is */
-    KINF__STEP_WAITS = 1,
-};
-
 struct kinf__exchange {
     /* constant after creation */
     struct kinf__server *server;
@@ -38,6 +33,7 @@ struct kinf__exchange {
     bool wants_body;           /* it is passed on, or the backend's, and more may come */
     bool is_backends;          /* the backend answers once the body is there */
     struct kinf__fault *fault; /* NULL: none */
+    bool is_distorted;         /* it has done what it does to the answer */
     struct kinf__buffer body;  /* the backend's: so far */
     bool is_too_long;
     size_t body_len; /* so far */
@@ -45,7 +41,8 @@ struct kinf__exchange {
     struct kinf__encoder encoder;
     struct kinf__version_waiter waiter;
     struct kinf__answer answer;
-    struct kinf__refusal refusal;
+    struct kinf__refusal
+        *refusal; /* its own; NULL once a watch has begun, of which there are many */
     /* guarded by the server's lock */
     struct kinf__list node;
     struct kinf__source *source;   /* NULL: none; it counts this exchange */

@@ -70,7 +70,7 @@ int kinf__page_answer(struct kinf__exchange *exchange)
     if (digest_between(page, "<script>", "</script>", script) < 0 ||
         digest_between(page, "<style>", "</style>", style) < 0 ||
         kinf__buffer_append_str(&answer->body, page) < 0)
-        return kinf__refuse_no_memory(&exchange->refusal);
+        return kinf__refuse_no_memory(exchange->refusal);
     snprintf(answer->policy, sizeof answer->policy,
              "default-src 'none'; script-src 'sha256-%s'; style-src 'sha256-%s'; "
              "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "

@@ -336,10 +336,10 @@ static void publish(struct kinf__exchange *exchange, struct kinf__forward *forwa
 static int refuse_busy(struct kinf__exchange *exchange, const struct kinf_error *err)
 {
     if (err->code != KINF_ERR_LIMIT)
-        return kinf__refuse_no_memory(&exchange->refusal);
-    kinf__refuse(&exchange->refusal, 429, "TooManyRequests", "%s", err->message);
-    exchange->refusal.details = KINF__DETAILS_EMPTY;
-    exchange->refusal.retry_after_s = 1;
+        return kinf__refuse_no_memory(exchange->refusal);
+    kinf__refuse(exchange->refusal, 429, "TooManyRequests", "%s", err->message);
+    exchange->refusal->details = KINF__DETAILS_EMPTY;
+    exchange->refusal->retry_after_s = 1;
     kinf__mutex_lock(&exchange->server->lock);
     exchange->server->n_crowded++;
     kinf__mutex_unlock(&exchange->server->lock);
@@ -364,7 +364,7 @@ static int forward(struct kinf__exchange *exchange, const struct kinf__exchange_
     };
 
     if (headers == NULL)
-        return kinf__refuse_no_memory(&exchange->refusal);
+        return kinf__refuse_no_memory(exchange->refusal);
     for (size_t i = 0; i < head->n_headers; i++) {
         if (kinf__passthrough_sends(head->headers[i].name))
             headers[request.n_headers++] = head->headers[i];
@@ -394,9 +394,9 @@ int kinf__passthrough_step(struct kinf__exchange *exchange, const struct kinf__e
     if (verdict == KINF__PASS_ANSWER)
         return KINF__PASS_NOT_TAKEN;
     if (verdict != KINF__PASS_FORWARD)
-        return kinf__passthrough_refuse(verdict, exchange->request.resource, &exchange->refusal);
+        return kinf__passthrough_refuse(verdict, exchange->request.resource, exchange->refusal);
     if (head->body_len > KINF__PASS_BODY_MAX)
-        return kinf__passthrough_refuse_length(&exchange->refusal);
+        return kinf__passthrough_refuse_length(exchange->refusal);
     return forward(exchange, head, question.head.token);
 }
 
@@ -404,14 +404,13 @@ int kinf__passthrough_step(struct kinf__exchange *exchange, const struct kinf__e
 static int refuse_failure(struct kinf__exchange *exchange, const struct kinf_error *err)
 {
     if (exchange->is_too_long)
-        return kinf__passthrough_refuse_length(&exchange->refusal);
+        return kinf__passthrough_refuse_length(exchange->refusal);
     if (atomic_load(&exchange->server->is_stopping))
-        return kinf__refuse(&exchange->refusal, 503, "ServiceUnavailable",
-                            "kinformerd is stopping");
+        return kinf__refuse(exchange->refusal, 503, "ServiceUnavailable", "kinformerd is stopping");
     if (err->code == KINF_ERR_TIMEOUT || kinf__forward_is_sent(exchange->forward))
-        return kinf__refuse(&exchange->refusal, 504, "Timeout", "the API server did not answer: %s",
+        return kinf__refuse(exchange->refusal, 504, "Timeout", "the API server did not answer: %s",
                             err->message);
-    return kinf__refuse(&exchange->refusal, 503, "ServiceUnavailable",
+    return kinf__refuse(exchange->refusal, 503, "ServiceUnavailable",
                         "the API server cannot be reached: %s", err->message);
 }
 
@@ -444,7 +443,7 @@ static int hand_on(struct kinf__exchange *exchange, const struct kinf__forward_h
     if (pass == NULL) {
         answer->code = 0;
         answer->is_passed = false;
-        return kinf__refuse_no_memory(&exchange->refusal);
+        return kinf__refuse_no_memory(exchange->refusal);
     }
     pass->stream.read = read_stream;
     pass->stream.free = free_stream;
@@ -462,7 +461,7 @@ int kinf__passthrough_step_again(struct kinf__exchange *exchange)
     int state;
 
     if (exchange->is_too_long)
-        return kinf__passthrough_refuse_length(&exchange->refusal);
+        return kinf__passthrough_refuse_length(exchange->refusal);
     state = kinf__forward_head(exchange->forward, &head, &err);
     if (state == 0)
         return KINF__STEP_WAITS;

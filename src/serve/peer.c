@@ -111,6 +111,13 @@ bool kinf__peer_is_one_of(int fd, const uint32_t *users, size_t n_users)
     return false;
 }
 
+bool kinf__peer_is_local(int fd)
+{
+    struct ucred credentials;
+
+    return read_credentials(fd, &credentials) && credentials.pid == getpid();
+}
+
 void kinf__peer_describe_process(int fd, char *buf, size_t size)
 {
     struct ucred credentials;

@@ -45,6 +45,8 @@ void kinf__peer_forgive(struct kinf__peers *peers, struct kinf__peer *peer);
 /* Whether it is awaited; the endpoint's thread. */
 bool kinf__peer_owes(const struct kinf__peer *peer);
 
+/* Whether the other end of a unix socket is in this process, too. */
+bool kinf__peer_is_local(int fd);
 /* Whether the process at the other end of a unix socket runs as one of the users. */
 bool kinf__peer_is_one_of(int fd, const uint32_t *users, size_t n_users);
 /* "unix uid=0 pid=12"; nothing is written if that is not known. */

@@ -63,7 +63,7 @@ void kinf__refusal_add_cause(struct kinf__refusal *refusal, const char *reason, 
         return;
     refusal->n_causes++;
     cause->reason = reason;
-    cause->field = field;
+    snprintf(cause->field, sizeof cause->field, "%s", field);
     snprintf(cause->message, sizeof cause->message, "%s", message);
 }
 

@@ -16,13 +16,13 @@
 #include "base/buffer.h"
 #include "base/error.h"
 
-#define KINF__REFUSAL_MESSAGE_SIZE 1024
+#define KINF__REFUSAL_MESSAGE_SIZE 2048
 #define KINF__REFUSAL_MAX_CAUSES   6
 
 struct kinf__refusal_cause {
     const char *reason; /* "FieldValueForbidden"; a literal */
-    const char *field;  /* a literal; "": none */
-    char message[256];
+    char field[256];    /* "": none */
+    char message[512];
 };
 
 enum kinf__refusal_details {

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -34,8 +35,8 @@ static int refuse_unknown(struct kinf__exchange *exchange)
     exchange->is_beyond_cache = true;
     if (*group != '\0' &&
         (!kinf__catalog_has_group(catalog, group) || kinf__is_custom_group(group)))
-        return kinf__refuse_path(&exchange->refusal);
-    return kinf__refuse_resource(&exchange->refusal);
+        return kinf__refuse_path(exchange->refusal);
+    return kinf__refuse_resource(exchange->refusal);
 }
 
 /* Whether the upstream has something at this path, whatever is served of it. */
@@ -67,13 +68,13 @@ static int refuse_scope(struct kinf__exchange *exchange, const struct kinf__sour
     if (source != NULL)
         kinf__scope_words(&source->scope, scope, sizeof scope);
     if (*request->subresource != '\0')
-        kinf__refuse(&exchange->refusal, 403, "Forbidden",
+        kinf__refuse(exchange->refusal, 403, "Forbidden",
                      "%s \"%s\" is forbidden: the subresource \"%s\" is not served from a cache",
                      resource, request->name, request->subresource);
     else
-        kinf__refuse(&exchange->refusal, 403, "Forbidden", "%s is forbidden: this cache has %s%s",
+        kinf__refuse(exchange->refusal, 403, "Forbidden", "%s is forbidden: this cache has %s%s",
                      resource, source != NULL ? "only those" : "no such resource", scope);
-    kinf__refusal_set_object(&exchange->refusal, request->group, request->resource, request->name);
+    kinf__refusal_set_object(exchange->refusal, request->group, request->resource, request->name);
     return KINF_ERR_INVALID;
 }
 
@@ -156,7 +157,7 @@ static bool wants_latest(const struct kinf__list_options *options)
 static int refuse_latest(struct kinf__exchange *exchange)
 {
     exchange->is_beyond_cache = true;
-    return kinf__refuse(&exchange->refusal, 403, "Forbidden",
+    return kinf__refuse(exchange->refusal, 403, "Forbidden",
                         "%s without a resourceVersion are answered by the API server alone",
                         exchange->request.resource);
 }
@@ -203,13 +204,13 @@ static int check_form(struct kinf__exchange *exchange)
     int package_len = (int)strcspn(type->group, ".");
 
     if (form == KINF__FORM_METADATA && !is_named && !is_watch)
-        return kinf__refuse(&exchange->refusal, 406, "NotAcceptable",
+        return kinf__refuse(exchange->refusal, 406, "NotAcceptable",
                             "you requested PartialObjectMetadata, but the requested object is a "
                             "list (*%.*s.%sList)",
                             package_len != 0 ? package_len : 4,
                             package_len != 0 ? type->group : "core", type->kind);
     if (form == KINF__FORM_METADATA_LIST && is_named)
-        return kinf__refuse(&exchange->refusal, 406, "NotAcceptable",
+        return kinf__refuse(exchange->refusal, 406, "NotAcceptable",
                             "you requested PartialObjectMetadataList, but the requested object is "
                             "not a list (*%.*s.%s)",
                             package_len != 0 ? package_len : 4,
@@ -238,10 +239,10 @@ static int refuse_lost(struct kinf__exchange *exchange, const char *label)
     const struct kinf__request *request = &exchange->request;
 
     kinf__refuse(
-        &exchange->refusal, 403, "Forbidden",
+        exchange->refusal, 403, "Forbidden",
         "%s is forbidden: this cache leaves out the field that the selector asks for, %.200s",
         request->resource, label);
-    kinf__refusal_set_object(&exchange->refusal, request->group, request->resource, "");
+    kinf__refusal_set_object(exchange->refusal, request->group, request->resource, "");
     return KINF_ERR_INVALID;
 }
 
@@ -254,7 +255,7 @@ static int bind(struct kinf__exchange *exchange)
     if (exchange->options.fields != NULL)
         failed = kinf__fields_bind(exchange->options.fields, source->type,
                                    (const char *const *)source->index_paths, source->n_indices,
-                                   &exchange->refusal);
+                                   exchange->refusal);
     if (failed == 0 && (lost = kinf__scope_apply(&source->scope, exchange->options.fields)) != NULL)
         failed = refuse_lost(exchange, lost);
     if (failed < 0)
@@ -282,13 +283,13 @@ static int bind(struct kinf__exchange *exchange)
 
 static int refuse_future(struct kinf__exchange *exchange)
 {
-    kinf__refuse(&exchange->refusal, 504, "Timeout",
+    kinf__refuse(exchange->refusal, 504, "Timeout",
                  "Timeout: Too large resource version: %s, current: %" PRIu64,
                  exchange->options.resource_version,
                  kinf__watchcache_version(exchange->source->cache));
-    kinf__refusal_add_cause(&exchange->refusal, "ResourceVersionTooLarge", "",
+    kinf__refusal_add_cause(exchange->refusal, "ResourceVersionTooLarge", "",
                             "Too large resource version");
-    exchange->refusal.retry_after_s = 1;
+    exchange->refusal->retry_after_s = 1;
     return KINF_ERR_INVALID;
 }
 
@@ -329,7 +330,7 @@ static int check_include(struct kinf__exchange *exchange)
     if (exchange->accepted.form != KINF__FORM_TABLE ||
         exchange->options.include != KINF__INCLUDE_INVALID)
         return 0;
-    return kinf__refuse(&exchange->refusal, 400, "BadRequest",
+    return kinf__refuse(exchange->refusal, 400, "BadRequest",
                         "Unable to convert to Table as requested: includeObject: Invalid value: "
                         "\"%s\": must be 'Metadata', 'Object', 'None', or empty",
                         exchange->options.include_text);
@@ -341,11 +342,11 @@ static int refuse_left_out(struct kinf__exchange *exchange)
 {
     const struct kinf__request *request = &exchange->request;
 
-    kinf__refuse(&exchange->refusal, 503, "ServiceUnavailable",
+    kinf__refuse(exchange->refusal, 503, "ServiceUnavailable",
                  "%s \"%s\" is not in this cache, which leaves out %" PRIu64
                  " objects that it could not read",
                  request->resource, request->name, kinf__source_left_out(exchange->source));
-    kinf__refusal_set_object(&exchange->refusal, request->group, request->resource, request->name);
+    kinf__refusal_set_object(exchange->refusal, request->group, request->resource, request->name);
     return KINF_ERR_INVALID;
 }
 
@@ -387,15 +388,15 @@ static int answer_object(struct kinf__exchange *exchange)
             return refuse_left_out(exchange);
         snprintf(resource, sizeof resource, "%s%s%s", request->resource,
                  *request->group != '\0' ? "." : "", request->group);
-        kinf__refuse(&exchange->refusal, 404, "NotFound", "%s %s not found", resource,
+        kinf__refuse(exchange->refusal, 404, "NotFound", "%s %s not found", resource,
                      kinf__query_quote(request->name, quoted, sizeof quoted));
-        kinf__refusal_set_object(&exchange->refusal, request->group, request->resource,
+        kinf__refusal_set_object(exchange->refusal, request->group, request->resource,
                                  request->name);
         return KINF_ERR_INVALID;
     }
     if (check_include(exchange) < 0)
         return KINF_ERR_INVALID;
-    return write_object(exchange, object) < 0 ? kinf__refuse_no_memory(&exchange->refusal) : 0;
+    return write_object(exchange, object) < 0 ? kinf__refuse_no_memory(exchange->refusal) : 0;
 }
 
 /* A page is read from the version that its first one was read from. */
@@ -403,16 +404,16 @@ static int find_page(struct kinf__exchange *exchange, struct kinf__token *ret_to
                      struct kinf_snapshot **ret_snapshot)
 {
     const struct kinf__list_options *options = &exchange->options;
-    int failed = kinf__token_read(options->continue_token, ret_token, &exchange->refusal);
+    int failed = kinf__token_read(options->continue_token, ret_token, exchange->refusal);
 
     if (failed < 0)
         return failed;
     if (kinf__watchcache_parse_rv(options->resource_version) != 0)
-        return kinf__refuse(&exchange->refusal, 400, "BadRequest",
+        return kinf__refuse(exchange->refusal, 400, "BadRequest",
                             "specifying resource version is not allowed when using continue");
     return kinf__watchcache_snapshot_at(exchange->source->cache, ret_token->version, ret_snapshot,
                                         NULL) < 0
-               ? kinf__token_refuse_expired(&exchange->refusal)
+               ? kinf__token_refuse_expired(exchange->refusal)
                : 0;
 }
 
@@ -441,7 +442,7 @@ static int find_snapshot(struct kinf__exchange *exchange, struct kinf__token *re
     failed = kinf__watchcache_snapshot_at(exchange->source->cache, version, ret_snapshot, NULL);
     if (failed == KINF_ERR_RV_TOO_LARGE)
         return refuse_future(exchange);
-    return failed < 0 ? kinf__refuse(&exchange->refusal, 410, "Expired",
+    return failed < 0 ? kinf__refuse(exchange->refusal, 410, "Expired",
                                      "The resourceVersion for the provided list is too old.")
                       : 0;
 }
@@ -473,7 +474,7 @@ static int answer_list(struct kinf__exchange *exchange)
         kinf__watchcache_hold(exchange->source->cache, snapshot, kinf__clock_now_ms());
     kinf_snapshot_unref(snapshot);
     if (failed < 0)
-        return kinf__refuse_no_memory(&exchange->refusal);
+        return kinf__refuse_no_memory(exchange->refusal);
     exchange->answer.body = result.body;
     exchange->answer.stream = result.stream;
     exchange->answer.is_gzip = result.is_gzip;
@@ -542,10 +543,11 @@ static int answer_watch(struct kinf__exchange *exchange)
     fill_watch(exchange, &params);
     failed = kinf__watch_open(&params, &exchange->answer.stream);
     if (failed == KINF_ERR_NO_MEMORY)
-        return kinf__refuse_no_memory(&exchange->refusal);
+        return kinf__refuse_no_memory(exchange->refusal);
     if (failed < 0)
         return refuse_future(exchange);
     publish_watch(exchange);
+    free(KINF__TAKE(exchange->refusal));
     return 0;
 }
 
@@ -557,8 +559,8 @@ static int answer_future(struct kinf__exchange *exchange)
 
     if (!is_watch)
         return refused;
-    return kinf__watch_open_refusal(&exchange->refusal, &exchange->answer.stream) < 0
-               ? kinf__refuse_no_memory(&exchange->refusal)
+    return kinf__watch_open_refusal(exchange->refusal, &exchange->answer.stream) < 0
+               ? kinf__refuse_no_memory(exchange->refusal)
                : 0;
 }
 
@@ -586,10 +588,10 @@ static int check_synced(struct kinf__exchange *exchange)
 {
     if (kinf__watchcache_version(exchange->source->cache) != 0)
         return 0;
-    kinf__refuse(&exchange->refusal, 429, "TooManyRequests",
+    kinf__refuse(exchange->refusal, 429, "TooManyRequests",
                  "the first list of %s is not in the cache yet", exchange->source->type->resource);
-    exchange->refusal.details = KINF__DETAILS_EMPTY;
-    exchange->refusal.retry_after_s = 1;
+    exchange->refusal->details = KINF__DETAILS_EMPTY;
+    exchange->refusal->retry_after_s = 1;
     return KINF_ERR_INVALID;
 }
 
@@ -620,9 +622,9 @@ int kinf__resource_check_path(struct kinf__exchange *exchange)
 
     kinf__mutex_lock(&exchange->server->lock);
     if (exchange->server->catalog == NULL) {
-        kinf__refuse(&exchange->refusal, 429, "TooManyRequests", "the cache is not ready yet");
-        exchange->refusal.details = KINF__DETAILS_EMPTY;
-        exchange->refusal.retry_after_s = 1;
+        kinf__refuse(exchange->refusal, 429, "TooManyRequests", "the cache is not ready yet");
+        exchange->refusal->details = KINF__DETAILS_EMPTY;
+        exchange->refusal->retry_after_s = 1;
         failed = KINF_ERR_INVALID;
     } else if (!is_known(exchange)) {
         failed = refuse_unknown(exchange);
@@ -637,10 +639,10 @@ int kinf__resource_step(struct kinf__exchange *exchange, const char *accept)
     int failed;
 
     if ((failed = kinf__resource_check_path(exchange)) < 0 ||
-        (failed = kinf__accept_negotiate(accept, forms, &exchange->accepted, &exchange->refusal)) <
+        (failed = kinf__accept_negotiate(accept, forms, &exchange->accepted, exchange->refusal)) <
             0 ||
         (failed = kinf__request_read_options(&exchange->request, &exchange->options,
-                                             &exchange->refusal)) < 0 ||
+                                             exchange->refusal)) < 0 ||
         (failed = acquire_source(exchange)) < 0 || (failed = bind(exchange)) < 0 ||
         (failed = check_synced(exchange)) < 0)
         return failed;
@@ -662,7 +664,7 @@ int kinf__resource_step_again(struct kinf__exchange *exchange)
     int result;
 
     if (is_given_up(exchange))
-        return kinf__refuse(&exchange->refusal, 503, "ServiceUnavailable",
+        return kinf__refuse(exchange->refusal, 503, "ServiceUnavailable",
                             "this cache is going away");
     if (atomic_load(&exchange->is_waiting))
         return KINF__STEP_WAITS;

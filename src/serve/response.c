@@ -4,6 +4,7 @@
 #include "serve/response.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <strings.h>
 
 #include "serve/passthrough.h"
@@ -16,6 +17,21 @@
 static bool add_header(struct MHD_Response *response, const char *name, const char *value)
 {
     return MHD_add_response_header(response, name, value) == MHD_YES;
+}
+
+static void add_warnings(struct MHD_Response *response, const struct kinf__buffer *warnings)
+{
+    struct kinf_str rest = kinf__buffer_str(warnings);
+    char text[512];
+
+    while (rest.len != 0) {
+        const char *end = memchr(rest.bytes, '\n', rest.len);
+        size_t len = (size_t)(end - rest.bytes);
+
+        snprintf(text, sizeof text, "299 - %.*s", (int)len, rest.bytes);
+        add_header(response, "Warning", text);
+        rest = (struct kinf_str){ end + 1, rest.len - len - 1 };
+    }
 }
 
 static void add_numbers(struct MHD_Response *response, const struct kinf__answer *answer)
@@ -31,6 +47,7 @@ static void add_numbers(struct MHD_Response *response, const struct kinf__answer
                  (long long)(answer->staleness_ms % 1000));
         add_header(response, "Kinformer-Staleness-Seconds", text);
     }
+    add_warnings(response, &answer->warnings);
     if (*answer->warning != '\0') {
         snprintf(text, sizeof text, "299 - \"%s\"", answer->warning);
         add_header(response, "Warning", text);

@@ -265,6 +265,13 @@ void kinf__server_stop(struct kinf__server *server)
     kinf__mutex_unlock(&server->lock);
 }
 
+void kinf__server_cut_off(struct kinf__server *server)
+{
+    kinf__mutex_lock(&server->lock);
+    cut_exchanges_off(server, NULL);
+    kinf__mutex_unlock(&server->lock);
+}
+
 /* --- time --- */
 
 static void watch_the_clock(struct kinf__exchange *exchange, int64_t now_ms)
@@ -288,6 +295,20 @@ static void watch_the_clock(struct kinf__exchange *exchange, int64_t now_ms)
         return;
     }
     exchange->owner.wake(exchange->owner.ctx);
+}
+
+void kinf__server_want_bookmarks(struct kinf__server *server)
+{
+    kinf__mutex_lock(&server->lock);
+    KINF__LIST_FOR_EACH (node, &server->exchanges) {
+        struct kinf__exchange *exchange = KINF__LIST_ENTRY(node, struct kinf__exchange, node);
+
+        if (exchange->watch == NULL)
+            continue;
+        kinf__watch_want_bookmark(exchange->watch);
+        exchange->owner.wake(exchange->owner.ctx);
+    }
+    kinf__mutex_unlock(&server->lock);
 }
 
 static void tick(struct kinf__server *server, int64_t now_ms)

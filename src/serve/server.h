@@ -94,8 +94,14 @@ void kinf__server_retire_source(struct kinf__server *server, struct kinf__source
 /* After retiring, when its informer has stopped. NULL is allowed. */
 void kinf__source_free(struct kinf__source *source);
 
+/* Every watch that takes bookmarks gets one, which says how far it has been told. */
+void kinf__server_want_bookmarks(struct kinf__server *server);
+
 /* Ends watches and waiting requests, refuses new ones, and waits up to 2 s until none is left. */
 void kinf__server_stop(struct kinf__server *server);
+
+/* Breaks the connection of every request under way, watches included. */
+void kinf__server_cut_off(struct kinf__server *server);
 
 void kinf__server_status(struct kinf__server *server, struct kinf__server_status *ret_status);
 

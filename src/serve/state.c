@@ -140,8 +140,8 @@ int kinf__state_answer_health(struct kinf__exchange *exchange)
     if (failed == 0 && checks.is_found)
         return 0;
     exchange->answer.code = 0;
-    return failed < 0 ? kinf__refuse_no_memory(&exchange->refusal)
-                      : kinf__refuse_path(&exchange->refusal);
+    return failed < 0 ? kinf__refuse_no_memory(exchange->refusal)
+                      : kinf__refuse_path(exchange->refusal);
 }
 
 /* --- metrics --- */
@@ -302,5 +302,5 @@ int kinf__state_answer_metrics(struct kinf__exchange *exchange)
         failed = write_family(server, (enum cache_metric)metric, out);
     kinf__mutex_unlock(&server->lock);
     exchange->answer.content_type = "text/plain; version=0.0.4; charset=utf-8";
-    return failed < 0 ? kinf__refuse_no_memory(&exchange->refusal) : 0;
+    return failed < 0 ? kinf__refuse_no_memory(exchange->refusal) : 0;
 }

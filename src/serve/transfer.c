@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 
 #include "serve/address.h"
 #include "serve/exchange.h"
@@ -107,6 +108,15 @@ static struct kinf__peer *peer_of(struct MHD_Connection *mhd)
     return MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
 }
 
+/* The library would say FIN before it closes: a client that is quick would see no reset. Whatever is
+ * no TCP is closed as ever. */
+static void reset(const struct transfer *transfer)
+{
+    const struct sockaddr nobody = { .sa_family = AF_UNSPEC };
+
+    (void)connect(transfer->fd, &nobody, sizeof nobody);
+}
+
 static ssize_t read_body(void *ctx, uint64_t position, char *buf, size_t size)
 {
     struct transfer *transfer = ctx;
@@ -122,14 +132,21 @@ static ssize_t read_body(void *ctx, uint64_t position, char *buf, size_t size)
     } while (n == 0 && !suspend(transfer));
     if (n == KINF__STREAM_END)
         return MHD_CONTENT_READER_END_OF_STREAM;
+    if (n == KINF__STREAM_RESET)
+        reset(transfer);
     return n < 0 ? MHD_CONTENT_READER_END_WITH_ERROR : n;
 }
 
 static enum MHD_Result send_answer(struct transfer *transfer, const struct kinf__answer *answer)
 {
-    struct MHD_Response *response = kinf__response_new(answer, read_body, transfer);
+    struct MHD_Response *response;
     enum MHD_Result result;
 
+    if (answer->breaks == KINF__STREAM_RESET)
+        reset(transfer);
+    if (answer->breaks != 0)
+        return MHD_NO;
+    response = kinf__response_new(answer, read_body, transfer);
     if (response == NULL)
         return MHD_NO;
     result = MHD_queue_response(transfer->mhd, (unsigned)answer->code, response);
@@ -287,6 +304,10 @@ static int check_head(struct transfer *transfer, const char *version, const char
     const struct kinf__transfer_rules *rules = transfer->rules;
     const char *host = header(transfer, "Host");
 
+    if (rules->is_local && !kinf__peer_is_local(transfer->fd)) {
+        *ret_why = "403 Forbidden: this socket is of one process\n";
+        return 403;
+    }
     if (rules->n_users != 0 && !kinf__peer_is_one_of(transfer->fd, rules->users, rules->n_users)) {
         *ret_why = "403 Forbidden: this socket is not for your user\n";
         return 403;

@@ -1,0 +1,58 @@
+/*
+ * Descriptors, memory and logging. Neighbours: the main() of each program.
+ */
+#include "serve/program.h"
+
+#include <fcntl.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <kinformer/log.h>
+
+/* The next descriptor would take the number of a closed one, and events would be written into a
+ * socket. What is opened in their place refuses to be read or written, as a closed one does. */
+static void fill_standard_descriptors(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) < 0)
+            (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+    }
+}
+
+/* An informer has four descriptors, a client one; the soft limit is low for the sake of select(). */
+static void raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+static void log_to_stderr(enum kinf_log_level level, const char *module, const char *line,
+                          void *ctx)
+{
+    char when[32];
+    struct timespec now;
+    struct tm utc;
+
+    (void)ctx;
+    clock_gettime(CLOCK_REALTIME, &now);
+    gmtime_r(&now.tv_sec, &utc);
+    strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &utc);
+    fprintf(stderr, "%s.%03ldZ %s %s: %s\n", when, now.tv_nsec / 1000000,
+            kinf_log_level_to_string(level), module, line);
+}
+
+void kinf__program_begin(void)
+{
+    fill_standard_descriptors();
+    raise_descriptor_limit();
+    /* An arena of a thread grows by a system call for each object. One for all grows in steps. */
+    mallopt(M_ARENA_MAX, 1);
+    kinf_log_set_callback(log_to_stderr, NULL);
+}
