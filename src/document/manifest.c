@@ -1,0 +1,591 @@
+/*
+ * From YAML nodes to trees, and from documents to objects. Neighbours: yaml.c parses, tree.c has
+ * the trees.
+ *
+ * The depth of a YAML tree is limited by its parser, and so is the number of nodes that a walk
+ * meets, merged ones included: a merged mapping is an alias or stands there, and has been counted.
+ */
+#include "document/manifest.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "json/scan.h"
+#include "document/tree.h"
+#include "yaml/yaml.h"
+
+/* What a number is written with; what is longer is a text. */
+#define NUMBER_SIZE 512
+/* A JSON number of so many digits is held exactly, and printed as it is. */
+#define EXACT_DIGITS     15
+#define JSON_NUMBER_SIZE 32
+
+/* --- scalars --- */
+
+enum scalar_type { SCALAR_TEXT, SCALAR_NULL, SCALAR_BOOL, SCALAR_NUMBER, SCALAR_INFINITE };
+
+struct scalar {
+    enum scalar_type type;
+    bool truth;
+    char number[JSON_NUMBER_SIZE]; /* as JSON has it */
+};
+
+static const char *const nulls[] = { "", "~", "null", "Null", "NULL", NULL };
+static const char *const truths[] = { "true", "True", "TRUE", "yes", "Yes", "YES",
+                                      "on",   "On",   "ON",   "y",   "Y",   NULL };
+static const char *const untruths[] = { "false", "False", "FALSE", "no", "No", "NO",
+                                        "off",   "Off",   "OFF",   "n",  "N",  NULL };
+static const char *const infinities[] = { ".inf",  ".Inf",  ".INF",  "+.inf", "+.Inf",
+                                          "+.INF", "-.inf", "-.Inf", "-.INF", ".nan",
+                                          ".NaN",  ".NAN",  NULL };
+
+static bool is_one_of(struct kinf_str text, const char *const *words)
+{
+    while (*words != NULL && !kinf_str_equal(text, kinf_str_from(*words)))
+        words++;
+    return *words != NULL;
+}
+
+/* The base that a prefix says, as Go's strconv has it; *digits is moved behind it. */
+static int base_of(const char **digits)
+{
+    static const char letters[] = "xXoObB";
+    static const int bases[] = { 16, 16, 8, 8, 2, 2 };
+    const char *letter;
+
+    if ((*digits)[0] != '0' || (*digits)[1] == '\0')
+        return 10;
+    letter = strchr(letters, (*digits)[1]);
+    *digits += letter != NULL ? 2 : 1;
+    return letter != NULL ? bases[letter - letters] : 8;
+}
+
+static bool are_digits(const char *text, int base)
+{
+    const char *allowed = base == 16 ? "0123456789abcdefABCDEF" : "0123456789";
+
+    return text[0] != '\0' && strspn(text, allowed) == strlen(text) &&
+           (base >= 10 || strpbrk(text, base == 8 ? "89" : "23456789") == NULL);
+}
+
+static bool read_integer(const char *text, char ret_number[JSON_NUMBER_SIZE])
+{
+    bool is_negative = text[0] == '-';
+    const char *digits = text + (is_negative || text[0] == '+' ? 1 : 0);
+    int base = base_of(&digits);
+    unsigned long long number;
+
+    if (!are_digits(digits, base))
+        return false;
+    errno = 0;
+    number = strtoull(digits, NULL, base);
+    if (errno != 0 || (is_negative && number > (unsigned long long)INT64_MAX + 1))
+        return false;
+    snprintf(ret_number, JSON_NUMBER_SIZE, "%s%llu", is_negative && number != 0 ? "-" : "", number);
+    return true;
+}
+
+/* [sign] digits [. digits] [e [sign] digits], with a digit before or behind the point. */
+static bool is_decimal(const char *text)
+{
+    static const char digits[] = "0123456789";
+    size_t n_before, n_behind = 0;
+
+    text += strspn(text, "+-") == 1 ? 1 : 0;
+    n_before = strspn(text, digits);
+    text += n_before;
+    if (*text == '.') {
+        n_behind = strspn(text + 1, digits);
+        text += 1 + n_behind;
+    }
+    if (n_before + n_behind == 0)
+        return false;
+    if (*text == 'e' || *text == 'E') {
+        text += strspn(text + 1, "+-") == 1 ? 2 : 1;
+        return *text != '\0' && strspn(text, digits) == strlen(text);
+    }
+    return *text == '\0';
+}
+
+/* In the fewest digits that say the same number. */
+static bool read_decimal(const char *text, char ret_number[JSON_NUMBER_SIZE])
+{
+    double number;
+
+    if (!is_decimal(text))
+        return false;
+    number = strtod(text, NULL);
+    if (!isfinite(number))
+        return false;
+    for (int digits = EXACT_DIGITS; digits <= 17; digits++) {
+        snprintf(ret_number, JSON_NUMBER_SIZE, "%.*g", digits, number);
+        if (strtod(ret_number, NULL) == number)
+            break;
+    }
+    /* Whole numbers have no exponent in JSON as Go writes it. */
+    if (fabs(number) < 1e21 && number == floor(number))
+        snprintf(ret_number, JSON_NUMBER_SIZE, "%.0f", number == 0 ? 0 : number);
+    return true;
+}
+
+static bool read_number(struct kinf_str text, char ret_number[JSON_NUMBER_SIZE])
+{
+    char plain[NUMBER_SIZE];
+    size_t len = 0;
+
+    if (text.len >= sizeof plain || strchr("+-.0123456789", text.bytes[0]) == NULL)
+        return false;
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.bytes[i] != '_')
+            plain[len++] = text.bytes[i];
+    }
+    plain[len] = '\0';
+    return read_integer(plain, ret_number) || read_decimal(plain, ret_number);
+}
+
+static struct scalar scalar_of(const struct kinf__yaml_node *node)
+{
+    struct scalar scalar = { .type = SCALAR_TEXT };
+
+    if (node->is_quoted)
+        return scalar;
+    scalar.truth = is_one_of(node->text, truths);
+    if (scalar.truth || is_one_of(node->text, untruths))
+        scalar.type = SCALAR_BOOL;
+    else if (is_one_of(node->text, nulls))
+        scalar.type = SCALAR_NULL;
+    else if (is_one_of(node->text, infinities))
+        scalar.type = SCALAR_INFINITE;
+    else if (read_number(node->text, scalar.number))
+        scalar.type = SCALAR_NUMBER;
+    return scalar;
+}
+
+/* --- trees --- */
+
+/* Where conversion is. */
+struct reading {
+    const struct kinf__yaml *yaml;
+    struct kinf_error *err;
+};
+
+static int convert(const struct reading *reading, const struct kinf__yaml_node *node,
+                   struct cJSON **ret_tree);
+
+static struct cJSON *new_number(const char *number)
+{
+    size_t len = strlen(number);
+
+    if (strspn(number, "-0123456789") == len && len <= EXACT_DIGITS)
+        return cJSON_CreateNumber(strtod(number, NULL));
+    return cJSON_CreateRaw(number);
+}
+
+static int convert_scalar(const struct reading *reading, const struct kinf__yaml_node *node,
+                          struct cJSON **ret_tree)
+{
+    struct scalar scalar = scalar_of(node);
+
+    switch (scalar.type) {
+    case SCALAR_NULL:
+        *ret_tree = cJSON_CreateNull();
+        break;
+    case SCALAR_BOOL:
+        *ret_tree = cJSON_CreateBool(scalar.truth);
+        break;
+    case SCALAR_NUMBER:
+        *ret_tree = new_number(scalar.number);
+        break;
+    case SCALAR_INFINITE:
+        return kinf__yaml_error(reading->err, KINF_ERR_PARSE, reading->yaml, node,
+                                "JSON has no such number");
+    case SCALAR_TEXT:
+        *ret_tree = cJSON_CreateString(node->text.bytes);
+        break;
+    }
+    return *ret_tree != NULL ? 0 : kinf__error_no_memory(reading->err);
+}
+
+/* The text that a key becomes, the node's own or in `scalar`; NULL: it is null. */
+static const char *key_of(const struct kinf__yaml_node *node, struct scalar *scalar)
+{
+    *scalar = scalar_of(node);
+    switch (scalar->type) {
+    case SCALAR_NULL:
+        return NULL;
+    case SCALAR_BOOL:
+        return scalar->truth ? "true" : "false";
+    case SCALAR_NUMBER:
+        return scalar->number;
+    case SCALAR_INFINITE:
+    case SCALAR_TEXT:
+        break;
+    }
+    return node->text.bytes;
+}
+
+static int add_pair(const struct reading *reading, const struct kinf__yaml_node *key,
+                    const struct kinf__yaml_node *value, struct cJSON *object)
+{
+    struct cJSON *member = NULL;
+    struct scalar scalar;
+    const char *name = key_of(key, &scalar);
+    int failed;
+
+    if (name == NULL)
+        return kinf__yaml_error(reading->err, KINF_ERR_PARSE, reading->yaml, key,
+                                "null cannot be a key");
+    failed = convert(reading, value, &member);
+    if (failed < 0)
+        return failed;
+    if (!cJSON_AddItemToObject(object, name, member)) {
+        cJSON_Delete(member);
+        return kinf__error_no_memory(reading->err);
+    }
+    return 0;
+}
+
+static int add_pairs(const struct reading *reading, const struct kinf__yaml_node *mapping,
+                     struct cJSON *object, bool *has_merged);
+
+/* What << stands for; of several mappings the first one wins, and comes last. */
+static int merge(const struct reading *reading, const struct kinf__yaml_node *value,
+                 struct cJSON *object)
+{
+    bool is_list = value->type == KINF__YAML_SEQUENCE, has_merged;
+    int failed = 0;
+
+    for (size_t i = is_list ? value->n_items : 1; failed == 0 && i-- > 0;) {
+        const struct kinf__yaml_node *mapping = is_list ? value->items[i] : value;
+
+        if (mapping->type != KINF__YAML_MAPPING)
+            return kinf__yaml_error(reading->err, KINF_ERR_PARSE, reading->yaml, mapping,
+                                    "<< takes a mapping or a list of mappings");
+        failed = add_pairs(reading, mapping, object, &has_merged);
+    }
+    return failed;
+}
+
+static int add_pairs(const struct reading *reading, const struct kinf__yaml_node *mapping,
+                     struct cJSON *object, bool *has_merged)
+{
+    int failed = 0;
+
+    for (size_t i = 0; failed == 0 && i < mapping->n_items; i++) {
+        const struct kinf__yaml_node *key = mapping->items[2 * i],
+                                     *value = mapping->items[2 * i + 1];
+
+        if (kinf__yaml_is_merge_key(key)) {
+            failed = merge(reading, value, object);
+            *has_merged = true;
+        } else {
+            failed = add_pair(reading, key, value, object);
+        }
+    }
+    return failed;
+}
+
+struct place {
+    struct cJSON *member;
+    size_t position;
+};
+
+static int compare_places(const void *a, const void *b)
+{
+    const struct place *left = a, *right = b;
+    int order = strcmp(left->member->string, right->member->string);
+
+    return order != 0 ? order
+                      : (left->position > right->position) - (left->position < right->position);
+}
+
+/* Of members of one name the last one stays. */
+static int drop_overridden(const struct reading *reading, struct cJSON *object)
+{
+    size_t n = (size_t)cJSON_GetArraySize(object), i = 0;
+    KINF__AUTO_FREE struct place *places = calloc(n + 1, sizeof *places);
+    struct cJSON *member;
+
+    if (places == NULL)
+        return kinf__error_no_memory(reading->err);
+    cJSON_ArrayForEach(member, object)
+    {
+        places[i] = (struct place){ member, i };
+        i++;
+    }
+    qsort(places, n, sizeof *places, compare_places);
+    for (i = 1; i < n; i++) {
+        if (strcmp(places[i - 1].member->string, places[i].member->string) == 0)
+            cJSON_Delete(cJSON_DetachItemViaPointer(object, places[i - 1].member));
+    }
+    return 0;
+}
+
+static int convert_mapping(const struct reading *reading, const struct kinf__yaml_node *node,
+                           struct cJSON **ret_tree)
+{
+    KINF__AUTO_DOC *object = cJSON_CreateObject();
+    bool has_merged = false;
+    int failed;
+
+    if (object == NULL)
+        return kinf__error_no_memory(reading->err);
+    failed = add_pairs(reading, node, object, &has_merged);
+    if (failed == 0 && has_merged)
+        failed = drop_overridden(reading, object);
+    if (failed == 0)
+        *ret_tree = KINF__TAKE(object);
+    return failed;
+}
+
+static int convert_sequence(const struct reading *reading, const struct kinf__yaml_node *node,
+                            struct cJSON **ret_tree)
+{
+    KINF__AUTO_DOC *array = cJSON_CreateArray();
+
+    if (array == NULL)
+        return kinf__error_no_memory(reading->err);
+    for (size_t i = 0; i < node->n_items; i++) {
+        struct cJSON *element = NULL;
+        int failed = convert(reading, node->items[i], &element);
+
+        if (failed < 0)
+            return failed;
+        if (kinf__doc_append(array, element) < 0)
+            return kinf__error_no_memory(reading->err);
+    }
+    *ret_tree = KINF__TAKE(array);
+    return 0;
+}
+
+static int convert(const struct reading *reading, const struct kinf__yaml_node *node,
+                   struct cJSON **ret_tree)
+{
+    switch (node->type) {
+    case KINF__YAML_MAPPING:
+        return convert_mapping(reading, node, ret_tree);
+    case KINF__YAML_SEQUENCE:
+        return convert_sequence(reading, node, ret_tree);
+    case KINF__YAML_SCALAR:
+        break;
+    }
+    return convert_scalar(reading, node, ret_tree);
+}
+
+/* --- objects --- */
+
+/* One text, and whom its objects go to. */
+struct handing {
+    kinf__manifest_take_cb *take;
+    void *ctx;
+    const char *file;
+    struct kinf_error *err;
+    unsigned line;   /* of the document */
+    bool is_list;    /* it has items... */
+    size_t n_handed; /* ...so many so far */
+};
+
+static int hand_over(struct handing *handing, struct cJSON *take_tree);
+
+/* "Pod" of a "PodList", "" of a "List"; NULL: it is no list. */
+static const char *item_kind_of(const struct cJSON *object, char *kind, size_t size)
+{
+    const char *text = kinf__doc_text(object, "kind", NULL);
+    size_t len = strlen(text);
+
+    if (len < 4 || len - 4 >= size || strcmp(text + len - 4, "List") != 0 ||
+        !cJSON_IsArray(kinf__doc_get(object, "items")))
+        return NULL;
+    memcpy(kind, text, len - 4);
+    kind[len - 4] = '\0';
+    return kind;
+}
+
+/* The server leaves out what all items have in common. */
+static int complete_item(struct cJSON *item, const char *kind, const char *api_version)
+{
+    if (kind[0] == '\0' || !cJSON_IsObject(item) || kinf__doc_get(item, "kind") != NULL)
+        return 0;
+    if (kinf__doc_set_text(item, "kind", kind) < 0 ||
+        kinf__doc_set_text(item, "apiVersion", api_version) < 0)
+        return KINF_ERR_NO_MEMORY;
+    return 0;
+}
+
+static int hand_over_items(struct handing *handing, struct cJSON *items, const char *kind,
+                           const char *api_version)
+{
+    struct cJSON *item;
+
+    handing->is_list = true;
+    while ((item = cJSON_DetachItemFromArray(items, 0)) != NULL) {
+        int failed;
+
+        if (complete_item(item, kind, api_version) < 0) {
+            cJSON_Delete(item);
+            return kinf__error_no_memory(handing->err);
+        }
+        failed = hand_over(handing, item);
+        if (failed < 0)
+            return failed;
+    }
+    return 0;
+}
+
+static int hand_over_object(struct handing *handing, struct cJSON *take_object)
+{
+    KINF__AUTO_BUFFER where = KINF__BUFFER_INIT;
+    int failed = kinf__buffer_printf(&where, "%s:%u", handing->file, handing->line);
+
+    handing->n_handed++;
+    if (failed == 0 && handing->is_list)
+        failed = kinf__buffer_printf(&where, ": item %zu", handing->n_handed);
+    if (failed < 0 || kinf__buffer_cstr(&where) == NULL) {
+        cJSON_Delete(take_object);
+        return kinf__error_no_memory(handing->err);
+    }
+    return handing->take(take_object, where.bytes, handing->ctx);
+}
+
+/* Lists in lists are taken apart, too. */
+static int hand_over(struct handing *handing, struct cJSON *take_tree)
+{
+    KINF__AUTO_DOC *tree = take_tree;
+    const char *kind;
+    char room[256];
+
+    if (cJSON_IsNull(tree))
+        return 0;
+    if (cJSON_IsArray(tree))
+        return hand_over_items(handing, tree, "", "");
+    kind = item_kind_of(tree, room, sizeof room);
+    if (kind != NULL)
+        return hand_over_items(handing, kinf__doc_get(tree, "items"), kind,
+                               kinf__doc_text(tree, "apiVersion", NULL));
+    if (cJSON_IsObject(tree))
+        return hand_over_object(handing, KINF__TAKE(tree));
+    return kinf__error_set(handing->err, KINF_ERR_PARSE, "%s:%u: an object is expected",
+                           handing->file, handing->line);
+}
+
+static int begin_document(struct handing *handing, unsigned line, struct cJSON *take_tree)
+{
+    handing->line = line;
+    handing->is_list = false;
+    handing->n_handed = 0;
+    return hand_over(handing, take_tree);
+}
+
+/* --- texts --- */
+
+static void skip_blanks(struct kinf_str *text)
+{
+    while (text->len != 0 && memchr(" \t\r\n", text->bytes[0], 4) != NULL) {
+        text->bytes++;
+        text->len--;
+    }
+}
+
+/* The next object or array of JSON; false: there is none, and *rest is empty if it is the end. */
+static bool next_json(struct kinf_str *rest, struct kinf_str *ret_value)
+{
+    size_t len;
+
+    skip_blanks(rest);
+    if (rest->len == 0 || (rest->bytes[0] != '{' && rest->bytes[0] != '[') ||
+        kinf__json_scan(*rest, true, &len) < 0)
+        return false;
+    *ret_value = (struct kinf_str){ rest->bytes, len };
+    rest->bytes += len;
+    rest->len -= len;
+    return true;
+}
+
+static bool is_json(struct kinf_str text)
+{
+    struct kinf_str rest = text, value;
+    bool is_any = false;
+
+    while (next_json(&rest, &value))
+        is_any = true;
+    return is_any && rest.len == 0;
+}
+
+static int read_json(struct kinf_str text, struct handing *handing)
+{
+    struct kinf_str rest = text, value;
+    const char *counted = text.bytes;
+    unsigned line = 1;
+    int failed = 0;
+
+    while (failed == 0 && next_json(&rest, &value)) {
+        struct cJSON *tree;
+
+        for (; counted < value.bytes; counted++)
+            line += *counted == '\n' ? 1 : 0;
+        failed = kinf__doc_parse(value, &tree, handing->err);
+        if (failed < 0)
+            kinf__error_prefix(handing->err, "%s:%u", handing->file, line);
+        else
+            failed = begin_document(handing, line, tree);
+    }
+    return failed;
+}
+
+static int take_document(const struct kinf__yaml *yaml, void *ctx)
+{
+    struct handing *handing = ctx;
+    const struct reading reading = { yaml, handing->err };
+    const struct kinf__yaml_node *root = kinf__yaml_root(yaml);
+    struct cJSON *tree = NULL;
+    int failed = convert(&reading, root, &tree);
+
+    return failed < 0 ? failed : begin_document(handing, root->line, tree);
+}
+
+int kinf__manifest_read(struct kinf_str text, const char *file, kinf__manifest_take_cb *take,
+                        void *ctx, struct kinf_error *err)
+{
+    struct handing handing = { .take = take, .ctx = ctx, .file = file, .err = err };
+
+    /* What only looks like JSON may be YAML, whose parser can say where it is not. */
+    return is_json(text) ? read_json(text, &handing)
+                         : kinf__yaml_parse_all(text, file, false, take_document, &handing, err);
+}
+
+struct body {
+    struct cJSON *tree;
+    struct kinf_error *err;
+};
+
+static int take_body(const struct kinf__yaml *yaml, void *ctx)
+{
+    struct body *body = ctx;
+    const struct reading reading = { yaml, body->err };
+    int failed = convert(&reading, kinf__yaml_root(yaml), &body->tree);
+
+    return failed < 0 ? failed : 1;
+}
+
+int kinf__manifest_parse_one(struct kinf_str text, struct cJSON **ret_tree, struct kinf_error *err)
+{
+    struct body body = { NULL, err };
+    struct kinf_str rest = text, value;
+    bool is_whole = next_json(&rest, &value);
+    int failed;
+
+    skip_blanks(&rest);
+    if (is_whole && rest.len == 0)
+        return kinf__doc_parse(value, ret_tree, err);
+    failed = kinf__yaml_parse_all(text, "yaml", true, take_body, &body, err);
+    if (failed < 0)
+        return failed;
+    if (body.tree == NULL && (body.tree = cJSON_CreateNull()) == NULL)
+        return kinf__error_no_memory(err);
+    *ret_tree = body.tree;
+    return 0;
+}

@@ -1,0 +1,621 @@
+/*
+ * From protobuf to a tree, by the schema's numbers of fields. Scalars become a text of JSON first,
+ * which the tree's parser takes: it mends and refuses strings and numbers as it does those of JSON.
+ *
+ * The wire: a message is a run of fields, each a varint (number << 3 | type) and its value, in any
+ * order; of a field that is not repeated the last one counts, and messages are merged. The depth is
+ * bounded by the types: none that has numbers contains itself.
+ * https://protobuf.dev/programming-guides/encoding/
+ */
+#include "document/protobuf.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/error.h"
+#include "json/quote.h"
+#include "json/scan.h"
+#include "rest/secret.h"
+
+/* Of JSON inside it: the tree around it has to stay below cJSON's own limit. */
+#define MAX_JSON_DEPTH 800
+/* Years 0 to 9999, in seconds of 1970; the beginning of year 1 is Go's zero. */
+#define FIRST_SECOND (-62167219200)
+#define LAST_SECOND  253402300799
+#define ZERO_SECOND  (-62135596800)
+
+enum wire_type {
+    WIRE_VARINT = 0,
+    WIRE_FIXED64 = 1,
+    WIRE_BYTES = 2,
+    WIRE_FIXED32 = 5,
+};
+
+/* A field of a message: its number and type, and what it holds, of which one counts. */
+struct wire_field {
+    uint64_t number;
+    enum wire_type type;
+    uint64_t integer;
+    struct kinf_str bytes;
+};
+
+struct decoder {
+    struct kinf__buffer text; /* of the scalar at hand, as JSON */
+    struct kinf_error *err;
+};
+
+/* --- the wire --- */
+
+static int refuse_end(struct decoder *decoder)
+{
+    return kinf__error_set(decoder->err, KINF_ERR_PARSE, "proto: unexpected EOF");
+}
+
+static int read_varint(struct decoder *decoder, struct kinf_str *rest, uint64_t *ret_value)
+{
+    uint64_t value = 0;
+    unsigned char byte;
+
+    for (unsigned shift = 0; shift < 64; shift += 7) {
+        if (rest->len == 0)
+            return refuse_end(decoder);
+        byte = (unsigned char)*rest->bytes++;
+        rest->len--;
+        value |= (uint64_t)(byte & 0x7f) << shift;
+        if (byte < 0x80) {
+            *ret_value = value;
+            return 0;
+        }
+    }
+    return kinf__error_set(decoder->err, KINF_ERR_PARSE, "proto: integer overflow");
+}
+
+static int read_bytes(struct decoder *decoder, struct kinf_str *rest, uint64_t len,
+                      struct kinf_str *ret_bytes)
+{
+    if (len > rest->len)
+        return refuse_end(decoder);
+    *ret_bytes = (struct kinf_str){ rest->bytes, (size_t)len };
+    rest->bytes += len;
+    rest->len -= (size_t)len;
+    return 0;
+}
+
+/* Little-endian. */
+static int read_fixed(struct decoder *decoder, struct kinf_str *rest, unsigned len,
+                      uint64_t *ret_value)
+{
+    uint64_t value = 0;
+
+    if (len > rest->len)
+        return refuse_end(decoder);
+    for (unsigned i = 0; i < len; i++)
+        value |= (uint64_t)(unsigned char)rest->bytes[i] << 8 * i;
+    rest->bytes += len;
+    rest->len -= len;
+    *ret_value = value;
+    return 0;
+}
+
+static int read_value(struct decoder *decoder, struct kinf_str *rest, struct wire_field *field)
+{
+    int failed;
+
+    switch (field->type) {
+    case WIRE_VARINT:
+        return read_varint(decoder, rest, &field->integer);
+    case WIRE_FIXED64:
+        return read_fixed(decoder, rest, 8, &field->integer);
+    case WIRE_FIXED32:
+        return read_fixed(decoder, rest, 4, &field->integer);
+    case WIRE_BYTES:
+        failed = read_varint(decoder, rest, &field->integer);
+        return failed < 0 ? failed : read_bytes(decoder, rest, field->integer, &field->bytes);
+    }
+    return kinf__error_set(decoder->err, KINF_ERR_PARSE, "proto: illegal wireType %d",
+                           (int)field->type);
+}
+
+/* Cuts the next field off a message that is not at its end. */
+static int read_field(struct decoder *decoder, struct kinf_str *rest, struct wire_field *field)
+{
+    uint64_t tag = 0;
+    int failed = read_varint(decoder, rest, &tag);
+
+    if (failed < 0)
+        return failed;
+    *field = (struct wire_field){ .number = tag >> 3, .type = (enum wire_type)(tag & 7) };
+    if (field->number == 0)
+        return kinf__error_set(decoder->err, KINF_ERR_PARSE, "proto: illegal tag 0");
+    return read_value(decoder, rest, field);
+}
+
+static int check_wire(struct decoder *decoder, const struct wire_field *field, enum wire_type type)
+{
+    return field->type == type ? 0
+                               : kinf__error_set(decoder->err, KINF_ERR_PARSE,
+                                                 "proto: wrong wireType = %d", (int)field->type);
+}
+
+/* A message of few scalars: the values of its fields by number, what it has of them. */
+static int read_small(struct decoder *decoder, struct kinf_str message, const enum wire_type *types,
+                      size_t n_types, struct wire_field *fields)
+{
+    struct wire_field field = { .number = 0 };
+    int failed = 0;
+
+    while (failed == 0 && message.len > 0) {
+        failed = read_field(decoder, &message, &field);
+        if (failed < 0 || field.number > n_types)
+            continue;
+        failed = check_wire(decoder, &field, types[field.number - 1]);
+        fields[field.number - 1] = field;
+    }
+    return failed;
+}
+
+/* --- scalars --- */
+
+static int write_base64(struct kinf__buffer *out, struct kinf_str bytes)
+{
+    if (kinf__buffer_append(out, "\"", 1) < 0 ||
+        kinf__secret_append_base64(out, bytes.bytes, bytes.len) < 0 ||
+        kinf__buffer_append(out, "\"", 1) < 0)
+        return KINF_ERR_NO_MEMORY;
+    return 0;
+}
+
+static int write_number(struct decoder *decoder, uint64_t bits)
+{
+    double number;
+
+    memcpy(&number, &bits, sizeof number);
+    return isfinite(number)
+               ? kinf__buffer_printf(&decoder->text, "%.17g", number)
+               : kinf__error_set(decoder->err, KINF_ERR_PARSE, "a number that is not finite");
+}
+
+/* Message Timestamp: seconds = 1, nanos = 2. Of Time only the seconds count, as in JSON. */
+static int write_time(struct decoder *decoder, struct kinf_str message, bool is_micro)
+{
+    static const enum wire_type types[] = { WIRE_VARINT, WIRE_VARINT };
+    struct wire_field fields[2] = { { .number = 0 } };
+    int failed = read_small(decoder, message, types, 2, fields);
+    time_t seconds = (time_t)fields[0].integer;
+    char micros[16] = "";
+    struct tm tm;
+
+    if (failed < 0)
+        return failed;
+    if (message.len == 0 || seconds == ZERO_SECOND)
+        return kinf__buffer_append(&decoder->text, "null", 4);
+    if (seconds < FIRST_SECOND || seconds > LAST_SECOND || fields[1].integer > 999999999 ||
+        gmtime_r(&seconds, &tm) == NULL)
+        return kinf__error_set(decoder->err, KINF_ERR_PARSE, "a time outside of years 0 to 9999");
+    if (is_micro)
+        snprintf(micros, sizeof micros, ".%06u", (unsigned)fields[1].integer / 1000);
+    return kinf__buffer_printf(&decoder->text, "\"%04d-%02d-%02dT%02d:%02d:%02d%sZ\"",
+                               tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min,
+                               tm.tm_sec, micros);
+}
+
+/* Message IntOrString: type = 1, intVal = 2, strVal = 3. */
+static int write_int_or_string(struct decoder *decoder, struct kinf_str message)
+{
+    static const enum wire_type types[] = { WIRE_VARINT, WIRE_VARINT, WIRE_BYTES };
+    struct wire_field fields[3] = { { .number = 0 } };
+    int failed = read_small(decoder, message, types, 3, fields);
+
+    if (failed < 0)
+        return failed;
+    return fields[0].integer == 0
+               ? kinf__buffer_printf(&decoder->text, "%d", (int32_t)fields[1].integer)
+               : kinf__quote(&decoder->text, fields[2].bytes);
+}
+
+/* Message Quantity: string = 1. */
+static int write_quantity(struct decoder *decoder, struct kinf_str message)
+{
+    static const enum wire_type types[] = { WIRE_BYTES };
+    struct wire_field field = { .number = 0 };
+    int failed = read_small(decoder, message, types, 1, &field);
+
+    return failed < 0
+               ? failed
+               : kinf__quote(&decoder->text, field.bytes.len != 0 ? field.bytes : KINF_STR("0"));
+}
+
+/* Messages RawExtension and FieldsV1: the text of JSON = 1. */
+static int write_raw(struct decoder *decoder, struct kinf_str message)
+{
+    static const enum wire_type types[] = { WIRE_BYTES };
+    struct wire_field field = { .number = 0 };
+    int failed = read_small(decoder, message, types, 1, &field);
+    size_t len;
+
+    if (failed < 0)
+        return failed;
+    if (field.bytes.len == 0)
+        return kinf__buffer_append(&decoder->text, "null", 4);
+    failed = kinf__json_scan_all(field.bytes, MAX_JSON_DEPTH, &len);
+    return failed < 0 ? kinf__json_error(decoder->err, failed, field.bytes, len)
+                      : kinf__buffer_append_str(&decoder->text, field.bytes);
+}
+
+static int write_integer(struct decoder *decoder, const char *type, uint64_t integer)
+{
+    int64_t value = strcmp(type, "int32") == 0 ? (int32_t)integer : (int64_t)integer;
+
+    return kinf__buffer_printf(&decoder->text, "%lld", (long long)value);
+}
+
+/* The kinds that are no composites. */
+static int write_scalar(struct decoder *decoder, const struct kinf__schema_node *node,
+                        const struct wire_field *wire)
+{
+    struct kinf__buffer *text = &decoder->text;
+
+    switch (node->kind) {
+    case KINF__SCHEMA_STRING:
+        return kinf__quote(text, wire->bytes);
+    case KINF__SCHEMA_BYTES:
+        return write_base64(text, wire->bytes);
+    case KINF__SCHEMA_INTEGER:
+        return write_integer(decoder, node->name, wire->integer);
+    case KINF__SCHEMA_BOOLEAN:
+        return kinf__buffer_append_str(text, kinf_str_from(wire->integer != 0 ? "true" : "false"));
+    case KINF__SCHEMA_NUMBER:
+        return write_number(decoder, wire->integer);
+    case KINF__SCHEMA_TIME:
+        return write_time(decoder, wire->bytes, strcmp(node->name, "microtime") == 0);
+    case KINF__SCHEMA_INT_OR_STRING:
+        return write_int_or_string(decoder, wire->bytes);
+    case KINF__SCHEMA_QUANTITY:
+        return write_quantity(decoder, wire->bytes);
+    default:
+        return write_raw(decoder, wire->bytes);
+    }
+}
+
+static enum wire_type wire_type_of(const struct kinf__schema_node *node)
+{
+    if (node->kind == KINF__SCHEMA_INTEGER || node->kind == KINF__SCHEMA_BOOLEAN)
+        return WIRE_VARINT;
+    return node->kind == KINF__SCHEMA_NUMBER ? WIRE_FIXED64 : WIRE_BYTES;
+}
+
+/* Its text stays in the decoder until the next one. */
+static int make_scalar(struct decoder *decoder, const struct kinf__schema_node *node,
+                       const struct wire_field *wire, struct cJSON **ret_value)
+{
+    int failed;
+
+    decoder->text.len = 0;
+    failed = write_scalar(decoder, node, wire);
+    return failed < 0 ? failed
+                      : kinf__doc_parse(kinf__buffer_str(&decoder->text), ret_value, decoder->err);
+}
+
+/* What Go's encoder of JSON takes for empty; those that are structs there never are. */
+static bool is_zero(const struct kinf__schema_node *node, struct kinf_str text)
+{
+    if (kinf_str_equal(text, KINF_STR("null")))
+        return true;
+    return node->kind != KINF__SCHEMA_ANY && node->kind != KINF__SCHEMA_INT_OR_STRING &&
+           (kinf_str_equal(text, KINF_STR("\"\"")) || kinf_str_equal(text, KINF_STR("0")) ||
+            kinf_str_equal(text, KINF_STR("false")));
+}
+
+/* --- messages --- */
+
+static const struct kinf__schema_node string_node = { .kind = KINF__SCHEMA_STRING,
+                                                      .name = "string" };
+
+static int decode_message(struct decoder *decoder, const struct kinf__schema_node *node,
+                          uint32_t path, struct kinf_str message, struct cJSON *object);
+static int append_elements(struct decoder *decoder, const struct kinf__schema_node *element,
+                           const struct wire_field *wire, struct cJSON *array);
+
+/* A list that is no field is a message of its own: items = 1. */
+static int decode_items(struct decoder *decoder, const struct kinf__schema_node *element,
+                        struct kinf_str message, struct cJSON *array)
+{
+    struct wire_field field;
+    int failed = 0;
+
+    while (failed == 0 && message.len > 0) {
+        failed = read_field(decoder, &message, &field);
+        if (failed == 0 && field.number == 1)
+            failed = append_elements(decoder, element, &field, array);
+    }
+    return failed;
+}
+
+/* A list's element, or a map's. */
+static int make_value(struct decoder *decoder, const struct kinf__schema_node *node,
+                      const struct wire_field *wire, struct cJSON **ret_value)
+{
+    KINF__AUTO_DOC *value = NULL;
+    int failed = check_wire(decoder, wire, wire_type_of(node));
+
+    if (failed < 0)
+        return failed;
+    if (node->kind != KINF__SCHEMA_OBJECT && node->kind != KINF__SCHEMA_LIST)
+        return make_scalar(decoder, node, wire, ret_value);
+    value = node->kind == KINF__SCHEMA_OBJECT ? cJSON_CreateObject() : cJSON_CreateArray();
+    if (value == NULL)
+        return KINF_ERR_NO_MEMORY;
+    failed = node->kind == KINF__SCHEMA_OBJECT
+                 ? decode_message(decoder, node, 0, wire->bytes, value)
+                 : decode_items(decoder, node->element, wire->bytes, value);
+    if (failed == 0)
+        *ret_value = KINF__TAKE(value);
+    return failed;
+}
+
+static int append_element(struct decoder *decoder, const struct kinf__schema_node *element,
+                          const struct wire_field *wire, struct cJSON *array)
+{
+    struct cJSON *value = NULL;
+    int failed = make_value(decoder, element, wire, &value);
+
+    return failed < 0 ? failed : kinf__doc_append(array, value);
+}
+
+/* Numbers come one by one, or all of them packed in one field. */
+static int append_elements(struct decoder *decoder, const struct kinf__schema_node *element,
+                           const struct wire_field *wire, struct cJSON *array)
+{
+    struct wire_field item = { .type = wire_type_of(element) };
+    struct kinf_str rest = wire->bytes;
+    int failed = 0;
+
+    if (item.type == WIRE_BYTES || wire->type != WIRE_BYTES)
+        return append_element(decoder, element, wire, array);
+    while (failed == 0 && rest.len > 0) {
+        failed = read_value(decoder, &rest, &item);
+        if (failed == 0)
+            failed = append_element(decoder, element, &item, array);
+    }
+    return failed;
+}
+
+/* Doubled keys stay for now: looking for them here would take a time that is quadratic. */
+static int add_member(struct cJSON *map, const struct cJSON *key, struct cJSON *take_value)
+{
+    if (cJSON_AddItemToObject(map, key->valuestring, take_value))
+        return 0;
+    cJSON_Delete(take_value);
+    return KINF_ERR_NO_MEMORY;
+}
+
+/* An entry of a map: key = 1, value = 2. */
+static int decode_entry(struct decoder *decoder, const struct kinf__schema_node *element,
+                        struct kinf_str message, struct cJSON *map)
+{
+    struct wire_field field, value = { .type = wire_type_of(element) };
+    struct wire_field key = { .type = WIRE_BYTES };
+    KINF__AUTO_DOC *name = NULL;
+    struct cJSON *member = NULL;
+    int failed = 0;
+
+    while (failed == 0 && message.len > 0) {
+        failed = read_field(decoder, &message, &field);
+        if (failed == 0 && field.number == 1)
+            key = field;
+        else if (failed == 0 && field.number == 2)
+            value = field;
+    }
+    if (failed < 0 || (failed = check_wire(decoder, &key, WIRE_BYTES)) < 0 ||
+        (failed = make_scalar(decoder, &string_node, &key, &name)) < 0 ||
+        (failed = make_value(decoder, element, &value, &member)) < 0)
+        return failed;
+    return add_member(map, name, member);
+}
+
+/* The array under the name, made if there is none. NULL: out of memory. */
+static struct cJSON *make_array(struct cJSON *object, const char *name)
+{
+    struct cJSON *array = kinf__doc_get(object, name);
+
+    return array != NULL || kinf__doc_set(object, name, cJSON_CreateArray()) < 0
+               ? array
+               : kinf__doc_get(object, name);
+}
+
+static int set_composite(struct decoder *decoder, const struct kinf__schema_field *field,
+                         const struct wire_field *wire, struct cJSON *object)
+{
+    const struct kinf__schema_node *node = field->node;
+    bool is_list = node->kind == KINF__SCHEMA_LIST;
+    struct cJSON *child =
+        is_list ? make_array(object, field->name) : kinf__doc_object(object, field->name);
+    int failed;
+
+    if (child == NULL)
+        return KINF_ERR_NO_MEMORY;
+    if (is_list)
+        return append_elements(decoder, node->element, wire, child);
+    failed = check_wire(decoder, wire, WIRE_BYTES);
+    if (failed < 0)
+        return failed;
+    if (node->kind == KINF__SCHEMA_MAP)
+        return decode_entry(decoder, node->element, wire->bytes, child);
+    failed = decode_message(decoder, node, 0, wire->bytes, child);
+    if (failed == 0 && child->child == NULL && !field->keeps_zero)
+        kinf__doc_remove(object, field->name);
+    return failed;
+}
+
+static int set_scalar(struct decoder *decoder, const struct kinf__schema_field *field,
+                      const struct wire_field *wire, struct cJSON *object)
+{
+    struct cJSON *value = NULL;
+    int failed = check_wire(decoder, wire, wire_type_of(field->node));
+
+    if (failed == 0)
+        failed = make_scalar(decoder, field->node, wire, &value);
+    if (failed < 0)
+        return failed;
+    if ((!field->keeps_zero || cJSON_IsNull(value)) &&
+        is_zero(field->node, kinf__buffer_str(&decoder->text))) {
+        cJSON_Delete(value);
+        kinf__doc_remove(object, field->name);
+        return 0;
+    }
+    return kinf__doc_set(object, field->name, value);
+}
+
+/* The member that a field is; NULL: it is unknown, or (*ret_wraps) a message whose fields are. */
+static const struct kinf__schema_field *find_field(const struct kinf__schema_node *node,
+                                                   uint32_t path, bool *ret_wraps)
+{
+    *ret_wraps = false;
+    for (size_t i = 0; i < node->n_fields; i++) {
+        const struct kinf__schema_field *field = &node->fields[i];
+
+        if (field->path == path)
+            return field;
+        for (uint32_t above = field->path >> 8; above != 0; above >>= 8)
+            *ret_wraps |= above == path;
+    }
+    return NULL;
+}
+
+static int decode_field(struct decoder *decoder, const struct kinf__schema_node *node,
+                        uint32_t path, const struct wire_field *wire, struct cJSON *object)
+{
+    const struct kinf__schema_field *field;
+    bool wraps;
+    int failed = 0;
+
+    if (wire->number > 0xff)
+        return 0;
+    field = find_field(node, path << 8 | (uint32_t)wire->number, &wraps);
+    if (wraps && (failed = check_wire(decoder, wire, WIRE_BYTES)) == 0)
+        return decode_message(decoder, node, path << 8 | (uint32_t)wire->number, wire->bytes,
+                              object);
+    if (failed < 0 || field == NULL)
+        return failed;
+    failed = field->node->kind <= KINF__SCHEMA_LIST ? set_composite(decoder, field, wire, object)
+                                                    : set_scalar(decoder, field, wire, object);
+    if (failed < 0)
+        kinf__error_prefix(decoder->err, "%s", field->name);
+    return failed;
+}
+
+/* `path`: of the message, where JSON inlines it into `object`; 0: it is the object. */
+static int decode_message(struct decoder *decoder, const struct kinf__schema_node *node,
+                          uint32_t path, struct kinf_str message, struct cJSON *object)
+{
+    struct wire_field wire;
+    int failed = 0;
+
+    while (failed == 0 && message.len > 0) {
+        failed = read_field(decoder, &message, &wire);
+        if (failed == 0)
+            failed = decode_field(decoder, node, path, &wire, object);
+    }
+    return failed;
+}
+
+/* --- the envelope --- */
+
+static int set_string(struct decoder *decoder, struct cJSON *object, const char *name,
+                      const struct wire_field *wire)
+{
+    struct cJSON *value = NULL;
+    int failed = make_scalar(decoder, &string_node, wire, &value);
+
+    return failed < 0 ? failed : kinf__doc_set(object, name, value);
+}
+
+/* Message Unknown: typeMeta = 1 (apiVersion = 1, kind = 2), raw = 2; what else it has, says nothing. */
+static int read_envelope(struct decoder *decoder, struct kinf_str body, struct cJSON *object,
+                         struct kinf_str *ret_raw)
+{
+    static const char magic[4] = { 'k', '8', 's', '\0' };
+    static const enum wire_type types[] = { WIRE_BYTES, WIRE_BYTES };
+    struct wire_field parts[2] = { { .number = 0 } }, names[2] = { { .number = 0 } };
+    int failed;
+
+    if (body.len < sizeof magic || memcmp(body.bytes, magic, sizeof magic) != 0)
+        return kinf__error_set(decoder->err, KINF_ERR_PARSE,
+                               "provided data does not appear to be a protobuf message, expected "
+                               "prefix [107 56 115 0]");
+    body.bytes += sizeof magic;
+    body.len -= sizeof magic;
+    if ((failed = read_small(decoder, body, types, 2, parts)) < 0 ||
+        (failed = read_small(decoder, parts[0].bytes, types, 2, names)) < 0 ||
+        (failed = set_string(decoder, object, "apiVersion", &names[0])) < 0 ||
+        (failed = set_string(decoder, object, "kind", &names[1])) < 0)
+        return failed;
+    *ret_raw = parts[1].bytes;
+    return 0;
+}
+
+static bool has_numbers(const struct kinf__schema_node *node)
+{
+    for (size_t i = 0; i < node->n_fields; i++) {
+        if (node->fields[i].path != 0)
+            return true;
+    }
+    return false;
+}
+
+/* DeleteOptions are of every group. */
+static int find_root(struct decoder *decoder, const struct kinf__schema *schema,
+                     const struct cJSON *object, const struct kinf__schema_node **ret_node)
+{
+    const char *api_version = kinf__doc_text(object, "apiVersion", NULL);
+    const char *kind = kinf__doc_text(object, "kind", NULL);
+    const char *slash = strchr(api_version, '/');
+    char group[256] = "";
+
+    if (strcmp(kind, "DeleteOptions") == 0)
+        *ret_node = kinf__schema_find(schema, "", "v1", kind);
+    else {
+        if (slash != NULL)
+            snprintf(group, sizeof group, "%.*s", (int)(slash - api_version), api_version);
+        *ret_node = kinf__schema_find(schema, group, slash != NULL ? slash + 1 : api_version, kind);
+    }
+    if (*ret_node == NULL)
+        return kinf__error_set(decoder->err, KINF_ERR_NOT_FOUND,
+                               "no kind \"%.100s\" is registered for version \"%.100s\"", kind,
+                               api_version);
+    if (!has_numbers(*ret_node))
+        return kinf__error_set(decoder->err, KINF_ERR_UNSUPPORTED,
+                               "kinformer-sim takes kind \"%.100s\" only as JSON", kind);
+    return 0;
+}
+
+static int decode(struct decoder *decoder, const struct kinf__schema *schema, struct kinf_str body,
+                  struct cJSON *object)
+{
+    const struct kinf__schema_node *root;
+    struct kinf_str raw;
+    int failed;
+
+    if ((failed = read_envelope(decoder, body, object, &raw)) < 0 ||
+        (failed = find_root(decoder, schema, object, &root)) < 0 ||
+        (failed = decode_message(decoder, root, 0, raw, object)) < 0)
+        return failed;
+    return kinf__doc_undouble(object);
+}
+
+int kinf__protobuf_decode(const struct kinf__schema *schema, struct kinf_str body,
+                          struct cJSON **ret_tree, struct kinf_error *err)
+{
+    struct decoder decoder = { .err = err };
+    KINF__AUTO_DOC *object = cJSON_CreateObject();
+    int failed = object != NULL ? decode(&decoder, schema, body, object) : KINF_ERR_NO_MEMORY;
+
+    kinf__buffer_release(&decoder.text);
+    if (failed == 0)
+        *ret_tree = KINF__TAKE(object);
+    else if (failed == KINF_ERR_NO_MEMORY)
+        return kinf__error_no_memory(err);
+    return failed;
+}

@@ -1,0 +1,38 @@
+/*
+ * What the makers of schemas share: schema.c of the recorded text, schema_definition.c of
+ * definitions.
+ */
+#ifndef KINF_DOCUMENT_SCHEMA_PRIV_H
+#define KINF_DOCUMENT_SCHEMA_PRIV_H
+
+#include "document/schema.h"
+
+struct kinf__schema_root {
+    const char *group;
+    const char *version;
+    const char *kind;
+    const struct kinf__schema_node *node;
+};
+
+struct kinf__schema_block; /* of the arena */
+
+struct kinf__schema {
+    struct kinf__schema_block *blocks; /* all nodes, fields and texts; the newest one first */
+    struct cJSON *values;              /* what defaults and rules point into */
+    /* the built-in one's */
+    struct kinf__schema_node *types; /* sorted by name */
+    size_t n_types;
+    struct kinf__schema_root *roots;
+    size_t n_roots;
+    /* a definition's */
+    const struct kinf__schema_node *root;
+};
+
+/* Zeroed, and freed with the schema. NULL: out of memory. */
+void *kinf__schema_alloc(struct kinf__schema *schema, size_t n, size_t size);
+
+/* What check_types() takes for a time of RFC 3339, and for base64. */
+bool kinf__is_time(const char *text);
+bool kinf__is_base64(const char *text);
+
+#endif

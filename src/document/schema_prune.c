@@ -1,0 +1,318 @@
+/*
+ * Objects made to fit their schema: what is not known goes, what has a default comes. Neighbours:
+ * schema_check.c and schema_validate.c refuse, defaults.c fills in what depends on other fields.
+ *
+ * The order of problems is the server's: of built-in types the document's; of custom resources
+ * doubled members first, then what is unknown of their metadata, then the rest, sorted.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/compiler.h"
+#include "document/schema.h"
+
+/* Bits of a member's type that cJSON does not use, set while its object is walked. */
+#define REPEATED (1 << 16) /* one of the same name stands before it */
+#define DOUBLED  (1 << 17) /* exactly one does: the place to tell */
+#define STALE    (1 << 18) /* another one follows */
+#define MARKS    (REPEATED | DOUBLED | STALE)
+
+#define FEW_MEMBERS 8
+
+struct walk {
+    kinf__schema_problem_cb *problem;
+    void *ctx;
+    struct kinf__buffer path;
+    /* Paths that are unknown, each with its NUL: told later, sorted. */
+    struct kinf__buffer unknown;
+    bool is_sorted;
+};
+
+/* --- paths and problems --- */
+
+static int enter_name(struct walk *walk, const char *name)
+{
+    if (walk->path.len != 0 && kinf__buffer_append(&walk->path, ".", 1) < 0)
+        return KINF_ERR_NO_MEMORY;
+    return kinf__buffer_append_str(&walk->path, kinf_str_from(name));
+}
+
+static int tell(struct walk *walk, const char *what, const char *path)
+{
+    KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
+
+    if (walk->problem == NULL)
+        return 0;
+    if (kinf__buffer_printf(&text, "%s field \"%s\"", what, path) < 0 ||
+        kinf__buffer_cstr(&text) == NULL)
+        return KINF_ERR_NO_MEMORY;
+    return walk->problem(text.bytes, walk->ctx);
+}
+
+static int tell_here(struct walk *walk, const char *what)
+{
+    return kinf__buffer_cstr(&walk->path) != NULL ? tell(walk, what, walk->path.bytes)
+                                                  : KINF_ERR_NO_MEMORY;
+}
+
+static int tell_unknown(struct walk *walk)
+{
+    if (!walk->is_sorted)
+        return tell_here(walk, "unknown");
+    if (kinf__buffer_cstr(&walk->path) == NULL)
+        return KINF_ERR_NO_MEMORY;
+    return kinf__buffer_append(&walk->unknown, walk->path.bytes, walk->path.len + 1);
+}
+
+static int compare_paths(const void *a, const void *b)
+{
+    const char *x = *(const char *const *)a, *y = *(const char *const *)b;
+    bool x_first = strncmp(x, "metadata.", 9) == 0, y_first = strncmp(y, "metadata.", 9) == 0;
+
+    return x_first != y_first ? y_first - x_first : strcmp(x, y);
+}
+
+static int tell_sorted(struct walk *walk)
+{
+    KINF__AUTO_FREE const char **paths = NULL;
+    size_t n = 0, i = 0;
+    int failed = 0;
+
+    for (size_t at = 0; at < walk->unknown.len; at++)
+        n += walk->unknown.bytes[at] == '\0';
+    if (n == 0)
+        return 0;
+    paths = calloc(n, sizeof *paths);
+    if (paths == NULL)
+        return KINF_ERR_NO_MEMORY;
+    for (const char *path = walk->unknown.bytes; i < n; path += strlen(path) + 1)
+        paths[i++] = path;
+    qsort(paths, n, sizeof *paths, compare_paths);
+    for (i = 0; failed == 0 && i < n; i++)
+        failed = tell(walk, "unknown", paths[i]);
+    return failed;
+}
+
+/* --- doubled members --- */
+
+struct member {
+    struct cJSON *node;
+    size_t place;
+};
+
+static int compare_members(const void *a, const void *b)
+{
+    const struct member *x = a, *y = b;
+    int order = strcmp(x->node->string, y->node->string);
+
+    return order != 0 ? order : (x->place > y->place) - (x->place < y->place);
+}
+
+static void mark(struct cJSON *before, struct cJSON *node)
+{
+    node->type |= (before->type & REPEATED) != 0 ? REPEATED : REPEATED | DOUBLED;
+    before->type |= STALE;
+}
+
+static int mark_many(struct cJSON *object, size_t n)
+{
+    KINF__AUTO_FREE struct member *members = calloc(n, sizeof *members);
+    struct cJSON *node;
+    size_t i = 0;
+
+    if (members == NULL)
+        return KINF_ERR_NO_MEMORY;
+    cJSON_ArrayForEach(node, object)
+    {
+        members[i].node = node;
+        members[i].place = i;
+        i++;
+    }
+    qsort(members, n, sizeof *members, compare_members);
+    for (i = 1; i < n; i++) {
+        if (strcmp(members[i - 1].node->string, members[i].node->string) == 0)
+            mark(members[i - 1].node, members[i].node);
+    }
+    return 0;
+}
+
+static int mark_doubles(struct cJSON *object)
+{
+    size_t n = (size_t)cJSON_GetArraySize(object);
+    struct cJSON *node, *before;
+
+    if (n > FEW_MEMBERS)
+        return mark_many(object, n);
+    cJSON_ArrayForEach(node, object)
+    {
+        for (before = node->prev; before->next != NULL; before = before->prev) {
+            if (strcmp(before->string, node->string) == 0) {
+                mark(before, node);
+                break;
+            }
+        }
+    }
+    return 0;
+}
+
+static void drop(struct cJSON *parent, struct cJSON *node)
+{
+    cJSON_Delete(cJSON_DetachItemViaPointer(parent, node));
+}
+
+/* All the way down, whatever is known. */
+static int drop_doubles(struct walk *walk, struct cJSON *tree, bool is_told)
+{
+    struct cJSON *node, *next;
+    size_t len = walk->path.len;
+    int failed = cJSON_IsObject(tree) ? mark_doubles(tree) : 0, i = 0;
+
+    for (node = tree->child; failed == 0 && node != NULL; node = next, i++) {
+        int marks = node->type & MARKS;
+
+        next = node->next;
+        node->type &= ~MARKS;
+        failed = cJSON_IsObject(tree) ? enter_name(walk, node->string)
+                                      : kinf__buffer_printf(&walk->path, "[%d]", i);
+        if (failed == 0 && is_told && (marks & DOUBLED) != 0)
+            failed = tell_here(walk, "duplicate");
+        if (failed == 0)
+            failed = drop_doubles(walk, node, is_told);
+        walk->path.len = len;
+        if ((marks & STALE) != 0)
+            drop(tree, node);
+    }
+    return failed;
+}
+
+/* --- unknown members --- */
+
+static int prune(struct walk *walk, const struct kinf__schema_node *node, struct cJSON *tree);
+
+static int prune_member(struct walk *walk, const struct kinf__schema_node *node,
+                        struct cJSON *object, struct cJSON *member)
+{
+    const struct kinf__schema_node *known = kinf__schema_member(node, member->string);
+    int marks = member->type & MARKS, failed = 0;
+
+    member->type &= ~MARKS;
+    if (known == NULL && node->kind == KINF__SCHEMA_OBJECT && !node->preserves_unknown) {
+        if ((marks & REPEATED) == 0)
+            failed = tell_unknown(walk);
+        drop(object, member);
+        return failed;
+    }
+    if ((marks & DOUBLED) != 0)
+        failed = tell_here(walk, "duplicate");
+    if (failed == 0)
+        failed = prune(walk, known, member);
+    if ((marks & STALE) != 0 || (known != NULL && node->kind == KINF__SCHEMA_OBJECT &&
+                                 cJSON_IsNull(member) && !known->is_nullable))
+        drop(object, member);
+    return failed;
+}
+
+static int prune_object(struct walk *walk, const struct kinf__schema_node *node,
+                        struct cJSON *object)
+{
+    size_t len = walk->path.len;
+    struct cJSON *member, *next;
+    int failed = mark_doubles(object);
+
+    for (member = object->child; failed == 0 && member != NULL; member = next) {
+        next = member->next;
+        failed = enter_name(walk, member->string);
+        if (failed == 0)
+            failed = prune_member(walk, node, object, member);
+        walk->path.len = len;
+    }
+    return failed;
+}
+
+static int prune_list(struct walk *walk, const struct kinf__schema_node *node, struct cJSON *list)
+{
+    size_t len = walk->path.len;
+    struct cJSON *item;
+    int i = 0, failed;
+
+    cJSON_ArrayForEach(item, list)
+    {
+        failed = kinf__buffer_printf(&walk->path, "[%d]", i++);
+        if (failed == 0)
+            failed = prune(walk, node->element, item);
+        walk->path.len = len;
+        if (failed < 0)
+            return failed;
+    }
+    return 0;
+}
+
+/* The depth is bounded by the parser's. */
+static int prune(struct walk *walk, const struct kinf__schema_node *node, struct cJSON *tree)
+{
+    if (node != NULL && cJSON_IsArray(tree) && node->kind == KINF__SCHEMA_LIST)
+        return prune_list(walk, node, tree);
+    if (node != NULL && cJSON_IsObject(tree) &&
+        (node->kind == KINF__SCHEMA_OBJECT || node->kind == KINF__SCHEMA_MAP))
+        return prune_object(walk, node, tree);
+    return drop_doubles(walk, tree, false);
+}
+
+int kinf__schema_prune(const struct kinf__schema_node *node, struct cJSON *tree,
+                       kinf__schema_problem_cb *problem, void *ctx)
+{
+    bool is_custom = node != NULL && node->rules != NULL;
+    struct walk walk = { .problem = problem, .ctx = ctx, .is_sorted = is_custom };
+    int failed = 0;
+
+    if (is_custom)
+        failed = drop_doubles(&walk, tree, true);
+    if (failed == 0)
+        failed = prune(&walk, node, tree);
+    if (failed == 0)
+        failed = tell_sorted(&walk);
+    kinf__buffer_release(&walk.path);
+    kinf__buffer_release(&walk.unknown);
+    return failed;
+}
+
+/* --- defaults --- */
+
+/* An empty text is none to Go, unless it is a pointer's; those have no default but "". */
+static bool is_missing(const struct kinf__schema_node *node, const struct cJSON *member)
+{
+    if (member == NULL)
+        return true;
+    return node->rules == NULL ? cJSON_IsString(member) && member->valuestring[0] == '\0'
+                               : cJSON_IsNull(member) && !node->is_nullable;
+}
+
+static int default_fields(const struct kinf__schema_node *node, struct cJSON *object)
+{
+    for (size_t i = 0; i < node->n_fields; i++) {
+        const struct kinf__schema_field *field = &node->fields[i];
+
+        if (field->fallback != NULL &&
+            is_missing(field->node, kinf__doc_get(object, field->name)) &&
+            kinf__doc_set(object, field->name, kinf__doc_dup(field->fallback)) < 0)
+            return KINF_ERR_NO_MEMORY;
+    }
+    return 0;
+}
+
+int kinf__schema_default(const struct kinf__schema_node *node, struct cJSON *tree)
+{
+    struct cJSON *child;
+    int failed = 0;
+
+    if (node == NULL || tree == NULL)
+        return 0;
+    if (node->kind == KINF__SCHEMA_OBJECT && cJSON_IsObject(tree))
+        failed = default_fields(node, tree);
+    for (child = tree->child; failed == 0 && child != NULL; child = child->next)
+        failed = kinf__schema_default(cJSON_IsArray(tree)
+                                          ? (node->kind == KINF__SCHEMA_LIST ? node->element : NULL)
+                                          : kinf__schema_member(node, child->string),
+                                      child);
+    return failed;
+}

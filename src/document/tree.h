@@ -1,0 +1,72 @@
+/*
+ * JSON documents that are changed: what a write brings, and what it makes of what is stored. The
+ * trees are cJSON's; this adds what it lacks: numbers as they were written, errors, equality without
+ * regard to order, and walking by names.
+ *
+ * A number that a double does not hold exactly is a raw item (cJSON_IsRaw): ask
+ * kinf__doc_is_number().
+ *
+ * Threads: one thread per tree.
+ */
+#ifndef KINF_DOCUMENT_TREE_H
+#define KINF_DOCUMENT_TREE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <cjson/cJSON.h>
+
+#include <kinformer/error.h>
+#include <kinformer/str.h>
+
+#include "base/buffer.h"
+#include "json/tree.h"
+
+#define KINF__AUTO_DOC KINF__CLEANUP(kinf__json_tree_free_ptr) struct cJSON
+
+/* Parses a whole text strictly. Errors: KINF_ERR_PARSE, KINF_ERR_TRUNCATED, KINF_ERR_LIMIT (too
+ * deep, or a NUL in a string), KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__doc_parse(struct kinf_str json, struct cJSON **ret_tree,
+                                    struct kinf_error *err);
+/* Appends the tree as compact JSON. Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__doc_print(const struct cJSON *tree, struct kinf__buffer *out);
+/* The tree as Go prints one, with %v or (`verb`) %s, of about `max` bytes at most: messages of
+ * kube-apiserver have such in them. In `room`; NULL: out of memory. */
+const char *kinf__doc_go_text(const struct cJSON *tree, char verb, size_t max,
+                              struct kinf__buffer *room);
+/* NULL: out of memory, or of NULL. */
+struct cJSON *kinf__doc_dup(const struct cJSON *tree);
+
+/* Members in any order, elements in theirs. NULL equals NULL and nothing else. */
+bool kinf__doc_equal(const struct cJSON *a, const struct cJSON *b);
+
+bool kinf__doc_is_number(const struct cJSON *node);
+bool kinf__doc_is_integer(const struct cJSON *node);
+
+/* The member; NULL if there is none or `object` is no object or NULL. Case matters. */
+struct cJSON *kinf__doc_get(const struct cJSON *object, const char *name);
+/* Walks by names, NULL at the end of the arguments; NULL if one is missing. */
+struct cJSON *kinf__doc_find(const struct cJSON *tree, ...) __attribute__((sentinel));
+/* The text there; "" if there is none or it is no string. The tree's own. */
+const char *kinf__doc_text(const struct cJSON *tree, ...) __attribute__((sentinel));
+/* The integer there, or `none`; beyond 64 bits the nearest. */
+int64_t kinf__doc_integer(const struct cJSON *object, const char *name, int64_t none);
+
+/*
+ * Changing. `object` is an object; what is there under the name gives way.
+ */
+
+/* Consumes `take_value`, also on failure; NULL is a failure, so that calls nest. Errors:
+ * KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__doc_set(struct cJSON *object, const char *name, struct cJSON *take_value);
+KINF_MUST_CHECK int kinf__doc_set_text(struct cJSON *object, const char *name, const char *text);
+KINF_MUST_CHECK int kinf__doc_set_integer(struct cJSON *object, const char *name, int64_t number);
+/* Appends to an array; consumes the value, likewise. */
+KINF_MUST_CHECK int kinf__doc_append(struct cJSON *array, struct cJSON *take_value);
+void kinf__doc_remove(struct cJSON *object, const char *name);
+/* Of doubled members the last one stays, anywhere in it. Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__doc_undouble(struct cJSON *tree);
+/* The object under the name, made if there is none or it is no object. NULL: out of memory. */
+struct cJSON *kinf__doc_object(struct cJSON *object, const char *name);
+
+#endif
