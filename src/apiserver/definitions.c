@@ -1,0 +1,735 @@
+/*
+ * Definitions in force: a resource in the store for each whose names are free, with the versions
+ * that it says are served; and at the end of a definition, the end of its objects. Neighbours:
+ * definitions_check.c says which are valid; verbs.c has them applied when they are written. What
+ * takes waiting for readers, and what takes long, is the worker's.
+ */
+#include "apiserver/definitions.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "apiserver/api_services.h"
+#include "serve/definitions.h"
+#include "apiserver/conditions.h"
+#include "apiserver/verbs.h"
+
+#define GROUP     "apiextensions.k8s.io"
+#define FINALIZER "customresourcecleanup.apiextensions.k8s.io"
+
+#define N_VERSIONS_MAX 64
+#define PORTION        200 /* objects that are deleted at a time */
+
+static struct kinf__resource *definitions_of(struct kinf__sim *sim)
+{
+    return kinf__store_find(kinf__sim_store(sim), GROUP, "customresourcedefinitions");
+}
+
+static const char *text_of(const struct cJSON *definition, const char *name)
+{
+    return kinf__doc_text(definition, "spec", name, NULL);
+}
+
+static const char *name_of(const struct cJSON *definition, const char *name)
+{
+    return kinf__doc_text(definition, "spec", "names", name, NULL);
+}
+
+/* What it defines, if that is served; NULL: it is not. */
+static struct kinf__resource *resource_of(struct kinf__sim *sim, const struct cJSON *definition)
+{
+    struct kinf__resource *resource = kinf__store_find(
+        kinf__sim_store(sim), text_of(definition, "group"), name_of(definition, "plural"));
+
+    return resource != NULL && resource->is_custom ? resource : NULL;
+}
+
+/* --- versions --- */
+
+/* "v2beta1": how it is sorted. Others than of this form come last, by their names. */
+struct rank {
+    int stage; /* 2: no beta and no alpha; -1: of another form */
+    long major;
+    long minor;
+};
+
+static struct rank rank_of(const char *version)
+{
+    static const struct rank other = { -1, 0, 0 };
+    struct rank rank = { 2, 0, 0 };
+    char *end;
+
+    if (version[0] != 'v' || version[1] < '1' || version[1] > '9')
+        return other;
+    rank.major = strtol(version + 1, &end, 10);
+    if (*end == '\0')
+        return rank;
+    if (strncmp(end, "beta", 4) != 0 && strncmp(end, "alpha", 5) != 0)
+        return other;
+    rank.stage = *end == 'b';
+    end += rank.stage == 1 ? 4 : 5;
+    rank.minor = strtol(end, &end, 10);
+    return *end == '\0' && rank.minor > 0 ? rank : other;
+}
+
+/* The preferred one first. */
+static int compare_versions(const void *a, const void *b)
+{
+    const char *x = ((const struct kinf__new_version *)a)->name;
+    const char *y = ((const struct kinf__new_version *)b)->name;
+    struct rank p = rank_of(x), q = rank_of(y);
+
+    if (p.stage != q.stage)
+        return q.stage - p.stage;
+    if (p.stage < 0)
+        return strcmp(x, y);
+    if (p.major != q.major)
+        return p.major < q.major ? 1 : -1;
+    return p.minor < q.minor ? 1 : p.minor > q.minor ? -1 : 0;
+}
+
+struct new_versions {
+    struct kinf__new_version items[N_VERSIONS_MAX];
+    size_t n_items;
+};
+
+static const char *text_or_null(const struct cJSON *object, const char *name)
+{
+    return cJSON_GetStringValue(kinf__doc_get(object, name));
+}
+
+static int make_version(struct kinf__sim *sim, const struct cJSON *definition,
+                        const struct cJSON *version, struct kinf__new_version *made,
+                        struct kinf_error *err)
+{
+    const struct cJSON *scale = kinf__doc_find(version, "subresources", "scale", NULL);
+    int failed;
+
+    *made = (struct kinf__new_version){
+        .name = kinf__doc_text(version, "name", NULL),
+        .has_status = kinf__doc_find(version, "subresources", "status", NULL) != NULL,
+        .has_scale = scale != NULL,
+        .scale_spec_replicas = text_or_null(scale, "specReplicasPath"),
+        .scale_status_replicas = text_or_null(scale, "statusReplicasPath"),
+        .scale_selector = text_or_null(scale, "labelSelectorPath"),
+    };
+    failed = kinf__schema_of_definition(kinf__sim_schema(sim),
+                                        kinf__doc_find(version, "schema", "openAPIV3Schema", NULL),
+                                        &made->own_schema, err);
+    if (failed == 0)
+        made->schema = kinf__schema_find(made->own_schema, text_of(definition, "group"), made->name,
+                                         name_of(definition, "kind"));
+    return failed;
+}
+
+static void free_versions(struct new_versions *versions)
+{
+    for (size_t i = 0; i < versions->n_items; i++)
+        kinf__schema_free(versions->items[i].own_schema);
+}
+
+/* Those that are served; on success the schemas are for who takes the versions. */
+static int make_versions(struct kinf__sim *sim, const struct cJSON *definition,
+                         struct new_versions *versions, struct kinf_error *err)
+{
+    const struct cJSON *version;
+    int failed = 0;
+
+    versions->n_items = 0;
+    cJSON_ArrayForEach(version, kinf__doc_find(definition, "spec", "versions", NULL))
+    {
+        if (failed < 0 || !cJSON_IsTrue(kinf__doc_get(version, "served")))
+            continue;
+        if (versions->n_items == N_VERSIONS_MAX)
+            failed = kinf__error_set(err, KINF_ERR_LIMIT, "more than %d versions", N_VERSIONS_MAX);
+        else
+            failed =
+                make_version(sim, definition, version, &versions->items[versions->n_items], err);
+        versions->n_items += failed == 0;
+    }
+    if (failed < 0)
+        free_versions(versions);
+    else
+        qsort(versions->items, versions->n_items, sizeof versions->items[0], compare_versions);
+    return failed;
+}
+
+static bool is_served(const struct cJSON *definition, const char *name)
+{
+    const struct cJSON *version;
+
+    cJSON_ArrayForEach(version, kinf__doc_find(definition, "spec", "versions", NULL))
+    {
+        if (cJSON_IsTrue(kinf__doc_get(version, "served")) &&
+            strcmp(kinf__doc_text(version, "name", NULL), name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Whether a version that is served now is not any more: its watches have to end first. */
+static bool loses_version(const struct kinf__resource *resource, const struct cJSON *definition)
+{
+    for (size_t i = 0; i < resource->n_versions; i++) {
+        if (!is_served(definition, resource->versions[i].type->version))
+            return true;
+    }
+    return false;
+}
+
+/* --- serving --- */
+
+static int append_words(const struct cJSON *words, struct kinf__buffer *out)
+{
+    const struct cJSON *word;
+
+    cJSON_ArrayForEach(word, words)
+    {
+        if (cJSON_IsString(word) &&
+            kinf__buffer_printf(out, "%s%s", out->len != 0 ? "," : "", word->valuestring) < 0)
+            return KINF_ERR_NO_MEMORY;
+    }
+    return kinf__buffer_cstr(out) != NULL ? 0 : KINF_ERR_NO_MEMORY;
+}
+
+static const char *subresources_of(const struct new_versions *versions)
+{
+    bool has_status = false, has_scale = false;
+
+    for (size_t i = 0; i < versions->n_items; i++) {
+        has_status = has_status || versions->items[i].has_status;
+        has_scale = has_scale || versions->items[i].has_scale;
+    }
+    return has_status && has_scale ? "status,scale"
+           : has_status            ? "status"
+           : has_scale             ? "scale"
+                                   : "";
+}
+
+static char *borrow(const char *text)
+{
+    return (char *)(uintptr_t)text;
+}
+
+/* Consumes the schemas of the versions. */
+static int add_resource(struct kinf__sim *sim, const struct cJSON *definition,
+                        struct new_versions *versions, struct kinf__resource **ret_resource,
+                        struct kinf_error *err)
+{
+    const struct cJSON *names = kinf__doc_find(definition, "spec", "names", NULL);
+    KINF__AUTO_BUFFER short_names = KINF__BUFFER_INIT;
+    KINF__AUTO_BUFFER categories = KINF__BUFFER_INIT;
+
+    if (append_words(kinf__doc_get(names, "shortNames"), &short_names) < 0 ||
+        append_words(kinf__doc_get(names, "categories"), &categories) < 0) {
+        free_versions(versions);
+        return kinf__error_no_memory(err);
+    }
+    return kinf__store_add_resource(
+        kinf__sim_store(sim),
+        &(struct kinf__resource){
+            .group = borrow(text_of(definition, "group")),
+            .name = borrow(name_of(definition, "plural")),
+            .singular = borrow(name_of(definition, "singular")),
+            .kind = borrow(name_of(definition, "kind")),
+            .short_names = short_names.bytes,
+            .categories = categories.bytes,
+            .verbs = borrow(""),
+            .subresources = borrow(subresources_of(versions)),
+            .namespaced = strcmp(text_of(definition, "scope"), "Namespaced") == 0,
+            .is_custom = true,
+        },
+        versions->items, versions->n_items, ret_resource, err);
+}
+
+/* The columns of its Tables. */
+static int take_columns(struct kinf__sim *sim, const struct kinf__resource *resource,
+                        const struct cJSON *definition)
+{
+    KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
+    int failed = kinf__doc_print(definition, &text);
+
+    for (size_t i = 0; failed == 0 && i < resource->n_versions; i++)
+        failed = kinf__definitions_take(kinf__sim_server(sim), resource->versions[i].type,
+                                        kinf__buffer_str(&text));
+    return failed;
+}
+
+static int publish(struct kinf__sim *sim, const struct kinf__resource *resource,
+                   const struct cJSON *definition, struct kinf_error *err)
+{
+    int failed = take_columns(sim, resource, definition);
+
+    if (failed == KINF_ERR_PARSE)
+        failed = 0; /* columns stay as they are */
+    if (failed == 0)
+        failed = kinf__store_publish_catalog(kinf__sim_store(sim));
+    if (failed == 0)
+        failed = kinf__api_services_follow(sim);
+    return failed < 0 ? kinf__error_no_memory(err) : 0;
+}
+
+static int change(struct kinf__sim *sim, struct kinf__resource *resource,
+                  const struct cJSON *definition, struct kinf_error *err)
+{
+    struct new_versions versions;
+    int failed = make_versions(sim, definition, &versions, err);
+
+    /* One that nobody can read stays what it was. */
+    if (failed < 0 || versions.n_items == 0)
+        return failed;
+    failed = kinf__store_set_versions(kinf__sim_store(sim), resource, versions.items,
+                                      versions.n_items, err);
+    /* The lock was given up: it may be another one, or none. */
+    resource = resource_of(sim, definition);
+    return failed == 0 && resource != NULL ? publish(sim, resource, definition, err) : failed;
+}
+
+/* --- names --- */
+
+enum conflict {
+    PLURAL = 1,
+    SINGULAR = 2,
+    SHORT_NAMES = 4,
+    KIND = 8,
+    LIST_KIND = 16,
+};
+
+static bool is_called(const struct kinf__resource *resource, const char *name)
+{
+    size_t len = strlen(name);
+
+    if (strcmp(resource->name, name) == 0 || strcmp(resource->singular, name) == 0)
+        return true;
+    for (const char *at = resource->short_names; *at != '\0'; at += strcspn(at, ",")) {
+        at += *at == ',';
+        if (strcspn(at, ",") == len && memcmp(at, name, len) == 0)
+            return true;
+    }
+    return false;
+}
+
+static unsigned conflicts_with(const struct kinf__resource *resource,
+                               const struct cJSON *definition)
+{
+    const struct cJSON *short_name;
+    char list_kind[KINF_NAME_MAX];
+    unsigned conflicts = 0;
+
+    snprintf(list_kind, sizeof list_kind, "%sList", resource->kind);
+    if (is_called(resource, name_of(definition, "plural")))
+        conflicts |= PLURAL;
+    if (is_called(resource, name_of(definition, "singular")))
+        conflicts |= SINGULAR;
+    cJSON_ArrayForEach(short_name, kinf__doc_find(definition, "spec", "names", "shortNames", NULL))
+    {
+        if (cJSON_IsString(short_name) && is_called(resource, short_name->valuestring))
+            conflicts |= SHORT_NAMES;
+    }
+    if (strcmp(resource->kind, name_of(definition, "kind")) == 0)
+        conflicts |= KIND;
+    if (strcmp(list_kind, name_of(definition, "listKind")) == 0)
+        conflicts |= LIST_KIND;
+    return conflicts;
+}
+
+static unsigned find_conflicts(struct kinf__sim *sim, const struct cJSON *definition)
+{
+    unsigned conflicts = 0;
+
+    KINF__LIST_FOR_EACH (node, kinf__store_resources(kinf__sim_store(sim))) {
+        const struct kinf__resource *resource = KINF__LIST_ENTRY(node, struct kinf__resource, node);
+
+        if (strcmp(resource->group, text_of(definition, "group")) == 0)
+            conflicts |= conflicts_with(resource, definition);
+    }
+    return conflicts;
+}
+
+static const struct {
+    enum conflict conflict;
+    const char *member;
+    const char *reason;
+} members[] = {
+    { PLURAL, "plural", "PluralConflict" },
+    { SINGULAR, "singular", "SingularConflict" },
+    { SHORT_NAMES, "shortNames", "ShortNamesConflict" },
+    { KIND, "kind", "KindConflict" },
+    { LIST_KIND, "listKind", "ListKindConflict" },
+};
+
+/* --- status --- */
+
+static int accept_names(struct cJSON *definition, unsigned conflicts)
+{
+    struct cJSON *names = kinf__doc_dup(kinf__doc_find(definition, "spec", "names", NULL));
+    struct cJSON *status = kinf__doc_object(definition, "status");
+
+    if (names == NULL || status == NULL || kinf__doc_set(status, "acceptedNames", names) < 0) {
+        if (status == NULL)
+            cJSON_Delete(names);
+        return KINF_ERR_NO_MEMORY;
+    }
+    for (size_t i = 0; i < KINF__ARRAY_LEN(members); i++) {
+        if ((conflicts & members[i].conflict) == 0)
+            continue;
+        kinf__doc_remove(names, members[i].member);
+        if ((members[i].conflict & (PLURAL | KIND)) != 0 &&
+            kinf__doc_set_text(names, members[i].member, "") < 0)
+            return KINF_ERR_NO_MEMORY;
+    }
+    return 0;
+}
+
+static int set_conditions(struct cJSON *definition, unsigned conflicts)
+{
+    struct kinf__condition_value accepted = { "NamesAccepted", "True", "NoConflicts",
+                                              "no conflicts found" };
+    struct kinf__condition_value established = { "Established", "True", "InitialNamesAccepted",
+                                                 "the initial names have been accepted" };
+    char message[KINF_NAME_MAX + 32];
+
+    for (size_t i = 0; i < KINF__ARRAY_LEN(members); i++) {
+        if ((conflicts & members[i].conflict) == 0)
+            continue;
+        snprintf(message, sizeof message, "\"%s\" is already in use",
+                 name_of(definition, members[i].member));
+        accepted =
+            (struct kinf__condition_value){ "NamesAccepted", "False", members[i].reason, message };
+        established = (struct kinf__condition_value){ "Established", "False", "NotAccepted",
+                                                      "not all names are accepted" };
+    }
+    if (kinf__condition_set(definition, &accepted) < 0)
+        return KINF_ERR_NO_MEMORY;
+    return kinf__condition_set(definition, &established);
+}
+
+static int replace(struct kinf__sim *sim, const char *subresource, struct cJSON *take_definition)
+{
+    struct kinf__verb verb = { .sim = sim,
+                               .resource = definitions_of(sim),
+                               .subresource = subresource,
+                               .manager = "kube-apiserver" };
+    int failed = kinf__verb_replace(&verb, take_definition);
+
+    kinf__verb_release(&verb);
+    return failed;
+}
+
+static int write_status(struct kinf__sim *sim, const struct cJSON *definition, unsigned conflicts,
+                        struct kinf_error *err)
+{
+    struct cJSON *changed = kinf__doc_dup(definition);
+
+    if (changed == NULL || accept_names(changed, conflicts) < 0 ||
+        set_conditions(changed, conflicts) < 0) {
+        cJSON_Delete(changed);
+        return kinf__error_no_memory(err);
+    }
+    return replace(sim, "status", changed) < 0 ? kinf__error_no_memory(err) : 0;
+}
+
+static int serve(struct kinf__sim *sim, const struct cJSON *definition, struct kinf_error *err)
+{
+    struct kinf__resource *resource;
+    struct new_versions versions;
+    int failed = make_versions(sim, definition, &versions, err);
+
+    if (failed < 0 || versions.n_items == 0)
+        return failed;
+    failed = add_resource(sim, definition, &versions, &resource, err);
+    return failed == 0 ? publish(sim, resource, definition, err) : failed;
+}
+
+/* Goes on where it stopped for want of memory. */
+static int establish(struct kinf__sim *sim, const struct cJSON *definition, struct kinf_error *err)
+{
+    struct kinf__resource *resource = resource_of(sim, definition);
+    unsigned conflicts = resource == NULL ? find_conflicts(sim, definition) : 0;
+    int failed = 0;
+
+    if (resource != NULL)
+        failed = publish(sim, resource, definition, err);
+    else if (conflicts == 0)
+        failed = serve(sim, definition, err);
+    return failed == 0 ? write_status(sim, definition, conflicts, err) : failed;
+}
+
+int kinf__definition_apply(struct kinf__sim *sim, const struct cJSON *definition,
+                           struct kinf_error *err)
+{
+    struct kinf__resource *resource = resource_of(sim, definition);
+
+    if (resource == NULL || !kinf__condition_is(definition, "NamesAccepted", "True"))
+        return establish(sim, definition, err);
+    return loses_version(resource, definition) ? 0 : change(sim, resource, definition, err);
+}
+
+/* --- the end --- */
+
+static int hold(struct cJSON *metadata)
+{
+    struct cJSON *finalizers = kinf__doc_get(metadata, "finalizers"), *finalizer;
+
+    cJSON_ArrayForEach(finalizer, finalizers)
+    {
+        if (cJSON_IsString(finalizer) && strcmp(finalizer->valuestring, FINALIZER) == 0)
+            return 0;
+    }
+    if (!cJSON_IsArray(finalizers) &&
+        kinf__doc_set(metadata, "finalizers", cJSON_CreateArray()) < 0)
+        return KINF_ERR_NO_MEMORY;
+    return kinf__doc_append(kinf__doc_get(metadata, "finalizers"), cJSON_CreateString(FINALIZER));
+}
+
+int kinf__definition_begin_end(struct cJSON *definition)
+{
+    static const struct kinf__condition_value pending = {
+        "Terminating", "True", "InstanceDeletionPending",
+        "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
+    };
+    struct cJSON *metadata = kinf__doc_object(definition, "metadata");
+
+    /* It has ended already: nothing is left that would wait. */
+    if (kinf__condition_is(definition, "Terminating", "False") ||
+        kinf__condition_is(definition, "Terminating", "True"))
+        return 0;
+    if (metadata == NULL || hold(metadata) < 0)
+        return KINF_ERR_NO_MEMORY;
+    return kinf__condition_set(definition, &pending);
+}
+
+static int tell_progress(struct kinf__sim *sim, const struct cJSON *definition)
+{
+    static const struct kinf__condition_value in_progress = {
+        "Terminating", "True", "InstanceDeletionInProgress",
+        "CustomResource deletion is in progress"
+    };
+    struct cJSON *changed = kinf__doc_dup(definition);
+
+    if (changed == NULL || kinf__condition_set(changed, &in_progress) < 0) {
+        cJSON_Delete(changed);
+        return KINF_ERR_NO_MEMORY;
+    }
+    return replace(sim, "status", changed);
+}
+
+/* Nobody waits for its objects any more: it goes, unless others hold it. */
+static int let_go(struct kinf__sim *sim, const struct cJSON *definition)
+{
+    struct cJSON *changed = kinf__doc_dup(definition);
+    struct cJSON *metadata = kinf__doc_get(changed, "metadata"), *finalizers, *finalizer, *next;
+
+    if (changed == NULL)
+        return KINF_ERR_NO_MEMORY;
+    finalizers = kinf__doc_get(metadata, "finalizers");
+    for (finalizer = finalizers != NULL ? finalizers->child : NULL; finalizer != NULL;
+         finalizer = next) {
+        next = finalizer->next;
+        if (cJSON_IsString(finalizer) && strcmp(finalizer->valuestring, FINALIZER) == 0)
+            cJSON_Delete(cJSON_DetachItemViaPointer(finalizers, finalizer));
+    }
+    if (cJSON_GetArraySize(finalizers) == 0)
+        kinf__doc_remove(metadata, "finalizers");
+    return replace(sim, "", changed);
+}
+
+/* Deletes up to PORTION objects that are not being deleted yet; *ret_is_portion: there may be more.
+ * Returns how many objects there were when it began, or a negative code. */
+static int64_t delete_objects(struct kinf__sim *sim, struct kinf__resource *resource,
+                              bool *ret_is_portion)
+{
+    kinf_auto_snapshot struct kinf_snapshot *snapshot = kinf__store_snapshot(resource);
+    size_t n_left = PORTION;
+    const struct kinf_object *object;
+    struct kinf_cursor cursor;
+
+    kinf_cursor_all(&cursor, snapshot);
+    while (n_left != 0 && (object = kinf_cursor_next(&cursor)) != NULL) {
+        struct kinf_str name_space = kinf_object_namespace(object);
+        struct kinf__delete_options options = KINF__DELETE_OPTIONS_INIT;
+        char text[KINF_NAME_MAX], time[KINF__TIME_SIZE];
+        struct kinf__verb verb = {
+            .sim = sim, .resource = resource, .name_space = text, .name = kinf_object_name(object)
+        };
+        bool is_gone;
+        int failed;
+
+        if (kinf_object_get_string(object, "metadata.deletionTimestamp", time, sizeof time) == 0)
+            continue;
+        snprintf(text, sizeof text, "%.*s", (int)name_space.len, name_space.bytes);
+        failed = kinf__verb_delete(&verb, &options, &is_gone);
+        kinf__verb_release(&verb);
+        if (failed == KINF_ERR_NO_MEMORY)
+            return failed;
+        n_left--;
+    }
+    *ret_is_portion = n_left == 0;
+    return (int64_t)kinf_snapshot_count(snapshot);
+}
+
+/* --- the controller --- */
+
+/* A definition that something is to be done about. */
+struct pending {
+    struct kinf__list node;
+    char name[KINF_NAME_MAX];
+};
+
+struct definitions {
+    struct kinf__controller controller;
+    struct kinf__list pending;
+    bool is_incomplete; /* there was no memory to note one: look at all of them */
+};
+
+static struct definitions *self_of(struct kinf__controller *controller)
+{
+    return KINF__CONTAINER_OF(controller, struct definitions, controller);
+}
+
+static void note_name(struct definitions *self, const char *name)
+{
+    struct pending *pending;
+
+    KINF__LIST_FOR_EACH (node, &self->pending) {
+        if (strcmp(KINF__LIST_ENTRY(node, struct pending, node)->name, name) == 0)
+            return;
+    }
+    pending = malloc(sizeof *pending);
+    if (pending == NULL) {
+        self->is_incomplete = true;
+        return;
+    }
+    snprintf(pending->name, sizeof pending->name, "%s", name);
+    kinf__list_push_back(&self->pending, &pending->node);
+}
+
+/* Changes of definitions, and objects that a definition waits for. */
+static void note(struct kinf__controller *controller, struct kinf__resource *resource,
+                 const struct kinf_object *old, const struct kinf_object *object)
+{
+    char name[2 * KINF_NAME_MAX];
+
+    if (old == NULL && object == NULL) {
+        self_of(controller)->is_incomplete = true;
+    } else if (resource->is_going && object == NULL) {
+        snprintf(name, sizeof name, "%s.%s", resource->name, resource->group);
+        note_name(self_of(controller), name);
+    } else if (object != NULL && strcmp(resource->group, GROUP) == 0 &&
+               strcmp(resource->kind, "CustomResourceDefinition") == 0) {
+        note_name(self_of(controller), kinf_object_name(object));
+    }
+}
+
+static void note_all(struct definitions *self, struct kinf__sim *sim)
+{
+    kinf_auto_snapshot struct kinf_snapshot *snapshot = kinf__store_snapshot(definitions_of(sim));
+    const struct kinf_object *object;
+    struct kinf_cursor cursor;
+
+    self->is_incomplete = false;
+    kinf_cursor_all(&cursor, snapshot);
+    while ((object = kinf_cursor_next(&cursor)) != NULL)
+        note_name(self, kinf_object_name(object));
+}
+
+/* Its names are free now: others may have waited for them. */
+static int withdraw(struct definitions *self, struct kinf__sim *sim,
+                    struct kinf__resource *resource)
+{
+    kinf__store_remove_resource(kinf__sim_store(sim), resource);
+    note_all(self, sim);
+    if (kinf__store_publish_catalog(kinf__sim_store(sim)) < 0)
+        return KINF_ERR_NO_MEMORY;
+    return kinf__api_services_follow(sim);
+}
+
+static int end(struct definitions *self, struct kinf__sim *sim, const struct cJSON *definition)
+{
+    struct kinf__resource *resource = resource_of(sim, definition);
+    bool is_portion = false;
+    int64_t n_objects;
+    int failed;
+
+    if (resource == NULL)
+        return let_go(sim, definition);
+    resource->is_going = true;
+    n_objects = delete_objects(sim, resource, &is_portion);
+    if (n_objects < 0)
+        return (int)n_objects;
+    if (is_portion)
+        note_name(self, kinf__doc_text(definition, "metadata", "name", NULL));
+    /* Each that goes is noted. */
+    if (n_objects > 0)
+        return tell_progress(sim, definition);
+    failed = withdraw(self, sim, resource);
+    return failed == 0 ? let_go(sim, definition) : failed;
+}
+
+static int follow(struct definitions *self, struct kinf__sim *sim, const struct cJSON *definition)
+{
+    struct kinf__resource *resource = resource_of(sim, definition);
+
+    if (*kinf__doc_text(definition, "metadata", "deletionTimestamp", NULL) != '\0')
+        return end(self, sim, definition);
+    if (!kinf__condition_is(definition, "NamesAccepted", "True"))
+        return establish(sim, definition, NULL);
+    return resource != NULL && loses_version(resource, definition)
+               ? change(sim, resource, definition, NULL)
+               : 0;
+}
+
+static int64_t work(struct kinf__controller *controller, struct kinf__sim *sim, int64_t now_ms)
+{
+    struct definitions *self = self_of(controller);
+    struct kinf__resource *definitions = definitions_of(sim);
+    struct pending *pending;
+    struct cJSON *definition;
+    int failed;
+
+    if (self->is_incomplete)
+        note_all(self, sim);
+    if (kinf__list_is_empty(&self->pending) || definitions == NULL)
+        return self->is_incomplete ? kinf__clock_add_ms(now_ms, 1000) : KINF__NEVER_MS;
+    pending = KINF__LIST_ENTRY(self->pending.next, struct pending, node);
+    kinf__list_remove(&pending->node);
+    failed = kinf__store_read(definitions, "", pending->name, &definition);
+    if (failed == 0) {
+        failed = follow(self, sim, definition);
+        cJSON_Delete(definition);
+    }
+    free(pending);
+    /* What did not work for want of memory is tried again. */
+    if (failed == KINF_ERR_NO_MEMORY) {
+        self->is_incomplete = true;
+        return kinf__clock_add_ms(now_ms, 1000);
+    }
+    return kinf__list_is_empty(&self->pending) ? KINF__NEVER_MS : now_ms;
+}
+
+static void free_controller(struct kinf__controller *controller)
+{
+    struct definitions *self = self_of(controller);
+
+    KINF__LIST_FOR_EACH_SAFE (node, &self->pending)
+        free(KINF__LIST_ENTRY(node, struct pending, node));
+    free(self);
+}
+
+int kinf__definitions_new(struct kinf__controller **ret_controller, struct kinf_error *err)
+{
+    struct definitions *self = calloc(1, sizeof *self);
+
+    if (self == NULL)
+        return kinf__error_no_memory(err);
+    self->controller.note = note;
+    self->controller.work = work;
+    self->controller.free = free_controller;
+    kinf__list_init(&self->controller.node);
+    kinf__list_init(&self->pending);
+    *ret_controller = &self->controller;
+    return 0;
+}

@@ -1,0 +1,444 @@
+/*
+ * Pods, and the specs of pods that templates have: what admission adds, what must be there, and what
+ * of a pod can change. Neighbours: kinds.c, kinds_templates.c.
+ */
+#include "apiserver/kinds_priv.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "apiserver/metadata.h"
+#include "document/quantity.h"
+#include "document/node_index.h"
+
+#define PORT_RANGE "must be between 1 and 65535, inclusive"
+
+static const char *const container_lists[] = { "initContainers", "containers" };
+
+/* --- quality of service --- */
+
+struct resources {
+    size_t n_containers;
+    size_t n_named;      /* requests and limits of processors and memory */
+    size_t n_guaranteed; /* those where both are the same */
+};
+
+static void count_resources(const struct cJSON *container, struct resources *count)
+{
+    static const char *const names[] = { "cpu", "memory" };
+    const struct cJSON *limits = kinf__doc_find(container, "resources", "limits", NULL);
+    const struct cJSON *requests = kinf__doc_find(container, "resources", "requests", NULL);
+
+    count->n_containers++;
+    for (size_t i = 0; i < KINF__ARRAY_LEN(names); i++) {
+        const struct cJSON *limit = kinf__doc_get(limits, names[i]);
+        const struct cJSON *request = kinf__doc_get(requests, names[i]);
+
+        count->n_named += limit != NULL || request != NULL;
+        count->n_guaranteed += limit != NULL && kinf__doc_equal(limit, request);
+    }
+}
+
+static const char *quality_of(const struct cJSON *spec)
+{
+    struct resources count = { 0 };
+    const struct cJSON *container;
+
+    for (size_t i = 0; i < KINF__ARRAY_LEN(container_lists); i++)
+        cJSON_ArrayForEach(container, kinf__doc_get(spec, container_lists[i]))
+            count_resources(container, &count);
+    if (count.n_named == 0)
+        return "BestEffort";
+    return count.n_guaranteed == 2 * count.n_containers ? "Guaranteed" : "Burstable";
+}
+
+/* --- admission --- */
+
+static int tolerate(struct cJSON *tolerations, const char *key)
+{
+    struct cJSON *toleration;
+    int failed;
+
+    cJSON_ArrayForEach(toleration, tolerations)
+    {
+        const char *effect = kinf__doc_text(toleration, "effect", NULL);
+        const char *tolerated = kinf__doc_text(toleration, "key", NULL);
+
+        if ((strcmp(tolerated, key) == 0 || *tolerated == '\0') &&
+            (strcmp(effect, "NoExecute") == 0 || *effect == '\0'))
+            return 0;
+    }
+    toleration = cJSON_CreateObject();
+    failed = toleration != NULL ? kinf__doc_set_text(toleration, "key", key) : KINF_ERR_NO_MEMORY;
+    if (failed == 0)
+        failed = kinf__kind_fill(toleration, "{\"operator\":\"Exists\",\"effect\":\"NoExecute\","
+                                             "\"tolerationSeconds\":300}");
+    if (failed < 0) {
+        cJSON_Delete(toleration);
+        return failed;
+    }
+    return kinf__doc_append(tolerations, toleration);
+}
+
+static int tolerate_failures(struct cJSON *spec)
+{
+    struct cJSON *tolerations = kinf__doc_get(spec, "tolerations");
+    int failed = 0;
+
+    if (!cJSON_IsArray(tolerations)) {
+        failed = kinf__doc_set(spec, "tolerations", cJSON_CreateArray());
+        tolerations = kinf__doc_get(spec, "tolerations");
+    }
+    if (failed == 0)
+        failed = tolerate(tolerations, "node.kubernetes.io/not-ready");
+    return failed == 0 ? tolerate(tolerations, "node.kubernetes.io/unreachable") : failed;
+}
+
+/* Without a class of its own a pod has priority 0: which class is everybody's default is not looked
+ * for. */
+static int set_priority(const struct kinf__write *write, struct cJSON *spec)
+{
+    struct kinf__resource *classes =
+        kinf__store_find(kinf__sim_store(write->sim), "scheduling.k8s.io", "priorityclasses");
+    const char *name = kinf__doc_text(spec, "priorityClassName", NULL);
+    KINF__AUTO_DOC *class = NULL;
+    const char *preemption;
+    int failed = KINF_ERR_NOT_FOUND;
+
+    if (*name == '\0')
+        return kinf__kind_fill(spec,
+                               "{\"priority\":0,\"preemptionPolicy\":\"PreemptLowerPriority\"}");
+    if (classes != NULL)
+        failed = kinf__store_read(classes, "", name, &class);
+    if (failed == KINF_ERR_NOT_FOUND) {
+        const char *pod = kinf__doc_text(write->object, "metadata", "name", NULL);
+
+        kinf__refuse(write->refusal, 403, "Forbidden",
+                     "pods \"%s\" is forbidden: no PriorityClass with name %s was found", pod,
+                     name);
+        kinf__refusal_set_object(write->refusal, "", "pods", pod);
+        return KINF_ERR_INVALID;
+    }
+    if (failed == 0)
+        failed = kinf__doc_set_integer(spec, "priority", kinf__doc_integer(class, "value", 0));
+    preemption = kinf__doc_text(class, "preemptionPolicy", NULL);
+    return failed == 0
+               ? kinf__doc_set_text(spec, "preemptionPolicy",
+                                    *preemption != '\0' ? preemption : "PreemptLowerPriority")
+               : failed;
+}
+
+int kinf__pod_create(const struct kinf__write *write)
+{
+    struct cJSON *spec = kinf__doc_get(write->object, "spec");
+    int failed =
+        kinf__doc_set_text(kinf__doc_get(write->object, "status"), "qosClass", quality_of(spec));
+
+    if (failed == 0)
+        failed = tolerate_failures(spec);
+    return failed == 0 ? set_priority(write, spec) : failed;
+}
+
+/* --- validation --- */
+
+static void check_word(const struct cJSON *object, const struct kinf__field *parent,
+                       const char *name, const char *supported, struct kinf__invalid *invalid)
+{
+    const struct kinf__field field = kinf__field(parent, name);
+    const char *word = kinf__doc_text(object, name, NULL);
+    char quoted[64];
+
+    snprintf(quoted, sizeof quoted, "\"%s\"", word);
+    if (*word != '\0' && strstr(supported, quoted) == NULL)
+        kinf__invalid_unsupported(invalid, &field, word, supported);
+}
+
+static void check_ports(const struct cJSON *ports, const struct kinf__field *field,
+                        struct kinf__invalid *invalid)
+{
+    const struct cJSON *port;
+    size_t i = 0;
+
+    cJSON_ArrayForEach(port, ports)
+    {
+        const struct kinf__field item = kinf__field_index(field, i++);
+        const struct kinf__field number_field = kinf__field(&item, "containerPort");
+        int64_t number = kinf__doc_integer(port, "containerPort", 0);
+
+        if (number == 0)
+            kinf__invalid_required(invalid, &number_field, "");
+        else if (number < 0 || number > 65535)
+            kinf__invalid_integer(invalid, &number_field, number, PORT_RANGE);
+        check_word(port, &item, "protocol", "\"SCTP\", \"TCP\", \"UDP\"", invalid);
+    }
+}
+
+/* Each has a member that names it. */
+static void check_required(const struct cJSON *list, const struct kinf__field *field,
+                           const char *name, struct kinf__invalid *invalid)
+{
+    const struct cJSON *element;
+    size_t i = 0;
+
+    cJSON_ArrayForEach(element, list)
+    {
+        const struct kinf__field item = kinf__field_index(field, i++);
+        const struct kinf__field member = kinf__field(&item, name);
+
+        if (*kinf__doc_text(element, name, NULL) == '\0')
+            kinf__invalid_required(invalid, &member, "");
+    }
+}
+
+/* `volumes`: those of the pod, by their names. */
+static void check_mounts(const struct cJSON *mounts, const struct kinf__node_index *volumes,
+                         const struct kinf__field *field, struct kinf__invalid *invalid)
+{
+    const struct cJSON *mount;
+    size_t i = 0;
+
+    cJSON_ArrayForEach(mount, mounts)
+    {
+        const struct kinf__field item = kinf__field_index(field, i++);
+        const struct kinf__field name_field = kinf__field(&item, "name");
+        const struct kinf__field path = kinf__field(&item, "mountPath");
+        const char *name = kinf__doc_text(mount, "name", NULL);
+
+        if (*name == '\0')
+            kinf__invalid_required(invalid, &name_field, "");
+        if (kinf__node_index_find(volumes, name) == NULL)
+            kinf__invalid_not_found(invalid, &name_field, name);
+        if (*kinf__doc_text(mount, "mountPath", NULL) == '\0')
+            kinf__invalid_required(invalid, &path, "");
+    }
+}
+
+/* A label that is there, and nobody else's in the list before it: those are in `names`. Without
+ * memory none is, and the write itself fails next. */
+static void check_item_name(struct kinf__node_index *names, struct cJSON *item,
+                            const struct kinf__field *field, struct kinf__invalid *invalid)
+{
+    const struct kinf__field name_field = kinf__field(field, "name");
+    const char *name = kinf__doc_text(item, "name", NULL);
+    char why[KINF__NAME_FAULT_SIZE];
+
+    if (*name == '\0')
+        kinf__invalid_required(invalid, &name_field, "");
+    else if (!kinf__name_is(KINF__NAME_LABEL, name, why))
+        kinf__invalid_text(invalid, &name_field, name, why);
+    else if (kinf__node_index_find(names, name) != NULL)
+        kinf__invalid_duplicate(invalid, &name_field, name);
+    else
+        (void)!kinf__node_index_add(names, name, item, 0);
+}
+
+static void check_image(const char *image, const struct kinf__field *parent,
+                        struct kinf__invalid *invalid)
+{
+    const struct kinf__field field = kinf__field(parent, "image");
+    size_t len = strlen(image);
+
+    if (len == 0)
+        kinf__invalid_required(invalid, &field, "");
+    else if (strchr(" \t\r\n", image[0]) != NULL || strchr(" \t\r\n", image[len - 1]) != NULL)
+        kinf__invalid_text(invalid, &field, image, "must not have leading or trailing whitespace");
+}
+
+static void check_resources(const struct cJSON *resources, const struct kinf__field *parent,
+                            struct kinf__invalid *invalid)
+{
+    const struct kinf__field field = kinf__field(parent, "resources");
+    const struct kinf__field requests = kinf__field(&field, "requests");
+    const struct cJSON *request;
+    char why[KINF__NAME_FAULT_SIZE];
+
+    cJSON_ArrayForEach(request, kinf__doc_get(resources, "requests"))
+    {
+        const char *limit = kinf__doc_text(resources, "limits", request->string, NULL);
+
+        if (!cJSON_IsString(request) || !kinf__quantity_exceeds(request->valuestring, limit))
+            continue;
+        snprintf(why, sizeof why, "must be less than or equal to %.253s limit of %.64s",
+                 request->string, limit);
+        kinf__invalid_text(invalid, &requests, request->valuestring, why);
+    }
+}
+
+static void check_container(const struct cJSON *container, const struct kinf__node_index *volumes,
+                            const struct kinf__field *field, struct kinf__invalid *invalid)
+{
+    const struct kinf__field ports = kinf__field(field, "ports");
+    const struct kinf__field env = kinf__field(field, "env");
+    const struct kinf__field mounts = kinf__field(field, "volumeMounts");
+
+    check_image(kinf__doc_text(container, "image", NULL), field, invalid);
+    check_ports(kinf__doc_get(container, "ports"), &ports, invalid);
+    check_required(kinf__doc_get(container, "env"), &env, "name", invalid);
+    check_mounts(kinf__doc_get(container, "volumeMounts"), volumes, &mounts, invalid);
+    check_resources(kinf__doc_get(container, "resources"), field, invalid);
+    check_word(container, field, "imagePullPolicy", "\"Always\", \"IfNotPresent\", \"Never\"",
+               invalid);
+}
+
+static void check_containers(const struct cJSON *spec, const char *name,
+                             const struct kinf__node_index *volumes,
+                             const struct kinf__field *parent, struct kinf__invalid *invalid)
+{
+    const struct kinf__field field = kinf__field(parent, name);
+    KINF__AUTO_NODE_INDEX names = { KINF__HMAP_INIT };
+    struct cJSON *container;
+    size_t i = 0;
+
+    cJSON_ArrayForEach(container, kinf__doc_get(spec, name))
+    {
+        const struct kinf__field item = kinf__field_index(&field, i++);
+
+        check_item_name(&names, container, &item, invalid);
+        check_container(container, volumes, &item, invalid);
+    }
+}
+
+static void check_volume_types(const struct cJSON *volume, const struct kinf__field *field,
+                               struct kinf__invalid *invalid)
+{
+    const struct cJSON *member;
+    bool has_type = false;
+
+    cJSON_ArrayForEach(member, volume)
+    {
+        const struct kinf__field type = kinf__field(field, member->string);
+
+        if (strcmp(member->string, "name") == 0)
+            continue;
+        if (has_type)
+            kinf__invalid_forbidden(invalid, &type, "may not specify more than 1 volume type");
+        has_type = true;
+    }
+}
+
+/* Also puts them into `names`. */
+static void check_volumes(const struct cJSON *spec, struct kinf__node_index *names,
+                          const struct kinf__field *parent, struct kinf__invalid *invalid)
+{
+    const struct kinf__field field = kinf__field(parent, "volumes");
+    struct cJSON *volume;
+    size_t i = 0;
+
+    cJSON_ArrayForEach(volume, kinf__doc_get(spec, "volumes"))
+    {
+        const struct kinf__field item = kinf__field_index(&field, i++);
+
+        check_item_name(names, volume, &item, invalid);
+        check_volume_types(volume, &item, invalid);
+    }
+}
+
+void kinf__pod_spec_check(const struct cJSON *spec, const struct kinf__field *field,
+                          struct kinf__invalid *invalid)
+{
+    const struct kinf__field containers = kinf__field(field, "containers");
+    KINF__AUTO_NODE_INDEX volumes = { KINF__HMAP_INIT };
+
+    check_volumes(spec, &volumes, field, invalid);
+    if (cJSON_GetArraySize(kinf__doc_get(spec, "containers")) == 0)
+        kinf__invalid_required(invalid, &containers, "");
+    check_containers(spec, "containers", &volumes, field, invalid);
+    check_containers(spec, "initContainers", &volumes, field, invalid);
+    check_word(spec, field, "restartPolicy", "\"Always\", \"OnFailure\", \"Never\"", invalid);
+    check_word(spec, field, "dnsPolicy",
+               "\"ClusterFirstWithHostNet\", \"ClusterFirst\", \"Default\", \"None\"", invalid);
+    kinf__kind_check_not_negative(spec, field, "terminationGracePeriodSeconds", invalid);
+}
+
+void kinf__pod_check(const struct cJSON *object, const struct cJSON *old,
+                     struct kinf__invalid *invalid)
+{
+    const struct kinf__field field = kinf__field(NULL, "spec");
+
+    (void)old;
+    kinf__pod_spec_check(kinf__doc_get(object, "spec"), &field, invalid);
+}
+
+/* --- updates --- */
+
+static const char update_words[] =
+    "pod updates may not change fields other than `spec.containers[*].image`,"
+    "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only "
+    "additions "
+    "to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it "
+    "was previously negative)";
+
+/* Takes out of a copy what may differ. */
+static void forget_mutable(struct cJSON *spec)
+{
+    static const char *const members[] = { "activeDeadlineSeconds", "tolerations",
+                                           "schedulingGates" };
+    struct cJSON *container;
+
+    for (size_t i = 0; i < KINF__ARRAY_LEN(members); i++)
+        kinf__doc_remove(spec, members[i]);
+    for (size_t i = 0; i < KINF__ARRAY_LEN(container_lists); i++)
+        cJSON_ArrayForEach(container, kinf__doc_get(spec, container_lists[i]))
+            kinf__doc_remove(container, "image");
+}
+
+static void check_count(const struct cJSON *old, const struct cJSON *spec, const char *name,
+                        const char *why, struct kinf__invalid *invalid)
+{
+    const struct kinf__field spec_field = kinf__field(NULL, "spec");
+    const struct kinf__field field = kinf__field(&spec_field, name);
+
+    if (cJSON_GetArraySize(kinf__doc_get(old, name)) !=
+        cJSON_GetArraySize(kinf__doc_get(spec, name)))
+        kinf__invalid_forbidden(invalid, &field, why);
+}
+
+static int check_rest(const struct cJSON *old, const struct cJSON *spec,
+                      struct kinf__invalid *invalid)
+{
+    const struct kinf__field field = kinf__field(NULL, "spec");
+    KINF__AUTO_DOC *before = kinf__doc_dup(old);
+    KINF__AUTO_DOC *after = kinf__doc_dup(spec);
+
+    if (before == NULL || after == NULL)
+        return KINF_ERR_NO_MEMORY;
+    forget_mutable(before);
+    forget_mutable(after);
+    if (!kinf__doc_equal(before, after))
+        kinf__invalid_forbidden(invalid, &field, update_words);
+    return 0;
+}
+
+/* Its priority is not what the client says. */
+static int keep_admitted(const struct cJSON *old, struct cJSON *spec)
+{
+    static const char *const members[] = { "priority", "preemptionPolicy" };
+
+    for (size_t i = 0; i < KINF__ARRAY_LEN(members); i++) {
+        const struct cJSON *member = kinf__doc_get(old, members[i]);
+
+        if (kinf__doc_get(spec, members[i]) == NULL && member != NULL &&
+            kinf__doc_set(spec, members[i], kinf__doc_dup(member)) < 0)
+            return KINF_ERR_NO_MEMORY;
+    }
+    return 0;
+}
+
+int kinf__pod_update(const struct kinf__write *write)
+{
+    const struct cJSON *old = kinf__doc_get(write->old, "spec");
+    struct cJSON *spec = kinf__doc_get(write->object, "spec");
+    struct kinf__invalid invalid;
+    int failed = keep_admitted(old, spec);
+
+    kinf__invalid_init(&invalid, write->refusal);
+    check_count(old, spec, "containers", "pod updates may not add or remove containers", &invalid);
+    check_count(old, spec, "initContainers", "pod updates may not add or remove containers",
+                &invalid);
+    if (failed == 0 && invalid.n_faults == 0)
+        failed = check_rest(old, spec, &invalid);
+    if (failed < 0)
+        return failed;
+    return kinf__invalid_finish(&invalid, "", "Pod",
+                                kinf__doc_text(write->object, "metadata", "name", NULL));
+}

@@ -1,0 +1,378 @@
+/*
+ * What has a template of pods: sets of pods, jobs. Their selector finds what the template makes, and
+ * does not change. Neighbours: kinds.c, kinds_pods.c.
+ */
+#include "apiserver/kinds_priv.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "apiserver/metadata.h"
+
+#define NO_MATCH "`selector` does not match template `labels`"
+
+/* --- selectors --- */
+
+static bool has_value(const struct cJSON *values, const char *text)
+{
+    const struct cJSON *value;
+
+    cJSON_ArrayForEach(value, values)
+    {
+        if (cJSON_IsString(value) && strcmp(value->valuestring, text) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool meets(const struct cJSON *labels, const struct cJSON *requirement)
+{
+    const char *key = kinf__doc_text(requirement, "key", NULL);
+    const char *operator= kinf__doc_text(requirement, "operator", NULL);
+    const struct cJSON *label = kinf__doc_get(labels, key);
+    bool is_in = label != NULL &&
+                 has_value(kinf__doc_get(requirement, "values"), kinf__doc_text(labels, key, NULL));
+
+    if (strcmp(operator, "In") == 0)
+        return is_in;
+    if (strcmp(operator, "NotIn") == 0)
+        return !is_in;
+    return (label != NULL) == (strcmp(operator, "Exists") == 0);
+}
+
+static bool has_labels(const struct cJSON *labels, const struct cJSON *wanted)
+{
+    const struct cJSON *label;
+
+    cJSON_ArrayForEach(label, wanted)
+    {
+        if (!kinf__doc_equal(label, kinf__doc_get(labels, label->string)))
+            return false;
+    }
+    return true;
+}
+
+/* A selector that is not there matches nothing. */
+static bool selects(const struct cJSON *selector, const struct cJSON *labels)
+{
+    const struct cJSON *requirement;
+
+    if (!cJSON_IsObject(selector) || !has_labels(labels, kinf__doc_get(selector, "matchLabels")))
+        return false;
+    cJSON_ArrayForEach(requirement, kinf__doc_get(selector, "matchExpressions"))
+    {
+        if (!meets(labels, requirement))
+            return false;
+    }
+    return true;
+}
+
+static bool is_empty_selector(const struct cJSON *selector)
+{
+    return cJSON_GetArraySize(kinf__doc_get(selector, "matchLabels")) == 0 &&
+           cJSON_GetArraySize(kinf__doc_get(selector, "matchExpressions")) == 0;
+}
+
+/* --- templates --- */
+
+static void check_template(const struct cJSON *template, const struct kinf__field *field,
+                           struct kinf__invalid *invalid)
+{
+    const struct kinf__field metadata = kinf__field(field, "metadata");
+    const struct kinf__field spec = kinf__field(field, "spec");
+
+    kinf__metadata_validate_labels(kinf__doc_get(template, "metadata"), &metadata, invalid);
+    kinf__pod_spec_check(kinf__doc_get(template, "spec"), &spec, invalid);
+}
+
+static void check_always(const struct cJSON *template, const struct kinf__field *field,
+                         struct kinf__invalid *invalid)
+{
+    const struct kinf__field spec = kinf__field(field, "spec");
+    const struct kinf__field policy = kinf__field(&spec, "restartPolicy");
+    const char *word = kinf__doc_text(template, "spec", "restartPolicy", NULL);
+
+    if (*word != '\0' && strcmp(word, "Always") != 0)
+        kinf__invalid_unsupported(invalid, &policy, word, "\"Always\"");
+}
+
+/* That the selector finds what the template makes, and a template whose pods are kept running. */
+static void check_matching(const struct cJSON *spec, bool is_matching,
+                           const struct kinf__field *parent, struct kinf__invalid *invalid)
+{
+    const struct kinf__field field = kinf__field(parent, "template");
+    const struct kinf__field metadata = kinf__field(&field, "metadata");
+    const struct kinf__field labels = kinf__field(&metadata, "labels");
+    const struct cJSON *template = kinf__doc_get(spec, "template");
+
+    if (!is_matching)
+        kinf__invalid_value(invalid, &labels, kinf__doc_find(template, "metadata", "labels", NULL),
+                            NO_MATCH);
+    check_template(template, &field, invalid);
+    check_always(template, &field, invalid);
+}
+
+static void check_selector(const struct cJSON *spec, const struct kinf__field *parent,
+                           const char *empty, struct kinf__invalid *invalid)
+{
+    const struct kinf__field field = kinf__field(parent, "selector");
+    const struct cJSON *selector = kinf__doc_get(spec, "selector");
+
+    if (!cJSON_IsObject(selector))
+        kinf__invalid_required(invalid, &field, "");
+    else if (is_empty_selector(selector))
+        kinf__invalid_value(invalid, &field, selector, empty);
+}
+
+static void check_immutable(const struct cJSON *object, const struct cJSON *old, const char *name,
+                            struct kinf__invalid *invalid)
+{
+    const struct kinf__field field = kinf__field(NULL, "spec");
+
+    if (old != NULL)
+        kinf__kind_check_same(kinf__doc_get(old, "spec"), kinf__doc_get(object, "spec"), &field,
+                              name, KINF__IMMUTABLE, invalid);
+}
+
+static bool is_matching(const struct cJSON *spec)
+{
+    return selects(kinf__doc_get(spec, "selector"),
+                   kinf__doc_find(spec, "template", "metadata", "labels", NULL));
+}
+
+static void check_set(const struct cJSON *object, const struct cJSON *old, const char *empty,
+                      struct kinf__invalid *invalid)
+{
+    const struct kinf__field field = kinf__field(NULL, "spec");
+    const struct cJSON *spec = kinf__doc_get(object, "spec");
+
+    kinf__kind_check_not_negative(spec, &field, "replicas", invalid);
+    check_selector(spec, &field, empty, invalid);
+    check_matching(spec, is_matching(spec), &field, invalid);
+    check_immutable(object, old, "selector", invalid);
+}
+
+/* Of all its pods some are new, some are ready, some are available. */
+static void check_deployment_status(const struct cJSON *status, struct kinf__invalid *invalid)
+{
+    static const char *const parts[] = { "updatedReplicas", "readyReplicas", "availableReplicas" };
+    const struct kinf__field field = kinf__field(NULL, "status");
+    const struct kinf__field available_field = kinf__field(&field, "availableReplicas");
+    int64_t replicas = kinf__doc_integer(status, "replicas", 0),
+            available = kinf__doc_integer(status, "availableReplicas", 0);
+
+    kinf__kind_check_not_negative(status, &field, "replicas", invalid);
+    for (size_t i = 0; i < KINF__ARRAY_LEN(parts); i++)
+        kinf__kind_check_not_negative(status, &field, parts[i], invalid);
+    for (size_t i = 0; i < KINF__ARRAY_LEN(parts); i++) {
+        const struct kinf__field part = kinf__field(&field, parts[i]);
+        int64_t n = kinf__doc_integer(status, parts[i], 0);
+
+        if (n > replicas)
+            kinf__invalid_integer(invalid, &part, n, "cannot be greater than status.replicas");
+    }
+    if (available > kinf__doc_integer(status, "readyReplicas", 0))
+        kinf__invalid_integer(invalid, &available_field, available,
+                              "cannot be greater than readyReplicas");
+}
+
+void kinf__deployment_check(const struct cJSON *object, const struct cJSON *old,
+                            struct kinf__invalid *invalid)
+{
+    const struct kinf__field spec = kinf__field(NULL, "spec");
+    const struct kinf__field strategy = kinf__field(&spec, "strategy");
+    const struct kinf__field rolling = kinf__field(&strategy, "rollingUpdate");
+
+    check_set(object, old, "empty selector is invalid for deployment", invalid);
+    if (strcmp(kinf__doc_text(object, "spec", "strategy", "type", NULL), "Recreate") == 0 &&
+        kinf__doc_find(object, "spec", "strategy", "rollingUpdate", NULL) != NULL)
+        kinf__invalid_forbidden(invalid, &rolling,
+                                "may not be specified when strategy `type` is 'Recreate'");
+    check_deployment_status(kinf__doc_get(object, "status"), invalid);
+}
+
+void kinf__replica_set_check(const struct cJSON *object, const struct cJSON *old,
+                             struct kinf__invalid *invalid)
+{
+    check_set(object, old, "empty selector is invalid for deployment", invalid);
+}
+
+void kinf__stateful_set_check(const struct cJSON *object, const struct cJSON *old,
+                              struct kinf__invalid *invalid)
+{
+    static const char *const members[] = { "serviceName", "podManagementPolicy",
+                                           "volumeClaimTemplates" };
+
+    check_set(object, old, "empty selector is invalid for statefulset", invalid);
+    for (size_t i = 0; i < KINF__ARRAY_LEN(members); i++)
+        check_immutable(object, old, members[i], invalid);
+}
+
+void kinf__daemon_set_check(const struct cJSON *object, const struct cJSON *old,
+                            struct kinf__invalid *invalid)
+{
+    const struct kinf__field field = kinf__field(NULL, "spec");
+    const struct kinf__field selector_field = kinf__field(&field, "selector");
+    const struct cJSON *spec = kinf__doc_get(object, "spec");
+    const struct cJSON *selector = kinf__doc_get(spec, "selector");
+
+    if (cJSON_IsObject(selector) && is_empty_selector(selector))
+        kinf__invalid_value(invalid, &selector_field, selector,
+                            "empty selector is invalid for daemonset");
+    check_matching(spec, is_matching(spec), &field, invalid);
+    check_immutable(object, old, "selector", invalid);
+}
+
+void kinf__pod_template_check(const struct cJSON *object, const struct cJSON *old,
+                              struct kinf__invalid *invalid)
+{
+    const struct kinf__field field = kinf__field(NULL, "template");
+
+    (void)old;
+    check_template(kinf__doc_get(object, "template"), &field, invalid);
+}
+
+void kinf__replication_controller_check(const struct cJSON *object, const struct cJSON *old,
+                                        struct kinf__invalid *invalid)
+{
+    const struct kinf__field field = kinf__field(NULL, "spec");
+    const struct kinf__field selector_field = kinf__field(&field, "selector");
+    const struct cJSON *spec = kinf__doc_get(object, "spec");
+    const struct cJSON *selector = kinf__doc_get(spec, "selector");
+
+    (void)old;
+    kinf__kind_check_not_negative(spec, &field, "replicas", invalid);
+    if (cJSON_GetArraySize(selector) == 0)
+        kinf__invalid_required(invalid, &selector_field, "");
+    check_matching(
+        spec, has_labels(kinf__doc_find(spec, "template", "metadata", "labels", NULL), selector),
+        &field, invalid);
+}
+
+/* --- daemon sets --- */
+
+#define TEMPLATE_GENERATION "deprecated.daemonset.template.generation"
+
+static int set_template_generation(struct cJSON *object, int64_t number)
+{
+    struct cJSON *annotations = kinf__doc_object(kinf__doc_get(object, "metadata"), "annotations");
+    char text[24];
+
+    snprintf(text, sizeof text, "%lld", (long long)number);
+    return annotations != NULL ? kinf__doc_set_text(annotations, TEMPLATE_GENERATION, text)
+                               : KINF_ERR_NO_MEMORY;
+}
+
+int kinf__daemon_set_create(const struct kinf__write *write)
+{
+    return set_template_generation(write->object, 1);
+}
+
+int kinf__daemon_set_update(const struct kinf__write *write)
+{
+    const char *before =
+        kinf__doc_text(write->old, "metadata", "annotations", TEMPLATE_GENERATION, NULL);
+    bool is_changed = !kinf__doc_equal(kinf__doc_find(write->old, "spec", "template", NULL),
+                                       kinf__doc_find(write->object, "spec", "template", NULL));
+
+    return set_template_generation(write->object, strtoll(before, NULL, 10) + is_changed);
+}
+
+/* --- jobs --- */
+
+static void check_job_template(const struct cJSON *template, const struct kinf__field *field,
+                               struct kinf__invalid *invalid)
+{
+    const struct kinf__field spec = kinf__field(field, "spec");
+    const struct kinf__field policy = kinf__field(&spec, "restartPolicy");
+    const char *word = kinf__doc_text(template, "spec", "restartPolicy", NULL);
+
+    check_template(template, field, invalid);
+    if (*word == '\0' || strcmp(word, "Always") == 0)
+        kinf__invalid_required(invalid, &policy, "valid values: \"OnFailure\", \"Never\"");
+}
+
+static void check_job_selector(const struct cJSON *object, const struct kinf__field *parent,
+                               struct kinf__invalid *invalid)
+{
+    const struct kinf__field field = kinf__field(parent, "selector");
+    const struct kinf__field template = kinf__field(parent, "template");
+    const struct kinf__field metadata = kinf__field(&template, "metadata");
+    const struct kinf__field labels = kinf__field(&metadata, "labels");
+    const struct cJSON *spec = kinf__doc_get(object, "spec");
+    const struct cJSON *selector = kinf__doc_get(spec, "selector");
+
+    if (!cJSON_IsTrue(kinf__doc_get(spec, "manualSelector")) &&
+        (cJSON_GetArraySize(kinf__doc_get(selector, "matchLabels")) != 1 ||
+         kinf__doc_get(selector, "matchExpressions") != NULL))
+        kinf__invalid_value(invalid, &field, selector, "`selector` not auto-generated");
+    if (!is_matching(spec))
+        kinf__invalid_value(invalid, &labels,
+                            kinf__doc_find(spec, "template", "metadata", "labels", NULL), NO_MATCH);
+}
+
+/* Completions of an indexed job may change along with its parallelism. */
+static void check_job_update(const struct cJSON *object, const struct cJSON *old,
+                             struct kinf__invalid *invalid)
+{
+    static const char *const members[] = { "completionMode", "selector", "template" };
+
+    if (strcmp(kinf__doc_text(object, "spec", "completionMode", NULL), "Indexed") != 0)
+        check_immutable(object, old, "completions", invalid);
+    for (size_t i = 0; i < KINF__ARRAY_LEN(members); i++)
+        check_immutable(object, old, members[i], invalid);
+}
+
+void kinf__job_check(const struct cJSON *object, const struct cJSON *old,
+                     struct kinf__invalid *invalid)
+{
+    static const char *const numbers[] = { "parallelism", "completions", "activeDeadlineSeconds",
+                                           "backoffLimit", "ttlSecondsAfterFinished" };
+    const struct kinf__field field = kinf__field(NULL, "spec");
+    const struct kinf__field template = kinf__field(&field, "template");
+    const struct cJSON *spec = kinf__doc_get(object, "spec");
+
+    for (size_t i = 0; i < KINF__ARRAY_LEN(numbers); i++)
+        kinf__kind_check_not_negative(spec, &field, numbers[i], invalid);
+    check_job_selector(object, &field, invalid);
+    check_job_template(kinf__doc_get(spec, "template"), &template, invalid);
+    check_job_update(object, old, invalid);
+}
+
+/* Five words, or a name for such. */
+static void check_schedule(const char *schedule, const struct kinf__field *field,
+                           struct kinf__invalid *invalid)
+{
+    char why[KINF__NAME_FAULT_SIZE];
+    size_t n_words = 0;
+
+    if (*schedule == '\0') {
+        kinf__invalid_required(invalid, field, "");
+        return;
+    }
+    if (*schedule == '@' || strncmp(schedule, "TZ=", 3) == 0)
+        return;
+    for (const char *at = schedule + strspn(schedule, " "); *at != '\0'; n_words++) {
+        at += strcspn(at, " ");
+        at += strspn(at, " ");
+    }
+    snprintf(why, sizeof why, "expected exactly 5 fields, found %zu: [%.253s]", n_words, schedule);
+    if (n_words != 5)
+        kinf__invalid_text(invalid, field, schedule, why);
+}
+
+void kinf__cron_job_check(const struct cJSON *object, const struct cJSON *old,
+                          struct kinf__invalid *invalid)
+{
+    const struct kinf__field field = kinf__field(NULL, "spec");
+    const struct kinf__field job = kinf__field(&field, "jobTemplate");
+    const struct kinf__field job_spec = kinf__field(&job, "spec");
+    const struct kinf__field template = kinf__field(&job_spec, "template");
+    const struct kinf__field schedule = kinf__field(&field, "schedule");
+    const struct cJSON *spec = kinf__doc_get(object, "spec");
+
+    (void)old;
+    check_job_template(kinf__doc_find(spec, "jobTemplate", "spec", "template", NULL), &template,
+                       invalid);
+    check_schedule(kinf__doc_text(spec, "schedule", NULL), &schedule, invalid);
+}

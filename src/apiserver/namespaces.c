@@ -1,0 +1,530 @@
+/*
+ * Namespaces. Neighbours: verbs.c asks before it creates, kinds_minor.c has the rules of their
+ * fields.
+ *
+ * One that ends is swept in portions: what is in it is deleted, which takes as long as finalizers
+ * and grace periods do. A sweep that finds nothing to delete tells what is left in the conditions,
+ * and when that is nothing, takes the finalizer away.
+ */
+#include "apiserver/namespaces.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "apiserver/api_services.h"
+#include "apiserver/conditions.h"
+#include "apiserver/verbs.h"
+
+#define FINALIZER      "kubernetes"
+#define PORTION        200 /* objects that are deleted in a turn of the worker */
+#define FINALIZERS_MAX 16  /* different ones that are told of */
+#define WORDS_SIZE     1024
+
+static struct kinf__resource *namespaces_of(struct kinf__sim *sim)
+{
+    return kinf__store_find(kinf__sim_store(sim), "", "namespaces");
+}
+
+static bool is_going(const struct kinf_object *object)
+{
+    char time[KINF__TIME_SIZE];
+
+    return kinf_object_get_string(object, "metadata.deletionTimestamp", time, sizeof time) == 0;
+}
+
+/* --- what verbs ask --- */
+
+static int refuse_ending(const char *name_space, const struct kinf__resource *resource,
+                         const char *name, struct kinf__refusal *refusal)
+{
+    char why[KINF_NAME_MAX + 64];
+
+    kinf__refuse(refusal, 403, "Forbidden",
+                 "%s%s%s \"%s\" is forbidden: unable to create new content in namespace %s because "
+                 "it is being terminated",
+                 resource->name, *resource->group != '\0' ? "." : "", resource->group, name,
+                 name_space);
+    kinf__refusal_set_object(refusal, resource->group, resource->name, name);
+    snprintf(why, sizeof why, "namespace %s is being terminated", name_space);
+    kinf__refusal_add_cause(refusal, "NamespaceTerminating", "metadata.namespace", why);
+    return KINF_ERR_INVALID;
+}
+
+int kinf__namespace_check(struct kinf__sim *sim, const char *name_space,
+                          const struct kinf__resource *resource, const char *name,
+                          struct kinf__refusal *refusal)
+{
+    const struct kinf_object *object = kinf__store_get(namespaces_of(sim), "", name_space);
+    bool is_ending = object != NULL && is_going(object);
+
+    kinf_object_unref(object);
+    if (object == NULL) {
+        kinf__refuse(refusal, 404, "NotFound", "namespaces \"%s\" not found", name_space);
+        kinf__refusal_set_object(refusal, "", "namespaces", name_space);
+        return KINF_ERR_INVALID;
+    }
+    return is_ending ? refuse_ending(name_space, resource, name, refusal) : 0;
+}
+
+int kinf__namespace_begin_end(struct cJSON *object)
+{
+    struct cJSON *status = kinf__doc_object(object, "status");
+
+    return status != NULL ? kinf__doc_set_text(status, "phase", "Terminating") : KINF_ERR_NO_MEMORY;
+}
+
+/* --- the start --- */
+
+static const char *const first_namespaces[] = { "kube-system", "kube-public", "kube-node-lease",
+                                                "default" };
+
+static const struct {
+    const char *group;
+    const char *resource;
+    const char *json;
+} first_objects[] = {
+    { "scheduling.k8s.io", "priorityclasses",
+      "{\"metadata\":{\"name\":\"system-node-critical\"},\"value\":2000001000,"
+      "\"description\":\"Used for system critical pods that must not be moved from their current "
+      "node.\"}" },
+    { "scheduling.k8s.io", "priorityclasses",
+      "{\"metadata\":{\"name\":\"system-cluster-critical\"},\"value\":2000000000,"
+      "\"description\":\"Used for system critical pods that must run in the cluster, but can be "
+      "moved to another node if necessary.\"}" },
+    { "", "services",
+      "{\"metadata\":{\"name\":\"kubernetes\",\"namespace\":\"default\",\"labels\":{"
+      "\"component\":\"apiserver\",\"provider\":\"kubernetes\"}},\"spec\":{\"clusterIP\":"
+      "\"10.0.0.1\",\"ports\":[{\"name\":\"https\",\"port\":443,\"targetPort\":6443}]}}" },
+};
+
+/* Consumes the object; what is not served is not needed. */
+static int create(struct kinf__sim *sim, const char *group, const char *resource,
+                  struct cJSON *take_object, struct kinf_error *err)
+{
+    struct kinf__verb verb = { .sim = sim,
+                               .resource = kinf__store_find(kinf__sim_store(sim), group, resource),
+                               .manager = "kube-apiserver" };
+    int failed = 0;
+
+    if (take_object == NULL)
+        return kinf__error_no_memory(err);
+    if (verb.resource == NULL) {
+        cJSON_Delete(take_object);
+        return 0;
+    }
+    failed = kinf__verb_create(&verb, take_object);
+    if (failed < 0 && failed != KINF_ERR_NO_MEMORY)
+        failed = kinf__error_set(err, KINF_ERR_CONFIG, "%s", verb.refusal.message);
+    else if (failed < 0)
+        failed = kinf__error_no_memory(err);
+    kinf__verb_release(&verb);
+    return failed;
+}
+
+static struct cJSON *new_namespace(const char *name)
+{
+    struct cJSON *object = cJSON_CreateObject();
+    struct cJSON *metadata = object != NULL ? kinf__doc_object(object, "metadata") : NULL;
+
+    if (metadata != NULL && kinf__doc_set_text(metadata, "name", name) == 0)
+        return object;
+    cJSON_Delete(object);
+    return NULL;
+}
+
+int kinf__namespaces_bootstrap(struct kinf__sim *sim, struct kinf_error *err)
+{
+    int failed = 0;
+
+    for (size_t i = 0; failed == 0 && i < KINF__ARRAY_LEN(first_namespaces); i++)
+        failed = create(sim, "", "namespaces", new_namespace(first_namespaces[i]), err);
+    for (size_t i = 0; failed == 0 && i < KINF__ARRAY_LEN(first_objects); i++)
+        failed = create(sim, first_objects[i].group, first_objects[i].resource,
+                        cJSON_Parse(first_objects[i].json), err);
+    if (failed < 0)
+        return failed;
+    failed = kinf__api_services_follow(sim);
+    return failed < 0 ? kinf__error_no_memory(err) : 0;
+}
+
+/* --- sweeping --- */
+
+/* Those that are still there, in words. */
+struct remains {
+    char resources[WORDS_SIZE]; /* "pods. has 1 resource instances" */
+    struct {
+        char name[KINF_NAME_MAX];
+        size_t n_objects;
+    } finalizers[FINALIZERS_MAX];
+    size_t n_finalizers;
+    size_t n_objects;
+};
+
+static int count_finalizer(struct kinf_str json, void *ctx)
+{
+    struct remains *remains = ctx;
+    char name[KINF_NAME_MAX];
+
+    if (kinf_json_string(json, name, sizeof name) < 0)
+        return 0;
+    for (size_t i = 0; i < remains->n_finalizers; i++) {
+        if (strcmp(remains->finalizers[i].name, name) == 0) {
+            remains->finalizers[i].n_objects++;
+            return 0;
+        }
+    }
+    if (remains->n_finalizers < FINALIZERS_MAX) {
+        memcpy(remains->finalizers[remains->n_finalizers].name, name, sizeof name);
+        remains->finalizers[remains->n_finalizers++].n_objects = 1;
+    }
+    return 0;
+}
+
+static int delete_object(struct kinf__sim *sim, struct kinf__resource *resource,
+                         const char *name_space, const struct kinf_object *object)
+{
+    struct kinf__delete_options options = KINF__DELETE_OPTIONS_INIT;
+    struct kinf__verb verb = {
+        .sim = sim, .resource = resource, .name_space = name_space, .name = kinf_object_name(object)
+    };
+    bool is_gone;
+    int failed;
+
+    options.propagation = KINF__PROPAGATION_BACKGROUND;
+    options.uid = kinf_object_uid(object);
+    failed = kinf__verb_delete(&verb, &options, &is_gone);
+    kinf__verb_release(&verb);
+    return failed;
+}
+
+struct sweep {
+    struct kinf__sim *sim;
+    const char *name_space;
+    struct kinf_str prefix; /* of keys */
+    const struct kinf_path *finalizers;
+    size_t n_deleted; /* in this turn; at most PORTION */
+    struct remains remains;
+};
+
+static int sweep_resource(struct sweep *sweep, struct kinf__resource *resource)
+{
+    kinf_auto_snapshot struct kinf_snapshot *snapshot = kinf__store_snapshot(resource);
+    size_t n_objects = 0, len = strlen(sweep->remains.resources);
+    const struct kinf_object *object;
+    struct kinf_cursor cursor;
+    int failed = 0;
+
+    kinf_cursor_prefix(&cursor, snapshot, sweep->prefix);
+    while (failed != KINF_ERR_NO_MEMORY && sweep->n_deleted < PORTION &&
+           (object = kinf_cursor_next(&cursor)) != NULL) {
+        n_objects++;
+        if (is_going(object)) {
+            failed = kinf_object_each(object, sweep->finalizers, count_finalizer, &sweep->remains);
+        } else {
+            failed = delete_object(sweep->sim, resource, sweep->name_space, object);
+            sweep->n_deleted++;
+        }
+    }
+    sweep->remains.n_objects += n_objects;
+    if (n_objects != 0)
+        snprintf(sweep->remains.resources + len, sizeof sweep->remains.resources - len,
+                 "%s%s.%s has %zu resource instances", len != 0 ? ", " : "", resource->name,
+                 resource->group, n_objects);
+    return failed == KINF_ERR_NO_MEMORY ? failed : 0;
+}
+
+static int sweep_all(struct sweep *sweep)
+{
+    int failed = 0;
+
+    KINF__LIST_FOR_EACH (node, kinf__store_resources(kinf__sim_store(sweep->sim))) {
+        struct kinf__resource *resource = KINF__LIST_ENTRY(node, struct kinf__resource, node);
+
+        if (failed == 0 && sweep->n_deleted < PORTION && resource->namespaced &&
+            kinf__resource_is_stored(resource))
+            failed = sweep_resource(sweep, resource);
+    }
+    return failed;
+}
+
+/* --- what a namespace tells of its end --- */
+
+static int set_remains(struct cJSON *object, const struct remains *remains)
+{
+    char message[WORDS_SIZE + 64];
+    const struct kinf__condition_value remaining = { "NamespaceContentRemaining", "True",
+                                                     "SomeResourcesRemain", message };
+    static const struct kinf__condition_value removed = { "NamespaceContentRemaining", "False",
+                                                          "ContentRemoved",
+                                                          "All content successfully removed" };
+
+    snprintf(message, sizeof message, "Some resources are remaining: %s", remains->resources);
+    return kinf__condition_set(object, remains->n_objects != 0 ? &remaining : &removed);
+}
+
+static int set_finalizers(struct cJSON *object, const struct remains *remains)
+{
+    char message[WORDS_SIZE];
+    int len = snprintf(message, sizeof message,
+                       "Some content in the namespace has finalizers remaining: ");
+    const struct kinf__condition_value remaining = { "NamespaceFinalizersRemaining", "True",
+                                                     "SomeFinalizersRemain", message };
+    static const struct kinf__condition_value none = { "NamespaceFinalizersRemaining", "False",
+                                                       "ContentHasNoFinalizers",
+                                                       "All content-preserving finalizers "
+                                                       "finished" };
+
+    for (size_t i = 0; i < remains->n_finalizers && (size_t)len < sizeof message; i++)
+        len += snprintf(message + len, sizeof message - (size_t)len,
+                        "%s%s in %zu resource instances", i != 0 ? ", " : "",
+                        remains->finalizers[i].name, remains->finalizers[i].n_objects);
+    return kinf__condition_set(object, remains->n_finalizers != 0 ? &remaining : &none);
+}
+
+static int set_conditions(struct cJSON *object, const struct remains *remains)
+{
+    static const struct kinf__condition_value successes[] = {
+        { "NamespaceDeletionDiscoveryFailure", "False", "ResourcesDiscovered",
+          "All resources successfully discovered" },
+        { "NamespaceDeletionGroupVersionParsingFailure", "False", "ParsedGroupVersions",
+          "All legacy kube types successfully parsed" },
+        { "NamespaceDeletionContentFailure", "False", "ContentDeleted",
+          "All content successfully deleted, may be waiting on finalization" },
+    };
+
+    for (size_t i = 0; i < KINF__ARRAY_LEN(successes); i++) {
+        if (kinf__condition_set(object, &successes[i]) < 0)
+            return KINF_ERR_NO_MEMORY;
+    }
+    return set_remains(object, remains) < 0 ? KINF_ERR_NO_MEMORY : set_finalizers(object, remains);
+}
+
+static int replace(struct kinf__sim *sim, const char *subresource, struct cJSON *take_object)
+{
+    struct kinf__verb verb = { .sim = sim,
+                               .resource = namespaces_of(sim),
+                               .subresource = subresource,
+                               .manager = "kube-controller-manager" };
+    int failed = kinf__verb_replace(&verb, take_object);
+
+    kinf__verb_release(&verb);
+    return failed;
+}
+
+static int tell(struct kinf__sim *sim, const struct cJSON *object, const struct remains *remains)
+{
+    struct cJSON *changed = kinf__doc_dup(object);
+
+    if (changed == NULL || set_conditions(changed, remains) < 0) {
+        cJSON_Delete(changed);
+        return KINF_ERR_NO_MEMORY;
+    }
+    return replace(sim, "status", changed);
+}
+
+/* Nothing is in it any more: it goes, unless others hold it. */
+static int let_go(struct kinf__sim *sim, const char *name)
+{
+    struct cJSON *object, *finalizers, *finalizer, *next;
+    int failed = kinf__store_read(namespaces_of(sim), "", name, &object);
+
+    if (failed < 0)
+        return failed;
+    finalizers = kinf__doc_find(object, "spec", "finalizers", NULL);
+    for (finalizer = finalizers != NULL ? finalizers->child : NULL; finalizer != NULL;
+         finalizer = next) {
+        next = finalizer->next;
+        if (cJSON_IsString(finalizer) && strcmp(finalizer->valuestring, FINALIZER) == 0)
+            cJSON_Delete(cJSON_DetachItemViaPointer(finalizers, finalizer));
+    }
+    return replace(sim, "finalize", object);
+}
+
+/* --- the controller --- */
+
+/* A namespace that ends. */
+struct ending {
+    struct kinf__list node;
+    bool is_due;
+    char name[KINF_NAME_MAX];
+};
+
+struct namespaces {
+    struct kinf__controller controller;
+    struct kinf_path *finalizers; /* metadata.finalizers[*] */
+    struct kinf__list endings;
+    bool is_incomplete; /* for want of memory, or told so: look at all namespaces */
+};
+
+static struct namespaces *self_of(struct kinf__controller *controller)
+{
+    return KINF__CONTAINER_OF(controller, struct namespaces, controller);
+}
+
+static struct ending *find(struct namespaces *self, struct kinf_str name)
+{
+    KINF__LIST_FOR_EACH (node, &self->endings) {
+        struct ending *ending = KINF__LIST_ENTRY(node, struct ending, node);
+
+        if (kinf_str_equal(kinf_str_from(ending->name), name))
+            return ending;
+    }
+    return NULL;
+}
+
+static void note_ending(struct namespaces *self, const char *name)
+{
+    struct ending *ending = find(self, kinf_str_from(name));
+
+    if (ending == NULL) {
+        ending = calloc(1, sizeof *ending);
+        if (ending == NULL) {
+            self->is_incomplete = true;
+            return;
+        }
+        snprintf(ending->name, sizeof ending->name, "%s", name);
+        kinf__list_push_back(&self->endings, &ending->node);
+    }
+    ending->is_due = true;
+}
+
+/* Namespaces that begin to end, and changes in such. */
+static void note(struct kinf__controller *controller, struct kinf__resource *resource,
+                 const struct kinf_object *old, const struct kinf_object *object)
+{
+    struct namespaces *self = self_of(controller);
+    const struct kinf_object *any = object != NULL ? object : old;
+    struct ending *ending;
+
+    if (any == NULL) {
+        self->is_incomplete = true;
+    } else if (resource->namespaced) {
+        ending = find(self, kinf_object_namespace(any));
+        if (ending != NULL)
+            ending->is_due = true;
+    } else if (object != NULL && *resource->group == '\0' &&
+               strcmp(resource->name, "namespaces") == 0 && is_going(object)) {
+        note_ending(self, kinf_object_name(object));
+    }
+}
+
+static void note_all(struct namespaces *self, struct kinf__sim *sim)
+{
+    kinf_auto_snapshot struct kinf_snapshot *snapshot = kinf__store_snapshot(namespaces_of(sim));
+    const struct kinf_object *object;
+    struct kinf_cursor cursor;
+
+    self->is_incomplete = false;
+    kinf_cursor_all(&cursor, snapshot);
+    while ((object = kinf_cursor_next(&cursor)) != NULL) {
+        if (is_going(object))
+            note_ending(self, kinf_object_name(object));
+    }
+}
+
+/* Sweeps it once. Whatever it deletes makes it due again. */
+static int end(struct namespaces *self, struct kinf__sim *sim, struct ending *ending,
+               const struct cJSON *object)
+{
+    KINF__AUTO_FREE struct sweep *sweep = calloc(1, sizeof *sweep);
+    char prefix[KINF_NAME_MAX + 1];
+    int failed;
+
+    if (sweep == NULL)
+        return KINF_ERR_NO_MEMORY;
+    snprintf(prefix, sizeof prefix, "%s/", ending->name);
+    sweep->sim = sim;
+    sweep->name_space = ending->name;
+    sweep->prefix = kinf_str_from(prefix);
+    sweep->finalizers = self->finalizers;
+    failed = sweep_all(sweep);
+    if (failed < 0)
+        return failed;
+    if (sweep->n_deleted != 0) {
+        ending->is_due = true;
+        return 0;
+    }
+    failed = tell(sim, object, &sweep->remains);
+    return failed == 0 && sweep->remains.n_objects == 0 ? let_go(sim, ending->name) : failed;
+}
+
+static int continue_ending(struct namespaces *self, struct kinf__sim *sim, struct ending *ending)
+{
+    KINF__AUTO_DOC *object = NULL;
+    int failed = kinf__store_read(namespaces_of(sim), "", ending->name, &object);
+
+    ending->is_due = false;
+    if (failed == KINF_ERR_NOT_FOUND ||
+        (failed == 0 && *kinf__doc_text(object, "metadata", "deletionTimestamp", NULL) == '\0')) {
+        kinf__list_remove(&ending->node);
+        free(ending);
+        return 0;
+    }
+    /* Others hold it: nothing is left to be done. */
+    if (failed == 0 && cJSON_GetArraySize(kinf__doc_find(object, "spec", "finalizers", NULL)) == 0)
+        return 0;
+    if (failed == 0)
+        failed = end(self, sim, ending, object);
+    return failed;
+}
+
+static bool has_due(const struct namespaces *self)
+{
+    KINF__LIST_FOR_EACH (node, &self->endings) {
+        if (KINF__LIST_ENTRY(node, struct ending, node)->is_due)
+            return true;
+    }
+    return false;
+}
+
+static int64_t work(struct kinf__controller *controller, struct kinf__sim *sim, int64_t now_ms)
+{
+    struct namespaces *self = self_of(controller);
+    int failed = 0;
+
+    if (self->is_incomplete)
+        note_all(self, sim);
+    KINF__LIST_FOR_EACH_SAFE (node, &self->endings) {
+        struct ending *ending = KINF__LIST_ENTRY(node, struct ending, node);
+
+        if (ending->is_due && failed != KINF_ERR_NO_MEMORY)
+            failed = continue_ending(self, sim, ending);
+    }
+    if (failed == KINF_ERR_NO_MEMORY)
+        self->is_incomplete = true;
+    if (self->is_incomplete)
+        return kinf__clock_add_ms(now_ms, 1000);
+    return has_due(self) ? now_ms : KINF__NEVER_MS;
+}
+
+static void free_controller(struct kinf__controller *controller)
+{
+    struct namespaces *self = self_of(controller);
+
+    KINF__LIST_FOR_EACH_SAFE (node, &self->endings)
+        free(KINF__LIST_ENTRY(node, struct ending, node));
+    kinf_path_free(self->finalizers);
+    free(self);
+}
+
+int kinf__namespaces_new(struct kinf__controller **ret_controller, struct kinf_error *err)
+{
+    struct namespaces *self = calloc(1, sizeof *self);
+
+    if (self == NULL)
+        return kinf__error_no_memory(err);
+    kinf__list_init(&self->controller.node);
+    kinf__list_init(&self->endings);
+    self->controller.note = note;
+    self->controller.work = work;
+    self->controller.free = free_controller;
+    if (kinf_path_parse("metadata.finalizers[*]", &self->finalizers, err) < 0) {
+        free_controller(&self->controller);
+        return KINF_ERR_NO_MEMORY;
+    }
+    *ret_controller = &self->controller;
+    return 0;
+}

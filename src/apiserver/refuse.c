@@ -1,0 +1,97 @@
+/*
+ * Messages about types and objects. Neighbours: verbs.c, kinds.c and request.c refuse by these.
+ */
+#include "apiserver/refuse.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *kinf__qualified_resource(const struct kinf__resource *resource,
+                                     char text[KINF__QUALIFIED_SIZE])
+{
+    snprintf(text, KINF__QUALIFIED_SIZE, "%s%s%s", resource->name,
+             *resource->group != '\0' ? "." : "", resource->group);
+    return text;
+}
+
+const char *kinf__qualified_kind(const struct kinf__resource *resource,
+                                 char text[KINF__QUALIFIED_SIZE])
+{
+    snprintf(text, KINF__QUALIFIED_SIZE, "%s%s%s", resource->kind,
+             *resource->group != '\0' ? "." : "", resource->group);
+    return text;
+}
+
+const char *kinf__go_package(const char *group)
+{
+    static const struct {
+        const char *group, *package;
+    } names[] = {
+        { "", "core" },
+        { "apps", "apps" },
+        { "batch", "batch" },
+        { "autoscaling", "autoscaling" },
+        { "policy", "policy" },
+        { "networking.k8s.io", "networking" },
+        { "rbac.authorization.k8s.io", "rbac" },
+        { "coordination.k8s.io", "coordination" },
+        { "discovery.k8s.io", "discovery" },
+        { "storage.k8s.io", "storage" },
+        { "scheduling.k8s.io", "scheduling" },
+    };
+
+    for (size_t i = 0; i < KINF__ARRAY_LEN(names); i++) {
+        if (strcmp(names[i].group, group) == 0)
+            return names[i].package;
+    }
+    return group;
+}
+
+int kinf__refuse_bad_request(struct kinf__refusal *refusal, const char *fmt, ...)
+{
+    char message[KINF__REFUSAL_MESSAGE_SIZE];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(message, sizeof message, fmt, args);
+    va_end(args);
+    return kinf__refuse(refusal, 400, "BadRequest", "%s", message);
+}
+
+int kinf__refuse_not_found(struct kinf__refusal *refusal, const struct kinf__resource *resource,
+                           const char *name)
+{
+    char text[KINF__QUALIFIED_SIZE];
+
+    kinf__refuse(refusal, 404, "NotFound", "%s \"%s\" not found",
+                 kinf__qualified_resource(resource, text), name);
+    kinf__refusal_set_object(refusal, resource->group, resource->name, name);
+    return KINF_ERR_INVALID;
+}
+
+int kinf__refuse_exists(struct kinf__refusal *refusal, const struct kinf__resource *resource,
+                        const char *name)
+{
+    char text[KINF__QUALIFIED_SIZE];
+
+    kinf__refuse(refusal, 409, "AlreadyExists", "%s \"%s\" already exists",
+                 kinf__qualified_resource(resource, text), name);
+    kinf__refusal_set_object(refusal, resource->group, resource->name, name);
+    return KINF_ERR_INVALID;
+}
+
+int kinf__refuse_conflict(struct kinf__refusal *refusal, const struct kinf__resource *resource,
+                          const char *name, const char *fmt, ...)
+{
+    char text[KINF__QUALIFIED_SIZE], why[KINF__REFUSAL_MESSAGE_SIZE];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(why, sizeof why, fmt, args);
+    va_end(args);
+    kinf__refuse(refusal, 409, "Conflict", "Operation cannot be fulfilled on %s \"%s\": %s",
+                 kinf__qualified_resource(resource, text), name, why);
+    kinf__refusal_set_object(refusal, resource->group, resource->name, name);
+    return KINF_ERR_INVALID;
+}

@@ -1,0 +1,79 @@
+/*
+ * kinformer-sim: a Kubernetes API in memory. The store holds the objects, src/serve reads them to
+ * whoever asks, and what is here takes writes and lives on: namespaces end, owners take their
+ * dependents along, workloads get their pods.
+ *
+ * Owner: main, or a fake (kinformer/testing.h). Threads: any, unless a line says otherwise.
+ */
+#ifndef KINF_APISERVER_SIM_H
+#define KINF_APISERVER_SIM_H
+
+#include "serve/backend.h"
+#include "serve/server.h"
+#include "fault/fault.h"
+#include "document/managed.h"
+#include "apiserver/policy.h"
+#include "document/schema.h"
+#include "apiserver/store.h"
+
+struct kinf__sim;
+
+/*
+ * What goes on by itself: a controller notes what changed, and works when it is its turn.
+ *
+ * Threads: both are called with the store's lock held; work on the worker's thread.
+ */
+struct kinf__controller {
+    /* May be NULL. Must not write. */
+    void (*note)(struct kinf__controller *controller, struct kinf__resource *resource,
+                 const struct kinf_object *old, const struct kinf_object *object);
+    /* Does what is due, in bounded portions; returns when it wants to be called again (monotonic;
+     * `now_ms`: at once; KINF__NEVER_MS: when something has been noted). */
+    int64_t (*work)(struct kinf__controller *controller, struct kinf__sim *sim, int64_t now_ms);
+    void (*free)(struct kinf__controller *controller);
+    /* the sim's */
+    struct kinf__list node;
+    int64_t due_ms;
+};
+
+struct kinf__sim_options {
+    uint64_t seed;                         /* of uids, generated names and all that is random */
+    struct kinf__watchcache_limits limits; /* history and pages */
+    const struct kinf__policy *policy;     /* NULL: everybody may do everything; borrowed */
+};
+
+/* With the namespaces that every cluster has, and its API service. Nothing runs before start.
+ * Errors: KINF_ERR_NO_MEMORY, KINF_ERR_SYSTEM. */
+KINF_MUST_CHECK int kinf__sim_new(const struct kinf__sim_options *options,
+                                  struct kinf__sim **ret_sim, struct kinf_error *err);
+/* Adds one, before start; it is the sim's from here on. */
+void kinf__sim_add_controller(struct kinf__sim *sim, struct kinf__controller *take_controller);
+/* Starts the worker. */
+KINF_MUST_CHECK int kinf__sim_start(struct kinf__sim *sim, struct kinf_error *err);
+/* Ends watches and the worker; endpoints are closed already to new requests. */
+void kinf__sim_stop(struct kinf__sim *sim);
+void kinf__sim_free(struct kinf__sim *sim); /* NULL is allowed */
+
+struct kinf__server *kinf__sim_server(struct kinf__sim *sim);
+struct kinf__store *kinf__sim_store(struct kinf__sim *sim);
+const struct kinf__schema *kinf__sim_schema(const struct kinf__sim *sim);
+struct kinf__faults *kinf__sim_faults(struct kinf__sim *sim);
+const struct kinf__policy *kinf__sim_policy(const struct kinf__sim *sim);
+/* Now, as objects say it: "2026-11-22T10:00:00Z", and with micros for Leases and Events. */
+#define KINF__TIME_SIZE 32
+void kinf__sim_time(char time[KINF__TIME_SIZE]);
+void kinf__sim_time_after(int64_t seconds, char time[KINF__TIME_SIZE]);
+void kinf__sim_micro_time(char time[KINF__TIME_SIZE]);
+/* A number of the seed's sequence. The store's lock is held. */
+uint64_t kinf__sim_random(struct kinf__sim *sim);
+
+/* Whether no controller has anything due: what was written has had its consequences. */
+bool kinf__sim_is_settled(struct kinf__sim *sim);
+
+/* Creates objects from manifests: YAML of any number of documents, or JSON; a list counts as its
+ * items. `file` names it in messages. Errors: KINF_ERR_PARSE, KINF_ERR_CONFIG (refused, with what
+ * and why), KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__sim_load(struct kinf__sim *sim, struct kinf_str manifests,
+                                   const char *file, struct kinf_error *err);
+
+#endif

@@ -1,0 +1,1081 @@
+/*
+ * Resources and objects. Neighbours: verbs.c decides what is written, serve/ reads the caches.
+ *
+ * A feed is one version of a resource: an indexer and its watch cache, registered with the server as
+ * a source. It is written under the store's lock and outlives what is read from it: a source is
+ * retired before its feed is freed.
+ */
+#include "apiserver/store.h"
+
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "json/quote.h"
+#include "object/object.h"
+#include "apiserver/types.h"
+
+#define VERSION_SIZE 24
+
+struct kinf__feed {
+    /* constant */
+    struct kinf__store *store;
+    const struct kinf_type *type;
+    struct kinf_indexer *indexer;
+    struct kinf__source *source;
+    struct kinf__watchcache *cache;
+    struct kinf__sink sink;
+    /* guarded by the store's lock */
+    uint64_t version; /* that the cache was told */
+};
+
+struct kinf__store {
+    /* constant */
+    struct kinf__server *server;
+    struct kinf__watchcache_limits limits;
+    struct kinf__prune_plan *plan;
+    kinf__store_change_cb *on_change;
+    void *ctx;
+    struct kinf__mutex lock;
+    /* guarded by lock */
+    struct kinf__list resources;
+    struct kinf__buffer text; /* of the object that is being written */
+    /* written under lock, read by anyone */
+    _Atomic(uint64_t) version;
+};
+
+/* Pods are asked for by node, by every kubelet. */
+static const struct kinf_index by_node = KINF_INDEX_BY_NODE_NAME;
+
+/* Callers elsewhere see no lock to reason about. */
+void kinf__store_lock(struct kinf__store *store) KINF__NO_TSA
+{
+    kinf__mutex_lock(&store->lock);
+}
+
+void kinf__store_unlock(struct kinf__store *store) KINF__NO_TSA
+{
+    kinf__mutex_unlock(&store->lock);
+}
+
+struct kinf__mutex *kinf__store_mutex(struct kinf__store *store)
+{
+    return &store->lock;
+}
+
+uint64_t kinf__store_version(const struct kinf__store *store)
+{
+    return atomic_load(&store->version);
+}
+
+static void print_version(uint64_t version, char text[VERSION_SIZE])
+{
+    snprintf(text, VERSION_SIZE, "%" PRIu64, version);
+}
+
+/* --- feeds --- */
+
+/* What a bookmark does. Without memory the cache stays behind until the next time. */
+static void catch_up(struct kinf__feed *feed)
+{
+    uint64_t version = atomic_load(&feed->store->version);
+    char text[VERSION_SIZE];
+
+    if (feed->version >= version)
+        return;
+    print_version(version, text);
+    if (kinf_indexer_bookmark(feed->indexer, text, NULL) < 0)
+        return;
+    feed->version = version;
+    feed->sink.on_write(KINF__SINK_BOOKMARK, NULL, 0, kinf__clock_now_ms(), feed->sink.ctx);
+}
+
+static void catch_up_for_reader(void *ctx)
+{
+    struct kinf__feed *feed = ctx;
+
+    kinf__mutex_lock(&feed->store->lock);
+    catch_up(feed);
+    kinf__mutex_unlock(&feed->store->lock);
+}
+
+static bool has_node_index(const struct kinf_type *type)
+{
+    return *type->group == '\0' && strcmp(type->resource, "pods") == 0;
+}
+
+/* The lock is held: the server's ranks above it. */
+static int serve_feed(struct kinf__feed *feed, struct kinf_error *err)
+{
+    const char *names[] = { by_node.name }, *paths[] = { by_node.path };
+    struct kinf__source_options options = {
+        .store = { feed->type, feed->indexer, catch_up_for_reader, feed },
+        .index_names = names,
+        .index_paths = paths,
+        .n_indices = has_node_index(feed->type),
+        .limits = feed->store->limits,
+    };
+    int failed = kinf__server_add_source(feed->store->server, &options, &feed->source, err);
+
+    if (failed < 0)
+        return failed;
+    feed->cache = kinf__source_cache(feed->source);
+    feed->sink = kinf__watchcache_sink(feed->cache);
+    kinf__server_publish_source(feed->store->server, feed->source);
+    return 0;
+}
+
+/* Its server has no exchange of it any more. */
+static void feed_free(struct kinf__feed *feed)
+{
+    if (feed == NULL)
+        return;
+    kinf__source_free(feed->source);
+    kinf_indexer_free(feed->indexer);
+    free(feed);
+}
+
+static int feed_new(struct kinf__store *store, const struct kinf_type *type,
+                    struct kinf__feed **ret_feed, struct kinf_error *err)
+{
+    struct kinf__feed *feed = calloc(1, sizeof *feed);
+    char text[VERSION_SIZE];
+    int failed;
+
+    if (feed == NULL)
+        return kinf__error_no_memory(err);
+    feed->store = store;
+    feed->type = type;
+    feed->version = atomic_load(&store->version);
+    print_version(feed->version, text);
+    failed = kinf_indexer_new(&by_node, has_node_index(type), &feed->indexer, err);
+    if (failed == 0)
+        failed = kinf_indexer_replace(feed->indexer, NULL, 0, text, err);
+    if (failed == 0)
+        failed = serve_feed(feed, err);
+    if (failed < 0) {
+        feed_free(feed);
+        return failed;
+    }
+    *ret_feed = feed;
+    return 0;
+}
+
+/* --- versions of a resource --- */
+
+static char *dup_or_null(const char *text)
+{
+    return text != NULL ? strdup(text) : NULL;
+}
+
+static void version_release(struct kinf__resource_version *version)
+{
+    feed_free(version->feed);
+    kinf__schema_free(version->own_schema);
+    free(version->scale_spec_replicas);
+    free(version->scale_status_replicas);
+    free(version->scale_selector);
+    *version = (struct kinf__resource_version){ 0 };
+}
+
+/* What is not its feed. Consumes the schema on success. */
+static int describe_version(struct kinf__resource_version *version,
+                            const struct kinf__new_version *like)
+{
+    char *spec = dup_or_null(like->scale_spec_replicas),
+         *status = dup_or_null(like->scale_status_replicas),
+         *selector = dup_or_null(like->scale_selector);
+
+    if ((like->scale_spec_replicas != NULL && spec == NULL) ||
+        (like->scale_status_replicas != NULL && status == NULL) ||
+        (like->scale_selector != NULL && selector == NULL)) {
+        free(spec);
+        free(status);
+        free(selector);
+        return KINF_ERR_NO_MEMORY;
+    }
+    kinf__schema_free(version->own_schema);
+    free(version->scale_spec_replicas);
+    free(version->scale_status_replicas);
+    free(version->scale_selector);
+    version->schema = like->schema;
+    version->own_schema = like->own_schema;
+    version->has_status = like->has_status;
+    version->has_scale = like->has_scale;
+    version->scale_spec_replicas = spec;
+    version->scale_status_replicas = status;
+    version->scale_selector = selector;
+    return 0;
+}
+
+/* Fills one that is all zero. Consumes the schema. */
+static int version_init(struct kinf__store *store, const struct kinf__resource *resource,
+                        const struct kinf__new_version *like,
+                        struct kinf__resource_version *version, struct kinf_error *err)
+{
+    int failed = describe_version(version, like);
+
+    if (failed < 0) {
+        kinf__schema_free(like->own_schema);
+        return kinf__error_no_memory(err);
+    }
+    failed = kinf_type_intern(resource->group, like->name, resource->kind, resource->name,
+                              resource->namespaced, &version->type, err);
+    if (failed == 0 && kinf__resource_is_stored(resource))
+        failed = feed_new(store, version->type, &version->feed, err);
+    if (failed < 0)
+        version_release(version);
+    return failed;
+}
+
+bool kinf__resource_is_stored(const struct kinf__resource *resource)
+{
+    return *resource->verbs == '\0' || kinf__has_word(resource->verbs, "list");
+}
+
+struct kinf__resource_version *kinf__resource_find_version(struct kinf__resource *resource,
+                                                           const char *version)
+{
+    for (size_t i = 0; i < resource->n_versions; i++) {
+        if (strcmp(resource->versions[i].type->version, version) == 0)
+            return &resource->versions[i];
+    }
+    return NULL;
+}
+
+/* --- resources --- */
+
+static void resource_free(struct kinf__resource *resource)
+{
+    for (size_t i = 0; i < resource->n_versions; i++)
+        version_release(&resource->versions[i]);
+    free(resource->versions);
+    free(resource->group);
+    free(resource->name);
+    free(resource->singular);
+    free(resource->kind);
+    free(resource->short_names);
+    free(resource->categories);
+    free(resource->verbs);
+    free(resource->subresources);
+    free(resource);
+}
+
+static struct kinf__resource *resource_new(const struct kinf__resource *like)
+{
+    struct kinf__resource *resource = calloc(1, sizeof *resource);
+
+    if (resource == NULL)
+        return NULL;
+    kinf__list_init(&resource->node);
+    resource->group = strdup(like->group);
+    resource->name = strdup(like->name);
+    resource->singular = strdup(like->singular);
+    resource->kind = strdup(like->kind);
+    resource->short_names = strdup(like->short_names);
+    resource->categories = strdup(like->categories);
+    resource->verbs = strdup(like->verbs);
+    resource->subresources = strdup(like->subresources);
+    resource->namespaced = like->namespaced;
+    resource->is_custom = like->is_custom;
+    if (resource->group == NULL || resource->name == NULL || resource->singular == NULL ||
+        resource->kind == NULL || resource->short_names == NULL || resource->categories == NULL ||
+        resource->verbs == NULL || resource->subresources == NULL) {
+        resource_free(resource);
+        return NULL;
+    }
+    return resource;
+}
+
+static void free_schemas(const struct kinf__new_version *versions, size_t n_versions)
+{
+    for (size_t i = 0; i < n_versions; i++)
+        kinf__schema_free(versions[i].own_schema);
+}
+
+/* Takes sources out of the server. The lock is given up meanwhile: whoever answers from them may
+ * want it. */
+static void retire(struct kinf__store *store, struct kinf__resource_version *versions,
+                   size_t n_versions) KINF__NO_TSA
+{
+    kinf__mutex_unlock(&store->lock);
+    for (size_t i = 0; i < n_versions; i++) {
+        if (versions[i].feed != NULL)
+            kinf__server_retire_source(store->server, versions[i].feed->source);
+    }
+    kinf__mutex_lock(&store->lock);
+}
+
+int kinf__store_add_resource(struct kinf__store *store, const struct kinf__resource *like,
+                             const struct kinf__new_version *versions, size_t n_versions,
+                             struct kinf__resource **ret_resource, struct kinf_error *err)
+{
+    struct kinf__resource *resource = resource_new(like);
+    int failed = 0;
+
+    if (resource != NULL)
+        resource->versions = calloc(n_versions + 1, sizeof *resource->versions);
+    if (resource == NULL || resource->versions == NULL) {
+        free_schemas(versions, n_versions);
+        if (resource != NULL)
+            resource_free(resource);
+        return kinf__error_no_memory(err);
+    }
+    for (size_t i = 0; i < n_versions; i++) {
+        failed = version_init(store, resource, &versions[i], &resource->versions[i], err);
+        if (failed < 0) {
+            free_schemas(&versions[i + 1], n_versions - i - 1);
+            retire(store, resource->versions, resource->n_versions);
+            resource_free(resource);
+            return failed;
+        }
+        resource->n_versions++;
+    }
+    kinf__list_push_back(&store->resources, &resource->node);
+    *ret_resource = resource;
+    return 0;
+}
+
+void kinf__store_remove_resource(struct kinf__store *store, struct kinf__resource *resource)
+{
+    kinf__list_remove(&resource->node);
+    retire(store, resource->versions, resource->n_versions);
+    resource_free(resource);
+}
+
+static struct kinf__object_decoder decoder_of(const struct kinf__store *store,
+                                              const struct kinf_type *type)
+{
+    struct kinf__object_decoder decoder;
+
+    kinf__object_decoder_init(&decoder, type, store->plan);
+    return decoder;
+}
+
+static int decode(const struct kinf__store *store, const struct kinf_type *type,
+                  struct kinf_str text, const struct kinf_object **ret_object,
+                  struct kinf_error *err)
+{
+    struct kinf__object_decoder decoder = decoder_of(store, type);
+    size_t len;
+    int failed = kinf__object_decode(&decoder, text, true, ret_object, &len, err);
+
+    kinf__object_decoder_release(&decoder);
+    return failed == KINF_ERR_PARSE ? KINF_ERR_INVALID : failed;
+}
+
+/* An object of one version, as one of another. */
+static int copy_to_feed(struct kinf__feed *feed, const struct kinf_object *object,
+                        struct kinf_error *err)
+{
+    struct kinf_scratch scratch = KINF_SCRATCH_INIT;
+    const struct kinf_object *copy = NULL;
+    struct kinf_str body;
+    int failed = kinf__object_body(object, &scratch, &body);
+
+    if (failed == 0)
+        failed = decode(feed->store, feed->type, body, &copy, err);
+    if (failed == 0)
+        failed = kinf_indexer_add(feed->indexer, copy, NULL, err);
+    kinf_object_unref(copy);
+    kinf_scratch_release(&scratch);
+    return failed;
+}
+
+/* A new version has what the others have; its history begins then. */
+static int fill_feed(struct kinf__feed *feed, struct kinf__feed *from, struct kinf_error *err)
+{
+    kinf_auto_snapshot struct kinf_snapshot *snapshot = kinf_indexer_snapshot(from->indexer);
+    const struct kinf_object *object;
+    struct kinf_cursor cursor;
+    char text[VERSION_SIZE];
+    int failed = 0;
+
+    kinf__watchcache_set_enabled(feed->cache, false);
+    kinf_cursor_all(&cursor, snapshot);
+    while (failed == 0 && (object = kinf_cursor_next(&cursor)) != NULL)
+        failed = copy_to_feed(feed, object, err);
+    print_version(feed->version, text);
+    if (failed == 0)
+        failed = kinf_indexer_bookmark(feed->indexer, text, err);
+    kinf__watchcache_set_enabled(feed->cache, true);
+    return failed;
+}
+
+/* One that goes on takes its feed along. */
+static int change_version(struct kinf__store *store, struct kinf__resource *resource,
+                          const struct kinf__new_version *like,
+                          struct kinf__resource_version *version, struct kinf_error *err)
+{
+    struct kinf__resource_version *old = kinf__resource_find_version(resource, like->name);
+    int failed;
+
+    if (old == NULL) {
+        failed = version_init(store, resource, like, version, err);
+        return failed == 0 && resource->n_versions != 0
+                   ? fill_feed(version->feed, resource->versions[0].feed, err)
+                   : failed;
+    }
+    failed = describe_version(version, like);
+    if (failed < 0) {
+        kinf__schema_free(like->own_schema);
+        return kinf__error_no_memory(err);
+    }
+    version->type = old->type;
+    version->feed = old->feed;
+    return 0;
+}
+
+/* Feeds that are in `kept` are not the old version's any more. */
+static void forget_feeds(struct kinf__resource_version *versions, size_t n_versions,
+                         const struct kinf__resource_version *kept, size_t n_kept)
+{
+    for (size_t i = 0; i < n_versions; i++) {
+        for (size_t k = 0; k < n_kept; k++) {
+            if (versions[i].feed == kept[k].feed)
+                versions[i].feed = NULL;
+        }
+    }
+}
+
+static void replace_versions(struct kinf__store *store, struct kinf__resource_version *gone,
+                             size_t n_gone, const struct kinf__resource_version *kept,
+                             size_t n_kept)
+{
+    forget_feeds(gone, n_gone, kept, n_kept);
+    retire(store, gone, n_gone);
+    for (size_t i = 0; i < n_gone; i++)
+        version_release(&gone[i]);
+    free(gone);
+}
+
+int kinf__store_set_versions(struct kinf__store *store, struct kinf__resource *resource,
+                             const struct kinf__new_version *versions, size_t n_versions,
+                             struct kinf_error *err)
+{
+    struct kinf__resource_version *now = calloc(n_versions + 1, sizeof *now), *old;
+    size_t n_now = 0, n_old = resource->n_versions;
+    int failed = 0;
+
+    if (now == NULL) {
+        free_schemas(versions, n_versions);
+        return kinf__error_no_memory(err);
+    }
+    while (failed == 0 && n_now < n_versions) {
+        failed = change_version(store, resource, &versions[n_now], &now[n_now], err);
+        n_now++;
+    }
+    if (failed < 0) {
+        free_schemas(&versions[n_now], n_versions - n_now);
+        replace_versions(store, now, n_now, resource->versions, n_old);
+        return failed;
+    }
+    old = resource->versions;
+    resource->versions = now;
+    resource->n_versions = n_versions;
+    replace_versions(store, old, n_old, now, n_versions);
+    return 0;
+}
+
+struct kinf__list *kinf__store_resources(struct kinf__store *store)
+{
+    return &store->resources;
+}
+
+struct kinf__resource *kinf__store_find(struct kinf__store *store, const char *group,
+                                        const char *name)
+{
+    KINF__LIST_FOR_EACH (node, &store->resources) {
+        struct kinf__resource *resource = KINF__LIST_ENTRY(node, struct kinf__resource, node);
+
+        if (strcmp(resource->group, group) == 0 && strcmp(resource->name, name) == 0)
+            return resource;
+    }
+    return NULL;
+}
+
+struct kinf__resource *kinf__store_find_kind(struct kinf__store *store, const char *group,
+                                             const char *kind)
+{
+    KINF__LIST_FOR_EACH (node, &store->resources) {
+        struct kinf__resource *resource = KINF__LIST_ENTRY(node, struct kinf__resource, node);
+
+        if (strcmp(resource->group, group) == 0 && strcmp(resource->kind, kind) == 0)
+            return resource;
+    }
+    return NULL;
+}
+
+static bool is_called(const struct kinf__resource *resource, const char *name)
+{
+    return strcmp(resource->name, name) == 0 || strcmp(resource->singular, name) == 0 ||
+           kinf__has_word(resource->short_names, name);
+}
+
+/* What stands behind the name: "" or "GROUP" or "VERSION.GROUP". */
+static bool is_in_group(struct kinf__resource *resource, const char *text)
+{
+    char version[KINF_NAME_MAX];
+    const char *dot;
+
+    if (*text == '\0' || strcmp(resource->group, text) == 0)
+        return true;
+    snprintf(version, sizeof version, "%.*s", (int)strcspn(text, "."), text);
+    dot = strchr(text, '.');
+    return dot != NULL && strcmp(resource->group, dot + 1) == 0 &&
+           kinf__resource_find_version(resource, version) != NULL;
+}
+
+struct kinf__resource *kinf__store_find_spelling(struct kinf__store *store, const char *spelling)
+{
+    size_t len = strcspn(spelling, ".");
+    char name[KINF_NAME_MAX];
+
+    snprintf(name, sizeof name, "%.*s", (int)len, spelling);
+    KINF__LIST_FOR_EACH (node, &store->resources) {
+        struct kinf__resource *resource = KINF__LIST_ENTRY(node, struct kinf__resource, node);
+
+        if (is_called(resource, name) &&
+            is_in_group(resource, spelling[len] == '.' ? spelling + len + 1 : ""))
+            return resource;
+    }
+    return NULL;
+}
+
+/* --- reading --- */
+
+static struct kinf_indexer *first_indexer(const struct kinf__resource *resource)
+{
+    return resource->versions[0].feed->indexer;
+}
+
+const struct kinf_object *kinf__store_get(struct kinf__resource *resource, const char *name_space,
+                                          const char *name)
+{
+    const struct kinf_object *object;
+    char key[2 * KINF_NAME_MAX + 2];
+    int len = snprintf(key, sizeof key, "%s%s%s", name_space, *name_space != '\0' ? "/" : "", name);
+
+    if (len < 0 || (size_t)len >= sizeof key ||
+        kinf_indexer_get_by_key(first_indexer(resource), key, &object) < 0)
+        return NULL;
+    return object;
+}
+
+int kinf__store_to_tree(const struct kinf_object *object, struct cJSON **ret_object)
+{
+    const struct kinf_type *type = kinf_object_type(object);
+    struct kinf_scratch scratch = KINF_SCRATCH_INIT;
+    char api_version[2 * KINF_NAME_MAX];
+    struct cJSON *tree = NULL, *body = NULL, *member;
+    struct kinf_str text;
+    int failed = kinf__object_body(object, &scratch, &text);
+
+    snprintf(api_version, sizeof api_version, "%s%s%s", type->group,
+             *type->group != '\0' ? "/" : "", type->version);
+    if (failed == 0)
+        failed = kinf__doc_parse(text, &body, NULL);
+    kinf_scratch_release(&scratch);
+    tree = cJSON_CreateObject();
+    if (failed == 0 && (tree == NULL || kinf__doc_set_text(tree, "kind", type->kind) < 0 ||
+                        kinf__doc_set_text(tree, "apiVersion", api_version) < 0))
+        failed = KINF_ERR_NO_MEMORY;
+    if (failed < 0) {
+        cJSON_Delete(body);
+        cJSON_Delete(tree);
+        return KINF_ERR_NO_MEMORY;
+    }
+    while ((member = body->child) != NULL) {
+        cJSON_DetachItemViaPointer(body, member);
+        cJSON_AddItemToArray(tree, member);
+    }
+    cJSON_Delete(body);
+    *ret_object = tree;
+    return 0;
+}
+
+int kinf__store_read(struct kinf__resource *resource, const char *name_space, const char *name,
+                     struct cJSON **ret_object)
+{
+    const struct kinf_object *object = kinf__store_get(resource, name_space, name);
+    int failed = KINF_ERR_NOT_FOUND;
+
+    if (object != NULL)
+        failed = kinf__store_to_tree(object, ret_object);
+    kinf_object_unref(object);
+    return failed;
+}
+
+struct kinf_snapshot *kinf__store_snapshot(struct kinf__resource *resource)
+{
+    return kinf_indexer_snapshot(first_indexer(resource));
+}
+
+/* --- writing --- */
+
+/* Without kind and apiVersion, which are the type's. */
+static int print_body(struct kinf__store *store, const struct cJSON *object)
+{
+    const struct cJSON *member;
+    const char *comma = "";
+
+    store->text.len = 0;
+    if (kinf__buffer_append(&store->text, "{", 1) < 0)
+        return KINF_ERR_NO_MEMORY;
+    cJSON_ArrayForEach(member, object)
+    {
+        if (strcmp(member->string, "kind") == 0 || strcmp(member->string, "apiVersion") == 0)
+            continue;
+        if (kinf__buffer_append_str(&store->text, kinf_str_from(comma)) < 0 ||
+            kinf__quote(&store->text, kinf_str_from(member->string)) < 0 ||
+            kinf__buffer_append(&store->text, ":", 1) < 0 ||
+            kinf__doc_print(member, &store->text) < 0)
+            return KINF_ERR_NO_MEMORY;
+        comma = ",";
+    }
+    return kinf__buffer_append(&store->text, "}", 1);
+}
+
+int kinf__store_to_object(struct kinf__store *store, const struct kinf_type *type,
+                          const struct cJSON *tree, const struct kinf_object **ret_object,
+                          struct kinf_error *err)
+{
+    if (print_body(store, tree) < 0)
+        return kinf__error_no_memory(err);
+    return decode(store, type, kinf__buffer_str(&store->text), ret_object, err);
+}
+
+static int update_feed(struct kinf__feed *feed, const struct kinf_object *object, uint64_t version,
+                       const struct kinf_object **ret_old, struct kinf_error *err)
+{
+    struct kinf__sink_change change = { .object = object,
+                                        .resource_version = kinf_object_resource_version(object) };
+    int failed = kinf_indexer_update(feed->indexer, object, &change.old, err);
+
+    if (failed < 0)
+        return failed;
+    feed->version = version;
+    feed->sink.on_write(KINF__SINK_CHANGES, &change, 1, kinf__clock_now_ms(), feed->sink.ctx);
+    *ret_old = change.old;
+    return 0;
+}
+
+/* All of them are made before any is stored. */
+static int decode_versions(struct kinf__store *store, struct kinf__resource *resource,
+                           struct kinf_str text, const struct kinf_object **objects,
+                           struct kinf_error *err)
+{
+    for (size_t i = 0; i < resource->n_versions; i++) {
+        int failed = decode(store, resource->versions[i].type, text, &objects[i], err);
+
+        if (failed < 0)
+            return failed;
+    }
+    return 0;
+}
+
+static int put_versions(struct kinf__store *store, struct kinf__resource *resource,
+                        const struct kinf_object *const *objects, struct kinf_error *err)
+{
+    uint64_t version = atomic_load(&store->version) + 1;
+    int failed = 0;
+
+    for (size_t i = 0; failed == 0 && i < resource->n_versions; i++) {
+        const struct kinf_object *old = NULL;
+
+        failed = update_feed(resource->versions[i].feed, objects[i], version, &old, err);
+        if (failed == 0)
+            atomic_store(&store->version, version);
+        if (failed == 0 && i == 0 && store->on_change != NULL)
+            store->on_change(resource, old, objects[i], store->ctx);
+        kinf_object_unref(old);
+    }
+    return failed;
+}
+
+int kinf__store_put(struct kinf__store *store, struct kinf__resource *resource,
+                    struct cJSON *object, struct kinf_error *err)
+{
+    struct cJSON *metadata = kinf__doc_object(object, "metadata");
+    char version[VERSION_SIZE];
+
+    print_version(atomic_load(&store->version) + 1, version);
+    if (metadata == NULL || kinf__doc_set_text(metadata, "resourceVersion", version) < 0 ||
+        print_body(store, object) < 0)
+        return kinf__error_no_memory(err);
+    return kinf__store_put_text(store, resource, kinf__buffer_str(&store->text), err);
+}
+
+int kinf__store_put_text(struct kinf__store *store, struct kinf__resource *resource,
+                         struct kinf_str text, struct kinf_error *err)
+{
+    KINF__AUTO_FREE const struct kinf_object **objects =
+        calloc(resource->n_versions + 1, sizeof(struct kinf_object *));
+    int failed;
+
+    if (objects == NULL)
+        return kinf__error_no_memory(err);
+    failed = decode_versions(store, resource, text, objects, err);
+    if (failed == 0)
+        failed = put_versions(store, resource, objects, err);
+    for (size_t i = 0; i < resource->n_versions; i++)
+        kinf_object_unref(objects[i]);
+    return failed;
+}
+
+static int remove_from_feed(struct kinf__feed *feed, const char *key, uint64_t version,
+                            const struct kinf_object **ret_old)
+{
+    struct kinf__sink_change change = { .object = NULL };
+    char text[VERSION_SIZE];
+    int failed;
+
+    print_version(version, text);
+    failed = kinf_indexer_delete(feed->indexer, key, text, &change.old, NULL);
+    if (failed < 0)
+        return failed;
+    change.resource_version = text;
+    feed->version = version;
+    feed->sink.on_write(KINF__SINK_CHANGES, &change, 1, kinf__clock_now_ms(), feed->sink.ctx);
+    *ret_old = change.old;
+    return 0;
+}
+
+int kinf__store_remove(struct kinf__store *store, struct kinf__resource *resource,
+                       const char *name_space, const char *name, uint64_t *ret_version)
+{
+    const struct kinf_object *object = kinf__store_get(resource, name_space, name);
+    uint64_t version = atomic_load(&store->version) + 1;
+    int failed = object != NULL ? 0 : KINF_ERR_NOT_FOUND;
+
+    for (size_t i = 0; failed == 0 && i < resource->n_versions; i++) {
+        const struct kinf_object *old = NULL;
+
+        failed =
+            remove_from_feed(resource->versions[i].feed, kinf_object_key(object), version, &old);
+        if (failed == 0)
+            atomic_store(&store->version, version);
+        if (failed == 0 && i == 0 && store->on_change != NULL)
+            store->on_change(resource, old, NULL, store->ctx);
+        kinf_object_unref(old);
+    }
+    kinf_object_unref(object);
+    if (failed == 0 && ret_version != NULL)
+        *ret_version = version;
+    return failed;
+}
+
+void kinf__store_catch_up(struct kinf__store *store)
+{
+    KINF__LIST_FOR_EACH (node, &store->resources) {
+        struct kinf__resource *resource = KINF__LIST_ENTRY(node, struct kinf__resource, node);
+
+        for (size_t i = 0; i < resource->n_versions; i++) {
+            if (resource->versions[i].feed != NULL)
+                catch_up(resource->versions[i].feed);
+        }
+    }
+}
+
+void kinf__store_expire(struct kinf__store *store)
+{
+    KINF__LIST_FOR_EACH (node, &store->resources) {
+        struct kinf__resource *resource = KINF__LIST_ENTRY(node, struct kinf__resource, node);
+
+        for (size_t i = 0; i < resource->n_versions; i++) {
+            struct kinf__feed *feed = resource->versions[i].feed;
+
+            if (feed == NULL)
+                continue;
+            kinf__watchcache_set_enabled(feed->cache, false);
+            kinf__watchcache_set_enabled(feed->cache, true);
+        }
+    }
+    kinf__store_catch_up(store);
+}
+
+/* --- discovery --- */
+
+static const char all_verbs[] = "create,delete,deletecollection,get,list,patch,update,watch",
+                  custom_verbs[] = "delete,deletecollection,get,list,patch,create,update,watch";
+
+/* A JSON array of words that are separated by commas; "" for none. */
+static int write_words(const char *words, struct kinf__buffer *out)
+{
+    const char *comma = "";
+
+    out->len = 0;
+    if (*words == '\0')
+        return kinf__buffer_cstr(out) != NULL ? 0 : KINF_ERR_NO_MEMORY;
+    if (kinf__buffer_append(out, "[", 1) < 0)
+        return KINF_ERR_NO_MEMORY;
+    while (*words != '\0') {
+        size_t len = strcspn(words, ",");
+
+        if (kinf__buffer_printf(out, "%s\"%.*s\"", comma, (int)len, words) < 0)
+            return KINF_ERR_NO_MEMORY;
+        words += len + (words[len] == ',');
+        comma = ",";
+    }
+    return kinf__buffer_append(out, "]", 1) == 0 && kinf__buffer_cstr(out) != NULL
+               ? 0
+               : KINF_ERR_NO_MEMORY;
+}
+
+/* X(subresource, its verbs, kind, group and version of what it answers; NULL: the resource's) */
+#define SUBRESOURCES(X)                                                                            \
+    X("status", "get,patch,update", NULL, NULL, NULL)                                              \
+    X("scale", "get,patch,update", "Scale", "autoscaling", "v1")                                   \
+    X("eviction", "create", "Eviction", "policy", "v1")                                            \
+    X("binding", "create", "Binding", NULL, NULL)                                                  \
+    X("token", "create", "TokenRequest", "authentication.k8s.io", "v1")                            \
+    X("finalize", "update", NULL, NULL, NULL)                                                      \
+    X("ephemeralcontainers", "get,patch,update", NULL, NULL, NULL)                                 \
+    X("resize", "get,patch,update", NULL, NULL, NULL)                                              \
+    X("log", "get", NULL, NULL, NULL)                                                              \
+    X("exec", "create,get", "PodExecOptions", NULL, NULL)                                          \
+    X("attach", "create,get", "PodAttachOptions", NULL, NULL)                                      \
+    X("portforward", "create,get", "PodPortForwardOptions", NULL, NULL)
+
+static int add_subresource(struct kinf__catalog *catalog, const struct kinf__catalog_entry *parent,
+                           const char *name, size_t name_len)
+{
+    static const struct {
+        const char *name, *verbs, *kind, *group, *version;
+    } known[] = {
+#define X(name, verbs, kind, group, version) { name, verbs, kind, group, version },
+        SUBRESOURCES(X)
+#undef X
+    };
+    KINF__AUTO_BUFFER verbs = KINF__BUFFER_INIT;
+    char path[2 * KINF_NAME_MAX];
+
+    snprintf(path, sizeof path, "%s/%.*s", parent->name, (int)name_len, name);
+    for (size_t i = 0; i < KINF__ARRAY_LEN(known); i++) {
+        struct kinf__catalog_entry entry = *parent;
+
+        if (strlen(known[i].name) != name_len || strncmp(known[i].name, name, name_len) != 0)
+            continue;
+        if (write_words(known[i].verbs, &verbs) < 0)
+            return KINF_ERR_NO_MEMORY;
+        entry.name = path;
+        entry.singular = entry.short_names = entry.categories = NULL;
+        entry.verbs = verbs.bytes;
+        entry.answer_group = (char *)(uintptr_t)known[i].group;
+        entry.answer_version = (char *)(uintptr_t)known[i].version;
+        if (known[i].kind != NULL)
+            entry.kind = (char *)(uintptr_t)known[i].kind;
+        return kinf__catalog_add(catalog, &entry);
+    }
+    return 0;
+}
+
+static int add_to_catalog(struct kinf__catalog *catalog, const struct kinf__resource *resource,
+                          const struct kinf__resource_version *version)
+{
+    KINF__AUTO_BUFFER verbs = KINF__BUFFER_INIT, short_names = KINF__BUFFER_INIT,
+                      categories = KINF__BUFFER_INIT;
+    struct kinf__catalog_entry entry;
+    const char *words = resource->is_custom ? custom_verbs : all_verbs;
+    int failed = write_words(*resource->verbs != '\0' ? resource->verbs : words, &verbs);
+
+    if (failed < 0 || write_words(resource->short_names, &short_names) < 0 ||
+        write_words(resource->categories, &categories) < 0)
+        return KINF_ERR_NO_MEMORY;
+    entry = (struct kinf__catalog_entry){
+        .group = resource->group,
+        .version = (char *)(uintptr_t)version->type->version,
+        .name = resource->name,
+        .singular = resource->singular,
+        .kind = resource->kind,
+        .short_names = short_names.len != 0 ? short_names.bytes : NULL,
+        .categories = categories.len != 0 ? categories.bytes : NULL,
+        .verbs = verbs.bytes,
+        .namespaced = resource->namespaced,
+    };
+    failed = kinf__catalog_add(catalog, &entry);
+    for (const char *at = resource->subresources; failed == 0 && *at != '\0';) {
+        size_t len = strcspn(at, ",");
+
+        /* Those of a definition are each version's own. */
+        if (!resource->is_custom || (strncmp(at, "status", len) == 0 && version->has_status) ||
+            (strncmp(at, "scale", len) == 0 && version->has_scale))
+            failed = add_subresource(catalog, &entry, at, len);
+        at += len + (at[len] == ',');
+    }
+    return failed;
+}
+
+static int fill_catalog(struct kinf__store *store, struct kinf__catalog *catalog)
+{
+    int failed = kinf__catalog_set_version(
+        catalog, "{\"major\":\"1\",\"minor\":\"37\",\"gitVersion\":\"v1.37.1+kinformer-sim\","
+                 "\"gitCommit\":\"\",\"gitTreeState\":\"\",\"buildDate\":"
+                 "\"1970-01-01T00:00:00Z\",\"goVersion\":\"none\",\"compiler\":\"none\","
+                 "\"platform\":\"linux\"}");
+
+    KINF__LIST_FOR_EACH (node, &store->resources) {
+        struct kinf__resource *resource = KINF__LIST_ENTRY(node, struct kinf__resource, node);
+
+        for (size_t i = 0; failed == 0 && i < resource->n_versions; i++)
+            failed = add_to_catalog(catalog, resource, &resource->versions[i]);
+    }
+    return failed;
+}
+
+int kinf__store_publish_catalog(struct kinf__store *store)
+{
+    struct kinf__catalog *catalog;
+    int failed = kinf__catalog_new(&catalog);
+
+    if (failed < 0)
+        return failed;
+    failed = fill_catalog(store, catalog);
+    if (failed < 0) {
+        kinf__catalog_free(catalog);
+        return failed;
+    }
+    kinf__server_set_catalog(store->server, catalog);
+    return 0;
+}
+
+/* --- life --- */
+
+int kinf__store_new(const struct kinf__store_options *options, struct kinf__store **ret_store,
+                    struct kinf_error *err)
+{
+    struct kinf__store *store = calloc(1, sizeof *store);
+    int failed;
+
+    if (store == NULL)
+        return kinf__error_no_memory(err);
+    store->server = options->server;
+    store->limits = options->limits;
+    store->on_change = options->on_change;
+    store->ctx = options->ctx;
+    failed = kinf__prune_plan_new(NULL, 0, NULL, 0, &store->plan, err);
+    if (failed < 0) {
+        free(store);
+        return failed;
+    }
+    kinf__mutex_init(&store->lock, KINF__RANK_SIM);
+    kinf__list_init(&store->resources);
+    atomic_init(&store->version, options->first_version != 0 ? options->first_version : 1);
+    *ret_store = store;
+    return 0;
+}
+
+void kinf__store_free(struct kinf__store *store)
+{
+    if (store == NULL)
+        return;
+    kinf__mutex_lock(&store->lock);
+    while (!kinf__list_is_empty(&store->resources))
+        kinf__store_remove_resource(
+            store, KINF__LIST_ENTRY(store->resources.next, struct kinf__resource, node));
+    kinf__mutex_unlock(&store->lock);
+    kinf__mutex_release(&store->lock);
+    kinf__prune_plan_free(store->plan);
+    kinf__buffer_release(&store->text);
+    free(store);
+}
+
+/* --- what a restore from a backup does --- */
+
+struct kinf__backup {
+    uint64_t version;
+    size_t n_resources;
+    struct {
+        const struct kinf__resource *resource; /* only compared */
+        struct kinf_snapshot *snapshot;
+    } resources[];
+};
+
+int kinf__store_back_up(struct kinf__store *store, struct kinf__backup **ret_backup)
+{
+    struct kinf__backup *backup;
+    size_t n_resources = 0;
+
+    KINF__LIST_FOR_EACH (node, &store->resources)
+        n_resources++;
+    backup = calloc(1, sizeof *backup + n_resources * sizeof backup->resources[0]);
+    if (backup == NULL)
+        return KINF_ERR_NO_MEMORY;
+    backup->version = atomic_load(&store->version);
+    KINF__LIST_FOR_EACH (node, &store->resources) {
+        struct kinf__resource *resource = KINF__LIST_ENTRY(node, struct kinf__resource, node);
+
+        if (!kinf__resource_is_stored(resource))
+            continue;
+        backup->resources[backup->n_resources].resource = resource;
+        backup->resources[backup->n_resources++].snapshot = kinf__store_snapshot(resource);
+    }
+    *ret_backup = backup;
+    return 0;
+}
+
+void kinf__backup_free(struct kinf__backup *backup)
+{
+    for (size_t i = 0; backup != NULL && i < backup->n_resources; i++)
+        kinf_snapshot_unref(backup->resources[i].snapshot);
+    free(backup);
+}
+
+/* NULL: it was not there. */
+static const struct kinf_snapshot *find_backup(const struct kinf__backup *backup,
+                                               const struct kinf__resource *resource)
+{
+    for (size_t i = 0; i < backup->n_resources; i++) {
+        if (backup->resources[i].resource == resource)
+            return backup->resources[i].snapshot;
+    }
+    return NULL;
+}
+
+/* Whoever watches is told 410, as after the restart that a restore is; from a version of the lost
+ * future on a watch is silent. */
+static int restore_feed(struct kinf__feed *feed, const struct kinf_snapshot *snapshot,
+                        uint64_t version)
+{
+    const struct kinf_object *object;
+    struct kinf_cursor cursor;
+    char text[VERSION_SIZE];
+    int failed;
+
+    print_version(version, text);
+    kinf__watchcache_set_enabled(feed->cache, false);
+    failed = kinf_indexer_replace(feed->indexer, NULL, 0, text, NULL);
+    if (snapshot != NULL) {
+        kinf_cursor_all(&cursor, snapshot);
+        while (failed == 0 && (object = kinf_cursor_next(&cursor)) != NULL)
+            failed = copy_to_feed(feed, object, NULL);
+    }
+    if (failed == 0)
+        failed = kinf_indexer_bookmark(feed->indexer, text, NULL);
+    feed->version = version;
+    kinf__watchcache_set_enabled(feed->cache, true);
+    return failed;
+}
+
+int kinf__store_restore(struct kinf__store *store, const struct kinf__backup *backup)
+{
+    int failed = 0;
+
+    atomic_store(&store->version, backup->version);
+    KINF__LIST_FOR_EACH (node, &store->resources) {
+        struct kinf__resource *resource = KINF__LIST_ENTRY(node, struct kinf__resource, node);
+
+        if (!kinf__resource_is_stored(resource))
+            continue;
+        for (size_t i = 0; failed == 0 && i < resource->n_versions; i++)
+            failed = restore_feed(resource->versions[i].feed, find_backup(backup, resource),
+                                  backup->version);
+        if (failed == 0 && store->on_change != NULL)
+            store->on_change(resource, NULL, NULL, store->ctx);
+    }
+    return failed;
+}

@@ -1,0 +1,974 @@
+/*
+ * Create, update and delete. Neighbours: request.c brings what clients send, verb_patch.c makes new
+ * objects of patches, kinds.c has the rules of certain kinds, managed.c keeps who set what, store.c keeps the result.
+ *
+ * Each verb goes the server's way: decode (types, unknown fields), identity, defaults, rules of the
+ * kind, validation, managed fields, store. A dry run goes all of it but the last step.
+ */
+#include "apiserver/verbs_priv.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "document/defaults.h"
+#include "apiserver/definitions.h"
+#include "apiserver/invalid.h"
+#include "apiserver/kinds.h"
+#include "apiserver/namespaces.h"
+#include "document/omit.h"
+#include "apiserver/owners.h"
+#include "apiserver/refuse.h"
+#include "apiserver/types.h"
+
+#define SUFFIX_LEN        5  /* of generated names */
+#define GENERATED_MAX     58 /* what is kept of generateName */
+#define POD_GRACE_S       30
+#define OWN_MANAGER       "kinformer-sim"
+#define MAX_SCHEMA_FAULTS KINF__REFUSAL_MAX_CAUSES
+
+/* --- asking --- */
+
+static struct kinf__store *store_of(const struct kinf__verb *verb)
+{
+    return kinf__sim_store(verb->sim);
+}
+
+static struct cJSON *metadata_of(struct cJSON *object)
+{
+    return kinf__doc_object(object, "metadata");
+}
+
+static bool is_of(const struct kinf__verb *verb, const char *group, const char *resource)
+{
+    return strcmp(verb->resource->group, group) == 0 && strcmp(verb->resource->name, resource) == 0;
+}
+
+static bool is_going(const struct cJSON *object)
+{
+    return *kinf__doc_text(object, "metadata", "deletionTimestamp", NULL) != '\0';
+}
+
+/* --- decoding --- */
+
+static int warn(const char *problem, void *ctx)
+{
+    struct kinf__verb *verb = ctx;
+
+    if (verb->n_warnings < KINF__MAX_WARNINGS)
+        snprintf(verb->warnings[verb->n_warnings++], sizeof verb->warnings[0], "%s", problem);
+    return 0;
+}
+
+static int ignore(const char *problem, void *ctx)
+{
+    (void)problem;
+    (void)ctx;
+    return 0;
+}
+
+/* What was warned of is an error. */
+static int refuse_unknown_fields(struct kinf__verb *verb)
+{
+    const struct kinf_type *type = version_of(verb)->type;
+    char problems[KINF__REFUSAL_MESSAGE_SIZE] = "";
+    size_t at = 0;
+
+    for (size_t i = 0; i < verb->n_warnings && at < sizeof problems; i++)
+        at += (size_t)snprintf(problems + at, sizeof problems - at, "%s%s", i != 0 ? ", " : "",
+                               verb->warnings[i]);
+    verb->n_warnings = 0;
+    return kinf__refuse_bad_request(&verb->refusal,
+                                    "%s in version \"%s\" cannot be handled as a %s: strict "
+                                    "decoding error: %s",
+                                    type->kind, type->version, type->kind, problems);
+}
+
+/* Whether the body is of this type; `kind` and `api_version` are what it says. */
+static int refuse_kind(struct kinf__verb *verb, const char *kind, const char *api_version,
+                       const char *expected)
+{
+    const struct kinf_type *type = version_of(verb)->type;
+    const char *slash = strrchr(api_version, '/');
+    const char *version = slash != NULL ? slash + 1 : api_version;
+
+    if (verb->resource->is_custom)
+        return kinf__refuse_bad_request(&verb->refusal,
+                                        "the API version in the data (%s) does not match the "
+                                        "expected API version (%s)",
+                                        api_version, expected);
+    if (strcmp(api_version, expected) == 0 &&
+        kinf__schema_find(kinf__sim_schema(verb->sim), type->group, type->version, kind) != NULL)
+        return kinf__refuse_bad_request(&verb->refusal,
+                                        "%s in version \"%s\" cannot be handled as a %s: "
+                                        "converting (%s.%s) to (%s.%s): unknown conversion",
+                                        kind, version, type->kind, version, kind,
+                                        kinf__go_package(type->group), type->kind);
+    return kinf__refuse_bad_request(
+        &verb->refusal,
+        "%s in version \"%s\" cannot be handled as a %s: no kind \"%s\" "
+        "is registered for version \"%s\" in scheme " KINF__GO_SCHEME,
+        kind, version, type->kind, kind, api_version);
+}
+
+static int refuse_custom_kind(struct kinf__verb *verb, const char *kind, const char *name)
+{
+    char text[KINF_NAME_MAX * 2];
+
+    kinf__refuse(&verb->refusal, 422, "Invalid",
+                 "%s.%s \"%s\" is invalid: kind: Invalid value: \"%s\": must be %s", kind,
+                 verb->resource->group, name, kind, verb->resource->kind);
+    kinf__refusal_set_object(&verb->refusal, verb->resource->group, kind, name);
+    snprintf(text, sizeof text, "Invalid value: \"%s\": must be %s", kind, verb->resource->kind);
+    kinf__refusal_add_cause(&verb->refusal, "FieldValueInvalid", "kind", text);
+    return KINF_ERR_INVALID;
+}
+
+/* What the body does not say is what the path does. */
+static int check_kind(struct kinf__verb *verb, const struct cJSON *object)
+{
+    const struct kinf__resource_version *version = version_of(verb);
+    const char *kind = kinf__doc_text(object, "kind", NULL),
+               *api_version = kinf__doc_text(object, "apiVersion", NULL);
+    char expected[API_VERSION_SIZE];
+
+    write_api_version(version, expected);
+    if (*kind == '\0')
+        kind = version->type->kind;
+    if (*api_version == '\0')
+        api_version = expected;
+    if (strcmp(api_version, expected) != 0)
+        return refuse_kind(verb, kind, api_version, expected);
+    if (strcmp(kind, version->type->kind) == 0)
+        return 0;
+    return verb->resource->is_custom ? refuse_custom_kind(verb, kind, name_of(object))
+                                     : refuse_kind(verb, kind, api_version, expected);
+}
+
+/* Types, unknown fields, and its kind written into it. */
+int kinf__verb_decode(struct kinf__verb *verb, struct cJSON *object)
+{
+    const struct kinf__resource_version *version = version_of(verb);
+    char api_version[API_VERSION_SIZE];
+    bool is_ignored = verb->validation == KINF__FIELDS_IGNORE;
+    int failed = check_kind(verb, object);
+
+    if (failed == 0)
+        failed = kinf__schema_check_types(version->schema, object, version->type->kind,
+                                          version->type->version, &verb->refusal);
+    if (failed < 0)
+        return failed;
+    write_api_version(version, api_version);
+    if (kinf__schema_prune(version->schema, object, is_ignored ? ignore : warn, verb) < 0 ||
+        kinf__doc_set_text(object, "kind", version->type->kind) < 0 ||
+        kinf__doc_set_text(object, "apiVersion", api_version) < 0 || metadata_of(object) == NULL)
+        return refuse_no_memory(verb);
+    if (verb->validation == KINF__FIELDS_STRICT && verb->n_warnings != 0)
+        return refuse_unknown_fields(verb);
+    return 0;
+}
+
+/* --- identity --- */
+
+int kinf__verb_refuse_namespace(struct kinf__verb *verb)
+{
+    return kinf__refuse_bad_request(&verb->refusal,
+                                    "the namespace of the provided object does not match the "
+                                    "namespace sent on the request");
+}
+
+int kinf__verb_refuse_name(struct kinf__verb *verb, const char *said)
+{
+    return kinf__refuse_bad_request(&verb->refusal,
+                                    "the name of the object (%s) does not match the name on the "
+                                    "URL (%s)",
+                                    said, verb->name);
+}
+
+static int check_namespace(struct kinf__verb *verb, struct cJSON *object)
+{
+    const char *asked = or_empty(verb->name_space),
+               *said = kinf__doc_text(object, "metadata", "namespace", NULL);
+
+    if (!verb->resource->namespaced) {
+        kinf__doc_remove(metadata_of(object), "namespace");
+        return 0;
+    }
+    if (*asked != '\0' && *said != '\0' && strcmp(asked, said) != 0)
+        return kinf__verb_refuse_namespace(verb);
+    if (*said != '\0')
+        return 0;
+    return kinf__doc_set_text(metadata_of(object), "namespace",
+                              *asked != '\0' ? asked : "default") < 0
+               ? refuse_no_memory(verb)
+               : 0;
+}
+
+static int generate_name(struct kinf__verb *verb, struct cJSON *metadata)
+{
+    static const char letters[] = "bcdfghjklmnpqrstvwxz2456789";
+    const char *prefix = kinf__doc_text(metadata, "generateName", NULL);
+    char name[GENERATED_MAX + SUFFIX_LEN + 1];
+    int len = snprintf(name, GENERATED_MAX + 1, "%s", prefix);
+
+    if (len > GENERATED_MAX)
+        len = GENERATED_MAX;
+    for (int i = 0; i < SUFFIX_LEN; i++)
+        name[len++] = letters[kinf__sim_random(verb->sim) % (sizeof letters - 1)];
+    name[len] = '\0';
+    return kinf__doc_set_text(metadata, "name", name) < 0 ? refuse_no_memory(verb) : 0;
+}
+
+static void write_uid(struct kinf__sim *sim, char uid[37])
+{
+    uint64_t a = kinf__sim_random(sim), b = kinf__sim_random(sim);
+
+    snprintf(uid, 37, "%08" PRIx64 "-%04" PRIx64 "-4%03" PRIx64 "-%04" PRIx64 "-%012" PRIx64,
+             a >> 32, a >> 16 & 0xffff, a & 0xfff, 0x8000 | (b >> 48 & 0x3fff), b & 0xffffffffffff);
+}
+
+static int name_object(struct kinf__verb *verb, struct cJSON *object)
+{
+    struct cJSON *metadata = metadata_of(object);
+    const char *asked = or_empty(verb->name), *said = name_of(object);
+
+    if (*asked != '\0' && *said != '\0' && strcmp(asked, said) != 0)
+        return kinf__verb_refuse_name(verb, said);
+    if (*said == '\0' && *asked != '\0')
+        return kinf__doc_set_text(metadata, "name", asked) < 0 ? refuse_no_memory(verb) : 0;
+    if (*said == '\0' && *kinf__doc_text(metadata, "generateName", NULL) != '\0')
+        return generate_name(verb, metadata);
+    return 0;
+}
+
+int kinf__verb_place(struct kinf__verb *verb, struct cJSON *object)
+{
+    int failed = check_namespace(verb, object);
+
+    return failed == 0 ? name_object(verb, object) : failed;
+}
+
+/* What only the server says of an object. */
+static void forget_life(struct cJSON *object)
+{
+    static const char *const servers[] = {
+        "uid",      "creationTimestamp",         "resourceVersion", "deletionTimestamp",
+        "selfLink", "deletionGracePeriodSeconds"
+    };
+
+    for (size_t i = 0; i < KINF__ARRAY_LEN(servers); i++)
+        kinf__doc_remove(metadata_of(object), servers[i]);
+}
+
+static int begin_life(struct kinf__verb *verb, struct cJSON *object)
+{
+    struct cJSON *metadata = metadata_of(object);
+    char uid[37], time[KINF__TIME_SIZE];
+
+    write_uid(verb->sim, uid);
+    kinf__sim_time(time);
+    if (kinf__doc_set_text(metadata, "uid", uid) < 0 ||
+        kinf__doc_set_text(metadata, "creationTimestamp", time) < 0 ||
+        (kinf__kind_has_generation(verb->resource) &&
+         kinf__doc_set_integer(metadata, "generation", 1) < 0))
+        return refuse_no_memory(verb);
+    return 0;
+}
+
+/* --- rules --- */
+
+static int fill_defaults(struct kinf__verb *verb, struct cJSON *object)
+{
+    if (kinf__omit_empty(version_of(verb)->schema, object) < 0 ||
+        kinf__schema_default(version_of(verb)->schema, object) < 0 ||
+        (!verb->resource->is_custom &&
+         kinf__default_object(verb->resource->group, verb->resource->kind, object) < 0))
+        return refuse_no_memory(verb);
+    return 0;
+}
+
+static int show_lists(struct kinf__verb *verb, struct cJSON *object)
+{
+    return kinf__show_lists(version_of(verb)->schema, object) < 0 ? refuse_no_memory(verb) : 0;
+}
+
+static int validate_custom(struct kinf__verb *verb, const struct cJSON *object)
+{
+    struct kinf__schema_fault faults[MAX_SCHEMA_FAULTS];
+    struct kinf__invalid invalid;
+    int n = kinf__schema_validate(version_of(verb)->schema, object, faults, MAX_SCHEMA_FAULTS);
+
+    if (n < 0)
+        return refuse_no_memory(verb);
+    kinf__invalid_init(&invalid, &verb->refusal);
+    for (int i = 0; i < n && i < MAX_SCHEMA_FAULTS; i++)
+        kinf__invalid_add(&invalid, faults[i].reason, faults[i].field, faults[i].message);
+    return kinf__invalid_finish(&invalid, verb->resource->group, verb->resource->kind,
+                                name_of(object));
+}
+
+static int validate(struct kinf__verb *verb, const struct cJSON *object, const struct cJSON *old)
+{
+    int failed = kinf__kind_validate(verb->resource, object, old, &verb->refusal);
+
+    return failed == 0 && verb->resource->is_custom ? validate_custom(verb, object) : failed;
+}
+
+static int note_manager(struct kinf__verb *verb, const struct cJSON *old, struct cJSON *object)
+{
+    char time[KINF__TIME_SIZE], api_version[API_VERSION_SIZE];
+    struct kinf__manager manager = { verb->manager != NULL ? verb->manager : OWN_MANAGER,
+                                     api_version, or_empty(verb->subresource), time };
+
+    kinf__sim_time(time);
+    /* The server does not write when something was scaled. */
+    if (strcmp(or_empty(verb->subresource), "scale") == 0)
+        time[0] = '\0';
+    write_api_version(version_of(verb), api_version);
+    return kinf__managed_update(version_of(verb)->schema, old, object, &manager, false) < 0
+               ? refuse_no_memory(verb)
+               : 0;
+}
+
+/* --- storing --- */
+
+static int refuse_store(struct kinf__verb *verb, int failed, const struct kinf_error *err)
+{
+    if (failed == KINF_ERR_NO_MEMORY)
+        return refuse_no_memory(verb);
+    kinf__refuse(&verb->refusal, failed == KINF_ERR_LIMIT ? 413 : 500,
+                 failed == KINF_ERR_LIMIT ? "RequestEntityTooLarge" : "InternalError", "%s",
+                 err->message);
+    return failed;
+}
+
+static bool is_definition(const struct kinf__verb *verb)
+{
+    return is_of(verb, "apiextensions.k8s.io", "customresourcedefinitions");
+}
+
+/* What is served follows the definition at once. */
+static int follow_definition(struct kinf__verb *verb)
+{
+    struct kinf_error err = KINF_ERROR_INIT;
+    int failed;
+
+    if (!is_definition(verb) || !is_main(verb) || verb->is_dry_run || is_going(verb->object))
+        return 0;
+    failed = kinf__definition_apply(verb->sim, verb->object, &err);
+    return failed < 0 ? refuse_store(verb, failed, &err) : 0;
+}
+
+/* Consumes the object. */
+int kinf__verb_store(struct kinf__verb *verb, struct cJSON *take_object)
+{
+    struct kinf_error err = KINF_ERROR_INIT;
+    int failed = 0;
+
+    verb->object = take_object;
+    if (!verb->is_dry_run)
+        failed = kinf__store_put(store_of(verb), verb->resource, take_object, &err);
+    if (failed < 0)
+        return refuse_store(verb, failed, &err);
+    return follow_definition(verb);
+}
+
+/* --- create --- */
+
+static int check_namespace_exists(struct kinf__verb *verb, const struct cJSON *object)
+{
+    if (!verb->resource->namespaced)
+        return 0;
+    return kinf__namespace_check(verb->sim, kinf__doc_text(object, "metadata", "namespace", NULL),
+                                 verb->resource, name_of(object), &verb->refusal);
+}
+
+static int check_new(struct kinf__verb *verb, const struct cJSON *object)
+{
+    KINF__AUTO_DOC *there = NULL;
+    char message[KINF__REFUSAL_MESSAGE_SIZE];
+    int failed =
+        kinf__store_read(verb->resource, kinf__doc_text(object, "metadata", "namespace", NULL),
+                         name_of(object), &there);
+
+    if (failed == KINF_ERR_NOT_FOUND)
+        return 0;
+    if (failed < 0)
+        return refuse_no_memory(verb);
+    kinf__refuse_exists(&verb->refusal, verb->resource, name_of(object));
+    snprintf(message, sizeof message, "%s", verb->refusal.message);
+    if (is_going(there))
+        snprintf(verb->refusal.message, sizeof verb->refusal.message, "object is being deleted: %s",
+                 message);
+    return KINF_ERR_INVALID;
+}
+
+static int refuse_version_set(struct kinf__verb *verb, const struct cJSON *object)
+{
+    const char *said = kinf__doc_text(object, "metadata", "resourceVersion", NULL);
+
+    if (*said == '\0' || strcmp(said, "0") == 0)
+        return 0;
+    kinf__refuse(&verb->refusal, 500, "",
+                 "resourceVersion should not be set on objects to be created");
+    return KINF_ERR_INVALID;
+}
+
+/* Where it will be and what it is called; with defaults. */
+int kinf__verb_begin_create(struct kinf__verb *verb, struct cJSON *object)
+{
+    int failed;
+
+    if ((failed = kinf__verb_place(verb, object)) < 0 ||
+        (failed = check_namespace_exists(verb, object)) < 0)
+        return failed;
+    forget_life(object);
+    failed = fill_defaults(verb, object);
+    return failed == 0 ? kinf__kind_keep_rest(verb->resource, NULL, object, "", &verb->refusal)
+                       : failed;
+}
+
+int kinf__verb_finish_create(struct kinf__verb *verb, struct cJSON *object)
+{
+    int failed;
+
+    /* A Job's labels have its uid in them, which are defaults, too. */
+    if ((failed = begin_life(verb, object)) < 0 || (failed = fill_defaults(verb, object)) < 0 ||
+        (failed = show_lists(verb, object)) < 0 ||
+        (failed = kinf__kind_prepare_create(verb->sim, verb->resource, object, &verb->refusal)) <
+            0 ||
+        (failed = validate(verb, object, NULL)) < 0)
+        return failed;
+    return check_new(verb, object);
+}
+
+/* Whose the status is, which a node brings along, is not said. */
+static int note_creator(struct kinf__verb *verb, struct cJSON *object)
+{
+    struct cJSON *status = version_of(verb)->has_status
+                               ? cJSON_DetachItemFromObjectCaseSensitive(object, "status")
+                               : NULL;
+    int failed = note_manager(verb, NULL, object);
+
+    return status != NULL && kinf__doc_set(object, "status", status) < 0 ? refuse_no_memory(verb)
+                                                                         : failed;
+}
+
+/* Of what is decoded. Consumes the object. */
+static int create(struct kinf__verb *verb, struct cJSON *take_object)
+{
+    int failed = kinf__verb_begin_create(verb, take_object);
+
+    if (failed == 0)
+        failed = note_creator(verb, take_object);
+    if (failed == 0)
+        failed = kinf__verb_finish_create(verb, take_object);
+    if (failed < 0) {
+        cJSON_Delete(take_object);
+        return failed;
+    }
+    verb->is_created = true;
+    return kinf__verb_store(verb, take_object);
+}
+
+int kinf__verb_create(struct kinf__verb *verb, struct cJSON *take_object)
+{
+    int failed = kinf__verb_decode(verb, take_object);
+
+    if (failed == 0)
+        failed = refuse_version_set(verb, take_object);
+    if (failed < 0) {
+        cJSON_Delete(take_object);
+        return failed;
+    }
+    return create(verb, take_object);
+}
+
+/* --- update --- */
+
+int kinf__verb_read(struct kinf__verb *verb, const char *name_space, const char *name,
+                    struct cJSON **ret_old)
+{
+    int failed = kinf__store_read(verb->resource, name_space, name, ret_old);
+    char api_version[API_VERSION_SIZE];
+
+    if (failed == KINF_ERR_NOT_FOUND)
+        return kinf__refuse_not_found(&verb->refusal, verb->resource, name);
+    if (failed == 0 && version_of(verb) != &verb->resource->versions[0]) {
+        write_api_version(version_of(verb), api_version);
+        failed = kinf__doc_set_text(*ret_old, "apiVersion", api_version);
+        if (failed < 0)
+            cJSON_Delete(*ret_old);
+    }
+    return failed < 0 ? refuse_no_memory(verb) : 0;
+}
+
+/* Custom resources, and few others, are not updated blindly. */
+static bool wants_version(const struct kinf__verb *verb)
+{
+    return verb->resource->is_custom || is_definition(verb) ||
+           is_of(verb, "apiregistration.k8s.io", "apiservices");
+}
+
+static int refuse_no_version(struct kinf__verb *verb, const char *name)
+{
+    static const char field[] = "metadata.resourceVersion",
+                      why[] = "Invalid value: 0: must be specified for an update";
+    char text[KINF__QUALIFIED_SIZE];
+
+    kinf__refuse(&verb->refusal, 422, "Invalid", "%s \"%s\" is invalid: %s: %s",
+                 kinf__qualified_resource(verb->resource, text), name, field, why);
+    kinf__refusal_set_object(&verb->refusal, verb->resource->group, verb->resource->name, name);
+    kinf__refusal_add_cause(&verb->refusal, "FieldValueInvalid", field, why);
+    return KINF_ERR_INVALID;
+}
+
+static int check_version(struct kinf__verb *verb, const struct cJSON *old,
+                         const struct cJSON *object)
+{
+    const char *said = kinf__doc_text(object, "metadata", "resourceVersion", NULL);
+
+    if (*said == '\0' && wants_version(verb))
+        return refuse_no_version(verb, name_of(old));
+    if (said[strspn(said, "0123456789")] != '\0')
+        return kinf__refuse(&verb->refusal, 500, "",
+                            "strconv.ParseUint: parsing \"%s\": invalid syntax", said);
+    if (*said == '\0' || strcmp(said, "0") == 0 ||
+        strcmp(said, kinf__doc_text(old, "metadata", "resourceVersion", NULL)) == 0)
+        return 0;
+    return kinf__refuse_conflict(&verb->refusal, verb->resource, name_of(old),
+                                 "the object has been modified; please apply your changes to the "
+                                 "latest version and try again");
+}
+
+static int keep(struct cJSON *to, const struct cJSON *from, const char *name)
+{
+    const struct cJSON *value = kinf__doc_get(from, name);
+
+    if (value != NULL)
+        return kinf__doc_set(to, name, kinf__doc_dup(value));
+    kinf__doc_remove(to, name);
+    return 0;
+}
+
+/* What an update need not say, and what it cannot change whatever it says. */
+static int keep_life(struct kinf__verb *verb, const struct cJSON *old, struct cJSON *object)
+{
+    static const char *const always[] = { "creationTimestamp", "generation", "resourceVersion" },
+                             *const unless_said[] = { "uid", "deletionTimestamp",
+                                                      "deletionGracePeriodSeconds",
+                                                      "generateName" };
+    const struct cJSON *from = kinf__doc_get(old, "metadata");
+    struct cJSON *to = metadata_of(object);
+
+    kinf__doc_remove(to, "selfLink");
+    for (size_t i = 0; i < KINF__ARRAY_LEN(always); i++) {
+        if (keep(to, from, always[i]) < 0)
+            return refuse_no_memory(verb);
+    }
+    for (size_t i = 0; i < KINF__ARRAY_LEN(unless_said); i++) {
+        if (kinf__doc_get(to, unless_said[i]) == NULL && keep(to, from, unless_said[i]) < 0)
+            return refuse_no_memory(verb);
+    }
+    return is_going(old) && keep(to, from, "deletionTimestamp") < 0 ? refuse_no_memory(verb) : 0;
+}
+
+/* The server's own write, which is nobody's. */
+static bool is_servers_own(const struct kinf__verb *verb)
+{
+    return strcmp(or_empty(verb->subresource), "binding") == 0;
+}
+
+static int count_generation(struct kinf__verb *verb, const struct cJSON *old, struct cJSON *object)
+{
+    struct cJSON *metadata = metadata_of(object);
+
+    if (strcmp(or_empty(verb->subresource), "status") == 0 || is_servers_own(verb) ||
+        !kinf__kind_has_generation(verb->resource) ||
+        !kinf__kind_is_changed(verb->resource, !version_of(verb)->has_status, old, object))
+        return 0;
+    return kinf__doc_set_integer(metadata, "generation",
+                                 kinf__doc_integer(metadata, "generation", 0) + 1) < 0
+               ? refuse_no_memory(verb)
+               : 0;
+}
+
+/* The status of a custom resource is its subresource's, and nothing else is. */
+static int keep_other_half(struct kinf__verb *verb, const struct cJSON *old, struct cJSON **object)
+{
+    struct cJSON *kept, *status;
+
+    if (!version_of(verb)->has_status)
+        return 0;
+    if (strcmp(or_empty(verb->subresource), "status") != 0)
+        return keep(*object, old, "status") < 0 ? refuse_no_memory(verb) : 0;
+    kept = kinf__doc_dup(old);
+    status = cJSON_DetachItemFromObjectCaseSensitive(*object, "status");
+    if (kept == NULL || (status != NULL && kinf__doc_set(kept, "status", status) < 0)) {
+        cJSON_Delete(kept);
+        return refuse_no_memory(verb);
+    }
+    if (status == NULL)
+        kinf__doc_remove(kept, "status");
+    cJSON_Delete(*object);
+    *object = kept;
+    return 0;
+}
+
+/* Its grace period is over, and nobody holds it any more. */
+static bool is_released(const struct kinf__verb *verb, const struct cJSON *object)
+{
+    return is_going(object) && !kinf__kind_is_held(verb->resource, object) &&
+           kinf__doc_integer(kinf__doc_get(object, "metadata"), "deletionGracePeriodSeconds", 0) ==
+               0;
+}
+
+/* `shows_version`: of the deletion, in verb->object. */
+static int remove_object(struct kinf__verb *verb, bool shows_version)
+{
+    uint64_t version = 0;
+    char text[24];
+    int failed;
+
+    if (verb->is_dry_run)
+        return 0;
+    failed = kinf__store_remove(store_of(verb), verb->resource,
+                                kinf__doc_text(verb->object, "metadata", "namespace", NULL),
+                                name_of(verb->object), &version);
+    if (failed == KINF_ERR_NOT_FOUND)
+        return 0;
+    snprintf(text, sizeof text, "%" PRIu64, version);
+    return failed < 0 || (shows_version && kinf__doc_set_text(metadata_of(verb->object),
+                                                              "resourceVersion", text) < 0)
+               ? refuse_no_memory(verb)
+               : 0;
+}
+
+/* Consumes the object, whose life and managers are as they will be. */
+int kinf__verb_store_changed(struct kinf__verb *verb, const struct cJSON *old,
+                             struct cJSON *take_object)
+{
+    if (kinf__doc_equal(old, take_object)) {
+        verb->object = take_object;
+        verb->is_unchanged = true;
+        return 0;
+    }
+    if (is_released(verb, take_object)) {
+        verb->object = take_object;
+        return remove_object(verb, false);
+    }
+    return kinf__verb_store(verb, take_object);
+}
+
+/* Up to where it is known what the client wants: what this write does not write is the old. */
+int kinf__verb_begin_change(struct kinf__verb *verb, const struct cJSON *old, struct cJSON **object)
+{
+    int failed;
+
+    if ((failed = check_version(verb, old, *object)) < 0 ||
+        (failed = keep_life(verb, old, *object)) < 0)
+        return failed;
+    if (verb->resource->is_custom) {
+        failed = keep_other_half(verb, old, object);
+        return failed == 0 ? fill_defaults(verb, *object) : failed;
+    }
+    failed = fill_defaults(verb, *object);
+    return failed == 0 ? kinf__kind_keep_rest(verb->resource, old, *object,
+                                              or_empty(verb->subresource), &verb->refusal)
+                       : failed;
+}
+
+int kinf__verb_finish_change(struct kinf__verb *verb, const struct cJSON *old, struct cJSON *object)
+{
+    int failed = show_lists(verb, object);
+
+    if (failed == 0 && !verb->resource->is_custom)
+        failed = kinf__kind_prepare_update(verb->sim, verb->resource, old, object,
+                                           or_empty(verb->subresource), &verb->refusal);
+    if (failed == 0)
+        failed = validate(verb, object, old);
+    return failed == 0 ? count_generation(verb, old, object) : failed;
+}
+
+/* Consumes the object. */
+int kinf__verb_change(struct kinf__verb *verb, const struct cJSON *old, struct cJSON *take_object)
+{
+    struct cJSON *object = take_object;
+    int failed = kinf__verb_begin_change(verb, old, &object);
+
+    if (failed == 0 && !is_servers_own(verb))
+        failed = note_manager(verb, old, object);
+    if (failed == 0)
+        failed = kinf__verb_finish_change(verb, old, object);
+    if (failed < 0) {
+        cJSON_Delete(object);
+        return failed;
+    }
+    return kinf__verb_store_changed(verb, old, object);
+}
+
+/* Kinds that a PUT may create. */
+static bool is_created_by_update(const struct kinf__verb *verb)
+{
+    static const struct {
+        const char *group, *resource;
+    } kinds[] = {
+        { "", "endpoints" },
+        { "", "events" },
+        { "", "limitranges" },
+        { "", "services" },
+        { "events.k8s.io", "events" },
+        { "coordination.k8s.io", "leases" },
+        { "rbac.authorization.k8s.io", "roles" },
+        { "rbac.authorization.k8s.io", "rolebindings" },
+        { "rbac.authorization.k8s.io", "clusterroles" },
+        { "rbac.authorization.k8s.io", "clusterrolebindings" },
+    };
+
+    for (size_t i = 0; is_main(verb) && i < KINF__ARRAY_LEN(kinds); i++) {
+        if (is_of(verb, kinds[i].group, kinds[i].resource))
+            return true;
+    }
+    return false;
+}
+
+static bool is_there(const struct kinf__verb *verb, const struct cJSON *object)
+{
+    const struct kinf_object *there = kinf__store_get(
+        verb->resource, kinf__doc_text(object, "metadata", "namespace", NULL), name_of(object));
+
+    kinf_object_unref(there);
+    return there != NULL;
+}
+
+/* `uid`: of what is there; "": nothing is. */
+static int check_uid(struct kinf__verb *verb, const struct cJSON *object, const char *uid)
+{
+    const char *said = kinf__doc_text(object, "metadata", "uid", NULL);
+    const char *name_space = kinf__doc_text(object, "metadata", "namespace", NULL);
+
+    if (*said == '\0' || strcmp(said, uid) == 0)
+        return 0;
+    return kinf__refuse_conflict(&verb->refusal, verb->resource, name_of(object),
+                                 "StorageError: invalid object, Code: 4, Key: /registry/%s%s%s/%s, "
+                                 "ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID "
+                                 "in precondition: %s, UID in object meta: %s",
+                                 verb->resource->name, *name_space != '\0' ? "/" : "", name_space,
+                                 name_of(object), said, uid);
+}
+
+/* Consumes the object. */
+static int create_by_update(struct kinf__verb *verb, struct cJSON *take_object)
+{
+    int failed = check_uid(verb, take_object, "");
+
+    if (failed == 0)
+        return create(verb, take_object);
+    cJSON_Delete(take_object);
+    return failed;
+}
+
+/* What is sent to a path has to name itself. */
+static int check_named(struct kinf__verb *verb, const struct cJSON *object)
+{
+    const char *asked = or_empty(verb->name);
+
+    return *asked == '\0' || *name_of(object) != '\0'
+               ? 0
+               : kinf__refuse_bad_request(&verb->refusal,
+                                          "the name of the object (%s based on URL) was "
+                                          "undeterminable: name must be provided",
+                                          asked);
+}
+
+int kinf__verb_update(struct kinf__verb *verb, struct cJSON *take_object)
+{
+    KINF__AUTO_DOC *old = NULL;
+    int failed;
+
+    if ((failed = kinf__verb_decode(verb, take_object)) < 0 ||
+        (failed = check_named(verb, take_object)) < 0 ||
+        (failed = kinf__verb_place(verb, take_object)) < 0) {
+        cJSON_Delete(take_object);
+        return failed;
+    }
+    if (is_created_by_update(verb) && !is_there(verb, take_object))
+        return create_by_update(verb, take_object);
+    failed = kinf__verb_read(verb, kinf__doc_text(take_object, "metadata", "namespace", NULL),
+                             name_of(take_object), &old);
+    if (failed == 0)
+        failed = check_uid(verb, take_object, kinf__doc_text(old, "metadata", "uid", NULL));
+    if (failed < 0) {
+        cJSON_Delete(take_object);
+        return failed;
+    }
+    return kinf__verb_change(verb, old, take_object);
+}
+
+int kinf__verb_replace(struct kinf__verb *verb, struct cJSON *take_object)
+{
+    KINF__AUTO_DOC *old = NULL;
+    int failed = kinf__verb_read(verb, kinf__doc_text(take_object, "metadata", "namespace", NULL),
+                                 name_of(take_object), &old);
+
+    if (failed < 0) {
+        cJSON_Delete(take_object);
+        return failed;
+    }
+    return kinf__verb_change(verb, old, take_object);
+}
+
+int kinf__verb_receive(struct kinf__verb *verb, struct cJSON *object)
+{
+    int failed = kinf__verb_decode(verb, object);
+
+    if (failed == 0)
+        failed = kinf__verb_place(verb, object);
+    if (failed == 0)
+        failed = note_manager(verb, NULL, object);
+    return failed;
+}
+
+int kinf__verb_get(struct kinf__verb *verb)
+{
+    return kinf__verb_read(verb, or_empty(verb->name_space), or_empty(verb->name), &verb->object);
+}
+
+/* --- delete --- */
+
+/* A scheduled pod that has not ended is given time; it is the kubelet's to say when it is gone. */
+static int64_t grace_of(const struct kinf__verb *verb, const struct kinf__delete_options *options,
+                        const struct cJSON *object)
+{
+    const char *phase = kinf__doc_text(object, "status", "phase", NULL);
+    int64_t grace_s = options->grace_s;
+
+    if (!is_of(verb, "", "pods"))
+        return 0;
+    if (grace_s < 0)
+        grace_s = kinf__doc_integer(kinf__doc_get(object, "spec"), "terminationGracePeriodSeconds",
+                                    POD_GRACE_S);
+    if (*kinf__doc_text(object, "spec", "nodeName", NULL) == '\0' ||
+        strcmp(phase, "Succeeded") == 0 || strcmp(phase, "Failed") == 0)
+        return 0;
+    return grace_s;
+}
+
+static int mark_going(struct kinf__verb *verb, struct cJSON *object, int64_t grace_s)
+{
+    struct cJSON *metadata = metadata_of(object);
+    int64_t before_s = kinf__doc_integer(metadata, "deletionGracePeriodSeconds", -1);
+    bool is_first = !is_going(object);
+    char time[KINF__TIME_SIZE];
+
+    /* What goes already can only go sooner. */
+    if (!is_first && (before_s < 0 || before_s <= grace_s))
+        return 0;
+    kinf__sim_time_after(grace_s, time);
+    if (kinf__doc_set_text(metadata, "deletionTimestamp", time) < 0)
+        return refuse_no_memory(verb);
+    /* Those two go a way of their own in the server, too. */
+    if (is_definition(verb) || is_of(verb, "", "namespaces"))
+        return 0;
+    if (kinf__doc_set_integer(metadata, "deletionGracePeriodSeconds", grace_s) < 0 ||
+        (is_first && kinf__kind_has_generation(verb->resource) &&
+         kinf__doc_set_integer(metadata, "generation",
+                               kinf__doc_integer(metadata, "generation", 0) + 1) < 0))
+        return refuse_no_memory(verb);
+    return 0;
+}
+
+/* Consumes the object, which has become what waits for its end. */
+static int store_going(struct kinf__verb *verb, const struct cJSON *old, struct cJSON *take_object)
+{
+    if (kinf__doc_equal(old, take_object)) {
+        verb->object = take_object;
+        verb->is_unchanged = true;
+        return 0;
+    }
+    return kinf__verb_store(verb, take_object);
+}
+
+/* Whether something keeps it: a finalizer, a grace period, or what is in a namespace. */
+static int begin_end(struct kinf__verb *verb, const struct kinf__delete_options *options,
+                     struct cJSON *object, bool *ret_waits)
+{
+    int64_t grace_s = grace_of(verb, options, object);
+    bool waits = false;
+    int failed = kinf__owners_begin_delete(verb->resource, object, options->propagation, &waits);
+
+    if (failed < 0)
+        return refuse_no_memory(verb);
+    failed = kinf__kind_prepare_delete(verb->sim, verb->resource, object, &verb->refusal);
+    if (failed < 0)
+        return failed;
+    *ret_waits = waits || grace_s != 0 || kinf__kind_is_held(verb->resource, object);
+    return *ret_waits || is_of(verb, "", "pods") ? mark_going(verb, object, grace_s) : 0;
+}
+
+static int refuse_precondition(struct kinf__verb *verb, const char *what, const char *asked,
+                               const char *there, const char *why)
+{
+    const char *group = verb->resource->group;
+
+    kinf__refuse(
+        &verb->refusal, 409, "Conflict",
+        "Operation cannot be fulfilled on %s%s%s \"%s\": the %s in the precondition (%s) does "
+        "not match the %s in record (%s). The object might have been %s",
+        verb->resource->kind, *group != '\0' ? "." : "", group, verb->name, what, asked, what,
+        there, why);
+    kinf__refusal_set_object(&verb->refusal, group, verb->resource->kind, verb->name);
+    return KINF_ERR_INVALID;
+}
+
+static int check_preconditions(struct kinf__verb *verb, const struct cJSON *old,
+                               const struct kinf__delete_options *options)
+{
+    const char *uid = kinf__doc_text(old, "metadata", "uid", NULL),
+               *version = kinf__doc_text(old, "metadata", "resourceVersion", NULL);
+
+    if (*or_empty(options->uid) != '\0' && strcmp(options->uid, uid) != 0)
+        return refuse_precondition(verb, "UID", options->uid, uid, "deleted and then recreated");
+    if (*or_empty(options->resource_version) != '\0' &&
+        strcmp(options->resource_version, version) != 0)
+        return refuse_precondition(verb, "ResourceVersion", options->resource_version, version,
+                                   "modified");
+    return 0;
+}
+
+int kinf__verb_delete(struct kinf__verb *verb, const struct kinf__delete_options *options,
+                      bool *ret_is_gone)
+{
+    KINF__AUTO_DOC *old = NULL;
+    struct cJSON *object;
+    bool waits = false;
+    int failed = kinf__verb_read(verb, or_empty(verb->name_space), or_empty(verb->name), &old);
+
+    *ret_is_gone = false;
+    if (failed == 0)
+        failed = check_preconditions(verb, old, options);
+    if (failed < 0)
+        return failed;
+    object = kinf__doc_dup(old);
+    failed = object != NULL ? begin_end(verb, options, object, &waits) : refuse_no_memory(verb);
+    if (failed < 0) {
+        cJSON_Delete(object);
+        return failed;
+    }
+    if (waits)
+        return store_going(verb, old, object);
+    verb->object = object;
+    *ret_is_gone = true;
+    return remove_object(verb, true);
+}
+
+void kinf__verb_release(struct kinf__verb *verb)
+{
+    cJSON_Delete(verb->object);
+    verb->object = NULL;
+    verb->is_created = verb->is_unchanged = false;
+    verb->n_warnings = 0;
+    memset(&verb->refusal, 0, sizeof verb->refusal);
+}

@@ -1,0 +1,76 @@
+/*
+ * What verbs.c and verb_patch.c share: the steps that a write goes.
+ *
+ * Threads: the store's lock is held.
+ */
+#ifndef KINF_APISERVER_VERBS_PRIV_H
+#define KINF_APISERVER_VERBS_PRIV_H
+
+#include <stdio.h>
+#include <string.h>
+
+#include "apiserver/verbs.h"
+
+#define API_VERSION_SIZE 256
+
+static inline struct kinf__resource_version *version_of(const struct kinf__verb *verb)
+{
+    return verb->version != NULL ? verb->version : &verb->resource->versions[0];
+}
+
+static inline const char *or_empty(const char *text)
+{
+    return text != NULL ? text : "";
+}
+
+static inline bool is_main(const struct kinf__verb *verb)
+{
+    return *or_empty(verb->subresource) == '\0';
+}
+
+static inline int refuse_no_memory(struct kinf__verb *verb)
+{
+    return kinf__refuse_no_memory(&verb->refusal);
+}
+
+static inline void write_api_version(const struct kinf__resource_version *version,
+                                     char text[API_VERSION_SIZE])
+{
+    snprintf(text, API_VERSION_SIZE, "%s%s%s", version->type->group,
+             *version->type->group != '\0' ? "/" : "", version->type->version);
+}
+
+static inline const char *name_of(const struct cJSON *object)
+{
+    return kinf__doc_text(object, "metadata", "name", NULL);
+}
+
+/* All return 0 or a negative code, with the refusal written. */
+
+/* Types, unknown fields, and its kind written into it. */
+KINF_MUST_CHECK int kinf__verb_decode(struct kinf__verb *verb, struct cJSON *object);
+/* Its namespace and its name, as the path says them; 400 if it says others. */
+KINF_MUST_CHECK int kinf__verb_place(struct kinf__verb *verb, struct cJSON *object);
+int kinf__verb_refuse_name(struct kinf__verb *verb, const char *said);
+int kinf__verb_refuse_namespace(struct kinf__verb *verb);
+
+KINF_MUST_CHECK int kinf__verb_read(struct kinf__verb *verb, const char *name_space,
+                                    const char *name, struct cJSON **ret_old);
+
+/* Of a new object: up to where it is known what the client wants, and the rest. */
+KINF_MUST_CHECK int kinf__verb_begin_create(struct kinf__verb *verb, struct cJSON *object);
+KINF_MUST_CHECK int kinf__verb_finish_create(struct kinf__verb *verb, struct cJSON *object);
+/* Of a change, likewise. */
+KINF_MUST_CHECK int kinf__verb_begin_change(struct kinf__verb *verb, const struct cJSON *old,
+                                            struct cJSON **object);
+KINF_MUST_CHECK int kinf__verb_finish_change(struct kinf__verb *verb, const struct cJSON *old,
+                                             struct cJSON *object);
+/* All of a change, with its manager; consumes the object. */
+KINF_MUST_CHECK int kinf__verb_change(struct kinf__verb *verb, const struct cJSON *old,
+                                      struct cJSON *take_object);
+/* Consume the object; of a change: unless nothing has changed, or its deletion can end. */
+KINF_MUST_CHECK int kinf__verb_store(struct kinf__verb *verb, struct cJSON *take_object);
+KINF_MUST_CHECK int kinf__verb_store_changed(struct kinf__verb *verb, const struct cJSON *old,
+                                             struct cJSON *take_object);
+
+#endif
