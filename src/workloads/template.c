@@ -1,0 +1,232 @@
+/*
+ * What controllers write: pods of templates, owner references, conditions, hashes. Neighbours: the
+ * reconcilers of each kind.
+ */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "workloads/workloads_priv.h"
+
+static const struct {
+    const char *api_version, *kind;
+} types[KINF__N_WORK_KINDS] = {
+#define X(kind, group, api_version_name, resource, kind_name) { api_version_name, kind_name },
+    KINF__WORK_KINDS(X)
+#undef X
+};
+
+struct cJSON *kinf__json_format(const char *fmt, ...)
+{
+    KINF__AUTO_FREE char *text = NULL;
+    struct cJSON *tree = NULL;
+    va_list args;
+    int len;
+
+    va_start(args, fmt);
+    len = vasprintf(&text, fmt, args);
+    va_end(args);
+    if (len < 0) {
+        text = NULL;
+        return NULL;
+    }
+    return kinf__doc_parse((struct kinf_str){ text, (size_t)len }, &tree, NULL) == 0 ? tree : NULL;
+}
+
+/* --- asking --- */
+
+void kinf__object_key_of(const struct cJSON *object, char key[2 * KINF_NAME_MAX])
+{
+    const char *name_space = kinf__doc_text(object, "metadata", "namespace", NULL);
+
+    snprintf(key, 2 * KINF_NAME_MAX, "%.253s%s%.253s", name_space, *name_space != '\0' ? "/" : "",
+             kinf__doc_text(object, "metadata", "name", NULL));
+}
+
+const char *kinf__name_of_key(const char *key)
+{
+    const char *slash = strchr(key, '/');
+
+    return slash != NULL ? slash + 1 : key;
+}
+
+bool kinf__is_being_deleted(const struct cJSON *object)
+{
+    return *kinf__doc_text(object, "metadata", "deletionTimestamp", NULL) != '\0';
+}
+
+bool kinf__doc_is_true(const struct cJSON *object, const char *name)
+{
+    return cJSON_IsTrue(kinf__doc_get(object, name));
+}
+
+int64_t kinf__time_of(const char *text, int64_t none)
+{
+    struct tm parts = { .tm_sec = 0 };
+
+    return strptime(text, "%Y-%m-%dT%H:%M:%S", &parts) != NULL ? (int64_t)timegm(&parts) : none;
+}
+
+struct kinf__pod_counts kinf__count_pods(const struct kinf__owner *owner, int64_t min_ready_s,
+                                         int64_t now_ms, int64_t *next_ms)
+{
+    struct kinf__pod_counts counts = { 0 };
+
+    KINF__POD_INDEX_FOR_EACH(pod, owner)
+    {
+        int64_t available_ms;
+
+        counts.terminating += pod->is_terminating && !pod->is_finished;
+        if (!kinf__member_is_active(pod))
+            continue;
+        counts.active++;
+        counts.started += pod->is_started;
+        counts.ready += pod->is_ready;
+        if (!pod->is_ready)
+            continue;
+        if (pod->ready_ms == 0)
+            pod->ready_ms = now_ms;
+        available_ms = kinf__clock_add_ms(pod->ready_ms, min_ready_s * 1000);
+        if (available_ms <= now_ms)
+            counts.available++;
+        else if (available_ms < *next_ms)
+            *next_ms = available_ms;
+    }
+    return counts;
+}
+
+/* --- hashes --- */
+
+int kinf__template_hash(const struct cJSON *template, int64_t n_collisions,
+                        char hash[KINF__TEMPLATE_HASH_SIZE])
+{
+    /* No vowels, and nothing that is taken for another: names shall not say anything. */
+    static const char letters[] = "bcdfghjklmnpqrstvwxz2456789";
+    KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
+    uint64_t sum;
+
+    if (kinf__doc_print(template, &text) < 0)
+        return KINF_ERR_NO_MEMORY;
+    sum = (kinf__text_hash(text.bytes, text.len) + (uint64_t)n_collisions) * 0x9e3779b97f4a7c15U;
+    for (int i = 0; i < 10; i++) {
+        hash[i] = letters[sum % (sizeof letters - 1)];
+        sum /= sizeof letters - 1;
+    }
+    hash[10] = '\0';
+    return 0;
+}
+
+/* --- objects --- */
+
+int kinf__set_controller(struct cJSON *object, enum kinf__work_kind owner_kind,
+                         const struct cJSON *owner)
+{
+    return kinf__doc_set(
+        kinf__doc_object(object, "metadata"), "ownerReferences",
+        kinf__json_format("[{\"apiVersion\":\"%s\",\"kind\":\"%s\",\"name\":\"%s\",\"uid\":\"%s\","
+                          "\"controller\":true,\"blockOwnerDeletion\":true}]",
+                          types[owner_kind].api_version, types[owner_kind].kind,
+                          kinf__doc_text(owner, "metadata", "name", NULL),
+                          kinf__doc_text(owner, "metadata", "uid", NULL)));
+}
+
+static int copy_member(struct cJSON *to, const struct cJSON *from, const char *name)
+{
+    const struct cJSON *value = kinf__doc_get(from, name);
+
+    return value != NULL ? kinf__doc_set(to, name, kinf__doc_dup(value)) : 0;
+}
+
+struct cJSON *kinf__pod_of_template(enum kinf__work_kind owner_kind, const struct cJSON *owner)
+{
+    const struct cJSON *template = kinf__doc_find(owner, "spec", "template", NULL);
+    const struct cJSON *from = kinf__doc_get(template, "metadata");
+    KINF__AUTO_DOC *pod =
+        kinf__json_format("{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{"
+                          "\"namespace\":\"%s\",\"generateName\":\"%s-\",\"labels\":{}}}",
+                          kinf__doc_text(owner, "metadata", "namespace", NULL),
+                          kinf__doc_text(owner, "metadata", "name", NULL));
+    struct cJSON *metadata = kinf__doc_get(pod, "metadata");
+
+    if (pod == NULL || copy_member(metadata, from, "labels") < 0 ||
+        copy_member(metadata, from, "annotations") < 0 ||
+        copy_member(metadata, from, "finalizers") < 0 ||
+        kinf__set_controller(pod, owner_kind, owner) < 0 || copy_member(pod, template, "spec") < 0)
+        return NULL;
+    return KINF__TAKE(pod);
+}
+
+/* --- conditions --- */
+
+const struct cJSON *kinf__find_condition(const struct cJSON *object, const char *type)
+{
+    const struct cJSON *condition;
+
+    cJSON_ArrayForEach(condition, kinf__doc_find(object, "status", "conditions", NULL))
+    {
+        if (strcmp(kinf__doc_text(condition, "type", NULL), type) == 0)
+            return condition;
+    }
+    return NULL;
+}
+
+static struct cJSON *ensure_condition(struct cJSON *status, const char *type)
+{
+    struct cJSON *conditions = kinf__doc_get(status, "conditions"), *condition;
+
+    if (!cJSON_IsArray(conditions)) {
+        if (kinf__doc_set(status, "conditions", cJSON_CreateArray()) < 0)
+            return NULL;
+        conditions = kinf__doc_get(status, "conditions");
+    }
+    cJSON_ArrayForEach(condition, conditions)
+    {
+        if (strcmp(kinf__doc_text(condition, "type", NULL), type) == 0)
+            return condition;
+    }
+    condition = kinf__json_format("{\"type\":\"%s\"}", type);
+    return kinf__doc_append(conditions, condition) < 0 ? NULL : condition;
+}
+
+static int set_or_remove(struct cJSON *object, const char *name, const char *text)
+{
+    if (text != NULL && *text != '\0')
+        return kinf__doc_set_text(object, name, text);
+    kinf__doc_remove(object, name);
+    return 0;
+}
+
+struct cJSON *kinf__set_condition(struct cJSON *status, const struct kinf__condition *condition,
+                                  const char *time)
+{
+    struct cJSON *node = ensure_condition(status, condition->type);
+
+    if (node == NULL)
+        return NULL;
+    if (strcmp(kinf__doc_text(node, "status", NULL), condition->status) != 0 &&
+        kinf__doc_set_text(node, "lastTransitionTime", time) < 0)
+        return NULL;
+    if (kinf__doc_set_text(node, "status", condition->status) < 0 ||
+        set_or_remove(node, "reason", condition->reason) < 0 ||
+        set_or_remove(node, "message", condition->message) < 0)
+        return NULL;
+    return node;
+}
+
+int kinf__set_count(struct cJSON *status, const char *name, int64_t n)
+{
+    if (n != 0)
+        return kinf__doc_set_integer(status, name, n);
+    kinf__doc_remove(status, name);
+    return 0;
+}
+
+int kinf__put_changed_status(struct kinf__workloads *workloads, enum kinf__work_kind kind,
+                             const char *manager, struct cJSON **object, const struct cJSON *before)
+{
+    if (kinf__doc_equal(kinf__doc_get(*object, "status"), before))
+        return 0;
+    return kinf__workloads_put_status(workloads, kind, manager, KINF__TAKE(*object));
+}
