@@ -48,7 +48,7 @@ KINF_CFLAGS = -std=c11 -D_GNU_SOURCE -Isrc -Isrc/include -Itests -fPIC -fvisibil
 KINF_LDFLAGS = -pthread $(filter -fsanitize=%,$(MODE_$(MODE))) $(LDFLAGS)
 KINF_LIBS = $(shell $(PKG_CONFIG) --libs $(LIBS_PC))
 # The library does without.
-DAEMON_LIBS = $(shell $(PKG_CONFIG) --libs libmicrohttpd gnutls)
+DAEMON_LIBS = $(shell $(PKG_CONFIG) --libs libmicrohttpd gnutls) -lm
 # Tests can make the n-th allocation fail (tests/unit/allocation.h).
 TEST_LDFLAGS := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=reallocarray
 # The transcripts are replayed in process, and at the recorded pace without waiting.
@@ -64,7 +64,8 @@ DAEMON_FOLDERS := watchcache table serve daemon
 DAEMON_SRC := $(foreach f,$(DAEMON_FOLDERS),$(wildcard src/$(f)/*.c))
 DAEMON_MAIN_SRC := src/daemon/main.c
 # kinformer-sim, and what tests of others link of it.
-SIM_SRC := $(wildcard src/sim/*.c)
+SIM_FOLDERS := document fault apiserver workloads sim
+SIM_SRC := $(foreach f,$(SIM_FOLDERS),$(wildcard src/$(f)/*.c))
 SIM_MAIN_SRC := src/sim/main.c
 TEST_SRC := $(wildcard tests/unit/test_*.c)
 TEST_AID_SRC := $(filter-out $(TEST_SRC),$(wildcard tests/unit/*.c))
@@ -84,9 +85,12 @@ SIM_OBJ := $(call objects,$(filter-out $(SIM_MAIN_SRC),$(SIM_SRC)))
 SIM_MAIN_OBJ := $(call objects,$(SIM_MAIN_SRC))
 TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(TEST_SRC))
 # One thread each: the thread sanitizer has nothing to see in them, and would take minutes.
-ONE_THREAD_TESTS := discovery indexer_oom json_lookup json_path json_plan json_scan json_tree kubeconfig list_stream \
-                    lister object policy policy_rows quarantine refusal rv scope selector served transcripts tree url \
-                    watch_stream watchcache watchcache_model yaml
+ONE_THREAD_TESTS := apply body churn defaults discovery fault_spec fault_stream field_set generate indexer_oom \
+                    json_lookup json_path json_plan json_scan json_tree kubeconfig list_stream lister managed \
+                    manifest object omit openapi patch pod_index policy policy_file policy_rows protobuf \
+                    quantity quarantine refusal rollout rv schema schema_custom scope selector served sim_kinds \
+                    sim_options strategic transcripts tree tree_changes url watch_stream watchcache \
+                    watchcache_model workloads workqueue write_options yaml
 ifeq ($(MODE),tsan)
 TESTS := $(filter-out $(addprefix $(BUILD)/tests/test_,$(ONE_THREAD_TESTS)),$(TESTS))
 endif
@@ -99,7 +103,10 @@ SHARED := $(BUILD)/lib/libkinformer.so
 DAEMON_PARTS := $(BUILD)/daemon/libkinformerd.a
 DAEMON := $(BUILD)/bin/kinformerd
 SIM_PARTS := $(BUILD)/sim/libsim.a
-SIM := $(BUILD)/bin/kinformer-sim
+SIM_PROGRAM := $(BUILD)/bin/kinformer-sim
+# What kinformer/testing.h promises; static alone, since it shares the insides of the static library.
+TESTING := $(BUILD)/lib/libkinformer-testing.a
+TESTING_OBJ := $(SIM_OBJ) $(filter-out $(BUILD)/src/daemon/%,$(DAEMON_OBJ))
 REPLAY_CORE := $(BUILD)/replay/libreplay.a
 REPLAY := $(BUILD)/replay/kinf-replay
 
@@ -110,7 +117,7 @@ REPLAY := $(BUILD)/replay/kinf-replay
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' $(MAKEFILE_LIST) | expand -t 22
 
-all: $(STATIC) $(SHARED) $(DAEMON) $(SIM) $(EXAMPLES) ## build libraries, programs and examples (MODE=debug|release|asan|tsan)
+all: $(STATIC) $(SHARED) $(TESTING) $(DAEMON) $(SIM_PROGRAM) $(EXAMPLES) ## build libraries, programs and examples (MODE=debug|release|asan|tsan)
 
 # --- rules -----------------------------------------------------------------------------------------
 
@@ -128,7 +135,7 @@ $(BUILD)/%.o: %.c $(STAMP)
 
 # Included by the assembler, which writes no dependencies.
 $(BUILD)/src/serve/page.o: src/serve/page.html
-$(BUILD)/src/sim/schema.o: src/sim/schema.txt
+$(BUILD)/src/document/schema.o: src/document/schema.txt
 
 $(STATIC): $(LIB_OBJ) $(STAMP)
 	@mkdir -p $(@D)
@@ -155,7 +162,12 @@ $(SIM_PARTS): $(SIM_OBJ) $(STAMP)
 	$(SAY) "  AR      $@"
 	$(Q)rm -f $@ && $(AR) rcs $@ $(SIM_OBJ)
 
-$(SIM): $(SIM_MAIN_OBJ) $(SIM_PARTS) $(DAEMON_PARTS) $(STATIC)
+$(TESTING): $(TESTING_OBJ) $(STAMP)
+	@mkdir -p $(@D)
+	$(SAY) "  AR      $@"
+	$(Q)rm -f $@ && $(AR) rcs $@ $(TESTING_OBJ)
+
+$(SIM_PROGRAM): $(SIM_MAIN_OBJ) $(SIM_PARTS) $(DAEMON_PARTS) $(STATIC)
 	@mkdir -p $(@D)
 	$(SAY) "  LD      $@"
 	$(Q)$(CC) $(KINF_LDFLAGS) $(SIM_MAIN_OBJ) $(SIM_PARTS) $(DAEMON_PARTS) $(STATIC) $(KINF_LIBS) $(DAEMON_LIBS) -o $@
@@ -197,6 +209,12 @@ $(BUILD)/examples/%: examples/%/main.c $(STATIC)
 	$(SAY) "  CCLD    $@"
 	$(Q)$(CC) $(KINF_CFLAGS) -MMD -MP -MF $@.d $(KINF_LDFLAGS) $< $(STATIC) $(KINF_LIBS) -o $@
 
+# A program and its test, which needs no cluster.
+$(BUILD)/examples/tested-program: examples/tested-program/main.c examples/tested-program/counter.c $(TESTING) $(STATIC)
+	@mkdir -p $(@D)
+	$(SAY) "  CCLD    $@"
+	$(Q)$(CC) $(KINF_CFLAGS) $(KINF_LDFLAGS) $(filter %.c,$^) $(TESTING) $(STATIC) $(KINF_LIBS) $(DAEMON_LIBS) -o $@
+
 .PRECIOUS: $(BUILD)/%.o
 
 # --- tests -----------------------------------------------------------------------------------------
@@ -234,15 +252,16 @@ test-clients: ## what others see of the daemon, on a real cluster: kube-rs's wat
 	@python3 -B tests/clients/kube_rs.py
 	@python3 -B tests/clients/page.py
 
-run: deps ## install what is missing, build, and run kinformerd on the current cluster (ARGS="--resource pods")
-	@$(MAKE) --no-print-directory -s MODE=release build/release/bin/kinformerd
-	@scripts/run-daemon.sh build/release/bin/kinformerd $(ARGS)
+run: deps ## install what is missing, build, and run kinformerd on the current cluster or a simulated one (ARGS="--resource pods" SIM=1)
+	@$(MAKE) --no-print-directory -s MODE=release build/release/bin/kinformerd build/release/bin/kinformer-sim
+	@SIM=$(SIM) scripts/run-daemon.sh build/release/bin $(ARGS)
 
 bench: ## build and run the benchmarks; the last one on a real cluster
 	@$(MAKE) --no-print-directory -s MODE=release run-benches
 	@bench/canned-sync.sh
 	@bench/events.sh
 	@bench/serve-load.sh
+	@bench/sim.sh
 	@bench/first-sync.sh
 
 # Two need a server: events.sh, serve-load.sh.
@@ -296,7 +315,8 @@ install: ## install daemon, libraries, headers and pkg-config file (DESTDIR, PRE
 	@$(MAKE) --no-print-directory -s MODE=release all
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(INCLUDEDIR)/kinformer
 	install -m 755 build/release/bin/kinformerd $(DESTDIR)$(BINDIR)/
-	install -m 644 build/release/lib/libkinformer.a $(DESTDIR)$(LIBDIR)/
+	install -m 755 build/release/bin/kinformer-sim $(DESTDIR)$(BINDIR)/
+	install -m 644 build/release/lib/libkinformer.a build/release/lib/libkinformer-testing.a $(DESTDIR)$(LIBDIR)/
 	install -m 755 build/release/lib/libkinformer.so $(DESTDIR)$(LIBDIR)/libkinformer.so.$(VERSION)
 	ln -sf libkinformer.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libkinformer.so.$(SOVERSION)
 	ln -sf libkinformer.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libkinformer.so
@@ -304,10 +324,14 @@ install: ## install daemon, libraries, headers and pkg-config file (DESTDIR, PRE
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' \
 	  -e 's|@VERSION@|$(VERSION)|' -e 's|@REQUIRES@|$(LIBS_PC)|' config/kinformer.pc.in \
 	  > $(DESTDIR)$(LIBDIR)/pkgconfig/kinformer.pc
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' \
+	  -e 's|@VERSION@|$(VERSION)|' config/kinformer-testing.pc.in \
+	  > $(DESTDIR)$(LIBDIR)/pkgconfig/kinformer-testing.pc
 
 uninstall: ## remove what install put there
-	rm -f $(DESTDIR)$(BINDIR)/kinformerd $(DESTDIR)$(LIBDIR)/libkinformer.* \
-	  $(DESTDIR)$(LIBDIR)/pkgconfig/kinformer.pc
+	rm -f $(DESTDIR)$(BINDIR)/kinformerd $(DESTDIR)$(BINDIR)/kinformer-sim $(DESTDIR)$(LIBDIR)/libkinformer.* \
+	  $(DESTDIR)$(LIBDIR)/libkinformer-testing.a $(DESTDIR)$(LIBDIR)/pkgconfig/kinformer.pc \
+	  $(DESTDIR)$(LIBDIR)/pkgconfig/kinformer-testing.pc
 	rm -rf $(DESTDIR)$(INCLUDEDIR)/kinformer
 
 clean: ## remove what was built, but not the cluster's binaries

@@ -18,7 +18,11 @@ declare -A below=(
     [watchcache]="base json object indexer informer"
     [table]="base json object"
     [serve]="base json object rest indexer informer watchcache table"
-    [sim]="base json object yaml rest indexer informer watchcache table serve"
+    [document]="base json object yaml rest serve"
+    [fault]="base json object indexer informer watchcache serve document"
+    [apiserver]="base json object yaml rest indexer informer watchcache table serve document fault"
+    [workloads]="base json object indexer serve document apiserver"
+    [sim]="base json object yaml rest indexer informer watchcache serve document fault apiserver workloads"
     [daemon]="base json object yaml rest indexer deltafifo reflector informer watchcache table serve"
 )
 # header pattern: the only folders that may include it
@@ -28,7 +32,7 @@ declare -A owner=(
     ['zlib.h']="rest serve"
     ['microhttpd.h']="serve"
     ['gnutls/']="serve"
-    ['cjson/']="json sim"
+    ['cjson/']="json document fault apiserver workloads sim"
     ['yaml.h']="yaml"
 )
 

@@ -1,0 +1,298 @@
+/*
+ * A server in the process of its client. Neighbours: sim.c is the server; rest/client.c dials it.
+ */
+#include <kinformer/testing.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "informer/informer.h"
+#include "rest/client.h"
+#include "serve/endpoint.h"
+#include "document/manifest.h"
+#include "apiserver/sim.h"
+#include "apiserver/verbs.h"
+#include "workloads/workloads.h"
+
+#define LOOK_NS   1000000 /* of real time, between two looks at what is under way */
+#define STEP_NS   3000000 /* likewise, between two leaps */
+#define MAX_STEPS 200
+
+struct kinf_fake {
+    /* constant after creation */
+    struct kinf__sim *sim;
+    struct kinf__endpoint *endpoint;
+    struct kinf_client *client;
+};
+
+/* --- life --- */
+
+static int check_size(const struct kinf_fake_options *options, struct kinf_error *err)
+{
+    if (options->size == sizeof *options)
+        return 0;
+    return kinf__error_set(err, KINF_ERR_INVALID,
+                           "struct kinf_fake_options has %zu bytes, not %zu: use "
+                           "KINF_FAKE_OPTIONS_INIT",
+                           sizeof *options, options->size);
+}
+
+static int fill(struct kinf_fake *fake, const struct kinf_fake_options *options,
+                struct kinf_error *err)
+{
+    const struct kinf__sim_options sim_options = { .seed = options->seed };
+    struct sockaddr_un address;
+    socklen_t address_len;
+    int failed;
+
+    if ((failed = kinf__sim_new(&sim_options, &fake->sim, err)) < 0 ||
+        (options->has_workloads && (failed = kinf__workloads_add(fake->sim, err)) < 0) ||
+        (failed = kinf__sim_start(fake->sim, err)) < 0 ||
+        (failed = kinf__endpoint_start_local(kinf__sim_server(fake->sim), &fake->endpoint, &address,
+                                             &address_len, err)) < 0)
+        return failed;
+    return kinf__client_new_local(&address, address_len, &fake->client, err);
+}
+
+int kinf_fake_new(const struct kinf_fake_options *options, struct kinf_fake **ret_fake,
+                  struct kinf_error *err)
+{
+    static const struct kinf_fake_options defaults = KINF_FAKE_OPTIONS_INIT;
+    struct kinf_fake *fake;
+    int failed;
+
+    options = options != NULL ? options : &defaults;
+    failed = check_size(options, err);
+    if (failed < 0)
+        return failed;
+    fake = calloc(1, sizeof *fake);
+    if (fake == NULL)
+        return kinf__error_no_memory(err);
+    kinf__clock_begin_simulation();
+    failed = fill(fake, options, err);
+    if (failed < 0) {
+        kinf_fake_free(fake);
+        return failed;
+    }
+    *ret_fake = fake;
+    return 0;
+}
+
+void kinf_fake_free(struct kinf_fake *fake)
+{
+    if (fake == NULL)
+        return;
+    kinf_client_free(fake->client);
+    if (fake->endpoint != NULL)
+        kinf__endpoint_quiesce(fake->endpoint);
+    if (fake->sim != NULL)
+        kinf__sim_stop(fake->sim);
+    kinf__endpoint_free(fake->endpoint);
+    kinf__sim_free(fake->sim);
+    kinf__clock_end_simulation();
+    free(fake);
+}
+
+void kinf_fake_free_ptr(struct kinf_fake **fake)
+{
+    kinf_fake_free(*fake);
+}
+
+struct kinf_client *kinf_fake_client(struct kinf_fake *fake)
+{
+    return fake->client;
+}
+
+/* --- objects --- */
+
+int kinf_fake_put(struct kinf_fake *fake, const char *manifest, struct kinf_error *err)
+{
+    return kinf__sim_load(fake->sim, kinf_str_from(manifest), "manifest", err);
+}
+
+/* "pods", "deployments.apps", "deployments.v1.apps"; also singular and short names. The lock is
+ * held. */
+static int find(struct kinf_fake *fake, const char *resource, struct kinf__verb *verb,
+                struct kinf_error *err)
+{
+    verb->sim = fake->sim;
+    verb->resource = kinf__store_find_spelling(kinf__sim_store(fake->sim), resource);
+    if (verb->resource != NULL && kinf__resource_is_stored(verb->resource))
+        return 0;
+    return kinf__error_set(err, KINF_ERR_NOT_FOUND, "there is no resource '%s'", resource);
+}
+
+/* The name in a key; the namespace goes to `name_space`. */
+static const char *split_key(const char *key, char name_space[KINF_NAME_MAX])
+{
+    const char *slash = strchr(key, '/');
+
+    snprintf(name_space, KINF_NAME_MAX, "%.*s", slash != NULL ? (int)(slash - key) : 0, key);
+    return slash != NULL ? slash + 1 : key;
+}
+
+int kinf_fake_get(struct kinf_fake *fake, const char *resource, const char *key,
+                  const struct kinf_object **ret_object, struct kinf_error *err)
+{
+    struct kinf__verb verb = { .sim = NULL };
+    char name_space[KINF_NAME_MAX];
+    const char *name = split_key(key, name_space);
+    const struct kinf_object *object = NULL;
+    int failed;
+
+    kinf__store_lock(kinf__sim_store(fake->sim));
+    failed = find(fake, resource, &verb, err);
+    if (failed == 0)
+        object = kinf__store_get(verb.resource, name_space, name);
+    kinf__store_unlock(kinf__sim_store(fake->sim));
+    if (failed == 0 && object == NULL)
+        failed = kinf__error_set(err, KINF_ERR_NOT_FOUND, "%s \"%s\" not found", resource, key);
+    if (failed == 0)
+        *ret_object = object;
+    return failed;
+}
+
+/* What a refused verb is to a caller of ours. */
+static int code_of(const struct kinf__refusal *refusal)
+{
+    switch (refusal->code) {
+    case 404:
+        return KINF_ERR_NOT_FOUND;
+    case 409:
+        return KINF_ERR_CONFLICT;
+    default:
+        return KINF_ERR_CONFIG;
+    }
+}
+
+int kinf_fake_delete(struct kinf_fake *fake, const char *resource, const char *key,
+                     struct kinf_error *err)
+{
+    const struct kinf__delete_options options = { .grace_s = 0 };
+    struct kinf__verb verb = { .sim = NULL };
+    char name_space[KINF_NAME_MAX];
+    bool is_gone;
+    int failed;
+
+    verb.name = split_key(key, name_space);
+    verb.name_space = name_space;
+    kinf__store_lock(kinf__sim_store(fake->sim));
+    failed = find(fake, resource, &verb, err);
+    if (failed == 0 && kinf__verb_delete(&verb, &options, &is_gone) < 0)
+        failed = kinf__error_set(err, (enum kinf_errc)code_of(&verb.refusal), "%s",
+                                 verb.refusal.message);
+    kinf__store_unlock(kinf__sim_store(fake->sim));
+    kinf__verb_release(&verb);
+    return failed;
+}
+
+/* --- faults and time --- */
+
+int kinf_fake_fault(struct kinf_fake *fake, const char *spec, struct kinf_error *err)
+{
+    unsigned id;
+
+    return kinf__faults_add(kinf__sim_faults(fake->sim), spec, &id, err);
+}
+
+void kinf_fake_clear_faults(struct kinf_fake *fake)
+{
+    (void)!kinf__faults_remove(kinf__sim_faults(fake->sim), 0);
+}
+
+void kinf_fake_drop(struct kinf_fake *fake)
+{
+    kinf__server_cut_off(kinf__sim_server(fake->sim));
+}
+
+void kinf_fake_advance(struct kinf_fake *fake, int64_t ms)
+{
+    const struct timespec pause = { 0, STEP_NS };
+    int64_t n_steps = ms / 1000;
+
+    (void)fake;
+    n_steps = n_steps < 1 ? 1 : n_steps > MAX_STEPS ? MAX_STEPS : n_steps;
+    for (int64_t i = 0; i < n_steps; i++) {
+        kinf__clock_advance(ms / n_steps + (i < ms % n_steps));
+        nanosleep(&pause, NULL);
+    }
+}
+
+/* --- settling --- */
+
+/* Who has not seen `version` yet; NULL: nobody, all is handled. */
+static const struct kinf_type *find_unsettled(struct kinf_fake *fake, const char *version)
+{
+    const struct kinf_type *unsettled = NULL;
+
+    kinf__mutex_lock(&fake->client->users_lock);
+    KINF__LIST_FOR_EACH (node, &fake->client->users) {
+        struct kinf_informer *informer = KINF__LIST_ENTRY(node, struct kinf_informer, client_node);
+
+        if (unsettled == NULL && !kinf__informer_is_settled(informer, version))
+            unsettled = informer->type;
+    }
+    kinf__mutex_unlock(&fake->client->users_lock);
+    return unsettled;
+}
+
+/* Makes every watch say how far it is, so that those are heard of too whom nothing concerns. */
+static void tell_version(struct kinf_fake *fake)
+{
+    struct kinf__store *store = kinf__sim_store(fake->sim);
+
+    kinf__store_lock(store);
+    kinf__store_catch_up(store);
+    kinf__store_unlock(store);
+    kinf__server_want_bookmarks(kinf__sim_server(fake->sim));
+}
+
+static int64_t real_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static int fail_unsettled(const struct kinf_type *type, struct kinf_error *err)
+{
+    if (type != NULL)
+        return kinf__error_set(err, KINF_ERR_TIMEOUT,
+                               "the informer of %s, or one of its handlers, is not through",
+                               type->resource);
+    return kinf__error_set(err, KINF_ERR_TIMEOUT, "objects are written all the time");
+}
+
+int kinf_fake_settle(struct kinf_fake *fake, int64_t timeout_ms, struct kinf_error *err)
+{
+    const struct kinf__store *store = kinf__sim_store(fake->sim);
+    const struct timespec pause = { 0, LOOK_NS };
+    int64_t deadline_ms = kinf__clock_add_ms(real_ms(), timeout_ms);
+    uint64_t told = 0;
+
+    for (;;) {
+        uint64_t version = kinf__store_version(store);
+        const struct kinf_type *unsettled = NULL;
+        char text[24];
+
+        if (kinf__sim_is_settled(fake->sim)) {
+            if (version != told)
+                tell_version(fake);
+            told = version;
+            snprintf(text, sizeof text, "%llu", (unsigned long long)version);
+            unsettled = find_unsettled(fake, text);
+            /* Handlers that were not through when it was asked may have written. */
+            if (unsettled == NULL && kinf__store_version(store) == version &&
+                kinf__sim_is_settled(fake->sim))
+                return 0;
+        }
+        if (real_ms() >= deadline_ms)
+            return fail_unsettled(unsettled, err);
+        nanosleep(&pause, NULL);
+    }
+}

@@ -1,0 +1,230 @@
+/*
+ * Certificates that the simulated server makes for itself.
+ */
+#include "sim/certificate.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <openssl/pem.h>
+#include <openssl/x509v3.h>
+
+#include "base/compiler.h"
+#include "serve/endpoint.h"
+#include "serve/kubeconfig_file.h"
+#include "base/file.h"
+#include "unit/allocation.h"
+#include "unit/test.h"
+
+static struct kinf__certificate *make(const char *host)
+{
+    struct kinf_error err = KINF_ERROR_INIT;
+    struct kinf__certificate *certificate = NULL;
+
+    if (kinf__certificate_new(&host, host != NULL ? 1 : 0, &certificate, &err) < 0)
+        fail_msg("%s", err.message);
+    return certificate;
+}
+
+static X509 *read_certificate(const char *path)
+{
+    FILE *file = fopen(path, "re");
+    X509 *certificate;
+
+    assert_non_null(file);
+    certificate = PEM_read_X509(file, NULL, NULL, NULL);
+    fclose(file);
+    assert_non_null(certificate);
+    return certificate;
+}
+
+/* Whether clients that trust the authority trust the certificate as it is now. */
+static bool is_trusted(const struct kinf__certificate *certificate)
+{
+    X509 *authority = read_certificate(kinf__certificate_authority_file(certificate)),
+         *served = read_certificate(kinf__certificate_cert_file(certificate));
+    X509_STORE *store = X509_STORE_new();
+    X509_STORE_CTX *check = X509_STORE_CTX_new();
+    bool is_valid;
+
+    assert_int_equal(X509_STORE_add_cert(store, authority), 1);
+    assert_int_equal(X509_STORE_CTX_init(check, store, served, NULL), 1);
+    assert_int_equal(X509_STORE_CTX_set_purpose(check, X509_PURPOSE_SSL_SERVER), 1);
+    is_valid = X509_verify_cert(check) == 1;
+    X509_STORE_CTX_free(check);
+    X509_STORE_free(store);
+    X509_free(served);
+    X509_free(authority);
+    return is_valid;
+}
+
+static void a_certificate_is_for_this_machine_and_the_hosts(void **state)
+{
+    struct kinf__certificate *certificate = make("sim.example");
+    X509 *served = read_certificate(kinf__certificate_cert_file(certificate));
+
+    (void)state;
+    assert_true(is_trusted(certificate));
+    assert_int_equal(X509_check_host(served, "localhost", 0, 0, NULL), 1);
+    assert_int_equal(X509_check_host(served, "sim.example", 0, 0, NULL), 1);
+    assert_int_equal(X509_check_host(served, "other.example", 0, 0, NULL), 0);
+    assert_int_equal(X509_check_ip_asc(served, "127.0.0.1", 0), 1);
+    assert_int_equal(X509_check_ip_asc(served, "::1", 0), 1);
+    assert_int_equal(X509_check_ip_asc(served, "10.0.0.1", 0), 0);
+    X509_free(served);
+    kinf__certificate_free(certificate);
+    certificate = make("10.0.0.1");
+    served = read_certificate(kinf__certificate_cert_file(certificate));
+    assert_int_equal(X509_check_ip_asc(served, "10.0.0.1", 0), 1);
+    X509_free(served);
+    kinf__certificate_free(certificate);
+}
+
+static void a_name_cannot_smuggle_others(void **state)
+{
+    static const char *const hosts[] = { "a,DNS:b", "", "a b", "a\n" };
+    struct kinf__certificate *certificate = NULL;
+
+    (void)state;
+    for (size_t i = 0; i < KINF__ARRAY_LEN(hosts); i++)
+        assert_int_equal(kinf__certificate_new(&hosts[i], 1, &certificate, NULL), KINF_ERR_INVALID);
+}
+
+static void files_are_ours_alone_and_go(void **state)
+{
+    struct kinf__certificate *certificate = make(NULL);
+    KINF__AUTO_FREE char *key = strdup(kinf__certificate_key_file(certificate));
+    struct stat file;
+
+    (void)state;
+    assert_int_equal(stat(key, &file), 0);
+    assert_int_equal(file.st_mode & 0777, 0600);
+    *strrchr(key, '/') = '\0';
+    assert_int_equal(stat(key, &file), 0);
+    assert_int_equal(file.st_mode & 0777, 0700);
+    kinf__certificate_free(certificate);
+    assert_int_equal(stat(key, &file), -1);
+}
+
+static void an_endpoint_takes_them_before_and_after_a_change(void **state)
+{
+    struct kinf__certificate *certificate = make(NULL);
+    const char *cert = kinf__certificate_cert_file(certificate),
+               *key = kinf__certificate_key_file(certificate);
+    X509 *before = read_certificate(cert), *after;
+
+    (void)state;
+    assert_int_equal(kinf__endpoint_check_files(cert, key, NULL), 0);
+    assert_int_equal(kinf__certificate_rotate(certificate, false, NULL), 0);
+    after = read_certificate(cert);
+    assert_int_not_equal(X509_cmp(before, after), 0);
+    assert_true(is_trusted(certificate));
+    assert_int_equal(kinf__endpoint_check_files(cert, key, NULL), 0);
+    assert_int_equal(kinf__certificate_rotate(certificate, true, NULL), 0);
+    assert_false(is_trusted(certificate));
+    assert_int_equal(kinf__endpoint_check_files(cert, key, NULL), 0);
+    assert_int_equal(kinf__certificate_rotate(certificate, false, NULL), 0);
+    assert_true(is_trusted(certificate));
+    X509_free(after);
+    X509_free(before);
+    kinf__certificate_free(certificate);
+}
+
+static void a_guarded_endpoint_with_tls_may_be_anywhere(void **state)
+{
+    const struct kinf__server_options server_options = { .name = "test" };
+    struct kinf__certificate *certificate = make(NULL);
+    struct kinf__endpoint_options options = { .is_guarded = true };
+    struct kinf__endpoint *endpoint = NULL;
+    struct kinf__server *server;
+
+    (void)state;
+    assert_int_equal(kinf__server_new(&server_options, &server, NULL), 0);
+    assert_int_equal(kinf__endpoint_start(server, "0.0.0.0:0", &options, &endpoint, NULL),
+                     KINF_ERR_INVALID);
+    options.cert_file = kinf__certificate_cert_file(certificate);
+    options.key_file = kinf__certificate_key_file(certificate);
+    assert_int_equal(kinf__endpoint_start(server, "0.0.0.0:0", &options, &endpoint, NULL), 0);
+    assert_memory_equal(kinf__endpoint_url(endpoint), "https://0.0.0.0:", 16);
+    kinf__endpoint_quiesce(endpoint);
+    kinf__server_stop(server);
+    kinf__endpoint_free(endpoint);
+    endpoint = NULL;
+    options.is_guarded = false;
+    assert_int_equal(kinf__endpoint_start(server, "0.0.0.0:0", &options, &endpoint, NULL),
+                     KINF_ERR_INVALID);
+    kinf__server_free(server);
+    kinf__certificate_free(certificate);
+}
+
+static void a_kubeconfig_has_the_authority_and_the_users(void **state)
+{
+    static const struct kinf__kubeconfig_user users[] = { { "alice", "a-token" },
+                                                          { "b: \"ob", "12" } };
+    struct kinf__certificate *certificate = make(NULL);
+    struct kinf__kubeconfig_file file = { .url = "https://127.0.0.1:1" };
+    KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
+    char path[512];
+
+    (void)state;
+    snprintf(path, sizeof path, "%s.kubeconfig", kinf__certificate_cert_file(certificate));
+    assert_int_equal(kinf__kubeconfig_file_write(&file, path, NULL), 0);
+    assert_int_equal(kinf__file_read(path, 1 << 20, &text, NULL), 0);
+    assert_string_equal(kinf__buffer_cstr(&text),
+                        "apiVersion: v1\nkind: Config\nclusters:\n- name: kinformer\n  cluster:\n"
+                        "    server: https://127.0.0.1:1\ncontexts:\n- name: kinformer\n"
+                        "  context:\n    cluster: kinformer\n    user: \"\"\n"
+                        "current-context: kinformer\n");
+    file.users = users;
+    file.n_users = 2;
+    file.authority_file = kinf__certificate_authority_file(certificate);
+    assert_int_equal(kinf__kubeconfig_file_write(&file, path, NULL), 0);
+    text.len = 0;
+    assert_int_equal(kinf__file_read(path, 1 << 20, &text, NULL), 0);
+    assert_non_null(
+        strstr(kinf__buffer_cstr(&text), "    certificate-authority-data: LS0tLS1CRUdJTi"));
+    assert_non_null(strstr(text.bytes,
+                           "\nusers:\n- name: \"alice\"\n  user:\n    token: \"a-token\"\n"
+                           "- name: \"b: \\\"ob\"\n  user:\n    token: \"12\"\n"));
+    assert_non_null(strstr(text.bytes, "    user: \"alice\"\n"));
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(kinf__kubeconfig_file_write(&file, "/no/such/file", NULL), KINF_ERR_SYSTEM);
+    kinf__certificate_free(certificate);
+}
+
+/* OpenSSL's allocations are its own. */
+static void out_of_memory_leaves_nothing(void **state)
+{
+    static const char *const hosts[] = { "a.example" };
+    bool did_fail = true;
+
+    (void)state;
+    for (size_t n = 1; did_fail; n++) {
+        struct kinf__certificate *certificate = NULL;
+        int failed;
+
+        test_fail_allocation(n);
+        failed = kinf__certificate_new(hosts, 1, &certificate, NULL);
+        did_fail = test_allocation_failed();
+        assert_int_equal(failed, did_fail ? KINF_ERR_NO_MEMORY : 0);
+        kinf__certificate_free(certificate);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_certificate_is_for_this_machine_and_the_hosts),
+        cmocka_unit_test(a_name_cannot_smuggle_others),
+        cmocka_unit_test(files_are_ours_alone_and_go),
+        cmocka_unit_test(an_endpoint_takes_them_before_and_after_a_change),
+        cmocka_unit_test(a_guarded_endpoint_with_tls_may_be_anywhere),
+        cmocka_unit_test(a_kubeconfig_has_the_authority_and_the_users),
+        cmocka_unit_test(out_of_memory_leaves_nothing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,416 @@
+/*
+ * A program and its API server in one process: what kinformer/testing.h promises.
+ */
+#include <kinformer/testing.h>
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include <kinformer/kinformer.h>
+#include <kinformer/request.h>
+
+#include "unit/test.h"
+
+#define PATIENCE_MS 60000
+
+#define CONFIG_MAP(name, value)                                                                    \
+    "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"" name                 \
+    "\",\"namespace\":\"default\"},\"data\":{\"value\":\"" value "\"}}"
+
+struct stage {
+    struct kinf_fake *fake;
+    struct kinf_client *client;
+    struct kinf_error err;
+    size_t n_added, n_updated, n_deleted;
+};
+
+static void must(struct stage *stage, int failed)
+{
+    if (failed < 0)
+        print_error("%s\n", stage->err.message);
+    assert_int_equal(failed, 0);
+}
+
+static int begin(void **state)
+{
+    struct stage *stage = calloc(1, sizeof *stage);
+
+    stage->err = (struct kinf_error)KINF_ERROR_INIT;
+    must(stage, kinf_fake_new(NULL, &stage->fake, &stage->err));
+    stage->client = kinf_fake_client(stage->fake);
+    *state = stage;
+    return 0;
+}
+
+static int end(void **state)
+{
+    struct stage *stage = *state;
+
+    kinf_fake_free(stage->fake);
+    free(stage);
+    return 0;
+}
+
+static void settle(struct stage *stage)
+{
+    must(stage, kinf_fake_settle(stage->fake, PATIENCE_MS, &stage->err));
+}
+
+/* The body of an answer, which the caller frees; the request must succeed. */
+static char *ask(struct stage *stage, const char *method, const char *target, const char *body,
+                 const char *content_type)
+{
+    struct kinf_response response = KINF_RESPONSE_INIT;
+
+    must(stage, kinf_client_request_raw(stage->client, method, target,
+                                        (struct kinf_str){ body, body != NULL ? strlen(body) : 0 },
+                                        content_type, &response, &stage->err));
+    return response.body;
+}
+
+static int try(struct stage *stage, const char *method, const char *target, const char *body)
+{
+    return kinf_client_request_raw(stage->client, method, target,
+                                   (struct kinf_str){ body, body != NULL ? strlen(body) : 0 }, NULL,
+                                   NULL, &stage->err);
+}
+
+static void assert_has(const char *text, const char *part)
+{
+    if (strstr(text, part) == NULL)
+        print_error("no %s in: %s\n", part, text);
+    assert_non_null(strstr(text, part));
+}
+
+static void on_add(const struct kinf_object *object, bool is_initial, void *ctx)
+{
+    (void)object;
+    (void)is_initial;
+    ((struct stage *)ctx)->n_added++;
+}
+
+static void on_update(const struct kinf_object *old, const struct kinf_object *object, void *ctx)
+{
+    (void)old;
+    (void)object;
+    ((struct stage *)ctx)->n_updated++;
+}
+
+static void on_delete(const struct kinf_object *object, bool is_final_state_unknown, void *ctx)
+{
+    (void)object;
+    (void)is_final_state_unknown;
+    ((struct stage *)ctx)->n_deleted++;
+}
+
+static struct kinf_informer *watch(struct stage *stage, const char *resource, const char *labels)
+{
+    struct kinf_informer_options options = KINF_INFORMER_OPTIONS_INIT;
+    struct kinf_informer *informer;
+
+    options.resource = resource;
+    options.label_selector = labels;
+    options.handler = (struct kinf_handler){
+        .on_add = on_add, .on_update = on_update, .on_delete = on_delete, .ctx = stage
+    };
+    must(stage, kinf_informer_new(stage->client, &options, &informer, &stage->err));
+    must(stage, kinf_informer_start(informer, &stage->err));
+    return informer;
+}
+
+/* --- tests --- */
+
+static void settled_handlers_have_heard_of_every_write(void **state)
+{
+    struct stage *stage = *state;
+    struct kinf_informer *informer = watch(stage, "configmaps", NULL);
+
+    settle(stage);
+    assert_int_equal(stage->n_added, 0);
+    for (int i = 0; i < 50; i++) {
+        char manifest[256];
+
+        snprintf(manifest, sizeof manifest,
+                 "{apiVersion: v1, kind: ConfigMap, metadata: {name: c%d, namespace: default}}", i);
+        must(stage, kinf_fake_put(stage->fake, manifest, &stage->err));
+    }
+    settle(stage);
+    assert_int_equal(stage->n_added, 50);
+    must(stage, kinf_fake_put(stage->fake, CONFIG_MAP("c7", "new"), &stage->err));
+    must(stage, kinf_fake_delete(stage->fake, "cm", "default/c9", &stage->err));
+    settle(stage);
+    assert_int_equal(stage->n_updated, 1);
+    assert_int_equal(stage->n_deleted, 1);
+    kinf_informer_free(informer);
+}
+
+static void informers_whom_nothing_concerns_settle_too(void **state)
+{
+    struct stage *stage = *state;
+    struct kinf_informer *selective = watch(stage, "configmaps", "app=web"),
+                         *other = watch(stage, "pods", NULL);
+
+    must(stage, kinf_fake_put(stage->fake, CONFIG_MAP("c", "x"), &stage->err));
+    settle(stage);
+    assert_int_equal(stage->n_added, 0);
+    kinf_informer_free(selective);
+    kinf_informer_free(other);
+}
+
+/* A handler that writes: for each object that is added another one, up to five. */
+struct writer {
+    struct stage *stage;
+    size_t n;
+};
+
+static void write_another(const struct kinf_object *object, bool is_initial, void *ctx)
+{
+    struct writer *writer = ctx;
+    char manifest[256];
+
+    (void)object;
+    (void)is_initial;
+    if (++writer->n > 5)
+        return;
+    snprintf(manifest, sizeof manifest,
+             "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"w%zu\"}}",
+             writer->n);
+    (void)!kinf_client_request_raw(writer->stage->client, "POST",
+                                   "/api/v1/namespaces/default/configmaps", kinf_str_from(manifest),
+                                   NULL, NULL, NULL);
+}
+
+static void settling_waits_for_what_handlers_write(void **state)
+{
+    struct stage *stage = *state;
+    struct writer writer = { stage, 0 };
+    struct kinf_informer_options options = KINF_INFORMER_OPTIONS_INIT;
+    struct kinf_informer *informer;
+
+    options.resource = "configmaps";
+    options.handler = (struct kinf_handler){ .on_add = write_another, .ctx = &writer };
+    must(stage, kinf_informer_new(stage->client, &options, &informer, &stage->err));
+    must(stage, kinf_informer_start(informer, &stage->err));
+    must(stage, kinf_fake_put(stage->fake, CONFIG_MAP("first", "x"), &stage->err));
+    settle(stage);
+    assert_int_equal(writer.n, 6);
+    kinf_informer_free(informer);
+}
+
+static void who_does_not_get_there_is_named(void **state)
+{
+    struct stage *stage = *state;
+    struct kinf_informer *informer;
+
+    must(stage, kinf_fake_fault(stage->fake, "list,watch configmaps 403", &stage->err));
+    informer = watch(stage, "configmaps", NULL);
+    assert_int_equal(kinf_fake_settle(stage->fake, 200, &stage->err), KINF_ERR_TIMEOUT);
+    assert_has(stage->err.message, "configmaps");
+    kinf_informer_free(informer);
+}
+
+static void leaps_of_time_end_backoffs_at_once(void **state)
+{
+    struct stage *stage = *state;
+    struct kinf_informer *informer = watch(stage, "configmaps", NULL);
+    struct timespec began, ended;
+
+    settle(stage);
+    must(stage, kinf_fake_fault(stage->fake, "list,watch configmaps 503 times=8", &stage->err));
+    kinf_fake_drop(stage->fake);
+    must(stage, kinf_fake_put(stage->fake, CONFIG_MAP("c", "x"), &stage->err));
+    clock_gettime(CLOCK_MONOTONIC, &began);
+    for (int i = 0; i < 20 && stage->n_added == 0; i++) {
+        kinf_fake_advance(stage->fake, 60000);
+        (void)!kinf_fake_settle(stage->fake, 300, &stage->err);
+    }
+    kinf_fake_clear_faults(stage->fake);
+    kinf_fake_advance(stage->fake, 120000);
+    settle(stage);
+    clock_gettime(CLOCK_MONOTONIC, &ended);
+    assert_int_equal(stage->n_added, 1);
+    /* Eight backoffs last minutes. */
+    assert_true(ended.tv_sec - began.tv_sec < 30);
+    kinf_informer_free(informer);
+}
+
+static void writes_are_the_servers(void **state)
+{
+    struct stage *stage = *state;
+    char *body =
+        ask(stage, "POST", "/api/v1/namespaces/default/configmaps", CONFIG_MAP("c", "one"), NULL);
+
+    assert_has(body, "\"uid\":\"");
+    assert_has(body, "\"creationTimestamp\":\"");
+    free(body);
+    assert_int_equal(
+        try(stage, "POST", "/api/v1/namespaces/default/configmaps", CONFIG_MAP("c", "two")),
+        KINF_ERR_EXISTS);
+    body = ask(stage, "PATCH", "/api/v1/namespaces/default/configmaps/c",
+               "{\"data\":{\"more\":\"x\"}}", "application/merge-patch+json");
+    assert_has(body, "\"more\":\"x\"");
+    assert_has(body, "\"value\":\"one\"");
+    free(body);
+    assert_int_equal(try(stage, "PUT", "/api/v1/namespaces/default/configmaps/c",
+                         "{\"metadata\":{\"name\":\"c\",\"resourceVersion\":\"1\"}}"),
+                     KINF_ERR_CONFLICT);
+    body = ask(stage, "DELETE", "/api/v1/namespaces/default/configmaps/c", NULL, NULL);
+    assert_has(body, "\"status\":\"Success\"");
+    free(body);
+    assert_int_equal(try(stage, "GET", "/api/v1/namespaces/default/configmaps/c", NULL),
+                     KINF_ERR_NOT_FOUND);
+}
+
+static void a_namespace_takes_what_is_in_it_along(void **state)
+{
+    struct stage *stage = *state;
+    const struct kinf_object *object;
+
+    must(stage, kinf_fake_put(stage->fake,
+                              "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}\n---\n"
+                              "{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: "
+                              "shop}}\n",
+                              &stage->err));
+    must(stage, kinf_fake_delete(stage->fake, "namespaces", "shop", &stage->err));
+    settle(stage);
+    assert_int_equal(kinf_fake_get(stage->fake, "namespaces", "shop", &object, &stage->err),
+                     KINF_ERR_NOT_FOUND);
+    assert_int_equal(kinf_fake_get(stage->fake, "configmaps", "shop/c", &object, &stage->err),
+                     KINF_ERR_NOT_FOUND);
+}
+
+static void dependents_go_with_their_owner(void **state)
+{
+    struct stage *stage = *state;
+    const struct kinf_object *owner, *object;
+    char manifest[512];
+
+    must(stage, kinf_fake_put(stage->fake, CONFIG_MAP("owner", "x"), &stage->err));
+    must(stage, kinf_fake_get(stage->fake, "configmaps", "default/owner", &owner, &stage->err));
+    snprintf(manifest, sizeof manifest,
+             "{apiVersion: v1, kind: ConfigMap, metadata: {name: dependent, namespace: default, "
+             "ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: owner, uid: %s}]}}",
+             kinf_object_uid(owner));
+    kinf_object_unref(owner);
+    must(stage, kinf_fake_put(stage->fake, manifest, &stage->err));
+    settle(stage);
+    must(stage,
+         kinf_fake_get(stage->fake, "configmaps", "default/dependent", &object, &stage->err));
+    kinf_object_unref(object);
+    must(stage, kinf_fake_delete(stage->fake, "configmaps", "default/owner", &stage->err));
+    settle(stage);
+    assert_int_equal(
+        kinf_fake_get(stage->fake, "configmaps", "default/dependent", &object, &stage->err),
+        KINF_ERR_NOT_FOUND);
+}
+
+static void custom_resources_are_served_once_they_are_defined(void **state)
+{
+    static const char definition[] =
+        "apiVersion: apiextensions.k8s.io/v1\n"
+        "kind: CustomResourceDefinition\n"
+        "metadata: {name: gadgets.example.com}\n"
+        "spec:\n"
+        "  group: example.com\n"
+        "  scope: Namespaced\n"
+        "  names: {plural: gadgets, kind: Gadget, singular: gadget}\n"
+        "  versions:\n"
+        "  - name: v1\n"
+        "    served: true\n"
+        "    storage: true\n"
+        "    subresources: {status: {}}\n"
+        "    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, "
+        "properties: {size: {type: integer, default: 3}}}, status: {type: object, "
+        "x-kubernetes-preserve-unknown-fields: true}}}}\n";
+    struct stage *stage = *state;
+    struct kinf_informer *informer;
+    char *body;
+
+    must(stage, kinf_fake_put(stage->fake, definition, &stage->err));
+    informer = watch(stage, "gadgets.example.com", NULL);
+    body = ask(stage, "POST", "/apis/example.com/v1/namespaces/default/gadgets",
+               "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Gadget\",\"metadata\":{\"name\":"
+               "\"g\"},\"spec\":{}}",
+               NULL);
+    assert_has(body, "\"size\":3");
+    free(body);
+    settle(stage);
+    assert_int_equal(stage->n_added, 1);
+    kinf_informer_free(informer);
+}
+
+static void faults_hit_as_often_as_they_are_asked_for(void **state)
+{
+    struct stage *stage = *state;
+
+    must(stage, kinf_fake_put(stage->fake, CONFIG_MAP("c", "x"), &stage->err));
+    must(stage, kinf_fake_fault(stage->fake, "update configmaps 409 times=2", &stage->err));
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(
+            try(stage, "PUT", "/api/v1/namespaces/default/configmaps/c", CONFIG_MAP("c", "y")),
+            KINF_ERR_CONFLICT);
+    assert_int_equal(
+        try(stage, "PUT", "/api/v1/namespaces/default/configmaps/c", CONFIG_MAP("c", "y")), 0);
+    assert_int_equal(kinf_fake_fault(stage->fake, "update configmaps sometimes", &stage->err),
+                     KINF_ERR_PARSE);
+}
+
+static void wrong_manifests_say_where(void **state)
+{
+    struct stage *stage = *state;
+
+    assert_int_equal(kinf_fake_put(stage->fake, "a: [", &stage->err), KINF_ERR_PARSE);
+    assert_int_equal(kinf_fake_put(stage->fake, "{apiVersion: v1, kind: Unicorn}", &stage->err),
+                     KINF_ERR_CONFIG);
+    assert_has(stage->err.message, "Unicorn");
+    assert_int_equal(kinf_fake_put(stage->fake,
+                                   "{apiVersion: v1, kind: ConfigMap, metadata: {name: No_Name}}",
+                                   &stage->err),
+                     KINF_ERR_CONFIG);
+    assert_has(stage->err.message, "metadata.name: Invalid value");
+}
+
+static void two_fakes_are_two_servers(void **state)
+{
+    struct stage *stage = *state;
+    kinf_auto_fake struct kinf_fake *other = NULL;
+    const struct kinf_object *object;
+
+    must(stage, kinf_fake_new(NULL, &other, &stage->err));
+    must(stage, kinf_fake_put(other, CONFIG_MAP("c", "x"), &stage->err));
+    assert_int_equal(kinf_fake_get(stage->fake, "configmaps", "default/c", &object, &stage->err),
+                     KINF_ERR_NOT_FOUND);
+}
+
+static void options_of_another_size_are_refused(void **state)
+{
+    struct stage *stage = *state;
+    struct kinf_fake_options options = KINF_FAKE_OPTIONS_INIT;
+    struct kinf_fake *fake;
+
+    options.size--;
+    assert_int_equal(kinf_fake_new(&options, &fake, &stage->err), KINF_ERR_INVALID);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+    const struct CMUnitTest tests[] = {
+        TEST(settled_handlers_have_heard_of_every_write),
+        TEST(informers_whom_nothing_concerns_settle_too),
+        TEST(settling_waits_for_what_handlers_write),
+        TEST(who_does_not_get_there_is_named),
+        TEST(leaps_of_time_end_backoffs_at_once),
+        TEST(writes_are_the_servers),
+        TEST(a_namespace_takes_what_is_in_it_along),
+        TEST(dependents_go_with_their_owner),
+        TEST(custom_resources_are_served_once_they_are_defined),
+        TEST(faults_hit_as_often_as_they_are_asked_for),
+        TEST(wrong_manifests_say_where),
+        TEST(two_fakes_are_two_servers),
+        TEST(options_of_another_size_are_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
