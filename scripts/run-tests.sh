@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # make test: installs what is missing, builds, runs unit tests in three builds and integration tests on
-# a real kube-apiserver, and prints a summary of what ran and what was skipped. With CI=true nothing may
-# be skipped.
+# kinformer-sim and on a real kube-apiserver, and prints a summary of what ran, what was skipped, and what was not
+# compared with the real server. With CI=true nothing may be skipped.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -63,6 +63,8 @@ done
 stage "fuzz corpus (asan)" make --no-print-directory -s -j"$jobs" MODE=asan fuzz-corpus
 stage "build (release)" make --no-print-directory -s -j"$jobs" MODE=release all
 
+stage "integration tests on kinformer-sim" scripts/run-sim-tests.sh
+
 cluster_ready() {
     wait "$cluster_build"
     cat "$results/cluster.log"
@@ -72,12 +74,15 @@ if stage "cluster programs" cluster_ready; then
     stage "scanner against Go's encoding/json" scripts/compare-scanner.sh
     stage "integration tests" python3 -B -m unittest discover -v -s tests/integration -t tests/integration
 else
-    echo "integration tests need a kube-apiserver: install Go 1.26, or set KUBEBUILDER_ASSETS to a folder" \
-        "with etcd, kube-apiserver and kubectl"
+    why="its programs could not be built"
+    command -v go >/dev/null || why="no go in PATH"
+    not_compared="not compared with a real API server: $why; $(cat build/sim-tests/skipped) tests ran on neither, all others on
+  kinformer-sim alone (install Go 1.26, or set KUBEBUILDER_ASSETS to a folder with etcd, kube-apiserver and kubectl)"
 fi
 
 echo
 echo "Summary"
 printf '%s\n' "${summary[@]}"
+[ -z "${not_compared:-}" ] || echo "  $not_compared"
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

@@ -24,6 +24,7 @@ tools=(
     tlsserver=./cmd/tlsserver
     informers=./cmd/informers
     tlsproxy=./cmd/tlsproxy
+    simclient=./cmd/simclient
 )
 export CGO_ENABLED=0
 

@@ -1,25 +1,42 @@
-"""The parts that integration tests are made of: a real cluster, kinformerd, and a proxy that fails on demand.
+"""The parts that integration tests are made of: a cluster, kinformerd, and a proxy that fails on demand.
 
-The cluster is started once for the whole run and ends with it. Daemons run the ASan build unless a test asks
+The cluster is started once for the whole run and ends with it. It is etcd and kube-apiserver, or with
+KINF_TEST_SERVER=sim kinformer-sim, where what `needs_cluster` is skipped. Daemons run the ASan build unless a test asks
 for another one, so a leak or a wild access in any test is a failed exit.
 """
 
 import atexit
 import functools
+import http.client
 import json
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import tempfile
 import threading
 import time
+import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TOOLS = os.path.join(ROOT, "build", "cluster", "bin")
 
 # Nothing here takes nearly as long; it only keeps a broken test from hanging.
 PATIENCE = 120.0
+
+IS_SIMULATED = os.environ.get("KINF_TEST_SERVER") == "sim"
+
+
+def needs_cluster(why):
+    """Marks a test, or all of a class, that only the real server can show."""
+    return unittest.skipIf(IS_SIMULATED, "needs the real server: " + why)
+
+
+def need_cluster(why):
+    """The same, of a whole module: the first thing in its setUpModule()."""
+    if IS_SIMULATED:
+        raise unittest.SkipTest("needs the real server: " + why)
 
 
 def daemon_path(mode):
@@ -43,7 +60,33 @@ def fnv1a64(data):
     return f"{value:016x}"
 
 
-class Cluster:
+class Server:
+    """What tests ask of either server."""
+
+    def try_kubectl(self, *args, stdin=None):
+        try:
+            return self.kubectl(*args, stdin=stdin) or True
+        except AssertionError:
+            return False
+
+    def kubeconfig(self, name="admin"):
+        return os.path.join(self.folder, name + ".kubeconfig")
+
+    def make_namespace(self, name):
+        self.kubectl("create", "namespace", name)
+
+    def versions(self, target="/api/v1/pods", keep=lambda item: True):
+        """Key -> resourceVersion of what kubectl lists."""
+        items = json.loads(self.kubectl("get", "--raw", target))["items"]
+        return {item["metadata"].get("namespace", "") + "/" + item["metadata"]["name"]:
+                item["metadata"]["resourceVersion"] for item in items if keep(item)}
+
+    def checksum(self, target="/api/v1/pods", keep=lambda item: True):
+        lines = sorted(f"{key}@{version}\n".encode() for key, version in self.versions(target, keep).items())
+        return fnv1a64(b"".join(lines))
+
+
+class Cluster(Server):
     """etcd and kube-apiserver in a folder of their own."""
 
     def __init__(self):
@@ -69,9 +112,6 @@ class Cluster:
         if done.returncode != 0:
             raise AssertionError(f"cluster.sh {command}: {done.stdout}")
 
-    def kubeconfig(self, name="admin"):
-        return os.path.join(self.folder, name + ".kubeconfig")
-
     def kubectl(self, *args, stdin=None):
         done = subprocess.run([self.env["KINF_KUBECTL"], "--kubeconfig", self.kubeconfig(), *args], input=stdin,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
@@ -79,11 +119,17 @@ class Cluster:
             raise AssertionError(f"kubectl {' '.join(args)}: {done.stderr}")
         return done.stdout
 
-    def try_kubectl(self, *args, stdin=None):
-        try:
-            return self.kubectl(*args, stdin=stdin) or True
-        except AssertionError:
-            return False
+    @functools.cached_property
+    def context(self):
+        pki = os.path.join(self.folder, "pki", "")
+        context = ssl.create_default_context(cafile=pki + "ca.crt")
+        context.load_cert_chain(pki + "admin.crt", pki + "admin.key")
+        return context
+
+    def connect(self):
+        """A connection for requests of the admin."""
+        return http.client.HTTPSConnection(self.env["KINF_SERVER"].removeprefix("https://"), context=self.context,
+                                           timeout=PATIENCE)
 
     def loader(self, verb, *args):
         where = ["-etcd", self.env["KINF_ETCD"]] if verb == "compact" else ["-kubeconfig", self.kubeconfig()]
@@ -93,22 +139,14 @@ class Cluster:
             raise AssertionError(f"loader {verb} {' '.join(args)}: {done.stderr}")
         return done.stdout
 
+    def forget(self):
+        """Breaks all connections; what happened before is not told any more: watches from then are expired."""
+        self.run_script("kill-apiserver")
+        self.run_script("start-apiserver")
+
     def signal_apiserver(self, number):
         with open(os.path.join(self.folder, "kube-apiserver.pid"), encoding="utf-8") as file:
             os.kill(int(file.read()), number)
-
-    def make_namespace(self, name):
-        self.kubectl("create", "namespace", name)
-
-    def versions(self, target="/api/v1/pods", keep=lambda item: True):
-        """Key -> resourceVersion of what kubectl lists."""
-        items = json.loads(self.kubectl("get", "--raw", target))["items"]
-        return {item["metadata"].get("namespace", "") + "/" + item["metadata"]["name"]:
-                item["metadata"]["resourceVersion"] for item in items if keep(item)}
-
-    def checksum(self, target="/api/v1/pods", keep=lambda item: True):
-        lines = sorted(f"{key}@{version}\n".encode() for key, version in self.versions(target, keep).items())
-        return fnv1a64(b"".join(lines))
 
 
 _cluster = None
@@ -117,24 +155,36 @@ _cluster = None
 def cluster():
     global _cluster
     if _cluster is None:
-        _cluster = Cluster()
+        if IS_SIMULATED:
+            from sim_cluster import SimCluster  # which is made of parts of this module
+            _cluster = SimCluster()
+        else:
+            _cluster = Cluster()
     return _cluster
 
 
-N_MANY_PODS = 10000
+# There is no etcd to write them to in a moment.
+N_MANY_PODS = 1000 if IS_SIMULATED else 10000
 N_MANY_NAMESPACES = 10
 _has_many_pods = False
 
 
 def many_pods():
-    """10,000 pods in the namespaces many-0 to many-9, made once for the whole run and never changed in number.
+    """10,000 pods, simulated 1,000, in the namespaces many-0 to many-9, made once for the whole run and never changed in number.
     Returns how many pods there are in all, now: other tests leave some."""
     global _has_many_pods
     if not _has_many_pods:
         cluster().loader("load", "-pods", str(N_MANY_PODS), "-namespaces", str(N_MANY_NAMESPACES), "-prefix", "many",
-                         "-etcd", cluster().env["KINF_ETCD"])
+                         *([] if IS_SIMULATED else ["-etcd", cluster().env["KINF_ETCD"]]))
         _has_many_pods = True
     return len(cluster().versions())
+
+
+def keep_file(text):
+    """A file with this text, which the caller removes."""
+    with tempfile.NamedTemporaryFile("w", prefix="kinformer-test-", delete=False, encoding="utf-8") as file:
+        file.write(text)
+    return file.name
 
 
 def write_config(folder, *resources, name="config.yaml", **keys):

@@ -8,7 +8,7 @@ import tempfile
 import time
 import unittest
 
-from harness import Daemon, cluster, config_map, wait_until, write_config
+from harness import Daemon, cluster, config_map, need_cluster, wait_until, write_config
 
 NAMESPACE = "availability"
 LARGE_NAMESPACE = "availability-large"
@@ -34,6 +34,7 @@ ONE_SEAT = [
 
 
 def setUpModule():
+    need_cluster("priority and fairness, restarts with other flags")
     cluster().make_namespace(NAMESPACE)
     cluster().make_namespace(LARGE_NAMESPACE)
     cluster().kubectl("create", "-f", "-", stdin="\n---\n".join(

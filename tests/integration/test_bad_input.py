@@ -9,7 +9,7 @@ import tempfile
 import unittest
 import urllib.request
 
-from harness import PATIENCE, ROOT, TOOLS, Daemon, cluster, daemon_path, run_daemon, wait_until
+from harness import PATIENCE, ROOT, TOOLS, Daemon, cluster, daemon_path, needs_cluster, run_daemon, wait_until
 
 FAILED, USAGE = 1, 2
 
@@ -134,11 +134,13 @@ class AtStart(unittest.TestCase):
             text = file.read().replace(cluster().env["KINF_SERVER"], "https://no-such-host.invalid:6443")
         self.complains(FAILED, *self.pods(self.write("unresolvable", text)), names=["no-such-host.invalid"])
 
+    @needs_cluster("client certificates")
     def test_certificates(self):
         self.complains(FAILED, *self.pods(cluster().kubeconfig("wrong-ca")), names=["127.0.0.1", "certificate"])
         self.complains(FAILED, *self.pods(cluster().kubeconfig("wrong-name")), names=["another.example.com"])
         self.complains(FAILED, *self.pods(cluster().kubeconfig("expired-cert")), names=["expired"])
 
+    @needs_cluster("a certificate of its authority, a server in Go")
     def test_expired_serving_certificate(self):
         pki = os.path.join(cluster().folder, "pki")
         with subprocess.Popen([os.path.join(TOOLS, "tlsserver"), "-cert", f"{pki}/expired-serving.crt", "-key",
@@ -200,6 +202,7 @@ class LargeObjects(unittest.TestCase):
                     daemon.stop()
         cluster().kubectl("delete", resource, "watched", "both", "-n", self.NAMESPACE)
 
+    @needs_cluster("texts with a NUL in them")
     def test_a_config_map_of_a_megabyte_that_is_six_as_json(self):
         body = ('{apiVersion: v1, kind: ConfigMap, metadata: {name: %s}, data: {value: "' + "\\0" * self.STORED_BYTES +
                 '"}}')

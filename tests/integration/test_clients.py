@@ -6,7 +6,7 @@ import tempfile
 import threading
 import unittest
 
-from harness import TOOLS, Daemon, cluster, config_map, wait_until
+from harness import TOOLS, Daemon, cluster, config_map, needs_cluster, wait_until
 
 # The last ones ask for protobuf first, and take JSON as well.
 CLIENTS = [(client, watch_list, "") for client in ("typed", "dynamic", "metadata") for watch_list in ("true", "false")]
@@ -84,6 +84,7 @@ def follow_through_restarts(test, namespace, commands):
             daemon.stop()
 
 
+@needs_cluster("a client in Go, restarts")
 class ClientGo(unittest.TestCase):
     def test_its_informers_follow_the_cache_through_restarts(self):
         follow_through_restarts(self, "client-go", lambda kubeconfig: [

@@ -13,7 +13,7 @@ import time
 import unittest
 
 import relay
-from harness import Daemon, cluster, wait_until, write_config
+from harness import Daemon, cluster, needs_cluster, wait_until, write_config
 from test_serve import Served, body_of
 
 NAMESPACE = "conversion"
@@ -110,6 +110,7 @@ class Sidecar(Served):
         return body_of(self, "/debug/state")["informers"][0]
 
 
+@needs_cluster("conversion by webhook")
 class BrokenWebhook(unittest.TestCase):
     n_made = 0
 

@@ -12,7 +12,7 @@ import tempfile
 import textwrap
 import unittest
 
-from harness import TOOLS, Daemon, Proxy, cluster, config_map, run_daemon, wait_until
+from harness import TOOLS, Daemon, Proxy, cluster, config_map, needs_cluster, run_daemon, wait_until
 
 NAMESPACE = "credentials"
 TARGET = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
@@ -196,6 +196,7 @@ class Kinds(Case):
             with self.subTest(name):
                 self.assertEqual(sum_of("--kubeconfig", cluster().kubeconfig(name)), cluster().checksum(TARGET))
 
+    @needs_cluster("client certificates")
     def test_a_plugin_gives_a_token_or_a_certificate(self):
         for version in ("v1", "v1beta1"):
             for status in ({"token": token("admin")},
@@ -218,6 +219,7 @@ class Kinds(Case):
                                      pki("ca.crt"))
                     self.assertIn("hello from the plugin", printed[-1])
 
+    @needs_cluster("impersonation")
     def test_impersonation_has_the_rights_of_the_other(self):
         user = {"token": token("admin"), "as": "somebody", "as-groups": ["system:masters"]}
         self.assertEqual(sum_of("--kubeconfig", self.kubeconfig(user)), cluster().checksum(TARGET))
@@ -245,6 +247,7 @@ class Kinds(Case):
         env = self.make_service_account(cluster().env["KINF_SERVER"])
         self.assertEqual(sum_of(env=env), cluster().checksum(TARGET))
 
+    @needs_cluster("a proxy in Go")
     def test_in_a_pod_with_ipv6(self):
         try:
             socket.create_server(("::1", 0), family=socket.AF_INET6).close()
@@ -256,6 +259,7 @@ class Kinds(Case):
             self.assertEqual(sum_of(env=env), cluster().checksum(TARGET))
 
 
+@needs_cluster("client certificates, a proxy in Go")
 class Rotation(Case):
     def test_a_revoked_token_is_replaced_by_that_of_the_file(self):
         write(self.path("token"), token("reader"))
@@ -344,6 +348,7 @@ class Rotation(Case):
                 daemon.end()
 
 
+@needs_cluster("certificates of all kinds")
 class Secrecy(Case):
     """The last of this file, by its name: unittest sorts classes."""
 

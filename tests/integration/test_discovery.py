@@ -6,7 +6,7 @@ import tempfile
 import unittest
 
 import relay
-from harness import PATIENCE, ROOT, build_probe, cluster, wait_until
+from harness import PATIENCE, ROOT, build_probe, cluster, needs_cluster, wait_until
 
 FOLDER = None
 PROGRAM = None
@@ -79,6 +79,7 @@ class Names(unittest.TestCase):
                 self.assertEqual(old.find(name), found, name)
         self.assertEqual(len(Relay.targets), len(set(Relay.targets)))
 
+    @needs_cluster("kubectl explain")
     def test_kubectl_means_the_same(self):
         with Probe() as probe:
             for name in ("po", "Pod", "deploy", "ing", "hpa", "cj", "crd", "node", "sc", "events"):

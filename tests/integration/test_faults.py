@@ -12,7 +12,8 @@ import threading
 import time
 import unittest
 
-from harness import PATIENCE, TOOLS, Daemon, Proxy, Slow, again_if_slow, cluster, config_map, daemon_path, wait_until
+from harness import (PATIENCE, TOOLS, Daemon, Proxy, Slow, again_if_slow, cluster, config_map, daemon_path,
+                     needs_cluster, wait_until)
 
 STOP_SECONDS = 0.2
 # Process exit under ASan includes the leak check, which is none of the daemon's business.
@@ -25,6 +26,7 @@ class Restarts(unittest.TestCase):
                                  "200", "-prefix", prefix, "-rate", "200", "-duration", f"{seconds}s"],
                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
+    @needs_cluster("a crash")
     def test_apiserver_restarted_in_mid_watch(self):
         with Daemon() as daemon:
             daemon.wait_synced()
@@ -73,12 +75,10 @@ class Restarts(unittest.TestCase):
         self.assertEqual(types["expire-5"], [])
 
     def test_410_after_a_restart_with_writes(self):
-        def restart():
-            cluster().run_script("kill-apiserver")
-            cluster().run_script("start-apiserver")
         # The second restart forgets the writes behind the first.
-        self.check_expired(self.expire(restart, restart))
+        self.check_expired(self.expire(cluster().forget, cluster().forget))
 
+    @needs_cluster("etcd's compaction")
     def test_410_after_a_compaction_without_watch_cache(self):
         def restart_without_cache():
             cluster().run_script("kill-apiserver")
@@ -136,6 +136,7 @@ class Stop(unittest.TestCase):
                 wait_until(lambda: "refused" in daemon.log_text(), "a refused connection")
                 daemon.stop(STOP_SECONDS)
 
+    @needs_cluster("the roles of a new cluster")
     @again_if_slow
     def test_with_a_reader_that_does_not_read(self):
         command = [daemon_path(STOP_MODE), "--kubeconfig", cluster().kubeconfig(), "--resource",

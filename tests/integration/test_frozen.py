@@ -8,7 +8,7 @@ import time
 import unittest
 import urllib.request
 
-from harness import ROOT, Daemon, cluster, wait_until
+from harness import ROOT, Daemon, cluster, needs_cluster, wait_until
 
 RESOURCE = "cogs.frozen.kinformer.dev"
 TARGET = "/apis/frozen.kinformer.dev/v1/cogs"
@@ -50,6 +50,7 @@ metadata: {{name: {name}, namespace: frozen-a}}
     return True
 
 
+@needs_cluster("etcd")
 class Frozen(unittest.TestCase):
     n_made = 0
 

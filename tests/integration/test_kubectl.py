@@ -9,7 +9,7 @@ import tempfile
 import threading
 import unittest
 
-from harness import PATIENCE, TOOLS, cluster, config_map, make_gadgets, wait_until
+from harness import PATIENCE, TOOLS, cluster, config_map, make_gadgets, needs_cluster, wait_until
 from test_serve import Served, ask, body_of
 
 KUBECTL = os.path.join(TOOLS, "kubectl")
@@ -103,6 +103,7 @@ def without_ages(text):
     return re.sub(r" +", " ", re.sub(r"\b\d+(s|m|h|d|m\d+s|h\d+m|d\d+h)\b", "AGE", text))
 
 
+@needs_cluster("kubectl")
 class KubectlTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):

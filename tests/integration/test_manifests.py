@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import ROOT, cluster, daemon_path, run_daemon
+from harness import ROOT, cluster, daemon_path, needs_cluster, run_daemon
 
 CONFIG = os.path.join(ROOT, "config")
 WORKLOADS = ("sidecar", "daemonset", "deployment")
@@ -79,6 +79,7 @@ class ManifestsTest(unittest.TestCase):
         self.assertEqual(re.findall(r"fieldSelector: (.*)", text),
                          ["spec.nodeName=$(NODE_NAME)", "metadata.name=$(NODE_NAME)"])
 
+    @needs_cluster("roles")
     def test_the_account_may_read_what_each_configuration_names(self):
         for name, objects in self.objects.items():
             self.assertEqual(pod_of(objects)["serviceAccountName"], "kinformerd")

@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import PATIENCE, ROOT, cluster, run_daemon, wait_until
+from harness import PATIENCE, ROOT, cluster, needs_cluster, run_daemon, wait_until
 
 
 class Examples(unittest.TestCase):
@@ -53,6 +53,7 @@ class Samples(unittest.TestCase):
         self.assertEqual((code, err), (0, ""))
         self.assertIn("2 resources", out)
 
+    @needs_cluster("roles")
     def test_the_rights_of_the_sample_are_enough_and_no_more(self):
         cluster().kubectl("apply", "-f", os.path.join(ROOT, "config", "rbac.yaml"))
         account = "--as=system:serviceaccount:default:kinformerd"

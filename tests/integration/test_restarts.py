@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import TOOLS, Daemon, cluster, config_map, fnv1a64, wait_until, write_config
+from harness import TOOLS, Daemon, cluster, config_map, fnv1a64, need_cluster, wait_until, write_config
 
 NAMESPACE = "restarts"
 CONFIG_MAPS = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
@@ -15,6 +15,7 @@ N_KILLS = 20
 
 
 def setUpModule():
+    need_cluster("crashes, restarts with other flags")
     cluster().make_namespace(NAMESPACE)
 
 

@@ -15,7 +15,7 @@ import unittest
 import urllib.parse
 
 import relay
-from harness import (PATIENCE, ROOT, TOOLS, Daemon, cluster, config_map, make_gadgets, many_pods, run_daemon,
+from harness import (PATIENCE, ROOT, TOOLS, Daemon, cluster, config_map, make_gadgets, many_pods, needs_cluster, run_daemon,
                      wait_until, write_config)
 
 KUBECTL = os.path.join(TOOLS, "kubectl")
@@ -23,20 +23,10 @@ RESOURCES = ("pods", "configmaps", "deployments.apps", "namespaces", "jobs.batch
 
 
 class Direct:
-    """Raw requests to the API server, with the admin's certificate."""
+    """Raw requests to the API server, as its admin."""
 
     def __init__(self):
-        server = cluster().env["KINF_SERVER"].removeprefix("https://")
-        pki = os.path.join(cluster().folder, "admin-files.kubeconfig")
-        with open(pki, encoding="utf-8") as file:
-            text = file.read()
-
-        def path(key):
-            return re.search(key + r": *(\S+)", text).group(1)
-
-        context = ssl.create_default_context(cafile=path("certificate-authority"))
-        context.load_cert_chain(path("client-certificate"), path("client-key"))
-        self.open = lambda: http.client.HTTPSConnection(server, context=context, timeout=PATIENCE)
+        self.open = cluster().connect
 
 
 class Served:
@@ -430,6 +420,7 @@ class ServeTest(unittest.TestCase):
 
     # --- kubectl ---
 
+    @needs_cluster("kubectl")
     def test_kubectl_prints_the_same_objects(self):
         self.caught_up()
         for args in (("get", "cm", "-n", "serve", "-o", "yaml"), ("get", "cm", "c1", "-n", "serve", "-o", "json"),
@@ -444,6 +435,7 @@ class ServeTest(unittest.TestCase):
         self.served.kubectl("wait", "cm/c1", "-n", "serve", "--for=jsonpath={.metadata.name}=c1", "--timeout=30s")
         self.assertIn("+kinformerd", self.served.kubectl("version"))
 
+    @needs_cluster("kubectl")
     def test_kubectl_shows_the_same_tables(self):
         self.cluster.kubectl("apply", "-n", "serve", "-f", "-", stdin=json.dumps(
             {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "shown"},
@@ -458,6 +450,8 @@ class ServeTest(unittest.TestCase):
                      ("get", "pod", "shown", "-n", "serve", "--show-labels"), ("get", "cm,pods", "-n", "serve"),
                      ("get", "ns", "--sort-by=.metadata.name"), ("get", "cm", "-A", "--chunk-size", "3")):
             self.assertEqual(without_age(self.served.kubectl(*args)), without_age(self.cluster.kubectl(*args)), args)
+
+    def test_tables_are_those_of_the_api_server(self):
         accept = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
         for include in ("", "?includeObject=Object", "?includeObject=None"):
             real, ours = (body_of(where, "/api/v1/namespaces/serve/configmaps" + include, **accept)
@@ -477,10 +471,13 @@ class ServeTest(unittest.TestCase):
                           for where in (self.direct, self.served))
             self.assertEqual((ours[0], json.loads(ours[2])), (real[0], json.loads(real[2])))
 
+    @needs_cluster("kubectl")
     def test_kubectl_finds_the_resources_of_the_cache(self):
         lines = self.served.kubectl("api-resources", "--no-headers").splitlines()
         self.assertEqual(sorted(line.split()[0] for line in lines),
                          sorted(name.split(".")[0] for name in RESOURCES))
+
+    def test_discovery_is_that_of_the_api_server_for_what_is_cached(self):
         legacy = {"Accept": "application/json"}
         for target in ("/api/v1", "/apis/apps/v1", "/apis/apps", "/apis/test.kinformer.dev/v1"):
             real, ours = (body_of(where, target, **legacy) for where in (self.direct, self.served))
@@ -534,6 +531,7 @@ COLUMNS = """
 """
 
 
+@needs_cluster("kubectl")
 class CustomColumnsTest(unittest.TestCase):
     """What kubectl shows of custom resources is what their definitions say."""
 

@@ -14,7 +14,7 @@ import time
 import unittest
 
 import relay
-from harness import PATIENCE, Daemon, cluster, config_map, run_daemon, wait_until
+from harness import PATIENCE, Daemon, cluster, config_map, needs_cluster, run_daemon, wait_until
 from test_serve import Direct, Served, Watch, ask
 
 SPACE = "auth-one"
@@ -110,6 +110,7 @@ def tearDownModule():
     cluster().kubectl("delete", "namespace", SPACE, OTHER, "--wait=false")
 
 
+@needs_cluster("roles, tokens of accounts")
 class Access(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -245,6 +246,7 @@ class Hanging(relay.Handler):
             connection.close()
 
 
+@needs_cluster("roles, tokens of accounts")
 class SlowReviews(unittest.TestCase):
     def setUp(self):
         server = self.enterContext(relay.listening(Hanging))

@@ -377,8 +377,7 @@ class ServeModelTest(unittest.TestCase):
         for _ in range(N_CHANGES // 4):
             self.writer.change()
         # It does not know any more what happened before.
-        cluster().run_script("kill-apiserver")
-        cluster().run_script("start-apiserver")
+        cluster().forget()
         self.writer.close()
         self.proxy.drop()
         for resource in RESOURCES:

@@ -14,11 +14,16 @@ import time
 import unittest
 
 import relay
-from harness import PATIENCE, Daemon, Proxy, again_if_slow, cluster, config_map, run_daemon, wait_until
+from harness import PATIENCE, Daemon, Proxy, again_if_slow, cluster, config_map, needs_cluster, run_daemon, wait_until
 from test_serve import KUBECTL, Direct, Served, Watch, ask
 
 NAMESPACE = "pass"
 MAPS = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
+
+
+def setUpModule():
+    # Outside of what is cached.
+    cluster().kubectl("create", "configmap", "elsewhere", "-n", "kube-system")
 
 
 def token_of(user):
@@ -164,6 +169,7 @@ class PassThroughTest(unittest.TestCase):
         self.assertEqual(status, 201, body)
         self.assertEqual(json.loads(body)["status"]["userInfo"]["username"], "reader")
 
+    @needs_cluster("impersonation")
     def test_impersonation_is_for_those_who_may(self):
         target = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
         review = json.dumps({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"})
@@ -253,6 +259,7 @@ class PassThroughTest(unittest.TestCase):
             else:
                 self.assertTrue(head.startswith("HTTP/1.1 400 "), (trick, head))
 
+    @needs_cluster("that nothing is collected")
     def test_an_orphaning_deletion_is_the_servers(self):
         for name, query, options in (("orphan-q", "?propagationPolicy=Orphan", None),
                                      ("orphan-o", "", {"propagationPolicy": "Orphan"})):
@@ -328,6 +335,7 @@ class PassThroughTest(unittest.TestCase):
             if ours[0] != 200:
                 self.assertEqual(ours[2], theirs[2])
 
+    @needs_cluster("OpenAPI, compressed")
     def test_openapi_is_fetched_through(self):
         for target in ("/openapi/v3", "/openapi/v2"):
             wait_until(lambda: self.is_same(target), f"{target}, which changes while the server starts")
@@ -347,6 +355,7 @@ class PassThroughTest(unittest.TestCase):
         self.assertEqual(ours[1].get("content-type"), theirs[1].get("content-type"))
         return ours[2] == theirs[2]
 
+    @needs_cluster("kubectl")
     def test_discovery_is_complete_for_those_with_a_token(self):
         AddToken.target = self.sidecar.address
         server = self.enterContext(relay.listening(AddToken))
@@ -537,6 +546,7 @@ class LifeTest(unittest.TestCase):
                     self.assertEqual((status, json.loads(body)["reason"]), (503, "ServiceUnavailable"), body)
                 self.assertEqual(send(sidecar, "GET", "/api/v1/namespaces", user=None)[0], 200)
 
+    @needs_cluster("continue tokens of another kind than the daemon's own")
     def test_latest_reads_see_a_write_at_once(self):
         with Sidecar({"resource": "configmaps", "consistency": "latest"}) as sidecar:
             for i in range(20):

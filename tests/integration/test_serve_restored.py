@@ -28,8 +28,9 @@ class ServeRestoredTest(unittest.TestCase):
 
     def test_nobody_goes_on_from_a_version_that_was_undone(self):
         cluster().run_script("checkpoint")
-        # A restored server accepts a watch from its future and is silent.
-        config = write_config(self.enterContext(tempfile.TemporaryDirectory()), "configmaps", silentAfter="3s")
+        # A restored server accepts a watch from its future and is silent. Half of that is how long the daemon waits
+        # for an answer, and a list from the future is refused after three seconds.
+        config = write_config(self.enterContext(tempfile.TemporaryDirectory()), "configmaps", silentAfter="8s")
         with Served("--config", config, resource=()) as served:
             for i in range(8):
                 put("changed", str(i))

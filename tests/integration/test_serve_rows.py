@@ -6,7 +6,7 @@ import re
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 
-from harness import cluster
+from harness import cluster, needs_cluster
 from serve_rows import OLD_VERSION, OTHER_CODES, OTHER_WORDS, rows
 from test_serve import Direct, Served, ask
 
@@ -34,6 +34,7 @@ def without_words(answer):
     return status, kind, body.get("reason") if isinstance(body, dict) else body
 
 
+@needs_cluster("words of its own: kinformer-sim is served by the daemon's code")
 class RowsTest(unittest.TestCase):
     def test_malformed_requests_are_answered_alike_or_for_a_reason(self):
         cluster().kubectl("apply", "-f", os.path.join(HERE, "gadgets.yaml"))

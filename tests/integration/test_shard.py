@@ -6,7 +6,7 @@ import os
 import tempfile
 import unittest
 
-from harness import ROOT, Cluster, Daemon, cluster, config_map, fnv1a64, wait_until
+from harness import ROOT, Cluster, Daemon, cluster, config_map, fnv1a64, needs_cluster, wait_until
 
 GATE = "--feature-gates=ShardedListAndWatch=true"
 MIDDLE = 1 << 63
@@ -67,6 +67,7 @@ class Sharded(unittest.TestCase):
                             resource)
 
 
+@needs_cluster("a feature gate")
 class Obeyed(Sharded):
     @classmethod
     def setUpClass(cls):

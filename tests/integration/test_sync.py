@@ -4,7 +4,7 @@ import os
 import tempfile
 import unittest
 
-from harness import N_MANY_NAMESPACES, N_MANY_PODS, ROOT, cluster, many_pods, measure, run_daemon
+from harness import N_MANY_NAMESPACES, N_MANY_PODS, ROOT, cluster, many_pods, measure, needs_cluster, run_daemon
 
 
 class Sync(unittest.TestCase):
@@ -60,6 +60,7 @@ class Sync(unittest.TestCase):
 
 
 class Kinds(unittest.TestCase):
+    @needs_cluster("the roles of a new cluster")
     def test_cluster_scoped_names_with_colons(self):
         [line] = measure("--resource", "clusterroles.rbac.authorization.k8s.io", mode="asan")
         self.assertEqual(line["checksum"], cluster().checksum("/apis/rbac.authorization.k8s.io/v1/clusterroles"))

@@ -5,7 +5,7 @@ import os
 import tempfile
 import unittest
 
-from harness import ROOT, Daemon, Proxy, cluster, config_map, wait_until, write_config
+from harness import ROOT, Daemon, Proxy, cluster, config_map, needs_cluster, wait_until, write_config
 
 NAMESPACE = "types"
 READER = os.path.join(ROOT, "tests", "cluster", "manifests", "reader.yaml")
@@ -57,6 +57,7 @@ class Types(unittest.TestCase):
     def config(self, resource, **more):
         return write_config(self.folder, resource, namespaces=[NAMESPACE], backoffBase="200ms", backoffMax="2s", **more)
 
+    @needs_cluster("rights that change")
     def test_rights_that_are_revoked_in_mid_watch_and_granted_again(self):
         self.addCleanup(cluster().kubectl, "delete", "configmaps", "--all", "-n", NAMESPACE)
         cluster().kubectl("create", "-f", "-", stdin=config_map("before", NAMESPACE))

@@ -6,7 +6,7 @@ import signal
 import tempfile
 import unittest
 
-from harness import Daemon, cluster, config_map, many_pods, measure, run_daemon, wait_until
+from harness import Daemon, cluster, config_map, many_pods, measure, needs_cluster, run_daemon, wait_until
 
 
 def kilobytes(process, name):
@@ -55,12 +55,10 @@ class Large(Configured):
                 settled = wait_until(lambda: kilobytes(daemon.process, "VmRSS"), "memory")
                 daemon.process.send_signal(signal.SIGSTOP)
                 forget_peak(daemon.process)
-                # The second restart forgets what happened behind the first.
-                cluster().run_script("kill-apiserver")
-                cluster().run_script("start-apiserver")
+                # The second time it forgets what happened behind the first.
+                cluster().forget()
                 cluster().kubectl("label", "-n", "many-0", *names, f"round={initial}", "--overwrite")
-                cluster().run_script("kill-apiserver")
-                cluster().run_script("start-apiserver")
+                cluster().forget()
                 daemon.process.send_signal(signal.SIGCONT)
                 wait_until(lambda: daemon.log_text().count(rounds) == 2, "the second round")
                 peak = kilobytes(daemon.process, "VmHWM")
@@ -107,13 +105,11 @@ class Small(Configured):
         with self.watch() as daemon:
             daemon.wait_synced()
             daemon.process.send_signal(signal.SIGSTOP)
-            cluster().run_script("kill-apiserver")
-            cluster().run_script("start-apiserver")
+            cluster().forget()
             cluster().kubectl("delete", "configmap", "-n", "default", "wl-a")
             self.make("wl-b", "changed")
             self.make("wl-c")
-            cluster().run_script("kill-apiserver")
-            cluster().run_script("start-apiserver")
+            cluster().forget()
             daemon.process.send_signal(signal.SIGCONT)
             daemon.wait_equal(self.versions, "configmaps")
             daemon.wait_types("default/wl-a", "ADDED", "DELETED")
@@ -123,6 +119,7 @@ class Small(Configured):
             self.assertGreaterEqual(daemon.log_text().count("sendInitialEvents=true"), 2)
             daemon.stop()
 
+    @needs_cluster("other flags")
     def test_a_server_without_watch_lists_is_listed(self):
         self.make("wl-a")
         cluster().run_script("restart-apiserver", KINF_APISERVER_FLAGS="--feature-gates=WatchList=false")

@@ -1,4 +1,4 @@
-"""What a program does with the Python client: client.py KUBECONFIG NAMESPACE list|pages|watch|dynamic CACHE.
+"""What a program does with the Python client: client.py KUBECONFIG NAMESPACE list|pages|watch|dynamic|write CACHE.
 Prints JSON, one value a line."""
 
 import json
@@ -66,6 +66,41 @@ class Program:
         for event in gadgets.watch(namespace=self.namespace, timeout=100):
             show(event_of(event))
             if event["object"].metadata.name == "last":
+                return
+
+    def write(self):
+        """A life of a config map and of a deployment, which is waited for."""
+        body = client.V1ConfigMap(metadata=client.V1ObjectMeta(name="written"), data={"x": "1"})
+        made = self.core.create_namespaced_config_map(self.namespace, body)
+        try:
+            self.core.create_namespaced_config_map(self.namespace, body)
+        except client.exceptions.ApiException as refusal:
+            show([refusal.status, json.loads(refusal.body)["reason"]])
+        made.data = {"x": "2"}
+        show(self.core.replace_namespaced_config_map("written", self.namespace, made).data)
+        show(self.core.patch_namespaced_config_map("written", self.namespace, {"data": {"x": None, "y": "3"}}).data)
+        done = self.core.delete_namespaced_config_map("written", self.namespace)
+        show(done["status"])
+        gadgets = dynamic.DynamicClient(self.api, cache_file=self.cache).resources.get(
+            api_version="test.kinformer.dev/v1", kind="Gadget")
+        gadget = {"apiVersion": "test.kinformer.dev/v1", "kind": "Gadget", "metadata": {"name": "applied"},
+                  "spec": {"size": 2}}
+        show(gadgets.server_side_apply(gadget, namespace=self.namespace, field_manager="python").to_dict()["spec"])
+        self.roll_out()
+
+    def roll_out(self):
+        apps = client.AppsV1Api(self.api)
+        labels = {"app": "web"}
+        template = client.V1PodTemplateSpec(
+            metadata=client.V1ObjectMeta(labels=labels),
+            spec=client.V1PodSpec(containers=[client.V1Container(name="web", image="example/web:1")]))
+        apps.create_namespaced_deployment(self.namespace, client.V1Deployment(
+            metadata=client.V1ObjectMeta(name="web"),
+            spec=client.V1DeploymentSpec(replicas=2, selector=client.V1LabelSelector(match_labels=labels),
+                                         template=template)))
+        for event in watch.Watch().stream(apps.list_namespaced_deployment, self.namespace, timeout_seconds=100):
+            if event["object"].status.available_replicas == 2:
+                show("available")
                 return
 
 
