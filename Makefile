@@ -272,7 +272,8 @@ run-benches: $(filter-out %/bench_events %/bench_serve,$(BENCHES))
 
 lint: ## clang-tidy, thread-safety, layers, symbols, self-contained headers, format
 	@scripts/install-deps.sh build test lint
-	@$(MAKE) --no-print-directory check-format check-layers check-parity check-headers thread-safety check-symbols tidy
+	@$(MAKE) --no-print-directory check-format check-layers check-parity check-headers thread-safety check-symbols
+	@$(MAKE) --no-print-directory -j$(shell nproc) tidy
 
 C_FILES = $(wildcard src/*/*.c tests/unit/*.c tests/oracle/*.c tests/replay/*.c tests/fuzz/*.c bench/*.c examples/*/*.c)
 H_FILES = $(wildcard src/*/*.h src/include/kinformer/*.h tests/unit/*.h tests/replay/*.h tests/fuzz/*.h bench/*.h)

@@ -584,7 +584,7 @@ int kinf__store_to_tree(const struct kinf_object *object, struct cJSON **ret_obj
     if (failed == 0 && (tree == NULL || kinf__doc_set_text(tree, "kind", type->kind) < 0 ||
                         kinf__doc_set_text(tree, "apiVersion", api_version) < 0))
         failed = KINF_ERR_NO_MEMORY;
-    if (failed < 0) {
+    if (failed < 0 || body == NULL) {
         cJSON_Delete(body);
         cJSON_Delete(tree);
         return KINF_ERR_NO_MEMORY;
