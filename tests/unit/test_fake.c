@@ -3,6 +3,7 @@
  */
 #include <kinformer/testing.h>
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -22,7 +23,7 @@ struct stage {
     struct kinf_fake *fake;
     struct kinf_client *client;
     struct kinf_error err;
-    size_t n_added, n_updated, n_deleted;
+    _Atomic(size_t) n_added, n_updated, n_deleted; /* read while handlers may still run */
 };
 
 static void must(struct stage *stage, int failed)
