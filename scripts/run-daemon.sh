@@ -52,7 +52,7 @@ free_port() {
     echo 0
 }
 
-folder=$(mktemp -d)
+folder=$(mktemp -d -t kinformer-XXXXXX)
 sim=
 daemon=
 finish() {
