@@ -50,7 +50,7 @@ KINF_LIBS = $(shell $(PKG_CONFIG) --libs $(LIBS_PC))
 # The library does without.
 DAEMON_LIBS = $(shell $(PKG_CONFIG) --libs libmicrohttpd gnutls) -lm
 # Tests can make the n-th allocation fail (tests/unit/allocation.h).
-TEST_LDFLAGS := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=reallocarray
+TEST_LDFLAGS := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=reallocarray,--wrap=strdup,--wrap=strndup
 # The transcripts are replayed in process, and at the recorded pace without waiting.
 $(BUILD)/tests/test_transcripts: TEST_LDFLAGS += -Wl,--wrap=kinf__http_perform,--wrap=kinf__clock_now_ms
 TEST_LIBS = $(shell $(PKG_CONFIG) --libs cmocka)
@@ -85,9 +85,9 @@ SIM_OBJ := $(call objects,$(filter-out $(SIM_MAIN_SRC),$(SIM_SRC)))
 SIM_MAIN_OBJ := $(call objects,$(SIM_MAIN_SRC))
 TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(TEST_SRC))
 # One thread each: the thread sanitizer has nothing to see in them, and would take minutes.
-ONE_THREAD_TESTS := apply body churn defaults discovery fault_spec fault_stream field_set generate indexer_oom \
-                    json_lookup json_path json_plan json_scan json_tree kubeconfig list_stream lister managed \
-                    manifest object omit openapi patch pod_index policy policy_file policy_rows protobuf \
+ONE_THREAD_TESTS := apply body churn defaults discovery fault_spec fault_stream field_set format generate \
+                    indexer_oom json_lookup json_path json_plan json_scan json_tree kubeconfig list_stream lister managed meta_text \
+                    manifest object omit openapi pace patch pod_index policy policy_file policy_rows protobuf \
                     quantity quarantine refusal rollout rv schema schema_custom scope selector served sim_kinds \
                     sim_options strategic transcripts tree tree_changes url watch_stream watchcache \
                     watchcache_model workloads workqueue write_options yaml
@@ -111,7 +111,7 @@ REPLAY_CORE := $(BUILD)/replay/libreplay.a
 REPLAY := $(BUILD)/replay/kinf-replay
 
 .DEFAULT_GOAL := all
-.PHONY: help all deps run test test-clients unit build-tests lint check-layers check-parity check-symbols check-headers check-format \
+.PHONY: help all deps run test test-clients unit build-tests lint check-layers check-parity check-symbols check-headers check-abi update-abi check-consumer check-format \
         thread-safety tidy format fuzz fuzz-corpus bench run-benches install uninstall clean FORCE
 
 help: ## list the targets
@@ -142,10 +142,10 @@ $(STATIC): $(LIB_OBJ) $(STAMP)
 	$(SAY) "  AR      $@"
 	$(Q)rm -f $@ && $(AR) rcs $@ $(LIB_OBJ)
 
-$(SHARED): $(LIB_OBJ) $(STAMP)
+$(SHARED): $(LIB_OBJ) $(STAMP) src/kinformer.map
 	@mkdir -p $(@D)
 	$(SAY) "  LD      $@"
-	$(Q)$(CC) -shared -Wl,-soname,libkinformer.so.$(SOVERSION) $(KINF_LDFLAGS) $(LIB_OBJ) $(KINF_LIBS) -o $@
+	$(Q)$(CC) -shared -Wl,-soname,libkinformer.so.$(SOVERSION) -Wl,--version-script=src/kinformer.map $(KINF_LDFLAGS) $(LIB_OBJ) $(KINF_LIBS) -o $@
 
 $(DAEMON_PARTS): $(DAEMON_OBJ) $(STAMP)
 	@mkdir -p $(@D)
@@ -177,7 +177,7 @@ $(REPLAY_CORE): $(call objects,$(REPLAY_CORE_SRC))
 	$(SAY) "  AR      $@"
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
-$(REPLAY): $(call objects,tests/replay/main.c) $(REPLAY_CORE) $(STATIC)
+$(REPLAY): $(call objects,tests/replay/main.c src/sim/key_pair.c) $(REPLAY_CORE) $(STATIC)
 	@mkdir -p $(@D)
 	$(SAY) "  LD      $@"
 	$(Q)$(CC) $(KINF_LDFLAGS) $^ $(KINF_LIBS) -o $@
@@ -270,9 +270,9 @@ run-benches: $(filter-out %/bench_events %/bench_serve,$(BENCHES))
 
 # --- lint ------------------------------------------------------------------------------------------
 
-lint: ## clang-tidy, thread-safety, layers, symbols, self-contained headers, format
+lint: ## clang-tidy, thread-safety, layers, symbols, ABI, self-contained headers, format
 	@scripts/install-deps.sh build test lint
-	@$(MAKE) --no-print-directory check-format check-layers check-parity check-headers thread-safety check-symbols
+	@$(MAKE) --no-print-directory check-format check-layers check-parity check-headers thread-safety check-symbols check-abi check-consumer
 	@$(MAKE) --no-print-directory -j$(shell nproc) tidy
 
 C_FILES = $(wildcard src/*/*.c tests/unit/*.c tests/oracle/*.c tests/replay/*.c tests/fuzz/*.c bench/*.c examples/*/*.c)
@@ -296,6 +296,25 @@ check-headers:
 check-symbols: $(SHARED)
 	@scripts/check-symbols.sh $(SHARED)
 
+check-abi: $(SHARED)
+	@scripts/check-abi.sh $(SHARED)
+
+# As installed, in a folder of its own.
+CONSUMER := $(abspath $(BUILD)/consumer)
+check-consumer: $(SHARED)
+	@rm -rf $(CONSUMER) && mkdir -p $(CONSUMER)/lib/pkgconfig $(CONSUMER)/include
+	@cp $(SHARED) $(CONSUMER)/lib/libkinformer.so.$(SOVERSION)
+	@ln -s libkinformer.so.$(SOVERSION) $(CONSUMER)/lib/libkinformer.so
+	@cp -r src/include/kinformer $(CONSUMER)/include/
+	@$(MAKE) --no-print-directory -s PREFIX=$(CONSUMER) $(CONSUMER)/lib/pkgconfig/kinformer.pc
+	@scripts/check-consumer.sh $(CONSUMER) "$(CC)" "$(CXX)"
+
+$(CONSUMER)/lib/pkgconfig/kinformer.pc: config/kinformer.pc.in
+	@$(FILL_PC) $< > $@
+
+update-abi: $(SHARED) ## take the interface as it is for the baseline of check-abi (src/kinformer.abi)
+	@scripts/check-abi.sh --update $(SHARED)
+
 thread-safety:
 	@$(CLANG) $(KINF_CFLAGS) -Wno-format-truncation -Wno-unknown-warning-option -Wthread-safety -Werror \
 	  -fsyntax-only $(LIB_SRC) $(DAEMON_SRC) $(SIM_SRC) && echo "thread-safety: ok"
@@ -312,6 +331,9 @@ build/tidy/%.stamp: %.c .clang-tidy $(wildcard src/*/*.h src/include/kinformer/*
 
 # --- install ---------------------------------------------------------------------------------------
 
+FILL_PC = sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' \
+          -e 's|@VERSION@|$(VERSION)|' -e 's|@REQUIRES@|$(filter-out libcjson,$(LIBS_PC))|'
+
 install: ## install daemon, libraries, headers and pkg-config file (DESTDIR, PREFIX, LIBDIR)
 	@$(MAKE) --no-print-directory -s MODE=release all
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(INCLUDEDIR)/kinformer
@@ -322,12 +344,8 @@ install: ## install daemon, libraries, headers and pkg-config file (DESTDIR, PRE
 	ln -sf libkinformer.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libkinformer.so.$(SOVERSION)
 	ln -sf libkinformer.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libkinformer.so
 	install -m 644 src/include/kinformer/*.h $(DESTDIR)$(INCLUDEDIR)/kinformer/
-	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' \
-	  -e 's|@VERSION@|$(VERSION)|' -e 's|@REQUIRES@|$(LIBS_PC)|' config/kinformer.pc.in \
-	  > $(DESTDIR)$(LIBDIR)/pkgconfig/kinformer.pc
-	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' \
-	  -e 's|@VERSION@|$(VERSION)|' config/kinformer-testing.pc.in \
-	  > $(DESTDIR)$(LIBDIR)/pkgconfig/kinformer-testing.pc
+	$(FILL_PC) config/kinformer.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/kinformer.pc
+	$(FILL_PC) config/kinformer-testing.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/kinformer-testing.pc
 
 uninstall: ## remove what install put there
 	rm -f $(DESTDIR)$(BINDIR)/kinformerd $(DESTDIR)$(BINDIR)/kinformer-sim $(DESTDIR)$(LIBDIR)/libkinformer.* \

@@ -127,6 +127,7 @@ static void wait_told(struct bench *bench)
 static struct kinf_informer *make_informer(struct bench *bench)
 {
     const struct kinf_informer_options options = {
+        .size = sizeof options,
         .fifo_order = bench->order,
         .indices = &by_node,
         .n_indices = 1,

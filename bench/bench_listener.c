@@ -145,7 +145,7 @@ static void change_all(struct bench *bench)
             };
 
             require(kinf__processor_begin(&bench->processor, &announcement));
-            kinf__processor_commit(&bench->processor, &announcement);
+            require(kinf__processor_commit(&bench->processor, &announcement, NULL));
             if (key % 64 == 63)
                 kinf__processor_wake(&bench->processor);
         }

@@ -67,9 +67,12 @@ trap finish EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
+# In a process group of its own, so that Ctrl-C does not end it before who watches it.
+set -m
 "$bin/kinformer-sim" --listen 127.0.0.1:0 --load config/sample.yaml --churn 3/s --log-level warn \
     --write-kubeconfig "$folder/sim.kubeconfig" >"$folder/sim.out" &
 sim=$!
+set +m
 for _ in $(seq 200); do
     grep -q serving "$folder/sim.out" && break
     kill -0 "$sim" 2>/dev/null || {

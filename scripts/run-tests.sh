@@ -65,8 +65,8 @@ stage "build (release)" make --no-print-directory -s -j"$jobs" MODE=release all
 
 stage "integration tests on kinformer-sim" scripts/run-sim-tests.sh
 
+wait "$cluster_build" # here, since a stage runs in a shell of its own
 cluster_ready() {
-    wait "$cluster_build"
     cat "$results/cluster.log"
     return "$(cat "$results/cluster.status")"
 }

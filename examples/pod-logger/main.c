@@ -44,6 +44,7 @@ int main(int argc, char **argv)
     struct kinf_informer_options options = KINF_INFORMER_OPTIONS_INIT;
     const char *const keeps[] = { "spec.nodeName" };
 
+    kinf_log_to_stderr(); /* says what goes wrong on the way, and when it is over */
     options.resource = "pods";
     options.name_space = argc > 1 ? argv[1] : NULL;
     options.keeps = keeps; /* nothing else is stored */

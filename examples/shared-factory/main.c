@@ -100,6 +100,7 @@ int main(int argc, char **argv)
     kinf_auto_factory struct kinf_factory *factory = NULL;
     struct kinf_informer *pods, *namespaces;
 
+    kinf_log_to_stderr();
     if (kinf_client_new(NULL, &client, &err) < 0 || kinf_factory_new(client, &factory, &err) < 0 ||
         add_welcome(factory, &err) < 0 || add_census(factory, &pods, &namespaces, &err) < 0 ||
         kinf_factory_start(factory, &err) < 0 ||

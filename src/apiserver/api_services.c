@@ -61,9 +61,8 @@ static int64_t version_priority(const struct kinf__resource *resource, const cha
 static int describe(struct cJSON *object, const struct kinf__resource *resource,
                     const char *version, const char *name)
 {
-    static const struct kinf__condition_value available = {
-        "Available", "True", "Local", "Local APIServices are always available"
-    };
+    static const struct kinf__condition available = { "Available", "True", "Local",
+                                                      "Local APIServices are always available" };
     struct cJSON *metadata = kinf__doc_object(object, "metadata");
     struct cJSON *spec = kinf__doc_object(object, "spec");
     struct cJSON *labels = metadata != NULL ? kinf__doc_object(metadata, "labels") : NULL;
@@ -75,7 +74,7 @@ static int describe(struct cJSON *object, const struct kinf__resource *resource,
         kinf__doc_set_integer(spec, "groupPriorityMinimum", group_priority(resource)) < 0 ||
         kinf__doc_set_integer(spec, "versionPriority", version_priority(resource, version)) < 0)
         return KINF_ERR_NO_MEMORY;
-    return kinf__condition_set(object, &available);
+    return kinf__condition_set(object, &available) != NULL ? 0 : KINF_ERR_NO_MEMORY;
 }
 
 /* Two writes, as any status takes. */
@@ -145,18 +144,12 @@ static int remove_unserved(struct kinf__sim *sim, struct kinf__resource *service
 
     kinf_cursor_all(&cursor, snapshot);
     while (failed >= 0 && (service = kinf_cursor_next(&cursor)) != NULL) {
-        struct kinf__verb verb = { .sim = sim,
-                                   .resource = services,
-                                   .name = kinf_object_name(service) };
-        struct kinf__delete_options options = KINF__DELETE_OPTIONS_INIT;
         char value[8];
-        bool is_gone;
 
         if (kinf_object_get_label(service, AUTOMANAGED, value, sizeof value) < 0 ||
             is_served(sim, kinf_object_name(service)))
             continue;
-        failed = kinf__verb_delete(&verb, &options, &is_gone);
-        kinf__verb_release(&verb);
+        failed = kinf__verb_delete_object(sim, services, service, KINF__PROPAGATION_DEFAULT);
     }
     return failed;
 }

@@ -1,17 +1,18 @@
 /*
- * Conditions. Neighbours: namespaces.c and definitions.c tell by them how far they are.
+ * Conditions. Neighbours: namespaces.c, definitions.c and workloads/ tell by them how far they are.
  */
 #include "apiserver/conditions.h"
 
+#include <stdint.h>
 #include <string.h>
 
 #include "apiserver/sim.h"
 
-static struct cJSON *find(const struct cJSON *conditions, const char *type)
+const struct cJSON *kinf__condition_find(const struct cJSON *object, const char *type)
 {
-    struct cJSON *condition;
+    const struct cJSON *condition;
 
-    cJSON_ArrayForEach(condition, conditions)
+    cJSON_ArrayForEach(condition, kinf__doc_find(object, "status", "conditions", NULL))
     {
         if (strcmp(kinf__doc_text(condition, "type", NULL), type) == 0)
             return condition;
@@ -19,9 +20,16 @@ static struct cJSON *find(const struct cJSON *conditions, const char *type)
     return NULL;
 }
 
-static struct cJSON *add(struct cJSON *conditions, const char *type)
+bool kinf__condition_is(const struct cJSON *object, const char *type, const char *status)
 {
-    struct cJSON *condition = cJSON_CreateObject();
+    return strcmp(kinf__doc_text(kinf__condition_find(object, type), "status", NULL), status) == 0;
+}
+
+static struct cJSON *add(struct cJSON *object, const char *type)
+{
+    struct cJSON *status = kinf__doc_object(object, "status");
+    struct cJSON *conditions = status != NULL ? kinf__doc_array(status, "conditions") : NULL;
+    struct cJSON *condition = conditions != NULL ? cJSON_CreateObject() : NULL;
 
     if (condition == NULL || kinf__doc_set_text(condition, "type", type) < 0) {
         cJSON_Delete(condition);
@@ -30,44 +38,31 @@ static struct cJSON *add(struct cJSON *conditions, const char *type)
     return kinf__doc_append(conditions, condition) == 0 ? condition : NULL;
 }
 
-/* The array, made if there is none; NULL: out of memory. */
-static struct cJSON *conditions_of(struct cJSON *object)
+static int set_or_remove(struct cJSON *condition, const char *name, const char *text)
 {
-    struct cJSON *status = kinf__doc_object(object, "status");
-
-    if (status == NULL || (!cJSON_IsArray(kinf__doc_get(status, "conditions")) &&
-                           kinf__doc_set(status, "conditions", cJSON_CreateArray()) < 0))
-        return NULL;
-    return kinf__doc_get(status, "conditions");
+    if (text != NULL && *text != '\0')
+        return kinf__doc_set_text(condition, name, text);
+    kinf__doc_remove(condition, name);
+    return 0;
 }
 
-int kinf__condition_set(struct cJSON *object, const struct kinf__condition_value *value)
+struct cJSON *kinf__condition_set(struct cJSON *object, const struct kinf__condition *condition)
 {
-    struct cJSON *conditions = conditions_of(object), *condition;
+    struct cJSON *node = (struct cJSON *)(uintptr_t)kinf__condition_find(object, condition->type);
     char time[KINF__TIME_SIZE];
 
-    if (conditions == NULL)
-        return KINF_ERR_NO_MEMORY;
-    condition = find(conditions, value->type);
-    if (condition == NULL)
-        condition = add(conditions, value->type);
-    if (condition == NULL)
-        return KINF_ERR_NO_MEMORY;
-    if (strcmp(kinf__doc_text(condition, "status", NULL), value->status) != 0) {
+    if (node == NULL)
+        node = add(object, condition->type);
+    if (node == NULL)
+        return NULL;
+    if (strcmp(kinf__doc_text(node, "status", NULL), condition->status) != 0) {
         kinf__sim_time(time);
-        if (kinf__doc_set_text(condition, "status", value->status) < 0 ||
-            kinf__doc_set_text(condition, "lastTransitionTime", time) < 0)
-            return KINF_ERR_NO_MEMORY;
+        if (kinf__doc_set_text(node, "status", condition->status) < 0 ||
+            kinf__doc_set_text(node, "lastTransitionTime", time) < 0)
+            return NULL;
     }
-    if (kinf__doc_set_text(condition, "reason", value->reason) < 0)
-        return KINF_ERR_NO_MEMORY;
-    return kinf__doc_set_text(condition, "message", value->message);
-}
-
-bool kinf__condition_is(const struct cJSON *object, const char *type, const char *status)
-{
-    const struct cJSON *condition =
-        find(kinf__doc_find(object, "status", "conditions", NULL), type);
-
-    return strcmp(kinf__doc_text(condition, "status", NULL), status) == 0;
+    return set_or_remove(node, "reason", condition->reason) == 0 &&
+                   set_or_remove(node, "message", condition->message) == 0
+               ? node
+               : NULL;
 }

@@ -8,17 +8,19 @@
 
 #include "document/tree.h"
 
-struct kinf__condition_value {
+struct kinf__condition {
     const char *type;
-    const char *status; /* "True", "False" */
-    const char *reason;
-    const char *message;
+    const char *status;  /* "True", "False" */
+    const char *reason;  /* NULL or "": none */
+    const char *message; /* likewise */
 };
 
 /* Sets status.conditions' one of this type; the time of its transition is now if its status is
- * another than before. Errors: KINF_ERR_NO_MEMORY. */
-KINF_MUST_CHECK int kinf__condition_set(struct cJSON *object,
-                                        const struct kinf__condition_value *value);
+ * another than before. Returns it, for what else it has. NULL: out of memory. */
+KINF_MUST_CHECK struct cJSON *kinf__condition_set(struct cJSON *object,
+                                                  const struct kinf__condition *condition);
+/* NULL: none. */
+const struct cJSON *kinf__condition_find(const struct cJSON *object, const char *type);
 /* Whether there is one of this type, and of this status. */
 bool kinf__condition_is(const struct cJSON *object, const char *type, const char *status);
 

@@ -15,6 +15,8 @@
 #include "apiserver/api_services.h"
 #include "serve/definitions.h"
 #include "apiserver/conditions.h"
+#include "apiserver/meta_text.h"
+#include "apiserver/resource_catalog.h"
 #include "apiserver/verbs.h"
 
 #define GROUP     "apiextensions.k8s.io"
@@ -266,7 +268,7 @@ static int publish(struct kinf__sim *sim, const struct kinf__resource *resource,
     if (failed == KINF_ERR_PARSE)
         failed = 0; /* columns stay as they are */
     if (failed == 0)
-        failed = kinf__store_publish_catalog(kinf__sim_store(sim));
+        failed = kinf__resource_catalog_publish(kinf__sim_store(sim), kinf__sim_server(sim));
     if (failed == 0)
         failed = kinf__api_services_follow(sim);
     return failed < 0 ? kinf__error_no_memory(err) : 0;
@@ -386,10 +388,10 @@ static int accept_names(struct cJSON *definition, unsigned conflicts)
 
 static int set_conditions(struct cJSON *definition, unsigned conflicts)
 {
-    struct kinf__condition_value accepted = { "NamesAccepted", "True", "NoConflicts",
-                                              "no conflicts found" };
-    struct kinf__condition_value established = { "Established", "True", "InitialNamesAccepted",
-                                                 "the initial names have been accepted" };
+    struct kinf__condition accepted = { "NamesAccepted", "True", "NoConflicts",
+                                        "no conflicts found" };
+    struct kinf__condition established = { "Established", "True", "InitialNamesAccepted",
+                                           "the initial names have been accepted" };
     char message[KINF_NAME_MAX + 32];
 
     for (size_t i = 0; i < KINF__ARRAY_LEN(members); i++) {
@@ -397,26 +399,19 @@ static int set_conditions(struct cJSON *definition, unsigned conflicts)
             continue;
         snprintf(message, sizeof message, "\"%s\" is already in use",
                  name_of(definition, members[i].member));
-        accepted =
-            (struct kinf__condition_value){ "NamesAccepted", "False", members[i].reason, message };
-        established = (struct kinf__condition_value){ "Established", "False", "NotAccepted",
-                                                      "not all names are accepted" };
+        accepted = (struct kinf__condition){ "NamesAccepted", "False", members[i].reason, message };
+        established = (struct kinf__condition){ "Established", "False", "NotAccepted",
+                                                "not all names are accepted" };
     }
-    if (kinf__condition_set(definition, &accepted) < 0)
-        return KINF_ERR_NO_MEMORY;
-    return kinf__condition_set(definition, &established);
+    return kinf__condition_set(definition, &accepted) != NULL &&
+                   kinf__condition_set(definition, &established) != NULL
+               ? 0
+               : KINF_ERR_NO_MEMORY;
 }
 
 static int replace(struct kinf__sim *sim, const char *subresource, struct cJSON *take_definition)
 {
-    struct kinf__verb verb = { .sim = sim,
-                               .resource = definitions_of(sim),
-                               .subresource = subresource,
-                               .manager = "kube-apiserver" };
-    int failed = kinf__verb_replace(&verb, take_definition);
-
-    kinf__verb_release(&verb);
-    return failed;
+    return kinf__verb_put(sim, definitions_of(sim), subresource, "kube-apiserver", take_definition);
 }
 
 static int write_status(struct kinf__sim *sim, const struct cJSON *definition, unsigned conflicts,
@@ -470,24 +465,9 @@ int kinf__definition_apply(struct kinf__sim *sim, const struct cJSON *definition
 
 /* --- the end --- */
 
-static int hold(struct cJSON *metadata)
-{
-    struct cJSON *finalizers = kinf__doc_get(metadata, "finalizers"), *finalizer;
-
-    cJSON_ArrayForEach(finalizer, finalizers)
-    {
-        if (cJSON_IsString(finalizer) && strcmp(finalizer->valuestring, FINALIZER) == 0)
-            return 0;
-    }
-    if (!cJSON_IsArray(finalizers) &&
-        kinf__doc_set(metadata, "finalizers", cJSON_CreateArray()) < 0)
-        return KINF_ERR_NO_MEMORY;
-    return kinf__doc_append(kinf__doc_get(metadata, "finalizers"), cJSON_CreateString(FINALIZER));
-}
-
 int kinf__definition_begin_end(struct cJSON *definition)
 {
-    static const struct kinf__condition_value pending = {
+    static const struct kinf__condition pending = {
         "Terminating", "True", "InstanceDeletionPending",
         "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
     };
@@ -497,20 +477,19 @@ int kinf__definition_begin_end(struct cJSON *definition)
     if (kinf__condition_is(definition, "Terminating", "False") ||
         kinf__condition_is(definition, "Terminating", "True"))
         return 0;
-    if (metadata == NULL || hold(metadata) < 0)
+    if (metadata == NULL || kinf__doc_add_text(metadata, "finalizers", FINALIZER) < 0)
         return KINF_ERR_NO_MEMORY;
-    return kinf__condition_set(definition, &pending);
+    return kinf__condition_set(definition, &pending) != NULL ? 0 : KINF_ERR_NO_MEMORY;
 }
 
 static int tell_progress(struct kinf__sim *sim, const struct cJSON *definition)
 {
-    static const struct kinf__condition_value in_progress = {
-        "Terminating", "True", "InstanceDeletionInProgress",
-        "CustomResource deletion is in progress"
-    };
+    static const struct kinf__condition in_progress = { "Terminating", "True",
+                                                        "InstanceDeletionInProgress",
+                                                        "CustomResource deletion is in progress" };
     struct cJSON *changed = kinf__doc_dup(definition);
 
-    if (changed == NULL || kinf__condition_set(changed, &in_progress) < 0) {
+    if (changed == NULL || kinf__condition_set(changed, &in_progress) == NULL) {
         cJSON_Delete(changed);
         return KINF_ERR_NO_MEMORY;
     }
@@ -521,19 +500,10 @@ static int tell_progress(struct kinf__sim *sim, const struct cJSON *definition)
 static int let_go(struct kinf__sim *sim, const struct cJSON *definition)
 {
     struct cJSON *changed = kinf__doc_dup(definition);
-    struct cJSON *metadata = kinf__doc_get(changed, "metadata"), *finalizers, *finalizer, *next;
 
     if (changed == NULL)
         return KINF_ERR_NO_MEMORY;
-    finalizers = kinf__doc_get(metadata, "finalizers");
-    for (finalizer = finalizers != NULL ? finalizers->child : NULL; finalizer != NULL;
-         finalizer = next) {
-        next = finalizer->next;
-        if (cJSON_IsString(finalizer) && strcmp(finalizer->valuestring, FINALIZER) == 0)
-            cJSON_Delete(cJSON_DetachItemViaPointer(finalizers, finalizer));
-    }
-    if (cJSON_GetArraySize(finalizers) == 0)
-        kinf__doc_remove(metadata, "finalizers");
+    kinf__doc_remove_text(kinf__doc_get(changed, "metadata"), "finalizers", FINALIZER);
     return replace(sim, "", changed);
 }
 
@@ -549,22 +519,11 @@ static int64_t delete_objects(struct kinf__sim *sim, struct kinf__resource *reso
 
     kinf_cursor_all(&cursor, snapshot);
     while (n_left != 0 && (object = kinf_cursor_next(&cursor)) != NULL) {
-        struct kinf_str name_space = kinf_object_namespace(object);
-        struct kinf__delete_options options = KINF__DELETE_OPTIONS_INIT;
-        char text[KINF_NAME_MAX], time[KINF__TIME_SIZE];
-        struct kinf__verb verb = {
-            .sim = sim, .resource = resource, .name_space = text, .name = kinf_object_name(object)
-        };
-        bool is_gone;
-        int failed;
-
-        if (kinf_object_get_string(object, "metadata.deletionTimestamp", time, sizeof time) == 0)
+        if (kinf__meta_text_is_going(object))
             continue;
-        snprintf(text, sizeof text, "%.*s", (int)name_space.len, name_space.bytes);
-        failed = kinf__verb_delete(&verb, &options, &is_gone);
-        kinf__verb_release(&verb);
-        if (failed == KINF_ERR_NO_MEMORY)
-            return failed;
+        if (kinf__verb_delete_object(sim, resource, object, KINF__PROPAGATION_DEFAULT) ==
+            KINF_ERR_NO_MEMORY)
+            return KINF_ERR_NO_MEMORY;
         n_left--;
     }
     *ret_is_portion = n_left == 0;
@@ -642,7 +601,7 @@ static int withdraw(struct definitions *self, struct kinf__sim *sim,
 {
     kinf__store_remove_resource(kinf__sim_store(sim), resource);
     note_all(self, sim);
-    if (kinf__store_publish_catalog(kinf__sim_store(sim)) < 0)
+    if (kinf__resource_catalog_publish(kinf__sim_store(sim), kinf__sim_server(sim)) < 0)
         return KINF_ERR_NO_MEMORY;
     return kinf__api_services_follow(sim);
 }
@@ -721,14 +680,11 @@ static void free_controller(struct kinf__controller *controller)
 
 int kinf__definitions_new(struct kinf__controller **ret_controller, struct kinf_error *err)
 {
-    struct definitions *self = calloc(1, sizeof *self);
+    static const struct kinf__controller_ops ops = { note, work, free_controller };
+    struct definitions *self = kinf__controller_new(sizeof *self, &ops, err);
 
     if (self == NULL)
-        return kinf__error_no_memory(err);
-    self->controller.note = note;
-    self->controller.work = work;
-    self->controller.free = free_controller;
-    kinf__list_init(&self->controller.node);
+        return KINF_ERR_NO_MEMORY;
     kinf__list_init(&self->pending);
     *ret_controller = &self->controller;
     return 0;

@@ -14,19 +14,9 @@
 /* Which version's form objects may be stored in: once there, it stays. */
 static int add_stored_version(struct cJSON *object, const char *name)
 {
-    struct cJSON *status = kinf__doc_object(object, "status"), *stored;
-    const struct cJSON *item;
+    struct cJSON *status = kinf__doc_object(object, "status");
 
-    if (status == NULL || (!cJSON_IsArray(kinf__doc_get(status, "storedVersions")) &&
-                           kinf__doc_set(status, "storedVersions", cJSON_CreateArray()) < 0))
-        return KINF_ERR_NO_MEMORY;
-    stored = kinf__doc_get(status, "storedVersions");
-    cJSON_ArrayForEach(item, stored)
-    {
-        if (cJSON_IsString(item) && strcmp(item->valuestring, name) == 0)
-            return 0;
-    }
-    return kinf__doc_append(stored, cJSON_CreateString(name));
+    return status != NULL ? kinf__doc_add_text(status, "storedVersions", name) : KINF_ERR_NO_MEMORY;
 }
 
 int kinf__definition_write(const struct kinf__write *write)

@@ -26,7 +26,8 @@ static size_t print_field(const struct kinf__field *field, char *text, size_t si
     return more < 0 || (size_t)more >= size - len ? size - 1 : len + (size_t)more;
 }
 
-void kinf__field_print(const struct kinf__field *field, char *text, size_t size)
+/* "spec.containers[0].name", "data[a b]"; cut to the room there is. */
+static void print_path(const struct kinf__field *field, char *text, size_t size)
 {
     text[0] = '\0';
     print_field(field, text, size);
@@ -64,7 +65,7 @@ static void add(struct kinf__invalid *invalid, const char *reason, const struct 
     char path[256], message[KINF__REFUSAL_MESSAGE_SIZE];
     va_list args;
 
-    kinf__field_print(field, path, sizeof path);
+    print_path(field, path, sizeof path);
     va_start(args, fmt);
     vsnprintf(message, sizeof message, fmt, args);
     va_end(args);

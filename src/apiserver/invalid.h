@@ -32,9 +32,6 @@ static inline struct kinf__field kinf__field_index(const struct kinf__field *par
     return (struct kinf__field){ .parent = parent, .index = index };
 }
 
-/* "spec.containers[0].name", "data[a b]"; cut to the room there is. */
-void kinf__field_print(const struct kinf__field *field, char *text, size_t size);
-
 /* Texts beyond their room are cut, as those of the refusal are. */
 struct kinf__invalid {
     struct kinf__refusal *refusal;

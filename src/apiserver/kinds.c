@@ -10,6 +10,7 @@
 #include "apiserver/kinds_priv.h"
 #include "apiserver/metadata.h"
 #include "apiserver/namespaces.h"
+#include "apiserver/refuse.h"
 
 struct rules {
     const char *group;
@@ -180,6 +181,49 @@ void kinf__kind_check_not_negative(const struct cJSON *object, const struct kinf
         kinf__invalid_integer(invalid, &field, number, "must be greater than or equal to 0");
 }
 
+void kinf__kind_require(const struct cJSON *object, const struct kinf__field *parent,
+                        const char *name, struct kinf__invalid *invalid)
+{
+    const struct kinf__field field = kinf__field(parent, name);
+
+    if (*kinf__doc_text(object, name, NULL) == '\0')
+        kinf__invalid_required(invalid, &field, "");
+}
+
+void kinf__kind_require_items(const struct cJSON *object, const struct kinf__field *parent,
+                              const char *name, const char *why, struct kinf__invalid *invalid)
+{
+    const struct kinf__field field = kinf__field(parent, name);
+
+    if (cJSON_GetArraySize(kinf__doc_get(object, name)) == 0)
+        kinf__invalid_required(invalid, &field, why);
+}
+
+void kinf__kind_require_each(const struct cJSON *list, const struct kinf__field *field,
+                             const char *name, const char *why, struct kinf__invalid *invalid)
+{
+    const struct cJSON *element;
+    size_t i = 0;
+
+    cJSON_ArrayForEach(element, list)
+    {
+        const struct kinf__field item = kinf__field_index(field, i++);
+        const struct kinf__field member = kinf__field(&item, name);
+
+        if (*kinf__doc_text(element, name, NULL) == '\0')
+            kinf__invalid_required(invalid, &member, why);
+    }
+}
+
+void kinf__kind_check_fixed(const struct cJSON *object, const struct cJSON *old, const char *name,
+                            struct kinf__invalid *invalid)
+{
+    const struct kinf__field field = kinf__field(NULL, name);
+
+    if (old != NULL && !kinf__doc_equal(kinf__doc_get(old, name), kinf__doc_get(object, name)))
+        kinf__invalid_value(invalid, &field, NULL, KINF__IMMUTABLE);
+}
+
 /* --- status --- */
 
 /* Of the version that the object is written in. */
@@ -270,20 +314,6 @@ static int run(kinf__rule_cb *rule, const struct kinf__write *write)
     return failed == KINF_ERR_NO_MEMORY ? kinf__refuse_no_memory(write->refusal) : failed;
 }
 
-static int refuse_going(const struct kinf__resource *resource, const struct cJSON *object,
-                        struct kinf__refusal *refusal)
-{
-    const char *name = kinf__doc_text(object, "metadata", "name", NULL);
-
-    kinf__refuse(
-        refusal, 403, "Forbidden",
-        "%s.%s \"%s\" is forbidden: create not allowed while custom resource definition is "
-        "terminating",
-        resource->name, resource->group, name);
-    kinf__refusal_set_object(refusal, resource->group, resource->name, name);
-    return KINF_ERR_INVALID;
-}
-
 int kinf__kind_prepare_create(struct kinf__sim *sim, struct kinf__resource *resource,
                               struct cJSON *object, struct kinf__refusal *refusal)
 {
@@ -292,7 +322,9 @@ int kinf__kind_prepare_create(struct kinf__sim *sim, struct kinf__resource *reso
     int failed;
 
     if (resource->is_going)
-        return refuse_going(resource, object, refusal);
+        return kinf__refuse_forbidden(
+            refusal, resource, kinf__doc_text(object, "metadata", "name", NULL),
+            "create not allowed while custom resource definition is terminating");
     failed = fill_status(rules, object);
     if (failed < 0)
         return kinf__refuse_no_memory(refusal);
@@ -419,18 +451,16 @@ static bool is_namespace(const struct kinf__resource *resource)
 }
 
 /* Admission: namespaces that are never deleted. */
-static int check_immortal(const struct cJSON *object, struct kinf__refusal *refusal)
+static int check_immortal(const struct kinf__resource *namespaces, const struct cJSON *object,
+                          struct kinf__refusal *refusal)
 {
     static const char *const immortal[] = { "default", "kube-system", "kube-public" };
     const char *name = kinf__doc_text(object, "metadata", "name", NULL);
 
     for (size_t i = 0; i < KINF__ARRAY_LEN(immortal); i++) {
-        if (strcmp(name, immortal[i]) != 0)
-            continue;
-        kinf__refuse(refusal, 403, "Forbidden",
-                     "namespaces \"%s\" is forbidden: this namespace may not be deleted", name);
-        kinf__refusal_set_object(refusal, "", "namespaces", name);
-        return KINF_ERR_INVALID;
+        if (strcmp(name, immortal[i]) == 0)
+            return kinf__refuse_forbidden(refusal, namespaces, name,
+                                          "this namespace may not be deleted");
     }
     return 0;
 }
@@ -438,7 +468,7 @@ static int check_immortal(const struct cJSON *object, struct kinf__refusal *refu
 int kinf__kind_prepare_delete(struct kinf__sim *sim, struct kinf__resource *resource,
                               struct cJSON *object, struct kinf__refusal *refusal)
 {
-    int failed = is_namespace(resource) ? check_immortal(object, refusal) : 0;
+    int failed = is_namespace(resource) ? check_immortal(resource, object, refusal) : 0;
 
     (void)sim;
     if (failed < 0)

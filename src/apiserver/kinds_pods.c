@@ -1,6 +1,6 @@
 /*
  * Pods, and the specs of pods that templates have: what admission adds, what must be there, and what
- * of a pod can change. Neighbours: kinds.c, kinds_templates.c.
+ * of a pod can change. Neighbours: kinds.c, kinds_workloads.c.
  */
 #include "apiserver/kinds_priv.h"
 
@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "apiserver/metadata.h"
+#include "apiserver/refuse.h"
 #include "document/quantity.h"
 #include "document/node_index.h"
 
@@ -82,15 +83,10 @@ static int tolerate(struct cJSON *tolerations, const char *key)
 
 static int tolerate_failures(struct cJSON *spec)
 {
-    struct cJSON *tolerations = kinf__doc_get(spec, "tolerations");
-    int failed = 0;
+    struct cJSON *tolerations = kinf__doc_array(spec, "tolerations");
+    int failed = tolerations != NULL ? tolerate(tolerations, "node.kubernetes.io/not-ready")
+                                     : KINF_ERR_NO_MEMORY;
 
-    if (!cJSON_IsArray(tolerations)) {
-        failed = kinf__doc_set(spec, "tolerations", cJSON_CreateArray());
-        tolerations = kinf__doc_get(spec, "tolerations");
-    }
-    if (failed == 0)
-        failed = tolerate(tolerations, "node.kubernetes.io/not-ready");
     return failed == 0 ? tolerate(tolerations, "node.kubernetes.io/unreachable") : failed;
 }
 
@@ -103,6 +99,7 @@ static int set_priority(const struct kinf__write *write, struct cJSON *spec)
     const char *name = kinf__doc_text(spec, "priorityClassName", NULL);
     KINF__AUTO_DOC *class = NULL;
     const char *preemption;
+    char why[KINF__REFUSAL_MESSAGE_SIZE];
     int failed = KINF_ERR_NOT_FOUND;
 
     if (*name == '\0')
@@ -111,13 +108,9 @@ static int set_priority(const struct kinf__write *write, struct cJSON *spec)
     if (classes != NULL)
         failed = kinf__store_read(classes, "", name, &class);
     if (failed == KINF_ERR_NOT_FOUND) {
-        const char *pod = kinf__doc_text(write->object, "metadata", "name", NULL);
-
-        kinf__refuse(write->refusal, 403, "Forbidden",
-                     "pods \"%s\" is forbidden: no PriorityClass with name %s was found", pod,
-                     name);
-        kinf__refusal_set_object(write->refusal, "", "pods", pod);
-        return KINF_ERR_INVALID;
+        snprintf(why, sizeof why, "no PriorityClass with name %s was found", name);
+        return kinf__refuse_forbidden(write->refusal, write->resource,
+                                      kinf__doc_text(write->object, "metadata", "name", NULL), why);
     }
     if (failed == 0)
         failed = kinf__doc_set_integer(spec, "priority", kinf__doc_integer(class, "value", 0));
@@ -170,23 +163,6 @@ static void check_ports(const struct cJSON *ports, const struct kinf__field *fie
         else if (number < 0 || number > 65535)
             kinf__invalid_integer(invalid, &number_field, number, PORT_RANGE);
         check_word(port, &item, "protocol", "\"SCTP\", \"TCP\", \"UDP\"", invalid);
-    }
-}
-
-/* Each has a member that names it. */
-static void check_required(const struct cJSON *list, const struct kinf__field *field,
-                           const char *name, struct kinf__invalid *invalid)
-{
-    const struct cJSON *element;
-    size_t i = 0;
-
-    cJSON_ArrayForEach(element, list)
-    {
-        const struct kinf__field item = kinf__field_index(field, i++);
-        const struct kinf__field member = kinf__field(&item, name);
-
-        if (*kinf__doc_text(element, name, NULL) == '\0')
-            kinf__invalid_required(invalid, &member, "");
     }
 }
 
@@ -249,12 +225,18 @@ static void check_resources(const struct cJSON *resources, const struct kinf__fi
 {
     const struct kinf__field field = kinf__field(parent, "resources");
     const struct kinf__field requests = kinf__field(&field, "requests");
-    const struct cJSON *request;
+    const struct cJSON *all = kinf__doc_get(resources, "requests"), *request;
+    KINF__AUTO_NODE_MEMBERS limits = { NULL, false, { KINF__HMAP_INIT } };
     char why[KINF__NAME_FAULT_SIZE];
 
-    cJSON_ArrayForEach(request, kinf__doc_get(resources, "requests"))
+    /* Without memory the write itself fails next. */
+    if (kinf__node_members_init(&limits, kinf__doc_get(resources, "limits"),
+                                (size_t)cJSON_GetArraySize(all)) < 0)
+        return;
+    cJSON_ArrayForEach(request, all)
     {
-        const char *limit = kinf__doc_text(resources, "limits", request->string, NULL);
+        const struct cJSON *node = kinf__node_members_get(&limits, request->string);
+        const char *limit = cJSON_IsString(node) ? node->valuestring : "";
 
         if (!cJSON_IsString(request) || !kinf__quantity_exceeds(request->valuestring, limit))
             continue;
@@ -273,7 +255,7 @@ static void check_container(const struct cJSON *container, const struct kinf__no
 
     check_image(kinf__doc_text(container, "image", NULL), field, invalid);
     check_ports(kinf__doc_get(container, "ports"), &ports, invalid);
-    check_required(kinf__doc_get(container, "env"), &env, "name", invalid);
+    kinf__kind_require_each(kinf__doc_get(container, "env"), &env, "name", "", invalid);
     check_mounts(kinf__doc_get(container, "volumeMounts"), volumes, &mounts, invalid);
     check_resources(kinf__doc_get(container, "resources"), field, invalid);
     check_word(container, field, "imagePullPolicy", "\"Always\", \"IfNotPresent\", \"Never\"",

@@ -35,17 +35,31 @@ void kinf__kind_check_same(const struct cJSON *old, const struct cJSON *object,
 void kinf__kind_check_not_negative(const struct cJSON *object, const struct kinf__field *parent,
                                    const char *name, struct kinf__invalid *invalid);
 
+/* A fault unless the member is a text that is not empty. */
+void kinf__kind_require(const struct cJSON *object, const struct kinf__field *parent,
+                        const char *name, struct kinf__invalid *invalid);
+/* The same of a list or a map; `why`: "", or what is said of it. */
+void kinf__kind_require_items(const struct cJSON *object, const struct kinf__field *parent,
+                              const char *name, const char *why, struct kinf__invalid *invalid);
+/* Of each element of a list: that its member is a text that is not empty. */
+void kinf__kind_require_each(const struct cJSON *list, const struct kinf__field *field,
+                             const char *name, const char *why, struct kinf__invalid *invalid);
+/* As kinf__kind_check_same() of a member of the object itself, of which the server does not say what
+ * it is not to become. `old` NULL: no fault. */
+void kinf__kind_check_fixed(const struct cJSON *object, const struct cJSON *old, const char *name,
+                            struct kinf__invalid *invalid);
+
 /* kinds_pods.c */
 void kinf__pod_spec_check(const struct cJSON *spec, const struct kinf__field *field,
                           struct kinf__invalid *invalid);
 kinf__rule_cb kinf__pod_create, kinf__pod_update;
 kinf__check_cb kinf__pod_check;
 
-/* kinds_templates.c: what has a template of pods */
+/* kinds_workloads.c */
 kinf__rule_cb kinf__daemon_set_create, kinf__daemon_set_update;
 kinf__check_cb kinf__deployment_check, kinf__replica_set_check, kinf__daemon_set_check,
     kinf__stateful_set_check, kinf__job_check, kinf__cron_job_check, kinf__pod_template_check,
-    kinf__replication_controller_check;
+    kinf__replication_controller_check, kinf__revision_check, kinf__autoscaler_check;
 
 /* kinds_services.c */
 kinf__rule_cb kinf__service_create, kinf__service_update;
@@ -54,22 +68,31 @@ kinf__check_cb kinf__service_check;
 /* kinds_configs.c */
 kinf__check_cb kinf__secret_check, kinf__config_map_check;
 
-/* kinds_minor.c */
-kinf__rule_cb kinf__node_create, kinf__volume_create, kinf__volume_claim_create;
-kinf__check_cb kinf__volume_check, kinf__volume_claim_check, kinf__ingress_check,
-    kinf__binding_check, kinf__role_check, kinf__cluster_role_check, kinf__lease_check,
-    kinf__priority_class_check, kinf__storage_class_check, kinf__endpoint_slice_check,
-    kinf__autoscaler_check;
+/* kinds_cluster.c */
+kinf__rule_cb kinf__namespace_write, kinf__namespace_finalize, kinf__node_create;
+kinf__check_cb kinf__namespace_check_fields, kinf__quota_check, kinf__lease_check,
+    kinf__priority_class_check, kinf__api_service_check;
 
-/* kinds_few.c */
-kinf__rule_cb kinf__role_write, kinf__endpoint_slice_write, kinf__core_event_write,
-    kinf__event_write;
-kinf__check_cb kinf__ingress_class_check, kinf__service_range_check, kinf__volume_attributes_check,
-    kinf__revision_check, kinf__api_service_check, kinf__quota_check, kinf__core_event_check,
-    kinf__event_check;
+/* kinds_storage.c */
+kinf__rule_cb kinf__volume_create, kinf__volume_claim_create;
+kinf__check_cb kinf__volume_check, kinf__volume_claim_check, kinf__storage_class_check,
+    kinf__volume_attributes_check;
 
-/* kinds_minor.c, definitions_check.c */
-kinf__rule_cb kinf__namespace_write, kinf__namespace_finalize, kinf__definition_write;
-kinf__check_cb kinf__namespace_check_fields, kinf__definition_check;
+/* kinds_network.c */
+kinf__rule_cb kinf__endpoint_slice_write;
+kinf__check_cb kinf__ingress_check, kinf__ingress_class_check, kinf__service_range_check,
+    kinf__endpoint_slice_check;
+
+/* kinds_rbac.c */
+kinf__rule_cb kinf__role_write;
+kinf__check_cb kinf__role_check, kinf__cluster_role_check, kinf__binding_check;
+
+/* kinds_events.c */
+kinf__rule_cb kinf__core_event_write, kinf__event_write;
+kinf__check_cb kinf__core_event_check, kinf__event_check;
+
+/* definitions_check.c */
+kinf__rule_cb kinf__definition_write;
+kinf__check_cb kinf__definition_check;
 
 #endif

@@ -48,6 +48,30 @@ static bool is_headless(const struct cJSON *object)
     return strcmp(kinf__doc_text(object, "spec", "clusterIP", NULL), "None") == 0;
 }
 
+#define PORT_KEY_SIZE 64
+
+/* What tells ports apart: "80/TCP". */
+static const char *port_key(const struct cJSON *port, char key[PORT_KEY_SIZE])
+{
+    snprintf(key, PORT_KEY_SIZE, "%lld/%.32s", (long long)kinf__doc_integer(port, "port", 0),
+             kinf__doc_text(port, "protocol", NULL));
+    return key;
+}
+
+static int index_ports(struct kinf__node_index *index, const struct cJSON *object)
+{
+    char key[PORT_KEY_SIZE];
+    struct cJSON *port;
+
+    cJSON_ArrayForEach(port, kinf__doc_find(object, "spec", "ports", NULL))
+    {
+        if (kinf__node_index_find(index, port_key(port, key)) == NULL &&
+            kinf__node_index_add(index, key, port, 0) < 0)
+            return KINF_ERR_NO_MEMORY;
+    }
+    return 0;
+}
+
 /* --- what is in use --- */
 
 struct used {
@@ -315,26 +339,21 @@ static int keep_address(const struct cJSON *old, struct cJSON *spec)
     return 0;
 }
 
-static int64_t old_node_port(const struct cJSON *old, const struct cJSON *port)
+static int64_t old_node_port(const struct kinf__node_index *before, const struct cJSON *port)
 {
-    const struct cJSON *before;
+    char key[PORT_KEY_SIZE];
+    const struct kinf__node_index_entry *entry = kinf__node_index_find(before, port_key(port, key));
 
-    cJSON_ArrayForEach(before, kinf__doc_find(old, "spec", "ports", NULL))
-    {
-        if (kinf__doc_equal(kinf__doc_get(before, "port"), kinf__doc_get(port, "port")) &&
-            kinf__doc_equal(kinf__doc_get(before, "protocol"), kinf__doc_get(port, "protocol")))
-            return kinf__doc_integer(before, "nodePort", 0);
-    }
-    return 0;
+    return entry != NULL ? kinf__doc_integer(entry->node, "nodePort", 0) : 0;
 }
 
-static int keep_node_ports(const struct cJSON *old, struct cJSON *object)
+static int keep_node_ports(const struct kinf__node_index *before, struct cJSON *object)
 {
     struct cJSON *port;
 
     cJSON_ArrayForEach(port, kinf__doc_find(object, "spec", "ports", NULL))
     {
-        int64_t number = old_node_port(old, port);
+        int64_t number = old_node_port(before, port);
 
         if (kinf__doc_integer(port, "nodePort", 0) == 0 && number != 0 &&
             kinf__doc_set_integer(port, "nodePort", number) < 0)
@@ -344,7 +363,7 @@ static int keep_node_ports(const struct cJSON *old, struct cJSON *object)
 }
 
 /* What a service of this type does not have. */
-static void drop_unneeded(const struct cJSON *old, struct cJSON *object)
+static void drop_unneeded(const struct kinf__node_index *before, struct cJSON *object)
 {
     static const char *const members[] = { "clusterIP", "clusterIPs", "ipFamilies",
                                            "ipFamilyPolicy", "internalTrafficPolicy" };
@@ -356,7 +375,7 @@ static void drop_unneeded(const struct cJSON *old, struct cJSON *object)
         return;
     cJSON_ArrayForEach(port, kinf__doc_get(spec, "ports"))
     {
-        if (kinf__doc_integer(port, "nodePort", 0) == old_node_port(old, port))
+        if (kinf__doc_integer(port, "nodePort", 0) == old_node_port(before, port))
             kinf__doc_remove(port, "nodePort");
     }
     if (!is_type(object, "LoadBalancer")) {
@@ -384,17 +403,18 @@ static void forget_own(const struct cJSON *old, struct used *used)
 
 int kinf__service_update(const struct kinf__write *write)
 {
+    KINF__AUTO_NODE_INDEX before = { KINF__HMAP_INIT };
     struct cJSON *object = write->object;
     struct used used;
-    int failed = 0;
+    int failed = index_ports(&before, write->old);
 
-    if (needs_address(object) && needs_address(write->old))
+    if (failed == 0 && needs_address(object) && needs_address(write->old))
         failed = keep_address(write->old, kinf__doc_get(object, "spec"));
     if (failed == 0 && needs_node_ports(object) && needs_node_ports(write->old))
-        failed = keep_node_ports(write->old, object);
+        failed = keep_node_ports(&before, object);
     if (failed < 0)
         return failed;
-    drop_unneeded(write->old, object);
+    drop_unneeded(&before, object);
     if (is_complete(object) && kinf__doc_equal(kinf__doc_find(write->old, "spec", "ports", NULL),
                                                kinf__doc_find(object, "spec", "ports", NULL)))
         return 0;
@@ -458,14 +478,13 @@ static void check_twice(const struct cJSON *ports, const struct kinf__field *fie
         const struct kinf__field item = kinf__field_index(field, i++);
         const char *protocol = kinf__doc_text(port, "protocol", NULL);
         long long number = (long long)kinf__doc_integer(port, "port", 0);
-        char key[64], shown[192];
+        char key[PORT_KEY_SIZE], shown[192];
 
-        snprintf(key, sizeof key, "%lld/%.32s", number, protocol);
         snprintf(shown, sizeof shown,
                  "{\"Name\":\"\",\"Protocol\":\"%.32s\",\"AppProtocol\":null,\"Port\":%lld,"
                  "\"TargetPort\":0,\"NodePort\":0}",
                  protocol, number);
-        if (kinf__node_index_find(&numbers, key) != NULL)
+        if (kinf__node_index_find(&numbers, port_key(port, key)) != NULL)
             kinf__invalid_duplicate_raw(invalid, &item, shown);
         else if (kinf__node_index_add(&numbers, key, port, 0) < 0)
             return;

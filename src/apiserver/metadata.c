@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "document/node_index.h"
+
 #define ANNOTATIONS_MAX      262144
 #define FINALIZER_ORPHAN     "orphan"
 #define FINALIZER_FOREGROUND "foregroundDeletion"
@@ -160,18 +162,6 @@ static void check_owners(const struct cJSON *owners, const struct kinf__field *f
 
 /* --- finalizers --- */
 
-static bool has_text(const struct cJSON *array, const char *text)
-{
-    const struct cJSON *item;
-
-    cJSON_ArrayForEach(item, array)
-    {
-        if (cJSON_IsString(item) && strcmp(item->valuestring, text) == 0)
-            return true;
-    }
-    return false;
-}
-
 static bool is_standard_finalizer(const char *name)
 {
     return strcmp(name, FINALIZER_ORPHAN) == 0 || strcmp(name, FINALIZER_FOREGROUND) == 0 ||
@@ -195,25 +185,42 @@ static void check_finalizers(const struct cJSON *finalizers, bool is_extension,
                 invalid, &item, name,
                 "name is neither a standard finalizer name nor is it fully qualified");
     }
-    if (has_text(finalizers, FINALIZER_ORPHAN) && has_text(finalizers, FINALIZER_FOREGROUND))
+    if (kinf__doc_has_text(finalizers, FINALIZER_ORPHAN) &&
+        kinf__doc_has_text(finalizers, FINALIZER_FOREGROUND))
         kinf__invalid_value(invalid, field, finalizers,
                             "finalizer orphan and foregroundDeletion cannot be both set");
+}
+
+static int index_texts(struct kinf__node_index *index, const struct cJSON *array)
+{
+    struct cJSON *text;
+
+    cJSON_ArrayForEach(text, array)
+    {
+        if (cJSON_IsString(text) && kinf__node_index_find(index, text->valuestring) == NULL &&
+            kinf__node_index_add(index, text->valuestring, text, 0) < 0)
+            return KINF_ERR_NO_MEMORY;
+    }
+    return 0;
 }
 
 /* An object that is being deleted waits for those who were there, and for nobody else. */
 static void check_new_finalizers(const struct cJSON *metadata, const struct cJSON *old,
                                  const struct kinf__field *field, struct kinf__invalid *invalid)
 {
-    const struct cJSON *finalizer;
+    KINF__AUTO_NODE_INDEX before = { KINF__HMAP_INIT };
+    struct cJSON *finalizer;
     char names[KINF__NAME_FAULT_SIZE] = "", why[2 * KINF__NAME_FAULT_SIZE];
     size_t len = 0;
 
-    if (kinf__doc_get(old, "deletionTimestamp") == NULL)
+    /* Without memory the write itself fails next. */
+    if (kinf__doc_get(old, "deletionTimestamp") == NULL ||
+        index_texts(&before, kinf__doc_get(old, "finalizers")) < 0)
         return;
     cJSON_ArrayForEach(finalizer, kinf__doc_get(metadata, "finalizers"))
     {
         if (!cJSON_IsString(finalizer) ||
-            has_text(kinf__doc_get(old, "finalizers"), finalizer->valuestring))
+            kinf__node_index_find(&before, finalizer->valuestring) != NULL)
             continue;
         if (len < sizeof names)
             len += (size_t)snprintf(names + len, sizeof names - len, "%s\"%s\"",

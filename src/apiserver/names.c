@@ -174,23 +174,16 @@ static bool check_qualified(const char *key, char *why)
 
 bool kinf__name_is(enum kinf__name_form form, const char *name, char why[KINF__NAME_FAULT_SIZE])
 {
-    switch (form) {
-    case KINF__NAME_SHORT_SUBDOMAIN:
-        return check_short_subdomain(name, why);
-    case KINF__NAME_LABEL:
-        return check_label(name, why);
-    case KINF__NAME_LABEL_1035:
-        return check_label_1035(name, why);
-    case KINF__NAME_SEGMENT:
-        return check_segment(name, why);
-    case KINF__NAME_CONFIG_KEY:
-        return check_config_key(name, why);
-    case KINF__NAME_LABEL_VALUE:
-        return check_label_value(name, why);
-    case KINF__NAME_QUALIFIED:
-        return check_qualified(name, why);
-    case KINF__NAME_SUBDOMAIN:
-        break;
-    }
-    return check_subdomain(name, why);
+    static bool (*const checks[])(const char *name, char *why) = {
+        [KINF__NAME_SUBDOMAIN] = check_subdomain,
+        [KINF__NAME_SHORT_SUBDOMAIN] = check_short_subdomain,
+        [KINF__NAME_LABEL] = check_label,
+        [KINF__NAME_LABEL_1035] = check_label_1035,
+        [KINF__NAME_SEGMENT] = check_segment,
+        [KINF__NAME_CONFIG_KEY] = check_config_key,
+        [KINF__NAME_LABEL_VALUE] = check_label_value,
+        [KINF__NAME_QUALIFIED] = check_qualified,
+    };
+
+    return checks[form](name, why);
 }

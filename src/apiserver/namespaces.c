@@ -1,5 +1,5 @@
 /*
- * Namespaces. Neighbours: verbs.c asks before it creates, kinds_minor.c has the rules of their
+ * Namespaces. Neighbours: verbs.c asks before it creates, kinds_cluster.c has the rules of their
  * fields.
  *
  * One that ends is swept in portions: what is in it is deleted, which takes as long as finalizers
@@ -16,6 +16,8 @@
 #include "base/error.h"
 #include "apiserver/api_services.h"
 #include "apiserver/conditions.h"
+#include "apiserver/meta_text.h"
+#include "apiserver/refuse.h"
 #include "apiserver/verbs.h"
 
 #define FINALIZER      "kubernetes"
@@ -28,26 +30,17 @@ static struct kinf__resource *namespaces_of(struct kinf__sim *sim)
     return kinf__store_find(kinf__sim_store(sim), "", "namespaces");
 }
 
-static bool is_going(const struct kinf_object *object)
-{
-    char time[KINF__TIME_SIZE];
-
-    return kinf_object_get_string(object, "metadata.deletionTimestamp", time, sizeof time) == 0;
-}
-
 /* --- what verbs ask --- */
 
 static int refuse_ending(const char *name_space, const struct kinf__resource *resource,
                          const char *name, struct kinf__refusal *refusal)
 {
-    char why[KINF_NAME_MAX + 64];
+    char why[KINF_NAME_MAX + 96];
 
-    kinf__refuse(refusal, 403, "Forbidden",
-                 "%s%s%s \"%s\" is forbidden: unable to create new content in namespace %s because "
-                 "it is being terminated",
-                 resource->name, *resource->group != '\0' ? "." : "", resource->group, name,
-                 name_space);
-    kinf__refusal_set_object(refusal, resource->group, resource->name, name);
+    snprintf(why, sizeof why,
+             "unable to create new content in namespace %s because it is being terminated",
+             name_space);
+    (void)kinf__refuse_forbidden(refusal, resource, name, why);
     snprintf(why, sizeof why, "namespace %s is being terminated", name_space);
     kinf__refusal_add_cause(refusal, "NamespaceTerminating", "metadata.namespace", why);
     return KINF_ERR_INVALID;
@@ -57,15 +50,13 @@ int kinf__namespace_check(struct kinf__sim *sim, const char *name_space,
                           const struct kinf__resource *resource, const char *name,
                           struct kinf__refusal *refusal)
 {
-    const struct kinf_object *object = kinf__store_get(namespaces_of(sim), "", name_space);
-    bool is_ending = object != NULL && is_going(object);
+    struct kinf__resource *namespaces = namespaces_of(sim);
+    const struct kinf_object *object = kinf__store_get(namespaces, "", name_space);
+    bool is_ending = object != NULL && kinf__meta_text_is_going(object);
 
     kinf_object_unref(object);
-    if (object == NULL) {
-        kinf__refuse(refusal, 404, "NotFound", "namespaces \"%s\" not found", name_space);
-        kinf__refusal_set_object(refusal, "", "namespaces", name_space);
-        return KINF_ERR_INVALID;
-    }
+    if (object == NULL)
+        return kinf__refuse_not_found(refusal, namespaces, name_space);
     return is_ending ? refuse_ending(name_space, resource, name, refusal) : 0;
 }
 
@@ -163,51 +154,53 @@ struct remains {
     size_t n_objects;
 };
 
-static int count_finalizer(struct kinf_str json, void *ctx)
+static void count_finalizer(struct kinf__json_value finalizer, struct remains *remains)
 {
-    struct remains *remains = ctx;
     char name[KINF_NAME_MAX];
 
-    if (kinf_json_string(json, name, sizeof name) < 0)
-        return 0;
+    if (kinf_json_string(finalizer.raw, name, sizeof name) < 0)
+        return;
     for (size_t i = 0; i < remains->n_finalizers; i++) {
         if (strcmp(remains->finalizers[i].name, name) == 0) {
             remains->finalizers[i].n_objects++;
-            return 0;
+            return;
         }
     }
     if (remains->n_finalizers < FINALIZERS_MAX) {
         memcpy(remains->finalizers[remains->n_finalizers].name, name, sizeof name);
         remains->finalizers[remains->n_finalizers++].n_objects = 1;
     }
-    return 0;
-}
-
-static int delete_object(struct kinf__sim *sim, struct kinf__resource *resource,
-                         const char *name_space, const struct kinf_object *object)
-{
-    struct kinf__delete_options options = KINF__DELETE_OPTIONS_INIT;
-    struct kinf__verb verb = {
-        .sim = sim, .resource = resource, .name_space = name_space, .name = kinf_object_name(object)
-    };
-    bool is_gone;
-    int failed;
-
-    options.propagation = KINF__PROPAGATION_BACKGROUND;
-    options.uid = kinf_object_uid(object);
-    failed = kinf__verb_delete(&verb, &options, &is_gone);
-    kinf__verb_release(&verb);
-    return failed;
 }
 
 struct sweep {
     struct kinf__sim *sim;
-    const char *name_space;
     struct kinf_str prefix; /* of keys */
-    const struct kinf_path *finalizers;
-    size_t n_deleted; /* in this turn; at most PORTION */
+    size_t n_deleted;       /* in this turn; at most PORTION */
     struct remains remains;
 };
+
+/* Deletes it, or counts what holds it. */
+static int sweep_object(struct sweep *sweep, struct kinf__resource *resource,
+                        const struct kinf_object *object)
+{
+    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    struct kinf__json_value finalizer;
+    struct kinf__meta_text meta;
+    struct kinf__json_iter iter;
+    struct kinf_str key;
+
+    if (kinf__meta_text_read(object, &scratch, &meta) < 0)
+        return KINF_ERR_NO_MEMORY;
+    if (!meta.is_going) {
+        sweep->n_deleted++;
+        return kinf__verb_delete_object(sweep->sim, resource, object, KINF__PROPAGATION_BACKGROUND);
+    }
+    if (kinf__json_iter_init(&iter, meta.finalizers)) {
+        while (kinf__json_iter_next(&iter, &key, &finalizer))
+            count_finalizer(finalizer, &sweep->remains);
+    }
+    return 0;
+}
 
 static int sweep_resource(struct sweep *sweep, struct kinf__resource *resource)
 {
@@ -221,12 +214,7 @@ static int sweep_resource(struct sweep *sweep, struct kinf__resource *resource)
     while (failed != KINF_ERR_NO_MEMORY && sweep->n_deleted < PORTION &&
            (object = kinf_cursor_next(&cursor)) != NULL) {
         n_objects++;
-        if (is_going(object)) {
-            failed = kinf_object_each(object, sweep->finalizers, count_finalizer, &sweep->remains);
-        } else {
-            failed = delete_object(sweep->sim, resource, sweep->name_space, object);
-            sweep->n_deleted++;
-        }
+        failed = sweep_object(sweep, resource, object);
     }
     sweep->remains.n_objects += n_objects;
     if (n_objects != 0)
@@ -255,14 +243,16 @@ static int sweep_all(struct sweep *sweep)
 static int set_remains(struct cJSON *object, const struct remains *remains)
 {
     char message[WORDS_SIZE + 64];
-    const struct kinf__condition_value remaining = { "NamespaceContentRemaining", "True",
-                                                     "SomeResourcesRemain", message };
-    static const struct kinf__condition_value removed = { "NamespaceContentRemaining", "False",
-                                                          "ContentRemoved",
-                                                          "All content successfully removed" };
+    const struct kinf__condition remaining = { "NamespaceContentRemaining", "True",
+                                               "SomeResourcesRemain", message };
+    static const struct kinf__condition removed = { "NamespaceContentRemaining", "False",
+                                                    "ContentRemoved",
+                                                    "All content successfully removed" };
 
     snprintf(message, sizeof message, "Some resources are remaining: %s", remains->resources);
-    return kinf__condition_set(object, remains->n_objects != 0 ? &remaining : &removed);
+    return kinf__condition_set(object, remains->n_objects != 0 ? &remaining : &removed) != NULL
+               ? 0
+               : KINF_ERR_NO_MEMORY;
 }
 
 static int set_finalizers(struct cJSON *object, const struct remains *remains)
@@ -270,23 +260,25 @@ static int set_finalizers(struct cJSON *object, const struct remains *remains)
     char message[WORDS_SIZE];
     int len = snprintf(message, sizeof message,
                        "Some content in the namespace has finalizers remaining: ");
-    const struct kinf__condition_value remaining = { "NamespaceFinalizersRemaining", "True",
-                                                     "SomeFinalizersRemain", message };
-    static const struct kinf__condition_value none = { "NamespaceFinalizersRemaining", "False",
-                                                       "ContentHasNoFinalizers",
-                                                       "All content-preserving finalizers "
-                                                       "finished" };
+    const struct kinf__condition remaining = { "NamespaceFinalizersRemaining", "True",
+                                               "SomeFinalizersRemain", message };
+    static const struct kinf__condition none = { "NamespaceFinalizersRemaining", "False",
+                                                 "ContentHasNoFinalizers",
+                                                 "All content-preserving finalizers "
+                                                 "finished" };
 
     for (size_t i = 0; i < remains->n_finalizers && (size_t)len < sizeof message; i++)
         len += snprintf(message + len, sizeof message - (size_t)len,
                         "%s%s in %zu resource instances", i != 0 ? ", " : "",
                         remains->finalizers[i].name, remains->finalizers[i].n_objects);
-    return kinf__condition_set(object, remains->n_finalizers != 0 ? &remaining : &none);
+    return kinf__condition_set(object, remains->n_finalizers != 0 ? &remaining : &none) != NULL
+               ? 0
+               : KINF_ERR_NO_MEMORY;
 }
 
 static int set_conditions(struct cJSON *object, const struct remains *remains)
 {
-    static const struct kinf__condition_value successes[] = {
+    static const struct kinf__condition successes[] = {
         { "NamespaceDeletionDiscoveryFailure", "False", "ResourcesDiscovered",
           "All resources successfully discovered" },
         { "NamespaceDeletionGroupVersionParsingFailure", "False", "ParsedGroupVersions",
@@ -296,7 +288,7 @@ static int set_conditions(struct cJSON *object, const struct remains *remains)
     };
 
     for (size_t i = 0; i < KINF__ARRAY_LEN(successes); i++) {
-        if (kinf__condition_set(object, &successes[i]) < 0)
+        if (kinf__condition_set(object, &successes[i]) == NULL)
             return KINF_ERR_NO_MEMORY;
     }
     return set_remains(object, remains) < 0 ? KINF_ERR_NO_MEMORY : set_finalizers(object, remains);
@@ -304,14 +296,8 @@ static int set_conditions(struct cJSON *object, const struct remains *remains)
 
 static int replace(struct kinf__sim *sim, const char *subresource, struct cJSON *take_object)
 {
-    struct kinf__verb verb = { .sim = sim,
-                               .resource = namespaces_of(sim),
-                               .subresource = subresource,
-                               .manager = "kube-controller-manager" };
-    int failed = kinf__verb_replace(&verb, take_object);
-
-    kinf__verb_release(&verb);
-    return failed;
+    return kinf__verb_put(sim, namespaces_of(sim), subresource, "kube-controller-manager",
+                          take_object);
 }
 
 static int tell(struct kinf__sim *sim, const struct cJSON *object, const struct remains *remains)
@@ -328,18 +314,12 @@ static int tell(struct kinf__sim *sim, const struct cJSON *object, const struct 
 /* Nothing is in it any more: it goes, unless others hold it. */
 static int let_go(struct kinf__sim *sim, const char *name)
 {
-    struct cJSON *object, *finalizers, *finalizer, *next;
+    struct cJSON *object;
     int failed = kinf__store_read(namespaces_of(sim), "", name, &object);
 
     if (failed < 0)
         return failed;
-    finalizers = kinf__doc_find(object, "spec", "finalizers", NULL);
-    for (finalizer = finalizers != NULL ? finalizers->child : NULL; finalizer != NULL;
-         finalizer = next) {
-        next = finalizer->next;
-        if (cJSON_IsString(finalizer) && strcmp(finalizer->valuestring, FINALIZER) == 0)
-            cJSON_Delete(cJSON_DetachItemViaPointer(finalizers, finalizer));
-    }
+    kinf__doc_remove_text(kinf__doc_get(object, "spec"), "finalizers", FINALIZER);
     return replace(sim, "finalize", object);
 }
 
@@ -354,7 +334,6 @@ struct ending {
 
 struct namespaces {
     struct kinf__controller controller;
-    struct kinf_path *finalizers; /* metadata.finalizers[*] */
     struct kinf__list endings;
     bool is_incomplete; /* for want of memory, or told so: look at all namespaces */
 };
@@ -406,7 +385,7 @@ static void note(struct kinf__controller *controller, struct kinf__resource *res
         if (ending != NULL)
             ending->is_due = true;
     } else if (object != NULL && *resource->group == '\0' &&
-               strcmp(resource->name, "namespaces") == 0 && is_going(object)) {
+               strcmp(resource->name, "namespaces") == 0 && kinf__meta_text_is_going(object)) {
         note_ending(self, kinf_object_name(object));
     }
 }
@@ -420,14 +399,13 @@ static void note_all(struct namespaces *self, struct kinf__sim *sim)
     self->is_incomplete = false;
     kinf_cursor_all(&cursor, snapshot);
     while ((object = kinf_cursor_next(&cursor)) != NULL) {
-        if (is_going(object))
+        if (kinf__meta_text_is_going(object))
             note_ending(self, kinf_object_name(object));
     }
 }
 
 /* Sweeps it once. Whatever it deletes makes it due again. */
-static int end(struct namespaces *self, struct kinf__sim *sim, struct ending *ending,
-               const struct cJSON *object)
+static int end(struct kinf__sim *sim, struct ending *ending, const struct cJSON *object)
 {
     KINF__AUTO_FREE struct sweep *sweep = calloc(1, sizeof *sweep);
     char prefix[KINF_NAME_MAX + 1];
@@ -437,9 +415,7 @@ static int end(struct namespaces *self, struct kinf__sim *sim, struct ending *en
         return KINF_ERR_NO_MEMORY;
     snprintf(prefix, sizeof prefix, "%s/", ending->name);
     sweep->sim = sim;
-    sweep->name_space = ending->name;
     sweep->prefix = kinf_str_from(prefix);
-    sweep->finalizers = self->finalizers;
     failed = sweep_all(sweep);
     if (failed < 0)
         return failed;
@@ -451,7 +427,7 @@ static int end(struct namespaces *self, struct kinf__sim *sim, struct ending *en
     return failed == 0 && sweep->remains.n_objects == 0 ? let_go(sim, ending->name) : failed;
 }
 
-static int continue_ending(struct namespaces *self, struct kinf__sim *sim, struct ending *ending)
+static int continue_ending(struct kinf__sim *sim, struct ending *ending)
 {
     KINF__AUTO_DOC *object = NULL;
     int failed = kinf__store_read(namespaces_of(sim), "", ending->name, &object);
@@ -467,7 +443,7 @@ static int continue_ending(struct namespaces *self, struct kinf__sim *sim, struc
     if (failed == 0 && cJSON_GetArraySize(kinf__doc_find(object, "spec", "finalizers", NULL)) == 0)
         return 0;
     if (failed == 0)
-        failed = end(self, sim, ending, object);
+        failed = end(sim, ending, object);
     return failed;
 }
 
@@ -491,7 +467,7 @@ static int64_t work(struct kinf__controller *controller, struct kinf__sim *sim, 
         struct ending *ending = KINF__LIST_ENTRY(node, struct ending, node);
 
         if (ending->is_due && failed != KINF_ERR_NO_MEMORY)
-            failed = continue_ending(self, sim, ending);
+            failed = continue_ending(sim, ending);
     }
     if (failed == KINF_ERR_NO_MEMORY)
         self->is_incomplete = true;
@@ -506,25 +482,17 @@ static void free_controller(struct kinf__controller *controller)
 
     KINF__LIST_FOR_EACH_SAFE (node, &self->endings)
         free(KINF__LIST_ENTRY(node, struct ending, node));
-    kinf_path_free(self->finalizers);
     free(self);
 }
 
 int kinf__namespaces_new(struct kinf__controller **ret_controller, struct kinf_error *err)
 {
-    struct namespaces *self = calloc(1, sizeof *self);
+    static const struct kinf__controller_ops ops = { note, work, free_controller };
+    struct namespaces *self = kinf__controller_new(sizeof *self, &ops, err);
 
     if (self == NULL)
-        return kinf__error_no_memory(err);
-    kinf__list_init(&self->controller.node);
-    kinf__list_init(&self->endings);
-    self->controller.note = note;
-    self->controller.work = work;
-    self->controller.free = free_controller;
-    if (kinf_path_parse("metadata.finalizers[*]", &self->finalizers, err) < 0) {
-        free_controller(&self->controller);
         return KINF_ERR_NO_MEMORY;
-    }
+    kinf__list_init(&self->endings);
     *ret_controller = &self->controller;
     return 0;
 }

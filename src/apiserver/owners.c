@@ -4,6 +4,7 @@
  * It keeps who depends on whom, by the uids of owners, from what it is told of each change; and a
  * queue of objects to look at: new ones with owners, those that a deletion waits for, and those that
  * are left when an owner is gone. Looking is idempotent, so that nothing is lost by looking twice.
+ * It goes by the text of objects; only one that is changed becomes a tree.
  */
 #include "apiserver/owners.h"
 
@@ -14,6 +15,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/hmap.h"
+#include "apiserver/meta_text.h"
 
 #define ORPHAN     "orphan"
 #define FOREGROUND "foregroundDeletion"
@@ -47,8 +49,6 @@ struct task {
 
 struct owners {
     struct kinf__controller controller;
-    struct kinf_path *references; /* metadata.ownerReferences[*] */
-    struct kinf_path *deletion;   /* metadata.deletionTimestamp */
     struct kinf__hmap edges;
     struct kinf__hmap dependents;
     struct kinf__list tasks;
@@ -121,65 +121,46 @@ static void drop_dependent(struct owners *self, struct dependent *dependent)
     free_dependent(self, dependent);
 }
 
-struct collecting {
-    struct owners *self;
-    struct dependent *dependent;
-};
-
-static int add_edge(struct kinf_str json, void *ctx)
+static int add_edge(struct owners *self, struct dependent *dependent,
+                    const struct kinf__owner_reference *reference)
 {
-    struct collecting *collecting = ctx;
-    KINF__AUTO_DOC *reference = NULL;
-    const char *uid;
-    struct edge *edge;
+    struct edge *edge = malloc(sizeof *edge + strlen(reference->uid) + 1);
 
-    if (kinf__doc_parse(json, &reference, NULL) < 0)
-        return KINF_ERR_NO_MEMORY;
-    uid = kinf__doc_text(reference, "uid", NULL);
-    edge = malloc(sizeof *edge + strlen(uid) + 1);
     if (edge == NULL)
         return KINF_ERR_NO_MEMORY;
-    strcpy(edge->owner, uid);
-    edge->dependent = collecting->dependent;
-    edge->blocks = cJSON_IsTrue(kinf__doc_get(reference, "blockOwnerDeletion"));
-    if (kinf__hmap_insert(&collecting->self->edges, &edge->node, hash_of(uid)) < 0) {
+    strcpy(edge->owner, reference->uid);
+    edge->dependent = dependent;
+    edge->blocks = reference->blocks;
+    if (kinf__hmap_insert(&self->edges, &edge->node, hash_of(edge->owner)) < 0) {
         free(edge);
         return KINF_ERR_NO_MEMORY;
     }
-    edge->next = collecting->dependent->edges;
-    collecting->dependent->edges = edge;
+    edge->next = dependent->edges;
+    dependent->edges = edge;
     return 0;
 }
 
-static int stop_at_first(struct kinf_str json, void *ctx)
-{
-    (void)json;
-    (void)ctx;
-    return 1;
-}
-
-static bool has_value(const struct kinf_object *object, const struct kinf_path *path)
-{
-    return object != NULL && kinf_object_each(object, path, stop_at_first, NULL) == 1;
-}
-
 static int add_dependent(struct owners *self, struct kinf__resource *resource,
-                         const struct kinf_object *object)
+                         const struct kinf_object *object, struct kinf__json_value owners)
 {
     struct dependent *dependent = calloc(1, sizeof *dependent);
-    struct collecting collecting = { self, dependent };
+    struct kinf__owner_reference reference;
+    struct kinf__json_iter iter;
+    int failed = 0;
 
     if (dependent == NULL)
         return KINF_ERR_NO_MEMORY;
     dependent->resource = resource;
     dependent->object = kinf_object_ref(object);
-    if (kinf_object_each(object, self->references, add_edge, &collecting) < 0 ||
-        kinf__hmap_insert(&self->dependents, &dependent->node, hash_of(kinf_object_uid(object))) <
-            0) {
+    kinf__json_iter_init(&iter, owners);
+    while (failed == 0 && kinf__owner_reference_next(&iter, &reference))
+        failed = add_edge(self, dependent, &reference);
+    if (failed == 0)
+        failed = kinf__hmap_insert(&self->dependents, &dependent->node,
+                                   hash_of(kinf_object_uid(object)));
+    if (failed < 0)
         free_dependent(self, dependent);
-        return KINF_ERR_NO_MEMORY;
-    }
-    return 0;
+    return failed;
 }
 
 /* --- the queue --- */
@@ -204,64 +185,51 @@ static void free_task(struct task *task)
     free(task);
 }
 
-static uint64_t hash_references(const struct owners *self, const struct kinf_object *object);
-
-static void note_references(struct owners *self, struct kinf__resource *resource,
-                            const struct kinf_object *old, const struct kinf_object *object)
+/* `before` and `after`: owners, as texts; empty: none. */
+static void note_owners(struct owners *self, const struct task *change,
+                        const struct kinf_object *old, struct kinf__json_value before,
+                        struct kinf__json_value after)
 {
-    uint64_t before = old != NULL ? hash_references(self, old) : 0;
-    uint64_t after = object != NULL ? hash_references(self, object) : 0;
-    struct dependent *dependent = before != 0 ? find_dependent(self, kinf_object_uid(old)) : NULL;
+    bool is_same = kinf_str_equal(before.raw, after.raw);
+    struct dependent *dependent =
+        before.raw.len != 0 ? find_dependent(self, kinf_object_uid(old)) : NULL;
 
-    if (before == after && dependent != NULL) {
+    if (is_same && dependent != NULL) {
         kinf_object_unref(dependent->object);
-        dependent->object = kinf_object_ref(object);
+        dependent->object = kinf_object_ref(change->object);
         return;
     }
     if (dependent != NULL)
         drop_dependent(self, dependent);
-    if (after != 0 && add_dependent(self, resource, object) < 0)
+    if (after.raw.len != 0 && add_dependent(self, change->resource, change->object, after) < 0)
         self->is_incomplete = true;
-    if (after != 0 && after != before)
-        add_task(self, (struct task){ .resource = resource, .object = object });
+    if (after.raw.len != 0 && !is_same)
+        add_task(self, *change);
     /* Owners may wait for it no longer. */
-    if (before != 0 && after != before)
-        add_task(self, (struct task){ .resource = resource, .object = old, .is_gone = true });
+    if (before.raw.len != 0 && !is_same)
+        add_task(self,
+                 (struct task){ .resource = change->resource, .object = old, .is_gone = true });
 }
 
 static void note(struct kinf__controller *controller, struct kinf__resource *resource,
                  const struct kinf_object *old, const struct kinf_object *object)
 {
     struct owners *self = self_of(controller);
-    bool is_going = has_value(object, self->deletion);
+    kinf_auto_scratch old_scratch = KINF_SCRATCH_INIT, scratch = KINF_SCRATCH_INIT;
+    struct task task = { .resource = resource, .object = object };
+    struct kinf__meta_text before, after;
 
-    if (old == NULL && object == NULL) {
+    if ((old == NULL && object == NULL) || kinf__meta_text_read(old, &old_scratch, &before) < 0 ||
+        kinf__meta_text_read(object, &scratch, &after) < 0) {
         self->is_incomplete = true;
         return;
     }
-    note_references(self, resource, old, object);
-    if (is_going)
-        add_task(self, (struct task){ .resource = resource,
-                                      .object = object,
-                                      .is_first = !has_value(old, self->deletion) });
+    note_owners(self, &task, old, before.owners, after.owners);
+    task.is_first = !before.is_going;
+    if (after.is_going)
+        add_task(self, task);
     if (object == NULL && first_edge(self, kinf_object_uid(old)) != NULL)
         add_task(self, (struct task){ .resource = resource, .object = old, .is_gone = true });
-}
-
-static int mix(struct kinf_str json, void *ctx)
-{
-    uint64_t *hash = ctx;
-
-    *hash = (*hash ^ kinf__hash(json)) * 0x9e3779b97f4a7c15 | 1;
-    return 0;
-}
-
-/* 0: it has no owners. */
-static uint64_t hash_references(const struct owners *self, const struct kinf_object *object)
-{
-    uint64_t hash = 0;
-
-    return kinf_object_each(object, self->references, mix, &hash) == 0 ? hash : 1;
 }
 
 /* --- reading --- */
@@ -289,53 +257,35 @@ static struct place place_of(const struct kinf_object *object)
     return place;
 }
 
-/* The object as it is now. Errors: KINF_ERR_NOT_FOUND (it is another one), KINF_ERR_NO_MEMORY. */
-static int read_now(struct kinf__sim *sim, struct kinf__resource *resource,
-                    const struct kinf_object *object, struct cJSON **ret_now)
+/* The object as it is now, with a reference for the caller; NULL: there is none, or another one. */
+static const struct kinf_object *get_now(struct kinf__sim *sim, struct kinf__resource *resource,
+                                         const struct kinf_object *object)
 {
     struct place place = place_of(object);
-    struct cJSON *now;
-    int failed = is_resource(sim, resource) ? 0 : KINF_ERR_NOT_FOUND;
+    const struct kinf_object *now =
+        is_resource(sim, resource)
+            ? kinf__store_get(resource, place.name_space, kinf_object_name(object))
+            : NULL;
 
-    if (failed == 0)
-        failed = kinf__store_read(resource, place.name_space, kinf_object_name(object), &now);
-    if (failed < 0)
-        return failed;
-    if (strcmp(kinf__doc_text(now, "metadata", "uid", NULL), kinf_object_uid(object)) != 0) {
-        cJSON_Delete(now);
-        return KINF_ERR_NOT_FOUND;
+    if (now != NULL && !kinf__object_same_uid(now, object)) {
+        kinf_object_unref(now);
+        return NULL;
     }
-    *ret_now = now;
-    return 0;
+    return now;
 }
 
-static bool has_finalizer(const struct cJSON *object, const char *name)
+static struct kinf__resource *find_kind(struct kinf__sim *sim,
+                                        const struct kinf__owner_reference *reference)
 {
-    const struct cJSON *finalizer;
-
-    cJSON_ArrayForEach(finalizer, kinf__doc_find(object, "metadata", "finalizers", NULL))
-    {
-        if (cJSON_IsString(finalizer) && strcmp(finalizer->valuestring, name) == 0)
-            return true;
-    }
-    return false;
-}
-
-static bool is_going(const struct cJSON *object)
-{
-    return *kinf__doc_text(object, "metadata", "deletionTimestamp", NULL) != '\0';
-}
-
-static struct kinf__resource *find_kind(struct kinf__sim *sim, const struct cJSON *reference)
-{
-    const char *api_version = kinf__doc_text(reference, "apiVersion", NULL);
-    const char *slash = strchr(api_version, '/');
+    const char *slash = strchr(reference->api_version, '/');
     char group[KINF_NAME_MAX] = "";
 
+    if (*reference->api_version == '\0')
+        return NULL;
     if (slash != NULL)
-        snprintf(group, sizeof group, "%.*s", (int)(slash - api_version), api_version);
-    return kinf__store_find_kind(kinf__sim_store(sim), group,
-                                 kinf__doc_text(reference, "kind", NULL));
+        snprintf(group, sizeof group, "%.*s", (int)(slash - reference->api_version),
+                 reference->api_version);
+    return kinf__store_find_kind(kinf__sim_store(sim), group, reference->kind);
 }
 
 enum owner_state {
@@ -346,7 +296,8 @@ enum owner_state {
 
 /* *ret_owner: with a reference for the caller, or NULL. */
 static enum owner_state look_up(struct kinf__sim *sim, const char *name_space,
-                                const struct cJSON *reference, struct kinf__resource **ret_resource,
+                                const struct kinf__owner_reference *reference,
+                                struct kinf__resource **ret_resource,
                                 const struct kinf_object **ret_owner)
 {
     struct kinf__resource *resource = find_kind(sim, reference);
@@ -357,10 +308,8 @@ static enum owner_state look_up(struct kinf__sim *sim, const char *name_space,
     if (resource == NULL || !kinf__resource_is_stored(resource) ||
         (resource->namespaced && *name_space == '\0'))
         return OWNER_SOLID;
-    owner = kinf__store_get(resource, resource->namespaced ? name_space : "",
-                            kinf__doc_text(reference, "name", NULL));
-    if (owner == NULL ||
-        strcmp(kinf_object_uid(owner), kinf__doc_text(reference, "uid", NULL)) != 0) {
+    owner = kinf__store_get(resource, resource->namespaced ? name_space : "", reference->name);
+    if (owner == NULL || strcmp(kinf_object_uid(owner), reference->uid) != 0) {
         kinf_object_unref(owner);
         return OWNER_DANGLING;
     }
@@ -368,25 +317,21 @@ static enum owner_state look_up(struct kinf__sim *sim, const char *name_space,
     return OWNER_SOLID;
 }
 
-static int classify(struct kinf__sim *sim, const char *name_space, const struct cJSON *reference,
-                    enum owner_state *ret_state)
+static int classify(struct kinf__sim *sim, const char *name_space,
+                    const struct kinf__owner_reference *reference, enum owner_state *ret_state)
 {
+    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
     const struct kinf_object *owner;
     struct kinf__resource *resource;
-    struct cJSON *tree;
+    struct kinf__meta_text meta;
     int failed;
 
     *ret_state = look_up(sim, name_space, reference, &resource, &owner);
-    if (owner == NULL)
-        return 0;
-    failed = kinf__store_to_tree(owner, &tree);
-    kinf_object_unref(owner);
-    if (failed < 0)
-        return failed;
-    if (is_going(tree) && has_finalizer(tree, FOREGROUND))
+    failed = kinf__meta_text_read(owner, &scratch, &meta);
+    if (failed == 0 && meta.is_going && kinf__meta_text_has_finalizer(&meta, FOREGROUND))
         *ret_state = OWNER_WAITING;
-    cJSON_Delete(tree);
-    return 0;
+    kinf_object_unref(owner);
+    return failed;
 }
 
 /* --- writing --- */
@@ -394,56 +339,22 @@ static int classify(struct kinf__sim *sim, const char *name_space, const struct 
 static int replace(struct kinf__sim *sim, struct kinf__resource *resource,
                    struct cJSON *take_object)
 {
-    struct kinf__verb verb = { .sim = sim,
-                               .resource = resource,
-                               .manager = "kube-controller-manager" };
-    int failed = kinf__verb_replace(&verb, take_object);
-
-    kinf__verb_release(&verb);
-    return failed;
+    return kinf__verb_put(sim, resource, "", "kube-controller-manager", take_object);
 }
 
-static int delete_object(struct kinf__sim *sim, struct kinf__resource *resource,
-                         const struct cJSON *object, enum kinf__propagation propagation)
-{
-    struct kinf__delete_options options = KINF__DELETE_OPTIONS_INIT;
-    struct kinf__verb verb = { .sim = sim,
-                               .resource = resource,
-                               .name_space = kinf__doc_text(object, "metadata", "namespace", NULL),
-                               .name = kinf__doc_text(object, "metadata", "name", NULL) };
-    bool is_gone;
-    int failed;
-
-    options.propagation = propagation;
-    options.uid = kinf__doc_text(object, "metadata", "uid", NULL);
-    failed = kinf__verb_delete(&verb, &options, &is_gone);
-    kinf__verb_release(&verb);
-    return failed;
-}
-
-/* Takes a finalizer out; none is left: no list is. */
 static void remove_finalizer(struct cJSON *object, const char *name)
 {
-    struct cJSON *metadata = kinf__doc_get(object, "metadata");
-    struct cJSON *finalizers = kinf__doc_get(metadata, "finalizers"), *finalizer, *next;
-
-    for (finalizer = finalizers != NULL ? finalizers->child : NULL; finalizer != NULL;
-         finalizer = next) {
-        next = finalizer->next;
-        if (cJSON_IsString(finalizer) && strcmp(finalizer->valuestring, name) == 0)
-            cJSON_Delete(cJSON_DetachItemViaPointer(finalizers, finalizer));
-    }
-    if (finalizers != NULL && finalizers->child == NULL)
-        kinf__doc_remove(metadata, "finalizers");
+    kinf__doc_remove_text(kinf__doc_get(object, "metadata"), "finalizers", name);
 }
 
 static int finish(struct kinf__sim *sim, struct kinf__resource *resource,
-                  const struct cJSON *object, const char *finalizer)
+                  const struct kinf_object *object, const char *finalizer)
 {
-    struct cJSON *changed = kinf__doc_dup(object);
+    struct cJSON *changed;
+    int failed = kinf__store_to_tree(object, &changed);
 
-    if (changed == NULL)
-        return KINF_ERR_NO_MEMORY;
+    if (failed < 0)
+        return failed;
     remove_finalizer(changed, finalizer);
     return replace(sim, resource, changed);
 }
@@ -452,12 +363,13 @@ static int finish(struct kinf__sim *sim, struct kinf__resource *resource,
 static int forget_owner(struct kinf__sim *sim, struct kinf__resource *resource,
                         const struct kinf_object *object, const char *uid)
 {
-    struct cJSON *now, *metadata, *references, *reference, *next;
-    int failed = read_now(sim, resource, object, &now);
+    const kinf_auto_object struct kinf_object *now = get_now(sim, resource, object);
+    struct cJSON *changed, *metadata, *references, *reference, *next;
+    int failed = now != NULL ? kinf__store_to_tree(now, &changed) : 0;
 
-    if (failed < 0)
-        return failed == KINF_ERR_NOT_FOUND ? 0 : failed;
-    metadata = kinf__doc_get(now, "metadata");
+    if (now == NULL || failed < 0)
+        return failed;
+    metadata = kinf__doc_get(changed, "metadata");
     references = kinf__doc_get(metadata, "ownerReferences");
     for (reference = references != NULL ? references->child : NULL; reference != NULL;
          reference = next) {
@@ -467,14 +379,14 @@ static int forget_owner(struct kinf__sim *sim, struct kinf__resource *resource,
     }
     if (references != NULL && references->child == NULL)
         kinf__doc_remove(metadata, "ownerReferences");
-    return replace(sim, resource, now);
+    return replace(sim, resource, changed);
 }
 
 /* --- deletions that wait --- */
 
 /* A portion of the dependents forgets the owner, which goes when none is left. */
 static int orphan(struct owners *self, struct kinf__sim *sim, const struct task *task,
-                  const struct cJSON *object)
+                  const struct kinf_object *object)
 {
     const char *uid = kinf_object_uid(task->object);
     struct edge *edge;
@@ -509,7 +421,7 @@ static void look_at_dependents(struct owners *self, const char *uid)
 
 /* Dependents that do not block it are left to go later. */
 static int wait_for_dependents(struct owners *self, struct kinf__sim *sim, const struct task *task,
-                               const struct cJSON *object)
+                               const struct kinf_object *object)
 {
     const char *uid = kinf_object_uid(task->object);
     struct edge *edge = first_edge(self, uid);
@@ -525,28 +437,30 @@ static int wait_for_dependents(struct owners *self, struct kinf__sim *sim, const
 
 /* --- objects with owners --- */
 
-static enum kinf__propagation own_propagation(const struct cJSON *object)
+static enum kinf__propagation own_propagation(const struct kinf__meta_text *meta)
 {
-    return has_finalizer(object, ORPHAN)       ? KINF__PROPAGATION_ORPHAN
-           : has_finalizer(object, FOREGROUND) ? KINF__PROPAGATION_FOREGROUND
-                                               : KINF__PROPAGATION_BACKGROUND;
+    return kinf__meta_text_has_finalizer(meta, ORPHAN)       ? KINF__PROPAGATION_ORPHAN
+           : kinf__meta_text_has_finalizer(meta, FOREGROUND) ? KINF__PROPAGATION_FOREGROUND
+                                                             : KINF__PROPAGATION_BACKGROUND;
 }
 
 /* Removes references to owners that are no reason to stay; one other is. */
-static int keep_solid(struct kinf__sim *sim, const struct task *task, const struct cJSON *object)
+static int keep_solid(struct kinf__sim *sim, const struct task *task,
+                      const struct kinf_object *object, struct kinf__json_iter owners)
 {
-    struct place place = place_of(task->object);
-    struct cJSON *changed = kinf__doc_dup(object);
-    struct cJSON *references = kinf__doc_find(changed, "metadata", "ownerReferences", NULL);
-    struct cJSON *reference, *next;
+    struct place place = place_of(object);
+    struct kinf__owner_reference owner;
+    struct cJSON *changed, *references, *reference, *next;
+    enum owner_state state;
+    int failed = kinf__store_to_tree(object, &changed);
 
-    if (changed == NULL)
-        return KINF_ERR_NO_MEMORY;
-    for (reference = references->child; reference != NULL; reference = next) {
-        enum owner_state state;
-
+    if (failed < 0)
+        return failed;
+    references = kinf__doc_find(changed, "metadata", "ownerReferences", NULL);
+    for (reference = references->child;
+         reference != NULL && kinf__owner_reference_next(&owners, &owner); reference = next) {
         next = reference->next;
-        if (classify(sim, place.name_space, reference, &state) < 0) {
+        if (classify(sim, place.name_space, &owner, &state) < 0) {
             cJSON_Delete(changed);
             return KINF_ERR_NO_MEMORY;
         }
@@ -557,74 +471,85 @@ static int keep_solid(struct kinf__sim *sim, const struct task *task, const stru
 }
 
 static int attempt(struct owners *self, struct kinf__sim *sim, const struct task *task,
-                   const struct cJSON *object)
+                   const struct kinf_object *object, const struct kinf__meta_text *meta)
 {
     size_t n_states[OWNER_WAITING + 1] = { 0 };
-    struct place place = place_of(task->object);
-    const struct cJSON *reference;
-    bool has_dependents = first_edge(self, kinf_object_uid(task->object)) != NULL;
+    bool has_dependents = first_edge(self, kinf_object_uid(object)) != NULL;
+    struct place place = place_of(object);
+    struct kinf__owner_reference owner;
+    struct kinf__json_iter owners, iter;
+    enum owner_state state;
 
-    cJSON_ArrayForEach(reference, kinf__doc_find(object, "metadata", "ownerReferences", NULL))
-    {
-        enum owner_state state;
-
-        if (classify(sim, place.name_space, reference, &state) < 0)
+    if (!kinf__json_iter_init(&owners, meta->owners))
+        return 0;
+    for (iter = owners; kinf__owner_reference_next(&iter, &owner);) {
+        if (classify(sim, place.name_space, &owner, &state) < 0)
             return KINF_ERR_NO_MEMORY;
         n_states[state]++;
     }
     if (n_states[OWNER_DANGLING] + n_states[OWNER_WAITING] == 0)
         return 0;
     if (n_states[OWNER_SOLID] != 0)
-        return keep_solid(sim, task, object);
-    return delete_object(sim, task->resource, object,
-                         n_states[OWNER_WAITING] != 0 && has_dependents
-                             ? KINF__PROPAGATION_FOREGROUND
-                             : own_propagation(object));
+        return keep_solid(sim, task, object, owners);
+    return kinf__verb_delete_object(sim, task->resource, object,
+                                    n_states[OWNER_WAITING] != 0 && has_dependents
+                                        ? KINF__PROPAGATION_FOREGROUND
+                                        : own_propagation(meta));
 }
 
 static int look_at(struct owners *self, struct kinf__sim *sim, const struct task *task)
 {
-    KINF__AUTO_DOC *object = NULL;
-    int failed = read_now(sim, task->resource, task->object, &object);
+    const kinf_auto_object struct kinf_object *object = get_now(sim, task->resource, task->object);
+    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    struct kinf__meta_text meta;
 
-    if (failed < 0)
-        return failed == KINF_ERR_NOT_FOUND ? 0 : failed;
-    if (!is_going(object))
-        return attempt(self, sim, task, object);
-    if (has_finalizer(object, ORPHAN))
+    if (object == NULL)
+        return 0;
+    if (kinf__meta_text_read(object, &scratch, &meta) < 0)
+        return KINF_ERR_NO_MEMORY;
+    if (!meta.is_going)
+        return attempt(self, sim, task, object, &meta);
+    if (kinf__meta_text_has_finalizer(&meta, ORPHAN))
         return orphan(self, sim, task, object);
-    return has_finalizer(object, FOREGROUND) ? wait_for_dependents(self, sim, task, object) : 0;
+    return kinf__meta_text_has_finalizer(&meta, FOREGROUND)
+               ? wait_for_dependents(self, sim, task, object)
+               : 0;
 }
 
-struct around {
-    struct owners *self;
-    struct kinf__sim *sim;
-    struct place place;
-};
-
-static int look_at_owner(struct kinf_str json, void *ctx)
+/* An owner that is going may wait for what is gone. */
+static int look_at_owner(struct owners *self, struct kinf__sim *sim, const char *name_space,
+                         const struct kinf__owner_reference *reference)
 {
-    struct around *around = ctx;
-    KINF__AUTO_DOC *reference = NULL;
+    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
     const struct kinf_object *owner;
     struct kinf__resource *resource;
+    struct kinf__meta_text meta;
+    int failed;
 
-    if (kinf__doc_parse(json, &reference, NULL) < 0)
-        return KINF_ERR_NO_MEMORY;
-    look_up(around->sim, around->place.name_space, reference, &resource, &owner);
-    if (has_value(owner, around->self->deletion))
-        add_task(around->self, (struct task){ .resource = resource, .object = owner });
+    look_up(sim, name_space, reference, &resource, &owner);
+    failed = kinf__meta_text_read(owner, &scratch, &meta);
+    if (failed == 0 && meta.is_going)
+        add_task(self, (struct task){ .resource = resource, .object = owner });
     kinf_object_unref(owner);
-    return 0;
+    return failed;
 }
 
 /* Dependents of what is gone, and owners that waited for it. */
 static int look_around(struct owners *self, struct kinf__sim *sim, const struct task *task)
 {
-    struct around around = { self, sim, place_of(task->object) };
+    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    struct place place = place_of(task->object);
+    struct kinf__owner_reference reference;
+    struct kinf__json_iter iter;
+    struct kinf__meta_text meta;
+    int failed = kinf__meta_text_read(task->object, &scratch, &meta);
 
     look_at_dependents(self, kinf_object_uid(task->object));
-    return kinf_object_each(task->object, self->references, look_at_owner, &around);
+    if (failed < 0 || !kinf__json_iter_init(&iter, meta.owners))
+        return failed;
+    while (failed == 0 && kinf__owner_reference_next(&iter, &reference))
+        failed = look_at_owner(self, sim, place.name_space, &reference);
+    return failed;
 }
 
 /* --- the controller --- */
@@ -690,27 +615,17 @@ static void free_controller(struct kinf__controller *controller)
     clear(self);
     kinf__hmap_release(&self->dependents);
     kinf__hmap_release(&self->edges);
-    kinf_path_free(self->references);
-    kinf_path_free(self->deletion);
     free(self);
 }
 
 int kinf__owners_new(struct kinf__controller **ret_controller, struct kinf_error *err)
 {
-    struct owners *self = calloc(1, sizeof *self);
+    static const struct kinf__controller_ops ops = { note, work, free_controller };
+    struct owners *self = kinf__controller_new(sizeof *self, &ops, err);
 
     if (self == NULL)
-        return kinf__error_no_memory(err);
-    kinf__list_init(&self->controller.node);
-    kinf__list_init(&self->tasks);
-    self->controller.note = note;
-    self->controller.work = work;
-    self->controller.free = free_controller;
-    if (kinf_path_parse("metadata.ownerReferences[*]", &self->references, err) < 0 ||
-        kinf_path_parse("metadata.deletionTimestamp", &self->deletion, err) < 0) {
-        free_controller(&self->controller);
         return KINF_ERR_NO_MEMORY;
-    }
+    kinf__list_init(&self->tasks);
     *ret_controller = &self->controller;
     return 0;
 }
@@ -724,15 +639,20 @@ static bool orphans_by_default(const struct kinf__resource *resource)
            (strcmp(resource->group, "batch") == 0 && strcmp(resource->kind, "Job") == 0);
 }
 
+static bool has_finalizer(const struct cJSON *object, const char *name)
+{
+    return kinf__doc_has_text(kinf__doc_find(object, "metadata", "finalizers", NULL), name);
+}
+
 static enum kinf__propagation decide(const struct kinf__resource *resource,
                                      const struct cJSON *object, enum kinf__propagation propagation)
 {
-    enum kinf__propagation own = own_propagation(object);
-
     if (propagation != KINF__PROPAGATION_DEFAULT)
         return propagation;
-    if (own != KINF__PROPAGATION_BACKGROUND)
-        return own;
+    if (has_finalizer(object, ORPHAN))
+        return KINF__PROPAGATION_ORPHAN;
+    if (has_finalizer(object, FOREGROUND))
+        return KINF__PROPAGATION_FOREGROUND;
     return orphans_by_default(resource) ? KINF__PROPAGATION_ORPHAN : KINF__PROPAGATION_BACKGROUND;
 }
 
@@ -740,10 +660,7 @@ static int add_finalizer(struct cJSON *object, const char *name)
 {
     struct cJSON *metadata = kinf__doc_object(object, "metadata");
 
-    if (metadata == NULL || (!cJSON_IsArray(kinf__doc_get(metadata, "finalizers")) &&
-                             kinf__doc_set(metadata, "finalizers", cJSON_CreateArray()) < 0))
-        return KINF_ERR_NO_MEMORY;
-    return kinf__doc_append(kinf__doc_get(metadata, "finalizers"), cJSON_CreateString(name));
+    return metadata != NULL ? kinf__doc_add_text(metadata, "finalizers", name) : KINF_ERR_NO_MEMORY;
 }
 
 int kinf__owners_begin_delete(const struct kinf__resource *resource, struct cJSON *object,
@@ -756,9 +673,9 @@ int kinf__owners_begin_delete(const struct kinf__resource *resource, struct cJSO
         remove_finalizer(object, ORPHAN);
     if (decided != KINF__PROPAGATION_FOREGROUND)
         remove_finalizer(object, FOREGROUND);
-    if (decided == KINF__PROPAGATION_ORPHAN && !has_finalizer(object, ORPHAN))
+    if (decided == KINF__PROPAGATION_ORPHAN)
         failed = add_finalizer(object, ORPHAN);
-    if (decided == KINF__PROPAGATION_FOREGROUND && !has_finalizer(object, FOREGROUND))
+    if (decided == KINF__PROPAGATION_FOREGROUND)
         failed = add_finalizer(object, FOREGROUND);
     *ret_waits = cJSON_GetArraySize(kinf__doc_find(object, "metadata", "finalizers", NULL)) != 0;
     return failed;

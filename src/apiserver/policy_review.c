@@ -5,12 +5,12 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/compiler.h"
 #include "base/error.h"
 #include "json/quote.h"
 #include "apiserver/policy_priv.h"
+#include "apiserver/sim.h"
 #include "document/tree.h"
 
 #define AUDIENCE "https://kubernetes.default.svc"
@@ -52,16 +52,10 @@ static struct cJSON *new_user(const struct kinf__policy_user *user)
 
 static bool is_for_us(const struct cJSON *spec)
 {
-    const struct cJSON *audiences = kinf__doc_get(spec, "audiences"), *audience;
+    const struct cJSON *audiences = kinf__doc_get(spec, "audiences");
 
-    if (!cJSON_IsArray(audiences) || audiences->child == NULL)
-        return true;
-    cJSON_ArrayForEach(audience, audiences)
-    {
-        if (cJSON_IsString(audience) && strcmp(audience->valuestring, AUDIENCE) == 0)
-            return true;
-    }
-    return false;
+    return !cJSON_IsArray(audiences) || audiences->child == NULL ||
+           kinf__doc_has_text(audiences, AUDIENCE);
 }
 
 static int review_token(const struct kinf__policy *policy, struct cJSON *review,
@@ -94,12 +88,9 @@ static int review_self(const struct kinf__policy_user *caller, struct cJSON *rev
                        struct kinf_error *err)
 {
     struct cJSON *metadata = kinf__doc_object(review, "metadata"), *status;
-    time_t now = time(NULL);
-    struct tm utc;
-    char created[32];
+    char created[KINF__TIME_SIZE];
 
-    gmtime_r(&now, &utc);
-    strftime(created, sizeof created, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    kinf__sim_time(created);
     if (metadata == NULL || kinf__doc_set_text(metadata, "creationTimestamp", created) < 0 ||
         (status = kinf__doc_object(review, "status")) == NULL ||
         kinf__doc_set(status, "userInfo", new_user(caller)) < 0)

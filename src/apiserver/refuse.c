@@ -15,14 +15,6 @@ const char *kinf__qualified_resource(const struct kinf__resource *resource,
     return text;
 }
 
-const char *kinf__qualified_kind(const struct kinf__resource *resource,
-                                 char text[KINF__QUALIFIED_SIZE])
-{
-    snprintf(text, KINF__QUALIFIED_SIZE, "%s%s%s", resource->kind,
-             *resource->group != '\0' ? "." : "", resource->group);
-    return text;
-}
-
 const char *kinf__go_package(const char *group)
 {
     static const struct {
@@ -59,39 +51,58 @@ int kinf__refuse_bad_request(struct kinf__refusal *refusal, const char *fmt, ...
     return kinf__refuse(refusal, 400, "BadRequest", "%s", message);
 }
 
-int kinf__refuse_not_found(struct kinf__refusal *refusal, const struct kinf__resource *resource,
-                           const char *name)
+/* What is said of an object, around its name. */
+struct problem {
+    int code;
+    const char *reason;
+    const char *before, *behind;
+};
+
+static int refuse_object(struct kinf__refusal *refusal, const struct kinf__resource *resource,
+                         const char *name, const struct problem *problem, const char *why)
 {
     char text[KINF__QUALIFIED_SIZE];
 
-    kinf__refuse(refusal, 404, "NotFound", "%s \"%s\" not found",
-                 kinf__qualified_resource(resource, text), name);
+    kinf__refuse(refusal, problem->code, problem->reason, "%s%s \"%s\"%s%s", problem->before,
+                 kinf__qualified_resource(resource, text), name, problem->behind, why);
     kinf__refusal_set_object(refusal, resource->group, resource->name, name);
     return KINF_ERR_INVALID;
+}
+
+int kinf__refuse_not_found(struct kinf__refusal *refusal, const struct kinf__resource *resource,
+                           const char *name)
+{
+    static const struct problem not_found = { 404, "NotFound", "", " not found" };
+
+    return refuse_object(refusal, resource, name, &not_found, "");
 }
 
 int kinf__refuse_exists(struct kinf__refusal *refusal, const struct kinf__resource *resource,
                         const char *name)
 {
-    char text[KINF__QUALIFIED_SIZE];
+    static const struct problem exists = { 409, "AlreadyExists", "", " already exists" };
 
-    kinf__refuse(refusal, 409, "AlreadyExists", "%s \"%s\" already exists",
-                 kinf__qualified_resource(resource, text), name);
-    kinf__refusal_set_object(refusal, resource->group, resource->name, name);
-    return KINF_ERR_INVALID;
+    return refuse_object(refusal, resource, name, &exists, "");
+}
+
+int kinf__refuse_forbidden(struct kinf__refusal *refusal, const struct kinf__resource *resource,
+                           const char *name, const char *why)
+{
+    static const struct problem forbidden = { 403, "Forbidden", "", " is forbidden: " };
+
+    return refuse_object(refusal, resource, name, &forbidden, why);
 }
 
 int kinf__refuse_conflict(struct kinf__refusal *refusal, const struct kinf__resource *resource,
                           const char *name, const char *fmt, ...)
 {
-    char text[KINF__QUALIFIED_SIZE], why[KINF__REFUSAL_MESSAGE_SIZE];
+    static const struct problem conflict = { 409, "Conflict", "Operation cannot be fulfilled on ",
+                                             ": " };
+    char why[KINF__REFUSAL_MESSAGE_SIZE];
     va_list args;
 
     va_start(args, fmt);
     vsnprintf(why, sizeof why, fmt, args);
     va_end(args);
-    kinf__refuse(refusal, 409, "Conflict", "Operation cannot be fulfilled on %s \"%s\": %s",
-                 kinf__qualified_resource(resource, text), name, why);
-    kinf__refusal_set_object(refusal, resource->group, resource->name, name);
-    return KINF_ERR_INVALID;
+    return refuse_object(refusal, resource, name, &conflict, why);
 }

@@ -12,11 +12,9 @@
 
 #define KINF__QUALIFIED_SIZE 512
 
-/* "pods", "deployments.apps"; the same with the kind. Return `text`. */
+/* "pods", "deployments.apps". Returns `text`. */
 const char *kinf__qualified_resource(const struct kinf__resource *resource,
                                      char text[KINF__QUALIFIED_SIZE]);
-const char *kinf__qualified_kind(const struct kinf__resource *resource,
-                                 char text[KINF__QUALIFIED_SIZE]);
 
 /* What messages of the server's decoder say of itself. */
 #define KINF__GO_SCHEME "\"pkg/runtime/scheme.go:111\""
@@ -29,6 +27,9 @@ int kinf__refuse_not_found(struct kinf__refusal *refusal, const struct kinf__res
                            const char *name);
 int kinf__refuse_exists(struct kinf__refusal *refusal, const struct kinf__resource *resource,
                         const char *name);
+/* 403: "pods \"x\" is forbidden: why". */
+int kinf__refuse_forbidden(struct kinf__refusal *refusal, const struct kinf__resource *resource,
+                           const char *name, const char *why);
 /* 409: "Operation cannot be fulfilled on pods \"x\": why". */
 int kinf__refuse_conflict(struct kinf__refusal *refusal, const struct kinf__resource *resource,
                           const char *name, const char *fmt, ...) KINF_PRINTF(4, 5);

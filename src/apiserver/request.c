@@ -8,18 +8,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
 
+#include "base/clock.h"
+#include "document/patch.h"
+#include "document/protobuf.h"
 #include "serve/access.h"
 #include "serve/encode.h"
 #include "serve/query.h"
 #include "serve/selection.h"
+
 #include "apiserver/body.h"
 #include "apiserver/openapi.h"
-#include "document/patch.h"
 #include "apiserver/policy.h"
-#include "document/protobuf.h"
-#include "apiserver/refuse.h"
 #include "apiserver/refuse.h"
 #include "apiserver/subresources.h"
 #include "apiserver/types.h"
@@ -36,7 +36,6 @@ struct call {
     const char *content_type; /* of the body, without parameters; "": none */
     char content_type_text[128];
     char manager[KINF__MANAGER_SIZE];
-    char user[256];
     struct kinf__verb verb;
 };
 
@@ -176,7 +175,7 @@ static int encode_object(struct call *call, const struct cJSON *object)
                                      .form = call->accepted.form,
                                      .is_v1beta1 = call->accepted.is_v1beta1,
                                      .table = kinf__table_for(type),
-                                     .now_s = time(NULL) };
+                                     .now_s = kinf__clock_wall_ms() / 1000 };
     struct kinf__pieces pieces = { .large = SIZE_MAX };
     const struct kinf_object *decoded = NULL;
     int failed = kinf__store_to_object(kinf__sim_store(call->sim), type, object, &decoded, NULL);
@@ -206,7 +205,7 @@ static int answer_tree(struct call *call, const struct cJSON *tree)
 static void tell_warnings(struct call *call)
 {
     for (size_t i = 0; i < call->verb.n_warnings; i++)
-        kinf__answer_warn(call->answer, call->verb.warnings[i]);
+        kinf__answer_warn(call->answer, "%s", call->verb.warnings[i]);
 }
 
 static int take_refusal(struct call *call, int failed)

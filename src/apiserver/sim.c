@@ -20,6 +20,7 @@
 #include "apiserver/namespaces.h"
 #include "apiserver/owners.h"
 #include "apiserver/request.h"
+#include "apiserver/resource_catalog.h"
 #include "apiserver/types.h"
 #include "apiserver/verbs.h"
 
@@ -85,18 +86,6 @@ void kinf__sim_time(char time[KINF__TIME_SIZE])
     kinf__sim_time_after(0, time);
 }
 
-void kinf__sim_micro_time(char time[KINF__TIME_SIZE])
-{
-    int64_t now_ms = kinf__clock_wall_ms();
-    time_t now_s = (time_t)(now_ms / 1000);
-    struct tm utc;
-    size_t len;
-
-    gmtime_r(&now_s, &utc);
-    len = strftime(time, KINF__TIME_SIZE, "%Y-%m-%dT%H:%M:%S", &utc);
-    snprintf(time + len, KINF__TIME_SIZE - len, ".%03d000Z", (int)(now_ms % 1000));
-}
-
 /* SplitMix64: short, and every seed is a good one. */
 uint64_t kinf__sim_random(struct kinf__sim *sim)
 {
@@ -117,9 +106,7 @@ static void note(struct kinf__resource *resource, const struct kinf_object *old,
     KINF__LIST_FOR_EACH (node, &sim->controllers) {
         struct kinf__controller *controller = KINF__LIST_ENTRY(node, struct kinf__controller, node);
 
-        if (controller->note == NULL)
-            continue;
-        controller->note(controller, resource, old, object);
+        controller->ops->note(controller, resource, old, object);
         controller->due_ms = 0;
     }
     kinf__cond_signal(&sim->changed);
@@ -138,7 +125,7 @@ static int64_t work(struct kinf__sim *sim, int64_t now_ms)
         if (controller->due_ms <= now_ms) {
             controller->due_ms = KINF__NEVER_MS;
             sim->is_working = true;
-            due_ms = controller->work(controller, sim, now_ms);
+            due_ms = controller->ops->work(controller, sim, now_ms);
             sim->is_working = false;
             if (due_ms < controller->due_ms)
                 controller->due_ms = due_ms;
@@ -177,6 +164,19 @@ static void *live(void *ctx)
     }
     kinf__mutex_unlock(lock);
     return NULL;
+}
+
+void *kinf__controller_new(size_t size, const struct kinf__controller_ops *ops,
+                           struct kinf_error *err)
+{
+    struct kinf__controller *controller = calloc(1, size);
+
+    if (controller == NULL) {
+        (void)kinf__error_no_memory(err);
+        return NULL;
+    }
+    controller->ops = ops;
+    return controller;
 }
 
 void kinf__sim_add_controller(struct kinf__sim *sim, struct kinf__controller *take_controller)
@@ -343,7 +343,7 @@ static int add_builtins(struct kinf__sim *sim, struct kinf_error *err)
     kinf__store_lock(sim->store);
     for (size_t i = 0; failed == 0 && i < kinf__n_builtins; i++)
         failed = add_builtin(sim, &kinf__builtins[i], err);
-    if (failed == 0 && kinf__store_publish_catalog(sim->store) < 0)
+    if (failed == 0 && kinf__resource_catalog_publish(sim->store, sim->server) < 0)
         failed = kinf__error_no_memory(err);
     kinf__store_unlock(sim->store);
     return failed;
@@ -462,7 +462,7 @@ void kinf__sim_free(struct kinf__sim *sim)
             KINF__LIST_ENTRY(sim->controllers.next, struct kinf__controller, node);
 
         kinf__list_remove(&controller->node);
-        controller->free(controller);
+        controller->ops->free(controller);
     }
     kinf__store_free(sim->store);
     kinf__server_free(sim->server);

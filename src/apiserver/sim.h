@@ -17,20 +17,25 @@
 #include "apiserver/store.h"
 
 struct kinf__sim;
+struct kinf__controller;
 
 /*
  * What goes on by itself: a controller notes what changed, and works when it is its turn.
  *
  * Threads: both are called with the store's lock held; work on the worker's thread.
  */
-struct kinf__controller {
-    /* May be NULL. Must not write. */
+struct kinf__controller_ops {
+    /* Must not write. */
     void (*note)(struct kinf__controller *controller, struct kinf__resource *resource,
                  const struct kinf_object *old, const struct kinf_object *object);
     /* Does what is due, in bounded portions; returns when it wants to be called again (monotonic;
      * `now_ms`: at once; KINF__NEVER_MS: when something has been noted). */
     int64_t (*work)(struct kinf__controller *controller, struct kinf__sim *sim, int64_t now_ms);
     void (*free)(struct kinf__controller *controller);
+};
+
+struct kinf__controller {
+    const struct kinf__controller_ops *ops;
     /* the sim's */
     struct kinf__list node;
     int64_t due_ms;
@@ -46,6 +51,9 @@ struct kinf__sim_options {
  * Errors: KINF_ERR_NO_MEMORY, KINF_ERR_SYSTEM. */
 KINF_MUST_CHECK int kinf__sim_new(const struct kinf__sim_options *options,
                                   struct kinf__sim **ret_sim, struct kinf_error *err);
+/* `size` bytes for a struct that begins with its controller, all else zero. NULL: out of memory. */
+void *kinf__controller_new(size_t size, const struct kinf__controller_ops *ops,
+                           struct kinf_error *err);
 /* Adds one, before start; it is the sim's from here on. */
 void kinf__sim_add_controller(struct kinf__sim *sim, struct kinf__controller *take_controller);
 /* Starts the worker. */
@@ -59,11 +67,10 @@ struct kinf__store *kinf__sim_store(struct kinf__sim *sim);
 const struct kinf__schema *kinf__sim_schema(const struct kinf__sim *sim);
 struct kinf__faults *kinf__sim_faults(struct kinf__sim *sim);
 const struct kinf__policy *kinf__sim_policy(const struct kinf__sim *sim);
-/* Now, as objects say it: "2026-11-22T10:00:00Z", and with micros for Leases and Events. */
+/* Now, as objects say it: "2026-11-22T10:00:00Z". */
 #define KINF__TIME_SIZE 32
 void kinf__sim_time(char time[KINF__TIME_SIZE]);
 void kinf__sim_time_after(int64_t seconds, char time[KINF__TIME_SIZE]);
-void kinf__sim_micro_time(char time[KINF__TIME_SIZE]);
 /* A number of the seed's sequence. The store's lock is held. */
 uint64_t kinf__sim_random(struct kinf__sim *sim);
 

@@ -21,6 +21,13 @@
 
 #define VERSION_SIZE 24
 
+/* A write, as one version of a resource sees it. */
+struct change {
+    const struct kinf_object *object;
+    bool is_removal; /* of what has its key */
+    uint64_t version;
+};
+
 struct kinf__feed {
     /* constant */
     struct kinf__store *store;
@@ -29,8 +36,12 @@ struct kinf__feed {
     struct kinf__source *source;
     struct kinf__watchcache *cache;
     struct kinf__sink sink;
-    /* guarded by the store's lock */
-    uint64_t version; /* that the cache was told */
+    struct kinf__mutex
+        lock; /* for whoever writes, or tells versions: readers do not wait for others */
+    /* guarded by lock */
+    struct change owed; /* with a reference: what there was no memory for; object NULL: none */
+    /* written under lock, read by anyone */
+    _Atomic(uint64_t) version; /* up to which the cache was told everything */
 };
 
 struct kinf__store {
@@ -79,28 +90,71 @@ static void print_version(uint64_t version, char text[VERSION_SIZE])
 
 /* --- feeds --- */
 
-/* What a bookmark does. Without memory the cache stays behind until the next time. */
-static void catch_up(struct kinf__feed *feed)
+/* `*ret_old` is what was there, with a reference. */
+static int write_locked(struct kinf__feed *feed, const struct change *change,
+                        const struct kinf_object **ret_old, struct kinf_error *err)
+    KINF__REQUIRES(feed->lock)
+{
+    struct kinf__sink_change told = { .object = change->is_removal ? NULL : change->object };
+    char text[VERSION_SIZE];
+    int failed;
+
+    print_version(change->version, text);
+    failed = change->is_removal
+                 ? kinf_indexer_delete(feed->indexer, kinf_object_key(change->object), text,
+                                       &told.old, err)
+                 : kinf_indexer_update(feed->indexer, change->object, &told.old, err);
+    if (failed < 0)
+        return failed;
+    told.resource_version = text;
+    feed->sink.on_write(KINF__SINK_CHANGES, &told, 1, kinf__clock_now_ms(), feed->sink.ctx);
+    atomic_store(&feed->version, change->version);
+    *ret_old = told.old;
+    return 0;
+}
+
+/* Writes what is owed. Errors: KINF_ERR_NO_MEMORY. */
+static int settle_locked(struct kinf__feed *feed, struct kinf_error *err) KINF__REQUIRES(feed->lock)
+{
+    const struct kinf_object *old;
+    int failed;
+
+    if (feed->owed.object == NULL)
+        return 0;
+    failed = write_locked(feed, &feed->owed, &old, err);
+    if (failed < 0)
+        return failed;
+    kinf_object_unref(old);
+    kinf_object_unref(KINF__TAKE(feed->owed.object));
+    return 0;
+}
+
+/* What a bookmark does. Without memory the cache stays behind until the next time. Every write up to
+ * the store's version is in its feed, or owed to it. */
+static void catch_up_locked(struct kinf__feed *feed) KINF__REQUIRES(feed->lock)
 {
     uint64_t version = atomic_load(&feed->store->version);
     char text[VERSION_SIZE];
 
-    if (feed->version >= version)
+    if (settle_locked(feed, NULL) < 0 || atomic_load(&feed->version) >= version)
         return;
     print_version(version, text);
     if (kinf_indexer_bookmark(feed->indexer, text, NULL) < 0)
         return;
-    feed->version = version;
     feed->sink.on_write(KINF__SINK_BOOKMARK, NULL, 0, kinf__clock_now_ms(), feed->sink.ctx);
+    atomic_store(&feed->version, version);
 }
 
-static void catch_up_for_reader(void *ctx)
+/* Of readers, too, which do not hold the store's lock. */
+static void catch_up(void *ctx)
 {
     struct kinf__feed *feed = ctx;
 
-    kinf__mutex_lock(&feed->store->lock);
-    catch_up(feed);
-    kinf__mutex_unlock(&feed->store->lock);
+    if (atomic_load(&feed->version) >= atomic_load(&feed->store->version))
+        return;
+    kinf__mutex_lock(&feed->lock);
+    catch_up_locked(feed);
+    kinf__mutex_unlock(&feed->lock);
 }
 
 static bool has_node_index(const struct kinf_type *type)
@@ -113,7 +167,7 @@ static int serve_feed(struct kinf__feed *feed, struct kinf_error *err)
 {
     const char *names[] = { by_node.name }, *paths[] = { by_node.path };
     struct kinf__source_options options = {
-        .store = { feed->type, feed->indexer, catch_up_for_reader, feed },
+        .store = { feed->type, feed->indexer, catch_up, feed },
         .index_names = names,
         .index_paths = paths,
         .n_indices = has_node_index(feed->type),
@@ -135,7 +189,9 @@ static void feed_free(struct kinf__feed *feed)
     if (feed == NULL)
         return;
     kinf__source_free(feed->source);
+    kinf_object_unref(feed->owed.object);
     kinf_indexer_free(feed->indexer);
+    kinf__mutex_release(&feed->lock);
     free(feed);
 }
 
@@ -150,8 +206,9 @@ static int feed_new(struct kinf__store *store, const struct kinf_type *type,
         return kinf__error_no_memory(err);
     feed->store = store;
     feed->type = type;
-    feed->version = atomic_load(&store->version);
-    print_version(feed->version, text);
+    kinf__mutex_init(&feed->lock, KINF__RANK_FEED);
+    atomic_init(&feed->version, atomic_load(&store->version));
+    print_version(atomic_load(&feed->version), text);
     failed = kinf_indexer_new(&by_node, has_node_index(type), &feed->indexer, err);
     if (failed == 0)
         failed = kinf_indexer_replace(feed->indexer, NULL, 0, text, err);
@@ -347,6 +404,21 @@ void kinf__store_remove_resource(struct kinf__store *store, struct kinf__resourc
     resource_free(resource);
 }
 
+/* Nothing is written to a version that is owed something. Errors: KINF_ERR_NO_MEMORY. */
+static int settle_all(struct kinf__resource *resource, struct kinf_error *err)
+{
+    int failed = 0;
+
+    for (size_t i = 0; failed == 0 && i < resource->n_versions; i++) {
+        struct kinf__feed *feed = resource->versions[i].feed;
+
+        kinf__mutex_lock(&feed->lock);
+        failed = settle_locked(feed, err);
+        kinf__mutex_unlock(&feed->lock);
+    }
+    return failed;
+}
+
 static struct kinf__object_decoder decoder_of(const struct kinf__store *store,
                                               const struct kinf_type *type)
 {
@@ -399,7 +471,7 @@ static int fill_feed(struct kinf__feed *feed, struct kinf__feed *from, struct ki
     kinf_cursor_all(&cursor, snapshot);
     while (failed == 0 && (object = kinf_cursor_next(&cursor)) != NULL)
         failed = copy_to_feed(feed, object, err);
-    print_version(feed->version, text);
+    print_version(atomic_load(&feed->version), text);
     if (failed == 0)
         failed = kinf_indexer_bookmark(feed->indexer, text, err);
     kinf__watchcache_set_enabled(feed->cache, true);
@@ -459,12 +531,13 @@ int kinf__store_set_versions(struct kinf__store *store, struct kinf__resource *r
 {
     struct kinf__resource_version *now = calloc(n_versions + 1, sizeof *now), *old;
     size_t n_now = 0, n_old = resource->n_versions;
-    int failed = 0;
+    int failed;
 
     if (now == NULL) {
         free_schemas(versions, n_versions);
         return kinf__error_no_memory(err);
     }
+    failed = settle_all(resource, err);
     while (failed == 0 && n_now < n_versions) {
         failed = change_version(store, resource, &versions[n_now], &now[n_now], err);
         n_now++;
@@ -649,21 +722,6 @@ int kinf__store_to_object(struct kinf__store *store, const struct kinf_type *typ
     return decode(store, type, kinf__buffer_str(&store->text), ret_object, err);
 }
 
-static int update_feed(struct kinf__feed *feed, const struct kinf_object *object, uint64_t version,
-                       const struct kinf_object **ret_old, struct kinf_error *err)
-{
-    struct kinf__sink_change change = { .object = object,
-                                        .resource_version = kinf_object_resource_version(object) };
-    int failed = kinf_indexer_update(feed->indexer, object, &change.old, err);
-
-    if (failed < 0)
-        return failed;
-    feed->version = version;
-    feed->sink.on_write(KINF__SINK_CHANGES, &change, 1, kinf__clock_now_ms(), feed->sink.ctx);
-    *ret_old = change.old;
-    return 0;
-}
-
 /* All of them are made before any is stored. */
 static int decode_versions(struct kinf__store *store, struct kinf__resource *resource,
                            struct kinf_str text, const struct kinf_object **objects,
@@ -678,23 +736,52 @@ static int decode_versions(struct kinf__store *store, struct kinf__resource *res
     return 0;
 }
 
-static int put_versions(struct kinf__store *store, struct kinf__resource *resource,
-                        const struct kinf_object *const *objects, struct kinf_error *err)
+/* A write is done once the first version has it, which is what everybody who writes reads; another one
+ * that has no memory for it is owed it, and is not told of anything later before. */
+static int write_feed(struct kinf__feed *feed, const struct change *change, bool is_first,
+                      const struct kinf_object **ret_old, struct kinf_error *err)
 {
-    uint64_t version = atomic_load(&store->version) + 1;
-    int failed = 0;
+    int failed;
+
+    kinf__mutex_lock(&feed->lock);
+    failed = write_locked(feed, change, ret_old, err);
+    if (failed < 0 && !is_first) {
+        kinf_object_ref(change->object);
+        feed->owed = *change;
+        failed = 0;
+    }
+    kinf__mutex_unlock(&feed->lock);
+    return failed;
+}
+
+/* `objects` of each version are stored, or `removed`, of any version, is removed. The store has its
+ * new version last: then every feed knows of the write. */
+static int write_versions(struct kinf__store *store, struct kinf__resource *resource,
+                          const struct kinf_object *const *objects,
+                          const struct kinf_object *removed, struct kinf_error *err)
+{
+    struct change change = { .is_removal = removed != NULL,
+                             .version = atomic_load(&store->version) + 1 };
+    const struct kinf_object *first_old = NULL;
+    int failed = settle_all(resource, err);
 
     for (size_t i = 0; failed == 0 && i < resource->n_versions; i++) {
         const struct kinf_object *old = NULL;
 
-        failed = update_feed(resource->versions[i].feed, objects[i], version, &old, err);
-        if (failed == 0)
-            atomic_store(&store->version, version);
-        if (failed == 0 && i == 0 && store->on_change != NULL)
-            store->on_change(resource, old, objects[i], store->ctx);
-        kinf_object_unref(old);
+        change.object = removed != NULL ? removed : objects[i];
+        failed = write_feed(resource->versions[i].feed, &change, i == 0, &old, i == 0 ? err : NULL);
+        if (i == 0)
+            first_old = old;
+        else
+            kinf_object_unref(old);
     }
-    return failed;
+    if (failed < 0)
+        return failed;
+    atomic_store(&store->version, change.version);
+    if (store->on_change != NULL)
+        store->on_change(resource, first_old, removed != NULL ? NULL : objects[0], store->ctx);
+    kinf_object_unref(first_old);
+    return 0;
 }
 
 int kinf__store_put(struct kinf__store *store, struct kinf__resource *resource,
@@ -721,51 +808,22 @@ int kinf__store_put_text(struct kinf__store *store, struct kinf__resource *resou
         return kinf__error_no_memory(err);
     failed = decode_versions(store, resource, text, objects, err);
     if (failed == 0)
-        failed = put_versions(store, resource, objects, err);
+        failed = write_versions(store, resource, objects, NULL, err);
     for (size_t i = 0; i < resource->n_versions; i++)
         kinf_object_unref(objects[i]);
     return failed;
-}
-
-static int remove_from_feed(struct kinf__feed *feed, const char *key, uint64_t version,
-                            const struct kinf_object **ret_old)
-{
-    struct kinf__sink_change change = { .object = NULL };
-    char text[VERSION_SIZE];
-    int failed;
-
-    print_version(version, text);
-    failed = kinf_indexer_delete(feed->indexer, key, text, &change.old, NULL);
-    if (failed < 0)
-        return failed;
-    change.resource_version = text;
-    feed->version = version;
-    feed->sink.on_write(KINF__SINK_CHANGES, &change, 1, kinf__clock_now_ms(), feed->sink.ctx);
-    *ret_old = change.old;
-    return 0;
 }
 
 int kinf__store_remove(struct kinf__store *store, struct kinf__resource *resource,
                        const char *name_space, const char *name, uint64_t *ret_version)
 {
     const struct kinf_object *object = kinf__store_get(resource, name_space, name);
-    uint64_t version = atomic_load(&store->version) + 1;
-    int failed = object != NULL ? 0 : KINF_ERR_NOT_FOUND;
+    int failed =
+        object != NULL ? write_versions(store, resource, NULL, object, NULL) : KINF_ERR_NOT_FOUND;
 
-    for (size_t i = 0; failed == 0 && i < resource->n_versions; i++) {
-        const struct kinf_object *old = NULL;
-
-        failed =
-            remove_from_feed(resource->versions[i].feed, kinf_object_key(object), version, &old);
-        if (failed == 0)
-            atomic_store(&store->version, version);
-        if (failed == 0 && i == 0 && store->on_change != NULL)
-            store->on_change(resource, old, NULL, store->ctx);
-        kinf_object_unref(old);
-    }
     kinf_object_unref(object);
     if (failed == 0 && ret_version != NULL)
-        *ret_version = version;
+        *ret_version = atomic_load(&store->version);
     return failed;
 }
 
@@ -796,151 +854,6 @@ void kinf__store_expire(struct kinf__store *store)
         }
     }
     kinf__store_catch_up(store);
-}
-
-/* --- discovery --- */
-
-static const char all_verbs[] = "create,delete,deletecollection,get,list,patch,update,watch",
-                  custom_verbs[] = "delete,deletecollection,get,list,patch,create,update,watch";
-
-/* A JSON array of words that are separated by commas; "" for none. */
-static int write_words(const char *words, struct kinf__buffer *out)
-{
-    const char *comma = "";
-
-    out->len = 0;
-    if (*words == '\0')
-        return kinf__buffer_cstr(out) != NULL ? 0 : KINF_ERR_NO_MEMORY;
-    if (kinf__buffer_append(out, "[", 1) < 0)
-        return KINF_ERR_NO_MEMORY;
-    while (*words != '\0') {
-        size_t len = strcspn(words, ",");
-
-        if (kinf__buffer_printf(out, "%s\"%.*s\"", comma, (int)len, words) < 0)
-            return KINF_ERR_NO_MEMORY;
-        words += len + (words[len] == ',');
-        comma = ",";
-    }
-    return kinf__buffer_append(out, "]", 1) == 0 && kinf__buffer_cstr(out) != NULL
-               ? 0
-               : KINF_ERR_NO_MEMORY;
-}
-
-/* X(subresource, its verbs, kind, group and version of what it answers; NULL: the resource's) */
-#define SUBRESOURCES(X)                                                                            \
-    X("status", "get,patch,update", NULL, NULL, NULL)                                              \
-    X("scale", "get,patch,update", "Scale", "autoscaling", "v1")                                   \
-    X("eviction", "create", "Eviction", "policy", "v1")                                            \
-    X("binding", "create", "Binding", NULL, NULL)                                                  \
-    X("token", "create", "TokenRequest", "authentication.k8s.io", "v1")                            \
-    X("finalize", "update", NULL, NULL, NULL)                                                      \
-    X("ephemeralcontainers", "get,patch,update", NULL, NULL, NULL)                                 \
-    X("resize", "get,patch,update", NULL, NULL, NULL)                                              \
-    X("log", "get", NULL, NULL, NULL)                                                              \
-    X("exec", "create,get", "PodExecOptions", NULL, NULL)                                          \
-    X("attach", "create,get", "PodAttachOptions", NULL, NULL)                                      \
-    X("portforward", "create,get", "PodPortForwardOptions", NULL, NULL)
-
-static int add_subresource(struct kinf__catalog *catalog, const struct kinf__catalog_entry *parent,
-                           const char *name, size_t name_len)
-{
-    static const struct {
-        const char *name, *verbs, *kind, *group, *version;
-    } known[] = {
-#define X(name, verbs, kind, group, version) { name, verbs, kind, group, version },
-        SUBRESOURCES(X)
-#undef X
-    };
-    KINF__AUTO_BUFFER verbs = KINF__BUFFER_INIT;
-    char path[2 * KINF_NAME_MAX];
-
-    snprintf(path, sizeof path, "%s/%.*s", parent->name, (int)name_len, name);
-    for (size_t i = 0; i < KINF__ARRAY_LEN(known); i++) {
-        struct kinf__catalog_entry entry = *parent;
-
-        if (strlen(known[i].name) != name_len || strncmp(known[i].name, name, name_len) != 0)
-            continue;
-        if (write_words(known[i].verbs, &verbs) < 0)
-            return KINF_ERR_NO_MEMORY;
-        entry.name = path;
-        entry.singular = entry.short_names = entry.categories = NULL;
-        entry.verbs = verbs.bytes;
-        entry.answer_group = (char *)(uintptr_t)known[i].group;
-        entry.answer_version = (char *)(uintptr_t)known[i].version;
-        if (known[i].kind != NULL)
-            entry.kind = (char *)(uintptr_t)known[i].kind;
-        return kinf__catalog_add(catalog, &entry);
-    }
-    return 0;
-}
-
-static int add_to_catalog(struct kinf__catalog *catalog, const struct kinf__resource *resource,
-                          const struct kinf__resource_version *version)
-{
-    KINF__AUTO_BUFFER verbs = KINF__BUFFER_INIT, short_names = KINF__BUFFER_INIT,
-                      categories = KINF__BUFFER_INIT;
-    struct kinf__catalog_entry entry;
-    const char *words = resource->is_custom ? custom_verbs : all_verbs;
-    int failed = write_words(*resource->verbs != '\0' ? resource->verbs : words, &verbs);
-
-    if (failed < 0 || write_words(resource->short_names, &short_names) < 0 ||
-        write_words(resource->categories, &categories) < 0)
-        return KINF_ERR_NO_MEMORY;
-    entry = (struct kinf__catalog_entry){
-        .group = resource->group,
-        .version = (char *)(uintptr_t)version->type->version,
-        .name = resource->name,
-        .singular = resource->singular,
-        .kind = resource->kind,
-        .short_names = short_names.len != 0 ? short_names.bytes : NULL,
-        .categories = categories.len != 0 ? categories.bytes : NULL,
-        .verbs = verbs.bytes,
-        .namespaced = resource->namespaced,
-    };
-    failed = kinf__catalog_add(catalog, &entry);
-    for (const char *at = resource->subresources; failed == 0 && *at != '\0';) {
-        size_t len = strcspn(at, ",");
-
-        /* Those of a definition are each version's own. */
-        if (!resource->is_custom || (strncmp(at, "status", len) == 0 && version->has_status) ||
-            (strncmp(at, "scale", len) == 0 && version->has_scale))
-            failed = add_subresource(catalog, &entry, at, len);
-        at += len + (at[len] == ',');
-    }
-    return failed;
-}
-
-static int fill_catalog(struct kinf__store *store, struct kinf__catalog *catalog)
-{
-    int failed = kinf__catalog_set_version(
-        catalog, "{\"major\":\"1\",\"minor\":\"37\",\"gitVersion\":\"v1.37.1+kinformer-sim\","
-                 "\"gitCommit\":\"\",\"gitTreeState\":\"\",\"buildDate\":"
-                 "\"1970-01-01T00:00:00Z\",\"goVersion\":\"none\",\"compiler\":\"none\","
-                 "\"platform\":\"linux\"}");
-
-    KINF__LIST_FOR_EACH (node, &store->resources) {
-        struct kinf__resource *resource = KINF__LIST_ENTRY(node, struct kinf__resource, node);
-
-        for (size_t i = 0; failed == 0 && i < resource->n_versions; i++)
-            failed = add_to_catalog(catalog, resource, &resource->versions[i]);
-    }
-    return failed;
-}
-
-int kinf__store_publish_catalog(struct kinf__store *store)
-{
-    struct kinf__catalog *catalog;
-    int failed = kinf__catalog_new(&catalog);
-
-    if (failed < 0)
-        return failed;
-    failed = fill_catalog(store, catalog);
-    if (failed < 0) {
-        kinf__catalog_free(catalog);
-        return failed;
-    }
-    kinf__server_set_catalog(store->server, catalog);
-    return 0;
 }
 
 /* --- life --- */
@@ -1047,6 +960,8 @@ static int restore_feed(struct kinf__feed *feed, const struct kinf_snapshot *sna
     int failed;
 
     print_version(version, text);
+    kinf__mutex_lock(&feed->lock);
+    kinf_object_unref(KINF__TAKE(feed->owed.object));
     kinf__watchcache_set_enabled(feed->cache, false);
     failed = kinf_indexer_replace(feed->indexer, NULL, 0, text, NULL);
     if (snapshot != NULL) {
@@ -1056,8 +971,9 @@ static int restore_feed(struct kinf__feed *feed, const struct kinf_snapshot *sna
     }
     if (failed == 0)
         failed = kinf_indexer_bookmark(feed->indexer, text, NULL);
-    feed->version = version;
+    atomic_store(&feed->version, version);
     kinf__watchcache_set_enabled(feed->cache, true);
+    kinf__mutex_unlock(&feed->lock);
     return failed;
 }
 

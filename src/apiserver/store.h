@@ -91,7 +91,7 @@ struct kinf__new_version {
 };
 
 /* `like` has the texts and truths of the resource, which are copied. It is served from here on, but
- * not yet in discovery: kinf__store_publish_catalog(). Errors: KINF_ERR_NO_MEMORY. */
+ * not yet in discovery: kinf__resource_catalog_publish(). Errors: KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__store_add_resource(struct kinf__store *store,
                                              const struct kinf__resource *like,
                                              const struct kinf__new_version *versions,
@@ -121,9 +121,6 @@ struct kinf__list *kinf__store_resources(struct kinf__store *store);
 struct kinf__resource_version *kinf__resource_find_version(struct kinf__resource *resource,
                                                            const char *version);
 
-/* Discovery as it is now. Errors: KINF_ERR_NO_MEMORY. */
-KINF_MUST_CHECK int kinf__store_publish_catalog(struct kinf__store *store);
-
 /* --- objects --- */
 
 /* `name_space` "": cluster-scoped. With a reference for the caller; NULL: none. */
@@ -144,8 +141,8 @@ KINF_MUST_CHECK int kinf__store_to_object(struct kinf__store *store, const struc
 struct kinf_snapshot *kinf__store_snapshot(struct kinf__resource *resource);
 
 /* Stores the object under its namespace and name, with the next resourceVersion, which is written
- * into it. Errors: KINF_ERR_INVALID (no object of this type: no name), KINF_ERR_LIMIT (too large),
- * KINF_ERR_NO_MEMORY. */
+ * into it: in every version of the resource or, failing, in none. Errors: KINF_ERR_INVALID (no object
+ * of this type: no name), KINF_ERR_LIMIT (too large), KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__store_put(struct kinf__store *store, struct kinf__resource *resource,
                                     struct cJSON *object, struct kinf_error *err);
 /* The same of a text, which says the resourceVersion itself: the one after kinf__store_version().

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "apiserver/conditions.h"
 #include "apiserver/kinds.h"
 #include "apiserver/refuse.h"
 #include "apiserver/types.h"
@@ -286,28 +287,14 @@ static int answer_success(struct kinf__verb *verb, struct cJSON **body)
 
 static int set_scheduled(struct cJSON *pod, const char *node)
 {
-    char time[KINF__TIME_SIZE];
-    struct cJSON *spec = kinf__doc_object(pod, "spec"), *status = kinf__doc_object(pod, "status"),
-                 *condition = cJSON_CreateObject(), *conditions;
+    static const struct kinf__condition scheduled = { .type = "PodScheduled", .status = "True" };
+    struct cJSON *spec = kinf__doc_object(pod, "spec"), *condition;
 
-    kinf__sim_time(time);
-    if (condition == NULL || spec == NULL || status == NULL ||
-        kinf__doc_set_text(spec, "nodeName", node) < 0 ||
-        kinf__doc_set_text(condition, "type", "PodScheduled") < 0 ||
-        kinf__doc_set_text(condition, "status", "True") < 0 ||
-        kinf__doc_set(condition, "lastProbeTime", cJSON_CreateNull()) < 0 ||
-        kinf__doc_set_text(condition, "lastTransitionTime", time) < 0) {
-        cJSON_Delete(condition);
+    if (spec == NULL || kinf__doc_set_text(spec, "nodeName", node) < 0)
         return KINF_ERR_NO_MEMORY;
-    }
-    conditions = cJSON_CreateArray();
-    if (conditions == NULL || kinf__doc_append(conditions, condition) < 0) {
-        if (conditions == NULL)
-            cJSON_Delete(condition);
-        cJSON_Delete(conditions);
-        return KINF_ERR_NO_MEMORY;
-    }
-    return kinf__doc_set(status, "conditions", conditions);
+    condition = kinf__condition_set(pod, &scheduled);
+    return condition != NULL ? kinf__doc_set(condition, "lastProbeTime", cJSON_CreateNull())
+                             : KINF_ERR_NO_MEMORY;
 }
 
 static int refuse_other_name(struct kinf__verb *verb)

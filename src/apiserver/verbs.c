@@ -1,6 +1,6 @@
 /*
- * Create, update and delete. Neighbours: request.c brings what clients send, verb_patch.c makes new
- * objects of patches, kinds.c has the rules of certain kinds, managed.c keeps who set what, store.c keeps the result.
+ * Create and update. Neighbours: request.c brings what clients send, verb_patch.c makes new objects of
+ * patches, verb_delete.c deletes, kinds.c has the rules of certain kinds, managed.c keeps who set what, store.c keeps the result.
  *
  * Each verb goes the server's way: decode (types, unknown fields), identity, defaults, rules of the
  * kind, validation, managed fields, store. A dry run goes all of it but the last step.
@@ -14,42 +14,19 @@
 
 #include "base/error.h"
 #include "document/defaults.h"
+#include "document/omit.h"
+
 #include "apiserver/definitions.h"
 #include "apiserver/invalid.h"
 #include "apiserver/kinds.h"
 #include "apiserver/namespaces.h"
-#include "document/omit.h"
-#include "apiserver/owners.h"
 #include "apiserver/refuse.h"
 #include "apiserver/types.h"
 
 #define SUFFIX_LEN        5  /* of generated names */
 #define GENERATED_MAX     58 /* what is kept of generateName */
-#define POD_GRACE_S       30
 #define OWN_MANAGER       "kinformer-sim"
 #define MAX_SCHEMA_FAULTS KINF__REFUSAL_MAX_CAUSES
-
-/* --- asking --- */
-
-static struct kinf__store *store_of(const struct kinf__verb *verb)
-{
-    return kinf__sim_store(verb->sim);
-}
-
-static struct cJSON *metadata_of(struct cJSON *object)
-{
-    return kinf__doc_object(object, "metadata");
-}
-
-static bool is_of(const struct kinf__verb *verb, const char *group, const char *resource)
-{
-    return strcmp(verb->resource->group, group) == 0 && strcmp(verb->resource->name, resource) == 0;
-}
-
-static bool is_going(const struct cJSON *object)
-{
-    return *kinf__doc_text(object, "metadata", "deletionTimestamp", NULL) != '\0';
-}
 
 /* --- decoding --- */
 
@@ -344,11 +321,6 @@ static int refuse_store(struct kinf__verb *verb, int failed, const struct kinf_e
     return failed;
 }
 
-static bool is_definition(const struct kinf__verb *verb)
-{
-    return is_of(verb, "apiextensions.k8s.io", "customresourcedefinitions");
-}
-
 /* What is served follows the definition at once. */
 static int follow_definition(struct kinf__verb *verb)
 {
@@ -625,8 +597,7 @@ static bool is_released(const struct kinf__verb *verb, const struct cJSON *objec
                0;
 }
 
-/* `shows_version`: of the deletion, in verb->object. */
-static int remove_object(struct kinf__verb *verb, bool shows_version)
+int kinf__verb_remove(struct kinf__verb *verb, bool shows_version)
 {
     uint64_t version = 0;
     char text[24];
@@ -652,12 +623,11 @@ int kinf__verb_store_changed(struct kinf__verb *verb, const struct cJSON *old,
 {
     if (kinf__doc_equal(old, take_object)) {
         verb->object = take_object;
-        verb->is_unchanged = true;
         return 0;
     }
     if (is_released(verb, take_object)) {
         verb->object = take_object;
-        return remove_object(verb, false);
+        return kinf__verb_remove(verb, false);
     }
     return kinf__verb_store(verb, take_object);
 }
@@ -820,6 +790,18 @@ int kinf__verb_replace(struct kinf__verb *verb, struct cJSON *take_object)
     return kinf__verb_change(verb, old, take_object);
 }
 
+int kinf__verb_put(struct kinf__sim *sim, struct kinf__resource *resource, const char *subresource,
+                   const char *manager, struct cJSON *take_object)
+{
+    struct kinf__verb verb = {
+        .sim = sim, .resource = resource, .subresource = subresource, .manager = manager
+    };
+    int failed = kinf__verb_replace(&verb, take_object);
+
+    kinf__verb_release(&verb);
+    return failed;
+}
+
 int kinf__verb_receive(struct kinf__verb *verb, struct cJSON *object)
 {
     int failed = kinf__verb_decode(verb, object);
@@ -836,139 +818,11 @@ int kinf__verb_get(struct kinf__verb *verb)
     return kinf__verb_read(verb, or_empty(verb->name_space), or_empty(verb->name), &verb->object);
 }
 
-/* --- delete --- */
-
-/* A scheduled pod that has not ended is given time; it is the kubelet's to say when it is gone. */
-static int64_t grace_of(const struct kinf__verb *verb, const struct kinf__delete_options *options,
-                        const struct cJSON *object)
-{
-    const char *phase = kinf__doc_text(object, "status", "phase", NULL);
-    int64_t grace_s = options->grace_s;
-
-    if (!is_of(verb, "", "pods"))
-        return 0;
-    if (grace_s < 0)
-        grace_s = kinf__doc_integer(kinf__doc_get(object, "spec"), "terminationGracePeriodSeconds",
-                                    POD_GRACE_S);
-    if (*kinf__doc_text(object, "spec", "nodeName", NULL) == '\0' ||
-        strcmp(phase, "Succeeded") == 0 || strcmp(phase, "Failed") == 0)
-        return 0;
-    return grace_s;
-}
-
-static int mark_going(struct kinf__verb *verb, struct cJSON *object, int64_t grace_s)
-{
-    struct cJSON *metadata = metadata_of(object);
-    int64_t before_s = kinf__doc_integer(metadata, "deletionGracePeriodSeconds", -1);
-    bool is_first = !is_going(object);
-    char time[KINF__TIME_SIZE];
-
-    /* What goes already can only go sooner. */
-    if (!is_first && (before_s < 0 || before_s <= grace_s))
-        return 0;
-    kinf__sim_time_after(grace_s, time);
-    if (kinf__doc_set_text(metadata, "deletionTimestamp", time) < 0)
-        return refuse_no_memory(verb);
-    /* Those two go a way of their own in the server, too. */
-    if (is_definition(verb) || is_of(verb, "", "namespaces"))
-        return 0;
-    if (kinf__doc_set_integer(metadata, "deletionGracePeriodSeconds", grace_s) < 0 ||
-        (is_first && kinf__kind_has_generation(verb->resource) &&
-         kinf__doc_set_integer(metadata, "generation",
-                               kinf__doc_integer(metadata, "generation", 0) + 1) < 0))
-        return refuse_no_memory(verb);
-    return 0;
-}
-
-/* Consumes the object, which has become what waits for its end. */
-static int store_going(struct kinf__verb *verb, const struct cJSON *old, struct cJSON *take_object)
-{
-    if (kinf__doc_equal(old, take_object)) {
-        verb->object = take_object;
-        verb->is_unchanged = true;
-        return 0;
-    }
-    return kinf__verb_store(verb, take_object);
-}
-
-/* Whether something keeps it: a finalizer, a grace period, or what is in a namespace. */
-static int begin_end(struct kinf__verb *verb, const struct kinf__delete_options *options,
-                     struct cJSON *object, bool *ret_waits)
-{
-    int64_t grace_s = grace_of(verb, options, object);
-    bool waits = false;
-    int failed = kinf__owners_begin_delete(verb->resource, object, options->propagation, &waits);
-
-    if (failed < 0)
-        return refuse_no_memory(verb);
-    failed = kinf__kind_prepare_delete(verb->sim, verb->resource, object, &verb->refusal);
-    if (failed < 0)
-        return failed;
-    *ret_waits = waits || grace_s != 0 || kinf__kind_is_held(verb->resource, object);
-    return *ret_waits || is_of(verb, "", "pods") ? mark_going(verb, object, grace_s) : 0;
-}
-
-static int refuse_precondition(struct kinf__verb *verb, const char *what, const char *asked,
-                               const char *there, const char *why)
-{
-    const char *group = verb->resource->group;
-
-    kinf__refuse(
-        &verb->refusal, 409, "Conflict",
-        "Operation cannot be fulfilled on %s%s%s \"%s\": the %s in the precondition (%s) does "
-        "not match the %s in record (%s). The object might have been %s",
-        verb->resource->kind, *group != '\0' ? "." : "", group, verb->name, what, asked, what,
-        there, why);
-    kinf__refusal_set_object(&verb->refusal, group, verb->resource->kind, verb->name);
-    return KINF_ERR_INVALID;
-}
-
-static int check_preconditions(struct kinf__verb *verb, const struct cJSON *old,
-                               const struct kinf__delete_options *options)
-{
-    const char *uid = kinf__doc_text(old, "metadata", "uid", NULL),
-               *version = kinf__doc_text(old, "metadata", "resourceVersion", NULL);
-
-    if (*or_empty(options->uid) != '\0' && strcmp(options->uid, uid) != 0)
-        return refuse_precondition(verb, "UID", options->uid, uid, "deleted and then recreated");
-    if (*or_empty(options->resource_version) != '\0' &&
-        strcmp(options->resource_version, version) != 0)
-        return refuse_precondition(verb, "ResourceVersion", options->resource_version, version,
-                                   "modified");
-    return 0;
-}
-
-int kinf__verb_delete(struct kinf__verb *verb, const struct kinf__delete_options *options,
-                      bool *ret_is_gone)
-{
-    KINF__AUTO_DOC *old = NULL;
-    struct cJSON *object;
-    bool waits = false;
-    int failed = kinf__verb_read(verb, or_empty(verb->name_space), or_empty(verb->name), &old);
-
-    *ret_is_gone = false;
-    if (failed == 0)
-        failed = check_preconditions(verb, old, options);
-    if (failed < 0)
-        return failed;
-    object = kinf__doc_dup(old);
-    failed = object != NULL ? begin_end(verb, options, object, &waits) : refuse_no_memory(verb);
-    if (failed < 0) {
-        cJSON_Delete(object);
-        return failed;
-    }
-    if (waits)
-        return store_going(verb, old, object);
-    verb->object = object;
-    *ret_is_gone = true;
-    return remove_object(verb, true);
-}
-
 void kinf__verb_release(struct kinf__verb *verb)
 {
     cJSON_Delete(verb->object);
     verb->object = NULL;
-    verb->is_created = verb->is_unchanged = false;
+    verb->is_created = false;
     verb->n_warnings = 0;
     memset(&verb->refusal, 0, sizeof verb->refusal);
 }

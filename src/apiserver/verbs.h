@@ -32,7 +32,6 @@ struct kinf__verb {
     /* the result */
     struct cJSON *object; /* what is stored now (or would be); the caller frees it */
     bool is_created;
-    bool is_unchanged; /* an update that changed nothing: no event */
     char warnings[KINF__MAX_WARNINGS][256];
     size_t n_warnings;
     struct kinf__refusal refusal; /* of a failure */
@@ -86,6 +85,15 @@ struct kinf__delete_options {
 KINF_MUST_CHECK int kinf__verb_delete(struct kinf__verb *verb,
                                       const struct kinf__delete_options *options,
                                       bool *ret_is_gone);
+
+/* For controllers, whose own the object is; what is refused they see again. `subresource` "": none. */
+KINF_MUST_CHECK int kinf__verb_put(struct kinf__sim *sim, struct kinf__resource *resource,
+                                   const char *subresource, const char *manager,
+                                   struct cJSON *take_object);
+/* Not another one of its name. */
+KINF_MUST_CHECK int kinf__verb_delete_object(struct kinf__sim *sim, struct kinf__resource *resource,
+                                             const struct kinf_object *object,
+                                             enum kinf__propagation propagation);
 
 /* Frees what the result holds: it can be used again. */
 void kinf__verb_release(struct kinf__verb *verb);

@@ -1,5 +1,5 @@
 /*
- * What verbs.c and verb_patch.c share: the steps that a write goes.
+ * What verbs.c, verb_patch.c and verb_delete.c share: the steps that a write goes.
  *
  * Threads: the store's lock is held.
  */
@@ -45,6 +45,31 @@ static inline const char *name_of(const struct cJSON *object)
     return kinf__doc_text(object, "metadata", "name", NULL);
 }
 
+static inline struct kinf__store *store_of(const struct kinf__verb *verb)
+{
+    return kinf__sim_store(verb->sim);
+}
+
+static inline struct cJSON *metadata_of(struct cJSON *object)
+{
+    return kinf__doc_object(object, "metadata");
+}
+
+static inline bool is_of(const struct kinf__verb *verb, const char *group, const char *resource)
+{
+    return strcmp(verb->resource->group, group) == 0 && strcmp(verb->resource->name, resource) == 0;
+}
+
+static inline bool is_going(const struct cJSON *object)
+{
+    return *kinf__doc_text(object, "metadata", "deletionTimestamp", NULL) != '\0';
+}
+
+static inline bool is_definition(const struct kinf__verb *verb)
+{
+    return is_of(verb, "apiextensions.k8s.io", "customresourcedefinitions");
+}
+
 /* All return 0 or a negative code, with the refusal written. */
 
 /* Types, unknown fields, and its kind written into it. */
@@ -72,5 +97,7 @@ KINF_MUST_CHECK int kinf__verb_change(struct kinf__verb *verb, const struct cJSO
 KINF_MUST_CHECK int kinf__verb_store(struct kinf__verb *verb, struct cJSON *take_object);
 KINF_MUST_CHECK int kinf__verb_store_changed(struct kinf__verb *verb, const struct cJSON *old,
                                              struct cJSON *take_object);
+/* verb->object is not stored any more. `shows_version`: of the deletion, in verb->object. */
+KINF_MUST_CHECK int kinf__verb_remove(struct kinf__verb *verb, bool shows_version);
 
 #endif

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/misuse.h"
+
 void kinf__make_one_line(char *text)
 {
     for (; *text != '\0'; text++) {
@@ -34,6 +36,20 @@ int(kinf__error_set)(struct kinf_error *err, enum kinf_errc code, const char *fm
     if (err != NULL) {
         va_start(args, fmt);
         write_message(err, code, fmt, args);
+        va_end(args);
+    }
+    return (int)code;
+}
+
+int kinf_error_set(struct kinf_error *err, enum kinf_errc code, const char *format, ...)
+{
+    KINF__REFUSE_NULL(NULL, (int)code, format);
+
+    va_list args;
+
+    if (err != NULL) {
+        va_start(args, format);
+        write_message(err, code, format, args);
         va_end(args);
     }
     return (int)code;

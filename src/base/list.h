@@ -43,6 +43,18 @@ static inline void kinf__list_remove(struct kinf__list *node)
     kinf__list_init(node);
 }
 
+/* Moves all nodes of `from` behind those of `list`. */
+static inline void kinf__list_append(struct kinf__list *list, struct kinf__list *from)
+{
+    if (kinf__list_is_empty(from))
+        return;
+    from->next->prev = list->prev;
+    list->prev->next = from->next;
+    from->prev->next = list;
+    list->prev = from->prev;
+    kinf__list_init(from);
+}
+
 #define KINF__LIST_ENTRY(node, type, member) KINF__CONTAINER_OF(node, type, member)
 
 #define KINF__LIST_FOR_EACH(node, list)                                                            \

@@ -118,17 +118,13 @@ static void add_ms(struct timespec *time, int64_t ms)
 bool kinf__cond_wait_until(struct kinf__cond *cond, struct kinf__mutex *mutex, int64_t deadline_ms)
 {
     struct timespec deadline;
-    int64_t now_ms;
 
     if (deadline_ms == KINF__NEVER_MS) {
         pthread_cond_wait(&cond->cond, &mutex->mutex);
         return true;
     }
-    now_ms = kinf__clock_now_ms();
-    if (deadline_ms <= now_ms)
-        deadline_ms = now_ms;
     clock_gettime(CLOCK_MONOTONIC, &deadline);
-    add_ms(&deadline, kinf__clock_wait_ms(deadline_ms - now_ms));
+    add_ms(&deadline, kinf__clock_wait_ms(kinf__clock_left_ms(kinf__clock_now_ms(), deadline_ms)));
     pthread_cond_timedwait(&cond->cond, &mutex->mutex, &deadline);
     return kinf__clock_now_ms() < deadline_ms;
 }

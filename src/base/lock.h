@@ -19,6 +19,7 @@
 /* The ladder, from the first to be taken to the last. X(enumerator, name, what it guards) */
 #define KINF__LOCK_RANKS(X)                                                                        \
     X(KINF__RANK_SIM, "sim", "what the simulated server has")                                      \
+    X(KINF__RANK_FEED, "sim.feed", "one version of a resource, as it is written and told")         \
     X(KINF__RANK_SERVER, "serve", "what is served, and the requests under way")                    \
     X(KINF__RANK_AUTHORIZER, "serve.authorizer", "decisions on who may read, and inquiries")       \
     X(KINF__RANK_FACTORY, "informer.factory", "a factory's informers, and whose turn it is")       \

@@ -7,11 +7,14 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include <kinformer/str.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/lock.h"
+#include "base/misuse.h"
 
 #define LINE_SIZE 1024
 
@@ -37,6 +40,11 @@ static _Atomic(int) levels[KINF__N_LOG_MODULES] = {
 static struct kinf__mutex callback_lock = KINF__MUTEX_INIT(KINF__RANK_LOG);
 static kinf_log_cb *log_callback KINF__GUARDED_BY(callback_lock);
 static void *log_ctx KINF__GUARDED_BY(callback_lock);
+
+/* This thread is in the callback, which the lock is held for: what it asks of the log would wait for
+ * itself. */
+static _Thread_local bool is_in_callback;
+static _Thread_local bool was_set_inside; /* it tried to */
 
 static int find_name(const char *const *names, size_t n_names, struct kinf_str name)
 {
@@ -77,6 +85,8 @@ static int parse_term(struct kinf_str term, int *parsed, struct kinf_error *err)
 
 int kinf_log_set_levels(const char *text, struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, text);
+
     int parsed[KINF__N_LOG_MODULES];
 
     for (int i = 0; i < KINF__N_LOG_MODULES; i++)
@@ -98,10 +108,34 @@ int kinf_log_set_levels(const char *text, struct kinf_error *err)
 
 void kinf_log_set_callback(kinf_log_cb *callback, void *ctx)
 {
+    if (is_in_callback) {
+        was_set_inside = true;
+        return;
+    }
     kinf__mutex_lock(&callback_lock);
     log_callback = callback;
     log_ctx = ctx;
     kinf__mutex_unlock(&callback_lock);
+}
+
+static void write_to_stderr(enum kinf_log_level level, const char *module, const char *line,
+                            void *ctx)
+{
+    char when[32];
+    int64_t now_ms = kinf__clock_wall_ms();
+    time_t now_s = (time_t)(now_ms / 1000);
+    struct tm utc;
+
+    (void)ctx;
+    gmtime_r(&now_s, &utc);
+    strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &utc);
+    fprintf(stderr, "%s.%03dZ %s %s: %s\n", when, (int)(now_ms % 1000),
+            kinf_log_level_to_string(level), module, line);
+}
+
+void kinf_log_to_stderr(void)
+{
+    kinf_log_set_callback(write_to_stderr, NULL);
 }
 
 const char *kinf_log_level_to_string(enum kinf_log_level level)
@@ -114,18 +148,34 @@ bool kinf__log_enabled(enum kinf__log_module module, enum kinf_log_level level)
     return (int)level <= atomic_load_explicit(&levels[module], memory_order_relaxed);
 }
 
+static void deliver_locked(enum kinf__log_module module, enum kinf_log_level level,
+                           const char *line) KINF__REQUIRES(callback_lock)
+{
+    if (log_callback == NULL)
+        return;
+    is_in_callback = true;
+    log_callback(level, module_names[module], line, log_ctx);
+    is_in_callback = false;
+}
+
 void kinf__log_write(enum kinf__log_module module, enum kinf_log_level level, const char *fmt, ...)
 {
     char line[LINE_SIZE];
     va_list args;
 
+    if (is_in_callback)
+        return;
     va_start(args, fmt);
     vsnprintf(line, sizeof line, fmt, args);
     va_end(args);
     kinf__make_one_line(line);
     kinf__mutex_lock(&callback_lock);
-    if (log_callback != NULL)
-        log_callback(level, module_names[module], line, log_ctx);
+    deliver_locked(module, level, line);
+    if (was_set_inside)
+        deliver_locked(KINF__LOG_BASE, KINF_LOG_ERROR,
+                       "misuse refused error=\"kinf_log_set_callback: called from the log "
+                       "callback\"");
+    was_set_inside = false;
     kinf__mutex_unlock(&callback_lock);
 }
 

@@ -14,6 +14,7 @@
 
 /* Folders of src/ that log. X(enumerator, name) */
 #define KINF__LOG_MODULES(X)                                                                       \
+    X(KINF__LOG_BASE, "base")                                                                      \
     X(KINF__LOG_REST, "rest")                                                                      \
     X(KINF__LOG_REFLECTOR, "reflector")                                                            \
     X(KINF__LOG_DELTAFIFO, "deltafifo")                                                            \

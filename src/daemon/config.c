@@ -1,6 +1,6 @@
 /*
  * The configuration file. Neighbours: options.c makes the same struct from the command line,
- * config_resource.c has the entries of resources. Every complaint says file, line and column; what
+ * resource_config.c has the entries of resources. Every complaint says file, line and column; what
  * the file does not say keeps its default.
  */
 #include "daemon/config.h"
@@ -11,31 +11,9 @@
 
 #include "base/compiler.h"
 #include "base/error.h"
-#include "daemon/config_priv.h"
 #include "serve/address.h"
 #include "serve/endpoint.h"
 #include "yaml/yaml.h"
-
-int kinf__strings_add(struct kinf__strings *strings, const char *text)
-{
-    char **items = realloc(strings->items, (strings->n_items + 1) * sizeof *items);
-
-    if (items == NULL)
-        return KINF_ERR_NO_MEMORY;
-    strings->items = items;
-    items[strings->n_items] = strdup(text);
-    if (items[strings->n_items] == NULL)
-        return KINF_ERR_NO_MEMORY;
-    strings->n_items++;
-    return 0;
-}
-
-void kinf__strings_release(struct kinf__strings *strings)
-{
-    for (size_t i = 0; i < strings->n_items; i++)
-        free(strings->items[i]);
-    free(strings->items);
-}
 
 void kinf__config_release(struct kinf__config *config)
 {
@@ -80,36 +58,6 @@ bool kinf__events_mode_parse(const char *text, enum kinf__events_mode *ret_mode)
         }
     }
     return false;
-}
-
-int kinf__config_read_text(const struct kinf__config_reader *reader, const char *key,
-                           char **ret_copy)
-{
-    const char *text = NULL;
-    int failed = kinf__yaml_read_string(reader->yaml, reader->mapping, key, &text, reader->err);
-
-    if (failed < 0 || text == NULL)
-        return failed;
-    *ret_copy = strdup(text);
-    return *ret_copy != NULL ? 0 : kinf__error_no_memory(reader->err);
-}
-
-int kinf__config_read_texts(const struct kinf__config_reader *reader, const char *key,
-                            struct kinf__strings *strings)
-{
-    const struct kinf__yaml_node *list = NULL;
-    int failed = kinf__yaml_read_sequence(reader->yaml, reader->mapping, key, &list, reader->err);
-
-    for (size_t i = 0; failed == 0 && list != NULL && i < list->n_items; i++) {
-        const struct kinf__yaml_node *item = list->items[i];
-
-        if (item->type != KINF__YAML_SCALAR || kinf__yaml_is_null(item))
-            return kinf__yaml_error(reader->err, KINF_ERR_CONFIG, reader->yaml, item,
-                                    "%s: a string is expected here", key);
-        if (kinf__strings_add(strings, item->text.bytes) < 0)
-            return kinf__error_no_memory(reader->err);
-    }
-    return failed;
 }
 
 static int read_events(const struct kinf__config_reader *reader, struct kinf__config *config)
@@ -264,8 +212,12 @@ static int read_root(const struct kinf__yaml *yaml, struct kinf__config *config,
             0 ||
         (failed = kinf__yaml_read_sequence(yaml, root, "resources", &list, err)) < 0)
         return failed;
-    for (size_t i = 0; failed == 0 && list != NULL && i < list->n_items; i++)
-        failed = kinf__resource_config_read(yaml, list->items[i], config, err);
+    for (size_t i = 0; failed == 0 && list != NULL && i < list->n_items; i++) {
+        struct kinf__resource_config *resource = kinf__config_add_resource(config);
+
+        failed = resource != NULL ? kinf__resource_config_read(yaml, list->items[i], resource, err)
+                                  : kinf__error_no_memory(err);
+    }
     return failed;
 }
 

@@ -12,52 +12,8 @@
 #include <stdint.h>
 
 #include <kinformer/error.h>
-#include <kinformer/informer.h>
 
-/* Owned strings. */
-struct kinf__strings {
-    char **items;
-    size_t n_items;
-};
-
-/* Appends a copy. Errors: KINF_ERR_NO_MEMORY. */
-KINF_MUST_CHECK int kinf__strings_add(struct kinf__strings *strings, const char *text);
-
-/* Whether a resource is served where something listens. */
-enum kinf__serve {
-    KINF__SERVE_DEFAULT, /* all but Secrets */
-    KINF__SERVE_NO,
-    KINF__SERVE_YES,
-};
-
-/* One entry of `resources:`, or one --resource with the flags that apply to all. */
-struct kinf__resource_config {
-    char *resource;
-    struct kinf__strings namespaces; /* none: all */
-    char *label_selector;            /* NULL: none */
-    char *field_selector;
-    char *shard_selector;
-    struct kinf__strings drops;
-    struct kinf__strings keeps;
-    struct kinf__strings index_names; /* beside index_paths */
-    struct kinf__strings index_paths;
-    int64_t resync_period_ms;
-    int64_t watch_timeout_ms;
-    int64_t silent_after_ms;
-    int64_t backoff_base_ms;
-    int64_t backoff_max_ms;
-    enum kinf_initial initial;
-    uint64_t page_size;
-    uint64_t max_object_bytes;
-    uint64_t max_queue_bytes;
-    bool gzip;
-    enum kinf__serve serve;
-    uint64_t max_history_bytes; /* 0 in each of these three: the watch cache's default */
-    int64_t max_history_age_ms;
-    uint64_t max_held_bytes;
-    bool is_latest;    /* consistency: latest; reads without resourceVersion are passed on */
-    bool assume_scope; /* answer what is wider than namespaces and selectors, with a Warning */
-};
+#include "daemon/resource_config.h"
 
 enum kinf__events_mode {
     KINF__EVENTS_DEFAULT,
@@ -101,10 +57,6 @@ struct kinf__resource_config *kinf__config_add_resource(struct kinf__config *con
  * the source in messages. Errors: KINF_ERR_CONFIG. */
 KINF_MUST_CHECK int kinf__config_check(const struct kinf__config *config, const char *where,
                                        struct kinf_error *err);
-
-/* Whether a running informer of `a` also is what `b` asks for. */
-bool kinf__resource_config_equal(const struct kinf__resource_config *a,
-                                 const struct kinf__resource_config *b);
 
 /* "none", "text" or "json". Returns false for anything else. */
 bool kinf__events_mode_parse(const char *text, enum kinf__events_mode *ret_mode);

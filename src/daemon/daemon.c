@@ -1,8 +1,7 @@
 /*
  * Running what the configuration asks for. The main thread starts and ends everything; it sleeps on
- * one waker, which signals, the first complete sync and failures set. Before everything has synced
- * once, a failure that waiting does not mend (400, 401, 403, 404, TLS) ends the daemon; afterwards
- * it is a state of the informer, logged and retried.
+ * one waker, which signals, the first complete sync and failures set. Neighbours: watches.c has what
+ * runs, errand.c asks the server meanwhile.
  */
 #include "daemon/daemon.h"
 
@@ -10,39 +9,48 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <kinformer/log.h>
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/lock.h"
 #include "base/log.h"
-#include "daemon/daemon_priv.h"
+#include "daemon/errand.h"
 #include "daemon/measure.h"
 #include "daemon/notify.h"
+#include "reflector/backoff.h"
 
-#define LOOK_MS 10000 /* between two looks at what nobody tells */
+#define LOOK_MS       10000 /* between two looks at what nobody tells */
+#define WAIT_BASE_MS  500   /* before the server is asked again that was not there at start */
+#define WAIT_MAX_MS   10000
+#define TELL_AGAIN_MS 600000
 
 /* Signal handlers and callbacks set it, the main thread waits on it. */
 static struct kinf__waker wake;
 /* Atomic: a thread of somebody else's may take the signal. */
-static _Atomic(bool) stop_asked, reload_asked;
+static _Atomic(bool) stop_asked, reload_asked, time_is_over;
 static _Atomic(struct kinf_client *) interruptible; /* whose blocking calls a signal ends */
 
 static void handle_signal(int signal_no)
 {
     struct kinf_client *client = atomic_load(&interruptible);
 
-    if (signal_no == SIGHUP) {
-        atomic_store(&reload_asked, true);
-    } else {
-        atomic_store(&stop_asked, true);
-        if (client != NULL)
-            kinf_client_interrupt(client);
-    }
+    atomic_store(signal_no == SIGHUP    ? &reload_asked
+                 : signal_no == SIGALRM ? &time_is_over
+                                        : &stop_asked,
+                 true);
+    if (client != NULL && signal_no != SIGHUP)
+        kinf_client_interrupt(client);
     kinf__waker_set(&wake);
 }
+
+struct daemon {
+    const struct kinf__options *options;
+    struct kinf__watches watches;
+    struct kinf__errand errand;
+};
 
 static void install_signal_handlers(void)
 {
@@ -52,112 +60,132 @@ static void install_signal_handlers(void)
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGHUP, &action, NULL);
+    sigaction(SIGALRM, &action, NULL);
     sigaction(SIGPIPE, &ignore, NULL);
 }
 
-/* The first failure wins. */
-void kinf__daemon_fail(struct kinf__daemon *daemon, const struct kinf_error *err)
+/* From here on blocking calls end by signals, also by one that came before. */
+static void make_interruptible(struct kinf_client *client)
 {
-    kinf__mutex_lock(&daemon->lock);
-    if (daemon->failure.code == 0)
-        daemon->failure = *err;
-    kinf__mutex_unlock(&daemon->lock);
-    kinf__waker_set(&wake);
+    atomic_store(&interruptible, client);
+    if (atomic_load(&stop_asked) || atomic_load(&time_is_over))
+        kinf_client_interrupt(client);
 }
 
-static int take_failure(struct kinf__daemon *daemon, struct kinf_error *err)
+/* The time counts from here, whatever it is spent on: a plugin, discovery, the first list. */
+static void limit_time(int64_t limit_ms)
 {
-    int code;
+    const struct itimerval limit = { .it_value = { .tv_sec = limit_ms / 1000,
+                                                   .tv_usec = limit_ms % 1000 * 1000 } };
 
-    kinf__mutex_lock(&daemon->lock);
-    code = (int)daemon->failure.code;
-    if (code < 0)
-        *err = daemon->failure;
-    kinf__mutex_unlock(&daemon->lock);
-    return code;
+    setitimer(ITIMER_REAL, &limit, NULL);
 }
 
-static void on_synced(void *ctx)
-{
-    (void)ctx;
-    kinf__waker_set(&wake);
-}
+/* --- a server that is not there yet --- */
 
-static void on_output_failure(const struct kinf_error *err, void *ctx)
-{
-    kinf__daemon_fail(ctx, err);
-}
+struct outage {
+    struct kinf__backoff backoff;
+    struct kinf_error told; /* code 0: nothing */
+    int64_t told_ms;
+};
 
-static bool waiting_mends(const struct kinf_error *err)
+static void tell_outage(struct outage *outage, const struct kinf_error *err)
 {
-    return err->code != KINF_ERR_UNAUTHORIZED && err->code != KINF_ERR_FORBIDDEN &&
-           err->code != KINF_ERR_NOT_FOUND && err->code != KINF_ERR_TLS && err->http_status != 400;
-}
+    int64_t now_ms = kinf__clock_now_ms();
+    bool is_known = outage->told.code == err->code &&
+                    outage->told.http_status == err->http_status &&
+                    now_ms - outage->told_ms < TELL_AGAIN_MS;
 
-static void on_error(const char *resource, bool has_synced, const struct kinf_error *err, void *ctx)
-{
-    struct kinf__daemon *daemon = ctx;
-    struct kinf_error told = *err;
-
-    if (has_synced || atomic_load(&daemon->is_running) || waiting_mends(err))
+    KINF__LOG(KINF__LOG_DAEMON, is_known ? KINF_LOG_DEBUG : KINF_LOG_WARN,
+              "waiting for the server error=%s", KINF__QUOTED(err->message));
+    if (is_known)
         return;
-    kinf__error_prefix(&told, "%s", resource);
-    kinf__daemon_fail(daemon, &told);
+    outage->told = *err;
+    outage->told_ms = now_ms;
+    kinf__notify("STATUS=waiting for the server");
 }
 
-int kinf__daemon_make_watch(struct kinf__daemon *daemon,
-                            const struct kinf__resource_config *resource,
-                            struct kinf__watch **ret_watch, struct kinf_error *err)
+/* A server that sends us elsewhere, or knows no such thing, will not do otherwise later. */
+static bool is_away(const struct kinf_error *err)
 {
-    const struct kinf__watch_owner owner = { on_synced, on_error, on_output_failure, daemon };
-    struct kinf__events events = { .output = &daemon->output,
-                                   .mode = daemon->events_mode,
-                                   .with_objects = daemon->events_objects };
-
-    return kinf__watch_new(daemon->client, resource, &events, &owner,
-                           kinf__serving_server(daemon->serving), ret_watch, err);
+    return err->code == KINF_ERR_NETWORK || err->code == KINF_ERR_TIMEOUT ||
+           err->code == KINF_ERR_TOO_MANY_REQUESTS ||
+           (err->code == KINF_ERR_SERVER && (err->http_status == 0 || err->http_status >= 500));
 }
 
-/* Clients may come before the first list is in: they are told to come back. */
-static int start_serving(struct kinf__daemon *daemon, struct kinf_error *err)
+/* Whether what failed is to be tried again, after a pause: a daemon may be there before its server.
+ * Whoever measures wants to know now. */
+static bool waits_for_server(const struct daemon *daemon, struct outage *outage,
+                             const struct kinf_error *err)
 {
-    int failed = kinf__serving_refresh(daemon->serving, daemon->client, err);
-
-    if (failed < 0)
-        return failed;
-    return kinf__serving_listen(daemon->serving, &daemon->config, daemon->client,
-                                daemon->options->kubeconfig_out, err);
+    if (daemon->options->command != KINF__COMMAND_RUN || !is_away(err))
+        return false;
+    tell_outage(outage, err);
+    kinf__waker_wait(&wake,
+                     kinf__backoff_next(&outage->backoff, kinf__clock_now_ms(),
+                                        (uint64_t)kinf__clock_now_ns(), err->retry_after_ms));
+    kinf__waker_clear(&wake);
+    return !atomic_load(&stop_asked);
 }
 
-static int start_all(struct kinf__daemon *daemon, struct kinf_error *err)
-{
-    int failed = 0;
+/* --- start --- */
 
-    daemon->watches = calloc(daemon->config.n_resources, sizeof(struct kinf__watch *));
-    if (daemon->watches == NULL)
-        return kinf__error_no_memory(err);
-    for (size_t i = 0; failed == 0 && i < daemon->config.n_resources; i++) {
+static int make_watch(struct daemon *daemon, size_t i, struct outage *outage,
+                      struct kinf_error *err)
+{
+    struct kinf__watches *watches = &daemon->watches;
+    struct kinf_error told = KINF_ERROR_INIT;
+    int failed;
+
+    do
         failed =
-            kinf__daemon_make_watch(daemon, &daemon->config.resources[i], &daemon->watches[i], err);
-        if (failed < 0)
-            break;
-        kinf__watch_publish(daemon->watches[i]);
-        daemon->n_watches++;
-    }
-    if (failed == 0 && daemon->serving != NULL)
-        failed = start_serving(daemon, err);
-    for (size_t i = 0; failed == 0 && i < daemon->n_watches; i++)
-        failed = kinf__watch_start(daemon->watches[i], err);
+            kinf__watches_make(watches, &watches->config.resources[i], &watches->items[i], &told);
+    while (failed < 0 && waits_for_server(daemon, outage, &told));
+    if (failed < 0)
+        *err = told;
     return failed;
 }
 
-static bool all_synced(const struct kinf__daemon *daemon)
+/* Clients may come before the first list is in: they are told to come back. */
+static int start_serving(struct daemon *daemon, struct outage *outage, struct kinf_error *err)
 {
-    for (size_t i = 0; i < daemon->n_watches; i++) {
-        if (!kinf__watch_has_synced(daemon->watches[i]))
-            return false;
+    struct kinf__watches *watches = &daemon->watches;
+    struct kinf_error told = KINF_ERROR_INIT;
+    int failed;
+
+    do
+        failed = kinf__serving_refresh(watches->serving, watches->client, &told);
+    while (failed < 0 && waits_for_server(daemon, outage, &told));
+    if (failed < 0) {
+        *err = told;
+        return failed;
     }
-    return true;
+    return kinf__serving_listen(watches->serving, &watches->config, watches->client,
+                                daemon->options->kubeconfig_out, err);
+}
+
+static int start_all(struct daemon *daemon, struct kinf_error *err)
+{
+    struct kinf__watches *watches = &daemon->watches;
+    struct outage outage = { .told_ms = 0 };
+    int failed = 0;
+
+    kinf__backoff_init(&outage.backoff, WAIT_BASE_MS, WAIT_MAX_MS);
+    watches->items = calloc(watches->config.n_resources, sizeof(struct kinf__watch *));
+    if (watches->items == NULL)
+        return kinf__error_no_memory(err);
+    for (size_t i = 0; failed == 0 && i < watches->config.n_resources; i++) {
+        failed = make_watch(daemon, i, &outage, err);
+        if (failed < 0)
+            break;
+        kinf__watch_publish(watches->items[i]);
+        watches->n_items++;
+    }
+    if (failed == 0 && watches->serving != NULL)
+        failed = start_serving(daemon, &outage, err);
+    for (size_t i = 0; failed == 0 && i < watches->n_items; i++)
+        failed = kinf__watch_start(watches->items[i], err);
+    return failed;
 }
 
 static int new_client(const struct kinf__config *config, struct kinf_client **ret_client,
@@ -170,30 +198,26 @@ static int new_client(const struct kinf__config *config, struct kinf_client **re
     return kinf_client_new(&options, ret_client, err);
 }
 
-static void begin_errand(struct kinf__daemon *daemon)
+static void note_synced(struct kinf__watches *watches)
 {
-    if (atomic_exchange(&reload_asked, false)) {
-        kinf__errand_reload(daemon);
-    } else {
-        kinf__errand_refresh_columns(daemon);
-    }
+    if (atomic_load(&watches->are_running) || !kinf__watches_have_synced(watches))
+        return;
+    atomic_store(&watches->are_running, true);
+    KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_INFO, "all synced resources=%zu", watches->n_items);
+    kinf__notify("READY=1");
 }
 
-static int run_until_stopped(struct kinf__daemon *daemon, struct kinf_error *err)
+static int run_until_stopped(struct daemon *daemon, struct kinf_error *err)
 {
     int64_t watchdog_ms = kinf__notify_watchdog_ms();
     int failed = 0;
 
-    while (!atomic_load(&stop_asked) && (failed = take_failure(daemon, err)) == 0) {
-        if (!atomic_load(&daemon->is_running) && all_synced(daemon)) {
-            atomic_store(&daemon->is_running, true);
-            KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_INFO, "all synced resources=%zu",
-                      daemon->n_watches);
-            kinf__notify("READY=1");
-        }
-        kinf__errand_finish(daemon);
+    while (!atomic_load(&stop_asked) &&
+           (failed = kinf__watches_failure(&daemon->watches, err)) == 0) {
+        note_synced(&daemon->watches);
+        kinf__errand_finish(&daemon->errand);
         if (!daemon->errand.is_under_way)
-            begin_errand(daemon);
+            kinf__errand_begin(&daemon->errand, atomic_exchange(&reload_asked, false));
         if (watchdog_ms > 0)
             kinf__notify("WATCHDOG=1");
         kinf__waker_wait(&wake, watchdog_ms > 0 && watchdog_ms < LOOK_MS ? watchdog_ms : LOOK_MS);
@@ -203,64 +227,68 @@ static int run_until_stopped(struct kinf__daemon *daemon, struct kinf_error *err
     return failed;
 }
 
-static int print_measures(struct kinf__daemon *daemon, struct kinf_error *err)
+static int print_measures(struct kinf__watches *watches, struct kinf_error *err)
 {
     KINF__AUTO_BUFFER lines = KINF__BUFFER_INIT;
     int failed = 0;
 
-    for (size_t i = 0; failed == 0 && i < daemon->n_watches; i++)
-        failed = kinf__measure(daemon->watches[i], &lines, err);
-    return failed < 0 ? failed : kinf__output_write(&daemon->output, lines.bytes, lines.len, err);
+    for (size_t i = 0; failed == 0 && i < watches->n_items; i++)
+        failed = kinf__measure(watches->items[i], &lines, err);
+    return failed < 0 ? failed : kinf__output_write(&watches->output, lines.bytes, lines.len, err);
 }
 
-static int unsynced_error(const struct kinf__daemon *daemon, struct kinf_error *err)
+/* Why time is over: the first resource that is not there yet. */
+static int late_error(const struct daemon *daemon, struct kinf_error *err)
 {
-    for (size_t i = 0; i < daemon->n_watches; i++) {
-        struct kinf_informer_status status;
+    const struct kinf__watches *watches = &daemon->watches;
+    struct kinf_informer_status status = { .reason = "" };
+    const char *name, *state = "looked up";
+    size_t i = 0;
 
-        if (kinf__watch_has_synced(daemon->watches[i]))
-            continue;
-        kinf_informer_status(daemon->watches[i]->informers[0], &status);
-        return kinf__error_set(err, KINF_ERR_TIMEOUT, "%s did not sync within %lld ms (%s%s%s)",
-                               daemon->watches[i]->resource, (long long)daemon->options->timeout_ms,
-                               kinf_informer_state_to_string(status.state),
-                               *status.reason != '\0' ? ": " : "", status.reason);
+    /* The last one may have synced just now. */
+    while (i + 1 < watches->config.n_resources && i < watches->n_items &&
+           kinf__watch_has_synced(watches->items[i]))
+        i++;
+    name = watches->config.resources[i].resource;
+    if (i < watches->n_items) {
+        kinf_informer_status(watches->items[i]->informers[0], &status);
+        name = watches->items[i]->resource;
+        state = kinf_informer_state_to_string(status.state);
     }
-    return 0;
+    return kinf__error_set(err, KINF_ERR_TIMEOUT, "%s did not sync within %lld ms (%s%s%s)", name,
+                           (long long)daemon->options->timeout_ms, state,
+                           *status.reason != '\0' ? ": " : "", status.reason);
 }
 
-static int run_measure(struct kinf__daemon *daemon, struct kinf_error *err)
+static int run_measure(struct kinf__watches *watches, struct kinf_error *err)
 {
-    int64_t deadline_ms = kinf__clock_add_ms(kinf__clock_now_ms(), daemon->options->timeout_ms);
     int failed;
 
-    while (!all_synced(daemon)) {
-        int64_t left_ms = deadline_ms - kinf__clock_now_ms();
-
-        if ((failed = take_failure(daemon, err)) < 0)
+    while (!kinf__watches_have_synced(watches)) {
+        if ((failed = kinf__watches_failure(watches, err)) < 0)
             return failed;
-        if (atomic_load(&stop_asked))
+        if (atomic_load(&stop_asked) || atomic_load(&time_is_over))
             return kinf__error_set(err, KINF_ERR_STOPPED, "interrupted");
-        if (left_ms <= 0)
-            return unsynced_error(daemon, err);
-        kinf__waker_wait(&wake, left_ms);
+        kinf__waker_wait(&wake, LOOK_MS);
         kinf__waker_clear(&wake);
     }
-    return print_measures(daemon, err);
+    return print_measures(watches, err);
 }
 
-static void stop_all(struct kinf__daemon *daemon)
+static void stop_all(struct daemon *daemon)
 {
-    kinf__errand_end(daemon);
-    kinf__output_stop(&daemon->output);
-    kinf__serving_stop(daemon->serving);
-    for (size_t i = 0; i < daemon->n_watches; i++)
-        kinf__watch_free(daemon->watches[i]);
-    free(daemon->watches);
-    kinf__serving_free(daemon->serving);
+    struct kinf__watches *watches = &daemon->watches;
+
+    kinf__errand_end(&daemon->errand);
+    kinf__output_stop(&watches->output);
+    kinf__serving_stop(watches->serving);
+    for (size_t i = 0; i < watches->n_items; i++)
+        kinf__watch_free(watches->items[i]);
+    free(watches->items);
+    kinf__serving_free(watches->serving);
     atomic_store(&interruptible, NULL);
-    kinf_client_free(daemon->client);
-    kinf__config_release(&daemon->config);
+    kinf_client_free(watches->client);
+    kinf__config_release(&watches->config);
 }
 
 static enum kinf__events_mode effective_mode(const struct kinf__options *options)
@@ -272,47 +300,54 @@ static enum kinf__events_mode effective_mode(const struct kinf__options *options
     return isatty(STDOUT_FILENO) ? KINF__EVENTS_TEXT : KINF__EVENTS_NONE;
 }
 
-static int run(struct kinf__daemon *daemon, struct kinf_error *err)
+static int run(struct daemon *daemon, struct kinf_error *err)
 {
-    int failed = new_client(&daemon->config, &daemon->client, err);
+    struct kinf__watches *watches = &daemon->watches;
+    bool is_measure = daemon->options->command == KINF__COMMAND_MEASURE;
+    int failed = new_client(&watches->config, &watches->client, err);
 
     if (failed < 0)
         return failed;
-    atomic_store(&interruptible, daemon->client);
-    if (daemon->config.listen.n_items != 0 && daemon->options->command == KINF__COMMAND_RUN)
-        failed = kinf__serving_new(&daemon->config, daemon->client, &daemon->serving, err);
+    make_interruptible(watches->client);
+    if (watches->config.listen.n_items != 0 && !is_measure)
+        failed = kinf__serving_new(&watches->config, watches->client, &watches->serving, err);
     if (failed == 0)
         failed = start_all(daemon, err);
     if (failed == 0)
-        failed = daemon->options->command == KINF__COMMAND_MEASURE ? run_measure(daemon, err)
-                                                                   : run_until_stopped(daemon, err);
+        failed = is_measure ? run_measure(watches, err) : run_until_stopped(daemon, err);
     /* A signal ends blocking calls, which then fail: that is what was asked for. */
-    if (atomic_load(&stop_asked) && daemon->options->command == KINF__COMMAND_RUN)
+    if (atomic_load(&stop_asked) && !is_measure)
         failed = 0;
-    return failed;
+    return failed == KINF_ERR_STOPPED && atomic_load(&time_is_over) ? late_error(daemon, err)
+                                                                    : failed;
 }
 
 int kinf__daemon_run(struct kinf__options *options, struct kinf_error *err)
 {
-    struct kinf__daemon daemon = { .options = options,
-                                   .events_mode = effective_mode(options),
-                                   .wake = &wake };
+    struct daemon daemon = { .options = options };
+    struct kinf__watches *watches = &daemon.watches;
     int failed;
 
-    daemon.events_objects = options->config.events_objects;
-    daemon.config = options->config;
+    daemon.errand.options = options;
+    daemon.errand.watches = watches;
+    watches->events_mode = effective_mode(options);
+    watches->events_objects = options->config.events_objects;
+    watches->wake = &wake;
+    watches->config = options->config;
     options->config = (struct kinf__config){ 0 };
-    kinf__mutex_init(&daemon.lock, KINF__RANK_DAEMON);
+    kinf__mutex_init(&watches->lock, KINF__RANK_DAEMON);
     failed = kinf__waker_init(&wake, err);
     if (failed == 0)
-        failed = kinf__output_init(&daemon.output, STDOUT_FILENO, err);
+        failed = kinf__output_init(&watches->output, STDOUT_FILENO, err);
     if (failed == 0) {
         install_signal_handlers();
+        if (options->command == KINF__COMMAND_MEASURE)
+            limit_time(options->timeout_ms);
         failed = run(&daemon, err);
         stop_all(&daemon);
-        kinf__output_release(&daemon.output);
+        kinf__output_release(&watches->output);
     }
     kinf__waker_release(&wake);
-    kinf__mutex_release(&daemon.lock);
+    kinf__mutex_release(&watches->lock);
     return failed;
 }

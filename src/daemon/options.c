@@ -45,7 +45,7 @@ const char kinf__options_help[] =
     "  --events MODE         text, json or none; default: text on a terminal, else none\n"
     "  --events-objects      with --events json: whole objects too\n"
     "  --measure             sync, print one line of figures for each resource, exit\n"
-    "  --timeout DURATION    of --measure; default 30s\n"
+    "  --timeout DURATION    of --measure, from the start; default 30s\n"
     "  --log-level LEVELS    off, error, warn, info, debug, or all=info,reflector=debug;\n"
     "                        default info, or $KINF_LOG\n"
     "  --check-config        read the configuration, say whether it is good, exit\n"

@@ -37,7 +37,8 @@ static int start_forwarder(struct kinf__serving *serving, struct kinf_client *cl
 int kinf__serving_new(const struct kinf__config *config, struct kinf_client *client,
                       struct kinf__serving **ret_serving, struct kinf_error *err)
 {
-    struct kinf__server_options options = { .max_staleness_ms = config->max_staleness_ms };
+    struct kinf__server_options options = { .max_staleness_ms = config->max_staleness_ms,
+                                            .source = kinf_client_server(client) };
     struct kinf__serving *serving = calloc(1, sizeof *serving);
     int failed = 0;
 

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "informer/informer.h"
+#include "rest/discovery.h"
 
 static void print_add(const struct kinf_object *object, bool in_initial_list, void *ctx)
 {
@@ -55,6 +56,21 @@ static void note_error(const struct kinf_error *err, void *ctx)
 bool kinf__watch_has_synced(const struct kinf__watch *watch)
 {
     return atomic_load(&watch->synced_ns) != 0;
+}
+
+bool kinf__watch_is_outdated(const struct kinf__watch *watch, struct kinf_client *client)
+{
+    const struct kinf_type *type;
+
+    for (size_t i = 0; i < watch->n_informers; i++) {
+        struct kinf_informer_status status;
+
+        kinf_informer_status(watch->informers[i], &status);
+        if (status.state != KINF_STATE_ABSENT || status.n_objects != 0)
+            return false;
+    }
+    return kinf__discovery_find_anew(client, watch->config->resource, &type, NULL) == 0 &&
+           type != kinf_informer_type(watch->informers[0]);
 }
 
 static void fill_options(struct kinf__watch *watch, const char *name_space,

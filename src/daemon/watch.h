@@ -58,4 +58,8 @@ void kinf__watch_free(struct kinf__watch *watch);
 
 bool kinf__watch_has_synced(const struct kinf__watch *watch); /* any thread */
 
+/* Whether its resource is gone, with all its objects, and the name means another one by now: of
+ * another version, say. Asks the server, if it is gone. Any thread. */
+bool kinf__watch_is_outdated(const struct kinf__watch *watch, struct kinf_client *client);
+
 #endif

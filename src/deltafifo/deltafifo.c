@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/misuse.h"
 #include "deltafifo/deltafifo_priv.h"
 
 #define CORKED_MAX_ITEMS 16
@@ -73,16 +74,21 @@ static void free_frame(struct kinf_deltafifo *fifo)
 int kinf_deltafifo_new(const struct kinf_deltafifo_options *options,
                        struct kinf_deltafifo **ret_fifo, struct kinf_error *err)
 {
-    struct kinf_deltafifo *fifo;
-    int rc = check_options(options, err);
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, options, ret_fifo);
 
+    struct kinf_deltafifo_options own;
+    struct kinf_deltafifo *fifo;
+    int rc = kinf__options_read(&own, sizeof own, options, "struct kinf_deltafifo_options", err);
+
+    if (rc == 0)
+        rc = check_options(&own, err);
     if (rc < 0)
         return rc;
     fifo = calloc(1, sizeof *fifo);
     if (fifo == NULL)
         return kinf__error_no_memory(err);
-    fifo->options = *options;
-    fifo->ops = ops_by_order[options->order];
+    fifo->options = own;
+    fifo->ops = ops_by_order[own.order];
     kinf__mutex_init(&fifo->lock, KINF__RANK_FIFO);
     kinf__cond_init(&fifo->not_empty);
     kinf__cond_init(&fifo->not_full);
@@ -157,6 +163,11 @@ int kinf__fifo_wait_for_room_locked(struct kinf_deltafifo *fifo)
     return fifo->closed ? KINF_ERR_STOPPED : 0;
 }
 
+static size_t len_locked(const struct kinf_deltafifo *fifo) KINF__REQUIRES(fifo->lock)
+{
+    return fifo->aborted ? 0 : fifo->ops->len_locked(fifo);
+}
+
 void kinf__fifo_populate_locked(struct kinf_deltafifo *fifo)
 {
     if (fifo->populated)
@@ -202,24 +213,31 @@ static int queue_delta(struct kinf_deltafifo *fifo, enum kinf_delta_type type,
 int kinf_deltafifo_add(struct kinf_deltafifo *fifo, const struct kinf_object *object,
                        struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, fifo, object);
     return queue_delta(fifo, KINF_DELTA_ADDED, object, err);
 }
 
 int kinf_deltafifo_update(struct kinf_deltafifo *fifo, const struct kinf_object *object,
                           struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, fifo, object);
     return queue_delta(fifo, KINF_DELTA_UPDATED, object, err);
 }
 
 int kinf_deltafifo_delete(struct kinf_deltafifo *fifo, const struct kinf_object *object,
                           struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, fifo, object);
     return queue_delta(fifo, KINF_DELTA_DELETED, object, err);
 }
 
 int kinf_deltafifo_replace(struct kinf_deltafifo *fifo, const struct kinf_object *const *objects,
                            size_t n_objects, const char *resource_version, struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, fifo, resource_version);
+    if (n_objects != 0)
+        KINF__REFUSE_NULL(err, KINF_ERR_INVALID, objects);
+
     int rc = check_rv(resource_version, err);
 
     if (rc < 0)
@@ -230,6 +248,8 @@ int kinf_deltafifo_replace(struct kinf_deltafifo *fifo, const struct kinf_object
 
 int kinf_deltafifo_resync(struct kinf_deltafifo *fifo, struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, fifo);
+
     int rc;
 
     kinf__mutex_lock(&fifo->lock);
@@ -241,6 +261,8 @@ int kinf_deltafifo_resync(struct kinf_deltafifo *fifo, struct kinf_error *err)
 int kinf_deltafifo_bookmark(struct kinf_deltafifo *fifo, const char *resource_version,
                             struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, fifo, resource_version);
+
     int rc = check_rv(resource_version, err);
 
     if (rc < 0)
@@ -266,7 +288,7 @@ static int wait_for_item_locked(struct kinf_deltafifo *fifo, int64_t deadline_ms
     for (;;) {
         if (fifo->is_processing)
             return KINF_ERR_STATE;
-        if (fifo->ops->len_locked(fifo) != 0)
+        if (len_locked(fifo) != 0)
             return 0;
         if (fifo->closed)
             return KINF_ERR_STOPPED;
@@ -287,9 +309,9 @@ static void begin_locked(struct kinf_deltafifo *fifo, struct kinf_deltas *ret_de
         kinf__cond_broadcast(&fifo->not_full);
 }
 
-void kinf__fifo_finish_locked(struct kinf_deltafifo *fifo)
+void kinf__fifo_finish_locked(struct kinf_deltafifo *fifo, bool is_dropped)
 {
-    if (fifo->in_process_is_initial)
+    if (fifo->in_process_is_initial && !is_dropped)
         fifo->initial_count--;
     fifo->in_process_is_initial = false;
     fifo->is_processing = false;
@@ -298,6 +320,8 @@ void kinf__fifo_finish_locked(struct kinf_deltafifo *fifo)
 int kinf_deltafifo_pop(struct kinf_deltafifo *fifo, kinf_pop_process_cb *process, void *ctx,
                        int64_t timeout_ms)
 {
+    KINF__REFUSE_NULL(NULL, KINF_ERR_INVALID, fifo, process);
+
     int64_t deadline_ms = kinf__clock_add_ms(kinf__clock_now_ms(), timeout_ms);
     struct kinf_deltas deltas;
     bool in_initial_list = false;
@@ -315,7 +339,7 @@ int kinf_deltafifo_pop(struct kinf_deltafifo *fifo, kinf_pop_process_cb *process
 
     assert(kinf__mutex_none_held());
     rc = process(&deltas, in_initial_list, ctx);
-    fifo->ops->finish(fifo);
+    fifo->ops->finish(fifo, rc == KINF_ERR_STOPPED && kinf__stop_is_set(&fifo->stop));
     return rc;
 }
 
@@ -330,6 +354,7 @@ static void close_locked(struct kinf_deltafifo *fifo) KINF__REQUIRES(fifo->lock)
 
 void kinf_deltafifo_close(struct kinf_deltafifo *fifo)
 {
+    KINF__REFUSE_NULL(NULL, , fifo);
     kinf__mutex_lock(&fifo->lock);
     close_locked(fifo);
     kinf__mutex_unlock(&fifo->lock);
@@ -339,17 +364,25 @@ void kinf__fifo_abort_locked(struct kinf_deltafifo *fifo)
 {
     close_locked(fifo);
     fifo->aborted = true;
+    fifo->n_bytes = 0;
 }
 
+/* Who has the lock may be in the midst of a list, and looks at `stop`. */
 void kinf_deltafifo_abort(struct kinf_deltafifo *fifo)
 {
-    fifo->ops->abort(fifo);
+    KINF__REFUSE_NULL(NULL, , fifo);
+    kinf__stop_set(&fifo->stop);
+    kinf__mutex_lock(&fifo->lock);
+    kinf__fifo_abort_locked(fifo);
+    kinf__mutex_unlock(&fifo->lock);
 }
 
 /* --- what can be asked --- */
 
 bool kinf_deltafifo_has_synced(struct kinf_deltafifo *fifo)
 {
+    KINF__REFUSE_NULL(NULL, false, fifo);
+
     bool has_synced;
 
     kinf__mutex_lock(&fifo->lock);
@@ -360,6 +393,8 @@ bool kinf_deltafifo_has_synced(struct kinf_deltafifo *fifo)
 
 int kinf_deltafifo_resource_version(struct kinf_deltafifo *fifo, char *buf, size_t size)
 {
+    KINF__REFUSE_NULL(NULL, KINF_ERR_INVALID, fifo, buf);
+
     const char *rv;
     size_t len;
 
@@ -374,10 +409,12 @@ int kinf_deltafifo_resource_version(struct kinf_deltafifo *fifo, char *buf, size
 
 size_t kinf_deltafifo_len(struct kinf_deltafifo *fifo)
 {
+    KINF__REFUSE_NULL(NULL, 0, fifo);
+
     size_t n_items;
 
     kinf__mutex_lock(&fifo->lock);
-    n_items = fifo->ops->len_locked(fifo);
+    n_items = len_locked(fifo);
     kinf__mutex_unlock(&fifo->lock);
     return n_items;
 }
@@ -387,13 +424,15 @@ bool kinf__deltafifo_is_idle(struct kinf_deltafifo *fifo)
     bool is_idle;
 
     kinf__mutex_lock(&fifo->lock);
-    is_idle = !fifo->is_processing && fifo->ops->len_locked(fifo) == 0;
+    is_idle = !fifo->is_processing && len_locked(fifo) == 0;
     kinf__mutex_unlock(&fifo->lock);
     return is_idle;
 }
 
 size_t kinf_deltafifo_bytes(struct kinf_deltafifo *fifo)
 {
+    KINF__REFUSE_NULL(NULL, 0, fifo);
+
     size_t n_bytes;
 
     kinf__mutex_lock(&fifo->lock);
@@ -408,7 +447,7 @@ static bool check_counts_locked(const struct kinf_deltafifo *fifo) KINF__REQUIRE
 {
     size_t n_queued = fifo->ops->len_locked(fifo);
 
-    if (fifo->aborted && (!fifo->closed || n_queued != 0))
+    if (fifo->aborted && (!fifo->closed || fifo->n_bytes != 0))
         return false;
     if (!fifo->is_processing && fifo->in_process_is_initial)
         return false;

@@ -17,6 +17,7 @@
 #include "base/hmap.h"
 #include "base/list.h"
 #include "base/lock.h"
+#include "base/stop.h"
 
 /* Room for a resourceVersion with its NUL. */
 #define KINF__FIFO_RV_SIZE 64
@@ -45,6 +46,7 @@ struct kinf__keyed {
      * not change until the consumer has taken it out again. */
     struct kinf__fifo_item *in_process;
     char last_rv[KINF__FIFO_RV_SIZE]; /* last received */
+    struct kinf__list dropped; /* items of a list that abort cut short; freed with the queue */
 };
 
 /* In order: what a ReplacedAll carries, and a Bookmark, which has no objects. One allocation, with
@@ -94,13 +96,13 @@ struct kinf__fifo_ops {
     int (*resync_locked)(struct kinf_deltafifo *fifo);
     int (*bookmark_locked)(struct kinf_deltafifo *fifo, const char *rv);
 
+    /* As if nothing was aborted. */
     size_t (*len_locked)(const struct kinf_deltafifo *fifo);
     /* Takes out what leaves next; the queue is not empty. */
     void (*take_locked)(struct kinf_deltafifo *fifo, struct kinf_deltas *ret_deltas);
-    /* What was taken has been processed: kinf__fifo_finish_locked(), and gives it up. */
-    void (*finish)(struct kinf_deltafifo *fifo);
-    /* kinf__fifo_abort_locked(), and drops what is queued. */
-    void (*abort)(struct kinf_deltafifo *fifo);
+    /* What was taken has been processed, or `is_dropped`: kinf__fifo_finish_locked(), and gives up
+     * what was processed. */
+    void (*finish)(struct kinf_deltafifo *fifo, bool is_dropped);
     const char *(*processed_rv_locked)(const struct kinf_deltafifo *fifo);
     bool (*check_locked)(const struct kinf_deltafifo *fifo);
 };
@@ -116,6 +118,7 @@ struct kinf_deltafifo {
     struct kinf__mutex lock;
     struct kinf__cond not_empty; /* or closed: the consumer waits */
     struct kinf__cond not_full;  /* or closed: producers wait */
+    struct kinf__stop stop;      /* set by abort before it has the lock; looked at in loops */
 
     /* guarded by lock */
     size_t n_bytes; /* of the objects that are queued */
@@ -128,7 +131,7 @@ struct kinf_deltafifo {
     bool populated;
     size_t initial_count; /* of the first Replace: what is queued or in process */
     bool closed;
-    bool aborted;
+    bool aborted;                   /* what is queued counts no more, and is freed with the queue */
     struct kinf__keyed keyed;       /* one of both is used */
     struct kinf__in_order in_order; /* each member says by whom */
 };
@@ -146,7 +149,8 @@ KINF_MUST_CHECK int kinf__fifo_wait_for_room_locked(struct kinf_deltafifo *fifo)
     KINF__REQUIRES(fifo->lock);
 /* A list was queued: if nothing came before, all that is queued now is the initial population. */
 void kinf__fifo_populate_locked(struct kinf_deltafifo *fifo) KINF__REQUIRES(fifo->lock);
-void kinf__fifo_finish_locked(struct kinf_deltafifo *fifo) KINF__REQUIRES(fifo->lock);
+void kinf__fifo_finish_locked(struct kinf_deltafifo *fifo, bool is_dropped)
+    KINF__REQUIRES(fifo->lock);
 void kinf__fifo_abort_locked(struct kinf_deltafifo *fifo) KINF__REQUIRES(fifo->lock);
 
 /* --- items (keyed_item.c) --- */
@@ -189,8 +193,8 @@ KINF_MUST_CHECK int kinf__keyed_replace(struct kinf_deltafifo *fifo,
                                         const struct kinf_object *const *objects, size_t n_objects,
                                         const char *rv);
 
-/* Whether the structure is sound: bytes and initial count add up, an aborted queue is closed and
- * empty. Keyed: a key is in the queue exactly if it is in the map, once; items have deltas, of one
+/* Whether the structure is sound: bytes and initial count add up, an aborted queue is closed.
+ * Keyed: a key is in the queue exactly if it is in the map, once; items have deltas, of one
  * key, no two Deleted in a row, a tombstone is a Deleted. In order: each entry has what its type
  * needs and nothing else; no two bookmarks in a row; the initial population ends with a ReplacedAll
  * and has nothing in it that could leave with another. Takes the lock. */

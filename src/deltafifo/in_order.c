@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/compiler.h"
+
 #define N_RING_FIRST 64
 /* Slots to tell the keys of a batch apart: a power of two, and half of them free. */
 #define N_SLOTS_MOST 2048
@@ -20,9 +22,10 @@ _Static_assert(N_SLOTS_MOST >= 2 * KINF_FIFO_BATCH_MAX, "a full batch needs free
 
 /* --- lists --- */
 
-/* The objects gain a reference; NULL when out of memory. The resourceVersion fits. */
+/* The objects gain a reference, up to where a stop finds it; NULL when out of memory. The
+ * resourceVersion fits. */
 static struct kinf__fifo_list *list_new(const struct kinf_object *const *objects, size_t n_objects,
-                                        const char *rv)
+                                        const char *rv, const struct kinf__stop *stop)
 {
     struct kinf__fifo_list *list;
 
@@ -32,9 +35,11 @@ static struct kinf__fifo_list *list_new(const struct kinf_object *const *objects
     if (list == NULL)
         return NULL;
     memcpy(list->rv, rv, strlen(rv) + 1);
-    list->n_objects = n_objects;
-    for (size_t i = 0; i < n_objects; i++)
-        list->objects[i] = kinf_object_ref(objects[i]);
+    list->n_objects = 0;
+    while (list->n_objects < n_objects && !kinf__stop_is_set(stop)) {
+        list->objects[list->n_objects] = kinf_object_ref(objects[list->n_objects]);
+        list->n_objects++;
+    }
     return list;
 }
 
@@ -47,11 +52,11 @@ static void list_free(struct kinf__fifo_list *list)
     free(list);
 }
 
-static size_t list_bytes(const struct kinf__fifo_list *list)
+static size_t list_bytes(const struct kinf__fifo_list *list, const struct kinf__stop *stop)
 {
     size_t n_bytes = 0;
 
-    for (size_t i = 0; i < list->n_objects; i++)
+    for (size_t i = 0; i < list->n_objects && !kinf__stop_is_set(stop); i++)
         n_bytes += kinf_object_size(list->objects[i]);
     return n_bytes;
 }
@@ -131,6 +136,7 @@ static int init(struct kinf_deltafifo *fifo)
 static void release(struct kinf_deltafifo *fifo)
 {
     ring_free(&fifo->in_order);
+    list_free(fifo->in_order.list_in_process);
     free(fifo->in_order.batch);
 }
 
@@ -160,12 +166,14 @@ static int replace(struct kinf_deltafifo *fifo, const struct kinf_object *const 
     struct kinf__fifo_entry entry = { .type = KINF_DELTA_REPLACED_ALL };
     int rc;
 
-    entry.list = list_new(objects, n_objects, rv);
+    entry.list = list_new(objects, n_objects, rv, &fifo->stop);
     if (entry.list == NULL)
         return KINF_ERR_NO_MEMORY;
-    entry.n_bytes = list_bytes(entry.list);
+    entry.n_bytes = list_bytes(entry.list, &fifo->stop);
     kinf__mutex_lock(&fifo->lock);
     rc = kinf__fifo_wait_for_room_locked(fifo);
+    if (rc == 0 && kinf__stop_is_set(&fifo->stop))
+        rc = KINF_ERR_STOPPED;
     if (rc == 0)
         rc = push_locked(fifo, &entry);
     if (rc == 0)
@@ -198,7 +206,7 @@ static int bookmark_locked(struct kinf_deltafifo *fifo, const char *rv) KINF__RE
             return 0;
         }
     }
-    entry.list = list_new(NULL, 0, rv);
+    entry.list = list_new(NULL, 0, rv, NULL);
     if (entry.list == NULL)
         return KINF_ERR_NO_MEMORY;
     rc = push_locked(fifo, &entry);
@@ -294,12 +302,13 @@ static const char *rv_after(const struct kinf_delta *deltas, size_t n_deltas)
     return NULL;
 }
 
-/* The batch is given up while it is still in process, since its room is the next one's. */
-static void finish(struct kinf_deltafifo *fifo)
+/* The batch is given up while it is still in process, since its room is the next one's. A large list
+ * would hold up a stop, so it stays where it is then. */
+static void finish(struct kinf_deltafifo *fifo, bool is_dropped)
 {
     struct kinf__in_order *queue = &fifo->in_order;
-    struct kinf__fifo_list *list = queue->list_in_process;
-    const char *rv = rv_after(queue->batch, queue->n_in_process);
+    struct kinf__fifo_list *list = NULL;
+    const char *rv = is_dropped ? NULL : rv_after(queue->batch, queue->n_in_process);
     struct kinf__fifo_entry *large_ring;
     char rv_copy[KINF__FIFO_RV_SIZE] = "";
 
@@ -311,29 +320,13 @@ static void finish(struct kinf_deltafifo *fifo)
     if (rv != NULL)
         memcpy(queue->processed_rv, rv_copy, sizeof rv_copy);
     queue->n_in_process = 0;
-    queue->list_in_process = NULL;
+    if (!kinf__stop_is_set(&fifo->stop))
+        list = KINF__TAKE(queue->list_in_process);
     large_ring = take_large_ring_locked(queue);
-    kinf__fifo_finish_locked(fifo);
+    kinf__fifo_finish_locked(fifo, is_dropped);
     kinf__mutex_unlock(&fifo->lock);
     free(large_ring);
     list_free(list);
-}
-
-static void abort_queue(struct kinf_deltafifo *fifo)
-{
-    struct kinf__in_order *queue = &fifo->in_order;
-    struct kinf__in_order dropped;
-
-    kinf__mutex_lock(&fifo->lock);
-    kinf__fifo_abort_locked(fifo);
-    dropped = *queue;
-    queue->ring = NULL;
-    queue->n_allocated = 0;
-    queue->head = 0;
-    queue->n_entries = 0;
-    fifo->n_bytes = 0;
-    kinf__mutex_unlock(&fifo->lock);
-    ring_free(&dropped);
 }
 
 static const char *processed_rv_locked(const struct kinf_deltafifo *fifo) KINF__REQUIRES(fifo->lock)
@@ -354,7 +347,7 @@ static bool check_entry(const struct kinf__fifo_entry *entry)
                entry->n_bytes == kinf_object_size(entry->object);
     case KINF_DELTA_REPLACED_ALL:
         return entry->object == NULL && entry->list != NULL &&
-               entry->n_bytes == list_bytes(entry->list);
+               entry->n_bytes == list_bytes(entry->list, NULL);
     case KINF_DELTA_SYNC_ALL:
         return entry->object == NULL && entry->list == NULL && entry->n_bytes == 0;
     case KINF_DELTA_BOOKMARK:
@@ -382,7 +375,7 @@ static bool check_entries_locked(const struct kinf_deltafifo *fifo) KINF__REQUIR
             return false;
         n_bytes += entry->n_bytes;
     }
-    return n_bytes == fifo->n_bytes;
+    return fifo->aborted || n_bytes == fifo->n_bytes;
 }
 
 /* Without a list there is no initial population, and everything up to the first list is in it. */
@@ -426,7 +419,6 @@ const struct kinf__fifo_ops kinf__fifo_in_order_ops = {
     .len_locked = len_locked,
     .take_locked = take_locked,
     .finish = finish,
-    .abort = abort_queue,
     .processed_rv_locked = processed_rv_locked,
     .check_locked = check_locked,
 };

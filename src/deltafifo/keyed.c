@@ -10,6 +10,8 @@
 
 #include <string.h>
 
+#include "base/compiler.h"
+
 static struct kinf__fifo_item *item_of(struct kinf__list *node)
 {
     return KINF__LIST_ENTRY(node, struct kinf__fifo_item, in_queue);
@@ -54,12 +56,15 @@ const struct kinf_object *kinf__keyed_append_locked(struct kinf_deltafifo *fifo,
 static int init(struct kinf_deltafifo *fifo)
 {
     kinf__list_init(&fifo->keyed.queue);
+    kinf__list_init(&fifo->keyed.dropped);
     return 0;
 }
 
 static void release(struct kinf_deltafifo *fifo)
 {
     kinf__fifo_items_free(&fifo->keyed.queue);
+    kinf__fifo_items_free(&fifo->keyed.dropped);
+    kinf__fifo_item_free(fifo->keyed.in_process);
     kinf__hmap_release(&fifo->keyed.items);
 }
 
@@ -125,6 +130,8 @@ static int resync_object(const struct kinf_object *object, void *ctx) KINF__NO_T
     const char *key = kinf_object_key(object);
     uint64_t hash = kinf__fifo_hash(key);
 
+    if (kinf__stop_is_set(&fifo->stop))
+        return KINF_ERR_STOPPED;
     if (kinf__fifo_item_find(&fifo->keyed.items, key, hash) != NULL ||
         kinf__keyed_in_process_locked(fifo, key))
         return 0;
@@ -169,14 +176,15 @@ static void take_locked(struct kinf_deltafifo *fifo, struct kinf_deltas *ret_del
     *ret_deltas = (struct kinf_deltas){ kinf__fifo_item_key(item), item->deltas, item->n_deltas };
 }
 
-static void finish(struct kinf_deltafifo *fifo)
+/* What was dropped stays: the version that was processed is the one before it. */
+static void finish(struct kinf_deltafifo *fifo, bool is_dropped)
 {
-    struct kinf__fifo_item *item;
+    struct kinf__fifo_item *item = NULL;
 
     kinf__mutex_lock(&fifo->lock);
-    item = fifo->keyed.in_process;
-    fifo->keyed.in_process = NULL;
-    kinf__fifo_finish_locked(fifo);
+    if (!is_dropped)
+        item = KINF__TAKE(fifo->keyed.in_process);
+    kinf__fifo_finish_locked(fifo, is_dropped);
     kinf__mutex_unlock(&fifo->lock);
     kinf__fifo_item_free(item);
 }
@@ -188,20 +196,6 @@ static const char *processed_rv_locked(const struct kinf_deltafifo *fifo) KINF__
     if (!kinf__list_is_empty(&fifo->keyed.queue))
         return item_of(fifo->keyed.queue.next)->rv_before;
     return fifo->keyed.last_rv;
-}
-
-static void abort_queue(struct kinf_deltafifo *fifo)
-{
-    struct kinf__list dropped;
-
-    kinf__list_init(&dropped);
-    kinf__mutex_lock(&fifo->lock);
-    kinf__fifo_abort_locked(fifo);
-    memmove(fifo->keyed.last_rv, processed_rv_locked(fifo), sizeof fifo->keyed.last_rv);
-    while (!kinf__list_is_empty(&fifo->keyed.queue))
-        kinf__list_push_back(&dropped, &unlink_head_locked(fifo)->in_queue);
-    kinf__mutex_unlock(&fifo->lock);
-    kinf__fifo_items_free(&dropped);
 }
 
 /* --- soundness --- */
@@ -243,14 +237,15 @@ static bool check_queue_locked(const struct kinf_deltafifo *fifo) KINF__REQUIRES
         n_items++;
         n_bytes += kinf__fifo_item_bytes(item);
     }
-    return n_items == fifo->keyed.items.n_nodes && n_bytes == fifo->n_bytes;
+    return n_items == fifo->keyed.items.n_nodes && (fifo->aborted || n_bytes == fifo->n_bytes);
 }
 
 static bool check_locked(const struct kinf_deltafifo *fifo) KINF__REQUIRES(fifo->lock)
 {
     const struct kinf__fifo_item *in_process = fifo->keyed.in_process;
 
-    return check_queue_locked(fifo) && (in_process != NULL) == fifo->is_processing &&
+    return check_queue_locked(fifo) &&
+           (fifo->aborted || (in_process != NULL) == fifo->is_processing) &&
            (in_process == NULL || check_item(in_process));
 }
 
@@ -264,7 +259,6 @@ const struct kinf__fifo_ops kinf__fifo_keyed_ops = {
     .len_locked = len_locked,
     .take_locked = take_locked,
     .finish = finish,
-    .abort = abort_queue,
     .processed_rv_locked = processed_rv_locked,
     .check_locked = check_locked,
 };

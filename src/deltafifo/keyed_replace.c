@@ -4,7 +4,7 @@
  *
  * Invariant: all or nothing. Everything that can fail happens while staging: the items that will be
  * queued are built beside the queue, and room is made in those that will grow. Committing only
- * links.
+ * links, unless the queue is aborted meanwhile: then nothing in it counts any more.
  */
 #include "deltafifo/deltafifo_priv.h"
 
@@ -23,10 +23,23 @@ static void staged_release(struct staged *staged)
     kinf__hmap_release(&staged->items);
 }
 
+static bool is_stopped(const struct staged *staged)
+{
+    return kinf__stop_is_set(&staged->fifo->stop);
+}
+
 static struct kinf__fifo_item *staged_find(const struct staged *staged, const char *key,
                                            uint64_t hash)
 {
     return kinf__fifo_item_find(&staged->items, key, hash);
+}
+
+/* To free a large list would hold up a stop. */
+static void put_aside(struct staged *staged)
+{
+    kinf__mutex_lock(&staged->fifo->lock);
+    kinf__list_append(&staged->fifo->keyed.dropped, &staged->queue);
+    kinf__mutex_unlock(&staged->fifo->lock);
 }
 
 static int stage_new(struct staged *staged, const struct kinf_delta *delta, uint64_t hash)
@@ -78,6 +91,8 @@ static int reserve_queued_locked(struct staged *staged) KINF__REQUIRES(staged->f
         const struct kinf__fifo_item *twin =
             staged_find(staged, kinf__fifo_item_key(item), item->in_map.hash);
 
+        if (is_stopped(staged))
+            return KINF_ERR_STOPPED;
         if (kinf__fifo_item_reserve(item, twin != NULL ? twin->n_deltas : 1) < 0)
             return KINF_ERR_NO_MEMORY;
     }
@@ -110,6 +125,8 @@ static int stage_known(const struct kinf_object *object, void *ctx) KINF__NO_TSA
     const char *key = kinf_object_key(object);
     uint64_t hash = kinf__fifo_hash(key);
 
+    if (is_stopped(staged))
+        return KINF_ERR_STOPPED;
     if (staged_find(staged, key, hash) != NULL ||
         kinf__fifo_item_find(&staged->fifo->keyed.items, key, hash) != NULL ||
         kinf__keyed_in_process_locked(staged->fifo, key))
@@ -138,6 +155,8 @@ static void bury_unlisted_locked(struct staged *staged) KINF__REQUIRES(staged->f
                                               .final_state_unknown = true,
                                               .object = newest->object };
 
+        if (is_stopped(staged))
+            return;
         /* A Deleted behind a Deleted would collapse into what is there. */
         if (newest->type != KINF_DELTA_DELETED &&
             staged_find(staged, kinf__fifo_item_key(item), item->in_map.hash) == NULL)
@@ -155,6 +174,8 @@ static void link_staged_locked(struct staged *staged) KINF__REQUIRES(staged->fif
         struct kinf__fifo_item *queued =
             kinf__fifo_item_find(&staged->fifo->keyed.items, kinf__fifo_item_key(item), hash);
 
+        if (is_stopped(staged))
+            return;
         if (queued == NULL) {
             kinf__list_remove(node);
             kinf__keyed_link_locked(staged->fifo, item, hash);
@@ -181,17 +202,22 @@ static void forget_higher_versions_locked(struct staged *staged, const char *rv)
         KINF__LIST_ENTRY(node, struct kinf__fifo_item, in_queue)->rv_before[0] = '\0';
 }
 
-static void commit_locked(struct staged *staged, const char *rv) KINF__REQUIRES(staged->fifo->lock)
+static int commit_locked(struct staged *staged, const char *rv) KINF__REQUIRES(staged->fifo->lock)
 {
     struct kinf_deltafifo *fifo = staged->fifo;
 
     forget_higher_versions_locked(staged, rv);
     bury_unlisted_locked(staged);
     link_staged_locked(staged);
+    if (is_stopped(staged)) {
+        kinf__fifo_abort_locked(staged->fifo);
+        return KINF_ERR_STOPPED;
+    }
     memcpy(fifo->keyed.last_rv, rv, strlen(rv) + 1);
     /* Each queued key is in the list or got a tombstone, so all are of the initial population. */
     kinf__fifo_populate_locked(staged->fifo);
     fifo->has_news = true;
+    return 0;
 }
 
 static int replace(struct staged *staged, const struct kinf_object *const *objects,
@@ -200,7 +226,7 @@ static int replace(struct staged *staged, const struct kinf_object *const *objec
     int rc = 0;
 
     for (size_t i = 0; i < n_objects && rc == 0; i++)
-        rc = stage_listed(staged, objects[i]);
+        rc = is_stopped(staged) ? KINF_ERR_STOPPED : stage_listed(staged, objects[i]);
     if (rc < 0)
         return rc;
     kinf__mutex_lock(&staged->fifo->lock);
@@ -208,7 +234,7 @@ static int replace(struct staged *staged, const struct kinf_object *const *objec
     if (rc == 0)
         rc = stage_locked(staged);
     if (rc == 0)
-        commit_locked(staged, rv);
+        rc = commit_locked(staged, rv);
     kinf__fifo_unlock(staged->fifo);
     return rc;
 }
@@ -221,6 +247,8 @@ int kinf__keyed_replace(struct kinf_deltafifo *fifo, const struct kinf_object *c
 
     kinf__list_init(&staged.queue);
     rc = replace(&staged, objects, n_objects, rv);
+    if (rc == KINF_ERR_STOPPED)
+        put_aside(&staged);
     staged_release(&staged);
     return rc;
 }

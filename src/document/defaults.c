@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "document/node_index.h"
 #include "rest/secret.h"
 
 #define CLIENT_IP_SECONDS 10800
@@ -37,17 +38,19 @@ static int set_integer_once(struct cJSON *object, const char *name, int64_t numb
 /* Members of `from` that `map` does not have; `map` is made if there is none. */
 static int add_missing(struct cJSON *object, const char *name, const struct cJSON *from)
 {
+    KINF__AUTO_NODE_MEMBERS members = { NULL, false, { KINF__HMAP_INIT } };
     const struct cJSON *value;
     struct cJSON *map;
 
     if (!cJSON_IsObject(from))
         return 0;
     map = kinf__doc_object(object, name);
-    if (map == NULL)
+    if (map == NULL || kinf__node_members_init(&members, map, (size_t)cJSON_GetArraySize(from)) < 0)
         return KINF_ERR_NO_MEMORY;
     cJSON_ArrayForEach(value, from)
     {
-        if (set_once(map, value->string, kinf__doc_dup(value)) < 0)
+        if (kinf__node_members_get(&members, value->string) == NULL &&
+            kinf__node_members_set(&members, value->string, kinf__doc_dup(value)) < 0)
             return KINF_ERR_NO_MEMORY;
     }
     return 0;

@@ -9,7 +9,7 @@
 
 /* --- refusals --- */
 
-const char *kinf__go_type_word(const struct cJSON *value)
+static const char *go_type_word(const struct cJSON *value)
 {
     if (cJSON_IsObject(value))
         return KINF__GO_MAP;
@@ -22,11 +22,24 @@ const char *kinf__go_type_word(const struct cJSON *value)
     return cJSON_IsBool(value) ? "bool" : "string";
 }
 
+int kinf__refuse_values(struct kinf__refusal *refusal, const char *const words[3], char verb,
+                        const struct cJSON *x, const struct cJSON *y)
+{
+    KINF__AUTO_BUFFER x_room = KINF__BUFFER_INIT;
+    KINF__AUTO_BUFFER y_room = KINF__BUFFER_INIT;
+    const char *x_text = kinf__doc_go_text(x, verb, KINF__REFUSAL_MESSAGE_SIZE, &x_room),
+               *y_text = kinf__doc_go_text(y, 'v', KINF__REFUSAL_MESSAGE_SIZE, &y_room);
+
+    if (x_text == NULL || y_text == NULL)
+        return KINF_ERR_NO_MEMORY;
+    return kinf__refuse_oddly(refusal, "%s%s%s%s%s", words[0], x_text, words[1], y_text, words[2]);
+}
+
 int kinf__refuse_go_type(struct kinf__refusal *refusal, const char *expected,
                          const struct cJSON *value)
 {
     return kinf__refuse_oddly(refusal, "expected a %s, but received a %s", expected,
-                              kinf__go_type_word(value));
+                              go_type_word(value));
 }
 
 static int refuse_no_key(struct kinf__refusal *refusal, const struct cJSON *element,
@@ -44,14 +57,9 @@ static int refuse_no_key(struct kinf__refusal *refusal, const struct cJSON *elem
 static int refuse_elements(struct kinf__refusal *refusal, const struct cJSON *original,
                            const struct cJSON *patch)
 {
-    KINF__AUTO_BUFFER room = KINF__BUFFER_INIT;
-    KINF__AUTO_BUFFER patch_room = KINF__BUFFER_INIT;
-    const char *x = kinf__doc_go_text(original, 'v', KINF__REFUSAL_MESSAGE_SIZE, &room),
-               *y = kinf__doc_go_text(patch, 'v', KINF__REFUSAL_MESSAGE_SIZE, &patch_room);
+    static const char *const words[] = { "list element types are not identical: [", " ", "]" };
 
-    if (x == NULL || y == NULL)
-        return KINF_ERR_NO_MEMORY;
-    return kinf__refuse_oddly(refusal, "list element types are not identical: [%s %s]", x, y);
+    return kinf__refuse_values(refusal, words, 'v', original, patch);
 }
 
 static int refuse_nesting(struct kinf__refusal *refusal)
@@ -130,9 +138,9 @@ int kinf__elements_check(const struct cJSON *original, const struct cJSON *patch
         {
             if (type == NULL && cJSON_IsArray(element))
                 return refuse_nesting(refusal);
-            if (type != NULL && strcmp(type, kinf__go_type_word(element)) != 0)
+            if (type != NULL && strcmp(type, go_type_word(element)) != 0)
                 return refuse_elements(refusal, original, patch);
-            type = kinf__go_type_word(element);
+            type = go_type_word(element);
         }
     }
     *ret_are_maps = type != NULL && strcmp(type, KINF__GO_MAP) == 0;

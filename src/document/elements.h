@@ -18,11 +18,11 @@
 
 /* What the server does not foresee is 500, without a reason. */
 #define kinf__refuse_oddly(refusal, ...) kinf__refuse(refusal, 500, "", __VA_ARGS__)
+/* Likewise, in words around two values as Go prints them: the first with %v or (`verb`) %s. */
+int kinf__refuse_values(struct kinf__refusal *refusal, const char *const words[3], char verb,
+                        const struct cJSON *x, const struct cJSON *y);
 int kinf__refuse_go_type(struct kinf__refusal *refusal, const char *expected,
                          const struct cJSON *value);
-
-/* What Go calls the type of a JSON value. */
-const char *kinf__go_type_word(const struct cJSON *value);
 
 /* The element's member `merge_key`, or ("") the element itself. NULL: it has none. */
 const struct cJSON *kinf__element_key(const struct cJSON *element, const char *merge_key);

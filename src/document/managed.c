@@ -112,7 +112,7 @@ static int compare_entries(const void *a, const void *b)
     return order != 0 ? order : strcmp(x->subresource, y->subresource);
 }
 
-void kinf__entries_sort(struct kinf__entries *entries)
+static void sort_entries(struct kinf__entries *entries)
 {
     if (entries->n_items != 0)
         qsort(entries->items, entries->n_items, sizeof *entries->items, compare_entries);
@@ -123,7 +123,7 @@ int kinf__entries_write(struct kinf__entries *entries, struct cJSON *object)
     struct cJSON *list = cJSON_CreateArray();
     struct cJSON *metadata = kinf__doc_object(object, "metadata");
 
-    kinf__entries_sort(entries);
+    sort_entries(entries);
     if (metadata == NULL) {
         cJSON_Delete(list);
         return KINF_ERR_NO_MEMORY;
@@ -141,8 +141,8 @@ int kinf__entries_write(struct kinf__entries *entries, struct cJSON *object)
 }
 
 /* Who applies is the same in every version. */
-struct kinf__entry *kinf__entries_find(const struct kinf__entries *entries,
-                                       const struct kinf__manager *manager, bool is_apply)
+static struct kinf__entry *find_entry(const struct kinf__entries *entries,
+                                      const struct kinf__manager *manager, bool is_apply)
 {
     for (size_t i = 0; i < entries->n_items; i++) {
         struct kinf__entry *entry = &entries->items[i];
@@ -161,7 +161,7 @@ struct kinf__entry *kinf__entries_get(struct kinf__entries *entries,
     struct kinf__entry entry = {
         manager->name, is_apply, manager->api_version, manager->subresource, "", { 0 },
     };
-    struct kinf__entry *found = kinf__entries_find(entries, manager, is_apply);
+    struct kinf__entry *found = find_entry(entries, manager, is_apply);
 
     return found != NULL ? found : push(entries, &entry);
 }
@@ -249,7 +249,7 @@ static int cap_updaters(struct kinf__entries *entries)
         n_updaters +=
             !entries->items[i].is_apply && !kinf__field_set_is_empty(&entries->items[i].fields);
     if (n_updaters > MAX_UPDATERS)
-        kinf__entries_sort(entries);
+        sort_entries(entries);
     for (size_t i = 0; n_updaters > MAX_UPDATERS && i < entries->n_items; i++) {
         entry = &entries->items[i];
         older = find_older(entries, i);

@@ -35,16 +35,12 @@ KINF_MUST_CHECK int kinf__entries_read(struct kinf__entries *entries, const stru
 /* Sorts them, and puts those that have fields into the object; none: it has no managedFields. */
 KINF_MUST_CHECK int kinf__entries_write(struct kinf__entries *entries, struct cJSON *object);
 
-/* The manager's; NULL: none. */
-struct kinf__entry *kinf__entries_find(const struct kinf__entries *entries,
-                                       const struct kinf__manager *manager, bool is_apply);
-/* The same, made without a time if there is none. NULL: out of memory. */
+/* The manager's, made without a time if there is none. NULL: out of memory. */
 struct kinf__entry *kinf__entries_get(struct kinf__entries *entries,
                                       const struct kinf__manager *manager, bool is_apply);
 /* Takes fields from all but one, which may be NULL. */
 void kinf__entries_subtract(struct kinf__entries *entries, const struct kinf__entry *except,
                             const struct kinf__field_set *fields);
-void kinf__entries_sort(struct kinf__entries *entries);
 
 /* Takes out what is nobody's: metadata.name, and what else the server keeps. */
 void kinf__fields_strip(struct kinf__field_set *fields);

@@ -3,7 +3,7 @@
  * the trees.
  *
  * The depth of a YAML tree is limited by its parser, and so is the number of nodes that a walk
- * meets, merged ones included: a merged mapping is an alias or stands there, and has been counted.
+ * meets.
  */
 #include "document/manifest.h"
 
@@ -249,94 +249,16 @@ static int add_pair(const struct reading *reading, const struct kinf__yaml_node 
     return 0;
 }
 
-static int add_pairs(const struct reading *reading, const struct kinf__yaml_node *mapping,
-                     struct cJSON *object, bool *has_merged);
-
-/* What << stands for; of several mappings the first one wins, and comes last. */
-static int merge(const struct reading *reading, const struct kinf__yaml_node *value,
-                 struct cJSON *object)
-{
-    bool is_list = value->type == KINF__YAML_SEQUENCE, has_merged;
-    int failed = 0;
-
-    for (size_t i = is_list ? value->n_items : 1; failed == 0 && i-- > 0;) {
-        const struct kinf__yaml_node *mapping = is_list ? value->items[i] : value;
-
-        if (mapping->type != KINF__YAML_MAPPING)
-            return kinf__yaml_error(reading->err, KINF_ERR_PARSE, reading->yaml, mapping,
-                                    "<< takes a mapping or a list of mappings");
-        failed = add_pairs(reading, mapping, object, &has_merged);
-    }
-    return failed;
-}
-
-static int add_pairs(const struct reading *reading, const struct kinf__yaml_node *mapping,
-                     struct cJSON *object, bool *has_merged)
-{
-    int failed = 0;
-
-    for (size_t i = 0; failed == 0 && i < mapping->n_items; i++) {
-        const struct kinf__yaml_node *key = mapping->items[2 * i],
-                                     *value = mapping->items[2 * i + 1];
-
-        if (kinf__yaml_is_merge_key(key)) {
-            failed = merge(reading, value, object);
-            *has_merged = true;
-        } else {
-            failed = add_pair(reading, key, value, object);
-        }
-    }
-    return failed;
-}
-
-struct place {
-    struct cJSON *member;
-    size_t position;
-};
-
-static int compare_places(const void *a, const void *b)
-{
-    const struct place *left = a, *right = b;
-    int order = strcmp(left->member->string, right->member->string);
-
-    return order != 0 ? order
-                      : (left->position > right->position) - (left->position < right->position);
-}
-
-/* Of members of one name the last one stays. */
-static int drop_overridden(const struct reading *reading, struct cJSON *object)
-{
-    size_t n = (size_t)cJSON_GetArraySize(object), i = 0;
-    KINF__AUTO_FREE struct place *places = calloc(n + 1, sizeof *places);
-    struct cJSON *member;
-
-    if (places == NULL)
-        return kinf__error_no_memory(reading->err);
-    cJSON_ArrayForEach(member, object)
-    {
-        places[i] = (struct place){ member, i };
-        i++;
-    }
-    qsort(places, n, sizeof *places, compare_places);
-    for (i = 1; i < n; i++) {
-        if (strcmp(places[i - 1].member->string, places[i].member->string) == 0)
-            cJSON_Delete(cJSON_DetachItemViaPointer(object, places[i - 1].member));
-    }
-    return 0;
-}
-
 static int convert_mapping(const struct reading *reading, const struct kinf__yaml_node *node,
                            struct cJSON **ret_tree)
 {
     KINF__AUTO_DOC *object = cJSON_CreateObject();
-    bool has_merged = false;
-    int failed;
+    int failed = 0;
 
     if (object == NULL)
         return kinf__error_no_memory(reading->err);
-    failed = add_pairs(reading, node, object, &has_merged);
-    if (failed == 0 && has_merged)
-        failed = drop_overridden(reading, object);
+    for (size_t i = 0; failed == 0 && i < node->n_items; i++)
+        failed = add_pair(reading, node->items[2 * i], node->items[2 * i + 1], object);
     if (failed == 0)
         *ret_tree = KINF__TAKE(object);
     return failed;

@@ -20,6 +20,7 @@ static bool is_omitted(const struct kinf__schema_field *field, const struct cJSO
 static int write_quantity(struct cJSON *value)
 {
     char text[KINF__QUANTITY_SIZE], canonical[KINF__QUANTITY_SIZE], *copy;
+    size_t size;
 
     if (cJSON_IsString(value))
         snprintf(text, sizeof text, "%s", value->valuestring);
@@ -29,9 +30,11 @@ static int write_quantity(struct cJSON *value)
         return 0;
     if (!kinf__quantity_write(text, canonical))
         return 0;
-    copy = strdup(canonical);
+    size = strlen(canonical) + 1;
+    copy = malloc(size);
     if (copy == NULL)
         return KINF_ERR_NO_MEMORY;
+    memcpy(copy, canonical, size);
     free(value->valuestring);
     value->valuestring = copy;
     value->type = cJSON_String;

@@ -39,18 +39,6 @@ static int compare_fields(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-static bool has_text(const struct cJSON *array, const char *name)
-{
-    const struct cJSON *item;
-
-    cJSON_ArrayForEach(item, array)
-    {
-        if (cJSON_IsString(item) && strcmp(item->valuestring, name) == 0)
-            return true;
-    }
-    return false;
-}
-
 static int make_fields(struct maker *maker, const struct cJSON *rules,
                        const struct cJSON *properties, struct kinf__schema_field *fields)
 {
@@ -61,7 +49,7 @@ static int make_fields(struct maker *maker, const struct cJSON *rules,
     {
         fields->name = property->string;
         fields->fallback = kinf__doc_get(property, "default");
-        fields->is_required = has_text(required, property->string);
+        fields->is_required = kinf__doc_has_text(required, property->string);
         failed = make_node(maker, property, &fields->node);
         if (failed < 0)
             return failed;

@@ -46,28 +46,18 @@ static int refuse_format(struct kinf__refusal *refusal, const char *what)
 static int refuse_directive(struct kinf__refusal *refusal, const struct cJSON *directive,
                             const struct cJSON *patch)
 {
-    KINF__AUTO_BUFFER room = KINF__BUFFER_INIT;
-    KINF__AUTO_BUFFER map_room = KINF__BUFFER_INIT;
-    const char *word = kinf__doc_go_text(directive, 's', KINF__REFUSAL_MESSAGE_SIZE, &room),
-               *map = kinf__doc_go_text(patch, 'v', KINF__REFUSAL_MESSAGE_SIZE, &map_room);
+    static const char *const words[] = { "unknown patch type: ", " in map: ", "" };
 
-    if (word == NULL || map == NULL)
-        return KINF_ERR_NO_MEMORY;
-    return kinf__refuse_oddly(refusal, "unknown patch type: %s in map: %s", word, map);
+    return kinf__refuse_values(refusal, words, 's', directive, patch);
 }
 
 static int refuse_order(struct kinf__refusal *refusal, const struct cJSON *patch,
                         const struct cJSON *order)
 {
-    KINF__AUTO_BUFFER room = KINF__BUFFER_INIT;
-    KINF__AUTO_BUFFER order_room = KINF__BUFFER_INIT;
-    const char *x = kinf__doc_go_text(patch, 'v', KINF__REFUSAL_MESSAGE_SIZE, &room),
-               *y = kinf__doc_go_text(order, 'v', KINF__REFUSAL_MESSAGE_SIZE, &order_room);
+    static const char *const words[] = { "The order in patch list:\n",
+                                         "\n doesn't match $setElementOrder list:\n", "\n" };
 
-    if (x == NULL || y == NULL)
-        return KINF_ERR_NO_MEMORY;
-    return kinf__refuse_oddly(
-        refusal, "The order in patch list:\n%s\n doesn't match $setElementOrder list:\n%s\n", x, y);
+    return kinf__refuse_values(refusal, words, 'v', patch, order);
 }
 
 /* --- merging lists --- */

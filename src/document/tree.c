@@ -286,16 +286,6 @@ void kinf__doc_remove(struct cJSON *object, const char *name)
     cJSON_DeleteItemFromObjectCaseSensitive(object, name);
 }
 
-struct cJSON *kinf__doc_object(struct cJSON *object, const char *name)
-{
-    struct cJSON *member = kinf__doc_get(object, name);
-
-    if (cJSON_IsObject(member))
-        return member;
-    return kinf__doc_set(object, name, cJSON_CreateObject()) == 0 ? kinf__doc_get(object, name)
-                                                                  : NULL;
-}
-
 static int undouble_members(struct cJSON *object)
 {
     KINF__AUTO_NODE_INDEX index = { KINF__HMAP_INIT };
@@ -329,6 +319,69 @@ int kinf__doc_undouble(struct cJSON *tree)
         }
     }
     return failed;
+}
+
+struct cJSON *kinf__doc_object(struct cJSON *object, const char *name)
+{
+    struct cJSON *member = kinf__doc_get(object, name);
+
+    if (cJSON_IsObject(member))
+        return member;
+    return kinf__doc_set(object, name, cJSON_CreateObject()) == 0 ? kinf__doc_get(object, name)
+                                                                  : NULL;
+}
+
+struct cJSON *kinf__doc_array(struct cJSON *object, const char *name)
+{
+    struct cJSON *member = kinf__doc_get(object, name);
+
+    if (cJSON_IsArray(member))
+        return member;
+    return kinf__doc_set(object, name, cJSON_CreateArray()) == 0 ? kinf__doc_get(object, name)
+                                                                 : NULL;
+}
+
+/* --- sets of texts --- */
+
+static bool is_text(const struct cJSON *node, const char *text)
+{
+    return cJSON_IsString(node) && strcmp(node->valuestring, text) == 0;
+}
+
+bool kinf__doc_has_text(const struct cJSON *array, const char *text)
+{
+    const struct cJSON *element;
+
+    cJSON_ArrayForEach(element, array)
+    {
+        if (is_text(element, text))
+            return true;
+    }
+    return false;
+}
+
+int kinf__doc_add_text(struct cJSON *object, const char *name, const char *text)
+{
+    struct cJSON *array = kinf__doc_array(object, name);
+
+    if (array == NULL)
+        return KINF_ERR_NO_MEMORY;
+    return kinf__doc_has_text(array, text) ? 0 : kinf__doc_append(array, cJSON_CreateString(text));
+}
+
+void kinf__doc_remove_text(struct cJSON *object, const char *name, const char *text)
+{
+    struct cJSON *array = kinf__doc_get(object, name), *element, *next;
+
+    if (!cJSON_IsArray(array))
+        return;
+    for (element = array->child; element != NULL; element = next) {
+        next = element->next;
+        if (is_text(element, text))
+            cJSON_Delete(cJSON_DetachItemViaPointer(array, element));
+    }
+    if (array->child == NULL)
+        kinf__doc_remove(object, name);
 }
 
 /* --- as Go prints it --- */

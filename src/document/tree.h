@@ -68,5 +68,16 @@ void kinf__doc_remove(struct cJSON *object, const char *name);
 KINF_MUST_CHECK int kinf__doc_undouble(struct cJSON *tree);
 /* The object under the name, made if there is none or it is no object. NULL: out of memory. */
 struct cJSON *kinf__doc_object(struct cJSON *object, const char *name);
+/* The array, likewise. */
+struct cJSON *kinf__doc_array(struct cJSON *object, const char *name);
+
+/* --- arrays as sets of texts: finalizers, versions --- */
+
+/* `array` NULL has none. */
+bool kinf__doc_has_text(const struct cJSON *array, const char *text);
+/* Puts the text into the array under the name, unless it is there. Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__doc_add_text(struct cJSON *object, const char *name, const char *text);
+/* Takes it out of the array under the name, and with the last element the array. */
+void kinf__doc_remove_text(struct cJSON *object, const char *name, const char *text);
 
 #endif

@@ -187,7 +187,8 @@ int kinf__fault_rewrite(const struct kinf__fault_effect *effect,
     answer->content_type = content_type(effect);
     answer->retry_after_s = refusal.retry_after_s;
     answer->is_gzip = answer->is_public = false;
-    answer->etag[0] = answer->warning[0] = '\0';
+    answer->etag[0] = '\0';
+    answer->warnings.len = 0;
     *ret_body = body;
     body = (struct kinf__buffer)KINF__BUFFER_INIT;
     return 0;

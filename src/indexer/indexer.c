@@ -17,8 +17,12 @@
 #include "base/compiler.h"
 #include "base/error.h"
 #include "base/lock.h"
+#include "base/misuse.h"
 #include "indexer/rebuild.h"
 #include "indexer/write.h"
+
+/* Of dead nodes, between two looks at whether to stop. */
+#define REAPED_AT_ONCE 1000
 
 struct kinf_indexer {
     struct kinf__graveyard *graveyard; /* constant */
@@ -197,6 +201,8 @@ static int write_all(struct kinf_indexer *indexer, const struct kinf_store_chang
 int kinf_indexer_add(struct kinf_indexer *indexer, const struct kinf_object *object,
                      const struct kinf_object **ret_old, struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, indexer, object);
+
     const struct kinf_store_change change = { .object = object };
 
     return write_all(indexer, &change, 1, ret_old, err);
@@ -205,12 +211,15 @@ int kinf_indexer_add(struct kinf_indexer *indexer, const struct kinf_object *obj
 int kinf_indexer_update(struct kinf_indexer *indexer, const struct kinf_object *object,
                         const struct kinf_object **ret_old, struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, indexer, object);
     return kinf_indexer_add(indexer, object, ret_old, err);
 }
 
 int kinf_indexer_delete(struct kinf_indexer *indexer, const char *key, const char *resource_version,
                         const struct kinf_object **ret_old, struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, indexer, key);
+
     const struct kinf_store_change change = { NULL, key, resource_version };
 
     return write_all(indexer, &change, 1, ret_old, err);
@@ -219,6 +228,9 @@ int kinf_indexer_delete(struct kinf_indexer *indexer, const char *key, const cha
 int kinf_indexer_transaction(struct kinf_indexer *indexer, const struct kinf_store_change *changes,
                              size_t n_changes, struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, indexer);
+    if (n_changes != 0)
+        KINF__REFUSE_NULL(err, KINF_ERR_INVALID, changes);
     return write_all(indexer, changes, n_changes, NULL, err);
 }
 
@@ -241,14 +253,16 @@ static bool publish_if_same_set(struct kinf_indexer *indexer, const struct kinf_
 }
 
 static int try_replace(struct kinf_indexer *indexer, const struct kinf_object *const *objects,
-                       size_t n_objects, const char *resource_version, bool *ret_done)
+                       size_t n_objects, const char *resource_version,
+                       const struct kinf__stop *stop, bool *ret_done)
 {
     KINF__AUTO_INDEX_VALUES values = KINF__INDEX_VALUES_INIT;
     kinf_auto_snapshot struct kinf_snapshot *base = kinf_indexer_snapshot(indexer);
     struct kinf_snapshot *version;
+    int result = kinf__snapshot_build(base, objects, n_objects, &values, stop, &version);
 
-    if (kinf__snapshot_build(base, objects, n_objects, &values, &version) < 0)
-        return KINF_ERR_NO_MEMORY;
+    if (result < 0)
+        return result;
     strcpy(version->resource_version, resource_version);
     *ret_done = publish_if_same_set(indexer, base, version);
     if (*ret_done)
@@ -258,8 +272,9 @@ static int try_replace(struct kinf_indexer *indexer, const struct kinf_object *c
     return 0;
 }
 
-int kinf_indexer_replace(struct kinf_indexer *indexer, const struct kinf_object *const *objects,
-                         size_t n_objects, const char *resource_version, struct kinf_error *err)
+int kinf__indexer_replace(struct kinf_indexer *indexer, const struct kinf_object *const *objects,
+                          size_t n_objects, const char *resource_version,
+                          const struct kinf__stop *stop, struct kinf_error *err)
 {
     bool is_done = false;
     int result = check_may_write(err);
@@ -270,16 +285,30 @@ int kinf_indexer_replace(struct kinf_indexer *indexer, const struct kinf_object 
         return result;
     /* This takes as long as the store is large anyway; and so no more than one replaced version
      * ever waits to be freed. */
-    kinf__graveyard_reap(indexer->graveyard, SIZE_MAX);
+    while (!kinf__stop_is_set(stop) && kinf__graveyard_reap(indexer->graveyard, REAPED_AT_ONCE))
+        continue;
     while (!is_done && result == 0)
         result = try_replace(indexer, objects, n_objects,
-                             resource_version != NULL ? resource_version : "", &is_done);
+                             resource_version != NULL ? resource_version : "", stop, &is_done);
+    if (result == KINF_ERR_STOPPED)
+        return kinf__error_set(err, KINF_ERR_STOPPED, "stopped in the midst of a list");
     return result < 0 ? kinf__error_no_memory(err) : 0;
+}
+
+int kinf_indexer_replace(struct kinf_indexer *indexer, const struct kinf_object *const *objects,
+                         size_t n_objects, const char *resource_version, struct kinf_error *err)
+{
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, indexer);
+    if (n_objects != 0)
+        KINF__REFUSE_NULL(err, KINF_ERR_INVALID, objects);
+    return kinf__indexer_replace(indexer, objects, n_objects, resource_version, NULL, err);
 }
 
 int kinf_indexer_bookmark(struct kinf_indexer *indexer, const char *resource_version,
                           struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, indexer);
+
     struct kinf__write write;
     int result = check_may_write(err);
 
@@ -330,6 +359,10 @@ static void end_adding_indices(struct kinf_indexer *indexer, struct kinf_snapsho
 int kinf_indexer_add_indices(struct kinf_indexer *indexer, const struct kinf_index *indices,
                              size_t n_indices, struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, indexer);
+    if (n_indices != 0)
+        KINF__REFUSE_NULL(err, KINF_ERR_INVALID, indices);
+
     KINF__AUTO_INDEX_VALUES values = KINF__INDEX_VALUES_INIT;
     kinf_auto_snapshot struct kinf_snapshot *base = NULL;
     struct kinf__index_set *set = NULL;
@@ -357,6 +390,10 @@ int kinf_indexer_add_indices(struct kinf_indexer *indexer, const struct kinf_ind
 int kinf_indexer_new(const struct kinf_index *indices, size_t n_indices,
                      struct kinf_indexer **ret_indexer, struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, ret_indexer);
+    if (n_indices != 0)
+        KINF__REFUSE_NULL(err, KINF_ERR_INVALID, indices);
+
     struct kinf__index_set *set = NULL;
     struct kinf_indexer *indexer;
     int result = kinf__index_set_new(NULL, indices, n_indices, &set, err);
@@ -395,11 +432,14 @@ void kinf_indexer_free(struct kinf_indexer *indexer) KINF__NO_TSA
 
 uint64_t kinf_indexer_failed_index_values(const struct kinf_indexer *indexer)
 {
+    KINF__REFUSE_NULL(NULL, 0, indexer);
     return atomic_load_explicit(&indexer->n_failed, memory_order_relaxed);
 }
 
 struct kinf_snapshot *kinf_indexer_snapshot(struct kinf_indexer *indexer)
 {
+    KINF__REFUSE_NULL(NULL, NULL, indexer);
+
     struct kinf_snapshot *snapshot;
 
     kinf__mutex_lock(&indexer->lock);
@@ -411,6 +451,8 @@ struct kinf_snapshot *kinf_indexer_snapshot(struct kinf_indexer *indexer)
 int kinf_indexer_get_by_key(struct kinf_indexer *indexer, const char *key,
                             const struct kinf_object **ret_object)
 {
+    KINF__REFUSE_NULL(NULL, KINF_ERR_INVALID, indexer, key, ret_object);
+
     const struct kinf_object *object;
 
     kinf__mutex_lock(&indexer->lock);

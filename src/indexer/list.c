@@ -2,12 +2,14 @@
  * Upstream's read calls: whole lists, each from one snapshot. Neighbours: snapshot.c has the
  * cursors that fill them.
  */
+#include "indexer/indexer.h"
 #include "indexer/snapshot.h"
 
 #include <stdlib.h>
 
 #include "base/compiler.h"
 #include "base/error.h"
+#include "base/misuse.h"
 
 #define LIST_GROWTH_MIN 16
 
@@ -15,6 +17,7 @@
 
 void kinf_object_list_release(struct kinf_object_list *list)
 {
+    KINF__REFUSE_NULL(NULL, , list);
     for (size_t i = 0; i < list->n_items; i++)
         kinf_object_unref(list->items[i]);
     free(list->items);
@@ -23,6 +26,7 @@ void kinf_object_list_release(struct kinf_object_list *list)
 
 void kinf_string_list_release(struct kinf_string_list *list)
 {
+    KINF__REFUSE_NULL(NULL, , list);
     for (size_t i = 0; i < list->n_items; i++)
         free(list->items[i]);
     free(list->items);
@@ -116,6 +120,8 @@ static int append_keys(struct kinf_string_list *list, struct kinf_cursor *cursor
 int kinf_indexer_list(struct kinf_indexer *indexer, struct kinf_object_list *ret_list,
                       struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, indexer, ret_list);
+
     kinf_auto_snapshot struct kinf_snapshot *snapshot = kinf_indexer_snapshot(indexer);
     struct kinf_object_list list = KINF_OBJECT_LIST_INIT;
     struct kinf_cursor cursor;
@@ -127,6 +133,8 @@ int kinf_indexer_list(struct kinf_indexer *indexer, struct kinf_object_list *ret
 int kinf_indexer_list_keys(struct kinf_indexer *indexer, struct kinf_string_list *ret_keys,
                            struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, indexer, ret_keys);
+
     kinf_auto_snapshot struct kinf_snapshot *snapshot = kinf_indexer_snapshot(indexer);
     struct kinf_string_list keys = KINF_STRING_LIST_INIT;
     struct kinf_cursor cursor;
@@ -183,6 +191,8 @@ int kinf_indexer_index(struct kinf_indexer *indexer, const char *index,
                        const struct kinf_object *probe, struct kinf_object_list *ret_list,
                        struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, indexer, index, probe, ret_list);
+
     kinf_auto_snapshot struct kinf_snapshot *snapshot = kinf_indexer_snapshot(indexer);
     KINF__AUTO_INDEX_VALUES values = KINF__INDEX_VALUES_INIT;
     struct kinf_object_list list = KINF_OBJECT_LIST_INIT;
@@ -204,6 +214,8 @@ int kinf_indexer_index(struct kinf_indexer *indexer, const char *index,
 int kinf_indexer_by_index(struct kinf_indexer *indexer, const char *index, const char *value,
                           struct kinf_object_list *ret_list, struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, indexer, index, value, ret_list);
+
     kinf_auto_snapshot struct kinf_snapshot *snapshot = kinf_indexer_snapshot(indexer);
     struct kinf_object_list list = KINF_OBJECT_LIST_INIT;
     struct kinf_cursor cursor;
@@ -217,6 +229,8 @@ int kinf_indexer_by_index(struct kinf_indexer *indexer, const char *index, const
 int kinf_indexer_index_keys(struct kinf_indexer *indexer, const char *index, const char *value,
                             struct kinf_string_list *ret_keys, struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, indexer, index, value, ret_keys);
+
     kinf_auto_snapshot struct kinf_snapshot *snapshot = kinf_indexer_snapshot(indexer);
     struct kinf_string_list keys = KINF_STRING_LIST_INIT;
     struct kinf_cursor cursor;
@@ -248,6 +262,8 @@ static int append_values(struct kinf_string_list *list, const struct kinf__tree 
 int kinf_indexer_list_index_values(struct kinf_indexer *indexer, const char *index,
                                    struct kinf_string_list *ret_values, struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, indexer, index, ret_values);
+
     kinf_auto_snapshot struct kinf_snapshot *snapshot = kinf_indexer_snapshot(indexer);
     struct kinf_string_list values = KINF_STRING_LIST_INIT;
     uint32_t number;
@@ -268,6 +284,8 @@ static int compare_strings(const void *a, const void *b)
 int kinf_indexer_get_indices(struct kinf_indexer *indexer, struct kinf_string_list *ret_names,
                              struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, indexer, ret_names);
+
     kinf_auto_snapshot struct kinf_snapshot *snapshot = kinf_indexer_snapshot(indexer);
     struct kinf_string_list names = KINF_STRING_LIST_INIT;
     int result = 0;
@@ -279,8 +297,23 @@ int kinf_indexer_get_indices(struct kinf_indexer *indexer, struct kinf_string_li
     return finish_strings(&names, result, ret_names, err);
 }
 
+void kinf__indexer_each_unmet(struct kinf_indexer *indexer, kinf__unmet_path_cb *callback,
+                              void *ctx)
+{
+    kinf_auto_snapshot struct kinf_snapshot *snapshot = kinf_indexer_snapshot(indexer);
+
+    for (uint32_t i = 0; snapshot->count != 0 && i < snapshot->set->n; i++) {
+        const struct kinf_path *path = snapshot->set->indices[i]->path;
+
+        if (path != NULL && snapshot->indices[i].root == NULL)
+            callback(kinf_path_text(path), "indices", ctx);
+    }
+}
+
 int kinf_indexer_resource_version(struct kinf_indexer *indexer, char *buf, size_t size)
 {
+    KINF__REFUSE_NULL(NULL, KINF_ERR_INVALID, indexer, buf);
+
     kinf_auto_snapshot struct kinf_snapshot *snapshot = kinf_indexer_snapshot(indexer);
     size_t needed = strlen(snapshot->resource_version) + 1;
 

@@ -7,6 +7,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/misuse.h"
 #include "indexer/snapshot.h"
 
 static bool has_namespace(const struct kinf_lister *lister)
@@ -43,6 +44,9 @@ static int append_matching(struct kinf_cursor *cursor, const struct kinf_label_s
 int kinf_lister_list(const struct kinf_lister *lister, const struct kinf_label_selector *selector,
                      struct kinf_object_list *ret_list, struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, lister, ret_list);
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, lister->indexer);
+
     kinf_auto_snapshot struct kinf_snapshot *snapshot = kinf_indexer_snapshot(lister->indexer);
     KINF__AUTO_BUFFER prefix = KINF__BUFFER_INIT;
     struct kinf_object_list list = KINF_OBJECT_LIST_INIT;
@@ -64,6 +68,9 @@ int kinf_lister_list(const struct kinf_lister *lister, const struct kinf_label_s
 int kinf_lister_get(const struct kinf_lister *lister, const char *name,
                     const struct kinf_object **ret_object, struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, lister, name, ret_object);
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, lister->indexer);
+
     KINF__AUTO_BUFFER buffer = KINF__BUFFER_INIT;
     const char *key = make_key(lister, name, &buffer);
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/compiler.h"
+#include "base/sort.h"
 
 /* --- sorting --- */
 
@@ -29,22 +30,22 @@ static int compare_texts(const void *a, const void *b)
     return order != 0 ? order : (left->number > right->number) - (left->number < right->number);
 }
 
-static bool is_sorted(const struct text *texts, size_t n)
+static bool is_sorted(const struct text *texts, size_t n, const struct kinf__stop *stop)
 {
-    for (size_t i = 1; i < n; i++) {
+    for (size_t i = 1; i < n && !kinf__stop_is_set(stop); i++) {
         if (strcmp(texts[i - 1].bytes, texts[i].bytes) > 0)
             return false;
     }
     return true;
 }
 
-static void sort_texts(struct text *texts, size_t n)
+static int sort_texts(struct text *texts, size_t n, const struct kinf__stop *stop)
 {
     size_t n_common = SIZE_MAX;
 
-    if (is_sorted(texts, n))
-        return;
-    for (size_t i = 0; i < n; i++) {
+    if (is_sorted(texts, n, stop))
+        return 0;
+    for (size_t i = 0; i < n && !kinf__stop_is_set(stop); i++) {
         size_t at = 0;
 
         while (at < n_common && texts[0].bytes[at] != '\0' &&
@@ -52,18 +53,19 @@ static void sort_texts(struct text *texts, size_t n)
             at++;
         n_common = at;
     }
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && !kinf__stop_is_set(stop); i++) {
         struct kinf__key key = { { NULL, 0 }, kinf_str_from(texts[i].bytes + n_common) };
 
         texts[i].fragment = kinf__key_fragment(key, 0);
     }
-    qsort(texts, n, sizeof texts[0], compare_texts);
+    return kinf__sort(texts, n, sizeof texts[0], compare_texts, stop);
 }
 
 /* --- entries --- */
 
 /* Entries in the order of their keys, with a count each. */
 struct entries {
+    const struct kinf__stop *stop; /* ends the work on them; NULL: nothing does */
     struct kinf__entry **items;
     size_t n;
 };
@@ -75,8 +77,9 @@ static void release_entries(struct entries *entries)
     free(entries->items);
 }
 
-static int init_entries(struct entries *entries, size_t n_max)
+static int init_entries(struct entries *entries, size_t n_max, const struct kinf__stop *stop)
 {
+    entries->stop = stop;
     entries->n = 0;
     entries->items = malloc((n_max != 0 ? n_max : 1) * sizeof entries->items[0]);
     return entries->items != NULL ? 0 : KINF_ERR_NO_MEMORY;
@@ -114,6 +117,8 @@ static int append_entries(const struct kinf_snapshot *base,
         const struct kinf_object *object = objects[texts[i].number];
         struct kinf__entry *entry;
 
+        if (kinf__stop_is_set(entries->stop))
+            return KINF_ERR_STOPPED;
         if (i + 1 < n && strcmp(texts[i].bytes, texts[i + 1].bytes) == 0)
             continue;
         entry = find_unchanged(&cursor, object);
@@ -130,18 +135,19 @@ static int append_entries(const struct kinf_snapshot *base,
 }
 
 static int make_entries(const struct kinf_snapshot *base, const struct kinf_object *const *objects,
-                        size_t n, struct kinf_index_values *values, struct entries *ret_entries,
-                        size_t *ret_n_unchanged)
+                        size_t n, struct kinf_index_values *values, const struct kinf__stop *stop,
+                        struct entries *ret_entries, size_t *ret_n_unchanged)
 {
     KINF__AUTO_FREE struct text *texts = malloc((n != 0 ? n : 1) * sizeof texts[0]);
     int result;
 
-    if (texts == NULL || init_entries(ret_entries, n) < 0)
+    if (texts == NULL || init_entries(ret_entries, n, stop) < 0)
         return KINF_ERR_NO_MEMORY;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n && !kinf__stop_is_set(stop); i++)
         texts[i] = (struct text){ 0, kinf_object_key(objects[i]), i };
-    sort_texts(texts, n);
-    result = append_entries(base, objects, texts, n, values, ret_entries, ret_n_unchanged);
+    result = kinf__stop_is_set(stop) ? KINF_ERR_STOPPED : sort_texts(texts, n, stop);
+    if (result == 0)
+        result = append_entries(base, objects, texts, n, values, ret_entries, ret_n_unchanged);
     if (result < 0)
         release_entries(ret_entries);
     return result;
@@ -155,9 +161,9 @@ static int build_items(struct kinf_snapshot *version, const struct entries *entr
 
     if (items == NULL)
         return KINF_ERR_NO_MEMORY;
-    for (size_t i = 0; i < entries->n; i++)
+    for (size_t i = 0; i < entries->n && !kinf__stop_is_set(entries->stop); i++)
         items[i].entry = entries->items[i];
-    return kinf__tree_build(false, items, entries->n, &version->items);
+    return kinf__tree_build(false, items, entries->n, entries->stop, &version->items);
 }
 
 /* All values of one index. The number of a text is that of its entry, so that equal values stay in
@@ -166,7 +172,7 @@ static size_t list_values(const struct entries *entries, uint32_t index, struct 
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < entries->n; i++) {
+    for (size_t i = 0; i < entries->n && !kinf__stop_is_set(entries->stop); i++) {
         const struct kinf__entry *entry = entries->items[i];
         uint32_t at = entry->starts[index];
 
@@ -186,16 +192,19 @@ static int build_index(struct kinf_snapshot *version, const struct entries *entr
     size_t n = list_values(entries, index, NULL);
     KINF__AUTO_FREE struct text *texts = malloc((n + 1) * sizeof texts[0]);
     KINF__AUTO_FREE struct kinf__tree_item *items = malloc((n + 1) * sizeof items[0]);
+    int result;
 
     if (texts == NULL || items == NULL)
         return KINF_ERR_NO_MEMORY;
-    list_values(entries, index, texts);
-    sort_texts(texts, n);
-    for (size_t i = 0; i < n; i++) {
+    n = list_values(entries, index, texts); /* fewer, if it is stopped */
+    result = sort_texts(texts, n, entries->stop);
+    if (result < 0)
+        return result;
+    for (size_t i = 0; i < n && !kinf__stop_is_set(entries->stop); i++) {
         items[i].entry = entries->items[texts[i].number];
         items[i].value = (uint32_t)(texts[i].bytes - (const char *)items[i].entry);
     }
-    return kinf__tree_build(true, items, n, &version->indices[index]);
+    return kinf__tree_build(true, items, n, entries->stop, &version->indices[index]);
 }
 
 /* Builds every tree of an empty version. */
@@ -206,22 +215,25 @@ static int build_trees(struct kinf_snapshot *version, const struct entries *entr
     for (uint32_t i = 0; result == 0 && i < version->set->n; i++)
         result = build_index(version, entries, i);
     version->count = entries->n;
-    return result;
+    /* What was cut short may look complete. */
+    return result == 0 && kinf__stop_is_set(entries->stop) ? KINF_ERR_STOPPED : result;
 }
 
 int kinf__snapshot_build(const struct kinf_snapshot *base, const struct kinf_object *const *objects,
                          size_t n_objects, struct kinf_index_values *values,
-                         struct kinf_snapshot **ret_snapshot)
+                         const struct kinf__stop *stop, struct kinf_snapshot **ret_snapshot)
 {
     kinf_auto_snapshot struct kinf_snapshot *version =
         kinf__snapshot_new(base->graveyard, base->set);
     struct entries entries;
-    size_t n_unchanged;
-    int result = 0;
+    size_t n_unchanged = 0;
+    int result;
 
-    if (version == NULL ||
-        make_entries(base, objects, n_objects, values, &entries, &n_unchanged) < 0)
+    if (version == NULL)
         return KINF_ERR_NO_MEMORY;
+    result = make_entries(base, objects, n_objects, values, stop, &entries, &n_unchanged);
+    if (result < 0)
+        return result;
     if (n_unchanged == entries.n && n_unchanged == base->count)
         kinf__snapshot_share(version, base);
     else
@@ -242,7 +254,7 @@ int kinf__snapshot_reindex(const struct kinf_snapshot *base, struct kinf__index_
     uint32_t value;
     int result = 0;
 
-    if (version == NULL || init_entries(&entries, base->count) < 0)
+    if (version == NULL || init_entries(&entries, base->count, NULL) < 0)
         return KINF_ERR_NO_MEMORY;
     kinf_cursor_all(&cursor, base);
     while (result == 0 && kinf__tree_at(&cursor, &old, &value)) {

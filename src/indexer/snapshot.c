@@ -7,6 +7,7 @@
 
 #include "base/compiler.h"
 #include "base/error.h"
+#include "base/misuse.h"
 
 /* --- life --- */
 
@@ -54,6 +55,7 @@ struct kinf_snapshot *kinf__snapshot_copy(const struct kinf_snapshot *from)
 
 struct kinf_snapshot *kinf_snapshot_ref(struct kinf_snapshot *snapshot)
 {
+    KINF__REFUSE_NULL(NULL, NULL, snapshot);
     atomic_fetch_add_explicit(&snapshot->refs, 1, memory_order_relaxed);
     return snapshot;
 }
@@ -76,6 +78,7 @@ void kinf_snapshot_unref(struct kinf_snapshot *snapshot)
 
 void kinf_snapshot_unref_ptr(struct kinf_snapshot **snapshot)
 {
+    KINF__REFUSE_NULL(NULL, , snapshot);
     kinf_snapshot_unref(*snapshot);
 }
 
@@ -140,20 +143,27 @@ const char *kinf__snapshot_check(const struct kinf_snapshot *snapshot)
 
 size_t kinf_snapshot_count(const struct kinf_snapshot *snapshot)
 {
+    KINF__REFUSE_NULL(NULL, 0, snapshot);
     return snapshot->count;
 }
 
 const char *kinf_snapshot_resource_version(const struct kinf_snapshot *snapshot)
 {
+    KINF__REFUSE_NULL(NULL, "", snapshot);
     return snapshot->resource_version;
 }
 
 const struct kinf_object *kinf_snapshot_get(const struct kinf_snapshot *snapshot, const char *key)
 {
+    KINF__REFUSE_NULL(NULL, NULL, snapshot, key);
+
     struct kinf__key item_key = { { NULL, 0 }, kinf_str_from(key) };
 
     return kinf__tree_get_object(&snapshot->items, item_key);
 }
+
+/* What a cursor is while nothing else is known of it: at the end. */
+static const struct kinf_cursor at_end;
 
 void kinf_cursor_all(struct kinf_cursor *cursor, const struct kinf_snapshot *snapshot)
 {
@@ -163,17 +173,24 @@ void kinf_cursor_all(struct kinf_cursor *cursor, const struct kinf_snapshot *sna
 void kinf_cursor_prefix(struct kinf_cursor *cursor, const struct kinf_snapshot *snapshot,
                         struct kinf_str prefix)
 {
+    KINF__REFUSE_NULL(NULL, , cursor);
+    *cursor = at_end;
+    KINF__REFUSE_NULL(NULL, , snapshot);
+
     struct kinf__key key = { { NULL, 0 }, prefix };
 
     cursor->snapshot = snapshot;
     cursor->prefix = prefix;
-    cursor->is_index = false;
     kinf__tree_seek(&snapshot->items, key, cursor);
 }
 
 void kinf_cursor_after(struct kinf_cursor *cursor, const struct kinf_snapshot *snapshot,
                        const char *key)
 {
+    KINF__REFUSE_NULL(NULL, , cursor);
+    *cursor = at_end;
+    KINF__REFUSE_NULL(NULL, , snapshot, key);
+
     struct kinf_str bytes = kinf_str_from(key);
     const struct kinf_object *object;
 
@@ -187,6 +204,8 @@ void kinf_cursor_after(struct kinf_cursor *cursor, const struct kinf_snapshot *s
 int kinf_cursor_index(struct kinf_cursor *cursor, const struct kinf_snapshot *snapshot,
                       const char *index, struct kinf_str value, struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, cursor, snapshot, index);
+
     /* "value NUL": in front of every key that has the value */
     struct kinf__key key = { value, { "", 1 } };
     uint32_t number;
@@ -219,6 +238,8 @@ static bool is_within(const struct kinf_cursor *cursor, const struct kinf_object
 
 const struct kinf_object *kinf_cursor_next(struct kinf_cursor *cursor)
 {
+    KINF__REFUSE_NULL(NULL, NULL, cursor);
+
     const struct kinf_object *object = kinf__tree_object_at(cursor);
 
     if (object == NULL)

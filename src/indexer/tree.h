@@ -16,6 +16,7 @@
 #include <kinformer/api.h>
 #include <kinformer/indexer.h>
 
+#include "base/stop.h"
 #include "indexer/node.h"
 
 struct kinf__tree {
@@ -85,9 +86,11 @@ struct kinf__tree_item {
 };
 
 /* Builds a tree from items in strictly rising order, with counts of its own. Errors:
- * KINF_ERR_NO_MEMORY. */
+ * KINF_ERR_NO_MEMORY, KINF_ERR_STOPPED (`stop`, which may be NULL, was set before all items were in).
+ */
 KINF_MUST_CHECK int kinf__tree_build(bool is_index, const struct kinf__tree_item *items,
-                                     size_t n_items, struct kinf__tree *ret_tree);
+                                     size_t n_items, const struct kinf__stop *stop,
+                                     struct kinf__tree *ret_tree);
 
 /* NULL if the tree is as it should be, else what is wrong. Stores how many slots it has. */
 const char *kinf__tree_check(const struct kinf__tree *tree, size_t *ret_n_slots);

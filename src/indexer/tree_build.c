@@ -75,29 +75,31 @@ static int build_leaf(bool is_index, const struct kinf__tree_item *items, size_t
 }
 
 static int build_leaves(bool is_index, const struct kinf__tree_item *items, size_t n,
-                        struct level *ret_level)
+                        const struct kinf__stop *stop, struct level *ret_level)
 {
     struct level level;
+    int result = 0;
 
     if (init_level(&level, n) < 0)
         return KINF_ERR_NO_MEMORY;
-    for (size_t i = 1; i < level.n; i++) {
+    for (size_t i = 1; i < level.n && !kinf__stop_is_set(stop); i++) {
         size_t first = first_of(i, level.n, n);
 
         level.slots[i].separator = kinf__key_between(item_key(is_index, &items[first - 1]),
                                                      item_key(is_index, &items[first]));
     }
-    for (size_t i = 0; i < level.n; i++) {
+    for (size_t i = 0; i < level.n && result == 0; i++) {
         size_t first = first_of(i, level.n, n), end = first_of(i + 1, level.n, n);
 
-        if (build_leaf(is_index, items + first, end - first, prefix_of(&level, i),
-                       &level.slots[i]) < 0) {
-            release_level(&level);
-            return KINF_ERR_NO_MEMORY;
-        }
+        result = kinf__stop_is_set(stop) ? KINF_ERR_STOPPED
+                                         : build_leaf(is_index, items + first, end - first,
+                                                      prefix_of(&level, i), &level.slots[i]);
     }
-    *ret_level = level;
-    return 0;
+    if (result < 0)
+        release_level(&level);
+    else
+        *ret_level = level;
+    return result;
 }
 
 /* Takes over the nodes of the level below; on failure it is left for the caller to release. */
@@ -136,15 +138,18 @@ no_memory:
     return KINF_ERR_NO_MEMORY;
 }
 
+/* Above the leaves there is so little to do that only they look at `stop`. */
 int kinf__tree_build(bool is_index, const struct kinf__tree_item *items, size_t n_items,
-                     struct kinf__tree *ret_tree)
+                     const struct kinf__stop *stop, struct kinf__tree *ret_tree)
 {
     struct kinf__tree tree = { NULL, is_index };
     struct level level;
 
     if (n_items != 0) {
-        if (build_leaves(is_index, items, n_items, &level) < 0)
-            return KINF_ERR_NO_MEMORY;
+        int result = build_leaves(is_index, items, n_items, stop, &level);
+
+        if (result < 0)
+            return result;
         for (unsigned number = 1; level.n > 1; number++) {
             if (build_inner_level(is_index, number, &level, &level) < 0) {
                 release_level(&level);

@@ -10,11 +10,15 @@
 
 #include "base/compiler.h"
 #include "base/lock.h"
+#include "base/misuse.h"
 
 #define VALUE_LEN_MAX 60000
 
 int kinf_index_values_add(struct kinf_index_values *values, const char *value, size_t len)
 {
+    KINF__REFUSE_NULL(NULL, KINF_ERR_INVALID, values);
+    if (len != 0)
+        KINF__REFUSE_NULL(NULL, KINF_ERR_INVALID, value);
     if (len > VALUE_LEN_MAX || values->bytes.len > UINT32_MAX / 2)
         return KINF_ERR_LIMIT;
     if (len != 0 && memchr(value, '\0', len) != NULL)

@@ -1,6 +1,6 @@
 /*
  * The arrays of a batch, and its way into the store and to the handlers. Neighbours:
- * handle_deltas.c and relist.c fill batches. Invariant: each key is in a batch once, so the order
+ * handle_deltas.c fills batches. Invariant: each key is in a batch once, so the order
  * in which its notifications are told does not matter but for those of one key.
  */
 #include "informer/batch.h"
@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "indexer/indexer.h"
 
 /* Arrays above this are given back when the batch is emptied. */
 #define N_ROOM_KEPT 4096
@@ -219,7 +220,8 @@ void kinf__batch_tell_unchanged(struct kinf__batch *batch, const struct kinf_obj
 
 /* --- applying --- */
 
-static int write_store(const struct kinf__batch *batch, struct kinf_indexer *indexer)
+static int write_store(const struct kinf__batch *batch, struct kinf_indexer *indexer,
+                       const struct kinf__stop *stop)
 {
     switch (batch->write) {
     case KINF__WRITE_NOTHING:
@@ -227,8 +229,8 @@ static int write_store(const struct kinf__batch *batch, struct kinf_indexer *ind
     case KINF__WRITE_CHANGES:
         return kinf_indexer_transaction(indexer, batch->changes.items, batch->n_changes, NULL);
     case KINF__WRITE_ALL:
-        return kinf_indexer_replace(indexer, batch->objects.items, batch->n_objects,
-                                    batch->resource_version, NULL);
+        return kinf__indexer_replace(indexer, batch->objects.items, batch->n_objects,
+                                     batch->resource_version, stop, NULL);
     case KINF__WRITE_RESOURCE_VERSION:
         return kinf_indexer_bookmark(indexer, batch->resource_version, NULL);
     }
@@ -249,7 +251,8 @@ static void tell_sink(const struct kinf__batch *batch, const struct kinf__sink *
 }
 
 int kinf__batch_apply(const struct kinf__batch *batch, struct kinf_indexer *indexer,
-                      struct kinf__processor *processor, const struct kinf__sink *sink)
+                      struct kinf__processor *processor, const struct kinf__sink *sink,
+                      const struct kinf__stop *stop)
 {
     const struct kinf__announcement announcement = {
         .key = batch->changed_key,
@@ -263,12 +266,11 @@ int kinf__batch_apply(const struct kinf__batch *batch, struct kinf_indexer *inde
 
     if (rc < 0)
         return rc;
-    rc = write_store(batch, indexer);
+    rc = write_store(batch, indexer, stop);
     if (rc < 0) {
         kinf__processor_cancel(processor);
         return rc;
     }
     tell_sink(batch, sink);
-    kinf__processor_commit(processor, &announcement);
-    return 0;
+    return kinf__processor_commit(processor, &announcement, stop);
 }

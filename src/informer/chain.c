@@ -21,6 +21,7 @@ static struct kinf__chunk *chunk_new(size_t capacity)
     if (chunk != NULL) {
         chunk->next = NULL;
         chunk->n_items = 0;
+        chunk->n_released = 0;
         chunk->capacity = capacity;
     }
     return chunk;
@@ -32,12 +33,12 @@ void kinf__notification_release(struct kinf__notification *notification)
     kinf_object_unref(notification->object);
 }
 
-static void chunks_free(struct kinf__chunk *chunk)
+void kinf__chunks_free(struct kinf__chunk *chunk)
 {
     while (chunk != NULL) {
         struct kinf__chunk *next = chunk->next;
 
-        for (size_t i = 0; i < chunk->n_items; i++)
+        for (size_t i = chunk->n_released; i < chunk->n_items; i++)
             kinf__notification_release(&chunk->items[i]);
         free(chunk);
         chunk = next;
@@ -46,7 +47,7 @@ static void chunks_free(struct kinf__chunk *chunk)
 
 static void drop_spares(struct kinf__chain *chain)
 {
-    chunks_free(KINF__TAKE(chain->spares));
+    kinf__chunks_free(KINF__TAKE(chain->spares));
     chain->n_spares = 0;
 }
 
@@ -60,7 +61,7 @@ int kinf__chain_init(struct kinf__chain *chain)
 
 void kinf__chain_release(struct kinf__chain *chain)
 {
-    chunks_free(chain->first);
+    kinf__chunks_free(chain->first);
     drop_spares(chain);
     free(chain->sentinel);
 }
@@ -97,6 +98,14 @@ int kinf__chain_reserve(struct kinf__chain *chain, size_t n_pushes, size_t n_mos
         chain->n_spares++;
     }
     return 0;
+}
+
+void kinf__chain_trim(struct kinf__chain *chain)
+{
+    if (chain->spares != NULL && chain->spares->capacity > CHUNK_LEN)
+        drop_spares(chain);
+    while (chain->n_spares > 1)
+        kinf__chunks_free(take_spare(chain));
 }
 
 static void append_chunk(struct kinf__chain *chain, struct kinf__chunk *chunk)

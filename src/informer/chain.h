@@ -14,6 +14,7 @@
 struct kinf__chunk {
     struct kinf__chunk *next;
     size_t n_items;
+    size_t n_released; /* of them, the first: they hold nothing any more */
     size_t capacity;
     struct kinf__notification items[]; /* hold references; `old` of updates only */
 };
@@ -34,6 +35,8 @@ void kinf__chain_release(struct kinf__chain *chain);
 /* Makes sure that the next `n_pushes`, of up to `n_most` notifications each, cannot fail. Errors:
  * KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__chain_reserve(struct kinf__chain *chain, size_t n_pushes, size_t n_most);
+/* Gives back what was reserved and not needed, but for one small chunk. */
+void kinf__chain_trim(struct kinf__chain *chain);
 /* Appends notifications. */
 void kinf__chain_push(struct kinf__chain *chain, const struct kinf__notification *notifications,
                       size_t n_notifications, int64_t now_ms);
@@ -42,8 +45,10 @@ void kinf__chain_push_synced(struct kinf__chain *chain, int64_t now_ms);
 
 /* Takes everything out; NULL: it is empty. */
 struct kinf__chunk *kinf__chain_take_all(struct kinf__chain *chain);
-/* Drops the references of one notification of a chunk that was taken. */
+/* Drops the references of a notification. */
 void kinf__notification_release(struct kinf__notification *notification);
+/* Frees a chunk that was taken, and those behind it. NULL is allowed. */
+void kinf__chunks_free(struct kinf__chunk *chunk);
 
 /* The first one's since_ms; false: it is empty. */
 bool kinf__chain_oldest(const struct kinf__chain *chain, uint32_t *ret_since_ms);

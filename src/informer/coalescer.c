@@ -171,13 +171,16 @@ static int add_spare(struct kinf__coalescer *coalescer)
 
 int kinf__coalescer_reserve(struct kinf__coalescer *coalescer, size_t n_notifications)
 {
-    size_t n_kept = n_notifications > SPARES_KEPT ? n_notifications : SPARES_KEPT;
     int rc = kinf__hmap_reserve(&coalescer->map, n_notifications);
 
-    drop_spares(coalescer, n_kept);
     while (rc == 0 && coalescer->n_spares < n_notifications)
         rc = add_spare(coalescer);
     return rc;
+}
+
+void kinf__coalescer_trim(struct kinf__coalescer *coalescer)
+{
+    drop_spares(coalescer, SPARES_KEPT);
 }
 
 static struct kinf__pending *find(const struct kinf__coalescer *coalescer, const char *key,

@@ -58,6 +58,8 @@ void kinf__coalescer_release(struct kinf__coalescer *coalescer);
  * KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__coalescer_reserve(struct kinf__coalescer *coalescer,
                                             size_t n_notifications);
+/* Gives back what was reserved and not needed, but for a little. */
+void kinf__coalescer_trim(struct kinf__coalescer *coalescer);
 /* Merges notifications into what waits, each into that of its key. */
 void kinf__coalescer_push(struct kinf__coalescer *coalescer,
                           const struct kinf__notification *notifications, size_t n_notifications,

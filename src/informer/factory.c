@@ -17,9 +17,12 @@
 #include "base/list.h"
 #include "base/lock.h"
 #include "base/log.h"
+#include "base/misuse.h"
 #include "informer/callback.h"
 #include "informer/informer.h"
+#include "informer/options.h"
 #include "informer/shared_options.h"
+#include "rest/client.h"
 
 struct entry {
     struct kinf__list in_factory;
@@ -126,6 +129,7 @@ static int make_entry(struct kinf_factory *factory, const struct kinf_type *type
         free(entry);
         return rc;
     }
+    kinf__informer_lend(entry->informer);
     add_to_list(factory, entry);
     *ret_entry = entry;
     return 0;
@@ -133,7 +137,7 @@ static int make_entry(struct kinf_factory *factory, const struct kinf_type *type
 
 static void entry_free(struct entry *entry)
 {
-    kinf_informer_free(entry->informer);
+    kinf__informer_free(entry->informer);
     kinf__shared_options_release(&entry->shared);
     free(entry);
 }
@@ -144,6 +148,8 @@ static int share_entry(struct entry *entry, const struct kinf_informer_options *
     kinf_handler_id id;
     int rc = kinf__shared_options_check(&entry->shared, options, err);
 
+    if (rc == 0)
+        rc = kinf__informer_options_check_paths(options, entry->informer->plan, err);
     if (rc == 0)
         rc = kinf__shared_options_add_indices(&entry->shared, options,
                                               kinf_informer_indexer(entry->informer), err);
@@ -216,19 +222,28 @@ static bool is_in_callback(struct kinf_factory *factory)
 
 /* --- exported --- */
 
-int kinf_factory_new(struct kinf_client *client, struct kinf_factory **ret_factory,
-                     struct kinf_error *err)
+int kinf__factory_new(struct kinf_client *client, struct kinf_factory **ret_factory,
+                      struct kinf_error *err)
 {
     struct kinf_factory *factory = calloc(1, sizeof *factory);
 
     if (factory == NULL)
         return kinf__error_no_memory(err);
     factory->client = client;
+    if (client != NULL)
+        kinf__client_hold(client);
     kinf__mutex_init(&factory->lock, KINF__RANK_FACTORY);
     kinf__cond_init(&factory->changed);
     kinf__list_init(&factory->entries);
     *ret_factory = factory;
     return 0;
+}
+
+int kinf_factory_new(struct kinf_client *client, struct kinf_factory **ret_factory,
+                     struct kinf_error *err)
+{
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, client, ret_factory);
+    return kinf__factory_new(client, ret_factory, err);
 }
 
 void kinf_factory_free(struct kinf_factory *factory)
@@ -246,11 +261,14 @@ void kinf_factory_free(struct kinf_factory *factory)
         entry_free(entry_of(node));
     kinf__cond_release(&factory->changed);
     kinf__mutex_release(&factory->lock);
+    if (factory->client != NULL)
+        kinf__client_let_go(factory->client);
     free(factory);
 }
 
 void kinf_factory_free_ptr(struct kinf_factory **factory)
 {
+    KINF__REFUSE_NULL(NULL, , factory);
     kinf_factory_free(*factory);
 }
 
@@ -258,24 +276,27 @@ void kinf_factory_free_ptr(struct kinf_factory **factory)
 int kinf_factory_informer(struct kinf_factory *factory, const struct kinf_informer_options *options,
                           struct kinf_informer **ret_informer, struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, factory, options, ret_informer);
+
+    struct kinf_informer_options own;
     const struct kinf_type *type;
     int rc;
 
-    if (options->resource == NULL)
-        return kinf__error_set(err, KINF_ERR_INVALID, "an informer needs a resource");
-    rc = kinf_client_find_type(factory->client, options->resource, &type, err);
-    return rc < 0 ? rc : kinf__factory_informer_for_type(factory, type, options, ret_informer, err);
+    rc = kinf__informer_options_read(factory->client, options, &own, &type, err);
+    return rc < 0 ? rc : kinf__factory_informer_for_type(factory, type, &own, ret_informer, err);
 }
 
 int kinf_factory_start(struct kinf_factory *factory, struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, factory);
+
     struct entry *entry;
     int rc = 0;
 
     if (!begin_turn(factory))
         return 0;
     while (rc == 0 && (entry = take_unstarted(factory)) != NULL)
-        rc = kinf_informer_start(entry->informer, err);
+        rc = kinf__informer_start(entry->informer, err);
     end_turn(factory);
     return rc;
 }
@@ -283,6 +304,8 @@ int kinf_factory_start(struct kinf_factory *factory, struct kinf_error *err)
 int kinf_factory_wait_synced(struct kinf_factory *factory, int64_t timeout_ms,
                              struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, factory);
+
     int64_t deadline_ms = kinf__clock_add_ms(kinf__clock_now_ms(), timeout_ms);
     struct entry *entry = NULL;
     int rc = 0;
@@ -295,6 +318,8 @@ int kinf_factory_wait_synced(struct kinf_factory *factory, int64_t timeout_ms,
 
 int kinf_factory_shutdown(struct kinf_factory *factory, struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, factory);
+
     int rc = 0;
 
     if (is_in_callback(factory))
@@ -303,7 +328,7 @@ int kinf_factory_shutdown(struct kinf_factory *factory, struct kinf_error *err)
     forbid_turns(factory);
     KINF__LIST_FOR_EACH (node, &factory->entries) {
         if (rc == 0)
-            rc = kinf_informer_stop(entry_of(node)->informer, err);
+            rc = kinf__informer_stop(entry_of(node)->informer, err);
     }
     return rc;
 }

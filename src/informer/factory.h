@@ -8,6 +8,10 @@
 
 #include <kinformer/factory.h>
 
+/* kinf_factory_new() for tests: `client` may be NULL. */
+KINF_MUST_CHECK int kinf__factory_new(struct kinf_client *client, struct kinf_factory **ret_factory,
+                                      struct kinf_error *err);
+
 /* kinf_factory_informer() with the type already found. The factory's client may be NULL: see
  * kinf__informer_new_for_type(). */
 KINF_MUST_CHECK int kinf__factory_informer_for_type(struct kinf_factory *factory,

@@ -1,13 +1,15 @@
 /*
  * From deltas to the store and to notifications. Neighbours: pop_loop.c pops deltas and calls this,
- * relist.c has the difference of a whole list, batch.c the write. Invariant: what handlers were
- * told of a key is what the store had there, one state after the other.
+ * batch.c has the write. Invariants: what handlers were told of a key is what the store had there,
+ * one state after the other; everything that can fail comes before the first transform.
  */
 #include "informer/handle_deltas.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/sort.h"
 #include "indexer/snapshot.h"
 #include "object/object.h"
 
@@ -97,10 +99,13 @@ static void log_long_version(struct kinf__delta_target *target, const char *key)
                   (unsigned long long)n_suppressed);
 }
 
-const struct kinf_object *kinf__handle_state(struct kinf__delta_target *target,
-                                             const struct kinf_object *object,
-                                             const struct kinf_object *old, bool in_initial_list,
-                                             struct kinf__batch *batch)
+/* The object that is to be stored for a new state of a key: `object`, transformed unless it is
+ * `old`, which is what the store has (NULL: nothing); or `old`, if nothing changed or the object
+ * cannot be stored. Tells what that means. Borrowed from the batch, or as `old` is. */
+static const struct kinf_object *handle_state(struct kinf__delta_target *target,
+                                              const struct kinf_object *object,
+                                              const struct kinf_object *old, bool in_initial_list,
+                                              struct kinf__batch *batch)
 {
     const struct kinf_object *result = transformed(target, object, old);
 
@@ -119,14 +124,21 @@ const struct kinf_object *kinf__handle_state(struct kinf__delta_target *target,
     return result;
 }
 
+/* A tombstone says only that the key is gone: its object may be one that waited in the queue, which
+ * no transform has seen. What the store has is the last known state. */
+static void handle_tombstone(const char *key, const struct kinf_object *old,
+                             struct kinf__batch *batch)
+{
+    kinf__batch_remove(batch, key, NULL);
+    if (old != NULL)
+        kinf__batch_tell_delete(batch, old, old, true, NULL, NULL);
+}
+
 static void handle_deletion(struct kinf__delta_target *target, const struct kinf_delta *delta,
                             const struct kinf_object *old, struct kinf__batch *batch)
 {
-    const struct kinf_object *object =
-        delta->final_state_unknown ? kinf_object_ref(delta->object) /* it comes from the store */
-                                   : transformed(target, delta->object, old);
-    bool has_rv = !delta->final_state_unknown && rv_fits(object);
-    const char *rv = has_rv ? kinf_object_resource_version(object) : NULL;
+    const struct kinf_object *object = transformed(target, delta->object, old);
+    const char *rv = rv_fits(object) ? kinf_object_resource_version(object) : NULL;
 
     kinf__batch_hold(batch, object);
     kinf__batch_remove(batch, kinf_object_key(object), rv);
@@ -136,7 +148,7 @@ static void handle_deletion(struct kinf__delta_target *target, const struct kinf
     if (!kinf__object_same_uid(old, object))
         kinf__batch_tell_delete(batch, old, old, true, rv, NULL);
     else
-        kinf__batch_tell_delete(batch, old, object, delta->final_state_unknown, rv, NULL);
+        kinf__batch_tell_delete(batch, old, object, false, rv, NULL);
 }
 
 static void handle_one(struct kinf__delta_target *target, const struct kinf_delta *delta,
@@ -148,11 +160,15 @@ static void handle_one(struct kinf__delta_target *target, const struct kinf_delt
     if (kinf_indexer_get_by_key(target->indexer, kinf_object_key(delta->object), &old) < 0)
         old = NULL;
     kinf__batch_hold(batch, old);
+    if (delta->final_state_unknown) {
+        handle_tombstone(kinf_object_key(delta->object), old, batch);
+        return;
+    }
     if (delta->type == KINF_DELTA_DELETED) {
         handle_deletion(target, delta, old, batch);
         return;
     }
-    stored = kinf__handle_state(target, delta->object, old, in_initial_list, batch);
+    stored = handle_state(target, delta->object, old, in_initial_list, batch);
     /* In order, the store's resourceVersion follows even what does not change it. */
     if (stored != NULL && (stored != old || is_in_order))
         kinf__batch_put(batch, stored);
@@ -170,6 +186,161 @@ static int prepare_changes(struct kinf__delta_target *target, const struct kinf_
     return 0;
 }
 
+/* --- a whole list: what is new, what changed, what is gone --- */
+
+/* Both sides are walked by key, so each object of the store is looked at once and nothing is
+ * searched for. */
+
+/* One object of the list. */
+struct listed {
+    const struct kinf_object *object; /* NULL: listed again further on */
+    const struct kinf_object *old;    /* what the store has; NULL: nothing */
+};
+
+struct relist {
+    const struct kinf__stop *stop;
+    struct listed *listed; /* in the order of the list */
+    struct listed **by_key;
+    size_t n;
+};
+
+static bool is_stopped(const struct relist *relist)
+{
+    return kinf__stop_is_set(relist->stop);
+}
+
+static void relist_release(struct relist *relist)
+{
+    free(relist->listed);
+    free(relist->by_key);
+}
+
+/* Of one key, the order of the list. */
+static int compare(const void *a, const void *b)
+{
+    const struct listed *x = *(struct listed *const *)a, *y = *(struct listed *const *)b;
+    int order = strcmp(kinf_object_key(x->object), kinf_object_key(y->object));
+
+    return order != 0 ? order : (x > y) - (x < y);
+}
+
+/* A server lists by key, as a rule. */
+static int sort_by_key(struct relist *relist)
+{
+    size_t i = 1;
+
+    while (i < relist->n && !is_stopped(relist) &&
+           compare(&relist->by_key[i - 1], &relist->by_key[i]) < 0)
+        i++;
+    return i < relist->n ? kinf__sort(relist->by_key, relist->n, sizeof relist->by_key[0], compare,
+                                      relist->stop)
+                         : 0;
+}
+
+/* Of a key that is listed twice the last one counts. */
+static void drop_doubles(struct relist *relist)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < relist->n && !is_stopped(relist); i++) {
+        struct listed *item = relist->by_key[i];
+
+        if (n > 0 && strcmp(kinf_object_key(relist->by_key[n - 1]->object),
+                            kinf_object_key(item->object)) == 0)
+            relist->by_key[--n]->object = NULL;
+        relist->by_key[n++] = item;
+    }
+    relist->n = n;
+}
+
+static int relist_init(struct relist *relist, const struct kinf_delta *delta,
+                       const struct kinf__stop *stop)
+{
+    size_t n = delta->n_objects;
+    int rc;
+
+    *relist = (struct relist){ .stop = stop,
+                               .listed = calloc(n + 1, sizeof *relist->listed),
+                               .by_key = calloc(n + 1, sizeof *relist->by_key),
+                               .n = n };
+    if (relist->listed == NULL || relist->by_key == NULL) {
+        relist_release(relist);
+        return KINF_ERR_NO_MEMORY;
+    }
+    for (size_t i = 0; i < n; i++) {
+        relist->listed[i].object = delta->objects[i];
+        relist->by_key[i] = &relist->listed[i];
+    }
+    rc = sort_by_key(relist);
+    if (rc == 0)
+        drop_doubles(relist);
+    else
+        relist_release(relist);
+    return rc;
+}
+
+/* Finds what the store has of each, and tells what is gone. */
+static void compare_with_store(struct relist *relist, struct kinf__batch *batch)
+{
+    const struct kinf_object *stored;
+    struct kinf_cursor cursor;
+    size_t i = 0;
+
+    kinf_cursor_all(&cursor, batch->snapshot);
+    while (!is_stopped(relist) && (stored = kinf_cursor_next(&cursor)) != NULL) {
+        const char *key = kinf_object_key(stored);
+        int order = -1;
+
+        while (i < relist->n &&
+               (order = strcmp(kinf_object_key(relist->by_key[i]->object), key)) < 0)
+            i++;
+        if (i < relist->n && order == 0)
+            relist->by_key[i++]->old = stored;
+        else
+            kinf__batch_tell_delete(batch, stored, stored, true, NULL, NULL);
+    }
+}
+
+static void take_listed(struct kinf__delta_target *target, const struct kinf_delta *delta,
+                        const struct relist *relist, bool in_initial_list,
+                        struct kinf__batch *batch)
+{
+    for (size_t i = 0; i < delta->n_objects && !is_stopped(relist); i++) {
+        const struct listed *item = &relist->listed[i];
+        const struct kinf_object *stored;
+
+        if (item->object == NULL)
+            continue;
+        stored = handle_state(target, item->object, item->old, in_initial_list, batch);
+        if (stored != NULL)
+            kinf__batch_list(batch, stored);
+    }
+}
+
+static int prepare_relist(struct kinf__delta_target *target, const struct kinf_delta *delta,
+                          bool in_initial_list, struct kinf__batch *batch)
+{
+    struct kinf_snapshot *snapshot = kinf_indexer_snapshot(target->indexer);
+    struct relist relist = { .n = 0 };
+    int rc = kinf__batch_reserve_objects(batch, delta->n_objects, kinf_snapshot_count(snapshot));
+
+    if (rc == 0)
+        rc = relist_init(&relist, delta, target->stop);
+    if (rc != 0) {
+        kinf_snapshot_unref(snapshot);
+        return rc;
+    }
+    batch->snapshot = snapshot;
+    batch->write = KINF__WRITE_ALL;
+    batch->resource_version = delta->resource_version;
+    compare_with_store(&relist, batch);
+    take_listed(target, delta, &relist, in_initial_list, batch);
+    relist_release(&relist);
+    return kinf__stop_is_set(target->stop) ? KINF_ERR_STOPPED : 0;
+}
+
+/* --- a batch --- */
+
 static int prepare_resync(struct kinf__delta_target *target, struct kinf__batch *batch)
 {
     struct kinf_snapshot *snapshot = kinf_indexer_snapshot(target->indexer);
@@ -183,9 +354,9 @@ static int prepare_resync(struct kinf__delta_target *target, struct kinf__batch 
     }
     batch->snapshot = snapshot;
     kinf_cursor_all(&cursor, snapshot);
-    while ((object = kinf_cursor_next(&cursor)) != NULL)
+    while (!kinf__stop_is_set(target->stop) && (object = kinf_cursor_next(&cursor)) != NULL)
         kinf__batch_tell_unchanged(batch, object);
-    return 0;
+    return kinf__stop_is_set(target->stop) ? KINF_ERR_STOPPED : 0;
 }
 
 static int prepare(struct kinf__delta_target *target, const struct kinf_deltas *deltas,
@@ -201,7 +372,7 @@ static int prepare(struct kinf__delta_target *target, const struct kinf_deltas *
     case KINF_DELTA_SYNC:
         return prepare_changes(target, deltas, in_initial_list, batch);
     case KINF_DELTA_REPLACED_ALL:
-        return kinf__prepare_relist(target, first, in_initial_list, batch);
+        return prepare_relist(target, first, in_initial_list, batch);
     case KINF_DELTA_SYNC_ALL:
         return prepare_resync(target, batch);
     case KINF_DELTA_BOOKMARK:
@@ -222,5 +393,5 @@ int kinf__handle_deltas(struct kinf__delta_target *target, const struct kinf_del
             return rc;
         batch->is_prepared = true;
     }
-    return kinf__batch_apply(batch, target->indexer, target->processor, target->sink);
+    return kinf__batch_apply(batch, target->indexer, target->processor, target->sink, target->stop);
 }

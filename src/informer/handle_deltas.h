@@ -20,6 +20,7 @@
 #include <kinformer/informer.h>
 
 #include "base/log.h"
+#include "base/stop.h"
 #include "informer/batch.h"
 
 struct kinf__delta_target {
@@ -31,30 +32,16 @@ struct kinf__delta_target {
                      void *ctx);
     void *transform_ctx;
     struct kinf__log_limit failures;
+    const struct kinf__stop *stop; /* ends what is under way; NULL: nothing does */
 };
 
 /* Handles deltas that leave together: a batch, a list, a resync, a bookmark, or of one key a single
- * delta. The batch is empty before. After KINF_ERR_NO_MEMORY, the only error, nothing changed, and
- * the same call with the same batch tries again: no object is transformed twice. The caller clears
+ * delta. The batch is empty before. After KINF_ERR_NO_MEMORY nothing changed, and the same call
+ * with the same batch tries again: no object is transformed twice. KINF_ERR_STOPPED (`stop` was
+ * set): nothing changed, or handlers were not told of all; no such call follows. The caller clears
  * the batch in the end. */
 KINF_MUST_CHECK int kinf__handle_deltas(struct kinf__delta_target *target,
                                         const struct kinf_deltas *deltas, bool in_initial_list,
                                         struct kinf__batch *batch);
-
-/* --- for relist.c --- */
-
-/* The object that is to be stored for a new state of a key: `object`, transformed unless it is
- * `old`, which is what the store has (NULL: nothing); or `old`, if nothing changed or the object
- * cannot be stored. Tells what that means. Borrowed from the batch, or as `old` is. */
-const struct kinf_object *kinf__handle_state(struct kinf__delta_target *target,
-                                             const struct kinf_object *object,
-                                             const struct kinf_object *old, bool in_initial_list,
-                                             struct kinf__batch *batch);
-
-/* A ReplacedAll: the difference of the list and the store, whose current version the batch holds.
- * Errors: KINF_ERR_NO_MEMORY, nothing was transformed. */
-KINF_MUST_CHECK int kinf__prepare_relist(struct kinf__delta_target *target,
-                                         const struct kinf_delta *delta, bool in_initial_list,
-                                         struct kinf__batch *batch);
 
 #endif

@@ -15,9 +15,12 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/misuse.h"
 #include "base/thread.h"
 #include "deltafifo/deltafifo.h"
+#include "indexer/indexer.h"
 #include "informer/callback.h"
+#include "informer/options.h"
 #include "rest/client.h"
 
 #define MAX_QUEUE_BYTES ((size_t)64 << 20)
@@ -48,20 +51,52 @@ static bool knows_key(const char *key, void *ctx)
     return kinf_indexer_get_by_key(indexer, key, &object) == 0;
 }
 
-/* --- what the reflector reports --- */
+/* --- the first list is in --- */
+
+static size_t count_objects(struct kinf_informer *informer)
+{
+    kinf_auto_snapshot struct kinf_snapshot *snapshot = kinf_indexer_snapshot(informer->indexer);
+
+    return kinf_snapshot_count(snapshot);
+}
+
+static void tell_unmet(const char *path, const char *role, void *ctx)
+{
+    const struct kinf_informer *informer = ctx;
+
+    KINF__LOG(KINF__LOG_INFORMER, KINF_LOG_WARN,
+              "a path names nothing in the whole first list resource=%s option=%s path=%s",
+              informer->type->resource, role, KINF__QUOTED(path));
+}
+
+/* What was mistyped, or is of another type. */
+static void tell_unmet_paths(struct kinf_informer *informer)
+{
+    if (informer->client == NULL || count_objects(informer) == 0)
+        return;
+    kinf__prune_plan_each_unmet(informer->plan, tell_unmet, informer);
+    kinf__indexer_each_unmet(informer->indexer, tell_unmet, informer);
+}
 
 void kinf__informer_check_synced(struct kinf_informer *informer)
 {
+    bool is_first;
+
     if (atomic_load_explicit(&informer->has_synced, memory_order_acquire) ||
         !kinf_deltafifo_has_synced(informer->fifo))
         return;
     kinf__processor_set_synced(&informer->processor);
     kinf__mutex_lock(&informer->status_lock);
+    is_first = !informer->state.has_synced;
     kinf__state_synced(&informer->state, kinf__clock_now_ms());
     atomic_store_explicit(&informer->has_synced, true, memory_order_release);
     kinf__cond_broadcast(&informer->status_changed);
     kinf__mutex_unlock(&informer->status_lock);
+    if (is_first)
+        tell_unmet_paths(informer);
 }
+
+/* --- what the reflector reports --- */
 
 void kinf__informer_note_proof(struct kinf_informer *informer)
 {
@@ -100,13 +135,13 @@ static void on_phase(enum kinf__reflector_phase phase, const struct kinf_error *
 
     kinf__mutex_lock(&informer->status_lock);
     kinf__state_phase(&informer->state, phase, err, kinf__clock_now_ms());
+    if (kinf__state_refusal(&informer->state) != NULL)
+        kinf__cond_broadcast(&informer->status_changed);
     kinf__mutex_unlock(&informer->status_lock);
-    if (phase == KINF__REFLECTOR_WAITING && err != NULL)
-        tell_watch_error(informer, err, wait_ms);
-    /* Who reads of a failure wants to read of its end. */
-    if (phase == KINF__REFLECTOR_WATCHING && kinf__trouble_end(&informer->trouble))
-        KINF__LOG(KINF__LOG_INFORMER, KINF_LOG_INFO, "watching again resource=%s namespace=%s",
-                  informer->type->resource, namespace_of(informer));
+    if (phase != KINF__REFLECTOR_WAITING || err == NULL)
+        return;
+    informer->is_in_doubt = true;
+    tell_watch_error(informer, err, wait_ms);
 }
 
 static void on_standstill(const struct kinf_error *err, void *ctx)
@@ -126,9 +161,25 @@ static void on_standstill(const struct kinf_error *err, void *ctx)
                   namespace_of(informer));
 }
 
-static void on_proof(void *ctx)
+/* Who reads of a failure wants to read of its end. */
+static void end_doubt(struct kinf_informer *informer)
 {
-    kinf__informer_note_proof(ctx);
+    informer->is_in_doubt = false;
+    kinf__mutex_lock(&informer->status_lock);
+    kinf__state_proof(&informer->state);
+    kinf__mutex_unlock(&informer->status_lock);
+    if (kinf__trouble_end(&informer->trouble))
+        KINF__LOG(KINF__LOG_INFORMER, KINF_LOG_INFO, "watching again resource=%s namespace=%s",
+                  informer->type->resource, namespace_of(informer));
+}
+
+static void on_proof(bool by_watch, void *ctx)
+{
+    struct kinf_informer *informer = ctx;
+
+    kinf__informer_note_proof(informer);
+    if (by_watch && informer->is_in_doubt)
+        end_doubt(informer);
 }
 
 static void on_quarantine(const char *key, const struct kinf_error *err, void *ctx)
@@ -274,6 +325,10 @@ static int make_parts(struct kinf_informer *informer, struct kinf_client *client
     if (rc == 0)
         rc = kinf__prune_plan_new(options->drops, options->n_drops, options->keeps,
                                   options->n_keeps, &informer->plan, err);
+    if (rc == 0 && options->metadata_only && options->n_keeps == 0)
+        rc = kinf__prune_plan_drop_too(informer->plan, "metadata.managedFields", err);
+    if (rc == 0)
+        rc = kinf__informer_options_check_paths(options, informer->plan, err);
     if (rc == 0)
         rc = kinf_indexer_new(options->indices, options->n_indices, &informer->indexer, err);
     if (rc == 0)
@@ -290,6 +345,7 @@ static void init(struct kinf_informer *informer, const struct kinf_type *type,
 
     informer->type = type;
     informer->order = options->fifo_order;
+    informer->wait_out_refusals = options->wait_out_refusals;
     informer->max_queued_bytes =
         options->max_queue_bytes != 0 ? options->max_queue_bytes : MAX_QUEUE_BYTES;
     kinf__mutex_init(&informer->life_lock, KINF__RANK_LIFECYCLE);
@@ -311,6 +367,7 @@ static void init_processing(struct kinf_informer *informer,
     informer->target.processor = &informer->processor;
     informer->target.transform = options->transform;
     informer->target.transform_ctx = options->transform_ctx;
+    informer->target.stop = &informer->stop;
     informer->target.failures.interval_ms = LOG_INTERVAL_MS;
 }
 
@@ -332,6 +389,8 @@ static void release(struct kinf_informer *informer)
     kinf__mutex_release(&informer->progress_lock);
     kinf__cond_release(&informer->life_changed);
     kinf__mutex_release(&informer->life_lock);
+    if (informer->client != NULL)
+        kinf__client_let_go(informer->client);
     free(informer);
 }
 
@@ -360,6 +419,8 @@ int kinf__informer_new_for_type(struct kinf_client *client, const struct kinf_ty
         return kinf__error_no_memory(err);
     init(informer, type, options);
     informer->client = client;
+    if (client != NULL)
+        kinf__client_hold(client);
     rc = make_parts(informer, client, options, err);
     init_processing(informer, options);
     if (rc == 0)
@@ -412,6 +473,7 @@ static void shut_down(struct kinf_informer *informer)
 {
     struct kinf__reflector *reflector = begin_stop(informer);
 
+    kinf__stop_set(&informer->stop);
     if (informer->client != NULL && informer->has_thread)
         kinf__client_remove_user(informer->client, &informer->client_node);
     kinf__informer_end_progress(informer);
@@ -478,22 +540,39 @@ bool kinf__informer_pause(struct kinf_informer *informer, int64_t delay_ms)
 int kinf_informer_new(struct kinf_client *client, const struct kinf_informer_options *options,
                       struct kinf_informer **ret_informer, struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, client, options, ret_informer);
+
+    struct kinf_informer_options own;
     const struct kinf_type *type;
     int rc;
 
-    if (options->resource == NULL)
-        return kinf__error_set(err, KINF_ERR_INVALID, "an informer needs a resource");
-    rc = kinf_client_find_type(client, options->resource, &type, err);
-    return rc < 0 ? rc : kinf__informer_new_for_type(client, type, options, ret_informer, err);
+    rc = kinf__informer_options_read(client, options, &own, &type, err);
+    return rc < 0 ? rc : kinf__informer_new_for_type(client, type, &own, ret_informer, err);
 }
 
-void kinf_informer_free(struct kinf_informer *informer)
+void kinf__informer_lend(struct kinf_informer *informer)
+{
+    informer->is_lent = true;
+}
+
+static int refuse_lent(const struct kinf_informer *informer, const char *what,
+                       struct kinf_error *err)
+{
+    return informer->is_lent
+               ? kinf__misuse(err, KINF_ERR_STATE,
+                              "%s: the informer is not %s by hand: its factory, or its namespaces, "
+                              "have lent it",
+                              informer->type->resource, what)
+               : 0;
+}
+
+void kinf__informer_free(struct kinf_informer *informer)
 {
     struct kinf_error err = KINF_ERROR_INIT;
 
     if (informer == NULL)
         return;
-    if (kinf_informer_stop(informer, &err) < 0) {
+    if (kinf__informer_stop(informer, &err) < 0) {
         KINF__LOG(KINF__LOG_INFORMER, KINF_LOG_ERROR, "not freed resource=%s error=%s",
                   informer->type->resource, KINF__QUOTED(err.message));
         return;
@@ -501,12 +580,19 @@ void kinf_informer_free(struct kinf_informer *informer)
     release(informer);
 }
 
+void kinf_informer_free(struct kinf_informer *informer)
+{
+    if (informer != NULL && refuse_lent(informer, "freed", NULL) == 0)
+        kinf__informer_free(informer);
+}
+
 void kinf_informer_free_ptr(struct kinf_informer **informer)
 {
+    KINF__REFUSE_NULL(NULL, , informer);
     kinf_informer_free(*informer);
 }
 
-int kinf_informer_start(struct kinf_informer *informer, struct kinf_error *err)
+int kinf__informer_start(struct kinf_informer *informer, struct kinf_error *err)
 {
     int rc;
 
@@ -519,7 +605,17 @@ int kinf_informer_start(struct kinf_informer *informer, struct kinf_error *err)
     return rc;
 }
 
-int kinf_informer_stop(struct kinf_informer *informer, struct kinf_error *err)
+int kinf_informer_start(struct kinf_informer *informer, struct kinf_error *err)
+{
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, informer);
+
+    int rc;
+
+    rc = refuse_lent(informer, "started", err);
+    return rc < 0 ? rc : kinf__informer_start(informer, err);
+}
+
+int kinf__informer_stop(struct kinf_informer *informer, struct kinf_error *err)
 {
     struct kinf__callback_wait wait;
 
@@ -534,6 +630,16 @@ int kinf_informer_stop(struct kinf_informer *informer, struct kinf_error *err)
     }
     kinf__callback_end_wait(&wait);
     return 0;
+}
+
+int kinf_informer_stop(struct kinf_informer *informer, struct kinf_error *err)
+{
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, informer);
+
+    int rc;
+
+    rc = refuse_lent(informer, "stopped", err);
+    return rc < 0 ? rc : kinf__informer_stop(informer, err);
 }
 
 /* --- state --- */
@@ -564,6 +670,22 @@ static void derive_locked(struct kinf_informer *informer, struct kinf_informer_s
     kinf__state_derive(&informer->state, &mattering, kinf__clock_now_ms(), status);
 }
 
+/* Why the first list is not waited for; NULL: it is. */
+static const struct kinf_error *refusal_locked(const struct kinf_informer *informer)
+    KINF__REQUIRES(informer->status_lock)
+{
+    return informer->wait_out_refusals ? NULL : kinf__state_refusal(&informer->state);
+}
+
+static int refused(const struct kinf_informer *informer, const struct kinf_error *refusal,
+                   struct kinf_error *err)
+{
+    if (err != NULL)
+        *err = *refusal;
+    kinf__error_prefix(err, "%s: not synced", informer->type->resource);
+    return (int)refusal->code;
+}
+
 static int not_synced_locked(struct kinf_informer *informer, int64_t timeout_ms,
                              struct kinf_error *err) KINF__REQUIRES(informer->status_lock)
 {
@@ -572,6 +694,8 @@ static int not_synced_locked(struct kinf_informer *informer, int64_t timeout_ms,
     if (informer->is_stopping)
         return kinf__error_set(err, KINF_ERR_STOPPED, "%s: stopped before the first list was in",
                                informer->type->resource);
+    if (refusal_locked(informer) != NULL)
+        return refused(informer, refusal_locked(informer), err);
     derive_locked(informer, &status);
     return kinf__error_set(err, KINF_ERR_TIMEOUT, "%s: not synced after %lld ms: %s%s%s",
                            informer->type->resource, (long long)timeout_ms,
@@ -582,6 +706,8 @@ static int not_synced_locked(struct kinf_informer *informer, int64_t timeout_ms,
 int kinf_informer_wait_synced(struct kinf_informer *informer, int64_t timeout_ms,
                               struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, informer);
+
     int64_t deadline_ms = kinf__clock_add_ms(kinf__clock_now_ms(), timeout_ms);
     int rc = 0;
 
@@ -591,6 +717,7 @@ int kinf_informer_wait_synced(struct kinf_informer *informer, int64_t timeout_ms
                                informer->type->resource);
     kinf__mutex_lock(&informer->status_lock);
     while (!informer->state.has_synced && !informer->is_stopping &&
+           refusal_locked(informer) == NULL &&
            kinf__cond_wait_until(&informer->status_changed, &informer->status_lock, deadline_ms))
         continue;
     if (!informer->state.has_synced)
@@ -601,18 +728,13 @@ int kinf_informer_wait_synced(struct kinf_informer *informer, int64_t timeout_ms
 
 bool kinf_informer_has_synced(struct kinf_informer *informer)
 {
+    KINF__REFUSE_NULL(NULL, false, informer);
     return atomic_load_explicit(&informer->has_synced, memory_order_acquire);
-}
-
-static size_t count_objects(struct kinf_informer *informer)
-{
-    kinf_auto_snapshot struct kinf_snapshot *snapshot = kinf_indexer_snapshot(informer->indexer);
-
-    return kinf_snapshot_count(snapshot);
 }
 
 void kinf_informer_status(struct kinf_informer *informer, struct kinf_informer_status *ret_status)
 {
+    KINF__REFUSE_NULL(NULL, , informer, ret_status);
     *ret_status = (struct kinf_informer_status){
         .n_objects = count_objects(informer),
         .n_queued = kinf_deltafifo_len(informer->fifo),
@@ -656,22 +778,26 @@ bool kinf__informer_is_settled(struct kinf_informer *informer, const char *versi
 int kinf_informer_add_handler(struct kinf_informer *informer, const struct kinf_handler *handler,
                               kinf_handler_id *ret_id, struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, informer, handler, ret_id);
     return kinf__processor_add(&informer->processor, handler, kinf__clock_now_ms(), ret_id, err);
 }
 
 void kinf_informer_remove_handler(struct kinf_informer *informer, kinf_handler_id id)
 {
+    KINF__REFUSE_NULL(NULL, , informer);
     kinf__processor_remove(&informer->processor, id);
 }
 
 bool kinf_informer_handler_has_synced(struct kinf_informer *informer, kinf_handler_id id)
 {
+    KINF__REFUSE_NULL(NULL, false, informer);
     return kinf__processor_handler_has_synced(&informer->processor, id);
 }
 
 int kinf_informer_handler_status(struct kinf_informer *informer, kinf_handler_id id,
                                  struct kinf_handler_status *ret_status, struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, informer, ret_status);
     if (kinf__processor_handler_status(&informer->processor, id, kinf__clock_now_ms(), ret_status))
         return 0;
     return kinf__error_set(err, KINF_ERR_NOT_FOUND, "%s: no handler %llu", informer->type->resource,
@@ -682,16 +808,20 @@ int kinf_informer_handler_status(struct kinf_informer *informer, kinf_handler_id
 
 struct kinf_indexer *kinf_informer_indexer(struct kinf_informer *informer)
 {
+    KINF__REFUSE_NULL(NULL, NULL, informer);
     return informer->indexer;
 }
 
 const struct kinf_type *kinf_informer_type(const struct kinf_informer *informer)
 {
+    KINF__REFUSE_NULL(NULL, NULL, informer);
     return informer->type;
 }
 
 struct kinf_lister kinf_informer_lister(struct kinf_informer *informer, const char *name_space)
 {
+    KINF__REFUSE_NULL(NULL, ((struct kinf_lister){ NULL, name_space }), informer);
+
     struct kinf_lister lister = { informer->indexer, name_space };
 
     return lister;

@@ -15,6 +15,7 @@
 
 #include "base/lock.h"
 #include "base/metrics.h"
+#include "base/stop.h"
 #include "indexer/snapshot.h"
 #include "informer/handle_deltas.h"
 #include "informer/processor.h"
@@ -36,8 +37,10 @@ struct kinf_informer {
     /* constant after creation */
     struct kinf_client *client; /* NULL: it is fed by somebody else */
     const struct kinf_type *type;
+    bool is_lent; /* a factory, or several namespaces, start, stop and free it */
     enum kinf_fifo_order order;
     size_t max_queued_bytes;
+    bool wait_out_refusals;
     char *name_space; /* NULL: all */
     char *label_selector;
     char *field_selector;
@@ -49,6 +52,7 @@ struct kinf_informer {
     struct kinf_deltafifo *fifo;
     struct kinf__processor processor; /* has a lock of its own */
     struct kinf__sink sink;           /* constant after start */
+    struct kinf__stop stop;           /* set when stop begins */
 
     /* owned by the processor thread */
     struct kinf__delta_target target;
@@ -60,6 +64,7 @@ struct kinf_informer {
 
     /* owned by the reflector's thread */
     struct kinf__trouble trouble;
+    bool is_in_doubt; /* a request failed, and no watch has brought anything since */
 
     struct kinf__mutex life_lock;
     struct kinf__cond life_changed;
@@ -77,7 +82,7 @@ struct kinf_informer {
     bool has_ended;
 
     struct kinf__mutex status_lock;
-    struct kinf__cond status_changed; /* synced, or stopping */
+    struct kinf__cond status_changed; /* synced, refused or stopping */
     /* guarded by status_lock */
     struct kinf__state state;
     bool is_stopping;
@@ -99,6 +104,12 @@ KINF_MUST_CHECK int kinf__informer_new_for_type(struct kinf_client *client,
                                                 struct kinf_informer **ret_informer,
                                                 struct kinf_error *err);
 
+/* What an owner does with the informers that it lends: kinf_informer_start() and so on refuse those. */
+void kinf__informer_lend(struct kinf_informer *informer);
+void kinf__informer_free(struct kinf_informer *informer);
+KINF_MUST_CHECK int kinf__informer_start(struct kinf_informer *informer, struct kinf_error *err);
+int kinf__informer_stop(struct kinf_informer *informer, struct kinf_error *err);
+
 /* Whether an options' handler is one; all NULL is none. */
 static inline bool kinf__handler_has_callback(const struct kinf_handler *handler)
 {
@@ -106,7 +117,7 @@ static inline bool kinf__handler_has_callback(const struct kinf_handler *handler
            handler->on_change != NULL || handler->on_synced != NULL || handler->on_done != NULL;
 }
 
-/* What the reflector reports: an event, a bookmark, a list or an accepted watch has come, and is in
+/* What the reflector reports: an event, a bookmark or a list has come, and is in
  * the queue. */
 void kinf__informer_note_proof(struct kinf_informer *informer);
 

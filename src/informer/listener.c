@@ -178,8 +178,8 @@ static void note_taken_locked(struct kinf__listener *listener, size_t n_taken, u
 /* Objects are given up one by one, so that a long batch does not hold what was told. */
 static void tell_chunk(struct kinf__listener *listener, struct kinf__chunk *chunk)
 {
-    for (uint32_t i = 0; i < chunk->n_items; i++) {
-        struct kinf__notification *item = &chunk->items[i];
+    while (chunk->n_released < chunk->n_items && !is_removed(listener)) {
+        struct kinf__notification *item = &chunk->items[chunk->n_released++];
 
         atomic_store_explicit(&listener->taken_since, item->since_ms, memory_order_relaxed);
         tell_one(listener, item);
@@ -187,38 +187,38 @@ static void tell_chunk(struct kinf__listener *listener, struct kinf__chunk *chun
     }
 }
 
-/* The whole chain; NULL once the listener is removed and nothing is left to drop. */
-static struct kinf__chunk *take_all(struct kinf__listener *listener)
+/* The whole chain, unless the listener is removed. */
+static void take_all(struct kinf__listener *listener)
 {
-    struct kinf__chunk *taken;
-    size_t n_taken;
-
     kinf__mutex_lock(&listener->lock);
     wait_queued_locked(listener);
-    n_taken = listener->chain.n_notifications;
-    taken = kinf__chain_take_all(&listener->chain);
-    if (taken != NULL)
-        note_taken_locked(listener, n_taken, taken->items[0].since_ms);
+    if (!is_removed(listener)) {
+        size_t n_taken = listener->chain.n_notifications;
+
+        listener->taken = kinf__chain_take_all(&listener->chain);
+        note_taken_locked(listener, n_taken, listener->taken->items[0].since_ms);
+    }
     kinf__mutex_unlock(&listener->lock);
-    return taken;
 }
 
 static void tell_chain(struct kinf__listener *listener)
 {
-    struct kinf__chunk *chunk;
+    while (!is_removed(listener)) {
+        struct kinf__chunk *chunk = listener->taken;
 
-    while ((chunk = take_all(listener)) != NULL) {
-        while (chunk != NULL) {
-            struct kinf__chunk *next = chunk->next;
-
-            tell_chunk(listener, chunk);
-            free(chunk);
-            chunk = next;
+        if (chunk == NULL) {
+            take_all(listener);
+            continue;
+        }
+        tell_chunk(listener, chunk);
+        if (chunk->n_released == chunk->n_items) {
+            listener->taken = KINF__TAKE(chunk->next);
+            kinf__chunks_free(chunk);
         }
     }
 }
 
-/* NULL once the listener is removed and nothing is left to drop. */
+/* NULL once the listener is removed. */
 static struct kinf__pending *take_first(struct kinf__listener *listener)
 {
     struct kinf__pending *pending;
@@ -227,7 +227,7 @@ static struct kinf__pending *take_first(struct kinf__listener *listener)
     kinf__mutex_lock(&listener->lock);
     wait_queued_locked(listener);
     n_before = listener->coalescer.n_notifications;
-    pending = kinf__coalescer_pop(&listener->coalescer);
+    pending = is_removed(listener) ? NULL : kinf__coalescer_pop(&listener->coalescer);
     if (pending != NULL)
         note_taken_locked(listener, n_before - listener->coalescer.n_notifications,
                           pending->since_ms);
@@ -333,6 +333,14 @@ int kinf__listener_reserve(struct kinf__listener *listener, size_t n_pushes, siz
     return rc;
 }
 
+void kinf__listener_trim(struct kinf__listener *listener)
+{
+    if (coalesces(listener))
+        kinf__coalescer_trim(&listener->coalescer);
+    else
+        kinf__chain_trim(&listener->chain);
+}
+
 static void wake_locked(struct kinf__listener *listener) KINF__REQUIRES(listener->lock)
 {
     if (listener->is_waiting)
@@ -406,6 +414,7 @@ void kinf__listener_free(struct kinf__listener *listener)
         kinf__coalescer_release(&listener->coalescer);
     else
         kinf__chain_release(&listener->chain);
+    kinf__chunks_free(listener->taken);
     kinf_snapshot_unref(listener->initial);
     kinf__cond_release(&listener->not_empty);
     kinf__mutex_release(&listener->lock);

@@ -39,18 +39,21 @@ struct kinf__listener {
     struct kinf__list in_owner;
     pthread_t thread;
     bool has_thread;
-    bool is_claimed;   /* somebody is about to join and free it */
-    bool is_syncing;   /* told unchanged objects */
-    bool skips_change; /* its snapshot has the change that is under way */
+    bool is_claimed; /* somebody is about to join and free it */
+    bool is_syncing; /* told unchanged objects */
+    /* of the change that is under way */
+    bool skips_change;    /* its snapshot has it */
+    bool hears_unchanged; /* was syncing when it began, so that room is reserved for that */
     int64_t next_resync_ms;
 
     /* owned by the thread */
     struct kinf_snapshot *initial; /* until it was told */
+    struct kinf__chunk *taken;     /* of the chain, and not yet told */
 
     struct kinf__mutex lock;
     struct kinf__cond not_empty;
     /* guarded by lock; of the queues the one that handler.backlog names. What a push may need is
-     * reserved under the owner's lock. */
+     * reserved under the owner's lock, which alone guards the spares. */
     struct kinf__chain chain;
     struct kinf__coalescer coalescer;
     bool is_waiting;
@@ -77,6 +80,8 @@ KINF_MUST_CHECK int kinf__listener_start(struct kinf__listener *listener, struct
  * lock. Errors: KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__listener_reserve(struct kinf__listener *listener, size_t n_pushes,
                                            size_t n_most);
+/* Gives back what was reserved and not needed. Owner's lock. */
+void kinf__listener_trim(struct kinf__listener *listener);
 /* Queues notifications that room was reserved for; the objects gain references. The thread may
  * sleep on until kinf__listener_wake(). Owner's lock. */
 void kinf__listener_push(struct kinf__listener *listener,
@@ -87,7 +92,8 @@ void kinf__listener_wake(struct kinf__listener *listener);
 /* Queues the sentinel, the first time, and wakes the thread. Needs no reserve. Owner's lock. */
 void kinf__listener_push_synced(struct kinf__listener *listener, int64_t now_ms);
 
-/* From now on no callback begins but on_done; one that is running goes on. Any thread. */
+/* From now on no callback begins but on_done; one that is running goes on, and what is queued stays
+ * until the listener is freed: that may take a while. Any thread. */
 void kinf__listener_remove(struct kinf__listener *listener);
 /* Waits until the removed listener's thread has ended and joins it; of one without a thread it runs
  * on_done here. No lock may be held. */

@@ -17,9 +17,12 @@
 #include "base/list.h"
 #include "base/lock.h"
 #include "base/log.h"
+#include "base/misuse.h"
 #include "informer/callback.h"
 #include "informer/funnel.h"
 #include "informer/informer.h"
+#include "informer/options.h"
+#include "object/name.h"
 
 /* One namespace. */
 struct part {
@@ -101,9 +104,10 @@ static int check_names(const struct kinf_informer_options *options, const char *
     if (n_names == 0)
         return kinf__error_set(err, KINF_ERR_INVALID, "no namespace is named");
     for (size_t i = 0; i < n_names; i++) {
-        if (names[i] == NULL || names[i][0] == '\0' || strchr(names[i], '/') != NULL)
-            return kinf__error_set(err, KINF_ERR_INVALID, "\"%s\" is no name of a namespace",
-                                   names[i] != NULL ? names[i] : "");
+        int rc = kinf__name_check_namespace(names[i] != NULL ? names[i] : "", err);
+
+        if (rc < 0)
+            return rc;
     }
     return 0;
 }
@@ -148,6 +152,8 @@ static int make_informers(struct kinf_namespaces *namespaces, struct kinf_client
         each.name_space = namespaces->parts[i].name;
         rc = kinf__informer_new_for_type(client, namespaces->type, &each,
                                          &namespaces->parts[i].informer, err);
+        if (rc == 0)
+            kinf__informer_lend(namespaces->parts[i].informer);
     }
     return rc;
 }
@@ -155,7 +161,7 @@ static int make_informers(struct kinf_namespaces *namespaces, struct kinf_client
 static void release(struct kinf_namespaces *namespaces)
 {
     for (size_t i = 0; i < namespaces->n_parts; i++) {
-        kinf_informer_free(namespaces->parts[i].informer);
+        kinf__informer_free(namespaces->parts[i].informer);
         free(namespaces->parts[i].name);
     }
     free(namespaces->parts);
@@ -389,14 +395,17 @@ int kinf_namespaces_new(struct kinf_client *client, const struct kinf_informer_o
                         const char *const *names, size_t n_names,
                         struct kinf_namespaces **ret_namespaces, struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, client, options, ret_namespaces);
+    if (n_names != 0)
+        KINF__REFUSE_NULL(err, KINF_ERR_INVALID, names);
+
+    struct kinf_informer_options own;
     const struct kinf_type *type;
     int rc;
 
-    if (options->resource == NULL)
-        return kinf__error_set(err, KINF_ERR_INVALID, "an informer needs a resource");
-    rc = kinf_client_find_type(client, options->resource, &type, err);
+    rc = kinf__informer_options_read(client, options, &own, &type, err);
     return rc < 0 ? rc
-                  : kinf__namespaces_new_for_type(client, type, options, names, n_names,
+                  : kinf__namespaces_new_for_type(client, type, &own, names, n_names,
                                                   ret_namespaces, err);
 }
 
@@ -416,6 +425,7 @@ void kinf_namespaces_free(struct kinf_namespaces *namespaces)
 
 void kinf_namespaces_free_ptr(struct kinf_namespaces **namespaces)
 {
+    KINF__REFUSE_NULL(NULL, , namespaces);
     kinf_namespaces_free(*namespaces);
 }
 
@@ -439,12 +449,14 @@ static int start_funnels(struct kinf_namespaces *namespaces, struct kinf_error *
 
 int kinf_namespaces_start(struct kinf_namespaces *namespaces, struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, namespaces);
+
     int rc = start_funnels(namespaces, err);
 
     if (rc == KINF_ERR_STATE)
         return rc;
     for (size_t i = 0; rc == 0 && i < namespaces->n_parts; i++)
-        rc = kinf_informer_start(namespaces->parts[i].informer, err);
+        rc = kinf__informer_start(namespaces->parts[i].informer, err);
     if (rc < 0)
         kinf_namespaces_stop(namespaces, NULL);
     return rc;
@@ -452,6 +464,8 @@ int kinf_namespaces_start(struct kinf_namespaces *namespaces, struct kinf_error 
 
 int kinf_namespaces_stop(struct kinf_namespaces *namespaces, struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, namespaces);
+
     struct kinf__callback_wait wait;
     int rc = 0;
 
@@ -461,7 +475,7 @@ int kinf_namespaces_stop(struct kinf_namespaces *namespaces, struct kinf_error *
                                "that it waits for");
     close_handlers(namespaces);
     for (size_t i = 0; rc == 0 && i < namespaces->n_parts; i++)
-        rc = kinf_informer_stop(namespaces->parts[i].informer, err);
+        rc = kinf__informer_stop(namespaces->parts[i].informer, err);
     join_handlers(namespaces);
     kinf__callback_end_wait(&wait);
     return rc;
@@ -470,6 +484,8 @@ int kinf_namespaces_stop(struct kinf_namespaces *namespaces, struct kinf_error *
 int kinf_namespaces_wait_synced(struct kinf_namespaces *namespaces, int64_t timeout_ms,
                                 struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, namespaces);
+
     int64_t deadline_ms = kinf__clock_add_ms(kinf__clock_now_ms(), timeout_ms);
 
     for (size_t i = 0; i < namespaces->n_parts; i++) {
@@ -487,6 +503,7 @@ int kinf_namespaces_wait_synced(struct kinf_namespaces *namespaces, int64_t time
 
 bool kinf_namespaces_has_synced(struct kinf_namespaces *namespaces)
 {
+    KINF__REFUSE_NULL(NULL, false, namespaces);
     for (size_t i = 0; i < namespaces->n_parts; i++) {
         if (!kinf_informer_has_synced(namespaces->parts[i].informer))
             return false;
@@ -500,6 +517,8 @@ int kinf_namespaces_add_handler(struct kinf_namespaces *namespaces,
                                 const struct kinf_handler *handler, kinf_handler_id *ret_id,
                                 struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, namespaces, handler, ret_id);
+
     kinf_handler_id id;
     int rc;
 
@@ -516,6 +535,8 @@ int kinf_namespaces_add_handler(struct kinf_namespaces *namespaces,
 
 void kinf_namespaces_remove_handler(struct kinf_namespaces *namespaces, kinf_handler_id id)
 {
+    KINF__REFUSE_NULL(NULL, , namespaces);
+
     struct fan *fan;
 
     kinf__mutex_lock(&namespaces->lock);
@@ -529,6 +550,8 @@ void kinf_namespaces_remove_handler(struct kinf_namespaces *namespaces, kinf_han
 
 bool kinf_namespaces_handler_has_synced(struct kinf_namespaces *namespaces, kinf_handler_id id)
 {
+    KINF__REFUSE_NULL(NULL, false, namespaces);
+
     const struct fan *fan;
     bool has_synced;
 
@@ -604,6 +627,8 @@ int kinf_namespaces_list(struct kinf_namespaces *namespaces,
                          const struct kinf_label_selector *selector,
                          struct kinf_object_list *ret_list, struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, namespaces, ret_list);
+
     const struct question question = { .selector = selector };
 
     return ask_all(namespaces, &question, ret_list, err);
@@ -613,6 +638,8 @@ int kinf_namespaces_by_index(struct kinf_namespaces *namespaces, const char *ind
                              const char *value, struct kinf_object_list *ret_list,
                              struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, namespaces, index, value, ret_list);
+
     const struct question question = { .index = index, .value = value };
 
     return ask_all(namespaces, &question, ret_list, err);
@@ -621,6 +648,8 @@ int kinf_namespaces_by_index(struct kinf_namespaces *namespaces, const char *ind
 int kinf_namespaces_get(struct kinf_namespaces *namespaces, const char *key,
                         const struct kinf_object **ret_object, struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, namespaces, key, ret_object);
+
     const char *slash = strchr(key, '/');
     struct kinf_str name = { key, slash != NULL ? (size_t)(slash - key) : 0 };
     const struct part *part = find_part(namespaces, name);
@@ -635,6 +664,8 @@ int kinf_namespaces_wait_for_rv(struct kinf_namespaces *namespaces, const char *
                                 const char *resource_version, int64_t timeout_ms,
                                 struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, namespaces, name, resource_version);
+
     const struct part *part = find_part(namespaces, kinf_str_from(name));
 
     if (part == NULL)
@@ -645,6 +676,8 @@ int kinf_namespaces_wait_for_rv(struct kinf_namespaces *namespaces, const char *
 
 struct kinf_informer *kinf_namespaces_informer(struct kinf_namespaces *namespaces, const char *name)
 {
+    KINF__REFUSE_NULL(NULL, NULL, namespaces, name);
+
     const struct part *part = find_part(namespaces, kinf_str_from(name));
 
     return part != NULL ? part->informer : NULL;
@@ -652,5 +685,6 @@ struct kinf_informer *kinf_namespaces_informer(struct kinf_namespaces *namespace
 
 const struct kinf_type *kinf_namespaces_type(const struct kinf_namespaces *namespaces)
 {
+    KINF__REFUSE_NULL(NULL, NULL, namespaces);
     return namespaces->type;
 }

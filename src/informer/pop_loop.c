@@ -28,47 +28,55 @@ static void log_failure(struct kinf_informer *informer, const struct kinf_deltas
                   (unsigned long long)n_suppressed);
 }
 
-/* False if the informer is stopping. */
-static bool handle_together(struct kinf_informer *informer, const struct kinf_deltas *deltas,
-                            bool in_initial_list)
+/* KINF_ERR_STOPPED if the informer is stopping: then the batch stays, since to give up what a list
+ * holds takes longer than a stop may. */
+static int handle_together(struct kinf_informer *informer, const struct kinf_deltas *deltas,
+                           bool in_initial_list)
 {
-    bool goes_on = true;
     int rc;
 
-    while (goes_on && (rc = kinf__handle_deltas(&informer->target, deltas, in_initial_list,
-                                                &informer->batch)) < 0) {
+    while ((rc = kinf__handle_deltas(&informer->target, deltas, in_initial_list,
+                                     &informer->batch)) == KINF_ERR_NO_MEMORY) {
         log_failure(informer, deltas, rc);
         kinf__processor_wake(&informer->processor);
-        goes_on = kinf__informer_pause(informer, NO_MEMORY_RETRY_MS);
+        if (!kinf__informer_pause(informer, NO_MEMORY_RETRY_MS))
+            return KINF_ERR_STOPPED;
     }
-    kinf__batch_clear(&informer->batch);
-    return goes_on;
+    if (!kinf__stop_is_set(&informer->stop))
+        kinf__batch_clear(&informer->batch);
+    return rc;
 }
 
 /* By key, the deltas are states of one object, to be told one after the other. */
-static void handle_item(struct kinf_informer *informer, const struct kinf_deltas *deltas,
-                        bool in_initial_list)
+static int handle_item(struct kinf_informer *informer, const struct kinf_deltas *deltas,
+                       bool in_initial_list)
 {
-    bool goes_on = true;
+    int rc = 0;
 
-    if (deltas->key == NULL) {
-        (void)handle_together(informer, deltas, in_initial_list);
-        return;
-    }
-    for (size_t i = 0; i < deltas->n_items && goes_on; i++) {
+    if (deltas->key == NULL)
+        return handle_together(informer, deltas, in_initial_list);
+    for (size_t i = 0; i < deltas->n_items && rc == 0; i++) {
         const struct kinf_deltas one = { deltas->key, &deltas->items[i], 1 };
 
-        goes_on = handle_together(informer, &one, in_initial_list);
+        rc = kinf__stop_is_set(&informer->stop) ? KINF_ERR_STOPPED
+                                                : handle_together(informer, &one, in_initial_list);
     }
+    return rc;
 }
 
 static int handle_deltas(const struct kinf_deltas *deltas, bool in_initial_list, void *ctx)
 {
     struct kinf_informer *informer = ctx;
     int64_t begun_ns = kinf__clock_now_ns();
+    int rc = KINF_ERR_STOPPED;
 
+    if (!kinf__stop_is_set(&informer->stop))
+        rc = handle_item(informer, deltas, in_initial_list);
+    if (rc < 0) {
+        kinf_deltafifo_abort(informer->fifo); /* so that this does not count as processed */
+        return rc;
+    }
     informer->n_unheard += deltas->n_items;
-    handle_item(informer, deltas, in_initial_list);
     kinf__histogram_observe(&informer->processing_latency, kinf__clock_now_ns() - begun_ns);
     return 0;
 }

@@ -3,7 +3,7 @@
  * informer.c lets handlers join and leave.
  *
  * Invariants: a listener is in `listeners` until it is removed and then in `leaving` until it is
- * freed; whoever claims it there, and nobody else, joins and frees it, without the lock. A listener
+ * joined; whoever claims it there, and nobody else, joins it, without the lock. A listener
  * is told a change exactly if its snapshot does not have it.
  */
 #include "informer/processor.h"
@@ -37,12 +37,15 @@ void kinf__processor_init(struct kinf__processor *processor, const void *owner,
     kinf__cond_init(&processor->gone);
     kinf__list_init(&processor->listeners);
     kinf__list_init(&processor->leaving);
+    kinf__list_init(&processor->joined);
 }
 
 void kinf__processor_release(struct kinf__processor *processor)
 {
     kinf__processor_close(processor);
     kinf__processor_join(processor);
+    KINF__LIST_FOR_EACH_SAFE (node, &processor->joined)
+        kinf__listener_free(listener_of(node));
     kinf__cond_release(&processor->gone);
     kinf__mutex_release(&processor->lock);
 }
@@ -52,15 +55,15 @@ static size_t count_slices(size_t n)
     return (n + SLICE_LEN - 1) / SLICE_LEN;
 }
 
-/* Makes sure that the listener can be told. Who has a resync period may turn syncing at any time.
- */
+/* Makes sure that the listener can be told. One that turns syncing later is not told of this. */
 static int reserve(struct kinf__listener *listener, const struct kinf__announcement *announcement)
 {
     size_t n_told = announcement->n_told, n_resynced = announcement->n_resynced;
-    size_t n_most = n_told > n_resynced ? n_told : n_resynced;
+    size_t n_most = n_told > n_resynced || !listener->is_syncing ? n_told : n_resynced;
     size_t n_pushes = count_slices(n_told);
 
-    if (listener->handler.resync_period_ms > 0)
+    listener->hears_unchanged = listener->is_syncing;
+    if (listener->hears_unchanged)
         n_pushes += count_slices(n_resynced);
     return kinf__listener_reserve(listener, n_pushes, n_most < SLICE_LEN ? n_most : SLICE_LEN);
 }
@@ -177,7 +180,8 @@ static void dismiss_locked(struct kinf__processor *processor, struct kinf__liste
     kinf__listener_remove(listener);
 }
 
-/* The caller has claimed it; its callbacks and on_done may be running or still to come. */
+/* The caller has claimed it; its callbacks and on_done may be running or still to come. It is the
+ * caller's then. */
 static void finish_claimed(struct kinf__processor *processor, struct kinf__listener *listener)
 {
     kinf__listener_finish(listener);
@@ -185,7 +189,6 @@ static void finish_claimed(struct kinf__processor *processor, struct kinf__liste
     kinf__list_remove(&listener->in_owner);
     kinf__cond_broadcast(&processor->gone);
     kinf__mutex_unlock(&processor->lock);
-    kinf__listener_free(listener);
 }
 
 /* Claims a leaving listener for this thread to finish. NULL when there is nothing to do for it:
@@ -219,10 +222,13 @@ void kinf__processor_remove(struct kinf__processor *processor, kinf_handler_id i
         dismiss_locked(processor, listener);
     listener = claim_locked(processor, id);
     kinf__mutex_unlock(&processor->lock);
-    if (listener != NULL)
-        finish_claimed(processor, listener);
+    if (listener == NULL)
+        return;
+    finish_claimed(processor, listener);
+    kinf__listener_free(listener);
 }
 
+/* NULL if there is none. */
 static struct kinf__listener *claim_any_locked(struct kinf__processor *processor, bool only_done)
     KINF__REQUIRES(processor->lock)
 {
@@ -238,22 +244,18 @@ static struct kinf__listener *claim_any_locked(struct kinf__processor *processor
     return NULL;
 }
 
-static bool finish_any(struct kinf__processor *processor, bool only_done)
+void kinf__processor_reap(struct kinf__processor *processor)
 {
     struct kinf__listener *listener;
 
     kinf__mutex_lock(&processor->lock);
-    listener = claim_any_locked(processor, only_done);
-    kinf__mutex_unlock(&processor->lock);
-    if (listener != NULL)
+    while ((listener = claim_any_locked(processor, true)) != NULL) {
+        kinf__mutex_unlock(&processor->lock);
         finish_claimed(processor, listener);
-    return listener != NULL;
-}
-
-void kinf__processor_reap(struct kinf__processor *processor)
-{
-    while (finish_any(processor, true))
-        continue;
+        kinf__listener_free(listener);
+        kinf__mutex_lock(&processor->lock);
+    }
+    kinf__mutex_unlock(&processor->lock);
 }
 
 void kinf__processor_close(struct kinf__processor *processor)
@@ -267,9 +269,15 @@ void kinf__processor_close(struct kinf__processor *processor)
 
 void kinf__processor_join(struct kinf__processor *processor)
 {
-    while (finish_any(processor, false))
-        continue;
+    struct kinf__listener *listener;
+
     kinf__mutex_lock(&processor->lock);
+    while ((listener = claim_any_locked(processor, false)) != NULL) {
+        kinf__mutex_unlock(&processor->lock);
+        finish_claimed(processor, listener);
+        kinf__mutex_lock(&processor->lock);
+        kinf__list_push_back(&processor->joined, &listener->in_owner);
+    }
     while (!kinf__list_is_empty(&processor->leaving))
         kinf__cond_wait_until(&processor->gone, &processor->lock, KINF_FOREVER);
     kinf__mutex_unlock(&processor->lock);
@@ -370,8 +378,11 @@ int kinf__processor_begin(struct kinf__processor *processor,
 static void end_change_locked(struct kinf__processor *processor) KINF__REQUIRES(processor->lock)
 {
     processor->changing = NULL;
-    KINF__LIST_FOR_EACH (node, &processor->listeners)
+    KINF__LIST_FOR_EACH (node, &processor->listeners) {
         listener_of(node)->skips_change = false;
+        listener_of(node)->hears_unchanged = false;
+        kinf__listener_trim(listener_of(node));
+    }
 }
 
 /* The part of `n` that lies in the slice at `at`. */
@@ -396,24 +407,30 @@ static void tell_slice_locked(struct kinf__processor *processor,
             continue;
         if (n_told != 0)
             kinf__listener_push(listener, announcement->told + at, n_told, now_ms);
-        if (n_resynced != 0 && listener->is_syncing)
+        if (n_resynced != 0 && listener->hears_unchanged)
             kinf__listener_push(listener, announcement->resynced + at, n_resynced, now_ms);
     }
 }
 
-void kinf__processor_commit(struct kinf__processor *processor,
-                            const struct kinf__announcement *announcement)
+int kinf__processor_commit(struct kinf__processor *processor,
+                           const struct kinf__announcement *announcement,
+                           const struct kinf__stop *stop)
 {
     size_t n = announcement->n_told > announcement->n_resynced ? announcement->n_told
                                                                : announcement->n_resynced;
     int64_t now_ms = kinf__clock_now_ms();
 
-    for (size_t at = 0; at == 0 || at < n; at += SLICE_LEN) {
+    for (size_t at = 0;; at += SLICE_LEN) {
+        bool is_last = n <= SLICE_LEN || at >= n - SLICE_LEN, is_stopped = kinf__stop_is_set(stop);
+
         kinf__mutex_lock(&processor->lock);
-        tell_slice_locked(processor, announcement, at, now_ms);
-        if (n <= SLICE_LEN || at >= n - SLICE_LEN)
+        if (!is_stopped)
+            tell_slice_locked(processor, announcement, at, now_ms);
+        if (is_last || is_stopped)
             end_change_locked(processor);
         kinf__mutex_unlock(&processor->lock);
+        if (is_last || is_stopped)
+            return is_stopped ? KINF_ERR_STOPPED : 0;
     }
 }
 

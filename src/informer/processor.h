@@ -13,6 +13,7 @@
 
 #include <kinformer/informer.h>
 
+#include "base/stop.h"
 #include "informer/listener.h"
 
 /* Handlers' resync periods below this are raised to it. */
@@ -28,6 +29,7 @@ struct kinf__processor {
     /* guarded by lock */
     struct kinf__list listeners; /* ids rise */
     struct kinf__list leaving;   /* removed, not yet joined */
+    struct kinf__list joined;    /* by kinf__processor_join(); freed with the processor */
     size_t n_listeners;
     kinf_handler_id last_id;
     bool is_started;
@@ -70,7 +72,8 @@ void kinf__processor_reap(struct kinf__processor *processor);
 
 /* Removes every listener and refuses new ones. Does not wait. */
 void kinf__processor_close(struct kinf__processor *processor);
-/* Waits until every removed listener is gone. Not from a callback of this informer. */
+/* Waits until the thread of every removed listener has ended. What was queued for them is freed with
+ * the processor: that takes longer than a stop may. Not from a callback of this informer. */
 void kinf__processor_join(struct kinf__processor *processor);
 
 size_t kinf__processor_count(struct kinf__processor *processor);
@@ -101,12 +104,14 @@ struct kinf__announcement {
  * is until commit or cancel. Errors: KINF_ERR_NO_MEMORY, nothing is under way. */
 KINF_MUST_CHECK int kinf__processor_begin(struct kinf__processor *processor,
                                           const struct kinf__announcement *announcement);
-/* It has changed: queues what is told for everybody. Cannot fail. Who sleeps is told at
+/* It has changed: queues what is told for everybody. Who sleeps is told at
  * kinf__processor_wake(). The lock is held for 1,000 notifications at a time: who joins or leaves,
  * or asks for the status, never waits for a whole list, and who joins in between has the change in
- * its snapshot. */
-void kinf__processor_commit(struct kinf__processor *processor,
-                            const struct kinf__announcement *announcement);
+ * its snapshot. Errors: KINF_ERR_STOPPED (`stop`, which may be NULL, was set): the rest is not told
+ * to anybody. */
+KINF_MUST_CHECK int kinf__processor_commit(struct kinf__processor *processor,
+                                           const struct kinf__announcement *announcement,
+                                           const struct kinf__stop *stop);
 /* It has not. */
 void kinf__processor_cancel(struct kinf__processor *processor);
 

@@ -11,10 +11,15 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/misuse.h"
 #include "informer/callback.h"
+#include "rest/client.h"
+
+#define LOOK_INTERVAL_MS 50
 
 int kinf_informer_resource_version(struct kinf_informer *informer, char *buf, size_t size)
 {
+    KINF__REFUSE_NULL(NULL, KINF_ERR_INVALID, informer, buf);
     return informer->order == KINF_FIFO_IN_ORDER
                ? kinf_indexer_resource_version(informer->indexer, buf, size)
                : kinf_deltafifo_resource_version(informer->fifo, buf, size);
@@ -69,6 +74,21 @@ static bool has_reached_locked(const struct kinf_informer *informer, const char 
     return kinf_rv_compare(informer->seen_rv, rv, &order, NULL) == 0 && order >= 0;
 }
 
+/* False once the time is over. An interrupt, which may come from a signal handler, cannot wake a
+ * condition: it is looked for now and then. */
+static bool wait_a_while_locked(struct kinf_informer *informer, int64_t deadline_ms)
+    KINF__REQUIRES(informer->progress_lock)
+{
+    int64_t look_ms = informer->client != NULL
+                          ? kinf__clock_add_ms(kinf__clock_now_ms(), LOOK_INTERVAL_MS)
+                          : deadline_ms;
+    bool is_last = look_ms >= deadline_ms;
+
+    return kinf__cond_wait_until(&informer->progressed, &informer->progress_lock,
+                                 is_last ? deadline_ms : look_ms) ||
+           !is_last;
+}
+
 static int wait_locked(struct kinf_informer *informer, const char *rv, int64_t timeout_ms,
                        struct kinf_error *err) KINF__REQUIRES(informer->progress_lock)
 {
@@ -93,14 +113,17 @@ static int wait_locked(struct kinf_informer *informer, const char *rv, int64_t t
             return kinf__error_set(
                 err, KINF_ERR_TIMEOUT, "%s: resourceVersion %s not seen after %lld ms, but \"%s\"",
                 informer->type->resource, rv, (long long)timeout_ms, informer->seen_rv);
-        in_time =
-            kinf__cond_wait_until(&informer->progressed, &informer->progress_lock, deadline_ms);
+        if (informer->client != NULL && kinf__waker_is_set(&informer->client->interrupted))
+            return kinf__error_set(err, KINF_ERR_STOPPED, "interrupted");
+        in_time = wait_a_while_locked(informer, deadline_ms);
     }
 }
 
 int kinf_informer_wait_for_rv(struct kinf_informer *informer, const char *resource_version,
                               int64_t timeout_ms, struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, informer, resource_version);
+
     int order, rc = kinf_rv_compare(resource_version, resource_version, &order, err);
 
     if (rc < 0)

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/misuse.h"
 #include "informer/informer.h"
 
 #define VERSION_DIGITS 15 /* what a double holds for sure: readers have nothing else */
@@ -26,9 +27,7 @@
     X("kinformer_handlers", GAUGE, 0, "Handlers of the informer.", status->n_handlers)             \
     X("kinformer_synced", GAUGE, 0, "Whether the first list is in the store.", status->has_synced) \
     X("kinformer_last_proof_age_seconds", GAUGE, 3,                                                \
-      "Time since the last event, bookmark, list or accepted watch; since the start if none "      \
-      "came.",                                                                                     \
-      proof_age_ms)                                                                                \
+      "Time since the last event, bookmark or list; since the start if none came.", proof_age_ms)  \
     X("kinformer_lists_total", COUNTER, 0, "Lists begun.", status->n_lists)                        \
     X("kinformer_watches_total", COUNTER, 0, "Watches begun.", status->n_watches)                  \
     X("kinformer_events_total", COUNTER, 0, "Watch events but bookmarks and errors.",              \
@@ -267,6 +266,10 @@ static int take_text(struct kinf__buffer *buffer, char **ret_text, struct kinf_e
 int kinf_metrics_text(const struct kinf_metrics_source *sources, size_t n_sources, char **ret_text,
                       struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, ret_text);
+    if (n_sources != 0)
+        KINF__REFUSE_NULL(err, KINF_ERR_INVALID, sources);
+
     KINF__AUTO_BUFFER buffer = KINF__BUFFER_INIT;
     struct report *reports;
     int rc = check_names(sources, n_sources, err);
@@ -341,6 +344,8 @@ static int dump_handlers(struct kinf__buffer *buffer, const struct report *repor
 
 int kinf_informer_dump(struct kinf_informer *informer, char **ret_text, struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, informer, ret_text);
+
     KINF__AUTO_BUFFER buffer = KINF__BUFFER_INIT;
     struct report report;
     int rc = gather(&report, "", informer);

@@ -20,7 +20,8 @@
     X(silent_after_ms)                                                                             \
     X(backoff_base_ms)                                                                             \
     X(backoff_max_ms)                                                                              \
-    X(accept_gzip)
+    X(accept_gzip)                                                                                 \
+    X(wait_out_refusals)
 
 /* --- copying --- */
 

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/misuse.h"
+
 const char *kinf_informer_state_to_string(enum kinf_informer_state state)
 {
     static const char *const names[] = {
@@ -31,6 +33,7 @@ const char *kinf_initial_to_string(enum kinf_initial initial)
 
 bool kinf_initial_parse(const char *text, enum kinf_initial *ret_initial)
 {
+    KINF__REFUSE_NULL(NULL, false, text, ret_initial);
     for (size_t i = 0; i < KINF__ARRAY_LEN(initial_names); i++) {
         if (strcmp(text, initial_names[i]) == 0) {
             *ret_initial = (enum kinf_initial)i;
@@ -46,8 +49,25 @@ void kinf__state_init(struct kinf__state *state, int64_t silent_after_ms, int64_
                                    .stale_after_ms = silent_after_ms + silent_after_ms / 5 };
 }
 
+/* Whether asking again in the same way is of no use, as far as the server is concerned. */
+static bool is_refusal(const struct kinf_error *err)
+{
+    switch (kinf__failure_of(err, false)) {
+    case KINF__FAILURE_DENIED:
+    case KINF__FAILURE_ABSENT:
+    case KINF__FAILURE_MALFORMED:
+    case KINF__FAILURE_UNSUPPORTED:
+        return true;
+    case KINF__FAILURE_REFUSED:
+        return err->code == KINF_ERR_SERVER && err->http_status >= 400 && err->http_status != 408;
+    default:
+        return false;
+    }
+}
+
 static void note_error(struct kinf__state *state, const struct kinf_error *err, int64_t now_ms)
 {
+    state->n_refusals = is_refusal(err) ? state->n_refusals + 1 : 0;
     if (state->error.code != err->code)
         state->error_since_ms = now_ms;
     state->error = *err;
@@ -62,8 +82,11 @@ void kinf__state_phase(struct kinf__state *state, enum kinf__reflector_phase pha
     state->phase = phase;
     if (phase == KINF__REFLECTOR_WAITING && err != NULL)
         note_error(state, err, now_ms);
-    else if (phase == KINF__REFLECTOR_WATCHING)
-        state->error = (struct kinf_error)KINF_ERROR_INIT;
+}
+
+void kinf__state_proof(struct kinf__state *state)
+{
+    state->error = (struct kinf_error)KINF_ERROR_INIT;
 }
 
 void kinf__state_standstill(struct kinf__state *state, const struct kinf_error *err, int64_t now_ms)
@@ -108,6 +131,11 @@ void kinf__state_stopped(struct kinf__state *state, int64_t now_ms)
     state->stopped_ms = now_ms;
 }
 
+const struct kinf_error *kinf__state_refusal(const struct kinf__state *state)
+{
+    return !state->has_synced && state->n_refusals >= 2 ? &state->error : NULL;
+}
+
 /* --- what is worth a line --- */
 
 static int kind_of(const struct kinf_error *err)
@@ -126,24 +154,25 @@ static int kind_of(const struct kinf_error *err)
 enum kinf_log_level kinf__trouble_level(struct kinf__trouble *trouble, const struct kinf_error *err,
                                         int64_t now_ms)
 {
-    bool is_new = !trouble->is_told || trouble->kind != kind_of(err);
+    enum kinf__failure failure = kinf__failure_of(err, false);
+    struct kinf__log_limit *limit;
     uint64_t n_suppressed;
 
-    if (err->code == KINF_ERR_EXPIRED)
+    if (failure == KINF__FAILURE_EXPIRED)
         return KINF_LOG_DEBUG;
-    if (is_new)
-        trouble->limit = (struct kinf__log_limit){ .interval_ms = KINF__TROUBLE_INTERVAL_MS };
+    if (failure == KINF__FAILURE_BUSY)
+        failure = KINF__FAILURE_AWAY;
+    limit = &trouble->limits[failure];
+    limit->interval_ms = KINF__TROUBLE_INTERVAL_MS;
     trouble->is_told = true;
-    trouble->kind = kind_of(err);
-    return kinf__log_limit_pass(&trouble->limit, now_ms, &n_suppressed) ? KINF_LOG_WARN
-                                                                        : KINF_LOG_DEBUG;
+    return kinf__log_limit_pass(limit, now_ms, &n_suppressed) ? KINF_LOG_WARN : KINF_LOG_DEBUG;
 }
 
 bool kinf__trouble_end(struct kinf__trouble *trouble)
 {
     bool was_told = trouble->is_told;
 
-    trouble->is_told = false;
+    *trouble = (struct kinf__trouble){ .is_told = false };
     return was_told;
 }
 
@@ -193,14 +222,14 @@ static void derive_watching(const struct kinf__state *state,
                             struct kinf_informer_status *status)
 {
     int64_t live_since_ms = later(state->phase_since_ms, state->synced_ms);
-    int64_t stale_ms = later(counts->last_proof_ms, live_since_ms) + state->stale_after_ms;
+    int64_t stale_ms = later(counts->last_proof_ms, state->synced_ms) + state->stale_after_ms;
 
     if (!state->has_synced)
         put(status, KINF_STATE_LISTING, state->phase_since_ms, "");
     else if (is_standing_still(state))
         put(status, KINF_STATE_STALE, state->standstill_since_ms, state->standstill.message);
     else if (now_ms > stale_ms)
-        put(status, KINF_STATE_STALE, stale_ms, "");
+        put(status, KINF_STATE_STALE, stale_ms, state->error.message);
     else if (state->shard_ignored_since_ms != 0 || counts->n_quarantined != 0 ||
              counts->n_failed_index_values != 0)
         derive_degraded(state, counts, live_since_ms, status);

@@ -10,6 +10,7 @@
 #include <kinformer/informer.h>
 
 #include "base/log.h"
+#include "reflector/failure.h"
 #include "reflector/reflector.h"
 
 /* How often a trouble that goes on is told again. */
@@ -21,8 +22,9 @@ struct kinf__state {
     bool has_phase; /* the reflector has begun */
     enum kinf__reflector_phase phase;
     int64_t phase_since_ms;
-    struct kinf_error error;      /* why the last request failed; until a watch is open */
+    struct kinf_error error;      /* why the last request failed; until a watch brings something */
     int64_t error_since_ms;       /* since when it fails with this code */
+    unsigned n_refusals;          /* failures in a row that are the server's last word */
     struct kinf_error standstill; /* why the server's watches are not relied on; else code 0 */
     int64_t standstill_since_ms;
     bool has_synced;
@@ -51,6 +53,8 @@ void kinf__state_phase(struct kinf__state *state, enum kinf__reflector_phase pha
 /* The watches are not to be relied on; NULL: they are again. */
 void kinf__state_standstill(struct kinf__state *state, const struct kinf_error *err,
                             int64_t now_ms);
+/* A watch brought something, so what failed before does not matter any more. */
+void kinf__state_proof(struct kinf__state *state);
 void kinf__state_quarantine(struct kinf__state *state, const char *key,
                             const struct kinf_error *err, int64_t now_ms);
 /* `key` is outside of the shard; NULL: the server obeys the selector. */
@@ -58,16 +62,21 @@ void kinf__state_shard_ignored(struct kinf__state *state, const char *key, int64
 void kinf__state_synced(struct kinf__state *state, int64_t now_ms);
 void kinf__state_stopped(struct kinf__state *state, int64_t now_ms);
 
+/* Why the first list is not to be expected; NULL: it is. Two refusals in a row are needed: rights of
+ * a new role, or the endpoints of a new definition, may be on their way, and a token is read again
+ * after a 401. */
+const struct kinf_error *kinf__state_refusal(const struct kinf__state *state);
+
 /* What was told of a trouble that goes on. Owner: the thread that tells. All zero is none. */
 struct kinf__trouble {
     bool is_told;
-    int kind;
-    struct kinf__log_limit limit;
+    struct kinf__log_limit limits[KINF__N_FAILURES];
 };
 
-/* How loud a failure is: a warning when a trouble begins, when it turns into one of another kind
- * (refused, missing, or any other), and each KINF__TROUBLE_INTERVAL_MS. A version that expired is no
- * trouble, since the next list mends it. */
+/* How loud a failure is: a warning when a trouble begins, when it shows a kind of failure
+ * (failure.h) for the first time, and each KINF__TROUBLE_INTERVAL_MS of each. A server that leaves
+ * or comes is away and busy by turns: these two are one kind. A version that expired is no trouble,
+ * since the next list mends it. */
 enum kinf_log_level kinf__trouble_level(struct kinf__trouble *trouble, const struct kinf_error *err,
                                         int64_t now_ms);
 /* The trouble, if any, is over. Returns whether it had been told. */

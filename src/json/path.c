@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/misuse.h"
 #include "json/scan.h"
 
 struct parser {
@@ -111,10 +112,18 @@ static int parse_subscript(struct parser *parser)
     return 0;
 }
 
+/* "{.spec}", "$.spec": what would be taken for a key, and never found. */
+static bool is_jsonpath(const char *text)
+{
+    return *text == '{' || (*text == '$' && strchr(".[", text[1]) != NULL); /* the NUL, too */
+}
+
 static int parse_steps(struct parser *parser)
 {
     int status;
 
+    if (is_jsonpath(parser->at))
+        return fail(parser, parser->at, "JSONPath's '$' and braces, which no object has as a key,");
     if (*parser->at == '.')
         parser->at++;
     status = parse_segment(parser);
@@ -133,6 +142,8 @@ static int parse_steps(struct parser *parser)
 
 int kinf_path_parse(const char *text, struct kinf_path **ret_path, struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, text, ret_path);
+
     size_t len = strlen(text);
     struct parser parser = { text, text, text + len, NULL, NULL, err };
     struct kinf_path *path = malloc(sizeof *path + 2 * (len + 1));
@@ -162,5 +173,6 @@ void kinf_path_free(struct kinf_path *path)
 
 const char *kinf_path_text(const struct kinf_path *path)
 {
+    KINF__REFUSE_NULL(NULL, "", path);
     return path->text;
 }

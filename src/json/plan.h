@@ -12,7 +12,7 @@
  * them, `[*]` leaves `[]`. The outermost value always stays. Paths with [digits] are not allowed in
  * a plan (KINF_ERR_INVALID): elements have no stable places.
  *
- * Threads: build on one thread; afterwards constant, any thread.
+ * Threads: build on one thread; afterwards constant but for what it remembers to have met, any thread.
  */
 #ifndef KINF_JSON_PLAN_H
 #define KINF_JSON_PLAN_H
@@ -47,6 +47,15 @@ KINF_MUST_CHECK int kinf__json_plan_capture(struct kinf__json_plan *plan,
 bool kinf__json_plan_prunes(const struct kinf__json_plan *plan);
 /* Whether a value at `path` always stays, whatever is beside it; [index] counts as [*]. */
 bool kinf__json_plan_keeps(const struct kinf__json_plan *plan, const struct kinf_path *path);
+
+/* Whether a value at `path` may stay, at least somewhere: [*] stands for whatever it may. */
+bool kinf__json_plan_can_keep(const struct kinf__json_plan *plan, const struct kinf_path *path);
+/* Whether a protected path is in front of `path`, or is it. */
+bool kinf__json_plan_protects(const struct kinf__json_plan *plan, const struct kinf_path *path);
+/* Whether the path of a drop or a keep named a value in what was pruned so far, or another rule
+ * leaves nothing to it. */
+bool kinf__json_plan_has_met(const struct kinf__json_plan *plan, const struct kinf_path *path,
+                             bool is_drop);
 
 struct kinf__json_capture {
     unsigned n_found; /* 0: not there; above 1: a doubled key, the place is the last one's */

@@ -7,6 +7,7 @@
 #ifndef KINF_JSON_PLAN_PRIV_H
 #define KINF_JSON_PLAN_PRIV_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "json/plan.h"
@@ -24,6 +25,7 @@ struct kinf__plan_node {
     unsigned marks;                 /* of this node */
     unsigned marks_below;           /* of all nodes below, together */
     uint32_t captures;              /* slots, one bit each */
+    _Atomic(bool) is_met;           /* atomic; a value that is to be dropped or kept was there */
     struct kinf__plan_node *each;   /* [*]; may be NULL */
     struct kinf__plan_node **nodes; /* keys, shorter ones first, then in the order of bytes */
     size_t n_nodes;

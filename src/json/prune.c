@@ -125,6 +125,14 @@ static const uint8_t *prune_value(struct pruner *pruner, const uint8_t *at,
     return kinf__json_scan_value(&pruner->scanner, at, depth);
 }
 
+static void meet(const struct kinf__plan_node *node)
+{
+    _Atomic(bool) *is_met = (_Atomic(bool) *)&node->is_met;
+
+    if (!atomic_load_explicit(is_met, memory_order_relaxed))
+        atomic_store_explicit(is_met, true, memory_order_relaxed);
+}
+
 /* From in front of a key or an element to behind the value. */
 static const uint8_t *prune_member(struct pruner *pruner, const uint8_t *at,
                                    const struct container *container, bool *ret_is_kept)
@@ -145,6 +153,8 @@ static const uint8_t *prune_member(struct pruner *pruner, const uint8_t *at,
     start = kinf__json_skip_white(at, pruner->scanner.end);
     if (start == pruner->scanner.end)
         return kinf__json_scan_fail(&pruner->scanner, KINF_ERR_TRUNCATED, start);
+    if (node != NULL && (node->marks & (KINF__PLAN_DROP | KINF__PLAN_KEEP)) != 0)
+        meet(node);
     mode = mode_of_member(container->mode, node, *start);
     found.is_dropped = mode == MODE_GONE;
     found.offset =
@@ -247,6 +257,77 @@ bool kinf__json_plan_keeps(const struct kinf__json_plan *plan, const struct kinf
         mode = mode_of_member(mode, node, first);
     }
     return mode == MODE_KEPT || mode == MODE_PROTECTED;
+}
+
+/* What walking a path through the trie asks, from its step `at` on; `node` NULL: no rule says
+ * anything here. */
+static bool can_keep(const struct kinf__plan_node *node, enum mode mode,
+                     const struct kinf_path *path, size_t at);
+
+static bool can_keep_member(const struct kinf__plan_node *child, enum mode mode,
+                            const struct kinf_path *path, size_t at)
+{
+    bool is_last = at + 1 == path->n_steps;
+    uint8_t first = is_last ? '"' : (path->steps[at + 1].type == KINF__PATH_INDEX ? '[' : '{');
+
+    return can_keep(child, mode_of_member(mode, child, first), path, at + 1);
+}
+
+static bool can_keep(const struct kinf__plan_node *node, enum mode mode,
+                     const struct kinf_path *path, size_t at)
+{
+    if (mode == MODE_GONE || at == path->n_steps)
+        return mode == MODE_KEPT || mode == MODE_PROTECTED;
+    if (node == NULL)
+        return can_keep_member(NULL, mode, path, at);
+    if (path->steps[at].type != KINF__PATH_EACH)
+        return can_keep_member(find_step(node, &path->steps[at]), mode, path, at);
+    for (size_t i = 0; i < node->n_nodes; i++) {
+        if (can_keep_member(node->nodes[i], mode, path, at))
+            return true;
+    }
+    return can_keep_member(node->each, mode, path, at);
+}
+
+bool kinf__json_plan_can_keep(const struct kinf__json_plan *plan, const struct kinf_path *path)
+{
+    return can_keep(&plan->root, mode_of_root(plan), path, 0);
+}
+
+bool kinf__json_plan_protects(const struct kinf__json_plan *plan, const struct kinf_path *path)
+{
+    const struct kinf__plan_node *node = &plan->root;
+
+    for (size_t i = 0; i < path->n_steps && node != NULL; i++) {
+        node = find_step(node, &path->steps[i]);
+        if (node != NULL && (node->marks & KINF__PLAN_PROTECT) != 0)
+            return true;
+    }
+    return false;
+}
+
+/* Below a node with one of the marks `hiding` nothing was looked at. */
+static bool has_met(const struct kinf__plan_node *node, unsigned hiding,
+                    const struct kinf_path *path, size_t at)
+{
+    if (node == NULL || at == path->n_steps)
+        return node != NULL && atomic_load_explicit(&node->is_met, memory_order_relaxed);
+    if ((node->marks & hiding) != 0)
+        return true;
+    if (path->steps[at].type == KINF__PATH_KEY)
+        return has_met(find_step(node, &path->steps[at]), hiding, path, at + 1);
+    for (size_t i = 0; i < node->n_nodes; i++) {
+        if (has_met(node->nodes[i], hiding, path, at + 1))
+            return true;
+    }
+    return has_met(node->each, hiding, path, at + 1);
+}
+
+bool kinf__json_plan_has_met(const struct kinf__json_plan *plan, const struct kinf_path *path,
+                             bool is_drop)
+{
+    return has_met(&plan->root,
+                   KINF__PLAN_DROP | KINF__PLAN_PROTECT | (is_drop ? 0 : KINF__PLAN_KEEP), path, 0);
 }
 
 int kinf__json_prune(const struct kinf__json_plan *plan, struct kinf_str text, bool is_final,

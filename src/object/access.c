@@ -14,6 +14,7 @@
 #include <kinformer/tree.h>
 
 #include "base/error.h"
+#include "base/misuse.h"
 #include "json/lookup.h"
 #include "json/tree.h"
 
@@ -119,6 +120,52 @@ static int map_to_string(struct kinf__json_value map, const char *key, char *buf
     return value_to_string(&value, buf, size);
 }
 
+/* Of type KINF__JSON_NULL if there are none. */
+static int find_annotations(const struct kinf_object *object, struct kinf_scratch *scratch,
+                            struct kinf__json_value *ret_annotations)
+{
+    struct kinf__json_value metadata;
+    struct kinf_str body;
+    int r = kinf__object_body(object, scratch, &body);
+
+    if (r < 0)
+        return r;
+    if (!kinf__json_member(kinf__json_value_of(body), KINF_STR("metadata"), &metadata) ||
+        !kinf__json_member(metadata, KINF_STR("annotations"), ret_annotations))
+        *ret_annotations = (struct kinf__json_value){ .type = KINF__JSON_NULL };
+    return 0;
+}
+
+/* Decoded they are no longer than raw: both fit, with their NULs, where the quotes were. */
+static int call_pair(struct kinf_str key, struct kinf_str value, kinf_object_pair_cb *callback,
+                     void *ctx)
+{
+    KINF__AUTO_FREE char *text = malloc(key.len + value.len);
+
+    if (text == NULL)
+        return KINF_ERR_NO_MEMORY;
+    if (kinf_json_string(key, text, key.len) < 0 ||
+        kinf_json_string(value, text + key.len, value.len) < 0)
+        return 0;
+    return callback(text, text + key.len, ctx);
+}
+
+static int each_pair(struct kinf__json_value map, kinf_object_pair_cb *callback, void *ctx)
+{
+    struct kinf__json_value value;
+    struct kinf__json_iter iter;
+    struct kinf_str key;
+    int r = 0;
+
+    if (map.type != KINF__JSON_OBJECT || !kinf__json_iter_init(&iter, map))
+        return 0;
+    while (r == 0 && kinf__json_iter_next(&iter, &key, &value)) {
+        if (value.type == KINF__JSON_STRING)
+            r = call_pair(key, value.raw, callback, ctx);
+    }
+    return r;
+}
+
 static int hand_out(struct kinf__json_value value, void *ctx)
 {
     struct each *each = ctx;
@@ -141,6 +188,7 @@ static bool has_nul(struct kinf_str raw)
 
 void kinf_scratch_release(struct kinf_scratch *scratch)
 {
+    KINF__REFUSE_NULL(NULL, , scratch);
     free(scratch->bytes);
     *scratch = (struct kinf_scratch)KINF_SCRATCH_INIT;
 }
@@ -148,12 +196,15 @@ void kinf_scratch_release(struct kinf_scratch *scratch)
 int kinf_object_json(const struct kinf_object *object, struct kinf_scratch *scratch,
                      struct kinf_str *ret_text, struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, object, scratch, ret_text);
     return kinf__object_body(object, scratch, ret_text) < 0 ? kinf__error_no_memory(err) : 0;
 }
 
 int kinf_object_full_json(const struct kinf_object *object, struct kinf_scratch *scratch,
                           struct kinf_str *ret_text, struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, object, scratch, ret_text);
+
     static const char frame[] = "{\"kind\":\"\",\"apiVersion\":\"/\",";
     kinf_auto_scratch body_scratch = KINF_SCRATCH_INIT;
     const struct kinf_type *type = object->type;
@@ -179,6 +230,8 @@ int kinf_object_full_json(const struct kinf_object *object, struct kinf_scratch 
 int kinf_object_get_string(const struct kinf_object *object, const char *path, char *buf,
                            size_t size)
 {
+    KINF__REFUSE_NULL(NULL, KINF_ERR_INVALID, object, path, buf);
+
     kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
     struct kinf__json_value value;
     int r = find_value(object, path, &scratch, &value);
@@ -188,6 +241,8 @@ int kinf_object_get_string(const struct kinf_object *object, const char *path, c
 
 int kinf_object_get_int64(const struct kinf_object *object, const char *path, int64_t *ret_number)
 {
+    KINF__REFUSE_NULL(NULL, KINF_ERR_INVALID, object, path, ret_number);
+
     kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
     struct kinf__json_value value;
     int r = find_value(object, path, &scratch, &value);
@@ -197,6 +252,8 @@ int kinf_object_get_int64(const struct kinf_object *object, const char *path, in
 
 int kinf_object_get_bool(const struct kinf_object *object, const char *path, bool *ret_truth)
 {
+    KINF__REFUSE_NULL(NULL, KINF_ERR_INVALID, object, path, ret_truth);
+
     kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
     struct kinf__json_value value;
     int r = find_value(object, path, &scratch, &value);
@@ -211,6 +268,8 @@ int kinf_object_get_bool(const struct kinf_object *object, const char *path, boo
 
 int kinf_object_get_label(const struct kinf_object *object, const char *key, char *buf, size_t size)
 {
+    KINF__REFUSE_NULL(NULL, KINF_ERR_INVALID, object, key, buf);
+
     kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
     struct kinf__json_value labels;
     int r = kinf__object_labels(object, &scratch, &labels);
@@ -221,22 +280,67 @@ int kinf_object_get_label(const struct kinf_object *object, const char *key, cha
 int kinf_object_get_annotation(const struct kinf_object *object, const char *key, char *buf,
                                size_t size)
 {
-    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
-    struct kinf__json_value metadata, annotations;
-    struct kinf_str body;
-    int r = kinf__object_body(object, &scratch, &body);
+    KINF__REFUSE_NULL(NULL, KINF_ERR_INVALID, object, key, buf);
 
-    if (r < 0)
-        return r;
-    if (!kinf__json_member(kinf__json_value_of(body), KINF_STR("metadata"), &metadata) ||
-        !kinf__json_member(metadata, KINF_STR("annotations"), &annotations))
-        return KINF_ERR_NOT_FOUND;
-    return map_to_string(annotations, key, buf, size);
+    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    struct kinf__json_value annotations;
+    int r = find_annotations(object, &scratch, &annotations);
+
+    return r < 0 ? r : map_to_string(annotations, key, buf, size);
+}
+
+bool kinf_object_has(const struct kinf_object *object, const char *path)
+{
+    KINF__REFUSE_NULL(NULL, false, object, path);
+
+    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    struct kinf__json_value value;
+
+    return find_value(object, path, &scratch, &value) == 0;
+}
+
+int kinf_object_get_json(const struct kinf_object *object, const char *path,
+                         struct kinf_scratch *scratch, struct kinf_str *ret_json)
+{
+    KINF__REFUSE_NULL(NULL, KINF_ERR_INVALID, object, path, scratch, ret_json);
+
+    struct kinf__json_value value;
+    int r = find_value(object, path, scratch, &value);
+
+    if (r == 0)
+        *ret_json = value.raw;
+    return r;
+}
+
+int kinf_object_each_label(const struct kinf_object *object, kinf_object_pair_cb *callback,
+                           void *ctx)
+{
+    KINF__REFUSE_NULL(NULL, KINF_ERR_INVALID, object, callback);
+
+    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    struct kinf__json_value labels;
+    int r = kinf__object_labels(object, &scratch, &labels);
+
+    return r < 0 ? r : each_pair(labels, callback, ctx);
+}
+
+int kinf_object_each_annotation(const struct kinf_object *object, kinf_object_pair_cb *callback,
+                                void *ctx)
+{
+    KINF__REFUSE_NULL(NULL, KINF_ERR_INVALID, object, callback);
+
+    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    struct kinf__json_value annotations;
+    int r = find_annotations(object, &scratch, &annotations);
+
+    return r < 0 ? r : each_pair(annotations, callback, ctx);
 }
 
 int kinf_object_each(const struct kinf_object *object, const struct kinf_path *path,
                      kinf_object_value_cb *callback, void *ctx)
 {
+    KINF__REFUSE_NULL(NULL, KINF_ERR_INVALID, object, path, callback);
+
     kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
     struct each each = { callback, ctx };
     struct kinf_str body;
@@ -247,6 +351,8 @@ int kinf_object_each(const struct kinf_object *object, const struct kinf_path *p
 
 int kinf_json_string(struct kinf_str json, char *buf, size_t size)
 {
+    KINF__REFUSE_NULL(NULL, KINF_ERR_INVALID, buf);
+
     size_t len;
 
     if (json.len < 2 || json.bytes[0] != '"' || json.bytes[json.len - 1] != '"' || has_nul(json))
@@ -261,6 +367,8 @@ int kinf_json_string(struct kinf_str json, char *buf, size_t size)
 
 int kinf_object_tree(const struct kinf_object *object, cJSON **ret_tree, struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, object, ret_tree);
+
     kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
     struct kinf_str text;
     int r = kinf_object_full_json(object, &scratch, &text, err);

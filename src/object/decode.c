@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/misuse.h"
 #include "json/path.h"
 #include "json/plan.h"
 
@@ -56,12 +57,17 @@ static const char *const protected_paths[] = {
 
 static const struct kinf_str initial_events_end = { "k8s.io/initial-events-end", 25 };
 
-struct kinf__prune_plan {
-    struct kinf__json_plan *json;
+/* A path that was asked for. */
+struct rule {
+    struct kinf_path *path;
+    bool is_drop; /* or a keep */
 };
 
-typedef int add_rule_fn(struct kinf__json_plan *plan, const struct kinf_path *path,
-                        struct kinf_error *err);
+struct kinf__prune_plan {
+    struct kinf__json_plan *json;
+    struct rule *rules;
+    size_t n_rules;
+};
 
 /* The text and places of the object at hand. */
 struct found {
@@ -70,31 +76,57 @@ struct found {
     struct kinf__json_capture captures[KINF__JSON_MAX_CAPTURES];
 };
 
-static int add_rule(struct kinf__json_plan *plan, add_rule_fn *add, const char *text,
-                    struct kinf_error *err)
+/* The path belongs to the plan from then on, in any case. */
+static int add_rule(struct kinf__prune_plan *plan, struct rule take_rule, struct kinf_error *err)
 {
-    struct kinf_path *path;
-    int r = kinf_path_parse(text, &path, err);
-
-    if (r < 0)
-        return r;
-    r = add(plan, path, err);
-    kinf_path_free(path);
-    return r;
+    plan->rules[plan->n_rules++] = take_rule;
+    if (!take_rule.is_drop)
+        return kinf__json_plan_keep(plan->json, take_rule.path, err);
+    if (kinf__json_plan_protects(plan->json, take_rule.path))
+        return kinf__error_set(err, KINF_ERR_INVALID, "cannot be dropped: the runtime needs it");
+    return kinf__json_plan_drop(plan->json, take_rule.path, err);
 }
 
-static int add_rules(struct kinf__json_plan *plan, add_rule_fn *add, const char *const *paths,
-                     size_t n_paths, struct kinf_error *err)
+/* There is room for them. */
+static int add_rules(struct kinf__prune_plan *plan, const char *const *paths, size_t n_paths,
+                     bool is_drop, struct kinf_error *err)
 {
     for (size_t i = 0; i < n_paths; i++) {
-        int r = add_rule(plan, add, paths[i], err);
+        struct rule rule = { NULL, is_drop };
+        int r = kinf_path_parse(paths[i], &rule.path, err);
 
+        if (r == 0)
+            r = add_rule(plan, rule, err);
         if (r < 0) {
             kinf__error_prefix(err, "path '%s'", paths[i]);
             return r;
         }
     }
     return 0;
+}
+
+static int check_keeps(const struct kinf__prune_plan *plan, struct kinf_error *err)
+{
+    for (size_t i = 0; i < plan->n_rules; i++) {
+        const struct rule *rule = &plan->rules[i];
+
+        if (!rule->is_drop && !kinf__json_plan_can_keep(plan->json, rule->path))
+            return kinf__error_set(err, KINF_ERR_INVALID, "path '%s': is to be kept and dropped",
+                                   kinf_path_text(rule->path));
+    }
+    return 0;
+}
+
+static int add_protected(struct kinf__json_plan *plan, const char *text, struct kinf_error *err)
+{
+    struct kinf_path *path;
+    int r = kinf_path_parse(text, &path, err);
+
+    if (r < 0)
+        return r;
+    r = kinf__json_plan_protect(plan, path, err);
+    kinf_path_free(path);
+    return r;
 }
 
 static int add_capture(struct kinf__json_plan *plan, const struct capture_rule *rule,
@@ -114,9 +146,10 @@ static int add_capture(struct kinf__json_plan *plan, const struct capture_rule *
 
 static int add_own_rules(struct kinf__json_plan *plan, struct kinf_error *err)
 {
-    int r = add_rules(plan, kinf__json_plan_protect, protected_paths,
-                      KINF__ARRAY_LEN(protected_paths), err);
+    int r = 0;
 
+    for (size_t i = 0; r == 0 && i < KINF__ARRAY_LEN(protected_paths); i++)
+        r = add_protected(plan, protected_paths[i], err);
     for (size_t i = 0; r == 0 && i < KINF__ARRAY_LEN(capture_rules); i++)
         r = add_capture(plan, &capture_rules[i], err);
     return r;
@@ -130,13 +163,16 @@ int kinf__prune_plan_new(const char *const *drops, size_t n_drops, const char *c
 
     if (plan == NULL)
         return kinf__error_no_memory(err);
-    r = kinf__json_plan_new(&plan->json, err);
+    plan->rules = calloc(n_drops + n_keeps + 1, sizeof *plan->rules);
+    r = plan->rules != NULL ? kinf__json_plan_new(&plan->json, err) : kinf__error_no_memory(err);
     if (r == 0)
         r = add_own_rules(plan->json, err);
     if (r == 0)
-        r = add_rules(plan->json, kinf__json_plan_drop, drops, n_drops, err);
+        r = add_rules(plan, drops, n_drops, true, err);
     if (r == 0)
-        r = add_rules(plan->json, kinf__json_plan_keep, keeps, n_keeps, err);
+        r = add_rules(plan, keeps, n_keeps, false, err);
+    if (r == 0)
+        r = check_keeps(plan, err);
     if (r < 0) {
         kinf__prune_plan_free(plan);
         return r;
@@ -149,8 +185,40 @@ void kinf__prune_plan_free(struct kinf__prune_plan *plan)
 {
     if (plan == NULL)
         return;
+    for (size_t i = 0; i < plan->n_rules; i++)
+        kinf_path_free(plan->rules[i].path);
+    free(plan->rules);
     kinf__json_plan_free(plan->json);
     free(plan);
+}
+
+bool kinf__prune_plan_can_keep(const struct kinf__prune_plan *plan, const struct kinf_path *path)
+{
+    return kinf__json_plan_can_keep(plan->json, path);
+}
+
+int kinf__prune_plan_drop_too(struct kinf__prune_plan *plan, const char *text,
+                              struct kinf_error *err)
+{
+    struct kinf_path *path;
+    int r = kinf_path_parse(text, &path, err);
+
+    if (r < 0)
+        return r;
+    r = kinf__json_plan_drop(plan->json, path, err);
+    kinf_path_free(path);
+    return r;
+}
+
+void kinf__prune_plan_each_unmet(const struct kinf__prune_plan *plan, kinf__unmet_path_cb *callback,
+                                 void *ctx)
+{
+    for (size_t i = 0; i < plan->n_rules; i++) {
+        const struct rule *rule = &plan->rules[i];
+
+        if (!kinf__json_plan_has_met(plan->json, rule->path, rule->is_drop))
+            callback(kinf_path_text(rule->path), rule->is_drop ? "drops" : "keeps", ctx);
+    }
 }
 
 bool kinf__prune_plan_keeps(const struct kinf__prune_plan *plan, const struct kinf_path *path)
@@ -427,6 +495,10 @@ static int decode_whole(struct kinf__object_decoder *decoder, struct kinf_str te
 int kinf_object_new_from_json(const struct kinf_type *type, const char *text, size_t len,
                               const struct kinf_object **ret_object, struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, type, ret_object);
+    if (len != 0)
+        KINF__REFUSE_NULL(err, KINF_ERR_INVALID, text);
+
     struct kinf__object_decoder decoder;
     struct kinf__prune_plan *plan = NULL;
     int r = kinf__prune_plan_new(NULL, 0, NULL, 0, &plan, err);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/misuse.h"
 #include "json/lookup.h"
 #include "object/object.h"
 
@@ -181,6 +182,8 @@ static bool term_holds(const struct term *term, const struct kinf_object *object
 int kinf_field_selector_parse(const char *text, struct kinf_field_selector **ret_selector,
                               struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, text, ret_selector);
+
     struct parser parser = { .selector = make_selector(text), .err = err };
     int r;
 
@@ -215,6 +218,7 @@ bool kinf_field_selector_matches(const struct kinf_field_selector *selector,
 
     if (selector == NULL || selector->n_terms == 0)
         return true;
+    KINF__REFUSE_NULL(NULL, false, object);
     if (kinf__object_body(object, &scratch, &body) < 0)
         return false;
     for (size_t i = 0; i < selector->n_terms; i++) {

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/misuse.h"
 #include "object/object.h"
 
 /* What the API server allows: validation.IsQualifiedName, IsDNS1123Subdomain, IsValidLabelValue. */
@@ -407,6 +408,8 @@ static bool requirement_holds(const struct requirement *requirement, struct kinf
 int kinf_label_selector_parse(const char *text, struct kinf_label_selector **ret_selector,
                               struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, text, ret_selector);
+
     struct parser parser = { .selector = make_selector(text), .err = err };
     int r;
 
@@ -440,6 +443,7 @@ bool kinf_label_selector_matches(const struct kinf_label_selector *selector,
 
     if (kinf_label_selector_is_empty(selector))
         return true;
+    KINF__REFUSE_NULL(NULL, false, object);
     if (kinf__object_labels(object, &scratch, &labels) < 0)
         return false;
     for (size_t i = 0; i < selector->n_requirements; i++) {

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/misuse.h"
 
 #define IDENTITY_LEN_MAX 60000
 
@@ -151,26 +152,32 @@ void kinf_object_unref(const struct kinf_object *object)
 
 void kinf_object_unref_ptr(const struct kinf_object **object)
 {
+    KINF__REFUSE_NULL(NULL, , object);
     kinf_object_unref(*object);
 }
 
 const struct kinf_type *kinf_object_type(const struct kinf_object *object)
 {
+    KINF__REFUSE_NULL(NULL, NULL, object);
     return object->type;
 }
 
 const char *kinf_object_key(const struct kinf_object *object)
 {
+    KINF__REFUSE_NULL(NULL, "", object);
     return object->text;
 }
 
 const char *kinf_object_name(const struct kinf_object *object)
 {
+    KINF__REFUSE_NULL(NULL, "", object);
     return object->namespace_len != 0 ? object->text + object->namespace_len + 1 : object->text;
 }
 
 struct kinf_str kinf_object_namespace(const struct kinf_object *object)
 {
+    KINF__REFUSE_NULL(NULL, ((struct kinf_str){ "", 0 }), object);
+
     struct kinf_str name_space = { object->text, object->namespace_len };
 
     return name_space;
@@ -178,15 +185,18 @@ struct kinf_str kinf_object_namespace(const struct kinf_object *object)
 
 const char *kinf_object_uid(const struct kinf_object *object)
 {
+    KINF__REFUSE_NULL(NULL, "", object);
     return object->text + object->uid_offset;
 }
 
 const char *kinf_object_resource_version(const struct kinf_object *object)
 {
+    KINF__REFUSE_NULL(NULL, "", object);
     return object->text + object->rv_offset;
 }
 
 size_t kinf_object_size(const struct kinf_object *object)
 {
+    KINF__REFUSE_NULL(NULL, 0, object);
     return sizeof *object + object->body_offset + object->body_len;
 }

@@ -18,7 +18,9 @@
 #define KINF__LABELS_ABSENT  UINT32_MAX
 #define KINF__LABELS_UNKNOWN 0
 
-/* One allocation. Constant after publication, but for the count. */
+/* One allocation. Constant after publication, but for the count. uid and resourceVersion are texts
+ * beside the key, not offsets into the body: they can be read when that is compressed, and comparing
+ * uids on every update touches no body. It costs about 50 bytes. */
 struct kinf_object {
     _Atomic(uint32_t) refs; /* atomic */
     uint32_t body_len;
@@ -86,15 +88,27 @@ size_t kinf__object_count(void);
  */
 struct kinf__prune_plan;
 
-/* `drops` and `keeps` are path texts, may be empty. Errors: KINF_ERR_PARSE, KINF_ERR_INVALID
- * (message names the path), KINF_ERR_NO_MEMORY. */
+/* `drops` and `keeps` are path texts, may be empty. Errors: KINF_ERR_PARSE, KINF_ERR_INVALID (a path
+ * that cannot be dropped, or that a drop leaves nothing of; message names it), KINF_ERR_NO_MEMORY.
+ */
 KINF_MUST_CHECK int kinf__prune_plan_new(const char *const *drops, size_t n_drops,
                                          const char *const *keeps, size_t n_keeps,
                                          struct kinf__prune_plan **ret_plan,
                                          struct kinf_error *err);
+/* Drops what nobody asked to be dropped, and nobody is told of. Errors: as above. */
+KINF_MUST_CHECK int kinf__prune_plan_drop_too(struct kinf__prune_plan *plan, const char *path,
+                                              struct kinf_error *err);
 void kinf__prune_plan_free(struct kinf__prune_plan *plan);
 /* Whether objects keep what stands at `path`. */
 bool kinf__prune_plan_keeps(const struct kinf__prune_plan *plan, const struct kinf_path *path);
+/* Whether any object may keep anything there. */
+bool kinf__prune_plan_can_keep(const struct kinf__prune_plan *plan, const struct kinf_path *path);
+
+/* `role` is "drops", "keeps" or "indices". */
+typedef void kinf__unmet_path_cb(const char *path, const char *role, void *ctx);
+/* The paths that named nothing in any object decoded so far. */
+void kinf__prune_plan_each_unmet(const struct kinf__prune_plan *plan, kinf__unmet_path_cb *callback,
+                                 void *ctx);
 
 /* Receives what a decoder found. `stored` of the lookup below is borrowed during the call. */
 typedef const struct kinf_object *kinf__object_lookup_cb(const char *key, void *ctx);

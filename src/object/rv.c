@@ -9,6 +9,8 @@
 
 #include "base/error.h"
 
+#include "base/misuse.h"
+
 /* 2^128-1, the highest that the API allows. */
 static const char highest[] = "340282366920938463463374607431768211455";
 
@@ -33,6 +35,8 @@ static int refuse(const char *rv, struct kinf_error *err)
 
 int kinf_rv_compare(const char *a, const char *b, int *ret_order, struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, a, b, ret_order);
+
     size_t a_len = strlen(a), b_len = strlen(b);
 
     if (!has_order(a, a_len))

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/lock.h"
+#include "base/misuse.h"
 
 struct entry {
     struct kinf_type type;
@@ -83,6 +84,8 @@ static struct entry *find_or_add_locked(const struct kinf_type *wanted) KINF__RE
 int kinf_type_intern(const char *group, const char *version, const char *kind, const char *resource,
                      bool namespaced, const struct kinf_type **ret_type, struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, group, version, kind, resource, ret_type);
+
     struct kinf_type wanted = { group, version, kind, resource, namespaced };
     struct entry *entry;
 

@@ -1,5 +1,5 @@
 /*
- * The initial events of a watch list. Neighbours: reflector_watch_list.c fills and settles them.
+ * The initial events of a watch list. Neighbours: reflector_collect.c fills and settles them.
  * Invariant: unless `is_unsettled`, keys rise strictly and no event deletes.
  */
 #include "reflector/initial_events.h"

@@ -1,7 +1,7 @@
 /*
  * The state machine of lists and watches. Neighbours: backoff.c and standstill.c below it,
  * reflector.c drives it.
- * Invariants: `continue_token` and `list_rv` are both empty or both set; `rv` changes only by a
+ * Invariants: a list's version and token are both empty or both set; `rv` changes only by a
  * complete round or by what a watch handed on, so asking again from it loses nothing.
  */
 #include "reflector/policy.h"
@@ -55,14 +55,50 @@ static void transition(struct kinf__policy *policy, enum kinf__policy_state to)
         policy->options.trace(from, policy->last_event, to, policy->options.trace_ctx);
 }
 
-static void wait_for(struct kinf__policy *policy, enum kinf__policy_state then,
-                     const struct step *step)
+/* --- when --- */
+
+enum when {
+    AFTER_WAIT, /* a failure's */
+    AT_ONCE,    /* after a refusal: one time until a round succeeds, then as any failure */
+    GOES_ON,    /* as long as the budget lasts: it went well */
+};
+
+static int64_t wait_of_failure(struct kinf__policy *policy, const struct step *step)
 {
     const struct kinf_error *err = step->event->err;
 
-    policy->wait_end_ms =
-        step->now_ms + kinf__backoff_next(&policy->backoff, step->now_ms, step->random,
-                                          err != NULL ? err->retry_after_ms : 0);
+    return kinf__backoff_next(&policy->backoff, step->now_ms, step->random,
+                              err != NULL ? err->retry_after_ms : 0);
+}
+
+/* Spends one; the wait until there is one to be spent. */
+static int64_t wait_of_budget(struct kinf__policy *policy, int64_t now_ms)
+{
+    int64_t each_ms = policy->options.backoff_max_ms / 3;
+
+    if (policy->at_once_full_ms < now_ms)
+        policy->at_once_full_ms = now_ms;
+    policy->at_once_full_ms += each_ms;
+    return policy->at_once_full_ms - now_ms - KINF__POLICY_AT_ONCE * each_ms;
+}
+
+/* The one place that says whether something follows at once. */
+static void follow(struct kinf__policy *policy, enum kinf__policy_state then, enum when when,
+                   const struct step *step)
+{
+    int64_t wait_ms = 0;
+
+    if (when == GOES_ON)
+        wait_ms = wait_of_budget(policy, step->now_ms);
+    else if (when == AFTER_WAIT || policy->round.has_hurried)
+        wait_ms = wait_of_failure(policy, step);
+    else
+        policy->round.has_hurried = true;
+    if (wait_ms <= 0) {
+        transition(policy, then);
+        return;
+    }
+    policy->wait_end_ms = step->now_ms + wait_ms;
     policy->after_wait = then;
     transition(policy, KINF__POLICY_WAITING);
 }
@@ -71,7 +107,7 @@ static void wait_for(struct kinf__policy *policy, enum kinf__policy_state then,
 
 static bool may_stream(const struct kinf__policy *policy, int64_t now_ms)
 {
-    if (policy->is_list_round || policy->standstill.is_found ||
+    if (policy->round.is_by_list || policy->standstill.is_found ||
         now_ms < policy->unsupported_until_ms)
         return false;
     switch (policy->options.initial) {
@@ -95,83 +131,64 @@ static enum kinf__policy_state round_state(const struct kinf__policy *policy, in
                                                       : KINF__POLICY_LISTING;
 }
 
-static void wait_for_round(struct kinf__policy *policy, const struct step *step)
+static void forget_list(struct kinf__policy *policy)
 {
-    wait_for(policy, round_state(policy, step->now_ms), step);
+    policy->list = (struct kinf__policy_list){ .kind = KINF__POLICY_UNDECIDED };
 }
 
-/* One time until a round succeeds; after that, as any failure. */
-static void round_at_once(struct kinf__policy *policy, const struct step *step)
+static void give_up_list(struct kinf__policy *policy, const struct step *step)
 {
-    if (policy->has_tried_at_once) {
-        wait_for_round(policy, step);
-        return;
-    }
-    policy->has_tried_at_once = true;
-    transition(policy, round_state(policy, step->now_ms));
+    if (policy->list.is_extra)
+        kinf__standstill_list_failed(&policy->standstill, step->now_ms);
+    forget_list(policy);
 }
 
 static void end_round(struct kinf__policy *policy, const char *rv, uint64_t n_bytes)
 {
     strcpy(policy->rv, rv);
     policy->expected_bytes = (int64_t)n_bytes;
-    policy->is_rv_refused = false;
-    policy->is_rv_too_large = false;
-    policy->is_extra = false;
-    policy->has_tried_at_once = false;
-    policy->is_list_round = false;
-    policy->n_streams = 0;
-    policy->n_500 = 0;
-    policy->n_404 = 0;
+    policy->round = (struct kinf__policy_round){ .n_streams = 0 };
+    forget_list(policy);
     transition(policy, KINF__POLICY_WATCHING);
 }
 
 /* --- lists --- */
 
-static void start_list_over(struct kinf__policy *policy)
-{
-    policy->continue_token[0] = '\0';
-    policy->list_rv[0] = '\0';
-}
-
 static bool is_first_page(const struct kinf__policy *policy)
 {
-    return policy->continue_token[0] == '\0';
+    return policy->list.continue_token[0] == '\0';
 }
 
 /* With a selector, pages are no better than one piece while the watch cache is not there. */
 static bool wants_pages(const struct kinf__policy *policy)
 {
-    return policy->is_list_cut || (policy->standstill.is_found && !policy->options.has_selector) ||
-           (policy->is_extra && policy->expected_bytes > KINF__POLICY_MAX_LIST_BYTES);
+    return policy->options.page_size != 0 || policy->is_list_cut ||
+           (policy->standstill.is_found && !policy->options.has_selector) ||
+           (policy->list.is_extra && policy->expected_bytes > KINF__POLICY_MAX_LIST_BYTES);
 }
 
-/* Whether the page that is next shall tell how large the state is. */
-static bool is_probe(const struct kinf__policy *policy)
+static enum kinf__policy_list_kind choose_list(const struct kinf__policy *policy)
 {
-    const struct kinf__policy_options *options = &policy->options;
+    bool is_newest = policy->rv[0] == '\0' || policy->round.is_newest || policy->is_list_cut ||
+                     policy->list.is_extra || policy->standstill.is_found;
 
-    return options->initial == KINF_INITIAL_AUTO && options->page_size == 0 &&
-           !options->has_selector && policy->expected_bytes < 0 && !wants_pages(policy);
-}
-
-static const char *rv_of_list(const struct kinf__policy *policy)
-{
-    bool newest = policy->is_rv_refused || policy->is_list_cut || policy->in_one_piece ||
-                  policy->is_extra || policy->standstill.is_found;
-
-    return newest || !is_first_page(policy) ? "" : policy->rv;
+    if (!is_newest)
+        return KINF__POLICY_RELIST;
+    if (wants_pages(policy))
+        return KINF__POLICY_PAGES;
+    return policy->options.initial == KINF_INITIAL_AUTO && !policy->options.has_selector &&
+                   policy->expected_bytes < 0
+               ? KINF__POLICY_PROBE
+               : KINF__POLICY_NEWEST;
 }
 
 static size_t limit_of_list(const struct kinf__policy *policy)
 {
-    if (policy->in_one_piece || rv_of_list(policy)[0] != '\0')
-        return 0;
-    if (is_probe(policy))
+    if (policy->list.kind == KINF__POLICY_PROBE)
         return KINF__POLICY_PROBE_SIZE;
-    if (policy->options.page_size != 0)
-        return policy->options.page_size;
-    return wants_pages(policy) ? KINF__POLICY_PAGE_SIZE : 0;
+    if (policy->list.kind != KINF__POLICY_PAGES)
+        return 0;
+    return policy->options.page_size != 0 ? policy->options.page_size : KINF__POLICY_PAGE_SIZE;
 }
 
 /* The size of the whole state, from its first objects. A server that does not count says nothing
@@ -191,184 +208,64 @@ static int64_t estimate_bytes(const struct kinf__policy_event *page)
 static void weigh_list(struct kinf__policy *policy, const struct step *step)
 {
     int order = 1;
-    bool is_comparable = kinf_rv_compare(policy->list_rv, policy->rv, &order, NULL) == 0;
+    bool is_comparable = kinf_rv_compare(policy->list.rv, policy->rv, &order, NULL) == 0;
 
-    if (policy->is_rv_too_large && is_comparable && order >= 0)
+    if (policy->round.is_rv_too_large && is_comparable && order >= 0)
         kinf__standstill_sign(&policy->standstill, step->now_ms);
     kinf__standstill_listed(&policy->standstill, step->event->has_news && order >= 0, step->now_ms);
 }
 
 static void on_list_page(struct kinf__policy *policy, const struct step *step)
 {
-    const char *token = step->event->continue_token;
-    bool is_last = token == NULL || token[0] == '\0';
+    const struct kinf__policy_event *page = step->event;
+    bool is_last = page->continue_token == NULL || page->continue_token[0] == '\0';
+    bool has_brought = page->n_items > policy->list.n_items;
+    char rv[KINF__RV_SIZE];
 
-    if (!is_last && is_probe(policy)) {
-        policy->expected_bytes = estimate_bytes(step->event);
+    if (!is_last && policy->list.kind == KINF__POLICY_PROBE) {
+        policy->expected_bytes = estimate_bytes(page);
+        forget_list(policy);
         transition(policy, round_state(policy, step->now_ms));
         return;
     }
     if (is_first_page(policy))
-        strcpy(policy->list_rv, step->event->rv);
-    if (!is_last) {
-        strcpy(policy->continue_token, token);
+        strcpy(policy->list.rv, page->rv);
+    policy->list.n_items = page->n_items;
+    if (is_last) {
+        weigh_list(policy, step);
+        strcpy(rv, policy->list.rv);
+        end_round(policy, rv, page->n_bytes);
+        return;
+    }
+    strcpy(policy->list.continue_token, page->continue_token);
+    if (has_brought)
         transition(policy, KINF__POLICY_LISTING);
-        return;
-    }
-    policy->in_one_piece = false;
-    weigh_list(policy, step);
-    end_round(policy, policy->list_rv, step->event->n_bytes);
-    start_list_over(policy);
-}
-
-static bool is_rv_refusal(const struct kinf_error *err)
-{
-    return err->code == KINF_ERR_EXPIRED || err->code == KINF_ERR_RV_TOO_LARGE;
-}
-
-static bool is_cut(const struct kinf_error *err)
-{
-    return err->code == KINF_ERR_NETWORK || err->code == KINF_ERR_TIMEOUT ||
-           err->code == KINF_ERR_TRUNCATED;
-}
-
-static void give_up_list(struct kinf__policy *policy, const struct step *step)
-{
-    if (policy->is_extra)
-        kinf__standstill_list_failed(&policy->standstill, step->now_ms);
-    policy->is_extra = false;
-    policy->in_one_piece = false;
-    start_list_over(policy);
-}
-
-static void on_list_failed(struct kinf__policy *policy, const struct step *step)
-{
-    const struct kinf_error *err = step->event->err;
-    bool is_refused = is_rv_refusal(err) || err->http_status == 400;
-
-    if (kinf__standstill_is_sign(err))
-        kinf__standstill_sign(&policy->standstill, step->now_ms);
-    if (is_refused && !is_first_page(policy)) {
-        start_list_over(policy);
-        policy->in_one_piece = true;
-        transition(policy, KINF__POLICY_LISTING);
-        return;
-    }
-    if (policy->is_extra) {
-        give_up_list(policy, step);
-        wait_for(policy, KINF__POLICY_WATCHING, step);
-        return;
-    }
-    if (is_refused && rv_of_list(policy)[0] != '\0') {
-        policy->is_rv_refused = true;
-        policy->is_rv_too_large = err->code == KINF_ERR_RV_TOO_LARGE;
-        round_at_once(policy, step);
-        return;
-    }
-    if (is_cut(err) && step->event->has_begun && limit_of_list(policy) == 0) {
-        policy->is_list_cut = true;
-        policy->in_one_piece = false;
-    }
-    if (is_first_page(policy) && !policy->in_one_piece)
-        wait_for_round(policy, step);
     else
-        wait_for(policy, KINF__POLICY_LISTING, step);
+        follow(policy, KINF__POLICY_LISTING, GOES_ON, step);
 }
 
-/* --- watch lists --- */
-
-static void on_initial_end(struct kinf__policy *policy, const struct step *step)
-{
-    policy->has_brought = true;
-    policy->has_newer_rv = true;
-    kinf__standstill_delivered(&policy->standstill, false);
-    end_round(policy, step->event->rv, step->event->n_bytes);
-}
+/* --- watches and watch lists --- */
 
 /* A watch list brought no bookmark. */
 static void count_stream(struct kinf__policy *policy)
 {
-    if (++policy->n_streams >= KINF__POLICY_MAX_STREAMS)
-        policy->is_list_round = true;
+    if (++policy->round.n_streams >= KINF__POLICY_MAX_STREAMS)
+        policy->round.is_by_list = true;
 }
 
-static void on_stream_ended(struct kinf__policy *policy, const struct step *step)
+static void on_initial_end(struct kinf__policy *policy, const struct step *step)
 {
-    bool is_short = step->now_ms - policy->accepted_ms < KINF__POLICY_SHORT_WATCH_MS;
-
-    count_stream(policy);
-    if (is_short)
-        wait_for_round(policy, step);
-    else
-        transition(policy, round_state(policy, step->now_ms));
+    policy->watch.has_brought = true;
+    policy->watch.has_newer_rv = true;
+    kinf__standstill_delivered(&policy->standstill, false);
+    end_round(policy, step->event->rv, step->event->n_bytes);
 }
-
-static void on_stream_rv_refused(struct kinf__policy *policy, const struct step *step)
-{
-    bool had_rv = policy->rv[0] != '\0' && !policy->is_rv_refused;
-    bool is_too_large = step->event->err->code == KINF_ERR_RV_TOO_LARGE;
-
-    count_stream(policy);
-    if (is_too_large && had_rv)
-        policy->is_rv_too_large = true;
-    else if (is_too_large)
-        kinf__standstill_sign(&policy->standstill, step->now_ms);
-    policy->is_rv_refused = true;
-    if (had_rv)
-        round_at_once(policy, step);
-    else
-        wait_for_round(policy, step);
-}
-
-/* Whether a list would fare no better. */
-static bool is_worth_streaming_again(const struct kinf_error *err, bool is_error_event)
-{
-    switch (err->code) {
-    case KINF_ERR_TOO_MANY_REQUESTS:
-        return true;
-    case KINF_ERR_NETWORK:
-    case KINF_ERR_TLS:
-    case KINF_ERR_TIMEOUT:
-    case KINF_ERR_TRUNCATED:
-    case KINF_ERR_NO_MEMORY:
-    case KINF_ERR_SYSTEM:
-    case KINF_ERR_UNAUTHORIZED:
-    case KINF_ERR_FORBIDDEN:
-    case KINF_ERR_NOT_FOUND:
-        return !is_error_event;
-    default:
-        return false;
-    }
-}
-
-static void on_stream_failed(struct kinf__policy *policy, const struct step *step)
-{
-    const struct kinf_error *err = step->event->err;
-    bool is_error_event = step->event->type == KINF__POLICY_WATCH_ERROR;
-
-    if (kinf__standstill_is_sign(err))
-        kinf__standstill_sign(&policy->standstill, step->now_ms);
-    if (is_rv_refusal(err)) {
-        on_stream_rv_refused(policy, step);
-    } else if (is_worth_streaming_again(err, is_error_event)) {
-        if (policy->is_accepted && !is_error_event)
-            count_stream(policy);
-        wait_for_round(policy, step);
-    } else {
-        if (err->http_status == 422)
-            policy->unsupported_until_ms = step->now_ms + KINF__POLICY_UNSUPPORTED_MS;
-        policy->is_list_round = true;
-        round_at_once(policy, step);
-    }
-}
-
-/* --- watches --- */
 
 static void on_watch_accepted(struct kinf__policy *policy, const struct step *step)
 {
-    policy->is_accepted = true;
-    policy->accepted_ms = step->now_ms;
-    policy->n_404 = 0;
+    policy->watch.is_accepted = true;
+    policy->watch.accepted_ms = step->now_ms;
+    policy->round.n_404 = 0;
 }
 
 static void on_watch_rv(struct kinf__policy *policy, const struct step *step)
@@ -377,90 +274,229 @@ static void on_watch_rv(struct kinf__policy *policy, const struct step *step)
 
     if (policy->state != KINF__POLICY_WATCHING)
         return;
-    policy->has_brought = true;
+    policy->watch.has_brought = true;
     kinf__standstill_delivered(&policy->standstill, step->event->is_bookmark);
     if (rv[0] == '\0' || strlen(rv) >= sizeof policy->rv || strcmp(rv, policy->rv) == 0)
         return;
     strcpy(policy->rv, rv);
-    policy->has_newer_rv = true;
-    policy->n_500 = 0;
+    policy->watch.has_newer_rv = true;
+    policy->round.n_500 = 0;
 }
 
 /* What follows a watch that is not the reason for a round. */
 static enum kinf__policy_state after_watch(struct kinf__policy *policy, const struct step *step)
 {
-    if (policy->has_brought || !kinf__standstill_begin_list(&policy->standstill, step->now_ms))
+    if (policy->watch.has_brought ||
+        !kinf__standstill_begin_list(&policy->standstill, step->now_ms))
         return KINF__POLICY_WATCHING;
-    policy->is_extra = true;
+    policy->list.is_extra = true;
     return KINF__POLICY_LISTING;
 }
 
 static void on_watch_ended(struct kinf__policy *policy, const struct step *step)
 {
-    enum kinf__policy_state then = after_watch(policy, step);
+    const struct kinf__policy_watch *watch = &policy->watch;
+    int64_t lived_ms = step->now_ms - watch->accepted_ms;
+    bool is_streaming = policy->state == KINF__POLICY_STREAMING;
+    bool is_short = lived_ms < KINF__POLICY_SHORT_WATCH_MS && !watch->has_newer_rv;
+    /* Its last second is the time that the request took. */
+    bool has_lasted =
+        lived_ms >= KINF__POLICY_SHORT_WATCH_MS && lived_ms + 1000 >= watch->timeout_ms;
+    enum kinf__policy_state then;
 
-    policy->n_500 = 0;
-    if (!policy->has_newer_rv && step->now_ms - policy->accepted_ms < KINF__POLICY_SHORT_WATCH_MS)
-        wait_for(policy, then, step);
+    if (is_streaming)
+        count_stream(policy);
     else
+        policy->round.n_500 = 0;
+    then = is_streaming ? round_state(policy, step->now_ms) : after_watch(policy, step);
+    policy->watch.has_lasted = has_lasted && !is_streaming;
+    if (has_lasted)
         transition(policy, then);
+    else
+        follow(policy, then, is_short ? AFTER_WAIT : GOES_ON, step);
 }
 
 static void on_watch_silent(struct kinf__policy *policy, const struct step *step)
 {
-    if (!policy->has_brought)
+    if (policy->state == KINF__POLICY_STREAMING) {
+        count_stream(policy);
+        transition(policy, round_state(policy, step->now_ms));
+        return;
+    }
+    policy->watch.has_lasted = true;
+    if (!policy->watch.has_brought)
         kinf__standstill_silent(&policy->standstill);
     transition(policy, after_watch(policy, step));
 }
 
-/* Whether the same watch may succeed later. */
-static bool is_worth_watching_again(const struct kinf_error *err, bool is_error_event)
+/* --- failures --- */
+
+enum phase { A_LIST, AN_EXTRA_LIST, A_WATCH_LIST, A_WATCH, N_PHASES };
+
+/* What is next. But for those that say NOW, after a wait. */
+enum reaction {
+    AGAIN,       /* the same: the page, the watch list, the watch */
+    WITHOUT,     /* the same without what was refused: the page token, or the version */
+    WITHOUT_NOW, /* - at once, if something was sent that can be left out; else as any failure */
+    BY_LIST_NOW, /* the round, but not by a watch list */
+    ROUND,       /* a new one */
+    WATCH,       /* the watch; the list is given up */
+};
+
+/* What happens on a failure while something is requested: all of it, but for what is counted on the
+ * way (the third watch refused with 500 in a row is a ROUND, the second 404 a question). */
+static const enum reaction reactions[KINF__N_FAILURES][N_PHASES] = {
+    /* while:                       a list, an extra list, a watch list, a watch */
+    [KINF__FAILURE_AWAY] = { AGAIN, WATCH, AGAIN, AGAIN },
+    [KINF__FAILURE_TLS] = { AGAIN, WATCH, AGAIN, AGAIN },
+    [KINF__FAILURE_TIMEOUT] = { AGAIN, WATCH, AGAIN, AGAIN },
+    [KINF__FAILURE_BUSY] = { AGAIN, WATCH, AGAIN, AGAIN },
+    [KINF__FAILURE_OURS] = { AGAIN, WATCH, AGAIN, AGAIN },
+    [KINF__FAILURE_DENIED] = { AGAIN, WATCH, AGAIN, AGAIN },
+    [KINF__FAILURE_ABSENT] = { AGAIN, WATCH, AGAIN, AGAIN },
+    [KINF__FAILURE_SERVER] = { AGAIN, WATCH, BY_LIST_NOW, AGAIN },
+    [KINF__FAILURE_REFUSED] = { AGAIN, WATCH, BY_LIST_NOW, ROUND },
+    [KINF__FAILURE_UNSUPPORTED] = { AGAIN, WATCH, BY_LIST_NOW, ROUND },
+    [KINF__FAILURE_MALFORMED] = { WITHOUT_NOW, WITHOUT_NOW, BY_LIST_NOW, ROUND },
+    [KINF__FAILURE_EXPIRED] = { WITHOUT_NOW, WITHOUT_NOW, WITHOUT_NOW, ROUND },
+    [KINF__FAILURE_TOO_LARGE] = { WITHOUT_NOW, WITHOUT_NOW, WITHOUT_NOW, WITHOUT },
+};
+
+static enum phase phase_of(const struct kinf__policy *policy,
+                           const struct kinf__policy_event *event)
 {
-    return is_worth_streaming_again(err, is_error_event) ||
-           (err->code == KINF_ERR_SERVER && err->http_status >= 500);
+    if (event->type == KINF__POLICY_LIST_FAILED)
+        return policy->list.is_extra ? AN_EXTRA_LIST : A_LIST;
+    return policy->state == KINF__POLICY_STREAMING ? A_WATCH_LIST : A_WATCH;
 }
 
-static bool is_outage(const struct kinf_error *err)
+/* Returns whether there was something to leave out. */
+static bool leave_out(struct kinf__policy *policy, enum phase phase, enum kinf__failure failure)
 {
-    return is_cut(err) || err->code == KINF_ERR_TLS;
+    struct kinf__policy_round *round = &policy->round;
+    bool had_rv = phase == A_WATCH || policy->list.kind == KINF__POLICY_RELIST ||
+                  (phase == A_WATCH_LIST && policy->rv[0] != '\0' && !round->is_newest);
+
+    if (phase != A_WATCH && !is_first_page(policy)) {
+        policy->list = (struct kinf__policy_list){ .kind = KINF__POLICY_RESCUE,
+                                                   .is_extra = policy->list.is_extra };
+        return true;
+    }
+    if (had_rv && phase != A_WATCH)
+        round->is_rv_too_large = failure == KINF__FAILURE_TOO_LARGE;
+    if (had_rv || phase == A_WATCH_LIST)
+        round->is_newest = true;
+    return had_rv;
 }
 
-static void weigh_watch_failure(struct kinf__policy *policy, const struct step *step)
+/* The list that is under way, or the round. */
+static enum kinf__policy_state resume(struct kinf__policy *policy, const struct step *step)
 {
-    const struct kinf_error *err = step->event->err;
+    if (!is_first_page(policy) || policy->list.kind == KINF__POLICY_RESCUE)
+        return KINF__POLICY_LISTING;
+    forget_list(policy);
+    return round_state(policy, step->now_ms);
+}
 
-    policy->n_500 = err->http_status == 500 ? policy->n_500 + 1 : 0;
-    if (is_outage(err))
+static void react(struct kinf__policy *policy, enum phase phase, enum kinf__failure failure,
+                  const struct step *step)
+{
+    enum reaction reaction = reactions[failure][phase];
+    enum kinf__policy_state then = KINF__POLICY_WATCHING;
+    bool is_now;
+
+    if (phase == A_WATCH && policy->round.n_500 >= KINF__POLICY_MAX_500)
+        reaction = ROUND;
+    if ((reaction == WITHOUT || reaction == WITHOUT_NOW) && !leave_out(policy, phase, failure))
+        reaction = phase == AN_EXTRA_LIST ? WATCH : AGAIN;
+    if (reaction == BY_LIST_NOW)
+        policy->round.is_by_list = true;
+    is_now = reaction == WITHOUT_NOW || reaction == BY_LIST_NOW;
+    if (reaction == WATCH)
+        give_up_list(policy, step);
+    else if (reaction == AGAIN && phase == A_WATCH)
+        then = after_watch(policy, step);
+    else
+        then = resume(policy, step);
+    follow(policy, then, is_now ? AT_ONCE : AFTER_WAIT, step);
+}
+
+static bool is_cut(enum kinf__failure failure)
+{
+    return failure == KINF__FAILURE_AWAY || failure == KINF__FAILURE_TIMEOUT;
+}
+
+static void weigh_list_failure(struct kinf__policy *policy, enum kinf__failure failure,
+                               const struct step *step)
+{
+    if (!is_cut(failure) || !step->event->has_begun || limit_of_list(policy) != 0)
+        return;
+    policy->is_list_cut = true;
+    forget_list(policy);
+}
+
+static void weigh_stream_failure(struct kinf__policy *policy, enum kinf__failure failure,
+                                 const struct step *step)
+{
+    bool is_refused = failure == KINF__FAILURE_EXPIRED || failure == KINF__FAILURE_TOO_LARGE;
+    bool is_broken = policy->watch.is_accepted && reactions[failure][A_WATCH_LIST] == AGAIN &&
+                     step->event->type != KINF__POLICY_WATCH_ERROR;
+
+    if (is_refused || is_broken)
+        count_stream(policy);
+    if (failure == KINF__FAILURE_TOO_LARGE && (policy->rv[0] == '\0' || policy->round.is_newest))
+        kinf__standstill_sign(&policy->standstill, step->now_ms);
+    if (failure == KINF__FAILURE_UNSUPPORTED)
+        policy->unsupported_until_ms = step->now_ms + KINF__POLICY_UNSUPPORTED_MS;
+}
+
+static void weigh_watch_failure(struct kinf__policy *policy, enum kinf__failure failure,
+                                const struct step *step)
+{
+    const struct kinf__policy_watch *watch = &policy->watch;
+    unsigned *n_500 = &policy->round.n_500;
+
+    if (watch->is_accepted && step->now_ms - watch->accepted_ms >= policy->backoff.max_ms)
+        kinf__backoff_reset(&policy->backoff);
+    *n_500 = step->event->err->http_status == 500 ? *n_500 + 1 : 0;
+    if (is_cut(failure) || failure == KINF__FAILURE_TLS)
         kinf__standstill_outage(&policy->standstill);
-    if (kinf__standstill_is_sign(err) || policy->n_500 >= KINF__POLICY_MAX_500)
+    if (*n_500 >= KINF__POLICY_MAX_500)
         kinf__standstill_sign(&policy->standstill, step->now_ms);
     /* Extra lists do then what a round would. */
-    if (policy->n_500 >= KINF__POLICY_MAX_500 && policy->standstill.is_found)
-        policy->n_500 = 0;
+    if (*n_500 >= KINF__POLICY_MAX_500 && policy->standstill.is_found)
+        *n_500 = 0;
 }
 
-static void on_watch_failed(struct kinf__policy *policy, const struct step *step)
+static void on_failed(struct kinf__policy *policy, const struct step *step)
 {
     const struct kinf_error *err = step->event->err;
-    bool again = is_worth_watching_again(err, step->event->type == KINF__POLICY_WATCH_ERROR);
+    enum kinf__failure failure =
+        kinf__failure_of(err, step->event->type == KINF__POLICY_WATCH_ERROR);
+    enum phase phase = phase_of(policy, step->event);
 
-    if (policy->is_accepted && step->now_ms - policy->accepted_ms >= policy->backoff.max_ms)
-        kinf__backoff_reset(&policy->backoff);
-    weigh_watch_failure(policy, step);
-    if (policy->n_500 >= KINF__POLICY_MAX_500)
-        again = false;
-    if (err->code == KINF_ERR_RV_TOO_LARGE)
-        policy->is_rv_refused = true;
-    if (again)
-        wait_for(policy, after_watch(policy, step), step);
-    else
-        wait_for_round(policy, step);
+    if (kinf__standstill_is_sign(err))
+        kinf__standstill_sign(&policy->standstill, step->now_ms);
+    switch (phase) {
+    case A_LIST:
+        weigh_list_failure(policy, failure, step);
+        break;
+    case A_WATCH_LIST:
+        weigh_stream_failure(policy, failure, step);
+        break;
+    case A_WATCH:
+        weigh_watch_failure(policy, failure, step);
+        break;
+    default:
+        break;
+    }
+    react(policy, phase, failure, step);
 }
 
 static void on_undecodable(struct kinf__policy *policy, const struct step *step)
 {
     give_up_list(policy, step);
-    wait_for_round(policy, step);
+    follow(policy, round_state(policy, step->now_ms), AFTER_WAIT, step);
 }
 
 /* --- a resource that is gone --- */
@@ -468,18 +504,18 @@ static void on_undecodable(struct kinf__policy *policy, const struct step *step)
 /* Makes the next action a question, if a 404 was not the first in a row. */
 static bool asks(struct kinf__policy *policy, const struct step *step)
 {
-    const struct kinf_error *err = step->event->err;
-    bool is_watch = policy->state == KINF__POLICY_WATCHING || policy->is_extra;
+    unsigned *n_404 = &policy->round.n_404;
+    bool is_watch = policy->state == KINF__POLICY_WATCHING || policy->list.is_extra;
 
-    policy->n_404 = err->code == KINF_ERR_NOT_FOUND ? policy->n_404 + 1 : 0;
-    if (policy->n_404 < KINF__POLICY_MAX_404 || policy->rv[0] == '\0' ||
+    *n_404 = step->event->err->code == KINF_ERR_NOT_FOUND ? *n_404 + 1 : 0;
+    if (*n_404 < KINF__POLICY_MAX_404 || policy->rv[0] == '\0' ||
         step->now_ms < policy->unasked_until_ms)
         return false;
-    policy->n_404 = 0;
+    *n_404 = 0;
     policy->unasked_until_ms = step->now_ms + KINF__POLICY_ASK_MS;
     give_up_list(policy, step);
     policy->after_asking = is_watch ? KINF__POLICY_WATCHING : round_state(policy, step->now_ms);
-    wait_for(policy, KINF__POLICY_ASKING, step);
+    follow(policy, KINF__POLICY_ASKING, AFTER_WAIT, step);
     return true;
 }
 
@@ -488,7 +524,7 @@ static void on_gone(struct kinf__policy *policy, const struct step *step)
     policy->rv[0] = '\0';
     policy->expected_bytes = -1;
     kinf__standstill_delivered(&policy->standstill, false);
-    wait_for_round(policy, step);
+    follow(policy, round_state(policy, step->now_ms), AFTER_WAIT, step);
 }
 
 /* --- the machine --- */
@@ -515,13 +551,17 @@ void kinf__policy_init(struct kinf__policy *policy, const struct kinf__policy_op
     kinf__standstill_init(&policy->standstill, o->silent_after_ms - o->silent_after_ms / 5);
 }
 
-static void next_list(const struct kinf__policy *policy, struct kinf__policy_action *action)
+static void next_list(struct kinf__policy *policy, struct kinf__policy_action *action)
 {
+    if (policy->list.kind == KINF__POLICY_UNDECIDED)
+        policy->list.kind = choose_list(policy);
     action->type = KINF__DO_LIST;
-    action->rv = rv_of_list(policy);
-    action->continue_token = policy->continue_token;
-    action->list_rv = policy->list_rv;
+    action->rv =
+        policy->list.kind == KINF__POLICY_RELIST && is_first_page(policy) ? policy->rv : "";
+    action->continue_token = policy->list.continue_token;
+    action->list_rv = policy->list.rv;
     action->limit = limit_of_list(policy);
+    action->is_extra = policy->list.is_extra;
     action->head_timeout_ms = policy->options.silent_after_ms / 2;
     action->idle_timeout_ms = policy->options.silent_after_ms / 2;
 }
@@ -542,13 +582,12 @@ static void next_watch(struct kinf__policy *policy, uint64_t random,
     uint64_t timeout_s = ((uint64_t)policy->options.watch_timeout_ms + 999) / 1000;
     int64_t silent_ms = silent_after(policy), jitter_ms = silent_ms * 15 / 100;
 
-    policy->is_accepted = false;
-    policy->has_brought = false;
-    policy->has_newer_rv = false;
     action->type = is_watch ? KINF__DO_WATCH : KINF__DO_WATCH_LIST;
-    action->rv = is_watch || !policy->is_rv_refused ? policy->rv : "";
+    action->rv = is_watch || !policy->round.is_newest ? policy->rv : "";
     action->timeout_s = (int64_t)(timeout_s + (random >> 32) % timeout_s);
+    policy->watch = (struct kinf__policy_watch){ .timeout_ms = action->timeout_s * 1000 };
     action->head_timeout_ms = policy->options.silent_after_ms / 2;
+    action->total_timeout_ms = policy->watch.timeout_ms + action->head_timeout_ms;
     action->idle_timeout_ms =
         silent_ms - jitter_ms + (int64_t)((uint32_t)random % (uint64_t)(2 * jitter_ms + 1));
 }
@@ -570,6 +609,7 @@ void kinf__policy_next(struct kinf__policy *policy, int64_t now_ms, uint64_t ran
         break;
     case KINF__POLICY_ASKING:
         action.type = KINF__DO_ASK;
+        action.rv = policy->rv;
         break;
     case KINF__POLICY_WAITING:
         action.type = KINF__DO_WAIT;
@@ -586,7 +626,6 @@ void kinf__policy_event(struct kinf__policy *policy, int64_t now_ms, uint64_t ra
                         const struct kinf__policy_event *event)
 {
     const struct step step = { now_ms, random, event };
-    bool is_streaming = policy->state == KINF__POLICY_STREAMING;
 
     if (policy->state == KINF__POLICY_STOPPED)
         return;
@@ -594,10 +633,6 @@ void kinf__policy_event(struct kinf__policy *policy, int64_t now_ms, uint64_t ra
     switch (event->type) {
     case KINF__POLICY_LIST_PAGE:
         on_list_page(policy, &step);
-        break;
-    case KINF__POLICY_LIST_FAILED:
-        if (!asks(policy, &step))
-            on_list_failed(policy, &step);
         break;
     case KINF__POLICY_INITIAL_END:
         on_initial_end(policy, &step);
@@ -609,17 +644,18 @@ void kinf__policy_event(struct kinf__policy *policy, int64_t now_ms, uint64_t ra
         on_watch_rv(policy, &step);
         break;
     case KINF__POLICY_WATCH_ENDED:
-        (is_streaming ? on_stream_ended : on_watch_ended)(policy, &step);
+        on_watch_ended(policy, &step);
         break;
     case KINF__POLICY_WATCH_SILENT:
-        (is_streaming ? on_stream_ended : on_watch_silent)(policy, &step);
+        on_watch_silent(policy, &step);
         break;
+    case KINF__POLICY_LIST_FAILED:
     case KINF__POLICY_WATCH_FAILED:
         if (asks(policy, &step))
             break;
         __attribute__((fallthrough));
     case KINF__POLICY_WATCH_ERROR:
-        (is_streaming ? on_stream_failed : on_watch_failed)(policy, &step);
+        on_failed(policy, &step);
         break;
     case KINF__POLICY_UNDECODABLE:
         on_undecodable(policy, &step);
@@ -628,7 +664,7 @@ void kinf__policy_event(struct kinf__policy *policy, int64_t now_ms, uint64_t ra
         on_gone(policy, &step);
         break;
     case KINF__POLICY_NOT_GONE:
-        wait_for(policy, policy->after_asking, &step);
+        follow(policy, policy->after_asking, AFTER_WAIT, &step);
         break;
     case KINF__POLICY_STOP:
         transition(policy, KINF__POLICY_STOPPED);
@@ -636,30 +672,52 @@ void kinf__policy_event(struct kinf__policy *policy, int64_t now_ms, uint64_t ra
     }
 }
 
+int64_t kinf__policy_wait_ms(const struct kinf__policy *policy, int64_t now_ms)
+{
+    return policy->state == KINF__POLICY_WAITING ? policy->wait_end_ms - now_ms : -1;
+}
+
+bool kinf__policy_stands_still(const struct kinf__policy *policy)
+{
+    return policy->standstill.is_found;
+}
+
+bool kinf__policy_is_by_list(const struct kinf__policy *policy)
+{
+    return policy->round.is_by_list;
+}
+
+bool kinf__policy_was_quiet(const struct kinf__policy *policy)
+{
+    return policy->watch.has_lasted && !policy->standstill.has_bookmarks;
+}
+
 bool kinf__policy_check(const struct kinf__policy *policy)
 {
     const struct kinf__backoff *backoff = &policy->backoff;
+    const struct kinf__policy_list *list = &policy->list;
+    bool is_new_list = is_first_page(policy) && list->kind != KINF__POLICY_RESCUE;
     enum kinf__policy_state next =
         policy->state == KINF__POLICY_WAITING ? policy->after_wait : policy->state;
 
     if (backoff->delay_ms < backoff->base_ms || backoff->delay_ms > backoff->max_ms)
         return false;
-    if (is_first_page(policy) != (policy->list_rv[0] == '\0'))
+    if (is_first_page(policy) != (list->rv[0] == '\0'))
         return false;
-    if (!is_first_page(policy) && policy->in_one_piece)
+    if (!is_first_page(policy) && list->kind == KINF__POLICY_PROBE)
         return false;
-    if (policy->is_extra && (next != KINF__POLICY_LISTING || policy->rv[0] == '\0'))
+    if (list->is_extra && (next != KINF__POLICY_LISTING || policy->rv[0] == '\0'))
         return false;
     if (policy->standstill.is_found && next == KINF__POLICY_STREAMING)
         return false;
-    if (policy->n_500 >= KINF__POLICY_MAX_500 && next == KINF__POLICY_WATCHING)
+    if (policy->round.n_500 >= KINF__POLICY_MAX_500 && next == KINF__POLICY_WATCHING)
         return false;
-    if (policy->n_streams >= KINF__POLICY_MAX_STREAMS && !policy->is_list_round)
+    if (policy->round.n_streams >= KINF__POLICY_MAX_STREAMS && !policy->round.is_by_list)
         return false;
     if (next == KINF__POLICY_WATCHING)
-        return is_first_page(policy) && policy->rv[0] != '\0' && !policy->in_one_piece;
+        return is_new_list && policy->rv[0] != '\0';
     if (next == KINF__POLICY_STREAMING)
-        return is_first_page(policy) && !policy->in_one_piece && !policy->is_list_round &&
+        return is_new_list && !policy->round.is_by_list &&
                policy->options.initial != KINF_INITIAL_LIST;
     return next == KINF__POLICY_LISTING || next == KINF__POLICY_ASKING ||
            next == KINF__POLICY_STOPPED;

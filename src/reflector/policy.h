@@ -21,7 +21,7 @@
  * goes only with a list of the newest state, since with a version it would mean "exactly this one":
  * when pages are asked for, or when a list in one piece was cut short and there is no watch list,
  * in pages of KINF__POLICY_PAGE_SIZE. A page that failed is asked for again; one whose token
- * expired leads to one whole list at once.
+ * expired leads to one whole list at once. Which kinds of list there are: KINF__POLICY_LISTS.
  *
  * Watch lists ask for "not older than the last version", too. No version is taken from one before
  * its bookmark, since initial events do not come in the order of versions. A failure that a list
@@ -53,14 +53,25 @@
  * was withdrawn from a proxy that lost its way or an extension server that starts. If it says no,
  * what is stored is gone, and rounds begin from nothing.
  *
- * What is tried at once after a refusal is tried so only one time until a round succeeds.
- * All waits come from one backoff (backoff.h), which also starts again at base when a watch broke
- * after it had lived for at least the longest delay: a proxy that cuts streams once a minute does
- * not make us blind for half of it. The bound: a server that is dead or refuses everything, in
- * whatever way, sees at most 8 requests in any 60 s, and at most 4 from the second minute on (a
- * question to discovery counts as one). One that serves rounds and fails each watch behind them
- * sees at most three times as many. A watch cache that stands still costs one list in the standstill's
- * interval: silent_after_ms less 20 %.
+ * What follows a failure is one table in policy.c: the kind of request by the kind of failure
+ * (failure.h) gives what is next, and whether after a wait or at once.
+ *
+ * At once. After a refusal something else is tried at once, one time until a round succeeds. What
+ * needs no wait since it went well (a watch that ended cleanly, a page without objects that names
+ * another one) spends from a budget: KINF__POLICY_AT_ONCE in a row, then one each time that a third
+ * of the longest delay has gone by. A watch that lasted for the time that it was asked for, or was
+ * given up by us, spends nothing.
+ *
+ * All other waits come from one backoff (backoff.h), which also starts again at base when a watch
+ * broke after it had lived for at least the longest delay: a proxy that cuts streams once a minute
+ * does not make us blind for half of it. The bounds, with the default times:
+ *   - A server that is dead or refuses everything, in whatever way, sees at most 8 requests in any
+ *     60 s, and at most 4 from the second minute on (a question to discovery counts as one).
+ *   - One that serves rounds and fails each watch behind them sees at most three times as many.
+ *   - None, whatever it answers in whatever order, sees more than KINF__POLICY_MAX_A_MINUTE. Pages
+ *     behind the first that brought objects are not counted, since the state has so many.
+ * A watch cache that stands still costs one list in the standstill's interval: silent_after_ms less
+ * 20 %.
  *
  * Mirrors: Reflector.ListAndWatch.
  * Threads: one thread per object.
@@ -76,6 +87,7 @@
 #include <kinformer/informer.h>
 
 #include "reflector/backoff.h"
+#include "reflector/failure.h"
 #include "reflector/standstill.h"
 #include "reflector/stream.h"
 
@@ -88,6 +100,8 @@
 #define KINF__POLICY_UNSUPPORTED_MS 600000
 #define KINF__POLICY_MAX_404        2
 #define KINF__POLICY_ASK_MS         600000
+#define KINF__POLICY_AT_ONCE        4
+#define KINF__POLICY_MAX_A_MINUTE   32
 
 /* X(enumerator, name) */
 #define KINF__POLICY_STATES(X)                                                                     \
@@ -105,6 +119,21 @@ enum kinf__policy_state {
 };
 
 const char *kinf__policy_state_to_string(enum kinf__policy_state state);
+
+/* The kinds of list. X(enumerator, name) */
+#define KINF__POLICY_LISTS(X)                                                                      \
+    X(KINF__POLICY_UNDECIDED, "undecided") /* until the first page is asked for */                 \
+    X(KINF__POLICY_PROBE, "probe")         /* a first page that tells how large the state is */    \
+    X(KINF__POLICY_RELIST, "relist")       /* in one piece, not older than the last version */     \
+    X(KINF__POLICY_NEWEST, "newest")       /* in one piece, of the newest state */                 \
+    X(KINF__POLICY_PAGES, "pages")         /* of the newest state, with a limit */                 \
+    X(KINF__POLICY_RESCUE, "rescue")       /* in one piece, since the token of a page expired */
+
+enum kinf__policy_list_kind {
+#define X(kind, name) kind,
+    KINF__POLICY_LISTS(X)
+#undef X
+};
 
 /* X(enumerator, name): what a request led to. In brackets the members that the event has. Those of
  * a watch are those of a watch list, too. */
@@ -137,7 +166,7 @@ struct kinf__policy_event {
     const char *rv;
     const char *continue_token; /* shorter than KINF__CONTINUE_SIZE; NULL or "": the last page */
     uint64_t n_bytes;           /* of the list so far, or of the initial events; inflated */
-    size_t n_items;             /* of the list so far */
+    size_t n_items;             /* of the list so far, with those that are left out */
     int64_t n_remaining;        /* behind this page; negative: the server does not say */
     const struct kinf_error *err;
     bool has_begun;   /* part of the body was received */
@@ -157,14 +186,16 @@ enum kinf__policy_action_type {
 /* Strings are the policy's, valid until the next event. */
 struct kinf__policy_action {
     enum kinf__policy_action_type type;
-    const char *rv;             /* LIST, WATCH_LIST, WATCH: resourceVersion; "": leave it out */
+    const char *rv; /* LIST, WATCH_LIST, WATCH: resourceVersion; "": leave it out. ASK: the last */
     const char *continue_token; /* LIST: "" on the first page: drop what was collected before */
     const char *list_rv;        /* LIST: of the first page; "" on it */
     size_t limit;               /* LIST: 0: none */
+    bool is_extra;              /* LIST: in doubt about the watches; tell whether it has news */
     int64_t timeout_s;          /* WATCH_LIST, WATCH: timeoutSeconds */
-    int64_t head_timeout_ms;    /* of each request */
-    int64_t idle_timeout_ms;    /* of each request */
-    int64_t wait_ms;            /* WAIT */
+    int64_t total_timeout_ms; /* WATCH_LIST, WATCH: when it is ended by us, if not by the server */
+    int64_t head_timeout_ms;  /* of each request */
+    int64_t idle_timeout_ms;  /* of each request */
+    int64_t wait_ms;          /* WAIT */
 };
 
 /* Times: 0 is the default. */
@@ -185,37 +216,54 @@ struct kinf__policy_options {
     void *trace_ctx;
 };
 
+/* What is remembered until a round succeeds. */
+struct kinf__policy_round {
+    bool is_newest;       /* it asks for the newest state: the last version was refused */
+    bool is_rv_too_large; /* - because the server says that it has not reached it */
+    bool has_hurried;     /* something was tried at once after a refusal */
+    bool is_by_list;      /* no watch list */
+    unsigned n_streams;   /* watch lists that brought no bookmark */
+    unsigned n_500;       /* failures with status 500 in a row */
+    unsigned n_404;       /* the same with 404 */
+};
+
+/* The list that is next or under way. */
+struct kinf__policy_list {
+    enum kinf__policy_list_kind kind;
+    bool is_extra;                            /* nothing asked for it but doubt about the watches */
+    size_t n_items;                           /* so far */
+    char rv[KINF__RV_SIZE];                   /* of its first page; "" on it */
+    char continue_token[KINF__CONTINUE_SIZE]; /* of the page that is next; "" on the first */
+};
+
+/* The watch, or watch list, that is next or under way. */
+struct kinf__policy_watch {
+    bool is_accepted;
+    bool has_brought;  /* an event or a bookmark */
+    bool has_newer_rv; /* one of them was */
+    int64_t accepted_ms;
+    int64_t timeout_ms; /* what it asks for */
+    bool has_lasted;    /* a watch: it ended no sooner than it was to, or fell silent */
+};
+
 struct kinf__policy {
     struct kinf__policy_options options; /* defaults filled in */
     struct kinf__backoff backoff;
     struct kinf__standstill standstill;
     enum kinf__policy_state state;
-    enum kinf__policy_state after_wait;       /* while WAITING: any other but STOPPED */
-    enum kinf__policy_state after_asking;     /* if it is not gone */
-    enum kinf__policy_event_type last_event;  /* for the trace of a wait's end */
-    int64_t wait_end_ms;                      /* while WAITING */
-    char rv[KINF__RV_SIZE];                   /* the last version handed on; "" before the first */
-    char list_rv[KINF__RV_SIZE];              /* of the list's first page; "" on it */
-    char continue_token[KINF__CONTINUE_SIZE]; /* of the page that is next; "" on the first */
-    int64_t expected_bytes;                   /* of the whole state; negative: unknown */
-    bool is_list_cut;                         /* a list in one piece was cut short, once */
-    int64_t unsupported_until_ms;             /* no watch lists before */
-    int64_t unasked_until_ms;                 /* no question before */
-    /* - until a round succeeds */
-    bool is_rv_refused;   /* the newest state */
-    bool is_rv_too_large; /* - because the server says that it has not reached the last one */
-    bool has_tried_at_once;
-    bool is_list_round; /* no watch list */
-    unsigned n_streams; /* watch lists that brought no bookmark */
-    /* - this request */
-    bool in_one_piece; /* this list, because a token expired */
-    bool is_extra;     /* this list: nothing asked for it but doubt about the watches */
-    bool is_accepted;  /* this watch */
-    bool has_brought;  /* this watch: an event or a bookmark */
-    bool has_newer_rv; /* this watch brought one */
-    int64_t accepted_ms;
-    unsigned n_500; /* failures with status 500 in a row */
-    unsigned n_404; /* the same with 404 */
+    enum kinf__policy_state after_wait;      /* while WAITING: any other but STOPPED */
+    enum kinf__policy_state after_asking;    /* if it is not gone */
+    enum kinf__policy_event_type last_event; /* for the trace of a wait's end */
+    int64_t wait_end_ms;                     /* while WAITING */
+    int64_t at_once_full_ms;                 /* when nothing of that budget is spent any more */
+    char rv[KINF__RV_SIZE];                  /* the last version handed on; "" before the first */
+    int64_t expected_bytes;                  /* of the whole state; negative: unknown */
+    bool is_list_cut;                        /* a list in one piece was cut short, once */
+    int64_t unsupported_until_ms;            /* no watch lists before */
+    int64_t unasked_until_ms;                /* no question before */
+    struct kinf__policy_round round;
+    struct kinf__policy_list list;
+    struct kinf__policy_watch watch;
 };
 
 void kinf__policy_init(struct kinf__policy *policy, const struct kinf__policy_options *options);
@@ -227,6 +275,16 @@ void kinf__policy_next(struct kinf__policy *policy, int64_t now_ms, uint64_t ran
 /* What came of it. After KINF__POLICY_STOP every action is KINF__DO_STOP. */
 void kinf__policy_event(struct kinf__policy *policy, int64_t now_ms, uint64_t random,
                         const struct kinf__policy_event *event);
+
+/* Negative: it does not wait. */
+int64_t kinf__policy_wait_ms(const struct kinf__policy *policy, int64_t now_ms);
+/* Lists keep the store true, since the server's watches cannot be relied on. */
+bool kinf__policy_stands_still(const struct kinf__policy *policy);
+/* There are no watch lists until a round succeeds. */
+bool kinf__policy_is_by_list(const struct kinf__policy *policy);
+/* Whether the watch that has ended stood for its whole time without a word, of a server that has
+ * never sent a bookmark: of a quiet resource there is nothing else to hear. */
+bool kinf__policy_was_quiet(const struct kinf__policy *policy);
 
 /* Whether the state agrees with what is remembered of lists, watches and waits. For tests. */
 bool kinf__policy_check(const struct kinf__policy *policy);

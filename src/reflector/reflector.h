@@ -57,8 +57,10 @@ struct kinf__reflector_callbacks {
     /* The phase changed. For KINF__REFLECTOR_WAITING `err` is why and `wait_ms` how long. */
     void (*on_phase)(enum kinf__reflector_phase phase, const struct kinf_error *err,
                      int64_t wait_ms, void *ctx);
-    /* A proof that the stream lives: an event, a bookmark, a complete list, an accepted watch. */
-    void (*on_proof)(void *ctx);
+    /* A proof that what is stored is true: a complete list, or of a watch an event or a bookmark,
+     * and where there are no bookmarks its whole time in silence. That a watch was accepted proves
+     * nothing. */
+    void (*on_proof)(bool by_watch, void *ctx);
     /* An object is left out from now on. `key` may be "": one whose key nobody knows. */
     void (*on_quarantine)(const char *key, const struct kinf_error *err, void *ctx);
     /* The server sends what is outside of the shard (`key` is the first of it), or a whole list
@@ -102,7 +104,7 @@ struct kinf__reflector_counts {
     uint64_t n_bookmarks;
     uint64_t n_unchanged;     /* listed or streamed objects whose stored copy was kept */
     uint64_t n_errors;        /* failed requests and broken streams */
-    uint64_t n_silent;        /* watches given up since no byte came */
+    uint64_t n_silent;        /* watches given up since nothing came */
     uint64_t n_extra_lists;   /* in doubt about the watches: see standstill.h */
     uint64_t n_quarantined;   /* objects that are left out now */
     uint64_t n_outside_shard; /* listed, streamed or changed objects that the server should not

@@ -16,7 +16,8 @@
 
 /* The server's version is not known, but each end of an object has taken one. The store's own would
  * be that of two states: who saw the one and goes on from it would not hear of the other. */
-static void write_rv_after_ends(const struct kinf__reflector *reflector, char rv[KINF__RV_SIZE])
+static void write_rv_after_ends(const struct kinf__reflector *reflector, const char *last_rv,
+                                char rv[KINF__RV_SIZE])
 {
     kinf_auto_snapshot struct kinf_snapshot *known =
         reflector->options.known != NULL ? kinf_indexer_snapshot(reflector->options.known) : NULL;
@@ -24,19 +25,19 @@ static void write_rv_after_ends(const struct kinf__reflector *reflector, char rv
     char *end;
 
     errno = 0;
-    before = strtoull(reflector->policy.rv, &end, 10);
+    before = strtoull(last_rv, &end, 10);
     if (errno != 0 || *end != '\0' || before > UINT64_MAX - n_ends)
-        strcpy(rv, reflector->policy.rv);
+        strcpy(rv, last_rv);
     else
         snprintf(rv, KINF__RV_SIZE, "%" PRIu64, before + n_ends);
 }
 
-static int empty(struct kinf__reflector *reflector, struct kinf_error *err)
+static int empty(struct kinf__reflector *reflector, const char *last_rv, struct kinf_error *err)
 {
     char rv[KINF__RV_SIZE];
 
     kinf__reflector_drop_list(reflector);
-    write_rv_after_ends(reflector, rv);
+    write_rv_after_ends(reflector, last_rv, rv);
     return kinf_deltafifo_replace(reflector->options.fifo, NULL, 0, rv, err);
 }
 
@@ -48,7 +49,8 @@ static int ask(struct kinf__reflector *reflector, bool *ret_is_served, struct ki
     return kinf__served_ask(&source, reflector->options.type, ret_is_served, err);
 }
 
-void kinf__reflector_ask(struct kinf__reflector *reflector)
+void kinf__reflector_ask(struct kinf__reflector *reflector,
+                         const struct kinf__policy_action *action)
 {
     const char *resource = reflector->options.type->resource;
     struct kinf_error err = KINF_ERROR_INIT;
@@ -59,7 +61,7 @@ void kinf__reflector_ask(struct kinf__reflector *reflector)
         r = kinf__error_set(&err, KINF_ERR_NOT_FOUND,
                             "%s are not found, though the server says that it has them", resource);
     else if (r == 0)
-        r = empty(reflector, &err);
+        r = empty(reflector, action->rv, &err);
     if (r < 0) {
         kinf__reflector_tell_failure(reflector, KINF__POLICY_NOT_GONE, &err);
         return;

@@ -1,5 +1,7 @@
 /*
- * The reflector's insides, for the files that perform its requests.
+ * The reflector's insides, for its files. Each calls only those below it: reflector.c (the thread);
+ * reflector_list.c, reflector_watch.c and reflector_ask.c, which perform; reflector_collect.c;
+ * reflector_report.c.
  *
  * Threads: as said at each member.
  */
@@ -12,6 +14,7 @@
 #include "base/thread.h"
 #include "reflector/initial_events.h"
 #include "reflector/list_stream.h"
+#include "reflector/pace.h"
 #include "reflector/policy.h"
 #include "reflector/quarantine.h"
 #include "reflector/reflector.h"
@@ -62,12 +65,17 @@ struct kinf__reflector {
     const struct kinf_object *found; /* what the last lookup found, not a reference */
     int64_t list_begun_ms;
     uint64_t n_list_bytes;
+    size_t n_list_items;       /* of all pages, with those that are left out */
     uint64_t n_outside_before; /* n_outside_shard when it began */
     /* - of the request under way */
     bool is_streaming; /* a watch list before its bookmark */
     bool has_begun;    /* part of the body, or a watch's head, is here */
-    bool must_relist;  /* an object failed for the first time; of the whole list */
-    bool is_corked;    /* the queue */
+    size_t n_brought;  /* events and bookmarks of the watch */
+    int64_t begun_ms;  /* the watch */
+    bool is_late;      /* it was ended since it did not get anywhere */
+    struct kinf__pace pace;
+    bool must_relist; /* an object failed for the first time; of the whole list */
+    bool is_corked;   /* the queue */
     struct kinf_error relist_why;
     bool has_error_event;
     struct kinf_error error_event;
@@ -93,71 +101,17 @@ static inline void kinf__reflector_count(_Atomic(uint64_t) *count, uint64_t more
     atomic_fetch_add_explicit(count, more, memory_order_relaxed);
 }
 
+/* --- reflector_list.c, reflector_watch.c, reflector_ask.c --- */
+
 /* Perform what the policy asks for and tell it what came of it. A watch list is a watch that has
  * something before it. */
 void kinf__reflector_list(struct kinf__reflector *reflector,
                           const struct kinf__policy_action *action);
 void kinf__reflector_watch(struct kinf__reflector *reflector,
                            const struct kinf__policy_action *action);
-
 /* Asks whether the server still has the resource; if not, empties the queue's owner. */
-void kinf__reflector_ask(struct kinf__reflector *reflector);
-
-/* What a list and a watch list have in common. Beginning drops what was collected before; from then
- * on objects whose bytes are those of the stored copy are that copy, until drop. Finishing hands
- * `listed` to the queue and drops it. Errors: as kinf_deltafifo_replace(), nothing changed. */
-void kinf__reflector_begin_list(struct kinf__reflector *reflector);
-KINF_MUST_CHECK int kinf__reflector_finish_list(struct kinf__reflector *reflector, const char *how,
-                                                const char *rv, struct kinf_error *err);
-void kinf__reflector_drop_list(struct kinf__reflector *reflector);
-
-/* A watch list, while is_streaming: its beginning, its initial events, its bookmark (is_streaming
- * ends), and its end without one. Errors of the callbacks end the stream. */
-void kinf__reflector_begin_stream(struct kinf__reflector *reflector);
-KINF_MUST_CHECK int kinf__reflector_on_initial_event(struct kinf__reflector *reflector,
-                                                     const struct kinf_object *object,
-                                                     bool is_deleted, struct kinf_error *err);
-KINF_MUST_CHECK int kinf__reflector_on_initial_end(struct kinf__reflector *reflector,
-                                                   const char *rv, struct kinf_error *err);
-void kinf__reflector_give_up_stream(struct kinf__reflector *reflector);
-
-/* Tells the policy. An event that leads to a wait also becomes the phase WAITING, with event->err.
- */
-void kinf__reflector_tell(struct kinf__reflector *reflector,
-                          const struct kinf__policy_event *event);
-/* The same for a failure: counted and logged. */
-void kinf__reflector_tell_failure(struct kinf__reflector *reflector,
-                                  enum kinf__policy_event_type type, const struct kinf_error *err);
-
-void kinf__reflector_set_phase(struct kinf__reflector *reflector, enum kinf__reflector_phase phase);
-void kinf__reflector_note_proof(struct kinf__reflector *reflector);
-
-/* The namespace for a log line, "*" for all. */
-const char *kinf__reflector_namespace(const struct kinf__reflector *reflector);
-
-/* Appends path and selectors of a request to `target`. Errors: KINF_ERR_NO_MEMORY. */
-KINF_MUST_CHECK int kinf__reflector_append_target(struct kinf__reflector *reflector,
-                                                  struct kinf__buffer *target);
-/* Appends one parameter, or nothing if the value is NULL or "". Errors: KINF_ERR_NO_MEMORY. */
-KINF_MUST_CHECK int kinf__reflector_append_query(struct kinf__buffer *target, const char *name,
-                                                 const char *value);
-
-/* Whether the object is to be left out since it is outside of the shard; counted and reported. */
-bool kinf__reflector_is_outside(struct kinf__reflector *reflector,
-                                const struct kinf_object *object);
-/* A list is complete: the server may have learned of shards. */
-void kinf__reflector_judge_shard(struct kinf__reflector *reflector);
-
-/* A key failed to decode. *ret_verdict as kinf__quarantine_fail(); on its first failure must_relist
- * and relist_why are set. Errors: KINF_ERR_NO_MEMORY. */
-KINF_MUST_CHECK int kinf__reflector_reject(struct kinf__reflector *reflector, const char *key,
-                                           const struct kinf_error *why,
-                                           enum kinf__quarantine_verdict *ret_verdict,
-                                           struct kinf_error *err);
-/* A key was decoded; releases it. */
-void kinf__reflector_note_decoded(struct kinf__reflector *reflector, const char *key);
-/* Makes n_quarantined what it is. */
-void kinf__reflector_publish_quarantine(struct kinf__reflector *reflector);
+void kinf__reflector_ask(struct kinf__reflector *reflector,
+                         const struct kinf__policy_action *action);
 
 /* What the streams call. */
 int kinf__reflector_on_item(const struct kinf_object *take_object, void *ctx,
@@ -171,5 +125,69 @@ int kinf__reflector_on_bookmark(const char *rv, bool ends_initial_events, void *
 int kinf__reflector_on_error(const struct kinf_error *event, void *ctx, struct kinf_error *err);
 int kinf__reflector_on_rejected_event(const char *key, const struct kinf_error *why, void *ctx,
                                       struct kinf_error *err);
+
+/* --- reflector_collect.c --- */
+
+/* A list or watch list. Beginning drops what was collected before; from then on objects whose bytes
+ * are those of the stored copy are that copy, until drop. Finishing hands what was collected to the
+ * queue and drops it. Errors: as kinf_deltafifo_replace(), nothing changed. */
+void kinf__reflector_begin_list(struct kinf__reflector *reflector);
+KINF_MUST_CHECK int kinf__reflector_finish_list(struct kinf__reflector *reflector, const char *how,
+                                                const char *rv, struct kinf_error *err);
+void kinf__reflector_drop_list(struct kinf__reflector *reflector);
+
+/* An item of a list, and an event of a watch list before its bookmark. Errors: KINF_ERR_NO_MEMORY.
+ */
+KINF_MUST_CHECK int kinf__reflector_collect_item(struct kinf__reflector *reflector,
+                                                 const struct kinf_object *take_object,
+                                                 struct kinf_error *err);
+KINF_MUST_CHECK int kinf__reflector_collect_event(struct kinf__reflector *reflector,
+                                                  const struct kinf_object *object, bool is_deleted,
+                                                  struct kinf_error *err);
+/* Forgets the items behind these. */
+void kinf__reflector_keep_items(struct kinf__reflector *reflector, size_t n_kept);
+/* Whether the items are not what is stored, by their versions. */
+bool kinf__reflector_has_news(const struct kinf__reflector *reflector);
+
+/* Whether the object is to be left out since it is outside of the shard; counted and reported. */
+bool kinf__reflector_is_outside(struct kinf__reflector *reflector,
+                                const struct kinf_object *object);
+/* A key failed to decode. *ret_verdict as kinf__quarantine_fail(); on its first failure must_relist
+ * and relist_why are set. Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__reflector_reject(struct kinf__reflector *reflector, const char *key,
+                                           const struct kinf_error *why,
+                                           enum kinf__quarantine_verdict *ret_verdict,
+                                           struct kinf_error *err);
+/* A key was decoded; releases it. */
+void kinf__reflector_note_decoded(struct kinf__reflector *reflector, const char *key);
+
+/* --- reflector_report.c --- */
+
+/* Tells the policy. An event that leads to a wait also becomes the phase WAITING, with event->err.
+ */
+void kinf__reflector_tell(struct kinf__reflector *reflector,
+                          const struct kinf__policy_event *event);
+/* The same for a failure: counted and logged. */
+void kinf__reflector_tell_failure(struct kinf__reflector *reflector,
+                                  enum kinf__policy_event_type type, const struct kinf_error *err);
+void kinf__reflector_set_phase(struct kinf__reflector *reflector, enum kinf__reflector_phase phase);
+void kinf__reflector_note_proof(struct kinf__reflector *reflector, bool by_watch);
+
+/* The namespace for a log line, "*" for all. */
+const char *kinf__reflector_namespace(const struct kinf__reflector *reflector);
+/* For jitter. */
+uint64_t kinf__reflector_draw(struct kinf__reflector *reflector);
+
+/* Appends path and selectors of a request to `target`. Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__reflector_append_target(struct kinf__reflector *reflector,
+                                                  struct kinf__buffer *target);
+/* Appends one parameter, or nothing if the value is NULL or "". Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__reflector_append_query(struct kinf__buffer *target, const char *name,
+                                                 const char *value);
+/* Whether the answer is what was asked for, by its Content-Type: pages of proxies come with 200,
+ * too. Errors: KINF_ERR_PARSE, with their beginning. */
+KINF_MUST_CHECK int kinf__reflector_check_type(const struct kinf__reflector *reflector,
+                                               const char *bytes, size_t len,
+                                               struct kinf_error *err);
 
 #endif

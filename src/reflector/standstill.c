@@ -53,8 +53,10 @@ void kinf__standstill_delivered(struct kinf__standstill *standstill, bool is_boo
     standstill->n_signs = 0;
     standstill->n_silent = 0;
     standstill->had_outage = false;
-    if (is_bookmark)
-        standstill->max_silent = KINF__STANDSTILL_SILENT;
+    if (!is_bookmark)
+        return;
+    standstill->has_bookmarks = true;
+    standstill->max_silent = KINF__STANDSTILL_SILENT;
 }
 
 bool kinf__standstill_begin_list(struct kinf__standstill *standstill, int64_t now_ms)

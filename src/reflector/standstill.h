@@ -47,8 +47,9 @@ struct kinf__standstill {
     int64_t last_sign_ms;
     unsigned n_silent; /* watches in a row */
     unsigned max_silent;
-    bool had_outage; /* since the last delivery or list */
-    bool is_check;   /* the list under way */
+    bool has_bookmarks; /* the server has sent one, once */
+    bool had_outage;    /* since the last delivery or list */
+    bool is_check;      /* the list under way */
 };
 
 void kinf__standstill_init(struct kinf__standstill *standstill, int64_t list_interval_ms);

@@ -11,6 +11,7 @@
 #include <curl/curl.h>
 
 #include "base/error.h"
+#include "base/misuse.h"
 #include "rest/certificates.h"
 #include "rest/http.h"
 
@@ -67,8 +68,8 @@ static bool is_bare(CURLU *url)
 
 static int server_error(const struct kinf_client *client, const char *what, struct kinf_error *err)
 {
-    return kinf__error_set(err, KINF_ERR_CONFIG, "%s: the server '%s' %s", client->config.source,
-                           client->config.server, what);
+    return kinf__error_set(err, KINF_ERR_CONFIG, "%s: the server '%s' %s",
+                           client->config.cluster_source, client->config.server, what);
 }
 
 static int read_server(struct kinf_client *client, CURLU *url, struct kinf_error *err)
@@ -121,11 +122,11 @@ static int check_certificates(const struct kinf__cluster_config *config, struct 
     int failed = 0;
 
     if (config->ca_pem != NULL)
-        failed = kinf__certificates_check_authority(config->ca_pem, config->source, err);
+        failed = kinf__certificates_check_authority(config->ca_pem, config->cluster_source, err);
     return failed < 0
                ? failed
                : kinf__certificates_check_client(config->client_cert_pem, config->client_key_pem,
-                                                 config->source, NULL, err);
+                                                 config->user_source, NULL, err);
 }
 
 static int fill(struct kinf_client *client, const struct kinf_client_options *options,
@@ -160,9 +161,9 @@ static int load(struct kinf_client *client, const struct kinf_client_options *op
 static int make_config(struct kinf_client *client, const struct kinf_client_options *options,
                        struct kinf_error *err)
 {
-    client->config.source = strdup("a server in this process");
+    client->config.cluster_source = strdup("a server in this process");
     client->config.server = strdup("http://127.0.0.1:1");
-    if (client->config.source == NULL || client->config.server == NULL)
+    if (client->config.cluster_source == NULL || client->config.server == NULL)
         return kinf__error_no_memory(err);
     return fill(client, options, err);
 }
@@ -201,22 +202,41 @@ static int client_new(const struct kinf_client_options *options, const struct so
 int kinf_client_new(const struct kinf_client_options *options, struct kinf_client **ret_client,
                     struct kinf_error *err)
 {
-    static const struct kinf_client_options defaults = KINF_CLIENT_OPTIONS_INIT;
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, ret_client);
 
-    return client_new(options != NULL ? options : &defaults, NULL, 0, ret_client, err);
+    struct kinf_client_options own = KINF_CLIENT_OPTIONS_INIT;
+    int rc = 0;
+
+    if (options != NULL)
+        rc = kinf__options_read(&own, sizeof own, options, "struct kinf_client_options", err);
+    return rc < 0 ? rc : client_new(&own, NULL, 0, ret_client, err);
 }
 
 int kinf__client_new_local(const struct sockaddr_un *address, socklen_t address_len,
                            struct kinf_client **ret_client, struct kinf_error *err)
 {
-    static const struct kinf_client_options options = { .queries_per_second = -1 };
+    static const struct kinf_client_options options = { .size = sizeof options,
+                                                        .queries_per_second = -1 };
 
     return client_new(&options, address, address_len, ret_client, err);
 }
 
+bool kinf__client_is_held(struct kinf_client *client)
+{
+    size_t n_holders = atomic_load_explicit(&client->n_holders, memory_order_acquire);
+
+    if (n_holders == 0)
+        return false;
+    (void)kinf__misuse(NULL, KINF_ERR_STATE,
+                       "a client is not freed before the informers, factories and calls that use "
+                       "it: there are %zu",
+                       n_holders);
+    return true;
+}
+
 void kinf_client_free(struct kinf_client *client)
 {
-    if (client == NULL)
+    if (client == NULL || kinf__client_is_held(client))
         return;
     while (client->n_idle != 0)
         kinf__http_free(client->idle[--client->n_idle]);
@@ -248,20 +268,24 @@ void kinf__client_remove_user(struct kinf_client *client, struct kinf__list *nod
 
 void kinf_client_free_ptr(struct kinf_client **client)
 {
+    KINF__REFUSE_NULL(NULL, , client);
     kinf_client_free(*client);
 }
 
 const char *kinf_client_server(const struct kinf_client *client)
 {
+    KINF__REFUSE_NULL(NULL, "", client);
     return client->config.server;
 }
 
 const char *kinf_client_namespace(const struct kinf_client *client)
 {
+    KINF__REFUSE_NULL(NULL, "", client);
     return client->config.name_space != NULL ? client->config.name_space : "";
 }
 
 void kinf_client_interrupt(struct kinf_client *client)
 {
+    KINF__REFUSE_NULL(NULL, , client);
     kinf__waker_set(&client->interrupted);
 }

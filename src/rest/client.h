@@ -6,6 +6,7 @@
 #ifndef KINF_REST_CLIENT_H
 #define KINF_REST_CLIENT_H
 
+#include <stdatomic.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -37,6 +38,8 @@ struct kinf_client {
     /* guarded by users_lock */
     struct kinf__list users; /* informers, by a node of theirs */
 
+    _Atomic(size_t) n_holders; /* atomic: informers and factories that have it, calls that run */
+
     struct kinf__credentials credentials; /* has its own lock */
 
     struct kinf__discovery_cache discovery; /* has its own lock */
@@ -48,7 +51,19 @@ struct kinf_client {
     size_t n_idle;
 };
 
-/* Whoever makes requests by it for long is known to it, from making to freeing. */
+/* Until it is let go as often as it was held, kinf_client_free() is refused. */
+static inline void kinf__client_hold(struct kinf_client *client)
+{
+    atomic_fetch_add_explicit(&client->n_holders, 1, memory_order_relaxed);
+}
+static inline void kinf__client_let_go(struct kinf_client *client)
+{
+    atomic_fetch_sub_explicit(&client->n_holders, 1, memory_order_release);
+}
+/* Logs why when it is true. */
+bool kinf__client_is_held(struct kinf_client *client);
+
+/* Informers that run are known to it. */
 void kinf__client_add_user(struct kinf_client *client, struct kinf__list *node);
 void kinf__client_remove_user(struct kinf_client *client, struct kinf__list *node);
 

@@ -71,16 +71,23 @@ static int on_socket(void *ctx, curl_socket_t fd, curlsocktype purpose)
 }
 
 /* Options fail for want of memory. None may be missing: without its certificate authority curl
- * would trust those of the system. */
+ * would trust those of the system. As Go does it, a proxy of https:// is verified like the server. */
 static bool set_tls(CURL *easy, const struct kinf__cluster_config *config)
 {
+    static const CURLoption version[] = { CURLOPT_SSLVERSION, CURLOPT_PROXY_SSLVERSION },
+                            peer[] = { CURLOPT_SSL_VERIFYPEER, CURLOPT_PROXY_SSL_VERIFYPEER },
+                            host[] = { CURLOPT_SSL_VERIFYHOST, CURLOPT_PROXY_SSL_VERIFYHOST },
+                            folder[] = { CURLOPT_CAPATH, CURLOPT_PROXY_CAPATH };
     long is_verified = config->insecure_skip_tls_verify ? 0 : 1;
 
-    if (curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2) != CURLE_OK ||
-        curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, is_verified) != CURLE_OK ||
-        curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 2 * is_verified) != CURLE_OK)
-        return false;
-    return config->ca_pem == NULL || curl_easy_setopt(easy, CURLOPT_CAPATH, NULL) == CURLE_OK;
+    for (size_t i = 0; i < KINF__ARRAY_LEN(version); i++) {
+        if (curl_easy_setopt(easy, version[i], (long)CURL_SSLVERSION_TLSv1_2) != CURLE_OK ||
+            curl_easy_setopt(easy, peer[i], is_verified) != CURLE_OK ||
+            curl_easy_setopt(easy, host[i], 2 * is_verified) != CURLE_OK ||
+            (config->ca_pem != NULL && curl_easy_setopt(easy, folder[i], NULL) != CURLE_OK))
+            return false;
+    }
+    return true;
 }
 
 /* As Go, let the proxy resolve the server's name: curl's name for that is another one. */
@@ -153,11 +160,29 @@ bool kinf__connection_set_method(CURL *easy, const char *method, bool has_body, 
            curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, method) == CURLE_OK;
 }
 
-bool kinf__connection_set_blob(CURL *easy, CURLoption option, const char *pem)
+static bool set_blob(CURL *easy, CURLoption option, const char *pem)
 {
     struct curl_blob blob = { (void *)pem, pem != NULL ? strlen(pem) : 0, CURL_BLOB_NOCOPY };
 
     return curl_easy_setopt(easy, option, pem != NULL ? &blob : NULL) == CURLE_OK;
+}
+
+bool kinf__connection_set_credential(CURL *easy, const struct kinf__credential_parts *parts)
+{
+    const struct {
+        CURLoption option;
+        const char *pem;
+    } blobs[] = { { CURLOPT_CAINFO_BLOB, parts->ca_pem },
+                  { CURLOPT_PROXY_CAINFO_BLOB, parts->ca_pem },
+                  { CURLOPT_SSLCERT_BLOB, parts->cert_pem },
+                  { CURLOPT_SSLKEY_BLOB, parts->key_pem } };
+    bool are_set = true;
+
+    for (size_t i = 0; are_set && i < KINF__ARRAY_LEN(blobs); i++)
+        are_set = set_blob(easy, blobs[i].option, blobs[i].pem);
+    for (size_t i = 0; !are_set && i < KINF__ARRAY_LEN(blobs); i++)
+        curl_easy_setopt(easy, blobs[i].option, NULL);
+    return are_set;
 }
 
 /* The certificate is verified against the host of the URL, so tls-server-name takes its place

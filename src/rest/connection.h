@@ -15,9 +15,9 @@
 #include <kinformer/client.h>
 
 #include "base/buffer.h"
+#include "rest/credentials.h"
 
-/* Everything but authority, certificate and key (kinf__connection_set_blob()), callbacks and
- * headers. `socket_errno` is written when there is no socket because descriptors ran out, which
+/* Everything but authority, certificate and key, callbacks and headers. `socket_errno` is written when there is no socket because descriptors ran out, which
  * curl does not tell; it must outlive the handle. Returns false when out of memory: the handle is
  * not to be used, since without its options curl would trust others. */
 KINF_MUST_CHECK bool kinf__connection_prepare(CURL *easy, const struct kinf_client *client,
@@ -37,9 +37,11 @@ void kinf__connection_set_callbacks(CURL *easy, const struct kinf__connection_ca
 KINF_MUST_CHECK bool kinf__connection_set_method(CURL *easy, const char *method, bool has_body,
                                                  int64_t body_len);
 
-/* A text in PEM, not copied: what is copied would not be overwritten when it is freed. NULL takes
- * back. */
-KINF_MUST_CHECK bool kinf__connection_set_blob(CURL *easy, CURLoption option, const char *pem);
+/* Authority (of an https:// proxy, too), certificate and key: contents, since curl caches what it
+ * read from a name, and not copied, since copies would not be overwritten when they are freed. NULL
+ * takes back. When out of memory all are taken back. */
+KINF_MUST_CHECK bool kinf__connection_set_credential(CURL *easy,
+                                                     const struct kinf__credential_parts *parts);
 
 /* Appends the URL of a request. *connect_to, which the caller frees, is for CURLOPT_CONNECT_TO; NULL
  * if it is not needed. Errors: KINF_ERR_NO_MEMORY. */

@@ -10,7 +10,6 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -25,15 +24,20 @@
 
 /* --- one credential --- */
 
+static void parts_release(struct kinf__credential_parts *parts)
+{
+    kinf__secret_free(parts->authorization);
+    free(parts->ca_pem);
+    free(parts->cert_pem);
+    kinf__secret_free(parts->key_pem);
+}
+
 void kinf__credential_unref(struct kinf__credential *credential)
 {
     if (credential == NULL ||
         atomic_fetch_sub_explicit(&credential->refs, 1, memory_order_acq_rel) != 1)
         return;
-    kinf__secret_free(credential->parts.authorization);
-    free(credential->parts.ca_pem);
-    free(credential->parts.cert_pem);
-    kinf__secret_free(credential->parts.key_pem);
+    parts_release(&credential->parts);
     free(credential);
 }
 
@@ -86,8 +90,8 @@ static int replace_locked(struct kinf__credentials *credentials,
     fresh->tls_number = current->tls_number + (is_tls_same ? 0 : 1);
     kinf__credential_unref(credentials->current);
     credentials->current = fresh;
-    KINF__LOG(KINF__LOG_REST, KINF_LOG_INFO, "credentials changed what=\"%s\" source=\"%s\"", what,
-              credentials->config->source);
+    KINF__LOG(KINF__LOG_REST, KINF_LOG_INFO, "credentials changed what=\"%s\" server=%s", what,
+              credentials->config->server);
     return 0;
 }
 
@@ -163,43 +167,24 @@ static void tell_bad(bool *is_told, const struct kinf_error *err)
     *is_told = true;
 }
 
-static int use_token_locked(struct kinf__credentials *credentials, const char *token)
-    KINF__REQUIRES(credentials->lock)
+static int read_authorization(const struct kinf__cluster_config *config,
+                              struct kinf__credential_parts *parts, struct kinf_error *err)
 {
-    struct kinf__credential_parts wanted = credentials->current->parts;
-    KINF__AUTO_SECRET *line = bearer_of(token);
+    KINF__AUTO_SECRET *token = NULL;
+    int failed = read_token(config->token_file, &token, err);
 
-    wanted.authorization = line;
-    return line != NULL ? replace_locked(credentials, &wanted, "token") : KINF_ERR_NO_MEMORY;
+    if (failed == 0 && (parts->authorization = bearer_of(token)) == NULL)
+        failed = kinf__error_no_memory(err);
+    return failed;
 }
 
-/* Returns an error only if there is no token to go on with. */
-static int refresh_token_locked(struct kinf__credentials *credentials, struct kinf__moment now,
-                                struct kinf_error *err) KINF__REQUIRES(credentials->lock)
+static int read_authority(const struct kinf__cluster_config *config,
+                          struct kinf__credential_parts *parts, struct kinf_error *err)
 {
-    struct kinf_error told = KINF_ERROR_INIT;
-    KINF__AUTO_SECRET *token = NULL;
-    int failed;
+    int failed = kinf__secret_read_file(config->ca_file, &parts->ca_pem, err);
 
-    if (credentials->config->token_file == NULL ||
-        (credentials->is_token_read && now.now_ms - credentials->token_read_ms < TOKEN_FRESH_MS))
-        return 0;
-    failed = read_token(credentials->config->token_file, &token, &told);
-    if (failed == 0 && use_token_locked(credentials, token) < 0)
-        failed = kinf__error_no_memory(&told);
-    credentials->is_token_read = failed == 0;
-    credentials->token_read_ms = now.now_ms;
-    if (failed == 0) {
-        credentials->is_bad_token_told = false;
-        return 0;
-    }
-    if (credentials->current->parts.authorization == NULL) {
-        if (err != NULL)
-            *err = told;
-        return failed;
-    }
-    tell_bad(&credentials->is_bad_token_told, &told);
-    return 0;
+    return failed < 0 ? failed
+                      : kinf__certificates_check_authority(parts->ca_pem, config->ca_file, err);
 }
 
 /* What one file of the configuration holds now; what was given inline stays. NULL: there is none. */
@@ -213,64 +198,97 @@ static int read_pem(const char *file, const char *inline_pem, char **ret_pem,
     return 0;
 }
 
-static void refresh_authority_locked(struct kinf__credentials *credentials)
-    KINF__REQUIRES(credentials->lock)
-{
-    const struct kinf__cluster_config *config = credentials->config;
-    struct kinf__credential_parts wanted = credentials->current->parts;
-    struct kinf_error told = KINF_ERROR_INIT;
-    KINF__AUTO_FREE char *pem = NULL;
-
-    if (config->ca_file == NULL)
-        return;
-    if (read_pem(config->ca_file, NULL, &pem, &told) < 0 ||
-        kinf__certificates_check_authority(pem, config->ca_file, &told) < 0) {
-        tell_bad(&credentials->is_bad_authority_told, &told);
-        return;
-    }
-    credentials->is_bad_authority_told = false;
-    wanted.ca_pem = pem;
-    if (replace_locked(credentials, &wanted, "certificate authority") < 0)
-        credentials->are_files_read = false;
-}
-
 /* While two files change one after the other, they do not fit together for a moment. */
-static void refresh_client_locked(struct kinf__credentials *credentials)
-    KINF__REQUIRES(credentials->lock)
+static int read_client(const struct kinf__cluster_config *config,
+                       struct kinf__credential_parts *parts, struct kinf_error *err)
 {
-    const struct kinf__cluster_config *config = credentials->config;
-    struct kinf__credential_parts wanted = credentials->current->parts;
-    struct kinf_error told = KINF_ERROR_INIT;
-    KINF__AUTO_FREE char *cert = NULL;
-    KINF__AUTO_SECRET *key = NULL;
+    int failed;
 
-    if (config->client_cert_file == NULL && config->client_key_file == NULL)
-        return;
-    if (read_pem(config->client_cert_file, config->client_cert_pem, &cert, &told) < 0 ||
-        read_pem(config->client_key_file, config->client_key_pem, &key, &told) < 0 ||
-        kinf__certificates_check_client(cert, key,
-                                        config->client_cert_file != NULL ? config->client_cert_file
-                                                                         : config->client_key_file,
-                                        NULL, &told) < 0) {
-        tell_bad(&credentials->is_bad_client_told, &told);
-        return;
-    }
-    credentials->is_bad_client_told = false;
-    wanted.cert_pem = cert;
-    wanted.key_pem = key;
-    if (replace_locked(credentials, &wanted, "client certificate") < 0)
-        credentials->are_files_read = false;
+    if ((failed = read_pem(config->client_cert_file, config->client_cert_pem, &parts->cert_pem,
+                           err)) < 0 ||
+        (failed = read_pem(config->client_key_file, config->client_key_pem, &parts->key_pem, err)) <
+            0)
+        return failed;
+    return kinf__certificates_check_client(
+        parts->cert_pem, parts->key_pem,
+        config->client_cert_file != NULL ? config->client_cert_file : config->client_key_file, NULL,
+        err);
 }
 
-static void refresh_files_locked(struct kinf__credentials *credentials, struct kinf__moment now)
+/* Without any token nobody can go on, so one that is bad is looked at again each time. */
+static const struct {
+    const char *what;
+    int (*read)(const struct kinf__cluster_config *config, struct kinf__credential_parts *parts,
+                struct kinf_error *err);
+    int64_t fresh_ms, retry_ms;
+} sources[KINF__N_CREDENTIAL_FILES] = {
+    [KINF__TOKEN_FILE] = { "token", read_authorization, TOKEN_FRESH_MS, 0 },
+    [KINF__AUTHORITY_FILE] = { "certificate authority", read_authority, FILES_FRESH_MS,
+                               FILES_FRESH_MS },
+    [KINF__CLIENT_FILES] = { "client certificate", read_client, FILES_FRESH_MS, FILES_FRESH_MS },
+};
+
+/* These parts in place of the current ones, where there are any. */
+static int use_locked(struct kinf__credentials *credentials,
+                      const struct kinf__credential_parts *parts, const char *what)
     KINF__REQUIRES(credentials->lock)
 {
-    if (credentials->are_files_read && now.now_ms - credentials->files_read_ms < FILES_FRESH_MS)
-        return;
-    credentials->are_files_read = true;
-    credentials->files_read_ms = now.now_ms;
-    refresh_authority_locked(credentials);
-    refresh_client_locked(credentials);
+    struct kinf__credential_parts wanted = credentials->current->parts;
+
+    if (parts->authorization != NULL)
+        wanted.authorization = parts->authorization;
+    if (parts->ca_pem != NULL)
+        wanted.ca_pem = parts->ca_pem;
+    if (parts->cert_pem != NULL) {
+        wanted.cert_pem = parts->cert_pem;
+        wanted.key_pem = parts->key_pem;
+    }
+    return replace_locked(credentials, &wanted, what);
+}
+
+/* What cannot be read, or does not fit together, changes nothing. */
+static int refresh_source_locked(struct kinf__credentials *credentials, size_t i, int64_t now_ms,
+                                 struct kinf_error *err) KINF__REQUIRES(credentials->lock)
+{
+    struct kinf__credential_file *file = &credentials->files[i];
+    struct kinf__credential_parts parts = { NULL, NULL, NULL, NULL };
+    int failed;
+
+    if (!file->is_there || now_ms < file->due_ms)
+        return 0;
+    failed = sources[i].read(credentials->config, &parts, err);
+    if (failed == 0 && use_locked(credentials, &parts, sources[i].what) < 0)
+        failed = kinf__error_no_memory(err);
+    file->due_ms = now_ms;
+    if (failed != KINF_ERR_NO_MEMORY)
+        file->due_ms += failed == 0 ? sources[i].fresh_ms : sources[i].retry_ms;
+    if (failed == 0)
+        file->is_bad_told = false;
+    parts_release(&parts);
+    return failed;
+}
+
+/* Reads what is due. Returns an error only if there is no token to go on with. */
+static int refresh_locked(struct kinf__credentials *credentials, struct kinf__moment now,
+                          struct kinf_error *err) KINF__REQUIRES(credentials->lock)
+{
+    int result = 0;
+
+    for (size_t i = 0; credentials->are_used && i < KINF__N_CREDENTIAL_FILES; i++) {
+        struct kinf_error told = KINF_ERROR_INIT;
+        int failed = refresh_source_locked(credentials, i, now.now_ms, &told);
+
+        if (failed == 0)
+            continue;
+        if (i != KINF__TOKEN_FILE || credentials->current->parts.authorization != NULL) {
+            tell_bad(&credentials->files[i].is_bad_told, &told);
+        } else {
+            result = failed;
+            if (err != NULL)
+                *err = told;
+        }
+    }
+    return result;
 }
 
 /* --- the plugin --- */
@@ -395,10 +413,7 @@ static int obtain_locked(struct kinf__credentials *credentials, struct kinf__mom
 
 struct kinf__moment kinf__moment_now(void)
 {
-    struct timespec wall;
-
-    clock_gettime(CLOCK_REALTIME, &wall);
-    return (struct kinf__moment){ kinf__clock_now_ms(), wall.tv_sec };
+    return (struct kinf__moment){ kinf__clock_now_ms(), kinf__clock_wall_ms() / 1000 };
 }
 
 int kinf__credentials_init(struct kinf__credentials *credentials,
@@ -412,6 +427,10 @@ int kinf__credentials_init(struct kinf__credentials *credentials,
     *credentials = (struct kinf__credentials){ .config = config,
                                                .are_used = is_https,
                                                .exec_limit_ms = KINF__EXEC_LIMIT_MS };
+    credentials->files[KINF__TOKEN_FILE].is_there = config->token_file != NULL;
+    credentials->files[KINF__AUTHORITY_FILE].is_there = config->ca_file != NULL;
+    credentials->files[KINF__CLIENT_FILES].is_there =
+        config->client_cert_file != NULL || config->client_key_file != NULL;
     kinf__mutex_init(&credentials->lock, KINF__RANK_CREDENTIALS);
     failed = kinf__waker_init(&credentials->run_ended, err);
     if (failed < 0)
@@ -443,15 +462,12 @@ int kinf__credentials_take(struct kinf__credentials *credentials, struct kinf__m
                            const struct kinf__waker *waker,
                            struct kinf__credential **ret_credential, struct kinf_error *err)
 {
-    int failed = 0;
+    int failed;
 
     kinf__mutex_lock(&credentials->lock);
-    if (credentials->are_used) {
-        refresh_files_locked(credentials, now);
-        failed = refresh_token_locked(credentials, now, err);
-        if (failed == 0)
-            failed = obtain_locked(credentials, now, waker, err);
-    }
+    failed = refresh_locked(credentials, now, err);
+    if (failed == 0 && credentials->are_used)
+        failed = obtain_locked(credentials, now, waker, err);
     if (failed == 0) {
         atomic_fetch_add_explicit(&credentials->current->refs, 1, memory_order_relaxed);
         *ret_credential = credentials->current;
@@ -464,8 +480,8 @@ void kinf__credentials_refused(struct kinf__credentials *credentials,
                                const struct kinf__credential *credential, struct kinf__moment now)
 {
     kinf__mutex_lock(&credentials->lock);
-    credentials->is_token_read = false;
-    credentials->are_files_read = false;
+    for (size_t i = 0; i < KINF__N_CREDENTIAL_FILES; i++)
+        credentials->files[i].due_ms = INT64_MIN;
     /* Of many who are refused at once the first is enough, and so is one that has changed since. */
     if (credential->number == credentials->current->number && credentials->has_answer &&
         (!credentials->was_refused || now.now_ms - credentials->refused_ms >= RUN_PAUSE_MS)) {
@@ -479,7 +495,8 @@ void kinf__credentials_refused(struct kinf__credentials *credentials,
 void kinf__credentials_distrusted(struct kinf__credentials *credentials)
 {
     kinf__mutex_lock(&credentials->lock);
-    credentials->are_files_read = false;
+    credentials->files[KINF__AUTHORITY_FILE].due_ms = INT64_MIN;
+    credentials->files[KINF__CLIENT_FILES].due_ms = INT64_MIN;
     kinf__mutex_unlock(&credentials->lock);
 }
 
@@ -489,8 +506,7 @@ struct kinf__credential *kinf__credentials_peek(struct kinf__credentials *creden
     struct kinf__credential *credential;
 
     kinf__mutex_lock(&credentials->lock);
-    if (credentials->are_used)
-        refresh_files_locked(credentials, now);
+    (void)refresh_locked(credentials, now, NULL);
     credential = credentials->current;
     atomic_fetch_add(&credential->refs, 1);
     kinf__mutex_unlock(&credentials->lock);
@@ -504,8 +520,7 @@ bool kinf__credentials_are_outdated(struct kinf__credentials *credentials,
     bool are_outdated;
 
     kinf__mutex_lock(&credentials->lock);
-    if (credentials->are_used)
-        refresh_files_locked(credentials, now);
+    (void)refresh_locked(credentials, now, NULL);
     are_outdated = credentials->current->tls_number != credential->tls_number;
     kinf__mutex_unlock(&credentials->lock);
     return are_outdated;

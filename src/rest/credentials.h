@@ -48,6 +48,19 @@ struct kinf__moment {
 };
 struct kinf__moment kinf__moment_now(void);
 
+/* What is read from files. */
+enum {
+    KINF__TOKEN_FILE,
+    KINF__AUTHORITY_FILE,
+    KINF__CLIENT_FILES, /* certificate and key */
+    KINF__N_CREDENTIAL_FILES,
+};
+struct kinf__credential_file {
+    bool is_there;  /* constant after creation */
+    int64_t due_ms; /* when it is read again */
+    bool is_bad_told;
+};
+
 struct kinf__credentials {
     /* constant after creation */
     const struct kinf__cluster_config *config;
@@ -59,13 +72,7 @@ struct kinf__credentials {
 
     /* guarded by lock */
     struct kinf__credential *current;
-    bool is_token_read; /* within the last minute, but for the look at the time */
-    bool are_files_read;
-    int64_t token_read_ms;
-    int64_t files_read_ms;
-    bool is_bad_token_told;
-    bool is_bad_authority_told;
-    bool is_bad_client_told;
+    struct kinf__credential_file files[KINF__N_CREDENTIAL_FILES];
     bool is_running; /* the plugin */
     bool has_answer;
     bool is_refused; /* what it gave last */

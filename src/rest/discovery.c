@@ -12,10 +12,12 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/misuse.h"
 #include "json/tree.h"
 #include "rest/client.h"
 #include "rest/discovery_reader.h"
 #include "rest/http.h"
+#include "rest/url.h"
 
 #define NAME_SIZE        256
 #define ANSWER_MAX_BYTES (16u << 20)
@@ -179,8 +181,7 @@ static int find_in_version(const struct search *search, const char *group, const
     const char *text;
     int failed;
 
-    if ((*group == '\0' ? kinf__buffer_printf(&target, "/api/%s", version)
-                        : kinf__buffer_printf(&target, "/apis/%s/%s", group, version)) < 0 ||
+    if (kinf__url_append_version(&target, group, version) < 0 ||
         (text = kinf__buffer_cstr(&target)) == NULL)
         return kinf__error_no_memory(err);
     failed = ask(search, text, &list, err);
@@ -370,14 +371,32 @@ static int find_cached(struct kinf_client *client, struct kinf__discovery_reader
     return failed;
 }
 
-int kinf_client_find_type(struct kinf_client *client, const char *resource,
-                          const struct kinf_type **ret_type, struct kinf_error *err)
+static int find_type(struct kinf_client *client, const char *resource, bool is_anew,
+                     const struct kinf_type **ret_type, struct kinf_error *err)
 {
     struct kinf__discovery_reader *reader = NULL;
-    int failed = kinf__discovery_open(client, &reader, err);
+    int failed;
 
+    kinf__client_hold(client);
+    failed = kinf__discovery_open(client, &reader, err);
+    if (failed == 0 && is_anew)
+        (void)kinf__discovery_refresh(reader);
     if (failed == 0)
         failed = find_cached(client, reader, resource, ret_type, err);
     kinf__discovery_close(reader);
+    kinf__client_let_go(client);
     return failed;
+}
+
+int kinf_client_find_type(struct kinf_client *client, const char *resource,
+                          const struct kinf_type **ret_type, struct kinf_error *err)
+{
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, client, resource, ret_type);
+    return find_type(client, resource, false, ret_type, err);
+}
+
+int kinf__discovery_find_anew(struct kinf_client *client, const char *resource,
+                              const struct kinf_type **ret_type, struct kinf_error *err)
+{
+    return find_type(client, resource, true, ret_type, err);
 }

@@ -8,6 +8,7 @@
 #ifndef KINF_REST_DISCOVERY_H
 #define KINF_REST_DISCOVERY_H
 
+#include <kinformer/client.h>
 #include <kinformer/error.h>
 #include <kinformer/type.h>
 
@@ -36,6 +37,12 @@ KINF_MUST_CHECK int kinf__discovery_ask_server(void *ctx, const char *target,
 /* Finds a resource by kubectl's spelling. Errors: as kinf_client_find_type(). */
 KINF_MUST_CHECK int kinf__discovery_find_from(const struct kinf__discovery_source *source,
                                               const char *resource,
+                                              const struct kinf_type **ret_type,
+                                              struct kinf_error *err);
+
+/* As kinf_client_find_type(), but what was read a while ago (KINF__DISCOVERY_INTERVAL_MS) is asked for
+ * again first: a name may mean another version by now. */
+KINF_MUST_CHECK int kinf__discovery_find_anew(struct kinf_client *client, const char *resource,
                                               const struct kinf_type **ret_type,
                                               struct kinf_error *err);
 

@@ -235,17 +235,18 @@ bool kinf__forward_prepare(struct kinf__forward *forward,
                            const struct kinf__forward_request *request)
 {
     struct kinf_client *client = forward->forwarder->client;
+    struct kinf__credential_parts shown = { NULL, NULL, NULL, NULL };
 
     forward->easy = curl_easy_init();
     if (forward->easy == NULL)
         return false;
     set_callbacks(forward);
     forward->credential = kinf__credentials_peek(&client->credentials, kinf__moment_now());
+    shown.ca_pem = forward->credential->parts.ca_pem;
     return kinf__connection_prepare(forward->easy, client, &forward->socket_errno) &&
            curl_easy_setopt(forward->easy, CURLOPT_HTTPAUTH, (long)CURLAUTH_NONE) == CURLE_OK &&
-           kinf__connection_set_blob(forward->easy, CURLOPT_CAINFO_BLOB,
-                                     forward->credential->parts.ca_pem) &&
-           set_method(forward, request) && append_headers(forward, request) == 0 &&
+           kinf__connection_set_credential(forward->easy, &shown) && set_method(forward, request) &&
+           append_headers(forward, request) == 0 &&
            curl_easy_setopt(forward->easy, CURLOPT_HTTPHEADER, forward->sent_headers) == CURLE_OK &&
            set_url(forward, request->target);
 }

@@ -8,6 +8,7 @@
  */
 #include "rest/http.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,6 +45,7 @@ struct kinf__http {
     size_t n_sent; /* of the request's body */
     struct kinf_error *err;
     int status; /* of the response's head; 0 before it */
+    char content_type[64];
     bool is_gzip;
     bool is_head_told;
     uint32_t retry_after_ms;
@@ -79,9 +81,9 @@ static struct deadline deadline_of(const struct kinf__http *http)
 
     limit(&deadline, http->started_ms, request->total_timeout_ms,
           "the answer is not complete after");
-    if (http->status == 0)
+    if (!http->is_head_told)
         limit(&deadline, http->started_ms, request->head_timeout_ms, "no answer within");
-    else
+    if (http->status != 0)
         limit(&deadline, http->last_byte_ms, request->idle_timeout_ms, "the stream is silent for");
     return deadline;
 }
@@ -133,10 +135,14 @@ static size_t on_header(char *bytes, size_t size, size_t n, void *ctx)
     if (kinf__head_is_status(line, &http->status)) {
         http->is_gzip = false;
         http->retry_after_ms = 0;
+        http->content_type[0] = '\0';
     } else if (kinf__head_is_end(line)) {
         end_head(http);
     } else if (kinf__head_split(line, &name, &value)) {
-        if (kinf__head_is_named(name, "Content-Encoding"))
+        if (kinf__head_is_named(name, "Content-Type"))
+            snprintf(http->content_type, sizeof http->content_type, "%.*s", (int)value.len,
+                     value.bytes);
+        else if (kinf__head_is_named(name, "Content-Encoding"))
             http->is_gzip = kinf__head_is_named(value, "gzip");
         else if (kinf__head_is_named(name, "Retry-After"))
             http->retry_after_ms = kinf__head_retry_after_ms(value);
@@ -199,14 +205,6 @@ static size_t on_send(char *bytes, size_t size, size_t n, void *ctx)
 
 /* --- setting up --- */
 
-/* Contents, not file names: curl caches what it read from a name. */
-static bool set_credential(CURL *easy, const struct kinf__credential_parts *parts)
-{
-    return kinf__connection_set_blob(easy, CURLOPT_CAINFO_BLOB, parts->ca_pem) &&
-           kinf__connection_set_blob(easy, CURLOPT_SSLCERT_BLOB, parts->cert_pem) &&
-           kinf__connection_set_blob(easy, CURLOPT_SSLKEY_BLOB, parts->key_pem);
-}
-
 static bool set_connection(struct kinf__http *http)
 {
     const struct kinf__connection_callbacks callbacks = { on_header, on_bytes, on_send, http,
@@ -265,17 +263,6 @@ void kinf__http_disconnect(struct kinf__http *http)
 
 /* --- one exchange --- */
 
-/* None may be half set: without its authority curl would trust those of the system. */
-static void forget_credential(struct kinf__http *http)
-{
-    static const struct kinf__credential_parts none = { NULL, NULL, NULL, NULL };
-
-    (void)set_credential(http->easy, &none);
-    kinf__credential_unref(http->credential);
-    http->credential = NULL;
-    kinf__http_disconnect(http);
-}
-
 /* What this request goes out with. A connection that was made with other certificates is closed. */
 static int renew_credential(struct kinf__http *http, struct kinf_error *err)
 {
@@ -287,8 +274,10 @@ static int renew_credential(struct kinf__http *http, struct kinf_error *err)
         return failed;
     if (http->credential != NULL && http->credential->tls_number != fresh->tls_number)
         kinf__http_disconnect(http);
-    if (!set_credential(http->easy, &fresh->parts)) {
-        forget_credential(http);
+    if (!kinf__connection_set_credential(http->easy, &fresh->parts)) {
+        kinf__credential_unref(http->credential);
+        http->credential = NULL;
+        kinf__http_disconnect(http);
         kinf__credential_unref(fresh);
         return kinf__error_no_memory(err);
     }
@@ -440,6 +429,7 @@ static void begin(struct kinf__http *http, const struct kinf__http_request *requ
     http->n_sent = 0;
     http->status = 0;
     http->is_gzip = false;
+    http->content_type[0] = '\0';
     http->is_head_told = false;
     http->retry_after_ms = 0;
     http->callback_code = 0;
@@ -483,6 +473,11 @@ int kinf__http_perform(struct kinf__http *http, const struct kinf__http_request 
     kinf__connection_free_headers(headers);
     curl_slist_free_all(connect_to);
     return failed;
+}
+
+const char *kinf__http_content_type(const struct kinf__http *http)
+{
+    return http->content_type;
 }
 
 const char *kinf__http_host(const struct kinf__http *http)

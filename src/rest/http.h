@@ -41,7 +41,8 @@ struct kinf__http_request {
     const char *content_type; /* of it */
     const char *accept;       /* default: application/json */
     bool accept_gzip; /* otherwise identity; gzip, also in several members, is understood anyway */
-    int64_t head_timeout_ms;  /* from the request to the first byte of the response; 0: none */
+    int64_t head_timeout_ms;  /* from the request to the end of the response's head, or of a refusal
+                                 to its end; 0: none */
     int64_t idle_timeout_ms;  /* between two pieces of the response; 0: none */
     int64_t total_timeout_ms; /* 0: none */
     kinf__http_body_cb *on_body;
@@ -74,6 +75,9 @@ struct kinf__http_request {
 KINF_MUST_CHECK int kinf__http_perform(struct kinf__http *http,
                                        const struct kinf__http_request *request,
                                        struct kinf_error *err);
+
+/* What the response under way, or the last one, says that its body is; "" if it says nothing. */
+const char *kinf__http_content_type(const struct kinf__http *http);
 
 /* "name:port" of the server, for messages, and the client's limit for a short request. */
 const char *kinf__http_host(const struct kinf__http *http);

@@ -83,8 +83,10 @@ int kinf__in_cluster_load(struct kinf__cluster_config *config, struct kinf_error
         return failed;
     config->token_file = file_of("token");
     config->ca_file = file_of("ca.crt");
-    config->source = strdup("in-cluster");
-    if (config->token_file == NULL || config->ca_file == NULL || config->source == NULL)
+    config->cluster_source = strdup("in-cluster");
+    config->user_source = strdup("in-cluster");
+    if (config->token_file == NULL || config->ca_file == NULL || config->cluster_source == NULL ||
+        config->user_source == NULL)
         return kinf__error_no_memory(err);
     return 0;
 }

@@ -33,7 +33,8 @@ static void files_release(struct files *files)
 
 void kinf__cluster_config_release(struct kinf__cluster_config *config)
 {
-    free(config->source);
+    free(config->cluster_source);
+    free(config->user_source);
     free(config->server);
     free(config->tls_server_name);
     kinf__secret_free(config->proxy_url);
@@ -84,20 +85,33 @@ static int find_in_file(const struct kinf__yaml *file, const char *section, cons
     return failed < 0 || is_found ? failed : KINF_ERR_NOT_FOUND;
 }
 
+/* Where a name stands; file NULL: it is an option's. */
+struct reference {
+    const struct kinf__yaml *file;
+    const struct kinf__yaml_node *place;
+};
+
+static const char *others(const struct files *files)
+{
+    return files->n_items > 1 ? " and the files after it" : "";
+}
+
 static int find_entry(const struct files *files, const char *section, const char *key,
-                      const char *name, struct kinf__kubeconfig_entry *ret_entry,
-                      struct kinf_error *err)
+                      const char *name, struct reference named_by,
+                      struct kinf__kubeconfig_entry *ret_entry, struct kinf_error *err)
 {
     int failed = KINF_ERR_NOT_FOUND;
 
     for (size_t i = 0; i < files->n_items && failed == KINF_ERR_NOT_FOUND; i++)
         failed = find_in_file(files->items[i], section, key, name, ret_entry, err);
-    if (failed == KINF_ERR_NOT_FOUND)
-        return kinf__error_set(err, KINF_ERR_CONFIG,
-                               "%s%s: there is no %s '%s' (see: kubectl config view)",
-                               kinf__yaml_file(files->items[0]),
-                               files->n_items > 1 ? " and the files after it" : "", key, name);
-    return failed;
+    if (failed != KINF_ERR_NOT_FOUND)
+        return failed;
+    if (named_by.file != NULL)
+        return kinf__yaml_error(err, KINF_ERR_CONFIG, named_by.file, named_by.place,
+                                "there is no %s '%s' (see: kubectl config view)", key, name);
+    return kinf__error_set(err, KINF_ERR_CONFIG,
+                           "%s%s: there is no %s '%s' (see: kubectl config view)",
+                           kinf__yaml_file(files->items[0]), others(files), key, name);
 }
 
 /* --- resolving --- */
@@ -111,22 +125,35 @@ static bool have_contexts(const struct files *files)
     return false;
 }
 
-static int current_context(const struct files *files, const char **ret_name, struct kinf_error *err)
+static int current_context(const struct files *files, const char **ret_name,
+                           struct reference *ret_named_by, struct kinf_error *err)
 {
     for (size_t i = 0; i < files->n_items; i++) {
-        int failed = kinf__yaml_read_string(files->items[i], kinf__yaml_root(files->items[i]),
-                                            "current-context", ret_name, err);
+        const struct kinf__yaml *file = files->items[i];
+        const struct kinf__yaml_node *root = kinf__yaml_root(file);
+        int failed = kinf__yaml_read_string(file, root, "current-context", ret_name, err);
 
         if (failed < 0)
             return failed;
-        if (*ret_name != NULL && **ret_name != '\0')
+        if (*ret_name != NULL && **ret_name != '\0') {
+            *ret_named_by = (struct reference){ file, kinf__yaml_get(root, "current-context") };
             return 0;
+        }
     }
     return kinf__error_set(
-        err, KINF_ERR_CONFIG, "%s has no %s", kinf__yaml_file(files->items[0]),
+        err, KINF_ERR_CONFIG, "%s%s: no %s", kinf__yaml_file(files->items[0]), others(files),
         have_contexts(files)
             ? "current-context; choose one: kubectl config use-context NAME, or --context"
             : "contexts: is it a kubeconfig? (current-context and contexts are missing)");
+}
+
+static int note_source(char **source, const struct kinf__kubeconfig_entry *entry, const char *key,
+                       struct kinf_error *err)
+{
+    if (asprintf(source, "%s, %s %s", kinf__yaml_file(entry->file), key, entry->name) >= 0)
+        return 0;
+    *source = NULL;
+    return kinf__error_no_memory(err);
 }
 
 /* The text of an option; NULL if it is not given. */
@@ -135,41 +162,63 @@ static const char *given(const char *text)
     return text != NULL && *text != '\0' ? text : NULL;
 }
 
+static int resolve_user(const struct files *files, const char *name, struct reference named_by,
+                        const struct kinf__kubeconfig_entry *cluster,
+                        struct kinf__cluster_config *config, struct kinf_error *err)
+{
+    struct kinf__kubeconfig_entry user = { .file = NULL };
+    int failed;
+
+    if (name == NULL || *name == '\0')
+        return 0;
+    if ((failed = find_entry(files, "users", "user", name, named_by, &user, err)) < 0 ||
+        (failed = note_source(&config->user_source, &user, "user", err)) < 0)
+        return failed;
+    return kinf__kubeconfig_read_user(&user, cluster, config, err);
+}
+
+static int resolve_names(const struct files *files, const struct kinf_client_options *options,
+                         const struct kinf__kubeconfig_entry *context,
+                         struct kinf__cluster_config *config, struct kinf_error *err)
+{
+    const struct reference named_by = { context->file, context->place }, option = { NULL, NULL };
+    const char *cluster_name = NULL, *user_name = NULL;
+    bool is_cluster_given = given(options->cluster) != NULL,
+         is_user_given = given(options->user) != NULL;
+    struct kinf__kubeconfig_entry cluster = { .file = NULL };
+    int failed;
+
+    if ((failed = kinf__yaml_read_string(context->file, context->fields, "cluster", &cluster_name,
+                                         err)) < 0 ||
+        (failed = kinf__yaml_read_string(context->file, context->fields, "user", &user_name, err)) <
+            0 ||
+        (failed = kinf__kubeconfig_string(context, "namespace", &config->name_space, err)) < 0)
+        return failed;
+    if (is_cluster_given)
+        cluster_name = options->cluster;
+    if (cluster_name == NULL)
+        return kinf__yaml_error(err, KINF_ERR_CONFIG, context->file, context->place,
+                                "the context '%s' names no cluster", context->name);
+    if ((failed = find_entry(files, "clusters", "cluster", cluster_name,
+                             is_cluster_given ? option : named_by, &cluster, err)) < 0 ||
+        (failed = note_source(&config->cluster_source, &cluster, "cluster", err)) < 0 ||
+        (failed = kinf__kubeconfig_read_cluster(&cluster, config, err)) < 0)
+        return failed;
+    return resolve_user(files, is_user_given ? options->user : user_name,
+                        is_user_given ? option : named_by, &cluster, config, err);
+}
+
 static int resolve(const struct files *files, const struct kinf_client_options *options,
                    struct kinf__cluster_config *config, struct kinf_error *err)
 {
-    const char *context_name = given(options->context);
-    struct kinf__kubeconfig_entry context, cluster, user;
-    const char *cluster_name = NULL, *user_name = NULL;
-    int failed;
+    const char *name = given(options->context);
+    struct reference named_by = { NULL, NULL };
+    struct kinf__kubeconfig_entry context = { .file = NULL };
+    int failed = name != NULL ? 0 : current_context(files, &name, &named_by, err);
 
-    if (context_name == NULL && (failed = current_context(files, &context_name, err)) < 0)
-        return failed;
-    if ((failed = find_entry(files, "contexts", "context", context_name, &context, err)) < 0 ||
-        (failed = kinf__yaml_read_string(context.file, context.fields, "cluster", &cluster_name,
-                                         err)) < 0 ||
-        (failed = kinf__yaml_read_string(context.file, context.fields, "user", &user_name, err)) <
-            0 ||
-        (failed = kinf__kubeconfig_string(&context, "namespace", &config->name_space, err)) < 0)
-        return failed;
-    if (given(options->cluster) != NULL)
-        cluster_name = options->cluster;
-    if (given(options->user) != NULL)
-        user_name = options->user;
-    if (cluster_name == NULL)
-        return kinf__yaml_error(err, KINF_ERR_CONFIG, context.file, context.place,
-                                "the context '%s' names no cluster", context_name);
-    if (asprintf(&config->source, "%s, context %s", kinf__yaml_file(context.file), context_name) <
-        0) {
-        config->source = NULL;
-        return kinf__error_no_memory(err);
-    }
-    if ((failed = find_entry(files, "clusters", "cluster", cluster_name, &cluster, err)) < 0 ||
-        (failed = kinf__kubeconfig_read_cluster(&cluster, config, err)) < 0 || user_name == NULL ||
-        *user_name == '\0')
-        return failed;
-    failed = find_entry(files, "users", "user", user_name, &user, err);
-    return failed < 0 ? failed : kinf__kubeconfig_read_user(&user, &cluster, config, err);
+    if (failed == 0)
+        failed = find_entry(files, "contexts", "context", name, named_by, &context, err);
+    return failed < 0 ? failed : resolve_names(files, options, &context, config, err);
 }
 
 /* --- finding files --- */
@@ -183,7 +232,7 @@ static int add_file(struct files *files, const char *path, bool may_be_missing,
     if (files->n_items == N_FILES_MAX)
         return kinf__error_set(err, KINF_ERR_LIMIT, "KUBECONFIG names more than %d files",
                                N_FILES_MAX);
-    failed = kinf__yaml_read(path, &files->items[files->n_items], &told);
+    failed = kinf__yaml_read_first(path, &files->items[files->n_items], &told);
     if (failed < 0 && may_be_missing && told.sys_errno == ENOENT)
         return 0;
     if (failed < 0) {

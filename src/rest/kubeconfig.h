@@ -19,7 +19,10 @@
  * decoded contents, also of files, as they were when this was loaded; the file's name is there when
  * its content is what counts, so that a later content is seen. */
 struct kinf__cluster_config {
-    char *source; /* "/x/config, context kind-kind" or "in-cluster", for messages */
+    /* Who to blame: "/x/config, cluster kind", "/x/config, user kind", "in-cluster"; a list of files
+     * has them in different ones. */
+    char *cluster_source;
+    char *user_source;
     char *server; /* no slash at the end */
     char *tls_server_name;
     char *proxy_url;

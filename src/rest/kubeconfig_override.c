@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "object/name.h"
 #include "rest/kubeconfig.h"
 
 static bool is_given(const char *text)
@@ -77,9 +78,11 @@ static int override_server(struct kinf__cluster_config *config,
         (failed = replace_file(&config->ca_pem, &config->ca_file, options->certificate_authority,
                                "certificate_authority", err)) < 0)
         return failed;
+    if (is_given(options->server) || is_given(options->certificate_authority))
+        failed = replace(&config->cluster_source, "the client's options", err);
     for (size_t len = strlen(config->server); len > 0 && config->server[len - 1] == '/'; len--)
         config->server[len - 1] = '\0';
-    return 0;
+    return failed;
 }
 
 static int override_user(struct kinf__cluster_config *config,
@@ -106,6 +109,8 @@ static int override_user(struct kinf__cluster_config *config,
         kinf__exec_config_free(config->exec);
         config->exec = NULL;
     }
+    if (is_given(options->client_certificate) || is_given(options->client_key))
+        return replace(&config->user_source, "the client's options", err);
     return 0;
 }
 
@@ -116,5 +121,7 @@ int kinf__cluster_config_override(struct kinf__cluster_config *config,
 
     if (failed == 0)
         failed = override_user(config, options, err);
+    if (failed == 0 && is_given(options->name_space))
+        failed = kinf__name_check_namespace(options->name_space, err);
     return failed < 0 ? failed : replace(&config->name_space, options->name_space, err);
 }

@@ -15,7 +15,9 @@
 #include "base/clock.h"
 #include "base/compiler.h"
 #include "base/error.h"
+#include "base/misuse.h"
 #include "json/write.h"
+#include "object/name.h"
 #include "rest/client.h"
 #include "rest/http.h"
 #include "rest/retry.h"
@@ -210,7 +212,9 @@ static int ask(struct kinf_client *client, struct kinf__http_request *request, i
     request->on_head = begin_gathering;
     request->on_body = gather;
     request->ctx = &gathering;
+    kinf__client_hold(client);
     failed = perform(client, request, timeout_ms, &own);
+    kinf__client_let_go(client);
     request->ctx = NULL;
     if (failed == 0)
         failed = finish(&gathering, ret_response, &own);
@@ -282,12 +286,12 @@ static int check(const struct kinf_request *request, const struct verb *verb,
                                   : "no name goes with it");
     if (request->subresource != NULL && !is_segment(request->subresource))
         return invalid(err, verb, "no such subresource");
-    if (is_given(request->name_space)
-            ? !request->type->namespaced || !is_segment(request->name_space)
-            : needs_namespace)
+    if (is_given(request->name_space) ? !request->type->namespaced : needs_namespace)
         return invalid(err, verb,
-                       request->type->namespaced ? "a namespace is needed, without '/' and '%'"
+                       request->type->namespaced ? "a namespace is needed"
                                                  : "the type has no namespaces");
+    if (is_given(request->name_space) && kinf__name_check_namespace(request->name_space, err) < 0)
+        return KINF_ERR_INVALID;
     if ((verb->content_type != NULL) != (request->body.bytes != NULL))
         return invalid(err, verb,
                        verb->content_type != NULL ? "a body is needed" : "no body goes with it");
@@ -383,8 +387,8 @@ static int append_delete_options(const struct kinf_request *request, struct kinf
 
 /* --- calls --- */
 
-int kinf_client_request(struct kinf_client *client, const struct kinf_request *request,
-                        struct kinf_response *ret_response, struct kinf_error *err)
+static int perform_request(struct kinf_client *client, const struct kinf_request *request,
+                           struct kinf_response *ret_response, struct kinf_error *err)
 {
     KINF__AUTO_BUFFER target = KINF__BUFFER_INIT;
     KINF__AUTO_BUFFER delete_options = KINF__BUFFER_INIT;
@@ -408,6 +412,21 @@ int kinf_client_request(struct kinf_client *client, const struct kinf_request *r
     if (append_target(request, &target) < 0 || (http.target = kinf__buffer_cstr(&target)) == NULL)
         return kinf__error_no_memory(err);
     return ask(client, &http, request->timeout_ms, request->max_response_bytes, ret_response, err);
+}
+
+int kinf_client_request(struct kinf_client *client, const struct kinf_request *request,
+                        struct kinf_response *ret_response, struct kinf_error *err)
+{
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, client, request);
+
+    struct kinf_request own;
+    int rc = kinf__options_read(&own, sizeof own, request, "struct kinf_request", err);
+
+    if (rc < 0)
+        return rc;
+    if (own.body.len != 0)
+        KINF__REFUSE_NULL(err, KINF_ERR_INVALID, own.body.bytes);
+    return perform_request(client, &own, ret_response, err);
 }
 
 /* Printable ASCII without blanks; a '#' would cut off what follows it, so that another thing is
@@ -437,6 +456,10 @@ int kinf_client_request_raw(struct kinf_client *client, const char *method, cons
                             struct kinf_str body, const char *content_type,
                             struct kinf_response *ret_response, struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, client, method, target);
+    if (body.len != 0)
+        KINF__REFUSE_NULL(err, KINF_ERR_INVALID, body.bytes);
+
     static const char *const methods[] = { "GET", "POST", "PUT", "PATCH", "DELETE" };
     struct kinf__http_request http = {
         .method = method, .target = target, .body = body, .content_type = content_type
@@ -459,6 +482,7 @@ int kinf_client_request_raw(struct kinf_client *client, const char *method, cons
 
 void kinf_response_release(struct kinf_response *response)
 {
+    KINF__REFUSE_NULL(NULL, , response);
     free(response->body);
     *response = (struct kinf_response)KINF_RESPONSE_INIT;
 }

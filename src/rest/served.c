@@ -10,6 +10,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "json/tree.h"
+#include "rest/url.h"
 
 #define AUTO_TREE KINF__CLEANUP(kinf__json_tree_free_ptr) struct cJSON
 
@@ -70,9 +71,7 @@ static int ask_version(const struct kinf__discovery_source *source, const struct
     const char *text;
     int rc;
 
-    if ((type->group[0] == '\0'
-             ? kinf__buffer_printf(&target, "/api/%s", type->version)
-             : kinf__buffer_printf(&target, "/apis/%s/%s", type->group, type->version)) < 0 ||
+    if (kinf__url_append_version(&target, type->group, type->version) < 0 ||
         (text = kinf__buffer_cstr(&target)) == NULL)
         return kinf__error_no_memory(err);
     rc = ask_kind(source, text, "APIResourceList", &list, err);

@@ -20,61 +20,76 @@ static int connect_error(CURL *easy, const struct kinf_client *client, const cha
     /* With a proxy it is the proxy that did not answer; curl's words name it. */
     if (sys_errno == 0 || client->config.proxy_url != NULL)
         return kinf__error_set(err, KINF_ERR_NETWORK, "cannot connect to the server %s: %s (%s)",
-                               client->host, words, client->config.source);
+                               client->host, words, client->config.cluster_source);
     return kinf__error_set_errno(err, KINF_ERR_NETWORK, (int)sys_errno,
                                  "cannot connect to the server %s (%s; is it running?)",
-                                 client->host, client->config.source);
+                                 client->host, client->config.cluster_source);
 }
 
-static int verify_error(CURL *easy, const struct kinf_client *client, const char *detail,
-                        struct kinf_error *err)
-{
-    long verdict = X509_V_OK;
+/* Who showed the certificate that was looked at last, and where one says whom to expect. */
+struct peer {
+    const char *what, *where;
+    long verdict;
+};
 
-    curl_easy_getinfo(easy, CURLINFO_SSL_VERIFYRESULT, &verdict);
+/* A proxy of https:// is verified before it is asked for the server. */
+static struct peer peer_of(CURL *easy)
+{
+    struct peer proxy = { "proxy of the server", "proxy-url", X509_V_OK },
+                server = { "server", "server and tls-server-name", X509_V_OK };
+    long code = 0;
+
+    curl_easy_getinfo(easy, CURLINFO_HTTP_CONNECTCODE, &code);
+    curl_easy_getinfo(easy, CURLINFO_PROXY_SSL_VERIFYRESULT, &proxy.verdict);
+    curl_easy_getinfo(easy, CURLINFO_SSL_VERIFYRESULT, &server.verdict);
+    return code == 0 && proxy.verdict != X509_V_OK ? proxy : server;
+}
+
+static int verify_error(const struct peer *peer, const struct kinf_client *client,
+                        const char *detail, struct kinf_error *err)
+{
     /* The chain is good, the name is not: curl leaves its own beginning value, 1, or OpenSSL's. */
-    if (verdict == X509_V_OK || verdict == X509_V_ERR_UNSPECIFIED)
+    if (peer->verdict == X509_V_OK || peer->verdict == X509_V_ERR_UNSPECIFIED)
         return kinf__error_set(
-            err, KINF_ERR_TLS,
-            "the certificate of the server %s is for another name: %s (%s: see server and "
-            "tls-server-name)",
-            client->host, detail, client->config.source);
-    if (verdict == X509_V_ERR_CERT_HAS_EXPIRED || verdict == X509_V_ERR_CERT_NOT_YET_VALID)
-        return kinf__error_set(
-            err, KINF_ERR_TLS,
-            "the certificate of the server %s: %s; it has to be renewed on the server (or "
-            "the clock here is wrong)",
-            client->host, X509_verify_cert_error_string(verdict));
+            err, KINF_ERR_TLS, "the certificate of the %s %s is for another name: %s (%s: see %s)",
+            peer->what, client->host, detail, client->config.cluster_source, peer->where);
+    if (peer->verdict == X509_V_ERR_CERT_HAS_EXPIRED ||
+        peer->verdict == X509_V_ERR_CERT_NOT_YET_VALID)
+        return kinf__error_set(err, KINF_ERR_TLS,
+                               "the certificate of the %s %s: %s; it has to be renewed there (or "
+                               "the clock here is wrong)",
+                               peer->what, client->host,
+                               X509_verify_cert_error_string(peer->verdict));
     return kinf__error_set(
         err, KINF_ERR_TLS,
-        "the certificate of the server %s is not signed by %s: %s (%s: see certificate-authority)",
-        client->host,
+        "the certificate of the %s %s is not signed by %s: %s (%s: see certificate-authority)",
+        peer->what, client->host,
         client->config.ca_pem != NULL ? "the given certificate authority"
                                       : "an authority that this system trusts",
-        X509_verify_cert_error_string(verdict), client->config.source);
+        X509_verify_cert_error_string(peer->verdict), client->config.cluster_source);
 }
 
 /* A handshake ends by an alert, which OpenSSL numbers, or because the connection broke. With TLS
  * 1.3 our certificate is refused only when we already read the answer. */
-static int handshake_error(const struct kinf_client *client, const char *detail,
-                           struct kinf_error *err)
+static int handshake_error(const struct peer *peer, const struct kinf_client *client,
+                           const char *detail, struct kinf_error *err)
 {
     if (strstr(detail, "wrong version number") != NULL)
         return kinf__error_set(err, KINF_ERR_TLS,
-                               "the server %s does not speak TLS; is it http:// in %s?",
-                               client->host, client->config.source);
+                               "the %s %s does not speak TLS; is it http:// in %s?", peer->what,
+                               client->host, client->config.cluster_source);
     if (strstr(detail, "error:") != NULL && strstr(detail, "unexpected eof") == NULL)
-        return kinf__error_set(err, KINF_ERR_TLS, "no TLS with the server %s: %s (%s)",
-                               client->host, detail, client->config.source);
-    return kinf__error_set(err, KINF_ERR_NETWORK,
-                           "the TLS handshake with the server %s broke off: %s", client->host,
-                           detail);
+        return kinf__error_set(err, KINF_ERR_TLS, "no TLS with the %s %s: %s (%s)", peer->what,
+                               client->host, detail, client->config.cluster_source);
+    return kinf__error_set(err, KINF_ERR_NETWORK, "the TLS handshake with the %s %s broke off: %s",
+                           peer->what, client->host, detail);
 }
 
 int kinf__transport_error(CURL *easy, CURLcode result, const struct kinf_client *client,
                           const char *detail, struct kinf_error *err)
 {
     const char *words = *detail != '\0' ? detail : curl_easy_strerror(result);
+    struct peer peer = peer_of(easy);
     int code;
 
     switch (result) {
@@ -83,22 +98,22 @@ int kinf__transport_error(CURL *easy, CURLcode result, const struct kinf_client 
     case CURLE_COULDNT_RESOLVE_HOST:
     case CURLE_COULDNT_RESOLVE_PROXY:
         return kinf__error_set(err, KINF_ERR_NETWORK, "cannot resolve the server %s: %s (%s)",
-                               client->host, words, client->config.source);
+                               client->host, words, client->config.cluster_source);
     case CURLE_COULDNT_CONNECT:
         return connect_error(easy, client, words, err);
     case CURLE_OPERATION_TIMEDOUT:
         return kinf__error_set(err, KINF_ERR_TIMEOUT, "no connection to the server %s in time: %s",
                                client->host, words);
     case CURLE_PEER_FAILED_VERIFICATION:
-        return verify_error(easy, client, words, err);
+        return verify_error(&peer, client, words, err);
     case CURLE_SSL_CONNECT_ERROR:
-        return handshake_error(client, words, err);
+        return handshake_error(&peer, client, words, err);
     case CURLE_SSL_CERTPROBLEM:
     case CURLE_SSL_CACERT_BADFILE:
     case CURLE_SSL_CIPHER:
     case CURLE_SSL_ISSUER_ERROR:
-        return kinf__error_set(err, KINF_ERR_TLS, "no TLS with the server %s: %s (%s)",
-                               client->host, words, client->config.source);
+        return kinf__error_set(err, KINF_ERR_TLS, "no TLS with the %s %s: %s (%s)", peer.what,
+                               client->host, words, client->config.cluster_source);
     case CURLE_PARTIAL_FILE:
         code = kinf__broken_off(client, words, err);
         kinf__error_prefix(err, "the body was cut short");
@@ -108,7 +123,7 @@ int kinf__transport_error(CURL *easy, CURLcode result, const struct kinf_client 
     case CURLE_RECV_ERROR:
     case CURLE_SEND_ERROR:
         if (strstr(words, " alert ") != NULL)
-            return handshake_error(client, words, err);
+            return handshake_error(&peer, client, words, err);
         return kinf__broken_off(client, words, err);
     default:
         return kinf__error_set(err, KINF_ERR_NETWORK, "server %s: %s", client->host, words);

@@ -18,15 +18,17 @@ static int append_byte(struct kinf__buffer *target, char byte, bool as_it_is)
                     : kinf__buffer_printf(target, "%%%02X", (unsigned char)byte);
 }
 
+int kinf__url_append_version(struct kinf__buffer *target, const char *group, const char *version)
+{
+    return *group == '\0' ? kinf__buffer_printf(target, "/api/%s", version)
+                          : kinf__buffer_printf(target, "/apis/%s/%s", group, version);
+}
+
 int kinf__url_append_resource(struct kinf__buffer *target, const struct kinf_type *type,
                               const char *name_space)
 {
-    int failed;
+    int failed = kinf__url_append_version(target, type->group, type->version);
 
-    if (*type->group == '\0')
-        failed = kinf__buffer_printf(target, "/api/%s", type->version);
-    else
-        failed = kinf__buffer_printf(target, "/apis/%s/%s", type->group, type->version);
     if (failed == 0 && name_space != NULL && *name_space != '\0') {
         failed = kinf__buffer_append_str(target, KINF_STR("/namespaces"));
         if (failed == 0)

@@ -10,6 +10,10 @@
 
 #include "base/buffer.h"
 
+/* Appends "/api/VERSION" for the group "", else "/apis/GROUP/VERSION". Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__url_append_version(struct kinf__buffer *target, const char *group,
+                                             const char *version);
+
 /* Appends "/api/v1/namespaces/NS/pods" or "/apis/GROUP/VERSION/..."; `name_space` NULL or "": all.
  * What a namespace may not hold is percent-encoded, so that it cannot mean another path. Errors:
  * KINF_ERR_NO_MEMORY. */

@@ -15,7 +15,7 @@
 
 struct clause {
     struct kinf_str type; /* "application/json", "*" "/" "*" */
-    struct kinf_str as, group, version, pretty;
+    struct kinf_str as, group, version;
     int q;
 };
 
@@ -84,8 +84,6 @@ static struct clause parse_clause(struct kinf_str text)
             clause.group = value;
         else if (equals(name, "v"))
             clause.version = value;
-        else if (equals(name, "pretty"))
-            clause.pretty = value;
         else if (equals(name, "q"))
             clause.q = parse_q(value);
     }
@@ -133,7 +131,6 @@ static bool accepts(const struct clause *clause, unsigned forms, struct kinf__ac
         return false;
     ret->form = form;
     ret->is_v1beta1 = form != KINF__FORM_OBJECT && equals(clause->version, "v1beta1");
-    ret->is_pretty = equals(clause->pretty, "1");
     return true;
 }
 

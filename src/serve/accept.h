@@ -31,7 +31,6 @@ enum kinf__form {
 struct kinf__accepted {
     enum kinf__form form;
     bool is_v1beta1; /* of meta.k8s.io, for Table and metadata */
-    bool is_pretty;  /* asked for here, by pretty=1 */
 };
 
 /* What a row of a Table carries beside its cells. */

@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "serve/backend.h"
@@ -89,7 +88,7 @@ static int64_t expiry_ms(struct kinf_str token, int64_t now_ms)
 
     if (expiry_s < 0)
         return INT64_MAX;
-    return now_ms + (expiry_s - (int64_t)time(NULL)) * 1000;
+    return now_ms + expiry_s * 1000 - kinf__clock_wall_ms();
 }
 
 int kinf__access_refuse(struct kinf__refusal *refusal, const struct kinf__attributes *attributes,
@@ -142,25 +141,20 @@ static int conclude(struct kinf__exchange *exchange, const struct kinf__attribut
     return KINF_ERR_INVALID;
 }
 
-static int ask(struct kinf__exchange *exchange, struct kinf_str token, const char *path)
+static int ask_authorizer(struct kinf__exchange *exchange, const struct kinf__exchange_head *head,
+                          const struct kinf__attributes *attributes)
 {
-    struct kinf__list_options options = { .label_selector = "", .field_selector = "" };
-    struct kinf__refusal ignored = { 0 };
+    struct kinf__access_request request = { .token = bearer_token(head->authorization),
+                                            .attributes = *attributes };
     struct kinf__access_answer answer;
-    struct kinf__access_request request = { .token = token };
     int64_t now_ms = kinf__clock_now_ms();
     int step;
 
-    if (exchange->request.route == KINF__ROUTE_RESOURCE &&
-        kinf__request_read_options(&exchange->request, &options, &ignored) == KINF_ERR_NO_MEMORY)
-        return kinf__refuse_no_memory(exchange->refusal);
-    request.expires_ms = expiry_ms(token, now_ms);
-    describe(&exchange->request, path, &options, &request.attributes);
+    request.expires_ms = expiry_ms(request.token, now_ms);
     exchange->access.wake = exchange->owner.wake;
     exchange->access.ctx = exchange->owner.ctx;
     kinf__authorizer_ask(exchange->owner.authorizer, &request, &exchange->access, now_ms, &answer);
-    step = conclude(exchange, &request.attributes, &answer);
-    kinf__list_options_release(&options);
+    step = conclude(exchange, attributes, &answer);
     exchange->access_until_ms = answer.until_ms;
     return step;
 }
@@ -180,39 +174,39 @@ static const char *verb_of(const char *method, const struct kinf__request *reque
     return read_verb;
 }
 
-static int ask_backend(struct kinf__exchange *exchange, const struct kinf__exchange_head *head)
+/* What the request asks for, put to the backend, which judges writes as well, or to the authorizer. */
+static int ask(struct kinf__exchange *exchange, const struct kinf__exchange_head *head,
+               const char *path)
 {
     const struct kinf__backend *backend = exchange->server->backend;
     struct kinf__list_options options = { .label_selector = "", .field_selector = "" };
     struct kinf__refusal ignored = { 0 };
     struct kinf__attributes attributes;
-    char path[1024];
-    int failed;
+    int step;
 
     if (exchange->request.route == KINF__ROUTE_RESOURCE &&
         kinf__request_read_options(&exchange->request, &options, &ignored) == KINF_ERR_NO_MEMORY)
         return kinf__refuse_no_memory(exchange->refusal);
-    snprintf(path, sizeof path, "%.*s", (int)strcspn(head->target.bytes, "?"), head->target.bytes);
     describe(&exchange->request, path, &options, &attributes);
     attributes.verb = verb_of(head->method, &exchange->request, attributes.verb);
-    failed = backend->admit(head, &attributes, exchange->refusal, backend->ctx);
+    step = backend != NULL ? backend->admit(head, &attributes, exchange->refusal, backend->ctx)
+                           : ask_authorizer(exchange, head, &attributes);
     kinf__list_options_release(&options);
-    return failed;
+    return step;
 }
 
 int kinf__access_step(struct kinf__exchange *exchange, const struct kinf__exchange_head *head)
 {
-    struct kinf_str token = bearer_token(head->authorization);
+    bool has_backend = exchange->server->backend != NULL;
     size_t len = strcspn(head->target.bytes, "?");
     char path[1024];
 
-    if (exchange->server->backend != NULL && !is_open(exchange))
-        return ask_backend(exchange, head);
-    if (exchange->owner.authorizer == NULL || is_open(exchange))
+    if (is_open(exchange) || (!has_backend && exchange->owner.authorizer == NULL))
         return KINF__STEP_ANSWERED;
-    if (token.len == 0 || head->has_many_authorizations)
+    if (!has_backend &&
+        (bearer_token(head->authorization).len == 0 || head->has_many_authorizations))
         return refuse_unauthorized(exchange);
-    if (strcmp(head->method, "GET") != 0)
+    if (!has_backend && strcmp(head->method, "GET") != 0)
         return KINF__STEP_ANSWERED;
     /* What no rule could name is what nobody may. */
     if (len >= sizeof path || memchr(head->target.bytes, '%', len) != NULL) {
@@ -222,7 +216,7 @@ int kinf__access_step(struct kinf__exchange *exchange, const struct kinf__exchan
     }
     memcpy(path, head->target.bytes, len);
     path[len] = '\0';
-    return ask(exchange, token, path);
+    return ask(exchange, head, path);
 }
 
 void kinf__access_release(struct kinf__exchange *exchange)

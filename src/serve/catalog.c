@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "json/scan.h"
 #include "rest/discovery_reader.h"
+#include "rest/url.h"
 #include "serve/catalog_priv.h"
 
 #define MARK "kinformerd"
@@ -85,29 +86,54 @@ static bool is_true(struct kinf__json_value object, const char *name)
            kinf_str_equal(value.raw, KINF_STR("true"));
 }
 
-static int add_entry(struct kinf__catalog *catalog, const char *group, const char *version,
-                     struct kinf__json_value resource)
+static int dup_text(const char *text, char **ret_copy)
 {
+    *ret_copy = text != NULL ? strdup(text) : NULL;
+    return (*ret_copy == NULL) == (text == NULL) ? 0 : KINF_ERR_NO_MEMORY;
+}
+
+int kinf__catalog_add(struct kinf__catalog *catalog, const struct kinf__catalog_entry *entry)
+{
+    struct kinf__catalog_entry copy = { .namespaced = entry->namespaced };
     struct kinf__catalog_entry *entries =
         realloc(catalog->entries, (catalog->n_entries + 1) * sizeof *entries);
-    struct kinf__catalog_entry *entry;
 
     if (entries == NULL)
         return KINF_ERR_NO_MEMORY;
     catalog->entries = entries;
-    entry = &entries[catalog->n_entries++];
-    *entry = (struct kinf__catalog_entry){ .group = strdup(group),
-                                           .version = strdup(version),
-                                           .name = dup_member(resource, "name"),
-                                           .singular = dup_member(resource, "singularName"),
-                                           .kind = dup_member(resource, "kind"),
-                                           .short_names = dup_raw(resource, "shortNames"),
-                                           .categories = dup_raw(resource, "categories"),
-                                           .namespaced = is_true(resource, "namespaced") };
-    return entry->group != NULL && entry->version != NULL && entry->name != NULL &&
-                   entry->kind != NULL
-               ? 0
-               : KINF_ERR_NO_MEMORY;
+    if (dup_text(entry->group, &copy.group) < 0 || dup_text(entry->version, &copy.version) < 0 ||
+        dup_text(entry->name, &copy.name) < 0 || dup_text(entry->singular, &copy.singular) < 0 ||
+        dup_text(entry->kind, &copy.kind) < 0 ||
+        dup_text(entry->short_names, &copy.short_names) < 0 ||
+        dup_text(entry->categories, &copy.categories) < 0 ||
+        dup_text(entry->verbs, &copy.verbs) < 0 ||
+        dup_text(entry->answer_group, &copy.answer_group) < 0 ||
+        dup_text(entry->answer_version, &copy.answer_version) < 0) {
+        entry_release(&copy);
+        return KINF_ERR_NO_MEMORY;
+    }
+    entries[catalog->n_entries++] = copy;
+    return 0;
+}
+
+static int add_resource(struct kinf__catalog *catalog, const char *group, const char *version,
+                        struct kinf__json_value resource)
+{
+    KINF__AUTO_FREE char *name = dup_member(resource, "name"),
+                         *singular = dup_member(resource, "singularName"),
+                         *kind = dup_member(resource, "kind"),
+                         *short_names = dup_raw(resource, "shortNames"),
+                         *categories = dup_raw(resource, "categories");
+    const struct kinf__catalog_entry entry = { .group = (char *)(uintptr_t)group,
+                                               .version = (char *)(uintptr_t)version,
+                                               .name = name,
+                                               .singular = singular,
+                                               .kind = kind,
+                                               .short_names = short_names,
+                                               .categories = categories,
+                                               .namespaced = is_true(resource, "namespaced") };
+
+    return name != NULL && kind != NULL ? kinf__catalog_add(catalog, &entry) : KINF_ERR_NO_MEMORY;
 }
 
 int kinf__catalog_add_list(struct kinf__catalog *catalog, const char *group, const char *version,
@@ -125,46 +151,9 @@ int kinf__catalog_add_list(struct kinf__catalog *catalog, const char *group, con
         return 0;
     while (failed == 0 && kinf__json_iter_next(&iter, &key, &item)) {
         if (item.type == KINF__JSON_OBJECT)
-            failed = add_entry(catalog, group, version, item);
+            failed = add_resource(catalog, group, version, item);
     }
     return failed;
-}
-
-static char *dup_or_null(const char *text)
-{
-    return text != NULL ? strdup(text) : NULL;
-}
-
-int kinf__catalog_add(struct kinf__catalog *catalog, const struct kinf__catalog_entry *entry)
-{
-    struct kinf__catalog_entry *entries =
-        realloc(catalog->entries, (catalog->n_entries + 1) * sizeof *entries);
-    struct kinf__catalog_entry *copy;
-
-    if (entries == NULL)
-        return KINF_ERR_NO_MEMORY;
-    catalog->entries = entries;
-    copy = &entries[catalog->n_entries++];
-    *copy = (struct kinf__catalog_entry){ .group = strdup(entry->group),
-                                          .version = strdup(entry->version),
-                                          .name = strdup(entry->name),
-                                          .singular = dup_or_null(entry->singular),
-                                          .kind = strdup(entry->kind),
-                                          .short_names = dup_or_null(entry->short_names),
-                                          .categories = dup_or_null(entry->categories),
-                                          .verbs = strdup(entry->verbs),
-                                          .answer_group = dup_or_null(entry->answer_group),
-                                          .answer_version = dup_or_null(entry->answer_version),
-                                          .namespaced = entry->namespaced };
-    return copy->group != NULL && copy->version != NULL && copy->name != NULL &&
-                   copy->kind != NULL && copy->verbs != NULL &&
-                   (copy->singular != NULL) == (entry->singular != NULL) &&
-                   (copy->short_names != NULL) == (entry->short_names != NULL) &&
-                   (copy->categories != NULL) == (entry->categories != NULL) &&
-                   (copy->answer_group != NULL) == (entry->answer_group != NULL) &&
-                   (copy->answer_version != NULL) == (entry->answer_version != NULL)
-               ? 0
-               : KINF_ERR_NO_MEMORY;
 }
 
 int kinf__catalog_set_version(struct kinf__catalog *catalog, const char *json)
@@ -234,9 +223,7 @@ static int fetch_list(struct kinf__catalog *catalog, struct kinf__discovery_read
     struct kinf_str answer;
     int failed;
 
-    if ((*group == '\0' ? kinf__buffer_printf(&target, "/api/%s", version)
-                        : kinf__buffer_printf(&target, "/apis/%s/%s", group, version)) < 0 ||
-        kinf__buffer_cstr(&target) == NULL)
+    if (kinf__url_append_version(&target, group, version) < 0 || kinf__buffer_cstr(&target) == NULL)
         return kinf__error_no_memory(err);
     failed = kinf__discovery_read(reader, target.bytes, &answer, err);
     /* An extension's server may be away: what it has cannot be served then. */

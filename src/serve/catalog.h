@@ -42,7 +42,7 @@ KINF_MUST_CHECK int kinf__catalog_new(struct kinf__catalog **ret_catalog);
 KINF_MUST_CHECK int kinf__catalog_add_list(struct kinf__catalog *catalog, const char *group,
                                            const char *version, struct kinf_str answer);
 /* Adds one entry, whose texts are copied, and tells its verbs as they are. Errors:
- * KINF_ERR_NO_MEMORY. */
+ * KINF_ERR_NO_MEMORY, nothing is added. */
 KINF_MUST_CHECK int kinf__catalog_add(struct kinf__catalog *catalog,
                                       const struct kinf__catalog_entry *entry);
 /* What /version answers: JSON. Errors: KINF_ERR_NO_MEMORY. */

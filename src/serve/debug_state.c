@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "serve/exchange_priv.h"
@@ -246,19 +245,11 @@ static void write_state(struct kinf__report *report, const struct kinf__server *
     kinf__report_close(report, '}');
 }
 
-static int64_t wall_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 int kinf__state_answer_debug(struct kinf__exchange *exchange)
 {
     struct kinf__report report = { .out = &exchange->answer.body,
                                    .now_ms = kinf__clock_now_ms(),
-                                   .now_wall_ms = wall_ms() };
+                                   .now_wall_ms = kinf__clock_wall_ms() };
 
     kinf__mutex_lock(&exchange->server->lock);
     write_state(&report, exchange->server);

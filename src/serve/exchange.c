@@ -6,11 +6,12 @@
 #include "serve/exchange.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
+#include "base/error.h"
 #include "base/hmap.h"
 #include "serve/access.h"
 #include "serve/backend.h"
@@ -243,9 +244,11 @@ static int begin(struct kinf__exchange *exchange, const struct kinf__exchange_he
     if (head->client != NULL)
         exchange->client = *head->client;
     failed = kinf__request_parse(head->target, &exchange->request, exchange->refusal);
-    if (failed == 0)
-        ask_backend(exchange, head);
-    return failed;
+    if (failed < 0)
+        return failed;
+    ask_backend(exchange, head);
+    exchange->phase = KINF__PHASE_ASKING;
+    return 0;
 }
 
 static int step_backend(struct kinf__exchange *exchange, const struct kinf__exchange_head *head)
@@ -266,7 +269,7 @@ static int step_backend(struct kinf__exchange *exchange, const struct kinf__exch
  * answered only to those who may read it. */
 static int first_step(struct kinf__exchange *exchange, const struct kinf__exchange_head *head)
 {
-    int step = exchange->request.text == NULL ? begin(exchange, head) : 0;
+    int step = exchange->phase == KINF__PHASE_NEW ? begin(exchange, head) : 0;
 
     if (step < 0)
         return step;
@@ -291,7 +294,7 @@ static int first_step(struct kinf__exchange *exchange, const struct kinf__exchan
     step = kinf__access_step(exchange, head);
     if (step != KINF__STEP_ANSWERED)
         return step;
-    exchange->is_admitted = true;
+    exchange->phase = exchange->is_backends ? KINF__PHASE_BACKEND : KINF__PHASE_CACHE;
     return exchange->is_backends ? step_backend(exchange, head) : route(exchange, head);
 }
 
@@ -315,11 +318,12 @@ static int next_step(struct kinf__exchange *exchange, const struct kinf__exchang
 {
     int step, passed;
 
-    if (exchange->forward != NULL)
+    if (exchange->phase == KINF__PHASE_PASSED)
         return kinf__passthrough_step_again(exchange);
-    if (exchange->is_backends && exchange->is_admitted)
+    if (exchange->phase == KINF__PHASE_BACKEND)
         return step_backend(exchange, head);
-    step = exchange->has_waited ? kinf__resource_step_again(exchange) : first_step(exchange, head);
+    step = exchange->phase == KINF__PHASE_CACHE ? kinf__resource_step_again(exchange)
+                                                : first_step(exchange, head);
     if (step >= 0 || !exchange->is_beyond_cache)
         return step;
     passed = kinf__passthrough_step(exchange, head, true);
@@ -331,10 +335,10 @@ static const struct kinf__answer *give(struct kinf__exchange *exchange)
 {
     const struct kinf__backend *backend = exchange->server->backend;
 
-    if (exchange->fault != NULL && !exchange->is_distorted &&
+    if (exchange->fault != NULL && exchange->phase != KINF__PHASE_GIVEN &&
         backend->distort(exchange->fault, &exchange->owner, &exchange->answer) == KINF__STEP_WAITS)
         return NULL;
-    exchange->is_distorted = true;
+    exchange->phase = KINF__PHASE_GIVEN;
     return &exchange->answer;
 }
 
@@ -343,33 +347,40 @@ const struct kinf__answer *kinf__exchange_step(struct kinf__exchange *exchange,
 {
     int step;
 
-    if (exchange->answer.code != 0)
+    if (exchange->phase >= KINF__PHASE_ANSWERED)
         return give(exchange);
     step = next_step(exchange, head);
-    if (step == KINF__STEP_WAITS) {
-        exchange->has_waited = exchange->is_admitted;
+    if (step == KINF__STEP_WAITS)
         return NULL;
-    }
     if (step < 0)
         answer_refusal(exchange);
     else if (exchange->answer.code == 0)
         exchange->answer.code = 200;
+    exchange->phase = KINF__PHASE_ANSWERED;
     return give(exchange);
 }
 
-void kinf__answer_warn(struct kinf__answer *answer, const char *text)
+/* The text is quoted: it must not end early. */
+void kinf__answer_warn(struct kinf__answer *answer, const char *fmt, ...)
 {
     struct kinf__buffer *out = &answer->warnings;
     size_t before = out->len;
-    int failed = kinf__buffer_append(out, "\"", 1);
+    char text[512];
+    va_list args;
+    int failed;
 
-    for (; failed == 0 && *text != '\0'; text++) {
-        if (*text == '"' || *text == '\\')
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    kinf__make_one_line(text);
+    failed = kinf__buffer_append_str(out, KINF_STR("299 - \""));
+    for (const char *at = text; failed == 0 && *at != '\0'; at++) {
+        if (*at == '"' || *at == '\\')
             failed = kinf__buffer_append(out, "\\", 1);
         if (failed == 0)
-            failed = kinf__buffer_append(out, (unsigned char)*text < ' ' ? " " : text, 1);
+            failed = kinf__buffer_append(out, at, 1);
     }
-    if (failed < 0 || kinf__buffer_append(out, "\"\n", 2) < 0)
+    if (failed < 0 || kinf__buffer_append(out, "\"", 2) < 0)
         out->len = before;
 }
 
@@ -379,7 +390,7 @@ size_t kinf__exchange_take_body(struct kinf__exchange *exchange, const char *byt
 {
     size_t taken;
 
-    if (!exchange->wants_body || exchange->is_too_long || exchange->answer.code != 0)
+    if (!exchange->wants_body || exchange->is_too_long || exchange->phase >= KINF__PHASE_ANSWERED)
         return len;
     if (exchange->body_len + len > KINF__PASS_BODY_MAX) {
         exchange->is_too_long = true;

@@ -73,14 +73,13 @@ struct kinf__answer {
     bool varies_by_accept;        /* Vary: Accept */
     char policy[320];             /* of a page: Content-Security-Policy; "": none */
     char etag[40];                /* "": none */
-    char warning[256];            /* the text of a Warning; "": none */
-    struct kinf__buffer warnings; /* more of them, each a quoted line; see kinf__answer_warn() */
+    struct kinf__buffer warnings; /* the values of Warning headers, each with its NUL */
     unsigned retry_after_s;       /* 0: none */
     int64_t staleness_ms;         /* since the last proof that the cache is fresh; negative: none */
 };
 
-/* Adds a Warning; without memory, or above some, there is none. */
-void kinf__answer_warn(struct kinf__answer *answer, const char *text);
+/* Adds a Warning; without memory there is none. */
+KINF_PRINTF(2, 3) void kinf__answer_warn(struct kinf__answer *answer, const char *fmt, ...);
 
 /* `owner` and what it points to must outlive the exchange. NULL: out of memory. */
 struct kinf__exchange *kinf__exchange_new(struct kinf__server *server,

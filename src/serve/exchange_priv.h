@@ -13,6 +13,17 @@
 #include "serve/selection.h"
 #include "serve/server_priv.h"
 
+/* How far a request is: what its next step does. They only rise. */
+enum kinf__phase {
+    KINF__PHASE_NEW,     /* read the target */
+    KINF__PHASE_ASKING,  /* ask (again) whether a fault lets go of it, and who may have an answer */
+    KINF__PHASE_BACKEND, /* have it answered by the backend, once the body is there */
+    KINF__PHASE_CACHE,   /* answer, now that the cache has reached a version or has not */
+    KINF__PHASE_PASSED,  /* look what the API server says */
+    KINF__PHASE_ANSWERED, /* let the fault have its way with the answer */
+    KINF__PHASE_GIVEN,    /* nothing more */
+};
+
 struct kinf__exchange {
     /* constant after creation */
     struct kinf__server *server;
@@ -24,16 +35,14 @@ struct kinf__exchange {
     struct kinf__request request;
     struct kinf__list_options options;
     struct kinf__accepted accepted;
+    enum kinf__phase phase;
     bool may_gzip;
-    bool is_admitted;        /* may be answered */
-    bool has_waited;         /* since then */
     int64_t access_until_ms; /* monotonic; 0: for ever */
     struct kinf__access_waiter access;
     bool is_beyond_cache;      /* it was refused for want of what the API server has */
     bool wants_body;           /* it is passed on, or the backend's, and more may come */
     bool is_backends;          /* the backend answers once the body is there */
     struct kinf__fault *fault; /* NULL: none */
-    bool is_distorted;         /* it has done what it does to the answer */
     struct kinf__buffer body;  /* the backend's: so far */
     bool is_too_long;
     size_t body_len; /* so far */

@@ -137,7 +137,7 @@ static int measure_page(struct list *list, const struct kinf__list_params *param
         return 0;
     list->n_left = params->limit;
     *ret_more = true;
-    if (kinf__token_write(params->version, kinf_object_key(last), &list->token) < 0)
+    if (kinf__token_write(params->issuer, params->version, kinf_object_key(last), &list->token) < 0)
         return KINF_ERR_NO_MEMORY;
     list->head.continue_token = list->token.bytes;
     for (; kinf__selection_is_all(params->selection) && object != NULL;

@@ -17,6 +17,7 @@ struct kinf__list_params {
     const struct kinf__selection *selection; /* borrowed */
     struct kinf_snapshot *snapshot;          /* a reference, consumed in any case */
     uint64_t version;                        /* the snapshot's */
+    uint32_t issuer;                         /* of tokens; token.h */
     const struct kinf__encoder *encoder;     /* how; copied */
     const char *after;                       /* a key to begin above; "": at the start; copied */
     int64_t limit;                           /* 0 or less: none */

@@ -373,6 +373,7 @@ static int forward(struct kinf__exchange *exchange, const struct kinf__exchange_
     if (kinf__forward_new(exchange->server->forwarder, &request, &made, &err) < 0)
         return refuse_busy(exchange, &err);
     exchange->wants_body = request.body_len != 0;
+    exchange->phase = KINF__PHASE_PASSED;
     publish(exchange, made);
     return KINF__STEP_WAITS;
 }

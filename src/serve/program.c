@@ -5,9 +5,7 @@
 
 #include <fcntl.h>
 #include <malloc.h>
-#include <stdio.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <kinformer/log.h>
@@ -33,26 +31,11 @@ static void raise_descriptor_limit(void)
     }
 }
 
-static void log_to_stderr(enum kinf_log_level level, const char *module, const char *line,
-                          void *ctx)
-{
-    char when[32];
-    struct timespec now;
-    struct tm utc;
-
-    (void)ctx;
-    clock_gettime(CLOCK_REALTIME, &now);
-    gmtime_r(&now.tv_sec, &utc);
-    strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &utc);
-    fprintf(stderr, "%s.%03ldZ %s %s: %s\n", when, now.tv_nsec / 1000000,
-            kinf_log_level_to_string(level), module, line);
-}
-
 void kinf__program_begin(void)
 {
     fill_standard_descriptors();
     raise_descriptor_limit();
     /* An arena of a thread grows by a system call for each object. One for all grows in steps. */
     mallopt(M_ARENA_MAX, 1);
-    kinf_log_set_callback(log_to_stderr, NULL);
+    kinf_log_to_stderr();
 }

@@ -3,11 +3,9 @@
  * bodies. A request that is wider than what a source covers is never answered in part.
  */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/hmap.h"
@@ -111,24 +109,6 @@ static struct kinf__source *choose_source(const struct kinf__exchange *exchange,
     return NULL;
 }
 
-/* One more sentence of the Warning, whose text is quoted: it must not end early. */
-KINF_PRINTF(2, 3)
-static void warn(struct kinf__exchange *exchange, const char *fmt, ...)
-{
-    char *warning = exchange->answer.warning;
-    size_t size = sizeof exchange->answer.warning, len = strlen(warning);
-    va_list args;
-
-    len += (size_t)snprintf(warning + len, size - len, len != 0 ? "; " : "kinformer: ");
-    if (len >= size)
-        return;
-    va_start(args, fmt);
-    vsnprintf(warning + len, size - len, fmt, args);
-    va_end(args);
-    for (char *at = warning; (at = strpbrk(at, "\"\\\r\n")) != NULL;)
-        *at = '\'';
-}
-
 static void warn_of_source(struct kinf__exchange *exchange, const struct kinf__source *source,
                            bool is_wider)
 {
@@ -136,22 +116,23 @@ static void warn_of_source(struct kinf__exchange *exchange, const struct kinf__s
 
     kinf__scope_words(&source->scope, scope, sizeof scope);
     if (is_wider)
-        warn(exchange, "only %s%s are in this answer", source->type->resource, scope);
+        kinf__answer_warn(&exchange->answer, "kinformer: only %s%s are in this answer",
+                          source->type->resource, scope);
     else if (source->is_pruned)
-        warn(exchange, "these %s come without the fields that this cache leaves out",
-             source->type->resource);
+        kinf__answer_warn(&exchange->answer,
+                          "kinformer: these %s come without the fields that this cache leaves out",
+                          source->type->resource);
 }
 
-/* Whether the client wants the newest state there is; a list that began in the cache ends there. */
-static bool wants_latest(const struct kinf__list_options *options)
+/* Whether the client wants the newest state there is. A list that began in the cache ends there, one
+ * that was passed on at whoever gave its token out. */
+static bool wants_latest(const struct kinf__exchange *exchange)
 {
-    struct kinf__refusal refusal;
-    struct kinf__token token;
+    const struct kinf__list_options *options = &exchange->options;
 
-    if (*options->resource_version != '\0')
-        return false;
-    return *options->continue_token == '\0' ||
-           (kinf__token_read(options->continue_token, &token, &refusal) < 0 && refusal.code == 400);
+    return *options->resource_version == '\0' &&
+           (*options->continue_token == '\0' ||
+            !kinf__token_is_of(exchange->server->token_issuer, options->continue_token));
 }
 
 static int refuse_latest(struct kinf__exchange *exchange)
@@ -177,7 +158,7 @@ static int acquire_source_locked(struct kinf__exchange *exchange)
         source = near;
     if (source == NULL)
         return refuse_scope(exchange, near);
-    if (source->is_latest && wants_latest(&exchange->options))
+    if (source->is_latest && wants_latest(exchange))
         return refuse_latest(exchange);
     warn_of_source(exchange, source, is_wider);
     source->n_users++;
@@ -275,7 +256,7 @@ static int bind(struct kinf__exchange *exchange)
                                                 .is_v1beta1 = exchange->accepted.is_v1beta1,
                                                 .include = exchange->options.include,
                                                 .table = atomic_load(&source->table),
-                                                .now_s = time(NULL) };
+                                                .now_s = kinf__clock_wall_ms() / 1000 };
     return check_form(exchange);
 }
 
@@ -404,7 +385,8 @@ static int find_page(struct kinf__exchange *exchange, struct kinf__token *ret_to
                      struct kinf_snapshot **ret_snapshot)
 {
     const struct kinf__list_options *options = &exchange->options;
-    int failed = kinf__token_read(options->continue_token, ret_token, exchange->refusal);
+    int failed = kinf__token_read(exchange->server->token_issuer, options->continue_token,
+                                  ret_token, exchange->refusal);
 
     if (failed < 0)
         return failed;
@@ -462,6 +444,7 @@ static int answer_list(struct kinf__exchange *exchange)
         &(struct kinf__list_params){ .selection = &exchange->selection,
                                      .snapshot = snapshot,
                                      .version = token.version,
+                                     .issuer = exchange->server->token_issuer,
                                      .encoder = &exchange->encoder,
                                      .after = token.after,
                                      .limit = strcmp(options->resource_version, "0") != 0 ||
@@ -577,8 +560,9 @@ static int answer(struct kinf__exchange *exchange)
         return KINF_ERR_INVALID;
     n_left_out = kinf__source_left_out(exchange->source);
     if (n_left_out != 0)
-        warn(exchange, "%" PRIu64 " %s that could not be read are not in this answer", n_left_out,
-             exchange->source->type->resource);
+        kinf__answer_warn(&exchange->answer,
+                          "kinformer: %" PRIu64 " %s that could not be read are not in this answer",
+                          n_left_out, exchange->source->type->resource);
     return exchange->options.is_watch ? answer_watch(exchange) : answer_list(exchange);
 }
 
@@ -602,7 +586,6 @@ static int wait_or_answer(struct kinf__exchange *exchange)
 
     if (store->catch_up != NULL)
         store->catch_up(store->ctx);
-
     if (version == 0)
         return answer(exchange);
     exchange->waiter.version = version;

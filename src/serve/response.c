@@ -21,22 +21,13 @@ static bool add_header(struct MHD_Response *response, const char *name, const ch
 
 static void add_warnings(struct MHD_Response *response, const struct kinf__buffer *warnings)
 {
-    struct kinf_str rest = kinf__buffer_str(warnings);
-    char text[512];
-
-    while (rest.len != 0) {
-        const char *end = memchr(rest.bytes, '\n', rest.len);
-        size_t len = (size_t)(end - rest.bytes);
-
-        snprintf(text, sizeof text, "299 - %.*s", (int)len, rest.bytes);
-        add_header(response, "Warning", text);
-        rest = (struct kinf_str){ end + 1, rest.len - len - 1 };
-    }
+    for (size_t at = 0; at < warnings->len; at += strlen(warnings->bytes + at) + 1)
+        add_header(response, "Warning", warnings->bytes + at);
 }
 
 static void add_numbers(struct MHD_Response *response, const struct kinf__answer *answer)
 {
-    char text[300];
+    char text[32];
 
     if (answer->retry_after_s != 0) {
         snprintf(text, sizeof text, "%u", answer->retry_after_s);
@@ -48,10 +39,6 @@ static void add_numbers(struct MHD_Response *response, const struct kinf__answer
         add_header(response, "Kinformer-Staleness-Seconds", text);
     }
     add_warnings(response, &answer->warnings);
-    if (*answer->warning != '\0') {
-        snprintf(text, sizeof text, "299 - \"%s\"", answer->warning);
-        add_header(response, "Warning", text);
-    }
 }
 
 static bool add_passed_headers(struct MHD_Response *response, const struct kinf__answer *answer)

@@ -13,6 +13,7 @@
 #include "base/thread.h"
 #include "informer/sink.h"
 #include "serve/exchange_priv.h"
+#include "serve/token.h"
 #include "serve/watch.h"
 
 #define TICK_MS     200
@@ -372,6 +373,8 @@ int kinf__server_new(const struct kinf__server_options *options, struct kinf__se
     server->forwarder = options->forwarder;
     server->backend = options->backend;
     server->name = options->name != NULL ? options->name : "kinformerd";
+    server->token_issuer =
+        kinf__token_issuer(options->source != NULL ? options->source : server->name);
     server->started_ms = kinf__clock_now_ms();
     kinf__mutex_init(&server->lock, KINF__RANK_SERVER);
     kinf__cond_init(&server->changed);

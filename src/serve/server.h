@@ -25,7 +25,8 @@ struct kinf__server_options {
     int64_t max_staleness_ms; /* for /readyz; 0: KINF__SERVE_STALENESS_MIN_MS */
     /* Takes writes; NULL: nothing does. Borrowed until the server is freed. */
     const struct kinf__backend *backend;
-    const char *name; /* of the program, in messages; a literal; NULL: "kinformerd" */
+    const char *name;   /* of the program, in messages; a literal; NULL: "kinformerd" */
+    const char *source; /* the URL of the server whose objects these are; NULL: its own */
     /* What is not cached is passed on by it; NULL: is refused. Borrowed until the server is freed. */
     struct kinf__forwarder *forwarder;
 };

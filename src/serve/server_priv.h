@@ -55,6 +55,7 @@ struct kinf__server {
     struct kinf__forwarder *forwarder;   /* NULL: nothing is passed on */
     const struct kinf__backend *backend; /* NULL: nothing is written */
     const char *name;
+    uint32_t token_issuer;
     int64_t started_ms;
     pthread_t timer;
     struct kinf__mutex lock;

@@ -1,7 +1,7 @@
 /*
- * Tokens: "PROCESS.VERSION.TAG.KEY", all but the last in hexadecimal, the key as base64url. The tag
- * is a keyed hash of the rest (the key is the process's own random number), so a client can neither
- * change a token nor make one up. Neighbours: list.c writes and exchange.c reads them.
+ * Tokens: "ISSUER.PROCESS.VERSION.TAG.KEY", all but the last in hexadecimal, the key as base64url.
+ * The tag is a keyed hash of the rest (the key is the process's own random number), so a client can
+ * neither change a token nor make one up. Neighbours: list.c writes and resource.c reads them.
  */
 #include "serve/token.h"
 
@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/hmap.h"
+#include "object/shard.h"
 
 static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
@@ -19,10 +20,11 @@ static uint32_t process_tag(void)
     return (uint32_t)kinf__hash(KINF_STR("kinformer process"));
 }
 
-static uint64_t tag_of(uint64_t version, const char *after)
+static uint64_t tag_of(uint32_t issuer, uint64_t version, const char *after)
 {
-    char text[KINF__TOKEN_KEY_SIZE + 32];
-    int len = snprintf(text, sizeof text, "continue %" PRIx64 " %s", version, after);
+    char text[KINF__TOKEN_KEY_SIZE + 64];
+    int len =
+        snprintf(text, sizeof text, "continue %" PRIx32 " %" PRIx64 " %s", issuer, version, after);
 
     return kinf__hash((struct kinf_str){ text, (size_t)len });
 }
@@ -70,10 +72,16 @@ static bool decode_base64(const char *text, char *out, size_t size)
     return strlen(out) == n_out;
 }
 
-int kinf__token_write(uint64_t version, const char *after, struct kinf__buffer *out)
+uint32_t kinf__token_issuer(const char *source)
 {
-    if (kinf__buffer_printf(out, "%08" PRIx32 ".%" PRIx64 ".%016" PRIx64 ".", process_tag(),
-                            version, tag_of(version, after)) < 0 ||
+    return (uint32_t)kinf__shard_hash(kinf_str_from(source));
+}
+
+int kinf__token_write(uint32_t issuer, uint64_t version, const char *after,
+                      struct kinf__buffer *out)
+{
+    if (kinf__buffer_printf(out, "%08" PRIx32 ".%08" PRIx32 ".%" PRIx64 ".%016" PRIx64 ".", issuer,
+                            process_tag(), version, tag_of(issuer, version, after)) < 0 ||
         append_base64(out, after) < 0)
         return KINF_ERR_NO_MEMORY;
     return kinf__buffer_cstr(out) != NULL ? 0 : KINF_ERR_NO_MEMORY;
@@ -92,21 +100,37 @@ static int refuse_invalid(struct kinf__refusal *refusal, const char *why)
                         "invalid continue token: continue key is not valid: %s", why);
 }
 
+static bool parse(const char *text, uint32_t *ret_issuer, uint32_t *ret_process,
+                  struct kinf__token *ret_token)
+{
+    int at = 0;
+
+    return sscanf(text, "%8" SCNx32 ".%8" SCNx32 ".%16" SCNx64 ".%*16[0-9a-f].%n", ret_issuer,
+                  ret_process, &ret_token->version, &at) == 3 &&
+           at != 0 && decode_base64(text + at, ret_token->after, sizeof ret_token->after);
+}
+
+bool kinf__token_is_of(uint32_t issuer, const char *text)
+{
+    struct kinf__token token;
+    uint32_t own, process;
+
+    return parse(text, &own, &process, &token) && own == issuer;
+}
+
 /* What was read is written again: one token has one spelling. */
-int kinf__token_read(const char *text, struct kinf__token *ret_token, struct kinf__refusal *refusal)
+int kinf__token_read(uint32_t issuer, const char *text, struct kinf__token *ret_token,
+                     struct kinf__refusal *refusal)
 {
     KINF__AUTO_BUFFER expected = KINF__BUFFER_INIT;
     struct kinf__token token;
-    uint32_t process;
-    int at = 0;
+    uint32_t own, process;
 
-    if (sscanf(text, "%8" SCNx32 ".%16" SCNx64 ".%*16[0-9a-f].%n", &process, &token.version, &at) !=
-            2 ||
-        at == 0 || !decode_base64(text + at, token.after, sizeof token.after))
+    if (!parse(text, &own, &process, &token))
         return refuse_invalid(refusal, "not a token of this server");
-    if (process != process_tag())
+    if (own != issuer || process != process_tag())
         return kinf__token_refuse_expired(refusal);
-    if (kinf__token_write(token.version, token.after, &expected) < 0)
+    if (kinf__token_write(issuer, token.version, token.after, &expected) < 0)
         return kinf__refuse_no_memory(refusal);
     if (strcmp(text, expected.bytes) != 0)
         return refuse_invalid(refusal, "it was changed");

@@ -1,11 +1,16 @@
 /*
  * Continue tokens: where the next page of a list begins, in a form that clients cannot change.
  *
+ * A list that was passed on comes back with a token of the server behind, which may be of this same
+ * software. So each says who its issuer is: a number that stays when a process is restarted, and that
+ * no two servers on the way of one request share.
+ *
  * Threads: any thread.
  */
 #ifndef KINF_SERVE_TOKEN_H
 #define KINF_SERVE_TOKEN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <kinformer/object.h>
@@ -21,15 +26,21 @@ struct kinf__token {
     char after[KINF__TOKEN_KEY_SIZE];
 };
 
+/* Who serves what is read from `source` (a URL; of a server that has its objects itself: its name). */
+uint32_t kinf__token_issuer(const char *source);
+
 /* Appends a token, with a NUL behind it that is not counted. `after` is a key. Errors:
  * KINF_ERR_NO_MEMORY. */
-KINF_MUST_CHECK int kinf__token_write(uint64_t version, const char *after,
+KINF_MUST_CHECK int kinf__token_write(uint32_t issuer, uint64_t version, const char *after,
                                       struct kinf__buffer *out);
 
-/* Refuses with 400 what this process did not write, and with 410 what another one did: a restart of
- * the daemon expires its tokens. */
-KINF_MUST_CHECK int kinf__token_read(const char *text, struct kinf__token *ret_token,
-                                     struct kinf__refusal *refusal);
+/* Whether it looks like one of this issuer's, of whatever process. */
+bool kinf__token_is_of(uint32_t issuer, const char *text);
+
+/* Refuses with 400 what is no token, and with 410 what another process or another issuer wrote: a
+ * restart of the daemon expires its tokens. */
+KINF_MUST_CHECK int kinf__token_read(uint32_t issuer, const char *text,
+                                     struct kinf__token *ret_token, struct kinf__refusal *refusal);
 
 /* Refuses with 410: the pages' version is no longer held. */
 int kinf__token_refuse_expired(struct kinf__refusal *refusal);

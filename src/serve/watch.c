@@ -9,7 +9,8 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
+
+#include "base/clock.h"
 
 #define PIECE_BYTES (32u << 10)
 #define LARGE_BYTES (16u << 10) /* of an object, what is sent from itself */
@@ -63,7 +64,7 @@ static int end_event(struct watch *watch)
 static int write_object(struct watch *watch, enum kinf__watch_event_type type,
                         const struct kinf_object *object, const char *version)
 {
-    watch->encoder.now_s = time(NULL);
+    watch->encoder.now_s = kinf__clock_wall_ms() / 1000;
     if (begin_event(watch, kinf__watch_event_type_to_string(type)) < 0 ||
         kinf__encode_object(&watch->encoder, object, version, &watch->out) < 0)
         return KINF_ERR_NO_MEMORY;

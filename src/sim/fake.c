@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/misuse.h"
 #include "informer/informer.h"
 #include "rest/client.h"
 #include "serve/endpoint.h"
@@ -31,16 +32,6 @@ struct kinf_fake {
 
 /* --- life --- */
 
-static int check_size(const struct kinf_fake_options *options, struct kinf_error *err)
-{
-    if (options->size == sizeof *options)
-        return 0;
-    return kinf__error_set(err, KINF_ERR_INVALID,
-                           "struct kinf_fake_options has %zu bytes, not %zu: use "
-                           "KINF_FAKE_OPTIONS_INIT",
-                           sizeof *options, options->size);
-}
-
 static int fill(struct kinf_fake *fake, const struct kinf_fake_options *options,
                 struct kinf_error *err)
 {
@@ -55,25 +46,30 @@ static int fill(struct kinf_fake *fake, const struct kinf_fake_options *options,
         (failed = kinf__endpoint_start_local(kinf__sim_server(fake->sim), &fake->endpoint, &address,
                                              &address_len, err)) < 0)
         return failed;
-    return kinf__client_new_local(&address, address_len, &fake->client, err);
+    failed = kinf__client_new_local(&address, address_len, &fake->client, err);
+    if (failed == 0)
+        kinf__client_hold(fake->client);
+    return failed;
 }
 
 int kinf_fake_new(const struct kinf_fake_options *options, struct kinf_fake **ret_fake,
                   struct kinf_error *err)
 {
-    static const struct kinf_fake_options defaults = KINF_FAKE_OPTIONS_INIT;
-    struct kinf_fake *fake;
-    int failed;
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, ret_fake);
 
-    options = options != NULL ? options : &defaults;
-    failed = check_size(options, err);
+    struct kinf_fake_options own = KINF_FAKE_OPTIONS_INIT;
+    struct kinf_fake *fake;
+    int failed = 0;
+
+    if (options != NULL)
+        failed = kinf__options_read(&own, sizeof own, options, "struct kinf_fake_options", err);
     if (failed < 0)
         return failed;
     fake = calloc(1, sizeof *fake);
     if (fake == NULL)
         return kinf__error_no_memory(err);
     kinf__clock_begin_simulation();
-    failed = fill(fake, options, err);
+    failed = fill(fake, &own, err);
     if (failed < 0) {
         kinf_fake_free(fake);
         return failed;
@@ -82,11 +78,24 @@ int kinf_fake_new(const struct kinf_fake_options *options, struct kinf_fake **re
     return 0;
 }
 
+/* False if somebody has it still. */
+static bool free_client(struct kinf_fake *fake)
+{
+    if (fake->client == NULL)
+        return true;
+    kinf__client_let_go(fake->client);
+    if (kinf__client_is_held(fake->client)) {
+        kinf__client_hold(fake->client);
+        return false;
+    }
+    kinf_client_free(fake->client);
+    return true;
+}
+
 void kinf_fake_free(struct kinf_fake *fake)
 {
-    if (fake == NULL)
+    if (fake == NULL || !free_client(fake))
         return;
-    kinf_client_free(fake->client);
     if (fake->endpoint != NULL)
         kinf__endpoint_quiesce(fake->endpoint);
     if (fake->sim != NULL)
@@ -99,11 +108,13 @@ void kinf_fake_free(struct kinf_fake *fake)
 
 void kinf_fake_free_ptr(struct kinf_fake **fake)
 {
+    KINF__REFUSE_NULL(NULL, , fake);
     kinf_fake_free(*fake);
 }
 
 struct kinf_client *kinf_fake_client(struct kinf_fake *fake)
 {
+    KINF__REFUSE_NULL(NULL, NULL, fake);
     return fake->client;
 }
 
@@ -111,6 +122,7 @@ struct kinf_client *kinf_fake_client(struct kinf_fake *fake)
 
 int kinf_fake_put(struct kinf_fake *fake, const char *manifest, struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, fake, manifest);
     return kinf__sim_load(fake->sim, kinf_str_from(manifest), "manifest", err);
 }
 
@@ -138,6 +150,8 @@ static const char *split_key(const char *key, char name_space[KINF_NAME_MAX])
 int kinf_fake_get(struct kinf_fake *fake, const char *resource, const char *key,
                   const struct kinf_object **ret_object, struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, fake, resource, key, ret_object);
+
     struct kinf__verb verb = { .sim = NULL };
     char name_space[KINF_NAME_MAX];
     const char *name = split_key(key, name_space);
@@ -172,6 +186,8 @@ static int code_of(const struct kinf__refusal *refusal)
 int kinf_fake_delete(struct kinf_fake *fake, const char *resource, const char *key,
                      struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, fake, resource, key);
+
     const struct kinf__delete_options options = { .grace_s = 0 };
     struct kinf__verb verb = { .sim = NULL };
     char name_space[KINF_NAME_MAX];
@@ -194,6 +210,8 @@ int kinf_fake_delete(struct kinf_fake *fake, const char *resource, const char *k
 
 int kinf_fake_fault(struct kinf_fake *fake, const char *spec, struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, fake, spec);
+
     unsigned id;
 
     return kinf__faults_add(kinf__sim_faults(fake->sim), spec, &id, err);
@@ -201,16 +219,20 @@ int kinf_fake_fault(struct kinf_fake *fake, const char *spec, struct kinf_error 
 
 void kinf_fake_clear_faults(struct kinf_fake *fake)
 {
+    KINF__REFUSE_NULL(NULL, , fake);
     (void)!kinf__faults_remove(kinf__sim_faults(fake->sim), 0);
 }
 
 void kinf_fake_drop(struct kinf_fake *fake)
 {
+    KINF__REFUSE_NULL(NULL, , fake);
     kinf__server_cut_off(kinf__sim_server(fake->sim));
 }
 
 void kinf_fake_advance(struct kinf_fake *fake, int64_t ms)
 {
+    KINF__REFUSE_NULL(NULL, , fake);
+
     const struct timespec pause = { 0, STEP_NS };
     int64_t n_steps = ms / 1000;
 
@@ -270,6 +292,8 @@ static int fail_unsettled(const struct kinf_type *type, struct kinf_error *err)
 
 int kinf_fake_settle(struct kinf_fake *fake, int64_t timeout_ms, struct kinf_error *err)
 {
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, fake);
+
     const struct kinf__store *store = kinf__sim_store(fake->sim);
     const struct timespec pause = { 0, LOOK_NS };
     int64_t deadline_ms = kinf__clock_add_ms(real_ms(), timeout_ms);

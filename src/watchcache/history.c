@@ -13,7 +13,8 @@
 
 /* --- events --- */
 
-size_t kinf__past_event_bytes(const struct kinf__past_event *event)
+/* Of what it took out, and of itself. */
+static size_t event_bytes(const struct kinf__past_event *event)
 {
     size_t bytes = sizeof *event;
 
@@ -98,14 +99,14 @@ void kinf__history_append(struct kinf__history *history, const struct kinf__past
 {
     *kinf__history_at(history, history->end) = *take_event;
     history->end++;
-    history->bytes += kinf__past_event_bytes(take_event);
+    history->bytes += event_bytes(take_event);
 }
 
 struct kinf__past_event kinf__history_take_oldest(struct kinf__history *history)
 {
     struct kinf__past_event event = *kinf__history_at(history, history->first);
 
-    history->bytes -= kinf__past_event_bytes(&event);
+    history->bytes -= event_bytes(&event);
     history->start = event.version;
     history->first++;
     return event;
@@ -174,7 +175,7 @@ const char *kinf__history_check(const struct kinf__history *history, uint64_t ve
         return "more events than room";
     for (uint64_t i = history->first; wrong == NULL && i < history->end; i++) {
         wrong = check_event(history, i);
-        bytes += kinf__past_event_bytes(kinf__history_at(history, i));
+        bytes += event_bytes(kinf__history_at(history, i));
     }
     if (wrong == NULL && bytes != history->bytes)
         wrong = "wrong count of bytes";

@@ -56,8 +56,6 @@ uint64_t kinf__history_search(const struct kinf__history *history, uint64_t vers
 /* The version that everything in front of an event led to. */
 uint64_t kinf__history_version_before(const struct kinf__history *history, uint64_t number);
 
-/* Bytes of what an event took out, and of itself. */
-size_t kinf__past_event_bytes(const struct kinf__past_event *event);
 void kinf__past_event_release(struct kinf__past_event *event);
 
 /* NULL if it is as it should be, else what is wrong. `version` is the store's. */

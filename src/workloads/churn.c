@@ -402,18 +402,16 @@ static int write_looks(struct churn *churn)
 int kinf__churn_new(struct kinf__sim *sim, const char *rate,
                     struct kinf__controller **ret_controller, struct kinf_error *err)
 {
+    static const struct kinf__controller_ops ops = { note, work, free_churn };
     struct churn *churn;
     double changes_per_s = 0;
     int failed = parse_rate(rate, &changes_per_s, err);
 
     if (failed < 0)
         return failed;
-    churn = calloc(1, sizeof *churn);
+    churn = kinf__controller_new(sizeof *churn, &ops, err);
     if (churn == NULL)
-        return kinf__error_no_memory(err);
-    churn->controller.note = note;
-    churn->controller.work = work;
-    churn->controller.free = free_churn;
+        return KINF_ERR_NO_MEMORY;
     churn->rate = changes_per_s;
     churn->n_slots = changes_per_s < 200 ? 4 + (unsigned)(2 * changes_per_s) : MAX_SLOTS;
     kinf__store_lock(kinf__sim_store(sim));

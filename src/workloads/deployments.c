@@ -464,11 +464,10 @@ static int set_condition(struct rollout *rollout, const char *type, const char *
                          const char *reason, const char *message)
 {
     struct kinf__condition condition = { type, status, reason, message };
-    struct cJSON *node;
+    struct cJSON *node = kinf__condition_set(rollout->deployment, &condition);
     char time[KINF__TIME_SIZE];
 
     kinf__sim_time(time);
-    node = kinf__set_condition(kinf__doc_object(rollout->deployment, "status"), &condition, time);
     return node == NULL || kinf__doc_set_text(node, "lastUpdateTime", time) < 0 ? KINF_ERR_NO_MEMORY
                                                                                 : 0;
 }
@@ -478,7 +477,7 @@ static int set_available(struct rollout *rollout, const struct kinf__pod_counts 
     bool is_available =
         sum->available >= rollout->limits.replicas - rollout->limits.max_unavailable;
     const char *status = is_available ? "True" : "False";
-    const struct cJSON *before = kinf__find_condition(rollout->deployment, "Available");
+    const struct cJSON *before = kinf__condition_find(rollout->deployment, "Available");
 
     if (before != NULL && strcmp(kinf__doc_text(before, "status", NULL), status) == 0)
         return 0;
@@ -517,7 +516,7 @@ static bool is_over_deadline(struct rollout *rollout, const struct cJSON *condit
 
 static int set_progressing(struct rollout *rollout, const struct kinf__pod_counts *sum)
 {
-    const struct cJSON *before = kinf__find_condition(rollout->deployment, "Progressing");
+    const struct cJSON *before = kinf__condition_find(rollout->deployment, "Progressing");
     const char *reason = kinf__doc_text(before, "reason", NULL), *name = rollout->current->name;
     int64_t updated = rollout->current->counts.active, replicas = rollout->limits.replicas;
     bool is_complete = updated == replicas && sum->active == replicas && sum->available == replicas;
@@ -548,7 +547,7 @@ static int set_progressing(struct rollout *rollout, const struct kinf__pod_count
 /* `is_paused` as the spec has it; `was_paused` as the condition says. */
 static int set_paused(struct rollout *rollout, bool is_paused, bool *ret_done)
 {
-    const struct cJSON *before = kinf__find_condition(rollout->deployment, "Progressing");
+    const struct cJSON *before = kinf__condition_find(rollout->deployment, "Progressing");
     bool was_paused = strcmp(kinf__doc_text(before, "reason", NULL), "DeploymentPaused") == 0;
 
     *ret_done = is_paused || was_paused;

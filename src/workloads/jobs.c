@@ -47,13 +47,6 @@ static void count(struct job *job, const struct kinf__owner *owner)
         job->n_failed = failed;
 }
 
-static bool has_condition(const struct job *job, const char *type)
-{
-    const struct cJSON *condition = kinf__find_condition(job->tree, type);
-
-    return strcmp(kinf__doc_text(condition, "status", NULL), "True") == 0;
-}
-
 static int create_pod(struct job *job)
 {
     struct kinf__verb verb = { .sim = job->workloads->sim,
@@ -120,11 +113,10 @@ static int set_condition(struct job *job, const char *type, const char *status, 
                          const char *message)
 {
     struct kinf__condition condition = { type, status, reason, message };
-    struct cJSON *node;
+    struct cJSON *node = kinf__condition_set(job->tree, &condition);
     char time[KINF__TIME_SIZE];
 
     kinf__sim_time(time);
-    node = kinf__set_condition(kinf__doc_object(job->tree, "status"), &condition, time);
     return node == NULL || kinf__doc_set_text(node, "lastProbeTime", time) < 0 ? KINF_ERR_NO_MEMORY
                                                                                : 0;
 }
@@ -155,7 +147,7 @@ static int fail_job(struct job *job)
 
 static int suspend(struct job *job, bool is_suspended)
 {
-    if (is_suspended == has_condition(job, "Suspended"))
+    if (is_suspended == kinf__condition_is(job->tree, "Suspended", "True"))
         return 0;
     return is_suspended ? set_condition(job, "Suspended", "True", "JobSuspended", "Job suspended")
                         : set_condition(job, "Suspended", "False", "JobResumed", "Job resumed");
@@ -208,8 +200,8 @@ static int write_status(struct job *job, const struct cJSON *before)
 static int expire(struct job *job, const char *key)
 {
     int64_t ttl_s = kinf__doc_integer(job->spec, "ttlSecondsAfterFinished", -1);
-    const struct cJSON *condition =
-        kinf__find_condition(job->tree, has_condition(job, "Complete") ? "Complete" : "Failed");
+    const struct cJSON *condition = kinf__condition_find(
+        job->tree, kinf__condition_is(job->tree, "Complete", "True") ? "Complete" : "Failed");
     int64_t left_s = kinf__time_of(kinf__doc_text(condition, "lastTransitionTime", NULL), 0) +
                      ttl_s - kinf__clock_wall_ms() / 1000;
 
@@ -228,7 +220,8 @@ static int reconcile(struct job *job, const char *key)
     int failed = 0;
 
     job->spec = kinf__doc_get(job->tree, "spec");
-    if (has_condition(job, "Complete") || has_condition(job, "Failed"))
+    if (kinf__condition_is(job->tree, "Complete", "True") ||
+        kinf__condition_is(job->tree, "Failed", "True"))
         return expire(job, key);
     count(job, kinf__pod_index_find_owner(&job->workloads->pods,
                                           kinf__doc_text(job->tree, "metadata", "uid", NULL)));

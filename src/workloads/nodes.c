@@ -21,8 +21,7 @@ static int set_conditions(struct cJSON *node)
 
     kinf__sim_time(time);
     for (size_t i = 0; i < KINF__ARRAY_LEN(conditions); i++) {
-        struct cJSON *condition =
-            kinf__set_condition(kinf__doc_object(node, "status"), &conditions[i], time);
+        struct cJSON *condition = kinf__condition_set(node, &conditions[i]);
 
         if (condition == NULL || kinf__doc_set_text(condition, "lastHeartbeatTime", time) < 0)
             return KINF_ERR_NO_MEMORY;
@@ -113,7 +112,7 @@ int kinf__reconcile_node(struct kinf__workloads *workloads, const char *key)
     failed = kinf__workloads_read(workloads, KINF__WORK_NODE, key, &node);
     if (failed < 0)
         return failed == KINF_ERR_NOT_FOUND ? 0 : failed;
-    if (kinf__find_condition(node, "Ready") != NULL)
+    if (kinf__condition_find(node, "Ready") != NULL)
         return remove_taint(workloads, key, node);
     if (put_labels(node) < 0 || fill_status(workloads, node) < 0)
         return KINF_ERR_NO_MEMORY;

@@ -7,14 +7,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "apiserver/meta_text.h"
 #include "object/object.h"
 
 /* --- what an object says --- */
 
 struct facts {
-    char owner_kind[64];
-    char owner_name[KINF_NAME_MAX];
-    char owner_uid[64];
+    struct kinf__owner_reference owner; /* its controller */
     char node[KINF_NAME_MAX];
     char ip[64]; /* a node's */
     uint64_t revision;
@@ -55,22 +54,16 @@ static bool has_text(struct kinf__json_value object, const char *name, const cha
 
 static void read_owners(struct kinf__json_value owners, struct facts *facts)
 {
-    struct kinf__json_value owner, value;
+    struct kinf__owner_reference owner;
     struct kinf__json_iter iter;
-    struct kinf_str key;
 
     if (!kinf__json_iter_init(&iter, owners))
         return;
-    while (kinf__json_iter_next(&iter, &key, &owner)) {
-        if (!kinf__json_member(owner, KINF_STR("controller"), &value) || !is_true(value))
-            continue;
-        if (kinf__json_member(owner, KINF_STR("kind"), &value))
-            copy_text(value, facts->owner_kind, sizeof facts->owner_kind);
-        if (kinf__json_member(owner, KINF_STR("name"), &value))
-            copy_text(value, facts->owner_name, sizeof facts->owner_name);
-        if (kinf__json_member(owner, KINF_STR("uid"), &value))
-            copy_text(value, facts->owner_uid, sizeof facts->owner_uid);
-        return;
+    while (kinf__owner_reference_next(&iter, &owner)) {
+        if (owner.is_controller) {
+            facts->owner = owner;
+            return;
+        }
     }
 }
 
@@ -301,7 +294,7 @@ int kinf__pod_index_set_host(struct kinf__pod_index *index, const char *name,
 {
     struct kinf__host *host =
         object != NULL ? ensure_host(index, name) : kinf__pod_index_find_host(index, name);
-    struct facts facts = { .owner_kind = "" };
+    struct facts facts = { .node = "" };
 
     *ret_host = NULL;
     if (host == NULL)
@@ -369,25 +362,25 @@ static enum kinf__work_kind kind_of(const char *name)
 static struct kinf__owner *ensure_owner(struct kinf__pod_index *index, const char *member_key,
                                         const struct facts *facts)
 {
-    struct kinf__owner *owner = kinf__pod_index_find_owner(index, facts->owner_uid);
-    size_t uid_size = strlen(facts->owner_uid) + 1;
+    struct kinf__owner *owner = kinf__pod_index_find_owner(index, facts->owner.uid);
+    size_t uid_size = strlen(facts->owner.uid) + 1;
     size_t namespace_len = (size_t)(strrchr(member_key, '/') - member_key) + 1;
     char *key;
 
     if (owner != NULL)
         return owner;
-    owner = calloc(1, sizeof *owner + uid_size + namespace_len + strlen(facts->owner_name) + 1);
+    owner = calloc(1, sizeof *owner + uid_size + namespace_len + strlen(facts->owner.name) + 1);
     if (owner == NULL || kinf__hmap_insert(&index->by_uid, &owner->node,
-                                           kinf__hash(kinf_str_from(facts->owner_uid))) < 0) {
+                                           kinf__hash(kinf_str_from(facts->owner.uid))) < 0) {
         free(owner);
         return NULL;
     }
-    memcpy(owner->uid, facts->owner_uid, uid_size);
+    memcpy(owner->uid, facts->owner.uid, uid_size);
     key = owner->uid + uid_size;
     owner->key = key;
     memcpy(key, member_key, namespace_len);
-    strcpy(key + namespace_len, facts->owner_name);
-    owner->kind = kind_of(facts->owner_kind);
+    strcpy(key + namespace_len, facts->owner.name);
+    owner->kind = kind_of(facts->owner.kind);
     kinf__list_init(&owner->members);
     return owner;
 }
@@ -409,10 +402,10 @@ static void leave_owner(struct kinf__pod_index *index, struct kinf__member *memb
 static int join_owner(struct kinf__pod_index *index, struct kinf__member *member,
                       const struct facts *facts)
 {
-    if (member->owner != NULL && strcmp(member->owner->uid, facts->owner_uid) == 0)
+    if (member->owner != NULL && strcmp(member->owner->uid, facts->owner.uid) == 0)
         return 0;
     leave_owner(index, member);
-    if (facts->owner_uid[0] == '\0' || strchr(member->key, '/') == NULL)
+    if (facts->owner.uid[0] == '\0' || strchr(member->key, '/') == NULL)
         return 0;
     member->owner = ensure_owner(index, member->key, facts);
     if (member->owner == NULL)
@@ -521,7 +514,7 @@ static int set_member(struct kinf__pod_index *index, struct kinf__member *member
                       const struct kinf_object *object, unsigned old_state,
                       struct kinf__member_change *change)
 {
-    struct facts facts = { .owner_kind = "" };
+    struct facts facts = { .node = "" };
 
     if (read_facts(object, member->kind, &facts) < 0 || join_host(index, member, facts.node) < 0 ||
         join_owner(index, member, &facts) < 0)

@@ -80,11 +80,8 @@ static int set_condition(struct cJSON *pod, const char *type, const char *status
 {
     struct kinf__condition condition = { type, status, reason, message };
     int64_t generation = kinf__doc_integer(kinf__doc_get(pod, "metadata"), "generation", 0);
-    char time[KINF__TIME_SIZE];
-    struct cJSON *node;
+    struct cJSON *node = kinf__condition_set(pod, &condition);
 
-    kinf__sim_time(time);
-    node = kinf__set_condition(kinf__doc_object(pod, "status"), &condition, time);
     if (node == NULL || kinf__doc_set(node, "lastProbeTime", cJSON_CreateNull()) < 0 ||
         (generation != 0 && kinf__doc_set_integer(node, "observedGeneration", generation) < 0))
         return KINF_ERR_NO_MEMORY;

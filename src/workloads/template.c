@@ -1,5 +1,5 @@
 /*
- * What controllers write: pods of templates, owner references, conditions, hashes. Neighbours: the
+ * What controllers write: pods of templates, owner references, hashes. Neighbours: the
  * reconcilers of each kind.
  */
 #include <inttypes.h>
@@ -156,63 +156,6 @@ struct cJSON *kinf__pod_of_template(enum kinf__work_kind owner_kind, const struc
         kinf__set_controller(pod, owner_kind, owner) < 0 || copy_member(pod, template, "spec") < 0)
         return NULL;
     return KINF__TAKE(pod);
-}
-
-/* --- conditions --- */
-
-const struct cJSON *kinf__find_condition(const struct cJSON *object, const char *type)
-{
-    const struct cJSON *condition;
-
-    cJSON_ArrayForEach(condition, kinf__doc_find(object, "status", "conditions", NULL))
-    {
-        if (strcmp(kinf__doc_text(condition, "type", NULL), type) == 0)
-            return condition;
-    }
-    return NULL;
-}
-
-static struct cJSON *ensure_condition(struct cJSON *status, const char *type)
-{
-    struct cJSON *conditions = kinf__doc_get(status, "conditions"), *condition;
-
-    if (!cJSON_IsArray(conditions)) {
-        if (kinf__doc_set(status, "conditions", cJSON_CreateArray()) < 0)
-            return NULL;
-        conditions = kinf__doc_get(status, "conditions");
-    }
-    cJSON_ArrayForEach(condition, conditions)
-    {
-        if (strcmp(kinf__doc_text(condition, "type", NULL), type) == 0)
-            return condition;
-    }
-    condition = kinf__json_format("{\"type\":\"%s\"}", type);
-    return kinf__doc_append(conditions, condition) < 0 ? NULL : condition;
-}
-
-static int set_or_remove(struct cJSON *object, const char *name, const char *text)
-{
-    if (text != NULL && *text != '\0')
-        return kinf__doc_set_text(object, name, text);
-    kinf__doc_remove(object, name);
-    return 0;
-}
-
-struct cJSON *kinf__set_condition(struct cJSON *status, const struct kinf__condition *condition,
-                                  const char *time)
-{
-    struct cJSON *node = ensure_condition(status, condition->type);
-
-    if (node == NULL)
-        return NULL;
-    if (strcmp(kinf__doc_text(node, "status", NULL), condition->status) != 0 &&
-        kinf__doc_set_text(node, "lastTransitionTime", time) < 0)
-        return NULL;
-    if (kinf__doc_set_text(node, "status", condition->status) < 0 ||
-        set_or_remove(node, "reason", condition->reason) < 0 ||
-        set_or_remove(node, "message", condition->message) < 0)
-        return NULL;
-    return node;
 }
 
 int kinf__set_count(struct cJSON *status, const char *name, int64_t n)

@@ -319,13 +319,11 @@ static void free_workloads(struct kinf__controller *controller)
 
 int kinf__workloads_new(struct kinf__controller **ret, struct kinf_error *err)
 {
-    struct kinf__workloads *workloads = calloc(1, sizeof *workloads);
+    static const struct kinf__controller_ops ops = { note, work, free_workloads };
+    struct kinf__workloads *workloads = kinf__controller_new(sizeof *workloads, &ops, err);
 
     if (workloads == NULL)
-        return kinf__error_no_memory(err);
-    workloads->controller.note = note;
-    workloads->controller.work = work;
-    workloads->controller.free = free_workloads;
+        return KINF_ERR_NO_MEMORY;
     workloads->is_lost = true;
     kinf__pod_index_init(&workloads->pods);
     kinf__recorder_init(&workloads->recorder);

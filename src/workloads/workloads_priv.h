@@ -8,6 +8,7 @@
 
 #include "workloads/pod_index.h"
 #include "workloads/recorder.h"
+#include "apiserver/conditions.h"
 #include "apiserver/verbs.h"
 #include "workloads/workloads.h"
 #include "workloads/workqueue.h"
@@ -74,15 +75,6 @@ KINF_MUST_CHECK int kinf__set_controller(struct cJSON *object, enum kinf__work_k
 /* A pod of the owner's spec.template, with generateName. NULL: out of memory. */
 struct cJSON *kinf__pod_of_template(enum kinf__work_kind owner_kind, const struct cJSON *owner);
 
-/* The condition of this type in status.conditions, made if there is none; the transition's time is
- * `time` where the status is another now. Empty texts are left out. NULL: out of memory. */
-struct kinf__condition {
-    const char *type, *status, *reason, *message;
-};
-struct cJSON *kinf__set_condition(struct cJSON *status, const struct kinf__condition *condition,
-                                  const char *time);
-/* NULL: none. */
-const struct cJSON *kinf__find_condition(const struct cJSON *object, const char *type);
 /* "2026-11-22T10:00:00Z" in seconds since 1970; `none` if it is no time. */
 int64_t kinf__time_of(const char *text, int64_t none);
 

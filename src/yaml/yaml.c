@@ -3,7 +3,7 @@
  *
  * Invariants: nodes live in one list that the document owns; an alias is the anchor's node again,
  * and counts as many nodes and levels as it stands for, so that walking the tree is bounded by
- * KINF__YAML_MAX_NODES and KINF__YAML_MAX_DEPTH. No file takes longer than its size lets expect:
+ * KINF__YAML_MAX_NODES and KINF__YAML_MAX_DEPTH. A mapping that is closed has no merge keys. No file takes longer than its size lets expect:
  * keys are compared after sorting, and anchors are few.
  */
 #include "yaml/yaml.h"
@@ -52,8 +52,9 @@ struct builder {
     size_t n_anchors;
     size_t weight;
     size_t n_documents;
-    kinf__yaml_take_cb *take; /* NULL: one document, of configuration */
+    kinf__yaml_take_cb *take; /* of a stream; NULL: one document */
     void *ctx;
+    bool is_first_enough; /* what is behind that one document is not looked at */
     bool allows_doubled_keys;
 };
 
@@ -139,14 +140,12 @@ static int append_item(struct owned_node *container, const struct kinf__yaml_nod
     return 0;
 }
 
-static int check_key(const struct builder *builder, const struct owned_node *key,
-                     const yaml_mark_t *mark)
+/* --- keys --- */
+
+/* Whether it is << and no text. */
+static bool is_merge_key(const struct kinf__yaml_node *key)
 {
-    if (key->node.type != KINF__YAML_SCALAR)
-        return fail_at(builder, KINF_ERR_PARSE, mark, "a key that is no plain text");
-    if (builder->take == NULL && kinf__yaml_is_merge_key(&key->node))
-        return fail_at(builder, KINF_ERR_PARSE, mark, "merge keys are not supported");
-    return 0;
+    return !key->is_quoted && kinf_str_equal(key->text, KINF_STR("<<"));
 }
 
 /* Equal keys in the order of the file. */
@@ -159,44 +158,143 @@ static int compare_keys(const void *a, const void *b)
     return order != 0 ? order : (left > right) - (left < right);
 }
 
-/* The first key in the file that was there before; NULL if there is none. `keys` has room. */
-static const struct kinf__yaml_node *find_doubled_key(const struct kinf__yaml_node *mapping,
-                                                      const struct kinf__yaml_node ***keys)
+/* The places of the mapping's keys, equal ones together; NULL when out of memory. The caller frees
+ * them. */
+static const struct kinf__yaml_node ***sort_keys(const struct kinf__yaml_node *mapping)
 {
-    const struct kinf__yaml_node **doubled = NULL;
+    const struct kinf__yaml_node ***keys = calloc(mapping->n_items + 1, sizeof *keys);
 
-    for (size_t i = 0; i < mapping->n_items; i++)
+    for (size_t i = 0; keys != NULL && i < mapping->n_items; i++)
         keys[i] = &mapping->items[2 * i];
-    qsort(keys, mapping->n_items, sizeof *keys, compare_keys);
-    for (size_t i = 1; i < mapping->n_items; i++) {
-        if (kinf_str_equal((*keys[i - 1])->text, (*keys[i])->text) &&
-            (doubled == NULL || keys[i] < doubled))
-            doubled = keys[i];
-    }
-    return doubled != NULL ? *doubled : NULL;
+    if (keys != NULL)
+        qsort(keys, mapping->n_items, sizeof *keys, compare_keys);
+    return keys;
 }
 
+/* Complains about the first key in the file that was there before. */
 static int check_keys(const struct builder *builder, const struct kinf__yaml_node *mapping)
 {
     KINF__AUTO_FREE const struct kinf__yaml_node ***keys = NULL;
-    const struct kinf__yaml_node *doubled;
+    const struct kinf__yaml_node **doubled = NULL;
 
     if (mapping->n_items < 2 || builder->allows_doubled_keys)
         return 0;
-    keys = calloc(mapping->n_items, sizeof *keys);
+    keys = sort_keys(mapping);
     if (keys == NULL)
         return kinf__error_no_memory(builder->err);
-    doubled = find_doubled_key(mapping, keys);
-    return doubled != NULL ? place_error(builder->err, KINF_ERR_PARSE, builder->yaml->file,
-                                         doubled->line, doubled->column, "this key is there twice")
-                           : 0;
+    for (size_t i = 1; i < mapping->n_items; i++) {
+        if (kinf_str_equal((*keys[i - 1])->text, (*keys[i])->text) && !is_merge_key(*keys[i]) &&
+            (doubled == NULL || keys[i] < doubled))
+            doubled = keys[i];
+    }
+    return doubled != NULL
+               ? place_error(builder->err, KINF_ERR_PARSE, builder->yaml->file, (*doubled)->line,
+                             (*doubled)->column, "this key is there twice")
+               : 0;
 }
+
+/* --- merge keys --- */
+
+/* The pairs of one mapping behind those of others. */
+static int append_pairs(struct owned_node *flat, const struct kinf__yaml_node *mapping)
+{
+    for (size_t i = 0; i < 2 * mapping->n_items; i++) {
+        if (append_item(flat, mapping->items[i]) < 0)
+            return KINF_ERR_NO_MEMORY;
+    }
+    return 0;
+}
+
+/* What << stands for; of several mappings the first one wins, and comes last. */
+static int append_merged(const struct builder *builder, struct owned_node *flat,
+                         const struct kinf__yaml_node *value)
+{
+    bool is_list = value->type == KINF__YAML_SEQUENCE;
+
+    for (size_t i = is_list ? value->n_items : 1; i-- > 0;) {
+        const struct kinf__yaml_node *mapping = is_list ? value->items[i] : value;
+
+        if (mapping->type != KINF__YAML_MAPPING)
+            return place_error(builder->err, KINF_ERR_PARSE, builder->yaml->file, mapping->line,
+                               mapping->column, "<< takes a mapping or a list of mappings");
+        if (append_pairs(flat, mapping) < 0)
+            return kinf__error_no_memory(builder->err);
+    }
+    return 0;
+}
+
+/* Of equal keys the last one stays. */
+static int drop_overridden(struct owned_node *flat)
+{
+    const struct kinf__yaml_node **items = flat->node.items;
+    KINF__AUTO_FREE const struct kinf__yaml_node ***keys = sort_keys(&flat->node);
+    size_t n_kept = 0;
+
+    if (keys == NULL)
+        return KINF_ERR_NO_MEMORY;
+    for (size_t i = 1; i < flat->node.n_items; i++) {
+        if (kinf_str_equal((*keys[i - 1])->text, (*keys[i])->text))
+            keys[i - 1][1] = NULL;
+    }
+    for (size_t i = 0; i < flat->node.n_items; i++) {
+        if (items[2 * i + 1] != NULL) {
+            items[2 * n_kept] = items[2 * i];
+            items[2 * n_kept++ + 1] = items[2 * i + 1];
+        }
+    }
+    flat->node.n_items = n_kept;
+    return 0;
+}
+
+static int append_all(const struct builder *builder, struct owned_node *flat,
+                      const struct kinf__yaml_node *mapping)
+{
+    int failed = 0;
+
+    for (size_t i = 0; failed == 0 && i < mapping->n_items; i++) {
+        const struct kinf__yaml_node *key = mapping->items[2 * i],
+                                     *value = mapping->items[2 * i + 1];
+
+        if (is_merge_key(key))
+            failed = append_merged(builder, flat, value);
+        else if (append_item(flat, key) < 0 || append_item(flat, value) < 0)
+            failed = kinf__error_no_memory(builder->err);
+    }
+    if (failed == 0 && drop_overridden(flat) < 0)
+        failed = kinf__error_no_memory(builder->err);
+    return failed;
+}
+
+/* Puts the pairs that << stands for where it stands. They have been counted where they are from, or
+ * as an alias. As kube-apiserver and kubectl have it, and not as the definition of merge keys says,
+ * what stands behind wins, be it merged or not. */
+static int resolve_merges(const struct builder *builder, struct owned_node *mapping)
+{
+    struct owned_node flat = { .node.type = KINF__YAML_MAPPING };
+    size_t i = 0;
+    int failed;
+
+    while (i < mapping->node.n_items && !is_merge_key(mapping->node.items[2 * i]))
+        i++;
+    if (i == mapping->node.n_items)
+        return 0;
+    failed = append_all(builder, &flat, &mapping->node);
+    if (failed == 0) {
+        free(mapping->node.items);
+        mapping->node.items = flat.node.items;
+        mapping->node.n_items = flat.node.n_items;
+    } else {
+        free(flat.node.items);
+    }
+    return failed;
+}
+
+/* --- nodes --- */
 
 /* Puts a complete or opened node where it belongs. */
 static int attach(struct builder *builder, struct owned_node *owned, const yaml_mark_t *mark)
 {
     struct owned_node *parent;
-    int failed;
 
     builder->weight += owned->weight;
     if (builder->weight > KINF__YAML_MAX_NODES)
@@ -210,19 +308,19 @@ static int attach(struct builder *builder, struct owned_node *owned, const yaml_
     }
     parent = builder->open[builder->depth - 1];
     if (parent->node.type == KINF__YAML_MAPPING && parent->n_slots % 2 == 0 &&
-        (failed = check_key(builder, owned, mark)) < 0)
-        return failed;
+        owned->node.type != KINF__YAML_SCALAR)
+        return fail_at(builder, KINF_ERR_PARSE, mark, "a key that is no plain text");
     parent->weight += owned->weight;
     if (parent->height <= owned->height)
         parent->height = owned->height + 1;
     return append_item(parent, &owned->node) < 0 ? kinf__error_no_memory(builder->err) : 0;
 }
 
-/* Whether it is what it says and never a number or the like. */
+/* Whether it is what it says and never a number, << or the like. */
 static bool is_text(const yaml_event_t *event)
 {
     static const char core[] = "tag:yaml.org,2002:";
-    static const char *const others[] = { "null", "bool", "int", "float" };
+    static const char *const others[] = { "null", "bool", "int", "float", "merge" };
     const char *tag = (const char *)event->data.scalar.tag;
 
     if (tag == NULL)
@@ -271,6 +369,7 @@ static int open_container(struct builder *builder, enum kinf__yaml_type type,
 static int close_container(struct builder *builder)
 {
     struct owned_node *closed = builder->open[--builder->depth], *parent;
+    int failed;
 
     closed->is_open = false;
     if (builder->depth > 0) {
@@ -280,7 +379,10 @@ static int close_container(struct builder *builder)
         if (parent->height <= closed->height)
             parent->height = closed->height + 1;
     }
-    return closed->node.type == KINF__YAML_MAPPING ? check_keys(builder, &closed->node) : 0;
+    if (closed->node.type != KINF__YAML_MAPPING)
+        return 0;
+    failed = check_keys(builder, &closed->node);
+    return failed < 0 ? failed : resolve_merges(builder, closed);
 }
 
 static int add_alias(struct builder *builder, const yaml_event_t *event)
@@ -323,13 +425,14 @@ static int open_document(struct builder *builder, const yaml_event_t *event)
     return 0;
 }
 
-/* One of a stream goes when it has been taken, and its anchors with it. */
+/* One of a stream goes when it has been taken, and its anchors with it. Returns 1 behind the last one
+ * that is wanted. */
 static int close_document(struct builder *builder)
 {
     int result;
 
     if (builder->take == NULL)
-        return 0;
+        return builder->is_first_enough ? 1 : 0;
     result = builder->take(builder->yaml, builder->ctx);
     release_nodes(builder->yaml);
     release_anchors(builder);
@@ -443,10 +546,12 @@ static struct kinf__yaml *new_yaml(const char *file)
     return yaml;
 }
 
-int kinf__yaml_parse(struct kinf_str text, const char *file, struct kinf__yaml **ret_yaml,
-                     struct kinf_error *err)
+static int parse_one(struct kinf_str text, const char *file, bool is_first_enough,
+                     struct kinf__yaml **ret_yaml, struct kinf_error *err)
 {
-    struct builder builder = { .yaml = new_yaml(file), .err = err, .text = text };
+    struct builder builder = {
+        .yaml = new_yaml(file), .err = err, .text = text, .is_first_enough = is_first_enough
+    };
     int failed;
 
     if (builder.yaml == NULL)
@@ -463,6 +568,12 @@ int kinf__yaml_parse(struct kinf_str text, const char *file, struct kinf__yaml *
     }
     *ret_yaml = builder.yaml;
     return 0;
+}
+
+int kinf__yaml_parse(struct kinf_str text, const char *file, struct kinf__yaml **ret_yaml,
+                     struct kinf_error *err)
+{
+    return parse_one(text, file, false, ret_yaml, err);
 }
 
 int kinf__yaml_parse_all(struct kinf_str text, const char *file, bool allows_doubled_keys,
@@ -483,17 +594,28 @@ int kinf__yaml_parse_all(struct kinf_str text, const char *file, bool allows_dou
     return failed;
 }
 
-int kinf__yaml_read(const char *path, struct kinf__yaml **ret_yaml, struct kinf_error *err)
+static int read_one(const char *path, bool is_first_enough, struct kinf__yaml **ret_yaml,
+                    struct kinf_error *err)
 {
     KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
     int failed = kinf__file_read(path, KINF__YAML_MAX_BYTES, &text, err);
 
     if (failed == 0)
-        failed = kinf__yaml_parse(kinf__buffer_str(&text), path, ret_yaml, err);
+        failed = parse_one(kinf__buffer_str(&text), path, is_first_enough, ret_yaml, err);
     /* A kubeconfig has tokens and keys in it. */
     if (text.bytes != NULL)
         explicit_bzero(text.bytes, text.len);
     return failed;
+}
+
+int kinf__yaml_read(const char *path, struct kinf__yaml **ret_yaml, struct kinf_error *err)
+{
+    return read_one(path, false, ret_yaml, err);
+}
+
+int kinf__yaml_read_first(const char *path, struct kinf__yaml **ret_yaml, struct kinf_error *err)
+{
+    return read_one(path, true, ret_yaml, err);
 }
 
 void kinf__yaml_free(struct kinf__yaml *yaml)

@@ -3,9 +3,9 @@
  * are read through it, so that every complaint can say file, line and column.
  *
  * Scalars keep their text: "true", 'true' and true differ only in `is_quoted`, and it is the reader
- * of a field who decides what type it wants. Configuration is one document; a second one is an
- * error, and so are merge keys; manifests are streams of documents. Aliases are resolved (not
- * copied) and counted, so that a file cannot blow up while it is walked.
+ * of a field who decides what type it wants. Configuration is one document, and a second one an
+ * error; of a kubeconfig the first one counts; manifests are streams. Aliases and merge keys (<<)
+ * are resolved (not copied) and counted, so that a file cannot blow up while it is walked.
  *
  * Threads: one thread per document while parsing; afterwards constant.
  */
@@ -47,14 +47,17 @@ KINF_MUST_CHECK int kinf__yaml_parse(struct kinf_str text, const char *file,
 /* Reads and parses a file. Errors: KINF_ERR_CONFIG (cannot be read), and those above. */
 KINF_MUST_CHECK int kinf__yaml_read(const char *file, struct kinf__yaml **ret_yaml,
                                     struct kinf_error *err);
+/* The same of the first document: what is behind it is not looked at. */
+KINF_MUST_CHECK int kinf__yaml_read_first(const char *file, struct kinf__yaml **ret_yaml,
+                                          struct kinf_error *err);
 void kinf__yaml_free(struct kinf__yaml *yaml);
 
 /* A document of a stream, borrowed during the call. Returns 0, a positive number (no more of them),
  * or a negative code, which is handed on. */
 typedef int kinf__yaml_take_cb(const struct kinf__yaml *yaml, void *ctx);
 /* Parses documents one after the other: what is behind the last one that was taken is not looked
- * at. Merge keys are left to the taker, and doubled keys where they are allowed. Nodes and depth of
- * each document are limited, the text is not. Errors: those of kinf__yaml_parse() and of `take`. */
+ * at. Doubled keys are left to the taker where they are allowed. Nodes and depth of each document are
+ * limited, the text is not. Errors: those of kinf__yaml_parse() and of `take`. */
 KINF_MUST_CHECK int kinf__yaml_parse_all(struct kinf_str text, const char *file,
                                          bool allows_doubled_keys, kinf__yaml_take_cb *take,
                                          void *ctx, struct kinf_error *err);
@@ -65,9 +68,6 @@ const char *kinf__yaml_file(const struct kinf__yaml *yaml);
 
 /* Whether it is absent or written as nothing, ~ or null. NULL is null. */
 bool kinf__yaml_is_null(const struct kinf__yaml_node *node);
-
-/* Whether it is << and no text. */
-bool kinf__yaml_is_merge_key(const struct kinf__yaml_node *key);
 
 /* The value of a key, or NULL if it is absent or null. `mapping` may be NULL. */
 const struct kinf__yaml_node *kinf__yaml_get(const struct kinf__yaml_node *mapping,

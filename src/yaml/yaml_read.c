@@ -24,12 +24,6 @@ bool kinf__yaml_is_null(const struct kinf__yaml_node *node)
            kinf_str_equal(node->text, KINF_STR("null"));
 }
 
-bool kinf__yaml_is_merge_key(const struct kinf__yaml_node *key)
-{
-    return key->type == KINF__YAML_SCALAR && !key->is_quoted &&
-           kinf_str_equal(key->text, KINF_STR("<<"));
-}
-
 const struct kinf__yaml_node *kinf__yaml_get(const struct kinf__yaml_node *mapping, const char *key)
 {
     if (mapping == NULL || mapping->type != KINF__YAML_MAPPING)

@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     options.kubeconfig = path;
     if (kinf__cluster_config_load(&options, &config, &err) == 0) {
         FUZZ_REQUIRE(config.server != NULL && config.server[0] != '\0');
-        FUZZ_REQUIRE(config.source != NULL);
+        FUZZ_REQUIRE(config.cluster_source != NULL);
         kinf__cluster_config_release(&config);
     } else {
         FUZZ_REQUIRE(err.message[0] != '\0');

@@ -31,19 +31,6 @@ static void set_up(void)
     atomic = (struct kinf__schema_node){ .kind = KINF__SCHEMA_LIST, .name = "", .element = &root };
 }
 
-/* Until there is a schema.c to link. */
-__attribute__((weak)) const struct kinf__schema_node *kinf__schema_member(
-    const struct kinf__schema_node *node, const char *name)
-{
-    if (node == NULL)
-        return NULL;
-    for (size_t i = 0; i < node->n_fields; i++) {
-        if (strcmp(node->fields[i].name, name) == 0)
-            return node->fields[i].node;
-    }
-    return node->kind == KINF__SCHEMA_MAP ? node->element : NULL;
-}
-
 /* What comes out can be written and read again. */
 static void check_tree(const struct cJSON *tree)
 {

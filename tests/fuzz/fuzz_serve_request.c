@@ -136,19 +136,20 @@ static void try_token(const char *text)
     struct kinf__refusal refusal;
     struct kinf__token token;
     size_t len = strlen(text);
+    uint32_t issuer = kinf__token_issuer(text);
 
-    if (kinf__token_read(text, &token, &refusal) < 0)
+    if (kinf__token_read(issuer, text, &token, &refusal) < 0)
         check_refusal(&refusal);
     else
         FUZZ_REQUIRE(!"nobody can make up a token");
     if (len >= KINF__TOKEN_KEY_SIZE)
         return;
-    FUZZ_REQUIRE(kinf__token_write(len, text, &written) == 0);
-    FUZZ_REQUIRE(kinf__token_read(written.bytes, &token, &refusal) == 0);
+    FUZZ_REQUIRE(kinf__token_write(issuer, len, text, &written) == 0);
+    FUZZ_REQUIRE(kinf__token_read(issuer, written.bytes, &token, &refusal) == 0);
     FUZZ_REQUIRE(token.version == len && strcmp(token.after, text) == 0);
     for (size_t i = 0; i < written.len; i++) {
         written.bytes[i] ^= 1;
-        FUZZ_REQUIRE(kinf__token_read(written.bytes, &token, &refusal) < 0);
+        FUZZ_REQUIRE(kinf__token_read(issuer, written.bytes, &token, &refusal) < 0);
         written.bytes[i] ^= 1;
     }
 }

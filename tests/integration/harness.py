@@ -198,6 +198,13 @@ def write_config(folder, *resources, name="config.yaml", **keys):
     return path
 
 
+def make_key_pair(path, name="localhost"):
+    """A certificate for this machine that signs itself, as path.crt, and its key, as path.key."""
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-noenc",
+                    "-days", "2", "-subj", "/CN=" + name, "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost",
+                    "-keyout", path + ".key", "-out", path + ".crt"], check=True, stderr=subprocess.DEVNULL)
+
+
 def run_daemon(*args, mode="asan", env=None, timeout=2 * PATIENCE):
     """Runs kinformerd to its end: (exit code, stdout, stderr)."""
     done = subprocess.run([daemon_path(mode), *args], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,

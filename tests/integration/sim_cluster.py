@@ -13,7 +13,6 @@ import os
 import random
 import re
 import ssl
-import subprocess
 import sys
 import time
 
@@ -116,10 +115,7 @@ class SimCluster(Server):
     def make_serving_pair(self):
         """For servers of the tests' own."""
         os.mkdir(os.path.join(self.folder, "pki"))
-        pair = os.path.join(self.folder, "pki", "serving")
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-noenc",
-                        "-days", "2", "-subj", "/CN=localhost", "-keyout", pair + ".key", "-out", pair + ".crt"],
-                       check=True, stderr=subprocess.DEVNULL)
+        harness.make_key_pair(os.path.join(self.folder, "pki", "serving"))
 
     def connect(self):
         return Connection(self.sim.address, context=self.context, timeout=PATIENCE,

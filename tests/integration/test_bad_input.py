@@ -1,15 +1,17 @@
 """Wrong input: one clear line on stderr that names what is wrong and what to do, and the right exit code."""
 
+import http.server
 import os
 import signal
 import socket
 import ssl
 import subprocess
 import tempfile
+import threading
 import unittest
 import urllib.request
 
-from harness import PATIENCE, ROOT, TOOLS, Daemon, cluster, daemon_path, needs_cluster, run_daemon, wait_until
+from harness import PATIENCE, ROOT, TOOLS, Daemon, Proxy, cluster, daemon_path, needs_cluster, run_daemon, wait_until
 
 FAILED, USAGE = 1, 2
 
@@ -120,19 +122,70 @@ class AtStart(unittest.TestCase):
         self.assertEqual(done.returncode, FAILED, done.stderr)
         self.assertIn("cannot write events: Bad file descriptor", done.stderr)
 
+    def kubeconfig_of(self, url):
+        with open(cluster().kubeconfig(), encoding="utf-8") as file:
+            return self.write("elsewhere", file.read().replace(cluster().env["KINF_SERVER"],
+                                                               f"{url}\n    tls-server-name: localhost"))
+
+    def complains_and_waits(self, kubeconfig, names):
+        """Whoever measures is told at once; a daemon says so and waits, until it is stopped."""
+        self.complains(FAILED, *self.pods(kubeconfig), "--measure", names=names)
+        with Daemon(kubeconfig=kubeconfig) as daemon:
+            daemon.wait_logged('waiting for the server error="')
+            for name in names:
+                self.assertIn(name, daemon.log_text())
+            daemon.stop()
+
     def test_refused_connection(self):
         # Bound, so nobody else listens there, and not listening itself.
         with socket.socket() as bound:
             bound.bind(("127.0.0.1", 0))
             port = bound.getsockname()[1]
-            with open(cluster().kubeconfig(), encoding="utf-8") as file:
-                text = file.read().replace(cluster().env["KINF_SERVER"], f"https://127.0.0.1:{port}")
-            self.complains(FAILED, *self.pods(self.write("refused", text)), names=[f"127.0.0.1:{port}", "refused"])
+            self.complains_and_waits(self.kubeconfig_of(f"https://127.0.0.1:{port}"), [f"127.0.0.1:{port}", "refused"])
 
     def test_unresolvable_host(self):
-        with open(cluster().kubeconfig(), encoding="utf-8") as file:
-            text = file.read().replace(cluster().env["KINF_SERVER"], "https://no-such-host.invalid:6443")
-        self.complains(FAILED, *self.pods(self.write("unresolvable", text)), names=["no-such-host.invalid"])
+        self.complains_and_waits(self.kubeconfig_of("https://no-such-host.invalid:6443"), ["no-such-host.invalid"])
+
+    def test_a_server_that_is_another_is_not_waited_for(self):
+        class Elsewhere(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                self.send_response(302)
+                self.send_header("Location", "http://elsewhere.invalid/login")
+                self.end_headers()
+
+            def log_message(self, *args):
+                pass
+
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Elsewhere) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            self.complains(FAILED, *self.pods(self.kubeconfig_of(f"http://127.0.0.1:{server.server_port}")), names=["302"])
+            server.shutdown()
+
+    def test_a_server_that_comes_later_is_waited_for(self):
+        with socket.socket() as bound:
+            bound.bind(("127.0.0.1", 0))
+            kubeconfig = self.kubeconfig_of(f"https://127.0.0.1:{bound.getsockname()[1]}")
+            with Daemon("--listen", "127.0.0.1:0", kubeconfig=kubeconfig, resource=("pods", "nodes")) as daemon:
+                daemon.wait_logged("waiting for the server")
+                bound.listen()
+                with Proxy(listener=bound):
+                    daemon.wait_synced(2)
+                    self.assertEqual(daemon.count_loud("waiting for the server"), 1)
+                    daemon.stop()
+
+    def test_the_timeout_counts_from_the_start(self):
+        """Nothing takes as long as asking what pods are, and running the plugin before that."""
+        plugin = self.write("plugin", "#!/bin/sh\nexec sleep 600\n")
+        os.chmod(plugin, 0o700)
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            for user in ("{token: x}", "{exec: {apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, "
+                                       f"command: {plugin}}}}}"):
+                path = self.write("silent", "current-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n"
+                                  f"clusters: [{{name: c, cluster: {{server: 'https://127.0.0.1:{silent.getsockname()[1]}',"
+                                  f" insecure-skip-tls-verify: true}}}}]\nusers: [{{name: u, user: {user}}}]\n")
+                with self.subTest(user):
+                    self.complains(FAILED, *self.pods(path), "--measure", "--timeout", "1s",
+                                   names=["pods did not sync within 1000 ms", "looked up"])
 
     @needs_cluster("client certificates")
     def test_certificates(self):

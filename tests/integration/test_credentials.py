@@ -1,18 +1,23 @@
 """Every kind of credential against a real server, each changing while a watch is open; and no secret anywhere."""
 
 import base64
+import contextlib
 import glob
 import json
 import os
 import re
 import signal
 import socket
+import socketserver
+import ssl
 import subprocess
 import tempfile
 import textwrap
+import threading
 import unittest
 
-from harness import TOOLS, Daemon, Proxy, cluster, config_map, needs_cluster, run_daemon, wait_until
+from harness import (TOOLS, Daemon, Proxy, cluster, config_map, make_key_pair, needs_cluster, run_daemon,
+                     wait_until)
 
 NAMESPACE = "credentials"
 TARGET = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
@@ -190,6 +195,42 @@ class TlsProxy:
         self.output.close()
 
 
+class HttpsProxy:
+    """What HTTPS_PROXY=https://... leads to: TLS with this identity, CONNECT, and then bytes both ways."""
+
+    def __init__(self, identity):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(identity)
+
+        class Handler(socketserver.BaseRequestHandler):
+            def handle(self):
+                with contextlib.suppress(OSError), context.wrap_socket(self.request, server_side=True) as client:
+                    host, port = client.recv(65536).split()[1].decode().rsplit(":", 1)
+                    with socket.create_connection((host, int(port))) as server:
+                        client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+                        threading.Thread(target=self.pump, args=(server, client), daemon=True).start()
+                        self.pump(client, server)
+
+            @staticmethod
+            def pump(source, sink):
+                with contextlib.suppress(OSError):
+                    while data := source.recv(65536):
+                        sink.sendall(data)
+                    sink.shutdown(socket.SHUT_WR)
+
+        self.server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.url = f"https://127.0.0.1:{self.server.server_address[1]}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.server.shutdown()
+        self.server.server_close()
+
+
 class Kinds(Case):
     def test_each_kubeconfig_gives_the_servers_checksum(self):
         for name in ("admin", "admin-files", "admin-token", "token", "token-file"):
@@ -322,21 +363,17 @@ class Rotation(Case):
                 daemon.stop()
 
     def test_a_new_authority_is_trusted_and_the_watch_goes_on(self):
-        folder = self.path("pki")
-        os.mkdir(folder)
-        make = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-noenc", "-days",
-                "2", "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", folder + "/key",
-                "-out", folder + "/crt"]
-        subprocess.run(make, check=True, stderr=subprocess.DEVNULL)
-        add_key(read(folder + "/key"))
+        pair = self.path("other")
+        make_key_pair(pair)
+        add_key(read(pair + ".key"))
         write(self.path("ca"), pki("ca.crt"))
         with TlsProxy(self.folder) as proxy:
             path = self.kubeconfig({"token": token("reader")}, proxy.url, {"certificate-authority": "ca"})
             with self.watching(path) as daemon:
                 # First the file: the open watch is left for a connection that trusts the new one.
-                proxy.use(read(folder + "/crt") + read(folder + "/key"))
+                proxy.use(read(pair + ".crt") + read(pair + ".key"))
                 n_watches = daemon.count_watches()
-                write(self.path("ca"), read(folder + "/crt"))
+                write(self.path("ca"), read(pair + ".crt"))
                 wait_until(lambda: daemon.count_watches() > n_watches, "another watch")
                 self.change(daemon)
                 # Then the server: a handshake has to fail before anybody looks at the file.
@@ -359,6 +396,21 @@ class Secrecy(Case):
         self.assertNotEqual(code, 0)
         for word in words:
             self.assertIn(word, err)
+
+    def test_a_proxy_of_https_is_verified_as_kubectl_does_it_and_the_right_certificate_blamed(self):
+        write(self.path("good"), pki("serving.crt") + pki("serving.key"))
+        write(self.path("bad"), pki("wrong-ca.crt") + pki("wrong-ca.key"))
+        for name, fields, word in (("good", {}, None), ("bad", {}, "of the proxy of the server"),
+                                   ("good", {"tls-server-name": "nobody.invalid"}, "of the server")):
+            with self.subTest(name, **fields), HttpsProxy(self.path(name)) as proxy:
+                path = self.kubeconfig({"token": token("admin")}, cluster_fields={"proxy-url": proxy.url, **fields})
+                result = subprocess.run([os.path.join(TOOLS, "kubectl"), "--kubeconfig", path, "get", "--raw", TARGET],
+                                        capture_output=True, check=False)
+                self.assertEqual(result.returncode == 0, word is None, result.stderr)
+                if word is None:
+                    self.assertEqual(sum_of("--kubeconfig", path), cluster().checksum(TARGET))
+                else:
+                    self.refused(path, "the certificate " + word)
 
     def test_failures_are_told_and_no_output_has_a_secret(self):
         for name, word in (("bad-token", "401"), ("expired-cert", "expired"), ("wrong-ca", "not signed by"),

@@ -174,7 +174,7 @@ class Examples(unittest.TestCase):
 
 class Cxx(unittest.TestCase):
     def test_a_cxx_program_uses_the_library(self):
-        program = build_probe(FOLDER.name, "cxx_probe.cc", ["c++", "-std=c++11"], "-Wno-missing-field-initializers")
+        program = build_probe(FOLDER.name, "cxx_probe.cc", ["c++", "-std=c++11"])
         done = subprocess.run([program], env=environment(), text=True, stdout=subprocess.PIPE, timeout=PATIENCE, check=True)
         names = cluster().kubectl("get", "namespaces", "-o", "name").split()
         self.assertEqual(done.stdout.splitlines(), sorted(name.removeprefix("namespace/") for name in names))

@@ -14,7 +14,8 @@ import time
 import unittest
 
 import relay
-from harness import PATIENCE, Daemon, cluster, config_map, needs_cluster, run_daemon, wait_until
+from harness import (PATIENCE, Daemon, cluster, config_map, make_key_pair, needs_cluster, run_daemon,
+                     wait_until)
 from test_serve import Direct, Served, Watch, ask
 
 SPACE = "auth-one"
@@ -24,10 +25,7 @@ LIST = f"/api/v1/namespaces/{SPACE}/configmaps"
 
 def make_pair(folder, name="localhost"):
     """A certificate of its own and its key, put in place of what is there."""
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days",
-                    "2", "-subj", "/CN=" + name, "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost", "-keyout",
-                    folder + "/new.key", "-out", folder + "/new.crt"], check=True, stdout=subprocess.DEVNULL,
-                   stderr=subprocess.DEVNULL)
+    make_key_pair(folder + "/new", name)
     os.replace(folder + "/new.key", folder + "/tls.key")
     os.replace(folder + "/new.crt", folder + "/tls.crt")
 

@@ -546,7 +546,6 @@ class LifeTest(unittest.TestCase):
                     self.assertEqual((status, json.loads(body)["reason"]), (503, "ServiceUnavailable"), body)
                 self.assertEqual(send(sidecar, "GET", "/api/v1/namespaces", user=None)[0], 200)
 
-    @needs_cluster("continue tokens of another kind than the daemon's own")
     def test_latest_reads_see_a_write_at_once(self):
         with Sidecar({"resource": "configmaps", "consistency": "latest"}) as sidecar:
             for i in range(20):

@@ -92,6 +92,7 @@ class Types(unittest.TestCase):
             define()
             put_widget("two")
             daemon.wait_types(NAMESPACE + "/two", "ADDED", "DELETED", "ADDED")
+            put_widget("three")  # what the watch brings ends the trouble: a list is not enough
             daemon.wait_logged("watching again")
             daemon.wait_equal(lambda: cluster().versions(WIDGETS), RESOURCE)
             # Absent, then "(re)initializing", each with growing waits.

@@ -1,13 +1,24 @@
 """A custom resource whose definition goes away while nobody watches: its objects are deleted, and it comes back."""
 
+import json
 import os
 import tempfile
 import unittest
 
-from harness import ROOT, Daemon, Proxy, cluster, wait_until
-from test_serve import Served, Watch, body_of
+from harness import ROOT, Daemon, Proxy, cluster, wait_until, write_config
+from test_serve import Served, Watch, ask, body_of
 
 RESOURCE = "sprockets.withdrawn.kinformer.dev"
+
+
+TARGET = "/apis/withdrawn.kinformer.dev/{}/namespaces/default/sprockets"
+
+
+def brief_config(test, *resources):
+    """The path of a configuration that is quick to try again."""
+    folder = tempfile.TemporaryDirectory()
+    test.addCleanup(folder.cleanup)
+    return write_config(folder.name, *resources, backoffMax="1s")
 
 
 def definition():
@@ -16,22 +27,22 @@ def definition():
                 .replace("test.kinformer.dev", "withdrawn.kinformer.dev"))
 
 
-def define():
-    cluster().kubectl("apply", "-f", "-", stdin=definition())
+def define(version="v1"):
+    cluster().kubectl("apply", "-f", "-", stdin=definition().replace("name: v1", "name: " + version))
     cluster().kubectl("wait", "--for=condition=Established", f"crd/{RESOURCE}", "--timeout=30s")
 
 
-def make(name):
+def make(name, version="v1"):
     cluster().kubectl("create", "-f", "-", stdin=f"""
-apiVersion: withdrawn.kinformer.dev/v1
+apiVersion: withdrawn.kinformer.dev/{version}
 kind: Sprocket
 metadata: {{name: {name}, namespace: default}}
 """)
 
 
-def can_make(name):
+def can_make(name, version="v1"):
     try:
-        make(name)
+        make(name, version)
     except AssertionError:
         return False  # the definition is established, and its endpoints are not there yet
     return True
@@ -81,6 +92,52 @@ class Withdrawn(unittest.TestCase):
                 self.assertEqual([(event["type"], event["object"]["metadata"]["name"]) for event in told],
                                  [("DELETED", "a"), ("DELETED", "b")])
                 served.daemon.stop()
+
+
+class AnotherVersion(unittest.TestCase):
+    """What a name means is asked again when the server says 404: the definition comes back as v2."""
+
+    def setUp(self):
+        define()
+        wait_until(lambda: can_make("a"), "an object can be made")
+        self.addCleanup(cluster().kubectl, "delete", "crd", RESOURCE, "--timeout=30s")
+
+    def come_back(self, daemon):
+        """Another watch will tell its first list, once."""
+        daemon.wait_synced()
+        with daemon.lock:
+            daemon.synced.remove(RESOURCE)
+        cluster().kubectl("delete", "crd", RESOURCE, "--timeout=30s")
+        define("v2")
+        wait_until(lambda: can_make("b", "v2"), "an object can be made")
+
+    def test_it_is_watched_and_its_history_is_told(self):
+        with Daemon(config=brief_config(self, RESOURCE, "pods"), resource=()) as daemon:
+            daemon.wait_synced(2)
+            self.come_back(daemon)
+            daemon.wait_types("default/a", "ADDED", "DELETED", patience=120)
+            wait_until(lambda: daemon.check() or daemon.events_of("default/b"), "the new version is listed", 120)
+            self.assertEqual(daemon.count_loud("back in another version resource=" + RESOURCE), 1)
+            wait_until(lambda: daemon.check() or RESOURCE in daemon.synced, "SYNCED")
+            make("c", "v2")
+            daemon.wait_types("default/c", "ADDED")
+            self.assertEqual(sorted(daemon.versions(RESOURCE)), ["default/b", "default/c"])
+            daemon.stop()
+
+    def test_it_is_served(self):
+        with Served("--config", brief_config(self, RESOURCE), resource=()) as served:
+            names = [item["metadata"]["name"] for item in body_of(served, TARGET.format("v1"))["items"]]
+            self.assertEqual(names, ["a"])
+            self.come_back(served.daemon)
+
+            def is_served():
+                status, _, body = ask(served, TARGET.format("v2"))
+                return status == 200 and [item["metadata"]["name"] for item in json.loads(body)["items"]] == ["b"]
+            wait_until(is_served, "the new version is served", 120)
+            self.assertEqual(ask(served, TARGET.format("v1"))[0], 404)
+            groups = body_of(served, "/apis/withdrawn.kinformer.dev/v2")["resources"]
+            self.assertEqual([resource["name"] for resource in groups], ["sprockets"])
+            served.daemon.stop()
 
 
 if __name__ == "__main__":

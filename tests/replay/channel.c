@@ -13,7 +13,8 @@
 
 #include <openssl/err.h>
 
-/* Of what a peer sent too much: more is not taken before the connection ends. */
+/* How long a peer may go on, and how much it may send, once it was told the end. */
+#define DRAIN_MAX_S      1
 #define DRAIN_MAX_ROUNDS 64
 
 bool replay__channel_open(struct replay__channel *channel, int fd, SSL_CTX *context)
@@ -27,6 +28,15 @@ bool replay__channel_open(struct replay__channel *channel, int fd, SSL_CTX *cont
     channel->ssl = SSL_new(context);
     return channel->ssl != NULL && SSL_set_fd(channel->ssl, fd) == 1 &&
            SSL_accept(channel->ssl) == 1;
+}
+
+void replay__channel_peer_name(const struct replay__channel *channel, char *name, size_t size)
+{
+    X509 *certificate = channel->ssl != NULL ? SSL_get0_peer_certificate(channel->ssl) : NULL;
+
+    if (certificate == NULL || X509_NAME_get_text_by_NID(X509_get_subject_name(certificate),
+                                                         NID_commonName, name, (int)size) < 0)
+        *name = '\0';
 }
 
 size_t replay__channel_read(struct replay__channel *channel, char *bytes, size_t size)
@@ -71,12 +81,15 @@ bool replay__channel_write(struct replay__channel *channel, const char *bytes, s
     return SSL_write_ex(channel->ssl, bytes, len, &n_written) == 1;
 }
 
-/* A close() with unread bytes would turn the FIN into a RST. */
+/* A close() with unread bytes would turn the FIN into a RST, and so would bytes that come behind it:
+ * the peer might not get to read why. */
 static void drain(int fd)
 {
+    const struct timeval limit = { DRAIN_MAX_S, 0 };
     char bytes[16384];
 
-    for (int i = 0; i < DRAIN_MAX_ROUNDS && recv(fd, bytes, sizeof bytes, MSG_DONTWAIT) > 0; i++)
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    for (int i = 0; i < DRAIN_MAX_ROUNDS && recv(fd, bytes, sizeof bytes, 0) > 0; i++)
         ;
 }
 

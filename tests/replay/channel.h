@@ -20,11 +20,15 @@ struct replay__channel {
  */
 bool replay__channel_open(struct replay__channel *channel, int fd, SSL_CTX *context);
 
+/* The name in the certificate that the peer showed, cut to `size`; "" for none. */
+void replay__channel_peer_name(const struct replay__channel *channel, char *name, size_t size);
+
 /* Bytes read; 0 when there is nothing more to come. */
 size_t replay__channel_read(struct replay__channel *channel, char *bytes, size_t size);
 bool replay__channel_write(struct replay__channel *channel, const char *bytes, size_t len);
 
-/* What is told to the peer at the end. Nothing can be read or written afterwards. */
+/* What is told to the peer at the end. Nothing can be read or written afterwards. But for a reset it
+ * waits a second for the peer to leave. */
 enum replay__farewell {
     REPLAY__FAREWELL_CLOSE_NOTIFY,
     REPLAY__FAREWELL_FIN,

@@ -5,6 +5,7 @@
  */
 #include "replay/replay_priv.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -12,9 +13,10 @@
 
 #include "base/clock.h"
 
-#define HEAD_MAX_BYTES   (1u << 20)
+#define INPUT_MAX_BYTES  (16u << 20)
 #define READ_SIZE        16384
 #define STREAM_MAX_BATCH 64
+#define BAD_REQUEST      "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"
 
 /* How an answer leaves its connection. */
 enum outcome {
@@ -59,44 +61,23 @@ static enum outcome wait_until(struct replay__connection *connection, int64_t de
     }
 }
 
-static enum outcome stall(struct replay__connection *connection, int64_t delay_ms)
+static enum outcome stall(struct replay__connection *connection)
 {
-    return wait_until(
-        connection,
-        delay_ms == KINF__NEVER_MS ? INT64_MAX : kinf__clock_now_ns() + delay_ms * 1000000, 0);
+    replay__note_answered(connection);
+    return wait_until(connection, INT64_MAX, 0);
 }
 
 /* --- playing --- */
 
-static enum outcome perform(struct replay__connection *connection,
-                            const struct replay__action *action);
-
-static bool send_pieces(struct replay__connection *connection, struct kinf_str bytes,
-                        size_t write_size)
+/* Sends as much as the response's limit lets through. */
+static enum outcome send_bytes(struct replay__connection *connection, struct kinf_str bytes)
 {
-    while (bytes.len > 0) {
-        size_t len = write_size != 0 && write_size < bytes.len ? write_size : bytes.len;
+    size_t len = bytes.len < connection->budget ? bytes.len : connection->budget;
 
-        if (!replay__channel_write(&connection->channel, bytes.bytes, len))
-            return false;
-        bytes.bytes += len;
-        bytes.len -= len;
-    }
-    return true;
-}
-
-/* Sends as much as the response's limit lets through; then comes what the limit says. */
-static enum outcome send_bytes(struct replay__connection *connection,
-                               const struct replay__response *response, struct kinf_str bytes)
-{
-    if (bytes.len > connection->budget)
-        bytes.len = connection->budget;
-    if (!send_pieces(connection, bytes, response->write_size))
+    if (!replay__channel_write(&connection->channel, bytes.bytes, len))
         return OUTCOME_LOST;
-    if (response->wire_limit == REPLAY__NO_LIMIT)
-        return OUTCOME_GO_ON;
-    connection->budget -= bytes.len;
-    return connection->budget == 0 ? perform(connection, &response->at_limit) : OUTCOME_GO_ON;
+    connection->budget -= len;
+    return connection->budget == 0 ? OUTCOME_CUT : OUTCOME_GO_ON;
 }
 
 /* How many events are due at once, waiting for the first of them. */
@@ -121,7 +102,6 @@ static enum outcome wait_for_events(struct replay__connection *connection,
 }
 
 static enum outcome play_stream(struct replay__connection *connection,
-                                const struct replay__response *response,
                                 const struct replay__stream *stream,
                                 const struct replay_request *request)
 {
@@ -137,18 +117,27 @@ static enum outcome play_stream(struct replay__connection *connection,
         wire.len = 0;
         if (stream->append(stream->ctx, request, from, to, &wire) < 0)
             return OUTCOME_LOST;
-        outcome = send_bytes(connection, response, kinf__buffer_str(&wire));
+        outcome = send_bytes(connection, kinf__buffer_str(&wire));
         from = to;
     }
     return outcome;
 }
 
 static enum outcome perform(struct replay__connection *connection,
-                            const struct replay__action *action)
+                            const struct replay__response *response,
+                            const struct replay__action *action,
+                            const struct replay_request *request)
 {
     switch (action->type) {
+    case REPLAY__SEND:
+        return send_bytes(connection,
+                          (struct kinf_str){ response->wire.bytes + action->start, action->len });
+    case REPLAY__STREAM:
+        return play_stream(connection, action->stream, request);
     case REPLAY__STALL:
-        return stall(connection, action->delay_ms);
+        return stall(connection);
+    case REPLAY__PAUSE:
+        return wait_until(connection, kinf__clock_now_ns() + action->pause_ms * 1000000, 0);
     case REPLAY__WAIT:
         return wait_until(connection, INT64_MAX, action->signal);
     case REPLAY__CLOSE_NOTIFY:
@@ -157,9 +146,6 @@ static enum outcome perform(struct replay__connection *connection,
         return OUTCOME_CUT;
     case REPLAY__RESET:
         return OUTCOME_RESET;
-    case REPLAY__SEND:
-    case REPLAY__STREAM:
-        break;
     }
     return OUTCOME_LOST;
 }
@@ -168,23 +154,11 @@ static enum outcome play(struct replay__connection *connection,
                          const struct replay__response *response,
                          const struct replay_request *request)
 {
-    enum outcome outcome = OUTCOME_GO_ON;
+    enum outcome outcome = response->wire_limit != 0 ? OUTCOME_GO_ON : OUTCOME_CUT;
 
     connection->budget = response->wire_limit;
-    if (connection->budget == 0)
-        outcome = perform(connection, &response->at_limit);
-    for (size_t i = 0; i < response->n_actions && outcome == OUTCOME_GO_ON; i++) {
-        const struct replay__action *action = &response->actions[i];
-
-        if (action->type == REPLAY__SEND)
-            outcome =
-                send_bytes(connection, response,
-                           (struct kinf_str){ response->wire.bytes + action->start, action->len });
-        else if (action->type == REPLAY__STREAM)
-            outcome = play_stream(connection, response, action->stream, request);
-        else
-            outcome = perform(connection, action);
-    }
+    for (size_t i = 0; i < response->n_actions && outcome == OUTCOME_GO_ON; i++)
+        outcome = perform(connection, response, &response->actions[i], request);
     return outcome;
 }
 
@@ -202,7 +176,8 @@ static enum outcome refuse(struct replay__connection *connection,
                             body.len) < 0 ||
         kinf__buffer_append_str(&answer, kinf__buffer_str(&body)) < 0)
         return OUTCOME_LOST;
-    return send_pieces(connection, kinf__buffer_str(&answer), 0) ? OUTCOME_GO_ON : OUTCOME_LOST;
+    return replay__channel_write(&connection->channel, answer.bytes, answer.len) ? OUTCOME_GO_ON
+                                                                                 : OUTCOME_LOST;
 }
 
 /* --- requests --- */
@@ -213,15 +188,15 @@ static bool read_more(struct replay__connection *connection)
     struct kinf__buffer *input = &connection->input;
     size_t n;
 
-    if (input->len > HEAD_MAX_BYTES || kinf__buffer_reserve(input, READ_SIZE) < 0)
+    if (input->len > INPUT_MAX_BYTES || kinf__buffer_reserve(input, READ_SIZE) < 0)
         return false;
     n = replay__channel_read(&connection->channel, input->bytes + input->len, READ_SIZE);
     input->len += n;
     return n > 0;
 }
 
-/* A request's body is read and forgotten. */
-static bool skip_body(struct replay__connection *connection, const struct replay_request *request)
+/* Returns false if its end cannot be told. */
+static bool read_body(struct replay__connection *connection, struct replay_request *request)
 {
     char text[24];
     size_t len;
@@ -233,8 +208,16 @@ static bool skip_body(struct replay__connection *connection, const struct replay
         if (!read_more(connection))
             return false;
     }
+    if (len != 0)
+        request->body = strndup(connection->input.bytes, len);
     kinf__buffer_consume(&connection->input, len);
     return true;
+}
+
+/* Such as a TLS hello. */
+static bool is_no_http(const struct kinf__buffer *input)
+{
+    return input->len != 0 && !isupper((unsigned char)input->bytes[0]);
 }
 
 /* The next request, on the heap; NULL at the end of the connection. */
@@ -246,6 +229,10 @@ static struct replay_request *read_request(struct replay__connection *connection
     size_t head_len;
 
     while (input->len == 0 || (end = memmem(input->bytes, input->len, "\r\n\r\n", 4)) == NULL) {
+        if (is_no_http(input)) {
+            replay__channel_write(&connection->channel, BAD_REQUEST, sizeof BAD_REQUEST - 1);
+            return NULL;
+        }
         if (!read_more(connection))
             return NULL;
     }
@@ -259,19 +246,23 @@ static struct replay_request *read_request(struct replay__connection *connection
     kinf__buffer_consume(input, head_len);
     request->connection = connection->number;
     request->at_ms = kinf__clock_now_ms();
+    memcpy(request->client_name, connection->client_name, sizeof request->client_name);
     return request;
 }
 
 static enum outcome answer(struct replay__connection *connection, struct replay_request *request)
 {
     bool is_last =
-        replay__request_says(request, "Connection", "close") || !skip_body(connection, request);
+        replay__request_says(request, "Connection", "close") || !read_body(connection, request);
     bool is_listed;
     const struct replay__exchange *exchange =
         replay__admit(connection->replay, request, &is_listed);
-    enum outcome outcome = exchange != NULL ? play(connection, &exchange->response, request)
-                                            : refuse(connection, request);
+    enum outcome outcome;
 
+    connection->is_answered = false;
+    outcome = exchange != NULL ? play(connection, &exchange->response, request)
+                               : refuse(connection, request);
+    replay__note_answered(connection);
     if (!is_listed) {
         replay__request_release(request);
         free(request);
@@ -294,6 +285,8 @@ void *replay__connection_main(void *ctx)
 
     if (replay__channel_open(&connection->channel, connection->fd,
                              connection->replay->tls.context)) {
+        replay__channel_peer_name(&connection->channel, connection->client_name,
+                                  sizeof connection->client_name);
         while (outcome == OUTCOME_GO_ON && (request = read_request(connection)) != NULL)
             outcome = answer(connection, request);
     }

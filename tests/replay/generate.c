@@ -13,11 +13,11 @@
 #include "json/lookup.h"
 #include "replay/recording.h"
 
-#define DEFAULT_N_NAMESPACES 10
-#define DEFAULT_CHUNK_SIZE   16384
-#define PODS_PER_NODE        30
-#define MAX_PODS             1000000
-#define FIRST_RV             1000000000
+#define N_NAMESPACES       10
+#define DEFAULT_CHUNK_SIZE 16384
+#define PODS_PER_NODE      30
+#define MAX_PODS           1000000
+#define FIRST_RV           1000000000
 
 /* A text of fixed width in front of a chunk, written again when its size is known. */
 #define CHUNK_SIZE_TEXT     "00000000\r\n"
@@ -51,7 +51,6 @@ struct place {
 
 struct replay__generator {
     unsigned n_pods;
-    unsigned n_namespaces;
     size_t chunk_size;
     struct kinf__buffer item; /* the template as a LIST has it: without kind and apiVersion */
     char base_name[200];
@@ -164,8 +163,7 @@ static int load_template(struct replay__generator *generator, const char *path,
 static void write_namespace(const struct replay__generator *generator, unsigned i, char *text,
                             size_t size)
 {
-    unsigned pods_each =
-        (generator->n_pods + generator->n_namespaces - 1) / generator->n_namespaces;
+    unsigned pods_each = (generator->n_pods + N_NAMESPACES - 1) / N_NAMESPACES;
 
     snprintf(text, size, "load-%04u", i / pods_each);
 }
@@ -359,7 +357,7 @@ static int make_watch(const struct replay__generator *generator, struct replay__
                       bool has_state)
 {
     const struct replay__action events = { .type = REPLAY__STREAM, .stream = &generator->stream };
-    const struct replay__action silence = { .type = REPLAY__STALL, .delay_ms = KINF__NEVER_MS };
+    const struct replay__action silence = { .type = REPLAY__STALL };
     struct kinf__buffer *wire = &response->wire;
 
     if (kinf__buffer_append_str(wire, KINF_STR(HEAD)) < 0)
@@ -438,8 +436,6 @@ int replay__generator_new(const struct replay_generate_options *options,
     if (generator == NULL)
         return kinf__error_no_memory(err);
     generator->n_pods = options->n_pods;
-    generator->n_namespaces =
-        options->n_namespaces != 0 ? options->n_namespaces : DEFAULT_N_NAMESPACES;
     generator->chunk_size = options->chunk_size != 0 ? options->chunk_size : DEFAULT_CHUNK_SIZE;
     generator->stream = (struct replay__stream){ .append = append_events,
                                                  .ctx = generator,

@@ -9,19 +9,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "json/scan.h"
-
-/* A recording on its way into a response. */
-struct recording {
-    struct kinf_str bytes;
-    struct kinf__json_value facts;
-    struct kinf__json_iter chunk_times;
-    double time_scale;
-    double now_ms; /* in recorded time */
-    struct replay__response *response;
-};
 
 int replay__read_file(const char *path, struct kinf__buffer *bytes, struct kinf_error *err)
 {
@@ -45,21 +34,6 @@ int replay__read_file(const char *path, struct kinf__buffer *bytes, struct kinf_
 
 /* --- what was written down beside it --- */
 
-static double number_of(struct kinf__json_value value)
-{
-    char text[64];
-
-    snprintf(text, sizeof text, "%.*s", (int)value.raw.len, value.raw.bytes);
-    return strtod(text, NULL);
-}
-
-static double number_at(struct kinf__json_value facts, struct kinf_str key)
-{
-    struct kinf__json_value value;
-
-    return kinf__json_member(facts, key, &value) ? number_of(value) : 0;
-}
-
 static void string_at(struct kinf__json_value facts, struct kinf_str key, char *out, size_t size)
 {
     struct kinf__json_value value;
@@ -70,42 +44,7 @@ static void string_at(struct kinf__json_value facts, struct kinf_str key, char *
     out[len < size ? len : 0] = '\0';
 }
 
-/* The time in the next [ms, size] of a list; the present time if there is none. */
-static double next_time(struct kinf__json_iter *times, double now_ms)
-{
-    struct kinf__json_iter pair;
-    struct kinf__json_value value;
-    struct kinf_str key;
-
-    if (!kinf__json_iter_next(times, &key, &value) || !kinf__json_iter_init(&pair, value) ||
-        !kinf__json_iter_next(&pair, &key, &value))
-        return now_ms;
-    return number_of(value);
-}
-
-static struct kinf__json_iter times_at(struct kinf__json_value facts, struct kinf_str key)
-{
-    struct kinf__json_iter times = { .at = NULL };
-    struct kinf__json_value value;
-
-    if (kinf__json_member(facts, key, &value))
-        kinf__json_iter_init(&times, value);
-    return times;
-}
-
 /* --- playing --- */
-
-static int wait_until(struct recording *recording, double at_ms)
-{
-    double delay_ms = (at_ms - recording->now_ms) * recording->time_scale;
-
-    if (delay_ms < 1)
-        return 0;
-    recording->now_ms = at_ms;
-    return replay__response_add(
-        recording->response,
-        (struct replay__action){ .type = REPLAY__STALL, .delay_ms = (int64_t)(delay_ms + 0.5) });
-}
 
 /* The length of the chunk at the front of `body`, framing included; all of it if it is not whole.
  */
@@ -132,57 +71,49 @@ static bool is_chunked(struct kinf_str head)
     return strcasestr(text, "\r\nTransfer-Encoding: chunked\r\n") != NULL;
 }
 
-static int add_body(struct recording *recording, struct kinf_str body, bool chunked)
+static int add_body(struct replay__response *response, struct kinf_str body, bool chunked)
 {
     int failed = 0;
 
     while (body.len > 0 && failed == 0) {
         size_t len = chunked ? chunk_len(body) : body.len;
 
-        failed = wait_until(recording, next_time(&recording->chunk_times, recording->now_ms));
-        if (failed == 0)
-            failed =
-                replay__response_send(recording->response, (struct kinf_str){ body.bytes, len });
+        failed = replay__response_send(response, (struct kinf_str){ body.bytes, len });
         body.bytes += len;
         body.len -= len;
     }
     return failed;
 }
 
-static int add_end(struct recording *recording)
+static int add_end(struct replay__response *response, struct kinf__json_value facts)
 {
     struct replay__action action = { .type = REPLAY__CUT };
     char end[128];
 
-    string_at(recording->facts, KINF_STR("end"), end, sizeof end);
+    string_at(facts, KINF_STR("end"), end, sizeof end);
     if (strncmp(end, "recorder closed", strlen("recorder closed")) == 0)
-        action = (struct replay__action){ .type = REPLAY__STALL, .delay_ms = KINF__NEVER_MS };
+        action.type = REPLAY__STALL;
     else if (strstr(end, "FIN") == NULL)
         return 0;
     else if (strstr(end, "close_notify + FIN") != NULL)
         action.type = REPLAY__CLOSE_NOTIFY;
-    if (wait_until(recording, number_at(recording->facts, KINF_STR("end_ms"))) < 0)
-        return KINF_ERR_NO_MEMORY;
-    return replay__response_add(recording->response, action);
+    return replay__response_add(response, action);
 }
 
-static int add_actions(struct recording *recording)
+static int add_actions(struct replay__response *response, struct kinf_str body,
+                       struct kinf__json_value facts)
 {
-    struct kinf_str body = recording->bytes, head = { body.bytes, 0 };
+    struct kinf_str head = { body.bytes, 0 };
     const char *head_end = memmem(body.bytes, body.len, "\r\n\r\n", 4);
-    struct kinf__json_iter reads = times_at(recording->facts, KINF_STR("reads_ms_bytes"));
 
-    recording->chunk_times = times_at(recording->facts, KINF_STR("chunks_ms_size"));
     if (head_end != NULL) {
         head.len = (size_t)(head_end + 4 - head.bytes);
         body.bytes += head.len;
         body.len -= head.len;
     }
-    if (wait_until(recording, next_time(&reads, 0)) < 0 ||
-        replay__response_send(recording->response, head) < 0 ||
-        add_body(recording, body, is_chunked(head)) < 0)
+    if (replay__response_send(response, head) < 0 || add_body(response, body, is_chunked(head)) < 0)
         return KINF_ERR_NO_MEMORY;
-    return add_end(recording);
+    return add_end(response, facts);
 }
 
 static int read_beside(const char *dir, const char *name, const char *ending,
@@ -194,11 +125,10 @@ static int read_beside(const char *dir, const char *name, const char *ending,
     return replay__read_file(path, bytes, err);
 }
 
-int replay__recording_load(const char *dir, const char *name, double time_scale,
-                           struct replay__response *response, struct kinf_error *err)
+int replay__recording_load(const char *dir, const char *name, struct replay__response *response,
+                           struct kinf_error *err)
 {
     KINF__AUTO_BUFFER bytes = KINF__BUFFER_INIT, facts = KINF__BUFFER_INIT;
-    struct recording recording = { .time_scale = time_scale, .response = response };
     size_t at;
     int failed = read_beside(dir, name, ".http", &bytes, err);
 
@@ -208,7 +138,7 @@ int replay__recording_load(const char *dir, const char *name, double time_scale,
         return failed;
     if (kinf__json_scan_all(kinf__buffer_str(&facts), KINF__JSON_MAX_DEPTH, &at) < 0)
         return kinf__error_set(err, KINF_ERR_PARSE, "%s/%s.json is no JSON", dir, name);
-    recording.bytes = kinf__buffer_str(&bytes);
-    recording.facts = kinf__json_value_of(kinf__buffer_str(&facts));
-    return add_actions(&recording) < 0 ? kinf__error_no_memory(err) : 0;
+    failed = add_actions(response, kinf__buffer_str(&bytes),
+                         kinf__json_value_of(kinf__buffer_str(&facts)));
+    return failed < 0 ? kinf__error_no_memory(err) : 0;
 }

@@ -1,5 +1,5 @@
 /*
- * Recorded answers: NN-name.http and, beside it, NN-name.json with times and the way it ended.
+ * Recorded answers: NN-name.http and, beside it, NN-name.json with the way it ended.
  *
  * Threads: one thread per response.
  */
@@ -9,10 +9,9 @@
 #include "replay/response.h"
 
 /* Appends the actions that play the recording `name` of folder `dir`: the head, then each chunk, as
- * recorded, waiting `time_scale` times as long as the server did (0: not at all), and the recorded
- * end of the connection. Where the recorder itself left, the response stalls for ever. Errors:
+ * recorded, and the recorded end of the connection. Where the recorder itself left, the response stalls for ever. Errors:
  * KINF_ERR_CONFIG (cannot be read), KINF_ERR_PARSE, KINF_ERR_NO_MEMORY. */
-KINF_MUST_CHECK int replay__recording_load(const char *dir, const char *name, double time_scale,
+KINF_MUST_CHECK int replay__recording_load(const char *dir, const char *name,
                                            struct replay__response *response,
                                            struct kinf_error *err);
 

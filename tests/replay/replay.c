@@ -20,7 +20,6 @@
 #include "base/error.h"
 #include "replay/replay_priv.h"
 
-#define DEFAULT_MAX_CONNECTIONS 64
 #define DEFAULT_TRANSCRIPTS_DIR "tests/data/transcripts"
 #define BACKLOG                 128
 
@@ -70,6 +69,19 @@ const struct replay__exchange *replay__admit(struct replay *replay, struct repla
     pthread_cond_broadcast(&replay->changed);
     pthread_mutex_unlock(&replay->lock);
     return exchange;
+}
+
+void replay__note_answered(struct replay__connection *connection)
+{
+    struct replay *replay = connection->replay;
+
+    if (connection->is_answered)
+        return;
+    connection->is_answered = true;
+    pthread_mutex_lock(&replay->lock);
+    replay->n_answered++;
+    pthread_cond_broadcast(&replay->changed);
+    pthread_mutex_unlock(&replay->lock);
 }
 
 enum replay__wake_up replay__look(struct replay__connection *connection, unsigned signal)
@@ -141,7 +153,6 @@ static void take_in(struct replay *replay, int fd)
     if (kinf__thread_start(&connection->thread, "replay-conn", replay__connection_main, connection,
                            NULL) == 0) {
         kinf__list_push_back(&replay->connections, &connection->in_replay);
-        replay->n_connections++;
         replay->n_open++;
         connection = NULL;
     }
@@ -161,7 +172,6 @@ static struct replay__connection *take_finished_locked(struct replay *replay, bo
 
         if (connection->is_finished || even_running) {
             kinf__list_remove(node);
-            replay->n_connections--;
             return connection;
         }
     }
@@ -184,29 +194,16 @@ static void join_connections(struct replay *replay, bool even_running)
     } while (connection != NULL);
 }
 
-/* Returns false when the server stops. */
-static bool wait_for_room(struct replay *replay)
-{
-    bool go_on;
-
-    pthread_mutex_lock(&replay->lock);
-    while (replay->n_open >= replay->max_connections && !replay->is_stopping)
-        pthread_cond_wait(&replay->changed, &replay->lock);
-    go_on = !replay->is_stopping;
-    pthread_mutex_unlock(&replay->lock);
-    join_connections(replay, false);
-    return go_on;
-}
-
 static void *accept_main(void *ctx)
 {
     struct replay *replay = ctx;
     struct pollfd fds[] = { { .fd = replay->listener, .events = POLLIN },
                             { .fd = replay->stop.fd, .events = POLLIN } };
 
-    while (wait_for_room(replay)) {
+    while (fds[1].revents == 0) {
         int fd;
 
+        join_connections(replay, false);
         if (poll(fds, KINF__ARRAY_LEN(fds), -1) < 0 || fds[0].revents == 0)
             continue;
         fd = accept4(replay->listener, NULL, NULL, SOCK_CLOEXEC);
@@ -218,21 +215,17 @@ static void *accept_main(void *ctx)
 
 /* --- start and stop --- */
 
-static int listen_on_loopback(struct replay *replay, uint16_t port, struct kinf_error *err)
+static int listen_on_loopback(struct replay *replay, struct kinf_error *err)
 {
     struct sockaddr_in address = { .sin_family = AF_INET,
-                                   .sin_port = htons(port),
                                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     socklen_t size = sizeof address;
-    int on = 1;
 
     replay->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (replay->listener < 0 ||
-        setsockopt(replay->listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) < 0 ||
-        bind(replay->listener, (struct sockaddr *)&address, size) < 0 ||
+    if (replay->listener < 0 || bind(replay->listener, (struct sockaddr *)&address, size) < 0 ||
         listen(replay->listener, BACKLOG) < 0 ||
         getsockname(replay->listener, (struct sockaddr *)&address, &size) < 0)
-        return kinf__error_set_errno(err, KINF_ERR_SYSTEM, errno, "cannot listen on port %u", port);
+        return kinf__error_set_errno(err, KINF_ERR_SYSTEM, errno, "cannot listen on loopback");
     replay->port = ntohs(address.sin_port);
     snprintf(replay->url, sizeof replay->url, "%s://127.0.0.1:%u",
              replay->tls.context != NULL ? "https" : "http", replay->port);
@@ -274,7 +267,7 @@ static void replay_free(struct replay *replay)
     free(replay);
 }
 
-static struct replay *replay_new(const struct replay_options *options)
+static struct replay *replay_new(void)
 {
     struct replay *replay = calloc(1, sizeof *replay);
     pthread_condattr_t attributes;
@@ -283,9 +276,6 @@ static struct replay *replay_new(const struct replay_options *options)
         return NULL;
     replay->listener = -1;
     replay->stop.fd = -1;
-    replay->script = (struct replay__script)REPLAY__SCRIPT_INIT;
-    replay->max_connections =
-        options->max_connections != 0 ? options->max_connections : DEFAULT_MAX_CONNECTIONS;
     kinf__list_init(&replay->connections);
     pthread_mutex_init(&replay->lock, NULL);
     pthread_condattr_init(&attributes);
@@ -295,21 +285,24 @@ static struct replay *replay_new(const struct replay_options *options)
     return replay;
 }
 
-int replay_start(const struct replay_options *options, struct replay **ret_replay,
-                 struct kinf_error *err)
+int replay__start(const struct replay_options *options, struct replay__script take_script,
+                  struct replay **ret_replay, struct kinf_error *err)
 {
-    struct replay *replay = replay_new(options);
+    struct replay *replay = replay_new();
     int failed;
 
-    if (replay == NULL)
+    if (replay == NULL) {
+        replay__script_release(&take_script);
         return kinf__error_no_memory(err);
+    }
+    replay->script = take_script;
     failed = kinf__waker_init(&replay->stop, err);
     if (failed == 0)
         failed = make_script(replay, options, err);
     if (failed == 0 && !options->plain)
-        failed = replay__tls_init(&replay->tls, err);
+        failed = replay__tls_init(&replay->tls, options, err);
     if (failed == 0)
-        failed = listen_on_loopback(replay, options->port, err);
+        failed = listen_on_loopback(replay, err);
     if (failed == 0)
         failed = kinf__thread_start(&replay->thread, "replay", accept_main, replay, err);
     if (failed < 0)
@@ -317,6 +310,14 @@ int replay_start(const struct replay_options *options, struct replay **ret_repla
     else
         *ret_replay = replay;
     return failed;
+}
+
+int replay_start(const struct replay_options *options, struct replay **ret_replay,
+                 struct kinf_error *err)
+{
+    const struct replay__script none = REPLAY__SCRIPT_INIT;
+
+    return replay__start(options, none, ret_replay, err);
 }
 
 void replay_stop(struct replay *replay)
@@ -481,6 +482,16 @@ static bool is_used_up(const struct replay *replay, size_t n)
 bool replay_wait_used_up(struct replay *replay, int64_t timeout_ms)
 {
     return wait_for(replay, is_used_up, 0, timeout_ms);
+}
+
+static bool has_answered(const struct replay *replay, size_t n)
+{
+    return replay->n_answered >= n;
+}
+
+bool replay_wait_answered(struct replay *replay, size_t n, int64_t timeout_ms)
+{
+    return wait_for(replay, has_answered, n, timeout_ms);
 }
 
 static bool has_open(const struct replay *replay, size_t n)

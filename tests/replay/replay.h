@@ -14,6 +14,7 @@
 
 #include <kinformer/error.h>
 
+struct kinf__key_pair; /* sim/key_pair.h */
 struct replay;
 
 /* Signals are numbered from 1 to this. */
@@ -26,7 +27,6 @@ struct replay;
 struct replay_generate_options {
     const char *pod_file;  /* JSON of one Pod; NULL: nothing is generated */
     unsigned n_pods;       /* at least 1 */
-    unsigned n_namespaces; /* default 0: 10 */
     size_t chunk_size;     /* of a LIST body; default 0: 16 KiB */
     bool watchlist;        /* answer sendInitialEvents with a stream; otherwise with a 422 */
     uint64_t events_per_s; /* MODIFIED events of a watch; default 0: none */
@@ -38,8 +38,9 @@ struct replay_options {
     const char *script;          /* default: none */
     const char *transcripts_dir; /* of recorded answers; default: "tests/data/transcripts" */
     bool plain;                  /* http instead of https */
-    uint16_t port;               /* default 0: a free one */
-    unsigned max_connections;    /* further ones wait; default 0: 64 */
+    const struct kinf__key_pair *key_pair; /* default: one for 127.0.0.1 and localhost, made anew */
+    const struct kinf__key_pair *client_authority; /* of all clients; default: none is asked for */
+    int tls_version; /* OpenSSL's number of the only one; default 0: 1.2 and above */
     struct replay_generate_options generate;
 };
 
@@ -57,7 +58,8 @@ void replay_stop(struct replay *replay);
 
 const char *replay_url(const struct replay *replay); /* "https://127.0.0.1:PORT" */
 uint16_t replay_port(const struct replay *replay);
-const char *replay_ca_pem(const struct replay *replay); /* "" if plain */
+const char *replay_ca_pem(
+    const struct replay *replay); /* "" if plain, or with a key pair that was given */
 
 /* Writes a kubeconfig whose user has the token "replay". Errors: KINF_ERR_SYSTEM. */
 KINF_MUST_CHECK int replay_write_kubeconfig(const struct replay *replay, const char *path,
@@ -73,11 +75,13 @@ void replay_signal(struct replay *replay, unsigned signal);
 /* A request, constant and valid until replay_stop(). Those that the canned discovery answered are
  * not in the list. */
 struct replay_request {
-    const char *line;    /* "GET /api/v1/pods?watch=1 HTTP/1.1" */
-    const char *headers; /* each ends with CRLF */
-    int64_t at_ms;       /* monotonic */
-    unsigned connection; /* a number from 1 up */
-    bool is_expected;    /* an exchange of the script matched */
+    const char *line;     /* "GET /api/v1/pods?watch=1 HTTP/1.1" */
+    const char *headers;  /* each ends with CRLF */
+    const char *body;     /* NULL: none */
+    char client_name[64]; /* in the client's certificate; "": it showed none */
+    int64_t at_ms;        /* monotonic */
+    unsigned connection;  /* a number from 1 up */
+    bool is_expected;     /* an exchange of the script matched */
 };
 
 /* Waits until there are more than `n` requests and returns the one with index `n`; NULL when
@@ -95,6 +99,10 @@ bool replay_request_query(const struct replay_request *request, const char *name
 
 /* Requests that no exchange expected; each was answered with a 500. */
 size_t replay_n_violations(struct replay *replay);
+
+/* Waits until `n` requests were answered, as far as it goes: an answer that is silent for ever from
+ * now on counts. Returns false when `timeout_ms` is over. */
+bool replay_wait_answered(struct replay *replay, size_t n, int64_t timeout_ms);
 
 /* Waits until every exchange with a bounded number of uses was used up. Returns false when
  * `timeout_ms` is over. */

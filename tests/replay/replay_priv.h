@@ -19,7 +19,6 @@ struct replay {
     /* constant after start */
     char url[64];
     uint16_t port;
-    unsigned max_connections;
     int listener;
     struct replay__tls tls; /* context NULL: plain */
     struct replay__generator *generator;
@@ -32,12 +31,12 @@ struct replay {
     bool is_stopping;
     struct replay__script script; /* n_used; the rest is constant */
     struct kinf__list connections;
-    size_t n_connections; /* in the list, finished ones included */
     size_t n_open;
     unsigned n_accepted;
     struct replay_request **requests;
     size_t n_requests;
     size_t n_violations;
+    size_t n_answered;
     unsigned signals[REPLAY_MAX_SIGNAL + 1]; /* given and not taken yet */
 };
 
@@ -57,8 +56,15 @@ struct replay__connection {
     /* owned by the thread */
     struct replay__channel channel;
     struct kinf__buffer input;
-    size_t budget; /* bytes until the response's limit */
+    char client_name[64];
+    size_t budget;    /* bytes until the response's limit */
+    bool is_answered; /* the request at hand, as far as it goes */
 };
+
+/* As replay_start(), with these exchanges in front of those of the options. */
+KINF_MUST_CHECK int replay__start(const struct replay_options *options,
+                                  struct replay__script take_script, struct replay **ret_replay,
+                                  struct kinf_error *err);
 
 /* The thread of a connection; ctx is the connection. */
 void *replay__connection_main(void *ctx);
@@ -67,6 +73,9 @@ void *replay__connection_main(void *ctx);
  * the server is stopping. *ret_listed: the list owns the request now. */
 const struct replay__exchange *replay__admit(struct replay *replay, struct replay_request *request,
                                              bool *ret_listed);
+
+/* The answer to the request at hand has come as far as it goes. May be called more than once. */
+void replay__note_answered(struct replay__connection *connection);
 
 /* Clears the connection's waker and looks what set it. `signal` 0: none is waited for. */
 enum replay__wake_up {

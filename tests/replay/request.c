@@ -33,10 +33,11 @@ int replay__request_init(struct replay_request *ret_request, struct kinf_str hea
     return 0;
 }
 
-/* One allocation has both texts. */
+/* One allocation has line and headers. */
 void replay__request_release(struct replay_request *request)
 {
     free((char *)request->line);
+    free((char *)request->body);
 }
 
 static struct kinf_str target_of(const struct replay_request *request)
@@ -225,10 +226,21 @@ static bool rule_holds(const struct replay__query_rule *rule, const struct repla
     return found != rule->is_forbidden;
 }
 
+static bool method_matches(const struct replay__matcher *matcher,
+                           const struct replay_request *request)
+{
+    size_t len = strcspn(request->line, " ");
+
+    return matcher->method == NULL ||
+           (strlen(matcher->method) == len && memcmp(matcher->method, request->line, len) == 0);
+}
+
 static bool path_matches(const struct replay__matcher *matcher, struct kinf_str path)
 {
-    size_t len = strlen(matcher->path);
+    size_t len = matcher->path != NULL ? strlen(matcher->path) : 0;
 
+    if (matcher->path == NULL)
+        return true;
     if (matcher->path_is_prefix && path.len > len)
         path.len = len;
     return kinf_str_equal(path, (struct kinf_str){ matcher->path, len });
@@ -237,11 +249,7 @@ static bool path_matches(const struct replay__matcher *matcher, struct kinf_str 
 bool replay__matcher_matches(const struct replay__matcher *matcher,
                              const struct replay_request *request)
 {
-    size_t method_len = strcspn(request->line, " ");
-
-    if (matcher->method == NULL || strlen(matcher->method) != method_len ||
-        memcmp(matcher->method, request->line, method_len) != 0 ||
-        !path_matches(matcher, replay__request_path(request)))
+    if (!method_matches(matcher, request) || !path_matches(matcher, replay__request_path(request)))
         return false;
     for (size_t i = 0; i < matcher->n_rules; i++) {
         if (!rule_holds(&matcher->rules[i], request))

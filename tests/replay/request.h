@@ -27,9 +27,9 @@ struct replay__query_rule {
     bool is_forbidden;
 };
 
-/* All zero matches nothing. */
+/* All zero matches everything. */
 struct replay__matcher {
-    char *method;
+    char *method; /* NULL: any, and so with the path */
     char *path;
     bool path_is_prefix;
     struct replay__query_rule *rules;

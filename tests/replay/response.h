@@ -23,7 +23,8 @@ struct replay__stream {
 
 enum replay__action_type {
     REPLAY__SEND,
-    REPLAY__STALL, /* for a time */
+    REPLAY__STALL, /* until the peer or the server leaves */
+    REPLAY__PAUSE, /* for a time */
     REPLAY__WAIT,  /* for a signal */
     REPLAY__STREAM,
     /* the connection ends: */
@@ -35,7 +36,7 @@ enum replay__action_type {
 struct replay__action {
     enum replay__action_type type;
     size_t start, len; /* SEND: in wire */
-    int64_t delay_ms;  /* STALL; KINF__NEVER_MS: until the peer or the server leaves */
+    int64_t pause_ms;  /* PAUSE */
     unsigned signal;   /* WAIT */
     const struct replay__stream *stream;
 };
@@ -46,9 +47,7 @@ struct replay__response {
     struct kinf__buffer wire;
     struct replay__action *actions;
     size_t n_actions;
-    size_t write_size; /* bytes of one write at most; 0: a whole SEND */
-    size_t wire_limit; /* after so many bytes `at_limit` is done instead of what would follow */
-    struct replay__action at_limit;
+    size_t wire_limit; /* after so many bytes it is cut */
 };
 
 #define REPLAY__RESPONSE_INIT                                                                      \

@@ -1,7 +1,7 @@
 /*
  * The script's parser: one directive a line. Neighbours: request.c has the matchers, recording.c
  * the recorded answers; replay.c runs what comes out. Invariant: a written answer's head is made
- * when its exchange is complete, since it may tell the length of what follows.
+ * when its exchange is complete, since headers may stand anywhere behind the status.
  */
 #include "replay/script.h"
 
@@ -9,16 +9,9 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/clock.h"
 #include "base/compiler.h"
 #include "base/error.h"
 #include "replay/recording.h"
-
-enum framing {
-    FRAMING_CHUNKED,
-    FRAMING_LENGTH,
-    FRAMING_CLOSE,
-};
 
 struct parser {
     struct replay__script *script;
@@ -31,10 +24,8 @@ struct parser {
     bool is_written; /* it has a status line */
     bool is_ended;   /* its body is complete */
     bool is_over;    /* the connection is, or the stall without end has begun */
-    enum framing framing;
     struct kinf__buffer head;
     size_t head_action;
-    size_t body_len;
 };
 
 static int wrong(struct parser *parser, const char *what)
@@ -79,32 +70,11 @@ static int add(struct parser *parser, struct replay__action action)
 
 /* --- the exchange as a whole --- */
 
-static int append_framing(struct parser *parser)
-{
-    switch (parser->framing) {
-    case FRAMING_CHUNKED:
-        return kinf__buffer_append_str(&parser->head, KINF_STR("Transfer-Encoding: chunked\r\n"));
-    case FRAMING_LENGTH:
-        return kinf__buffer_printf(&parser->head, "Content-Length: %zu\r\n", parser->body_len);
-    case FRAMING_CLOSE:
-        break;
-    }
-    return kinf__buffer_append_str(&parser->head, KINF_STR("Connection: close\r\n"));
-}
-
 static int add_end_of_body(struct parser *parser)
 {
-    const struct replay__action close = { .type = REPLAY__CLOSE_NOTIFY };
-
     parser->is_ended = true;
-    if (parser->framing == FRAMING_CHUNKED)
-        return need_memory(
-            parser, replay__response_send(&parser->exchange->response, KINF_STR("0\r\n\r\n")));
-    if (parser->framing == FRAMING_CLOSE) {
-        parser->is_over = true;
-        return add(parser, close);
-    }
-    return 0;
+    return need_memory(parser,
+                       replay__response_send(&parser->exchange->response, KINF_STR("0\r\n\r\n")));
 }
 
 static int add_head(struct parser *parser)
@@ -119,8 +89,8 @@ static int add_head(struct parser *parser)
     if (strcasestr(text, "\r\nContent-Type:") == NULL)
         failed =
             kinf__buffer_append_str(&parser->head, KINF_STR("Content-Type: application/json\r\n"));
-    if (failed < 0 || append_framing(parser) < 0 ||
-        kinf__buffer_append_str(&parser->head, KINF_STR("\r\n")) < 0)
+    if (failed < 0 ||
+        kinf__buffer_append_str(&parser->head, KINF_STR("Transfer-Encoding: chunked\r\n\r\n")) < 0)
         return KINF_ERR_NO_MEMORY;
     action->start = response->wire.len;
     action->len = parser->head.len;
@@ -167,9 +137,7 @@ static int parse_exchange(struct parser *parser, const char *text)
         return kinf__error_no_memory(parser->err);
     parser->exchange->max_uses = (size_t)max_uses;
     parser->is_written = parser->is_ended = parser->is_over = false;
-    parser->framing = FRAMING_CHUNKED;
     parser->head.len = 0;
-    parser->body_len = 0;
     return 0;
 }
 
@@ -197,25 +165,12 @@ static int parse_unlisted(struct parser *parser, const char *text)
 
 static int parse_recorded(struct parser *parser, const char *text)
 {
-    struct kinf_str word = take_word(&text);
-    KINF__AUTO_FREE char *name = strndup(word.bytes, word.len);
-    double time_scale = 0;
-    char *end;
     int failed;
 
-    if (name == NULL)
-        return kinf__error_no_memory(parser->err);
     if (parser->is_written)
         return wrong(parser, "an answer is written or recorded");
-    if (*text != '\0') {
-        word = take_word(&text);
-        time_scale = strtod(text, &end);
-        if (!kinf_str_equal(word, KINF_STR("timing")) || end == text || *end != '\0' ||
-            !(time_scale >= 0))
-            return wrong(parser, "recorded NAME [timing SCALE]");
-    }
-    failed = replay__recording_load(parser->transcripts_dir, name, time_scale,
-                                    &parser->exchange->response, parser->err);
+    failed = replay__recording_load(parser->transcripts_dir, text, &parser->exchange->response,
+                                    parser->err);
     if (failed < 0)
         kinf__error_prefix(parser->err, "script line %u", parser->line);
     return failed;
@@ -245,31 +200,13 @@ static int parse_header(struct parser *parser, const char *text)
     return need_memory(parser, kinf__buffer_printf(&parser->head, "%s\r\n", text));
 }
 
-static int parse_body(struct parser *parser, const char *text)
-{
-    static const char *const names[] = { "chunked", "length", "close" };
-
-    for (size_t i = 0; parser->body_len == 0 && i < KINF__ARRAY_LEN(names); i++) {
-        if (strcmp(text, names[i]) == 0) {
-            parser->framing = (enum framing)i;
-            return 0;
-        }
-    }
-    return wrong(parser, "body chunked, length or close, in front of the first piece");
-}
-
 /* --- bodies --- */
 
 static int add_piece(struct parser *parser, struct kinf_str bytes)
 {
-    struct replay__response *response = &parser->exchange->response;
-
     if (!parser->is_written || parser->is_ended)
         return wrong(parser, "a body stands between status and end");
-    parser->body_len += bytes.len;
-    return need_memory(parser, parser->framing == FRAMING_CHUNKED
-                                   ? replay__response_send_chunk(response, bytes)
-                                   : replay__response_send(response, bytes));
+    return need_memory(parser, replay__response_send_chunk(&parser->exchange->response, bytes));
 }
 
 /* Decodes \n \r \t \\ and \xHH in place. Returns false for any other backslash. */
@@ -394,25 +331,10 @@ static int parse_failure(struct parser *parser, const char *text)
     failed = parse_status(parser, code_text);
     if (failed < 0)
         return failed;
-    parser->framing = FRAMING_LENGTH;
     return add_piece(parser, kinf__buffer_str(&object));
 }
 
 /* --- what happens between and behind --- */
-
-static int parse_stall(struct parser *parser, const char *text)
-{
-    struct replay__action action = { .type = REPLAY__STALL, .delay_ms = KINF__NEVER_MS };
-    uint64_t delay_ms;
-
-    if (strcmp(text, "forever") == 0)
-        parser->is_over = true;
-    else if (parse_number(text, INT32_MAX, &delay_ms))
-        action.delay_ms = (int64_t)delay_ms;
-    else
-        return wrong(parser, "stall MS or stall forever");
-    return add(parser, action);
-}
 
 static int parse_wait(struct parser *parser, const char *text)
 {
@@ -430,83 +352,44 @@ static int parse_end(struct parser *parser, const char *text)
     return add_end_of_body(parser);
 }
 
-static bool ending_of(const char *text, struct replay__action *ret_action)
+static int add_ending(struct parser *parser, enum replay__action_type type)
 {
-    static const struct {
-        const char *name;
-        enum replay__action_type type;
-    } endings[] = {
-        { "cut", REPLAY__CUT },
-        { "reset", REPLAY__RESET },
-        { "close_notify", REPLAY__CLOSE_NOTIFY },
-        { "stall", REPLAY__STALL },
-    };
-
-    for (size_t i = 0; i < KINF__ARRAY_LEN(endings); i++) {
-        if (strcmp(text, endings[i].name) == 0) {
-            *ret_action =
-                (struct replay__action){ .type = endings[i].type, .delay_ms = KINF__NEVER_MS };
-            return true;
-        }
-    }
-    return false;
+    parser->is_over = true;
+    return add(parser, (struct replay__action){ .type = type });
 }
 
-static int add_ending(struct parser *parser, const char *name)
+static int parse_stall(struct parser *parser, const char *text)
 {
-    struct replay__action action;
+    uint64_t pause_ms;
 
-    if (!ending_of(name, &action))
-        return wrong(parser, "no such ending");
-    parser->is_over = true;
-    return add(parser, action);
+    if (strcmp(text, "forever") == 0)
+        return add_ending(parser, REPLAY__STALL);
+    if (!parse_number(text, INT32_MAX, &pause_ms))
+        return wrong(parser, "stall MS or stall forever");
+    return add(parser,
+               (struct replay__action){ .type = REPLAY__PAUSE, .pause_ms = (int64_t)pause_ms });
 }
 
 static int parse_cut(struct parser *parser, const char *text)
 {
-    return *text == '\0' ? add_ending(parser, "cut") : wrong(parser, "cut takes nothing");
+    return *text == '\0' ? add_ending(parser, REPLAY__CUT) : wrong(parser, "cut takes nothing");
 }
 
 static int parse_reset(struct parser *parser, const char *text)
 {
-    return *text == '\0' ? add_ending(parser, "reset") : wrong(parser, "reset takes nothing");
-}
-
-static int parse_close_notify(struct parser *parser, const char *text)
-{
-    return *text == '\0' ? add_ending(parser, "close_notify")
-                         : wrong(parser, "close_notify takes nothing");
+    return *text == '\0' ? add_ending(parser, REPLAY__RESET) : wrong(parser, "reset takes nothing");
 }
 
 static int parse_after(struct parser *parser, const char *text)
 {
-    struct replay__response *response = &parser->exchange->response;
     struct kinf_str word = take_word(&text);
     char number[24];
     uint64_t limit;
 
     snprintf(number, sizeof number, "%.*s", (int)word.len, word.bytes);
-    if (!parse_number(number, SIZE_MAX - 1, &limit) || !ending_of(text, &response->at_limit))
-        return wrong(parser, "after BYTES cut, reset, close_notify or stall");
-    response->wire_limit = (size_t)limit;
-    return 0;
-}
-
-static int parse_write(struct parser *parser, const char *text)
-{
-    uint64_t size;
-
-    if (!parse_number(text, UINT32_MAX, &size) || size == 0)
-        return wrong(parser, "write BYTES");
-    parser->exchange->response.write_size = (size_t)size;
-    return 0;
-}
-
-static int parse_discovery(struct parser *parser, const char *text)
-{
-    if (strcmp(text, "off") != 0)
-        return wrong(parser, "discovery off");
-    parser->script->has_discovery = false;
+    if (!parse_number(number, SIZE_MAX - 1, &limit) || strcmp(text, "cut") != 0)
+        return wrong(parser, "after BYTES cut");
+    parser->exchange->response.wire_limit = (size_t)limit;
     return 0;
 }
 
@@ -519,27 +402,23 @@ static const struct directive {
     bool adds_action;
 } directives[] = {
     { "exchange", parse_exchange, false, false },
-    { "discovery", parse_discovery, false, false },
     { "match", parse_match, true, false },
     { "unlisted", parse_unlisted, true, false },
     { "after", parse_after, true, false },
-    { "write", parse_write, true, false },
     { "recorded", parse_recorded, true, true },
     { "status", parse_status, true, true },
     { "header", parse_header, true, false },
-    { "body", parse_body, true, false },
     { "piece", parse_piece, true, true },
+    { "raw", parse_raw, true, true },
     { "event", parse_event, true, true },
     { "error", parse_error, true, true },
     { "failure", parse_failure, true, true },
     { "fill", parse_fill, true, true },
-    { "raw", parse_raw, true, true },
     { "stall", parse_stall, true, true },
     { "wait", parse_wait, true, true },
     { "end", parse_end, true, true },
     { "cut", parse_cut, true, true },
     { "reset", parse_reset, true, true },
-    { "close_notify", parse_close_notify, true, true },
 };
 
 static int parse_line(struct parser *parser, const char *line)

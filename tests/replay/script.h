@@ -30,7 +30,7 @@ struct replay__script {
 
 void replay__script_release(struct replay__script *script);
 
-/* Appends an exchange that matches nothing yet. Valid until the next one. NULL: out of memory. */
+/* Appends an exchange that matches everything yet. Valid until the next one. NULL: out of memory. */
 struct replay__exchange *replay__script_add(struct replay__script *script);
 
 /* Appends the exchanges of `text`. Errors: KINF_ERR_PARSE (with the line), KINF_ERR_CONFIG (a file

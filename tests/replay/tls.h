@@ -1,5 +1,5 @@
 /*
- * A certificate authority and a serving certificate for 127.0.0.1, made anew in memory.
+ * TLS of the server: with a key pair that it is given, or one for 127.0.0.1, made anew.
  *
  * Threads: one thread to make it; then any.
  */
@@ -8,15 +8,16 @@
 
 #include <openssl/ssl.h>
 
-#include <kinformer/error.h>
+#include "replay/replay.h"
 
 struct replay__tls {
     SSL_CTX *context;
-    char *ca_pem;
+    char *ca_pem; /* NULL: it was given a key pair */
 };
 
 /* Errors: KINF_ERR_TLS with OpenSSL's reason. */
-KINF_MUST_CHECK int replay__tls_init(struct replay__tls *ret_tls, struct kinf_error *err);
+KINF_MUST_CHECK int replay__tls_init(struct replay__tls *ret_tls,
+                                     const struct replay_options *options, struct kinf_error *err);
 void replay__tls_release(struct replay__tls *tls);
 
 #endif

@@ -32,10 +32,14 @@ void *__real_malloc(size_t size);
 void *__real_calloc(size_t n, size_t size);
 void *__real_realloc(void *old, size_t size);
 void *__real_reallocarray(void *old, size_t n, size_t size);
+char *__real_strdup(const char *text);
+char *__real_strndup(const char *text, size_t len);
 void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *old, size_t size);
 void *__wrap_reallocarray(void *old, size_t n, size_t size);
+char *__wrap_strdup(const char *text);
+char *__wrap_strndup(const char *text, size_t len);
 
 void *__wrap_malloc(size_t size)
 {
@@ -55,4 +59,14 @@ void *__wrap_realloc(void *old, size_t size)
 void *__wrap_reallocarray(void *old, size_t n, size_t size)
 {
     return fails_now() ? NULL : __real_reallocarray(old, n, size);
+}
+
+char *__wrap_strdup(const char *text)
+{
+    return fails_now() ? NULL : __real_strdup(text);
+}
+
+char *__wrap_strndup(const char *text, size_t len)
+{
+    return fails_now() ? NULL : __real_strndup(text, len);
 }

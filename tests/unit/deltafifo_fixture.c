@@ -67,6 +67,7 @@ struct kinf_deltafifo_options fifo_known_options(struct fifo_fixture *f)
 {
     struct kinf_deltafifo_options options = KINF_DELTAFIFO_OPTIONS_INIT;
 
+    options.order = KINF_FIFO_KEYED;
     options.known = (struct kinf_known_objects){ fifo_each_known, fifo_has_known_key, f };
     return options;
 }
@@ -108,8 +109,13 @@ void fifo_open_known_as_sync(struct fifo_fixture *f)
 
 int fifo_setup(void **state)
 {
-    *state = calloc(1, sizeof(struct fifo_fixture));
-    return *state != NULL ? 0 : -1;
+    struct fifo_fixture *f = calloc(1, sizeof *f);
+
+    if (f == NULL)
+        return -1;
+    f->order = KINF_FIFO_KEYED;
+    *state = f;
+    return 0;
 }
 
 int fifo_setup_in_order(void **state)

@@ -11,6 +11,7 @@
 
 #include "base/buffer.h"
 #include "base/clock.h"
+#include "unit/scripted_server.h"
 
 /* --- life --- */
 
@@ -22,7 +23,9 @@ int engine_set_up(void **state)
     f->n_objects_before = kinf__object_count();
     recorder_init(&f->recorder);
     f->options = (struct kinf_informer_options){
+        .size = sizeof(struct kinf_informer_options),
         .handler = recorder_handler(&f->recorder),
+        .fifo_order = KINF_FIFO_KEYED,
         .initial = KINF_INITIAL_LIST,
         .backoff_base_ms = 10,
         .backoff_max_ms = 10,
@@ -60,21 +63,6 @@ int engine_tear_down(void **state)
     return 0;
 }
 
-static void make_client(struct engine_fixture *f)
-{
-    char path[] = "/tmp/kinf-engine-XXXXXX";
-    const struct kinf_client_options options = { .kubeconfig = path };
-    struct kinf_error err = KINF_ERROR_INIT;
-    int fd = mkstemp(path);
-
-    assert_true(fd >= 0);
-    close(fd);
-    if (replay_write_kubeconfig(f->replay, path, &err) < 0 ||
-        kinf_client_new(&options, &f->client, &err) < 0)
-        fail_msg("%s", err.message);
-    unlink(path);
-}
-
 void engine_make(struct engine_fixture *f, const char *resource, const char *script)
 {
     const struct replay_options server = { .script = script, .plain = true };
@@ -82,7 +70,7 @@ void engine_make(struct engine_fixture *f, const char *resource, const char *scr
 
     if (replay_start(&server, &f->replay, &err) < 0)
         fail_msg("%s", err.message);
-    make_client(f);
+    f->client = test_client_of(replay_port(f->replay), NULL);
     f->options.resource = resource;
     if (kinf_informer_new(f->client, &f->options, &f->informer, &err) < 0)
         fail_msg("%s", err.message);

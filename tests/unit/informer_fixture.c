@@ -307,6 +307,7 @@ int informer_setup(void **state)
     struct informer_fixture *f = calloc(1, sizeof *f);
 
     assert_non_null(f);
+    f->order = KINF_FIFO_KEYED;
     f->n_objects_before = kinf__object_count();
     for (size_t i = 0; i < KINF__ARRAY_LEN(f->recorders); i++)
         recorder_init(&f->recorders[i]);

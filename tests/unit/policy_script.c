@@ -86,7 +86,7 @@ static void describe(const struct kinf__policy_action *action, char *buf, size_t
         return;
     }
     len = snprintf(buf, size, "%s", names[action->type]);
-    if (action->rv[0] != '\0')
+    if (action->rv[0] != '\0' && action->type != KINF__DO_ASK)
         len += snprintf(buf + len, size - (size_t)len, "@%s", action->rv);
     if (action->continue_token[0] != '\0')
         len += snprintf(buf + len, size - (size_t)len, "+%s", action->continue_token);

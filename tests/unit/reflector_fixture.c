@@ -43,10 +43,11 @@ static void on_phase(enum kinf__reflector_phase phase, const struct kinf_error *
     pthread_mutex_unlock(&f->lock);
 }
 
-static void on_proof(void *ctx)
+static void on_proof(bool by_watch, void *ctx)
 {
     struct reflector_fixture *f = ctx;
 
+    (void)by_watch;
     pthread_mutex_lock(&f->lock);
     f->n_proofs++;
     pthread_cond_broadcast(&f->changed);
@@ -169,28 +170,19 @@ void reflector_expect_deltas(struct reflector_fixture *f, const char *expected)
 
 /* --- life --- */
 
-void reflector_set_up_client(struct reflector_fixture *f, int port)
-{
-    struct kinf_client_options options = KINF_CLIENT_OPTIONS_INIT;
-    struct kinf_error err = KINF_ERROR_INIT;
-
-    f->kubeconfig = test_kubeconfig(port);
-    options.kubeconfig = f->kubeconfig;
-    if (kinf_client_new(&options, &f->client, &err) < 0)
-        fail_msg("%s", err.message);
-}
-
 void reflector_set_up(struct reflector_fixture *f, const struct test_reply *replies,
                       size_t n_replies)
 {
-    struct kinf_deltafifo_options fifo_options = { .known = { each_known, has_key, f } };
+    struct kinf_deltafifo_options fifo_options = { .size = sizeof fifo_options,
+                                                   .known = { each_known, has_key, f },
+                                                   .order = KINF_FIFO_KEYED };
     const struct kinf_type *type;
 
     *f = (struct reflector_fixture){ .n_objects_before = kinf__object_count() };
     pthread_mutex_init(&f->lock, NULL);
     pthread_cond_init(&f->changed, NULL);
     f->server = test_server_start(replies, n_replies);
-    reflector_set_up_client(f, test_server_port(f->server));
+    f->client = test_client_of(replay_port(f->server), NULL);
     must(kinf_type_intern("", "v1", "Pod", "pods", true, &type, NULL));
     must(kinf_indexer_new(NULL, 0, &f->indexer, NULL));
     must(kinf_deltafifo_new(&fifo_options, &f->fifo, NULL));
@@ -239,13 +231,11 @@ int64_t reflector_stop(struct reflector_fixture *f)
 void reflector_tear_down(struct reflector_fixture *f)
 {
     reflector_stop(f);
-    test_server_stop(f->server);
+    replay_stop(f->server);
     kinf_deltafifo_free(f->fifo);
     kinf_indexer_free(f->indexer);
     kinf__prune_plan_free(f->plan);
     kinf_client_free(f->client);
-    unlink(f->kubeconfig);
-    free(f->kubeconfig);
     kinf__buffer_release(&f->popped);
     kinf__buffer_release(&f->phases);
     kinf__buffer_release(&f->quarantined);

@@ -11,7 +11,7 @@
 
 #include "base/buffer.h"
 #include "reflector/reflector.h"
-#include "unit/http_server.h"
+#include "unit/scripted_server.h"
 #include "unit/test.h"
 
 #define POD(name, rv)                                                                              \
@@ -33,8 +33,7 @@
 
 /* A reflector with all it works between. */
 struct reflector_fixture {
-    struct test_server *server;
-    char *kubeconfig;
+    struct replay *server;
     struct kinf_client *client;
     struct kinf_indexer *indexer;
     struct kinf_deltafifo *fifo;
@@ -56,8 +55,6 @@ struct reflector_fixture {
 void reflector_set_up(struct reflector_fixture *f, const struct test_reply *replies,
                       size_t n_replies);
 #define SET_UP(f, replies) reflector_set_up((f), (replies), KINF__ARRAY_LEN(replies))
-/* Makes a client for the server at this port. */
-void reflector_set_up_client(struct reflector_fixture *f, int port);
 void reflector_start(struct reflector_fixture *f);
 /* Stops the reflector; returns how long that took. */
 int64_t reflector_stop(struct reflector_fixture *f);

@@ -4,7 +4,7 @@
  */
 #include "unit/server_model.h"
 
-#include <arpa/inet.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -20,7 +20,7 @@
 #include "base/thread.h"
 #include "replay/request.h"
 #include "replay/response.h"
-#include "unit/http_server.h"
+#include "unit/scripted_server.h"
 
 #define MAX_CONNECTIONS 16
 #define N_CLIENTS       8 /* that can be told apart: a namespace or none, labelled or not */
@@ -46,7 +46,7 @@ struct connection {
 struct server_model {
     struct server_history *history;
     bool has_watch_lists;
-    int port;
+    unsigned port;
     pthread_t thread;
     struct kinf__waker waker;
     atomic_bool is_stopping;
@@ -660,20 +660,6 @@ static void step(struct server_model *server, struct connection *connection)
         drop(connection, fate);
 }
 
-static void listen_on_loopback(struct server_model *server)
-{
-    struct sockaddr_in address = { .sin_family = AF_INET,
-                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-    socklen_t size = sizeof address;
-
-    server->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    must(server->listener);
-    must(bind(server->listener, (struct sockaddr *)&address, size));
-    must(listen(server->listener, 64));
-    must(getsockname(server->listener, (struct sockaddr *)&address, &size));
-    server->port = ntohs(address.sin_port);
-}
-
 static void accept_one(struct server_model *server)
 {
     int fd = accept4(server->listener, NULL, NULL, SOCK_CLOEXEC);
@@ -762,7 +748,8 @@ struct server_model *server_model_start(struct server_history *history, uint64_t
     for (size_t i = 0; i < N_CLIENTS; i++)
         server->listed_generation[i] = UINT_MAX;
     must(kinf__waker_init(&server->waker, NULL));
-    listen_on_loopback(server);
+    server->listener = test_listen(64, &server->port);
+    must(fcntl(server->listener, F_SETFL, O_NONBLOCK));
     must(kinf__thread_start(&server->thread, "model-server", run, server, NULL));
     return server;
 }
@@ -781,17 +768,7 @@ void server_model_stop(struct server_model *server)
 
 struct kinf_client *server_model_client(const struct server_model *server)
 {
-    struct kinf_client_options options = KINF_CLIENT_OPTIONS_INIT;
-    char *kubeconfig = test_kubeconfig(server->port);
-    struct kinf_error err = KINF_ERROR_INIT;
-    struct kinf_client *client;
-
-    options.kubeconfig = kubeconfig;
-    if (kinf_client_new(&options, &client, &err) < 0)
-        fail_msg("%s", err.message);
-    unlink(kubeconfig);
-    free(kubeconfig);
-    return client;
+    return test_client_of(server->port, NULL);
 }
 
 static void ignore_watch_error(const struct kinf_error *err, void *ctx)

@@ -13,7 +13,7 @@
 #include "base/compiler.h"
 #include "base/thread.h"
 #include "unit/allocation.h"
-#include "unit/rest_server.h"
+#include "unit/scripted_server.h"
 #include "unit/test.h"
 
 #define PATIENCE_MS 20000
@@ -198,32 +198,17 @@ static const char *const tokens[] = { "a", "b", "c", "d", "e", "f", "g", "h" };
 
 struct behind_socket {
     struct upstream upstream;
-    struct rest_server *server;
+    struct replay *server;
     struct kinf_client *client;
     struct kinf__access_waiter waiters[KINF__ARRAY_LEN(tokens)];
 };
 
-static struct kinf_client *client_of(unsigned port)
-{
-    struct kinf_client *client;
-    char kubeconfig[512];
-
-    snprintf(kubeconfig, sizeof kubeconfig,
-             "apiVersion: v1\nkind: Config\ncurrent-context: c\n"
-             "clusters: [{name: c, cluster: {server: 'http://127.0.0.1:%u'}}]\n"
-             "users: [{name: u, user: {}}]\n"
-             "contexts: [{name: c, context: {cluster: c, user: u}}]\n",
-             port);
-    assert_int_equal(rest_client_new(kubeconfig, &client, NULL), 0);
-    return client;
-}
-
-static void start(struct behind_socket *b, const struct rest_answer *answers, size_t n_answers)
+static void start(struct behind_socket *b, const struct test_reply *replies, size_t n_replies)
 {
     const struct kinf__authorizer_options options = { 0 };
 
-    b->server = rest_server_start(answers, n_answers, NULL, NULL);
-    b->client = client_of(rest_server_port(b->server));
+    b->server = test_server_start(replies, n_replies);
+    b->client = test_client_of(replay_port(b->server), NULL);
     begin(&b->upstream, &options);
     assert_int_equal(kinf__authorizer_start(b->upstream.authorizer, b->client, NULL), 0);
 }
@@ -245,22 +230,24 @@ static void stop(struct behind_socket *b)
     end(&b->upstream);
     assert_true(kinf__clock_now_ms() - began_ms < AT_ONCE_MS);
     kinf_client_free(b->client);
-    rest_server_stop(b->server);
+    replay_stop(b->server);
 }
 
 static void its_threads_ask_the_upstream(void **state)
 {
-    static const struct rest_answer answers[] = {
-        { KINF__TOKEN_REVIEW_TARGET, "201 Created",
-          "{\"kind\":\"TokenReview\",\"status\":{\"authenticated\":true,"
-          "\"user\":{\"username\":\"u\"}}}" },
-        { KINF__ACCESS_REVIEW_TARGET, "201 Created",
-          "{\"kind\":\"SubjectAccessReview\",\"status\":{\"allowed\":true}}" },
+    static const struct test_reply replies[] = {
+        { .path = KINF__TOKEN_REVIEW_TARGET,
+          .status = "201 Created",
+          .body = "{\"kind\":\"TokenReview\",\"status\":{\"authenticated\":true,"
+                  "\"user\":{\"username\":\"u\"}}}" },
+        { .path = KINF__ACCESS_REVIEW_TARGET,
+          .status = "201 Created",
+          .body = "{\"kind\":\"SubjectAccessReview\",\"status\":{\"allowed\":true}}" },
     };
     struct behind_socket b;
 
     (void)state;
-    start(&b, answers, KINF__ARRAY_LEN(answers));
+    start(&b, replies, KINF__ARRAY_LEN(replies));
     ask_all(&b);
     await(&b.upstream, &b.upstream.n_woken, KINF__ARRAY_LEN(tokens));
     for (size_t i = 0; i < KINF__ARRAY_LEN(tokens); i++)
@@ -272,13 +259,15 @@ static void its_threads_ask_the_upstream(void **state)
 
 static void stop_breaks_off_reviews_that_hang(void **state)
 {
-    static const struct rest_answer answers[] = { { KINF__TOKEN_REVIEW_TARGET, NULL, NULL } };
+    static const struct test_reply replies[] = {
+        { .path = KINF__TOKEN_REVIEW_TARGET, .body = "{}", .end = TEST_END_OPEN }
+    };
     struct behind_socket b;
 
     (void)state;
-    start(&b, answers, KINF__ARRAY_LEN(answers));
+    start(&b, replies, KINF__ARRAY_LEN(replies));
     ask_all(&b);
-    while (rest_server_n_requests(b.server) == 0)
+    while (replay_n_requests(b.server) == 0)
         sched_yield();
     for (size_t i = 0; i < KINF__ARRAY_LEN(tokens); i++)
         kinf__authorizer_cancel(b.upstream.authorizer, &b.waiters[i]);
@@ -298,7 +287,7 @@ static void stop_ends_threads_that_have_nothing_to_do(void **state)
 static void without_memory_it_does_not_start_and_nothing_leaks(void **state)
 {
     const struct kinf__authorizer_options options = { 0 };
-    struct kinf_client *client = client_of(1);
+    struct kinf_client *client = test_client_of(1, NULL);
     bool has_failed = true;
 
     (void)state;

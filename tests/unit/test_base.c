@@ -9,6 +9,7 @@
 #include "base/list.h"
 #include "base/lock.h"
 #include "base/log.h"
+#include "base/sort.h"
 #include "base/thread.h"
 
 #include <errno.h>
@@ -16,6 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "unit/test.h"
 
@@ -254,6 +256,27 @@ static void log_levels_are_set_by_module(void **state)
     kinf_log_set_callback(NULL, NULL);
 }
 
+static void standard_error_has_time_level_and_module(void **state)
+{
+    char line[256] = "";
+    int kept = dup(STDERR_FILENO), ends[2];
+
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    dup2(ends[1], STDERR_FILENO);
+    kinf_log_to_stderr();
+    KINF__LOG(KINF__LOG_REST, KINF_LOG_WARN, "refused n=%d", 1);
+    kinf_log_set_callback(NULL, NULL);
+    dup2(kept, STDERR_FILENO);
+    assert_true(read(ends[0], line, sizeof line - 1) > 0);
+    /* 2026-01-31T12:00:00.000Z */
+    assert_string_equal(line + 24, " warn rest: refused n=1\n");
+    assert_int_equal(line[10], 'T');
+    close(kept);
+    close(ends[0]);
+    close(ends[1]);
+}
+
 static void a_log_line_is_one_line_whatever_names_hold(void **state)
 {
     (void)state;
@@ -308,6 +331,61 @@ static void a_log_limit_counts_what_it_holds_back(void **state)
     assert_int_equal(suppressed, 2);
 }
 
+/* --- sorting --- */
+
+#define N_SORTED_MOST 30000
+
+static int compare_numbers(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+static void sorting_does_as_qsort_does(void **state)
+{
+    static const size_t lens[] = { 0, 1, 2, 4095, 4096, 4097, 8192, 12289, N_SORTED_MOST };
+    struct test_random random = test_random_init(__func__);
+    uint32_t *items = calloc(N_SORTED_MOST, sizeof *items);
+    uint32_t *expected = calloc(N_SORTED_MOST, sizeof *expected);
+
+    (void)state;
+    assert_true(items != NULL && expected != NULL);
+    for (size_t i = 0; i < KINF__ARRAY_LEN(lens); i++) {
+        for (size_t k = 0; k < lens[i]; k++)
+            items[k] = expected[k] = (uint32_t)test_random_below(&random, 2 * lens[i]);
+        assert_int_equal(kinf__sort(items, lens[i], sizeof *items, compare_numbers, NULL), 0);
+        qsort(expected, lens[i], sizeof *expected, compare_numbers);
+        assert_memory_equal(items, expected, lens[i] * sizeof *items);
+    }
+    free(expected);
+    free(items);
+}
+
+static struct kinf__stop sort_stop;
+static size_t n_compared;
+
+static int compare_and_stop(const void *a, const void *b)
+{
+    if (++n_compared == N_SORTED_MOST)
+        kinf__stop_set(&sort_stop);
+    return compare_numbers(a, b);
+}
+
+static void sorting_ends_when_it_is_stopped(void **state)
+{
+    uint32_t *items = calloc(N_SORTED_MOST, sizeof *items);
+
+    (void)state;
+    assert_non_null(items);
+    for (uint32_t i = 0; i < N_SORTED_MOST; i++)
+        items[i] = i * 7919 % N_SORTED_MOST;
+    assert_int_equal(kinf__sort(items, N_SORTED_MOST, sizeof *items, compare_and_stop, &sort_stop),
+                     KINF_ERR_STOPPED);
+    assert_in_range(n_compared, N_SORTED_MOST, 3 * N_SORTED_MOST);
+    free(items);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -323,10 +401,13 @@ int main(void)
         cmocka_unit_test(a_waker_stays_set_until_cleared),
         cmocka_unit_test(a_broken_lock_order_aborts),
         cmocka_unit_test(log_levels_are_set_by_module),
+        cmocka_unit_test(standard_error_has_time_level_and_module),
         cmocka_unit_test(a_log_line_is_one_line_whatever_names_hold),
         cmocka_unit_test(a_quoted_text_ends_where_it_ends),
         cmocka_unit_test(the_level_of_a_line_is_asked_for_once),
         cmocka_unit_test(a_log_limit_counts_what_it_holds_back),
+        cmocka_unit_test(sorting_does_as_qsort_does),
+        cmocka_unit_test(sorting_ends_when_it_is_stopped),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/compiler.h"
-#include "replay/replay.h"
+#include "unit/scripted_server.h"
 #include "unit/test.h"
 
 #define PATIENCE_MS 60000
@@ -188,28 +188,12 @@ static void on_watch_error(const struct kinf_error *err, void *ctx)
     visit(ctx, WATCH_ERROR);
 }
 
-static struct kinf_client *client_of(struct replay *server)
-{
-    char path[] = "/tmp/kinf-rules-XXXXXX";
-    const struct kinf_client_options options = { .kubeconfig = path };
-    struct kinf_error err = KINF_ERROR_INIT;
-    struct kinf_client *client;
-    int fd = mkstemp(path);
-
-    assert_true(fd >= 0);
-    close(fd);
-    if (replay_write_kubeconfig(server, path, &err) < 0 ||
-        kinf_client_new(&options, &client, &err) < 0)
-        fail_msg("%s", err.message);
-    unlink(path);
-    return client;
-}
-
 static void make(struct scene *scene, struct kinf_client *client)
 {
     const struct kinf_index index = { .name = "f", .function = index_function, .ctx = scene };
     const struct kinf_handler handler = { .on_add = on_add, .ctx = scene };
-    const struct kinf_informer_options options = { .resource = "pods",
+    const struct kinf_informer_options options = { .size = sizeof options,
+                                                   .resource = "pods",
                                                    .indices = &index,
                                                    .n_indices = 1,
                                                    .transform = transform,
@@ -241,7 +225,7 @@ static int result_of(int (*call)(struct scene *scene), enum place place)
     struct replay *server;
 
     assert_int_equal(replay_start(&options, &server, NULL), 0);
-    client = client_of(server);
+    client = test_client_of(replay_port(server), NULL);
     make(&scene, client);
     visit(&scene, NOT_STARTED);
     if (place != NOT_STARTED) {
@@ -343,9 +327,10 @@ static void two_that_stop_each_other_do_not_wait_for_ever(void **state)
     (void)state;
     alarm(ALARM_S);
     assert_int_equal(replay_start(&server_options, &server, NULL), 0);
-    client = client_of(server);
+    client = test_client_of(replay_port(server), NULL);
     for (int i = 0; i < 2; i++) {
-        const struct kinf_informer_options options = { .resource = "pods",
+        const struct kinf_informer_options options = { .size = sizeof options,
+                                                       .resource = "pods",
                                                        .handler = { .on_add = stop_the_other,
                                                                     .ctx = &sides[i] },
                                                        .initial = KINF_INITIAL_LIST,

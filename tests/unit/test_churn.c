@@ -46,12 +46,10 @@ static void free_counter(struct kinf__controller *controller)
 
 static struct counter *add_counter(struct worked *worked)
 {
-    struct counter *counter = calloc(1, sizeof *counter);
+    static const struct kinf__controller_ops ops = { note, work, free_counter };
+    struct counter *counter = kinf__controller_new(sizeof *counter, &ops, NULL);
 
     assert_non_null(counter);
-    counter->controller.note = note;
-    counter->controller.work = work;
-    counter->controller.free = free_counter;
     worked_add(worked, &counter->controller);
     return counter;
 }

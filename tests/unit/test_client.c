@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
-#include "unit/rest_server.h"
+#include "unit/scripted_server.h"
 #include "unit/test.h"
 
 #define RESOURCE(name, kind)                                                                       \
@@ -17,38 +17,38 @@
 #define GROUP(name, version)                                                                       \
     "{\"name\":\"" name "\",\"preferredVersion\":{\"version\":\"" version "\"}}"
 
-static const struct rest_answer answers[] = {
-    { "/api/v1", NULL, RESOURCE("pods", "Pod") },
-    { "/apis", NULL, "{\"groups\":[" GROUP("broken.example", "v1") "," GROUP("apps", "v1") "]}" },
-    { "/apis/broken.example/v1", "503 Service Unavailable", "service unavailable\n" },
-    { "/apis/apps/v1", NULL, RESOURCE("deployments", "Deployment") },
-    { "/apis/garbage.example", NULL, "{\"name\":" },
-    { "/apis/refused.example", "403 Forbidden",
-      "{\"kind\":\"Status\",\"status\":\"Failure\",\"message\":\"no\",\"reason\":\"Forbidden\","
-      "\"code\":403}" },
+static const struct test_reply replies[] = {
+    { .path = "/api/v1", .body = RESOURCE("pods", "Pod") },
+    { .path = "/apis",
+      .body = "{\"groups\":[" GROUP("broken.example", "v1") "," GROUP("apps", "v1") "]}" },
+    { .path = "/apis/broken.example/v1",
+      .status = "503 Service Unavailable",
+      .body = "service unavailable\n" },
+    { .path = "/apis/apps/v1", .body = RESOURCE("deployments", "Deployment") },
+    { .path = "/apis/garbage.example", .body = "{\"name\":" },
+    { .path = "/apis/refused.example",
+      .status = "403 Forbidden",
+      .body =
+          "{\"kind\":\"Status\",\"status\":\"Failure\",\"message\":\"no\",\"reason\":\"Forbidden\","
+          "\"code\":403}" },
 };
 
-static struct rest_server *server;
+static struct replay *server;
 static struct kinf_client *client;
 
 static int begin(void **state)
 {
-    char text[256];
-
     (void)state;
-    server = rest_server_start(answers, sizeof answers / sizeof *answers, NULL, NULL);
-    snprintf(text, sizeof text,
-             "clusters: [{name: c, cluster: {server: 'http://127.0.0.1:%u'}}]\n"
-             "contexts: [{name: x, context: {cluster: c}}]\ncurrent-context: x\n",
-             rest_server_port(server));
-    return rest_client_new(text, &client, NULL);
+    server = test_server_start(replies, KINF__ARRAY_LEN(replies));
+    client = test_client_of(replay_port(server), NULL);
+    return 0;
 }
 
 static int end(void **state)
 {
     (void)state;
     kinf_client_free(client);
-    rest_server_stop(server);
+    replay_stop(server);
     return 0;
 }
 
@@ -84,12 +84,12 @@ static void what_was_asked_for_is_not_asked_for_again(void **state)
     (void)state;
     assert_found("pods", "", "Pod");
     assert_found("Pods", "", "Pod");
-    requests = rest_server_requests(server);
+    requests = test_server_heads(server);
     assert_non_null(strstr(requests, "GET /api HTTP/1.1\r\n"));
     assert_non_null(strstr(requests, ";as=APIGroupDiscoveryList,application/json\r\n"));
     assert_non_null(strstr(requests, "GET /api/v1 HTTP/1.1\r\n"));
     assert_non_null(strstr(requests, "Accept: application/json\r\n"));
-    assert_int_equal(rest_server_n_requests(server), 2);
+    assert_int_equal(replay_n_requests(server), 2);
 }
 
 static void a_context_without_a_namespace_has_an_empty_one(void **state)
@@ -118,7 +118,7 @@ static void a_name_that_would_leave_the_path_is_not_asked_for(void **state)
     (void)state;
     assert_fails("../pods", KINF_ERR_INVALID, "is no name of a resource");
     assert_fails("pods\n", KINF_ERR_INVALID, "'pods ' is no name of a resource");
-    assert_int_equal(rest_server_n_requests(server), 0);
+    assert_int_equal(replay_n_requests(server), 0);
 }
 
 static void an_interrupted_client_asks_no_more(void **state)
@@ -140,10 +140,10 @@ static void over_plain_http_no_credential_is_sent(void **state)
              "clusters: [{name: c, cluster: {server: 'http://127.0.0.1:%u'}}]\n"
              "contexts: [{name: x, context: {cluster: c, user: u}}]\ncurrent-context: x\n"
              "users: [{name: u, user: {token: s3cret, as: jane, as-groups: [system:masters]}}]\n",
-             rest_server_port(server));
-    assert_int_equal(rest_client_new(text, &client, NULL), 0);
+             replay_port(server));
+    assert_int_equal(test_client_new(text, NULL, &client, NULL), 0);
     assert_found("pods", "", "Pod");
-    requests = rest_server_requests(server);
+    requests = test_server_heads(server);
     assert_non_null(strstr(requests, "GET /api/v1 HTTP/1.1\r\n"));
     assert_null(strstr(requests, "s3cret"));
     assert_null(strcasestr(requests, "Authorization"));

@@ -16,32 +16,32 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "unit/allocation.h"
-#include "unit/rest_server.h"
+#include "unit/scripted_server.h"
 #include "unit/test.h"
 
 #define AN_HOUR 3600
 
-static struct rest_identity authority, other_authority, first_client, second_client, old_client;
+static struct kinf__key_pair authority, other_authority, first_client, second_client, old_client;
 
 static int make_identities(void **state)
 {
     (void)state;
-    authority = rest_identity_make("authority", AN_HOUR, NULL);
-    other_authority = rest_identity_make("other", AN_HOUR, NULL);
-    first_client = rest_identity_make("first", AN_HOUR, &authority);
-    second_client = rest_identity_make("second", AN_HOUR, &authority);
-    old_client = rest_identity_make("old", -AN_HOUR, &authority);
+    authority = test_key_pair("authority", NULL, AN_HOUR, NULL);
+    other_authority = test_key_pair("other", NULL, AN_HOUR, NULL);
+    first_client = test_key_pair("first", NULL, AN_HOUR, &authority);
+    second_client = test_key_pair("second", NULL, AN_HOUR, &authority);
+    old_client = test_key_pair("old", NULL, -AN_HOUR, &authority);
     return 0;
 }
 
 static int release_identities(void **state)
 {
     (void)state;
-    rest_identity_release(&authority);
-    rest_identity_release(&other_authority);
-    rest_identity_release(&first_client);
-    rest_identity_release(&second_client);
-    rest_identity_release(&old_client);
+    kinf__key_pair_release(&authority);
+    kinf__key_pair_release(&other_authority);
+    kinf__key_pair_release(&first_client);
+    kinf__key_pair_release(&second_client);
+    kinf__key_pair_release(&old_client);
     return 0;
 }
 
@@ -82,7 +82,7 @@ static int begin(void **state)
         snprintf(f->paths[i], sizeof f->paths[i], "%s/%s", f->folder, names[i]);
     snprintf(f->plugin, sizeof f->plugin, "%s/plugin", f->folder);
     f->exec.command = f->plugin;
-    f->config.source = (char *)"a test";
+    f->config.cluster_source = (char *)"a test";
     *state = f;
     kinf_log_set_callback(collect, NULL);
     if (kinf_log_set_levels("debug", NULL) < 0 || kinf__waker_init(&f->waker, NULL) < 0)

@@ -69,6 +69,37 @@ static void an_aborted_queue_drops_what_is_left(void **state)
     kinf_deltafifo_abort(f->fifo);
 }
 
+/* The consumer gave up in the midst of it. */
+static void what_a_consumer_drops_when_it_is_aborted_was_not_processed(void **state)
+{
+    struct fifo_fixture *f = *state;
+
+    fifo_open_bare(f);
+    fifo_replace(f, "10", "a", "6", NULL);
+    assert_string_not_equal(fifo_pop(f), "");
+    assert_true(kinf_deltafifo_has_synced(f->fifo));
+    assert_string_equal(fifo_processed_rv(f), "10");
+    fifo_update(f, "a", "11");
+    f->window = abort_queue;
+    f->process_result = KINF_ERR_STOPPED;
+    assert_int_equal(kinf_deltafifo_pop(f->fifo, fifo_process, f, 0), KINF_ERR_STOPPED);
+    assert_string_equal(fifo_processed_rv(f), "10");
+    assert_true(kinf__deltafifo_check(f->fifo));
+}
+
+static void a_first_list_that_is_dropped_is_no_sync(void **state)
+{
+    struct fifo_fixture *f = *state;
+
+    fifo_open_bare(f);
+    fifo_replace(f, "10", "a", "6", NULL);
+    f->window = abort_queue;
+    f->process_result = KINF_ERR_STOPPED;
+    assert_int_equal(kinf_deltafifo_pop(f->fifo, fifo_process, f, 0), KINF_ERR_STOPPED);
+    assert_false(kinf_deltafifo_has_synced(f->fifo));
+    assert_string_equal(fifo_processed_rv(f), "");
+}
+
 static void close_wakes_ten_blocked_pops(void **state)
 {
     struct fifo_fixture *f = *state;
@@ -330,7 +361,7 @@ static void out_of_memory_changes_nothing(void **state)
 static void out_of_memory_makes_no_queue(void **state)
 {
     struct fifo_fixture *f = *state;
-    struct kinf_deltafifo_options options = KINF_DELTAFIFO_OPTIONS_INIT;
+    struct kinf_deltafifo_options options = { .size = sizeof options, .order = KINF_FIFO_KEYED };
     struct kinf_error err = KINF_ERROR_INIT;
 
     test_fail_allocation(1);
@@ -520,8 +551,10 @@ static void what_many_producers_queued_ends_in_the_store(void **state)
     struct test_random random = test_random_init(__func__);
     struct numbered_store store = { .lock = KINF__MUTEX_INIT(KINF__RANK_INDEXER) };
     struct kinf_deltafifo_options options = {
+        .size = sizeof options,
         .known = { each_stored, has_stored_key, &store },
         .max_bytes = 2000,
+        .order = KINF_FIFO_KEYED,
     };
     struct numbered_producer producers[n_producers];
     pthread_t closer;
@@ -559,6 +592,8 @@ int main(void)
         T_BOTH(pop_gives_up_when_its_time_is_over),
         T(a_closed_queue_refuses_producers_and_drains),
         T(an_aborted_queue_drops_what_is_left),
+        T_BOTH(what_a_consumer_drops_when_it_is_aborted_was_not_processed),
+        T_BOTH(a_first_list_that_is_dropped_is_no_sync),
         T_BOTH(close_wakes_ten_blocked_pops),
         T_BOTH(a_full_queue_holds_back_a_producer_until_the_next_pop),
         T_BOTH(a_delta_wakes_at_once_unless_the_queue_is_corked),

@@ -399,7 +399,7 @@ static void drain_and_compare_with_history(struct model *m)
 
 static void run(struct test_random *random)
 {
-    struct kinf_deltafifo_options options = KINF_DELTAFIFO_OPTIONS_INIT;
+    struct kinf_deltafifo_options options = { .size = sizeof options, .order = KINF_FIFO_KEYED };
     struct model *m = calloc(1, sizeof *m);
 
     assert_non_null(m);

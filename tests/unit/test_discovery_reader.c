@@ -13,7 +13,7 @@
 #include "rest/client.h"
 #include "rest/documents.h"
 #include "unit/allocation.h"
-#include "unit/http_server.h"
+#include "unit/scripted_server.h"
 #include "unit/test.h"
 
 #define LIST(items)           "{\"kind\":\"APIGroupDiscoveryList\",\"items\":[" items "]}"
@@ -128,27 +128,20 @@ static void every_lack_of_memory_is_an_error(void **state)
 /* --- asking --- */
 
 struct fixture {
-    struct test_server *server;
+    struct replay *server;
     struct kinf_client *client;
 };
 
 static void start(struct fixture *f, const struct test_reply *replies, size_t n_replies)
 {
-    struct kinf_client_options options = KINF_CLIENT_OPTIONS_INIT;
-    char *path;
-
     f->server = test_server_start(replies, n_replies);
-    path = test_kubeconfig(test_server_port(f->server));
-    options.kubeconfig = path;
-    assert_int_equal(kinf_client_new(&options, &f->client, NULL), 0);
-    unlink(path);
-    free(path);
+    f->client = test_client_of(replay_port(f->server), NULL);
 }
 
 static void stop(struct fixture *f)
 {
     kinf_client_free(f->client);
-    test_server_stop(f->server);
+    replay_stop(f->server);
 }
 
 static void expect_targets(struct fixture *f, const char *expected)

@@ -400,11 +400,37 @@ static size_t below(struct engine *engine, size_t limit)
     return test_random_below(&engine->random, limit);
 }
 
+/* An object of its own: what a handler is told is then seen not to be what the server sent. */
+static int copy_object(const struct kinf_object *object, const struct kinf_object **ret_object,
+                       void *ctx)
+{
+    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    struct kinf_str body;
+
+    (void)ctx;
+    if (kinf__object_body(object, &scratch, &body) < 0)
+        return -1;
+    return kinf_object_new_from_json(kinf_object_type(object), body.bytes, body.len, ret_object,
+                                     NULL);
+}
+
+static int index_by_serial(const struct kinf_object *object, struct kinf_index_values *values,
+                           void *ctx)
+{
+    char serial[32];
+
+    (void)ctx;
+    return kinf_object_get_string(object, "data.serial", serial, sizeof serial) < 0
+               ? -1
+               : kinf_index_values_add(values, serial, strlen(serial));
+}
+
 static void fill_options(struct engine *engine, size_t view, struct kinf_informer_options *options)
 {
     static const struct kinf_index indices[] = {
         { "byApp", "metadata.labels.app", NULL, NULL },
         { "bySerial", "data.serial", NULL, NULL },
+        { "bySerialFunction", NULL, index_by_serial, NULL },
     };
 
     server_model_set_options(options);
@@ -412,6 +438,7 @@ static void fill_options(struct engine *engine, size_t view, struct kinf_informe
     options->label_selector = views[view].only_labelled ? "app=a" : NULL;
     options->indices = indices;
     options->n_indices = KINF__ARRAY_LEN(indices);
+    options->transform = below(engine, 2) == 0 ? copy_object : NULL;
     options->fifo_order = below(engine, 2) == 0 ? KINF_FIFO_KEYED : KINF_FIFO_IN_ORDER;
     options->initial = (enum kinf_initial)below(engine, KINF_INITIAL_LIST + 1);
     options->page_size = below(engine, 3) == 0 ? 1 + below(engine, 8) : 0;

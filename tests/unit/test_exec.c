@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "unit/allocation.h"
-#include "unit/rest_server.h"
+#include "unit/scripted_server.h"
 #include "unit/test.h"
 
 #define V1           "client.authentication.k8s.io/v1"
@@ -170,9 +170,9 @@ static void append_escaped(struct kinf__buffer *text, const char *pem)
 static void a_certificate_has_its_own_end(void **state)
 {
     const int64_t began_s = time(NULL);
-    struct rest_identity authority = rest_identity_make("authority", AN_HOUR, NULL);
-    const struct rest_identity ids[] = { rest_identity_make("a", AN_HOUR, &authority),
-                                         rest_identity_make("b", -AN_HOUR, &authority) };
+    struct kinf__key_pair authority = test_key_pair("authority", NULL, AN_HOUR, NULL);
+    const struct kinf__key_pair ids[] = { test_key_pair("a", NULL, AN_HOUR, &authority),
+                                          test_key_pair("b", NULL, -AN_HOUR, &authority) };
     const struct {
         const char *cert, *key, *word;
     } rows[] = { { ids[0].cert_pem, ids[0].key_pem, NULL },
@@ -210,8 +210,8 @@ static void a_certificate_has_its_own_end(void **state)
         kinf__exec_answer_release(&answer);
     }
     for (size_t i = 0; i < 2; i++)
-        rest_identity_release((struct rest_identity *)&ids[i]);
-    rest_identity_release(&authority);
+        kinf__key_pair_release((struct kinf__key_pair *)&ids[i]);
+    kinf__key_pair_release(&authority);
 }
 
 /* --- running --- */

@@ -25,7 +25,7 @@ static int setup(void **state)
 
     assert_non_null(f);
     f->n_objects_before = kinf__object_count();
-    assert_int_equal(kinf_factory_new(NULL, &f->factory, NULL), 0);
+    assert_int_equal(kinf__factory_new(NULL, &f->factory, NULL), 0);
     for (size_t i = 0; i < KINF__ARRAY_LEN(f->recorders); i++)
         recorder_init(&f->recorders[i]);
     *state = f;
@@ -157,7 +157,7 @@ static void request_may_leave_tuning_as_it_is(void **state)
 
     options.page_size = 500;
     options.accept_gzip = true;
-    options.fifo_order = KINF_FIFO_IN_ORDER;
+    options.fifo_order = KINF_FIFO_KEYED;
     informer = ask(f, &options);
     assert_ptr_equal(ask(f, &none), informer);
     options.page_size = 100;

@@ -372,6 +372,33 @@ static void wrong_manifests_say_where(void **state)
     assert_has(stage->err.message, "metadata.name: Invalid value");
 }
 
+/* Seconds since 1970 of the first creationTimestamp in a body, which is freed. */
+static time_t created_at(char *take_body)
+{
+    const char *at = strstr(take_body, "\"creationTimestamp\":\"");
+    struct tm utc = { .tm_year = 0 };
+
+    assert_non_null(at);
+    assert_non_null(strptime(at + strlen("\"creationTimestamp\":\""), "%Y-%m-%dT%H:%M:%SZ", &utc));
+    free(take_body);
+    return timegm(&utc);
+}
+
+static void all_that_the_server_dates_has_the_simulated_time(void **state)
+{
+    struct stage *stage = *state;
+    time_t before = created_at(
+        ask(stage, "POST", "/api/v1/namespaces/default/configmaps", CONFIG_MAP("c", "x"), NULL));
+
+    kinf_fake_advance(stage->fake, 3600 * 1000);
+    assert_true(created_at(ask(stage, "POST", "/api/v1/namespaces/default/configmaps",
+                               CONFIG_MAP("d", "x"), NULL)) >= before + 3600);
+    assert_true(created_at(ask(stage, "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews",
+                               "{\"apiVersion\":\"authentication.k8s.io/v1\","
+                               "\"kind\":\"SelfSubjectReview\"}",
+                               NULL)) >= before + 3600);
+}
+
 static void two_fakes_are_two_servers(void **state)
 {
     struct stage *stage = *state;
@@ -409,6 +436,7 @@ int main(void)
         TEST(custom_resources_are_served_once_they_are_defined),
         TEST(faults_hit_as_often_as_they_are_asked_for),
         TEST(wrong_manifests_say_where),
+        TEST(all_that_the_server_dates_has_the_simulated_time),
         TEST(two_fakes_are_two_servers),
         TEST(options_of_another_size_are_refused),
     };

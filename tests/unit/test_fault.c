@@ -33,6 +33,10 @@ static const char watch_list[] =
     "/api/v1/pods?watch=1&allowWatchBookmarks=true&sendInitialEvents=true&"
     "resourceVersionMatch=NotOlderThan";
 
+/* The longest text of a Warning that there is. */
+#define N_QUOTES 240
+static const char quotes[] = { [0 ... N_QUOTES - 1] = '"', [N_QUOTES] = '\0' };
+
 struct fixture {
     struct kinf__faults *faults;
     struct kinf__backend backend;
@@ -71,6 +75,7 @@ static int answer_write(const struct kinf__backend_call *call, struct kinf__answ
     struct fixture *f = ctx;
 
     (void)call;
+    kinf__answer_warn(answer, "these are old: %s", quotes);
     atomic_fetch_add(&f->n_writes, 1);
     return kinf__buffer_printf(&answer->body, "{\"is\":\"written\"}\n") < 0
                ? kinf__refuse_no_memory(refusal)
@@ -411,6 +416,27 @@ static void a_write_may_happen_and_its_answer_be_lost(void **state)
         assert_int_equal(f->n_writes, i + 1);
         assert_false(has(&reply, "written"));
         assert_int_equal(kinf__faults_remove(f->faults, id), 0);
+    }
+}
+
+/* Quoted, whatever is in it; and not told with an answer that was replaced. */
+static void a_write_is_warned_of_with_its_own_answer_alone(void **state)
+{
+    struct fixture *f = *state;
+    char wanted[2 * N_QUOTES + 64] = "\r\nWarning: 299 - \"these are old: ";
+
+    for (int i = 0; i < N_QUOTES; i++)
+        strcat(wanted, "\\\"");
+    strcat(wanted, "\"\r\n");
+    for (int is_late = 0; is_late < 2; is_late++) {
+        AUTO_REPLY reply;
+
+        if (is_late)
+            (void)add(f, "create pods 504 late");
+        reply = ask(f, "POST", "/api/v1/namespaces/n/pods");
+        assert_int_equal(reply.code, is_late ? 504 : 200);
+        assert_int_equal(has(&reply, wanted), !is_late);
+        assert_int_equal(has(&reply, "Warning:"), !is_late);
     }
 }
 
@@ -1005,6 +1031,7 @@ int main(void)
         SERVED(codes_come_with_their_status),
         SERVED(a_write_fails_before_it_happens),
         SERVED(a_write_may_happen_and_its_answer_be_lost),
+        SERVED(a_write_is_warned_of_with_its_own_answer_alone),
         SERVED(a_name_is_taken_by_a_conflict_of_create),
         SERVED(a_connection_breaks_before_the_head),
         SERVED(a_connection_breaks_in_the_body),

@@ -18,7 +18,7 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "unit/allocation.h"
-#include "unit/http_server.h"
+#include "unit/scripted_server.h"
 #include "unit/test.h"
 
 #define LONG_MS  60000
@@ -108,11 +108,7 @@ static void wake(void *ctx)
 static void setup_with(struct fixture *f, const char *answer,
                        const struct kinf__forwarder_options *limits)
 {
-    struct sockaddr_in address = { .sin_family = AF_INET,
-                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-    struct kinf_client_options options = KINF_CLIENT_OPTIONS_INIT;
-    socklen_t size = sizeof address;
-    char *kubeconfig;
+    unsigned port;
 
     memset(f, 0, sizeof *f);
     f->server.answer = answer;
@@ -120,15 +116,8 @@ static void setup_with(struct fixture *f, const char *answer,
     assert_int_equal(kinf__waker_init(&f->server.may_read, NULL), 0);
     assert_int_equal(kinf__waker_init(&f->server.may_go_on, NULL), 0);
     assert_int_equal(kinf__waker_init(&f->server.may_end, NULL), 0);
-    f->server.listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(bind(f->server.listener, (struct sockaddr *)&address, sizeof address), 0);
-    assert_int_equal(listen(f->server.listener, 4), 0);
-    assert_int_equal(getsockname(f->server.listener, (struct sockaddr *)&address, &size), 0);
-    kubeconfig = test_kubeconfig(ntohs(address.sin_port));
-    options.kubeconfig = kubeconfig;
-    assert_int_equal(kinf_client_new(&options, &f->client, NULL), 0);
-    unlink(kubeconfig);
-    free(kubeconfig);
+    f->server.listener = test_listen(4, &port);
+    f->client = test_client_of(port, NULL);
     assert_int_equal(kinf__forwarder_new(f->client, limits, &f->forwarder, NULL), 0);
 }
 

@@ -1,5 +1,5 @@
 /*
- * HTTP exchanges against a server of a few lines on loopback: how each response ends, and how each
+ * HTTP exchanges against a scripted server: how each response ends, and how each
  * wait is left.
  */
 #include "rest/http.h"
@@ -11,6 +11,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,130 +25,32 @@
 #include "base/clock.h"
 #include "rest/client.h"
 #include "rest/inflate.h"
+#include "unit/scripted_server.h"
 #include "unit/test.h"
 
 #define STOP_LIMIT_MS 200
 #define LONG_MS       20000
 
-/* Answers each connection with the bytes, then closes it or holds it open until the end. */
-struct server {
-    int listener;
-    unsigned port;
-    pthread_t thread;
-    struct kinf__waker stop;
-    const char *bytes;
-    size_t len;
-    bool stays_open;
-    size_t n_times;   /* the bytes are sent so often; 0 is once */
-    const char *more; /* sent when `wants_more` is set; may be NULL */
-    struct kinf__waker wants_more;
-    char request[4096];
-};
-
-static ssize_t send_all(const struct server *server, int connection)
-{
-    ssize_t n = 1;
-
-    for (size_t sent = 0; n > 0 && sent < server->len; sent += (size_t)n)
-        n = send(connection, server->bytes + sent, server->len - sent, MSG_NOSIGNAL);
-    return n;
-}
-
-static void answer(struct server *server, int connection)
-{
-    size_t len = 0;
-    ssize_t n;
-
-    while (len < sizeof server->request - 1 &&
-           (n = recv(connection, server->request + len, sizeof server->request - 1 - len, 0)) > 0) {
-        len += (size_t)n;
-        server->request[len] = '\0';
-        if (strstr(server->request, "\r\n\r\n") != NULL)
-            break;
-    }
-    n = 1;
-    for (size_t time = 0; n > 0 && (time == 0 || time < server->n_times); time++)
-        n = send_all(server, connection);
-    if (server->more != NULL && kinf__waker_wait(&server->wants_more, LONG_MS))
-        (void)!send(connection, server->more, strlen(server->more), MSG_NOSIGNAL);
-    if (server->stays_open)
-        kinf__waker_wait(&server->stop, LONG_MS);
-}
-
-static void *serve(void *ctx)
-{
-    struct server *server = ctx;
-    int connection;
-
-    while ((connection = accept(server->listener, NULL, NULL)) >= 0) {
-        answer(server, connection);
-        close(connection);
-    }
-    return NULL;
-}
-
-static void server_start(struct server *server, const char *bytes, size_t len, bool stays_open)
-{
-    struct sockaddr_in address = { .sin_family = AF_INET,
-                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-    socklen_t size = sizeof address;
-
-    memset(server, 0, sizeof *server);
-    server->bytes = bytes;
-    server->len = len;
-    server->stays_open = stays_open;
-    assert_int_equal(kinf__waker_init(&server->stop, NULL), 0);
-    assert_int_equal(kinf__waker_init(&server->wants_more, NULL), 0);
-    server->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_true(server->listener >= 0);
-    assert_int_equal(bind(server->listener, (struct sockaddr *)&address, sizeof address), 0);
-    assert_int_equal(listen(server->listener, 4), 0);
-    assert_int_equal(getsockname(server->listener, (struct sockaddr *)&address, &size), 0);
-    server->port = ntohs(address.sin_port);
-    assert_int_equal(kinf__thread_start(&server->thread, "test-server", serve, server, NULL), 0);
-}
-
-static void server_stop(struct server *server)
-{
-    kinf__waker_set(&server->stop);
-    shutdown(server->listener, SHUT_RDWR);
-    pthread_join(server->thread, NULL);
-    close(server->listener);
-    kinf__waker_release(&server->stop);
-    kinf__waker_release(&server->wants_more);
-}
-
 /* `more` goes behind the server in the kubeconfig. */
 static struct kinf_client *client_with(const char *server_url, const char *more)
 {
-    char path[] = "/tmp/kinformer-test-XXXXXX";
-    struct kinf_client_options options = KINF_CLIENT_OPTIONS_INIT;
     struct kinf_error err = KINF_ERROR_INIT;
-    struct kinf_client *client = NULL;
-    int fd = mkstemp(path);
+    struct kinf_client *client;
+    char text[512];
 
-    assert_true(fd >= 0);
-    dprintf(fd,
-            "clusters: [{name: c, cluster: {server: \"%s\"%s}}]\n"
-            "users: [{name: u, user: {token: secret}}]\n"
-            "contexts: [{name: x, context: {cluster: c, user: u}}]\ncurrent-context: x\n",
-            server_url, more);
-    close(fd);
-    options.kubeconfig = path;
-    if (kinf_client_new(&options, &client, &err) < 0)
+    snprintf(text, sizeof text,
+             "clusters: [{name: c, cluster: {server: \"%s\"%s}}]\n"
+             "users: [{name: u, user: {token: secret}}]\n"
+             "contexts: [{name: x, context: {cluster: c, user: u}}]\ncurrent-context: x\n",
+             server_url, more);
+    if (test_client_new(text, NULL, &client, &err) < 0)
         fail_msg("%s", err.message);
-    unlink(path);
     return client;
-}
-
-static struct kinf_client *client_of(const char *server_url)
-{
-    return client_with(server_url, "");
 }
 
 /* What one test holds. */
 struct fixture {
-    struct server server;
+    struct replay *server;
     struct kinf_client *client;
     struct kinf__waker waker;
     struct kinf__http *http;
@@ -179,7 +82,7 @@ static void check_connection(struct fixture *f)
         socklen_t size = sizeof peer;
 
         if (getpeername(fd, (struct sockaddr *)&peer, &size) < 0 || peer.sin_family != AF_INET ||
-            ntohs(peer.sin_port) != f->server.port)
+            ntohs(peer.sin_port) != replay_port(f->server))
             continue;
         n_found++;
         assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
@@ -201,10 +104,10 @@ static int keep_body(const char *bytes, size_t len, void *ctx, struct kinf_error
         return KINF_ERR_LIMIT;
     if (f->slow_ms != 0 && f->body.len == 0) {
         kinf__waker_wait(&f->waker, f->slow_ms);
-        kinf__waker_set(&f->server.wants_more);
+        test_server_let_go(f->server);
     }
     if (f->piece_ms != 0)
-        kinf__waker_wait(&f->server.stop, f->piece_ms);
+        poll(NULL, 0, (int)f->piece_ms);
     if (f->body.len == 0)
         check_connection(f);
     assert_int_equal(kinf__buffer_append(&f->body, bytes, len), 0);
@@ -216,19 +119,34 @@ static void take_pause(void *ctx)
     struct fixture *f = ctx;
 
     if (f->asks_in_pause && f->body.len != 0)
-        kinf__waker_set(&f->server.wants_more);
+        test_server_let_go(f->server);
 }
 
+/* Exchanges the client, for one of another URL. */
+static void use(struct fixture *f, const char *url, const char *more)
+{
+    kinf__http_free(f->http);
+    kinf_client_free(f->client);
+    f->client = client_with(url, more);
+    assert_int_equal(kinf__http_new(f->client, &f->waker, &f->http, NULL), 0);
+}
+
+static void begin_with(struct fixture *f, const struct test_reply *reply)
+{
+    memset(f, 0, sizeof *f);
+    f->server = test_server_start(reply, 1);
+    assert_int_equal(kinf__waker_init(&f->waker, NULL), 0);
+    use(f, replay_url(f->server), "");
+}
+
+/* Each request gets the bytes, and then the end or nothing more. */
 static void begin(struct fixture *f, const char *bytes, size_t len, bool stays_open)
 {
-    char url[64];
+    const struct test_reply reply = {
+        .path = "/x", .raw = bytes, .raw_len = len, .end = stays_open ? TEST_END_OPEN : TEST_END_CUT
+    };
 
-    memset(f, 0, sizeof *f);
-    server_start(&f->server, bytes, len, stays_open);
-    snprintf(url, sizeof url, "http://127.0.0.1:%u", f->server.port);
-    f->client = client_of(url);
-    assert_int_equal(kinf__waker_init(&f->waker, NULL), 0);
-    assert_int_equal(kinf__http_new(f->client, &f->waker, &f->http, NULL), 0);
+    begin_with(f, &reply);
 }
 
 static void end(struct fixture *f)
@@ -237,7 +155,7 @@ static void end(struct fixture *f)
     kinf__waker_release(&f->waker);
     kinf_client_free(f->client);
     kinf__buffer_release(&f->body);
-    server_stop(&f->server);
+    replay_stop(f->server);
 }
 
 static int get(struct fixture *f)
@@ -267,17 +185,19 @@ static void assert_body(struct fixture *f, const char *expected)
 
 static void complete_bodies_end_well(void **state)
 {
+    KINF__AUTO_FREE char *request = NULL;
     struct fixture f;
 
     (void)state;
     assert_int_equal(get_once(&f, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", false), 0);
     assert_body(&f, "hello");
-    assert_non_null(strstr(f.server.request, "GET /x?y=1 HTTP/1.1\r\n"));
-    assert_non_null(strstr(f.server.request, "Accept: application/json\r\n"));
-    assert_non_null(strstr(f.server.request, "Accept-Encoding: identity\r\n"));
-    assert_non_null(strstr(f.server.request, "User-Agent: kinformer/"));
+    request = test_server_heads(f.server);
+    assert_non_null(strstr(request, "GET /x?y=1 HTTP/1.1\r\n"));
+    assert_non_null(strstr(request, "Accept: application/json\r\n"));
+    assert_non_null(strstr(request, "Accept-Encoding: identity\r\n"));
+    assert_non_null(strstr(request, "User-Agent: kinformer/"));
     /* Credentials never travel in the clear. */
-    assert_null(strstr(f.server.request, "Authorization"));
+    assert_null(strstr(request, "Authorization"));
     end(&f);
     assert_int_equal(get_once(&f,
                               "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -550,11 +470,10 @@ static void a_refused_connection_names_the_host(void **state)
 
     (void)state;
     begin(&f, "", 0, false);
-    server_stop(&f.server);
+    replay_stop(KINF__TAKE(f.server));
     assert_int_equal(get(&f), KINF_ERR_NETWORK);
     assert_non_null(strstr(f.err.message, "127.0.0.1:"));
     assert_non_null(strstr(f.err.message, "Connection refused"));
-    server_start(&f.server, "", 0, false);
     end(&f);
 }
 
@@ -602,14 +521,21 @@ static void each_time_is_limited(void **state)
     end(&f);
 }
 
+/* "hello", and the rest once it is asked for. */
+static const struct test_reply in_two_pieces = {
+    .raw = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello",
+    .raw_len = 43,
+    .raw_more = " you",
+    .end = TEST_END_OPEN,
+};
+
 /* What the callback takes is not the peer's silence. */
 static void a_slow_callback_is_no_silence(void **state)
 {
     struct fixture f;
 
     (void)state;
-    begin(&f, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello", 43, true);
-    f.server.more = " you";
+    begin_with(&f, &in_two_pieces);
     f.slow_ms = 450;
     f.idle_timeout_ms = 400;
     if (get(&f) < 0)
@@ -623,8 +549,7 @@ static void a_pause_is_told_before_the_wait(void **state)
     struct fixture f;
 
     (void)state;
-    begin(&f, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello", 43, true);
-    f.server.more = " you";
+    begin_with(&f, &in_two_pieces);
     f.asks_in_pause = true;
     f.idle_timeout_ms = 2000;
     assert_int_equal(get(&f), 0);
@@ -634,19 +559,19 @@ static void a_pause_is_told_before_the_wait(void **state)
 
 static void the_proxy_of_the_kubeconfig_is_taken(void **state)
 {
+    static const struct test_reply ok = { .body = "ok" };
+    KINF__AUTO_FREE char *targets = NULL;
     struct fixture f;
     char proxy[80];
 
     (void)state;
-    begin(&f, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", 40, true);
-    kinf__http_free(f.http);
-    kinf_client_free(f.client);
-    snprintf(proxy, sizeof proxy, ", proxy-url: 'http://127.0.0.1:%u'", f.server.port);
-    f.client = client_with("http://cluster.invalid:8080", proxy);
+    begin_with(&f, &ok);
+    snprintf(proxy, sizeof proxy, ", proxy-url: '%s'", replay_url(f.server));
+    use(&f, "http://cluster.invalid:8080", proxy);
     assert_int_equal(setenv("no_proxy", "*", 1), 0);
-    assert_int_equal(kinf__http_new(f.client, &f.waker, &f.http, NULL), 0);
     assert_int_equal(get(&f), 0);
-    assert_non_null(strstr(f.server.request, "GET http://cluster.invalid:8080/x?y=1 HTTP/1.1\r\n"));
+    targets = test_server_targets(f.server);
+    assert_string_equal(targets, "http://cluster.invalid:8080/x?y=1\n");
     unsetenv("no_proxy");
     end(&f);
 }
@@ -688,15 +613,14 @@ static void the_waker_ends_every_wait(void **state)
 /* A server that is always ahead leaves curl no reason to come back by itself. */
 static void a_body_that_never_pauses_can_be_left(void **state)
 {
-    static char response[65536];
+    static char response[16 << 20];
     struct fixture f;
 
     (void)state;
     memset(response, ' ', sizeof response);
     memcpy(response, "HTTP/1.1 200 OK\r\n\r\n", 19);
     begin(&f, response, sizeof response, false);
-    f.server.n_times = 2000;
-    f.piece_ms = 1;
+    f.piece_ms = 5;
     assert_stops(&f);
     kinf__waker_clear(&f.waker);
     f.total_timeout_ms = 60;
@@ -728,44 +652,26 @@ static void the_waker_ends_resolving(void **state)
     (void)state;
     assert_int_equal(kinf__waker_init(&resolver_may_end, NULL), 0);
     begin(&f, "", 0, false);
-    kinf__http_free(f.http);
-    kinf_client_free(f.client);
-    f.client = client_of("http://slow.invalid");
-    assert_int_equal(kinf__http_new(f.client, &f.waker, &f.http, NULL), 0);
+    use(&f, "http://slow.invalid", "");
     assert_stops(&f);
     end(&f);
     kinf__waker_set(&resolver_may_end);
 }
 
-/* A listener whose queue is full answers no SYN: connecting hangs. */
 static void the_waker_ends_connecting(void **state)
 {
+    struct test_deaf_port deaf;
     struct fixture f;
-    struct sockaddr_in address = { .sin_family = AF_INET,
-                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-    socklen_t size = sizeof address;
-    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), fillers[4];
     char url[64];
 
     (void)state;
-    assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
-    assert_int_equal(listen(listener, 0), 0);
-    assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &size), 0);
-    for (size_t i = 0; i < 4; i++) {
-        fillers[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-        (void)!connect(fillers[i], (struct sockaddr *)&address, sizeof address);
-    }
+    test_deaf_port_open(&deaf);
+    snprintf(url, sizeof url, "http://127.0.0.1:%u", deaf.port);
     begin(&f, "", 0, false);
-    kinf__http_free(f.http);
-    kinf_client_free(f.client);
-    snprintf(url, sizeof url, "http://127.0.0.1:%u", ntohs(address.sin_port));
-    f.client = client_of(url);
-    assert_int_equal(kinf__http_new(f.client, &f.waker, &f.http, NULL), 0);
+    use(&f, url, "");
     assert_stops(&f);
     end(&f);
-    for (size_t i = 0; i < 4; i++)
-        close(fillers[i]);
-    close(listener);
+    test_deaf_port_close(&deaf);
 }
 
 static void a_connection_is_kept_and_can_be_dropped(void **state)

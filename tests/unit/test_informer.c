@@ -350,15 +350,20 @@ static void options_that_cannot_be_meant_are_refused(void **state)
     options.name_space = "ns";
     assert_int_equal(try_options(&options, things()), 0);
     assert_int_equal(try_options(&options, nodes), KINF_ERR_INVALID);
-    options = (struct kinf_informer_options){ .label_selector = "a in (" };
+    options = (struct kinf_informer_options){ .size = sizeof(struct kinf_informer_options),
+                                              .label_selector = "a in (" };
     assert_int_equal(try_options(&options, nodes), KINF_ERR_PARSE);
-    options = (struct kinf_informer_options){ .field_selector = "nonsense" };
+    options = (struct kinf_informer_options){ .size = sizeof(struct kinf_informer_options),
+                                              .field_selector = "nonsense" };
     assert_int_equal(try_options(&options, nodes), KINF_ERR_PARSE);
-    options = (struct kinf_informer_options){ .shard_selector = "" };
+    options = (struct kinf_informer_options){ .size = sizeof(struct kinf_informer_options),
+                                              .shard_selector = "" };
     assert_int_equal(try_options(&options, nodes), KINF_ERR_PARSE);
-    options = (struct kinf_informer_options){ .fifo_order = (enum kinf_fifo_order)7 };
+    options = (struct kinf_informer_options){ .size = sizeof(struct kinf_informer_options),
+                                              .fifo_order = (enum kinf_fifo_order)7 };
     assert_int_equal(try_options(&options, nodes), KINF_ERR_INVALID);
-    options = (struct kinf_informer_options){ .silent_after_ms = -1 };
+    options = (struct kinf_informer_options){ .size = sizeof(struct kinf_informer_options),
+                                              .silent_after_ms = -1 };
     assert_int_equal(try_options(&options, nodes), KINF_ERR_INVALID);
 }
 
@@ -369,6 +374,7 @@ static void making_without_memory_leaves_nothing_behind(void **state)
     const char *const drops[] = { "metadata.managedFields" };
     const struct kinf_index indices[] = { KINF_INDEX_BY_NODE_NAME };
     const struct kinf_informer_options options = {
+        .size = sizeof options,
         .name_space = "ns",
         .label_selector = "a=b",
         .field_selector = "c=d",
@@ -469,7 +475,9 @@ static void no_lock_is_held_in_index_functions(void **state)
 {
     struct informer_fixture *f = *state;
     const struct kinf_index index = { .name = "by-name", .function = index_without_locks };
-    const struct kinf_informer_options options = { .indices = &index, .n_indices = 1 };
+    const struct kinf_informer_options options = { .size = sizeof options,
+                                                   .indices = &index,
+                                                   .n_indices = 1 };
     struct kinf_object_list list = KINF_OBJECT_LIST_INIT;
 
     informer_make(f, &options);

@@ -199,6 +199,74 @@ static void handler_may_remove_another(void **state)
     recorder_expect(b, "add! x@1", "done");
 }
 
+struct removal {
+    struct kinf_informer *informer;
+    kinf_handler_id victim;
+    size_t n_told_before; /* the remover's callbacks before it removes */
+    _Atomic(size_t) n_begun;
+    _Atomic(size_t) n_begun_then; /* when the removal had returned */
+    _Atomic(bool) is_done;
+};
+
+static void begin_callback(const struct kinf_object *old, const struct kinf_object *object,
+                           void *ctx)
+{
+    struct removal *removal = ctx;
+
+    (void)old;
+    (void)object;
+    if (atomic_load(&removal->is_done))
+        abort();
+    atomic_fetch_add(&removal->n_begun, 1);
+}
+
+static void note_done(void *ctx)
+{
+    struct removal *removal = ctx;
+
+    atomic_store(&removal->is_done, true);
+}
+
+static void remove_victim(const struct kinf_object *old, const struct kinf_object *object,
+                          void *ctx)
+{
+    struct removal *removal = ctx;
+
+    (void)old;
+    (void)object;
+    if (removal->n_told_before-- != 0)
+        return;
+    kinf_informer_remove_handler(removal->informer, removal->victim);
+    atomic_store(&removal->n_begun_then, atomic_load(&removal->n_begun));
+}
+
+/* G9: one that began at the same moment, and on_done behind it. */
+static void handler_removed_by_another_has_one_callback_left_at_most(void **state)
+{
+    struct informer_fixture *f = *state;
+    struct test_random random = test_random_init(__func__);
+
+    for (size_t rounds = test_rounds(200); rounds > 0; rounds--) {
+        struct removal removal = { .n_told_before = test_random_below(&random, 40) };
+        const struct kinf_handler victim = { .on_change = begin_callback,
+                                             .on_done = note_done,
+                                             .ctx = &removal };
+        const struct kinf_handler remover = { .on_change = remove_victim, .ctx = &removal };
+        kinf_handler_id id;
+
+        informer_make(f, NULL);
+        removal.informer = f->informer;
+        assert_int_equal(kinf_informer_add_handler(f->informer, &victim, &removal.victim, NULL), 0);
+        assert_int_equal(kinf_informer_add_handler(f->informer, &remover, &id, NULL), 0);
+        feed_many(f, 50);
+        informer_start(f);
+        while (!atomic_load(&removal.is_done))
+            sched_yield();
+        kinf_informer_free(KINF__TAKE(f->informer));
+        assert_in_range(atomic_load(&removal.n_begun) - atomic_load(&removal.n_begun_then), 0, 1);
+    }
+}
+
 /* Would wait for each other if a removal waited in callbacks. */
 static void handlers_may_remove_each_other(void **state)
 {
@@ -314,6 +382,7 @@ int main(void)
         INFORMER_TEST_BOTH(removing_what_is_not_there_is_harmless),
         INFORMER_TEST_BOTH(handler_may_remove_itself),
         INFORMER_TEST_BOTH(handler_may_remove_another),
+        INFORMER_TEST_BOTH(handler_removed_by_another_has_one_callback_left_at_most),
         INFORMER_TEST_BOTH(handlers_may_remove_each_other),
         INFORMER_TEST_BOTH(stop_frees_those_who_left_by_themselves),
         INFORMER_TEST_BOTH(slow_handler_holds_up_nobody),

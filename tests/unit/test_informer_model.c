@@ -49,13 +49,48 @@ static unsigned long version(const struct kinf_object *object)
     return strtoul(kinf_object_resource_version(object), NULL, 10);
 }
 
+/* The server's text is "secret-" and the serial; what handlers and index functions see has the
+ * serial alone. */
+#define SECRET "secret-"
+
+static void read_text(const struct kinf_object *object, char text[32])
+{
+    if (kinf_object_get_string(object, "text", text, 32) < 0)
+        illegal("no text", object);
+}
+
 static unsigned long serial(const struct kinf_object *object)
 {
     char text[32];
 
-    if (kinf_object_get_string(object, "text", text, sizeof text) < 0)
-        illegal("no serial", object);
+    read_text(object, text);
+    if (text[0] == SECRET[0])
+        illegal("the transform has not seen it", object);
     return strtoul(text, NULL, 10);
+}
+
+static int redact(const struct kinf_object *object, const struct kinf_object **ret_object,
+                  void *ctx)
+{
+    char text[32];
+
+    (void)ctx;
+    read_text(object, text);
+    if (text[0] != SECRET[0])
+        illegal("transformed twice", object);
+    *ret_object = make_thing_of(kinf_object_name(object), kinf_object_uid(object),
+                                kinf_object_resource_version(object), text + strlen(SECRET));
+    return 0;
+}
+
+static int index_by_serial(const struct kinf_object *object, struct kinf_index_values *values,
+                           void *ctx)
+{
+    char text[32];
+
+    (void)ctx;
+    return kinf_index_values_add(values, text,
+                                 (size_t)snprintf(text, sizeof text, "%lu", serial(object)));
 }
 
 static size_t slot_of(const struct kinf_object *object)
@@ -241,7 +276,7 @@ static const struct kinf_object *object_of(struct server *server, size_t slot)
     snprintf(name, sizeof name, "k%zu", slot);
     snprintf(uid, sizeof uid, "%lu", server->now.objects[slot].uid);
     snprintf(rv, sizeof rv, "%lu", server->now.objects[slot].rv);
-    snprintf(text, sizeof text, "%lu", server->now.objects[slot].serial);
+    snprintf(text, sizeof text, SECRET "%lu", server->now.objects[slot].serial);
     return make_thing_of(name, uid, rv, text);
 }
 
@@ -434,8 +469,12 @@ static void settle(struct server *server, struct follower *followers)
 
 static void play(struct informer_fixture *f, size_t n_keys, bool is_restored, size_t n_rounds)
 {
-    const struct kinf_index index = { .name = "text", .path = "text" };
-    const struct kinf_informer_options options = { .indices = &index, .n_indices = 1 };
+    const struct kinf_index indices[] = { { .name = "text", .path = "text" },
+                                          { .name = "serial", .function = index_by_serial } };
+    const struct kinf_informer_options options = { .size = sizeof options,
+                                                   .indices = indices,
+                                                   .n_indices = KINF__ARRAY_LEN(indices),
+                                                   .transform = redact };
     struct follower *followers = calloc(N_FOLLOWERS, sizeof *followers);
     struct server *server = calloc(1, sizeof *server);
 

@@ -204,6 +204,40 @@ static void a_trouble_is_told_when_it_begins_turns_and_goes_on(void **unused)
     assert_int_equal(kinf__trouble_level(&trouble, &forbidden, 700000), KINF_LOG_WARN);
 }
 
+/* What was a broken stream may turn out to be a certificate that has expired. */
+static void each_kind_of_failure_is_told_once_in_a_trouble(void **unused)
+{
+    static const enum kinf_errc codes[] = { KINF_ERR_NETWORK, KINF_ERR_TLS, KINF_ERR_TIMEOUT,
+                                            KINF_ERR_SERVER, KINF_ERR_PARSE };
+    struct kinf__trouble trouble = { 0 };
+
+    (void)unused;
+    for (size_t i = 0; i < 3 * (sizeof codes / sizeof codes[0]); i++) {
+        struct kinf_error err = failure(codes[i % (sizeof codes / sizeof codes[0])], "");
+
+        err.http_status = err.code == KINF_ERR_SERVER ? 503 : 0;
+        assert_int_equal(kinf__trouble_level(&trouble, &err, 1000 + (int64_t)i),
+                         i < sizeof codes / sizeof codes[0] ? KINF_LOG_WARN : KINF_LOG_DEBUG);
+    }
+}
+
+/* That a watch was accepted mends nothing. */
+static void a_stale_stream_says_what_failed_until_something_comes(void **unused)
+{
+    struct kinf__state state = live_at(100);
+    struct kinf__state_counts counts = { .last_proof_ms = 100 };
+    struct kinf_error err = failure(KINF_ERR_SERVER, "boom");
+
+    (void)unused;
+    kinf__state_phase(&state, KINF__REFLECTOR_WAITING, &err, 200);
+    kinf__state_phase(&state, KINF__REFLECTOR_WATCHING, NULL, 300);
+    expect(&state, &counts, 310, KINF_STATE_LIVE, 300, "");
+    expect(&state, &counts, 100 + STALE_AFTER_MS + 1, KINF_STATE_STALE, 100 + STALE_AFTER_MS,
+           "boom");
+    kinf__state_proof(&state);
+    expect(&state, &counts, 100 + STALE_AFTER_MS + 1, KINF_STATE_STALE, 100 + STALE_AFTER_MS, "");
+}
+
 static void stopped_is_the_end_and_keeps_the_reason(void **unused)
 {
     struct kinf__state state = begun_at(0);
@@ -246,6 +280,8 @@ int main(void)
         cmocka_unit_test(lists_in_place_of_watches_make_it_stale),
         cmocka_unit_test(before_the_first_list_a_standstill_is_a_failure_like_others),
         cmocka_unit_test(a_trouble_is_told_when_it_begins_turns_and_goes_on),
+        cmocka_unit_test(each_kind_of_failure_is_told_once_in_a_trouble),
+        cmocka_unit_test(a_stale_stream_says_what_failed_until_something_comes),
         cmocka_unit_test(stopped_is_the_end_and_keeps_the_reason),
         cmocka_unit_test(states_have_names),
         cmocka_unit_test(each_way_to_start_has_a_name),

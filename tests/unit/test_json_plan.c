@@ -128,6 +128,37 @@ static void commas_are_right_wherever_a_member_goes(void **state)
     assert_pruned("-a -c", "{\"a\":1,\"b\":2,\"c\":3,\"d\":4,\"a\":5}", "{\"b\":2,\"d\":4}");
 }
 
+static void expect_keepable(const char *rule_text, const char *path_text, bool expected)
+{
+    struct kinf_path *path = parse_path(path_text);
+    struct rules rules;
+
+    rules_parse(&rules, rule_text);
+    if (kinf__json_plan_can_keep(rules.plan, path) != expected)
+        fail_msg("%s: %s", rule_text, path_text);
+    kinf_path_free(path);
+    rules_release(&rules);
+}
+
+static void what_may_stay_somewhere_is_known_beforehand(void **state)
+{
+    (void)state;
+    expect_keepable("-a", "a", false);
+    expect_keepable("-a", "a.b", false);
+    expect_keepable("-a.b", "a", true);
+    expect_keepable("-a.b", "a[*]", true);
+    expect_keepable("-a[*]", "a.b", false);
+    expect_keepable("-a[*]", "a[*]", false);
+    expect_keepable("+a", "b", false);
+    expect_keepable("+a", "a.b[*].c", true);
+    expect_keepable("+a.b", "a[*]", true);
+    expect_keepable("+a.b", "a.c", false);
+    expect_keepable("+a[*].b", "a[*].b", true);
+    expect_keepable("+a[*].b", "a[*].c", false);
+    expect_keepable("+a !b", "b.c", true);
+    expect_keepable("+a -a.b", "a.b", false);
+}
+
 static void white_space_goes_with_what_is_dropped(void **state)
 {
     (void)state;
@@ -772,6 +803,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(commas_are_right_wherever_a_member_goes),
+        cmocka_unit_test(what_may_stay_somewhere_is_known_beforehand),
         cmocka_unit_test(white_space_goes_with_what_is_dropped),
         cmocka_unit_test(only_what_is_named_goes),
         cmocka_unit_test(stars_name_every_element_and_value),

@@ -128,7 +128,7 @@ static void inline_data_is_decoded(void **state)
     assert_string_equal(config.client_key_pem, "key");
     assert_null(config.token);
     assert_null(config.name_space);
-    assert_non_null(strstr(config.source, "kind-kind"));
+    assert_non_null(strstr(config.cluster_source, ", cluster kind-kind"));
     kinf__cluster_config_release(&config);
 }
 
@@ -212,6 +212,81 @@ static void of_a_list_the_first_file_counts_entry_by_entry(void **state)
     config = load(NULL, NULL);
     assert_string_equal(config.server, "https://second:1");
     assert_null(config.token);
+    kinf__cluster_config_release(&config);
+}
+
+/* Context, cluster and user each stand in a file of their own. */
+static void of_several_files_the_right_one_is_named(void **state)
+{
+    static const struct {
+        const char *context, *cluster, *user;
+        size_t wrong; /* which of the three files is to be blamed */
+        const char *word;
+    } rows[] = {
+        { "{cluster: none, user: u}", "{server: 'https://a'}", "{}", 0, "cluster 'none'" },
+        { "{cluster: c, user: none}", "{server: 'https://a'}", "{}", 0, "user 'none'" },
+        { "{cluster: c, user: u}", "{server: 'ftp://a'}", "{}", 1, "no https://" },
+        { "{cluster: c, user: u}", "{server: 'https://a', certificate-authority-data: Y2E=}", "{}",
+          1, "certificate authority cannot be read" },
+        { "{cluster: c, user: u}", "{server: 'https://a'}", "{client-certificate-data: Y2E=}", 2,
+          "go together" },
+        { "{cluster: c, user: u}", "{server: 'https://a'}",
+          "{client-certificate-data: Y2E=, client-key-data: Y2E=}", 2,
+          "client certificate cannot be read" },
+    };
+    static const char *const names[] = { "contexts", "clusters", "users" };
+    struct kinf_client_options options = KINF_CLIENT_OPTIONS_INIT;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct kinf_error err = KINF_ERROR_INIT;
+        struct kinf_client *client = NULL;
+        char texts[3][256], list[400] = "";
+
+        snprintf(texts[0], sizeof texts[0], "contexts: [{name: x, context: %s}]\n",
+                 rows[i].context);
+        snprintf(texts[1], sizeof texts[1], "clusters: [{name: c, cluster: %s}]\n",
+                 rows[i].cluster);
+        snprintf(texts[2], sizeof texts[2], "current-context: x\nusers: [{name: u, user: %s}]\n",
+                 rows[i].user);
+        for (size_t k = 0; k < 3; k++)
+            snprintf(list + strlen(list), sizeof list - strlen(list),
+                     "%s:", write_file(names[k], texts[k]));
+        assert_int_equal(setenv("KUBECONFIG", list, 1), 0);
+        assert_true(kinf_client_new(&options, &client, &err) < 0);
+        if (strstr(err.message, path_of(names[rows[i].wrong])) == NULL ||
+            strstr(err.message, rows[i].word) == NULL)
+            fail_msg("'%s' does not name %s or '%s'", err.message, names[rows[i].wrong],
+                     rows[i].word);
+    }
+}
+
+static void a_current_context_that_is_none_is_blamed_on_its_file(void **state)
+{
+    char list[400];
+
+    (void)state;
+    snprintf(list, sizeof list, "%s:%s", write_file("contexts", "contexts: []\n"),
+             write_file("current", "apiVersion: v1\ncurrent-context: gone\n"));
+    assert_int_equal(setenv("KUBECONFIG", list, 1), 0);
+    assert_refused(NULL, NULL, KINF_ERR_CONFIG, WORDS("/current:2:18: ", "context 'gone'"));
+    assert_refused(NULL, "x", KINF_ERR_CONFIG, WORDS("/contexts and the files after it", "'x'"));
+}
+
+static void what_kubectl_reads_is_read(void **state)
+{
+    struct kinf__cluster_config config =
+        load(write_file("config", "base: &base {server: 'https://lost', tls-server-name: n}\n"
+                                  "clusters: [{name: c, cluster: {<<: *base, server: "
+                                  "'https://kept'}}]\n"
+                                  "contexts: [{name: x, context: {cluster: c}}]\n"
+                                  "current-context: x\n"
+                                  "---\ncurrent-context: [not, looked, at\n"),
+             NULL);
+
+    (void)state;
+    assert_string_equal(config.server, "https://kept");
+    assert_string_equal(config.tls_server_name, "n");
     kinf__cluster_config_release(&config);
 }
 
@@ -880,6 +955,9 @@ int main(void)
         IN_FOLDER(inline_data_is_decoded),
         IN_FOLDER(paths_are_meant_from_the_kubeconfig),
         IN_FOLDER(a_context_chooses_cluster_and_user),
+        IN_FOLDER(of_several_files_the_right_one_is_named),
+        IN_FOLDER(a_current_context_that_is_none_is_blamed_on_its_file),
+        IN_FOLDER(what_kubectl_reads_is_read),
         IN_FOLDER(of_a_list_the_first_file_counts_entry_by_entry),
         IN_FOLDER(the_home_folder_is_the_default),
         IN_FOLDER(a_pod_finds_its_service_account),

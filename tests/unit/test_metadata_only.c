@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "informer/informer.h"
-#include "unit/http_server.h"
+#include "unit/scripted_server.h"
 #include "unit/informer_fixture.h"
 #include "unit/test.h"
 #include "unit/transcript.h"
@@ -20,8 +20,7 @@
     "\"c04557ec-9256-4670-a48e-8d652ac653f4\",\"resourceVersion\":\"300\"}}}\n"
 
 struct metadata_fixture {
-    struct test_server *server;
-    char *kubeconfig;
+    struct replay *server;
     struct kinf_client *client;
     struct kinf_informer *informer;
     struct recorder recorder;
@@ -45,10 +44,8 @@ static int teardown(void **state)
     struct metadata_fixture *f = *state;
 
     kinf_informer_free(f->informer);
-    test_server_stop(f->server);
+    replay_stop(f->server);
     kinf_client_free(f->client);
-    unlink(f->kubeconfig);
-    free(f->kubeconfig);
     test_transcript_release(&f->list);
     recorder_release(&f->recorder);
     free(f);
@@ -58,19 +55,16 @@ static int teardown(void **state)
 static void start(struct metadata_fixture *f, bool metadata_only)
 {
     struct kinf_informer_options options = KINF_INFORMER_OPTIONS_INIT;
-    struct kinf_client_options client_options = KINF_CLIENT_OPTIONS_INIT;
     struct kinf_error err = KINF_ERROR_INIT;
     const struct kinf_type *type;
 
     f->server = test_server_start(f->replies, KINF__ARRAY_LEN(f->replies));
-    f->kubeconfig = test_kubeconfig(test_server_port(f->server));
-    client_options.kubeconfig = f->kubeconfig;
+    f->client = test_client_of(replay_port(f->server), NULL);
     options.handler = recorder_handler(&f->recorder);
     options.metadata_only = metadata_only;
     options.backoff_base_ms = 10;
     assert_int_equal(kinf_type_intern("", "v1", "ConfigMap", "configmaps", true, &type, NULL), 0);
-    if (kinf_client_new(&client_options, &f->client, &err) < 0 ||
-        kinf__informer_new_for_type(f->client, type, &options, &f->informer, &err) < 0 ||
+    if (kinf__informer_new_for_type(f->client, type, &options, &f->informer, &err) < 0 ||
         kinf_informer_start(f->informer, &err) < 0)
         fail_msg("%s", err.message);
 }
@@ -92,8 +86,10 @@ static void metadata_is_asked_for_and_keeps_its_type(void **state)
     char *body = recorded_list(f), *accepts, app[8];
 
     f->replies[0].body = body;
-    f->replies[1] = (struct test_reply){ .body = CHANGED, .end = TEST_END_OPEN };
+    f->replies[1] = (struct test_reply){ .body = CHANGED, .end = TEST_END_OPEN, .is_held = true };
     start(f, true);
+    recorder_expect(&f->recorder, "add! alpha@209", "add! beta@210", "synced");
+    test_server_let_go(f->server);
     recorder_expect(&f->recorder, "add! alpha@209", "add! beta@210", "synced",
                     "update beta@210 beta@300");
     accepts = test_server_accepts(f->server);
@@ -140,6 +136,7 @@ static void server_without_metadata_is_an_error(void **state)
         .body = "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\",\"message\":"
                 "\"only application/json is here\",\"reason\":\"NotAcceptable\",\"code\":406}",
     };
+    f->replies[1].end = TEST_NO_REPLY;
     start(f, true);
     test_server_wait(f->server, 2);
     assert_int_equal(kinf_informer_wait_synced(f->informer, 1, &err), KINF_ERR_TIMEOUT);

@@ -464,25 +464,83 @@ static void what_the_runtime_needs_cannot_be_dropped(void **state)
     static const char text[] =
         "{\"metadata\":{" PROTECTED ",\"annotations\":{\"x\":\"y\"}},\"spec\":{}}";
     static const char *const drops[][1] = { { "metadata" }, { "metadata[*]" } };
-    static const char *const each[] = {
-        "metadata.name",
-        "metadata.namespace",
-        "metadata.uid",
-        "metadata.labels",
-        "metadata.deletionTimestamp",
-        "metadata.resourceVersion",
-        "metadata.labels.l",
-        "metadata.ownerReferences[*].uid",
-        "metadata.annotations",
-        "spec",
+    static const char *const each[][1] = {
+        { "metadata.name" },
+        { "metadata.namespace" },
+        { "metadata.uid" },
+        { "metadata.labels" },
+        { "metadata.deletionTimestamp" },
+        { "metadata.resourceVersion" },
+        { "metadata.labels.l" },
+        { "metadata.ownerReferences[*].uid" },
     };
+    static const char *const others[] = { "metadata.annotations", "spec" };
     static const char *const keeps[] = { "status" };
+    struct kinf__prune_plan *plan;
+    struct kinf_error err = KINF_ERROR_INIT;
 
     (void)state;
     for (size_t i = 0; i < N(drops); i++)
         expect_pruned(drops[i], 1, NULL, 0, text, "{\"metadata\":{" PROTECTED "},\"spec\":{}}");
-    expect_pruned(each, N(each), NULL, 0, text, "{\"metadata\":{" PROTECTED "}}");
+    for (size_t i = 0; i < N(each); i++) {
+        assert_int_equal(kinf__prune_plan_new(each[i], 1, NULL, 0, &plan, &err), KINF_ERR_INVALID);
+        assert_non_null(strstr(err.message, each[i][0]));
+    }
+    expect_pruned(others, N(others), NULL, 0, text, "{\"metadata\":{" PROTECTED "}}");
     expect_pruned(NULL, 0, keeps, N(keeps), text, "{\"metadata\":{" PROTECTED "}}");
+}
+
+static void what_is_dropped_cannot_be_kept(void **state)
+{
+    static const char *const drops[] = { "spec", "status.a[*]" };
+    static const char *const rows[][1] = { { "spec" }, { "spec.nodeName" }, { "status.a[*].b" } };
+    static const char *const keeps[] = { "status", "status.a", "metadata.labels.x" };
+    struct kinf__prune_plan *plan;
+    struct kinf_error err = KINF_ERROR_INIT;
+
+    (void)state;
+    for (size_t i = 0; i < N(rows); i++) {
+        assert_int_equal(kinf__prune_plan_new(drops, N(drops), rows[i], 1, &plan, &err),
+                         KINF_ERR_INVALID);
+        assert_non_null(strstr(err.message, rows[i][0]));
+    }
+    assert_int_equal(kinf__prune_plan_new(drops, N(drops), keeps, N(keeps), &plan, &err), 0);
+    kinf__prune_plan_free(plan);
+}
+
+static void collect_unmet(const char *path, const char *role, void *ctx)
+{
+    char *text = ctx;
+
+    sprintf(text + strlen(text), "%s:%s ", role, path);
+}
+
+static void a_plan_knows_which_paths_met_nothing(void **state)
+{
+    static const char *const drops[] = { "spec.a", "spec.typo", "status.c[*].d",
+                                         "status.c[*].typo" };
+    static const char *const keeps[] = { "spec", "spec.b", "status", "metadata.labels.typo",
+                                         "typo" };
+    static const char text[] =
+        "{\"metadata\":{\"name\":\"a\",\"namespace\":\"ns\"},\"spec\":{\"a\":1},"
+        "\"status\":{\"c\":[{},{\"d\":1}]}}";
+    struct kinf__object_decoder decoder;
+    const struct kinf_object *object;
+    struct kinf__prune_plan *plan;
+    char unmet[256] = "";
+    size_t len;
+
+    (void)state;
+    assert_int_equal(kinf__prune_plan_new(drops, N(drops), keeps, N(keeps), &plan, NULL), 0);
+    kinf__object_decoder_init(&decoder, pods(), plan);
+    assert_int_equal(kinf__object_decode(&decoder, kinf_str_from(text), true, &object, &len, NULL),
+                     0);
+    kinf__prune_plan_each_unmet(plan, collect_unmet, unmet);
+    /* What lies below something that is kept anyway was not looked for. */
+    assert_string_equal(unmet, "drops:spec.typo drops:status.c[*].typo keeps:typo ");
+    kinf_object_unref(object);
+    kinf__object_decoder_release(&decoder);
+    kinf__prune_plan_free(plan);
 }
 
 static void a_plan_names_the_path_that_is_wrong(void **state)
@@ -1156,6 +1214,8 @@ int main(void)
         TEST(a_pod_cut_anywhere_asks_for_more),
         TEST(what_is_dropped_is_not_stored),
         TEST(what_the_runtime_needs_cannot_be_dropped),
+        TEST(what_is_dropped_cannot_be_kept),
+        TEST(a_plan_knows_which_paths_met_nothing),
         TEST(a_plan_names_the_path_that_is_wrong),
         TEST(an_unchanged_object_stays_the_stored_one),
         TEST(objects_are_one_if_their_uid_is),

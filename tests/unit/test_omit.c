@@ -3,6 +3,9 @@
  */
 #include "document/omit.h"
 
+#include <stdlib.h>
+
+#include "allocation.h"
 #include "test.h"
 
 #include "base/compiler.h"
@@ -70,6 +73,43 @@ static void what_is_not_known_stays(void **state)
     cJSON_Delete(object);
 }
 
+static void *counted_malloc(size_t size)
+{
+    return malloc(size);
+}
+
+/* Elements, quantities and lists: what any of it needs may be missing, and the tree stays whole. */
+static void without_memory_it_says_so(void **state)
+{
+    static const char sent[] =
+        "{\"metadata\":{\"finalizers\":[null,\"a/b\"],\"labels\":{\"a\":null}},\"spec\":{"
+        "\"containers\":[{\"resources\":{\"limits\":{\"cpu\":0.5,\"memory\":\"1024Mi\"}}}],"
+        "\"initContainers\":[]}}";
+    const struct kinf__schema_node *node = kinf__schema_find(schema, "", "v1", "Pod");
+    struct cJSON_Hooks hooks = { counted_malloc, free };
+    bool has_failed = true;
+
+    (void)state;
+    cJSON_InitHooks(&hooks);
+    for (size_t n = 1; has_failed; n++) {
+        struct cJSON *object = cJSON_Parse(sent);
+        int failed;
+
+        assert_non_null(object);
+        test_fail_allocation(n);
+        failed = kinf__omit_empty(node, object);
+        if (failed == 0) {
+            kinf__doc_remove(kinf__doc_get(object, "spec"), "containers");
+            failed = kinf__show_lists(node, object);
+        }
+        has_failed = test_allocation_failed();
+        assert_int_equal(failed, has_failed ? KINF_ERR_NO_MEMORY : 0);
+        assert_true(n > 3 || has_failed);
+        cJSON_Delete(object);
+    }
+    cJSON_InitHooks(NULL);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -78,6 +118,7 @@ int main(void)
         cmocka_unit_test(quantities_have_one_text),
         cmocka_unit_test(lists_that_must_be_there_are_null),
         cmocka_unit_test(what_is_not_known_stays),
+        cmocka_unit_test(without_memory_it_says_so),
     };
     int failed;
 

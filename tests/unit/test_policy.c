@@ -152,6 +152,38 @@ static void short_watch_times_are_at_least_one_second(void **state)
     assert_int_equal(run.action.idle_timeout_ms, 1);
 }
 
+/* Of a server without bookmarks, what lasts is a proof, and nothing else. */
+static void a_watch_was_quiet_if_it_stood_its_time_where_no_bookmarks_come(void **state)
+{
+    static const struct {
+        enum kinf_initial initial;
+        const char *script;
+        bool was_quiet;
+    } rows[] = {
+        { KINF_INITIAL_LIST, SYNCED "+150000 silent", true },
+        { KINF_INITIAL_LIST, SYNCED "+599000 ended", true },
+        { KINF_INITIAL_LIST, SYNCED "+200000 ended", false },
+        { KINF_INITIAL_LIST, SYNCED "ended", false },
+        { KINF_INITIAL_LIST, SYNCED "+150000 nowatch=net", false },
+        { KINF_INITIAL_LIST, SYNCED "+150000 error=500", false },
+        { KINF_INITIAL_LIST, SYNCED "bookmark=101 +150000 silent", false },
+        { KINF_INITIAL_LIST, SYNCED "bookmark=101 +9000 ended ?watch@101 accepted +150000 silent",
+          false },
+        { KINF_INITIAL_WATCHLIST, "?stream accepted +599000 ended", false },
+        { KINF_INITIAL_WATCHLIST, "?stream accepted +150000 silent", false },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < KINF__ARRAY_LEN(rows); i++) {
+        struct kinf__policy_options options = { .initial = rows[i].initial };
+        struct policy_run run = policy_run_new(&options);
+
+        policy_run_play(&run, rows[i].script);
+        if (kinf__policy_was_quiet(&run.policy) != rows[i].was_quiet)
+            fail_msg("%s", rows[i].script);
+    }
+}
+
 /* --- bounds --- */
 
 /* Times of requests, and how many of them fall into the minute that ends with the last. */
@@ -336,6 +368,185 @@ static void a_server_that_expires_every_watch_is_not_hammered(void **state)
     assert_in_range(load.n, 3 * 110, 3 * 130);
 }
 
+/* --- any server at all --- */
+
+/* What a server may answer to a request, good or bad. */
+enum answer {
+    ANSWER_PAGE,       /* of a list, the last one */
+    ANSWER_MORE,       /* one with objects and a token */
+    ANSWER_EMPTY,      /* one with a token alone */
+    ANSWER_NO_LIST,    /* a failure, before the body or in it */
+    ANSWER_ENDED,      /* of a watch: nothing comes, and it ends */
+    ANSWER_NEWS,       /* one new version, and the same */
+    ANSWER_OLD,        /* a version that is known, and the same */
+    ANSWER_SILENT,     /* until the watch is given up */
+    ANSWER_ERROR,      /* accepted, and then a failure in it */
+    ANSWER_NEWS_ERROR, /* one new version, and then a failure */
+    ANSWER_REFUSED,
+    ANSWER_UNDECODABLE, /* of both */
+    ANSWER_DEFAULT,     /* what a good server would */
+    N_ANSWERS
+};
+
+/* One that draws from a few of them: what is harmless among many may go round among two. */
+struct any_server {
+    struct test_random *random;
+    enum answer repertoire[4];
+    const struct kinf_error *errors[2];
+    int64_t lives_ms; /* how long a watch lasts at most */
+    uint64_t version;
+    size_t n_items;
+    char rv[24], token[24];
+};
+
+static struct any_server any_server_drawn(struct test_random *random)
+{
+    static const int64_t lives_ms[] = { 1, 900, 1100, 9000, 40000 };
+    struct any_server server = { .random = random, .version = 100 };
+
+    for (size_t i = 0; i < KINF__ARRAY_LEN(server.repertoire); i++)
+        server.repertoire[i] = (enum answer)(test_random_next(random) % N_ANSWERS);
+    for (size_t i = 0; i < KINF__ARRAY_LEN(server.errors); i++)
+        server.errors[i] = &policy_errors[test_random_next(random) % n_policy_errors].err;
+    server.lives_ms = lives_ms[test_random_next(random) % KINF__ARRAY_LEN(lives_ms)];
+    return server;
+}
+
+static const struct kinf_error *any_error(struct any_server *server)
+{
+    return server->errors[test_random_next(server->random) % 2];
+}
+
+static struct kinf__policy_event any_page(struct any_server *server, enum answer answer,
+                                          const struct kinf__policy_action *action)
+{
+    struct kinf__policy_event event = { .type = KINF__POLICY_LIST_PAGE, .n_remaining = 7 };
+
+    if (answer == ANSWER_NO_LIST || answer == ANSWER_ERROR || answer == ANSWER_REFUSED)
+        return (struct kinf__policy_event){ .type = KINF__POLICY_LIST_FAILED,
+                                            .err = any_error(server),
+                                            .has_begun = answer == ANSWER_ERROR };
+    if (answer == ANSWER_UNDECODABLE)
+        return (struct kinf__policy_event){ .type = KINF__POLICY_UNDECODABLE,
+                                            .err = any_error(server) };
+    server->n_items = action->continue_token[0] != '\0' ? server->n_items : 0;
+    server->n_items += answer != ANSWER_EMPTY;
+    if (answer == ANSWER_EMPTY || answer == ANSWER_MORE) {
+        snprintf(server->token, sizeof server->token, "t%llu",
+                 (unsigned long long)++server->version);
+        event.continue_token = server->token;
+    }
+    snprintf(server->rv, sizeof server->rv, "%llu", (unsigned long long)server->version);
+    event.rv = server->rv;
+    event.n_items = server->n_items;
+    event.n_bytes = 1000 * server->n_items;
+    event.has_news = test_random_next(server->random) % 2;
+    return event;
+}
+
+/* What is before the end of a watch that is accepted. */
+static void any_news(struct any_server *server, enum answer answer, struct policy_run *run)
+{
+    struct kinf__policy_event event = { .type = KINF__POLICY_WATCH_RV };
+
+    policy_run_tell(run, (struct kinf__policy_event){ .type = KINF__POLICY_WATCH_ACCEPTED });
+    if (run->action.type == KINF__DO_WATCH_LIST && answer != ANSWER_NEWS &&
+        answer != ANSWER_DEFAULT)
+        return;
+    if (run->action.type == KINF__DO_WATCH_LIST)
+        event.type = KINF__POLICY_INITIAL_END;
+    else if (answer != ANSWER_NEWS && answer != ANSWER_NEWS_ERROR && answer != ANSWER_OLD)
+        return;
+    server->version += answer != ANSWER_OLD;
+    snprintf(server->rv, sizeof server->rv, "%llu", (unsigned long long)server->version);
+    event.rv = server->rv;
+    event.is_bookmark = test_random_next(server->random) % 2;
+    policy_run_tell(run, event);
+}
+
+static void any_watch(struct any_server *server, enum answer answer, struct policy_run *run)
+{
+    struct kinf__policy_event event = { .type = KINF__POLICY_WATCH_ENDED,
+                                        .err = any_error(server) };
+    int64_t lived_ms = (int64_t)(test_random_next(server->random) % (uint64_t)server->lives_ms);
+
+    if (answer == ANSWER_REFUSED || answer == ANSWER_NO_LIST) {
+        event.type = KINF__POLICY_WATCH_FAILED;
+        policy_run_tell(run, event);
+        return;
+    }
+    any_news(server, answer, run);
+    if (answer == ANSWER_SILENT || answer == ANSWER_DEFAULT) {
+        lived_ms = run->action.idle_timeout_ms;
+        event.type = KINF__POLICY_WATCH_SILENT;
+    } else if (answer == ANSWER_ERROR || answer == ANSWER_NEWS_ERROR) {
+        event.type = test_random_next(server->random) % 2 ? KINF__POLICY_WATCH_ERROR
+                                                          : KINF__POLICY_WATCH_FAILED;
+    } else if (answer == ANSWER_UNDECODABLE) {
+        event.type = KINF__POLICY_UNDECODABLE;
+    }
+    run->now_ms += lived_ms;
+    policy_run_tell(run, event);
+}
+
+/* Answers what the policy asks for. A page that brought objects is not counted: the state has so
+ * many. */
+static void any_answer(struct any_server *server, struct policy_run *run, struct load *load)
+{
+    enum answer answer =
+        server->repertoire[test_random_next(server->random) % KINF__ARRAY_LEN(server->repertoire)];
+    size_t n_before = server->n_items;
+    bool is_page;
+
+    if (run->action.type == KINF__DO_ASK) {
+        request(load, run->now_ms);
+        policy_run_play(run, test_random_next(server->random) % 2 ? "gone" : "not_gone");
+        return;
+    }
+    if (run->action.type != KINF__DO_LIST) {
+        request(load, run->now_ms);
+        any_watch(server, answer, run);
+        return;
+    }
+    is_page = run->action.continue_token[0] != '\0';
+    policy_run_tell(run, any_page(server, answer, &run->action));
+    if (!is_page || server->n_items == n_before)
+        request(load, run->now_ms);
+    else
+        run->now_ms += 20;
+}
+
+/* What policy.h promises of any server, however it mixes what it answers. */
+static void no_mix_of_answers_makes_us_hammer(void **state)
+{
+    static const enum kinf_initial initials[] = { KINF_INITIAL_LIST, KINF_INITIAL_AUTO,
+                                                  KINF_INITIAL_WATCHLIST };
+    struct test_random random = test_random_init(__func__);
+    size_t most = 0, most_late = 0;
+
+    (void)state;
+    for (size_t i = 0; i < test_rounds(3000); i++) {
+        struct kinf__policy_options options = { .initial = initials[i % 3],
+                                                .page_size = i % 2 ? 0 : 500 };
+        struct policy_run run = policy_run_new(&options);
+        struct any_server server = any_server_drawn(&random);
+        struct load load = { .n = 0 };
+
+        while (run.now_ms < POLICY_RUN_BEGIN_MS + 1800000) {
+            run.random = i % 5 != 0 ? test_random_next(&random) : 0;
+            policy_run_next(&run);
+            if (run.action.type == KINF__DO_WAIT)
+                run.now_ms += run.action.wait_ms;
+            else
+                any_answer(&server, &run, &load);
+        }
+        most = load.most_in_minute > most ? load.most_in_minute : most;
+        most_late = load.most_in_late_minute > most_late ? load.most_in_late_minute : most_late;
+    }
+    printf("  at most %zu in a minute, %zu in a later one\n", most, most_late);
+    assert_true(most <= KINF__POLICY_MAX_A_MINUTE);
+}
+
 /* --- a watch cache that stands still --- */
 
 /* How a server's watch cache stands still. Its lists of the newest state come from etcd. */
@@ -510,19 +721,19 @@ static void check_finds_what_does_not_fit_together(void **state)
     broken.rv[0] = '\0';
     assert_false(kinf__policy_check(&broken));
     broken = run.policy;
-    strcpy(broken.continue_token, "t");
+    strcpy(broken.list.continue_token, "t");
     assert_false(kinf__policy_check(&broken));
-    strcpy(broken.list_rv, "1");
+    strcpy(broken.list.rv, "1");
     assert_false(kinf__policy_check(&broken));
     broken = run.policy;
-    broken.n_500 = KINF__POLICY_MAX_500;
+    broken.round.n_500 = KINF__POLICY_MAX_500;
     assert_false(kinf__policy_check(&broken));
     broken = run.policy;
     broken.state = KINF__POLICY_STREAMING;
     assert_false(kinf__policy_check(&broken));
     broken.options.initial = KINF_INITIAL_WATCHLIST;
     assert_true(kinf__policy_check(&broken));
-    broken.n_streams = KINF__POLICY_MAX_STREAMS;
+    broken.round.n_streams = KINF__POLICY_MAX_STREAMS;
     assert_false(kinf__policy_check(&broken));
     broken = run.policy;
     broken.backoff.delay_ms = broken.backoff.max_ms + 1;
@@ -554,9 +765,11 @@ int main(void)
         cmocka_unit_test(a_wait_that_ends_early_goes_on),
         cmocka_unit_test(watch_times_are_drawn_from_their_ranges),
         cmocka_unit_test(short_watch_times_are_at_least_one_second),
+        cmocka_unit_test(a_watch_was_quiet_if_it_stood_its_time_where_no_bookmarks_come),
         cmocka_unit_test(every_failure_in_every_state_leaves_the_server_in_peace),
         cmocka_unit_test(every_mix_of_failures_leaves_the_server_in_peace),
         cmocka_unit_test(a_server_that_expires_every_watch_is_not_hammered),
+        cmocka_unit_test(no_mix_of_answers_makes_us_hammer),
         cmocka_unit_test(a_server_whose_watch_cache_stands_still_is_listed_slowly),
         cmocka_unit_test(a_standstill_is_over_as_soon_as_a_watch_delivers),
         cmocka_unit_test(quiet_lists_give_the_watch_more_time),

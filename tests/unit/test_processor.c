@@ -311,6 +311,21 @@ static void nothing_is_transformed_twice(void **state)
     assert_int_equal(t.n_calls, 1);
 }
 
+/* By key, a tombstone is made of what is still in the queue, which no transform has seen. G5 */
+static void tombstone_tells_what_the_store_has(void **state)
+{
+    struct fixture *f = *state;
+    struct transform_fixture t = { 0, "x" };
+
+    set_transform(f, &t);
+    join(f, &f->a);
+    start(f);
+    handle(f, KINF_DELTA_ADDED, "x", "1");
+    handle_take(f, KINF_DELTA_DELETED, true, make_thing("x", "1"));
+    recorder_expect(&f->a, "add x@10", "delete* x@10");
+    assert_int_equal(t.n_calls, 1);
+}
+
 static void failing_transform_stores_the_object_as_received(void **state)
 {
     struct fixture *f = *state;
@@ -384,7 +399,7 @@ static void change_with_joins(struct fixture *f, struct recorder *before, struct
     else
         assert_int_equal(kinf_indexer_delete(f->indexer, "ns/x", NULL, NULL, NULL), 0);
     join(f, after);
-    kinf__processor_commit(&f->processor, &announcement);
+    assert_int_equal(kinf__processor_commit(&f->processor, &announcement, NULL), 0);
 }
 
 /* G6: it is either in the snapshot or told, whenever the handler joins */
@@ -444,12 +459,49 @@ static void handler_that_joins_during_a_large_change_is_told_all_of_it(void **st
     join(f, &f->a);
     assert_int_equal(kinf_indexer_add(f->indexer, object, NULL, NULL), 0);
     join(f, &f->b);
-    kinf__processor_commit(&f->processor, &announcement);
+    assert_int_equal(kinf__processor_commit(&f->processor, &announcement, NULL), 0);
     kinf__processor_wake(&f->processor);
     recorder_wait(&f->a, n_many);
     handle(f, KINF_DELTA_UPDATED, "x", "2");
     recorder_expect(&f->b, "add! x@1", "update x@1 x@2");
     assert_int_equal(recorder_count(&f->a, "add x@1"), n_many);
+    free(many);
+    kinf_object_unref(object);
+}
+
+static const struct kinf__listener *first_listener(struct fixture *f)
+{
+    return KINF__LIST_ENTRY(f->processor.listeners.next, struct kinf__listener, in_owner);
+}
+
+/* What nobody is to be told needs no room, and what was reserved does not stay. */
+static void room_for_a_large_change_is_given_back(void **state)
+{
+    enum { n_many = 100000 };
+    struct fixture *f = *state;
+    const struct kinf_object *object = make_thing("x", "1");
+    struct kinf__notification *many = calloc(n_many, sizeof *many);
+    const struct kinf__announcement unchanged = { .resynced = many, .n_resynced = n_many };
+    const struct kinf__announcement changed = { .told = many, .n_told = n_many };
+
+    assert_non_null(many);
+    for (size_t i = 0; i < n_many; i++)
+        many[i] = (struct kinf__notification){ .type = KINF__NOTIFY_UPDATE,
+                                               .old = object,
+                                               .object = object };
+    join_resynced(f, &f->a, 5000, 0);
+    assert_int_equal(kinf__processor_begin(&f->processor, &unchanged), 0);
+    assert_true(first_listener(f)->chain.n_spares <= 1);
+    kinf__processor_cancel(&f->processor);
+    assert_int_equal(kinf__processor_begin(&f->processor, &changed), 0);
+    assert_int_equal(first_listener(f)->chain.n_spares, n_many / 1000);
+    kinf__processor_cancel(&f->processor);
+    assert_int_equal(first_listener(f)->chain.n_spares, 0);
+    kinf__processor_remove(&f->processor, first_listener(f)->id);
+    join_coalescing(f, &f->b);
+    assert_int_equal(kinf__processor_begin(&f->processor, &changed), 0);
+    assert_int_equal(kinf__processor_commit(&f->processor, &changed, NULL), 0);
+    assert_true(first_listener(f)->coalescer.n_spares < 100);
     free(many);
     kinf_object_unref(object);
 }
@@ -889,6 +941,7 @@ int main(void)
         TEST(other_content_of_the_same_version_is_a_change),
         TEST(transformed_objects_are_stored_and_told),
         TEST(nothing_is_transformed_twice),
+        TEST(tombstone_tells_what_the_store_has),
         TEST(failing_transform_stores_the_object_as_received),
         TEST(transform_cannot_change_the_key),
         TEST(late_handler_is_told_the_store_first),
@@ -896,6 +949,7 @@ int main(void)
         TEST(handler_that_joins_during_an_update_is_told_it_once),
         TEST(handler_that_joins_during_a_deletion_is_told_it_once),
         TEST(handler_that_joins_during_a_large_change_is_told_all_of_it),
+        TEST(room_for_a_large_change_is_given_back),
         TEST(change_that_was_given_up_is_told_to_nobody),
         TEST(closed_processor_takes_nobody),
         TEST(slow_handler_holds_up_nobody_and_loses_nothing),

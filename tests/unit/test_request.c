@@ -15,11 +15,11 @@
 #include "rest/retry.h"
 #include "rest/status.h"
 #include "unit/allocation.h"
-#include "unit/http_server.h"
+#include "unit/scripted_server.h"
 #include "unit/test.h"
 
 struct fixture {
-    struct test_server *server;
+    struct replay *server;
     struct kinf_client *client;
     const struct kinf_type *pods, *nodes, *scalable;
 };
@@ -41,16 +41,11 @@ static void start_limited(struct fixture *f, const struct test_reply *replies, s
                           double per_second, int burst)
 {
     struct kinf_client_options options = KINF_CLIENT_OPTIONS_INIT;
-    char *path;
 
     f->server = test_server_start(replies, n_replies);
-    path = test_kubeconfig(test_server_port(f->server));
-    options.kubeconfig = path;
     options.queries_per_second = per_second;
     options.burst = burst;
-    assert_int_equal(kinf_client_new(&options, &f->client, NULL), 0);
-    unlink(path);
-    free(path);
+    f->client = test_client_of(replay_port(f->server), &options);
 }
 
 static void start(struct fixture *f, const struct test_reply *replies, size_t n_replies)
@@ -64,7 +59,7 @@ static int tear_down(void **state)
 
     kinf_client_free(f->client);
     if (f->server != NULL)
-        test_server_stop(f->server);
+        replay_stop(f->server);
     free(f);
     return 0;
 }
@@ -79,7 +74,15 @@ static void expect_requests(struct fixture *f, const char *expected)
 
 static struct kinf_request get_pod(struct fixture *f)
 {
-    return (struct kinf_request){ .type = f->pods, .name_space = "n", .name = "a" };
+    return (struct kinf_request){
+        .size = sizeof(struct kinf_request), .type = f->pods, .name_space = "n", .name = "a"
+    };
+}
+
+static int request_of(struct fixture *f, struct kinf_request request, struct kinf_error *err)
+{
+    request.size = sizeof request;
+    return kinf_client_request(f->client, &request, NULL, err);
 }
 
 /* --- how each is said --- */
@@ -175,7 +178,7 @@ static void each_verb_is_said_as_the_server_understands_it(void **state)
 
     start(f, replies, KINF__ARRAY_LEN(rows));
     for (size_t i = 0; i < KINF__ARRAY_LEN(rows); i++) {
-        assert_int_equal(kinf_client_request(f->client, &rows[i].request, NULL, NULL), 0);
+        assert_int_equal(request_of(f, rows[i].request, NULL), 0);
         strcat(strcat(expected, rows[i].expected), "\n");
     }
     expect_requests(f, expected);
@@ -230,8 +233,7 @@ static void what_cannot_be_meant_is_refused_before_it_is_sent(void **state)
     for (size_t i = 0; i < KINF__ARRAY_LEN(rows); i++) {
         struct kinf_error err = KINF_ERROR_INIT;
 
-        assert_int_equal(kinf_client_request(f->client, &rows[i].request, NULL, &err),
-                         KINF_ERR_INVALID);
+        assert_int_equal(request_of(f, rows[i].request, &err), KINF_ERR_INVALID);
         if (strstr(err.message, rows[i].words) == NULL)
             fail_msg("row %zu: %s", i, err.message);
     }
@@ -314,9 +316,11 @@ static void a_server_that_is_busy_is_asked_again_when_it_says(void **state)
 {
     static const struct test_reply replies[] = { BUSY, { .body = "{}" } };
     struct fixture *f = *state;
-    struct kinf_request request = {
-        .verb = KINF_VERB_CREATE, .type = f->nodes, .body = KINF_STR("{}"), .timeout_ms = 60000
-    };
+    struct kinf_request request = { .size = sizeof request,
+                                    .verb = KINF_VERB_CREATE,
+                                    .type = f->nodes,
+                                    .body = KINF_STR("{}"),
+                                    .timeout_ms = 60000 };
     kinf_auto_response response = KINF_RESPONSE_INIT;
 
     start(f, replies, 2);
@@ -430,7 +434,6 @@ static void a_call_can_be_interrupted(void **state)
     pthread_join(thread, NULL);
 }
 
-/* Each of the threads has a connection of its own, and the server takes one after the other. */
 static void *ask_a_lot(void *ctx)
 {
     struct fixture *f = ctx;
@@ -444,14 +447,12 @@ static void *ask_a_lot(void *ctx)
 
 static void threads_share_a_client(void **state)
 {
-    struct test_reply replies[20] = { { 0 } };
+    static const struct test_reply replies[20];
     struct fixture *f = *state;
     pthread_t threads[4];
     char *requests;
     size_t n_lines = 0;
 
-    for (size_t i = 0; i < KINF__ARRAY_LEN(replies); i++)
-        replies[i].headers = "Connection: close\r\n", replies[i].end = TEST_END_CLEAN;
     start(f, replies, KINF__ARRAY_LEN(replies));
     for (size_t i = 0; i < KINF__ARRAY_LEN(threads); i++)
         assert_int_equal(pthread_create(&threads[i], NULL, ask_a_lot, f), 0);
@@ -502,9 +503,9 @@ static void a_conflict_without_a_reason_is_a_taken_name_for_what_is_made(void **
         SAYS("stale"),
     };
     struct fixture *f = *state;
-    struct kinf_request request = { .verb = KINF_VERB_CREATE,
-                                    .type = f->nodes,
-                                    .body = KINF_STR("{}") };
+    struct kinf_request request = {
+        .size = sizeof request, .verb = KINF_VERB_CREATE, .type = f->nodes, .body = KINF_STR("{}")
+    };
     struct kinf_error err = KINF_ERROR_INIT;
 
     start(f, replies, KINF__ARRAY_LEN(replies));

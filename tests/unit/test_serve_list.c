@@ -64,6 +64,7 @@ static struct kinf__list_params params_of(struct kinf_indexer *indexer,
     return (struct kinf__list_params){ .selection = selection,
                                        .snapshot = kinf_indexer_snapshot(indexer),
                                        .version = 7,
+                                       .issuer = kinf__token_issuer("https://127.0.0.1"),
                                        .encoder = encoder,
                                        .after = "" };
 }
@@ -314,7 +315,7 @@ static size_t count_in_pages(struct kinf_indexer *indexer, const struct kinf__se
         assert_int_equal(mark != NULL, has_more);
         if (has_more) {
             assert_int_equal(sscanf(mark, "\"continue\":\"%511[^\"]", text), 1);
-            assert_int_equal(kinf__token_read(text, &token, &refusal), 0);
+            assert_int_equal(kinf__token_read(params.issuer, text, &token, &refusal), 0);
             assert_int_equal(token.version, 7);
         }
     }

@@ -4,6 +4,8 @@
  */
 #include "serve/request.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "serve/accept.h"
@@ -425,26 +427,61 @@ static void a_token_comes_back_unless_it_was_changed(void **state)
     KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
     struct kinf__refusal refusal;
     struct kinf__token token;
+    uint32_t issuer = kinf__token_issuer("https://127.0.0.1:6443");
 
     (void)state;
-    assert_int_equal(kinf__token_write(427, "default/web-1", &text), 0);
-    assert_int_equal(kinf__token_read(text.bytes, &token, &refusal), 0);
+    assert_int_equal(kinf__token_write(issuer, 427, "default/web-1", &text), 0);
+    assert_int_equal(kinf__token_read(issuer, text.bytes, &token, &refusal), 0);
     assert_int_equal(token.version, 427);
     assert_string_equal(token.after, "default/web-1");
     for (size_t i = 0; i < text.len; i++) {
         char was = text.bytes[i];
 
         text.bytes[i] = was == 'b' ? 'c' : 'b';
-        assert_int_equal(kinf__token_read(text.bytes, &token, &refusal), KINF_ERR_INVALID);
+        assert_int_equal(kinf__token_read(issuer, text.bytes, &token, &refusal), KINF_ERR_INVALID);
         text.bytes[i] = was;
     }
     for (size_t len = 0; len < text.len; len++) {
         char was = text.bytes[len];
 
         text.bytes[len] = '\0';
-        assert_int_equal(kinf__token_read(text.bytes, &token, &refusal), KINF_ERR_INVALID);
+        assert_int_equal(kinf__token_read(issuer, text.bytes, &token, &refusal), KINF_ERR_INVALID);
         text.bytes[len] = was;
     }
+}
+
+/* As one of a server behind this one would, in this process or in another, or of this one before a
+ * restart. */
+static void a_token_says_whose_it_is(void **state)
+{
+    const uint32_t behind = kinf__token_issuer("https://10.0.0.1:443"),
+                   own = kinf__token_issuer("https://localhost:8443");
+    KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
+    struct kinf__refusal refusal;
+    struct kinf__token token;
+
+    (void)state;
+    assert_int_equal(kinf__token_write(behind, 427, "default/web-1", &text), 0);
+    assert_true(kinf__token_is_of(behind, text.bytes));
+    assert_false(kinf__token_is_of(own, text.bytes));
+    assert_int_equal(kinf__token_read(own, text.bytes, &token, &refusal), KINF_ERR_INVALID);
+    assert_int_equal(refusal.code, 410);
+    /* Nobody becomes the issuer of what he did not write. */
+    snprintf(text.bytes, 9, "%08" PRIx32, own);
+    text.bytes[8] = '.';
+    assert_int_equal(kinf__token_read(own, text.bytes, &token, &refusal), KINF_ERR_INVALID);
+    assert_int_equal(refusal.code, 400);
+    /* Before the restart. */
+    text.bytes[9] = text.bytes[9] != '0' ? '0' : '1';
+    assert_true(kinf__token_is_of(own, text.bytes));
+    assert_int_equal(kinf__token_read(own, text.bytes, &token, &refusal), KINF_ERR_INVALID);
+    assert_int_equal(refusal.code, 410);
+    /* Of the API server. */
+    assert_false(kinf__token_is_of(own, "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MTJ9"));
+    assert_int_equal(
+        kinf__token_read(own, "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MTJ9", &token, &refusal),
+        KINF_ERR_INVALID);
+    assert_int_equal(refusal.code, 400);
 }
 
 static void texts_are_quoted_as_go_does(void **state)
@@ -500,6 +537,7 @@ int main(void)
         cmocka_unit_test(fields_within_a_scope_repeat_its_terms),
         cmocka_unit_test(a_header_is_answered_in_the_form_that_it_prefers),
         cmocka_unit_test(a_token_comes_back_unless_it_was_changed),
+        cmocka_unit_test(a_token_says_whose_it_is),
         cmocka_unit_test(texts_are_quoted_as_go_does),
         cmocka_unit_test(a_refusal_is_a_status),
     };

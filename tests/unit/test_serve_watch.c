@@ -5,7 +5,9 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
+#include "base/clock.h"
 #include "unit/test.h"
 #include "unit/watchcache_fixture.h"
 
@@ -190,6 +192,43 @@ static void a_bookmark_is_not_told_to_who_did_not_ask(void **state)
     reader_close(&reader);
 }
 
+static void put_text(struct watchcache_fixture *f, const char *text, size_t len)
+{
+    const struct kinf_object *object;
+    struct kinf_delta delta = { .type = KINF_DELTA_UPDATED };
+
+    assert_int_equal(
+        kinf_object_new_from_json(kinf_informer_type(f->informer), text, len, &object, NULL), 0);
+    delta.object = object;
+    watchcache_delta(f, &delta, 1);
+    kinf_object_unref(object);
+}
+
+/* The clock that says when an object was made and how old it is may be a simulated one. */
+static void ages_are_told_by_the_clock_that_dates_objects(void **state)
+{
+    struct watchcache_fixture *f = *state;
+    struct reader reader = { .encoder = { .form = KINF__FORM_TABLE } };
+    time_t now_s = (time_t)(kinf__clock_wall_ms() / 1000);
+    char when[32], text[256];
+    struct tm utc;
+    int len;
+
+    watchcache_replace(f, "10", "a@7");
+    gmtime_r(&now_s, &utc);
+    strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    len = snprintf(text, sizeof text,
+                   "{\"metadata\":{\"name\":\"old\",\"namespace\":\"d\",\"uid\":\"1\","
+                   "\"resourceVersion\":\"11\",\"creationTimestamp\":\"%s\"}}",
+                   when);
+    put_text(f, text, (size_t)len);
+    kinf__clock_advance(150 * 60000);
+    reader_open(f, &reader, 10, false, false);
+    assert_int_equal(reader_read(&reader, 100), 0);
+    assert_non_null(strstr(reader.text.bytes, ",\"150m\","));
+    reader_close(&reader);
+}
+
 static void only_the_first_event_of_a_table_has_columns(void **state)
 {
     struct watchcache_fixture *f = *state;
@@ -217,19 +256,12 @@ static void only_the_first_event_of_a_table_has_columns(void **state)
 static void put_large(struct watchcache_fixture *f, const char *name, unsigned version)
 {
     static char text[LARGE_BYTES + 512];
-    const struct kinf_object *object;
-    struct kinf_delta delta = { .type = KINF_DELTA_UPDATED };
     int len = snprintf(text, sizeof text,
                        "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"d\",\"uid\":\"1\","
                        "\"resourceVersion\":\"%u\"},\"spec\":{\"nodeName\":\"%0*u\"}}",
                        name, version, LARGE_BYTES, version);
 
-    assert_int_equal(kinf_object_new_from_json(kinf_informer_type(f->informer), text, (size_t)len,
-                                               &object, NULL),
-                     0);
-    delta.object = object;
-    watchcache_delta(f, &delta, 1);
-    kinf_object_unref(object);
+    put_text(f, text, (size_t)len);
 }
 
 /* In the forms that have the whole object. */
@@ -327,6 +359,7 @@ int main(void)
         WATCHCACHE_TEST(a_watch_whose_cache_goes_away_expires),
         WATCHCACHE_TEST(a_watch_that_is_ended_says_how_far_it_was),
         WATCHCACHE_TEST(a_bookmark_is_not_told_to_who_did_not_ask),
+        WATCHCACHE_TEST(ages_are_told_by_the_clock_that_dates_objects),
         WATCHCACHE_TEST(only_the_first_event_of_a_table_has_columns),
         WATCHCACHE_TEST(large_events_are_the_same_in_pieces_of_any_size),
         WATCHCACHE_TEST(a_stalled_watch_ends_its_event_and_is_told_410),

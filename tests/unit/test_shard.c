@@ -372,8 +372,8 @@ static void a_server_that_learns_it_is_believed_after_a_whole_list(void **state)
 
 static void informers_of_two_shards_are_two(void **state)
 {
-    const struct kinf_informer_options low = { .shard_selector = LOW };
-    const struct kinf_informer_options high = { .shard_selector = HIGH };
+    const struct kinf_informer_options low = { .size = sizeof low, .shard_selector = LOW };
+    const struct kinf_informer_options high = { .size = sizeof high, .shard_selector = HIGH };
     const struct kinf_informer_options all = KINF_INFORMER_OPTIONS_INIT;
     struct kinf__shared_options shared;
 

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/compiler.h"
+#include "serve/exchange.h"
 #include "unit/allocation.h"
 #include "unit/patch_fixture.h"
 #include "unit/sim_fixture.h"
@@ -29,8 +31,13 @@ static int set_up(void **state)
     return 0;
 }
 
+/* Of the test of versions: whatever becomes of it, they end before the server does. */
+static struct kinf__exchange *watches[2];
+
 static int tear_down(void **state)
 {
+    for (int i = 0; i < 2; i++)
+        kinf__exchange_free(KINF__TAKE(watches[i]));
     test_sim_free(*state);
     return 0;
 }
@@ -306,6 +313,142 @@ static void a_definition_without_memory_is_made_up_for(void **state)
     }
 }
 
+/* --- versions of an object, when memory is out --- */
+
+static void ignore(void *ctx)
+{
+    (void)ctx;
+}
+
+static bool is_gone(void *ctx)
+{
+    (void)ctx;
+    return false;
+}
+
+/* The answer is there until the exchange is freed. */
+static struct kinf__exchange *get(struct kinf__sim *sim, const char *target,
+                                  const struct kinf__answer **ret_answer)
+{
+    const struct kinf__exchange_owner owner = { .wake = ignore,
+                                                .cut_off = ignore,
+                                                .is_gone = is_gone };
+    const struct kinf__exchange_head head = { .method = "GET", .target = kinf_str_from(target) };
+    struct kinf__exchange *exchange = kinf__exchange_new(kinf__sim_server(sim), &owner);
+
+    assert_non_null(exchange);
+    *ret_answer = kinf__exchange_step(exchange, &head);
+    assert_non_null(*ret_answer);
+    return exchange;
+}
+
+static int code_of(struct kinf__sim *sim, const char *target)
+{
+    const struct kinf__answer *answer;
+    struct kinf__exchange *exchange = get(sim, target, &answer);
+    int code = answer->code;
+
+    kinf__exchange_free(exchange);
+    return code;
+}
+
+#define FOOS(version) "/apis/a.example.com/" version "/namespaces/default/foos"
+
+/* A watch of one version, and what an informer would make of it. */
+struct follower {
+    const char *target;
+    struct kinf__exchange **exchange; /* NULL: begin anew */
+    const struct kinf__answer *answer;
+    unsigned n_there;
+};
+
+static void follow(struct kinf__sim *sim, struct follower *follower)
+{
+    char text[16384];
+    ssize_t n;
+
+    if (*follower->exchange == NULL) {
+        *follower->exchange = get(sim, follower->target, &follower->answer);
+        follower->n_there = 0;
+    }
+    assert_int_equal(follower->answer->code, 200);
+    n = follower->answer->stream->read(follower->answer->stream, text, sizeof text - 1);
+    assert_true(n >= 0);
+    text[n] = '\0';
+    for (const char *at = text; (at = strstr(at, "{\"type\":\"")) != NULL; at += 9) {
+        if (strncmp(at + 9, "ADDED", 5) == 0)
+            follower->n_there++;
+        else if (strncmp(at + 9, "DELETED", 7) == 0)
+            follower->n_there--;
+        else if (strncmp(at + 9, "ERROR", 5) != 0)
+            fail_msg("%s", text);
+        assert_in_range(follower->n_there, 0, 1);
+    }
+    if (strstr(text, "\"ERROR\"") == NULL)
+        return;
+    kinf__exchange_free(KINF__TAKE(*follower->exchange));
+    follow(sim, follower);
+}
+
+static void expect_alike(struct kinf__sim *sim, struct follower *followers)
+{
+    bool is_there = test_is_there(sim, "foos.a.example.com", "default/f");
+
+    assert_int_equal(code_of(sim, FOOS("v1") "/f"), is_there ? 200 : 404);
+    assert_int_equal(code_of(sim, FOOS("v1beta1") "/f"), is_there ? 200 : 404);
+    for (int i = 0; i < 2; i++) {
+        follow(sim, &followers[i]);
+        assert_int_equal(followers[i].n_there, is_there);
+    }
+}
+
+/* A write is one of all versions or of none, and whoever watches one sees it once. */
+static void versions_have_the_same_objects_without_memory(void **state)
+{
+    struct follower followers[2] = { { .target = FOOS("v1") "?watch=1", .exchange = &watches[0] },
+                                     { .target = FOOS("v1beta1") "?watch=1",
+                                       .exchange = &watches[1] } };
+    unsigned n_refused = 0;
+
+    test_must_create(*state, DEFINITIONS,
+                     FOO(V1 ",{'name':'v1beta1','served':true,'storage':false," OPEN "}"));
+    for (int deletes = 0; deletes < 2; deletes++) {
+        bool has_failed = true;
+
+        for (size_t n = 1; has_failed; n++) {
+            bool was_there = test_is_there(*state, "foos.a.example.com", "default/f");
+            struct test_outcome outcome;
+
+            if (!was_there && deletes)
+                test_must_create(*state, "foos.a.example.com", OBJECT("f"));
+            if (was_there && !deletes)
+                test_must_delete(*state, "foos.a.example.com", "default/f",
+                                 KINF__PROPAGATION_BACKGROUND);
+            test_fail_allocation(n);
+            outcome = deletes ? test_delete(*state, "foos.a.example.com", "default/f",
+                                            KINF__PROPAGATION_BACKGROUND)
+                              : test_create(*state, "foos.a.example.com", OBJECT("f"));
+            has_failed = test_allocation_failed();
+            n_refused += outcome.code != 0;
+            if (!has_failed && outcome.code != 0)
+                fail_msg("%zu: %d %s", n, outcome.code, outcome.message);
+            expect_alike(*state, followers);
+        }
+    }
+    assert_true(n_refused > 10);
+}
+
+/* Whether of what is written just now, or of something else. */
+static void reads_do_not_wait_for_a_write(void **state)
+{
+    test_must_create(*state, DEFINITIONS, FOO(V1));
+    test_must_create(*state, "foos.a.example.com", OBJECT("f"));
+    kinf__store_lock(kinf__sim_store(*state));
+    assert_int_equal(code_of(*state, FOOS("v1") "/f"), 200);
+    assert_int_equal(code_of(*state, "/api/v1/namespaces/default"), 200);
+    kinf__store_unlock(kinf__sim_store(*state));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -320,6 +463,8 @@ int main(void)
         T(a_definition_may_come_again),
         T(a_definition_of_which_nothing_is_served_is_only_a_record),
         T(a_definition_without_memory_is_made_up_for),
+        T(versions_have_the_same_objects_without_memory),
+        T(reads_do_not_wait_for_a_write),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,7 +5,9 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
+#include "apiserver/metadata.h"
 #include "apiserver/names.h"
 #include "unit/allocation.h"
 #include "unit/sim_fixture.h"
@@ -446,6 +448,130 @@ static void numbers_of_a_status_stay_when_they_are_left_out(void **state)
     test_expect(*state, "replicasets.apps", "default/x", "metadata.labels", "{'l':'m'}");
 }
 
+/* Compared one with each other, these would take minutes. */
+#define N_MANY 100000
+
+static int64_t cpu_s(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return now.tv_sec;
+}
+
+/* What is at the path "metadata.finalizers" or "spec.ports" of a new object; `n` from `first` on. */
+static struct cJSON *object_of_many(const char *member, const char *array, int first,
+                                    struct cJSON *(*make)(int i))
+{
+    struct cJSON *object = cJSON_CreateObject();
+    struct cJSON *list = kinf__doc_array(kinf__doc_object(object, member), array);
+
+    for (int i = first; i < first + N_MANY; i++)
+        assert_int_equal(kinf__doc_append(list, make(i)), 0);
+    return object;
+}
+
+static struct cJSON *make_finalizer(int i)
+{
+    char text[32];
+
+    snprintf(text, sizeof text, "a/%d", i);
+    return cJSON_CreateString(text);
+}
+
+static void many_finalizers_are_compared_at_once(void **state)
+{
+    KINF__AUTO_DOC *old = object_of_many("metadata", "finalizers", 0, make_finalizer);
+    KINF__AUTO_DOC *object = object_of_many("metadata", "finalizers", 1, make_finalizer);
+    const struct kinf__metadata_rules rules = { KINF__NAME_SUBDOMAIN, true };
+    struct kinf__refusal refusal;
+    struct kinf__invalid invalid;
+    int64_t start_s = cpu_s();
+
+    (void)state;
+    kinf__invalid_init(&invalid, &refusal);
+    assert_int_equal(kinf__doc_set_text(kinf__doc_get(old, "metadata"), "deletionTimestamp", "x"),
+                     0);
+    assert_int_equal(kinf__doc_set_text(kinf__doc_get(object, "metadata"), "name", "a"), 0);
+    kinf__metadata_validate(object, old, rules, &invalid);
+    assert_int_equal(invalid.n_faults, 1);
+    assert_non_null(strstr(invalid.words, "found new finalizers []string{\"a/100000\"}"));
+    assert_true(cpu_s() - start_s < 10);
+}
+
+/* A selector that asks for each of many labels of its template. */
+static void many_labels_are_compared_at_once(void **state)
+{
+    struct kinf__resource *sets = kinf__store_find(kinf__sim_store(*state), "apps", "replicasets");
+    KINF__AUTO_DOC *object = cJSON_CreateObject();
+    struct cJSON *spec = kinf__doc_object(object, "spec"), *labels = cJSON_CreateObject();
+    struct cJSON *template = kinf__doc_object(kinf__doc_object(spec, "template"), "metadata");
+    struct kinf__refusal refusal;
+    int64_t start_s = cpu_s();
+    char name[32];
+
+    for (int i = 0; i < N_MANY; i++) {
+        snprintf(name, sizeof name, "a%d", i);
+        assert_true(cJSON_AddItemToObject(labels, name, cJSON_CreateString("")));
+    }
+    assert_int_equal(kinf__doc_set(template, "labels", kinf__doc_dup(labels)), 0);
+    assert_int_equal(kinf__doc_set(kinf__doc_object(spec, "selector"), "matchLabels", labels), 0);
+    assert_int_equal(kinf__kind_validate(sets, object, NULL, &refusal), KINF_ERR_INVALID);
+    assert_null(strstr(refusal.message, "does not match"));
+    assert_true(cJSON_AddItemToObject(labels, "b", cJSON_CreateString("")));
+    assert_int_equal(kinf__kind_validate(sets, object, NULL, &refusal), KINF_ERR_INVALID);
+    assert_non_null(strstr(refusal.message, "does not match"));
+    assert_true(cpu_s() - start_s < 10);
+}
+
+/* Limits become requests, one of which there is, and each is compared with its limit. */
+static void many_resources_are_compared_at_once(void **state)
+{
+    KINF__AUTO_BUFFER json = KINF__BUFFER_INIT;
+    int64_t start_s = cpu_s();
+
+    assert_int_equal(kinf__buffer_printf(&json, "{" X ",'spec':{'containers':[{'name':'c',"
+                                                "'image':'x:1','resources':{'requests':{"
+                                                "'a/0':'2'},'limits':{"),
+                     0);
+    for (int i = 0; i < N_MANY; i++)
+        assert_int_equal(kinf__buffer_printf(&json, "%s'a/%d':'1'", i != 0 ? "," : "", i), 0);
+    assert_int_equal(kinf__buffer_printf(&json, "}}}]}}"), 0);
+    assert_string_equal(test_create(*state, "pods", kinf__buffer_cstr(&json)).message,
+                        "Pod \"x\" is invalid: spec.containers[0].resources.requests: Invalid "
+                        "value: \"2\": must be less than or equal to a/0 limit of 1");
+    assert_true(cpu_s() - start_s < 20);
+}
+
+static struct cJSON *make_port(int i)
+{
+    struct cJSON *port = cJSON_CreateObject();
+
+    assert_int_equal(kinf__doc_set_integer(port, "port", i), 0);
+    assert_int_equal(kinf__doc_set_text(port, "protocol", "TCP"), 0);
+    assert_int_equal(kinf__doc_set_integer(port, "nodePort", i), 0);
+    return port;
+}
+
+/* Of a service that has no use for them those that it had go, and new ones stay to be refused. */
+static void many_ports_are_compared_at_once(void **state)
+{
+    struct kinf__resource *services = kinf__store_find(kinf__sim_store(*state), "", "services");
+    KINF__AUTO_DOC *old = object_of_many("spec", "ports", 0, make_port);
+    KINF__AUTO_DOC *object = object_of_many("spec", "ports", 1, make_port);
+    struct kinf__refusal refusal;
+    const struct cJSON *ports = kinf__doc_find(object, "spec", "ports", NULL);
+    int64_t start_s = cpu_s();
+
+    assert_int_equal(kinf__doc_set_text(kinf__doc_get(object, "spec"), "clusterIP", "10.0.0.9"), 0);
+    kinf__store_lock(kinf__sim_store(*state));
+    assert_int_equal(kinf__kind_prepare_update(*state, services, old, object, "", &refusal), 0);
+    kinf__store_unlock(kinf__sim_store(*state));
+    assert_null(kinf__doc_get(ports->child, "nodePort"));
+    assert_int_equal(kinf__doc_integer(ports->child->prev, "nodePort", 0), N_MANY);
+    assert_true(cpu_s() - start_s < 10);
+}
+
 static void pods_change_in_few_fields(void **state)
 {
     struct test_outcome outcome;
@@ -663,6 +789,10 @@ int main(void)
         T(pods_change_in_few_fields),
         T(what_is_immutable_stays),
         T(finalizers_are_not_added_to_what_goes),
+        cmocka_unit_test(many_finalizers_are_compared_at_once),
+        T(many_labels_are_compared_at_once),
+        T(many_resources_are_compared_at_once),
+        T(many_ports_are_compared_at_once),
         T(writes_without_memory_are_refused_or_whole),
         cmocka_unit_test(names_have_forms),
     };

@@ -366,13 +366,13 @@ static void a_collector_without_memory_says_so_and_stays_whole(void **state)
         test_fail_allocation(n);
         failed = kinf__owners_new(&controller, NULL);
         if (failed == 0) {
-            controller->note(controller, &resource, NULL, object);
-            controller->note(controller, &resource, object, object);
-            controller->note(controller, &resource, object, NULL);
+            controller->ops->note(controller, &resource, NULL, object);
+            controller->ops->note(controller, &resource, object, object);
+            controller->ops->note(controller, &resource, object, NULL);
         }
         has_failed = test_allocation_failed();
         if (failed == 0)
-            controller->free(controller);
+            controller->ops->free(controller);
         else
             assert_true(has_failed);
     }

@@ -86,19 +86,6 @@ static const struct kinf__schema_field meta_fields[] = {
 };
 static const struct kinf__schema_node meta = { .name = "ObjectMeta", FIELDS(meta_fields) };
 
-/* Until there is a schema.c to link. */
-__attribute__((weak)) const struct kinf__schema_node *kinf__schema_member(
-    const struct kinf__schema_node *node, const char *name)
-{
-    if (node == NULL)
-        return NULL;
-    for (size_t i = 0; i < node->n_fields; i++) {
-        if (strcmp(node->fields[i].name, name) == 0)
-            return node->fields[i].node;
-    }
-    return node->kind == KINF__SCHEMA_MAP ? node->element : NULL;
-}
-
 static int patch_pod(struct cJSON **tree, const struct cJSON *patch, struct kinf__refusal *refusal)
 {
     return kinf__patch_strategic(tree, patch, &pod_spec, refusal);

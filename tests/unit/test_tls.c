@@ -18,54 +18,56 @@
 #include "base/thread.h"
 #include "rest/client.h"
 #include "rest/http.h"
-#include "unit/rest_server.h"
+#include "unit/scripted_server.h"
 #include "unit/test.h"
 
 #define AN_HOUR       3600
 #define STOP_LIMIT_MS 200
 
-static const struct rest_answer answers[] = {
-    { "/ok", NULL, "{}" },
-    { "/refused", "401 Unauthorized", "{\"status\":\"Failure\",\"code\":401}" },
+static const struct test_reply replies[] = {
+    { .path = "/ok", .body = "{}" },
+    { .path = "/refused",
+      .status = "401 Unauthorized",
+      .body = "{\"status\":\"Failure\",\"code\":401}" },
 };
 
 /* Made once: an authority that is trusted, and another. */
-static struct rest_identity authority, stranger, server_identity, named_identity, old_identity,
+static struct kinf__key_pair authority, stranger, server_identity, named_identity, old_identity,
     client_identity, other_client, old_client;
 
 static int make_identities(void **state)
 {
     (void)state;
-    authority = rest_identity_make("authority", AN_HOUR, NULL);
-    stranger = rest_identity_make("stranger", AN_HOUR, NULL);
-    server_identity = rest_identity_make("127.0.0.1", AN_HOUR, &authority);
-    named_identity = rest_identity_make("api.internal", AN_HOUR, &authority);
-    old_identity = rest_identity_make("127.0.0.1", -AN_HOUR, &authority);
-    client_identity = rest_identity_make("someone", AN_HOUR, &authority);
-    other_client = rest_identity_make("another", AN_HOUR, &authority);
-    old_client = rest_identity_make("someone", -AN_HOUR, &authority);
+    authority = test_key_pair("authority", NULL, AN_HOUR, NULL);
+    stranger = test_key_pair("stranger", NULL, AN_HOUR, NULL);
+    server_identity = test_key_pair("127.0.0.1", "IP:127.0.0.1", AN_HOUR, &authority);
+    named_identity = test_key_pair("api.internal", "DNS:api.internal", AN_HOUR, &authority);
+    old_identity = test_key_pair("127.0.0.1", "IP:127.0.0.1", -AN_HOUR, &authority);
+    client_identity = test_key_pair("someone", NULL, AN_HOUR, &authority);
+    other_client = test_key_pair("another", NULL, AN_HOUR, &authority);
+    old_client = test_key_pair("someone", NULL, -AN_HOUR, &authority);
     return 0;
 }
 
 static int release_identities(void **state)
 {
-    struct rest_identity *const all[] = { &authority,      &stranger,     &server_identity,
-                                          &named_identity, &old_identity, &client_identity,
-                                          &other_client,   &old_client };
+    struct kinf__key_pair *const all[] = { &authority,      &stranger,     &server_identity,
+                                           &named_identity, &old_identity, &client_identity,
+                                           &other_client,   &old_client };
 
     (void)state;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        rest_identity_release(all[i]);
+        kinf__key_pair_release(all[i]);
     return 0;
 }
 
 /* What a kubeconfig says, besides the address. */
 struct setup {
-    const struct rest_identity *trusted;
-    const struct rest_identity *client; /* NULL: a token */
-    const char *key_pem;                /* instead of the client's own */
-    const char *cluster_more;           /* ", tls-server-name: x" */
-    const char *user;                   /* "token: abc" */
+    const struct kinf__key_pair *trusted;
+    const struct kinf__key_pair *client; /* NULL: a token */
+    const char *key_pem;                 /* instead of the client's own */
+    const char *cluster_more;            /* ", tls-server-name: x" */
+    const char *user;                    /* "token: abc" */
 };
 
 static void append_data(struct kinf__buffer *text, const char *key, const char *pem)
@@ -103,7 +105,7 @@ static int client_new(unsigned port, const struct setup *setup, struct kinf_clie
                     setup->key_pem != NULL ? setup->key_pem : setup->client->key_pem);
     }
     assert_int_equal(kinf__buffer_printf(&text, "}}]\n"), 0);
-    return rest_client_new(kinf__buffer_cstr(&text), ret_client, err);
+    return test_client_new(kinf__buffer_cstr(&text), NULL, ret_client, err);
 }
 
 struct files;
@@ -157,23 +159,34 @@ static void assert_says(const struct kinf_error *err, const char *word)
         fail_msg("'%s' does not say '%s' in one line", err->message, word);
 }
 
-/* One exchange with a server of this identity. */
-static int exchange(const struct rest_identity *identity,
-                    const struct rest_identity *client_authority, const struct setup *setup,
+/* A server of this identity; NULL: a plain one. */
+static struct replay *start(const struct kinf__key_pair *identity,
+                            const struct kinf__key_pair *client_authority, int tls_version)
+{
+    const struct replay_options options = { .plain = identity == NULL,
+                                            .key_pair = identity,
+                                            .client_authority = client_authority,
+                                            .tls_version = tls_version };
+
+    return test_server_start_with(replies, KINF__ARRAY_LEN(replies), &options);
+}
+
+/* One exchange with such a server. */
+static int exchange(const struct kinf__key_pair *identity,
+                    const struct kinf__key_pair *client_authority, const struct setup *setup,
                     struct kinf_error *ret_err, char **ret_requests)
 {
-    struct rest_server *server =
-        rest_server_start(answers, sizeof answers / sizeof *answers, identity, client_authority);
+    struct replay *server = start(identity, client_authority, 0);
     struct fixture f;
     int code;
 
-    begin(&f, rest_server_port(server), setup);
+    begin(&f, replay_port(server), setup);
     code = get(&f, "/ok");
     assert_int_equal(f.n_body, code == 0 ? 2 : 0);
     *ret_err = f.err;
-    *ret_requests = rest_server_requests(server);
+    *ret_requests = test_server_heads(server);
     end(&f);
-    rest_server_stop(server);
+    replay_stop(server);
     return code;
 }
 
@@ -200,8 +213,8 @@ static void basic_credentials_are_encoded(void **state)
 }
 
 /* Fails with KINF_ERR_TLS and these words, and the server saw no request. */
-static void assert_distrusted(const struct rest_identity *identity,
-                              const struct rest_identity *client_authority,
+static void assert_distrusted(const struct kinf__key_pair *identity,
+                              const struct kinf__key_pair *client_authority,
                               const struct setup *setup, const char *word)
 {
     struct kinf_error err;
@@ -281,7 +294,7 @@ static void assert_no_client(const struct setup *setup, const char *word)
 
 static void bad_certificates_are_found_before_connecting(void **state)
 {
-    const struct rest_identity no_authority = { (char *)"certificate", NULL };
+    const struct kinf__key_pair no_authority = { (char *)"certificate", NULL };
     const struct setup old = { .trusted = &authority, .client = &old_client },
                        mixed = { .trusted = &authority,
                                  .client = &client_identity,
@@ -302,8 +315,7 @@ static void bad_certificates_are_found_before_connecting(void **state)
  * connection of its own. */
 static void after_401_the_token_is_read_again(void **state)
 {
-    struct rest_server *server =
-        rest_server_start(answers, sizeof answers / sizeof *answers, &server_identity, NULL);
+    struct replay *server = start(&server_identity, NULL, 0);
     char path[] = "/tmp/kinformer-test-XXXXXX", user[64];
     int fd = mkstemp(path);
     const struct setup setup = { .trusted = &authority, .user = user };
@@ -313,21 +325,21 @@ static void after_401_the_token_is_read_again(void **state)
     (void)state;
     assert_int_equal(write(fd, "first\n", 6), 6);
     snprintf(user, sizeof user, "tokenFile: %s", path);
-    begin(&f, rest_server_port(server), &setup);
+    begin(&f, replay_port(server), &setup);
     assert_int_equal(get(&f, "/ok"), 0);
     assert_int_equal(pwrite(fd, "later\n", 6, 0), 6);
     assert_int_equal(get(&f, "/refused"), KINF_ERR_UNAUTHORIZED);
     assert_int_equal(f.err.http_status, 401);
     assert_null(strstr(f.err.message, "first"));
     assert_int_equal(get(&f, "/ok"), 0);
-    requests = rest_server_requests(server);
+    requests = test_server_heads(server);
     assert_non_null(strstr(requests, "GET /refused"));
     assert_non_null(strstr(strstr(requests, "GET /refused"), "Bearer first"));
     assert_non_null(strstr(strstr(requests, "GET /refused"), "Bearer later"));
     end(&f);
     close(fd);
     unlink(path);
-    rest_server_stop(server);
+    replay_stop(server);
 }
 
 static void assert_n_lines(const char *requests, const char *line, size_t expected)
@@ -357,24 +369,26 @@ static void impersonation_goes_with_each_request(void **state)
 static void a_redirect_is_an_error_and_carries_no_token_away(void **state)
 {
     const struct setup setup = { .trusted = &authority, .user = "token: abc" };
-    struct rest_server *elsewhere =
-        rest_server_start(answers, sizeof answers / sizeof *answers, &server_identity, NULL);
-    char status[128];
-    const struct rest_answer redirects[] = { { "/ok", status, "gone" } };
-    struct rest_server *server = rest_server_start(redirects, 1, &server_identity, NULL);
+    struct replay *elsewhere = start(&server_identity, NULL, 0);
+    const struct replay_options options = { .key_pair = &server_identity };
+    char location[64];
+    const struct test_reply redirect = {
+        .path = "/ok", .status = "307 Temporary Redirect", .headers = location, .body = "gone"
+    };
+    struct replay *server;
     struct fixture f;
 
     (void)state;
-    snprintf(status, sizeof status, "307 Temporary Redirect\r\nLocation: https://127.0.0.1:%u/ok",
-             rest_server_port(elsewhere));
-    begin(&f, rest_server_port(server), &setup);
+    snprintf(location, sizeof location, "Location: %s/ok\r\n", replay_url(elsewhere));
+    server = test_server_start_with(&redirect, 1, &options);
+    begin(&f, replay_port(server), &setup);
     assert_int_equal(get(&f, "/ok"), KINF_ERR_SERVER);
     assert_int_equal(f.err.http_status, 307);
-    assert_int_equal(rest_server_n_requests(server), 1);
-    assert_int_equal(rest_server_n_requests(elsewhere), 0);
+    assert_int_equal(replay_n_requests(server), 1);
+    assert_int_equal(replay_n_requests(elsewhere), 0);
     end(&f);
-    rest_server_stop(server);
-    rest_server_stop(elsewhere);
+    replay_stop(server);
+    replay_stop(elsewhere);
 }
 
 /* A client that knows no better gets through to the server, so it is us who refuse. */
@@ -408,17 +422,15 @@ static void tls_below_1_2_is_refused(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct rest_server *server =
-            rest_server_start(answers, sizeof answers / sizeof *answers, &server_identity, NULL);
+        struct replay *server = start(&server_identity, NULL, rows[i].version);
         struct fixture f;
 
-        rest_server_speak_only(server, rows[i].version);
-        assert_speaks(rest_server_port(server), rows[i].version);
-        begin(&f, rest_server_port(server), &setup);
+        assert_speaks(replay_port(server), rows[i].version);
+        begin(&f, replay_port(server), &setup);
         assert_int_equal(get(&f, "/ok"), rows[i].code);
-        assert_int_equal(rest_server_n_requests(server), rows[i].code == 0);
+        assert_int_equal(replay_n_requests(server), rows[i].code == 0);
         end(&f);
-        rest_server_stop(server);
+        replay_stop(server);
     }
 }
 
@@ -436,8 +448,7 @@ static void write_file(const char *path, const char *text, mode_t mode)
 /* The plugin gives a token that the server does not know, then another. */
 static void after_401_the_plugin_runs_again(void **state)
 {
-    struct rest_server *server =
-        rest_server_start(answers, sizeof answers / sizeof *answers, &server_identity, NULL);
+    struct replay *server = start(&server_identity, NULL, 0);
     char folder[] = "/tmp/kinformer-test-XXXXXX", plugin[64], tries[64], script[512], user[256];
     const struct setup setup = { .trusted = &authority, .user = user };
     KINF__AUTO_FREE char *requests = NULL;
@@ -457,18 +468,18 @@ static void after_401_the_plugin_runs_again(void **state)
              "exec: {apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, command: "
              "%s}",
              plugin);
-    begin(&f, rest_server_port(server), &setup);
+    begin(&f, replay_port(server), &setup);
     assert_int_equal(get(&f, "/ok"), 0);
     assert_int_equal(get(&f, "/refused"), KINF_ERR_UNAUTHORIZED);
     assert_int_equal(get(&f, "/ok"), 0);
-    requests = rest_server_requests(server);
+    requests = test_server_heads(server);
     assert_n_lines(requests, "Bearer t1\r\n", 2);
     assert_n_lines(requests, "Bearer t2\r\n", 1);
     end(&f);
     unlink(plugin);
     unlink(tries);
     rmdir(folder);
-    rest_server_stop(server);
+    replay_stop(server);
 }
 
 /* A client whose authority and certificate are files. */
@@ -504,23 +515,22 @@ static void remove_files(struct files *files)
 /* The server gets a certificate of another authority. */
 static void a_new_authority_is_trusted_after_one_failed_handshake(void **state)
 {
-    struct rest_identity renewed = rest_identity_make("127.0.0.1", AN_HOUR, &stranger);
-    struct rest_server *server =
-        rest_server_start(answers, sizeof answers / sizeof *answers, &renewed, NULL);
+    struct kinf__key_pair renewed = test_key_pair("127.0.0.1", "IP:127.0.0.1", AN_HOUR, &stranger);
+    struct replay *server = start(&renewed, NULL, 0);
     struct files files;
     const struct setup setup = { .cluster_more = files.cluster, .user = "token: abc" };
     struct fixture f;
 
     (void)state;
     make_files(&files);
-    begin(&f, rest_server_port(server), &setup);
+    begin(&f, replay_port(server), &setup);
     assert_int_equal(get(&f, "/ok"), KINF_ERR_TLS);
     write_file(files.ca, stranger.cert_pem, 0600);
     assert_int_equal(get(&f, "/ok"), 0);
     end(&f);
-    rest_server_stop(server);
+    replay_stop(server);
     remove_files(&files);
-    rest_identity_release(&renewed);
+    kinf__key_pair_release(&renewed);
 }
 
 static int rotate(const char *bytes, size_t len, void *ctx, struct kinf_error *err)
@@ -546,11 +556,15 @@ static bool may_end(void *ctx)
  * over. */
 static void a_rotated_certificate_ends_what_may_end(void **state)
 {
-    static const struct rest_answer endless[] = { { "/watch", NULL, NULL }, { "/ok", NULL, "{}" } };
+    const struct replay_options options = { .key_pair = &server_identity,
+                                            .client_authority = &authority };
+    static const struct test_reply endless[] = {
+        { .path = "/watch", .body = "{}", .end = TEST_END_OPEN }, { .path = "/ok", .body = "{}" }
+    };
 
     (void)state;
     for (int allowed = 0; allowed <= 1; allowed++) {
-        struct rest_server *server = rest_server_start(endless, 2, &server_identity, &authority);
+        struct replay *server = test_server_start_with(endless, 2, &options);
         struct files files;
         const struct setup setup = { .cluster_more = files.cluster, .user = files.user };
         struct fixture f;
@@ -561,16 +575,100 @@ static void a_rotated_certificate_ends_what_may_end(void **state)
                                               .ctx = &f };
 
         make_files(&files);
-        begin(&f, rest_server_port(server), &setup);
+        begin(&f, replay_port(server), &setup);
         f.rotated = &files;
         assert_int_equal(kinf__http_perform(f.http, &request, &f.err),
                          allowed ? 0 : KINF_ERR_TIMEOUT);
         assert_int_equal(f.n_body, 2);
         assert_int_equal(get(&f, "/ok"), 0);
-        assert_string_equal(rest_server_client_name(server), "another");
+        assert_string_equal(replay_wait_request(server, 1, 0)->client_name, "another");
         end(&f);
-        rest_server_stop(server);
+        replay_stop(server);
         remove_files(&files);
+    }
+}
+
+/* --- a proxy of https:// --- */
+
+/* One request for a server of the network behind this proxy, which answers CONNECT with 404 or, for
+ * http://, like any other. */
+static int ask_proxy(const struct kinf__key_pair *identity, const char *server_url,
+                     const struct kinf__key_pair *trusted, struct kinf_error *ret_err,
+                     char **ret_requests)
+{
+    struct replay *proxy = start(identity, NULL, 0);
+    KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
+    struct fixture f = { .n_body = 0 };
+    int code;
+
+    assert_int_equal(kinf__buffer_printf(&text,
+                                         "current-context: x\ncontexts: [{name: x, context: "
+                                         "{cluster: c}}]\nclusters: [{name: c, cluster: {server: "
+                                         "'%s', proxy-url: 'https://127.0.0.1:%u'",
+                                         server_url, replay_port(proxy)),
+                     0);
+    append_data(&text, "certificate-authority-data", trusted->cert_pem);
+    assert_int_equal(kinf__buffer_printf(&text, "}}]\n"), 0);
+    assert_int_equal(test_client_new(kinf__buffer_cstr(&text), NULL, &f.client, &f.err), 0);
+    assert_int_equal(kinf__waker_init(&f.waker, NULL), 0);
+    assert_int_equal(kinf__http_new(f.client, &f.waker, &f.http, NULL), 0);
+    code = get(&f, "/ok");
+    *ret_err = f.err;
+    *ret_requests = test_server_heads(proxy);
+    end(&f);
+    replay_stop(proxy);
+    return code;
+}
+
+/* As kubectl does it: by the authority that the server is verified by. */
+static void a_proxy_is_verified_by_the_clusters_authority(void **state)
+{
+    static const char *const urls[] = { "https://cluster.invalid:6443",
+                                        "http://cluster.invalid:8080" };
+    static const char *const lines[] = { "CONNECT cluster.invalid:6443 HTTP/1.1\r\n",
+                                         "GET http://cluster.invalid:8080/ok HTTP/1.1\r\n" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof urls / sizeof *urls; i++) {
+        KINF__AUTO_FREE char *requests = NULL;
+        struct kinf_error err;
+
+        assert_true(ask_proxy(&server_identity, urls[i], &authority, &err, &requests) !=
+                    KINF_ERR_TLS);
+        assert_non_null(strstr(requests, lines[i]));
+    }
+}
+
+static void a_wrong_proxy_is_distrusted_and_not_the_server_blamed(void **state)
+{
+    static const char *const urls[] = { "https://cluster.invalid:6443",
+                                        "http://cluster.invalid:8080" };
+    const struct {
+        const struct kinf__key_pair *identity, *trusted;
+        const char *word;
+    } rows[] = {
+        { &server_identity, &stranger, "of the proxy of the server cluster.invalid:" },
+        { &server_identity, &stranger, "is not signed by the given certificate authority" },
+        { &named_identity, &authority, "of the proxy of the server cluster.invalid:" },
+        { &named_identity, &authority, "is for another name" },
+        { &named_identity, &authority, "see proxy-url" },
+        { &old_identity, &authority, "of the proxy of the server cluster.invalid:" },
+        { &old_identity, &authority, "expired" },
+        { NULL, &authority, "the proxy of the server cluster.invalid:" },
+        { NULL, &authority, "does not speak TLS" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        for (size_t k = 0; k < sizeof urls / sizeof *urls; k++) {
+            KINF__AUTO_FREE char *requests = NULL;
+            struct kinf_error err;
+
+            assert_int_equal(ask_proxy(rows[i].identity, urls[k], rows[i].trusted, &err, &requests),
+                             KINF_ERR_TLS);
+            assert_says(&err, rows[i].word);
+            assert_string_equal(requests, "");
+        }
     }
 }
 
@@ -587,19 +685,14 @@ static void *set_soon(void *ctx)
 static void the_waker_ends_a_handshake(void **state)
 {
     const struct setup setup = { .trusted = &authority };
-    struct sockaddr_in address = { .sin_family = AF_INET,
-                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-    socklen_t size = sizeof address;
-    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    unsigned port;
+    int listener = test_listen(1, &port);
     int64_t began_ms;
     pthread_t thread;
     struct fixture f;
 
     (void)state;
-    assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
-    assert_int_equal(listen(listener, 1), 0);
-    assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &size), 0);
-    begin(&f, ntohs(address.sin_port), &setup);
+    begin(&f, port, &setup);
     began_ms = kinf__clock_now_ms();
     assert_int_equal(kinf__thread_start(&thread, "setter", set_soon, &f.waker, NULL), 0);
     assert_int_equal(get(&f, "/ok"), KINF_ERR_STOPPED);
@@ -627,6 +720,8 @@ int main(void)
         cmocka_unit_test(a_new_authority_is_trusted_after_one_failed_handshake),
         cmocka_unit_test(a_rotated_certificate_ends_what_may_end),
         cmocka_unit_test(the_waker_ends_a_handshake),
+        cmocka_unit_test(a_proxy_is_verified_by_the_clusters_authority),
+        cmocka_unit_test(a_wrong_proxy_is_distrusted_and_not_the_server_blamed),
     };
 
     return cmocka_run_group_tests(tests, make_identities, release_identities);

@@ -369,8 +369,10 @@ static void trace_streams(struct session *session)
 static void session_init(struct session *session, const struct test_transcript *transcript,
                          const char *kubeconfig)
 {
-    struct kinf_client_options client_options = { .kubeconfig = kubeconfig };
-    struct kinf_deltafifo_options fifo_options = { .order = KINF_FIFO_IN_ORDER };
+    struct kinf_client_options client_options = { .size = sizeof client_options,
+                                                  .kubeconfig = kubeconfig };
+    struct kinf_deltafifo_options fifo_options = { .size = sizeof fifo_options,
+                                                   .order = KINF_FIFO_IN_ORDER };
     struct kinf__reflector_options options = { .callbacks = { .on_phase = on_phase } };
 
     *session = (struct session){ .transcript = transcript, .waker = { .fd = -1 } };

@@ -391,7 +391,7 @@ static struct kinf__tree build_twin(bool is_index, const struct twin *twin)
     assert_non_null(items);
     for (size_t i = 0; i < twin->n; i++)
         items[i] = (struct kinf__tree_item){ twin->entries[i], value_of(&tree, twin->entries[i]) };
-    assert_int_equal(kinf__tree_build(is_index, items, twin->n, &tree), 0);
+    assert_int_equal(kinf__tree_build(is_index, items, twin->n, NULL, &tree), 0);
     free(items);
     return tree;
 }

@@ -186,6 +186,26 @@ static void members_are_set_in_their_place(void **state)
     assert_int_equal(kinf__doc_append(kinf__doc_get(tree, "d"), NULL), KINF_ERR_NO_MEMORY);
 }
 
+static void a_set_has_a_text_once_and_goes_with_the_last(void **state)
+{
+    KINF__AUTO_DOC *tree = parse("{\"a\":[\"x\",1,\"y\",\"x\"],\"b\":\"x\"}");
+
+    (void)state;
+    assert_true(kinf__doc_has_text(kinf__doc_get(tree, "a"), "y"));
+    assert_false(kinf__doc_has_text(kinf__doc_get(tree, "a"), "1"));
+    assert_false(kinf__doc_has_text(NULL, "x"));
+    assert_int_equal(kinf__doc_add_text(tree, "a", "y"), 0);
+    kinf__doc_remove_text(tree, "a", "x");
+    expect_text(tree, "{\"a\":[1,\"y\"],\"b\":\"x\"}");
+    kinf__doc_remove_text(tree, "b", "x");
+    kinf__doc_remove_text(tree, "none", "x");
+    assert_int_equal(kinf__doc_add_text(tree, "b", "z"), 0);
+    assert_int_equal(kinf__doc_add_text(tree, "c", "z"), 0);
+    expect_text(tree, "{\"a\":[1,\"y\"],\"b\":[\"z\"],\"c\":[\"z\"]}");
+    kinf__doc_remove_text(tree, "c", "z");
+    expect_text(tree, "{\"a\":[1,\"y\"],\"b\":[\"z\"]}");
+}
+
 static void of_doubled_members_the_last_stays(void **state)
 {
     KINF__AUTO_DOC *tree =
@@ -277,7 +297,8 @@ static int change_all(struct cJSON *tree)
     if (object == NULL || kinf__doc_set_text(tree, "a", "x") < 0 ||
         kinf__doc_set_integer(object, "i", INT64_MAX) < 0 ||
         kinf__doc_append(kinf__doc_get(tree, "l"), cJSON_CreateNull()) < 0 ||
-        kinf__doc_undouble(tree) < 0 || kinf__doc_print(tree, &out) < 0)
+        kinf__doc_add_text(tree, "s", "x") < 0 || kinf__doc_undouble(tree) < 0 ||
+        kinf__doc_print(tree, &out) < 0)
         return KINF_ERR_NO_MEMORY;
     return kinf__doc_go_text(tree, 's', 1000, &out) != NULL ? 0 : KINF_ERR_NO_MEMORY;
 }
@@ -317,6 +338,7 @@ int main(void)
         cmocka_unit_test(equality_is_of_values),
         cmocka_unit_test(names_lead_down),
         cmocka_unit_test(members_are_set_in_their_place),
+        cmocka_unit_test(a_set_has_a_text_once_and_goes_with_the_last),
         cmocka_unit_test(of_doubled_members_the_last_stays),
         cmocka_unit_test(trees_are_printed_as_go_does),
         cmocka_unit_test(long_trees_are_printed_in_part),

@@ -88,7 +88,10 @@ static void what_is_wrong_has_a_place(void **state)
     assert_refused("\tb: 1\n", KINF_ERR_PARSE, "f:1:1: ");
     assert_refused("a: 1\nb: \xff\n", KINF_ERR_PARSE, "f:2:4: ");
     assert_refused("a: 1\nb: \x01\n", KINF_ERR_PARSE, "f:2:4: ");
-    assert_refused("a: &x {b: c}\nd:\n  <<: *x\n", KINF_ERR_PARSE, "f:3:3: merge keys");
+    assert_refused("c:\n  <<: 5\n", KINF_ERR_PARSE, "f:2:7: << takes a mapping");
+    assert_refused("c:\n  <<:\n", KINF_ERR_PARSE, "f:2:6: << takes a mapping");
+    assert_refused("c:\n  <<: [[{a: 1}]]\n", KINF_ERR_PARSE, "f:2:8: << takes a mapping");
+    assert_refused("c:\n  <<: {a: 1}\n  b: 1\n  b: 2\n", KINF_ERR_PARSE, "f:4:3: this key is");
 }
 
 /* --- streams --- */
@@ -220,6 +223,33 @@ static void a_stream_without_memory_is_an_error(void **state)
     }
 }
 
+static void of_a_kubeconfig_the_first_document_counts(void **state)
+{
+    static const char *const rows[][2] = { { "a: 1\n---\na: 2\n", "1" },
+                                           { "---\na: 1\n---\n]\n", "1" },
+                                           { "{a: 1}\n...\nfoo: [}\n", "1" },
+                                           { "---\n# nothing\n---\na: 2\n", NULL } };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char path[] = "/tmp/kinformer-test-XXXXXX";
+        KINF__AUTO_CLOSE int fd = mkstemp(path);
+        struct kinf__yaml *yaml = NULL;
+        const struct kinf__yaml_node *a;
+
+        assert_true(fd >= 0);
+        assert_true(dprintf(fd, "%s", rows[i][0]) > 0);
+        assert_int_equal(kinf__yaml_read_first(path, &yaml, NULL), 0);
+        a = kinf__yaml_get(kinf__yaml_root(yaml), "a");
+        if (rows[i][1] != NULL)
+            assert_string_equal(a->text.bytes, rows[i][1]);
+        else
+            assert_null(a);
+        kinf__yaml_free(yaml);
+        unlink(path);
+    }
+}
+
 /* --- trees --- */
 
 static void aliases_stand_for_their_anchor(void **state)
@@ -231,6 +261,37 @@ static void aliases_stand_for_their_anchor(void **state)
     assert_ptr_equal(kinf__yaml_get(root, "a"), kinf__yaml_get(root, "b"));
     assert_string_equal(kinf__yaml_get(root, "d")->text.bytes, "w");
     kinf__yaml_free(yaml);
+}
+
+/* "key=value " of a mapping of scalars. */
+static void assert_merged(const char *text, const char *expected)
+{
+    struct kinf__yaml *yaml = parse(text);
+    const struct kinf__yaml_node *c = kinf__yaml_get(kinf__yaml_root(yaml), "c");
+    KINF__AUTO_BUFFER pairs = KINF__BUFFER_INIT;
+
+    assert_non_null(c);
+    for (size_t i = 0; i < c->n_items; i++)
+        assert_int_equal(kinf__buffer_printf(&pairs, "%s=%s ", c->items[2 * i]->text.bytes,
+                                             c->items[2 * i + 1]->text.bytes),
+                         0);
+    assert_string_equal(kinf__buffer_cstr(&pairs), expected);
+    kinf__yaml_free(yaml);
+}
+
+/* Each row as `kubectl config view` shows it. */
+static void merge_keys_are_what_they_stand_for(void **state)
+{
+    (void)state;
+    assert_merged("a: &x {k: v, l: w}\nc:\n  <<: *x\n  k: z\n", "l=w k=z ");
+    assert_merged("c:\n  a: 2\n  <<: {a: 1}\n", "a=1 ");
+    assert_merged("c:\n  <<: [{a: 1, b: 1}, {a: 2, c: 2}]\n  d: 3\n", "c=2 a=1 b=1 d=3 ");
+    assert_merged("c:\n  <<: {a: 1}\n  <<: {a: 2}\n", "a=2 ");
+    assert_merged("c:\n  <<: {<<: {a: 1}, b: 2}\n", "a=1 b=2 ");
+    assert_merged("c:\n  !!merge <<: {a: 1}\n", "a=1 ");
+    assert_merged("c:\n  \"<<\": text\n", "<<=text ");
+    assert_merged("c: {<<: []}\n", "");
+    assert_merged("<<: {c: {a: 1}}\n", "a=1 ");
 }
 
 /* Nine lines that stand for a thousand million nodes. */
@@ -514,6 +575,8 @@ int main(void)
         cmocka_unit_test(a_tag_says_what_is_text),
         cmocka_unit_test(a_stream_without_memory_is_an_error),
         cmocka_unit_test(aliases_stand_for_their_anchor),
+        cmocka_unit_test(merge_keys_are_what_they_stand_for),
+        cmocka_unit_test(of_a_kubeconfig_the_first_document_counts),
         cmocka_unit_test(an_alias_bomb_is_refused),
         cmocka_unit_test(depth_is_limited),
         cmocka_unit_test(depth_counts_what_aliases_stand_for),

@@ -67,8 +67,8 @@ bool worked_step(struct worked *worked, int64_t until_ms)
         worked->now_ms = due_of(worked, first);
     kinf__store_lock(kinf__sim_store(worked->sim));
     worked->controllers[first]->due_ms = KINF__NEVER_MS;
-    worked->due_ms[first] =
-        worked->controllers[first]->work(worked->controllers[first], worked->sim, worked->now_ms);
+    worked->due_ms[first] = worked->controllers[first]->ops->work(worked->controllers[first],
+                                                                  worked->sim, worked->now_ms);
     kinf__store_unlock(kinf__sim_store(worked->sim));
     return true;
 }

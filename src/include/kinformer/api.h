@@ -12,6 +12,18 @@
 #define KINF_MUST_CHECK        __attribute__((warn_unused_result))
 #define KINF_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 
+/*
+ * Misuse that can be seen is refused: it is logged as an error, and nothing else happens. So is NULL
+ * wherever a contract does not allow it: the function returns KINF_ERR_INVALID, or NULL, "", 0 or
+ * false, whichever its type has.
+ */
+
+/*
+ * A struct of options begins with its size, which its INIT macro sets. One of an older header is
+ * shorter: what it does not have is at its default. One of a newer header is longer: what this library
+ * does not know is passed over. A size that no version has (0, say) is KINF_ERR_INVALID.
+ */
+
 /* "Without a limit" wherever a timeout in milliseconds is asked. */
 #define KINF_FOREVER INT64_MAX
 

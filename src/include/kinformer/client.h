@@ -2,12 +2,13 @@
  * The way to an API server: its address, its certificates, our credentials.
  *
  * Mirrors: rest.Config with clientcmd's loading rules.
- * Threads: any thread; must outlive the informers that use it.
+ * Threads: any thread.
  */
 #ifndef KINFORMER_CLIENT_H
 #define KINFORMER_CLIENT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <kinformer/api.h>
@@ -20,8 +21,9 @@ extern "C" {
 
 struct kinf_client;
 
-/* All strings are copied. */
+/* All strings are copied. All zero but `size` is the default. */
 struct kinf_client_options {
+    size_t size;            /* of this struct: KINF_CLIENT_OPTIONS_INIT sets it */
     const char *kubeconfig; /* a file; default: $KUBECONFIG (a list), ~/.kube/config, in-cluster */
     const char *context;    /* default: the file's current-context */
     const char *user_agent; /* default: "kinformer/VERSION" */
@@ -48,7 +50,8 @@ struct kinf_client_options {
 };
 #define KINF_CLIENT_OPTIONS_INIT                                                                   \
     {                                                                                              \
-        NULL, NULL, NULL, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, false, NULL, NULL, NULL  \
+        sizeof(struct kinf_client_options), NULL, NULL, NULL, 0, 0, 0, 0, NULL, NULL, NULL, NULL,  \
+            NULL, NULL, false, NULL, NULL, NULL                                                    \
     }
 
 /* Reads the configuration; connects to nothing and runs no credential plugin yet. `options` NULL: all defaults. Errors:
@@ -58,7 +61,9 @@ struct kinf_client_options {
 KINF_API KINF_MUST_CHECK int kinf_client_new(const struct kinf_client_options *options,
                                              struct kinf_client **ret_client,
                                              struct kinf_error *err);
-KINF_API void kinf_client_free(struct kinf_client *client); /* NULL is allowed */
+/* NULL is allowed. Refused while an informer or a factory has it, or a call of another thread runs:
+ * then it must be freed again when they are gone. */
+KINF_API void kinf_client_free(struct kinf_client *client);
 KINF_API void kinf_client_free_ptr(struct kinf_client **client);
 #define kinf_auto_client __attribute__((cleanup(kinf_client_free_ptr)))
 
@@ -78,8 +83,9 @@ KINF_API KINF_MUST_CHECK int kinf_client_find_type(struct kinf_client *client, c
                                                    const struct kinf_type **ret_type,
                                                    struct kinf_error *err);
 
-/* Makes blocking calls of this client, running and future, return KINF_ERR_STOPPED. Informers are
- * not concerned. Also from a signal handler. */
+/* Makes blocking calls of this client, running and future, return KINF_ERR_STOPPED, and those that
+ * wait for a version in an informer of it (kinf_informer_wait_for_rv()), these within 100 ms. What
+ * informers do by themselves is not concerned. Also from a signal handler. */
 KINF_API void kinf_client_interrupt(struct kinf_client *client);
 
 #ifdef __cplusplus

@@ -1,19 +1,37 @@
 /*
- * DeltaFIFO: what happened to each object and was not processed yet, in one of two orders.
+ * DeltaFIFO: what happened to the objects and was not processed yet. There are two kinds of queue;
+ * what is said further down is true of both.
  *
- * KINF_FIFO_KEYED: the pending deltas of a key are gathered in one item, items leave in the order
- * in which their keys arrived, the last two Deleted of a key collapse.
+ * KINF_FIFO_IN_ORDER, the default: every delta leaves in the order of arrival. Nothing is gathered,
+ * collapsed or filtered, and what the store has is never asked.
+ *   leave together    up to KINF_FIFO_BATCH_MAX of Added, Updated and Deleted, no two of one key, so
+ *                     that they may be stored in one transaction; or one of the others alone. How
+ *                     many says nothing: it depends on how fast the consumer is. `key` is NULL.
+ *   Replace           is one ReplacedAll, with the list as it was given
+ *   Resync            is one SyncAll
+ *   Bookmark          is a delta, too; one behind another takes its place
+ *   resourceVersion   exact: of the last ReplacedAll, Bookmark or object that was processed (of an
+ *                     object that has none, or one above 63 bytes, it stays as it is)
+ *   length            in deltas: a whole list is one
+ * Mirrors: cache.RealFIFO with the gates AtomicFIFO and UnlockWhileProcessingFIFO. Differences:
+ * bookmarks in a row are one, the newest; what holds producers back is max_bytes.
  *
+ * KINF_FIFO_KEYED, client-go's classic: the pending deltas of a key are one item, and items leave in
+ * the order in which their keys arrived.
+ *   leave together    all pending deltas of one key, each of them (four that were queued are four);
+ *                     only of two Deleted in a row one stays. `key` is theirs.
+ *   Delete            of a key that is neither queued, nor in process, nor known queues nothing
+ *   Replace           is a Replaced for each object (of a key that is listed twice two), then a
+ *                     tombstone for each key that is queued, in process or known, and not in the list
+ *   Resync            is a Sync for each known key that has nothing pending and is not in process
+ *   Bookmark          moves the resourceVersion and queues nothing
+ *   resourceVersion   a lower bound: the one that preceded the oldest item that is queued or in
+ *                     process, or the last one received when there is none; "" after a Replace with
+ *                     a lower version (a restored server) until all that is queued then is processed
+ *   length            in keys
  * Mirrors: cache.DeltaFIFO. Differences: the key being processed counts as queued for Replace,
  * Resync and Delete, so nothing is lost between queue and store; the queue knows a lower bound of
  * what the store has seen.
- *
- * KINF_FIFO_IN_ORDER: every delta leaves in the order of arrival. Nothing is gathered, collapsed or
- * filtered, a list and a resync are one delta each, and what the store has is never asked. The
- * resourceVersion that was processed is exact.
- *
- * Mirrors: cache.RealFIFO with the gates AtomicFIFO and UnlockWhileProcessingFIFO. Differences:
- * bookmarks in a row are one, the newest; what holds producers back is max_bytes.
  *
  * In both: Pop processes outside the queue's lock; has_synced turns true after the last item of the
  * first Replace was processed, not before; the queue can be bounded by bytes. There is no transform
@@ -38,8 +56,8 @@ extern "C" {
 #endif
 
 enum kinf_fifo_order {
-    KINF_FIFO_KEYED,    /* by key, in the order in which the keys arrived */
     KINF_FIFO_IN_ORDER, /* as it arrived */
+    KINF_FIFO_KEYED,    /* by key, in the order in which the keys arrived */
 };
 
 KINF_API const char *kinf_fifo_order_to_string(enum kinf_fifo_order order);
@@ -78,16 +96,9 @@ struct kinf_delta {
 /* The most deltas that leave together in order. */
 #define KINF_FIFO_BATCH_MAX 1000
 
-/*
- * What leaves the queue at once, oldest first, at least one. Mirrors: cache.Deltas.
- * Keyed: all the pending deltas of one key.
- * In order: a batch, for which `key` is NULL. Either up to KINF_FIFO_BATCH_MAX of Added, Updated
- * and Deleted, no two of one key, so that they may be stored in one transaction; or one
- * ReplacedAll, SyncAll or Bookmark alone. How many leave together says nothing: it depends on how
- * fast the consumer is.
- */
+/* What leaves the queue at once, oldest first, at least one. Mirrors: cache.Deltas. */
 struct kinf_deltas {
-    const char *key;
+    const char *key; /* keyed; else NULL */
     const struct kinf_delta *items;
     size_t n_items;
 };
@@ -106,6 +117,7 @@ struct kinf_known_objects {
 };
 
 struct kinf_deltafifo_options {
+    size_t size;                     /* of this struct: KINF_DELTAFIFO_OPTIONS_INIT sets it */
     struct kinf_known_objects known; /* keyed only; all zero: none */
     /* Add, Update, Delete and Replace block while the objects in the queue hold more than this; 0:
      * unbounded. A Replace is never split, so it may pass the bound. Resync and bookmark never
@@ -115,11 +127,11 @@ struct kinf_deltafifo_options {
     /* Keyed only: objects of a Replace come as Sync instead of Replaced (upstream's default for a
      * bare FIFO). */
     bool replace_as_sync;
-    enum kinf_fifo_order order; /* default: KINF_FIFO_KEYED */
+    enum kinf_fifo_order order; /* default: KINF_FIFO_IN_ORDER */
 };
 #define KINF_DELTAFIFO_OPTIONS_INIT                                                                \
     {                                                                                              \
-        { NULL, NULL, NULL }, 0, false, KINF_FIFO_KEYED                                            \
+        sizeof(struct kinf_deltafifo_options), { NULL, NULL, NULL }, 0, false, KINF_FIFO_IN_ORDER  \
     }
 
 struct kinf_deltafifo;
@@ -134,8 +146,7 @@ KINF_API void kinf_deltafifo_free(struct kinf_deltafifo *fifo);
 
 /* Queue one delta; the object gains a reference. Its resourceVersion becomes the last one received,
  * unless it is empty or above 63 bytes. Errors: KINF_ERR_STOPPED (closed), KINF_ERR_NO_MEMORY;
- * nothing changed. Mirrors: Queue.Add, Update, Delete. Keyed, a Delete of a key that is neither
- * queued, nor in process, nor known queues nothing. */
+ * nothing changed. Mirrors: Queue.Add, Update, Delete. */
 KINF_API KINF_MUST_CHECK int kinf_deltafifo_add(struct kinf_deltafifo *fifo,
                                                 const struct kinf_object *object,
                                                 struct kinf_error *err);
@@ -146,9 +157,7 @@ KINF_API KINF_MUST_CHECK int kinf_deltafifo_delete(struct kinf_deltafifo *fifo,
                                                    const struct kinf_object *object,
                                                    struct kinf_error *err);
 
-/* The whole state as of `resource_version`, atomically; each object gains a reference. Keyed: each
- * object as Replaced, then a tombstone for each key that is queued, in process or known, and not in
- * the list; of a key that is listed twice both deltas are kept. In order: one ReplacedAll. Errors:
+/* The whole state as of `resource_version`, atomically; each object gains a reference. Errors:
  * KINF_ERR_STOPPED, KINF_ERR_NO_MEMORY, KINF_ERR_LIMIT (a resourceVersion above 63 bytes); nothing
  * changed. Mirrors: Queue.Replace. */
 KINF_API KINF_MUST_CHECK int kinf_deltafifo_replace(struct kinf_deltafifo *fifo,
@@ -156,24 +165,22 @@ KINF_API KINF_MUST_CHECK int kinf_deltafifo_replace(struct kinf_deltafifo *fifo,
                                                     size_t n_objects, const char *resource_version,
                                                     struct kinf_error *err);
 
-/* Keyed: a Sync for each known key that has nothing pending and is not in process; nothing when
- * nothing is known. In order: one SyncAll. Errors: KINF_ERR_STOPPED, KINF_ERR_NO_MEMORY (keys so
- * far stay queued). Mirrors: Queue.Resync. */
+/* Says again what the store has. Errors: KINF_ERR_STOPPED, KINF_ERR_NO_MEMORY (keys so far stay
+ * queued). Mirrors: Queue.Resync. */
 KINF_API KINF_MUST_CHECK int kinf_deltafifo_resync(struct kinf_deltafifo *fifo,
                                                    struct kinf_error *err);
 
-/* All up to `resource_version` has been queued. In order that is a delta too, for the store's
- * resourceVersion; one behind another bookmark takes its place. Does not count towards has_synced.
- * Errors: KINF_ERR_STOPPED, KINF_ERR_LIMIT (63 bytes), KINF_ERR_NO_MEMORY (in order). Mirrors:
- * RealFIFO.Bookmark. */
+/* All up to `resource_version` has been queued. Does not count towards has_synced. Errors:
+ * KINF_ERR_STOPPED, KINF_ERR_LIMIT (63 bytes), KINF_ERR_NO_MEMORY. Mirrors: RealFIFO.Bookmark. */
 KINF_API KINF_MUST_CHECK int kinf_deltafifo_bookmark(struct kinf_deltafifo *fifo,
                                                      const char *resource_version,
                                                      struct kinf_error *err);
 
 /* Processes what left the queue, on the consumer's thread, with no lock held. The deltas and their
  * objects are borrowed during the call. `in_initial_list`: has_synced was false when they left the
- * queue. What it returns is returned by pop; they count as processed in any case. Mirrors:
- * cache.PopProcessFunc, and in order RealFIFO.PopBatch, whose two callbacks are this one. */
+ * queue. What it returns is returned by pop; they count as processed in any case, but for
+ * KINF_ERR_STOPPED after an abort. Mirrors: cache.PopProcessFunc, and RealFIFO.PopBatch, whose two
+ * callbacks are this one. */
 typedef int kinf_pop_process_cb(const struct kinf_deltas *deltas, bool in_initial_list, void *ctx);
 
 /* Waits for an item, at most until `timeout_ms` have passed (KINF_FOREVER: no limit), and processes
@@ -188,7 +195,9 @@ KINF_API KINF_MUST_CHECK int kinf_deltafifo_pop(struct kinf_deltafifo *fifo,
  * then gets it too. Mirrors: Queue.Close. */
 KINF_API void kinf_deltafifo_close(struct kinf_deltafifo *fifo);
 /* The same, and drops what is left: the consumer stops after what it is processing. What was
- * dropped was never processed: has_synced and the resourceVersion below say so. */
+ * dropped was never processed: has_synced and the resourceVersion below say so; its memory is given
+ * back with the queue's. Takes no time, however much is queued; a Replace that is under way ends
+ * with KINF_ERR_STOPPED. */
 KINF_API void kinf_deltafifo_abort(struct kinf_deltafifo *fifo);
 
 /* Whether something was added, updated, deleted or replaced, and if Replace was the first of these,
@@ -196,19 +205,11 @@ KINF_API void kinf_deltafifo_abort(struct kinf_deltafifo *fifo);
  * Queue.HasSynced. */
 KINF_API bool kinf_deltafifo_has_synced(struct kinf_deltafifo *fifo);
 
-/*
- * What the consumer has processed. Errors: KINF_ERR_LIMIT (buffer).
- * Keyed, a lower bound: the resourceVersion that preceded the oldest item that is queued or in
- * process, or the last one received when there is none. "" before the first, and after a Replace
- * with a lower version (a restored server) until all that is queued then is processed. In order,
- * exactly: that of the last ReplacedAll, Bookmark or object that was processed (an object's that is
- * empty or above 63 bytes does not count). "" before the first.
- */
+/* What the consumer has processed; "" before the first. Errors: KINF_ERR_LIMIT (buffer). */
 KINF_API KINF_MUST_CHECK int kinf_deltafifo_resource_version(struct kinf_deltafifo *fifo, char *buf,
                                                              size_t size);
 
-/* What is in the queue, without what is in process, and the bytes of its objects: keyed the keys,
- * in order the deltas, where a whole list is one. */
+/* What is in the queue, without what is in process, and the bytes of its objects. */
 KINF_API size_t kinf_deltafifo_len(struct kinf_deltafifo *fifo);
 KINF_API size_t kinf_deltafifo_bytes(struct kinf_deltafifo *fifo);
 

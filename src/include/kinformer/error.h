@@ -12,6 +12,7 @@
 #define KINFORMER_ERROR_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <kinformer/api.h>
@@ -66,47 +67,52 @@ struct kinf_error {
 /* What the server said, for decisions. Mirrors: apierrors.IsNotFound() and so on. */
 static inline bool kinf_error_is_not_found(const struct kinf_error *err)
 {
-    return err->code == KINF_ERR_NOT_FOUND;
+    return err != NULL && err->code == KINF_ERR_NOT_FOUND;
 }
 /* A name is taken. */
 static inline bool kinf_error_is_already_exists(const struct kinf_error *err)
 {
-    return err->code == KINF_ERR_EXISTS;
+    return err != NULL && err->code == KINF_ERR_EXISTS;
 }
 /* The object changed since it was read, a precondition is not met, or another manager has the
  * field: read again, and decide again. */
 static inline bool kinf_error_is_conflict(const struct kinf_error *err)
 {
-    return err->code == KINF_ERR_CONFLICT;
+    return err != NULL && err->code == KINF_ERR_CONFLICT;
 }
 /* The object was understood and is not acceptable. */
 static inline bool kinf_error_is_invalid(const struct kinf_error *err)
 {
-    return err->code == KINF_ERR_SERVER && err->http_status == 422;
+    return err != NULL && err->code == KINF_ERR_SERVER && err->http_status == 422;
 }
 static inline bool kinf_error_is_unauthorized(const struct kinf_error *err)
 {
-    return err->code == KINF_ERR_UNAUTHORIZED;
+    return err != NULL && err->code == KINF_ERR_UNAUTHORIZED;
 }
 static inline bool kinf_error_is_forbidden(const struct kinf_error *err)
 {
-    return err->code == KINF_ERR_FORBIDDEN;
+    return err != NULL && err->code == KINF_ERR_FORBIDDEN;
 }
 /* 410: of a resourceVersion or a continue token. */
 static inline bool kinf_error_is_expired(const struct kinf_error *err)
 {
-    return err->code == KINF_ERR_EXPIRED;
+    return err != NULL && err->code == KINF_ERR_EXPIRED;
 }
 /* Also an eviction that a PodDisruptionBudget does not allow now. */
 static inline bool kinf_error_is_too_many_requests(const struct kinf_error *err)
 {
-    return err->code == KINF_ERR_TOO_MANY_REQUESTS;
+    return err != NULL && err->code == KINF_ERR_TOO_MANY_REQUESTS;
 }
 /* Ours, or the server's 504. */
 static inline bool kinf_error_is_timeout(const struct kinf_error *err)
 {
-    return err->code == KINF_ERR_TIMEOUT || err->http_status == 504;
+    return err != NULL && (err->code == KINF_ERR_TIMEOUT || err->http_status == 504);
 }
+
+/* Writes a failure, for callbacks of the program that take a struct kinf_error: the message is made
+ * one line, every other member is reset. Returns `code`. `err` may be NULL. */
+KINF_API KINF_PRINTF(3, 4) int kinf_error_set(struct kinf_error *err, enum kinf_errc code,
+                                              const char *format, ...);
 
 /* "NOT_FOUND" and so on; never NULL. */
 KINF_API const char *kinf_errc_to_string(enum kinf_errc code);

@@ -40,7 +40,8 @@ KINF_API void kinf_factory_free_ptr(struct kinf_factory **factory);
 #define kinf_auto_factory __attribute__((cleanup(kinf_factory_free_ptr)))
 
 /* The informer for these options, made if nobody asked before; options->handler is added to it.
- * Borrowed until the factory is freed; starting, stopping and freeing it is the factory's. Asks the
+ * Borrowed until the factory is freed; starting, stopping and freeing it is the factory's, and refused
+ * by hand (KINF_ERR_STATE). Asks the
  * server for the resource and blocks as kinf_informer_new(). Errors besides its: KINF_ERR_STOPPED
  * (after shutdown), KINF_ERR_INVALID (the options conflict with the first ones; the message names
  * the member), KINF_ERR_EXISTS (another index of this name); if the handler cannot be added, new

@@ -8,9 +8,9 @@
  *      across keys, nor across handlers.
  *  G2  The store and its indices change before the notification about it; when a handler runs, the
  *      store may be further ahead than what it is told.
- *  G3  A handler is told each change of the store's state at most once; intermediate states may be
- *      skipped when they were replaced in the queue before they reached the store, or, if the
- *      handler wishes it (KINF_BACKLOG_COALESCE), while they waited for the handler. An object that
+ *  G3  A handler is told each change of the store's state at most once. Every state that a watch
+ *      brought is told; those that passed between a watch and the next list are not, nor, if the
+ *      handler wishes it (KINF_BACKLOG_COALESCE), those that waited for the handler. An object that
  *      comes again with equal bytes is no change: its stored copy stays.
  *  G4  on_add comes first for a key, then any number of on_update, then on_delete; after it the
  *      key may start again with on_add. on_update never joins two objects: one that was deleted
@@ -22,11 +22,13 @@
  *  G7  on_synced of a handler runs once, after the on_add of every object of the initial list.
  *  G8  Callbacks of one handler run one after another, on a thread of its own; a slow handler
  *      holds up nobody else. No lock of the library is held.
- *  G9  After kinf_informer_remove_handler() returns, no callback of that handler begins, and
- *      (unless it was called from a callback of any informer, where waiting could never end) none
- *      is running. on_done is the last.
+ *  G9  After kinf_informer_remove_handler() returns, no callback of that handler is running or
+ *      begins. From a callback of any informer, where waiting could never end, it does not wait:
+ *      of a handler that does not remove itself one callback may then still be running or just
+ *      beginning, and no further one. on_done is the last in any case: behind it `ctx` may go.
  *  G10 kinf_informer_stop() ends within 200 ms in any state, plus the time of callbacks that are
- *      running, and joins every thread.
+ *      running, and joins every thread. What was on its way is given up by kinf_informer_free(),
+ *      which may take longer.
  *  G11 Nothing that the server sent is lost for want of memory: what cannot be stored is tried
  *      again, logged meanwhile, and nothing behind it overtakes it.
  *
@@ -112,6 +114,10 @@ struct kinf_handler {
     int64_t resync_period_ms;
     enum kinf_backlog backlog;
 };
+#define KINF_HANDLER_INIT                                                                          \
+    {                                                                                              \
+        NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, KINF_BACKLOG_UNBOUNDED                        \
+    }
 
 /* Identifies a handler in its informer; 0 is none. */
 typedef uint64_t kinf_handler_id;
@@ -142,9 +148,12 @@ struct kinf_informer_status {
     enum kinf_informer_state state;
     char reason[KINF_ERROR_MESSAGE_SIZE]; /* of the last error, while it matters; else "" */
     int64_t state_since_ms;               /* monotonic */
-    int64_t last_proof_ms; /* monotonic; last event, bookmark, list, accepted watch; 0: none */
-    int64_t last_list_ms;  /* monotonic; when the last list was received; 0: none was */
-    bool has_synced;       /* the first list is in the store */
+    /* Monotonic; the last event, bookmark or list, or the end of a watch that was silent for its
+     * whole time where the server has never sent a bookmark; 0: none. That a watch was accepted is
+     * no proof. */
+    int64_t last_proof_ms;
+    int64_t last_list_ms; /* monotonic; when the last list was received; 0: none was */
+    bool has_synced;      /* the first list is in the store */
     size_t n_objects;
     size_t n_queued;     /* in the DeltaFIFO: keys, or deltas in order */
     size_t queued_bytes; /* of their objects */
@@ -184,10 +193,11 @@ KINF_API const char *kinf_initial_to_string(enum kinf_initial initial);
 /* Returns false for any other text. */
 KINF_API KINF_MUST_CHECK bool kinf_initial_parse(const char *text, enum kinf_initial *ret_initial);
 
-/* All zero but `resource` is the default. Strings and arrays are copied. */
+/* All zero but `size` and `resource` is the default. Strings and arrays are copied. */
 struct kinf_informer_options {
+    size_t size;            /* of this struct: KINF_INFORMER_OPTIONS_INIT sets it */
     const char *resource;   /* as kubectl spells it: "pods", "deployments.apps" */
-    const char *name_space; /* NULL: all */
+    const char *name_space; /* NULL or "": all */
     /* NULL: all. The server evaluates both; a malformed one is refused here. */
     const char *label_selector;
     const char *field_selector;
@@ -205,7 +215,10 @@ struct kinf_informer_options {
     size_t n_indices;
     /* Paths that are not stored; with keeps, all else is not stored. What the runtime needs cannot
      * be dropped:
-     * metadata.{name,namespace,uid,resourceVersion,labels,deletionTimestamp,ownerReferences}. */
+     * metadata.{name,namespace,uid,resourceVersion,labels,deletionTimestamp,ownerReferences}. A
+     * path that can name nothing is refused, here and in indices: one that cannot be dropped, is
+     * kept but dropped, indexed but not kept, or outside of metadata with metadata_only. The log has
+     * a warning for one that names nothing in the whole first list. */
     const char *const *drops;
     size_t n_drops;
     const char *const *keeps;
@@ -224,8 +237,9 @@ struct kinf_informer_options {
      * informer. Mirrors: cache.WatchErrorHandler. */
     void (*on_watch_error)(const struct kinf_error *err, void *ctx);
     void *on_watch_error_ctx;
-    /* Default: by key. In order, what arrives together is stored at once, a list included, and the
-     * store's resourceVersion is exact; by key, changes of one object may merge in the queue. */
+    /* Default: in order. What arrives together is then stored at once, a list included, and the
+     * store's resourceVersion is exact. By key is what client-go's informers did before: see
+     * kinformer/deltafifo.h. */
     enum kinf_fifo_order fifo_order;
     enum kinf_initial initial; /* 0: auto */
     size_t page_size; /* limit of a LIST, and with it auto means list; 0: one page, streamed */
@@ -237,27 +251,33 @@ struct kinf_informer_options {
     int64_t backoff_max_ms;   /* 0: 30,000 */
     bool accept_gzip;         /* on LIST: less network, more CPU */
     /* Asks the server for metadata alone: no spec, data or status is sent or stored. The objects
-     * have the resource's type; a field of anything but metadata is not there. Mirrors:
+     * have the resource's type; a field of anything but metadata is not there. managedFields, which
+     * are often the most of it, are not stored unless keeps say so ("metadata": all of it). Mirrors:
      * metadatainformer. */
     bool metadata_only;
+    /* kinf_informer_wait_synced() goes on waiting while the server refuses the first list. */
+    bool wait_out_refusals;
 };
 #define KINF_INFORMER_OPTIONS_INIT                                                                 \
     {                                                                                              \
-        0                                                                                          \
+        sizeof(struct kinf_informer_options), NULL, NULL, NULL, NULL, NULL, KINF_HANDLER_INIT,     \
+            NULL, 0, NULL, 0, NULL, 0, NULL, NULL, NULL, NULL, KINF_FIFO_KEYED, KINF_INITIAL_AUTO, \
+            0, 0, 0, 0, 0, 0, 0, false, false, false                                               \
     }
 
 /* --- life --- */
 
 /* Asks the server for the resource (see kinf_client_find_type() for blocking and errors) and makes
- * an informer; nothing is watched yet. `client` is borrowed and must outlive it. Errors besides:
- * KINF_ERR_INVALID (options), KINF_ERR_PARSE (a path or selector), KINF_ERR_EXISTS (index name
+ * an informer; nothing is watched yet. `client` is borrowed: it is not freed before the informer.
+ * Errors besides: KINF_ERR_INVALID (options), KINF_ERR_PARSE (a path or selector), KINF_ERR_EXISTS (index name
  * twice), KINF_ERR_NO_MEMORY. Mirrors: cache.NewSharedIndexInformer. */
 KINF_API KINF_MUST_CHECK int kinf_informer_new(struct kinf_client *client,
                                                const struct kinf_informer_options *options,
                                                struct kinf_informer **ret_informer,
                                                struct kinf_error *err);
 
-/* Stops and frees. Not from a callback. NULL is allowed. Snapshots and objects that are held stay
+/* Stops and frees. Not from a callback, and not one that a factory or several namespaces have lent.
+ * NULL is allowed. Snapshots and objects that are held stay
  * valid. */
 KINF_API void kinf_informer_free(struct kinf_informer *informer);
 KINF_API void kinf_informer_free_ptr(struct kinf_informer **informer);
@@ -273,8 +293,14 @@ KINF_API KINF_MUST_CHECK int kinf_informer_start(struct kinf_informer *informer,
  * callback of this informer: it would wait for itself). */
 KINF_API int kinf_informer_stop(struct kinf_informer *informer, struct kinf_error *err);
 
-/* Waits until the first list is in the store. Errors: KINF_ERR_TIMEOUT (message tells the state and
- * its reason), KINF_ERR_STOPPED. Mirrors: cache.WaitForCacheSync. */
+/* Waits until the first list is in the store. Ends sooner when the server has refused it twice in a
+ * row for a reason that lies with us, whatever `timeout_ms` is: KINF_ERR_FORBIDDEN,
+ * KINF_ERR_UNAUTHORIZED (with credentials that were read again), KINF_ERR_NOT_FOUND (no such
+ * resource any more) or KINF_ERR_SERVER (another http_status from 400 to 499, as of a selector that
+ * it does not have), with its message. The informer goes on trying all the same, until it is
+ * stopped, and so may the caller; wait_out_refusals of the options makes this call do so. Other
+ * errors: KINF_ERR_TIMEOUT (message tells the state and its reason), KINF_ERR_STOPPED. Mirrors:
+ * cache.WaitForCacheSync, which waits for ever. */
 KINF_API KINF_MUST_CHECK int kinf_informer_wait_synced(struct kinf_informer *informer,
                                                        int64_t timeout_ms, struct kinf_error *err);
 /* Mirrors: SharedInformer.HasSynced. */
@@ -339,7 +365,7 @@ KINF_API KINF_MUST_CHECK int kinf_informer_resource_version(struct kinf_informer
  * answered with this version can be read here. That is promised only of writes to objects that this
  * informer's namespace and selectors deliver; of others nothing may come but a bookmark, minutes
  * later, so give a time. The handlers may not have been told yet. Errors: KINF_ERR_TIMEOUT,
- * KINF_ERR_STOPPED, KINF_ERR_INVALID (no version with an order: see kinf_rv_compare()),
+ * KINF_ERR_STOPPED (the informer stopped, or kinf_client_interrupt()), KINF_ERR_INVALID (no version with an order: see kinf_rv_compare()),
  * KINF_ERR_EXPIRED (while it waited the server went back to an older version, as after a restore of
  * etcd: this one may never come, or stand for something else). */
 KINF_API KINF_MUST_CHECK int kinf_informer_wait_for_rv(struct kinf_informer *informer,

@@ -21,6 +21,7 @@
 #include <kinformer/run.h>
 #include <kinformer/selector.h>
 #include <kinformer/str.h>
+#include <kinformer/text.h>
 #include <kinformer/type.h>
 
 #endif

@@ -18,18 +18,22 @@ enum kinf_log_level { KINF_LOG_OFF, KINF_LOG_ERROR, KINF_LOG_WARN, KINF_LOG_INFO
 
 /* Called on whatever thread has something to say, one call at a time. `module` is a folder of src/
  * ("reflector"), `line` is "message key=value ..." without a newline, valid during the call. It may
- * not call back into the library. */
+ * not call back into the library: lines that this would lead to are dropped. */
 typedef void kinf_log_cb(enum kinf_log_level level, const char *module, const char *line,
                          void *ctx);
 
 /* Replaces the callback; NULL drops lines. A line that is being delivered may still go to the old
- * one until this returns. */
+ * one until this returns. Refused (a line tells the callback that stays) from the callback itself. */
 KINF_API void kinf_log_set_callback(kinf_log_cb *callback, void *ctx);
+
+/* Sets a callback that writes "2026-01-31T12:00:00.000Z LEVEL MODULE: LINE" to standard error, as the
+ * programs of kinformer do. */
+KINF_API void kinf_log_to_stderr(void);
 
 /* Sets levels from "LEVEL" or "all=info,reflector=debug" (the syntax of the KINF_LOG environment
  * variable, which the daemon reads). Default: all=info. Errors: KINF_ERR_INVALID (an unknown level
  * or module; nothing is changed). */
-KINF_API KINF_MUST_CHECK int kinf_log_set_levels(const char *levels, struct kinf_error *err);
+KINF_API KINF_MUST_CHECK int kinf_log_set_levels(const char *text, struct kinf_error *err);
 
 KINF_API const char *kinf_log_level_to_string(enum kinf_log_level level);
 

@@ -108,6 +108,26 @@ KINF_API KINF_MUST_CHECK int kinf_object_get_label(const struct kinf_object *obj
 KINF_API KINF_MUST_CHECK int kinf_object_get_annotation(const struct kinf_object *object,
                                                         const char *key, char *buf, size_t size);
 
+/* Whether there is a value, and it is not null. A malformed path names nothing. */
+KINF_API bool kinf_object_has(const struct kinf_object *object, const char *path);
+/* The value as raw JSON text: a string with quotes and escapes, an object, an array. Valid until the
+ * scratch is used again or released, or the object is given up. */
+KINF_API KINF_MUST_CHECK int kinf_object_get_json(const struct kinf_object *object,
+                                                  const char *path, struct kinf_scratch *scratch,
+                                                  struct kinf_str *ret_json);
+
+/* Called for each label or annotation, in the order of the text; both texts are decoded, terminated
+ * and valid during the call. 0 goes on, anything else ends the walk. */
+typedef int kinf_object_pair_cb(const char *key, const char *value, void *ctx);
+
+/* Walks all labels, all annotations; one whose value is no string, or holds a NUL, is passed over.
+ * Returns 0, what the callback returned, or KINF_ERR_NO_MEMORY. Mirrors: metav1.Object's GetLabels,
+ * GetAnnotations. */
+KINF_API KINF_MUST_CHECK int kinf_object_each_label(const struct kinf_object *object,
+                                                    kinf_object_pair_cb *callback, void *ctx);
+KINF_API KINF_MUST_CHECK int kinf_object_each_annotation(const struct kinf_object *object,
+                                                         kinf_object_pair_cb *callback, void *ctx);
+
 /* Called for each value that a path names: its raw JSON text (a string with quotes and escapes),
  * valid during the call. 0 goes on, anything else ends the walk. */
 typedef int kinf_object_value_cb(struct kinf_str json, void *ctx);

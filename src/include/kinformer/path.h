@@ -9,7 +9,8 @@
  *
  *     spec.nodeName   spec.containers[*].name   metadata.annotations["example.org/owner"]
  *
- * A leading dot is accepted, as in kubectl's JSONPath (".spec.nodeName").
+ * A leading dot is accepted, as in kubectl's JSONPath (".spec.nodeName"); its "$" and braces are
+ * refused.
  *
  * Threads: any thread; a path never changes.
  */

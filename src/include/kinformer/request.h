@@ -54,6 +54,7 @@ enum kinf_propagation {
 /* All borrowed for the call. NULL, 0 and false leave a thing out. Preconditions, selectors and
  * resourceVersions with a verb that has none are refused; `force` is passed over. */
 struct kinf_request {
+    size_t size; /* of this struct: KINF_REQUEST_INIT sets it */
     enum kinf_verb verb;
     const struct kinf_type *type; /* see kinf_client_find_type() */
     const char *name_space;       /* of types without namespaces: NULL; of LIST: NULL is all */
@@ -83,8 +84,9 @@ struct kinf_request {
 };
 #define KINF_REQUEST_INIT                                                                          \
     {                                                                                              \
-        KINF_VERB_GET, NULL, NULL, NULL, NULL, { NULL, 0 }, false, NULL, NULL, false, NULL, NULL,  \
-            0, NULL, NULL, NULL, NULL, NULL, KINF_PROPAGATION_DEFAULT, NULL, 0, 0                  \
+        sizeof(struct kinf_request), KINF_VERB_GET, NULL, NULL, NULL, NULL, { NULL, 0 }, false,    \
+            NULL, NULL, false, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL,                        \
+            KINF_PROPAGATION_DEFAULT, NULL, 0, 0                                                   \
     }
 
 /* The answer to a request that succeeded. The caller's. */

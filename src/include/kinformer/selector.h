@@ -38,7 +38,7 @@ KINF_API KINF_MUST_CHECK int kinf_label_selector_parse(const char *text,
                                                        struct kinf_label_selector **ret_selector,
                                                        struct kinf_error *err);
 KINF_API void kinf_label_selector_free(struct kinf_label_selector *selector);
-/* NULL matches everything. */
+/* NULL matches everything, as does the empty one; then `object` may be NULL. */
 KINF_API bool kinf_label_selector_matches(const struct kinf_label_selector *selector,
                                           const struct kinf_object *object);
 /* Whether it matches every object, so that none needs to be looked at. */

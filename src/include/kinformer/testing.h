@@ -50,12 +50,13 @@ struct kinf_fake_options {
  * library), KINF_ERR_NO_MEMORY, KINF_ERR_SYSTEM. */
 KINF_API KINF_MUST_CHECK int kinf_fake_new(const struct kinf_fake_options *options,
                                            struct kinf_fake **ret_fake, struct kinf_error *err);
-/* Informers of its client are freed before. NULL is allowed. */
+/* Informers of its client are freed before, else it is refused as kinf_client_free() is. NULL is
+ * allowed. */
 KINF_API void kinf_fake_free(struct kinf_fake *fake);
 KINF_API void kinf_fake_free_ptr(struct kinf_fake **fake);
 #define kinf_auto_fake __attribute__((cleanup(kinf_fake_free_ptr)))
 
-/* The client of this server, without a rate limit; the fake's own. */
+/* The client of this server, without a rate limit; the fake's own, which frees it. */
 KINF_API struct kinf_client *kinf_fake_client(struct kinf_fake *fake);
 
 /* Creates the objects of a manifest, YAML (any number of documents) or JSON; those that are there are

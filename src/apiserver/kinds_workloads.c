@@ -1,6 +1,6 @@
 /*
- * What has a template of pods: sets of pods, jobs. Their selector finds what the template makes, and
- * does not change. Neighbours: kinds.c, kinds_pods.c.
+ * What has a template of pods: sets of pods, jobs; and what goes with them, ControllerRevision and
+ * HorizontalPodAutoscaler. Selectors find what the template makes, and do not change. Neighbours: kinds.c, kinds_pods.c.
  */
 #include "apiserver/kinds_priv.h"
 
@@ -8,30 +8,19 @@
 #include <string.h>
 
 #include "apiserver/metadata.h"
+#include "document/node_index.h"
 
 #define NO_MATCH "`selector` does not match template `labels`"
 
 /* --- selectors --- */
 
-static bool has_value(const struct cJSON *values, const char *text)
-{
-    const struct cJSON *value;
-
-    cJSON_ArrayForEach(value, values)
-    {
-        if (cJSON_IsString(value) && strcmp(value->valuestring, text) == 0)
-            return true;
-    }
-    return false;
-}
-
-static bool meets(const struct cJSON *labels, const struct cJSON *requirement)
+static bool meets(const struct kinf__node_members *labels, const struct cJSON *requirement)
 {
     const char *key = kinf__doc_text(requirement, "key", NULL);
     const char *operator= kinf__doc_text(requirement, "operator", NULL);
-    const struct cJSON *label = kinf__doc_get(labels, key);
-    bool is_in = label != NULL &&
-                 has_value(kinf__doc_get(requirement, "values"), kinf__doc_text(labels, key, NULL));
+    const struct cJSON *label = kinf__node_members_get(labels, key);
+    bool is_in = cJSON_IsString(label) &&
+                 kinf__doc_has_text(kinf__doc_get(requirement, "values"), label->valuestring);
 
     if (strcmp(operator, "In") == 0)
         return is_in;
@@ -40,28 +29,44 @@ static bool meets(const struct cJSON *labels, const struct cJSON *requirement)
     return (label != NULL) == (strcmp(operator, "Exists") == 0);
 }
 
-static bool has_labels(const struct cJSON *labels, const struct cJSON *wanted)
+static bool has_all(const struct kinf__node_members *labels, const struct cJSON *wanted)
 {
     const struct cJSON *label;
 
     cJSON_ArrayForEach(label, wanted)
     {
-        if (!kinf__doc_equal(label, kinf__doc_get(labels, label->string)))
+        if (!kinf__doc_equal(label, kinf__node_members_get(labels, label->string)))
             return false;
     }
     return true;
 }
 
-/* A selector that is not there matches nothing. */
-static bool selects(const struct cJSON *selector, const struct cJSON *labels)
+/* Without memory they do; the write itself fails next. */
+static bool has_labels(struct cJSON *labels, const struct cJSON *wanted)
 {
-    const struct cJSON *requirement;
+    KINF__AUTO_NODE_MEMBERS members = { NULL, false, { KINF__HMAP_INIT } };
 
-    if (!cJSON_IsObject(selector) || !has_labels(labels, kinf__doc_get(selector, "matchLabels")))
+    return kinf__node_members_init(&members, labels, (size_t)cJSON_GetArraySize(wanted)) < 0 ||
+           has_all(&members, wanted);
+}
+
+/* A selector that is not there matches nothing. */
+static bool selects(const struct cJSON *selector, struct cJSON *labels)
+{
+    const struct cJSON *wanted = kinf__doc_get(selector, "matchLabels"),
+                       *requirements = kinf__doc_get(selector, "matchExpressions"), *requirement;
+    KINF__AUTO_NODE_MEMBERS members = { NULL, false, { KINF__HMAP_INIT } };
+    int n_lookups = cJSON_GetArraySize(wanted) + cJSON_GetArraySize(requirements);
+
+    if (!cJSON_IsObject(selector))
         return false;
-    cJSON_ArrayForEach(requirement, kinf__doc_get(selector, "matchExpressions"))
+    if (kinf__node_members_init(&members, labels, (size_t)n_lookups) < 0)
+        return true;
+    if (!has_all(&members, wanted))
+        return false;
+    cJSON_ArrayForEach(requirement, requirements)
     {
-        if (!meets(labels, requirement))
+        if (!meets(&members, requirement))
             return false;
     }
     return true;
@@ -375,4 +380,37 @@ void kinf__cron_job_check(const struct cJSON *object, const struct cJSON *old,
     check_job_template(kinf__doc_find(spec, "jobTemplate", "spec", "template", NULL), &template,
                        invalid);
     check_schedule(kinf__doc_text(spec, "schedule", NULL), &schedule, invalid);
+}
+
+/* --- revisions, autoscalers --- */
+
+void kinf__revision_check(const struct cJSON *object, const struct cJSON *old,
+                          struct kinf__invalid *invalid)
+{
+    const struct kinf__field data = kinf__field(NULL, "data");
+
+    if (kinf__doc_get(object, "data") == NULL)
+        kinf__invalid_required(invalid, &data, "data is mandatory");
+    else if (old != NULL)
+        kinf__kind_check_same(old, object, NULL, "data", KINF__IMMUTABLE, invalid);
+}
+
+void kinf__autoscaler_check(const struct cJSON *object, const struct cJSON *old,
+                            struct kinf__invalid *invalid)
+{
+    const struct kinf__field field = kinf__field(NULL, "spec");
+    const struct kinf__field target_field = kinf__field(&field, "scaleTargetRef");
+    const struct kinf__field max_field = kinf__field(&field, "maxReplicas");
+    const struct cJSON *spec = kinf__doc_get(object, "spec");
+    const struct cJSON *target = kinf__doc_get(spec, "scaleTargetRef");
+    int64_t max = kinf__doc_integer(spec, "maxReplicas", 0);
+
+    (void)old;
+    if (max < kinf__doc_integer(spec, "minReplicas", 1))
+        kinf__invalid_integer(invalid, &max_field, max,
+                              "must be greater than or equal to `minReplicas`");
+    kinf__kind_require(target, &target_field, "kind", invalid);
+    kinf__kind_require(target, &target_field, "name", invalid);
+    if (kinf__doc_get(spec, "maxReplicas") == NULL)
+        kinf__invalid_required(invalid, &max_field, "");
 }

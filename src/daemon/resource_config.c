@@ -2,6 +2,8 @@
  * One entry of the configuration's resources: reading it, checking it, comparing two. Neighbours:
  * config.c has what is said once.
  */
+#include "daemon/resource_config.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,13 +12,33 @@
 
 #include "base/compiler.h"
 #include "base/error.h"
-#include "daemon/config_priv.h"
 #include "daemon/expand.h"
 #include "object/shard.h"
 
 #define NAMESPACE_MAX_LEN 63
 
-static bool strings_equal(const struct kinf__strings *a, const struct kinf__strings *b)
+int kinf__strings_add(struct kinf__strings *strings, const char *text)
+{
+    char **items = realloc(strings->items, (strings->n_items + 1) * sizeof *items);
+
+    if (items == NULL)
+        return KINF_ERR_NO_MEMORY;
+    strings->items = items;
+    items[strings->n_items] = strdup(text);
+    if (items[strings->n_items] == NULL)
+        return KINF_ERR_NO_MEMORY;
+    strings->n_items++;
+    return 0;
+}
+
+void kinf__strings_release(struct kinf__strings *strings)
+{
+    for (size_t i = 0; i < strings->n_items; i++)
+        free(strings->items[i]);
+    free(strings->items);
+}
+
+bool kinf__strings_equal(const struct kinf__strings *a, const struct kinf__strings *b)
 {
     if (a->n_items != b->n_items)
         return false;
@@ -27,21 +49,52 @@ static bool strings_equal(const struct kinf__strings *a, const struct kinf__stri
     return true;
 }
 
-static bool text_equal(const char *a, const char *b)
+bool kinf__text_equal(const char *a, const char *b)
 {
     return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
+int kinf__config_read_text(const struct kinf__config_reader *reader, const char *key,
+                           char **ret_copy)
+{
+    const char *text = NULL;
+    int failed = kinf__yaml_read_string(reader->yaml, reader->mapping, key, &text, reader->err);
+
+    if (failed < 0 || text == NULL)
+        return failed;
+    *ret_copy = strdup(text);
+    return *ret_copy != NULL ? 0 : kinf__error_no_memory(reader->err);
+}
+
+int kinf__config_read_texts(const struct kinf__config_reader *reader, const char *key,
+                            struct kinf__strings *strings)
+{
+    const struct kinf__yaml_node *list = NULL;
+    int failed = kinf__yaml_read_sequence(reader->yaml, reader->mapping, key, &list, reader->err);
+
+    for (size_t i = 0; failed == 0 && list != NULL && i < list->n_items; i++) {
+        const struct kinf__yaml_node *item = list->items[i];
+
+        if (item->type != KINF__YAML_SCALAR || kinf__yaml_is_null(item))
+            return kinf__yaml_error(reader->err, KINF_ERR_CONFIG, reader->yaml, item,
+                                    "%s: a string is expected here", key);
+        if (kinf__strings_add(strings, item->text.bytes) < 0)
+            return kinf__error_no_memory(reader->err);
+    }
+    return failed;
 }
 
 bool kinf__resource_config_equal(const struct kinf__resource_config *a,
                                  const struct kinf__resource_config *b)
 {
-    return text_equal(a->resource, b->resource) && strings_equal(&a->namespaces, &b->namespaces) &&
-           text_equal(a->label_selector, b->label_selector) &&
-           text_equal(a->field_selector, b->field_selector) &&
-           text_equal(a->shard_selector, b->shard_selector) &&
-           strings_equal(&a->drops, &b->drops) && strings_equal(&a->keeps, &b->keeps) &&
-           strings_equal(&a->index_names, &b->index_names) &&
-           strings_equal(&a->index_paths, &b->index_paths) &&
+    return kinf__text_equal(a->resource, b->resource) &&
+           kinf__strings_equal(&a->namespaces, &b->namespaces) &&
+           kinf__text_equal(a->label_selector, b->label_selector) &&
+           kinf__text_equal(a->field_selector, b->field_selector) &&
+           kinf__text_equal(a->shard_selector, b->shard_selector) &&
+           kinf__strings_equal(&a->drops, &b->drops) && kinf__strings_equal(&a->keeps, &b->keeps) &&
+           kinf__strings_equal(&a->index_names, &b->index_names) &&
+           kinf__strings_equal(&a->index_paths, &b->index_paths) &&
            a->resync_period_ms == b->resync_period_ms &&
            a->watch_timeout_ms == b->watch_timeout_ms && a->silent_after_ms == b->silent_after_ms &&
            a->backoff_base_ms == b->backoff_base_ms && a->backoff_max_ms == b->backoff_max_ms &&
@@ -193,7 +246,7 @@ static int read_consistency(const struct kinf__config_reader *reader,
 }
 
 int kinf__resource_config_read(const struct kinf__yaml *yaml, const struct kinf__yaml_node *node,
-                               struct kinf__config *config, struct kinf_error *err)
+                               struct kinf__resource_config *resource, struct kinf_error *err)
 {
     static const char *const allowed[] = { "resource",
                                            "namespaces",
@@ -221,15 +274,11 @@ int kinf__resource_config_read(const struct kinf__yaml *yaml, const struct kinf_
                                            "consistency",
                                            NULL };
     const struct kinf__config_reader reader = { yaml, node, err };
-    struct kinf__resource_config *resource;
     int failed;
 
     if (node->type != KINF__YAML_MAPPING)
         return kinf__yaml_error(err, KINF_ERR_CONFIG, yaml, node,
                                 "an entry of resources is a mapping");
-    resource = kinf__config_add_resource(config);
-    if (resource == NULL)
-        return kinf__error_no_memory(err);
     if ((failed = kinf__yaml_check_keys(yaml, node, allowed, err)) < 0 ||
         (failed = kinf__config_read_text(&reader, "resource", &resource->resource)) < 0 ||
         (failed = kinf__config_read_texts(&reader, "namespaces", &resource->namespaces)) < 0 ||

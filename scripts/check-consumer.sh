@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# Programs of others find, compile without a warning against, and link with what is installed: the README's, in C11 and
+# C++17, and one that walks an object as a cJSON tree: check-consumer.sh PREFIX CC CXX
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+prefix=$1
+export PKG_CONFIG_PATH=$prefix/lib/pkgconfig LD_LIBRARY_PATH=$prefix/lib
+work=$prefix/work
+mkdir -p "$work"
+
+sed -n '/^## A program/,/^    sudo make install/p' README.md | sed -n 's/^    //p; s/^$//p' | sed '/^sudo make install/d' > "$work/readme.c"
+cat > "$work/tree.c" <<'END'
+#include <kinformer/kinformer.h>
+#include <kinformer/tree.h>
+#include <stdio.h>
+
+int main(void)
+{
+    struct kinf_error err = KINF_ERROR_INIT;
+    const struct kinf_type *type;
+    const struct kinf_object *object;
+    cJSON *tree;
+
+    if (kinf_type_intern("", "v1", "Pod", "pods", true, &type, &err) < 0 ||
+        kinf_object_new_from_json(type, "{\"metadata\":{\"name\":\"a\"}}", 25, &object, &err) < 0 ||
+        kinf_object_tree(object, &tree, &err) < 0)
+        return 1;
+    puts(cJSON_GetStringValue(cJSON_GetObjectItem(tree, "kind")));
+    cJSON_Delete(tree);
+    kinf_object_unref(object);
+    return 0;
+}
+END
+cat > "$work/macros.c" <<'END'
+#include <kinformer/kinformer.h>
+
+int main(void)
+{
+    struct kinf_informer_options informer = KINF_INFORMER_OPTIONS_INIT;
+    struct kinf_client_options client = KINF_CLIENT_OPTIONS_INIT;
+    struct kinf_deltafifo_options fifo = KINF_DELTAFIFO_OPTIONS_INIT;
+    struct kinf_request request = KINF_REQUEST_INIT;
+    struct kinf_handler handler = KINF_HANDLER_INIT;
+    kinf_auto_response response = KINF_RESPONSE_INIT;
+    kinf_auto_object_list objects = KINF_OBJECT_LIST_INIT;
+    kinf_auto_string_list strings = KINF_STRING_LIST_INIT;
+    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+
+    return informer.size == 0 || client.size == 0 || fifo.size == 0 || request.size == 0 ||
+           handler.on_add != NULL || informer.wait_out_refusals || client.token != NULL;
+}
+END
+
+build() { # NAME COMPILER FLAGS...
+    # shellcheck disable=SC2046,SC2086
+    $2 "${@:3}" -Wall -Wextra -Werror "$work/$1.c" $(pkg-config --cflags --libs kinformer) -o "$work/$1"
+}
+for name in readme tree macros; do
+    build "$name" "$2" -std=c11 -pedantic
+    build "$name" "$3" -x c++ -std=c++17
+done
+[ "$("$work/tree")" = Pod ] && "$work/macros"
+# It runs, and says why it cannot go on.
+if said=$(KUBECONFIG=$work/none "$work/readme" 2>&1) || [[ $said != *"$work/none"* ]]; then
+    echo "check-consumer: the README's program said: $said"
+    exit 1
+fi
+echo "check-consumer: ok"

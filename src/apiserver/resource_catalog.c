@@ -1,0 +1,150 @@
+/*
+ * Discovery. Neighbours: store.c has the resources, serve/catalog.c writes what is asked for.
+ */
+#include "apiserver/resource_catalog.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char all_verbs[] = "create,delete,deletecollection,get,list,patch,update,watch",
+                  custom_verbs[] = "delete,deletecollection,get,list,patch,create,update,watch";
+
+/* A JSON array of words that are separated by commas; "" for none. */
+static int write_words(const char *words, struct kinf__buffer *out)
+{
+    const char *comma = "";
+
+    out->len = 0;
+    if (*words == '\0')
+        return kinf__buffer_cstr(out) != NULL ? 0 : KINF_ERR_NO_MEMORY;
+    if (kinf__buffer_append(out, "[", 1) < 0)
+        return KINF_ERR_NO_MEMORY;
+    while (*words != '\0') {
+        size_t len = strcspn(words, ",");
+
+        if (kinf__buffer_printf(out, "%s\"%.*s\"", comma, (int)len, words) < 0)
+            return KINF_ERR_NO_MEMORY;
+        words += len + (words[len] == ',');
+        comma = ",";
+    }
+    return kinf__buffer_append(out, "]", 1) == 0 && kinf__buffer_cstr(out) != NULL
+               ? 0
+               : KINF_ERR_NO_MEMORY;
+}
+
+/* X(subresource, its verbs, kind, group and version of what it answers; NULL: the resource's) */
+#define SUBRESOURCES(X)                                                                            \
+    X("status", "get,patch,update", NULL, NULL, NULL)                                              \
+    X("scale", "get,patch,update", "Scale", "autoscaling", "v1")                                   \
+    X("eviction", "create", "Eviction", "policy", "v1")                                            \
+    X("binding", "create", "Binding", NULL, NULL)                                                  \
+    X("token", "create", "TokenRequest", "authentication.k8s.io", "v1")                            \
+    X("finalize", "update", NULL, NULL, NULL)                                                      \
+    X("ephemeralcontainers", "get,patch,update", NULL, NULL, NULL)                                 \
+    X("resize", "get,patch,update", NULL, NULL, NULL)                                              \
+    X("log", "get", NULL, NULL, NULL)                                                              \
+    X("exec", "create,get", "PodExecOptions", NULL, NULL)                                          \
+    X("attach", "create,get", "PodAttachOptions", NULL, NULL)                                      \
+    X("portforward", "create,get", "PodPortForwardOptions", NULL, NULL)
+
+static int add_subresource(struct kinf__catalog *catalog, const struct kinf__catalog_entry *parent,
+                           const char *name, size_t name_len)
+{
+    static const struct {
+        const char *name, *verbs, *kind, *group, *version;
+    } known[] = {
+#define X(name, verbs, kind, group, version) { name, verbs, kind, group, version },
+        SUBRESOURCES(X)
+#undef X
+    };
+    KINF__AUTO_BUFFER verbs = KINF__BUFFER_INIT;
+    char path[2 * KINF_NAME_MAX];
+
+    snprintf(path, sizeof path, "%s/%.*s", parent->name, (int)name_len, name);
+    for (size_t i = 0; i < KINF__ARRAY_LEN(known); i++) {
+        struct kinf__catalog_entry entry = *parent;
+
+        if (strlen(known[i].name) != name_len || strncmp(known[i].name, name, name_len) != 0)
+            continue;
+        if (write_words(known[i].verbs, &verbs) < 0)
+            return KINF_ERR_NO_MEMORY;
+        entry.name = path;
+        entry.singular = entry.short_names = entry.categories = NULL;
+        entry.verbs = verbs.bytes;
+        entry.answer_group = (char *)(uintptr_t)known[i].group;
+        entry.answer_version = (char *)(uintptr_t)known[i].version;
+        if (known[i].kind != NULL)
+            entry.kind = (char *)(uintptr_t)known[i].kind;
+        return kinf__catalog_add(catalog, &entry);
+    }
+    return 0;
+}
+
+static int add_to_catalog(struct kinf__catalog *catalog, const struct kinf__resource *resource,
+                          const struct kinf__resource_version *version)
+{
+    KINF__AUTO_BUFFER verbs = KINF__BUFFER_INIT, short_names = KINF__BUFFER_INIT,
+                      categories = KINF__BUFFER_INIT;
+    struct kinf__catalog_entry entry;
+    const char *words = resource->is_custom ? custom_verbs : all_verbs;
+    int failed = write_words(*resource->verbs != '\0' ? resource->verbs : words, &verbs);
+
+    if (failed < 0 || write_words(resource->short_names, &short_names) < 0 ||
+        write_words(resource->categories, &categories) < 0)
+        return KINF_ERR_NO_MEMORY;
+    entry = (struct kinf__catalog_entry){
+        .group = resource->group,
+        .version = (char *)(uintptr_t)version->type->version,
+        .name = resource->name,
+        .singular = resource->singular,
+        .kind = resource->kind,
+        .short_names = short_names.len != 0 ? short_names.bytes : NULL,
+        .categories = categories.len != 0 ? categories.bytes : NULL,
+        .verbs = verbs.bytes,
+        .namespaced = resource->namespaced,
+    };
+    failed = kinf__catalog_add(catalog, &entry);
+    for (const char *at = resource->subresources; failed == 0 && *at != '\0';) {
+        size_t len = strcspn(at, ",");
+
+        /* Those of a definition are each version's own. */
+        if (!resource->is_custom || (strncmp(at, "status", len) == 0 && version->has_status) ||
+            (strncmp(at, "scale", len) == 0 && version->has_scale))
+            failed = add_subresource(catalog, &entry, at, len);
+        at += len + (at[len] == ',');
+    }
+    return failed;
+}
+
+static int fill_catalog(struct kinf__store *store, struct kinf__catalog *catalog)
+{
+    int failed = kinf__catalog_set_version(
+        catalog, "{\"major\":\"1\",\"minor\":\"37\",\"gitVersion\":\"v1.37.1+kinformer-sim\","
+                 "\"gitCommit\":\"\",\"gitTreeState\":\"\",\"buildDate\":"
+                 "\"1970-01-01T00:00:00Z\",\"goVersion\":\"none\",\"compiler\":\"none\","
+                 "\"platform\":\"linux\"}");
+
+    KINF__LIST_FOR_EACH (node, kinf__store_resources(store)) {
+        struct kinf__resource *resource = KINF__LIST_ENTRY(node, struct kinf__resource, node);
+
+        for (size_t i = 0; failed == 0 && i < resource->n_versions; i++)
+            failed = add_to_catalog(catalog, resource, &resource->versions[i]);
+    }
+    return failed;
+}
+
+int kinf__resource_catalog_publish(struct kinf__store *store, struct kinf__server *server)
+{
+    struct kinf__catalog *catalog;
+    int failed = kinf__catalog_new(&catalog);
+
+    if (failed < 0)
+        return failed;
+    failed = fill_catalog(store, catalog);
+    if (failed < 0) {
+        kinf__catalog_free(catalog);
+        return failed;
+    }
+    kinf__server_set_catalog(server, catalog);
+    return 0;
+}

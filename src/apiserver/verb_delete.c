@@ -1,0 +1,159 @@
+/*
+ * Delete: preconditions, what keeps an object (finalizers, a grace period, dependents), and its end.
+ * Neighbours: verbs.c stores what goes on to live; owners.c and kinds.c say what keeps it.
+ */
+#include "apiserver/verbs_priv.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "apiserver/kinds.h"
+#include "apiserver/owners.h"
+#include "apiserver/refuse.h"
+
+#define POD_GRACE_S 30
+
+/* A scheduled pod that has not ended is given time; it is the kubelet's to say when it is gone. */
+static int64_t grace_of(const struct kinf__verb *verb, const struct kinf__delete_options *options,
+                        const struct cJSON *object)
+{
+    const char *phase = kinf__doc_text(object, "status", "phase", NULL);
+    int64_t grace_s = options->grace_s;
+
+    if (!is_of(verb, "", "pods"))
+        return 0;
+    if (grace_s < 0)
+        grace_s = kinf__doc_integer(kinf__doc_get(object, "spec"), "terminationGracePeriodSeconds",
+                                    POD_GRACE_S);
+    if (*kinf__doc_text(object, "spec", "nodeName", NULL) == '\0' ||
+        strcmp(phase, "Succeeded") == 0 || strcmp(phase, "Failed") == 0)
+        return 0;
+    return grace_s;
+}
+
+static int mark_going(struct kinf__verb *verb, struct cJSON *object, int64_t grace_s)
+{
+    struct cJSON *metadata = metadata_of(object);
+    int64_t before_s = kinf__doc_integer(metadata, "deletionGracePeriodSeconds", -1);
+    bool is_first = !is_going(object);
+    char time[KINF__TIME_SIZE];
+
+    /* What goes already can only go sooner. */
+    if (!is_first && (before_s < 0 || before_s <= grace_s))
+        return 0;
+    kinf__sim_time_after(grace_s, time);
+    if (kinf__doc_set_text(metadata, "deletionTimestamp", time) < 0)
+        return refuse_no_memory(verb);
+    /* Those two go a way of their own in the server, too. */
+    if (is_definition(verb) || is_of(verb, "", "namespaces"))
+        return 0;
+    if (kinf__doc_set_integer(metadata, "deletionGracePeriodSeconds", grace_s) < 0 ||
+        (is_first && kinf__kind_has_generation(verb->resource) &&
+         kinf__doc_set_integer(metadata, "generation",
+                               kinf__doc_integer(metadata, "generation", 0) + 1) < 0))
+        return refuse_no_memory(verb);
+    return 0;
+}
+
+/* Consumes the object, which has become what waits for its end. */
+static int store_going(struct kinf__verb *verb, const struct cJSON *old, struct cJSON *take_object)
+{
+    if (kinf__doc_equal(old, take_object)) {
+        verb->object = take_object;
+        return 0;
+    }
+    return kinf__verb_store(verb, take_object);
+}
+
+/* Whether something keeps it: a finalizer, a grace period, or what is in a namespace. */
+static int begin_end(struct kinf__verb *verb, const struct kinf__delete_options *options,
+                     struct cJSON *object, bool *ret_waits)
+{
+    int64_t grace_s = grace_of(verb, options, object);
+    bool waits = false;
+    int failed = kinf__owners_begin_delete(verb->resource, object, options->propagation, &waits);
+
+    if (failed < 0)
+        return refuse_no_memory(verb);
+    failed = kinf__kind_prepare_delete(verb->sim, verb->resource, object, &verb->refusal);
+    if (failed < 0)
+        return failed;
+    *ret_waits = waits || grace_s != 0 || kinf__kind_is_held(verb->resource, object);
+    return *ret_waits || is_of(verb, "", "pods") ? mark_going(verb, object, grace_s) : 0;
+}
+
+static int refuse_precondition(struct kinf__verb *verb, const char *what, const char *asked,
+                               const char *there, const char *why)
+{
+    const char *group = verb->resource->group;
+
+    kinf__refuse(
+        &verb->refusal, 409, "Conflict",
+        "Operation cannot be fulfilled on %s%s%s \"%s\": the %s in the precondition (%s) does "
+        "not match the %s in record (%s). The object might have been %s",
+        verb->resource->kind, *group != '\0' ? "." : "", group, verb->name, what, asked, what,
+        there, why);
+    kinf__refusal_set_object(&verb->refusal, group, verb->resource->kind, verb->name);
+    return KINF_ERR_INVALID;
+}
+
+static int check_preconditions(struct kinf__verb *verb, const struct cJSON *old,
+                               const struct kinf__delete_options *options)
+{
+    const char *uid = kinf__doc_text(old, "metadata", "uid", NULL),
+               *version = kinf__doc_text(old, "metadata", "resourceVersion", NULL);
+
+    if (*or_empty(options->uid) != '\0' && strcmp(options->uid, uid) != 0)
+        return refuse_precondition(verb, "UID", options->uid, uid, "deleted and then recreated");
+    if (*or_empty(options->resource_version) != '\0' &&
+        strcmp(options->resource_version, version) != 0)
+        return refuse_precondition(verb, "ResourceVersion", options->resource_version, version,
+                                   "modified");
+    return 0;
+}
+
+int kinf__verb_delete(struct kinf__verb *verb, const struct kinf__delete_options *options,
+                      bool *ret_is_gone)
+{
+    KINF__AUTO_DOC *old = NULL;
+    struct cJSON *object;
+    bool waits = false;
+    int failed = kinf__verb_read(verb, or_empty(verb->name_space), or_empty(verb->name), &old);
+
+    *ret_is_gone = false;
+    if (failed == 0)
+        failed = check_preconditions(verb, old, options);
+    if (failed < 0)
+        return failed;
+    object = kinf__doc_dup(old);
+    failed = object != NULL ? begin_end(verb, options, object, &waits) : refuse_no_memory(verb);
+    if (failed < 0) {
+        cJSON_Delete(object);
+        return failed;
+    }
+    if (waits)
+        return store_going(verb, old, object);
+    verb->object = object;
+    *ret_is_gone = true;
+    return kinf__verb_remove(verb, true);
+}
+
+int kinf__verb_delete_object(struct kinf__sim *sim, struct kinf__resource *resource,
+                             const struct kinf_object *object, enum kinf__propagation propagation)
+{
+    struct kinf__delete_options options = KINF__DELETE_OPTIONS_INIT;
+    struct kinf_str name_space = kinf_object_namespace(object);
+    char text[KINF_NAME_MAX];
+    struct kinf__verb verb = {
+        .sim = sim, .resource = resource, .name_space = text, .name = kinf_object_name(object)
+    };
+    bool is_gone;
+    int failed;
+
+    snprintf(text, sizeof text, "%.*s", (int)name_space.len, name_space.bytes);
+    options.propagation = propagation;
+    options.uid = kinf_object_uid(object);
+    failed = kinf__verb_delete(&verb, &options, &is_gone);
+    kinf__verb_release(&verb);
+    return failed;
+}

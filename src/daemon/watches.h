@@ -1,0 +1,56 @@
+/*
+ * All resources of the configuration at work, and why the daemon should end.
+ *
+ * Owner: the daemon. Threads: the main thread, unless a line says otherwise.
+ */
+#ifndef KINF_DAEMON_WATCHES_H
+#define KINF_DAEMON_WATCHES_H
+
+#include <stdatomic.h>
+
+#include "base/lock.h"
+#include "base/thread.h"
+#include "daemon/config.h"
+#include "daemon/output.h"
+#include "daemon/serving.h"
+#include "daemon/watch.h"
+
+struct kinf__watches {
+    /* constant after start */
+    struct kinf_client *client;
+    struct kinf__serving *serving; /* NULL: nothing listens */
+    struct kinf__output output;
+    enum kinf__events_mode events_mode;
+    bool events_objects;
+    struct kinf__waker *wake; /* the main thread looks again; any thread sets it */
+    /* the main thread's; others may read them while it waits for what they bring */
+    struct kinf__config config;
+    struct kinf__watch **items; /* one for each resource of config, in its order */
+    size_t n_items;
+    /* atomic */
+    _Atomic(bool) are_running; /* everything has synced once */
+    _Atomic(bool) misses_one;  /* the server said 404 to one that runs */
+    /* guarded by lock */
+    struct kinf__mutex lock;
+    struct kinf_error failure; /* why to end; code 0: go on */
+};
+
+/* Makes what the configuration asks for; it does not run yet. Any thread. */
+KINF_MUST_CHECK int kinf__watches_make(struct kinf__watches *watches,
+                                       const struct kinf__resource_config *resource,
+                                       struct kinf__watch **ret_watch, struct kinf_error *err);
+/* Whether it is one of these. */
+bool kinf__watches_have(const struct kinf__watches *watches, const struct kinf__watch *watch);
+bool kinf__watches_have_synced(const struct kinf__watches *watches);
+
+/* Puts `take_items` in place of what runs, for the resources of `take_config` (NULL: for the same as
+ * before): what is not wanted any more goes, what is new starts. */
+void kinf__watches_exchange(struct kinf__watches *watches, struct kinf__watch **take_items,
+                            struct kinf__config *take_config);
+
+/* The reason to end, unless there is one. Any thread. */
+void kinf__watches_fail(struct kinf__watches *watches, const struct kinf_error *err);
+/* Returns the failure's code, 0 if there is none. */
+int kinf__watches_failure(struct kinf__watches *watches, struct kinf_error *err);
+
+#endif

@@ -1,0 +1,167 @@
+/*
+ * What a reflector tells its policy and its owner, and what all of its requests have in common.
+ * Neighbours: the performers above (reflector_list.c, reflector_watch.c, reflector_ask.c), which
+ * end by telling the policy what came of it. Invariant: the owner's phase is WAITING whenever the
+ * policy's state is.
+ */
+#include "reflector/reflector_priv.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "rest/url.h"
+
+#define EXCERPT_BYTES 100 /* of a body that is no JSON */
+
+const char *kinf__reflector_phase_to_string(enum kinf__reflector_phase phase)
+{
+    static const char *const names[] = {
+#define X(phase_, name) [phase_] = name,
+        KINF__REFLECTOR_PHASES(X)
+#undef X
+    };
+
+    return (size_t)phase < KINF__ARRAY_LEN(names) ? names[phase] : "unknown";
+}
+
+/* --- telling --- */
+
+/* splitmix64: jitter needs no secrets. */
+uint64_t kinf__reflector_draw(struct kinf__reflector *reflector)
+{
+    uint64_t z = reflector->random += 0x9e3779b97f4a7c15U;
+
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
+    return z ^ (z >> 31);
+}
+
+static void report_phase(struct kinf__reflector *reflector, enum kinf__reflector_phase phase,
+                         const struct kinf_error *err, int64_t wait_ms)
+{
+    const struct kinf__reflector_callbacks *callbacks = &reflector->options.callbacks;
+
+    reflector->has_phase = true;
+    reflector->phase = phase;
+    if (callbacks->on_phase != NULL)
+        callbacks->on_phase(phase, err, wait_ms, callbacks->ctx);
+}
+
+void kinf__reflector_set_phase(struct kinf__reflector *reflector, enum kinf__reflector_phase phase)
+{
+    if (!reflector->has_phase || reflector->phase != phase)
+        report_phase(reflector, phase, NULL, 0);
+}
+
+void kinf__reflector_note_proof(struct kinf__reflector *reflector, bool by_watch)
+{
+    const struct kinf__reflector_callbacks *callbacks = &reflector->options.callbacks;
+
+    if (callbacks->on_proof != NULL)
+        callbacks->on_proof(by_watch, callbacks->ctx);
+}
+
+const char *kinf__reflector_namespace(const struct kinf__reflector *reflector)
+{
+    const char *name_space = reflector->options.name_space;
+
+    return name_space == NULL || name_space[0] == '\0' ? "*" : name_space;
+}
+
+/* What to tell of a standstill that no failure has shown. */
+static void explain_standstill(const struct kinf_error *cause, struct kinf_error *ret_err)
+{
+    static const char what[] = "the server's watch cache stands still, listing instead";
+
+    if (cause != NULL && cause->code != 0 && cause->code != KINF_ERR_TIMEOUT)
+        (void)kinf__error_set(ret_err, cause->code, "%s: %s", what, cause->message);
+    else
+        (void)kinf__error_set(ret_err, KINF_ERR_SERVER, "%s: a list has what no watch has brought",
+                              what);
+}
+
+static void report_standstill(struct kinf__reflector *reflector, const struct kinf_error *cause)
+{
+    const struct kinf__reflector_callbacks *callbacks = &reflector->options.callbacks;
+    bool stands_still = kinf__policy_stands_still(&reflector->policy);
+    struct kinf_error err = KINF_ERROR_INIT;
+
+    if (stands_still == reflector->stands_still)
+        return;
+    reflector->stands_still = stands_still;
+    if (stands_still)
+        explain_standstill(cause, &err);
+    if (callbacks->on_standstill != NULL)
+        callbacks->on_standstill(stands_still ? &err : NULL, callbacks->ctx);
+}
+
+void kinf__reflector_tell(struct kinf__reflector *reflector, const struct kinf__policy_event *event)
+{
+    int64_t now_ms = kinf__clock_now_ms(), wait_ms;
+
+    kinf__policy_event(&reflector->policy, now_ms, kinf__reflector_draw(reflector), event);
+    wait_ms = kinf__policy_wait_ms(&reflector->policy, now_ms);
+    /* What a watch list leads to without a wait has taken its time. */
+    if (wait_ms >= 0 || (event->type == KINF__POLICY_WATCH_ENDED && reflector->is_streaming))
+        report_phase(reflector, KINF__REFLECTOR_WAITING, event->err, wait_ms > 0 ? wait_ms : 0);
+    report_standstill(reflector, event->err);
+}
+
+/* The owner learns of each wait by on_phase, and says it as loudly as it likes. */
+void kinf__reflector_tell_failure(struct kinf__reflector *reflector,
+                                  enum kinf__policy_event_type type, const struct kinf_error *err)
+{
+    struct kinf__policy_event event = { .type = type,
+                                        .err = err,
+                                        .has_begun = reflector->has_begun };
+
+    if (err->code == KINF_ERR_STOPPED) {
+        event = (struct kinf__policy_event){ .type = KINF__POLICY_STOP };
+    } else {
+        kinf__reflector_count(&reflector->n_errors, 1);
+        KINF__LOG(KINF__LOG_REFLECTOR, KINF_LOG_DEBUG, "failed resource=%s event=\"%s\" error=%s",
+                  reflector->options.type->resource, kinf__policy_event_to_string(type),
+                  KINF__QUOTED(err->message));
+    }
+    kinf__reflector_tell(reflector, &event);
+}
+
+/* --- what requests have in common --- */
+
+int kinf__reflector_check_type(const struct kinf__reflector *reflector, const char *bytes,
+                               size_t len, struct kinf_error *err)
+{
+    const char *type = kinf__http_content_type(reflector->http);
+    size_t n = 0;
+
+    if (type[0] == '\0' || strcasestr(type, "json") != NULL)
+        return 0;
+    while (n < len && n < EXCERPT_BYTES && (unsigned char)bytes[n] >= 0x20)
+        n++;
+    return kinf__error_set(err, KINF_ERR_PARSE, "server %s answered with %s, not JSON: %.*s",
+                           kinf__http_host(reflector->http), type, (int)n, bytes);
+}
+
+int kinf__reflector_append_query(struct kinf__buffer *target, const char *name, const char *value)
+{
+    if (value == NULL || value[0] == '\0')
+        return 0;
+    return kinf__url_append_query(target, name, value);
+}
+
+int kinf__reflector_append_target(struct kinf__reflector *reflector, struct kinf__buffer *target)
+{
+    const struct kinf__reflector_options *options = &reflector->options;
+    int r = kinf__url_append_resource(target, options->type, options->name_space);
+
+    if (r == 0)
+        r = kinf__reflector_append_query(target, "labelSelector", options->label_selector);
+    if (r == 0)
+        r = kinf__reflector_append_query(target, "fieldSelector", options->field_selector);
+    if (r == 0 && options->shard != NULL)
+        r = kinf__reflector_append_query(target, "shardSelector",
+                                         kinf__shard_selector_text(options->shard));
+    return r;
+}

@@ -1,0 +1,203 @@
+/*
+ * G10 with large lists: how long stop takes while one is on its way from the reflector into the
+ * store and to the handlers, and while handlers are behind. KINF_TEST_STOP_OBJECTS sets how many
+ * objects there are; the test of the tree has as many as a busy machine can bear.
+ *
+ * A round stops in the midst of the work, each at another moment of it.
+ */
+#include "unit/informer_fixture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+
+#include "unit/test.h"
+
+#define N_OBJECTS     100000
+#define N_MOMENTS     5
+#define STOP_LIMIT_MS 200
+
+/* Nine tenths of them change, the rest goes and comes; they are listed in no order. */
+struct lists {
+    const struct kinf_object **items[2];
+    size_t n;
+};
+
+static size_t count_objects(void)
+{
+    const char *given = getenv("KINF_TEST_STOP_OBJECTS");
+
+    return given != NULL ? strtoul(given, NULL, 10) : test_rounds(N_OBJECTS);
+}
+
+static void make_list(struct lists *lists, size_t which)
+{
+    const struct kinf_object **items = calloc(lists->n, sizeof *items);
+    char name[32], text[32];
+
+    assert_non_null(items);
+    for (size_t i = 0; i < lists->n; i++) {
+        size_t number = (i * 7919 + (which != 0 ? lists->n / 10 : 0)) % (lists->n + 1);
+
+        snprintf(name, sizeof name, "o%zu", number);
+        snprintf(text, sizeof text, "%zu", number % 1000);
+        items[i] = make_thing_of(name, "u", which == 0 ? "1" : "2", text);
+    }
+    lists->items[which] = items;
+}
+
+static void drop_list(struct lists *lists, size_t which)
+{
+    for (size_t i = 0; i < lists->n; i++)
+        kinf_object_unref(lists->items[which][i]);
+    free(lists->items[which]);
+}
+
+/* --- what is stopped --- */
+
+struct scene {
+    struct informer_fixture *f;
+    struct lists lists;
+    _Atomic(size_t) n_told;
+};
+
+static void on_change(const struct kinf_object *old, const struct kinf_object *object, void *ctx)
+{
+    struct scene *scene = ctx;
+
+    (void)old;
+    (void)object;
+    atomic_fetch_add_explicit(&scene->n_told, 1, memory_order_relaxed);
+}
+
+static void begin(struct scene *scene)
+{
+    const struct kinf_index index = { .name = "text", .path = "text" };
+    struct kinf_informer_options options = { .size = sizeof options,
+                                             .indices = &index,
+                                             .n_indices = 1 };
+    struct kinf_handler handler = { .on_change = on_change, .ctx = scene };
+    kinf_handler_id id;
+
+    informer_make(scene->f, &options);
+    assert_int_equal(kinf_informer_add_handler(scene->f->informer, &handler, &id, NULL), 0);
+    handler.backlog = KINF_BACKLOG_COALESCE;
+    assert_int_equal(kinf_informer_add_handler(scene->f->informer, &handler, &id, NULL), 0);
+    informer_start(scene->f);
+    assert_int_equal(kinf_deltafifo_replace(scene->f->informer->fifo, scene->lists.items[0],
+                                            scene->lists.n, "1", NULL),
+                     0);
+    wait_synced(scene->f);
+}
+
+/* What a reflector's thread does with its list; stop would join it. */
+static void *relist(void *ctx)
+{
+    struct scene *scene = ctx;
+    int rc = kinf_deltafifo_replace(scene->f->informer->fifo, scene->lists.items[1], scene->lists.n,
+                                    "2", NULL);
+
+    if (rc != 0 && rc != KINF_ERR_STOPPED)
+        abort();
+    return NULL;
+}
+
+static int64_t stop(struct scene *scene, pthread_t reflector)
+{
+    int64_t begun_ms = kinf__clock_now_ms();
+
+    assert_int_equal(kinf_informer_stop(scene->f->informer, NULL), 0);
+    pthread_join(reflector, NULL);
+    return kinf__clock_now_ms() - begun_ms;
+}
+
+static void end(struct scene *scene)
+{
+    kinf_informer_free(KINF__TAKE(scene->f->informer));
+}
+
+static void pause_us(int64_t delay_us)
+{
+    const struct timespec delay = { .tv_sec = delay_us / 1000000,
+                                    .tv_nsec = delay_us % 1000000 * 1000 };
+
+    nanosleep(&delay, NULL);
+}
+
+/* --- rounds --- */
+
+/* How long the whole way takes, for the moments to lie in. */
+static int64_t time_relist_us(struct scene *scene)
+{
+    int64_t begun_ns;
+    pthread_t reflector;
+
+    begin(scene);
+    begun_ns = kinf__clock_now_ns();
+    assert_int_equal(pthread_create(&reflector, NULL, relist, scene), 0);
+    while (kinf_informer_wait_for_rv(scene->f->informer, "2", 60000, NULL) < 0)
+        continue;
+    begun_ns = kinf__clock_now_ns() - begun_ns;
+    stop(scene, reflector);
+    end(scene);
+    return begun_ns / 1000;
+}
+
+static int64_t time_stop_ms(struct scene *scene, int64_t delay_us)
+{
+    pthread_t reflector;
+    int64_t took_ms;
+
+    begin(scene);
+    assert_int_equal(pthread_create(&reflector, NULL, relist, scene), 0);
+    pause_us(delay_us);
+    took_ms = stop(scene, reflector);
+    end(scene);
+    return took_ms;
+}
+
+/* The best of some rounds: others use the machine, too. */
+static int64_t time_best_stop_ms(struct scene *scene, int64_t delay_us)
+{
+    int64_t best_ms = INT64_MAX;
+
+    for (int round = 0; round < 3 && best_ms >= STOP_LIMIT_MS; round++) {
+        int64_t took_ms = time_stop_ms(scene, delay_us);
+
+        best_ms = took_ms < best_ms ? took_ms : best_ms;
+    }
+    return best_ms;
+}
+
+/* G10 */
+static void stop_is_quick_in_the_midst_of_a_relist(void **state)
+{
+    struct scene scene = { .f = *state, .lists = { .n = count_objects() } };
+    int64_t relist_us, worst_ms = 0;
+
+    make_list(&scene.lists, 0);
+    make_list(&scene.lists, 1);
+    relist_us = time_relist_us(&scene);
+    for (int64_t i = 0; i < N_MOMENTS; i++) {
+        int64_t took_ms = time_best_stop_ms(&scene, relist_us * i / N_MOMENTS);
+
+        worst_ms = took_ms > worst_ms ? took_ms : worst_ms;
+    }
+    print_message("relist of %zu objects: %lld ms; stop: at most %lld ms\n", scene.lists.n,
+                  (long long)relist_us / 1000, (long long)worst_ms);
+    drop_list(&scene.lists, 0);
+    drop_list(&scene.lists, 1);
+    assert_in_range(worst_ms, 0, STOP_LIMIT_MS - 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        INFORMER_TEST_BOTH(stop_is_quick_in_the_midst_of_a_relist),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
