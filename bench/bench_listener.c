@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "informer/processor.h"
+#include "informer/handlers.h"
 #include "object/object.h"
 
 enum { n_keys = 10000, n_states = 15, n_changes = n_keys * n_states };
@@ -19,6 +19,8 @@ struct bench {
     const struct kinf_object *objects[n_states][n_keys];
     struct kinf_indexer *indexer;
     struct kinf__processor processor;
+    struct kinf__processor *processors[1];
+    struct kinf__handlers handlers;
     pthread_mutex_t gate;
     atomic_size_t n_told;
     atomic_bool is_synced;
@@ -97,9 +99,11 @@ static kinf_handler_id join(struct bench *bench, enum kinf_backlog backlog)
     atomic_store(&bench->n_told, 0);
     atomic_store(&bench->is_synced, false);
     require(kinf_indexer_new(NULL, 0, &bench->indexer, NULL));
-    kinf__processor_init(&bench->processor, bench, bench->indexer);
-    require(kinf__processor_start(&bench->processor, NULL));
-    require(kinf__processor_add(&bench->processor, &handler, 0, &id, NULL));
+    kinf__processor_init(&bench->processor, bench->indexer);
+    bench->processors[0] = &bench->processor;
+    kinf__handlers_init(&bench->handlers, bench, bench->processors, 1);
+    require(kinf__handlers_start(&bench->handlers, NULL));
+    require(kinf__handlers_add(&bench->handlers, &handler, 0, &id, NULL));
     kinf__processor_set_synced(&bench->processor);
     return id;
 }
@@ -108,7 +112,7 @@ static struct kinf_handler_status status_of(struct bench *bench, kinf_handler_id
 {
     struct kinf_handler_status status = { .n_waiting = 0 };
 
-    (void)kinf__processor_handler_status(&bench->processor, id, 0, &status);
+    (void)kinf__handlers_status(&bench->handlers, id, 0, &status);
     return status;
 }
 
@@ -122,6 +126,7 @@ static void wait_told(struct bench *bench, kinf_handler_id id)
 
 static void leave(struct bench *bench)
 {
+    kinf__handlers_release(&bench->handlers);
     kinf__processor_release(&bench->processor);
     kinf_indexer_free(bench->indexer);
 }

@@ -23,7 +23,7 @@
     X(KINF__RANK_SERVER, "serve", "what is served, and the requests under way")                    \
     X(KINF__RANK_AUTHORIZER, "serve.authorizer", "decisions on who may read, and inquiries")       \
     X(KINF__RANK_FACTORY, "informer.factory", "a factory's informers, and whose turn it is")       \
-    X(KINF__RANK_NAMESPACES, "informer.namespaces", "handlers fed by several namespaces")          \
+    X(KINF__RANK_HANDLERS, "informer.handlers", "who listens, and who is leaving")                 \
     X(KINF__RANK_CALLBACKS, "informer.callbacks", "which informers wait for which")                \
     X(KINF__RANK_CLIENT, "rest.client", "who uses a client")                                       \
     X(KINF__RANK_LIFECYCLE, "informer.lifecycle", "start and stop of an informer")                 \

@@ -1,5 +1,5 @@
 /*
- * Marks of threads, and the waits between owners. Neighbours: listener.c, funnel.c and pop_loop.c
+ * Marks of threads, and the waits between owners. Neighbours: listener.c and pop_loop.c
  * mark their threads; informer.c and namespaces.c ask.
  *
  * Invariant: the waits of the list have no cycle, since one that would close a cycle is refused.

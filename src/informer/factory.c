@@ -326,6 +326,8 @@ int kinf_factory_shutdown(struct kinf_factory *factory, struct kinf_error *err)
         return kinf__error_set(err, KINF_ERR_STATE,
                                "a factory cannot be shut down from a callback of its informers");
     forbid_turns(factory);
+    KINF__LIST_FOR_EACH (node, &factory->entries)
+        kinf__informer_interrupt(entry_of(node)->informer);
     KINF__LIST_FOR_EACH (node, &factory->entries) {
         if (rc == 0)
             rc = kinf__informer_stop(entry_of(node)->informer, err);

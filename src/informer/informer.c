@@ -1,6 +1,6 @@
 /*
- * The shared informer: owns queue, store, reflector and listeners, and ties their threads to one
- * life. Neighbours: pop_loop.c is the processor thread, reflector/ feeds the queue, processor.c has
+ * The shared informer: owns queue, store, reflector and handlers, and ties their threads to one
+ * life. Neighbours: pop_loop.c is the processor thread, reflector/ feeds the queue, handlers.c has
  * the handlers.
  *
  * Invariant: a life goes from new over starting, running and stopping to stopped and never back;
@@ -362,7 +362,9 @@ static void init(struct kinf_informer *informer, const struct kinf_type *type,
 static void init_processing(struct kinf_informer *informer,
                             const struct kinf_informer_options *options)
 {
-    kinf__processor_init(&informer->processor, informer, informer->indexer);
+    kinf__processor_init(&informer->processor, informer->indexer);
+    informer->processors[0] = &informer->processor;
+    kinf__handlers_init(&informer->handlers, informer, informer->processors, 1);
     informer->target.indexer = informer->indexer;
     informer->target.processor = &informer->processor;
     informer->target.transform = options->transform;
@@ -373,6 +375,7 @@ static void init_processing(struct kinf_informer *informer,
 
 static void release(struct kinf_informer *informer)
 {
+    kinf__handlers_release(&informer->handlers);
     kinf__processor_release(&informer->processor);
     kinf__reflector_free(informer->reflector);
     kinf_deltafifo_free(informer->fifo);
@@ -441,7 +444,7 @@ static int start_reflector(struct kinf_informer *informer, struct kinf_error *er
 
 static int start_threads(struct kinf_informer *informer, struct kinf_error *err)
 {
-    int rc = kinf__processor_start(&informer->processor, err);
+    int rc = kinf__handlers_start(&informer->handlers, err);
 
     if (rc < 0)
         return rc;
@@ -468,22 +471,32 @@ static struct kinf__reflector *begin_stop(struct kinf_informer *informer)
     return reflector;
 }
 
+void kinf__informer_interrupt(struct kinf_informer *informer)
+{
+    kinf__stop_set(&informer->stop);
+    kinf__handlers_close(&informer->handlers);
+    kinf_deltafifo_abort(informer->fifo);
+    kinf__mutex_lock(&informer->status_lock);
+    if (informer->reflector != NULL)
+        kinf__reflector_interrupt(informer->reflector);
+    kinf__mutex_unlock(&informer->status_lock);
+}
+
 /* Everybody is told to stop before anybody is waited for. */
 static void shut_down(struct kinf_informer *informer)
 {
-    struct kinf__reflector *reflector = begin_stop(informer);
+    struct kinf__reflector *reflector;
 
-    kinf__stop_set(&informer->stop);
+    kinf__informer_interrupt(informer);
+    reflector = begin_stop(informer);
     if (informer->client != NULL && informer->has_thread)
         kinf__client_remove_user(informer->client, &informer->client_node);
     kinf__informer_end_progress(informer);
-    kinf__processor_close(&informer->processor);
-    kinf_deltafifo_abort(informer->fifo);
     kinf__reflector_free(reflector);
     if (informer->has_thread)
         pthread_join(informer->thread, NULL);
     informer->has_thread = false;
-    kinf__processor_join(&informer->processor);
+    kinf__handlers_join(&informer->handlers);
 }
 
 static void set_life(struct kinf_informer *informer, enum kinf__informer_life life)
@@ -779,26 +792,26 @@ int kinf_informer_add_handler(struct kinf_informer *informer, const struct kinf_
                               kinf_handler_id *ret_id, struct kinf_error *err)
 {
     KINF__REFUSE_NULL(err, KINF_ERR_INVALID, informer, handler, ret_id);
-    return kinf__processor_add(&informer->processor, handler, kinf__clock_now_ms(), ret_id, err);
+    return kinf__handlers_add(&informer->handlers, handler, kinf__clock_now_ms(), ret_id, err);
 }
 
 void kinf_informer_remove_handler(struct kinf_informer *informer, kinf_handler_id id)
 {
     KINF__REFUSE_NULL(NULL, , informer);
-    kinf__processor_remove(&informer->processor, id);
+    kinf__handlers_remove(&informer->handlers, id);
 }
 
 bool kinf_informer_handler_has_synced(struct kinf_informer *informer, kinf_handler_id id)
 {
     KINF__REFUSE_NULL(NULL, false, informer);
-    return kinf__processor_handler_has_synced(&informer->processor, id);
+    return kinf__handlers_has_synced(&informer->handlers, id);
 }
 
 int kinf_informer_handler_status(struct kinf_informer *informer, kinf_handler_id id,
                                  struct kinf_handler_status *ret_status, struct kinf_error *err)
 {
     KINF__REFUSE_NULL(err, KINF_ERR_INVALID, informer, ret_status);
-    if (kinf__processor_handler_status(&informer->processor, id, kinf__clock_now_ms(), ret_status))
+    if (kinf__handlers_status(&informer->handlers, id, kinf__clock_now_ms(), ret_status))
         return 0;
     return kinf__error_set(err, KINF_ERR_NOT_FOUND, "%s: no handler %llu", informer->type->resource,
                            (unsigned long long)id);

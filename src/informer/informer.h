@@ -18,6 +18,7 @@
 #include "base/stop.h"
 #include "indexer/snapshot.h"
 #include "informer/handle_deltas.h"
+#include "informer/handlers.h"
 #include "informer/processor.h"
 #include "informer/state.h"
 #include "object/object.h"
@@ -51,8 +52,10 @@ struct kinf_informer {
     struct kinf_indexer *indexer;
     struct kinf_deltafifo *fifo;
     struct kinf__processor processor; /* has a lock of its own */
-    struct kinf__sink sink;           /* constant after start */
-    struct kinf__stop stop;           /* set when stop begins */
+    struct kinf__processor *processors[1];
+    struct kinf__handlers handlers; /* has a lock of its own */
+    struct kinf__sink sink;         /* constant after start */
+    struct kinf__stop stop;         /* set when stop begins */
 
     /* owned by the processor thread */
     struct kinf__delta_target target;
@@ -109,6 +112,9 @@ void kinf__informer_lend(struct kinf_informer *informer);
 void kinf__informer_free(struct kinf_informer *informer);
 KINF_MUST_CHECK int kinf__informer_start(struct kinf_informer *informer, struct kinf_error *err);
 int kinf__informer_stop(struct kinf_informer *informer, struct kinf_error *err);
+/* Tells its threads to end, and waits for none: each of several that are about to be stopped one
+ * after another. */
+void kinf__informer_interrupt(struct kinf_informer *informer);
 
 /* Whether an options' handler is one; all NULL is none. */
 static inline bool kinf__handler_has_callback(const struct kinf_handler *handler)

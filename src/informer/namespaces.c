@@ -1,11 +1,13 @@
 /*
- * Several namespaces as one: an informer each, and for each handler a funnel that all of them feed.
- * Neighbours: informer.c does the work of each, funnel.c makes one thread of many.
+ * Several namespaces as one: an informer each, and handlers that listen to all of them. Neighbours:
+ * informer.c does the work of each, handlers.c has the handlers.
  *
- * Invariants: the parts are sorted so that their lists, one after another, are sorted by key; a
- * handler is in `handlers` until it is removed and then in `leaving` until it is freed; whoever
- * claims it there, and nobody else, waits for its threads and frees it, without the lock. A funnel
- * is removed before its inputs are waited for, so none of them is held back by it.
+ * Invariant: the parts are sorted so that their lists, one after another, are sorted by key.
+ *
+ * A namespace costs two threads, its reflector's and its processor's. To share the first, a reflector
+ * would have to be stepped by what its exchange reports instead of waiting in kinf__http_perform(),
+ * so that one thread runs the exchanges of many; to share the second, one thread would pop from many
+ * queues, and a transform or index function that is slow in one namespace would hold up the others.
  */
 #include "informer/namespaces.h"
 
@@ -14,12 +16,10 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/list.h"
-#include "base/lock.h"
 #include "base/log.h"
 #include "base/misuse.h"
 #include "informer/callback.h"
-#include "informer/funnel.h"
+#include "informer/handlers.h"
 #include "informer/informer.h"
 #include "informer/options.h"
 #include "object/name.h"
@@ -30,44 +30,15 @@ struct part {
     struct kinf_informer *informer;
 };
 
-/* One handler. */
-struct fan {
-    struct kinf__list in_owner;
-    kinf_handler_id id;
-    bool is_claimed;
-    struct kinf__funnel *funnel;
-    kinf_handler_id inputs[]; /* of each part's informer; 0: none */
-};
-
 struct kinf_namespaces {
     /* constant after creation */
     const struct kinf_type *type;
     struct part *parts;
     size_t n_parts;
+    struct kinf__processor **processors; /* of the parts */
 
-    struct kinf__mutex lock;
-    struct kinf__cond gone; /* one of `leaving` was freed */
-    /* guarded by lock */
-    struct kinf__list handlers;
-    struct kinf__list leaving; /* removed, not yet joined */
-    kinf_handler_id last_id;
-    bool is_started;
-    bool is_closed;
+    struct kinf__handlers handlers; /* has a lock of its own */
 };
-
-static struct fan *fan_of(struct kinf__list *node)
-{
-    return KINF__LIST_ENTRY(node, struct fan, in_owner);
-}
-
-static struct fan *find_fan(struct kinf__list *list, kinf_handler_id id)
-{
-    KINF__LIST_FOR_EACH (node, list) {
-        if (fan_of(node)->id == id)
-            return fan_of(node);
-    }
-    return NULL;
-}
 
 /* --- parts --- */
 
@@ -129,7 +100,8 @@ static int copy_names(struct kinf_namespaces *namespaces, const char *const *nam
                       struct kinf_error *err)
 {
     namespaces->parts = calloc(n_names, sizeof *namespaces->parts);
-    if (namespaces->parts == NULL)
+    namespaces->processors = calloc(n_names, sizeof(struct kinf__processor *));
+    if (namespaces->parts == NULL || namespaces->processors == NULL)
         return kinf__error_no_memory(err);
     for (; namespaces->n_parts < n_names; namespaces->n_parts++) {
         struct part *part = &namespaces->parts[namespaces->n_parts];
@@ -152,21 +124,23 @@ static int make_informers(struct kinf_namespaces *namespaces, struct kinf_client
         each.name_space = namespaces->parts[i].name;
         rc = kinf__informer_new_for_type(client, namespaces->type, &each,
                                          &namespaces->parts[i].informer, err);
-        if (rc == 0)
+        if (rc == 0) {
             kinf__informer_lend(namespaces->parts[i].informer);
+            namespaces->processors[i] = &namespaces->parts[i].informer->processor;
+        }
     }
     return rc;
 }
 
 static void release(struct kinf_namespaces *namespaces)
 {
+    kinf__handlers_release(&namespaces->handlers);
     for (size_t i = 0; i < namespaces->n_parts; i++) {
         kinf__informer_free(namespaces->parts[i].informer);
         free(namespaces->parts[i].name);
     }
     free(namespaces->parts);
-    kinf__cond_release(&namespaces->gone);
-    kinf__mutex_release(&namespaces->lock);
+    free(namespaces->processors);
     free(namespaces);
 }
 
@@ -179,183 +153,6 @@ static bool is_in_callback(const struct kinf_namespaces *namespaces)
             return true;
     }
     return namespaces == owner;
-}
-
-/* --- handlers leave --- */
-
-static void remove_inputs(struct kinf_namespaces *namespaces, const struct fan *fan)
-{
-    for (size_t i = 0; i < namespaces->n_parts; i++)
-        kinf_informer_remove_handler(namespaces->parts[i].informer, fan->inputs[i]);
-}
-
-/* Inputs without a thread go at once, and none gets one meanwhile: starting needs the lock. */
-static void dismiss_locked(struct kinf_namespaces *namespaces, struct fan *fan)
-    KINF__REQUIRES(namespaces->lock)
-{
-    kinf__list_remove(&fan->in_owner);
-    kinf__list_push_back(&namespaces->leaving, &fan->in_owner);
-    kinf__funnel_remove(fan->funnel);
-    if (!namespaces->is_started)
-        remove_inputs(namespaces, fan);
-}
-
-/* The caller has claimed it. */
-static void finish_claimed(struct kinf_namespaces *namespaces, struct fan *fan)
-{
-    remove_inputs(namespaces, fan);
-    kinf__funnel_finish(fan->funnel);
-    kinf__mutex_lock(&namespaces->lock);
-    kinf__list_remove(&fan->in_owner);
-    kinf__cond_broadcast(&namespaces->gone);
-    kinf__mutex_unlock(&namespaces->lock);
-    kinf__funnel_free(fan->funnel);
-    free(fan);
-}
-
-/* Claims a leaving handler for this thread to finish. NULL when there is nothing to do for it: it
- * is gone, or is left to others because this thread must not wait. */
-static struct fan *claim_locked(struct kinf_namespaces *namespaces, kinf_handler_id id)
-    KINF__REQUIRES(namespaces->lock)
-{
-    struct fan *fan;
-
-    while ((fan = find_fan(&namespaces->leaving, id)) != NULL) {
-        if (kinf__callback_owner() != NULL && (namespaces->is_started || fan->is_claimed)) {
-            /* Waits for nobody in a callback, and nothing more is queued. */
-            remove_inputs(namespaces, fan);
-            return NULL;
-        }
-        if (!fan->is_claimed) {
-            fan->is_claimed = true;
-            return fan;
-        }
-        kinf__cond_wait_until(&namespaces->gone, &namespaces->lock, KINF_FOREVER);
-    }
-    return NULL;
-}
-
-static void finish(struct kinf_namespaces *namespaces, kinf_handler_id id)
-{
-    struct fan *fan;
-
-    kinf__mutex_lock(&namespaces->lock);
-    fan = claim_locked(namespaces, id);
-    kinf__mutex_unlock(&namespaces->lock);
-    if (fan != NULL)
-        finish_claimed(namespaces, fan);
-}
-
-static struct fan *claim_any_locked(struct kinf_namespaces *namespaces, bool only_done)
-    KINF__REQUIRES(namespaces->lock)
-{
-    KINF__LIST_FOR_EACH (node, &namespaces->leaving) {
-        struct fan *fan = fan_of(node);
-        bool is_done = atomic_load_explicit(&fan->funnel->is_done, memory_order_acquire);
-
-        if (!fan->is_claimed && (is_done || !only_done)) {
-            fan->is_claimed = true;
-            return fan;
-        }
-    }
-    return NULL;
-}
-
-static bool finish_any(struct kinf_namespaces *namespaces, bool only_done)
-{
-    struct fan *fan;
-
-    kinf__mutex_lock(&namespaces->lock);
-    fan = claim_any_locked(namespaces, only_done);
-    kinf__mutex_unlock(&namespaces->lock);
-    if (fan != NULL)
-        finish_claimed(namespaces, fan);
-    return fan != NULL;
-}
-
-/* Frees what was removed from callbacks, when this thread may wait for a moment. */
-static void reap(struct kinf_namespaces *namespaces)
-{
-    if (kinf__callback_owner() != NULL)
-        return;
-    while (finish_any(namespaces, true))
-        continue;
-}
-
-static void close_handlers(struct kinf_namespaces *namespaces)
-{
-    kinf__mutex_lock(&namespaces->lock);
-    namespaces->is_closed = true;
-    KINF__LIST_FOR_EACH_SAFE (node, &namespaces->handlers)
-        dismiss_locked(namespaces, fan_of(node));
-    kinf__mutex_unlock(&namespaces->lock);
-}
-
-static void join_handlers(struct kinf_namespaces *namespaces)
-{
-    while (finish_any(namespaces, false))
-        continue;
-    kinf__mutex_lock(&namespaces->lock);
-    while (!kinf__list_is_empty(&namespaces->leaving))
-        kinf__cond_wait_until(&namespaces->gone, &namespaces->lock, KINF_FOREVER);
-    kinf__mutex_unlock(&namespaces->lock);
-}
-
-/* --- handlers join --- */
-
-static int fan_new(struct kinf_namespaces *namespaces, const struct kinf_handler *handler,
-                   struct fan **ret_fan, struct kinf_error *err)
-{
-    struct fan *fan = calloc(1, sizeof *fan + namespaces->n_parts * sizeof fan->inputs[0]);
-    int rc;
-
-    if (fan == NULL)
-        return kinf__error_no_memory(err);
-    kinf__list_init(&fan->in_owner);
-    rc = kinf__funnel_new(handler, namespaces->n_parts, namespaces, &fan->funnel, err);
-    if (rc < 0) {
-        free(fan);
-        return rc;
-    }
-    *ret_fan = fan;
-    return 0;
-}
-
-/* The thread comes last: until every input is there, nothing is told. */
-static int start_fan_locked(struct kinf_namespaces *namespaces, struct fan *fan,
-                            struct kinf_error *err) KINF__REQUIRES(namespaces->lock)
-{
-    struct kinf_handler input = kinf__funnel_input(fan->funnel);
-    int rc = 0;
-
-    for (size_t i = 0; rc == 0 && i < namespaces->n_parts; i++)
-        rc = kinf_informer_add_handler(namespaces->parts[i].informer, &input, &fan->inputs[i], err);
-    return rc == 0 && namespaces->is_started ? kinf__funnel_start(fan->funnel, err) : rc;
-}
-
-/* On failure *ret_id is of a handler that leaves, or 0. */
-static int add_locked(struct kinf_namespaces *namespaces, const struct kinf_handler *handler,
-                      kinf_handler_id *ret_id, struct kinf_error *err)
-    KINF__REQUIRES(namespaces->lock)
-{
-    struct fan *fan = NULL;
-    int rc;
-
-    *ret_id = 0;
-    if (namespaces->is_closed)
-        return kinf__error_set(err, KINF_ERR_STOPPED, "the informer has stopped");
-    rc = fan_new(namespaces, handler, &fan, err);
-    if (rc < 0)
-        return rc;
-    fan->id = ++namespaces->last_id;
-    *ret_id = fan->id;
-    kinf__list_push_back(&namespaces->handlers, &fan->in_owner);
-    rc = start_fan_locked(namespaces, fan, err);
-    if (rc < 0) {
-        fan->funnel->handler = (struct kinf_handler){ .ctx = NULL };
-        dismiss_locked(namespaces, fan);
-    }
-    return rc;
 }
 
 /* --- life --- */
@@ -375,11 +172,9 @@ int kinf__namespaces_new_for_type(struct kinf_client *client, const struct kinf_
     if (namespaces == NULL)
         return kinf__error_no_memory(err);
     namespaces->type = type;
-    kinf__mutex_init(&namespaces->lock, KINF__RANK_NAMESPACES);
-    kinf__cond_init(&namespaces->gone);
-    kinf__list_init(&namespaces->handlers);
-    kinf__list_init(&namespaces->leaving);
     rc = copy_names(namespaces, names, n_names, err);
+    kinf__handlers_init(&namespaces->handlers, namespaces, namespaces->processors,
+                        namespaces->n_parts);
     if (rc == 0)
         rc = make_informers(namespaces, client, options, err);
     if (rc == 0 && kinf__handler_has_callback(&options->handler))
@@ -429,29 +224,11 @@ void kinf_namespaces_free_ptr(struct kinf_namespaces **namespaces)
     kinf_namespaces_free(*namespaces);
 }
 
-static int start_funnels(struct kinf_namespaces *namespaces, struct kinf_error *err)
-{
-    int rc = 0;
-
-    kinf__mutex_lock(&namespaces->lock);
-    if (namespaces->is_started || namespaces->is_closed) {
-        kinf__mutex_unlock(&namespaces->lock);
-        return kinf__error_set(err, KINF_ERR_STATE, "the informer was started or stopped before");
-    }
-    namespaces->is_started = true;
-    KINF__LIST_FOR_EACH (node, &namespaces->handlers) {
-        if (rc == 0)
-            rc = kinf__funnel_start(fan_of(node)->funnel, err);
-    }
-    kinf__mutex_unlock(&namespaces->lock);
-    return rc;
-}
-
 int kinf_namespaces_start(struct kinf_namespaces *namespaces, struct kinf_error *err)
 {
     KINF__REFUSE_NULL(err, KINF_ERR_INVALID, namespaces);
 
-    int rc = start_funnels(namespaces, err);
+    int rc = kinf__handlers_start(&namespaces->handlers, err);
 
     if (rc == KINF_ERR_STATE)
         return rc;
@@ -473,10 +250,12 @@ int kinf_namespaces_stop(struct kinf_namespaces *namespaces, struct kinf_error *
         return kinf__error_set(err, KINF_ERR_STATE,
                                "an informer cannot be stopped from its own callback, nor from one "
                                "that it waits for");
-    close_handlers(namespaces);
+    kinf__handlers_close(&namespaces->handlers);
+    for (size_t i = 0; i < namespaces->n_parts; i++)
+        kinf__informer_interrupt(namespaces->parts[i].informer);
     for (size_t i = 0; rc == 0 && i < namespaces->n_parts; i++)
         rc = kinf__informer_stop(namespaces->parts[i].informer, err);
-    join_handlers(namespaces);
+    kinf__handlers_join(&namespaces->handlers);
     kinf__callback_end_wait(&wait);
     return rc;
 }
@@ -518,49 +297,19 @@ int kinf_namespaces_add_handler(struct kinf_namespaces *namespaces,
                                 struct kinf_error *err)
 {
     KINF__REFUSE_NULL(err, KINF_ERR_INVALID, namespaces, handler, ret_id);
-
-    kinf_handler_id id;
-    int rc;
-
-    reap(namespaces);
-    kinf__mutex_lock(&namespaces->lock);
-    rc = add_locked(namespaces, handler, &id, err);
-    kinf__mutex_unlock(&namespaces->lock);
-    if (rc < 0)
-        finish(namespaces, id);
-    else
-        *ret_id = id;
-    return rc;
+    return kinf__handlers_add(&namespaces->handlers, handler, kinf__clock_now_ms(), ret_id, err);
 }
 
 void kinf_namespaces_remove_handler(struct kinf_namespaces *namespaces, kinf_handler_id id)
 {
     KINF__REFUSE_NULL(NULL, , namespaces);
-
-    struct fan *fan;
-
-    kinf__mutex_lock(&namespaces->lock);
-    fan = find_fan(&namespaces->handlers, id);
-    if (fan != NULL)
-        dismiss_locked(namespaces, fan);
-    kinf__mutex_unlock(&namespaces->lock);
-    finish(namespaces, id);
-    reap(namespaces);
+    kinf__handlers_remove(&namespaces->handlers, id);
 }
 
 bool kinf_namespaces_handler_has_synced(struct kinf_namespaces *namespaces, kinf_handler_id id)
 {
     KINF__REFUSE_NULL(NULL, false, namespaces);
-
-    const struct fan *fan;
-    bool has_synced;
-
-    kinf__mutex_lock(&namespaces->lock);
-    fan = find_fan(&namespaces->handlers, id);
-    has_synced =
-        fan != NULL && atomic_load_explicit(&fan->funnel->has_synced, memory_order_acquire);
-    kinf__mutex_unlock(&namespaces->lock);
-    return has_synced;
+    return kinf__handlers_has_synced(&namespaces->handlers, id);
 }
 
 /* --- reading --- */

@@ -35,4 +35,14 @@ struct kinf__notification {
     bool final_state_unknown; /* delete */
 };
 
+/* What a handler that lags behind pays for each, beside the objects. */
+_Static_assert(sizeof(struct kinf__notification) <= 24, "a notification is small");
+
+/* Drops its references. */
+static inline void kinf__notification_release(struct kinf__notification *notification)
+{
+    kinf_object_unref(notification->old);
+    kinf_object_unref(notification->object);
+}
+
 #endif

@@ -113,7 +113,6 @@ static void resync(struct kinf_informer *informer, int64_t now_ms)
 static void do_chores(struct kinf_informer *informer, int64_t now_ms)
 {
     informer->next_chores_ms = now_ms + CHORES_INTERVAL_MS;
-    kinf__processor_reap(&informer->processor);
     resync(informer, now_ms);
 }
 

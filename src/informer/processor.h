@@ -1,8 +1,8 @@
 /*
- * The processor: the listeners of one informer, who is told what, who joins and who leaves.
+ * The processor: what one informer tells, and to whom.
  *
  * A change of the store is announced (begin), made, and told (commit). The store is changed without
- * a lock, since index functions are user code; a listener that joins in between looks whether its
+ * a lock, since index functions are user code; who subscribes in between looks whether its
  * snapshot has the change already, and is then not told of it again.
  *
  * Mirrors: cache.sharedProcessor.
@@ -21,19 +21,12 @@
 
 struct kinf__processor {
     /* constant after creation */
-    const void *owner; /* see informer/callback.h */
     struct kinf_indexer *indexer;
 
     struct kinf__mutex lock;
-    struct kinf__cond gone; /* one of `leaving` was freed */
     /* guarded by lock */
-    struct kinf__list listeners; /* ids rise */
-    struct kinf__list leaving;   /* removed, not yet joined */
-    struct kinf__list joined;    /* by kinf__processor_join(); freed with the processor */
-    size_t n_listeners;
-    kinf_handler_id last_id;
-    bool is_started;
-    bool is_closed;
+    struct kinf__list subscriptions;
+    size_t n_subscriptions;
     bool has_synced;
     const struct kinf__announcement *changing; /* under way; NULL: none */
 };
@@ -43,45 +36,24 @@ struct kinf__handler_report {
     struct kinf_handler_status status;
 };
 
-/* `indexer` is borrowed, `owner` is what callbacks are marked with. */
-void kinf__processor_init(struct kinf__processor *processor, const void *owner,
-                          struct kinf_indexer *indexer);
-/* Closes and joins first. */
+/* `indexer` is borrowed. */
+void kinf__processor_init(struct kinf__processor *processor, struct kinf_indexer *indexer);
+/* Nobody subscribes any more. */
 void kinf__processor_release(struct kinf__processor *processor);
 
-/* --- joining and leaving --- */
+/* --- who is told --- */
 
-/* Starts the threads of those who joined before; who joins later is started at once. Errors:
- * KINF_ERR_SYSTEM: some may run, close the processor. */
-KINF_MUST_CHECK int kinf__processor_start(struct kinf__processor *processor,
-                                          struct kinf_error *err);
-
-/* Joins with a snapshot, so that nothing falls between it and what is told later. `now_ms` starts
- * the resync period. Errors: KINF_ERR_STOPPED, KINF_ERR_INVALID (no such backlog),
- * KINF_ERR_NO_MEMORY, KINF_ERR_SYSTEM; on_done does not run then. */
-KINF_MUST_CHECK int kinf__processor_add(struct kinf__processor *processor,
-                                        const struct kinf_handler *handler, int64_t now_ms,
-                                        kinf_handler_id *ret_id, struct kinf_error *err);
-
-/* Removes a listener. Waits until it is gone, also when somebody else is removing it; but not when
- * this thread runs a callback: then kinf__processor_reap() or _join() frees it. */
-void kinf__processor_remove(struct kinf__processor *processor, kinf_handler_id id);
-
-/* Frees removed listeners whose threads have ended; does not wait. */
-void kinf__processor_reap(struct kinf__processor *processor);
-
-/* Removes every listener and refuses new ones. Does not wait. */
-void kinf__processor_close(struct kinf__processor *processor);
-/* Waits until the thread of every removed listener has ended. What was queued for them is freed with
- * the processor: that takes longer than a stop may. Not from a callback of this informer. */
-void kinf__processor_join(struct kinf__processor *processor);
+/* Gives the subscription a snapshot, so that nothing falls between it and what is told later.
+ * `now_ms` starts the resync period. Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__processor_subscribe(struct kinf__processor *processor,
+                                              struct kinf__subscription *subscription,
+                                              int64_t now_ms, struct kinf_error *err);
+/* From now on nothing is pushed. One that has not subscribed is allowed. */
+void kinf__processor_unsubscribe(struct kinf__processor *processor,
+                                 struct kinf__subscription *subscription);
 
 size_t kinf__processor_count(struct kinf__processor *processor);
-bool kinf__processor_handler_has_synced(struct kinf__processor *processor, kinf_handler_id id);
-/* What waits for it; false, and nothing written: there is no such handler. */
-bool kinf__processor_handler_status(struct kinf__processor *processor, kinf_handler_id id,
-                                    int64_t now_ms, struct kinf_handler_status *ret_status);
-/* Of all who listen; the caller frees it. Errors: KINF_ERR_NO_MEMORY. */
+/* What waits for all of them; the caller frees it. Errors: KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__processor_report(struct kinf__processor *processor, int64_t now_ms,
                                            struct kinf__handler_report **ret_handlers,
                                            size_t *ret_n_handlers);
@@ -132,8 +104,7 @@ int64_t kinf__processor_next_resync_ms(struct kinf__processor *processor);
 bool kinf__processor_should_resync(struct kinf__processor *processor, int64_t now_ms,
                                    bool is_drained);
 
-/* Whether the structure is sound: ids rise, those who listen are not removed and those who leave
- * are, the number is right, each queue is. */
+/* Whether the structure is sound: the number is right, each backlog is. */
 bool kinf__processor_check(struct kinf__processor *processor);
 
 #endif

@@ -22,7 +22,7 @@
 static void make_by_hand(struct informer_fixture *f, const struct kinf_informer_options *options)
 {
     informer_make(f, options);
-    assert_int_equal(kinf__processor_start(&f->informer->processor, NULL), 0);
+    assert_int_equal(kinf__handlers_start(&f->informer->handlers, NULL), 0);
 }
 
 static int try_deltas(struct informer_fixture *f, const struct kinf_delta *deltas, size_t n_deltas)

@@ -445,13 +445,13 @@ static void delta_without_memory_is_tried_again(void **state)
 static void due_handlers_are_resynced_by_the_processor_thread(void **state)
 {
     struct informer_fixture *f = *state;
-    struct kinf__processor *processor;
+    struct kinf__list *subscriptions;
 
     informer_make(f, NULL);
     informer_add_resynced(f, &f->recorders[0], 3600000);
     informer_add(f, &f->recorders[1]);
-    processor = &f->informer->processor;
-    KINF__LIST_ENTRY(processor->listeners.next, struct kinf__listener, in_owner)->next_resync_ms =
+    subscriptions = &f->informer->processor.subscriptions;
+    KINF__LIST_ENTRY(subscriptions->next, struct kinf__subscription, in_processor)->next_resync_ms =
         1;
     feed_replace(f, "7", "x", "1");
     informer_start(f);

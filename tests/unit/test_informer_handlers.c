@@ -173,7 +173,7 @@ static void handler_may_remove_itself(void **state)
     recorder_expect(a, "add! x@1", "done");
     /* for somebody else it waits, though nothing is left to be done */
     kinf_informer_remove_handler(f->informer, a->id);
-    assert_true(kinf__list_is_empty(&f->informer->processor.leaving));
+    assert_true(kinf__list_is_empty(&f->informer->handlers.leaving));
 }
 
 /* G9 */
@@ -306,7 +306,37 @@ static void stop_frees_those_who_left_by_themselves(void **state)
     feed_replace(f, "7", "x", "1");
     recorder_wait_for(a, "done");
     assert_int_equal(kinf_informer_stop(f->informer, NULL), 0);
-    assert_true(kinf__list_is_empty(&f->informer->processor.leaving));
+    assert_true(kinf__list_is_empty(&f->informer->handlers.leaving));
+}
+
+static size_t count_leaving(struct kinf__handlers *handlers)
+{
+    size_t n = 0;
+
+    kinf__mutex_lock(&handlers->lock);
+    KINF__LIST_FOR_EACH (node, &handlers->leaving)
+        n++;
+    kinf__mutex_unlock(&handlers->lock);
+    return n;
+}
+
+/* Nobody adds another handler, and nobody stops: each thread that ends joins those before it. */
+static void those_who_left_by_themselves_do_not_pile_up(void **state)
+{
+    struct informer_fixture *f = *state;
+
+    informer_make(f, NULL);
+    for (size_t i = 0; i < KINF__ARRAY_LEN(f->recorders); i++) {
+        f->recorders[i].react = remove_other;
+        f->recorders[i].react_ctx = &f->recorders[i];
+        informer_add(f, &f->recorders[i]);
+    }
+    informer_start(f);
+    feed_replace(f, "7", "x", "1");
+    for (size_t i = 0; i < KINF__ARRAY_LEN(f->recorders); i++)
+        recorder_wait_for(&f->recorders[i], "done");
+    while (count_leaving(&f->informer->handlers) > 1)
+        sched_yield();
 }
 
 /* G8 */
@@ -385,6 +415,7 @@ int main(void)
         INFORMER_TEST_BOTH(handler_removed_by_another_has_one_callback_left_at_most),
         INFORMER_TEST_BOTH(handlers_may_remove_each_other),
         INFORMER_TEST_BOTH(stop_frees_those_who_left_by_themselves),
+        INFORMER_TEST_BOTH(those_who_left_by_themselves_do_not_pile_up),
         INFORMER_TEST_BOTH(slow_handler_holds_up_nobody),
         INFORMER_TEST_BOTH(hundred_threads_add_and_remove_handlers),
     };

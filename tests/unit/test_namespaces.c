@@ -7,12 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "informer/funnel.h"
 #include "unit/allocation.h"
 #include "unit/informer_fixture.h"
 #include "unit/test.h"
 
 #define PATIENCE_MS 60000
+#define N_MANY      400 /* notifications: some chunks of a backlog */
 
 struct namespaces_fixture {
     struct kinf_namespaces *namespaces;
@@ -282,7 +282,7 @@ static void callbacks_come_one_after_another_on_one_thread(void **state)
     assert_int_equal(seen.n_wrong, 0);
 }
 
-/* G8: more than the funnel has room for, while the handler sleeps. */
+/* G8: much waits while the handler sleeps. */
 static void slow_handler_holds_up_nobody(void **state)
 {
     struct namespaces_fixture *f = *state;
@@ -296,7 +296,7 @@ static void slow_handler_holds_up_nobody(void **state)
     feed(f, "a", "x");
     feed(f, "b", NULL);
     recorder_wait_blocked(&f->recorders[0]);
-    for (int i = 2; i < 3 * KINF__FUNNEL_LEN; i++) {
+    for (int i = 2; i < N_MANY; i++) {
         snprintf(last, sizeof last, "%d", i);
         feed_change(f, "a", "x", last);
         recorder_wait(&f->recorders[1], 1);
@@ -398,7 +398,7 @@ static void handlers_of_what_never_started_are_done(void **state)
 
 /* --- life --- */
 
-/* G10: with the funnel full and an input waiting for room. */
+/* G10: while much waits. */
 static void stopping_waits_for_the_running_callback_only(void **state)
 {
     struct namespaces_fixture *f = *state;
@@ -412,7 +412,7 @@ static void stopping_waits_for_the_running_callback_only(void **state)
     feed(f, "a", "x");
     feed(f, "b", NULL);
     recorder_wait_blocked(&f->recorders[0]);
-    for (int i = 2; i < 3 * KINF__FUNNEL_LEN; i++) {
+    for (int i = 2; i < N_MANY; i++) {
         snprintf(rv, sizeof rv, "%d", i);
         feed_change(f, "a", "x", rv);
     }

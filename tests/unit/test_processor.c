@@ -4,6 +4,7 @@
  * kinformer/informer.h.
  */
 #include "informer/handle_deltas.h"
+#include "informer/handlers.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -16,6 +17,8 @@ struct fixture {
     size_t n_objects_before;
     struct kinf_indexer *indexer;
     struct kinf__processor processor;
+    struct kinf__processor *processors[1];
+    struct kinf__handlers handlers;
     struct kinf__delta_target target;
     struct kinf__batch batch;
     struct recorder a;
@@ -29,7 +32,9 @@ static int setup(void **state)
     assert_non_null(f);
     f->n_objects_before = kinf__object_count();
     assert_int_equal(kinf_indexer_new(NULL, 0, &f->indexer, NULL), 0);
-    kinf__processor_init(&f->processor, f, f->indexer);
+    kinf__processor_init(&f->processor, f->indexer);
+    f->processors[0] = &f->processor;
+    kinf__handlers_init(&f->handlers, f, f->processors, 1);
     f->target.indexer = f->indexer;
     f->target.processor = &f->processor;
     recorder_init(&f->a);
@@ -43,6 +48,8 @@ static int teardown(void **state)
     struct fixture *f = *state;
 
     assert_true(kinf__processor_check(&f->processor));
+    assert_true(kinf__handlers_check(&f->handlers));
+    kinf__handlers_release(&f->handlers);
     kinf__processor_release(&f->processor);
     kinf__batch_release(&f->batch);
     kinf_indexer_free(f->indexer);
@@ -59,7 +66,7 @@ static kinf_handler_id join_as(struct fixture *f, const struct kinf_handler *han
     struct kinf_error err = KINF_ERROR_INIT;
     kinf_handler_id id;
 
-    if (kinf__processor_add(&f->processor, handler, now_ms, &id, &err) < 0)
+    if (kinf__handlers_add(&f->handlers, handler, now_ms, &id, &err) < 0)
         fail_msg("%s", err.message);
     return id;
 }
@@ -88,7 +95,7 @@ static kinf_handler_id join(struct fixture *f, struct recorder *recorder)
 
 static void start(struct fixture *f)
 {
-    assert_int_equal(kinf__processor_start(&f->processor, NULL), 0);
+    assert_int_equal(kinf__handlers_start(&f->handlers, NULL), 0);
 }
 
 static void handle_deltas(struct fixture *f, const char *key, const struct kinf_delta *deltas,
@@ -378,9 +385,9 @@ static void on_synced_comes_once_and_behind_the_initial_list(void **state)
     handle(f, KINF_DELTA_ADDED, "z", "3");
     recorder_expect(&f->a, "add x@1", "synced", "add y@2", "add z@3");
     recorder_expect(&f->b, "add! x@1", "add! y@2", "synced", "add z@3");
-    assert_true(kinf__processor_handler_has_synced(&f->processor, a));
-    assert_true(kinf__processor_handler_has_synced(&f->processor, b));
-    assert_false(kinf__processor_handler_has_synced(&f->processor, b + 1));
+    assert_true(kinf__handlers_has_synced(&f->handlers, a));
+    assert_true(kinf__handlers_has_synced(&f->handlers, b));
+    assert_false(kinf__handlers_has_synced(&f->handlers, b + 1));
 }
 
 /* The moments of a change at which a handler may join. */
@@ -469,9 +476,9 @@ static void handler_that_joins_during_a_large_change_is_told_all_of_it(void **st
     kinf_object_unref(object);
 }
 
-static const struct kinf__listener *first_listener(struct fixture *f)
+static struct kinf__listener *first_listener(struct fixture *f)
 {
-    return KINF__LIST_ENTRY(f->processor.listeners.next, struct kinf__listener, in_owner);
+    return KINF__LIST_ENTRY(f->handlers.listeners.next, struct kinf__listener, in_owner);
 }
 
 /* What nobody is to be told needs no room, and what was reserved does not stay. */
@@ -491,17 +498,17 @@ static void room_for_a_large_change_is_given_back(void **state)
                                                .object = object };
     join_resynced(f, &f->a, 5000, 0);
     assert_int_equal(kinf__processor_begin(&f->processor, &unchanged), 0);
-    assert_true(first_listener(f)->chain.n_spares <= 1);
+    assert_int_equal(first_listener(f)->backlog->n_reserved, 1); /* the sentinel */
     kinf__processor_cancel(&f->processor);
     assert_int_equal(kinf__processor_begin(&f->processor, &changed), 0);
-    assert_int_equal(first_listener(f)->chain.n_spares, n_many / 1000);
+    assert_int_equal(first_listener(f)->backlog->n_reserved, n_many + 1);
     kinf__processor_cancel(&f->processor);
-    assert_int_equal(first_listener(f)->chain.n_spares, 0);
-    kinf__processor_remove(&f->processor, first_listener(f)->id);
+    assert_int_equal(first_listener(f)->backlog->n_reserved, 1);
+    kinf__handlers_remove(&f->handlers, first_listener(f)->id);
     join_coalescing(f, &f->b);
     assert_int_equal(kinf__processor_begin(&f->processor, &changed), 0);
     assert_int_equal(kinf__processor_commit(&f->processor, &changed, NULL), 0);
-    assert_true(first_listener(f)->coalescer.n_spares < 100);
+    assert_int_equal(first_listener(f)->backlog->n_reserved, 1);
     free(many);
     kinf_object_unref(object);
 }
@@ -522,15 +529,15 @@ static void change_that_was_given_up_is_told_to_nobody(void **state)
     kinf_object_unref(object);
 }
 
-static void closed_processor_takes_nobody(void **state)
+static void who_is_closed_takes_nobody(void **state)
 {
     struct fixture *f = *state;
     struct kinf_handler handler = recorder_handler(&f->a);
     struct kinf_error err = KINF_ERROR_INIT;
     kinf_handler_id id = 7;
 
-    kinf__processor_close(&f->processor);
-    assert_int_equal(kinf__processor_add(&f->processor, &handler, 0, &id, &err), KINF_ERR_STOPPED);
+    kinf__handlers_close(&f->handlers);
+    assert_int_equal(kinf__handlers_add(&f->handlers, &handler, 0, &id, &err), KINF_ERR_STOPPED);
     assert_int_equal(id, 7);
     assert_string_equal(err.message, "the informer has stopped");
 }
@@ -574,11 +581,11 @@ static void removal_drops_what_is_queued(void **state)
     handle(f, KINF_DELTA_ADDED, "x", "1");
     recorder_wait_blocked(&f->a);
     handle(f, KINF_DELTA_UPDATED, "x", "2");
-    kinf__processor_close(&f->processor);
+    kinf__handlers_close(&f->handlers);
     recorder_unblock(&f->a);
-    kinf__processor_join(&f->processor);
+    kinf__handlers_join(&f->handlers);
     recorder_expect(&f->a, "add x@1", "done");
-    kinf__processor_remove(&f->processor, id);
+    kinf__handlers_remove(&f->handlers, id);
 }
 
 /* G9 */
@@ -588,9 +595,9 @@ static void handler_that_never_ran_is_told_done(void **state)
     kinf_handler_id id = join(f, &f->a);
 
     handle(f, KINF_DELTA_ADDED, "x", "1");
-    kinf__processor_remove(&f->processor, id);
+    kinf__handlers_remove(&f->handlers, id);
     recorder_expect(&f->a, "done");
-    kinf__processor_remove(&f->processor, id);
+    kinf__handlers_remove(&f->handlers, id);
     assert_int_equal(kinf__processor_count(&f->processor), 0);
 }
 
@@ -607,8 +614,8 @@ static void on_change_stands_in_for_what_is_missing(void **state)
     struct kinf_handler empty = { .ctx = NULL };
     kinf_handler_id id;
 
-    assert_int_equal(kinf__processor_add(&f->processor, &handler, 0, &id, NULL), 0);
-    assert_int_equal(kinf__processor_add(&f->processor, &empty, 0, &id, NULL), 0);
+    assert_int_equal(kinf__handlers_add(&f->handlers, &handler, 0, &id, NULL), 0);
+    assert_int_equal(kinf__handlers_add(&f->handlers, &empty, 0, &id, NULL), 0);
     start(f);
     handle(f, KINF_DELTA_ADDED, "x", "1");
     handle(f, KINF_DELTA_UPDATED, "x", "2");
@@ -713,11 +720,11 @@ static void removal_drops_what_merged(void **state)
     recorder_wait_blocked(&f->a);
     handle(f, KINF_DELTA_UPDATED, "x", "2");
     handle(f, KINF_DELTA_ADDED, "y", "3");
-    kinf__processor_close(&f->processor);
+    kinf__handlers_close(&f->handlers);
     recorder_unblock(&f->a);
-    kinf__processor_join(&f->processor);
+    kinf__handlers_join(&f->handlers);
     recorder_expect(&f->a, "add x@1", "done");
-    kinf__processor_remove(&f->processor, id);
+    kinf__handlers_remove(&f->handlers, id);
 }
 
 static void unknown_backlog_is_refused(void **state)
@@ -728,7 +735,7 @@ static void unknown_backlog_is_refused(void **state)
     kinf_handler_id id = 7;
 
     handler.backlog = (enum kinf_backlog)2;
-    assert_int_equal(kinf__processor_add(&f->processor, &handler, 0, &id, &err), KINF_ERR_INVALID);
+    assert_int_equal(kinf__handlers_add(&f->handlers, &handler, 0, &id, &err), KINF_ERR_INVALID);
     assert_int_equal(id, 7);
     assert_string_equal(err.message, "a handler has no backlog 2");
 }
@@ -739,7 +746,7 @@ static struct kinf_handler_status status_of(struct fixture *f, kinf_handler_id i
 {
     struct kinf_handler_status status;
 
-    assert_true(kinf__processor_handler_status(&f->processor, id, now_ms, &status));
+    assert_true(kinf__handlers_status(&f->handlers, id, now_ms, &status));
     return status;
 }
 
@@ -778,7 +785,7 @@ static void status_tells_what_waits_and_what_merged(void **state)
     kinf__processor_set_synced(&f->processor);
     recorder_expect(&f->a, "add x@1", "update x@1 x@3", "synced");
     recorder_wait(&f->b, 6);
-    assert_false(kinf__processor_handler_status(&f->processor, b + 1, 0, &status));
+    assert_false(kinf__handlers_status(&f->handlers, b + 1, 0, &status));
 }
 
 static void age_is_that_of_the_oldest_and_never_negative(void **state)
@@ -787,16 +794,15 @@ static void age_is_that_of_the_oldest_and_never_negative(void **state)
     kinf_handler_id id = join_coalescing(f, &f->a);
     const struct kinf_object *object = make_thing("x", "1");
     const struct kinf__notification add = { .type = KINF__NOTIFY_ADD, .object = object };
-    struct kinf__listener *listener =
-        KINF__LIST_ENTRY(f->processor.listeners.next, struct kinf__listener, in_owner);
+    struct kinf__subscription *subscription = &first_listener(f)->subscriptions[0];
     const int64_t late_ms = ((int64_t)5 << 32) - 100; /* the lower half wraps */
 
     assert_int_equal(status_of(f, id, late_ms).oldest_ms, 0);
-    assert_int_equal(kinf__listener_reserve(listener, 1, 1), 0);
-    kinf__listener_push(listener, &add, 1, late_ms);
+    assert_int_equal(kinf__listener_reserve(subscription, 1), 0);
+    kinf__listener_push(subscription, &add, 1, late_ms);
     assert_int_equal(status_of(f, id, late_ms - 1).oldest_ms, 0);
     assert_int_equal(status_of(f, id, late_ms + 300).oldest_ms, 300);
-    kinf__processor_remove(&f->processor, id);
+    kinf__handlers_remove(&f->handlers, id);
     kinf_object_unref(object);
 }
 
@@ -884,7 +890,7 @@ static void joining_without_memory_leaves_nothing_behind(void **state)
         int rc;
 
         test_fail_allocation(n);
-        rc = kinf__processor_add(&f->processor, &handler, 0, &id, NULL);
+        rc = kinf__handlers_add(&f->handlers, &handler, 0, &id, NULL);
         if (!test_allocation_failed()) {
             assert_int_equal(rc, 0);
             assert_true(n > 3);
@@ -910,19 +916,21 @@ static void check_fires_on_a_broken_structure(void **state)
     };
 
     join(f, &f->a);
-    listener = KINF__LIST_ENTRY(f->processor.listeners.next, struct kinf__listener, in_owner);
+    listener = first_listener(f);
     assert_true(kinf__processor_check(&f->processor));
-    f->processor.n_listeners++;
+    f->processor.n_subscriptions++;
     assert_false(kinf__processor_check(&f->processor));
-    f->processor.n_listeners--;
+    f->processor.n_subscriptions--;
+    assert_true(kinf__handlers_check(&f->handlers));
     atomic_store(&listener->is_removed, true);
-    assert_false(kinf__processor_check(&f->processor));
+    assert_false(kinf__handlers_check(&f->handlers));
     atomic_store(&listener->is_removed, false);
-    kinf__listener_push(listener, halves, 1, 0);
+    assert_int_equal(kinf__listener_reserve(&listener->subscriptions[0], 2), 0);
+    kinf__listener_push(&listener->subscriptions[0], halves, 1, 0);
     assert_true(kinf__processor_check(&f->processor));
-    kinf__listener_push(listener, &halves[1], 1, 0);
+    kinf__listener_push(&listener->subscriptions[0], &halves[1], 1, 0);
     assert_false(kinf__processor_check(&f->processor));
-    kinf__processor_remove(&f->processor, listener->id);
+    kinf__handlers_remove(&f->handlers, listener->id);
     kinf_object_unref(object);
 }
 
@@ -951,7 +959,7 @@ int main(void)
         TEST(handler_that_joins_during_a_large_change_is_told_all_of_it),
         TEST(room_for_a_large_change_is_given_back),
         TEST(change_that_was_given_up_is_told_to_nobody),
-        TEST(closed_processor_takes_nobody),
+        TEST(who_is_closed_takes_nobody),
         TEST(slow_handler_holds_up_nobody_and_loses_nothing),
         TEST(removal_drops_what_is_queued),
         TEST(handler_that_never_ran_is_told_done),

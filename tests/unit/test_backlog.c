@@ -1,9 +1,9 @@
 /*
- * The two queues of a listener, without a thread: the merge table of informer/coalescer.h row by
+ * The two kinds of backlog: the merge table of informer/backlog.h row by
  * row, random histories with a handler that pauses, and what running out of memory leaves. G1 to
  * G10 are the guarantees of kinformer/informer.h.
  */
-#include "informer/listener.h"
+#include "informer/backlog.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -14,12 +14,20 @@
 
 #define NOW_MS 1000
 
-static void push(struct kinf__coalescer *coalescer, const struct kinf__notification *notifications,
+static struct kinf__backlog *new_backlog(enum kinf_backlog kind)
+{
+    struct kinf__backlog *backlog;
+
+    assert_int_equal(kinf__backlog_new(kind, &backlog, NULL), 0);
+    return backlog;
+}
+
+static void push(struct kinf__backlog *backlog, const struct kinf__notification *notifications,
                  size_t n)
 {
-    assert_int_equal(kinf__coalescer_reserve(coalescer, n), 0);
-    kinf__coalescer_push(coalescer, notifications, n, NOW_MS);
-    assert_true(kinf__coalescer_check(coalescer));
+    assert_int_equal(kinf__backlog_reserve(backlog, n), 0);
+    kinf__backlog_push(backlog, notifications, n, NOW_MS);
+    assert_true(kinf__backlog_check(backlog));
 }
 
 static void describe(const struct kinf__notification *notification, char *text, size_t size)
@@ -46,17 +54,29 @@ static void describe(const struct kinf__notification *notification, char *text, 
     }
 }
 
-/* Takes all out; returns how many callbacks that were. */
-static size_t tell_all(struct kinf__coalescer *coalescer, char *text, size_t size)
+/* Room for the sentinel is reserved from the start. */
+static void push_synced(struct kinf__backlog *backlog, int64_t now_ms)
 {
-    struct kinf__pending *pending;
-    size_t n_told = 0, len = 0;
+    const struct kinf__notification sentinel = { .type = KINF__NOTIFY_SYNCED };
+
+    kinf__backlog_push(backlog, &sentinel, 1, now_ms);
+    assert_true(kinf__backlog_check(backlog));
+}
+
+static void release(struct kinf__notification *notifications, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        kinf__notification_release(&notifications[i]);
+}
+
+/* Takes all out; returns how many callbacks that were. */
+static size_t tell_all(struct kinf__backlog *backlog, char *text, size_t size)
+{
+    struct kinf__notification notifications[KINF__BACKLOG_TAKE];
+    size_t n, n_told = 0, len = 0;
 
     text[0] = '\0';
-    while ((pending = kinf__coalescer_pop(coalescer)) != NULL) {
-        struct kinf__notification notifications[KINF__PENDING_MAX];
-        size_t n = kinf__pending_notifications(pending, notifications);
-
+    while ((n = kinf__backlog_take(backlog, notifications)) != 0) {
         for (size_t i = 0; i < n; i++) {
             char line[64];
 
@@ -64,8 +84,8 @@ static size_t tell_all(struct kinf__coalescer *coalescer, char *text, size_t siz
             len +=
                 (size_t)snprintf(text + len, size - len, "%s%s", n_told++ != 0 ? ", " : "", line);
         }
-        kinf__pending_free(pending);
-        assert_true(kinf__coalescer_check(coalescer));
+        release(notifications, n);
+        assert_true(kinf__backlog_check(backlog));
     }
     return n_told;
 }
@@ -137,14 +157,14 @@ static const struct kinf_object *object_of(const char *token)
 }
 
 /* Pushes one event and moves *now, what the store has. Returns how many notifications it was. */
-static size_t push_event(struct kinf__coalescer *coalescer, const char *event,
+static size_t push_event(struct kinf__backlog *backlog, const char *event,
                          const struct kinf_object **now)
 {
     bool has_object = strchr("=x", event[0]) == NULL;
     bool is_add = strchr("+!^", event[0]) != NULL;
     bool is_delete = strchr("-x^", event[0]) != NULL;
     const struct kinf_object *object = has_object ? object_of(event + 1) : kinf_object_ref(*now);
-    struct kinf__notification notifications[KINF__PENDING_MAX];
+    struct kinf__notification notifications[2];
     size_t n = 0;
 
     if (is_delete)
@@ -161,7 +181,7 @@ static size_t push_event(struct kinf__coalescer *coalescer, const char *event,
         notifications[n++] = (struct kinf__notification){ .type = KINF__NOTIFY_UPDATE,
                                                           .old = *now,
                                                           .object = object };
-    push(coalescer, notifications, n);
+    push(backlog, notifications, n);
     kinf_object_unref(*now);
     *now = is_delete && !is_add ? NULL : kinf_object_ref(object);
     kinf_object_unref(object);
@@ -171,28 +191,27 @@ static size_t push_event(struct kinf__coalescer *coalescer, const char *event,
 static void play_row(const struct row *row)
 {
     const struct kinf_object *now = NULL;
-    struct kinf__coalescer coalescer;
+    struct kinf__backlog *backlog = new_backlog(KINF_BACKLOG_COALESCE);
     size_t n_pushed = 0, n_told = 0;
     char events[64], told[128], *rest = events;
     const char *event;
 
-    assert_int_equal(kinf__coalescer_init(&coalescer), 0);
     if (row->told != NULL) {
         snprintf(events, sizeof events, "+%s", row->told);
-        n_pushed += push_event(&coalescer, events, &now);
-        n_told += tell_all(&coalescer, told, sizeof told);
+        n_pushed += push_event(backlog, events, &now);
+        n_told += tell_all(backlog, told, sizeof told);
     }
     snprintf(events, sizeof events, "%s", row->events);
     while ((event = strsep(&rest, " ")) != NULL)
-        n_pushed += push_event(&coalescer, event, &now);
-    assert_true(coalescer.n_notifications <= 2);
-    n_told += tell_all(&coalescer, told, sizeof told);
+        n_pushed += push_event(backlog, event, &now);
+    assert_true(backlog->n_notifications <= 2);
+    n_told += tell_all(backlog, told, sizeof told);
     if (strcmp(told, row->expected) != 0)
         fail_msg("'%s' after '%s' became '%s' instead of '%s'", row->events,
                  row->told != NULL ? row->told : "nothing", told, row->expected);
-    assert_int_equal(coalescer.n_merged, n_pushed - n_told);
+    assert_int_equal(backlog->n_merged, n_pushed - n_told);
     kinf_object_unref(now);
-    kinf__coalescer_release(&coalescer);
+    kinf__backlog_free(backlog);
 }
 
 /* G4, G5 */
@@ -203,7 +222,7 @@ static void notifications_of_a_key_merge_as_the_table_says(void **state)
         play_row(&rows[i]);
 }
 
-static void push_named(struct kinf__coalescer *coalescer, const char *name, const char *old_rv,
+static void push_named(struct kinf__backlog *backlog, const char *name, const char *old_rv,
                        const char *rv)
 {
     const struct kinf_object *old = old_rv != NULL ? make_thing_of(name, name, old_rv, "") : NULL;
@@ -215,7 +234,7 @@ static void push_named(struct kinf__coalescer *coalescer, const char *name, cons
         .object = object,
     };
 
-    push(coalescer, &notification, 1);
+    push(backlog, &notification, 1);
     kinf_object_unref(object);
     kinf_object_unref(old);
 }
@@ -223,40 +242,38 @@ static void push_named(struct kinf__coalescer *coalescer, const char *name, cons
 /* G7 */
 static void merged_notification_keeps_its_place_before_the_sentinel(void **state)
 {
-    struct kinf__coalescer coalescer;
+    struct kinf__backlog *backlog = new_backlog(KINF_BACKLOG_COALESCE);
     char told[128];
 
     (void)state;
-    assert_int_equal(kinf__coalescer_init(&coalescer), 0);
-    push_named(&coalescer, "a", NULL, "1");
-    push_named(&coalescer, "b", NULL, "2");
-    kinf__coalescer_push_synced(&coalescer, NOW_MS);
-    kinf__coalescer_push_synced(&coalescer, NOW_MS);
-    push_named(&coalescer, "c", "3", "4");
-    push_named(&coalescer, "a", "1", "5");
-    assert_int_equal(coalescer.n_notifications, 4);
-    tell_all(&coalescer, told, sizeof told);
+    push_named(backlog, "a", NULL, "1");
+    push_named(backlog, "b", NULL, "2");
+    push_synced(backlog, NOW_MS);
+    push_named(backlog, "c", "3", "4");
+    push_named(backlog, "a", "1", "5");
+    assert_int_equal(backlog->n_notifications, 4);
+    tell_all(backlog, told, sizeof told);
     assert_string_equal(told, "add! a5, add! b2, synced, update c3 c4");
-    kinf__coalescer_release(&coalescer);
+    kinf__backlog_free(backlog);
 }
 
 static void age_is_that_of_the_first_notification_of_the_first_key(void **state)
 {
-    struct kinf__coalescer coalescer;
+    struct kinf__backlog *backlog = new_backlog(KINF_BACKLOG_COALESCE);
+    struct kinf__notification notifications[KINF__BACKLOG_TAKE];
     uint32_t since_ms = 7;
 
     (void)state;
-    assert_int_equal(kinf__coalescer_init(&coalescer), 0);
-    assert_false(kinf__coalescer_oldest(&coalescer, &since_ms));
+    assert_false(kinf__backlog_oldest(backlog, &since_ms));
     assert_int_equal(since_ms, 7);
-    push_named(&coalescer, "a", NULL, "1");
-    kinf__coalescer_push_synced(&coalescer, NOW_MS + 5);
-    assert_true(kinf__coalescer_oldest(&coalescer, &since_ms));
+    push_named(backlog, "a", NULL, "1");
+    push_synced(backlog, NOW_MS + 5);
+    assert_true(kinf__backlog_oldest(backlog, &since_ms));
     assert_int_equal(since_ms, NOW_MS);
-    kinf__pending_free(kinf__coalescer_pop(&coalescer));
-    assert_true(kinf__coalescer_oldest(&coalescer, &since_ms));
+    release(notifications, kinf__backlog_take(backlog, notifications));
+    assert_true(kinf__backlog_oldest(backlog, &since_ms));
     assert_int_equal(since_ms, NOW_MS + 5);
-    kinf__coalescer_release(&coalescer);
+    kinf__backlog_free(backlog);
 }
 
 /* --- random histories --- */
@@ -265,7 +282,7 @@ static void age_is_that_of_the_first_notification_of_the_first_key(void **state)
 
 struct model {
     struct test_random random;
-    struct kinf__coalescer coalescer;
+    struct kinf__backlog *backlog;
     const struct kinf_object *store[N_KEYS];
     const struct kinf_object *told[N_KEYS];
     const struct kinf_object *snapshot[N_KEYS]; /* of a late handler */
@@ -310,7 +327,7 @@ static void change(struct model *model, size_t slot, const struct kinf__notifica
 {
     const struct kinf__notification *last = &notifications[n - 1];
 
-    push(&model->coalescer, notifications, n);
+    push(model->backlog, notifications, n);
     model->n_pushed += n;
     set(&model->store[slot], last->type == KINF__NOTIFY_DELETE ? NULL : last->object);
 }
@@ -404,33 +421,29 @@ static void tell_initial_key(struct model *model)
 {
     size_t slot = N_KEYS - model->n_snapshot--;
     const struct kinf_object *object = model->snapshot[slot];
-    struct kinf__pending *pending;
+    kinf_auto_object const struct kinf_object *changed = NULL;
 
     if (object == NULL)
         return;
     model->n_pushed++;
-    pending = kinf__coalescer_take_initial(&model->coalescer, kinf_object_key(object));
-    if (pending != NULL)
-        object = pending->object;
+    if (kinf__backlog_take_initial(model->backlog, kinf_object_key(object), &changed))
+        object = changed;
     if (object != NULL)
         tell(model, &(struct kinf__notification){ .type = KINF__NOTIFY_ADD, .object = object });
-    kinf__pending_free(pending);
-    assert_true(kinf__coalescer_check(&model->coalescer));
+    assert_true(kinf__backlog_check(model->backlog));
 }
 
 static void tell_some(struct model *model, size_t n)
 {
-    struct kinf__pending *pending;
+    struct kinf__notification notifications[KINF__BACKLOG_TAKE];
+    size_t n_taken;
 
     for (; n > 0 && model->n_snapshot != 0; n--)
         tell_initial_key(model);
-    while (n-- > 0 && (pending = kinf__coalescer_pop(&model->coalescer)) != NULL) {
-        struct kinf__notification notifications[KINF__PENDING_MAX];
-        size_t n_notifications = kinf__pending_notifications(pending, notifications);
-
-        for (size_t i = 0; i < n_notifications; i++)
+    while (n-- > 0 && (n_taken = kinf__backlog_take(model->backlog, notifications)) != 0) {
+        for (size_t i = 0; i < n_taken; i++)
             tell(model, &notifications[i]);
-        kinf__pending_free(pending);
+        release(notifications, n_taken);
     }
 }
 
@@ -438,15 +451,15 @@ static void compare(struct model *model)
 {
     for (size_t i = 0; i < N_KEYS; i++)
         assert_ptr_equal(model->told[i], model->store[i]);
-    assert_int_equal(model->coalescer.n_notifications, 0);
-    assert_int_equal(model->n_pushed, model->n_told + model->coalescer.n_merged);
+    assert_int_equal(model->backlog->n_notifications, 0);
+    assert_int_equal(model->n_pushed, model->n_told + model->backlog->n_merged);
 }
 
 /* The handler leaves, and comes again with a snapshot. */
 static void rejoin(struct model *model)
 {
-    kinf__coalescer_release(&model->coalescer);
-    assert_int_equal(kinf__coalescer_init(&model->coalescer), 0);
+    kinf__backlog_free(model->backlog);
+    model->backlog = new_backlog(KINF_BACKLOG_COALESCE);
     for (size_t i = 0; i < N_KEYS; i++) {
         set(&model->told[i], NULL);
         set(&model->snapshot[i], model->store[i]);
@@ -465,7 +478,7 @@ static void play(struct model *model)
             change_missing(model, slot);
         else
             change_existing(model, slot);
-        assert_true(model->coalescer.n_notifications <= (size_t)2 * N_KEYS);
+        assert_true(model->backlog->n_notifications <= (size_t)2 * N_KEYS);
         if (test_random_below(&model->random, 5) == 0)
             tell_some(model, test_random_below(&model->random, 8));
     }
@@ -474,10 +487,10 @@ static void play(struct model *model)
 /* G1, G4, G5, G6 */
 static void paused_handler_is_told_a_legal_history_within_two_notifications_a_key(void **state)
 {
-    struct model model = { .random = test_random_init("coalescer") };
+    struct model model = { .random = test_random_init("backlog"),
+                           .backlog = new_backlog(KINF_BACKLOG_COALESCE) };
 
     (void)state;
-    assert_int_equal(kinf__coalescer_init(&model.coalescer), 0);
     for (size_t rounds = test_rounds(2000); rounds > 0; rounds--) {
         play(&model);
         if (test_random_below(&model.random, 2) == 0) {
@@ -494,96 +507,120 @@ static void paused_handler_is_told_a_legal_history_within_two_notifications_a_ke
         set(&model.snapshot[i], NULL);
         set(&model.store[i], NULL);
     }
-    kinf__coalescer_release(&model.coalescer);
+    kinf__backlog_free(model.backlog);
+}
+
+/* --- the unbounded one --- */
+
+/* Pushed and taken in turn, through some chunks: each once, in order, and with the age it came with. */
+static void unbounded_backlog_tells_each_in_order(void **state)
+{
+    struct test_random random = test_random_init("unbounded");
+    struct kinf__notification notifications[KINF__BACKLOG_TAKE];
+    struct kinf__backlog *backlog = new_backlog(KINF_BACKLOG_UNBOUNDED);
+    const struct kinf_object *object = make_thing("x", "1");
+    const struct kinf__notification add = { .type = KINF__NOTIFY_ADD, .object = object };
+    uint32_t n_pushed = 0, n_told = 0, since_ms;
+
+    (void)state;
+    assert_false(kinf__backlog_oldest(backlog, &since_ms));
+    for (size_t rounds = test_rounds(500); rounds > 0 || n_told < n_pushed; rounds -= rounds != 0) {
+        size_t n = rounds != 0 ? test_random_below(&random, 300) : 0, n_taken;
+
+        assert_int_equal(kinf__backlog_reserve(backlog, 2 * n), 0);
+        for (; n > 0; n--)
+            kinf__backlog_push(backlog, &add, 1, n_pushed++);
+        kinf__backlog_unreserve(backlog, backlog->n_reserved - 1);
+        assert_true(kinf__backlog_check(backlog));
+        assert_int_equal(backlog->n_notifications, n_pushed - n_told);
+        assert_true(n_told == n_pushed || kinf__backlog_oldest(backlog, &since_ms));
+        assert_true(n_told == n_pushed || since_ms == n_told);
+        for (size_t turns = test_random_below(&random, 6);
+             turns > 0 && (n_taken = kinf__backlog_take(backlog, notifications)) != 0; turns--) {
+            for (size_t i = 0; i < n_taken; i++)
+                assert_int_equal(notifications[i].since_ms, n_told++);
+            release(notifications, n_taken);
+        }
+    }
+    kinf__backlog_free(backlog);
+    kinf_object_unref(object);
 }
 
 /* --- limits, check --- */
 
-static void reserve_without_memory_changes_nothing(void **state)
+static void check_reserve_without_memory(enum kinf_backlog kind)
 {
-    struct kinf__coalescer coalescer;
+    struct kinf__backlog *backlog = new_backlog(kind);
 
-    (void)state;
-    assert_int_equal(kinf__coalescer_init(&coalescer), 0);
     for (size_t n = 1;; n++) {
         int rc;
 
         test_fail_allocation(n);
-        rc = kinf__coalescer_reserve(&coalescer, 3);
-        assert_true(kinf__coalescer_check(&coalescer));
+        rc = kinf__backlog_reserve(backlog, 300);
+        assert_true(kinf__backlog_check(backlog));
         if (!test_allocation_failed()) {
             assert_int_equal(rc, 0);
             assert_true(n >= 3);
             break;
         }
         assert_int_equal(rc, KINF_ERR_NO_MEMORY);
+        assert_int_equal(backlog->n_reserved, 1);
     }
-    kinf__coalescer_release(&coalescer);
+    kinf__backlog_free(backlog);
+}
+
+static void reserve_without_memory_changes_nothing(void **state)
+{
+    (void)state;
+    check_reserve_without_memory(KINF_BACKLOG_UNBOUNDED);
+    check_reserve_without_memory(KINF_BACKLOG_COALESCE);
 }
 
 /* A relist reserves for every key, though most may merge. */
 static void large_reserve_is_given_back(void **state)
 {
-    struct kinf__coalescer coalescer;
-
     (void)state;
-    assert_int_equal(kinf__coalescer_init(&coalescer), 0);
-    assert_int_equal(kinf__coalescer_reserve(&coalescer, 10000), 0);
-    assert_int_equal(coalescer.n_spares, 10000);
-    kinf__coalescer_trim(&coalescer);
-    assert_true(coalescer.n_spares < 100);
-    kinf__coalescer_release(&coalescer);
+    for (int kind = KINF_BACKLOG_UNBOUNDED; kind <= KINF_BACKLOG_COALESCE; kind++) {
+        struct kinf__backlog *backlog = new_backlog((enum kinf_backlog)kind);
+
+        assert_int_equal(kinf__backlog_reserve(backlog, 10000), 0);
+        test_fail_allocation(1);
+        assert_int_equal(kinf__backlog_reserve(backlog, 0), 0); /* it is there */
+        kinf__backlog_unreserve(backlog, 10000);
+        assert_int_equal(kinf__backlog_reserve(backlog, 1000), KINF_ERR_NO_MEMORY);
+        assert_true(test_allocation_failed());
+        kinf__backlog_free(backlog);
+    }
 }
 
-static void check_fires_on_a_broken_coalescer(void **state)
-{
-    struct kinf__coalescer coalescer;
-    struct kinf__pending *pending;
-
-    (void)state;
-    assert_int_equal(kinf__coalescer_init(&coalescer), 0);
-    push_named(&coalescer, "a", "1", "2");
-    pending = KINF__LIST_ENTRY(coalescer.order.next, struct kinf__pending, in_order);
-    coalescer.n_notifications++;
-    assert_false(kinf__coalescer_check(&coalescer));
-    coalescer.n_notifications--;
-    pending->gone = kinf_object_ref(pending->told);
-    coalescer.n_notifications++;
-    assert_false(kinf__coalescer_check(&coalescer)); /* a delete and an add of one object */
-    coalescer.n_notifications--;
-    kinf_object_unref(KINF__TAKE(pending->gone));
-    kinf__hmap_remove(&coalescer.map, &pending->in_map);
-    assert_false(kinf__coalescer_check(&coalescer));
-    kinf__hmap_insert_reserved(&coalescer.map, &pending->in_map, pending->in_map.hash + 1);
-    assert_false(kinf__coalescer_check(&coalescer));
-    kinf__coalescer_release(&coalescer);
-}
-
-static void check_fires_on_a_broken_chain(void **state)
+static void unsound_backlog_is_seen(void **state)
 {
     const struct kinf_object *object = make_thing("x", "1");
-    const struct kinf__notification add = { .type = KINF__NOTIFY_ADD, .object = object };
-    struct kinf__chain chain;
+    const struct kinf__notification half = { .type = KINF__NOTIFY_UPDATE, .object = object };
 
     (void)state;
-    assert_int_equal(kinf__chain_init(&chain), 0);
-    kinf__chain_push(&chain, &add, 1, NOW_MS);
-    assert_true(kinf__chain_check(&chain));
-    chain.n_notifications++;
-    assert_false(kinf__chain_check(&chain));
-    chain.n_notifications--;
-    chain.first->items[0].type = KINF__NOTIFY_UPDATE;
-    assert_false(kinf__chain_check(&chain));
-    kinf__chain_release(&chain);
+    for (int kind = KINF_BACKLOG_UNBOUNDED; kind <= KINF_BACKLOG_COALESCE; kind++) {
+        struct kinf__backlog *backlog = new_backlog((enum kinf_backlog)kind);
+
+        push_named(backlog, "a", "1", "2");
+        backlog->n_notifications++;
+        assert_false(kinf__backlog_check(backlog));
+        backlog->n_notifications--;
+        backlog->n_reserved += 1000;
+        assert_false(kinf__backlog_check(backlog));
+        backlog->n_reserved -= 1000;
+        assert_true(kinf__backlog_check(backlog));
+        kinf__backlog_free(backlog);
+    }
+    {
+        struct kinf__backlog *backlog = new_backlog(KINF_BACKLOG_UNBOUNDED);
+
+        assert_int_equal(kinf__backlog_reserve(backlog, 1), 0);
+        kinf__backlog_push(backlog, &half, 1, NOW_MS);
+        assert_false(kinf__backlog_check(backlog));
+        kinf__backlog_free(backlog);
+    }
     kinf_object_unref(object);
-}
-
-/* What a handler that lags behind costs a notification, beside the objects. */
-static void pending_notifications_are_small(void **state)
-{
-    (void)state;
-    assert_true(sizeof(struct kinf__notification) <= 24);
-    assert_true(sizeof(struct kinf__pending) <= 64);
 }
 
 int main(void)
@@ -593,11 +630,10 @@ int main(void)
         cmocka_unit_test(merged_notification_keeps_its_place_before_the_sentinel),
         cmocka_unit_test(age_is_that_of_the_first_notification_of_the_first_key),
         cmocka_unit_test(paused_handler_is_told_a_legal_history_within_two_notifications_a_key),
+        cmocka_unit_test(unbounded_backlog_tells_each_in_order),
         cmocka_unit_test(reserve_without_memory_changes_nothing),
         cmocka_unit_test(large_reserve_is_given_back),
-        cmocka_unit_test(check_fires_on_a_broken_coalescer),
-        cmocka_unit_test(check_fires_on_a_broken_chain),
-        cmocka_unit_test(pending_notifications_are_small),
+        cmocka_unit_test(unsound_backlog_is_seen),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

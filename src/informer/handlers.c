@@ -1,0 +1,303 @@
+/*
+ * Who listens, and the threads of those who do. Neighbours: processor.c tells their subscriptions,
+ * listener.c is what a thread runs.
+ *
+ * Invariants: a listener is in `listeners` until it is removed and then in `leaving` until it is
+ * joined; whoever claims it there, and nobody else, joins it, without the lock. In `leaving` it has
+ * no subscription any more. A thread's last act under the lock is to claim those that are done, and
+ * then to be done itself: so who joins one that is done waits for those before it at most.
+ */
+#include "informer/handlers.h"
+
+#include "base/error.h"
+#include "base/thread.h"
+#include "informer/callback.h"
+
+static struct kinf__listener *listener_of(struct kinf__list *node)
+{
+    return KINF__LIST_ENTRY(node, struct kinf__listener, in_owner);
+}
+
+static struct kinf__listener *find(struct kinf__list *list, kinf_handler_id id)
+{
+    KINF__LIST_FOR_EACH (node, list) {
+        if (listener_of(node)->id == id)
+            return listener_of(node);
+    }
+    return NULL;
+}
+
+void kinf__handlers_init(struct kinf__handlers *handlers, const void *owner,
+                         struct kinf__processor *const *processors, size_t n_processors)
+{
+    *handlers = (struct kinf__handlers){ .owner = owner,
+                                         .processors = processors,
+                                         .n_processors = n_processors };
+    kinf__mutex_init(&handlers->lock, KINF__RANK_HANDLERS);
+    kinf__cond_init(&handlers->gone);
+    kinf__list_init(&handlers->listeners);
+    kinf__list_init(&handlers->leaving);
+    kinf__list_init(&handlers->joined);
+}
+
+void kinf__handlers_release(struct kinf__handlers *handlers)
+{
+    kinf__handlers_close(handlers);
+    kinf__handlers_join(handlers);
+    KINF__LIST_FOR_EACH_SAFE (node, &handlers->joined)
+        kinf__listener_free(listener_of(node));
+    kinf__cond_release(&handlers->gone);
+    kinf__mutex_release(&handlers->lock);
+}
+
+/* --- their end --- */
+
+/* The caller has claimed it; its callbacks and on_done may be running or still to come. One without
+ * a thread is told on_done here. */
+static void join_claimed(struct kinf__handlers *handlers, struct kinf__listener *listener)
+{
+    bool is_closed;
+
+    if (listener->has_thread)
+        pthread_join(listener->thread, NULL);
+    else
+        kinf__listener_run(listener, handlers->owner);
+    kinf__mutex_lock(&handlers->lock);
+    kinf__list_remove(&listener->in_owner);
+    is_closed = handlers->is_closed;
+    if (is_closed)
+        kinf__list_push_back(&handlers->joined, &listener->in_owner);
+    kinf__cond_broadcast(&handlers->gone);
+    kinf__mutex_unlock(&handlers->lock);
+    if (!is_closed)
+        kinf__listener_free(listener);
+}
+
+/* Claims one that leaves, for this thread to join; NULL if there is none. */
+static struct kinf__listener *claim_locked(struct kinf__handlers *handlers, bool only_done)
+    KINF__REQUIRES(handlers->lock)
+{
+    KINF__LIST_FOR_EACH (node, &handlers->leaving) {
+        struct kinf__listener *listener = listener_of(node);
+
+        if (!listener->is_claimed && (listener->is_done || !only_done)) {
+            listener->is_claimed = true;
+            return listener;
+        }
+    }
+    return NULL;
+}
+
+static void join_all_locked(struct kinf__handlers *handlers, bool only_done)
+    KINF__REQUIRES(handlers->lock)
+{
+    struct kinf__listener *listener;
+
+    while ((listener = claim_locked(handlers, only_done)) != NULL) {
+        kinf__mutex_unlock(&handlers->lock);
+        join_claimed(handlers, listener);
+        kinf__mutex_lock(&handlers->lock);
+    }
+}
+
+static void *run(void *ctx)
+{
+    struct kinf__listener *listener = ctx;
+    struct kinf__handlers *handlers = listener->handlers;
+
+    kinf__listener_run(listener, handlers->owner);
+    kinf__mutex_lock(&handlers->lock);
+    join_all_locked(handlers, true);
+    listener->is_done = true;
+    kinf__mutex_unlock(&handlers->lock);
+    return NULL;
+}
+
+static int start_thread(struct kinf__listener *listener, struct kinf_error *err)
+{
+    int rc = kinf__thread_start(&listener->thread, "kinf-listener", run, listener, err);
+
+    listener->has_thread = rc == 0;
+    return rc;
+}
+
+/* --- joining --- */
+
+int kinf__handlers_start(struct kinf__handlers *handlers, struct kinf_error *err)
+{
+    int rc = 0;
+
+    kinf__mutex_lock(&handlers->lock);
+    if (handlers->is_started || handlers->is_closed)
+        rc = kinf__error_set(err, KINF_ERR_STATE, "the informer was started or stopped before");
+    handlers->is_started = true;
+    KINF__LIST_FOR_EACH (node, &handlers->listeners) {
+        if (rc == 0)
+            rc = start_thread(listener_of(node), err);
+    }
+    kinf__mutex_unlock(&handlers->lock);
+    return rc;
+}
+
+static void unsubscribe(struct kinf__handlers *handlers, struct kinf__listener *listener)
+{
+    for (size_t i = 0; i < handlers->n_processors; i++)
+        kinf__processor_unsubscribe(handlers->processors[i], &listener->subscriptions[i]);
+}
+
+/* The thread comes last: until every subscription is there, nothing is told. */
+static int subscribe_locked(struct kinf__handlers *handlers, struct kinf__listener *listener,
+                            int64_t now_ms, struct kinf_error *err) KINF__REQUIRES(handlers->lock)
+{
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < handlers->n_processors; i++)
+        rc = kinf__processor_subscribe(handlers->processors[i], &listener->subscriptions[i], now_ms,
+                                       err);
+    return rc == 0 && handlers->is_started ? start_thread(listener, err) : rc;
+}
+
+static int add_locked(struct kinf__handlers *handlers, const struct kinf_handler *handler,
+                      int64_t now_ms, kinf_handler_id *ret_id, struct kinf_error *err)
+    KINF__REQUIRES(handlers->lock)
+{
+    static _Atomic(kinf_handler_id)
+        last_id; /* of all in the process: metrics have them as labels */
+    struct kinf__listener *listener;
+    int rc;
+
+    if (handlers->is_closed)
+        return kinf__error_set(err, KINF_ERR_STOPPED, "the informer has stopped");
+    rc = kinf__listener_new(handler, handlers->n_processors, now_ms, &listener, err);
+    if (rc < 0)
+        return rc;
+    listener->id = atomic_fetch_add_explicit(&last_id, 1, memory_order_relaxed) + 1;
+    listener->handlers = handlers;
+    rc = subscribe_locked(handlers, listener, now_ms, err);
+    if (rc < 0) {
+        unsubscribe(handlers, listener);
+        kinf__listener_free(listener);
+        return rc;
+    }
+    kinf__list_push_back(&handlers->listeners, &listener->in_owner);
+    *ret_id = listener->id;
+    return 0;
+}
+
+int kinf__handlers_add(struct kinf__handlers *handlers, const struct kinf_handler *handler,
+                       int64_t now_ms, kinf_handler_id *ret_id, struct kinf_error *err)
+{
+    int rc;
+
+    kinf__mutex_lock(&handlers->lock);
+    join_all_locked(handlers, true);
+    rc = add_locked(handlers, handler, now_ms, ret_id, err);
+    kinf__mutex_unlock(&handlers->lock);
+    return rc;
+}
+
+/* --- leaving --- */
+
+static void remove_locked(struct kinf__handlers *handlers, struct kinf__listener *listener)
+    KINF__REQUIRES(handlers->lock)
+{
+    unsubscribe(handlers, listener);
+    kinf__list_remove(&listener->in_owner);
+    kinf__list_push_back(&handlers->leaving, &listener->in_owner);
+    kinf__listener_remove(listener);
+}
+
+/* Returns when the listener is gone, or left to others because this thread must not wait. */
+static void join_one_locked(struct kinf__handlers *handlers, kinf_handler_id id)
+    KINF__REQUIRES(handlers->lock)
+{
+    bool may_wait = kinf__callback_owner() == NULL;
+    struct kinf__listener *listener;
+
+    while ((listener = find(&handlers->leaving, id)) != NULL &&
+           (may_wait || (!listener->has_thread && !listener->is_claimed))) {
+        if (listener->is_claimed) {
+            kinf__cond_wait_until(&handlers->gone, &handlers->lock, KINF_FOREVER);
+            continue;
+        }
+        listener->is_claimed = true;
+        kinf__mutex_unlock(&handlers->lock);
+        join_claimed(handlers, listener);
+        kinf__mutex_lock(&handlers->lock);
+    }
+}
+
+void kinf__handlers_remove(struct kinf__handlers *handlers, kinf_handler_id id)
+{
+    struct kinf__listener *listener;
+
+    kinf__mutex_lock(&handlers->lock);
+    listener = find(&handlers->listeners, id);
+    if (listener != NULL)
+        remove_locked(handlers, listener);
+    join_one_locked(handlers, id);
+    join_all_locked(handlers, true);
+    kinf__mutex_unlock(&handlers->lock);
+}
+
+void kinf__handlers_close(struct kinf__handlers *handlers)
+{
+    kinf__mutex_lock(&handlers->lock);
+    handlers->is_closed = true;
+    KINF__LIST_FOR_EACH_SAFE (node, &handlers->listeners)
+        remove_locked(handlers, listener_of(node));
+    kinf__mutex_unlock(&handlers->lock);
+}
+
+void kinf__handlers_join(struct kinf__handlers *handlers)
+{
+    kinf__mutex_lock(&handlers->lock);
+    join_all_locked(handlers, false);
+    while (!kinf__list_is_empty(&handlers->leaving))
+        kinf__cond_wait_until(&handlers->gone, &handlers->lock, KINF_FOREVER);
+    kinf__mutex_unlock(&handlers->lock);
+}
+
+/* --- status, check --- */
+
+bool kinf__handlers_has_synced(struct kinf__handlers *handlers, kinf_handler_id id)
+{
+    struct kinf_handler_status status = { .has_synced = false };
+
+    (void)kinf__handlers_status(handlers, id, 0, &status);
+    return status.has_synced;
+}
+
+bool kinf__handlers_status(struct kinf__handlers *handlers, kinf_handler_id id, int64_t now_ms,
+                           struct kinf_handler_status *ret_status)
+{
+    struct kinf__listener *listener;
+
+    kinf__mutex_lock(&handlers->lock);
+    listener = find(&handlers->listeners, id);
+    if (listener != NULL)
+        kinf__listener_status(listener, now_ms, ret_status);
+    kinf__mutex_unlock(&handlers->lock);
+    return listener != NULL;
+}
+
+static bool list_is_sound(struct kinf__list *list, bool is_leaving)
+{
+    KINF__LIST_FOR_EACH (node, list) {
+        if (atomic_load(&listener_of(node)->is_removed) != is_leaving ||
+            !kinf__listener_check(listener_of(node)))
+            return false;
+    }
+    return true;
+}
+
+bool kinf__handlers_check(struct kinf__handlers *handlers)
+{
+    bool is_sound;
+
+    kinf__mutex_lock(&handlers->lock);
+    is_sound =
+        list_is_sound(&handlers->listeners, false) && list_is_sound(&handlers->leaving, true);
+    kinf__mutex_unlock(&handlers->lock);
+    return is_sound;
+}
