@@ -21,6 +21,25 @@ struct of_now {
     int64_t number;
 };
 
+/* "All zero but size", as each header says: also of what an older program has compiled in. */
+#define CHECK_INIT(tag, init)                                                                      \
+    do {                                                                                           \
+        static const struct tag initial = init; /* static: its padding is zero */                  \
+        static const struct tag zero = { .size = sizeof zero };                                    \
+                                                                                                   \
+        assert_memory_equal(&initial, &zero, sizeof zero);                                         \
+    } while (0)
+
+static void init_macros_set_the_size_and_nothing_else(void **state)
+{
+    (void)state;
+    CHECK_INIT(kinf_informer_options, KINF_INFORMER_OPTIONS_INIT);
+    CHECK_INIT(kinf_client_options, KINF_CLIENT_OPTIONS_INIT);
+    CHECK_INIT(kinf_deltafifo_options, KINF_DELTAFIFO_OPTIONS_INIT);
+    CHECK_INIT(kinf_fake_options, KINF_FAKE_OPTIONS_INIT);
+    CHECK_INIT(kinf_request, KINF_REQUEST_INIT);
+}
+
 static void what_an_older_struct_does_not_have_is_at_its_default(void **state)
 {
     const struct {
@@ -114,6 +133,7 @@ static void a_queue_takes_options_that_end_in_front_of_a_member(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(init_macros_set_the_size_and_nothing_else),
         cmocka_unit_test(what_an_older_struct_does_not_have_is_at_its_default),
         cmocka_unit_test(what_a_newer_struct_has_more_is_passed_over),
         cmocka_unit_test(a_size_that_no_version_has_is_refused),

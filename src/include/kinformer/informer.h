@@ -261,8 +261,8 @@ struct kinf_informer_options {
 #define KINF_INFORMER_OPTIONS_INIT                                                                 \
     {                                                                                              \
         sizeof(struct kinf_informer_options), NULL, NULL, NULL, NULL, NULL, KINF_HANDLER_INIT,     \
-            NULL, 0, NULL, 0, NULL, 0, NULL, NULL, NULL, NULL, KINF_FIFO_KEYED, KINF_INITIAL_AUTO, \
-            0, 0, 0, 0, 0, 0, 0, false, false, false                                               \
+            NULL, 0, NULL, 0, NULL, 0, NULL, NULL, NULL, NULL, KINF_FIFO_IN_ORDER,                 \
+            KINF_INITIAL_AUTO, 0, 0, 0, 0, 0, 0, 0, false, false, false                            \
     }
 
 /* --- life --- */
