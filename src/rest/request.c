@@ -196,8 +196,9 @@ static int finish(struct gathering *gathering, struct kinf_response *ret_respons
         return 0;
     if (kinf__buffer_cstr(&gathering->body) == NULL)
         return kinf__error_no_memory(err);
-    *ret_response = (struct kinf_response){ gathering->http_status, gathering->body.bytes,
-                                            gathering->body.len };
+    *ret_response = (struct kinf_response){ .http_status = gathering->http_status,
+                                            .body = gathering->body.bytes,
+                                            .len = gathering->body.len };
     gathering->body = (struct kinf__buffer)KINF__BUFFER_INIT;
     return 0;
 }

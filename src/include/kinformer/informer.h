@@ -113,10 +113,14 @@ struct kinf_handler {
      * is away (upstream: only while a watch is open). */
     int64_t resync_period_ms;
     enum kinf_backlog backlog;
+    void *reserved[4]; /* NULL: for members to come */
 };
 #define KINF_HANDLER_INIT                                                                          \
     {                                                                                              \
-        NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, KINF_BACKLOG_UNBOUNDED                        \
+        NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, KINF_BACKLOG_UNBOUNDED,                       \
+        {                                                                                          \
+            NULL, NULL, NULL, NULL                                                                 \
+        }                                                                                          \
     }
 
 /* Identifies a handler in its informer; 0 is none. */
@@ -170,6 +174,7 @@ struct kinf_informer_status {
     uint64_t n_outside_shard; /* objects and changes left out, see shard_selector */
     uint64_t n_failed_index_values;
     uint64_t received_bytes;
+    uint64_t reserved[8]; /* 0: for members to come */
 };
 
 /* --- options --- */
@@ -333,9 +338,10 @@ struct kinf_handler_status {
     enum kinf_backlog backlog;
     bool has_synced;  /* on_synced has run */
     size_t n_waiting; /* callbacks to come, with the one that runs; objects to be told first, too */
-    int64_t oldest_ms; /* how long the oldest of them waits; 0: none does */
-    uint64_t n_told;   /* callbacks that have run */
-    uint64_t n_merged; /* callbacks that merging has spared */
+    int64_t oldest_ms;    /* how long the oldest of them waits; 0: none does */
+    uint64_t n_told;      /* callbacks that have run */
+    uint64_t n_merged;    /* callbacks that merging has spared */
+    uint64_t reserved[4]; /* 0: for members to come */
 };
 
 /* Errors: KINF_ERR_NOT_FOUND (no such handler, or a removed one). */

@@ -94,10 +94,14 @@ struct kinf_response {
     int http_status; /* 200, 201, 202 */
     char *body;      /* ends with a NUL that `len` does not count; never NULL after success */
     size_t len;
+    void *reserved[2]; /* NULL: for members to come */
 };
 #define KINF_RESPONSE_INIT                                                                         \
     {                                                                                              \
-        0, NULL, 0                                                                                 \
+        0, NULL, 0,                                                                                \
+        {                                                                                          \
+            NULL, NULL                                                                             \
+        }                                                                                          \
     }
 KINF_API void kinf_response_release(struct kinf_response *response);
 #define kinf_auto_response __attribute__((cleanup(kinf_response_release))) struct kinf_response
