@@ -301,19 +301,21 @@ int kinf_factory_start(struct kinf_factory *factory, struct kinf_error *err)
     return rc;
 }
 
+/* Of those that were started. */
+static struct kinf_informer *informer_at(size_t i, void *ctx)
+{
+    struct entry *entry = next_started(ctx, NULL);
+
+    while (i-- > 0 && entry != NULL)
+        entry = next_started(ctx, entry);
+    return entry != NULL ? entry->informer : NULL;
+}
+
 int kinf_factory_wait_synced(struct kinf_factory *factory, int64_t timeout_ms,
                              struct kinf_error *err)
 {
     KINF__REFUSE_NULL(err, KINF_ERR_INVALID, factory);
-
-    int64_t deadline_ms = kinf__clock_add_ms(kinf__clock_now_ms(), timeout_ms);
-    struct entry *entry = NULL;
-    int rc = 0;
-
-    while (rc == 0 && (entry = next_started(factory, entry)) != NULL)
-        rc = kinf_informer_wait_synced(entry->informer,
-                                       kinf__clock_left_ms(kinf__clock_now_ms(), deadline_ms), err);
-    return rc;
+    return kinf__informer_wait_each_synced(informer_at, factory, timeout_ms, err);
 }
 
 int kinf_factory_shutdown(struct kinf_factory *factory, struct kinf_error *err)

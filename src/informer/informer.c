@@ -26,6 +26,8 @@
 #define MAX_QUEUE_BYTES ((size_t)64 << 20)
 #define SILENT_AFTER_MS 150000
 #define LOG_INTERVAL_MS 1000
+/* Of several that are waited for: whether another one is refused. */
+#define LOOK_INTERVAL_MS 50
 
 /* --- what the fifo asks the store --- */
 
@@ -716,18 +718,25 @@ static int not_synced_locked(struct kinf_informer *informer, int64_t timeout_ms,
                            status.reason[0] != '\0' ? ": " : "", status.reason);
 }
 
+static int refuse_feeder(const struct kinf_informer *informer, struct kinf_error *err)
+{
+    return kinf__callback_feeds(informer)
+               ? kinf__error_set(err, KINF_ERR_STATE,
+                                 "%s: the store waits for this thread, so it cannot wait for it",
+                                 informer->type->resource)
+               : 0;
+}
+
 int kinf_informer_wait_synced(struct kinf_informer *informer, int64_t timeout_ms,
                               struct kinf_error *err)
 {
     KINF__REFUSE_NULL(err, KINF_ERR_INVALID, informer);
 
     int64_t deadline_ms = kinf__clock_add_ms(kinf__clock_now_ms(), timeout_ms);
-    int rc = 0;
+    int rc = refuse_feeder(informer, err);
 
-    if (kinf__callback_feeds(informer))
-        return kinf__error_set(err, KINF_ERR_STATE,
-                               "%s: the store waits for this thread, so it cannot wait for it",
-                               informer->type->resource);
+    if (rc < 0)
+        return rc;
     kinf__mutex_lock(&informer->status_lock);
     while (!informer->state.has_synced && !informer->is_stopping &&
            refusal_locked(informer) == NULL &&
@@ -736,6 +745,51 @@ int kinf_informer_wait_synced(struct kinf_informer *informer, int64_t timeout_ms
     if (!informer->state.has_synced)
         rc = not_synced_locked(informer, timeout_ms, err);
     kinf__mutex_unlock(&informer->status_lock);
+    return rc;
+}
+
+/* Looks at each. KINF_ERR_TIMEOUT: *ret_waiting is the first that may still become synced. */
+static int look_at_each(kinf__informer_at *at, void *ctx, struct kinf_informer **ret_waiting,
+                        struct kinf_error *err)
+{
+    struct kinf_informer *informer, *waiting = NULL;
+
+    for (size_t i = 0; (informer = at(i, ctx)) != NULL; i++) {
+        int rc = kinf_informer_wait_synced(informer, 0, err);
+
+        if (rc < 0 && rc != KINF_ERR_TIMEOUT) {
+            if (informer->name_space != NULL)
+                kinf__error_prefix(err, "namespace %s", informer->name_space);
+            return rc;
+        }
+        if (rc < 0 && waiting == NULL)
+            waiting = informer;
+    }
+    *ret_waiting = waiting;
+    return waiting != NULL ? KINF_ERR_TIMEOUT : 0;
+}
+
+int kinf__informer_wait_each_synced(kinf__informer_at *at, void *ctx, int64_t timeout_ms,
+                                    struct kinf_error *err)
+{
+    int64_t deadline_ms = kinf__clock_add_ms(kinf__clock_now_ms(), timeout_ms), left_ms;
+    struct kinf_informer *waiting;
+    int rc;
+
+    while ((rc = look_at_each(at, ctx, &waiting, err)) == KINF_ERR_TIMEOUT &&
+           (left_ms = kinf__clock_left_ms(kinf__clock_now_ms(), deadline_ms)) > 0) {
+        int64_t look_ms = left_ms < LOOK_INTERVAL_MS ? left_ms : LOOK_INTERVAL_MS;
+
+        if (kinf_informer_wait_synced(waiting, look_ms, NULL) < 0)
+            continue; /* the next look tells why */
+    }
+    if (rc != KINF_ERR_TIMEOUT)
+        return rc;
+    kinf__mutex_lock(&waiting->status_lock);
+    rc = not_synced_locked(waiting, timeout_ms, err);
+    kinf__mutex_unlock(&waiting->status_lock);
+    if (waiting->name_space != NULL)
+        kinf__error_prefix(err, "namespace %s", waiting->name_space);
     return rc;
 }
 

@@ -116,6 +116,12 @@ int kinf__informer_stop(struct kinf_informer *informer, struct kinf_error *err);
  * after another. */
 void kinf__informer_interrupt(struct kinf_informer *informer);
 
+/* The i-th of several; NULL: there are no more. */
+typedef struct kinf_informer *kinf__informer_at(size_t i, void *ctx);
+/* kinf_informer_wait_synced() of each; one that is refused ends it, whichever that is. */
+KINF_MUST_CHECK int kinf__informer_wait_each_synced(kinf__informer_at *at, void *ctx,
+                                                    int64_t timeout_ms, struct kinf_error *err);
+
 /* Whether an options' handler is one; all NULL is none. */
 static inline bool kinf__handler_has_callback(const struct kinf_handler *handler)
 {

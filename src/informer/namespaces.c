@@ -260,24 +260,18 @@ int kinf_namespaces_stop(struct kinf_namespaces *namespaces, struct kinf_error *
     return rc;
 }
 
+static struct kinf_informer *informer_at(size_t i, void *ctx)
+{
+    const struct kinf_namespaces *namespaces = ctx;
+
+    return i < namespaces->n_parts ? namespaces->parts[i].informer : NULL;
+}
+
 int kinf_namespaces_wait_synced(struct kinf_namespaces *namespaces, int64_t timeout_ms,
                                 struct kinf_error *err)
 {
     KINF__REFUSE_NULL(err, KINF_ERR_INVALID, namespaces);
-
-    int64_t deadline_ms = kinf__clock_add_ms(kinf__clock_now_ms(), timeout_ms);
-
-    for (size_t i = 0; i < namespaces->n_parts; i++) {
-        const struct part *part = &namespaces->parts[i];
-        int rc = kinf_informer_wait_synced(
-            part->informer, kinf__clock_left_ms(kinf__clock_now_ms(), deadline_ms), err);
-
-        if (rc < 0) {
-            kinf__error_prefix(err, "namespace %s", part->name);
-            return rc;
-        }
-    }
-    return 0;
+    return kinf__informer_wait_each_synced(informer_at, namespaces, timeout_ms, err);
 }
 
 bool kinf_namespaces_has_synced(struct kinf_namespaces *namespaces)

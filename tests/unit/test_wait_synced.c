@@ -200,6 +200,25 @@ static void a_factory_and_namespaces_say_who_was_refused(void **state)
     assert_non_null(strstr(stage->err.message, "namespace default: pods: not synced: "));
 }
 
+/* Whoever comes first in the list hangs, and is not waited for. */
+static void a_refusal_is_told_whoever_else_is_still_waited_for(void **state)
+{
+    static const char *const names[] = { "default", "kube-system" };
+    const struct kinf_informer_options options = quick_options();
+    struct stage *stage = *state;
+    kinf_auto_namespaces struct kinf_namespaces *namespaces = NULL;
+
+    must_fault(stage, "list pods hang namespace=default");
+    must_fault(stage, "list pods 403 namespace=kube-system");
+    assert_int_equal(
+        kinf_namespaces_new(stage->client, &options, names, 2, &namespaces, &stage->err), 0);
+    assert_int_equal(kinf_namespaces_start(namespaces, &stage->err), 0);
+    assert_int_equal(kinf_namespaces_wait_synced(namespaces, KINF_FOREVER, &stage->err),
+                     KINF_ERR_FORBIDDEN);
+    assert_non_null(strstr(stage->err.message, "namespace kube-system: pods: not synced: "));
+    kinf_fake_clear_faults(stage->fake);
+}
+
 static void *interrupt_soon(void *ctx)
 {
     const struct timespec delay = { .tv_nsec = 20000000 };
@@ -282,6 +301,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(metadata_alone_is_without_managed_fields_unless_asked_for,
                                         begin, end),
         cmocka_unit_test_setup_teardown(a_factory_and_namespaces_say_who_was_refused, begin, end),
+        cmocka_unit_test_setup_teardown(a_refusal_is_told_whoever_else_is_still_waited_for, begin,
+                                        end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
