@@ -4,11 +4,9 @@
  */
 #include "daemon/options.h"
 
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/compiler.h"
 #include "base/duration.h"
 #include "base/error.h"
 #include "serve/address.h"
@@ -54,198 +52,59 @@ const char kinf__options_help[] =
     "Exit status: 0 done, 1 failed while running, 2 wrong usage or configuration.\n"
     "Signals: SIGTERM and SIGINT stop, SIGHUP reads the configuration again.\n";
 
-enum flag {
-    FLAG_CONFIG = 256,
-    FLAG_KUBECONFIG,
-    FLAG_CONTEXT,
-    FLAG_RESOURCE,
-    FLAG_NAMESPACE,
-    FLAG_SELECTOR,
-    FLAG_FIELD_SELECTOR,
-    FLAG_DROP,
-    FLAG_KEEP,
-    FLAG_LISTEN,
-    FLAG_PASS_THROUGH,
-    FLAG_WRITE_KUBECONFIG,
-    FLAG_EVENTS,
-    FLAG_EVENTS_OBJECTS,
-    FLAG_MEASURE,
-    FLAG_TIMEOUT,
-    FLAG_CHECK_CONFIG,
-    FLAG_LOG_LEVEL,
-    FLAG_VERSION,
-    FLAG_HELP,
-};
-
-static const struct option long_options[] = {
-    { "config", required_argument, NULL, FLAG_CONFIG },
-    { "kubeconfig", required_argument, NULL, FLAG_KUBECONFIG },
-    { "context", required_argument, NULL, FLAG_CONTEXT },
-    { "resource", required_argument, NULL, FLAG_RESOURCE },
-    { "namespace", required_argument, NULL, FLAG_NAMESPACE },
-    { "selector", required_argument, NULL, FLAG_SELECTOR },
-    { "field-selector", required_argument, NULL, FLAG_FIELD_SELECTOR },
-    { "drop", required_argument, NULL, FLAG_DROP },
-    { "keep", required_argument, NULL, FLAG_KEEP },
-    { "listen", required_argument, NULL, FLAG_LISTEN },
-    { "pass-through", no_argument, NULL, FLAG_PASS_THROUGH },
-    { "write-kubeconfig", required_argument, NULL, FLAG_WRITE_KUBECONFIG },
-    { "events", required_argument, NULL, FLAG_EVENTS },
-    { "events-objects", no_argument, NULL, FLAG_EVENTS_OBJECTS },
-    { "measure", no_argument, NULL, FLAG_MEASURE },
-    { "timeout", required_argument, NULL, FLAG_TIMEOUT },
-    { "check-config", no_argument, NULL, FLAG_CHECK_CONFIG },
-    { "log-level", required_argument, NULL, FLAG_LOG_LEVEL },
-    { "version", no_argument, NULL, FLAG_VERSION },
-    { "help", no_argument, NULL, FLAG_HELP },
-    { NULL, 0, NULL, 0 },
-};
-
-/* The flags as they were given; texts point into argv. */
+/* The command line as it was given; texts point into argv. */
 struct flags {
-    struct kinf__strings resources;
-    struct kinf__resource_config shared; /* what applies to every --resource */
+    struct kinf__options options;
+    struct kinf__flag_values resources;
+    /* of each resource */
+    struct kinf__flag_values namespaces, drops, keeps;
     const char *selector;
     const char *field_selector;
 };
 
-static void flags_release(struct flags *flags)
+static int take_events(const struct kinf__flag *flag, const char *value, void *member,
+                       struct kinf_error *err)
 {
-    struct kinf__strings *const lists[] = { &flags->resources, &flags->shared.namespaces,
-                                            &flags->shared.drops, &flags->shared.keeps };
-
-    for (size_t i = 0; i < KINF__ARRAY_LEN(lists); i++) {
-        for (size_t k = 0; k < lists[i]->n_items; k++)
-            free(lists[i]->items[k]);
-        free(lists[i]->items);
-    }
+    return kinf__events_mode_parse(value, member)
+               ? 0
+               : kinf__error_set(err, KINF_ERR_INVALID, "--%s is one of text, json, none, not '%s'",
+                                 flag->name, value);
 }
 
-/* The list that a repeatable flag adds to; NULL for other flags. */
-static struct kinf__strings *list_of(struct flags *flags, int flag)
+static int take_duration(const struct kinf__flag *flag, const char *value, void *member,
+                         struct kinf_error *err)
 {
-    switch (flag) {
-    case FLAG_RESOURCE:
-        return &flags->resources;
-    case FLAG_NAMESPACE:
-        return &flags->shared.namespaces;
-    case FLAG_DROP:
-        return &flags->shared.drops;
-    case FLAG_KEEP:
-        return &flags->shared.keeps;
-    default:
-        return NULL;
-    }
+    int64_t *duration_ms = member;
+
+    return kinf__duration_parse(value, duration_ms) && *duration_ms != 0
+               ? 0
+               : kinf__error_set(err, KINF_ERR_INVALID, "--%s is a duration such as 30s, not '%s'",
+                                 flag->name, value);
 }
 
-static int add_listen(struct kinf__overrides *overrides, const char *address,
-                      struct kinf_error *err)
-{
-    if (overrides->n_listen == KINF__MAX_LISTEN)
-        return kinf__error_set(err, KINF_ERR_INVALID, "more than %d --listen", KINF__MAX_LISTEN);
-    overrides->listen[overrides->n_listen++] = address;
-    return 0;
-}
-
-static int take_flag(int flag, struct flags *flags, struct kinf__options *options,
-                     struct kinf_error *err)
-{
-    struct kinf__strings *list = list_of(flags, flag);
-
-    if (list != NULL)
-        return kinf__strings_add(list, optarg) < 0 ? kinf__error_no_memory(err) : 0;
-    switch (flag) {
-    case FLAG_CONFIG:
-        options->config_file = optarg;
-        return 0;
-    case FLAG_KUBECONFIG:
-        options->overrides.kubeconfig = optarg;
-        return 0;
-    case FLAG_CONTEXT:
-        options->overrides.context = optarg;
-        return 0;
-    case FLAG_SELECTOR:
-        flags->selector = optarg;
-        return 0;
-    case FLAG_FIELD_SELECTOR:
-        flags->field_selector = optarg;
-        return 0;
-    case FLAG_LISTEN:
-        return add_listen(&options->overrides, optarg, err);
-    case FLAG_PASS_THROUGH:
-        options->overrides.pass_through = true;
-        return 0;
-    case FLAG_WRITE_KUBECONFIG:
-        options->kubeconfig_out = optarg;
-        return 0;
-    case FLAG_EVENTS:
-        if (!kinf__events_mode_parse(optarg, &options->overrides.events))
-            return kinf__error_set(err, KINF_ERR_INVALID,
-                                   "--events is one of text, json, none, not '%s'", optarg);
-        return 0;
-    case FLAG_EVENTS_OBJECTS:
-        options->overrides.events_objects = true;
-        return 0;
-    case FLAG_TIMEOUT:
-        if (!kinf__duration_parse(optarg, &options->timeout_ms) || options->timeout_ms == 0)
-            return kinf__error_set(err, KINF_ERR_INVALID,
-                                   "--timeout is a duration such as 30s, not '%s'", optarg);
-        return 0;
-    case FLAG_LOG_LEVEL:
-        options->log_levels = optarg;
-        return 0;
-    case FLAG_MEASURE:
-        options->command = KINF__COMMAND_MEASURE;
-        return 0;
-    case FLAG_CHECK_CONFIG:
-        options->command = KINF__COMMAND_CHECK_CONFIG;
-        return 0;
-    case FLAG_VERSION:
-        options->command = KINF__COMMAND_VERSION;
-        return 0;
-    case FLAG_HELP:
-        options->command = KINF__COMMAND_HELP;
-        return 0;
-    default:
-        return kinf__error_set(err, KINF_ERR_INVALID, "a flag that nobody handles");
-    }
-}
-
-/* What getopt stumbled over: ':' or '?'. */
-static int refuse_flag(int complaint, char *argv[], struct kinf_error *err)
-{
-    if (complaint == ':')
-        return kinf__error_set(err, KINF_ERR_INVALID, "%s needs a value (see --help)",
-                               argv[optind - 1]);
-    if (optopt > 0 && optopt < FLAG_CONFIG)
-        return kinf__error_set(err, KINF_ERR_INVALID, "'-%c' is no option (see --help)", optopt);
-    if (optopt != 0)
-        return kinf__error_set(err, KINF_ERR_INVALID, "'%s': this option takes no value",
-                               argv[optind - 1]);
-    return kinf__error_set(err, KINF_ERR_INVALID,
-                           "'%s' is no option, or short for several (see "
-                           "--help)",
-                           argv[optind - 1]);
-}
-
-static int read_flags(int argc, char *argv[], struct flags *flags, struct kinf__options *options,
-                      struct kinf_error *err)
-{
-    int flag, failed;
-
-    optind = 1;
-    while ((flag = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
-        failed = flag == '?' || flag == ':' ? refuse_flag(flag, argv, err)
-                                            : take_flag(flag, flags, options, err);
-        if (failed < 0)
-            return failed;
-    }
-    if (optind < argc)
-        return kinf__error_set(err, KINF_ERR_INVALID,
-                               "'%s' is no option; a resource is given by --resource %s",
-                               argv[optind], argv[optind]);
-    return 0;
-}
+#define AT(member) offsetof(struct flags, member)
+static const struct kinf__flag known_flags[] = {
+    { "config", true, AT(options.config_file), 0, kinf__flag_text },
+    { "kubeconfig", true, AT(options.overrides.kubeconfig), 0, kinf__flag_text },
+    { "context", true, AT(options.overrides.context), 0, kinf__flag_text },
+    { "resource", true, AT(resources), 0, kinf__flag_add },
+    { "namespace", true, AT(namespaces), 0, kinf__flag_add },
+    { "selector", true, AT(selector), 0, kinf__flag_text },
+    { "field-selector", true, AT(field_selector), 0, kinf__flag_text },
+    { "drop", true, AT(drops), 0, kinf__flag_add },
+    { "keep", true, AT(keeps), 0, kinf__flag_add },
+    { "listen", true, AT(options.overrides.listen), 0, kinf__flag_add },
+    { "pass-through", false, AT(options.overrides.pass_through), 0, kinf__flag_on },
+    { "write-kubeconfig", true, AT(options.kubeconfig_out), 0, kinf__flag_text },
+    { "events", true, AT(options.overrides.events), 0, take_events },
+    { "events-objects", false, AT(options.overrides.events_objects), 0, kinf__flag_on },
+    { "measure", false, AT(options.command), KINF__COMMAND_MEASURE, kinf__flag_set },
+    { "timeout", true, AT(options.timeout_ms), 0, take_duration },
+    { "check-config", false, AT(options.command), KINF__COMMAND_CHECK_CONFIG, kinf__flag_set },
+    { "log-level", true, AT(options.log_levels), 0, kinf__flag_text },
+    { "version", false, AT(options.command), KINF__COMMAND_VERSION, kinf__flag_set },
+    { "help", false, AT(options.command), KINF__COMMAND_HELP, kinf__flag_set },
+};
 
 static int copy_text(const char *text, char **copy)
 {
@@ -256,7 +115,7 @@ static int copy_text(const char *text, char **copy)
     return *copy != NULL ? 0 : KINF_ERR_NO_MEMORY;
 }
 
-static int copy_list(const struct kinf__strings *from, struct kinf__strings *to)
+static int copy_values(const struct kinf__flag_values *from, struct kinf__strings *to)
 {
     for (size_t i = 0; i < from->n_items; i++) {
         if (kinf__strings_add(to, from->items[i]) < 0)
@@ -273,9 +132,9 @@ static int add_resources(const struct flags *flags, struct kinf__config *config)
         if (resource == NULL || copy_text(flags->resources.items[i], &resource->resource) < 0 ||
             copy_text(flags->selector, &resource->label_selector) < 0 ||
             copy_text(flags->field_selector, &resource->field_selector) < 0 ||
-            copy_list(&flags->shared.namespaces, &resource->namespaces) < 0 ||
-            copy_list(&flags->shared.drops, &resource->drops) < 0 ||
-            copy_list(&flags->shared.keeps, &resource->keeps) < 0)
+            copy_values(&flags->namespaces, &resource->namespaces) < 0 ||
+            copy_values(&flags->drops, &resource->drops) < 0 ||
+            copy_values(&flags->keeps, &resource->keeps) < 0)
             return KINF_ERR_NO_MEMORY;
     }
     return 0;
@@ -288,14 +147,14 @@ static int override(const struct kinf__overrides *overrides, struct kinf__config
     if (copy_text(overrides->kubeconfig, &config->kubeconfig) < 0 ||
         copy_text(overrides->context, &config->context) < 0)
         return kinf__error_no_memory(err);
-    for (size_t i = 0; i < overrides->n_listen; i++) {
-        int failed = kinf__address_check(overrides->listen[i], config->is_delegated, err);
+    for (size_t i = 0; i < overrides->listen.n_items; i++) {
+        int failed = kinf__address_check(overrides->listen.items[i], config->is_delegated, err);
 
         if (failed < 0)
             return failed;
-        if (kinf__strings_add(&config->listen, overrides->listen[i]) < 0)
-            return kinf__error_no_memory(err);
     }
+    if (copy_values(&overrides->listen, &config->listen) < 0)
+        return kinf__error_no_memory(err);
     if (overrides->events != KINF__EVENTS_DEFAULT)
         config->events = overrides->events;
     config->pass_through = config->pass_through || overrides->pass_through;
@@ -324,14 +183,14 @@ int kinf__options_read_config(const struct kinf__options *options, struct kinf__
 
 static bool has_resource_flags(const struct flags *flags)
 {
-    return flags->resources.n_items != 0 || flags->shared.namespaces.n_items != 0 ||
-           flags->shared.drops.n_items != 0 || flags->shared.keeps.n_items != 0 ||
-           flags->selector != NULL || flags->field_selector != NULL;
+    return flags->resources.n_items != 0 || flags->namespaces.n_items != 0 ||
+           flags->drops.n_items != 0 || flags->keeps.n_items != 0 || flags->selector != NULL ||
+           flags->field_selector != NULL;
 }
 
-static int make_config(const struct flags *flags, struct kinf__options *options,
-                       struct kinf_error *err)
+static int make_config(struct flags *flags, struct kinf_error *err)
 {
+    struct kinf__options *options = &flags->options;
     int failed;
 
     if (options->config_file != NULL) {
@@ -353,20 +212,18 @@ static int make_config(const struct flags *flags, struct kinf__options *options,
 int kinf__options_parse(int argc, char *argv[], struct kinf__options *ret_options,
                         struct kinf_error *err)
 {
-    struct kinf__options options = { .timeout_ms = TIMEOUT_DEFAULT_MS };
-    struct flags flags = { 0 };
-    int failed = read_flags(argc, argv, &flags, &options, err);
+    struct flags flags = { .options = { .timeout_ms = TIMEOUT_DEFAULT_MS } };
+    int failed = kinf__flags_read(argc, argv, known_flags, KINF__ARRAY_LEN(known_flags), &flags,
+                                  "a resource is given by --resource", err);
 
-    if (failed == 0 && options.command != KINF__COMMAND_HELP &&
-        options.command != KINF__COMMAND_VERSION)
-        failed = make_config(&flags, &options, err);
-    flags_release(&flags);
-    if (failed < 0) {
-        kinf__options_release(&options);
-        return failed;
-    }
-    *ret_options = options;
-    return 0;
+    if (failed == 0 && flags.options.command != KINF__COMMAND_HELP &&
+        flags.options.command != KINF__COMMAND_VERSION)
+        failed = make_config(&flags, err);
+    if (failed < 0)
+        kinf__options_release(&flags.options);
+    else
+        *ret_options = flags.options;
+    return failed;
 }
 
 void kinf__options_release(struct kinf__options *options)

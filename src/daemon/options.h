@@ -11,9 +11,8 @@
 
 #include <kinformer/error.h>
 
+#include "base/flags.h"
 #include "daemon/config.h"
-
-#define KINF__MAX_LISTEN 16
 
 enum kinf__command {
     KINF__COMMAND_RUN,
@@ -27,11 +26,10 @@ enum kinf__command {
 struct kinf__overrides {
     const char *kubeconfig; /* NULL: as the file says */
     const char *context;
-    enum kinf__events_mode events;        /* KINF__EVENTS_DEFAULT: as the file says */
-    bool events_objects;                  /* false: as the file says */
-    const char *listen[KINF__MAX_LISTEN]; /* beside the file's */
-    size_t n_listen;
-    bool pass_through; /* false: as the file says */
+    enum kinf__events_mode events;   /* KINF__EVENTS_DEFAULT: as the file says */
+    bool events_objects;             /* false: as the file says */
+    struct kinf__flag_values listen; /* beside the file's */
+    bool pass_through;               /* false: as the file says */
 };
 
 struct kinf__options {

@@ -41,7 +41,7 @@ struct program {
     struct kinf__policy *policy;
     struct kinf__sim *sim;
     struct kinf__certificate *certificate;
-    struct kinf__endpoint *endpoints[KINF__SIM_MAX_VALUES];
+    struct kinf__endpoint *endpoints[KINF__FLAG_MAX_VALUES];
     size_t n_endpoints;
     struct kinf__fault_control *fault_control;
     bool is_started;
@@ -70,7 +70,7 @@ static int add_churn(struct kinf__sim *sim, const char *rate, struct kinf_error 
     return failed;
 }
 
-static int add_faults(struct kinf__sim *sim, const struct kinf__sim_values *specs,
+static int add_faults(struct kinf__sim *sim, const struct kinf__flag_values *specs,
                       struct kinf_error *err)
 {
     int failed = 0;
@@ -120,9 +120,9 @@ static int make_sim(struct program *program, struct kinf_error *err)
 
 static int make_certificate(struct program *program, struct kinf_error *err)
 {
-    const struct kinf__sim_values *listen = &program->arguments->listen;
-    struct kinf__address addresses[KINF__SIM_MAX_VALUES];
-    const char *hosts[KINF__SIM_MAX_VALUES];
+    const struct kinf__flag_values *listen = &program->arguments->listen;
+    struct kinf__address addresses[KINF__FLAG_MAX_VALUES];
+    const char *hosts[KINF__FLAG_MAX_VALUES];
     size_t n_hosts = 0;
 
     for (size_t i = 0; i < listen->n_items; i++) {
@@ -138,7 +138,7 @@ static int make_certificate(struct program *program, struct kinf_error *err)
 
 static int listen_at_all(struct program *program, struct kinf_error *err)
 {
-    const struct kinf__sim_values *listen = &program->arguments->listen;
+    const struct kinf__flag_values *listen = &program->arguments->listen;
     struct kinf__endpoint_options options = { .is_guarded = program->policy != NULL };
     int failed = 0;
 

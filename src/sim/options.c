@@ -3,7 +3,6 @@
  */
 #include "sim/options.h"
 
-#include <getopt.h>
 #include <string.h>
 
 #include "base/compiler.h"
@@ -66,53 +65,6 @@ const char kinf__sim_help[] =
     "Exit status: 0 done, 1 failed while running, 2 wrong usage or input.\n"
     "Signals: SIGTERM and SIGINT stop.\n";
 
-enum flag {
-    FLAG_LISTEN = 256,
-    FLAG_TLS,
-    FLAG_POLICY,
-    FLAG_WRITE_KUBECONFIG,
-    FLAG_LOAD,
-    FLAG_GENERATE,
-    FLAG_CHURN,
-    FLAG_SEED,
-    FLAG_NO_WORKLOADS,
-    FLAG_HISTORY,
-    FLAG_FAULT,
-    FLAG_FAULT_LISTEN,
-    FLAG_LOG_LEVEL,
-    FLAG_VERSION,
-    FLAG_HELP,
-};
-
-static const struct option long_options[] = {
-    { "listen", required_argument, NULL, FLAG_LISTEN },
-    { "tls", no_argument, NULL, FLAG_TLS },
-    { "policy", required_argument, NULL, FLAG_POLICY },
-    { "write-kubeconfig", required_argument, NULL, FLAG_WRITE_KUBECONFIG },
-    { "load", required_argument, NULL, FLAG_LOAD },
-    { "generate", required_argument, NULL, FLAG_GENERATE },
-    { "churn", required_argument, NULL, FLAG_CHURN },
-    { "seed", required_argument, NULL, FLAG_SEED },
-    { "no-workloads", no_argument, NULL, FLAG_NO_WORKLOADS },
-    { "history", required_argument, NULL, FLAG_HISTORY },
-    { "fault", required_argument, NULL, FLAG_FAULT },
-    { "fault-listen", required_argument, NULL, FLAG_FAULT_LISTEN },
-    { "log-level", required_argument, NULL, FLAG_LOG_LEVEL },
-    { "version", no_argument, NULL, FLAG_VERSION },
-    { "help", no_argument, NULL, FLAG_HELP },
-    { NULL, 0, NULL, 0 },
-};
-
-static int add_value(struct kinf__sim_values *values, const char *flag, const char *value,
-                     struct kinf_error *err)
-{
-    if (values->n_items == KINF__SIM_MAX_VALUES)
-        return kinf__error_set(err, KINF_ERR_INVALID, "more than %d %s", KINF__SIM_MAX_VALUES,
-                               flag);
-    values->items[values->n_items++] = value;
-    return 0;
-}
-
 /* Digits and nothing else, of 64 bits. */
 static bool parse_number(const char *text, size_t len, uint64_t *ret_number)
 {
@@ -149,9 +101,10 @@ static bool parse_size(const char *text, size_t *ret_size)
 }
 
 /* "64MiB", "5m" or "64MiB,5m". */
-static int parse_history(const char *text, struct kinf__watchcache_limits *limits,
-                         struct kinf_error *err)
+static int take_history(const struct kinf__flag *flag, const char *text, void *member,
+                        struct kinf_error *err)
 {
+    struct kinf__watchcache_limits *limits = member;
     char size[32];
     size_t len = strcspn(text, ",");
     const char *age = text[len] == ',' ? text + len + 1 : NULL;
@@ -168,99 +121,37 @@ static int parse_history(const char *text, struct kinf__watchcache_limits *limit
             return 0;
     }
     return kinf__error_set(err, KINF_ERR_INVALID,
-                           "--history is a size, an age or both, such as 64MiB,5m, not '%s'", text);
+                           "--%s is a size, an age or both, such as 64MiB,5m, not '%s'", flag->name,
+                           text);
 }
 
-static int parse_seed(const char *text, uint64_t *ret_seed, struct kinf_error *err)
+static int take_number(const struct kinf__flag *flag, const char *text, void *member,
+                       struct kinf_error *err)
 {
-    return parse_number(text, strlen(text), ret_seed)
+    return parse_number(text, strlen(text), member)
                ? 0
-               : kinf__error_set(err, KINF_ERR_INVALID, "--seed is a number from 0, not '%s'",
-                                 text);
+               : kinf__error_set(err, KINF_ERR_INVALID, "--%s is a number from 0, not '%s'",
+                                 flag->name, text);
 }
 
-static int take_flag(int flag, struct kinf__sim_arguments *arguments, struct kinf_error *err)
-{
-    switch (flag) {
-    case FLAG_LISTEN:
-        return add_value(&arguments->listen, "--listen", optarg, err);
-    case FLAG_TLS:
-        arguments->has_tls = true;
-        return 0;
-    case FLAG_POLICY:
-        arguments->policy_file = optarg;
-        return 0;
-    case FLAG_WRITE_KUBECONFIG:
-        arguments->kubeconfig_out = optarg;
-        return 0;
-    case FLAG_LOAD:
-        return add_value(&arguments->loads, "--load", optarg, err);
-    case FLAG_GENERATE:
-        arguments->generate = optarg;
-        return 0;
-    case FLAG_CHURN:
-        arguments->churn = optarg;
-        return 0;
-    case FLAG_SEED:
-        return parse_seed(optarg, &arguments->seed, err);
-    case FLAG_NO_WORKLOADS:
-        arguments->has_no_workloads = true;
-        return 0;
-    case FLAG_HISTORY:
-        return parse_history(optarg, &arguments->limits, err);
-    case FLAG_FAULT:
-        return add_value(&arguments->faults, "--fault", optarg, err);
-    case FLAG_FAULT_LISTEN:
-        arguments->fault_listen = optarg;
-        return 0;
-    case FLAG_LOG_LEVEL:
-        arguments->log_levels = optarg;
-        return 0;
-    case FLAG_VERSION:
-        arguments->command = KINF__SIM_COMMAND_VERSION;
-        return 0;
-    case FLAG_HELP:
-        arguments->command = KINF__SIM_COMMAND_HELP;
-        return 0;
-    default:
-        return kinf__error_set(err, KINF_ERR_INVALID, "a flag that nobody handles");
-    }
-}
-
-/* What getopt stumbled over: ':' or '?'. */
-static int refuse_flag(int complaint, char *argv[], struct kinf_error *err)
-{
-    if (complaint == ':')
-        return kinf__error_set(err, KINF_ERR_INVALID, "%s needs a value (see --help)",
-                               argv[optind - 1]);
-    if (optopt > 0 && optopt < FLAG_LISTEN)
-        return kinf__error_set(err, KINF_ERR_INVALID, "'-%c' is no option (see --help)", optopt);
-    if (optopt != 0)
-        return kinf__error_set(err, KINF_ERR_INVALID, "'%s': this option takes no value",
-                               argv[optind - 1]);
-    return kinf__error_set(err, KINF_ERR_INVALID,
-                           "'%s' is no option, or short for several (see --help)",
-                           argv[optind - 1]);
-}
-
-static int read_flags(int argc, char *argv[], struct kinf__sim_arguments *arguments,
-                      struct kinf_error *err)
-{
-    int flag, failed;
-
-    optind = 0; /* begins anew, also after a failure */
-    while ((flag = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
-        failed = flag == '?' || flag == ':' ? refuse_flag(flag, argv, err)
-                                            : take_flag(flag, arguments, err);
-        if (failed < 0)
-            return failed;
-    }
-    if (optind < argc)
-        return kinf__error_set(err, KINF_ERR_INVALID,
-                               "'%s' is no option; a manifest is given by --load %s", argv[optind],
-                               argv[optind]);
-    return 0;
-}
+#define AT(member) offsetof(struct kinf__sim_arguments, member)
+static const struct kinf__flag known_flags[] = {
+    { "listen", true, AT(listen), 0, kinf__flag_add },
+    { "tls", false, AT(has_tls), 0, kinf__flag_on },
+    { "policy", true, AT(policy_file), 0, kinf__flag_text },
+    { "write-kubeconfig", true, AT(kubeconfig_out), 0, kinf__flag_text },
+    { "load", true, AT(loads), 0, kinf__flag_add },
+    { "generate", true, AT(generate), 0, kinf__flag_text },
+    { "churn", true, AT(churn), 0, kinf__flag_text },
+    { "seed", true, AT(seed), 0, take_number },
+    { "no-workloads", false, AT(has_no_workloads), 0, kinf__flag_on },
+    { "history", true, AT(limits), 0, take_history },
+    { "fault", true, AT(faults), 0, kinf__flag_add },
+    { "fault-listen", true, AT(fault_listen), 0, kinf__flag_text },
+    { "log-level", true, AT(log_levels), 0, kinf__flag_text },
+    { "version", false, AT(command), KINF__SIM_COMMAND_VERSION, kinf__flag_set },
+    { "help", false, AT(command), KINF__SIM_COMMAND_HELP, kinf__flag_set },
+};
 
 /* Whoever reaches an address that is not loopback has to show who he is, to somebody he knows. */
 static int check_address(const struct kinf__sim_arguments *arguments, const char *address,
@@ -316,7 +207,8 @@ int kinf__sim_arguments_parse(int argc, char *argv[], struct kinf__sim_arguments
                               struct kinf_error *err)
 {
     struct kinf__sim_arguments arguments = { .seed = SEED_DEFAULT };
-    int failed = read_flags(argc, argv, &arguments, err);
+    int failed = kinf__flags_read(argc, argv, known_flags, KINF__ARRAY_LEN(known_flags), &arguments,
+                                  "a manifest is given by --load", err);
 
     if (failed == 0 && arguments.command == KINF__SIM_COMMAND_RUN)
         failed = check(&arguments, err);

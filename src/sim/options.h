@@ -12,9 +12,8 @@
 
 #include <kinformer/error.h>
 
+#include "base/flags.h"
 #include "watchcache/watchcache.h"
-
-#define KINF__SIM_MAX_VALUES 64
 
 enum kinf__sim_command {
     KINF__SIM_COMMAND_RUN,
@@ -22,26 +21,20 @@ enum kinf__sim_command {
     KINF__SIM_COMMAND_HELP,
 };
 
-/* Of a flag that may be repeated. */
-struct kinf__sim_values {
-    const char *items[KINF__SIM_MAX_VALUES];
-    size_t n_items;
-};
-
 /* Texts point into argv; NULL: not given. */
 struct kinf__sim_arguments {
     enum kinf__sim_command command;
-    struct kinf__sim_values listen; /* never empty */
+    struct kinf__flag_values listen; /* never empty */
     bool has_tls;
     const char *policy_file;
     const char *kubeconfig_out;
-    struct kinf__sim_values loads;
+    struct kinf__flag_values loads;
     const char *generate;
     const char *churn;
     uint64_t seed;
     bool has_no_workloads;
     struct kinf__watchcache_limits limits;
-    struct kinf__sim_values faults;
+    struct kinf__flag_values faults;
     const char *fault_listen;
     const char *log_levels;
 };
