@@ -9,29 +9,6 @@
 static const char all_verbs[] = "create,delete,deletecollection,get,list,patch,update,watch",
                   custom_verbs[] = "delete,deletecollection,get,list,patch,create,update,watch";
 
-/* A JSON array of words that are separated by commas; "" for none. */
-static int write_words(const char *words, struct kinf__buffer *out)
-{
-    const char *comma = "";
-
-    out->len = 0;
-    if (*words == '\0')
-        return kinf__buffer_cstr(out) != NULL ? 0 : KINF_ERR_NO_MEMORY;
-    if (kinf__buffer_append(out, "[", 1) < 0)
-        return KINF_ERR_NO_MEMORY;
-    while (*words != '\0') {
-        size_t len = strcspn(words, ",");
-
-        if (kinf__buffer_printf(out, "%s\"%.*s\"", comma, (int)len, words) < 0)
-            return KINF_ERR_NO_MEMORY;
-        words += len + (words[len] == ',');
-        comma = ",";
-    }
-    return kinf__buffer_append(out, "]", 1) == 0 && kinf__buffer_cstr(out) != NULL
-               ? 0
-               : KINF_ERR_NO_MEMORY;
-}
-
 /* X(subresource, its verbs, kind, group and version of what it answers; NULL: the resource's) */
 #define SUBRESOURCES(X)                                                                            \
     X("status", "get,patch,update", NULL, NULL, NULL)                                              \
@@ -57,7 +34,6 @@ static int add_subresource(struct kinf__catalog *catalog, const struct kinf__cat
         SUBRESOURCES(X)
 #undef X
     };
-    KINF__AUTO_BUFFER verbs = KINF__BUFFER_INIT;
     char path[2 * KINF_NAME_MAX];
 
     snprintf(path, sizeof path, "%s/%.*s", parent->name, (int)name_len, name);
@@ -66,11 +42,9 @@ static int add_subresource(struct kinf__catalog *catalog, const struct kinf__cat
 
         if (strlen(known[i].name) != name_len || strncmp(known[i].name, name, name_len) != 0)
             continue;
-        if (write_words(known[i].verbs, &verbs) < 0)
-            return KINF_ERR_NO_MEMORY;
         entry.name = path;
         entry.singular = entry.short_names = entry.categories = NULL;
-        entry.verbs = verbs.bytes;
+        entry.verbs = (char *)(uintptr_t)known[i].verbs;
         entry.answer_group = (char *)(uintptr_t)known[i].group;
         entry.answer_version = (char *)(uintptr_t)known[i].version;
         if (known[i].kind != NULL)
@@ -83,27 +57,20 @@ static int add_subresource(struct kinf__catalog *catalog, const struct kinf__cat
 static int add_to_catalog(struct kinf__catalog *catalog, const struct kinf__resource *resource,
                           const struct kinf__resource_version *version)
 {
-    KINF__AUTO_BUFFER verbs = KINF__BUFFER_INIT, short_names = KINF__BUFFER_INIT,
-                      categories = KINF__BUFFER_INIT;
-    struct kinf__catalog_entry entry;
-    const char *words = resource->is_custom ? custom_verbs : all_verbs;
-    int failed = write_words(*resource->verbs != '\0' ? resource->verbs : words, &verbs);
-
-    if (failed < 0 || write_words(resource->short_names, &short_names) < 0 ||
-        write_words(resource->categories, &categories) < 0)
-        return KINF_ERR_NO_MEMORY;
-    entry = (struct kinf__catalog_entry){
+    const char *verbs = resource->is_custom ? custom_verbs : all_verbs;
+    const struct kinf__catalog_entry entry = {
         .group = resource->group,
         .version = (char *)(uintptr_t)version->type->version,
         .name = resource->name,
         .singular = resource->singular,
         .kind = resource->kind,
-        .short_names = short_names.len != 0 ? short_names.bytes : NULL,
-        .categories = categories.len != 0 ? categories.bytes : NULL,
-        .verbs = verbs.bytes,
+        .short_names = resource->short_names,
+        .categories = resource->categories,
+        .verbs = *resource->verbs != '\0' ? resource->verbs : (char *)(uintptr_t)verbs,
         .namespaced = resource->namespaced,
     };
-    failed = kinf__catalog_add(catalog, &entry);
+    int failed = kinf__catalog_add(catalog, &entry);
+
     for (const char *at = resource->subresources; failed == 0 && *at != '\0';) {
         size_t len = strcspn(at, ",");
 

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "informer/informer.h"
-#include "rest/discovery.h"
+#include "rest/discovery_cache.h"
 
 static void print_add(const struct kinf_object *object, bool in_initial_list, void *ctx)
 {

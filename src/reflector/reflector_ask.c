@@ -1,6 +1,6 @@
 /*
  * Whether the server still has the resource, and what follows if not. Neighbours: policy.c asks for
- * it after 404s, rest/served.c knows the answer.
+ * it after 404s, rest/discovery.c knows the answer.
  */
 #include "reflector/reflector_priv.h"
 
@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "rest/served.h"
+#include "rest/discovery_cache.h"
 
 /* The server's version is not known, but each end of an object has taken one. The store's own would
  * be that of two states: who saw the one and goes on from it would not hear of the other. */
@@ -43,10 +43,10 @@ static int empty(struct kinf__reflector *reflector, const char *last_rv, struct 
 
 static int ask(struct kinf__reflector *reflector, bool *ret_is_served, struct kinf_error *err)
 {
-    const struct kinf__discovery_source source = { kinf__discovery_ask_server, reflector->http,
+    const struct kinf__discovery_source source = { kinf__discovery_ask, reflector->http,
                                                    kinf__http_host(reflector->http) };
 
-    return kinf__served_ask(&source, reflector->options.type, ret_is_served, err);
+    return kinf__discovery_is_served(&source, reflector->options.type, ret_is_served, err);
 }
 
 void kinf__reflector_ask(struct kinf__reflector *reflector,

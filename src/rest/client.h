@@ -16,7 +16,7 @@
 #include "base/lock.h"
 #include "base/thread.h"
 #include "rest/credentials.h"
-#include "rest/discovery_reader.h"
+#include "rest/discovery_cache.h"
 #include "rest/kubeconfig.h"
 #include "rest/rate_limit.h"
 

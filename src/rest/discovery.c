@@ -1,257 +1,413 @@
 /*
- * What names mean in legacy discovery, which every server answers: /api/v1, /apis, /apis/GROUP,
- * /apis/GROUP/VERSION. Neighbours: discovery_reader.c caches, documents.c takes the aggregated form
- * apart, http.c asks, json/tree.h reads the answers.
+ * The table of what a server said, and what names mean in it. Neighbours: discovery_cache.c keeps a
+ * client's table and asks its server, json/tree.h reads the answers.
+ *
+ * Invariant: only answers of the right kind can say that something is not there.
  */
 #include "rest/discovery.h"
 
-#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#include "base/buffer.h"
 #include "base/error.h"
-#include "base/misuse.h"
 #include "json/tree.h"
-#include "rest/client.h"
-#include "rest/discovery_reader.h"
-#include "rest/http.h"
 #include "rest/url.h"
 
-#define NAME_SIZE        256
-#define ANSWER_MAX_BYTES (16u << 20)
-#define CORE_VERSION     "v1"
+#define NAME_SIZE    256
+#define CORE_VERSION "v1"
 
-/* A name as kubectl takes it, in lower case: the resource, and what stands behind its dot. */
-struct spelling {
-    char resource[NAME_SIZE];
-    char rest[NAME_SIZE];
-};
-
-/* One search, and what it went past. */
-struct search {
-    const struct kinf__discovery_source *source;
-    const char *resource;
-    char away[NAME_SIZE]; /* a group that did not answer */
-};
+#define AGGREGATED "APIGroupDiscoveryList"
+#define ACCEPT                                                                                     \
+    "application/json;g=apidiscovery.k8s.io;v=v2;as=" AGGREGATED ","                               \
+    "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=" AGGREGATED ",application/json"
 
 #define AUTO_TREE KINF__CLEANUP(kinf__json_tree_free_ptr) struct cJSON
 
-static int collect(const char *bytes, size_t len, void *ctx, struct kinf_error *err)
-{
-    struct kinf__buffer *answer = ctx;
+/* One search, and what it went past. */
+struct search {
+    struct kinf__discovery *table;
+    const struct kinf__discovery_source *source;
+    char resource[NAME_SIZE]; /* the name as kubectl takes it, in lower case, up to its dot */
+    const char *rest;         /* what stands behind that */
+    const char *away;         /* a group that did not answer; NULL: none yet */
+};
 
-    if (answer->len + len > ANSWER_MAX_BYTES)
-        return kinf__error_set(err, KINF_ERR_LIMIT, "a discovery answer above %u bytes",
-                               ANSWER_MAX_BYTES);
-    return kinf__buffer_append(answer, bytes, len) < 0 ? kinf__error_no_memory(err) : 0;
+static void drop_resources(struct kinf__discovery_version *version)
+{
+    for (size_t i = 0; i < version->n_resources; i++) {
+        free(version->resources[i].name);
+        free(version->resources[i].singular);
+        free(version->resources[i].kind);
+        free(version->resources[i].short_names);
+        free(version->resources[i].categories);
+        free(version->resources[i].verbs);
+    }
+    free(version->resources);
+    version->resources = NULL;
+    version->n_resources = 0;
 }
 
-int kinf__discovery_ask(struct kinf__http *http, const char *target, const char *accept,
-                        struct kinf__buffer *answer, struct kinf_error *err)
+static void drop_versions(struct kinf__discovery *table, size_t n_left)
 {
-    const struct kinf__http_request request = { .target = target,
-                                                .accept = accept,
-                                                .total_timeout_ms =
-                                                    kinf__http_request_timeout_ms(http),
-                                                .on_body = collect,
-                                                .ctx = answer };
+    while (table->n_versions > n_left) {
+        struct kinf__discovery_version *last = &table->versions[--table->n_versions];
 
-    return kinf__http_perform(http, &request, err);
+        drop_resources(last);
+        free(last->group);
+        free(last->name);
+    }
 }
 
-static int parse(const char *target, struct kinf_str text, struct cJSON **ret_tree,
-                 struct kinf_error *err)
+void kinf__discovery_release(struct kinf__discovery *table)
 {
-    int failed = kinf__json_tree_parse(text, ret_tree, err);
+    drop_versions(table, 0);
+    free(table->versions);
+    *table = (struct kinf__discovery)KINF__DISCOVERY_INIT;
+}
 
-    if (failed < 0)
-        kinf__error_prefix(err, "discovery %s", target);
+/* --- reading answers, whose forms differ in few words; out of memory is the only failure --- */
+
+static const char *text_of(const struct cJSON *object, const char *name)
+{
+    return kinf__json_tree_string(kinf__json_tree_find(object, name, NULL));
+}
+
+/* What both forms say by different names; NULL: neither is there. */
+static const char *either_of(const char *aggregated, const char *legacy)
+{
+    return aggregated != NULL ? aggregated : legacy;
+}
+
+static bool is_text(const struct cJSON *object, const char *name, const char *text)
+{
+    const char *value = text_of(object, name);
+
+    return value != NULL && strcmp(value, text) == 0;
+}
+
+static const struct cJSON *first_of(const struct cJSON *object, const char *name)
+{
+    return kinf__json_tree_first(kinf__json_tree_find(object, name, NULL));
+}
+
+static char *dup_words(const struct cJSON *object, const char *name)
+{
+    KINF__AUTO_BUFFER words = KINF__BUFFER_INIT;
+
+    for (const struct cJSON *at = first_of(object, name); at != NULL;
+         at = kinf__json_tree_next(at)) {
+        const char *word = kinf__json_tree_string(at);
+
+        if (word != NULL && kinf__buffer_printf(&words, words.len != 0 ? ",%s" : "%s", word) < 0)
+            return NULL;
+    }
+    return kinf__buffer_cstr(&words) != NULL ? strdup(words.bytes) : NULL;
+}
+
+/* Room for one more: twice as much whenever `n` has come to a power of two. */
+static void *grow(void *items, size_t n, size_t size)
+{
+    return (n & (n - 1)) == 0 ? realloc(items, (n != 0 ? 2 * n : 1) * size) : items;
+}
+
+/* `parent` NULL: it is no subresource. */
+static int add_resource(struct kinf__discovery_version *version, const struct cJSON *parent,
+                        const struct cJSON *from)
+{
+    const struct cJSON *whole = parent != NULL ? parent : from;
+    const char *name = either_of(text_of(whole, "resource"), text_of(whole, "name"));
+    const char *sub = parent != NULL ? text_of(from, "subresource") : "";
+    const char *singular =
+        either_of(text_of(from, "singularResource"), text_of(from, "singularName"));
+    const char *kind =
+        kinf__json_tree_string(kinf__json_tree_find(from, "responseKind", "kind", NULL));
+    struct kinf__discovery_resource *resources, *added;
+
+    if (name == NULL || sub == NULL)
+        return 0;
+    resources = grow(version->resources, version->n_resources, sizeof *resources);
+    if (resources == NULL)
+        return KINF_ERR_NO_MEMORY;
+    version->resources = resources;
+    added = &resources[version->n_resources++];
+    *added = (struct kinf__discovery_resource){
+        .singular = strdup(either_of(singular, "")),
+        .kind = strdup(either_of(kind, either_of(text_of(from, "kind"), ""))),
+        .short_names = dup_words(from, "shortNames"),
+        .categories = dup_words(from, "categories"),
+        .verbs = dup_words(from, "verbs"),
+        .namespaced = is_text(whole, "scope", "Namespaced") ||
+                      kinf__json_tree_is_true(kinf__json_tree_find(whole, "namespaced", NULL)),
+    };
+    if (asprintf(&added->name, "%s%s%s", name, *sub != '\0' ? "/" : "", sub) < 0)
+        added->name = NULL;
+    return added->name != NULL && added->singular != NULL && added->kind != NULL &&
+                   added->short_names != NULL && added->categories != NULL && added->verbs != NULL
+               ? 0
+               : KINF_ERR_NO_MEMORY;
+}
+
+/* Of an APIResourceList, or of one version of an APIGroupDiscoveryList. */
+static int add_resources(struct kinf__discovery_version *version, const struct cJSON *list)
+{
+    int failed = 0;
+
+    for (const struct cJSON *at = first_of(list, "resources"); failed == 0 && at != NULL;
+         at = kinf__json_tree_next(at)) {
+        failed = add_resource(version, NULL, at);
+        for (const struct cJSON *sub = first_of(at, "subresources"); failed == 0 && sub != NULL;
+             sub = kinf__json_tree_next(sub))
+            failed = add_resource(version, at, sub);
+    }
     return failed;
 }
 
-int kinf__discovery_ask_server(void *ctx, const char *target, struct cJSON **ret_tree,
-                               struct kinf_error *err)
+/* `from` NULL: nothing but its name is known. */
+static int add_version(struct kinf__discovery *table, const char *group, const char *name,
+                       const struct cJSON *from)
+{
+    struct kinf__discovery_version *versions =
+        grow(table->versions, table->n_versions, sizeof *versions);
+    struct kinf__discovery_version *added;
+
+    if (versions == NULL)
+        return KINF_ERR_NO_MEMORY;
+    table->versions = versions;
+    added = &versions[table->n_versions++];
+    *added = (struct kinf__discovery_version){ .group = strdup(group), .name = strdup(name) };
+    if (added->group == NULL || added->name == NULL)
+        return KINF_ERR_NO_MEMORY;
+    if (from == NULL)
+        return 0;
+    added->state =
+        is_text(from, "freshness", "Stale") ? KINF__DISCOVERY_AWAY : KINF__DISCOVERY_READ;
+    return added->state == KINF__DISCOVERY_READ ? add_resources(added, from) : 0;
+}
+
+/* The first version of an aggregated group is the preferred one. */
+static int add_group(struct kinf__discovery *table, const char *name, const struct cJSON *group,
+                     bool is_aggregated)
+{
+    const struct cJSON *preference =
+        is_aggregated ? NULL : kinf__json_tree_find(group, "preferredVersion", NULL);
+    const char *preferred = text_of(preference, "version");
+    int failed = preferred != NULL ? add_version(table, name, preferred, NULL) : 0;
+
+    for (const struct cJSON *at = first_of(group, "versions"); failed == 0 && at != NULL;
+         at = kinf__json_tree_next(at)) {
+        const char *version = text_of(at, "version");
+
+        if (version != NULL && (preferred == NULL || strcmp(version, preferred) != 0))
+            failed = add_version(table, name, version, is_aggregated ? at : NULL);
+    }
+    return failed;
+}
+
+/* Of an APIGroupDiscoveryList or an APIGroupList: the core group, which has no name, or all that
+ * have one. */
+static int add_groups(struct kinf__discovery *table, const struct cJSON *list, bool is_core)
+{
+    bool is_aggregated = is_text(list, "kind", AGGREGATED);
+    int failed = 0;
+
+    for (const struct cJSON *at = first_of(list, is_aggregated ? "items" : "groups");
+         failed == 0 && at != NULL; at = kinf__json_tree_next(at)) {
+        const struct cJSON *metadata =
+            is_aggregated ? kinf__json_tree_find(at, "metadata", NULL) : at;
+        const char *name = text_of(metadata, "name");
+
+        if ((name == NULL || *name == '\0') == is_core)
+            failed = add_group(table, is_core ? "" : name, at, is_aggregated);
+    }
+    return failed;
+}
+
+/* --- asking --- */
+
+/* `kind` NULL: any answer will do. */
+static int ask(const struct kinf__discovery_source *source, const char *target, const char *accept,
+               const char *kind, struct cJSON **ret_tree, struct kinf_error *err)
 {
     KINF__AUTO_BUFFER answer = KINF__BUFFER_INIT;
-    int failed = kinf__discovery_ask(ctx, target, NULL, &answer, err);
+    int failed = source->ask(source->ctx, target, accept, &answer, err);
 
-    return failed < 0 ? failed : parse(target, kinf__buffer_str(&answer), ret_tree, err);
+    if (failed < 0)
+        return failed;
+    failed = kinf__json_tree_parse(kinf__buffer_str(&answer), ret_tree, err);
+    if (failed < 0)
+        kinf__error_prefix(err, "discovery %s", target);
+    else if (kind != NULL && !is_text(*ret_tree, "kind", kind) &&
+             (accept == NULL || !is_text(*ret_tree, "kind", AGGREGATED)))
+        failed = kinf__error_set(err, KINF_ERR_PARSE, "%s: the answer to %s is no %s", source->host,
+                                 target, kind);
+    return failed;
 }
 
-/* Asks the cache: `ctx` is a reader. */
-static int ask_cache(void *ctx, const char *target, struct cJSON **ret_tree, struct kinf_error *err)
+/* A server that does not know the aggregated form may say 404 to /api; it has one core version. */
+static int list(struct kinf__discovery *table, const struct kinf__discovery_source *source,
+                bool is_core, const char *accept, struct kinf_error *err)
 {
-    struct kinf_str text;
-    int failed = kinf__discovery_read(ctx, target, &text, err);
+    const char *target = is_core ? "/api" : "/apis";
+    bool *is_listed = is_core ? &table->has_core : &table->has_groups;
+    size_t n_before = table->n_versions;
+    AUTO_TREE *tree = NULL;
+    int failed =
+        *is_listed ? 0 : ask(source, target, accept, is_core ? NULL : "APIGroupList", &tree, err);
 
-    return failed < 0 ? failed : parse(target, text, ret_tree, err);
+    if (*is_listed || (failed < 0 && !(is_core && failed == KINF_ERR_NOT_FOUND)))
+        return failed;
+    if (is_core && !is_text(tree, "kind", AGGREGATED))
+        failed = add_version(table, "", CORE_VERSION, NULL);
+    else
+        failed = add_groups(table, tree, is_core);
+    if (failed < 0) {
+        drop_versions(table, n_before);
+        return kinf__error_no_memory(err);
+    }
+    *is_listed = true;
+    return 0;
 }
 
-/* --- one APIResourceList --- */
-
-static bool has_word(const struct cJSON *array, const char *word)
+static int read_version(struct kinf__discovery_version *version,
+                        const struct kinf__discovery_source *source, struct kinf_error *err)
 {
-    for (const struct cJSON *at = kinf__json_tree_first(array); at != NULL;
-         at = kinf__json_tree_next(at)) {
-        const char *text = kinf__json_tree_string(at);
+    KINF__AUTO_BUFFER target = KINF__BUFFER_INIT;
+    AUTO_TREE *tree = NULL;
+    const char *text;
+    int failed;
 
-        if (text != NULL && strcmp(text, word) == 0)
+    if (version->state == KINF__DISCOVERY_READ)
+        return 0;
+    if (kinf__url_append_version(&target, version->group, version->name) < 0 ||
+        (text = kinf__buffer_cstr(&target)) == NULL)
+        return kinf__error_no_memory(err);
+    if (version->state == KINF__DISCOVERY_AWAY)
+        return kinf__error_set(err, KINF_ERR_SERVER, "what answers %s is away", text);
+    failed = ask(source, text, NULL, "APIResourceList", &tree, err);
+    if (failed < 0)
+        return failed;
+    if (add_resources(version, tree) < 0) {
+        drop_resources(version);
+        return kinf__error_no_memory(err);
+    }
+    version->state = KINF__DISCOVERY_READ;
+    return 0;
+}
+
+/* What comes of one extension's server that is away, or broken. */
+static bool is_broken(int failed)
+{
+    return failed == KINF_ERR_SERVER || failed == KINF_ERR_PARSE || failed == KINF_ERR_TRUNCATED;
+}
+
+int kinf__discovery_read_all(struct kinf__discovery *table,
+                             const struct kinf__discovery_source *source, struct kinf_error *err)
+{
+    struct kinf_error told = KINF_ERROR_INIT;
+    int failed = list(table, source, true, ACCEPT, &told);
+
+    if (failed == 0)
+        failed = list(table, source, false, ACCEPT, &told);
+    for (size_t i = 0; failed == 0 && i < table->n_versions; i++) {
+        failed = read_version(&table->versions[i], source, &told);
+        if (is_broken(failed) || failed == KINF_ERR_NOT_FOUND || failed == KINF_ERR_FORBIDDEN)
+            failed = 0;
+    }
+    if (failed < 0 && err != NULL)
+        *err = told;
+    return failed;
+}
+
+/* --- one version's resources --- */
+
+/* Whether `word` is one of those that commas separate. */
+static bool is_among(const char *words, const char *word)
+{
+    size_t len;
+
+    for (; *words != '\0'; words += len + (words[len] == ',')) {
+        len = strcspn(words, ",");
+        if (len == strlen(word) && memcmp(words, word, len) == 0)
             return true;
     }
     return false;
 }
 
-static bool is_plural(const struct cJSON *resource, const char *name)
+/* The plural, or else singular, kind or a short name. Servers before 1.27 leave the singular of
+ * their own types out. A slash is a subresource's. */
+static const struct kinf__discovery_resource *find_resource(
+    const struct kinf__discovery_version *version, const char *name)
 {
-    const char *plural = kinf__json_tree_string(kinf__json_tree_find(resource, "name", NULL));
+    const struct kinf__discovery_resource *found = NULL;
 
-    return plural != NULL && strcasecmp(plural, name) == 0;
-}
+    for (size_t i = 0; i < version->n_resources; i++) {
+        const struct kinf__discovery_resource *at = &version->resources[i];
 
-/* Singular, kind or a short name. Servers before 1.27 leave the singular of their own types out. */
-static bool is_otherwise_named(const struct cJSON *resource, const char *name)
-{
-    const char *plural = kinf__json_tree_string(kinf__json_tree_find(resource, "name", NULL));
-    const char *kind = kinf__json_tree_string(kinf__json_tree_find(resource, "kind", NULL));
-    const char *singular =
-        kinf__json_tree_string(kinf__json_tree_find(resource, "singularName", NULL));
-
-    if (plural == NULL || strchr(plural, '/') != NULL || *name == '\0')
-        return false;
-    return (singular != NULL && strcasecmp(singular, name) == 0) ||
-           (kind != NULL && strcasecmp(kind, name) == 0) ||
-           has_word(kinf__json_tree_find(resource, "shortNames", NULL), name);
-}
-
-static const struct cJSON *find_named(const struct cJSON *list, const char *name,
-                                      bool (*is_named)(const struct cJSON *, const char *))
-{
-    const struct cJSON *at = kinf__json_tree_first(kinf__json_tree_find(list, "resources", NULL));
-
-    while (at != NULL && !is_named(at, name))
-        at = kinf__json_tree_next(at);
-    return at;
-}
-
-static int make_type(const struct cJSON *resource, const char *group, const char *version,
-                     const struct kinf_type **ret_type, struct kinf_error *err)
-{
-    const char *plural = kinf__json_tree_string(kinf__json_tree_find(resource, "name", NULL));
-    const char *kind = kinf__json_tree_string(kinf__json_tree_find(resource, "kind", NULL));
-    const struct cJSON *verbs = kinf__json_tree_find(resource, "verbs", NULL);
-
-    if (!has_word(verbs, "list") || !has_word(verbs, "watch"))
-        return kinf__error_set(err, KINF_ERR_UNSUPPORTED,
-                               "the resource '%s' cannot be listed and watched", plural);
-    return kinf_type_intern(
-        group, version, kind, plural,
-        kinf__json_tree_is_true(kinf__json_tree_find(resource, "namespaced", NULL)), ret_type, err);
-}
-
-int kinf__discovery_pick(const struct cJSON *list, const char *name, const char *group,
-                         const char *version, const struct kinf_type **ret_type,
-                         struct kinf_error *err)
-{
-    const struct cJSON *resource = NULL;
-
-    /* A slash is a subresource's. */
-    if (strchr(name, '/') == NULL)
-        resource = find_named(list, name, is_plural);
-    if (resource == NULL)
-        resource = find_named(list, name, is_otherwise_named);
-    return resource != NULL ? make_type(resource, group, version, ret_type, err)
-                            : KINF_ERR_NOT_FOUND;
+        if (strchr(at->name, '/') != NULL)
+            continue;
+        if (strcasecmp(at->name, name) == 0)
+            return at;
+        if (found == NULL && (strcasecmp(at->singular, name) == 0 ||
+                              strcasecmp(at->kind, name) == 0 || is_among(at->short_names, name)))
+            found = at;
+    }
+    return found;
 }
 
 /* --- where to look; KINF_ERR_NOT_FOUND means that it is not there, whatever `err` says --- */
 
-static int ask(const struct search *search, const char *target, struct cJSON **ret_tree,
-               struct kinf_error *err)
-{
-    return search->source->ask(search->source->ctx, target, ret_tree, err);
-}
-
-static int find_in_version(const struct search *search, const char *group, const char *version,
+static int find_in_version(const struct search *search, struct kinf__discovery_version *version,
                            const struct kinf_type **ret_type, struct kinf_error *err)
 {
-    KINF__AUTO_BUFFER target = KINF__BUFFER_INIT;
-    AUTO_TREE *list = NULL;
-    const char *text;
-    int failed;
+    const struct kinf__discovery_resource *found;
+    int failed = read_version(version, search->source, err);
 
-    if (kinf__url_append_version(&target, group, version) < 0 ||
-        (text = kinf__buffer_cstr(&target)) == NULL)
-        return kinf__error_no_memory(err);
-    failed = ask(search, text, &list, err);
-    return failed < 0 ? failed
-                      : kinf__discovery_pick(list, search->resource, group, version, ret_type, err);
-}
-
-/* The preferred version first; a type that is young may be in another one only. */
-static int find_in_group(const struct search *search, const struct cJSON *group,
-                         const struct kinf_type **ret_type, struct kinf_error *err)
-{
-    const char *name = kinf__json_tree_string(kinf__json_tree_find(group, "name", NULL));
-    const char *preferred =
-        kinf__json_tree_string(kinf__json_tree_find(group, "preferredVersion", "version", NULL));
-    const struct cJSON *at = kinf__json_tree_first(kinf__json_tree_find(group, "versions", NULL));
-    int failed;
-
-    if (name == NULL || preferred == NULL)
+    if (failed < 0)
+        return failed;
+    found = find_resource(version, search->resource);
+    if (found == NULL)
         return KINF_ERR_NOT_FOUND;
-    failed = find_in_version(search, name, preferred, ret_type, err);
-    for (; at != NULL && failed == KINF_ERR_NOT_FOUND; at = kinf__json_tree_next(at)) {
-        const char *version = kinf__json_tree_string(kinf__json_tree_find(at, "version", NULL));
-
-        if (version != NULL && strcmp(version, preferred) != 0)
-            failed = find_in_version(search, name, version, ret_type, err);
-    }
-    return failed;
+    if (!is_among(found->verbs, "list") || !is_among(found->verbs, "watch"))
+        return kinf__error_set(err, KINF_ERR_UNSUPPORTED,
+                               "the resource '%s' cannot be listed and watched", found->name);
+    return kinf_type_intern(version->group, version->name, found->kind, found->name,
+                            found->namespaced, ret_type, err);
 }
 
-static int find_in_named_group(const struct search *search, const char *name,
-                               const struct kinf_type **ret_type, struct kinf_error *err)
+static bool is_meant(const struct kinf__discovery_version *version, const char *group,
+                     const char *name)
 {
-    char target[NAME_SIZE + 8];
-    AUTO_TREE *group = NULL;
-    int failed;
-
-    snprintf(target, sizeof target, "/apis/%s", name);
-    failed = ask(search, target, &group, err);
-    return failed < 0 ? failed : find_in_group(search, group, ret_type, err);
+    return (group == NULL || strcmp(version->group, group) == 0) &&
+           (name == NULL || strcmp(version->name, name) == 0);
 }
 
-static int find_in_listed_groups(struct search *search, const struct kinf_type **ret_type,
-                                 struct kinf_error *err)
+/* `group` NULL: all groups; `version` NULL: all versions, since a type that is young may be in
+ * another one than the preferred. */
+static int find_in(struct search *search, const char *group, const char *version,
+                   const struct kinf_type **ret_type, struct kinf_error *err)
 {
-    AUTO_TREE *groups = NULL;
-    const struct cJSON *at;
-    int failed = ask(search, "/apis", &groups, err);
+    struct kinf__discovery *table = search->table;
+    int failed = list(table, search->source, group != NULL && *group == '\0', ACCEPT, err);
 
     if (failed < 0)
         return failed;
     failed = KINF_ERR_NOT_FOUND;
-    at = kinf__json_tree_first(kinf__json_tree_find(groups, "groups", NULL));
-    for (; at != NULL && failed == KINF_ERR_NOT_FOUND; at = kinf__json_tree_next(at)) {
-        failed = find_in_group(search, at, ret_type, err);
-        /* A group whose backend is away must not hide those behind it. */
-        if (failed == KINF_ERR_SERVER) {
-            snprintf(search->away, sizeof search->away, "%s",
-                     kinf__json_tree_string(kinf__json_tree_find(at, "name", NULL)));
+    for (size_t i = 0; failed == KINF_ERR_NOT_FOUND && i < table->n_versions; i++) {
+        struct kinf__discovery_version *at = &table->versions[i];
+
+        if (!is_meant(at, group, version) ||
+            (search->away != NULL && strcmp(at->group, search->away) == 0))
+            continue;
+        failed = find_in_version(search, at, ret_type, err);
+        /* A group whose server is away must not hide those behind it. */
+        if (group == NULL && is_broken(failed)) {
+            search->away = at->group;
             failed = KINF_ERR_NOT_FOUND;
         }
     }
     return failed;
-}
-
-static int find_anywhere(struct search *search, const struct kinf_type **ret_type,
-                         struct kinf_error *err)
-{
-    int failed = find_in_version(search, "", CORE_VERSION, ret_type, err);
-
-    return failed == KINF_ERR_NOT_FOUND ? find_in_listed_groups(search, ret_type, err) : failed;
 }
 
 /* --- kubectl's spelling --- */
@@ -272,131 +428,108 @@ static bool is_plain(const char *text)
 
 /* "pods", "deployments.apps", "deployments.v1.apps", "pods.v1" and "pods.v1."; nothing behind the
  * dot is the core group: "pods." */
-static bool parse_spelling(const char *text, struct spelling *ret_spelling)
+static bool parse_spelling(const char *text, struct search *search)
 {
-    char lower[NAME_SIZE];
+    char *lower = search->resource, *dot;
     size_t len = strlen(text);
-    const char *dot, *rest = "";
+    bool ends_with_dot = len != 0 && text[len - 1] == '.';
 
     if (len >= NAME_SIZE)
         return false;
     for (size_t i = 0; i <= len; i++)
         lower[i] = (char)(text[i] >= 'A' && text[i] <= 'Z' ? text[i] - 'A' + 'a' : text[i]);
-    dot = strchr(lower, '.');
-    if (len != 0 && dot != NULL && lower[len - 1] == '.')
+    if (ends_with_dot)
         lower[len - 1] = '\0';
     if (!is_plain(lower))
         return false;
-    if (dot == lower + len - 1)
-        rest = CORE_VERSION;
-    else if (dot != NULL)
-        rest = dot + 1;
-    snprintf(ret_spelling->resource, NAME_SIZE, "%.*s", (int)strcspn(lower, "."), lower);
-    snprintf(ret_spelling->rest, NAME_SIZE, "%s", rest);
+    dot = strchr(lower, '.');
+    search->rest = ends_with_dot ? CORE_VERSION : "";
+    if (dot != NULL) {
+        search->rest = dot + 1;
+        *dot = '\0';
+    }
     return true;
 }
 
 /* "VERSION" or "VERSION.GROUP" */
-static int find_in_named_version(const struct search *search, const char *rest,
-                                 const struct kinf_type **ret_type, struct kinf_error *err)
+static int find_versioned(struct search *search, const struct kinf_type **ret_type,
+                          struct kinf_error *err)
 {
+    const char *rest = search->rest;
     char version[NAME_SIZE];
     size_t len = strcspn(rest, ".");
 
     snprintf(version, sizeof version, "%.*s", (int)len, rest);
-    return find_in_version(search, rest[len] == '.' ? rest + len + 1 : "", version, ret_type, err);
+    return find_in(search, rest[len] == '.' ? rest + len + 1 : "", version, ret_type, err);
 }
 
 /* What stands behind the resource can mean a group, or a version and a group: first what it looks
  * like, then the other. A version of the core group always looks like one. */
-static int find(struct search *search, const char *rest, const struct kinf_type **ret_type,
-                struct kinf_error *err)
+static int find(struct search *search, const struct kinf_type **ret_type, struct kinf_error *err)
 {
+    const char *rest = search->rest;
     bool looks_versioned = is_version(rest, strcspn(rest, "."));
     int failed = KINF_ERR_NOT_FOUND;
 
     if (*rest == '\0')
-        return find_anywhere(search, ret_type, err);
-    if (looks_versioned)
-        failed = find_in_named_version(search, rest, ret_type, err);
+        failed = find_in(search, "", NULL, ret_type, err);
+    else if (looks_versioned)
+        failed = find_versioned(search, ret_type, err);
     if (failed == KINF_ERR_NOT_FOUND)
-        failed = find_in_named_group(search, rest, ret_type, err);
+        failed = find_in(search, *rest != '\0' ? rest : NULL, NULL, ret_type, err);
     if (failed == KINF_ERR_NOT_FOUND && !looks_versioned && strchr(rest, '.') != NULL)
-        failed = find_in_named_version(search, rest, ret_type, err);
+        failed = find_versioned(search, ret_type, err);
     return failed;
 }
 
-int kinf__discovery_find_from(const struct kinf__discovery_source *source, const char *resource,
-                              const struct kinf_type **ret_type, struct kinf_error *err)
+int kinf__discovery_find(struct kinf__discovery *table, const struct kinf__discovery_source *source,
+                         const char *resource, const struct kinf_type **ret_type,
+                         struct kinf_error *err)
 {
     struct kinf_error told = KINF_ERROR_INIT;
-    struct spelling wanted;
-    struct search search = { .source = source, .resource = wanted.resource };
+    struct search search = { .table = table, .source = source };
     int failed;
 
-    if (!parse_spelling(resource, &wanted))
+    if (!parse_spelling(resource, &search))
         return kinf__error_set(
             err, KINF_ERR_INVALID,
             "'%s' is no name of a resource: pods, deployments.apps or deployments.v1.apps",
             resource);
-    failed = find(&search, wanted.rest, ret_type, &told);
+    failed = find(&search, ret_type, &told);
     if (failed == KINF_ERR_NOT_FOUND)
         return kinf__error_set(err, KINF_ERR_NOT_FOUND,
                                "the server %s has no resource '%s'%s%s (see: kubectl "
                                "api-resources)",
                                source->host, resource,
-                               *search.away != '\0' ? ", unless in a group that is away: " : "",
-                               search.away);
+                               search.away != NULL ? ", unless in a group that is away: " : "",
+                               search.away != NULL ? search.away : "");
     if (failed < 0 && err != NULL)
         *err = told;
     return failed;
 }
 
-/* A name that is unknown may be new. */
-static int find_cached(struct kinf_client *client, struct kinf__discovery_reader *reader,
-                       const char *resource, const struct kinf_type **ret_type,
-                       struct kinf_error *err)
+int kinf__discovery_is_served(const struct kinf__discovery_source *source,
+                              const struct kinf_type *type, bool *ret_is_served,
+                              struct kinf_error *err)
 {
-    const struct kinf__discovery_source source = { ask_cache, reader, client->host };
-    struct kinf_error unknown = KINF_ERROR_INIT;
-    int failed = kinf__discovery_find_from(&source, resource, ret_type, &unknown);
-
-    /* What is away may be back, and what could not be watched may be able to. */
-    if ((failed == KINF_ERR_NOT_FOUND || failed == KINF_ERR_SERVER ||
-         failed == KINF_ERR_UNSUPPORTED) &&
-        kinf__discovery_refresh(reader))
-        failed = kinf__discovery_find_from(&source, resource, ret_type, &unknown);
-    if (failed < 0 && err != NULL)
-        *err = unknown;
-    return failed;
-}
-
-static int find_type(struct kinf_client *client, const char *resource, bool is_anew,
-                     const struct kinf_type **ret_type, struct kinf_error *err)
-{
-    struct kinf__discovery_reader *reader = NULL;
+    KINF__CLEANUP(kinf__discovery_release) struct kinf__discovery asked = KINF__DISCOVERY_INIT;
+    struct kinf__discovery_version *found = NULL;
+    const struct kinf__discovery_resource *resource = NULL;
     int failed;
 
-    kinf__client_hold(client);
-    failed = kinf__discovery_open(client, &reader, err);
-    if (failed == 0 && is_anew)
-        (void)kinf__discovery_refresh(reader);
-    if (failed == 0)
-        failed = find_cached(client, reader, resource, ret_type, err);
-    kinf__discovery_close(reader);
-    kinf__client_let_go(client);
-    return failed;
-}
-
-int kinf_client_find_type(struct kinf_client *client, const char *resource,
-                          const struct kinf_type **ret_type, struct kinf_error *err)
-{
-    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, client, resource, ret_type);
-    return find_type(client, resource, false, ret_type, err);
-}
-
-int kinf__discovery_find_anew(struct kinf_client *client, const char *resource,
-                              const struct kinf_type **ret_type, struct kinf_error *err)
-{
-    return find_type(client, resource, true, ret_type, err);
+    if (*type->group != '\0')
+        failed = list(&asked, source, false, NULL, err);
+    else
+        failed = add_version(&asked, "", type->version, NULL) < 0 ? kinf__error_no_memory(err) : 0;
+    for (size_t i = 0; found == NULL && i < asked.n_versions; i++)
+        found =
+            is_meant(&asked.versions[i], type->group, type->version) ? &asked.versions[i] : NULL;
+    if (failed == 0 && found != NULL)
+        failed = read_version(found, source, err);
+    if (failed < 0)
+        return failed;
+    if (found != NULL)
+        resource = find_resource(found, type->resource);
+    *ret_is_served = resource != NULL && strcmp(resource->name, type->resource) == 0;
+    return 0;
 }

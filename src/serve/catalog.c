@@ -1,6 +1,6 @@
 /*
- * Reading the upstream's discovery documents. Neighbours: discovery.c writes them again, cut down to
- * what is served; rest/discovery_reader.h has them.
+ * What the upstream's discovery says. Neighbours: discovery.c writes it again, cut down to what is
+ * served; rest/discovery_cache.h has it.
  */
 #include "serve/catalog.h"
 
@@ -11,8 +11,7 @@
 
 #include "base/error.h"
 #include "json/scan.h"
-#include "rest/discovery_reader.h"
-#include "rest/url.h"
+#include "rest/discovery_cache.h"
 #include "serve/catalog_priv.h"
 
 #define MARK "kinformerd"
@@ -52,40 +51,6 @@ void kinf__catalog_free(struct kinf__catalog *catalog)
     free(catalog);
 }
 
-/* The decoded member, or NULL: none, no string, or out of memory. */
-static char *dup_member(struct kinf__json_value object, const char *name)
-{
-    struct kinf__json_value value;
-    char *text;
-    size_t len;
-
-    if (!kinf__json_member(object, kinf_str_from(name), &value) || value.type != KINF__JSON_STRING)
-        return NULL;
-    text = malloc(value.raw.len + 1);
-    if (text == NULL)
-        return NULL;
-    len = kinf__json_unescape(value.raw, text, value.raw.len);
-    text[len] = '\0';
-    return text;
-}
-
-static char *dup_raw(struct kinf__json_value object, const char *name)
-{
-    struct kinf__json_value value;
-
-    if (!kinf__json_member(object, kinf_str_from(name), &value) || value.type != KINF__JSON_ARRAY)
-        return NULL;
-    return strndup(value.raw.bytes, value.raw.len);
-}
-
-static bool is_true(struct kinf__json_value object, const char *name)
-{
-    struct kinf__json_value value;
-
-    return kinf__json_member(object, kinf_str_from(name), &value) &&
-           kinf_str_equal(value.raw, KINF_STR("true"));
-}
-
 static int dup_text(const char *text, char **ret_copy)
 {
     *ret_copy = text != NULL ? strdup(text) : NULL;
@@ -114,46 +79,6 @@ int kinf__catalog_add(struct kinf__catalog *catalog, const struct kinf__catalog_
     }
     entries[catalog->n_entries++] = copy;
     return 0;
-}
-
-static int add_resource(struct kinf__catalog *catalog, const char *group, const char *version,
-                        struct kinf__json_value resource)
-{
-    KINF__AUTO_FREE char *name = dup_member(resource, "name"),
-                         *singular = dup_member(resource, "singularName"),
-                         *kind = dup_member(resource, "kind"),
-                         *short_names = dup_raw(resource, "shortNames"),
-                         *categories = dup_raw(resource, "categories");
-    const struct kinf__catalog_entry entry = { .group = (char *)(uintptr_t)group,
-                                               .version = (char *)(uintptr_t)version,
-                                               .name = name,
-                                               .singular = singular,
-                                               .kind = kind,
-                                               .short_names = short_names,
-                                               .categories = categories,
-                                               .namespaced = is_true(resource, "namespaced") };
-
-    return name != NULL && kind != NULL ? kinf__catalog_add(catalog, &entry) : KINF_ERR_NO_MEMORY;
-}
-
-int kinf__catalog_add_list(struct kinf__catalog *catalog, const char *group, const char *version,
-                           struct kinf_str answer)
-{
-    struct kinf__json_value list, item;
-    struct kinf__json_iter iter;
-    struct kinf_str key;
-    size_t len;
-    int failed = 0;
-
-    if (kinf__json_scan_all(answer, KINF__JSON_MAX_DEPTH, &len) < 0 ||
-        !kinf__json_member(kinf__json_value_of(answer), KINF_STR("resources"), &list) ||
-        !kinf__json_iter_init(&iter, list))
-        return 0;
-    while (failed == 0 && kinf__json_iter_next(&iter, &key, &item)) {
-        if (item.type == KINF__JSON_OBJECT)
-            failed = add_resource(catalog, group, version, item);
-    }
-    return failed;
 }
 
 int kinf__catalog_set_version(struct kinf__catalog *catalog, const char *json)
@@ -216,90 +141,67 @@ static char *mark_version(struct kinf_str answer)
     return strdup(marked.bytes);
 }
 
-static int fetch_list(struct kinf__catalog *catalog, struct kinf__discovery_reader *reader,
-                      const char *group, const char *version, struct kinf_error *err)
+static int add_version(struct kinf__catalog *catalog, const struct kinf__discovery_version *version)
 {
-    KINF__AUTO_BUFFER target = KINF__BUFFER_INIT;
-    struct kinf_str answer;
-    int failed;
+    for (size_t i = 0; i < version->n_resources; i++) {
+        const struct kinf__discovery_resource *resource = &version->resources[i];
+        const struct kinf__catalog_entry entry = { .group = version->group,
+                                                   .version = version->name,
+                                                   .name = resource->name,
+                                                   .singular = resource->singular,
+                                                   .kind = resource->kind,
+                                                   .short_names = resource->short_names,
+                                                   .categories = resource->categories,
+                                                   .namespaced = resource->namespaced };
 
-    if (kinf__url_append_version(&target, group, version) < 0 || kinf__buffer_cstr(&target) == NULL)
-        return kinf__error_no_memory(err);
-    failed = kinf__discovery_read(reader, target.bytes, &answer, err);
-    /* An extension's server may be away: what it has cannot be served then. */
-    if (failed == KINF_ERR_SERVER || failed == KINF_ERR_NOT_FOUND || failed == KINF_ERR_FORBIDDEN)
-        return 0;
-    if (failed < 0)
-        return failed;
-    return kinf__catalog_add_list(catalog, group, version, answer) < 0 ? kinf__error_no_memory(err)
-                                                                       : 0;
+        if (*resource->kind != '\0' && kinf__catalog_add(catalog, &entry) < 0)
+            return KINF_ERR_NO_MEMORY;
+    }
+    return 0;
 }
 
-static int fetch_group(struct kinf__catalog *catalog, struct kinf__discovery_reader *reader,
-                       struct kinf__json_value group, struct kinf_error *err)
+static int add_versions(struct kinf__catalog *catalog, const struct kinf__discovery *table,
+                        bool are_core)
 {
-    KINF__AUTO_FREE char *name = dup_member(group, "name");
-    struct kinf__json_value versions, item;
-    struct kinf__json_iter iter;
-    struct kinf_str key;
     int failed = 0;
 
-    if (name == NULL || !kinf__json_member(group, KINF_STR("versions"), &versions) ||
-        !kinf__json_iter_init(&iter, versions))
-        return 0;
-    while (failed == 0 && kinf__json_iter_next(&iter, &key, &item)) {
-        KINF__AUTO_FREE char *version = dup_member(item, "version");
-
-        if (version != NULL)
-            failed = fetch_list(catalog, reader, name, version, err);
+    for (size_t i = 0; failed == 0 && i < table->n_versions; i++) {
+        if ((*table->versions[i].group == '\0') == are_core)
+            failed = add_version(catalog, &table->versions[i]);
     }
-    return failed;
-}
-
-static int fetch_groups(struct kinf__catalog *catalog, struct kinf__discovery_reader *reader,
-                        struct kinf_error *err)
-{
-    struct kinf__json_value groups, item;
-    struct kinf__json_iter iter;
-    struct kinf_str key, answer;
-    size_t len;
-    int failed = kinf__discovery_read(reader, "/apis", &answer, err);
-
-    if (failed < 0)
-        return failed;
-    if (kinf__json_scan_all(answer, KINF__JSON_MAX_DEPTH, &len) < 0 ||
-        !kinf__json_member(kinf__json_value_of(answer), KINF_STR("groups"), &groups) ||
-        !kinf__json_iter_init(&iter, groups))
-        return kinf__error_set(err, KINF_ERR_PARSE, "the server's list of API groups is none");
-    while (failed == 0 && kinf__json_iter_next(&iter, &key, &item))
-        failed = fetch_group(catalog, reader, item, err);
     return failed;
 }
 
 static int fetch(struct kinf__catalog *catalog, struct kinf__discovery_reader *reader,
                  struct kinf_error *err)
 {
+    const struct kinf__discovery *table = &reader->cache->table;
     int failed;
 
     (void)kinf__discovery_refresh(reader);
-    failed = fetch_list(catalog, reader, "", "v1", err);
-    return failed < 0 ? failed : fetch_groups(catalog, reader, err);
+    failed = kinf__discovery_read_all(&reader->cache->table, &reader->source, err);
+    if (failed < 0)
+        return failed;
+    return add_versions(catalog, table, true) < 0 || add_versions(catalog, table, false) < 0
+               ? kinf__error_no_memory(err)
+               : 0;
 }
 
 int kinf__catalog_fetch(struct kinf_client *client, struct kinf__catalog **ret_catalog,
                         struct kinf_error *err)
 {
     kinf_auto_response version = KINF_RESPONSE_INIT;
-    struct kinf__discovery_reader *reader = NULL;
+    struct kinf__discovery_reader reader;
     struct kinf__catalog *catalog;
     int failed;
 
     if (kinf__catalog_new(&catalog) < 0)
         return kinf__error_no_memory(err);
     failed = kinf__discovery_open(client, &reader, err);
-    if (failed == 0)
-        failed = fetch(catalog, reader, err);
-    kinf__discovery_close(reader);
+    if (failed == 0) {
+        failed = fetch(catalog, &reader, err);
+        kinf__discovery_close(&reader);
+    }
     if (failed < 0) {
         kinf__catalog_free(catalog);
         return failed;

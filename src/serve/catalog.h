@@ -20,7 +20,7 @@ struct kinf__catalog_entry {
     char *name; /* "pods", "pods/log" */
     char *singular;
     char *kind;
-    char *short_names; /* a JSON array; NULL: none */
+    char *short_names; /* separated by commas; NULL or "": none */
     char *categories;  /* likewise */
     char *verbs;       /* likewise; NULL: those of a cache, and its subresources are not told */
     /* Of what it answers with, if that is of another group: "autoscaling" and "v1" of
@@ -36,11 +36,7 @@ KINF_MUST_CHECK int kinf__catalog_fetch(struct kinf_client *client,
                                         struct kinf__catalog **ret_catalog, struct kinf_error *err);
 void kinf__catalog_free(struct kinf__catalog *catalog); /* NULL is allowed */
 
-/* Adds what one answer to /api/v1 or /apis/GROUP/VERSION says; for tests, and for fetch. Errors:
- * KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__catalog_new(struct kinf__catalog **ret_catalog);
-KINF_MUST_CHECK int kinf__catalog_add_list(struct kinf__catalog *catalog, const char *group,
-                                           const char *version, struct kinf_str answer);
 /* Adds one entry, whose texts are copied, and tells its verbs as they are. Errors:
  * KINF_ERR_NO_MEMORY, nothing is added. */
 KINF_MUST_CHECK int kinf__catalog_add(struct kinf__catalog *catalog,

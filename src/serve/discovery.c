@@ -163,22 +163,32 @@ int kinf__catalog_write_group(const struct kinf__catalog *catalog,
     return finish(&writer);
 }
 
+/* An array of words that are separated by commas. */
+static void put_words(struct writer *writer, const char *before, const char *words)
+{
+    begin_array(writer, before);
+    while (*words != '\0') {
+        struct kinf_str word = { words, strcspn(words, ",") };
+
+        begin_item(writer);
+        if (kinf__quote(writer->out, word) < 0)
+            writer->is_failed = true;
+        words += word.len + (words[word.len] == ',');
+    }
+    end_array(writer);
+}
+
 static void put_names(struct writer *writer, const struct kinf__catalog_entry *entry)
 {
-    if (entry->short_names != NULL) {
-        put(writer, ",\"shortNames\":");
-        put(writer, entry->short_names);
-    }
-    if (entry->categories != NULL) {
-        put(writer, ",\"categories\":");
-        put(writer, entry->categories);
-    }
+    if (entry->short_names != NULL && *entry->short_names != '\0')
+        put_words(writer, ",\"shortNames\":", entry->short_names);
+    if (entry->categories != NULL && *entry->categories != '\0')
+        put_words(writer, ",\"categories\":", entry->categories);
 }
 
 static void put_verbs(struct writer *writer, const struct kinf__catalog_entry *entry)
 {
-    put(writer, ",\"verbs\":");
-    put(writer, entry->verbs != NULL ? entry->verbs : "[\"get\",\"list\",\"watch\"]");
+    put_words(writer, ",\"verbs\":", entry->verbs != NULL ? entry->verbs : "get,list,watch");
 }
 
 static void put_resource(struct writer *writer, const struct kinf__catalog_entry *entry)

@@ -12,16 +12,15 @@
     "\",\"namespaced\":true,\"kind\":\"" kind "\",\"verbs\":[\"get\",\"list\",\"watch\"]}]}"
 
 #define EXAMPLE                                                                                    \
-    "\"name\":\"example.com\","                                                                    \
+    "{\"name\":\"example.com\","                                                                   \
     "\"versions\":[{\"groupVersion\":\"example.com/v1\",\"version\":\"v1\"}],"                     \
-    "\"preferredVersion\":{\"groupVersion\":\"example.com/v1\",\"version\":\"v1\"}"
+    "\"preferredVersion\":{\"groupVersion\":\"example.com/v1\",\"version\":\"v1\"}}"
 
 /* clang-format off */
 static const char discovery[] =
     ANSWER("/api", "{\"kind\":\"APIVersions\",\"versions\":[\"v1\"]}")
     ANSWER("/api/v1", RESOURCES("v1", "pod", "Pod"))
-    ANSWER("/apis", "{\"kind\":\"APIGroupList\",\"apiVersion\":\"v1\",\"groups\":[{" EXAMPLE "}]}")
-    ANSWER("/apis/example.com", "{\"kind\":\"APIGroup\",\"apiVersion\":\"v1\"," EXAMPLE "}")
+    ANSWER("/apis", "{\"kind\":\"APIGroupList\",\"apiVersion\":\"v1\",\"groups\":[" EXAMPLE "]}")
     ANSWER("/apis/example.com/v1", RESOURCES("example.com/v1", "widget", "Widget"));
 /* clang-format on */
 

@@ -252,14 +252,16 @@ static void nobody_is_asked_about_in_anothers_name(void **state)
 
 static void set_catalog(struct guarded *g)
 {
+    const struct kinf__catalog_entry entry = { .group = (char[]){ "" },
+                                               .version = (char[]){ "v1" },
+                                               .name = (char[]){ "things" },
+                                               .singular = (char[]){ "thing" },
+                                               .kind = (char[]){ "Thing" },
+                                               .namespaced = true };
     struct kinf__catalog *catalog;
 
     assert_int_equal(kinf__catalog_new(&catalog), 0);
-    assert_int_equal(
-        kinf__catalog_add_list(catalog, "", "v1",
-                               KINF_STR("{\"resources\":[{\"name\":\"things\",\"kind\":\"Thing\","
-                                        "\"singularName\":\"thing\",\"namespaced\":true}]}")),
-        0);
+    assert_int_equal(kinf__catalog_add(catalog, &entry), 0);
     kinf__server_set_catalog(g->server, catalog);
 }
 

@@ -1,39 +1,88 @@
 /*
- * The catalog: what it takes of discovery documents and of entries, and what is left when memory is
- * out. What is written of it is tested where it is served.
+ * The catalog: what it takes of the upstream's discovery and of entries, and what is left when memory
+ * is out. What is written of it is tested where it is served.
  */
 #include "serve/catalog.h"
 
 #include "unit/allocation.h"
+#include "unit/scripted_server.h"
 #include "unit/test.h"
 
-#define LIST                                                                                       \
-    "{\"resources\":[{\"name\":\"pods\",\"singularName\":\"pod\",\"kind\":\"Pod\","                \
-    "\"namespaced\":true,\"shortNames\":[\"po\"],\"categories\":[\"all\"],"                        \
-    "\"verbs\":[\"get\"]},{\"name\":\"nodes\",\"kind\":\"Node\",\"namespaced\":false}]}"
+static const struct test_reply replies[] = {
+    { .path = "/api/v1",
+      .body = "{\"kind\":\"APIResourceList\",\"resources\":[{\"name\":\"pods\",\"singularName\":"
+              "\"pod\",\"kind\":\"Pod\",\"namespaced\":true,\"shortNames\":[\"po\"],\"categories\":"
+              "[\"all\",\"some\"],\"verbs\":[\"get\"]},{\"name\":\"nodes\",\"kind\":\"Node\","
+              "\"namespaced\":false},{\"name\":\"nameless\"}]}" },
+    { .path = "/apis",
+      .body = "{\"kind\":\"APIGroupList\",\"groups\":[{\"name\":\"away.example\",\"versions\":[{"
+              "\"version\":\"v1\"}]}]}" },
+    { .path = "/apis/away.example/v1", .status = "503 Service Unavailable", .body = "no" },
+    { .path = "/version", .body = "{\"gitVersion\":\"v1.37.1\"}" },
+};
 
-static void a_document_and_an_entry_are_read_alike(void **state)
+static void what_the_upstream_has_is_an_entry_each(void **state)
 {
+    struct replay *server = test_server_start(replies, KINF__ARRAY_LEN(replies));
+    struct kinf_client *client = test_client_of(replay_port(server), NULL);
     const struct kinf__catalog_entry *entry;
     struct kinf__catalog *catalog;
 
     (void)state;
-    assert_int_equal(kinf__catalog_new(&catalog), 0);
-    assert_int_equal(kinf__catalog_add_list(catalog, "", "v1", KINF_STR(LIST)), 0);
+    assert_int_equal(kinf__catalog_fetch(client, &catalog, NULL), 0);
     entry = kinf__catalog_find(catalog, "", "v1", "pods");
     assert_non_null(entry);
     assert_string_equal(entry->singular, "pod");
     assert_string_equal(entry->kind, "Pod");
-    assert_string_equal(entry->short_names, "[\"po\"]");
-    assert_string_equal(entry->categories, "[\"all\"]");
+    assert_string_equal(entry->short_names, "po");
+    assert_string_equal(entry->categories, "all,some");
     assert_true(entry->namespaced);
     assert_null(entry->verbs);
     entry = kinf__catalog_find(catalog, "", "v1", "nodes");
     assert_non_null(entry);
-    assert_null(entry->singular);
-    assert_null(entry->short_names);
+    assert_string_equal(entry->short_names, "");
     assert_false(entry->namespaced);
+    assert_null(kinf__catalog_find(catalog, "", "v1", "nameless"));
+    assert_false(kinf__catalog_has_group(catalog, "away.example"));
+    assert_string_equal(kinf__catalog_version(catalog), "{\"gitVersion\":\"v1.37.1+kinformerd\"}");
     kinf__catalog_free(catalog);
+    kinf_client_free(client);
+    replay_stop(server);
+}
+
+#define GROUP(name, resource, kind)                                                                \
+    "{\"metadata\":{\"name\":\"" name "\"},\"versions\":[{\"version\":\"v1\",\"resources\":[{"     \
+    "\"resource\":\"" resource "\",\"responseKind\":{\"kind\":\"" kind                             \
+    "\"},\"scope\":\"Namespaced\",\"verbs\":[\"list\",\"watch\"]}]}]}"
+#define AGGREGATED(groups) "{\"kind\":\"APIGroupDiscoveryList\",\"items\":[" groups "]}"
+
+/* As a daemon does at its start, however many resources it has. */
+static void two_answers_are_enough_for_all_names_and_the_catalog(void **state)
+{
+    static const struct test_reply all[] = {
+        { .path = "/apis",
+          .body = AGGREGATED(
+              GROUP("apps", "deployments", "Deployment") "," GROUP("x.example", "xs", "X")) },
+        { .path = "/api", .body = AGGREGATED(GROUP("", "pods", "Pod")) },
+        { .path = "/version", .body = "{}" },
+    };
+    static const char *const names[] = { "xs", "deployments.apps", "pods", "deployments.v1.apps" };
+    struct replay *server = test_server_start(all, KINF__ARRAY_LEN(all));
+    struct kinf_client *client = test_client_of(replay_port(server), NULL);
+    KINF__AUTO_FREE char *targets = NULL;
+    struct kinf__catalog *catalog;
+    const struct kinf_type *type;
+
+    (void)state;
+    for (size_t i = 0; i < KINF__ARRAY_LEN(names); i++)
+        assert_int_equal(kinf_client_find_type(client, names[i], &type, NULL), 0);
+    assert_int_equal(kinf__catalog_fetch(client, &catalog, NULL), 0);
+    assert_non_null(kinf__catalog_find(catalog, "x.example", "v1", "xs"));
+    targets = test_server_targets(server);
+    assert_string_equal(targets, "/api\n/apis\n/version\n");
+    kinf__catalog_free(catalog);
+    kinf_client_free(client);
+    replay_stop(server);
 }
 
 static void an_entry_that_cannot_be_copied_is_not_there(void **state)
@@ -44,9 +93,9 @@ static void an_entry_that_cannot_be_copied_is_not_there(void **state)
         .name = (char[]){ "deployments/scale" },
         .singular = (char[]){ "deployment" },
         .kind = (char[]){ "Scale" },
-        .short_names = (char[]){ "[\"deploy\"]" },
-        .categories = (char[]){ "[\"all\"]" },
-        .verbs = (char[]){ "[\"get\"]" },
+        .short_names = (char[]){ "deploy" },
+        .categories = (char[]){ "all" },
+        .verbs = (char[]){ "get" },
         .answer_group = (char[]){ "autoscaling" },
         .answer_version = (char[]){ "v1" },
     };
@@ -73,7 +122,8 @@ static void an_entry_that_cannot_be_copied_is_not_there(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_document_and_an_entry_are_read_alike),
+        cmocka_unit_test(what_the_upstream_has_is_an_entry_each),
+        cmocka_unit_test(two_answers_are_enough_for_all_names_and_the_catalog),
         cmocka_unit_test(an_entry_that_cannot_be_copied_is_not_there),
     };
 

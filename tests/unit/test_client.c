@@ -12,7 +12,7 @@
 #include "unit/test.h"
 
 #define RESOURCE(name, kind)                                                                       \
-    "{\"resources\":[{\"name\":\"" name "\",\"kind\":\"" kind                                      \
+    "{\"kind\":\"APIResourceList\",\"resources\":[{\"name\":\"" name "\",\"kind\":\"" kind         \
     "\",\"namespaced\":true,\"verbs\":[\"list\",\"watch\"]}]}"
 #define GROUP(name, version)                                                                       \
     "{\"name\":\"" name "\",\"preferredVersion\":{\"version\":\"" version "\"}}"
@@ -20,13 +20,20 @@
 static const struct test_reply replies[] = {
     { .path = "/api/v1", .body = RESOURCE("pods", "Pod") },
     { .path = "/apis",
-      .body = "{\"groups\":[" GROUP("broken.example", "v1") "," GROUP("apps", "v1") "]}" },
+      .body = "{\"kind\":\"APIGroupList\",\"groups\":[" GROUP("broken.example",
+                                                              "v1") "," GROUP("apps", "v1") "]}" },
     { .path = "/apis/broken.example/v1",
       .status = "503 Service Unavailable",
       .body = "service unavailable\n" },
     { .path = "/apis/apps/v1", .body = RESOURCE("deployments", "Deployment") },
-    { .path = "/apis/garbage.example", .body = "{\"name\":" },
-    { .path = "/apis/refused.example",
+};
+
+static const struct test_reply failing[] = {
+    { .path = "/apis",
+      .body = "{\"kind\":\"APIGroupList\",\"groups\":[" GROUP("garbage.example", "v1") "," GROUP(
+          "refused.example", "v1") "]}" },
+    { .path = "/apis/garbage.example/v1", .body = "{\"name\":" },
+    { .path = "/apis/refused.example/v1",
       .status = "403 Forbidden",
       .body =
           "{\"kind\":\"Status\",\"status\":\"Failure\",\"message\":\"no\",\"reason\":\"Forbidden\","
@@ -36,11 +43,16 @@ static const struct test_reply replies[] = {
 static struct replay *server;
 static struct kinf_client *client;
 
+static void start(const struct test_reply *of, size_t n)
+{
+    server = test_server_start(of, n);
+    client = test_client_of(replay_port(server), NULL);
+}
+
 static int begin(void **state)
 {
     (void)state;
-    server = test_server_start(replies, KINF__ARRAY_LEN(replies));
-    client = test_client_of(replay_port(server), NULL);
+    start(replies, KINF__ARRAY_LEN(replies));
     return 0;
 }
 
@@ -107,10 +119,11 @@ static void a_broken_group_hides_no_other(void **state)
 
 static void a_failure_names_the_server(void **state)
 {
-    (void)state;
     assert_fails("unicorns.apps", KINF_ERR_NOT_FOUND, "127.0.0.1:");
+    end(state);
+    start(failing, KINF__ARRAY_LEN(failing));
     assert_fails("x.refused.example", KINF_ERR_FORBIDDEN, "answered 403: no");
-    assert_fails("x.garbage.example", KINF_ERR_TRUNCATED, "discovery /apis/garbage.example");
+    assert_fails("x.garbage.example", KINF_ERR_TRUNCATED, "discovery /apis/garbage.example/v1");
 }
 
 static void a_name_that_would_leave_the_path_is_not_asked_for(void **state)

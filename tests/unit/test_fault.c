@@ -108,14 +108,16 @@ static void put_pod(struct fixture *f, unsigned no, size_t ballast)
 
 static void add_catalog(struct fixture *f)
 {
+    const struct kinf__catalog_entry entry = { .group = (char[]){ "" },
+                                               .version = (char[]){ "v1" },
+                                               .name = (char[]){ "pods" },
+                                               .singular = (char[]){ "pod" },
+                                               .kind = (char[]){ "Pod" },
+                                               .namespaced = true };
     struct kinf__catalog *catalog;
 
     assert_int_equal(kinf__catalog_new(&catalog), 0);
-    assert_int_equal(
-        kinf__catalog_add_list(catalog, "", "v1",
-                               KINF_STR("{\"resources\":[{\"name\":\"pods\",\"kind\":\"Pod\","
-                                        "\"singularName\":\"pod\",\"namespaced\":true}]}")),
-        0);
+    assert_int_equal(kinf__catalog_add(catalog, &entry), 0);
     kinf__server_set_catalog(f->server, catalog);
 }
 

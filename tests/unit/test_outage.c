@@ -224,13 +224,15 @@ static void a_server_that_restarts_costs_no_list_and_two_lines(void **state)
 #define ON_WIDGETS_WATCH(rv) "exchange once\nmatch GET " WIDGETS " watch=1 resourceVersion=" rv "\n"
 #define NO_PAGE              "status 404\nheader Content-Type: text/plain\nevent 404 page not found\n"
 #define ON_GROUPS            "exchange once\nmatch GET /apis\n"
+#define GROUPS(groups)       "status 200\nevent {\"kind\":\"APIGroupList\",\"groups\":[" groups "]}\n"
+#define EXAMPLE              "{\"name\":\"example.com\",\"versions\":[{\"version\":\"v1\"}]}"
 
 /* The name of the resource is asked for before, at a server that knows legacy discovery alone. */
 static void start_widgets(struct engine_fixture *f, const char *script)
 {
     KINF__AUTO_BUFFER whole = KINF__BUFFER_INIT;
 
-    assert_int_equal(kinf__buffer_printf(&whole, "%s%s", ON_GROUPS NO_PAGE, script), 0);
+    assert_int_equal(kinf__buffer_printf(&whole, "%s%s", ON_GROUPS GROUPS(EXAMPLE), script), 0);
     engine_make(f, "widgets.example.com", kinf__buffer_cstr(&whole));
     assert_int_equal(kinf_informer_start(f->informer, NULL), 0);
 }
@@ -242,10 +244,9 @@ static void a_withdrawn_resource_is_deleted_and_comes_back(void **state)
 
     start_widgets(f, ON_WIDGETS LIST("10", POD("a", "3") "," POD("b", "4")) ON_WIDGETS_WATCH(
                          "10") "status 200\n" BOOKMARK("11") "wait 1\ncut\n" ON_WIDGETS_WATCH("11")
-                         NO_PAGE ON_WIDGETS_WATCH("11") NO_PAGE ON_GROUPS
-                  "status 200\nevent {\"kind\":\"APIGroupList\",\"groups\":[]}\n" ON_WIDGETS NO_PAGE
-                      ON_WIDGETS "wait 2\n" LIST("40", POD("b", "35"))
-                          ON_WIDGETS_WATCH("40") "status 200\n" END("41"));
+                         NO_PAGE ON_WIDGETS_WATCH("11") NO_PAGE ON_GROUPS GROUPS("")
+                             ON_WIDGETS NO_PAGE ON_WIDGETS "wait 2\n" LIST("40", POD("b", "35"))
+                                 ON_WIDGETS_WATCH("40") "status 200\n" END("41"));
     ENGINE_EXPECT(f, "add! a@3", "add! b@4", "synced");
     replay_signal(f->replay, 1);
     ENGINE_EXPECT(f, "add! a@3", "add! b@4", "synced", "delete* a@3", "delete* b@4");

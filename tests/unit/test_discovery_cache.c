@@ -1,9 +1,8 @@
 /*
- * The cache of discovery: the aggregated form taken apart, and how often a server is asked.
+ * The cache of discovery: how often a server is asked, and who waits for whom.
  */
-#include "rest/discovery_reader.h"
+#include "rest/discovery_cache.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,8 +10,6 @@
 #include "base/clock.h"
 #include "base/compiler.h"
 #include "rest/client.h"
-#include "rest/documents.h"
-#include "unit/allocation.h"
 #include "unit/scripted_server.h"
 #include "unit/test.h"
 
@@ -25,10 +22,7 @@
     "\",\"responseKind\":{\"group\":\"\",\"version\":\"v1\",\"kind\":\"" kind                      \
     "\"},\"scope\":\"" scope "\",\"verbs\":[\"get\",\"list\",\"watch\"]" more "}"
 
-#define PODS                                                                                       \
-    RESOURCE("pods", "pod", "Pod", "Namespaced",                                                   \
-             ",\"shortNames\":[\"po\"],\"categories\":[\"all\"],\"subresources\":["                \
-             "{\"subresource\":\"log\",\"responseKind\":{\"kind\":\"Pod\"},\"verbs\":[\"get\"]}]")
+#define PODS RESOURCE("pods", "pod", "Pod", "Namespaced", ",\"shortNames\":[\"po\"]")
 #define CORE LIST(GROUP("", VERSION("v1", "Current", PODS)))
 #define APPS                                                                                       \
     GROUP("apps", VERSION("v1", "Current",                                                         \
@@ -42,90 +36,6 @@
           VERSION("v2", "Current", RESOURCE("b", "", "B", "Cluster", "")) "," VERSION(             \
               "v1", "Current", RESOURCE("a", "", "A", "Cluster", "")))
 #define GROUPS LIST(APPS "," AWAY "," TWO)
-
-/* --- taking apart --- */
-
-static void expect(const struct kinf__documents *documents, const char *target, const char *text)
-{
-    const struct kinf__document *found = kinf__documents_find(documents, target);
-
-    if (found == NULL)
-        fail_msg("no %s", target);
-    else if (text == NULL)
-        assert_null(found->text);
-    else
-        assert_string_equal(found->text, text);
-}
-
-static void an_aggregated_answer_is_what_older_servers_say(void **state)
-{
-    struct kinf__documents documents = KINF__DOCUMENTS_INIT;
-
-    (void)state;
-    assert_int_equal(kinf__documents_add_aggregated(&documents, KINF_STR(CORE), NULL), 1);
-    assert_int_equal(documents.n_items, 1);
-    expect(&documents, "/api/v1",
-           "{\"kind\":\"APIResourceList\",\"resources\":[{\"namespaced\":true,\"name\":\"pods\","
-           "\"singularName\":\"pod\",\"kind\":\"Pod\",\"verbs\":[\"get\",\"list\",\"watch\"],"
-           "\"shortNames\":[\"po\"],\"categories\":[\"all\"]},{\"namespaced\":true,\"name\":"
-           "\"pods/log\",\"kind\":\"Pod\",\"verbs\":[\"get\"]}]}");
-    assert_int_equal(kinf__documents_add_aggregated(&documents, KINF_STR(GROUPS), NULL), 1);
-    expect(&documents, "/apis/two.example",
-           "{\"kind\":\"APIGroup\",\"name\":\"two.example\",\"preferredVersion\":{\"kind\":\"\","
-           "\"version\":\"v2\"},\"versions\":[{\"version\":\"v2\"},{\"version\":\"v1\"}]}");
-    expect(&documents, "/apis/away.example/v1", NULL);
-    assert_non_null(strstr(kinf__documents_find(&documents, "/apis")->text,
-                           "{\"kind\":\"APIGroupList\",\"groups\":[{\"kind\":\"APIGroup\",\"name\":"
-                           "\"apps\""));
-    assert_null(kinf__documents_find(&documents, "/apis/two.example/v3"));
-    kinf__documents_release(&documents);
-}
-
-static void other_answers_are_left_alone(void **state)
-{
-    struct kinf__documents documents = KINF__DOCUMENTS_INIT;
-
-    (void)state;
-    assert_int_equal(
-        kinf__documents_add_aggregated(&documents, KINF_STR("{\"kind\":\"APIGroupList\"}"), NULL),
-        0);
-    assert_int_equal(kinf__documents_add_aggregated(&documents, KINF_STR("[]"), NULL), 0);
-    assert_true(kinf__documents_add_aggregated(&documents, KINF_STR("<html>"), NULL) < 0);
-    assert_int_equal(documents.n_items, 0);
-    /* Parts that are something else than they should be. */
-    assert_int_equal(kinf__documents_add_aggregated(
-                         &documents,
-                         KINF_STR(LIST("7,{},{\"metadata\":7,\"versions\":[7,{\"version\":7}]},"
-                                       "{\"metadata\":{\"name\":\"x\"},\"versions\":[{\"version\":"
-                                       "\"v1\",\"resources\":[{},7,{\"resource\":\"r\",\"verbs\":["
-                                       "7],\"subresources\":[{}]}]}]}")),
-                         NULL),
-                     1);
-    expect(&documents, "/apis/x/v1",
-           "{\"kind\":\"APIResourceList\",\"resources\":[{\"namespaced\":false,\"name\":\"r\","
-           "\"verbs\":[]}]}");
-    kinf__documents_release(&documents);
-}
-
-static void every_lack_of_memory_is_an_error(void **state)
-{
-    (void)state;
-    for (size_t n = 1;; n++) {
-        struct kinf__documents documents = KINF__DOCUMENTS_INIT;
-        int r;
-
-        test_fail_allocation(n);
-        r = kinf__documents_add_aggregated(&documents, KINF_STR(GROUPS), NULL);
-        kinf__documents_release(&documents);
-        if (!test_allocation_failed()) {
-            assert_int_equal(r, 1);
-            return;
-        }
-        assert_int_equal(r, KINF_ERR_NO_MEMORY);
-    }
-}
-
-/* --- asking --- */
 
 struct fixture {
     struct replay *server;
@@ -240,6 +150,22 @@ static void a_server_that_fails_is_asked_again(void **state)
     stop(&f);
 }
 
+static void an_answer_that_does_not_end_is_not_kept(void **state)
+{
+    size_t size = (16u << 20) + 2;
+    KINF__AUTO_FREE char *blanks = malloc(size);
+    const struct test_reply replies[] = { { .body = blanks } };
+    struct fixture f;
+
+    (void)state;
+    assert_non_null(blanks);
+    memset(blanks, ' ', size - 1);
+    blanks[size - 1] = '\0';
+    start(&f, replies, 1);
+    assert_int_equal(find(&f, "pods"), KINF_ERR_LIMIT);
+    stop(&f);
+}
+
 static void *find_pods(void *ctx)
 {
     assert_int_equal(find(ctx, "pods"), 0);
@@ -266,13 +192,11 @@ static void those_who_ask_at_once_cause_one_request(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_aggregated_answer_is_what_older_servers_say),
-        cmocka_unit_test(other_answers_are_left_alone),
-        cmocka_unit_test(every_lack_of_memory_is_an_error),
         cmocka_unit_test(two_requests_tell_every_name),
         cmocka_unit_test(an_unknown_name_asks_again_but_not_all_the_time),
         cmocka_unit_test(a_group_that_is_away_is_named_until_it_is_back),
         cmocka_unit_test(a_server_that_fails_is_asked_again),
+        cmocka_unit_test(an_answer_that_does_not_end_is_not_kept),
         cmocka_unit_test(those_who_ask_at_once_cause_one_request),
     };
 
