@@ -12,4 +12,8 @@
  * names it). Mirrors: validation.ValidateNamespaceName. */
 KINF_MUST_CHECK int kinf__name_check_namespace(const char *text, struct kinf_error *err);
 
+/* Whether `text` could be the name of any object: one segment of a path. Errors: KINF_ERR_INVALID
+ * (message names it). Mirrors: path.IsValidPathSegmentName, which rules for every type. */
+KINF_MUST_CHECK int kinf__name_check_segment(const char *text, struct kinf_error *err);
+
 #endif

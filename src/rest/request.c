@@ -232,13 +232,6 @@ static bool is_given(const char *text)
     return text != NULL && *text != '\0';
 }
 
-/* A name that is several segments, or none, would be another path. */
-static bool is_segment(const char *text)
-{
-    return is_given(text) && strpbrk(text, "/%") == NULL && strcmp(text, ".") != 0 &&
-           strcmp(text, "..") != 0;
-}
-
 static int invalid(struct kinf_error *err, const struct verb *verb, const char *what)
 {
     return kinf__error_set(err, KINF_ERR_INVALID, "%s: %s", verb->name, what);
@@ -281,12 +274,11 @@ static int check(const struct kinf_request *request, const struct verb *verb,
 
     if (request->type == NULL)
         return invalid(err, verb, "a type is needed");
-    if (needs_name ? !is_segment(request->name) : is_given(request->name))
-        return invalid(err, verb,
-                       needs_name ? "a name is needed, without '/' and '%'"
-                                  : "no name goes with it");
-    if (request->subresource != NULL && !is_segment(request->subresource))
-        return invalid(err, verb, "no such subresource");
+    if (is_given(request->name) != needs_name)
+        return invalid(err, verb, needs_name ? "a name is needed" : "no name goes with it");
+    if ((needs_name && kinf__name_check_segment(request->name, err) < 0) ||
+        (request->subresource != NULL && kinf__name_check_segment(request->subresource, err) < 0))
+        return KINF_ERR_INVALID;
     if (is_given(request->name_space) ? !request->type->namespaced : needs_namespace)
         return invalid(err, verb,
                        request->type->namespaced ? "a namespace is needed"

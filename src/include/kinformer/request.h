@@ -107,7 +107,8 @@ KINF_API void kinf_response_release(struct kinf_response *response);
 #define kinf_auto_response __attribute__((cleanup(kinf_response_release))) struct kinf_response
 
 /* `ret_response` is written only on success; NULL: the answer is of no interest. Errors:
- * KINF_ERR_INVALID (a part of the request is missing, or cannot be meant), KINF_ERR_EXISTS and
+ * KINF_ERR_INVALID (a part of the request is missing, or cannot be meant: a name ".", ".." or with
+ * '/' or '%'), KINF_ERR_EXISTS and
  * KINF_ERR_CONFLICT (see error.h's kinf_error_is_...()), the other refusals of the server with
  * http_status, KINF_ERR_TIMEOUT (also when the rate limit leaves no turn in time),
  * KINF_ERR_LIMIT, KINF_ERR_STOPPED, KINF_ERR_NETWORK, TLS, NO_MEMORY, SYSTEM. After NETWORK or
