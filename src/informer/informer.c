@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <kinformer/selector.h>
-
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/misuse.h"
@@ -26,8 +24,6 @@
 #define MAX_QUEUE_BYTES ((size_t)64 << 20)
 #define SILENT_AFTER_MS 150000
 #define LOG_INTERVAL_MS 1000
-/* Of several that are waited for: whether another one is refused. */
-#define LOOK_INTERVAL_MS 50
 
 /* --- what the fifo asks the store --- */
 
@@ -53,198 +49,7 @@ static bool knows_key(const char *key, void *ctx)
     return kinf_indexer_get_by_key(indexer, key, &object) == 0;
 }
 
-/* --- the first list is in --- */
-
-static size_t count_objects(struct kinf_informer *informer)
-{
-    kinf_auto_snapshot struct kinf_snapshot *snapshot = kinf_indexer_snapshot(informer->indexer);
-
-    return kinf_snapshot_count(snapshot);
-}
-
-static void tell_unmet(const char *path, const char *role, void *ctx)
-{
-    const struct kinf_informer *informer = ctx;
-
-    KINF__LOG(KINF__LOG_INFORMER, KINF_LOG_WARN,
-              "a path names nothing in the whole first list resource=%s option=%s path=%s",
-              informer->type->resource, role, KINF__QUOTED(path));
-}
-
-/* What was mistyped, or is of another type. */
-static void tell_unmet_paths(struct kinf_informer *informer)
-{
-    if (informer->client == NULL || count_objects(informer) == 0)
-        return;
-    kinf__prune_plan_each_unmet(informer->plan, tell_unmet, informer);
-    kinf__indexer_each_unmet(informer->indexer, tell_unmet, informer);
-}
-
-void kinf__informer_check_synced(struct kinf_informer *informer)
-{
-    bool is_first;
-
-    if (atomic_load_explicit(&informer->has_synced, memory_order_acquire) ||
-        !kinf_deltafifo_has_synced(informer->fifo))
-        return;
-    kinf__processor_set_synced(&informer->processor);
-    kinf__mutex_lock(&informer->status_lock);
-    is_first = !informer->state.has_synced;
-    kinf__state_synced(&informer->state, kinf__clock_now_ms());
-    atomic_store_explicit(&informer->has_synced, true, memory_order_release);
-    kinf__cond_broadcast(&informer->status_changed);
-    kinf__mutex_unlock(&informer->status_lock);
-    if (is_first)
-        tell_unmet_paths(informer);
-}
-
-/* --- what the reflector reports --- */
-
-void kinf__informer_note_proof(struct kinf_informer *informer)
-{
-    atomic_store_explicit(&informer->last_proof_ms, kinf__clock_now_ms(), memory_order_relaxed);
-    /* By key, a bookmark and an empty list leave nothing to pop. */
-    kinf__informer_check_synced(informer);
-    kinf__informer_note_progress(informer);
-}
-
-static const char *namespace_of(const struct kinf_informer *informer)
-{
-    return informer->name_space != NULL ? informer->name_space : "*";
-}
-
-static void tell_watch_error(struct kinf_informer *informer, const struct kinf_error *err,
-                             int64_t wait_ms)
-{
-    struct kinf__callback_mark before;
-
-    KINF__LOG(KINF__LOG_INFORMER,
-              kinf__trouble_level(&informer->trouble, err, kinf__clock_now_ms()),
-              "list or watch failed resource=%s namespace=%s retry_in_ms=%lld error=%s",
-              informer->type->resource, namespace_of(informer), (long long)wait_ms,
-              KINF__QUOTED(err->message));
-    if (informer->on_watch_error == NULL)
-        return;
-    before = kinf__callback_enter(informer, true);
-    informer->on_watch_error(err, informer->on_watch_error_ctx);
-    kinf__callback_leave(before);
-}
-
-static void on_phase(enum kinf__reflector_phase phase, const struct kinf_error *err,
-                     int64_t wait_ms, void *ctx)
-{
-    struct kinf_informer *informer = ctx;
-
-    kinf__mutex_lock(&informer->status_lock);
-    kinf__state_phase(&informer->state, phase, err, kinf__clock_now_ms());
-    if (kinf__state_refusal(&informer->state) != NULL)
-        kinf__cond_broadcast(&informer->status_changed);
-    kinf__mutex_unlock(&informer->status_lock);
-    if (phase != KINF__REFLECTOR_WAITING || err == NULL)
-        return;
-    informer->is_in_doubt = true;
-    tell_watch_error(informer, err, wait_ms);
-}
-
-static void on_standstill(const struct kinf_error *err, void *ctx)
-{
-    struct kinf_informer *informer = ctx;
-
-    kinf__mutex_lock(&informer->status_lock);
-    kinf__state_standstill(&informer->state, err, kinf__clock_now_ms());
-    kinf__mutex_unlock(&informer->status_lock);
-    if (err != NULL)
-        KINF__LOG(KINF__LOG_INFORMER, KINF_LOG_WARN,
-                  "watches are not to be relied on resource=%s namespace=%s error=%s",
-                  informer->type->resource, namespace_of(informer), KINF__QUOTED(err->message));
-    else
-        KINF__LOG(KINF__LOG_INFORMER, KINF_LOG_INFO,
-                  "watches deliver again resource=%s namespace=%s", informer->type->resource,
-                  namespace_of(informer));
-}
-
-/* Who reads of a failure wants to read of its end. */
-static void end_doubt(struct kinf_informer *informer)
-{
-    informer->is_in_doubt = false;
-    kinf__mutex_lock(&informer->status_lock);
-    kinf__state_proof(&informer->state);
-    kinf__mutex_unlock(&informer->status_lock);
-    if (kinf__trouble_end(&informer->trouble))
-        KINF__LOG(KINF__LOG_INFORMER, KINF_LOG_INFO, "watching again resource=%s namespace=%s",
-                  informer->type->resource, namespace_of(informer));
-}
-
-static void on_proof(bool by_watch, void *ctx)
-{
-    struct kinf_informer *informer = ctx;
-
-    kinf__informer_note_proof(informer);
-    if (by_watch && informer->is_in_doubt)
-        end_doubt(informer);
-}
-
-static void on_quarantine(const char *key, const struct kinf_error *err, void *ctx)
-{
-    struct kinf_informer *informer = ctx;
-
-    kinf__mutex_lock(&informer->status_lock);
-    kinf__state_quarantine(&informer->state, key, err, kinf__clock_now_ms());
-    kinf__mutex_unlock(&informer->status_lock);
-    KINF__LOG(KINF__LOG_INFORMER, KINF_LOG_WARN, "object left out resource=%s key=%s error=%s",
-              informer->type->resource, key, KINF__QUOTED(err->message));
-}
-
-static void on_shard_ignored(const char *key, void *ctx)
-{
-    struct kinf_informer *informer = ctx;
-
-    kinf__mutex_lock(&informer->status_lock);
-    kinf__state_shard_ignored(&informer->state, key, kinf__clock_now_ms());
-    kinf__mutex_unlock(&informer->status_lock);
-    if (key != NULL)
-        KINF__LOG(KINF__LOG_INFORMER, KINF_LOG_WARN,
-                  "server ignores the shard selector, leaving out what is outside resource=%s "
-                  "key=%s",
-                  informer->type->resource, key);
-    else
-        KINF__LOG(KINF__LOG_INFORMER, KINF_LOG_INFO, "server obeys the shard selector resource=%s",
-                  informer->type->resource);
-}
-
 /* --- options --- */
-
-static int check_selectors(const struct kinf_informer_options *options, struct kinf_error *err)
-{
-    struct kinf_label_selector *labels = NULL;
-    struct kinf_field_selector *fields = NULL;
-    int rc = 0;
-
-    if (options->label_selector != NULL)
-        rc = kinf_label_selector_parse(options->label_selector, &labels, err);
-    if (rc == 0 && options->field_selector != NULL)
-        rc = kinf_field_selector_parse(options->field_selector, &fields, err);
-    kinf_label_selector_free(labels);
-    kinf_field_selector_free(fields);
-    return rc;
-}
-
-static int check_options(const struct kinf_informer_options *options, const struct kinf_type *type,
-                         struct kinf_error *err)
-{
-    bool has_namespace = options->name_space != NULL && options->name_space[0] != '\0';
-
-    if (has_namespace && !type->namespaced)
-        return kinf__error_set(err, KINF_ERR_INVALID, "%s have no namespaces, but %s was asked for",
-                               type->resource, options->name_space);
-    if (options->watch_timeout_ms < 0 || options->silent_after_ms < 0 ||
-        options->backoff_base_ms < 0 || options->backoff_max_ms < 0)
-        return kinf__error_set(err, KINF_ERR_INVALID, "a time of the options is negative");
-    if (options->fifo_order != KINF_FIFO_KEYED && options->fifo_order != KINF_FIFO_IN_ORDER)
-        return kinf__error_set(err, KINF_ERR_INVALID, "%d is no order of a queue",
-                               (int)options->fifo_order);
-    return check_selectors(options, err);
-}
 
 static int copy_text(char **to, const char *from, struct kinf_error *err)
 {
@@ -308,12 +113,7 @@ static int make_reflector(struct kinf_informer *informer, struct kinf_client *cl
         .backoff_max_ms = options->backoff_max_ms,
         .accept_gzip = options->accept_gzip,
         .metadata_only = options->metadata_only,
-        .callbacks = { .on_phase = on_phase,
-                       .on_proof = on_proof,
-                       .on_quarantine = on_quarantine,
-                       .on_shard_ignored = on_shard_ignored,
-                       .on_standstill = on_standstill,
-                       .ctx = informer },
+        .callbacks = kinf__informer_reports(informer),
     };
 
     return kinf__reflector_new(&wanted, &informer->reflector, err);
@@ -415,7 +215,7 @@ int kinf__informer_new_for_type(struct kinf_client *client, const struct kinf_ty
                                 struct kinf_informer **ret_informer, struct kinf_error *err)
 {
     struct kinf_informer *informer;
-    int rc = check_options(options, type, err);
+    int rc = kinf__informer_options_check(options, type, err);
 
     if (rc < 0)
         return rc;
@@ -655,189 +455,6 @@ int kinf_informer_stop(struct kinf_informer *informer, struct kinf_error *err)
 
     rc = refuse_lent(informer, "stopped", err);
     return rc < 0 ? rc : kinf__informer_stop(informer, err);
-}
-
-/* --- state --- */
-
-static void derive_locked(struct kinf_informer *informer, struct kinf_informer_status *status)
-    KINF__REQUIRES(informer->status_lock)
-{
-    struct kinf__reflector_counts counts = informer->last_counts;
-    struct kinf__state_counts mattering;
-
-    if (informer->reflector != NULL)
-        kinf__reflector_counts(informer->reflector, &counts);
-    status->n_lists = counts.n_lists;
-    status->n_watches = counts.n_watches;
-    status->n_events = counts.n_events;
-    status->n_bookmarks = counts.n_bookmarks;
-    status->n_errors = counts.n_errors;
-    status->n_silent = counts.n_silent;
-    status->n_extra_lists = counts.n_extra_lists;
-    status->n_quarantined = counts.n_quarantined;
-    status->n_outside_shard = counts.n_outside_shard;
-    status->received_bytes = counts.received_bytes;
-    status->last_list_ms = counts.last_list_ms;
-    status->n_failed_index_values = kinf_indexer_failed_index_values(informer->indexer);
-    mattering.last_proof_ms = atomic_load_explicit(&informer->last_proof_ms, memory_order_relaxed);
-    mattering.n_quarantined = counts.n_quarantined;
-    mattering.n_failed_index_values = status->n_failed_index_values;
-    kinf__state_derive(&informer->state, &mattering, kinf__clock_now_ms(), status);
-}
-
-/* Why the first list is not waited for; NULL: it is. */
-static const struct kinf_error *refusal_locked(const struct kinf_informer *informer)
-    KINF__REQUIRES(informer->status_lock)
-{
-    return informer->wait_out_refusals ? NULL : kinf__state_refusal(&informer->state);
-}
-
-static int refused(const struct kinf_informer *informer, const struct kinf_error *refusal,
-                   struct kinf_error *err)
-{
-    if (err != NULL)
-        *err = *refusal;
-    kinf__error_prefix(err, "%s: not synced", informer->type->resource);
-    return (int)refusal->code;
-}
-
-static int not_synced_locked(struct kinf_informer *informer, int64_t timeout_ms,
-                             struct kinf_error *err) KINF__REQUIRES(informer->status_lock)
-{
-    struct kinf_informer_status status = { 0 };
-
-    if (informer->is_stopping)
-        return kinf__error_set(err, KINF_ERR_STOPPED, "%s: stopped before the first list was in",
-                               informer->type->resource);
-    if (refusal_locked(informer) != NULL)
-        return refused(informer, refusal_locked(informer), err);
-    derive_locked(informer, &status);
-    return kinf__error_set(err, KINF_ERR_TIMEOUT, "%s: not synced after %lld ms: %s%s%s",
-                           informer->type->resource, (long long)timeout_ms,
-                           kinf_informer_state_to_string(status.state),
-                           status.reason[0] != '\0' ? ": " : "", status.reason);
-}
-
-static int refuse_feeder(const struct kinf_informer *informer, struct kinf_error *err)
-{
-    return kinf__callback_feeds(informer)
-               ? kinf__error_set(err, KINF_ERR_STATE,
-                                 "%s: the store waits for this thread, so it cannot wait for it",
-                                 informer->type->resource)
-               : 0;
-}
-
-int kinf_informer_wait_synced(struct kinf_informer *informer, int64_t timeout_ms,
-                              struct kinf_error *err)
-{
-    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, informer);
-
-    int64_t deadline_ms = kinf__clock_add_ms(kinf__clock_now_ms(), timeout_ms);
-    int rc = refuse_feeder(informer, err);
-
-    if (rc < 0)
-        return rc;
-    kinf__mutex_lock(&informer->status_lock);
-    while (!informer->state.has_synced && !informer->is_stopping &&
-           refusal_locked(informer) == NULL &&
-           kinf__cond_wait_until(&informer->status_changed, &informer->status_lock, deadline_ms))
-        continue;
-    if (!informer->state.has_synced)
-        rc = not_synced_locked(informer, timeout_ms, err);
-    kinf__mutex_unlock(&informer->status_lock);
-    return rc;
-}
-
-/* Looks at each. KINF_ERR_TIMEOUT: *ret_waiting is the first that may still become synced. */
-static int look_at_each(kinf__informer_at *at, void *ctx, struct kinf_informer **ret_waiting,
-                        struct kinf_error *err)
-{
-    struct kinf_informer *informer, *waiting = NULL;
-
-    for (size_t i = 0; (informer = at(i, ctx)) != NULL; i++) {
-        int rc = kinf_informer_wait_synced(informer, 0, err);
-
-        if (rc < 0 && rc != KINF_ERR_TIMEOUT) {
-            if (informer->name_space != NULL)
-                kinf__error_prefix(err, "namespace %s", informer->name_space);
-            return rc;
-        }
-        if (rc < 0 && waiting == NULL)
-            waiting = informer;
-    }
-    *ret_waiting = waiting;
-    return waiting != NULL ? KINF_ERR_TIMEOUT : 0;
-}
-
-int kinf__informer_wait_each_synced(kinf__informer_at *at, void *ctx, int64_t timeout_ms,
-                                    struct kinf_error *err)
-{
-    int64_t deadline_ms = kinf__clock_add_ms(kinf__clock_now_ms(), timeout_ms), left_ms;
-    struct kinf_informer *waiting;
-    int rc;
-
-    while ((rc = look_at_each(at, ctx, &waiting, err)) == KINF_ERR_TIMEOUT &&
-           (left_ms = kinf__clock_left_ms(kinf__clock_now_ms(), deadline_ms)) > 0) {
-        int64_t look_ms = left_ms < LOOK_INTERVAL_MS ? left_ms : LOOK_INTERVAL_MS;
-
-        if (kinf_informer_wait_synced(waiting, look_ms, NULL) < 0)
-            continue; /* the next look tells why */
-    }
-    if (rc != KINF_ERR_TIMEOUT)
-        return rc;
-    kinf__mutex_lock(&waiting->status_lock);
-    rc = not_synced_locked(waiting, timeout_ms, err);
-    kinf__mutex_unlock(&waiting->status_lock);
-    if (waiting->name_space != NULL)
-        kinf__error_prefix(err, "namespace %s", waiting->name_space);
-    return rc;
-}
-
-bool kinf_informer_has_synced(struct kinf_informer *informer)
-{
-    KINF__REFUSE_NULL(NULL, false, informer);
-    return atomic_load_explicit(&informer->has_synced, memory_order_acquire);
-}
-
-void kinf_informer_status(struct kinf_informer *informer, struct kinf_informer_status *ret_status)
-{
-    KINF__REFUSE_NULL(NULL, , informer, ret_status);
-    *ret_status = (struct kinf_informer_status){
-        .n_objects = count_objects(informer),
-        .n_queued = kinf_deltafifo_len(informer->fifo),
-        .queued_bytes = kinf_deltafifo_bytes(informer->fifo),
-        .max_queued_bytes = informer->max_queued_bytes,
-        .n_handlers = kinf__processor_count(&informer->processor),
-    };
-    kinf__mutex_lock(&informer->status_lock);
-    derive_locked(informer, ret_status);
-    kinf__mutex_unlock(&informer->status_lock);
-}
-
-static bool has_quiet_handlers(struct kinf_informer *informer)
-{
-    KINF__AUTO_FREE struct kinf__handler_report *handlers = NULL;
-    size_t n_handlers;
-
-    if (kinf__processor_report(&informer->processor, kinf__clock_now_ms(), &handlers, &n_handlers) <
-        0)
-        return false;
-    for (size_t i = 0; i < n_handlers; i++) {
-        if (handlers[i].status.n_waiting != 0)
-            return false;
-    }
-    return true;
-}
-
-bool kinf__informer_is_settled(struct kinf_informer *informer, const char *version)
-{
-    char seen[KINF__RESOURCE_VERSION_SIZE];
-    int order;
-
-    if (kinf_informer_resource_version(informer, seen, sizeof seen) < 0 ||
-        kinf_rv_compare(seen, version, &order, NULL) < 0 || order < 0)
-        return false;
-    return kinf__deltafifo_is_idle(informer->fifo) && has_quiet_handlers(informer);
 }
 
 /* --- handlers --- */

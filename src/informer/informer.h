@@ -1,6 +1,6 @@
 /*
- * The informer's insides, shared by informer.c (life and calls), progress.c (which versions the
- * store has seen) and pop_loop.c (processor thread).
+ * The informer's insides, shared by informer.c (life and calls), status.c (what is known of it,
+ * and waiting for it) and pop_loop.c (processor thread).
  *
  * Threads: as each member says.
  */
@@ -129,6 +129,8 @@ static inline bool kinf__handler_has_callback(const struct kinf_handler *handler
            handler->on_change != NULL || handler->on_synced != NULL || handler->on_done != NULL;
 }
 
+/* What its reflector calls. */
+struct kinf__reflector_callbacks kinf__informer_reports(struct kinf_informer *informer);
 /* What the reflector reports: an event, a bookmark or a list has come, and is in
  * the queue. */
 void kinf__informer_note_proof(struct kinf_informer *informer);

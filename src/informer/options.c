@@ -3,6 +3,8 @@
  */
 #include "informer/options.h"
 
+#include <kinformer/selector.h>
+
 #include "base/error.h"
 #include "base/misuse.h"
 #include "json/path.h"
@@ -42,6 +44,38 @@ static int check(const struct kinf_informer_options *options, struct kinf_error 
     if (rc == 0 && options->name_space != NULL && options->name_space[0] != '\0')
         rc = kinf__name_check_namespace(options->name_space, err);
     return rc;
+}
+
+static int check_selectors(const struct kinf_informer_options *options, struct kinf_error *err)
+{
+    struct kinf_label_selector *labels = NULL;
+    struct kinf_field_selector *fields = NULL;
+    int rc = 0;
+
+    if (options->label_selector != NULL)
+        rc = kinf_label_selector_parse(options->label_selector, &labels, err);
+    if (rc == 0 && options->field_selector != NULL)
+        rc = kinf_field_selector_parse(options->field_selector, &fields, err);
+    kinf_label_selector_free(labels);
+    kinf_field_selector_free(fields);
+    return rc;
+}
+
+int kinf__informer_options_check(const struct kinf_informer_options *options,
+                                 const struct kinf_type *type, struct kinf_error *err)
+{
+    bool has_namespace = options->name_space != NULL && options->name_space[0] != '\0';
+
+    if (has_namespace && !type->namespaced)
+        return kinf__error_set(err, KINF_ERR_INVALID, "%s have no namespaces, but %s was asked for",
+                               type->resource, options->name_space);
+    if (options->watch_timeout_ms < 0 || options->silent_after_ms < 0 ||
+        options->backoff_base_ms < 0 || options->backoff_max_ms < 0)
+        return kinf__error_set(err, KINF_ERR_INVALID, "a time of the options is negative");
+    if (options->fifo_order != KINF_FIFO_KEYED && options->fifo_order != KINF_FIFO_IN_ORDER)
+        return kinf__error_set(err, KINF_ERR_INVALID, "%d is no order of a queue",
+                               (int)options->fifo_order);
+    return check_selectors(options, err);
 }
 
 /* --- paths --- */

@@ -18,6 +18,12 @@ KINF_MUST_CHECK int kinf__informer_options_read(struct kinf_client *client,
                                                 const struct kinf_type **ret_type,
                                                 struct kinf_error *err);
 
+/* Refuses what cannot be meant of this type. Errors: KINF_ERR_INVALID, KINF_ERR_PARSE (a selector),
+ * KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__informer_options_check(const struct kinf_informer_options *options,
+                                                 const struct kinf_type *type,
+                                                 struct kinf_error *err);
+
 /* Refuses paths that can name nothing of what `plan` leaves. With a transform, which may put there
  * what it likes, an index is not looked at. Errors: KINF_ERR_INVALID, KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__informer_options_check_paths(const struct kinf_informer_options *options,
