@@ -1,5 +1,6 @@
 """Some 900 requests to the API server and to the daemon, malformed in every way: the same answers, or a reason."""
 
+import http.client
 import json
 import os
 import re
@@ -15,10 +16,14 @@ HERE = os.path.dirname(__file__)
 
 def answer_of(where, *row):
     """The answer to a row. Not to have got there in the time that a row gives says nothing about the row: then it is
-    asked again, and a server that never gets there differs."""
+    asked again, and a server that never gets there differs. One that has begun to answer when its time is over can say
+    so only by closing the connection."""
     for _ in range(20):
-        answer = ask_once(where, *row)
-        if answer[0] != 504 or "did not complete within" not in str(answer[2]):
+        try:
+            answer = ask_once(where, *row)
+        except http.client.RemoteDisconnected as problem:
+            answer = (None, None, str(problem))
+        if answer[0] is not None and (answer[0] != 504 or "did not complete within" not in str(answer[2])):
             break
     return answer
 
