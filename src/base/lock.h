@@ -40,7 +40,7 @@
     X(KINF__RANK_CREDENTIALS, "rest.credentials", "tokens and certificates")                       \
     X(KINF__RANK_TYPES, "object.types", "the table of resource types")                             \
     X(KINF__RANK_DAEMON, "daemon", "why the daemon ends")                                          \
-    X(KINF__RANK_FORWARD, "rest.forward", "requests that are passed through")                      \
+    X(KINF__RANK_FORWARD, "serve.forward", "requests that are passed through")                     \
     X(KINF__RANK_FAULTS, "sim.faults", "which requests fail, and the streams that wait")           \
     X(KINF__RANK_CONNECTION, "serve.connection", "whether a connection sleeps, or owes a head")    \
     X(KINF__RANK_OUTPUT, "daemon.output", "standard output")                                       \

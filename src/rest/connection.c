@@ -1,6 +1,5 @@
 /*
- * What every connection to the server has in common. Neighbours: http.c makes the daemon's own,
- * forward.c those of callers; neither credential nor certificate is set here.
+ * What every connection to the server has in common. Neighbours: transport.c.
  */
 #include "rest/connection.h"
 
@@ -10,8 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-
-#include <openssl/crypto.h>
 
 #include "base/compiler.h"
 #include "rest/client.h"
@@ -141,25 +138,6 @@ bool kinf__connection_prepare(CURL *easy, const struct kinf_client *client, int 
            set_proxy(easy, client->config.proxy_url) && set_tls(easy, &client->config);
 }
 
-void kinf__connection_set_callbacks(CURL *easy, const struct kinf__connection_callbacks *callbacks)
-{
-    curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, callbacks->message);
-    curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, callbacks->on_header);
-    curl_easy_setopt(easy, CURLOPT_HEADERDATA, callbacks->ctx);
-    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, callbacks->on_bytes);
-    curl_easy_setopt(easy, CURLOPT_WRITEDATA, callbacks->ctx);
-    curl_easy_setopt(easy, CURLOPT_READFUNCTION, callbacks->on_send);
-    curl_easy_setopt(easy, CURLOPT_READDATA, callbacks->ctx);
-}
-
-bool kinf__connection_set_method(CURL *easy, const char *method, bool has_body, int64_t body_len)
-{
-    return curl_easy_setopt(easy, has_body ? CURLOPT_POST : CURLOPT_HTTPGET, 1L) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE,
-                            has_body ? (curl_off_t)body_len : (curl_off_t)-1) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, method) == CURLE_OK;
-}
-
 static bool set_blob(CURL *easy, CURLoption option, const char *pem)
 {
     struct curl_blob blob = { (void *)pem, pem != NULL ? strlen(pem) : 0, CURL_BLOB_NOCOPY };
@@ -187,7 +165,7 @@ bool kinf__connection_set_credential(CURL *easy, const struct kinf__credential_p
 
 /* The certificate is verified against the host of the URL, so tls-server-name takes its place
  * there, and the connection goes where the server is. */
-int kinf__connection_append_url(const struct kinf_client *client, const char *target,
+int kinf__connection_append_url(const struct kinf_client *client, struct kinf_str target,
                                 struct kinf__buffer *url, struct curl_slist **connect_to)
 {
     const struct kinf__cluster_config *config = &client->config;
@@ -196,29 +174,12 @@ int kinf__connection_append_url(const struct kinf_client *client, const char *ta
     const char *text;
 
     if (config->tls_server_name == NULL || !client->is_https)
-        return kinf__buffer_printf(url, "%s%s", config->server, target);
-    if (kinf__buffer_printf(url, "https://%s%s%s", config->tls_server_name,
-                            authority.bytes + authority.len, target) < 0 ||
+        return kinf__buffer_printf(url, "%s%.*s", config->server, (int)target.len, target.bytes);
+    if (kinf__buffer_printf(url, "https://%s%s%.*s", config->tls_server_name,
+                            authority.bytes + authority.len, (int)target.len, target.bytes) < 0 ||
         kinf__buffer_printf(&route, "::%s", client->host) < 0 ||
         (text = kinf__buffer_cstr(&route)) == NULL)
         return KINF_ERR_NO_MEMORY;
     *connect_to = curl_slist_append(NULL, text);
     return *connect_to != NULL ? 0 : KINF_ERR_NO_MEMORY;
-}
-
-int kinf__connection_append_header(struct curl_slist **headers, const char *line)
-{
-    struct curl_slist *longer = line != NULL ? curl_slist_append(*headers, line) : NULL;
-
-    if (longer == NULL)
-        return KINF_ERR_NO_MEMORY;
-    *headers = longer;
-    return 0;
-}
-
-void kinf__connection_free_headers(struct curl_slist *headers)
-{
-    for (struct curl_slist *at = headers; at != NULL; at = at->next)
-        OPENSSL_cleanse(at->data, strlen(at->data));
-    curl_slist_free_all(headers);
 }

@@ -8,7 +8,6 @@
 #define KINF_REST_CONNECTION_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include <curl/curl.h>
 
@@ -17,25 +16,12 @@
 #include "base/buffer.h"
 #include "rest/credentials.h"
 
-/* Everything but authority, certificate and key, callbacks and headers. `socket_errno` is written when there is no socket because descriptors ran out, which
- * curl does not tell; it must outlive the handle. Returns false when out of memory: the handle is
- * not to be used, since without its options curl would trust others. */
+/* Everything but authority, certificate and key, callbacks and what a request says. `socket_errno`
+ * is written when there is no socket because descriptors ran out, which curl does not tell; it must
+ * outlive the handle. Returns false when out of memory: the handle is not to be used, since without
+ * its options curl would trust others. */
 KINF_MUST_CHECK bool kinf__connection_prepare(CURL *easy, const struct kinf_client *client,
                                               int *socket_errno);
-
-struct kinf__connection_callbacks {
-    curl_write_callback on_header;
-    curl_write_callback on_bytes;
-    curl_read_callback on_send;
-    void *ctx;
-    char *message; /* CURL_ERROR_SIZE bytes */
-};
-
-void kinf__connection_set_callbacks(CURL *easy, const struct kinf__connection_callbacks *callbacks);
-
-/* `body_len` negative: it is not told. */
-KINF_MUST_CHECK bool kinf__connection_set_method(CURL *easy, const char *method, bool has_body,
-                                                 int64_t body_len);
 
 /* Authority (of an https:// proxy, too), certificate and key: contents, since curl caches what it
  * read from a name, and not copied, since copies would not be overwritten when they are freed. NULL
@@ -43,15 +29,10 @@ KINF_MUST_CHECK bool kinf__connection_set_method(CURL *easy, const char *method,
 KINF_MUST_CHECK bool kinf__connection_set_credential(CURL *easy,
                                                      const struct kinf__credential_parts *parts);
 
-/* Appends the URL of a request. *connect_to, which the caller frees, is for CURLOPT_CONNECT_TO; NULL
- * if it is not needed. Errors: KINF_ERR_NO_MEMORY. */
+/* Appends the URL of a request. *connect_to, which the caller frees, is for CURLOPT_CONNECT_TO; it
+ * stays as it is if it is not needed. Errors: KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__connection_append_url(const struct kinf_client *client,
-                                                const char *target, struct kinf__buffer *url,
+                                                struct kinf_str target, struct kinf__buffer *url,
                                                 struct curl_slist **connect_to);
-
-/* `line` NULL is a line for which there was no memory. Errors: KINF_ERR_NO_MEMORY. */
-KINF_MUST_CHECK int kinf__connection_append_header(struct curl_slist **headers, const char *line);
-/* Overwrites and frees. */
-void kinf__connection_free_headers(struct curl_slist *headers);
 
 #endif

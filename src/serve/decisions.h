@@ -18,7 +18,7 @@
 
 #include "base/hmap.h"
 #include "base/list.h"
-#include "rest/digest.h"
+#include "serve/digest.h"
 
 /* What was asked, by kinf__digest(). */
 struct kinf__question {

@@ -12,7 +12,7 @@
 #define KINF_SERVE_EXCHANGE_H
 
 #include "base/buffer.h"
-#include "rest/forward.h"
+#include "serve/forward.h"
 #include "serve/authorizer.h"
 #include "serve/refusal.h"
 #include "serve/server.h"
@@ -40,7 +40,7 @@ struct kinf__exchange_head {
     const char *if_none_match;
     const struct kinf__header *headers; /* all of them */
     size_t n_headers;
-    int64_t body_len;                  /* 0: none; KINF__FORWARD_CHUNKED: not told */
+    int64_t body_len;                  /* 0: none; KINF__CHUNKED: not told */
     const struct kinf__client *client; /* NULL: unknown; of the first step alone */
     const char *authorization;
     bool has_many_authorizations;

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "rest/digest.h"
+#include "serve/digest.h"
 #include "serve/exchange_priv.h"
 
 __asm__(".pushsection .rodata\n"

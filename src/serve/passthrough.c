@@ -1,5 +1,5 @@
 /*
- * Requests for the API server. Neighbours: rest/forward.h carries them, exchange.c asks here before
+ * Requests for the API server. Neighbours: forward.h carries them, exchange.c asks here before
  * and after the caches are asked, transfer.c brings headers and bodies.
  */
 #include "serve/passthrough.h"
@@ -415,20 +415,13 @@ static int refuse_failure(struct kinf__exchange *exchange, const struct kinf_err
                         "the API server cannot be reached: %s", err->message);
 }
 
-static bool is_json(const struct kinf__forward_head *head)
+static bool is_json(const struct kinf__head *head)
 {
-    bool is_plain = false;
-
-    for (size_t i = 0; i < head->n_headers; i++) {
-        if (strcasecmp(head->headers[i].name, "Content-Encoding") == 0)
-            return false;
-        if (strcasecmp(head->headers[i].name, "Content-Type") == 0)
-            is_plain = begins_with(head->headers[i].value, "application/json");
-    }
-    return is_plain;
+    return *kinf__head_value(head, "Content-Encoding") == '\0' &&
+           begins_with(kinf__head_value(head, "Content-Type"), "application/json");
 }
 
-static int hand_on(struct kinf__exchange *exchange, const struct kinf__forward_head *head)
+static int hand_on(struct kinf__exchange *exchange, const struct kinf__head *head)
 {
     struct kinf__answer *answer = &exchange->answer;
     struct pass_stream *pass = NULL;
@@ -457,7 +450,7 @@ static int hand_on(struct kinf__exchange *exchange, const struct kinf__forward_h
 
 int kinf__passthrough_step_again(struct kinf__exchange *exchange)
 {
-    struct kinf__forward_head head;
+    const struct kinf__head *head;
     struct kinf_error err = KINF_ERROR_INIT;
     int state;
 
@@ -466,5 +459,5 @@ int kinf__passthrough_step_again(struct kinf__exchange *exchange)
     state = kinf__forward_head(exchange->forward, &head, &err);
     if (state == 0)
         return KINF__STEP_WAITS;
-    return state < 0 ? refuse_failure(exchange, &err) : hand_on(exchange, &head);
+    return state < 0 ? refuse_failure(exchange, &err) : hand_on(exchange, head);
 }

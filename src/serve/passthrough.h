@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "rest/forward.h"
+#include "serve/forward.h"
 #include "serve/refusal.h"
 #include "serve/request.h"
 #include "serve/stream.h"

@@ -9,7 +9,7 @@
 
 #include <kinformer/informer.h>
 
-#include "rest/forward.h"
+#include "serve/forward.h"
 #include "serve/catalog.h"
 #include "watchcache/watchcache.h"
 

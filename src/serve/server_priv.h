@@ -11,7 +11,7 @@
 
 #include "base/list.h"
 #include "base/lock.h"
-#include "rest/digest.h"
+#include "serve/digest.h"
 #include "serve/scope.h"
 #include "serve/server.h"
 

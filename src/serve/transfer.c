@@ -230,7 +230,7 @@ static int64_t body_len_of(struct transfer *transfer)
     const char *len = header(transfer, "Content-Length");
 
     if (header(transfer, "Transfer-Encoding") != NULL)
-        return KINF__FORWARD_CHUNKED;
+        return KINF__CHUNKED;
     return len != NULL ? strtoll(len, NULL, 10) : 0;
 }
 

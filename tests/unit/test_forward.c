@@ -1,7 +1,7 @@
 /*
  * Requests of others on their way: what is sent, how bytes wait for whoever is slow, how each ends.
  */
-#include "rest/forward.h"
+#include "serve/forward.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -192,7 +192,7 @@ static void pause_until_woken(struct fixture *f)
     kinf__waker_clear(&f->woken);
 }
 
-static int await_head(struct fixture *f, struct kinf__forward_head *head, struct kinf_error *err)
+static int await_head(struct fixture *f, const struct kinf__head **head, struct kinf_error *err)
 {
     int state;
 
@@ -233,7 +233,7 @@ static void send_all(struct fixture *f, size_t len)
 static void an_answer_comes_as_it_is(void **state)
 {
     struct fixture f;
-    struct kinf__forward_head head;
+    const struct kinf__head *head;
     KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
 
     (void)state;
@@ -243,12 +243,12 @@ static void an_answer_comes_as_it_is(void **state)
     begin(&f);
     assert_int_equal(ask(&f, "DELETE", 0, &f.forward), 0);
     assert_int_equal(await_head(&f, &head, NULL), 1);
-    assert_int_equal(head.code, 404);
-    assert_int_equal(head.body_len, 5);
-    assert_int_equal(head.n_headers, 2);
-    assert_string_equal(head.headers[0].name, "X-A");
-    assert_string_equal(head.headers[0].value, "b");
-    assert_string_equal(head.headers[1].value, "");
+    assert_int_equal(head->code, 404);
+    assert_int_equal(head->body_len, 5);
+    assert_int_equal(head->n_headers, 2);
+    assert_string_equal(head->headers[0].name, "X-A");
+    assert_string_equal(head->headers[0].value, "b");
+    assert_string_equal(head->headers[1].value, "");
     assert_int_equal(read_all(&f, &text), KINF__FORWARD_END);
     assert_int_equal(text.len, 5);
     teardown(&f);
@@ -257,7 +257,7 @@ static void an_answer_comes_as_it_is(void **state)
 static void a_request_has_the_given_headers_and_no_others(void **state)
 {
     struct fixture f;
-    struct kinf__forward_head head;
+    const struct kinf__head *head;
     const char *line;
     size_t n_lines = 0;
 
@@ -328,7 +328,7 @@ static bool is_known_after(const char *answer)
                                                     .max_of_one = 4,
                                                     .max_of_strangers = 1 };
     struct fixture f;
-    struct kinf__forward_head head;
+    const struct kinf__head *head;
     struct kinf__forward *other = NULL;
     bool is_known;
 
@@ -360,7 +360,7 @@ static void a_server_that_does_not_answer_is_given_up(void **state)
 {
     const struct kinf__forwarder_options limits = { .head_limit_ms = LIMIT_MS };
     struct fixture f;
-    struct kinf__forward_head head;
+    const struct kinf__head *head;
     struct kinf_error err = KINF_ERROR_INIT;
 
     (void)state;
@@ -368,7 +368,7 @@ static void a_server_that_does_not_answer_is_given_up(void **state)
     begin(&f);
     assert_int_equal(ask(&f, "DELETE", 0, &f.forward), 0);
     assert_int_equal(await_head(&f, &head, &err), KINF_ERR_TIMEOUT);
-    assert_non_null(strstr(err.message, "no answer in time"));
+    assert_non_null(strstr(err.message, "no answer within"));
     /* It has no body, and yet the server may have acted. */
     assert_true(kinf__forward_is_sent(f.forward));
     teardown(&f);
@@ -378,7 +378,7 @@ static void interim_answers_are_none(void **state)
 {
     const struct kinf__forwarder_options limits = { .head_limit_ms = LIMIT_MS };
     struct fixture f;
-    struct kinf__forward_head head;
+    const struct kinf__head *head;
     struct kinf_error err = KINF_ERROR_INIT;
 
     (void)state;
@@ -394,7 +394,7 @@ static void interim_answers_are_none(void **state)
 static void a_connection_that_breaks_without_an_answer_was_sent(void **state)
 {
     struct fixture f;
-    struct kinf__forward_head head;
+    const struct kinf__head *head;
     struct kinf_error err = KINF_ERROR_INIT;
 
     (void)state;
@@ -412,7 +412,7 @@ static void an_answer_that_stops_is_cut(void **state)
 {
     const struct kinf__forwarder_options limits = { .silence_limit_ms = LIMIT_MS };
     struct fixture f;
-    struct kinf__forward_head head;
+    const struct kinf__head *head;
     KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
 
     (void)state;
@@ -442,7 +442,7 @@ static void an_endless_answer_may_be_silent(void **state)
     const struct kinf__forwarder_options limits = { .silence_limit_ms = LIMIT_MS };
     struct fixture f;
     struct kinf__forward_request request;
-    struct kinf__forward_head head;
+    const struct kinf__head *head;
     KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
 
     (void)state;
@@ -465,7 +465,7 @@ static void who_brings_a_body_slowly_is_waited_for(void **state)
 {
     const struct kinf__forwarder_options limits = { .head_limit_ms = LIMIT_MS };
     struct fixture f;
-    struct kinf__forward_head head;
+    const struct kinf__head *head;
 
     (void)state;
     setup_with(&f, "HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n", &limits);
@@ -477,7 +477,7 @@ static void who_brings_a_body_slowly_is_waited_for(void **state)
     outlast_the_limit(&f);
     send_all(&f, 3);
     assert_int_equal(await_head(&f, &head, NULL), 1);
-    assert_int_equal(head.code, 201);
+    assert_int_equal(head->code, 201);
     teardown(&f);
 }
 
@@ -486,7 +486,7 @@ static void who_takes_an_answer_slowly_is_waited_for(void **state)
     enum { MUCH = 4 << 20 };
     const struct kinf__forwarder_options limits = { .silence_limit_ms = LIMIT_MS };
     struct fixture f;
-    struct kinf__forward_head head;
+    const struct kinf__head *head;
     char text[80];
     KINF__AUTO_BUFFER got = KINF__BUFFER_INIT;
 
@@ -516,7 +516,7 @@ struct outcome {
 static void meet(const struct outcome *outcome, bool is_in_bytes)
 {
     struct fixture f;
-    struct kinf__forward_head head;
+    const struct kinf__head *head;
     struct kinf_error err = KINF_ERROR_INIT;
     KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
 
@@ -530,10 +530,10 @@ static void meet(const struct outcome *outcome, bool is_in_bytes)
         assert_int_equal(await_head(&f, &head, &err), KINF_ERR_NETWORK);
     } else {
         assert_int_equal(await_head(&f, &head, &err), 1);
-        assert_int_equal(head.code, outcome->code);
-        assert_int_equal(head.body_len, outcome->body_len);
-        for (size_t i = 0; i < head.n_headers; i++)
-            assert_null(strstr(head.headers[i].name, "Trailer-"));
+        assert_int_equal(head->code, outcome->code);
+        assert_int_equal(head->body_len, outcome->body_len);
+        for (size_t i = 0; i < head->n_headers; i++)
+            assert_null(strstr(head->headers[i].name, "Trailer-"));
         assert_int_equal(read_all(&f, &text), outcome->end);
         assert_string_equal(kinf__buffer_cstr(&text), outcome->body);
     }
@@ -592,7 +592,7 @@ static void each_form_of_an_answer_ends_as_it_says(void **state)
 static void cut(const char *answer, size_t len)
 {
     struct fixture f;
-    struct kinf__forward_head head;
+    const struct kinf__head *head;
     KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
 
     setup(&f, answer);
@@ -627,7 +627,7 @@ static void a_slow_reader_holds_the_server_up(void **state)
 {
     enum { MUCH = 16 << 20 };
     struct fixture f;
-    struct kinf__forward_head head;
+    const struct kinf__head *head;
     char text[160];
     KINF__AUTO_BUFFER got = KINF__BUFFER_INIT;
 
@@ -648,7 +648,7 @@ static void a_body_waits_for_the_server(void **state)
 {
     enum { MUCH = 2 << 20 };
     struct fixture f;
-    struct kinf__forward_head head;
+    const struct kinf__head *head;
     char piece[8192] = { 0 };
     size_t n_sent = 0, n;
 
@@ -656,7 +656,7 @@ static void a_body_waits_for_the_server(void **state)
     setup(&f, "HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n");
     f.server.wants = MUCH;
     begin(&f);
-    assert_int_equal(ask(&f, "POST", KINF__FORWARD_CHUNKED, &f.forward), 0);
+    assert_int_equal(ask(&f, "POST", KINF__CHUNKED, &f.forward), 0);
     /* The server reads nothing yet: sooner or later there is no room. */
     while ((n = kinf__forward_send(f.forward, piece, sizeof piece)) != 0) {
         n_sent += n;
@@ -665,7 +665,7 @@ static void a_body_waits_for_the_server(void **state)
     kinf__waker_set(&f.server.may_read);
     send_all(&f, MUCH);
     assert_int_equal(await_head(&f, &head, NULL), 1);
-    assert_int_equal(head.code, 201);
+    assert_int_equal(head->code, 201);
     assert_true(kinf__forward_is_sent(f.forward));
     assert_non_null(strstr(f.server.request.bytes, "\r\nTransfer-Encoding: chunked\r\n"));
     teardown(&f);
@@ -674,7 +674,7 @@ static void a_body_waits_for_the_server(void **state)
 static void an_answer_before_the_body_is_complete_counts(void **state)
 {
     struct fixture f;
-    struct kinf__forward_head head;
+    const struct kinf__head *head;
 
     (void)state;
     setup(&f, "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
@@ -683,7 +683,7 @@ static void an_answer_before_the_body_is_complete_counts(void **state)
     assert_int_equal(ask(&f, "POST", 1000, &f.forward), 0);
     assert_int_equal(kinf__forward_send(f.forward, "x", 1), 1);
     assert_int_equal(await_head(&f, &head, NULL), 1);
-    assert_int_equal(head.code, 401);
+    assert_int_equal(head->code, 401);
     send_all(&f, 999);
     teardown(&f);
 }
@@ -691,7 +691,7 @@ static void an_answer_before_the_body_is_complete_counts(void **state)
 static void an_end_leaves_whole_lines(void **state)
 {
     struct fixture f;
-    struct kinf__forward_head head;
+    const struct kinf__head *head;
     KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
 
     (void)state;
@@ -700,7 +700,7 @@ static void an_end_leaves_whole_lines(void **state)
     begin(&f);
     assert_int_equal(ask(&f, "GET", 0, &f.forward), 0);
     assert_int_equal(await_head(&f, &head, NULL), 1);
-    assert_int_equal(head.body_len, -1);
+    assert_int_equal(head->body_len, -1);
     kinf__forward_end(f.forward);
     assert_int_equal(read_all(&f, &text), KINF__FORWARD_BROKEN);
     assert_true(text.len == 0 || text.bytes[text.len - 1] == '\n');
@@ -710,7 +710,7 @@ static void an_end_leaves_whole_lines(void **state)
 static void an_end_before_the_head_is_told(void **state)
 {
     struct fixture f;
-    struct kinf__forward_head head;
+    const struct kinf__head *head;
     struct kinf_error err = KINF_ERROR_INIT;
 
     (void)state;
@@ -725,7 +725,7 @@ static void an_end_before_the_head_is_told(void **state)
 static void a_cut_answer_is_broken(void **state)
 {
     struct fixture f;
-    struct kinf__forward_head head;
+    const struct kinf__head *head;
     KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
 
     (void)state;
@@ -743,7 +743,7 @@ static void a_cut_answer_is_broken(void **state)
 static void a_server_that_is_not_there_is_told(void **state)
 {
     struct fixture f;
-    struct kinf__forward_head head;
+    const struct kinf__head *head;
     struct kinf_error err = KINF_ERROR_INIT;
 
     (void)state;
@@ -760,7 +760,7 @@ static void a_server_that_is_not_there_is_told(void **state)
 static void a_head_that_is_cut_short_is_told(void **state)
 {
     struct fixture f;
-    struct kinf__forward_head head;
+    const struct kinf__head *head;
     struct kinf_error err = KINF_ERROR_INIT;
 
     (void)state;
@@ -802,7 +802,7 @@ static void want_of_memory_is_told_and_takes_no_place(void **state)
 static void a_peer_that_vanishes_is_noticed_within_a_minute(void **state)
 {
     struct fixture f;
-    struct kinf__forward_head head;
+    const struct kinf__head *head;
     struct sockaddr_in server = { 0 }, peer;
     socklen_t size = sizeof server;
     int n_found = 0;

@@ -1,7 +1,7 @@
 /*
  * Places and their shares: against a twin that counts naively, and each bound by itself.
  */
-#include "rest/places.h"
+#include "serve/places.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
  * There are twice as many records as places: those that hold one, and as many that are remembered.
  * Of a stranger without a place nothing is kept, so strangers push out nobody.
  */
-#include "rest/places.h"
+#include "serve/places.h"
 
 #include <stdlib.h>
 #include <string.h>

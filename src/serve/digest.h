@@ -3,8 +3,8 @@
  *
  * Threads: any thread.
  */
-#ifndef KINF_REST_DIGEST_H
-#define KINF_REST_DIGEST_H
+#ifndef KINF_SERVE_DIGEST_H
+#define KINF_SERVE_DIGEST_H
 
 #include <stddef.h>
 

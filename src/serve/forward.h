@@ -17,8 +17,8 @@
  * Threads: a forwarder, any; a forward, one at a time, but for kinf__forward_end(). The wake
  * callback runs on the forwarder's thread, with its lock held.
  */
-#ifndef KINF_REST_FORWARD_H
-#define KINF_REST_FORWARD_H
+#ifndef KINF_SERVE_FORWARD_H
+#define KINF_SERVE_FORWARD_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,13 +27,10 @@
 #include <kinformer/client.h>
 #include <kinformer/str.h>
 
+#include "rest/head.h"
+
 struct kinf__forwarder;
 struct kinf__forward;
-
-struct kinf__header {
-    const char *name;
-    const char *value;
-};
 
 /* 0: the default. */
 struct kinf__forwarder_options {
@@ -57,14 +54,12 @@ KINF_MUST_CHECK int kinf__forwarder_new(struct kinf_client *client,
 /* Every forward has been freed. NULL is allowed. */
 void kinf__forwarder_free(struct kinf__forwarder *forwarder);
 
-#define KINF__FORWARD_CHUNKED (-1)
-
 struct kinf__forward_request {
     const char *method;
     struct kinf_str target;             /* one that was parsed; printable, without '#' */
     const struct kinf__header *headers; /* all that is sent beside Host and the body's length */
     size_t n_headers;
-    int64_t body_len;        /* 0: none; KINF__FORWARD_CHUNKED: not known */
+    int64_t body_len;        /* 0: none; KINF__CHUNKED: not known */
     struct kinf_str caller;  /* who asks, as the server would tell callers apart */
     bool is_endless;         /* its answer may be silent for any time, as a watch */
     void (*wake)(void *ctx); /* look again: there is room, a head, a piece, the end */
@@ -88,18 +83,11 @@ void kinf__forward_end(struct kinf__forward *forward);
 size_t kinf__forward_send(struct kinf__forward *forward, const char *bytes, size_t len);
 void kinf__forward_end_body(struct kinf__forward *forward);
 
-struct kinf__forward_head {
-    int code;
-    const struct kinf__header *headers; /* of the final answer, in order; not their body's length */
-    size_t n_headers;
-    int64_t body_len; /* -1: not told */
-};
-
 /* Returns 1 and the head, the forward's own; 0: not there yet; or negative, there will be none:
  * KINF_ERR_NETWORK, KINF_ERR_TLS, KINF_ERR_SYSTEM, KINF_ERR_NO_MEMORY, KINF_ERR_TIMEOUT,
  * KINF_ERR_STOPPED (kinf__forward_end()). */
 KINF_MUST_CHECK int kinf__forward_head(struct kinf__forward *forward,
-                                       struct kinf__forward_head *ret_head, struct kinf_error *err);
+                                       const struct kinf__head **ret_head, struct kinf_error *err);
 
 /* Whether the server may have acted on a request without a head: a part of it went out. */
 bool kinf__forward_is_sent(struct kinf__forward *forward);

@@ -8,8 +8,8 @@
  *
  * Threads: one thread per object, or under its owner's lock.
  */
-#ifndef KINF_REST_PLACES_H
-#define KINF_REST_PLACES_H
+#ifndef KINF_SERVE_PLACES_H
+#define KINF_SERVE_PLACES_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@
 
 #include <kinformer/error.h>
 
-#include "rest/digest.h"
+#include "serve/digest.h"
 
 struct kinf__caller {
     unsigned char id[KINF__DIGEST_SIZE];

@@ -1,0 +1,574 @@
+/*
+ * Round trips over a curl multi, which alone can be woken, timed and left at any moment. Neighbours:
+ * connection.h sets up TLS, proxies and sockets, head.h reads the answer's head, transport_error.c
+ * says what curl's failures mean; http.c waits for one round trip of ours, serve/forward.c drives
+ * those of others.
+ *
+ * Invariant: a trip is in its transport's list while its easy handle is in the multi.
+ */
+#include "rest/transport.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <curl/curl.h>
+#include <openssl/crypto.h>
+
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/list.h"
+#include "rest/client.h"
+#include "rest/connection.h"
+#include "rest/secret.h"
+#include "rest/transport_error.h"
+
+#define KEPT_CONNECTIONS 16L
+#define WAIT_MAX_MS      1000 /* a bound on every wait, should a wake-up ever be lost */
+#define BREATH_MS        50   /* between looks at the limits while bytes never pause */
+
+struct kinf__transport {
+    CURLM *multi;
+    struct kinf__list trips;
+    bool is_stale; /* its connections could not be closed */
+};
+
+struct kinf__roundtrip {
+    /* constant after creation */
+    struct kinf_client *client;
+    const struct kinf__roundtrip_ops *ops;
+    void *ctx;
+    CURL *easy;
+
+    /* of the request */
+    struct curl_slist *headers, *connect_to;
+    struct kinf__credential *authority; /* a foreign request's: the handle has its text */
+    struct kinf__limits limits;
+    const struct kinf__waker *stop;
+
+    struct kinf__transport *transport; /* NULL: it is not added */
+    struct kinf__list node;
+    struct kinf__head head;
+    bool is_accepted; /* the head is */
+    bool is_send_paused;
+    bool is_receive_paused;
+    bool is_held;
+    int64_t started_ms;
+    int64_t sent_ms; /* the last piece of it */
+    int64_t received_ms;
+    int64_t looked_ms; /* at the limits */
+    int code;          /* what ended it from inside; 0: nothing did */
+    int socket_errno;  /* why there was no socket, if descriptors ran out; curl does not tell */
+    char message[CURL_ERROR_SIZE];
+    struct kinf_error failure;
+};
+
+/* --- limits --- */
+
+/* When the trip has to be given up, and the words for it. */
+struct deadline {
+    int64_t at_ms;
+    int64_t limit_ms;
+    const char *why;
+};
+
+static void limit(struct deadline *deadline, int64_t from_ms, int64_t limit_ms, const char *why)
+{
+    int64_t at_ms = kinf__clock_add_ms(from_ms, limit_ms);
+
+    if (limit_ms > 0 && at_ms < deadline->at_ms)
+        *deadline = (struct deadline){ at_ms, limit_ms, why };
+}
+
+/* Whoever is waited for on this side is not the server. */
+static struct deadline deadline_of(const struct kinf__roundtrip *trip)
+{
+    const struct kinf__limits *limits = &trip->limits;
+    struct deadline deadline = { KINF__NEVER_MS, 0, "" };
+
+    limit(&deadline, trip->started_ms, limits->total_ms, "the answer is not complete after");
+    if (!trip->is_accepted && !trip->is_send_paused)
+        limit(&deadline, trip->sent_ms, limits->head_ms, "no answer within");
+    if (trip->head.is_complete && !trip->is_receive_paused && !trip->is_held)
+        limit(&deadline, trip->received_ms, limits->idle_ms, "the stream is silent for");
+    return deadline;
+}
+
+static int fail_late(struct kinf__roundtrip *trip, const struct deadline *deadline)
+{
+    return kinf__error_set(&trip->failure, KINF_ERR_TIMEOUT, "server %s: %s %lld ms",
+                           trip->client->host, deadline->why, (long long)deadline->limit_ms);
+}
+
+static int fail_stopped(struct kinf__roundtrip *trip)
+{
+    return kinf__error_set(&trip->failure, KINF_ERR_STOPPED, "stopped");
+}
+
+/* curl goes on reading for as long as bytes are there, and only then comes back: a peer that sends
+ * faster than we take would keep us for ever. */
+static int look_up(struct kinf__roundtrip *trip)
+{
+    struct deadline deadline;
+
+    if (trip->received_ms - trip->looked_ms < BREATH_MS)
+        return 0;
+    trip->looked_ms = trip->received_ms;
+    if (trip->stop != NULL && kinf__waker_is_set(trip->stop))
+        return fail_stopped(trip);
+    deadline = deadline_of(trip);
+    return deadline.at_ms <= trip->received_ms ? fail_late(trip, &deadline) : 0;
+}
+
+/* --- what curl calls --- */
+
+static size_t on_header(char *bytes, size_t size, size_t n, void *ctx)
+{
+    struct kinf__roundtrip *trip = ctx;
+    bool was_complete = trip->head.is_complete;
+
+    trip->received_ms = kinf__clock_now_ms();
+    trip->code = kinf__head_take(&trip->head, (struct kinf_str){ bytes, size * n }, &trip->failure);
+    if (trip->code < 0) {
+        kinf__error_prefix(&trip->failure, "server %s", trip->client->host);
+        return 0;
+    }
+    if (trip->head.is_complete && !was_complete)
+        trip->is_accepted = trip->ops->on_head(&trip->head, trip->ctx);
+    return size * n;
+}
+
+static size_t on_bytes(char *bytes, size_t size, size_t n, void *ctx)
+{
+    struct kinf__roundtrip *trip = ctx;
+    int code;
+
+    trip->received_ms = kinf__clock_now_ms();
+    code = look_up(trip);
+    if (code == 0)
+        code = trip->ops->on_body(bytes, size * n, trip->ctx, &trip->failure);
+    /* Again: what the callback took is our silence, not the peer's. */
+    trip->received_ms = kinf__clock_now_ms();
+    trip->is_receive_paused = code == KINF__ROUNDTRIP_PAUSE;
+    if (trip->is_receive_paused)
+        return CURL_WRITEFUNC_PAUSE;
+    trip->code = code;
+    return code < 0 ? 0 : size * n;
+}
+
+/* There is no seek function: curl would use it to send a request again when a connection that it kept
+ * turns out to be dead. */
+static size_t on_send(char *bytes, size_t size, size_t n, void *ctx)
+{
+    struct kinf__roundtrip *trip = ctx;
+    ssize_t len = trip->ops->on_send(bytes, size * n, trip->ctx);
+
+    trip->sent_ms = kinf__clock_now_ms();
+    trip->is_send_paused = len < 0;
+    return len < 0 ? CURL_READFUNC_PAUSE : (size_t)len;
+}
+
+/* --- a request's headers --- */
+
+static bool append_line(struct kinf__roundtrip *trip, const char *line)
+{
+    struct curl_slist *longer = line != NULL ? curl_slist_append(trip->headers, line) : NULL;
+
+    if (longer == NULL)
+        return false;
+    trip->headers = longer;
+    return true;
+}
+
+static bool append_given(struct kinf__roundtrip *trip,
+                         const struct kinf__roundtrip_request *request)
+{
+    for (size_t i = 0; i < request->n_headers; i++) {
+        KINF__AUTO_SECRET_BUFFER line = KINF__BUFFER_INIT;
+        const struct kinf__header *header = &request->headers[i];
+
+        if (kinf__buffer_printf(&line, *header->value != '\0' ? "%s: %s" : "%s;", header->name,
+                                header->value) < 0 ||
+            !append_line(trip, kinf__buffer_cstr(&line)))
+            return false;
+    }
+    return true;
+}
+
+static bool is_given(const struct kinf__roundtrip_request *request, const char *name)
+{
+    for (size_t i = 0; i < request->n_headers; i++) {
+        if (strcasecmp(name, request->headers[i].name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* What curl would add by itself; a line without a value takes it back. It would also ask whether a
+ * long body is welcome, and wait a second for an answer. */
+static bool take_back_defaults(struct kinf__roundtrip *trip,
+                               const struct kinf__roundtrip_request *request)
+{
+    static const struct kinf__header defaults[] = { { "Accept", "Accept:" },
+                                                    { "Content-Type", "Content-Type:" },
+                                                    { "Expect", "Expect:" } };
+    bool is_done = true;
+
+    for (size_t i = 0; is_done && i < KINF__ARRAY_LEN(defaults); i++)
+        is_done = is_given(request, defaults[i].name) || append_line(trip, defaults[i].value);
+    return is_done;
+}
+
+static bool append_credential(struct kinf__roundtrip *trip,
+                              const struct kinf__credential *credential)
+{
+    const struct kinf__string_list *impersonation = &trip->client->config.impersonation;
+    bool is_done = true;
+
+    if (credential == NULL || !trip->client->is_https)
+        return true;
+    if (credential->parts.authorization != NULL)
+        is_done = append_line(trip, credential->parts.authorization);
+    for (size_t i = 0; is_done && i < impersonation->n_items; i++)
+        is_done = append_line(trip, impersonation->items[i]);
+    return is_done;
+}
+
+static bool set_headers(struct kinf__roundtrip *trip, const struct kinf__roundtrip_request *request)
+{
+    bool is_chunked = request->has_body && request->body_len == KINF__CHUNKED;
+
+    return append_credential(trip, request->credential) && append_given(trip, request) &&
+           take_back_defaults(trip, request) &&
+           (!is_chunked || append_line(trip, "Transfer-Encoding: chunked")) &&
+           curl_easy_setopt(trip->easy, CURLOPT_HTTPHEADER, trip->headers) == CURLE_OK;
+}
+
+/* --- preparing --- */
+
+/* Of the client's credential a foreign request has the authority alone; a name and a password in the
+ * server's URL would be the client's, too. */
+static bool set_credential(struct kinf__roundtrip *trip, const struct kinf__credential *credential)
+{
+    struct kinf__credential *before = trip->authority;
+    struct kinf__credential_parts shown = { NULL, NULL, NULL, NULL };
+    bool is_set;
+
+    trip->authority = NULL;
+    if (credential != NULL) {
+        shown = credential->parts;
+    } else {
+        trip->authority = kinf__credentials_peek(&trip->client->credentials, kinf__moment_now());
+        shown.ca_pem = trip->authority->parts.ca_pem;
+    }
+    is_set = kinf__connection_set_credential(trip->easy, &shown);
+    kinf__credential_unref(before);
+    return is_set && curl_easy_setopt(trip->easy, CURLOPT_HTTPAUTH,
+                                      credential != NULL ? (long)CURLAUTH_BASIC
+                                                         : (long)CURLAUTH_NONE) == CURLE_OK;
+}
+
+static bool set_method(struct kinf__roundtrip *trip, const struct kinf__roundtrip_request *request)
+{
+    return curl_easy_setopt(trip->easy, request->has_body ? CURLOPT_POST : CURLOPT_HTTPGET, 1L) ==
+               CURLE_OK &&
+           curl_easy_setopt(trip->easy, CURLOPT_POSTFIELDSIZE_LARGE,
+                            request->has_body ? (curl_off_t)request->body_len : (curl_off_t)-1) ==
+               CURLE_OK &&
+           curl_easy_setopt(trip->easy, CURLOPT_CUSTOMREQUEST, request->method) == CURLE_OK &&
+           curl_easy_setopt(trip->easy, CURLOPT_FRESH_CONNECT,
+                            request->needs_new_connection ? 1L : 0L) == CURLE_OK;
+}
+
+static bool set_url(struct kinf__roundtrip *trip, struct kinf_str target)
+{
+    KINF__AUTO_BUFFER url = KINF__BUFFER_INIT;
+    const char *text;
+
+    return kinf__connection_append_url(trip->client, target, &url, &trip->connect_to) == 0 &&
+           (text = kinf__buffer_cstr(&url)) != NULL &&
+           curl_easy_setopt(trip->easy, CURLOPT_URL, text) == CURLE_OK &&
+           curl_easy_setopt(trip->easy, CURLOPT_CONNECT_TO, trip->connect_to) == CURLE_OK;
+}
+
+/* Headers are overwritten, since there are tokens among them. */
+static void forget_request(struct kinf__roundtrip *trip)
+{
+    curl_easy_setopt(trip->easy, CURLOPT_HTTPHEADER, NULL);
+    curl_easy_setopt(trip->easy, CURLOPT_CONNECT_TO, NULL);
+    for (struct curl_slist *at = trip->headers; at != NULL; at = at->next)
+        OPENSSL_cleanse(at->data, strlen(at->data));
+    curl_slist_free_all(trip->headers);
+    curl_slist_free_all(trip->connect_to);
+    trip->headers = NULL;
+    trip->connect_to = NULL;
+}
+
+static void forget_answer(struct kinf__roundtrip *trip)
+{
+    kinf__head_release(&trip->head);
+    trip->is_accepted = false;
+    trip->is_send_paused = false;
+    trip->is_receive_paused = false;
+    trip->is_held = false;
+    trip->code = 0;
+    trip->socket_errno = 0;
+    trip->message[0] = '\0';
+    trip->failure = (struct kinf_error)KINF_ERROR_INIT;
+}
+
+int kinf__roundtrip_prepare(struct kinf__roundtrip *trip,
+                            const struct kinf__roundtrip_request *request, struct kinf_error *err)
+{
+    forget_answer(trip);
+    trip->limits = request->limits;
+    trip->stop = request->stop;
+    if (set_credential(trip, request->credential) && set_method(trip, request) &&
+        set_headers(trip, request) && set_url(trip, request->target))
+        return 0;
+    forget_request(trip);
+    return kinf__error_no_memory(err);
+}
+
+static bool set_callbacks(struct kinf__roundtrip *trip, const char *user_agent, long buffer_bytes)
+{
+    CURL *easy = trip->easy;
+
+    curl_easy_setopt(easy, CURLOPT_PRIVATE, trip);
+    curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, trip->message);
+    curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
+    curl_easy_setopt(easy, CURLOPT_HEADERDATA, trip);
+    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_bytes);
+    curl_easy_setopt(easy, CURLOPT_WRITEDATA, trip);
+    curl_easy_setopt(easy, CURLOPT_READFUNCTION, on_send);
+    curl_easy_setopt(easy, CURLOPT_READDATA, trip);
+    curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, buffer_bytes);
+    return user_agent == NULL || curl_easy_setopt(easy, CURLOPT_USERAGENT, user_agent) == CURLE_OK;
+}
+
+int kinf__roundtrip_new(struct kinf_client *client, const char *user_agent, long buffer_bytes,
+                        const struct kinf__roundtrip_ops *ops, void *ctx,
+                        struct kinf__roundtrip **ret_trip, struct kinf_error *err)
+{
+    struct kinf__roundtrip *trip = calloc(1, sizeof *trip);
+
+    if (trip == NULL)
+        return kinf__error_no_memory(err);
+    trip->client = client;
+    trip->ops = ops;
+    trip->ctx = ctx;
+    kinf__list_init(&trip->node);
+    trip->easy = curl_easy_init();
+    if (trip->easy == NULL || !set_callbacks(trip, user_agent, buffer_bytes) ||
+        !kinf__connection_prepare(trip->easy, client, &trip->socket_errno)) {
+        kinf__roundtrip_free(trip);
+        return kinf__error_no_memory(err);
+    }
+    *ret_trip = trip;
+    return 0;
+}
+
+void kinf__roundtrip_free(struct kinf__roundtrip *trip)
+{
+    if (trip == NULL)
+        return;
+    kinf__roundtrip_leave(trip);
+    forget_request(trip);
+    curl_easy_cleanup(trip->easy);
+    kinf__credential_unref(trip->authority);
+    kinf__head_release(&trip->head);
+    free(trip);
+}
+
+/* --- under way --- */
+
+int kinf__roundtrip_add(struct kinf__roundtrip *trip, struct kinf__transport *transport,
+                        struct kinf_error *err)
+{
+    if (transport->is_stale)
+        curl_easy_setopt(trip->easy, CURLOPT_FRESH_CONNECT, 1L);
+    if (curl_multi_add_handle(transport->multi, trip->easy) != CURLM_OK)
+        return kinf__error_no_memory(err);
+    transport->is_stale = false;
+    trip->transport = transport;
+    trip->started_ms = kinf__clock_now_ms();
+    trip->sent_ms = trip->started_ms;
+    trip->received_ms = trip->started_ms;
+    trip->looked_ms = trip->started_ms;
+    kinf__list_push_back(&transport->trips, &trip->node);
+    return 0;
+}
+
+void kinf__roundtrip_leave(struct kinf__roundtrip *trip)
+{
+    if (trip->transport == NULL)
+        return;
+    curl_multi_remove_handle(trip->transport->multi, trip->easy);
+    kinf__list_remove(&trip->node);
+    trip->transport = NULL;
+    forget_request(trip);
+}
+
+void kinf__roundtrip_resume(struct kinf__roundtrip *trip)
+{
+    int64_t now_ms = kinf__clock_now_ms();
+
+    if (!trip->is_send_paused && !trip->is_receive_paused)
+        return;
+    if (trip->is_send_paused)
+        trip->sent_ms = now_ms;
+    trip->received_ms = now_ms;
+    trip->is_send_paused = false;
+    trip->is_receive_paused = false;
+    curl_easy_pause(trip->easy, CURLPAUSE_CONT);
+}
+
+void kinf__roundtrip_hold(struct kinf__roundtrip *trip, bool is_held)
+{
+    trip->is_held = is_held;
+}
+
+bool kinf__roundtrip_is_sent(const struct kinf__roundtrip *trip)
+{
+    long n_bytes = 0;
+
+    curl_easy_getinfo(trip->easy, CURLINFO_REQUEST_SIZE, &n_bytes);
+    return n_bytes != 0;
+}
+
+const struct kinf__head *kinf__roundtrip_head(const struct kinf__roundtrip *trip)
+{
+    return &trip->head;
+}
+
+/* --- the end --- */
+
+static void end(struct kinf__roundtrip *trip, int code)
+{
+    kinf__roundtrip_leave(trip);
+    trip->ops->on_end(code, &trip->failure, trip->ctx);
+}
+
+static int judge(struct kinf__roundtrip *trip, CURLcode result)
+{
+    struct kinf_error *err = &trip->failure;
+
+    if (trip->code < 0)
+        return trip->code;
+    if (result == CURLE_COULDNT_CONNECT && trip->socket_errno != 0)
+        return kinf__error_set_errno(err, KINF_ERR_SYSTEM, trip->socket_errno,
+                                     "no socket for the server %s", trip->client->host);
+    if (result != CURLE_OK)
+        return kinf__transport_error(trip->easy, result, trip->client, trip->message, err);
+    /* curl takes the end of the connection within the head for the end of an empty body. */
+    return trip->head.is_complete
+               ? 0
+               : kinf__broken_off(trip->client, "the answer's head was cut short", err);
+}
+
+static void fail_all(struct kinf__transport *transport, enum kinf_errc code, const char *why)
+{
+    KINF__LIST_FOR_EACH_SAFE (node, &transport->trips) {
+        struct kinf__roundtrip *trip = KINF__LIST_ENTRY(node, struct kinf__roundtrip, node);
+
+        end(trip,
+            kinf__error_set(&trip->failure, code, "%s the server %s", why, trip->client->host));
+    }
+}
+
+void kinf__transport_perform(struct kinf__transport *transport)
+{
+    CURLMsg *message;
+    int n_running, n_left;
+
+    if (curl_multi_perform(transport->multi, &n_running) != CURLM_OK)
+        fail_all(transport, KINF_ERR_NO_MEMORY, "no memory to talk to");
+    while ((message = curl_multi_info_read(transport->multi, &n_left)) != NULL) {
+        struct kinf__roundtrip *trip = NULL;
+
+        if (message->msg != CURLMSG_DONE)
+            continue;
+        curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **)&trip);
+        end(trip, judge(trip, message->data.result));
+    }
+}
+
+/* Ends what is late. Returns how long the others may be waited for; 0: one has ended. */
+static int64_t end_late(struct kinf__transport *transport, int64_t now_ms)
+{
+    int64_t left_ms = WAIT_MAX_MS;
+
+    KINF__LIST_FOR_EACH_SAFE (node, &transport->trips) {
+        struct kinf__roundtrip *trip = KINF__LIST_ENTRY(node, struct kinf__roundtrip, node);
+        struct deadline deadline = deadline_of(trip);
+
+        trip->looked_ms = now_ms;
+        if (deadline.at_ms - now_ms < left_ms)
+            left_ms = deadline.at_ms > now_ms ? deadline.at_ms - now_ms : 0;
+        if (deadline.at_ms <= now_ms)
+            end(trip, fail_late(trip, &deadline));
+    }
+    return left_ms;
+}
+
+void kinf__transport_wait(struct kinf__transport *transport, struct kinf__waker *waker)
+{
+    struct curl_waitfd waiting = { waker->fd, CURL_WAIT_POLLIN, 0 };
+    int64_t left_ms = end_late(transport, kinf__clock_now_ms());
+
+    if (left_ms == 0)
+        return;
+    if (curl_multi_poll(transport->multi, &waiting, 1, (int)kinf__clock_wait_ms(left_ms), NULL) !=
+        CURLM_OK)
+        fail_all(transport, KINF_ERR_SYSTEM, "cannot wait for");
+    if (waiting.revents == 0)
+        return;
+    KINF__LIST_FOR_EACH_SAFE (node, &transport->trips) {
+        struct kinf__roundtrip *trip = KINF__LIST_ENTRY(node, struct kinf__roundtrip, node);
+
+        if (trip->stop == waker)
+            end(trip, fail_stopped(trip));
+    }
+}
+
+/* --- life --- */
+
+/* Connections live in the multi. Returns false when out of memory. */
+static bool renew_multi(struct kinf__transport *transport)
+{
+    CURLM *fresh = curl_multi_init();
+
+    if (fresh == NULL)
+        return false;
+    curl_multi_setopt(fresh, CURLMOPT_MAXCONNECTS, KEPT_CONNECTIONS);
+    curl_multi_cleanup(transport->multi);
+    transport->multi = fresh;
+    return true;
+}
+
+int kinf__transport_new(struct kinf__transport **ret_transport, struct kinf_error *err)
+{
+    struct kinf__transport *transport = calloc(1, sizeof *transport);
+
+    if (transport == NULL || !renew_multi(transport)) {
+        free(transport);
+        return kinf__error_no_memory(err);
+    }
+    kinf__list_init(&transport->trips);
+    *ret_transport = transport;
+    return 0;
+}
+
+void kinf__transport_free(struct kinf__transport *transport)
+{
+    if (transport == NULL)
+        return;
+    curl_multi_cleanup(transport->multi);
+    free(transport);
+}
+
+/* Without memory the next trip at least does not reuse what is there. */
+void kinf__transport_disconnect(struct kinf__transport *transport)
+{
+    transport->is_stale = !renew_multi(transport);
+}

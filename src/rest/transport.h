@@ -1,0 +1,110 @@
+/*
+ * Requests to the client's server and their answers, any number at once on one thread.
+ *
+ * A transport has the connections, a round trip is one request and its answer: it is prepared,
+ * added, performed, and ends by itself or is left; then it can be prepared again. It says which
+ * headers and credentials go out, and its callbacks have the bodies and the end; who waits is the
+ * thread's business. HTTP/1.1 only, no redirects, no cookies, proxies as the configuration says.
+ *
+ * Threads: one thread per transport and what is added to it, the callbacks included; a round trip
+ * that is not added, one at a time.
+ */
+#ifndef KINF_REST_TRANSPORT_H
+#define KINF_REST_TRANSPORT_H
+
+#include <sys/types.h>
+
+#include <kinformer/client.h>
+
+#include "base/thread.h"
+#include "rest/credentials.h"
+#include "rest/head.h"
+
+struct kinf__transport;
+struct kinf__roundtrip;
+
+/* Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__transport_new(struct kinf__transport **ret_transport,
+                                        struct kinf_error *err);
+/* Nothing is added any more. NULL is allowed. */
+void kinf__transport_free(struct kinf__transport *transport);
+/* Closes the connections. Nothing is added. */
+void kinf__transport_disconnect(struct kinf__transport *transport);
+
+/* Does what can be done without waiting; callbacks run. */
+void kinf__transport_perform(struct kinf__transport *transport);
+/* Waits until there is more to do or the waker is set, a second at most. Round trips whose time is
+ * over end here, and those that the waker stops. */
+void kinf__transport_wait(struct kinf__transport *transport, struct kinf__waker *waker);
+
+#define KINF__ROUNDTRIP_PAUSE 1 /* not now: called again after kinf__roundtrip_resume() */
+
+struct kinf__roundtrip_ops {
+    /* Writes up to `room` bytes of the request's body and returns how many, or the negative of
+     * KINF__ROUNDTRIP_PAUSE. No byte is asked for a second time. */
+    ssize_t (*on_send)(char *bytes, size_t room, void *ctx);
+    /* The head of the final answer; it is the round trip's until that is prepared again. Returns
+     * whether it is what was asked for: otherwise the head's limit is that of the body, too. */
+    bool (*on_head)(const struct kinf__head *head, void *ctx);
+    /* Returns 0, KINF__ROUNDTRIP_PAUSE (nothing was taken), or a negative code that ends it. */
+    int (*on_body)(const char *bytes, size_t len, void *ctx, struct kinf_error *err);
+    /* It is over and not added any more. `code` is 0 when the answer came to its end, whatever its
+     * status is; what on_body returned; or
+     *   KINF_ERR_STOPPED, KINF_ERR_TIMEOUT (a limit, which the message names; no connection),
+     *   KINF_ERR_NETWORK, KINF_ERR_TLS, KINF_ERR_SYSTEM (no socket), KINF_ERR_NO_MEMORY. */
+    void (*on_end)(int code, const struct kinf_error *err, void *ctx);
+};
+
+/* 0: none. */
+struct kinf__limits {
+    int64_t head_ms; /* from the start, or the last byte that was sent, to the end of the head */
+    int64_t idle_ms; /* between two pieces of the answer, while somebody wants them */
+    int64_t total_ms;
+};
+
+struct kinf__roundtrip_request {
+    const char *method;
+    struct kinf_str target; /* printable, without '#' */
+    bool has_body;
+    int64_t body_len; /* KINF__CHUNKED: not known */
+    /* All that is sent beside Host, the user agent, the body's length and the credential. */
+    const struct kinf__header *headers;
+    size_t n_headers;
+    /* Borrowed until the next is prepared. Token and impersonation go to servers with https:// alone.
+     * NULL: nothing of the client's is shown, and its authority is trusted. */
+    const struct kinf__credential *credential;
+    bool
+        needs_new_connection; /* since curl sends again when one that it kept turns out to be dead */
+    struct kinf__limits limits;
+    const struct kinf__waker *stop; /* borrowed; NULL: none */
+};
+
+/* `user_agent` NULL: none. `buffer_bytes` is what is handed out at once. The client and `ctx` are
+ * borrowed. Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__roundtrip_new(struct kinf_client *client, const char *user_agent,
+                                        long buffer_bytes, const struct kinf__roundtrip_ops *ops,
+                                        void *ctx, struct kinf__roundtrip **ret_trip,
+                                        struct kinf_error *err);
+/* Leaves it before. NULL is allowed. */
+void kinf__roundtrip_free(struct kinf__roundtrip *trip);
+
+/* Everything of the request is copied but what is borrowed. Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__roundtrip_prepare(struct kinf__roundtrip *trip,
+                                            const struct kinf__roundtrip_request *request,
+                                            struct kinf_error *err);
+/* Errors: KINF_ERR_NO_MEMORY; it is not added then. */
+KINF_MUST_CHECK int kinf__roundtrip_add(struct kinf__roundtrip *trip,
+                                        struct kinf__transport *transport, struct kinf_error *err);
+/* Takes it out; on_end is not called. Nothing happens if it is not added. */
+void kinf__roundtrip_leave(struct kinf__roundtrip *trip);
+
+/* What a callback paused. */
+void kinf__roundtrip_resume(struct kinf__roundtrip *trip);
+/* Whether silence is nobody's loss now: the taker has not taken all yet. */
+void kinf__roundtrip_hold(struct kinf__roundtrip *trip, bool is_held);
+
+/* Whether the server may have seen something of it. Once it is over. */
+bool kinf__roundtrip_is_sent(const struct kinf__roundtrip *trip);
+const struct kinf__head *kinf__roundtrip_head(const struct kinf__roundtrip *trip);
+
+#endif
