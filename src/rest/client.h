@@ -18,7 +18,7 @@
 #include "rest/credentials.h"
 #include "rest/discovery_cache.h"
 #include "rest/kubeconfig.h"
-#include "rest/rate_limit.h"
+#include "rest/turns.h"
 
 #define KINF__MAX_IDLE_CONNECTIONS 4
 

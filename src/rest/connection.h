@@ -1,6 +1,7 @@
 /*
  * What every connection to the server has in common: authority and name that are verified, proxy,
- * sockets that notice a vanished peer, and where requests go.
+ * sockets that notice a vanished peer, where requests go, and what its failures mean, in one line for
+ * a person: which host, what happened, what to do.
  *
  * Threads: one thread per handle.
  */
@@ -34,5 +35,13 @@ KINF_MUST_CHECK bool kinf__connection_set_credential(CURL *easy,
 KINF_MUST_CHECK int kinf__connection_append_url(const struct kinf_client *client,
                                                 struct kinf_str target, struct kinf__buffer *url,
                                                 struct curl_slist **connect_to);
+
+/* `detail` is curl's own text, may be "". Returns KINF_ERR_NETWORK, KINF_ERR_TLS, KINF_ERR_TIMEOUT
+ * or KINF_ERR_NO_MEMORY. */
+int kinf__connection_error(CURL *easy, CURLcode result, const struct kinf_client *client,
+                           const char *detail, struct kinf_error *err);
+
+/* A connection that was there broke: sys_errno is ECONNRESET. Returns KINF_ERR_NETWORK. */
+int kinf__broken_off(const struct kinf_client *client, const char *words, struct kinf_error *err);
 
 #endif

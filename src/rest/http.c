@@ -15,10 +15,10 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "rest/client.h"
+#include "rest/connection.h"
 #include "rest/inflate.h"
 #include "rest/status.h"
 #include "rest/transport.h"
-#include "rest/transport_error.h"
 
 #define RECEIVE_BUFFER_BYTES (256 * 1024L)
 #define REFUSAL_MAX_BYTES    65536 /* of a body that is no success */
@@ -167,27 +167,11 @@ static const char *or_json(const char *media_type)
     return media_type != NULL ? media_type : "application/json";
 }
 
-static int prepare(struct kinf__http *http, const struct kinf__http_request *request)
+static void begin(struct kinf__http *http, const struct kinf__http_request *request,
+                  struct kinf_error *err)
 {
-    bool has_body = request->body.bytes != NULL;
-    const struct kinf__header headers[] = {
-        { "Accept", or_json(request->accept) },
-        { "Accept-Encoding", request->accept_gzip ? "gzip" : "identity" },
-        { "Content-Type", or_json(request->content_type) },
-    };
-    const struct kinf__roundtrip_request own = {
-        .method = method_of(request),
-        .target = kinf_str_from(request->target),
-        .has_body = has_body,
-        .body_len = (int64_t)request->body.len,
-        .headers = headers,
-        .n_headers = has_body ? 3 : 2,
-        .credential = http->credential,
-        .limits = { request->head_timeout_ms, request->idle_timeout_ms, request->total_timeout_ms },
-        .stop = http->waker,
-    };
-
     http->request = request;
+    http->err = err;
     http->n_sent = 0;
     http->is_gzip = false;
     http->refusal.len = 0;
@@ -195,15 +179,28 @@ static int prepare(struct kinf__http *http, const struct kinf__http_request *req
     http->code = 0;
     if (http->inflate != NULL)
         kinf__inflate_reset(http->inflate);
-    KINF__LOG(KINF__LOG_REST, KINF_LOG_DEBUG, "%s %s host=%s", own.method, request->target,
+    KINF__LOG(KINF__LOG_REST, KINF_LOG_DEBUG, "%s %s host=%s", method_of(request), request->target,
               http->client->host);
-    return kinf__roundtrip_prepare(http->trip, &own, http->err);
 }
 
-/* With what this request goes out. A connection that was made with other certificates is closed. */
-static int prepare_with_credential(struct kinf__http *http,
-                                   const struct kinf__http_request *request)
+/* A connection that was made with other certificates is closed. */
+static int prepare(struct kinf__http *http, const struct kinf__http_request *request)
 {
+    const struct kinf__header headers[] = {
+        { "Accept", or_json(request->accept) },
+        { "Accept-Encoding", request->accept_gzip ? "gzip" : "identity" },
+        { "Content-Type", or_json(request->content_type) },
+    };
+    struct kinf__roundtrip_request own = {
+        .method = method_of(request),
+        .target = kinf_str_from(request->target),
+        .has_body = request->body.bytes != NULL,
+        .body_len = (int64_t)request->body.len,
+        .headers = headers,
+        .n_headers = request->body.bytes != NULL ? 3 : 2,
+        .limits = { request->head_timeout_ms, request->idle_timeout_ms, request->total_timeout_ms },
+        .stop = http->waker,
+    };
     struct kinf__credential *before = http->credential;
     int failed = kinf__credentials_take(&http->client->credentials, kinf__moment_now(), http->waker,
                                         &http->credential, http->err);
@@ -212,7 +209,8 @@ static int prepare_with_credential(struct kinf__http *http,
         return failed;
     if (before != NULL && before->tls_number != http->credential->tls_number)
         kinf__http_disconnect(http);
-    failed = prepare(http, request);
+    own.credential = http->credential;
+    failed = kinf__roundtrip_prepare(http->trip, &own, http->err);
     kinf__credential_unref(before);
     return failed;
 }
@@ -300,13 +298,11 @@ int kinf__http_perform(struct kinf__http *http, const struct kinf__http_request 
 {
     int failed;
 
-    http->err = err;
-    failed = prepare_with_credential(http, request);
+    begin(http, request, err);
+    failed = prepare(http, request);
     if (failed == 0)
         failed = kinf__roundtrip_add(http->trip, http->transport, err);
-    if (failed == 0 && drive(http))
-        failed = judge(http);
-    return failed;
+    return failed == 0 && drive(http) ? judge(http) : failed;
 }
 
 const char *kinf__http_content_type(const struct kinf__http *http)

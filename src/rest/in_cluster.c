@@ -1,7 +1,7 @@
 /*
  * In-cluster configuration. Neighbours: kubeconfig.c falls back to it.
  */
-#include "rest/in_cluster.h"
+#include "rest/kubeconfig_priv.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -14,7 +14,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "rest/in_cluster.h"
 #include "rest/kubeconfig_priv.h"
 
 #define N_FILES_MAX 32

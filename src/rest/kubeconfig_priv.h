@@ -57,4 +57,13 @@ KINF_MUST_CHECK int kinf__kubeconfig_read_exec(const struct kinf__kubeconfig_ent
                                                struct kinf__cluster_config *config,
                                                struct kinf_error *err);
 
+/* --- of a pod (mirrors rest.InClusterConfig) --- */
+
+/* Whether the environment says that this is one. */
+bool kinf__in_cluster_is_possible(void);
+
+/* Errors: KINF_ERR_CONFIG (token or authority cannot be read), KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__in_cluster_load(struct kinf__cluster_config *config,
+                                          struct kinf_error *err);
+
 #endif

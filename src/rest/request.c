@@ -1,5 +1,5 @@
 /*
- * Requests and their answers. Neighbours: http.c carries them, retry.c and rate_limit.c say when;
+ * Requests and their answers. Neighbours: http.c carries them, turns.h says when;
  * url.c writes targets.
  *
  * Connections that a request is through with wait in the client for the next one; one that failed
@@ -20,7 +20,7 @@
 #include "object/name.h"
 #include "rest/client.h"
 #include "rest/http.h"
-#include "rest/retry.h"
+#include "rest/turns.h"
 #include "rest/url.h"
 
 #define MAX_RESPONSE_BYTES ((size_t)256 << 20)

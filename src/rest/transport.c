@@ -1,7 +1,7 @@
 /*
  * Round trips over a curl multi, which alone can be woken, timed and left at any moment. Neighbours:
- * connection.h sets up TLS, proxies and sockets, head.h reads the answer's head, transport_error.c
- * says what curl's failures mean; http.c waits for one round trip of ours, serve/forward.c drives
+ * connection.h sets up TLS, proxies and sockets and says what failed, head.h reads the answer's head;
+ * http.c waits for one round trip of ours, serve/forward.c drives
  * those of others.
  *
  * Invariant: a trip is in its transport's list while its easy handle is in the multi.
@@ -21,16 +21,14 @@
 #include "rest/client.h"
 #include "rest/connection.h"
 #include "rest/secret.h"
-#include "rest/transport_error.h"
 
 #define KEPT_CONNECTIONS 16L
 #define WAIT_MAX_MS      1000 /* a bound on every wait, should a wake-up ever be lost */
 #define BREATH_MS        50   /* between looks at the limits while bytes never pause */
 
 struct kinf__transport {
-    CURLM *multi;
+    CURLM *multi; /* NULL after a disconnect, until something is added */
     struct kinf__list trips;
-    bool is_stale; /* its connections could not be closed */
 };
 
 struct kinf__roundtrip {
@@ -62,6 +60,49 @@ struct kinf__roundtrip {
     char message[CURL_ERROR_SIZE];
     struct kinf_error failure;
 };
+
+/* --- life --- */
+
+/* Connections live in the multi. */
+static int make_multi(struct kinf__transport *transport, struct kinf_error *err)
+{
+    if (transport->multi != NULL)
+        return 0;
+    transport->multi = curl_multi_init();
+    if (transport->multi == NULL)
+        return kinf__error_no_memory(err);
+    curl_multi_setopt(transport->multi, CURLMOPT_MAXCONNECTS, KEPT_CONNECTIONS);
+    return 0;
+}
+
+int kinf__transport_new(struct kinf__transport **ret_transport, struct kinf_error *err)
+{
+    struct kinf__transport *transport = calloc(1, sizeof *transport);
+
+    if (transport == NULL)
+        return kinf__error_no_memory(err);
+    kinf__list_init(&transport->trips);
+    if (make_multi(transport, err) < 0) {
+        free(transport);
+        return KINF_ERR_NO_MEMORY;
+    }
+    *ret_transport = transport;
+    return 0;
+}
+
+void kinf__transport_free(struct kinf__transport *transport)
+{
+    if (transport == NULL)
+        return;
+    curl_multi_cleanup(transport->multi);
+    free(transport);
+}
+
+void kinf__transport_disconnect(struct kinf__transport *transport)
+{
+    curl_multi_cleanup(transport->multi);
+    transport->multi = NULL;
+}
 
 /* --- limits --- */
 
@@ -195,30 +236,6 @@ static bool append_given(struct kinf__roundtrip *trip,
     return true;
 }
 
-static bool is_given(const struct kinf__roundtrip_request *request, const char *name)
-{
-    for (size_t i = 0; i < request->n_headers; i++) {
-        if (strcasecmp(name, request->headers[i].name) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* What curl would add by itself; a line without a value takes it back. It would also ask whether a
- * long body is welcome, and wait a second for an answer. */
-static bool take_back_defaults(struct kinf__roundtrip *trip,
-                               const struct kinf__roundtrip_request *request)
-{
-    static const struct kinf__header defaults[] = { { "Accept", "Accept:" },
-                                                    { "Content-Type", "Content-Type:" },
-                                                    { "Expect", "Expect:" } };
-    bool is_done = true;
-
-    for (size_t i = 0; is_done && i < KINF__ARRAY_LEN(defaults); i++)
-        is_done = is_given(request, defaults[i].name) || append_line(trip, defaults[i].value);
-    return is_done;
-}
-
 static bool append_credential(struct kinf__roundtrip *trip,
                               const struct kinf__credential *credential)
 {
@@ -234,13 +251,16 @@ static bool append_credential(struct kinf__roundtrip *trip,
     return is_done;
 }
 
+/* First what curl would add by itself: a line without a value takes it back, and those that are given
+ * still count. It would also ask whether a long body is welcome, and wait a second for an answer. */
 static bool set_headers(struct kinf__roundtrip *trip, const struct kinf__roundtrip_request *request)
 {
     bool is_chunked = request->has_body && request->body_len == KINF__CHUNKED;
 
-    return append_credential(trip, request->credential) && append_given(trip, request) &&
-           take_back_defaults(trip, request) &&
+    return append_line(trip, "Accept:") && append_line(trip, "Content-Type:") &&
+           append_line(trip, "Expect:") &&
            (!is_chunked || append_line(trip, "Transfer-Encoding: chunked")) &&
+           append_credential(trip, request->credential) && append_given(trip, request) &&
            curl_easy_setopt(trip->easy, CURLOPT_HTTPHEADER, trip->headers) == CURLE_OK;
 }
 
@@ -385,11 +405,10 @@ void kinf__roundtrip_free(struct kinf__roundtrip *trip)
 int kinf__roundtrip_add(struct kinf__roundtrip *trip, struct kinf__transport *transport,
                         struct kinf_error *err)
 {
-    if (transport->is_stale)
-        curl_easy_setopt(trip->easy, CURLOPT_FRESH_CONNECT, 1L);
+    if (make_multi(transport, err) < 0)
+        return KINF_ERR_NO_MEMORY;
     if (curl_multi_add_handle(transport->multi, trip->easy) != CURLM_OK)
         return kinf__error_no_memory(err);
-    transport->is_stale = false;
     trip->transport = transport;
     trip->started_ms = kinf__clock_now_ms();
     trip->sent_ms = trip->started_ms;
@@ -459,7 +478,7 @@ static int judge(struct kinf__roundtrip *trip, CURLcode result)
         return kinf__error_set_errno(err, KINF_ERR_SYSTEM, trip->socket_errno,
                                      "no socket for the server %s", trip->client->host);
     if (result != CURLE_OK)
-        return kinf__transport_error(trip->easy, result, trip->client, trip->message, err);
+        return kinf__connection_error(trip->easy, result, trip->client, trip->message, err);
     /* curl takes the end of the connection within the head for the end of an empty body. */
     return trip->head.is_complete
                ? 0
@@ -529,46 +548,4 @@ void kinf__transport_wait(struct kinf__transport *transport, struct kinf__waker 
         if (trip->stop == waker)
             end(trip, fail_stopped(trip));
     }
-}
-
-/* --- life --- */
-
-/* Connections live in the multi. Returns false when out of memory. */
-static bool renew_multi(struct kinf__transport *transport)
-{
-    CURLM *fresh = curl_multi_init();
-
-    if (fresh == NULL)
-        return false;
-    curl_multi_setopt(fresh, CURLMOPT_MAXCONNECTS, KEPT_CONNECTIONS);
-    curl_multi_cleanup(transport->multi);
-    transport->multi = fresh;
-    return true;
-}
-
-int kinf__transport_new(struct kinf__transport **ret_transport, struct kinf_error *err)
-{
-    struct kinf__transport *transport = calloc(1, sizeof *transport);
-
-    if (transport == NULL || !renew_multi(transport)) {
-        free(transport);
-        return kinf__error_no_memory(err);
-    }
-    kinf__list_init(&transport->trips);
-    *ret_transport = transport;
-    return 0;
-}
-
-void kinf__transport_free(struct kinf__transport *transport)
-{
-    if (transport == NULL)
-        return;
-    curl_multi_cleanup(transport->multi);
-    free(transport);
-}
-
-/* Without memory the next trip at least does not reuse what is there. */
-void kinf__transport_disconnect(struct kinf__transport *transport)
-{
-    transport->is_stale = !renew_multi(transport);
 }

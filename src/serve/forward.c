@@ -72,15 +72,13 @@ static void wake_locked(struct kinf__forward *forward)
 }
 
 /* What ended it first stays. */
-static void finish(struct kinf__forward *forward, const struct kinf_error *failure)
+static void finish_locked(struct kinf__forward *forward, const struct kinf_error *failure)
 {
-    kinf__mutex_lock(&forward->forwarder->lock);
     if (forward->failure.code == 0)
         forward->failure = *failure;
     forward->is_sent = forward->is_sent || kinf__roundtrip_is_sent(forward->trip);
     forward->is_through = true;
     wake_locked(forward);
-    kinf__mutex_unlock(&forward->forwarder->lock);
 }
 
 /* When no list has it. */
@@ -147,10 +145,14 @@ static int on_body(const char *bytes, size_t len, void *ctx, struct kinf_error *
 
 static void on_end(int code, const struct kinf_error *err, void *ctx)
 {
+    struct kinf__forward *forward = ctx;
+
     (void)code;
-    KINF__LOG(KINF__LOG_SERVE, KINF_LOG_DEBUG, "passed through error=%s",
-              KINF__QUOTED(err->message));
-    finish(ctx, err);
+    KINF__LOG(KINF__LOG_SERVE, KINF_LOG_DEBUG, "passed through code=%d error=%s",
+              kinf__roundtrip_head(forward->trip)->code, KINF__QUOTED(err->message));
+    kinf__mutex_lock(&forward->forwarder->lock);
+    finish_locked(forward, err);
+    kinf__mutex_unlock(&forward->forwarder->lock);
 }
 
 /* --- making one --- */
@@ -333,88 +335,67 @@ ssize_t kinf__forward_read(struct kinf__forward *forward, char *buf, size_t size
 
 /* --- the thread --- */
 
-/* What is to be done about a forward, once the lock is gone. */
-enum task { NOTHING, BEGIN, RESUME, END, FREE };
-
-static enum task look_locked(struct kinf__forward *forward)
+static void give_back_locked(struct kinf__forward *forward)
 {
-    if (forward->wake == NULL)
-        return FREE;
-    if (forward->is_through)
-        return NOTHING;
-    if (forward->wants_end)
-        return END;
-    if (!forward->is_begun)
-        return BEGIN;
-    /* Silence is nobody's loss while there is something to take. */
-    kinf__roundtrip_hold(forward->trip, forward->out.len != 0);
-    return (forward->is_send_paused && (forward->in.len != 0 || forward->is_body_complete)) ||
-                   (forward->is_receive_paused && forward->out.len == 0)
-               ? RESUME
-               : NOTHING;
+    kinf__list_remove(&forward->node);
+    kinf__places_give_back(&forward->forwarder->places, forward->caller);
+    destroy(forward);
 }
 
-static void begin(struct kinf__forward *forward)
-{
-    struct kinf_error err;
-
-    forward->is_begun = true;
-    if (kinf__roundtrip_add(forward->trip, forward->forwarder->transport, &err) < 0)
-        finish(forward, &err);
-}
-
-static void end(struct kinf__forward *forward)
+static void end_locked(struct kinf__forward *forward)
 {
     struct kinf_error stopped;
 
     (void)kinf__error_set(&stopped, KINF_ERR_STOPPED, "stopped");
     kinf__roundtrip_leave(forward->trip);
-    finish(forward, &stopped);
+    finish_locked(forward, &stopped);
 }
 
-static void give_back(struct kinf__forward *forward)
+static void begin_locked(struct kinf__forward *forward)
 {
-    struct kinf__forwarder *forwarder = forward->forwarder;
+    struct kinf_error err;
 
-    kinf__roundtrip_leave(forward->trip);
-    kinf__mutex_lock(&forwarder->lock);
-    kinf__list_remove(&forward->node);
-    kinf__places_give_back(&forwarder->places, forward->caller);
-    kinf__mutex_unlock(&forwarder->lock);
-    destroy(forward);
+    forward->is_begun = true;
+    if (kinf__roundtrip_add(forward->trip, forward->forwarder->transport, &err) < 0)
+        finish_locked(forward, &err);
 }
 
-static void attend(struct kinf__forward *forward, enum task task)
+/* Bodies are handed over meanwhile, under the lock. */
+static void resume_unlocked(struct kinf__forward *forward)
 {
-    if (task == BEGIN)
-        begin(forward);
-    else if (task == RESUME)
-        kinf__roundtrip_resume(forward->trip);
-    else if (task == END)
-        end(forward);
-    else
-        give_back(forward);
+    kinf__mutex_unlock(&forward->forwarder->lock);
+    kinf__roundtrip_resume(forward->trip);
+    kinf__mutex_lock(&forward->forwarder->lock);
+}
+
+static void attend_locked(struct kinf__forward *forward)
+{
+    if (forward->wake == NULL) {
+        give_back_locked(forward);
+    } else if (forward->is_through) {
+        return;
+    } else if (forward->wants_end) {
+        end_locked(forward);
+    } else if (!forward->is_begun) {
+        begin_locked(forward);
+    } else {
+        /* Silence is nobody's loss while there is something to take. */
+        kinf__roundtrip_hold(forward->trip, forward->out.len != 0);
+        if ((forward->is_send_paused && (forward->in.len != 0 || forward->is_body_complete)) ||
+            (forward->is_receive_paused && forward->out.len == 0))
+            resume_unlocked(forward);
+    }
 }
 
 /* A forward leaves the list on this thread alone, so the next one is still there when the lock has
- * been given up for a while; new ones are put at the end. Returns whether the thread is to end. */
+ * been given up for a while. Returns whether the thread is to end. */
 static bool attend_all(struct kinf__forwarder *forwarder)
 {
-    struct kinf__list *node;
     bool is_over;
 
     kinf__mutex_lock(&forwarder->lock);
-    node = forwarder->forwards.next;
-    while (node != &forwarder->forwards) {
-        struct kinf__forward *forward = KINF__LIST_ENTRY(node, struct kinf__forward, node);
-        enum task task = look_locked(forward);
-
-        node = node->next;
-        if (task == NOTHING)
-            continue;
-        kinf__mutex_unlock(&forwarder->lock);
-        attend(forward, task);
-        kinf__mutex_lock(&forwarder->lock);
+    KINF__LIST_FOR_EACH_SAFE (node, &forwarder->forwards) {
+        attend_locked(KINF__LIST_ENTRY(node, struct kinf__forward, node));
     }
     is_over = forwarder->is_ended && kinf__list_is_empty(&forwarder->forwards);
     kinf__mutex_unlock(&forwarder->lock);

@@ -11,9 +11,8 @@
 #include <unistd.h>
 
 #include "base/compiler.h"
-#include "rest/rate_limit.h"
-#include "rest/retry.h"
 #include "rest/status.h"
+#include "rest/turns.h"
 #include "unit/allocation.h"
 #include "unit/scripted_server.h"
 #include "unit/test.h"
