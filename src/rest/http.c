@@ -27,9 +27,8 @@
 struct kinf__http {
     struct kinf_client *client;
     struct kinf__waker *waker;
-    struct kinf__transport *transport;
-    struct kinf__roundtrip *trip;
-    const struct kinf__head *head;       /* the trip's */
+    struct kinf__transport transport;
+    struct kinf__roundtrip trip;
     struct kinf__credential *credential; /* of the last request; the trip borrows it */
     int64_t next_look_ms;                /* whether it is outdated */
     struct kinf__inflate *inflate;       /* made when first needed */
@@ -48,7 +47,7 @@ struct kinf__http {
 
 static bool is_success(const struct kinf__http *http)
 {
-    return http->head->code >= 200 && http->head->code < 300;
+    return http->trip.head.code >= 200 && http->trip.head.code < 300;
 }
 
 static bool on_head(const struct kinf__head *head, void *ctx)
@@ -125,13 +124,12 @@ int kinf__http_new(struct kinf_client *client, struct kinf__waker *waker,
         return kinf__error_no_memory(err);
     http->client = client;
     http->waker = waker;
-    if ((failed = kinf__transport_new(&http->transport, err)) < 0 ||
-        (failed = kinf__roundtrip_new(client, client->user_agent, RECEIVE_BUFFER_BYTES, &ops, http,
-                                      &http->trip, err)) < 0) {
+    if ((failed = kinf__transport_init(&http->transport, err)) < 0 ||
+        (failed = kinf__roundtrip_init(&http->trip, client, client->user_agent,
+                                       RECEIVE_BUFFER_BYTES, &ops, http, err)) < 0) {
         kinf__http_free(http);
         return failed;
     }
-    http->head = kinf__roundtrip_head(http->trip);
     *ret_http = http;
     return 0;
 }
@@ -140,8 +138,8 @@ void kinf__http_free(struct kinf__http *http)
 {
     if (http == NULL)
         return;
-    kinf__roundtrip_free(http->trip);
-    kinf__transport_free(http->transport);
+    kinf__roundtrip_release(&http->trip);
+    kinf__transport_release(&http->transport);
     kinf__credential_unref(http->credential);
     kinf__inflate_free(http->inflate);
     kinf__buffer_release(&http->refusal);
@@ -150,7 +148,7 @@ void kinf__http_free(struct kinf__http *http)
 
 void kinf__http_disconnect(struct kinf__http *http)
 {
-    kinf__transport_disconnect(http->transport);
+    kinf__transport_release(&http->transport);
 }
 
 /* --- one exchange --- */
@@ -210,7 +208,7 @@ static int prepare(struct kinf__http *http, const struct kinf__http_request *req
     if (before != NULL && before->tls_number != http->credential->tls_number)
         kinf__http_disconnect(http);
     own.credential = http->credential;
-    failed = kinf__roundtrip_prepare(http->trip, &own, http->err);
+    failed = kinf__roundtrip_prepare(&http->trip, &own, http->err);
     kinf__credential_unref(before);
     return failed;
 }
@@ -232,16 +230,16 @@ static bool is_to_be_left(struct kinf__http *http, int64_t now_ms)
 static bool drive(struct kinf__http *http)
 {
     for (;;) {
-        kinf__transport_perform(http->transport);
+        kinf__transport_perform(&http->transport);
         if (http->request->on_pause != NULL)
             http->request->on_pause(http->request->ctx);
         if (http->is_through)
             return true;
         if (is_to_be_left(http, kinf__clock_now_ms())) {
-            kinf__roundtrip_leave(http->trip);
+            kinf__roundtrip_leave(&http->trip);
             return false;
         }
-        kinf__transport_wait(http->transport, http->waker);
+        kinf__transport_wait(&http->transport, http->waker);
         if (http->is_through)
             return true;
     }
@@ -250,7 +248,7 @@ static bool drive(struct kinf__http *http)
 /* A head that says no has said it, whatever became of its body. */
 static bool is_refused(const struct kinf__http *http)
 {
-    return http->head->code >= 300 && http->code != KINF_ERR_STOPPED &&
+    return http->trip.head.code >= 300 && http->code != KINF_ERR_STOPPED &&
            http->code != KINF_ERR_TIMEOUT && http->code != KINF_ERR_NO_MEMORY;
 }
 
@@ -263,8 +261,8 @@ static bool is_name_taken(const struct kinf__http *http, int code)
 
 static int judge_refusal(struct kinf__http *http, struct kinf_error *err)
 {
-    uint32_t retry_after_ms = kinf__head_retry_after_ms(http->head);
-    int code = kinf__status_to_error(kinf__buffer_str(&http->refusal), http->head->code, err);
+    uint32_t retry_after_ms = kinf__head_retry_after_ms(&http->trip.head);
+    int code = kinf__status_to_error(kinf__buffer_str(&http->refusal), http->trip.head.code, err);
 
     if (is_name_taken(http, code)) {
         code = KINF_ERR_EXISTS;
@@ -273,8 +271,8 @@ static int judge_refusal(struct kinf__http *http, struct kinf_error *err)
     }
     if (err != NULL && retry_after_ms != 0)
         err->retry_after_ms = retry_after_ms;
-    kinf__error_prefix(err, "server %s answered %d", http->client->host, http->head->code);
-    if (http->head->code == 401) {
+    kinf__error_prefix(err, "server %s answered %d", http->client->host, http->trip.head.code);
+    if (http->trip.head.code == 401) {
         kinf__credentials_refused(&http->client->credentials, http->credential, kinf__moment_now());
         kinf__http_disconnect(http);
     }
@@ -301,13 +299,13 @@ int kinf__http_perform(struct kinf__http *http, const struct kinf__http_request 
     begin(http, request, err);
     failed = prepare(http, request);
     if (failed == 0)
-        failed = kinf__roundtrip_add(http->trip, http->transport, err);
+        failed = kinf__roundtrip_add(&http->trip, &http->transport, err);
     return failed == 0 && drive(http) ? judge(http) : failed;
 }
 
 const char *kinf__http_content_type(const struct kinf__http *http)
 {
-    return kinf__head_value(http->head, "Content-Type");
+    return kinf__head_value(&http->trip.head, "Content-Type");
 }
 
 const char *kinf__http_host(const struct kinf__http *http)

@@ -8,7 +8,6 @@
  */
 #include "rest/transport.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include <curl/curl.h>
@@ -17,7 +16,6 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/list.h"
 #include "rest/client.h"
 #include "rest/connection.h"
 #include "rest/secret.h"
@@ -26,48 +24,14 @@
 #define WAIT_MAX_MS      1000 /* a bound on every wait, should a wake-up ever be lost */
 #define BREATH_MS        50   /* between looks at the limits while bytes never pause */
 
-struct kinf__transport {
-    CURLM *multi; /* NULL after a disconnect, until something is added */
-    struct kinf__list trips;
-};
-
-struct kinf__roundtrip {
-    /* constant after creation */
-    struct kinf_client *client;
-    const struct kinf__roundtrip_ops *ops;
-    void *ctx;
-    CURL *easy;
-
-    /* of the request */
-    struct curl_slist *headers, *connect_to;
-    struct kinf__credential *authority; /* a foreign request's: the handle has its text */
-    struct kinf__limits limits;
-    const struct kinf__waker *stop;
-
-    struct kinf__transport *transport; /* NULL: it is not added */
-    struct kinf__list node;
-    struct kinf__head head;
-    bool is_accepted; /* the head is */
-    bool is_send_paused;
-    bool is_receive_paused;
-    bool is_held;
-    int64_t started_ms;
-    int64_t sent_ms; /* the last piece of it */
-    int64_t received_ms;
-    int64_t looked_ms; /* at the limits */
-    int code;          /* what ended it from inside; 0: nothing did */
-    int socket_errno;  /* why there was no socket, if descriptors ran out; curl does not tell */
-    char message[CURL_ERROR_SIZE];
-    struct kinf_error failure;
-};
+_Static_assert(KINF__ROUNDTRIP_MESSAGE_SIZE >= CURL_ERROR_SIZE, "curl writes as much");
 
 /* --- life --- */
 
 /* Connections live in the multi. */
-static int make_multi(struct kinf__transport *transport, struct kinf_error *err)
+int kinf__transport_init(struct kinf__transport *transport, struct kinf_error *err)
 {
-    if (transport->multi != NULL)
-        return 0;
+    kinf__list_init(&transport->trips);
     transport->multi = curl_multi_init();
     if (transport->multi == NULL)
         return kinf__error_no_memory(err);
@@ -75,30 +39,7 @@ static int make_multi(struct kinf__transport *transport, struct kinf_error *err)
     return 0;
 }
 
-int kinf__transport_new(struct kinf__transport **ret_transport, struct kinf_error *err)
-{
-    struct kinf__transport *transport = calloc(1, sizeof *transport);
-
-    if (transport == NULL)
-        return kinf__error_no_memory(err);
-    kinf__list_init(&transport->trips);
-    if (make_multi(transport, err) < 0) {
-        free(transport);
-        return KINF_ERR_NO_MEMORY;
-    }
-    *ret_transport = transport;
-    return 0;
-}
-
-void kinf__transport_free(struct kinf__transport *transport)
-{
-    if (transport == NULL)
-        return;
-    curl_multi_cleanup(transport->multi);
-    free(transport);
-}
-
-void kinf__transport_disconnect(struct kinf__transport *transport)
+void kinf__transport_release(struct kinf__transport *transport)
 {
     curl_multi_cleanup(transport->multi);
     transport->multi = NULL;
@@ -324,25 +265,17 @@ static void forget_request(struct kinf__roundtrip *trip)
     trip->connect_to = NULL;
 }
 
-static void forget_answer(struct kinf__roundtrip *trip)
-{
-    kinf__head_release(&trip->head);
-    trip->is_accepted = false;
-    trip->is_send_paused = false;
-    trip->is_receive_paused = false;
-    trip->is_held = false;
-    trip->code = 0;
-    trip->socket_errno = 0;
-    trip->message[0] = '\0';
-    trip->failure = (struct kinf_error)KINF_ERROR_INIT;
-}
-
 int kinf__roundtrip_prepare(struct kinf__roundtrip *trip,
                             const struct kinf__roundtrip_request *request, struct kinf_error *err)
 {
-    forget_answer(trip);
-    trip->limits = request->limits;
-    trip->stop = request->stop;
+    kinf__head_release(&trip->head);
+    *trip = (struct kinf__roundtrip){ .client = trip->client,
+                                      .ops = trip->ops,
+                                      .ctx = trip->ctx,
+                                      .easy = trip->easy,
+                                      .authority = trip->authority,
+                                      .limits = request->limits,
+                                      .stop = request->stop };
     if (set_credential(trip, request->credential) && set_method(trip, request) &&
         set_headers(trip, request) && set_url(trip, request->target))
         return 0;
@@ -350,10 +283,16 @@ int kinf__roundtrip_prepare(struct kinf__roundtrip *trip,
     return kinf__error_no_memory(err);
 }
 
-static bool set_callbacks(struct kinf__roundtrip *trip, const char *user_agent, long buffer_bytes)
+int kinf__roundtrip_init(struct kinf__roundtrip *trip, struct kinf_client *client,
+                         const char *user_agent, long buffer_bytes,
+                         const struct kinf__roundtrip_ops *ops, void *ctx, struct kinf_error *err)
 {
-    CURL *easy = trip->easy;
+    CURL *easy = curl_easy_init();
 
+    *trip = (struct kinf__roundtrip){ .client = client, .ops = ops, .ctx = ctx, .easy = easy };
+    if (easy == NULL || !kinf__connection_prepare(easy, client, &trip->socket_errno) ||
+        curl_easy_setopt(easy, CURLOPT_USERAGENT, user_agent) != CURLE_OK)
+        return kinf__error_no_memory(err);
     curl_easy_setopt(easy, CURLOPT_PRIVATE, trip);
     curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, trip->message);
     curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
@@ -363,41 +302,16 @@ static bool set_callbacks(struct kinf__roundtrip *trip, const char *user_agent, 
     curl_easy_setopt(easy, CURLOPT_READFUNCTION, on_send);
     curl_easy_setopt(easy, CURLOPT_READDATA, trip);
     curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, buffer_bytes);
-    return user_agent == NULL || curl_easy_setopt(easy, CURLOPT_USERAGENT, user_agent) == CURLE_OK;
-}
-
-int kinf__roundtrip_new(struct kinf_client *client, const char *user_agent, long buffer_bytes,
-                        const struct kinf__roundtrip_ops *ops, void *ctx,
-                        struct kinf__roundtrip **ret_trip, struct kinf_error *err)
-{
-    struct kinf__roundtrip *trip = calloc(1, sizeof *trip);
-
-    if (trip == NULL)
-        return kinf__error_no_memory(err);
-    trip->client = client;
-    trip->ops = ops;
-    trip->ctx = ctx;
-    kinf__list_init(&trip->node);
-    trip->easy = curl_easy_init();
-    if (trip->easy == NULL || !set_callbacks(trip, user_agent, buffer_bytes) ||
-        !kinf__connection_prepare(trip->easy, client, &trip->socket_errno)) {
-        kinf__roundtrip_free(trip);
-        return kinf__error_no_memory(err);
-    }
-    *ret_trip = trip;
     return 0;
 }
 
-void kinf__roundtrip_free(struct kinf__roundtrip *trip)
+void kinf__roundtrip_release(struct kinf__roundtrip *trip)
 {
-    if (trip == NULL)
-        return;
     kinf__roundtrip_leave(trip);
     forget_request(trip);
     curl_easy_cleanup(trip->easy);
     kinf__credential_unref(trip->authority);
     kinf__head_release(&trip->head);
-    free(trip);
 }
 
 /* --- under way --- */
@@ -405,7 +319,7 @@ void kinf__roundtrip_free(struct kinf__roundtrip *trip)
 int kinf__roundtrip_add(struct kinf__roundtrip *trip, struct kinf__transport *transport,
                         struct kinf_error *err)
 {
-    if (make_multi(transport, err) < 0)
+    if (transport->multi == NULL && kinf__transport_init(transport, err) < 0)
         return KINF_ERR_NO_MEMORY;
     if (curl_multi_add_handle(transport->multi, trip->easy) != CURLM_OK)
         return kinf__error_no_memory(err);
@@ -420,8 +334,12 @@ int kinf__roundtrip_add(struct kinf__roundtrip *trip, struct kinf__transport *tr
 
 void kinf__roundtrip_leave(struct kinf__roundtrip *trip)
 {
+    long n_bytes = 0;
+
     if (trip->transport == NULL)
         return;
+    curl_easy_getinfo(trip->easy, CURLINFO_REQUEST_SIZE, &n_bytes);
+    trip->is_sent = n_bytes != 0;
     curl_multi_remove_handle(trip->transport->multi, trip->easy);
     kinf__list_remove(&trip->node);
     trip->transport = NULL;
@@ -440,24 +358,6 @@ void kinf__roundtrip_resume(struct kinf__roundtrip *trip)
     trip->is_send_paused = false;
     trip->is_receive_paused = false;
     curl_easy_pause(trip->easy, CURLPAUSE_CONT);
-}
-
-void kinf__roundtrip_hold(struct kinf__roundtrip *trip, bool is_held)
-{
-    trip->is_held = is_held;
-}
-
-bool kinf__roundtrip_is_sent(const struct kinf__roundtrip *trip)
-{
-    long n_bytes = 0;
-
-    curl_easy_getinfo(trip->easy, CURLINFO_REQUEST_SIZE, &n_bytes);
-    return n_bytes != 0;
-}
-
-const struct kinf__head *kinf__roundtrip_head(const struct kinf__roundtrip *trip)
-{
-    return &trip->head;
 }
 
 /* --- the end --- */

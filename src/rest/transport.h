@@ -16,20 +16,21 @@
 
 #include <kinformer/client.h>
 
+#include "base/list.h"
 #include "base/thread.h"
 #include "rest/credentials.h"
 #include "rest/head.h"
 
-struct kinf__transport;
-struct kinf__roundtrip;
+struct kinf__transport {
+    void *multi; /* curl's */
+    struct kinf__list trips;
+};
 
 /* Errors: KINF_ERR_NO_MEMORY. */
-KINF_MUST_CHECK int kinf__transport_new(struct kinf__transport **ret_transport,
-                                        struct kinf_error *err);
-/* Nothing is added any more. NULL is allowed. */
-void kinf__transport_free(struct kinf__transport *transport);
-/* Closes the connections. Nothing is added. */
-void kinf__transport_disconnect(struct kinf__transport *transport);
+KINF_MUST_CHECK int kinf__transport_init(struct kinf__transport *transport, struct kinf_error *err);
+/* Closes the connections, while nothing is added. Adding makes new ones. One that is all zero is
+ * allowed. */
+void kinf__transport_release(struct kinf__transport *transport);
 
 /* Does what can be done without waiting; callbacks run. */
 void kinf__transport_perform(struct kinf__transport *transport);
@@ -37,7 +38,8 @@ void kinf__transport_perform(struct kinf__transport *transport);
  * over end here, and those that the waker stops. */
 void kinf__transport_wait(struct kinf__transport *transport, struct kinf__waker *waker);
 
-#define KINF__ROUNDTRIP_PAUSE 1 /* not now: called again after kinf__roundtrip_resume() */
+#define KINF__ROUNDTRIP_MESSAGE_SIZE 256 /* of curl */
+#define KINF__ROUNDTRIP_PAUSE        1   /* not now: called again after kinf__roundtrip_resume() */
 
 struct kinf__roundtrip_ops {
     /* Writes up to `room` bytes of the request's body and returns how many, or the negative of
@@ -79,14 +81,47 @@ struct kinf__roundtrip_request {
     const struct kinf__waker *stop; /* borrowed; NULL: none */
 };
 
+struct kinf__roundtrip {
+    /* for its owner */
+    struct kinf__head head;
+    bool is_held; /* silence is nobody's loss now: its taker has not taken all yet */
+    bool is_sent; /* the server may have seen something of it; once it is over */
+
+    /* the transport's own; constant after creation */
+    struct kinf_client *client;
+    const struct kinf__roundtrip_ops *ops;
+    void *ctx;
+    void *easy; /* curl's */
+
+    /* of the request */
+    struct curl_slist *headers, *connect_to;
+    struct kinf__credential *authority; /* a foreign request's: the handle has its text */
+    struct kinf__limits limits;
+    const struct kinf__waker *stop;
+
+    struct kinf__transport *transport; /* NULL: it is not added */
+    struct kinf__list node;
+    bool is_accepted; /* the head is */
+    bool is_send_paused;
+    bool is_receive_paused;
+    int64_t started_ms;
+    int64_t sent_ms; /* the last piece of it */
+    int64_t received_ms;
+    int64_t looked_ms; /* at the limits */
+    int code;          /* what ended it from inside; 0: nothing did */
+    int socket_errno;  /* why there was no socket, if descriptors ran out; curl does not tell */
+    char message[KINF__ROUNDTRIP_MESSAGE_SIZE];
+    struct kinf_error failure;
+};
+
 /* `user_agent` NULL: none. `buffer_bytes` is what is handed out at once. The client and `ctx` are
- * borrowed. Errors: KINF_ERR_NO_MEMORY. */
-KINF_MUST_CHECK int kinf__roundtrip_new(struct kinf_client *client, const char *user_agent,
-                                        long buffer_bytes, const struct kinf__roundtrip_ops *ops,
-                                        void *ctx, struct kinf__roundtrip **ret_trip,
-                                        struct kinf_error *err);
-/* Leaves it before. NULL is allowed. */
-void kinf__roundtrip_free(struct kinf__roundtrip *trip);
+ * borrowed. Errors: KINF_ERR_NO_MEMORY; it is to be released all the same. */
+KINF_MUST_CHECK int kinf__roundtrip_init(struct kinf__roundtrip *trip, struct kinf_client *client,
+                                         const char *user_agent, long buffer_bytes,
+                                         const struct kinf__roundtrip_ops *ops, void *ctx,
+                                         struct kinf_error *err);
+/* Leaves it before. One that is all zero is allowed. */
+void kinf__roundtrip_release(struct kinf__roundtrip *trip);
 
 /* Everything of the request is copied but what is borrowed. Errors: KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__roundtrip_prepare(struct kinf__roundtrip *trip,
@@ -100,11 +135,5 @@ void kinf__roundtrip_leave(struct kinf__roundtrip *trip);
 
 /* What a callback paused. */
 void kinf__roundtrip_resume(struct kinf__roundtrip *trip);
-/* Whether silence is nobody's loss now: the taker has not taken all yet. */
-void kinf__roundtrip_hold(struct kinf__roundtrip *trip, bool is_held);
-
-/* Whether the server may have seen something of it. Once it is over. */
-bool kinf__roundtrip_is_sent(const struct kinf__roundtrip *trip);
-const struct kinf__head *kinf__roundtrip_head(const struct kinf__roundtrip *trip);
 
 #endif

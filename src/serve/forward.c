@@ -32,7 +32,7 @@ struct kinf__forwarder {
     int64_t silence_limit_ms;
     pthread_t thread;
     struct kinf__waker waker;
-    struct kinf__transport *transport; /* the thread's */
+    struct kinf__transport transport; /* the thread's */
     struct kinf__mutex lock;
     /* guarded by lock */
     struct kinf__list forwards;
@@ -45,7 +45,7 @@ struct kinf__forward {
     struct kinf__forwarder *forwarder;
 
     /* the thread's */
-    struct kinf__roundtrip *trip;
+    struct kinf__roundtrip trip;
     bool is_begun;
 
     /* guarded by the forwarder's lock */
@@ -58,11 +58,10 @@ struct kinf__forward {
     bool is_body_complete;
     bool is_send_paused;
     bool is_receive_paused;
-    bool wants_end;
     bool is_sent;
     const struct kinf__head *head; /* the trip's, once it is complete */
     bool is_through;               /* the trip is, or it never began */
-    struct kinf_error failure;     /* code 0: the answer is complete */
+    struct kinf_error failure;     /* its first; while it is not through, it is to be ended */
 };
 
 static void wake_locked(struct kinf__forward *forward)
@@ -71,12 +70,9 @@ static void wake_locked(struct kinf__forward *forward)
         forward->wake(forward->wake_ctx);
 }
 
-/* What ended it first stays. */
-static void finish_locked(struct kinf__forward *forward, const struct kinf_error *failure)
+static void finish_locked(struct kinf__forward *forward)
 {
-    if (forward->failure.code == 0)
-        forward->failure = *failure;
-    forward->is_sent = forward->is_sent || kinf__roundtrip_is_sent(forward->trip);
+    forward->is_sent = forward->is_sent || forward->trip.is_sent;
     forward->is_through = true;
     wake_locked(forward);
 }
@@ -84,7 +80,7 @@ static void finish_locked(struct kinf__forward *forward, const struct kinf_error
 /* When no list has it. */
 static void destroy(struct kinf__forward *forward)
 {
-    kinf__roundtrip_free(forward->trip);
+    kinf__roundtrip_release(&forward->trip);
     kinf__buffer_release(&forward->in);
     kinf__buffer_release(&forward->out);
     free(forward);
@@ -132,9 +128,13 @@ static int on_body(const char *bytes, size_t len, void *ctx, struct kinf_error *
     int code = 0;
 
     kinf__mutex_lock(&forward->forwarder->lock);
-    forward->is_receive_paused = forward->out.len != 0 && forward->out.len + len > BUFFER_BYTES;
+    /* Nothing may come behind a line that was cut. */
+    forward->is_receive_paused = forward->failure.code == 0 && forward->out.len != 0 &&
+                                 forward->out.len + len > BUFFER_BYTES;
     if (forward->is_receive_paused)
         code = KINF__ROUNDTRIP_PAUSE;
+    else if (forward->failure.code != 0)
+        code = forward->failure.code;
     else if (kinf__buffer_append(&forward->out, bytes, len) < 0)
         code = kinf__error_no_memory(err);
     else
@@ -149,9 +149,11 @@ static void on_end(int code, const struct kinf_error *err, void *ctx)
 
     (void)code;
     KINF__LOG(KINF__LOG_SERVE, KINF_LOG_DEBUG, "passed through code=%d error=%s",
-              kinf__roundtrip_head(forward->trip)->code, KINF__QUOTED(err->message));
+              forward->trip.head.code, KINF__QUOTED(err->message));
     kinf__mutex_lock(&forward->forwarder->lock);
-    finish_locked(forward, err);
+    if (forward->failure.code == 0)
+        forward->failure = *err;
+    finish_locked(forward);
     kinf__mutex_unlock(&forward->forwarder->lock);
 }
 
@@ -173,10 +175,10 @@ static int make_trip(struct kinf__forward *forward, const struct kinf__forward_r
         .limits = { .head_ms = forwarder->head_limit_ms,
                     .idle_ms = request->is_endless ? 0 : forwarder->silence_limit_ms },
     };
-    int failed = kinf__roundtrip_new(forwarder->client, NULL, RECEIVE_BYTES, &ops, forward,
-                                     &forward->trip, err);
+    int failed = kinf__roundtrip_init(&forward->trip, forwarder->client, NULL, RECEIVE_BYTES, &ops,
+                                      forward, err);
 
-    return failed < 0 ? failed : kinf__roundtrip_prepare(forward->trip, &foreign, err);
+    return failed < 0 ? failed : kinf__roundtrip_prepare(&forward->trip, &foreign, err);
 }
 
 static int enlist(struct kinf__forward *forward, const unsigned char *caller,
@@ -239,7 +241,8 @@ void kinf__forward_free(struct kinf__forward *forward)
 void kinf__forward_end(struct kinf__forward *forward)
 {
     kinf__mutex_lock(&forward->forwarder->lock);
-    forward->wants_end = true;
+    if (!forward->is_through && forward->failure.code == 0)
+        kinf__error_set(&forward->failure, KINF_ERR_STOPPED, "stopped");
     wake_locked(forward);
     kinf__mutex_unlock(&forward->forwarder->lock);
     kinf__waker_set(&forward->forwarder->waker);
@@ -250,13 +253,11 @@ size_t kinf__forward_send(struct kinf__forward *forward, const char *bytes, size
     struct kinf__forwarder *forwarder = forward->forwarder;
 
     kinf__mutex_lock(&forwarder->lock);
-    if (forward->head == NULL && !forward->is_through && !forward->wants_end) {
+    if (forward->head == NULL && forward->failure.code == 0) {
         if (len > BUFFER_BYTES - forward->in.len)
             len = BUFFER_BYTES - forward->in.len;
-        if (len != 0 && kinf__buffer_append(&forward->in, bytes, len) < 0) {
+        if (len != 0 && kinf__buffer_append(&forward->in, bytes, len) < 0)
             kinf__error_no_memory(&forward->failure);
-            forward->wants_end = true;
-        }
     }
     kinf__mutex_unlock(&forwarder->lock);
     kinf__waker_set(&forwarder->waker);
@@ -280,13 +281,10 @@ int kinf__forward_head(struct kinf__forward *forward, const struct kinf__head **
     if (forward->head != NULL) {
         *ret_head = forward->head;
         code = 1;
-    } else if (forward->is_through && forward->failure.code != 0) {
+    } else if (forward->failure.code != 0) {
         if (err != NULL)
             *err = forward->failure;
         code = forward->failure.code;
-    } else if (forward->is_through || forward->wants_end) {
-        code = kinf__error_set(err, forward->wants_end ? KINF_ERR_STOPPED : KINF_ERR_NETWORK, "%s",
-                               forward->wants_end ? "stopped" : "the answer's head was cut short");
     }
     kinf__mutex_unlock(&forward->forwarder->lock);
     return code;
@@ -313,18 +311,19 @@ ssize_t kinf__forward_read(struct kinf__forward *forward, char *buf, size_t size
 {
     struct kinf__forwarder *forwarder = forward->forwarder;
     ssize_t n = 0;
-    bool is_whole, resumes;
+    bool resumes;
 
     kinf__mutex_lock(&forwarder->lock);
-    is_whole = forward->is_through && forward->failure.code == 0;
-    if (forward->wants_end && !is_whole)
+    if (forward->failure.code == KINF_ERR_STOPPED)
         cut_at_line_locked(forward);
     if (forward->out.len != 0) {
         n = (ssize_t)(forward->out.len < size ? forward->out.len : size);
         memcpy(buf, forward->out.bytes, (size_t)n);
         kinf__buffer_consume(&forward->out, (size_t)n);
-    } else if (forward->is_through || forward->wants_end) {
-        n = is_whole ? KINF__FORWARD_END : KINF__FORWARD_BROKEN;
+    } else if (forward->failure.code != 0) {
+        n = KINF__FORWARD_BROKEN;
+    } else if (forward->is_through) {
+        n = KINF__FORWARD_END;
     }
     resumes = forward->is_receive_paused && forward->out.len == 0;
     kinf__mutex_unlock(&forwarder->lock);
@@ -342,29 +341,11 @@ static void give_back_locked(struct kinf__forward *forward)
     destroy(forward);
 }
 
-static void end_locked(struct kinf__forward *forward)
-{
-    struct kinf_error stopped;
-
-    (void)kinf__error_set(&stopped, KINF_ERR_STOPPED, "stopped");
-    kinf__roundtrip_leave(forward->trip);
-    finish_locked(forward, &stopped);
-}
-
-static void begin_locked(struct kinf__forward *forward)
-{
-    struct kinf_error err;
-
-    forward->is_begun = true;
-    if (kinf__roundtrip_add(forward->trip, forward->forwarder->transport, &err) < 0)
-        finish_locked(forward, &err);
-}
-
 /* Bodies are handed over meanwhile, under the lock. */
 static void resume_unlocked(struct kinf__forward *forward)
 {
     kinf__mutex_unlock(&forward->forwarder->lock);
-    kinf__roundtrip_resume(forward->trip);
+    kinf__roundtrip_resume(&forward->trip);
     kinf__mutex_lock(&forward->forwarder->lock);
 }
 
@@ -374,13 +355,17 @@ static void attend_locked(struct kinf__forward *forward)
         give_back_locked(forward);
     } else if (forward->is_through) {
         return;
-    } else if (forward->wants_end) {
-        end_locked(forward);
+    } else if (forward->failure.code != 0) {
+        kinf__roundtrip_leave(&forward->trip);
+        finish_locked(forward);
     } else if (!forward->is_begun) {
-        begin_locked(forward);
+        forward->is_begun = true;
+        if (kinf__roundtrip_add(&forward->trip, &forward->forwarder->transport, &forward->failure) <
+            0)
+            finish_locked(forward);
     } else {
         /* Silence is nobody's loss while there is something to take. */
-        kinf__roundtrip_hold(forward->trip, forward->out.len != 0);
+        forward->trip.is_held = forward->out.len != 0;
         if ((forward->is_send_paused && (forward->in.len != 0 || forward->is_body_complete)) ||
             (forward->is_receive_paused && forward->out.len == 0))
             resume_unlocked(forward);
@@ -410,8 +395,8 @@ static void *run(void *ctx)
         kinf__waker_clear(&forwarder->waker);
         if (attend_all(forwarder))
             return NULL;
-        kinf__transport_perform(forwarder->transport);
-        kinf__transport_wait(forwarder->transport, &forwarder->waker);
+        kinf__transport_perform(&forwarder->transport);
+        kinf__transport_wait(&forwarder->transport, &forwarder->waker);
     }
 }
 
@@ -427,14 +412,14 @@ static int start(struct kinf__forwarder *forwarder, const struct kinf__forwarder
         0)
         return kinf__error_no_memory(err);
     if ((failed = kinf__waker_init(&forwarder->waker, err)) < 0 ||
-        (failed = kinf__transport_new(&forwarder->transport, err)) < 0)
+        (failed = kinf__transport_init(&forwarder->transport, err)) < 0)
         return failed;
     return kinf__thread_start(&forwarder->thread, "kinf-upstream", run, forwarder, err);
 }
 
 static void release(struct kinf__forwarder *forwarder)
 {
-    kinf__transport_free(forwarder->transport);
+    kinf__transport_release(&forwarder->transport);
     if (forwarder->waker.fd >= 0)
         kinf__waker_release(&forwarder->waker);
     kinf__mutex_release(&forwarder->lock);
