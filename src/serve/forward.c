@@ -341,35 +341,31 @@ static void give_back_locked(struct kinf__forward *forward)
     destroy(forward);
 }
 
-/* Bodies are handed over meanwhile, under the lock. */
-static void resume_unlocked(struct kinf__forward *forward)
-{
-    kinf__mutex_unlock(&forward->forwarder->lock);
-    kinf__roundtrip_resume(&forward->trip);
-    kinf__mutex_lock(&forward->forwarder->lock);
-}
-
-static void attend_locked(struct kinf__forward *forward)
+/* Returns whether its trip is to be resumed, which hands over bodies, under the lock. */
+static bool attend_locked(struct kinf__forward *forward)
 {
     if (forward->wake == NULL) {
         give_back_locked(forward);
-    } else if (forward->is_through) {
-        return;
-    } else if (forward->failure.code != 0) {
+        return false;
+    }
+    if (forward->is_through)
+        return false;
+    if (forward->failure.code != 0) {
         kinf__roundtrip_leave(&forward->trip);
         finish_locked(forward);
-    } else if (!forward->is_begun) {
+        return false;
+    }
+    if (!forward->is_begun) {
         forward->is_begun = true;
         if (kinf__roundtrip_add(&forward->trip, &forward->forwarder->transport, &forward->failure) <
             0)
             finish_locked(forward);
-    } else {
-        /* Silence is nobody's loss while there is something to take. */
-        forward->trip.is_held = forward->out.len != 0;
-        if ((forward->is_send_paused && (forward->in.len != 0 || forward->is_body_complete)) ||
-            (forward->is_receive_paused && forward->out.len == 0))
-            resume_unlocked(forward);
+        return false;
     }
+    /* Silence is nobody's loss while there is something to take. */
+    forward->trip.is_held = forward->out.len != 0;
+    return (forward->is_send_paused && (forward->in.len != 0 || forward->is_body_complete)) ||
+           (forward->is_receive_paused && forward->out.len == 0);
 }
 
 /* A forward leaves the list on this thread alone, so the next one is still there when the lock has
@@ -380,7 +376,13 @@ static bool attend_all(struct kinf__forwarder *forwarder)
 
     kinf__mutex_lock(&forwarder->lock);
     KINF__LIST_FOR_EACH_SAFE (node, &forwarder->forwards) {
-        attend_locked(KINF__LIST_ENTRY(node, struct kinf__forward, node));
+        struct kinf__forward *forward = KINF__LIST_ENTRY(node, struct kinf__forward, node);
+
+        if (!attend_locked(forward))
+            continue;
+        kinf__mutex_unlock(&forwarder->lock);
+        kinf__roundtrip_resume(&forward->trip);
+        kinf__mutex_lock(&forwarder->lock);
     }
     is_over = forwarder->is_ended && kinf__list_is_empty(&forwarder->forwards);
     kinf__mutex_unlock(&forwarder->lock);
