@@ -44,25 +44,16 @@ static void give_turn(struct kinf__discovery_cache *cache)
     kinf__mutex_unlock(&cache->lock);
 }
 
-static int collect(const char *bytes, size_t len, void *ctx, struct kinf_error *err)
-{
-    struct kinf__buffer *answer = ctx;
-
-    if (answer->len + len > ANSWER_MAX_BYTES)
-        return kinf__error_set(err, KINF_ERR_LIMIT, "a discovery answer above %u bytes",
-                               ANSWER_MAX_BYTES);
-    return kinf__buffer_append(answer, bytes, len) < 0 ? kinf__error_no_memory(err) : 0;
-}
-
 int kinf__discovery_ask(void *ctx, const char *target, const char *accept,
                         struct kinf__buffer *answer, struct kinf_error *err)
 {
+    struct kinf__http_body body = { answer, ANSWER_MAX_BYTES, 0 };
     const struct kinf__http_request request = { .target = target,
                                                 .accept = accept,
                                                 .total_timeout_ms =
                                                     kinf__http_request_timeout_ms(ctx),
-                                                .on_body = collect,
-                                                .ctx = answer };
+                                                .on_body = kinf__http_body_keep,
+                                                .ctx = &body };
 
     return kinf__http_perform(ctx, &request, err);
 }

@@ -303,6 +303,24 @@ int kinf__http_perform(struct kinf__http *http, const struct kinf__http_request 
     return failed == 0 && drive(http) ? judge(http) : failed;
 }
 
+void kinf__http_body_begin(int http_status, void *ctx)
+{
+    struct kinf__http_body *body = ctx;
+
+    body->http_status = http_status;
+    body->bytes->len = 0;
+}
+
+int kinf__http_body_keep(const char *bytes, size_t len, void *ctx, struct kinf_error *err)
+{
+    const struct kinf__http_body *body = ctx;
+
+    if (len > body->max_len - body->bytes->len)
+        return kinf__error_set(err, KINF_ERR_LIMIT, "the answer is longer than %zu bytes",
+                               body->max_len);
+    return kinf__buffer_append(body->bytes, bytes, len) < 0 ? kinf__error_no_memory(err) : 0;
+}
+
 const char *kinf__http_content_type(const struct kinf__http *http)
 {
     return kinf__head_value(&http->trip.head, "Content-Type");

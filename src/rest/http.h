@@ -14,6 +14,7 @@
 #include <kinformer/client.h>
 #include <kinformer/str.h>
 
+#include "base/buffer.h"
 #include "base/thread.h"
 
 struct kinf__http;
@@ -31,6 +32,17 @@ void kinf__http_disconnect(struct kinf__http *http);
 /* A piece of a 2xx response's body, inflated. A negative return ends the exchange and is returned
  * by it, with the error that the callback wrote. */
 typedef int kinf__http_body_cb(const char *bytes, size_t len, void *ctx, struct kinf_error *err);
+
+/* A body that is kept whole, up to a limit: for on_head, on_body and ctx of a request. Errors:
+ * KINF_ERR_LIMIT, KINF_ERR_NO_MEMORY. */
+struct kinf__http_body {
+    struct kinf__buffer *bytes;
+    size_t max_len;
+    int http_status;
+};
+void kinf__http_body_begin(int http_status, void *ctx);
+KINF_MUST_CHECK int kinf__http_body_keep(const char *bytes, size_t len, void *ctx,
+                                         struct kinf_error *err);
 
 struct kinf__http_request {
     const char *method; /* default: GET; POST with a body */

@@ -49,31 +49,6 @@ static const struct verb verbs[] = {
 
 /* --- one try --- */
 
-/* What the answer is gathered in. */
-struct gathering {
-    struct kinf__buffer body;
-    size_t max_bytes;
-    int http_status;
-};
-
-static void begin_gathering(int http_status, void *ctx)
-{
-    struct gathering *gathering = ctx;
-
-    gathering->http_status = http_status;
-    gathering->body.len = 0;
-}
-
-static int gather(const char *bytes, size_t len, void *ctx, struct kinf_error *err)
-{
-    struct gathering *gathering = ctx;
-
-    if (len > gathering->max_bytes - gathering->body.len)
-        return kinf__error_set(err, KINF_ERR_LIMIT, "the answer is longer than %zu bytes",
-                               gathering->max_bytes);
-    return kinf__buffer_append(&gathering->body, bytes, len) < 0 ? kinf__error_no_memory(err) : 0;
-}
-
 static int take_connection(struct kinf_client *client, struct kinf__http **ret_http,
                            struct kinf_error *err)
 {
@@ -189,37 +164,37 @@ static int perform(struct kinf_client *client, struct kinf__http_request *reques
 }
 
 /* Out of memory is the only failure. */
-static int finish(struct gathering *gathering, struct kinf_response *ret_response,
+static int finish(const struct kinf__http_body *body, struct kinf_response *ret_response,
                   struct kinf_error *err)
 {
     if (ret_response == NULL)
         return 0;
-    if (kinf__buffer_cstr(&gathering->body) == NULL)
+    if (kinf__buffer_cstr(body->bytes) == NULL)
         return kinf__error_no_memory(err);
-    *ret_response = (struct kinf_response){ .http_status = gathering->http_status,
-                                            .body = gathering->body.bytes,
-                                            .len = gathering->body.len };
-    gathering->body = (struct kinf__buffer)KINF__BUFFER_INIT;
+    *ret_response = (struct kinf_response){ .http_status = body->http_status,
+                                            .body = body->bytes->bytes,
+                                            .len = body->bytes->len };
+    *body->bytes = (struct kinf__buffer)KINF__BUFFER_INIT;
     return 0;
 }
 
 static int ask(struct kinf_client *client, struct kinf__http_request *request, int64_t timeout_ms,
                size_t max_bytes, struct kinf_response *ret_response, struct kinf_error *err)
 {
-    struct gathering gathering = { .max_bytes = max_bytes != 0 ? max_bytes : MAX_RESPONSE_BYTES };
+    KINF__AUTO_BUFFER bytes = KINF__BUFFER_INIT;
+    struct kinf__http_body body = { &bytes, max_bytes != 0 ? max_bytes : MAX_RESPONSE_BYTES, 0 };
     struct kinf_error own = KINF_ERROR_INIT;
     int failed;
 
-    request->on_head = begin_gathering;
-    request->on_body = gather;
-    request->ctx = &gathering;
+    request->on_head = kinf__http_body_begin;
+    request->on_body = kinf__http_body_keep;
+    request->ctx = &body;
     kinf__client_hold(client);
     failed = perform(client, request, timeout_ms, &own);
     kinf__client_let_go(client);
     request->ctx = NULL;
     if (failed == 0)
-        failed = finish(&gathering, ret_response, &own);
-    kinf__buffer_release(&gathering.body);
+        failed = finish(&body, ret_response, &own);
     if (failed < 0 && err != NULL)
         *err = own;
     return failed;

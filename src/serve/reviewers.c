@@ -28,25 +28,17 @@ struct kinf__reviewers {
     struct reviewer items[N_REVIEWERS];
 };
 
-static int append_answer(const char *bytes, size_t len, void *ctx, struct kinf_error *err)
-{
-    struct kinf__buffer *answer = ctx;
-
-    if (len > MAX_ANSWER - answer->len)
-        return kinf__error_set(err, KINF_ERR_LIMIT, "the answer to a review is too long");
-    return kinf__buffer_append(answer, bytes, len) < 0 ? kinf__error_no_memory(err) : 0;
-}
-
 static int post(void *ctx, const char *target, struct kinf_str body, struct kinf__buffer *answer,
                 struct kinf_error *err)
 {
+    struct kinf__http_body kept = { answer, MAX_ANSWER, 0 };
     const struct kinf__http_request request = { .method = "POST",
                                                 .target = target,
                                                 .body = body,
                                                 .content_type = "application/json",
                                                 .total_timeout_ms = REVIEW_MS,
-                                                .on_body = append_answer,
-                                                .ctx = answer };
+                                                .on_body = kinf__http_body_keep,
+                                                .ctx = &kept };
 
     return kinf__http_perform(ctx, &request, err);
 }
