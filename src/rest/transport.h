@@ -6,8 +6,8 @@
  * headers and credentials go out, and its callbacks have the bodies and the end; who waits is the
  * thread's business. HTTP/1.1 only, no redirects, no cookies, proxies as the configuration says.
  *
- * Threads: one thread per transport and what is added to it, the callbacks included; a round trip
- * that is not added, one at a time.
+ * Threads: one thread per transport and what is added to it, the callbacks included, which call
+ * nothing of this; a round trip that is not added, one at a time.
  */
 #ifndef KINF_REST_TRANSPORT_H
 #define KINF_REST_TRANSPORT_H
@@ -32,7 +32,8 @@ KINF_MUST_CHECK int kinf__transport_init(struct kinf__transport *transport, stru
  * allowed. */
 void kinf__transport_release(struct kinf__transport *transport);
 
-/* Does what can be done without waiting; callbacks run. */
+/* Does what can be done without waiting. Bytes may come faster than they are taken: limits, and the
+ * wakers of those that have one, are looked at meanwhile. */
 void kinf__transport_perform(struct kinf__transport *transport);
 /* Waits until there is more to do or the waker is set, a second at most. Round trips whose time is
  * over end here, and those that the waker stops. */
@@ -75,14 +76,15 @@ struct kinf__roundtrip_request {
     /* Borrowed until the next is prepared. Token and impersonation go to servers with https:// alone.
      * NULL: nothing of the client's is shown, and its authority is trusted. */
     const struct kinf__credential *credential;
-    bool
-        needs_new_connection; /* since curl sends again when one that it kept turns out to be dead */
+    /* Since curl sends a request again when a connection that it kept turns out to be dead. */
+    bool needs_new_connection;
     struct kinf__limits limits;
     const struct kinf__waker *stop; /* borrowed; NULL: none */
 };
 
+/* Stays where it is from init to release. */
 struct kinf__roundtrip {
-    /* for its owner */
+    /* for its owner to read, and is_held to write */
     struct kinf__head head;
     bool is_held; /* silence is nobody's loss now: its taker has not taken all yet */
     bool is_sent; /* the server may have seen something of it; once it is over */
