@@ -3,8 +3,7 @@
  *
  * A kinf__http belongs to one thread and holds at most one connection. kinf__http_perform() blocks
  * and hands the body to a callback as it comes; it ends when the response ends, when a time is
- * over, or at once when the waker is set. HTTP/1.1 only, no redirects, no cookies, proxies as the
- * configuration says.
+ * over, or at once when the waker is set. What goes over the wire is transport.h's.
  *
  * Threads: one thread per object; the waker may be set from any.
  */

@@ -35,6 +35,7 @@ struct server {
     size_t answer_len; /* 0: all of it */
     const char *rest;
     bool is_in_bytes; /* one by one */
+    bool trickles;    /* goes on with the head, line by line, for as long as it may */
     size_t filler;    /* bytes that follow the answer */
     struct kinf__buffer request;
 };
@@ -74,6 +75,8 @@ static void talk(struct server *server, int fd)
         server->answer_len != 0 ? server->answer_len : strlen(server->answer));
     for (size_t left = server->filler; n > 0 && left != 0; left -= (size_t)n)
         n = send(fd, filler, left < sizeof filler ? left : sizeof filler, MSG_NOSIGNAL);
+    while (server->trickles && !kinf__waker_wait(&server->may_end, LIMIT_MS / 4))
+        say(server, fd, "X: y\r\n", 6);
     if (server->rest != NULL && kinf__waker_wait(&server->may_go_on, LONG_MS))
         say(server, fd, server->rest, strlen(server->rest));
 }
@@ -384,6 +387,23 @@ static void interim_answers_are_none(void **state)
     (void)state;
     setup_with(&f, "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nX: y\r\n\r\n",
                &limits);
+    kinf__waker_set(&f.server.may_read);
+    begin(&f);
+    assert_int_equal(ask(&f, "GET", 0, &f.forward), 0);
+    assert_int_equal(await_head(&f, &head, &err), KINF_ERR_TIMEOUT);
+    teardown(&f);
+}
+
+static void a_head_that_trickles_is_given_up(void **state)
+{
+    const struct kinf__forwarder_options limits = { .head_limit_ms = LIMIT_MS };
+    struct fixture f;
+    const struct kinf__head *head;
+    struct kinf_error err = KINF_ERROR_INIT;
+
+    (void)state;
+    setup_with(&f, "HTTP/1.1 200 OK\r\n", &limits);
+    f.server.trickles = true;
     kinf__waker_set(&f.server.may_read);
     begin(&f);
     assert_int_equal(ask(&f, "GET", 0, &f.forward), 0);
@@ -846,6 +866,7 @@ int main(void)
         cmocka_unit_test(callers_are_strangers_until_the_server_accepts_them),
         cmocka_unit_test(a_server_that_does_not_answer_is_given_up),
         cmocka_unit_test(interim_answers_are_none),
+        cmocka_unit_test(a_head_that_trickles_is_given_up),
         cmocka_unit_test(a_connection_that_breaks_without_an_answer_was_sent),
         cmocka_unit_test(an_answer_that_stops_is_cut),
         cmocka_unit_test(an_endless_answer_may_be_silent),
