@@ -42,10 +42,10 @@ int main(void)
     struct kinf_deltafifo_options fifo = KINF_DELTAFIFO_OPTIONS_INIT;
     struct kinf_request request = KINF_REQUEST_INIT;
     struct kinf_handler handler = KINF_HANDLER_INIT;
-    kinf_auto_response response = KINF_RESPONSE_INIT;
-    kinf_auto_object_list objects = KINF_OBJECT_LIST_INIT;
-    kinf_auto_string_list strings = KINF_STRING_LIST_INIT;
-    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    kinf_auto_response struct kinf_response response = KINF_RESPONSE_INIT;
+    kinf_auto_object_list struct kinf_object_list objects = KINF_OBJECT_LIST_INIT;
+    kinf_auto_string_list struct kinf_string_list strings = KINF_STRING_LIST_INIT;
+    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
 
     return informer.size == 0 || client.size == 0 || fifo.size == 0 || request.size == 0 ||
            handler.on_add != NULL || informer.wait_out_refusals || client.token != NULL;

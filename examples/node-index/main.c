@@ -28,7 +28,7 @@ static const char *const keeps[] = { "spec.nodeName", "status.containerStatuses[
 static int print_pods(struct kinf_indexer *pods, const char *index, const char *value,
                       struct kinf_error *err)
 {
-    kinf_auto_object_list found = KINF_OBJECT_LIST_INIT;
+    kinf_auto_object_list struct kinf_object_list found = KINF_OBJECT_LIST_INIT;
 
     if (kinf_indexer_by_index(pods, index, value, &found, err) < 0)
         return -1;

@@ -66,7 +66,7 @@ static int count_in(struct kinf_informer *pods, const char *name_space,
                     const struct kinf_label_selector *selector, struct kinf_error *err)
 {
     struct kinf_lister lister = kinf_informer_lister(pods, name_space);
-    kinf_auto_object_list list = KINF_OBJECT_LIST_INIT;
+    kinf_auto_object_list struct kinf_object_list list = KINF_OBJECT_LIST_INIT;
 
     if (kinf_lister_list(&lister, selector, &list, err) < 0)
         return -1;
@@ -78,7 +78,7 @@ static int count_pods(struct kinf_informer *pods, struct kinf_informer *namespac
                       const char *label_selector, struct kinf_error *err)
 {
     struct kinf_lister lister = kinf_informer_lister(namespaces, NULL);
-    kinf_auto_object_list all = KINF_OBJECT_LIST_INIT;
+    kinf_auto_object_list struct kinf_object_list all = KINF_OBJECT_LIST_INIT;
     struct kinf_label_selector *selector;
     int rc = 0;
 

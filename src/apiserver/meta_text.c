@@ -43,7 +43,7 @@ int kinf__meta_text_read(const struct kinf_object *object, struct kinf_scratch *
 
 bool kinf__meta_text_is_going(const struct kinf_object *object)
 {
-    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
     struct kinf__meta_text meta;
 
     return kinf__meta_text_read(object, &scratch, &meta) == 0 && meta.is_going;

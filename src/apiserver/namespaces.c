@@ -183,7 +183,7 @@ struct sweep {
 static int sweep_object(struct sweep *sweep, struct kinf__resource *resource,
                         const struct kinf_object *object)
 {
-    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
     struct kinf__json_value finalizer;
     struct kinf__meta_text meta;
     struct kinf__json_iter iter;

@@ -215,7 +215,8 @@ static void note(struct kinf__controller *controller, struct kinf__resource *res
                  const struct kinf_object *old, const struct kinf_object *object)
 {
     struct owners *self = self_of(controller);
-    kinf_auto_scratch old_scratch = KINF_SCRATCH_INIT, scratch = KINF_SCRATCH_INIT;
+    kinf_auto_scratch struct kinf_scratch old_scratch = KINF_SCRATCH_INIT,
+                                          scratch = KINF_SCRATCH_INIT;
     struct task task = { .resource = resource, .object = object };
     struct kinf__meta_text before, after;
 
@@ -320,7 +321,7 @@ static enum owner_state look_up(struct kinf__sim *sim, const char *name_space,
 static int classify(struct kinf__sim *sim, const char *name_space,
                     const struct kinf__owner_reference *reference, enum owner_state *ret_state)
 {
-    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
     const struct kinf_object *owner;
     struct kinf__resource *resource;
     struct kinf__meta_text meta;
@@ -500,7 +501,7 @@ static int attempt(struct owners *self, struct kinf__sim *sim, const struct task
 static int look_at(struct owners *self, struct kinf__sim *sim, const struct task *task)
 {
     const kinf_auto_object struct kinf_object *object = get_now(sim, task->resource, task->object);
-    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
     struct kinf__meta_text meta;
 
     if (object == NULL)
@@ -520,7 +521,7 @@ static int look_at(struct owners *self, struct kinf__sim *sim, const struct task
 static int look_at_owner(struct owners *self, struct kinf__sim *sim, const char *name_space,
                          const struct kinf__owner_reference *reference)
 {
-    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
     const struct kinf_object *owner;
     struct kinf__resource *resource;
     struct kinf__meta_text meta;
@@ -537,7 +538,7 @@ static int look_at_owner(struct owners *self, struct kinf__sim *sim, const char 
 /* Dependents of what is gone, and owners that waited for it. */
 static int look_around(struct owners *self, struct kinf__sim *sim, const struct task *task)
 {
-    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
     struct place place = place_of(task->object);
     struct kinf__owner_reference reference;
     struct kinf__json_iter iter;

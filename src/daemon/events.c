@@ -23,7 +23,7 @@ static void join_lines(char *bytes, size_t len)
 static int append_object(struct kinf__buffer *line, const char *name,
                          const struct kinf_object *object)
 {
-    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
     struct kinf_str text;
     size_t start;
 

@@ -20,8 +20,8 @@ static bool same_text(const char *a, const char *b)
 
 static bool same_body(const struct kinf_object *a, const struct kinf_object *b)
 {
-    kinf_auto_scratch scratch_a = KINF_SCRATCH_INIT;
-    kinf_auto_scratch scratch_b = KINF_SCRATCH_INIT;
+    kinf_auto_scratch struct kinf_scratch scratch_a = KINF_SCRATCH_INIT;
+    kinf_auto_scratch struct kinf_scratch scratch_b = KINF_SCRATCH_INIT;
     struct kinf_str body_a, body_b;
 
     return kinf__object_body(a, &scratch_a, &body_a) == 0 &&

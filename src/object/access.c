@@ -206,7 +206,7 @@ int kinf_object_full_json(const struct kinf_object *object, struct kinf_scratch 
     KINF__REFUSE_NULL(err, KINF_ERR_INVALID, object, scratch, ret_text);
 
     static const char frame[] = "{\"kind\":\"\",\"apiVersion\":\"/\",";
-    kinf_auto_scratch body_scratch = KINF_SCRATCH_INIT;
+    kinf_auto_scratch struct kinf_scratch body_scratch = KINF_SCRATCH_INIT;
     const struct kinf_type *type = object->type;
     struct kinf_str body, members;
     char *at;
@@ -232,7 +232,7 @@ int kinf_object_get_string(const struct kinf_object *object, const char *path, c
 {
     KINF__REFUSE_NULL(NULL, KINF_ERR_INVALID, object, path, buf);
 
-    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
     struct kinf__json_value value;
     int r = find_value(object, path, &scratch, &value);
 
@@ -243,7 +243,7 @@ int kinf_object_get_int64(const struct kinf_object *object, const char *path, in
 {
     KINF__REFUSE_NULL(NULL, KINF_ERR_INVALID, object, path, ret_number);
 
-    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
     struct kinf__json_value value;
     int r = find_value(object, path, &scratch, &value);
 
@@ -254,7 +254,7 @@ int kinf_object_get_bool(const struct kinf_object *object, const char *path, boo
 {
     KINF__REFUSE_NULL(NULL, KINF_ERR_INVALID, object, path, ret_truth);
 
-    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
     struct kinf__json_value value;
     int r = find_value(object, path, &scratch, &value);
 
@@ -270,7 +270,7 @@ int kinf_object_get_label(const struct kinf_object *object, const char *key, cha
 {
     KINF__REFUSE_NULL(NULL, KINF_ERR_INVALID, object, key, buf);
 
-    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
     struct kinf__json_value labels;
     int r = kinf__object_labels(object, &scratch, &labels);
 
@@ -282,7 +282,7 @@ int kinf_object_get_annotation(const struct kinf_object *object, const char *key
 {
     KINF__REFUSE_NULL(NULL, KINF_ERR_INVALID, object, key, buf);
 
-    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
     struct kinf__json_value annotations;
     int r = find_annotations(object, &scratch, &annotations);
 
@@ -293,7 +293,7 @@ bool kinf_object_has(const struct kinf_object *object, const char *path)
 {
     KINF__REFUSE_NULL(NULL, false, object, path);
 
-    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
     struct kinf__json_value value;
 
     return find_value(object, path, &scratch, &value) == 0;
@@ -317,7 +317,7 @@ int kinf_object_each_label(const struct kinf_object *object, kinf_object_pair_cb
 {
     KINF__REFUSE_NULL(NULL, KINF_ERR_INVALID, object, callback);
 
-    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
     struct kinf__json_value labels;
     int r = kinf__object_labels(object, &scratch, &labels);
 
@@ -329,7 +329,7 @@ int kinf_object_each_annotation(const struct kinf_object *object, kinf_object_pa
 {
     KINF__REFUSE_NULL(NULL, KINF_ERR_INVALID, object, callback);
 
-    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
     struct kinf__json_value annotations;
     int r = find_annotations(object, &scratch, &annotations);
 
@@ -341,7 +341,7 @@ int kinf_object_each(const struct kinf_object *object, const struct kinf_path *p
 {
     KINF__REFUSE_NULL(NULL, KINF_ERR_INVALID, object, path, callback);
 
-    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
     struct each each = { callback, ctx };
     struct kinf_str body;
     int r = kinf__object_body(object, &scratch, &body);
@@ -369,7 +369,7 @@ int kinf_object_tree(const struct kinf_object *object, cJSON **ret_tree, struct 
 {
     KINF__REFUSE_NULL(err, KINF_ERR_INVALID, object, ret_tree);
 
-    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
     struct kinf_str text;
     int r = kinf_object_full_json(object, &scratch, &text, err);
 

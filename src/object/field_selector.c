@@ -213,7 +213,7 @@ void kinf_field_selector_free(struct kinf_field_selector *selector)
 bool kinf_field_selector_matches(const struct kinf_field_selector *selector,
                                  const struct kinf_object *object)
 {
-    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
     struct kinf_str body;
 
     if (selector == NULL || selector->n_terms == 0)

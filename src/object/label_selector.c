@@ -438,7 +438,7 @@ void kinf_label_selector_free(struct kinf_label_selector *selector)
 bool kinf_label_selector_matches(const struct kinf_label_selector *selector,
                                  const struct kinf_object *object)
 {
-    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
     struct kinf__json_value labels;
 
     if (kinf_label_selector_is_empty(selector))

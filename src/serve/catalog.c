@@ -190,7 +190,7 @@ static int fetch(struct kinf__catalog *catalog, struct kinf__discovery_reader *r
 int kinf__catalog_fetch(struct kinf_client *client, struct kinf__catalog **ret_catalog,
                         struct kinf_error *err)
 {
-    kinf_auto_response version = KINF_RESPONSE_INIT;
+    kinf_auto_response struct kinf_response version = KINF_RESPONSE_INIT;
     struct kinf__discovery_reader reader;
     struct kinf__catalog *catalog;
     int failed;

@@ -99,7 +99,7 @@ int kinf__definitions_take(struct kinf__server *server, const struct kinf_type *
 static int fetch(struct kinf__server *server, struct kinf_client *client,
                  const struct kinf_type *type, struct kinf_error *err)
 {
-    kinf_auto_response definition = KINF_RESPONSE_INIT;
+    kinf_auto_response struct kinf_response definition = KINF_RESPONSE_INIT;
     char target[2 * KINF_NAME_MAX + 80];
     int failed;
 

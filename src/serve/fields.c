@@ -422,7 +422,7 @@ static bool term_holds(const struct term *term, const struct kinf_object *object
 
 bool kinf__fields_match(const struct kinf__fields *fields, const struct kinf_object *object)
 {
-    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
     struct kinf_str body;
 
     if (fields == NULL || fields->n_terms == 0)

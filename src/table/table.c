@@ -273,7 +273,7 @@ int kinf__table_write_columns(const struct kinf__table *table, struct kinf__buff
 int kinf__table_write_cells(const struct kinf__table *table, const struct kinf_object *object,
                             int64_t now_s, struct kinf__buffer *out)
 {
-    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
     struct kinf__row row = { .now_s = now_s, .out = out };
     struct kinf_str body;
 

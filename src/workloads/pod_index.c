@@ -192,7 +192,7 @@ static void read_spec(struct kinf__json_value spec, struct facts *facts)
 static int read_facts(const struct kinf_object *object, enum kinf__work_kind kind,
                       struct facts *facts)
 {
-    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
     struct kinf__json_value whole, part, value;
     struct kinf_str body;
 

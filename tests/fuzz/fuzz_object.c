@@ -42,7 +42,7 @@ static void squeeze(struct kinf_str text, struct kinf__buffer *out)
 
 static void decode_again(const struct kinf_object *object, struct kinf__object_decoder *decoder)
 {
-    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
     kinf_auto_object const struct kinf_object *again = NULL;
     KINF__AUTO_BUFFER body = KINF__BUFFER_INIT;
     KINF__AUTO_BUFFER body_again = KINF__BUFFER_INIT;

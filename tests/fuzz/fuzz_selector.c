@@ -78,7 +78,7 @@ static void try_shard(const char *text)
 
 static void try_path(const char *text)
 {
-    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
     struct kinf_path *path = NULL;
     struct kinf_error err = KINF_ERROR_INIT;
     struct kinf__json_value value;

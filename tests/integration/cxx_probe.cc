@@ -11,7 +11,7 @@ int main(int argc, char **argv)
     kinf_auto_client struct kinf_client *client = nullptr;
     kinf_auto_informer struct kinf_informer *informer = nullptr;
     struct kinf_informer_options options = KINF_INFORMER_OPTIONS_INIT;
-    kinf_auto_object_list list = KINF_OBJECT_LIST_INIT;
+    kinf_auto_object_list struct kinf_object_list list = KINF_OBJECT_LIST_INIT;
     std::vector<std::string> told;
 
     options.resource = argc > 1 ? argv[1] : "namespaces";

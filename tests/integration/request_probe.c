@@ -95,7 +95,7 @@ int main(int argc, char **argv)
     struct kinf_error err = KINF_ERROR_INIT;
     struct kinf_str nothing = { NULL, 0 };
     kinf_auto_client struct kinf_client *client = NULL;
-    kinf_auto_response response = KINF_RESPONSE_INIT;
+    kinf_auto_response struct kinf_response response = KINF_RESPONSE_INIT;
     int failed;
 
     if (argc < 4)

@@ -25,7 +25,7 @@ static void count(const struct kinf_object *old, const struct kinf_object *objec
 static int print_store(struct kinf_namespaces *namespaces, char **names, int n_names,
                        struct kinf_error *err)
 {
-    kinf_auto_object_list list = KINF_OBJECT_LIST_INIT;
+    kinf_auto_object_list struct kinf_object_list list = KINF_OBJECT_LIST_INIT;
     uint64_t received_bytes = 0;
 
     if (kinf_namespaces_list(namespaces, NULL, &list, err) < 0)

@@ -138,7 +138,7 @@ static char *join(const struct kinf_string_list *list)
 
 char *indexer_keys(struct kinf_indexer *indexer)
 {
-    kinf_auto_string_list keys = KINF_STRING_LIST_INIT;
+    kinf_auto_string_list struct kinf_string_list keys = KINF_STRING_LIST_INIT;
 
     assert_int_equal(kinf_indexer_list_keys(indexer, &keys, NULL), 0);
     return join(&keys);
@@ -146,8 +146,8 @@ char *indexer_keys(struct kinf_indexer *indexer)
 
 char *indexer_by_index(struct kinf_indexer *indexer, const char *index, const char *value)
 {
-    kinf_auto_string_list keys = KINF_STRING_LIST_INIT;
-    kinf_auto_object_list objects = KINF_OBJECT_LIST_INIT;
+    kinf_auto_string_list struct kinf_string_list keys = KINF_STRING_LIST_INIT;
+    kinf_auto_object_list struct kinf_object_list objects = KINF_OBJECT_LIST_INIT;
 
     assert_int_equal(kinf_indexer_index_keys(indexer, index, value, &keys, NULL), 0);
     assert_int_equal(kinf_indexer_by_index(indexer, index, value, &objects, NULL), 0);
@@ -159,7 +159,7 @@ char *indexer_by_index(struct kinf_indexer *indexer, const char *index, const ch
 
 char *indexer_values(struct kinf_indexer *indexer, const char *index)
 {
-    kinf_auto_string_list values = KINF_STRING_LIST_INIT;
+    kinf_auto_string_list struct kinf_string_list values = KINF_STRING_LIST_INIT;
 
     assert_int_equal(kinf_indexer_list_index_values(indexer, index, &values, NULL), 0);
     return join(&values);

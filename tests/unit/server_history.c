@@ -70,7 +70,7 @@ static bool is_object_of(const struct kinf_object *object, const struct server_s
                          unsigned long rv)
 {
     KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
-    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
     struct kinf_str body;
 
     must(kinf__object_body(object, &scratch, &body));

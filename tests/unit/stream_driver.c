@@ -17,7 +17,7 @@ static void must(int r)
 static int note_object(struct stream_driver *driver, const char *before,
                        const struct kinf_object *object, struct kinf_error *err)
 {
-    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
     struct kinf_str json;
 
     must(kinf_object_json(object, &scratch, &json, NULL));

@@ -131,7 +131,7 @@ static bool is_of_churn(const struct kinf_object *pod)
 /* The first of its pods that is running; "": none. */
 static void find_running(struct worked *worked, char key[2 * KINF_NAME_MAX])
 {
-    kinf_auto_object_list pods = worked_list(worked, "", "pods", "churn");
+    kinf_auto_object_list struct kinf_object_list pods = worked_list(worked, "", "pods", "churn");
     char text[64];
 
     key[0] = '\0';

@@ -192,7 +192,7 @@ static void expect_hostile_objects(struct engine_fixture *f)
 {
     kinf_auto_object const struct kinf_object *nul = NULL;
     kinf_auto_object const struct kinf_object *note = NULL;
-    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
     struct kinf_indexer *store = kinf_informer_indexer(f->informer);
     struct kinf_str text;
 

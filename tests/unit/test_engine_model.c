@@ -404,7 +404,7 @@ static size_t below(struct engine *engine, size_t limit)
 static int copy_object(const struct kinf_object *object, const struct kinf_object **ret_object,
                        void *ctx)
 {
-    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
     struct kinf_str body;
 
     (void)ctx;

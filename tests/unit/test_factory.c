@@ -254,7 +254,7 @@ static void malformed_request_leaves_nothing_behind(void **state)
 
 static size_t n_found(struct kinf_informer *informer, const char *index, const char *value)
 {
-    kinf_auto_object_list list = KINF_OBJECT_LIST_INIT;
+    kinf_auto_object_list struct kinf_object_list list = KINF_OBJECT_LIST_INIT;
 
     assert_int_equal(
         kinf_indexer_by_index(kinf_informer_indexer(informer), index, value, &list, NULL), 0);

@@ -12,7 +12,7 @@
 
 #define EXPECT(expected, ...)                                                                      \
     do {                                                                                           \
-        kinf_auto_scratch scratch_ = KINF_SCRATCH_INIT;                                            \
+        kinf_auto_scratch struct kinf_scratch scratch_ = KINF_SCRATCH_INIT;                        \
         struct kinf_error err_ = KINF_ERROR_INIT;                                                  \
         struct kinf_str json_;                                                                     \
         char text_[512];                                                                           \
@@ -25,7 +25,7 @@
 
 #define EXPECT_REFUSED(...)                                                                        \
     do {                                                                                           \
-        kinf_auto_scratch scratch_ = KINF_SCRATCH_INIT;                                            \
+        kinf_auto_scratch struct kinf_scratch scratch_ = KINF_SCRATCH_INIT;                        \
         struct kinf_str json_;                                                                     \
                                                                                                    \
         assert_int_equal(kinf_json_format(&scratch_, &json_, NULL, __VA_ARGS__),                   \
@@ -72,7 +72,7 @@ static void what_is_no_form_is_refused(void **state)
                                          "{a:1,}", "?",    "{a:?}", "{a:?x}", "[01]",
                                          "{a:\"}", "{}{}", "{:1}",  "{a:+1}", "\"a\\\"" };
     struct kinf_error err = KINF_ERROR_INIT;
-    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
     struct kinf_str json;
 
     (void)state;
@@ -114,7 +114,7 @@ static void a_value_can_be_had_raw(void **state)
         { "spec.other", NULL },
     };
     kinf_auto_object const struct kinf_object *object = make_object();
-    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
     struct kinf_str json;
 
     (void)state;

@@ -42,7 +42,7 @@ static void what_cannot_be_meant_is_refused(void **state)
 
 static size_t count(struct worked *worked, const char *group, const char *resource)
 {
-    kinf_auto_object_list list = worked_list(worked, group, resource, NULL);
+    kinf_auto_object_list struct kinf_object_list list = worked_list(worked, group, resource, NULL);
 
     return list.n_items;
 }
@@ -85,8 +85,8 @@ static size_t compressed_size(const struct kinf__buffer *text)
 static void pods_are_large_and_differ(void **state)
 {
     KINF__AUTO_BUFFER all = KINF__BUFFER_INIT;
-    kinf_auto_object_list pods = KINF_OBJECT_LIST_INIT;
-    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    kinf_auto_object_list struct kinf_object_list pods = KINF_OBJECT_LIST_INIT;
+    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
     struct kinf_str text;
     struct worked worked;
 
@@ -109,7 +109,7 @@ static void pods_are_large_and_differ(void **state)
 /* What the server says of an object is as it stands in the store. */
 static void expect_same_again(struct worked *worked, const char *group, const char *resource)
 {
-    kinf_auto_object_list list = worked_list(worked, group, resource, NULL);
+    kinf_auto_object_list struct kinf_object_list list = worked_list(worked, group, resource, NULL);
     uint64_t version = kinf__store_version(kinf__sim_store(worked->sim));
 
     for (size_t i = 0; i < list.n_items && i < 5; i++)
@@ -138,7 +138,8 @@ static void nothing_is_missing_that_the_server_fills_in(void **state)
 
 static void owners_are_there_and_count_right(void **state)
 {
-    kinf_auto_object_list sets = KINF_OBJECT_LIST_INIT, pods = KINF_OBJECT_LIST_INIT;
+    kinf_auto_object_list struct kinf_object_list sets = KINF_OBJECT_LIST_INIT,
+                                                  pods = KINF_OBJECT_LIST_INIT;
     struct worked worked;
     int64_t sum = 0, number;
     char uid[64], key[256];
@@ -180,7 +181,7 @@ static void one_seed_makes_one_cluster(void **state)
 
     (void)state;
     for (int i = 0; i < 3; i++) {
-        kinf_auto_object_list pods = KINF_OBJECT_LIST_INIT;
+        kinf_auto_object_list struct kinf_object_list pods = KINF_OBJECT_LIST_INIT;
         struct worked worked;
 
         worked_init(&worked, i < 2 ? 21 : 22);

@@ -332,7 +332,7 @@ static void an_object_is_found_by_each_of_its_values_and_no_other(void **state)
 
 static void distinct_values_are_listed_once_and_sorted(void **state)
 {
-    kinf_auto_string_list values = KINF_STRING_LIST_INIT;
+    kinf_auto_string_list struct kinf_string_list values = KINF_STRING_LIST_INIT;
 
     (void)state;
     REPLACE("9", "1", "1", "foo", "2", "1", "bar", "3", "1", "foo", "4", "1", "ba,foo");
@@ -345,7 +345,7 @@ static void index_unites_the_values_of_a_probe(void **state)
 {
     kinf_auto_object const struct kinf_object *probe = indexer_object("probe", "", "foo,bar,none");
     kinf_auto_object const struct kinf_object *bad = indexer_object("bad", "", "fail");
-    kinf_auto_object_list list = KINF_OBJECT_LIST_INIT;
+    kinf_auto_object_list struct kinf_object_list list = KINF_OBJECT_LIST_INIT;
     struct kinf_error err = KINF_ERROR_INIT;
 
     (void)state;
@@ -406,7 +406,7 @@ static void values_with_nul_or_too_long_are_refused(void **state)
 {
     int results[3] = { 1, 1, 1 };
     const struct kinf_index index = { "bad", NULL, add_bad_values, results };
-    kinf_auto_string_list values = KINF_STRING_LIST_INIT;
+    kinf_auto_string_list struct kinf_string_list values = KINF_STRING_LIST_INIT;
 
     (void)state;
     assert_int_equal(kinf_indexer_add_indices(indexer, &index, 1, NULL), 0);
@@ -424,7 +424,7 @@ static void indices_are_added_to_a_populated_store(void **state)
     const struct kinf_index by_namespace = { "byNamespace", NULL, index_by_namespace, NULL };
     kinf_auto_snapshot struct kinf_snapshot *before = NULL;
     struct kinf_cursor cursor;
-    kinf_auto_string_list names = KINF_STRING_LIST_INIT;
+    kinf_auto_string_list struct kinf_string_list names = KINF_STRING_LIST_INIT;
 
     (void)state;
     REPLACE("9", "x/1", "1", "foo", "y/2", "1", "bar", "x/3", "1", "foo,fail");
@@ -450,7 +450,7 @@ static void a_name_that_is_taken_adds_no_index(void **state)
     const struct kinf_index indices[] = { { "byNamespace", NULL, index_by_namespace, NULL },
                                           by_word };
     const struct kinf_index twice[] = { by_word, by_word };
-    kinf_auto_string_list names = KINF_STRING_LIST_INIT;
+    kinf_auto_string_list struct kinf_string_list names = KINF_STRING_LIST_INIT;
     struct kinf_indexer *other;
     struct kinf_error err = KINF_ERROR_INIT;
 

@@ -59,7 +59,7 @@ static char *picture(void)
     struct kinf_cursor cursor;
     size_t size = 1 << 16, len;
     char *text = malloc(size);
-    kinf_auto_string_list names = KINF_STRING_LIST_INIT;
+    kinf_auto_string_list struct kinf_string_list names = KINF_STRING_LIST_INIT;
 
     assert_non_null(text);
     assert_int_equal(kinf_indexer_get_indices(indexer, &names, NULL), 0);
@@ -201,43 +201,43 @@ static int make(void)
 
 static int list(void)
 {
-    kinf_auto_object_list list = KINF_OBJECT_LIST_INIT;
+    kinf_auto_object_list struct kinf_object_list list = KINF_OBJECT_LIST_INIT;
 
     return kinf_indexer_list(indexer, &list, NULL);
 }
 
 static int list_keys(void)
 {
-    kinf_auto_string_list keys = KINF_STRING_LIST_INIT;
+    kinf_auto_string_list struct kinf_string_list keys = KINF_STRING_LIST_INIT;
 
     return kinf_indexer_list_keys(indexer, &keys, NULL);
 }
 
 static int list_values(void)
 {
-    kinf_auto_string_list values = KINF_STRING_LIST_INIT;
+    kinf_auto_string_list struct kinf_string_list values = KINF_STRING_LIST_INIT;
 
     return kinf_indexer_list_index_values(indexer, "byWord", &values, NULL);
 }
 
 static int get_indices(void)
 {
-    kinf_auto_string_list names = KINF_STRING_LIST_INIT;
+    kinf_auto_string_list struct kinf_string_list names = KINF_STRING_LIST_INIT;
 
     return kinf_indexer_get_indices(indexer, &names, NULL);
 }
 
 static int find_by_probe(void)
 {
-    kinf_auto_object_list list = KINF_OBJECT_LIST_INIT;
+    kinf_auto_object_list struct kinf_object_list list = KINF_OBJECT_LIST_INIT;
 
     return kinf_indexer_index(indexer, "byWord", object, &list, NULL);
 }
 
 static int find_by_value(void)
 {
-    kinf_auto_object_list list = KINF_OBJECT_LIST_INIT;
-    kinf_auto_string_list keys = KINF_STRING_LIST_INIT;
+    kinf_auto_object_list struct kinf_object_list list = KINF_OBJECT_LIST_INIT;
+    kinf_auto_string_list struct kinf_string_list keys = KINF_STRING_LIST_INIT;
     int result = kinf_indexer_by_index(indexer, "byWord", "y", &list, NULL);
 
     return result < 0 ? result : kinf_indexer_index_keys(indexer, "byWord", "y", &keys, NULL);
@@ -246,7 +246,7 @@ static int find_by_value(void)
 static int list_by_lister(void)
 {
     const struct kinf_lister lister = { indexer, "ns" };
-    kinf_auto_object_list list = KINF_OBJECT_LIST_INIT;
+    kinf_auto_object_list struct kinf_object_list list = KINF_OBJECT_LIST_INIT;
 
     return kinf_lister_list(&lister, NULL, &list, NULL);
 }

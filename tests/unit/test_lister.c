@@ -45,7 +45,7 @@ static char *list(const char *name_space, const char *selector_text)
 {
     const struct kinf_lister lister = { indexer, name_space };
     struct kinf_label_selector *selector = NULL;
-    kinf_auto_object_list objects = KINF_OBJECT_LIST_INIT;
+    kinf_auto_object_list struct kinf_object_list objects = KINF_OBJECT_LIST_INIT;
 
     if (selector_text != NULL)
         assert_int_equal(kinf_label_selector_parse(selector_text, &selector, NULL), 0);

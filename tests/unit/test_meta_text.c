@@ -29,7 +29,7 @@ static void what_is_not_there_is_none(void **state)
     (void)state;
     for (size_t i = 0; i < KINF__ARRAY_LEN(texts); i++) {
         const kinf_auto_object struct kinf_object *object = object_of(texts[i]);
-        kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+        kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
 
         assert_int_equal(kinf__meta_text_read(object, &scratch, &meta), 0);
         assert_false(meta.is_going);
@@ -47,7 +47,7 @@ static void owners_and_finalizers_are_read(void **state)
         ",\"deletionTimestamp\":\"2026-11-22T10:00:00Z\",\"finalizers\":[1,\"x/y\"],"
         "\"ownerReferences\":[{\"uid\":\"1\",\"name\":\"b\",\"kind\":\"K\",\"apiVersion\":\"g/v\","
         "\"controller\":true},{\"uid\":\"\\u0032\",\"blockOwnerDeletion\":true}]");
-    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
     struct kinf__owner_reference owner;
     struct kinf__meta_text meta;
     struct kinf__json_iter iter;

@@ -81,7 +81,7 @@ static void metadata_is_asked_for_and_keeps_its_type(void **state)
 {
     struct metadata_fixture *f = *state;
     kinf_auto_object const struct kinf_object *object = NULL;
-    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
     struct kinf_str text;
     char *body = recorded_list(f), *accepts, app[8];
 

@@ -488,7 +488,8 @@ static void lists_are_sorted_by_key_across_namespaces(void **state)
 {
     const struct kinf_index by_name = { .name = "byName", .path = "metadata.name" };
     struct kinf_informer_options options = KINF_INFORMER_OPTIONS_INIT;
-    kinf_auto_object_list all = KINF_OBJECT_LIST_INIT, by_index = KINF_OBJECT_LIST_INIT;
+    kinf_auto_object_list struct kinf_object_list all = KINF_OBJECT_LIST_INIT,
+                                                  by_index = KINF_OBJECT_LIST_INIT;
     struct namespaces_fixture *f = *state;
 
     options.indices = &by_name;
@@ -515,7 +516,7 @@ static void lists_are_sorted_by_key_across_namespaces(void **state)
 static void selector_and_key_find_objects(void **state)
 {
     struct kinf_label_selector *selector;
-    kinf_auto_object_list list = KINF_OBJECT_LIST_INIT;
+    kinf_auto_object_list struct kinf_object_list list = KINF_OBJECT_LIST_INIT;
     kinf_auto_object const struct kinf_object *object = NULL;
     const struct kinf_object *other;
     struct kinf_error err = KINF_ERROR_INIT;
@@ -582,7 +583,7 @@ static void handler_without_memory_is_told_nothing(void **state)
 static void lists_without_memory_fail_whole(void **state)
 {
     struct namespaces_fixture *f = *state;
-    kinf_auto_object_list list = KINF_OBJECT_LIST_INIT;
+    kinf_auto_object_list struct kinf_object_list list = KINF_OBJECT_LIST_INIT;
     int rc = -1;
 
     make(f);

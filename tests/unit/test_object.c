@@ -59,7 +59,7 @@ static const struct kinf_object *pod_of(const char *text)
 
 static void expect_same_json(const struct kinf_object *object, struct kinf_str expected)
 {
-    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
     struct kinf_str text;
 
     assert_int_equal(kinf_object_json(object, &scratch, &text, NULL), 0);
@@ -75,7 +75,7 @@ static void expect_json(const struct kinf_object *object, const char *expected)
 
 static void expect_full_json(const struct kinf_object *object, const char *expected)
 {
-    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
     struct kinf_str text;
 
     assert_int_equal(kinf_object_full_json(object, &scratch, &text, NULL), 0);
@@ -688,7 +688,7 @@ static void a_damaged_pod_is_refused_or_sound(void **state)
 {
     static const char *const drops[] = { "metadata", "spec.containers[*].image" };
     struct test_random random = test_random_init(__func__);
-    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
     struct kinf__object_decoder decoder;
     struct kinf__prune_plan *plan;
 
@@ -984,7 +984,7 @@ static void a_tree_shows_the_whole_object(void **state)
 
 static void a_scratch_serves_many_objects(void **state)
 {
-    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
     const struct kinf_object *small = pod_of("{\"metadata\":{\"name\":\"a\"}}"),
                              *large = pod_of(pod_bare);
     struct kinf_str text;
@@ -1181,7 +1181,7 @@ static void no_allocation_that_fails_breaks_reading(void **state)
 
     (void)state;
     for (size_t n = 1; failed; n++) {
-        kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+        kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
         struct kinf_str text;
         char buf[64];
         int r;

@@ -258,7 +258,7 @@ static void raw_requests_go_out_as_they_are(void **state)
     static const struct test_reply replies[] = { { .body = "{\"major\":\"1\"}" },
                                                  { .status = "201 Created" } };
     struct fixture *f = *state;
-    kinf_auto_response response = KINF_RESPONSE_INIT;
+    kinf_auto_response struct kinf_response response = KINF_RESPONSE_INIT;
 
     start(f, replies, 2);
     assert_int_equal(kinf_client_request_raw(f->client, "GET", "/version",
@@ -324,7 +324,7 @@ static void a_server_that_is_busy_is_asked_again_when_it_says(void **state)
                                     .type = f->nodes,
                                     .body = KINF_STR("{}"),
                                     .timeout_ms = 60000 };
-    kinf_auto_response response = KINF_RESPONSE_INIT;
+    kinf_auto_response struct kinf_response response = KINF_RESPONSE_INIT;
 
     start(f, replies, 2);
     assert_int_equal(kinf_client_request(f->client, &request, &response, NULL), 0);
@@ -357,7 +357,7 @@ static void what_broke_off_is_read_again_and_not_changed_again(void **state)
     };
     struct fixture *f = *state;
     struct kinf_request request = get_pod(f);
-    kinf_auto_response response = KINF_RESPONSE_INIT;
+    kinf_auto_response struct kinf_response response = KINF_RESPONSE_INIT;
 
     start(f, replies, 3);
     request.timeout_ms = 60000;
@@ -393,7 +393,7 @@ static void an_answer_above_the_limit_is_refused(void **state)
     static const struct test_reply replies[] = { { .body = "{\"a\":1}" }, { .body = "{\"a\":1}" } };
     struct fixture *f = *state;
     struct kinf_request request = get_pod(f);
-    kinf_auto_response response = KINF_RESPONSE_INIT;
+    kinf_auto_response struct kinf_response response = KINF_RESPONSE_INIT;
 
     start(f, replies, 2);
     request.max_response_bytes = 6;
@@ -480,7 +480,7 @@ static void every_lack_of_memory_is_an_error(void **state)
     start(f, replies, KINF__ARRAY_LEN(replies));
     request.timeout_ms = 60000;
     for (size_t n = 1; !is_over; n++) {
-        kinf_auto_response response = KINF_RESPONSE_INIT;
+        kinf_auto_response struct kinf_response response = KINF_RESPONSE_INIT;
         int failed;
 
         assert_in_range(n, 1, KINF__ARRAY_LEN(replies));

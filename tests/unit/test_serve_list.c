@@ -186,7 +186,7 @@ static void undo_gzip(struct kinf__buffer *text)
 static void write_expected(struct kinf_indexer *indexer, struct kinf__buffer *out)
 {
     struct kinf_snapshot *snapshot = kinf_indexer_snapshot(indexer);
-    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
     const struct kinf_object *object;
     struct kinf_cursor cursor;
     const char *comma = "";

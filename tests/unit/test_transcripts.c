@@ -174,7 +174,7 @@ static unsigned hash_of(struct kinf_str text)
 /* With a hash of all its JSON, so that half an object would be seen. */
 static void note_object(struct kinf__buffer *to, const char *what, const struct kinf_object *object)
 {
-    kinf_auto_scratch scratch = KINF_SCRATCH_INIT;
+    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
     struct kinf_str json;
 
     must(kinf_object_json(object, &scratch, &json, NULL));

@@ -250,7 +250,7 @@ static void an_interrupt_ends_waiting_for_a_version(void **state)
 static bool has_managed_fields(struct stage *stage, const struct kinf_informer_options *options)
 {
     struct kinf_informer *informer = start(stage, options);
-    kinf_auto_object_list list = KINF_OBJECT_LIST_INIT;
+    kinf_auto_object_list struct kinf_object_list list = KINF_OBJECT_LIST_INIT;
     bool has;
 
     assert_int_equal(kinf_informer_wait_synced(informer, PATIENCE_MS, &stage->err), 0);

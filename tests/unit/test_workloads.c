@@ -93,7 +93,7 @@ static bool is_ready(const struct kinf_object *pod)
 
 static struct tally count_pods(struct worked *worked, const char *image)
 {
-    kinf_auto_object_list list = worked_list(worked, "", "pods", "default");
+    kinf_auto_object_list struct kinf_object_list list = worked_list(worked, "", "pods", "default");
     struct tally tally = { .n = list.n_items };
     char text[256];
 
@@ -153,7 +153,7 @@ static void running_pods_are_complete(void **state)
     };
     static const char *const conditions[] = { "PodScheduled", "PodReadyToStartContainers",
                                               "Initialized", "ContainersReady", "Ready" };
-    kinf_auto_object_list pods = KINF_OBJECT_LIST_INIT;
+    kinf_auto_object_list struct kinf_object_list pods = KINF_OBJECT_LIST_INIT;
     struct worked worked;
     struct cJSON *tree;
     char text[256];
@@ -227,7 +227,7 @@ static const char *revision(struct worked *worked)
 
 static void templates_that_come_back_get_their_set_again(void **state)
 {
-    kinf_auto_object_list sets = KINF_OBJECT_LIST_INIT;
+    kinf_auto_object_list struct kinf_object_list sets = KINF_OBJECT_LIST_INIT;
     struct worked worked;
     size_t n_with_history = 0;
     char text[64];
@@ -259,7 +259,7 @@ static void templates_that_come_back_get_their_set_again(void **state)
 
 static void old_sets_are_kept_up_to_the_limit(void **state)
 {
-    kinf_auto_object_list sets = KINF_OBJECT_LIST_INIT;
+    kinf_auto_object_list struct kinf_object_list sets = KINF_OBJECT_LIST_INIT;
     struct worked worked;
     char image[32];
 
@@ -325,7 +325,7 @@ static void paused_deployments_scale_but_do_not_roll(void **state)
 
 static void lost_pods_are_replaced_and_surplus_ones_go(void **state)
 {
-    kinf_auto_object_list pods = KINF_OBJECT_LIST_INIT;
+    kinf_auto_object_list struct kinf_object_list pods = KINF_OBJECT_LIST_INIT;
     struct worked worked;
 
     (void)state;
@@ -354,7 +354,7 @@ static void lost_pods_are_replaced_and_surplus_ones_go(void **state)
 
 static void pods_wait_for_a_node_that_fits(void **state)
 {
-    kinf_auto_object_list pods = KINF_OBJECT_LIST_INIT;
+    kinf_auto_object_list struct kinf_object_list pods = KINF_OBJECT_LIST_INIT;
     struct worked worked;
     char text[256];
 
@@ -421,7 +421,7 @@ static void failing_deployments_say_so_after_their_deadline(void **state)
 
 static void sets_without_an_owner_are_taken_over_by_name(void **state)
 {
-    kinf_auto_object_list sets = KINF_OBJECT_LIST_INIT;
+    kinf_auto_object_list struct kinf_object_list sets = KINF_OBJECT_LIST_INIT;
     struct worked worked;
     char text[64];
 
@@ -600,7 +600,7 @@ static void finalizers_keep_pods_that_have_ended(void **state)
 
 static void events_are_told_and_do_not_pile_up(void **state)
 {
-    kinf_auto_object_list events = KINF_OBJECT_LIST_INIT;
+    kinf_auto_object_list struct kinf_object_list events = KINF_OBJECT_LIST_INIT;
     struct worked worked;
     unsigned seen = 0;
     char reason[64];

@@ -75,8 +75,7 @@ struct kinf_object_list {
         NULL, 0                                                                                    \
     }
 KINF_API void kinf_object_list_release(struct kinf_object_list *list);
-#define kinf_auto_object_list                                                                      \
-    __attribute__((cleanup(kinf_object_list_release))) struct kinf_object_list
+#define kinf_auto_object_list __attribute__((cleanup(kinf_object_list_release)))
 
 /* Strings of their own, sorted bytewise, terminated. All zero is empty. */
 struct kinf_string_list {
@@ -88,8 +87,7 @@ struct kinf_string_list {
         NULL, 0                                                                                    \
     }
 KINF_API void kinf_string_list_release(struct kinf_string_list *list);
-#define kinf_auto_string_list                                                                      \
-    __attribute__((cleanup(kinf_string_list_release))) struct kinf_string_list
+#define kinf_auto_string_list __attribute__((cleanup(kinf_string_list_release)))
 
 /* --- the indexer --- */
 

@@ -73,7 +73,7 @@ struct kinf_scratch {
         NULL, 0                                                                                    \
     }
 KINF_API void kinf_scratch_release(struct kinf_scratch *scratch);
-#define kinf_auto_scratch __attribute__((cleanup(kinf_scratch_release))) struct kinf_scratch
+#define kinf_auto_scratch __attribute__((cleanup(kinf_scratch_release)))
 
 /* The object's JSON text, without kind and apiVersion. Valid until the scratch is used again or
  * released, or the object is given up. Errors: KINF_ERR_NO_MEMORY. */

@@ -104,7 +104,7 @@ struct kinf_response {
         }                                                                                          \
     }
 KINF_API void kinf_response_release(struct kinf_response *response);
-#define kinf_auto_response __attribute__((cleanup(kinf_response_release))) struct kinf_response
+#define kinf_auto_response __attribute__((cleanup(kinf_response_release)))
 
 /* `ret_response` is written only on success; NULL: the answer is of no interest. Errors:
  * KINF_ERR_INVALID (a part of the request is missing, or cannot be meant: a name ".", ".." or with
