@@ -283,6 +283,8 @@ static void stop_all(struct daemon *daemon)
     kinf__output_stop(&watches->output);
     kinf__serving_stop(watches->serving);
     for (size_t i = 0; i < watches->n_items; i++)
+        kinf__watch_interrupt(watches->items[i]);
+    for (size_t i = 0; i < watches->n_items; i++)
         kinf__watch_free(watches->items[i]);
     free(watches->items);
     kinf__serving_free(watches->serving);

@@ -256,6 +256,12 @@ int kinf__watch_start(struct kinf__watch *watch, struct kinf_error *err)
     return failed;
 }
 
+void kinf__watch_interrupt(struct kinf__watch *watch)
+{
+    for (size_t i = 0; watch != NULL && i < watch->n_informers; i++)
+        kinf__informer_interrupt(watch->informers[i]);
+}
+
 /* The informer feeds the source until it has stopped; the source reads its store. */
 static void end_informer(struct kinf__watch *watch, size_t i)
 {
