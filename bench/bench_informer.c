@@ -1,8 +1,10 @@
 /*
- * What an event costs behind the reflector: bench_informer [N_RUNS]. Updates of 2,000 pods of 15 kB
- * are queued as fast as the informer takes them; it has one index, by node, and one handler. Prints
- * for both orders the best of some runs: wall and CPU time an event, how many events a second that
- * is, and what CPU time queue, store and index take when each runs alone, on one thread.
+ * What an event and a relist cost behind the reflector: bench_informer [N_RUNS]. Updates of 2,000
+ * pods of 15 kB are queued as fast as the informer takes them; it has one index, by node, and one
+ * handler. Prints for both orders the best of some runs: wall and CPU time an event, how many events
+ * a second that is, and what CPU time queue, store and index take when each runs alone, on one
+ * thread. Lists are of small pods, most of them the stored objects, as the reflector hands them on;
+ * for these, the median of the processor thread's CPU time.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -10,6 +12,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "indexer/indexer.h"
 #include "informer/informer.h"
 
 enum {
@@ -19,6 +22,7 @@ enum {
     n_events = n_pods * n_rounds,
     body_size = 15200,
     n_burst = 1000,
+    n_relists_max = 100,
 };
 
 struct bench {
@@ -90,7 +94,6 @@ static const struct kinf_object *make_pod(struct bench *bench, size_t i, size_t 
 
 static void make_pods(struct bench *bench)
 {
-    require(kinf_type_intern("", "v1", "Pod", "pods", true, &bench->type, NULL));
     for (size_t g = 0; g < n_generations; g++) {
         for (size_t i = 0; i < n_pods; i++)
             bench->pods[g][i] = make_pod(bench, i, g);
@@ -256,14 +259,109 @@ static struct result measure_best(struct bench *bench, enum kinf_fifo_order orde
     return best;
 }
 
+/* --- relists --- */
+
+/* In the order of the list. */
+static const struct kinf_object *make_small_pod(const struct bench *bench, size_t i, int generation)
+{
+    const struct kinf_object *object;
+    char text[300];
+    int len = snprintf(text, sizeof text,
+                       "{\"metadata\":{\"name\":\"deployment-%08zu-5d4f8c7b9-%05zx\",\"namespace\":"
+                       "\"namespace-%03zu\",\"uid\":\"5e1c3a5e-0f1e-4a53-9c4e-%012zu\","
+                       "\"resourceVersion\":\"%d%07zu\"},\"spec\":{\"nodeName\":\"node-%05zu\"}}",
+                       i / 10, i, i / 5000, i, generation, i, i * 7919 % 10000);
+
+    require(kinf_object_new_from_json(bench->type, text, (size_t)len, &object, NULL));
+    return object;
+}
+
+static double relist(struct kinf_informer *informer, const struct kinf_object *const *pods,
+                     size_t n)
+{
+    const struct kinf_delta delta = {
+        .type = KINF_DELTA_REPLACED_ALL, .objects = pods, .n_objects = n, .resource_version = "1"
+    };
+    const struct kinf_deltas deltas = { NULL, &delta, 1 };
+    double start_ns = now_ns(CLOCK_THREAD_CPUTIME_ID);
+
+    require(kinf__handle_deltas(&informer->target, &deltas, false, &informer->batch));
+    kinf__batch_clear(&informer->batch);
+    start_ns = now_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns;
+    while (kinf__indexer_reap(informer->indexer, n))
+        continue;
+    return start_ns;
+}
+
+static int compare_times(const void *a, const void *b)
+{
+    const double *left = a, *right = b;
+
+    return (*left > *right) - (*left < *right);
+}
+
+/* Each relist is the one of two lists that the store does not have, or if `news` is false the other
+ * one. */
+static double median_relist(struct kinf_informer *informer, const struct kinf_object **lists[2],
+                            size_t n, bool news, int n_runs)
+{
+    double times_ns[n_relists_max];
+
+    for (int i = 0; i < n_runs; i++)
+        times_ns[i] = relist(informer, lists[news && i % 2 == 0], n);
+    qsort(times_ns, (size_t)n_runs, sizeof times_ns[0], compare_times);
+    return times_ns[n_runs / 2];
+}
+
+/* A tenth of the pods has another state in the second list. */
+static void make_lists(const struct bench *bench, size_t n, const struct kinf_object **lists[2])
+{
+    for (int k = 0; k < 2; k++) {
+        lists[k] = malloc(n * sizeof lists[k][0]);
+        require(lists[k] != NULL ? 0 : KINF_ERR_NO_MEMORY);
+    }
+    for (size_t i = 0; i < n; i++) {
+        lists[0][i] = make_small_pod(bench, i, 1);
+        lists[1][i] = i % 10 == 0 ? make_small_pod(bench, i, 2) : kinf_object_ref(lists[0][i]);
+    }
+}
+
+/* This thread is the informer's processor thread. */
+static void measure_relists(const struct bench *bench, size_t n, int n_runs)
+{
+    const struct kinf_informer_options options = { .size = sizeof options,
+                                                   .indices = &by_node,
+                                                   .n_indices = 1 };
+    const struct kinf_object **lists[2];
+    struct kinf_informer *informer;
+    double first_ns, same_ns, news_ns;
+
+    make_lists(bench, n, lists);
+    require(kinf__informer_new_for_type(NULL, bench->type, &options, &informer, NULL));
+    first_ns = relist(informer, lists[0], n);
+    same_ns = median_relist(informer, lists, n, false, n_runs);
+    news_ns = median_relist(informer, lists, n, true, n_runs);
+    printf("list of %7zu  first %7.1f ms  again, no news %7.1f ms  a tenth changed %7.1f ms\n", n,
+           first_ns / 1e6, same_ns / 1e6, news_ns / 1e6);
+    kinf_informer_free(informer);
+    for (size_t i = 0; i < 2 * n; i++)
+        kinf_object_unref(lists[i / n][i % n]);
+    free(lists[0]);
+    free(lists[1]);
+}
+
 int main(int argc, char **argv)
 {
+    static const size_t list_sizes[] = { 10000, 150000, 1000000 };
     int n_runs = argc > 1 ? atoi(argv[1]) : 5;
     struct bench *bench = calloc(1, sizeof *bench);
     struct result keyed, in_order;
 
-    if (bench == NULL)
+    if (bench == NULL || n_runs < 1 || n_runs > n_relists_max)
         return 1;
+    require(kinf_type_intern("", "v1", "Pod", "pods", true, &bench->type, NULL));
+    for (size_t i = 0; i < sizeof list_sizes / sizeof list_sizes[0]; i++)
+        measure_relists(bench, list_sizes[i], n_runs);
     pthread_mutex_init(&bench->mutex, NULL);
     pthread_cond_init(&bench->all_told, NULL);
     make_pods(bench);
