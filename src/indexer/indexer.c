@@ -236,14 +236,14 @@ int kinf_indexer_transaction(struct kinf_indexer *indexer, const struct kinf_sto
 
 /* --- whole versions --- */
 
-/* Publishes a version made from `base`, unless the indices changed in between. */
-static bool publish_if_same_set(struct kinf_indexer *indexer, const struct kinf_snapshot *base,
+/* Publishes a version made for these indices, unless there are others now. */
+static bool publish_if_same_set(struct kinf_indexer *indexer, const struct kinf__index_set *set,
                                 struct kinf_snapshot *version)
 {
     struct kinf_snapshot *old = NULL;
 
     lock_for_write(indexer);
-    if (indexer->current->set == base->set) {
+    if (indexer->current->set == set) {
         old = indexer->current;
         indexer->current = version;
     }
@@ -252,29 +252,28 @@ static bool publish_if_same_set(struct kinf_indexer *indexer, const struct kinf_
     return old != NULL;
 }
 
-static int try_replace(struct kinf_indexer *indexer, const struct kinf_object *const *objects,
-                       size_t n_objects, const char *resource_version,
-                       const struct kinf__stop *stop, bool *ret_done)
+static int try_replace(struct kinf_indexer *indexer, const struct kinf__join *join,
+                       const char *resource_version, bool *ret_done)
 {
     KINF__AUTO_INDEX_VALUES values = KINF__INDEX_VALUES_INIT;
-    kinf_auto_snapshot struct kinf_snapshot *base = kinf_indexer_snapshot(indexer);
+    struct kinf__index_set *set = current_set(indexer);
     struct kinf_snapshot *version;
-    int result = kinf__snapshot_build(base, objects, n_objects, &values, stop, &version);
+    int result = kinf__snapshot_build(join, set, &values, &version);
 
-    if (result < 0)
-        return result;
-    strcpy(version->resource_version, resource_version);
-    *ret_done = publish_if_same_set(indexer, base, version);
-    if (*ret_done)
-        atomic_fetch_add_explicit(&indexer->n_failed, values.n_failed, memory_order_relaxed);
-    else
-        kinf_snapshot_unref(version);
-    return 0;
+    if (result == 0) {
+        strcpy(version->resource_version, resource_version);
+        *ret_done = publish_if_same_set(indexer, set, version);
+        if (*ret_done)
+            atomic_fetch_add_explicit(&indexer->n_failed, values.n_failed, memory_order_relaxed);
+        else
+            kinf_snapshot_unref(version);
+    }
+    kinf__index_set_unref(set);
+    return result;
 }
 
-int kinf__indexer_replace(struct kinf_indexer *indexer, const struct kinf_object *const *objects,
-                          size_t n_objects, const char *resource_version,
-                          const struct kinf__stop *stop, struct kinf_error *err)
+int kinf__indexer_replace(struct kinf_indexer *indexer, const struct kinf__join *join,
+                          const char *resource_version, struct kinf_error *err)
 {
     bool is_done = false;
     int result = check_may_write(err);
@@ -285,11 +284,12 @@ int kinf__indexer_replace(struct kinf_indexer *indexer, const struct kinf_object
         return result;
     /* This takes as long as the store is large anyway; and so no more than one replaced version
      * ever waits to be freed. */
-    while (!kinf__stop_is_set(stop) && kinf__graveyard_reap(indexer->graveyard, REAPED_AT_ONCE))
+    while (!kinf__stop_is_set(join->stop) &&
+           kinf__graveyard_reap(indexer->graveyard, REAPED_AT_ONCE))
         continue;
     while (!is_done && result == 0)
-        result = try_replace(indexer, objects, n_objects,
-                             resource_version != NULL ? resource_version : "", stop, &is_done);
+        result =
+            try_replace(indexer, join, resource_version != NULL ? resource_version : "", &is_done);
     if (result == KINF_ERR_STOPPED)
         return kinf__error_set(err, KINF_ERR_STOPPED, "stopped in the midst of a list");
     return result < 0 ? kinf__error_no_memory(err) : 0;
@@ -301,7 +301,15 @@ int kinf_indexer_replace(struct kinf_indexer *indexer, const struct kinf_object 
     KINF__REFUSE_NULL(err, KINF_ERR_INVALID, indexer);
     if (n_objects != 0)
         KINF__REFUSE_NULL(err, KINF_ERR_INVALID, objects);
-    return kinf__indexer_replace(indexer, objects, n_objects, resource_version, NULL, err);
+
+    struct kinf__join join;
+    int result = kinf__join_init(&join, kinf_indexer_snapshot(indexer), objects, n_objects, NULL);
+
+    if (result < 0)
+        return kinf__error_no_memory(err);
+    result = kinf__indexer_replace(indexer, &join, resource_version, err);
+    kinf__join_release(&join);
+    return result;
 }
 
 int kinf_indexer_bookmark(struct kinf_indexer *indexer, const char *resource_version,

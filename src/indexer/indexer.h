@@ -8,20 +8,20 @@
 
 #include <kinformer/indexer.h>
 
-#include "base/stop.h"
 #include "object/object.h"
+
+struct kinf__join;
 
 /* Frees what large versions left behind, until about `max_nodes` counts of nodes and objects were
  * given up. Returns whether more is left; once nothing is, memory goes back to the system. For the
  * processor thread when it has nothing better to do: writes free only a little each. */
 bool kinf__indexer_reap(struct kinf_indexer *indexer, size_t max_nodes);
 
-/* kinf_indexer_replace() that ends when `stop` (NULL: none) is set. Errors besides:
- * KINF_ERR_STOPPED, nothing changed. */
+/* kinf_indexer_replace() by a list that was joined with a version of this indexer. Errors besides:
+ * KINF_ERR_STOPPED (the join's `stop` was set), nothing changed. */
 KINF_MUST_CHECK int kinf__indexer_replace(struct kinf_indexer *indexer,
-                                          const struct kinf_object *const *objects,
-                                          size_t n_objects, const char *resource_version,
-                                          const struct kinf__stop *stop, struct kinf_error *err);
+                                          const struct kinf__join *join,
+                                          const char *resource_version, struct kinf_error *err);
 
 /* Told each index over a path (role "indices") that has no value although there are objects. */
 void kinf__indexer_each_unmet(struct kinf_indexer *indexer, kinf__unmet_path_cb *callback,

@@ -1,6 +1,7 @@
 /*
- * Building whole versions: sort, make entries, build each tree from below. Neighbours: indexer.c
- * publishes the result, tree_build.c builds the trees.
+ * Building whole versions: join the list with the version before, make entries, build each tree from
+ * below. Neighbours: indexer.c publishes the result, tree_build.c builds the trees; a relist is
+ * joined by the informer's batch.c, since handlers are told of the pairs first.
  */
 #include "indexer/rebuild.h"
 
@@ -13,7 +14,7 @@
 
 /* One text to be sorted. Its beginning is held here, since comparing is mostly waiting for memory.
  */
-struct text {
+struct kinf__text {
     uint64_t fragment; /* the 8 bytes behind what all texts have in common */
     const char *bytes; /* with NUL */
     size_t number;     /* which one it was; later ones follow equal ones */
@@ -21,7 +22,7 @@ struct text {
 
 static int compare_texts(const void *a, const void *b)
 {
-    const struct text *left = a, *right = b;
+    const struct kinf__text *left = a, *right = b;
     int order = (left->fragment > right->fragment) - (left->fragment < right->fragment);
 
     /* A zero in the last byte: both end within their fragments. */
@@ -30,20 +31,24 @@ static int compare_texts(const void *a, const void *b)
     return order != 0 ? order : (left->number > right->number) - (left->number < right->number);
 }
 
-static bool is_sorted(const struct text *texts, size_t n, const struct kinf__stop *stop)
+/* Whether each is above the one before; or else equal, unless `strictly`. */
+static bool is_sorted(const struct kinf__text *texts, size_t n, bool strictly,
+                      const struct kinf__stop *stop)
 {
     for (size_t i = 1; i < n && !kinf__stop_is_set(stop); i++) {
-        if (strcmp(texts[i - 1].bytes, texts[i].bytes) > 0)
+        int order = strcmp(texts[i - 1].bytes, texts[i].bytes);
+
+        if (order > 0 || (strictly && order == 0))
             return false;
     }
     return true;
 }
 
-static int sort_texts(struct text *texts, size_t n, const struct kinf__stop *stop)
+static int sort_texts(struct kinf__text *texts, size_t n, const struct kinf__stop *stop)
 {
     size_t n_common = SIZE_MAX;
 
-    if (is_sorted(texts, n, stop))
+    if (is_sorted(texts, n, false, stop))
         return 0;
     for (size_t i = 0; i < n && !kinf__stop_is_set(stop); i++) {
         size_t at = 0;
@@ -61,126 +66,194 @@ static int sort_texts(struct text *texts, size_t n, const struct kinf__stop *sto
     return kinf__sort(texts, n, sizeof texts[0], compare_texts, stop);
 }
 
+/* --- the join --- */
+
+/* Of a key that is listed twice the last one counts. */
+static void drop_doubles(struct kinf__join *join)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < join->n_keys && !kinf__stop_is_set(join->stop); i++) {
+        if (n > 0 && strcmp(join->by_key[n - 1].bytes, join->by_key[i].bytes) == 0)
+            join->pairs[join->by_key[--n].number].object = NULL;
+        join->by_key[n++] = join->by_key[i];
+    }
+    join->n_keys = n;
+}
+
+/* A server lists by key, as a rule. */
+static int order_list(struct kinf__join *join)
+{
+    int result;
+
+    if (is_sorted(join->by_key, join->n_keys, true, join->stop))
+        return 0;
+    result = sort_texts(join->by_key, join->n_keys, join->stop);
+    if (result == 0)
+        drop_doubles(join);
+    return result;
+}
+
+/* Of what is stored: the pair that is listed, or one more. `*at` moves forward to its key. */
+static struct kinf__pair *pair_of(struct kinf__join *join, const struct kinf_object *stored,
+                                  size_t *at)
+{
+    struct kinf__pair *pair;
+
+    for (; *at < join->n_keys && !kinf__stop_is_set(join->stop); ++*at) {
+        const struct kinf__text *key = &join->by_key[*at];
+        int order;
+
+        pair = &join->pairs[key->number];
+        order = pair->object == stored ? 0 : strcmp(key->bytes, kinf_object_key(stored));
+        if (order > 0)
+            break;
+        if (order == 0) {
+            ++*at;
+            return pair;
+        }
+    }
+    pair = &join->pairs[join->n_pairs++];
+    pair->object = NULL;
+    return pair;
+}
+
+static void join_base(struct kinf__join *join)
+{
+    const struct kinf_object *stored;
+    struct kinf_cursor cursor;
+    size_t at = 0;
+    uint32_t value;
+
+    kinf_cursor_all(&cursor, join->base);
+    while (!kinf__stop_is_set(join->stop) && (stored = kinf__tree_object_at(&cursor)) != NULL) {
+        struct kinf__pair *pair = pair_of(join, stored, &at);
+
+        pair->old = stored;
+        kinf__tree_at(&cursor, &pair->old_entry, &value);
+        kinf__tree_advance(&cursor);
+    }
+}
+
+static void take_list(struct kinf__join *join, const struct kinf_object *const *objects)
+{
+    for (size_t i = 0; i < join->n_listed && !kinf__stop_is_set(join->stop); i++) {
+        join->pairs[i] = (struct kinf__pair){ .object = objects[i] };
+        join->by_key[i] = (struct kinf__text){ 0, kinf_object_key(objects[i]), i };
+    }
+}
+
+int kinf__join_init(struct kinf__join *join, struct kinf_snapshot *take_base,
+                    const struct kinf_object *const *objects, size_t n_objects,
+                    const struct kinf__stop *stop)
+{
+    size_t n_pairs_max = n_objects + take_base->count + 1;
+    int result = KINF_ERR_NO_MEMORY;
+
+    *join = (struct kinf__join){ .base = take_base,
+                                 .stop = stop,
+                                 .pairs = reallocarray(NULL, n_pairs_max, sizeof *join->pairs),
+                                 .n_listed = n_objects,
+                                 .n_pairs = n_objects,
+                                 .by_key = reallocarray(NULL, n_objects + 1, sizeof *join->by_key),
+                                 .n_keys = n_objects };
+    if (join->pairs != NULL && join->by_key != NULL) {
+        take_list(join, objects);
+        result = kinf__stop_is_set(stop) ? KINF_ERR_STOPPED : order_list(join);
+    }
+    if (result == 0) {
+        join_base(join);
+        result = kinf__stop_is_set(stop) ? KINF_ERR_STOPPED : 0;
+    }
+    if (result < 0)
+        kinf__join_release(join);
+    return result;
+}
+
+void kinf__join_release(struct kinf__join *join)
+{
+    kinf_snapshot_unref(join->base);
+    free(join->pairs);
+    free(join->by_key);
+    *join = (struct kinf__join){ .base = NULL };
+}
+
 /* --- entries --- */
 
-/* Entries in the order of their keys, with a count each. */
+/* In the order of their keys, with a count each. */
 struct entries {
     const struct kinf__stop *stop; /* ends the work on them; NULL: nothing does */
-    struct kinf__entry **items;
+    struct kinf__tree_item *items;
     size_t n;
 };
-
-static void release_entries(struct entries *entries)
-{
-    for (size_t i = 0; i < entries->n; i++)
-        kinf__entry_unref(entries->items[i]);
-    free(entries->items);
-}
 
 static int init_entries(struct entries *entries, size_t n_max, const struct kinf__stop *stop)
 {
     entries->stop = stop;
     entries->n = 0;
-    entries->items = malloc((n_max != 0 ? n_max : 1) * sizeof entries->items[0]);
+    entries->items = calloc(n_max + 1, sizeof entries->items[0]);
     return entries->items != NULL ? 0 : KINF_ERR_NO_MEMORY;
 }
 
-/* Moves the cursor forward to the key. Returns the entry if it is of this very object. */
-static struct kinf__entry *find_unchanged(struct kinf_cursor *cursor,
-                                          const struct kinf_object *object)
+static void release_entries(struct entries *entries)
 {
-    const struct kinf_object *stored;
-    struct kinf__entry *entry;
-    uint32_t value;
-
-    while ((stored = kinf__tree_object_at(cursor)) != NULL) {
-        int order = stored == object ? 0 : strcmp(kinf_object_key(stored), kinf_object_key(object));
-
-        if (order >= 0)
-            return stored == object && kinf__tree_at(cursor, &entry, &value) ? entry : NULL;
-        kinf__tree_advance(cursor);
-    }
-    return NULL;
+    for (size_t i = 0; i < entries->n; i++)
+        kinf__entry_unref(entries->items[i].entry);
+    free(entries->items);
 }
 
-/* Appends the entry of each text's object, but only of the last of those with one key. */
-static int append_entries(const struct kinf_snapshot *base,
-                          const struct kinf_object *const *objects, const struct text *texts,
-                          size_t n, struct kinf_index_values *values, struct entries *entries,
-                          size_t *ret_n_unchanged)
+static bool keeps_object(const struct kinf__pair *pair)
 {
-    struct kinf_cursor cursor;
-    size_t n_unchanged = 0;
-
-    kinf_cursor_all(&cursor, base);
-    for (size_t i = 0; i < n; i++) {
-        const struct kinf_object *object = objects[texts[i].number];
-        struct kinf__entry *entry;
-
-        if (kinf__stop_is_set(entries->stop))
-            return KINF_ERR_STOPPED;
-        if (i + 1 < n && strcmp(texts[i].bytes, texts[i + 1].bytes) == 0)
-            continue;
-        entry = find_unchanged(&cursor, object);
-        if (entry != NULL) {
-            kinf__entry_ref(entry);
-            n_unchanged++;
-        } else if (kinf__index_values_entry(values, base->set, object, NULL, &entry) < 0) {
-            return KINF_ERR_NO_MEMORY;
-        }
-        entries->items[entries->n++] = entry;
-    }
-    *ret_n_unchanged = n_unchanged;
-    return 0;
+    return pair->object == pair->old;
 }
 
-static int make_entries(const struct kinf_snapshot *base, const struct kinf_object *const *objects,
-                        size_t n, struct kinf_index_values *values, const struct kinf__stop *stop,
-                        struct entries *ret_entries, size_t *ret_n_unchanged)
+static int append_entry(struct entries *entries, const struct kinf__join *join,
+                        const struct kinf__pair *pair, struct kinf__index_set *set,
+                        struct kinf_index_values *values)
 {
-    KINF__AUTO_FREE struct text *texts = malloc((n != 0 ? n : 1) * sizeof texts[0]);
-    int result;
+    struct kinf__entry **entry = &entries->items[entries->n].entry;
+    struct kinf__entry *known = keeps_object(pair) ? pair->old_entry : NULL;
+    int result = 0;
 
-    if (texts == NULL || init_entries(ret_entries, n, stop) < 0)
-        return KINF_ERR_NO_MEMORY;
-    for (size_t i = 0; i < n && !kinf__stop_is_set(stop); i++)
-        texts[i] = (struct text){ 0, kinf_object_key(objects[i]), i };
-    result = kinf__stop_is_set(stop) ? KINF_ERR_STOPPED : sort_texts(texts, n, stop);
-    if (result == 0)
-        result = append_entries(base, objects, texts, n, values, ret_entries, ret_n_unchanged);
-    if (result < 0)
-        release_entries(ret_entries);
+    if (known != NULL && set == join->base->set)
+        *entry = kinf__entry_ref(known);
+    else
+        result = kinf__index_values_entry(values, set, pair->object, known, entry);
+    entries->n += result == 0;
+    return result;
+}
+
+static int make_entries(struct entries *entries, const struct kinf__join *join,
+                        struct kinf__index_set *set, struct kinf_index_values *values)
+{
+    int result = 0;
+
+    for (size_t i = 0; result == 0 && i < join->n_keys && !kinf__stop_is_set(join->stop); i++) {
+        const struct kinf__pair *pair = &join->pairs[join->by_key[i].number];
+
+        if (pair->object != NULL)
+            result = append_entry(entries, join, pair, set, values);
+    }
     return result;
 }
 
 /* --- trees --- */
 
-static int build_items(struct kinf_snapshot *version, const struct entries *entries)
-{
-    KINF__AUTO_FREE struct kinf__tree_item *items = calloc(entries->n + 1, sizeof items[0]);
-
-    if (items == NULL)
-        return KINF_ERR_NO_MEMORY;
-    for (size_t i = 0; i < entries->n && !kinf__stop_is_set(entries->stop); i++)
-        items[i].entry = entries->items[i];
-    return kinf__tree_build(false, items, entries->n, entries->stop, &version->items);
-}
-
 /* All values of one index. The number of a text is that of its entry, so that equal values stay in
  * the order of the keys. Returns how many there are; counts only if `texts` is NULL. */
-static size_t list_values(const struct entries *entries, uint32_t index, struct text *texts)
+static size_t list_values(const struct entries *entries, uint32_t index, struct kinf__text *texts)
 {
     size_t n = 0;
 
     for (size_t i = 0; i < entries->n && !kinf__stop_is_set(entries->stop); i++) {
-        const struct kinf__entry *entry = entries->items[i];
+        const struct kinf__entry *entry = entries->items[i].entry;
         uint32_t at = entry->starts[index];
 
         for (; at < entry->starts[index + 1]; n++) {
             struct kinf_str value = kinf__entry_value(entry, at);
 
             if (texts != NULL)
-                texts[n] = (struct text){ 0, value.bytes, i };
+                texts[n] = (struct kinf__text){ 0, value.bytes, i };
             at += (uint32_t)value.len + 1;
         }
     }
@@ -190,7 +263,7 @@ static size_t list_values(const struct entries *entries, uint32_t index, struct 
 static int build_index(struct kinf_snapshot *version, const struct entries *entries, uint32_t index)
 {
     size_t n = list_values(entries, index, NULL);
-    KINF__AUTO_FREE struct text *texts = malloc((n + 1) * sizeof texts[0]);
+    KINF__AUTO_FREE struct kinf__text *texts = malloc((n + 1) * sizeof texts[0]);
     KINF__AUTO_FREE struct kinf__tree_item *items = malloc((n + 1) * sizeof items[0]);
     int result;
 
@@ -201,7 +274,7 @@ static int build_index(struct kinf_snapshot *version, const struct entries *entr
     if (result < 0)
         return result;
     for (size_t i = 0; i < n && !kinf__stop_is_set(entries->stop); i++) {
-        items[i].entry = entries->items[texts[i].number];
+        items[i].entry = entries->items[texts[i].number].entry;
         items[i].value = (uint32_t)(texts[i].bytes - (const char *)items[i].entry);
     }
     return kinf__tree_build(true, items, n, entries->stop, &version->indices[index]);
@@ -210,7 +283,8 @@ static int build_index(struct kinf_snapshot *version, const struct entries *entr
 /* Builds every tree of an empty version. */
 static int build_trees(struct kinf_snapshot *version, const struct entries *entries)
 {
-    int result = build_items(version, entries);
+    int result =
+        kinf__tree_build(false, entries->items, entries->n, entries->stop, &version->items);
 
     for (uint32_t i = 0; result == 0 && i < version->set->n; i++)
         result = build_index(version, entries, i);
@@ -219,26 +293,43 @@ static int build_trees(struct kinf_snapshot *version, const struct entries *entr
     return result == 0 && kinf__stop_is_set(entries->stop) ? KINF_ERR_STOPPED : result;
 }
 
-int kinf__snapshot_build(const struct kinf_snapshot *base, const struct kinf_object *const *objects,
-                         size_t n_objects, struct kinf_index_values *values,
-                         const struct kinf__stop *stop, struct kinf_snapshot **ret_snapshot)
+static bool changes_nothing(const struct kinf__join *join)
+{
+    size_t i = 0;
+
+    while (i < join->n_pairs && !kinf__stop_is_set(join->stop) && keeps_object(&join->pairs[i]))
+        i++;
+    return i == join->n_pairs;
+}
+
+static int build(struct kinf_snapshot *version, const struct kinf__join *join,
+                 struct kinf_index_values *values)
+{
+    struct entries entries;
+    int result;
+
+    if (init_entries(&entries, join->n_keys, join->stop) < 0)
+        return KINF_ERR_NO_MEMORY;
+    result = make_entries(&entries, join, version->set, values);
+    if (result == 0)
+        result = build_trees(version, &entries);
+    release_entries(&entries);
+    return result;
+}
+
+int kinf__snapshot_build(const struct kinf__join *join, struct kinf__index_set *set,
+                         struct kinf_index_values *values, struct kinf_snapshot **ret_snapshot)
 {
     kinf_auto_snapshot struct kinf_snapshot *version =
-        kinf__snapshot_new(base->graveyard, base->set);
-    struct entries entries;
-    size_t n_unchanged = 0;
-    int result;
+        kinf__snapshot_new(join->base->graveyard, set);
+    int result = 0;
 
     if (version == NULL)
         return KINF_ERR_NO_MEMORY;
-    result = make_entries(base, objects, n_objects, values, stop, &entries, &n_unchanged);
-    if (result < 0)
-        return result;
-    if (n_unchanged == entries.n && n_unchanged == base->count)
-        kinf__snapshot_share(version, base);
+    if (set == join->base->set && changes_nothing(join))
+        kinf__snapshot_share(version, join->base);
     else
-        result = build_trees(version, &entries);
-    release_entries(&entries);
+        result = build(version, join, values);
     if (result == 0)
         *ret_snapshot = KINF__TAKE(version);
     return result;
@@ -258,7 +349,8 @@ int kinf__snapshot_reindex(const struct kinf_snapshot *base, struct kinf__index_
         return KINF_ERR_NO_MEMORY;
     kinf_cursor_all(&cursor, base);
     while (result == 0 && kinf__tree_at(&cursor, &old, &value)) {
-        result = kinf__index_values_entry(values, set, old->object, old, &entries.items[entries.n]);
+        result = kinf__index_values_entry(values, set, old->object, old,
+                                          &entries.items[entries.n].entry);
         entries.n += result == 0;
         kinf__tree_advance(&cursor);
     }

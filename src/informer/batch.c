@@ -68,16 +68,25 @@ int kinf__batch_reserve_changes(struct kinf__batch *batch, size_t n_changes)
     return rc == 0 ? reserve_held(batch, 2 * n_changes) : rc;
 }
 
-int kinf__batch_reserve_objects(struct kinf__batch *batch, size_t n_objects, size_t n_more_told)
+static int reserve_list(struct kinf__batch *batch)
 {
-    int rc =
-        reserve(&batch->objects, batch->n_objects, n_objects, sizeof(const struct kinf_object *));
+    size_t n_listed = batch->join.n_listed;
+    int rc = reserve_told(batch, batch->join.n_pairs + n_listed);
 
     if (rc == 0)
-        rc = reserve_told(batch, 2 * n_objects + n_more_told);
-    if (rc == 0)
-        rc = kinf__batch_reserve_resynced(batch, n_objects);
-    return rc == 0 ? reserve_held(batch, n_objects) : rc;
+        rc = kinf__batch_reserve_resynced(batch, n_listed);
+    return rc == 0 ? reserve_held(batch, n_listed) : rc;
+}
+
+int kinf__batch_join(struct kinf__batch *batch, struct kinf_snapshot *take_snapshot,
+                     const struct kinf_object *const *objects, size_t n_objects,
+                     const struct kinf__stop *stop)
+{
+    int rc = kinf__join_init(&batch->join, take_snapshot, objects, n_objects, stop);
+
+    if (rc == 0 && (rc = reserve_list(batch)) < 0)
+        kinf__join_release(&batch->join);
+    return rc;
 }
 
 int kinf__batch_reserve_resynced(struct kinf__batch *batch, size_t n_resynced)
@@ -90,7 +99,6 @@ void kinf__batch_clear(struct kinf__batch *batch)
 {
     const struct kinf_object **held = batch->held.items;
     struct kinf__batch empty = { .changes = batch->changes,
-                                 .objects = batch->objects,
                                  .told = batch->told,
                                  .has_sink = batch->has_sink,
                                  .sunk = batch->sunk,
@@ -99,9 +107,9 @@ void kinf__batch_clear(struct kinf__batch *batch)
 
     for (size_t i = 0; i < batch->n_held; i++)
         kinf_object_unref(held[i]);
+    kinf__join_release(&batch->join);
     kinf_snapshot_unref(batch->snapshot);
     shrink(&empty.changes);
-    shrink(&empty.objects);
     shrink(&empty.told);
     shrink(&empty.sunk);
     shrink(&empty.resynced);
@@ -113,7 +121,6 @@ void kinf__batch_release(struct kinf__batch *batch)
 {
     kinf__batch_clear(batch);
     release(&batch->changes);
-    release(&batch->objects);
     release(&batch->told);
     release(&batch->sunk);
     release(&batch->resynced);
@@ -146,13 +153,6 @@ void kinf__batch_put(struct kinf__batch *batch, const struct kinf_object *object
 void kinf__batch_remove(struct kinf__batch *batch, const char *key, const char *resource_version)
 {
     change(batch, (struct kinf_store_change){ .key = key, .resource_version = resource_version });
-}
-
-void kinf__batch_list(struct kinf__batch *batch, const struct kinf_object *object)
-{
-    const struct kinf_object **objects = batch->objects.items;
-
-    objects[batch->n_objects++] = object;
 }
 
 /* --- what is told --- */
@@ -220,8 +220,7 @@ void kinf__batch_tell_unchanged(struct kinf__batch *batch, const struct kinf_obj
 
 /* --- applying --- */
 
-static int write_store(const struct kinf__batch *batch, struct kinf_indexer *indexer,
-                       const struct kinf__stop *stop)
+static int write_store(const struct kinf__batch *batch, struct kinf_indexer *indexer)
 {
     switch (batch->write) {
     case KINF__WRITE_NOTHING:
@@ -229,8 +228,7 @@ static int write_store(const struct kinf__batch *batch, struct kinf_indexer *ind
     case KINF__WRITE_CHANGES:
         return kinf_indexer_transaction(indexer, batch->changes.items, batch->n_changes, NULL);
     case KINF__WRITE_ALL:
-        return kinf__indexer_replace(indexer, batch->objects.items, batch->n_objects,
-                                     batch->resource_version, stop, NULL);
+        return kinf__indexer_replace(indexer, &batch->join, batch->resource_version, NULL);
     case KINF__WRITE_RESOURCE_VERSION:
         return kinf_indexer_bookmark(indexer, batch->resource_version, NULL);
     }
@@ -266,7 +264,7 @@ int kinf__batch_apply(const struct kinf__batch *batch, struct kinf_indexer *inde
 
     if (rc < 0)
         return rc;
-    rc = write_store(batch, indexer, stop);
+    rc = write_store(batch, indexer);
     if (rc < 0) {
         kinf__processor_cancel(processor);
         return rc;

@@ -9,8 +9,7 @@
 #ifndef KINF_INFORMER_BATCH_H
 #define KINF_INFORMER_BATCH_H
 
-#include <kinformer/indexer.h>
-
+#include "indexer/rebuild.h"
 #include "informer/processor.h"
 #include "informer/sink.h"
 
@@ -32,26 +31,29 @@ struct kinf__batch {
     bool is_prepared; /* complete; nothing of it has to be found out again */
     enum kinf__store_write write;
     size_t n_changes; /* changes: struct kinf_store_change */
-    size_t n_objects; /* all: const struct kinf_object *, borrowed */
     size_t n_told;    /* struct kinf__notification */
     size_t n_sunk;    /* struct kinf__sink_change, as told */
     size_t n_resynced;
     size_t n_held;                  /* const struct kinf_object *, with a reference */
     const char *resource_version;   /* all, resourceVersion: borrowed from the delta */
-    struct kinf_snapshot *snapshot; /* holds what was in the store; NULL: none */
+    struct kinf__join join;         /* all */
+    struct kinf_snapshot *snapshot; /* holds what is told again; NULL: none */
     /* A key that the store changes at, and what it will have there; NULL: nothing changes. */
     const char *changed_key;
     const struct kinf_object *changed_to;
     bool has_sink; /* constant: whether `sunk` is kept */
-    struct kinf__room changes, objects, told, sunk, resynced, held;
+    struct kinf__room changes, told, sunk, resynced, held;
 };
 
-/* Room for so many; at most 2 notifications are told of a change and of an object, and
- * `n_more_told` besides. Errors: KINF_ERR_NO_MEMORY; what is in the batch stays. */
+/* Room for so many; at most 2 notifications are told of a change. Errors: KINF_ERR_NO_MEMORY; what
+ * is in the batch stays. */
 KINF_MUST_CHECK int kinf__batch_reserve_changes(struct kinf__batch *batch, size_t n_changes);
-KINF_MUST_CHECK int kinf__batch_reserve_objects(struct kinf__batch *batch, size_t n_objects,
-                                                size_t n_more_told);
 KINF_MUST_CHECK int kinf__batch_reserve_resynced(struct kinf__batch *batch, size_t n_resynced);
+/* Joins a whole list with the store's snapshot in an empty batch, with room for what is told: at most
+ * 2 notifications of an object. Errors as kinf__join_init(); the batch is empty then. */
+KINF_MUST_CHECK int kinf__batch_join(struct kinf__batch *batch, struct kinf_snapshot *take_snapshot,
+                                     const struct kinf_object *const *objects, size_t n_objects,
+                                     const struct kinf__stop *stop);
 /* Empties it. */
 void kinf__batch_clear(struct kinf__batch *batch);
 /* Empties it and gives its room back. */
@@ -62,7 +64,6 @@ void kinf__batch_hold(struct kinf__batch *batch, const struct kinf_object *take_
 /* What is written; all borrowed. */
 void kinf__batch_put(struct kinf__batch *batch, const struct kinf_object *object);
 void kinf__batch_remove(struct kinf__batch *batch, const char *key, const char *resource_version);
-void kinf__batch_list(struct kinf__batch *batch, const struct kinf_object *object);
 
 /* What is told; all borrowed. `old` is what the store had, `outcome` what the store has under this
  * key in the end, `rv` the deletion's resourceVersion (NULL: not known). */

@@ -366,6 +366,40 @@ static void each_new_object_of_a_list_is_transformed_once(void **state)
     assert_ptr_equal(stored(f, "ns/x"), x); /* the same after the transform */
 }
 
+static int add_index_once(const struct kinf_object *object, const struct kinf_object **ret_object,
+                          void *ctx)
+{
+    const struct kinf_index late = { .name = "late", .path = "text" };
+    struct informer_fixture *f = ctx;
+    int rc = kinf_indexer_add_indices(f->informer->indexer, &late, 1, NULL);
+
+    assert_true(rc == 0 || rc == KINF_ERR_EXISTS);
+    *ret_object = kinf_object_ref(object);
+    return 0;
+}
+
+/* What the list was compared with knows nothing of the index. */
+static void index_that_comes_amidst_a_list_has_all_of_it(void **state)
+{
+    struct informer_fixture *f = *state;
+    const struct kinf_index early = { .name = "early", .path = "text" };
+    const struct kinf_informer_options options = { .size = sizeof options,
+                                                   .transform = add_index_once,
+                                                   .transform_ctx = f,
+                                                   .indices = &early,
+                                                   .n_indices = 1 };
+    kinf_auto_object_list found = KINF_OBJECT_LIST_INIT;
+    const struct kinf_object *x = make_thing_of("x", "x", "1", "a");
+
+    make_by_hand(f, &options);
+    assert_int_equal(kinf_indexer_add(f->informer->indexer, x, NULL, NULL), 0);
+    handle_list(f, "9", (const struct kinf_object *[]){ x, make_thing_of("y", "y", "2", "a") }, 2);
+    assert_null(kinf__indexer_check(f->informer->indexer));
+    assert_int_equal(kinf_indexer_by_index(f->informer->indexer, "late", "a", &found, NULL), 0);
+    assert_int_equal(found.n_items, 2);
+    assert_ptr_equal(stored(f, "ns/x"), x);
+}
+
 /* --- no memory --- */
 
 #define N_ALLOCATIONS_MAX 500
@@ -471,6 +505,7 @@ int main(void)
         INFORMER_TEST_IN_ORDER(resync_tells_syncing_handlers_all_that_is_stored),
         INFORMER_TEST_IN_ORDER(version_of_the_store_is_that_of_the_last_delta),
         INFORMER_TEST_IN_ORDER(each_new_object_of_a_list_is_transformed_once),
+        INFORMER_TEST_IN_ORDER(index_that_comes_amidst_a_list_has_all_of_it),
         INFORMER_TEST_IN_ORDER(deltas_without_memory_change_nothing_and_may_be_repeated),
     };
 
