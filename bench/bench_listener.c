@@ -145,9 +145,7 @@ static void change_all(struct bench *bench)
                 .object = object,
             };
 
-            const struct kinf__announcement announcement = {
-                .key = kinf_object_key(object), .object = object, .told = &notification, .n_told = 1
-            };
+            const struct kinf__announcement announcement = { .told = &notification, .n_told = 1 };
 
             require(kinf__processor_begin(&bench->processor, &announcement));
             require(kinf__processor_commit(&bench->processor, &announcement, NULL));

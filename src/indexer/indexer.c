@@ -245,6 +245,7 @@ static bool publish_if_same_set(struct kinf_indexer *indexer, const struct kinf_
     lock_for_write(indexer);
     if (indexer->current->set == set) {
         old = indexer->current;
+        version->n_writes = old->n_writes + 1;
         indexer->current = version;
     }
     kinf__mutex_unlock(&indexer->lock);

@@ -359,7 +359,7 @@ int kinf__snapshot_reindex(const struct kinf_snapshot *base, struct kinf__index_
     release_entries(&entries);
     if (result < 0)
         return result;
-    memcpy(version->resource_version, base->resource_version, sizeof version->resource_version);
+    kinf__snapshot_date(version, base);
     *ret_snapshot = KINF__TAKE(version);
     return 0;
 }

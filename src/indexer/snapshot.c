@@ -42,14 +42,20 @@ void kinf__snapshot_share(struct kinf_snapshot *to, const struct kinf_snapshot *
         to->indices[i] = share_tree(&from->indices[i]);
 }
 
+void kinf__snapshot_date(struct kinf_snapshot *to, const struct kinf_snapshot *from)
+{
+    to->n_writes = from->n_writes;
+    memcpy(to->resource_version, from->resource_version, sizeof to->resource_version);
+}
+
 struct kinf_snapshot *kinf__snapshot_copy(const struct kinf_snapshot *from)
 {
     struct kinf_snapshot *copy = kinf__snapshot_new(from->graveyard, from->set);
 
     if (copy == NULL)
         return NULL;
-    memcpy(copy->resource_version, from->resource_version, sizeof copy->resource_version);
     kinf__snapshot_share(copy, from);
+    kinf__snapshot_date(copy, from);
     return copy;
 }
 

@@ -18,6 +18,7 @@ struct kinf_snapshot {
     _Atomic(uint32_t) refs;            /* atomic */
     struct kinf__graveyard *graveyard; /* a reference */
     struct kinf__index_set *set;       /* a reference */
+    uint64_t n_writes;                 /* of the store, up to this version */
     size_t count;
     char resource_version[KINF__RESOURCE_VERSION_SIZE];
     struct kinf__tree items;
@@ -29,6 +30,8 @@ struct kinf_snapshot *kinf__snapshot_new(struct kinf__graveyard *graveyard,
                                          struct kinf__index_set *set);
 /* Another version with the same content; NULL when out of memory. */
 struct kinf_snapshot *kinf__snapshot_copy(const struct kinf_snapshot *from);
+/* Gives a version the resourceVersion and the number of writes of another one. */
+void kinf__snapshot_date(struct kinf_snapshot *to, const struct kinf_snapshot *from);
 /* Shares the trees of a version with the same indices; `to` must be empty. */
 void kinf__snapshot_share(struct kinf_snapshot *to, const struct kinf_snapshot *from);
 

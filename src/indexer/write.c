@@ -174,6 +174,7 @@ void kinf__write_abort(struct kinf__write *write)
 struct kinf_snapshot *kinf__write_commit(struct kinf__write *write, const char *resource_version)
 {
     write->version->count = write->count;
+    write->version->n_writes++;
     if (resource_version != NULL && resource_version[0] != '\0')
         strcpy(write->version->resource_version, resource_version);
     return write->version;

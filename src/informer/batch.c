@@ -157,16 +157,11 @@ void kinf__batch_remove(struct kinf__batch *batch, const char *key, const char *
 
 /* --- what is told --- */
 
-static void tell(struct kinf__batch *batch, struct kinf__notification notification,
-                 const struct kinf_object *outcome)
+static void tell(struct kinf__batch *batch, struct kinf__notification notification)
 {
     struct kinf__notification *told = batch->told.items;
 
     told[batch->n_told++] = notification;
-    if (batch->changed_key == NULL) {
-        batch->changed_key = kinf_object_key(notification.object);
-        batch->changed_to = outcome;
-    }
 }
 
 static void note_for_sink(struct kinf__batch *batch, const struct kinf_object *old,
@@ -181,10 +176,9 @@ static void note_for_sink(struct kinf__batch *batch, const struct kinf_object *o
 void kinf__batch_tell_add(struct kinf__batch *batch, const struct kinf_object *object,
                           bool in_initial_list)
 {
-    tell(batch,
-         (struct kinf__notification){
-             .type = KINF__NOTIFY_ADD, .in_initial_list = in_initial_list, .object = object },
-         object);
+    tell(batch, (struct kinf__notification){ .type = KINF__NOTIFY_ADD,
+                                             .in_initial_list = in_initial_list,
+                                             .object = object });
     note_for_sink(batch, NULL, object, kinf_object_resource_version(object));
 }
 
@@ -192,21 +186,18 @@ void kinf__batch_tell_update(struct kinf__batch *batch, const struct kinf_object
                              const struct kinf_object *object)
 {
     tell(batch,
-         (struct kinf__notification){ .type = KINF__NOTIFY_UPDATE, .old = old, .object = object },
-         object);
+         (struct kinf__notification){ .type = KINF__NOTIFY_UPDATE, .old = old, .object = object });
     note_for_sink(batch, old, object, kinf_object_resource_version(object));
 }
 
 void kinf__batch_tell_delete(struct kinf__batch *batch, const struct kinf_object *old,
                              const struct kinf_object *object, bool final_state_unknown,
-                             const char *rv, const struct kinf_object *outcome)
+                             const char *rv)
 {
-    tell(batch,
-         (struct kinf__notification){ .type = KINF__NOTIFY_DELETE,
-                                      .final_state_unknown = final_state_unknown,
-                                      .old = old,
-                                      .object = object },
-         outcome);
+    tell(batch, (struct kinf__notification){ .type = KINF__NOTIFY_DELETE,
+                                             .final_state_unknown = final_state_unknown,
+                                             .old = old,
+                                             .object = object });
     note_for_sink(batch, old, NULL, rv);
 }
 
@@ -253,8 +244,6 @@ int kinf__batch_apply(const struct kinf__batch *batch, struct kinf_indexer *inde
                       const struct kinf__stop *stop)
 {
     const struct kinf__announcement announcement = {
-        .key = batch->changed_key,
-        .object = batch->changed_to,
         .told = batch->told.items,
         .n_told = batch->n_told,
         .resynced = batch->resynced.items,

@@ -38,10 +38,7 @@ struct kinf__batch {
     const char *resource_version;   /* all, resourceVersion: borrowed from the delta */
     struct kinf__join join;         /* all */
     struct kinf_snapshot *snapshot; /* holds what is told again; NULL: none */
-    /* A key that the store changes at, and what it will have there; NULL: nothing changes. */
-    const char *changed_key;
-    const struct kinf_object *changed_to;
-    bool has_sink; /* constant: whether `sunk` is kept */
+    bool has_sink;                  /* constant: whether `sunk` is kept */
     struct kinf__room changes, told, sunk, resynced, held;
 };
 
@@ -65,15 +62,15 @@ void kinf__batch_hold(struct kinf__batch *batch, const struct kinf_object *take_
 void kinf__batch_put(struct kinf__batch *batch, const struct kinf_object *object);
 void kinf__batch_remove(struct kinf__batch *batch, const char *key, const char *resource_version);
 
-/* What is told; all borrowed. `old` is what the store had, `outcome` what the store has under this
- * key in the end, `rv` the deletion's resourceVersion (NULL: not known). */
+/* What is told; all borrowed. `old` is what the store had, `rv` the deletion's resourceVersion (NULL:
+ * not known). */
 void kinf__batch_tell_add(struct kinf__batch *batch, const struct kinf_object *object,
                           bool in_initial_list);
 void kinf__batch_tell_update(struct kinf__batch *batch, const struct kinf_object *old,
                              const struct kinf_object *object);
 void kinf__batch_tell_delete(struct kinf__batch *batch, const struct kinf_object *old,
                              const struct kinf_object *object, bool final_state_unknown,
-                             const char *rv, const struct kinf_object *outcome);
+                             const char *rv);
 /* Told to syncing handlers only. */
 void kinf__batch_tell_unchanged(struct kinf__batch *batch, const struct kinf_object *object);
 

@@ -77,7 +77,7 @@ static void tell_state(struct kinf__batch *batch, const struct kinf_object *old,
     } else if (kinf__object_same_uid(old, object)) {
         kinf__batch_tell_update(batch, old, object);
     } else {
-        kinf__batch_tell_delete(batch, old, old, true, NULL, object);
+        kinf__batch_tell_delete(batch, old, old, true, NULL);
         kinf__batch_tell_add(batch, object, in_initial_list);
     }
 }
@@ -135,7 +135,7 @@ static void handle_tombstone(const char *key, const struct kinf_object *old,
 {
     kinf__batch_remove(batch, key, NULL);
     if (old != NULL)
-        kinf__batch_tell_delete(batch, old, old, true, NULL, NULL);
+        kinf__batch_tell_delete(batch, old, old, true, NULL);
 }
 
 static void handle_deletion(struct kinf__delta_target *target, const struct kinf_delta *delta,
@@ -150,9 +150,9 @@ static void handle_deletion(struct kinf__delta_target *target, const struct kinf
         return;
     /* The deletion of a successor whose arrival was missed: it ended the stored one too. */
     if (!kinf__object_same_uid(old, object))
-        kinf__batch_tell_delete(batch, old, old, true, rv, NULL);
+        kinf__batch_tell_delete(batch, old, old, true, rv);
     else
-        kinf__batch_tell_delete(batch, old, object, false, rv, NULL);
+        kinf__batch_tell_delete(batch, old, object, false, rv);
 }
 
 static void handle_one(struct kinf__delta_target *target, const struct kinf_delta *delta,
@@ -204,7 +204,7 @@ static int prepare_relist(struct kinf__delta_target *target, const struct kinf_d
     batch->write = KINF__WRITE_ALL;
     batch->resource_version = delta->resource_version;
     for (size_t i = join->n_listed; i < join->n_pairs && !kinf__stop_is_set(target->stop); i++)
-        kinf__batch_tell_delete(batch, join->pairs[i].old, join->pairs[i].old, true, NULL, NULL);
+        kinf__batch_tell_delete(batch, join->pairs[i].old, join->pairs[i].old, true, NULL);
     for (size_t i = 0; i < join->n_listed && !kinf__stop_is_set(target->stop); i++) {
         struct kinf__pair *pair = &join->pairs[i];
 

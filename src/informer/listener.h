@@ -32,8 +32,8 @@ struct kinf__subscription {
     struct kinf__list in_processor;
     bool is_syncing; /* told unchanged objects */
     int64_t next_resync_ms;
+    uint64_t n_writes; /* that its snapshot has */
     /* of the change that is under way */
-    bool skips_change;    /* its snapshot has it */
     bool hears_unchanged; /* was syncing when it began, so that room is reserved for that */
     size_t n_reserved;    /* notifications that can be pushed */
     /* the listener's thread's, once it runs */

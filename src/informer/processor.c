@@ -2,7 +2,8 @@
  * What one informer tells to whom. Neighbours: handle_deltas.c begins and commits changes,
  * handlers.c lets handlers join and leave.
  *
- * Invariant: a subscription is told a change exactly if its snapshot does not have it.
+ * Invariant: a subscription is told a change exactly if its snapshot does not have it, which is one
+ * with no more writes than the store had when the change began.
  */
 #include "informer/processor.h"
 
@@ -10,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "indexer/snapshot.h"
 
 /* Notifications that are told under one acquisition of the lock. */
 #define SLICE_LEN 1000
@@ -47,15 +49,6 @@ static int reserve(struct kinf__subscription *subscription,
 
 /* --- who is told --- */
 
-static bool has_change_locked(const struct kinf__processor *processor,
-                              const struct kinf_snapshot *snapshot) KINF__REQUIRES(processor->lock)
-{
-    const struct kinf__announcement *changing = processor->changing;
-
-    return changing != NULL && changing->key != NULL &&
-           kinf_snapshot_get(snapshot, changing->key) == changing->object;
-}
-
 static int64_t period_of(const struct kinf__subscription *subscription)
 {
     int64_t period_ms = subscription->listener->handler.resync_period_ms;
@@ -69,7 +62,7 @@ static int subscribe_locked(struct kinf__processor *processor,
 {
     struct kinf_snapshot *snapshot = kinf_indexer_snapshot(processor->indexer);
 
-    subscription->skips_change = has_change_locked(processor, snapshot);
+    subscription->n_writes = snapshot->n_writes;
     kinf__listener_set_initial(subscription, snapshot);
     if (processor->changing != NULL && reserve(subscription, processor->changing) < 0)
         return KINF_ERR_NO_MEMORY;
@@ -154,10 +147,8 @@ int kinf__processor_report(struct kinf__processor *processor, int64_t now_ms,
 static void end_change_locked(struct kinf__processor *processor) KINF__REQUIRES(processor->lock)
 {
     processor->changing = NULL;
-    KINF__LIST_FOR_EACH (node, &processor->subscriptions) {
-        subscription_of(node)->skips_change = false;
+    KINF__LIST_FOR_EACH (node, &processor->subscriptions)
         kinf__listener_unreserve(subscription_of(node));
-    }
 }
 
 static int reserve_all_locked(struct kinf__processor *processor,
@@ -174,9 +165,11 @@ static int reserve_all_locked(struct kinf__processor *processor,
 int kinf__processor_begin(struct kinf__processor *processor,
                           const struct kinf__announcement *announcement)
 {
+    kinf_auto_snapshot struct kinf_snapshot *before = kinf_indexer_snapshot(processor->indexer);
     int rc;
 
     kinf__mutex_lock(&processor->lock);
+    processor->n_writes = before->n_writes;
     rc = reserve_all_locked(processor, announcement);
     if (rc == 0)
         processor->changing = announcement;
@@ -204,7 +197,7 @@ static void tell_slice_locked(struct kinf__processor *processor,
     KINF__LIST_FOR_EACH (node, &processor->subscriptions) {
         struct kinf__subscription *subscription = subscription_of(node);
 
-        if (subscription->skips_change)
+        if (subscription->n_writes > processor->n_writes)
             continue;
         if (n_told != 0)
             kinf__listener_push(subscription, announcement->told + at, n_told, now_ms);

@@ -2,8 +2,8 @@
  * The processor: what one informer tells, and to whom.
  *
  * A change of the store is announced (begin), made, and told (commit). The store is changed without
- * a lock, since index functions are user code; who subscribes in between looks whether its
- * snapshot has the change already, and is then not told of it again.
+ * a lock, since index functions are user code; who subscribes in between has a snapshot with the
+ * change, or with as many writes as when it began, and only in the second case is told of it.
  *
  * Mirrors: cache.sharedProcessor.
  * Threads: any thread; begin, commit and cancel on the informer's processor thread.
@@ -29,6 +29,7 @@ struct kinf__processor {
     size_t n_subscriptions;
     bool has_synced;
     const struct kinf__announcement *changing; /* under way; NULL: none */
+    uint64_t n_writes;                         /* of the store, before the last change */
 };
 
 struct kinf__handler_report {
@@ -60,12 +61,8 @@ KINF_MUST_CHECK int kinf__processor_report(struct kinf__processor *processor, in
 
 /* --- distribution --- */
 
-/* A change of the store, which takes effect at once, and what is told about it. All borrowed. */
+/* What is told about one write of the store. All borrowed. */
 struct kinf__announcement {
-    /* One of the keys that change, and what the store will have there (NULL: nothing): by this a
-     * snapshot shows whether it was taken before or after. NULL: nothing changes. */
-    const char *key;
-    const struct kinf_object *object;
     const struct kinf__notification *told; /* to everybody */
     size_t n_told;
     const struct kinf__notification *resynced; /* to those who are syncing */
