@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "informer/batch.h"
 #include "informer/handlers.h"
 #include "object/object.h"
 
@@ -139,16 +140,16 @@ static void change_all(struct bench *bench)
     for (size_t state = 0; state < n_states; state++) {
         for (size_t key = 0; key < n_keys; key++) {
             const struct kinf_object *object = bench->objects[state][key];
-            const struct kinf__notification notification = {
+            struct kinf__notification notification = {
                 .type = state == 0 ? KINF__NOTIFY_ADD : KINF__NOTIFY_UPDATE,
                 .old = state == 0 ? NULL : bench->objects[state - 1][key],
                 .object = object,
             };
 
-            const struct kinf__announcement announcement = { .told = &notification, .n_told = 1 };
+            const struct kinf__batch batch = { .told = { &notification, 1 }, .n_told = 1 };
 
-            require(kinf__processor_begin(&bench->processor, &announcement));
-            require(kinf__processor_commit(&bench->processor, &announcement, NULL));
+            require(kinf__processor_begin(&bench->processor, &batch));
+            require(kinf__processor_commit(&bench->processor, &batch, NULL));
             if (key % 64 == 63)
                 kinf__processor_wake(&bench->processor);
         }

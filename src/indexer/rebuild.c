@@ -1,7 +1,7 @@
 /*
  * Building whole versions: join the list with the version before, make entries, build each tree from
  * below. Neighbours: indexer.c publishes the result, tree_build.c builds the trees; a relist is
- * joined by the informer's batch.c, since handlers are told of the pairs first.
+ * joined by the informer's handle_deltas.c, which tells handlers of the pairs.
  */
 #include "indexer/rebuild.h"
 

@@ -1,14 +1,11 @@
 /*
- * The arrays of a batch, and its way into the store and to the handlers. Neighbours:
- * handle_deltas.c fills batches. Invariant: each key is in a batch once, so the order
- * in which its notifications are told does not matter but for those of one key.
+ * The arrays of a batch. Neighbours: handle_deltas.c fills and writes batches, processor.c tells what
+ * is in them. Invariant: each key is in a batch once, so the order in which its notifications are
+ * told does not matter but for those of one key.
  */
 #include "informer/batch.h"
 
 #include <stdlib.h>
-
-#include "base/clock.h"
-#include "indexer/indexer.h"
 
 /* Arrays above this are given back when the batch is emptied. */
 #define N_ROOM_KEPT 4096
@@ -207,57 +204,4 @@ void kinf__batch_tell_unchanged(struct kinf__batch *batch, const struct kinf_obj
 
     resynced[batch->n_resynced++] =
         (struct kinf__notification){ .type = KINF__NOTIFY_UPDATE, .old = object, .object = object };
-}
-
-/* --- applying --- */
-
-static int write_store(const struct kinf__batch *batch, struct kinf_indexer *indexer)
-{
-    switch (batch->write) {
-    case KINF__WRITE_NOTHING:
-        return 0;
-    case KINF__WRITE_CHANGES:
-        return kinf_indexer_transaction(indexer, batch->changes.items, batch->n_changes, NULL);
-    case KINF__WRITE_ALL:
-        return kinf__indexer_replace(indexer, &batch->join, batch->resource_version, NULL);
-    case KINF__WRITE_RESOURCE_VERSION:
-        return kinf_indexer_bookmark(indexer, batch->resource_version, NULL);
-    }
-    return 0;
-}
-
-static void tell_sink(const struct kinf__batch *batch, const struct kinf__sink *sink)
-{
-    static const enum kinf__sink_write writes[] = {
-        [KINF__WRITE_CHANGES] = KINF__SINK_CHANGES,
-        [KINF__WRITE_ALL] = KINF__SINK_REPLACED,
-        [KINF__WRITE_RESOURCE_VERSION] = KINF__SINK_BOOKMARK,
-    };
-
-    if (sink != NULL && batch->write != KINF__WRITE_NOTHING)
-        sink->on_write(writes[batch->write], batch->sunk.items, batch->n_sunk, kinf__clock_now_ms(),
-                       sink->ctx);
-}
-
-int kinf__batch_apply(const struct kinf__batch *batch, struct kinf_indexer *indexer,
-                      struct kinf__processor *processor, const struct kinf__sink *sink,
-                      const struct kinf__stop *stop)
-{
-    const struct kinf__announcement announcement = {
-        .told = batch->told.items,
-        .n_told = batch->n_told,
-        .resynced = batch->resynced.items,
-        .n_resynced = batch->n_resynced,
-    };
-    int rc = kinf__processor_begin(processor, &announcement);
-
-    if (rc < 0)
-        return rc;
-    rc = write_store(batch, indexer);
-    if (rc < 0) {
-        kinf__processor_cancel(processor);
-        return rc;
-    }
-    tell_sink(batch, sink);
-    return kinf__processor_commit(processor, &announcement, stop);
 }

@@ -10,7 +10,7 @@
 #define KINF_INFORMER_BATCH_H
 
 #include "indexer/rebuild.h"
-#include "informer/processor.h"
+#include "informer/notification.h"
 #include "informer/sink.h"
 
 enum kinf__store_write {
@@ -73,12 +73,5 @@ void kinf__batch_tell_delete(struct kinf__batch *batch, const struct kinf_object
                              const char *rv);
 /* Told to syncing handlers only. */
 void kinf__batch_tell_unchanged(struct kinf__batch *batch, const struct kinf_object *object);
-
-/* Writes the store, then tells the sink (NULL: there is none) and the handlers. Errors:
- * KINF_ERR_NO_MEMORY, nothing changed, may be repeated; KINF_ERR_STOPPED (`stop`, which may be NULL,
- * was set): nothing changed, or not everybody was told. */
-KINF_MUST_CHECK int kinf__batch_apply(const struct kinf__batch *batch, struct kinf_indexer *indexer,
-                                      struct kinf__processor *processor,
-                                      const struct kinf__sink *sink, const struct kinf__stop *stop);
 
 #endif

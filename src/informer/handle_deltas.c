@@ -1,7 +1,8 @@
 /*
  * From deltas to the store and to notifications. Neighbours: pop_loop.c pops deltas and calls this,
- * batch.c has the write. Invariants: what handlers were told of a key is what the store had there,
- * one state after the other; everything that can fail comes before the first transform.
+ * batch.c has the arrays of a batch, processor.c hands it to the handlers. Invariants: what handlers
+ * were told of a key is what the store had there, one state after the other; everything that can
+ * fail comes before the first transform.
  */
 #include "informer/handle_deltas.h"
 
@@ -9,7 +10,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "indexer/snapshot.h"
+#include "indexer/indexer.h"
 #include "object/object.h"
 
 static bool same_text(const char *a, const char *b)
@@ -258,6 +259,51 @@ static int prepare(struct kinf__delta_target *target, const struct kinf_deltas *
     return 0;
 }
 
+/* --- applying --- */
+
+static int write_store(struct kinf_indexer *indexer, const struct kinf__batch *batch)
+{
+    switch (batch->write) {
+    case KINF__WRITE_NOTHING:
+        return 0;
+    case KINF__WRITE_CHANGES:
+        return kinf_indexer_transaction(indexer, batch->changes.items, batch->n_changes, NULL);
+    case KINF__WRITE_ALL:
+        return kinf__indexer_replace(indexer, &batch->join, batch->resource_version, NULL);
+    case KINF__WRITE_RESOURCE_VERSION:
+        return kinf_indexer_bookmark(indexer, batch->resource_version, NULL);
+    }
+    return 0;
+}
+
+static void tell_sink(const struct kinf__sink *sink, const struct kinf__batch *batch)
+{
+    static const enum kinf__sink_write writes[] = {
+        [KINF__WRITE_CHANGES] = KINF__SINK_CHANGES,
+        [KINF__WRITE_ALL] = KINF__SINK_REPLACED,
+        [KINF__WRITE_RESOURCE_VERSION] = KINF__SINK_BOOKMARK,
+    };
+
+    if (sink != NULL && batch->write != KINF__WRITE_NOTHING)
+        sink->on_write(writes[batch->write], batch->sunk.items, batch->n_sunk, kinf__clock_now_ms(),
+                       sink->ctx);
+}
+
+static int apply(const struct kinf__delta_target *target, const struct kinf__batch *batch)
+{
+    int rc = kinf__processor_begin(target->processor, batch);
+
+    if (rc < 0)
+        return rc;
+    rc = write_store(target->indexer, batch);
+    if (rc < 0) {
+        kinf__processor_cancel(target->processor);
+        return rc;
+    }
+    tell_sink(target->sink, batch);
+    return kinf__processor_commit(target->processor, batch, target->stop);
+}
+
 int kinf__handle_deltas(struct kinf__delta_target *target, const struct kinf_deltas *deltas,
                         bool in_initial_list, struct kinf__batch *batch)
 {
@@ -268,5 +314,5 @@ int kinf__handle_deltas(struct kinf__delta_target *target, const struct kinf_del
             return rc;
         batch->is_prepared = true;
     }
-    return kinf__batch_apply(batch, target->indexer, target->processor, target->sink, target->stop);
+    return apply(target, batch);
 }

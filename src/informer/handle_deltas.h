@@ -22,6 +22,7 @@
 #include "base/log.h"
 #include "base/stop.h"
 #include "informer/batch.h"
+#include "informer/processor.h"
 
 struct kinf__delta_target {
     struct kinf_indexer *indexer;

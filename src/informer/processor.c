@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "indexer/snapshot.h"
+#include "informer/batch.h"
 
 /* Notifications that are told under one acquisition of the lock. */
 #define SLICE_LEN 1000
@@ -36,14 +37,13 @@ void kinf__processor_release(struct kinf__processor *processor)
 
 /* Makes sure that the change can be told. One that turns syncing later is not told of what did not
  * change. */
-static int reserve(struct kinf__subscription *subscription,
-                   const struct kinf__announcement *announcement)
+static int reserve(struct kinf__subscription *subscription, const struct kinf__batch *batch)
 {
-    size_t n = announcement->n_told;
+    size_t n = batch->n_told;
 
     subscription->hears_unchanged = subscription->is_syncing;
     if (subscription->hears_unchanged)
-        n += announcement->n_resynced;
+        n += batch->n_resynced;
     return kinf__listener_reserve(subscription, n);
 }
 
@@ -151,28 +151,26 @@ static void end_change_locked(struct kinf__processor *processor) KINF__REQUIRES(
         kinf__listener_unreserve(subscription_of(node));
 }
 
-static int reserve_all_locked(struct kinf__processor *processor,
-                              const struct kinf__announcement *announcement)
+static int reserve_all_locked(struct kinf__processor *processor, const struct kinf__batch *batch)
     KINF__REQUIRES(processor->lock)
 {
     KINF__LIST_FOR_EACH (node, &processor->subscriptions) {
-        if (reserve(subscription_of(node), announcement) < 0)
+        if (reserve(subscription_of(node), batch) < 0)
             return KINF_ERR_NO_MEMORY;
     }
     return 0;
 }
 
-int kinf__processor_begin(struct kinf__processor *processor,
-                          const struct kinf__announcement *announcement)
+int kinf__processor_begin(struct kinf__processor *processor, const struct kinf__batch *batch)
 {
     kinf_auto_snapshot struct kinf_snapshot *before = kinf_indexer_snapshot(processor->indexer);
     int rc;
 
     kinf__mutex_lock(&processor->lock);
     processor->n_writes = before->n_writes;
-    rc = reserve_all_locked(processor, announcement);
+    rc = reserve_all_locked(processor, batch);
     if (rc == 0)
-        processor->changing = announcement;
+        processor->changing = batch;
     else
         end_change_locked(processor);
     kinf__mutex_unlock(&processor->lock);
@@ -187,12 +185,12 @@ static size_t slice_len(size_t n, size_t at)
     return n_left < SLICE_LEN ? n_left : SLICE_LEN;
 }
 
-static void tell_slice_locked(struct kinf__processor *processor,
-                              const struct kinf__announcement *announcement, size_t at,
-                              int64_t now_ms) KINF__REQUIRES(processor->lock)
+static void tell_slice_locked(struct kinf__processor *processor, const struct kinf__batch *batch,
+                              size_t at, int64_t now_ms) KINF__REQUIRES(processor->lock)
 {
-    size_t n_told = slice_len(announcement->n_told, at);
-    size_t n_resynced = slice_len(announcement->n_resynced, at);
+    const struct kinf__notification *told = batch->told.items, *resynced = batch->resynced.items;
+    size_t n_told = slice_len(batch->n_told, at);
+    size_t n_resynced = slice_len(batch->n_resynced, at);
 
     KINF__LIST_FOR_EACH (node, &processor->subscriptions) {
         struct kinf__subscription *subscription = subscription_of(node);
@@ -200,18 +198,16 @@ static void tell_slice_locked(struct kinf__processor *processor,
         if (subscription->n_writes > processor->n_writes)
             continue;
         if (n_told != 0)
-            kinf__listener_push(subscription, announcement->told + at, n_told, now_ms);
+            kinf__listener_push(subscription, told + at, n_told, now_ms);
         if (n_resynced != 0 && subscription->hears_unchanged)
-            kinf__listener_push(subscription, announcement->resynced + at, n_resynced, now_ms);
+            kinf__listener_push(subscription, resynced + at, n_resynced, now_ms);
     }
 }
 
-int kinf__processor_commit(struct kinf__processor *processor,
-                           const struct kinf__announcement *announcement,
+int kinf__processor_commit(struct kinf__processor *processor, const struct kinf__batch *batch,
                            const struct kinf__stop *stop)
 {
-    size_t n = announcement->n_told > announcement->n_resynced ? announcement->n_told
-                                                               : announcement->n_resynced;
+    size_t n = batch->n_told > batch->n_resynced ? batch->n_told : batch->n_resynced;
     int64_t now_ms = kinf__clock_now_ms();
 
     for (size_t at = 0;; at += SLICE_LEN) {
@@ -219,7 +215,7 @@ int kinf__processor_commit(struct kinf__processor *processor,
 
         kinf__mutex_lock(&processor->lock);
         if (!is_stopped)
-            tell_slice_locked(processor, announcement, at, now_ms);
+            tell_slice_locked(processor, batch, at, now_ms);
         if (is_last || is_stopped)
             end_change_locked(processor);
         kinf__mutex_unlock(&processor->lock);

@@ -16,6 +16,8 @@
 #include "base/stop.h"
 #include "informer/listener.h"
 
+struct kinf__batch;
+
 /* Handlers' resync periods below this are raised to it. */
 #define KINF__RESYNC_MIN_MS 1000
 
@@ -28,8 +30,8 @@ struct kinf__processor {
     struct kinf__list subscriptions;
     size_t n_subscriptions;
     bool has_synced;
-    const struct kinf__announcement *changing; /* under way; NULL: none */
-    uint64_t n_writes;                         /* of the store, before the last change */
+    const struct kinf__batch *changing; /* under way; NULL: none */
+    uint64_t n_writes;                  /* of the store, before the last change */
 };
 
 struct kinf__handler_report {
@@ -61,25 +63,17 @@ KINF_MUST_CHECK int kinf__processor_report(struct kinf__processor *processor, in
 
 /* --- distribution --- */
 
-/* What is told about one write of the store. All borrowed. */
-struct kinf__announcement {
-    const struct kinf__notification *told; /* to everybody */
-    size_t n_told;
-    const struct kinf__notification *resynced; /* to those who are syncing */
-    size_t n_resynced;
-};
-
-/* The store is about to change. Makes sure that everybody can be told. The announcement stays as it
- * is until commit or cancel. Errors: KINF_ERR_NO_MEMORY, nothing is under way. */
+/* The store is about to change. Makes sure that everybody can be told what is in the batch, which
+ * stays as it is until commit or cancel. Errors: KINF_ERR_NO_MEMORY, nothing is under way. */
 KINF_MUST_CHECK int kinf__processor_begin(struct kinf__processor *processor,
-                                          const struct kinf__announcement *announcement);
+                                          const struct kinf__batch *batch);
 /* It has changed: queues what is told for everybody. Who sleeps is told at
  * kinf__processor_wake(). The lock is held for 1,000 notifications at a time: who joins or leaves,
  * or asks for the status, never waits for a whole list, and who joins in between has the change in
  * its snapshot. Errors: KINF_ERR_STOPPED (`stop`, which may be NULL, was set): the rest is not told
  * to anybody. */
 KINF_MUST_CHECK int kinf__processor_commit(struct kinf__processor *processor,
-                                           const struct kinf__announcement *announcement,
+                                           const struct kinf__batch *batch,
                                            const struct kinf__stop *stop);
 /* It has not. */
 void kinf__processor_cancel(struct kinf__processor *processor);

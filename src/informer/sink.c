@@ -1,5 +1,5 @@
 /*
- * Setting the sink. Neighbours: batch.c tells it of each write.
+ * Setting the sink. Neighbours: handle_deltas.c tells it of each write.
  */
 #include "informer/sink.h"
 

@@ -393,12 +393,12 @@ static void on_synced_comes_once_and_behind_the_initial_list(void **state)
 /* The moments of a change at which a handler may join. */
 static void change_with_joins(struct fixture *f, struct recorder *before, struct recorder *after,
                               const struct kinf_object *object,
-                              const struct kinf__notification *notification)
+                              struct kinf__notification *notification)
 {
-    const struct kinf__announcement announcement = { .told = notification, .n_told = 1 };
+    const struct kinf__batch batch = { .told = { notification, 1 }, .n_told = 1 };
     const struct kinf_index index = { .name = "late", .path = "text" };
 
-    assert_int_equal(kinf__processor_begin(&f->processor, &announcement), 0);
+    assert_int_equal(kinf__processor_begin(&f->processor, &batch), 0);
     assert_int_equal(kinf_indexer_add_indices(f->indexer, &index, 1, NULL), 0); /* is no write */
     join(f, before);
     if (object != NULL)
@@ -406,7 +406,7 @@ static void change_with_joins(struct fixture *f, struct recorder *before, struct
     else
         assert_int_equal(kinf_indexer_delete(f->indexer, "ns/x", NULL, NULL, NULL), 0);
     join(f, after);
-    assert_int_equal(kinf__processor_commit(&f->processor, &announcement, NULL), 0);
+    assert_int_equal(kinf__processor_commit(&f->processor, &batch, NULL), 0);
 }
 
 /* G6: it is either in the snapshot or told, whenever the handler joins */
@@ -415,9 +415,7 @@ static void handler_that_joins_during_an_update_is_told_it_once(void **state)
     struct fixture *f = *state;
     const struct kinf_object *one = make_thing("x", "1");
     const struct kinf_object *two = make_thing("x", "2");
-    const struct kinf__notification update = { .type = KINF__NOTIFY_UPDATE,
-                                               .old = one,
-                                               .object = two };
+    struct kinf__notification update = { .type = KINF__NOTIFY_UPDATE, .old = one, .object = two };
 
     start(f);
     assert_int_equal(kinf_indexer_add(f->indexer, one, NULL, NULL), 0);
@@ -434,9 +432,7 @@ static void handler_that_joins_during_a_deletion_is_told_it_once(void **state)
 {
     struct fixture *f = *state;
     const struct kinf_object *one = make_thing("x", "1");
-    const struct kinf__notification delete = { .type = KINF__NOTIFY_DELETE,
-                                               .old = one,
-                                               .object = one };
+    struct kinf__notification delete = { .type = KINF__NOTIFY_DELETE, .old = one, .object = one };
 
     start(f);
     assert_int_equal(kinf_indexer_add(f->indexer, one, NULL, NULL), 0);
@@ -454,17 +450,17 @@ static void handler_that_joins_during_a_large_change_is_told_all_of_it(void **st
     struct fixture *f = *state;
     const struct kinf_object *object = make_thing("x", "1");
     struct kinf__notification *many = calloc(n_many, sizeof *many);
-    const struct kinf__announcement announcement = { .told = many, .n_told = n_many };
+    const struct kinf__batch batch = { .told = { many, n_many }, .n_told = n_many };
 
     assert_non_null(many);
     for (size_t i = 0; i < n_many; i++)
         many[i] = (struct kinf__notification){ .type = KINF__NOTIFY_ADD, .object = object };
     start(f);
-    assert_int_equal(kinf__processor_begin(&f->processor, &announcement), 0);
+    assert_int_equal(kinf__processor_begin(&f->processor, &batch), 0);
     join(f, &f->a);
     assert_int_equal(kinf_indexer_add(f->indexer, object, NULL, NULL), 0);
     join(f, &f->b);
-    assert_int_equal(kinf__processor_commit(&f->processor, &announcement, NULL), 0);
+    assert_int_equal(kinf__processor_commit(&f->processor, &batch, NULL), 0);
     kinf__processor_wake(&f->processor);
     recorder_wait(&f->a, n_many);
     handle(f, KINF_DELTA_UPDATED, "x", "2");
@@ -486,8 +482,8 @@ static void room_for_a_large_change_is_given_back(void **state)
     struct fixture *f = *state;
     const struct kinf_object *object = make_thing("x", "1");
     struct kinf__notification *many = calloc(n_many, sizeof *many);
-    const struct kinf__announcement unchanged = { .resynced = many, .n_resynced = n_many };
-    const struct kinf__announcement changed = { .told = many, .n_told = n_many };
+    const struct kinf__batch unchanged = { .resynced = { many, n_many }, .n_resynced = n_many };
+    const struct kinf__batch changed = { .told = { many, n_many }, .n_told = n_many };
 
     assert_non_null(many);
     for (size_t i = 0; i < n_many; i++)
@@ -516,10 +512,10 @@ static void change_that_was_given_up_is_told_to_nobody(void **state)
 {
     struct fixture *f = *state;
     const struct kinf_object *object = make_thing("x", "1");
-    const struct kinf__announcement announcement = { .n_told = 0 };
+    const struct kinf__batch batch = { .n_told = 0 };
 
     start(f);
-    assert_int_equal(kinf__processor_begin(&f->processor, &announcement), 0);
+    assert_int_equal(kinf__processor_begin(&f->processor, &batch), 0);
     join(f, &f->a);
     kinf__processor_cancel(&f->processor);
     handle(f, KINF_DELTA_ADDED, "x", "2");
