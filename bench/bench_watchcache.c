@@ -118,11 +118,13 @@ static void write_event(bool has_cache)
     size_t number = bench.version * 7919U % n_pods;
     const struct kinf_object *object = make_pod(number, ++bench.version);
     const struct kinf_object *old = kinf_object_ref(bench.stored[number]);
-    const struct kinf__sink_change change = { old, object, kinf_object_resource_version(object) };
+    const struct kinf__notification change = { .type = KINF__NOTIFY_UPDATE,
+                                               .old = old,
+                                               .object = object };
 
     require(kinf_indexer_update(bench.indexer, object, NULL, NULL));
     if (has_cache)
-        bench.sink.on_write(KINF__SINK_CHANGES, &change, 1, 0, bench.sink.ctx);
+        bench.sink.on_write(KINF__WRITE_CHANGES, &change, 1, 0, bench.sink.ctx);
     bench.stored[number] = object;
     kinf_object_unref(old);
     kinf_object_unref(object);

@@ -95,7 +95,9 @@ static int write_locked(struct kinf__feed *feed, const struct change *change,
                         const struct kinf_object **ret_old, struct kinf_error *err)
     KINF__REQUIRES(feed->lock)
 {
-    struct kinf__sink_change told = { .object = change->is_removal ? NULL : change->object };
+    /* What is removed does not know the version of its removal. */
+    struct kinf__notification told = { .object = change->object,
+                                       .final_state_unknown = change->is_removal };
     char text[VERSION_SIZE];
     int failed;
 
@@ -106,8 +108,10 @@ static int write_locked(struct kinf__feed *feed, const struct change *change,
                  : kinf_indexer_update(feed->indexer, change->object, &told.old, err);
     if (failed < 0)
         return failed;
-    told.resource_version = text;
-    feed->sink.on_write(KINF__SINK_CHANGES, &told, 1, kinf__clock_now_ms(), feed->sink.ctx);
+    told.type = change->is_removal ? KINF__NOTIFY_DELETE
+                : told.old == NULL ? KINF__NOTIFY_ADD
+                                   : KINF__NOTIFY_UPDATE;
+    feed->sink.on_write(KINF__WRITE_CHANGES, &told, 1, kinf__clock_now_ms(), feed->sink.ctx);
     atomic_store(&feed->version, change->version);
     *ret_old = told.old;
     return 0;
@@ -141,7 +145,8 @@ static void catch_up_locked(struct kinf__feed *feed) KINF__REQUIRES(feed->lock)
     print_version(version, text);
     if (kinf_indexer_bookmark(feed->indexer, text, NULL) < 0)
         return;
-    feed->sink.on_write(KINF__SINK_BOOKMARK, NULL, 0, kinf__clock_now_ms(), feed->sink.ctx);
+    feed->sink.on_write(KINF__WRITE_RESOURCE_VERSION, NULL, 0, kinf__clock_now_ms(),
+                        feed->sink.ctx);
     atomic_store(&feed->version, version);
 }
 

@@ -41,11 +41,7 @@ static void shrink(struct kinf__room *room)
 
 static int reserve_told(struct kinf__batch *batch, size_t n_told)
 {
-    int rc = reserve(&batch->told, batch->n_told, n_told, sizeof(struct kinf__notification));
-
-    if (rc == 0 && batch->has_sink)
-        rc = reserve(&batch->sunk, batch->n_sunk, n_told, sizeof(struct kinf__sink_change));
-    return rc;
+    return reserve(&batch->told, batch->n_told, n_told, sizeof(struct kinf__notification));
 }
 
 static int reserve_held(struct kinf__batch *batch, size_t n_held)
@@ -97,8 +93,6 @@ void kinf__batch_clear(struct kinf__batch *batch)
     const struct kinf_object **held = batch->held.items;
     struct kinf__batch empty = { .changes = batch->changes,
                                  .told = batch->told,
-                                 .has_sink = batch->has_sink,
-                                 .sunk = batch->sunk,
                                  .resynced = batch->resynced,
                                  .held = batch->held };
 
@@ -108,7 +102,6 @@ void kinf__batch_clear(struct kinf__batch *batch)
     kinf_snapshot_unref(batch->snapshot);
     shrink(&empty.changes);
     shrink(&empty.told);
-    shrink(&empty.sunk);
     shrink(&empty.resynced);
     shrink(&empty.held);
     *batch = empty;
@@ -119,7 +112,6 @@ void kinf__batch_release(struct kinf__batch *batch)
     kinf__batch_clear(batch);
     release(&batch->changes);
     release(&batch->told);
-    release(&batch->sunk);
     release(&batch->resynced);
     release(&batch->held);
 }
@@ -161,22 +153,12 @@ static void tell(struct kinf__batch *batch, struct kinf__notification notificati
     told[batch->n_told++] = notification;
 }
 
-static void note_for_sink(struct kinf__batch *batch, const struct kinf_object *old,
-                          const struct kinf_object *object, const char *rv)
-{
-    struct kinf__sink_change *sunk = batch->sunk.items;
-
-    if (batch->has_sink)
-        sunk[batch->n_sunk++] = (struct kinf__sink_change){ old, object, rv };
-}
-
 void kinf__batch_tell_add(struct kinf__batch *batch, const struct kinf_object *object,
                           bool in_initial_list)
 {
     tell(batch, (struct kinf__notification){ .type = KINF__NOTIFY_ADD,
                                              .in_initial_list = in_initial_list,
                                              .object = object });
-    note_for_sink(batch, NULL, object, kinf_object_resource_version(object));
 }
 
 void kinf__batch_tell_update(struct kinf__batch *batch, const struct kinf_object *old,
@@ -184,18 +166,15 @@ void kinf__batch_tell_update(struct kinf__batch *batch, const struct kinf_object
 {
     tell(batch,
          (struct kinf__notification){ .type = KINF__NOTIFY_UPDATE, .old = old, .object = object });
-    note_for_sink(batch, old, object, kinf_object_resource_version(object));
 }
 
 void kinf__batch_tell_delete(struct kinf__batch *batch, const struct kinf_object *old,
-                             const struct kinf_object *object, bool final_state_unknown,
-                             const char *rv)
+                             const struct kinf_object *object, bool final_state_unknown)
 {
     tell(batch, (struct kinf__notification){ .type = KINF__NOTIFY_DELETE,
                                              .final_state_unknown = final_state_unknown,
                                              .old = old,
                                              .object = object });
-    note_for_sink(batch, old, NULL, rv);
 }
 
 void kinf__batch_tell_unchanged(struct kinf__batch *batch, const struct kinf_object *object)

@@ -10,15 +10,7 @@
 #define KINF_INFORMER_BATCH_H
 
 #include "indexer/rebuild.h"
-#include "informer/notification.h"
 #include "informer/sink.h"
-
-enum kinf__store_write {
-    KINF__WRITE_NOTHING,
-    KINF__WRITE_CHANGES,          /* a transaction */
-    KINF__WRITE_ALL,              /* Replace */
-    KINF__WRITE_RESOURCE_VERSION, /* Bookmark */
-};
 
 /* An array that only grows. All zero is empty. */
 struct kinf__room {
@@ -32,14 +24,12 @@ struct kinf__batch {
     enum kinf__store_write write;
     size_t n_changes; /* changes: struct kinf_store_change */
     size_t n_told;    /* struct kinf__notification */
-    size_t n_sunk;    /* struct kinf__sink_change, as told */
     size_t n_resynced;
     size_t n_held;                  /* const struct kinf_object *, with a reference */
     const char *resource_version;   /* all, resourceVersion: borrowed from the delta */
     struct kinf__join join;         /* all */
     struct kinf_snapshot *snapshot; /* holds what is told again; NULL: none */
-    bool has_sink;                  /* constant: whether `sunk` is kept */
-    struct kinf__room changes, told, sunk, resynced, held;
+    struct kinf__room changes, told, resynced, held;
 };
 
 /* Room for so many; at most 2 notifications are told of a change. Errors: KINF_ERR_NO_MEMORY; what
@@ -62,15 +52,13 @@ void kinf__batch_hold(struct kinf__batch *batch, const struct kinf_object *take_
 void kinf__batch_put(struct kinf__batch *batch, const struct kinf_object *object);
 void kinf__batch_remove(struct kinf__batch *batch, const char *key, const char *resource_version);
 
-/* What is told; all borrowed. `old` is what the store had, `rv` the deletion's resourceVersion (NULL:
- * not known). */
+/* What is told; all borrowed. `old` is what the store had. */
 void kinf__batch_tell_add(struct kinf__batch *batch, const struct kinf_object *object,
                           bool in_initial_list);
 void kinf__batch_tell_update(struct kinf__batch *batch, const struct kinf_object *old,
                              const struct kinf_object *object);
 void kinf__batch_tell_delete(struct kinf__batch *batch, const struct kinf_object *old,
-                             const struct kinf_object *object, bool final_state_unknown,
-                             const char *rv);
+                             const struct kinf_object *object, bool final_state_unknown);
 /* Told to syncing handlers only. */
 void kinf__batch_tell_unchanged(struct kinf__batch *batch, const struct kinf_object *object);
 

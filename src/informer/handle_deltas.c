@@ -78,7 +78,7 @@ static void tell_state(struct kinf__batch *batch, const struct kinf_object *old,
     } else if (kinf__object_same_uid(old, object)) {
         kinf__batch_tell_update(batch, old, object);
     } else {
-        kinf__batch_tell_delete(batch, old, old, true, NULL);
+        kinf__batch_tell_delete(batch, old, old, true);
         kinf__batch_tell_add(batch, object, in_initial_list);
     }
 }
@@ -136,7 +136,7 @@ static void handle_tombstone(const char *key, const struct kinf_object *old,
 {
     kinf__batch_remove(batch, key, NULL);
     if (old != NULL)
-        kinf__batch_tell_delete(batch, old, old, true, NULL);
+        kinf__batch_tell_delete(batch, old, old, true);
 }
 
 static void handle_deletion(struct kinf__delta_target *target, const struct kinf_delta *delta,
@@ -151,9 +151,9 @@ static void handle_deletion(struct kinf__delta_target *target, const struct kinf
         return;
     /* The deletion of a successor whose arrival was missed: it ended the stored one too. */
     if (!kinf__object_same_uid(old, object))
-        kinf__batch_tell_delete(batch, old, old, true, rv);
+        kinf__batch_tell_delete(batch, old, old, true);
     else
-        kinf__batch_tell_delete(batch, old, object, false, rv);
+        kinf__batch_tell_delete(batch, old, object, false);
 }
 
 static void handle_one(struct kinf__delta_target *target, const struct kinf_delta *delta,
@@ -205,7 +205,7 @@ static int prepare_relist(struct kinf__delta_target *target, const struct kinf_d
     batch->write = KINF__WRITE_ALL;
     batch->resource_version = delta->resource_version;
     for (size_t i = join->n_listed; i < join->n_pairs && !kinf__stop_is_set(target->stop); i++)
-        kinf__batch_tell_delete(batch, join->pairs[i].old, join->pairs[i].old, true, NULL);
+        kinf__batch_tell_delete(batch, join->pairs[i].old, join->pairs[i].old, true);
     for (size_t i = 0; i < join->n_listed && !kinf__stop_is_set(target->stop); i++) {
         struct kinf__pair *pair = &join->pairs[i];
 
@@ -278,14 +278,8 @@ static int write_store(struct kinf_indexer *indexer, const struct kinf__batch *b
 
 static void tell_sink(const struct kinf__sink *sink, const struct kinf__batch *batch)
 {
-    static const enum kinf__sink_write writes[] = {
-        [KINF__WRITE_CHANGES] = KINF__SINK_CHANGES,
-        [KINF__WRITE_ALL] = KINF__SINK_REPLACED,
-        [KINF__WRITE_RESOURCE_VERSION] = KINF__SINK_BOOKMARK,
-    };
-
     if (sink != NULL && batch->write != KINF__WRITE_NOTHING)
-        sink->on_write(writes[batch->write], batch->sunk.items, batch->n_sunk, kinf__clock_now_ms(),
+        sink->on_write(batch->write, batch->told.items, batch->n_told, kinf__clock_now_ms(),
                        sink->ctx);
 }
 

@@ -22,7 +22,6 @@ int kinf__informer_set_sink(struct kinf_informer *informer, const struct kinf__s
     if (rc == 0) {
         informer->sink = *sink;
         informer->target.sink = &informer->sink;
-        informer->batch.has_sink = true;
     }
     kinf__mutex_unlock(&informer->life_lock);
     return rc;

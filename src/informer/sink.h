@@ -9,27 +9,23 @@
 
 #include <kinformer/informer.h>
 
-/* What became of one key. A key whose object was replaced by another one of the same name (its uid
- * differs) comes as two: gone, then new. Everything is borrowed during the call. */
-struct kinf__sink_change {
-    const struct kinf_object *old;    /* what the store had; NULL: nothing */
-    const struct kinf_object *object; /* what it has; NULL: nothing */
-    /* Of the change; NULL if nobody said: of what a list no longer has, or replaced. */
-    const char *resource_version;
-};
+#include "informer/notification.h"
 
-enum kinf__sink_write {
-    KINF__SINK_CHANGES,  /* in the order in which they happened, no other key twice */
-    KINF__SINK_REPLACED, /* by a list: all that differs, in no order; may be nothing */
-    KINF__SINK_BOOKMARK, /* nothing but the store's resourceVersion */
+enum kinf__store_write {
+    KINF__WRITE_NOTHING,
+    KINF__WRITE_CHANGES,          /* a transaction */
+    KINF__WRITE_ALL,              /* Replace */
+    KINF__WRITE_RESOURCE_VERSION, /* Bookmark */
 };
 
 struct kinf__sink {
     /* The store was written; its current version has the changes and its resourceVersion is that of
-     * the write, which may be lower than before: the server was restored. A write may change
-     * nothing but the resourceVersion. */
-    void (*on_write)(enum kinf__sink_write write, const struct kinf__sink_change *changes,
-                     size_t n_changes, int64_t now_ms, void *ctx);
+     * the write, which may be lower than before: the server was restored. What is told is borrowed:
+     * of a transaction in the order in which it happened, no key twice; of a Replace all that
+     * differs, in no order. A key whose object was replaced by another one of the same name (its uid
+     * differs) comes as two: gone, then new. It may be nothing. */
+    void (*on_write)(enum kinf__store_write write, const struct kinf__notification *told,
+                     size_t n_told, int64_t now_ms, void *ctx);
     void *ctx;
 };
 

@@ -37,60 +37,60 @@ static struct kinf__entry *entry_of(const struct kinf_snapshot *snapshot,
 }
 
 /* False if the store does not have what was told. */
-static bool add_event(struct group *group, const struct kinf__sink_change *change, uint64_t version,
+static bool add_event(struct group *group, const struct kinf__notification *told, uint64_t version,
                       int64_t now_ms)
 {
+    bool is_gone = told->type == KINF__NOTIFY_DELETE;
     struct kinf__past_event *event = &group->events[group->n_events++];
 
     *event = (struct kinf__past_event){ .version = version, .at_ms = now_ms };
-    if (change->old != NULL)
-        event->old = entry_of(group->before, change->old);
-    if (change->object != NULL)
-        event->now = entry_of(group->after, change->object);
-    return (event->old != NULL) == (change->old != NULL) &&
-           (event->now != NULL) == (change->object != NULL);
+    if (told->old != NULL)
+        event->old = entry_of(group->before, told->old);
+    if (!is_gone)
+        event->now = entry_of(group->after, told->object);
+    return (event->old != NULL) == (told->old != NULL) && (event->now != NULL) == !is_gone;
 }
 
-/* The end of a name that was re-created need not say when it was. */
-static uint64_t version_of(const struct kinf__sink_change *changes, size_t n_changes, size_t i)
+/* When a deletion that was missed happened nobody knows, but that it was before what comes next. */
+static uint64_t version_of(const struct group *group, const struct kinf__notification *told,
+                           size_t n_told, size_t i)
 {
-    if (changes[i].resource_version == NULL && i + 1 < n_changes &&
-        changes[i + 1].resource_version != NULL)
-        return kinf__watchcache_parse_rv(changes[i + 1].resource_version) - 1;
-    return kinf__watchcache_parse_rv(changes[i].resource_version);
+    if (!told[i].final_state_unknown)
+        return kinf__watchcache_parse_rv(kinf_object_resource_version(told[i].object));
+    return i + 1 < n_told ? version_of(group, told, n_told, i + 1) - 1 : group->version;
 }
 
-static const char *add_changes(struct group *group, const struct kinf__sink_change *changes,
-                               size_t n_changes, int64_t now_ms)
+static const char *add_changes(struct group *group, const struct kinf__notification *told,
+                               size_t n_told, int64_t now_ms)
 {
     uint64_t before = group->version_before;
 
-    for (size_t i = 0; i < n_changes; i++) {
-        uint64_t version = version_of(changes, n_changes, i);
+    for (size_t i = 0; i < n_told; i++) {
+        uint64_t version = version_of(group, told, n_told, i);
 
         if (version <= before || version > group->version)
             return "versions out of order";
-        if (!add_event(group, &changes[i], version, now_ms))
+        if (!add_event(group, &told[i], version, now_ms))
             return "changes that the store does not have";
         before = version;
     }
     return NULL;
 }
 
-static const char *add_replaced(struct group *group, const struct kinf__sink_change *changes,
-                                size_t n_changes, int64_t now_ms)
+static const char *add_replaced(struct group *group, const struct kinf__notification *told,
+                                size_t n_told, int64_t now_ms)
 {
-    KINF__AUTO_FREE struct kinf__dated_change *dated = calloc(n_changes + 1, sizeof *dated);
+    KINF__AUTO_FREE struct kinf__dated_change *dated = calloc(n_told + 1, sizeof *dated);
     int rc = KINF_ERR_NO_MEMORY;
 
     if (dated != NULL)
-        rc = kinf__date_replace(changes, n_changes, group->version_before, group->version, dated);
+        rc = kinf__date_replace(told, n_told, group->version_before, group->version, dated);
     if (rc == KINF_ERR_NO_MEMORY)
         return "out of memory";
     if (rc < 0)
         return "a list with versions out of order";
-    for (size_t i = 0; i < n_changes; i++) {
-        if (!add_event(group, dated[i].change, dated[i].version, now_ms))
+    for (size_t i = 0; i < n_told; i++) {
+        if (!add_event(group, dated[i].told, dated[i].version, now_ms))
             return "changes that the store does not have";
     }
     if (group->version > group->version_before)
@@ -99,28 +99,27 @@ static const char *add_replaced(struct group *group, const struct kinf__sink_cha
     return NULL;
 }
 
-static const char *fill(struct group *group, enum kinf__sink_write write,
-                        const struct kinf__sink_change *changes, size_t n_changes, int64_t now_ms)
+static const char *fill(struct group *group, enum kinf__store_write write,
+                        const struct kinf__notification *told, size_t n_told, int64_t now_ms)
 {
     if (group->version < group->version_before)
         return group->version != 0 ? "the server went back" : "a resourceVersion is no number";
     if (group->before->set != group->after->set)
         return "indices were added";
-    group->events = calloc(n_changes + 1, sizeof group->events[0]);
+    group->events = calloc(n_told + 1, sizeof group->events[0]);
     if (group->events == NULL)
         return "out of memory";
-    return write == KINF__SINK_REPLACED ? add_replaced(group, changes, n_changes, now_ms)
-                                        : add_changes(group, changes, n_changes, now_ms);
+    return write == KINF__WRITE_ALL ? add_replaced(group, told, n_told, now_ms)
+                                    : add_changes(group, told, n_told, now_ms);
 }
 
-static void count_bytes(struct group *group, const struct kinf__sink_change *changes,
-                        size_t n_changes)
+static void count_bytes(struct group *group, const struct kinf__notification *told, size_t n_told)
 {
-    for (size_t i = 0; i < n_changes; i++) {
-        if (changes[i].object != NULL)
-            group->bytes_in += kinf_object_size(changes[i].object);
-        if (changes[i].old != NULL)
-            group->bytes_out += kinf_object_size(changes[i].old);
+    for (size_t i = 0; i < n_told; i++) {
+        if (told[i].type != KINF__NOTIFY_DELETE)
+            group->bytes_in += kinf_object_size(told[i].object);
+        if (told[i].old != NULL)
+            group->bytes_out += kinf_object_size(told[i].old);
     }
 }
 
@@ -265,17 +264,17 @@ static void forget(struct kinf__watchcache *cache, int64_t now_ms)
 
 /* --- the sink --- */
 
-static void on_write(enum kinf__sink_write write, const struct kinf__sink_change *changes,
-                     size_t n_changes, int64_t now_ms, void *ctx)
+static void on_write(enum kinf__store_write write, const struct kinf__notification *told,
+                     size_t n_told, int64_t now_ms, void *ctx)
 {
     struct kinf__watchcache *cache = ctx;
     struct group group;
 
     if (begin(cache, &group)) {
-        count_bytes(&group, changes, n_changes);
+        count_bytes(&group, told, n_told);
         /* Before the first list there is nothing that could have changed. */
         if (group.version_before != 0)
-            group.failure = fill(&group, write, changes, n_changes, now_ms);
+            group.failure = fill(&group, write, told, n_told, now_ms);
         else
             group.failure = "";
         kinf__wake_concerned(cache, publish(cache, &group));

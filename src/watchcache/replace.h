@@ -10,7 +10,7 @@
 #include "informer/sink.h"
 
 struct kinf__dated_change {
-    const struct kinf__sink_change *change;
+    const struct kinf__notification *told;
     uint64_t version;
 };
 
@@ -21,7 +21,7 @@ struct kinf__dated_change {
  * ends with the highest that are free. A server gave each of them one, so there are enough. Errors:
  * KINF_ERR_INVALID (not on this server, or the store was not at `above`), KINF_ERR_NO_MEMORY.
  */
-KINF_MUST_CHECK int kinf__date_replace(const struct kinf__sink_change *changes, size_t n_changes,
+KINF_MUST_CHECK int kinf__date_replace(const struct kinf__notification *told, size_t n_told,
                                        uint64_t above, uint64_t list_version,
                                        struct kinf__dated_change *ret_dated);
 

@@ -28,22 +28,22 @@ static void append(struct told *told, const char *text)
     strcpy(told->text + len, text);
 }
 
-static void append_change(struct told *told, const struct kinf__sink_change *change)
+static void append_change(struct told *told, const struct kinf__notification *change)
 {
-    const struct kinf_object *any = change->old != NULL ? change->old : change->object;
+    bool is_gone = change->type == KINF__NOTIFY_DELETE;
+    const char *rv = kinf_object_resource_version(change->object);
     char text[128];
 
-    snprintf(text, sizeof text, " %s[%s>%s]%s", kinf_object_name(any),
+    snprintf(text, sizeof text, " %s[%s>%s]%s", kinf_object_name(change->object),
              change->old != NULL ? kinf_object_resource_version(change->old) : "",
-             change->object != NULL ? kinf_object_resource_version(change->object) : "",
-             change->resource_version != NULL ? change->resource_version : "?");
+             is_gone ? "" : rv, change->final_state_unknown ? "?" : rv);
     append(told, text);
 }
 
-static void note_write(enum kinf__sink_write write, const struct kinf__sink_change *changes,
+static void note_write(enum kinf__store_write write, const struct kinf__notification *changes,
                        size_t n_changes, int64_t now_ms, void *ctx)
 {
-    static const char *const names[] = { "changes", "replaced", "bookmark" };
+    static const char *const names[] = { "nothing", "changes", "replaced", "bookmark" };
     struct told *told = ctx;
     char rv[64] = "";
 
@@ -151,7 +151,7 @@ static void successor_is_told_as_two_changes(void **state)
     told.text[0] = '\0';
     assert_int_equal(handle(f, &deltas[0], 1), 0);
     assert_int_equal(handle(f, &deltas[1], 1), 0);
-    assert_string_equal(told.text, "changes a[1>]? a[>11]11 =11\nchanges a[11>]12 =12\n");
+    assert_string_equal(told.text, "changes a[1>]? a[>11]11 =11\nchanges a[11>]? =12\n");
     kinf_object_unref(deltas[0].object);
     kinf_object_unref(deltas[1].object);
 }

@@ -276,6 +276,26 @@ static void list_that_cannot_be_dated_expires_every_watch(void **state)
     }
 }
 
+/* Its own version is not known, since the arrival of what was deleted was missed. */
+static void missed_deletion_is_dated_by_what_comes_next(void **state)
+{
+    struct watchcache_fixture *f = *state;
+    kinf_auto_object const struct kinf_object *a = watchcache_object("a@12^successor");
+    kinf_auto_object const struct kinf_object *b = watchcache_object("b@15");
+    const struct kinf_delta deltas[] = { { .type = KINF_DELTA_DELETED, .object = a },
+                                         { .type = KINF_DELTA_UPDATED, .object = b } };
+    struct watch watch;
+
+    watchcache_replace(f, "10", "a@1", "b@2");
+    watch_from(f, &watch, 10, NULL);
+    watchcache_delta(f, deltas, 2);
+    watch_expect(&watch, "DELETED d/a@14 (1), MODIFIED d/b@15");
+    watchcache_delete(f, "b@17^successor");
+    watch_expect(&watch, "DELETED d/b@17 (15)");
+    watch_end(&watch);
+    watchcache_check(f);
+}
+
 struct look {
     struct watchcache_fixture *f;
     struct kinf__sink sink;
@@ -283,7 +303,7 @@ struct look {
     char store_before[32];
 };
 
-static void look_and_pass_on(enum kinf__sink_write write, const struct kinf__sink_change *changes,
+static void look_and_pass_on(enum kinf__store_write write, const struct kinf__notification *changes,
                              size_t n_changes, int64_t now_ms, void *ctx)
 {
     struct look *look = ctx;
@@ -766,7 +786,7 @@ static void lack_of_memory_expires_instead_of_losing_events(void **state)
     watchcache_replace(f, "10", "a@1");
     for (size_t n = 1; has_failed; n++) {
         kinf_auto_object const struct kinf_object *old = NULL, *object = NULL;
-        struct kinf__sink_change change;
+        struct kinf__notification change;
         struct watch watch;
         char text[32];
 
@@ -776,10 +796,11 @@ static void lack_of_memory_expires_instead_of_losing_events(void **state)
         snprintf(text, sizeof text, "a@%lu", ++version);
         object = watchcache_object(text);
         assert_int_equal(kinf_indexer_add(indexer, object, NULL, NULL), 0);
-        change = (struct kinf__sink_change){ old, object, kinf_object_resource_version(object) };
+        change = (struct kinf__notification){ .type = KINF__NOTIFY_UPDATE,
+                                              .old = old,
+                                              .object = object };
         test_fail_allocation(n);
-        sink.on_write(n % 2 == 0 ? KINF__SINK_REPLACED : KINF__SINK_CHANGES, &change, 1, 0,
-                      sink.ctx);
+        sink.on_write(n % 2 == 0 ? KINF__WRITE_ALL : KINF__WRITE_CHANGES, &change, 1, 0, sink.ctx);
         has_failed = test_allocation_failed();
         assert_int_equal(watch_wakes(&watch), 1);
         if (has_failed) {
@@ -860,8 +881,9 @@ static void nothing_is_kept_while_nobody_asks(void **state)
     watch_end(&later);
 }
 
-static void enable_and_pass_on(enum kinf__sink_write write, const struct kinf__sink_change *changes,
-                               size_t n_changes, int64_t now_ms, void *ctx)
+static void enable_and_pass_on(enum kinf__store_write write,
+                               const struct kinf__notification *changes, size_t n_changes,
+                               int64_t now_ms, void *ctx)
 {
     struct look *look = ctx;
 
@@ -1054,6 +1076,7 @@ int main(void)
         WATCHCACHE_TEST(list_of_many_enters_whole),
         WATCHCACHE_TEST(list_of_nothing_new_moves_the_version_alone),
         WATCHCACHE_TEST(list_that_cannot_be_dated_expires_every_watch),
+        WATCHCACHE_TEST(missed_deletion_is_dated_by_what_comes_next),
         WATCHCACHE_TEST(version_moves_with_the_history_and_not_with_the_store),
         WATCHCACHE_TEST(objects_enter_and_leave_a_selection),
         WATCHCACHE_TEST(successor_is_told_as_another_object),
