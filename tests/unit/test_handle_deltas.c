@@ -388,7 +388,7 @@ static void index_that_comes_amidst_a_list_has_all_of_it(void **state)
                                                    .transform_ctx = f,
                                                    .indices = &early,
                                                    .n_indices = 1 };
-    kinf_auto_object_list found = KINF_OBJECT_LIST_INIT;
+    kinf_auto_object_list struct kinf_object_list found = KINF_OBJECT_LIST_INIT;
     const struct kinf_object *x = make_thing_of("x", "x", "1", "a");
 
     make_by_hand(f, &options);
