@@ -9,7 +9,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "json/write.h"
+#include "json/quote.h"
 
 /* Line ends inside JSON are white space between tokens; one object must stay on one line. */
 static void join_lines(char *bytes, size_t len)
@@ -42,11 +42,11 @@ static int append_json(struct kinf__buffer *line, const struct kinf__events *eve
                        const struct kinf_object *old, bool initial, bool unknown)
 {
     if (kinf__buffer_printf(line, "{\"type\":\"%s\",\"resource\":", type) < 0 ||
-        kinf__json_append_string(line, events->resource) < 0 ||
+        kinf__quote(line, kinf_str_from(events->resource)) < 0 ||
         kinf__buffer_append(line, ",\"key\":", 7) < 0 ||
-        kinf__json_append_string(line, kinf_object_key(shown)) < 0 ||
+        kinf__quote(line, kinf_str_from(kinf_object_key(shown))) < 0 ||
         kinf__buffer_append(line, ",\"resourceVersion\":", 19) < 0 ||
-        kinf__json_append_string(line, kinf_object_resource_version(shown)) < 0 ||
+        kinf__quote(line, kinf_str_from(kinf_object_resource_version(shown))) < 0 ||
         kinf__buffer_printf(line, ",\"initial\":%s,\"finalStateUnknown\":%s",
                             initial ? "true" : "false", unknown ? "true" : "false") < 0)
         return KINF_ERR_NO_MEMORY;
@@ -117,7 +117,7 @@ void kinf__events_print_synced(const struct kinf__events *events)
 
     if (events->mode == KINF__EVENTS_JSON) {
         failed = kinf__buffer_printf(&line, "{\"type\":\"SYNCED\",\"resource\":");
-        failed = failed < 0 ? failed : kinf__json_append_string(&line, events->resource);
+        failed = failed < 0 ? failed : kinf__quote(&line, kinf_str_from(events->resource));
         failed = failed < 0 ? failed : kinf__buffer_append(&line, "}\n", 2);
     } else {
         failed = kinf__buffer_printf(&line, "%-8s %s\n", "SYNCED", events->resource);

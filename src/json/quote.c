@@ -1,6 +1,5 @@
 /*
- * Strings of answers. Neighbours: write.c, for texts that are known to be UTF-8; table/ and serve/
- * put texts of others into what they say.
+ * Strings of JSON. Neighbours: table/ and serve/ put texts of others into what they say.
  */
 #include "json/quote.h"
 

@@ -22,7 +22,6 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "json/write.h"
 
 #define LOG_LINE_BYTES  400 /* of standard error; a longer line is several */
 #define LOG_LINES_MAX   100 /* of one run */

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "json/scan.h"
-#include "json/write.h"
+#include "json/quote.h"
 #include "rest/kubeconfig_priv.h"
 
 #define CLUSTER_EXTENSION "client.authentication.k8s.io/exec"
@@ -34,7 +34,7 @@ static int append_items(struct kinf__buffer *json, const struct kinf__yaml_node 
         if (i != 0)
             failed = kinf__buffer_append(json, ",", 1);
         if (failed == 0 && is_mapping &&
-            (failed = kinf__json_append_string(json, node->items[2 * i]->text.bytes)) == 0)
+            (failed = kinf__quote(json, kinf_str_from(node->items[2 * i]->text.bytes))) == 0)
             failed = kinf__buffer_append(json, ":", 1);
         if (failed == 0)
             failed = append_json(json, node->items[is_mapping ? 2 * i + 1 : i]);
@@ -50,7 +50,7 @@ static int append_json(struct kinf__buffer *json, const struct kinf__yaml_node *
     if (node->type != KINF__YAML_SCALAR)
         return append_items(json, node);
     return is_literal(node) ? kinf__buffer_append_str(json, node->text)
-                            : kinf__json_append_string(json, node->text.bytes);
+                            : kinf__quote(json, kinf_str_from(node->text.bytes));
 }
 
 /* --- the cluster --- */
@@ -61,7 +61,7 @@ static int append_member(struct kinf__buffer *json, const char *name, const char
         return 0;
     if (kinf__buffer_printf(json, ",\"%s\":", name) < 0)
         return KINF_ERR_NO_MEMORY;
-    return kinf__json_append_string(json, text);
+    return kinf__quote(json, kinf_str_from(text));
 }
 
 static int append_authority(struct kinf__buffer *json, const char *ca_pem)
@@ -106,7 +106,7 @@ static char *make_cluster_json(const struct kinf__kubeconfig_entry *cluster,
     struct kinf__buffer json = KINF__BUFFER_INIT;
 
     if (kinf__buffer_append_str(&json, KINF_STR("{\"server\":")) < 0 ||
-        kinf__json_append_string(&json, config->server) < 0 ||
+        kinf__quote(&json, kinf_str_from(config->server)) < 0 ||
         append_member(&json, "tls-server-name", config->tls_server_name) < 0 ||
         (config->insecure_skip_tls_verify &&
          kinf__buffer_append_str(&json, KINF_STR(",\"insecure-skip-tls-verify\":true")) < 0) ||

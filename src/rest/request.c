@@ -16,7 +16,7 @@
 #include "base/compiler.h"
 #include "base/error.h"
 #include "base/misuse.h"
-#include "json/write.h"
+#include "json/quote.h"
 #include "object/name.h"
 #include "rest/client.h"
 #include "rest/http.h"
@@ -316,8 +316,9 @@ static int append_text(struct kinf__buffer *json, const char *name, const char *
 {
     if (value == NULL)
         return 0;
-    return kinf__buffer_printf(json, ",\"%s\":", name) < 0 ? KINF_ERR_NO_MEMORY
-                                                           : kinf__json_append_string(json, value);
+    return kinf__buffer_printf(json, ",\"%s\":", name) < 0
+               ? KINF_ERR_NO_MEMORY
+               : kinf__quote(json, kinf_str_from(value));
 }
 
 static int append_preconditions(const struct kinf_request *request, struct kinf__buffer *json)
