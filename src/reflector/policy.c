@@ -148,6 +148,7 @@ static void end_round(struct kinf__policy *policy, const char *rv, uint64_t n_by
     strcpy(policy->rv, rv);
     policy->expected_bytes = (int64_t)n_bytes;
     policy->round = (struct kinf__policy_round){ .n_streams = 0 };
+    policy->is_unverified = false;
     forget_list(policy);
     transition(policy, KINF__POLICY_WATCHING);
 }
@@ -288,9 +289,15 @@ static enum kinf__policy_state after_watch(struct kinf__policy *policy, const st
 {
     if (policy->watch.has_brought ||
         !kinf__standstill_begin_list(&policy->standstill, step->now_ms))
-        return KINF__POLICY_WATCHING;
+        return policy->is_unverified ? KINF__POLICY_VERIFYING : KINF__POLICY_WATCHING;
     policy->list.is_extra = true;
     return KINF__POLICY_LISTING;
+}
+
+static void note_outage(struct kinf__policy *policy)
+{
+    policy->is_unverified = true;
+    policy->n_unverified = 0;
 }
 
 static void on_watch_ended(struct kinf__policy *policy, const struct step *step)
@@ -324,6 +331,8 @@ static void on_watch_silent(struct kinf__policy *policy, const struct step *step
         return;
     }
     policy->watch.has_lasted = true;
+    if (policy->standstill.has_bookmarks)
+        note_outage(policy);
     if (!policy->watch.has_brought)
         kinf__standstill_silent(&policy->standstill);
     transition(policy, after_watch(policy, step));
@@ -331,35 +340,35 @@ static void on_watch_silent(struct kinf__policy *policy, const struct step *step
 
 /* --- failures --- */
 
-enum phase { A_LIST, AN_EXTRA_LIST, A_WATCH_LIST, A_WATCH, N_PHASES };
+enum phase { A_LIST, AN_EXTRA_LIST, A_WATCH_LIST, A_WATCH, A_VERIFICATION, N_PHASES };
 
 /* What is next. But for those that say NOW, after a wait. */
 enum reaction {
-    AGAIN,       /* the same: the page, the watch list, the watch */
+    AGAIN,       /* the same: the page, the watch list, the watch, the verification */
     WITHOUT,     /* the same without what was refused: the page token, or the version */
     WITHOUT_NOW, /* - at once, if something was sent that can be left out; else as any failure */
     BY_LIST_NOW, /* the round, but not by a watch list */
     ROUND,       /* a new one */
-    WATCH,       /* the watch; the list is given up */
+    WATCH,       /* the watch; the list is given up, the verification comes behind it */
 };
 
 /* What happens on a failure while something is requested: all of it, but for what is counted on the
  * way (the third watch refused with 500 in a row is a ROUND, the second 404 a question). */
 static const enum reaction reactions[KINF__N_FAILURES][N_PHASES] = {
-    /* while:                       a list, an extra list, a watch list, a watch */
-    [KINF__FAILURE_AWAY] = { AGAIN, WATCH, AGAIN, AGAIN },
-    [KINF__FAILURE_TLS] = { AGAIN, WATCH, AGAIN, AGAIN },
-    [KINF__FAILURE_TIMEOUT] = { AGAIN, WATCH, AGAIN, AGAIN },
-    [KINF__FAILURE_BUSY] = { AGAIN, WATCH, AGAIN, AGAIN },
-    [KINF__FAILURE_OURS] = { AGAIN, WATCH, AGAIN, AGAIN },
-    [KINF__FAILURE_DENIED] = { AGAIN, WATCH, AGAIN, AGAIN },
-    [KINF__FAILURE_ABSENT] = { AGAIN, WATCH, AGAIN, AGAIN },
-    [KINF__FAILURE_SERVER] = { AGAIN, WATCH, BY_LIST_NOW, AGAIN },
-    [KINF__FAILURE_REFUSED] = { AGAIN, WATCH, BY_LIST_NOW, ROUND },
-    [KINF__FAILURE_UNSUPPORTED] = { AGAIN, WATCH, BY_LIST_NOW, ROUND },
-    [KINF__FAILURE_MALFORMED] = { WITHOUT_NOW, WITHOUT_NOW, BY_LIST_NOW, ROUND },
-    [KINF__FAILURE_EXPIRED] = { WITHOUT_NOW, WITHOUT_NOW, WITHOUT_NOW, ROUND },
-    [KINF__FAILURE_TOO_LARGE] = { WITHOUT_NOW, WITHOUT_NOW, WITHOUT_NOW, WITHOUT },
+    /* while:                       a list, an extra list, a watch list, a watch, a verification */
+    [KINF__FAILURE_AWAY] = { AGAIN, WATCH, AGAIN, AGAIN, AGAIN },
+    [KINF__FAILURE_TLS] = { AGAIN, WATCH, AGAIN, AGAIN, AGAIN },
+    [KINF__FAILURE_TIMEOUT] = { AGAIN, WATCH, AGAIN, AGAIN, WATCH },
+    [KINF__FAILURE_BUSY] = { AGAIN, WATCH, AGAIN, AGAIN, WATCH },
+    [KINF__FAILURE_OURS] = { AGAIN, WATCH, AGAIN, AGAIN, AGAIN },
+    [KINF__FAILURE_DENIED] = { AGAIN, WATCH, AGAIN, AGAIN, WATCH },
+    [KINF__FAILURE_ABSENT] = { AGAIN, WATCH, AGAIN, AGAIN, WATCH },
+    [KINF__FAILURE_SERVER] = { AGAIN, WATCH, BY_LIST_NOW, AGAIN, WATCH },
+    [KINF__FAILURE_REFUSED] = { AGAIN, WATCH, BY_LIST_NOW, ROUND, WATCH },
+    [KINF__FAILURE_UNSUPPORTED] = { AGAIN, WATCH, BY_LIST_NOW, ROUND, WATCH },
+    [KINF__FAILURE_MALFORMED] = { WITHOUT_NOW, WITHOUT_NOW, BY_LIST_NOW, ROUND, WATCH },
+    [KINF__FAILURE_EXPIRED] = { WITHOUT_NOW, WITHOUT_NOW, WITHOUT_NOW, ROUND, WATCH },
+    [KINF__FAILURE_TOO_LARGE] = { WITHOUT_NOW, WITHOUT_NOW, WITHOUT_NOW, WITHOUT, WATCH },
 };
 
 static enum phase phase_of(const struct kinf__policy *policy,
@@ -367,6 +376,8 @@ static enum phase phase_of(const struct kinf__policy *policy,
 {
     if (event->type == KINF__POLICY_LIST_FAILED)
         return policy->list.is_extra ? AN_EXTRA_LIST : A_LIST;
+    if (event->type == KINF__POLICY_VERIFY_FAILED)
+        return A_VERIFICATION;
     return policy->state == KINF__POLICY_STREAMING ? A_WATCH_LIST : A_WATCH;
 }
 
@@ -416,6 +427,8 @@ static void react(struct kinf__policy *policy, enum phase phase, enum kinf__fail
         give_up_list(policy, step);
     else if (reaction == AGAIN && phase == A_WATCH)
         then = after_watch(policy, step);
+    else if (reaction == AGAIN && phase == A_VERIFICATION)
+        then = KINF__POLICY_VERIFYING;
     else
         then = resume(policy, step);
     follow(policy, then, is_now ? AT_ONCE : AFTER_WAIT, step);
@@ -450,6 +463,13 @@ static void weigh_stream_failure(struct kinf__policy *policy, enum kinf__failure
         policy->unsupported_until_ms = step->now_ms + KINF__POLICY_UNSUPPORTED_MS;
 }
 
+/* 500 is the server's own word. */
+static bool is_outage(enum kinf__failure failure, const struct kinf_error *err)
+{
+    return is_cut(failure) || failure == KINF__FAILURE_TLS ||
+           (failure == KINF__FAILURE_SERVER && err->http_status != 500);
+}
+
 static void weigh_watch_failure(struct kinf__policy *policy, enum kinf__failure failure,
                                 const struct step *step)
 {
@@ -459,8 +479,8 @@ static void weigh_watch_failure(struct kinf__policy *policy, enum kinf__failure 
     if (watch->is_accepted && step->now_ms - watch->accepted_ms >= policy->backoff.max_ms)
         kinf__backoff_reset(&policy->backoff);
     *n_500 = step->event->err->http_status == 500 ? *n_500 + 1 : 0;
-    if (is_cut(failure) || failure == KINF__FAILURE_TLS)
-        kinf__standstill_outage(&policy->standstill);
+    if (is_outage(failure, step->event->err))
+        note_outage(policy);
     if (*n_500 >= KINF__POLICY_MAX_500)
         kinf__standstill_sign(&policy->standstill, step->now_ms);
     /* Extra lists do then what a round would. */
@@ -487,6 +507,9 @@ static void on_failed(struct kinf__policy *policy, const struct step *step)
     case A_WATCH:
         weigh_watch_failure(policy, failure, step);
         break;
+    case A_VERIFICATION:
+        policy->n_unverified++;
+        break;
     default:
         break;
     }
@@ -499,13 +522,20 @@ static void on_undecodable(struct kinf__policy *policy, const struct step *step)
     follow(policy, round_state(policy, step->now_ms), AFTER_WAIT, step);
 }
 
+static void on_doubted(struct kinf__policy *policy, const struct step *step)
+{
+    policy->round.is_newest = true;
+    follow(policy, round_state(policy, step->now_ms), AT_ONCE, step);
+}
+
 /* --- a resource that is gone --- */
 
 /* Makes the next action a question, if a 404 was not the first in a row. */
 static bool asks(struct kinf__policy *policy, const struct step *step)
 {
     unsigned *n_404 = &policy->round.n_404;
-    bool is_watch = policy->state == KINF__POLICY_WATCHING || policy->list.is_extra;
+    bool is_watch = policy->state == KINF__POLICY_WATCHING ||
+                    policy->state == KINF__POLICY_VERIFYING || policy->list.is_extra;
 
     *n_404 = step->event->err->code == KINF_ERR_NOT_FOUND ? *n_404 + 1 : 0;
     if (*n_404 < KINF__POLICY_MAX_404 || policy->rv[0] == '\0' ||
@@ -584,12 +614,25 @@ static void next_watch(struct kinf__policy *policy, uint64_t random,
 
     action->type = is_watch ? KINF__DO_WATCH : KINF__DO_WATCH_LIST;
     action->rv = is_watch || !policy->round.is_newest ? policy->rv : "";
+    if (is_watch && policy->is_unverified && policy->n_unverified <= KINF__POLICY_MAX_UNVERIFIED)
+        timeout_s = (timeout_s + 9) / 10;
     action->timeout_s = (int64_t)(timeout_s + (random >> 32) % timeout_s);
     policy->watch = (struct kinf__policy_watch){ .timeout_ms = action->timeout_s * 1000 };
     action->head_timeout_ms = policy->options.silent_after_ms / 2;
     action->total_timeout_ms = policy->watch.timeout_ms + action->head_timeout_ms;
     action->idle_timeout_ms =
         silent_ms - jitter_ms + (int64_t)((uint32_t)random % (uint64_t)(2 * jitter_ms + 1));
+}
+
+static void next_verification(struct kinf__policy *policy, struct kinf__policy_action *action)
+{
+    int64_t timeout_ms = policy->options.silent_after_ms / 2;
+
+    action->type = KINF__DO_VERIFY;
+    action->rv = policy->rv;
+    action->head_timeout_ms =
+        timeout_ms < KINF__POLICY_VERIFY_MS ? timeout_ms : KINF__POLICY_VERIFY_MS;
+    action->idle_timeout_ms = action->head_timeout_ms;
 }
 
 void kinf__policy_next(struct kinf__policy *policy, int64_t now_ms, uint64_t random,
@@ -606,6 +649,9 @@ void kinf__policy_next(struct kinf__policy *policy, int64_t now_ms, uint64_t ran
     case KINF__POLICY_STREAMING:
     case KINF__POLICY_WATCHING:
         next_watch(policy, random, &action);
+        break;
+    case KINF__POLICY_VERIFYING:
+        next_verification(policy, &action);
         break;
     case KINF__POLICY_ASKING:
         action.type = KINF__DO_ASK;
@@ -651,6 +697,7 @@ void kinf__policy_event(struct kinf__policy *policy, int64_t now_ms, uint64_t ra
         break;
     case KINF__POLICY_LIST_FAILED:
     case KINF__POLICY_WATCH_FAILED:
+    case KINF__POLICY_VERIFY_FAILED:
         if (asks(policy, &step))
             break;
         __attribute__((fallthrough));
@@ -659,6 +706,13 @@ void kinf__policy_event(struct kinf__policy *policy, int64_t now_ms, uint64_t ra
         break;
     case KINF__POLICY_UNDECODABLE:
         on_undecodable(policy, &step);
+        break;
+    case KINF__POLICY_VERIFIED:
+        policy->is_unverified = false;
+        transition(policy, KINF__POLICY_WATCHING);
+        break;
+    case KINF__POLICY_DOUBTED:
+        on_doubted(policy, &step);
         break;
     case KINF__POLICY_GONE:
         on_gone(policy, &step);
@@ -714,7 +768,9 @@ bool kinf__policy_check(const struct kinf__policy *policy)
         return false;
     if (policy->round.n_streams >= KINF__POLICY_MAX_STREAMS && !policy->round.is_by_list)
         return false;
-    if (next == KINF__POLICY_WATCHING)
+    if (next == KINF__POLICY_VERIFYING && !policy->is_unverified)
+        return false;
+    if (next == KINF__POLICY_WATCHING || next == KINF__POLICY_VERIFYING)
         return is_new_list && policy->rv[0] != '\0';
     if (next == KINF__POLICY_STREAMING)
         return is_new_list && !policy->round.is_by_list &&

@@ -43,6 +43,15 @@
  * decoded, and KINF__POLICY_MAX_500 failures with status 500 in a row (how a watch at a foreign
  * version fails).
  *
+ * Outages. Behind one (no connection, one that broke, 502 to 504, silence where bookmarks come) the
+ * server may have been restored from a backup. It says nothing of that: a watch at a version of its
+ * future is silent, and one at a version that new writes have passed brings only what comes behind
+ * that. So before the watch goes on the newest that is known is verified (reflector_verify.c), with
+ * the wait of the failure as jitter: at most 7 requests for one object each. Doubt leads to a round
+ * of the newest state, one an outage. A verification that comes to nothing does not hold up the
+ * watch for longer than KINF__POLICY_VERIFY_MS and a wait; when that watch ends the server is asked
+ * again. KINF__POLICY_MAX_UNVERIFIED times it is for a tenth of its time, therefore.
+ *
  * A watch that brought nothing may be followed by a list of the newest state, as standstill.h says:
  * an extra list. It is made in pages where that matters to the server: while the watch cache stands
  * still such pages are read from etcd, even when a whole list is refused. If it fails, the watch is
@@ -66,7 +75,8 @@
  * broke after it had lived for at least the longest delay: a proxy that cuts streams once a minute
  * does not make us blind for half of it. The bounds, with the default times:
  *   - A server that is dead or refuses everything, in whatever way, sees at most 8 requests in any
- *     60 s, and at most 4 from the second minute on (a question to discovery counts as one).
+ *     60 s, and at most 4 from the second minute on (a question to discovery counts as one, and so
+ *     does a verification: its first request that fails is its last).
  *   - One that serves rounds and fails each watch behind them sees at most three times as many.
  *   - None, whatever it answers in whatever order, sees more than KINF__POLICY_MAX_A_MINUTE. Pages
  *     behind the first that brought objects are not counted, since the state has so many.
@@ -100,6 +110,8 @@
 #define KINF__POLICY_UNSUPPORTED_MS 600000
 #define KINF__POLICY_MAX_404        2
 #define KINF__POLICY_ASK_MS         600000
+#define KINF__POLICY_VERIFY_MS      10000 /* for each answer, at most */
+#define KINF__POLICY_MAX_UNVERIFIED 3
 #define KINF__POLICY_AT_ONCE        4
 #define KINF__POLICY_MAX_A_MINUTE   32
 
@@ -108,8 +120,9 @@
     X(KINF__POLICY_LISTING, "listing")     /* a page of a list is next, or under way */            \
     X(KINF__POLICY_STREAMING, "streaming") /* a watch list is next, or before its bookmark */      \
     X(KINF__POLICY_WATCHING, "watching")   /* a watch is next, or open */                          \
+    X(KINF__POLICY_VERIFYING, "verifying") /* whether what is known is true, before a watch */     \
     X(KINF__POLICY_ASKING, "asking")       /* whether the server has the resource */               \
-    X(KINF__POLICY_WAITING, "waiting")     /* one of the four follows when the time has come */    \
+    X(KINF__POLICY_WAITING, "waiting")     /* one of the five follows when the time has come */    \
     X(KINF__POLICY_STOPPED, "stopped")     /* for good */
 
 enum kinf__policy_state {
@@ -145,11 +158,14 @@ enum kinf__policy_list_kind {
     X(KINF__POLICY_WATCH_RV, "rv")             /* an event was handed on, or a bookmark [rv] */    \
     X(KINF__POLICY_WATCH_ENDED, "ended")       /* cleanly */                                       \
     X(KINF__POLICY_WATCH_SILENT, "silent")     /* no byte for idle_timeout_ms */                   \
-    X(KINF__POLICY_WATCH_FAILED, "watch failed") /* no answer, refused, or broken [err] */         \
-    X(KINF__POLICY_WATCH_ERROR, "error event")   /* [err] */                                       \
-    X(KINF__POLICY_UNDECODABLE, "undecodable")   /* an object, for the first time [err] */         \
-    X(KINF__POLICY_GONE, "gone")                 /* the resource; what was stored, too [err] */    \
-    X(KINF__POLICY_NOT_GONE, "not gone")         /* as far as one can tell [err] */                \
+    X(KINF__POLICY_WATCH_FAILED, "watch failed")   /* no answer, refused, or broken [err] */       \
+    X(KINF__POLICY_WATCH_ERROR, "error event")     /* [err] */                                     \
+    X(KINF__POLICY_UNDECODABLE, "undecodable")     /* an object, for the first time [err] */       \
+    X(KINF__POLICY_VERIFIED, "verified")           /* what is known is true */                     \
+    X(KINF__POLICY_DOUBTED, "doubted")             /* it is not, or cannot be told [err] */        \
+    X(KINF__POLICY_VERIFY_FAILED, "verify failed") /* no answer, or refused [err] */               \
+    X(KINF__POLICY_GONE, "gone")                   /* the resource; what was stored, too [err] */  \
+    X(KINF__POLICY_NOT_GONE, "not gone")           /* as far as one can tell [err] */              \
     X(KINF__POLICY_STOP, "stop")
 
 enum kinf__policy_event_type {
@@ -178,6 +194,7 @@ enum kinf__policy_action_type {
     KINF__DO_LIST,
     KINF__DO_WATCH_LIST,
     KINF__DO_WATCH,
+    KINF__DO_VERIFY,
     KINF__DO_ASK,
     KINF__DO_WAIT,
     KINF__DO_STOP
@@ -186,7 +203,8 @@ enum kinf__policy_action_type {
 /* Strings are the policy's, valid until the next event. */
 struct kinf__policy_action {
     enum kinf__policy_action_type type;
-    const char *rv; /* LIST, WATCH_LIST, WATCH: resourceVersion; "": leave it out. ASK: the last */
+    /* LIST, WATCH_LIST, WATCH: resourceVersion; "": leave it out. VERIFY, ASK: the last */
+    const char *rv;
     const char *continue_token; /* LIST: "" on the first page: drop what was collected before */
     const char *list_rv;        /* LIST: of the first page; "" on it */
     size_t limit;               /* LIST: 0: none */
@@ -257,6 +275,8 @@ struct kinf__policy {
     int64_t wait_end_ms;                     /* while WAITING */
     int64_t at_once_full_ms;                 /* when nothing of that budget is spent any more */
     char rv[KINF__RV_SIZE];                  /* the last version handed on; "" before the first */
+    bool is_unverified;                      /* since an outage */
+    unsigned n_unverified;                   /* verifications since then that came to nothing */
     int64_t expected_bytes;                  /* of the whole state; negative: unknown */
     bool is_list_cut;                        /* a list in one piece was cut short, once */
     int64_t unsupported_until_ms;            /* no watch lists before */

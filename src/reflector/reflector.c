@@ -1,6 +1,6 @@
 /*
  * The reflector's thread and life. Neighbours: policy.c decides, reflector_list.c,
- * reflector_watch.c and reflector_ask.c perform; what these have in common lies below them, in
+ * reflector_watch.c, reflector_verify.c and reflector_ask.c perform; what these have in common lies below them, in
  * reflector_collect.c and reflector_report.c. Invariants: the thread ends after the waker
  * was set or the queue was closed, and only then; a version is told to the policy only after the
  * queue has what it names.
@@ -49,6 +49,9 @@ static void *run(void *ctx)
         case KINF__DO_WATCH_LIST:
         case KINF__DO_WATCH:
             kinf__reflector_watch(reflector, &action);
+            break;
+        case KINF__DO_VERIFY:
+            kinf__reflector_verify(reflector, &action);
             break;
         case KINF__DO_ASK:
             kinf__reflector_ask(reflector, &action);
@@ -159,6 +162,7 @@ void kinf__reflector_free(struct kinf__reflector *reflector)
         pthread_join(reflector->thread, NULL);
     }
     kinf__reflector_drop_list(reflector);
+    kinf__newest_release(&reflector->newest);
     kinf__http_free(reflector->http);
     kinf__list_stream_release(&reflector->list_stream);
     kinf__watch_stream_release(&reflector->watch_stream);

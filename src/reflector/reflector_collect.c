@@ -227,6 +227,7 @@ int kinf__reflector_finish_list(struct kinf__reflector *reflector, const char *h
         return r;
     atomic_store_explicit(&reflector->last_list_ms, kinf__clock_now_ms(), memory_order_relaxed);
     log_list(reflector, how, rv);
+    kinf__newest_take_list(&reflector->newest, reflector->listed.items, reflector->listed.n_items);
     kinf__reflector_drop_list(reflector);
     kinf__quarantine_end_list(&reflector->quarantine, kinf__clock_now_ms());
     judge_shard(reflector);

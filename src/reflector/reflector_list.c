@@ -53,7 +53,7 @@ static int append_target(struct kinf__reflector *reflector,
                          const struct kinf__policy_action *action, struct kinf__buffer *target)
 {
     char limit[24] = "";
-    int r = kinf__reflector_append_target(reflector, target);
+    int r = kinf__reflector_append_target(reflector, NULL, target);
 
     if (action->limit != 0)
         snprintf(limit, sizeof limit, "%zu", action->limit);
@@ -64,10 +64,9 @@ static int append_target(struct kinf__reflector *reflector,
     return r < 0 ? r : kinf__reflector_append_query(target, "continue", action->continue_token);
 }
 
-static int request_page(struct kinf__reflector *reflector, const struct kinf__policy_action *action,
-                        struct kinf_error *err)
+static int request_page(struct kinf__reflector *reflector, struct kinf__buffer *target,
+                        const struct kinf__policy_action *action, struct kinf_error *err)
 {
-    KINF__AUTO_BUFFER target = KINF__BUFFER_INIT;
     struct kinf__http_request request = {
         .accept = reflector->options.metadata_only ? KINF__ACCEPT_METADATA("List") : NULL,
         .accept_gzip = reflector->options.accept_gzip,
@@ -78,8 +77,8 @@ static int request_page(struct kinf__reflector *reflector, const struct kinf__po
     };
     int r;
 
-    if (append_target(reflector, action, &target) < 0 ||
-        (request.target = kinf__buffer_cstr(&target)) == NULL)
+    request.target = kinf__buffer_cstr(target);
+    if (request.target == NULL)
         return kinf__error_no_memory(err);
     r = kinf__http_perform(reflector->http, &request, err);
     if (r == 0)
@@ -89,8 +88,8 @@ static int request_page(struct kinf__reflector *reflector, const struct kinf__po
     return r;
 }
 
-static int receive_page(struct kinf__reflector *reflector, const struct kinf__policy_action *action,
-                        struct kinf_error *err)
+int kinf__reflector_receive_page(struct kinf__reflector *reflector, struct kinf__buffer *target,
+                                 const struct kinf__policy_action *action, struct kinf_error *err)
 {
     const struct kinf__list_stream *stream = &reflector->list_stream;
     int r;
@@ -98,7 +97,7 @@ static int receive_page(struct kinf__reflector *reflector, const struct kinf__po
     reflector->has_begun = false;
     kinf__list_stream_reset(&reflector->list_stream);
     kinf__pace_begin(&reflector->pace, action->idle_timeout_ms, kinf__clock_now_ms());
-    r = request_page(reflector, action, err);
+    r = request_page(reflector, target, action, err);
     if (r == 0 && stream->continue_token[0] != '\0' &&
         strcmp(stream->continue_token, action->continue_token) == 0)
         return kinf__error_set(err, KINF_ERR_PARSE, "list: a page names itself as the next one");
@@ -116,6 +115,7 @@ static void begin(struct kinf__reflector *reflector, const struct kinf__policy_a
 void kinf__reflector_list(struct kinf__reflector *reflector,
                           const struct kinf__policy_action *action)
 {
+    KINF__AUTO_BUFFER target = KINF__BUFFER_INIT;
     const struct kinf__list_stream *stream = &reflector->list_stream;
     struct kinf__policy_event event = { .type = KINF__POLICY_LIST_PAGE };
     struct kinf_error err = KINF_ERROR_INIT;
@@ -127,7 +127,10 @@ void kinf__reflector_list(struct kinf__reflector *reflector,
         begin(reflector, action);
     n_before = reflector->listed.n_items;
     n_items_before = reflector->n_list_items;
-    r = receive_page(reflector, action, &err);
+    if (append_target(reflector, action, &target) < 0)
+        r = kinf__error_no_memory(&err);
+    else
+        r = kinf__reflector_receive_page(reflector, &target, action, &err);
     is_last = stream->continue_token[0] == '\0';
     if (r == 0 && is_last && reflector->must_relist) {
         kinf__reflector_drop_list(reflector);

@@ -14,6 +14,7 @@
 #include "base/thread.h"
 #include "reflector/initial_events.h"
 #include "reflector/list_stream.h"
+#include "reflector/newest.h"
 #include "reflector/pace.h"
 #include "reflector/policy.h"
 #include "reflector/quarantine.h"
@@ -52,6 +53,7 @@ struct kinf__reflector {
     struct kinf__list_stream list_stream;
     struct kinf__watch_stream watch_stream;
     struct kinf__quarantine quarantine;
+    struct kinf__newest newest;
     uint64_t random;
     bool is_shard_ignored; /* by the server */
     bool stands_still;     /* as told to the owner */
@@ -101,7 +103,7 @@ static inline void kinf__reflector_count(_Atomic(uint64_t) *count, uint64_t more
     atomic_fetch_add_explicit(count, more, memory_order_relaxed);
 }
 
-/* --- reflector_list.c, reflector_watch.c, reflector_ask.c --- */
+/* --- reflector_list.c, reflector_watch.c, reflector_verify.c, reflector_ask.c --- */
 
 /* Perform what the policy asks for and tell it what came of it. A watch list is a watch that has
  * something before it. */
@@ -109,9 +111,18 @@ void kinf__reflector_list(struct kinf__reflector *reflector,
                           const struct kinf__policy_action *action);
 void kinf__reflector_watch(struct kinf__reflector *reflector,
                            const struct kinf__policy_action *action);
+/* Asks whether what is known is still true. */
+void kinf__reflector_verify(struct kinf__reflector *reflector,
+                            const struct kinf__policy_action *action);
 /* Asks whether the server still has the resource; if not, empties the queue's owner. */
 void kinf__reflector_ask(struct kinf__reflector *reflector,
                          const struct kinf__policy_action *action);
+
+/* Performs a GET of one page; its items are collected. Errors: of the request, of the stream. */
+KINF_MUST_CHECK int kinf__reflector_receive_page(struct kinf__reflector *reflector,
+                                                 struct kinf__buffer *target,
+                                                 const struct kinf__policy_action *action,
+                                                 struct kinf_error *err);
 
 /* What the streams call. */
 int kinf__reflector_on_item(const struct kinf_object *take_object, void *ctx,
@@ -178,8 +189,10 @@ const char *kinf__reflector_namespace(const struct kinf__reflector *reflector);
 /* For jitter. */
 uint64_t kinf__reflector_draw(struct kinf__reflector *reflector);
 
-/* Appends path and selectors of a request to `target`. Errors: KINF_ERR_NO_MEMORY. */
+/* Appends path and selectors of a request to `target`: for all objects, or one. Errors:
+ * KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__reflector_append_target(struct kinf__reflector *reflector,
+                                                  const struct kinf_object *named,
                                                   struct kinf__buffer *target);
 /* Appends one parameter, or nothing if the value is NULL or "". Errors: KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__reflector_append_query(struct kinf__buffer *target, const char *name,

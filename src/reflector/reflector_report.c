@@ -151,15 +151,49 @@ int kinf__reflector_append_query(struct kinf__buffer *target, const char *name, 
     return kinf__url_append_query(target, name, value);
 }
 
-int kinf__reflector_append_target(struct kinf__reflector *reflector, struct kinf__buffer *target)
+/* A name may hold what parts a selector. */
+static int append_name(struct kinf__buffer *selector, const char *name)
+{
+    int r = kinf__buffer_append_str(selector, KINF_STR("metadata.name="));
+
+    for (; r == 0 && *name != '\0'; name++)
+        r = kinf__buffer_printf(selector, "%s%c", strchr("\\,=", *name) != NULL ? "\\" : "", *name);
+    return r;
+}
+
+/* The informer's own, which may be what it is allowed to ask for, and the name. */
+static int append_field_selector(struct kinf__buffer *target, const char *own,
+                                 const struct kinf_object *named)
+{
+    KINF__AUTO_BUFFER both = KINF__BUFFER_INIT;
+    int r = 0;
+
+    if (named == NULL)
+        return kinf__reflector_append_query(target, "fieldSelector", own);
+    if (own != NULL && own[0] != '\0')
+        r = kinf__buffer_printf(&both, "%s,", own);
+    if (r < 0 || append_name(&both, kinf_object_name(named)) < 0 ||
+        kinf__buffer_cstr(&both) == NULL)
+        return KINF_ERR_NO_MEMORY;
+    return kinf__reflector_append_query(target, "fieldSelector", both.bytes);
+}
+
+int kinf__reflector_append_target(struct kinf__reflector *reflector,
+                                  const struct kinf_object *named, struct kinf__buffer *target)
 {
     const struct kinf__reflector_options *options = &reflector->options;
-    int r = kinf__url_append_resource(target, options->type, options->name_space);
+    KINF__AUTO_BUFFER name_space = KINF__BUFFER_INIT;
+    int r;
 
+    if (named != NULL && (kinf__buffer_append_str(&name_space, kinf_object_namespace(named)) < 0 ||
+                          kinf__buffer_cstr(&name_space) == NULL))
+        return KINF_ERR_NO_MEMORY;
+    r = kinf__url_append_resource(target, options->type,
+                                  named != NULL ? name_space.bytes : options->name_space);
     if (r == 0)
         r = kinf__reflector_append_query(target, "labelSelector", options->label_selector);
     if (r == 0)
-        r = kinf__reflector_append_query(target, "fieldSelector", options->field_selector);
+        r = append_field_selector(target, options->field_selector, named);
     if (r == 0 && options->shard != NULL)
         r = kinf__reflector_append_query(target, "shardSelector",
                                          kinf__shard_selector_text(options->shard));

@@ -97,6 +97,8 @@ int kinf__reflector_on_event(enum kinf__watch_event_type type, const struct kinf
         return r;
     kinf__reflector_count(&reflector->n_events, 1);
     kinf__reflector_note_decoded(reflector, kinf_object_key(object));
+    if (!is_outside)
+        kinf__newest_note(&reflector->newest, object, type == KINF__WATCH_DELETED);
     advance(reflector, kinf_object_resource_version(object), false);
     return 0;
 }
@@ -136,6 +138,7 @@ int kinf__reflector_on_rejected_event(const char *key, const struct kinf_error *
     int r = kinf__reflector_reject(reflector, key, why, &verdict, err);
 
     reflector->n_brought++;
+    kinf__newest_drop(&reflector->newest, key);
     /* Of the initial events all are looked at, so that one round finds every bad object. */
     if (r == 0 && verdict == KINF__QUARANTINE_RELIST && !reflector->is_streaming)
         return kinf__error_set(err, KINF_ERR_PARSE, "undecodable event");
@@ -212,7 +215,7 @@ static int append_target(struct kinf__reflector *reflector,
                          const struct kinf__policy_action *action, struct kinf__buffer *target)
 {
     char timeout_s[24];
-    int r = kinf__reflector_append_target(reflector, target);
+    int r = kinf__reflector_append_target(reflector, NULL, target);
 
     snprintf(timeout_s, sizeof timeout_s, "%" PRId64, action->timeout_s);
     if (r == 0)

@@ -35,12 +35,6 @@ void kinf__standstill_sign(struct kinf__standstill *standstill, int64_t now_ms)
     look(standstill, now_ms);
 }
 
-void kinf__standstill_outage(struct kinf__standstill *standstill)
-{
-    standstill->had_outage = true;
-    standstill->n_silent = 0; /* what counts is the silence behind it */
-}
-
 void kinf__standstill_silent(struct kinf__standstill *standstill)
 {
     standstill->n_silent++;
@@ -52,7 +46,6 @@ void kinf__standstill_delivered(struct kinf__standstill *standstill, bool is_boo
     standstill->n_quiet = 0;
     standstill->n_signs = 0;
     standstill->n_silent = 0;
-    standstill->had_outage = false;
     if (!is_bookmark)
         return;
     standstill->has_bookmarks = true;
@@ -61,15 +54,12 @@ void kinf__standstill_delivered(struct kinf__standstill *standstill, bool is_boo
 
 bool kinf__standstill_begin_list(struct kinf__standstill *standstill, int64_t now_ms)
 {
-    unsigned max_silent = standstill->had_outage ? 1 : standstill->max_silent;
-
     look(standstill, now_ms);
     if (standstill->is_found)
         return now_ms >= standstill->next_list_ms;
-    if (standstill->n_silent < max_silent)
+    if (standstill->n_silent < standstill->max_silent)
         return false;
     standstill->n_silent = 0;
-    standstill->had_outage = false;
     standstill->is_check = true;
     return true;
 }
@@ -80,7 +70,6 @@ void kinf__standstill_listed(struct kinf__standstill *standstill, bool has_news,
 
     standstill->next_list_ms = now_ms + standstill->list_interval_ms;
     standstill->is_check = false;
-    standstill->had_outage = false;
     standstill->n_silent = 0;
     if (standstill->is_found) {
         standstill->n_quiet = has_news ? 0 : standstill->n_quiet + 1;

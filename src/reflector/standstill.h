@@ -15,9 +15,7 @@
  * that of all types, so it says nothing of one. Only a list that shows changes which the watch did
  * not bring is a proof. Such a list, a check, is worth its price
  *   - after KINF__STANDSTILL_SILENT silent watches in a row of a server that does send bookmarks,
- *   - after KINF__STANDSTILL_SILENT_UNKNOWN (about an hour) of one that never did,
- *   - after one if the server was out of reach before it: it may have been restored from a backup,
- *     and a watch at a version of its future is accepted and silent.
+ *   - after KINF__STANDSTILL_SILENT_UNKNOWN (about an hour) of one that never did.
  * After a check that shows no change the next is due after twice as many silent watches, up to
  * KINF__STANDSTILL_SILENT_UNKNOWN.
  *
@@ -48,7 +46,6 @@ struct kinf__standstill {
     unsigned n_silent; /* watches in a row */
     unsigned max_silent;
     bool has_bookmarks; /* the server has sent one, once */
-    bool had_outage;    /* since the last delivery or list */
     bool is_check;      /* the list under way */
 };
 
@@ -59,8 +56,6 @@ void kinf__standstill_init(struct kinf__standstill *standstill, int64_t list_int
 bool kinf__standstill_is_sign(const struct kinf_error *err);
 /* The server said so, in whatever form. */
 void kinf__standstill_sign(struct kinf__standstill *standstill, int64_t now_ms);
-/* The server could not be reached, or a connection broke. */
-void kinf__standstill_outage(struct kinf__standstill *standstill);
 /* A watch brought nothing at all until it was given up. */
 void kinf__standstill_silent(struct kinf__standstill *standstill);
 /* A watch, or a watch list, brought something. */

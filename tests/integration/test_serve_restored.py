@@ -1,9 +1,11 @@
-"""A cluster that is restored from a backup, as clients of kinformerd see it: no version is of two states to them."""
+"""A cluster that is restored from a backup: kinformerd notices it, and to its clients no version is of two states."""
 
+import re
+import socket
 import tempfile
 import unittest
 
-from harness import cluster, config_map, wait_until, write_config
+from harness import Proxy, cluster, config_map, needs_cluster, wait_until
 from test_serve import Direct, Served, Watch, ask, body_of
 
 NAMESPACE = "restored"
@@ -14,10 +16,13 @@ def put(name, data):
     cluster().kubectl("apply", "-f", "-", stdin=config_map(name, NAMESPACE, data))
 
 
+def setUpModule():
+    cluster().make_namespace(NAMESPACE)
+
+
 class ServeRestoredTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cluster().make_namespace(NAMESPACE)
         for name in ("changed", "deleted", "stays"):
             put(name, "0")
 
@@ -28,10 +33,7 @@ class ServeRestoredTest(unittest.TestCase):
 
     def test_nobody_goes_on_from_a_version_that_was_undone(self):
         cluster().run_script("checkpoint")
-        # A restored server accepts a watch from its future and is silent. Half of that is how long the daemon waits
-        # for an answer, and a list from the future is refused after three seconds.
-        config = write_config(self.enterContext(tempfile.TemporaryDirectory()), "configmaps", silentAfter="8s")
-        with Served("--config", config, resource=()) as served:
+        with Served(resource=("configmaps",)) as served:
             for i in range(8):
                 put("changed", str(i))
             cluster().kubectl("delete", "cm", "-n", NAMESPACE, "deleted")
@@ -52,6 +54,95 @@ class ServeRestoredTest(unittest.TestCase):
             self.assertEqual(ask(served, f"{TARGET}?limit=1&continue={page}")[0], 410)
             self.assertEqual(ask(served, f"{TARGET}?resourceVersion={version}")[0], 504)
             served.daemon.stop()
+
+
+def state_of(where):
+    return {item["metadata"]["name"]: item for item in body_of(where, TARGET)["items"]}
+
+
+def version_of(where):
+    return int(body_of(where, TARGET)["metadata"]["resourceVersion"])
+
+
+def create(names):
+    cluster().kubectl("create", "-f", "-", stdin="\n---\n".join(config_map(name, NAMESPACE) for name in names))
+
+
+class OutageTest(unittest.TestCase):
+    """The daemon is cut off, by a proxy, while something happens to the server, and comes back when that is over."""
+
+    # Its longest wait by then, and a list.
+    SECONDS = 15
+
+    def setUp(self):
+        cluster().kubectl("delete", "configmaps", "--all", "-n", NAMESPACE)
+        create(f"old-{i}" for i in range(5))
+        self.folder = self.enterContext(tempfile.TemporaryDirectory())
+
+    def change(self):
+        """42 changes: 20 objects are made and changed again, and two older ones deleted."""
+        names = [f"new-{i}" for i in range(20)]
+        create(names)
+        cluster().kubectl("apply", "-f", "-", stdin="\n---\n".join(config_map(name, NAMESPACE, "2") for name in names))
+        cluster().kubectl("delete", "configmaps", "-n", NAMESPACE, "old-0", "old-1")
+
+    def n_lists(self, served):
+        metrics = ask(served, "/metrics")[2].decode()
+        return sum(int(count) for count in re.findall(r"^kinformer_lists_total\{[^}]*} (\d+)$", metrics, re.M))
+
+    def cut_off(self, before, meanwhile):
+        """(lists before, lists after, the server's version when it was cut off, and when it came back)"""
+        with Proxy() as proxy:
+            with Served(resource=("configmaps",), kubeconfig=proxy.kubeconfig(self.folder)) as served:
+                before()
+                wait_until(lambda: state_of(served) == state_of(Direct()), "what is there before")
+                version, n_lists = version_of(Direct()), self.n_lists(served)
+                served.wait_for(TARGET, max(int(item["metadata"]["resourceVersion"])
+                                            for item in state_of(Direct()).values()))
+                proxy.refuse()
+                meanwhile()
+                later = version_of(Direct())
+                with Proxy(listener=socket.create_server((proxy.host, proxy.port))):
+                    wait_until(lambda: state_of(served) == state_of(Direct()), "what is there now", self.SECONDS)
+                    cluster().kubectl("create", "-f", "-", stdin=config_map("last", NAMESPACE))
+                    wait_until(lambda: "last" in state_of(served), "what the watch brings")
+                    n_lists_after = self.n_lists(served)
+                    self.assertEqual(served.daemon.count_loud("restored from a backup"), n_lists_after - n_lists)
+                    served.daemon.stop()
+        return n_lists, n_lists_after, version, later
+
+    def test_a_restored_server_is_noticed(self):
+        cluster().run_script("checkpoint")
+        before, after, version, later = self.cut_off(self.change, lambda: cluster().run_script("rollback"))
+        self.assertLess(later, version)
+        self.assertEqual(after, before + 1)
+
+    def test_a_restored_server_that_was_overtaken_by_new_writes_is_noticed(self):
+        def restore():
+            cluster().run_script("rollback")
+            create(f"other-{i}" for i in range(120))
+
+        cluster().run_script("checkpoint")
+        before, after, version, later = self.cut_off(self.change, restore)
+        self.assertGreater(later, version)
+        self.assertEqual(after, before + 1)
+
+    def check_without_list(self, meanwhile):
+        before, after, version, later = self.cut_off(self.change, meanwhile)
+        self.assertGreater(later, version)
+        self.assertEqual(after, before)
+
+    def test_an_outage_alone_costs_no_list(self):
+        def go_on():
+            cluster().kubectl("apply", "-f", "-", stdin=config_map("new-18", NAMESPACE, "3"))
+            cluster().kubectl("delete", "configmaps", "-n", NAMESPACE, "old-2", "new-3")
+            create(["old-1"])
+
+        self.check_without_list(go_on)
+
+    @needs_cluster("states of the past")
+    def test_the_newest_may_be_gone(self):
+        self.check_without_list(lambda: cluster().kubectl("delete", "configmaps", "-n", NAMESPACE, "new-18", "new-19"))
 
 
 if __name__ == "__main__":

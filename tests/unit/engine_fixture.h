@@ -30,7 +30,14 @@
 #define ON_LIST(rules)       "exchange once\nmatch GET /api/v1/pods !watch " rules "\n"
 #define ON_LIST_TWICE(rules) "exchange times 2\nmatch GET /api/v1/pods !watch " rules "\n"
 #define ON_WATCH(rv)         "exchange once\nmatch GET /api/v1/pods watch=1 resourceVersion=" rv "\n"
-#define END(rv)              EVENT("ADDED", POD("end", rv)) "stall forever\n"
+/* Whether a pod is as it was, after an outage; it is asked for in this way alone. */
+#define ON_VERIFY(name)                                                                            \
+    "exchange once\nmatch GET /api/v1/namespaces/n/pods !watch fieldSelector=metadata.name=" name  \
+    " limit=1 !resourceVersion\n"
+#define ON_VERIFY_AT(name, rv)                                                                     \
+    "exchange once\nmatch GET /api/v1/namespaces/n/pods !watch fieldSelector=metadata.name=" name  \
+    " limit=1 resourceVersionMatch=Exact resourceVersion=" rv "\n"
+#define END(rv) EVENT("ADDED", POD("end", rv)) "stall forever\n"
 
 struct engine_fixture {
     struct kinf_informer_options options; /* of the informer; to be changed before it is made */

@@ -76,8 +76,10 @@ void policy_run_tell(struct policy_run *run, struct kinf__policy_event event)
 static void describe(const struct kinf__policy_action *action, char *buf, size_t size)
 {
     static const char *const names[] = {
-        [KINF__DO_LIST] = "?list", [KINF__DO_WATCH_LIST] = "?stream", [KINF__DO_WATCH] = "?watch",
-        [KINF__DO_ASK] = "?ask",   [KINF__DO_STOP] = "?stop",         [KINF__DO_WAIT] = NULL,
+        [KINF__DO_LIST] = "?list",   [KINF__DO_WATCH_LIST] = "?stream",
+        [KINF__DO_WATCH] = "?watch", [KINF__DO_VERIFY] = "?verify",
+        [KINF__DO_ASK] = "?ask",     [KINF__DO_STOP] = "?stop",
+        [KINF__DO_WAIT] = NULL,
     };
     int len = 0;
 
@@ -86,7 +88,7 @@ static void describe(const struct kinf__policy_action *action, char *buf, size_t
         return;
     }
     len = snprintf(buf, size, "%s", names[action->type]);
-    if (action->rv[0] != '\0' && action->type != KINF__DO_ASK)
+    if (action->rv[0] != '\0' && action->type != KINF__DO_ASK && action->type != KINF__DO_VERIFY)
         len += snprintf(buf + len, size - (size_t)len, "@%s", action->rv);
     if (action->continue_token[0] != '\0')
         len += snprintf(buf + len, size - (size_t)len, "+%s", action->continue_token);
@@ -150,6 +152,9 @@ static void happen(struct policy_run *run, const char *name, char *value)
         event.err = error_named(value);
     } else if (strcmp(name, "nowatch") == 0) {
         event.type = KINF__POLICY_WATCH_FAILED;
+        event.err = error_named(value);
+    } else if (strcmp(name, "noverify") == 0) {
+        event.type = KINF__POLICY_VERIFY_FAILED;
         event.err = error_named(value);
     } else if (strcmp(name, "error") == 0) {
         event.type = KINF__POLICY_WATCH_ERROR;

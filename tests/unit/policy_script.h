@@ -2,15 +2,17 @@
  * Scripts for the policy: what it must ask for next, and what happens, word by word.
  *
  * Words that begin with '?' are what the policy must ask for next:
- *   ?list ?list@RV ?list,LIMIT ?list+TOKEN,LIMIT ?stream ?stream@RV ?watch@RV ?ask ?wait ?wait/MS
- *   ?stop
+ *   ?list ?list@RV ?list,LIMIT ?list+TOKEN,LIMIT ?stream ?stream@RV ?watch@RV ?verify ?ask
+ *   ?wait ?wait/MS ?stop
  * (?wait also lets the time pass). The others are what happens:
  *   page=RV page=RV+TOKEN  a page, with a continue token
  *   page=RV+TOKEN/N        the first page of N kB, of a state of 100 times as many bytes
  *   news=RV                a whole list that differs from what is stored
  *   initial=RV initial=RV/N  the bookmark behind the initial events, behind N kB
  *   nolist=E  cutlist=E    a list failed before, or after the body began
- *   accepted rv=RV bookmark=RV ended silent nowatch=E error=E undecodable gone not_gone stop
+ *   noverify=E             a verification came to nothing
+ *   accepted rv=RV bookmark=RV ended silent nowatch=E error=E undecodable verified doubted gone
+ *   not_gone stop
  *   +MS                    time passes
  *
  * Threads: the test's.

@@ -31,6 +31,12 @@
 #define WATCH_FROM(rv)                                                                             \
     "/api/v1/pods?watch=1&allowWatchBookmarks=true&resourceVersion=" rv "&timeoutSeconds=1\n"
 
+/* Whether an object is still as it was, after an outage; and as of a version. */
+#define VERIFY(name) "/api/v1/namespaces/n/pods?fieldSelector=metadata.name%3D" name "&limit=1\n"
+#define VERIFY_AT(name, rv)                                                                        \
+    "/api/v1/namespaces/n/pods?fieldSelector=metadata.name%3D" name                                \
+    "&limit=1&resourceVersionMatch=Exact&resourceVersion=" rv "\n"
+
 /* A reflector with all it works between. */
 struct reflector_fixture {
     struct replay *server;

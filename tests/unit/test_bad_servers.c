@@ -19,6 +19,8 @@
 #define ALWAYS_LIST(rules) "exchange always\nmatch GET /api/v1/pods !watch " rules "\n"
 #define ALWAYS_WATCH                                                                               \
     "exchange always\nmatch GET /api/v1/pods watch=1 !sendInitialEvents resourceVersion=10\n"
+#define ALWAYS_VERIFIED                                                                            \
+    "exchange always\nmatch GET /api/v1/namespaces/n/pods\n" LIST("10", POD("a", "3"))
 #define LOGIN_PAGE                                                                                 \
     "status 200\nheader Content-Type: text/html; charset=utf-8\n"                                  \
     "piece <!DOCTYPE html><html><title>Log in</title>\n"
@@ -136,8 +138,9 @@ static void a_stream_cut_inside_its_first_event_proves_nothing(void **state)
     struct engine_fixture *f = *state;
 
     START(f, ON_LIST("") LIST("10", POD("a", "3")),
-          ALWAYS_WATCH "status 200\npiece {\"type\":\"ADDED\",\"object\":{\"meta\ncut\n");
-    expect_no_proof(f, 5, "server 127.0.0.1");
+          ALWAYS_WATCH "status 200\npiece {\"type\":\"ADDED\",\"object\":{\"meta\ncut\n",
+          ALWAYS_VERIFIED);
+    expect_no_proof(f, 9, "server 127.0.0.1");
 }
 
 static void a_watch_that_answers_error_for_ever_proves_nothing(void **state)
@@ -145,8 +148,9 @@ static void a_watch_that_answers_error_for_ever_proves_nothing(void **state)
     struct engine_fixture *f = *state;
 
     START(f, ON_LIST("") LIST("10", POD("a", "3")),
-          ALWAYS_WATCH "status 200\nerror 504 Timeout the storage does not answer\n");
-    expect_no_proof(f, 5, "the storage does not answer");
+          ALWAYS_WATCH "status 200\nerror 504 Timeout the storage does not answer\n",
+          ALWAYS_VERIFIED);
+    expect_no_proof(f, 9, "the storage does not answer");
 }
 
 /* That sends pages whatever it is asked for. */
@@ -192,8 +196,9 @@ static void newlines_are_no_events(void **state)
 
     /* Longer than the pauses, also those of a busy machine. */
     f->options.silent_after_ms = 3 * SILENT_AFTER_MS;
-    START(f, ON_LIST("") LIST("10", POD("a", "3")), ALWAYS_WATCH "status 200\n", drip());
-    expect_no_proof(f, 2, "bytes of the watch come, but no event for");
+    START(f, ON_LIST("") LIST("10", POD("a", "3")), ALWAYS_VERIFIED, ALWAYS_WATCH "status 200\n",
+          drip());
+    expect_no_proof(f, 3, "bytes of the watch come, but no event for");
 }
 
 static void a_list_that_drips_is_given_up(void **state)

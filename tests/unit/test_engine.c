@@ -63,7 +63,7 @@ static void a_server_that_goes_back_is_followed(void **state)
 
     ENGINE_START(
         f, ON_LIST("") LIST("50", POD("a", "40") "," POD("b", "45")),
-        ON_WATCH("50") "status 200\nwait 1\ncut\n", ON_WATCH("50") "failure 410 Expired too old\n",
+        ON_WATCH("50") "status 200\nwait 1\nerror 410 Expired too old\n",
         ON_LIST("resourceVersion=50") "failure 504 Timeout Too large resource version: 50, "
                                       "current: 30\n",
         ON_LIST("!resourceVersion") LIST("30", POD("a", "20") "," POD("c", "25")),

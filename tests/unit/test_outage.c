@@ -27,6 +27,8 @@
 #define ALWAYS_LIST(rules) "exchange always\nmatch GET /api/v1/pods !watch " rules "\n"
 #define ALWAYS_WATCH(rv)                                                                           \
     "exchange always\nmatch GET /api/v1/pods watch=1 !sendInitialEvents resourceVersion=" rv "\n"
+#define ON_STREAM                                                                                  \
+    "exchange once\nmatch GET /api/v1/pods watch=1 sendInitialEvents=true !resourceVersion\n"
 #define SILENCE       "status 200\nstall forever\n"
 #define ADDED(object) EVENT("ADDED", object)
 #define BOOKMARK(rv)                                                                               \
@@ -162,22 +164,19 @@ static void begin_wait(struct engine_fixture *f, struct waiter *waiter)
     kinf__mutex_unlock(&f->informer->progress_lock);
 }
 
-/* A watch at a version of its future is accepted, and silent until the server has come so far. */
-static void a_restored_server_that_says_nothing_is_found_out(void **state)
+/* The server is behind what it was. A watch from there would be silent until it has come so far. */
+static void a_restored_server_is_found_out(void **state)
 {
     struct engine_fixture *f = *state;
     struct waiter waiter;
 
     f->options.initial = KINF_INITIAL_WATCHLIST;
-    f->options.silent_after_ms = SILENT_AFTER_MS;
     ENGINE_START(f,
-                 ALWAYS_STREAM "status 200\n" ADDED(POD("a", "40")) ADDED(POD("b", "45"))
+                 ON_STREAM "status 200\n" ADDED(POD("a", "40")) ADDED(POD("b", "45"))
                      INITIAL_END("50") BOOKMARK("51") "wait 1\ncut\n",
-                 ALWAYS_WATCH("51") SILENCE,
-                 ALWAYS_LIST("!resourceVersion") LIST("30", POD("a", "20") "," POD("c", "25")),
-                 ALWAYS_WATCH("30") "status 200\n" BOOKMARK("31")
-                     ADDED(POD("end", "32")) "stall forever\n",
-                 ALWAYS_WATCH("32") SILENCE);
+                 ON_VERIFY("b") LIST("30", ""),
+                 ON_STREAM "status 200\n" ADDED(POD("a", "20")) ADDED(POD("c", "25"))
+                     INITIAL_END("30") BOOKMARK("31") ADDED(POD("end", "32")) "stall forever\n");
     ENGINE_EXPECT(f, "add! a@40", "add! b@45", "synced");
     engine_wait_for_resource_version(f, "51");
     begin_wait(f, &waiter);
@@ -188,7 +187,28 @@ static void a_restored_server_that_says_nothing_is_found_out(void **state)
     assert_int_equal(waiter.rc, KINF_ERR_EXPIRED);
     engine_wait_for_resource_version(f, "32");
     engine_wait_for_state(f, KINF_STATE_LIVE);
-    assert_true(status_of(f).n_extra_lists >= 1);
+    assert_int_equal(status_of(f).n_silent, 0);
+}
+
+/* It went back and new writes took it past the version that was known: nothing is silent, and a
+ * watch would bring only what comes behind that. */
+static void a_restored_server_that_was_overtaken_is_found_out(void **state)
+{
+    struct engine_fixture *f = *state;
+
+    log_begin("the server is not what it was (restored from a backup?), listing resource=pods", "");
+    ENGINE_START(f, ON_LIST("") LIST("10", POD("a", "3") "," POD("b", "4")),
+                 ON_WATCH("10") "status 200\n" MODIFIED(POD("a", "11")) "wait 1\ncut\n",
+                 ON_VERIFY("a") LIST("30", POD("a", "3")),
+                 ON_LIST("!resourceVersion") LIST("30", POD("a", "3") "," POD("c", "5")),
+                 ON_WATCH("30") "status 200\n" END("31"));
+    engine_wait_for_resource_version(f, "11");
+    replay_signal(f->replay, 1);
+    ENGINE_EXPECT(f, "add! a@3", "add! b@4", "synced", "update a@3 a@11", "update a@11 a@3",
+                  "delete* b@4", "add c@5", "add end@31");
+    assert_int_equal(status_of(f).n_lists, 2);
+    kinf_log_set_callback(NULL, NULL);
+    assert_int_equal(atomic_load(&logged.n_troubles), 1);
 }
 
 /* --- a server that leaves --- */
@@ -207,7 +227,8 @@ static void a_server_that_restarts_costs_no_list_and_two_lines(void **state)
     ENGINE_START(f, ON_LIST("") LIST("10", POD("a", "3")),
                  ON_WATCH("10") "status 200\nwait 1\n" MODIFIED(POD("a", "11")),
                  ON_WATCH("11") SHUTTING_DOWN, ON_WATCH("11") SHUTTING_DOWN,
-                 ON_WATCH("11") "reset\n", ON_WATCH("11") "reset\n", ON_WATCH("11") INITIALIZING,
+                 ON_WATCH("11") "reset\n", ON_VERIFY("a") "reset\n",
+                 ON_VERIFY("a") LIST("11", POD("a", "11")), ON_WATCH("11") INITIALIZING,
                  ON_WATCH("11") INITIALIZING, ON_WATCH("11") "status 200\n" END("12"));
     ENGINE_EXPECT(f, "add! a@3", "synced");
     replay_signal(f->replay, 1);
@@ -222,6 +243,7 @@ static void a_server_that_restarts_costs_no_list_and_two_lines(void **state)
 #define WIDGETS              "/apis/example.com/v1/widgets"
 #define ON_WIDGETS           "exchange once\nmatch GET " WIDGETS " !watch\n"
 #define ON_WIDGETS_WATCH(rv) "exchange once\nmatch GET " WIDGETS " watch=1 resourceVersion=" rv "\n"
+#define ON_WIDGETS_VERIFY    "exchange once\nmatch GET /apis/example.com/v1/namespaces/n/widgets\n"
 #define NO_PAGE              "status 404\nheader Content-Type: text/plain\nevent 404 page not found\n"
 #define ON_GROUPS            "exchange once\nmatch GET /apis\n"
 #define GROUPS(groups)       "status 200\nevent {\"kind\":\"APIGroupList\",\"groups\":[" groups "]}\n"
@@ -242,11 +264,13 @@ static void a_withdrawn_resource_is_deleted_and_comes_back(void **state)
 {
     struct engine_fixture *f = *state;
 
-    start_widgets(f, ON_WIDGETS LIST("10", POD("a", "3") "," POD("b", "4")) ON_WIDGETS_WATCH(
-                         "10") "status 200\n" BOOKMARK("11") "wait 1\ncut\n" ON_WIDGETS_WATCH("11")
-                         NO_PAGE ON_WIDGETS_WATCH("11") NO_PAGE ON_GROUPS GROUPS("")
-                             ON_WIDGETS NO_PAGE ON_WIDGETS "wait 2\n" LIST("40", POD("b", "35"))
-                                 ON_WIDGETS_WATCH("40") "status 200\n" END("41"));
+    start_widgets(f, ON_WIDGETS LIST("10", POD("a", "3") "," POD("b", "4"))
+                         ON_WIDGETS_WATCH("10") "status 200\n" BOOKMARK(
+                             "11") "wait 1\ncut\n" ON_WIDGETS_VERIFY NO_PAGE ON_WIDGETS_WATCH("11")
+                             NO_PAGE ON_GROUPS
+                  GROUPS("") ON_WIDGETS NO_PAGE
+                      ON_WIDGETS "wait 2\n" LIST("40", POD("b", "35"))
+                          ON_WIDGETS_WATCH("40") "status 200\n" END("41"));
     ENGINE_EXPECT(f, "add! a@3", "add! b@4", "synced");
     replay_signal(f->replay, 1);
     ENGINE_EXPECT(f, "add! a@3", "add! b@4", "synced", "delete* a@3", "delete* b@4");
@@ -262,11 +286,12 @@ static void a_proxy_that_lost_its_way_deletes_nothing(void **state)
 {
     struct engine_fixture *f = *state;
 
-    start_widgets(f, ON_WIDGETS LIST("10", POD("a", "3")) ON_WIDGETS_WATCH(
-                         "10") "status 200\n" BOOKMARK("11") "wait 1\ncut\n" ON_WIDGETS_WATCH("11")
-                         NO_PAGE ON_WIDGETS_WATCH("11")
+    start_widgets(f, ON_WIDGETS LIST("10", POD("a", "3"))
+                         ON_WIDGETS_WATCH("10") "status 200\n" BOOKMARK(
+                             "11") "wait 1\ncut\n" ON_WIDGETS_VERIFY NO_PAGE ON_WIDGETS_WATCH("11")
                              NO_PAGE ON_GROUPS NO_PAGE ON_WIDGETS_WATCH("11")
-                                 NO_PAGE ON_WIDGETS_WATCH("11") "wait 2\nstatus 200\n" END("12"));
+                                 NO_PAGE ON_WIDGETS_VERIFY LIST("11", POD("a", "3"))
+                                     ON_WIDGETS_WATCH("11") "wait 2\nstatus 200\n" END("12"));
     ENGINE_EXPECT(f, "add! a@3", "synced");
     replay_signal(f->replay, 1);
     assert_non_null(replay_wait_request(f->replay, 6, ENGINE_PATIENCE_MS));
@@ -281,9 +306,9 @@ static void a_resource_that_discovery_still_has_is_waited_for(void **state)
 {
     struct engine_fixture *f = *state;
 
-    start_widgets(f, ON_WIDGETS LIST("10", POD("a", "3")) ON_WIDGETS_WATCH(
-                         "10") "status 200\n" BOOKMARK("11") "wait 1\ncut\n" ON_WIDGETS_WATCH("11")
-                         NO_PAGE ON_WIDGETS_WATCH("11")
+    start_widgets(f, ON_WIDGETS LIST("10", POD("a", "3"))
+                         ON_WIDGETS_WATCH("10") "status 200\n" BOOKMARK(
+                             "11") "wait 1\ncut\n" ON_WIDGETS_VERIFY NO_PAGE ON_WIDGETS_WATCH("11")
                              NO_PAGE ON_WIDGETS_WATCH("11") "status 200\n" END("12"));
     ENGINE_EXPECT(f, "add! a@3", "synced");
     replay_signal(f->replay, 1);
@@ -299,7 +324,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             refused_watches_of_a_cache_that_never_comes_are_made_up_for_by_lists,
             engine_set_up_in_order, engine_tear_down),
-        ENGINE_BOTH(a_restored_server_that_says_nothing_is_found_out),
+        ENGINE_BOTH(a_restored_server_is_found_out),
+        ENGINE_BOTH(a_restored_server_that_was_overtaken_is_found_out),
         ENGINE_BOTH(a_server_that_restarts_costs_no_list_and_two_lines),
         ENGINE_BOTH(a_withdrawn_resource_is_deleted_and_comes_back),
         ENGINE_BOTH(a_proxy_that_lost_its_way_deletes_nothing),

@@ -12,6 +12,12 @@
 #include "unit/test.h"
 
 #define SYNCED "?list page=100 ?watch@100 accepted "
+#define SILENT "?watch@101 accepted +150000 silent "
+/* A list that has what three silent watches have not brought, and what follows it. */
+#define STANDSTILL                                                                                 \
+    SYNCED "bookmark=101 +150000 silent ?verify verified " SILENT "?verify verified " SILENT       \
+           "?verify verified " SILENT "?list news=110 ?watch@110 accepted +150000 silent "         \
+           "?list,500"
 
 static void a_version_that_does_not_fit_is_not_taken(void **state)
 {
@@ -51,9 +57,9 @@ static void lists_and_watches_share_one_backoff(void **state)
 
     (void)state;
     policy_run_play(
-        &run, "?list nolist=net ?wait ?list page=1 ?watch@1 nowatch=net ?wait ?watch@1 accepted "
-              "error=410 ?wait");
-    assert_int_equal(run.action.wait_ms, 3200);
+        &run, "?list nolist=net ?wait ?list page=1 ?watch@1 nowatch=net ?wait ?verify noverify=net "
+              "?wait ?verify noverify=503 ?wait ?watch@1 accepted error=410 ?wait");
+    assert_int_equal(run.action.wait_ms, 12800);
 }
 
 static void the_backoff_starts_again_after_two_quiet_minutes(void **state)
@@ -66,9 +72,9 @@ static void the_backoff_starts_again_after_two_quiet_minutes(void **state)
         &run, "?list nolist=net ?wait ?list nolist=net ?wait ?list page=1 ?watch@1 accepted +29999 "
               "nowatch=net ?wait");
     assert_int_equal(run.action.wait_ms, 3200);
-    policy_run_play(&run, "?watch@1 +119999 nowatch=net ?wait");
+    policy_run_play(&run, "?verify verified ?watch@1 +119999 nowatch=net ?wait");
     assert_int_equal(run.action.wait_ms, 6400);
-    policy_run_play(&run, "?watch@1 +120000 nowatch=net ?wait");
+    policy_run_play(&run, "?verify verified ?watch@1 +120000 nowatch=net ?wait");
     assert_int_equal(run.action.wait_ms, 800);
 }
 
@@ -80,8 +86,9 @@ static void a_stream_cut_each_minute_is_reopened_soon(void **state)
     (void)state;
     policy_run_play(&run, "?list page=1 ");
     for (int i = 0; i < 10; i++) {
-        policy_run_play(&run, "?watch@1 accepted +30000 nowatch=net ?wait");
-        assert_int_equal(run.action.wait_ms, 800);
+        policy_run_play(&run, "?watch@1 accepted +30000 nowatch=net ?wait ?verify");
+        assert_int_equal(run.action.head_timeout_ms, 10000);
+        policy_run_play(&run, "verified");
     }
 }
 
@@ -243,9 +250,12 @@ static void refuse(struct policy_run *run, const struct refusal *refusal)
         event.type = KINF__POLICY_LIST_FAILED;
     else if (run->action.type == KINF__DO_ASK)
         event.type = KINF__POLICY_NOT_GONE;
+    else if (run->action.type == KINF__DO_VERIFY)
+        event.type = KINF__POLICY_VERIFY_FAILED;
     else if (refusal->is_accepted || refusal->type == KINF__POLICY_WATCH_ENDED)
         policy_run_tell(run, (struct kinf__policy_event){ .type = KINF__POLICY_WATCH_ACCEPTED });
-    if (refusal->is_undecodable && run->action.type != KINF__DO_ASK)
+    if (refusal->is_undecodable && run->action.type != KINF__DO_ASK &&
+        run->action.type != KINF__DO_VERIFY)
         event.type = KINF__POLICY_UNDECODABLE;
     policy_run_tell(run, event);
 }
@@ -261,10 +271,11 @@ static const struct {
     { KINF_INITIAL_LIST, SYNCED "nowatch=net" },
     { KINF_INITIAL_LIST,
       SYNCED "bookmark=101 nowatch=404 ?wait ?watch@101 nowatch=404 ?wait ?ask" },
-    { KINF_INITIAL_LIST, SYNCED "bookmark=101 nowatch=net ?wait ?watch@101 accepted +150000 silent "
-                                "?list" },
-    { KINF_INITIAL_LIST, SYNCED "bookmark=101 nowatch=net ?wait ?watch@101 accepted +150000 silent "
-                                "?list news=110 ?watch@110 accepted +150000 silent ?list,500" },
+    { KINF_INITIAL_LIST, SYNCED "bookmark=101 nowatch=net ?wait ?verify" },
+    { KINF_INITIAL_LIST, SYNCED "bookmark=101 nowatch=net ?wait ?verify noverify=403 ?wait "
+                                "?watch@101" },
+    { KINF_INITIAL_LIST, SYNCED "bookmark=101 nowatch=net ?wait ?verify doubted ?list" },
+    { KINF_INITIAL_LIST, STANDSTILL },
     { KINF_INITIAL_WATCHLIST, "" },
     { KINF_INITIAL_WATCHLIST, "?stream nowatch=422 ?list" },
     { KINF_INITIAL_WATCHLIST, "?stream accepted initial=1 " },
@@ -489,6 +500,17 @@ static void any_watch(struct any_server *server, enum answer answer, struct poli
     policy_run_tell(run, event);
 }
 
+static void any_verification(struct any_server *server, enum answer answer, struct policy_run *run)
+{
+    struct kinf__policy_event event = { .type = KINF__POLICY_VERIFIED, .err = any_error(server) };
+
+    if (answer == ANSWER_NO_LIST || answer == ANSWER_ERROR || answer == ANSWER_REFUSED)
+        event.type = KINF__POLICY_VERIFY_FAILED;
+    else if (answer == ANSWER_NEWS || answer == ANSWER_EMPTY || answer == ANSWER_UNDECODABLE)
+        event.type = KINF__POLICY_DOUBTED;
+    policy_run_tell(run, event);
+}
+
 /* Answers what the policy asks for. A page that brought objects is not counted: the state has so
  * many. */
 static void any_answer(struct any_server *server, struct policy_run *run, struct load *load)
@@ -501,6 +523,11 @@ static void any_answer(struct any_server *server, struct policy_run *run, struct
     if (run->action.type == KINF__DO_ASK) {
         request(load, run->now_ms);
         policy_run_play(run, test_random_next(server->random) % 2 ? "gone" : "not_gone");
+        return;
+    }
+    if (run->action.type == KINF__DO_VERIFY) {
+        request(load, run->now_ms);
+        any_verification(server, answer, run);
         return;
     }
     if (run->action.type != KINF__DO_LIST) {
@@ -577,6 +604,8 @@ static void answer_standing_still(struct policy_run *run, size_t which, size_t *
         policy_run_play(run, standstills[which].stream);
     } else if (run->action.type == KINF__DO_WATCH) {
         policy_run_play(run, standstills[which].watch);
+    } else if (run->action.type == KINF__DO_VERIFY) {
+        policy_run_play(run, "verified");
     } else if (run->action.rv[0] != '\0') {
         policy_run_play(run, standstills[which].list_at);
     } else if (standstills[which].lists_fail && *n_lists != 0) {

@@ -37,10 +37,14 @@ static void play_rows(enum kinf_initial initial, const struct row *rows, size_t 
 #define SYNCED   "?list page=100 ?watch@100 accepted "
 
 /* Watches from a version that bring nothing; three that are refused with 500. */
-#define SILENT1(rv)   "?watch@" rv " accepted +150000 silent "
-#define SILENT3(rv)   SILENT1(rv) SILENT1(rv) SILENT1(rv)
-#define THREE_500(rv) FAIL_500(rv) FAIL_500(rv) FAIL_500(rv)
-#define FAIL_500(rv)  "?watch@" rv " nowatch=500 ?wait "
+#define SILENT1(rv) "?watch@" rv " accepted +150000 silent "
+#define SILENT3(rv) SILENT1(rv) SILENT1(rv) SILENT1(rv)
+/* The same where bookmarks come: silence is an outage. */
+#define VERIFIED         "?verify verified "
+#define THEN_SILENT1(rv) VERIFIED SILENT1(rv)
+#define THEN_SILENT3(rv) THEN_SILENT1(rv) THEN_SILENT1(rv) THEN_SILENT1(rv)
+#define THREE_500(rv)    FAIL_500(rv) FAIL_500(rv) FAIL_500(rv)
+#define FAIL_500(rv)     "?watch@" rv " nowatch=500 ?wait "
 
 static void lists_follow_the_table(void **state)
 {
@@ -145,18 +149,19 @@ static void watches_follow_the_table(void **state)
         { "protocol 1.5", "an event without version changes nothing", 0,
           SYNCED "rv= +5 ended ?wait ?watch@100" },
         { "protocol 1.6", "10-down: refused, backoff, no relist", 0,
-          "?list page=100 ?watch@100 nowatch=net ?wait ?watch@100 nowatch=net ?wait ?watch@100 "
-          "nowatch=tls ?wait ?watch@100 nowatch=time ?wait ?watch@100" },
+          "?list page=100 ?watch@100 nowatch=net ?wait ?verify noverify=net ?wait ?verify "
+          "noverify=tls ?wait ?verify noverify=time ?wait ?watch@100" },
         { "protocol 1.5", "10-sigkill: broken, backoff, from the last version", 0,
-          SYNCED "rv=105 nowatch=net ?wait ?watch@105" },
+          SYNCED "rv=105 nowatch=net ?wait ?verify verified ?watch@105" },
         { "protocol 1.5", "19: a frame cut by a clean end", 0,
-          SYNCED "rv=105 nowatch=trunc ?wait ?watch@105" },
+          SYNCED "rv=105 nowatch=trunc ?wait ?verify verified ?watch@105" },
         { "protocol 1.6", "08-429: backoff, never a relist", 0,
           "?list page=100 ?watch@100 nowatch=429 ?wait ?watch@100 nowatch=429 ?wait ?watch@100 "
           "nowatch=429 ?wait ?watch@100 nowatch=429 ?wait ?watch@100" },
         { "protocol 1.6", "09-503, 504: backoff, no relist", 0,
-          "?list page=100 ?watch@100 nowatch=503 ?wait ?watch@100 nowatch=504 ?wait ?watch@100 "
-          "nowatch=503 ?wait ?watch@100 nowatch=503 ?wait ?watch@100" },
+          "?list page=100 ?watch@100 nowatch=503 ?wait ?verify verified ?watch@100 nowatch=504 "
+          "?wait ?verify verified ?watch@100 nowatch=503 ?wait ?verify verified ?watch@100 "
+          "nowatch=503 ?wait ?verify" },
         { "protocol 1.6", "07-bad-rv-watch: the third 500 in a row relists", 0,
           "?list page=100 ?watch@100 nowatch=500 ?wait ?watch@100 nowatch=500 ?wait ?watch@100 "
           "nowatch=500 ?wait ?list@100 nolist=400 ?list page=7 ?watch@7 nowatch=500 ?wait "
@@ -173,14 +178,14 @@ static void watches_follow_the_table(void **state)
           "nowatch=415 ?wait ?list@100 page=100 ?watch@100 nowatch=400 ?wait ?list@100" },
         { "protocol 1.6", "500 ServerTimeout, 503 of a server that leaves: as long as it says", 0,
           "?list page=100 ?watch@100 nowatch=500/7 ?wait/7000 ?watch@100 nowatch=503/1 ?wait/1600 "
-          "?watch@100 nowatch=503/5 ?wait/5000 ?watch@100" },
+          "?verify noverify=503/5 ?wait/5000 ?watch@100" },
         { "protocol 1.5", "05-too-old: backoff, relist not older than the last version", 0,
           SYNCED "rv=232 error=410 ?wait ?list@232 page=234 ?watch@234" },
         { "protocol 1.6", "410 as the response", 0,
           "?list page=100 ?watch@100 nowatch=410 ?wait ?list@100" },
         { "protocol 1.6", "ERROR 429, 504, 500: backoff, re-watch", 0,
-          SYNCED "error=429 ?wait ?watch@100 accepted error=504 ?wait ?watch@100 accepted "
-                 "error=500 ?wait ?watch@100" },
+          SYNCED "error=429 ?wait ?watch@100 accepted error=500 ?wait ?watch@100 accepted "
+                 "error=504 ?wait ?verify verified ?watch@100" },
         { "semantics 6 stream", "ERROR too large: the newest state", 0,
           SYNCED "error=big ?wait ?list page=50 ?watch@50" },
         { "semantics 6 stream", "any other ERROR, or one that is no Status: backoff, relist", 0,
@@ -202,14 +207,15 @@ static void watches_follow_the_table(void **state)
                  "ended ?watch@101" },
         { "transcripts 10", "SIGTERM: an open watch lives for a minute, then refused, then expired",
           0,
-          SYNCED "rv=101 +60000 ended ?watch@101 nowatch=net ?wait/800 ?watch@101 nowatch=net "
-                 "?wait/1600 ?watch@101 nowatch=init ?wait/3200 ?watch@101 accepted error=410 "
+          SYNCED "rv=101 +60000 ended ?watch@101 nowatch=net ?wait/800 ?verify "
+                 "noverify=net ?wait/1600 ?verify verified ?watch@101 nowatch=init ?wait/3200 "
+                 "?watch@101 accepted error=410 "
                  "?wait/6400 ?list@101 page=120 ?watch@120" },
         { "transcripts 10", "SIGTERM with --shutdown-send-retry-after: 429 as text, honoured", 0,
           SYNCED "+2000 ended ?watch@100 nowatch=429/5 ?wait/5000 ?watch@100 accepted rv=101" },
         { "semantics 6", "a watch after a wait has no memory of the failure before it", 0,
           SYNCED "error=429 ?wait/800 ?watch@100 accepted rv=101 +120800 ended ?watch@101 "
-                 "nowatch=503 ?wait/800 ?watch@101" },
+                 "nowatch=503 ?wait/800 ?verify verified ?watch@101" },
     };
 
     (void)state;
@@ -233,7 +239,7 @@ static void watch_lists_follow_the_table(void **state)
         { "protocol 1.6",
           "after the bookmark it is a watch: 429, silence, breaks, short and empty ones", 0,
           STREAMED "error=429 ?wait ?watch@100 accepted +150000 silent ?watch@100 nowatch=net "
-                   "?wait ?watch@100 accepted ended ?wait ?watch@100" },
+                   "?wait ?verify verified ?watch@100 accepted ended ?wait ?watch@100" },
         { "protocol 1.2",
           "07-watchlist-gate-off: 422, a list at once, and no watch list for ten minutes", 0,
           "?stream nowatch=422 ?list page=100 ?watch@100 accepted +60000 error=410 ?wait ?list@100 "
@@ -344,6 +350,88 @@ static void auto_goes_by_the_size(void **state)
     policy_run_play(&run, "?list cutlist=time ?wait ?stream accepted initial=7/1 ended ?watch@7");
 }
 
+/* --- what is known, after an outage --- */
+
+#define OUTAGE SYNCED "rv=101 nowatch=net ?wait "
+
+static void what_is_known_is_verified_after_an_outage(void **state)
+{
+    static const struct row rows[] = {
+        { "design 7", "true: the watch at once, no list", 0, OUTAGE VERIFIED "?watch@101" },
+        { "design 7", "once an outage", 0,
+          OUTAGE VERIFIED "?watch@101 accepted +9000 ended ?watch@101 nowatch=trunc ?wait " VERIFIED
+                          "?watch@101" },
+        { "transcripts 02", "in doubt: the newest state at once, one round", 0,
+          OUTAGE "?verify doubted ?list page=90 ?watch@90 accepted rv=91 +9000 ended ?watch@91" },
+        { "design 7", "a round that fails is tried until it succeeds", 0,
+          OUTAGE "?verify doubted ?list nolist=net ?wait ?list nolist=500 ?wait ?list page=90 "
+                 "?watch@90" },
+        { "design 7", "a server that is always in doubt and breaks watches: as any failure", 0,
+          OUTAGE "?verify doubted ?list page=90 ?watch@90 nowatch=net ?wait/1600 ?verify doubted "
+                 "?list page=90 ?watch@90 nowatch=net ?wait/3200 ?verify" },
+        { "protocol 1.6", "who does not answer is asked again: nothing else would go through", 0,
+          OUTAGE "?verify noverify=net ?wait/1600 ?verify noverify=tls ?wait/3200 ?verify "
+                 "noverify=nomem ?wait/6400 " VERIFIED "?watch@101" },
+        { "protocol 1.6", "who is slow, busy or refuses does not hold up the watch; then again", 0,
+          OUTAGE "?verify noverify=time ?wait ?watch@101 accepted +9000 ended ?verify "
+                 "noverify=429/5 ?wait/5000 ?watch@101 accepted +30000 ended ?verify noverify=403 "
+                 "?wait ?watch@101 accepted rv=102 +9000 ended " VERIFIED "?watch@102 accepted "
+                 "+9000 ended ?watch@102" },
+        { "protocol 1.6", "every other refusal is one, too", 0,
+          OUTAGE "?verify noverify=400 ?wait ?watch@101 accepted +9000 ended ?verify noverify=410 "
+                 "?wait ?watch@101 accepted +9000 ended ?verify noverify=422 ?wait ?watch@101 "
+                 "accepted +9000 ended ?verify noverify=500 ?wait ?watch@101 accepted +9000 ended "
+                 "?verify noverify=big ?wait ?watch@101 accepted +9000 ended ?verify "
+                 "noverify=parse ?wait ?watch@101" },
+        { "transcripts 12", "404 counts: the resource may be gone", 0,
+          OUTAGE "?verify noverify=404 ?wait ?watch@101 nowatch=404 ?wait ?ask not_gone ?wait "
+                 "?watch@101 accepted +9000 ended ?verify" },
+        { "design 7", "a round makes it needless", 0,
+          OUTAGE "?verify noverify=403 ?wait ?watch@101 accepted error=410 ?wait ?list@101 "
+                 "page=110 ?watch@110 accepted +9000 ended ?watch@110" },
+        { "design 7", "500 and 429 are the answers of a server that is there", 0,
+          SYNCED "nowatch=500 ?wait ?watch@100 nowatch=429 ?wait ?watch@100 nowatch=403 ?wait "
+                 "?watch@100" },
+        { "protocol 1.5", "silence is an outage where bookmarks come", 0,
+          SYNCED "+150000 silent ?watch@100 accepted bookmark=101 +150000 silent " VERIFIED
+                 "?watch@101" },
+        { "design 7", "stop", 0, OUTAGE "?verify stop ?stop" },
+    };
+
+    (void)state;
+    PLAY_ROWS(KINF_INITIAL_LIST, rows);
+}
+
+static void doubt_asks_for_a_large_state_by_a_watch_list(void **state)
+{
+    static const struct row rows[] = {
+        { "design 7", "in doubt: the newest state, not one that is not older", 0,
+          STREAMED
+          "nowatch=net ?wait ?verify doubted ?stream accepted initial=90 ended ?watch@90" },
+    };
+
+    (void)state;
+    PLAY_ROWS(KINF_INITIAL_WATCHLIST, rows);
+}
+
+/* It is the only way to ask again: nothing else ends a watch that is well. */
+static void a_watch_that_is_not_verified_is_short(void **state)
+{
+    static const int64_t times_s[] = { 30, 30, 30, 300, 300 };
+    struct kinf__policy_options options = { .initial = KINF_INITIAL_LIST };
+    struct policy_run run = policy_run_new(&options);
+
+    (void)state;
+    policy_run_play(&run, OUTAGE);
+    for (size_t i = 0; i < KINF__ARRAY_LEN(times_s); i++) {
+        policy_run_play(&run, "?verify noverify=403 ?wait ?watch@101");
+        assert_int_equal(run.action.timeout_s, times_s[i]);
+        policy_run_play(&run, "accepted +300000 ended");
+    }
+    policy_run_play(&run, VERIFIED "?watch@101");
+    assert_int_equal(run.action.timeout_s, 300);
+}
+
 /* --- a watch cache that stands still --- */
 
 static void a_standstill_is_found_in_watches_and_lists(void **state)
@@ -376,30 +464,22 @@ static void a_standstill_is_found_in_watches_and_lists(void **state)
           "?list page=1 " THREE_500("1") "?list@1 page=2 " THREE_500(
               "2") "?list@2 page=3 +120000 " THREE_500("3") "?list,500 page=4 ?watch@4" },
         { "design 7", "silence proves nothing: no list after the first two", 0,
-          SYNCED "bookmark=101 +150000 silent " SILENT1("101")
-              SILENT1("101") "?watch@101 accepted bookmark=102 +150000 silent ?watch@102" },
+          SYNCED "bookmark=101 +150000 silent " THEN_SILENT1("101") THEN_SILENT1("101") VERIFIED
+          "?watch@101 accepted bookmark=102 +150000 silent " VERIFIED "?watch@102" },
         { "design 7", "three without a byte where there were bookmarks: one list as a check", 0,
-          SYNCED "bookmark=101 +150000 silent " SILENT3("101") "?list page=110 " SILENT3("110")
-              SILENT3("110") "?list page=120 ?watch@120 accepted" },
+          SYNCED "bookmark=101 +150000 silent " THEN_SILENT3("101") "?list page=110 " SILENT1("110")
+              THEN_SILENT3("110") THEN_SILENT1("110") THEN_SILENT1("110") "?list page=120 "
+                                                                          "?watch@120 accepted" },
         { "design 7", "a check with news: the watch is not to be relied on", 0,
-          SYNCED "bookmark=101 +150000 silent " SILENT3("101") "?list news=110 " SILENT1(
-              "110") "?list,500 news=120 ?watch@120 accepted "
-                     "rv=121 +150000 silent " SILENT1("121") "?wat"
-                                                             "ch@"
-                                                             "12"
-                                                             "1" },
+          SYNCED "bookmark=101 +150000 silent " THEN_SILENT3("101") "?list news=110 " SILENT1(
+              "110") "?list,500 news=120 ?watch@120 accepted rv=121 +150000 "
+                     "silent " THEN_SILENT1("121") },
         { "design 7", "a check that is refused: watched again", 0,
-          SYNCED "bookmark=101 +150000 silent " SILENT3("101") "?list nolist=500 ?wait ?watch@101 "
-                                                               "accepted" },
+          SYNCED "bookmark=101 +150000 silent " THEN_SILENT3(
+              "101") "?list nolist=500 ?wait ?watch@101 accepted" },
         { "design 7", "where there never was a bookmark: one check in an hour", 0,
           "?list page=100 " SILENT3("100") SILENT3("100") SILENT3("100") SILENT3("100") SILENT3(
               "100") SILENT3("100") SILENT3("100") SILENT3("100") "?list page=110 ?watch@110" },
-        { "transcripts 02", "a restored server: silent at a version of its future, listed soon", 0,
-          SYNCED "rv=500 nowatch=net ?wait ?watch@500 nowatch=net ?wait " SILENT1(
-              "500") "?list news=90 ?watch@90 accepted bookmark=91 +150000 silent ?watch@91" },
-        { "design 7", "after an outage one list, not one each time", 0,
-          SYNCED
-          "nowatch=net ?wait " SILENT1("100") "?list page=110 " SILENT3("110") "?watch@110" },
     };
 
     (void)state;
@@ -415,7 +495,8 @@ static void a_standstill_is_found_in_watch_lists(void **state)
           "error=big ?wait ?list page=60 ?watch@60 accepted +150000 silent ?list,500 page=70 "
           "?watch@70 "
           "accepted +120000 silent ?list,500 page=80+a ?list+a,500 page=80 ?watch@80 accepted "
-          "bookmark=80 +150000 silent ?watch@80 accepted error=410 ?wait ?stream@80" },
+          "bookmark=80 +150000 silent ?verify verified ?watch@80 accepted error=410 ?wait "
+          "?stream@80" },
         { "transcripts 12, 20", "at most one list in its interval", 0,
           "?stream accepted error=big ?wait ?stream accepted error=big ?wait ?stream accepted "
           "error=big ?wait ?list page=60 ?watch@60 accepted +150000 silent ?list,500 page=70 "
@@ -492,6 +573,9 @@ int main(void)
         cmocka_unit_test(watches_follow_the_table),
         cmocka_unit_test(watch_lists_follow_the_table),
         cmocka_unit_test(auto_goes_by_the_size),
+        cmocka_unit_test(what_is_known_is_verified_after_an_outage),
+        cmocka_unit_test(doubt_asks_for_a_large_state_by_a_watch_list),
+        cmocka_unit_test(a_watch_that_is_not_verified_is_short),
         cmocka_unit_test(a_standstill_is_found_in_watches_and_lists),
         cmocka_unit_test(a_standstill_is_found_in_watch_lists),
         cmocka_unit_test(what_is_not_found_twice_is_asked_for),

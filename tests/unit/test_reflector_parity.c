@@ -142,13 +142,16 @@ static void closed_watches_are_survived_without_loss_or_doubles(void **state)
         { .body = EVENT("ADDED", POD("a", "5")) },
         { .body = EVENT("ADDED", POD("b", "6")) BOOKMARK("20") },
         { .body = EVENT("ADDED", POD("c", "42")), .end = TEST_END_CUT },
+        { .body = LIST("43", "", POD("c", "42")) },
+        { .body = LIST("43", "", POD("b", "6")) },
+        { .body = LIST("43", "", POD("a", "5")) },
         { .body = EVENT("ADDED", POD("d", "43")), .end = TEST_END_OPEN },
     };
 
     (void)state;
     EXPECT_COURSE(replies,
                   .targets = "/api/v1/pods\n" WATCH_FROM("1") WATCH_FROM("5") WATCH_FROM("20")
-                      WATCH_FROM("42"),
+                      VERIFY("c") VERIFY("b") VERIFY("a") WATCH_FROM("42"),
                   .deltas = "A n/a@5 A n/b@6 A n/c@42 A n/d@43 ");
 }
 
@@ -157,7 +160,7 @@ static void a_watch_that_is_refused_is_asked_for_again(void **state)
     static const struct test_reply replies[] = {
         { .body = LIST("10", "", POD("a", "3")) },
         { .status = "500 Internal Server Error", .body = STATUS("500", "InternalError") },
-        { .status = "504 Gateway Timeout", .body = STATUS("504", "Timeout") },
+        { .status = "500 Internal Server Error", .body = STATUS("500", "InternalError") },
         { .status = "403 Forbidden", .body = STATUS("403", "Forbidden") },
         { .status = "401 Unauthorized", .body = STATUS("401", "Unauthorized") },
         { .body = EVENT("MODIFIED", POD("a", "12")), .end = TEST_END_OPEN },

@@ -13,6 +13,7 @@
 #define REFUSED "listing waiting:"
 #define RELIST  "/api/v1/pods?resourceVersion=10\n" WATCH_FROM("20")
 #define REWATCH WATCH_FROM("10")
+#define OUTAGE  VERIFY("a") WATCH_FROM("10")
 
 struct row {
     const char *source;
@@ -26,11 +27,14 @@ struct row {
 static void play(const struct row *row)
 {
     bool relists = row->targets != NULL && strcmp(row->targets, RELIST) == 0;
+    bool verifies = row->targets != NULL && strcmp(row->targets, OUTAGE) == 0;
     const struct test_reply open = { .body = "", .end = TEST_END_OPEN };
     const struct test_reply replies[] = {
         { .body = LIST("10", "", POD("a", "3")) },
         row->reply,
-        relists ? (struct test_reply){ .body = LIST("20", "", POD("a", "3")) } : open,
+        relists    ? (struct test_reply){ .body = LIST("20", "", POD("a", "3")) }
+        : verifies ? (struct test_reply){ .body = LIST("10", "", POD("a", "3")) }
+                   : open,
         open,
     };
     struct reflector_fixture f;
@@ -44,7 +48,7 @@ static void play(const struct row *row)
         assert_in_range(f.wait_ms, row->wait_ms, row->wait_ms + 100);
     } else {
         snprintf(targets, sizeof targets, "/api/v1/pods\n%s%s", WATCH_FROM("10"), row->targets);
-        reflector_expect_targets(&f, relists ? 4 : 3, targets);
+        reflector_expect_targets(&f, relists || verifies ? 4 : 3, targets);
     }
     reflector_tear_down(&f);
 }
@@ -153,13 +157,13 @@ static void each_end_of_a_watch_leads_where_its_row_says(void **state)
           "a body that ends inside an event, cleanly",
           { .body = "{\"type\":\"ADDED\",\"obj" },
           WAITING "TRUNCATED ",
-          REWATCH,
+          OUTAGE,
           0 },
         { "protocol 1.6",
           "a body without its last chunk",
           { .body = "{\"type\":\"ADDED\",\"obj", .end = TEST_END_CUT },
           WAITING "NETWORK ",
-          REWATCH,
+          OUTAGE,
           0 },
         { "protocol 1.6",
           "504 as text, a Status without kind",
@@ -167,13 +171,13 @@ static void each_end_of_a_watch_leads_where_its_row_says(void **state)
             .headers = "Content-Type: text/plain\r\n",
             .body = TIMED_OUT },
           REFUSED "SERVER ",
-          REWATCH,
+          OUTAGE,
           0 },
         { "protocol 1.6",
           "503 without an explanation",
           { .status = "503 Service Unavailable" },
           REFUSED "SERVER ",
-          REWATCH,
+          OUTAGE,
           0 },
         { "protocol 1.6",
           "429 as text, Retry-After in the head",

@@ -462,7 +462,11 @@ static struct kinf__policy_action prepare(struct session *session)
 
 static void note_next(struct session *session)
 {
-    static const char *const names[] = { "LIST", "WATCH LIST", "WATCH", "WAIT", "STOP" };
+    static const char *const names[] = {
+        [KINF__DO_LIST] = "LIST",   [KINF__DO_WATCH_LIST] = "WATCH LIST",
+        [KINF__DO_WATCH] = "WATCH", [KINF__DO_VERIFY] = "VERIFY",
+        [KINF__DO_ASK] = "ASK",     [KINF__DO_STOP] = "STOP"
+    };
     struct kinf__policy_action action;
     struct kinf__buffer *outcome = &session->result.outcome;
 

@@ -488,13 +488,14 @@ struct recorded {
     const char *group, *kind, *resource;
 };
 
-/* Plays the first `len` bytes of the response. What the reflector then asks for shows how far it
- * came: as far it must have told all, and before the mark nothing. Returns what that was: the
+/* Plays the first `len` bytes of the response, and refuses to verify it or to stream again. What the
+ * reflector then asks for shows how far it came: as far it must have told all, and before the mark nothing. Returns what that was: the
  * version, "" before the mark. */
 static void play(const struct recorded *recorded, const char *raw, size_t len, const char *body,
                  char *ret_rv, size_t size)
 {
     const struct test_reply replies[] = { { .raw = raw, .raw_len = len, .end = TEST_END_CUT },
+                                          { .status = "403 Forbidden" },
                                           { .end = TEST_NO_REPLY } };
     struct reflector_fixture f;
     char *targets, end_rv[24];
@@ -505,10 +506,10 @@ static void play(const struct recorded *recorded, const char *raw, size_t len, c
                           &f.options.type, NULL));
     f.options.backoff_base_ms = 1;
     start(&f);
-    test_server_wait(f.server, 2);
+    test_server_wait(f.server, 3);
     targets = test_server_targets(f.server);
     ret_rv[0] = '\0';
-    copy_behind(strchr(targets, '\n') + 1, "&resourceVersion=", ret_rv, size);
+    copy_behind(strchr(strchr(targets, '\n') + 1, '\n'), "&resourceVersion=", ret_rv, size);
     ret_rv[strcspn(ret_rv, "&")] = '\0';
     free(targets);
     twin = twin_of(body, ret_rv, end_rv, sizeof end_rv);

@@ -1,0 +1,72 @@
+/*
+ * The newest objects. Neighbours: the reflector notes them, reflector_verify.c asks for them.
+ * Invariant: no key is there twice.
+ */
+#include "reflector/newest.h"
+
+#include <string.h>
+
+#include "base/compiler.h"
+
+static void insert(struct kinf__newest *newest, size_t at, const struct kinf_object *object)
+{
+    if (newest->n_stored == KINF__NEWEST_MAX)
+        kinf_object_unref(newest->stored[--newest->n_stored]);
+    memmove(&newest->stored[at + 1], &newest->stored[at],
+            (newest->n_stored++ - at) * sizeof newest->stored[0]);
+    newest->stored[at] = kinf_object_ref(object);
+}
+
+void kinf__newest_drop(struct kinf__newest *newest, const char *key)
+{
+    for (size_t i = 0; i < newest->n_stored; i++) {
+        if (strcmp(kinf_object_key(newest->stored[i]), key) != 0)
+            continue;
+        kinf_object_unref(newest->stored[i]);
+        memmove(&newest->stored[i], &newest->stored[i + 1],
+                (--newest->n_stored - i) * sizeof newest->stored[0]);
+        return;
+    }
+}
+
+void kinf__newest_note(struct kinf__newest *newest, const struct kinf_object *object,
+                       bool is_deleted)
+{
+    kinf__newest_drop(newest, kinf_object_key(object));
+    if (!is_deleted) {
+        insert(newest, 0, object);
+        return;
+    }
+    kinf_object_unref(newest->deleted);
+    newest->deleted = kinf_object_ref(object);
+}
+
+static bool is_newer(const struct kinf_object *a, const struct kinf_object *b)
+{
+    int order;
+
+    return kinf_rv_compare(kinf_object_resource_version(a), kinf_object_resource_version(b), &order,
+                           NULL) == 0 &&
+           order > 0;
+}
+
+void kinf__newest_take_list(struct kinf__newest *newest, const struct kinf_object *const *items,
+                            size_t n_items)
+{
+    kinf__newest_release(newest);
+    for (size_t i = 0; i < n_items; i++) {
+        size_t at = newest->n_stored;
+
+        while (at > 0 && is_newer(items[i], newest->stored[at - 1]))
+            at--;
+        if (at < KINF__NEWEST_MAX)
+            insert(newest, at, items[i]);
+    }
+}
+
+void kinf__newest_release(struct kinf__newest *newest)
+{
+    while (newest->n_stored > 0)
+        kinf_object_unref(newest->stored[--newest->n_stored]);
+    kinf_object_unref(KINF__TAKE(newest->deleted));
+}

@@ -1,0 +1,38 @@
+/*
+ * The newest that is known of a resource: the objects that changed last, and the one that was
+ * deleted last. If the server is put back to a backup, what it has lost is among them, or nothing
+ * of this resource is.
+ *
+ * They are held as they were received: a transform changes what is stored. What was left out (by a
+ * shard, a quarantine) is not among them.
+ *
+ * Threads: one thread per object.
+ */
+#ifndef KINF_REFLECTOR_NEWEST_H
+#define KINF_REFLECTOR_NEWEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <kinformer/object.h>
+
+#define KINF__NEWEST_MAX 3
+
+struct kinf__newest {
+    const struct kinf_object *stored[KINF__NEWEST_MAX]; /* the newest first; a reference each */
+    size_t n_stored;
+    const struct kinf_object *deleted; /* a reference; NULL: none since the last list */
+};
+
+/* An event. */
+void kinf__newest_note(struct kinf__newest *newest, const struct kinf_object *object,
+                       bool is_deleted);
+/* What is stored under a key is not known to be the newest. */
+void kinf__newest_drop(struct kinf__newest *newest, const char *key);
+/* A whole list, in whatever order. */
+void kinf__newest_take_list(struct kinf__newest *newest, const struct kinf_object *const *items,
+                            size_t n_items);
+/* Forgets all. */
+void kinf__newest_release(struct kinf__newest *newest);
+
+#endif

@@ -1,0 +1,159 @@
+/*
+ * Whether what is known is still true after an outage, or the server was restored from a backup.
+ * It is asked for the newest objects (newest.h), each by its name in a list of the newest state:
+ * such a list comes from etcd, and says the server's version. Neighbours: policy.c decides when, and
+ * what follows. Each object must be
+ *   - there as it was received, to the byte: in another history the same version is of something
+ *     else,
+ *   - or newer than the last version, or gone: if that was later, the watch will bring it. Whether
+ *     it was, the state of exactly the last version says, for the five minutes that etcd has it.
+ *     Who has it no more is believed what is newer, but not that something is gone.
+ * The one deleted last must not be there. A server that answers with other objects than it is asked
+ * for cannot be told from a restored one.
+ */
+#include "reflector/reflector_priv.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/log.h"
+
+/* --- a request --- */
+
+/* What is as it was received is the object that was. */
+static const struct kinf_object *look_up(const char *key, void *ctx)
+{
+    const struct kinf_object *known = ctx;
+
+    return strcmp(key, kinf_object_key(known)) == 0 ? kinf_object_ref(known) : NULL;
+}
+
+static int append_target(struct kinf__reflector *reflector, const struct kinf_object *known,
+                         const char *exact_rv, struct kinf__buffer *target)
+{
+    int r = kinf__reflector_append_target(reflector, known, target);
+
+    if (r == 0)
+        r = kinf__reflector_append_query(target, "limit", "1");
+    if (r == 0 && exact_rv[0] != '\0')
+        r = kinf__reflector_append_query(target, "resourceVersionMatch", "Exact");
+    return r < 0 ? r : kinf__reflector_append_query(target, "resourceVersion", exact_rv);
+}
+
+/* Versions that have no order are never newer. */
+static bool is_newer(const char *rv, const char *than)
+{
+    int order;
+
+    return kinf_rv_compare(rv, than, &order, NULL) == 0 && order > 0;
+}
+
+/* Asks for an object (NULL: for any) in the state of `exact_rv` ("": the newest). *ret_item has a
+ * reference, NULL: it is not there. Errors: KINF_ERR_EXPIRED, the server is behind the last version.
+ */
+static int ask(struct kinf__reflector *reflector, const struct kinf__policy_action *action,
+               const struct kinf_object *known, const char *exact_rv,
+               const struct kinf_object **ret_item, struct kinf_error *err)
+{
+    KINF__AUTO_BUFFER target = KINF__BUFFER_INIT;
+    const struct kinf__listed *listed = &reflector->listed;
+    const char *rv = reflector->list_stream.rv;
+    int r;
+
+    if (append_target(reflector, known, exact_rv, &target) < 0)
+        return kinf__error_no_memory(err);
+    reflector->decoder.lookup = known != NULL ? look_up : NULL;
+    reflector->decoder.lookup_ctx = (void *)known;
+    r = kinf__reflector_receive_page(reflector, &target, action, err);
+    if (r == 0 && is_newer(action->rv, rv))
+        r = kinf__error_set(err, KINF_ERR_EXPIRED, "the server is at version %s, it was at %s", rv,
+                            action->rv);
+    if (r == 0 && listed->n_items > 0)
+        *ret_item = kinf_object_ref(listed->items[0]);
+    kinf__reflector_drop_list(reflector);
+    return r;
+}
+
+/* --- what it must say --- */
+
+static int doubt(const struct kinf_object *known, const char *what, struct kinf_error *err)
+{
+    return kinf__error_set(err, KINF_ERR_EXPIRED, "%s of version %s %s", kinf_object_key(known),
+                           kinf_object_resource_version(known), what);
+}
+
+/* Whether the watch brings this, if the history is the one that is known. */
+static bool is_to_come(const struct kinf_object *item, const struct kinf_object *known,
+                       const char *last_rv)
+{
+    return item != NULL && strcmp(kinf_object_key(item), kinf_object_key(known)) == 0 &&
+           is_newer(kinf_object_resource_version(item), last_rv);
+}
+
+static int verify_stored(struct kinf__reflector *reflector,
+                         const struct kinf__policy_action *action, const struct kinf_object *known,
+                         struct kinf_error *err)
+{
+    kinf_auto_object const struct kinf_object *now = NULL, *then = NULL;
+    int r = ask(reflector, action, known, "", &now, err);
+    bool is_true;
+
+    if (r < 0 || now == known)
+        return r;
+    is_true = is_to_come(now, known, action->rv);
+    if (now == NULL || is_true)
+        r = ask(reflector, action, known, action->rv, &then, err);
+    if (r == 0 && (now == NULL || is_true))
+        is_true = then == known || is_to_come(then, known, action->rv);
+    else if (r < 0 && r != KINF_ERR_EXPIRED && r != KINF_ERR_SERVER)
+        return r;
+    return is_true ? 0 : doubt(known, "is not as it was", err);
+}
+
+static int verify_deleted(struct kinf__reflector *reflector,
+                          const struct kinf__policy_action *action, const struct kinf_object *known,
+                          struct kinf_error *err)
+{
+    kinf_auto_object const struct kinf_object *now = NULL;
+    int r = ask(reflector, action, known, "", &now, err);
+
+    if (r < 0 || now == NULL || !kinf__object_same_uid(now, known) ||
+        is_to_come(now, known, action->rv))
+        return r;
+    return doubt(known, "is there again", err);
+}
+
+static int verify(struct kinf__reflector *reflector, const struct kinf__policy_action *action,
+                  struct kinf_error *err)
+{
+    const struct kinf__newest *newest = &reflector->newest;
+    kinf_auto_object const struct kinf_object *any = NULL;
+    int r = newest->n_stored == 0 ? ask(reflector, action, NULL, "", &any, err) : 0;
+
+    for (size_t i = 0; r == 0 && i < newest->n_stored; i++)
+        r = verify_stored(reflector, action, newest->stored[i], err);
+    if (r == 0 && newest->deleted != NULL)
+        r = verify_deleted(reflector, action, newest->deleted, err);
+    return r;
+}
+
+void kinf__reflector_verify(struct kinf__reflector *reflector,
+                            const struct kinf__policy_action *action)
+{
+    struct kinf_error err = KINF_ERROR_INIT;
+    int r = verify(reflector, action, &err);
+
+    if (r == 0) {
+        kinf__reflector_tell(reflector,
+                             &(struct kinf__policy_event){ .type = KINF__POLICY_VERIFIED });
+        return;
+    }
+    if (r == KINF_ERR_EXPIRED)
+        KINF__LOG(KINF__LOG_REFLECTOR, KINF_LOG_WARN,
+                  "the server is not what it was (restored from a backup?), listing resource=%s "
+                  "namespace=%s error=%s",
+                  reflector->options.type->resource, kinf__reflector_namespace(reflector),
+                  KINF__QUOTED(err.message));
+    kinf__reflector_tell_failure(
+        reflector, r == KINF_ERR_EXPIRED ? KINF__POLICY_DOUBTED : KINF__POLICY_VERIFY_FAILED, &err);
+}
