@@ -8,6 +8,13 @@
 
 #include "base/compiler.h"
 
+bool kinf__newest_is_newer(const char *rv, const char *than)
+{
+    int order;
+
+    return kinf_rv_compare(rv, than, &order, NULL) == 0 && order > 0;
+}
+
 static void insert(struct kinf__newest *newest, size_t at, const struct kinf_object *object)
 {
     if (newest->n_stored == KINF__NEWEST_MAX)
@@ -41,15 +48,6 @@ void kinf__newest_note(struct kinf__newest *newest, const struct kinf_object *ob
     newest->deleted = kinf_object_ref(object);
 }
 
-static bool is_newer(const struct kinf_object *a, const struct kinf_object *b)
-{
-    int order;
-
-    return kinf_rv_compare(kinf_object_resource_version(a), kinf_object_resource_version(b), &order,
-                           NULL) == 0 &&
-           order > 0;
-}
-
 void kinf__newest_take_list(struct kinf__newest *newest, const struct kinf_object *const *items,
                             size_t n_items)
 {
@@ -57,7 +55,9 @@ void kinf__newest_take_list(struct kinf__newest *newest, const struct kinf_objec
     for (size_t i = 0; i < n_items; i++) {
         size_t at = newest->n_stored;
 
-        while (at > 0 && is_newer(items[i], newest->stored[at - 1]))
+        while (at > 0 &&
+               kinf__newest_is_newer(kinf_object_resource_version(items[i]),
+                                     kinf_object_resource_version(newest->stored[at - 1])))
             at--;
         if (at < KINF__NEWEST_MAX)
             insert(newest, at, items[i]);

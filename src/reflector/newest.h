@@ -24,6 +24,9 @@ struct kinf__newest {
     const struct kinf_object *deleted; /* a reference; NULL: none since the last list */
 };
 
+/* Whether a version is newer than another one. Those that have no order never are. */
+bool kinf__newest_is_newer(const char *rv, const char *than);
+
 /* An event. */
 void kinf__newest_note(struct kinf__newest *newest, const struct kinf_object *object,
                        bool is_deleted);

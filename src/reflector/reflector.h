@@ -17,6 +17,9 @@
  * only a watch event of it fails again, what is stored stays as it is until the next event that
  * decodes, or list.
  *
+ * After an outage the newest that is known is verified before the watch goes on: the server may have
+ * been restored from a backup (reflector_verify.c).
+ *
  * A resource that the server says 404 of, and that its discovery does not have any more, is gone:
  * the queue gets a Replace with nothing, so what is stored is deleted with tombstones.
  *

@@ -40,14 +40,6 @@ static int append_target(struct kinf__reflector *reflector, const struct kinf_ob
     return r < 0 ? r : kinf__reflector_append_query(target, "resourceVersion", exact_rv);
 }
 
-/* Versions that have no order are never newer. */
-static bool is_newer(const char *rv, const char *than)
-{
-    int order;
-
-    return kinf_rv_compare(rv, than, &order, NULL) == 0 && order > 0;
-}
-
 /* Asks for an object (NULL: for any) in the state of `exact_rv` ("": the newest). *ret_item has a
  * reference, NULL: it is not there. Errors: KINF_ERR_EXPIRED, the server is behind the last version.
  */
@@ -65,7 +57,7 @@ static int ask(struct kinf__reflector *reflector, const struct kinf__policy_acti
     reflector->decoder.lookup = known != NULL ? look_up : NULL;
     reflector->decoder.lookup_ctx = (void *)known;
     r = kinf__reflector_receive_page(reflector, &target, action, err);
-    if (r == 0 && is_newer(action->rv, rv))
+    if (r == 0 && kinf__newest_is_newer(action->rv, rv))
         r = kinf__error_set(err, KINF_ERR_EXPIRED, "the server is at version %s, it was at %s", rv,
                             action->rv);
     if (r == 0 && listed->n_items > 0)
@@ -76,10 +68,10 @@ static int ask(struct kinf__reflector *reflector, const struct kinf__policy_acti
 
 /* --- what it must say --- */
 
-static int doubt(const struct kinf_object *known, const char *what, struct kinf_error *err)
+static int doubt(const struct kinf_object *known, struct kinf_error *err)
 {
-    return kinf__error_set(err, KINF_ERR_EXPIRED, "%s of version %s %s", kinf_object_key(known),
-                           kinf_object_resource_version(known), what);
+    return kinf__error_set(err, KINF_ERR_EXPIRED, "%s is not as it was at version %s",
+                           kinf_object_key(known), kinf_object_resource_version(known));
 }
 
 /* Whether the watch brings this, if the history is the one that is known. */
@@ -87,7 +79,7 @@ static bool is_to_come(const struct kinf_object *item, const struct kinf_object 
                        const char *last_rv)
 {
     return item != NULL && strcmp(kinf_object_key(item), kinf_object_key(known)) == 0 &&
-           is_newer(kinf_object_resource_version(item), last_rv);
+           kinf__newest_is_newer(kinf_object_resource_version(item), last_rv);
 }
 
 static int verify_stored(struct kinf__reflector *reflector,
@@ -96,18 +88,18 @@ static int verify_stored(struct kinf__reflector *reflector,
 {
     kinf_auto_object const struct kinf_object *now = NULL, *then = NULL;
     int r = ask(reflector, action, known, "", &now, err);
-    bool is_true;
 
     if (r < 0 || now == known)
         return r;
-    is_true = is_to_come(now, known, action->rv);
-    if (now == NULL || is_true)
-        r = ask(reflector, action, known, action->rv, &then, err);
-    if (r == 0 && (now == NULL || is_true))
-        is_true = then == known || is_to_come(then, known, action->rv);
-    else if (r < 0 && r != KINF_ERR_EXPIRED && r != KINF_ERR_SERVER)
+    if (now != NULL && !is_to_come(now, known, action->rv))
+        return doubt(known, err);
+    r = ask(reflector, action, known, action->rv, &then, err);
+    /* It does not have that state any more, or knows no such request. */
+    if (r == KINF_ERR_EXPIRED || r == KINF_ERR_SERVER)
+        return now != NULL ? 0 : doubt(known, err);
+    if (r < 0 || then == known || is_to_come(then, known, action->rv))
         return r;
-    return is_true ? 0 : doubt(known, "is not as it was", err);
+    return doubt(known, err);
 }
 
 static int verify_deleted(struct kinf__reflector *reflector,
@@ -117,10 +109,11 @@ static int verify_deleted(struct kinf__reflector *reflector,
     kinf_auto_object const struct kinf_object *now = NULL;
     int r = ask(reflector, action, known, "", &now, err);
 
+    /* One that is newer is selected again, by a selector. */
     if (r < 0 || now == NULL || !kinf__object_same_uid(now, known) ||
         is_to_come(now, known, action->rv))
         return r;
-    return doubt(known, "is there again", err);
+    return doubt(known, err);
 }
 
 static int verify(struct kinf__reflector *reflector, const struct kinf__policy_action *action,
