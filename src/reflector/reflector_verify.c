@@ -134,8 +134,14 @@ void kinf__reflector_verify(struct kinf__reflector *reflector,
                             const struct kinf__policy_action *action)
 {
     struct kinf_error err = KINF_ERROR_INIT;
-    int r = verify(reflector, action, &err);
+    int r;
 
+    reflector->must_relist = false;
+    r = verify(reflector, action, &err);
+    if (r == 0 && reflector->must_relist) {
+        kinf__reflector_tell_failure(reflector, KINF__POLICY_UNDECODABLE, &reflector->relist_why);
+        return;
+    }
     if (r == 0) {
         kinf__reflector_tell(reflector,
                              &(struct kinf__policy_event){ .type = KINF__POLICY_VERIFIED });

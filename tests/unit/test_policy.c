@@ -506,7 +506,9 @@ static void any_verification(struct any_server *server, enum answer answer, stru
 
     if (answer == ANSWER_NO_LIST || answer == ANSWER_ERROR || answer == ANSWER_REFUSED)
         event.type = KINF__POLICY_VERIFY_FAILED;
-    else if (answer == ANSWER_NEWS || answer == ANSWER_EMPTY || answer == ANSWER_UNDECODABLE)
+    else if (answer == ANSWER_UNDECODABLE)
+        event.type = KINF__POLICY_UNDECODABLE;
+    else if (answer == ANSWER_NEWS || answer == ANSWER_EMPTY)
         event.type = KINF__POLICY_DOUBTED;
     policy_run_tell(run, event);
 }

@@ -87,10 +87,6 @@ static const struct row rows[] = {
     { "gone, and was as it was", { ANSWER("90", ""), AS_KNOWN, NO_B }, LOOKED VERIFY("b"), true },
     { "gone, and was not there", { ANSWER("90", ""), ANSWER("12", "") }, LOOKED, false },
     { "gone, and what was is forgotten", { ANSWER("90", ""), EXPIRED }, LOOKED, false },
-    { "not decodable by now, but was as it was",
-      { ANSWER("90", BAD_POD), AS_KNOWN, NO_B },
-      LOOKED VERIFY("b"),
-      true },
     { "the deleted one is there again", { AS_KNOWN, ANSWER("90", POD("b", "4")) }, BOTH, false },
     { "another one has the deleted one's name",
       { AS_KNOWN, ANSWER("90", OTHER_POD("b", "20", "x")) },
@@ -302,6 +298,26 @@ static void what_failed_to_decode_is_not_asked_for(void **state)
     reflector_tear_down(&f);
 }
 
+/* As an event of it would: the second failure quarantines it, with a list. */
+static void what_does_not_decode_any_more_is_listed(void **state)
+{
+    static const struct test_reply replies[] = {
+        BEFORE, ANSWER("90", BAD_POD), AS_KNOWN,
+        NO_B,   ANSWER("90", BAD_POD), { .body = "", .end = TEST_END_OPEN },
+    };
+    struct reflector_fixture f;
+
+    (void)state;
+    SET_UP(&f, replies);
+    begin(&f);
+    reflector_expect_targets(
+        &f, 7,
+        BEFORE_TARGETS LOOKED VERIFY("b") "/api/v1/pods?resourceVersion=12\n" WATCH_FROM("90"));
+    reflector_expect_deltas(&f, "D! n/a@11 ");
+    assert_int_equal(reflector_counts(&f).n_quarantined, 1);
+    reflector_tear_down(&f);
+}
+
 /* --- the newest --- */
 
 static const struct kinf_object *object_of(const char *name, const char *rv)
@@ -390,6 +406,7 @@ int main(void)
         cmocka_unit_test(an_empty_state_is_verified_by_its_version),
         cmocka_unit_test(selectors_are_kept_and_names_escaped),
         cmocka_unit_test(what_failed_to_decode_is_not_asked_for),
+        cmocka_unit_test(what_does_not_decode_any_more_is_listed),
         cmocka_unit_test(the_last_that_changed_are_the_newest),
         cmocka_unit_test(the_newest_of_a_list_are_those_of_the_highest_versions),
     };
