@@ -47,7 +47,7 @@
  * server may have been restored from a backup. It says nothing of that: a watch at a version of its
  * future is silent, and one at a version that new writes have passed brings only what comes behind
  * that. So before the watch goes on the newest that is known is verified (reflector_verify.c), with
- * the wait of the failure as jitter: at most 7 requests for one object each. Doubt leads to a round
+ * the wait of the failure as jitter: at most 8 requests for one object each. Doubt leads to a round
  * of the newest state, one an outage. A verification that comes to nothing does not hold up the
  * watch for longer than KINF__POLICY_VERIFY_MS and a wait; when that watch ends the server is asked
  * again. KINF__POLICY_MAX_UNVERIFIED times it is for a tenth of its time, therefore.

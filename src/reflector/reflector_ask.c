@@ -38,6 +38,7 @@ static int empty(struct kinf__reflector *reflector, const char *last_rv, struct 
 
     kinf__reflector_drop_list(reflector);
     kinf__newest_release(&reflector->newest);
+    reflector->n_known = -1;
     write_rv_after_ends(reflector, last_rv, rv);
     return kinf_deltafifo_replace(reflector->options.fifo, NULL, 0, rv, err);
 }

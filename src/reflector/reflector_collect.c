@@ -217,10 +217,12 @@ static void log_list(const struct kinf__reflector *reflector, const char *how, c
 int kinf__reflector_finish_list(struct kinf__reflector *reflector, const char *how, const char *rv,
                                 struct kinf_error *err)
 {
+    size_t n_items;
     int r;
 
     if (take_events(reflector) < 0)
         return kinf__error_no_memory(err);
+    n_items = reflector->listed.n_items;
     r = kinf_deltafifo_replace(reflector->options.fifo, reflector->listed.items,
                                reflector->listed.n_items, rv, err);
     if (r < 0)
@@ -230,6 +232,7 @@ int kinf__reflector_finish_list(struct kinf__reflector *reflector, const char *h
     kinf__newest_take_list(&reflector->newest, reflector->listed.items, reflector->listed.n_items);
     kinf__reflector_drop_list(reflector);
     kinf__quarantine_end_list(&reflector->quarantine, kinf__clock_now_ms());
+    reflector->n_known = reflector->quarantine.n_quarantined == 0 ? (int64_t)n_items : -1;
     judge_shard(reflector);
     publish_quarantine(reflector);
     kinf__reflector_note_proof(reflector, false);

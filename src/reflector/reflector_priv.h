@@ -54,6 +54,7 @@ struct kinf__reflector {
     struct kinf__watch_stream watch_stream;
     struct kinf__quarantine quarantine;
     struct kinf__newest newest;
+    int64_t n_known; /* objects at the last version, if all are asked for; negative: not known */
     uint64_t random;
     bool is_shard_ignored; /* by the server */
     bool stands_still;     /* as told to the owner */

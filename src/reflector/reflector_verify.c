@@ -8,11 +8,13 @@
  *   - or newer than the last version, or gone: if that was later, the watch will bring it. Whether
  *     it was, the state of exactly the last version says, for the five minutes that etcd has it.
  *     Who has it no more is believed what is newer, but not that something is gone.
- * The one deleted last must not be there. A server that answers with other objects than it is asked
+ * The one deleted last must not be there, and at the last version there must have been as many as
+ * are known, if the server has that state and counts. A server that answers with other objects than it is asked
  * for cannot be told from a restored one.
  */
 #include "reflector/reflector_priv.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -56,6 +58,7 @@ static int ask(struct kinf__reflector *reflector, const struct kinf__policy_acti
         return kinf__error_no_memory(err);
     reflector->decoder.lookup = known != NULL ? look_up : NULL;
     reflector->decoder.lookup_ctx = (void *)known;
+    reflector->n_list_items = 0;
     r = kinf__reflector_receive_page(reflector, &target, action, err);
     if (r == 0 && kinf__newest_is_newer(action->rv, rv))
         r = kinf__error_set(err, KINF_ERR_EXPIRED, "the server is at version %s, it was at %s", rv,
@@ -116,6 +119,32 @@ static int verify_deleted(struct kinf__reflector *reflector,
     return doubt(known, err);
 }
 
+/* By the state of exactly the last version: nothing of this resource needs to have been undone, to
+ * have missed what was made in another history. */
+static int verify_count(struct kinf__reflector *reflector, const struct kinf__policy_action *action,
+                        struct kinf_error *err)
+{
+    const struct kinf__list_stream *stream = &reflector->list_stream;
+    kinf_auto_object const struct kinf_object *any = NULL;
+    int64_t n_objects;
+    int r;
+
+    if (reflector->n_known < 0 || reflector->policy.options.has_selector)
+        return 0;
+    r = ask(reflector, action, NULL, action->rv, &any, err);
+    if (r < 0)
+        return r == KINF_ERR_EXPIRED || r == KINF_ERR_SERVER ? 0 : r;
+    n_objects = (int64_t)reflector->n_list_items;
+    if (stream->continue_token[0] != '\0')
+        n_objects = stream->remaining_item_count < 0 ? reflector->n_known
+                                                     : n_objects + stream->remaining_item_count;
+    if (strcmp(stream->rv, action->rv) != 0 || n_objects == reflector->n_known)
+        return 0;
+    return kinf__error_set(err, KINF_ERR_EXPIRED,
+                           "there were %" PRId64 " objects at version %s, not %" PRId64, n_objects,
+                           action->rv, reflector->n_known);
+}
+
 static int verify(struct kinf__reflector *reflector, const struct kinf__policy_action *action,
                   struct kinf_error *err)
 {
@@ -127,6 +156,8 @@ static int verify(struct kinf__reflector *reflector, const struct kinf__policy_a
         r = verify_stored(reflector, action, newest->stored[i], err);
     if (r == 0 && newest->deleted != NULL)
         r = verify_deleted(reflector, action, newest->deleted, err);
+    if (r == 0)
+        r = verify_count(reflector, action, err);
     return r;
 }
 

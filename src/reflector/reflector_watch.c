@@ -97,6 +97,8 @@ int kinf__reflector_on_event(enum kinf__watch_event_type type, const struct kinf
         return r;
     kinf__reflector_count(&reflector->n_events, 1);
     kinf__reflector_note_decoded(reflector, kinf_object_key(object));
+    if (reflector->n_known >= 0)
+        reflector->n_known += (type == KINF__WATCH_ADDED) - (type == KINF__WATCH_DELETED);
     if (!is_outside)
         kinf__newest_note(&reflector->newest, object, type == KINF__WATCH_DELETED);
     advance(reflector, kinf_object_resource_version(object), false);
@@ -139,6 +141,7 @@ int kinf__reflector_on_rejected_event(const char *key, const struct kinf_error *
 
     reflector->n_brought++;
     kinf__newest_drop(&reflector->newest, key);
+    reflector->n_known = -1;
     /* Of the initial events all are looked at, so that one round finds every bad object. */
     if (r == 0 && verdict == KINF__QUARANTINE_RELIST && !reflector->is_streaming)
         return kinf__error_set(err, KINF_ERR_PARSE, "undecodable event");

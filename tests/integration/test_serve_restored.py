@@ -60,6 +60,11 @@ def state_of(where):
     return {item["metadata"]["name"]: item for item in body_of(where, TARGET)["items"]}
 
 
+def versions_of(where, target):
+    return {item["metadata"]["namespace"] + "/" + item["metadata"]["name"]: item["metadata"]["resourceVersion"]
+            for item in body_of(where, target)["items"]}
+
+
 def version_of(where):
     return int(body_of(where, TARGET)["metadata"]["resourceVersion"])
 
@@ -126,6 +131,27 @@ class OutageTest(unittest.TestCase):
         before, after, version, later = self.cut_off(self.change, restore)
         self.assertGreater(later, version)
         self.assertEqual(after, before + 1)
+
+    @needs_cluster("states of the past")
+    def test_what_was_missed_of_a_resource_that_lost_nothing_is_noticed(self):
+        accounts = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts"
+        cluster().run_script("checkpoint")
+        create(f"lost-{i}" for i in range(200))
+        with Proxy() as proxy, \
+             Served(resource=("serviceaccounts",), kubeconfig=proxy.kubeconfig(self.folder)) as served:
+            version = int(body_of(served, accounts)["metadata"]["resourceVersion"])
+            proxy.refuse()
+            cluster().run_script("rollback")
+            for name in ("missed-0", "missed-1"):
+                cluster().kubectl("create", "serviceaccount", "-n", NAMESPACE, name)
+            self.assertLess(version_of(Direct()), version, "they are made before what is known")
+            create(f"other-{i}" for i in range(250))
+            self.assertGreater(version_of(Direct()), version)
+            with Proxy(listener=socket.create_server((proxy.host, proxy.port))):
+                wait_until(lambda: cluster().versions(accounts) == versions_of(served, accounts), "the accounts",
+                           self.SECONDS)
+                self.assertEqual(self.n_lists(served), 2)
+                served.daemon.stop()
 
     def check_without_list(self, meanwhile):
         before, after, version, later = self.cut_off(self.change, meanwhile)

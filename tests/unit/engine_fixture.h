@@ -34,9 +34,9 @@
 #define ON_VERIFY(name)                                                                            \
     "exchange once\nmatch GET /api/v1/namespaces/n/pods !watch fieldSelector=metadata.name=" name  \
     " limit=1 !resourceVersion\n"
-#define ON_VERIFY_AT(name, rv)                                                                     \
-    "exchange once\nmatch GET /api/v1/namespaces/n/pods !watch fieldSelector=metadata.name=" name  \
-    " limit=1 resourceVersionMatch=Exact resourceVersion=" rv "\n"
+#define ON_VERIFY_COUNT(rv)                                                                        \
+    "exchange once\nmatch GET /api/v1/pods !watch limit=1 resourceVersionMatch=Exact "             \
+    "resourceVersion=" rv "\n"
 #define END(rv) EVENT("ADDED", POD("end", rv)) "stall forever\n"
 
 struct engine_fixture {

@@ -36,6 +36,12 @@
 #define VERIFY_AT(name, rv)                                                                        \
     "/api/v1/namespaces/n/pods?fieldSelector=metadata.name%3D" name                                \
     "&limit=1&resourceVersionMatch=Exact&resourceVersion=" rv "\n"
+/* How many there were at a version, and the answer of a server that has forgotten it. */
+#define VERIFY_COUNT(rv) "/api/v1/pods?limit=1&resourceVersionMatch=Exact&resourceVersion=" rv "\n"
+#define UNCOUNTED                                                                                  \
+    {                                                                                              \
+        .status = "410 Gone", .body = STATUS("410", "Expired")                                     \
+    }
 
 /* A reflector with all it works between. */
 struct reflector_fixture {

@@ -20,7 +20,8 @@
 #define ALWAYS_WATCH                                                                               \
     "exchange always\nmatch GET /api/v1/pods watch=1 !sendInitialEvents resourceVersion=10\n"
 #define ALWAYS_VERIFIED                                                                            \
-    "exchange always\nmatch GET /api/v1/namespaces/n/pods\n" LIST("10", POD("a", "3"))
+    "exchange always\nmatch GET /api/v1/namespaces/n/pods\n" LIST("10", POD("a", "3"))             \
+        ALWAYS_LIST("limit=1 resourceVersionMatch=Exact") LIST("10", POD("a", "3"))
 #define LOGIN_PAGE                                                                                 \
     "status 200\nheader Content-Type: text/html; charset=utf-8\n"                                  \
     "piece <!DOCTYPE html><html><title>Log in</title>\n"
@@ -140,7 +141,7 @@ static void a_stream_cut_inside_its_first_event_proves_nothing(void **state)
     START(f, ON_LIST("") LIST("10", POD("a", "3")),
           ALWAYS_WATCH "status 200\npiece {\"type\":\"ADDED\",\"object\":{\"meta\ncut\n",
           ALWAYS_VERIFIED);
-    expect_no_proof(f, 9, "server 127.0.0.1");
+    expect_no_proof(f, 13, "server 127.0.0.1");
 }
 
 static void a_watch_that_answers_error_for_ever_proves_nothing(void **state)
@@ -150,7 +151,7 @@ static void a_watch_that_answers_error_for_ever_proves_nothing(void **state)
     START(f, ON_LIST("") LIST("10", POD("a", "3")),
           ALWAYS_WATCH "status 200\nerror 504 Timeout the storage does not answer\n",
           ALWAYS_VERIFIED);
-    expect_no_proof(f, 9, "the storage does not answer");
+    expect_no_proof(f, 13, "the storage does not answer");
 }
 
 /* That sends pages whatever it is asked for. */
@@ -198,7 +199,7 @@ static void newlines_are_no_events(void **state)
     f->options.silent_after_ms = 3 * SILENT_AFTER_MS;
     START(f, ON_LIST("") LIST("10", POD("a", "3")), ALWAYS_VERIFIED, ALWAYS_WATCH "status 200\n",
           drip());
-    expect_no_proof(f, 3, "bytes of the watch come, but no event for");
+    expect_no_proof(f, 4, "bytes of the watch come, but no event for");
 }
 
 static void a_list_that_drips_is_given_up(void **state)

@@ -228,7 +228,8 @@ static void a_server_that_restarts_costs_no_list_and_two_lines(void **state)
                  ON_WATCH("10") "status 200\nwait 1\n" MODIFIED(POD("a", "11")),
                  ON_WATCH("11") SHUTTING_DOWN, ON_WATCH("11") SHUTTING_DOWN,
                  ON_WATCH("11") "reset\n", ON_VERIFY("a") "reset\n",
-                 ON_VERIFY("a") LIST("11", POD("a", "11")), ON_WATCH("11") INITIALIZING,
+                 ON_VERIFY("a") LIST("11", POD("a", "11")),
+                 ON_VERIFY_COUNT("11") LIST("11", POD("a", "11")), ON_WATCH("11") INITIALIZING,
                  ON_WATCH("11") INITIALIZING, ON_WATCH("11") "status 200\n" END("12"));
     ENGINE_EXPECT(f, "add! a@3", "synced");
     replay_signal(f->replay, 1);
@@ -291,7 +292,8 @@ static void a_proxy_that_lost_its_way_deletes_nothing(void **state)
                              "11") "wait 1\ncut\n" ON_WIDGETS_VERIFY NO_PAGE ON_WIDGETS_WATCH("11")
                              NO_PAGE ON_GROUPS NO_PAGE ON_WIDGETS_WATCH("11")
                                  NO_PAGE ON_WIDGETS_VERIFY LIST("11", POD("a", "3"))
-                                     ON_WIDGETS_WATCH("11") "wait 2\nstatus 200\n" END("12"));
+                                     ON_WIDGETS LIST("11", POD("a", "3"))
+                                         ON_WIDGETS_WATCH("11") "wait 2\nstatus 200\n" END("12"));
     ENGINE_EXPECT(f, "add! a@3", "synced");
     replay_signal(f->replay, 1);
     assert_non_null(replay_wait_request(f->replay, 6, ENGINE_PATIENCE_MS));

@@ -13,7 +13,7 @@
 #define REFUSED "listing waiting:"
 #define RELIST  "/api/v1/pods?resourceVersion=10\n" WATCH_FROM("20")
 #define REWATCH WATCH_FROM("10")
-#define OUTAGE  VERIFY("a") WATCH_FROM("10")
+#define OUTAGE  VERIFY("a") VERIFY_COUNT("10") WATCH_FROM("10")
 
 struct row {
     const char *source;
@@ -35,6 +35,7 @@ static void play(const struct row *row)
         relists    ? (struct test_reply){ .body = LIST("20", "", POD("a", "3")) }
         : verifies ? (struct test_reply){ .body = LIST("10", "", POD("a", "3")) }
                    : open,
+        verifies ? (struct test_reply)UNCOUNTED : open,
         open,
     };
     struct reflector_fixture f;
@@ -48,7 +49,7 @@ static void play(const struct row *row)
         assert_in_range(f.wait_ms, row->wait_ms, row->wait_ms + 100);
     } else {
         snprintf(targets, sizeof targets, "/api/v1/pods\n%s%s", WATCH_FROM("10"), row->targets);
-        reflector_expect_targets(&f, relists || verifies ? 4 : 3, targets);
+        reflector_expect_targets(&f, verifies ? 5 : relists ? 4 : 3, targets);
     }
     reflector_tear_down(&f);
 }

@@ -122,6 +122,7 @@ static size_t n_answers(const struct row *row)
 static void play(const struct row *row)
 {
     const struct test_reply open = { .body = "", .end = TEST_END_OPEN };
+    const struct test_reply uncounted = UNCOUNTED;
     struct test_reply replies[] = { BEFORE, open, open, open, open, open, open };
     size_t n = 2 + n_answers(row);
     struct reflector_fixture f;
@@ -129,12 +130,11 @@ static void play(const struct row *row)
 
     printf("  %s\n", row->situation);
     memcpy(&replies[2], row->answers, n_answers(row) * sizeof replies[0]);
-    if (!row->is_true)
-        replies[n++] = (struct test_reply)ANSWER("9", POD("b", "4"));
+    replies[n++] = row->is_true ? uncounted : (struct test_reply)ANSWER("9", POD("b", "4"));
     SET_UP(&f, replies);
     begin(&f);
     snprintf(targets, sizeof targets, BEFORE_TARGETS "%s%s", row->asked,
-             row->is_true ? WATCH_FROM("12") : "/api/v1/pods\n" WATCH_FROM("9"));
+             row->is_true ? VERIFY_COUNT("12") WATCH_FROM("12") : "/api/v1/pods\n" WATCH_FROM("9"));
     reflector_expect_targets(&f, n + 1, targets);
     assert_int_equal(reflector_counts(&f).n_lists, row->is_true ? 1 : 2);
     if (!row->is_true)
@@ -162,6 +162,7 @@ static void what_is_refused_does_not_hold_up_the_watch(void **state)
         { .body = BOOKMARK("14") },
         ANSWER("15", POD("a", "11")),
         ANSWER("15", ""),
+        UNCOUNTED,
         { .body = "", .end = TEST_END_OPEN },
     };
     struct reflector_fixture f;
@@ -169,9 +170,9 @@ static void what_is_refused_does_not_hold_up_the_watch(void **state)
     (void)state;
     SET_UP(&f, replies);
     begin(&f);
-    reflector_expect_targets(&f, 10,
+    reflector_expect_targets(&f, 11,
                              BEFORE_TARGETS VERIFY("a") WATCH_FROM("12") BOTH WATCH_FROM("13")
-                                 BOTH WATCH_FROM("14"));
+                                 BOTH VERIFY_COUNT("14") WATCH_FROM("14"));
     assert_int_equal(reflector_counts(&f).n_lists, 1);
     reflector_tear_down(&f);
 }
@@ -229,7 +230,8 @@ static void an_empty_state_is_verified_by_its_version(void **state)
     static const struct test_reply replies[] = {
         ANSWER("10", ""),
         { .body = BOOKMARK("11"), .end = TEST_END_CUT },
-        ANSWER("11", POD("a", "11")),
+        ANSWER("11", ""),
+        ANSWER("11", ""),
         { .body = BOOKMARK("12"), .end = TEST_END_CUT },
         ANSWER("9", ""),
         ANSWER("9", ""),
@@ -240,10 +242,54 @@ static void an_empty_state_is_verified_by_its_version(void **state)
     (void)state;
     SET_UP(&f, replies);
     reflector_start(&f);
-    reflector_expect_targets(&f, 7,
-                             "/api/v1/pods\n" WATCH_FROM("10") "/api/v1/pods?limit=1\n" WATCH_FROM(
-                                 "11") "/api/v1/pods?limit=1\n/api/v1/pods\n" WATCH_FROM("9"));
+    reflector_expect_targets(
+        &f, 8,
+        "/api/v1/pods\n" WATCH_FROM("10") "/api/v1/pods?limit=1\n" VERIFY_COUNT("11")
+            WATCH_FROM("11") "/api/v1/pods?limit=1\n/api/v1/pods\n" WATCH_FROM("9"));
     reflector_tear_down(&f);
+}
+
+/* Of two histories, in which the same is known. Each row is the answer at the last version. */
+static void what_was_missed_is_counted(void **state)
+{
+    static const struct {
+        struct test_reply answer;
+        bool is_true;
+    } counts[] = {
+        { ANSWER("12", POD("a", "11")), true },
+        { ANSWER("12", ""), false },
+        { { .body = LIST("12", ",\"continue\":\"t\",\"remainingItemCount\":1", POD("a", "11")) },
+          false },
+        { { .body = LIST("90", ",\"continue\":\"t\",\"remainingItemCount\":1", POD("a", "11")) },
+          true }, /* of another version: it knows no exact ones */
+        { { .body = LIST("12", ",\"continue\":\"t\"", POD("a", "11")) }, true }, /* not counted */
+        { UNCOUNTED, true },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < KINF__ARRAY_LEN(counts); i++) {
+        struct test_reply replies[] = { BEFORE,
+                                        AS_KNOWN,
+                                        NO_B,
+                                        counts[i].answer,
+                                        ANSWER("90", POD("a", "11") "," POD("c", "6")),
+                                        { .body = "", .end = TEST_END_OPEN } };
+        size_t n = KINF__ARRAY_LEN(replies);
+        struct reflector_fixture f;
+
+        if (counts[i].is_true) {
+            n--;
+            replies[n - 1] = replies[n];
+        }
+        reflector_set_up(&f, replies, n);
+        begin(&f);
+        reflector_expect_targets(
+            &f, n,
+            counts[i].is_true
+                ? BEFORE_TARGETS BOTH VERIFY_COUNT("12") WATCH_FROM("12")
+                : BEFORE_TARGETS BOTH VERIFY_COUNT("12") "/api/v1/pods\n" WATCH_FROM("90"));
+        reflector_tear_down(&f);
+    }
 }
 
 /* What the informer may ask for is what it asks for. */
@@ -302,17 +348,22 @@ static void what_failed_to_decode_is_not_asked_for(void **state)
 static void what_does_not_decode_any_more_is_listed(void **state)
 {
     static const struct test_reply replies[] = {
-        BEFORE, ANSWER("90", BAD_POD), AS_KNOWN,
-        NO_B,   ANSWER("90", BAD_POD), { .body = "", .end = TEST_END_OPEN },
+        BEFORE,
+        ANSWER("90", BAD_POD),
+        AS_KNOWN,
+        NO_B,
+        UNCOUNTED,
+        ANSWER("90", BAD_POD),
+        { .body = "", .end = TEST_END_OPEN },
     };
     struct reflector_fixture f;
 
     (void)state;
     SET_UP(&f, replies);
     begin(&f);
-    reflector_expect_targets(
-        &f, 7,
-        BEFORE_TARGETS LOOKED VERIFY("b") "/api/v1/pods?resourceVersion=12\n" WATCH_FROM("90"));
+    reflector_expect_targets(&f, 8,
+                             BEFORE_TARGETS LOOKED VERIFY("b") VERIFY_COUNT(
+                                 "12") "/api/v1/pods?resourceVersion=12\n" WATCH_FROM("90"));
     reflector_expect_deltas(&f, "D! n/a@11 ");
     assert_int_equal(reflector_counts(&f).n_quarantined, 1);
     reflector_tear_down(&f);
@@ -404,6 +455,7 @@ int main(void)
         cmocka_unit_test(an_answer_that_does_not_come_is_not_waited_for),
         cmocka_unit_test(it_stops_at_once_while_it_verifies),
         cmocka_unit_test(an_empty_state_is_verified_by_its_version),
+        cmocka_unit_test(what_was_missed_is_counted),
         cmocka_unit_test(selectors_are_kept_and_names_escaped),
         cmocka_unit_test(what_failed_to_decode_is_not_asked_for),
         cmocka_unit_test(what_does_not_decode_any_more_is_listed),
