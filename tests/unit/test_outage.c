@@ -268,10 +268,9 @@ static void a_withdrawn_resource_is_deleted_and_comes_back(void **state)
     start_widgets(f, ON_WIDGETS LIST("10", POD("a", "3") "," POD("b", "4"))
                          ON_WIDGETS_WATCH("10") "status 200\n" BOOKMARK(
                              "11") "wait 1\ncut\n" ON_WIDGETS_VERIFY NO_PAGE ON_WIDGETS_WATCH("11")
-                             NO_PAGE ON_GROUPS
-                  GROUPS("") ON_WIDGETS NO_PAGE
-                      ON_WIDGETS "wait 2\n" LIST("40", POD("b", "35"))
-                          ON_WIDGETS_WATCH("40") "status 200\n" END("41"));
+                             NO_PAGE ON_GROUPS GROUPS("") ON_WIDGETS NO_PAGE ON_WIDGETS
+                  "wait 2\n" LIST("40", POD("b", "35"))
+                      ON_WIDGETS_WATCH("40") "status 200\n" END("41"));
     ENGINE_EXPECT(f, "add! a@3", "add! b@4", "synced");
     replay_signal(f->replay, 1);
     ENGINE_EXPECT(f, "add! a@3", "add! b@4", "synced", "delete* a@3", "delete* b@4");
