@@ -146,10 +146,11 @@ static void change_all(struct bench *bench)
                 .object = object,
             };
 
-            const struct kinf__batch batch = { .told = { &notification, 1 }, .n_told = 1 };
+            const struct kinf__batch batch = { .notifications = { &notification, 1 },
+                                               .n_notifications = 1 };
 
             require(kinf__processor_begin(&bench->processor, &batch));
-            require(kinf__processor_commit(&bench->processor, &batch, NULL));
+            require(kinf__processor_distribute(&bench->processor, &batch, NULL));
             if (key % 64 == 63)
                 kinf__processor_wake(&bench->processor);
         }

@@ -93,7 +93,7 @@ static void feed_list(struct bench *bench, size_t i)
     require(kinf_deltafifo_replace(informer_of(bench, i)->fifo, objects, n_objects, "1", NULL));
     for (size_t k = 0; k < n_objects; k++)
         kinf_object_unref(objects[k]);
-    kinf__informer_note_proof(informer_of(bench, i));
+    kinf__informer_note_contact(informer_of(bench, i));
 }
 
 static void feed_change(struct bench *bench, size_t i, size_t version)

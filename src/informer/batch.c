@@ -39,9 +39,10 @@ static void shrink(struct kinf__room *room)
         release(room);
 }
 
-static int reserve_told(struct kinf__batch *batch, size_t n_told)
+static int reserve_notifications(struct kinf__batch *batch, size_t n_notifications)
 {
-    return reserve(&batch->told, batch->n_told, n_told, sizeof(struct kinf__notification));
+    return reserve(&batch->notifications, batch->n_notifications, n_notifications,
+                   sizeof(struct kinf__notification));
 }
 
 static int reserve_held(struct kinf__batch *batch, size_t n_held)
@@ -55,7 +56,7 @@ int kinf__batch_reserve_changes(struct kinf__batch *batch, size_t n_changes)
         reserve(&batch->changes, batch->n_changes, n_changes, sizeof(struct kinf_store_change));
 
     if (rc == 0)
-        rc = reserve_told(batch, 2 * n_changes);
+        rc = reserve_notifications(batch, 2 * n_changes);
     if (rc == 0)
         rc = kinf__batch_reserve_resynced(batch, n_changes);
     return rc == 0 ? reserve_held(batch, 2 * n_changes) : rc;
@@ -64,7 +65,7 @@ int kinf__batch_reserve_changes(struct kinf__batch *batch, size_t n_changes)
 static int reserve_list(struct kinf__batch *batch)
 {
     size_t n_listed = batch->join.n_listed;
-    int rc = reserve_told(batch, batch->join.n_pairs + n_listed);
+    int rc = reserve_notifications(batch, batch->join.n_pairs + n_listed);
 
     if (rc == 0)
         rc = kinf__batch_reserve_resynced(batch, n_listed);
@@ -92,7 +93,7 @@ void kinf__batch_clear(struct kinf__batch *batch)
 {
     const struct kinf_object **held = batch->held.items;
     struct kinf__batch empty = { .changes = batch->changes,
-                                 .told = batch->told,
+                                 .notifications = batch->notifications,
                                  .resynced = batch->resynced,
                                  .held = batch->held };
 
@@ -101,7 +102,7 @@ void kinf__batch_clear(struct kinf__batch *batch)
     kinf__join_release(&batch->join);
     kinf_snapshot_unref(batch->snapshot);
     shrink(&empty.changes);
-    shrink(&empty.told);
+    shrink(&empty.notifications);
     shrink(&empty.resynced);
     shrink(&empty.held);
     *batch = empty;
@@ -111,7 +112,7 @@ void kinf__batch_release(struct kinf__batch *batch)
 {
     kinf__batch_clear(batch);
     release(&batch->changes);
-    release(&batch->told);
+    release(&batch->notifications);
     release(&batch->resynced);
     release(&batch->held);
 }
@@ -148,28 +149,28 @@ void kinf__batch_remove(struct kinf__batch *batch, const char *key, const char *
 
 static void tell(struct kinf__batch *batch, struct kinf__notification notification)
 {
-    struct kinf__notification *told = batch->told.items;
+    struct kinf__notification *notifications = batch->notifications.items;
 
-    told[batch->n_told++] = notification;
+    notifications[batch->n_notifications++] = notification;
 }
 
-void kinf__batch_tell_add(struct kinf__batch *batch, const struct kinf_object *object,
-                          bool in_initial_list)
+void kinf__batch_notify_add(struct kinf__batch *batch, const struct kinf_object *object,
+                            bool in_initial_list)
 {
     tell(batch, (struct kinf__notification){ .type = KINF__NOTIFY_ADD,
                                              .in_initial_list = in_initial_list,
                                              .object = object });
 }
 
-void kinf__batch_tell_update(struct kinf__batch *batch, const struct kinf_object *old,
-                             const struct kinf_object *object)
+void kinf__batch_notify_update(struct kinf__batch *batch, const struct kinf_object *old,
+                               const struct kinf_object *object)
 {
     tell(batch,
          (struct kinf__notification){ .type = KINF__NOTIFY_UPDATE, .old = old, .object = object });
 }
 
-void kinf__batch_tell_delete(struct kinf__batch *batch, const struct kinf_object *old,
-                             const struct kinf_object *object, bool final_state_unknown)
+void kinf__batch_notify_delete(struct kinf__batch *batch, const struct kinf_object *old,
+                               const struct kinf_object *object, bool final_state_unknown)
 {
     tell(batch, (struct kinf__notification){ .type = KINF__NOTIFY_DELETE,
                                              .final_state_unknown = final_state_unknown,
@@ -177,7 +178,7 @@ void kinf__batch_tell_delete(struct kinf__batch *batch, const struct kinf_object
                                              .object = object });
 }
 
-void kinf__batch_tell_unchanged(struct kinf__batch *batch, const struct kinf_object *object)
+void kinf__batch_notify_unchanged(struct kinf__batch *batch, const struct kinf_object *object)
 {
     struct kinf__notification *resynced = batch->resynced.items;
 

@@ -22,14 +22,14 @@ struct kinf__room {
 struct kinf__batch {
     bool is_prepared; /* complete; nothing of it has to be found out again */
     enum kinf__store_write write;
-    size_t n_changes; /* changes: struct kinf_store_change */
-    size_t n_told;    /* struct kinf__notification */
+    size_t n_changes;       /* changes: struct kinf_store_change */
+    size_t n_notifications; /* struct kinf__notification */
     size_t n_resynced;
     size_t n_held;                  /* const struct kinf_object *, with a reference */
     const char *resource_version;   /* all, resourceVersion: borrowed from the delta */
     struct kinf__join join;         /* all */
     struct kinf_snapshot *snapshot; /* holds what is told again; NULL: none */
-    struct kinf__room changes, told, resynced, held;
+    struct kinf__room changes, notifications, resynced, held;
 };
 
 /* Room for so many; at most 2 notifications are told of a change. Errors: KINF_ERR_NO_MEMORY; what
@@ -53,13 +53,13 @@ void kinf__batch_put(struct kinf__batch *batch, const struct kinf_object *object
 void kinf__batch_remove(struct kinf__batch *batch, const char *key, const char *resource_version);
 
 /* What is told; all borrowed. `old` is what the store had. */
-void kinf__batch_tell_add(struct kinf__batch *batch, const struct kinf_object *object,
-                          bool in_initial_list);
-void kinf__batch_tell_update(struct kinf__batch *batch, const struct kinf_object *old,
-                             const struct kinf_object *object);
-void kinf__batch_tell_delete(struct kinf__batch *batch, const struct kinf_object *old,
-                             const struct kinf_object *object, bool final_state_unknown);
+void kinf__batch_notify_add(struct kinf__batch *batch, const struct kinf_object *object,
+                            bool in_initial_list);
+void kinf__batch_notify_update(struct kinf__batch *batch, const struct kinf_object *old,
+                               const struct kinf_object *object);
+void kinf__batch_notify_delete(struct kinf__batch *batch, const struct kinf_object *old,
+                               const struct kinf_object *object, bool final_state_unknown);
 /* Told to syncing handlers only. */
-void kinf__batch_tell_unchanged(struct kinf__batch *batch, const struct kinf_object *object);
+void kinf__batch_notify_unchanged(struct kinf__batch *batch, const struct kinf_object *object);
 
 #endif

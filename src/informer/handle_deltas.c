@@ -74,12 +74,12 @@ static void tell_state(struct kinf__batch *batch, const struct kinf_object *old,
                        const struct kinf_object *object, bool in_initial_list)
 {
     if (old == NULL) {
-        kinf__batch_tell_add(batch, object, in_initial_list);
+        kinf__batch_notify_add(batch, object, in_initial_list);
     } else if (kinf__object_same_uid(old, object)) {
-        kinf__batch_tell_update(batch, old, object);
+        kinf__batch_notify_update(batch, old, object);
     } else {
-        kinf__batch_tell_delete(batch, old, old, true);
-        kinf__batch_tell_add(batch, object, in_initial_list);
+        kinf__batch_notify_delete(batch, old, old, true);
+        kinf__batch_notify_add(batch, object, in_initial_list);
     }
 }
 
@@ -110,7 +110,7 @@ static const struct kinf_object *handle_state(struct kinf__delta_target *target,
     const struct kinf_object *result;
 
     if (object == old) { /* most of a list: its bytes stay untouched */
-        kinf__batch_tell_unchanged(batch, old);
+        kinf__batch_notify_unchanged(batch, old);
         return old;
     }
     result = transformed(target, object, old);
@@ -121,7 +121,7 @@ static const struct kinf_object *handle_state(struct kinf__delta_target *target,
     }
     if (old != NULL && kinf__object_same_uid(old, result) && is_unchanged(old, result)) {
         kinf_object_unref(result);
-        kinf__batch_tell_unchanged(batch, old);
+        kinf__batch_notify_unchanged(batch, old);
         return old;
     }
     kinf__batch_hold(batch, result);
@@ -136,7 +136,7 @@ static void handle_tombstone(const char *key, const struct kinf_object *old,
 {
     kinf__batch_remove(batch, key, NULL);
     if (old != NULL)
-        kinf__batch_tell_delete(batch, old, old, true);
+        kinf__batch_notify_delete(batch, old, old, true);
 }
 
 static void handle_deletion(struct kinf__delta_target *target, const struct kinf_delta *delta,
@@ -151,9 +151,9 @@ static void handle_deletion(struct kinf__delta_target *target, const struct kinf
         return;
     /* The deletion of a successor whose arrival was missed: it ended the stored one too. */
     if (!kinf__object_same_uid(old, object))
-        kinf__batch_tell_delete(batch, old, old, true);
+        kinf__batch_notify_delete(batch, old, old, true);
     else
-        kinf__batch_tell_delete(batch, old, object, false);
+        kinf__batch_notify_delete(batch, old, object, false);
 }
 
 static void handle_one(struct kinf__delta_target *target, const struct kinf_delta *delta,
@@ -205,7 +205,7 @@ static int prepare_relist(struct kinf__delta_target *target, const struct kinf_d
     batch->write = KINF__WRITE_ALL;
     batch->resource_version = delta->resource_version;
     for (size_t i = join->n_listed; i < join->n_pairs && !kinf__stop_is_set(target->stop); i++)
-        kinf__batch_tell_delete(batch, join->pairs[i].old, join->pairs[i].old, true);
+        kinf__batch_notify_delete(batch, join->pairs[i].old, join->pairs[i].old, true);
     for (size_t i = 0; i < join->n_listed && !kinf__stop_is_set(target->stop); i++) {
         struct kinf__pair *pair = &join->pairs[i];
 
@@ -231,7 +231,7 @@ static int prepare_resync(struct kinf__delta_target *target, struct kinf__batch 
     batch->snapshot = snapshot;
     kinf_cursor_all(&cursor, snapshot);
     while (!kinf__stop_is_set(target->stop) && (object = kinf_cursor_next(&cursor)) != NULL)
-        kinf__batch_tell_unchanged(batch, object);
+        kinf__batch_notify_unchanged(batch, object);
     return kinf__stop_is_set(target->stop) ? KINF_ERR_STOPPED : 0;
 }
 
@@ -279,8 +279,8 @@ static int write_store(struct kinf_indexer *indexer, const struct kinf__batch *b
 static void tell_sink(const struct kinf__sink *sink, const struct kinf__batch *batch)
 {
     if (sink != NULL && batch->write != KINF__WRITE_NOTHING)
-        sink->on_write(batch->write, batch->told.items, batch->n_told, kinf__clock_now_ms(),
-                       sink->ctx);
+        sink->on_write(batch->write, batch->notifications.items, batch->n_notifications,
+                       kinf__clock_now_ms(), sink->ctx);
 }
 
 static int apply(const struct kinf__delta_target *target, const struct kinf__batch *batch)
@@ -295,7 +295,7 @@ static int apply(const struct kinf__delta_target *target, const struct kinf__bat
         return rc;
     }
     tell_sink(target->sink, batch);
-    return kinf__processor_commit(target->processor, batch, target->stop);
+    return kinf__processor_distribute(target->processor, batch, target->stop);
 }
 
 int kinf__handle_deltas(struct kinf__delta_target *target, const struct kinf_deltas *deltas,

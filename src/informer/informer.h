@@ -94,13 +94,13 @@ struct kinf_informer {
 
     /* atomic */
     _Atomic(size_t) n_rv_waiters;
-    _Atomic(int64_t) last_proof_ms; /* 0: none */
+    _Atomic(int64_t) last_contact_ms; /* 0: none */
     _Atomic(bool) has_synced;
     struct kinf__histogram processing_latency; /* of an item, by the processor thread */
 };
 
 /* kinf_informer_new() with the type already found. Without a client there is no reflector: then
- * whoever made it feeds `fifo` and calls kinf__informer_note_proof(), as tests do. */
+ * whoever made it feeds `fifo` and calls kinf__informer_note_contact(), as tests do. */
 KINF_MUST_CHECK int kinf__informer_new_for_type(struct kinf_client *client,
                                                 const struct kinf_type *type,
                                                 const struct kinf_informer_options *options,
@@ -133,7 +133,7 @@ static inline bool kinf__handler_has_callback(const struct kinf_handler *handler
 struct kinf__reflector_callbacks kinf__informer_reports(struct kinf_informer *informer);
 /* What the reflector reports: an event, a bookmark or a list has come, and is in
  * the queue. */
-void kinf__informer_note_proof(struct kinf_informer *informer);
+void kinf__informer_note_contact(struct kinf_informer *informer);
 
 /* Turns synced, once the first list is in the store. Any thread. */
 void kinf__informer_check_synced(struct kinf_informer *informer);

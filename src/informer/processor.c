@@ -39,7 +39,7 @@ void kinf__processor_release(struct kinf__processor *processor)
  * change. */
 static int reserve(struct kinf__subscription *subscription, const struct kinf__batch *batch)
 {
-    size_t n = batch->n_told;
+    size_t n = batch->n_notifications;
 
     subscription->hears_unchanged = subscription->is_syncing;
     if (subscription->hears_unchanged)
@@ -188,8 +188,9 @@ static size_t slice_len(size_t n, size_t at)
 static void tell_slice_locked(struct kinf__processor *processor, const struct kinf__batch *batch,
                               size_t at, int64_t now_ms) KINF__REQUIRES(processor->lock)
 {
-    const struct kinf__notification *told = batch->told.items, *resynced = batch->resynced.items;
-    size_t n_told = slice_len(batch->n_told, at);
+    const struct kinf__notification *notifications = batch->notifications.items,
+                                    *resynced = batch->resynced.items;
+    size_t n_notifications = slice_len(batch->n_notifications, at);
     size_t n_resynced = slice_len(batch->n_resynced, at);
 
     KINF__LIST_FOR_EACH (node, &processor->subscriptions) {
@@ -197,17 +198,18 @@ static void tell_slice_locked(struct kinf__processor *processor, const struct ki
 
         if (subscription->n_writes > processor->n_writes)
             continue;
-        if (n_told != 0)
-            kinf__listener_push(subscription, told + at, n_told, now_ms);
+        if (n_notifications != 0)
+            kinf__listener_push(subscription, notifications + at, n_notifications, now_ms);
         if (n_resynced != 0 && subscription->hears_unchanged)
             kinf__listener_push(subscription, resynced + at, n_resynced, now_ms);
     }
 }
 
-int kinf__processor_commit(struct kinf__processor *processor, const struct kinf__batch *batch,
-                           const struct kinf__stop *stop)
+int kinf__processor_distribute(struct kinf__processor *processor, const struct kinf__batch *batch,
+                               const struct kinf__stop *stop)
 {
-    size_t n = batch->n_told > batch->n_resynced ? batch->n_told : batch->n_resynced;
+    size_t n =
+        batch->n_notifications > batch->n_resynced ? batch->n_notifications : batch->n_resynced;
     int64_t now_ms = kinf__clock_now_ms();
 
     for (size_t at = 0;; at += SLICE_LEN) {

@@ -72,9 +72,9 @@ KINF_MUST_CHECK int kinf__processor_begin(struct kinf__processor *processor,
  * or asks for the status, never waits for a whole list, and who joins in between has the change in
  * its snapshot. Errors: KINF_ERR_STOPPED (`stop`, which may be NULL, was set): the rest is not told
  * to anybody. */
-KINF_MUST_CHECK int kinf__processor_commit(struct kinf__processor *processor,
-                                           const struct kinf__batch *batch,
-                                           const struct kinf__stop *stop);
+KINF_MUST_CHECK int kinf__processor_distribute(struct kinf__processor *processor,
+                                               const struct kinf__batch *batch,
+                                               const struct kinf__stop *stop);
 /* It has not. */
 void kinf__processor_cancel(struct kinf__processor *processor);
 

@@ -16,7 +16,7 @@
 
 #define VERSION_DIGITS 15 /* what a double holds for sure: readers have nothing else */
 
-/* X(name, type, decimals, help, value) of `status`, `rv`, and `proof_age_ms`. */
+/* X(name, type, decimals, help, value) of `status`, `rv`, and `contact_age_ms`. */
 #define INFORMER_FAMILIES(X)                                                                       \
     X("informer_queued_items", GAUGE, 0, "Keys waiting in the queue.", status->n_queued)           \
     X("kinformer_queued_bytes", GAUGE, 0, "Bytes of the objects waiting in the queue.",            \
@@ -26,8 +26,9 @@
     X("kinformer_objects", GAUGE, 0, "Objects in the store.", status->n_objects)                   \
     X("kinformer_handlers", GAUGE, 0, "Handlers of the informer.", status->n_handlers)             \
     X("kinformer_synced", GAUGE, 0, "Whether the first list is in the store.", status->has_synced) \
-    X("kinformer_last_proof_age_seconds", GAUGE, 3,                                                \
-      "Time since the last event, bookmark or list; since the start if none came.", proof_age_ms)  \
+    X("kinformer_last_contact_age_seconds", GAUGE, 3,                                              \
+      "Time since the last event, bookmark or list; since the start if none came.",                \
+      contact_age_ms)                                                                              \
     X("kinformer_lists_total", COUNTER, 0, "Lists begun.", status->n_lists)                        \
     X("kinformer_watches_total", COUNTER, 0, "Watches begun.", status->n_watches)                  \
     X("kinformer_events_total", COUNTER, 0, "Watch events but bookmarks and errors.",              \
@@ -108,9 +109,9 @@ static void fill_values(struct report *report, int64_t now_ms)
 {
     const struct kinf_informer_status *status = &report->status;
     uint64_t rv = last_digits(report->resource_version);
-    int64_t proof_ms =
-        status->last_proof_ms != 0 ? status->last_proof_ms : report->informer->state.begun_ms;
-    uint64_t proof_age_ms = now_ms > proof_ms ? (uint64_t)(now_ms - proof_ms) : 0;
+    int64_t contact_ms =
+        status->last_contact_ms != 0 ? status->last_contact_ms : report->informer->state.begun_ms;
+    uint64_t contact_age_ms = now_ms > contact_ms ? (uint64_t)(now_ms - contact_ms) : 0;
 #define X(name, type, decimals, help, value) (uint64_t)(value),
     const uint64_t values[] = { INFORMER_FAMILIES(X) };
 #undef X

@@ -84,19 +84,19 @@ void kinf__state_phase(struct kinf__state *state, enum kinf__reflector_phase pha
         note_error(state, err, now_ms);
 }
 
-void kinf__state_proof(struct kinf__state *state)
+void kinf__state_contact(struct kinf__state *state)
 {
     state->error = (struct kinf_error)KINF_ERROR_INIT;
 }
 
-void kinf__state_standstill(struct kinf__state *state, const struct kinf_error *err, int64_t now_ms)
+void kinf__state_frozen(struct kinf__state *state, const struct kinf_error *err, int64_t now_ms)
 {
     if (err == NULL) {
-        state->standstill = (struct kinf_error)KINF_ERROR_INIT;
+        state->frozen = (struct kinf_error)KINF_ERROR_INIT;
         return;
     }
-    state->standstill = *err;
-    state->standstill_since_ms = now_ms;
+    state->frozen = *err;
+    state->frozen_since_ms = now_ms;
 }
 
 void kinf__state_quarantine(struct kinf__state *state, const char *key,
@@ -193,7 +193,7 @@ static int64_t later(int64_t a_ms, int64_t b_ms)
 
 static bool is_standing_still(const struct kinf__state *state)
 {
-    return state->has_synced && state->standstill.code != 0;
+    return state->has_synced && state->frozen.code != 0;
 }
 
 static void derive_degraded(const struct kinf__state *state,
@@ -222,12 +222,12 @@ static void derive_watching(const struct kinf__state *state,
                             struct kinf_informer_status *status)
 {
     int64_t live_since_ms = later(state->phase_since_ms, state->synced_ms);
-    int64_t stale_ms = later(counts->last_proof_ms, state->synced_ms) + state->stale_after_ms;
+    int64_t stale_ms = later(counts->last_contact_ms, state->synced_ms) + state->stale_after_ms;
 
     if (!state->has_synced)
         put(status, KINF_STATE_LISTING, state->phase_since_ms, "");
     else if (is_standing_still(state))
-        put(status, KINF_STATE_STALE, state->standstill_since_ms, state->standstill.message);
+        put(status, KINF_STATE_STALE, state->frozen_since_ms, state->frozen.message);
     else if (now_ms > stale_ms)
         put(status, KINF_STATE_STALE, stale_ms, state->error.message);
     else if (state->shard_ignored_since_ms != 0 || counts->n_quarantined != 0 ||
@@ -245,7 +245,7 @@ static void derive_requesting(const struct kinf__state *state, struct kinf_infor
     if (kind != KINF_STATE_BACKING_OFF)
         put(status, (enum kinf_informer_state)kind, state->error_since_ms, state->error.message);
     else if (is_standing_still(state))
-        put(status, KINF_STATE_STALE, state->standstill_since_ms, state->standstill.message);
+        put(status, KINF_STATE_STALE, state->frozen_since_ms, state->frozen.message);
     else
         put(status,
             state->phase == KINF__REFLECTOR_LISTING ? KINF_STATE_LISTING : KINF_STATE_BACKING_OFF,
@@ -256,7 +256,7 @@ void kinf__state_derive(const struct kinf__state *state, const struct kinf__stat
                         int64_t now_ms, struct kinf_informer_status *status)
 {
     status->has_synced = state->has_synced;
-    status->last_proof_ms = counts->last_proof_ms;
+    status->last_contact_ms = counts->last_contact_ms;
     if (state->is_stopped)
         put(status, KINF_STATE_STOPPED, state->stopped_ms, state->error.message);
     else if (!state->has_phase)

@@ -22,11 +22,11 @@ struct kinf__state {
     bool has_phase; /* the reflector has begun */
     enum kinf__reflector_phase phase;
     int64_t phase_since_ms;
-    struct kinf_error error;      /* why the last request failed; until a watch brings something */
-    int64_t error_since_ms;       /* since when it fails with this code */
-    unsigned n_refusals;          /* failures in a row that are the server's last word */
-    struct kinf_error standstill; /* why the server's watches are not relied on; else code 0 */
-    int64_t standstill_since_ms;
+    struct kinf_error error;  /* why the last request failed; until a watch brings something */
+    int64_t error_since_ms;   /* since when it fails with this code */
+    unsigned n_refusals;      /* failures in a row that are the server's last word */
+    struct kinf_error frozen; /* why the server's watches are not relied on; else code 0 */
+    int64_t frozen_since_ms;
     bool has_synced;
     int64_t synced_ms;
     bool is_stopped;
@@ -39,7 +39,7 @@ struct kinf__state {
 
 /* What others count. */
 struct kinf__state_counts {
-    int64_t last_proof_ms; /* 0: none */
+    int64_t last_contact_ms; /* 0: none */
     uint64_t n_quarantined;
     uint64_t n_failed_index_values;
 };
@@ -51,10 +51,9 @@ void kinf__state_init(struct kinf__state *state, int64_t silent_after_ms, int64_
 void kinf__state_phase(struct kinf__state *state, enum kinf__reflector_phase phase,
                        const struct kinf_error *err, int64_t now_ms);
 /* The watches are not to be relied on; NULL: they are again. */
-void kinf__state_standstill(struct kinf__state *state, const struct kinf_error *err,
-                            int64_t now_ms);
+void kinf__state_frozen(struct kinf__state *state, const struct kinf_error *err, int64_t now_ms);
 /* A watch brought something, so what failed before does not matter any more. */
-void kinf__state_proof(struct kinf__state *state);
+void kinf__state_contact(struct kinf__state *state);
 void kinf__state_quarantine(struct kinf__state *state, const char *key,
                             const struct kinf_error *err, int64_t now_ms);
 /* `key` is outside of the shard; NULL: the server obeys the selector. */
@@ -82,7 +81,7 @@ enum kinf_log_level kinf__trouble_level(struct kinf__trouble *trouble, const str
 /* The trouble, if any, is over. Returns whether it had been told. */
 bool kinf__trouble_end(struct kinf__trouble *trouble);
 
-/* Fills in state, state_since_ms, reason, last_proof_ms and has_synced. */
+/* Fills in state, state_since_ms, reason, last_contact_ms and has_synced. */
 void kinf__state_derive(const struct kinf__state *state, const struct kinf__state_counts *counts,
                         int64_t now_ms, struct kinf_informer_status *status);
 

@@ -69,9 +69,9 @@ void kinf__informer_check_synced(struct kinf_informer *informer)
 
 /* --- what the reflector reports --- */
 
-void kinf__informer_note_proof(struct kinf_informer *informer)
+void kinf__informer_note_contact(struct kinf_informer *informer)
 {
-    atomic_store_explicit(&informer->last_proof_ms, kinf__clock_now_ms(), memory_order_relaxed);
+    atomic_store_explicit(&informer->last_contact_ms, kinf__clock_now_ms(), memory_order_relaxed);
     /* By key, a bookmark and an empty list leave nothing to pop. */
     kinf__informer_check_synced(informer);
     kinf__informer_note_progress(informer);
@@ -115,12 +115,12 @@ static void on_phase(enum kinf__reflector_phase phase, const struct kinf_error *
     tell_watch_error(informer, err, wait_ms);
 }
 
-static void on_standstill(const struct kinf_error *err, void *ctx)
+static void on_frozen(const struct kinf_error *err, void *ctx)
 {
     struct kinf_informer *informer = ctx;
 
     kinf__mutex_lock(&informer->status_lock);
-    kinf__state_standstill(&informer->state, err, kinf__clock_now_ms());
+    kinf__state_frozen(&informer->state, err, kinf__clock_now_ms());
     kinf__mutex_unlock(&informer->status_lock);
     if (err != NULL)
         KINF__LOG(KINF__LOG_INFORMER, KINF_LOG_WARN,
@@ -137,18 +137,18 @@ static void end_doubt(struct kinf_informer *informer)
 {
     informer->is_in_doubt = false;
     kinf__mutex_lock(&informer->status_lock);
-    kinf__state_proof(&informer->state);
+    kinf__state_contact(&informer->state);
     kinf__mutex_unlock(&informer->status_lock);
     if (kinf__trouble_end(&informer->trouble))
         KINF__LOG(KINF__LOG_INFORMER, KINF_LOG_INFO, "watching again resource=%s namespace=%s",
                   informer->type->resource, namespace_of(informer));
 }
 
-static void on_proof(bool by_watch, void *ctx)
+static void on_contact(bool by_watch, void *ctx)
 {
     struct kinf_informer *informer = ctx;
 
-    kinf__informer_note_proof(informer);
+    kinf__informer_note_contact(informer);
     if (by_watch && informer->is_in_doubt)
         end_doubt(informer);
 }
@@ -184,10 +184,10 @@ static void on_shard_ignored(const char *key, void *ctx)
 struct kinf__reflector_callbacks kinf__informer_reports(struct kinf_informer *informer)
 {
     return (struct kinf__reflector_callbacks){ .on_phase = on_phase,
-                                               .on_proof = on_proof,
+                                               .on_contact = on_contact,
                                                .on_quarantine = on_quarantine,
                                                .on_shard_ignored = on_shard_ignored,
-                                               .on_standstill = on_standstill,
+                                               .on_frozen = on_frozen,
                                                .ctx = informer };
 }
 
@@ -213,7 +213,8 @@ static void derive_locked(struct kinf_informer *informer, struct kinf_informer_s
     status->received_bytes = counts.received_bytes;
     status->last_list_ms = counts.last_list_ms;
     status->n_failed_index_values = kinf_indexer_failed_index_values(informer->indexer);
-    mattering.last_proof_ms = atomic_load_explicit(&informer->last_proof_ms, memory_order_relaxed);
+    mattering.last_contact_ms =
+        atomic_load_explicit(&informer->last_contact_ms, memory_order_relaxed);
     mattering.n_quarantined = counts.n_quarantined;
     mattering.n_failed_index_values = status->n_failed_index_values;
     kinf__state_derive(&informer->state, &mattering, kinf__clock_now_ms(), status);

@@ -1,5 +1,5 @@
 /*
- * The state machine of lists and watches. Neighbours: backoff.c and standstill.c below it,
+ * The state machine of lists and watches. Neighbours: backoff.c and frozen.c below it,
  * reflector.c drives it.
  * Invariants: a list's version and token are both empty or both set; `rv` changes only by a
  * complete round or by what a watch handed on, so asking again from it loses nothing.
@@ -107,7 +107,7 @@ static void follow(struct kinf__policy *policy, enum kinf__policy_state then, en
 
 static bool may_stream(const struct kinf__policy *policy, int64_t now_ms)
 {
-    if (policy->round.is_by_list || policy->standstill.is_found ||
+    if (policy->round.is_by_list || policy->frozen.is_found ||
         now_ms < policy->unsupported_until_ms)
         return false;
     switch (policy->options.initial) {
@@ -139,7 +139,7 @@ static void forget_list(struct kinf__policy *policy)
 static void give_up_list(struct kinf__policy *policy, const struct step *step)
 {
     if (policy->list.is_extra)
-        kinf__standstill_list_failed(&policy->standstill, step->now_ms);
+        kinf__frozen_list_failed(&policy->frozen, step->now_ms);
     forget_list(policy);
 }
 
@@ -164,14 +164,14 @@ static bool is_first_page(const struct kinf__policy *policy)
 static bool wants_pages(const struct kinf__policy *policy)
 {
     return policy->options.page_size != 0 || policy->is_list_cut ||
-           (policy->standstill.is_found && !policy->options.has_selector) ||
+           (policy->frozen.is_found && !policy->options.has_selector) ||
            (policy->list.is_extra && policy->expected_bytes > KINF__POLICY_MAX_LIST_BYTES);
 }
 
 static enum kinf__policy_list_kind choose_list(const struct kinf__policy *policy)
 {
     bool is_newest = policy->rv[0] == '\0' || policy->round.is_newest || policy->is_list_cut ||
-                     policy->list.is_extra || policy->standstill.is_found;
+                     policy->list.is_extra || policy->frozen.is_found;
 
     if (!is_newest)
         return KINF__POLICY_RELIST;
@@ -212,8 +212,8 @@ static void weigh_list(struct kinf__policy *policy, const struct step *step)
     bool is_comparable = kinf_rv_compare(policy->list.rv, policy->rv, &order, NULL) == 0;
 
     if (policy->round.is_rv_too_large && is_comparable && order >= 0)
-        kinf__standstill_sign(&policy->standstill, step->now_ms);
-    kinf__standstill_listed(&policy->standstill, step->event->has_news && order >= 0, step->now_ms);
+        kinf__frozen_sign(&policy->frozen, step->now_ms);
+    kinf__frozen_listed(&policy->frozen, step->event->has_news && order >= 0, step->now_ms);
 }
 
 static void on_list_page(struct kinf__policy *policy, const struct step *step)
@@ -258,7 +258,7 @@ static void on_initial_end(struct kinf__policy *policy, const struct step *step)
 {
     policy->watch.has_brought = true;
     policy->watch.has_newer_rv = true;
-    kinf__standstill_delivered(&policy->standstill, false);
+    kinf__frozen_delivered(&policy->frozen, false);
     end_round(policy, step->event->rv, step->event->n_bytes);
 }
 
@@ -276,7 +276,7 @@ static void on_watch_rv(struct kinf__policy *policy, const struct step *step)
     if (policy->state != KINF__POLICY_WATCHING)
         return;
     policy->watch.has_brought = true;
-    kinf__standstill_delivered(&policy->standstill, step->event->is_bookmark);
+    kinf__frozen_delivered(&policy->frozen, step->event->is_bookmark);
     if (rv[0] == '\0' || strlen(rv) >= sizeof policy->rv || strcmp(rv, policy->rv) == 0)
         return;
     strcpy(policy->rv, rv);
@@ -287,8 +287,7 @@ static void on_watch_rv(struct kinf__policy *policy, const struct step *step)
 /* What follows a watch that is not the reason for a round. */
 static enum kinf__policy_state after_watch(struct kinf__policy *policy, const struct step *step)
 {
-    if (policy->watch.has_brought ||
-        !kinf__standstill_begin_list(&policy->standstill, step->now_ms))
+    if (policy->watch.has_brought || !kinf__frozen_begin_list(&policy->frozen, step->now_ms))
         return policy->is_unverified ? KINF__POLICY_VERIFYING : KINF__POLICY_WATCHING;
     policy->list.is_extra = true;
     return KINF__POLICY_LISTING;
@@ -331,10 +330,10 @@ static void on_watch_silent(struct kinf__policy *policy, const struct step *step
         return;
     }
     policy->watch.has_lasted = true;
-    if (policy->standstill.has_bookmarks)
+    if (policy->frozen.has_bookmarks)
         note_outage(policy);
     if (!policy->watch.has_brought)
-        kinf__standstill_silent(&policy->standstill);
+        kinf__frozen_silent(&policy->frozen);
     transition(policy, after_watch(policy, step));
 }
 
@@ -458,7 +457,7 @@ static void weigh_stream_failure(struct kinf__policy *policy, enum kinf__failure
     if (is_refused || is_broken)
         count_stream(policy);
     if (failure == KINF__FAILURE_TOO_LARGE && (policy->rv[0] == '\0' || policy->round.is_newest))
-        kinf__standstill_sign(&policy->standstill, step->now_ms);
+        kinf__frozen_sign(&policy->frozen, step->now_ms);
     if (failure == KINF__FAILURE_UNSUPPORTED)
         policy->unsupported_until_ms = step->now_ms + KINF__POLICY_UNSUPPORTED_MS;
 }
@@ -482,9 +481,9 @@ static void weigh_watch_failure(struct kinf__policy *policy, enum kinf__failure 
     if (is_outage(failure, step->event->err))
         note_outage(policy);
     if (*n_500 >= KINF__POLICY_MAX_500)
-        kinf__standstill_sign(&policy->standstill, step->now_ms);
+        kinf__frozen_sign(&policy->frozen, step->now_ms);
     /* Extra lists do then what a round would. */
-    if (*n_500 >= KINF__POLICY_MAX_500 && policy->standstill.is_found)
+    if (*n_500 >= KINF__POLICY_MAX_500 && policy->frozen.is_found)
         *n_500 = 0;
 }
 
@@ -495,8 +494,8 @@ static void on_failed(struct kinf__policy *policy, const struct step *step)
         kinf__failure_of(err, step->event->type == KINF__POLICY_WATCH_ERROR);
     enum phase phase = phase_of(policy, step->event);
 
-    if (kinf__standstill_is_sign(err))
-        kinf__standstill_sign(&policy->standstill, step->now_ms);
+    if (kinf__frozen_is_sign(err))
+        kinf__frozen_sign(&policy->frozen, step->now_ms);
     switch (phase) {
     case A_LIST:
         weigh_list_failure(policy, failure, step);
@@ -553,7 +552,7 @@ static void on_gone(struct kinf__policy *policy, const struct step *step)
 {
     policy->rv[0] = '\0';
     policy->expected_bytes = -1;
-    kinf__standstill_delivered(&policy->standstill, false);
+    kinf__frozen_delivered(&policy->frozen, false);
     follow(policy, round_state(policy, step->now_ms), AFTER_WAIT, step);
 }
 
@@ -578,7 +577,7 @@ void kinf__policy_init(struct kinf__policy *policy, const struct kinf__policy_op
     if (o->backoff_max_ms < o->backoff_base_ms)
         o->backoff_max_ms = o->backoff_base_ms;
     kinf__backoff_init(&policy->backoff, o->backoff_base_ms, o->backoff_max_ms);
-    kinf__standstill_init(&policy->standstill, o->silent_after_ms - o->silent_after_ms / 5);
+    kinf__frozen_init(&policy->frozen, o->silent_after_ms - o->silent_after_ms / 5);
 }
 
 static void next_list(struct kinf__policy *policy, struct kinf__policy_action *action)
@@ -600,7 +599,7 @@ static int64_t silent_after(const struct kinf__policy *policy)
 {
     int64_t silent_ms = policy->options.silent_after_ms;
 
-    for (unsigned i = 0; i < policy->standstill.n_quiet && silent_ms < SILENT_AFTER_MS; i++)
+    for (unsigned i = 0; i < policy->frozen.n_quiet && silent_ms < SILENT_AFTER_MS; i++)
         silent_ms = silent_ms < SILENT_AFTER_MS / 2 ? silent_ms * 2 : SILENT_AFTER_MS;
     return silent_ms;
 }
@@ -733,7 +732,7 @@ int64_t kinf__policy_wait_ms(const struct kinf__policy *policy, int64_t now_ms)
 
 bool kinf__policy_stands_still(const struct kinf__policy *policy)
 {
-    return policy->standstill.is_found;
+    return policy->frozen.is_found;
 }
 
 bool kinf__policy_is_by_list(const struct kinf__policy *policy)
@@ -743,7 +742,7 @@ bool kinf__policy_is_by_list(const struct kinf__policy *policy)
 
 bool kinf__policy_was_quiet(const struct kinf__policy *policy)
 {
-    return policy->watch.has_lasted && !policy->standstill.has_bookmarks;
+    return policy->watch.has_lasted && !policy->frozen.has_bookmarks;
 }
 
 bool kinf__policy_check(const struct kinf__policy *policy)
@@ -762,7 +761,7 @@ bool kinf__policy_check(const struct kinf__policy *policy)
         return false;
     if (list->is_extra && (next != KINF__POLICY_LISTING || policy->rv[0] == '\0'))
         return false;
-    if (policy->standstill.is_found && next == KINF__POLICY_STREAMING)
+    if (policy->frozen.is_found && next == KINF__POLICY_STREAMING)
         return false;
     if (policy->round.n_500 >= KINF__POLICY_MAX_500 && next == KINF__POLICY_WATCHING)
         return false;

@@ -52,10 +52,10 @@
  * watch for longer than KINF__POLICY_VERIFY_MS and a wait; when that watch ends the server is asked
  * again. KINF__POLICY_MAX_UNVERIFIED times it is for a tenth of its time, therefore.
  *
- * A watch that brought nothing may be followed by a list of the newest state, as standstill.h says:
+ * A watch that brought nothing may be followed by a list of the newest state, as frozen.h says:
  * an extra list. It is made in pages where that matters to the server: while the watch cache stands
  * still such pages are read from etcd, even when a whole list is refused. If it fails, the watch is
- * next, not the list again. While a standstill is found, rounds are such lists as well.
+ * next, not the list again. While it is found frozen, rounds are such lists as well.
  *
  * A resource that is gone. The second 404 in a row asks whether the server still has the resource
  * (KINF__DO_ASK, at most once in KINF__POLICY_ASK_MS): only its discovery can tell a resource that
@@ -80,7 +80,7 @@
  *   - One that serves rounds and fails each watch behind them sees at most three times as many.
  *   - None, whatever it answers in whatever order, sees more than KINF__POLICY_MAX_A_MINUTE. Pages
  *     behind the first that brought objects are not counted, since the state has so many.
- * A watch cache that stands still costs one list in the standstill's interval: silent_after_ms less
+ * A watch cache that stands still costs one list in the interval: silent_after_ms less
  * 20 %.
  *
  * Mirrors: Reflector.ListAndWatch.
@@ -98,7 +98,7 @@
 
 #include "reflector/backoff.h"
 #include "reflector/failure.h"
-#include "reflector/standstill.h"
+#include "reflector/frozen.h"
 #include "reflector/stream.h"
 
 #define KINF__POLICY_PAGE_SIZE      500
@@ -222,7 +222,7 @@ struct kinf__policy_options {
     bool has_selector;
     size_t page_size;         /* 0: in one piece */
     int64_t watch_timeout_ms; /* drawn from [this, twice this), in whole seconds; 300,000 */
-    /* Without a byte on a watch, +-15 % (more in a standstill, see standstill.h); half of it,
+    /* Without a byte on a watch, +-15 % (more while frozen, see frozen.h); half of it,
      * without jitter, for a response's head and between the pieces of a list. Above the 60 s within
      * which a server answers. 150,000 */
     int64_t silent_after_ms;
@@ -267,7 +267,7 @@ struct kinf__policy_watch {
 struct kinf__policy {
     struct kinf__policy_options options; /* defaults filled in */
     struct kinf__backoff backoff;
-    struct kinf__standstill standstill;
+    struct kinf__frozen frozen;
     enum kinf__policy_state state;
     enum kinf__policy_state after_wait;      /* while WAITING: any other but STOPPED */
     enum kinf__policy_state after_asking;    /* if it is not gone */

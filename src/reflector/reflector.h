@@ -63,15 +63,15 @@ struct kinf__reflector_callbacks {
     /* A proof that what is stored is true: a complete list, or of a watch an event or a bookmark,
      * and where there are no bookmarks its whole time in silence. That a watch was accepted proves
      * nothing. */
-    void (*on_proof)(bool by_watch, void *ctx);
+    void (*on_contact)(bool by_watch, void *ctx);
     /* An object is left out from now on. `key` may be "": one whose key nobody knows. */
     void (*on_quarantine)(const char *key, const struct kinf_error *err, void *ctx);
     /* The server sends what is outside of the shard (`key` is the first of it), or a whole list
      * came without such (NULL). */
     void (*on_shard_ignored)(const char *key, void *ctx);
-    /* The server's watches are not to be relied on (standstill.h), lists keep the queue true; `err`
+    /* The server's watches are not to be relied on (frozen.h), lists keep the queue true; `err`
      * is why. NULL: a watch delivers again. */
-    void (*on_standstill)(const struct kinf_error *err, void *ctx);
+    void (*on_frozen)(const struct kinf_error *err, void *ctx);
     void *ctx;
 };
 
@@ -108,7 +108,7 @@ struct kinf__reflector_counts {
     uint64_t n_unchanged;     /* listed or streamed objects whose stored copy was kept */
     uint64_t n_errors;        /* failed requests and broken streams */
     uint64_t n_silent;        /* watches given up since nothing came */
-    uint64_t n_extra_lists;   /* in doubt about the watches: see standstill.h */
+    uint64_t n_extra_lists;   /* in doubt about the watches: see frozen.h */
     uint64_t n_quarantined;   /* objects that are left out now */
     uint64_t n_outside_shard; /* listed, streamed or changed objects that the server should not
                                  have sent */

@@ -235,7 +235,7 @@ int kinf__reflector_finish_list(struct kinf__reflector *reflector, const char *h
     reflector->n_known = reflector->quarantine.n_quarantined == 0 ? (int64_t)n_items : -1;
     judge_shard(reflector);
     publish_quarantine(reflector);
-    kinf__reflector_note_proof(reflector, false);
+    kinf__reflector_note_contact(reflector, false);
     return 0;
 }
 

@@ -183,7 +183,7 @@ void kinf__reflector_tell(struct kinf__reflector *reflector,
 void kinf__reflector_tell_failure(struct kinf__reflector *reflector,
                                   enum kinf__policy_event_type type, const struct kinf_error *err);
 void kinf__reflector_set_phase(struct kinf__reflector *reflector, enum kinf__reflector_phase phase);
-void kinf__reflector_note_proof(struct kinf__reflector *reflector, bool by_watch);
+void kinf__reflector_note_contact(struct kinf__reflector *reflector, bool by_watch);
 
 /* The namespace for a log line, "*" for all. */
 const char *kinf__reflector_namespace(const struct kinf__reflector *reflector);

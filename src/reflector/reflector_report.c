@@ -55,12 +55,12 @@ void kinf__reflector_set_phase(struct kinf__reflector *reflector, enum kinf__ref
         report_phase(reflector, phase, NULL, 0);
 }
 
-void kinf__reflector_note_proof(struct kinf__reflector *reflector, bool by_watch)
+void kinf__reflector_note_contact(struct kinf__reflector *reflector, bool by_watch)
 {
     const struct kinf__reflector_callbacks *callbacks = &reflector->options.callbacks;
 
-    if (callbacks->on_proof != NULL)
-        callbacks->on_proof(by_watch, callbacks->ctx);
+    if (callbacks->on_contact != NULL)
+        callbacks->on_contact(by_watch, callbacks->ctx);
 }
 
 const char *kinf__reflector_namespace(const struct kinf__reflector *reflector)
@@ -70,8 +70,8 @@ const char *kinf__reflector_namespace(const struct kinf__reflector *reflector)
     return name_space == NULL || name_space[0] == '\0' ? "*" : name_space;
 }
 
-/* What to tell of a standstill that no failure has shown. */
-static void explain_standstill(const struct kinf_error *cause, struct kinf_error *ret_err)
+/* What to tell of a frozen watch cache that no failure has shown. */
+static void explain_frozen(const struct kinf_error *cause, struct kinf_error *ret_err)
 {
     static const char what[] = "the server's watch cache stands still, listing instead";
 
@@ -82,7 +82,7 @@ static void explain_standstill(const struct kinf_error *cause, struct kinf_error
                               what);
 }
 
-static void report_standstill(struct kinf__reflector *reflector, const struct kinf_error *cause)
+static void report_frozen(struct kinf__reflector *reflector, const struct kinf_error *cause)
 {
     const struct kinf__reflector_callbacks *callbacks = &reflector->options.callbacks;
     bool stands_still = kinf__policy_stands_still(&reflector->policy);
@@ -92,9 +92,9 @@ static void report_standstill(struct kinf__reflector *reflector, const struct ki
         return;
     reflector->stands_still = stands_still;
     if (stands_still)
-        explain_standstill(cause, &err);
-    if (callbacks->on_standstill != NULL)
-        callbacks->on_standstill(stands_still ? &err : NULL, callbacks->ctx);
+        explain_frozen(cause, &err);
+    if (callbacks->on_frozen != NULL)
+        callbacks->on_frozen(stands_still ? &err : NULL, callbacks->ctx);
 }
 
 void kinf__reflector_tell(struct kinf__reflector *reflector, const struct kinf__policy_event *event)
@@ -106,7 +106,7 @@ void kinf__reflector_tell(struct kinf__reflector *reflector, const struct kinf__
     /* What a watch list leads to without a wait has taken its time. */
     if (wait_ms >= 0 || (event->type == KINF__POLICY_WATCH_ENDED && reflector->is_streaming))
         report_phase(reflector, KINF__REFLECTOR_WAITING, event->err, wait_ms > 0 ? wait_ms : 0);
-    report_standstill(reflector, event->err);
+    report_frozen(reflector, event->err);
 }
 
 /* The owner learns of each wait by on_phase, and says it as loudly as it likes. */

@@ -40,7 +40,7 @@ static int on_initial_end(struct kinf__reflector *reflector, const char *rv, str
                                                        .rv = rv,
                                                        .n_bytes = reflector->n_list_bytes });
     kinf__reflector_set_phase(reflector, KINF__REFLECTOR_WATCHING);
-    kinf__reflector_note_proof(reflector, true);
+    kinf__reflector_note_contact(reflector, true);
     return 0;
 }
 
@@ -77,7 +77,7 @@ static void advance(struct kinf__reflector *reflector, const char *rv, bool is_b
                                                                   .rv = rv,
                                                                   .is_bookmark = is_bookmark });
     reflector->is_silent = false;
-    kinf__reflector_note_proof(reflector, true);
+    kinf__reflector_note_contact(reflector, true);
 }
 
 int kinf__reflector_on_event(enum kinf__watch_event_type type, const struct kinf_object *object,
@@ -313,7 +313,7 @@ static void tell_end(struct kinf__reflector *reflector, const struct kinf__polic
     else
         kinf__reflector_tell_failure(reflector, KINF__POLICY_WATCH_FAILED, err);
     if (kinf__policy_was_quiet(&reflector->policy))
-        kinf__reflector_note_proof(reflector, true);
+        kinf__reflector_note_contact(reflector, true);
 }
 
 void kinf__reflector_watch(struct kinf__reflector *reflector,

@@ -69,7 +69,7 @@ static void write_informer(struct kinf__report *report, const struct kinf__sourc
     kinf__report_text(report, "reason", status.reason);
     kinf__report_bool(report, "synced", status.has_synced);
     kinf__report_time(report, "since", status.state_since_ms);
-    kinf__report_time(report, "lastProof", status.last_proof_ms);
+    kinf__report_time(report, "lastContact", status.last_contact_ms);
     kinf__report_time(report, "lastList", status.last_list_ms);
     kinf__report_ms(report, "stalenessMs", kinf__source_staleness_ms(source, report->now_ms));
     kinf__report_text(report, "resourceVersion", version);

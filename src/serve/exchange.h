@@ -75,7 +75,8 @@ struct kinf__answer {
     char etag[40];                /* "": none */
     struct kinf__buffer warnings; /* the values of Warning headers, each with its NUL */
     unsigned retry_after_s;       /* 0: none */
-    int64_t staleness_ms;         /* since the last proof that the cache is fresh; negative: none */
+    int64_t
+        staleness_ms; /* since the last contact: that long the cache may be behind; negative: none */
 };
 
 /* Adds a Warning; without memory there is none. */

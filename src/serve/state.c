@@ -26,7 +26,7 @@ void kinf__source_status(const struct kinf__source *source, struct kinf_informer
         return;
     }
     *ret_status = (struct kinf_informer_status){ .state = KINF_STATE_LIVE,
-                                                 .last_proof_ms = kinf__clock_now_ms() };
+                                                 .last_contact_ms = kinf__clock_now_ms() };
     snapshot = kinf__watchcache_snapshot(source->cache, &version);
     ret_status->has_synced = snapshot != NULL;
     if (snapshot != NULL)
@@ -38,9 +38,9 @@ int64_t kinf__source_staleness_ms(const struct kinf__source *source, int64_t now
     struct kinf_informer_status status;
 
     kinf__source_status(source, &status);
-    if (status.last_proof_ms == 0)
+    if (status.last_contact_ms == 0)
         return -1;
-    return now_ms > status.last_proof_ms ? now_ms - status.last_proof_ms : 0;
+    return now_ms > status.last_contact_ms ? now_ms - status.last_contact_ms : 0;
 }
 
 uint64_t kinf__source_left_out(const struct kinf__source *source)

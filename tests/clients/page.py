@@ -203,7 +203,7 @@ class PageTest(unittest.TestCase):
                 url = re.search(r"server: (\S+)", file.read()).group(1)
             types = {row["Type"]: row for row in rows_of(self.browser.dom(url), "types")}
             daemon.stop()
-        self.assertEqual((types["secrets"]["State"], types["secrets"]["Freshness"]), ("forbidden", "no proof yet"))
+        self.assertEqual((types["secrets"]["State"], types["secrets"]["Freshness"]), ("forbidden", "no contact yet"))
         self.assertIn("secrets is forbidden", types["secrets"]["Notes"])
         self.assertEqual(types["configmaps"]["State"], "live")
 

@@ -168,13 +168,13 @@ class BrokenWebhook(unittest.TestCase):
             with Sidecar(self.config("watchlist", PATIENT_SECONDS)) as late:
                 late.daemon.wait_logged("Too large resource version")
                 self.check_outage(daemon, sidecar, stored)
-                # Silence, the refusal of watches, the standstill, and of lists, which has another cause.
+                # Silence, the refusal of watches, the frozen cache, and of lists, which has another cause.
                 self.assertLessEqual(daemon.count_loud() - n_loud, 4, daemon.log_text())
                 state = late.state()
                 self.assertEqual((state["synced"], state["objects"]), (False, 0))
                 self.assertIn(state["state"], ("listing", "backing off"))
                 self.assertIn("conversion webhook", state["reason"])
-                # The refusal, the standstill, that it lists instead, and why that fails, too.
+                # The refusal, the frozen cache, that it lists instead, and why that fails, too.
                 self.assertLessEqual(late.daemon.count_loud("resource=widgets"), 4, late.daemon.log_text())
                 self.webhook.start()
                 wait_until(lambda: self.delivers_again(daemon), "a watch delivers again", SLOW)

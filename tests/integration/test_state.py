@@ -21,7 +21,7 @@ PROCESS = {"kinformerVersion", "time", "started", "residentBytes", "requests", "
            "informers", "recentEvents"}
 SCOPE = {"name", "resource", "group", "version", "namespace", "labelSelector", "fieldSelector", "shardSelector",
          "served", "pruned", "assumeScope"}
-INFORMER = SCOPE | {"state", "reason", "synced", "since", "lastProof", "lastList", "stalenessMs", "resourceVersion",
+INFORMER = SCOPE | {"state", "reason", "synced", "since", "lastContact", "lastList", "stalenessMs", "resourceVersion",
                     "objects", "lists", "extraLists", "watches", "events", "bookmarks", "errors", "silentWatches",
                     "quarantined", "outsideShard", "failedIndexValues", "receivedBytes", "handlers", "queued",
                     "queuedBytes", "maxQueuedBytes"}
@@ -86,7 +86,7 @@ class StateTest(unittest.TestCase):
         one = self.informer("configmaps")
         self.assertEqual([one[key] for key in ("resource", "group", "version", "namespace", "state", "reason", "served")],
                          ["configmaps", "", "v1", "state", "live", "", True])
-        for key in ("since", "lastProof", "lastList"):
+        for key in ("since", "lastContact", "lastList"):
             self.assertRegex(one[key], MOMENT)
             self.assertLessEqual(one[key], state["time"])
         self.assertGreater(one["storeBytes"], 0)
@@ -199,7 +199,7 @@ class StateTest(unittest.TestCase):
                 one = wait_until(lambda: next((informer for informer in body_of(where, "/debug/state")["informers"]
                                                if informer["state"] == "forbidden"), None), "forbidden")
                 daemon.stop()
-        self.assertEqual((one["name"], one["synced"], one["stalenessMs"], one["lastProof"], one["lastList"]),
+        self.assertEqual((one["name"], one["synced"], one["stalenessMs"], one["lastContact"], one["lastList"]),
                          ("secrets", False, None, None, None))
         self.assertIn("secrets is forbidden", one["reason"])
         self.assertGreaterEqual(one["errors"], 1)

@@ -387,7 +387,7 @@ void feed_object(struct informer_fixture *f, enum kinf_delta_type type,
         rc = kinf_deltafifo_delete(f->informer->fifo, take_object, NULL);
     kinf_object_unref(take_object);
     assert_int_equal(rc, 0);
-    kinf__informer_note_proof(f->informer);
+    kinf__informer_note_contact(f->informer);
 }
 
 void feed_add(struct informer_fixture *f, const char *name, const char *rv)
@@ -412,7 +412,7 @@ static void replace(struct informer_fixture *f, const char *list_rv,
         kinf_deltafifo_replace(f->informer->fifo, take_objects, n_objects, list_rv, NULL), 0);
     for (size_t i = 0; i < n_objects; i++)
         kinf_object_unref(take_objects[i]);
-    kinf__informer_note_proof(f->informer);
+    kinf__informer_note_contact(f->informer);
 }
 
 void feed_list(struct informer_fixture *f, const char *list_rv, const char *const *list)

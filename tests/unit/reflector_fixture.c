@@ -43,13 +43,13 @@ static void on_phase(enum kinf__reflector_phase phase, const struct kinf_error *
     pthread_mutex_unlock(&f->lock);
 }
 
-static void on_proof(bool by_watch, void *ctx)
+static void on_contact(bool by_watch, void *ctx)
 {
     struct reflector_fixture *f = ctx;
 
     (void)by_watch;
     pthread_mutex_lock(&f->lock);
-    f->n_proofs++;
+    f->n_contacts++;
     pthread_cond_broadcast(&f->changed);
     pthread_mutex_unlock(&f->lock);
 }
@@ -95,15 +95,15 @@ void reflector_expect_phases(struct reflector_fixture *f, const char *expected)
 }
 
 /* Waits until so many proofs of life came. */
-void reflector_expect_proofs(struct reflector_fixture *f, size_t n)
+void reflector_expect_contacts(struct reflector_fixture *f, size_t n)
 {
     int64_t begun_ms = kinf__clock_now_ms();
     bool have_come;
 
     pthread_mutex_lock(&f->lock);
-    while (f->n_proofs < n && wait_for_change(f, begun_ms))
+    while (f->n_contacts < n && wait_for_change(f, begun_ms))
         continue;
-    have_come = f->n_proofs >= n;
+    have_come = f->n_contacts >= n;
     pthread_mutex_unlock(&f->lock);
     assert_true(have_come);
 }
@@ -198,7 +198,7 @@ void reflector_set_up(struct reflector_fixture *f, const struct test_reply *repl
         .backoff_base_ms = 10,
         .backoff_max_ms = 40,
         .callbacks = { .on_phase = on_phase,
-                       .on_proof = on_proof,
+                       .on_contact = on_contact,
                        .on_quarantine = on_quarantine,
                        .ctx = f },
     };

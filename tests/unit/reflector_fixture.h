@@ -61,7 +61,7 @@ struct reflector_fixture {
     struct kinf__buffer phases;
     struct kinf__buffer quarantined;
     int64_t wait_ms;
-    size_t n_proofs;
+    size_t n_contacts;
 };
 
 void reflector_set_up(struct reflector_fixture *f, const struct test_reply *replies,
@@ -78,7 +78,7 @@ struct kinf__reflector_counts reflector_counts(struct reflector_fixture *f);
 /* Waits until the phases so far begin with `expected`. */
 void reflector_expect_phases(struct reflector_fixture *f, const char *expected);
 /* Waits until so many proofs of life came. */
-void reflector_expect_proofs(struct reflector_fixture *f, size_t n);
+void reflector_expect_contacts(struct reflector_fixture *f, size_t n);
 /* Processes what comes until it is `expected`: the first letter of each delta's type ('!': a
  * tombstone) with "ns/name@rv". */
 void reflector_expect_deltas(struct reflector_fixture *f, const char *expected);

@@ -116,13 +116,13 @@ static void expect_trouble(struct engine_fixture *f, size_t n_requests, const ch
 /* The same behind one good list, which is the last proof. */
 static void expect_no_proof(struct engine_fixture *f, size_t n_requests, const char *reason)
 {
-    int64_t proof_ms;
+    int64_t contact_ms;
 
     ENGINE_EXPECT(f, "add! a@3", "synced");
     assert_non_null(replay_wait_request(f->replay, 1, ENGINE_PATIENCE_MS));
-    proof_ms = status_of(f).last_proof_ms;
+    contact_ms = status_of(f).last_contact_ms;
     expect_trouble(f, n_requests, reason);
-    assert_int_equal(status_of(f).last_proof_ms, proof_ms);
+    assert_int_equal(status_of(f).last_contact_ms, contact_ms);
 }
 
 static void a_login_page_is_no_watch(void **state)
@@ -230,14 +230,14 @@ static void a_refusal_that_drips_is_given_up(void **state)
 static void silence_is_the_life_of_a_quiet_resource_without_bookmarks(void **state)
 {
     struct engine_fixture *f = *state;
-    int64_t proof_ms;
+    int64_t contact_ms;
 
     START(f, ON_LIST("") LIST("10", POD("a", "3")), ALWAYS_WATCH "status 200\nstall forever\n");
     ENGINE_EXPECT(f, "add! a@3", "synced");
     assert_non_null(replay_wait_request(f->replay, 1, ENGINE_PATIENCE_MS));
-    proof_ms = status_of(f).last_proof_ms;
+    contact_ms = status_of(f).last_contact_ms;
     assert_non_null(replay_wait_request(f->replay, 2, ENGINE_PATIENCE_MS));
-    assert_true(status_of(f).last_proof_ms > proof_ms);
+    assert_true(status_of(f).last_contact_ms > contact_ms);
     engine_wait_for_state(f, KINF_STATE_LIVE);
     kinf_log_set_callback(NULL, NULL);
     assert_int_equal(atomic_load(&n_troubles), 0);

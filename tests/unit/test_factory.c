@@ -75,7 +75,7 @@ static void feed(struct kinf_informer *informer, const char *name)
 
     assert_int_equal(kinf_deltafifo_replace(informer->fifo, &object, 1, "1", NULL), 0);
     kinf_object_unref(object);
-    kinf__informer_note_proof(informer);
+    kinf__informer_note_contact(informer);
 }
 
 static void start(struct factory_fixture *f)

@@ -503,7 +503,7 @@ static void status_counts_what_there_is(void **state)
     informer_add(f, &f->recorders[0]);
     kinf_informer_status(f->informer, &status);
     assert_int_equal(status.state, KINF_STATE_STARTING);
-    assert_int_equal(status.last_proof_ms, 0);
+    assert_int_equal(status.last_contact_ms, 0);
     feed_replace(f, "7", "x", "1", "y", "2");
     kinf_informer_status(f->informer, &status);
     assert_int_equal(status.n_queued, f->order == KINF_FIFO_IN_ORDER ? 1 : 2);
@@ -513,7 +513,7 @@ static void status_counts_what_there_is(void **state)
     assert_int_equal(status.n_objects, 2);
     assert_int_equal(status.n_queued, 0);
     assert_int_equal(status.n_handlers, 1);
-    assert_true(status.has_synced && status.last_proof_ms != 0);
+    assert_true(status.has_synced && status.last_contact_ms != 0);
     assert_int_equal(kinf_informer_resource_version(f->informer, rv, sizeof rv), 0);
     assert_string_equal(rv, "7");
     assert_ptr_equal(kinf_informer_type(f->informer), things());

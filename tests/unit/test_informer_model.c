@@ -330,7 +330,7 @@ static void relist(struct server *server)
         kinf_deltafifo_replace(server->f->informer->fifo, objects, n_objects, rv, NULL), 0);
     for (size_t i = 0; i < n_objects; i++)
         kinf_object_unref(objects[i]);
-    kinf__informer_note_proof(server->f->informer);
+    kinf__informer_note_contact(server->f->informer);
 }
 
 /* A break of the watch: some events are missed, then a list. */
@@ -361,7 +361,7 @@ static void bookmark(struct server *server)
     server->now.rv += test_random_below(&server->random, 3);
     snprintf(rv, sizeof rv, "%lu", server->now.rv);
     assert_int_equal(kinf_deltafifo_bookmark(server->f->informer->fifo, rv, NULL), 0);
-    kinf__informer_note_proof(server->f->informer);
+    kinf__informer_note_contact(server->f->informer);
 }
 
 /* --- the test --- */

@@ -38,7 +38,7 @@ static void expect(const struct kinf__state *state, const struct kinf__state_cou
                         kinf_informer_state_to_string(wanted));
     assert_int_equal(status.state_since_ms, since_ms);
     assert_string_equal(status.reason, reason);
-    assert_int_equal(status.last_proof_ms, counts->last_proof_ms);
+    assert_int_equal(status.last_contact_ms, counts->last_contact_ms);
     assert_int_equal(status.has_synced, state->has_synced);
 }
 
@@ -62,7 +62,7 @@ static void start_up_is_starting_listing_live(void **unused)
     kinf__state_phase(&state, KINF__REFLECTOR_LISTING, NULL, 20);
     expect(&state, &counts, 25, KINF_STATE_LISTING, 20, "");
     kinf__state_phase(&state, KINF__REFLECTOR_WATCHING, NULL, 30);
-    counts.last_proof_ms = 30;
+    counts.last_contact_ms = 30;
     expect(&state, &counts, 35, KINF_STATE_LISTING, 30, ""); /* the list is in the queue still */
     kinf__state_synced(&state, 40);
     expect(&state, &counts, 45, KINF_STATE_LIVE, 40, "");
@@ -73,19 +73,19 @@ static void start_up_is_starting_listing_live(void **unused)
 static void stream_without_a_proof_is_stale(void **unused)
 {
     struct kinf__state state = live_at(100);
-    struct kinf__state_counts counts = { .last_proof_ms = 1000 };
+    struct kinf__state_counts counts = { .last_contact_ms = 1000 };
 
     (void)unused;
     expect(&state, &counts, 1000 + STALE_AFTER_MS, KINF_STATE_LIVE, 100, "");
     expect(&state, &counts, 1000 + STALE_AFTER_MS + 1, KINF_STATE_STALE, 1000 + STALE_AFTER_MS, "");
-    counts.last_proof_ms = 1000 + STALE_AFTER_MS + 2;
+    counts.last_contact_ms = 1000 + STALE_AFTER_MS + 2;
     expect(&state, &counts, 1000 + STALE_AFTER_MS + 2, KINF_STATE_LIVE, 100, "");
 }
 
 static void failure_is_backing_off_until_a_watch_is_open(void **unused)
 {
     struct kinf__state state = live_at(100);
-    struct kinf__state_counts counts = { .last_proof_ms = 100 };
+    struct kinf__state_counts counts = { .last_contact_ms = 100 };
     struct kinf_error err = failure(KINF_ERR_NETWORK, "connection refused");
 
     (void)unused;
@@ -127,7 +127,7 @@ static void refusal_stays_visible_while_it_is_tried_again(void **unused)
 static void what_is_missing_makes_it_degraded(void **unused)
 {
     struct kinf__state state = live_at(100);
-    struct kinf__state_counts counts = { .last_proof_ms = 100, .n_failed_index_values = 3 };
+    struct kinf__state_counts counts = { .last_contact_ms = 100, .n_failed_index_values = 3 };
     struct kinf_error err = failure(KINF_ERR_PARSE, "bad number");
 
     (void)unused;
@@ -145,13 +145,13 @@ static void what_is_missing_makes_it_degraded(void **unused)
 static void lists_in_place_of_watches_make_it_stale(void **unused)
 {
     struct kinf__state state = live_at(100);
-    struct kinf__state_counts counts = { .last_proof_ms = 100 };
+    struct kinf__state_counts counts = { .last_contact_ms = 100 };
     struct kinf_error why = failure(KINF_ERR_SERVER, "the cache stands still");
     struct kinf_error refused = failure(KINF_ERR_FORBIDDEN, "no");
     struct kinf_error busy = failure(KINF_ERR_TOO_MANY_REQUESTS, "later");
 
     (void)unused;
-    kinf__state_standstill(&state, &why, 200);
+    kinf__state_frozen(&state, &why, 200);
     expect(&state, &counts, 210, KINF_STATE_STALE, 200, "the cache stands still");
     kinf__state_phase(&state, KINF__REFLECTOR_WAITING, &busy, 300);
     expect(&state, &counts, 310, KINF_STATE_STALE, 200, "the cache stands still");
@@ -161,19 +161,19 @@ static void lists_in_place_of_watches_make_it_stale(void **unused)
     expect(&state, &counts, 510, KINF_STATE_FORBIDDEN, 500, "no");
     kinf__state_phase(&state, KINF__REFLECTOR_WATCHING, NULL, 600);
     expect(&state, &counts, 610, KINF_STATE_STALE, 200, "the cache stands still");
-    kinf__state_standstill(&state, NULL, 700);
+    kinf__state_frozen(&state, NULL, 700);
     expect(&state, &counts, 710, KINF_STATE_LIVE, 600, "");
 }
 
 /* One that never had a list is not stale. */
-static void before_the_first_list_a_standstill_is_a_failure_like_others(void **unused)
+static void before_the_first_list_a_frozen_cache_is_a_failure_like_others(void **unused)
 {
     struct kinf__state state = begun_at(0);
     struct kinf__state_counts counts = { 0 };
     struct kinf_error why = failure(KINF_ERR_TOO_MANY_REQUESTS, "initializing");
 
     (void)unused;
-    kinf__state_standstill(&state, &why, 50);
+    kinf__state_frozen(&state, &why, 50);
     kinf__state_phase(&state, KINF__REFLECTOR_WAITING, &why, 100);
     expect(&state, &counts, 110, KINF_STATE_BACKING_OFF, 100, "initializing");
 }
@@ -225,7 +225,7 @@ static void each_kind_of_failure_is_told_once_in_a_trouble(void **unused)
 static void a_stale_stream_says_what_failed_until_something_comes(void **unused)
 {
     struct kinf__state state = live_at(100);
-    struct kinf__state_counts counts = { .last_proof_ms = 100 };
+    struct kinf__state_counts counts = { .last_contact_ms = 100 };
     struct kinf_error err = failure(KINF_ERR_SERVER, "boom");
 
     (void)unused;
@@ -234,7 +234,7 @@ static void a_stale_stream_says_what_failed_until_something_comes(void **unused)
     expect(&state, &counts, 310, KINF_STATE_LIVE, 300, "");
     expect(&state, &counts, 100 + STALE_AFTER_MS + 1, KINF_STATE_STALE, 100 + STALE_AFTER_MS,
            "boom");
-    kinf__state_proof(&state);
+    kinf__state_contact(&state);
     expect(&state, &counts, 100 + STALE_AFTER_MS + 1, KINF_STATE_STALE, 100 + STALE_AFTER_MS, "");
 }
 
@@ -278,7 +278,7 @@ int main(void)
         cmocka_unit_test(refusal_stays_visible_while_it_is_tried_again),
         cmocka_unit_test(what_is_missing_makes_it_degraded),
         cmocka_unit_test(lists_in_place_of_watches_make_it_stale),
-        cmocka_unit_test(before_the_first_list_a_standstill_is_a_failure_like_others),
+        cmocka_unit_test(before_the_first_list_a_frozen_cache_is_a_failure_like_others),
         cmocka_unit_test(a_trouble_is_told_when_it_begins_turns_and_goes_on),
         cmocka_unit_test(each_kind_of_failure_is_told_once_in_a_trouble),
         cmocka_unit_test(a_stale_stream_says_what_failed_until_something_comes),

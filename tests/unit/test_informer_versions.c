@@ -89,7 +89,7 @@ static void event_and_bookmark_end_the_wait(void **state)
     feed_delete(f, "x", "102");
     assert_int_equal(end_wait(&second), 0);
     assert_int_equal(kinf_deltafifo_bookmark(f->informer->fifo, "301", NULL), 0);
-    kinf__informer_note_proof(f->informer);
+    kinf__informer_note_contact(f->informer);
     assert_int_equal(end_wait(&third), 0);
 }
 

@@ -109,7 +109,7 @@ static void feed_list_of(struct namespaces_fixture *f, const char *name_space,
     assert_int_equal(kinf_deltafifo_replace(informer->fifo, objects, n, "1", NULL), 0);
     while (n > 0)
         kinf_object_unref(objects[--n]);
-    kinf__informer_note_proof(informer);
+    kinf__informer_note_contact(informer);
 }
 #define feed(f, name_space, ...)                                                                   \
     feed_list_of((f), (name_space), (const char *const[]){ __VA_ARGS__, NULL })
@@ -122,7 +122,7 @@ static void feed_change(struct namespaces_fixture *f, const char *name_space, co
 
     assert_int_equal(kinf_deltafifo_update(informer->fifo, object, NULL), 0);
     kinf_object_unref(object);
-    kinf__informer_note_proof(informer);
+    kinf__informer_note_contact(informer);
 }
 
 static void wait_all_synced(struct namespaces_fixture *f)

@@ -586,7 +586,7 @@ static const struct {
     const char *list;
     const char *watch;
     bool lists_fail; /* `list` is no success, from the first watch on */
-} standstills[] = {
+} frozen_servers[] = {
     { KINF_INITIAL_WATCHLIST, "accepted error=big", "nolist=big", "", "accepted +150000 silent",
       false },
     { KINF_INITIAL_LIST, "", "nolist=big", "", "nowatch=init", false },
@@ -603,15 +603,15 @@ static void answer_standing_still(struct policy_run *run, size_t which, size_t *
     char script[64];
 
     if (run->action.type == KINF__DO_WATCH_LIST) {
-        policy_run_play(run, standstills[which].stream);
+        policy_run_play(run, frozen_servers[which].stream);
     } else if (run->action.type == KINF__DO_WATCH) {
-        policy_run_play(run, standstills[which].watch);
+        policy_run_play(run, frozen_servers[which].watch);
     } else if (run->action.type == KINF__DO_VERIFY) {
         policy_run_play(run, "verified");
     } else if (run->action.rv[0] != '\0') {
-        policy_run_play(run, standstills[which].list_at);
-    } else if (standstills[which].lists_fail && *n_lists != 0) {
-        policy_run_play(run, standstills[which].list);
+        policy_run_play(run, frozen_servers[which].list_at);
+    } else if (frozen_servers[which].lists_fail && *n_lists != 0) {
+        policy_run_play(run, frozen_servers[which].list);
     } else {
         snprintf(script, sizeof script, "news=%zu", 1000 + ++*n_lists);
         policy_run_play(run, script);
@@ -621,14 +621,14 @@ static void answer_standing_still(struct policy_run *run, size_t which, size_t *
 /* An hour; the time between two requests for the newest state, once that is found out. */
 static void stand_still(size_t which, struct test_random *random, struct load *ret_load)
 {
-    struct kinf__policy_options options = { .initial = standstills[which].initial };
+    struct kinf__policy_options options = { .initial = frozen_servers[which].initial };
     struct policy_run run = policy_run_new(&options);
     int64_t listed_ms = 0;
     size_t n_lists = 0;
 
     *ret_load = (struct load){ .n = 0 };
     while (run.now_ms < POLICY_RUN_BEGIN_MS + 3600000) {
-        bool was_found = run.policy.standstill.is_found;
+        bool was_found = run.policy.frozen.is_found;
 
         run.random = test_random_next(random);
         policy_run_next(&run);
@@ -644,8 +644,8 @@ static void stand_still(size_t which, struct test_random *random, struct load *r
         }
         answer_standing_still(&run, which, &n_lists);
     }
-    assert_true(run.policy.standstill.is_found);
-    assert_true(standstills[which].lists_fail || n_lists >= 8);
+    assert_true(run.policy.frozen.is_found);
+    assert_true(frozen_servers[which].lists_fail || n_lists >= 8);
 }
 
 /* Each store is at most a few minutes behind, at one list in two minutes. */
@@ -654,17 +654,17 @@ static void a_server_whose_watch_cache_stands_still_is_listed_slowly(void **stat
     struct test_random random = test_random_init(__func__);
 
     (void)state;
-    for (size_t i = 0; i < test_rounds(100) * KINF__ARRAY_LEN(standstills); i++) {
+    for (size_t i = 0; i < test_rounds(100) * KINF__ARRAY_LEN(frozen_servers); i++) {
         struct load load;
 
-        stand_still(i % KINF__ARRAY_LEN(standstills), &random, &load);
+        stand_still(i % KINF__ARRAY_LEN(frozen_servers), &random, &load);
         assert_true(load.most_in_minute <= 3 * 8);
         assert_true(load.most_in_late_minute <= 3 * 4);
         assert_true(load.n <= 3 * 135);
     }
 }
 
-static void a_standstill_is_over_as_soon_as_a_watch_delivers(void **state)
+static void a_frozen_cache_is_over_as_soon_as_a_watch_delivers(void **state)
 {
     struct kinf__policy_options options = { .initial = KINF_INITIAL_LIST };
     struct policy_run run = policy_run_new(&options);
@@ -672,11 +672,11 @@ static void a_standstill_is_over_as_soon_as_a_watch_delivers(void **state)
     (void)state;
     policy_run_play(&run, SYNCED "nowatch=init ?wait ?watch@100 nowatch=init ?wait ?watch@100 "
                                  "+120000 nowatch=init ?wait ?list,500 page=120 ?watch@120");
-    assert_true(run.policy.standstill.is_found);
+    assert_true(run.policy.frozen.is_found);
     policy_run_play(&run, "accepted");
-    assert_true(run.policy.standstill.is_found);
+    assert_true(run.policy.frozen.is_found);
     policy_run_play(&run, "bookmark=120");
-    assert_false(run.policy.standstill.is_found);
+    assert_false(run.policy.frozen.is_found);
 }
 
 /* With a time that is shorter than that of bookmarks, a mended server would never be heard. */
@@ -702,15 +702,15 @@ static void quiet_lists_give_the_watch_more_time(void **state)
 
 static void old_signs_are_forgotten(void **state)
 {
-    struct kinf__standstill standstill;
+    struct kinf__frozen frozen;
     int64_t now_ms = 5;
 
     (void)state;
-    kinf__standstill_init(&standstill, 120000);
+    kinf__frozen_init(&frozen, 120000);
     for (int i = 0; i < 20; i++) {
-        kinf__standstill_sign(&standstill, now_ms);
-        now_ms += KINF__STANDSTILL_SIGN_MEMORY_MS + 1;
-        assert_false(kinf__standstill_begin_list(&standstill, now_ms));
+        kinf__frozen_sign(&frozen, now_ms);
+        now_ms += KINF__FROZEN_SIGN_MEMORY_MS + 1;
+        assert_false(kinf__frozen_begin_list(&frozen, now_ms));
     }
 }
 
@@ -802,7 +802,7 @@ int main(void)
         cmocka_unit_test(a_server_that_expires_every_watch_is_not_hammered),
         cmocka_unit_test(no_mix_of_answers_makes_us_hammer),
         cmocka_unit_test(a_server_whose_watch_cache_stands_still_is_listed_slowly),
-        cmocka_unit_test(a_standstill_is_over_as_soon_as_a_watch_delivers),
+        cmocka_unit_test(a_frozen_cache_is_over_as_soon_as_a_watch_delivers),
         cmocka_unit_test(quiet_lists_give_the_watch_more_time),
         cmocka_unit_test(old_signs_are_forgotten),
         cmocka_unit_test(every_transition_is_traced),

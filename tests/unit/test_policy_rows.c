@@ -434,7 +434,7 @@ static void a_watch_that_is_not_verified_is_short(void **state)
 
 /* --- a watch cache that stands still --- */
 
-static void a_standstill_is_found_in_watches_and_lists(void **state)
+static void a_frozen_cache_is_found_in_watches_and_lists(void **state)
 {
     static const struct row rows[] = {
         { "transcripts 20", "watches refused as initializing for the interval: pages of etcd", 0,
@@ -486,7 +486,7 @@ static void a_standstill_is_found_in_watches_and_lists(void **state)
     PLAY_ROWS(KINF_INITIAL_LIST, rows);
 }
 
-static void a_standstill_is_found_in_watch_lists(void **state)
+static void a_frozen_cache_is_found_in_watch_lists(void **state)
 {
     static const struct row rows[] = {
         { "transcripts 12, 20",
@@ -576,8 +576,8 @@ int main(void)
         cmocka_unit_test(what_is_known_is_verified_after_an_outage),
         cmocka_unit_test(doubt_asks_for_a_large_state_by_a_watch_list),
         cmocka_unit_test(a_watch_that_is_not_verified_is_short),
-        cmocka_unit_test(a_standstill_is_found_in_watches_and_lists),
-        cmocka_unit_test(a_standstill_is_found_in_watch_lists),
+        cmocka_unit_test(a_frozen_cache_is_found_in_watches_and_lists),
+        cmocka_unit_test(a_frozen_cache_is_found_in_watch_lists),
         cmocka_unit_test(what_is_not_found_twice_is_asked_for),
         cmocka_unit_test(what_is_not_streamed_twice_is_asked_for),
     };

@@ -395,7 +395,7 @@ static void change_with_joins(struct fixture *f, struct recorder *before, struct
                               const struct kinf_object *object,
                               struct kinf__notification *notification)
 {
-    const struct kinf__batch batch = { .told = { notification, 1 }, .n_told = 1 };
+    const struct kinf__batch batch = { .notifications = { notification, 1 }, .n_notifications = 1 };
     const struct kinf_index index = { .name = "late", .path = "text" };
 
     assert_int_equal(kinf__processor_begin(&f->processor, &batch), 0);
@@ -406,7 +406,7 @@ static void change_with_joins(struct fixture *f, struct recorder *before, struct
     else
         assert_int_equal(kinf_indexer_delete(f->indexer, "ns/x", NULL, NULL, NULL), 0);
     join(f, after);
-    assert_int_equal(kinf__processor_commit(&f->processor, &batch, NULL), 0);
+    assert_int_equal(kinf__processor_distribute(&f->processor, &batch, NULL), 0);
 }
 
 /* G6: it is either in the snapshot or told, whenever the handler joins */
@@ -450,7 +450,8 @@ static void handler_that_joins_during_a_large_change_is_told_all_of_it(void **st
     struct fixture *f = *state;
     const struct kinf_object *object = make_thing("x", "1");
     struct kinf__notification *many = calloc(n_many, sizeof *many);
-    const struct kinf__batch batch = { .told = { many, n_many }, .n_told = n_many };
+    const struct kinf__batch batch = { .notifications = { many, n_many },
+                                       .n_notifications = n_many };
 
     assert_non_null(many);
     for (size_t i = 0; i < n_many; i++)
@@ -460,7 +461,7 @@ static void handler_that_joins_during_a_large_change_is_told_all_of_it(void **st
     join(f, &f->a);
     assert_int_equal(kinf_indexer_add(f->indexer, object, NULL, NULL), 0);
     join(f, &f->b);
-    assert_int_equal(kinf__processor_commit(&f->processor, &batch, NULL), 0);
+    assert_int_equal(kinf__processor_distribute(&f->processor, &batch, NULL), 0);
     kinf__processor_wake(&f->processor);
     recorder_wait(&f->a, n_many);
     handle(f, KINF_DELTA_UPDATED, "x", "2");
@@ -483,7 +484,8 @@ static void room_for_a_large_change_is_given_back(void **state)
     const struct kinf_object *object = make_thing("x", "1");
     struct kinf__notification *many = calloc(n_many, sizeof *many);
     const struct kinf__batch unchanged = { .resynced = { many, n_many }, .n_resynced = n_many };
-    const struct kinf__batch changed = { .told = { many, n_many }, .n_told = n_many };
+    const struct kinf__batch changed = { .notifications = { many, n_many },
+                                         .n_notifications = n_many };
 
     assert_non_null(many);
     for (size_t i = 0; i < n_many; i++)
@@ -501,7 +503,7 @@ static void room_for_a_large_change_is_given_back(void **state)
     kinf__handlers_remove(&f->handlers, first_listener(f)->id);
     join_coalescing(f, &f->b);
     assert_int_equal(kinf__processor_begin(&f->processor, &changed), 0);
-    assert_int_equal(kinf__processor_commit(&f->processor, &changed, NULL), 0);
+    assert_int_equal(kinf__processor_distribute(&f->processor, &changed, NULL), 0);
     assert_int_equal(first_listener(f)->backlog->n_reserved, 1);
     free(many);
     kinf_object_unref(object);
@@ -512,7 +514,7 @@ static void change_that_was_given_up_is_told_to_nobody(void **state)
 {
     struct fixture *f = *state;
     const struct kinf_object *object = make_thing("x", "1");
-    const struct kinf__batch batch = { .n_told = 0 };
+    const struct kinf__batch batch = { .n_notifications = 0 };
 
     start(f);
     assert_int_equal(kinf__processor_begin(&f->processor, &batch), 0);

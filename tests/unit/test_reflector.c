@@ -36,7 +36,7 @@ static void it_lists_and_watches_from_the_lists_version(void **state)
     reflector_expect_deltas(&f, "R n/b@4 R n/a@3 U n/a@12 A n/c@13 D n/c@14 ");
     reflector_expect_targets(&f, 2, "/api/v1/pods\n" WATCH_FROM("10"));
     reflector_expect_phases(&f, "listing watching ");
-    reflector_expect_proofs(&f, 1 + 4);
+    reflector_expect_contacts(&f, 1 + 4);
     counts = reflector_counts(&f);
     assert_int_equal(counts.n_bookmarks, 1);
     assert_int_equal(counts.n_lists, 1);
@@ -406,7 +406,7 @@ static void a_quarantined_object_leaves_the_store_and_comes_back(void **state)
     reflector_expect_targets(
         &f, 4,
         "/api/v1/pods\n" WATCH_FROM("10") "/api/v1/pods?resourceVersion=10\n" WATCH_FROM("20"));
-    reflector_expect_proofs(&f, 2 + 1);
+    reflector_expect_contacts(&f, 2 + 1);
     assert_int_equal(reflector_counts(&f).n_quarantined, 0);
     reflector_tear_down(&f);
 }

@@ -390,7 +390,7 @@ static void informers_of_two_shards_are_two(void **state)
 static void a_server_that_ignores_it_is_a_visible_state(void **unused)
 {
     struct kinf_informer_status status = { .n_objects = 0 };
-    struct kinf__state_counts counts = { .last_proof_ms = 100 };
+    struct kinf__state_counts counts = { .last_contact_ms = 100 };
     struct kinf__state state;
 
     (void)unused;

@@ -52,7 +52,7 @@ static void the_state_and_what_follows_come_in_one_stream(void **state)
     (void)state;
     SET_UP(&f, replies);
     start(&f);
-    reflector_expect_proofs(&f, 1 + 1 + 3);
+    reflector_expect_contacts(&f, 1 + 1 + 3);
     reflector_expect_deltas(&f, "R n/a@4 U n/a@12 R n/b@3 D n/b@13 ");
     reflector_expect_targets(&f, 1, STREAM);
     reflector_expect_phases(&f, "listing watching ");
@@ -85,7 +85,7 @@ static void nothing_is_told_before_the_bookmark(void **state)
     assert_int_equal(reflector_counts(&f).n_watches, 0);
     reflector_expect_phases(&f, "listing ");
     reflector_stop(&f);
-    assert_int_equal(f.n_proofs, 0);
+    assert_int_equal(f.n_contacts, 0);
     reflector_tear_down(&f);
 }
 

@@ -155,7 +155,7 @@ struct kinf_informer_status {
     /* Monotonic; the last event, bookmark or list, or the end of a watch that was silent for its
      * whole time where the server has never sent a bookmark; 0: none. That a watch was accepted is
      * no proof. */
-    int64_t last_proof_ms;
+    int64_t last_contact_ms;
     int64_t last_list_ms; /* monotonic; when the last list was received; 0: none was */
     bool has_synced;      /* the first list is in the store */
     size_t n_objects;

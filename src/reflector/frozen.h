@@ -5,8 +5,8 @@
  * A watch cache that cannot decode one object, or cannot reach its conversion webhook, stops for
  * good. Watches fall silent or are refused, watch lists and lists at a version say for ever that
  * the version is too large. No single answer tells that from a server that starts or is busy, so it
- * takes KINF__STANDSTILL_SIGNS signs over at least the list interval, with nothing delivered
- * between, until a standstill is found. From then on a list follows a watch that brought nothing,
+ * takes KINF__FROZEN_SIGNS signs over at least the list interval, with nothing delivered
+ * between, until it is taken for frozen. From then on a list follows a watch that brought nothing,
  * at most one in the list interval, until a watch delivers. A server that was mended is quiet, too,
  * while nothing changes: as long as such lists show no change, each watch is given twice the time of
  * the one before to bring its bookmark.
@@ -14,15 +14,15 @@
  * Silence is no sign: there are types whose watches never bring a bookmark, and a list's version is
  * that of all types, so it says nothing of one. Only a list that shows changes which the watch did
  * not bring is a proof. Such a list, a check, is worth its price
- *   - after KINF__STANDSTILL_SILENT silent watches in a row of a server that does send bookmarks,
- *   - after KINF__STANDSTILL_SILENT_UNKNOWN (about an hour) of one that never did.
+ *   - after KINF__FROZEN_SILENT silent watches in a row of a server that does send bookmarks,
+ *   - after KINF__FROZEN_SILENT_UNKNOWN (about an hour) of one that never did.
  * After a check that shows no change the next is due after twice as many silent watches, up to
- * KINF__STANDSTILL_SILENT_UNKNOWN.
+ * KINF__FROZEN_SILENT_UNKNOWN.
  *
  * Threads: one thread per object.
  */
-#ifndef KINF_REFLECTOR_STANDSTILL_H
-#define KINF_REFLECTOR_STANDSTILL_H
+#ifndef KINF_REFLECTOR_FROZEN_H
+#define KINF_REFLECTOR_FROZEN_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,12 +30,12 @@
 
 #include <kinformer/error.h>
 
-#define KINF__STANDSTILL_SIGNS          3
-#define KINF__STANDSTILL_SIGN_MEMORY_MS 600000
-#define KINF__STANDSTILL_SILENT         3
-#define KINF__STANDSTILL_SILENT_UNKNOWN 24
+#define KINF__FROZEN_SIGNS          3
+#define KINF__FROZEN_SIGN_MEMORY_MS 600000
+#define KINF__FROZEN_SILENT         3
+#define KINF__FROZEN_SILENT_UNKNOWN 24
 
-struct kinf__standstill {
+struct kinf__frozen {
     int64_t list_interval_ms;
     bool is_found;
     unsigned n_quiet;     /* lists in a row that showed no change, while found */
@@ -49,24 +49,24 @@ struct kinf__standstill {
     bool is_check;      /* the list under way */
 };
 
-void kinf__standstill_init(struct kinf__standstill *standstill, int64_t list_interval_ms);
+void kinf__frozen_init(struct kinf__frozen *frozen, int64_t list_interval_ms);
 
 /* Whether an answer says that the watch cache is not there. Only its words tell this 429 from that
  * of an overloaded server, which is to be left alone. */
-bool kinf__standstill_is_sign(const struct kinf_error *err);
+bool kinf__frozen_is_sign(const struct kinf_error *err);
 /* The server said so, in whatever form. */
-void kinf__standstill_sign(struct kinf__standstill *standstill, int64_t now_ms);
+void kinf__frozen_sign(struct kinf__frozen *frozen, int64_t now_ms);
 /* A watch brought nothing at all until it was given up. */
-void kinf__standstill_silent(struct kinf__standstill *standstill);
+void kinf__frozen_silent(struct kinf__frozen *frozen);
 /* A watch, or a watch list, brought something. */
-void kinf__standstill_delivered(struct kinf__standstill *standstill, bool is_bookmark);
+void kinf__frozen_delivered(struct kinf__frozen *frozen, bool is_bookmark);
 
 /* A watch has ended that brought nothing: whether a list shall follow. If so, it has begun. */
-bool kinf__standstill_begin_list(struct kinf__standstill *standstill, int64_t now_ms);
+bool kinf__frozen_begin_list(struct kinf__frozen *frozen, int64_t now_ms);
 /* A list is complete, this one or any other. `has_news`: it differs from what is stored, and is not
  * older. */
-void kinf__standstill_listed(struct kinf__standstill *standstill, bool has_news, int64_t now_ms);
+void kinf__frozen_listed(struct kinf__frozen *frozen, bool has_news, int64_t now_ms);
 /* The one that has begun is given up. */
-void kinf__standstill_list_failed(struct kinf__standstill *standstill, int64_t now_ms);
+void kinf__frozen_list_failed(struct kinf__frozen *frozen, int64_t now_ms);
 
 #endif
