@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "object/object.h"
 
 bool kinf__newest_is_newer(const char *rv, const char *than)
 {
@@ -36,6 +37,22 @@ void kinf__newest_drop(struct kinf__newest *newest, const char *key)
     }
 }
 
+/* NULL: no memory. */
+static const struct kinf_object *without_body(const struct kinf_object *object)
+{
+    const struct kinf__object_parts parts = {
+        .type = kinf_object_type(object),
+        .name_space = kinf_object_namespace(object),
+        .name = kinf_str_from(kinf_object_name(object)),
+        .uid = kinf_str_from(kinf_object_uid(object)),
+        .resource_version = kinf_str_from(kinf_object_resource_version(object)),
+        .body = KINF_STR("{}"),
+    };
+    const struct kinf_object *identity = NULL;
+
+    return kinf__object_new(&parts, &identity, NULL) == 0 ? identity : NULL;
+}
+
 void kinf__newest_note(struct kinf__newest *newest, const struct kinf_object *object,
                        bool is_deleted)
 {
@@ -45,7 +62,7 @@ void kinf__newest_note(struct kinf__newest *newest, const struct kinf_object *ob
         return;
     }
     kinf_object_unref(newest->deleted);
-    newest->deleted = kinf_object_ref(object);
+    newest->deleted = without_body(object);
 }
 
 void kinf__newest_take_list(struct kinf__newest *newest, const struct kinf_object *const *items,

@@ -21,7 +21,9 @@
 struct kinf__newest {
     const struct kinf_object *stored[KINF__NEWEST_MAX]; /* the newest first; a reference each */
     size_t n_stored;
-    const struct kinf_object *deleted; /* a reference; NULL: none since the last list */
+    /* Who it was and no more: what is deleted, secrets above all, does not stay in memory. A
+     * reference; NULL: none since the last list. */
+    const struct kinf_object *deleted;
 };
 
 /* Whether a version is newer than another one. Those that have no order never are. */

@@ -399,8 +399,14 @@ static void expect_newest(const struct kinf__newest *newest, const char *expecte
     for (size_t i = 0; i < newest->n_stored; i++)
         sprintf(text + strlen(text), "%s@%s ", kinf_object_name(newest->stored[i]),
                 kinf_object_resource_version(newest->stored[i]));
-    if (newest->deleted != NULL)
+    if (newest->deleted != NULL) {
+        kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
+        struct kinf_str body;
+
         sprintf(text + strlen(text), "-%s", kinf_object_name(newest->deleted));
+        assert_int_equal(kinf__object_body(newest->deleted, &scratch, &body), 0);
+        assert_true(kinf_str_equal(body, KINF_STR("{}")));
+    }
     assert_string_equal(text, expected);
 }
 
