@@ -257,20 +257,14 @@ static int start_threads(struct kinf_informer *informer, struct kinf_error *err)
     return rc == 0 ? start_reflector(informer, err) : rc;
 }
 
-/* Takes the reflector out of everybody's sight, and wakes those who wait for the informer. */
-static struct kinf__reflector *begin_stop(struct kinf_informer *informer)
+/* Wakes those who wait for the informer. */
+static void begin_stop(struct kinf_informer *informer)
 {
-    struct kinf__reflector *reflector;
-
     kinf__mutex_lock(&informer->status_lock);
-    reflector = KINF__TAKE(informer->reflector);
-    if (reflector != NULL)
-        kinf__reflector_counts(reflector, &informer->last_counts);
     informer->is_stopping = true;
     kinf__state_stopped(&informer->state, kinf__clock_now_ms());
     kinf__cond_broadcast(&informer->status_changed);
     kinf__mutex_unlock(&informer->status_lock);
-    return reflector;
 }
 
 void kinf__informer_interrupt(struct kinf_informer *informer)
@@ -278,23 +272,20 @@ void kinf__informer_interrupt(struct kinf_informer *informer)
     kinf__stop_set(&informer->stop);
     kinf__handlers_close(&informer->handlers);
     kinf_deltafifo_abort(informer->fifo);
-    kinf__mutex_lock(&informer->status_lock);
     if (informer->reflector != NULL)
         kinf__reflector_interrupt(informer->reflector);
-    kinf__mutex_unlock(&informer->status_lock);
 }
 
 /* Everybody is told to stop before anybody is waited for. */
 static void shut_down(struct kinf_informer *informer)
 {
-    struct kinf__reflector *reflector;
-
     kinf__informer_interrupt(informer);
-    reflector = begin_stop(informer);
+    begin_stop(informer);
     if (informer->client != NULL && informer->has_thread)
         kinf__client_remove_user(informer->client, &informer->client_node);
     kinf__informer_end_progress(informer);
-    kinf__reflector_free(reflector);
+    if (informer->reflector != NULL)
+        kinf__reflector_stop(informer->reflector);
     if (informer->has_thread)
         pthread_join(informer->thread, NULL);
     informer->has_thread = false;

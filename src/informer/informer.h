@@ -51,7 +51,8 @@ struct kinf_informer {
     struct kinf__prune_plan *plan;
     struct kinf_indexer *indexer;
     struct kinf_deltafifo *fifo;
-    struct kinf__processor processor; /* has a lock of its own */
+    struct kinf__reflector *reflector; /* NULL: it is fed by somebody else */
+    struct kinf__processor processor;  /* has a lock of its own */
     struct kinf__processor *processors[1];
     struct kinf__handlers handlers; /* has a lock of its own */
     struct kinf__sink sink;         /* constant after start */
@@ -89,8 +90,6 @@ struct kinf_informer {
     /* guarded by status_lock */
     struct kinf__state state;
     bool is_stopping;
-    struct kinf__reflector *reflector;         /* NULL: none, or stopped */
-    struct kinf__reflector_counts last_counts; /* when it stopped */
 
     /* atomic */
     _Atomic(size_t) n_rv_waiters;

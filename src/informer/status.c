@@ -196,7 +196,7 @@ struct kinf__reflector_callbacks kinf__informer_reports(struct kinf_informer *in
 static void derive_locked(struct kinf_informer *informer, struct kinf_informer_status *status)
     KINF__REQUIRES(informer->status_lock)
 {
-    struct kinf__reflector_counts counts = informer->last_counts;
+    struct kinf__reflector_counts counts = { 0 };
     struct kinf__state_counts mattering;
 
     if (informer->reflector != NULL)

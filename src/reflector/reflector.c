@@ -153,17 +153,23 @@ void kinf__reflector_interrupt(struct kinf__reflector *reflector)
     kinf__waker_set(&reflector->interrupted);
 }
 
-void kinf__reflector_free(struct kinf__reflector *reflector)
+void kinf__reflector_stop(struct kinf__reflector *reflector)
 {
-    if (reflector == NULL)
-        return;
     if (reflector->has_thread) {
         kinf__reflector_interrupt(reflector);
         pthread_join(reflector->thread, NULL);
     }
-    kinf__reflector_drop_list(reflector);
+    reflector->has_thread = false;
+    kinf__http_free(KINF__TAKE(reflector->http));
+}
+
+void kinf__reflector_free(struct kinf__reflector *reflector)
+{
+    if (reflector == NULL)
+        return;
+    kinf__reflector_stop(reflector);
+    kinf__reflector_release_list(reflector);
     kinf__newest_release(&reflector->newest);
-    kinf__http_free(reflector->http);
     kinf__list_stream_release(&reflector->list_stream);
     kinf__watch_stream_release(&reflector->watch_stream);
     kinf__object_decoder_release(&reflector->decoder);

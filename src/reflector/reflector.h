@@ -126,8 +126,11 @@ KINF_MUST_CHECK int kinf__reflector_start(struct kinf__reflector *reflector,
                                           struct kinf_error *err);
 /* Makes the thread end, whatever it waits for but the fifo; returns at once. */
 void kinf__reflector_interrupt(struct kinf__reflector *reflector);
-/* Interrupts, joins and frees. NULL is allowed, and one that never started. The fifo must not block
- * it: it is closed or drained before. */
+/* Interrupts, joins and closes the connection; one that never started is allowed. The fifo must not
+ * block it: it is closed or drained before. What was collected of a list stays until it is freed,
+ * which takes longer than a stop may. */
+void kinf__reflector_stop(struct kinf__reflector *reflector);
+/* Stops and frees. NULL is allowed. */
 void kinf__reflector_free(struct kinf__reflector *reflector);
 
 void kinf__reflector_counts(const struct kinf__reflector *reflector,

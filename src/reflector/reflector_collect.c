@@ -87,7 +87,7 @@ static void judge_shard(struct kinf__reflector *reflector)
 
 /* --- what is collected --- */
 
-void kinf__reflector_keep_items(struct kinf__reflector *reflector, size_t n_kept)
+static void release_items(struct kinf__reflector *reflector, size_t n_kept)
 {
     struct kinf__listed *listed = &reflector->listed;
 
@@ -95,17 +95,28 @@ void kinf__reflector_keep_items(struct kinf__reflector *reflector, size_t n_kept
         kinf_object_unref(listed->items[--listed->n_items]);
 }
 
-void kinf__reflector_drop_list(struct kinf__reflector *reflector)
+void kinf__reflector_release_list(struct kinf__reflector *reflector)
 {
-    struct kinf__listed *listed = &reflector->listed;
-
-    kinf__reflector_keep_items(reflector, 0);
-    free(listed->items);
-    *listed = (struct kinf__listed){ .items = NULL };
+    release_items(reflector, 0);
+    free(reflector->listed.items);
+    reflector->listed = (struct kinf__listed){ .items = NULL };
     kinf__initial_events_release(&reflector->initial);
     reflector->decoder.lookup = NULL;
     kinf_snapshot_unref(KINF__TAKE(reflector->known));
     reflector->found = NULL;
+}
+
+/* Who stops is not kept waiting until a large list is given up. */
+void kinf__reflector_keep_items(struct kinf__reflector *reflector, size_t n_kept)
+{
+    if (!kinf__waker_is_set(&reflector->interrupted))
+        release_items(reflector, n_kept);
+}
+
+void kinf__reflector_drop_list(struct kinf__reflector *reflector)
+{
+    if (!kinf__waker_is_set(&reflector->interrupted))
+        kinf__reflector_release_list(reflector);
 }
 
 static int make_room(struct kinf__listed *listed)
@@ -171,7 +182,7 @@ static const struct kinf_object *look_up(const char *key, void *ctx)
 
 void kinf__reflector_begin_list(struct kinf__reflector *reflector)
 {
-    kinf__reflector_drop_list(reflector);
+    kinf__reflector_release_list(reflector);
     if (reflector->options.known != NULL) {
         reflector->known = kinf_indexer_snapshot(reflector->options.known);
         reflector->decoder.lookup = look_up;

@@ -146,7 +146,9 @@ int kinf__reflector_on_rejected_event(const char *key, const struct kinf_error *
 void kinf__reflector_begin_list(struct kinf__reflector *reflector);
 KINF_MUST_CHECK int kinf__reflector_finish_list(struct kinf__reflector *reflector, const char *how,
                                                 const char *rv, struct kinf_error *err);
+/* Unless the reflector is interrupted: then it stays until release. */
 void kinf__reflector_drop_list(struct kinf__reflector *reflector);
+void kinf__reflector_release_list(struct kinf__reflector *reflector);
 
 /* An item of a list, and an event of a watch list before its bookmark. Errors: KINF_ERR_NO_MEMORY.
  */

@@ -2,9 +2,10 @@
  * The reflector against a scripted server: what it asks for, what reaches the queue, and that it
  * stops at once wherever it is.
  */
-#include "reflector/reflector.h"
+#include "reflector/reflector_priv.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -522,6 +523,26 @@ static void it_stops_at_once_in_a_list(void **state)
     STOPS_AT_ONCE(KINF_INITIAL_LIST, replies, "listing ");
 }
 
+/* G10: a million objects are given up in more time than a stop has. */
+static void what_was_collected_is_given_up_after_the_stop(void **state)
+{
+    static const struct test_reply replies[] = {
+        { .body = "{\"items\":[" POD("a", "3"), .end = TEST_END_OPEN },
+    };
+    struct reflector_fixture f;
+
+    (void)state;
+    SET_UP(&f, replies);
+    f.options.initial = KINF_INITIAL_LIST;
+    reflector_start(&f);
+    while (reflector_counts(&f).received_bytes == 0)
+        sched_yield();
+    kinf__reflector_stop(f.reflector);
+    assert_int_equal(f.reflector->listed.n_items, 1);
+    assert_null(f.reflector->http);
+    reflector_tear_down(&f);
+}
+
 static void it_stops_at_once_in_a_watch(void **state)
 {
     static const struct test_reply replies[] = {
@@ -670,6 +691,7 @@ int main(void)
         cmocka_unit_test(an_object_of_16_mib_passes_and_one_of_a_byte_more_is_named),
         cmocka_unit_test(it_stops_at_once_without_an_answer),
         cmocka_unit_test(it_stops_at_once_in_a_list),
+        cmocka_unit_test(what_was_collected_is_given_up_after_the_stop),
         cmocka_unit_test(it_stops_at_once_in_a_watch),
         cmocka_unit_test(it_stops_at_once_in_a_wait),
         cmocka_unit_test(it_stops_at_once_while_the_queue_is_full),
