@@ -1,6 +1,6 @@
 /*
  * The control endpoint: a server without sources, whose backend takes everything. Neighbours:
- * fault.c has the faults, fault_control.c what is done to the whole server.
+ * fault.c has the faults, sim/main.c what is done to the whole server.
  */
 #include "fault/fault_endpoint.h"
 
@@ -20,6 +20,7 @@ struct kinf__fault_endpoint {
     struct kinf__faults *faults;
     const struct kinf__fault_action *actions;
     size_t n_actions;
+    void *ctx; /* the actions' */
     struct kinf__backend backend;
     struct kinf__server *server;
     struct kinf__endpoint *http;
@@ -120,11 +121,11 @@ static int post_faults(struct kinf__fault_endpoint *endpoint, const struct kinf_
     size_t n_ids = 0;
 
     if (kinf__buffer_append_str(&text, call->body) < 0 || kinf__buffer_cstr(&text) == NULL)
-        return kinf__refuse_no_memory(refusal);
+        return KINF_ERR_NO_MEMORY;
     if (add_lines(endpoint->faults, text.bytes, ids, &n_ids, &err) < 0)
         return refuse_error(refusal, &err);
     answer->code = 201;
-    return write_ids(ids, n_ids, &answer->body) < 0 ? kinf__refuse_no_memory(refusal) : 0;
+    return write_ids(ids, n_ids, &answer->body);
 }
 
 /* `number` "": all of them. */
@@ -139,24 +140,18 @@ static int delete_faults(struct kinf__fault_endpoint *endpoint, const char *numb
         return kinf__refuse(refusal, 400, "BadRequest", "\"%s\" is no number of a fault", number);
     if (kinf__faults_remove(endpoint->faults, (unsigned)id) < 0)
         return kinf__refuse(refusal, 404, "NotFound", "there is no fault %lu", id);
-    return kinf__buffer_append_str(&answer->body, KINF_STR("{}\n")) < 0
-               ? kinf__refuse_no_memory(refusal)
-               : 0;
+    return kinf__buffer_append_str(&answer->body, KINF_STR("{}\n"));
 }
 
 /* --- actions --- */
 
-static int get_actions(const struct kinf__fault_endpoint *endpoint, struct kinf__answer *answer,
-                       struct kinf__refusal *refusal)
+static int write_actions(const struct kinf__fault_endpoint *endpoint, struct kinf__buffer *out)
 {
-    struct kinf__buffer *out = &answer->body;
     int failed = kinf__buffer_append_str(out, KINF_STR("{\"actions\":["));
 
     for (size_t i = 0; failed == 0 && i < endpoint->n_actions; i++)
         failed = kinf__buffer_printf(out, "%s\"%s\"", i != 0 ? "," : "", endpoint->actions[i].name);
-    if (failed == 0)
-        failed = kinf__buffer_append_str(out, KINF_STR("]}\n"));
-    return failed < 0 ? kinf__refuse_no_memory(refusal) : 0;
+    return failed < 0 ? failed : kinf__buffer_append_str(out, KINF_STR("]}\n"));
 }
 
 static int post_action(const struct kinf__fault_endpoint *endpoint, const char *name,
@@ -169,11 +164,9 @@ static int post_action(const struct kinf__fault_endpoint *endpoint, const char *
 
         if (strcmp(action->name, name) != 0)
             continue;
-        if (action->run(action->ctx, &err) < 0)
+        if (action->run(endpoint->ctx, &err) < 0)
             return refuse_error(refusal, &err);
-        return kinf__buffer_printf(&answer->body, "{\"done\":\"%s\"}\n", name) < 0
-                   ? kinf__refuse_no_memory(refusal)
-                   : 0;
+        return kinf__buffer_printf(&answer->body, "{\"done\":\"%s\"}\n", name);
     }
     return kinf__refuse(refusal, 404, "NotFound", "there is no action \"%s\"", name);
 }
@@ -184,23 +177,18 @@ static int get(struct kinf__fault_endpoint *endpoint, const char *path, struct k
                struct kinf__refusal *refusal)
 {
     if (strcmp(path, "/actions") == 0)
-        return get_actions(endpoint, answer, refusal);
+        return write_actions(endpoint, &answer->body);
     if (strcmp(path, "/faults") == 0)
-        return kinf__faults_write(endpoint->faults, &answer->body) < 0
-                   ? kinf__refuse_no_memory(refusal)
-                   : 0;
+        return kinf__faults_write(endpoint->faults, &answer->body);
     if (strcmp(path, "/requests") == 0)
-        return kinf__faults_write_requests(endpoint->faults, &answer->body) < 0
-                   ? kinf__refuse_no_memory(refusal)
-                   : 0;
+        return kinf__faults_write_requests(endpoint->faults, &answer->body);
     return kinf__refuse_path(refusal);
 }
 
-static int answer(const struct kinf__backend_call *call, struct kinf__answer *answer,
-                  struct kinf__refusal *refusal, void *ctx)
+static int route(struct kinf__fault_endpoint *endpoint, const struct kinf__backend_call *call,
+                 struct kinf__answer *answer, struct kinf__refusal *refusal)
 {
     static const char faults[] = "/faults", actions[] = "/actions/";
-    struct kinf__fault_endpoint *endpoint = ctx;
     const struct kinf_str target = call->head->target;
     const char *method = call->head->method;
     char path[128];
@@ -221,10 +209,18 @@ static int answer(const struct kinf__backend_call *call, struct kinf__answer *an
     return kinf__refuse_path(refusal);
 }
 
+static int answer(const struct kinf__backend_call *call, struct kinf__answer *answer,
+                  struct kinf__refusal *refusal, void *ctx)
+{
+    int failed = route(ctx, call, answer, refusal);
+
+    return failed == KINF_ERR_NO_MEMORY ? kinf__refuse_no_memory(refusal) : failed;
+}
+
 /* --- life --- */
 
 int kinf__fault_endpoint_new(struct kinf__faults *faults, const struct kinf__fault_action *actions,
-                             size_t n_actions, const char *address,
+                             size_t n_actions, void *ctx, const char *address,
                              struct kinf__fault_endpoint **ret_endpoint, struct kinf_error *err)
 {
     const struct kinf__endpoint_options endpoint_options = { .cert_file = NULL };
@@ -237,6 +233,7 @@ int kinf__fault_endpoint_new(struct kinf__faults *faults, const struct kinf__fau
     endpoint->faults = faults;
     endpoint->actions = actions;
     endpoint->n_actions = n_actions;
+    endpoint->ctx = ctx;
     endpoint->backend =
         (struct kinf__backend){ .admit = admit, .takes = takes, .answer = answer, .ctx = endpoint };
     options.backend = &endpoint->backend;

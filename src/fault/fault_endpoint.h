@@ -9,7 +9,7 @@
  *   GET    /actions        what there is
  *   POST   /actions/NAME   does it: {"done":"NAME"}
  *
- * Actions are those of fault_control.h.
+ * What there is is its owner's: see sim/main.c.
  *
  * Threads: any; actions run on the endpoint's.
  */
@@ -27,14 +27,14 @@ struct kinf__fault_endpoint;
 struct kinf__fault_action {
     const char *name;
     int (*run)(void *ctx, struct kinf_error *err);
-    void *ctx;
 };
 
-/* `address`: see serve/address.h; loopback, or a unix socket. Both are borrowed until it is freed.
- * Errors: those of kinf__server_new() and kinf__endpoint_start(). */
+/* `address`: see serve/address.h; loopback, or a unix socket. Faults and actions are borrowed until
+ * it is freed; `ctx` is the actions'. Errors: those of kinf__server_new() and
+ * kinf__endpoint_start(). */
 KINF_MUST_CHECK int kinf__fault_endpoint_new(struct kinf__faults *faults,
                                              const struct kinf__fault_action *actions,
-                                             size_t n_actions, const char *address,
+                                             size_t n_actions, void *ctx, const char *address,
                                              struct kinf__fault_endpoint **ret_endpoint,
                                              struct kinf_error *err);
 const char *kinf__fault_endpoint_url(const struct kinf__fault_endpoint *endpoint);

@@ -19,8 +19,8 @@
 #include "serve/endpoint.h"
 #include "serve/kubeconfig_file.h"
 #include "serve/program.h"
+#include "fault/fault_endpoint.h"
 #include "sim/certificate.h"
-#include "sim/fault_control.h"
 #include "workloads/churn.h"
 #include "workloads/generate.h"
 #include "workloads/workloads.h"
@@ -43,7 +43,8 @@ struct program {
     struct kinf__certificate *certificate;
     struct kinf__endpoint *endpoints[KINF__FLAG_MAX_VALUES];
     size_t n_endpoints;
-    struct kinf__fault_control *fault_control;
+    struct kinf__fault_endpoint *fault_endpoint;
+    struct kinf__backup *backup; /* the fault endpoint's thread's */
     bool is_started;
 };
 
@@ -114,6 +115,89 @@ static int make_sim(struct program *program, struct kinf_error *err)
     if (failed == 0 && !arguments->has_no_workloads)
         failed = kinf__workloads_add(program->sim, err);
     return failed < 0 ? failed : fill(program, err);
+}
+
+/* --- actions, for POST /actions/NAME at --fault-listen --- */
+
+/* Notes what is stored. */
+static int back_up(void *ctx, struct kinf_error *err)
+{
+    struct program *program = ctx;
+    struct kinf__store *store = kinf__sim_store(program->sim);
+    struct kinf__backup *backup = NULL;
+    int failed;
+
+    kinf__store_lock(store);
+    failed = kinf__store_back_up(store, &backup);
+    kinf__store_unlock(store);
+    if (failed < 0)
+        return kinf__error_set(err, failed, "the backup failed");
+    kinf__backup_free(program->backup);
+    program->backup = backup;
+    return 0;
+}
+
+/* Makes it so again, resourceVersions included. */
+static int restore(void *ctx, struct kinf_error *err)
+{
+    const struct program *program = ctx;
+    struct kinf__store *store = kinf__sim_store(program->sim);
+    int failed;
+
+    if (program->backup == NULL)
+        return kinf__error_set(err, KINF_ERR_STATE, "there is no backup");
+    kinf__store_lock(store);
+    failed = kinf__store_restore(store, program->backup);
+    kinf__store_unlock(store);
+    return failed < 0 ? kinf__error_set(err, failed, "the restore failed") : 0;
+}
+
+/* Forgets all history, as a restart does: every watch ends with 410, and so do older versions. */
+static int expire(void *ctx, struct kinf_error *err)
+{
+    const struct program *program = ctx;
+    struct kinf__store *store = kinf__sim_store(program->sim);
+
+    (void)err;
+    kinf__store_lock(store);
+    kinf__store_expire(store);
+    kinf__store_unlock(store);
+    return 0;
+}
+
+/* Breaks the connection of every request under way. */
+static int drop(void *ctx, struct kinf_error *err)
+{
+    const struct program *program = ctx;
+
+    (void)err;
+    kinf__server_cut_off(kinf__sim_server(program->sim));
+    return 0;
+}
+
+/* Changes the server's certificate; that is the main thread's. */
+static int ask_for_rotation(void *ctx, struct kinf_error *err)
+{
+    const struct program *program = ctx;
+
+    if (program->certificate == NULL)
+        return kinf__error_set(err, KINF_ERR_UNSUPPORTED, "there is no certificate to change");
+    atomic_store(&rotation_asked, true);
+    kinf__waker_set(&wake);
+    return 0;
+}
+
+static int start_fault_endpoint(struct program *program, struct kinf_error *err)
+{
+    static const struct kinf__fault_action actions[] = { { "backup", back_up },
+                                                         { "restore", restore },
+                                                         { "expire", expire },
+                                                         { "drop", drop },
+                                                         { "rotate", ask_for_rotation } };
+
+    return kinf__fault_endpoint_new(
+        kinf__sim_faults(program->sim), actions, KINF__ARRAY_LEN(actions), program,
+        program->arguments->fault_listen, &program->fault_endpoint, err);
 }
 
 /* --- serving --- */
@@ -190,30 +274,11 @@ static int print_urls(const struct program *program, struct kinf_error *err)
 {
     for (size_t i = 0; i < program->n_endpoints; i++)
         printf("serving %s\n", kinf__endpoint_url(program->endpoints[i]));
-    if (program->fault_control != NULL)
-        printf("faults %s\n", kinf__fault_control_url(program->fault_control));
+    if (program->fault_endpoint != NULL)
+        printf("faults %s\n", kinf__fault_endpoint_url(program->fault_endpoint));
     return fflush(stdout) == 0
                ? 0
                : kinf__error_set(err, KINF_ERR_SYSTEM, "cannot write to standard output");
-}
-
-/* Certificates are the main thread's. */
-static int ask_for_rotation(void *ctx)
-{
-    (void)ctx;
-    atomic_store(&rotation_asked, true);
-    kinf__waker_set(&wake);
-    return 0;
-}
-
-static int start_fault_control(struct program *program, struct kinf_error *err)
-{
-    int failed = kinf__fault_control_start(program->sim, program->arguments->fault_listen,
-                                           &program->fault_control, err);
-
-    if (failed == 0 && program->certificate != NULL)
-        kinf__fault_control_on_rotate(program->fault_control, ask_for_rotation, NULL);
-    return failed;
 }
 
 static int start(struct program *program, struct kinf_error *err)
@@ -227,7 +292,7 @@ static int start(struct program *program, struct kinf_error *err)
     if (failed == 0)
         failed = listen_at_all(program, err);
     if (failed == 0 && arguments->fault_listen != NULL)
-        failed = start_fault_control(program, err);
+        failed = start_fault_endpoint(program, err);
     if (failed == 0 && arguments->kubeconfig_out != NULL)
         failed = write_kubeconfig(program, err);
     return failed < 0 ? failed : print_urls(program, err);
@@ -272,7 +337,8 @@ static void wait_for_the_end(const struct program *program)
 
 static void stop(struct program *program)
 {
-    kinf__fault_control_free(program->fault_control);
+    kinf__fault_endpoint_free(program->fault_endpoint);
+    kinf__backup_free(program->backup);
     for (size_t i = 0; i < program->n_endpoints; i++)
         kinf__endpoint_quiesce(program->endpoints[i]);
     if (program->is_started)

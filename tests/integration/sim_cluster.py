@@ -125,7 +125,7 @@ class SimCluster(Server):
         return self.small_kubectl.run(*args, stdin=stdin)
 
     def act(self, name):
-        """Of its actions on a whole server (src/sim/fault_control.h)."""
+        """Of its actions on a whole server (src/sim/main.c)."""
         self.sim.act(name)
 
     def signal_apiserver(self, number):

@@ -930,12 +930,12 @@ static void expect_control(const char *url, const char *method, const char *targ
 static void faults_are_changed_while_it_runs(void **state)
 {
     struct fixture *f = *state;
-    const struct kinf__fault_action action = { "act", act, f };
+    const struct kinf__fault_action action = { "act", act };
     struct kinf__fault_endpoint *control;
     const char *url;
 
-    assert_int_equal(kinf__fault_endpoint_new(f->faults, &action, 1, "127.0.0.1:0", &control, NULL),
-                     0);
+    assert_int_equal(
+        kinf__fault_endpoint_new(f->faults, &action, 1, f, "127.0.0.1:0", &control, NULL), 0);
     url = kinf__fault_endpoint_url(control);
     expect_control(url, "GET", "/faults", "", 200, "{\"faults\":[]}\n");
     expect_control(url, "POST", "/faults", "# two\n\nlist pods 500\r\n  watch pods reset\n", 201,
