@@ -9,12 +9,8 @@
 #include "workloads/rollout.h"
 #include "workloads/workloads_priv.h"
 
-#define MANAGER "kube-controller-manager"
-
 struct daemonset {
-    struct kinf__workloads *workloads;
-    struct cJSON *tree;
-    const struct cJSON *spec;
+    struct kinf__work *work;
     char revision[KINF__TEMPLATE_HASH_SIZE];
     uint64_t revision_hash;
     int64_t n_wanted, n_updated;
@@ -22,14 +18,15 @@ struct daemonset {
 
 static int create_pod(struct daemonset *set, const struct kinf__host *host)
 {
-    KINF__AUTO_DOC *pod = kinf__pod_of_template(KINF__WORK_DAEMONSET, set->tree);
+    KINF__AUTO_DOC *pod = kinf__work_make_pod(set->work);
 
     if (pod == NULL ||
         kinf__doc_set_text(kinf__doc_find(pod, "metadata", "labels", NULL),
                            "controller-revision-hash", set->revision) < 0 ||
         kinf__doc_set_text(kinf__doc_get(pod, "spec"), "nodeName", host->name) < 0)
         return KINF_ERR_NO_MEMORY;
-    return kinf__workloads_create(set->workloads, KINF__WORK_POD, MANAGER, KINF__TAKE(pod));
+    return kinf__workloads_create(set->work->workloads, KINF__WORK_POD, KINF__CONTROLLER_MANAGER,
+                                  KINF__TAKE(pod), NULL);
 }
 
 /* Every pod marks its node; a second one of a node, or one of no node, is too many. */
@@ -54,18 +51,17 @@ static const struct kinf__member *mark_hosts(struct daemonset *set, const struct
     return surplus;
 }
 
-static int fill(struct daemonset *set, const char *key, uint64_t mark)
+static int fill(struct daemonset *set, uint64_t mark)
 {
     int n_made = 0, failed = 0;
 
-    KINF__LIST_FOR_EACH (node, &set->workloads->pods.hosts) {
+    KINF__LIST_FOR_EACH (node, &set->work->workloads->pods.hosts) {
         const struct kinf__host *host = KINF__LIST_ENTRY(node, struct kinf__host, link);
 
         if (!host->is_there || host->mark == mark)
             continue;
         if (n_made++ == KINF__WORK_BURST) {
-            kinf__workloads_again(set->workloads, KINF__WORK_DAEMONSET, key,
-                                  set->workloads->now_ms);
+            kinf__work_again(set->work, set->work->workloads->now_ms);
             break;
         }
         failed = create_pod(set, host);
@@ -78,7 +74,7 @@ static int fill(struct daemonset *set, const char *key, uint64_t mark)
 /* As many at a time as may be unavailable. */
 static int update(struct daemonset *set, const struct kinf__owner *owner, int64_t n_available)
 {
-    const struct cJSON *strategy = kinf__doc_get(set->spec, "updateStrategy");
+    const struct cJSON *strategy = kinf__doc_get(set->work->spec, "updateStrategy");
     int64_t n_may = kinf__rollout_share(
         kinf__doc_find(strategy, "rollingUpdate", "maxUnavailable", NULL), set->n_wanted, true, 1);
     const struct kinf__member *old = NULL;
@@ -91,14 +87,15 @@ static int update(struct daemonset *set, const struct kinf__owner *owner, int64_
         if (pod->revision != set->revision_hash && kinf__member_is_active(pod))
             old = pod;
     }
-    return old != NULL ? kinf__workloads_delete(set->workloads, KINF__WORK_POD, old->key, -1) : 0;
+    return old != NULL ? kinf__workloads_delete(set->work->workloads, KINF__WORK_POD, old->key, -1)
+                       : 0;
 }
 
 static int write_status(struct daemonset *set, const struct kinf__pod_counts *counts)
 {
-    KINF__AUTO_DOC *before = kinf__doc_dup(kinf__doc_get(set->tree, "status"));
-    struct cJSON *status = kinf__doc_object(set->tree, "status");
-    int64_t generation = kinf__doc_integer(kinf__doc_get(set->tree, "metadata"), "generation", 1);
+    struct cJSON *status = kinf__doc_object(set->work->tree, "status");
+    int64_t generation =
+        kinf__doc_integer(kinf__doc_get(set->work->tree, "metadata"), "generation", 1);
     int64_t unavailable = set->n_wanted - counts->available;
 
     if (status == NULL || kinf__set_count(status, "observedGeneration", generation) < 0 ||
@@ -110,60 +107,42 @@ static int write_status(struct daemonset *set, const struct kinf__pod_counts *co
         kinf__set_count(status, "numberAvailable", counts->available) < 0 ||
         kinf__set_count(status, "numberUnavailable", unavailable > 0 ? unavailable : 0) < 0)
         return KINF_ERR_NO_MEMORY;
-    return kinf__put_changed_status(set->workloads, KINF__WORK_DAEMONSET, MANAGER, &set->tree,
-                                    before);
+    return kinf__work_put_changed_status(set->work);
 }
 
-static int advance(struct daemonset *set, const char *key, const struct kinf__owner *owner,
-                   int64_t n_available)
+static int advance(struct daemonset *set, const struct kinf__owner *owner, int64_t n_available)
 {
-    uint64_t mark = ++set->workloads->pods.n_marks;
+    uint64_t mark = ++set->work->workloads->pods.n_marks;
     const struct kinf__member *surplus = mark_hosts(set, owner, mark);
     int failed;
 
-    KINF__LIST_FOR_EACH (node, &set->workloads->pods.hosts)
+    KINF__LIST_FOR_EACH (node, &set->work->workloads->pods.hosts)
         set->n_wanted += KINF__LIST_ENTRY(node, struct kinf__host, link)->is_there;
-    if (kinf__is_being_deleted(set->tree))
+    if (kinf__is_being_deleted(set->work->tree))
         return 0;
     if (surplus != NULL)
-        return kinf__workloads_delete(set->workloads, KINF__WORK_POD, surplus->key, -1);
-    failed = fill(set, key, mark);
+        return kinf__workloads_delete(set->work->workloads, KINF__WORK_POD, surplus->key, -1);
+    failed = fill(set, mark);
     return failed == 0 ? update(set, owner, n_available) : failed;
 }
 
-static int reconcile(struct daemonset *set, const char *key)
+int kinf__reconcile_daemonset(struct kinf__work *work)
 {
-    const struct kinf__pod_index *index = &set->workloads->pods;
-    const char *uid = kinf__doc_text(set->tree, "metadata", "uid", NULL);
+    struct daemonset set = { .work = work };
+    const struct kinf__owner *owner;
     struct kinf__pod_counts counts;
-    int64_t next_ms = KINF__NEVER_MS, min_ready_s;
-    int failed;
+    int failed = kinf__work_read(work);
 
-    set->spec = kinf__doc_get(set->tree, "spec");
-    min_ready_s = kinf__doc_integer(set->spec, "minReadySeconds", 0);
-    if (kinf__template_hash(kinf__doc_get(set->spec, "template"), 0, set->revision) < 0)
-        return KINF_ERR_NO_MEMORY;
-    set->revision_hash = kinf__text_hash(set->revision, strlen(set->revision));
-    counts = kinf__count_pods(kinf__pod_index_find_owner(index, uid), min_ready_s,
-                              set->workloads->now_ms, &next_ms);
-    failed = advance(set, key, kinf__pod_index_find_owner(index, uid), counts.available);
     if (failed < 0)
         return failed;
-    counts = kinf__count_pods(kinf__pod_index_find_owner(index, uid), min_ready_s,
-                              set->workloads->now_ms, &next_ms);
-    if (next_ms != KINF__NEVER_MS)
-        kinf__workloads_again(set->workloads, KINF__WORK_DAEMONSET, key, next_ms);
-    return write_status(set, &counts);
-}
-
-int kinf__reconcile_daemonset(struct kinf__workloads *workloads, const char *key)
-{
-    struct daemonset set = { .workloads = workloads };
-    int failed = kinf__workloads_read(workloads, KINF__WORK_DAEMONSET, key, &set.tree);
-
+    if (kinf__template_hash(kinf__doc_get(work->spec, "template"), 0, set.revision) < 0)
+        return KINF_ERR_NO_MEMORY;
+    set.revision_hash = kinf__text_hash(set.revision, strlen(set.revision));
+    owner = kinf__work_owner(work);
+    counts = kinf__count_pods(work, owner);
+    failed = advance(&set, owner, counts.available);
     if (failed < 0)
-        return failed == KINF_ERR_NOT_FOUND ? 0 : failed;
-    failed = reconcile(&set, key);
-    cJSON_Delete(set.tree);
-    return failed;
+        return failed;
+    counts = kinf__count_pods(work, kinf__work_owner(work));
+    return write_status(&set, &counts);
 }

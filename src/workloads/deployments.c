@@ -12,7 +12,6 @@
 #include "workloads/rollout.h"
 #include "workloads/workloads_priv.h"
 
-#define MANAGER    "kube-controller-manager"
 #define ANNOTATION "deployment.kubernetes.io/"
 #define HASH_LABEL "pod-template-hash"
 #define MAX_SETS   64 /* older ones are not looked at */
@@ -27,27 +26,20 @@ struct set {
 
 /* All that a reconcile looks at. */
 struct rollout {
-    struct kinf__workloads *workloads;
-    const char *key;
-    struct cJSON *deployment;
-    const struct cJSON *spec;
+    struct kinf__work *work; /* the Deployment's */
     struct kinf__rollout limits;
     struct set sets[MAX_SETS + 1]; /* the oldest first; room for one more */
     size_t n_sets;
     struct set *current;   /* of the template; NULL: there is none yet */
     bool is_created;       /* just now */
     bool has_new_revision; /* not written yet */
-    int64_t next_ms;
 };
 
-static void record(const struct rollout *rollout, const char *reason, const char *message)
+static void record_scaling(const struct rollout *rollout, const char *set, int64_t from, int64_t to)
 {
-    struct kinf__happening happening = {
-        "apps/v1", "Deployment", rollout->deployment, "deployment-controller", "Normal", reason
-    };
-
-    kinf__record(&rollout->workloads->recorder, rollout->workloads->sim, rollout->workloads->now_ms,
-                 &happening, "%s", message);
+    kinf__work_record(rollout->work, "deployment-controller", "ScalingReplicaSet",
+                      "Scaled %s replica set %.253s from %" PRId64 " to %" PRId64,
+                      to > from ? "up" : "down", set, from, to);
 }
 
 /* --- reading --- */
@@ -68,10 +60,9 @@ static void describe_set(struct rollout *rollout, struct set *set, struct cJSON 
     set->revision = revision_of(take_tree);
     set->size.wanted = kinf__doc_integer(spec, "replicas", 1);
     set->counts = kinf__count_pods(
-        kinf__pod_index_find_owner(&rollout->workloads->pods,
-                                   kinf__doc_text(take_tree, "metadata", "uid", NULL)),
-        kinf__doc_integer(rollout->spec, "minReadySeconds", 0), rollout->workloads->now_ms,
-        &rollout->next_ms);
+        rollout->work,
+        kinf__pod_index_find_owner(&rollout->work->workloads->pods,
+                                   kinf__doc_text(take_tree, "metadata", "uid", NULL)));
     set->size.available = set->counts.available;
 }
 
@@ -88,8 +79,7 @@ static int compare_sets(const void *a, const void *b)
 
 static int read_sets(struct rollout *rollout)
 {
-    const struct kinf__owner *owner = kinf__pod_index_find_owner(
-        &rollout->workloads->pods, kinf__doc_text(rollout->deployment, "metadata", "uid", NULL));
+    const struct kinf__owner *owner = kinf__work_owner(rollout->work);
 
     KINF__POD_INDEX_FOR_EACH(member, owner)
     {
@@ -98,7 +88,8 @@ static int read_sets(struct rollout *rollout)
         if (member->kind != KINF__WORK_REPLICASET || member->is_terminating ||
             rollout->n_sets == MAX_SETS)
             continue;
-        if (kinf__workloads_read(rollout->workloads, KINF__WORK_REPLICASET, member->key, &tree) < 0)
+        if (kinf__workloads_read(rollout->work->workloads, KINF__WORK_REPLICASET, member->key,
+                                 &tree) < 0)
             return KINF_ERR_NO_MEMORY;
         describe_set(rollout, &rollout->sets[rollout->n_sets++], tree);
     }
@@ -124,7 +115,7 @@ static int has_template(const struct cJSON *replicaset, const struct cJSON *temp
 
 static int find_current(struct rollout *rollout)
 {
-    const struct cJSON *template = kinf__doc_get(rollout->spec, "template");
+    const struct cJSON *template = kinf__doc_get(rollout->work->spec, "template");
     bool is_it = false;
 
     rollout->current = NULL;
@@ -175,20 +166,17 @@ static int resize(struct rollout *rollout, struct set *set, int64_t wanted)
 {
     KINF__AUTO_DOC *patch =
         kinf__json_format("{\"spec\":{\"replicas\":%" PRId64 "},\"metadata\":{}}", wanted);
-    char key[2 * KINF_NAME_MAX], message[2 * KINF_NAME_MAX];
-    int64_t before = set->size.wanted;
+    char key[2 * KINF_NAME_MAX];
 
-    if (before == wanted)
+    if (set->size.wanted == wanted)
         return 0;
     if (patch == NULL || kinf__doc_set(kinf__doc_get(patch, "metadata"), "annotations",
                                        sizes_annotations(rollout)) < 0)
         return KINF_ERR_NO_MEMORY;
     kinf__object_key_of(set->tree, key);
+    record_scaling(rollout, set->name, set->size.wanted, wanted);
     set->size.wanted = wanted;
-    snprintf(message, sizeof message, "Scaled %s replica set %.253s from %" PRId64 " to %" PRId64,
-             wanted > before ? "up" : "down", set->name, before, wanted);
-    record(rollout, "ScalingReplicaSet", message);
-    return kinf__workloads_merge(rollout->workloads, KINF__WORK_REPLICASET, key, MANAGER,
+    return kinf__workloads_merge(rollout->work->workloads, KINF__WORK_REPLICASET, key,
                                  KINF__TAKE(patch));
 }
 
@@ -211,7 +199,7 @@ static int copy_annotations(const struct rollout *rollout, struct cJSON *metadat
     if (kinf__doc_set_text(annotations, ANNOTATION "revision", text) < 0)
         return KINF_ERR_NO_MEMORY;
     cJSON_ArrayForEach(annotation,
-                       kinf__doc_find(rollout->deployment, "metadata", "annotations", NULL))
+                       kinf__doc_find(rollout->work->tree, "metadata", "annotations", NULL))
     {
         if (!is_own_annotation(annotation->string) &&
             kinf__doc_set(annotations, annotation->string, kinf__doc_dup(annotation)) < 0)
@@ -223,17 +211,17 @@ static int copy_annotations(const struct rollout *rollout, struct cJSON *metadat
 static struct cJSON *make_set(const struct rollout *rollout, const char *hash, int64_t revision,
                               int64_t replicas)
 {
-    const struct cJSON *deployment = rollout->deployment;
+    const struct cJSON *deployment = rollout->work->tree;
     KINF__AUTO_DOC *set = kinf__json_format(
         "{\"apiVersion\":\"apps/v1\",\"kind\":\"ReplicaSet\",\"metadata\":{\"name\":\"%s-%s\","
         "\"namespace\":\"%s\"},\"spec\":{\"replicas\":%" PRId64 ",\"minReadySeconds\":%" PRId64
         "}}",
         kinf__doc_text(deployment, "metadata", "name", NULL), hash,
         kinf__doc_text(deployment, "metadata", "namespace", NULL), replicas,
-        kinf__doc_integer(rollout->spec, "minReadySeconds", 0));
+        kinf__doc_integer(rollout->work->spec, "minReadySeconds", 0));
     struct cJSON *metadata = kinf__doc_get(set, "metadata"), *spec = kinf__doc_get(set, "spec");
-    struct cJSON *selector = kinf__doc_dup(kinf__doc_get(rollout->spec, "selector"));
-    struct cJSON *template = kinf__doc_dup(kinf__doc_get(rollout->spec, "template"));
+    struct cJSON *selector = kinf__doc_dup(kinf__doc_get(rollout->work->spec, "selector"));
+    struct cJSON *template = kinf__doc_dup(kinf__doc_get(rollout->work->spec, "template"));
 
     if (kinf__doc_set(spec, "selector", selector) < 0) {
         cJSON_Delete(template);
@@ -246,7 +234,7 @@ static struct cJSON *make_set(const struct rollout *rollout, const char *hash, i
         kinf__doc_set(metadata, "labels",
                       kinf__doc_dup(kinf__doc_find(template, "metadata", "labels", NULL))) < 0 ||
         copy_annotations(rollout, metadata, revision) < 0 ||
-        kinf__set_controller(set, KINF__WORK_DEPLOYMENT, deployment) < 0)
+        kinf__work_set_controller(rollout->work, set) < 0)
         return NULL;
     return KINF__TAKE(set);
 }
@@ -266,66 +254,59 @@ static int64_t newest_revision(const struct rollout *rollout)
  * Deployment was deleted, its ReplicaSets were not); else the name is another from now on. */
 static int adopt_or_rename(struct rollout *rollout, const char *key)
 {
-    struct cJSON *status = kinf__doc_object(rollout->deployment, "status");
+    struct cJSON *status = kinf__doc_object(rollout->work->tree, "status");
     KINF__AUTO_DOC *there = NULL;
     KINF__AUTO_DOC *patch = cJSON_CreateObject();
     bool is_same = false;
 
-    if (kinf__workloads_read(rollout->workloads, KINF__WORK_REPLICASET, key, &there) < 0 ||
+    if (kinf__workloads_read(rollout->work->workloads, KINF__WORK_REPLICASET, key, &there) < 0 ||
         patch == NULL || status == NULL ||
-        has_template(there, kinf__doc_get(rollout->spec, "template"), &is_same) < 0)
+        has_template(there, kinf__doc_get(rollout->work->spec, "template"), &is_same) < 0)
         return KINF_ERR_NO_MEMORY;
     if (is_same && kinf__doc_find(there, "metadata", "ownerReferences", NULL) == NULL) {
-        if (kinf__set_controller(patch, KINF__WORK_DEPLOYMENT, rollout->deployment) < 0)
+        if (kinf__work_set_controller(rollout->work, patch) < 0)
             return KINF_ERR_NO_MEMORY;
-        return kinf__workloads_merge(rollout->workloads, KINF__WORK_REPLICASET, key, MANAGER,
+        return kinf__workloads_merge(rollout->work->workloads, KINF__WORK_REPLICASET, key,
                                      KINF__TAKE(patch));
     }
     if (kinf__doc_set_integer(status, "collisionCount",
                               kinf__doc_integer(status, "collisionCount", 0) + 1) < 0)
         return KINF_ERR_NO_MEMORY;
-    return kinf__workloads_put_status(rollout->workloads, KINF__WORK_DEPLOYMENT, MANAGER,
-                                      KINF__TAKE(rollout->deployment));
+    return kinf__work_put_status(rollout->work, KINF__CONTROLLER_MANAGER);
 }
 
 /* Returns 1 if the rest has to wait for what was noted of this. */
 static int create_current(struct rollout *rollout)
 {
-    struct kinf__workloads *workloads = rollout->workloads;
-    struct kinf__verb verb = { .sim = workloads->sim,
-                               .resource = workloads->resources[KINF__WORK_REPLICASET],
-                               .manager = MANAGER };
-    bool recreates =
-        strcmp(kinf__doc_text(rollout->spec, "strategy", "type", NULL), "Recreate") == 0;
+    const struct cJSON *spec = rollout->work->spec;
+    bool recreates = strcmp(kinf__doc_text(spec, "strategy", "type", NULL), "Recreate") == 0;
     int64_t replicas =
         recreates ? 0 : kinf__rollout_new_size(&rollout->limits, 0, sum_wanted(rollout));
-    char hash[KINF__TEMPLATE_HASH_SIZE], message[2 * KINF_NAME_MAX], key[2 * KINF_NAME_MAX];
-    struct cJSON *set;
-    int failed, code;
+    char hash[KINF__TEMPLATE_HASH_SIZE], key[2 * KINF_NAME_MAX];
+    struct cJSON *set, *created;
+    int failed;
 
     if (kinf__template_hash(
-            kinf__doc_get(rollout->spec, "template"),
-            kinf__doc_integer(kinf__doc_get(rollout->deployment, "status"), "collisionCount", 0),
+            kinf__doc_get(spec, "template"),
+            kinf__doc_integer(kinf__doc_get(rollout->work->tree, "status"), "collisionCount", 0),
             hash) < 0 ||
         (set = make_set(rollout, hash, newest_revision(rollout) + 1, replicas)) == NULL)
         return KINF_ERR_NO_MEMORY;
     kinf__object_key_of(set, key);
-    failed = kinf__verb_create(&verb, set);
-    code = verb.refusal.code;
-    if (failed == 0) {
-        rollout->current = &rollout->sets[rollout->n_sets++];
-        rollout->is_created = true;
-        describe_set(rollout, rollout->current, KINF__TAKE(verb.object));
-        snprintf(message, sizeof message, "Scaled up replica set %.253s from 0 to %" PRId64,
-                 rollout->current->name, replicas);
-        if (replicas != 0)
-            record(rollout, "ScalingReplicaSet", message);
+    failed = kinf__workloads_create(rollout->work->workloads, KINF__WORK_REPLICASET,
+                                    KINF__CONTROLLER_MANAGER, set, &created);
+    if (failed == KINF_ERR_CONFLICT) {
+        failed = adopt_or_rename(rollout, key);
+        return failed < 0 ? failed : 1;
     }
-    kinf__verb_release(&verb);
-    if (failed == 0 || code != 409)
+    if (failed < 0)
         return failed;
-    failed = adopt_or_rename(rollout, key);
-    return failed < 0 ? failed : 1;
+    rollout->current = &rollout->sets[rollout->n_sets++];
+    rollout->is_created = true;
+    describe_set(rollout, rollout->current, created);
+    if (replicas != 0)
+        record_scaling(rollout, rollout->current->name, 0, replicas);
+    return 0;
 }
 
 /* --- strategies --- */
@@ -387,51 +368,38 @@ static int scale_paused(struct rollout *rollout)
 
 /* --- revisions --- */
 
-static int merge_annotations(struct rollout *rollout, const char *key,
-                             struct cJSON *take_annotations)
-{
-    KINF__AUTO_DOC *patch = kinf__json_format("{\"metadata\":{}}");
-
-    if (kinf__doc_set(kinf__doc_get(patch, "metadata"), "annotations", take_annotations) < 0)
-        return KINF_ERR_NO_MEMORY;
-    return kinf__workloads_merge(rollout->workloads, KINF__WORK_REPLICASET, key, MANAGER,
-                                 KINF__TAKE(patch));
-}
-
 /* A template that comes back (an undo) becomes the newest revision; what it was is remembered. */
 static int renew_revision(struct rollout *rollout, int64_t revision)
 {
     struct set *set = rollout->current;
     const char *past =
         kinf__doc_text(set->tree, "metadata", "annotations", ANNOTATION "revision-history", NULL);
-    char key[2 * KINF_NAME_MAX];
-    int64_t before = set->revision;
+    char key[2 * KINF_NAME_MAX], history[320] = "";
 
+    if (set->revision != 0)
+        snprintf(history, sizeof history,
+                 ",\"" ANNOTATION "revision-history\":\"%.200s%s%" PRId64 "\"", past,
+                 *past != '\0' ? "," : "", set->revision);
     set->revision = revision;
     kinf__object_key_of(set->tree, key);
-    if (before == 0)
-        return merge_annotations(
-            rollout, key,
-            kinf__json_format("{\"" ANNOTATION "revision\":\"%" PRId64 "\"}", revision));
-    return merge_annotations(rollout, key,
-                             kinf__json_format("{\"" ANNOTATION "revision\":\"%" PRId64
-                                               "\",\"" ANNOTATION
-                                               "revision-history\":\"%.200s%s%" PRId64 "\"}",
-                                               revision, past, *past != '\0' ? "," : "", before));
+    return kinf__workloads_merge(rollout->work->workloads, KINF__WORK_REPLICASET, key,
+                                 kinf__json_format("{\"metadata\":{\"annotations\":{\"" ANNOTATION
+                                                   "revision\":\"%" PRId64 "\"%s}}}",
+                                                   revision, history));
 }
 
 /* The Deployment's own is written with its status: so it is no new generation. */
 static int sync_revision(struct rollout *rollout)
 {
     struct cJSON *annotations =
-        kinf__doc_object(kinf__doc_get(rollout->deployment, "metadata"), "annotations");
+        kinf__doc_object(kinf__doc_get(rollout->work->tree, "metadata"), "annotations");
     int64_t revision = newest_revision(rollout) + 1;
     char text[24];
 
     if (annotations == NULL ||
         (rollout->current->revision < revision && renew_revision(rollout, revision) < 0))
         return KINF_ERR_NO_MEMORY;
-    if (revision_of(rollout->deployment) == rollout->current->revision)
+    if (revision_of(rollout->work->tree) == rollout->current->revision)
         return 0;
     rollout->has_new_revision = true;
     snprintf(text, sizeof text, "%" PRId64, rollout->current->revision);
@@ -441,8 +409,8 @@ static int sync_revision(struct rollout *rollout)
 /* Sets without pods, beyond those that are kept to go back to. */
 static int drop_old_sets(struct rollout *rollout)
 {
-    int64_t n_surplus =
-        (int64_t)rollout->n_sets - 1 - kinf__doc_integer(rollout->spec, "revisionHistoryLimit", 10);
+    int64_t n_surplus = (int64_t)rollout->n_sets - 1 -
+                        kinf__doc_integer(rollout->work->spec, "revisionHistoryLimit", 10);
     int failed = 0;
 
     for (size_t i = 0; failed == 0 && i < rollout->n_sets && n_surplus > 0; i++) {
@@ -452,7 +420,7 @@ static int drop_old_sets(struct rollout *rollout)
         if (set == rollout->current || set->size.wanted != 0 || set->counts.active != 0)
             continue;
         kinf__object_key_of(set->tree, key);
-        failed = kinf__workloads_delete(rollout->workloads, KINF__WORK_REPLICASET, key, -1);
+        failed = kinf__workloads_delete(rollout->work->workloads, KINF__WORK_REPLICASET, key, -1);
         n_surplus--;
     }
     return failed;
@@ -463,13 +431,9 @@ static int drop_old_sets(struct rollout *rollout)
 static int set_condition(struct rollout *rollout, const char *type, const char *status,
                          const char *reason, const char *message)
 {
-    struct kinf__condition condition = { type, status, reason, message };
-    struct cJSON *node = kinf__condition_set(rollout->deployment, &condition);
-    char time[KINF__TIME_SIZE];
+    const struct kinf__condition condition = { type, status, reason, message };
 
-    kinf__sim_time(time);
-    return node == NULL || kinf__doc_set_text(node, "lastUpdateTime", time) < 0 ? KINF_ERR_NO_MEMORY
-                                                                                : 0;
+    return kinf__work_set_condition(rollout->work, &condition);
 }
 
 static int set_available(struct rollout *rollout, const struct kinf__pod_counts *sum)
@@ -477,7 +441,7 @@ static int set_available(struct rollout *rollout, const struct kinf__pod_counts 
     bool is_available =
         sum->available >= rollout->limits.replicas - rollout->limits.max_unavailable;
     const char *status = is_available ? "True" : "False";
-    const struct cJSON *before = kinf__condition_find(rollout->deployment, "Available");
+    const struct cJSON *before = kinf__condition_find(rollout->work->tree, "Available");
 
     if (before != NULL && strcmp(kinf__doc_text(before, "status", NULL), status) == 0)
         return 0;
@@ -490,7 +454,7 @@ static int set_available(struct rollout *rollout, const struct kinf__pod_counts 
 /* Whether the counts are nearer to the end than those that the status has. */
 static bool has_progressed(const struct rollout *rollout, const struct kinf__pod_counts *sum)
 {
-    const struct cJSON *status = kinf__doc_get(rollout->deployment, "status");
+    const struct cJSON *status = kinf__doc_get(rollout->work->tree, "status");
     int64_t updated = rollout->current->counts.active,
             old_updated = kinf__doc_integer(status, "updatedReplicas", 0),
             old_rest = kinf__doc_integer(status, "replicas", 0) - old_updated;
@@ -502,21 +466,20 @@ static bool has_progressed(const struct rollout *rollout, const struct kinf__pod
 
 static bool is_over_deadline(struct rollout *rollout, const struct cJSON *condition)
 {
-    int64_t deadline_s = kinf__doc_integer(rollout->spec, "progressDeadlineSeconds", 600);
+    int64_t deadline_s = kinf__doc_integer(rollout->work->spec, "progressDeadlineSeconds", 600);
     int64_t now_s = kinf__clock_wall_ms() / 1000,
             since_s = kinf__time_of(kinf__doc_text(condition, "lastUpdateTime", NULL), now_s);
     int64_t left_s = since_s + deadline_s - now_s;
 
     if (left_s < 0)
         return true;
-    if (rollout->workloads->now_ms + (left_s + 1) * 1000 < rollout->next_ms)
-        rollout->next_ms = rollout->workloads->now_ms + (left_s + 1) * 1000;
+    kinf__work_again(rollout->work, rollout->work->workloads->now_ms + (left_s + 1) * 1000);
     return false;
 }
 
 static int set_progressing(struct rollout *rollout, const struct kinf__pod_counts *sum)
 {
-    const struct cJSON *before = kinf__condition_find(rollout->deployment, "Progressing");
+    const struct cJSON *before = kinf__condition_find(rollout->work->tree, "Progressing");
     const char *reason = kinf__doc_text(before, "reason", NULL), *name = rollout->current->name;
     int64_t updated = rollout->current->counts.active, replicas = rollout->limits.replicas;
     bool is_complete = updated == replicas && sum->active == replicas && sum->available == replicas;
@@ -547,7 +510,7 @@ static int set_progressing(struct rollout *rollout, const struct kinf__pod_count
 /* `is_paused` as the spec has it; `was_paused` as the condition says. */
 static int set_paused(struct rollout *rollout, bool is_paused, bool *ret_done)
 {
-    const struct cJSON *before = kinf__condition_find(rollout->deployment, "Progressing");
+    const struct cJSON *before = kinf__condition_find(rollout->work->tree, "Progressing");
     bool was_paused = strcmp(kinf__doc_text(before, "reason", NULL), "DeploymentPaused") == 0;
 
     *ret_done = is_paused || was_paused;
@@ -561,10 +524,10 @@ static int set_paused(struct rollout *rollout, bool is_paused, bool *ret_done)
 
 static int set_counts(struct rollout *rollout, const struct kinf__pod_counts *sum)
 {
-    struct cJSON *status = kinf__doc_object(rollout->deployment, "status");
+    struct cJSON *status = kinf__doc_object(rollout->work->tree, "status");
     int64_t unavailable = sum_wanted(rollout) - sum->available;
     int64_t generation =
-        kinf__doc_integer(kinf__doc_get(rollout->deployment, "metadata"), "generation", 1);
+        kinf__doc_integer(kinf__doc_get(rollout->work->tree, "metadata"), "generation", 1);
 
     if (status == NULL || kinf__set_count(status, "observedGeneration", generation) < 0 ||
         kinf__set_count(status, "replicas", sum->active) < 0 ||
@@ -580,23 +543,17 @@ static int set_counts(struct rollout *rollout, const struct kinf__pod_counts *su
 
 static int write_status(struct rollout *rollout)
 {
-    KINF__AUTO_DOC *before = kinf__doc_dup(kinf__doc_get(rollout->deployment, "status"));
     struct kinf__pod_counts sum = sum_counts(rollout);
     bool is_done = false;
 
     if (set_available(rollout, &sum) < 0 ||
-        set_paused(rollout, kinf__doc_is_true(rollout->spec, "paused"), &is_done) < 0 ||
+        set_paused(rollout, kinf__doc_is_true(rollout->work->spec, "paused"), &is_done) < 0 ||
         (!is_done && rollout->current != NULL && set_progressing(rollout, &sum) < 0) ||
         set_counts(rollout, &sum) < 0)
         return KINF_ERR_NO_MEMORY;
-    if (rollout->next_ms != KINF__NEVER_MS)
-        kinf__workloads_again(rollout->workloads, KINF__WORK_DEPLOYMENT, rollout->key,
-                              rollout->next_ms);
-    if (rollout->has_new_revision)
-        return kinf__workloads_put_status(rollout->workloads, KINF__WORK_DEPLOYMENT, MANAGER,
-                                          KINF__TAKE(rollout->deployment));
-    return kinf__put_changed_status(rollout->workloads, KINF__WORK_DEPLOYMENT, MANAGER,
-                                    &rollout->deployment, before);
+    return rollout->has_new_revision
+               ? kinf__work_put_status(rollout->work, KINF__CONTROLLER_MANAGER)
+               : kinf__work_put_changed_status(rollout->work);
 }
 
 /* --- all of it --- */
@@ -605,12 +562,12 @@ static int write_status(struct rollout *rollout)
 static int advance(struct rollout *rollout)
 {
     bool recreates =
-        strcmp(kinf__doc_text(rollout->spec, "strategy", "type", NULL), "Recreate") == 0;
+        strcmp(kinf__doc_text(rollout->work->spec, "strategy", "type", NULL), "Recreate") == 0;
     int failed;
 
-    if (kinf__is_being_deleted(rollout->deployment))
+    if (kinf__is_being_deleted(rollout->work->tree))
         return 0;
-    if (kinf__doc_is_true(rollout->spec, "paused"))
+    if (kinf__doc_is_true(rollout->work->spec, "paused"))
         return scale_paused(rollout);
     if (rollout->current == NULL && (failed = create_current(rollout)) != 0)
         return failed;
@@ -624,9 +581,7 @@ static int reconcile(struct rollout *rollout)
 {
     int failed;
 
-    rollout->spec = kinf__doc_get(rollout->deployment, "spec");
-    rollout->limits = kinf__rollout_of(rollout->spec);
-    rollout->next_ms = KINF__NEVER_MS;
+    rollout->limits = kinf__rollout_of(rollout->work->spec);
     if (read_sets(rollout) < 0 || find_current(rollout) < 0)
         return KINF_ERR_NO_MEMORY;
     failed = advance(rollout);
@@ -635,21 +590,16 @@ static int reconcile(struct rollout *rollout)
     return write_status(rollout);
 }
 
-int kinf__reconcile_deployment(struct kinf__workloads *workloads, const char *key)
+int kinf__reconcile_deployment(struct kinf__work *work)
 {
     KINF__AUTO_FREE struct rollout *rollout = calloc(1, sizeof *rollout);
-    int failed;
+    int failed = rollout != NULL ? kinf__work_read(work) : KINF_ERR_NO_MEMORY;
 
-    if (rollout == NULL)
-        return KINF_ERR_NO_MEMORY;
-    rollout->workloads = workloads;
-    rollout->key = key;
-    failed = kinf__workloads_read(workloads, KINF__WORK_DEPLOYMENT, key, &rollout->deployment);
     if (failed < 0)
-        return failed == KINF_ERR_NOT_FOUND ? 0 : failed;
+        return failed;
+    rollout->work = work;
     failed = reconcile(rollout);
     for (size_t i = 0; i < rollout->n_sets; i++)
         cJSON_Delete(rollout->sets[i].tree);
-    cJSON_Delete(rollout->deployment);
     return failed;
 }

@@ -8,28 +8,18 @@
 
 #include "workloads/workloads_priv.h"
 
-#define MANAGER "kube-controller-manager"
+#define COMPONENT "job-controller"
 
 struct job {
-    struct kinf__workloads *workloads;
-    struct cJSON *tree;
-    const struct cJSON *spec;
+    struct kinf__work *work;
     int64_t n_active, n_ready, n_terminating, n_succeeded, n_failed;
 };
 
-static void record(const struct job *job, const char *type, const char *reason, const char *message)
-{
-    struct kinf__happening happening = { "batch/v1",       "Job", job->tree,
-                                         "job-controller", type,  reason };
-
-    kinf__record(&job->workloads->recorder, job->workloads->sim, job->workloads->now_ms, &happening,
-                 "%s", message);
-}
-
 /* What was counted once stays counted: pods may be deleted. */
-static void count(struct job *job, const struct kinf__owner *owner)
+static void count(struct job *job)
 {
-    const struct cJSON *status = kinf__doc_get(job->tree, "status");
+    const struct kinf__owner *owner = kinf__work_owner(job->work);
+    const struct cJSON *status = kinf__doc_get(job->work->tree, "status");
     int64_t succeeded = kinf__doc_integer(status, "succeeded", 0),
             failed = kinf__doc_integer(status, "failed", 0);
 
@@ -49,14 +39,10 @@ static void count(struct job *job, const struct kinf__owner *owner)
 
 static int create_pod(struct job *job)
 {
-    struct kinf__verb verb = { .sim = job->workloads->sim,
-                               .resource = job->workloads->resources[KINF__WORK_POD],
-                               .manager = MANAGER };
-    KINF__AUTO_DOC *pod = kinf__pod_of_template(KINF__WORK_JOB, job->tree);
+    KINF__AUTO_DOC *pod = kinf__work_make_pod(job->work), *created = NULL;
     struct cJSON *labels = kinf__doc_find(pod, "metadata", "labels", NULL);
-    const char *uid = kinf__doc_text(job->tree, "metadata", "uid", NULL),
-               *name = kinf__doc_text(job->tree, "metadata", "name", NULL);
-    char message[2 * KINF_NAME_MAX];
+    const char *uid = kinf__doc_text(job->work->tree, "metadata", "uid", NULL),
+               *name = kinf__doc_text(job->work->tree, "metadata", "name", NULL);
     int failed;
 
     if (pod == NULL || kinf__doc_set_text(labels, "batch.kubernetes.io/controller-uid", uid) < 0 ||
@@ -64,23 +50,20 @@ static int create_pod(struct job *job)
         kinf__doc_set_text(labels, "controller-uid", uid) < 0 ||
         kinf__doc_set_text(labels, "job-name", name) < 0)
         return KINF_ERR_NO_MEMORY;
-    failed = kinf__verb_create(&verb, KINF__TAKE(pod));
-    if (failed == 0) {
-        snprintf(message, sizeof message, "Created pod: %.253s",
-                 kinf__doc_text(verb.object, "metadata", "name", NULL));
-        record(job, "Normal", "SuccessfulCreate", message);
-        job->n_active++;
-    }
-    kinf__verb_release(&verb);
-    return failed;
+    failed = kinf__workloads_create(job->work->workloads, KINF__WORK_POD, KINF__CONTROLLER_MANAGER,
+                                    KINF__TAKE(pod), &created);
+    if (failed < 0)
+        return failed;
+    kinf__work_record(job->work, COMPONENT, "SuccessfulCreate", "Created pod: %.253s",
+                      kinf__doc_text(created, "metadata", "name", NULL));
+    job->n_active++;
+    return 0;
 }
 
 /* One that is active; NULL: none. */
 static const struct kinf__member *any_active(const struct job *job)
 {
-    KINF__POD_INDEX_FOR_EACH(
-        pod, kinf__pod_index_find_owner(&job->workloads->pods,
-                                        kinf__doc_text(job->tree, "metadata", "uid", NULL)))
+    KINF__POD_INDEX_FOR_EACH(pod, kinf__work_owner(job->work))
     {
         if (kinf__member_is_active(pod))
             return pod;
@@ -88,13 +71,13 @@ static const struct kinf__member *any_active(const struct job *job)
     return NULL;
 }
 
-static int scale(struct job *job, const char *key, int64_t wanted)
+static int scale(struct job *job, int64_t wanted)
 {
     int failed = 0;
 
     if (wanted - job->n_active > KINF__WORK_BURST) {
         wanted = job->n_active + KINF__WORK_BURST;
-        kinf__workloads_again(job->workloads, KINF__WORK_JOB, key, job->workloads->now_ms);
+        kinf__work_again(job->work, job->work->workloads->now_ms);
     }
     while (failed == 0 && job->n_active < wanted)
         failed = create_pod(job);
@@ -103,7 +86,7 @@ static int scale(struct job *job, const char *key, int64_t wanted)
 
         if (pod == NULL)
             break;
-        failed = kinf__workloads_delete(job->workloads, KINF__WORK_POD, pod->key, -1);
+        failed = kinf__workloads_delete(job->work->workloads, KINF__WORK_POD, pod->key, -1);
         job->n_active--;
     }
     return failed;
@@ -112,13 +95,9 @@ static int scale(struct job *job, const char *key, int64_t wanted)
 static int set_condition(struct job *job, const char *type, const char *status, const char *reason,
                          const char *message)
 {
-    struct kinf__condition condition = { type, status, reason, message };
-    struct cJSON *node = kinf__condition_set(job->tree, &condition);
-    char time[KINF__TIME_SIZE];
+    const struct kinf__condition condition = { type, status, reason, message };
 
-    kinf__sim_time(time);
-    return node == NULL || kinf__doc_set_text(node, "lastProbeTime", time) < 0 ? KINF_ERR_NO_MEMORY
-                                                                               : 0;
+    return kinf__work_set_condition(job->work, &condition);
 }
 
 static int complete(struct job *job)
@@ -126,20 +105,20 @@ static int complete(struct job *job)
     char time[KINF__TIME_SIZE];
 
     kinf__sim_time(time);
-    record(job, "Normal", "Completed", "Job completed");
+    kinf__work_record(job->work, COMPONENT, "Completed", "Job completed");
     if (set_condition(job, "SuccessCriteriaMet", "True", "CompletionsReached",
                       "Reached expected number of succeeded pods") < 0 ||
         set_condition(job, "Complete", "True", "CompletionsReached",
                       "Reached expected number of succeeded pods") < 0)
         return KINF_ERR_NO_MEMORY;
-    return kinf__doc_set_text(kinf__doc_get(job->tree, "status"), "completionTime", time);
+    return kinf__doc_set_text(kinf__doc_get(job->work->tree, "status"), "completionTime", time);
 }
 
 static int fail_job(struct job *job)
 {
     static const char message[] = "Job has reached the specified backoff limit";
 
-    record(job, "Warning", "BackoffLimitExceeded", message);
+    kinf__work_record(job->work, COMPONENT, "BackoffLimitExceeded", "%s", message);
     if (set_condition(job, "FailureTarget", "True", "BackoffLimitExceeded", message) < 0)
         return KINF_ERR_NO_MEMORY;
     return set_condition(job, "Failed", "True", "BackoffLimitExceeded", message);
@@ -147,19 +126,19 @@ static int fail_job(struct job *job)
 
 static int suspend(struct job *job, bool is_suspended)
 {
-    if (is_suspended == kinf__condition_is(job->tree, "Suspended", "True"))
+    if (is_suspended == kinf__condition_is(job->work->tree, "Suspended", "True"))
         return 0;
     return is_suspended ? set_condition(job, "Suspended", "True", "JobSuspended", "Job suspended")
                         : set_condition(job, "Suspended", "False", "JobResumed", "Job resumed");
 }
 
 /* Of a Job without completions one success is enough, and the others are not replaced. */
-static int advance(struct job *job, const char *key)
+static int advance(struct job *job)
 {
-    int64_t parallelism = kinf__doc_integer(job->spec, "parallelism", 1),
-            completions = kinf__doc_integer(job->spec, "completions", -1),
-            backoff_limit = kinf__doc_integer(job->spec, "backoffLimit", 6);
-    bool is_suspended = kinf__doc_is_true(job->spec, "suspend");
+    int64_t parallelism = kinf__doc_integer(job->work->spec, "parallelism", 1),
+            completions = kinf__doc_integer(job->work->spec, "completions", -1),
+            backoff_limit = kinf__doc_integer(job->work->spec, "backoffLimit", 6);
+    bool is_suspended = kinf__doc_is_true(job->work->spec, "suspend");
     int64_t rest = completions >= 0       ? completions - job->n_succeeded
                    : job->n_succeeded > 0 ? job->n_active
                                           : parallelism;
@@ -168,7 +147,7 @@ static int advance(struct job *job, const char *key)
 
     if (job->n_failed > backoff_limit)
         wanted = 0;
-    failed = scale(job, key, wanted > 0 ? wanted : 0);
+    failed = scale(job, wanted > 0 ? wanted : 0);
     if (failed == 0)
         failed = suspend(job, is_suspended);
     if (failed < 0 || job->n_active != 0)
@@ -178,9 +157,9 @@ static int advance(struct job *job, const char *key)
     return rest <= 0 && !is_suspended ? complete(job) : 0;
 }
 
-static int write_status(struct job *job, const struct cJSON *before)
+static int write_status(struct job *job)
 {
-    struct cJSON *status = kinf__doc_object(job->tree, "status");
+    struct cJSON *status = kinf__doc_object(job->work->tree, "status");
     char time[KINF__TIME_SIZE];
 
     kinf__sim_time(time);
@@ -190,54 +169,43 @@ static int write_status(struct job *job, const struct cJSON *before)
         kinf__set_count(status, "succeeded", job->n_succeeded) < 0 ||
         kinf__set_count(status, "failed", job->n_failed) < 0 ||
         kinf__doc_object(status, "uncountedTerminatedPods") == NULL ||
-        (kinf__doc_get(status, "startTime") == NULL && !kinf__doc_is_true(job->spec, "suspend") &&
+        (kinf__doc_get(status, "startTime") == NULL &&
+         !kinf__doc_is_true(job->work->spec, "suspend") &&
          kinf__doc_set_text(status, "startTime", time) < 0))
         return KINF_ERR_NO_MEMORY;
-    return kinf__put_changed_status(job->workloads, KINF__WORK_JOB, MANAGER, &job->tree, before);
+    return kinf__work_put_changed_status(job->work);
 }
 
 /* What is over goes after spec.ttlSecondsAfterFinished. */
-static int expire(struct job *job, const char *key)
+static int expire(struct job *job)
 {
-    int64_t ttl_s = kinf__doc_integer(job->spec, "ttlSecondsAfterFinished", -1);
+    int64_t ttl_s = kinf__doc_integer(job->work->spec, "ttlSecondsAfterFinished", -1);
     const struct cJSON *condition = kinf__condition_find(
-        job->tree, kinf__condition_is(job->tree, "Complete", "True") ? "Complete" : "Failed");
+        job->work->tree,
+        kinf__condition_is(job->work->tree, "Complete", "True") ? "Complete" : "Failed");
     int64_t left_s = kinf__time_of(kinf__doc_text(condition, "lastTransitionTime", NULL), 0) +
                      ttl_s - kinf__clock_wall_ms() / 1000;
 
     if (ttl_s < 0)
         return 0;
     if (left_s <= 0)
-        return kinf__workloads_delete(job->workloads, KINF__WORK_JOB, key, -1);
-    kinf__workloads_again(job->workloads, KINF__WORK_JOB, key,
-                          kinf__clock_add_ms(job->workloads->now_ms, left_s * 1000));
+        return kinf__workloads_delete(job->work->workloads, KINF__WORK_JOB, job->work->key, -1);
+    kinf__work_again(job->work, kinf__clock_add_ms(job->work->workloads->now_ms, left_s * 1000));
     return 0;
 }
 
-static int reconcile(struct job *job, const char *key)
+int kinf__reconcile_job(struct kinf__work *work)
 {
-    KINF__AUTO_DOC *before = kinf__doc_dup(kinf__doc_get(job->tree, "status"));
-    int failed = 0;
-
-    job->spec = kinf__doc_get(job->tree, "spec");
-    if (kinf__condition_is(job->tree, "Complete", "True") ||
-        kinf__condition_is(job->tree, "Failed", "True"))
-        return expire(job, key);
-    count(job, kinf__pod_index_find_owner(&job->workloads->pods,
-                                          kinf__doc_text(job->tree, "metadata", "uid", NULL)));
-    if (!kinf__is_being_deleted(job->tree))
-        failed = advance(job, key);
-    return failed == 0 ? write_status(job, before) : failed;
-}
-
-int kinf__reconcile_job(struct kinf__workloads *workloads, const char *key)
-{
-    struct job job = { .workloads = workloads };
-    int failed = kinf__workloads_read(workloads, KINF__WORK_JOB, key, &job.tree);
+    struct job job = { .work = work };
+    int failed = kinf__work_read(work);
 
     if (failed < 0)
-        return failed == KINF_ERR_NOT_FOUND ? 0 : failed;
-    failed = reconcile(&job, key);
-    cJSON_Delete(job.tree);
-    return failed;
+        return failed;
+    if (kinf__condition_is(work->tree, "Complete", "True") ||
+        kinf__condition_is(work->tree, "Failed", "True"))
+        return expire(&job);
+    count(&job);
+    if (!kinf__is_being_deleted(work->tree))
+        failed = advance(&job);
+    return failed == 0 ? write_status(&job) : failed;
 }

@@ -7,7 +7,7 @@
 
 #include "workloads/workloads_priv.h"
 
-static int set_conditions(struct cJSON *node)
+static int set_conditions(const struct kinf__work *work)
 {
     static const struct kinf__condition conditions[] = {
         { "MemoryPressure", "False", "KubeletHasSufficientMemory",
@@ -17,16 +17,11 @@ static int set_conditions(struct cJSON *node)
           "kubelet has sufficient PID available" },
         { "Ready", "True", "KubeletReady", "kubelet is posting ready status" },
     };
-    char time[KINF__TIME_SIZE];
+    int failed = 0;
 
-    kinf__sim_time(time);
-    for (size_t i = 0; i < KINF__ARRAY_LEN(conditions); i++) {
-        struct cJSON *condition = kinf__condition_set(node, &conditions[i]);
-
-        if (condition == NULL || kinf__doc_set_text(condition, "lastHeartbeatTime", time) < 0)
-            return KINF_ERR_NO_MEMORY;
-    }
-    return 0;
+    for (size_t i = 0; failed == 0 && i < KINF__ARRAY_LEN(conditions); i++)
+        failed = kinf__work_set_condition(work, &conditions[i]);
+    return failed;
 }
 
 /* A member of the status that is not there yet. */
@@ -38,10 +33,10 @@ static int fill(struct cJSON *status, const char *name, struct cJSON *take_value
     return 0;
 }
 
-static int fill_status(struct kinf__workloads *workloads, struct cJSON *node)
+static int fill_status(const struct kinf__work *work)
 {
-    struct cJSON *status = kinf__doc_object(node, "status");
-    unsigned nth = workloads->n_kubelets++;
+    struct cJSON *status = kinf__doc_object(work->tree, "status");
+    unsigned nth = work->workloads->n_kubelets++;
 
     /* Created empty. */
     if (*kinf__doc_text(status, "nodeInfo", "kubeletVersion", NULL) == '\0')
@@ -50,8 +45,7 @@ static int fill_status(struct kinf__workloads *workloads, struct cJSON *node)
         fill(status, "addresses",
              kinf__json_format("[{\"type\":\"InternalIP\",\"address\":\"172.30.%u.%u\"},"
                                "{\"type\":\"Hostname\",\"address\":\"%s\"}]",
-                               nth / 254 % 256, nth % 254 + 1,
-                               kinf__doc_text(node, "metadata", "name", NULL))) < 0 ||
+                               nth / 254 % 256, nth % 254 + 1, work->key)) < 0 ||
         fill(status, "capacity",
              kinf__json_format("{\"cpu\":\"8\",\"ephemeral-storage\":\"100Gi\","
                                "\"memory\":\"32Gi\",\"pods\":\"110\"}")) < 0 ||
@@ -63,17 +57,16 @@ static int fill_status(struct kinf__workloads *workloads, struct cJSON *node)
                                "\"kubeletVersion\":\"v1.37.1\",\"kubeProxyVersion\":\"\","
                                "\"operatingSystem\":\"linux\",\"architecture\":\"amd64\"}")) < 0)
         return KINF_ERR_NO_MEMORY;
-    return set_conditions(node);
+    return set_conditions(work);
 }
 
-static int remove_taint(struct kinf__workloads *workloads, const char *key,
-                        const struct cJSON *node)
+static int remove_taint(const struct kinf__work *work)
 {
     KINF__AUTO_DOC *patch = kinf__json_format("{\"spec\":{\"taints\":[]}}");
     struct cJSON *taints = kinf__doc_find(patch, "spec", "taints", NULL);
     const struct cJSON *taint;
 
-    cJSON_ArrayForEach(taint, kinf__doc_find(node, "spec", "taints", NULL))
+    cJSON_ArrayForEach(taint, kinf__doc_get(work->spec, "taints"))
     {
         if (strcmp(kinf__doc_text(taint, "key", NULL), KINF__NOT_READY_TAINT) != 0 &&
             kinf__doc_append(taints, kinf__doc_dup(taint)) < 0)
@@ -84,8 +77,7 @@ static int remove_taint(struct kinf__workloads *workloads, const char *key,
     if (taints->child == NULL &&
         kinf__doc_set(kinf__doc_get(patch, "spec"), "taints", cJSON_CreateNull()) < 0)
         return KINF_ERR_NO_MEMORY;
-    return kinf__workloads_merge(workloads, KINF__WORK_NODE, key, "kube-controller-manager",
-                                 KINF__TAKE(patch));
+    return kinf__workloads_merge(work->workloads, KINF__WORK_NODE, work->key, KINF__TAKE(patch));
 }
 
 /* Those that selectors are fond of; what is there stays. */
@@ -101,26 +93,22 @@ static int put_labels(struct cJSON *node)
 }
 
 /* First it is ready; that is noted, and the taint goes. */
-int kinf__reconcile_node(struct kinf__workloads *workloads, const char *key)
+int kinf__reconcile_node(struct kinf__work *work)
 {
-    const struct kinf__host *host = kinf__pod_index_find_host(&workloads->pods, key);
-    KINF__AUTO_DOC *node = NULL;
-    int failed;
+    const struct kinf__host *host = kinf__pod_index_find_host(&work->workloads->pods, work->key);
+    int failed = host != NULL && host->needs_kubelet ? kinf__work_read(work) : KINF_ERR_NOT_FOUND;
 
-    if (host == NULL || !host->needs_kubelet)
-        return 0;
-    failed = kinf__workloads_read(workloads, KINF__WORK_NODE, key, &node);
     if (failed < 0)
-        return failed == KINF_ERR_NOT_FOUND ? 0 : failed;
-    if (kinf__condition_find(node, "Ready") != NULL)
-        return remove_taint(workloads, key, node);
-    if (put_labels(node) < 0 || fill_status(workloads, node) < 0)
+        return failed;
+    if (kinf__condition_find(work->tree, "Ready") != NULL)
+        return remove_taint(work);
+    if (put_labels(work->tree) < 0 || fill_status(work) < 0)
         return KINF_ERR_NO_MEMORY;
-    return kinf__workloads_put_status(workloads, KINF__WORK_NODE, "kubelet", KINF__TAKE(node));
+    return kinf__work_put_status(work, "kubelet");
 }
 
 int kinf__make_first_node(struct kinf__workloads *workloads)
 {
     return kinf__workloads_create(workloads, KINF__WORK_NODE, "kubelet",
-                                  kinf__json_format("{\"metadata\":{\"name\":\"node-1\"}}"));
+                                  kinf__json_format("{\"metadata\":{\"name\":\"node-1\"}}"), NULL);
 }

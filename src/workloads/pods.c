@@ -61,18 +61,6 @@ static int64_t draw_delay(struct kinf__sim *sim, enum step step)
                          (delays[step].longest_ms - delays[step].shortest_ms + 1));
 }
 
-static void record(struct kinf__workloads *workloads, const struct cJSON *pod,
-                   const char *component, const char *reason, const char *message)
-{
-    struct kinf__happening happening = {
-        "v1",  "Pod", pod, component, strncmp(reason, "Failed", 6) == 0 ? "Warning" : "Normal",
-        reason
-    };
-
-    kinf__record(&workloads->recorder, workloads->sim, workloads->now_ms, &happening, "%s",
-                 message);
-}
-
 /* --- conditions --- */
 
 static int set_condition(struct cJSON *pod, const char *type, const char *status,
@@ -275,9 +263,9 @@ static bool fits(const struct kinf__host *host, void *ctx)
     return true;
 }
 
-static int say_unschedulable(struct kinf__workloads *workloads, struct kinf__member *pod,
-                             struct cJSON **tree)
+static int say_unschedulable(struct kinf__work *work, struct kinf__member *pod)
 {
+    struct kinf__workloads *workloads = work->workloads;
     size_t n_nodes = workloads->pods.by_name.n_nodes;
     char message[128] = "no nodes available to schedule pods";
 
@@ -291,34 +279,32 @@ static int say_unschedulable(struct kinf__workloads *workloads, struct kinf__mem
         snprintf(message, sizeof message,
                  "0/%zu nodes are available: %zu node(s) didn't match what the pod wants.", n_nodes,
                  n_nodes);
-    record(workloads, *tree, "default-scheduler", "FailedScheduling", message);
-    if (set_condition(*tree, "PodScheduled", "False", "Unschedulable", message) < 0)
+    kinf__work_record(work, "default-scheduler", "FailedScheduling", "%s", message);
+    if (set_condition(work->tree, "PodScheduled", "False", "Unschedulable", message) < 0)
         return KINF_ERR_NO_MEMORY;
-    return kinf__workloads_put_status(workloads, KINF__WORK_POD, "kube-scheduler",
-                                      KINF__TAKE(*tree));
+    return kinf__work_put_status(work, "kube-scheduler");
 }
 
 /* The node and the condition in one change, as a Binding has it; it is nobody's managed field. */
-static int bind_pod(struct kinf__workloads *workloads, struct kinf__member *pod,
-                    struct cJSON **tree)
+static int bind_pod(struct kinf__work *work, struct kinf__member *pod)
 {
-    const char *scheduler = kinf__doc_text(*tree, "spec", "schedulerName", NULL);
-    struct wish wish = { workloads, kinf__doc_find(*tree, "spec", "nodeSelector", NULL) };
+    struct kinf__workloads *workloads = work->workloads;
+    const char *scheduler = kinf__doc_text(work->spec, "schedulerName", NULL);
+    struct wish wish = { workloads, kinf__doc_get(work->spec, "nodeSelector") };
     struct kinf__host *host = kinf__pod_index_pick_host(&workloads->pods, fits, &wish);
-    char message[3 * KINF_NAME_MAX];
 
     if (*scheduler != '\0' && strcmp(scheduler, "default-scheduler") != 0)
         return 0;
     if (host == NULL)
-        return say_unschedulable(workloads, pod, tree);
-    snprintf(message, sizeof message, "Successfully assigned %s to %s", pod->key, host->name);
-    if (kinf__doc_set_text(kinf__doc_get(*tree, "spec"), "nodeName", host->name) < 0 ||
-        set_condition(*tree, "PodScheduled", "True", NULL, NULL) < 0)
+        return say_unschedulable(work, pod);
+    if (kinf__doc_set_text(kinf__doc_get(work->tree, "spec"), "nodeName", host->name) < 0 ||
+        set_condition(work->tree, "PodScheduled", "True", NULL, NULL) < 0)
         return KINF_ERR_NO_MEMORY;
     if (kinf__store_put(kinf__sim_store(workloads->sim), workloads->resources[KINF__WORK_POD],
-                        *tree, NULL) < 0)
+                        work->tree, NULL) < 0)
         return KINF_ERR_NO_MEMORY;
-    record(workloads, *tree, "default-scheduler", "Scheduled", message);
+    kinf__work_record(work, "default-scheduler", "Scheduled", "Successfully assigned %s to %s",
+                      pod->key, host->name);
     return 0;
 }
 
@@ -331,34 +317,32 @@ static int set_ip(struct cJSON *status, const char *name, const char *list, cons
     return kinf__doc_set(status, list, kinf__json_format("[{\"ip\":\"%s\"}]", ip));
 }
 
-static int start_pod(struct kinf__workloads *workloads, const struct kinf__member *pod,
-                     struct cJSON **tree)
+static int start_pod(struct kinf__work *work, const struct kinf__member *pod)
 {
-    struct cJSON *status = kinf__doc_object(*tree, "status");
-    bool has_inits = kinf__doc_find(*tree, "spec", "initContainers", NULL) != NULL;
+    struct cJSON *status = kinf__doc_object(work->tree, "status");
+    bool has_inits = kinf__doc_get(work->spec, "initContainers") != NULL;
     char time[KINF__TIME_SIZE];
 
     kinf__sim_time(time);
     if (status == NULL || kinf__doc_set_text(status, "phase", "Pending") < 0 ||
         kinf__doc_set_text(status, "startTime", time) < 0 ||
         (pod->host->ip[0] != '\0' && set_ip(status, "hostIP", "hostIPs", pod->host->ip) < 0) ||
-        set_unready(*tree) < 0 ||
-        set_condition(*tree, "Initialized", has_inits ? "False" : "True",
+        set_unready(work->tree) < 0 ||
+        set_condition(work->tree, "Initialized", has_inits ? "False" : "True",
                       has_inits ? "ContainersNotInitialized" : NULL, NULL) < 0 ||
-        set_condition(*tree, "PodScheduled", "True", NULL, NULL) < 0 ||
-        set_containers(workloads, *tree, CONTAINER_WAITING) < 0)
+        set_condition(work->tree, "PodScheduled", "True", NULL, NULL) < 0 ||
+        set_containers(work->workloads, work->tree, CONTAINER_WAITING) < 0)
         return KINF_ERR_NO_MEMORY;
-    return kinf__workloads_put_status(workloads, KINF__WORK_POD, "kubelet", KINF__TAKE(*tree));
+    return kinf__work_put_status(work, "kubelet");
 }
 
-static int give_ip(struct kinf__workloads *workloads, const struct kinf__member *pod,
-                   struct cJSON *tree)
+static int give_ip(const struct kinf__work *work, const struct kinf__member *pod)
 {
-    struct cJSON *status = kinf__doc_object(tree, "status");
-    uint32_t n = workloads->n_ips++;
+    struct cJSON *status = kinf__doc_object(work->tree, "status");
+    uint32_t n = work->workloads->n_ips++;
     char ip[64];
 
-    if (kinf__doc_is_true(kinf__doc_get(tree, "spec"), "hostNetwork"))
+    if (kinf__doc_is_true(work->spec, "hostNetwork"))
         snprintf(ip, sizeof ip, "%s", pod->host->ip);
     else
         snprintf(ip, sizeof ip, "10.%u.%u.%u", 128 + n / (254 * 256) % 128, n / 254 % 256,
@@ -366,84 +350,79 @@ static int give_ip(struct kinf__workloads *workloads, const struct kinf__member 
     return status != NULL ? set_ip(status, "podIP", "podIPs", ip) : KINF_ERR_NO_MEMORY;
 }
 
-static int run_pod(struct kinf__workloads *workloads, const struct kinf__member *pod,
-                   struct cJSON **tree)
+static int run_pod(struct kinf__work *work, const struct kinf__member *pod)
 {
-    struct cJSON *status = kinf__doc_object(*tree, "status");
+    struct cJSON *status = kinf__doc_object(work->tree, "status");
     const struct cJSON *container;
-    char message[512];
 
     if (status == NULL || kinf__doc_set_text(status, "phase", "Running") < 0 ||
-        give_ip(workloads, pod, *tree) < 0 ||
-        set_condition(*tree, "Initialized", "True", NULL, NULL) < 0 ||
-        set_readiness(*tree, true, NULL, NULL) < 0 ||
-        set_containers(workloads, *tree, CONTAINER_RUNNING) < 0)
+        give_ip(work, pod) < 0 ||
+        set_condition(work->tree, "Initialized", "True", NULL, NULL) < 0 ||
+        set_readiness(work->tree, true, NULL, NULL) < 0 ||
+        set_containers(work->workloads, work->tree, CONTAINER_RUNNING) < 0)
         return KINF_ERR_NO_MEMORY;
-    cJSON_ArrayForEach(container, kinf__doc_find(*tree, "spec", "containers", NULL))
+    cJSON_ArrayForEach(container, kinf__doc_get(work->spec, "containers"))
     {
-        snprintf(message, sizeof message, "Container image \"%s\" already present on machine",
-                 kinf__doc_text(container, "image", NULL));
-        record(workloads, *tree, "kubelet", "Pulled", message);
-        record(workloads, *tree, "kubelet", "Created", "Container created");
-        record(workloads, *tree, "kubelet", "Started", "Container started");
+        kinf__work_record(work, "kubelet", "Pulled",
+                          "Container image \"%s\" already present on machine",
+                          kinf__doc_text(container, "image", NULL));
+        kinf__work_record(work, "kubelet", "Created", "Container created");
+        kinf__work_record(work, "kubelet", "Started", "Container started");
     }
-    return kinf__workloads_put_status(workloads, KINF__WORK_POD, "kubelet", KINF__TAKE(*tree));
+    return kinf__work_put_status(work, "kubelet");
 }
 
-static int finish_pod(struct kinf__workloads *workloads, struct cJSON **tree)
+static int finish_pod(struct kinf__work *work)
 {
-    struct cJSON *status = kinf__doc_object(*tree, "status"), *container;
+    struct cJSON *status = kinf__doc_object(work->tree, "status"), *container;
 
     if (status == NULL || kinf__doc_set_text(status, "phase", "Succeeded") < 0 ||
-        set_condition(*tree, "Initialized", "True", "PodCompleted", NULL) < 0 ||
-        set_readiness(*tree, false, "PodCompleted", NULL) < 0 ||
-        set_containers(workloads, *tree, CONTAINER_DONE) < 0)
+        set_condition(work->tree, "Initialized", "True", "PodCompleted", NULL) < 0 ||
+        set_readiness(work->tree, false, "PodCompleted", NULL) < 0 ||
+        set_containers(work->workloads, work->tree, CONTAINER_DONE) < 0)
         return KINF_ERR_NO_MEMORY;
     cJSON_ArrayForEach(container, kinf__doc_get(status, "containerStatuses"))
     {
         if (kinf__doc_set(container, "ready", cJSON_CreateFalse()) < 0)
             return KINF_ERR_NO_MEMORY;
     }
-    return kinf__workloads_put_status(workloads, KINF__WORK_POD, "kubelet", KINF__TAKE(*tree));
+    return kinf__work_put_status(work, "kubelet");
 }
 
 /* --- steps --- */
 
-static int take_step(struct kinf__workloads *workloads, struct kinf__member *pod, enum step step)
+static int take_step(struct kinf__work *work, struct kinf__member *pod, enum step step)
 {
-    KINF__AUTO_DOC *tree = NULL;
     int failed;
 
     if (step == STEP_END || step == STEP_LOSE)
-        return kinf__workloads_delete(workloads, KINF__WORK_POD, pod->key, 0);
-    failed = kinf__workloads_read(workloads, KINF__WORK_POD, pod->key, &tree);
+        return kinf__workloads_delete(work->workloads, KINF__WORK_POD, pod->key, 0);
+    failed = kinf__work_read(work);
     if (failed < 0)
-        return failed == KINF_ERR_NOT_FOUND ? 0 : failed;
+        return failed;
     switch (step) {
     case STEP_BIND:
-        return bind_pod(workloads, pod, &tree);
+        return bind_pod(work, pod);
     case STEP_START:
-        return start_pod(workloads, pod, &tree);
+        return start_pod(work, pod);
     case STEP_RUN:
-        return run_pod(workloads, pod, &tree);
+        return run_pod(work, pod);
     default:
-        return finish_pod(workloads, &tree);
+        return finish_pod(work);
     }
 }
 
 /* One "Killing" a pod, for what has containers that run. */
-static void announce_end(struct kinf__workloads *workloads, const struct kinf__member *pod)
+static void announce_end(struct kinf__work *work, const struct kinf__member *pod)
 {
-    KINF__AUTO_DOC *tree = NULL;
-
-    if (pod->is_running && !pod->is_of_churn &&
-        kinf__workloads_read(workloads, KINF__WORK_POD, pod->key, &tree) == 0)
-        record(workloads, tree, "kubelet", "Killing", "Stopping containers");
+    if (pod->is_running && !pod->is_of_churn && kinf__work_read(work) == 0)
+        kinf__work_record(work, "kubelet", "Killing", "Stopping containers");
 }
 
-int kinf__reconcile_pod(struct kinf__workloads *workloads, const char *key)
+int kinf__reconcile_pod(struct kinf__work *work)
 {
-    struct kinf__member *pod = kinf__pod_index_find(&workloads->pods, KINF__WORK_POD, key);
+    struct kinf__workloads *workloads = work->workloads;
+    struct kinf__member *pod = kinf__pod_index_find(&workloads->pods, KINF__WORK_POD, work->key);
     enum step step = pod != NULL ? next_step(pod) : STEP_NONE;
 
     if (step == STEP_NONE)
@@ -452,11 +431,11 @@ int kinf__reconcile_pod(struct kinf__workloads *workloads, const char *key)
         pod->step = (int)step;
         pod->step_ms = workloads->now_ms + draw_delay(workloads->sim, step);
         if (step == STEP_END)
-            announce_end(workloads, pod);
+            announce_end(work, pod);
     }
     if (pod->step_ms > workloads->now_ms) {
-        kinf__workloads_again(workloads, KINF__WORK_POD, key, pod->step_ms);
+        kinf__work_again(work, pod->step_ms);
         return 0;
     }
-    return take_step(workloads, pod, step);
+    return take_step(work, pod, step);
 }

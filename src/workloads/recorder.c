@@ -5,7 +5,6 @@
 #include "workloads/recorder.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -67,46 +66,40 @@ static void delete_oldest(struct kinf__recorder *recorder, struct kinf__sim *sim
     forget(recorder, entry);
 }
 
-static struct cJSON *make_event(const struct kinf__happening *happening, const char *name,
-                                const char *message)
+/* The message alone may need escapes. */
+static struct cJSON *make_event(const struct kinf__happening *happening, const struct entry *entry)
 {
     const struct cJSON *object = happening->object;
-    KINF__AUTO_DOC *event = cJSON_CreateObject();
-    struct cJSON *metadata = kinf__doc_object(event, "metadata");
-    struct cJSON *about = kinf__doc_object(event, "involvedObject");
-    struct cJSON *source = kinf__doc_object(event, "source");
     const char *name_space = kinf__doc_text(object, "metadata", "namespace", NULL);
+    KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
+    KINF__AUTO_DOC *event = NULL;
     char time[KINF__TIME_SIZE];
 
     kinf__sim_time(time);
-    if (metadata == NULL || about == NULL || source == NULL ||
-        kinf__doc_set_text(event, "apiVersion", "v1") < 0 ||
-        kinf__doc_set_text(event, "kind", "Event") < 0 ||
-        kinf__doc_set_text(metadata, "name", name) < 0 ||
-        kinf__doc_set_text(metadata, "namespace", *name_space != '\0' ? name_space : "default") <
-            0 ||
-        kinf__doc_set_text(about, "apiVersion", happening->api_version) < 0 ||
-        kinf__doc_set_text(about, "kind", happening->kind) < 0 ||
-        kinf__doc_set_text(about, "name", kinf__doc_text(object, "metadata", "name", NULL)) < 0 ||
-        (*name_space != '\0' && kinf__doc_set_text(about, "namespace", name_space) < 0) ||
-        kinf__doc_set_text(about, "uid", kinf__doc_text(object, "metadata", "uid", NULL)) < 0 ||
-        kinf__doc_set_text(about, "resourceVersion",
-                           kinf__doc_text(object, "metadata", "resourceVersion", NULL)) < 0 ||
-        kinf__doc_set_text(event, "reason", happening->reason) < 0 ||
-        kinf__doc_set_text(event, "message", message) < 0 ||
-        kinf__doc_set_text(source, "component", happening->component) < 0 ||
-        kinf__doc_set_text(event, "firstTimestamp", time) < 0 ||
-        kinf__doc_set_text(event, "lastTimestamp", time) < 0 ||
-        kinf__doc_set_integer(event, "count", 1) < 0 ||
-        kinf__doc_set_text(event, "type", happening->type) < 0 ||
-        kinf__doc_set_text(event, "reportingComponent", happening->component) < 0 ||
-        kinf__doc_set_text(event, "reportingInstance", "") < 0)
+    if (kinf__buffer_printf(
+            &text,
+            "{\"apiVersion\":\"v1\",\"kind\":\"Event\","
+            "\"metadata\":{\"name\":\"%s\",\"namespace\":\"%s\"},"
+            "\"involvedObject\":{\"apiVersion\":\"%s\",\"kind\":\"%s\",\"name\":\"%s\","
+            "\"namespace\":\"%s\",\"uid\":\"%s\",\"resourceVersion\":\"%s\"},"
+            "\"source\":{\"component\":\"%s\"},\"reason\":\"%s\",\"message\":\"\","
+            "\"firstTimestamp\":\"%s\",\"lastTimestamp\":\"%s\",\"count\":1,\"type\":\"%s\","
+            "\"reportingComponent\":\"%s\",\"reportingInstance\":\"\"}",
+            entry->name, entry->name_space, happening->api_version, happening->kind,
+            kinf__doc_text(object, "metadata", "name", NULL), name_space,
+            kinf__doc_text(object, "metadata", "uid", NULL),
+            kinf__doc_text(object, "metadata", "resourceVersion", NULL), happening->component,
+            happening->reason, time, time, happening->type, happening->component) < 0 ||
+        kinf__doc_parse(kinf__buffer_str(&text), &event, NULL) < 0 ||
+        kinf__doc_set_text(event, "message", happening->message) < 0)
         return NULL;
+    if (*name_space == '\0')
+        kinf__doc_remove(kinf__doc_get(event, "involvedObject"), "namespace");
     return KINF__TAKE(event);
 }
 
 static void record_new(struct kinf__recorder *recorder, struct kinf__verb *verb,
-                       const struct kinf__happening *happening, uint64_t hash, const char *message)
+                       const struct kinf__happening *happening, uint64_t hash)
 {
     const char *name_space = kinf__doc_text(happening->object, "metadata", "namespace", NULL);
     struct entry *entry = calloc(1, sizeof *entry);
@@ -121,7 +114,7 @@ static void record_new(struct kinf__recorder *recorder, struct kinf__verb *verb,
              (uint64_t)kinf__clock_wall_ms() << 20 | (recorder->n_recorded++ & 0xfffff));
     snprintf(entry->name_space, sizeof entry->name_space, "%s",
              *name_space != '\0' ? name_space : "default");
-    event = make_event(happening, entry->name, message);
+    event = make_event(happening, entry);
     /* A namespace that is ending takes none. */
     if (event == NULL || kinf__verb_create(verb, event) < 0 ||
         kinf__hmap_insert(&recorder->by_text, &entry->node, hash) < 0) {
@@ -149,23 +142,19 @@ static void record_again(struct kinf__recorder *recorder, struct kinf__verb *ver
 }
 
 void kinf__record(struct kinf__recorder *recorder, struct kinf__sim *sim, int64_t now_ms,
-                  const struct kinf__happening *happening, const char *fmt, ...)
+                  const struct kinf__happening *happening)
 {
     struct kinf__verb verb = { .sim = sim, .manager = happening->component };
-    char message[512], text[768];
+    char text[768];
     struct kinf__hmap_node *node;
     uint64_t hash;
-    va_list args;
 
     verb.resource = kinf__store_find(kinf__sim_store(sim), "", "events");
     if (verb.resource == NULL || !is_allowed(recorder, now_ms))
         return;
-    va_start(args, fmt);
-    vsnprintf(message, sizeof message, fmt, args);
-    va_end(args);
     snprintf(text, sizeof text, "%s/%s/%s",
              kinf__doc_text(happening->object, "metadata", "uid", NULL), happening->reason,
-             message);
+             happening->message);
     hash = kinf__hash(kinf_str_from(text));
     node = kinf__hmap_first_with_hash(&recorder->by_text, hash);
     if (node != NULL) {
@@ -173,7 +162,7 @@ void kinf__record(struct kinf__recorder *recorder, struct kinf__sim *sim, int64_
     } else {
         if (recorder->n_events >= KINF__MAX_EVENTS)
             delete_oldest(recorder, sim, verb.resource);
-        record_new(recorder, &verb, happening, hash, message);
+        record_new(recorder, &verb, happening, hash);
     }
     kinf__verb_release(&verb);
 }

@@ -33,10 +33,11 @@ struct kinf__happening {
     const char *component; /* "kubelet" */
     const char *type;      /* "Normal", "Warning" */
     const char *reason;
+    const char *message;
 };
 
 /* Events tell people; that one cannot be written, or would be one too many, is nobody's failure. */
 void kinf__record(struct kinf__recorder *recorder, struct kinf__sim *sim, int64_t now_ms,
-                  const struct kinf__happening *happening, const char *fmt, ...) KINF_PRINTF(5, 6);
+                  const struct kinf__happening *happening);
 
 #endif

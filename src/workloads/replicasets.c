@@ -6,36 +6,18 @@
 
 #include "workloads/workloads_priv.h"
 
-#define MANAGER "kube-controller-manager"
-
-static void record(struct kinf__workloads *workloads, const struct cJSON *replicaset,
-                   const char *reason, const char *verb, const char *pod)
-{
-    struct kinf__happening happening = { "apps/v1",  "ReplicaSet",
-                                         replicaset, "replicaset-controller",
-                                         "Normal",   reason };
-
-    kinf__record(&workloads->recorder, workloads->sim, workloads->now_ms, &happening, "%s pod: %s",
-                 verb, pod);
-}
-
-static int create_pods(struct kinf__workloads *workloads, const struct cJSON *replicaset, int64_t n)
+static int create_pods(const struct kinf__work *work, int64_t n)
 {
     int failed = 0;
 
     for (int64_t i = 0; failed == 0 && i < n; i++) {
-        struct kinf__verb verb = { .sim = workloads->sim,
-                                   .resource = workloads->resources[KINF__WORK_POD],
-                                   .manager = MANAGER };
-        struct cJSON *pod = kinf__pod_of_template(KINF__WORK_REPLICASET, replicaset);
+        KINF__AUTO_DOC *pod = NULL;
 
-        if (pod == NULL)
-            return KINF_ERR_NO_MEMORY;
-        failed = kinf__verb_create(&verb, pod);
+        failed = kinf__workloads_create(work->workloads, KINF__WORK_POD, KINF__CONTROLLER_MANAGER,
+                                        kinf__work_make_pod(work), &pod);
         if (failed == 0)
-            record(workloads, replicaset, "SuccessfulCreate", "Created",
-                   kinf__doc_text(verb.object, "metadata", "name", NULL));
-        kinf__verb_release(&verb);
+            kinf__work_record(work, "replicaset-controller", "SuccessfulCreate", "Created pod: %s",
+                              kinf__doc_text(pod, "metadata", "name", NULL));
     }
     return failed;
 }
@@ -56,8 +38,7 @@ static int compare_pods(const void *a, const void *b)
     return (left->order < right->order) - (left->order > right->order);
 }
 
-static int delete_pods(struct kinf__workloads *workloads, const struct cJSON *replicaset,
-                       const struct kinf__owner *owner, int64_t n)
+static int delete_pods(const struct kinf__work *work, const struct kinf__owner *owner, int64_t n)
 {
     KINF__AUTO_FREE struct kinf__member **pods =
         calloc(owner->n_members, sizeof(struct kinf__member *));
@@ -77,37 +58,29 @@ static int delete_pods(struct kinf__workloads *workloads, const struct cJSON *re
         char name[KINF_NAME_MAX];
 
         snprintf(name, sizeof name, "%s", kinf__name_of_key(pods[i]->key));
-        failed = kinf__workloads_delete(workloads, KINF__WORK_POD, pods[i]->key, -1);
+        failed = kinf__workloads_delete(work->workloads, KINF__WORK_POD, pods[i]->key, -1);
         if (failed == 0)
-            record(workloads, replicaset, "SuccessfulDelete", "Deleted", name);
+            kinf__work_record(work, "replicaset-controller", "SuccessfulDelete", "Deleted pod: %s",
+                              name);
     }
     return failed;
 }
 
-static int64_t at_most(int64_t n, int64_t limit)
+static int scale(struct kinf__work *work, const struct kinf__owner *owner, int64_t n_missing)
 {
-    return n < limit ? n : limit;
+    int64_t n = n_missing < 0 ? -n_missing : n_missing;
+
+    if (n >= KINF__WORK_BURST) {
+        n = KINF__WORK_BURST;
+        kinf__work_again(work, work->workloads->now_ms);
+    }
+    return n_missing >= 0 ? create_pods(work, n) : delete_pods(work, owner, n);
 }
 
-static int scale(struct kinf__workloads *workloads, const char *key, const struct cJSON *replicaset,
-                 const struct kinf__owner *owner, int64_t n_missing)
+static int write_status(struct kinf__work *work, const struct kinf__pod_counts *counts)
 {
-    int64_t n = at_most(n_missing < 0 ? -n_missing : n_missing, KINF__WORK_BURST);
-
-    if (n_missing == 0)
-        return 0;
-    if (n == KINF__WORK_BURST)
-        kinf__workloads_again(workloads, KINF__WORK_REPLICASET, key, workloads->now_ms);
-    return n_missing > 0 ? create_pods(workloads, replicaset, n)
-                         : delete_pods(workloads, replicaset, owner, n);
-}
-
-static int write_status(struct kinf__workloads *workloads, struct cJSON **replicaset,
-                        const struct kinf__pod_counts *counts)
-{
-    KINF__AUTO_DOC *before = kinf__doc_dup(kinf__doc_get(*replicaset, "status"));
-    struct cJSON *status = kinf__doc_object(*replicaset, "status");
-    int64_t generation = kinf__doc_integer(kinf__doc_get(*replicaset, "metadata"), "generation", 1);
+    struct cJSON *status = kinf__doc_object(work->tree, "status");
+    int64_t generation = kinf__doc_integer(kinf__doc_get(work->tree, "metadata"), "generation", 1);
 
     if (status == NULL || kinf__doc_set_integer(status, "replicas", counts->active) < 0 ||
         kinf__set_count(status, "fullyLabeledReplicas", counts->active) < 0 ||
@@ -116,34 +89,23 @@ static int write_status(struct kinf__workloads *workloads, struct cJSON **replic
         kinf__set_count(status, "terminatingReplicas", counts->terminating) < 0 ||
         kinf__set_count(status, "observedGeneration", generation) < 0)
         return KINF_ERR_NO_MEMORY;
-    return kinf__put_changed_status(workloads, KINF__WORK_REPLICASET, MANAGER, replicaset, before);
+    return kinf__work_put_changed_status(work);
 }
 
-int kinf__reconcile_replicaset(struct kinf__workloads *workloads, const char *key)
+int kinf__reconcile_replicaset(struct kinf__work *work)
 {
-    KINF__AUTO_DOC *replicaset = NULL;
     const struct kinf__owner *owner;
-    const struct cJSON *spec;
     struct kinf__pod_counts counts;
-    int64_t next_ms = KINF__NEVER_MS, min_ready_s;
-    int failed = kinf__workloads_read(workloads, KINF__WORK_REPLICASET, key, &replicaset);
-    const char *uid;
+    int failed = kinf__work_read(work);
 
     if (failed < 0)
-        return failed == KINF_ERR_NOT_FOUND ? 0 : failed;
-    spec = kinf__doc_get(replicaset, "spec");
-    uid = kinf__doc_text(replicaset, "metadata", "uid", NULL);
-    min_ready_s = kinf__doc_integer(spec, "minReadySeconds", 0);
-    owner = kinf__pod_index_find_owner(&workloads->pods, uid);
-    counts = kinf__count_pods(owner, min_ready_s, workloads->now_ms, &next_ms);
-    if (!kinf__is_being_deleted(replicaset))
-        failed = scale(workloads, key, replicaset, owner,
-                       kinf__doc_integer(spec, "replicas", 1) - counts.active);
-    owner = kinf__pod_index_find_owner(&workloads->pods, uid);
-    counts = kinf__count_pods(owner, min_ready_s, workloads->now_ms, &next_ms);
-    if (next_ms != KINF__NEVER_MS)
-        kinf__workloads_again(workloads, KINF__WORK_REPLICASET, key, next_ms);
-    if (failed == 0)
-        failed = write_status(workloads, &replicaset, &counts);
-    return failed;
+        return failed;
+    owner = kinf__work_owner(work);
+    counts = kinf__count_pods(work, owner);
+    if (!kinf__is_being_deleted(work->tree))
+        failed = scale(work, owner, kinf__doc_integer(work->spec, "replicas", 1) - counts.active);
+    if (failed < 0)
+        return failed;
+    counts = kinf__count_pods(work, kinf__work_owner(work));
+    return write_status(work, &counts);
 }

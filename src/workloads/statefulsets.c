@@ -11,13 +11,10 @@
 
 #include "workloads/workloads_priv.h"
 
-#define MANAGER "kube-controller-manager"
-#define MAX     10000 /* ordinals that are looked at */
+#define MAX 10000 /* ordinals that are looked at */
 
 struct statefulset {
-    struct kinf__workloads *workloads;
-    struct cJSON *tree;
-    const struct cJSON *spec;
+    struct kinf__work *work;
     const char *name;
     char revision[KINF_NAME_MAX + KINF__TEMPLATE_HASH_SIZE];
     uint64_t revision_hash;
@@ -68,13 +65,10 @@ static int read_pods(struct statefulset *set, const struct kinf__owner *owner)
 
 static int create_pod(struct statefulset *set, int64_t ordinal)
 {
-    KINF__AUTO_DOC *pod = kinf__pod_of_template(KINF__WORK_STATEFULSET, set->tree);
+    KINF__AUTO_DOC *pod = kinf__work_make_pod(set->work);
     struct cJSON *metadata = kinf__doc_get(pod, "metadata");
     struct cJSON *labels = kinf__doc_get(metadata, "labels"), *spec = kinf__doc_get(pod, "spec");
-    struct kinf__happening happening = { "apps/v1", "StatefulSet",
-                                         set->tree, "statefulset-controller",
-                                         "Normal",  "SuccessfulCreate" };
-    const char *service = kinf__doc_text(set->spec, "serviceName", NULL);
+    const char *service = kinf__doc_text(set->work->spec, "serviceName", NULL);
     char name[2 * KINF_NAME_MAX], index[24];
     int failed;
 
@@ -87,23 +81,20 @@ static int create_pod(struct statefulset *set, int64_t ordinal)
         kinf__doc_set_text(spec, "hostname", name) < 0 ||
         (*service != '\0' && kinf__doc_set_text(spec, "subdomain", service) < 0))
         return KINF_ERR_NO_MEMORY;
-    failed = kinf__workloads_create(set->workloads, KINF__WORK_POD, MANAGER, KINF__TAKE(pod));
+    failed = kinf__workloads_create(set->work->workloads, KINF__WORK_POD, KINF__CONTROLLER_MANAGER,
+                                    KINF__TAKE(pod), NULL);
     if (failed == 0)
-        kinf__record(&set->workloads->recorder, set->workloads->sim, set->workloads->now_ms,
-                     &happening, "create Pod %s in StatefulSet %s successful", name, set->name);
+        kinf__work_record(set->work, "statefulset-controller", "SuccessfulCreate",
+                          "create Pod %s in StatefulSet %s successful", name, set->name);
     return failed;
 }
 
 static int delete_pod(struct statefulset *set, const struct kinf__member *pod)
 {
-    struct kinf__happening happening = { "apps/v1", "StatefulSet",
-                                         set->tree, "statefulset-controller",
-                                         "Normal",  "SuccessfulDelete" };
-
-    kinf__record(&set->workloads->recorder, set->workloads->sim, set->workloads->now_ms, &happening,
-                 "delete Pod %s in StatefulSet %s successful", kinf__name_of_key(pod->key),
-                 set->name);
-    return kinf__workloads_delete(set->workloads, KINF__WORK_POD, pod->key, -1);
+    kinf__work_record(set->work, "statefulset-controller", "SuccessfulDelete",
+                      "delete Pod %s in StatefulSet %s successful", kinf__name_of_key(pod->key),
+                      set->name);
+    return kinf__workloads_delete(set->work->workloads, KINF__WORK_POD, pod->key, -1);
 }
 
 /* From the first ordinal up. Returns 1 if what is missing has to come first. */
@@ -132,7 +123,7 @@ static int fill(struct statefulset *set)
 /* From the last ordinal down, to the partition. */
 static int update(struct statefulset *set)
 {
-    const struct cJSON *strategy = kinf__doc_get(set->spec, "updateStrategy");
+    const struct cJSON *strategy = kinf__doc_get(set->work->spec, "updateStrategy");
     int64_t partition = kinf__doc_integer(kinf__doc_get(strategy, "rollingUpdate"), "partition", 0);
 
     if (strcmp(kinf__doc_text(strategy, "type", NULL), "OnDelete") == 0)
@@ -149,7 +140,7 @@ static int advance(struct statefulset *set)
 {
     int waits;
 
-    if (kinf__is_being_deleted(set->tree))
+    if (kinf__is_being_deleted(set->work->tree))
         return 0;
     waits = fill(set);
     if (waits != 0)
@@ -159,13 +150,12 @@ static int advance(struct statefulset *set)
     return update(set);
 }
 
-static int write_status(struct statefulset *set, const struct kinf__owner *owner, int64_t *next_ms)
+static int write_status(struct statefulset *set)
 {
-    KINF__AUTO_DOC *before = kinf__doc_dup(kinf__doc_get(set->tree, "status"));
-    struct cJSON *status = kinf__doc_object(set->tree, "status");
-    struct kinf__pod_counts counts = kinf__count_pods(
-        owner, kinf__doc_integer(set->spec, "minReadySeconds", 0), set->workloads->now_ms, next_ms);
-    int64_t generation = kinf__doc_integer(kinf__doc_get(set->tree, "metadata"), "generation", 1);
+    struct cJSON *status = kinf__doc_object(set->work->tree, "status");
+    struct kinf__pod_counts counts = kinf__count_pods(set->work, kinf__work_owner(set->work));
+    int64_t generation =
+        kinf__doc_integer(kinf__doc_get(set->work->tree, "metadata"), "generation", 1);
     const char *current = kinf__doc_text(status, "currentRevision", NULL);
     bool is_updated = set->n_updated == counts.active && counts.ready == set->replicas;
     bool is_current = *current == '\0' || strcmp(current, set->revision) == 0 || is_updated;
@@ -181,48 +171,37 @@ static int write_status(struct statefulset *set, const struct kinf__owner *owner
         kinf__doc_set_text(status, "updateRevision", set->revision) < 0 ||
         kinf__doc_set_integer(status, "collisionCount", 0) < 0)
         return KINF_ERR_NO_MEMORY;
-    return kinf__put_changed_status(set->workloads, KINF__WORK_STATEFULSET, MANAGER, &set->tree,
-                                    before);
+    return kinf__work_put_changed_status(set->work);
 }
 
-static int reconcile(struct statefulset *set, const char *key)
+static int reconcile(struct statefulset *set)
 {
-    const char *uid = kinf__doc_text(set->tree, "metadata", "uid", NULL);
-    const struct kinf__pod_index *index = &set->workloads->pods;
+    const struct cJSON *spec = set->work->spec;
     char hash[KINF__TEMPLATE_HASH_SIZE];
-    int64_t next_ms = KINF__NEVER_MS;
     int failed;
 
-    set->name = kinf__name_of_key(key);
-    set->spec = kinf__doc_get(set->tree, "spec");
-    set->replicas = kinf__doc_integer(set->spec, "replicas", 1);
+    set->name = kinf__name_of_key(set->work->key);
+    set->replicas = kinf__doc_integer(spec, "replicas", 1);
     set->replicas = set->replicas < 0 ? 0 : set->replicas > MAX ? MAX : set->replicas;
-    set->start = kinf__doc_integer(kinf__doc_get(set->spec, "ordinals"), "start", 0);
-    set->is_parallel =
-        strcmp(kinf__doc_text(set->spec, "podManagementPolicy", NULL), "Parallel") == 0;
-    if (kinf__template_hash(kinf__doc_get(set->spec, "template"), 0, hash) < 0)
+    set->start = kinf__doc_integer(kinf__doc_get(spec, "ordinals"), "start", 0);
+    set->is_parallel = strcmp(kinf__doc_text(spec, "podManagementPolicy", NULL), "Parallel") == 0;
+    if (kinf__template_hash(kinf__doc_get(spec, "template"), 0, hash) < 0)
         return KINF_ERR_NO_MEMORY;
     snprintf(set->revision, sizeof set->revision, "%.52s-%s", set->name, hash);
     set->revision_hash = kinf__text_hash(set->revision, strlen(set->revision));
-    if (read_pods(set, kinf__pod_index_find_owner(index, uid)) < 0)
+    if (read_pods(set, kinf__work_owner(set->work)) < 0)
         return KINF_ERR_NO_MEMORY;
     failed = advance(set);
-    if (failed == 0)
-        failed = write_status(set, kinf__pod_index_find_owner(index, uid), &next_ms);
-    if (next_ms != KINF__NEVER_MS)
-        kinf__workloads_again(set->workloads, KINF__WORK_STATEFULSET, key, next_ms);
-    return failed;
+    return failed == 0 ? write_status(set) : failed;
 }
 
-int kinf__reconcile_statefulset(struct kinf__workloads *workloads, const char *key)
+int kinf__reconcile_statefulset(struct kinf__work *work)
 {
-    struct statefulset set = { .workloads = workloads };
-    int failed = kinf__workloads_read(workloads, KINF__WORK_STATEFULSET, key, &set.tree);
+    struct statefulset set = { .work = work };
+    int failed = kinf__work_read(work);
 
-    if (failed < 0)
-        return failed == KINF_ERR_NOT_FOUND ? 0 : failed;
-    failed = reconcile(&set, key);
+    if (failed == 0)
+        failed = reconcile(&set);
     free(set.pods);
-    cJSON_Delete(set.tree);
     return failed;
 }

@@ -69,9 +69,16 @@ int64_t kinf__time_of(const char *text, int64_t none)
     return strptime(text, "%Y-%m-%dT%H:%M:%S", &parts) != NULL ? (int64_t)timegm(&parts) : none;
 }
 
-struct kinf__pod_counts kinf__count_pods(const struct kinf__owner *owner, int64_t min_ready_s,
-                                         int64_t now_ms, int64_t *next_ms)
+const struct kinf__owner *kinf__work_owner(const struct kinf__work *work)
 {
+    return kinf__pod_index_find_owner(&work->workloads->pods,
+                                      kinf__doc_text(work->tree, "metadata", "uid", NULL));
+}
+
+struct kinf__pod_counts kinf__count_pods(struct kinf__work *work, const struct kinf__owner *owner)
+{
+    int64_t now_ms = work->workloads->now_ms,
+            min_ready_s = kinf__doc_integer(work->spec, "minReadySeconds", 0);
     struct kinf__pod_counts counts = { 0 };
 
     KINF__POD_INDEX_FOR_EACH(pod, owner)
@@ -91,8 +98,8 @@ struct kinf__pod_counts kinf__count_pods(const struct kinf__owner *owner, int64_
         available_ms = kinf__clock_add_ms(pod->ready_ms, min_ready_s * 1000);
         if (available_ms <= now_ms)
             counts.available++;
-        else if (available_ms < *next_ms)
-            *next_ms = available_ms;
+        else
+            kinf__work_again(work, available_ms);
     }
     return counts;
 }
@@ -120,16 +127,53 @@ int kinf__template_hash(const struct cJSON *template, int64_t n_collisions,
 
 /* --- objects --- */
 
-int kinf__set_controller(struct cJSON *object, enum kinf__work_kind owner_kind,
-                         const struct cJSON *owner)
+void kinf__work_record(const struct kinf__work *work, const char *component, const char *reason,
+                       const char *fmt, ...)
+{
+    bool is_bad = strncmp(reason, "Failed", 6) == 0 || strstr(reason, "Exceeded") != NULL;
+    char message[512];
+    const struct kinf__happening happening = {
+        .api_version = types[work->kind].api_version,
+        .kind = types[work->kind].kind,
+        .object = work->tree,
+        .component = component,
+        .type = is_bad ? "Warning" : "Normal",
+        .reason = reason,
+        .message = message,
+    };
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(message, sizeof message, fmt, args);
+    va_end(args);
+    kinf__record(&work->workloads->recorder, work->workloads->sim, work->workloads->now_ms,
+                 &happening);
+}
+
+int kinf__work_set_condition(const struct kinf__work *work, const struct kinf__condition *condition)
+{
+    static const char *const time_names[KINF__N_WORK_KINDS] = {
+        [KINF__WORK_NODE] = "lastHeartbeatTime",
+        [KINF__WORK_DEPLOYMENT] = "lastUpdateTime",
+        [KINF__WORK_JOB] = "lastProbeTime",
+    };
+    struct cJSON *node = kinf__condition_set(work->tree, condition);
+    char time[KINF__TIME_SIZE];
+
+    kinf__sim_time(time);
+    return node != NULL ? kinf__doc_set_text(node, time_names[work->kind], time)
+                        : KINF_ERR_NO_MEMORY;
+}
+
+int kinf__work_set_controller(const struct kinf__work *work, struct cJSON *object)
 {
     return kinf__doc_set(
         kinf__doc_object(object, "metadata"), "ownerReferences",
         kinf__json_format("[{\"apiVersion\":\"%s\",\"kind\":\"%s\",\"name\":\"%s\",\"uid\":\"%s\","
                           "\"controller\":true,\"blockOwnerDeletion\":true}]",
-                          types[owner_kind].api_version, types[owner_kind].kind,
-                          kinf__doc_text(owner, "metadata", "name", NULL),
-                          kinf__doc_text(owner, "metadata", "uid", NULL)));
+                          types[work->kind].api_version, types[work->kind].kind,
+                          kinf__doc_text(work->tree, "metadata", "name", NULL),
+                          kinf__doc_text(work->tree, "metadata", "uid", NULL)));
 }
 
 static int copy_member(struct cJSON *to, const struct cJSON *from, const char *name)
@@ -139,21 +183,21 @@ static int copy_member(struct cJSON *to, const struct cJSON *from, const char *n
     return value != NULL ? kinf__doc_set(to, name, kinf__doc_dup(value)) : 0;
 }
 
-struct cJSON *kinf__pod_of_template(enum kinf__work_kind owner_kind, const struct cJSON *owner)
+struct cJSON *kinf__work_make_pod(const struct kinf__work *work)
 {
-    const struct cJSON *template = kinf__doc_find(owner, "spec", "template", NULL);
+    const struct cJSON *template = kinf__doc_get(work->spec, "template");
     const struct cJSON *from = kinf__doc_get(template, "metadata");
     KINF__AUTO_DOC *pod =
         kinf__json_format("{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{"
                           "\"namespace\":\"%s\",\"generateName\":\"%s-\",\"labels\":{}}}",
-                          kinf__doc_text(owner, "metadata", "namespace", NULL),
-                          kinf__doc_text(owner, "metadata", "name", NULL));
+                          kinf__doc_text(work->tree, "metadata", "namespace", NULL),
+                          kinf__doc_text(work->tree, "metadata", "name", NULL));
     struct cJSON *metadata = kinf__doc_get(pod, "metadata");
 
     if (pod == NULL || copy_member(metadata, from, "labels") < 0 ||
         copy_member(metadata, from, "annotations") < 0 ||
-        copy_member(metadata, from, "finalizers") < 0 ||
-        kinf__set_controller(pod, owner_kind, owner) < 0 || copy_member(pod, template, "spec") < 0)
+        copy_member(metadata, from, "finalizers") < 0 || kinf__work_set_controller(work, pod) < 0 ||
+        copy_member(pod, template, "spec") < 0)
         return NULL;
     return KINF__TAKE(pod);
 }
@@ -166,10 +210,9 @@ int kinf__set_count(struct cJSON *status, const char *name, int64_t n)
     return 0;
 }
 
-int kinf__put_changed_status(struct kinf__workloads *workloads, enum kinf__work_kind kind,
-                             const char *manager, struct cJSON **object, const struct cJSON *before)
+int kinf__work_put_changed_status(struct kinf__work *work)
 {
-    if (kinf__doc_equal(kinf__doc_get(*object, "status"), before))
+    if (kinf__doc_equal(kinf__doc_get(work->tree, "status"), work->old_status))
         return 0;
-    return kinf__workloads_put_status(workloads, kind, manager, KINF__TAKE(*object));
+    return kinf__work_put_status(work, KINF__CONTROLLER_MANAGER);
 }

@@ -32,8 +32,9 @@ static struct kinf__workloads *of(struct kinf__controller *controller)
     return KINF__CONTAINER_OF(controller, struct kinf__workloads, controller);
 }
 
-void kinf__workloads_again(struct kinf__workloads *workloads, enum kinf__work_kind kind,
-                           const char *key, int64_t due_ms)
+/* To be looked at again. */
+static void again(struct kinf__workloads *workloads, enum kinf__work_kind kind, const char *key,
+                  int64_t due_ms)
 {
     if (kinf__workqueue_add(&workloads->queue, kind, key, due_ms) < 0)
         workloads->is_lost = true;
@@ -50,13 +51,13 @@ static void note_member(struct kinf__workloads *workloads, enum kinf__work_kind 
     }
     /* Owners of thousands look at all of them each time: they wait for some changes more. */
     if (change.owner_key[0] != '\0')
-        kinf__workloads_again(workloads, change.owner_kind, change.owner_key,
-                              workloads->now_ms + (int64_t)change.n_siblings / 100);
+        again(workloads, change.owner_kind, change.owner_key,
+              workloads->now_ms + (int64_t)change.n_siblings / 100);
     if (change.old_owner_key[0] != '\0')
-        kinf__workloads_again(workloads, change.old_owner_kind, change.old_owner_key, 0);
+        again(workloads, change.old_owner_kind, change.old_owner_key, 0);
     if (kind == KINF__WORK_REPLICASET ||
         (change.member != NULL && kinf__pod_needs_work(change.member)))
-        kinf__workloads_again(workloads, kind, key, 0);
+        again(workloads, kind, key, 0);
 }
 
 /* DaemonSets are few. */
@@ -69,7 +70,7 @@ static void look_at_daemonsets(struct kinf__workloads *workloads)
 
     kinf_cursor_all(&cursor, snapshot);
     while ((object = kinf_cursor_next(&cursor)) != NULL)
-        kinf__workloads_again(workloads, KINF__WORK_DAEMONSET, kinf_object_key(object), 0);
+        again(workloads, KINF__WORK_DAEMONSET, kinf_object_key(object), 0);
 }
 
 static void look_at_pods_of_host(struct kinf__workloads *workloads, const struct kinf__host *host)
@@ -78,15 +79,15 @@ static void look_at_pods_of_host(struct kinf__workloads *workloads, const struct
         const struct kinf__member *pod = KINF__LIST_ENTRY(node, struct kinf__member, on_host);
 
         if (kinf__pod_needs_work(pod))
-            kinf__workloads_again(workloads, KINF__WORK_POD, pod->key, 0);
+            again(workloads, KINF__WORK_POD, pod->key, 0);
     }
 }
 
 static void look_at_waiting(struct kinf__workloads *workloads)
 {
     KINF__LIST_FOR_EACH (node, &workloads->pods.waiting)
-        kinf__workloads_again(workloads, KINF__WORK_POD,
-                              KINF__LIST_ENTRY(node, struct kinf__member, waiting)->key, 0);
+        again(workloads, KINF__WORK_POD, KINF__LIST_ENTRY(node, struct kinf__member, waiting)->key,
+              0);
 }
 
 /* That a node comes, goes, is cordoned or not concerns others; its heartbeats do not. */
@@ -111,7 +112,7 @@ static void note_host(struct kinf__workloads *workloads, const char *name,
     if (!took_pods && host != NULL && host->takes_pods)
         look_at_waiting(workloads);
     if (host != NULL && host->needs_kubelet)
-        kinf__workloads_again(workloads, KINF__WORK_NODE, name, 0);
+        again(workloads, KINF__WORK_NODE, name, 0);
 }
 
 static void note_key(struct kinf__workloads *workloads, enum kinf__work_kind kind, const char *key,
@@ -122,7 +123,7 @@ static void note_key(struct kinf__workloads *workloads, enum kinf__work_kind kin
     else if (kind == KINF__WORK_NODE)
         note_host(workloads, key, object);
     else
-        kinf__workloads_again(workloads, kind, key, 0);
+        again(workloads, kind, key, 0);
 }
 
 static void note(struct kinf__controller *controller, struct kinf__resource *resource,
@@ -174,26 +175,35 @@ static bool begin_anew(struct kinf__workloads *workloads)
     return !workloads->is_lost;
 }
 
-static int reconcile(struct kinf__workloads *workloads, const struct kinf__work_item *item)
+static int reconcile(struct kinf__work *work)
 {
-    switch ((enum kinf__work_kind)item->kind) {
-    case KINF__WORK_POD:
-        return kinf__reconcile_pod(workloads, item->key);
-    case KINF__WORK_NODE:
-        return kinf__reconcile_node(workloads, item->key);
-    case KINF__WORK_REPLICASET:
-        return kinf__reconcile_replicaset(workloads, item->key);
-    case KINF__WORK_DEPLOYMENT:
-        return kinf__reconcile_deployment(workloads, item->key);
-    case KINF__WORK_STATEFULSET:
-        return kinf__reconcile_statefulset(workloads, item->key);
-    case KINF__WORK_DAEMONSET:
-        return kinf__reconcile_daemonset(workloads, item->key);
-    case KINF__WORK_JOB:
-        return kinf__reconcile_job(workloads, item->key);
-    default:
-        return 0;
-    }
+    static int (*const reconcilers[KINF__N_WORK_KINDS])(struct kinf__work *) = {
+        [KINF__WORK_POD] = kinf__reconcile_pod,
+        [KINF__WORK_NODE] = kinf__reconcile_node,
+        [KINF__WORK_REPLICASET] = kinf__reconcile_replicaset,
+        [KINF__WORK_DEPLOYMENT] = kinf__reconcile_deployment,
+        [KINF__WORK_STATEFULSET] = kinf__reconcile_statefulset,
+        [KINF__WORK_DAEMONSET] = kinf__reconcile_daemonset,
+        [KINF__WORK_JOB] = kinf__reconcile_job,
+    };
+    int failed = reconcilers[work->kind](work);
+
+    cJSON_Delete(work->tree);
+    cJSON_Delete(work->old_status);
+    return failed == KINF_ERR_NOT_FOUND ? 0 : failed;
+}
+
+static void do_item(struct kinf__workloads *workloads, const struct kinf__work_item *item)
+{
+    struct kinf__work work = { .workloads = workloads,
+                               .kind = (enum kinf__work_kind)item->kind,
+                               .key = item->key,
+                               .next_ms = KINF__NEVER_MS };
+
+    if (reconcile(&work) < 0)
+        work.next_ms = workloads->now_ms + RETRY_MS;
+    if (work.next_ms != KINF__NEVER_MS)
+        again(workloads, work.kind, work.key, work.next_ms);
 }
 
 static int64_t work(struct kinf__controller *controller, struct kinf__sim *sim, int64_t now_ms)
@@ -209,9 +219,7 @@ static int64_t work(struct kinf__controller *controller, struct kinf__sim *sim, 
         item = kinf__workqueue_take(&workloads->queue, now_ms);
         if (item == NULL)
             break;
-        if (reconcile(workloads, item) < 0)
-            kinf__workloads_again(workloads, (enum kinf__work_kind)item->kind, item->key,
-                                  now_ms + RETRY_MS);
+        do_item(workloads, item);
         free(item);
     }
     return workloads->is_lost ? now_ms : kinf__workqueue_due_ms(&workloads->queue);
@@ -248,8 +256,26 @@ static int end_verb(struct kinf__verb *verb, int failed)
     return failed < 0 && (code == 404 || code == 409 || code == 403) ? 0 : failed;
 }
 
+int kinf__work_read(struct kinf__work *work)
+{
+    int failed = kinf__workloads_read(work->workloads, work->kind, work->key, &work->tree);
+
+    if (failed < 0)
+        return failed;
+    work->spec = kinf__doc_get(work->tree, "spec");
+    work->old_status = kinf__doc_dup(kinf__doc_get(work->tree, "status"));
+    return 0;
+}
+
+void kinf__work_again(struct kinf__work *work, int64_t due_ms)
+{
+    if (due_ms < work->next_ms)
+        work->next_ms = due_ms;
+}
+
 int kinf__workloads_create(struct kinf__workloads *workloads, enum kinf__work_kind kind,
-                           const char *manager, struct cJSON *take_object)
+                           const char *manager, struct cJSON *take_object,
+                           struct cJSON **ret_object)
 {
     struct kinf__verb verb = { .sim = workloads->sim,
                                .resource = workloads->resources[kind],
@@ -259,28 +285,31 @@ int kinf__workloads_create(struct kinf__workloads *workloads, enum kinf__work_ki
     if (take_object == NULL)
         return KINF_ERR_NO_MEMORY;
     failed = kinf__verb_create(&verb, take_object);
+    if (failed < 0 && verb.refusal.code == 409)
+        failed = KINF_ERR_CONFLICT;
+    if (failed == 0 && ret_object != NULL)
+        *ret_object = KINF__TAKE(verb.object);
     kinf__verb_release(&verb);
     return failed;
 }
 
-int kinf__workloads_put_status(struct kinf__workloads *workloads, enum kinf__work_kind kind,
-                               const char *manager, struct cJSON *take_object)
+int kinf__work_put_status(struct kinf__work *work, const char *manager)
 {
-    struct kinf__verb verb = { .sim = workloads->sim,
-                               .resource = workloads->resources[kind],
+    struct kinf__verb verb = { .sim = work->workloads->sim,
+                               .resource = work->workloads->resources[work->kind],
                                .subresource = "status",
                                .manager = manager };
 
-    return end_verb(&verb, kinf__verb_update(&verb, take_object));
+    return end_verb(&verb, kinf__verb_update(&verb, KINF__TAKE(work->tree)));
 }
 
 int kinf__workloads_merge(struct kinf__workloads *workloads, enum kinf__work_kind kind,
-                          const char *key, const char *manager, struct cJSON *take_patch)
+                          const char *key, struct cJSON *take_patch)
 {
     KINF__AUTO_DOC *patch = take_patch;
     struct kinf__verb verb = { .sim = workloads->sim,
                                .resource = workloads->resources[kind],
-                               .manager = manager };
+                               .manager = KINF__CONTROLLER_MANAGER };
     char name_space[KINF_NAME_MAX];
 
     if (patch == NULL)

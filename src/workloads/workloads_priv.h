@@ -30,34 +30,51 @@ struct kinf__workloads {
     bool had_node;       /* there is or was one */
 };
 
-/* --- workloads.c --- */
+/* A reconcile under way: of what, and the object as it was read. */
+struct kinf__work {
+    struct kinf__workloads *workloads;
+    enum kinf__work_kind kind;
+    const char *key;
+    struct cJSON *tree; /* NULL: not read, or written already */
+    const struct cJSON *spec;
+    struct cJSON *old_status;
+    int64_t next_ms; /* when it is looked at again, whatever is noted; KINF__NEVER_MS: it is not */
+};
 
-/* To be looked at again. */
-void kinf__workloads_again(struct kinf__workloads *workloads, enum kinf__work_kind kind,
-                           const char *key, int64_t due_ms);
+/* --- workloads.c --- */
 
 /* Errors: KINF_ERR_NOT_FOUND, KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__workloads_read(struct kinf__workloads *workloads,
                                          enum kinf__work_kind kind, const char *key,
                                          struct cJSON **ret_object);
-/* Each writes in the name of `manager` and returns 0 or a negative code. What is refused because
- * somebody else changed or deleted it meanwhile is looked at again by what was noted of that. */
+/* Likewise, the work's own. */
+KINF_MUST_CHECK int kinf__work_read(struct kinf__work *work);
+void kinf__work_again(struct kinf__work *work, int64_t due_ms);
+
+/* Each writes and returns 0 or a negative code. What is refused because somebody else changed or
+ * deleted it meanwhile is looked at again by what was noted of that. */
+
+/* `ret_object`: as it is stored; NULL is allowed. Errors: KINF_ERR_CONFLICT (there is one of this
+ * name), others. */
 KINF_MUST_CHECK int kinf__workloads_create(struct kinf__workloads *workloads,
                                            enum kinf__work_kind kind, const char *manager,
-                                           struct cJSON *take_object);
-/* Writes the status of `take_object`, which was read under this lock and not written since; of some
- * kinds its annotations, too. */
-KINF_MUST_CHECK int kinf__workloads_put_status(struct kinf__workloads *workloads,
-                                               enum kinf__work_kind kind, const char *manager,
-                                               struct cJSON *take_object);
+                                           struct cJSON *take_object, struct cJSON **ret_object);
+/* Writes the status of the work's object, which is not written since it was read; of some kinds its
+ * annotations, too. */
+KINF_MUST_CHECK int kinf__work_put_status(struct kinf__work *work, const char *manager);
 /* Merges a patch into it; consumed. */
 KINF_MUST_CHECK int kinf__workloads_merge(struct kinf__workloads *workloads,
                                           enum kinf__work_kind kind, const char *key,
-                                          const char *manager, struct cJSON *take_patch);
+                                          struct cJSON *take_patch);
 /* `grace_s` negative: the object's own. That it is gone already is no failure. */
 KINF_MUST_CHECK int kinf__workloads_delete(struct kinf__workloads *workloads,
                                            enum kinf__work_kind kind, const char *key,
                                            int64_t grace_s);
+
+/* --- template.c --- */
+
+/* The manager of what controllers write. */
+#define KINF__CONTROLLER_MANAGER "kube-controller-manager"
 
 /* A tree from JSON text with conversions in it; what they bring needs no escapes: names, numbers,
  * times. NULL: out of memory. */
@@ -69,11 +86,18 @@ bool kinf__is_being_deleted(const struct cJSON *object);
 /* The truth of a member; NULL, anything else: false. */
 bool kinf__doc_is_true(const struct cJSON *object, const char *name);
 
-/* Makes `owner` the controller of `object`. Errors: KINF_ERR_NO_MEMORY. */
-KINF_MUST_CHECK int kinf__set_controller(struct cJSON *object, enum kinf__work_kind owner_kind,
-                                         const struct cJSON *owner);
-/* A pod of the owner's spec.template, with generateName. NULL: out of memory. */
-struct cJSON *kinf__pod_of_template(enum kinf__work_kind owner_kind, const struct cJSON *owner);
+/* An event about the work's object. */
+void kinf__work_record(const struct kinf__work *work, const char *component, const char *reason,
+                       const char *fmt, ...) KINF_PRINTF(4, 5);
+/* A condition of the work's object, with the time that its kind has beside that of the transition.
+ * Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__work_set_condition(const struct kinf__work *work,
+                                             const struct kinf__condition *condition);
+
+/* Makes the work's object the controller of `object`. Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__work_set_controller(const struct kinf__work *work, struct cJSON *object);
+/* A pod of its spec.template, with generateName. NULL: out of memory. */
+struct cJSON *kinf__work_make_pod(const struct kinf__work *work);
 
 /* "2026-11-22T10:00:00Z" in seconds since 1970; `none` if it is no time. */
 int64_t kinf__time_of(const char *text, int64_t none);
@@ -83,32 +107,33 @@ int64_t kinf__time_of(const char *text, int64_t none);
 KINF_MUST_CHECK int kinf__template_hash(const struct cJSON *template, int64_t n_collisions,
                                         char hash[KINF__TEMPLATE_HASH_SIZE]);
 
+/* What has the work's object as its controller; NULL: nothing. */
+const struct kinf__owner *kinf__work_owner(const struct kinf__work *work);
+
 struct kinf__pod_counts {
     int64_t active, started, ready, available, terminating;
 };
-/* `next_ms`: lowered to when another pod becomes available. */
-struct kinf__pod_counts kinf__count_pods(const struct kinf__owner *owner, int64_t min_ready_s,
-                                         int64_t now_ms, int64_t *next_ms);
+/* Available after the spec's minReadySeconds; the work is done again when another pod becomes so. */
+struct kinf__pod_counts kinf__count_pods(struct kinf__work *work, const struct kinf__owner *owner);
 
 /* A count that is left out when it is zero, as Go does. Errors: KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__set_count(struct cJSON *status, const char *name, int64_t n);
-/* Writes the object's status unless it is what `before` is; takes the object then. */
-KINF_MUST_CHECK int kinf__put_changed_status(struct kinf__workloads *workloads,
-                                             enum kinf__work_kind kind, const char *manager,
-                                             struct cJSON **object, const struct cJSON *before);
+/* Writes the object's status unless it is what it was. */
+KINF_MUST_CHECK int kinf__work_put_changed_status(struct kinf__work *work);
 
-/* --- one of each kind: what is stored is brought nearer to what is wanted. --- */
+/* --- one of each kind: what is stored is brought nearer to what is wanted. KINF_ERR_NOT_FOUND: there
+ * is nothing any more. --- */
 
-KINF_MUST_CHECK int kinf__reconcile_pod(struct kinf__workloads *workloads, const char *key);
-KINF_MUST_CHECK int kinf__reconcile_node(struct kinf__workloads *workloads, const char *key);
+KINF_MUST_CHECK int kinf__reconcile_pod(struct kinf__work *work);
+KINF_MUST_CHECK int kinf__reconcile_node(struct kinf__work *work);
+KINF_MUST_CHECK int kinf__reconcile_replicaset(struct kinf__work *work);
+KINF_MUST_CHECK int kinf__reconcile_deployment(struct kinf__work *work);
+KINF_MUST_CHECK int kinf__reconcile_statefulset(struct kinf__work *work);
+KINF_MUST_CHECK int kinf__reconcile_daemonset(struct kinf__work *work);
+KINF_MUST_CHECK int kinf__reconcile_job(struct kinf__work *work);
+
 /* For whoever has made none, and wants to see pods run. */
 KINF_MUST_CHECK int kinf__make_first_node(struct kinf__workloads *workloads);
-KINF_MUST_CHECK int kinf__reconcile_replicaset(struct kinf__workloads *workloads, const char *key);
-KINF_MUST_CHECK int kinf__reconcile_deployment(struct kinf__workloads *workloads, const char *key);
-KINF_MUST_CHECK int kinf__reconcile_statefulset(struct kinf__workloads *workloads, const char *key);
-KINF_MUST_CHECK int kinf__reconcile_daemonset(struct kinf__workloads *workloads, const char *key);
-KINF_MUST_CHECK int kinf__reconcile_job(struct kinf__workloads *workloads, const char *key);
-
 /* Whether the kubelet, or the scheduler, has anything to do for it. */
 bool kinf__pod_needs_work(const struct kinf__member *pod);
 
