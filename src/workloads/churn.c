@@ -14,8 +14,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "workloads/pod_index.h"
 #include "workloads/profile.h"
+#include "workloads/workloads_priv.h"
 #include "apiserver/verbs.h"
 
 #define NAMESPACE     "churn"
@@ -116,9 +116,8 @@ static void begin_pod(struct churn *churn, struct slot *slot)
     static const char letters[] = "bcdfghjklmnpqrstvwxz2456789";
     uint64_t n = churn->n_made++, a = kinf__dice_next(&churn->dice);
     const struct kinf__profile *look;
-    char now[KINF__TIME_SIZE], name[sizeof slot->name];
+    char name[sizeof slot->name];
 
-    kinf__sim_time(now);
     memset(slot, 0, sizeof *slot);
     slot->is_used = true;
     slot->stage = KINF__POD_PENDING;
@@ -136,9 +135,9 @@ static void begin_pod(struct churn *churn, struct slot *slot)
     snprintf(slot->pod_ip, sizeof slot->pod_ip, "10.%u.%u.%u",
              48 + (unsigned)(churn->n_made / 65024 % 16), (unsigned)(churn->n_made / 254 % 256),
              (unsigned)(churn->n_made % 254 + 1));
-    memcpy(slot->created, now, sizeof now);
-    memcpy(slot->started, now, sizeof now);
-    memcpy(slot->deleted, now, sizeof now);
+    kinf__sim_time(slot->created);
+    kinf__sim_time(slot->started);
+    kinf__sim_time(slot->deleted);
 }
 
 static int put_pod(struct churn *churn, struct kinf__sim *sim, struct slot *slot)
@@ -230,22 +229,15 @@ static int change_pod(struct churn *churn, struct kinf__sim *sim)
 
 /* --- Deployments --- */
 
-static struct cJSON *make_deployment(int number)
+static struct cJSON *make_deployment(unsigned number)
 {
-    KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
-    struct cJSON *tree;
-
-    if (kinf__buffer_printf(
-            &text,
-            "{\"metadata\":{\"name\":\"roller-%d\",\"labels\":{\"app\":\"roller-%d\"}},"
-            "\"spec\":{\"replicas\":3,\"selector\":{\"matchLabels\":{\"app\":"
-            "\"roller-%d\"}},\"template\":{\"metadata\":{\"labels\":{\"app\":"
-            "\"roller-%d\"}},\"spec\":{\"containers\":[{\"name\":\"main\","
-            "\"image\":\"registry.internal.example/roller:1\"}]}}}}",
-            number, number, number, number) < 0 ||
-        kinf__doc_parse(kinf__buffer_str(&text), &tree, NULL) < 0)
-        return NULL;
-    return tree;
+    return kinf__json_format(
+        "{\"metadata\":{\"name\":\"roller-%u\",\"labels\":{\"app\":\"roller-%u\"}},"
+        "\"spec\":{\"replicas\":3,\"selector\":{\"matchLabels\":{\"app\":\"roller-%u\"}},"
+        "\"template\":{\"metadata\":{\"labels\":{\"app\":\"roller-%u\"}},"
+        "\"spec\":{\"containers\":[{\"name\":\"main\","
+        "\"image\":\"registry.internal.example/roller:1\"}]}}}}",
+        number, number, number, number);
 }
 
 /* Another image, or another number of pods. */
@@ -256,23 +248,24 @@ static int change_deployment(struct churn *churn, struct kinf__sim *sim)
                                .name_space = NAMESPACE };
     unsigned number = kinf__dice_below(&churn->dice, N_DEPLOYMENTS);
     KINF__AUTO_DOC *patch = NULL;
-    char name[24], text[256];
+    unsigned replicas = 2 + kinf__dice_below(&churn->dice, 4);
+    char name[24];
     int failed;
 
     snprintf(name, sizeof name, "roller-%u", number);
-    snprintf(text, sizeof text, "{\"spec\":{\"replicas\":%u}}",
-             2 + kinf__dice_below(&churn->dice, 4));
-    if (kinf__dice_below(&churn->dice, 3) != 0)
-        snprintf(text, sizeof text,
-                 "{\"spec\":{\"template\":{\"spec\":{\"containers\":[{\"name\":\"main\",\"image\":"
-                 "\"registry.internal.example/roller:%08x\"}]}}}}",
-                 (unsigned)kinf__dice_next(&churn->dice));
-    if (kinf__doc_parse(kinf_str_from(text), &patch, NULL) < 0)
+    if (kinf__dice_below(&churn->dice, 3) == 0)
+        patch = kinf__json_format("{\"spec\":{\"replicas\":%u}}", replicas);
+    else
+        patch = kinf__json_format(
+            "{\"spec\":{\"template\":{\"spec\":{\"containers\":[{\"name\":\"main\",\"image\":"
+            "\"registry.internal.example/roller:%08x\"}]}}}}",
+            (unsigned)kinf__dice_next(&churn->dice));
+    if (patch == NULL)
         return KINF_ERR_NO_MEMORY;
     verb.name = name;
     failed = kinf__verb_patch(&verb, KINF__PATCH_MERGE, patch, false);
     if (failed < 0 && verb.refusal.code == 404) {
-        struct cJSON *deployment = make_deployment((int)number);
+        struct cJSON *deployment = make_deployment(number);
 
         kinf__verb_release(&verb);
         verb.name = NULL;
@@ -289,12 +282,9 @@ static int make_namespace(struct kinf__sim *sim)
     struct kinf__verb verb = { .sim = sim,
                                .resource =
                                    kinf__store_find(kinf__sim_store(sim), "", "namespaces") };
-    struct cJSON *tree;
-    int failed;
+    struct cJSON *tree = kinf__json_format("{\"metadata\":{\"name\":\"" NAMESPACE "\"}}");
+    int failed = tree != NULL ? kinf__verb_create(&verb, tree) : KINF_ERR_NO_MEMORY;
 
-    if (kinf__doc_parse(KINF_STR("{\"metadata\":{\"name\":\"" NAMESPACE "\"}}"), &tree, NULL) < 0)
-        return KINF_ERR_NO_MEMORY;
-    failed = kinf__verb_create(&verb, tree);
     if (failed < 0 && verb.refusal.code == 409)
         failed = 0;
     kinf__verb_release(&verb);

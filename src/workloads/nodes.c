@@ -5,24 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "workloads/profile.h"
 #include "workloads/workloads_priv.h"
-
-static int set_conditions(const struct kinf__work *work)
-{
-    static const struct kinf__condition conditions[] = {
-        { "MemoryPressure", "False", "KubeletHasSufficientMemory",
-          "kubelet has sufficient memory available" },
-        { "DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure" },
-        { "PIDPressure", "False", "KubeletHasSufficientPID",
-          "kubelet has sufficient PID available" },
-        { "Ready", "True", "KubeletReady", "kubelet is posting ready status" },
-    };
-    int failed = 0;
-
-    for (size_t i = 0; failed == 0 && i < KINF__ARRAY_LEN(conditions); i++)
-        failed = kinf__work_set_condition(work, &conditions[i]);
-    return failed;
-}
 
 /* A member of the status that is not there yet. */
 static int fill(struct cJSON *status, const char *name, struct cJSON *take_value)
@@ -37,6 +21,7 @@ static int fill_status(const struct kinf__work *work)
 {
     struct cJSON *status = kinf__doc_object(work->tree, "status");
     unsigned nth = work->workloads->n_kubelets++;
+    int failed = 0;
 
     /* Created empty. */
     if (*kinf__doc_text(status, "nodeInfo", "kubeletVersion", NULL) == '\0')
@@ -57,7 +42,9 @@ static int fill_status(const struct kinf__work *work)
                                "\"kubeletVersion\":\"v1.37.1\",\"kubeProxyVersion\":\"\","
                                "\"operatingSystem\":\"linux\",\"architecture\":\"amd64\"}")) < 0)
         return KINF_ERR_NO_MEMORY;
-    return set_conditions(work);
+    for (size_t i = 0; failed == 0 && i < KINF__N_NODE_CONDITIONS; i++)
+        failed = kinf__work_set_condition(work, &kinf__node_conditions[i]);
+    return failed;
 }
 
 static int remove_taint(const struct kinf__work *work)

@@ -484,21 +484,11 @@ static void take_facts(struct kinf__member *member, const struct facts *facts)
 }
 
 /* What owners look at; what else changes in a pod is nothing to them. */
-static unsigned state_of(const struct kinf__member *member)
+static int state_of(const struct kinf__member *member)
 {
-    const bool states[] = { true,
-                            member->is_terminating,
-                            member->is_started,
-                            member->is_running,
-                            member->is_ready,
-                            member->is_finished,
-                            member->is_succeeded,
-                            member->host != NULL };
-    unsigned state = 0;
-
-    for (size_t i = 0; i < KINF__ARRAY_LEN(states); i++)
-        state |= (unsigned)states[i] << i;
-    return state;
+    return 1 | member->is_terminating << 1 | member->is_started << 2 | member->is_running << 3 |
+           member->is_ready << 4 | member->is_finished << 5 | member->is_succeeded << 6 |
+           (member->host != NULL) << 7;
 }
 
 static void say_owner(const struct kinf__member *member, enum kinf__work_kind *kind, char *key,
@@ -511,7 +501,7 @@ static void say_owner(const struct kinf__member *member, enum kinf__work_kind *k
 }
 
 static int set_member(struct kinf__pod_index *index, struct kinf__member *member,
-                      const struct kinf_object *object, unsigned old_state,
+                      const struct kinf_object *object, int old_state,
                       struct kinf__member_change *change)
 {
     struct facts facts = { .node = "" };
@@ -536,7 +526,7 @@ int kinf__pod_index_set(struct kinf__pod_index *index, enum kinf__work_kind kind
                         const struct kinf_object *object, struct kinf__member_change *ret_change)
 {
     struct kinf__member *member = kinf__pod_index_find(index, kind, key);
-    unsigned old_state = member != NULL ? state_of(member) : 0;
+    int old_state = member != NULL ? state_of(member) : 0;
 
     ret_change->member = NULL;
     ret_change->n_siblings = 0;
@@ -621,8 +611,11 @@ bool kinf__pod_index_check(const struct kinf__pod_index *index)
         struct kinf__hmap_node *node = index->by_key.buckets[i];
 
         for (; node != NULL; node = node->next) {
-            if (!check_member(index, KINF__CONTAINER_OF(node, struct kinf__member, node)))
+            const struct kinf__member *member = KINF__CONTAINER_OF(node, struct kinf__member, node);
+
+            if (!check_member(index, member))
                 return false;
+            n_owned += member->owner != NULL;
         }
     }
     for (size_t i = 0; i < index->by_uid.n_buckets; i++) {
@@ -630,12 +623,6 @@ bool kinf__pod_index_check(const struct kinf__pod_index *index)
 
         for (; node != NULL; node = node->next)
             n_members += KINF__CONTAINER_OF(node, struct kinf__owner, node)->n_members;
-    }
-    for (size_t i = 0; i < index->by_key.n_buckets; i++) {
-        struct kinf__hmap_node *node = index->by_key.buckets[i];
-
-        for (; node != NULL; node = node->next)
-            n_owned += KINF__CONTAINER_OF(node, struct kinf__member, node)->owner != NULL;
     }
     return n_owned == n_members && count_links(&index->hosts) == index->by_name.n_nodes;
 }

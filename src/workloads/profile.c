@@ -82,6 +82,14 @@ static const char *const probe_paths[] = { "/healthz", "/livez", "/status/ready"
                                            "/internal/ping" };
 static const char *const volume_names[] = { "config", "scratch", "certificates", "templates" };
 
+const struct kinf__condition kinf__node_conditions[] = {
+    { "MemoryPressure", "False", "KubeletHasSufficientMemory",
+      "kubelet has sufficient memory available" },
+    { "DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure" },
+    { "PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available" },
+    { "Ready", "True", "KubeletReady", "kubelet is posting ready status" },
+};
+
 #define PICK(dice, words) (words)[kinf__dice_below((dice), KINF__ARRAY_LEN(words))]
 
 uint64_t kinf__dice_next(struct kinf__dice *dice)

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/buffer.h"
+#include "apiserver/conditions.h"
 
 #define KINF__PROFILE_MAX_CONTAINERS 3
 #define KINF__PROFILE_MAX_ENV        24
@@ -71,6 +72,10 @@ void kinf__profile_init(struct kinf__profile *profile, uint64_t seed, unsigned n
 /* Words of a seed, for namespaces: "payments-prod". */
 void kinf__profile_namespace(unsigned number, char name[64]);
 
+/* What a kubelet says of a node that is well. */
+#define KINF__N_NODE_CONDITIONS 4
+extern const struct kinf__condition kinf__node_conditions[KINF__N_NODE_CONDITIONS];
+
 /* How far a pod has come. */
 enum kinf__pod_stage {
     KINF__POD_PENDING,
@@ -82,26 +87,26 @@ enum kinf__pod_stage {
     KINF__N_POD_STAGES
 };
 
-/* Holes, each KINF__HOLE and one of these. */
+/* X(member of the values, letter): a hole is KINF__HOLE and a letter. */
 #define KINF__HOLE '\1'
-enum kinf__hole {
-    KINF__HOLE_NAME = 'n',
-    KINF__HOLE_UID = 'u',
-    KINF__HOLE_VERSION = 'v',
-    KINF__HOLE_NODE = 'o',
-    KINF__HOLE_POD_IP = 'i',
-    KINF__HOLE_HOST_IP = 'h',
-    KINF__HOLE_CREATED = 'c', /* times */
-    KINF__HOLE_STARTED = 's',
-    KINF__HOLE_DELETED = 'e',
-    KINF__HOLE_DIGEST = 'd', /* another one each time */
-    KINF__HOLE_SUFFIX = 'x', /* five letters */
-    KINF__HOLE_RESTARTS = 'r',
-};
+#define KINF__HOLES(X)                                                                             \
+    X(name, 'n')                                                                                   \
+    X(uid, 'u')                                                                                    \
+    X(version, 'v')                                                                                \
+    X(node, 'o')                                                                                   \
+    X(pod_ip, 'i')                                                                                 \
+    X(host_ip, 'h')                                                                                \
+    X(created, 'c') /* times */                                                                    \
+    X(started, 's')                                                                                \
+    X(deleted, 'e')                                                                                \
+    X(suffix, 'x') /* five letters */                                                              \
+    X(restarts, 'r')
+#define KINF__HOLE_DIGEST 'd' /* another one each time */
 
 struct kinf__hole_values {
-    const char *name, *uid, *version, *node, *pod_ip, *host_ip, *created, *started, *deleted,
-        *suffix, *restarts;
+#define X(member, letter) const char *member;
+    KINF__HOLES(X)
+#undef X
     struct kinf__dice *dice; /* of digests */
 };
 

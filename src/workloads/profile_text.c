@@ -488,6 +488,18 @@ int kinf__profile_write_pod(const struct kinf__profile *profile, enum kinf__pod_
 
 /* --- its owners --- */
 
+/* An object, up to its labels. `generation`: that member with a comma, or nothing. */
+static void put_start(struct writer *writer, const struct kinf__profile *profile, const char *name,
+                      const char *uid, const char *generation)
+{
+    put(writer,
+        "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"%s\",\"uid\":\"%s\","
+        "\"resourceVersion\":\"" HOLE_VERSION "\",%s\"creationTimestamp\":\"%s\",\"labels\":{",
+        name, profile->name_space, uid, generation, profile->time);
+    put_pairs(writer, profile->labels, profile->n_labels);
+    put(writer, "}");
+}
+
 static void put_selector_and_template(struct writer *writer, const struct kinf__profile *profile,
                                       bool is_hashed)
 {
@@ -509,15 +521,12 @@ int kinf__profile_write_replicaset(const struct kinf__profile *profile, struct k
     struct kinf__profile hashed = with_hash(profile);
     struct writer writer = { text, 0 };
     unsigned n = profile->replicas;
+    char name[sizeof profile->name + sizeof profile->hash];
 
+    snprintf(name, sizeof name, "%s-%s", profile->name, profile->hash);
+    put_start(&writer, &hashed, name, profile->replicaset_uid, "\"generation\":1,");
     put(&writer,
-        "{\"metadata\":{\"name\":\"%s-%s\",\"namespace\":\"%s\",\"uid\":\"%s\","
-        "\"resourceVersion\":\"" HOLE_VERSION "\",\"generation\":1,\"creationTimestamp\":\"%s\","
-        "\"labels\":{",
-        profile->name, profile->hash, profile->name_space, profile->replicaset_uid, profile->time);
-    put_pairs(&writer, hashed.labels, hashed.n_labels);
-    put(&writer,
-        "},\"annotations\":{\"deployment.kubernetes.io/desired-replicas\":\"%u\","
+        ",\"annotations\":{\"deployment.kubernetes.io/desired-replicas\":\"%u\","
         "\"deployment.kubernetes.io/max-replicas\":\"%u\","
         "\"deployment.kubernetes.io/revision\":\"1\"},\"ownerReferences\":[{"
         "\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\",\"name\":\"%s\",\"uid\":\"%s\","
@@ -558,14 +567,9 @@ int kinf__profile_write_deployment(const struct kinf__profile *profile, struct k
 {
     struct writer writer = { text, 0 };
 
+    put_start(&writer, profile, profile->name, profile->deployment_uid, "\"generation\":1,");
     put(&writer,
-        "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"%s\",\"uid\":\"%s\","
-        "\"resourceVersion\":\"" HOLE_VERSION "\",\"generation\":1,\"creationTimestamp\":\"%s\","
-        "\"labels\":{",
-        profile->name, profile->name_space, profile->deployment_uid, profile->time);
-    put_pairs(&writer, profile->labels, profile->n_labels);
-    put(&writer,
-        "},\"annotations\":{\"deployment.kubernetes.io/revision\":\"1\"}},\"spec\":{"
+        ",\"annotations\":{\"deployment.kubernetes.io/revision\":\"1\"}},\"spec\":{"
         "\"replicas\":%u,",
         profile->replicas);
     put_selector_and_template(&writer, profile, false);
@@ -583,13 +587,9 @@ int kinf__profile_write_service(const struct kinf__profile *profile, struct kinf
 {
     struct writer writer = { text, 0 };
 
+    put_start(&writer, profile, profile->name, HOLE_UID, "");
     put(&writer,
-        "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"%s\",\"uid\":\"" HOLE_UID "\","
-        "\"resourceVersion\":\"" HOLE_VERSION "\",\"creationTimestamp\":\"%s\",\"labels\":{",
-        profile->name, profile->name_space, profile->time);
-    put_pairs(&writer, profile->labels, profile->n_labels);
-    put(&writer,
-        "}},\"spec\":{\"ports\":[{\"name\":\"http\",\"protocol\":\"TCP\",\"port\":80,"
+        "},\"spec\":{\"ports\":[{\"name\":\"http\",\"protocol\":\"TCP\",\"port\":80,"
         "\"targetPort\":%u}],\"selector\":{\"app.kubernetes.io/instance\":\"%s\"},"
         "\"clusterIP\":\"" HOLE_POD_IP "\",\"clusterIPs\":[\"" HOLE_POD_IP "\"],"
         "\"type\":\"ClusterIP\",\"sessionAffinity\":\"None\",\"ipFamilies\":[\"IPv4\"],"
@@ -605,12 +605,8 @@ int kinf__profile_write_configmap(const struct kinf__profile *profile, struct ki
     unsigned n_lines = 10 + kinf__dice_below(dice, 60);
     struct writer writer = { text, 0 };
 
-    put(&writer,
-        "{\"metadata\":{\"name\":\"" HOLE_NAME "\",\"namespace\":\"%s\",\"uid\":\"" HOLE_UID "\","
-        "\"resourceVersion\":\"" HOLE_VERSION "\",\"creationTimestamp\":\"%s\",\"labels\":{",
-        profile->name_space, profile->time);
-    put_pairs(&writer, profile->labels, profile->n_labels);
-    put(&writer, "}},\"data\":{\"application.properties\":\"");
+    put_start(&writer, profile, HOLE_NAME, HOLE_UID, "");
+    put(&writer, "},\"data\":{\"application.properties\":\"");
     for (unsigned i = 0; i < n_lines; i++)
         put(&writer, "%s.%s.%u=%016" PRIx64 "\\n", profile->team, profile->app, i,
             kinf__dice_next(dice));
@@ -620,20 +616,14 @@ int kinf__profile_write_configmap(const struct kinf__profile *profile, struct ki
 
 static void put_node_conditions(struct writer *writer)
 {
-    static const char *const conditions[][4] = {
-        { "MemoryPressure", "False", "KubeletHasSufficientMemory",
-          "kubelet has sufficient memory available" },
-        { "DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure" },
-        { "PIDPressure", "False", "KubeletHasSufficientPID",
-          "kubelet has sufficient PID available" },
-        { "Ready", "True", "KubeletReady", "kubelet is posting ready status" },
-    };
+    for (unsigned i = 0; i < KINF__N_NODE_CONDITIONS; i++) {
+        const struct kinf__condition *condition = &kinf__node_conditions[i];
 
-    for (unsigned i = 0; i < KINF__ARRAY_LEN(conditions); i++)
         put(writer,
             "%s{\"type\":\"%s\",\"status\":\"%s\",\"lastHeartbeatTime\":\"" HOLE_STARTED "\","
             "\"lastTransitionTime\":\"" HOLE_CREATED "\",\"reason\":\"%s\",\"message\":\"%s\"}",
-            comma(i), conditions[i][0], conditions[i][1], conditions[i][2], conditions[i][3]);
+            comma(i), condition->type, condition->status, condition->reason, condition->message);
+    }
 }
 
 static void put_node_images(struct writer *writer, struct kinf__dice *dice)
@@ -719,33 +709,15 @@ static int put_digest(struct kinf__dice *dice, struct kinf__buffer *out)
 
 static const char *value_of(const struct kinf__hole_values *values, char hole)
 {
-    switch ((enum kinf__hole)hole) {
-    case KINF__HOLE_NAME:
-        return values->name;
-    case KINF__HOLE_UID:
-        return values->uid;
-    case KINF__HOLE_VERSION:
-        return values->version;
-    case KINF__HOLE_NODE:
-        return values->node;
-    case KINF__HOLE_POD_IP:
-        return values->pod_ip;
-    case KINF__HOLE_HOST_IP:
-        return values->host_ip;
-    case KINF__HOLE_CREATED:
-        return values->created;
-    case KINF__HOLE_STARTED:
-        return values->started;
-    case KINF__HOLE_DELETED:
-        return values->deleted;
-    case KINF__HOLE_SUFFIX:
-        return values->suffix;
-    case KINF__HOLE_RESTARTS:
-        return values->restarts;
-    case KINF__HOLE_DIGEST:
-        break;
+    switch (hole) {
+#define X(member, letter)                                                                          \
+    case letter:                                                                                   \
+        return values->member;
+        KINF__HOLES(X)
+#undef X
+    default:
+        return NULL;
     }
-    return NULL;
 }
 
 int kinf__fill_holes(struct kinf_str text, const struct kinf__hole_values *values,
