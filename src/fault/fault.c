@@ -457,26 +457,17 @@ struct kinf__fault *kinf__faults_find(struct kinf__faults *faults,
 
 /* --- the lines --- */
 
-static struct rule *rule_new(const char *spec, struct kinf_error *err, int *ret_failed)
-{
-    struct rule *rule = calloc(1, sizeof *rule);
-
-    *ret_failed =
-        rule != NULL ? kinf__fault_spec_parse(spec, &rule->spec, err) : kinf__error_no_memory(err);
-    if (*ret_failed == 0)
-        return rule;
-    free(rule);
-    return NULL;
-}
-
 int kinf__faults_add(struct kinf__faults *faults, const char *spec, unsigned *ret_id,
                      struct kinf_error *err)
 {
-    int failed;
-    struct rule *rule = rule_new(spec, err, &failed);
+    struct rule *rule = calloc(1, sizeof *rule);
+    int failed =
+        rule != NULL ? kinf__fault_spec_parse(spec, &rule->spec, err) : kinf__error_no_memory(err);
 
-    if (rule == NULL)
+    if (failed < 0) {
+        free(rule);
         return failed;
+    }
     rule->until_ms = kinf__clock_add_ms(kinf__clock_now_ms(), rule->spec.for_ms);
     kinf__mutex_lock(&faults->lock);
     if (faults->n_rules == RULES_MAX) {

@@ -143,19 +143,21 @@ static int write_login(struct kinf__buffer *out)
                       "</form></body></html>\n"));
 }
 
+int kinf__fault_write_event(const struct kinf__refusal *refusal, struct kinf__buffer *out)
+{
+    if (kinf__buffer_append_str(out, KINF_STR("{\"type\":\"ERROR\",\"object\":")) < 0 ||
+        kinf__refusal_write_status(refusal, out) < 0)
+        return KINF_ERR_NO_MEMORY;
+    return kinf__buffer_append_str(out, KINF_STR("}\n"));
+}
+
 static int write_body(const struct kinf__fault_effect *effect, const struct kinf__refusal *refusal,
                       struct kinf__buffer *out)
 {
-    int failed;
-
     if (effect->kind == KINF__FAULT_LOGIN)
         return write_login(out);
-    if (effect->kind == KINF__FAULT_REFUSE) {
-        failed = kinf__buffer_append_str(out, KINF_STR("{\"type\":\"ERROR\",\"object\":"));
-        if (failed == 0)
-            failed = kinf__refusal_write_status(refusal, out);
-        return failed < 0 ? failed : kinf__buffer_append_str(out, KINF_STR("}\n"));
-    }
+    if (effect->kind == KINF__FAULT_REFUSE)
+        return kinf__fault_write_event(refusal, out);
     if (effect->form == KINF__FAULT_AS_TEXT)
         return kinf__buffer_printf(out, "%s\n", refusal->message);
     if (effect->form == KINF__FAULT_AS_HTML)

@@ -22,6 +22,10 @@ struct kinf__fault_object {
 int kinf__fault_refuse(const struct kinf__fault_effect *effect,
                        const struct kinf__fault_object *object, struct kinf__refusal *refusal);
 
+/* Appends it as an ERROR event of a watch. Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__fault_write_event(const struct kinf__refusal *refusal,
+                                            struct kinf__buffer *out);
+
 /* The same as an answer, in the form that is wanted: code, content type, Retry-After and the body's
  * text. What else the answer says is reset; its old body and stream are left to the caller. Errors:
  * KINF_ERR_NO_MEMORY, nothing is changed. */

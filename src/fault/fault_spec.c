@@ -260,22 +260,26 @@ static int read_fault(struct kinf__fault_spec *spec, char *text, const struct wo
 
 /* --- selection --- */
 
+static bool equals(const char *text, size_t len, const char *other)
+{
+    return strlen(other) == len && memcmp(text, other, len) == 0;
+}
+
 static unsigned verbs_of(const char *word, size_t len)
 {
     static const struct {
         const char *word;
         unsigned verbs;
-    } groups[] = {
-        { "*", ALL }, { "any", ALL }, { "read", READS }, { "write", WRITES }, { "watch", WATCHES }
+    } known[] = { { "*", ALL },        { "any", ALL },       { "read", READS },
+                  { "write", WRITES }, { "watch", WATCHES },
+#define X(verb, verb_word) { verb_word, BIT(verb) },
+                  KINF__FAULT_VERBS(X)
+#undef X
     };
 
-    for (size_t i = 0; i < KINF__ARRAY_LEN(groups); i++) {
-        if (strlen(groups[i].word) == len && memcmp(groups[i].word, word, len) == 0)
-            return groups[i].verbs;
-    }
-    for (size_t i = 0; i < KINF__ARRAY_LEN(verb_words); i++) {
-        if (strlen(verb_words[i]) == len && memcmp(verb_words[i], word, len) == 0)
-            return BIT(i);
+    for (size_t i = 0; i < KINF__ARRAY_LEN(known); i++) {
+        if (equals(word, len, known[i].word))
+            return known[i].verbs;
     }
     return 0;
 }
@@ -449,11 +453,6 @@ int kinf__fault_spec_parse(const char *text, struct kinf__fault_spec *ret_spec,
 }
 
 /* --- asking --- */
-
-static bool equals(const char *text, size_t len, const char *other)
-{
-    return strlen(other) == len && memcmp(text, other, len) == 0;
-}
 
 /* "pods", "*.apps", without what is behind the slash. */
 static bool is_of_type(const char *word, size_t len, const struct kinf__fault_subject *subject)

@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/compiler.h"
 #include "serve/gzip.h"
-#include "serve/refusal.h"
+#include "fault/fault_answer.h"
 
 #define CHUNK_BYTES (16u << 10) /* read at once, where it cannot go straight to the reader */
 #define LINE_MAX    (1u << 20)
@@ -195,10 +195,7 @@ static int write_error(struct faulty *faulty)
     kinf__refuse(&refusal, code, code == 410 ? "Expired" : "InternalError",
                  code == 410 ? "too old resource version" : "the watch has failed");
     faulty->out.len = faulty->n_out_sent = 0;
-    if (kinf__buffer_append_str(&faulty->out, KINF_STR("{\"type\":\"ERROR\",\"object\":")) < 0 ||
-        kinf__refusal_write_status(&refusal, &faulty->out) < 0)
-        return KINF_ERR_NO_MEMORY;
-    return kinf__buffer_append_str(&faulty->out, KINF_STR("}\n"));
+    return kinf__fault_write_event(&refusal, &faulty->out);
 }
 
 static ssize_t read_last(struct faulty *faulty, char *buf, size_t size)

@@ -27,14 +27,6 @@ struct kinf__certificate {
     char *key_file;
 };
 
-static int make_authority(struct kinf__key_pair *ret_authority, struct kinf_error *err)
-{
-    const struct kinf__key_pair_options options = { .name = "kinformer-sim authority",
-                                                    .valid_s = VALID_S };
-
-    return kinf__key_pair_make(&options, ret_authority, err);
-}
-
 /* --- names --- */
 
 static bool is_address(const char *host)
@@ -67,13 +59,12 @@ static int write_names(const char *const *hosts, size_t n_hosts, char **ret_name
 /* --- files --- */
 
 /* A server that looks in between finds a pair that does not belong together, and looks again. */
-static int write_served(const struct kinf__certificate *certificate,
-                        const struct kinf__key_pair *authority, struct kinf_error *err)
+int kinf__certificate_rotate(const struct kinf__certificate *certificate, struct kinf_error *err)
 {
     const struct kinf__key_pair_options options = { .name = "kinformer-sim",
                                                     .alt_names = certificate->names,
                                                     .valid_s = VALID_S,
-                                                    .issuer = authority };
+                                                    .issuer = &certificate->authority };
     struct kinf__key_pair served;
     int failed = kinf__key_pair_make(&options, &served, err);
 
@@ -124,6 +115,8 @@ static int make_folder(struct kinf__certificate *certificate, struct kinf_error 
 int kinf__certificate_new(const char *const *hosts, size_t n_hosts,
                           struct kinf__certificate **ret_certificate, struct kinf_error *err)
 {
+    const struct kinf__key_pair_options authority = { .name = "kinformer-sim authority",
+                                                      .valid_s = VALID_S };
     struct kinf__certificate *certificate = calloc(1, sizeof *certificate);
     int failed;
 
@@ -131,14 +124,14 @@ int kinf__certificate_new(const char *const *hosts, size_t n_hosts,
         return kinf__error_no_memory(err);
     failed = write_names(hosts, n_hosts, &certificate->names, err);
     if (failed == 0)
-        failed = make_authority(&certificate->authority, err);
+        failed = kinf__key_pair_make(&authority, &certificate->authority, err);
     if (failed == 0)
         failed = make_folder(certificate, err);
     if (failed == 0)
         failed = kinf__file_replace(certificate->authority_file,
                                     kinf_str_from(certificate->authority.cert_pem), err);
     if (failed == 0)
-        failed = write_served(certificate, &certificate->authority, err);
+        failed = kinf__certificate_rotate(certificate, err);
     if (failed < 0) {
         kinf__certificate_free(certificate);
         return failed;
@@ -182,16 +175,4 @@ const char *kinf__certificate_cert_file(const struct kinf__certificate *certific
 const char *kinf__certificate_key_file(const struct kinf__certificate *certificate)
 {
     return certificate->key_file;
-}
-
-int kinf__certificate_rotate(struct kinf__certificate *certificate, bool is_foreign,
-                             struct kinf_error *err)
-{
-    struct kinf__key_pair foreign = { NULL, NULL };
-    int failed = is_foreign ? make_authority(&foreign, err) : 0;
-
-    if (failed == 0)
-        failed = write_served(certificate, is_foreign ? &foreign : &certificate->authority, err);
-    kinf__key_pair_release(&foreign);
-    return failed;
 }

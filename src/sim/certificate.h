@@ -29,10 +29,9 @@ const char *kinf__certificate_authority_file(const struct kinf__certificate *cer
 const char *kinf__certificate_cert_file(const struct kinf__certificate *certificate);
 const char *kinf__certificate_key_file(const struct kinf__certificate *certificate);
 
-/* Puts a new key and a new certificate in the place of the old ones; `is_foreign`: of a new
- * authority, whom no client trusts. On failure the old ones stay, or a pair that does not belong
+/* Puts a new key and a new certificate in the place of the old ones. On failure the old ones stay, or a pair that does not belong
  * together, which no server takes over. Errors: as above. */
-KINF_MUST_CHECK int kinf__certificate_rotate(struct kinf__certificate *certificate, bool is_foreign,
+KINF_MUST_CHECK int kinf__certificate_rotate(const struct kinf__certificate *certificate,
                                              struct kinf_error *err);
 
 #endif

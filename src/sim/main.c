@@ -321,7 +321,7 @@ static void rotate(const struct program *program)
 
     if (program->certificate == NULL)
         return;
-    if (kinf__certificate_rotate(program->certificate, false, &err) < 0)
+    if (kinf__certificate_rotate(program->certificate, &err) < 0)
         KINF__LOG(KINF__LOG_SERVE, KINF_LOG_WARN, "no new certificate: %s", err.message);
 }
 
