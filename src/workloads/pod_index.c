@@ -10,6 +10,16 @@
 #include "apiserver/meta_text.h"
 #include "object/object.h"
 
+const struct kinf__work_type kinf__work_types[] = {
+    [KINF__WORK_POD] = { "", "v1", "pods", "Pod" },
+    [KINF__WORK_NODE] = { "", "v1", "nodes", "Node" },
+    [KINF__WORK_REPLICASET] = { "apps", "apps/v1", "replicasets", "ReplicaSet" },
+    [KINF__WORK_DEPLOYMENT] = { "apps", "apps/v1", "deployments", "Deployment" },
+    [KINF__WORK_STATEFULSET] = { "apps", "apps/v1", "statefulsets", "StatefulSet" },
+    [KINF__WORK_DAEMONSET] = { "apps", "apps/v1", "daemonsets", "DaemonSet" },
+    [KINF__WORK_JOB] = { "batch", "batch/v1", "jobs", "Job" },
+};
+
 /* --- what an object says --- */
 
 struct facts {
@@ -346,14 +356,9 @@ struct kinf__owner *kinf__pod_index_find_owner(const struct kinf__pod_index *ind
 
 static enum kinf__work_kind kind_of(const char *name)
 {
-    static const char *const names[] = {
-#define X(kind, group, api_version, resource, kind_name) kind_name,
-        KINF__WORK_KINDS(X)
-#undef X
-    };
     int kind = 0;
 
-    while (kind < KINF__N_WORK_KINDS && strcmp(names[kind], name) != 0)
+    while (kind < KINF__N_WORK_KINDS && strcmp(kinf__work_types[kind].kind, name) != 0)
         kind++;
     return (enum kinf__work_kind)kind;
 }

@@ -16,21 +16,21 @@
 #include "base/list.h"
 
 /* The types that something is done about; also what a key in the work queue is of. */
-#define KINF__WORK_KINDS(X)                                                                        \
-    X(KINF__WORK_POD, "", "v1", "pods", "Pod")                                                     \
-    X(KINF__WORK_NODE, "", "v1", "nodes", "Node")                                                  \
-    X(KINF__WORK_REPLICASET, "apps", "apps/v1", "replicasets", "ReplicaSet")                       \
-    X(KINF__WORK_DEPLOYMENT, "apps", "apps/v1", "deployments", "Deployment")                       \
-    X(KINF__WORK_STATEFULSET, "apps", "apps/v1", "statefulsets", "StatefulSet")                    \
-    X(KINF__WORK_DAEMONSET, "apps", "apps/v1", "daemonsets", "DaemonSet")                          \
-    X(KINF__WORK_JOB, "batch", "batch/v1", "jobs", "Job")
-
 enum kinf__work_kind {
-#define X(kind, group, api_version, resource, name) kind,
-    KINF__WORK_KINDS(X)
-#undef X
-        KINF__N_WORK_KINDS
+    KINF__WORK_POD,
+    KINF__WORK_NODE,
+    KINF__WORK_REPLICASET,
+    KINF__WORK_DEPLOYMENT,
+    KINF__WORK_STATEFULSET,
+    KINF__WORK_DAEMONSET,
+    KINF__WORK_JOB,
+    KINF__N_WORK_KINDS
 };
+
+struct kinf__work_type {
+    const char *group, *api_version, *resource, *kind;
+};
+extern const struct kinf__work_type kinf__work_types[KINF__N_WORK_KINDS];
 
 /* schedulerName of pods whose whole life is made up by churn.c. */
 #define KINF__CHURN_SCHEDULER "kinformer-sim-churn"

@@ -106,19 +106,20 @@ unsigned kinf__dice_below(struct kinf__dice *dice, unsigned limit)
     return (unsigned)((kinf__dice_next(dice) >> 32) * limit >> 32);
 }
 
-static KINF_PRINTF(6, 7) void add_pair(struct kinf__pair *pairs, unsigned *n, unsigned max,
-                                       const char *name, const char *source, const char *fmt, ...)
+static KINF_PRINTF(4, 5) void add_pair(struct kinf__pairs *pairs, const char *name,
+                                       const char *source, const char *fmt, ...)
 {
+    struct kinf__pair *pair = &pairs->items[pairs->n];
     va_list args;
 
-    if (*n == max)
+    if (pairs->n == KINF__PROFILE_MAX_PAIRS)
         return;
-    pairs[*n].name = name;
-    pairs[*n].source = source;
+    pairs->n++;
+    pair->name = name;
+    pair->source = source;
     va_start(args, fmt);
-    vsnprintf(pairs[*n].value, sizeof pairs[*n].value, fmt, args);
+    vsnprintf(pair->value, sizeof pair->value, fmt, args);
     va_end(args);
-    (*n)++;
 }
 
 /* Sorted by name, as the server writes maps. */
@@ -126,53 +127,48 @@ static void add_labels(struct kinf__profile *profile, struct kinf__dice *dice,
                        const char *component)
 {
     static const char *const managers[] = { "Helm", "argocd", "flux" };
-    struct kinf__pair *labels = profile->labels;
-    unsigned *n = &profile->n_labels, max = KINF__PROFILE_MAX_PAIRS;
+    struct kinf__pairs *labels = &profile->labels;
 
-    add_pair(labels, n, max, "app.kubernetes.io/component", NULL, "%s", component);
-    add_pair(labels, n, max, "app.kubernetes.io/instance", NULL, "%s", profile->name);
-    add_pair(labels, n, max, "app.kubernetes.io/managed-by", NULL, "%s", PICK(dice, managers));
-    add_pair(labels, n, max, "app.kubernetes.io/name", NULL, "%s", profile->app);
-    add_pair(labels, n, max, "app.kubernetes.io/part-of", NULL, "%s-suite", profile->team);
-    add_pair(labels, n, max, "app.kubernetes.io/version", NULL, "v%u.%u.%u",
-             kinf__dice_below(dice, 6), kinf__dice_below(dice, 30), kinf__dice_below(dice, 12));
+    add_pair(labels, "app.kubernetes.io/component", NULL, "%s", component);
+    add_pair(labels, "app.kubernetes.io/instance", NULL, "%s", profile->name);
+    add_pair(labels, "app.kubernetes.io/managed-by", NULL, "%s", PICK(dice, managers));
+    add_pair(labels, "app.kubernetes.io/name", NULL, "%s", profile->app);
+    add_pair(labels, "app.kubernetes.io/part-of", NULL, "%s-suite", profile->team);
+    add_pair(labels, "app.kubernetes.io/version", NULL, "v%u.%u.%u", kinf__dice_below(dice, 6),
+             kinf__dice_below(dice, 30), kinf__dice_below(dice, 12));
     if (kinf__dice_below(dice, 2) == 0)
-        add_pair(labels, n, max, "cost-center", NULL, "cc-%u", 1000 + kinf__dice_below(dice, 90));
+        add_pair(labels, "cost-center", NULL, "cc-%u", 1000 + kinf__dice_below(dice, 90));
     if (kinf__dice_below(dice, 3) == 0)
-        add_pair(labels, n, max, "data-class", NULL, "%s",
+        add_pair(labels, "data-class", NULL, "%s",
                  kinf__dice_below(dice, 2) == 0 ? "internal" : "confidential");
-    add_pair(labels, n, max, "team", NULL, "%s", profile->team);
-    add_pair(labels, n, max, "tier", NULL, "tier-%u", 1 + kinf__dice_below(dice, 4));
+    add_pair(labels, "team", NULL, "%s", profile->team);
+    add_pair(labels, "tier", NULL, "tier-%u", 1 + kinf__dice_below(dice, 4));
 }
 
 static void add_annotations(struct kinf__profile *profile, struct kinf__dice *dice)
 {
-    struct kinf__pair *annotations = profile->annotations;
-    unsigned *n = &profile->n_annotations, max = KINF__PROFILE_MAX_PAIRS;
+    struct kinf__pairs *annotations = &profile->annotations;
 
-    add_pair(annotations, n, max, "checksum/config", NULL, "%016" PRIx64 "%016" PRIx64,
+    add_pair(annotations, "checksum/config", NULL, "%016" PRIx64 "%016" PRIx64,
              kinf__dice_next(dice), kinf__dice_next(dice));
     if (kinf__dice_below(dice, 2) == 0)
-        add_pair(annotations, n, max, "checksum/secrets", NULL, "%016" PRIx64 "%016" PRIx64,
+        add_pair(annotations, "checksum/secrets", NULL, "%016" PRIx64 "%016" PRIx64,
                  kinf__dice_next(dice), kinf__dice_next(dice));
     if (kinf__dice_below(dice, 3) == 0)
-        add_pair(annotations, n, max, "cluster-autoscaler.kubernetes.io/safe-to-evict", NULL, "%s",
+        add_pair(annotations, "cluster-autoscaler.kubernetes.io/safe-to-evict", NULL, "%s",
                  kinf__dice_below(dice, 2) == 0 ? "true" : "false");
-    add_pair(annotations, n, max, "example.com/on-call", NULL, "%s-on-call@%s.example",
-             profile->team, profile->team);
-    add_pair(annotations, n, max, "example.com/repository", NULL,
-             "https://git.example/%s/%s/-/tree/%08x", profile->team, profile->app,
-             (unsigned)kinf__dice_next(dice));
+    add_pair(annotations, "example.com/on-call", NULL, "%s-on-call@%s.example", profile->team,
+             profile->team);
+    add_pair(annotations, "example.com/repository", NULL, "https://git.example/%s/%s/-/tree/%08x",
+             profile->team, profile->app, (unsigned)kinf__dice_next(dice));
     if (kinf__dice_below(dice, 2) == 0)
-        add_pair(annotations, n, max, "kubectl.kubernetes.io/default-container", NULL, "%s",
-                 profile->app);
-    add_pair(annotations, n, max, "prometheus.io/path", NULL, "/%smetrics",
+        add_pair(annotations, "kubectl.kubernetes.io/default-container", NULL, "%s", profile->app);
+    add_pair(annotations, "prometheus.io/path", NULL, "/%smetrics",
              kinf__dice_below(dice, 2) == 0 ? "internal/" : "");
-    add_pair(annotations, n, max, "prometheus.io/port", NULL, "%u",
-             9000 + kinf__dice_below(dice, 200));
-    add_pair(annotations, n, max, "prometheus.io/scrape", NULL, "true");
+    add_pair(annotations, "prometheus.io/port", NULL, "%u", 9000 + kinf__dice_below(dice, 200));
+    add_pair(annotations, "prometheus.io/scrape", NULL, "true");
     if (kinf__dice_below(dice, 2) == 0)
-        add_pair(annotations, n, max, "sidecar.istio.io/inject", NULL, "false");
+        add_pair(annotations, "sidecar.istio.io/inject", NULL, "false");
 }
 
 /* Values that look like those of such a variable, and of no other application. */
@@ -180,30 +176,28 @@ static void add_variable(struct kinf__profile_container *container,
                          const struct kinf__profile *profile, struct kinf__dice *dice,
                          const char *name)
 {
-    struct kinf__pair *env = container->env;
-    unsigned *n = &container->n_env, max = KINF__PROFILE_MAX_ENV;
+    struct kinf__pairs *env = &container->env;
     uint64_t number = kinf__dice_next(dice);
 
     switch (number % 5) {
     case 0:
-        add_pair(env, n, max, name, NULL, "%s-%s.%s.svc.cluster.local:%u", profile->team,
-                 PICK(dice, apps), PICK(dice, teams), 1024 + kinf__dice_below(dice, 60000));
+        add_pair(env, name, NULL, "%s-%s.%s.svc.cluster.local:%u", profile->team, PICK(dice, apps),
+                 PICK(dice, teams), 1024 + kinf__dice_below(dice, 60000));
         break;
     case 1:
-        add_pair(env, n, max, name, NULL, "https://%s.%s.example/%s/%06" PRIx64, PICK(dice, apps),
+        add_pair(env, name, NULL, "https://%s.%s.example/%s/%06" PRIx64, PICK(dice, apps),
                  PICK(dice, teams), PICK(dice, components), number >> 40);
         break;
     case 2:
-        add_pair(env, n, max, name, NULL, "%u%s", 1 + kinf__dice_below(dice, 5000),
+        add_pair(env, name, NULL, "%u%s", 1 + kinf__dice_below(dice, 5000),
                  kinf__dice_below(dice, 2) == 0 ? "ms" : "");
         break;
     case 3:
-        add_pair(env, n, max, name, NULL, "%s,%s,%s", PICK(dice, apps), PICK(dice, apps),
+        add_pair(env, name, NULL, "%s,%s,%s", PICK(dice, apps), PICK(dice, apps),
                  PICK(dice, components));
         break;
     default:
-        add_pair(env, n, max, name, NULL, "%s_%s_%016" PRIx64, profile->app, PICK(dice, stages),
-                 number);
+        add_pair(env, name, NULL, "%s_%s_%016" PRIx64, profile->app, PICK(dice, stages), number);
     }
 }
 
@@ -212,19 +206,17 @@ static void add_env(struct kinf__profile *profile, struct kinf__profile_containe
                     struct kinf__dice *dice, unsigned n_wanted)
 {
     unsigned n_variables = KINF__ARRAY_LEN(variables), at = kinf__dice_below(dice, n_variables);
-    unsigned *n = &container->n_env, max = KINF__PROFILE_MAX_ENV;
 
     for (unsigned i = 0; i < KINF__ARRAY_LEN(fields); i++) {
         if (kinf__dice_below(dice, 3) != 0)
-            add_pair(container->env, n, max, fields[i][0], "fieldRef", "%s", fields[i][1]);
+            add_pair(&container->env, fields[i][0], "fieldRef", "%s", fields[i][1]);
     }
-    add_pair(container->env, n, max, "GOMAXPROCS", "resourceFieldRef", "limits.cpu");
+    add_pair(&container->env, "GOMAXPROCS", "resourceFieldRef", "limits.cpu");
     for (unsigned i = 0; i < n_wanted; i++, at++)
         add_variable(container, profile, dice, variables[at % n_variables]);
     for (unsigned i = 0; i < KINF__ARRAY_LEN(secret_variables); i++) {
         if (kinf__dice_below(dice, 3) == 0)
-            add_pair(container->env, n, max, secret_variables[i], "secretKeyRef", "%s",
-                     profile->name);
+            add_pair(&container->env, secret_variables[i], "secretKeyRef", "%s", profile->name);
     }
 }
 

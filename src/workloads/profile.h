@@ -16,8 +16,7 @@
 #include "apiserver/conditions.h"
 
 #define KINF__PROFILE_MAX_CONTAINERS 3
-#define KINF__PROFILE_MAX_ENV        24
-#define KINF__PROFILE_MAX_PAIRS      14
+#define KINF__PROFILE_MAX_PAIRS      24
 #define KINF__PROFILE_MAX_VOLUMES    4
 
 /* splitmix64: the same numbers on every machine. */
@@ -35,6 +34,11 @@ struct kinf__pair {
     char value[120];
 };
 
+struct kinf__pairs {
+    struct kinf__pair items[KINF__PROFILE_MAX_PAIRS];
+    unsigned n;
+};
+
 struct kinf__profile_container {
     const char *name;
     char image[120];
@@ -42,8 +46,7 @@ struct kinf__profile_container {
     unsigned cpu_m, memory_mi;
     bool has_limits, has_probes;
     const char *probe_path;
-    struct kinf__pair env[KINF__PROFILE_MAX_ENV];
-    unsigned n_env;
+    struct kinf__pairs env;
 };
 
 struct kinf__profile {
@@ -51,10 +54,7 @@ struct kinf__profile {
     char hash[16]; /* of its pod template */
     char name_space[64];
     const char *app, *team;
-    struct kinf__pair labels[KINF__PROFILE_MAX_PAIRS];
-    unsigned n_labels;
-    struct kinf__pair annotations[KINF__PROFILE_MAX_PAIRS];
-    unsigned n_annotations;
+    struct kinf__pairs labels, annotations;
     struct kinf__profile_container containers[KINF__PROFILE_MAX_CONTAINERS];
     unsigned n_containers;
     bool has_init;

@@ -50,10 +50,10 @@ static const char *comma(unsigned i)
     return i != 0 ? "," : "";
 }
 
-static void put_pairs(struct writer *writer, const struct kinf__pair *pairs, unsigned n)
+static void put_pairs(struct writer *writer, const struct kinf__pairs *pairs)
 {
-    for (unsigned i = 0; i < n; i++)
-        put(writer, "%s\"%s\":\"%s\"", comma(i), pairs[i].name, pairs[i].value);
+    for (unsigned i = 0; i < pairs->n; i++)
+        put(writer, "%s\"%s\":\"%s\"", comma(i), pairs->items[i].name, pairs->items[i].value);
 }
 
 /* --- containers --- */
@@ -145,9 +145,9 @@ static void put_container(struct writer *writer, const struct kinf__profile *pro
         put(writer, "\"ports\":[{\"name\":\"http\",\"containerPort\":%u,\"protocol\":\"TCP\"}],",
             container->port);
     put(writer, "\"env\":[");
-    for (unsigned i = 0; i < container->n_env; i++) {
+    for (unsigned i = 0; i < container->env.n; i++) {
         put(writer, "%s", comma(i));
-        put_variable(writer, profile, container, &container->env[i]);
+        put_variable(writer, profile, container, &container->env.items[i]);
     }
     put(writer, "],");
     put_resources(writer, container);
@@ -238,11 +238,11 @@ static void put_pod_spec(struct writer *writer, const struct kinf__profile *prof
 
 /* --- managed fields --- */
 
-static void put_field_names(struct writer *writer, const struct kinf__pair *pairs, unsigned n)
+static void put_field_names(struct writer *writer, const struct kinf__pairs *pairs)
 {
     put(writer, "{\".\":{}");
-    for (unsigned i = 0; i < n; i++)
-        put(writer, ",\"f:%s\":{}", pairs[i].name);
+    for (unsigned i = 0; i < pairs->n; i++)
+        put(writer, ",\"f:%s\":{}", pairs->items[i].name);
     put(writer, "}");
 }
 
@@ -253,8 +253,8 @@ static void put_container_fields(struct writer *writer, const struct kinf__profi
 
     put(writer, "%s\"k:{\\\"name\\\":\\\"%s\\\"}\":{\".\":{},\"f:env\":{\".\":{}", comma(number),
         container->name);
-    for (unsigned i = 0; i < container->n_env; i++) {
-        const struct kinf__pair *variable = &container->env[i];
+    for (unsigned i = 0; i < container->env.n; i++) {
+        const struct kinf__pair *variable = &container->env.items[i];
 
         put(writer, ",\"k:{\\\"name\\\":\\\"%s\\\"}\":{\".\":{},\"f:name\":{},", variable->name);
         if (variable->source == NULL)
@@ -284,9 +284,9 @@ static void put_controller_fields(struct writer *writer, const struct kinf__prof
         "{\"manager\":\"kube-controller-manager\",\"operation\":\"Update\",\"apiVersion\":\"v1\","
         "\"time\":\"" HOLE_CREATED "\",\"fieldsType\":\"FieldsV1\",\"fieldsV1\":{\"f:metadata\":{"
         "\"f:annotations\":");
-    put_field_names(writer, profile->annotations, profile->n_annotations);
+    put_field_names(writer, &profile->annotations);
     put(writer, ",\"f:generateName\":{},\"f:labels\":");
-    put_field_names(writer, profile->labels, profile->n_labels);
+    put_field_names(writer, &profile->labels);
     if (profile->replicaset_uid[0] != '\0')
         put(writer, ",\"f:ownerReferences\":{\".\":{},\"k:{\\\"uid\\\":\\\"%s\\\"}\":{}}",
             profile->replicaset_uid);
@@ -413,9 +413,9 @@ static void put_pod_metadata(struct writer *writer, const struct kinf__profile *
         put(writer, "\"deletionTimestamp\":\"" HOLE_DELETED "\","
                     "\"deletionGracePeriodSeconds\":30,");
     put(writer, "\"labels\":{");
-    put_pairs(writer, profile->labels, profile->n_labels);
+    put_pairs(writer, &profile->labels);
     put(writer, "},\"annotations\":{");
-    put_pairs(writer, profile->annotations, profile->n_annotations);
+    put_pairs(writer, &profile->annotations);
     put(writer, "},");
     if (profile->replicaset_uid[0] != '\0')
         put(writer,
@@ -435,13 +435,14 @@ static void put_pod_metadata(struct writer *writer, const struct kinf__profile *
 static struct kinf__profile with_hash(const struct kinf__profile *profile)
 {
     struct kinf__profile copy = *profile;
-    unsigned at = copy.n_labels++;
+    struct kinf__pair *labels = copy.labels.items;
+    unsigned at = copy.labels.n++;
 
-    for (; at > 0 && strcmp(copy.labels[at - 1].name, "pod-template-hash") > 0; at--)
-        copy.labels[at] = copy.labels[at - 1];
-    copy.labels[at].name = "pod-template-hash";
-    copy.labels[at].source = NULL;
-    snprintf(copy.labels[at].value, sizeof copy.labels[at].value, "%s", copy.hash);
+    for (; at > 0 && strcmp(labels[at - 1].name, "pod-template-hash") > 0; at--)
+        labels[at] = labels[at - 1];
+    labels[at].name = "pod-template-hash";
+    labels[at].source = NULL;
+    snprintf(labels[at].value, sizeof labels[at].value, "%s", copy.hash);
     return copy;
 }
 
@@ -496,7 +497,7 @@ static void put_start(struct writer *writer, const struct kinf__profile *profile
         "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"%s\",\"uid\":\"%s\","
         "\"resourceVersion\":\"" HOLE_VERSION "\",%s\"creationTimestamp\":\"%s\",\"labels\":{",
         name, profile->name_space, uid, generation, profile->time);
-    put_pairs(writer, profile->labels, profile->n_labels);
+    put_pairs(writer, &profile->labels);
     put(writer, "}");
 }
 
@@ -508,9 +509,9 @@ static void put_selector_and_template(struct writer *writer, const struct kinf__
     if (is_hashed)
         put(writer, ",\"pod-template-hash\":\"%s\"", profile->hash);
     put(writer, "}},\"template\":{\"metadata\":{\"labels\":{");
-    put_pairs(writer, profile->labels, profile->n_labels);
+    put_pairs(writer, &profile->labels);
     put(writer, "},\"annotations\":{");
-    put_pairs(writer, profile->annotations, profile->n_annotations);
+    put_pairs(writer, &profile->annotations);
     put(writer, "}},\"spec\":");
     put_pod_spec(writer, profile, -1);
     put(writer, "}");

@@ -10,14 +10,6 @@
 
 #include "workloads/workloads_priv.h"
 
-static const struct {
-    const char *api_version, *kind;
-} types[KINF__N_WORK_KINDS] = {
-#define X(kind, group, api_version_name, resource, kind_name) { api_version_name, kind_name },
-    KINF__WORK_KINDS(X)
-#undef X
-};
-
 struct cJSON *kinf__json_format(const char *fmt, ...)
 {
     KINF__AUTO_FREE char *text = NULL;
@@ -133,8 +125,8 @@ void kinf__work_record(const struct kinf__work *work, const char *component, con
     bool is_bad = strncmp(reason, "Failed", 6) == 0 || strstr(reason, "Exceeded") != NULL;
     char message[512];
     const struct kinf__happening happening = {
-        .api_version = types[work->kind].api_version,
-        .kind = types[work->kind].kind,
+        .api_version = kinf__work_types[work->kind].api_version,
+        .kind = kinf__work_types[work->kind].kind,
         .object = work->tree,
         .component = component,
         .type = is_bad ? "Warning" : "Normal",
@@ -171,7 +163,8 @@ int kinf__work_set_controller(const struct kinf__work *work, struct cJSON *objec
         kinf__doc_object(object, "metadata"), "ownerReferences",
         kinf__json_format("[{\"apiVersion\":\"%s\",\"kind\":\"%s\",\"name\":\"%s\",\"uid\":\"%s\","
                           "\"controller\":true,\"blockOwnerDeletion\":true}]",
-                          types[work->kind].api_version, types[work->kind].kind,
+                          kinf__work_types[work->kind].api_version,
+                          kinf__work_types[work->kind].kind,
                           kinf__doc_text(work->tree, "metadata", "name", NULL),
                           kinf__doc_text(work->tree, "metadata", "uid", NULL)));
 }

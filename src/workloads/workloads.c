@@ -17,14 +17,6 @@
 #define PORTION  25   /* keys before others get the lock */
 #define RETRY_MS 1000 /* after a failure */
 
-static const struct {
-    const char *group, *resource;
-} types[KINF__N_WORK_KINDS] = {
-#define X(kind, api_group, api_version, resource_name, kind_name) { api_group, resource_name },
-    KINF__WORK_KINDS(X)
-#undef X
-};
-
 /* --- noting --- */
 
 static struct kinf__workloads *of(struct kinf__controller *controller)
@@ -157,7 +149,8 @@ static bool find_resources(struct kinf__workloads *workloads)
 {
     for (int i = 0; i < KINF__N_WORK_KINDS; i++) {
         workloads->resources[i] =
-            kinf__store_find(kinf__sim_store(workloads->sim), types[i].group, types[i].resource);
+            kinf__store_find(kinf__sim_store(workloads->sim), kinf__work_types[i].group,
+                             kinf__work_types[i].resource);
         if (workloads->resources[i] == NULL)
             return false;
     }
