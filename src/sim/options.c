@@ -3,6 +3,8 @@
  */
 #include "sim/options.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/compiler.h"
@@ -65,39 +67,34 @@ const char kinf__sim_help[] =
     "Exit status: 0 done, 1 failed while running, 2 wrong usage or input.\n"
     "Signals: SIGTERM and SIGINT stop.\n";
 
-/* Digits and nothing else, of 64 bits. */
-static bool parse_number(const char *text, size_t len, uint64_t *ret_number)
+/* Returns what is behind the digits; NULL: there are none, or too many for 64 bits. */
+static const char *read_number(const char *text, uint64_t *ret_number)
 {
-    uint64_t number = 0;
+    size_t n_digits = strspn(text, "0123456789");
 
-    for (size_t i = 0; i < len; i++) {
-        unsigned digit = (unsigned)(text[i] - '0');
-
-        if (digit > 9 || number > (UINT64_MAX - digit) / 10)
-            return false;
-        number = number * 10 + digit;
-    }
-    *ret_number = number;
-    return len != 0;
+    errno = 0;
+    *ret_number = strtoull(text, NULL, 10);
+    return n_digits != 0 && errno == 0 ? text + n_digits : NULL;
 }
 
-static bool parse_size(const char *text, size_t *ret_size)
+/* Returns what is behind the size; the text itself: it begins with none. */
+static const char *read_size(const char *text, size_t *ret_size)
 {
     static const struct {
         const char *name;
         unsigned shift;
     } units[] = { { "KiB", 10 }, { "MiB", 20 }, { "GiB", 30 } };
-    size_t n_digits = strspn(text, "0123456789");
     uint64_t number;
+    const char *end = read_number(text, &number);
 
-    for (size_t i = 0; i < KINF__ARRAY_LEN(units); i++) {
-        if (strcmp(text + n_digits, units[i].name) != 0 || !parse_number(text, n_digits, &number) ||
-            number == 0 || number > SIZE_MAX >> units[i].shift)
+    for (size_t i = 0; end != NULL && i < KINF__ARRAY_LEN(units); i++) {
+        if (strncmp(end, units[i].name, 3) != 0 || number == 0 ||
+            number > SIZE_MAX >> units[i].shift)
             continue;
         *ret_size = (size_t)number << units[i].shift;
-        return true;
+        return end + 3;
     }
-    return false;
+    return text;
 }
 
 /* "64MiB", "5m" or "64MiB,5m". */
@@ -105,21 +102,13 @@ static int take_history(const struct kinf__flag *flag, const char *text, void *m
                         struct kinf_error *err)
 {
     struct kinf__watchcache_limits *limits = member;
-    char size[32];
-    size_t len = strcspn(text, ",");
-    const char *age = text[len] == ',' ? text + len + 1 : NULL;
+    const char *age = read_size(text, &limits->history_bytes);
 
-    if (len < sizeof size) {
-        memcpy(size, text, len);
-        size[len] = '\0';
-        if (age == NULL && kinf__duration_parse(size, &limits->history_age_ms) &&
-            limits->history_age_ms != 0)
-            return 0;
-        if (parse_size(size, &limits->history_bytes) &&
-            (age == NULL ||
-             (kinf__duration_parse(age, &limits->history_age_ms) && limits->history_age_ms != 0)))
-            return 0;
-    }
+    if (age != text && *age == '\0')
+        return 0;
+    if ((age == text || *age++ == ',') && kinf__duration_parse(age, &limits->history_age_ms) &&
+        limits->history_age_ms != 0)
+        return 0;
     return kinf__error_set(err, KINF_ERR_INVALID,
                            "--%s is a size, an age or both, such as 64MiB,5m, not '%s'", flag->name,
                            text);
@@ -128,7 +117,9 @@ static int take_history(const struct kinf__flag *flag, const char *text, void *m
 static int take_number(const struct kinf__flag *flag, const char *text, void *member,
                        struct kinf_error *err)
 {
-    return parse_number(text, strlen(text), member)
+    const char *end = read_number(text, member);
+
+    return end != NULL && *end == '\0'
                ? 0
                : kinf__error_set(err, KINF_ERR_INVALID, "--%s is a number from 0, not '%s'",
                                  flag->name, text);

@@ -3,7 +3,6 @@
  * name their node from the beginning. Taints are nothing to them; spec.template's nodeSelector is
  * not looked at.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "workloads/rollout.h"

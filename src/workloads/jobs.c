@@ -2,10 +2,6 @@
  * Jobs: pods until enough of them have succeeded. Neighbours: pods.c lets them succeed. A pod of a
  * Job never fails by itself; one that somebody marked Failed counts against backoffLimit.
  */
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "workloads/workloads_priv.h"
 
 #define COMPONENT "job-controller"

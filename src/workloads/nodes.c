@@ -2,7 +2,6 @@
  * Nodes: a kubelet comes up on each that does not say how it is, and what is ready loses the taint
  * that it was created with. One that somebody says is not ready stays so.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "workloads/profile.h"
