@@ -41,7 +41,7 @@ static int fill(struct kinf_fake *fake, const struct kinf_fake_options *options,
     int failed;
 
     if ((failed = kinf__sim_new(&sim_options, &fake->sim, err)) < 0 ||
-        (options->has_workloads && (failed = kinf__workloads_add(fake->sim, err)) < 0) ||
+        (options->has_workloads && (failed = kinf__workloads_add(fake->sim, NULL, err)) < 0) ||
         (failed = kinf__sim_start(fake->sim, err)) < 0 ||
         (failed = kinf__endpoint_start_local(kinf__sim_server(fake->sim), &fake->endpoint, &address,
                                              &address_len, err)) < 0)

@@ -61,16 +61,6 @@ static int load(struct kinf__sim *sim, const char *path, struct kinf_error *err)
     return failed < 0 ? failed : kinf__sim_load(sim, kinf__buffer_str(&text), path, err);
 }
 
-static int add_churn(struct kinf__sim *sim, const char *rate, struct kinf_error *err)
-{
-    struct kinf__controller *churn;
-    int failed = kinf__churn_new(sim, rate, &churn, err);
-
-    if (failed == 0)
-        kinf__sim_add_controller(sim, churn);
-    return failed;
-}
-
 static int add_faults(struct kinf__sim *sim, const struct kinf__flag_values *specs,
                       struct kinf_error *err)
 {
@@ -96,7 +86,7 @@ static int fill(struct program *program, struct kinf_error *err)
     if (failed == 0 && arguments->generate != NULL)
         failed = kinf__generate(sim, arguments->generate, err);
     if (failed == 0 && arguments->churn != NULL)
-        failed = add_churn(sim, arguments->churn, err);
+        failed = kinf__churn_add(sim, arguments->churn, NULL, err);
     return failed < 0 ? failed : add_faults(sim, &arguments->faults, err);
 }
 
@@ -113,7 +103,7 @@ static int make_sim(struct program *program, struct kinf_error *err)
     if (failed == 0)
         failed = kinf__sim_new(&options, &program->sim, err);
     if (failed == 0 && !arguments->has_no_workloads)
-        failed = kinf__workloads_add(program->sim, err);
+        failed = kinf__workloads_add(program->sim, NULL, err);
     return failed < 0 ? failed : fill(program, err);
 }
 

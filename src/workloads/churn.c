@@ -389,7 +389,7 @@ static int write_looks(struct churn *churn)
     return 0;
 }
 
-int kinf__churn_new(struct kinf__sim *sim, const char *rate,
+int kinf__churn_add(struct kinf__sim *sim, const char *rate,
                     struct kinf__controller **ret_controller, struct kinf_error *err)
 {
     static const struct kinf__controller_ops ops = { note, work, free_churn };
@@ -411,6 +411,8 @@ int kinf__churn_new(struct kinf__sim *sim, const char *rate,
         free_churn(&churn->controller);
         return kinf__error_no_memory(err);
     }
-    *ret_controller = &churn->controller;
+    kinf__sim_add_controller(sim, &churn->controller);
+    if (ret_controller != NULL)
+        *ret_controller = &churn->controller;
     return 0;
 }

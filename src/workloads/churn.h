@@ -11,8 +11,8 @@
 
 /* `rate`: changes a second, "50/s", "0.5/s". Every change in the namespace counts, whoever makes it,
  * so that rollouts take from the rest. What somebody else writes to one of its pods makes the pod
- * theirs. Errors: KINF_ERR_CONFIG (no rate), KINF_ERR_NO_MEMORY. */
-KINF_MUST_CHECK int kinf__churn_new(struct kinf__sim *sim, const char *rate,
+ * theirs. Otherwise as kinf__workloads_add(). Errors: KINF_ERR_CONFIG (no rate), KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__churn_add(struct kinf__sim *sim, const char *rate,
                                     struct kinf__controller **ret_controller,
                                     struct kinf_error *err);
 

@@ -339,7 +339,8 @@ static void free_workloads(struct kinf__controller *controller)
     free(workloads);
 }
 
-int kinf__workloads_new(struct kinf__controller **ret, struct kinf_error *err)
+int kinf__workloads_add(struct kinf__sim *sim, struct kinf__controller **ret_controller,
+                        struct kinf_error *err)
 {
     static const struct kinf__controller_ops ops = { note, work, free_workloads };
     struct kinf__workloads *workloads = kinf__controller_new(sizeof *workloads, &ops, err);
@@ -349,16 +350,8 @@ int kinf__workloads_new(struct kinf__controller **ret, struct kinf_error *err)
     workloads->is_lost = true;
     kinf__pod_index_init(&workloads->pods);
     kinf__recorder_init(&workloads->recorder);
-    *ret = &workloads->controller;
+    kinf__sim_add_controller(sim, &workloads->controller);
+    if (ret_controller != NULL)
+        *ret_controller = &workloads->controller;
     return 0;
-}
-
-int kinf__workloads_add(struct kinf__sim *sim, struct kinf_error *err)
-{
-    struct kinf__controller *controller;
-    int failed = kinf__workloads_new(&controller, err);
-
-    if (failed == 0)
-        kinf__sim_add_controller(sim, controller);
-    return failed;
 }

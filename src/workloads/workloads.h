@@ -10,10 +10,10 @@
 
 #include "apiserver/sim.h"
 
-/* Errors: KINF_ERR_NO_MEMORY. */
-KINF_MUST_CHECK int kinf__workloads_new(struct kinf__controller **ret, struct kinf_error *err);
-
-/* Makes them, and hands them to a sim that has not started. Errors: as above. */
-KINF_MUST_CHECK int kinf__workloads_add(struct kinf__sim *sim, struct kinf_error *err);
+/* Makes them, and hands them to a sim that has not started. `ret_controller`, which may be NULL, is
+ * the sim's. Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__workloads_add(struct kinf__sim *sim,
+                                        struct kinf__controller **ret_controller,
+                                        struct kinf_error *err);
 
 #endif

@@ -56,15 +56,13 @@ static struct counter *add_counter(struct worked *worked)
 
 static struct counter *init_churn(struct worked *worked, const char *rate)
 {
-    struct kinf__controller *churn;
     struct kinf_error err = KINF_ERROR_INIT;
 
     worked_init_workloads(worked, 13);
     worked_create(worked, "", "nodes", "{'metadata':{'name':'n1'}}");
     worked_create(worked, "", "nodes", "{'metadata':{'name':'n2'}}");
-    if (kinf__churn_new(worked->sim, rate, &churn, &err) < 0)
+    if (kinf__churn_add(worked->sim, rate, &worked->controllers[worked->n_controllers++], &err) < 0)
         fail_msg("%s", err.message);
-    worked_add(worked, churn);
     return add_counter(worked);
 }
 
@@ -106,7 +104,6 @@ static void what_is_no_rate_is_refused(void **state)
 {
     static const char *const texts[] = { "",      "50",    "/s",    "-1/s",     "0/s",
                                          "1/min", "nan/s", "inf/s", "100001/s", "5/sx" };
-    struct kinf__controller *churn;
     struct worked worked;
 
     (void)state;
@@ -114,7 +111,7 @@ static void what_is_no_rate_is_refused(void **state)
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         struct kinf_error err = KINF_ERROR_INIT;
 
-        assert_int_equal(kinf__churn_new(worked.sim, texts[i], &churn, &err), KINF_ERR_CONFIG);
+        assert_int_equal(kinf__churn_add(worked.sim, texts[i], NULL, &err), KINF_ERR_CONFIG);
         assert_non_null(strstr(err.message, "is no rate of changes"));
     }
     worked_release(&worked);

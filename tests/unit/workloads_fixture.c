@@ -36,11 +36,9 @@ void worked_add(struct worked *worked, struct kinf__controller *take_controller)
 
 void worked_init_workloads(struct worked *worked, uint64_t seed)
 {
-    struct kinf__controller *workloads;
-
     worked_init(worked, seed);
-    assert_int_equal(kinf__workloads_new(&workloads, NULL), 0);
-    worked_add(worked, workloads);
+    assert_int_equal(
+        kinf__workloads_add(worked->sim, &worked->controllers[worked->n_controllers++], NULL), 0);
 }
 
 /* As the sim's worker has it: what was noted makes it due at once. */
