@@ -37,19 +37,6 @@ int kinf__definition_write(const struct kinf__write *write)
 
 /* --- schemas --- */
 
-static bool is_known_type(const char *type)
-{
-    static const char *const types[] = {
-        "array", "boolean", "integer", "number", "object", "string"
-    };
-
-    for (size_t i = 0; i < KINF__ARRAY_LEN(types); i++) {
-        if (strcmp(types[i], type) == 0)
-            return true;
-    }
-    return false;
-}
-
 static bool may_be_untyped(const struct cJSON *schema)
 {
     return cJSON_IsTrue(kinf__doc_get(schema, "x-kubernetes-int-or-string")) ||
@@ -60,7 +47,6 @@ static bool may_be_untyped(const struct cJSON *schema)
 static void check_schema(const struct cJSON *schema, const struct kinf__field *field,
                          const char *why, struct kinf__invalid *invalid)
 {
-    const struct kinf__field type_field = kinf__field(field, "type");
     const struct kinf__field items_field = kinf__field(field, "items");
     const struct kinf__field additional_field = kinf__field(field, "additionalProperties");
     const struct kinf__field properties_field = kinf__field(field, "properties");
@@ -70,11 +56,10 @@ static void check_schema(const struct cJSON *schema, const struct kinf__field *f
     const struct cJSON *properties = kinf__doc_get(schema, "properties"), *property;
 
     if (*type == '\0' && !may_be_untyped(schema))
-        kinf__invalid_required(invalid, &type_field, why);
-    else if (*type != '\0' && !is_known_type(type))
-        kinf__invalid_unsupported(
-            invalid, &type_field, type,
-            "\"array\", \"boolean\", \"integer\", \"number\", \"object\", \"string\"");
+        kinf__invalid_required(invalid, KINF__AT(field, "type"), why);
+    kinf__kind_check_word(schema, field, "type",
+                          "\"array\", \"boolean\", \"integer\", \"number\", \"object\", \"string\"",
+                          invalid);
     if (strcmp(type, "array") == 0 && items == NULL)
         kinf__invalid_required(invalid, &items_field, "must be specified");
     if (cJSON_GetArraySize(properties) != 0 && additional != NULL && !cJSON_IsFalse(additional))
@@ -97,11 +82,10 @@ static void check_root(const struct cJSON *schema, const struct kinf__field *par
                        struct kinf__invalid *invalid)
 {
     const struct kinf__field field = kinf__field(parent, "openAPIV3Schema");
-    const struct kinf__field type_field = kinf__field(&field, "type");
     const char *type = kinf__doc_text(schema, "type", NULL);
 
     if (*type != '\0' && strcmp(type, "object") != 0)
-        kinf__invalid_text(invalid, &type_field, type, "must be object at the root");
+        kinf__invalid_text(invalid, KINF__AT(&field, "type"), type, "must be object at the root");
     else
         check_schema(schema, &field, "must not be empty at the root", invalid);
 }
@@ -128,7 +112,6 @@ static void check_schemas(const struct cJSON *versions, const struct kinf__field
                           struct kinf__invalid *invalid)
 {
     const struct kinf__field list = kinf__field(spec, "versions");
-    const struct kinf__field validation = kinf__field(spec, "validation");
     const struct cJSON *version;
     bool is_one = is_one_schema(versions);
     size_t i = 0;
@@ -137,12 +120,12 @@ static void check_schemas(const struct cJSON *versions, const struct kinf__field
     {
         const struct kinf__field item = kinf__field_index(&list, i);
         const struct kinf__field holder = kinf__field(&item, "schema");
-        const struct kinf__field field = kinf__field(&holder, "openAPIV3Schema");
 
         if (!cJSON_IsObject(schema_of(version)))
-            kinf__invalid_required(invalid, &field, "");
+            kinf__invalid_required(invalid, KINF__AT(&holder, "openAPIV3Schema"), "");
         else if (!is_one || i == 0)
-            check_root(schema_of(version), is_one ? &validation : &holder, invalid);
+            check_root(schema_of(version), is_one ? KINF__AT(spec, "validation") : &holder,
+                       invalid);
         i++;
     }
 }
@@ -200,12 +183,10 @@ static void fault_versions(const struct cJSON *versions, const struct kinf__fiel
 static void check_label(const char *name, const struct kinf__field *field,
                         struct kinf__invalid *invalid)
 {
-    char why[KINF__NAME_FAULT_SIZE];
-
     if (*name == '\0')
         kinf__invalid_required(invalid, field, "");
-    else if (!kinf__name_is(KINF__NAME_LABEL_1035, name, why))
-        kinf__invalid_text(invalid, field, name, why);
+    else
+        (void)kinf__invalid_check_name(invalid, field, KINF__NAME_LABEL_1035, name);
 }
 
 static bool has_twice(const struct cJSON *versions)
@@ -236,9 +217,8 @@ static void check_versions(const struct cJSON *versions, const struct kinf__fiel
     cJSON_ArrayForEach(version, versions)
     {
         const struct kinf__field item = kinf__field_index(&field, i++);
-        const struct kinf__field name = kinf__field(&item, "name");
 
-        check_label(kinf__doc_text(version, "name", NULL), &name, invalid);
+        check_label(kinf__doc_text(version, "name", NULL), KINF__AT(&item, "name"), invalid);
         n_stored += cJSON_IsTrue(kinf__doc_get(version, "storage")) != 0;
     }
     if (has_twice(versions))
@@ -261,8 +241,7 @@ static bool has_version(const struct cJSON *versions, const char *name)
 
 static void check_stored_versions(const struct cJSON *object, struct kinf__invalid *invalid)
 {
-    const struct kinf__field status = kinf__field(NULL, "status");
-    const struct kinf__field field = kinf__field(&status, "storedVersions");
+    const struct kinf__field field = kinf__field(NULL, "status.storedVersions");
     const struct cJSON *stored = kinf__doc_find(object, "status", "storedVersions", NULL), *item;
     size_t i = 0;
 
@@ -305,16 +284,10 @@ static void check_kind(const char *kind, const struct kinf__field *field,
 static void check_names(const struct cJSON *names, const struct kinf__field *spec,
                         struct kinf__invalid *invalid)
 {
-    const struct kinf__field field = kinf__field(spec, "names");
-    const struct kinf__field plural = kinf__field(&field, "plural");
-    const struct kinf__field singular = kinf__field(&field, "singular");
-    const struct kinf__field kind = kinf__field(&field, "kind");
-    const struct kinf__field list_kind = kinf__field(&field, "listKind");
-
-    check_label(kinf__doc_text(names, "plural", NULL), &plural, invalid);
-    check_label(kinf__doc_text(names, "singular", NULL), &singular, invalid);
-    check_kind(kinf__doc_text(names, "kind", NULL), &kind, invalid);
-    check_kind(kinf__doc_text(names, "listKind", NULL), &list_kind, invalid);
+    check_label(kinf__doc_text(names, "plural", NULL), KINF__AT(spec, "names.plural"), invalid);
+    check_label(kinf__doc_text(names, "singular", NULL), KINF__AT(spec, "names.singular"), invalid);
+    check_kind(kinf__doc_text(names, "kind", NULL), KINF__AT(spec, "names.kind"), invalid);
+    check_kind(kinf__doc_text(names, "listKind", NULL), KINF__AT(spec, "names.listKind"), invalid);
 }
 
 static bool is_protected(const char *group)
@@ -336,21 +309,18 @@ static void check_group(const char *group, const struct kinf__field *spec,
                         struct kinf__invalid *invalid)
 {
     const struct kinf__field field = kinf__field(spec, "group");
-    char why[KINF__NAME_FAULT_SIZE];
 
     if (*group == '\0')
         kinf__invalid_required(invalid, &field, "");
-    else if (!kinf__name_is(KINF__NAME_SUBDOMAIN, group, why))
-        kinf__invalid_text(invalid, &field, group, why);
-    else if (strchr(group, '.') == NULL)
+    else if (kinf__invalid_check_name(invalid, &field, KINF__NAME_SUBDOMAIN, group) &&
+             strchr(group, '.') == NULL)
         kinf__invalid_text(invalid, &field, group, "should be a domain with at least one dot");
 }
 
 static void check_approval(const struct cJSON *object, struct kinf__invalid *invalid)
 {
     static const char annotation[] = "api-approved.kubernetes.io";
-    const struct kinf__field metadata = kinf__field(NULL, "metadata");
-    const struct kinf__field annotations = kinf__field(&metadata, "annotations");
+    const struct kinf__field annotations = kinf__field(NULL, "metadata.annotations");
     const struct kinf__field field = kinf__field_key(&annotations, annotation);
 
     if (is_protected(kinf__doc_text(object, "spec", "group", NULL)) &&
@@ -363,8 +333,6 @@ static void check_approval(const struct cJSON *object, struct kinf__invalid *inv
 
 static void check_name(const struct cJSON *object, struct kinf__invalid *invalid)
 {
-    const struct kinf__field metadata = kinf__field(NULL, "metadata");
-    const struct kinf__field field = kinf__field(&metadata, "name");
     const char *name = kinf__doc_text(object, "metadata", "name", NULL);
     char expected[2 * KINF_NAME_MAX];
 
@@ -372,7 +340,8 @@ static void check_name(const struct cJSON *object, struct kinf__invalid *invalid
              kinf__doc_text(object, "spec", "names", "plural", NULL),
              kinf__doc_text(object, "spec", "group", NULL));
     if (strcmp(expected, name) != 0)
-        kinf__invalid_text(invalid, &field, name, "must be spec.names.plural+\".\"+spec.group");
+        kinf__invalid_text(invalid, KINF__AT(NULL, "metadata.name"), name,
+                           "must be spec.names.plural+\".\"+spec.group");
 }
 
 /* --- all of it --- */
@@ -380,23 +349,15 @@ static void check_name(const struct cJSON *object, struct kinf__invalid *invalid
 static void check_words(const struct cJSON *spec, const struct kinf__field *field,
                         struct kinf__invalid *invalid)
 {
-    const struct kinf__field scope_field = kinf__field(field, "scope");
-    const struct kinf__field preserve = kinf__field(field, "preserveUnknownFields");
-    const struct kinf__field conversion = kinf__field(field, "conversion");
-    const struct kinf__field strategy_field = kinf__field(&conversion, "strategy");
-    const char *scope = kinf__doc_text(spec, "scope", NULL);
-    const char *strategy = kinf__doc_text(spec, "conversion", "strategy", NULL);
-
-    if (*scope == '\0')
-        kinf__invalid_required(invalid, &scope_field, "");
-    else if (strcmp(scope, "Cluster") != 0 && strcmp(scope, "Namespaced") != 0)
-        kinf__invalid_unsupported(invalid, &scope_field, scope, "\"Cluster\", \"Namespaced\"");
+    kinf__kind_require(spec, field, "scope", invalid);
+    kinf__kind_check_word(spec, field, "scope", "\"Cluster\", \"Namespaced\"", invalid);
     if (cJSON_IsTrue(kinf__doc_get(spec, "preserveUnknownFields")))
-        kinf__invalid_value(invalid, &preserve, kinf__doc_get(spec, "preserveUnknownFields"),
+        kinf__invalid_value(invalid, KINF__AT(field, "preserveUnknownFields"),
+                            kinf__doc_get(spec, "preserveUnknownFields"),
                             "cannot set to true, set x-kubernetes-preserve-unknown-fields to true "
                             "in spec.versions[*].schema instead");
-    if (*strategy != '\0' && strcmp(strategy, "None") != 0 && strcmp(strategy, "Webhook") != 0)
-        kinf__invalid_unsupported(invalid, &strategy_field, strategy, "\"None\", \"Webhook\"");
+    kinf__kind_check_word(kinf__doc_get(spec, "conversion"), KINF__AT(field, "conversion"),
+                          "strategy", "\"None\", \"Webhook\"", invalid);
 }
 
 static void check_update(const struct cJSON *spec, const struct cJSON *old,

@@ -154,6 +154,17 @@ void kinf__invalid_not_found(struct kinf__invalid *invalid, const struct kinf__f
     add(invalid, "FieldValueNotFound", field, "Not found: %s", quoted);
 }
 
+bool kinf__invalid_check_name(struct kinf__invalid *invalid, const struct kinf__field *field,
+                              enum kinf__name_form form, const char *name)
+{
+    char why[KINF__NAME_FAULT_SIZE];
+    bool is_good = kinf__name_is(form, name, why);
+
+    if (!is_good)
+        kinf__invalid_text(invalid, field, name, why);
+    return is_good;
+}
+
 void kinf__invalid_too_long(struct kinf__invalid *invalid, const struct kinf__field *field,
                             size_t max)
 {

@@ -6,13 +6,14 @@
 #ifndef KINF_APISERVER_INVALID_H
 #define KINF_APISERVER_INVALID_H
 
+#include "apiserver/names.h"
 #include "serve/refusal.h"
 #include "document/tree.h"
 
 /* Where a field is, from the leaf to the root: each is a local variable of who walks there. */
 struct kinf__field {
     const struct kinf__field *parent; /* NULL: the root */
-    const char *name;                 /* of a member; NULL: `key` or `index` */
+    const char *name;                 /* of a member, "spec.type"; NULL: `key` or `index` */
     const char *key;                  /* of a map's element; NULL: `index` */
     size_t index;
 };
@@ -32,6 +33,9 @@ static inline struct kinf__field kinf__field_index(const struct kinf__field *par
     return (struct kinf__field){ .parent = parent, .index = index };
 }
 
+/* The member of one, for a single call. */
+#define KINF__AT(parent, name) (&(const struct kinf__field){ (parent), (name), NULL, 0 })
+
 /* Texts beyond their room are cut, as those of the refusal are. */
 struct kinf__invalid {
     struct kinf__refusal *refusal;
@@ -42,10 +46,6 @@ struct kinf__invalid {
 
 /* Resets the refusal, which is borrowed. */
 void kinf__invalid_init(struct kinf__invalid *invalid, struct kinf__refusal *refusal);
-
-/* "<path>: <message>", of a fault that has been told elsewhere; `reason`: a literal. */
-void kinf__invalid_add(struct kinf__invalid *invalid, const char *reason, const char *path,
-                       const char *message);
 
 /* "<path>: <message>", which somebody else has found; `reason`: a literal. */
 void kinf__invalid_add(struct kinf__invalid *invalid, const char *reason, const char *path,
@@ -73,6 +73,10 @@ void kinf__invalid_duplicate_raw(struct kinf__invalid *invalid, const struct kin
  * and in the server's order. */
 void kinf__invalid_unsupported(struct kinf__invalid *invalid, const struct kinf__field *field,
                                const char *value, const char *supported);
+
+/* Whether the name is of this form; if not, "<field>: Invalid value: <name>: <why>". */
+bool kinf__invalid_check_name(struct kinf__invalid *invalid, const struct kinf__field *field,
+                              enum kinf__name_form form, const char *name);
 
 /* "<field>: Not found: <value>" */
 void kinf__invalid_not_found(struct kinf__invalid *invalid, const struct kinf__field *field,

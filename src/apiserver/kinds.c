@@ -4,6 +4,7 @@
  */
 #include "apiserver/kinds.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "apiserver/definitions.h"
@@ -18,6 +19,7 @@ struct rules {
     enum kinf__name_form form;
     bool has_generation;
     const char *status;    /* of a new object, in JSON; NULL: none */
+    const char *filled;    /* what Go's structs have always, though nobody has said it, likewise */
     kinf__rule_cb *create; /* of a new object */
     kinf__rule_cb *update; /* of an update of the object itself */
     kinf__check_cb *check;
@@ -43,6 +45,11 @@ static const char node_status[] =
     "{\"nodeInfo\":{\"machineID\":\"\",\"systemUUID\":\"\",\"bootID\":\"\",\"kernelVersion\":\"\","
     "\"osImage\":\"\",\"containerRuntimeVersion\":\"\",\"kubeletVersion\":\"\","
     "\"kubeProxyVersion\":\"\",\"operatingSystem\":\"\",\"architecture\":\"\"}}";
+static const char core_event_members[] =
+    "{\"eventTime\":null,\"firstTimestamp\":null,\"lastTimestamp\":null,"
+    "\"reportingComponent\":\"\",\"reportingInstance\":\"\"}";
+static const char event_members[] =
+    "{\"eventTime\":null,\"deprecatedFirstTimestamp\":null,\"deprecatedLastTimestamp\":null}";
 static const char balancer_status[] = "{\"loadBalancer\":{}}";
 static const char pending_status[] = "{\"phase\":\"Pending\"}";
 static const char replicas_status[] = "{\"replicas\":0}";
@@ -51,69 +58,107 @@ static const char autoscaler_status[] = "{\"desiredReplicas\":0,\"currentMetrics
 
 /* What is not here has names that are subdomains, no generation, and an empty status if any. */
 static const struct rules table[] = {
-    { "", "Namespace", LABEL, false, "{\"phase\":\"Active\"}", kinf__namespace_write,
-      kinf__namespace_write, kinf__namespace_check_fields },
-    { "", "Pod", SUBDOMAIN, true, pending_status, kinf__pod_create, kinf__pod_update,
-      kinf__pod_check },
-    { "", "PodTemplate", SUBDOMAIN, true, NULL, NULL, NULL, kinf__pod_template_check },
-    { "", "ReplicationController", SUBDOMAIN, true, replicas_status, NULL, NULL,
-      kinf__replication_controller_check },
-    { "", "Service", LABEL, false, balancer_status, kinf__service_create, kinf__service_update,
-      kinf__service_check },
-    { "", "ConfigMap", SUBDOMAIN, false, NULL, NULL, NULL, kinf__config_map_check },
-    { "", "Secret", SUBDOMAIN, false, NULL, NULL, NULL, kinf__secret_check },
-    { "", "Node", SUBDOMAIN, false, node_status, kinf__node_create, NULL, NULL },
-    { "", "PersistentVolume", SUBDOMAIN, false, pending_status, kinf__volume_create, NULL,
-      kinf__volume_check },
-    { "", "PersistentVolumeClaim", SUBDOMAIN, false, pending_status, kinf__volume_claim_create,
-      NULL, kinf__volume_claim_check },
-    { "", "ResourceQuota", SUBDOMAIN, false, "{}", NULL, NULL, kinf__quota_check },
-    { "", "Event", SUBDOMAIN, false, NULL, kinf__core_event_write, kinf__core_event_write,
-      kinf__core_event_check },
-    { "events.k8s.io", "Event", SUBDOMAIN, false, NULL, kinf__event_write, kinf__event_write,
-      kinf__event_check },
-    { APPS, "ControllerRevision", SUBDOMAIN, false, NULL, NULL, NULL, kinf__revision_check },
-    { APPS, "Deployment", SUBDOMAIN, true, "{}", NULL, NULL, kinf__deployment_check },
-    { APPS, "ReplicaSet", SUBDOMAIN, true, replicas_status, NULL, NULL, kinf__replica_set_check },
-    { APPS, "StatefulSet", LABEL, true, stateful_status, NULL, NULL, kinf__stateful_set_check },
-    { APPS, "DaemonSet", SUBDOMAIN, true, daemon_set_status, kinf__daemon_set_create,
-      kinf__daemon_set_update, kinf__daemon_set_check },
-    { BATCH, "Job", SUBDOMAIN, true, "{}", NULL, NULL, kinf__job_check },
-    { BATCH, "CronJob", SHORT, true, "{}", NULL, NULL, kinf__cron_job_check },
-    { NETWORK, "Ingress", SUBDOMAIN, true, balancer_status, NULL, NULL, kinf__ingress_check },
-    { NETWORK, "IngressClass", SUBDOMAIN, true, NULL, NULL, NULL, kinf__ingress_class_check },
-    { NETWORK, "ServiceCIDR", SUBDOMAIN, false, NULL, NULL, NULL, kinf__service_range_check },
-    { NETWORK, "NetworkPolicy", SUBDOMAIN, true, NULL, NULL, NULL, NULL },
-    { "policy", "PodDisruptionBudget", SUBDOMAIN, true, budget_status, NULL, NULL, NULL },
-    { "autoscaling", "HorizontalPodAutoscaler", SUBDOMAIN, true, autoscaler_status, NULL, NULL,
-      kinf__autoscaler_check },
-    { "scheduling.k8s.io", "PriorityClass", SUBDOMAIN, true, NULL, NULL, NULL,
-      kinf__priority_class_check },
-    { STORAGE, "StorageClass", SUBDOMAIN, false, NULL, NULL, NULL, kinf__storage_class_check },
-    { STORAGE, "VolumeAttributesClass", SUBDOMAIN, false, NULL, NULL, NULL,
-      kinf__volume_attributes_check },
-    { STORAGE, "VolumeAttachment", SUBDOMAIN, false, "{\"attached\":false}", NULL, NULL, NULL },
-    { "discovery.k8s.io", "EndpointSlice", SUBDOMAIN, true, NULL, kinf__endpoint_slice_write,
-      kinf__endpoint_slice_write, kinf__endpoint_slice_check },
-    { "coordination.k8s.io", "Lease", SUBDOMAIN, false, NULL, NULL, NULL, kinf__lease_check },
-    { RBAC, "Role", SEGMENT, false, NULL, kinf__role_write, kinf__role_write, kinf__role_check },
-    { RBAC, "ClusterRole", SEGMENT, false, NULL, kinf__role_write, kinf__role_write,
-      kinf__cluster_role_check },
-    { RBAC, "RoleBinding", SEGMENT, false, NULL, NULL, NULL, kinf__binding_check },
-    { RBAC, "ClusterRoleBinding", SEGMENT, false, NULL, NULL, NULL, kinf__binding_check },
-    { "apiregistration.k8s.io", "APIService", SEGMENT, false, NULL, NULL, NULL,
-      kinf__api_service_check },
-    { ADMISSION, "MutatingWebhookConfiguration", SUBDOMAIN, true, NULL, NULL, NULL, NULL },
-    { ADMISSION, "ValidatingWebhookConfiguration", SUBDOMAIN, true, NULL, NULL, NULL, NULL },
-    { ADMISSION, "ValidatingAdmissionPolicy", SUBDOMAIN, true, "{}", NULL, NULL, NULL },
-    { ADMISSION, "ValidatingAdmissionPolicyBinding", SUBDOMAIN, true, NULL, NULL, NULL, NULL },
-    { "apiextensions.k8s.io", "CustomResourceDefinition", SUBDOMAIN, true,
-      "{\"conditions\":null,\"acceptedNames\":{\"plural\":\"\",\"kind\":\"\"}}",
-      kinf__definition_write, kinf__definition_write, kinf__definition_check },
+    { "", "Namespace", LABEL, .status = "{\"phase\":\"Active\"}", .create = kinf__namespace_write,
+      .update = kinf__namespace_write, .check = kinf__namespace_check_fields },
+    { "", "Pod", SUBDOMAIN, .has_generation = true, .status = pending_status,
+      .create = kinf__pod_create, .update = kinf__pod_update, .check = kinf__pod_check },
+    { "", "PodTemplate", SUBDOMAIN, .has_generation = true, .check = kinf__pod_template_check },
+    { "", "ReplicationController", SUBDOMAIN, .has_generation = true, .status = replicas_status,
+      .check = kinf__replication_controller_check },
+    { "", "Service", LABEL, .status = balancer_status, .create = kinf__service_create,
+      .update = kinf__service_update, .check = kinf__service_check },
+    { "", "ConfigMap", SUBDOMAIN, .check = kinf__config_map_check },
+    { "", "Secret", SUBDOMAIN, .check = kinf__secret_check },
+    { "", "Node", SUBDOMAIN, .status = node_status, .create = kinf__node_create },
+    { "", "PersistentVolume", SUBDOMAIN, .status = pending_status, .create = kinf__volume_create,
+      .check = kinf__volume_check },
+    { "", "PersistentVolumeClaim", SUBDOMAIN, .status = pending_status,
+      .create = kinf__volume_claim_create, .check = kinf__volume_claim_check },
+    { "", "ResourceQuota", SUBDOMAIN, .status = "{}", .check = kinf__quota_check },
+    { "", "Event", SUBDOMAIN, .filled = core_event_members, .check = kinf__core_event_check },
+    { "events.k8s.io", "Event", SUBDOMAIN, .filled = event_members, .check = kinf__event_check },
+    { APPS, "ControllerRevision", SUBDOMAIN, .check = kinf__revision_check },
+    { APPS, "Deployment", SUBDOMAIN, .has_generation = true, .status = "{}",
+      .check = kinf__deployment_check },
+    { APPS, "ReplicaSet", SUBDOMAIN, .has_generation = true, .status = replicas_status,
+      .check = kinf__replica_set_check },
+    { APPS, "StatefulSet", LABEL, .has_generation = true, .status = stateful_status,
+      .check = kinf__stateful_set_check },
+    { APPS, "DaemonSet", SUBDOMAIN, .has_generation = true, .status = daemon_set_status,
+      .create = kinf__daemon_set_create, .update = kinf__daemon_set_update,
+      .check = kinf__daemon_set_check },
+    { BATCH, "Job", SUBDOMAIN, .has_generation = true, .status = "{}", .check = kinf__job_check },
+    { BATCH, "CronJob", SHORT, .has_generation = true, .status = "{}",
+      .check = kinf__cron_job_check },
+    { NETWORK, "Ingress", SUBDOMAIN, .has_generation = true, .status = balancer_status,
+      .check = kinf__ingress_check },
+    { NETWORK, "IngressClass", SUBDOMAIN, .has_generation = true },
+    { NETWORK, "NetworkPolicy", SUBDOMAIN, .has_generation = true },
+    { "policy", "PodDisruptionBudget", SUBDOMAIN, .has_generation = true, .status = budget_status },
+    { "autoscaling", "HorizontalPodAutoscaler", SUBDOMAIN, .has_generation = true,
+      .status = autoscaler_status, .check = kinf__autoscaler_check },
+    { "scheduling.k8s.io", "PriorityClass", SUBDOMAIN, .has_generation = true,
+      .check = kinf__priority_class_check },
+    { STORAGE, "VolumeAttachment", SUBDOMAIN, .status = "{\"attached\":false}" },
+    { "discovery.k8s.io", "EndpointSlice", SUBDOMAIN, .has_generation = true,
+      .filled = "{\"ports\":null}" },
+    { "coordination.k8s.io", "Lease", SUBDOMAIN, .check = kinf__lease_check },
+    { RBAC, "Role", SEGMENT, .filled = "{\"rules\":null}", .check = kinf__role_check },
+    { RBAC, "ClusterRole", SEGMENT, .filled = "{\"rules\":null}", .check = kinf__role_check },
+    { RBAC, "RoleBinding", SEGMENT, .check = kinf__binding_check },
+    { RBAC, "ClusterRoleBinding", SEGMENT, .check = kinf__binding_check },
+    { "apiregistration.k8s.io", "APIService", SEGMENT, .check = kinf__api_service_check },
+    { ADMISSION, "MutatingWebhookConfiguration", SUBDOMAIN, .has_generation = true },
+    { ADMISSION, "ValidatingWebhookConfiguration", SUBDOMAIN, .has_generation = true },
+    { ADMISSION, "ValidatingAdmissionPolicy", SUBDOMAIN, .has_generation = true, .status = "{}" },
+    { ADMISSION, "ValidatingAdmissionPolicyBinding", SUBDOMAIN, .has_generation = true },
+    { "apiextensions.k8s.io", "CustomResourceDefinition", SUBDOMAIN, .has_generation = true,
+      .status = "{\"conditions\":null,\"acceptedNames\":{\"plural\":\"\",\"kind\":\"\"}}",
+      .create = kinf__definition_write, .update = kinf__definition_write,
+      .check = kinf__definition_check },
 };
 
-static const struct rules other_rules = { "", "", SUBDOMAIN, false, NULL, NULL, NULL, NULL };
-static const struct rules custom_rules = { "", "", SUBDOMAIN, true, NULL, NULL, NULL, NULL };
+static const struct rules other_rules = { "", "", SUBDOMAIN, .has_generation = false };
+static const struct rules custom_rules = { "", "", SUBDOMAIN, .has_generation = true };
+
+enum demand {
+    A_TEXT,           /* that is not empty */
+    ITEMS,            /* of a list or a map: at least one */
+    NO_CHANGE,        /* immutable */
+    NO_CHANGE_UNTOLD, /* likewise; the server does not say what it is not to become */
+    NOT_NEGATIVE,
+};
+
+/* What is asked of single members, after the rules' check. */
+static const struct {
+    const char *kind;
+    const char *parent; /* "spec"; NULL: the object itself */
+    const char *member;
+    enum demand demand;
+    const char *why; /* of ITEMS */
+} demands[] = {
+    { "StatefulSet", "spec", "serviceName", NO_CHANGE, NULL },
+    { "StatefulSet", "spec", "podManagementPolicy", NO_CHANGE, NULL },
+    { "StatefulSet", "spec", "volumeClaimTemplates", NO_CHANGE, NULL },
+    { "Job", "spec", "completionMode", NO_CHANGE, NULL },
+    { "Job", "spec", "selector", NO_CHANGE, NULL },
+    { "Job", "spec", "template", NO_CHANGE, NULL },
+    { "IngressClass", "spec", "controller", A_TEXT, NULL },
+    { "ServiceCIDR", "spec", "cidrs", ITEMS, "at least one CIDR required" },
+    { "StorageClass", NULL, "provisioner", A_TEXT, NULL },
+    { "StorageClass", NULL, "provisioner", NO_CHANGE_UNTOLD, NULL },
+    { "StorageClass", NULL, "parameters", NO_CHANGE_UNTOLD, NULL },
+    { "StorageClass", NULL, "reclaimPolicy", NO_CHANGE_UNTOLD, NULL },
+    { "StorageClass", NULL, "volumeBindingMode", NO_CHANGE_UNTOLD, NULL },
+    { "VolumeAttributesClass", NULL, "driverName", A_TEXT, NULL },
+    { "VolumeAttributesClass", NULL, "parameters", ITEMS,
+      "must contain at least one key/value pair" },
+    { "EndpointSlice", NULL, "addressType", A_TEXT, NULL },
+    { "EndpointSlice", NULL, "addressType", NO_CHANGE_UNTOLD, NULL },
+    { "Lease", "spec", "leaseTransitions", NOT_NEGATIVE, NULL },
+    { "RoleBinding", NULL, "roleRef", NO_CHANGE, NULL },
+    { "ClusterRoleBinding", NULL, "roleRef", NO_CHANGE, NULL },
+};
 
 static const struct rules *rules_of(const struct kinf__resource *resource)
 {
@@ -164,39 +209,73 @@ void kinf__kind_check_same(const struct cJSON *old, const struct cJSON *object,
                            const struct kinf__field *parent, const char *name, const char *why,
                            struct kinf__invalid *invalid)
 {
-    const struct kinf__field field = kinf__field(parent, name);
     const struct cJSON *value = kinf__doc_get(object, name);
 
     if (!kinf__doc_equal(kinf__doc_get(old, name), value))
-        kinf__invalid_value(invalid, &field, value, why);
+        kinf__invalid_value(invalid, KINF__AT(parent, name), value, why);
 }
 
 void kinf__kind_check_not_negative(const struct cJSON *object, const struct kinf__field *parent,
                                    const char *name, struct kinf__invalid *invalid)
 {
-    const struct kinf__field field = kinf__field(parent, name);
     int64_t number = kinf__doc_integer(object, name, 0);
 
     if (number < 0)
-        kinf__invalid_integer(invalid, &field, number, "must be greater than or equal to 0");
+        kinf__invalid_integer(invalid, KINF__AT(parent, name), number,
+                              "must be greater than or equal to 0");
+}
+
+bool kinf__kind_is_supported(const char *supported, const char *word)
+{
+    char quoted[64];
+
+    snprintf(quoted, sizeof quoted, "\"%s\"", word);
+    return strchr(word, '"') == NULL && strstr(supported, quoted) != NULL;
+}
+
+void kinf__kind_check_word(const struct cJSON *object, const struct kinf__field *parent,
+                           const char *name, const char *supported, struct kinf__invalid *invalid)
+{
+    const char *word = kinf__doc_text(object, name, NULL);
+
+    if (*word != '\0' && !kinf__kind_is_supported(supported, word))
+        kinf__invalid_unsupported(invalid, KINF__AT(parent, name), word, supported);
+}
+
+void kinf__kind_check_item_name(struct kinf__node_index *names, struct cJSON *item,
+                                const struct kinf__field *field, struct kinf__invalid *invalid)
+{
+    const struct kinf__field name_field = kinf__field(field, "name");
+    const char *name = kinf__doc_text(item, "name", NULL);
+
+    if (*name == '\0')
+        kinf__invalid_required(invalid, &name_field, "");
+    else if (!kinf__invalid_check_name(invalid, &name_field, KINF__NAME_LABEL, name))
+        return;
+    else if (kinf__node_index_find(names, name) != NULL)
+        kinf__invalid_duplicate(invalid, &name_field, name);
+    else
+        (void)!kinf__node_index_add(names, name, item, 0);
+}
+
+bool kinf__kind_is_same_but(const struct cJSON *old, const struct cJSON *object,
+                            void (*forget)(struct cJSON *object))
+{
+    KINF__AUTO_DOC *before = kinf__doc_dup(old);
+    KINF__AUTO_DOC *after = kinf__doc_dup(object);
+
+    if (before == NULL || after == NULL)
+        return true;
+    forget(before);
+    forget(after);
+    return kinf__doc_equal(before, after);
 }
 
 void kinf__kind_require(const struct cJSON *object, const struct kinf__field *parent,
                         const char *name, struct kinf__invalid *invalid)
 {
-    const struct kinf__field field = kinf__field(parent, name);
-
     if (*kinf__doc_text(object, name, NULL) == '\0')
-        kinf__invalid_required(invalid, &field, "");
-}
-
-void kinf__kind_require_items(const struct cJSON *object, const struct kinf__field *parent,
-                              const char *name, const char *why, struct kinf__invalid *invalid)
-{
-    const struct kinf__field field = kinf__field(parent, name);
-
-    if (cJSON_GetArraySize(kinf__doc_get(object, name)) == 0)
-        kinf__invalid_required(invalid, &field, why);
+        kinf__invalid_required(invalid, KINF__AT(parent, name), "");
 }
 
 void kinf__kind_require_each(const struct cJSON *list, const struct kinf__field *field,
@@ -208,20 +287,41 @@ void kinf__kind_require_each(const struct cJSON *list, const struct kinf__field 
     cJSON_ArrayForEach(element, list)
     {
         const struct kinf__field item = kinf__field_index(field, i++);
-        const struct kinf__field member = kinf__field(&item, name);
 
         if (*kinf__doc_text(element, name, NULL) == '\0')
-            kinf__invalid_required(invalid, &member, why);
+            kinf__invalid_required(invalid, KINF__AT(&item, name), why);
     }
 }
 
-void kinf__kind_check_fixed(const struct cJSON *object, const struct cJSON *old, const char *name,
-                            struct kinf__invalid *invalid)
+static void check_demand(size_t i, const struct cJSON *object, const struct cJSON *old,
+                         struct kinf__invalid *invalid)
 {
-    const struct kinf__field field = kinf__field(NULL, name);
+    const char *parent = demands[i].parent, *name = demands[i].member;
+    const struct kinf__field field = kinf__field(NULL, parent),
+                             *at = parent != NULL ? &field : NULL;
+    const struct cJSON *in = parent != NULL ? kinf__doc_get(object, parent) : object;
+    const struct cJSON *before = parent != NULL ? kinf__doc_get(old, parent) : old;
 
-    if (old != NULL && !kinf__doc_equal(kinf__doc_get(old, name), kinf__doc_get(object, name)))
-        kinf__invalid_value(invalid, &field, NULL, KINF__IMMUTABLE);
+    switch (demands[i].demand) {
+    case A_TEXT:
+        kinf__kind_require(in, at, name, invalid);
+        break;
+    case ITEMS:
+        if (cJSON_GetArraySize(kinf__doc_get(in, name)) == 0)
+            kinf__invalid_required(invalid, KINF__AT(at, name), demands[i].why);
+        break;
+    case NO_CHANGE:
+        if (old != NULL)
+            kinf__kind_check_same(before, in, at, name, KINF__IMMUTABLE, invalid);
+        break;
+    case NO_CHANGE_UNTOLD:
+        if (old != NULL && !kinf__doc_equal(kinf__doc_get(before, name), kinf__doc_get(in, name)))
+            kinf__invalid_value(invalid, KINF__AT(at, name), NULL, KINF__IMMUTABLE);
+        break;
+    case NOT_NEGATIVE:
+        kinf__kind_check_not_negative(in, at, name, invalid);
+        break;
+    }
 }
 
 /* --- status --- */
@@ -250,8 +350,12 @@ static int fill_status(const struct rules *rules, struct cJSON *object)
     return status != NULL ? kinf__kind_fill(status, rules->status) : KINF_ERR_NO_MEMORY;
 }
 
-/* Puts `old`'s member into the object; none if it has none. */
-static int restore(const struct cJSON *old, struct cJSON *object, const char *name)
+static int fill_members(const struct rules *rules, struct cJSON *object)
+{
+    return rules->filled != NULL ? kinf__kind_fill(object, rules->filled) : 0;
+}
+
+int kinf__kind_restore(const struct cJSON *old, struct cJSON *object, const char *name)
 {
     const struct cJSON *member = kinf__doc_get(old, name);
 
@@ -259,6 +363,18 @@ static int restore(const struct cJSON *old, struct cJSON *object, const char *na
         return kinf__doc_set(object, name, kinf__doc_dup(member));
     kinf__doc_remove(object, name);
     return 0;
+}
+
+int kinf__kind_keep_unsaid(const struct cJSON *old, struct cJSON *object, const char *const *names,
+                           size_t n_names)
+{
+    int failed = 0;
+
+    for (size_t i = 0; failed == 0 && i < n_names; i++) {
+        if (kinf__doc_get(object, names[i]) == NULL)
+            failed = kinf__kind_restore(old, object, names[i]);
+    }
+    return failed;
 }
 
 /* Of those that may be written with a status, which are many: upstream forgot few. */
@@ -269,15 +385,15 @@ static int restore_metadata(const struct kinf__resource *resource, const struct 
                                            "generation" };
     const struct cJSON *old_metadata = kinf__doc_get(old, "metadata");
     struct cJSON *metadata = kinf__doc_get(object, "metadata");
-    bool is_whole = resource->is_custom || is(resource, "storage.k8s.io", "VolumeAttachment");
+    bool is_whole = is(resource, STORAGE, "VolumeAttachment");
     int failed = 0;
 
     for (size_t i = 0; failed == 0 && is_whole && i < KINF__ARRAY_LEN(members); i++)
-        failed = restore(old_metadata, metadata, members[i]);
+        failed = kinf__kind_restore(old_metadata, metadata, members[i]);
     if (failed == 0 && is(resource, APPS, "Deployment"))
-        failed = restore(old_metadata, metadata, "labels");
+        failed = kinf__kind_restore(old_metadata, metadata, "labels");
     if (failed == 0 && is(resource, "", "Pod"))
-        failed = restore(old_metadata, metadata, "ownerReferences");
+        failed = kinf__kind_restore(old_metadata, metadata, "ownerReferences");
     return failed;
 }
 
@@ -326,9 +442,9 @@ int kinf__kind_prepare_create(struct kinf__sim *sim, struct kinf__resource *reso
             refusal, resource, kinf__doc_text(object, "metadata", "name", NULL),
             "create not allowed while custom resource definition is terminating");
     failed = fill_status(rules, object);
-    if (failed < 0)
-        return kinf__refuse_no_memory(refusal);
-    return run(rules->create, &write);
+    if (failed == 0)
+        failed = fill_members(rules, object);
+    return failed < 0 ? kinf__refuse_no_memory(refusal) : run(rules->create, &write);
 }
 
 static int keep_status(const struct kinf__write *write)
@@ -336,7 +452,7 @@ static int keep_status(const struct kinf__write *write)
     if (!has_status(write->resource, write->object))
         return 0;
     if (write->old != NULL)
-        return restore(write->old, write->object, "status");
+        return kinf__kind_restore(write->old, write->object, "status");
     /* A node brings its status along. */
     if (!is(write->resource, "", "Node"))
         kinf__doc_remove(write->object, "status");
@@ -368,7 +484,10 @@ int kinf__kind_prepare_update(struct kinf__sim *sim, struct kinf__resource *reso
         return fill_status(rules, object) < 0 ? kinf__refuse_no_memory(refusal) : 0;
     if (strcmp(subresource, "finalize") == 0)
         return run(kinf__namespace_finalize, &write);
-    return *subresource == '\0' ? run(rules->update, &write) : 0;
+    if (*subresource != '\0')
+        return 0;
+    return fill_members(rules, object) < 0 ? kinf__refuse_no_memory(refusal)
+                                           : run(rules->update, &write);
 }
 
 int kinf__kind_validate(const struct kinf__resource *resource, const struct cJSON *object,
@@ -385,6 +504,10 @@ int kinf__kind_validate(const struct kinf__resource *resource, const struct cJSO
     kinf__metadata_validate(object, old, metadata, &invalid);
     if (rules->check != NULL)
         rules->check(object, old, &invalid);
+    for (size_t i = 0; !resource->is_custom && i < KINF__ARRAY_LEN(demands); i++) {
+        if (strcmp(demands[i].kind, resource->kind) == 0)
+            check_demand(i, object, old, &invalid);
+    }
     /* Events of either group are the older one's to the server. */
     return kinf__invalid_finish(&invalid,
                                 is(resource, "events.k8s.io", "Event") ? "" : resource->group,

@@ -22,6 +22,13 @@ KINF_MUST_CHECK int kinf__kind_keep_rest(struct kinf__resource *resource, const 
                                          struct cJSON *object, const char *subresource,
                                          struct kinf__refusal *refusal);
 
+/* The object's member is `old`'s again, or none if that has none. Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__kind_restore(const struct cJSON *old, struct cJSON *object,
+                                       const char *name);
+/* The same of those members that the object has not. */
+KINF_MUST_CHECK int kinf__kind_keep_unsaid(const struct cJSON *old, struct cJSON *object,
+                                           const char *const *names, size_t n_names);
+
 /* Before an update, likewise, after kinf__kind_keep_rest(). */
 KINF_MUST_CHECK int kinf__kind_prepare_update(struct kinf__sim *sim,
                                               struct kinf__resource *resource,

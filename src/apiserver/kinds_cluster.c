@@ -1,6 +1,6 @@
 /*
- * What a cluster is run with: namespaces and quotas, nodes and leases, priority classes, API services.
- * Neighbours: kinds.c, namespaces.c, api_services.c.
+ * What a cluster is run with: namespaces and quotas, nodes and leases, priority classes, API services,
+ * roles and their bindings, events. Neighbours: kinds.c, namespaces.c, api_services.c.
  */
 #include "apiserver/kinds_priv.h"
 
@@ -8,16 +8,6 @@
 #include <string.h>
 
 /* --- namespaces --- */
-
-static int put_back(const struct cJSON *from, struct cJSON *to, const char *name)
-{
-    const struct cJSON *member = kinf__doc_get(from, name);
-
-    if (member != NULL)
-        return kinf__doc_set(to, name, kinf__doc_dup(member));
-    kinf__doc_remove(to, name);
-    return 0;
-}
 
 /* Its own finalizers are what only its end removes, by another subresource. */
 int kinf__namespace_write(const struct kinf__write *write)
@@ -29,7 +19,7 @@ int kinf__namespace_write(const struct kinf__write *write)
     if (labels == NULL || kinf__doc_set_text(labels, "kubernetes.io/metadata.name", name) < 0)
         return KINF_ERR_NO_MEMORY;
     if (write->old != NULL)
-        return put_back(write->old, write->object, "spec");
+        return kinf__kind_restore(write->old, write->object, "spec");
     spec = kinf__doc_object(write->object, "spec");
     return spec != NULL ? kinf__doc_add_text(spec, "finalizers", "kubernetes") : KINF_ERR_NO_MEMORY;
 }
@@ -41,7 +31,7 @@ int kinf__namespace_finalize(const struct kinf__write *write)
         cJSON_DetachItemFromObjectCaseSensitive(kinf__doc_get(write->object, "spec"), "finalizers");
     struct cJSON *spec;
 
-    if (put_back(write->old, write->object, "status") < 0) {
+    if (kinf__kind_restore(write->old, write->object, "status") < 0) {
         cJSON_Delete(finalizers);
         return KINF_ERR_NO_MEMORY;
     }
@@ -60,10 +50,7 @@ int kinf__namespace_finalize(const struct kinf__write *write)
 void kinf__namespace_check_fields(const struct cJSON *object, const struct cJSON *old,
                                   struct kinf__invalid *invalid)
 {
-    const struct kinf__field spec = kinf__field(NULL, "spec");
-    const struct kinf__field finalizers = kinf__field(&spec, "finalizers");
-    const struct kinf__field status = kinf__field(NULL, "status");
-    const struct kinf__field phase_field = kinf__field(&status, "Phase");
+    const struct kinf__field phase_field = kinf__field(NULL, "status.Phase");
     const char *phase = kinf__doc_text(object, "status", "phase", NULL);
     const struct cJSON *finalizer;
     bool is_going;
@@ -74,7 +61,7 @@ void kinf__namespace_check_fields(const struct cJSON *object, const struct cJSON
 
         if (strchr(text, '/') == NULL && strcmp(text, "kubernetes") != 0)
             kinf__invalid_text(
-                invalid, &finalizers, text,
+                invalid, KINF__AT(NULL, "spec.finalizers"), text,
                 "name is neither a standard finalizer name nor is it fully qualified");
     }
     if (old == NULL)
@@ -91,8 +78,7 @@ void kinf__namespace_check_fields(const struct cJSON *object, const struct cJSON
 void kinf__quota_check(const struct cJSON *object, const struct cJSON *old,
                        struct kinf__invalid *invalid)
 {
-    const struct kinf__field spec = kinf__field(NULL, "spec");
-    const struct kinf__field hard = kinf__field(&spec, "hard");
+    const struct kinf__field hard = kinf__field(NULL, "spec.hard");
     const struct cJSON *quantity;
 
     (void)old;
@@ -129,15 +115,13 @@ int kinf__node_create(const struct kinf__write *write)
 void kinf__lease_check(const struct cJSON *object, const struct cJSON *old,
                        struct kinf__invalid *invalid)
 {
-    const struct kinf__field field = kinf__field(NULL, "spec");
-    const struct kinf__field duration_field = kinf__field(&field, "leaseDurationSeconds");
-    const struct cJSON *spec = kinf__doc_get(object, "spec");
-    int64_t duration_s = kinf__doc_integer(spec, "leaseDurationSeconds", 1);
+    int64_t duration_s =
+        kinf__doc_integer(kinf__doc_get(object, "spec"), "leaseDurationSeconds", 1);
 
     (void)old;
     if (duration_s <= 0)
-        kinf__invalid_integer(invalid, &duration_field, duration_s, "must be greater than 0");
-    kinf__kind_check_not_negative(spec, &field, "leaseTransitions", invalid);
+        kinf__invalid_integer(invalid, KINF__AT(NULL, "spec.leaseDurationSeconds"), duration_s,
+                              "must be greater than 0");
 }
 
 /* --- priority classes, API services --- */
@@ -145,9 +129,6 @@ void kinf__lease_check(const struct cJSON *object, const struct cJSON *old,
 void kinf__priority_class_check(const struct cJSON *object, const struct cJSON *old,
                                 struct kinf__invalid *invalid)
 {
-    const struct kinf__field metadata = kinf__field(NULL, "metadata");
-    const struct kinf__field name_field = kinf__field(&metadata, "name");
-    const struct kinf__field value = kinf__field(NULL, "value");
     const char *name = kinf__doc_text(object, "metadata", "name", NULL);
     char why[KINF__NAME_FAULT_SIZE];
 
@@ -157,17 +138,16 @@ void kinf__priority_class_check(const struct cJSON *object, const struct cJSON *
                  "priority class names with 'system-' prefix are reserved for system use only. "
                  "error: %.253s is not a known system priority class",
                  name);
-        kinf__invalid_forbidden(invalid, &name_field, why);
+        kinf__invalid_forbidden(invalid, KINF__AT(NULL, "metadata.name"), why);
     }
     if (old != NULL && kinf__doc_integer(old, "value", 0) != kinf__doc_integer(object, "value", 0))
-        kinf__invalid_forbidden(invalid, &value, "may not be changed in an update.");
+        kinf__invalid_forbidden(invalid, KINF__AT(NULL, "value"),
+                                "may not be changed in an update.");
 }
 
 void kinf__api_service_check(const struct cJSON *object, const struct cJSON *old,
                              struct kinf__invalid *invalid)
 {
-    const struct kinf__field metadata = kinf__field(NULL, "metadata");
-    const struct kinf__field field = kinf__field(&metadata, "name");
     const char *name = kinf__doc_text(object, "metadata", "name", NULL);
     char wanted[KINF__NAME_FAULT_SIZE], why[KINF__NAME_FAULT_SIZE + 64];
 
@@ -176,5 +156,125 @@ void kinf__api_service_check(const struct cJSON *object, const struct cJSON *old
              kinf__doc_text(object, "spec", "group", NULL));
     snprintf(why, sizeof why, "must be `spec.version+\".\"+spec.group`: \"%s\"", wanted);
     if (strcmp(name, wanted) != 0)
-        kinf__invalid_text(invalid, &field, name, why);
+        kinf__invalid_text(invalid, KINF__AT(NULL, "metadata.name"), name, why);
+}
+
+/* --- roles --- */
+
+static void check_rule(const struct cJSON *rule, bool is_namespaced,
+                       const struct kinf__field *field, struct kinf__invalid *invalid)
+{
+    const struct kinf__field urls_field = kinf__field(field, "nonResourceURLs");
+    const struct cJSON *urls = kinf__doc_get(rule, "nonResourceURLs");
+    bool has_urls = cJSON_GetArraySize(urls) != 0;
+    bool has_groups = cJSON_GetArraySize(kinf__doc_get(rule, "apiGroups")) != 0;
+    bool has_resources = cJSON_GetArraySize(kinf__doc_get(rule, "resources")) != 0;
+
+    if (cJSON_GetArraySize(kinf__doc_get(rule, "verbs")) == 0)
+        kinf__invalid_required(invalid, KINF__AT(field, "verbs"), "");
+    if (has_urls && is_namespaced)
+        kinf__invalid_value(invalid, &urls_field, urls,
+                            "namespaced rules cannot apply to non-resource URLs");
+    if (has_urls && (has_groups || has_resources))
+        kinf__invalid_value(invalid, &urls_field, urls,
+                            "rules cannot apply to both regular resources and non-resource URLs");
+    if (has_urls)
+        return;
+    if (!has_groups)
+        kinf__invalid_required(invalid, KINF__AT(field, "apiGroups"),
+                               "resource rules must supply at least one api group");
+    if (!has_resources)
+        kinf__invalid_required(invalid, KINF__AT(field, "resources"),
+                               "resource rules must supply at least one resource");
+}
+
+void kinf__role_check(const struct cJSON *object, const struct cJSON *old,
+                      struct kinf__invalid *invalid)
+{
+    bool is_namespaced = strcmp(kinf__doc_text(object, "kind", NULL), "Role") == 0;
+    const struct kinf__field field = kinf__field(NULL, "rules");
+    const struct cJSON *rule;
+    size_t i = 0;
+
+    (void)old;
+    cJSON_ArrayForEach(rule, kinf__doc_get(object, "rules"))
+    {
+        const struct kinf__field item = kinf__field_index(&field, i++);
+
+        check_rule(rule, is_namespaced, &item, invalid);
+    }
+}
+
+static void check_subject(const struct cJSON *subject, const struct kinf__field *field,
+                          struct kinf__invalid *invalid)
+{
+    static const char kinds[] = "\"ServiceAccount\", \"User\", \"Group\"";
+    const char *kind = kinf__doc_text(subject, "kind", NULL);
+
+    kinf__kind_require(subject, field, "name", invalid);
+    if (!kinf__kind_is_supported(kinds, kind))
+        kinf__invalid_unsupported(invalid, KINF__AT(field, "kind"), kind, kinds);
+}
+
+void kinf__binding_check(const struct cJSON *object, const struct cJSON *old,
+                         struct kinf__invalid *invalid)
+{
+    const struct kinf__field role = kinf__field(NULL, "roleRef");
+    const struct kinf__field subjects = kinf__field(NULL, "subjects");
+    bool is_namespaced = strcmp(kinf__doc_text(object, "kind", NULL), "RoleBinding") == 0;
+    const char *kind = kinf__doc_text(object, "roleRef", "kind", NULL);
+    const struct cJSON *subject;
+    size_t i = 0;
+
+    (void)old;
+    if (strcmp(kind, "ClusterRole") != 0 && (!is_namespaced || strcmp(kind, "Role") != 0))
+        kinf__invalid_unsupported(invalid, KINF__AT(&role, "kind"), kind,
+                                  is_namespaced ? "\"Role\", \"ClusterRole\"" : "\"ClusterRole\"");
+    kinf__kind_require(kinf__doc_get(object, "roleRef"), &role, "name", invalid);
+    cJSON_ArrayForEach(subject, kinf__doc_get(object, "subjects"))
+    {
+        const struct kinf__field item = kinf__field_index(&subjects, i++);
+
+        check_subject(subject, &item, invalid);
+    }
+}
+
+/* --- events --- */
+
+/* Both kinds of events are one to the server: faults have the names of the older one's fields. */
+static void check_about(const struct cJSON *object, const char *about,
+                        struct kinf__invalid *invalid)
+{
+    const char *its = kinf__doc_text(object, about, "namespace", NULL),
+               *own = kinf__doc_text(object, "metadata", "namespace", NULL);
+
+    if (strcmp(*its != '\0' ? its : "default", own) != 0)
+        kinf__invalid_text(invalid, KINF__AT(NULL, "involvedObject.namespace"), its,
+                           "does not match event.namespace");
+}
+
+void kinf__core_event_check(const struct cJSON *object, const struct cJSON *old,
+                            struct kinf__invalid *invalid)
+{
+    (void)old;
+    check_about(object, "involvedObject", invalid);
+}
+
+void kinf__event_check(const struct cJSON *object, const struct cJSON *old,
+                       struct kinf__invalid *invalid)
+{
+    const struct kinf__field time = kinf__field(NULL, "eventTime"),
+                             type_field = kinf__field(NULL, "type"),
+                             message = kinf__field(NULL, "message");
+    const char *type = kinf__doc_text(object, "type", NULL);
+    char why[KINF__NAME_FAULT_SIZE];
+
+    check_about(object, "regarding", invalid);
+    if (*kinf__doc_text(object, "eventTime", NULL) == '\0')
+        kinf__invalid_required(invalid, &time, "");
+    snprintf(why, sizeof why, "has invalid value: %.128s", type);
+    if (strcmp(type, "Normal") != 0 && strcmp(type, "Warning") != 0)
+        kinf__invalid_text(invalid, &type_field, "", why);
+    if (old != NULL && !kinf__doc_equal(kinf__doc_get(old, "note"), kinf__doc_get(object, "note")))
+        kinf__invalid_value(invalid, &message, kinf__doc_get(object, "note"), KINF__IMMUTABLE);
 }

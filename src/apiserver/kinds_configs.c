@@ -17,10 +17,8 @@ static void check_key(const char *key, const struct kinf__field *parent,
                       struct kinf__invalid *invalid)
 {
     const struct kinf__field field = kinf__field_key(parent, key);
-    char why[KINF__NAME_FAULT_SIZE];
 
-    if (!kinf__name_is(KINF__NAME_CONFIG_KEY, key, why))
-        kinf__invalid_text(invalid, &field, key, why);
+    (void)kinf__invalid_check_name(invalid, &field, KINF__NAME_CONFIG_KEY, key);
 }
 
 /* Bytes of the values, where they are in base64 those that they stand for. */
@@ -42,17 +40,15 @@ static void check_frozen(const struct cJSON *object, const struct cJSON *old,
                          struct kinf__invalid *invalid)
 {
     static const char *const members[] = { "data", "binaryData" };
-    const struct kinf__field field = kinf__field(NULL, "immutable");
 
     if (!cJSON_IsTrue(kinf__doc_get(old, "immutable")))
         return;
     if (!cJSON_IsTrue(kinf__doc_get(object, "immutable")))
-        kinf__invalid_forbidden(invalid, &field, FROZEN);
+        kinf__invalid_forbidden(invalid, KINF__AT(NULL, "immutable"), FROZEN);
     for (size_t i = 0; i < KINF__ARRAY_LEN(members); i++) {
-        const struct kinf__field member = kinf__field(NULL, members[i]);
 
         if (!kinf__doc_equal(kinf__doc_get(old, members[i]), kinf__doc_get(object, members[i])))
-            kinf__invalid_forbidden(invalid, &member, FROZEN);
+            kinf__invalid_forbidden(invalid, KINF__AT(NULL, members[i]), FROZEN);
     }
 }
 
@@ -63,7 +59,6 @@ void kinf__config_map_check(const struct cJSON *object, const struct cJSON *old,
 {
     const struct kinf__field root = kinf__field_key(NULL, "");
     const struct kinf__field data_field = kinf__field(NULL, "data");
-    const struct kinf__field binary_field = kinf__field(NULL, "binaryData");
     const struct cJSON *data = kinf__doc_get(object, "data"), *value;
     struct cJSON *binary = kinf__doc_get(object, "binaryData");
     KINF__AUTO_NODE_MEMBERS others = { NULL, false, { KINF__HMAP_INIT } };
@@ -85,7 +80,8 @@ void kinf__config_map_check(const struct cJSON *object, const struct cJSON *old,
             kinf__invalid_text(invalid, &field, value->string,
                                "duplicate of key present in binaryData");
     }
-    cJSON_ArrayForEach(value, binary) check_key(value->string, &binary_field, invalid);
+    cJSON_ArrayForEach(value, binary)
+        check_key(value->string, KINF__AT(NULL, "binaryData"), invalid);
     check_frozen(object, old, invalid);
 }
 
@@ -129,8 +125,7 @@ static void check_type(const struct cJSON *object, const struct kinf__field *dat
 static void check_account(const struct cJSON *object, struct kinf__invalid *invalid)
 {
     static const char annotation[] = "kubernetes.io/service-account.name";
-    const struct kinf__field metadata = kinf__field(NULL, "metadata");
-    const struct kinf__field annotations = kinf__field(&metadata, "annotations");
+    const struct kinf__field annotations = kinf__field(NULL, "metadata.annotations");
     const struct kinf__field field = kinf__field_key(&annotations, annotation);
 
     if (strcmp(kinf__doc_text(object, "type", NULL), "kubernetes.io/service-account-token") == 0 &&

@@ -134,18 +134,6 @@ int kinf__pod_create(const struct kinf__write *write)
 
 /* --- validation --- */
 
-static void check_word(const struct cJSON *object, const struct kinf__field *parent,
-                       const char *name, const char *supported, struct kinf__invalid *invalid)
-{
-    const struct kinf__field field = kinf__field(parent, name);
-    const char *word = kinf__doc_text(object, name, NULL);
-    char quoted[64];
-
-    snprintf(quoted, sizeof quoted, "\"%s\"", word);
-    if (*word != '\0' && strstr(supported, quoted) == NULL)
-        kinf__invalid_unsupported(invalid, &field, word, supported);
-}
-
 static void check_ports(const struct cJSON *ports, const struct kinf__field *field,
                         struct kinf__invalid *invalid)
 {
@@ -162,7 +150,7 @@ static void check_ports(const struct cJSON *ports, const struct kinf__field *fie
             kinf__invalid_required(invalid, &number_field, "");
         else if (number < 0 || number > 65535)
             kinf__invalid_integer(invalid, &number_field, number, PORT_RANGE);
-        check_word(port, &item, "protocol", "\"SCTP\", \"TCP\", \"UDP\"", invalid);
+        kinf__kind_check_word(port, &item, "protocol", "\"SCTP\", \"TCP\", \"UDP\"", invalid);
     }
 }
 
@@ -177,7 +165,6 @@ static void check_mounts(const struct cJSON *mounts, const struct kinf__node_ind
     {
         const struct kinf__field item = kinf__field_index(field, i++);
         const struct kinf__field name_field = kinf__field(&item, "name");
-        const struct kinf__field path = kinf__field(&item, "mountPath");
         const char *name = kinf__doc_text(mount, "name", NULL);
 
         if (*name == '\0')
@@ -185,27 +172,8 @@ static void check_mounts(const struct cJSON *mounts, const struct kinf__node_ind
         if (kinf__node_index_find(volumes, name) == NULL)
             kinf__invalid_not_found(invalid, &name_field, name);
         if (*kinf__doc_text(mount, "mountPath", NULL) == '\0')
-            kinf__invalid_required(invalid, &path, "");
+            kinf__invalid_required(invalid, KINF__AT(&item, "mountPath"), "");
     }
-}
-
-/* A label that is there, and nobody else's in the list before it: those are in `names`. Without
- * memory none is, and the write itself fails next. */
-static void check_item_name(struct kinf__node_index *names, struct cJSON *item,
-                            const struct kinf__field *field, struct kinf__invalid *invalid)
-{
-    const struct kinf__field name_field = kinf__field(field, "name");
-    const char *name = kinf__doc_text(item, "name", NULL);
-    char why[KINF__NAME_FAULT_SIZE];
-
-    if (*name == '\0')
-        kinf__invalid_required(invalid, &name_field, "");
-    else if (!kinf__name_is(KINF__NAME_LABEL, name, why))
-        kinf__invalid_text(invalid, &name_field, name, why);
-    else if (kinf__node_index_find(names, name) != NULL)
-        kinf__invalid_duplicate(invalid, &name_field, name);
-    else
-        (void)!kinf__node_index_add(names, name, item, 0);
 }
 
 static void check_image(const char *image, const struct kinf__field *parent,
@@ -223,8 +191,6 @@ static void check_image(const char *image, const struct kinf__field *parent,
 static void check_resources(const struct cJSON *resources, const struct kinf__field *parent,
                             struct kinf__invalid *invalid)
 {
-    const struct kinf__field field = kinf__field(parent, "resources");
-    const struct kinf__field requests = kinf__field(&field, "requests");
     const struct cJSON *all = kinf__doc_get(resources, "requests"), *request;
     KINF__AUTO_NODE_MEMBERS limits = { NULL, false, { KINF__HMAP_INIT } };
     char why[KINF__NAME_FAULT_SIZE];
@@ -242,24 +208,23 @@ static void check_resources(const struct cJSON *resources, const struct kinf__fi
             continue;
         snprintf(why, sizeof why, "must be less than or equal to %.253s limit of %.64s",
                  request->string, limit);
-        kinf__invalid_text(invalid, &requests, request->valuestring, why);
+        kinf__invalid_text(invalid, KINF__AT(parent, "resources.requests"), request->valuestring,
+                           why);
     }
 }
 
 static void check_container(const struct cJSON *container, const struct kinf__node_index *volumes,
                             const struct kinf__field *field, struct kinf__invalid *invalid)
 {
-    const struct kinf__field ports = kinf__field(field, "ports");
-    const struct kinf__field env = kinf__field(field, "env");
-    const struct kinf__field mounts = kinf__field(field, "volumeMounts");
-
     check_image(kinf__doc_text(container, "image", NULL), field, invalid);
-    check_ports(kinf__doc_get(container, "ports"), &ports, invalid);
-    kinf__kind_require_each(kinf__doc_get(container, "env"), &env, "name", "", invalid);
-    check_mounts(kinf__doc_get(container, "volumeMounts"), volumes, &mounts, invalid);
+    check_ports(kinf__doc_get(container, "ports"), KINF__AT(field, "ports"), invalid);
+    kinf__kind_require_each(kinf__doc_get(container, "env"), KINF__AT(field, "env"), "name", "",
+                            invalid);
+    check_mounts(kinf__doc_get(container, "volumeMounts"), volumes, KINF__AT(field, "volumeMounts"),
+                 invalid);
     check_resources(kinf__doc_get(container, "resources"), field, invalid);
-    check_word(container, field, "imagePullPolicy", "\"Always\", \"IfNotPresent\", \"Never\"",
-               invalid);
+    kinf__kind_check_word(container, field, "imagePullPolicy",
+                          "\"Always\", \"IfNotPresent\", \"Never\"", invalid);
 }
 
 static void check_containers(const struct cJSON *spec, const char *name,
@@ -275,7 +240,7 @@ static void check_containers(const struct cJSON *spec, const char *name,
     {
         const struct kinf__field item = kinf__field_index(&field, i++);
 
-        check_item_name(&names, container, &item, invalid);
+        kinf__kind_check_item_name(&names, container, &item, invalid);
         check_container(container, volumes, &item, invalid);
     }
 }
@@ -288,12 +253,11 @@ static void check_volume_types(const struct cJSON *volume, const struct kinf__fi
 
     cJSON_ArrayForEach(member, volume)
     {
-        const struct kinf__field type = kinf__field(field, member->string);
-
         if (strcmp(member->string, "name") == 0)
             continue;
         if (has_type)
-            kinf__invalid_forbidden(invalid, &type, "may not specify more than 1 volume type");
+            kinf__invalid_forbidden(invalid, KINF__AT(field, member->string),
+                                    "may not specify more than 1 volume type");
         has_type = true;
     }
 }
@@ -310,7 +274,7 @@ static void check_volumes(const struct cJSON *spec, struct kinf__node_index *nam
     {
         const struct kinf__field item = kinf__field_index(&field, i++);
 
-        check_item_name(names, volume, &item, invalid);
+        kinf__kind_check_item_name(names, volume, &item, invalid);
         check_volume_types(volume, &item, invalid);
     }
 }
@@ -318,27 +282,26 @@ static void check_volumes(const struct cJSON *spec, struct kinf__node_index *nam
 void kinf__pod_spec_check(const struct cJSON *spec, const struct kinf__field *field,
                           struct kinf__invalid *invalid)
 {
-    const struct kinf__field containers = kinf__field(field, "containers");
     KINF__AUTO_NODE_INDEX volumes = { KINF__HMAP_INIT };
 
     check_volumes(spec, &volumes, field, invalid);
     if (cJSON_GetArraySize(kinf__doc_get(spec, "containers")) == 0)
-        kinf__invalid_required(invalid, &containers, "");
+        kinf__invalid_required(invalid, KINF__AT(field, "containers"), "");
     check_containers(spec, "containers", &volumes, field, invalid);
     check_containers(spec, "initContainers", &volumes, field, invalid);
-    check_word(spec, field, "restartPolicy", "\"Always\", \"OnFailure\", \"Never\"", invalid);
-    check_word(spec, field, "dnsPolicy",
-               "\"ClusterFirstWithHostNet\", \"ClusterFirst\", \"Default\", \"None\"", invalid);
+    kinf__kind_check_word(spec, field, "restartPolicy", "\"Always\", \"OnFailure\", \"Never\"",
+                          invalid);
+    kinf__kind_check_word(spec, field, "dnsPolicy",
+                          "\"ClusterFirstWithHostNet\", \"ClusterFirst\", \"Default\", \"None\"",
+                          invalid);
     kinf__kind_check_not_negative(spec, field, "terminationGracePeriodSeconds", invalid);
 }
 
 void kinf__pod_check(const struct cJSON *object, const struct cJSON *old,
                      struct kinf__invalid *invalid)
 {
-    const struct kinf__field field = kinf__field(NULL, "spec");
-
     (void)old;
-    kinf__pod_spec_check(kinf__doc_get(object, "spec"), &field, invalid);
+    kinf__pod_spec_check(kinf__doc_get(object, "spec"), KINF__AT(NULL, "spec"), invalid);
 }
 
 /* --- updates --- */
@@ -367,60 +330,27 @@ static void forget_mutable(struct cJSON *spec)
 static void check_count(const struct cJSON *old, const struct cJSON *spec, const char *name,
                         const char *why, struct kinf__invalid *invalid)
 {
-    const struct kinf__field spec_field = kinf__field(NULL, "spec");
-    const struct kinf__field field = kinf__field(&spec_field, name);
-
     if (cJSON_GetArraySize(kinf__doc_get(old, name)) !=
         cJSON_GetArraySize(kinf__doc_get(spec, name)))
-        kinf__invalid_forbidden(invalid, &field, why);
-}
-
-static int check_rest(const struct cJSON *old, const struct cJSON *spec,
-                      struct kinf__invalid *invalid)
-{
-    const struct kinf__field field = kinf__field(NULL, "spec");
-    KINF__AUTO_DOC *before = kinf__doc_dup(old);
-    KINF__AUTO_DOC *after = kinf__doc_dup(spec);
-
-    if (before == NULL || after == NULL)
-        return KINF_ERR_NO_MEMORY;
-    forget_mutable(before);
-    forget_mutable(after);
-    if (!kinf__doc_equal(before, after))
-        kinf__invalid_forbidden(invalid, &field, update_words);
-    return 0;
-}
-
-/* Its priority is not what the client says. */
-static int keep_admitted(const struct cJSON *old, struct cJSON *spec)
-{
-    static const char *const members[] = { "priority", "preemptionPolicy" };
-
-    for (size_t i = 0; i < KINF__ARRAY_LEN(members); i++) {
-        const struct cJSON *member = kinf__doc_get(old, members[i]);
-
-        if (kinf__doc_get(spec, members[i]) == NULL && member != NULL &&
-            kinf__doc_set(spec, members[i], kinf__doc_dup(member)) < 0)
-            return KINF_ERR_NO_MEMORY;
-    }
-    return 0;
+        kinf__invalid_forbidden(invalid, KINF__AT(KINF__AT(NULL, "spec"), name), why);
 }
 
 int kinf__pod_update(const struct kinf__write *write)
 {
+    /* Not what the client says. */
+    static const char *const admitted[] = { "priority", "preemptionPolicy" };
     const struct cJSON *old = kinf__doc_get(write->old, "spec");
     struct cJSON *spec = kinf__doc_get(write->object, "spec");
     struct kinf__invalid invalid;
-    int failed = keep_admitted(old, spec);
 
+    if (kinf__kind_keep_unsaid(old, spec, admitted, KINF__ARRAY_LEN(admitted)) < 0)
+        return KINF_ERR_NO_MEMORY;
     kinf__invalid_init(&invalid, write->refusal);
     check_count(old, spec, "containers", "pod updates may not add or remove containers", &invalid);
     check_count(old, spec, "initContainers", "pod updates may not add or remove containers",
                 &invalid);
-    if (failed == 0 && invalid.n_faults == 0)
-        failed = check_rest(old, spec, &invalid);
-    if (failed < 0)
-        return failed;
+    if (invalid.n_faults == 0 && !kinf__kind_is_same_but(old, spec, forget_mutable))
+        kinf__invalid_forbidden(&invalid, KINF__AT(NULL, "spec"), update_words);
     return kinf__invalid_finish(&invalid, "", "Pod",
                                 kinf__doc_text(write->object, "metadata", "name", NULL));
 }

@@ -8,7 +8,7 @@
 
 #include "apiserver/invalid.h"
 #include "apiserver/kinds.h"
-#include "apiserver/names.h"
+#include "document/node_index.h"
 
 /* One write; everything is borrowed. */
 struct kinf__write {
@@ -35,20 +35,25 @@ void kinf__kind_check_same(const struct cJSON *old, const struct cJSON *object,
 void kinf__kind_check_not_negative(const struct cJSON *object, const struct kinf__field *parent,
                                    const char *name, struct kinf__invalid *invalid);
 
+/* Whether a word is one of those, which are given as kinf__invalid_unsupported() wants them. */
+bool kinf__kind_is_supported(const char *supported, const char *word);
+/* A fault if the member is another word than those. */
+void kinf__kind_check_word(const struct cJSON *object, const struct kinf__field *parent,
+                           const char *name, const char *supported, struct kinf__invalid *invalid);
+/* A fault unless an item's name is a label, and nobody else's in the list before it: those are in
+ * `names`. Without memory none is, and the write itself fails next. */
+void kinf__kind_check_item_name(struct kinf__node_index *names, struct cJSON *item,
+                                const struct kinf__field *field, struct kinf__invalid *invalid);
+/* Whether both are the same but for what `forget` takes out of copies; without memory they are. */
+bool kinf__kind_is_same_but(const struct cJSON *old, const struct cJSON *object,
+                            void (*forget)(struct cJSON *object));
+
 /* A fault unless the member is a text that is not empty. */
 void kinf__kind_require(const struct cJSON *object, const struct kinf__field *parent,
                         const char *name, struct kinf__invalid *invalid);
-/* The same of a list or a map; `why`: "", or what is said of it. */
-void kinf__kind_require_items(const struct cJSON *object, const struct kinf__field *parent,
-                              const char *name, const char *why, struct kinf__invalid *invalid);
 /* Of each element of a list: that its member is a text that is not empty. */
 void kinf__kind_require_each(const struct cJSON *list, const struct kinf__field *field,
                              const char *name, const char *why, struct kinf__invalid *invalid);
-/* As kinf__kind_check_same() of a member of the object itself, of which the server does not say what
- * it is not to become. `old` NULL: no fault. */
-void kinf__kind_check_fixed(const struct cJSON *object, const struct cJSON *old, const char *name,
-                            struct kinf__invalid *invalid);
-
 /* kinds_pods.c */
 void kinf__pod_spec_check(const struct cJSON *spec, const struct kinf__field *field,
                           struct kinf__invalid *invalid);
@@ -63,7 +68,7 @@ kinf__check_cb kinf__deployment_check, kinf__replica_set_check, kinf__daemon_set
 
 /* kinds_services.c */
 kinf__rule_cb kinf__service_create, kinf__service_update;
-kinf__check_cb kinf__service_check;
+kinf__check_cb kinf__service_check, kinf__ingress_check;
 
 /* kinds_configs.c */
 kinf__check_cb kinf__secret_check, kinf__config_map_check;
@@ -71,25 +76,12 @@ kinf__check_cb kinf__secret_check, kinf__config_map_check;
 /* kinds_cluster.c */
 kinf__rule_cb kinf__namespace_write, kinf__namespace_finalize, kinf__node_create;
 kinf__check_cb kinf__namespace_check_fields, kinf__quota_check, kinf__lease_check,
-    kinf__priority_class_check, kinf__api_service_check;
+    kinf__priority_class_check, kinf__api_service_check, kinf__role_check, kinf__binding_check,
+    kinf__core_event_check, kinf__event_check;
 
 /* kinds_storage.c */
 kinf__rule_cb kinf__volume_create, kinf__volume_claim_create;
-kinf__check_cb kinf__volume_check, kinf__volume_claim_check, kinf__storage_class_check,
-    kinf__volume_attributes_check;
-
-/* kinds_network.c */
-kinf__rule_cb kinf__endpoint_slice_write;
-kinf__check_cb kinf__ingress_check, kinf__ingress_class_check, kinf__service_range_check,
-    kinf__endpoint_slice_check;
-
-/* kinds_rbac.c */
-kinf__rule_cb kinf__role_write;
-kinf__check_cb kinf__role_check, kinf__cluster_role_check, kinf__binding_check;
-
-/* kinds_events.c */
-kinf__rule_cb kinf__core_event_write, kinf__event_write;
-kinf__check_cb kinf__core_event_check, kinf__event_check;
+kinf__check_cb kinf__volume_check, kinf__volume_claim_check;
 
 /* definitions_check.c */
 kinf__rule_cb kinf__definition_write;

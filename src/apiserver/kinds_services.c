@@ -1,6 +1,6 @@
 /*
  * Services get an address, and node ports; both are kept, and given back with the service: what is
- * in use is what the services there are have. Neighbours: kinds.c.
+ * in use is what the services there are have. And Ingresses. Neighbours: kinds.c.
  */
 #include "apiserver/kinds_priv.h"
 
@@ -177,8 +177,6 @@ static int refuse_field(const struct kinf__write *write, const struct kinf__fiel
 static int claim_address(const struct kinf__write *write, const char *address,
                          const struct used *used)
 {
-    const struct kinf__field spec = kinf__field(NULL, "spec");
-    const struct kinf__field field = kinf__field(&spec, "clusterIPs");
     const struct cJSON *value = kinf__doc_find(write->object, "spec", "clusterIPs", NULL);
     unsigned number = address_number(address);
     struct in_addr any;
@@ -191,7 +189,7 @@ static int claim_address(const struct kinf__write *write, const char *address,
     snprintf(why, sizeof why, "failed to allocate IP %s: %s", address,
              number != 0 ? "provided IP is already allocated"
                          : "the provided network does not match the current range");
-    return refuse_field(write, &field, value, why);
+    return refuse_field(write, KINF__AT(NULL, "spec.clusterIPs"), value, why);
 }
 
 static int set_address(struct cJSON *spec, const char *address)
@@ -231,8 +229,7 @@ static int allocate_address(const struct kinf__write *write, const struct used *
 static int claim_node_port(const struct kinf__write *write, const struct cJSON *port, size_t index,
                            struct used *used)
 {
-    const struct kinf__field spec = kinf__field(NULL, "spec");
-    const struct kinf__field ports = kinf__field(&spec, "ports");
+    const struct kinf__field ports = kinf__field(NULL, "spec.ports");
     const struct kinf__field item = kinf__field_index(&ports, index);
     const struct kinf__field field = kinf__field(&item, "nodePort");
     int64_t number = kinf__doc_integer(port, "nodePort", 0) - NODE_PORT_MIN;
@@ -322,22 +319,8 @@ int kinf__service_create(const struct kinf__write *write)
 
 /* --- updates --- */
 
-/* What the client left out is as it was. */
-static int keep_address(const struct cJSON *old, struct cJSON *spec)
-{
-    static const char *const members[] = { "clusterIP", "clusterIPs", "ipFamilies",
-                                           "ipFamilyPolicy" };
-    const struct cJSON *old_spec = kinf__doc_get(old, "spec");
-
-    for (size_t i = 0; i < KINF__ARRAY_LEN(members); i++) {
-        const struct cJSON *member = kinf__doc_get(old_spec, members[i]);
-
-        if (kinf__doc_get(spec, members[i]) == NULL && member != NULL &&
-            kinf__doc_set(spec, members[i], kinf__doc_dup(member)) < 0)
-            return KINF_ERR_NO_MEMORY;
-    }
-    return 0;
-}
+static const char *const address_members[] = { "clusterIP", "clusterIPs", "ipFamilies",
+                                               "ipFamilyPolicy" };
 
 static int64_t old_node_port(const struct kinf__node_index *before, const struct cJSON *port)
 {
@@ -365,12 +348,12 @@ static int keep_node_ports(const struct kinf__node_index *before, struct cJSON *
 /* What a service of this type does not have. */
 static void drop_unneeded(const struct kinf__node_index *before, struct cJSON *object)
 {
-    static const char *const members[] = { "clusterIP", "clusterIPs", "ipFamilies",
-                                           "ipFamilyPolicy", "internalTrafficPolicy" };
     struct cJSON *spec = kinf__doc_get(object, "spec"), *port;
 
-    for (size_t i = 0; !needs_address(object) && i < KINF__ARRAY_LEN(members); i++)
-        kinf__doc_remove(spec, members[i]);
+    for (size_t i = 0; !needs_address(object) && i < KINF__ARRAY_LEN(address_members); i++)
+        kinf__doc_remove(spec, address_members[i]);
+    if (!needs_address(object))
+        kinf__doc_remove(spec, "internalTrafficPolicy");
     if (needs_node_ports(object))
         return;
     cJSON_ArrayForEach(port, kinf__doc_get(spec, "ports"))
@@ -409,7 +392,9 @@ int kinf__service_update(const struct kinf__write *write)
     int failed = index_ports(&before, write->old);
 
     if (failed == 0 && needs_address(object) && needs_address(write->old))
-        failed = keep_address(write->old, kinf__doc_get(object, "spec"));
+        failed =
+            kinf__kind_keep_unsaid(kinf__doc_get(write->old, "spec"), kinf__doc_get(object, "spec"),
+                                   address_members, KINF__ARRAY_LEN(address_members));
     if (failed == 0 && needs_node_ports(object) && needs_node_ports(write->old))
         failed = keep_node_ports(&before, object);
     if (failed < 0)
@@ -433,35 +418,20 @@ int kinf__service_update(const struct kinf__write *write)
 static void check_number(const struct cJSON *port, const char *name,
                          const struct kinf__field *parent, struct kinf__invalid *invalid)
 {
-    const struct kinf__field field = kinf__field(parent, name);
     int64_t number = kinf__doc_integer(port, name, 0);
 
     if (!cJSON_IsString(kinf__doc_get(port, name)) && (number < 1 || number > 65535))
-        kinf__invalid_integer(invalid, &field, number, PORT_RANGE);
+        kinf__invalid_integer(invalid, KINF__AT(parent, name), number, PORT_RANGE);
 }
 
 /* `names`: of those before it, of several. */
 static void check_port(struct cJSON *port, bool is_only, struct kinf__node_index *names,
                        const struct kinf__field *field, struct kinf__invalid *invalid)
 {
-    const struct kinf__field name_field = kinf__field(field, "name");
-    const struct kinf__field protocol_field = kinf__field(field, "protocol");
-    const char *name = kinf__doc_text(port, "name", NULL);
-    const char *protocol = kinf__doc_text(port, "protocol", NULL);
-    char why[KINF__NAME_FAULT_SIZE];
-
-    if (*name == '\0' && !is_only)
-        kinf__invalid_required(invalid, &name_field, "");
-    else if (*name != '\0' && !kinf__name_is(KINF__NAME_LABEL, name, why))
-        kinf__invalid_text(invalid, &name_field, name, why);
-    else if (*name != '\0' && kinf__node_index_find(names, name) != NULL)
-        kinf__invalid_duplicate(invalid, &name_field, name);
-    else if (*name != '\0')
-        (void)!kinf__node_index_add(names, name, port, 0);
+    if (!is_only || *kinf__doc_text(port, "name", NULL) != '\0')
+        kinf__kind_check_item_name(names, port, field, invalid);
     check_number(port, "port", field, invalid);
-    if (*protocol != '\0' && strcmp(protocol, "TCP") != 0 && strcmp(protocol, "UDP") != 0 &&
-        strcmp(protocol, "SCTP") != 0)
-        kinf__invalid_unsupported(invalid, &protocol_field, protocol, "\"SCTP\", \"TCP\", \"UDP\"");
+    kinf__kind_check_word(port, field, "protocol", "\"SCTP\", \"TCP\", \"UDP\"", invalid);
     check_number(port, "targetPort", field, invalid);
 }
 
@@ -513,24 +483,17 @@ static void check_address(const struct cJSON *object, const struct cJSON *old,
 void kinf__service_check(const struct cJSON *object, const struct cJSON *old,
                          struct kinf__invalid *invalid)
 {
-    static const char *const types[] = { "ClusterIP", "ExternalName", "LoadBalancer", "NodePort" };
     const struct kinf__field spec = kinf__field(NULL, "spec");
     const struct kinf__field ports_field = kinf__field(&spec, "ports");
-    const struct kinf__field type_field = kinf__field(&spec, "type");
-    const struct kinf__field name_field = kinf__field(&spec, "externalName");
-    const struct kinf__field status = kinf__field(NULL, "status");
-    const struct kinf__field balancer = kinf__field(&status, "loadBalancer");
-    const struct kinf__field ingress = kinf__field(&balancer, "ingress");
     const struct cJSON *ports = kinf__doc_find(object, "spec", "ports", NULL);
     KINF__AUTO_NODE_INDEX names = { KINF__HMAP_INIT };
     struct cJSON *port;
-    bool is_known = false;
     size_t i = 0;
 
     if (cJSON_GetArraySize(ports) == 0 && needs_address(object) && !is_headless(object))
         kinf__invalid_required(invalid, &ports_field, "");
     if (!needs_address(object) && *kinf__doc_text(object, "spec", "externalName", NULL) == '\0')
-        kinf__invalid_required(invalid, &name_field, "");
+        kinf__invalid_required(invalid, KINF__AT(&spec, "externalName"), "");
     cJSON_ArrayForEach(port, ports)
     {
         const struct kinf__field item = kinf__field_index(&ports_field, i++);
@@ -538,15 +501,48 @@ void kinf__service_check(const struct cJSON *object, const struct cJSON *old,
         check_port(port, ports->child->next == NULL, &names, &item, invalid);
     }
     check_twice(ports, &ports_field, invalid);
-    for (i = 0; i < KINF__ARRAY_LEN(types); i++)
-        is_known = is_known || is_type(object, types[i]);
-    if (!is_known)
-        kinf__invalid_unsupported(
-            invalid, &type_field, type_of(object),
-            "\"ClusterIP\", \"ExternalName\", \"LoadBalancer\", \"NodePort\"");
+    kinf__kind_check_word(kinf__doc_get(object, "spec"), &spec, "type",
+                          "\"ClusterIP\", \"ExternalName\", \"LoadBalancer\", \"NodePort\"",
+                          invalid);
     check_address(object, old, &spec, invalid);
     if (!is_type(object, "LoadBalancer") &&
         cJSON_GetArraySize(kinf__doc_find(object, "status", "loadBalancer", "ingress", NULL)) != 0)
-        kinf__invalid_forbidden(invalid, &ingress,
+        kinf__invalid_forbidden(invalid, KINF__AT(NULL, "status.loadBalancer.ingress"),
                                 "may only be used when `spec.type` is 'LoadBalancer'");
+}
+
+/* --- ingresses --- */
+
+static void check_host(const char *host, const struct kinf__field *parent,
+                       struct kinf__invalid *invalid)
+{
+    const char *name = strncmp(host, "*.", 2) == 0 ? host + 2 : host;
+    char why[KINF__NAME_FAULT_SIZE];
+
+    if (*host != '\0' && !kinf__name_is(KINF__NAME_SUBDOMAIN, name, why))
+        kinf__invalid_text(invalid, KINF__AT(parent, "host"), host, why);
+}
+
+void kinf__ingress_check(const struct cJSON *object, const struct cJSON *old,
+                         struct kinf__invalid *invalid)
+{
+    const struct kinf__field spec_field = kinf__field(NULL, "spec");
+    const struct kinf__field rules = kinf__field(&spec_field, "rules");
+    const struct cJSON *spec = kinf__doc_get(object, "spec"), *rule;
+    size_t i = 0;
+
+    (void)old;
+    if (cJSON_GetArraySize(kinf__doc_get(spec, "rules")) == 0 &&
+        kinf__doc_get(spec, "defaultBackend") == NULL)
+        kinf__invalid_value(invalid, &spec_field, NULL,
+                            "either `defaultBackend` or `rules` must be specified");
+    cJSON_ArrayForEach(rule, kinf__doc_get(spec, "rules"))
+    {
+        const struct kinf__field item = kinf__field_index(&rules, i++);
+
+        check_host(kinf__doc_text(rule, "host", NULL), &item, invalid);
+        kinf__kind_require_each(kinf__doc_find(rule, "http", "paths", NULL),
+                                KINF__AT(&item, "http.paths"), "pathType",
+                                "pathType must be specified", invalid);
+    }
 }

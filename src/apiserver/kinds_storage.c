@@ -39,10 +39,8 @@ static void check_access_modes(const struct cJSON *spec, const struct kinf__fiel
     cJSON_ArrayForEach(mode, modes)
     {
         const char *text = cJSON_IsString(mode) ? mode->valuestring : "";
-        char quoted[64];
 
-        snprintf(quoted, sizeof quoted, "\"%s\"", text);
-        if (strstr(access_modes, quoted) == NULL)
+        if (!kinf__kind_is_supported(access_modes, text))
             kinf__invalid_unsupported(invalid, &field, text, access_modes);
     }
 }
@@ -71,13 +69,11 @@ void kinf__volume_check(const struct cJSON *object, const struct cJSON *old,
                         struct kinf__invalid *invalid)
 {
     const struct kinf__field field = kinf__field(NULL, "spec");
-    const struct kinf__field capacity = kinf__field(&field, "capacity");
-    const struct kinf__field source_field = kinf__field(&field, "persistentvolumesource");
     const struct cJSON *spec = kinf__doc_get(object, "spec"), *source = NULL, *member;
 
     check_access_modes(spec, &field, "", invalid);
     if (cJSON_GetArraySize(kinf__doc_get(spec, "capacity")) == 0)
-        kinf__invalid_required(invalid, &capacity, "");
+        kinf__invalid_required(invalid, KINF__AT(&field, "capacity"), "");
     cJSON_ArrayForEach(member, spec)
     {
         if (is_source(member->string))
@@ -87,7 +83,7 @@ void kinf__volume_check(const struct cJSON *object, const struct cJSON *old,
         kinf__invalid_required(invalid, &field, "must specify a volume type");
     else if (old != NULL &&
              !kinf__doc_equal(source, kinf__doc_find(old, "spec", source->string, NULL)))
-        kinf__invalid_forbidden(invalid, &source_field,
+        kinf__invalid_forbidden(invalid, KINF__AT(&field, "persistentvolumesource"),
                                 "spec.persistentvolumesource is immutable after creation");
 }
 
@@ -98,23 +94,6 @@ static void forget_mutable(struct cJSON *spec)
     kinf__doc_remove(spec, "volumeName");
     kinf__doc_remove(spec, "volumeAttributesClassName");
     kinf__doc_remove(spec, "storageClassName");
-}
-
-static void check_claim_update(const struct cJSON *spec, const struct cJSON *old,
-                               const struct kinf__field *field, struct kinf__invalid *invalid)
-{
-    KINF__AUTO_DOC *before = kinf__doc_dup(old);
-    KINF__AUTO_DOC *after = kinf__doc_dup(spec);
-
-    /* Without memory it is the write itself that fails next. */
-    if (before == NULL || after == NULL)
-        return;
-    forget_mutable(before);
-    forget_mutable(after);
-    if (!kinf__doc_equal(before, after))
-        kinf__invalid_forbidden(invalid, field,
-                                "spec is immutable after creation except resources.requests and "
-                                "volumeAttributesClassName for bound claims");
 }
 
 void kinf__volume_claim_check(const struct cJSON *object, const struct cJSON *old,
@@ -128,28 +107,10 @@ void kinf__volume_claim_check(const struct cJSON *object, const struct cJSON *ol
     check_access_modes(spec, &field, "at least 1 access mode is required", invalid);
     if (kinf__doc_find(spec, "resources", "requests", "storage", NULL) == NULL)
         kinf__invalid_required(invalid, &storage, "");
-    if (old != NULL)
-        check_claim_update(spec, kinf__doc_get(old, "spec"), &field, invalid);
+    if (old != NULL && !kinf__kind_is_same_but(kinf__doc_get(old, "spec"), spec, forget_mutable))
+        kinf__invalid_forbidden(invalid, &field,
+                                "spec is immutable after creation except resources.requests and "
+                                "volumeAttributesClassName for bound claims");
 }
 
 /* --- classes --- */
-
-void kinf__storage_class_check(const struct cJSON *object, const struct cJSON *old,
-                               struct kinf__invalid *invalid)
-{
-    static const char *const members[] = { "provisioner", "parameters", "reclaimPolicy",
-                                           "volumeBindingMode" };
-
-    kinf__kind_require(object, NULL, "provisioner", invalid);
-    for (size_t i = 0; i < KINF__ARRAY_LEN(members); i++)
-        kinf__kind_check_fixed(object, old, members[i], invalid);
-}
-
-void kinf__volume_attributes_check(const struct cJSON *object, const struct cJSON *old,
-                                   struct kinf__invalid *invalid)
-{
-    (void)old;
-    kinf__kind_require(object, NULL, "driverName", invalid);
-    kinf__kind_require_items(object, NULL, "parameters", "must contain at least one key/value pair",
-                             invalid);
-}

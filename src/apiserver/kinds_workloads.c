@@ -83,22 +83,9 @@ static bool is_empty_selector(const struct cJSON *selector)
 static void check_template(const struct cJSON *template, const struct kinf__field *field,
                            struct kinf__invalid *invalid)
 {
-    const struct kinf__field metadata = kinf__field(field, "metadata");
-    const struct kinf__field spec = kinf__field(field, "spec");
-
-    kinf__metadata_validate_labels(kinf__doc_get(template, "metadata"), &metadata, invalid);
-    kinf__pod_spec_check(kinf__doc_get(template, "spec"), &spec, invalid);
-}
-
-static void check_always(const struct cJSON *template, const struct kinf__field *field,
-                         struct kinf__invalid *invalid)
-{
-    const struct kinf__field spec = kinf__field(field, "spec");
-    const struct kinf__field policy = kinf__field(&spec, "restartPolicy");
-    const char *word = kinf__doc_text(template, "spec", "restartPolicy", NULL);
-
-    if (*word != '\0' && strcmp(word, "Always") != 0)
-        kinf__invalid_unsupported(invalid, &policy, word, "\"Always\"");
+    kinf__metadata_validate_labels(kinf__doc_get(template, "metadata"), KINF__AT(field, "metadata"),
+                                   invalid);
+    kinf__pod_spec_check(kinf__doc_get(template, "spec"), KINF__AT(field, "spec"), invalid);
 }
 
 /* That the selector finds what the template makes, and a template whose pods are kept running. */
@@ -106,15 +93,14 @@ static void check_matching(const struct cJSON *spec, bool is_matching,
                            const struct kinf__field *parent, struct kinf__invalid *invalid)
 {
     const struct kinf__field field = kinf__field(parent, "template");
-    const struct kinf__field metadata = kinf__field(&field, "metadata");
-    const struct kinf__field labels = kinf__field(&metadata, "labels");
     const struct cJSON *template = kinf__doc_get(spec, "template");
 
     if (!is_matching)
-        kinf__invalid_value(invalid, &labels, kinf__doc_find(template, "metadata", "labels", NULL),
-                            NO_MATCH);
+        kinf__invalid_value(invalid, KINF__AT(&field, "metadata.labels"),
+                            kinf__doc_find(template, "metadata", "labels", NULL), NO_MATCH);
     check_template(template, &field, invalid);
-    check_always(template, &field, invalid);
+    kinf__kind_check_word(kinf__doc_get(template, "spec"), KINF__AT(&field, "spec"),
+                          "restartPolicy", "\"Always\"", invalid);
 }
 
 static void check_selector(const struct cJSON *spec, const struct kinf__field *parent,
@@ -132,11 +118,9 @@ static void check_selector(const struct cJSON *spec, const struct kinf__field *p
 static void check_immutable(const struct cJSON *object, const struct cJSON *old, const char *name,
                             struct kinf__invalid *invalid)
 {
-    const struct kinf__field field = kinf__field(NULL, "spec");
-
     if (old != NULL)
-        kinf__kind_check_same(kinf__doc_get(old, "spec"), kinf__doc_get(object, "spec"), &field,
-                              name, KINF__IMMUTABLE, invalid);
+        kinf__kind_check_same(kinf__doc_get(old, "spec"), kinf__doc_get(object, "spec"),
+                              KINF__AT(NULL, "spec"), name, KINF__IMMUTABLE, invalid);
 }
 
 static bool is_matching(const struct cJSON *spec)
@@ -162,7 +146,6 @@ static void check_deployment_status(const struct cJSON *status, struct kinf__inv
 {
     static const char *const parts[] = { "updatedReplicas", "readyReplicas", "availableReplicas" };
     const struct kinf__field field = kinf__field(NULL, "status");
-    const struct kinf__field available_field = kinf__field(&field, "availableReplicas");
     int64_t replicas = kinf__doc_integer(status, "replicas", 0),
             available = kinf__doc_integer(status, "availableReplicas", 0);
 
@@ -170,28 +153,24 @@ static void check_deployment_status(const struct cJSON *status, struct kinf__inv
     for (size_t i = 0; i < KINF__ARRAY_LEN(parts); i++)
         kinf__kind_check_not_negative(status, &field, parts[i], invalid);
     for (size_t i = 0; i < KINF__ARRAY_LEN(parts); i++) {
-        const struct kinf__field part = kinf__field(&field, parts[i]);
         int64_t n = kinf__doc_integer(status, parts[i], 0);
 
         if (n > replicas)
-            kinf__invalid_integer(invalid, &part, n, "cannot be greater than status.replicas");
+            kinf__invalid_integer(invalid, KINF__AT(&field, parts[i]), n,
+                                  "cannot be greater than status.replicas");
     }
     if (available > kinf__doc_integer(status, "readyReplicas", 0))
-        kinf__invalid_integer(invalid, &available_field, available,
+        kinf__invalid_integer(invalid, KINF__AT(&field, "availableReplicas"), available,
                               "cannot be greater than readyReplicas");
 }
 
 void kinf__deployment_check(const struct cJSON *object, const struct cJSON *old,
                             struct kinf__invalid *invalid)
 {
-    const struct kinf__field spec = kinf__field(NULL, "spec");
-    const struct kinf__field strategy = kinf__field(&spec, "strategy");
-    const struct kinf__field rolling = kinf__field(&strategy, "rollingUpdate");
-
     check_set(object, old, "empty selector is invalid for deployment", invalid);
     if (strcmp(kinf__doc_text(object, "spec", "strategy", "type", NULL), "Recreate") == 0 &&
         kinf__doc_find(object, "spec", "strategy", "rollingUpdate", NULL) != NULL)
-        kinf__invalid_forbidden(invalid, &rolling,
+        kinf__invalid_forbidden(invalid, KINF__AT(NULL, "spec.strategy.rollingUpdate"),
                                 "may not be specified when strategy `type` is 'Recreate'");
     check_deployment_status(kinf__doc_get(object, "status"), invalid);
 }
@@ -205,24 +184,18 @@ void kinf__replica_set_check(const struct cJSON *object, const struct cJSON *old
 void kinf__stateful_set_check(const struct cJSON *object, const struct cJSON *old,
                               struct kinf__invalid *invalid)
 {
-    static const char *const members[] = { "serviceName", "podManagementPolicy",
-                                           "volumeClaimTemplates" };
-
     check_set(object, old, "empty selector is invalid for statefulset", invalid);
-    for (size_t i = 0; i < KINF__ARRAY_LEN(members); i++)
-        check_immutable(object, old, members[i], invalid);
 }
 
 void kinf__daemon_set_check(const struct cJSON *object, const struct cJSON *old,
                             struct kinf__invalid *invalid)
 {
     const struct kinf__field field = kinf__field(NULL, "spec");
-    const struct kinf__field selector_field = kinf__field(&field, "selector");
     const struct cJSON *spec = kinf__doc_get(object, "spec");
     const struct cJSON *selector = kinf__doc_get(spec, "selector");
 
     if (cJSON_IsObject(selector) && is_empty_selector(selector))
-        kinf__invalid_value(invalid, &selector_field, selector,
+        kinf__invalid_value(invalid, KINF__AT(&field, "selector"), selector,
                             "empty selector is invalid for daemonset");
     check_matching(spec, is_matching(spec), &field, invalid);
     check_immutable(object, old, "selector", invalid);
@@ -231,24 +204,21 @@ void kinf__daemon_set_check(const struct cJSON *object, const struct cJSON *old,
 void kinf__pod_template_check(const struct cJSON *object, const struct cJSON *old,
                               struct kinf__invalid *invalid)
 {
-    const struct kinf__field field = kinf__field(NULL, "template");
-
     (void)old;
-    check_template(kinf__doc_get(object, "template"), &field, invalid);
+    check_template(kinf__doc_get(object, "template"), KINF__AT(NULL, "template"), invalid);
 }
 
 void kinf__replication_controller_check(const struct cJSON *object, const struct cJSON *old,
                                         struct kinf__invalid *invalid)
 {
     const struct kinf__field field = kinf__field(NULL, "spec");
-    const struct kinf__field selector_field = kinf__field(&field, "selector");
     const struct cJSON *spec = kinf__doc_get(object, "spec");
     const struct cJSON *selector = kinf__doc_get(spec, "selector");
 
     (void)old;
     kinf__kind_check_not_negative(spec, &field, "replicas", invalid);
     if (cJSON_GetArraySize(selector) == 0)
-        kinf__invalid_required(invalid, &selector_field, "");
+        kinf__invalid_required(invalid, KINF__AT(&field, "selector"), "");
     check_matching(
         spec, has_labels(kinf__doc_find(spec, "template", "metadata", "labels", NULL), selector),
         &field, invalid);
@@ -288,44 +258,28 @@ int kinf__daemon_set_update(const struct kinf__write *write)
 static void check_job_template(const struct cJSON *template, const struct kinf__field *field,
                                struct kinf__invalid *invalid)
 {
-    const struct kinf__field spec = kinf__field(field, "spec");
-    const struct kinf__field policy = kinf__field(&spec, "restartPolicy");
     const char *word = kinf__doc_text(template, "spec", "restartPolicy", NULL);
 
     check_template(template, field, invalid);
     if (*word == '\0' || strcmp(word, "Always") == 0)
-        kinf__invalid_required(invalid, &policy, "valid values: \"OnFailure\", \"Never\"");
+        kinf__invalid_required(invalid, KINF__AT(field, "spec.restartPolicy"),
+                               "valid values: \"OnFailure\", \"Never\"");
 }
 
 static void check_job_selector(const struct cJSON *object, const struct kinf__field *parent,
                                struct kinf__invalid *invalid)
 {
-    const struct kinf__field field = kinf__field(parent, "selector");
-    const struct kinf__field template = kinf__field(parent, "template");
-    const struct kinf__field metadata = kinf__field(&template, "metadata");
-    const struct kinf__field labels = kinf__field(&metadata, "labels");
     const struct cJSON *spec = kinf__doc_get(object, "spec");
     const struct cJSON *selector = kinf__doc_get(spec, "selector");
 
     if (!cJSON_IsTrue(kinf__doc_get(spec, "manualSelector")) &&
         (cJSON_GetArraySize(kinf__doc_get(selector, "matchLabels")) != 1 ||
          kinf__doc_get(selector, "matchExpressions") != NULL))
-        kinf__invalid_value(invalid, &field, selector, "`selector` not auto-generated");
+        kinf__invalid_value(invalid, KINF__AT(parent, "selector"), selector,
+                            "`selector` not auto-generated");
     if (!is_matching(spec))
-        kinf__invalid_value(invalid, &labels,
+        kinf__invalid_value(invalid, KINF__AT(parent, "template.metadata.labels"),
                             kinf__doc_find(spec, "template", "metadata", "labels", NULL), NO_MATCH);
-}
-
-/* Completions of an indexed job may change along with its parallelism. */
-static void check_job_update(const struct cJSON *object, const struct cJSON *old,
-                             struct kinf__invalid *invalid)
-{
-    static const char *const members[] = { "completionMode", "selector", "template" };
-
-    if (strcmp(kinf__doc_text(object, "spec", "completionMode", NULL), "Indexed") != 0)
-        check_immutable(object, old, "completions", invalid);
-    for (size_t i = 0; i < KINF__ARRAY_LEN(members); i++)
-        check_immutable(object, old, members[i], invalid);
 }
 
 void kinf__job_check(const struct cJSON *object, const struct cJSON *old,
@@ -334,14 +288,15 @@ void kinf__job_check(const struct cJSON *object, const struct cJSON *old,
     static const char *const numbers[] = { "parallelism", "completions", "activeDeadlineSeconds",
                                            "backoffLimit", "ttlSecondsAfterFinished" };
     const struct kinf__field field = kinf__field(NULL, "spec");
-    const struct kinf__field template = kinf__field(&field, "template");
     const struct cJSON *spec = kinf__doc_get(object, "spec");
 
     for (size_t i = 0; i < KINF__ARRAY_LEN(numbers); i++)
         kinf__kind_check_not_negative(spec, &field, numbers[i], invalid);
     check_job_selector(object, &field, invalid);
-    check_job_template(kinf__doc_get(spec, "template"), &template, invalid);
-    check_job_update(object, old, invalid);
+    check_job_template(kinf__doc_get(spec, "template"), KINF__AT(&field, "template"), invalid);
+    /* Those of an indexed one may change along with its parallelism. */
+    if (strcmp(kinf__doc_text(spec, "completionMode", NULL), "Indexed") != 0)
+        check_immutable(object, old, "completions", invalid);
 }
 
 /* Five words, or a name for such. */
@@ -369,17 +324,13 @@ static void check_schedule(const char *schedule, const struct kinf__field *field
 void kinf__cron_job_check(const struct cJSON *object, const struct cJSON *old,
                           struct kinf__invalid *invalid)
 {
-    const struct kinf__field field = kinf__field(NULL, "spec");
-    const struct kinf__field job = kinf__field(&field, "jobTemplate");
-    const struct kinf__field job_spec = kinf__field(&job, "spec");
-    const struct kinf__field template = kinf__field(&job_spec, "template");
-    const struct kinf__field schedule = kinf__field(&field, "schedule");
     const struct cJSON *spec = kinf__doc_get(object, "spec");
 
     (void)old;
-    check_job_template(kinf__doc_find(spec, "jobTemplate", "spec", "template", NULL), &template,
-                       invalid);
-    check_schedule(kinf__doc_text(spec, "schedule", NULL), &schedule, invalid);
+    check_job_template(kinf__doc_find(spec, "jobTemplate", "spec", "template", NULL),
+                       KINF__AT(NULL, "spec.jobTemplate.spec.template"), invalid);
+    check_schedule(kinf__doc_text(spec, "schedule", NULL), KINF__AT(NULL, "spec.schedule"),
+                   invalid);
 }
 
 /* --- revisions, autoscalers --- */
@@ -387,10 +338,8 @@ void kinf__cron_job_check(const struct cJSON *object, const struct cJSON *old,
 void kinf__revision_check(const struct cJSON *object, const struct cJSON *old,
                           struct kinf__invalid *invalid)
 {
-    const struct kinf__field data = kinf__field(NULL, "data");
-
     if (kinf__doc_get(object, "data") == NULL)
-        kinf__invalid_required(invalid, &data, "data is mandatory");
+        kinf__invalid_required(invalid, KINF__AT(NULL, "data"), "data is mandatory");
     else if (old != NULL)
         kinf__kind_check_same(old, object, NULL, "data", KINF__IMMUTABLE, invalid);
 }
@@ -398,9 +347,8 @@ void kinf__revision_check(const struct cJSON *object, const struct cJSON *old,
 void kinf__autoscaler_check(const struct cJSON *object, const struct cJSON *old,
                             struct kinf__invalid *invalid)
 {
-    const struct kinf__field field = kinf__field(NULL, "spec");
-    const struct kinf__field target_field = kinf__field(&field, "scaleTargetRef");
-    const struct kinf__field max_field = kinf__field(&field, "maxReplicas");
+    const struct kinf__field target_field = kinf__field(NULL, "spec.scaleTargetRef");
+    const struct kinf__field max_field = kinf__field(NULL, "spec.maxReplicas");
     const struct cJSON *spec = kinf__doc_get(object, "spec");
     const struct cJSON *target = kinf__doc_get(spec, "scaleTargetRef");
     int64_t max = kinf__doc_integer(spec, "maxReplicas", 0);

@@ -13,15 +13,6 @@
 #define FINALIZER_ORPHAN     "orphan"
 #define FINALIZER_FOREGROUND "foregroundDeletion"
 
-static void check_name(const char *name, const struct kinf__field *field, enum kinf__name_form form,
-                       struct kinf__invalid *invalid)
-{
-    char why[KINF__NAME_FAULT_SIZE];
-
-    if (!kinf__name_is(form, name, why))
-        kinf__invalid_text(invalid, field, name, why);
-}
-
 /* What is put behind it will end well: a dash at its end is no fault. */
 static void check_generate_name(const char *prefix, const struct kinf__field *field,
                                 enum kinf__name_form form, struct kinf__invalid *invalid)
@@ -41,16 +32,15 @@ static void check_names(const struct cJSON *metadata, const struct kinf__field *
                         enum kinf__name_form form, struct kinf__invalid *invalid)
 {
     const struct kinf__field name_field = kinf__field(field, "name");
-    const struct kinf__field prefix_field = kinf__field(field, "generateName");
     const char *name = kinf__doc_text(metadata, "name", NULL);
     const char *prefix = kinf__doc_text(metadata, "generateName", NULL);
 
     if (*prefix != '\0')
-        check_generate_name(prefix, &prefix_field, form, invalid);
+        check_generate_name(prefix, KINF__AT(field, "generateName"), form, invalid);
     if (*name == '\0')
         kinf__invalid_required(invalid, &name_field, "name or generateName is required");
     else
-        check_name(name, &name_field, form, invalid);
+        kinf__invalid_check_name(invalid, &name_field, form, name);
 }
 
 static void check_labels(const struct cJSON *labels, const struct kinf__field *field,
@@ -60,9 +50,9 @@ static void check_labels(const struct cJSON *labels, const struct kinf__field *f
 
     cJSON_ArrayForEach(label, labels)
     {
-        check_name(label->string, field, KINF__NAME_QUALIFIED, invalid);
+        kinf__invalid_check_name(invalid, field, KINF__NAME_QUALIFIED, label->string);
         if (cJSON_IsString(label))
-            check_name(label->valuestring, field, KINF__NAME_LABEL_VALUE, invalid);
+            kinf__invalid_check_name(invalid, field, KINF__NAME_LABEL_VALUE, label->valuestring);
     }
 }
 
@@ -102,11 +92,9 @@ static void check_annotations(const struct cJSON *annotations, const struct kinf
 void kinf__metadata_validate_labels(const struct cJSON *metadata, const struct kinf__field *field,
                                     struct kinf__invalid *invalid)
 {
-    const struct kinf__field labels = kinf__field(field, "labels");
-    const struct kinf__field annotations = kinf__field(field, "annotations");
-
-    check_labels(kinf__doc_get(metadata, "labels"), &labels, invalid);
-    check_annotations(kinf__doc_get(metadata, "annotations"), &annotations, invalid);
+    check_labels(kinf__doc_get(metadata, "labels"), KINF__AT(field, "labels"), invalid);
+    check_annotations(kinf__doc_get(metadata, "annotations"), KINF__AT(field, "annotations"),
+                      invalid);
 }
 
 /* --- owners --- */
@@ -117,10 +105,9 @@ static void check_owner(const struct cJSON *owner, const struct kinf__field *fie
     static const char *const names[] = { "apiVersion", "kind", "name", "uid" };
 
     for (size_t i = 0; i < KINF__ARRAY_LEN(names); i++) {
-        const struct kinf__field member = kinf__field(field, names[i]);
 
         if (*kinf__doc_text(owner, names[i], NULL) == '\0')
-            kinf__invalid_required(invalid, &member, "must not be empty");
+            kinf__invalid_required(invalid, KINF__AT(field, names[i]), "must not be empty");
     }
     if (strcmp(kinf__doc_text(owner, "kind", NULL), "Event") == 0 &&
         strcmp(kinf__doc_text(owner, "apiVersion", NULL), "v1") == 0)
@@ -179,7 +166,7 @@ static void check_finalizers(const struct cJSON *finalizers, bool is_extension,
         const struct kinf__field item = kinf__field_index(field, i++);
         const char *name = cJSON_IsString(finalizer) ? finalizer->valuestring : "";
 
-        check_name(name, field, KINF__NAME_QUALIFIED, invalid);
+        kinf__invalid_check_name(invalid, field, KINF__NAME_QUALIFIED, name);
         if (!is_extension && strchr(name, '/') == NULL && !is_standard_finalizer(name))
             kinf__invalid_text(
                 invalid, &item, name,
@@ -242,11 +229,10 @@ static void check_same(const struct cJSON *metadata, const struct cJSON *old,
     static const char *const names[] = { "uid", "deletionTimestamp", "deletionGracePeriodSeconds" };
 
     for (size_t i = 0; i < KINF__ARRAY_LEN(names); i++) {
-        const struct kinf__field member = kinf__field(field, names[i]);
         const struct cJSON *value = kinf__doc_get(metadata, names[i]);
 
         if (value != NULL && !kinf__doc_equal(kinf__doc_get(old, names[i]), value))
-            kinf__invalid_value(invalid, &member, value, "field is immutable");
+            kinf__invalid_value(invalid, KINF__AT(field, names[i]), value, "field is immutable");
     }
 }
 
@@ -255,16 +241,16 @@ void kinf__metadata_validate(const struct cJSON *object, const struct cJSON *old
 {
     const struct cJSON *metadata = kinf__doc_get(object, "metadata");
     const struct kinf__field field = kinf__field(NULL, "metadata");
-    const struct kinf__field generation = kinf__field(&field, "generation");
-    const struct kinf__field owners = kinf__field(&field, "ownerReferences");
     const struct kinf__field finalizers = kinf__field(&field, "finalizers");
 
     check_names(metadata, &field, rules.form, invalid);
     if (kinf__doc_integer(metadata, "generation", 0) < 0)
-        kinf__invalid_integer(invalid, &generation, kinf__doc_integer(metadata, "generation", 0),
+        kinf__invalid_integer(invalid, KINF__AT(&field, "generation"),
+                              kinf__doc_integer(metadata, "generation", 0),
                               "must be greater than or equal to 0");
     kinf__metadata_validate_labels(metadata, &field, invalid);
-    check_owners(kinf__doc_get(metadata, "ownerReferences"), &owners, invalid);
+    check_owners(kinf__doc_get(metadata, "ownerReferences"), KINF__AT(&field, "ownerReferences"),
+                 invalid);
     check_finalizers(kinf__doc_get(metadata, "finalizers"), rules.is_extension, &finalizers,
                      invalid);
     if (old == NULL)

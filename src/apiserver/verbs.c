@@ -515,16 +515,6 @@ static int check_version(struct kinf__verb *verb, const struct cJSON *old,
                                  "latest version and try again");
 }
 
-static int keep(struct cJSON *to, const struct cJSON *from, const char *name)
-{
-    const struct cJSON *value = kinf__doc_get(from, name);
-
-    if (value != NULL)
-        return kinf__doc_set(to, name, kinf__doc_dup(value));
-    kinf__doc_remove(to, name);
-    return 0;
-}
-
 /* What an update need not say, and what it cannot change whatever it says. */
 static int keep_life(struct kinf__verb *verb, const struct cJSON *old, struct cJSON *object)
 {
@@ -537,14 +527,13 @@ static int keep_life(struct kinf__verb *verb, const struct cJSON *old, struct cJ
 
     kinf__doc_remove(to, "selfLink");
     for (size_t i = 0; i < KINF__ARRAY_LEN(always); i++) {
-        if (keep(to, from, always[i]) < 0)
+        if (kinf__kind_restore(from, to, always[i]) < 0)
             return refuse_no_memory(verb);
     }
-    for (size_t i = 0; i < KINF__ARRAY_LEN(unless_said); i++) {
-        if (kinf__doc_get(to, unless_said[i]) == NULL && keep(to, from, unless_said[i]) < 0)
-            return refuse_no_memory(verb);
-    }
-    return is_going(old) && keep(to, from, "deletionTimestamp") < 0 ? refuse_no_memory(verb) : 0;
+    return kinf__kind_keep_unsaid(from, to, unless_said, KINF__ARRAY_LEN(unless_said)) < 0 ||
+                   (is_going(old) && kinf__kind_restore(from, to, "deletionTimestamp") < 0)
+               ? refuse_no_memory(verb)
+               : 0;
 }
 
 /* The server's own write, which is nobody's. */
@@ -575,7 +564,7 @@ static int keep_other_half(struct kinf__verb *verb, const struct cJSON *old, str
     if (!version_of(verb)->has_status)
         return 0;
     if (strcmp(or_empty(verb->subresource), "status") != 0)
-        return keep(*object, old, "status") < 0 ? refuse_no_memory(verb) : 0;
+        return kinf__kind_restore(old, *object, "status") < 0 ? refuse_no_memory(verb) : 0;
     kept = kinf__doc_dup(old);
     status = cJSON_DetachItemFromObjectCaseSensitive(*object, "status");
     if (kept == NULL || (status != NULL && kinf__doc_set(kept, "status", status) < 0)) {
