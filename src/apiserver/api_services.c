@@ -104,14 +104,11 @@ static int create(struct kinf__sim *sim, struct kinf__resource *services, struct
 static int ensure(struct kinf__sim *sim, struct kinf__resource *services,
                   const struct kinf__resource *resource, const char *version)
 {
-    const struct kinf_object *there;
     char name[NAME_SIZE];
     KINF__AUTO_DOC *object = NULL;
 
     snprintf(name, sizeof name, "%s.%s", version, resource->group);
-    there = kinf__store_get(services, "", name);
-    kinf_object_unref(there);
-    if (there != NULL)
+    if (kinf__store_has(services, "", name))
         return 0;
     object = cJSON_CreateObject();
     if (object == NULL || describe(object, resource, version, name) < 0)
@@ -121,8 +118,8 @@ static int ensure(struct kinf__sim *sim, struct kinf__resource *services,
 
 static bool is_served(struct kinf__sim *sim, const char *name)
 {
-    KINF__LIST_FOR_EACH (node, kinf__store_resources(kinf__sim_store(sim))) {
-        struct kinf__resource *resource = KINF__LIST_ENTRY(node, struct kinf__resource, node);
+    for (struct kinf__resource *resource = NULL;
+         (resource = kinf__store_next(kinf__sim_store(sim), resource)) != NULL;) {
         char own[NAME_SIZE];
 
         for (size_t i = 0; i < resource->n_versions; i++) {
@@ -162,9 +159,8 @@ int kinf__api_services_follow(struct kinf__sim *sim)
 
     if (services == NULL)
         return 0;
-    KINF__LIST_FOR_EACH (node, kinf__store_resources(store)) {
-        const struct kinf__resource *resource = KINF__LIST_ENTRY(node, struct kinf__resource, node);
-
+    for (const struct kinf__resource *resource = NULL;
+         (resource = kinf__store_next(store, resource)) != NULL;) {
         /* Its own group has none. */
         for (size_t i = 0;
              failed == 0 && strcmp(resource->group, GROUP) != 0 && i < resource->n_versions; i++)

@@ -300,20 +300,6 @@ enum conflict {
     LIST_KIND = 16,
 };
 
-static bool is_called(const struct kinf__resource *resource, const char *name)
-{
-    size_t len = strlen(name);
-
-    if (strcmp(resource->name, name) == 0 || strcmp(resource->singular, name) == 0)
-        return true;
-    for (const char *at = resource->short_names; *at != '\0'; at += strcspn(at, ",")) {
-        at += *at == ',';
-        if (strcspn(at, ",") == len && memcmp(at, name, len) == 0)
-            return true;
-    }
-    return false;
-}
-
 static unsigned conflicts_with(const struct kinf__resource *resource,
                                const struct cJSON *definition)
 {
@@ -322,13 +308,14 @@ static unsigned conflicts_with(const struct kinf__resource *resource,
     unsigned conflicts = 0;
 
     snprintf(list_kind, sizeof list_kind, "%sList", resource->kind);
-    if (is_called(resource, name_of(definition, "plural")))
+    if (kinf__resource_is_called(resource, name_of(definition, "plural")))
         conflicts |= PLURAL;
-    if (is_called(resource, name_of(definition, "singular")))
+    if (kinf__resource_is_called(resource, name_of(definition, "singular")))
         conflicts |= SINGULAR;
     cJSON_ArrayForEach(short_name, kinf__doc_find(definition, "spec", "names", "shortNames", NULL))
     {
-        if (cJSON_IsString(short_name) && is_called(resource, short_name->valuestring))
+        if (cJSON_IsString(short_name) &&
+            kinf__resource_is_called(resource, short_name->valuestring))
             conflicts |= SHORT_NAMES;
     }
     if (strcmp(resource->kind, name_of(definition, "kind")) == 0)
@@ -342,9 +329,8 @@ static unsigned find_conflicts(struct kinf__sim *sim, const struct cJSON *defini
 {
     unsigned conflicts = 0;
 
-    KINF__LIST_FOR_EACH (node, kinf__store_resources(kinf__sim_store(sim))) {
-        const struct kinf__resource *resource = KINF__LIST_ENTRY(node, struct kinf__resource, node);
-
+    for (const struct kinf__resource *resource = NULL;
+         (resource = kinf__store_next(kinf__sim_store(sim), resource)) != NULL;) {
         if (strcmp(resource->group, text_of(definition, "group")) == 0)
             conflicts |= conflicts_with(resource, definition);
     }

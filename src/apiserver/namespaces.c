@@ -228,9 +228,8 @@ static int sweep_all(struct sweep *sweep)
 {
     int failed = 0;
 
-    KINF__LIST_FOR_EACH (node, kinf__store_resources(kinf__sim_store(sweep->sim))) {
-        struct kinf__resource *resource = KINF__LIST_ENTRY(node, struct kinf__resource, node);
-
+    for (struct kinf__resource *resource = NULL;
+         (resource = kinf__store_next(kinf__sim_store(sweep->sim), resource)) != NULL;) {
         if (failed == 0 && sweep->n_deleted < PORTION && resource->namespaced &&
             kinf__resource_is_stored(resource))
             failed = sweep_resource(sweep, resource);

@@ -237,11 +237,11 @@ static void note(struct kinf__controller *controller, struct kinf__resource *res
 
 static bool is_resource(struct kinf__sim *sim, const struct kinf__resource *resource)
 {
-    KINF__LIST_FOR_EACH (node, kinf__store_resources(kinf__sim_store(sim))) {
-        if (KINF__LIST_ENTRY(node, struct kinf__resource, node) == resource)
-            return true;
-    }
-    return false;
+    const struct kinf__resource *at = NULL;
+
+    while ((at = kinf__store_next(kinf__sim_store(sim), at)) != NULL && at != resource)
+        continue;
+    return at != NULL;
 }
 
 struct place {
@@ -582,9 +582,8 @@ static void rebuild(struct owners *self, struct kinf__sim *sim)
 {
     clear(self);
     self->is_incomplete = false;
-    KINF__LIST_FOR_EACH (node, kinf__store_resources(kinf__sim_store(sim))) {
-        struct kinf__resource *resource = KINF__LIST_ENTRY(node, struct kinf__resource, node);
-
+    for (struct kinf__resource *resource = NULL;
+         (resource = kinf__store_next(kinf__sim_store(sim), resource)) != NULL;) {
         if (!self->is_incomplete && kinf__resource_is_stored(resource))
             note_resource(self, resource);
     }

@@ -572,8 +572,8 @@ static int refuse_method(struct call *call)
 
 static bool has_group(struct kinf__store *store, const char *group)
 {
-    KINF__LIST_FOR_EACH (node, kinf__store_resources(store)) {
-        if (strcmp(KINF__LIST_ENTRY(node, struct kinf__resource, node)->group, group) == 0)
+    for (const struct kinf__resource *at = NULL; (at = kinf__store_next(store, at)) != NULL;) {
+        if (strcmp(at->group, group) == 0)
             return true;
     }
     return false;
@@ -773,14 +773,13 @@ static struct kinf__openapi_resource *collect_resources(struct kinf__store *stor
     struct kinf__openapi_resource *resources;
     size_t n_max = 0, n = 0;
 
-    KINF__LIST_FOR_EACH (node, kinf__store_resources(store))
-        n_max += KINF__LIST_ENTRY(node, struct kinf__resource, node)->n_versions;
+    for (const struct kinf__resource *at = NULL; (at = kinf__store_next(store, at)) != NULL;)
+        n_max += at->n_versions;
     resources = calloc(n_max + 1, sizeof *resources);
     if (resources == NULL)
         return NULL;
-    KINF__LIST_FOR_EACH (node, kinf__store_resources(store)) {
-        const struct kinf__resource *resource = KINF__LIST_ENTRY(node, struct kinf__resource, node);
-
+    for (const struct kinf__resource *resource = NULL;
+         (resource = kinf__store_next(store, resource)) != NULL;) {
         for (size_t i = 0; i < resource->n_versions; i++)
             resources[n++] = (struct kinf__openapi_resource){
                 .group = resource->group,

@@ -91,9 +91,8 @@ static int fill_catalog(struct kinf__store *store, struct kinf__catalog *catalog
                  "\"1970-01-01T00:00:00Z\",\"goVersion\":\"none\",\"compiler\":\"none\","
                  "\"platform\":\"linux\"}");
 
-    KINF__LIST_FOR_EACH (node, kinf__store_resources(store)) {
-        struct kinf__resource *resource = KINF__LIST_ENTRY(node, struct kinf__resource, node);
-
+    for (struct kinf__resource *resource = NULL;
+         (resource = kinf__store_next(store, resource)) != NULL;) {
         for (size_t i = 0; failed == 0 && i < resource->n_versions; i++)
             failed = add_to_catalog(catalog, resource, &resource->versions[i]);
     }

@@ -237,16 +237,13 @@ static int load_status(struct kinf__verb *verb, struct cJSON *take_status)
 static bool is_there(const struct kinf__verb *verb, const struct cJSON *object)
 {
     const char *name_space = kinf__doc_text(object, "metadata", "namespace", NULL);
-    const struct kinf_object *there;
 
     if (!verb->resource->namespaced)
         name_space = "";
     else if (*name_space == '\0')
         name_space = "default";
-    there = kinf__store_get(verb->resource, name_space,
-                            kinf__doc_text(object, "metadata", "name", NULL));
-    kinf_object_unref(there);
-    return there != NULL;
+    return kinf__store_has(verb->resource, name_space,
+                           kinf__doc_text(object, "metadata", "name", NULL));
 }
 
 static int load_object(struct kinf__verb *verb, struct cJSON *take_object)

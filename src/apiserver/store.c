@@ -244,34 +244,23 @@ static void version_release(struct kinf__resource_version *version)
     *version = (struct kinf__resource_version){ 0 };
 }
 
-/* What is not its feed. Consumes the schema on success. */
+/* Of one that is all zero, what is not its feed. Consumes the schema. */
 static int describe_version(struct kinf__resource_version *version,
-                            const struct kinf__new_version *like)
+                            const struct kinf__new_version *like, struct kinf_error *err)
 {
-    char *spec = dup_or_null(like->scale_spec_replicas),
-         *status = dup_or_null(like->scale_status_replicas),
-         *selector = dup_or_null(like->scale_selector);
-
-    if ((like->scale_spec_replicas != NULL && spec == NULL) ||
-        (like->scale_status_replicas != NULL && status == NULL) ||
-        (like->scale_selector != NULL && selector == NULL)) {
-        free(spec);
-        free(status);
-        free(selector);
-        return KINF_ERR_NO_MEMORY;
-    }
-    kinf__schema_free(version->own_schema);
-    free(version->scale_spec_replicas);
-    free(version->scale_status_replicas);
-    free(version->scale_selector);
     version->schema = like->schema;
     version->own_schema = like->own_schema;
     version->has_status = like->has_status;
     version->has_scale = like->has_scale;
-    version->scale_spec_replicas = spec;
-    version->scale_status_replicas = status;
-    version->scale_selector = selector;
-    return 0;
+    version->scale_spec_replicas = dup_or_null(like->scale_spec_replicas);
+    version->scale_status_replicas = dup_or_null(like->scale_status_replicas);
+    version->scale_selector = dup_or_null(like->scale_selector);
+    if ((like->scale_spec_replicas == NULL || version->scale_spec_replicas != NULL) &&
+        (like->scale_status_replicas == NULL || version->scale_status_replicas != NULL) &&
+        (like->scale_selector == NULL || version->scale_selector != NULL))
+        return 0;
+    version_release(version);
+    return kinf__error_no_memory(err);
 }
 
 /* Fills one that is all zero. Consumes the schema. */
@@ -279,12 +268,10 @@ static int version_init(struct kinf__store *store, const struct kinf__resource *
                         const struct kinf__new_version *like,
                         struct kinf__resource_version *version, struct kinf_error *err)
 {
-    int failed = describe_version(version, like);
+    int failed = describe_version(version, like, err);
 
-    if (failed < 0) {
-        kinf__schema_free(like->own_schema);
-        return kinf__error_no_memory(err);
-    }
+    if (failed < 0)
+        return failed;
     failed = kinf_type_intern(resource->group, like->name, resource->kind, resource->name,
                               resource->namespaced, &version->type, err);
     if (failed == 0 && kinf__resource_is_stored(resource))
@@ -497,11 +484,9 @@ static int change_version(struct kinf__store *store, struct kinf__resource *reso
                    ? fill_feed(version->feed, resource->versions[0].feed, err)
                    : failed;
     }
-    failed = describe_version(version, like);
-    if (failed < 0) {
-        kinf__schema_free(like->own_schema);
-        return kinf__error_no_memory(err);
-    }
+    failed = describe_version(version, like, err);
+    if (failed < 0)
+        return failed;
     version->type = old->type;
     version->feed = old->feed;
     return 0;
@@ -559,17 +544,19 @@ int kinf__store_set_versions(struct kinf__store *store, struct kinf__resource *r
     return 0;
 }
 
-struct kinf__list *kinf__store_resources(struct kinf__store *store)
+struct kinf__resource *kinf__store_next(struct kinf__store *store,
+                                        const struct kinf__resource *resource)
 {
-    return &store->resources;
+    struct kinf__list *node = resource != NULL ? resource->node.next : store->resources.next;
+
+    return node != &store->resources ? KINF__LIST_ENTRY(node, struct kinf__resource, node) : NULL;
 }
 
 struct kinf__resource *kinf__store_find(struct kinf__store *store, const char *group,
                                         const char *name)
 {
-    KINF__LIST_FOR_EACH (node, &store->resources) {
-        struct kinf__resource *resource = KINF__LIST_ENTRY(node, struct kinf__resource, node);
-
+    for (struct kinf__resource *resource = NULL;
+         (resource = kinf__store_next(store, resource)) != NULL;) {
         if (strcmp(resource->group, group) == 0 && strcmp(resource->name, name) == 0)
             return resource;
     }
@@ -579,16 +566,15 @@ struct kinf__resource *kinf__store_find(struct kinf__store *store, const char *g
 struct kinf__resource *kinf__store_find_kind(struct kinf__store *store, const char *group,
                                              const char *kind)
 {
-    KINF__LIST_FOR_EACH (node, &store->resources) {
-        struct kinf__resource *resource = KINF__LIST_ENTRY(node, struct kinf__resource, node);
-
+    for (struct kinf__resource *resource = NULL;
+         (resource = kinf__store_next(store, resource)) != NULL;) {
         if (strcmp(resource->group, group) == 0 && strcmp(resource->kind, kind) == 0)
             return resource;
     }
     return NULL;
 }
 
-static bool is_called(const struct kinf__resource *resource, const char *name)
+bool kinf__resource_is_called(const struct kinf__resource *resource, const char *name)
 {
     return strcmp(resource->name, name) == 0 || strcmp(resource->singular, name) == 0 ||
            kinf__has_word(resource->short_names, name);
@@ -614,10 +600,9 @@ struct kinf__resource *kinf__store_find_spelling(struct kinf__store *store, cons
     char name[KINF_NAME_MAX];
 
     snprintf(name, sizeof name, "%.*s", (int)len, spelling);
-    KINF__LIST_FOR_EACH (node, &store->resources) {
-        struct kinf__resource *resource = KINF__LIST_ENTRY(node, struct kinf__resource, node);
-
-        if (is_called(resource, name) &&
+    for (struct kinf__resource *resource = NULL;
+         (resource = kinf__store_next(store, resource)) != NULL;) {
+        if (kinf__resource_is_called(resource, name) &&
             is_in_group(resource, spelling[len] == '.' ? spelling + len + 1 : ""))
             return resource;
     }
@@ -642,6 +627,13 @@ const struct kinf_object *kinf__store_get(struct kinf__resource *resource, const
         kinf_indexer_get_by_key(first_indexer(resource), key, &object) < 0)
         return NULL;
     return object;
+}
+
+bool kinf__store_has(struct kinf__resource *resource, const char *name_space, const char *name)
+{
+    const kinf_auto_object struct kinf_object *object = kinf__store_get(resource, name_space, name);
+
+    return object != NULL;
 }
 
 int kinf__store_to_tree(const struct kinf_object *object, struct cJSON **ret_object)
@@ -679,13 +671,9 @@ int kinf__store_to_tree(const struct kinf_object *object, struct cJSON **ret_obj
 int kinf__store_read(struct kinf__resource *resource, const char *name_space, const char *name,
                      struct cJSON **ret_object)
 {
-    const struct kinf_object *object = kinf__store_get(resource, name_space, name);
-    int failed = KINF_ERR_NOT_FOUND;
+    const kinf_auto_object struct kinf_object *object = kinf__store_get(resource, name_space, name);
 
-    if (object != NULL)
-        failed = kinf__store_to_tree(object, ret_object);
-    kinf_object_unref(object);
-    return failed;
+    return object != NULL ? kinf__store_to_tree(object, ret_object) : KINF_ERR_NOT_FOUND;
 }
 
 struct kinf_snapshot *kinf__store_snapshot(struct kinf__resource *resource)
@@ -834,9 +822,8 @@ int kinf__store_remove(struct kinf__store *store, struct kinf__resource *resourc
 
 void kinf__store_catch_up(struct kinf__store *store)
 {
-    KINF__LIST_FOR_EACH (node, &store->resources) {
-        struct kinf__resource *resource = KINF__LIST_ENTRY(node, struct kinf__resource, node);
-
+    for (struct kinf__resource *resource = NULL;
+         (resource = kinf__store_next(store, resource)) != NULL;) {
         for (size_t i = 0; i < resource->n_versions; i++) {
             if (resource->versions[i].feed != NULL)
                 catch_up(resource->versions[i].feed);
@@ -846,9 +833,8 @@ void kinf__store_catch_up(struct kinf__store *store)
 
 void kinf__store_expire(struct kinf__store *store)
 {
-    KINF__LIST_FOR_EACH (node, &store->resources) {
-        struct kinf__resource *resource = KINF__LIST_ENTRY(node, struct kinf__resource, node);
-
+    for (struct kinf__resource *resource = NULL;
+         (resource = kinf__store_next(store, resource)) != NULL;) {
         for (size_t i = 0; i < resource->n_versions; i++) {
             struct kinf__feed *feed = resource->versions[i].feed;
 
@@ -924,9 +910,8 @@ int kinf__store_back_up(struct kinf__store *store, struct kinf__backup **ret_bac
     if (backup == NULL)
         return KINF_ERR_NO_MEMORY;
     backup->version = atomic_load(&store->version);
-    KINF__LIST_FOR_EACH (node, &store->resources) {
-        struct kinf__resource *resource = KINF__LIST_ENTRY(node, struct kinf__resource, node);
-
+    for (struct kinf__resource *resource = NULL;
+         (resource = kinf__store_next(store, resource)) != NULL;) {
         if (!kinf__resource_is_stored(resource))
             continue;
         backup->resources[backup->n_resources].resource = resource;
@@ -987,9 +972,8 @@ int kinf__store_restore(struct kinf__store *store, const struct kinf__backup *ba
     int failed = 0;
 
     atomic_store(&store->version, backup->version);
-    KINF__LIST_FOR_EACH (node, &store->resources) {
-        struct kinf__resource *resource = KINF__LIST_ENTRY(node, struct kinf__resource, node);
-
+    for (struct kinf__resource *resource = NULL;
+         (resource = kinf__store_next(store, resource)) != NULL;) {
         if (!kinf__resource_is_stored(resource))
             continue;
         for (size_t i = 0; failed == 0 && i < resource->n_versions; i++)

@@ -117,7 +117,11 @@ struct kinf__resource *kinf__store_find_kind(struct kinf__store *store, const ch
 struct kinf__resource *kinf__store_find_spelling(struct kinf__store *store, const char *spelling);
 /* Whether it has objects: reviews are answered and forgotten. */
 bool kinf__resource_is_stored(const struct kinf__resource *resource);
-struct kinf__list *kinf__store_resources(struct kinf__store *store);
+/* One after another, from NULL to NULL. */
+struct kinf__resource *kinf__store_next(struct kinf__store *store,
+                                        const struct kinf__resource *resource);
+/* Whether it is this one's plural, singular or short name. */
+bool kinf__resource_is_called(const struct kinf__resource *resource, const char *name);
 struct kinf__resource_version *kinf__resource_find_version(struct kinf__resource *resource,
                                                            const char *version);
 
@@ -137,6 +141,7 @@ KINF_MUST_CHECK int kinf__store_to_object(struct kinf__store *store, const struc
                                           const struct cJSON *tree,
                                           const struct kinf_object **ret_object,
                                           struct kinf_error *err);
+bool kinf__store_has(struct kinf__resource *resource, const char *name_space, const char *name);
 /* A version of all of its objects, with a reference for the caller. */
 struct kinf_snapshot *kinf__store_snapshot(struct kinf__resource *resource);
 

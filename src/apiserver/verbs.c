@@ -693,15 +693,6 @@ static bool is_created_by_update(const struct kinf__verb *verb)
     return false;
 }
 
-static bool is_there(const struct kinf__verb *verb, const struct cJSON *object)
-{
-    const struct kinf_object *there = kinf__store_get(
-        verb->resource, kinf__doc_text(object, "metadata", "namespace", NULL), name_of(object));
-
-    kinf_object_unref(there);
-    return there != NULL;
-}
-
 /* `uid`: of what is there; "": nothing is. */
 static int check_uid(struct kinf__verb *verb, const struct cJSON *object, const char *uid)
 {
@@ -753,7 +744,9 @@ int kinf__verb_update(struct kinf__verb *verb, struct cJSON *take_object)
         cJSON_Delete(take_object);
         return failed;
     }
-    if (is_created_by_update(verb) && !is_there(verb, take_object))
+    if (is_created_by_update(verb) &&
+        !kinf__store_has(verb->resource, kinf__doc_text(take_object, "metadata", "namespace", NULL),
+                         name_of(take_object)))
         return create_by_update(verb, take_object);
     failed = kinf__verb_read(verb, kinf__doc_text(take_object, "metadata", "namespace", NULL),
                              name_of(take_object), &old);
