@@ -77,35 +77,13 @@ static int describe(struct cJSON *object, const struct kinf__resource *resource,
     return kinf__condition_set(object, &available) != NULL ? 0 : KINF_ERR_NO_MEMORY;
 }
 
-/* Two writes, as any status takes. */
-static int create(struct kinf__sim *sim, struct kinf__resource *services, struct cJSON *take_object)
-{
-    struct kinf__verb verb = { .sim = sim, .resource = services, .manager = "kube-apiserver" };
-    struct cJSON *status = kinf__doc_dup(kinf__doc_get(take_object, "status")), *object;
-    int failed = kinf__verb_create(&verb, take_object);
-
-    if (failed < 0 || status == NULL) {
-        cJSON_Delete(status);
-        kinf__verb_release(&verb);
-        return failed;
-    }
-    object = verb.object;
-    verb.object = NULL;
-    if (kinf__doc_set(object, "status", status) < 0) {
-        cJSON_Delete(object);
-        return KINF_ERR_NO_MEMORY;
-    }
-    verb.subresource = "status";
-    failed = kinf__verb_replace(&verb, object);
-    kinf__verb_release(&verb);
-    return failed;
-}
-
 static int ensure(struct kinf__sim *sim, struct kinf__resource *services,
                   const struct kinf__resource *resource, const char *version)
 {
+    struct kinf__verb verb = { .sim = sim, .resource = services, .manager = "kube-apiserver" };
     char name[NAME_SIZE];
     KINF__AUTO_DOC *object = NULL;
+    int failed;
 
     snprintf(name, sizeof name, "%s.%s", version, resource->group);
     if (kinf__store_has(services, "", name))
@@ -113,7 +91,9 @@ static int ensure(struct kinf__sim *sim, struct kinf__resource *services,
     object = cJSON_CreateObject();
     if (object == NULL || describe(object, resource, version, name) < 0)
         return KINF_ERR_NO_MEMORY;
-    return create(sim, services, KINF__TAKE(object));
+    failed = kinf__verb_load(&verb, KINF__TAKE(object));
+    kinf__verb_release(&verb);
+    return failed;
 }
 
 static bool is_served(struct kinf__sim *sim, const char *name)

@@ -588,12 +588,11 @@ static int check_immortal(const struct kinf__resource *namespaces, const struct 
     return 0;
 }
 
-int kinf__kind_prepare_delete(struct kinf__sim *sim, struct kinf__resource *resource,
-                              struct cJSON *object, struct kinf__refusal *refusal)
+int kinf__kind_prepare_delete(const struct kinf__resource *resource, struct cJSON *object,
+                              struct kinf__refusal *refusal)
 {
     int failed = is_namespace(resource) ? check_immortal(resource, object, refusal) : 0;
 
-    (void)sim;
     if (failed < 0)
         return failed;
     if (is_namespace(resource))

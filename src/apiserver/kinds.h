@@ -51,9 +51,8 @@ bool kinf__kind_is_changed(const struct kinf__resource *resource, bool status_co
 
 /* Before a deletion: refuses it for what must stay (403), and changes in `object` what a deletion
  * that begins does: a namespace is Terminating, a definition waits for its objects. */
-KINF_MUST_CHECK int kinf__kind_prepare_delete(struct kinf__sim *sim,
-                                              struct kinf__resource *resource, struct cJSON *object,
-                                              struct kinf__refusal *refusal);
+KINF_MUST_CHECK int kinf__kind_prepare_delete(const struct kinf__resource *resource,
+                                              struct cJSON *object, struct kinf__refusal *refusal);
 /* Whether finalizers hold it: metadata's, and a namespace's own. What is being deleted and not held
  * is to be removed, whoever wrote last. */
 bool kinf__kind_is_held(const struct kinf__resource *resource, const struct cJSON *object);

@@ -239,58 +239,41 @@ static int sweep_all(struct sweep *sweep)
 
 /* --- what a namespace tells of its end --- */
 
-static int set_remains(struct cJSON *object, const struct remains *remains)
-{
-    char message[WORDS_SIZE + 64];
-    const struct kinf__condition remaining = { "NamespaceContentRemaining", "True",
-                                               "SomeResourcesRemain", message };
-    static const struct kinf__condition removed = { "NamespaceContentRemaining", "False",
-                                                    "ContentRemoved",
-                                                    "All content successfully removed" };
-
-    snprintf(message, sizeof message, "Some resources are remaining: %s", remains->resources);
-    return kinf__condition_set(object, remains->n_objects != 0 ? &remaining : &removed) != NULL
-               ? 0
-               : KINF_ERR_NO_MEMORY;
-}
-
-static int set_finalizers(struct cJSON *object, const struct remains *remains)
-{
-    char message[WORDS_SIZE];
-    int len = snprintf(message, sizeof message,
-                       "Some content in the namespace has finalizers remaining: ");
-    const struct kinf__condition remaining = { "NamespaceFinalizersRemaining", "True",
-                                               "SomeFinalizersRemain", message };
-    static const struct kinf__condition none = { "NamespaceFinalizersRemaining", "False",
-                                                 "ContentHasNoFinalizers",
-                                                 "All content-preserving finalizers "
-                                                 "finished" };
-
-    for (size_t i = 0; i < remains->n_finalizers && (size_t)len < sizeof message; i++)
-        len += snprintf(message + len, sizeof message - (size_t)len,
-                        "%s%s in %zu resource instances", i != 0 ? ", " : "",
-                        remains->finalizers[i].name, remains->finalizers[i].n_objects);
-    return kinf__condition_set(object, remains->n_finalizers != 0 ? &remaining : &none) != NULL
-               ? 0
-               : KINF_ERR_NO_MEMORY;
-}
-
 static int set_conditions(struct cJSON *object, const struct remains *remains)
 {
-    static const struct kinf__condition successes[] = {
+    char resources[WORDS_SIZE + 64], finalizers[WORDS_SIZE];
+    const struct kinf__condition conditions[] = {
         { "NamespaceDeletionDiscoveryFailure", "False", "ResourcesDiscovered",
           "All resources successfully discovered" },
         { "NamespaceDeletionGroupVersionParsingFailure", "False", "ParsedGroupVersions",
           "All legacy kube types successfully parsed" },
         { "NamespaceDeletionContentFailure", "False", "ContentDeleted",
           "All content successfully deleted, may be waiting on finalization" },
+        remains->n_objects != 0
+            ? (struct kinf__condition){ "NamespaceContentRemaining", "True", "SomeResourcesRemain",
+                                        resources }
+            : (struct kinf__condition){ "NamespaceContentRemaining", "False", "ContentRemoved",
+                                        "All content successfully removed" },
+        remains->n_finalizers != 0
+            ? (struct kinf__condition){ "NamespaceFinalizersRemaining", "True",
+                                        "SomeFinalizersRemain", finalizers }
+            : (struct kinf__condition){ "NamespaceFinalizersRemaining", "False",
+                                        "ContentHasNoFinalizers",
+                                        "All content-preserving finalizers finished" },
     };
+    int len = snprintf(finalizers, sizeof finalizers,
+                       "Some content in the namespace has finalizers remaining: ");
 
-    for (size_t i = 0; i < KINF__ARRAY_LEN(successes); i++) {
-        if (kinf__condition_set(object, &successes[i]) == NULL)
+    snprintf(resources, sizeof resources, "Some resources are remaining: %s", remains->resources);
+    for (size_t i = 0; i < remains->n_finalizers && (size_t)len < sizeof finalizers; i++)
+        len += snprintf(finalizers + len, sizeof finalizers - (size_t)len,
+                        "%s%s in %zu resource instances", i != 0 ? ", " : "",
+                        remains->finalizers[i].name, remains->finalizers[i].n_objects);
+    for (size_t i = 0; i < KINF__ARRAY_LEN(conditions); i++) {
+        if (kinf__condition_set(object, &conditions[i]) == NULL)
             return KINF_ERR_NO_MEMORY;
     }
-    return set_remains(object, remains) < 0 ? KINF_ERR_NO_MEMORY : set_finalizers(object, remains);
+    return 0;
 }
 
 static int replace(struct kinf__sim *sim, const char *subresource, struct cJSON *take_object)

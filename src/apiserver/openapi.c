@@ -61,7 +61,7 @@ static void put_member(struct document *doc, const char *name, const char *text)
 
 static void put_kind(struct document *doc, const struct kinf__openapi_resource *resource)
 {
-    put(doc, "\"x-kubernetes-group-version-kind\":{");
+    put(doc, "{");
     put_member(doc, "group", resource->group);
     put(doc, ",");
     put_member(doc, "kind", resource->kind);
@@ -114,7 +114,7 @@ static void put_operation(struct document *doc, const struct kinf__openapi_resou
     put_quoted(doc, operation->method);
     put(doc, ":{");
     put_member(doc, "x-kubernetes-action", operation->action);
-    put(doc, ",");
+    put(doc, ",\"x-kubernetes-group-version-kind\":");
     put_kind(doc, resource);
     if (strcmp(operation->verb, "patch") == 0) {
         put(doc, patch_members);
@@ -318,13 +318,9 @@ static const struct kinf__openapi_resource *find_resource(
 
 static void put_root_members(struct document *doc, const struct kinf__openapi_resource *resource)
 {
-    put(doc, ",\"description\":\"" DESCRIPTION "\",\"x-kubernetes-group-version-kind\":[{");
-    put_member(doc, "group", resource->group);
-    put(doc, ",");
-    put_member(doc, "kind", resource->kind);
-    put(doc, ",");
-    put_member(doc, "version", resource->version);
-    put(doc, "}]");
+    put(doc, ",\"description\":\"" DESCRIPTION "\",\"x-kubernetes-group-version-kind\":[");
+    put_kind(doc, resource);
+    put(doc, "]");
 }
 
 /* "org.example.v1.Widget", as the server names them. */

@@ -211,29 +211,21 @@ static int check_access(const struct access *access, struct kinf_error *err)
 
 static struct kinf__attributes attributes_of(const struct access *access)
 {
-    const struct cJSON *resource = access->resource;
+    const struct cJSON *resource = access->resource, *path = access->path;
 
-    if (access->path != NULL)
-        return (struct kinf__attributes){ .verb = kinf__doc_text(access->path, "verb", NULL),
-                                          .path = kinf__doc_text(access->path, "path", NULL),
-                                          .group = "",
-                                          .version = "",
-                                          .resource = "",
-                                          .subresource = "",
-                                          .name_space = "",
-                                          .name = "",
-                                          .label_selector = "",
-                                          .field_selector = "" };
-    return (struct kinf__attributes){ .verb = kinf__doc_text(resource, "verb", NULL),
-                                      .path = "",
-                                      .group = kinf__doc_text(resource, "group", NULL),
-                                      .version = kinf__doc_text(resource, "version", NULL),
-                                      .resource = kinf__doc_text(resource, "resource", NULL),
-                                      .subresource = kinf__doc_text(resource, "subresource", NULL),
-                                      .name_space = kinf__doc_text(resource, "namespace", NULL),
-                                      .name = kinf__doc_text(resource, "name", NULL),
-                                      .label_selector = "",
-                                      .field_selector = "" };
+    /* One of both is NULL, and its texts are "". */
+    return (struct kinf__attributes){
+        .verb = kinf__doc_text(path != NULL ? path : resource, "verb", NULL),
+        .path = kinf__doc_text(path, "path", NULL),
+        .group = kinf__doc_text(resource, "group", NULL),
+        .version = kinf__doc_text(resource, "version", NULL),
+        .resource = kinf__doc_text(resource, "resource", NULL),
+        .subresource = kinf__doc_text(resource, "subresource", NULL),
+        .name_space = kinf__doc_text(resource, "namespace", NULL),
+        .name = kinf__doc_text(resource, "name", NULL),
+        .label_selector = "",
+        .field_selector = "",
+    };
 }
 
 /* Whom the spec names; *groups is to be freed. */

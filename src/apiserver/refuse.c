@@ -51,6 +51,25 @@ int kinf__refuse_bad_request(struct kinf__refusal *refusal, const char *fmt, ...
     return kinf__refuse(refusal, 400, "BadRequest", "%s", message);
 }
 
+int kinf__refuse_method(struct kinf__refusal *refusal)
+{
+    kinf__refuse(refusal, 405, "MethodNotAllowed",
+                 "the server does not allow this method on the requested resource");
+    refusal->details = KINF__DETAILS_EMPTY;
+    return KINF_ERR_INVALID;
+}
+
+int kinf__refuse_invalid(struct kinf__refusal *refusal, const char *group, const char *kind,
+                         const char *name, const char *reason, const char *field,
+                         const char *message)
+{
+    kinf__refuse(refusal, 422, "Invalid", "%s%s%s \"%s\" is invalid: %s: %s", kind,
+                 *group != '\0' ? "." : "", group, name, field, message);
+    kinf__refusal_set_object(refusal, group, kind, name);
+    kinf__refusal_add_cause(refusal, reason, field, message);
+    return KINF_ERR_INVALID;
+}
+
 /* What is said of an object, around its name. */
 struct problem {
     int code;

@@ -27,6 +27,12 @@ int kinf__refuse_not_found(struct kinf__refusal *refusal, const struct kinf__res
                            const char *name);
 int kinf__refuse_exists(struct kinf__refusal *refusal, const struct kinf__resource *resource,
                         const char *name);
+/* 405. */
+int kinf__refuse_method(struct kinf__refusal *refusal);
+/* 422 for one field: "KIND.GROUP \"name\" is invalid: field: message"; `reason`: a literal. */
+int kinf__refuse_invalid(struct kinf__refusal *refusal, const char *group, const char *kind,
+                         const char *name, const char *reason, const char *field,
+                         const char *message);
 /* 403: "pods \"x\" is forbidden: why". */
 int kinf__refuse_forbidden(struct kinf__refusal *refusal, const struct kinf__resource *resource,
                            const char *name, const char *why);

@@ -31,7 +31,7 @@ struct call {
     const struct kinf__request *request;
     struct kinf__sim *sim;
     struct kinf__answer *answer;
-    struct kinf__refusal *refusal;
+    struct kinf__refusal *refusal; /* the verb's */
     struct kinf__accepted accepted;
     const char *content_type; /* of the body, without parameters; "": none */
     char content_type_text[128];
@@ -143,8 +143,8 @@ static int read_protobuf(struct call *call, struct cJSON **ret_object)
                : kinf__refuse_bad_request(call->refusal, "%s", err.message);
 }
 
-/* The object that a create or an update brings. */
-static int read_object(struct call *call, const char *kind, struct cJSON **ret_object)
+/* `kind`: what it is to be, in refusals; NULL: they do not say. */
+static int read_body(struct call *call, const char *kind, struct cJSON **ret_object)
 {
     bool is_yaml = is_content(call, "application/yaml");
     int failed;
@@ -152,18 +152,14 @@ static int read_object(struct call *call, const char *kind, struct cJSON **ret_o
     if (is_protobuf(call))
         return read_protobuf(call, ret_object);
     if (!is_yaml && *call->content_type != '\0' && !is_content(call, "application/json"))
-        return refuse_media_type(call, call->verb.resource->is_custom
-                                           ? "application/json, application/yaml"
-                                           : "application/json, application/yaml, "
-                                             "application/vnd.kubernetes.protobuf");
+        return refuse_media_type(
+            call, call->verb.resource->is_custom && !is_method(call, "DELETE")
+                      ? "application/json, application/yaml"
+                      : "application/json, application/yaml, " KINF__PROTOBUF_CONTENT_TYPE);
     failed = kinf__body_parse_object(call->backend->body, is_yaml, ret_object, call->refusal);
-    return failed == KINF_ERR_INVALID ? kinf__body_refuse(call->backend->body, kind, call->refusal)
-                                      : failed;
-}
-
-static const char *kind_of(const struct call *call)
-{
-    return call->verb.resource->kind;
+    return failed == KINF_ERR_INVALID && kind != NULL
+               ? kinf__body_refuse(call->backend->body, kind, call->refusal)
+               : failed;
 }
 
 /* --- answers --- */
@@ -208,21 +204,12 @@ static void tell_warnings(struct call *call)
         kinf__answer_warn(call->answer, "%s", call->verb.warnings[i]);
 }
 
-static int take_refusal(struct call *call, int failed)
-{
-    if (failed < 0)
-        *call->refusal = call->verb.refusal;
-    return failed;
-}
-
 /* What became of a verb: its object, or its refusal. */
 static int answer_verb(struct call *call, int failed, int code)
 {
     tell_warnings(call);
-    if (failed < 0) {
-        *call->refusal = call->verb.refusal;
+    if (failed < 0)
         return failed;
-    }
     call->answer->code = code;
     return encode_object(call, call->verb.object);
 }
@@ -232,7 +219,7 @@ static int answer_verb(struct call *call, int failed, int code)
 static int create(struct call *call)
 {
     struct cJSON *object = NULL;
-    int failed = read_object(call, kind_of(call), &object);
+    int failed = read_body(call, call->verb.resource->kind, &object);
 
     if (failed < 0)
         return failed;
@@ -242,7 +229,7 @@ static int create(struct call *call)
 static int update(struct call *call)
 {
     struct cJSON *object = NULL;
-    int failed = read_object(call, kind_of(call), &object);
+    int failed = read_body(call, call->verb.resource->kind, &object);
 
     if (failed < 0)
         return failed;
@@ -311,22 +298,10 @@ static int patch(struct call *call)
 
 /* --- delete --- */
 
-static int read_delete_body(struct call *call, struct cJSON **ret_body)
-{
-    bool is_yaml = is_content(call, "application/yaml");
-
-    if (is_protobuf(call))
-        return read_protobuf(call, ret_body);
-    if (!is_yaml && *call->content_type != '\0' && !is_content(call, "application/json"))
-        return refuse_media_type(
-            call, "application/json, application/yaml, " KINF__PROTOBUF_CONTENT_TYPE);
-    return kinf__body_parse_object(call->backend->body, is_yaml, ret_body, call->refusal);
-}
-
 static int read_delete_options(struct call *call, struct cJSON **ret_body,
                                struct kinf__delete_options *options)
 {
-    int failed = call->backend->body.len != 0 ? read_delete_body(call, ret_body) : 0;
+    int failed = call->backend->body.len != 0 ? read_body(call, NULL, ret_body) : 0;
 
     return failed == 0 ? kinf__write_options_read_delete(call->request->query, *ret_body, options,
                                                          &call->verb.is_dry_run, call->refusal)
@@ -437,10 +412,8 @@ static int delete_selected(struct call *call, const struct kinf__delete_options 
         if (failed == 0)
             failed = kinf__verb_delete(&call->verb, options, &is_gone);
         cJSON_Delete(KINF__TAKE(call->verb.object));
-        if (failed < 0) {
-            *call->refusal = call->verb.refusal;
+        if (failed < 0)
             return failed == KINF_ERR_NO_MEMORY ? kinf__refuse_no_memory(call->refusal) : failed;
-        }
     }
     return 0;
 }
@@ -542,10 +515,10 @@ static int review(struct call *call)
     const struct kinf__policy *policy = kinf__sim_policy(call->sim);
     struct kinf__policy_user caller = kinf__policy_anonymous();
     KINF__AUTO_DOC *object = NULL;
-    int failed = read_object(call, kind_of(call), &object);
+    int failed = read_body(call, call->verb.resource->kind, &object);
 
     if (failed == 0)
-        failed = take_refusal(call, kinf__verb_receive(&call->verb, object));
+        failed = kinf__verb_receive(&call->verb, object);
     tell_warnings(call);
     if (failed < 0)
         return failed;
@@ -561,14 +534,6 @@ static int review(struct call *call)
 }
 
 /* --- which --- */
-
-static int refuse_method(struct call *call)
-{
-    kinf__refuse(call->refusal, 405, "MethodNotAllowed",
-                 "the server does not allow this method on the requested resource");
-    call->refusal->details = KINF__DETAILS_EMPTY;
-    return KINF_ERR_INVALID;
-}
 
 static bool has_group(struct kinf__store *store, const char *group)
 {
@@ -637,13 +602,13 @@ static int write_whole(struct call *call)
 
     /* Over all namespaces there are reads only. */
     if (call->verb.resource->namespaced && *call->verb.name_space == '\0')
-        return refuse_method(call);
+        return kinf__refuse_method(call->refusal);
     for (size_t i = 0; i < KINF__ARRAY_LEN(writes); i++) {
         if (is_method(call, writes[i].method) && is_named == writes[i].is_named &&
             has_verb(call->verb.resource, writes[i].verb))
             return writes[i].answer(call);
     }
-    return refuse_method(call);
+    return kinf__refuse_method(call->refusal);
 }
 
 /* --- below an object --- */
@@ -661,7 +626,7 @@ static int answer_scale(struct call *call)
     KINF__AUTO_DOC *scale = NULL;
     int failed = kinf__scale_read(&call->verb, &scale);
 
-    return failed < 0 ? take_refusal(call, failed) : answer_tree(call, scale);
+    return failed < 0 ? failed : answer_tree(call, scale);
 }
 
 static int patch_scale(struct call *call, struct cJSON **scale)
@@ -672,7 +637,7 @@ static int patch_scale(struct call *call, struct cJSON **scale)
 
     if ((failed = find_patch_type(call, &type)) < 0 ||
         (failed = read_patch(call, type, &change)) < 0 ||
-        (failed = take_refusal(call, kinf__scale_read(&call->verb, scale))) < 0)
+        (failed = kinf__scale_read(&call->verb, scale)) < 0)
         return failed;
     cJSON_Delete(KINF__TAKE(call->verb.object));
     return type == KINF__PATCH_JSON ? kinf__patch_json(scale, change, call->refusal)
@@ -683,24 +648,24 @@ static int write_scale(struct call *call)
 {
     KINF__AUTO_DOC *scale = NULL;
     int failed =
-        is_method(call, "PUT") ? read_object(call, "Scale", &scale) : patch_scale(call, &scale);
+        is_method(call, "PUT") ? read_body(call, "Scale", &scale) : patch_scale(call, &scale);
 
     if (failed == 0)
-        failed = take_refusal(call, kinf__subresource_check_kind(&call->verb, scale));
+        failed = kinf__subresource_check_kind(&call->verb, scale);
     if (failed == 0)
-        failed = take_refusal(call, kinf__scale_write(&call->verb, scale));
+        failed = kinf__scale_write(&call->verb, scale);
     return failed < 0 ? failed : answer_scale(call);
 }
 
 static int post_below(struct call *call)
 {
     KINF__AUTO_DOC *body = NULL;
-    int failed = read_object(call, kinf__subresource_kind(&call->verb), &body);
+    int failed = read_body(call, kinf__subresource_kind(&call->verb), &body);
 
     if (failed == 0)
-        failed = take_refusal(call, kinf__subresource_check_kind(&call->verb, body));
+        failed = kinf__subresource_check_kind(&call->verb, body);
     if (failed == 0)
-        failed = take_refusal(call, kinf__subresource_post(&call->verb, &body));
+        failed = kinf__subresource_post(&call->verb, &body);
     if (failed < 0)
         return failed;
     call->answer->code = 201;
@@ -712,12 +677,12 @@ static int read_below(struct call *call)
     if (strcmp(call->verb.subresource, "scale") == 0)
         return answer_scale(call);
     if (strcmp(call->verb.subresource, "log") == 0) {
-        int failed = take_refusal(call, kinf__verb_get(&call->verb));
+        int failed = kinf__verb_get(&call->verb);
 
         return failed < 0 ? failed : answer_text(call, "kinformer-sim: nothing runs here\n");
     }
     if (!kinf__subresource_is_main(&call->verb))
-        return refuse_method(call);
+        return kinf__refuse_method(call->refusal);
     return answer_verb(call, kinf__verb_get(&call->verb), 200);
 }
 
@@ -732,11 +697,11 @@ static int answer_below(struct call *call)
     if (is_method(call, "POST"))
         return post_below(call);
     if (is_method(call, "DELETE"))
-        return refuse_method(call);
+        return kinf__refuse_method(call->refusal);
     if (strcmp(call->verb.subresource, "scale") == 0)
         return write_scale(call);
     if (!kinf__subresource_is_main(&call->verb))
-        return refuse_method(call);
+        return kinf__refuse_method(call->refusal);
     return is_method(call, "PUT") ? update(call) : patch(call);
 }
 
@@ -869,7 +834,7 @@ int kinf__sim_answer(const struct kinf__backend_call *backend, struct kinf__answ
                          .request = backend->request,
                          .sim = sim,
                          .answer = answer,
-                         .refusal = refusal,
+                         .refusal = &call.verb.refusal,
                          .verb = { .sim = sim } };
     int failed;
 
@@ -885,6 +850,8 @@ int kinf__sim_answer(const struct kinf__backend_call *backend, struct kinf__answ
     kinf__store_lock(kinf__sim_store(sim));
     failed = answer_locked(&call);
     kinf__store_unlock(kinf__sim_store(sim));
+    if (failed < 0)
+        *refusal = call.verb.refusal;
     kinf__verb_release(&call.verb);
     return failed;
 }

@@ -221,43 +221,6 @@ static int split_api_version(const char *api_version, char group[KINF_NAME_MAX],
     return 0;
 }
 
-/* What a manifest says of status is stored, too: it is a state, not a wish. */
-static int load_status(struct kinf__verb *verb, struct cJSON *take_status)
-{
-    struct cJSON *object = KINF__TAKE(verb->object);
-
-    if (object == NULL || kinf__doc_set(object, "status", take_status) < 0) {
-        cJSON_Delete(object);
-        return kinf__refuse_no_memory(&verb->refusal);
-    }
-    verb->subresource = "status";
-    return kinf__verb_replace(verb, object);
-}
-
-static bool is_there(const struct kinf__verb *verb, const struct cJSON *object)
-{
-    const char *name_space = kinf__doc_text(object, "metadata", "namespace", NULL);
-
-    if (!verb->resource->namespaced)
-        name_space = "";
-    else if (*name_space == '\0')
-        name_space = "default";
-    return kinf__store_has(verb->resource, name_space,
-                           kinf__doc_text(object, "metadata", "name", NULL));
-}
-
-static int load_object(struct kinf__verb *verb, struct cJSON *take_object)
-{
-    struct cJSON *status = kinf__doc_dup(kinf__doc_get(take_object, "status"));
-    int failed = is_there(verb, take_object) ? kinf__verb_update(verb, take_object)
-                                             : kinf__verb_create(verb, take_object);
-
-    if (failed == 0 && status != NULL)
-        return load_status(verb, status);
-    cJSON_Delete(status);
-    return failed;
-}
-
 static int find_loaded(struct loading *loading, const struct cJSON *object, const char *where,
                        struct kinf__verb *verb)
 {
@@ -289,7 +252,7 @@ static int load_one(struct cJSON *take_object, const char *where, void *ctx)
     failed = find_loaded(loading, take_object, where, &verb);
     if (failed < 0) {
         cJSON_Delete(take_object);
-    } else if (load_object(&verb, take_object) < 0) {
+    } else if (kinf__verb_load(&verb, take_object) < 0) {
         failed =
             kinf__error_set(loading->err, KINF_ERR_CONFIG, "%s: %s", where, verb.refusal.message);
     }

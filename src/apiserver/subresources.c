@@ -235,11 +235,8 @@ static int check_scale(struct kinf__verb *verb, const struct cJSON *scale, int64
         return 0;
     snprintf(text, sizeof text, "Invalid value: %lld: must be greater than or equal to 0",
              (long long)*ret_replicas);
-    kinf__refuse(&verb->refusal, 422, "Invalid",
-                 "Scale.autoscaling \"%s\" is invalid: spec.replicas: %s", verb->name, text);
-    kinf__refusal_set_object(&verb->refusal, "autoscaling", "Scale", verb->name);
-    kinf__refusal_add_cause(&verb->refusal, "FieldValueInvalid", "spec.replicas", text);
-    return KINF_ERR_INVALID;
+    return kinf__refuse_invalid(&verb->refusal, "autoscaling", "Scale", verb->name,
+                                "FieldValueInvalid", "spec.replicas", text);
 }
 
 int kinf__scale_write(struct kinf__verb *verb, const struct cJSON *scale)
@@ -270,16 +267,11 @@ int kinf__scale_write(struct kinf__verb *verb, const struct cJSON *scale)
 /* What a POST below an object is answered with, if it has no object of its own. */
 static int answer_success(struct kinf__verb *verb, struct cJSON **body)
 {
-    struct cJSON *status = cJSON_CreateObject();
+    struct cJSON *status = cJSON_Parse("{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},"
+                                       "\"status\":\"Success\",\"code\":201}");
 
-    if (status == NULL || kinf__doc_set_text(status, "kind", "Status") < 0 ||
-        kinf__doc_set_text(status, "apiVersion", "v1") < 0 ||
-        kinf__doc_object(status, "metadata") == NULL ||
-        kinf__doc_set_text(status, "status", "Success") < 0 ||
-        kinf__doc_set_integer(status, "code", 201) < 0) {
-        cJSON_Delete(status);
+    if (status == NULL)
         return refuse_no_memory(verb);
-    }
     cJSON_Delete(*body);
     *body = status;
     return 0;
@@ -406,8 +398,5 @@ int kinf__subresource_post(struct kinf__verb *verb, struct cJSON **body)
         return evict_pod(verb, body);
     if (strcmp(verb->subresource, "token") == 0)
         return make_token(verb, body);
-    kinf__refuse(&verb->refusal, 405, "MethodNotAllowed",
-                 "the server does not allow this method on the requested resource");
-    verb->refusal.details = KINF__DETAILS_EMPTY;
-    return KINF_ERR_INVALID;
+    return kinf__refuse_method(&verb->refusal);
 }

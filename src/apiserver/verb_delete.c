@@ -75,7 +75,7 @@ static int begin_end(struct kinf__verb *verb, const struct kinf__delete_options 
 
     if (failed < 0)
         return refuse_no_memory(verb);
-    failed = kinf__kind_prepare_delete(verb->sim, verb->resource, object, &verb->refusal);
+    failed = kinf__kind_prepare_delete(verb->resource, object, &verb->refusal);
     if (failed < 0)
         return failed;
     *ret_waits = waits || grace_s != 0 || kinf__kind_is_held(verb->resource, object);

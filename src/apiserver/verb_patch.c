@@ -37,9 +37,6 @@ static int refuse_made(struct kinf__verb *verb, const char *text)
     snprintf(why, sizeof why, "%s", at != NULL ? at + 2 : verb->refusal.message);
     if (kinf__quote(&quoted, kinf_str_from(text)) < 0 || kinf__buffer_cstr(&quoted) == NULL)
         return refuse_no_memory(verb);
-    kinf__refuse(&verb->refusal, 422, "Invalid", "Invalid value: %.*s: %s", PATCH_TEXT_MAX,
-                 quoted.bytes, why);
-    kinf__refusal_add_cause(&verb->refusal, "FieldValueInvalid", "patch", verb->refusal.message);
     kinf__refuse(&verb->refusal, 422, "Invalid", " \"\" is invalid: patch: Invalid value: %.*s: %s",
                  PATCH_TEXT_MAX, quoted.bytes, why);
     kinf__refusal_add_cause(&verb->refusal, "FieldValueInvalid", "patch",

@@ -94,13 +94,9 @@ static int refuse_custom_kind(struct kinf__verb *verb, const char *kind, const c
 {
     char text[KINF_NAME_MAX * 2];
 
-    kinf__refuse(&verb->refusal, 422, "Invalid",
-                 "%s.%s \"%s\" is invalid: kind: Invalid value: \"%s\": must be %s", kind,
-                 verb->resource->group, name, kind, verb->resource->kind);
-    kinf__refusal_set_object(&verb->refusal, verb->resource->group, kind, name);
     snprintf(text, sizeof text, "Invalid value: \"%s\": must be %s", kind, verb->resource->kind);
-    kinf__refusal_add_cause(&verb->refusal, "FieldValueInvalid", "kind", text);
-    return KINF_ERR_INVALID;
+    return kinf__refuse_invalid(&verb->refusal, verb->resource->group, kind, name,
+                                "FieldValueInvalid", "kind", text);
 }
 
 /* What the body does not say is what the path does. */
@@ -484,26 +480,15 @@ static bool wants_version(const struct kinf__verb *verb)
            is_of(verb, "apiregistration.k8s.io", "apiservices");
 }
 
-static int refuse_no_version(struct kinf__verb *verb, const char *name)
-{
-    static const char field[] = "metadata.resourceVersion",
-                      why[] = "Invalid value: 0: must be specified for an update";
-    char text[KINF__QUALIFIED_SIZE];
-
-    kinf__refuse(&verb->refusal, 422, "Invalid", "%s \"%s\" is invalid: %s: %s",
-                 kinf__qualified_resource(verb->resource, text), name, field, why);
-    kinf__refusal_set_object(&verb->refusal, verb->resource->group, verb->resource->name, name);
-    kinf__refusal_add_cause(&verb->refusal, "FieldValueInvalid", field, why);
-    return KINF_ERR_INVALID;
-}
-
 static int check_version(struct kinf__verb *verb, const struct cJSON *old,
                          const struct cJSON *object)
 {
     const char *said = kinf__doc_text(object, "metadata", "resourceVersion", NULL);
 
     if (*said == '\0' && wants_version(verb))
-        return refuse_no_version(verb, name_of(old));
+        return kinf__refuse_invalid(&verb->refusal, verb->resource->group, verb->resource->name,
+                                    name_of(old), "FieldValueInvalid", "metadata.resourceVersion",
+                                    "Invalid value: 0: must be specified for an update");
     if (said[strspn(said, "0123456789")] != '\0')
         return kinf__refuse(&verb->refusal, 500, "",
                             "strconv.ParseUint: parsing \"%s\": invalid syntax", said);
@@ -770,6 +755,42 @@ int kinf__verb_replace(struct kinf__verb *verb, struct cJSON *take_object)
         return failed;
     }
     return kinf__verb_change(verb, old, take_object);
+}
+
+static int load_status(struct kinf__verb *verb, struct cJSON *take_status)
+{
+    struct cJSON *object = KINF__TAKE(verb->object);
+
+    if (object == NULL || kinf__doc_set(object, "status", take_status) < 0) {
+        cJSON_Delete(object);
+        return kinf__refuse_no_memory(&verb->refusal);
+    }
+    verb->subresource = "status";
+    return kinf__verb_replace(verb, object);
+}
+
+static bool is_there(const struct kinf__verb *verb, const struct cJSON *object)
+{
+    const char *name_space = kinf__doc_text(object, "metadata", "namespace", NULL);
+
+    if (!verb->resource->namespaced)
+        name_space = "";
+    else if (*name_space == '\0')
+        name_space = "default";
+    return kinf__store_has(verb->resource, name_space,
+                           kinf__doc_text(object, "metadata", "name", NULL));
+}
+
+int kinf__verb_load(struct kinf__verb *verb, struct cJSON *take_object)
+{
+    struct cJSON *status = kinf__doc_dup(kinf__doc_get(take_object, "status"));
+    int failed = is_there(verb, take_object) ? kinf__verb_update(verb, take_object)
+                                             : kinf__verb_create(verb, take_object);
+
+    if (failed == 0 && status != NULL)
+        return load_status(verb, status);
+    cJSON_Delete(status);
+    return failed;
 }
 
 int kinf__verb_put(struct kinf__sim *sim, struct kinf__resource *resource, const char *subresource,

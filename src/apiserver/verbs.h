@@ -43,6 +43,8 @@ KINF_MUST_CHECK int kinf__verb_create(struct kinf__verb *verb, struct cJSON *tak
 /* `take_object` names itself; without a resourceVersion it wins over everything. */
 KINF_MUST_CHECK int kinf__verb_update(struct kinf__verb *verb, struct cJSON *take_object);
 
+/* As a manifest says it, status and all: that is a state, not a wish. What is there is updated. */
+KINF_MUST_CHECK int kinf__verb_load(struct kinf__verb *verb, struct cJSON *take_object);
 /* The object as it was read and changed by ourselves: nothing is decoded. */
 KINF_MUST_CHECK int kinf__verb_replace(struct kinf__verb *verb, struct cJSON *take_object);
 /* As it is: verb->object. */

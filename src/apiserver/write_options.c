@@ -38,11 +38,7 @@ static bool read_parameter(struct kinf_str rest, const char *name, char text[PAR
 static int refuse_option(struct kinf__refusal *refusal, const char *kind, const char *field,
                          const char *reason, const char *message)
 {
-    kinf__refuse(refusal, 422, "Invalid", "%s.meta.k8s.io \"\" is invalid: %s: %s", kind, field,
-                 message);
-    kinf__refusal_set_object(refusal, "meta.k8s.io", kind, "");
-    kinf__refusal_add_cause(refusal, reason, field, message);
-    return KINF_ERR_INVALID;
+    return kinf__refuse_invalid(refusal, "meta.k8s.io", kind, "", reason, field, message);
 }
 
 static int refuse_unsupported(struct kinf__refusal *refusal, const char *kind, const char *field,
