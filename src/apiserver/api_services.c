@@ -1,7 +1,7 @@
 /*
  * APIServices. Neighbours: namespaces.c makes the first at the start, definitions.c keeps them.
  */
-#include "apiserver/api_services.h"
+#include "apiserver/definitions.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -12,11 +12,9 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "apiserver/api_services.h"
 #include "serve/definitions.h"
 #include "apiserver/conditions.h"
 #include "apiserver/meta_text.h"
-#include "apiserver/resource_catalog.h"
 #include "apiserver/verbs.h"
 
 #define GROUP     "apiextensions.k8s.io"

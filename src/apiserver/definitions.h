@@ -23,4 +23,8 @@ KINF_MUST_CHECK int kinf__definition_apply(struct kinf__sim *sim, const struct c
  * KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__definition_begin_end(struct cJSON *definition);
 
+/* Makes the APIServices that are missing, one for each group and version that is served, and removes
+ * the automatic ones of versions that nobody has any more. Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__api_services_follow(struct kinf__sim *sim);
+
 #endif

@@ -9,7 +9,6 @@
 
 #include "apiserver/definitions.h"
 #include "apiserver/kinds_priv.h"
-#include "apiserver/metadata.h"
 #include "apiserver/namespaces.h"
 #include "apiserver/refuse.h"
 

@@ -27,24 +27,16 @@ int kinf__namespace_write(const struct kinf__write *write)
 /* Nothing but spec.finalizers is written. */
 int kinf__namespace_finalize(const struct kinf__write *write)
 {
-    struct cJSON *finalizers =
+    KINF__AUTO_DOC *finalizers =
         cJSON_DetachItemFromObjectCaseSensitive(kinf__doc_get(write->object, "spec"), "finalizers");
-    struct cJSON *spec;
+    struct cJSON *spec = kinf__doc_object(write->object, "spec");
 
-    if (kinf__kind_restore(write->old, write->object, "status") < 0) {
-        cJSON_Delete(finalizers);
+    if (spec == NULL || kinf__kind_restore(write->old, write->object, "status") < 0)
         return KINF_ERR_NO_MEMORY;
-    }
-    spec = kinf__doc_object(write->object, "spec");
-    if (spec == NULL) {
-        cJSON_Delete(finalizers);
-        return KINF_ERR_NO_MEMORY;
-    }
     kinf__doc_remove(spec, "finalizers");
-    if (cJSON_GetArraySize(finalizers) != 0)
-        return kinf__doc_set(spec, "finalizers", finalizers);
-    cJSON_Delete(finalizers);
-    return 0;
+    return cJSON_GetArraySize(finalizers) != 0
+               ? kinf__doc_set(spec, "finalizers", KINF__TAKE(finalizers))
+               : 0;
 }
 
 void kinf__namespace_check_fields(const struct cJSON *object, const struct cJSON *old,

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "apiserver/metadata.h"
 #include "apiserver/refuse.h"
 #include "document/quantity.h"
 #include "document/node_index.h"

@@ -54,6 +54,19 @@ void kinf__kind_require(const struct cJSON *object, const struct kinf__field *pa
 /* Of each element of a list: that its member is a text that is not empty. */
 void kinf__kind_require_each(const struct cJSON *list, const struct kinf__field *field,
                              const char *name, const char *why, struct kinf__invalid *invalid);
+/* metadata.c: what differs between types. */
+struct kinf__metadata_rules {
+    enum kinf__name_form form; /* of names */
+    bool is_extension;         /* definitions and custom resources: finalizers need no prefix */
+};
+
+/* Adds the faults of object.metadata. `old`: what the object was; NULL: it is new. */
+void kinf__metadata_validate(const struct cJSON *object, const struct cJSON *old,
+                             struct kinf__metadata_rules rules, struct kinf__invalid *invalid);
+/* Of a template within an object: labels and annotations. */
+void kinf__metadata_validate_labels(const struct cJSON *metadata, const struct kinf__field *field,
+                                    struct kinf__invalid *invalid);
+
 /* kinds_pods.c */
 void kinf__pod_spec_check(const struct cJSON *spec, const struct kinf__field *field,
                           struct kinf__invalid *invalid);

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "apiserver/metadata.h"
 #include "document/node_index.h"
 
 #define NO_MATCH "`selector` does not match template `labels`"

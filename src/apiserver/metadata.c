@@ -1,7 +1,7 @@
 /*
  * Validation of metadata. Neighbours: kinds.c, which knows the form of names; names.c.
  */
-#include "apiserver/metadata.h"
+#include "apiserver/kinds_priv.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /*
  * Forms of names. Neighbours: metadata.c and the validation of kinds.
  */
-#include "apiserver/names.h"
+#include "apiserver/invalid.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -14,8 +14,8 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "apiserver/api_services.h"
 #include "apiserver/conditions.h"
+#include "apiserver/definitions.h"
 #include "apiserver/meta_text.h"
 #include "apiserver/refuse.h"
 #include "apiserver/verbs.h"

@@ -275,20 +275,6 @@ static const struct kinf_object *get_now(struct kinf__sim *sim, struct kinf__res
     return now;
 }
 
-static struct kinf__resource *find_kind(struct kinf__sim *sim,
-                                        const struct kinf__owner_reference *reference)
-{
-    const char *slash = strchr(reference->api_version, '/');
-    char group[KINF_NAME_MAX] = "";
-
-    if (*reference->api_version == '\0')
-        return NULL;
-    if (slash != NULL)
-        snprintf(group, sizeof group, "%.*s", (int)(slash - reference->api_version),
-                 reference->api_version);
-    return kinf__store_find_kind(kinf__sim_store(sim), group, reference->kind);
-}
-
 enum owner_state {
     OWNER_SOLID,    /* there, or nobody can tell */
     OWNER_DANGLING, /* not there */
@@ -301,13 +287,14 @@ static enum owner_state look_up(struct kinf__sim *sim, const char *name_space,
                                 struct kinf__resource **ret_resource,
                                 const struct kinf_object **ret_owner)
 {
-    struct kinf__resource *resource = find_kind(sim, reference);
+    struct kinf__resource *resource =
+        kinf__store_find_kind(kinf__sim_store(sim), reference->api_version, reference->kind);
     const struct kinf_object *owner;
 
     *ret_resource = resource;
     *ret_owner = NULL;
-    if (resource == NULL || !kinf__resource_is_stored(resource) ||
-        (resource->namespaced && *name_space == '\0'))
+    if (*reference->api_version == '\0' || resource == NULL ||
+        !kinf__resource_is_stored(resource) || (resource->namespaced && *name_space == '\0'))
         return OWNER_SOLID;
     owner = kinf__store_get(resource, resource->namespaced ? name_space : "", reference->name);
     if (owner == NULL || strcmp(kinf_object_uid(owner), reference->uid) != 0) {

@@ -1,7 +1,7 @@
 /*
  * Discovery. Neighbours: store.c has the resources, serve/catalog.c writes what is asked for.
  */
-#include "apiserver/resource_catalog.h"
+#include "apiserver/store.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -9,31 +9,27 @@
 static const char all_verbs[] = "create,delete,deletecollection,get,list,patch,update,watch",
                   custom_verbs[] = "delete,deletecollection,get,list,patch,create,update,watch";
 
-/* X(subresource, its verbs, kind, group and version of what it answers; NULL: the resource's) */
-#define SUBRESOURCES(X)                                                                            \
-    X("status", "get,patch,update", NULL, NULL, NULL)                                              \
-    X("scale", "get,patch,update", "Scale", "autoscaling", "v1")                                   \
-    X("eviction", "create", "Eviction", "policy", "v1")                                            \
-    X("binding", "create", "Binding", NULL, NULL)                                                  \
-    X("token", "create", "TokenRequest", "authentication.k8s.io", "v1")                            \
-    X("finalize", "update", NULL, NULL, NULL)                                                      \
-    X("ephemeralcontainers", "get,patch,update", NULL, NULL, NULL)                                 \
-    X("resize", "get,patch,update", NULL, NULL, NULL)                                              \
-    X("log", "get", NULL, NULL, NULL)                                                              \
-    X("exec", "create,get", "PodExecOptions", NULL, NULL)                                          \
-    X("attach", "create,get", "PodAttachOptions", NULL, NULL)                                      \
-    X("portforward", "create,get", "PodPortForwardOptions", NULL, NULL)
+/* Of what they answer kind, group and version; NULL: the resource's. */
+static const struct {
+    const char *name, *verbs, *kind, *group, *version;
+} known[] = {
+    { "status", "get,patch,update", NULL, NULL, NULL },
+    { "scale", "get,patch,update", "Scale", "autoscaling", "v1" },
+    { "eviction", "create", "Eviction", "policy", "v1" },
+    { "binding", "create", "Binding", NULL, NULL },
+    { "token", "create", "TokenRequest", "authentication.k8s.io", "v1" },
+    { "finalize", "update", NULL, NULL, NULL },
+    { "ephemeralcontainers", "get,patch,update", NULL, NULL, NULL },
+    { "resize", "get,patch,update", NULL, NULL, NULL },
+    { "log", "get", NULL, NULL, NULL },
+    { "exec", "create,get", "PodExecOptions", NULL, NULL },
+    { "attach", "create,get", "PodAttachOptions", NULL, NULL },
+    { "portforward", "create,get", "PodPortForwardOptions", NULL, NULL },
+};
 
 static int add_subresource(struct kinf__catalog *catalog, const struct kinf__catalog_entry *parent,
                            const char *name, size_t name_len)
 {
-    static const struct {
-        const char *name, *verbs, *kind, *group, *version;
-    } known[] = {
-#define X(name, verbs, kind, group, version) { name, verbs, kind, group, version },
-        SUBRESOURCES(X)
-#undef X
-    };
     char path[2 * KINF_NAME_MAX];
 
     snprintf(path, sizeof path, "%s/%.*s", parent->name, (int)name_len, name);

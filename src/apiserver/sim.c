@@ -20,7 +20,6 @@
 #include "apiserver/namespaces.h"
 #include "apiserver/owners.h"
 #include "apiserver/request.h"
-#include "apiserver/resource_catalog.h"
 #include "apiserver/types.h"
 #include "apiserver/verbs.h"
 
@@ -207,33 +206,19 @@ struct loading {
     struct kinf_error *err;
 };
 
-static int split_api_version(const char *api_version, char group[KINF_NAME_MAX],
-                             const char **ret_version)
-{
-    const char *slash = strchr(api_version, '/');
-    size_t len = slash != NULL ? (size_t)(slash - api_version) : 0;
-
-    if (*api_version == '\0' || len >= KINF_NAME_MAX)
-        return KINF_ERR_INVALID;
-    memcpy(group, api_version, len);
-    group[len] = '\0';
-    *ret_version = slash != NULL ? slash + 1 : api_version;
-    return 0;
-}
-
 static int find_loaded(struct loading *loading, const struct cJSON *object, const char *where,
                        struct kinf__verb *verb)
 {
     const char *api_version = kinf__doc_text(object, "apiVersion", NULL),
-               *kind = kinf__doc_text(object, "kind", NULL), *version;
-    char group[KINF_NAME_MAX];
+               *kind = kinf__doc_text(object, "kind", NULL), *slash = strchr(api_version, '/');
 
-    if (split_api_version(api_version, group, &version) < 0)
+    if (*api_version == '\0')
         return kinf__error_set(loading->err, KINF_ERR_CONFIG, "%s: an object without apiVersion",
                                where);
-    verb->resource = kinf__store_find_kind(loading->sim->store, group, kind);
+    verb->resource = kinf__store_find_kind(loading->sim->store, api_version, kind);
     if (verb->resource != NULL)
-        verb->version = kinf__resource_find_version(verb->resource, version);
+        verb->version =
+            kinf__resource_find_version(verb->resource, slash != NULL ? slash + 1 : api_version);
     if (verb->version == NULL || !kinf__resource_is_stored(verb->resource))
         return kinf__error_set(loading->err, KINF_ERR_CONFIG,
                                "%s: there is no kind '%s' of %s here (definitions come before "

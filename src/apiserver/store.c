@@ -563,15 +563,18 @@ struct kinf__resource *kinf__store_find(struct kinf__store *store, const char *g
     return NULL;
 }
 
-struct kinf__resource *kinf__store_find_kind(struct kinf__store *store, const char *group,
+struct kinf__resource *kinf__store_find_kind(struct kinf__store *store, const char *api_version,
                                              const char *kind)
 {
-    for (struct kinf__resource *resource = NULL;
-         (resource = kinf__store_next(store, resource)) != NULL;) {
-        if (strcmp(resource->group, group) == 0 && strcmp(resource->kind, kind) == 0)
-            return resource;
-    }
-    return NULL;
+    const char *slash = strchr(api_version, '/');
+    size_t len = slash != NULL ? (size_t)(slash - api_version) : 0;
+    struct kinf__resource *resource = NULL;
+
+    while ((resource = kinf__store_next(store, resource)) != NULL &&
+           (strlen(resource->group) != len || memcmp(resource->group, api_version, len) != 0 ||
+            strcmp(resource->kind, kind) != 0))
+        continue;
+    return resource;
 }
 
 bool kinf__resource_is_called(const struct kinf__resource *resource, const char *name)

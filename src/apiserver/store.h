@@ -110,7 +110,8 @@ void kinf__store_remove_resource(struct kinf__store *store, struct kinf__resourc
 /* NULL: none. */
 struct kinf__resource *kinf__store_find(struct kinf__store *store, const char *group,
                                         const char *name);
-struct kinf__resource *kinf__store_find_kind(struct kinf__store *store, const char *group,
+/* Of the group that this apiVersion has. */
+struct kinf__resource *kinf__store_find_kind(struct kinf__store *store, const char *api_version,
                                              const char *kind);
 /* By kubectl's spelling: "pods", "po", "deployment", "deployments.apps", "deployments.v1.apps". NULL:
  * none. */
@@ -124,6 +125,10 @@ struct kinf__resource *kinf__store_next(struct kinf__store *store,
 bool kinf__resource_is_called(const struct kinf__resource *resource, const char *name);
 struct kinf__resource_version *kinf__resource_find_version(struct kinf__resource *resource,
                                                            const char *version);
+
+/* Discovery as the store is now. Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__resource_catalog_publish(struct kinf__store *store,
+                                                   struct kinf__server *server);
 
 /* --- objects --- */
 

@@ -7,8 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "apiserver/metadata.h"
-#include "apiserver/names.h"
+#include "apiserver/kinds_priv.h"
 #include "unit/allocation.h"
 #include "unit/sim_fixture.h"
 #include "unit/test.h"
