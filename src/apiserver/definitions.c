@@ -351,14 +351,13 @@ static const struct {
 
 static int accept_names(struct cJSON *definition, unsigned conflicts)
 {
-    struct cJSON *names = kinf__doc_dup(kinf__doc_find(definition, "spec", "names", NULL));
-    struct cJSON *status = kinf__doc_object(definition, "status");
+    struct cJSON *status = kinf__doc_object(definition, "status"), *names;
 
-    if (names == NULL || status == NULL || kinf__doc_set(status, "acceptedNames", names) < 0) {
-        if (status == NULL)
-            cJSON_Delete(names);
+    if (status == NULL ||
+        kinf__doc_set(status, "acceptedNames",
+                      kinf__doc_dup(kinf__doc_find(definition, "spec", "names", NULL))) < 0)
         return KINF_ERR_NO_MEMORY;
-    }
+    names = kinf__doc_get(status, "acceptedNames");
     for (size_t i = 0; i < KINF__ARRAY_LEN(members); i++) {
         if ((conflicts & members[i].conflict) == 0)
             continue;
@@ -401,14 +400,12 @@ static int replace(struct kinf__sim *sim, const char *subresource, struct cJSON 
 static int write_status(struct kinf__sim *sim, const struct cJSON *definition, unsigned conflicts,
                         struct kinf_error *err)
 {
-    struct cJSON *changed = kinf__doc_dup(definition);
+    KINF__AUTO_DOC *changed = kinf__doc_dup(definition);
 
     if (changed == NULL || accept_names(changed, conflicts) < 0 ||
-        set_conditions(changed, conflicts) < 0) {
-        cJSON_Delete(changed);
+        set_conditions(changed, conflicts) < 0)
         return kinf__error_no_memory(err);
-    }
-    return replace(sim, "status", changed) < 0 ? kinf__error_no_memory(err) : 0;
+    return replace(sim, "status", KINF__TAKE(changed)) < 0 ? kinf__error_no_memory(err) : 0;
 }
 
 static int serve(struct kinf__sim *sim, const struct cJSON *definition, struct kinf_error *err)
@@ -471,13 +468,11 @@ static int tell_progress(struct kinf__sim *sim, const struct cJSON *definition)
     static const struct kinf__condition in_progress = { "Terminating", "True",
                                                         "InstanceDeletionInProgress",
                                                         "CustomResource deletion is in progress" };
-    struct cJSON *changed = kinf__doc_dup(definition);
+    KINF__AUTO_DOC *changed = kinf__doc_dup(definition);
 
-    if (changed == NULL || kinf__condition_set(changed, &in_progress) == NULL) {
-        cJSON_Delete(changed);
+    if (changed == NULL || kinf__condition_set(changed, &in_progress) == NULL)
         return KINF_ERR_NO_MEMORY;
-    }
-    return replace(sim, "status", changed);
+    return replace(sim, "status", KINF__TAKE(changed));
 }
 
 /* Nobody waits for its objects any more: it goes, unless others hold it. */
@@ -629,8 +624,8 @@ static int64_t work(struct kinf__controller *controller, struct kinf__sim *sim, 
 {
     struct definitions *self = self_of(controller);
     struct kinf__resource *definitions = definitions_of(sim);
+    KINF__AUTO_DOC *definition = NULL;
     struct pending *pending;
-    struct cJSON *definition;
     int failed;
 
     if (self->is_incomplete)
@@ -640,10 +635,8 @@ static int64_t work(struct kinf__controller *controller, struct kinf__sim *sim, 
     pending = KINF__LIST_ENTRY(self->pending.next, struct pending, node);
     kinf__list_remove(&pending->node);
     failed = kinf__store_read(definitions, "", pending->name, &definition);
-    if (failed == 0) {
+    if (failed == 0)
         failed = follow(self, sim, definition);
-        cJSON_Delete(definition);
-    }
     free(pending);
     /* What did not work for want of memory is tried again. */
     if (failed == KINF_ERR_NO_MEMORY) {

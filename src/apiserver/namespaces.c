@@ -69,14 +69,15 @@ int kinf__namespace_begin_end(struct cJSON *object)
 
 /* --- the start --- */
 
-static const char *const first_namespaces[] = { "kube-system", "kube-public", "kube-node-lease",
-                                                "default" };
-
 static const struct {
     const char *group;
     const char *resource;
     const char *json;
 } first_objects[] = {
+    { "", "namespaces", "{\"metadata\":{\"name\":\"kube-system\"}}" },
+    { "", "namespaces", "{\"metadata\":{\"name\":\"kube-public\"}}" },
+    { "", "namespaces", "{\"metadata\":{\"name\":\"kube-node-lease\"}}" },
+    { "", "namespaces", "{\"metadata\":{\"name\":\"default\"}}" },
     { "scheduling.k8s.io", "priorityclasses",
       "{\"metadata\":{\"name\":\"system-node-critical\"},\"value\":2000001000,"
       "\"description\":\"Used for system critical pods that must not be moved from their current "
@@ -115,23 +116,10 @@ static int create(struct kinf__sim *sim, const char *group, const char *resource
     return failed;
 }
 
-static struct cJSON *new_namespace(const char *name)
-{
-    struct cJSON *object = cJSON_CreateObject();
-    struct cJSON *metadata = object != NULL ? kinf__doc_object(object, "metadata") : NULL;
-
-    if (metadata != NULL && kinf__doc_set_text(metadata, "name", name) == 0)
-        return object;
-    cJSON_Delete(object);
-    return NULL;
-}
-
 int kinf__namespaces_bootstrap(struct kinf__sim *sim, struct kinf_error *err)
 {
     int failed = 0;
 
-    for (size_t i = 0; failed == 0 && i < KINF__ARRAY_LEN(first_namespaces); i++)
-        failed = create(sim, "", "namespaces", new_namespace(first_namespaces[i]), err);
     for (size_t i = 0; failed == 0 && i < KINF__ARRAY_LEN(first_objects); i++)
         failed = create(sim, first_objects[i].group, first_objects[i].resource,
                         cJSON_Parse(first_objects[i].json), err);
@@ -284,13 +272,11 @@ static int replace(struct kinf__sim *sim, const char *subresource, struct cJSON 
 
 static int tell(struct kinf__sim *sim, const struct cJSON *object, const struct remains *remains)
 {
-    struct cJSON *changed = kinf__doc_dup(object);
+    KINF__AUTO_DOC *changed = kinf__doc_dup(object);
 
-    if (changed == NULL || set_conditions(changed, remains) < 0) {
-        cJSON_Delete(changed);
+    if (changed == NULL || set_conditions(changed, remains) < 0)
         return KINF_ERR_NO_MEMORY;
-    }
-    return replace(sim, "status", changed);
+    return replace(sim, "status", KINF__TAKE(changed));
 }
 
 /* Nothing is in it any more: it goes, unless others hold it. */

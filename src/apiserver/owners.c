@@ -438,7 +438,8 @@ static int keep_solid(struct kinf__sim *sim, const struct task *task,
 {
     struct place place = place_of(object);
     struct kinf__owner_reference owner;
-    struct cJSON *changed, *references, *reference, *next;
+    KINF__AUTO_DOC *changed = NULL;
+    struct cJSON *references, *reference, *next;
     enum owner_state state;
     int failed = kinf__store_to_tree(object, &changed);
 
@@ -448,14 +449,12 @@ static int keep_solid(struct kinf__sim *sim, const struct task *task,
     for (reference = references->child;
          reference != NULL && kinf__owner_reference_next(&owners, &owner); reference = next) {
         next = reference->next;
-        if (classify(sim, place.name_space, &owner, &state) < 0) {
-            cJSON_Delete(changed);
+        if (classify(sim, place.name_space, &owner, &state) < 0)
             return KINF_ERR_NO_MEMORY;
-        }
         if (state != OWNER_SOLID)
             cJSON_Delete(cJSON_DetachItemViaPointer(references, reference));
     }
-    return replace(sim, task->resource, changed);
+    return replace(sim, task->resource, KINF__TAKE(changed));
 }
 
 static int attempt(struct owners *self, struct kinf__sim *sim, const struct task *task,

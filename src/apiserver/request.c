@@ -422,6 +422,7 @@ static int answer_list(struct call *call, struct cJSON *take_items)
 {
     const struct kinf__resource *resource = call->verb.resource;
     KINF__AUTO_DOC *list = cJSON_CreateObject();
+    KINF__AUTO_DOC *items = take_items;
     char kind[KINF_NAME_MAX + 8], version[24], api_version[2 * KINF_NAME_MAX];
     struct cJSON *metadata;
 
@@ -433,11 +434,8 @@ static int answer_list(struct call *call, struct cJSON *take_items)
     if (list == NULL || kinf__doc_set_text(list, "kind", kind) < 0 ||
         kinf__doc_set_text(list, "apiVersion", api_version) < 0 ||
         (metadata = kinf__doc_object(list, "metadata")) == NULL ||
-        kinf__doc_set_text(metadata, "resourceVersion", version) < 0) {
-        cJSON_Delete(take_items);
-        return kinf__refuse_no_memory(call->refusal);
-    }
-    if (kinf__doc_set(list, "items", take_items) < 0)
+        kinf__doc_set_text(metadata, "resourceVersion", version) < 0 ||
+        kinf__doc_set(list, "items", KINF__TAKE(items)) < 0)
         return kinf__refuse_no_memory(call->refusal);
     return answer_tree(call, list);
 }

@@ -200,24 +200,17 @@ static int fill_scale(const struct kinf__verb *verb, struct cJSON *scale)
     return fill_scale_status(verb, status);
 }
 
-/* Of verb->object, which is there. */
-static int make_scale(struct kinf__verb *verb, struct cJSON **ret_scale)
-{
-    struct cJSON *scale = cJSON_CreateObject();
-
-    if (scale == NULL || fill_scale(verb, scale) < 0) {
-        cJSON_Delete(scale);
-        return refuse_no_memory(verb);
-    }
-    *ret_scale = scale;
-    return 0;
-}
-
 int kinf__scale_read(struct kinf__verb *verb, struct cJSON **ret_scale)
 {
+    KINF__AUTO_DOC *scale = cJSON_CreateObject();
     int failed = verb->object == NULL ? kinf__verb_get(verb) : 0;
 
-    return failed < 0 ? failed : make_scale(verb, ret_scale);
+    if (failed < 0)
+        return failed;
+    if (scale == NULL || fill_scale(verb, scale) < 0)
+        return refuse_no_memory(verb);
+    *ret_scale = KINF__TAKE(scale);
+    return 0;
 }
 
 static int check_scale(struct kinf__verb *verb, const struct cJSON *scale, int64_t *ret_replicas)
@@ -243,7 +236,8 @@ int kinf__scale_write(struct kinf__verb *verb, const struct cJSON *scale)
 {
     const char *version = kinf__doc_text(scale, "metadata", "resourceVersion", NULL);
     char last[KINF_NAME_MAX] = "";
-    struct cJSON *object, *parent;
+    KINF__AUTO_DOC *object = NULL;
+    struct cJSON *parent;
     int64_t replicas;
     int failed = check_scale(verb, scale, &replicas);
 
@@ -255,11 +249,9 @@ int kinf__scale_write(struct kinf__verb *verb, const struct cJSON *scale)
     parent = walk_path(object, spec_path(verb), true, last);
     if (parent == NULL || kinf__doc_set_integer(parent, last, replicas) < 0 ||
         (*version != '\0' &&
-         kinf__doc_set_text(kinf__doc_get(object, "metadata"), "resourceVersion", version) < 0)) {
-        cJSON_Delete(object);
+         kinf__doc_set_text(kinf__doc_get(object, "metadata"), "resourceVersion", version) < 0))
         return refuse_no_memory(verb);
-    }
-    return kinf__verb_replace(verb, object);
+    return kinf__verb_replace(verb, KINF__TAKE(object));
 }
 
 /* --- pods --- */
@@ -323,7 +315,7 @@ static int refuse_bound(struct kinf__verb *verb, const char *node)
 static int bind_pod(struct kinf__verb *verb, struct cJSON **body)
 {
     const char *name = kinf__doc_text(*body, "metadata", "name", NULL), *node;
-    struct cJSON *pod;
+    KINF__AUTO_DOC *pod = NULL;
     int failed;
 
     if (*name != '\0' && strcmp(name, verb->name) != 0)
@@ -335,11 +327,9 @@ static int bind_pod(struct kinf__verb *verb, struct cJSON **body)
     if (*node != '\0')
         return refuse_bound(verb, node);
     pod = KINF__TAKE(verb->object);
-    if (set_scheduled(pod, kinf__doc_text(*body, "target", "name", NULL)) < 0) {
-        cJSON_Delete(pod);
+    if (set_scheduled(pod, kinf__doc_text(*body, "target", "name", NULL)) < 0)
         return refuse_no_memory(verb);
-    }
-    failed = kinf__verb_replace(verb, pod);
+    failed = kinf__verb_replace(verb, KINF__TAKE(pod));
     return failed < 0 ? failed : answer_success(verb, body);
 }
 

@@ -55,16 +55,6 @@ static int mark_going(struct kinf__verb *verb, struct cJSON *object, int64_t gra
     return 0;
 }
 
-/* Consumes the object, which has become what waits for its end. */
-static int store_going(struct kinf__verb *verb, const struct cJSON *old, struct cJSON *take_object)
-{
-    if (kinf__doc_equal(old, take_object)) {
-        verb->object = take_object;
-        return 0;
-    }
-    return kinf__verb_store(verb, take_object);
-}
-
 /* Whether something keeps it: a finalizer, a grace period, or what is in a namespace. */
 static int begin_end(struct kinf__verb *verb, const struct kinf__delete_options *options,
                      struct cJSON *object, bool *ret_waits)
@@ -116,7 +106,7 @@ int kinf__verb_delete(struct kinf__verb *verb, const struct kinf__delete_options
                       bool *ret_is_gone)
 {
     KINF__AUTO_DOC *old = NULL;
-    struct cJSON *object;
+    KINF__AUTO_DOC *object = NULL;
     bool waits = false;
     int failed = kinf__verb_read(verb, or_empty(verb->name_space), or_empty(verb->name), &old);
 
@@ -127,13 +117,11 @@ int kinf__verb_delete(struct kinf__verb *verb, const struct kinf__delete_options
         return failed;
     object = kinf__doc_dup(old);
     failed = object != NULL ? begin_end(verb, options, object, &waits) : refuse_no_memory(verb);
-    if (failed < 0) {
-        cJSON_Delete(object);
+    if (failed < 0)
         return failed;
-    }
+    verb->object = KINF__TAKE(object);
     if (waits)
-        return store_going(verb, old, object);
-    verb->object = object;
+        return kinf__doc_equal(old, verb->object) ? 0 : kinf__verb_store(verb, verb->object);
     *ret_is_gone = true;
     return kinf__verb_remove(verb, true);
 }

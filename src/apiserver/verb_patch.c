@@ -82,7 +82,7 @@ static int apply(struct kinf__verb *verb, const struct cJSON *old, const struct 
 static int store_applied(struct kinf__verb *verb, const struct cJSON *old,
                          struct cJSON *take_object)
 {
-    struct cJSON *object = take_object;
+    KINF__AUTO_DOC *object = take_object;
     int failed = kinf__verb_decode(verb, object);
 
     if (failed == 0 && old != NULL) {
@@ -94,13 +94,11 @@ static int store_applied(struct kinf__verb *verb, const struct cJSON *old,
         if (failed == 0)
             failed = kinf__verb_finish_create(verb, object);
     }
-    if (failed < 0) {
-        cJSON_Delete(object);
+    if (failed < 0)
         return failed;
-    }
     verb->is_created = old == NULL;
-    return old != NULL ? kinf__verb_store_changed(verb, old, object)
-                       : kinf__verb_store(verb, object);
+    return old != NULL ? kinf__verb_store_changed(verb, old, KINF__TAKE(object))
+                       : kinf__verb_store(verb, KINF__TAKE(object));
 }
 
 static int check_config(struct kinf__verb *verb, const struct cJSON *config)
@@ -199,7 +197,7 @@ int kinf__verb_patch(struct kinf__verb *verb, enum kinf__patch_type type, const 
                      bool force)
 {
     KINF__AUTO_DOC *old = NULL;
-    struct cJSON *object;
+    KINF__AUTO_DOC *object = NULL;
     int failed;
 
     if (type == KINF__PATCH_APPLY)
@@ -209,14 +207,9 @@ int kinf__verb_patch(struct kinf__verb *verb, enum kinf__patch_type type, const 
         return failed;
     object = kinf__doc_dup(old);
     failed = object != NULL ? change(verb, type, patch, &object) : refuse_no_memory(verb);
-    if (failed < 0) {
-        cJSON_Delete(object);
-        return failed;
-    }
-    if ((failed = decode_made(verb, type, patch, object)) < 0 ||
-        (failed = kinf__verb_place(verb, object)) < 0) {
-        cJSON_Delete(object);
-        return failed;
-    }
-    return kinf__verb_change(verb, old, object);
+    if (failed == 0)
+        failed = decode_made(verb, type, patch, object);
+    if (failed == 0)
+        failed = kinf__verb_place(verb, object);
+    return failed == 0 ? kinf__verb_change(verb, old, KINF__TAKE(object)) : failed;
 }

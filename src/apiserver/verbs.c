@@ -427,31 +427,25 @@ static int note_creator(struct kinf__verb *verb, struct cJSON *object)
 /* Of what is decoded. Consumes the object. */
 static int create(struct kinf__verb *verb, struct cJSON *take_object)
 {
-    int failed = kinf__verb_begin_create(verb, take_object);
+    KINF__AUTO_DOC *object = take_object;
+    int failed;
 
-    if (failed == 0)
-        failed = note_creator(verb, take_object);
-    if (failed == 0)
-        failed = kinf__verb_finish_create(verb, take_object);
-    if (failed < 0) {
-        cJSON_Delete(take_object);
+    if ((failed = kinf__verb_begin_create(verb, object)) < 0 ||
+        (failed = note_creator(verb, object)) < 0 ||
+        (failed = kinf__verb_finish_create(verb, object)) < 0)
         return failed;
-    }
     verb->is_created = true;
-    return kinf__verb_store(verb, take_object);
+    return kinf__verb_store(verb, KINF__TAKE(object));
 }
 
 int kinf__verb_create(struct kinf__verb *verb, struct cJSON *take_object)
 {
-    int failed = kinf__verb_decode(verb, take_object);
+    KINF__AUTO_DOC *object = take_object;
+    int failed = kinf__verb_decode(verb, object);
 
     if (failed == 0)
-        failed = refuse_version_set(verb, take_object);
-    if (failed < 0) {
-        cJSON_Delete(take_object);
-        return failed;
-    }
-    return create(verb, take_object);
+        failed = refuse_version_set(verb, object);
+    return failed == 0 ? create(verb, KINF__TAKE(object)) : failed;
 }
 
 /* --- update --- */
@@ -544,7 +538,8 @@ static int count_generation(struct kinf__verb *verb, const struct cJSON *old, st
 /* The status of a custom resource is its subresource's, and nothing else is. */
 static int keep_other_half(struct kinf__verb *verb, const struct cJSON *old, struct cJSON **object)
 {
-    struct cJSON *kept, *status;
+    KINF__AUTO_DOC *kept = NULL;
+    struct cJSON *status;
 
     if (!version_of(verb)->has_status)
         return 0;
@@ -552,14 +547,12 @@ static int keep_other_half(struct kinf__verb *verb, const struct cJSON *old, str
         return kinf__kind_restore(old, *object, "status") < 0 ? refuse_no_memory(verb) : 0;
     kept = kinf__doc_dup(old);
     status = cJSON_DetachItemFromObjectCaseSensitive(*object, "status");
-    if (kept == NULL || (status != NULL && kinf__doc_set(kept, "status", status) < 0)) {
-        cJSON_Delete(kept);
+    if (kept == NULL || (status != NULL && kinf__doc_set(kept, "status", status) < 0))
         return refuse_no_memory(verb);
-    }
     if (status == NULL)
         kinf__doc_remove(kept, "status");
     cJSON_Delete(*object);
-    *object = kept;
+    *object = KINF__TAKE(kept);
     return 0;
 }
 
@@ -639,18 +632,14 @@ int kinf__verb_finish_change(struct kinf__verb *verb, const struct cJSON *old, s
 /* Consumes the object. */
 int kinf__verb_change(struct kinf__verb *verb, const struct cJSON *old, struct cJSON *take_object)
 {
-    struct cJSON *object = take_object;
+    KINF__AUTO_DOC *object = take_object;
     int failed = kinf__verb_begin_change(verb, old, &object);
 
     if (failed == 0 && !is_servers_own(verb))
         failed = note_manager(verb, old, object);
     if (failed == 0)
         failed = kinf__verb_finish_change(verb, old, object);
-    if (failed < 0) {
-        cJSON_Delete(object);
-        return failed;
-    }
-    return kinf__verb_store_changed(verb, old, object);
+    return failed == 0 ? kinf__verb_store_changed(verb, old, KINF__TAKE(object)) : failed;
 }
 
 /* Kinds that a PUT may create. */
@@ -694,17 +683,6 @@ static int check_uid(struct kinf__verb *verb, const struct cJSON *object, const 
                                  name_of(object), said, uid);
 }
 
-/* Consumes the object. */
-static int create_by_update(struct kinf__verb *verb, struct cJSON *take_object)
-{
-    int failed = check_uid(verb, take_object, "");
-
-    if (failed == 0)
-        return create(verb, take_object);
-    cJSON_Delete(take_object);
-    return failed;
-}
-
 /* What is sent to a path has to name itself. */
 static int check_named(struct kinf__verb *verb, const struct cJSON *object)
 {
@@ -720,53 +698,44 @@ static int check_named(struct kinf__verb *verb, const struct cJSON *object)
 
 int kinf__verb_update(struct kinf__verb *verb, struct cJSON *take_object)
 {
+    KINF__AUTO_DOC *object = take_object;
     KINF__AUTO_DOC *old = NULL;
+    const char *name_space;
     int failed;
 
-    if ((failed = kinf__verb_decode(verb, take_object)) < 0 ||
-        (failed = check_named(verb, take_object)) < 0 ||
-        (failed = kinf__verb_place(verb, take_object)) < 0) {
-        cJSON_Delete(take_object);
+    if ((failed = kinf__verb_decode(verb, object)) < 0 ||
+        (failed = check_named(verb, object)) < 0 || (failed = kinf__verb_place(verb, object)) < 0)
         return failed;
-    }
+    name_space = kinf__doc_text(object, "metadata", "namespace", NULL);
     if (is_created_by_update(verb) &&
-        !kinf__store_has(verb->resource, kinf__doc_text(take_object, "metadata", "namespace", NULL),
-                         name_of(take_object)))
-        return create_by_update(verb, take_object);
-    failed = kinf__verb_read(verb, kinf__doc_text(take_object, "metadata", "namespace", NULL),
-                             name_of(take_object), &old);
-    if (failed == 0)
-        failed = check_uid(verb, take_object, kinf__doc_text(old, "metadata", "uid", NULL));
-    if (failed < 0) {
-        cJSON_Delete(take_object);
-        return failed;
+        !kinf__store_has(verb->resource, name_space, name_of(object))) {
+        failed = check_uid(verb, object, "");
+        return failed == 0 ? create(verb, KINF__TAKE(object)) : failed;
     }
-    return kinf__verb_change(verb, old, take_object);
+    failed = kinf__verb_read(verb, name_space, name_of(object), &old);
+    if (failed == 0)
+        failed = check_uid(verb, object, kinf__doc_text(old, "metadata", "uid", NULL));
+    return failed == 0 ? kinf__verb_change(verb, old, KINF__TAKE(object)) : failed;
 }
 
 int kinf__verb_replace(struct kinf__verb *verb, struct cJSON *take_object)
 {
+    KINF__AUTO_DOC *object = take_object;
     KINF__AUTO_DOC *old = NULL;
-    int failed = kinf__verb_read(verb, kinf__doc_text(take_object, "metadata", "namespace", NULL),
-                                 name_of(take_object), &old);
+    int failed = kinf__verb_read(verb, kinf__doc_text(object, "metadata", "namespace", NULL),
+                                 name_of(object), &old);
 
-    if (failed < 0) {
-        cJSON_Delete(take_object);
-        return failed;
-    }
-    return kinf__verb_change(verb, old, take_object);
+    return failed == 0 ? kinf__verb_change(verb, old, KINF__TAKE(object)) : failed;
 }
 
 static int load_status(struct kinf__verb *verb, struct cJSON *take_status)
 {
-    struct cJSON *object = KINF__TAKE(verb->object);
+    KINF__AUTO_DOC *object = KINF__TAKE(verb->object);
 
-    if (object == NULL || kinf__doc_set(object, "status", take_status) < 0) {
-        cJSON_Delete(object);
-        return kinf__refuse_no_memory(&verb->refusal);
-    }
+    if (kinf__doc_set(object, "status", take_status) < 0)
+        return refuse_no_memory(verb);
     verb->subresource = "status";
-    return kinf__verb_replace(verb, object);
+    return kinf__verb_replace(verb, KINF__TAKE(object));
 }
 
 static bool is_there(const struct kinf__verb *verb, const struct cJSON *object)
