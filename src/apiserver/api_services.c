@@ -137,8 +137,6 @@ int kinf__api_services_follow(struct kinf__sim *sim)
     struct kinf__resource *services = kinf__store_find(store, GROUP, "apiservices");
     int failed = 0;
 
-    if (services == NULL)
-        return 0;
     for (const struct kinf__resource *resource = NULL;
          (resource = kinf__store_next(store, resource)) != NULL;) {
         /* Its own group has none. */

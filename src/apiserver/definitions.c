@@ -623,18 +623,17 @@ static int follow(struct definitions *self, struct kinf__sim *sim, const struct 
 static int64_t work(struct kinf__controller *controller, struct kinf__sim *sim, int64_t now_ms)
 {
     struct definitions *self = self_of(controller);
-    struct kinf__resource *definitions = definitions_of(sim);
     KINF__AUTO_DOC *definition = NULL;
     struct pending *pending;
     int failed;
 
     if (self->is_incomplete)
         note_all(self, sim);
-    if (kinf__list_is_empty(&self->pending) || definitions == NULL)
+    if (kinf__list_is_empty(&self->pending))
         return self->is_incomplete ? kinf__clock_add_ms(now_ms, 1000) : KINF__NEVER_MS;
     pending = KINF__LIST_ENTRY(self->pending.next, struct pending, node);
     kinf__list_remove(&pending->node);
-    failed = kinf__store_read(definitions, "", pending->name, &definition);
+    failed = kinf__store_read(definitions_of(sim), "", pending->name, &definition);
     if (failed == 0)
         failed = follow(self, sim, definition);
     free(pending);

@@ -134,22 +134,20 @@ static void check_schemas(const struct cJSON *versions, const struct kinf__field
 
 static int print_version(const struct cJSON *version, struct cJSON *shown)
 {
-    static const char *const absent[] = { "DeprecationWarning", "Schema", "Subresources",
-                                          "AdditionalPrinterColumns", "SelectableFields" };
+    static const char *const truths[][2] = { { "Served", "served" },
+                                             { "Storage", "storage" },
+                                             { "Deprecated", "deprecated" } };
+    int failed = kinf__doc_set_text(shown, "Name", kinf__doc_text(version, "name", NULL));
 
-    if (kinf__doc_set_text(shown, "Name", kinf__doc_text(version, "name", NULL)) < 0 ||
-        kinf__doc_set(shown, "Served",
-                      cJSON_CreateBool(cJSON_IsTrue(kinf__doc_get(version, "served")))) < 0 ||
-        kinf__doc_set(shown, "Storage",
-                      cJSON_CreateBool(cJSON_IsTrue(kinf__doc_get(version, "storage")))) < 0 ||
-        kinf__doc_set(shown, "Deprecated",
-                      cJSON_CreateBool(cJSON_IsTrue(kinf__doc_get(version, "deprecated")))) < 0)
-        return KINF_ERR_NO_MEMORY;
-    for (size_t i = 0; i < KINF__ARRAY_LEN(absent); i++) {
-        if (kinf__doc_set(shown, absent[i], cJSON_CreateNull()) < 0)
-            return KINF_ERR_NO_MEMORY;
-    }
-    return 0;
+    for (size_t i = 0; failed == 0 && i < KINF__ARRAY_LEN(truths); i++)
+        failed =
+            kinf__doc_set(shown, truths[i][0],
+                          cJSON_CreateBool(cJSON_IsTrue(kinf__doc_get(version, truths[i][1]))));
+    return failed == 0 ? kinf__kind_fill(shown, "{\"DeprecationWarning\":null,\"Schema\":null,"
+                                                "\"Subresources\":null,"
+                                                "\"AdditionalPrinterColumns\":null,"
+                                                "\"SelectableFields\":null}")
+                       : failed;
 }
 
 /* The versions as messages show them; NULL: there are none, or no memory for them. */

@@ -11,6 +11,7 @@
 #include "apiserver/kinds_priv.h"
 #include "apiserver/namespaces.h"
 #include "apiserver/refuse.h"
+#include "apiserver/types.h"
 
 struct rules {
     const char *group;
@@ -576,15 +577,12 @@ static bool is_namespace(const struct kinf__resource *resource)
 static int check_immortal(const struct kinf__resource *namespaces, const struct cJSON *object,
                           struct kinf__refusal *refusal)
 {
-    static const char *const immortal[] = { "default", "kube-system", "kube-public" };
     const char *name = kinf__doc_text(object, "metadata", "name", NULL);
 
-    for (size_t i = 0; i < KINF__ARRAY_LEN(immortal); i++) {
-        if (strcmp(name, immortal[i]) == 0)
-            return kinf__refuse_forbidden(refusal, namespaces, name,
-                                          "this namespace may not be deleted");
-    }
-    return 0;
+    return kinf__has_word("default,kube-system,kube-public", name)
+               ? kinf__refuse_forbidden(refusal, namespaces, name,
+                                        "this namespace may not be deleted")
+               : 0;
 }
 
 int kinf__kind_prepare_delete(const struct kinf__resource *resource, struct cJSON *object,

@@ -56,8 +56,8 @@ static const char *quality_of(const struct cJSON *spec)
 
 static int tolerate(struct cJSON *tolerations, const char *key)
 {
-    struct cJSON *toleration;
-    int failed;
+    KINF__AUTO_DOC *added = NULL;
+    const struct cJSON *toleration;
 
     cJSON_ArrayForEach(toleration, tolerations)
     {
@@ -68,16 +68,11 @@ static int tolerate(struct cJSON *tolerations, const char *key)
             (strcmp(effect, "NoExecute") == 0 || *effect == '\0'))
             return 0;
     }
-    toleration = cJSON_CreateObject();
-    failed = toleration != NULL ? kinf__doc_set_text(toleration, "key", key) : KINF_ERR_NO_MEMORY;
-    if (failed == 0)
-        failed = kinf__kind_fill(toleration, "{\"operator\":\"Exists\",\"effect\":\"NoExecute\","
-                                             "\"tolerationSeconds\":300}");
-    if (failed < 0) {
-        cJSON_Delete(toleration);
-        return failed;
-    }
-    return kinf__doc_append(tolerations, toleration);
+    added =
+        cJSON_Parse("{\"operator\":\"Exists\",\"effect\":\"NoExecute\",\"tolerationSeconds\":300}");
+    if (added == NULL || kinf__doc_set_text(added, "key", key) < 0)
+        return KINF_ERR_NO_MEMORY;
+    return kinf__doc_append(tolerations, KINF__TAKE(added));
 }
 
 static int tolerate_failures(struct cJSON *spec)
@@ -99,13 +94,12 @@ static int set_priority(const struct kinf__write *write, struct cJSON *spec)
     KINF__AUTO_DOC *class = NULL;
     const char *preemption;
     char why[KINF__REFUSAL_MESSAGE_SIZE];
-    int failed = KINF_ERR_NOT_FOUND;
+    int failed;
 
     if (*name == '\0')
         return kinf__kind_fill(spec,
                                "{\"priority\":0,\"preemptionPolicy\":\"PreemptLowerPriority\"}");
-    if (classes != NULL)
-        failed = kinf__store_read(classes, "", name, &class);
+    failed = kinf__store_read(classes, "", name, &class);
     if (failed == KINF_ERR_NOT_FOUND) {
         snprintf(why, sizeof why, "no PriorityClass with name %s was found", name);
         return kinf__refuse_forbidden(write->refusal, write->resource,

@@ -217,9 +217,9 @@ static int allocate_address(const struct kinf__write *write, const struct used *
     }
     free_one = find_free(write->sim, used->addresses, N_ADDRESSES);
     if (free_one == N_ADDRESSES) {
-        kinf__refuse(write->refusal, 500, "InternalError",
-                     "Internal error occurred: failed to allocate a serviceIP: range is full");
-        return KINF_ERR_INVALID;
+        return kinf__refuse(
+            write->refusal, 500, "InternalError",
+            "Internal error occurred: failed to allocate a serviceIP: range is full");
     }
     address.s_addr = htonl(ADDRESS_BASE + (uint32_t)free_one + 1);
     inet_ntop(AF_INET, &address, text, sizeof text);
@@ -251,9 +251,9 @@ static int allocate_node_port(const struct kinf__write *write, struct cJSON *por
     size_t free_one = find_free(write->sim, used->node_ports, N_NODE_PORTS);
 
     if (free_one == N_NODE_PORTS) {
-        kinf__refuse(write->refusal, 500, "InternalError",
-                     "Internal error occurred: failed to allocate a nodePort: range is full");
-        return KINF_ERR_INVALID;
+        return kinf__refuse(
+            write->refusal, 500, "InternalError",
+            "Internal error occurred: failed to allocate a nodePort: range is full");
     }
     set_bit(used->node_ports, free_one);
     return kinf__doc_set_integer(port, "nodePort", (int64_t)free_one + NODE_PORT_MIN);

@@ -3,6 +3,7 @@
  * VolumeAttributesClass. Neighbours: kinds.c.
  */
 #include "apiserver/kinds_priv.h"
+#include "apiserver/types.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -48,21 +49,10 @@ static void check_access_modes(const struct cJSON *spec, const struct kinf__fiel
 /* A volume's source is the member that nothing else is. */
 static bool is_source(const char *name)
 {
-    static const char *const others[] = { "capacity",
-                                          "accessModes",
-                                          "claimRef",
-                                          "persistentVolumeReclaimPolicy",
-                                          "storageClassName",
-                                          "mountOptions",
-                                          "volumeMode",
-                                          "nodeAffinity",
-                                          "volumeAttributesClassName" };
-
-    for (size_t i = 0; i < KINF__ARRAY_LEN(others); i++) {
-        if (strcmp(name, others[i]) == 0)
-            return false;
-    }
-    return true;
+    return !kinf__has_word("capacity,accessModes,claimRef,persistentVolumeReclaimPolicy,"
+                           "storageClassName,mountOptions,volumeMode,nodeAffinity,"
+                           "volumeAttributesClassName",
+                           name);
 }
 
 void kinf__volume_check(const struct cJSON *object, const struct cJSON *old,

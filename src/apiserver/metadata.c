@@ -244,10 +244,7 @@ void kinf__metadata_validate(const struct cJSON *object, const struct cJSON *old
     const struct kinf__field finalizers = kinf__field(&field, "finalizers");
 
     check_names(metadata, &field, rules.form, invalid);
-    if (kinf__doc_integer(metadata, "generation", 0) < 0)
-        kinf__invalid_integer(invalid, KINF__AT(&field, "generation"),
-                              kinf__doc_integer(metadata, "generation", 0),
-                              "must be greater than or equal to 0");
+    kinf__kind_check_not_negative(metadata, &field, "generation", invalid);
     kinf__metadata_validate_labels(metadata, &field, invalid);
     check_owners(kinf__doc_get(metadata, "ownerReferences"), KINF__AT(&field, "ownerReferences"),
                  invalid);

@@ -74,21 +74,25 @@ static bool is_subdomain(const char *name, size_t len)
     }
 }
 
+/* What is said of a length; `unit`: "characters". */
+static bool is_within(const char *name, size_t max, const char *unit, char *why)
+{
+    snprintf(why, KINF__NAME_FAULT_SIZE, "must be no more than %zu %s", max, unit);
+    return strlen(name) <= max;
+}
+
 static bool check_subdomain(const char *name, char *why)
 {
-    size_t len = strlen(name);
-
-    if (len > SUBDOMAIN_MAX)
-        return fails(why, "must be no more than 253 characters");
-    return is_subdomain(name, len) || fails(why, subdomain_words);
+    return is_within(name, SUBDOMAIN_MAX, "characters", why) &&
+           (is_subdomain(name, strlen(name)) || fails(why, subdomain_words));
 }
 
 static bool check_label(const char *name, char *why)
 {
     size_t len = strlen(name);
 
-    if (len > LABEL_MAX)
-        return fails(why, "must be no more than 63 characters");
+    if (!is_within(name, LABEL_MAX, "characters", why))
+        return false;
     if (consists_of(name, len, LOWER DIGITS "-", LOWER DIGITS))
         return true;
     return fails(why, is_subdomain(name, len) ? "must not contain dots" : label_words);
@@ -96,20 +100,16 @@ static bool check_label(const char *name, char *why)
 
 static bool check_label_1035(const char *name, char *why)
 {
-    size_t len = strlen(name);
-
-    if (len > LABEL_MAX)
-        return fails(why, "must be no more than 63 characters");
-    return (consists_of(name, len, LOWER DIGITS "-", LOWER DIGITS) &&
-            strchr(LOWER, *name) != NULL) ||
-           fails(why, label_1035_words);
+    return is_within(name, LABEL_MAX, "characters", why) &&
+           ((consists_of(name, strlen(name), LOWER DIGITS "-", LOWER DIGITS) &&
+             strchr(LOWER, *name) != NULL) ||
+            fails(why, label_1035_words));
 }
 
 /* Room for what is put behind it: its jobs. */
 static bool check_short_subdomain(const char *name, char *why)
 {
-    return strlen(name) > SHORT_MAX ? fails(why, "must be no more than 52 characters")
-                                    : check_subdomain(name, why);
+    return is_within(name, SHORT_MAX, "characters", why) && check_subdomain(name, why);
 }
 
 static bool check_segment(const char *name, char *why)
@@ -125,11 +125,9 @@ static bool check_segment(const char *name, char *why)
 
 static bool check_config_key(const char *key, char *why)
 {
-    size_t len = strlen(key);
-
-    if (len > SUBDOMAIN_MAX)
-        return fails(why, "must be no more than 253 characters");
-    if (!consists_of(key, len, ALNUM "-_.", ALNUM "-_."))
+    if (!is_within(key, SUBDOMAIN_MAX, "characters", why))
+        return false;
+    if (!consists_of(key, strlen(key), ALNUM "-_.", ALNUM "-_."))
         return fails(why, config_key_words);
     if (strcmp(key, ".") == 0)
         return fails(why, "must not be '.'");
@@ -140,11 +138,9 @@ static bool check_config_key(const char *key, char *why)
 
 static bool check_label_value(const char *value, char *why)
 {
-    size_t len = strlen(value);
-
-    if (len > LABEL_MAX)
-        return fails(why, "must be no more than 63 bytes");
-    return len == 0 || consists_of(value, len, ALNUM "-_.", ALNUM) || fails(why, label_value_words);
+    return is_within(value, LABEL_MAX, "bytes", why) &&
+           (*value == '\0' || consists_of(value, strlen(value), ALNUM "-_.", ALNUM) ||
+            fails(why, label_value_words));
 }
 
 static bool check_qualified(const char *key, char *why)

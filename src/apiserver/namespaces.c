@@ -92,21 +92,17 @@ static const struct {
       "\"10.0.0.1\",\"ports\":[{\"name\":\"https\",\"port\":443,\"targetPort\":6443}]}}" },
 };
 
-/* Consumes the object; what is not served is not needed. */
+/* Consumes the object; NULL: there was no memory for it. */
 static int create(struct kinf__sim *sim, const char *group, const char *resource,
                   struct cJSON *take_object, struct kinf_error *err)
 {
     struct kinf__verb verb = { .sim = sim,
                                .resource = kinf__store_find(kinf__sim_store(sim), group, resource),
                                .manager = "kube-apiserver" };
-    int failed = 0;
+    int failed;
 
     if (take_object == NULL)
         return kinf__error_no_memory(err);
-    if (verb.resource == NULL) {
-        cJSON_Delete(take_object);
-        return 0;
-    }
     failed = kinf__verb_create(&verb, take_object);
     if (failed < 0 && failed != KINF_ERR_NO_MEMORY)
         failed = kinf__error_set(err, KINF_ERR_CONFIG, "%s", verb.refusal.message);

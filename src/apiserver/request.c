@@ -116,11 +116,11 @@ static bool is_content(const struct call *call, const char *type)
 
 static int refuse_media_type(struct call *call, const char *accepted)
 {
-    kinf__refuse(call->refusal, 415, "UnsupportedMediaType",
-                 "the body of the request was in an unknown format - accepted media types include: "
-                 "%s",
-                 accepted);
-    return KINF_ERR_INVALID;
+    return kinf__refuse(
+        call->refusal, 415, "UnsupportedMediaType",
+        "the body of the request was in an unknown format - accepted media types include: "
+        "%s",
+        accepted);
 }
 
 /* Of custom resources nobody sends it. */
@@ -311,15 +311,10 @@ static int read_delete_options(struct call *call, struct cJSON **ret_body,
 /* Kinds whose deletion is answered with the object; of the others a Status tells. */
 static bool returns_deleted(const struct kinf__resource *resource)
 {
-    static const char *const kinds[] = {
-        "pods",         "services",       "persistentvolumes", "persistentvolumeclaims",
-        "podtemplates", "resourcequotas", "serviceaccounts"
-    };
-
-    for (size_t i = 0; *resource->group == '\0' && i < KINF__ARRAY_LEN(kinds); i++) {
-        if (strcmp(resource->name, kinds[i]) == 0)
-            return true;
-    }
+    if (*resource->group == '\0')
+        return kinf__has_word("pods,services,persistentvolumes,persistentvolumeclaims,podtemplates,"
+                              "resourcequotas,serviceaccounts",
+                              resource->name);
     return strcmp(resource->group, "storage.k8s.io") == 0 &&
            strcmp(resource->name, "csistoragecapacities") != 0;
 }

@@ -411,23 +411,16 @@ static int settle_all(struct kinf__resource *resource, struct kinf_error *err)
     return failed;
 }
 
-static struct kinf__object_decoder decoder_of(const struct kinf__store *store,
-                                              const struct kinf_type *type)
-{
-    struct kinf__object_decoder decoder;
-
-    kinf__object_decoder_init(&decoder, type, store->plan);
-    return decoder;
-}
-
 static int decode(const struct kinf__store *store, const struct kinf_type *type,
                   struct kinf_str text, const struct kinf_object **ret_object,
                   struct kinf_error *err)
 {
-    struct kinf__object_decoder decoder = decoder_of(store, type);
+    struct kinf__object_decoder decoder;
     size_t len;
-    int failed = kinf__object_decode(&decoder, text, true, ret_object, &len, err);
+    int failed;
 
+    kinf__object_decoder_init(&decoder, type, store->plan);
+    failed = kinf__object_decode(&decoder, text, true, ret_object, &len, err);
     kinf__object_decoder_release(&decoder);
     return failed == KINF_ERR_PARSE ? KINF_ERR_INVALID : failed;
 }
@@ -718,20 +711,6 @@ int kinf__store_to_object(struct kinf__store *store, const struct kinf_type *typ
     return decode(store, type, kinf__buffer_str(&store->text), ret_object, err);
 }
 
-/* All of them are made before any is stored. */
-static int decode_versions(struct kinf__store *store, struct kinf__resource *resource,
-                           struct kinf_str text, const struct kinf_object **objects,
-                           struct kinf_error *err)
-{
-    for (size_t i = 0; i < resource->n_versions; i++) {
-        int failed = decode(store, resource->versions[i].type, text, &objects[i], err);
-
-        if (failed < 0)
-            return failed;
-    }
-    return 0;
-}
-
 /* A write is done once the first version has it, which is what everybody who writes reads; another one
  * that has no memory for it is owed it, and is not told of anything later before. */
 static int write_feed(struct kinf__feed *feed, const struct change *change, bool is_first,
@@ -798,11 +777,13 @@ int kinf__store_put_text(struct kinf__store *store, struct kinf__resource *resou
 {
     KINF__AUTO_FREE const struct kinf_object **objects =
         calloc(resource->n_versions + 1, sizeof(struct kinf_object *));
-    int failed;
+    int failed = 0;
 
     if (objects == NULL)
         return kinf__error_no_memory(err);
-    failed = decode_versions(store, resource, text, objects, err);
+    /* All of them are made before any is stored. */
+    for (size_t i = 0; failed == 0 && i < resource->n_versions; i++)
+        failed = decode(store, resource->versions[i].type, text, &objects[i], err);
     if (failed == 0)
         failed = write_versions(store, resource, objects, NULL, err);
     for (size_t i = 0; i < resource->n_versions; i++)

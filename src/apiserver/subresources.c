@@ -10,11 +10,7 @@
 #include "apiserver/kinds.h"
 #include "apiserver/refuse.h"
 #include "apiserver/types.h"
-
-static int refuse_no_memory(struct kinf__verb *verb)
-{
-    return kinf__refuse_no_memory(&verb->refusal);
-}
+#include "apiserver/verbs_priv.h"
 
 bool kinf__subresource_is_main(const struct kinf__verb *verb)
 {
@@ -220,10 +216,7 @@ static int check_scale(struct kinf__verb *verb, const struct cJSON *scale, int64
 
     *ret_replicas = kinf__doc_integer(kinf__doc_get(scale, "spec"), "replicas", 0);
     if (*name != '\0' && strcmp(name, verb->name) != 0)
-        return kinf__refuse_bad_request(&verb->refusal,
-                                        "the name of the object (%s) does not match the name on "
-                                        "the URL (%s)",
-                                        name, verb->name);
+        return kinf__verb_refuse_name(verb, name);
     if (*ret_replicas >= 0)
         return 0;
     snprintf(text, sizeof text, "Invalid value: %lld: must be greater than or equal to 0",

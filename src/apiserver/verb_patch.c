@@ -138,23 +138,14 @@ static void fill_nulls(const struct kinf__schema_node *node, struct cJSON *confi
 }
 
 /* What is applied to status is of nothing else, and the other way around. */
-static int cut_config(struct kinf__verb *verb, struct cJSON *config)
+static void cut_config(struct kinf__verb *verb, struct cJSON *config)
 {
-    struct cJSON *member, *next;
-
     if (!verb->resource->is_custom)
         fill_nulls(version_of(verb)->schema, config);
-    if (is_main(verb)) {
-        if (version_of(verb)->has_status)
-            kinf__doc_remove(config, "status");
-        return 0;
-    }
-    for (member = config->child; member != NULL; member = next) {
-        next = member->next;
-        if (strcmp(member->string, "spec") == 0 && strcmp(verb->subresource, "status") == 0)
-            cJSON_Delete(cJSON_DetachItemViaPointer(config, member));
-    }
-    return 0;
+    if (is_main(verb) && version_of(verb)->has_status)
+        kinf__doc_remove(config, "status");
+    else if (!is_main(verb) && strcmp(verb->subresource, "status") == 0)
+        kinf__doc_remove(config, "spec");
 }
 
 static int check_applied_uid(struct kinf__verb *verb, const struct cJSON *config)
@@ -186,9 +177,12 @@ static int patch_by_apply(struct kinf__verb *verb, const struct cJSON *patch, bo
     failed = kinf__verb_read(verb, or_empty(verb->name_space), verb->name, &old);
     if (failed < 0 && (failed != KINF_ERR_INVALID || !is_main(verb)))
         return failed;
-    if ((failed = check_config(verb, config)) < 0 || (failed = cut_config(verb, config)) < 0 ||
-        (old == NULL && (failed = check_applied_uid(verb, config)) < 0))
+    failed = check_config(verb, config);
+    if (failed == 0 && old == NULL)
+        failed = check_applied_uid(verb, config);
+    if (failed < 0)
         return failed;
+    cut_config(verb, config);
     failed = apply(verb, old, config, force, &object);
     return failed < 0 ? failed : store_applied(verb, old, object);
 }

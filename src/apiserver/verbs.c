@@ -379,9 +379,8 @@ static int refuse_version_set(struct kinf__verb *verb, const struct cJSON *objec
 
     if (*said == '\0' || strcmp(said, "0") == 0)
         return 0;
-    kinf__refuse(&verb->refusal, 500, "",
-                 "resourceVersion should not be set on objects to be created");
-    return KINF_ERR_INVALID;
+    return kinf__refuse(&verb->refusal, 500, "",
+                        "resourceVersion should not be set on objects to be created");
 }
 
 /* Where it will be and what it is called; with defaults. */
@@ -646,23 +645,17 @@ int kinf__verb_change(struct kinf__verb *verb, const struct cJSON *old, struct c
 static bool is_created_by_update(const struct kinf__verb *verb)
 {
     static const struct {
-        const char *group, *resource;
+        const char *group, *resources;
     } kinds[] = {
-        { "", "endpoints" },
-        { "", "events" },
-        { "", "limitranges" },
-        { "", "services" },
+        { "", "endpoints,events,limitranges,services" },
         { "events.k8s.io", "events" },
         { "coordination.k8s.io", "leases" },
-        { "rbac.authorization.k8s.io", "roles" },
-        { "rbac.authorization.k8s.io", "rolebindings" },
-        { "rbac.authorization.k8s.io", "clusterroles" },
-        { "rbac.authorization.k8s.io", "clusterrolebindings" },
+        { "rbac.authorization.k8s.io", "roles,rolebindings,clusterroles,clusterrolebindings" },
     };
 
     for (size_t i = 0; is_main(verb) && i < KINF__ARRAY_LEN(kinds); i++) {
-        if (is_of(verb, kinds[i].group, kinds[i].resource))
-            return true;
+        if (strcmp(verb->resource->group, kinds[i].group) == 0)
+            return kinf__has_word(kinds[i].resources, verb->resource->name);
     }
     return false;
 }
