@@ -255,18 +255,15 @@ void kinf__core_event_check(const struct cJSON *object, const struct cJSON *old,
 void kinf__event_check(const struct cJSON *object, const struct cJSON *old,
                        struct kinf__invalid *invalid)
 {
-    const struct kinf__field time = kinf__field(NULL, "eventTime"),
-                             type_field = kinf__field(NULL, "type"),
-                             message = kinf__field(NULL, "message");
     const char *type = kinf__doc_text(object, "type", NULL);
     char why[KINF__NAME_FAULT_SIZE];
 
     check_about(object, "regarding", invalid);
-    if (*kinf__doc_text(object, "eventTime", NULL) == '\0')
-        kinf__invalid_required(invalid, &time, "");
+    kinf__kind_require(object, NULL, "eventTime", invalid);
     snprintf(why, sizeof why, "has invalid value: %.128s", type);
     if (strcmp(type, "Normal") != 0 && strcmp(type, "Warning") != 0)
-        kinf__invalid_text(invalid, &type_field, "", why);
+        kinf__invalid_text(invalid, KINF__AT(NULL, "type"), "", why);
     if (old != NULL && !kinf__doc_equal(kinf__doc_get(old, "note"), kinf__doc_get(object, "note")))
-        kinf__invalid_value(invalid, &message, kinf__doc_get(object, "note"), KINF__IMMUTABLE);
+        kinf__invalid_value(invalid, KINF__AT(NULL, "message"), kinf__doc_get(object, "note"),
+                            KINF__IMMUTABLE);
 }

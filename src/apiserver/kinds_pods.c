@@ -164,8 +164,7 @@ static void check_mounts(const struct cJSON *mounts, const struct kinf__node_ind
             kinf__invalid_required(invalid, &name_field, "");
         if (kinf__node_index_find(volumes, name) == NULL)
             kinf__invalid_not_found(invalid, &name_field, name);
-        if (*kinf__doc_text(mount, "mountPath", NULL) == '\0')
-            kinf__invalid_required(invalid, KINF__AT(&item, "mountPath"), "");
+        kinf__kind_require(mount, &item, "mountPath", invalid);
     }
 }
 

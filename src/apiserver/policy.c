@@ -84,18 +84,18 @@ static int read_user(const struct reading *reading, const struct kinf__yaml_node
                      struct kinf__policy_entry *entry)
 {
     static const char *const keys[] = { "name", "token", "uid", "groups", NULL };
+    const char **const texts[] = { &entry->name, &entry->token, &entry->uid };
     int failed = check_mapping(reading, node, keys);
 
     entry->node = node;
-    entry->name = entry->token = entry->uid = "";
-    if (failed < 0 ||
-        (failed = kinf__yaml_read_string(reading->yaml, node, "name", &entry->name, reading->err)) <
-            0 ||
-        (failed = kinf__yaml_read_string(reading->yaml, node, "token", &entry->token,
-                                         reading->err)) < 0 ||
-        (failed = kinf__yaml_read_string(reading->yaml, node, "uid", &entry->uid, reading->err)) <
-            0 ||
-        (failed = read_words(reading, node, "groups", 1, &entry->groups)) < 0)
+    for (size_t i = 0; i < KINF__ARRAY_LEN(texts); i++) {
+        *texts[i] = "";
+        if (failed == 0)
+            failed = kinf__yaml_read_string(reading->yaml, node, keys[i], texts[i], reading->err);
+    }
+    if (failed == 0)
+        failed = read_words(reading, node, "groups", 1, &entry->groups);
+    if (failed < 0)
         return failed;
     if (entry->name[0] == '\0')
         return complain(reading, node, "a user needs a name");

@@ -7,14 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *kinf__qualified_resource(const struct kinf__resource *resource,
-                                     char text[KINF__QUALIFIED_SIZE])
-{
-    snprintf(text, KINF__QUALIFIED_SIZE, "%s%s%s", resource->name,
-             *resource->group != '\0' ? "." : "", resource->group);
-    return text;
-}
-
 const char *kinf__go_package(const char *group)
 {
     static const struct {
@@ -80,10 +72,9 @@ struct problem {
 static int refuse_object(struct kinf__refusal *refusal, const struct kinf__resource *resource,
                          const char *name, const struct problem *problem, const char *why)
 {
-    char text[KINF__QUALIFIED_SIZE];
-
-    kinf__refuse(refusal, problem->code, problem->reason, "%s%s \"%s\"%s%s", problem->before,
-                 kinf__qualified_resource(resource, text), name, problem->behind, why);
+    kinf__refuse(refusal, problem->code, problem->reason, "%s%s%s%s \"%s\"%s%s", problem->before,
+                 resource->name, *resource->group != '\0' ? "." : "", resource->group, name,
+                 problem->behind, why);
     kinf__refusal_set_object(refusal, resource->group, resource->name, name);
     return KINF_ERR_INVALID;
 }

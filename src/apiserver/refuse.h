@@ -10,12 +10,6 @@
 #include "serve/refusal.h"
 #include "apiserver/store.h"
 
-#define KINF__QUALIFIED_SIZE 512
-
-/* "pods", "deployments.apps". Returns `text`. */
-const char *kinf__qualified_resource(const struct kinf__resource *resource,
-                                     char text[KINF__QUALIFIED_SIZE]);
-
 /* What messages of the server's decoder say of itself. */
 #define KINF__GO_SCHEME "\"pkg/runtime/scheme.go:111\""
 /* Of the group's internal types: "core", "apps", "networking". */

@@ -548,12 +548,12 @@ struct kinf__resource *kinf__store_next(struct kinf__store *store,
 struct kinf__resource *kinf__store_find(struct kinf__store *store, const char *group,
                                         const char *name)
 {
-    for (struct kinf__resource *resource = NULL;
-         (resource = kinf__store_next(store, resource)) != NULL;) {
-        if (strcmp(resource->group, group) == 0 && strcmp(resource->name, name) == 0)
-            return resource;
-    }
-    return NULL;
+    struct kinf__resource *resource = NULL;
+
+    while ((resource = kinf__store_next(store, resource)) != NULL &&
+           (strcmp(resource->group, group) != 0 || strcmp(resource->name, name) != 0))
+        continue;
+    return resource;
 }
 
 struct kinf__resource *kinf__store_find_kind(struct kinf__store *store, const char *api_version,
@@ -852,7 +852,7 @@ int kinf__store_new(const struct kinf__store_options *options, struct kinf__stor
     }
     kinf__mutex_init(&store->lock, KINF__RANK_SIM);
     kinf__list_init(&store->resources);
-    atomic_init(&store->version, options->first_version != 0 ? options->first_version : 1);
+    atomic_init(&store->version, 1);
     *ret_store = store;
     return 0;
 }

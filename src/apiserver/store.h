@@ -56,7 +56,6 @@ typedef void kinf__store_change_cb(struct kinf__resource *resource, const struct
 
 struct kinf__store_options {
     struct kinf__server *server; /* borrowed */
-    uint64_t first_version;      /* the first write has the next one; 0: 1 */
     struct kinf__watchcache_limits limits;
     kinf__store_change_cb *on_change;
     void *ctx;

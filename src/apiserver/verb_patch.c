@@ -105,7 +105,7 @@ static int check_config(struct kinf__verb *verb, const struct cJSON *config)
 {
     const char *kind = kinf__doc_text(config, "kind", NULL),
                *api_version = kinf__doc_text(config, "apiVersion", NULL), *name = name_of(config),
-               *name_space = kinf__doc_text(config, "metadata", "namespace", NULL);
+               *name_space = namespace_of(config);
     char expected[API_VERSION_SIZE];
 
     write_api_version(version_of(verb), expected);

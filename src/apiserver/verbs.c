@@ -162,8 +162,7 @@ int kinf__verb_refuse_name(struct kinf__verb *verb, const char *said)
 
 static int check_namespace(struct kinf__verb *verb, struct cJSON *object)
 {
-    const char *asked = or_empty(verb->name_space),
-               *said = kinf__doc_text(object, "metadata", "namespace", NULL);
+    const char *asked = or_empty(verb->name_space), *said = namespace_of(object);
 
     if (!verb->resource->namespaced) {
         kinf__doc_remove(metadata_of(object), "namespace");
@@ -349,17 +348,15 @@ static int check_namespace_exists(struct kinf__verb *verb, const struct cJSON *o
 {
     if (!verb->resource->namespaced)
         return 0;
-    return kinf__namespace_check(verb->sim, kinf__doc_text(object, "metadata", "namespace", NULL),
-                                 verb->resource, name_of(object), &verb->refusal);
+    return kinf__namespace_check(verb->sim, namespace_of(object), verb->resource, name_of(object),
+                                 &verb->refusal);
 }
 
 static int check_new(struct kinf__verb *verb, const struct cJSON *object)
 {
     KINF__AUTO_DOC *there = NULL;
     char message[KINF__REFUSAL_MESSAGE_SIZE];
-    int failed =
-        kinf__store_read(verb->resource, kinf__doc_text(object, "metadata", "namespace", NULL),
-                         name_of(object), &there);
+    int failed = kinf__store_read(verb->resource, namespace_of(object), name_of(object), &there);
 
     if (failed == KINF_ERR_NOT_FOUND)
         return 0;
@@ -571,8 +568,7 @@ int kinf__verb_remove(struct kinf__verb *verb, bool shows_version)
 
     if (verb->is_dry_run)
         return 0;
-    failed = kinf__store_remove(store_of(verb), verb->resource,
-                                kinf__doc_text(verb->object, "metadata", "namespace", NULL),
+    failed = kinf__store_remove(store_of(verb), verb->resource, namespace_of(verb->object),
                                 name_of(verb->object), &version);
     if (failed == KINF_ERR_NOT_FOUND)
         return 0;
@@ -664,7 +660,7 @@ static bool is_created_by_update(const struct kinf__verb *verb)
 static int check_uid(struct kinf__verb *verb, const struct cJSON *object, const char *uid)
 {
     const char *said = kinf__doc_text(object, "metadata", "uid", NULL);
-    const char *name_space = kinf__doc_text(object, "metadata", "namespace", NULL);
+    const char *name_space = namespace_of(object);
 
     if (*said == '\0' || strcmp(said, uid) == 0)
         return 0;
@@ -699,7 +695,7 @@ int kinf__verb_update(struct kinf__verb *verb, struct cJSON *take_object)
     if ((failed = kinf__verb_decode(verb, object)) < 0 ||
         (failed = check_named(verb, object)) < 0 || (failed = kinf__verb_place(verb, object)) < 0)
         return failed;
-    name_space = kinf__doc_text(object, "metadata", "namespace", NULL);
+    name_space = namespace_of(object);
     if (is_created_by_update(verb) &&
         !kinf__store_has(verb->resource, name_space, name_of(object))) {
         failed = check_uid(verb, object, "");
@@ -715,8 +711,7 @@ int kinf__verb_replace(struct kinf__verb *verb, struct cJSON *take_object)
 {
     KINF__AUTO_DOC *object = take_object;
     KINF__AUTO_DOC *old = NULL;
-    int failed = kinf__verb_read(verb, kinf__doc_text(object, "metadata", "namespace", NULL),
-                                 name_of(object), &old);
+    int failed = kinf__verb_read(verb, namespace_of(object), name_of(object), &old);
 
     return failed == 0 ? kinf__verb_change(verb, old, KINF__TAKE(object)) : failed;
 }
@@ -733,7 +728,7 @@ static int load_status(struct kinf__verb *verb, struct cJSON *take_status)
 
 static bool is_there(const struct kinf__verb *verb, const struct cJSON *object)
 {
-    const char *name_space = kinf__doc_text(object, "metadata", "namespace", NULL);
+    const char *name_space = namespace_of(object);
 
     if (!verb->resource->namespaced)
         name_space = "";

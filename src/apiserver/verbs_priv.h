@@ -45,6 +45,11 @@ static inline const char *name_of(const struct cJSON *object)
     return kinf__doc_text(object, "metadata", "name", NULL);
 }
 
+static inline const char *namespace_of(const struct cJSON *object)
+{
+    return kinf__doc_text(object, "metadata", "namespace", NULL);
+}
+
 static inline struct kinf__store *store_of(const struct kinf__verb *verb)
 {
     return kinf__sim_store(verb->sim);
