@@ -499,8 +499,7 @@ static int set_last_applied(const struct cJSON *config, struct cJSON *object)
         kinf__buffer_append(&text, "\n", 1) < 0 || kinf__buffer_cstr(&text) == NULL)
         return KINF_ERR_NO_MEMORY;
     annotations = kinf__doc_object(kinf__doc_get(object, "metadata"), "annotations");
-    return annotations != NULL ? kinf__doc_set_text(annotations, LAST_APPLIED, text.bytes)
-                               : KINF_ERR_NO_MEMORY;
+    return kinf__doc_set_text(annotations, LAST_APPLIED, text.bytes);
 }
 
 /* --- applying --- */

@@ -124,10 +124,6 @@ int kinf__entries_write(struct kinf__entries *entries, struct cJSON *object)
     struct cJSON *metadata = kinf__doc_object(object, "metadata");
 
     sort_entries(entries);
-    if (metadata == NULL) {
-        cJSON_Delete(list);
-        return KINF_ERR_NO_MEMORY;
-    }
     if (kinf__doc_set(metadata, "managedFields", list) < 0)
         return KINF_ERR_NO_MEMORY;
     for (size_t i = 0; i < entries->n_items; i++) {

@@ -121,7 +121,7 @@ static int name_node(struct cJSON *node, const char *name)
 int kinf__node_put_member(struct cJSON *object, struct cJSON *old, const char *name,
                           struct cJSON *take_value)
 {
-    if (take_value == NULL || name_node(take_value, name) < 0) {
+    if (object == NULL || take_value == NULL || name_node(take_value, name) < 0) {
         cJSON_Delete(take_value);
         return KINF_ERR_NO_MEMORY;
     }

@@ -56,8 +56,8 @@ int64_t kinf__doc_integer(const struct cJSON *object, const char *name, int64_t 
  * Changing. `object` is an object; what is there under the name gives way.
  */
 
-/* Consumes `take_value`, also on failure; NULL is a failure, so that calls nest. Errors:
- * KINF_ERR_NO_MEMORY. */
+/* Consumes `take_value`, also on failure; an object or a value that is NULL is a failure, so that
+ * calls nest. Errors: KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__doc_set(struct cJSON *object, const char *name, struct cJSON *take_value);
 KINF_MUST_CHECK int kinf__doc_set_text(struct cJSON *object, const char *name, const char *text);
 KINF_MUST_CHECK int kinf__doc_set_integer(struct cJSON *object, const char *name, int64_t number);
