@@ -94,21 +94,13 @@ static int fail_double(struct check *check, const struct kinf__child *child)
     return fail_check(check, "duplicate entries for key %s", step.bytes);
 }
 
-static const char *go_type(const struct cJSON *value)
-{
-    if (cJSON_IsString(value))
-        return "string";
-    if (cJSON_IsBool(value))
-        return "bool";
-    return cJSON_IsArray(value) ? "[]interface {}" : "map[string]interface {}";
-}
-
 static int check_scalar(struct check *check, const struct kinf__schema_node *node,
                         const struct cJSON *value)
 {
     if ((node->kind == KINF__SCHEMA_INTEGER || node->kind == KINF__SCHEMA_NUMBER) &&
         !kinf__doc_is_number(value))
-        return fail_check(check, "expected numeric (int or float), got %s", go_type(value));
+        return fail_check(check, "expected numeric (int or float), got %s",
+                          kinf__doc_go_type(value));
     if (node->kind == KINF__SCHEMA_BOOLEAN && !cJSON_IsBool(value))
         return fail_shape(check, "boolean", "&{", value);
     if ((node->kind == KINF__SCHEMA_STRING || node->kind == KINF__SCHEMA_TIME ||

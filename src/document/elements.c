@@ -9,19 +9,6 @@
 
 /* --- refusals --- */
 
-static const char *go_type_word(const struct cJSON *value)
-{
-    if (cJSON_IsObject(value))
-        return KINF__GO_MAP;
-    if (cJSON_IsArray(value))
-        return KINF__GO_SLICE;
-    if (kinf__doc_is_number(value))
-        return kinf__doc_is_integer(value) ? "int64" : "float64";
-    if (cJSON_IsNull(value))
-        return "%!s(<nil>)";
-    return cJSON_IsBool(value) ? "bool" : "string";
-}
-
 int kinf__refuse_values(struct kinf__refusal *refusal, const char *const words[3], char verb,
                         const struct cJSON *x, const struct cJSON *y)
 {
@@ -39,7 +26,7 @@ int kinf__refuse_go_type(struct kinf__refusal *refusal, const char *expected,
                          const struct cJSON *value)
 {
     return kinf__refuse_oddly(refusal, "expected a %s, but received a %s", expected,
-                              go_type_word(value));
+                              kinf__doc_go_type(value));
 }
 
 static int refuse_no_key(struct kinf__refusal *refusal, const struct cJSON *element,
@@ -138,9 +125,9 @@ int kinf__elements_check(const struct cJSON *original, const struct cJSON *patch
         {
             if (type == NULL && cJSON_IsArray(element))
                 return refuse_nesting(refusal);
-            if (type != NULL && strcmp(type, go_type_word(element)) != 0)
+            if (type != NULL && strcmp(type, kinf__doc_go_type(element)) != 0)
                 return refuse_elements(refusal, original, patch);
-            type = go_type_word(element);
+            type = kinf__doc_go_type(element);
         }
     }
     *ret_are_maps = type != NULL && strcmp(type, KINF__GO_MAP) == 0;

@@ -13,9 +13,6 @@
 #include "document/node_index.h"
 #include "document/tree.h"
 
-#define KINF__GO_MAP   "map[string]interface {}"
-#define KINF__GO_SLICE "[]interface {}"
-
 /* What the server does not foresee is 500, without a reason. */
 #define kinf__refuse_oddly(refusal, ...) kinf__refuse(refusal, 500, "", __VA_ARGS__)
 /* Likewise, in words around two values as Go prints them: the first with %v or (`verb`) %s. */

@@ -18,19 +18,6 @@
 /* Nodes that are walked, for all operations together: some tenths of a second. */
 #define MAX_STEPS 100000000
 
-/* --- words --- */
-
-const char *kinf__json_type_word(const struct cJSON *value)
-{
-    if (kinf__doc_is_number(value))
-        return "number";
-    if (cJSON_IsBool(value))
-        return "bool";
-    if (cJSON_IsNull(value))
-        return "null";
-    return cJSON_IsString(value) ? "string" : cJSON_IsArray(value) ? "array" : "object";
-}
-
 /* --- JSON Patch: operations --- */
 
 struct operation {

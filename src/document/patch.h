@@ -35,7 +35,4 @@ KINF_MUST_CHECK int kinf__patch_strategic(struct cJSON **tree, const struct cJSO
                                           const struct kinf__schema_node *node,
                                           struct kinf__refusal *refusal);
 
-/* "object", "array", "number" and so on. */
-const char *kinf__json_type_word(const struct cJSON *value);
-
 #endif

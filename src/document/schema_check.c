@@ -56,18 +56,12 @@ static void write_go_type(const struct kinf__schema_node *node, char *text, size
 /* A number that does not fit is named, one in another type's place is not. */
 static void write_value(const struct cJSON *value, bool wants_number, char *text, size_t size)
 {
-    const char *name = cJSON_IsString(value)   ? "string"
-                       : cJSON_IsBool(value)   ? "bool"
-                       : cJSON_IsArray(value)  ? "array"
-                       : cJSON_IsObject(value) ? "object"
-                                               : "number";
-
     if (wants_number && cJSON_IsRaw(value))
         snprintf(text, size, "number %s", value->valuestring);
     else if (wants_number && cJSON_IsNumber(value))
         snprintf(text, size, "number %.0f", value->valuedouble);
     else
-        snprintf(text, size, "%s", name);
+        snprintf(text, size, "%s", kinf__json_type_word(value));
 }
 
 static int mismatch(struct check *check, const struct kinf__schema_node *node,
@@ -314,9 +308,10 @@ static int check_members(struct check *check, const struct kinf__schema_node *no
 
         if (field == NULL)
             continue;
-        failed = kinf__buffer_printf(&check->path, "%s%s%s%s", len != 0 ? "." : "",
-                                     field->inlined != NULL ? field->inlined : "",
-                                     field->inlined != NULL ? "." : "", field->name);
+        if (field->inlined != NULL)
+            failed = kinf__path_enter(&check->path, field->inlined);
+        if (failed == 0)
+            failed = kinf__path_enter(&check->path, field->name);
         if (failed == 0)
             failed = check_value(check, field->node, member);
         check->path.len = len;

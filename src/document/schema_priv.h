@@ -1,6 +1,6 @@
 /*
  * What the makers of schemas share: schema.c of the recorded text, schema_definition.c of
- * definitions.
+ * definitions; and those who walk objects by them.
  */
 #ifndef KINF_DOCUMENT_SCHEMA_PRIV_H
 #define KINF_DOCUMENT_SCHEMA_PRIV_H
@@ -30,6 +30,17 @@ struct kinf__schema {
 
 /* Zeroed, and freed with the schema. NULL: out of memory. */
 void *kinf__schema_alloc(struct kinf__schema *schema, size_t n, size_t size);
+
+/* A longer path: of a member, or an element. Errors: KINF_ERR_NO_MEMORY. */
+static inline int kinf__path_enter(struct kinf__buffer *path, const char *name)
+{
+    return kinf__buffer_printf(path, "%s%s", path->len != 0 ? "." : "", name);
+}
+
+static inline int kinf__path_enter_index(struct kinf__buffer *path, size_t index)
+{
+    return kinf__buffer_printf(path, "[%zu]", index);
+}
 
 /* What check_types() takes for a time of RFC 3339, and for base64. */
 bool kinf__is_time(const char *text);

@@ -9,7 +9,8 @@
 #include <string.h>
 
 #include "base/compiler.h"
-#include "document/schema.h"
+#include "document/node_index.h"
+#include "document/schema_priv.h"
 
 /* Bits of a member's type that cJSON does not use, set while its object is walked. */
 #define REPEATED (1 << 16) /* one of the same name stands before it */
@@ -29,13 +30,6 @@ struct walk {
 };
 
 /* --- paths and problems --- */
-
-static int enter_name(struct walk *walk, const char *name)
-{
-    if (walk->path.len != 0 && kinf__buffer_append(&walk->path, ".", 1) < 0)
-        return KINF_ERR_NO_MEMORY;
-    return kinf__buffer_append_str(&walk->path, kinf_str_from(name));
-}
 
 static int tell(struct walk *walk, const char *what, const char *path)
 {
@@ -95,54 +89,38 @@ static int tell_sorted(struct walk *walk)
 
 /* --- doubled members --- */
 
-struct member {
-    struct cJSON *node;
-    size_t place;
-};
-
-static int compare_members(const void *a, const void *b)
-{
-    const struct member *x = a, *y = b;
-    int order = strcmp(x->node->string, y->node->string);
-
-    return order != 0 ? order : (x->place > y->place) - (x->place < y->place);
-}
-
 static void mark(struct cJSON *before, struct cJSON *node)
 {
     node->type |= (before->type & REPEATED) != 0 ? REPEATED : REPEATED | DOUBLED;
     before->type |= STALE;
 }
 
-static int mark_many(struct cJSON *object, size_t n)
+/* In an object of many. */
+static int mark_indexed(struct cJSON *object)
 {
-    KINF__AUTO_FREE struct member *members = calloc(n, sizeof *members);
+    KINF__AUTO_NODE_INDEX index = { KINF__HMAP_INIT };
     struct cJSON *node;
-    size_t i = 0;
+    int failed = 0;
 
-    if (members == NULL)
-        return KINF_ERR_NO_MEMORY;
-    cJSON_ArrayForEach(node, object)
-    {
-        members[i].node = node;
-        members[i].place = i;
-        i++;
+    for (node = object->child; failed == 0 && node != NULL; node = node->next) {
+        struct kinf__node_index_entry *last = kinf__node_index_find(&index, node->string);
+
+        if (last == NULL) {
+            failed = kinf__node_index_add(&index, node->string, node, 0);
+        } else {
+            mark(last->node, node);
+            last->node = node;
+        }
     }
-    qsort(members, n, sizeof *members, compare_members);
-    for (i = 1; i < n; i++) {
-        if (strcmp(members[i - 1].node->string, members[i].node->string) == 0)
-            mark(members[i - 1].node, members[i].node);
-    }
-    return 0;
+    return failed;
 }
 
 static int mark_doubles(struct cJSON *object)
 {
-    size_t n = (size_t)cJSON_GetArraySize(object);
     struct cJSON *node, *before;
 
-    if (n > FEW_MEMBERS)
-        return mark_many(object, n);
+    if (cJSON_GetArraySize(object) > FEW_MEMBERS)
+        return mark_indexed(object);
     cJSON_ArrayForEach(node, object)
     {
         for (before = node->prev; before->next != NULL; before = before->prev) {
@@ -164,16 +142,16 @@ static void drop(struct cJSON *parent, struct cJSON *node)
 static int drop_doubles(struct walk *walk, struct cJSON *tree, bool is_told)
 {
     struct cJSON *node, *next;
-    size_t len = walk->path.len;
-    int failed = cJSON_IsObject(tree) ? mark_doubles(tree) : 0, i = 0;
+    size_t len = walk->path.len, i = 0;
+    int failed = cJSON_IsObject(tree) ? mark_doubles(tree) : 0;
 
     for (node = tree->child; failed == 0 && node != NULL; node = next, i++) {
         int marks = node->type & MARKS;
 
         next = node->next;
         node->type &= ~MARKS;
-        failed = cJSON_IsObject(tree) ? enter_name(walk, node->string)
-                                      : kinf__buffer_printf(&walk->path, "[%d]", i);
+        failed = cJSON_IsObject(tree) ? kinf__path_enter(&walk->path, node->string)
+                                      : kinf__path_enter_index(&walk->path, i);
         if (failed == 0 && is_told && (marks & DOUBLED) != 0)
             failed = tell_here(walk, "duplicate");
         if (failed == 0)
@@ -221,7 +199,7 @@ static int prune_object(struct walk *walk, const struct kinf__schema_node *node,
 
     for (member = object->child; failed == 0 && member != NULL; member = next) {
         next = member->next;
-        failed = enter_name(walk, member->string);
+        failed = kinf__path_enter(&walk->path, member->string);
         if (failed == 0)
             failed = prune_member(walk, node, object, member);
         walk->path.len = len;
@@ -231,13 +209,13 @@ static int prune_object(struct walk *walk, const struct kinf__schema_node *node,
 
 static int prune_list(struct walk *walk, const struct kinf__schema_node *node, struct cJSON *list)
 {
-    size_t len = walk->path.len;
+    size_t len = walk->path.len, i = 0;
     struct cJSON *item;
-    int i = 0, failed;
+    int failed;
 
     cJSON_ArrayForEach(item, list)
     {
-        failed = kinf__buffer_printf(&walk->path, "[%d]", i++);
+        failed = kinf__path_enter_index(&walk->path, i++);
         if (failed == 0)
             failed = prune(walk, node->element, item);
         walk->path.len = len;

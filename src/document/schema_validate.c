@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "document/node_index.h"
 #include "document/pattern.h"
 #include "document/schema_priv.h"
 
@@ -41,11 +42,6 @@ static int validate(struct validation *v, const struct cJSON *rules, const struc
 
 /* --- numbers --- */
 
-static double number_of(const struct cJSON *value)
-{
-    return cJSON_IsRaw(value) ? strtod(value->valuestring, NULL) : value->valuedouble;
-}
-
 /* Beyond 2^53 every double is one. */
 static bool is_whole(double number)
 {
@@ -56,13 +52,13 @@ static bool is_whole(double number)
 static bool is_integer(const struct cJSON *value)
 {
     return kinf__doc_is_integer(value) ||
-           (kinf__doc_is_number(value) && is_whole(number_of(value)));
+           (kinf__doc_is_number(value) && is_whole(kinf__doc_number(value)));
 }
 
 /* What the server keeps as an integer of 64 bits, and prints and compares as one. */
 static bool is_go_integer(const struct cJSON *value)
 {
-    double number = number_of(value);
+    double number = kinf__doc_number(value);
 
     return kinf__doc_is_integer(value) && number < 9.2e18 && number > -9.2e18;
 }
@@ -102,21 +98,6 @@ static int add_fault(struct validation *v, const char *reason, const char *field
     return 0;
 }
 
-/* A longer path, with room for its end. */
-static int enter_name(struct validation *v, const char *name)
-{
-    int failed = kinf__buffer_printf(&v->path, "%s%s", v->path.len != 0 ? "." : "", name);
-
-    return failed < 0 ? failed : kinf__buffer_reserve(&v->path, 1);
-}
-
-static int enter_index(struct validation *v, size_t index)
-{
-    int failed = kinf__buffer_printf(&v->path, "[%zu]", index);
-
-    return failed < 0 ? failed : kinf__buffer_reserve(&v->path, 1);
-}
-
 static const char *path_of(struct validation *v)
 {
     v->path.bytes[v->path.len] = '\0';
@@ -129,7 +110,7 @@ static int print_value(const struct cJSON *value, struct kinf__buffer *out)
 
     if (!kinf__doc_is_number(value) || is_go_integer(value))
         return kinf__doc_print(value, out);
-    print_go_double(number_of(value), text);
+    print_go_double(kinf__doc_number(value), text);
     return kinf__buffer_append_str(out, kinf_str_from(text));
 }
 
@@ -146,21 +127,6 @@ static int add_invalid(struct validation *v, const char *reason, const struct cJ
                      what, limit);
 }
 
-static int add_count(struct validation *v, long count, const char *what, long limit,
-                     const char *unit)
-{
-    const char *path = path_of(v);
-
-    return add_fault(v, INVALID, path, "Invalid value: %ld: %s in body %s %ld %s", count, path,
-                     what, limit, unit);
-}
-
-static int add_too_many(struct validation *v, long count, long limit)
-{
-    return add_fault(v, "FieldValueTooMany", path_of(v), "Too many: %ld: must have at most %ld %s",
-                     count, limit, limit == 1 ? "item" : "items");
-}
-
 static int add_composite(struct validation *v, const char *what)
 {
     return add_fault(v, INVALID, "<nil>", "Invalid value: \"\": \"%s\" %s", path_of(v), what);
@@ -172,11 +138,7 @@ static const char *type_of(const struct cJSON *value)
 {
     if (kinf__doc_is_number(value))
         return is_integer(value) ? "integer" : "number";
-    return cJSON_IsString(value)   ? "string"
-           : cJSON_IsBool(value)   ? "boolean"
-           : cJSON_IsArray(value)  ? "array"
-           : cJSON_IsObject(value) ? "object"
-                                   : "null";
+    return cJSON_IsBool(value) ? "boolean" : kinf__json_type_word(value);
 }
 
 static bool is_of_type(const struct cJSON *value, const char *type)
@@ -380,7 +342,7 @@ static int check_range(struct validation *v, const struct cJSON *rules, const st
 {
     const char *format = kinf__doc_text(rules, "format", NULL), *path = path_of(v);
     bool is_32 = strcmp(format, "int32") == 0;
-    double number = number_of(value);
+    double number = kinf__doc_number(value);
 
     if (strcmp(kinf__doc_text(rules, "type", NULL), "integer") != 0)
         return 0;
@@ -403,58 +365,56 @@ static bool is_multiple(double number, double factor)
     return off < 1e-9 && off > -1e-9;
 }
 
+/* A minimum (`sign` 1) or a maximum (-1), which the value itself may not be if it is exclusive. */
+static int check_bound(struct validation *v, const struct cJSON *rules, const struct cJSON *value,
+                       const char *const names[2], int sign)
+{
+    const struct cJSON *bound = kinf__doc_get(rules, names[0]);
+    bool is_exclusive = cJSON_IsTrue(kinf__doc_get(rules, names[1]));
+    double number = kinf__doc_number(value), limit = kinf__doc_number(bound);
+    char what[64];
+
+    if (!kinf__doc_is_number(bound) || (sign > 0 ? number > limit : number < limit) ||
+        (!is_exclusive && number == limit))
+        return 0;
+    snprintf(what, sizeof what, "should be %s than %s", sign > 0 ? "greater" : "less",
+             is_exclusive ? "" : "or equal to ");
+    return add_limit(v, value, what, limit);
+}
+
 static int check_number(struct validation *v, const struct cJSON *rules, const struct cJSON *value)
 {
-    const struct cJSON *factor = kinf__doc_get(rules, "multipleOf");
-    const struct cJSON *min = kinf__doc_get(rules, "minimum");
-    const struct cJSON *max = kinf__doc_get(rules, "maximum");
-    bool is_above = cJSON_IsTrue(kinf__doc_get(rules, "exclusiveMinimum"));
-    bool is_below = cJSON_IsTrue(kinf__doc_get(rules, "exclusiveMaximum"));
-    double number = number_of(value), limit;
+    static const char *const minimum[] = { "minimum", "exclusiveMinimum" };
+    static const char *const maximum[] = { "maximum", "exclusiveMaximum" };
+    const struct cJSON *multiple = kinf__doc_get(rules, "multipleOf");
+    double factor = kinf__doc_number(multiple);
     int failed = check_range(v, rules, value);
 
-    if (failed == 0 && kinf__doc_is_number(factor) && number_of(factor) > 0 &&
-        !is_multiple(number, number_of(factor)))
-        failed = add_limit(v, value, "should be a multiple of ", number_of(factor));
-    if (failed == 0 && kinf__doc_is_number(min)) {
-        limit = number_of(min);
-        if (is_above ? number <= limit : number < limit)
-            failed = add_limit(v, value,
-                               is_above ? "should be greater than "
-                                        : "should be greater than or equal to ",
-                               limit);
-    }
-    if (failed == 0 && kinf__doc_is_number(max)) {
-        limit = number_of(max);
-        if (is_below ? number >= limit : number > limit)
-            failed = add_limit(
-                v, value, is_below ? "should be less than " : "should be less than or equal to ",
-                limit);
-    }
-    return failed;
+    if (failed == 0 && factor > 0 && !is_multiple(kinf__doc_number(value), factor))
+        failed = add_limit(v, value, "should be a multiple of ", factor);
+    if (failed == 0)
+        failed = check_bound(v, rules, value, minimum, 1);
+    return failed < 0 ? failed : check_bound(v, rules, value, maximum, -1);
 }
 
-/* --- lists --- */
+/* --- lists and objects --- */
 
-struct element {
-    const char *text;
-    size_t at;
-    bool is_double;
-};
-
-static int compare_elements(const void *a, const void *b)
+/* Of items or properties, at least and at most. */
+static int check_count(struct validation *v, const struct cJSON *rules, const char *const names[2],
+                       const char *unit, const struct cJSON *container)
 {
-    const struct element *x = a, *y = b;
-    int order = strcmp(x->text, y->text);
+    long min = limit_of(rules, names[0], 0), max = limit_of(rules, names[1], -1);
+    long n = cJSON_GetArraySize(container);
+    const char *path = path_of(v);
 
-    return order != 0 ? order : (x->at > y->at) - (x->at < y->at);
-}
-
-static int compare_places(const void *a, const void *b)
-{
-    const struct element *x = a, *y = b;
-
-    return (x->at > y->at) - (x->at < y->at);
+    if (n < min)
+        return add_fault(v, INVALID, path,
+                         "Invalid value: %ld: %s in body should have at least %ld %s", n, path, min,
+                         unit);
+    return max >= 0 && n > max
+               ? add_fault(v, "FieldValueTooMany", path, "Too many: %ld: must have at most %ld %s",
+                           n, max, max == 1 ? "item" : "items")
+               : 0;
 }
 
 /* What must differ: the element, or its keys, `{"k":"a"}`. */
@@ -484,51 +444,30 @@ static int print_element(const struct cJSON *item, const struct cJSON *keys,
     return failed;
 }
 
-static int tell_doubles(struct validation *v, struct element *elements, size_t n)
-{
-    size_t len = v->path.len;
-
-    qsort(elements, n, sizeof *elements, compare_elements);
-    for (size_t i = 1; i < n; i++)
-        elements[i].is_double = strcmp(elements[i - 1].text, elements[i].text) == 0;
-    qsort(elements, n, sizeof *elements, compare_places);
-    for (size_t i = 0; i < n; i++) {
-        if (!elements[i].is_double)
-            continue;
-        if (enter_index(v, i) < 0)
-            return KINF_ERR_NO_MEMORY;
-        add_fault(v, "FieldValueDuplicate", path_of(v), "Duplicate value: %s", elements[i].text);
-        v->path.len = len;
-    }
-    return 0;
-}
-
-/* Each is printed, so that equal ones can be found by sorting. */
+/* Each once, by what is printed of them. */
 static int check_uniqueness(struct validation *v, const struct cJSON *keys,
                             const struct cJSON *list)
 {
-    size_t n = (size_t)cJSON_GetArraySize(list), i = 0;
-    KINF__AUTO_FREE struct element *elements = calloc(n + 1, sizeof *elements);
-    KINF__AUTO_BUFFER texts = KINF__BUFFER_INIT;
+    KINF__AUTO_NODE_INDEX seen = { KINF__HMAP_INIT };
+    KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
+    size_t len = v->path.len, i = 0;
     const struct cJSON *item;
-    const char *text;
+    int failed = 0;
 
-    if (elements == NULL)
-        return KINF_ERR_NO_MEMORY;
-    cJSON_ArrayForEach(item, list)
-    {
-        if (print_element(item, keys, &texts) < 0 || kinf__buffer_append(&texts, "", 1) < 0)
+    for (item = list->child; failed == 0 && item != NULL; item = item->next, i++) {
+        text.len = 0;
+        if (print_element(item, keys, &text) < 0 || kinf__buffer_cstr(&text) == NULL)
             return KINF_ERR_NO_MEMORY;
+        if (kinf__node_index_find(&seen, text.bytes) == NULL) {
+            failed = kinf__node_index_add(&seen, text.bytes, NULL, 0);
+            continue;
+        }
+        failed = kinf__path_enter_index(&v->path, i);
+        if (failed == 0)
+            add_fault(v, "FieldValueDuplicate", path_of(v), "Duplicate value: %s", text.bytes);
+        v->path.len = len;
     }
-    text = kinf__buffer_cstr(&texts);
-    if (text == NULL)
-        return KINF_ERR_NO_MEMORY;
-    for (; i < n; text += strlen(text) + 1) {
-        elements[i].text = text;
-        elements[i].at = i;
-        i++;
-    }
-    return tell_doubles(v, elements, n);
+    return failed;
 }
 
 static int check_elements(struct validation *v, const struct cJSON *rules, const struct cJSON *list)
@@ -541,7 +480,7 @@ static int check_elements(struct validation *v, const struct cJSON *rules, const
         return 0;
     cJSON_ArrayForEach(item, list)
     {
-        failed = enter_index(v, i++);
+        failed = kinf__path_enter_index(&v->path, i++);
         if (failed == 0)
             failed = validate(v, items, item);
         v->path.len = len;
@@ -553,15 +492,12 @@ static int check_elements(struct validation *v, const struct cJSON *rules, const
 
 static int check_list(struct validation *v, const struct cJSON *rules, const struct cJSON *list)
 {
+    static const char *const limits[] = { "minItems", "maxItems" };
     const char *type = kinf__doc_text(rules, "x-kubernetes-list-type", NULL);
-    long min = limit_of(rules, "minItems", 0), max = limit_of(rules, "maxItems", -1);
-    long n = cJSON_GetArraySize(list);
     int failed = check_elements(v, rules, list);
 
-    if (failed == 0 && n < min)
-        failed = add_count(v, n, "should have at least", min, "items");
-    if (failed == 0 && max >= 0 && n > max)
-        failed = add_too_many(v, n, max);
+    if (failed == 0)
+        failed = check_count(v, rules, limits, "items", list);
     if (failed == 0 && strcmp(type, "set") == 0)
         failed = check_uniqueness(v, NULL, list);
     if (failed == 0 && strcmp(type, "map") == 0)
@@ -569,15 +505,13 @@ static int check_list(struct validation *v, const struct cJSON *rules, const str
     return failed;
 }
 
-/* --- objects --- */
-
 static int require(struct validation *v, const struct cJSON *object, const char *name)
 {
     size_t len = v->path.len;
 
     if (kinf__doc_get(object, name) != NULL)
         return 0;
-    if (enter_name(v, name) < 0)
+    if (kinf__path_enter(&v->path, name) < 0)
         return KINF_ERR_NO_MEMORY;
     add_fault(v, "FieldValueRequired", path_of(v), "Required value");
     v->path.len = len;
@@ -618,7 +552,7 @@ static int check_members(struct validation *v, const struct cJSON *rules,
         own = own != NULL ? own : others;
         if (!cJSON_IsObject(own))
             continue;
-        failed = enter_name(v, member->string);
+        failed = kinf__path_enter(&v->path, member->string);
         if (failed == 0)
             failed = validate(v, own, member);
         v->path.len = len;
@@ -630,14 +564,9 @@ static int check_members(struct validation *v, const struct cJSON *rules,
 
 static int check_object(struct validation *v, const struct cJSON *rules, const struct cJSON *object)
 {
-    long min = limit_of(rules, "minProperties", 0), max = limit_of(rules, "maxProperties", -1);
-    long n = cJSON_GetArraySize(object);
-    int failed = 0;
+    static const char *const limits[] = { "minProperties", "maxProperties" };
+    int failed = check_count(v, rules, limits, "properties", object);
 
-    if (n < min)
-        failed = add_count(v, n, "should have at least", min, "properties");
-    if (failed == 0 && max >= 0 && n > max)
-        failed = add_too_many(v, n, max);
     if (failed == 0)
         failed = check_members(v, rules, object);
     return failed < 0 ? failed : check_required(v, rules, object);

@@ -74,6 +74,37 @@ bool kinf__doc_is_integer(const struct cJSON *node)
     return cJSON_IsNumber(node);
 }
 
+double kinf__doc_number(const struct cJSON *node)
+{
+    if (cJSON_IsRaw(node))
+        return strtod(node->valuestring, NULL);
+    return cJSON_IsNumber(node) ? node->valuedouble : 0;
+}
+
+const char *kinf__json_type_word(const struct cJSON *value)
+{
+    if (kinf__doc_is_number(value))
+        return "number";
+    if (cJSON_IsBool(value))
+        return "bool";
+    if (cJSON_IsNull(value))
+        return "null";
+    return cJSON_IsString(value) ? "string" : cJSON_IsArray(value) ? "array" : "object";
+}
+
+const char *kinf__doc_go_type(const struct cJSON *value)
+{
+    if (cJSON_IsObject(value))
+        return KINF__GO_MAP;
+    if (cJSON_IsArray(value))
+        return KINF__GO_SLICE;
+    if (kinf__doc_is_number(value))
+        return kinf__doc_is_integer(value) ? "int64" : "float64";
+    if (cJSON_IsNull(value))
+        return "%!s(<nil>)";
+    return cJSON_IsBool(value) ? "bool" : "string";
+}
+
 /* --- text --- */
 
 /* Whether the backslash there begins an escape: it is not one itself that is escaped. */
@@ -136,8 +167,7 @@ struct cJSON *kinf__doc_dup(const struct cJSON *tree)
 
 static bool equal_numbers(const struct cJSON *a, const struct cJSON *b)
 {
-    double x = cJSON_IsRaw(a) ? strtod(a->valuestring, NULL) : a->valuedouble;
-    double y = cJSON_IsRaw(b) ? strtod(b->valuestring, NULL) : b->valuedouble;
+    double x = kinf__doc_number(a), y = kinf__doc_number(b);
 
     if (cJSON_IsRaw(a) && cJSON_IsRaw(b) && strcmp(a->valuestring, b->valuestring) == 0)
         return true;
@@ -407,12 +437,13 @@ static int append_go_double(const struct go_text *text, double number)
 
 static int append_go_number(const struct go_text *text, const struct cJSON *node)
 {
-    const char *type = kinf__doc_is_integer(node) ? "int64" : "float64";
-    int failed = text->verb == 's' ? kinf__buffer_printf(text->out, "%%!s(%s=", type) : 0;
+    int failed = 0;
+
+    if (text->verb == 's')
+        failed = kinf__buffer_printf(text->out, "%%!s(%s=", kinf__doc_go_type(node));
 
     if (failed == 0 && !kinf__doc_is_integer(node))
-        failed = append_go_double(text, cJSON_IsRaw(node) ? strtod(node->valuestring, NULL)
-                                                          : node->valuedouble);
+        failed = append_go_double(text, kinf__doc_number(node));
     else if (failed == 0)
         failed = cJSON_IsRaw(node)
                      ? kinf__buffer_append_str(text->out, kinf_str_from(node->valuestring))

@@ -42,6 +42,14 @@ bool kinf__doc_equal(const struct cJSON *a, const struct cJSON *b);
 
 bool kinf__doc_is_number(const struct cJSON *node);
 bool kinf__doc_is_integer(const struct cJSON *node);
+/* What it is as a double, about; 0 if it is no number, or NULL. */
+double kinf__doc_number(const struct cJSON *node);
+
+/* "object", "array", "number" and so on; and as Go has it in an interface, "int64". */
+const char *kinf__json_type_word(const struct cJSON *value);
+const char *kinf__doc_go_type(const struct cJSON *value);
+#define KINF__GO_MAP   "map[string]interface {}"
+#define KINF__GO_SLICE "[]interface {}"
 
 /* The member; NULL if there is none or `object` is no object or NULL. Case matters. */
 struct cJSON *kinf__doc_get(const struct cJSON *object, const char *name);
