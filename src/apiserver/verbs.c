@@ -13,8 +13,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "document/defaults.h"
-#include "document/omit.h"
+#include "document/schema.h"
 
 #include "apiserver/definitions.h"
 #include "apiserver/invalid.h"

@@ -2,7 +2,7 @@
  * Defaults that take a rule. Neighbours: schema.txt has those that are values, schema_prune.c fills
  * them in; verbs.c calls both.
  */
-#include "document/defaults.h"
+#include "document/schema.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /*
  * Quantities are counted in billionths, as many as 128 bits hold. Neighbours: schema_check.c refuses
- * what is none, omit.c writes them.
+ * what is none, schema_prune.c writes them.
  */
 #include "document/quantity.h"
 

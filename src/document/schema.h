@@ -116,9 +116,22 @@ KINF_MUST_CHECK int kinf__schema_check_types(const struct kinf__schema_node *nod
                                              const struct cJSON *tree, const char *kind,
                                              const char *version, struct kinf__refusal *refusal);
 
-/* Fills in what has a default where its parent is there; of built-in types, kinf__default_object()
- * does the rest. Errors: KINF_ERR_NO_MEMORY. */
+/* Fills in what has a default where its parent is there. Errors: KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__schema_default(const struct kinf__schema_node *node, struct cJSON *tree);
+/* What the server fills into built-in objects after that, by looking at other fields: the pull policy
+ * by the image's tag, a service's by its type. Kinds that have none are left alone, whatever has a
+ * wrong type as well. A Secret's stringData goes into its data; a Job gets labels and a selector if it
+ * has a uid; a Service gets no addresses. Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__default_object(const char *group, const char *kind, struct cJSON *object);
+
+/* What Go leaves out, whose structs have no empty lists and maps and no nulls: removes empty lists
+ * and maps where they are optional; elements that are null become the empty text, if they are texts;
+ * quantities get the one text that their value has. Of custom resources, their metadata's alone.
+ * Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__omit_empty(const struct kinf__schema_node *node, struct cJSON *object);
+/* Lists that are not optional are null where there is none, or nothing in it; not those of custom
+ * resources. Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__show_lists(const struct kinf__schema_node *node, struct cJSON *object);
 
 /* Of custom resources: types, required members, enum, minimum, maximum, lengths, pattern, format,
  * item and property counts, anyOf and its like, doubled elements of sets and maps. Each fault

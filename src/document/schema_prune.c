@@ -1,15 +1,18 @@
 /*
- * Objects made to fit their schema: what is not known goes, what has a default comes. Neighbours:
- * schema_check.c and schema_validate.c refuse, defaults.c fills in what depends on other fields.
+ * Objects made to fit their schema: what is not known goes, what has a default comes, and what Go
+ * leaves out is left out. Neighbours: schema_check.c and schema_validate.c refuse, defaults.c fills in
+ * what depends on other fields.
  *
  * The order of problems is the server's: of built-in types the document's; of custom resources
  * doubled members first, then what is unknown of their metadata, then the rest, sorted.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/compiler.h"
 #include "document/node_index.h"
+#include "document/quantity.h"
 #include "document/schema_priv.h"
 
 /* Bits of a member's type that cJSON does not use, set while its object is walked. */
@@ -211,18 +214,15 @@ static int prune_list(struct walk *walk, const struct kinf__schema_node *node, s
 {
     size_t len = walk->path.len, i = 0;
     struct cJSON *item;
-    int failed;
+    int failed = 0;
 
-    cJSON_ArrayForEach(item, list)
-    {
+    for (item = list->child; failed == 0 && item != NULL; item = item->next) {
         failed = kinf__path_enter_index(&walk->path, i++);
         if (failed == 0)
             failed = prune(walk, node->element, item);
         walk->path.len = len;
-        if (failed < 0)
-            return failed;
     }
-    return 0;
+    return failed;
 }
 
 /* The depth is bounded by the parser's. */
@@ -256,6 +256,15 @@ int kinf__schema_prune(const struct kinf__schema_node *node, struct cJSON *tree,
 
 /* --- defaults --- */
 
+/* What is known of a member or an element. */
+static const struct kinf__schema_node *node_of(const struct kinf__schema_node *node,
+                                               const struct cJSON *tree, const struct cJSON *child)
+{
+    if (cJSON_IsObject(tree))
+        return kinf__schema_member(node, child->string);
+    return node->kind == KINF__SCHEMA_LIST ? node->element : NULL;
+}
+
 /* An empty text is none to Go, unless it is a pointer's; those have no default but "". */
 static bool is_missing(const struct kinf__schema_node *node, const struct cJSON *member)
 {
@@ -288,9 +297,99 @@ int kinf__schema_default(const struct kinf__schema_node *node, struct cJSON *tre
     if (node->kind == KINF__SCHEMA_OBJECT && cJSON_IsObject(tree))
         failed = default_fields(node, tree);
     for (child = tree->child; failed == 0 && child != NULL; child = child->next)
-        failed = kinf__schema_default(cJSON_IsArray(tree)
-                                          ? (node->kind == KINF__SCHEMA_LIST ? node->element : NULL)
-                                          : kinf__schema_member(node, child->string),
-                                      child);
+        failed = kinf__schema_default(node_of(node, tree, child), child);
+    return failed;
+}
+
+/* --- what Go leaves out --- */
+
+static bool is_omitted(const struct kinf__schema_node *node, const struct cJSON *member)
+{
+    const struct kinf__schema_field *field = kinf__schema_field_of(node, member->string);
+
+    return field != NULL && !field->is_required && member->child == NULL &&
+           ((field->node->kind == KINF__SCHEMA_LIST && cJSON_IsArray(member)) ||
+            (field->node->kind == KINF__SCHEMA_MAP && cJSON_IsObject(member)));
+}
+
+static int become_text(struct cJSON *value, const char *text)
+{
+    char *copy = strdup(text);
+
+    if (copy == NULL)
+        return KINF_ERR_NO_MEMORY;
+    free(value->valuestring);
+    value->valuestring = copy;
+    value->type = cJSON_String;
+    return 0;
+}
+
+/* "1024Mi" becomes "1Gi". */
+static int write_quantity(struct cJSON *value)
+{
+    char text[KINF__QUANTITY_SIZE], canonical[KINF__QUANTITY_SIZE];
+
+    if (cJSON_IsString(value))
+        snprintf(text, sizeof text, "%s", value->valuestring);
+    else if (cJSON_IsNumber(value))
+        snprintf(text, sizeof text, "%.15g", value->valuedouble);
+    else
+        return 0;
+    return kinf__quantity_write(text, canonical) ? become_text(value, canonical) : 0;
+}
+
+/* The depth is bounded by the parser's. */
+static int omit(const struct kinf__schema_node *node, struct cJSON *tree)
+{
+    struct cJSON *child, *next;
+    int failed = 0;
+
+    if (node == NULL || tree == NULL)
+        return 0;
+    if (node->kind == KINF__SCHEMA_QUANTITY)
+        return write_quantity(tree);
+    for (child = tree->child; failed == 0 && child != NULL; child = next) {
+        const struct kinf__schema_node *known = node_of(node, tree, child);
+
+        next = child->next;
+        if (cJSON_IsObject(tree) && is_omitted(node, child))
+            drop(tree, child);
+        else if (known != NULL && known == node->element && cJSON_IsNull(child) &&
+                 known->kind == KINF__SCHEMA_STRING)
+            failed = become_text(child, "");
+        else
+            failed = omit(known, child);
+    }
+    return failed;
+}
+
+int kinf__omit_empty(const struct kinf__schema_node *node, struct cJSON *object)
+{
+    if (node == NULL || node->rules == NULL)
+        return omit(node, object);
+    return omit(kinf__schema_member(node, "metadata"), kinf__doc_get(object, "metadata"));
+}
+
+/* --- lists that are there always --- */
+
+static bool is_shown(const struct kinf__schema_field *field, const struct cJSON *value)
+{
+    return field->is_required && field->node->kind == KINF__SCHEMA_LIST &&
+           (value == NULL || (cJSON_IsArray(value) && value->child == NULL));
+}
+
+int kinf__show_lists(const struct kinf__schema_node *node, struct cJSON *object)
+{
+    struct cJSON *child;
+    int failed = 0;
+
+    if (node == NULL || node->rules != NULL)
+        return 0;
+    for (size_t i = 0; failed == 0 && cJSON_IsObject(object) && i < node->n_fields; i++) {
+        if (is_shown(&node->fields[i], kinf__doc_get(object, node->fields[i].name)))
+            failed = kinf__doc_set(object, node->fields[i].name, cJSON_CreateNull());
+    }
+    for (child = object->child; failed == 0 && child != NULL; child = child->next)
+        failed = kinf__show_lists(node_of(node, object, child), child);
     return failed;
 }

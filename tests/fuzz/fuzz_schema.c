@@ -6,7 +6,7 @@
 
 #include "base/compiler.h"
 #include "fuzz/fuzz.h"
-#include "document/defaults.h"
+#include "document/schema.h"
 #include "apiserver/openapi.h"
 
 #define N_FAULTS 4

@@ -4,7 +4,6 @@
  * times, addresses, phases, finalizers, tolerations, taints, priority; without members that are null
  * or "".
  */
-#include "document/defaults.h"
 
 #include <stdio.h>
 #include <string.h>

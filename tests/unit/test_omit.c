@@ -1,7 +1,7 @@
 /*
  * Objects as Go prints them: what is empty is left out, what must be there is null.
  */
-#include "document/omit.h"
+#include "document/schema.h"
 
 #include <stdlib.h>
 
@@ -71,6 +71,9 @@ static void what_is_not_known_stays(void **state)
     assert_int_equal(kinf__show_lists(NULL, object), 0);
     assert_non_null(kinf__doc_find(object, "spec", "b", NULL));
     cJSON_Delete(object);
+    assert_becomes("Pod", kinf__omit_empty, "{\"spec\":[[],null],\"metadata\":{\"labels\":[]}}",
+                   "{\"spec\":[[],null],\"metadata\":{\"labels\":[]}}");
+    assert_becomes("Pod", kinf__show_lists, "{\"spec\":[{}]}", "{\"spec\":[{}]}");
 }
 
 static void *counted_malloc(size_t size)
