@@ -208,25 +208,16 @@ int kinf__field_set_read(const struct cJSON *fields, struct kinf__field_set *set
     return failed;
 }
 
-/* cJSON's own: kinf__doc_set() would search all that is there. */
-static int add_member(struct cJSON *object, const char *name, struct cJSON *take_value)
-{
-    if (take_value != NULL && cJSON_AddItemToObject(object, name, take_value))
-        return 0;
-    cJSON_Delete(take_value);
-    return KINF_ERR_NO_MEMORY;
-}
-
 static int write_fields(const struct kinf__field_set *set, struct cJSON *to);
 
 static int write_field(const struct kinf__field *field, struct cJSON *to)
 {
     struct cJSON *below = cJSON_CreateObject();
 
-    if (add_member(to, field->step, below) < 0)
+    if (kinf__doc_append_member(to, field->step, below) < 0)
         return KINF_ERR_NO_MEMORY;
     if (field->is_member && !kinf__field_set_is_empty(&field->below) &&
-        add_member(below, ".", cJSON_CreateObject()) < 0)
+        kinf__doc_append_member(below, ".", cJSON_CreateObject()) < 0)
         return KINF_ERR_NO_MEMORY;
     return write_fields(&field->below, below);
 }

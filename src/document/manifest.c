@@ -30,8 +30,8 @@ enum scalar_type { SCALAR_TEXT, SCALAR_NULL, SCALAR_BOOL, SCALAR_NUMBER, SCALAR_
 
 struct scalar {
     enum scalar_type type;
-    bool truth;
-    char number[JSON_NUMBER_SIZE]; /* as JSON has it */
+    const char *text; /* as a key: of a number and a truth, as JSON has it */
+    char number[JSON_NUMBER_SIZE];
 };
 
 static const char *const nulls[] = { "", "~", "null", "Null", "NULL", NULL };
@@ -147,22 +147,25 @@ static bool read_number(struct kinf_str text, char ret_number[JSON_NUMBER_SIZE])
     return read_integer(plain, ret_number) || read_decimal(plain, ret_number);
 }
 
-static struct scalar scalar_of(const struct kinf__yaml_node *node)
+static void read_scalar(const struct kinf__yaml_node *node, struct scalar *scalar)
 {
-    struct scalar scalar = { .type = SCALAR_TEXT };
+    bool truth = is_one_of(node->text, truths);
 
+    scalar->type = SCALAR_TEXT;
+    scalar->text = node->text.bytes;
     if (node->is_quoted)
-        return scalar;
-    scalar.truth = is_one_of(node->text, truths);
-    if (scalar.truth || is_one_of(node->text, untruths))
-        scalar.type = SCALAR_BOOL;
-    else if (is_one_of(node->text, nulls))
-        scalar.type = SCALAR_NULL;
-    else if (is_one_of(node->text, infinities))
-        scalar.type = SCALAR_INFINITE;
-    else if (read_number(node->text, scalar.number))
-        scalar.type = SCALAR_NUMBER;
-    return scalar;
+        return;
+    if (truth || is_one_of(node->text, untruths)) {
+        scalar->type = SCALAR_BOOL;
+        scalar->text = truth ? "true" : "false";
+    } else if (is_one_of(node->text, nulls)) {
+        scalar->type = SCALAR_NULL;
+    } else if (is_one_of(node->text, infinities)) {
+        scalar->type = SCALAR_INFINITE;
+    } else if (read_number(node->text, scalar->number)) {
+        scalar->type = SCALAR_NUMBER;
+        scalar->text = scalar->number;
+    }
 }
 
 /* --- trees --- */
@@ -188,14 +191,15 @@ static struct cJSON *new_number(const char *number)
 static int convert_scalar(const struct reading *reading, const struct kinf__yaml_node *node,
                           struct cJSON **ret_tree)
 {
-    struct scalar scalar = scalar_of(node);
+    struct scalar scalar;
 
+    read_scalar(node, &scalar);
     switch (scalar.type) {
     case SCALAR_NULL:
         *ret_tree = cJSON_CreateNull();
         break;
     case SCALAR_BOOL:
-        *ret_tree = cJSON_CreateBool(scalar.truth);
+        *ret_tree = cJSON_CreateBool(scalar.text[0] == 't');
         break;
     case SCALAR_NUMBER:
         *ret_tree = new_number(scalar.number);
@@ -210,43 +214,23 @@ static int convert_scalar(const struct reading *reading, const struct kinf__yaml
     return *ret_tree != NULL ? 0 : kinf__error_no_memory(reading->err);
 }
 
-/* The text that a key becomes, the node's own or in `scalar`; NULL: it is null. */
-static const char *key_of(const struct kinf__yaml_node *node, struct scalar *scalar)
-{
-    *scalar = scalar_of(node);
-    switch (scalar->type) {
-    case SCALAR_NULL:
-        return NULL;
-    case SCALAR_BOOL:
-        return scalar->truth ? "true" : "false";
-    case SCALAR_NUMBER:
-        return scalar->number;
-    case SCALAR_INFINITE:
-    case SCALAR_TEXT:
-        break;
-    }
-    return node->text.bytes;
-}
-
 static int add_pair(const struct reading *reading, const struct kinf__yaml_node *key,
                     const struct kinf__yaml_node *value, struct cJSON *object)
 {
     struct cJSON *member = NULL;
     struct scalar scalar;
-    const char *name = key_of(key, &scalar);
     int failed;
 
-    if (name == NULL)
+    read_scalar(key, &scalar);
+    if (scalar.type == SCALAR_NULL)
         return kinf__yaml_error(reading->err, KINF_ERR_PARSE, reading->yaml, key,
                                 "null cannot be a key");
     failed = convert(reading, value, &member);
     if (failed < 0)
         return failed;
-    if (!cJSON_AddItemToObject(object, name, member)) {
-        cJSON_Delete(member);
-        return kinf__error_no_memory(reading->err);
-    }
-    return 0;
+    return kinf__doc_append_member(object, scalar.text, member) < 0
+               ? kinf__error_no_memory(reading->err)
+               : 0;
 }
 
 static int convert_mapping(const struct reading *reading, const struct kinf__yaml_node *node,

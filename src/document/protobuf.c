@@ -83,22 +83,6 @@ static int read_bytes(struct decoder *decoder, struct kinf_str *rest, uint64_t l
     return 0;
 }
 
-/* Little-endian. */
-static int read_fixed(struct decoder *decoder, struct kinf_str *rest, unsigned len,
-                      uint64_t *ret_value)
-{
-    uint64_t value = 0;
-
-    if (len > rest->len)
-        return refuse_end(decoder);
-    for (unsigned i = 0; i < len; i++)
-        value |= (uint64_t)(unsigned char)rest->bytes[i] << 8 * i;
-    rest->bytes += len;
-    rest->len -= len;
-    *ret_value = value;
-    return 0;
-}
-
 static int read_value(struct decoder *decoder, struct kinf_str *rest, struct wire_field *field)
 {
     int failed;
@@ -107,9 +91,9 @@ static int read_value(struct decoder *decoder, struct kinf_str *rest, struct wir
     case WIRE_VARINT:
         return read_varint(decoder, rest, &field->integer);
     case WIRE_FIXED64:
-        return read_fixed(decoder, rest, 8, &field->integer);
+        return read_bytes(decoder, rest, 8, &field->bytes);
     case WIRE_FIXED32:
-        return read_fixed(decoder, rest, 4, &field->integer);
+        return read_bytes(decoder, rest, 4, &field->bytes);
     case WIRE_BYTES:
         failed = read_varint(decoder, rest, &field->integer);
         return failed < 0 ? failed : read_bytes(decoder, rest, field->integer, &field->bytes);
@@ -139,6 +123,8 @@ static int check_wire(struct decoder *decoder, const struct wire_field *field, e
                                                  "proto: wrong wireType = %d", (int)field->type);
 }
 
+static const enum wire_type all_bytes[] = { WIRE_BYTES, WIRE_BYTES };
+
 /* A message of few scalars: the values of its fields by number, what it has of them. */
 static int read_small(struct decoder *decoder, struct kinf_str message, const enum wire_type *types,
                       size_t n_types, struct wire_field *fields)
@@ -167,10 +153,14 @@ static int write_base64(struct kinf__buffer *out, struct kinf_str bytes)
     return 0;
 }
 
-static int write_number(struct decoder *decoder, uint64_t bits)
+/* Little-endian; no bytes are zero. */
+static int write_number(struct decoder *decoder, struct kinf_str bytes)
 {
+    uint64_t bits = 0;
     double number;
 
+    for (size_t i = 0; i < bytes.len; i++)
+        bits |= (uint64_t)(unsigned char)bytes.bytes[i] << 8 * i;
     memcpy(&number, &bits, sizeof number);
     return isfinite(number)
                ? kinf__buffer_printf(&decoder->text, "%.17g", number)
@@ -218,9 +208,8 @@ static int write_int_or_string(struct decoder *decoder, struct kinf_str message)
 /* Message Quantity: string = 1. */
 static int write_quantity(struct decoder *decoder, struct kinf_str message)
 {
-    static const enum wire_type types[] = { WIRE_BYTES };
     struct wire_field field = { .number = 0 };
-    int failed = read_small(decoder, message, types, 1, &field);
+    int failed = read_small(decoder, message, all_bytes, 1, &field);
 
     return failed < 0
                ? failed
@@ -230,9 +219,8 @@ static int write_quantity(struct decoder *decoder, struct kinf_str message)
 /* Messages RawExtension and FieldsV1: the text of JSON = 1. */
 static int write_raw(struct decoder *decoder, struct kinf_str message)
 {
-    static const enum wire_type types[] = { WIRE_BYTES };
     struct wire_field field = { .number = 0 };
-    int failed = read_small(decoder, message, types, 1, &field);
+    int failed = read_small(decoder, message, all_bytes, 1, &field);
     size_t len;
 
     if (failed < 0)
@@ -267,7 +255,7 @@ static int write_scalar(struct decoder *decoder, const struct kinf__schema_node 
     case KINF__SCHEMA_BOOLEAN:
         return kinf__buffer_append_str(text, kinf_str_from(wire->integer != 0 ? "true" : "false"));
     case KINF__SCHEMA_NUMBER:
-        return write_number(decoder, wire->integer);
+        return write_number(decoder, wire->bytes);
     case KINF__SCHEMA_TIME:
         return write_time(decoder, wire->bytes, strcmp(node->name, "microtime") == 0);
     case KINF__SCHEMA_INT_OR_STRING:
@@ -382,47 +370,22 @@ static int append_elements(struct decoder *decoder, const struct kinf__schema_no
     return failed;
 }
 
-/* Doubled keys stay for now: looking for them here would take a time that is quadratic. */
-static int add_member(struct cJSON *map, const struct cJSON *key, struct cJSON *take_value)
-{
-    if (cJSON_AddItemToObject(map, key->valuestring, take_value))
-        return 0;
-    cJSON_Delete(take_value);
-    return KINF_ERR_NO_MEMORY;
-}
-
 /* An entry of a map: key = 1, value = 2. */
 static int decode_entry(struct decoder *decoder, const struct kinf__schema_node *element,
                         struct kinf_str message, struct cJSON *map)
 {
-    struct wire_field field, value = { .type = wire_type_of(element) };
-    struct wire_field key = { .type = WIRE_BYTES };
+    const enum wire_type types[] = { WIRE_BYTES, wire_type_of(element) };
+    struct wire_field fields[2] = { { .type = types[0] }, { .type = types[1] } };
     KINF__AUTO_DOC *name = NULL;
     struct cJSON *member = NULL;
-    int failed = 0;
+    int failed;
 
-    while (failed == 0 && message.len > 0) {
-        failed = read_field(decoder, &message, &field);
-        if (failed == 0 && field.number == 1)
-            key = field;
-        else if (failed == 0 && field.number == 2)
-            value = field;
-    }
-    if (failed < 0 || (failed = check_wire(decoder, &key, WIRE_BYTES)) < 0 ||
-        (failed = make_scalar(decoder, &string_node, &key, &name)) < 0 ||
-        (failed = make_value(decoder, element, &value, &member)) < 0)
+    if ((failed = read_small(decoder, message, types, 2, fields)) < 0 ||
+        (failed = make_scalar(decoder, &string_node, &fields[0], &name)) < 0 ||
+        (failed = make_value(decoder, element, &fields[1], &member)) < 0)
         return failed;
-    return add_member(map, name, member);
-}
-
-/* The array under the name, made if there is none. NULL: out of memory. */
-static struct cJSON *make_array(struct cJSON *object, const char *name)
-{
-    struct cJSON *array = kinf__doc_get(object, name);
-
-    return array != NULL || kinf__doc_set(object, name, cJSON_CreateArray()) < 0
-               ? array
-               : kinf__doc_get(object, name);
+    /* Doubled keys stay for now: looking for them here would take a time that is quadratic. */
+    return kinf__doc_append_member(map, name->valuestring, member);
 }
 
 static int set_composite(struct decoder *decoder, const struct kinf__schema_field *field,
@@ -431,7 +394,7 @@ static int set_composite(struct decoder *decoder, const struct kinf__schema_fiel
     const struct kinf__schema_node *node = field->node;
     bool is_list = node->kind == KINF__SCHEMA_LIST;
     struct cJSON *child =
-        is_list ? make_array(object, field->name) : kinf__doc_object(object, field->name);
+        is_list ? kinf__doc_array(object, field->name) : kinf__doc_object(object, field->name);
     int failed;
 
     if (child == NULL)
@@ -523,22 +486,17 @@ static int decode_message(struct decoder *decoder, const struct kinf__schema_nod
 
 /* --- the envelope --- */
 
-static int set_string(struct decoder *decoder, struct cJSON *object, const char *name,
-                      const struct wire_field *wire)
-{
-    struct cJSON *value = NULL;
-    int failed = make_scalar(decoder, &string_node, wire, &value);
-
-    return failed < 0 ? failed : kinf__doc_set(object, name, value);
-}
-
 /* Message Unknown: typeMeta = 1 (apiVersion = 1, kind = 2), raw = 2; what else it has, says nothing. */
 static int read_envelope(struct decoder *decoder, struct kinf_str body, struct cJSON *object,
                          struct kinf_str *ret_raw)
 {
     static const char magic[4] = { 'k', '8', 's', '\0' };
-    static const enum wire_type types[] = { WIRE_BYTES, WIRE_BYTES };
-    struct wire_field parts[2] = { { .number = 0 } }, names[2] = { { .number = 0 } };
+    static const struct kinf__schema_field fields[] = {
+        { .name = "apiVersion", .node = &string_node, .keeps_zero = true },
+        { .name = "kind", .node = &string_node, .keeps_zero = true },
+    };
+    struct wire_field parts[2] = { { .number = 0 } },
+                      names[2] = { { .type = WIRE_BYTES }, { .type = WIRE_BYTES } };
     int failed;
 
     if (body.len < sizeof magic || memcmp(body.bytes, magic, sizeof magic) != 0)
@@ -547,10 +505,10 @@ static int read_envelope(struct decoder *decoder, struct kinf_str body, struct c
                                "prefix [107 56 115 0]");
     body.bytes += sizeof magic;
     body.len -= sizeof magic;
-    if ((failed = read_small(decoder, body, types, 2, parts)) < 0 ||
-        (failed = read_small(decoder, parts[0].bytes, types, 2, names)) < 0 ||
-        (failed = set_string(decoder, object, "apiVersion", &names[0])) < 0 ||
-        (failed = set_string(decoder, object, "kind", &names[1])) < 0)
+    if ((failed = read_small(decoder, body, all_bytes, 2, parts)) < 0 ||
+        (failed = read_small(decoder, parts[0].bytes, all_bytes, 2, names)) < 0 ||
+        (failed = set_scalar(decoder, &fields[0], &names[0], object)) < 0 ||
+        (failed = set_scalar(decoder, &fields[1], &names[1], object)) < 0)
         return failed;
     *ret_raw = parts[1].bytes;
     return 0;

@@ -311,6 +311,11 @@ int kinf__doc_append(struct cJSON *array, struct cJSON *take_value)
     return KINF_ERR_NO_MEMORY;
 }
 
+int kinf__doc_append_member(struct cJSON *object, const char *name, struct cJSON *take_value)
+{
+    return kinf__node_put_member(object, NULL, name, take_value);
+}
+
 void kinf__doc_remove(struct cJSON *object, const char *name)
 {
     cJSON_DeleteItemFromObjectCaseSensitive(object, name);

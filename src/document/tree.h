@@ -71,6 +71,9 @@ KINF_MUST_CHECK int kinf__doc_set_text(struct cJSON *object, const char *name, c
 KINF_MUST_CHECK int kinf__doc_set_integer(struct cJSON *object, const char *name, int64_t number);
 /* Appends to an array; consumes the value, likewise. */
 KINF_MUST_CHECK int kinf__doc_append(struct cJSON *array, struct cJSON *take_value);
+/* Adds a member without looking for one of the name; consumes the value, likewise. */
+KINF_MUST_CHECK int kinf__doc_append_member(struct cJSON *object, const char *name,
+                                            struct cJSON *take_value);
 void kinf__doc_remove(struct cJSON *object, const char *name);
 /* Of doubled members the last one stays, anywhere in it. Errors: KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__doc_undouble(struct cJSON *tree);

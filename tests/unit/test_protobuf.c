@@ -479,6 +479,17 @@ static void other_bytes_are_no_envelope(void **state)
     }
 }
 
+static void an_empty_envelope_has_no_kind(void **state)
+{
+    static const struct kinf_str body = { "k8s", 4 };
+    struct kinf_error err = KINF_ERROR_INIT;
+    struct cJSON *tree = NULL;
+
+    (void)state;
+    assert_int_equal(kinf__protobuf_decode(schema, body, &tree, &err), KINF_ERR_NOT_FOUND);
+    assert_string_equal(err.message, "no kind \"\" is registered for version \"\"");
+}
+
 /* Cut anywhere, nothing behind the end is read: the copy is as long as what is left. */
 static void expect_cut(const char *kind)
 {
@@ -573,6 +584,7 @@ int main(void)
         cmocka_unit_test(json_inside_is_held_to_be_json),
         cmocka_unit_test(kinds_that_cannot_be_decoded_are_named),
         cmocka_unit_test(other_bytes_are_no_envelope),
+        cmocka_unit_test(an_empty_envelope_has_no_kind),
         cmocka_unit_test(cut_bodies_are_survived),
         cmocka_unit_test(a_lack_of_memory_is_told),
     };
