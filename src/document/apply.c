@@ -224,7 +224,7 @@ static int merge_element(struct cJSON *array, const struct kinf__children *live,
 {
     /* Of live elements with the same keys, the first one is taken, and the others go. */
     for (size_t i = begin + 1; i < kinf__children_run(live, begin); i++)
-        cJSON_Delete(cJSON_DetachItemViaPointer(array, live->items[i].value));
+        kinf__doc_drop(array, live->items[i].value);
     return merge_value(config->node, array, live->items[begin].value, config->value, &to->value);
 }
 
@@ -560,7 +560,7 @@ static int merge_config(struct apply *apply, struct kinf__entry *own)
     if (kinf__field_set_of(apply->node, apply->config, &own->fields) < 0 ||
         merge(apply->node, apply->object, apply->config) < 0 ||
         find_gone(apply->node, &last, &apply->entries, &apply->gone) < 0 ||
-        kinf__field_set_remove_from(&apply->gone, apply->node, apply->object) < 0)
+        kinf__field_set_remove_from(&apply->gone, apply->node, apply->object, false) < 0)
         return KINF_ERR_NO_MEMORY;
     kinf__fields_strip(&own->fields);
     /* An order may be all that is new. */
@@ -589,7 +589,7 @@ static int finish(struct apply *apply, struct kinf__entry *own)
     kinf__entries_subtract(&apply->entries, own, &apply->removed);
     if (apply->is_changed)
         own->time = apply->manager->time;
-    if (kinf__field_set_drop_emptied(&apply->gone, apply->node, apply->object) < 0 ||
+    if (kinf__field_set_remove_from(&apply->gone, apply->node, apply->object, true) < 0 ||
         kinf__entries_write(&apply->entries, apply->object) < 0)
         return KINF_ERR_NO_MEMORY;
     return apply->is_upgrade ? set_last_applied(apply->config, apply->object) : 0;

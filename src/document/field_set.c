@@ -647,9 +647,6 @@ int kinf__field_set_compare(const struct kinf__schema_node *node, const struct c
     return failed;
 }
 
-static int remove_from(const struct kinf__field_set *set, const struct kinf__schema_node *node,
-                       struct cJSON *tree, bool drops);
-
 /* Drops what was empty before: what is above it stays. */
 static int remove_child(const struct kinf__field *field, const struct kinf__child *child,
                         struct cJSON *tree, bool drops)
@@ -659,14 +656,15 @@ static int remove_child(const struct kinf__field *field, const struct kinf__chil
     bool is_builtin = child->node != NULL && child->node->rules == NULL;
 
     if (field->is_member || (drops && is_empty && is_builtin)) {
-        cJSON_Delete(cJSON_DetachItemViaPointer(tree, child->value));
+        kinf__doc_drop(tree, child->value);
         return 0;
     }
-    return remove_from(&field->below, child->node, child->value, drops);
+    return kinf__field_set_remove_from(&field->below, child->node, child->value, drops);
 }
 
-static int remove_from(const struct kinf__field_set *set, const struct kinf__schema_node *node,
-                       struct cJSON *tree, bool drops)
+int kinf__field_set_remove_from(const struct kinf__field_set *set,
+                                const struct kinf__schema_node *node, struct cJSON *tree,
+                                bool drops)
 {
     KINF__AUTO_CHILDREN children = { NULL, 0 };
     size_t j = 0;
@@ -685,16 +683,4 @@ static int remove_from(const struct kinf__field_set *set, const struct kinf__sch
             return KINF_ERR_NO_MEMORY;
     }
     return 0;
-}
-
-int kinf__field_set_remove_from(const struct kinf__field_set *set,
-                                const struct kinf__schema_node *node, struct cJSON *tree)
-{
-    return remove_from(set, node, tree, false);
-}
-
-int kinf__field_set_drop_emptied(const struct kinf__field_set *set,
-                                 const struct kinf__schema_node *node, struct cJSON *tree)
-{
-    return remove_from(set, node, tree, true);
 }

@@ -65,14 +65,11 @@ KINF_MUST_CHECK int kinf__field_set_compare(const struct kinf__schema_node *node
                                             const struct cJSON *old, const struct cJSON *tree,
                                             struct kinf__field_set *changed,
                                             struct kinf__field_set *removed);
-/* Removes from a tree; maps and lists that become empty are still there, */
+/* Removes from a tree; maps and lists that become empty are still there, until another call `drops`
+ * them, but where a custom resource has them. */
 KINF_MUST_CHECK int kinf__field_set_remove_from(const struct kinf__field_set *set,
                                                 const struct kinf__schema_node *node,
-                                                struct cJSON *tree);
-/* until this takes them out, but where a custom resource has them. */
-KINF_MUST_CHECK int kinf__field_set_drop_emptied(const struct kinf__field_set *set,
-                                                 const struct kinf__schema_node *node,
-                                                 struct cJSON *tree);
+                                                struct cJSON *tree, bool drops);
 
 /* --- what is below a value --- */
 

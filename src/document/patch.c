@@ -21,10 +21,9 @@
 /* --- JSON Patch: operations --- */
 
 struct operation {
-    const char *op; /* these three: "": null, or missing */
+    const char *op; /* these three: NULL: null, or missing */
     const char *path;
     const char *from;
-    bool has_path, has_from;
     const struct cJSON *value; /* NULL: missing */
 };
 
@@ -35,37 +34,34 @@ static int refuse_type(struct kinf__refusal *refusal, const struct cJSON *value,
                         kinf__json_type_word(value), type);
 }
 
-static int read_text(const struct cJSON *member, const char **ret_text, bool *ret_is_there,
+static int read_text(const struct cJSON *member, const char **ret_text,
                      struct kinf__refusal *refusal)
 {
     char type[64];
 
-    if (!cJSON_IsString(member) && !cJSON_IsNull(member)) {
-        snprintf(type, sizeof type, "struct field jsonPatchOp.%s of type string", member->string);
-        return refuse_type(refusal, member, type);
-    }
-    *ret_is_there = cJSON_IsString(member);
-    *ret_text = *ret_is_there ? member->valuestring : "";
-    return 0;
+    *ret_text = cJSON_GetStringValue(member);
+    if (*ret_text != NULL || cJSON_IsNull(member))
+        return 0;
+    snprintf(type, sizeof type, "struct field jsonPatchOp.%s of type string", member->string);
+    return refuse_type(refusal, member, type);
 }
 
 static int read_operation(const struct cJSON *element, struct operation *ret_operation,
                           struct kinf__refusal *refusal)
 {
-    struct operation operation = { .op = "", .path = "", .from = "" };
+    struct operation operation = { .op = NULL };
     const struct cJSON *member;
     int failed = 0;
-    bool has_op;
 
     if (!cJSON_IsObject(element) && !cJSON_IsNull(element))
         return refuse_type(refusal, element, "value of type handlers.jsonPatchOp");
     for (member = element->child; failed == 0 && member != NULL; member = member->next) {
         if (strcmp(member->string, "op") == 0)
-            failed = read_text(member, &operation.op, &has_op, refusal);
+            failed = read_text(member, &operation.op, refusal);
         else if (strcmp(member->string, "path") == 0)
-            failed = read_text(member, &operation.path, &operation.has_path, refusal);
+            failed = read_text(member, &operation.path, refusal);
         else if (strcmp(member->string, "from") == 0)
-            failed = read_text(member, &operation.from, &operation.has_from, refusal);
+            failed = read_text(member, &operation.from, refusal);
         else if (strcmp(member->string, "value") == 0)
             operation.value = member;
     }
@@ -304,7 +300,7 @@ static int op_add(struct editor *editor, const struct operation *operation)
 {
     AUTO_PLACE place = { .key = NULL };
     struct extent extent;
-    int failed = operation->has_path ? find_place(editor, operation->path, &place) : reject(editor);
+    int failed = find_place(editor, operation->path, &place);
 
     if (failed == 0 && operation->value != NULL)
         failed = check_depth(editor, &place, operation->value, &extent);
@@ -326,7 +322,7 @@ static int op_remove(struct editor *editor, const struct operation *operation)
 {
     AUTO_PLACE place = { .key = NULL };
     KINF__AUTO_DOC *node = NULL;
-    int failed = operation->has_path ? find_place(editor, operation->path, &place) : reject(editor);
+    int failed = find_place(editor, operation->path, &place);
 
     return failed != 0 ? failed : take_at(editor, &place, &node);
 }
@@ -352,9 +348,9 @@ static int op_replace(struct editor *editor, const struct operation *operation)
     struct extent extent;
     int failed;
 
-    if (operation->has_path && *operation->path == '\0')
+    if (*operation->path == '\0')
         return replace_root(editor, operation);
-    failed = operation->has_path ? find_place(editor, operation->path, &place) : reject(editor);
+    failed = find_place(editor, operation->path, &place);
     if (failed == 0)
         failed = get_at(editor, &place, &old);
     if (failed == 0 && operation->value != NULL)
@@ -376,9 +372,7 @@ static int op_move(struct editor *editor, const struct operation *operation)
     AUTO_PLACE to = { .key = NULL };
     KINF__AUTO_DOC *node = NULL;
     struct extent extent;
-    int failed = operation->has_from && operation->has_path
-                     ? find_place(editor, operation->from, &from)
-                     : reject(editor);
+    int failed = find_place(editor, operation->from, &from);
 
     if (failed == 0)
         failed = take_at(editor, &from, &node);
@@ -395,9 +389,7 @@ static int op_copy(struct editor *editor, const struct operation *operation)
     AUTO_PLACE to = { .key = NULL };
     struct cJSON *node = NULL;
     struct extent extent = { 0, 0, 0 };
-    int failed = operation->has_from && operation->has_path
-                     ? find_place(editor, operation->from, &from)
-                     : reject(editor);
+    int failed = find_place(editor, operation->from, &from);
 
     if (failed == 0)
         failed = get_at(editor, &from, &node);
@@ -419,8 +411,6 @@ static int op_test(struct editor *editor, const struct operation *operation)
     struct cJSON *node = *editor->root;
     int failed = 0;
 
-    if (!operation->has_path)
-        return reject(editor);
     if (*operation->path != '\0') {
         failed = find_place(editor, operation->path, &place);
         if (failed == 0)
@@ -438,9 +428,10 @@ static int apply(struct editor *editor, const struct operation *operation)
     static const struct {
         const char *name;
         int (*apply)(struct editor *editor, const struct operation *operation);
+        bool takes_from;
     } verbs[] = {
-        { "add", op_add },   { "remove", op_remove }, { "replace", op_replace },
-        { "move", op_move }, { "copy", op_copy },     { "test", op_test },
+        { "add", op_add, false },  { "remove", op_remove, false }, { "replace", op_replace, false },
+        { "move", op_move, true }, { "copy", op_copy, true },      { "test", op_test, false },
     };
 
     if (editor->n_steps > MAX_STEPS)
@@ -448,8 +439,11 @@ static int apply(struct editor *editor, const struct operation *operation)
                             "Request entity too large: the operations of the patch take more than "
                             "%d steps",
                             MAX_STEPS);
+    if (operation->op == NULL || operation->path == NULL)
+        return reject(editor);
     for (size_t i = 0; i < KINF__ARRAY_LEN(verbs); i++) {
-        if (strcmp(operation->op, verbs[i].name) == 0)
+        if (strcmp(operation->op, verbs[i].name) == 0 &&
+            (operation->from != NULL || !verbs[i].takes_from))
             return verbs[i].apply(editor, operation);
     }
     return reject(editor);
@@ -500,7 +494,7 @@ static void remove_nulls(struct cJSON *tree)
     for (struct cJSON *child = tree->child, *next; child != NULL; child = next) {
         next = child->next;
         if (cJSON_IsObject(tree) && cJSON_IsNull(child))
-            cJSON_Delete(cJSON_DetachItemViaPointer(tree, child));
+            kinf__doc_drop(tree, child);
         else
             remove_nulls(child);
     }

@@ -136,11 +136,6 @@ static int mark_doubles(struct cJSON *object)
     return 0;
 }
 
-static void drop(struct cJSON *parent, struct cJSON *node)
-{
-    cJSON_Delete(cJSON_DetachItemViaPointer(parent, node));
-}
-
 /* All the way down, whatever is known. */
 static int drop_doubles(struct walk *walk, struct cJSON *tree, bool is_told)
 {
@@ -161,7 +156,7 @@ static int drop_doubles(struct walk *walk, struct cJSON *tree, bool is_told)
             failed = drop_doubles(walk, node, is_told);
         walk->path.len = len;
         if ((marks & STALE) != 0)
-            drop(tree, node);
+            kinf__doc_drop(tree, node);
     }
     return failed;
 }
@@ -180,7 +175,7 @@ static int prune_member(struct walk *walk, const struct kinf__schema_node *node,
     if (known == NULL && node->kind == KINF__SCHEMA_OBJECT && !node->preserves_unknown) {
         if ((marks & REPEATED) == 0)
             failed = tell_unknown(walk);
-        drop(object, member);
+        kinf__doc_drop(object, member);
         return failed;
     }
     if ((marks & DOUBLED) != 0)
@@ -189,7 +184,7 @@ static int prune_member(struct walk *walk, const struct kinf__schema_node *node,
         failed = prune(walk, known, member);
     if ((marks & STALE) != 0 || (known != NULL && node->kind == KINF__SCHEMA_OBJECT &&
                                  cJSON_IsNull(member) && !known->is_nullable))
-        drop(object, member);
+        kinf__doc_drop(object, member);
     return failed;
 }
 
@@ -353,7 +348,7 @@ static int omit(const struct kinf__schema_node *node, struct cJSON *tree)
 
         next = child->next;
         if (cJSON_IsObject(tree) && is_omitted(node, child))
-            drop(tree, child);
+            kinf__doc_drop(tree, child);
         else if (known != NULL && known == node->element && cJSON_IsNull(child) &&
                  known->kind == KINF__SCHEMA_STRING)
             failed = become_text(child, "");

@@ -20,20 +20,10 @@ static bool has_prefix(const char *name, const char *prefix)
     return strncmp(name, prefix, strlen(prefix)) == 0;
 }
 
-static bool is_text(const struct cJSON *node, const char *text)
-{
-    return cJSON_IsString(node) && strcmp(node->valuestring, text) == 0;
-}
-
 static void clear(struct cJSON *container)
 {
     cJSON_Delete(container->child);
     container->child = NULL;
-}
-
-static void drop(struct cJSON *container, struct cJSON *child)
-{
-    cJSON_Delete(cJSON_DetachItemViaPointer(container, child));
 }
 
 /* --- refusals --- */
@@ -65,10 +55,12 @@ static int refuse_order(struct kinf__refusal *refusal, const struct cJSON *patch
 static int merge_map(struct cJSON *object, struct cJSON *patch,
                      const struct kinf__schema_node *node, struct kinf__refusal *refusal);
 
+/* Removes elements that another one stands for in the index; without a key there is none. */
 static int remove_listed(struct cJSON *list, const char *merge_key,
                          const struct kinf__node_index *listed)
 {
     KINF__AUTO_BUFFER room = KINF__BUFFER_INIT;
+    const struct kinf__node_index_entry *entry;
     const char *key;
 
     for (struct cJSON *element = list->child, *next; element != NULL; element = next) {
@@ -78,8 +70,9 @@ static int remove_listed(struct cJSON *list, const char *merge_key,
         key = kinf__element_key_text(element, merge_key, &room);
         if (key == NULL)
             return KINF_ERR_NO_MEMORY;
-        if (kinf__node_index_find(listed, key) != NULL)
-            drop(list, element);
+        entry = kinf__node_index_find(listed, key);
+        if (entry != NULL && entry->node != element)
+            kinf__doc_drop(list, element);
     }
     return 0;
 }
@@ -117,31 +110,14 @@ static struct cJSON *take_first(struct cJSON *container)
     return cJSON_DetachItemViaPointer(container, container->child);
 }
 
-/* `ranks` are the list's own: they know the first of each. */
-static int remove_doubled(struct cJSON *list, const struct kinf__node_index *ranks)
-{
-    KINF__AUTO_BUFFER room = KINF__BUFFER_INIT;
-    const char *key;
-
-    for (struct cJSON *element = list->child, *next; element != NULL; element = next) {
-        next = element->next;
-        key = kinf__element_key_text(element, "", &room);
-        if (key == NULL)
-            return KINF_ERR_NO_MEMORY;
-        if (kinf__node_index_find(ranks, key)->node != element)
-            drop(list, element);
-    }
-    return 0;
-}
-
-/* A set: each once. */
+/* A set: each once, and of its own ones, which the ranks know, the first. */
 static int merge_scalars(struct cJSON *list, struct cJSON *patch, struct kinf__refusal *refusal)
 {
     KINF__AUTO_NODE_INDEX server = { KINF__HMAP_INIT };
     KINF__AUTO_NODE_INDEX named = { KINF__HMAP_INIT };
     struct kinf__node_index_entry *entry;
 
-    if (kinf__elements_rank(list, "", &server) < 0 || remove_doubled(list, &server) < 0 ||
+    if (kinf__elements_rank(list, "", &server) < 0 || remove_listed(list, "", &server) < 0 ||
         kinf__elements_rank(patch, "", &named) < 0)
         return KINF_ERR_NO_MEMORY;
     while (patch->child != NULL) {
@@ -164,13 +140,13 @@ static int take_directive(struct cJSON *take_element, const char *merge_key,
     const char *key;
     int failed;
 
-    if (is_text(directive, "replace")) {
+    if (kinf__doc_is_text(directive, "replace")) {
         *replaces = true;
         return 0;
     }
-    if (is_text(directive, "merge"))
+    if (kinf__doc_is_text(directive, "merge"))
         return kinf__refuse_oddly(refusal, "merging lists cannot yet be specified in the patch");
-    if (!is_text(directive, "delete"))
+    if (!kinf__doc_is_text(directive, "delete"))
         return refuse_directive(refusal, directive, element);
     failed = kinf__element_check_key(element, merge_key, refusal);
     if (failed < 0)
@@ -271,7 +247,7 @@ static bool clean(struct cJSON *value)
     for (struct cJSON *child = value->child, *next; child != NULL; child = next) {
         next = child->next;
         if ((cJSON_IsObject(value) && cJSON_IsNull(child)) || !clean(child))
-            drop(value, child);
+            kinf__doc_drop(value, child);
     }
     return true;
 }
@@ -350,7 +326,7 @@ static int retain_keys(struct cJSON *object, const struct cJSON *patch, const st
     for (struct cJSON *old = object->child, *next; old != NULL; old = next) {
         next = old->next;
         if (kinf__node_index_find(&retained, old->string) == NULL)
-            drop(object, old);
+            kinf__doc_drop(object, old);
     }
     return 0;
 }
@@ -381,7 +357,7 @@ static int check_order(const struct cJSON *patch, const struct cJSON *order, con
             element = element->next;
         named = named->next;
     }
-    while (element != NULL && is_text(kinf__doc_get(element, DIRECTIVE), "delete"))
+    while (element != NULL && kinf__doc_is_text(kinf__doc_get(element, DIRECTIVE), "delete"))
         element = element->next;
     return element != NULL ? refuse_order(refusal, patch, order) : 0;
 }
@@ -540,14 +516,14 @@ static int set_orders(struct kinf__node_members *members, struct cJSON *patch,
 static int obey_directive(struct cJSON *object, struct cJSON *patch, struct cJSON *directive,
                           struct kinf__refusal *refusal)
 {
-    bool replaces = is_text(directive, "replace");
+    bool replaces = kinf__doc_is_text(directive, "replace");
 
-    if (!replaces && !is_text(directive, "delete"))
+    if (!replaces && !kinf__doc_is_text(directive, "delete"))
         return refuse_directive(refusal, directive, patch);
     clear(object);
     if (!replaces)
         return 0;
-    drop(patch, directive);
+    kinf__doc_drop(patch, directive);
     object->child = patch->child;
     patch->child = NULL;
     return 0;

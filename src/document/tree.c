@@ -321,6 +321,11 @@ void kinf__doc_remove(struct cJSON *object, const char *name)
     cJSON_DeleteItemFromObjectCaseSensitive(object, name);
 }
 
+void kinf__doc_drop(struct cJSON *container, struct cJSON *child)
+{
+    cJSON_Delete(cJSON_DetachItemViaPointer(container, child));
+}
+
 static int undouble_members(struct cJSON *object)
 {
     KINF__AUTO_NODE_INDEX index = { KINF__HMAP_INIT };
@@ -333,7 +338,7 @@ static int undouble_members(struct cJSON *object)
         if (entry == NULL) {
             failed = kinf__node_index_add(&index, member->string, member, 0);
         } else {
-            cJSON_Delete(cJSON_DetachItemViaPointer(object, entry->node));
+            kinf__doc_drop(object, entry->node);
             entry->node = member;
         }
     }
@@ -342,43 +347,36 @@ static int undouble_members(struct cJSON *object)
 
 int kinf__doc_undouble(struct cJSON *tree)
 {
-    struct cJSON *child;
     int failed = cJSON_IsObject(tree) ? undouble_members(tree) : 0;
 
-    if (failed == 0) {
-        cJSON_ArrayForEach(child, tree)
-        {
-            failed = kinf__doc_undouble(child);
-            if (failed < 0)
-                break;
-        }
-    }
+    for (struct cJSON *child = tree->child; failed == 0 && child != NULL; child = child->next)
+        failed = kinf__doc_undouble(child);
     return failed;
+}
+
+static struct cJSON *make_container(struct cJSON *object, const char *name,
+                                    struct cJSON *take_container)
+{
+    return kinf__doc_set(object, name, take_container) == 0 ? take_container : NULL;
 }
 
 struct cJSON *kinf__doc_object(struct cJSON *object, const char *name)
 {
     struct cJSON *member = kinf__doc_get(object, name);
 
-    if (cJSON_IsObject(member))
-        return member;
-    return kinf__doc_set(object, name, cJSON_CreateObject()) == 0 ? kinf__doc_get(object, name)
-                                                                  : NULL;
+    return cJSON_IsObject(member) ? member : make_container(object, name, cJSON_CreateObject());
 }
 
 struct cJSON *kinf__doc_array(struct cJSON *object, const char *name)
 {
     struct cJSON *member = kinf__doc_get(object, name);
 
-    if (cJSON_IsArray(member))
-        return member;
-    return kinf__doc_set(object, name, cJSON_CreateArray()) == 0 ? kinf__doc_get(object, name)
-                                                                 : NULL;
+    return cJSON_IsArray(member) ? member : make_container(object, name, cJSON_CreateArray());
 }
 
 /* --- sets of texts --- */
 
-static bool is_text(const struct cJSON *node, const char *text)
+bool kinf__doc_is_text(const struct cJSON *node, const char *text)
 {
     return cJSON_IsString(node) && strcmp(node->valuestring, text) == 0;
 }
@@ -389,7 +387,7 @@ bool kinf__doc_has_text(const struct cJSON *array, const char *text)
 
     cJSON_ArrayForEach(element, array)
     {
-        if (is_text(element, text))
+        if (kinf__doc_is_text(element, text))
             return true;
     }
     return false;
@@ -412,8 +410,8 @@ void kinf__doc_remove_text(struct cJSON *object, const char *name, const char *t
         return;
     for (element = array->child; element != NULL; element = next) {
         next = element->next;
-        if (is_text(element, text))
-            cJSON_Delete(cJSON_DetachItemViaPointer(array, element));
+        if (kinf__doc_is_text(element, text))
+            kinf__doc_drop(array, element);
     }
     if (array->child == NULL)
         kinf__doc_remove(object, name);

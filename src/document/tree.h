@@ -75,6 +75,8 @@ KINF_MUST_CHECK int kinf__doc_append(struct cJSON *array, struct cJSON *take_val
 KINF_MUST_CHECK int kinf__doc_append_member(struct cJSON *object, const char *name,
                                             struct cJSON *take_value);
 void kinf__doc_remove(struct cJSON *object, const char *name);
+/* Takes out a member or an element, and frees it. */
+void kinf__doc_drop(struct cJSON *container, struct cJSON *child);
 /* Of doubled members the last one stays, anywhere in it. Errors: KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__doc_undouble(struct cJSON *tree);
 /* The object under the name, made if there is none or it is no object. NULL: out of memory. */
@@ -84,6 +86,8 @@ struct cJSON *kinf__doc_array(struct cJSON *object, const char *name);
 
 /* --- arrays as sets of texts: finalizers, versions --- */
 
+/* Whether it is this text; NULL is not. */
+bool kinf__doc_is_text(const struct cJSON *node, const char *text);
 /* `array` NULL has none. */
 bool kinf__doc_has_text(const struct cJSON *array, const char *text);
 /* Puts the text into the array under the name, unless it is there. Errors: KINF_ERR_NO_MEMORY. */

@@ -301,9 +301,9 @@ static void what_is_removed_leaves_what_is_above(void **state)
         KINF__AUTO_DOC *dropped = test_tree(table[i].dropped);
         KINF__AUTO_FIELD_SET set = set_of(table[i].set);
 
-        assert_int_equal(kinf__field_set_remove_from(&set, node, object), 0);
+        assert_int_equal(kinf__field_set_remove_from(&set, node, object, false), 0);
         assert_true(kinf__doc_equal(object, removed));
-        assert_int_equal(kinf__field_set_drop_emptied(&set, node, object), 0);
+        assert_int_equal(kinf__field_set_remove_from(&set, node, object, true), 0);
         assert_true(kinf__doc_equal(object, dropped));
     }
 }
@@ -337,7 +337,7 @@ static void depth_does_no_harm(void **state)
     assert_int_equal(kinf__field_set_of(NULL, tree, &set), 0);
     assert_int_equal(kinf__field_set_compare(NULL, empty, tree, &changed, &removed), 0);
     assert_int_equal(kinf__field_set_add(&set, &changed), 0);
-    assert_int_equal(kinf__field_set_remove_from(&set, NULL, tree), 0);
+    assert_int_equal(kinf__field_set_remove_from(&set, NULL, tree, false), 0);
     assert_null(tree->child);
 }
 
