@@ -25,18 +25,16 @@ void kinf__entries_release(struct kinf__entries *entries)
 
 static struct kinf__entry *push(struct kinf__entries *entries, const struct kinf__entry *entry)
 {
-    size_t size = entries->size != 0 ? 2 * entries->size : 4;
-    struct kinf__entry *items;
+    size_t n = entries->n_items;
+    struct kinf__entry *items = entries->items;
 
-    if (entries->n_items == entries->size) {
-        items = reallocarray(entries->items, size, sizeof *items);
-        if (items == NULL)
-            return NULL;
-        entries->items = items;
-        entries->size = size;
-    }
-    entries->items[entries->n_items] = *entry;
-    return &entries->items[entries->n_items++];
+    if ((n & (n - 1)) == 0)
+        items = reallocarray(items, n != 0 ? 2 * n : 1, sizeof *items);
+    if (items == NULL)
+        return NULL;
+    entries->items = items;
+    items[entries->n_items++] = *entry;
+    return &items[n];
 }
 
 static int read_entry(struct kinf__entries *entries, const struct cJSON *from)

@@ -21,8 +21,7 @@ struct kinf__entry {
 
 struct kinf__entries {
     struct kinf__entry *items;
-    size_t n_items;
-    size_t size;
+    size_t n_items;     /* there is room up to the next power of two */
     struct cJSON *list; /* that was read */
 };
 

@@ -101,15 +101,13 @@ struct cJSON *kinf__node_members_get(const struct kinf__node_members *members, c
 
 static int name_node(struct cJSON *node, const char *name)
 {
-    size_t size = strlen(name) + 1;
     char *copy;
 
     if (node->string != NULL && strcmp(node->string, name) == 0)
         return 0;
-    copy = cJSON_malloc(size);
+    copy = strdup(name);
     if (copy == NULL)
         return KINF_ERR_NO_MEMORY;
-    memcpy(copy, name, size);
     if ((node->type & cJSON_StringIsConst) == 0)
         cJSON_free(node->string);
     node->string = copy;

@@ -96,22 +96,16 @@ static void put_member(struct translation *t, struct bracket *bracket, const cha
 
 static void put_plain(struct translation *t, struct bracket *bracket, char c)
 {
-    switch (c) {
-    case ']':
-        bracket->has_close = true;
-        break;
-    case '[':
-        bracket->has_open = true;
-        break;
-    case '^':
-        bracket->has_caret = true;
-        break;
-    case '-':
-        bracket->has_dash = true;
-        break;
-    default:
+    bool *const flag = c == ']'   ? &bracket->has_close
+                       : c == '[' ? &bracket->has_open
+                       : c == '^' ? &bracket->has_caret
+                       : c == '-' ? &bracket->has_dash
+                                  : NULL;
+
+    if (flag != NULL)
+        *flag = true;
+    else
         put_member(t, bracket, &c, 1);
-    }
 }
 
 static void read_escape_inside(struct translation *t, struct bracket *bracket)

@@ -9,9 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BILLION     1000000000LL
-#define MAX_DIGITS  18
-#define MAX_BILLION ((__int128)9223372036854775807LL * BILLION)
+#define BILLION    1000000000LL
+#define MAX_DIGITS 18
+/* What is that large or larger is not counted here. */
+#define MAX_EXPONENT 100
+#define MAX_BILLION  ((__int128)9223372036854775807LL * BILLION)
 
 enum form { FORM_DECIMAL, FORM_BINARY, FORM_EXPONENT };
 
@@ -42,11 +44,12 @@ static void shrink(__int128 *number, int exponent)
         *number = *number / 10 + (*number % 10 != 0);
 }
 
-/* Finds the suffix: what it multiplies by. */
+/* Finds the suffix: what it multiplies by. An exponent beyond MAX_EXPONENT is that. */
 static bool read_suffix(const char *text, struct quantity *quantity, int *ret_base,
                         int *ret_exponent)
 {
-    char *end;
+    const char *digits;
+    long number;
 
     *ret_base = 10;
     quantity->form = FORM_DECIMAL;
@@ -66,8 +69,12 @@ static bool read_suffix(const char *text, struct quantity *quantity, int *ret_ba
     quantity->form = FORM_EXPONENT;
     if (*text != 'e' && *text != 'E')
         return false;
-    *ret_exponent = (int)strtol(text + 1, &end, 10);
-    return text[1] != '\0' && *end == '\0' && *ret_exponent > -100 && *ret_exponent < 100;
+    digits = text + 1 + (text[1] == '+' || text[1] == '-');
+    number = strtol(text + 1, NULL, 10);
+    *ret_exponent = number > MAX_EXPONENT    ? MAX_EXPONENT
+                    : number < -MAX_EXPONENT ? -MAX_EXPONENT
+                                             : (int)number;
+    return *digits != '\0' && digits[strspn(digits, "0123456789")] == '\0';
 }
 
 static bool read_quantity(const char *text, struct quantity *quantity)
@@ -89,7 +96,8 @@ static bool read_quantity(const char *text, struct quantity *quantity)
         if (n_digits > MAX_DIGITS || decimals > MAX_DIGITS)
             return false;
     }
-    if (!has_digit || !read_suffix(text, quantity, &base, &exponent))
+    if (!has_digit || !read_suffix(text, quantity, &base, &exponent) || exponent == -MAX_EXPONENT ||
+        exponent == MAX_EXPONENT)
         return false;
     if (base == 1024) {
         if (!scale(&number, 1024, exponent))
@@ -102,6 +110,26 @@ static bool read_quantity(const char *text, struct quantity *quantity)
     shrink(&number, exponent);
     quantity->billionths = is_negative ? -number : number;
     return true;
+}
+
+const char *kinf__quantity_fault(const char *text)
+{
+    struct quantity ignored;
+    int base, exponent;
+    size_t n;
+
+    text += *text == '+' || *text == '-';
+    n = strspn(text, "0123456789");
+    text += n;
+    if (*text == '.') {
+        n += strspn(text + 1, "0123456789");
+        text += 1 + strspn(text + 1, "0123456789");
+    }
+    if (n == 0 || strspn(text, "eEinumkKMGTP+-0123456789") != strlen(text))
+        return "quantities must match the regular expression "
+               "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+    return read_suffix(text, &ignored, &base, &exponent) ? NULL
+                                                         : "unable to parse quantity's suffix";
 }
 
 static void write_binary(long long bytes, char canonical[KINF__QUANTITY_SIZE])

@@ -10,6 +10,9 @@
 
 #define KINF__QUANTITY_SIZE 64
 
+/* What the server finds wrong with the text; NULL: nothing. */
+const char *kinf__quantity_fault(const char *text);
+
 /* Writes the canonical text: "0.5" is "500m", "1024Mi" is "1Gi", "1e3" stays. False: it is no
  * quantity, or one of more digits than are counted here; nothing is written. */
 bool kinf__quantity_write(const char *text, char canonical[KINF__QUANTITY_SIZE]);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "document/quantity.h"
 #include "document/schema_priv.h"
 
 #define TIME_LAYOUT       "2006-01-02T15:04:05Z07:00"
@@ -212,7 +213,7 @@ bool kinf__is_time(const char *text)
     return check_time(&check, text, false) == 0;
 }
 
-/* --- base64, quantities --- */
+/* --- base64 --- */
 
 static bool is_base64_digit(char c)
 {
@@ -255,43 +256,16 @@ static int check_bytes(struct check *check, const char *text)
     return at < 0 ? 0 : fault(check, "illegal base64 data at input byte %ld", at);
 }
 
-static bool is_suffix(const char *text)
-{
-    static const char *const suffixes[] = { "",  "n", "u",  "m",  "k",  "M",  "G",  "T",
-                                            "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei" };
-    size_t len = strlen(text);
-
-    for (size_t i = 0; i < KINF__ARRAY_LEN(suffixes); i++) {
-        if (strcmp(text, suffixes[i]) == 0)
-            return true;
-    }
-    if (len < 2 || (*text != 'e' && *text != 'E'))
-        return false;
-    text += 1 + (text[1] == '+' || text[1] == '-');
-    return *text != '\0' && text[strspn(text, "0123456789")] == '\0';
-}
+/* --- walking --- */
 
 static int check_quantity(struct check *check, const struct cJSON *value)
 {
-    const char *text = cJSON_IsString(value) ? value->valuestring : "", *suffix;
-    size_t n;
+    const char *wrong = kinf__doc_is_number(value)
+                            ? NULL
+                            : kinf__quantity_fault(cJSON_IsString(value) ? value->valuestring : "");
 
-    if (kinf__doc_is_number(value))
-        return 0;
-    text += *text == '+' || *text == '-';
-    n = strspn(text, "0123456789");
-    suffix = text + n;
-    if (*suffix == '.') {
-        n += strspn(suffix + 1, "0123456789");
-        suffix += 1 + strspn(suffix + 1, "0123456789");
-    }
-    if (n == 0 || strspn(suffix, "eEinumkKMGTP+-0123456789") != strlen(suffix))
-        return fault(check, "quantities must match the regular expression "
-                            "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'");
-    return is_suffix(suffix) ? 0 : fault(check, "unable to parse quantity's suffix");
+    return wrong != NULL ? fault(check, "%s", wrong) : 0;
 }
-
-/* --- walking --- */
 
 static int check_members(struct check *check, const struct kinf__schema_node *node,
                          const struct cJSON *object)

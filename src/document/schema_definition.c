@@ -24,7 +24,7 @@ struct maker {
 static const struct kinf__schema_node any = { .kind = KINF__SCHEMA_ANY, .name = "" };
 static const struct kinf__schema_node text = { .kind = KINF__SCHEMA_STRING, .name = "string" };
 
-static int make_node(struct maker *maker, const struct cJSON *rules,
+static int make_node(struct maker *maker, const struct cJSON *rules, bool is_root,
                      const struct kinf__schema_node **ret_node);
 
 static bool says(const struct cJSON *rules, const char *name)
@@ -50,7 +50,7 @@ static int make_fields(struct maker *maker, const struct cJSON *rules,
         fields->name = property->string;
         fields->fallback = kinf__doc_get(property, "default");
         fields->is_required = kinf__doc_has_text(required, property->string);
-        failed = make_node(maker, property, &fields->node);
+        failed = make_node(maker, property, false, &fields->node);
         if (failed < 0)
             return failed;
         fields++;
@@ -107,7 +107,7 @@ static int make_map(struct maker *maker, const struct cJSON *values, struct kinf
 {
     node->kind = KINF__SCHEMA_MAP;
     node->element = &any;
-    return cJSON_IsTrue(values) ? 0 : make_node(maker, values, &node->element);
+    return cJSON_IsTrue(values) ? 0 : make_node(maker, values, false, &node->element);
 }
 
 static int make_keys(struct maker *maker, const struct cJSON *rules, struct kinf__schema_node *node)
@@ -142,20 +142,18 @@ static int make_list(struct maker *maker, const struct cJSON *rules, struct kinf
         node->list = KINF__LIST_SET;
     else if (strcmp(list, "map") == 0)
         failed = make_keys(maker, rules, node);
-    return failed < 0 || items == NULL ? failed : make_node(maker, items, &node->element);
+    return failed < 0 || items == NULL ? failed : make_node(maker, items, false, &node->element);
 }
 
 static enum kinf__schema_kind scalar_kind(const struct cJSON *rules, const char *type)
 {
     if (says(rules, "x-kubernetes-int-or-string"))
         return KINF__SCHEMA_INT_OR_STRING;
-    if (strcmp(type, "string") == 0)
-        return KINF__SCHEMA_STRING;
-    if (strcmp(type, "integer") == 0)
-        return KINF__SCHEMA_INTEGER;
-    if (strcmp(type, "number") == 0)
-        return KINF__SCHEMA_NUMBER;
-    return strcmp(type, "boolean") == 0 ? KINF__SCHEMA_BOOLEAN : KINF__SCHEMA_ANY;
+    return strcmp(type, "string") == 0    ? KINF__SCHEMA_STRING
+           : strcmp(type, "integer") == 0 ? KINF__SCHEMA_INTEGER
+           : strcmp(type, "number") == 0  ? KINF__SCHEMA_NUMBER
+           : strcmp(type, "boolean") == 0 ? KINF__SCHEMA_BOOLEAN
+                                          : KINF__SCHEMA_ANY;
 }
 
 /* By type; one without is an object if it has properties. */
@@ -170,14 +168,15 @@ static int make_kind(struct maker *maker, const struct cJSON *rules, bool has_ow
         return make_list(maker, rules, node);
     if (values != NULL && !cJSON_IsFalse(values) && !has_fields)
         return make_map(maker, values, node);
-    if (has_fields || (strcmp(type, "object") == 0))
+    if (has_fields || strcmp(type, "object") == 0)
         return make_object(maker, rules, node->is_embedded || has_own, node);
     node->kind = scalar_kind(rules, type);
     return 0;
 }
 
-static int make_any_node(struct maker *maker, const struct cJSON *rules, bool is_root,
-                         const struct kinf__schema_node **ret_node)
+/* The depth is bounded by the parser's. */
+static int make_node(struct maker *maker, const struct cJSON *rules, bool is_root,
+                     const struct kinf__schema_node **ret_node)
 {
     struct kinf__schema_node *node = kinf__schema_alloc(maker->schema, 1, sizeof *node);
 
@@ -195,23 +194,6 @@ static int make_any_node(struct maker *maker, const struct cJSON *rules, bool is
     return make_kind(maker, rules, is_root, node);
 }
 
-/* The depth is bounded by the parser's. */
-static int make_node(struct maker *maker, const struct cJSON *rules,
-                     const struct kinf__schema_node **ret_node)
-{
-    return make_any_node(maker, rules, false, ret_node);
-}
-
-static struct cJSON *anything_goes(void)
-{
-    struct cJSON *rules = cJSON_CreateObject();
-
-    if (cJSON_AddTrueToObject(rules, "x-kubernetes-preserve-unknown-fields") != NULL)
-        return rules;
-    cJSON_Delete(rules);
-    return NULL;
-}
-
 int kinf__schema_of_definition(const struct kinf__schema *builtin, const struct cJSON *open_api,
                                struct kinf__schema **ret_schema, struct kinf_error *err)
 {
@@ -221,8 +203,10 @@ int kinf__schema_of_definition(const struct kinf__schema *builtin, const struct 
 
     if (schema == NULL)
         return kinf__error_no_memory(err);
-    schema->values = open_api != NULL ? kinf__doc_dup(open_api) : anything_goes();
-    failed = schema->values != NULL ? make_any_node(&maker, schema->values, true, &schema->root)
+    schema->values = open_api != NULL
+                         ? kinf__doc_dup(open_api)
+                         : cJSON_Parse("{\"x-kubernetes-preserve-unknown-fields\":true}");
+    failed = schema->values != NULL ? make_node(&maker, schema->values, true, &schema->root)
                                     : kinf__error_no_memory(err);
     if (failed < 0)
         kinf__schema_free(schema);

@@ -3,8 +3,8 @@
  *
  * Invariants: nodes live in one list that the document owns; an alias is the anchor's node again,
  * and counts as many nodes and levels as it stands for, so that walking the tree is bounded by
- * KINF__YAML_MAX_NODES and KINF__YAML_MAX_DEPTH. A mapping that is closed has no merge keys. No file takes longer than its size lets expect:
- * keys are compared after sorting, and anchors are few.
+ * KINF__YAML_MAX_NODES and KINF__YAML_MAX_DEPTH. A mapping that is closed has no merge keys. No
+ * file takes longer than its size lets expect: keys are compared after sorting, and anchors are few.
  */
 #include "yaml/yaml.h"
 
@@ -291,6 +291,14 @@ static int resolve_merges(const struct builder *builder, struct owned_node *mapp
 
 /* --- nodes --- */
 
+/* A container counts what is put into it, `weight` nodes of a height. */
+static void grow(struct owned_node *container, size_t weight, size_t height)
+{
+    container->weight += weight;
+    if (container->height <= height)
+        container->height = height + 1;
+}
+
 /* Puts a complete or opened node where it belongs. */
 static int attach(struct builder *builder, struct owned_node *owned, const yaml_mark_t *mark)
 {
@@ -310,9 +318,7 @@ static int attach(struct builder *builder, struct owned_node *owned, const yaml_
     if (parent->node.type == KINF__YAML_MAPPING && parent->n_slots % 2 == 0 &&
         owned->node.type != KINF__YAML_SCALAR)
         return fail_at(builder, KINF_ERR_PARSE, mark, "a key that is no plain text");
-    parent->weight += owned->weight;
-    if (parent->height <= owned->height)
-        parent->height = owned->height + 1;
+    grow(parent, owned->weight, owned->height);
     return append_item(parent, &owned->node) < 0 ? kinf__error_no_memory(builder->err) : 0;
 }
 
@@ -368,17 +374,13 @@ static int open_container(struct builder *builder, enum kinf__yaml_type type,
 
 static int close_container(struct builder *builder)
 {
-    struct owned_node *closed = builder->open[--builder->depth], *parent;
+    struct owned_node *closed = builder->open[--builder->depth];
     int failed;
 
     closed->is_open = false;
-    if (builder->depth > 0) {
-        /* attach() gave the parent only what the container was when it was empty. */
-        parent = builder->open[builder->depth - 1];
-        parent->weight += closed->weight - 1;
-        if (parent->height <= closed->height)
-            parent->height = closed->height + 1;
-    }
+    /* attach() gave the parent only what the container was when it was empty. */
+    if (builder->depth > 0)
+        grow(builder->open[builder->depth - 1], closed->weight - 1, closed->height);
     if (closed->node.type != KINF__YAML_MAPPING)
         return 0;
     failed = check_keys(builder, &closed->node);

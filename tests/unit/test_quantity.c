@@ -31,9 +31,15 @@ static void texts_are_the_servers(void **state)
 
 static void what_is_none_or_too_long_is_left_alone(void **state)
 {
-    static const char *const rows[] = {
-        "x", "1x", "1.2.3", "1e", "1e1000", "12345678901234567890", "9223372036854775808E", "1 Gi"
-    };
+    static const char *const rows[] = { "x",
+                                        "1x",
+                                        "1.2.3",
+                                        "1e",
+                                        "1e1000",
+                                        "1e99999999999999999999",
+                                        "12345678901234567890",
+                                        "9223372036854775808E",
+                                        "1 Gi" };
 
     (void)state;
     for (size_t i = 0; i < KINF__ARRAY_LEN(rows); i++) {
