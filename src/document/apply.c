@@ -321,19 +321,14 @@ static int merge_maps(struct cJSON *object, const struct kinf__children *live,
 static int merge(const struct kinf__schema_node *node, struct cJSON *live,
                  const struct cJSON *config)
 {
-    struct kinf__children children[2];
-    int failed = kinf__children_of(node, live, &children[0]);
+    KINF__AUTO_CHILDREN ours = { NULL, 0 };
+    KINF__AUTO_CHILDREN theirs = { NULL, 0 };
 
-    if (failed < 0)
-        return failed;
-    failed = kinf__children_of(node, config, &children[1]);
-    if (failed == 0 && cJSON_IsObject(config))
-        failed = merge_maps(live, &children[0], &children[1]);
-    else if (failed == 0 && children[1].n_items != 0)
-        failed = merge_lists(live, &children[0], &children[1]);
-    kinf__children_release(&children[0]);
-    kinf__children_release(&children[1]);
-    return failed;
+    if (kinf__children_of(node, live, &ours) < 0 || kinf__children_of(node, config, &theirs) < 0)
+        return KINF_ERR_NO_MEMORY;
+    if (cJSON_IsObject(config))
+        return merge_maps(live, &ours, &theirs);
+    return theirs.n_items != 0 ? merge_lists(live, &ours, &theirs) : 0;
 }
 
 /* What the manager had, and nobody has any more, itself included. `gone` is empty. */

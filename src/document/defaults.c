@@ -12,11 +12,6 @@
 
 /* --- filling in --- */
 
-static bool is_empty(const struct cJSON *container)
-{
-    return container == NULL || container->child == NULL;
-}
-
 /* Go takes "" for none. */
 static bool is_missing(const struct cJSON *member)
 {
@@ -35,7 +30,7 @@ static int set_text_once(struct cJSON *object, const char *name, const char *tex
 
 static int copy_if_empty(struct cJSON *object, const char *name, const struct cJSON *from)
 {
-    if (is_empty(from) || !is_empty(kinf__doc_get(object, name)))
+    if (kinf__doc_is_empty(from) || !kinf__doc_is_empty(kinf__doc_get(object, name)))
         return 0;
     return kinf__doc_set(object, name, kinf__doc_dup(from));
 }
@@ -338,7 +333,7 @@ static int default_service(struct cJSON *object)
     const char *type = kinf__doc_text(spec, "type", NULL);
     bool is_balanced = strcmp(type, "LoadBalancer") == 0;
     bool is_outside = is_balanced || strcmp(type, "NodePort") == 0 ||
-                      !is_empty(kinf__doc_get(spec, "externalIPs"));
+                      !kinf__doc_is_empty(kinf__doc_get(spec, "externalIPs"));
 
     if (!cJSON_IsObject(spec))
         return 0;
@@ -422,9 +417,9 @@ static int default_limit_range(struct cJSON *object)
 static int default_network_policy(struct cJSON *object)
 {
     struct cJSON *spec = kinf__doc_get(object, "spec");
-    bool has_egress = !is_empty(kinf__doc_get(spec, "egress"));
+    bool has_egress = !kinf__doc_is_empty(kinf__doc_get(spec, "egress"));
 
-    if (!cJSON_IsObject(spec) || !is_empty(kinf__doc_get(spec, "policyTypes")))
+    if (!cJSON_IsObject(spec) || !kinf__doc_is_empty(kinf__doc_get(spec, "policyTypes")))
         return 0;
     return kinf__doc_set(spec, "policyTypes",
                          cJSON_Parse(has_egress ? "[\"Ingress\",\"Egress\"]" : "[\"Ingress\"]"));
@@ -484,7 +479,7 @@ static int default_definition(struct cJSON *object)
 
     if (cJSON_IsObject(names) && default_names(names, kinf__doc_text(names, "kind", NULL)) < 0)
         return KINF_ERR_NO_MEMORY;
-    if (!cJSON_IsObject(status) || !is_empty(kinf__doc_get(status, "storedVersions")))
+    if (!cJSON_IsObject(status) || !kinf__doc_is_empty(kinf__doc_get(status, "storedVersions")))
         return 0;
     cJSON_ArrayForEach(version, kinf__doc_find(object, "spec", "versions", NULL))
     {

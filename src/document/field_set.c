@@ -185,14 +185,12 @@ static int read_field(const struct cJSON *item, struct kinf__field_set *set)
     struct kinf__field field = { NULL,
                                  item->child == NULL || kinf__doc_get(item, ".") != NULL,
                                  { 0 } };
+    int failed;
 
     if (step[0] == '\0' || step[1] != ':' || strchr("fkvi", step[0]) == NULL)
         return 0;
-    if (kinf__field_set_read(item, &field.below) < 0) {
-        kinf__field_set_release(&field.below);
-        return KINF_ERR_NO_MEMORY;
-    }
-    return push(set, step, &field);
+    failed = kinf__field_set_read(item, &field.below);
+    return failed | push(set, step, &field);
 }
 
 int kinf__field_set_read(const struct cJSON *fields, struct kinf__field_set *set)
@@ -461,10 +459,9 @@ static int fill(const struct kinf__schema_node *node, const struct cJSON *value,
         int failed = fill(child->node, child->value, &below);
 
         below.is_member |= counts_itself(node, child);
-        if (failed < 0 || push(&field->below, child->step, &below) < 0) {
-            kinf__field_set_release(&below.below);
-            return KINF_ERR_NO_MEMORY;
-        }
+        failed |= push(&field->below, child->step, &below);
+        if (failed < 0)
+            return failed;
     }
     return 0;
 }
@@ -594,14 +591,8 @@ static int compare_levels(struct levels *levels, struct difference *difference)
         struct difference below = { 0 };
         int failed = compare_next(levels, child, ends, &below);
 
-        if (failed == 0)
-            failed = push(&difference->changed.below, child->step, &below.changed);
-        else
-            kinf__field_set_release(&below.changed.below);
-        if (failed == 0)
-            failed = push(&difference->removed.below, child->step, &below.removed);
-        else
-            kinf__field_set_release(&below.removed.below);
+        failed |= push(&difference->changed.below, child->step, &below.changed);
+        failed |= push(&difference->removed.below, child->step, &below.removed);
         if (failed < 0)
             return failed;
         levels->at[0] = ends[0];
@@ -615,7 +606,7 @@ static int compare(const struct kinf__schema_node *node, const struct cJSON *lef
 {
     enum kinf__shape a = kinf__shape_of(node, left), b = kinf__shape_of(node, right);
     struct levels levels = { .node = node, .parents = { left, right } };
-    int failed;
+    int failed = 0;
 
     if ((a < KINF__SHAPE_MAP && b < KINF__SHAPE_MAP) ||
         (has_nothing_below(left, a) && has_nothing_below(right, b))) {
@@ -625,9 +616,8 @@ static int compare(const struct kinf__schema_node *node, const struct cJSON *lef
     difference->changed.is_member =
         left == NULL || (a != KINF__SHAPE_NONE && b != KINF__SHAPE_NONE && a != b);
     difference->removed.is_member = right == NULL;
-    failed = kinf__children_of(node, left, &levels.children[0]);
-    if (failed == 0)
-        failed = kinf__children_of(node, right, &levels.children[1]);
+    for (int i = 0; failed == 0 && i < 2; i++)
+        failed = kinf__children_of(node, levels.parents[i], &levels.children[i]);
     if (failed == 0)
         failed = compare_levels(&levels, difference);
     kinf__children_release(&levels.children[0]);

@@ -222,11 +222,16 @@ static int read_base(struct kinf__entries *entries, const struct cJSON *old,
     return failed == KINF_ERR_INVALID ? 0 : failed;
 }
 
+static bool is_updater(const struct kinf__entry *entry)
+{
+    return !entry->is_apply && !kinf__field_set_is_empty(&entry->fields);
+}
+
 /* An earlier one of the same version, or NULL. */
 static struct kinf__entry *find_older(struct kinf__entries *entries, size_t before)
 {
     for (size_t i = 0; i < before; i++) {
-        if (!entries->items[i].is_apply && !kinf__field_set_is_empty(&entries->items[i].fields) &&
+        if (is_updater(&entries->items[i]) &&
             strcmp(entries->items[i].api_version, entries->items[before].api_version) == 0)
             return &entries->items[i];
     }
@@ -240,14 +245,13 @@ static int cap_updaters(struct kinf__entries *entries)
     struct kinf__entry *entry, *older;
 
     for (size_t i = 0; i < entries->n_items; i++)
-        n_updaters +=
-            !entries->items[i].is_apply && !kinf__field_set_is_empty(&entries->items[i].fields);
+        n_updaters += is_updater(&entries->items[i]);
     if (n_updaters > MAX_UPDATERS)
         sort_entries(entries);
     for (size_t i = 0; n_updaters > MAX_UPDATERS && i < entries->n_items; i++) {
         entry = &entries->items[i];
         older = find_older(entries, i);
-        if (entry->is_apply || kinf__field_set_is_empty(&entry->fields) || older == NULL)
+        if (!is_updater(entry) || older == NULL)
             continue;
         if (kinf__field_set_add(&older->fields, &entry->fields) < 0)
             return KINF_ERR_NO_MEMORY;

@@ -6,7 +6,7 @@
  * room and time by the size of the pattern with its repetitions written out, so both that and the
  * text are bounded. Bytes count, not characters.
  */
-#include "document/pattern.h"
+#include "document/schema_priv.h"
 
 #include <regex.h>
 #include <stdlib.h>
@@ -37,10 +37,15 @@ struct translation {
     size_t n_groups;
 };
 
+static void put_into(struct translation *t, struct kinf__buffer *out, const char *text, size_t len)
+{
+    if (kinf__buffer_append(out, text, len) < 0)
+        t->is_out_of_memory = true;
+}
+
 static void put(struct translation *t, const char *text, size_t len)
 {
-    if (kinf__buffer_append(&t->out, text, len) < 0)
-        t->is_out_of_memory = true;
+    put_into(t, &t->out, text, len);
 }
 
 static void put_text(struct translation *t, const char *text)
@@ -88,12 +93,6 @@ struct bracket {
     bool has_close, has_open, has_caret, has_dash; /* where they mean nothing else: at the ends */
 };
 
-static void put_member(struct translation *t, struct bracket *bracket, const char *text, size_t len)
-{
-    if (kinf__buffer_append(&bracket->body, text, len) < 0)
-        t->is_out_of_memory = true;
-}
-
 static void put_plain(struct translation *t, struct bracket *bracket, char c)
 {
     bool *const flag = c == ']'   ? &bracket->has_close
@@ -105,7 +104,7 @@ static void put_plain(struct translation *t, struct bracket *bracket, char c)
     if (flag != NULL)
         *flag = true;
     else
-        put_member(t, bracket, &c, 1);
+        put_into(t, &bracket->body, &c, 1);
 }
 
 static void read_escape_inside(struct translation *t, struct bracket *bracket)
@@ -113,7 +112,7 @@ static void read_escape_inside(struct translation *t, struct bracket *bracket)
     const char *class = class_of(t->at[1]);
 
     if (class != NULL)
-        put_member(t, bracket, class, strlen(class));
+        put_into(t, &bracket->body, class, strlen(class));
     else if (escaped(t->at[1]) != '\0')
         put_plain(t, bracket, escaped(t->at[1]));
     else
@@ -140,10 +139,10 @@ static void read_member(struct translation *t, struct bracket *bracket)
 
         t->is_refused |= end == NULL;
         len = end != NULL ? (size_t)(end + 2 - t->at) : 1;
-        put_member(t, bracket, t->at, len);
+        put_into(t, &bracket->body, t->at, len);
     } else if (is_range(t->at)) {
         len = 3;
-        put_member(t, bracket, t->at, len);
+        put_into(t, &bracket->body, t->at, len);
     } else {
         put_plain(t, bracket, *t->at);
     }

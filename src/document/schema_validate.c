@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "document/node_index.h"
-#include "document/pattern.h"
 #include "document/schema_priv.h"
 
 #define INVALID      "FieldValueInvalid"

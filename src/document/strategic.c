@@ -20,10 +20,12 @@ static bool has_prefix(const char *name, const char *prefix)
     return strncmp(name, prefix, strlen(prefix)) == 0;
 }
 
-static void clear(struct cJSON *container)
+/* Moves all children; what there was goes. */
+static void replace_children(struct cJSON *container, struct cJSON *from)
 {
     cJSON_Delete(container->child);
-    container->child = NULL;
+    container->child = from->child;
+    from->child = NULL;
 }
 
 /* --- refusals --- */
@@ -178,9 +180,7 @@ static int obey_directives(struct cJSON *list, struct cJSON *patch, const char *
         return failed;
     if (!replaces)
         return remove_listed(list, merge_key, &deleted);
-    clear(list);
-    list->child = patch->child;
-    patch->child = NULL;
+    replace_children(list, patch);
     return 0;
 }
 
@@ -428,11 +428,6 @@ static int find_array(const struct kinf__node_members *members, const char *name
                : kinf__refuse_go_type(refusal, KINF__GO_SLICE, *ret_list);
 }
 
-static bool is_empty(const struct cJSON *list)
-{
-    return list == NULL || list->child == NULL;
-}
-
 /* Merges the list if the patch has it, and then orders it. */
 static int order_list(struct kinf__node_members *members, struct kinf__node_members *patches,
                       const struct cJSON *order, const char *name,
@@ -449,9 +444,9 @@ static int order_list(struct kinf__node_members *members, struct kinf__node_memb
     if (failed == 0 && patch != NULL)
         failed = check_order(patch, order, merge_key, refusal);
     /* An empty list in the document is none: Go leaves those out. */
-    if (failed == 0 && is_empty(list) && patch == NULL)
+    if (failed == 0 && kinf__doc_is_empty(list) && patch == NULL)
         return 0;
-    if (failed == 0 && is_empty(list) && is_empty(patch))
+    if (failed == 0 && kinf__doc_is_empty(list) && kinf__doc_is_empty(patch))
         failed = kinf__refuse_oddly(refusal, "no elements in any of the given slices");
     if (failed == 0)
         failed = kinf__elements_rank(list, merge_key, &server);
@@ -496,18 +491,15 @@ static int set_orders(struct kinf__node_members *members, struct cJSON *patch,
                       const struct kinf__schema_node *node, struct kinf__refusal *refusal)
 {
     KINF__AUTO_DOC *orders = cJSON_CreateObject();
-    struct kinf__node_members patches;
+    KINF__AUTO_NODE_MEMBERS patches = { NULL, false, { KINF__HMAP_INIT } };
     int failed;
 
     if (orders == NULL)
         return KINF_ERR_NO_MEMORY;
     take_directives(patch, ORDER_PREFIX, orders);
     failed = kinf__node_members_init(&patches, patch, (size_t)cJSON_GetArraySize(orders));
-    if (failed < 0)
-        return failed;
     for (struct cJSON *order = orders->child; failed == 0 && order != NULL; order = order->next)
         failed = set_order(members, &patches, order, node, refusal);
-    kinf__node_members_release(&patches);
     return failed;
 }
 
@@ -516,16 +508,13 @@ static int set_orders(struct kinf__node_members *members, struct cJSON *patch,
 static int obey_directive(struct cJSON *object, struct cJSON *patch, struct cJSON *directive,
                           struct kinf__refusal *refusal)
 {
+    struct cJSON nothing = { .type = cJSON_Object };
     bool replaces = kinf__doc_is_text(directive, "replace");
 
     if (!replaces && !kinf__doc_is_text(directive, "delete"))
         return refuse_directive(refusal, directive, patch);
-    clear(object);
-    if (!replaces)
-        return 0;
     kinf__doc_drop(patch, directive);
-    object->child = patch->child;
-    patch->child = NULL;
+    replace_children(object, replaces ? patch : &nothing);
     return 0;
 }
 
@@ -535,7 +524,7 @@ static int merge_map(struct cJSON *object, struct cJSON *patch,
 {
     struct cJSON *directive = kinf__doc_get(patch, DIRECTIVE);
     KINF__AUTO_DOC *keys = NULL;
-    struct kinf__node_members members;
+    KINF__AUTO_NODE_MEMBERS members = { NULL, false, { KINF__HMAP_INIT } };
     int failed;
 
     if (directive != NULL)
@@ -544,12 +533,10 @@ static int merge_map(struct cJSON *object, struct cJSON *patch,
     failed = keys != NULL ? retain_keys(object, patch, keys, refusal) : 0;
     if (failed == 0)
         failed = kinf__node_members_init(&members, object, (size_t)cJSON_GetArraySize(patch));
-    if (failed < 0)
-        return failed;
-    failed = set_orders(&members, patch, node, refusal);
+    if (failed == 0)
+        failed = set_orders(&members, patch, node, refusal);
     while (failed == 0 && patch->child != NULL)
         failed = merge_member(&members, take_first(patch), node, refusal);
-    kinf__node_members_release(&members);
     return failed;
 }
 

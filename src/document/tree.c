@@ -58,6 +58,11 @@ static int keep_numbers(struct cJSON *node, struct kinf__json_value value)
     return failed;
 }
 
+bool kinf__doc_is_empty(const struct cJSON *container)
+{
+    return container == NULL || container->child == NULL;
+}
+
 bool kinf__doc_is_number(const struct cJSON *node)
 {
     return cJSON_IsNumber(node) || cJSON_IsRaw(node);

@@ -40,6 +40,8 @@ struct cJSON *kinf__doc_dup(const struct cJSON *tree);
 /* Members in any order, elements in theirs. NULL equals NULL and nothing else. */
 bool kinf__doc_equal(const struct cJSON *a, const struct cJSON *b);
 
+/* Whether there is nothing in it; NULL is empty. */
+bool kinf__doc_is_empty(const struct cJSON *container);
 bool kinf__doc_is_number(const struct cJSON *node);
 bool kinf__doc_is_integer(const struct cJSON *node);
 /* What it is as a double, about; 0 if it is no number, or NULL. */

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "document/pattern.h"
+#include "document/schema_priv.h"
 #include "unit/allocation.h"
 #include "unit/test.h"
 
