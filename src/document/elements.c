@@ -77,18 +77,10 @@ int kinf__element_check_key(const struct cJSON *element, const char *merge_key,
 const char *kinf__element_key_text(const struct cJSON *element, const char *merge_key,
                                    struct kinf__buffer *room)
 {
-    const struct cJSON *key = kinf__element_key(element, merge_key);
-    int failed;
-
     room->len = 0;
-    if (cJSON_IsString(key)) {
-        failed = kinf__buffer_append(room, "\"", 1);
-        if (failed == 0)
-            failed = kinf__buffer_append_str(room, kinf_str_from(key->valuestring));
-    } else {
-        failed = kinf__doc_print(key, room);
-    }
-    return failed < 0 ? NULL : kinf__buffer_cstr(room);
+    return kinf__doc_print(kinf__element_key(element, merge_key), room) < 0
+               ? NULL
+               : kinf__buffer_cstr(room);
 }
 
 int kinf__elements_rank(const struct cJSON *list, const char *merge_key,

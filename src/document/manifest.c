@@ -89,37 +89,15 @@ static bool read_integer(const char *text, char ret_number[JSON_NUMBER_SIZE])
     return true;
 }
 
-/* [sign] digits [. digits] [e [sign] digits], with a digit before or behind the point. */
-static bool is_decimal(const char *text)
-{
-    static const char digits[] = "0123456789";
-    size_t n_before, n_behind = 0;
-
-    text += strspn(text, "+-") == 1 ? 1 : 0;
-    n_before = strspn(text, digits);
-    text += n_before;
-    if (*text == '.') {
-        n_behind = strspn(text + 1, digits);
-        text += 1 + n_behind;
-    }
-    if (n_before + n_behind == 0)
-        return false;
-    if (*text == 'e' || *text == 'E') {
-        text += strspn(text + 1, "+-") == 1 ? 2 : 1;
-        return *text != '\0' && strspn(text, digits) == strlen(text);
-    }
-    return *text == '\0';
-}
-
 /* In the fewest digits that say the same number. */
 static bool read_decimal(const char *text, char ret_number[JSON_NUMBER_SIZE])
 {
-    double number;
+    char *end;
+    double number = strtod(text, &end);
 
-    if (!is_decimal(text))
-        return false;
-    number = strtod(text, NULL);
-    if (!isfinite(number))
+    /* No blanks, nothing hexadecimal, no "inf". */
+    if (strspn(text, "+-.0123456789eE") != strlen(text) || end == text || *end != '\0' ||
+        !isfinite(number))
         return false;
     for (int digits = EXACT_DIGITS; digits <= 17; digits++) {
         snprintf(ret_number, JSON_NUMBER_SIZE, "%.*g", digits, number);

@@ -133,24 +133,17 @@ int kinf__node_put_member(struct cJSON *object, struct cJSON *old, const char *n
 int kinf__node_members_set(struct kinf__node_members *members, const char *name,
                            struct cJSON *take_value)
 {
-    struct kinf__node_index_entry *entry = NULL;
-    struct cJSON *old;
+    struct cJSON *old = kinf__node_members_get(members, name);
 
-    if (!members->is_indexed) {
-        old = cJSON_GetObjectItemCaseSensitive(members->object, name);
-        return kinf__node_put_member(members->object, old, name, take_value);
-    }
-    entry = kinf__node_index_find(&members->index, name);
-    if (entry == NULL) {
-        if (kinf__node_index_add(&members->index, name, NULL, 0) < 0) {
-            cJSON_Delete(take_value);
-            return KINF_ERR_NO_MEMORY;
-        }
-        entry = kinf__node_index_find(&members->index, name);
-    }
-    if (kinf__node_put_member(members->object, entry->node, name, take_value) < 0)
+    if (members->is_indexed && kinf__node_index_find(&members->index, name) == NULL &&
+        kinf__node_index_add(&members->index, name, NULL, 0) < 0) {
+        cJSON_Delete(take_value);
         return KINF_ERR_NO_MEMORY;
-    entry->node = take_value;
+    }
+    if (kinf__node_put_member(members->object, old, name, take_value) < 0)
+        return KINF_ERR_NO_MEMORY;
+    if (members->is_indexed)
+        kinf__node_index_find(&members->index, take_value->string)->node = take_value;
     return 0;
 }
 

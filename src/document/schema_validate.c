@@ -168,14 +168,13 @@ static int check_enum(struct validation *v, const struct cJSON *rules, const str
 {
     KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
     const struct cJSON *values = kinf__doc_get(rules, "enum"), *allowed;
-    int failed = 0;
 
     cJSON_ArrayForEach(allowed, values)
     {
         if (kinf__doc_equal(allowed, value))
             return 0;
     }
-    if (!cJSON_IsArray(values) || cJSON_GetArraySize(values) == 0)
+    if (!cJSON_IsArray(values) || kinf__doc_is_empty(values))
         return 0;
     if (kinf__buffer_append_str(&text, KINF_STR("Unsupported value: ")) < 0 ||
         kinf__doc_print(value, &text) < 0 ||
@@ -185,15 +184,12 @@ static int check_enum(struct validation *v, const struct cJSON *rules, const str
     {
         const char *quote = cJSON_IsString(allowed) ? "" : "\"";
 
-        if (failed == 0)
-            failed =
-                kinf__buffer_printf(&text, "%s%s", allowed->prev->next != NULL ? ", " : "", quote);
-        if (failed == 0)
-            failed = kinf__doc_print(allowed, &text);
-        if (failed == 0)
-            failed = kinf__buffer_printf(&text, "%s", quote);
+        if (kinf__buffer_printf(&text, "%s%s", allowed->prev->next != NULL ? ", " : "", quote) <
+                0 ||
+            kinf__doc_print(allowed, &text) < 0 || kinf__buffer_printf(&text, "%s", quote) < 0)
+            return KINF_ERR_NO_MEMORY;
     }
-    if (failed < 0 || kinf__buffer_cstr(&text) == NULL)
+    if (kinf__buffer_cstr(&text) == NULL)
         return KINF_ERR_NO_MEMORY;
     return add_fault(v, "FieldValueNotSupported", path_of(v), "%s", text.bytes);
 }
@@ -420,27 +416,22 @@ static int check_count(struct validation *v, const struct cJSON *rules, const ch
 static int print_element(const struct cJSON *item, const struct cJSON *keys,
                          struct kinf__buffer *out)
 {
-    const struct cJSON *key;
+    const struct cJSON *key, *value;
     const char *comma = "{";
-    int failed = 0;
 
     if (keys == NULL || !cJSON_IsObject(item))
         return kinf__doc_print(item, out);
     cJSON_ArrayForEach(key, keys)
     {
-        const struct cJSON *value =
-            cJSON_IsString(key) ? kinf__doc_get(item, key->valuestring) : NULL;
-
-        if (failed == 0 && value != NULL) {
-            failed = kinf__buffer_printf(out, "%s\"%s\":", comma, key->valuestring);
-            if (failed == 0)
-                failed = kinf__doc_print(value, out);
-            comma = ",";
-        }
+        value = cJSON_IsString(key) ? kinf__doc_get(item, key->valuestring) : NULL;
+        if (value == NULL)
+            continue;
+        if (kinf__buffer_printf(out, "%s\"%s\":", comma, key->valuestring) < 0 ||
+            kinf__doc_print(value, out) < 0)
+            return KINF_ERR_NO_MEMORY;
+        comma = ",";
     }
-    if (failed == 0)
-        failed = kinf__buffer_printf(out, "%s}", *comma == '{' ? "{" : "");
-    return failed;
+    return kinf__buffer_printf(out, "%s}", *comma == '{' ? "{" : "");
 }
 
 /* Each once, by what is printed of them. */

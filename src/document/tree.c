@@ -108,24 +108,15 @@ const char *kinf__doc_go_type(const struct cJSON *value)
 
 /* --- text --- */
 
-/* Whether the backslash there begins an escape: it is not one itself that is escaped. */
-static bool is_escape(struct kinf_str json, const char *at)
-{
-    const char *first = at;
-
-    while (first > json.bytes && first[-1] == '\\')
-        first--;
-    return (at - first) % 2 == 0;
-}
-
+/* Of JSON that is whole: each backslash begins an escape, which is of two bytes or more. */
 static bool has_nul(struct kinf_str json)
 {
-    const char *end = json.bytes + json.len, *at = json.bytes;
+    const char *end = json.bytes + json.len;
 
-    while ((at = memmem(at, (size_t)(end - at), "\\u0000", 6)) != NULL) {
-        if (is_escape(json, at))
+    for (const char *at = json.bytes; (at = memchr(at, '\\', (size_t)(end - at))) != NULL;
+         at += 2) {
+        if (end - at >= 6 && memcmp(at, "\\u0000", 6) == 0)
             return true;
-        at += 6;
     }
     return false;
 }
@@ -449,9 +440,7 @@ static int append_go_number(const struct go_text *text, const struct cJSON *node
     if (failed == 0 && !kinf__doc_is_integer(node))
         failed = append_go_double(text, kinf__doc_number(node));
     else if (failed == 0)
-        failed = cJSON_IsRaw(node)
-                     ? kinf__buffer_append_str(text->out, kinf_str_from(node->valuestring))
-                     : kinf__buffer_printf(text->out, "%.0f", node->valuedouble);
+        failed = kinf__doc_print(node, text->out);
     return failed == 0 && text->verb == 's' ? kinf__buffer_append(text->out, ")", 1) : failed;
 }
 
