@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "document/patch.h"
+
 /* --- refusals --- */
 
 int kinf__refuse_values(struct kinf__refusal *refusal, const char *const words[3], char verb,
@@ -39,22 +41,6 @@ static int refuse_no_key(struct kinf__refusal *refusal, const struct cJSON *elem
         return KINF_ERR_NO_MEMORY;
     return kinf__refuse_oddly(refusal, "map: %s does not contain declared merge key: %s", text,
                               merge_key);
-}
-
-static int refuse_elements(struct kinf__refusal *refusal, const struct cJSON *original,
-                           const struct cJSON *patch)
-{
-    static const char *const words[] = { "list element types are not identical: [", " ", "]" };
-
-    return kinf__refuse_values(refusal, words, 'v', original, patch);
-}
-
-static int refuse_nesting(struct kinf__refusal *refusal)
-{
-    kinf__refuse(refusal, 422, "Invalid",
-                 "the server rejected our request due to an error in our request");
-    refusal->details = KINF__DETAILS_EMPTY;
-    return KINF_ERR_INVALID;
 }
 
 /* --- what tells elements apart --- */
@@ -96,10 +82,7 @@ int kinf__elements_rank(const struct cJSON *list, const char *merge_key,
         if (kinf__element_key(element, merge_key) == NULL)
             continue;
         key = kinf__element_key_text(element, merge_key, &room);
-        if (key == NULL)
-            return KINF_ERR_NO_MEMORY;
-        if (kinf__node_index_find(ranks, key) == NULL &&
-            kinf__node_index_add(ranks, key, element, rank) < 0)
+        if (key == NULL || kinf__node_index_add(ranks, key, element, rank) < 0)
             return KINF_ERR_NO_MEMORY;
         rank++;
     }
@@ -109,6 +92,7 @@ int kinf__elements_rank(const struct cJSON *list, const char *merge_key,
 int kinf__elements_check(const struct cJSON *original, const struct cJSON *patch,
                          bool *ret_are_maps, struct kinf__refusal *refusal)
 {
+    static const char *const words[] = { "list element types are not identical: [", " ", "]" };
     const struct cJSON *lists[] = { original, patch }, *element;
     const char *type = NULL;
 
@@ -116,9 +100,9 @@ int kinf__elements_check(const struct cJSON *original, const struct cJSON *patch
         cJSON_ArrayForEach(element, lists[i])
         {
             if (type == NULL && cJSON_IsArray(element))
-                return refuse_nesting(refusal);
+                return kinf__patch_reject(refusal);
             if (type != NULL && strcmp(type, kinf__doc_go_type(element)) != 0)
-                return refuse_elements(refusal, original, patch);
+                return kinf__refuse_values(refusal, words, 'v', original, patch);
             type = kinf__doc_go_type(element);
         }
     }

@@ -211,53 +211,35 @@ static int add_pair(const struct reading *reading, const struct kinf__yaml_node 
                : 0;
 }
 
-static int convert_mapping(const struct reading *reading, const struct kinf__yaml_node *node,
-                           struct cJSON **ret_tree)
+static int add_element(const struct reading *reading, const struct kinf__yaml_node *node,
+                       struct cJSON *array)
 {
-    KINF__AUTO_DOC *object = cJSON_CreateObject();
-    int failed = 0;
+    struct cJSON *element = NULL;
+    int failed = convert(reading, node, &element);
 
-    if (object == NULL)
-        return kinf__error_no_memory(reading->err);
-    for (size_t i = 0; failed == 0 && i < node->n_items; i++)
-        failed = add_pair(reading, node->items[2 * i], node->items[2 * i + 1], object);
-    if (failed == 0)
-        *ret_tree = KINF__TAKE(object);
-    return failed;
-}
-
-static int convert_sequence(const struct reading *reading, const struct kinf__yaml_node *node,
-                            struct cJSON **ret_tree)
-{
-    KINF__AUTO_DOC *array = cJSON_CreateArray();
-
-    if (array == NULL)
-        return kinf__error_no_memory(reading->err);
-    for (size_t i = 0; i < node->n_items; i++) {
-        struct cJSON *element = NULL;
-        int failed = convert(reading, node->items[i], &element);
-
-        if (failed < 0)
-            return failed;
-        if (kinf__doc_append(array, element) < 0)
-            return kinf__error_no_memory(reading->err);
-    }
-    *ret_tree = KINF__TAKE(array);
-    return 0;
+    if (failed < 0)
+        return failed;
+    return kinf__doc_append(array, element) < 0 ? kinf__error_no_memory(reading->err) : 0;
 }
 
 static int convert(const struct reading *reading, const struct kinf__yaml_node *node,
                    struct cJSON **ret_tree)
 {
-    switch (node->type) {
-    case KINF__YAML_MAPPING:
-        return convert_mapping(reading, node, ret_tree);
-    case KINF__YAML_SEQUENCE:
-        return convert_sequence(reading, node, ret_tree);
-    case KINF__YAML_SCALAR:
-        break;
-    }
-    return convert_scalar(reading, node, ret_tree);
+    bool is_mapping = node->type == KINF__YAML_MAPPING;
+    KINF__AUTO_DOC *tree = NULL;
+    int failed = 0;
+
+    if (node->type == KINF__YAML_SCALAR)
+        return convert_scalar(reading, node, ret_tree);
+    tree = is_mapping ? cJSON_CreateObject() : cJSON_CreateArray();
+    if (tree == NULL)
+        return kinf__error_no_memory(reading->err);
+    for (size_t i = 0; failed == 0 && i < node->n_items; i++)
+        failed = is_mapping ? add_pair(reading, node->items[2 * i], node->items[2 * i + 1], tree)
+                            : add_element(reading, node->items[i], tree);
+    if (failed == 0)
+        *ret_tree = KINF__TAKE(tree);
+    return failed;
 }
 
 /* --- objects --- */

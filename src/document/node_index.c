@@ -34,8 +34,11 @@ int kinf__node_index_add(struct kinf__node_index *index, const char *key, struct
                          size_t rank)
 {
     size_t size = strlen(key) + 1;
-    struct kinf__node_index_entry *entry = malloc(sizeof *entry + size);
+    struct kinf__node_index_entry *entry;
 
+    if (kinf__node_index_find(index, key) != NULL)
+        return 0;
+    entry = malloc(sizeof *entry + size);
     if (entry == NULL)
         return KINF_ERR_NO_MEMORY;
     entry->node = node;
@@ -64,16 +67,11 @@ void kinf__node_index_release(struct kinf__node_index *index)
 
 static int index_members(struct kinf__node_members *members)
 {
-    struct cJSON *member;
+    const struct cJSON *object = members->object;
     int failed = 0;
 
-    cJSON_ArrayForEach(member, members->object)
-    {
-        if (kinf__node_index_find(&members->index, member->string) == NULL)
-            failed = kinf__node_index_add(&members->index, member->string, member, 0);
-        if (failed < 0)
-            break;
-    }
+    for (struct cJSON *member = object->child; failed == 0 && member != NULL; member = member->next)
+        failed = kinf__node_index_add(&members->index, member->string, member, 0);
     return failed;
 }
 
@@ -135,8 +133,7 @@ int kinf__node_members_set(struct kinf__node_members *members, const char *name,
 {
     struct cJSON *old = kinf__node_members_get(members, name);
 
-    if (members->is_indexed && kinf__node_index_find(&members->index, name) == NULL &&
-        kinf__node_index_add(&members->index, name, NULL, 0) < 0) {
+    if (members->is_indexed && kinf__node_index_add(&members->index, name, NULL, 0) < 0) {
         cJSON_Delete(take_value);
         return KINF_ERR_NO_MEMORY;
     }

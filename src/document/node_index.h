@@ -31,7 +31,7 @@ struct kinf__node_index_entry {
 /* NULL: none. */
 struct kinf__node_index_entry *kinf__node_index_find(const struct kinf__node_index *index,
                                                      const char *key);
-/* The key is copied, and must not be there yet. Errors: KINF_ERR_NO_MEMORY. */
+/* The key is copied; what has it already stays. Errors: KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__node_index_add(struct kinf__node_index *index, const char *key,
                                          struct cJSON *node, size_t rank);
 void kinf__node_index_release(struct kinf__node_index *index);

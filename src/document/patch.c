@@ -86,13 +86,17 @@ struct place {
     char *text;      /* the pointer, being decoded */
 };
 
-/* The server does not tell why an operation cannot be. */
+int kinf__patch_reject(struct kinf__refusal *refusal)
+{
+    kinf__refuse(refusal, 422, "Invalid",
+                 "the server rejected our request due to an error in our request");
+    refusal->details = KINF__DETAILS_EMPTY;
+    return KINF_ERR_INVALID;
+}
+
 static int reject(struct editor *editor)
 {
-    kinf__refuse(editor->refusal, 422, "Invalid",
-                 "the server rejected our request due to an error in our request");
-    editor->refusal->details = KINF__DETAILS_EMPTY;
-    return KINF_ERR_INVALID;
+    return kinf__patch_reject(editor->refusal);
 }
 
 static struct cJSON *find_member(struct editor *editor, const struct cJSON *object,

@@ -35,4 +35,7 @@ KINF_MUST_CHECK int kinf__patch_strategic(struct cJSON **tree, const struct cJSO
                                           const struct kinf__schema_node *node,
                                           struct kinf__refusal *refusal);
 
+/* 422 without a reason, where the server does not tell why. Returns KINF_ERR_INVALID. */
+int kinf__patch_reject(struct kinf__refusal *refusal);
+
 #endif

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/compiler.h"
+
 #define BILLION    1000000000LL
 #define MAX_DIGITS 18
 /* What is that large or larger is not counted here. */
@@ -53,14 +55,14 @@ static bool read_suffix(const char *text, struct quantity *quantity, int *ret_ba
 
     *ret_base = 10;
     quantity->form = FORM_DECIMAL;
-    for (int i = 0; i < (int)(sizeof decimal_suffixes / sizeof *decimal_suffixes); i++) {
+    for (int i = 0; i < (int)KINF__ARRAY_LEN(decimal_suffixes); i++) {
         *ret_exponent = 3 * (i - 3);
         if (strcmp(text, decimal_suffixes[i]) == 0)
             return true;
     }
     *ret_base = 1024;
     quantity->form = FORM_BINARY;
-    for (int i = 1; i < (int)(sizeof binary_suffixes / sizeof *binary_suffixes); i++) {
+    for (int i = 1; i < (int)KINF__ARRAY_LEN(binary_suffixes); i++) {
         *ret_exponent = i;
         if (strcmp(text, binary_suffixes[i]) == 0)
             return true;
@@ -136,7 +138,7 @@ static void write_binary(long long bytes, char canonical[KINF__QUANTITY_SIZE])
 {
     size_t i = 0;
 
-    for (; bytes % 1024 == 0 && i + 1 < sizeof binary_suffixes / sizeof *binary_suffixes; i++)
+    for (; bytes % 1024 == 0 && i + 1 < KINF__ARRAY_LEN(binary_suffixes); i++)
         bytes /= 1024;
     snprintf(canonical, KINF__QUANTITY_SIZE, "%lld%s", bytes, binary_suffixes[i]);
 }
@@ -146,9 +148,7 @@ static void write_decimal(__int128 billionths, bool has_exponent,
 {
     int i = 0;
 
-    for (; billionths % 1000 == 0 &&
-           i + 1 < (int)(sizeof decimal_suffixes / sizeof *decimal_suffixes);
-         i++)
+    for (; billionths % 1000 == 0 && i + 1 < (int)KINF__ARRAY_LEN(decimal_suffixes); i++)
         billionths /= 1000;
     if (has_exponent && i != 3)
         snprintf(canonical, KINF__QUANTITY_SIZE, "%llde%d", (long long)billionths, 3 * (i - 3));

@@ -276,8 +276,7 @@ static int check_members(struct check *check, const struct kinf__schema_node *no
     int failed = 0;
 
     check->owner = node->go + strcspn(node->go, ".") + 1;
-    cJSON_ArrayForEach(member, object)
-    {
+    for (member = object->child; failed == 0 && member != NULL; member = member->next) {
         const struct kinf__schema_field *field = kinf__schema_field_of(node, member->string);
 
         if (field == NULL)
@@ -289,8 +288,6 @@ static int check_members(struct check *check, const struct kinf__schema_node *no
         if (failed == 0)
             failed = check_value(check, field->node, member);
         check->path.len = len;
-        if (failed < 0)
-            break;
     }
     check->owner = owner;
     return failed;
@@ -302,12 +299,8 @@ static int check_elements(struct check *check, const struct kinf__schema_node *n
     const struct cJSON *element;
     int failed = 0;
 
-    cJSON_ArrayForEach(element, container)
-    {
+    for (element = container->child; failed == 0 && element != NULL; element = element->next)
         failed = check_value(check, node->element, element);
-        if (failed < 0)
-            break;
-    }
     return failed;
 }
 

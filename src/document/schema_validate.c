@@ -468,14 +468,11 @@ static int check_elements(struct validation *v, const struct cJSON *rules, const
 
     if (!cJSON_IsObject(items))
         return 0;
-    cJSON_ArrayForEach(item, list)
-    {
+    for (item = list->child; failed == 0 && item != NULL; item = item->next) {
         failed = kinf__path_enter_index(&v->path, i++);
         if (failed == 0)
             failed = validate(v, items, item);
         v->path.len = len;
-        if (failed < 0)
-            break;
     }
     return failed;
 }
@@ -512,19 +509,15 @@ static int check_required(struct validation *v, const struct cJSON *rules,
                           const struct cJSON *object)
 {
     const struct cJSON *name;
-    int failed = 0;
 
     cJSON_ArrayForEach(name, kinf__doc_get(rules, "required"))
     {
-        if (failed == 0 && cJSON_IsString(name))
-            failed = require(v, object, name->valuestring);
+        if (cJSON_IsString(name) && require(v, object, name->valuestring) < 0)
+            return KINF_ERR_NO_MEMORY;
     }
-    if (failed == 0 && cJSON_IsTrue(kinf__doc_get(rules, "x-kubernetes-embedded-resource"))) {
-        failed = require(v, object, "apiVersion");
-        if (failed == 0)
-            failed = require(v, object, "kind");
-    }
-    return failed;
+    if (!cJSON_IsTrue(kinf__doc_get(rules, "x-kubernetes-embedded-resource")))
+        return 0;
+    return require(v, object, "apiVersion") < 0 ? KINF_ERR_NO_MEMORY : require(v, object, "kind");
 }
 
 static int check_members(struct validation *v, const struct cJSON *rules,
@@ -535,8 +528,7 @@ static int check_members(struct validation *v, const struct cJSON *rules,
     size_t len = v->path.len;
     int failed = 0;
 
-    cJSON_ArrayForEach(member, object)
-    {
+    for (member = object->child; failed == 0 && member != NULL; member = member->next) {
         const struct cJSON *own = kinf__doc_get(properties, member->string);
 
         own = own != NULL ? own : others;
@@ -546,8 +538,6 @@ static int check_members(struct validation *v, const struct cJSON *rules,
         if (failed == 0)
             failed = validate(v, own, member);
         v->path.len = len;
-        if (failed < 0)
-            break;
     }
     return failed;
 }

@@ -156,9 +156,7 @@ static int take_directive(struct cJSON *take_element, const char *merge_key,
     key = kinf__element_key_text(element, merge_key, &room);
     if (key == NULL)
         return KINF_ERR_NO_MEMORY;
-    return kinf__node_index_find(deleted, key) != NULL
-               ? 0
-               : kinf__node_index_add(deleted, key, NULL, 0);
+    return kinf__node_index_add(deleted, key, NULL, 0);
 }
 
 /* What elements with a directive say of the others, which alone stay in the patch. */
@@ -312,7 +310,6 @@ static int retain_keys(struct cJSON *object, const struct cJSON *patch, const st
     cJSON_ArrayForEach(member, keys)
     {
         if (cJSON_IsString(member) &&
-            kinf__node_index_find(&retained, member->valuestring) == NULL &&
             kinf__node_index_add(&retained, member->valuestring, NULL, 0) < 0)
             return KINF_ERR_NO_MEMORY;
     }
