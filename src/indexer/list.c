@@ -1,12 +1,15 @@
 /*
- * Upstream's read calls: whole lists, each from one snapshot. Neighbours: snapshot.c has the
- * cursors that fill them.
+ * Upstream's read calls and its listers: whole lists, each from one snapshot. Neighbours: snapshot.c
+ * has the cursors that fill them, object/ matches selectors.
  */
 #include "indexer/indexer.h"
 #include "indexer/snapshot.h"
 
 #include <stdlib.h>
 
+#include <kinformer/lister.h>
+
+#include "base/buffer.h"
 #include "base/compiler.h"
 #include "base/error.h"
 #include "base/misuse.h"
@@ -43,7 +46,7 @@ static void *grow(void *items, size_t n_items)
                    (n_items < LIST_GROWTH_MIN ? LIST_GROWTH_MIN : 2 * n_items) * sizeof(void *));
 }
 
-int kinf__object_list_append(struct kinf_object_list *list, const struct kinf_object *object)
+static int append_object(struct kinf_object_list *list, const struct kinf_object *object)
 {
     const struct kinf_object **items = grow(list->items, list->n_items);
 
@@ -54,13 +57,18 @@ int kinf__object_list_append(struct kinf_object_list *list, const struct kinf_ob
     return 0;
 }
 
-static int append_objects(struct kinf_object_list *list, struct kinf_cursor *cursor)
+/* Appends what is left at the cursor and matches; NULL matches all. */
+static int append_objects(struct kinf_object_list *list, struct kinf_cursor *cursor,
+                          const struct kinf_label_selector *selector)
 {
+    bool takes_all = selector == NULL || kinf_label_selector_is_empty(selector);
     const struct kinf_object *object;
     int result = 0;
 
-    while (result == 0 && (object = kinf_cursor_next(cursor)) != NULL)
-        result = kinf__object_list_append(list, object);
+    while (result == 0 && (object = kinf_cursor_next(cursor)) != NULL) {
+        if (takes_all || kinf_label_selector_matches(selector, object))
+            result = append_object(list, object);
+    }
     return result;
 }
 
@@ -127,7 +135,7 @@ int kinf_indexer_list(struct kinf_indexer *indexer, struct kinf_object_list *ret
     struct kinf_cursor cursor;
 
     kinf_cursor_all(&cursor, snapshot);
-    return finish_objects(&list, append_objects(&list, &cursor), ret_list, err);
+    return finish_objects(&list, append_objects(&list, &cursor, NULL), ret_list, err);
 }
 
 int kinf_indexer_list_keys(struct kinf_indexer *indexer, struct kinf_string_list *ret_keys,
@@ -180,7 +188,7 @@ static int append_by_values(struct kinf_object_list *list, const struct kinf_sna
 
         result = kinf_cursor_index(&cursor, snapshot, index, value, NULL);
         if (result == 0)
-            result = append_objects(list, &cursor);
+            result = append_objects(list, &cursor, NULL);
         values.bytes += value.len + 1;
         values.len -= value.len + 1;
     }
@@ -223,7 +231,7 @@ int kinf_indexer_by_index(struct kinf_indexer *indexer, const char *index, const
 
     if (result < 0)
         return result;
-    return finish_objects(&list, append_objects(&list, &cursor), ret_list, err);
+    return finish_objects(&list, append_objects(&list, &cursor, NULL), ret_list, err);
 }
 
 int kinf_indexer_index_keys(struct kinf_indexer *indexer, const char *index, const char *value,
@@ -320,5 +328,59 @@ int kinf_indexer_resource_version(struct kinf_indexer *indexer, char *buf, size_
     if (needed > size)
         return KINF_ERR_LIMIT;
     memcpy(buf, snapshot->resource_version, needed);
+    return 0;
+}
+
+/* --- listers --- */
+
+static bool has_namespace(const struct kinf_lister *lister)
+{
+    return lister->name_space != NULL && lister->name_space[0] != '\0';
+}
+
+/* "namespace/" of a namespaced lister, "" of others; with `name` behind it. NULL when out of
+ * memory. */
+static const char *make_key(const struct kinf_lister *lister, const char *name,
+                            struct kinf__buffer *buffer)
+{
+    if (has_namespace(lister) && kinf__buffer_printf(buffer, "%s/", lister->name_space) < 0)
+        return NULL;
+    if (kinf__buffer_append_str(buffer, kinf_str_from(name)) < 0)
+        return NULL;
+    return kinf__buffer_cstr(buffer);
+}
+
+int kinf_lister_list(const struct kinf_lister *lister, const struct kinf_label_selector *selector,
+                     struct kinf_object_list *ret_list, struct kinf_error *err)
+{
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, lister, ret_list);
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, lister->indexer);
+
+    kinf_auto_snapshot struct kinf_snapshot *snapshot = kinf_indexer_snapshot(lister->indexer);
+    KINF__AUTO_BUFFER prefix = KINF__BUFFER_INIT;
+    struct kinf_object_list list = KINF_OBJECT_LIST_INIT;
+    struct kinf_cursor cursor;
+    int result = KINF_ERR_NO_MEMORY;
+
+    if (make_key(lister, "", &prefix) != NULL) {
+        kinf_cursor_prefix(&cursor, snapshot, kinf__buffer_str(&prefix));
+        result = append_objects(&list, &cursor, selector);
+    }
+    return finish_objects(&list, result, ret_list, err);
+}
+
+int kinf_lister_get(const struct kinf_lister *lister, const char *name,
+                    const struct kinf_object **ret_object, struct kinf_error *err)
+{
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, lister, name, ret_object);
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, lister->indexer);
+
+    KINF__AUTO_BUFFER buffer = KINF__BUFFER_INIT;
+    const char *key = make_key(lister, name, &buffer);
+
+    if (key == NULL)
+        return kinf__error_no_memory(err);
+    if (kinf_indexer_get_by_key(lister->indexer, key, ret_object) < 0)
+        return kinf__error_set(err, KINF_ERR_NOT_FOUND, "\"%s\" not found", key);
     return 0;
 }

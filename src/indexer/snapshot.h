@@ -39,9 +39,4 @@ void kinf__snapshot_share(struct kinf_snapshot *to, const struct kinf_snapshot *
  * exactly the values of every entry. */
 const char *kinf__snapshot_check(const struct kinf_snapshot *snapshot);
 
-/* Appends an object with a reference; for lists that only this grew. Errors: KINF_ERR_NO_MEMORY,
- * nothing changed. */
-KINF_MUST_CHECK int kinf__object_list_append(struct kinf_object_list *list,
-                                             const struct kinf_object *object);
-
 #endif
