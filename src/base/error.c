@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/compiler.h"
 #include "base/misuse.h"
 
 void kinf__make_one_line(char *text)
@@ -98,53 +99,34 @@ void kinf__error_prefix(struct kinf_error *err, const char *fmt, ...)
 
 const char *kinf_errc_to_string(enum kinf_errc code)
 {
-    switch (code) {
-    case KINF_ERR_NO_MEMORY:
-        return "NO_MEMORY";
-    case KINF_ERR_INVALID:
-        return "INVALID";
-    case KINF_ERR_CONFIG:
-        return "CONFIG";
-    case KINF_ERR_PARSE:
-        return "PARSE";
-    case KINF_ERR_TRUNCATED:
-        return "TRUNCATED";
-    case KINF_ERR_LIMIT:
-        return "LIMIT";
-    case KINF_ERR_NOT_FOUND:
-        return "NOT_FOUND";
-    case KINF_ERR_EXISTS:
-        return "EXISTS";
-    case KINF_ERR_TIMEOUT:
-        return "TIMEOUT";
-    case KINF_ERR_STOPPED:
-        return "STOPPED";
-    case KINF_ERR_STATE:
-        return "STATE";
-    case KINF_ERR_NETWORK:
-        return "NETWORK";
-    case KINF_ERR_TLS:
-        return "TLS";
-    case KINF_ERR_UNAUTHORIZED:
-        return "UNAUTHORIZED";
-    case KINF_ERR_FORBIDDEN:
-        return "FORBIDDEN";
-    case KINF_ERR_CONFLICT:
-        return "CONFLICT";
-    case KINF_ERR_EXPIRED:
-        return "EXPIRED";
-    case KINF_ERR_RV_TOO_LARGE:
-        return "RV_TOO_LARGE";
-    case KINF_ERR_TOO_MANY_REQUESTS:
-        return "TOO_MANY_REQUESTS";
-    case KINF_ERR_SERVER:
-        return "SERVER";
-    case KINF_ERR_SYSTEM:
-        return "SYSTEM";
-    case KINF_ERR_UNSUPPORTED:
-        return "UNSUPPORTED";
-    }
-    return code == 0 ? "OK" : "UNKNOWN";
+    static const char *const names[] = {
+        "OK",
+        [-KINF_ERR_NO_MEMORY] = "NO_MEMORY",
+        [-KINF_ERR_INVALID] = "INVALID",
+        [-KINF_ERR_CONFIG] = "CONFIG",
+        [-KINF_ERR_PARSE] = "PARSE",
+        [-KINF_ERR_TRUNCATED] = "TRUNCATED",
+        [-KINF_ERR_LIMIT] = "LIMIT",
+        [-KINF_ERR_NOT_FOUND] = "NOT_FOUND",
+        [-KINF_ERR_EXISTS] = "EXISTS",
+        [-KINF_ERR_TIMEOUT] = "TIMEOUT",
+        [-KINF_ERR_STOPPED] = "STOPPED",
+        [-KINF_ERR_STATE] = "STATE",
+        [-KINF_ERR_NETWORK] = "NETWORK",
+        [-KINF_ERR_TLS] = "TLS",
+        [-KINF_ERR_UNAUTHORIZED] = "UNAUTHORIZED",
+        [-KINF_ERR_FORBIDDEN] = "FORBIDDEN",
+        [-KINF_ERR_CONFLICT] = "CONFLICT",
+        [-KINF_ERR_EXPIRED] = "EXPIRED",
+        [-KINF_ERR_RV_TOO_LARGE] = "RV_TOO_LARGE",
+        [-KINF_ERR_TOO_MANY_REQUESTS] = "TOO_MANY_REQUESTS",
+        [-KINF_ERR_SERVER] = "SERVER",
+        [-KINF_ERR_SYSTEM] = "SYSTEM",
+        [-KINF_ERR_UNSUPPORTED] = "UNSUPPORTED",
+    };
+    unsigned at = 0U - (unsigned)code;
+
+    return at < KINF__ARRAY_LEN(names) ? names[at] : "UNKNOWN";
 }
 
 const char *kinf_version(void)
