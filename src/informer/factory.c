@@ -10,7 +10,7 @@
  * options in it change in a turn only, the list under the lock besides, so either is enough to read
  * it.
  */
-#include "informer/factory.h"
+#include "informer/informer.h"
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -19,8 +19,6 @@
 #include "base/log.h"
 #include "base/misuse.h"
 #include "informer/callback.h"
-#include "informer/informer.h"
-#include "informer/options.h"
 #include "informer/shared_options.h"
 #include "rest/client.h"
 

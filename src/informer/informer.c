@@ -18,7 +18,6 @@
 #include "deltafifo/deltafifo.h"
 #include "indexer/indexer.h"
 #include "informer/callback.h"
-#include "informer/options.h"
 #include "rest/client.h"
 
 #define MAX_QUEUE_BYTES ((size_t)64 << 20)

@@ -1,6 +1,7 @@
 /*
  * The informer's insides, shared by informer.c (life and calls), status.c (what is known of it,
- * and waiting for it) and pop_loop.c (processor thread).
+ * and waiting for it), pop_loop.c (processor thread), and by factory.c and namespaces.c, which have
+ * several.
  *
  * Threads: as each member says.
  */
@@ -11,7 +12,9 @@
 #include <stdatomic.h>
 
 #include <kinformer/deltafifo.h>
+#include <kinformer/factory.h>
 #include <kinformer/informer.h>
+#include <kinformer/namespaces.h>
 
 #include "base/lock.h"
 #include "base/metrics.h"
@@ -151,5 +154,50 @@ bool kinf__informer_pause(struct kinf_informer *informer, int64_t delay_ms);
 
 /* The processor thread's main; `ctx` is the informer. Ends once the fifo is aborted. */
 void *kinf__pop_loop(void *ctx);
+
+/* --- what a caller asks of it: read once, before anything is made of it (options.c) --- */
+
+/* Refuses what cannot be meant whatever the type is, then asks for the type. `ret_options` borrows
+ * what `given` points to. Errors: KINF_ERR_INVALID, or as kinf_client_find_type(). */
+KINF_MUST_CHECK int kinf__informer_options_read(struct kinf_client *client,
+                                                const struct kinf_informer_options *given,
+                                                struct kinf_informer_options *ret_options,
+                                                const struct kinf_type **ret_type,
+                                                struct kinf_error *err);
+
+/* Refuses what cannot be meant of this type. Errors: KINF_ERR_INVALID, KINF_ERR_PARSE (a selector),
+ * KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__informer_options_check(const struct kinf_informer_options *options,
+                                                 const struct kinf_type *type,
+                                                 struct kinf_error *err);
+
+/* Refuses paths that can name nothing of what `plan` leaves. With a transform, which may put there
+ * what it likes, an index is not looked at. Errors: KINF_ERR_INVALID, KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__informer_options_check_paths(const struct kinf_informer_options *options,
+                                                       const struct kinf__prune_plan *plan,
+                                                       struct kinf_error *err);
+
+/* --- several as one, with a type that is known already: for tests --- */
+
+/* kinf_namespaces_new() with the type already found. `client` may be NULL: see
+ * kinf__informer_new_for_type(). */
+KINF_MUST_CHECK int kinf__namespaces_new_for_type(struct kinf_client *client,
+                                                  const struct kinf_type *type,
+                                                  const struct kinf_informer_options *options,
+                                                  const char *const *names, size_t n_names,
+                                                  struct kinf_namespaces **ret_namespaces,
+                                                  struct kinf_error *err);
+
+/* kinf_factory_new() for tests: `client` may be NULL. */
+KINF_MUST_CHECK int kinf__factory_new(struct kinf_client *client, struct kinf_factory **ret_factory,
+                                      struct kinf_error *err);
+
+/* kinf_factory_informer() with the type already found. The factory's client may be NULL: see
+ * kinf__informer_new_for_type(). */
+KINF_MUST_CHECK int kinf__factory_informer_for_type(struct kinf_factory *factory,
+                                                    const struct kinf_type *type,
+                                                    const struct kinf_informer_options *options,
+                                                    struct kinf_informer **ret_informer,
+                                                    struct kinf_error *err);
 
 #endif

@@ -9,7 +9,7 @@
  * so that one thread runs the exchanges of many; to share the second, one thread would pop from many
  * queues, and a transform or index function that is slow in one namespace would hold up the others.
  */
-#include "informer/namespaces.h"
+#include "informer/informer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,8 +20,6 @@
 #include "base/misuse.h"
 #include "informer/callback.h"
 #include "informer/handlers.h"
-#include "informer/informer.h"
-#include "informer/options.h"
 #include "object/name.h"
 
 /* One namespace. */

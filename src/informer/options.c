@@ -1,7 +1,7 @@
 /*
  * Reading options. Neighbours: informer.c, factory.c and namespaces.c, whose calls take them.
  */
-#include "informer/options.h"
+#include "informer/informer.h"
 
 #include <kinformer/selector.h>
 

@@ -2,7 +2,7 @@
  * The factory: who shares an informer, who must not, and the life of all of them together. Without
  * a server: the tests queue what a reflector would.
  */
-#include "informer/factory.h"
+#include "informer/informer.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * Several namespaces as one, without a server: the tests queue what each namespace's reflector
  * would. G numbers are the guarantees of kinformer/informer.h.
  */
-#include "informer/namespaces.h"
+#include "informer/informer.h"
 
 #include <stdio.h>
 #include <string.h>
