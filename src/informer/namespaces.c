@@ -20,7 +20,6 @@
 #include "base/misuse.h"
 #include "informer/callback.h"
 #include "informer/handlers.h"
-#include "object/name.h"
 
 /* One namespace. */
 struct part {

@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "base/misuse.h"
 #include "json/path.h"
-#include "object/name.h"
 
 static int check_array(const char *name, const void *items, size_t n_items, struct kinf_error *err)
 {

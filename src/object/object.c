@@ -1,7 +1,8 @@
 /*
- * The object: one allocation that holds its identity and its text. Neighbours: decode.c makes
- * objects from what the server sends, everyone else holds them. Invariant: offsets rise, each
- * string before the body ends with NUL.
+ * The object: one allocation that holds its identity and its text; forms of names, and the order of
+ * versions, by which queue and informer tell a server that went back from one that moved on.
+ * Neighbours: decode.c makes objects from what the server sends, everyone else holds them.
+ * Invariant: offsets rise, each string before the body ends with NUL.
  */
 #include "object/object.h"
 
@@ -11,7 +12,9 @@
 #include "base/error.h"
 #include "base/misuse.h"
 
-#define IDENTITY_LEN_MAX 60000
+#define IDENTITY_LEN_MAX   60000
+#define LETTERS_AND_DIGITS "abcdefghijklmnopqrstuvwxyz0123456789"
+#define LABEL_MAX          63
 
 static _Atomic(size_t) n_objects;
 
@@ -199,4 +202,69 @@ size_t kinf_object_size(const struct kinf_object *object)
 {
     KINF__REFUSE_NULL(NULL, 0, object);
     return sizeof *object + object->body_offset + object->body_len;
+}
+
+/* --- forms of names --- */
+
+int kinf__name_check_namespace(const char *text, struct kinf_error *err)
+{
+    size_t len = strlen(text);
+
+    if (len != 0 && len <= LABEL_MAX && strspn(text, LETTERS_AND_DIGITS "-") == len &&
+        text[0] != '-' && text[len - 1] != '-')
+        return 0;
+    return kinf__error_set(err, KINF_ERR_INVALID,
+                           "\"%.100s\" is no name of a namespace: at most 63 lower case letters, "
+                           "digits and '-', the first and last no '-'",
+                           text);
+}
+
+int kinf__name_check_segment(const char *text, struct kinf_error *err)
+{
+    if (*text != '\0' && strpbrk(text, "/%") == NULL && strcmp(text, ".") != 0 &&
+        strcmp(text, "..") != 0)
+        return 0;
+    return kinf__error_set(
+        err, KINF_ERR_INVALID,
+        "\"%.100s\" is no name: it may not be empty, \".\" or \"..\", and has no "
+        "'/' and no '%%'",
+        text);
+}
+
+/* --- the order of resourceVersions: as digits, since 2^128-1 is beyond any integer --- */
+
+/* 2^128-1, the highest that the API allows. */
+static const char highest[] = "340282366920938463463374607431768211455";
+
+/* Without leading zeros the longer number is the larger one. */
+static int compare_digits(const char *a, size_t a_len, const char *b, size_t b_len)
+{
+    return a_len != b_len ? (a_len > b_len) - (a_len < b_len) : memcmp(a, b, a_len);
+}
+
+static bool has_order(const char *rv, size_t len)
+{
+    return len != 0 && rv[0] != '0' && strspn(rv, "0123456789") == len &&
+           compare_digits(rv, len, highest, sizeof highest - 1) <= 0;
+}
+
+static int refuse(const char *rv, struct kinf_error *err)
+{
+    return kinf__error_set(
+        err, KINF_ERR_INVALID,
+        "resourceVersion \"%.64s\" has no order: a decimal number from 1 to 2^128-1 has", rv);
+}
+
+int kinf_rv_compare(const char *a, const char *b, int *ret_order, struct kinf_error *err)
+{
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, a, b, ret_order);
+
+    size_t a_len = strlen(a), b_len = strlen(b);
+
+    if (!has_order(a, a_len))
+        return refuse(a, err);
+    if (!has_order(b, b_len))
+        return refuse(b, err);
+    *ret_order = compare_digits(a, a_len, b, b_len);
+    return 0;
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "object/name.h"
+#include "object/object.h"
 #include "rest/kubeconfig.h"
 
 static bool is_given(const char *text)

@@ -17,7 +17,7 @@
 #include "base/error.h"
 #include "base/misuse.h"
 #include "json/quote.h"
-#include "object/name.h"
+#include "object/object.h"
 #include "rest/client.h"
 #include "rest/http.h"
 #include "rest/turns.h"
