@@ -1,5 +1,5 @@
 /*
- * Stepping over values by their quotes and brackets. Neighbours: lookup.c and value.c walk with
+ * Stepping over values by their quotes and brackets. Neighbours: path.c and value.c walk with
  * cursors; block.h finds bytes. Invariant: blocks are loaded one behind the other and only once, up
  * to that of the place, since what is a string in one depends on those in front.
  */

@@ -1,5 +1,5 @@
 /*
- * A parsed path, as the other modules of the library see it.
+ * A parsed path, as the other modules of the library see it, and looking up what it names.
  *
  * Threads: any thread; constant after parsing.
  */
@@ -10,6 +10,8 @@
 
 #include <kinformer/path.h>
 #include <kinformer/str.h>
+
+#include "json/scan.h"
 
 enum kinf__path_step_type {
     KINF__PATH_KEY,   /* a member of an object */
@@ -29,5 +31,22 @@ struct kinf_path {
     char *text; /* as parsed, with NUL; in the path's allocation, as are the keys */
     char *keys; /* the bytes of all decoded keys */
 };
+
+/*
+ * Finding what a path names in text that was scanned before. With a doubled key the first one
+ * counts, and what lies behind the last value found is not looked at.
+ */
+
+/* Called for each value that the path names, in the order of the text. 0 goes on; anything else
+ * ends the walk and is returned by it. */
+typedef int kinf__json_value_cb(struct kinf__json_value value, void *ctx);
+
+/* Returns 0 after the last value (also when there was none), or what the callback returned. */
+int kinf__json_lookup(struct kinf_str text, const struct kinf_path *path,
+                      kinf__json_value_cb *callback, void *ctx);
+
+/* The first value that the path names. Returns false if there is none. */
+bool kinf__json_lookup_first(struct kinf_str text, const struct kinf_path *path,
+                             struct kinf__json_value *ret_value);
 
 #endif

@@ -1,6 +1,6 @@
 /*
  * Values in text that was scanned before: walking, members, decoding of strings. Neighbours:
- * cursor.c, which steps over values; lookup.c and prune.c. Nothing here allocates.
+ * cursor.c, which steps over values; path.c and prune.c. Nothing here allocates.
  */
 #include "json/scan.h"
 

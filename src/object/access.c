@@ -15,7 +15,7 @@
 
 #include "base/error.h"
 #include "base/misuse.h"
-#include "json/lookup.h"
+#include "json/path.h"
 #include "json/tree.h"
 
 /* What kinf_object_each() hands to the walk. */
@@ -47,11 +47,6 @@ static struct kinf_str members_of(struct kinf_str body)
     while (at < body.len && memchr(" \t\r\n", body.bytes[at], 4) != NULL)
         at++;
     return (struct kinf_str){ body.bytes + at, body.len - at };
-}
-
-static char *put(char *at, const char *text)
-{
-    return stpcpy(at, text);
 }
 
 static bool is_null(const struct kinf__json_value *value)
@@ -218,10 +213,10 @@ int kinf_object_full_json(const struct kinf_object *object, struct kinf_scratch 
                                      strlen(type->version) + members.len) < 0)
         return kinf__error_no_memory(err);
     assert(scratch->bytes != NULL);
-    at = put(put(put(scratch->bytes, "{\"kind\":\""), type->kind), "\",\"apiVersion\":\"");
+    at = stpcpy(stpcpy(stpcpy(scratch->bytes, "{\"kind\":\""), type->kind), "\",\"apiVersion\":\"");
     if (*type->group != '\0')
-        at = put(put(at, type->group), "/");
-    at = put(put(at, type->version), members.bytes[0] == '}' ? "\"" : "\",");
+        at = stpcpy(stpcpy(at, type->group), "/");
+    at = stpcpy(stpcpy(at, type->version), members.bytes[0] == '}' ? "\"" : "\",");
     memcpy(at, members.bytes, members.len);
     *ret_text = (struct kinf_str){ scratch->bytes, (size_t)(at - scratch->bytes) + members.len };
     return 0;

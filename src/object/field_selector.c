@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "base/misuse.h"
-#include "json/lookup.h"
+#include "json/path.h"
 #include "object/object.h"
 
 enum field {

@@ -9,7 +9,7 @@
 
 #include "base/buffer.h"
 #include "base/compiler.h"
-#include "json/lookup.h"
+#include "json/path.h"
 #include "object/object.h"
 #include "serve/query.h"
 

@@ -8,7 +8,7 @@
 
 #include "base/compiler.h"
 #include "fuzz/fuzz.h"
-#include "json/lookup.h"
+#include "json/path.h"
 #include "object/object.h"
 #include "object/shard.h"
 

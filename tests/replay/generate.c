@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "json/lookup.h"
+#include "json/path.h"
 #include "replay/recording.h"
 
 #define N_NAMESPACES       10

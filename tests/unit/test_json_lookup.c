@@ -2,7 +2,7 @@
  * Looking up paths in text: by examples, and beside a twin that looks them up in a cJSON tree,
  * which of a doubled key finds the first one, too.
  */
-#include "json/lookup.h"
+#include "json/path.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "json/lookup.h"
+#include "json/path.h"
 #include "replay/client.h"
 #include "unit/test.h"
 
