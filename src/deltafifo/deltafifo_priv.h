@@ -1,7 +1,7 @@
 /*
  * The insides of the queue. deltafifo.c has what both orders share: life, limits, waiting, close,
- * has_synced. What an order does differently stands behind struct kinf__fifo_ops: keyed.c (with
- * keyed_item.c and keyed_replace.c) and in_order.c.
+ * has_synced. What an order does differently stands behind struct kinf__fifo_ops: keyed.c and
+ * in_order.c.
  *
  * Threads: as each member says; the tests look inside only while nobody else does.
  */
@@ -153,45 +153,10 @@ void kinf__fifo_finish_locked(struct kinf_deltafifo *fifo, bool is_dropped)
     KINF__REQUIRES(fifo->lock);
 void kinf__fifo_abort_locked(struct kinf_deltafifo *fifo) KINF__REQUIRES(fifo->lock);
 
-/* --- items (keyed_item.c) --- */
-
-/* An item with one delta, whose object gains a reference; NULL when out of memory. */
-struct kinf__fifo_item *kinf__fifo_item_new(const struct kinf_delta *first);
-/* Gives up the objects too; never under the lock. */
-void kinf__fifo_item_free(struct kinf__fifo_item *item);
-/* Frees every item of a list that nobody else links. */
-void kinf__fifo_items_free(struct kinf__list *items);
-
-/* Room for `n_more` deltas, which kinf__fifo_item_push() then adds without a failure; their objects
- * gain a reference. Errors: KINF_ERR_NO_MEMORY. */
-KINF_MUST_CHECK int kinf__fifo_item_reserve(struct kinf__fifo_item *item, size_t n_more);
-void kinf__fifo_item_push(struct kinf__fifo_item *item, const struct kinf_delta *delta);
+/* --- by key (keyed.c) --- */
 
 const char *kinf__fifo_item_key(const struct kinf__fifo_item *item);
-struct kinf_delta *kinf__fifo_item_newest(struct kinf__fifo_item *item);
 size_t kinf__fifo_item_bytes(const struct kinf__fifo_item *item);
-/* The item of a key in a map of items; NULL if there is none. */
-struct kinf__fifo_item *kinf__fifo_item_find(const struct kinf__hmap *map, const char *key,
-                                             uint64_t hash);
-
-/* --- by key (keyed.c, keyed_replace.c) --- */
-
-/* Whether the consumer has this key in its hands. */
-bool kinf__keyed_in_process_locked(const struct kinf_deltafifo *fifo, const char *key)
-    KINF__REQUIRES(fifo->lock);
-/* Puts a new item at the tail; the map must have room for it. */
-void kinf__keyed_link_locked(struct kinf_deltafifo *fifo, struct kinf__fifo_item *item,
-                             uint64_t hash) KINF__REQUIRES(fifo->lock);
-/* Appends to an item that has room for it, and collapses the last two Deleted. The object that was
- * dropped, if any, is returned for the caller to give up outside the lock. */
-const struct kinf_object *kinf__keyed_append_locked(struct kinf_deltafifo *fifo,
-                                                    struct kinf__fifo_item *item,
-                                                    const struct kinf_delta *delta)
-    KINF__REQUIRES(fifo->lock);
-/* The `replace` of this order. */
-KINF_MUST_CHECK int kinf__keyed_replace(struct kinf_deltafifo *fifo,
-                                        const struct kinf_object *const *objects, size_t n_objects,
-                                        const char *rv);
 
 /* Whether the structure is sound: bytes and initial count add up, an aborted queue is closed.
  * Keyed: a key is in the queue exactly if it is in the map, once; items have deltas, of one
