@@ -1,6 +1,6 @@
 /*
  * Building whole versions: join the list with the version before, make entries, build each tree from
- * below. Neighbours: indexer.c publishes the result, tree_build.c builds the trees; a relist is
+ * below. Neighbours: indexer.c publishes the result, tree.c builds the trees; a relist is
  * joined by the informer's handle_deltas.c, which tells handlers of the pairs.
  */
 #include "indexer/rebuild.h"
