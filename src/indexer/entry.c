@@ -1,5 +1,5 @@
 /*
- * The life of entries, and comparing their keys. Neighbours: values.c computes what they hold, node.c
+ * The life of entries, and comparing their keys. Neighbours: index_set.c computes what they hold, node.c
  * counts them and searches with their keys, as tree.c does.
  */
 #include "indexer/entry.h"

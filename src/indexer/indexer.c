@@ -1,6 +1,6 @@
 /*
  * The indexer: one current version, and replacing it. Neighbours: write.c changes a version,
- * rebuild.c makes whole ones, values.c asks index functions, snapshot.c reads.
+ * rebuild.c makes whole ones, index_set.c asks index functions, snapshot.c reads.
  *
  * A write computes index values first, without the lock; under it write.c changes the version, and
  * what was replaced is given up after unlocking. Versions made from scratch (replace, added

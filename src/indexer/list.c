@@ -6,6 +6,7 @@
 #include "indexer/snapshot.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include <kinformer/lister.h>
 
@@ -80,11 +81,9 @@ static int append_string(struct kinf_string_list *list, struct kinf_str text)
     if (items == NULL)
         return KINF_ERR_NO_MEMORY;
     list->items = items;
-    copy = malloc(text.len + 1);
+    copy = strndup(text.bytes, text.len);
     if (copy == NULL)
         return KINF_ERR_NO_MEMORY;
-    memcpy(copy, text.bytes, text.len);
-    copy[text.len] = '\0';
     list->items[list->n_items++] = copy;
     return 0;
 }
