@@ -35,6 +35,17 @@ void kinf__frozen_sign(struct kinf__frozen *frozen, int64_t now_ms)
     look(frozen, now_ms);
 }
 
+void kinf__frozen_outage(struct kinf__frozen *frozen)
+{
+    frozen->had_outage = true;
+    frozen->n_silent = 0; /* what counts is the silence behind it */
+}
+
+void kinf__frozen_verified(struct kinf__frozen *frozen)
+{
+    frozen->had_outage = false;
+}
+
 void kinf__frozen_silent(struct kinf__frozen *frozen)
 {
     frozen->n_silent++;
@@ -46,6 +57,7 @@ void kinf__frozen_delivered(struct kinf__frozen *frozen, bool is_bookmark)
     frozen->n_quiet = 0;
     frozen->n_signs = 0;
     frozen->n_silent = 0;
+    frozen->had_outage = false;
     if (!is_bookmark)
         return;
     frozen->has_bookmarks = true;
@@ -54,12 +66,15 @@ void kinf__frozen_delivered(struct kinf__frozen *frozen, bool is_bookmark)
 
 bool kinf__frozen_begin_list(struct kinf__frozen *frozen, int64_t now_ms)
 {
+    unsigned max_silent = frozen->had_outage ? 1 : frozen->max_silent;
+
     look(frozen, now_ms);
     if (frozen->is_found)
         return now_ms >= frozen->next_list_ms;
-    if (frozen->n_silent < frozen->max_silent)
+    if (frozen->n_silent < max_silent)
         return false;
     frozen->n_silent = 0;
+    frozen->had_outage = false;
     frozen->is_check = true;
     return true;
 }
@@ -70,6 +85,7 @@ void kinf__frozen_listed(struct kinf__frozen *frozen, bool has_news, int64_t now
 
     frozen->next_list_ms = now_ms + frozen->list_interval_ms;
     frozen->is_check = false;
+    frozen->had_outage = false;
     frozen->n_silent = 0;
     if (frozen->is_found) {
         frozen->n_quiet = has_news ? 0 : frozen->n_quiet + 1;

@@ -44,6 +44,7 @@ struct kinf__frozen {
     int64_t first_sign_ms;
     int64_t last_sign_ms;
     unsigned n_silent; /* watches in a row */
+    bool had_outage;   /* and nothing shows yet that what is known is still true */
     unsigned max_silent;
     bool has_bookmarks; /* the server has sent one, once */
     bool is_check;      /* the list under way */
@@ -56,6 +57,10 @@ void kinf__frozen_init(struct kinf__frozen *frozen, int64_t list_interval_ms);
 bool kinf__frozen_is_sign(const struct kinf_error *err);
 /* The server said so, in whatever form. */
 void kinf__frozen_sign(struct kinf__frozen *frozen, int64_t now_ms);
+/* The server was away: it may come back as another one. A verification that could count (policy.h)
+ * says that it did not; where it cannot, as with a selector, one silent watch leads to a check. */
+void kinf__frozen_outage(struct kinf__frozen *frozen);
+void kinf__frozen_verified(struct kinf__frozen *frozen);
 /* A watch brought nothing at all until it was given up. */
 void kinf__frozen_silent(struct kinf__frozen *frozen);
 /* A watch, or a watch list, brought something. */

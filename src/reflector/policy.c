@@ -478,8 +478,10 @@ static void weigh_watch_failure(struct kinf__policy *policy, enum kinf__failure 
     if (watch->is_accepted && step->now_ms - watch->accepted_ms >= policy->backoff.max_ms)
         kinf__backoff_reset(&policy->backoff);
     *n_500 = step->event->err->http_status == 500 ? *n_500 + 1 : 0;
-    if (is_outage(failure, step->event->err))
+    if (is_outage(failure, step->event->err)) {
         note_outage(policy);
+        kinf__frozen_outage(&policy->frozen);
+    }
     if (*n_500 >= KINF__POLICY_MAX_500)
         kinf__frozen_sign(&policy->frozen, step->now_ms);
     /* Extra lists do then what a round would. */
@@ -708,6 +710,8 @@ void kinf__policy_event(struct kinf__policy *policy, int64_t now_ms, uint64_t ra
         break;
     case KINF__POLICY_VERIFIED:
         policy->is_unverified = false;
+        if (event->is_counted)
+            kinf__frozen_verified(&policy->frozen);
         transition(policy, KINF__POLICY_WATCHING);
         break;
     case KINF__POLICY_DOUBTED:

@@ -188,6 +188,7 @@ struct kinf__policy_event {
     bool has_begun;   /* part of the body was received */
     bool is_bookmark; /* RV */
     bool has_news;    /* PAGE, the last: the list is not what is stored */
+    bool is_counted;  /* VERIFIED: and there are as many objects as are known */
 };
 
 enum kinf__policy_action_type {

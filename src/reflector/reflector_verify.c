@@ -122,7 +122,7 @@ static int verify_deleted(struct kinf__reflector *reflector,
 /* By the state of exactly the last version: nothing of this resource needs to have been undone, to
  * have missed what was made in another history. */
 static int verify_count(struct kinf__reflector *reflector, const struct kinf__policy_action *action,
-                        struct kinf_error *err)
+                        bool *ret_is_counted, struct kinf_error *err)
 {
     const struct kinf__list_stream *stream = &reflector->list_stream;
     kinf_auto_object const struct kinf_object *any = NULL;
@@ -138,7 +138,8 @@ static int verify_count(struct kinf__reflector *reflector, const struct kinf__po
     if (stream->continue_token[0] != '\0')
         n_objects = stream->remaining_item_count < 0 ? reflector->n_known
                                                      : n_objects + stream->remaining_item_count;
-    if (strcmp(stream->rv, action->rv) != 0 || n_objects == reflector->n_known)
+    *ret_is_counted = strcmp(stream->rv, action->rv) == 0;
+    if (!*ret_is_counted || n_objects == reflector->n_known)
         return 0;
     return kinf__error_set(err, KINF_ERR_EXPIRED,
                            "there were %" PRId64 " objects at version %s, not %" PRId64, n_objects,
@@ -146,7 +147,7 @@ static int verify_count(struct kinf__reflector *reflector, const struct kinf__po
 }
 
 static int verify(struct kinf__reflector *reflector, const struct kinf__policy_action *action,
-                  struct kinf_error *err)
+                  bool *ret_is_counted, struct kinf_error *err)
 {
     const struct kinf__newest *newest = &reflector->newest;
     kinf_auto_object const struct kinf_object *any = NULL;
@@ -157,25 +158,25 @@ static int verify(struct kinf__reflector *reflector, const struct kinf__policy_a
     if (r == 0 && newest->deleted != NULL)
         r = verify_deleted(reflector, action, newest->deleted, err);
     if (r == 0)
-        r = verify_count(reflector, action, err);
+        r = verify_count(reflector, action, ret_is_counted, err);
     return r;
 }
 
 void kinf__reflector_verify(struct kinf__reflector *reflector,
                             const struct kinf__policy_action *action)
 {
+    struct kinf__policy_event verified = { .type = KINF__POLICY_VERIFIED };
     struct kinf_error err = KINF_ERROR_INIT;
     int r;
 
     reflector->must_relist = false;
-    r = verify(reflector, action, &err);
+    r = verify(reflector, action, &verified.is_counted, &err);
     if (r == 0 && reflector->must_relist) {
         kinf__reflector_tell_failure(reflector, KINF__POLICY_UNDECODABLE, &reflector->relist_why);
         return;
     }
     if (r == 0) {
-        kinf__reflector_tell(reflector,
-                             &(struct kinf__policy_event){ .type = KINF__POLICY_VERIFIED });
+        kinf__reflector_tell(reflector, &verified);
         return;
     }
     if (r == KINF_ERR_EXPIRED)
