@@ -162,6 +162,9 @@ static void happen(struct policy_run *run, const char *name, char *value)
     } else if (strcmp(name, "rv") == 0 || strcmp(name, "bookmark") == 0) {
         event.type = KINF__POLICY_WATCH_RV;
         event.is_bookmark = name[0] == 'b';
+    } else if (strcmp(name, "counted") == 0) {
+        event.type = KINF__POLICY_VERIFIED;
+        event.is_counted = true;
     } else if (strcmp(name, "not_gone") == 0) {
         event.type = KINF__POLICY_NOT_GONE;
     } else {

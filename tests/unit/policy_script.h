@@ -11,6 +11,7 @@
  *   initial=RV initial=RV/N  the bookmark behind the initial events, behind N kB
  *   nolist=E  cutlist=E    a list failed before, or after the body began
  *   noverify=E             a verification came to nothing
+ *   counted                verified, and as many as are known
  *   accepted rv=RV bookmark=RV ended silent nowatch=E error=E undecodable verified doubted gone
  *   not_gone stop
  *   +MS                    time passes

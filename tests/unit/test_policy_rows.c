@@ -361,6 +361,11 @@ static void what_is_known_is_verified_after_an_outage(void **state)
         { "design 7", "once an outage", 0,
           OUTAGE VERIFIED "?watch@101 accepted +9000 ended ?watch@101 nowatch=trunc ?wait " VERIFIED
                           "?watch@101" },
+        { "design 7", "true, but who knows of new ones: a check behind one silent watch", 0,
+          OUTAGE VERIFIED "?watch@101 accepted +150000 silent ?list page=101 ?watch@101 "
+                          "accepted +150000 silent ?watch@101" },
+        { "design 7", "true, and as many as are known: no check", 0,
+          OUTAGE "?verify counted ?watch@101 accepted +150000 silent ?watch@101" },
         { "transcripts 02", "in doubt: the newest state at once, one round", 0,
           OUTAGE "?verify doubted ?list page=90 ?watch@90 accepted rv=91 +9000 ended ?watch@91" },
         { "design 7", "a round that fails is tried until it succeeds", 0,
