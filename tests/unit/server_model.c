@@ -285,6 +285,8 @@ struct page {
     unsigned long rv;
     size_t from_slot;
     size_t limit;
+    long only_slot;       /* of a field selector; negative: none */
+    bool is_verification; /* of a client that does not list: it knows a generation already */
     struct server_state states[SERVER_N_SLOTS];
 };
 
@@ -296,7 +298,8 @@ static void append_items(struct kinf__buffer *body, const struct server_view *vi
     for (; page->from_slot < SERVER_N_SLOTS; page->from_slot++) {
         const struct server_state *state = &page->states[page->from_slot];
 
-        if (!server_view_sees(view, page->from_slot, state))
+        if (!server_view_sees(view, page->from_slot, state) ||
+            (page->only_slot >= 0 && (size_t)page->only_slot != page->from_slot))
             continue;
         if (page->limit != 0 && n_items == page->limit)
             return;
@@ -333,7 +336,16 @@ static bool choose_rv_locked(struct server_model *server, const struct replay_re
 
     *page = (struct page){ .generation = history->generation,
                            .rv = history->rv,
-                           .limit = number_of(request, "limit") };
+                           .limit = number_of(request, "limit"),
+                           .only_slot = -1 };
+    page->is_verification = page->limit == 1;
+    if (replay_request_query(request, "fieldSelector", token, sizeof token) &&
+        sscanf(token, "metadata.name=k%ld", &page->only_slot) != 1)
+        abort();
+    if (replay_request_query(request, "resourceVersionMatch", token, sizeof token)) {
+        page->rv = wanted_rv;
+        return wanted_rv >= history->oldest_rv && wanted_rv <= history->rv;
+    }
     if (replay_request_query(request, "continue", token, sizeof token))
         return sscanf(token, "%u-%lu-%zu", &page->generation, &page->rv, &page->from_slot) == 3 &&
                page->generation == history->generation && page->rv >= history->oldest_rv;
@@ -355,7 +367,7 @@ static bool make_page(struct server_model *server, const struct server_view *vie
     if (is_served) {
         server_history_at_locked(server->history, page.rv, page.states);
         append_list(body, view, &page);
-        if (page.from_slot >= SERVER_N_SLOTS)
+        if (page.from_slot >= SERVER_N_SLOTS && !page.is_verification)
             server->listed_generation[client_of(view)] = page.generation;
     }
     pthread_mutex_unlock(&server->history->lock);
@@ -369,7 +381,8 @@ static enum fate answer_list(struct server_model *server, struct connection *con
     char token[64];
 
     if (!make_page(server, &connection->view, request, &body)) {
-        if (replay_request_query(request, "continue", token, sizeof token))
+        if (replay_request_query(request, "continue", token, sizeof token) ||
+            replay_request_query(request, "resourceVersionMatch", token, sizeof token))
             put_status(server, 410, "Expired", "");
         else
             put_too_large(server);

@@ -441,7 +441,7 @@ static void fill_options(struct engine *engine, size_t view, struct kinf_informe
     options->transform = below(engine, 2) == 0 ? copy_object : NULL;
     options->fifo_order = below(engine, 2) == 0 ? KINF_FIFO_KEYED : KINF_FIFO_IN_ORDER;
     options->initial = (enum kinf_initial)below(engine, KINF_INITIAL_LIST + 1);
-    options->page_size = below(engine, 3) == 0 ? 1 + below(engine, 8) : 0;
+    options->page_size = below(engine, 3) == 0 ? 2 + below(engine, 7) : 0; /* 1: a verification */
     options->max_queue_bytes = below(engine, 3) == 0 ? 1 + below(engine, 4000) : 0;
 }
 
