@@ -33,9 +33,12 @@ static int keep_number(struct cJSON *node, struct kinf_str raw)
 {
     if (is_exact(raw, node->valuedouble))
         return 0;
-    node->valuestring = strndup(raw.bytes, raw.len);
+    node->valuestring = cJSON_malloc(raw.len + 1);
+    if (node->valuestring == NULL)
+        return KINF_ERR_NO_MEMORY;
+    *(char *)mempcpy(node->valuestring, raw.bytes, raw.len) = '\0';
     node->type = cJSON_Raw;
-    return node->valuestring != NULL ? 0 : KINF_ERR_NO_MEMORY;
+    return 0;
 }
 
 /* Walks tree and text side by side; the depth is bounded by the parser's. */
