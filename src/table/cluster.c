@@ -17,8 +17,7 @@ static void cell_node_status(struct kinf__row *row)
     if (!kinf__field_condition(row->object, "Ready", &condition))
         kinf__row_printf(row, "Unknown");
     else
-        kinf__row_printf(row, "%s",
-                         kinf__field_is(condition, "status", "True") ? "Ready" : "NotReady");
+        kinf__row_printf(row, kinf__field_is(condition, "status", "True") ? "Ready" : "NotReady");
     if (kinf__field_is_true(row->object, "spec.unschedulable"))
         kinf__row_printf(row, ",SchedulingDisabled");
     kinf__cell_text(row, "");
@@ -46,17 +45,14 @@ static void cell_roles(struct kinf__row *row)
 {
     size_t n = 0, size = kinf__field_count(row->object, "metadata.labels");
     KINF__AUTO_FREE struct kinf_str *roles = calloc(size + 1, sizeof *roles);
-    struct kinf__json_iter iter;
-    struct kinf__json_value value;
-    struct kinf_str key;
 
     if (roles == NULL) {
         row->is_out_of_memory = true;
         size = 0;
     }
-    kinf__field_each(&iter, row->object, "metadata.labels");
-    while (n < size && kinf__field_next(&iter, &key, &value)) {
-        struct kinf_str role = role_of(key, value);
+    for (struct kinf__items label = kinf__field_items(row->object, "metadata.labels");
+         n < size && kinf__items_next(&label);) {
+        struct kinf_str role = role_of(label.key, label.value);
 
         if (role.len != 0)
             roles[n++] = role;
@@ -72,17 +68,10 @@ static void cell_roles(struct kinf__row *row)
 
 static void cell_address(struct kinf__row *row, const char *type)
 {
-    struct kinf__json_iter iter;
     struct kinf__json_value address;
-    struct kinf_str key;
 
-    kinf__field_each(&iter, row->object, "status.addresses");
-    while (kinf__field_next(&iter, &key, &address)) {
-        if (kinf__field_is(address, "type", type)) {
-            kinf__row_append_field(row, address, "address");
-            break;
-        }
-    }
+    if (kinf__field_find(row->object, "status.addresses", "type", type, &address))
+        kinf__row_append_field(row, address, "address");
     kinf__cell_text(row, "<none>");
 }
 
@@ -229,14 +218,9 @@ void kinf__table_event(struct kinf__row *row)
 
 static bool has_mode(const struct kinf__row *row, const char *path, const char *mode)
 {
-    struct kinf__json_iter iter;
-    struct kinf__json_value value;
-    struct kinf_str key;
-
-    kinf__field_each(&iter, row->object, path);
-    while (kinf__field_next(&iter, &key, &value)) {
-        if (value.type == KINF__JSON_STRING &&
-            kinf__json_string_equals(value.raw, kinf_str_from(mode)))
+    for (struct kinf__items item = kinf__field_items(row->object, path); kinf__items_next(&item);) {
+        if (item.value.type == KINF__JSON_STRING &&
+            kinf__json_string_equals(item.value.raw, kinf_str_from(mode)))
             return true;
     }
     return false;
@@ -325,15 +309,11 @@ void kinf__table_volume(struct kinf__row *row)
 
 static void cell_versions(struct kinf__row *row)
 {
-    struct kinf__json_iter iter;
-    struct kinf__json_value version;
-    struct kinf_str key;
-
-    kinf__field_each(&iter, row->object, "spec.versions");
-    while (kinf__field_next(&iter, &key, &version)) {
+    for (struct kinf__items version = kinf__field_items(row->object, "spec.versions");
+         kinf__items_next(&version);) {
         kinf__row_comma(row);
-        kinf__row_append_field(row, version, "name");
-        if (kinf__field_is_true(version, "storage"))
+        kinf__row_append_field(row, version.value, "name");
+        if (kinf__field_is_true(version.value, "storage"))
             kinf__row_printf(row, "(storage)");
     }
     kinf__cell_text(row, "");
@@ -341,29 +321,21 @@ static void cell_versions(struct kinf__row *row)
 
 static void cell_short_names(struct kinf__row *row)
 {
-    struct kinf__json_iter iter;
-    struct kinf__json_value name;
-    struct kinf_str key;
-
-    kinf__field_each(&iter, row->object, "spec.names.shortNames");
-    while (kinf__field_next(&iter, &key, &name)) {
+    for (struct kinf__items name = kinf__field_items(row->object, "spec.names.shortNames");
+         kinf__items_next(&name);) {
         kinf__row_comma(row);
-        kinf__row_append(row, name);
+        kinf__row_append(row, name.value);
     }
     kinf__cell_text(row, "");
 }
 
 void kinf__table_crd(struct kinf__row *row)
 {
-    struct kinf__json_value condition;
-    bool is_established = kinf__field_condition(row->object, "Established", &condition) &&
-                          kinf__field_is(condition, "status", "True");
-
     kinf__cell_string(row, "spec.scope", "");
     cell_versions(row);
     kinf__cell_value(row, "metadata.creationTimestamp");
     kinf__cell_string(row, "spec.group", "");
     kinf__cell_string(row, "spec.names.kind", "");
     cell_short_names(row);
-    kinf__cell_bool(row, is_established);
+    kinf__cell_bool(row, kinf__field_condition_is_true(row->object, "Established"));
 }

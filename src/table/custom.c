@@ -186,32 +186,17 @@ static int read_column(struct kinf__json_value from, struct column *column)
     return 0;
 }
 
-static bool find_version(struct kinf__json_value definition, const char *version,
-                         struct kinf__json_value *ret)
-{
-    struct kinf__json_iter iter;
-    struct kinf_str key;
-
-    kinf__field_each(&iter, definition, "spec.versions");
-    while (kinf__field_next(&iter, &key, ret)) {
-        if (kinf__field_is(*ret, "name", version))
-            return true;
-    }
-    return false;
-}
-
 int kinf__custom_columns_read(struct kinf_str definition, const char *version,
                               struct kinf__custom_columns **ret_columns)
 {
     struct kinf__custom_columns *columns;
-    struct kinf__json_value from, item;
-    struct kinf__json_iter iter;
-    struct kinf_str key;
+    struct kinf__json_value from;
+    struct kinf__items item;
     size_t n, len;
 
     if (kinf__json_scan_all(definition, KINF__JSON_MAX_DEPTH, &len) < 0)
         return KINF_ERR_PARSE;
-    if (!find_version(kinf__json_value_of(definition), version, &from))
+    if (!kinf__field_find(kinf__json_value_of(definition), "spec.versions", "name", version, &from))
         return KINF_ERR_NOT_FOUND;
     n = kinf__field_count(from, "additionalPrinterColumns");
     if (n == 0 || n > MAX_COLUMNS)
@@ -219,9 +204,9 @@ int kinf__custom_columns_read(struct kinf_str definition, const char *version,
     columns = calloc(1, sizeof *columns + n * sizeof columns->items[0]);
     if (columns == NULL)
         return KINF_ERR_NO_MEMORY;
-    kinf__field_each(&iter, from, "additionalPrinterColumns");
-    while (columns->n_items < n && kinf__field_next(&iter, &key, &item)) {
-        if (read_column(item, &columns->items[columns->n_items++]) < 0) {
+    item = kinf__field_items(from, "additionalPrinterColumns");
+    while (columns->n_items < n && kinf__items_next(&item)) {
+        if (read_column(item.value, &columns->items[columns->n_items++]) < 0) {
             kinf__custom_columns_free(columns);
             return KINF_ERR_NO_MEMORY;
         }

@@ -11,18 +11,14 @@
 
 static void append_addresses(struct kinf__row *row, const char *path)
 {
-    struct kinf__json_iter iter;
-    struct kinf__json_value address;
-    struct kinf_str key;
-
-    kinf__field_each(&iter, row->object, path);
-    while (kinf__field_next(&iter, &key, &address)) {
+    for (struct kinf__items address = kinf__field_items(row->object, path);
+         kinf__items_next(&address);) {
         kinf__row_comma(row);
-        if (address.type == KINF__JSON_STRING)
-            kinf__row_append(row, address);
+        if (address.value.type == KINF__JSON_STRING)
+            kinf__row_append(row, address.value);
         else
-            kinf__row_append_field(row, address,
-                                   kinf__field_has_text(address, "ip") ? "ip" : "hostname");
+            kinf__row_append_field(row, address.value,
+                                   kinf__field_has_text(address.value, "ip") ? "ip" : "hostname");
     }
 }
 
@@ -42,20 +38,16 @@ static void cell_external_ip(struct kinf__row *row)
 
 static void cell_service_ports(struct kinf__row *row)
 {
-    struct kinf__json_iter iter;
-    struct kinf__json_value port;
-    struct kinf_str key;
-
-    kinf__field_each(&iter, row->object, "spec.ports");
-    while (kinf__field_next(&iter, &key, &port)) {
-        int64_t node_port = kinf__field_int(port, "nodePort", 0);
+    for (struct kinf__items port = kinf__field_items(row->object, "spec.ports");
+         kinf__items_next(&port);) {
+        int64_t node_port = kinf__field_int(port.value, "nodePort", 0);
 
         kinf__row_comma(row);
-        kinf__row_append_field(row, port, "port");
+        kinf__row_append_field(row, port.value, "port");
         if (node_port > 0)
             kinf__row_printf(row, ":%" PRId64, node_port);
         kinf__row_printf(row, "/");
-        kinf__row_append_field(row, port, "protocol");
+        kinf__row_append_field(row, port.value, "protocol");
     }
     kinf__cell_text(row, "<none>");
 }
@@ -82,14 +74,12 @@ static void end_shown(struct kinf__row *row, size_t n, const char *otherwise)
 
 static void cell_slice_ports(struct kinf__row *row)
 {
-    struct kinf__json_iter iter;
-    struct kinf__json_value port, number;
-    struct kinf_str key;
+    struct kinf__json_value number;
     size_t n = 0;
 
-    kinf__field_each(&iter, row->object, "ports");
-    while (kinf__field_next(&iter, &key, &port)) {
-        if (!kinf__field(port, "port", &number))
+    for (struct kinf__items port = kinf__field_items(row->object, "ports");
+         kinf__items_next(&port);) {
+        if (!kinf__field(port.value, "port", &number))
             continue;
         if (n++ < MAX_SHOWN) {
             kinf__row_comma(row);
@@ -101,21 +91,15 @@ static void cell_slice_ports(struct kinf__row *row)
 
 static void cell_slice_endpoints(struct kinf__row *row)
 {
-    struct kinf__json_iter iter;
-    struct kinf__json_value endpoint;
-    struct kinf_str key;
     size_t n = 0;
 
-    kinf__field_each(&iter, row->object, "endpoints");
-    while (kinf__field_next(&iter, &key, &endpoint)) {
-        struct kinf__json_iter addresses;
-        struct kinf__json_value address;
-
-        kinf__field_each(&addresses, endpoint, "addresses");
-        while (kinf__field_next(&addresses, &key, &address)) {
+    for (struct kinf__items endpoint = kinf__field_items(row->object, "endpoints");
+         kinf__items_next(&endpoint);) {
+        for (struct kinf__items address = kinf__field_items(endpoint.value, "addresses");
+             kinf__items_next(&address);) {
             if (n++ < MAX_SHOWN) {
                 kinf__row_comma(row);
-                kinf__row_append(row, address);
+                kinf__row_append(row, address.value);
             }
         }
     }
@@ -134,18 +118,15 @@ void kinf__table_endpointslice(struct kinf__row *row)
 
 static void cell_hosts(struct kinf__row *row)
 {
-    struct kinf__json_iter iter;
-    struct kinf__json_value rule;
-    struct kinf_str key;
     size_t n = 0;
 
-    kinf__field_each(&iter, row->object, "spec.rules");
-    while (kinf__field_next(&iter, &key, &rule)) {
-        if (!kinf__field_has_text(rule, "host"))
+    for (struct kinf__items rule = kinf__field_items(row->object, "spec.rules");
+         kinf__items_next(&rule);) {
+        if (!kinf__field_has_text(rule.value, "host"))
             continue;
         if (n++ < MAX_SHOWN) {
             kinf__row_comma(row);
-            kinf__row_append_field(row, rule, "host");
+            kinf__row_append_field(row, rule.value, "host");
         }
     }
     end_shown(row, n, "*");

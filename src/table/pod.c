@@ -23,18 +23,11 @@ struct pod {
 /* An init container that goes on running. */
 static bool is_sidecar(struct kinf__json_value object, struct kinf__json_value status)
 {
-    struct kinf__json_iter iter;
-    struct kinf__json_value container, name, other;
-    struct kinf_str key;
+    struct kinf__json_value name, container;
 
-    if (!kinf__field(status, "name", &name))
-        return false;
-    kinf__field_each(&iter, object, "spec.initContainers");
-    while (kinf__field_next(&iter, &key, &container)) {
-        if (kinf__field(container, "name", &other) && kinf_str_equal(name.raw, other.raw))
-            return kinf__field_is(container, "restartPolicy", "Always");
-    }
-    return false;
+    return kinf__field(status, "name", &name) &&
+           kinf__field_find_same(object, "spec.initContainers", "name", name, &container) &&
+           kinf__field_is(container, "restartPolicy", "Always");
 }
 
 static void count_restarts(struct pod *pod, struct kinf__json_value status)
@@ -58,12 +51,10 @@ static bool is_finished(struct kinf__json_value status, bool sidecar)
 static void read_init_containers(struct pod *pod)
 {
     int64_t n_sidecar_restarts = 0, last_sidecar_s = INT64_MIN;
-    struct kinf__json_iter iter;
-    struct kinf__json_value status;
-    struct kinf_str key;
+    struct kinf__items items = kinf__field_items(pod->object, "status.initContainerStatuses");
 
-    kinf__field_each(&iter, pod->object, "status.initContainerStatuses");
-    for (size_t i = 0; !pod->is_initializing && kinf__field_next(&iter, &key, &status); i++) {
+    for (size_t i = 0; !pod->is_initializing && kinf__items_next(&items); i++) {
+        struct kinf__json_value status = items.value;
         bool sidecar = is_sidecar(pod->object, status);
 
         count_restarts(pod, status);
@@ -91,37 +82,33 @@ static void read_init_containers(struct pod *pod)
 
 static bool is_initialized(const struct pod *pod)
 {
-    struct kinf__json_value condition;
+    return !pod->is_initializing || kinf__field_condition_is_true(pod->object, "Initialized");
+}
 
-    return !pod->is_initializing ||
-           (kinf__field_condition(pod->object, "Initialized", &condition) &&
-            kinf__field_is(condition, "status", "True"));
+static bool is_running(struct kinf__json_value status)
+{
+    struct kinf__json_value running;
+
+    return kinf__field_is_true(status, "ready") && kinf__field(status, "state.running", &running);
 }
 
 static void read_containers(struct pod *pod)
 {
-    struct kinf__json_iter iter;
-    struct kinf__json_value status, running;
-    struct kinf_str key;
+    struct kinf__items status = kinf__field_items(pod->object, "status.containerStatuses");
 
-    kinf__field_each(&iter, pod->object, "status.containerStatuses");
-    while (is_initialized(pod) && kinf__field_next(&iter, &key, &status)) {
-        count_restarts(pod, status);
-        if (kinf__field_is_true(status, "ready") && kinf__field(status, "state.running", &running))
+    while (is_initialized(pod) && kinf__items_next(&status)) {
+        count_restarts(pod, status.value);
+        if (is_running(status.value))
             pod->n_ready++;
     }
 }
 
 static void count_containers(struct pod *pod)
 {
-    struct kinf__json_iter iter;
-    struct kinf__json_value container;
-    struct kinf_str key;
-
     pod->n_containers = kinf__field_count(pod->object, "spec.containers");
-    kinf__field_each(&iter, pod->object, "spec.initContainers");
-    while (kinf__field_next(&iter, &key, &container)) {
-        if (kinf__field_is(container, "restartPolicy", "Always"))
+    for (struct kinf__items container = kinf__field_items(pod->object, "spec.initContainers");
+         kinf__items_next(&container);) {
+        if (kinf__field_is(container.value, "restartPolicy", "Always"))
             pod->n_containers++;
     }
 }
@@ -169,25 +156,22 @@ static void set_initializing(struct kinf__row *row, const struct pod *pod)
 /* The first container that has something to say. Returns whether another one runs and is ready. */
 static bool set_by_containers(struct kinf__row *row, const struct pod *pod)
 {
-    struct kinf__json_iter iter;
-    struct kinf__json_value status, state;
-    struct kinf_str key;
+    struct kinf__json_value state;
     bool has_running = false, is_said = false;
 
-    kinf__field_each(&iter, pod->object, "status.containerStatuses");
-    while (kinf__field_next(&iter, &key, &status)) {
-        if (kinf__field_has_text(status, "state.waiting.reason")) {
+    for (struct kinf__items status = kinf__field_items(pod->object, "status.containerStatuses");
+         kinf__items_next(&status);) {
+        if (kinf__field_has_text(status.value, "state.waiting.reason")) {
             if (!is_said) {
                 set(row, "");
-                kinf__row_append_field(row, status, "state.waiting.reason");
+                kinf__row_append_field(row, status.value, "state.waiting.reason");
             }
             is_said = true;
-        } else if (kinf__field(status, "state.terminated", &state)) {
+        } else if (kinf__field(status.value, "state.terminated", &state)) {
             if (!is_said)
                 set_termination(row, "", state);
             is_said = true;
-        } else if (kinf__field_is_true(status, "ready") &&
-                   kinf__field(status, "state.running", &state)) {
+        } else if (is_running(status.value)) {
             has_running = true;
         }
     }
@@ -223,10 +207,7 @@ static void cell_status(struct kinf__row *row, const struct pod *pod)
     if (pod->is_initializing)
         set_initializing(row, pod);
     if (is_initialized(pod) && set_by_containers(row, pod) && text_is(row, "Completed"))
-        set(row, kinf__field_condition(pod->object, "Ready", &condition) &&
-                         kinf__field_is(condition, "status", "True")
-                     ? "Running"
-                     : "NotReady");
+        set(row, kinf__field_condition_is_true(pod->object, "Ready") ? "Running" : "NotReady");
     set_deleted(row, pod);
     kinf__cell_text(row, "");
 }
@@ -247,24 +228,14 @@ static void cell_restarts(struct kinf__row *row, const struct pod *pod)
 static void cell_gates(struct kinf__row *row)
 {
     size_t n_open = 0, n = 0;
-    struct kinf__json_iter iter;
-    struct kinf__json_value gate, other;
-    struct kinf_str key;
+    struct kinf__items gate = kinf__field_items(row->object, "spec.readinessGates");
+    struct kinf__json_value type, condition;
 
-    kinf__field_each(&iter, row->object, "spec.readinessGates");
-    for (; kinf__field_next(&iter, &key, &gate); n++) {
-        struct kinf__json_iter conditions;
-        struct kinf__json_value wanted, type;
-
-        kinf__field_each(&conditions, row->object, "status.conditions");
-        while (kinf__field(gate, "conditionType", &wanted) &&
-               kinf__field_next(&conditions, &key, &other)) {
-            if (kinf__field(other, "type", &type) && kinf_str_equal(type.raw, wanted.raw)) {
-                n_open += kinf__field_is(other, "status", "True");
-                break;
-            }
-        }
-    }
+    for (; kinf__items_next(&gate); n++)
+        n_open +=
+            kinf__field(gate.value, "conditionType", &type) &&
+            kinf__field_find_same(row->object, "status.conditions", "type", type, &condition) &&
+            kinf__field_is(condition, "status", "True");
     if (n != 0)
         kinf__row_printf(row, "%zu/%zu", n_open, n);
     kinf__cell_text(row, "<none>");

@@ -71,45 +71,66 @@ bool kinf__field_is_true(struct kinf__json_value from, const char *path)
            value.raw.bytes[0] == 't';
 }
 
-void kinf__field_each(struct kinf__json_iter *iter, struct kinf__json_value from, const char *path)
+struct kinf__items kinf__field_items(struct kinf__json_value from, const char *path)
 {
+    struct kinf__items items = { .iter = { 0 } };
     struct kinf__json_value value;
 
-    if (!kinf__field(from, path, &value) || !kinf__json_iter_init(iter, value))
-        *iter = (struct kinf__json_iter){ 0 };
+    if (!kinf__field(from, path, &value) || !kinf__json_iter_init(&items.iter, value))
+        items.iter.at = NULL;
+    return items;
 }
 
-bool kinf__field_next(struct kinf__json_iter *iter, struct kinf_str *ret_key,
-                      struct kinf__json_value *ret)
+bool kinf__items_next(struct kinf__items *items)
 {
-    return iter->at != NULL && kinf__json_iter_next(iter, ret_key, ret);
+    return items->iter.at != NULL && kinf__json_iter_next(&items->iter, &items->key, &items->value);
 }
 
 size_t kinf__field_count(struct kinf__json_value from, const char *path)
 {
-    struct kinf__json_iter iter;
-    struct kinf__json_value value;
-    struct kinf_str key;
     size_t n = 0;
 
-    kinf__field_each(&iter, from, path);
-    while (kinf__field_next(&iter, &key, &value))
+    for (struct kinf__items value = kinf__field_items(from, path); kinf__items_next(&value);)
         n++;
     return n;
+}
+
+bool kinf__field_find(struct kinf__json_value from, const char *path, const char *key,
+                      const char *text, struct kinf__json_value *ret)
+{
+    for (struct kinf__items item = kinf__field_items(from, path); kinf__items_next(&item);) {
+        *ret = item.value;
+        if (kinf__field_is(*ret, key, text))
+            return true;
+    }
+    return false;
+}
+
+bool kinf__field_find_same(struct kinf__json_value from, const char *path, const char *key,
+                           struct kinf__json_value wanted, struct kinf__json_value *ret)
+{
+    struct kinf__json_value value;
+
+    for (struct kinf__items item = kinf__field_items(from, path); kinf__items_next(&item);) {
+        *ret = item.value;
+        if (kinf__field(*ret, key, &value) && kinf_str_equal(value.raw, wanted.raw))
+            return true;
+    }
+    return false;
 }
 
 bool kinf__field_condition(struct kinf__json_value object, const char *type,
                            struct kinf__json_value *ret)
 {
-    struct kinf__json_iter iter;
-    struct kinf_str key;
+    return kinf__field_find(object, "status.conditions", "type", type, ret);
+}
 
-    kinf__field_each(&iter, object, "status.conditions");
-    while (kinf__field_next(&iter, &key, ret)) {
-        if (kinf__field_is(*ret, "type", type))
-            return true;
-    }
-    return false;
+bool kinf__field_condition_is_true(struct kinf__json_value object, const char *type)
+{
+    struct kinf__json_value condition;
+
+    return kinf__field_condition(object, type, &condition) &&
+           kinf__field_is(condition, "status", "True");
 }
 
 /* Days from 1970-01-01, of the Gregorian calendar. */
@@ -233,16 +254,11 @@ static struct kinf__json_value string_value(struct kinf_str raw)
 
 void kinf__row_append_labels(struct kinf__row *row, struct kinf__json_value from, const char *path)
 {
-    struct kinf__json_iter iter;
-    struct kinf__json_value value;
-    struct kinf_str key;
-
-    kinf__field_each(&iter, from, path);
-    while (kinf__field_next(&iter, &key, &value)) {
+    for (struct kinf__items value = kinf__field_items(from, path); kinf__items_next(&value);) {
         kinf__row_comma(row);
-        kinf__row_append(row, string_value(key));
+        kinf__row_append(row, string_value(value.key));
         kinf__row_printf(row, "=");
-        kinf__row_append(row, value);
+        kinf__row_append(row, value.value);
     }
 }
 
@@ -271,17 +287,14 @@ static void append_values(struct kinf__row *row, struct kinf__json_value express
 {
     size_t n = 0, size = kinf__field_count(expression, "values");
     KINF__AUTO_FREE struct kinf_str *values = calloc(size + 1, sizeof *values);
-    struct kinf__json_iter iter;
-    struct kinf__json_value value;
-    struct kinf_str key;
 
     if (values == NULL) {
         row->is_out_of_memory = true;
         return;
     }
-    kinf__field_each(&iter, expression, "values");
-    while (n < size && kinf__field_next(&iter, &key, &value))
-        values[n++] = value.raw;
+    for (struct kinf__items value = kinf__field_items(expression, "values");
+         n < size && kinf__items_next(&value);)
+        values[n++] = value.value.raw;
     qsort(values, n, sizeof *values, compare_raw);
     kinf__row_printf(row, "(");
     for (size_t i = 0; i < n; i++) {
@@ -313,18 +326,16 @@ static void append_requirement(struct kinf__row *row, const struct requirement *
 static size_t collect(struct kinf__json_value selector, struct requirement *requirements,
                       size_t size)
 {
-    struct kinf__json_iter iter;
-    struct kinf__json_value value, name;
-    struct kinf_str key;
+    struct kinf__items label = kinf__field_items(selector, "matchLabels"),
+                       expression = kinf__field_items(selector, "matchExpressions");
+    struct kinf__json_value name;
     size_t n = 0;
 
-    kinf__field_each(&iter, selector, "matchLabels");
-    while (n < size && kinf__field_next(&iter, &key, &value))
-        requirements[n++] = (struct requirement){ key, value, { 0 }, true };
-    kinf__field_each(&iter, selector, "matchExpressions");
-    while (n < size && kinf__field_next(&iter, &key, &value)) {
-        if (kinf__field(value, "key", &name) && name.type == KINF__JSON_STRING)
-            requirements[n++] = (struct requirement){ name.raw, { 0 }, value, false };
+    while (n < size && kinf__items_next(&label))
+        requirements[n++] = (struct requirement){ label.key, label.value, { 0 }, true };
+    while (n < size && kinf__items_next(&expression)) {
+        if (kinf__field(expression.value, "key", &name) && name.type == KINF__JSON_STRING)
+            requirements[n++] = (struct requirement){ name.raw, { 0 }, expression.value, false };
     }
     return n;
 }
@@ -419,14 +430,10 @@ void kinf__cell_age(struct kinf__row *row)
 
 static void cell_of_each(struct kinf__row *row, const char *path, const char *field)
 {
-    struct kinf__json_iter iter;
-    struct kinf__json_value container;
-    struct kinf_str key;
-
-    kinf__field_each(&iter, row->object, path);
-    while (kinf__field_next(&iter, &key, &container)) {
+    for (struct kinf__items container = kinf__field_items(row->object, path);
+         kinf__items_next(&container);) {
         kinf__row_comma(row);
-        kinf__row_append_field(row, container, field);
+        kinf__row_append_field(row, container.value, field);
     }
     kinf__cell_text(row, "");
 }

@@ -39,15 +39,28 @@ int64_t kinf__field_time(struct kinf__json_value from, const char *path);
 
 int64_t kinf__value_time(struct kinf__json_value value);
 
-/* Starts a walk over the array at `path`; over nothing if there is none. */
-void kinf__field_each(struct kinf__json_iter *iter, struct kinf__json_value from, const char *path);
-/* The next element, or member with its raw key; for the walk above. */
-bool kinf__field_next(struct kinf__json_iter *iter, struct kinf_str *ret_key,
-                      struct kinf__json_value *ret);
+/* A walk over the elements or members at `path`, over nothing if there is none. */
+struct kinf__items {
+    struct kinf__json_iter iter;
+    /* where it is */
+    struct kinf_str key; /* of a member, raw */
+    struct kinf__json_value value;
+};
 
+struct kinf__items kinf__field_items(struct kinf__json_value from, const char *path);
+bool kinf__items_next(struct kinf__items *items);
+
+/* The element at `path` of which that `key` says `text`. */
+bool kinf__field_find(struct kinf__json_value from, const char *path, const char *key,
+                      const char *text, struct kinf__json_value *ret);
+/* The same, of which it says what `wanted` does. */
+bool kinf__field_find_same(struct kinf__json_value from, const char *path, const char *key,
+                           struct kinf__json_value wanted, struct kinf__json_value *ret);
 /* The element of status.conditions with this type. */
 bool kinf__field_condition(struct kinf__json_value object, const char *type,
                            struct kinf__json_value *ret);
+/* Whether there is one, and its status is True. */
+bool kinf__field_condition_is_true(struct kinf__json_value object, const char *type);
 
 /* --- composing the text of a cell --- */
 

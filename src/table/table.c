@@ -26,31 +26,21 @@ struct kinf__table {
     const char *resource;
     struct column columns[MAX_COLUMNS];
     kinf__table_cells_fn *cells;
-    bool name_is_last; /* of events: the table does not begin with it */
     struct kinf__custom_columns
         *custom; /* instead of columns behind the name, and of cells; NULL: none */
 };
 
-#define TEXT(name)                                                                                 \
+#define COLUMN(name, type, is_wide)                                                                \
     {                                                                                              \
-        name, "string", false                                                                      \
+        name, type, is_wide                                                                        \
     }
-#define WIDE(name)                                                                                 \
-    {                                                                                              \
-        name, "string", true                                                                       \
-    }
-#define INT(name)                                                                                  \
-    {                                                                                              \
-        name, "integer", false                                                                     \
-    }
-#define NAME     TEXT("Name")
-#define AGE      TEXT("Age")
-#define TEMPLATE WIDE("Containers"), WIDE("Images")
-
-static void age_alone(struct kinf__row *row)
-{
-    kinf__cell_age(row);
-}
+#define TEXT(name) COLUMN(name, "string", false)
+#define WIDE(name) COLUMN(name, "string", true)
+#define INT(name)  COLUMN(name, "integer", false)
+#define CREATED    COLUMN("Created At", "date", false)
+#define NAME       TEXT("Name")
+#define AGE        TEXT("Age")
+#define TEMPLATE   WIDE("Containers"), WIDE("Images")
 
 static void time_of_creation(struct kinf__row *row)
 {
@@ -58,162 +48,66 @@ static void time_of_creation(struct kinf__row *row)
 }
 
 #define EVENT_COLUMNS                                                                              \
+    TEXT("Last Seen"), TEXT("Type"), TEXT("Reason"), TEXT("Object"), WIDE("Subobject"),            \
+        WIDE("Source"), TEXT("Message"), WIDE("First Seen"), WIDE("Count"), WIDE("Name")
+
+/* A type, its cells, and their columns. */
+#define SHOWN(group, resource, cells, ...)                                                         \
     {                                                                                              \
-        TEXT("Last Seen"), TEXT("Type"), TEXT("Reason"), TEXT("Object"), WIDE("Subobject"),        \
-            WIDE("Source"), TEXT("Message"), WIDE("First Seen"), WIDE("Count"), WIDE("Name")       \
-    }
-#define CREATED_COLUMNS                                                                            \
-    {                                                                                              \
-        NAME,                                                                                      \
-        {                                                                                          \
-            "Created At", "date", false                                                            \
-        }                                                                                          \
+        group, resource, { __VA_ARGS__ }, cells, NULL                                              \
     }
 
 static const struct kinf__table tables[] = {
-    { "",
-      "pods",
-      { NAME, TEXT("Ready"), TEXT("Status"), TEXT("Restarts"), AGE, WIDE("IP"), WIDE("Node"),
-        WIDE("Nominated Node"), WIDE("Readiness Gates") },
-      kinf__table_pod,
-      false,
-      NULL },
-    { "",
-      "nodes",
-      { NAME, TEXT("Status"), TEXT("Roles"), AGE, TEXT("Version"), WIDE("Internal-IP"),
-        WIDE("External-IP"), WIDE("OS-Image"), WIDE("Kernel-Version"), WIDE("Container-Runtime") },
-      kinf__table_node,
-      false,
-      NULL },
-    { "",
-      "services",
-      { NAME, TEXT("Type"), TEXT("Cluster-IP"), TEXT("External-IP"), TEXT("Port(s)"), AGE,
-        WIDE("Selector") },
-      kinf__table_service,
-      false,
-      NULL },
-    { "apps",
-      "deployments",
-      { NAME, TEXT("Ready"), TEXT("Up-to-date"), TEXT("Available"), AGE, TEMPLATE,
-        WIDE("Selector") },
-      kinf__table_deployment,
-      false,
-      NULL },
-    { "apps",
-      "replicasets",
-      { NAME, INT("Desired"), INT("Current"), INT("Ready"), AGE, TEMPLATE, WIDE("Selector") },
-      kinf__table_replicaset,
-      false,
-      NULL },
-    { "",
-      "replicationcontrollers",
-      { NAME, INT("Desired"), INT("Current"), INT("Ready"), AGE, TEMPLATE, WIDE("Selector") },
-      kinf__table_replicationcontroller,
-      false,
-      NULL },
-    { "apps",
-      "statefulsets",
-      { NAME, TEXT("Ready"), AGE, TEMPLATE },
-      kinf__table_statefulset,
-      false,
-      NULL },
-    { "apps",
-      "daemonsets",
-      { NAME, INT("Desired"), INT("Current"), INT("Ready"), INT("Up-to-date"), INT("Available"),
-        TEXT("Node Selector"), AGE, TEMPLATE, WIDE("Selector") },
-      kinf__table_daemonset,
-      false,
-      NULL },
-    { "batch",
-      "jobs",
-      { NAME, TEXT("Status"), TEXT("Completions"), TEXT("Duration"), AGE, TEMPLATE,
-        WIDE("Selector") },
-      kinf__table_job,
-      false,
-      NULL },
-    { "batch",
-      "cronjobs",
-      { NAME,
-        TEXT("Schedule"),
-        TEXT("Timezone"),
-        { "Suspend", "boolean", false },
-        INT("Active"),
-        TEXT("Last Schedule"),
-        AGE,
-        TEMPLATE,
-        WIDE("Selector") },
-      kinf__table_cronjob,
-      false,
-      NULL },
-    { "", "configmaps", { NAME, TEXT("Data"), AGE }, kinf__table_configmap, false, NULL },
-    { "", "secrets", { NAME, TEXT("Type"), TEXT("Data"), AGE }, kinf__table_secret, false, NULL },
-    { "", "namespaces", { NAME, TEXT("Status"), AGE }, kinf__table_namespace, false, NULL },
-    { "", "events", EVENT_COLUMNS, kinf__table_event, true, NULL },
-    { "events.k8s.io", "events", EVENT_COLUMNS, kinf__table_event, true, NULL },
-    { "discovery.k8s.io",
-      "endpointslices",
-      { NAME, TEXT("AddressType"), TEXT("Ports"), TEXT("Endpoints"), AGE },
-      kinf__table_endpointslice,
-      false,
-      NULL },
-    { "networking.k8s.io",
-      "ingresses",
-      { NAME, TEXT("Class"), TEXT("Hosts"), TEXT("Address"), TEXT("Ports"), AGE },
-      kinf__table_ingress,
-      false,
-      NULL },
-    { "coordination.k8s.io",
-      "leases",
-      { NAME, TEXT("Holder"), AGE },
-      kinf__table_lease,
-      false,
-      NULL },
-    { "",
-      "persistentvolumeclaims",
-      { NAME, TEXT("Status"), TEXT("Volume"), TEXT("Capacity"), TEXT("Access Modes"),
-        TEXT("StorageClass"), TEXT("VolumeAttributesClass"), AGE, WIDE("VolumeMode") },
-      kinf__table_claim,
-      false,
-      NULL },
-    { "",
-      "persistentvolumes",
-      { NAME, TEXT("Capacity"), TEXT("Access Modes"), TEXT("Reclaim Policy"), TEXT("Status"),
-        TEXT("Claim"), TEXT("StorageClass"), TEXT("VolumeAttributesClass"), TEXT("Reason"), AGE,
-        WIDE("VolumeMode") },
-      kinf__table_volume,
-      false,
-      NULL },
-    { "apiextensions.k8s.io",
-      "customresourcedefinitions",
-      { NAME,
-        TEXT("Scope"),
-        TEXT("Versions"),
-        { "Created At", "date", false },
-        WIDE("Group"),
-        WIDE("Kind"),
-        WIDE("ShortNames"),
-        { "Established", "boolean", true } },
-      kinf__table_crd,
-      false,
-      NULL },
-    { "autoscaling",
-      "horizontalpodautoscalers",
-      { NAME, TEXT("Reference"), TEXT("Targets"), TEXT("MinPods"), TEXT("MaxPods"),
-        TEXT("Replicas"), AGE },
-      kinf__table_hpa,
-      false,
-      NULL },
-    { "policy",
-      "poddisruptionbudgets",
-      { NAME, TEXT("Min Available"), TEXT("Max Unavailable"), INT("Allowed Disruptions"), AGE },
-      kinf__table_pdb,
-      false,
-      NULL },
-    { "rbac.authorization.k8s.io", "roles", CREATED_COLUMNS, time_of_creation, false, NULL },
-    { "rbac.authorization.k8s.io", "clusterroles", CREATED_COLUMNS, time_of_creation, false, NULL },
+    SHOWN("", "pods", kinf__table_pod, NAME, TEXT("Ready"), TEXT("Status"), TEXT("Restarts"), AGE,
+          WIDE("IP"), WIDE("Node"), WIDE("Nominated Node"), WIDE("Readiness Gates")),
+    SHOWN("", "nodes", kinf__table_node, NAME, TEXT("Status"), TEXT("Roles"), AGE, TEXT("Version"),
+          WIDE("Internal-IP"), WIDE("External-IP"), WIDE("OS-Image"), WIDE("Kernel-Version"),
+          WIDE("Container-Runtime")),
+    SHOWN("", "services", kinf__table_service, NAME, TEXT("Type"), TEXT("Cluster-IP"),
+          TEXT("External-IP"), TEXT("Port(s)"), AGE, WIDE("Selector")),
+    SHOWN("apps", "deployments", kinf__table_deployment, NAME, TEXT("Ready"), TEXT("Up-to-date"),
+          TEXT("Available"), AGE, TEMPLATE, WIDE("Selector")),
+    SHOWN("apps", "replicasets", kinf__table_replicaset, NAME, INT("Desired"), INT("Current"),
+          INT("Ready"), AGE, TEMPLATE, WIDE("Selector")),
+    SHOWN("", "replicationcontrollers", kinf__table_replicationcontroller, NAME, INT("Desired"),
+          INT("Current"), INT("Ready"), AGE, TEMPLATE, WIDE("Selector")),
+    SHOWN("apps", "statefulsets", kinf__table_statefulset, NAME, TEXT("Ready"), AGE, TEMPLATE),
+    SHOWN("apps", "daemonsets", kinf__table_daemonset, NAME, INT("Desired"), INT("Current"),
+          INT("Ready"), INT("Up-to-date"), INT("Available"), TEXT("Node Selector"), AGE, TEMPLATE,
+          WIDE("Selector")),
+    SHOWN("batch", "jobs", kinf__table_job, NAME, TEXT("Status"), TEXT("Completions"),
+          TEXT("Duration"), AGE, TEMPLATE, WIDE("Selector")),
+    SHOWN("batch", "cronjobs", kinf__table_cronjob, NAME, TEXT("Schedule"), TEXT("Timezone"),
+          COLUMN("Suspend", "boolean", false), INT("Active"), TEXT("Last Schedule"), AGE, TEMPLATE,
+          WIDE("Selector")),
+    SHOWN("", "configmaps", kinf__table_configmap, NAME, TEXT("Data"), AGE),
+    SHOWN("", "secrets", kinf__table_secret, NAME, TEXT("Type"), TEXT("Data"), AGE),
+    SHOWN("", "namespaces", kinf__table_namespace, NAME, TEXT("Status"), AGE),
+    SHOWN("", "events", kinf__table_event, EVENT_COLUMNS),
+    SHOWN("events.k8s.io", "events", kinf__table_event, EVENT_COLUMNS),
+    SHOWN("discovery.k8s.io", "endpointslices", kinf__table_endpointslice, NAME,
+          TEXT("AddressType"), TEXT("Ports"), TEXT("Endpoints"), AGE),
+    SHOWN("networking.k8s.io", "ingresses", kinf__table_ingress, NAME, TEXT("Class"), TEXT("Hosts"),
+          TEXT("Address"), TEXT("Ports"), AGE),
+    SHOWN("coordination.k8s.io", "leases", kinf__table_lease, NAME, TEXT("Holder"), AGE),
+    SHOWN("", "persistentvolumeclaims", kinf__table_claim, NAME, TEXT("Status"), TEXT("Volume"),
+          TEXT("Capacity"), TEXT("Access Modes"), TEXT("StorageClass"),
+          TEXT("VolumeAttributesClass"), AGE, WIDE("VolumeMode")),
+    SHOWN("", "persistentvolumes", kinf__table_volume, NAME, TEXT("Capacity"), TEXT("Access Modes"),
+          TEXT("Reclaim Policy"), TEXT("Status"), TEXT("Claim"), TEXT("StorageClass"),
+          TEXT("VolumeAttributesClass"), TEXT("Reason"), AGE, WIDE("VolumeMode")),
+    SHOWN("apiextensions.k8s.io", "customresourcedefinitions", kinf__table_crd, NAME, TEXT("Scope"),
+          TEXT("Versions"), CREATED, WIDE("Group"), WIDE("Kind"), WIDE("ShortNames"),
+          COLUMN("Established", "boolean", true)),
+    SHOWN("autoscaling", "horizontalpodautoscalers", kinf__table_hpa, NAME, TEXT("Reference"),
+          TEXT("Targets"), TEXT("MinPods"), TEXT("MaxPods"), TEXT("Replicas"), AGE),
+    SHOWN("policy", "poddisruptionbudgets", kinf__table_pdb, NAME, TEXT("Min Available"),
+          TEXT("Max Unavailable"), INT("Allowed Disruptions"), AGE),
+    SHOWN("rbac.authorization.k8s.io", "roles", time_of_creation, NAME, CREATED),
+    SHOWN("rbac.authorization.k8s.io", "clusterroles", time_of_creation, NAME, CREATED),
 };
 
-static const struct kinf__table rest = { "", "", { NAME, AGE }, age_alone, false, NULL };
+static const struct kinf__table rest = SHOWN("", "", kinf__cell_age, NAME, AGE);
 
 const struct kinf__table *kinf__table_for(const struct kinf_type *type)
 {
@@ -280,7 +174,8 @@ int kinf__table_write_cells(const struct kinf__table *table, const struct kinf_o
     if (kinf__object_body(object, &scratch, &body) < 0 || kinf__buffer_printf(out, "[") < 0)
         return KINF_ERR_NO_MEMORY;
     row.object = kinf__json_value_of(body);
-    if (!table->name_is_last)
+    /* Events have it last, and write it themselves. */
+    if (strcmp(table->columns[0].name, "Name") == 0)
         kinf__cell_string(&row, "metadata.name", "");
     if (table->custom != NULL)
         kinf__custom_columns_cells(table->custom, &row);

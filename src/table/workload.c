@@ -88,18 +88,15 @@ static const char *job_state(const struct kinf__row *row)
     static const char *const types[] = { "Complete", "Failed" }, *const later[] = {
         "Suspended", "FailureTarget", "SuccessCriteriaMet"
     };
-    struct kinf__json_value condition;
 
     for (size_t i = 0; i < KINF__ARRAY_LEN(types); i++) {
-        if (kinf__field_condition(row->object, types[i], &condition) &&
-            kinf__field_is(condition, "status", "True"))
+        if (kinf__field_condition_is_true(row->object, types[i]))
             return types[i];
     }
     if (kinf__field_has_text(row->object, "metadata.deletionTimestamp"))
         return "Terminating";
     for (size_t i = 0; i < KINF__ARRAY_LEN(later); i++) {
-        if (kinf__field_condition(row->object, later[i], &condition) &&
-            kinf__field_is(condition, "status", "True"))
+        if (kinf__field_condition_is_true(row->object, later[i]))
             return later[i];
     }
     return "Running";
@@ -163,16 +160,10 @@ void kinf__table_cronjob(struct kinf__row *row)
 static bool find_current(struct kinf__json_value object, struct kinf__json_value name,
                          struct kinf__json_value *ret)
 {
-    struct kinf__json_iter iter;
-    struct kinf__json_value metric, other;
-    struct kinf_str key;
+    struct kinf__json_value metric;
 
-    kinf__field_each(&iter, object, "status.currentMetrics");
-    while (kinf__field_next(&iter, &key, &metric)) {
-        if (kinf__field(metric, "resource.name", &other) && kinf_str_equal(other.raw, name.raw))
-            return kinf__field(metric, "resource.current", ret);
-    }
-    return false;
+    return kinf__field_find_same(object, "status.currentMetrics", "resource.name", name, &metric) &&
+           kinf__field(metric, "resource.current", ret);
 }
 
 /* One side of "40%/50%": a utilization, or a quantity. */
@@ -213,17 +204,14 @@ static void append_target(struct kinf__row *row, struct kinf__json_value metric)
 static void cell_targets(struct kinf__row *row)
 {
     enum { MAX_SHOWN = 2 };
-    struct kinf__json_iter iter;
-    struct kinf__json_value metric;
-    struct kinf_str key;
+    struct kinf__items metric = kinf__field_items(row->object, "spec.metrics");
     size_t n = 0;
 
-    kinf__field_each(&iter, row->object, "spec.metrics");
-    for (; kinf__field_next(&iter, &key, &metric); n++) {
+    for (; kinf__items_next(&metric); n++) {
         if (n >= MAX_SHOWN)
             continue;
         kinf__row_printf(row, "%s", n != 0 ? ", " : "");
-        append_target(row, metric);
+        append_target(row, metric.value);
     }
     if (n > MAX_SHOWN)
         kinf__row_printf(row, " + %zu more...", n - MAX_SHOWN);
