@@ -32,19 +32,19 @@ static int add_subresource(struct kinf__catalog *catalog, const struct kinf__cat
 {
     char path[2 * KINF_NAME_MAX];
 
-    snprintf(path, sizeof path, "%s/%.*s", parent->name, (int)name_len, name);
+    snprintf(path, sizeof path, "%s/%.*s", parent->resource.name, (int)name_len, name);
     for (size_t i = 0; i < KINF__ARRAY_LEN(known); i++) {
         struct kinf__catalog_entry entry = *parent;
 
         if (strlen(known[i].name) != name_len || strncmp(known[i].name, name, name_len) != 0)
             continue;
-        entry.name = path;
-        entry.singular = entry.short_names = entry.categories = NULL;
-        entry.verbs = (char *)(uintptr_t)known[i].verbs;
+        entry.resource.name = path;
+        entry.resource.singular = entry.resource.short_names = entry.resource.categories = NULL;
+        entry.resource.verbs = (char *)(uintptr_t)known[i].verbs;
         entry.answer_group = (char *)(uintptr_t)known[i].group;
         entry.answer_version = (char *)(uintptr_t)known[i].version;
         if (known[i].kind != NULL)
-            entry.kind = (char *)(uintptr_t)known[i].kind;
+            entry.resource.kind = (char *)(uintptr_t)known[i].kind;
         return kinf__catalog_add(catalog, &entry);
     }
     return 0;
@@ -57,13 +57,13 @@ static int add_to_catalog(struct kinf__catalog *catalog, const struct kinf__reso
     const struct kinf__catalog_entry entry = {
         .group = resource->group,
         .version = (char *)(uintptr_t)version->type->version,
-        .name = resource->name,
+        .resource = { .name = resource->name,
         .singular = resource->singular,
         .kind = resource->kind,
         .short_names = resource->short_names,
         .categories = resource->categories,
         .verbs = *resource->verbs != '\0' ? resource->verbs : (char *)(uintptr_t)verbs,
-        .namespaced = resource->namespaced,
+        .namespaced = resource->namespaced, },
     };
     int failed = kinf__catalog_add(catalog, &entry);
 

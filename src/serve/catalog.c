@@ -16,18 +16,47 @@
 
 #define MARK "kinformerd"
 
+#define N_TEXTS  10
+#define N_ALWAYS 7 /* the first of them are never NULL */
+
+static void list_texts(struct kinf__catalog_entry *entry, char **texts[N_TEXTS])
+{
+    struct kinf__discovery_resource *resource = &entry->resource;
+    char **const all[N_TEXTS] = {
+        &entry->group,        &entry->version,        &resource->name,       &resource->singular,
+        &resource->kind,      &resource->short_names, &resource->categories, &resource->verbs,
+        &entry->answer_group, &entry->answer_version,
+    };
+
+    memcpy(texts, all, sizeof all);
+}
+
 static void entry_release(struct kinf__catalog_entry *entry)
 {
-    free(entry->group);
-    free(entry->version);
-    free(entry->name);
-    free(entry->singular);
-    free(entry->kind);
-    free(entry->short_names);
-    free(entry->categories);
-    free(entry->verbs);
-    free(entry->answer_group);
-    free(entry->answer_version);
+    char **texts[N_TEXTS];
+
+    list_texts(entry, texts);
+    for (size_t i = 0; i < N_TEXTS; i++)
+        free(*texts[i]);
+}
+
+static int entry_copy(const struct kinf__catalog_entry *entry, struct kinf__catalog_entry *ret_copy)
+{
+    char **texts[N_TEXTS];
+    bool is_whole = true;
+
+    *ret_copy = *entry;
+    list_texts(ret_copy, texts);
+    for (size_t i = 0; i < N_TEXTS; i++) {
+        if (*texts[i] == NULL && i >= N_ALWAYS)
+            continue;
+        *texts[i] = strdup(*texts[i] != NULL ? *texts[i] : "");
+        is_whole = is_whole && *texts[i] != NULL;
+    }
+    if (is_whole)
+        return 0;
+    entry_release(ret_copy);
+    return KINF_ERR_NO_MEMORY;
 }
 
 int kinf__catalog_new(struct kinf__catalog **ret_catalog)
@@ -51,33 +80,17 @@ void kinf__catalog_free(struct kinf__catalog *catalog)
     free(catalog);
 }
 
-static int dup_text(const char *text, char **ret_copy)
-{
-    *ret_copy = text != NULL ? strdup(text) : NULL;
-    return (*ret_copy == NULL) == (text == NULL) ? 0 : KINF_ERR_NO_MEMORY;
-}
-
 int kinf__catalog_add(struct kinf__catalog *catalog, const struct kinf__catalog_entry *entry)
 {
-    struct kinf__catalog_entry copy = { .namespaced = entry->namespaced };
     struct kinf__catalog_entry *entries =
         realloc(catalog->entries, (catalog->n_entries + 1) * sizeof *entries);
 
     if (entries == NULL)
         return KINF_ERR_NO_MEMORY;
     catalog->entries = entries;
-    if (dup_text(entry->group, &copy.group) < 0 || dup_text(entry->version, &copy.version) < 0 ||
-        dup_text(entry->name, &copy.name) < 0 || dup_text(entry->singular, &copy.singular) < 0 ||
-        dup_text(entry->kind, &copy.kind) < 0 ||
-        dup_text(entry->short_names, &copy.short_names) < 0 ||
-        dup_text(entry->categories, &copy.categories) < 0 ||
-        dup_text(entry->verbs, &copy.verbs) < 0 ||
-        dup_text(entry->answer_group, &copy.answer_group) < 0 ||
-        dup_text(entry->answer_version, &copy.answer_version) < 0) {
-        entry_release(&copy);
+    if (entry_copy(entry, &entries[catalog->n_entries]) < 0)
         return KINF_ERR_NO_MEMORY;
-    }
-    entries[catalog->n_entries++] = copy;
+    catalog->n_entries++;
     return 0;
 }
 
@@ -105,7 +118,7 @@ const struct kinf__catalog_entry *kinf__catalog_find(const struct kinf__catalog 
         const struct kinf__catalog_entry *entry = &catalog->entries[i];
 
         if (strcmp(entry->group, group) == 0 && strcmp(entry->version, version) == 0 &&
-            strcmp(entry->name, name) == 0)
+            strcmp(entry->resource.name, name) == 0)
             return entry;
     }
     return NULL;
@@ -144,17 +157,12 @@ static char *mark_version(struct kinf_str answer)
 static int add_version(struct kinf__catalog *catalog, const struct kinf__discovery_version *version)
 {
     for (size_t i = 0; i < version->n_resources; i++) {
-        const struct kinf__discovery_resource *resource = &version->resources[i];
-        const struct kinf__catalog_entry entry = { .group = version->group,
-                                                   .version = version->name,
-                                                   .name = resource->name,
-                                                   .singular = resource->singular,
-                                                   .kind = resource->kind,
-                                                   .short_names = resource->short_names,
-                                                   .categories = resource->categories,
-                                                   .namespaced = resource->namespaced };
+        struct kinf__catalog_entry entry = { .group = version->group,
+                                             .version = version->name,
+                                             .resource = version->resources[i] };
 
-        if (*resource->kind != '\0' && kinf__catalog_add(catalog, &entry) < 0)
+        entry.resource.verbs = NULL;
+        if (*entry.resource.kind != '\0' && kinf__catalog_add(catalog, &entry) < 0)
             return KINF_ERR_NO_MEMORY;
     }
     return 0;

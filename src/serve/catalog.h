@@ -11,23 +11,19 @@
 #include <kinformer/type.h>
 
 #include "base/buffer.h"
+#include "rest/discovery.h"
 
 struct kinf__catalog;
 
 struct kinf__catalog_entry {
     char *group; /* of the path */
     char *version;
-    char *name; /* "pods", "pods/log" */
-    char *singular;
-    char *kind;
-    char *short_names; /* separated by commas; NULL or "": none */
-    char *categories;  /* likewise */
-    char *verbs;       /* likewise; NULL: those of a cache, and its subresources are not told */
+    /* Its verbs NULL: those of a cache, and its subresources are not told. */
+    struct kinf__discovery_resource resource;
     /* Of what it answers with, if that is of another group: "autoscaling" and "v1" of
      * deployments/scale; NULL: its own. */
     char *answer_group;
     char *answer_version;
-    bool namespaced;
 };
 
 /* Asks the server, if the client has not done so within some seconds. Blocks as
@@ -37,8 +33,8 @@ KINF_MUST_CHECK int kinf__catalog_fetch(struct kinf_client *client,
 void kinf__catalog_free(struct kinf__catalog *catalog); /* NULL is allowed */
 
 KINF_MUST_CHECK int kinf__catalog_new(struct kinf__catalog **ret_catalog);
-/* Adds one entry, whose texts are copied, and tells its verbs as they are. Errors:
- * KINF_ERR_NO_MEMORY, nothing is added. */
+/* Adds one entry, whose texts are copied, and tells its verbs as they are; what else it may be called
+ * may be NULL. Errors: KINF_ERR_NO_MEMORY, nothing is added. */
 KINF_MUST_CHECK int kinf__catalog_add(struct kinf__catalog *catalog,
                                       const struct kinf__catalog_entry *entry);
 /* What /version answers: JSON. Errors: KINF_ERR_NO_MEMORY. */
@@ -54,7 +50,8 @@ const char *kinf__catalog_version(const struct kinf__catalog *catalog);
 
 /*
  * Discovery documents of the types that are served. Verbs are get, list and watch. Each returns 0,
- * KINF_ERR_NOT_FOUND (no type of this group or version is served) or KINF_ERR_NO_MEMORY.
+ * KINF_ERR_NOT_FOUND (no type of this group or version is served) or KINF_ERR_NO_MEMORY, with which
+ * what was appended is to be thrown away.
  */
 struct kinf__served_types {
     const struct kinf_type *const *items; /* each once */

@@ -4,61 +4,43 @@
  */
 #include <string.h>
 
-#include "json/quote.h"
 #include "serve/catalog_priv.h"
+#include "serve/report.h"
 
 struct writer {
     const struct kinf__catalog *catalog;
     const struct kinf__served_types *types;
-    struct kinf__buffer *out;
-    bool is_failed; /* out of memory */
-    bool needs_comma;
+    struct kinf__report report;
 };
 
-static void put(struct writer *writer, const char *text)
+static struct writer begin(const struct kinf__catalog *catalog,
+                           const struct kinf__served_types *types, struct kinf__buffer *out,
+                           const char *kind, const char *version)
 {
-    if (kinf__buffer_append_str(writer->out, kinf_str_from(text)) < 0)
-        writer->is_failed = true;
+    struct writer writer = { catalog, types, { .out = out } };
+
+    kinf__report_open(&writer.report, NULL, '{');
+    kinf__report_text(&writer.report, "kind", kind);
+    kinf__report_said(&writer.report, "apiVersion", version);
+    return writer;
 }
 
-static void put_string(struct writer *writer, const char *before, const char *text)
+static int end(struct writer *writer)
 {
-    put(writer, before);
-    if (kinf__quote(writer->out, kinf_str_from(text)) < 0)
-        writer->is_failed = true;
-}
-
-/* A comma between items, none before the first. */
-static void begin_item(struct writer *writer)
-{
-    if (writer->needs_comma)
-        put(writer, ",");
-    writer->needs_comma = true;
-}
-
-static void begin_array(struct writer *writer, const char *before)
-{
-    put(writer, before);
-    put(writer, "[");
-    writer->needs_comma = false;
-}
-
-static void end_array(struct writer *writer)
-{
-    put(writer, "]");
-    writer->needs_comma = true;
+    kinf__report_close(&writer->report, '}');
+    return kinf__report_end(&writer->report);
 }
 
 static bool is_served(const struct writer *writer, const struct kinf__catalog_entry *entry)
 {
     /* A server of its own serves whatever it says that it has. */
-    if (entry->verbs != NULL)
+    if (entry->resource.verbs != NULL)
         return true;
     for (size_t i = 0; i < writer->types->n_items; i++) {
         const struct kinf_type *type = writer->types->items[i];
 
         if (strcmp(type->group, entry->group) == 0 && strcmp(type->version, entry->version) == 0 &&
-            strcmp(type->resource, entry->name) == 0)
+            strcmp(type->resource, entry->resource.name) == 0)
             return true;
     }
     return false;
@@ -88,22 +70,25 @@ static bool is_first(const struct writer *writer, const struct kinf__catalog_ent
     return next_served(writer, &i, entry->group, of_version ? entry->version : NULL) == entry;
 }
 
-static int finish(struct writer *writer)
-{
-    put(writer, "\n");
-    return writer->is_failed ? KINF_ERR_NO_MEMORY : 0;
-}
-
 /* --- legacy --- */
 
-static void put_group_version(struct writer *writer, const struct kinf__catalog_entry *entry)
+/* "apps/v1", or "v1" of the core group. */
+static void put_group_version(struct writer *writer, const char *group, const char *version)
 {
-    put(writer, "{\"groupVersion\":\"");
-    put(writer, entry->group);
-    put(writer, "/");
-    put(writer, entry->version);
-    put_string(writer, "\",\"version\":", entry->version);
-    put(writer, "}");
+    KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
+
+    if (kinf__buffer_printf(&text, *group != '\0' ? "%s/%s" : "%s%s", group, version) < 0)
+        writer->report.is_out_of_memory = true;
+    kinf__report_str(&writer->report, "groupVersion", kinf__buffer_str(&text));
+}
+
+static void put_version(struct writer *writer, const char *key,
+                        const struct kinf__catalog_entry *entry)
+{
+    kinf__report_open(&writer->report, key, '{');
+    put_group_version(writer, entry->group, entry->version);
+    kinf__report_text(&writer->report, "version", entry->version);
+    kinf__report_close(&writer->report, '}');
 }
 
 /* The members of an APIGroup behind its kind. */
@@ -111,155 +96,133 @@ static void put_group(struct writer *writer, const char *group)
 {
     const struct kinf__catalog_entry *entry, *preferred = NULL;
 
-    put_string(writer, "\"name\":", group);
-    begin_array(writer, ",\"versions\":");
+    kinf__report_text(&writer->report, "name", group);
+    kinf__report_open(&writer->report, "versions", '[');
     for (size_t i = 0; (entry = next_served(writer, &i, group, NULL)) != NULL;) {
         if (!is_first(writer, entry, true))
             continue;
         preferred = preferred != NULL ? preferred : entry;
-        begin_item(writer);
-        put_group_version(writer, entry);
+        put_version(writer, NULL, entry);
     }
-    end_array(writer);
-    if (preferred != NULL) {
-        put(writer, ",\"preferredVersion\":");
-        put_group_version(writer, preferred);
-    }
+    kinf__report_close(&writer->report, ']');
+    if (preferred != NULL)
+        put_version(writer, "preferredVersion", preferred);
 }
 
 int kinf__catalog_write_groups(const struct kinf__catalog *catalog,
                                const struct kinf__served_types *types, struct kinf__buffer *out)
 {
-    struct writer writer = { catalog, types, out, false, false };
+    struct writer writer = begin(catalog, types, out, "APIGroupList", "v1");
     const struct kinf__catalog_entry *entry;
 
-    put(&writer, "{\"kind\":\"APIGroupList\",\"apiVersion\":\"v1\"");
-    begin_array(&writer, ",\"groups\":");
+    kinf__report_open(&writer.report, "groups", '[');
     for (size_t i = 0; (entry = next_served(&writer, &i, NULL, NULL)) != NULL;) {
         if (*entry->group == '\0' || !is_first(&writer, entry, false))
             continue;
-        begin_item(&writer);
-        put(&writer, "{");
+        kinf__report_open(&writer.report, NULL, '{');
         put_group(&writer, entry->group);
-        put(&writer, "}");
+        kinf__report_close(&writer.report, '}');
     }
-    end_array(&writer);
-    put(&writer, "}");
-    return finish(&writer);
+    kinf__report_close(&writer.report, ']');
+    return end(&writer);
 }
 
 int kinf__catalog_write_group(const struct kinf__catalog *catalog,
                               const struct kinf__served_types *types, const char *group,
                               struct kinf__buffer *out)
 {
-    struct writer writer = { catalog, types, out, false, false };
+    struct writer writer = begin(catalog, types, out, "APIGroup", "v1");
     size_t i = 0;
 
     if (next_served(&writer, &i, group, NULL) == NULL)
         return KINF_ERR_NOT_FOUND;
-    put(&writer, "{\"kind\":\"APIGroup\",\"apiVersion\":\"v1\",");
     put_group(&writer, group);
-    put(&writer, "}");
-    return finish(&writer);
+    return end(&writer);
 }
 
 /* An array of words that are separated by commas. */
-static void put_words(struct writer *writer, const char *before, const char *words)
+static void put_words(struct writer *writer, const char *key, const char *words)
 {
-    begin_array(writer, before);
+    kinf__report_open(&writer->report, key, '[');
     while (*words != '\0') {
         struct kinf_str word = { words, strcspn(words, ",") };
 
-        begin_item(writer);
-        if (kinf__quote(writer->out, word) < 0)
-            writer->is_failed = true;
+        kinf__report_str(&writer->report, NULL, word);
         words += word.len + (words[word.len] == ',');
     }
-    end_array(writer);
+    kinf__report_close(&writer->report, ']');
 }
 
-static void put_names(struct writer *writer, const struct kinf__catalog_entry *entry)
+/* Its verbs, and how else it may be called. */
+static void put_words_of(struct writer *writer, const struct kinf__discovery_resource *resource)
 {
-    if (entry->short_names != NULL && *entry->short_names != '\0')
-        put_words(writer, ",\"shortNames\":", entry->short_names);
-    if (entry->categories != NULL && *entry->categories != '\0')
-        put_words(writer, ",\"categories\":", entry->categories);
-}
-
-static void put_verbs(struct writer *writer, const struct kinf__catalog_entry *entry)
-{
-    put_words(writer, ",\"verbs\":", entry->verbs != NULL ? entry->verbs : "get,list,watch");
+    put_words(writer, "verbs", resource->verbs != NULL ? resource->verbs : "get,list,watch");
+    if (*resource->short_names != '\0')
+        put_words(writer, "shortNames", resource->short_names);
+    if (*resource->categories != '\0')
+        put_words(writer, "categories", resource->categories);
 }
 
 static void put_resource(struct writer *writer, const struct kinf__catalog_entry *entry)
 {
-    put_string(writer, "{\"name\":", entry->name);
-    put_string(writer, ",\"singularName\":", entry->singular != NULL ? entry->singular : "");
-    put(writer, entry->namespaced ? ",\"namespaced\":true" : ",\"namespaced\":false");
+    const struct kinf__discovery_resource *resource = &entry->resource;
+    struct kinf__report *report = &writer->report;
+
+    kinf__report_open(report, NULL, '{');
+    kinf__report_text(report, "name", resource->name);
+    kinf__report_text(report, "singularName", resource->singular);
+    kinf__report_bool(report, "namespaced", resource->namespaced);
     if (entry->answer_group != NULL)
-        put_string(writer, ",\"group\":", entry->answer_group);
+        kinf__report_text(report, "group", entry->answer_group);
     if (entry->answer_version != NULL)
-        put_string(writer, ",\"version\":", entry->answer_version);
-    put_string(writer, ",\"kind\":", entry->kind);
-    put_verbs(writer, entry);
-    put_names(writer, entry);
-    put(writer, "}");
+        kinf__report_text(report, "version", entry->answer_version);
+    kinf__report_text(report, "kind", resource->kind);
+    put_words_of(writer, resource);
+    kinf__report_close(report, '}');
 }
 
 int kinf__catalog_write_resources(const struct kinf__catalog *catalog,
                                   const struct kinf__served_types *types, const char *group,
                                   const char *version, struct kinf__buffer *out)
 {
-    struct writer writer = { catalog, types, out, false, false };
+    struct writer writer =
+        begin(catalog, types, out, "APIResourceList", *group != '\0' ? "v1" : "");
     const struct kinf__catalog_entry *entry;
     size_t i = 0;
 
     if (next_served(&writer, &i, group, version) == NULL)
         return KINF_ERR_NOT_FOUND;
-    put(&writer, "{\"kind\":\"APIResourceList\",");
-    if (*group != '\0')
-        put(&writer, "\"apiVersion\":\"v1\",");
-    put(&writer, "\"groupVersion\":\"");
-    put(&writer, group);
-    put(&writer, *group != '\0' ? "/" : "");
-    put(&writer, version);
-    begin_array(&writer, "\",\"resources\":");
-    for (i = 0; (entry = next_served(&writer, &i, group, version)) != NULL;) {
-        begin_item(&writer);
+    put_group_version(&writer, group, version);
+    kinf__report_open(&writer.report, "resources", '[');
+    for (i = 0; (entry = next_served(&writer, &i, group, version)) != NULL;)
         put_resource(&writer, entry);
-    }
-    end_array(&writer);
-    put(&writer, "}");
-    return finish(&writer);
+    kinf__report_close(&writer.report, ']');
+    return end(&writer);
 }
 
 /* --- aggregated --- */
 
 static void put_response_kind(struct writer *writer, const struct kinf__catalog_entry *entry)
 {
-    put_string(writer, ",\"responseKind\":{\"group\":",
-               entry->answer_group != NULL ? entry->answer_group : entry->group);
-    put_string(writer, ",\"version\":",
-               entry->answer_version != NULL ? entry->answer_version : entry->version);
-    put_string(writer, ",\"kind\":", entry->kind);
-    put(writer, "}");
-}
+    struct kinf__report *report = &writer->report;
 
-static void put_subresource(struct writer *writer, const struct kinf__catalog_entry *entry)
-{
-    put_string(writer, "{\"subresource\":", strchr(entry->name, '/') + 1);
-    put_response_kind(writer, entry);
-    put_verbs(writer, entry);
-    put(writer, "}");
+    kinf__report_open(report, "responseKind", '{');
+    kinf__report_text(report, "group",
+                      entry->answer_group != NULL ? entry->answer_group : entry->group);
+    kinf__report_text(report, "version",
+                      entry->answer_version != NULL ? entry->answer_version : entry->version);
+    kinf__report_text(report, "kind", entry->resource.kind);
+    kinf__report_close(report, '}');
 }
 
 /* Whether an entry is a subresource of another one. */
 static bool is_below(const struct kinf__catalog_entry *entry,
                      const struct kinf__catalog_entry *resource)
 {
-    size_t len = strlen(resource->name);
+    size_t len = strlen(resource->resource.name);
 
-    return strncmp(entry->name, resource->name, len) == 0 && entry->name[len] == '/';
+    return strncmp(entry->resource.name, resource->resource.name, len) == 0 &&
+           entry->resource.name[len] == '/';
 }
 
 static void put_subresources(struct writer *writer, const struct kinf__catalog_entry *resource)
@@ -272,78 +235,81 @@ static void put_subresources(struct writer *writer, const struct kinf__catalog_e
         if (!is_below(entry, resource))
             continue;
         if (!has_begun)
-            begin_array(writer, ",\"subresources\":");
+            kinf__report_open(&writer->report, "subresources", '[');
         has_begun = true;
-        begin_item(writer);
-        put_subresource(writer, entry);
+        kinf__report_open(&writer->report, NULL, '{');
+        kinf__report_text(&writer->report, "subresource", strchr(entry->resource.name, '/') + 1);
+        put_response_kind(writer, entry);
+        put_words_of(writer, &entry->resource);
+        kinf__report_close(&writer->report, '}');
     }
     if (has_begun)
-        end_array(writer);
+        kinf__report_close(&writer->report, ']');
 }
 
 static void put_aggregated_resource(struct writer *writer, const struct kinf__catalog_entry *entry)
 {
-    put_string(writer, "{\"resource\":", entry->name);
+    const struct kinf__discovery_resource *resource = &entry->resource;
+    struct kinf__report *report = &writer->report;
+
+    kinf__report_open(report, NULL, '{');
+    kinf__report_text(report, "resource", resource->name);
     put_response_kind(writer, entry);
-    put_string(writer, ",\"scope\":", entry->namespaced ? "Namespaced" : "Cluster");
-    put_string(writer, ",\"singularResource\":", entry->singular != NULL ? entry->singular : "");
-    put_verbs(writer, entry);
-    put_names(writer, entry);
+    kinf__report_text(report, "scope", resource->namespaced ? "Namespaced" : "Cluster");
+    kinf__report_text(report, "singularResource", resource->singular);
+    put_words_of(writer, resource);
     put_subresources(writer, entry);
-    put(writer, "}");
+    kinf__report_close(report, '}');
 }
 
 static void put_aggregated_version(struct writer *writer, const char *group, const char *version)
 {
     const struct kinf__catalog_entry *entry;
 
-    put_string(writer, "{\"version\":", version);
-    begin_array(writer, ",\"resources\":");
+    kinf__report_open(&writer->report, NULL, '{');
+    kinf__report_text(&writer->report, "version", version);
+    kinf__report_open(&writer->report, "resources", '[');
     for (size_t i = 0; (entry = next_served(writer, &i, group, version)) != NULL;) {
-        if (strchr(entry->name, '/') != NULL)
-            continue;
-        begin_item(writer);
-        put_aggregated_resource(writer, entry);
+        if (strchr(entry->resource.name, '/') == NULL)
+            put_aggregated_resource(writer, entry);
     }
-    end_array(writer);
-    put(writer, ",\"freshness\":\"Current\"}");
+    kinf__report_close(&writer->report, ']');
+    kinf__report_text(&writer->report, "freshness", "Current");
+    kinf__report_close(&writer->report, '}');
 }
 
 static void put_aggregated_group(struct writer *writer, const char *group)
 {
     const struct kinf__catalog_entry *entry;
 
-    put(writer, "{\"metadata\":{");
-    if (*group != '\0')
-        put_string(writer, "\"name\":", group);
-    begin_array(writer, "},\"versions\":");
+    kinf__report_open(&writer->report, NULL, '{');
+    kinf__report_open(&writer->report, "metadata", '{');
+    kinf__report_said(&writer->report, "name", group);
+    kinf__report_close(&writer->report, '}');
+    kinf__report_open(&writer->report, "versions", '[');
     for (size_t i = 0; (entry = next_served(writer, &i, group, NULL)) != NULL;) {
-        if (!is_first(writer, entry, true))
-            continue;
-        begin_item(writer);
-        put_aggregated_version(writer, group, entry->version);
+        if (is_first(writer, entry, true))
+            put_aggregated_version(writer, group, entry->version);
     }
-    end_array(writer);
-    put(writer, "}");
+    kinf__report_close(&writer->report, ']');
+    kinf__report_close(&writer->report, '}');
 }
 
 int kinf__catalog_write_aggregated(const struct kinf__catalog *catalog,
                                    const struct kinf__served_types *types, bool is_core,
                                    struct kinf__buffer *out)
 {
-    struct writer writer = { catalog, types, out, false, false };
+    struct writer writer =
+        begin(catalog, types, out, "APIGroupDiscoveryList", "apidiscovery.k8s.io/v2");
     const struct kinf__catalog_entry *entry;
 
-    put(&writer, "{\"kind\":\"APIGroupDiscoveryList\",\"apiVersion\":\"apidiscovery.k8s.io/v2\","
-                 "\"metadata\":{}");
-    begin_array(&writer, ",\"items\":");
+    kinf__report_open(&writer.report, "metadata", '{');
+    kinf__report_close(&writer.report, '}');
+    kinf__report_open(&writer.report, "items", '[');
     for (size_t i = 0; (entry = next_served(&writer, &i, NULL, NULL)) != NULL;) {
-        if ((*entry->group == '\0') != is_core || !is_first(&writer, entry, false))
-            continue;
-        begin_item(&writer);
-        put_aggregated_group(&writer, entry->group);
+        if ((*entry->group == '\0') == is_core && is_first(&writer, entry, false))
+            put_aggregated_group(&writer, entry->group);
     }
-    end_array(&writer);
-    put(&writer, "}");
-    return finish(&writer);
+    kinf__report_close(&writer.report, ']');
+    return end(&writer);
 }

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "json/quote.h"
+#include "serve/report.h"
 
 int(kinf__refuse)(struct kinf__refusal *refusal, int code, const char *reason, const char *fmt, ...)
 {
@@ -67,83 +67,50 @@ void kinf__refusal_add_cause(struct kinf__refusal *refusal, const char *reason, 
     snprintf(cause->message, sizeof cause->message, "%s", message);
 }
 
-/* "name":"text", behind a comma unless it is the first member; nothing for an empty text. */
-static int append_member(struct kinf__buffer *out, bool *is_first, const char *name,
-                         const char *text)
+static void write_causes(struct kinf__report *report, const struct kinf__refusal *refusal)
 {
-    bool was_first = *is_first;
-
-    if (*text == '\0')
-        return 0;
-    *is_first = false;
-    if (kinf__buffer_printf(out, "%s\"%s\":", was_first ? "" : ",", name) < 0)
-        return KINF_ERR_NO_MEMORY;
-    return kinf__quote(out, kinf_str_from(text));
-}
-
-static int append_cause(struct kinf__buffer *out, const struct kinf__refusal_cause *cause)
-{
-    bool is_first = true;
-
-    if (kinf__buffer_append(out, "{", 1) < 0 ||
-        append_member(out, &is_first, "reason", cause->reason) < 0 ||
-        append_member(out, &is_first, "message", cause->message) < 0 ||
-        append_member(out, &is_first, "field", cause->field) < 0)
-        return KINF_ERR_NO_MEMORY;
-    return kinf__buffer_append(out, "}", 1);
-}
-
-static int append_causes(struct kinf__buffer *out, bool is_first,
-                         const struct kinf__refusal *refusal)
-{
-    int failed = kinf__buffer_printf(out, "%s\"causes\":[", is_first ? "" : ",");
-
-    for (size_t i = 0; failed == 0 && i < refusal->n_causes; i++) {
-        failed = i != 0 ? kinf__buffer_append(out, ",", 1) : 0;
-        if (failed == 0)
-            failed = append_cause(out, &refusal->causes[i]);
+    kinf__report_open(report, "causes", '[');
+    for (size_t i = 0; i < refusal->n_causes; i++) {
+        kinf__report_open(report, NULL, '{');
+        kinf__report_said(report, "reason", refusal->causes[i].reason);
+        kinf__report_said(report, "message", refusal->causes[i].message);
+        kinf__report_said(report, "field", refusal->causes[i].field);
+        kinf__report_close(report, '}');
     }
-    return failed < 0 ? failed : kinf__buffer_append(out, "]", 1);
+    kinf__report_close(report, ']');
 }
 
-static int append_details(struct kinf__buffer *out, const struct kinf__refusal *refusal)
+static void write_details(struct kinf__report *report, const struct kinf__refusal *refusal)
 {
-    bool is_first = true;
-
-    if (refusal->details == KINF__DETAILS_NONE)
-        return 0;
-    if (kinf__buffer_append_str(out, KINF_STR(",\"details\":{")) < 0 ||
-        append_member(out, &is_first, "name", refusal->name) < 0 ||
-        append_member(out, &is_first, "group", refusal->group) < 0 ||
-        append_member(out, &is_first, "kind", refusal->kind) < 0)
-        return KINF_ERR_NO_MEMORY;
-    if (refusal->details == KINF__DETAILS_CAUSES) {
-        if (append_causes(out, is_first, refusal) < 0)
-            return KINF_ERR_NO_MEMORY;
-        is_first = false;
-    }
-    if (refusal->retry_after_s != 0 &&
-        kinf__buffer_printf(out, "%s\"retryAfterSeconds\":%u", is_first ? "" : ",",
-                            refusal->retry_after_s) < 0)
-        return KINF_ERR_NO_MEMORY;
-    return kinf__buffer_append(out, "}", 1);
+    kinf__report_open(report, "details", '{');
+    kinf__report_said(report, "name", refusal->name);
+    kinf__report_said(report, "group", refusal->group);
+    kinf__report_said(report, "kind", refusal->kind);
+    if (refusal->details == KINF__DETAILS_CAUSES)
+        write_causes(report, refusal);
+    if (refusal->retry_after_s != 0)
+        kinf__report_count(report, "retryAfterSeconds", refusal->retry_after_s);
+    kinf__report_close(report, '}');
 }
 
 int kinf__refusal_write_status(const struct kinf__refusal *refusal, struct kinf__buffer *out)
 {
-    bool is_first = true;
+    struct kinf__report report = { .out = out };
 
-    if (kinf__buffer_append_str(
-            out, KINF_STR("{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{")) < 0 ||
-        append_member(out, &is_first, "continue", refusal->continue_token) < 0 ||
-        kinf__buffer_append_str(out, KINF_STR("},\"status\":\"Failure\"")) < 0)
-        return KINF_ERR_NO_MEMORY;
-    is_first = false;
-    if (append_member(out, &is_first, "message", refusal->message) < 0 ||
-        append_member(out, &is_first, "reason", refusal->reason) < 0 ||
-        append_details(out, refusal) < 0)
-        return KINF_ERR_NO_MEMORY;
-    return kinf__buffer_printf(out, ",\"code\":%d}", refusal->code);
+    kinf__report_open(&report, NULL, '{');
+    kinf__report_text(&report, "kind", "Status");
+    kinf__report_text(&report, "apiVersion", "v1");
+    kinf__report_open(&report, "metadata", '{');
+    kinf__report_said(&report, "continue", refusal->continue_token);
+    kinf__report_close(&report, '}');
+    kinf__report_text(&report, "status", "Failure");
+    kinf__report_said(&report, "message", refusal->message);
+    kinf__report_said(&report, "reason", refusal->reason);
+    if (refusal->details != KINF__DETAILS_NONE)
+        write_details(&report, refusal);
+    kinf__report_count(&report, "code", (uint64_t)refusal->code);
+    kinf__report_close(&report, '}');
+    return report.is_out_of_memory ? KINF_ERR_NO_MEMORY : 0;
 }
 
 int kinf__refusal_write(const struct kinf__refusal *refusal, struct kinf__buffer *out)

@@ -1,5 +1,6 @@
 /*
- * Writing a document. Neighbours: quote.c escapes; debug_state.c has something to say.
+ * Writing a document. Neighbours: quote.c escapes; debug_state.c, discovery.c, refusal.c and review.c have
+ * something to say.
  */
 #include "serve/report.h"
 
@@ -16,10 +17,10 @@ static void append(struct kinf__report *report, const char *bytes, size_t len)
         report->is_out_of_memory = kinf__buffer_append(report->out, bytes, len) < 0;
 }
 
-static void append_quoted(struct kinf__report *report, const char *text)
+static void append_quoted(struct kinf__report *report, struct kinf_str text)
 {
     if (!report->is_out_of_memory)
-        report->is_out_of_memory = kinf__quote(report->out, kinf_str_from(text)) < 0;
+        report->is_out_of_memory = kinf__quote(report->out, text) < 0;
 }
 
 /* What comes in front of a value. */
@@ -30,7 +31,7 @@ static void begin(struct kinf__report *report, const char *key)
     report->has_before = true;
     if (key == NULL)
         return;
-    append_quoted(report, key);
+    append_quoted(report, kinf_str_from(key));
     append(report, ":", 1);
 }
 
@@ -53,10 +54,21 @@ void kinf__report_close(struct kinf__report *report, char bracket)
     report->has_before = true;
 }
 
-void kinf__report_text(struct kinf__report *report, const char *key, const char *text)
+void kinf__report_str(struct kinf__report *report, const char *key, struct kinf_str text)
 {
     begin(report, key);
     append_quoted(report, text);
+}
+
+void kinf__report_text(struct kinf__report *report, const char *key, const char *text)
+{
+    kinf__report_str(report, key, kinf_str_from(text));
+}
+
+void kinf__report_said(struct kinf__report *report, const char *key, const char *text)
+{
+    if (*text != '\0')
+        kinf__report_text(report, key, text);
 }
 
 void kinf__report_count(struct kinf__report *report, const char *key, uint64_t count)

@@ -25,7 +25,10 @@ struct kinf__report {
 void kinf__report_open(struct kinf__report *report, const char *key, char bracket);
 void kinf__report_close(struct kinf__report *report, char bracket);
 
+void kinf__report_str(struct kinf__report *report, const char *key, struct kinf_str text);
 void kinf__report_text(struct kinf__report *report, const char *key, const char *text);
+/* Nothing for "". */
+void kinf__report_said(struct kinf__report *report, const char *key, const char *text);
 void kinf__report_count(struct kinf__report *report, const char *key, uint64_t count);
 void kinf__report_bool(struct kinf__report *report, const char *key, bool value);
 /* Milliseconds; null if they are negative. */

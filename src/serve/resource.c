@@ -45,8 +45,8 @@ static bool is_known(const struct kinf__exchange *exchange)
         exchange->server->catalog, request->group, request->version, request->resource);
     char name[2 * KINF_NAME_MAX];
 
-    if (entry == NULL || (!entry->namespaced && *request->name_space != '\0') ||
-        (entry->namespaced && *request->name != '\0' && *request->name_space == '\0'))
+    if (entry == NULL || (!entry->resource.namespaced && *request->name_space != '\0') ||
+        (entry->resource.namespaced && *request->name != '\0' && *request->name_space == '\0'))
         return false;
     if (*request->subresource == '\0')
         return true;

@@ -6,81 +6,77 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "json/quote.h"
 #include "json/scan.h"
+#include "serve/report.h"
 
 #define MAX_DEPTH 64
 
 /* --- writing --- */
 
+/* Up to the members of its spec. */
+static struct kinf__report begin(struct kinf__buffer *out, const char *kind, const char *version)
+{
+    struct kinf__report report = { .out = out };
+
+    kinf__report_open(&report, NULL, '{');
+    kinf__report_text(&report, "kind", kind);
+    kinf__report_text(&report, "apiVersion", version);
+    kinf__report_open(&report, "spec", '{');
+    return report;
+}
+
+static int end(struct kinf__report *report)
+{
+    kinf__report_close(report, '}');
+    kinf__report_close(report, '}');
+    return report->is_out_of_memory ? KINF_ERR_NO_MEMORY : 0;
+}
+
 int kinf__review_write_token(struct kinf_str token, struct kinf__buffer *out)
 {
-    if (kinf__buffer_printf(out, "{\"kind\":\"TokenReview\","
-                                 "\"apiVersion\":\"authentication.k8s.io/v1\","
-                                 "\"spec\":{\"token\":") < 0 ||
-        kinf__quote(out, token) < 0)
-        return KINF_ERR_NO_MEMORY;
-    return kinf__buffer_printf(out, "}}");
+    struct kinf__report report = begin(out, "TokenReview", "authentication.k8s.io/v1");
+
+    kinf__report_str(&report, "token", token);
+    return end(&report);
 }
 
-/* A member, if there is something to say. */
-static int write_member(struct kinf__buffer *out, const char *key, const char *text)
+static void write_selector(struct kinf__report *report, const char *key, const char *text)
 {
-    if (text[0] == '\0')
-        return 0;
-    if (kinf__buffer_printf(out, ",\"%s\":", key) < 0)
-        return KINF_ERR_NO_MEMORY;
-    return kinf__quote(out, kinf_str_from(text));
+    if (*text == '\0')
+        return;
+    kinf__report_open(report, key, '{');
+    kinf__report_text(report, "rawSelector", text);
+    kinf__report_close(report, '}');
 }
 
-static int write_selector(struct kinf__buffer *out, const char *key, const char *text)
+/* What there is nothing to say of is left out: of a path all but that and the verb. */
+static void write_attributes(struct kinf__report *report, const struct kinf__attributes *attributes)
 {
-    if (text[0] == '\0')
-        return 0;
-    if (kinf__buffer_printf(out, ",\"%s\":{\"rawSelector\":", key) < 0 ||
-        kinf__quote(out, kinf_str_from(text)) < 0)
-        return KINF_ERR_NO_MEMORY;
-    return kinf__buffer_printf(out, "}");
-}
-
-static int write_resource(struct kinf__buffer *out, const struct kinf__attributes *attributes)
-{
-    if (kinf__buffer_printf(out, ",\"resourceAttributes\":{\"verb\":") < 0 ||
-        kinf__quote(out, kinf_str_from(attributes->verb)) < 0 ||
-        write_member(out, "group", attributes->group) < 0 ||
-        write_member(out, "version", attributes->version) < 0 ||
-        write_member(out, "resource", attributes->resource) < 0 ||
-        write_member(out, "subresource", attributes->subresource) < 0 ||
-        write_member(out, "namespace", attributes->name_space) < 0 ||
-        write_member(out, "name", attributes->name) < 0 ||
-        write_selector(out, "labelSelector", attributes->label_selector) < 0 ||
-        write_selector(out, "fieldSelector", attributes->field_selector) < 0)
-        return KINF_ERR_NO_MEMORY;
-    return kinf__buffer_printf(out, "}");
-}
-
-static int write_path(struct kinf__buffer *out, const struct kinf__attributes *attributes)
-{
-    if (kinf__buffer_printf(out, ",\"nonResourceAttributes\":{\"verb\":") < 0 ||
-        kinf__quote(out, kinf_str_from(attributes->verb)) < 0 ||
-        write_member(out, "path", attributes->path) < 0)
-        return KINF_ERR_NO_MEMORY;
-    return kinf__buffer_printf(out, "}");
+    kinf__report_open(
+        report, *attributes->path != '\0' ? "nonResourceAttributes" : "resourceAttributes", '{');
+    kinf__report_text(report, "verb", attributes->verb);
+    kinf__report_said(report, "path", attributes->path);
+    kinf__report_said(report, "group", attributes->group);
+    kinf__report_said(report, "version", attributes->version);
+    kinf__report_said(report, "resource", attributes->resource);
+    kinf__report_said(report, "subresource", attributes->subresource);
+    kinf__report_said(report, "namespace", attributes->name_space);
+    kinf__report_said(report, "name", attributes->name);
+    write_selector(report, "labelSelector", attributes->label_selector);
+    write_selector(report, "fieldSelector", attributes->field_selector);
+    kinf__report_close(report, '}');
 }
 
 int kinf__review_write_access(const char *user, const struct kinf__attributes *attributes,
                               struct kinf__buffer *out)
 {
-    int failed = kinf__buffer_printf(out,
-                                     "{\"kind\":\"SubjectAccessReview\","
-                                     "\"apiVersion\":\"authorization.k8s.io/v1\","
-                                     "\"spec\":{%s",
-                                     user);
+    struct kinf__report report = begin(out, "SubjectAccessReview", "authorization.k8s.io/v1");
 
-    if (failed == 0)
-        failed = attributes->path[0] != '\0' ? write_path(out, attributes)
-                                             : write_resource(out, attributes);
-    return failed < 0 ? failed : kinf__buffer_printf(out, "}}");
+    if (kinf__buffer_append_str(out, kinf_str_from(user)) < 0)
+        return KINF_ERR_NO_MEMORY;
+    report.has_before = true;
+    write_attributes(&report, attributes);
+    return end(&report);
 }
 
 /* --- reading --- */

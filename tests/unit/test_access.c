@@ -254,10 +254,10 @@ static void set_catalog(struct guarded *g)
 {
     const struct kinf__catalog_entry entry = { .group = (char[]){ "" },
                                                .version = (char[]){ "v1" },
-                                               .name = (char[]){ "things" },
-                                               .singular = (char[]){ "thing" },
-                                               .kind = (char[]){ "Thing" },
-                                               .namespaced = true };
+                                               .resource.name = (char[]){ "things" },
+                                               .resource.singular = (char[]){ "thing" },
+                                               .resource.kind = (char[]){ "Thing" },
+                                               .resource.namespaced = true };
     struct kinf__catalog *catalog;
 
     assert_int_equal(kinf__catalog_new(&catalog), 0);

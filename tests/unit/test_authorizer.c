@@ -24,7 +24,7 @@ static int answer_token(struct upstream *upstream, struct kinf_str body,
                         struct kinf__buffer *answer)
 {
     const char *token = memmem(body.bytes, body.len, "\"u-", 3);
-    size_t len = token != NULL ? strcspn(token + 1, "\"") : 0;
+    const char *end = token != NULL ? rawmemchr(token + 1, '"') : NULL;
 
     upstream->n_token_reviews++;
     if (token == NULL)
@@ -32,7 +32,7 @@ static int answer_token(struct upstream *upstream, struct kinf_str body,
     return kinf__buffer_printf(answer,
                                "{\"kind\":\"TokenReview\",\"status\":{\"authenticated\":true,"
                                "\"user\":{\"username\":\"%.*s\"}}}",
-                               (int)len, token + 1);
+                               (int)(end - token - 1), token + 1);
 }
 
 static int send_review(void *ctx, const char *target, struct kinf_str body,

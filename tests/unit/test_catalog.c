@@ -32,16 +32,16 @@ static void what_the_upstream_has_is_an_entry_each(void **state)
     assert_int_equal(kinf__catalog_fetch(client, &catalog, NULL), 0);
     entry = kinf__catalog_find(catalog, "", "v1", "pods");
     assert_non_null(entry);
-    assert_string_equal(entry->singular, "pod");
-    assert_string_equal(entry->kind, "Pod");
-    assert_string_equal(entry->short_names, "po");
-    assert_string_equal(entry->categories, "all,some");
-    assert_true(entry->namespaced);
-    assert_null(entry->verbs);
+    assert_string_equal(entry->resource.singular, "pod");
+    assert_string_equal(entry->resource.kind, "Pod");
+    assert_string_equal(entry->resource.short_names, "po");
+    assert_string_equal(entry->resource.categories, "all,some");
+    assert_true(entry->resource.namespaced);
+    assert_null(entry->resource.verbs);
     entry = kinf__catalog_find(catalog, "", "v1", "nodes");
     assert_non_null(entry);
-    assert_string_equal(entry->short_names, "");
-    assert_false(entry->namespaced);
+    assert_string_equal(entry->resource.short_names, "");
+    assert_false(entry->resource.namespaced);
     assert_null(kinf__catalog_find(catalog, "", "v1", "nameless"));
     assert_false(kinf__catalog_has_group(catalog, "away.example"));
     assert_string_equal(kinf__catalog_version(catalog), "{\"gitVersion\":\"v1.37.1+kinformerd\"}");
@@ -90,12 +90,12 @@ static void an_entry_that_cannot_be_copied_is_not_there(void **state)
     const struct kinf__catalog_entry entry = {
         .group = (char[]){ "apps" },
         .version = (char[]){ "v1" },
-        .name = (char[]){ "deployments/scale" },
-        .singular = (char[]){ "deployment" },
-        .kind = (char[]){ "Scale" },
-        .short_names = (char[]){ "deploy" },
-        .categories = (char[]){ "all" },
-        .verbs = (char[]){ "get" },
+        .resource.name = (char[]){ "deployments/scale" },
+        .resource.singular = (char[]){ "deployment" },
+        .resource.kind = (char[]){ "Scale" },
+        .resource.short_names = (char[]){ "deploy" },
+        .resource.categories = (char[]){ "all" },
+        .resource.verbs = (char[]){ "get" },
         .answer_group = (char[]){ "autoscaling" },
         .answer_version = (char[]){ "v1" },
     };
@@ -111,11 +111,12 @@ static void an_entry_that_cannot_be_copied_is_not_there(void **state)
         failed = kinf__catalog_add(catalog, &entry);
         was_out_of_memory = test_allocation_failed();
         assert_int_equal(failed, was_out_of_memory ? KINF_ERR_NO_MEMORY : 0);
-        assert_int_equal(kinf__catalog_find(catalog, "apps", "v1", entry.name) != NULL,
+        assert_int_equal(kinf__catalog_find(catalog, "apps", "v1", entry.resource.name) != NULL,
                          !was_out_of_memory);
     }
-    assert_string_equal(kinf__catalog_find(catalog, "apps", "v1", entry.name)->answer_group,
-                        "autoscaling");
+    assert_string_equal(
+        kinf__catalog_find(catalog, "apps", "v1", entry.resource.name)->answer_group,
+        "autoscaling");
     kinf__catalog_free(catalog);
 }
 

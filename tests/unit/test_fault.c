@@ -110,10 +110,10 @@ static void add_catalog(struct fixture *f)
 {
     const struct kinf__catalog_entry entry = { .group = (char[]){ "" },
                                                .version = (char[]){ "v1" },
-                                               .name = (char[]){ "pods" },
-                                               .singular = (char[]){ "pod" },
-                                               .kind = (char[]){ "Pod" },
-                                               .namespaced = true };
+                                               .resource.name = (char[]){ "pods" },
+                                               .resource.singular = (char[]){ "pod" },
+                                               .resource.kind = (char[]){ "Pod" },
+                                               .resource.namespaced = true };
     struct kinf__catalog *catalog;
 
     assert_int_equal(kinf__catalog_new(&catalog), 0);
