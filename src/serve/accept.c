@@ -147,8 +147,7 @@ static int refuse(bool knows_json, struct kinf__refusal *refusal)
                             "only the following media types are accepted: application/json");
     kinf__refuse(refusal, 406, "NotAcceptable",
                  "406: Not Acceptable\n\nAvailable representations: application/json");
-    refusal->details = KINF__DETAILS_EMPTY;
-    return KINF_ERR_INVALID;
+    return kinf__refusal_empty(refusal, 0);
 }
 
 int kinf__accept_negotiate(const char *header, unsigned forms, struct kinf__accepted *ret_accepted,

@@ -19,8 +19,7 @@
 
 static int refuse_unauthorized(struct kinf__exchange *exchange)
 {
-    kinf__refuse(exchange->refusal, 401, "Unauthorized", "Unauthorized");
-    return KINF_ERR_INVALID;
+    return kinf__refuse(exchange->refusal, 401, "Unauthorized", "Unauthorized");
 }
 
 /* The token behind "Bearer"; empty: none. */
@@ -100,8 +99,7 @@ int kinf__access_refuse(struct kinf__refusal *refusal, const struct kinf__attrib
     if (*attributes->path != '\0') {
         kinf__refuse(refusal, 403, "Forbidden", "forbidden: User \"%s\" cannot %s path \"%s\"%s%s",
                      user, attributes->verb, attributes->path, colon, reason);
-        refusal->details = KINF__DETAILS_EMPTY;
-        return KINF_ERR_INVALID;
+        return kinf__refusal_empty(refusal, 0);
     }
     kinf__refuse(refusal, 403, "Forbidden",
                  "%s%s%s%s is forbidden: User \"%s\" cannot %s resource \"%s\" in API group \"%s\" "
@@ -136,9 +134,7 @@ static int conclude(struct kinf__exchange *exchange, const struct kinf__attribut
                      "the API server does not say who may read");
         break;
     }
-    exchange->refusal->details = KINF__DETAILS_EMPTY;
-    exchange->refusal->retry_after_s = 1;
-    return KINF_ERR_INVALID;
+    return kinf__refusal_empty(exchange->refusal, 1);
 }
 
 static int ask_authorizer(struct kinf__exchange *exchange, const struct kinf__exchange_head *head,

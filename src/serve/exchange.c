@@ -83,26 +83,6 @@ static int write_discovery(struct kinf__exchange *exchange)
     return failed;
 }
 
-/* A version that nothing is served of: 404 as the server gives it. */
-static int refuse_version(struct kinf__exchange *exchange)
-{
-    const struct kinf__catalog *catalog = exchange->server->catalog;
-    const char *group = exchange->request.group;
-
-    if (*group == '\0' ||
-        (kinf__catalog_has_group(catalog, group) && !kinf__is_custom_group(group)))
-        return kinf__refuse_resource(exchange->refusal);
-    return kinf__refuse_path(exchange->refusal);
-}
-
-static int refuse_unready(struct kinf__exchange *exchange)
-{
-    kinf__refuse(exchange->refusal, 429, "TooManyRequests", "the cache is not ready yet");
-    exchange->refusal->details = KINF__DETAILS_EMPTY;
-    exchange->refusal->retry_after_s = 1;
-    return KINF_ERR_INVALID;
-}
-
 static bool equals_etag(const char *if_none_match, const char *etag)
 {
     return if_none_match != NULL && strcmp(if_none_match, etag) == 0;
@@ -135,9 +115,9 @@ static int answer_discovery(struct kinf__exchange *exchange, const struct kinf__
     exchange->answer.content_type = json;
     kinf__mutex_lock(&exchange->server->lock);
     if (exchange->server->catalog == NULL)
-        failed = refuse_unready(exchange);
+        failed = kinf__resource_refuse_unready(exchange);
     else if ((failed = write_discovery(exchange)) == KINF_ERR_NOT_FOUND)
-        failed = refuse_version(exchange);
+        failed = kinf__resource_refuse_unknown(exchange);
     else if (failed < 0)
         failed = kinf__refuse_no_memory(exchange->refusal);
     kinf__mutex_unlock(&exchange->server->lock);
@@ -153,7 +133,7 @@ static int answer_version(struct kinf__exchange *exchange)
     exchange->answer.content_type = json;
     kinf__mutex_lock(&exchange->server->lock);
     if (exchange->server->catalog == NULL)
-        failed = refuse_unready(exchange);
+        failed = kinf__resource_refuse_unready(exchange);
     else if (kinf__buffer_printf(&exchange->answer.body, "%s\n",
                                  kinf__catalog_version(exchange->server->catalog)) < 0)
         failed = kinf__refuse_no_memory(exchange->refusal);
@@ -181,8 +161,7 @@ static int refuse_method(struct kinf__exchange *exchange)
 {
     kinf__refuse(exchange->refusal, 405, "MethodNotAllowed",
                  "the server does not allow this method on the requested resource");
-    exchange->refusal->details = KINF__DETAILS_EMPTY;
-    return KINF_ERR_INVALID;
+    return kinf__refusal_empty(exchange->refusal, 0);
 }
 
 static int route(struct kinf__exchange *exchange, const struct kinf__exchange_head *head)
@@ -228,8 +207,8 @@ static void ask_backend(struct kinf__exchange *exchange, const struct kinf__exch
 
     if (backend == NULL)
         return;
-    exchange->is_backends = backend->takes(head, &exchange->request, backend->ctx);
-    exchange->wants_body = exchange->is_backends && head->body_len != 0;
+    if (backend->takes(head, &exchange->request, backend->ctx))
+        exchange->body_state = head->body_len != 0 ? KINF__BODY_AWAITED : KINF__BODY_WHOLE;
     if (backend->find_fault != NULL)
         exchange->fault = backend->find_fault(head, &exchange->request, backend->ctx);
     /* What it looks for in the body has to be there to be read. */
@@ -257,9 +236,9 @@ static int step_backend(struct kinf__exchange *exchange, const struct kinf__exch
     const struct kinf__backend_call call = { head, &exchange->request,
                                              kinf__buffer_str(&exchange->body) };
 
-    if (exchange->wants_body)
+    if (exchange->body_state == KINF__BODY_AWAITED)
         return KINF__STEP_WAITS;
-    if (exchange->is_too_long)
+    if (exchange->body_state == KINF__BODY_TOO_LONG)
         return kinf__passthrough_refuse_length(exchange->refusal);
     exchange->answer.content_type = json;
     return backend->answer(&call, &exchange->answer, exchange->refusal, backend->ctx);
@@ -288,14 +267,15 @@ static int first_step(struct kinf__exchange *exchange, const struct kinf__exchan
     if (kinf__passthrough_look(head->headers, head->n_headers).is_impersonated) {
         kinf__refuse(exchange->refusal, 403, "Forbidden",
                      "impersonation is not answered from a cache");
-        exchange->refusal->details = KINF__DETAILS_EMPTY;
-        return KINF_ERR_INVALID;
+        return kinf__refusal_empty(exchange->refusal, 0);
     }
     step = kinf__access_step(exchange, head);
     if (step != KINF__STEP_ANSWERED)
         return step;
-    exchange->phase = exchange->is_backends ? KINF__PHASE_BACKEND : KINF__PHASE_CACHE;
-    return exchange->is_backends ? step_backend(exchange, head) : route(exchange, head);
+    exchange->phase =
+        exchange->body_state == KINF__BODY_UNWANTED ? KINF__PHASE_CACHE : KINF__PHASE_BACKEND;
+    return exchange->phase == KINF__PHASE_CACHE ? route(exchange, head)
+                                                : step_backend(exchange, head);
 }
 
 static void answer_refusal(struct kinf__exchange *exchange)
@@ -388,34 +368,33 @@ void kinf__answer_warn(struct kinf__answer *answer, const char *fmt, ...)
 
 size_t kinf__exchange_take_body(struct kinf__exchange *exchange, const char *bytes, size_t len)
 {
-    size_t taken;
+    bool is_awaited = exchange->body_state == KINF__BODY_AWAITED;
 
-    if (!exchange->wants_body || exchange->is_too_long || exchange->phase >= KINF__PHASE_ANSWERED)
+    if ((!is_awaited && exchange->body_state != KINF__BODY_SENT_ON) ||
+        exchange->phase >= KINF__PHASE_ANSWERED)
         return len;
-    if (exchange->body_len + len > KINF__PASS_BODY_MAX) {
-        exchange->is_too_long = true;
+    /* What there is no memory for is too long. */
+    if (exchange->body_len + len > KINF__PASS_BODY_MAX ||
+        (is_awaited && kinf__buffer_append(&exchange->body, bytes, len) < 0)) {
+        exchange->body_state = KINF__BODY_TOO_LONG;
         if (exchange->forward != NULL)
             kinf__forward_end(exchange->forward);
         return len;
     }
-    if (exchange->is_backends) {
-        /* What there is no memory for is too long. */
-        exchange->is_too_long = kinf__buffer_append(&exchange->body, bytes, len) < 0;
-        exchange->body_len += len;
-        return len;
-    }
-    taken = kinf__forward_send(exchange->forward, bytes, len);
-    exchange->body_len += taken;
-    return taken;
+    if (!is_awaited)
+        len = kinf__forward_send(exchange->forward, bytes, len);
+    exchange->body_len += len;
+    return len;
 }
 
 void kinf__exchange_end_body(struct kinf__exchange *exchange)
 {
-    if (!exchange->wants_body)
-        return;
-    exchange->wants_body = false;
-    if (!exchange->is_too_long && !exchange->is_backends)
+    if (exchange->body_state == KINF__BODY_AWAITED) {
+        exchange->body_state = KINF__BODY_WHOLE;
+    } else if (exchange->body_state == KINF__BODY_SENT_ON) {
+        exchange->body_state = KINF__BODY_UNWANTED;
         kinf__forward_end_body(exchange->forward);
+    }
 }
 
 /* --- life --- */

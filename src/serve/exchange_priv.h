@@ -24,6 +24,15 @@ enum kinf__phase {
     KINF__PHASE_GIVEN,    /* nothing more */
 };
 
+/* What becomes of the request's body. */
+enum kinf__body {
+    KINF__BODY_UNWANTED, /* nobody reads it, or all of it was sent on */
+    KINF__BODY_AWAITED,  /* it is kept for the backend, and more may come */
+    KINF__BODY_WHOLE,    /* the backend may answer */
+    KINF__BODY_SENT_ON,  /* to the API server, as it comes */
+    KINF__BODY_TOO_LONG, /* refused; what comes is dropped */
+};
+
 struct kinf__exchange {
     /* constant after creation */
     struct kinf__server *server;
@@ -40,12 +49,10 @@ struct kinf__exchange {
     int64_t access_until_ms; /* monotonic; 0: for ever */
     struct kinf__access_waiter access;
     bool is_beyond_cache;      /* it was refused for want of what the API server has */
-    bool wants_body;           /* it is passed on, or the backend's, and more may come */
-    bool is_backends;          /* the backend answers once the body is there */
     struct kinf__fault *fault; /* NULL: none */
-    struct kinf__buffer body;  /* the backend's: so far */
-    bool is_too_long;
-    size_t body_len; /* so far */
+    enum kinf__body body_state;
+    struct kinf__buffer body; /* the backend's: so far */
+    size_t body_len;          /* so far */
     struct kinf__selection selection;
     struct kinf__encoder encoder;
     struct kinf__version_waiter waiter;
@@ -61,8 +68,7 @@ struct kinf__exchange {
     int64_t deadline_ms; /* when the watch ends */
     int64_t next_bookmark_ms;
     /* atomic */
-    _Atomic(bool) is_waiting; /* the waiter is with the cache */
-    _Atomic(int) wait_result;
+    _Atomic(int) wait_result; /* KINF__STEP_WAITS: the waiter is with the cache */
 };
 
 /* Refuses what the upstream server does not have either. */
@@ -70,6 +76,9 @@ KINF_MUST_CHECK int kinf__resource_check_path(struct kinf__exchange *exchange);
 /* Answers a request below a version. `accept` is the header; it is needed for the first step.
  * Returns enum kinf__step, or a negative code. */
 KINF_MUST_CHECK int kinf__resource_step(struct kinf__exchange *exchange, const char *accept);
+/* Nothing is at this path: 404 as the server gives it for the group; 429 while nobody knows. */
+int kinf__resource_refuse_unknown(struct kinf__exchange *exchange);
+int kinf__resource_refuse_unready(struct kinf__exchange *exchange);
 /* Goes on after the wait. */
 KINF_MUST_CHECK int kinf__resource_step_again(struct kinf__exchange *exchange);
 

@@ -235,8 +235,7 @@ int kinf__passthrough_refuse(enum kinf__pass_verdict verdict, const char *resour
                      "than one way");
         break;
     }
-    refusal->details = KINF__DETAILS_EMPTY;
-    return KINF_ERR_INVALID;
+    return kinf__refusal_empty(refusal, 0);
 }
 
 int kinf__passthrough_refuse_length(struct kinf__refusal *refusal)
@@ -338,12 +337,10 @@ static int refuse_busy(struct kinf__exchange *exchange, const struct kinf_error 
     if (err->code != KINF_ERR_LIMIT)
         return kinf__refuse_no_memory(exchange->refusal);
     kinf__refuse(exchange->refusal, 429, "TooManyRequests", "%s", err->message);
-    exchange->refusal->details = KINF__DETAILS_EMPTY;
-    exchange->refusal->retry_after_s = 1;
     kinf__mutex_lock(&exchange->server->lock);
     exchange->server->n_crowded++;
     kinf__mutex_unlock(&exchange->server->lock);
-    return KINF_ERR_INVALID;
+    return kinf__refusal_empty(exchange->refusal, 1);
 }
 
 static int forward(struct kinf__exchange *exchange, const struct kinf__exchange_head *head,
@@ -372,7 +369,7 @@ static int forward(struct kinf__exchange *exchange, const struct kinf__exchange_
     leave_source(exchange);
     if (kinf__forward_new(exchange->server->forwarder, &request, &made, &err) < 0)
         return refuse_busy(exchange, &err);
-    exchange->wants_body = request.body_len != 0;
+    exchange->body_state = request.body_len != 0 ? KINF__BODY_SENT_ON : KINF__BODY_UNWANTED;
     exchange->phase = KINF__PHASE_PASSED;
     publish(exchange, made);
     return KINF__STEP_WAITS;
@@ -404,8 +401,6 @@ int kinf__passthrough_step(struct kinf__exchange *exchange, const struct kinf__e
 /* A request that went out may have been acted upon: 504 says that nobody knows. */
 static int refuse_failure(struct kinf__exchange *exchange, const struct kinf_error *err)
 {
-    if (exchange->is_too_long)
-        return kinf__passthrough_refuse_length(exchange->refusal);
     if (atomic_load(&exchange->server->is_stopping))
         return kinf__refuse(exchange->refusal, 503, "ServiceUnavailable", "kinformerd is stopping");
     if (err->code == KINF_ERR_TIMEOUT || kinf__forward_is_sent(exchange->forward))
@@ -454,7 +449,7 @@ int kinf__passthrough_step_again(struct kinf__exchange *exchange)
     struct kinf_error err = KINF_ERROR_INIT;
     int state;
 
-    if (exchange->is_too_long)
+    if (exchange->body_state == KINF__BODY_TOO_LONG)
         return kinf__passthrough_refuse_length(exchange->refusal);
     state = kinf__forward_head(exchange->forward, &head, &err);
     if (state == 0)

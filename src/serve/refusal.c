@@ -1,5 +1,5 @@
 /*
- * Statuses. Neighbours: whoever refuses fills one, reply.c sends it, watch streams put it into an
+ * Statuses. Neighbours: whoever refuses fills one, transfer.c sends it, watch streams put it into an
  * ERROR event.
  */
 #include "serve/refusal.h"
@@ -23,6 +23,13 @@ int(kinf__refuse)(struct kinf__refusal *refusal, int code, const char *reason, c
     return KINF_ERR_INVALID;
 }
 
+int kinf__refusal_empty(struct kinf__refusal *refusal, unsigned retry_after_s)
+{
+    refusal->details = KINF__DETAILS_EMPTY;
+    refusal->retry_after_s = retry_after_s;
+    return KINF_ERR_INVALID;
+}
+
 int kinf__refuse_path(struct kinf__refusal *refusal)
 {
     kinf__refuse(refusal, 404, "", "404 page not found");
@@ -33,8 +40,7 @@ int kinf__refuse_path(struct kinf__refusal *refusal)
 int kinf__refuse_resource(struct kinf__refusal *refusal)
 {
     kinf__refuse(refusal, 404, "NotFound", "the server could not find the requested resource");
-    refusal->details = KINF__DETAILS_EMPTY;
-    return KINF_ERR_INVALID;
+    return kinf__refusal_empty(refusal, 0);
 }
 
 int(kinf__refuse_no_memory)(struct kinf__refusal *refusal)

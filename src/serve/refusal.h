@@ -53,6 +53,10 @@ struct kinf__refusal {
 int kinf__refuse(struct kinf__refusal *refusal, int code, const char *reason, const char *fmt, ...)
     KINF_PRINTF(4, 5);
 
+/* Behind kinf__refuse(): empty details, and when to come back (0: not told). Returns
+ * KINF_ERR_INVALID, too. */
+int kinf__refusal_empty(struct kinf__refusal *refusal, unsigned retry_after_s);
+
 /* "404 page not found", which is no Status: there is nothing at this path. */
 int kinf__refuse_path(struct kinf__refusal *refusal);
 /* 404 for an object, a resource, a version in a group that is there. */

@@ -24,13 +24,17 @@ static const char json[] = "application/json";
 
 /* --- which source --- */
 
-/* Nothing is at this path: 404 as the server gives it for the group. */
-static int refuse_unknown(struct kinf__exchange *exchange)
+int kinf__resource_refuse_unready(struct kinf__exchange *exchange)
+{
+    kinf__refuse(exchange->refusal, 429, "TooManyRequests", "the cache is not ready yet");
+    return kinf__refusal_empty(exchange->refusal, 1);
+}
+
+int kinf__resource_refuse_unknown(struct kinf__exchange *exchange)
 {
     const struct kinf__catalog *catalog = exchange->server->catalog;
     const char *group = exchange->request.group;
 
-    exchange->is_beyond_cache = true;
     if (*group != '\0' &&
         (!kinf__catalog_has_group(catalog, group) || kinf__is_custom_group(group)))
         return kinf__refuse_path(exchange->refusal);
@@ -280,7 +284,6 @@ static void note_version(struct kinf__version_waiter *waiter, int result, void *
 
     (void)waiter;
     atomic_store(&exchange->wait_result, result);
-    atomic_store(&exchange->is_waiting, false);
     exchange->owner.wake(exchange->owner.ctx);
 }
 
@@ -574,9 +577,7 @@ static int check_synced(struct kinf__exchange *exchange)
         return 0;
     kinf__refuse(exchange->refusal, 429, "TooManyRequests",
                  "the first list of %s is not in the cache yet", exchange->source->type->resource);
-    exchange->refusal->details = KINF__DETAILS_EMPTY;
-    exchange->refusal->retry_after_s = 1;
-    return KINF_ERR_INVALID;
+    return kinf__refusal_empty(exchange->refusal, 1);
 }
 
 static int wait_or_answer(struct kinf__exchange *exchange)
@@ -592,11 +593,9 @@ static int wait_or_answer(struct kinf__exchange *exchange)
     exchange->waiter.deadline_ms = kinf__clock_add_ms(kinf__clock_now_ms(), VERSION_WAIT_MS);
     exchange->waiter.done = note_version;
     exchange->waiter.ctx = exchange;
-    atomic_store(&exchange->is_waiting, true);
-    if (!kinf__watchcache_wait(exchange->source->cache, &exchange->waiter))
-        return KINF__STEP_WAITS;
-    atomic_store(&exchange->is_waiting, false);
-    return answer(exchange);
+    atomic_store(&exchange->wait_result, KINF__STEP_WAITS);
+    return kinf__watchcache_wait(exchange->source->cache, &exchange->waiter) ? answer(exchange)
+                                                                             : KINF__STEP_WAITS;
 }
 
 int kinf__resource_check_path(struct kinf__exchange *exchange)
@@ -605,12 +604,10 @@ int kinf__resource_check_path(struct kinf__exchange *exchange)
 
     kinf__mutex_lock(&exchange->server->lock);
     if (exchange->server->catalog == NULL) {
-        kinf__refuse(exchange->refusal, 429, "TooManyRequests", "the cache is not ready yet");
-        exchange->refusal->details = KINF__DETAILS_EMPTY;
-        exchange->refusal->retry_after_s = 1;
-        failed = KINF_ERR_INVALID;
+        failed = kinf__resource_refuse_unready(exchange);
     } else if (!is_known(exchange)) {
-        failed = refuse_unknown(exchange);
+        exchange->is_beyond_cache = true;
+        failed = kinf__resource_refuse_unknown(exchange);
     }
     kinf__mutex_unlock(&exchange->server->lock);
     return failed;
@@ -649,10 +646,8 @@ int kinf__resource_step_again(struct kinf__exchange *exchange)
     if (is_given_up(exchange))
         return kinf__refuse(exchange->refusal, 503, "ServiceUnavailable",
                             "this cache is going away");
-    if (atomic_load(&exchange->is_waiting))
-        return KINF__STEP_WAITS;
     result = atomic_load(&exchange->wait_result);
-    if (result == 0)
-        return answer(exchange);
-    return answer_future(exchange);
+    if (result == KINF__STEP_WAITS)
+        return result;
+    return result == 0 ? answer(exchange) : answer_future(exchange);
 }
