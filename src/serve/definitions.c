@@ -96,6 +96,23 @@ int kinf__definitions_take(struct kinf__server *server, const struct kinf_type *
     return failed == 0 || failed == KINF_ERR_NOT_FOUND ? keep(server, type, digest, table) : failed;
 }
 
+/* Whether a definition can be of this group: one with a dot, and none of kube-apiserver's own. Others
+ * of its domain are an extension's, snapshot.storage.k8s.io, say. */
+static bool may_be_defined(const char *group)
+{
+    static const char own[] = " admissionregistration apiextensions apiregistration authentication "
+                              "authorization certificates coordination discovery events "
+                              "flowcontrol.apiserver internal.apiserver networking node "
+                              "rbac.authorization resource scheduling storage storagemigration ";
+    const char *domain = strstr(group, ".k8s.io");
+    char word[KINF_NAME_MAX + 3];
+
+    if (domain == NULL || strcmp(domain, ".k8s.io") != 0)
+        return strchr(group, '.') != NULL;
+    snprintf(word, sizeof word, " %.*s ", (int)(domain - group), group);
+    return strstr(own, word) == NULL;
+}
+
 static int fetch(struct kinf__server *server, struct kinf_client *client,
                  const struct kinf_type *type, struct kinf_error *err)
 {
@@ -121,11 +138,8 @@ void kinf__definitions_fetch(struct kinf__server *server, struct kinf_client *cl
     for (size_t i = 0; (type = type_of(server, i)) != NULL; i++) {
         struct kinf_error err = KINF_ERROR_INIT;
 
-        /* Those of kube-apiserver itself are in groups without a dot or of its own domain; most of
-         * the latter are, too, but not all. */
-        if (strchr(type->group, '.') == NULL)
-            continue;
-        if (fetch(server, client, type, &err) < 0 && err.code != KINF_ERR_NOT_FOUND)
+        if (may_be_defined(type->group) && fetch(server, client, type, &err) < 0 &&
+            err.code != KINF_ERR_NOT_FOUND)
             KINF__LOG(KINF__LOG_SERVE, KINF_LOG_INFO,
                       "columns stay as they are, the definition cannot be read resource=%s "
                       "error=%s",

@@ -11,8 +11,8 @@
 
 #include "base/hmap.h"
 #include "object/shard.h"
-
-static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+#include "rest/secret.h"
+#include "serve/web_token.h"
 
 /* Another one in each process. */
 static uint32_t process_tag(void)
@@ -29,47 +29,30 @@ static uint64_t tag_of(uint32_t issuer, uint64_t version, const char *after)
     return kinf__hash((struct kinf_str){ text, (size_t)len });
 }
 
-static int append_base64(struct kinf__buffer *out, const char *text)
+/* As base64url, without padding. */
+static int append_key(struct kinf__buffer *out, const char *key)
 {
-    size_t len = strlen(text);
+    size_t begin = out->len;
 
-    for (size_t i = 0; i < len; i += 3) {
-        size_t n = len - i < 3 ? len - i : 3;
-        uint32_t bits = 0;
-        char piece[4];
-
-        for (size_t k = 0; k < 3; k++)
-            bits = bits << 8 | (k < n ? (unsigned char)text[i + k] : 0);
-        for (size_t k = 0; k < 4; k++)
-            piece[k] = digits[bits >> (18 - 6 * k) & 63];
-        if (kinf__buffer_append(out, piece, n + 1) < 0)
-            return KINF_ERR_NO_MEMORY;
-    }
+    if (kinf__secret_append_base64(out, key, strlen(key)) < 0)
+        return KINF_ERR_NO_MEMORY;
+    while (out->len > begin && out->bytes[out->len - 1] == '=')
+        out->len--;
+    for (char *at = out->bytes + begin; at < out->bytes + out->len; at++)
+        *at = *at == '+' ? '-' : *at == '/' ? '_' : *at;
     return 0;
 }
 
-static bool decode_base64(const char *text, char *out, size_t size)
+static bool decode_key(const char *text, char *out, size_t size)
 {
-    size_t len = strlen(text), n_out = 0;
-    uint32_t bits = 0;
-    unsigned n_bits = 0;
+    struct kinf_str encoded = kinf_str_from(text);
+    size_t len;
 
-    if (len * 3 / 4 >= size)
+    if (encoded.len * 3 / 4 >= size)
         return false;
-    for (size_t i = 0; i < len; i++) {
-        const char *digit = strchr(digits, text[i]);
-
-        if (digit == NULL)
-            return false;
-        bits = bits << 6 | (uint32_t)(digit - digits);
-        n_bits += 6;
-        if (n_bits >= 8) {
-            n_bits -= 8;
-            out[n_out++] = (char)(bits >> n_bits);
-        }
-    }
-    out[n_out] = '\0';
-    return strlen(out) == n_out;
+    len = kinf__web_token_decode(encoded, out);
+    out[len] = '\0';
+    return len != 0 && strlen(out) == len;
 }
 
 uint32_t kinf__token_issuer(const char *source)
@@ -82,7 +65,7 @@ int kinf__token_write(uint32_t issuer, uint64_t version, const char *after,
 {
     if (kinf__buffer_printf(out, "%08" PRIx32 ".%08" PRIx32 ".%" PRIx64 ".%016" PRIx64 ".", issuer,
                             process_tag(), version, tag_of(issuer, version, after)) < 0 ||
-        append_base64(out, after) < 0)
+        append_key(out, after) < 0)
         return KINF_ERR_NO_MEMORY;
     return kinf__buffer_cstr(out) != NULL ? 0 : KINF_ERR_NO_MEMORY;
 }
@@ -107,7 +90,7 @@ static bool parse(const char *text, uint32_t *ret_issuer, uint32_t *ret_process,
 
     return sscanf(text, "%8" SCNx32 ".%8" SCNx32 ".%16" SCNx64 ".%*16[0-9a-f].%n", ret_issuer,
                   ret_process, &ret_token->version, &at) == 3 &&
-           at != 0 && decode_base64(text + at, ret_token->after, sizeof ret_token->after);
+           at != 0 && decode_key(text + at, ret_token->after, sizeof ret_token->after);
 }
 
 bool kinf__token_is_of(uint32_t issuer, const char *text)

@@ -14,8 +14,7 @@
 #define MAX_NUMBER   32
 #define LAST_S       1e11 /* no date that anybody means is later */
 
-/* base64url, without padding. Returns the length, or 0. */
-static size_t decode(struct kinf_str text, char *out)
+size_t kinf__web_token_decode(struct kinf_str text, char *out)
 {
     static const char alphabet[] =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -67,6 +66,6 @@ int64_t kinf__web_token_expiry_s(struct kinf_str token)
     if (second == NULL || (size_t)(second - first) > sizeof claims)
         return -1;
     part = (struct kinf_str){ first + 1, (size_t)(second - first - 1) };
-    json.len = decode(part, claims);
+    json.len = kinf__web_token_decode(part, claims);
     return json.len != 0 ? read_expiry(json) : -1;
 }

@@ -4,9 +4,12 @@
  */
 #include "serve/catalog.h"
 
+#include "serve/definitions.h"
 #include "unit/allocation.h"
 #include "unit/scripted_server.h"
 #include "unit/test.h"
+
+#define DEFINITIONS "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"
 
 static const struct test_reply replies[] = {
     { .path = "/api/v1",
@@ -85,6 +88,41 @@ static void two_answers_are_enough_for_all_names_and_the_catalog(void **state)
     replay_stop(server);
 }
 
+/* Neither what has no definition nor what cannot have one is asked for. */
+static void definitions_are_asked_for_where_there_may_be_one(void **state)
+{
+    static const char *const groups[] = { "apps", "storage.k8s.io", "rbac.authorization.k8s.io",
+                                          "snapshot.storage.k8s.io", "x.example" };
+    struct kinf__source *sources[KINF__ARRAY_LEN(groups)];
+    struct replay *upstream = test_server_start(replies, KINF__ARRAY_LEN(replies));
+    struct kinf_client *client = test_client_of(replay_port(upstream), NULL);
+    const struct kinf__server_options options = { .name = NULL };
+    struct kinf__source_options source = { .name_space = NULL };
+    KINF__AUTO_FREE char *targets = NULL;
+    struct kinf__server *server;
+
+    (void)state;
+    assert_int_equal(kinf__server_new(&options, &server, NULL), 0);
+    assert_int_equal(kinf_indexer_new(NULL, 0, &source.store.indexer, NULL), 0);
+    for (size_t i = 0; i < KINF__ARRAY_LEN(groups); i++) {
+        assert_int_equal(
+            kinf_type_intern(groups[i], "v1", "X", "xs", true, &source.store.type, NULL), 0);
+        assert_int_equal(kinf__server_add_source(server, &source, &sources[i], NULL), 0);
+    }
+    kinf__definitions_fetch(server, client);
+    targets = test_server_targets(upstream);
+    assert_string_equal(targets,
+                        DEFINITIONS "xs.snapshot.storage.k8s.io\n" DEFINITIONS "xs.x.example\n");
+    for (size_t i = 0; i < KINF__ARRAY_LEN(groups); i++) {
+        kinf__server_retire_source(server, sources[i]);
+        kinf__source_free(sources[i]);
+    }
+    kinf_indexer_free(source.store.indexer);
+    kinf__server_free(server);
+    kinf_client_free(client);
+    replay_stop(upstream);
+}
+
 static void an_entry_that_cannot_be_copied_is_not_there(void **state)
 {
     const struct kinf__catalog_entry entry = {
@@ -125,6 +163,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_the_upstream_has_is_an_entry_each),
         cmocka_unit_test(two_answers_are_enough_for_all_names_and_the_catalog),
+        cmocka_unit_test(definitions_are_asked_for_where_there_may_be_one),
         cmocka_unit_test(an_entry_that_cannot_be_copied_is_not_there),
     };
 
