@@ -20,7 +20,8 @@
 #include "base/error.h"
 #include "base/lock.h"
 #include "base/log.h"
-#include "serve/reviewers.h"
+#include "base/thread.h"
+#include "rest/http.h"
 
 #define ALLOW_MS      30000
 #define DENY_MS       5000
@@ -32,12 +33,26 @@
 #define PATIENCE_MS   20000 /* whoever asked has waited long enough: the upstream does not keep up */
 #define WARNING_MS    10000
 #define FAMILIAR_MS   600000 /* beyond its decision: whose token it was is no stranger */
+/* A review takes milliseconds, so one would do: the others are for reviews that hang. */
+#define N_REVIEWERS 4
+#define REVIEW_MS   10000
+#define MAX_ANSWER  (1u << 20)
+
+/* A thread that sends reviews, over a connection of its own. */
+struct reviewer {
+    struct kinf__authorizer *authorizer;
+    struct kinf__http *http;
+    pthread_t thread;
+    bool has_thread;
+};
 
 struct kinf__authorizer {
     /* constant after start */
     struct kinf__authorizer_options options;
     struct kinf__review_sender sender; /* of kinf__authorizer_work() */
-    struct kinf__reviewers *reviewers; /* NULL: not started */
+    bool is_started;
+    struct kinf__waker stop; /* of reviews */
+    struct reviewer reviewers[N_REVIEWERS];
     struct kinf__mutex lock;
     struct kinf__cond changed;
     /* guarded by lock */
@@ -414,20 +429,62 @@ static struct kinf__inquiry *await_inquiry(struct kinf__authorizer *authorizer)
     return inquiry;
 }
 
-static bool work_on_next(void *ctx, const struct kinf__review_sender *sender)
+static int post(void *ctx, const char *target, struct kinf_str body, struct kinf__buffer *answer,
+                struct kinf_error *err)
 {
-    struct kinf__authorizer *authorizer = ctx;
-    struct kinf__inquiry *inquiry = await_inquiry(authorizer);
+    struct kinf__http_body kept = { answer, MAX_ANSWER, 0 };
+    const struct kinf__http_request request = { .method = "POST",
+                                                .target = target,
+                                                .body = body,
+                                                .content_type = "application/json",
+                                                .total_timeout_ms = REVIEW_MS,
+                                                .on_body = kinf__http_body_keep,
+                                                .ctx = &kept };
 
-    return decide(authorizer, inquiry, sender, kinf__clock_now_ms());
+    return kinf__http_perform(ctx, &request, err);
+}
+
+static void *run(void *ctx)
+{
+    struct reviewer *reviewer = ctx;
+    struct kinf__authorizer *authorizer = reviewer->authorizer;
+    const struct kinf__review_sender sender = { post, reviewer->http };
+
+    while (decide(authorizer, await_inquiry(authorizer), &sender, kinf__clock_now_ms()))
+        continue;
+    return NULL;
 }
 
 int kinf__authorizer_start(struct kinf__authorizer *authorizer, struct kinf_client *client,
                            struct kinf_error *err)
 {
-    int failed = kinf__reviewers_new(client, work_on_next, authorizer, &authorizer->reviewers, err);
+    int failed = kinf__waker_init(&authorizer->stop, err);
 
-    return failed < 0 ? failed : kinf__reviewers_start(authorizer->reviewers, err);
+    authorizer->is_started = failed == 0;
+    for (size_t i = 0; failed == 0 && i < N_REVIEWERS; i++) {
+        struct reviewer *reviewer = &authorizer->reviewers[i];
+
+        reviewer->authorizer = authorizer;
+        failed = kinf__http_new(client, &authorizer->stop, &reviewer->http, err);
+        if (failed == 0)
+            failed = kinf__thread_start(&reviewer->thread, "authorizer", run, reviewer, err);
+        reviewer->has_thread = failed == 0;
+    }
+    return failed;
+}
+
+/* Breaks off reviews under way, which fail with KINF_ERR_STOPPED. */
+static void end_reviewers(struct kinf__authorizer *authorizer)
+{
+    if (!authorizer->is_started)
+        return;
+    kinf__waker_set(&authorizer->stop);
+    for (size_t i = 0; i < N_REVIEWERS; i++) {
+        if (authorizer->reviewers[i].has_thread)
+            pthread_join(authorizer->reviewers[i].thread, NULL);
+        kinf__http_free(authorizer->reviewers[i].http);
+    }
+    kinf__waker_release(&authorizer->stop);
 }
 
 /* --- life --- */
@@ -480,7 +537,7 @@ void kinf__authorizer_free(struct kinf__authorizer *authorizer)
     authorizer->is_stopping = true;
     kinf__cond_broadcast(&authorizer->changed);
     kinf__mutex_unlock(&authorizer->lock);
-    kinf__reviewers_free(authorizer->reviewers);
+    end_reviewers(authorizer);
     while (!kinf__list_is_empty(&authorizer->waiting)) {
         struct kinf__inquiry *inquiry =
             KINF__LIST_ENTRY(authorizer->waiting.next, struct kinf__inquiry, node);

@@ -1,6 +1,6 @@
 /*
- * What the upstream's discovery says. Neighbours: discovery.c writes it again, cut down to what is
- * served; rest/discovery_cache.h has it.
+ * What the upstream's discovery says, and its documents, cut down to what is served, in the upstream's
+ * order. Neighbours: rest/discovery_cache.h has what it said, exchange.c answers with documents.
  */
 #include "serve/catalog.h"
 
@@ -12,9 +12,15 @@
 #include "base/error.h"
 #include "json/scan.h"
 #include "rest/discovery_cache.h"
-#include "serve/catalog_priv.h"
+#include "serve/report.h"
 
 #define MARK "kinformerd"
+
+struct kinf__catalog {
+    struct kinf__catalog_entry *entries; /* in the server's order: the core group first */
+    size_t n_entries;
+    char *version; /* NULL: none */
+};
 
 #define N_TEXTS  10
 #define N_ALWAYS 7 /* the first of them are never NULL */
@@ -219,4 +225,313 @@ int kinf__catalog_fetch(struct kinf_client *client, struct kinf__catalog **ret_c
         catalog->version = mark_version(kinf_str_from(version.body));
     *ret_catalog = catalog;
     return 0;
+}
+
+/* --- documents --- */
+
+struct writer {
+    const struct kinf__catalog *catalog;
+    const struct kinf__served_types *types;
+    struct kinf__report report;
+};
+
+static struct writer begin(const struct kinf__catalog *catalog,
+                           const struct kinf__served_types *types, struct kinf__buffer *out,
+                           const char *kind, const char *version)
+{
+    struct writer writer = { catalog, types, { .out = out } };
+
+    kinf__report_open(&writer.report, NULL, '{');
+    kinf__report_text(&writer.report, "kind", kind);
+    kinf__report_said(&writer.report, "apiVersion", version);
+    return writer;
+}
+
+static int end(struct writer *writer)
+{
+    kinf__report_close(&writer->report, '}');
+    return kinf__report_end(&writer->report);
+}
+
+static bool is_served(const struct writer *writer, const struct kinf__catalog_entry *entry)
+{
+    /* A server of its own serves whatever it says that it has. */
+    if (entry->resource.verbs != NULL)
+        return true;
+    for (size_t i = 0; i < writer->types->n_items; i++) {
+        const struct kinf_type *type = writer->types->items[i];
+
+        if (strcmp(type->group, entry->group) == 0 && strcmp(type->version, entry->version) == 0 &&
+            strcmp(type->resource, entry->resource.name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The next entry of a served type at or behind *i that is of this group (NULL: any) and version
+ * (NULL: any); *i moves behind it. */
+static const struct kinf__catalog_entry *next_served(const struct writer *writer, size_t *i,
+                                                     const char *group, const char *version)
+{
+    while (*i < writer->catalog->n_entries) {
+        const struct kinf__catalog_entry *entry = &writer->catalog->entries[(*i)++];
+
+        if ((group == NULL || strcmp(entry->group, group) == 0) &&
+            (version == NULL || strcmp(entry->version, version) == 0) && is_served(writer, entry))
+            return entry;
+    }
+    return NULL;
+}
+
+/* Whether this is the first served entry of its group (and version, unless it is NULL). */
+static bool is_first(const struct writer *writer, const struct kinf__catalog_entry *entry,
+                     bool of_version)
+{
+    size_t i = 0;
+
+    return next_served(writer, &i, entry->group, of_version ? entry->version : NULL) == entry;
+}
+
+/* --- legacy documents --- */
+
+/* "apps/v1", or "v1" of the core group. */
+static void put_group_version(struct writer *writer, const char *group, const char *version)
+{
+    KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
+
+    if (kinf__buffer_printf(&text, *group != '\0' ? "%s/%s" : "%s%s", group, version) < 0)
+        writer->report.is_out_of_memory = true;
+    kinf__report_str(&writer->report, "groupVersion", kinf__buffer_str(&text));
+}
+
+static void put_version(struct writer *writer, const char *key,
+                        const struct kinf__catalog_entry *entry)
+{
+    kinf__report_open(&writer->report, key, '{');
+    put_group_version(writer, entry->group, entry->version);
+    kinf__report_text(&writer->report, "version", entry->version);
+    kinf__report_close(&writer->report, '}');
+}
+
+/* The members of an APIGroup behind its kind. */
+static void put_group(struct writer *writer, const char *group)
+{
+    const struct kinf__catalog_entry *entry, *preferred = NULL;
+
+    kinf__report_text(&writer->report, "name", group);
+    kinf__report_open(&writer->report, "versions", '[');
+    for (size_t i = 0; (entry = next_served(writer, &i, group, NULL)) != NULL;) {
+        if (!is_first(writer, entry, true))
+            continue;
+        preferred = preferred != NULL ? preferred : entry;
+        put_version(writer, NULL, entry);
+    }
+    kinf__report_close(&writer->report, ']');
+    if (preferred != NULL)
+        put_version(writer, "preferredVersion", preferred);
+}
+
+int kinf__catalog_write_groups(const struct kinf__catalog *catalog,
+                               const struct kinf__served_types *types, struct kinf__buffer *out)
+{
+    struct writer writer = begin(catalog, types, out, "APIGroupList", "v1");
+    const struct kinf__catalog_entry *entry;
+
+    kinf__report_open(&writer.report, "groups", '[');
+    for (size_t i = 0; (entry = next_served(&writer, &i, NULL, NULL)) != NULL;) {
+        if (*entry->group == '\0' || !is_first(&writer, entry, false))
+            continue;
+        kinf__report_open(&writer.report, NULL, '{');
+        put_group(&writer, entry->group);
+        kinf__report_close(&writer.report, '}');
+    }
+    kinf__report_close(&writer.report, ']');
+    return end(&writer);
+}
+
+int kinf__catalog_write_group(const struct kinf__catalog *catalog,
+                              const struct kinf__served_types *types, const char *group,
+                              struct kinf__buffer *out)
+{
+    struct writer writer = begin(catalog, types, out, "APIGroup", "v1");
+    size_t i = 0;
+
+    if (next_served(&writer, &i, group, NULL) == NULL)
+        return KINF_ERR_NOT_FOUND;
+    put_group(&writer, group);
+    return end(&writer);
+}
+
+/* An array of words that are separated by commas. */
+static void put_words(struct writer *writer, const char *key, const char *words)
+{
+    kinf__report_open(&writer->report, key, '[');
+    while (*words != '\0') {
+        struct kinf_str word = { words, strcspn(words, ",") };
+
+        kinf__report_str(&writer->report, NULL, word);
+        words += word.len + (words[word.len] == ',');
+    }
+    kinf__report_close(&writer->report, ']');
+}
+
+/* Its verbs, and how else it may be called. */
+static void put_words_of(struct writer *writer, const struct kinf__discovery_resource *resource)
+{
+    put_words(writer, "verbs", resource->verbs != NULL ? resource->verbs : "get,list,watch");
+    if (*resource->short_names != '\0')
+        put_words(writer, "shortNames", resource->short_names);
+    if (*resource->categories != '\0')
+        put_words(writer, "categories", resource->categories);
+}
+
+static void put_resource(struct writer *writer, const struct kinf__catalog_entry *entry)
+{
+    const struct kinf__discovery_resource *resource = &entry->resource;
+    struct kinf__report *report = &writer->report;
+
+    kinf__report_open(report, NULL, '{');
+    kinf__report_text(report, "name", resource->name);
+    kinf__report_text(report, "singularName", resource->singular);
+    kinf__report_bool(report, "namespaced", resource->namespaced);
+    if (entry->answer_group != NULL)
+        kinf__report_text(report, "group", entry->answer_group);
+    if (entry->answer_version != NULL)
+        kinf__report_text(report, "version", entry->answer_version);
+    kinf__report_text(report, "kind", resource->kind);
+    put_words_of(writer, resource);
+    kinf__report_close(report, '}');
+}
+
+int kinf__catalog_write_resources(const struct kinf__catalog *catalog,
+                                  const struct kinf__served_types *types, const char *group,
+                                  const char *version, struct kinf__buffer *out)
+{
+    struct writer writer =
+        begin(catalog, types, out, "APIResourceList", *group != '\0' ? "v1" : "");
+    const struct kinf__catalog_entry *entry;
+    size_t i = 0;
+
+    if (next_served(&writer, &i, group, version) == NULL)
+        return KINF_ERR_NOT_FOUND;
+    put_group_version(&writer, group, version);
+    kinf__report_open(&writer.report, "resources", '[');
+    for (i = 0; (entry = next_served(&writer, &i, group, version)) != NULL;)
+        put_resource(&writer, entry);
+    kinf__report_close(&writer.report, ']');
+    return end(&writer);
+}
+
+/* --- aggregated documents --- */
+
+static void put_response_kind(struct writer *writer, const struct kinf__catalog_entry *entry)
+{
+    struct kinf__report *report = &writer->report;
+
+    kinf__report_open(report, "responseKind", '{');
+    kinf__report_text(report, "group",
+                      entry->answer_group != NULL ? entry->answer_group : entry->group);
+    kinf__report_text(report, "version",
+                      entry->answer_version != NULL ? entry->answer_version : entry->version);
+    kinf__report_text(report, "kind", entry->resource.kind);
+    kinf__report_close(report, '}');
+}
+
+/* Whether an entry is a subresource of another one. */
+static bool is_below(const struct kinf__catalog_entry *entry,
+                     const struct kinf__catalog_entry *resource)
+{
+    size_t len = strlen(resource->resource.name);
+
+    return strncmp(entry->resource.name, resource->resource.name, len) == 0 &&
+           entry->resource.name[len] == '/';
+}
+
+static void put_subresources(struct writer *writer, const struct kinf__catalog_entry *resource)
+{
+    const struct kinf__catalog_entry *entry;
+    bool has_begun = false;
+
+    for (size_t i = 0;
+         (entry = next_served(writer, &i, resource->group, resource->version)) != NULL;) {
+        if (!is_below(entry, resource))
+            continue;
+        if (!has_begun)
+            kinf__report_open(&writer->report, "subresources", '[');
+        has_begun = true;
+        kinf__report_open(&writer->report, NULL, '{');
+        kinf__report_text(&writer->report, "subresource", strchr(entry->resource.name, '/') + 1);
+        put_response_kind(writer, entry);
+        put_words_of(writer, &entry->resource);
+        kinf__report_close(&writer->report, '}');
+    }
+    if (has_begun)
+        kinf__report_close(&writer->report, ']');
+}
+
+static void put_aggregated_resource(struct writer *writer, const struct kinf__catalog_entry *entry)
+{
+    const struct kinf__discovery_resource *resource = &entry->resource;
+    struct kinf__report *report = &writer->report;
+
+    kinf__report_open(report, NULL, '{');
+    kinf__report_text(report, "resource", resource->name);
+    put_response_kind(writer, entry);
+    kinf__report_text(report, "scope", resource->namespaced ? "Namespaced" : "Cluster");
+    kinf__report_text(report, "singularResource", resource->singular);
+    put_words_of(writer, resource);
+    put_subresources(writer, entry);
+    kinf__report_close(report, '}');
+}
+
+static void put_aggregated_version(struct writer *writer, const char *group, const char *version)
+{
+    const struct kinf__catalog_entry *entry;
+
+    kinf__report_open(&writer->report, NULL, '{');
+    kinf__report_text(&writer->report, "version", version);
+    kinf__report_open(&writer->report, "resources", '[');
+    for (size_t i = 0; (entry = next_served(writer, &i, group, version)) != NULL;) {
+        if (strchr(entry->resource.name, '/') == NULL)
+            put_aggregated_resource(writer, entry);
+    }
+    kinf__report_close(&writer->report, ']');
+    kinf__report_text(&writer->report, "freshness", "Current");
+    kinf__report_close(&writer->report, '}');
+}
+
+static void put_aggregated_group(struct writer *writer, const char *group)
+{
+    const struct kinf__catalog_entry *entry;
+
+    kinf__report_open(&writer->report, NULL, '{');
+    kinf__report_open(&writer->report, "metadata", '{');
+    kinf__report_said(&writer->report, "name", group);
+    kinf__report_close(&writer->report, '}');
+    kinf__report_open(&writer->report, "versions", '[');
+    for (size_t i = 0; (entry = next_served(writer, &i, group, NULL)) != NULL;) {
+        if (is_first(writer, entry, true))
+            put_aggregated_version(writer, group, entry->version);
+    }
+    kinf__report_close(&writer->report, ']');
+    kinf__report_close(&writer->report, '}');
+}
+
+int kinf__catalog_write_aggregated(const struct kinf__catalog *catalog,
+                                   const struct kinf__served_types *types, bool is_core,
+                                   struct kinf__buffer *out)
+{
+    struct writer writer =
+        begin(catalog, types, out, "APIGroupDiscoveryList", "apidiscovery.k8s.io/v2");
+    const struct kinf__catalog_entry *entry;
+
+    kinf__report_open(&writer.report, "metadata", '{');
+    kinf__report_close(&writer.report, '}');
+    kinf__report_open(&writer.report, "items", '[');
+    for (size_t i = 0; (entry = next_served(&writer, &i, NULL, NULL)) != NULL;) {
+        if ((*entry->group == '\0') == is_core && is_first(&writer, entry, false))
+            put_aggregated_group(&writer, entry->group);
+    }
+    kinf__report_close(&writer.report, ']');
+    return end(&writer);
 }

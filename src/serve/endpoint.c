@@ -1,7 +1,7 @@
 /*
  * libmicrohttpd behind a socket: its options, TLS, how many connections it may have, start and stop.
- * Neighbours: address.c makes the socket, transfer.c has the requests. Nobody but those and
- * response.c sees the library.
+ * Neighbours: address.c makes the socket, transfer.c has the requests. Nobody but it and this
+ * sees the library.
  */
 #include "serve/endpoint.h"
 

@@ -1,7 +1,7 @@
 /*
  * Requests: which route, and what is answered there. Neighbours: transfer.c carries bytes,
- * resource.c answers for objects and lists, state.c for health and metrics, discovery.c writes
- * documents.
+ * resource.c answers for objects and lists, state.c for health and metrics, catalog.c writes
+ * documents of discovery.
  */
 #include "serve/exchange.h"
 

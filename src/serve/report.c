@@ -1,6 +1,6 @@
 /*
- * Writing a document. Neighbours: quote.c escapes; debug_state.c, discovery.c, refusal.c and review.c have
- * something to say.
+ * Writing a document. Neighbours: quote.c escapes; debug_state.c, catalog.c,
+ * refusal.c and review.c have something to say.
  */
 #include "serve/report.h"
 

@@ -1,6 +1,6 @@
 /*
  * Requests, as libmicrohttpd brings them. Neighbours: endpoint.c starts the library, exchange.c makes
- * answers, response.c gives them their form, peer.c counts how long a request takes to arrive.
+ * answers, peer.c counts how long a request takes to arrive.
  *
  * The library's traps, and what is done about them: stopping it with a suspended connection aborts
  * the process, so the server is stopped first, which wakes every exchange, and nothing suspends once
@@ -19,12 +19,14 @@
 
 #include "serve/address.h"
 #include "serve/exchange.h"
-#include "serve/response.h"
+#include "serve/passthrough.h"
 
-#define BODY_TIMEOUT_MS  30000       /* from the end of the head to the end of a request's body */
-#define WATCH_READ_BYTES (16u << 10) /* of the connection's memory stays untouched what is more */
-#define HEADERS_MAX      64
-#define RECEIVE_MAX      (16u << 20) /* of a body that nobody wants */
+#define BODY_TIMEOUT_MS   30000       /* from the end of the head to the end of a request's body */
+#define WATCH_READ_BYTES  (16u << 10) /* of the connection's memory stays untouched what is more */
+#define HEADERS_MAX       64
+#define RECEIVE_MAX       (16u << 20) /* of a body that nobody wants */
+#define BLOCK_BYTES       (16u << 10) /* a buffer that the library holds as long as the answer */
+#define WATCH_BLOCK_BYTES (1u << 10)  /* used by HTTP/1.0 alone: chunks are made in place */
 
 struct transfer {
     /* constant */
@@ -137,6 +139,99 @@ static ssize_t read_body(void *ctx, uint64_t position, char *buf, size_t size)
     return n < 0 ? MHD_CONTENT_READER_END_WITH_ERROR : n;
 }
 
+/* --- answers --- */
+
+/* A header that does not fit the memory is left out; none of these changes what a body means, but
+ * for Content-Encoding. */
+static bool add_header(struct MHD_Response *response, const char *name, const char *value)
+{
+    return MHD_add_response_header(response, name, value) == MHD_YES;
+}
+
+static void add_warnings(struct MHD_Response *response, const struct kinf__buffer *warnings)
+{
+    for (size_t at = 0; at < warnings->len; at += strlen(warnings->bytes + at) + 1)
+        add_header(response, "Warning", warnings->bytes + at);
+}
+
+static void add_numbers(struct MHD_Response *response, const struct kinf__answer *answer)
+{
+    char text[32];
+
+    if (answer->retry_after_s != 0) {
+        snprintf(text, sizeof text, "%u", answer->retry_after_s);
+        add_header(response, "Retry-After", text);
+    }
+    if (answer->staleness_ms >= 0) {
+        snprintf(text, sizeof text, "%lld.%03lld", (long long)(answer->staleness_ms / 1000),
+                 (long long)(answer->staleness_ms % 1000));
+        add_header(response, "Kinformer-Staleness-Seconds", text);
+    }
+    add_warnings(response, &answer->warnings);
+}
+
+static bool add_passed_headers(struct MHD_Response *response, const struct kinf__answer *answer)
+{
+    bool is_whole = true;
+
+    for (size_t i = 0; i < answer->n_headers; i++) {
+        const struct kinf__header *one = &answer->headers[i];
+
+        if (kinf__passthrough_returns(one) && !add_header(response, one->name, one->value) &&
+            strcasecmp(one->name, "Content-Encoding") == 0)
+            is_whole = false;
+    }
+    add_header(response, "Kinformer-Source", "upstream");
+    return is_whole;
+}
+
+static bool add_headers(struct MHD_Response *response, const struct kinf__answer *answer)
+{
+    if (answer->is_passed)
+        return add_passed_headers(response, answer);
+    if (answer->is_gzip && !add_header(response, "Content-Encoding", "gzip"))
+        return false;
+    if (answer->content_type != NULL)
+        add_header(response, "Content-Type", answer->content_type);
+    if (answer->varies_by_encoding)
+        add_header(response, "Vary", "Accept-Encoding");
+    if (answer->is_public || answer->varies_by_accept)
+        add_header(response, "Vary", "Accept");
+    if (*answer->policy != '\0') {
+        add_header(response, "Content-Security-Policy", answer->policy);
+        add_header(response, "X-Frame-Options", "DENY");
+        add_header(response, "Referrer-Policy", "no-referrer");
+    }
+    if (*answer->etag != '\0')
+        add_header(response, "ETag", answer->etag);
+    add_header(response, "Cache-Control", answer->is_public ? "public" : "no-cache, private");
+    add_header(response, "X-Content-Type-Options", "nosniff");
+    add_numbers(response, answer);
+    return true;
+}
+
+static struct MHD_Response *make_body(struct transfer *transfer, const struct kinf__answer *answer)
+{
+    if (answer->stream != NULL)
+        return MHD_create_response_from_callback(
+            answer->stream_len >= 0 ? (uint64_t)answer->stream_len : MHD_SIZE_UNKNOWN,
+            answer->stream->is_watch ? WATCH_BLOCK_BYTES : BLOCK_BYTES, read_body, transfer, NULL);
+    return MHD_create_response_from_buffer(answer->body.len, answer->body.bytes,
+                                           MHD_RESPMEM_PERSISTENT);
+}
+
+/* NULL: out of memory, or a header does not fit without which the body means something else. */
+static struct MHD_Response *make_response(struct transfer *transfer,
+                                          const struct kinf__answer *answer)
+{
+    struct MHD_Response *response = make_body(transfer, answer);
+
+    if (response == NULL || add_headers(response, answer))
+        return response;
+    MHD_destroy_response(response);
+    return NULL;
+}
+
 static enum MHD_Result send_answer(struct transfer *transfer, const struct kinf__answer *answer)
 {
     struct MHD_Response *response;
@@ -146,7 +241,7 @@ static enum MHD_Result send_answer(struct transfer *transfer, const struct kinf_
         reset(transfer);
     if (answer->breaks != 0)
         return MHD_NO;
-    response = kinf__response_new(answer, read_body, transfer);
+    response = make_response(transfer, answer);
     if (response == NULL)
         return MHD_NO;
     result = MHD_queue_response(transfer->mhd, (unsigned)answer->code, response);

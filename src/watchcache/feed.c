@@ -1,6 +1,5 @@
 /*
- * What the sink is told becomes history. Neighbours: replace.c dates what a list changed, history.c
- * keeps it, wake.c finds whom it concerns.
+ * What the sink is told becomes history. Neighbours: history.c keeps it, wake.c finds whom it concerns.
  *
  * The store has changed when this hears of it; readers are told the version before until history
  * and version move together (W1). What cannot become history, for want of memory or because it is
@@ -11,6 +10,7 @@
  */
 #include "watchcache/watchcache_priv.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define N_EVICTED_AT_ONCE 64
@@ -25,6 +25,123 @@ struct group {
     size_t bytes_in, bytes_out; /* of the store */
     const char *failure;        /* NULL, or why it cannot be history */
 };
+
+/* --- dating the changes of a list, which says only what is there, not when it came to be --- */
+
+/* Versions are given from the highest down; what ended and has no version yet waits on a stack, from
+ * which each free version takes one. Taking the highest free version for each finds versions for all
+ * whenever there are enough. */
+
+struct dated_change {
+    const struct kinf__notification *told;
+    uint64_t version;
+};
+
+/* Something new or changed, and what of the same name it took the place of. */
+struct arrival {
+    uint64_t version;
+    const struct kinf__notification *told;
+    const struct kinf__notification *predecessor; /* NULL: none */
+};
+
+struct dating {
+    struct arrival *arrivals;
+    size_t n_arrivals;
+    const struct kinf__notification **ended; /* not dated yet */
+    size_t n_ended;
+    struct dated_change *dated;
+    size_t n_left;    /* of `dated`, from the front */
+    uint64_t highest; /* version that is free */
+};
+
+static bool is_predecessor(const struct kinf__notification *told,
+                           const struct kinf__notification *next)
+{
+    return told->type == KINF__NOTIFY_DELETE && next->type == KINF__NOTIFY_ADD &&
+           strcmp(kinf_object_key(told->old), kinf_object_key(next->object)) == 0;
+}
+
+/* What ended and what arrived. */
+static void sort_out(struct dating *dating, const struct kinf__notification *told, size_t n)
+{
+    const struct kinf__notification *predecessor = NULL;
+
+    for (size_t i = 0; i < n; i++) {
+        const struct kinf__notification *one = &told[i];
+
+        if (one->type != KINF__NOTIFY_DELETE) {
+            const char *rv = kinf_object_resource_version(one->object);
+
+            dating->arrivals[dating->n_arrivals++] =
+                (struct arrival){ kinf__watchcache_parse_rv(rv), one, predecessor };
+            predecessor = NULL;
+        } else if (i + 1 < n && is_predecessor(one, &told[i + 1])) {
+            predecessor = one;
+        } else {
+            dating->ended[dating->n_ended++] = one;
+        }
+    }
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct arrival *x = a, *y = b;
+
+    return (x->version > y->version) - (x->version < y->version);
+}
+
+static void put(struct dating *dating, const struct kinf__notification *told, uint64_t version)
+{
+    dating->dated[--dating->n_left] = (struct dated_change){ told, version };
+    dating->highest = version - 1;
+}
+
+static void put_ended_above(struct dating *dating, uint64_t version)
+{
+    while (dating->n_ended > 0 && dating->highest > version)
+        put(dating, dating->ended[--dating->n_ended], dating->highest);
+}
+
+static int date(struct dating *dating, uint64_t above)
+{
+    while (dating->n_arrivals > 0) {
+        const struct arrival *arrival = &dating->arrivals[--dating->n_arrivals];
+
+        put_ended_above(dating, arrival->version);
+        if (arrival->version <= above || arrival->version > dating->highest)
+            return KINF_ERR_INVALID;
+        put(dating, arrival->told, arrival->version);
+        if (arrival->predecessor != NULL)
+            dating->ended[dating->n_ended++] = arrival->predecessor;
+    }
+    put_ended_above(dating, above);
+    return dating->n_ended == 0 ? 0 : KINF_ERR_INVALID;
+}
+
+/*
+ * Gives each change a version above `above` and up to `list_version` that no other one has, and
+ * writes them to `ret_dated` (room for all) ascending: what is new or changed with its own; the end
+ * of a name that was re-created with the highest that is free below its new beginning; the other
+ * ends with the highest that are free. A server gave each of them one, so there are enough. Errors:
+ * KINF_ERR_INVALID (not on this server, or the store was not at `above`), KINF_ERR_NO_MEMORY.
+ */
+static int date_replace(const struct kinf__notification *told, size_t n_told, uint64_t above,
+                        uint64_t list_version, struct dated_change *ret_dated)
+{
+    KINF__AUTO_FREE struct arrival *arrivals = calloc(n_told + 1, sizeof *arrivals);
+    KINF__AUTO_FREE const struct kinf__notification **ended = calloc(n_told + 1, sizeof *ended);
+    struct dating dating = { .arrivals = arrivals,
+                             .ended = ended,
+                             .dated = ret_dated,
+                             .n_left = n_told,
+                             .highest = list_version };
+
+    if (arrivals == NULL || ended == NULL)
+        return KINF_ERR_NO_MEMORY;
+    sort_out(&dating, told, n_told);
+    qsort(arrivals, dating.n_arrivals, sizeof arrivals[0], compare);
+    return date(&dating, above);
+}
 
 /* --- making events --- */
 
@@ -80,11 +197,11 @@ static const char *add_changes(struct group *group, const struct kinf__notificat
 static const char *add_replaced(struct group *group, const struct kinf__notification *told,
                                 size_t n_told, int64_t now_ms)
 {
-    KINF__AUTO_FREE struct kinf__dated_change *dated = calloc(n_told + 1, sizeof *dated);
+    KINF__AUTO_FREE struct dated_change *dated = calloc(n_told + 1, sizeof *dated);
     int rc = KINF_ERR_NO_MEMORY;
 
     if (dated != NULL)
-        rc = kinf__date_replace(told, n_told, group->version_before, group->version, dated);
+        rc = date_replace(told, n_told, group->version_before, group->version, dated);
     if (rc == KINF_ERR_NO_MEMORY)
         return "out of memory";
     if (rc < 0)

@@ -11,7 +11,6 @@
 #include "base/lock.h"
 #include "indexer/snapshot.h"
 #include "watchcache/history.h"
-#include "watchcache/replace.h"
 #include "watchcache/watchcache.h"
 
 /* --- whom an event concerns --- */
