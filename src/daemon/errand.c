@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "daemon/notify.h"
+#include "serve/definitions.h"
 
 #define COLUMNS_MS 10000 /* between two looks */
 
@@ -63,7 +64,7 @@ static void *run(void *ctx)
     struct kinf__errand *errand = ctx;
 
     if (errand->kind == KINF__ERRAND_COLUMNS) {
-        kinf__serving_refresh_columns(errand->watches->serving, errand->watches->client);
+        kinf__definitions_fetch(errand->watches->serving->server, errand->watches->client);
     } else {
         bool is_any_new = prepare_watches(errand);
 
@@ -211,7 +212,8 @@ static void finish_look_up(struct kinf__errand *errand)
 
 /* --- columns --- */
 
-/* The server ends the watches of a custom resource when its definition changes. */
+/* The server ends the watches of a custom resource when its definition changes: if more have begun than
+ * before, the columns may be others. */
 static bool are_columns_due(struct kinf__errand *errand)
 {
     const struct kinf__serving *serving = errand->watches->serving;
@@ -221,7 +223,7 @@ static bool are_columns_due(struct kinf__errand *errand)
     if (serving == NULL || now_ms < errand->columns_ms)
         return false;
     errand->columns_ms = kinf__clock_add_ms(now_ms, COLUMNS_MS);
-    n_watches = kinf__serving_defined_watches(serving);
+    n_watches = kinf__definitions_watches(serving->server);
     if (n_watches == errand->columns_watches)
         return false;
     errand->columns_watches = n_watches;

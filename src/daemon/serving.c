@@ -13,14 +13,6 @@
 #include "serve/endpoint.h"
 #include "serve/kubeconfig_file.h"
 
-struct kinf__serving {
-    struct kinf__forwarder *forwarder; /* NULL: nothing is passed on */
-    struct kinf__server *server;
-    struct kinf__endpoint **endpoints;
-    size_t n_endpoints;
-    struct kinf__authorizer *authorizer; /* NULL: none */
-};
-
 static int start_forwarder(struct kinf__serving *serving, struct kinf_client *client,
                            struct kinf_error *err)
 {
@@ -81,11 +73,6 @@ void kinf__serving_free(struct kinf__serving *serving)
     free(serving);
 }
 
-struct kinf__server *kinf__serving_server(struct kinf__serving *serving)
-{
-    return serving != NULL ? serving->server : NULL;
-}
-
 int kinf__serving_refresh(struct kinf__serving *serving, struct kinf_client *client,
                           struct kinf_error *err)
 {
@@ -97,16 +84,6 @@ int kinf__serving_refresh(struct kinf__serving *serving, struct kinf_client *cli
     kinf__server_set_catalog(serving->server, catalog);
     kinf__definitions_fetch(serving->server, client);
     return 0;
-}
-
-uint64_t kinf__serving_defined_watches(const struct kinf__serving *serving)
-{
-    return kinf__definitions_watches(serving->server);
-}
-
-void kinf__serving_refresh_columns(struct kinf__serving *serving, struct kinf_client *client)
-{
-    kinf__definitions_fetch(serving->server, client);
 }
 
 /* --- the kubeconfig of clients --- */

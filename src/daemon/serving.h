@@ -11,7 +11,14 @@
 #include "daemon/config.h"
 #include "serve/server.h"
 
-struct kinf__serving;
+/* For its owner but the server, which is for who adds sources and asks for definitions. */
+struct kinf__serving {
+    struct kinf__forwarder *forwarder; /* NULL: nothing is passed on */
+    struct kinf__server *server;
+    struct kinf__endpoint **endpoints;
+    size_t n_endpoints;
+    struct kinf__authorizer *authorizer; /* NULL: none */
+};
 
 /* Nothing listens yet. `client` is borrowed, for what is passed on. Errors: KINF_ERR_NO_MEMORY,
  * KINF_ERR_SYSTEM, KINF_ERR_CONFIG (tokens of others would go over plain HTTP). */
@@ -22,19 +29,10 @@ KINF_MUST_CHECK int kinf__serving_new(const struct kinf__config *config, struct 
 void kinf__serving_stop(struct kinf__serving *serving);
 void kinf__serving_free(struct kinf__serving *serving); /* NULL is allowed */
 
-/* NULL of NULL. */
-struct kinf__server *kinf__serving_server(struct kinf__serving *serving);
-
 /* Asks the upstream what it has (again, after a reload), and how custom resources are shown. Any
  * thread, one at a time. Errors: kinf__catalog_fetch()'s. */
 KINF_MUST_CHECK int kinf__serving_refresh(struct kinf__serving *serving, struct kinf_client *client,
                                           struct kinf_error *err);
-
-/* How often watches of custom resources have begun. The server ends them when it takes over another
- * definition: if there are more than before, the columns may be others. */
-uint64_t kinf__serving_defined_watches(const struct kinf__serving *serving);
-/* Asks how custom resources are shown. What cannot be read stays. Any thread, one at a time. */
-void kinf__serving_refresh_columns(struct kinf__serving *serving, struct kinf_client *client);
 
 /* Listens at every address of the configuration, then writes `kubeconfig` (NULL: none) for the first
  * TCP one. `client` asks for reviews and outlives it. Errors: kinf__endpoint_start()'s, kinf__authorizer_start()'s, KINF_ERR_CONFIG (a kubeconfig, and no TCP address). */

@@ -13,6 +13,7 @@
 #include "json/scan.h"
 #include "rest/discovery_cache.h"
 #include "serve/report.h"
+#include "serve/server_priv.h"
 
 #define MARK "kinformerd"
 
@@ -230,16 +231,14 @@ int kinf__catalog_fetch(struct kinf_client *client, struct kinf__catalog **ret_c
 /* --- documents --- */
 
 struct writer {
-    const struct kinf__catalog *catalog;
-    const struct kinf__served_types *types;
+    const struct kinf__server *server;
     struct kinf__report report;
 };
 
-static struct writer begin(const struct kinf__catalog *catalog,
-                           const struct kinf__served_types *types, struct kinf__buffer *out,
+static struct writer begin(const struct kinf__server *server, struct kinf__buffer *out,
                            const char *kind, const char *version)
 {
-    struct writer writer = { catalog, types, { .out = out } };
+    struct writer writer = { server, { .out = out } };
 
     kinf__report_open(&writer.report, NULL, '{');
     kinf__report_text(&writer.report, "kind", kind);
@@ -258,10 +257,12 @@ static bool is_served(const struct writer *writer, const struct kinf__catalog_en
     /* A server of its own serves whatever it says that it has. */
     if (entry->resource.verbs != NULL)
         return true;
-    for (size_t i = 0; i < writer->types->n_items; i++) {
-        const struct kinf_type *type = writer->types->items[i];
+    for (size_t i = 0; i < writer->server->n_sources; i++) {
+        const struct kinf__source *source = writer->server->sources[i];
+        const struct kinf_type *type = source->type;
 
-        if (strcmp(type->group, entry->group) == 0 && strcmp(type->version, entry->version) == 0 &&
+        if (!source->is_unserved && strcmp(type->group, entry->group) == 0 &&
+            strcmp(type->version, entry->version) == 0 &&
             strcmp(type->resource, entry->resource.name) == 0)
             return true;
     }
@@ -273,8 +274,8 @@ static bool is_served(const struct writer *writer, const struct kinf__catalog_en
 static const struct kinf__catalog_entry *next_served(const struct writer *writer, size_t *i,
                                                      const char *group, const char *version)
 {
-    while (*i < writer->catalog->n_entries) {
-        const struct kinf__catalog_entry *entry = &writer->catalog->entries[(*i)++];
+    while (*i < writer->server->catalog->n_entries) {
+        const struct kinf__catalog_entry *entry = &writer->server->catalog->entries[(*i)++];
 
         if ((group == NULL || strcmp(entry->group, group) == 0) &&
             (version == NULL || strcmp(entry->version, version) == 0) && is_served(writer, entry))
@@ -331,10 +332,9 @@ static void put_group(struct writer *writer, const char *group)
         put_version(writer, "preferredVersion", preferred);
 }
 
-int kinf__catalog_write_groups(const struct kinf__catalog *catalog,
-                               const struct kinf__served_types *types, struct kinf__buffer *out)
+int kinf__catalog_write_groups(const struct kinf__server *server, struct kinf__buffer *out)
 {
-    struct writer writer = begin(catalog, types, out, "APIGroupList", "v1");
+    struct writer writer = begin(server, out, "APIGroupList", "v1");
     const struct kinf__catalog_entry *entry;
 
     kinf__report_open(&writer.report, "groups", '[');
@@ -349,11 +349,10 @@ int kinf__catalog_write_groups(const struct kinf__catalog *catalog,
     return end(&writer);
 }
 
-int kinf__catalog_write_group(const struct kinf__catalog *catalog,
-                              const struct kinf__served_types *types, const char *group,
+int kinf__catalog_write_group(const struct kinf__server *server, const char *group,
                               struct kinf__buffer *out)
 {
-    struct writer writer = begin(catalog, types, out, "APIGroup", "v1");
+    struct writer writer = begin(server, out, "APIGroup", "v1");
     size_t i = 0;
 
     if (next_served(&writer, &i, group, NULL) == NULL)
@@ -403,12 +402,10 @@ static void put_resource(struct writer *writer, const struct kinf__catalog_entry
     kinf__report_close(report, '}');
 }
 
-int kinf__catalog_write_resources(const struct kinf__catalog *catalog,
-                                  const struct kinf__served_types *types, const char *group,
+int kinf__catalog_write_resources(const struct kinf__server *server, const char *group,
                                   const char *version, struct kinf__buffer *out)
 {
-    struct writer writer =
-        begin(catalog, types, out, "APIResourceList", *group != '\0' ? "v1" : "");
+    struct writer writer = begin(server, out, "APIResourceList", *group != '\0' ? "v1" : "");
     const struct kinf__catalog_entry *entry;
     size_t i = 0;
 
@@ -517,12 +514,10 @@ static void put_aggregated_group(struct writer *writer, const char *group)
     kinf__report_close(&writer->report, '}');
 }
 
-int kinf__catalog_write_aggregated(const struct kinf__catalog *catalog,
-                                   const struct kinf__served_types *types, bool is_core,
+int kinf__catalog_write_aggregated(const struct kinf__server *server, bool is_core,
                                    struct kinf__buffer *out)
 {
-    struct writer writer =
-        begin(catalog, types, out, "APIGroupDiscoveryList", "apidiscovery.k8s.io/v2");
+    struct writer writer = begin(server, out, "APIGroupDiscoveryList", "apidiscovery.k8s.io/v2");
     const struct kinf__catalog_entry *entry;
 
     kinf__report_open(&writer.report, "metadata", '{');

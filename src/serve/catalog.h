@@ -49,28 +49,21 @@ const struct kinf__catalog_entry *kinf__catalog_find(const struct kinf__catalog 
 const char *kinf__catalog_version(const struct kinf__catalog *catalog);
 
 /*
- * Discovery documents of the types that are served. Verbs are get, list and watch. Each returns 0,
- * KINF_ERR_NOT_FOUND (no type of this group or version is served) or KINF_ERR_NO_MEMORY, with which
- * what was appended is to be thrown away.
+ * Discovery documents of the types that a server has sources of; its lock is held, and it has a
+ * catalog. Verbs are get, list and watch. Each returns 0, KINF_ERR_NOT_FOUND (no type of this group
+ * or version is served) or KINF_ERR_NO_MEMORY, with which what was appended is to be thrown away.
  */
-struct kinf__served_types {
-    const struct kinf_type *const *items; /* each once */
-    size_t n_items;
-};
+struct kinf__server;
 
-KINF_MUST_CHECK int kinf__catalog_write_groups(const struct kinf__catalog *catalog,
-                                               const struct kinf__served_types *types,
+KINF_MUST_CHECK int kinf__catalog_write_groups(const struct kinf__server *server,
                                                struct kinf__buffer *out);
-KINF_MUST_CHECK int kinf__catalog_write_group(const struct kinf__catalog *catalog,
-                                              const struct kinf__served_types *types,
-                                              const char *group, struct kinf__buffer *out);
-KINF_MUST_CHECK int kinf__catalog_write_resources(const struct kinf__catalog *catalog,
-                                                  const struct kinf__served_types *types,
+KINF_MUST_CHECK int kinf__catalog_write_group(const struct kinf__server *server, const char *group,
+                                              struct kinf__buffer *out);
+KINF_MUST_CHECK int kinf__catalog_write_resources(const struct kinf__server *server,
                                                   const char *group, const char *version,
                                                   struct kinf__buffer *out);
 /* Aggregated, v2: the core group (`is_core`), or all others. */
-KINF_MUST_CHECK int kinf__catalog_write_aggregated(const struct kinf__catalog *catalog,
-                                                   const struct kinf__served_types *types,
-                                                   bool is_core, struct kinf__buffer *out);
+KINF_MUST_CHECK int kinf__catalog_write_aggregated(const struct kinf__server *server, bool is_core,
+                                                   struct kinf__buffer *out);
 
 #endif

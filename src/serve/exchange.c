@@ -24,63 +24,31 @@ static const char discovery_json[] =
 
 /* --- discovery --- */
 
-/* The types that are served, each once. The lock is held. */
-static size_t collect_types(const struct kinf__server *server, const struct kinf_type **types)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < server->n_sources; i++) {
-        bool is_known = server->sources[i]->is_unserved;
-
-        for (size_t k = 0; k < n && !is_known; k++)
-            is_known = types[k] == server->sources[i]->type;
-        if (!is_known)
-            types[n++] = server->sources[i]->type;
-    }
-    return n;
-}
-
 static int write_api_versions(struct kinf__buffer *out)
 {
     return kinf__buffer_append_str(out, KINF_STR("{\"kind\":\"APIVersions\",\"versions\":[\"v1\"],"
                                                  "\"serverAddressByClientCIDRs\":[]}\n"));
 }
 
-static int write_document(const struct kinf__server *server, const struct kinf__exchange *exchange,
-                          const struct kinf__served_types *types, struct kinf__buffer *out)
-{
-    const struct kinf__request *request = &exchange->request;
-
-    if (exchange->accepted.form == KINF__FORM_DISCOVERY)
-        return kinf__catalog_write_aggregated(server->catalog, types,
-                                              request->route == KINF__ROUTE_API, out);
-    switch (request->route) {
-    case KINF__ROUTE_API:
-        return write_api_versions(out);
-    case KINF__ROUTE_APIS:
-        return kinf__catalog_write_groups(server->catalog, types, out);
-    case KINF__ROUTE_GROUP:
-        return kinf__catalog_write_group(server->catalog, types, request->group, out);
-    default:
-        return kinf__catalog_write_resources(server->catalog, types, request->group,
-                                             request->version, out);
-    }
-}
-
 /* The lock is held; there is a catalog. */
 static int write_discovery(struct kinf__exchange *exchange)
 {
     const struct kinf__server *server = exchange->server;
-    const struct kinf_type **types = calloc(server->n_sources + 1, sizeof(struct kinf_type *));
-    struct kinf__served_types served = { types, 0 };
-    int failed = KINF_ERR_NO_MEMORY;
+    const struct kinf__request *request = &exchange->request;
+    struct kinf__buffer *out = &exchange->answer.body;
 
-    if (types != NULL) {
-        served.n_items = collect_types(server, types);
-        failed = write_document(server, exchange, &served, &exchange->answer.body);
+    if (exchange->accepted.form == KINF__FORM_DISCOVERY)
+        return kinf__catalog_write_aggregated(server, request->route == KINF__ROUTE_API, out);
+    switch (request->route) {
+    case KINF__ROUTE_API:
+        return write_api_versions(out);
+    case KINF__ROUTE_APIS:
+        return kinf__catalog_write_groups(server, out);
+    case KINF__ROUTE_GROUP:
+        return kinf__catalog_write_group(server, request->group, out);
+    default:
+        return kinf__catalog_write_resources(server, request->group, request->version, out);
     }
-    free(types);
-    return failed;
 }
 
 static bool equals_etag(const char *if_none_match, const char *etag)

@@ -1,6 +1,6 @@
 /*
  * The server's insides, shared by server.c (sources, time), exchange.c (one request), resource.c
- * (objects and lists) and state.c (health, metrics).
+ * (objects and lists), catalog.c (discovery) and state.c (health, metrics).
  *
  * Threads: as each member says.
  */

@@ -167,42 +167,33 @@ int kinf__state_answer_health(struct kinf__exchange *exchange)
     X("kinformer_watcher_wakes_total", KINF__METRIC_COUNTER, "Times that a watch was woken.",      \
       n_wakes)
 
-enum cache_metric {
-#define X(name, type, help, member) METRIC_##member,
+static const struct {
+    const char *name;
+    enum kinf__metric_type type;
+    const char *help;
+} cache_metrics[] = {
+#define X(name, type, help, member) { name, type, help },
     CACHE_METRICS(X)
 #undef X
-        N_CACHE_METRICS
 };
 
-static uint64_t metric_value(enum cache_metric metric, const struct kinf__watchcache_status *status)
+static uint64_t metric_value(size_t metric, const struct kinf__watchcache_status *status)
 {
-    switch (metric) {
-#define X(name, type, help, member)                                                                \
-    case METRIC_##member:                                                                          \
-        return status->member;
-        CACHE_METRICS(X)
-#undef X
-    case N_CACHE_METRICS:
-        break;
-    }
-    return 0;
-}
-
-/* One family, a sample for each source. The lock is held. */
-static int write_family(const struct kinf__server *server, enum cache_metric metric,
-                        struct kinf__buffer *out)
-{
-    static const struct {
-        const char *name;
-        enum kinf__metric_type type;
-        const char *help;
-    } families[] = {
-#define X(name, type, help, member) { name, type, help },
+    const uint64_t values[] = {
+#define X(name, type, help, member) status->member,
         CACHE_METRICS(X)
 #undef X
     };
-    int failed = kinf__metrics_family(out, families[metric].name, families[metric].type,
-                                      families[metric].help);
+
+    return values[metric];
+}
+
+/* One family, a sample for each source. The lock is held. */
+static int write_family(const struct kinf__server *server, size_t metric, struct kinf__buffer *out)
+{
+    const char *name = cache_metrics[metric].name;
+    int failed =
+        kinf__metrics_family(out, name, cache_metrics[metric].type, cache_metrics[metric].help);
 
     for (size_t i = 0; failed == 0 && i < server->n_sources; i++) {
         struct kinf__watchcache_status status;
@@ -211,8 +202,7 @@ static int write_family(const struct kinf__server *server, enum cache_metric met
         if (server->sources[i]->is_unserved)
             continue;
         kinf__watchcache_status(server->sources[i]->cache, &status);
-        failed = kinf__metrics_sample(out, families[metric].name, &label, 1,
-                                      metric_value(metric, &status), 0);
+        failed = kinf__metrics_sample(out, name, &label, 1, metric_value(metric, &status), 0);
     }
     return failed;
 }
@@ -298,8 +288,8 @@ int kinf__state_answer_metrics(struct kinf__exchange *exchange)
         failed = write_process(out);
     if (failed == 0)
         failed = write_requests(server, out);
-    for (unsigned metric = 0; failed == 0 && metric < N_CACHE_METRICS; metric++)
-        failed = write_family(server, (enum cache_metric)metric, out);
+    for (size_t i = 0; failed == 0 && i < KINF__ARRAY_LEN(cache_metrics); i++)
+        failed = write_family(server, i, out);
     kinf__mutex_unlock(&server->lock);
     exchange->answer.content_type = "text/plain; version=0.0.4; charset=utf-8";
     return failed < 0 ? kinf__refuse_no_memory(exchange->refusal) : 0;
