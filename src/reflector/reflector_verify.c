@@ -7,7 +7,7 @@
  *     else,
  *   - or newer than the last version, or gone: if that was later, the watch will bring it. Whether
  *     it was, the state of exactly the last version says, for the five minutes that etcd has it.
- *     Who has it no more is believed what is newer, but not that something is gone.
+ *     Who has it no more is believed; then one silent watch leads to a check (frozen.h).
  * The one deleted last must not be there, and at the last version there must have been as many as
  * are known, if the server has that state and counts. A server that answers with other objects than it is asked
  * for cannot be told from a restored one.
@@ -97,9 +97,9 @@ static int verify_stored(struct kinf__reflector *reflector,
     if (now != NULL && !is_to_come(now, known, action->rv))
         return doubt(known, err);
     r = ask(reflector, action, known, action->rv, &then, err);
-    /* It does not have that state any more, or knows no such request. */
+    /* It does not have that state any more, or knows no such request: nobody can tell. */
     if (r == KINF_ERR_EXPIRED || r == KINF_ERR_SERVER)
-        return now != NULL ? 0 : doubt(known, err);
+        return 0;
     if (r < 0 || then == known || is_to_come(then, known, action->rv))
         return r;
     return doubt(known, err);
