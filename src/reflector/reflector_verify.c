@@ -9,8 +9,8 @@
  *     it was, the state of exactly the last version says, for the five minutes that etcd has it.
  *     Who has it no more is believed; then one silent watch leads to a check (frozen.h).
  * The one deleted last must not be there, and at the last version there must have been as many as
- * are known, if the server has that state and counts. A server that answers with other objects than it is asked
- * for cannot be told from a restored one.
+ * are known, if the server has that state and counts. A server that answers with other objects than
+ * it is asked for cannot be told from a restored one.
  */
 #include "reflector/reflector_priv.h"
 

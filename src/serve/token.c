@@ -52,7 +52,7 @@ static bool decode_key(const char *text, char *out, size_t size)
         return false;
     len = kinf__web_token_decode(encoded, out);
     out[len] = '\0';
-    return len != 0 && strlen(out) == len;
+    return (len != 0 || encoded.len == 0) && strlen(out) == len;
 }
 
 uint32_t kinf__token_issuer(const char *source)
