@@ -1,23 +1,18 @@
 /*
- * Label selectors: parser and match. Neighbours: listers and served lists ask whether an object
- * matches; access.c finds the labels. The grammar is labels.Parse's: what it accepts is accepted
- * here, so that a selector means the same to this library and to the API server. Invariant: keys
- * and values are views into the selector's own copy of the text.
+ * Label selectors: the parser. Neighbours: listers and served lists ask whether an object matches,
+ * which label_rules.c knows; access.c finds the labels. The grammar is labels.Parse's: what it
+ * accepts is accepted here, so that a selector means the same to this library and to the API server.
+ * Invariant: keys and values are views into the selector's own copy of the text.
  */
 #include <kinformer/selector.h>
 
-#include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/misuse.h"
+#include "object/label_rules.h"
 #include "object/object.h"
-
-/* What the API server allows: validation.IsQualifiedName, IsDNS1123Subdomain, IsValidLabelValue. */
-#define NAME_LEN_MAX   63
-#define PREFIX_LEN_MAX 253
 
 enum token_type {
     TOKEN_END,
@@ -38,35 +33,19 @@ struct token {
     struct kinf_str text;
 };
 
-enum relation {
-    RELATION_EXISTS,
-    RELATION_NOT_EXISTS,
-    RELATION_IN,
-    RELATION_NOT_IN,
-    RELATION_GREATER,
-    RELATION_LESS,
-};
-
-struct requirement {
-    enum relation relation;
-    struct kinf_str key;
-    const struct kinf_str *values;
-    size_t n_values;
-    int64_t number; /* the value of RELATION_GREATER and RELATION_LESS */
-};
-
 struct kinf_label_selector {
     char *text;
-    struct requirement *requirements;
-    size_t n_requirements;
-    struct kinf_str *values; /* of all requirements, one behind the other */
-    size_t n_values;
+    struct kinf__label_rules rules;
 };
 
 struct parser {
     const char *at;     /* behind the current token */
     struct token token; /* the current one */
-    struct kinf_label_selector *selector;
+    const char *text;
+    struct kinf__label_requirement *requirements;
+    size_t n_requirements;
+    struct kinf_str *values; /* of all requirements, one behind the other */
+    size_t n_values;
     struct kinf_error *err;
 };
 
@@ -81,7 +60,7 @@ static bool is_alphanumeric(char c)
 /* A label's name or value: begins and ends with a letter or digit. */
 static bool is_name(struct kinf_str text)
 {
-    if (text.len == 0 || text.len > NAME_LEN_MAX || !is_alphanumeric(text.bytes[0]) ||
+    if (text.len == 0 || text.len > KINF__LABEL_NAME_MAX || !is_alphanumeric(text.bytes[0]) ||
         !is_alphanumeric(text.bytes[text.len - 1]))
         return false;
     for (size_t i = 0; i < text.len; i++) {
@@ -96,7 +75,7 @@ static bool is_dns_subdomain(struct kinf_str text)
 {
     char before = '.';
 
-    if (text.len == 0 || text.len > PREFIX_LEN_MAX)
+    if (text.len == 0 || text.len > KINF__LABEL_PREFIX_MAX)
         return false;
     for (size_t i = 0; i < text.len; i++) {
         char c = text.bytes[i];
@@ -126,22 +105,6 @@ static bool is_key(struct kinf_str text)
 static bool is_value(struct kinf_str text)
 {
     return text.len == 0 || is_name(text);
-}
-
-/* As strconv.ParseInt(text, 10, 64). `text` has a byte behind it that is no digit. */
-static bool read_int64(const char *text, size_t len, int64_t *ret_number)
-{
-    intmax_t number;
-    char *end;
-
-    if (len == 0 || memchr("+-0123456789", text[0], 12) == NULL)
-        return false;
-    errno = 0;
-    number = strtoimax(text, &end, 10);
-    if (errno != 0 || end != text + len || number < INT64_MIN || number > INT64_MAX)
-        return false;
-    *ret_number = number;
-    return true;
 }
 
 static enum token_type special_token(const char *at, size_t *ret_len)
@@ -182,7 +145,7 @@ static void next_token(struct parser *parser)
 
 static int fail(struct parser *parser, const struct token *token, const char *expected)
 {
-    size_t column = (size_t)(token->text.bytes - parser->selector->text) + 1;
+    size_t column = (size_t)(token->text.bytes - parser->text) + 1;
 
     if (token->type == TOKEN_END)
         return kinf__error_set(parser->err, KINF_ERR_PARSE,
@@ -192,22 +155,21 @@ static int fail(struct parser *parser, const struct token *token, const char *ex
         (int)(token->text.len < 100 ? token->text.len : 100), token->text.bytes, expected);
 }
 
-static int add_value(struct parser *parser, struct requirement *requirement, struct kinf_str value)
+static int add_value(struct parser *parser, struct kinf__label_requirement *requirement,
+                     struct kinf_str value)
 {
-    struct kinf_label_selector *selector = parser->selector;
-
     if (!is_value(value))
         return fail(
             parser, &parser->token,
             "a label value: at most 63 letters, digits, '-', '_', '.', the first and last a letter "
             "or digit");
-    selector->values[selector->n_values++] = value;
+    parser->values[parser->n_values++] = value;
     requirement->n_values++;
     return 0;
 }
 
 /* "(a,b)"; any element may be missing and is then the empty value. */
-static int parse_values(struct parser *parser, struct requirement *requirement)
+static int parse_values(struct parser *parser, struct kinf__label_requirement *requirement)
 {
     int r = 0;
 
@@ -232,11 +194,11 @@ static int parse_values(struct parser *parser, struct requirement *requirement)
 }
 
 /* The value behind =, ==, !=, > and <; none is the empty value. */
-static int parse_value(struct parser *parser, struct requirement *requirement)
+static int parse_value(struct parser *parser, struct kinf__label_requirement *requirement)
 {
     struct kinf_str value = { parser->token.text.bytes, 0 };
     bool needs_number =
-        requirement->relation == RELATION_GREATER || requirement->relation == RELATION_LESS;
+        requirement->relation == KINF__LABEL_GREATER || requirement->relation == KINF__LABEL_LESS;
     int r;
 
     if (parser->token.type == TOKEN_WORD)
@@ -244,28 +206,29 @@ static int parse_value(struct parser *parser, struct requirement *requirement)
     else if (parser->token.type != TOKEN_END && parser->token.type != TOKEN_COMMA)
         return fail(parser, &parser->token, "a label value");
     r = add_value(parser, requirement, value);
-    if (r == 0 && needs_number && !read_int64(value.bytes, value.len, &requirement->number))
+    if (r == 0 && needs_number &&
+        !kinf__label_read_int(value.bytes, value.len, &requirement->number))
         r = fail(parser, &parser->token, "an integer");
     if (r == 0 && parser->token.type == TOKEN_WORD)
         next_token(parser);
     return r;
 }
 
-static bool take_relation(struct parser *parser, enum relation *ret_relation)
+static bool take_relation(struct parser *parser, enum kinf__label_relation *ret_relation)
 {
     switch (parser->token.type) {
     case TOKEN_EQUALS:
     case TOKEN_DOUBLE_EQUALS:
-        *ret_relation = RELATION_IN;
+        *ret_relation = KINF__LABEL_IN;
         break;
     case TOKEN_NOT_EQUALS:
-        *ret_relation = RELATION_NOT_IN;
+        *ret_relation = KINF__LABEL_NOT_IN;
         break;
     case TOKEN_GREATER:
-        *ret_relation = RELATION_GREATER;
+        *ret_relation = KINF__LABEL_GREATER;
         break;
     case TOKEN_LESS:
-        *ret_relation = RELATION_LESS;
+        *ret_relation = KINF__LABEL_LESS;
         break;
     default:
         return false;
@@ -283,14 +246,15 @@ static bool take_word(struct parser *parser, const char *word)
     return true;
 }
 
-static int parse_relation_and_values(struct parser *parser, struct requirement *requirement)
+static int parse_relation_and_values(struct parser *parser,
+                                     struct kinf__label_requirement *requirement)
 {
     if (take_relation(parser, &requirement->relation))
         return parse_value(parser, requirement);
     if (take_word(parser, "in"))
-        requirement->relation = RELATION_IN;
+        requirement->relation = KINF__LABEL_IN;
     else if (take_word(parser, "notin"))
-        requirement->relation = RELATION_NOT_IN;
+        requirement->relation = KINF__LABEL_NOT_IN;
     else
         return fail(parser, &parser->token, "one of = == != > < in notin");
     return parse_values(parser, requirement);
@@ -298,8 +262,7 @@ static int parse_relation_and_values(struct parser *parser, struct requirement *
 
 static int parse_requirement(struct parser *parser)
 {
-    struct kinf_label_selector *selector = parser->selector;
-    struct requirement *requirement = &selector->requirements[selector->n_requirements++];
+    struct kinf__label_requirement *requirement = &parser->requirements[parser->n_requirements++];
     bool is_negated = parser->token.type == TOKEN_NOT;
 
     if (is_negated)
@@ -312,8 +275,8 @@ static int parse_requirement(struct parser *parser)
             "a label key: a name of at most 63 letters, digits, '-', '_', '.', the first and last "
             "a letter or digit, and before it perhaps a DNS subdomain and '/'");
     requirement->key = parser->token.text;
-    requirement->values = selector->values + selector->n_values;
-    requirement->relation = is_negated ? RELATION_NOT_EXISTS : RELATION_EXISTS;
+    requirement->values = parser->values + parser->n_values;
+    requirement->relation = is_negated ? KINF__LABEL_NOT_EXISTS : KINF__LABEL_EXISTS;
     next_token(parser);
     if (is_negated || parser->token.type == TOKEN_END || parser->token.type == TOKEN_COMMA)
         return 0;
@@ -338,71 +301,19 @@ static int parse(struct parser *parser)
 }
 
 /* Room for all requirements and values: between two commas stands at most one of either. */
-static struct kinf_label_selector *make_selector(const char *text)
+static int make_room(const char *text, struct parser *parser, struct kinf_label_selector *selector)
 {
-    struct kinf_label_selector *selector = calloc(1, sizeof *selector);
     size_t n_max = 1;
 
-    if (selector == NULL)
-        return NULL;
     for (const char *at = text; (at = strchr(at, ',')) != NULL; at++)
         n_max++;
     selector->text = strdup(text);
-    selector->requirements = calloc(n_max, sizeof *selector->requirements);
-    selector->values = calloc(n_max, sizeof *selector->values);
-    if (selector->text == NULL || selector->requirements == NULL || selector->values == NULL) {
-        kinf_label_selector_free(selector);
-        return NULL;
-    }
-    return selector;
-}
-
-static bool has_value(const struct requirement *requirement, struct kinf_str raw)
-{
-    for (size_t i = 0; i < requirement->n_values; i++) {
-        if (kinf__json_string_equals(raw, requirement->values[i]))
-            return true;
-    }
-    return false;
-}
-
-/* Labels that are no integers are on neither side of one. */
-static bool is_beyond(const struct requirement *requirement, struct kinf_str raw)
-{
-    char text[NAME_LEN_MAX + 1];
-    size_t len = kinf__json_unescape(raw, text, sizeof text - 1);
-    int64_t number;
-
-    if (len >= sizeof text)
-        return false;
-    text[len] = '\0';
-    if (!read_int64(text, len, &number))
-        return false;
-    return requirement->relation == RELATION_GREATER ? number > requirement->number
-                                                     : number < requirement->number;
-}
-
-static bool requirement_holds(const struct requirement *requirement, struct kinf__json_value labels)
-{
-    struct kinf__json_value value;
-    bool exists = kinf__json_member(labels, requirement->key, &value);
-    /* What is no string cannot be a label; Go reads null as the empty string. */
-    struct kinf_str raw = exists && value.type == KINF__JSON_STRING ? value.raw : KINF_STR("\"\"");
-
-    switch (requirement->relation) {
-    case RELATION_EXISTS:
-        return exists;
-    case RELATION_NOT_EXISTS:
-        return !exists;
-    case RELATION_IN:
-        return exists && has_value(requirement, raw);
-    case RELATION_NOT_IN:
-        return !exists || !has_value(requirement, raw);
-    case RELATION_GREATER:
-    case RELATION_LESS:
-        return exists && is_beyond(requirement, raw);
-    }
-    return false;
+    parser->requirements = calloc(n_max, sizeof *parser->requirements);
+    parser->values = calloc(n_max, sizeof *parser->values);
+    parser->at = parser->text = selector->text;
+    return selector->text != NULL && parser->requirements != NULL && parser->values != NULL
+               ? 0
+               : kinf__error_no_memory(parser->err);
 }
 
 int kinf_label_selector_parse(const char *text, struct kinf_label_selector **ret_selector,
@@ -410,27 +321,32 @@ int kinf_label_selector_parse(const char *text, struct kinf_label_selector **ret
 {
     KINF__REFUSE_NULL(err, KINF_ERR_INVALID, text, ret_selector);
 
-    struct parser parser = { .selector = make_selector(text), .err = err };
+    struct kinf_label_selector *selector = calloc(1, sizeof *selector);
+    struct parser parser = { .err = err };
     int r;
 
-    if (parser.selector == NULL)
+    if (selector == NULL)
         return kinf__error_no_memory(err);
-    parser.at = parser.selector->text;
-    r = parse(&parser);
-    if (r < 0) {
-        kinf_label_selector_free(parser.selector);
-        return r;
-    }
-    *ret_selector = parser.selector;
-    return 0;
+    r = make_room(text, &parser, selector);
+    if (r == 0)
+        r = parse(&parser);
+    if (r == 0 &&
+        kinf__label_rules_init(&selector->rules, parser.requirements, parser.n_requirements) < 0)
+        r = kinf__error_no_memory(err);
+    if (r == 0)
+        *ret_selector = selector;
+    else
+        kinf_label_selector_free(selector);
+    free(parser.requirements);
+    free(parser.values);
+    return r;
 }
 
 void kinf_label_selector_free(struct kinf_label_selector *selector)
 {
     if (selector == NULL)
         return;
-    free(selector->values);
-    free(selector->requirements);
+    kinf__label_rules_release(&selector->rules);
     free(selector->text);
     free(selector);
 }
@@ -444,16 +360,11 @@ bool kinf_label_selector_matches(const struct kinf_label_selector *selector,
     if (kinf_label_selector_is_empty(selector))
         return true;
     KINF__REFUSE_NULL(NULL, false, object);
-    if (kinf__object_labels(object, &scratch, &labels) < 0)
-        return false;
-    for (size_t i = 0; i < selector->n_requirements; i++) {
-        if (!requirement_holds(&selector->requirements[i], labels))
-            return false;
-    }
-    return true;
+    return kinf__object_labels(object, &scratch, &labels) == 0 &&
+           kinf__label_rules_match(&selector->rules, labels);
 }
 
 bool kinf_label_selector_is_empty(const struct kinf_label_selector *selector)
 {
-    return selector == NULL || selector->n_requirements == 0;
+    return selector == NULL || selector->rules.n_rules == 0;
 }

@@ -185,6 +185,20 @@ static void label_selectors_match_as_upstream(void **state)
         { "x=7", "{\"x\":7}", false },
         { "x=", "{\"x\":null}", true },
         { "x", "[\"x\"]", false },
+        { "x,y", "{\"x\":\"1\",\"x\":\"2\"}", false },
+        { "x=1", "{\"x\":\"1\",\"x\":\"2\"}", true },
+        /* many requirements on one key are one */
+        { "x in (a,b,c),x in (c,b,d),x", "{\"x\":\"b\"}", true },
+        { "x in (a,b,c),x in (c,b,d),x", "{\"x\":\"a\"}", false },
+        { "x in (a,b),x in (c)", "{\"x\":\"c\"}", false },
+        { "x in (a,b),x!=b,x notin (c,b)", "{\"x\":\"a\"}", true },
+        { "x in (a,b),x!=b,x notin (c,b)", "{\"x\":\"b\"}", false },
+        { "x!=a,y,x!=b,y!=c", "{\"y\":\"a\"}", true },
+        { "x>1,x>3,x<9,x<7", "{\"x\":\"5\"}", true },
+        { "x>1,x>3,x<9,x<7", "{\"x\":\"2\"}", false },
+        { "x>1,x>3,x<9,x<7", "{\"x\":\"8\"}", false },
+        { "!x,!x", "{\"x\":\"a\"}", false },
+        { "!x,!x", "{\"y\":\"a\"}", true },
     };
 
     (void)state;
