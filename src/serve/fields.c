@@ -17,23 +17,31 @@ enum place {
     PLACE_NAME,
     PLACE_NAMESPACE,
     PLACE_PATH,
-    PLACE_ANYWHERE, /* it holds for every object */
 };
 
 struct term {
-    char *label;
-    char *value; /* unescaped */
+    const char *label;
+    struct kinf_str value; /* unescaped, with a NUL behind it */
     bool is_equal;
-    /* once bound */
+};
+
+/* All terms of one label. */
+struct field {
+    const char *label;
     enum place place;
     struct kinf_path *path;
     struct kinf_path *other_path; /* where to look when there is nothing at `path`; NULL: nowhere */
     const char *absent;           /* the value of a field that is not there */
+    const struct term *terms;     /* those of values that it must not have, then of those it must */
+    size_t n_unequal;
+    size_t n_equal;
 };
 
 struct kinf__fields {
-    struct term *terms;
+    struct term *terms; /* as they came; once bound: by field, then value, each once */
     size_t n_terms;
+    struct field *fields; /* NULL: not bound */
+    size_t n_fields;
     char *text; /* what labels and values point into */
 };
 
@@ -109,7 +117,7 @@ static char *find_operator(char *term)
 }
 
 /* Undoes `\,`, `\=` and `\\` in place. */
-static int unescape_value(char *value, struct kinf__refusal *refusal)
+static int unescape_value(char *value, struct kinf_str *ret_value, struct kinf__refusal *refusal)
 {
     char *out = value;
 
@@ -127,6 +135,7 @@ static int unescape_value(char *value, struct kinf__refusal *refusal)
         *out++ = *at;
     }
     *out = '\0';
+    *ret_value = (struct kinf_str){ value, (size_t)(out - value) };
     return 0;
 }
 
@@ -142,9 +151,8 @@ static int parse_term(char *text, const char *whole, struct term *ret_term,
     len = operator_at[1] == '=' ? 2 : 1;
     ret_term->is_equal = *operator_at == '=';
     ret_term->label = text;
-    ret_term->value = operator_at + len;
     *operator_at = '\0';
-    return unescape_value(ret_term->value, refusal);
+    return unescape_value(operator_at + len, &ret_term->value, refusal);
 }
 
 /* The end of a term: a comma that is not escaped, or the end. */
@@ -164,7 +172,7 @@ static int add_term(struct kinf__fields *fields, char *text, const char *whole,
     struct term *term = &fields->terms[fields->n_terms];
     int failed = parse_term(text, whole, term, refusal);
 
-    if (failed == 0 && (*term->label != '\0' || *term->value != '\0'))
+    if (failed == 0 && (*term->label != '\0' || term->value.len != 0))
         fields->n_terms++;
     return failed;
 }
@@ -214,10 +222,11 @@ void kinf__fields_free(struct kinf__fields *fields)
 {
     if (fields == NULL)
         return;
-    for (size_t i = 0; i < fields->n_terms; i++) {
-        kinf_path_free(fields->terms[i].path);
-        kinf_path_free(fields->terms[i].other_path);
+    for (size_t i = 0; i < fields->n_fields; i++) {
+        kinf_path_free(fields->fields[i].path);
+        kinf_path_free(fields->fields[i].other_path);
     }
+    free(fields->fields);
     free(fields->terms);
     free(fields->text);
     free(fields);
@@ -288,58 +297,133 @@ static bool is_among(const char *label, const char *const *paths, size_t n_paths
     return false;
 }
 
-static int bind_path(struct term *term, const char *path, const char *other_path,
+static int bind_path(struct field *field, const char *path, const char *other_path,
                      struct kinf__refusal *refusal)
 {
-    term->place = PLACE_PATH;
-    if (kinf_path_parse(path, &term->path, NULL) < 0 ||
-        (other_path != NULL && kinf_path_parse(other_path, &term->other_path, NULL) < 0))
+    field->place = PLACE_PATH;
+    if (kinf_path_parse(path, &field->path, NULL) < 0 ||
+        (other_path != NULL && kinf_path_parse(other_path, &field->other_path, NULL) < 0))
         return kinf__refuse_no_memory(refusal);
     return 0;
 }
 
-static int bind_term(struct term *term, const struct kinf_type *type, const char *const *paths,
-                     size_t n_paths, struct kinf__refusal *refusal)
+static int bind_field(struct field *field, const struct kinf_type *type, const char *const *paths,
+                      size_t n_paths, struct kinf__refusal *refusal)
 {
-    const struct known *known = find_known(type, term->label);
+    const struct known *known = find_known(type, field->label);
     bool knows_namespace = type->namespaced || wording_of(type) == WORDING_NOT_KNOWN_SELECTOR;
 
-    term->absent = "";
-    if (strcmp(term->label, "metadata.name") == 0) {
-        term->place = PLACE_NAME;
+    field->absent = "";
+    if (strcmp(field->label, "metadata.name") == 0) {
+        field->place = PLACE_NAME;
         return 0;
     }
-    if (knows_namespace && strcmp(term->label, "metadata.namespace") == 0) {
-        term->place = PLACE_NAMESPACE;
+    if (knows_namespace && strcmp(field->label, "metadata.namespace") == 0) {
+        field->place = PLACE_NAMESPACE;
         return 0;
     }
     if (known != NULL) {
-        term->absent = known->absent;
-        return bind_path(term, known->path != NULL ? known->path : known->label, known->other_path,
+        field->absent = known->absent;
+        return bind_path(field, known->path != NULL ? known->path : known->label, known->other_path,
                          refusal);
     }
-    if (is_among(term->label, paths, n_paths))
-        return bind_path(term, term->label, NULL, refusal);
-    return refuse_label(type, term->label, refusal);
+    if (is_among(field->label, paths, n_paths))
+        return bind_path(field, field->label, NULL, refusal);
+    return refuse_label(type, field->label, refusal);
 }
 
+static struct field *find_field(const struct kinf__fields *fields, const char *label)
+{
+    for (size_t i = 0; i < fields->n_fields; i++) {
+        if (strcmp(fields->fields[i].label, label) == 0)
+            return &fields->fields[i];
+    }
+    return NULL;
+}
+
+static int compare_values(struct kinf_str a, struct kinf_str b)
+{
+    if (a.len != b.len)
+        return a.len < b.len ? -1 : 1;
+    return memcmp(a.bytes, b.bytes, a.len);
+}
+
+static int compare_terms(const void *a, const void *b)
+{
+    const struct term *one = a, *other = b;
+    int order = strcmp(one->label, other->label);
+
+    if (order == 0)
+        order = (int)one->is_equal - (int)other->is_equal;
+    return order != 0 ? order : compare_values(one->value, other->value);
+}
+
+/* Each field is given its terms. */
+static void distribute(struct kinf__fields *fields)
+{
+    for (size_t i = 0; i < fields->n_fields; i++)
+        fields->fields[i].n_equal = fields->fields[i].n_unequal = 0;
+    for (size_t i = 0; i < fields->n_terms; i++) {
+        const struct term *term = &fields->terms[i];
+        struct field *field = find_field(fields, term->label);
+
+        if (field->n_equal + field->n_unequal == 0)
+            field->terms = term;
+        field->n_equal += term->is_equal;
+        field->n_unequal += !term->is_equal;
+    }
+}
+
+static void sort_terms(struct kinf__fields *fields)
+{
+    size_t n_left = 0;
+
+    qsort(fields->terms, fields->n_terms, sizeof fields->terms[0], compare_terms);
+    for (size_t i = 0; i < fields->n_terms; i++) {
+        if (n_left == 0 || compare_terms(&fields->terms[n_left - 1], &fields->terms[i]) != 0)
+            fields->terms[n_left++] = fields->terms[i];
+    }
+    fields->n_terms = n_left;
+}
+
+/* Adds the field of a label that is met first. */
+static int add_field(struct kinf__fields *fields, const char *label, const struct kinf_type *type,
+                     const char *const *paths, size_t n_paths, struct kinf__refusal *refusal)
+{
+    struct field *grown, *field;
+
+    if (find_field(fields, label) != NULL)
+        return 0;
+    grown = realloc(fields->fields, (fields->n_fields + 1) * sizeof fields->fields[0]);
+    if (grown == NULL)
+        return kinf__refuse_no_memory(refusal);
+    fields->fields = grown;
+    field = &fields->fields[fields->n_fields++];
+    *field = (struct field){ .label = label };
+    return bind_field(field, type, paths, n_paths, refusal);
+}
+
+/* In the order of the text: the first label that is not known is the one that is refused. Those that
+ * are known are few. */
 int kinf__fields_bind(struct kinf__fields *fields, const struct kinf_type *type,
                       const char *const *paths, size_t n_paths, struct kinf__refusal *refusal)
 {
     int failed = 0;
 
     for (size_t i = 0; failed == 0 && i < fields->n_terms; i++)
-        failed = bind_term(&fields->terms[i], type, paths, n_paths, refusal);
-    return failed;
+        failed = add_field(fields, fields->terms[i].label, type, paths, n_paths, refusal);
+    if (failed < 0)
+        return failed;
+    if (fields->n_terms != 0)
+        sort_terms(fields);
+    distribute(fields);
+    return 0;
 }
 
 static bool has_term(const struct kinf__fields *fields, const struct term *wanted)
 {
     for (size_t i = 0; fields != NULL && i < fields->n_terms; i++) {
-        const struct term *term = &fields->terms[i];
-
-        if (term->is_equal == wanted->is_equal && strcmp(term->label, wanted->label) == 0 &&
-            strcmp(term->value, wanted->value) == 0)
+        if (compare_terms(&fields->terms[i], wanted) == 0)
             return true;
     }
     return false;
@@ -349,29 +433,32 @@ void kinf__fields_assume(struct kinf__fields *fields, const char *text)
 {
     struct kinf__refusal refusal;
     struct kinf__fields *given;
+    size_t n_left = 0;
 
     if (fields == NULL || kinf__fields_parse(text, &given, &refusal) < 0)
         return;
     for (size_t i = 0; i < fields->n_terms; i++) {
-        if (has_term(given, &fields->terms[i]))
-            fields->terms[i].place = PLACE_ANYWHERE;
+        if (!has_term(given, &fields->terms[i]))
+            fields->terms[n_left++] = fields->terms[i];
     }
+    fields->n_terms = n_left;
+    distribute(fields);
     kinf__fields_free(given);
 }
 
-static bool is_lost(const struct term *term, const struct kinf__prune_plan *plan)
+static bool is_lost(const struct field *field, const struct kinf__prune_plan *plan)
 {
-    return term->place == PLACE_PATH &&
-           (!kinf__prune_plan_keeps(plan, term->path) ||
-            (term->other_path != NULL && !kinf__prune_plan_keeps(plan, term->other_path)));
+    return field->place == PLACE_PATH && field->n_equal + field->n_unequal != 0 &&
+           (!kinf__prune_plan_keeps(plan, field->path) ||
+            (field->other_path != NULL && !kinf__prune_plan_keeps(plan, field->other_path)));
 }
 
 const char *kinf__fields_find_lost(const struct kinf__fields *fields,
                                    const struct kinf__prune_plan *plan)
 {
-    for (size_t i = 0; fields != NULL && i < fields->n_terms; i++) {
-        if (is_lost(&fields->terms[i], plan))
-            return fields->terms[i].label;
+    for (size_t i = 0; fields != NULL && i < fields->n_fields; i++) {
+        if (is_lost(&fields->fields[i], plan))
+            return fields->fields[i].label;
     }
     return NULL;
 }
@@ -387,50 +474,76 @@ static bool find_value(struct kinf_str body, const struct kinf_path *path,
            ret_value->type != KINF__JSON_NULL && !kinf_str_equal(ret_value->raw, KINF_STR("\"\""));
 }
 
-static bool value_equals(const struct term *term, struct kinf_str body)
+/* What a selector compares with; `room` is for a text with escapes in it. */
+static int read_path(const struct field *field, struct kinf_str body, struct kinf__buffer *room,
+                     struct kinf_str *ret_value)
 {
-    struct kinf_str wanted = kinf_str_from(term->value);
     struct kinf__json_value value;
 
-    if (!find_value(body, term->path, &value) && !find_value(body, term->other_path, &value))
-        return kinf_str_equal(wanted, kinf_str_from(term->absent));
-    if (value.type == KINF__JSON_STRING)
-        return kinf__json_string_equals(value.raw, wanted);
-    return kinf_str_equal(value.raw, wanted);
+    if (!find_value(body, field->path, &value) && !find_value(body, field->other_path, &value)) {
+        *ret_value = kinf_str_from(field->absent);
+        return 0;
+    }
+    *ret_value = value.raw;
+    if (value.type != KINF__JSON_STRING)
+        return 0;
+    *ret_value = (struct kinf_str){ value.raw.bytes + 1, value.raw.len - 2 };
+    if (memchr(value.raw.bytes, '\\', value.raw.len) == NULL)
+        return 0;
+    if (kinf__buffer_reserve(room, value.raw.len) < 0)
+        return KINF_ERR_NO_MEMORY;
+    ret_value->bytes = room->bytes;
+    ret_value->len = kinf__json_unescape(value.raw, room->bytes, value.raw.len);
+    return 0;
 }
 
-static bool term_holds(const struct term *term, const struct kinf_object *object,
-                       struct kinf_str body)
+static int read_field(const struct field *field, const struct kinf_object *object,
+                      struct kinf_str body, struct kinf__buffer *room, struct kinf_str *ret_value)
 {
-    bool is_equal = false;
-
-    switch (term->place) {
+    switch (field->place) {
     case PLACE_NAME:
-        is_equal = strcmp(kinf_object_name(object), term->value) == 0;
-        break;
+        *ret_value = kinf_str_from(kinf_object_name(object));
+        return 0;
     case PLACE_NAMESPACE:
-        is_equal = kinf_str_equal(kinf_object_namespace(object), kinf_str_from(term->value));
-        break;
+        *ret_value = kinf_object_namespace(object);
+        return 0;
     case PLACE_PATH:
-        is_equal = value_equals(term, body);
         break;
-    case PLACE_ANYWHERE:
-        return true;
     }
-    return is_equal == term->is_equal;
+    return read_path(field, body, room, ret_value);
+}
+
+static int compare_with_term(const void *value, const void *term)
+{
+    return compare_values(*(const struct kinf_str *)value, ((const struct term *)term)->value);
+}
+
+static bool field_holds(const struct field *field, struct kinf_str value)
+{
+    const struct term *equal = field->terms + field->n_unequal;
+
+    /* Of two values that it must have it can have one. */
+    if (field->n_equal > 1 || (field->n_equal == 1 && !kinf_str_equal(equal->value, value)))
+        return false;
+    return field->n_unequal == 0 || bsearch(&value, field->terms, field->n_unequal,
+                                            sizeof *field->terms, compare_with_term) == NULL;
 }
 
 bool kinf__fields_match(const struct kinf__fields *fields, const struct kinf_object *object)
 {
     kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
-    struct kinf_str body;
+    KINF__AUTO_BUFFER room = KINF__BUFFER_INIT;
+    struct kinf_str body, value;
 
     if (fields == NULL || fields->n_terms == 0)
         return true;
     if (kinf__object_body(object, &scratch, &body) < 0)
         return false;
-    for (size_t i = 0; i < fields->n_terms; i++) {
-        if (!term_holds(&fields->terms[i], object, body))
+    for (size_t i = 0; i < fields->n_fields; i++) {
+        const struct field *field = &fields->fields[i];
+
+        if (field->n_equal + field->n_unequal != 0 &&
+            (read_field(field, object, body, &room, &value) < 0 || !field_holds(field, value)))
             return false;
     }
     return true;
@@ -439,21 +552,21 @@ bool kinf__fields_match(const struct kinf__fields *fields, const struct kinf_obj
 const char *kinf__fields_required(const struct kinf__fields *fields, const char *label)
 {
     for (size_t i = 0; fields != NULL && i < fields->n_terms; i++) {
-        if (fields->terms[i].is_equal && fields->terms[i].place != PLACE_ANYWHERE &&
-            strcmp(fields->terms[i].label, label) == 0)
-            return fields->terms[i].value;
+        if (fields->terms[i].is_equal && strcmp(fields->terms[i].label, label) == 0)
+            return fields->terms[i].value.bytes;
     }
     return NULL;
 }
 
 const char *kinf__fields_required_at(const struct kinf__fields *fields, const char *path)
 {
-    for (size_t i = 0; fields != NULL && i < fields->n_terms; i++) {
-        const struct term *term = &fields->terms[i];
+    for (size_t i = 0; fields != NULL && i < fields->n_fields; i++) {
+        const struct field *field = &fields->fields[i];
 
-        if (term->is_equal && term->place == PLACE_PATH && strcmp(term->path->text, path) == 0 &&
-            term->other_path == NULL && strcmp(term->value, term->absent) != 0)
-            return term->value;
+        if (field->n_equal != 0 && field->place == PLACE_PATH && field->other_path == NULL &&
+            strcmp(field->path->text, path) == 0 &&
+            strcmp(field->terms[field->n_unequal].value.bytes, field->absent) != 0)
+            return field->terms[field->n_unequal].value.bytes;
     }
     return NULL;
 }

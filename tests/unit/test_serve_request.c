@@ -329,6 +329,32 @@ static void absent_fields_have_the_servers_values(void **state)
     assert_field_match(&jobs, "status.successful=2", job, true);
 }
 
+static void many_terms_of_a_field_are_one(void **state)
+{
+    static const char pod[] = "{\"metadata\":{\"name\":\"m\",\"namespace\":\"n\"},\"spec\":"
+                              "{\"nodeName\":\"a\\u0062\"},\"status\":{\"phase\":\"Running\"}}";
+
+    (void)state;
+    assert_field_match(&pods, "metadata.name!=a,metadata.name!=z,metadata.name!=mm", pod, true);
+    assert_field_match(&pods, "metadata.name!=a,metadata.name!=m,metadata.name!=z", pod, false);
+    assert_field_match(&pods, "status.phase!=A,spec.nodeName=ab,status.phase!=B", pod, true);
+    assert_field_match(&pods, "status.phase!=A,spec.nodeName!=ab,status.phase!=B", pod, false);
+    assert_field_match(&pods, "spec.nodeName=ab,spec.nodeName=ab,spec.nodeName!=a", pod, true);
+    assert_field_match(&pods, "spec.nodeName=ab,spec.nodeName!=ab", pod, false);
+}
+
+static void the_first_field_that_is_not_known_is_refused(void **state)
+{
+    struct kinf__fields *fields;
+    struct kinf__refusal refusal;
+
+    (void)state;
+    assert_int_equal(kinf__fields_parse("status.phase=A,z=1,a=1", &fields, &refusal), 0);
+    assert_int_equal(kinf__fields_bind(fields, &pods, NULL, 0, &refusal), KINF_ERR_INVALID);
+    assert_string_equal(refusal.message, "field label not supported: z");
+    kinf__fields_free(fields);
+}
+
 static void assert_index_value(const struct kinf_type *type, const char *selector, const char *path,
                                const char *expected)
 {
@@ -533,6 +559,8 @@ int main(void)
         cmocka_unit_test(any_target_is_read_or_refused),
         cmocka_unit_test(out_of_memory_is_an_ordinary_refusal),
         cmocka_unit_test(absent_fields_have_the_servers_values),
+        cmocka_unit_test(many_terms_of_a_field_are_one),
+        cmocka_unit_test(the_first_field_that_is_not_known_is_refused),
         cmocka_unit_test(an_index_is_read_only_if_it_has_every_match),
         cmocka_unit_test(fields_within_a_scope_repeat_its_terms),
         cmocka_unit_test(a_header_is_answered_in_the_form_that_it_prefers),
