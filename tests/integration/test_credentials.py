@@ -148,7 +148,7 @@ class Watching(Daemon):
 
     def count_lists(self):
         """But not what checks after an outage that the server is what it was: that asks for one object at a time."""
-        return sum("watch=" not in target and "limit=1&" not in target for target in self.targets())
+        return sum(not re.search(r"watch=|limit=1(&|$)", target) for target in self.targets())
 
     def count_watches(self):
         return sum("watch=" in target for target in self.targets())
