@@ -386,11 +386,12 @@ static int delete_selected(struct call *call, const struct kinf__delete_options 
                            const struct kinf__selection *selection, struct cJSON *items)
 {
     kinf_auto_snapshot struct kinf_snapshot *snapshot = kinf__store_snapshot(call->verb.resource);
+    size_t patience = SIZE_MAX;
     const struct kinf_object *object;
     struct kinf__walk walk;
 
     kinf__walk_init(&walk, selection, snapshot, "");
-    while ((object = kinf__walk_next(&walk)) != NULL) {
+    while (kinf__walk_next(&walk, &patience, &object) == KINF__WALK_OBJECT) {
         const char *key = kinf_object_key(object), *slash = strrchr(key, '/');
         char name_space[KINF_NAME_MAX] = "";
         bool is_gone;

@@ -208,7 +208,7 @@ static int read_stream(struct kinf__stream *stream, struct kinf__buffer *out)
             return KINF_ERR_NO_MEMORY;
         n = stream->read(stream, out->bytes + out->len, CHUNK_BYTES);
         out->len += n > 0 ? (size_t)n : 0;
-    } while (n > 0);
+    } while (n > 0 || n == KINF__STREAM_LATER);
     return n == KINF__STREAM_END ? 0 : KINF_ERR_NO_MEMORY;
 }
 

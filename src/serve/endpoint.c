@@ -210,6 +210,7 @@ int kinf__endpoint_start(struct kinf__server *server, const char *address,
     endpoint->rules.server = server;
     endpoint->quiesced_fd = -1;
     kinf__peers_init(&endpoint->rules.peers, server);
+    kinf__turns_init(&endpoint->rules.turns);
     failed = prepare(endpoint, parsed.path, options, err);
     if (failed == 0)
         failed = open_socket(endpoint, &parsed, err);
@@ -253,6 +254,7 @@ int kinf__endpoint_start_local(struct kinf__server *server, struct kinf__endpoin
     endpoint->rules.is_unix = true;
     endpoint->rules.is_local = true;
     kinf__peers_init(&endpoint->rules.peers, server);
+    kinf__turns_init(&endpoint->rules.turns);
     fd = bind_local(ret_address, ret_address_len, err);
     failed = fd < 0 ? fd : start(endpoint, fd, err);
     if (failed < 0) {

@@ -16,6 +16,7 @@
 #include "serve/access.h"
 #include "serve/backend.h"
 #include "serve/exchange_priv.h"
+#include "serve/list.h"
 #include "serve/passthrough.h"
 
 static const char json[] = "application/json";
@@ -402,6 +403,7 @@ static void detach(struct kinf__exchange *exchange)
         kinf__watchcache_cancel_wait(exchange->source->cache, &exchange->waiter);
     if (exchange->answer.stream != NULL)
         exchange->answer.stream->free(exchange->answer.stream);
+    kinf__listing_free(exchange->listing);
     kinf__forward_free(exchange->forward);
 }
 

@@ -56,6 +56,7 @@ struct kinf__exchange {
     struct kinf__selection selection;
     struct kinf__encoder encoder;
     struct kinf__version_waiter waiter;
+    struct kinf__listing *listing; /* NULL: none, or its answer has begun */
     struct kinf__answer answer;
     struct kinf__refusal
         *refusal; /* its own; NULL once a watch has begun, of which there are many */

@@ -1,78 +1,117 @@
 /*
- * The list encoder. Neighbours: resource.c opens it, transfer.c reads the stream. A page is walked
- * over before anything is written, since its head says whether there is more.
+ * The list encoder. Neighbours: resource.c opens it, transfer.c reads the stream. The objects of a
+ * page are gathered before anything is written, since its head says whether there is more; nothing
+ * is walked over twice.
  */
 #include "serve/list.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "serve/gzip.h"
 #include "serve/token.h"
 
-#define PIECE_BYTES (64u << 10)
-#define PLAIN_BYTES (16u << 10) /* compressed at a time */
+#define PIECE_BYTES     (64u << 10)
+#define PLAIN_BYTES     (16u << 10) /* compressed at a time */
+#define N_PLAIN_AT_ONCE 4           /* before others have their turn */
 /* What kube-apiserver leaves uncompressed: below is one piece, with a Content-Length. */
 #define SMALL_BYTES (128u << 10)
 
-struct list {
+enum stage {
+    STAGE_GATHER, /* the objects of the page */
+    STAGE_COUNT,  /* those behind it */
+    STAGE_HEAD,
+    STAGE_WRITE,
+};
+
+struct kinf__listing {
     struct kinf__stream stream;
+    enum stage stage;
     struct kinf_snapshot *snapshot;
     struct kinf__encoder encoder;
     struct kinf__walk walk;
+    struct kinf__token from; /* the walk begins behind its key */
+    uint32_t issuer;
+    bool may_gzip;
+    bool is_page;
+    size_t limit;
+    const struct kinf_object **page; /* gathered; the snapshot holds them */
+    size_t n_page;
+    size_t n_page_written;
     struct kinf__list_head head;
     struct kinf__buffer token;
     char version[24];
-    char after[KINF__TOKEN_KEY_SIZE]; /* the walk's, as long as the stream is read */
-    int64_t n_left;                   /* objects of this page; negative: all */
-    bool has_items;                   /* one was written */
-    bool is_written;                  /* all is in `out` or sent */
+    bool has_items;  /* one was written */
+    bool is_written; /* all is in `out` or sent */
     struct kinf__pieces out;
     struct kinf__gzip *gzip;
     struct kinf__buffer plain; /* taken of `out`, to be compressed */
     size_t n_compressed;       /* of `plain` */
 };
 
-static void list_free(struct kinf__stream *stream)
+void kinf__listing_free(struct kinf__listing *listing)
 {
-    struct list *list = KINF__CONTAINER_OF(stream, struct list, stream);
-
-    kinf_snapshot_unref(list->snapshot);
-    kinf__encoder_release(&list->encoder);
-    kinf__buffer_release(&list->token);
-    kinf__pieces_release(&list->out);
-    kinf__buffer_release(&list->plain);
-    kinf__gzip_free(list->gzip);
-    free(list);
+    if (listing == NULL)
+        return;
+    kinf_snapshot_unref(listing->snapshot);
+    kinf__encoder_release(&listing->encoder);
+    kinf__buffer_release(&listing->token);
+    kinf__pieces_release(&listing->out);
+    kinf__buffer_release(&listing->plain);
+    kinf__gzip_free(listing->gzip);
+    free(listing->page);
+    free(listing);
 }
 
-static int write_next(struct list *list)
+static void stream_free(struct kinf__stream *stream)
 {
-    const struct kinf_object *object = list->n_left != 0 ? kinf__walk_next(&list->walk) : NULL;
+    kinf__listing_free(KINF__CONTAINER_OF(stream, struct kinf__listing, stream));
+}
 
-    if (object == NULL) {
-        list->is_written = true;
-        return kinf__encode_list_end(&list->encoder, &list->head, &list->out.bytes);
-    }
-    if (list->n_left > 0)
-        list->n_left--;
+/* --- writing --- */
+
+static enum kinf__walked next_object(struct kinf__listing *list, size_t *patience,
+                                     const struct kinf_object **ret_object)
+{
+    if (!list->is_page)
+        return kinf__walk_next(&list->walk, patience, ret_object);
+    if (list->n_page_written == list->n_page)
+        return KINF__WALK_END;
+    *ret_object = list->page[list->n_page_written++];
+    return KINF__WALK_OBJECT;
+}
+
+static int write_object(struct kinf__listing *list, const struct kinf_object *object)
+{
     if (list->has_items && kinf__buffer_append(&list->out.bytes, ",", 1) < 0)
         return KINF_ERR_NO_MEMORY;
     list->has_items = true;
     return kinf__encode_item(&list->encoder, object, &list->out);
 }
 
-static int fill(struct list *list, size_t n_bytes)
+/* 0: there is enough, or all; 1: enough was looked at. */
+static int fill(struct kinf__listing *list, size_t n_bytes)
 {
+    size_t patience = KINF__WALK_PATIENCE;
+    const struct kinf_object *object;
     int failed = 0;
 
-    while (failed == 0 && !list->is_written && !kinf__pieces_are_enough(&list->out, n_bytes))
-        failed = write_next(list);
+    while (failed == 0 && !list->is_written && !kinf__pieces_are_enough(&list->out, n_bytes)) {
+        enum kinf__walked walked = next_object(list, &patience, &object);
+
+        if (walked == KINF__WALK_PAUSED)
+            return 1;
+        list->is_written = walked == KINF__WALK_END;
+        failed = list->is_written
+                     ? kinf__encode_list_end(&list->encoder, &list->head, &list->out.bytes)
+                     : write_object(list, object);
+    }
     return failed;
 }
 
-static int refill(struct list *list)
+static int refill(struct kinf__listing *list)
 {
     if (kinf__pieces_len(&list->out) != 0)
         return 0;
@@ -80,7 +119,7 @@ static int refill(struct list *list)
     return fill(list, PIECE_BYTES);
 }
 
-static int fill_plain(struct list *list)
+static int fill_plain(struct kinf__listing *list)
 {
     list->plain.len = list->n_compressed = 0;
     if (refill(list) < 0 || kinf__buffer_reserve(&list->plain, PLAIN_BYTES) < 0)
@@ -89,18 +128,22 @@ static int fill_plain(struct list *list)
     return 0;
 }
 
-static ssize_t read_gzip(struct list *list, char *buf, size_t size)
+static ssize_t read_gzip(struct kinf__listing *list, char *buf, size_t size)
 {
     size_t n = 0;
 
-    while (n == 0) {
+    for (int i = 0; n == 0; i++) {
         size_t len;
 
         if (kinf__gzip_is_done(list->gzip))
             return KINF__STREAM_END;
+        if (i == N_PLAIN_AT_ONCE)
+            return KINF__STREAM_LATER;
         if (list->n_compressed == list->plain.len && fill_plain(list) < 0)
             return KINF__STREAM_BROKEN;
         len = list->plain.len - list->n_compressed;
+        if (len == 0 && !list->is_written)
+            return KINF__STREAM_LATER;
         n = kinf__gzip_write(list->gzip, list->plain.bytes + list->n_compressed, &len,
                              list->is_written && kinf__pieces_len(&list->out) == 0, buf, size);
         list->n_compressed += len;
@@ -108,9 +151,9 @@ static ssize_t read_gzip(struct list *list, char *buf, size_t size)
     return (ssize_t)n;
 }
 
-static ssize_t list_read(struct kinf__stream *stream, char *buf, size_t size)
+static ssize_t stream_read(struct kinf__stream *stream, char *buf, size_t size)
 {
-    struct list *list = KINF__CONTAINER_OF(stream, struct list, stream);
+    struct kinf__listing *list = KINF__CONTAINER_OF(stream, struct kinf__listing, stream);
     size_t n;
 
     if (list->gzip != NULL)
@@ -118,81 +161,155 @@ static ssize_t list_read(struct kinf__stream *stream, char *buf, size_t size)
     if (refill(list) < 0)
         return KINF__STREAM_BROKEN;
     n = kinf__pieces_take(&list->out, buf, size);
-    return n != 0 ? (ssize_t)n : KINF__STREAM_END;
+    if (n != 0)
+        return (ssize_t)n;
+    return list->is_written ? KINF__STREAM_END : KINF__STREAM_LATER;
 }
 
-/* Looks how far a page of `limit` goes, and what is behind it. */
-static int measure_page(struct list *list, const struct kinf__list_params *params, bool *ret_more)
-{
-    const struct kinf_object *object = NULL, *last = NULL;
-    struct kinf__walk walk;
+/* --- what comes first --- */
 
-    list->n_left = -1;
-    if (params->limit <= 0)
-        return 0;
-    kinf__walk_init(&walk, params->selection, list->snapshot, list->after);
-    for (int64_t n = 0; n < params->limit && (object = kinf__walk_next(&walk)) != NULL; n++)
-        last = object;
-    if (object == NULL || (object = kinf__walk_next(&walk)) == NULL)
-        return 0;
-    list->n_left = params->limit;
-    *ret_more = true;
-    if (kinf__token_write(params->issuer, params->version, kinf_object_key(last), &list->token) < 0)
-        return KINF_ERR_NO_MEMORY;
-    list->head.continue_token = list->token.bytes;
-    for (; kinf__selection_is_all(params->selection) && object != NULL;
-         object = kinf__walk_next(&walk))
-        list->head.n_remaining++;
+static int add_to_page(struct kinf__listing *list, const struct kinf_object *object)
+{
+    /* Room doubles from a power of two. */
+    if ((list->n_page & (list->n_page - 1)) == 0) {
+        size_t n_room = list->n_page != 0 ? 2 * list->n_page : 1;
+        const struct kinf_object **page =
+            realloc(list->page, n_room * sizeof(const struct kinf_object *));
+
+        if (page == NULL)
+            return KINF_ERR_NO_MEMORY;
+        list->page = page;
+    }
+    list->page[list->n_page++] = object;
     return 0;
 }
 
-static int begin(struct list *list, const struct kinf__list_params *params, bool *ret_more)
+/* There is one object behind the page. What an earlier page knew need not be counted again. */
+static void end_page(struct kinf__listing *list)
 {
-    int failed;
-
-    list->head.continue_token = "";
-    list->head.version = list->version;
-    snprintf(list->version, sizeof list->version, "%" PRIu64, params->version);
-    snprintf(list->after, sizeof list->after, "%s", params->after);
-    failed = measure_page(list, params, ret_more);
-    if (failed < 0)
-        return failed;
-    kinf__walk_init(&list->walk, params->selection, list->snapshot, list->after);
-    if (kinf__encode_list_begin(&list->encoder, &list->head, &list->out.bytes) < 0)
-        return KINF_ERR_NO_MEMORY;
-    return fill(list, SMALL_BYTES);
+    list->stage = STAGE_HEAD;
+    list->head.continue_token = "more";
+    if (!kinf__selection_is_all(list->walk.selection))
+        return;
+    if (list->from.n_remaining > list->n_page) {
+        list->head.n_remaining = list->from.n_remaining - list->n_page;
+    } else {
+        list->head.n_remaining = 1;
+        list->stage = STAGE_COUNT;
+    }
 }
 
-int kinf__list_open(const struct kinf__list_params *params, struct kinf__list_result *ret_result)
+static int gather(struct kinf__listing *list, size_t *patience)
 {
-    struct kinf__list_result result = { .body = KINF__BUFFER_INIT };
-    struct list *list = calloc(1, sizeof *list);
-    int failed;
+    const struct kinf_object *object;
+
+    for (;;) {
+        enum kinf__walked walked = kinf__walk_next(&list->walk, patience, &object);
+
+        if (walked == KINF__WALK_PAUSED)
+            return 1;
+        if (walked == KINF__WALK_END) {
+            list->stage = STAGE_HEAD;
+            return 0;
+        }
+        if (list->n_page == list->limit) {
+            end_page(list);
+            return 0;
+        }
+        if (add_to_page(list, object) < 0)
+            return KINF_ERR_NO_MEMORY;
+    }
+}
+
+static int count(struct kinf__listing *list, size_t *patience)
+{
+    const struct kinf_object *object;
+    enum kinf__walked walked;
+
+    while ((walked = kinf__walk_next(&list->walk, patience, &object)) == KINF__WALK_OBJECT)
+        list->head.n_remaining++;
+    if (walked == KINF__WALK_PAUSED)
+        return 1;
+    list->stage = STAGE_HEAD;
+    return 0;
+}
+
+static int write_token(struct kinf__listing *list)
+{
+    struct kinf__token token = { .version = list->from.version,
+                                 .n_remaining = list->head.n_remaining };
+
+    snprintf(token.after, sizeof token.after, "%s", kinf_object_key(list->page[list->n_page - 1]));
+    if (kinf__token_write(list->issuer, &token, &list->token) < 0)
+        return KINF_ERR_NO_MEMORY;
+    list->head.continue_token = list->token.bytes;
+    return 0;
+}
+
+static int write_head(struct kinf__listing *list)
+{
+    if (*list->head.continue_token != '\0' && write_token(list) < 0)
+        return KINF_ERR_NO_MEMORY;
+    list->stage = STAGE_WRITE;
+    return kinf__encode_list_begin(&list->encoder, &list->head, &list->out.bytes);
+}
+
+static int finish(struct kinf__listing *list, struct kinf__list_result *ret_result)
+{
+    if (!list->is_written && list->may_gzip && kinf__gzip_new(&list->gzip) < 0)
+        return KINF_ERR_NO_MEMORY;
+    *ret_result =
+        (struct kinf__list_result){ .body = KINF__BUFFER_INIT,
+                                    .snapshot = list->token.len != 0 ? list->snapshot : NULL,
+                                    .is_gzip = list->gzip != NULL };
+    if (list->is_written) {
+        ret_result->body = list->out.bytes;
+        list->out.bytes = (struct kinf__buffer)KINF__BUFFER_INIT;
+    } else {
+        list->out.large = PIECE_BYTES;
+        ret_result->stream = &list->stream;
+    }
+    return 0;
+}
+
+int kinf__listing_step(struct kinf__listing *list, struct kinf__list_result *ret_result)
+{
+    size_t patience = KINF__WALK_PATIENCE;
+    int more = 0;
+
+    if (list->stage == STAGE_GATHER)
+        more = gather(list, &patience);
+    if (more == 0 && list->stage == STAGE_COUNT)
+        more = count(list, &patience);
+    if (more == 0 && list->stage == STAGE_HEAD)
+        more = write_head(list);
+    if (more == 0)
+        more = fill(list, SMALL_BYTES);
+    return more != 0 ? more : finish(list, ret_result);
+}
+
+int kinf__listing_new(const struct kinf__list_params *params, struct kinf__listing **ret_listing)
+{
+    struct kinf__listing *list = calloc(1, sizeof *list);
 
     if (list == NULL) {
         kinf_snapshot_unref(params->snapshot);
         return KINF_ERR_NO_MEMORY;
     }
-    list->stream = (struct kinf__stream){ list_read, list_free, false };
+    list->stream = (struct kinf__stream){ stream_read, stream_free, false };
     list->snapshot = params->snapshot;
     list->encoder = *params->encoder;
+    list->from = *params->from;
+    list->issuer = params->issuer;
+    list->may_gzip = params->may_gzip;
+    list->is_page = params->limit > 0;
+    list->limit = params->limit < KINF__LIST_PAGE_MAX ? (size_t)params->limit : KINF__LIST_PAGE_MAX;
+    list->stage = list->is_page ? STAGE_GATHER : STAGE_HEAD;
     list->out.large = SMALL_BYTES;
-    failed = begin(list, params, &result.has_more);
-    if (failed == 0 && !list->is_written && params->may_gzip)
-        failed = kinf__gzip_new(&list->gzip);
-    if (failed < 0) {
-        list_free(&list->stream);
-        return failed;
-    }
-    result.is_gzip = list->gzip != NULL;
-    if (list->is_written) {
-        result.body = list->out.bytes;
-        list->out.bytes = (struct kinf__buffer)KINF__BUFFER_INIT;
-        list_free(&list->stream);
-    } else {
-        list->out.large = PIECE_BYTES;
-        result.stream = &list->stream;
-    }
-    *ret_result = result;
+    list->head.continue_token = "";
+    list->head.version = list->version;
+    snprintf(list->version, sizeof list->version, "%" PRIu64, list->from.version);
+    kinf__walk_init(&list->walk, params->selection, list->snapshot, list->from.after);
+    *ret_listing = list;
     return 0;
 }

@@ -416,8 +416,7 @@ static int find_snapshot(struct kinf__exchange *exchange, struct kinf__token *re
     uint64_t version = kinf__watchcache_parse_rv(options->resource_version);
     int failed;
 
-    ret_token->after[0] = '\0';
-    ret_token->version = version;
+    *ret_token = (struct kinf__token){ .version = version };
     if (*options->continue_token != '\0')
         return find_page(exchange, ret_token, ret_snapshot);
     if (!wants_exact(options)) {
@@ -432,40 +431,51 @@ static int find_snapshot(struct kinf__exchange *exchange, struct kinf__token *re
                       : 0;
 }
 
+/* Steps until the listing knows how its answer begins; others go on between the steps. */
+static int begin_list(struct kinf__exchange *exchange)
+{
+    struct kinf__list_result result;
+    int more = kinf__listing_step(exchange->listing, &result);
+
+    if (more < 0)
+        return kinf__refuse_no_memory(exchange->refusal);
+    if (more > 0) {
+        exchange->owner.wake(exchange->owner.ctx);
+        return KINF__STEP_WAITS;
+    }
+    if (result.snapshot != NULL)
+        kinf__watchcache_hold(exchange->source->cache, result.snapshot, kinf__clock_now_ms());
+    exchange->answer.body = result.body;
+    exchange->answer.stream = result.stream;
+    exchange->answer.is_gzip = result.is_gzip;
+    exchange->answer.varies_by_encoding = result.stream != NULL;
+    if (result.stream != NULL)
+        exchange->listing = NULL;
+    return 0;
+}
+
 static int answer_list(struct kinf__exchange *exchange)
 {
     const struct kinf__list_options *options = &exchange->options;
     struct kinf_snapshot *snapshot = NULL;
-    struct kinf__list_result result;
     struct kinf__token token;
     int failed = find_snapshot(exchange, &token, &snapshot);
 
     if (failed < 0)
         return failed;
-    kinf_snapshot_ref(snapshot);
-    failed = kinf__list_open(
+    failed = kinf__listing_new(
         &(struct kinf__list_params){ .selection = &exchange->selection,
                                      .snapshot = snapshot,
-                                     .version = token.version,
                                      .issuer = exchange->server->token_issuer,
                                      .encoder = &exchange->encoder,
-                                     .after = token.after,
+                                     .from = &token,
                                      .limit = strcmp(options->resource_version, "0") != 0 ||
                                                       *options->continue_token != '\0'
                                                   ? options->limit
                                                   : 0,
                                      .may_gzip = exchange->may_gzip },
-        &result);
-    if (failed == 0 && result.has_more)
-        kinf__watchcache_hold(exchange->source->cache, snapshot, kinf__clock_now_ms());
-    kinf_snapshot_unref(snapshot);
-    if (failed < 0)
-        return kinf__refuse_no_memory(exchange->refusal);
-    exchange->answer.body = result.body;
-    exchange->answer.stream = result.stream;
-    exchange->answer.is_gzip = result.is_gzip;
-    exchange->answer.varies_by_encoding = result.stream != NULL;
-    return 0;
+        &exchange->listing);
+    return failed < 0 ? kinf__refuse_no_memory(exchange->refusal) : begin_list(exchange);
 }
 
 /* --- watches --- */
@@ -646,6 +656,8 @@ int kinf__resource_step_again(struct kinf__exchange *exchange)
     if (is_given_up(exchange))
         return kinf__refuse(exchange->refusal, 503, "ServiceUnavailable",
                             "this cache is going away");
+    if (exchange->listing != NULL)
+        return begin_list(exchange);
     result = atomic_load(&exchange->wait_result);
     if (result == KINF__STEP_WAITS)
         return result;

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define COST_BYTES 8192 /* of an object whose fields are looked at: as much as a small one */
+
 bool kinf__selection_matches(const struct kinf_object *object, void *ctx)
 {
     const struct kinf__selection *selection = ctx;
@@ -47,19 +49,33 @@ static bool is_selected(const struct kinf__selection *selection, const struct ki
            kinf__fields_match(selection->fields, object);
 }
 
-const struct kinf_object *kinf__walk_next(struct kinf__walk *walk)
+static void take_patience(const struct kinf__walk *walk, const struct kinf_object *object,
+                          size_t *patience)
+{
+    size_t cost = 1;
+
+    if (walk->selection->fields != NULL)
+        cost += kinf_object_size(object) / COST_BYTES;
+    *patience -= cost < *patience ? cost : *patience;
+}
+
+enum kinf__walked kinf__walk_next(struct kinf__walk *walk, size_t *patience,
+                                  const struct kinf_object **ret_object)
 {
     size_t prefix_len = strlen(walk->prefix);
     const struct kinf_object *object;
 
-    while ((object = kinf_cursor_next(&walk->cursor)) != NULL) {
+    while (*patience != 0 && (object = kinf_cursor_next(&walk->cursor)) != NULL) {
         const char *key = kinf_object_key(object);
         int order = prefix_len != 0 ? strncmp(key, walk->prefix, prefix_len) : 0;
 
         if (order > 0 && !walk->uses_index)
-            return NULL;
-        if (order == 0 && strcmp(key, walk->after) > 0 && is_selected(walk->selection, object))
-            return object;
+            return KINF__WALK_END;
+        take_patience(walk, object, patience);
+        if (order == 0 && strcmp(key, walk->after) > 0 && is_selected(walk->selection, object)) {
+            *ret_object = object;
+            return KINF__WALK_OBJECT;
+        }
     }
-    return NULL;
+    return *patience == 0 ? KINF__WALK_PAUSED : KINF__WALK_END;
 }

@@ -38,7 +38,24 @@ struct kinf__walk {
 /* Starts. The selection, the snapshot and `after` must outlive the walk, which must not be moved. */
 void kinf__walk_init(struct kinf__walk *walk, const struct kinf__selection *selection,
                      const struct kinf_snapshot *snapshot, const char *after);
-/* The next object that is selected, in the order of keys; NULL at the end. */
-const struct kinf_object *kinf__walk_next(struct kinf__walk *walk);
+/* X(enumerator, what it means) */
+#define KINF__WALKED(X)                                                                            \
+    X(KINF__WALK_END, "there is no more")                                                          \
+    X(KINF__WALK_OBJECT, "*ret_object is the next one")                                            \
+    X(KINF__WALK_PAUSED, "enough was looked at: the same call goes on")
+
+enum kinf__walked {
+#define X(walked, what) walked,
+    KINF__WALKED(X)
+#undef X
+};
+
+/* Looking at an object takes one from *patience, at a large one's fields more. About a millisecond
+ * of it: */
+#define KINF__WALK_PATIENCE 512
+
+/* The next object that is selected, in the order of keys. */
+enum kinf__walked kinf__walk_next(struct kinf__walk *walk, size_t *patience,
+                                  const struct kinf_object **ret_object);
 
 #endif

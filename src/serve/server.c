@@ -266,6 +266,11 @@ void kinf__server_stop(struct kinf__server *server)
     kinf__mutex_unlock(&server->lock);
 }
 
+bool kinf__server_is_stopping(struct kinf__server *server)
+{
+    return atomic_load(&server->is_stopping);
+}
+
 void kinf__server_cut_off(struct kinf__server *server)
 {
     kinf__mutex_lock(&server->lock);

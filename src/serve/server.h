@@ -100,6 +100,8 @@ void kinf__server_want_bookmarks(struct kinf__server *server);
 
 /* Ends watches and waiting requests, refuses new ones, and waits up to 2 s until none is left. */
 void kinf__server_stop(struct kinf__server *server);
+/* Whether that has begun. Any thread. */
+bool kinf__server_is_stopping(struct kinf__server *server);
 
 /* Breaks the connection of every request under way, watches included. */
 void kinf__server_cut_off(struct kinf__server *server);

@@ -14,6 +14,7 @@ enum {
     KINF__STREAM_END = -1,    /* the body is complete */
     KINF__STREAM_BROKEN = -2, /* it cannot be completed: the client must see that */
     KINF__STREAM_RESET = -3,  /* likewise, by a reset of the connection, where it can have one */
+    KINF__STREAM_LATER = -4,  /* nothing yet: read again, after others had their turn */
 };
 
 struct kinf__stream {

@@ -1,5 +1,6 @@
 /*
- * Tokens: "ISSUER.PROCESS.VERSION.TAG.KEY", all but the last in hexadecimal, the key as base64url.
+ * Tokens: "ISSUER.PROCESS.VERSION.REMAINING.TAG.KEY", all but the last in hexadecimal, the key as
+ * base64url.
  * The tag is a keyed hash of the rest (the key is the process's own random number), so a client can
  * neither change a token nor make one up. Neighbours: list.c writes and resource.c reads them.
  */
@@ -20,11 +21,11 @@ static uint32_t process_tag(void)
     return (uint32_t)kinf__hash(KINF_STR("kinformer process"));
 }
 
-static uint64_t tag_of(uint32_t issuer, uint64_t version, const char *after)
+static uint64_t tag_of(uint32_t issuer, const struct kinf__token *token)
 {
-    char text[KINF__TOKEN_KEY_SIZE + 64];
-    int len =
-        snprintf(text, sizeof text, "continue %" PRIx32 " %" PRIx64 " %s", issuer, version, after);
+    char text[KINF__TOKEN_KEY_SIZE + 80];
+    int len = snprintf(text, sizeof text, "continue %" PRIx32 " %" PRIx64 " %" PRIx64 " %s", issuer,
+                       token->version, token->n_remaining, token->after);
 
     return kinf__hash((struct kinf_str){ text, (size_t)len });
 }
@@ -60,12 +61,12 @@ uint32_t kinf__token_issuer(const char *source)
     return (uint32_t)kinf__shard_hash(kinf_str_from(source));
 }
 
-int kinf__token_write(uint32_t issuer, uint64_t version, const char *after,
-                      struct kinf__buffer *out)
+int kinf__token_write(uint32_t issuer, const struct kinf__token *token, struct kinf__buffer *out)
 {
-    if (kinf__buffer_printf(out, "%08" PRIx32 ".%08" PRIx32 ".%" PRIx64 ".%016" PRIx64 ".", issuer,
-                            process_tag(), version, tag_of(issuer, version, after)) < 0 ||
-        append_key(out, after) < 0)
+    if (kinf__buffer_printf(
+            out, "%08" PRIx32 ".%08" PRIx32 ".%" PRIx64 ".%" PRIx64 ".%016" PRIx64 ".", issuer,
+            process_tag(), token->version, token->n_remaining, tag_of(issuer, token)) < 0 ||
+        append_key(out, token->after) < 0)
         return KINF_ERR_NO_MEMORY;
     return kinf__buffer_cstr(out) != NULL ? 0 : KINF_ERR_NO_MEMORY;
 }
@@ -88,8 +89,9 @@ static bool parse(const char *text, uint32_t *ret_issuer, uint32_t *ret_process,
 {
     int at = 0;
 
-    return sscanf(text, "%8" SCNx32 ".%8" SCNx32 ".%16" SCNx64 ".%*16[0-9a-f].%n", ret_issuer,
-                  ret_process, &ret_token->version, &at) == 3 &&
+    return sscanf(text, "%8" SCNx32 ".%8" SCNx32 ".%16" SCNx64 ".%16" SCNx64 ".%*16[0-9a-f].%n",
+                  ret_issuer, ret_process, &ret_token->version, &ret_token->n_remaining,
+                  &at) == 4 &&
            at != 0 && decode_key(text + at, ret_token->after, sizeof ret_token->after);
 }
 
@@ -113,7 +115,7 @@ int kinf__token_read(uint32_t issuer, const char *text, struct kinf__token *ret_
         return refuse_invalid(refusal, "not a token of this server");
     if (own != issuer || process != process_tag())
         return kinf__token_refuse_expired(refusal);
-    if (kinf__token_write(issuer, token.version, token.after, &expected) < 0)
+    if (kinf__token_write(issuer, &token, &expected) < 0)
         return kinf__refuse_no_memory(refusal);
     if (strcmp(text, expected.bytes) != 0)
         return refuse_invalid(refusal, "it was changed");

@@ -22,16 +22,16 @@
 #define KINF__TOKEN_KEY_SIZE (2 * KINF_NAME_MAX)
 
 struct kinf__token {
-    uint64_t version; /* of the store that the pages are read from */
+    uint64_t version;     /* of the store that the pages are read from */
+    uint64_t n_remaining; /* objects behind `after`; 0: not counted */
     char after[KINF__TOKEN_KEY_SIZE];
 };
 
 /* Who serves what is read from `source` (a URL; of a server that has its objects itself: its name). */
 uint32_t kinf__token_issuer(const char *source);
 
-/* Appends a token, with a NUL behind it that is not counted. `after` is a key. Errors:
- * KINF_ERR_NO_MEMORY. */
-KINF_MUST_CHECK int kinf__token_write(uint32_t issuer, uint64_t version, const char *after,
+/* Appends a token, with a NUL behind it that is not counted. Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__token_write(uint32_t issuer, const struct kinf__token *token,
                                       struct kinf__buffer *out);
 
 /* Whether it looks like one of this issuer's, of whatever process. */

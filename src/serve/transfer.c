@@ -17,10 +17,12 @@
 #include <strings.h>
 #include <sys/socket.h>
 
+#include "base/clock.h"
 #include "serve/address.h"
 #include "serve/exchange.h"
 #include "serve/passthrough.h"
 
+#define LONG_TARGET_BYTES 1024        /* reading it may take as long as answering others */
 #define BODY_TIMEOUT_MS   30000       /* from the end of the head to the end of a request's body */
 #define WATCH_READ_BYTES  (16u << 10) /* of the connection's memory stays untouched what is more */
 #define HEADERS_MAX       64
@@ -38,10 +40,12 @@ struct transfer {
     struct kinf__exchange *exchange;
     int64_t body_len; /* of the request; 0: none; negative: not told */
     size_t n_received;
+    struct kinf__turn turn;
     struct kinf__mutex lock;
     /* guarded by lock */
     bool is_woken; /* since the reader looked */
     bool is_suspended;
+    bool waits_for_turn; /* then nothing else ends that, but the server's stop */
 };
 
 struct headers {
@@ -49,16 +53,31 @@ struct headers {
     size_t n_items;
 };
 
+static void resume_locked(struct transfer *transfer)
+{
+    if (!transfer->is_suspended)
+        return;
+    transfer->is_suspended = transfer->waits_for_turn = false;
+    MHD_resume_connection(transfer->mhd);
+}
+
 static void wake(void *ctx)
 {
     struct transfer *transfer = ctx;
 
     kinf__mutex_lock(&transfer->lock);
     transfer->is_woken = true;
-    if (transfer->is_suspended) {
-        transfer->is_suspended = false;
-        MHD_resume_connection(transfer->mhd);
-    }
+    if (!transfer->waits_for_turn || kinf__server_is_stopping(transfer->rules->server))
+        resume_locked(transfer);
+    kinf__mutex_unlock(&transfer->lock);
+}
+
+static void wake_for_turn(void *ctx)
+{
+    struct transfer *transfer = ctx;
+
+    kinf__mutex_lock(&transfer->lock);
+    resume_locked(transfer);
     kinf__mutex_unlock(&transfer->lock);
 }
 
@@ -84,6 +103,41 @@ static void begin_work(struct transfer *transfer)
     kinf__mutex_unlock(&transfer->lock);
 }
 
+/* Unless the server stops: then each connection is through when the endpoint ends. */
+static bool sleep_for_turn(struct transfer *transfer)
+{
+    bool sleeps;
+
+    kinf__mutex_lock(&transfer->lock);
+    sleeps = !kinf__server_is_stopping(transfer->rules->server);
+    if (sleeps) {
+        transfer->is_suspended = transfer->waits_for_turn = true;
+        MHD_suspend_connection(transfer->mhd);
+    }
+    kinf__mutex_unlock(&transfer->lock);
+    if (sleeps)
+        kinf__turn_wait(&transfer->rules->turns, &transfer->turn);
+    return sleeps;
+}
+
+static int64_t now_us(void)
+{
+    return kinf__clock_now_ns() / 1000;
+}
+
+/* Begins work that end_slice() ends, or returns false: the connection sleeps until its turn. */
+static bool begin_slice(struct transfer *transfer)
+{
+    begin_work(transfer);
+    return kinf__turn_begin(&transfer->rules->turns, &transfer->turn, now_us()) ||
+           !sleep_for_turn(transfer);
+}
+
+static void end_slice(struct transfer *transfer)
+{
+    kinf__turn_end(&transfer->rules->turns, &transfer->turn, now_us());
+}
+
 static void cut_off(void *ctx)
 {
     struct transfer *transfer = ctx;
@@ -92,17 +146,23 @@ static void cut_off(void *ctx)
     wake(transfer);
 }
 
+static bool has_hung_up(const struct transfer *transfer)
+{
+    struct pollfd poller = { .fd = transfer->fd, .events = POLLRDHUP };
+
+    return poll(&poller, 1, 0) == 1;
+}
+
 /* Only a suspended connection is asked: of the others the library takes care. */
 static bool is_gone(void *ctx)
 {
     struct transfer *transfer = ctx;
-    struct pollfd poller = { .fd = transfer->fd, .events = POLLRDHUP };
     bool is_suspended;
 
     kinf__mutex_lock(&transfer->lock);
     is_suspended = transfer->is_suspended;
     kinf__mutex_unlock(&transfer->lock);
-    return is_suspended && poll(&poller, 1, 0) == 1;
+    return is_suspended && has_hung_up(transfer);
 }
 
 static struct kinf__peer *peer_of(struct MHD_Connection *mhd)
@@ -129,9 +189,11 @@ static ssize_t read_body(void *ctx, uint64_t position, char *buf, size_t size)
     if (answer->stream->is_watch && size > WATCH_READ_BYTES)
         size = WATCH_READ_BYTES;
     do {
-        begin_work(transfer);
+        if (!begin_slice(transfer))
+            return 0;
         n = answer->stream->read(answer->stream, buf, size);
-    } while (n == 0 && !suspend(transfer));
+        end_slice(transfer);
+    } while (n == KINF__STREAM_LATER || (n == 0 && !suspend(transfer)));
     if (n == KINF__STREAM_END)
         return MHD_CONTENT_READER_END_OF_STREAM;
     if (n == KINF__STREAM_RESET)
@@ -336,10 +398,15 @@ static enum MHD_Result step(struct transfer *transfer, const char *method)
     struct kinf__exchange_head head;
     const struct kinf__answer *answer;
 
+    /* It may have slept for long. */
+    if (transfer->rules->turns.holder == &transfer->turn && has_hung_up(transfer))
+        return MHD_NO;
     read_head(transfer, method, &headers, &client, &head);
     do {
-        begin_work(transfer);
+        if (!begin_slice(transfer))
+            return MHD_YES;
         answer = kinf__exchange_step(transfer->exchange, &head);
+        end_slice(transfer);
     } while (answer == NULL && !suspend(transfer));
     return answer != NULL ? send_answer(transfer, answer) : MHD_YES;
 }
@@ -429,6 +496,8 @@ static enum MHD_Result begin(struct transfer *transfer, const char *method, cons
     const char *why;
     int code;
 
+    kinf__turn_init(&transfer->turn, strlen(transfer->target) > LONG_TARGET_BYTES, now_us(),
+                    wake_for_turn, transfer);
     transfer->fd =
         MHD_get_connection_info(transfer->mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
     transfer->body_len = body_len_of(transfer);
@@ -497,6 +566,7 @@ void kinf__transfer_end(void *ctx, struct MHD_Connection *mhd, void **request,
     if (transfer == NULL)
         return;
     *request = NULL;
+    kinf__turn_leave(&rules->turns, &transfer->turn);
     kinf__exchange_free(transfer->exchange);
     kinf__mutex_release(&transfer->lock);
     free(transfer->target);

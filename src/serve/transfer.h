@@ -11,6 +11,7 @@
 
 #include "serve/authorizer.h"
 #include "serve/peer.h"
+#include "serve/turns.h"
 
 #define KINF__TRANSFER_IDLE_S 90 /* as kube-apiserver's, for connections without a request */
 
@@ -24,6 +25,7 @@ struct kinf__transfer_rules {
     uint32_t *users;  /* of a unix socket, by uid; none: whoever can connect */
     size_t n_users;
     struct kinf__peers peers;
+    struct kinf__turns turns; /* the endpoint's thread */
 };
 
 /* The library's callbacks; `ctx` is the rules, and each connection's socket context its peer. */

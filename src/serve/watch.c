@@ -103,17 +103,25 @@ static int write_expired(struct watch *watch, uint64_t version)
     return write_refusal(watch, &refusal);
 }
 
+static int end_replay(struct watch *watch)
+{
+    kinf_snapshot_unref(KINF__TAKE(watch->snapshot));
+    watch->phase = PHASE_LIVE;
+    return watch->bookmarks ? write_bookmark(watch, watch->snapshot_version, true) : 0;
+}
+
 static int write_replay(struct watch *watch)
 {
+    size_t patience = KINF__WALK_PATIENCE;
     const struct kinf_object *object;
 
     while (!kinf__pieces_are_enough(&watch->out, PIECE_BYTES)) {
-        object = kinf__walk_next(&watch->walk);
-        if (object == NULL) {
-            kinf_snapshot_unref(KINF__TAKE(watch->snapshot));
-            watch->phase = PHASE_LIVE;
-            return watch->bookmarks ? write_bookmark(watch, watch->snapshot_version, true) : 0;
-        }
+        enum kinf__walked walked = kinf__walk_next(&watch->walk, &patience, &object);
+
+        if (walked == KINF__WALK_PAUSED)
+            return 0;
+        if (walked == KINF__WALK_END)
+            return end_replay(watch);
         if (write_object(watch, KINF__WATCH_ADDED, object, NULL) < 0)
             return KINF_ERR_NO_MEMORY;
     }
@@ -141,6 +149,8 @@ static int write_live(struct watch *watch)
 
         if (more < 0)
             return write_expired(watch, watch->told) < 0 ? KINF_ERR_NO_MEMORY : 1;
+        if (more == KINF__WATCH_CURSOR_PAUSED)
+            return 1;
         if (more == 0)
             return kinf__pieces_len(&watch->out) != 0 || kinf__watch_cursor_arm(watch->cursor) ? 1
                                                                                                : 0;
@@ -181,18 +191,18 @@ static ssize_t watch_read(struct kinf__stream *stream, char *buf, size_t size)
 {
     struct watch *watch = KINF__CONTAINER_OF(stream, struct watch, stream);
 
-    while (kinf__pieces_len(&watch->out) == 0) {
-        int more;
+    int more = 1;
 
+    if (kinf__pieces_len(&watch->out) == 0) {
         kinf__pieces_clear(&watch->out, watch->phase == PHASE_REPLAY ? PIECE_BYTES : 0);
         if (watch->phase == PHASE_OVER)
             return KINF__STREAM_END;
         more = write_next(watch);
-        if (more < 0)
-            return KINF__STREAM_BROKEN;
-        if (more == 0)
-            return 0;
     }
+    if (more < 0)
+        return KINF__STREAM_BROKEN;
+    if (kinf__pieces_len(&watch->out) == 0)
+        return more == 0 ? 0 : KINF__STREAM_LATER;
     return (ssize_t)kinf__pieces_take(&watch->out, buf, size);
 }
 

@@ -14,7 +14,10 @@
 #include "base/error.h"
 
 /* Events passed over under the lock at a time. */
-#define N_PASSED_AT_ONCE 256
+/* In one call: events that have nothing of the cursor's scope, and those whose object had to be
+ * looked at. */
+#define N_PASSED_AT_ONCE 2048
+#define N_UNSEEN_AT_ONCE 512
 
 const char *kinf__watch_event_type_to_string(enum kinf__watch_event_type type)
 {
@@ -332,8 +335,8 @@ static bool take_locked(const struct kinf__watchcache *cache, struct kinf__watch
     return true;
 }
 
-/* 1: an event that may be told, with references; 0: there is none; KINF_ERR_EXPIRED. The one before
- * is over. */
+/* 1: an event that may be told, with references; else as kinf__watch_cursor_next(). The one before is
+ * over. */
 static int take_next(struct kinf__watch_cursor *cursor, struct kinf__past_event *ret_event)
 {
     struct kinf__watchcache *cache = cursor->cache;
@@ -352,10 +355,8 @@ static int take_next(struct kinf__watch_cursor *cursor, struct kinf__past_event 
             break;
         else if (take_locked(cache, cursor, ret_event))
             rc = 1;
-        if (++n_passed % N_PASSED_AT_ONCE == 0) {
-            kinf__mutex_unlock(&cache->lock);
-            kinf__mutex_lock(&cache->lock);
-        }
+        if (rc == 0 && ++n_passed == N_PASSED_AT_ONCE)
+            rc = KINF__WATCH_CURSOR_PAUSED;
     }
     kinf__mutex_unlock(&cache->lock);
     if (told != NULL)
@@ -394,15 +395,14 @@ static bool translate(struct kinf__watch_cursor *cursor, struct kinf__past_event
 int kinf__watch_cursor_next(struct kinf__watch_cursor *cursor, struct kinf__watch_event *ret_event)
 {
     struct kinf__past_event event;
-    bool is_told = false;
-    int rc = 1;
 
-    while (rc == 1 && !is_told) {
-        rc = take_next(cursor, &event);
-        if (rc == 1)
-            is_told = translate(cursor, &event, ret_event);
+    for (size_t n = 0; n < N_UNSEEN_AT_ONCE; n++) {
+        int rc = take_next(cursor, &event);
+
+        if (rc != 1 || translate(cursor, &event, ret_event))
+            return rc;
     }
-    return rc;
+    return KINF__WATCH_CURSOR_PAUSED;
 }
 
 bool kinf__watch_cursor_arm(struct kinf__watch_cursor *cursor)

@@ -199,9 +199,13 @@ void kinf__watch_cursor_free(struct kinf__watch_cursor *cursor);
 bool kinf__watch_cursor_selects(const struct kinf__watch_cursor *cursor,
                                 const struct kinf_object *object);
 
+/* So many events of the history that are not for the cursor were looked at in one call; a call goes
+ * on where the last one stopped. */
+#define KINF__WATCH_CURSOR_PAUSED 2
+
 /* The next event: 1 and it is written, its object borrowed until the next such call or the cursor is
- * freed; 0 if there is none now. Disarms. Errors: KINF_ERR_EXPIRED, from
- * then on always. */
+ * freed; 0 if there is none now; KINF__WATCH_CURSOR_PAUSED: about a millisecond was spent. Disarms.
+ * Errors: KINF_ERR_EXPIRED, from then on always. */
 KINF_MUST_CHECK int kinf__watch_cursor_next(struct kinf__watch_cursor *cursor,
                                             struct kinf__watch_event *ret_event);
 

@@ -41,6 +41,31 @@ static struct kinf_indexer *make_store(const struct kinf_type *type, size_t n, s
     return indexer;
 }
 
+/* Steps until the answer is known to begin; returns 0 or an error, with which nothing is left. */
+static int open_list(const struct kinf__list_params *params, struct kinf__list_result *ret_result)
+{
+    struct kinf__listing *listing;
+    int more = kinf__listing_new(params, &listing);
+
+    if (more < 0)
+        return more;
+    while ((more = kinf__listing_step(listing, ret_result)) == 1)
+        continue;
+    if (more < 0 || ret_result->stream == NULL)
+        kinf__listing_free(listing);
+    return more;
+}
+
+/* Of a stream that does not wait for others. */
+static ssize_t read_some(struct kinf__stream *stream, char *piece, size_t size)
+{
+    ssize_t n;
+
+    while ((n = stream->read(stream, piece, size)) == KINF__STREAM_LATER)
+        continue;
+    return n;
+}
+
 /* Reads a list to its end in pieces of `step` bytes. */
 static void read_all(struct kinf__list_result *result, size_t step, struct kinf__buffer *out)
 {
@@ -51,11 +76,13 @@ static void read_all(struct kinf__list_result *result, size_t step, struct kinf_
         *out = result->body;
         return;
     }
-    while ((n = result->stream->read(result->stream, piece, step)) > 0)
+    while ((n = read_some(result->stream, piece, step)) > 0)
         assert_int_equal(kinf__buffer_append(out, piece, (size_t)n), 0);
     assert_int_equal(n, KINF__STREAM_END);
     result->stream->free(result->stream);
 }
+
+static const struct kinf__token start = { .version = 7 };
 
 static struct kinf__list_params params_of(struct kinf_indexer *indexer,
                                           const struct kinf__selection *selection,
@@ -63,17 +90,16 @@ static struct kinf__list_params params_of(struct kinf_indexer *indexer,
 {
     return (struct kinf__list_params){ .selection = selection,
                                        .snapshot = kinf_indexer_snapshot(indexer),
-                                       .version = 7,
                                        .issuer = kinf__token_issuer("https://127.0.0.1"),
                                        .encoder = encoder,
-                                       .after = "" };
+                                       .from = &start };
 }
 
 static void list_with(const struct kinf__list_params *params, size_t step, struct kinf__buffer *out)
 {
     struct kinf__list_result result;
 
-    assert_int_equal(kinf__list_open(params, &result), 0);
+    assert_int_equal(open_list(params, &result), 0);
     read_all(&result, step, out);
 }
 
@@ -222,7 +248,7 @@ static void objects_of_any_size_are_whole(void **state)
 
         write_expected(indexer, &expected);
         params.may_gzip = i % 2 == 0;
-        assert_int_equal(kinf__list_open(&params, &result), 0);
+        assert_int_equal(open_list(&params, &result), 0);
         assert_int_equal(result.is_gzip, params.may_gzip && result.stream != NULL);
         read_all(&result, i % 4 < 2 ? 1000 : 4096, &out);
         if (result.is_gzip)
@@ -241,15 +267,15 @@ static void a_large_list_needs_nothing_of_its_opener(void **state)
     struct kinf__list_result result;
     KINF__AUTO_BUFFER whole = KINF__BUFFER_INIT;
     KINF__AUTO_BUFFER out = KINF__BUFFER_INIT;
-    char after[] = "\0zzz";
+    struct kinf__token from = start;
 
     (void)state;
     list_with(&params, 4096, &whole);
     params = params_of(indexer, &everything, &encoder);
-    params.after = after;
-    assert_int_equal(kinf__list_open(&params, &result), 0);
+    params.from = &from;
+    assert_int_equal(open_list(&params, &result), 0);
     assert_non_null(result.stream);
-    after[0] = 'z';
+    from.after[0] = 'z';
     read_all(&result, 4096, &out);
     assert_string_equal(kinf__buffer_cstr(&out), kinf__buffer_cstr(&whole));
     kinf_indexer_free(indexer);
@@ -267,7 +293,7 @@ static void only_what_is_large_is_compressed(void **state)
         struct kinf__list_result result;
 
         params.may_gzip = true;
-        assert_int_equal(kinf__list_open(&params, &result), 0);
+        assert_int_equal(open_list(&params, &result), 0);
         assert_int_equal(result.is_gzip, n == 100);
         read_all(&result, 100, &out);
         assert_int_equal(memcmp(out.bytes, "\x1f\x8b", 2) == 0, n == 100);
@@ -294,7 +320,7 @@ static size_t count_in_pages(struct kinf_indexer *indexer, const struct kinf__se
                              int64_t limit)
 {
     struct kinf__encoder encoder = { .type = &pods };
-    struct kinf__token token = { .after = "" };
+    struct kinf__token token = start;
     size_t n = 0;
 
     for (bool has_more = true; has_more;) {
@@ -304,10 +330,10 @@ static size_t count_in_pages(struct kinf_indexer *indexer, const struct kinf__se
         struct kinf__refusal refusal;
         char text[512], *mark;
 
-        params.after = token.after;
+        params.from = &token;
         params.limit = limit;
-        assert_int_equal(kinf__list_open(&params, &result), 0);
-        has_more = result.has_more;
+        assert_int_equal(open_list(&params, &result), 0);
+        has_more = result.snapshot != NULL;
         read_all(&result, 1000, &out);
         assert_non_null(kinf__buffer_cstr(&out));
         n += count_items(kinf__buffer_str(&out));
@@ -403,10 +429,10 @@ static void out_of_memory_leaks_nothing(void **state)
         params.limit = 50;
         params.may_gzip = true;
         test_fail_allocation(n);
-        failed = kinf__list_open(&params, &result);
+        failed = open_list(&params, &result);
         if (failed == 0) {
             assert_non_null(result.stream);
-            while ((got = result.stream->read(result.stream, piece, sizeof piece)) > 0)
+            while ((got = read_some(result.stream, piece, sizeof piece)) > 0)
                 continue;
         }
         did_fail = test_allocation_failed();

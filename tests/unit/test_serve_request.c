@@ -448,6 +448,8 @@ static void a_header_is_answered_in_the_form_that_it_prefers(void **state)
 
 /* --- tokens and texts --- */
 
+static const struct kinf__token page = { 427, 3, "default/web-1" };
+
 static void a_token_comes_back_unless_it_was_changed(void **state)
 {
     KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
@@ -456,9 +458,10 @@ static void a_token_comes_back_unless_it_was_changed(void **state)
     uint32_t issuer = kinf__token_issuer("https://127.0.0.1:6443");
 
     (void)state;
-    assert_int_equal(kinf__token_write(issuer, 427, "default/web-1", &text), 0);
+    assert_int_equal(kinf__token_write(issuer, &page, &text), 0);
     assert_int_equal(kinf__token_read(issuer, text.bytes, &token, &refusal), 0);
     assert_int_equal(token.version, 427);
+    assert_int_equal(token.n_remaining, 3);
     assert_string_equal(token.after, "default/web-1");
     for (size_t i = 0; i < text.len; i++) {
         char was = text.bytes[i];
@@ -487,7 +490,7 @@ static void a_token_says_whose_it_is(void **state)
     struct kinf__token token;
 
     (void)state;
-    assert_int_equal(kinf__token_write(behind, 427, "default/web-1", &text), 0);
+    assert_int_equal(kinf__token_write(behind, &page, &text), 0);
     assert_true(kinf__token_is_of(behind, text.bytes));
     assert_false(kinf__token_is_of(own, text.bytes));
     assert_int_equal(kinf__token_read(own, text.bytes, &token, &refusal), KINF_ERR_INVALID);

@@ -372,7 +372,9 @@ static void follow(struct kinf__sim *sim, struct follower *follower)
         follower->n_there = 0;
     }
     assert_int_equal(follower->answer->code, 200);
-    n = follower->answer->stream->read(follower->answer->stream, text, sizeof text - 1);
+    do {
+        n = follower->answer->stream->read(follower->answer->stream, text, sizeof text - 1);
+    } while (n == KINF__STREAM_LATER);
     assert_true(n >= 0);
     text[n] = '\0';
     for (const char *at = text; (at = strstr(at, "{\"type\":\"")) != NULL; at += 9) {
