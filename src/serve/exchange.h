@@ -93,6 +93,10 @@ void kinf__exchange_free(struct kinf__exchange *exchange);
 const struct kinf__answer *kinf__exchange_step(struct kinf__exchange *exchange,
                                                const struct kinf__exchange_head *head);
 
+/* From now on it is seen when the peer at `fd` hangs up: a watch ends, and what was passed on is given
+ * up. Once; `fd` stays open until the exchange is freed. */
+void kinf__exchange_await_hang_up(struct kinf__exchange *exchange, int fd);
+
 /* Between the first step and the answer: a piece of the request's body. Returns how much of it was
  * taken; 0: none now, the wake callback will run. */
 size_t kinf__exchange_take_body(struct kinf__exchange *exchange, const char *bytes, size_t len);

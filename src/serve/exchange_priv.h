@@ -66,8 +66,9 @@ struct kinf__exchange {
     struct kinf__stream *watch;    /* the answer's, if it is a watch */
     struct kinf__forward *forward; /* NULL: not passed on; written by the connection's thread */
     int64_t watch_since_ms;
-    int64_t deadline_ms; /* when the watch ends */
-    int64_t next_bookmark_ms;
+    int64_t deadline_ms;      /* when the watch ends */
+    struct kinf__timer timer; /* of that, or of its next bookmark */
+    int hang_up_fd;           /* negative: none */
     /* atomic */
     _Atomic(int) wait_result; /* KINF__STEP_WAITS: the waiter is with the cache */
 };
@@ -82,6 +83,11 @@ int kinf__resource_refuse_unknown(struct kinf__exchange *exchange);
 int kinf__resource_refuse_unready(struct kinf__exchange *exchange);
 /* Goes on after the wait. */
 KINF_MUST_CHECK int kinf__resource_step_again(struct kinf__exchange *exchange);
+
+/* server_time.c, the server's lock is held: a watch has begun; nothing is awaited of the peer any
+ * more. */
+void kinf__server_time_watch(struct kinf__exchange *exchange, int64_t now_ms);
+void kinf__server_forget_hang_up(struct kinf__exchange *exchange);
 
 /* Texts about the server itself. Errors: KINF_ERR_NO_MEMORY; health: refusal or not, it answers. */
 KINF_MUST_CHECK int kinf__state_answer_health(struct kinf__exchange *exchange);

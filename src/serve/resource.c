@@ -501,7 +501,7 @@ static void publish_watch(struct kinf__exchange *exchange)
     exchange->deadline_ms = kinf__clock_add_ms(now_ms, watch_time_ms(exchange));
     if (exchange->access_until_ms != 0 && exchange->access_until_ms < exchange->deadline_ms)
         exchange->deadline_ms = exchange->access_until_ms;
-    exchange->next_bookmark_ms = now_ms;
+    kinf__server_time_watch(exchange, now_ms);
     if (exchange->source->is_retired || atomic_load(&exchange->server->is_stopping) ||
         exchange->options.timeout_s < 0)
         kinf__watch_end(exchange->watch);
@@ -519,7 +519,8 @@ static void fill_watch(struct kinf__exchange *exchange, struct kinf__watch_param
         .encoder = &exchange->encoder,
         .bookmarks = options->allows_bookmarks,
         .wake = exchange->owner.wake,
-        .wake_ctx = exchange->owner.ctx,
+        .cut_off = exchange->owner.cut_off,
+        .ctx = exchange->owner.ctx,
     };
     if (options->has_send_initial_events)
         params->replays = options->sends_initial_events;

@@ -1,6 +1,6 @@
 /*
- * Sources and time. Neighbours: exchange.c registers requests here; the timer ends watches whose
- * time is over, asks for bookmarks, sees peers that have gone, and lets the caches forget.
+ * Sources, and the server's life. Neighbours: exchange.c registers requests here, server_time.c does
+ * what time does.
  */
 #include "serve/server.h"
 
@@ -10,14 +10,11 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/thread.h"
 #include "informer/sink.h"
 #include "serve/exchange_priv.h"
 #include "serve/token.h"
 #include "serve/watch.h"
 
-#define TICK_MS     200
-#define BOOKMARK_MS 25000
 #define PATIENCE_MS 2000
 
 /* --- sources --- */
@@ -278,91 +275,6 @@ void kinf__server_cut_off(struct kinf__server *server)
     kinf__mutex_unlock(&server->lock);
 }
 
-/* --- time --- */
-
-static void watch_the_clock(struct kinf__exchange *exchange, int64_t now_ms)
-{
-    bool is_over = now_ms >= exchange->deadline_ms;
-
-    if (exchange->forward != NULL && exchange->owner.is_gone(exchange->owner.ctx))
-        kinf__forward_end(exchange->forward);
-    if (exchange->watch == NULL)
-        return;
-    if (kinf__watch_is_given_up(exchange->watch)) {
-        exchange->owner.cut_off(exchange->owner.ctx);
-        return;
-    }
-    if (is_over || exchange->owner.is_gone(exchange->owner.ctx)) {
-        kinf__watch_end(exchange->watch);
-    } else if (now_ms >= exchange->next_bookmark_ms) {
-        exchange->next_bookmark_ms = kinf__clock_add_ms(now_ms, BOOKMARK_MS);
-        kinf__watch_want_bookmark(exchange->watch);
-    } else {
-        return;
-    }
-    exchange->owner.wake(exchange->owner.ctx);
-}
-
-void kinf__server_want_bookmarks(struct kinf__server *server)
-{
-    kinf__mutex_lock(&server->lock);
-    KINF__LIST_FOR_EACH (node, &server->exchanges) {
-        struct kinf__exchange *exchange = KINF__LIST_ENTRY(node, struct kinf__exchange, node);
-
-        if (exchange->watch == NULL)
-            continue;
-        kinf__watch_want_bookmark(exchange->watch);
-        exchange->owner.wake(exchange->owner.ctx);
-    }
-    kinf__mutex_unlock(&server->lock);
-}
-
-static void tick(struct kinf__server *server, int64_t now_ms)
-{
-    for (size_t i = 0; i < server->n_sources; i++)
-        kinf__watchcache_tick(server->sources[i]->cache, now_ms);
-    KINF__LIST_FOR_EACH (node, &server->exchanges)
-        watch_the_clock(KINF__LIST_ENTRY(node, struct kinf__exchange, node), now_ms);
-    KINF__LIST_FOR_EACH (node, &server->hooks) {
-        struct kinf__tick_hook *hook = KINF__LIST_ENTRY(node, struct kinf__tick_hook, node);
-
-        hook->tick(now_ms, hook->ctx);
-    }
-}
-
-void kinf__server_add_hook(struct kinf__server *server, struct kinf__tick_hook *hook)
-{
-    kinf__mutex_lock(&server->lock);
-    kinf__list_push_back(&server->hooks, &hook->node);
-    kinf__mutex_unlock(&server->lock);
-}
-
-void kinf__server_remove_hook(struct kinf__server *server, struct kinf__tick_hook *hook)
-{
-    kinf__mutex_lock(&server->lock);
-    kinf__list_remove(&hook->node);
-    kinf__mutex_unlock(&server->lock);
-}
-
-static void *keep_time(void *ctx)
-{
-    struct kinf__server *server = ctx;
-    int64_t next_ms = kinf__clock_now_ms();
-
-    kinf__mutex_lock(&server->lock);
-    while (!server->is_timer_ended) {
-        int64_t now_ms = kinf__clock_now_ms();
-
-        if (now_ms >= next_ms) {
-            tick(server, now_ms);
-            next_ms = kinf__clock_add_ms(now_ms, TICK_MS);
-        }
-        (void)kinf__cond_wait_until(&server->changed, &server->lock, next_ms);
-    }
-    kinf__mutex_unlock(&server->lock);
-    return NULL;
-}
-
 /* --- life --- */
 
 int kinf__server_new(const struct kinf__server_options *options, struct kinf__server **ret_server,
@@ -385,7 +297,7 @@ int kinf__server_new(const struct kinf__server_options *options, struct kinf__se
     kinf__cond_init(&server->changed);
     kinf__list_init(&server->exchanges);
     kinf__list_init(&server->hooks);
-    failed = kinf__thread_start(&server->timer, "kinf-serve", keep_time, server, err);
+    failed = kinf__server_begin_time(server, err);
     if (failed < 0) {
         kinf__cond_release(&server->changed);
         kinf__mutex_release(&server->lock);
@@ -400,11 +312,7 @@ void kinf__server_free(struct kinf__server *server)
 {
     if (server == NULL)
         return;
-    kinf__mutex_lock(&server->lock);
-    server->is_timer_ended = true;
-    kinf__cond_broadcast(&server->changed);
-    kinf__mutex_unlock(&server->lock);
-    pthread_join(server->timer, NULL);
+    kinf__server_end_time(server);
     kinf__catalog_free(server->catalog);
     free(server->sources);
     for (size_t i = 0; i < server->n_tables; i++)

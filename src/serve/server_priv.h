@@ -1,6 +1,6 @@
 /*
- * The server's insides, shared by server.c (sources, time), exchange.c (one request), resource.c
- * (objects and lists), catalog.c (discovery) and state.c (health, metrics).
+ * The server's insides, shared by server.c (sources), server_time.c, exchange.c (one request),
+ * resource.c (objects and lists), catalog.c (discovery) and state.c (health, metrics).
  *
  * Threads: as each member says.
  */
@@ -11,6 +11,8 @@
 
 #include "base/list.h"
 #include "base/lock.h"
+#include "base/thread.h"
+#include "base/timers.h"
 #include "serve/digest.h"
 #include "serve/scope.h"
 #include "serve/server.h"
@@ -58,8 +60,10 @@ struct kinf__server {
     uint32_t token_issuer;
     int64_t started_ms;
     pthread_t timer;
+    struct kinf__waker end_of_time; /* ends the timer's thread */
+    int hang_ups;                   /* an epoll of peers that must not go unseen */
     struct kinf__mutex lock;
-    struct kinf__cond changed; /* for the timer, and for who waits until nothing uses a source */
+    struct kinf__cond changed; /* for who waits until nothing uses a source */
     /* guarded by lock */
     struct kinf__source **sources; /* published ones, and behind them the others */
     size_t n_sources;              /* published */
@@ -70,14 +74,18 @@ struct kinf__server {
     size_t n_tables;
     struct kinf__list exchanges;
     struct kinf__list hooks;
+    struct kinf__timers timers; /* of watches */
     size_t n_exchanges;
     uint64_t n_requests;
     uint64_t n_refused;
     uint64_t n_passed;
     uint64_t n_crowded; /* refused, since too many were passed on */
-    bool is_timer_ended;
     /* atomic */
     _Atomic(bool) is_stopping;
 };
+
+/* server_time.c: its thread. Errors: KINF_ERR_SYSTEM, KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__server_begin_time(struct kinf__server *server, struct kinf_error *err);
+void kinf__server_end_time(struct kinf__server *server);
 
 #endif

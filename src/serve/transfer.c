@@ -6,7 +6,7 @@
  * the process, so the server is stopped first, which wakes every exchange, and nothing suspends once
  * that has begun. A body reader that returns 0 without suspending would be called in a loop. The
  * handler's URL is unescaped already, so the target is taken from the log callback. A suspended
- * connection does not see that its peer is gone: the server's timer asks is_gone().
+ * connection does not see that its peer is gone: server_time.c does.
  */
 #include "serve/transfer.h"
 
@@ -40,6 +40,7 @@ struct transfer {
     struct kinf__exchange *exchange;
     int64_t body_len; /* of the request; 0: none; negative: not told */
     size_t n_received;
+    bool awaits_hang_up;
     struct kinf__turn turn;
     struct kinf__mutex lock;
     /* guarded by lock */
@@ -85,6 +86,11 @@ static void wake_for_turn(void *ctx)
 static bool suspend(struct transfer *transfer)
 {
     bool is_woken;
+
+    /* The library does not look at the socket of a connection that sleeps. */
+    if (!transfer->awaits_hang_up)
+        kinf__exchange_await_hang_up(transfer->exchange, transfer->fd);
+    transfer->awaits_hang_up = true;
 
     kinf__mutex_lock(&transfer->lock);
     is_woken = transfer->is_woken;

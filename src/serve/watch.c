@@ -25,6 +25,9 @@ struct watch {
     struct kinf__stream stream;
     struct kinf__watchcache *cache;
     struct kinf__watch_cursor *cursor;
+    kinf__watch_wake_cb *wake;
+    void (*cut_off)(void *ctx);
+    void *ctx;
     struct kinf__encoder encoder;
     enum phase phase;
     bool bookmarks;
@@ -217,6 +220,16 @@ static struct watch *watch_new(void)
     return watch;
 }
 
+static void on_wake(void *ctx)
+{
+    struct watch *watch = ctx;
+
+    if (kinf__watch_cursor_is_given_up(watch->cursor))
+        watch->cut_off(watch->ctx);
+    else
+        watch->wake(watch->ctx);
+}
+
 static int subscribe(struct watch *watch, const struct kinf__watch_params *params)
 {
     const struct kinf__selection *selection = params->selection;
@@ -234,11 +247,11 @@ static int subscribe(struct watch *watch, const struct kinf__watch_params *param
     int failed;
 
     if (params->version != 0)
-        failed = kinf__watchcache_subscribe(params->cache, &filter, params->version, params->wake,
-                                            params->wake_ctx, &watch->cursor, NULL);
+        failed = kinf__watchcache_subscribe(params->cache, &filter, params->version, on_wake, watch,
+                                            &watch->cursor, NULL);
     else
-        failed = kinf__watchcache_subscribe_now(params->cache, &filter, params->wake,
-                                                params->wake_ctx, &snapshot, &watch->cursor, NULL);
+        failed = kinf__watchcache_subscribe_now(params->cache, &filter, on_wake, watch, &snapshot,
+                                                &watch->cursor, NULL);
     watch->phase = PHASE_LIVE;
     watch->told = params->version;
     if (failed == 0 && params->replays) {
@@ -260,6 +273,9 @@ int kinf__watch_open(const struct kinf__watch_params *params, struct kinf__strea
     if (watch == NULL)
         return KINF_ERR_NO_MEMORY;
     watch->cache = params->cache;
+    watch->wake = params->wake;
+    watch->cut_off = params->cut_off;
+    watch->ctx = params->ctx;
     watch->encoder = *params->encoder;
     watch->bookmarks = params->bookmarks;
     failed = subscribe(watch, params);
@@ -295,13 +311,6 @@ void kinf__watch_end(struct kinf__stream *stream)
 void kinf__watch_want_bookmark(struct kinf__stream *stream)
 {
     atomic_store(&KINF__CONTAINER_OF(stream, struct watch, stream)->is_bookmark_asked, true);
-}
-
-bool kinf__watch_is_given_up(const struct kinf__stream *stream)
-{
-    const struct watch *watch = KINF__CONTAINER_OF(stream, const struct watch, stream);
-
-    return watch->cursor != NULL && kinf__watch_cursor_is_given_up(watch->cursor);
 }
 
 void kinf__watch_status(const struct kinf__stream *stream, int64_t now_ms,

@@ -24,7 +24,8 @@ struct kinf__watch_params {
     bool replays;     /* the state first; `version` is 0 */
     bool bookmarks;   /* wanted; with a replay its end is marked, too */
     kinf__watch_wake_cb *wake;
-    void *wake_ctx;
+    void (*cut_off)(void *ctx); /* what it holds is wanted back (W7): its connection is to break */
+    void *ctx;                  /* of both */
 };
 
 /* A version that is too old is a stream that says so. Errors: KINF_ERR_STATE (not synced),
@@ -39,8 +40,6 @@ KINF_MUST_CHECK int kinf__watch_open_refusal(const struct kinf__refusal *refusal
 void kinf__watch_end(struct kinf__stream *stream);
 /* The stream says how far it is when it is read next, if the client takes bookmarks. Any thread. */
 void kinf__watch_want_bookmark(struct kinf__stream *stream);
-/* Whether what it holds is wanted back (W7): its connection is to break. Any thread. */
-bool kinf__watch_is_given_up(const struct kinf__stream *stream);
 
 struct kinf__watch_status {
     struct kinf__watch_cursor_status cursor;

@@ -465,6 +465,8 @@ static void give_up_locked(struct kinf__watchcache *cache, uint64_t next)
         if (cursor->next > next || stalled_bytes_locked(cache, cursor) == 0)
             continue;
         cursor->is_given_up = true;
+        disarm_locked(cache, cursor);
+        kinf__list_push_back(&cache->woken, &cursor->armed_node);
         cache->counts.n_cursors_given_up++;
     }
 }

@@ -217,8 +217,8 @@ KINF_MUST_CHECK bool kinf__watch_cursor_arm(struct kinf__watch_cursor *cursor);
  * cursor may start from. Never below the one that it started from, and never falls. */
 uint64_t kinf__watch_cursor_progress(struct kinf__watch_cursor *cursor);
 
-/* Whether it is to be freed without regard to the event that it is half way through (W7). Told by
- * kinf__watchcache_tick(). Any thread. */
+/* Whether it is to be freed without regard to the event that it is half way through (W7). It is woken
+ * for that, by kinf__watchcache_tick(). Any thread. */
 bool kinf__watch_cursor_is_given_up(struct kinf__watch_cursor *cursor);
 
 /* --- state, for /debug/state and metrics --- */

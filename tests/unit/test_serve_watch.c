@@ -38,7 +38,7 @@ static void reader_open(struct watchcache_fixture *f, struct reader *reader, uin
                                                .replays = replays,
                                                .bookmarks = bookmarks,
                                                .wake = count_wake,
-                                               .wake_ctx = reader };
+                                               .ctx = reader };
 
     if (reader->selection.name_space == NULL)
         reader->selection = (struct kinf__selection){ .name_space = "", .name = "" };

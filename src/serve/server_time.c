@@ -1,0 +1,199 @@
+/*
+ * What time does, and what comes by itself: watches whose time is over end, bookmarks are asked for,
+ * peers that hang up are seen, the caches forget. Neighbours: resource.c sets a watch's timer,
+ * transfer.c awaits hang-ups. A watch that nothing happens to costs nothing here.
+ *
+ * Hang-ups come by an epoll of their own. It is read under the server's lock, and under it an
+ * exchange leaves it: what is read is of an exchange that is there.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <sys/epoll.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "serve/exchange_priv.h"
+#include "serve/watch.h"
+
+#define TICK_MS     200
+#define BOOKMARK_MS 25000
+#define N_AT_ONCE   64
+
+/* --- watches --- */
+
+static void set_timer(struct kinf__exchange *exchange, int64_t now_ms)
+{
+    int64_t bookmark_ms = kinf__clock_add_ms(now_ms, BOOKMARK_MS);
+
+    kinf__timer_set(&exchange->server->timers, &exchange->timer,
+                    bookmark_ms < exchange->deadline_ms ? bookmark_ms : exchange->deadline_ms);
+}
+
+static void want_bookmark(struct kinf__exchange *exchange)
+{
+    kinf__watch_want_bookmark(exchange->watch);
+    exchange->owner.wake(exchange->owner.ctx);
+}
+
+static void end_watch(struct kinf__exchange *exchange)
+{
+    kinf__watch_end(exchange->watch);
+    exchange->owner.wake(exchange->owner.ctx);
+}
+
+/* The first bookmark comes with the next tick. */
+void kinf__server_time_watch(struct kinf__exchange *exchange, int64_t now_ms)
+{
+    kinf__timer_set(&exchange->server->timers, &exchange->timer, now_ms);
+}
+
+static void on_due(struct kinf__exchange *exchange, int64_t now_ms)
+{
+    if (now_ms >= exchange->deadline_ms) {
+        end_watch(exchange);
+        return;
+    }
+    want_bookmark(exchange);
+    set_timer(exchange, now_ms);
+}
+
+void kinf__server_want_bookmarks(struct kinf__server *server)
+{
+    kinf__mutex_lock(&server->lock);
+    KINF__LIST_FOR_EACH (node, &server->exchanges) {
+        struct kinf__exchange *exchange = KINF__LIST_ENTRY(node, struct kinf__exchange, node);
+
+        if (exchange->watch != NULL)
+            want_bookmark(exchange);
+    }
+    kinf__mutex_unlock(&server->lock);
+}
+
+/* --- hang-ups --- */
+
+void kinf__exchange_await_hang_up(struct kinf__exchange *exchange, int fd)
+{
+    struct epoll_event event = { .events = EPOLLRDHUP | EPOLLONESHOT, .data.ptr = exchange };
+
+    kinf__mutex_lock(&exchange->server->lock);
+    /* Without memory in the kernel it shows when something is written. */
+    if (epoll_ctl(exchange->server->hang_ups, EPOLL_CTL_ADD, fd, &event) == 0)
+        exchange->hang_up_fd = fd;
+    kinf__mutex_unlock(&exchange->server->lock);
+}
+
+void kinf__server_forget_hang_up(struct kinf__exchange *exchange)
+{
+    if (exchange->hang_up_fd >= 0)
+        epoll_ctl(exchange->server->hang_ups, EPOLL_CTL_DEL, exchange->hang_up_fd, NULL);
+    exchange->hang_up_fd = -1;
+}
+
+static void on_hang_up(struct kinf__exchange *exchange)
+{
+    if (exchange->forward != NULL)
+        kinf__forward_end(exchange->forward);
+    if (exchange->watch != NULL)
+        end_watch(exchange);
+}
+
+static void see_hang_ups(struct kinf__server *server)
+{
+    struct epoll_event events[N_AT_ONCE];
+    int n;
+
+    do {
+        n = epoll_wait(server->hang_ups, events, N_AT_ONCE, 0);
+        for (int i = 0; i < n; i++)
+            on_hang_up(events[i].data.ptr);
+    } while (n == N_AT_ONCE);
+}
+
+/* --- the thread --- */
+
+static void tick(struct kinf__server *server, int64_t now_ms)
+{
+    struct kinf__timer *timer;
+
+    for (size_t i = 0; i < server->n_sources; i++)
+        kinf__watchcache_tick(server->sources[i]->cache, now_ms);
+    while ((timer = kinf__timers_take_due(&server->timers, now_ms)) != NULL)
+        on_due(KINF__CONTAINER_OF(timer, struct kinf__exchange, timer), now_ms);
+    KINF__LIST_FOR_EACH (node, &server->hooks) {
+        struct kinf__tick_hook *hook = KINF__LIST_ENTRY(node, struct kinf__tick_hook, node);
+
+        hook->tick(now_ms, hook->ctx);
+    }
+}
+
+void kinf__server_add_hook(struct kinf__server *server, struct kinf__tick_hook *hook)
+{
+    kinf__mutex_lock(&server->lock);
+    kinf__list_push_back(&server->hooks, &hook->node);
+    kinf__mutex_unlock(&server->lock);
+}
+
+void kinf__server_remove_hook(struct kinf__server *server, struct kinf__tick_hook *hook)
+{
+    kinf__mutex_lock(&server->lock);
+    kinf__list_remove(&hook->node);
+    kinf__mutex_unlock(&server->lock);
+}
+
+/* The lock is given up meanwhile. */
+static void sleep_until(struct kinf__server *server, int64_t until_ms)
+{
+    struct pollfd fds[] = { { server->hang_ups, POLLIN, 0 },
+                            { server->end_of_time.fd, POLLIN, 0 } };
+    int64_t left_ms = kinf__clock_left_ms(kinf__clock_now_ms(), until_ms);
+
+    kinf__mutex_unlock(&server->lock);
+    poll(fds, KINF__ARRAY_LEN(fds), (int)kinf__clock_wait_ms(left_ms));
+    kinf__mutex_lock(&server->lock);
+}
+
+static void *keep_time(void *ctx)
+{
+    struct kinf__server *server = ctx;
+    int64_t next_ms = kinf__clock_now_ms();
+
+    kinf__mutex_lock(&server->lock);
+    while (!kinf__waker_is_set(&server->end_of_time)) {
+        int64_t now_ms = kinf__clock_now_ms();
+
+        see_hang_ups(server);
+        if (now_ms >= next_ms) {
+            tick(server, now_ms);
+            next_ms = kinf__clock_add_ms(now_ms, TICK_MS);
+        }
+        sleep_until(server, next_ms);
+    }
+    kinf__mutex_unlock(&server->lock);
+    return NULL;
+}
+
+int kinf__server_begin_time(struct kinf__server *server, struct kinf_error *err)
+{
+    int failed = kinf__waker_init(&server->end_of_time, err);
+
+    if (failed < 0)
+        return failed;
+    server->hang_ups = epoll_create1(EPOLL_CLOEXEC);
+    failed = server->hang_ups < 0
+                 ? kinf__error_set_errno(err, KINF_ERR_SYSTEM, errno, "epoll_create1")
+                 : kinf__thread_start(&server->timer, "kinf-serve", keep_time, server, err);
+    if (failed < 0) {
+        kinf__close_fd(&server->hang_ups);
+        kinf__waker_release(&server->end_of_time);
+    }
+    return failed;
+}
+
+void kinf__server_end_time(struct kinf__server *server)
+{
+    kinf__waker_set(&server->end_of_time);
+    pthread_join(server->timer, NULL);
+    kinf__close_fd(&server->hang_ups);
+    kinf__waker_release(&server->end_of_time);
+}
