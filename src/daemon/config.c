@@ -27,6 +27,7 @@ void kinf__config_release(struct kinf__config *config)
     free(config->unix_users);
     free(config->key_file);
     kinf__strings_release(&config->listen);
+    free(config->health_listen);
     *config = (struct kinf__config){ 0 };
 }
 
@@ -187,9 +188,10 @@ static int read_root(const struct kinf__yaml *yaml, struct kinf__config *config,
                      struct kinf_error *err)
 {
     static const char *const allowed[] = {
-        "kubeconfig", "context",      "log",         "events", "eventsObjects", "resources",
-        "listen",     "maxStaleness", "tls",         "auth",   "authAllowFor",  "authDenyFor",
-        "unixMode",   "unixUsers",    "passThrough", NULL
+        "kubeconfig",   "context",     "log",          "events",    "eventsObjects",
+        "resources",    "listen",      "maxStaleness", "tls",       "auth",
+        "authAllowFor", "authDenyFor", "unixMode",     "unixUsers", "passThrough",
+        "healthListen", NULL
     };
     const struct kinf__yaml_node *root = kinf__yaml_root(yaml), *list = NULL;
     const struct kinf__config_reader reader = { yaml, root, err };
@@ -205,6 +207,7 @@ static int read_root(const struct kinf__yaml *yaml, struct kinf__config *config,
         (failed = kinf__yaml_read_bool(yaml, root, "eventsObjects", &config->events_objects, err)) <
             0 ||
         (failed = kinf__config_read_texts(&reader, "listen", &config->listen)) < 0 ||
+        (failed = kinf__config_read_text(&reader, "healthListen", &config->health_listen)) < 0 ||
         (failed = read_tls(&reader, config)) < 0 || (failed = read_auth(&reader, config)) < 0 ||
         (failed = read_unix(&reader, config)) < 0 ||
         (failed = read_max_staleness(&reader, config)) < 0 ||
@@ -245,6 +248,12 @@ int kinf__config_check(const struct kinf__config *config, const char *where, str
         return kinf__error_set(err, KINF_ERR_CONFIG, "%s names no resource to watch", where);
     for (size_t i = 0; i < config->listen.n_items; i++) {
         int failed = kinf__address_check(config->listen.items[i], config->is_delegated, err);
+
+        if (failed < 0)
+            return failed;
+    }
+    if (config->health_listen != NULL) {
+        int failed = kinf__address_check(config->health_listen, true, err);
 
         if (failed < 0)
             return failed;

@@ -29,6 +29,7 @@ struct kinf__config {
     enum kinf__events_mode events;
     bool events_objects;
     struct kinf__strings listen; /* addresses, as --listen */
+    char *health_listen;         /* an address for probes; NULL: none */
     char *cert_file;             /* TLS of every TCP address; NULL: plain */
     char *key_file;
     bool is_delegated;     /* `auth: delegated`: every TCP address takes tokens */

@@ -311,7 +311,8 @@ static int run(struct daemon *daemon, struct kinf_error *err)
     if (failed < 0)
         return failed;
     make_interruptible(watches->client);
-    if (watches->config.listen.n_items != 0 && !is_measure)
+    if ((watches->config.listen.n_items != 0 || watches->config.health_listen != NULL) &&
+        !is_measure)
         failed = kinf__serving_new(&watches->config, watches->client, &watches->serving, err);
     if (failed == 0)
         failed = start_all(daemon, err);

@@ -118,6 +118,7 @@ static int start(struct kinf__errand *errand, enum kinf__errand_kind kind,
 static void tell_unchangeable(const struct kinf__config *now, const struct kinf__config *wanted)
 {
     if (!kinf__strings_equal(&now->listen, &wanted->listen) ||
+        !kinf__text_equal(now->health_listen, wanted->health_listen) ||
         now->unix_mode != wanted->unix_mode || now->n_unix_users != wanted->n_unix_users ||
         !kinf__text_equal(now->cert_file, wanted->cert_file) ||
         !kinf__text_equal(now->key_file, wanted->key_file) ||
@@ -125,9 +126,9 @@ static void tell_unchangeable(const struct kinf__config *now, const struct kinf_
         now->auth_deny_ms != wanted->auth_deny_ms ||
         now->max_staleness_ms != wanted->max_staleness_ms ||
         now->pass_through != wanted->pass_through)
-        KINF__LOG(
-            KINF__LOG_DAEMON, KINF_LOG_WARN,
-            "listen, unix..., tls, auth, maxStaleness and passThrough change only by a restart");
+        KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_WARN,
+                  "listen, healthListen, unix..., tls, auth, maxStaleness and passThrough change "
+                  "only by a restart");
     if (!kinf__text_equal(now->kubeconfig, wanted->kubeconfig) ||
         !kinf__text_equal(now->context, wanted->context) || now->events != wanted->events ||
         now->events_objects != wanted->events_objects)

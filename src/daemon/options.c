@@ -35,6 +35,7 @@ const char kinf__options_help[] =
     "\n"
     "Whom to serve, by the Kubernetes API:\n"
     "  --listen ADDRESS      HOST:PORT of a loopback address, or unix:PATH; may be repeated\n"
+    "  --health-listen ADDRESS  any HOST:PORT, for probes: /healthz, /livez and /readyz alone\n"
     "  --pass-through        send what is not cached, and writes, to the server with the caller's\n"
     "                        token\n"
     "  --write-kubeconfig FILE  for kubectl and others, of the first TCP address\n"
@@ -94,6 +95,7 @@ static const struct kinf__flag known_flags[] = {
     { "drop", true, AT(drops), 0, kinf__flag_add },
     { "keep", true, AT(keeps), 0, kinf__flag_add },
     { "listen", true, AT(options.overrides.listen), 0, kinf__flag_add },
+    { "health-listen", true, AT(options.overrides.health_listen), 0, kinf__flag_text },
     { "pass-through", false, AT(options.overrides.pass_through), 0, kinf__flag_on },
     { "write-kubeconfig", true, AT(options.kubeconfig_out), 0, kinf__flag_text },
     { "events", true, AT(options.overrides.events), 0, take_events },
@@ -145,8 +147,15 @@ static int override(const struct kinf__overrides *overrides, struct kinf__config
                     struct kinf_error *err)
 {
     if (copy_text(overrides->kubeconfig, &config->kubeconfig) < 0 ||
-        copy_text(overrides->context, &config->context) < 0)
+        copy_text(overrides->context, &config->context) < 0 ||
+        copy_text(overrides->health_listen, &config->health_listen) < 0)
         return kinf__error_no_memory(err);
+    if (overrides->health_listen != NULL) {
+        int failed = kinf__address_check(overrides->health_listen, true, err);
+
+        if (failed < 0)
+            return failed;
+    }
     for (size_t i = 0; i < overrides->listen.n_items; i++) {
         int failed = kinf__address_check(overrides->listen.items[i], config->is_delegated, err);
 

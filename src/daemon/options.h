@@ -29,7 +29,8 @@ struct kinf__overrides {
     enum kinf__events_mode events;   /* KINF__EVENTS_DEFAULT: as the file says */
     bool events_objects;             /* false: as the file says */
     struct kinf__flag_values listen; /* beside the file's */
-    bool pass_through;               /* false: as the file says */
+    const char *health_listen;
+    bool pass_through; /* false: as the file says */
 };
 
 struct kinf__options {

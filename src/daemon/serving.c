@@ -123,6 +123,20 @@ static int start_authorizer(struct kinf__serving *serving, const struct kinf__co
     return failed < 0 ? failed : kinf__authorizer_start(serving->authorizer, client, err);
 }
 
+static int start_endpoint(struct kinf__serving *serving, const char *address,
+                          const struct kinf__endpoint_options *options, struct kinf_error *err)
+{
+    struct kinf__endpoint *endpoint;
+    int failed = kinf__endpoint_start(serving->server, address, options, &endpoint, err);
+
+    if (failed < 0)
+        return failed;
+    serving->endpoints[serving->n_endpoints++] = endpoint;
+    KINF__LOG(KINF__LOG_SERVE, KINF_LOG_INFO, "%s url=%s",
+              options->is_health ? "answering probes" : "serving", kinf__endpoint_url(endpoint));
+    return 0;
+}
+
 int kinf__serving_listen(struct kinf__serving *serving, const struct kinf__config *config,
                          struct kinf_client *client, const char *kubeconfig, struct kinf_error *err)
 {
@@ -131,6 +145,7 @@ int kinf__serving_listen(struct kinf__serving *serving, const struct kinf__confi
                                               .unix_mode = config->unix_mode,
                                               .users = config->unix_users,
                                               .n_users = config->n_unix_users };
+    const struct kinf__endpoint_options health = { .is_health = true };
     int failed = 0;
 
     serving->endpoints = calloc(config->listen.n_items + 1, sizeof(struct kinf__endpoint *));
@@ -139,15 +154,10 @@ int kinf__serving_listen(struct kinf__serving *serving, const struct kinf__confi
     if (config->is_delegated)
         failed = start_authorizer(serving, config, client, err);
     options.authorizer = serving->authorizer;
-    for (size_t i = 0; failed == 0 && i < config->listen.n_items; i++) {
-        failed = kinf__endpoint_start(serving->server, config->listen.items[i], &options,
-                                      &serving->endpoints[i], err);
-        if (failed < 0)
-            break;
-        serving->n_endpoints++;
-        KINF__LOG(KINF__LOG_SERVE, KINF_LOG_INFO, "serving url=%s",
-                  kinf__endpoint_url(serving->endpoints[i]));
-    }
+    for (size_t i = 0; failed == 0 && i < config->listen.n_items; i++)
+        failed = start_endpoint(serving, config->listen.items[i], &options, err);
+    if (failed == 0 && config->health_listen != NULL)
+        failed = start_endpoint(serving, config->health_listen, &health, err);
     return failed == 0 && kubeconfig != NULL ? write_kubeconfig(serving, config, kubeconfig, err)
                                              : failed;
 }

@@ -35,7 +35,7 @@ static struct kinf_str bearer_token(const char *authorization)
     return (struct kinf_str){ token, strcspn(token, " ") };
 }
 
-static bool is_open(const struct kinf__exchange *exchange)
+bool kinf__access_is_open(const struct kinf__exchange *exchange)
 {
     return exchange->request.route == KINF__ROUTE_HEALTH && *exchange->request.name == '\0';
 }
@@ -197,7 +197,7 @@ int kinf__access_step(struct kinf__exchange *exchange, const struct kinf__exchan
     size_t len = strcspn(head->target.bytes, "?");
     char path[1024];
 
-    if (is_open(exchange) || (!has_backend && exchange->owner.authorizer == NULL))
+    if (kinf__access_is_open(exchange) || (!has_backend && exchange->owner.authorizer == NULL))
         return KINF__STEP_ANSWERED;
     if (!has_backend &&
         (bearer_token(head->authorization).len == 0 || head->has_many_authorizations))

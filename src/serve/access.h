@@ -17,6 +17,9 @@ KINF_MUST_CHECK int kinf__access_step(struct kinf__exchange *exchange,
 int kinf__access_refuse(struct kinf__refusal *refusal, const struct kinf__attributes *attributes,
                         const char *user, const char *reason);
 
+/* Whether it is open to everybody wherever it is asked: health, as a whole. */
+bool kinf__access_is_open(const struct kinf__exchange *exchange);
+
 /* No wake comes any more. */
 void kinf__access_release(struct kinf__exchange *exchange);
 

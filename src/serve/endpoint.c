@@ -24,6 +24,7 @@
 #include "serve/transfer.h"
 
 #define CONNECTION_LIMIT  16384
+#define PROBE_CONNECTIONS 64
 #define RESERVED_FILES    256   /* descriptors that are not the clients': upstream, files, timers */
 #define HEAD_TIMEOUT_MS   10000 /* from connecting to the end of the first head */
 #define CONNECTION_MEMORY (32u << 10)
@@ -136,9 +137,11 @@ static int start(struct kinf__endpoint *endpoint, int fd, struct kinf_error *err
         log_library, NULL, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_URI_LOG_CALLBACK,
         kinf__transfer_new, &endpoint->rules, MHD_OPTION_NOTIFY_COMPLETED, kinf__transfer_end,
         &endpoint->rules, MHD_OPTION_NOTIFY_CONNECTION, note_connection, endpoint,
-        MHD_OPTION_CONNECTION_LIMIT, connection_limit(), MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        (size_t)CONNECTION_MEMORY, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)KINF__TRANSFER_IDLE_S,
-        MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
+        MHD_OPTION_CONNECTION_LIMIT,
+        endpoint->rules.is_health ? PROBE_CONNECTIONS : connection_limit(),
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)KINF__TRANSFER_IDLE_S, MHD_OPTION_ARRAY, tls,
+        MHD_OPTION_END);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (endpoint->mhd == NULL)
         return kinf__error_set(err, KINF_ERR_SYSTEM, "the HTTP server does not start");
@@ -166,6 +169,11 @@ static int prepare(struct kinf__endpoint *endpoint, const char *path,
 {
     if (path != NULL)
         return prepare_unix(endpoint, path, options, err);
+    if (options->is_health) {
+        endpoint->rules.is_health = true;
+        endpoint->is_guarded = true;
+        return 0;
+    }
     if (options->authorizer != NULL && options->cert_file == NULL)
         return kinf__error_set(err, KINF_ERR_CONFIG, "tokens are not taken without TLS");
     endpoint->rules.authorizer = options->authorizer;

@@ -23,6 +23,9 @@ struct kinf__endpoint_options {
     /* The server's backend decides who may: with TLS it is for any address and any Host header, as
      * with an authorizer. */
     bool is_guarded;
+    /* For probes, on any address and without TLS: only /healthz, /livez and /readyz are answered, from
+     * anybody; what else is under way at the others holds up none of it. */
+    bool is_health;
     /* Of a unix socket: its file's mode (0: 0660), and who may connect (n_users 0: whoever can). */
     unsigned unix_mode;
     const uint32_t *users;

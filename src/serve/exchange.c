@@ -230,6 +230,8 @@ static int first_step(struct kinf__exchange *exchange, const struct kinf__exchan
         if (step != KINF__STEP_ANSWERED)
             return step;
     }
+    if (exchange->owner.is_health && !kinf__access_is_open(exchange))
+        return kinf__refuse_path(exchange->refusal);
     step = kinf__passthrough_step(exchange, head, false);
     if (step != KINF__PASS_NOT_TAKEN)
         return step;

@@ -497,8 +497,9 @@ static int check_head(struct transfer *transfer, const char *version, const char
 
 static enum MHD_Result begin(struct transfer *transfer, const char *method, const char *version)
 {
-    const struct kinf__exchange_owner owner = { wake, cut_off, is_gone, transfer,
-                                                transfer->rules->authorizer };
+    const struct kinf__exchange_owner owner = {
+        wake, cut_off, is_gone, transfer, transfer->rules->authorizer, transfer->rules->is_health
+    };
     const char *why;
     int code;
 

@@ -20,6 +20,7 @@ struct kinf__transfer_rules {
     struct kinf__server *server;
     struct kinf__authorizer *authorizer; /* NULL: open */
     bool is_unix;
+    bool is_health;   /* probes alone */
     bool is_local;    /* of this process alone */
     bool checks_host; /* a Host header has to name this machine */
     uint32_t *users;  /* of a unix socket, by uid; none: whoever can connect */

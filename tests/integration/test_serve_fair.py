@@ -3,12 +3,13 @@
 import contextlib
 import http.client
 import multiprocessing
+import re
 import statistics
 import threading
 import time
 import unittest
 
-from harness import PATIENCE, wait_until
+from harness import PATIENCE, Daemon, run_daemon, wait_until
 from sim import Sim
 from test_serve import Served, ask, body_of
 from test_serve_hostile import HEAD, connect, cpu_seconds
@@ -106,6 +107,35 @@ class Fair(unittest.TestCase):
         left = cpu_seconds(self.served) - before
         print(f"  40 walks: {whole:.2f} s of CPU, of clients that left: {left:.2f} s")
         self.assertLess(left, whole / 2)
+
+
+class Probes(unittest.TestCase):
+    """healthListen: an address that answers nothing but probes, to anybody."""
+
+    def test_it_answers_probes_and_nothing_else(self):
+        with Sim("--generate", "pods=3", "--log-level", "warn") as sim, \
+                Daemon("--health-listen", "127.0.0.1:0", kubeconfig=sim.kubeconfig, resource=("pods",)) as daemon:
+            address = wait_until(lambda: re.search(r"answering probes url=http://(\S+)", daemon.log_text()),
+                                 "the address").group(1)
+
+            def status(target, method="GET", host=None):
+                with contextlib.closing(http.client.HTTPConnection(address, timeout=PATIENCE)) as connection:
+                    connection.request(method, target, headers={"Host": host or address})
+                    return connection.getresponse().status
+            wait_until(lambda: status("/readyz") == 200, "ready")
+            for target in ("/healthz", "/livez", "/readyz?verbose"):
+                self.assertEqual(status(target), 200, target)
+                self.assertEqual(status(target, host="10.1.2.3:8081"), 200, target)
+            for target in ("/", "/metrics", "/debug/state", "/version", "/api", "/api/v1/pods", "/readyz/discovery"):
+                self.assertEqual(status(target), 404, target)
+            self.assertEqual(status("/healthz", "POST"), 405)
+            self.assertEqual(status("/api/v1/namespaces/default/pods", "POST"), 404)
+            daemon.stop()
+
+    def test_what_is_no_address_is_refused(self):
+        code, _, err = run_daemon("--resource", "pods", "--health-listen", "8081")
+        self.assertEqual(code, 2)
+        self.assertIn("8081", err)
 
 
 if __name__ == "__main__":
