@@ -107,6 +107,10 @@ static void read_resource(const struct segments *segments, size_t i, struct kinf
     request->subresource = segment_or_none(segments, i + 2);
     if (segments->n_items > i + 3 || segments->is_too_deep || segments->has_gap)
         request->resource = "";
+    if (request->is_watch_path)
+        request->watched_name = request->name;
+    if (request->is_watch_path && *request->subresource == '\0')
+        request->name = "";
 }
 
 static void read_api_path(const struct segments *segments, struct kinf__request *request)
@@ -117,6 +121,10 @@ static void read_api_path(const struct segments *segments, struct kinf__request 
     if (is_grouped)
         request->group = segment_or_none(segments, 1);
     request->version = segment_or_none(segments, i);
+    if (is_word(segments, i + 1, "watch") && n > i + 2) {
+        request->is_watch_path = true;
+        i++;
+    }
     if (segments->has_gap)
         read_resource(segments, i + 1, request);
     else if (n == 1)
@@ -158,7 +166,7 @@ static void read_path(const struct segments *segments, struct kinf__request *req
 {
     request->route = KINF__ROUTE_OTHER;
     request->group = request->version = request->name_space = request->resource = request->name =
-        request->subresource = request->check = "";
+        request->subresource = request->watched_name = request->check = "";
     if (segments->has_first_gap)
         return;
     if (is_word(segments, 0, "api") || is_word(segments, 0, "apis"))
@@ -350,6 +358,27 @@ static int read_fields(const char *text, struct kinf__list_options *options,
     return *text != '\0' ? kinf__fields_parse(text, &options->fields, refusal) : 0;
 }
 
+/* The name in the path selects; a selector beside it may only say the same. */
+static int select_watched(const char *name, struct kinf__list_options *options,
+                          struct kinf__refusal *refusal)
+{
+    const char *required = kinf__fields_required(options->fields, "metadata.name");
+    KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
+    int failed = kinf__buffer_printf(&text, "metadata.name=");
+
+    if (options->fields != NULL)
+        return required != NULL && strcmp(required, name) == 0
+                   ? 0
+                   : kinf__refuse(refusal, 400, "BadRequest",
+                                  "fieldSelector metadata.name doesn't match requested name");
+    for (; failed == 0 && *name != '\0'; name++)
+        failed =
+            kinf__buffer_printf(&text, "%s%c", strchr("\\,=", *name) != NULL ? "\\" : "", *name);
+    if (failed < 0)
+        return kinf__refuse_no_memory(refusal);
+    return kinf__fields_parse(kinf__buffer_cstr(&text), &options->fields, refusal);
+}
+
 /* --- which options exclude each other: metainternalversion's ValidateListOptions --- */
 
 struct faults {
@@ -511,6 +540,7 @@ static int read_options(const struct kinf__request *request, const struct values
     int failed;
 
     fill_options(values, options);
+    options->is_watch |= request->is_watch_path;
     if ((failed = check_timeout(values, options->is_watch, refusal)) < 0 ||
         (failed = read_number(values, PARAMETER_LIMIT, &options->limit, refusal)) < 0 ||
         (failed = read_number(values, PARAMETER_TIMEOUT_SECONDS, &options->timeout_s, refusal)) <
@@ -518,6 +548,9 @@ static int read_options(const struct kinf__request *request, const struct values
         (failed = read_labels(options->label_selector, options, refusal)) < 0 ||
         (failed = read_fields(options->field_selector, options, refusal)) < 0 ||
         (failed = validate(values, options->is_watch, refusal)) < 0)
+        return failed;
+    if (request->is_watch_path && *request->watched_name != '\0' &&
+        (failed = select_watched(request->watched_name, options, refusal)) < 0)
         return failed;
     return check_version(values, !is_named && !options->is_watch, refusal);
 }
