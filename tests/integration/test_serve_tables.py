@@ -1,13 +1,21 @@
-"""Tables of every built-in type: the same bytes from the API server and from the daemon, but for ages."""
+"""Tables of every built-in type: the same bytes from the API server and from the daemon, but for ages.
+
+    python3 test_serve_tables.py --record
+
+writes what the API server shows to tests/data/tables/objects.
+"""
 
 import atexit
 import json
+import os
 import re
+import sys
 import tempfile
+import time
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 
-from harness import Cluster, need_cluster, wait_until, write_config
+from harness import ROOT, Cluster, need_cluster, wait_until, write_config
 from sim_steps import TABLE, thing
 from table_objects import DELETED, NAMESPACE, definitions, objects
 from test_serve import Served, Watch, ask
@@ -91,6 +99,20 @@ class Asked:
             self.send("DELETE", of.path(space, name))
 
 
+def make_all(cluster):
+    """Who asks its server, and the types of which there are objects now."""
+    cluster.make_namespace(NAMESPACE)
+    for definition in definitions():
+        cluster.kubectl("apply", "-f", "-", stdin=json.dumps(definition))
+        cluster.kubectl("wait", "--for=condition=Established", "crd/" + definition["metadata"]["name"])
+    real = Asked(cluster)
+    types = list(real.types())
+    kinds = {(of.api_version, of.kind): of for of in types}
+    for one in objects():
+        real.make(kinds[one["apiVersion"], one["kind"]], one)
+    return real, types
+
+
 def without_ages(body):
     """What counts seconds or minutes: nothing else here is as young."""
     body = re.sub(rb'"(\d+m)?(\d+s|\d+m)"', b'"AGE"', body)
@@ -103,15 +125,7 @@ class TablesTest(unittest.TestCase):
         cls.cluster = Cluster()
         atexit.unregister(cls.cluster.close)
         cls.addClassCleanup(cls.cluster.close)
-        cls.cluster.make_namespace(NAMESPACE)
-        cls.real = Asked(cls.cluster)
-        for definition in definitions():
-            cls.cluster.kubectl("apply", "-f", "-", stdin=json.dumps(definition))
-            cls.cluster.kubectl("wait", "--for=condition=Established", "crd/" + definition["metadata"]["name"])
-        cls.types = list(cls.real.types())
-        kinds = {(of.api_version, of.kind): of for of in cls.types}
-        for one in objects():
-            cls.real.make(kinds[one["apiVersion"], one["kind"]], one)
+        cls.real, cls.types = make_all(cls.cluster)
         folder = cls.enterClassContext(tempfile.TemporaryDirectory())
         config = write_config(folder, *[of.name for of in cls.types], serve=True)  # Secrets, too
         cls.served = cls.enterClassContext(Served("--config", config, resource=(), kubeconfig=cls.cluster.kubeconfig()))
@@ -183,6 +197,18 @@ class TablesTest(unittest.TestCase):
                                                 for line in lines))
         self.each(lambda of: self.told(of, events(self.real, of), events(self.served, of)))
 
+    def test_events_of_changes(self):
+        path = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
+        before = self.real.send("POST", path, thing("v1", "ConfigMap", "changed"))["metadata"]["resourceVersion"]
+        self.served.wait_for(path, before)
+        target = f"{path}?watch=1&resourceVersion={before}"
+        with Watch(self.real, target, {"Accept": TABLE}) as real, Watch(self.served, target, {"Accept": TABLE}) as ours:
+            self.real.send("PATCH", path + "/changed", {"data": {"a": "b"}}, "application/merge-patch+json")
+            self.real.send("DELETE", path + "/changed")
+            events = [[without_ages(watch.answer.readline()) for _ in range(2)] for watch in (real, ours)]
+        self.assertEqual(events[1], events[0])
+        self.assertEqual([json.loads(line)["type"] for line in events[0]], ["MODIFIED", "DELETED"])
+
     def test_each_default_class_of_several_is_marked(self):
         path = "/apis/storage.k8s.io/v1/storageclasses"
         second = thing("storage.k8s.io/v1", "StorageClass", "second", provisioner="example.com/p", metadata={
@@ -194,5 +220,35 @@ class TablesTest(unittest.TestCase):
         self.assertEqual(marked, [[b"second"], [b"default", b"second"]])
 
 
+def written(value):
+    """As Go writes JSON."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return re.sub("[<>&]", lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def record(folder):
+    """For tests/unit/test_table.c, which needs no server. Columns go without what is said of them."""
+    real, types = make_all(Cluster())
+    made = {one["metadata"]["name"] for one in objects() + definitions()}
+    for of in types:
+        if of.group.endswith("example.com"):
+            continue
+        table = json.loads(ask(real, of.path() + "?includeObject=Object", headers={"Accept": TABLE})[2])
+        now = int(time.time())
+        columns = [{key: column[key] for key in ("name", "type", "format", "priority") if column[key] != ""}
+                   for column in table["columnDefinitions"]]
+        rows = [row for row in table["rows"] if row["object"]["metadata"]["name"] in made]
+        for row in rows:
+            row["object"]["metadata"].pop("managedFields", None)
+            del row["object"]["kind"], row["object"]["apiVersion"]
+        lists = [",\n".join(written(item) for item in items)
+                 for items in (columns, [{"cells": row["cells"], "object": row["object"]} for row in rows])]
+        with open(os.path.join(folder, of.name + ".json"), "w", encoding="utf-8") as file:
+            file.write(f'{{"now":{now},\n"columns":[\n{lists[0]}],\n"rows":[\n{lists[1]}]}}\n')
+
+
 if __name__ == "__main__":
-    unittest.main()
+    if sys.argv[1:] == ["--record"]:
+        record(os.path.join(ROOT, "tests", "data", "tables", "objects"))
+    else:
+        unittest.main()
