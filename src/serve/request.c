@@ -16,6 +16,8 @@
 /* As deep as any path goes: /apis/G/V/namespaces/NS/RESOURCE/NAME/SUBRESOURCE */
 #define MAX_SEGMENTS 8
 
+#define NAME_SELECTOR "metadata.name="
+
 struct segments {
     const char *items[MAX_SEGMENTS];
     size_t n_items;
@@ -358,25 +360,28 @@ static int read_fields(const char *text, struct kinf__list_options *options,
     return *text != '\0' ? kinf__fields_parse(text, &options->fields, refusal) : 0;
 }
 
-/* The name in the path selects; a selector beside it may only say the same. */
-static int select_watched(const char *name, struct kinf__list_options *options,
-                          struct kinf__refusal *refusal)
+/* What the name in the path is, unless there is a selector: that may only say the same. */
+static void write_name_selector(const char *name, char *text)
 {
-    const char *required = kinf__fields_required(options->fields, "metadata.name");
-    KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
-    int failed = kinf__buffer_printf(&text, "metadata.name=");
+    char *at = stpcpy(text, NAME_SELECTOR);
 
-    if (options->fields != NULL)
-        return required != NULL && strcmp(required, name) == 0
-                   ? 0
-                   : kinf__refuse(refusal, 400, "BadRequest",
-                                  "fieldSelector metadata.name doesn't match requested name");
-    for (; failed == 0 && *name != '\0'; name++)
-        failed =
-            kinf__buffer_printf(&text, "%s%c", strchr("\\,=", *name) != NULL ? "\\" : "", *name);
-    if (failed < 0)
-        return kinf__refuse_no_memory(refusal);
-    return kinf__fields_parse(kinf__buffer_cstr(&text), &options->fields, refusal);
+    for (; *name != '\0'; name++) {
+        if (strchr("\\,=", *name) != NULL)
+            *at++ = '\\';
+        *at++ = *name;
+    }
+    *at = '\0';
+}
+
+static int check_watched(const char *name, const struct kinf__fields *fields,
+                         struct kinf__refusal *refusal)
+{
+    const char *required = kinf__fields_required(fields, "metadata.name");
+
+    return *name == '\0' || (required != NULL && strcmp(required, name) == 0)
+               ? 0
+               : kinf__refuse(refusal, 400, "BadRequest",
+                              "fieldSelector metadata.name doesn't match requested name");
 }
 
 /* --- which options exclude each other: metainternalversion's ValidateListOptions --- */
@@ -540,17 +545,16 @@ static int read_options(const struct kinf__request *request, const struct values
     int failed;
 
     fill_options(values, options);
-    options->is_watch |= request->is_watch_path;
+    options->is_watch |= request->is_watch_path && !is_named;
     if ((failed = check_timeout(values, options->is_watch, refusal)) < 0 ||
         (failed = read_number(values, PARAMETER_LIMIT, &options->limit, refusal)) < 0 ||
         (failed = read_number(values, PARAMETER_TIMEOUT_SECONDS, &options->timeout_s, refusal)) <
             0 ||
         (failed = read_labels(options->label_selector, options, refusal)) < 0 ||
         (failed = read_fields(options->field_selector, options, refusal)) < 0 ||
-        (failed = validate(values, options->is_watch, refusal)) < 0)
-        return failed;
-    if (request->is_watch_path && *request->watched_name != '\0' &&
-        (failed = select_watched(request->watched_name, options, refusal)) < 0)
+        (failed = validate(values, options->is_watch, refusal)) < 0 ||
+        (!is_named &&
+         (failed = check_watched(request->watched_name, options->fields, refusal)) < 0))
         return failed;
     return check_version(values, !is_named && !options->is_watch, refusal);
 }
@@ -559,13 +563,21 @@ int kinf__request_read_options(const struct kinf__request *request,
                                struct kinf__list_options *ret_options,
                                struct kinf__refusal *refusal)
 {
-    struct kinf__list_options options = { .text = malloc(request->query.len + 1) };
+    size_t size = request->query.len + 1, watched_len = strlen(request->watched_name);
+    struct kinf__list_options options = {
+        .text = malloc(size + sizeof NAME_SELECTOR + 2 * watched_len),
+    };
     struct values values = { .texts = { NULL } };
+    bool is_named = *request->name != '\0';
     int failed;
 
     if (options.text == NULL)
         return kinf__refuse_no_memory(refusal);
-    failed = read_values(request->query, *request->name != '\0', options.text, &values, refusal);
+    failed = read_values(request->query, is_named, options.text, &values, refusal);
+    if (!is_named && watched_len != 0 && *text_of(&values, PARAMETER_FIELDS) == '\0') {
+        write_name_selector(request->watched_name, options.text + size);
+        values.texts[PARAMETER_FIELDS] = options.text + size;
+    }
     if (failed == 0)
         failed = read_options(request, &values, &options, refusal);
     if (failed < 0) {
