@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that are missing, or says how: install-deps.sh [build|test|lint|fuzz|clients]...
-# "build" is what the daemon and the library need, "test" adds cmocka and what the real cluster and its network need,
+# "build" is what the daemon and the library need, "test" adds cmocka, what the real cluster and its network need, and
+# what looks at the systemd unit,
 # "lint" adds clang's tools and abidiff, "fuzz" libFuzzer, "clients" a browser. Exits 1 with one plain line when something is missing and cannot be installed.
 set -euo pipefail
 
 declare -A packages=(
     [build]="build-essential pkg-config libcurl4-openssl-dev libcjson-dev libyaml-dev libssl-dev zlib1g-dev libmicrohttpd-dev libgnutls28-dev"
-    [test]="libcmocka-dev openssl curl python3 python3-venv iproute2"
+    [test]="libcmocka-dev openssl curl python3 python3-venv iproute2 systemd strace"
     [lint]="clang clang-tidy clang-format abigail-tools"
     [fuzz]="clang libclang-rt-dev"
     [clients]="chromium"

@@ -124,10 +124,10 @@ class Server:
                     file.write(base64.b64decode(user[name]))
             self.tls.load_cert_chain(*paths)
 
-    def ask(self, path, body=None):
+    def ask(self, path, body=None, accept="application/json"):
         request = urllib.request.Request(self.url + path, method="POST" if body else "GET",
                                          data=json.dumps(body).encode() if body else None,
-                                         headers={"Content-Type": "application/json"})
+                                         headers={"Content-Type": "application/json", "Accept": accept})
         try:
             with urllib.request.urlopen(request, context=self.tls) as answer:
                 return json.load(answer)

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "daemon/check.h"
 #include "daemon/errand.h"
 #include "daemon/measure.h"
 #include "daemon/notify.h"
@@ -188,10 +189,13 @@ static int start_all(struct daemon *daemon, struct kinf_error *err)
     return failed;
 }
 
-static int new_client(const struct kinf__config *config, struct kinf_client **ret_client,
-                      struct kinf_error *err)
+static int new_client(const struct kinf__config *config, bool is_check,
+                      struct kinf_client **ret_client, struct kinf_error *err)
 {
     struct kinf_client_options options = KINF_CLIENT_OPTIONS_INIT;
+
+    if (is_check)
+        options.queries_per_second = -1;
 
     options.kubeconfig = config->kubeconfig;
     options.context = config->context;
@@ -302,15 +306,28 @@ static enum kinf__events_mode effective_mode(const struct kinf__options *options
     return isatty(STDOUT_FILENO) ? KINF__EVENTS_TEXT : KINF__EVENTS_NONE;
 }
 
+static int check(const struct daemon *daemon, struct kinf_error *err)
+{
+    int failed = kinf__check_online(daemon->watches.client, &daemon->watches.config, err);
+
+    return failed == KINF_ERR_STOPPED && atomic_load(&time_is_over)
+               ? kinf__error_set(err, KINF_ERR_TIMEOUT, "not checked within %lld ms",
+                                 (long long)daemon->options->timeout_ms)
+               : failed;
+}
+
 static int run(struct daemon *daemon, struct kinf_error *err)
 {
     struct kinf__watches *watches = &daemon->watches;
     bool is_measure = daemon->options->command == KINF__COMMAND_MEASURE;
-    int failed = new_client(&watches->config, &watches->client, err);
+    bool is_check = daemon->options->command == KINF__COMMAND_CHECK_CONFIG;
+    int failed = new_client(&watches->config, is_check, &watches->client, err);
 
     if (failed < 0)
         return failed;
     make_interruptible(watches->client);
+    if (is_check)
+        return check(daemon, err);
     if ((watches->config.listen.n_items != 0 || watches->config.health_listen != NULL) &&
         !is_measure)
         failed = kinf__serving_new(&watches->config, watches->client, &watches->serving, err);
@@ -344,7 +361,7 @@ int kinf__daemon_run(struct kinf__options *options, struct kinf_error *err)
         failed = kinf__output_init(&watches->output, STDOUT_FILENO, err);
     if (failed == 0) {
         install_signal_handlers();
-        if (options->command == KINF__COMMAND_MEASURE)
+        if (options->command != KINF__COMMAND_RUN)
             limit_time(options->timeout_ms);
         failed = run(&daemon, err);
         stop_all(&daemon);

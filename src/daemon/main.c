@@ -39,6 +39,17 @@ static int complain(const struct kinf_error *err)
     }
 }
 
+static int check_config(struct kinf__options *options, struct kinf_error *err)
+{
+    size_t n = options->config.n_resources;
+    int failed = options->is_online ? kinf__daemon_run(options, err) : 0;
+
+    if (failed == 0)
+        printf("configuration is good: %zu resource%s%s\n", n, n == 1 ? "" : "s",
+               options->is_online ? " that the server has and lets read" : "");
+    return failed;
+}
+
 static int execute(struct kinf__options *options, struct kinf_error *err)
 {
     switch (options->command) {
@@ -49,9 +60,7 @@ static int execute(struct kinf__options *options, struct kinf_error *err)
         printf("kinformerd %s\n", kinf_version());
         return 0;
     case KINF__COMMAND_CHECK_CONFIG:
-        printf("configuration is good: %zu resource%s\n", options->config.n_resources,
-               options->config.n_resources == 1 ? "" : "s");
-        return 0;
+        return check_config(options, err);
     case KINF__COMMAND_RUN:
     case KINF__COMMAND_MEASURE:
         break;

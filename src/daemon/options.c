@@ -44,10 +44,12 @@ const char kinf__options_help[] =
     "  --events MODE         text, json or none; default: text on a terminal, else none\n"
     "  --events-objects      with --events json: whole objects too\n"
     "  --measure             sync, print one line of figures for each resource, exit\n"
-    "  --timeout DURATION    of --measure, from the start; default 30s\n"
+    "  --timeout DURATION    of --measure and --online, from the start; default 30s\n"
     "  --log-level LEVELS    off, error, warn, info, debug, or all=info,reflector=debug;\n"
     "                        default info, or $KINF_LOG\n"
     "  --check-config        read the configuration, say whether it is good, exit\n"
+    "  --online              with --check-config: ask the server, too, whether each resource is\n"
+    "                        there and may be listed and watched; a line for each that is wrong\n"
     "  --version, --help\n"
     "\n"
     "Exit status: 0 done, 1 failed while running, 2 wrong usage or configuration.\n"
@@ -103,6 +105,7 @@ static const struct kinf__flag known_flags[] = {
     { "measure", false, AT(options.command), KINF__COMMAND_MEASURE, kinf__flag_set },
     { "timeout", true, AT(options.timeout_ms), 0, take_duration },
     { "check-config", false, AT(options.command), KINF__COMMAND_CHECK_CONFIG, kinf__flag_set },
+    { "online", false, AT(options.is_online), 0, kinf__flag_on },
     { "log-level", true, AT(options.log_levels), 0, kinf__flag_text },
     { "version", false, AT(options.command), KINF__COMMAND_VERSION, kinf__flag_set },
     { "help", false, AT(options.command), KINF__COMMAND_HELP, kinf__flag_set },
@@ -228,6 +231,9 @@ int kinf__options_parse(int argc, char *argv[], struct kinf__options *ret_option
     if (failed == 0 && flags.options.command != KINF__COMMAND_HELP &&
         flags.options.command != KINF__COMMAND_VERSION)
         failed = make_config(&flags, err);
+    if (failed == 0 && flags.options.is_online &&
+        flags.options.command != KINF__COMMAND_CHECK_CONFIG)
+        failed = kinf__error_set(err, KINF_ERR_INVALID, "--online goes with --check-config");
     if (failed < 0)
         kinf__options_release(&flags.options);
     else

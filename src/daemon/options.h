@@ -37,7 +37,8 @@ struct kinf__options {
     enum kinf__command command;
     const char *config_file; /* NULL: all from the command line; points into argv */
     struct kinf__overrides overrides;
-    int64_t timeout_ms;         /* of --measure */
+    bool is_online;             /* --check-config asks the server, too */
+    int64_t timeout_ms;         /* of --measure and --online */
     const char *log_levels;     /* overrides the file; points into argv */
     const char *kubeconfig_out; /* of --write-kubeconfig; NULL: none; points into argv */
     struct kinf__config config; /* read from the file or made from the flags */

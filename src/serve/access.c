@@ -72,11 +72,14 @@ static void describe(const struct kinf__request *request, const char *path,
     attributes->resource = request->resource;
     attributes->subresource = request->subresource;
     attributes->name_space = request->name_space;
-    attributes->name = request->name;
+    attributes->name = request->is_watch_path ? request->watched_name : request->name;
     /* As the API server sees it, a namespace is in itself. */
     if (strcmp(request->resource, "namespaces") == 0 && *request->name_space == '\0')
-        attributes->name_space = request->name;
-    if (*request->name == '\0')
+        attributes->name_space = attributes->name;
+    /* Selectors are of no account there. */
+    if (request->is_watch_path)
+        attributes->verb = "watch";
+    else if (*request->name == '\0')
         add_options(options, attributes);
 }
 
@@ -159,6 +162,8 @@ static int ask_authorizer(struct kinf__exchange *exchange, const struct kinf__ex
 static const char *verb_of(const char *method, const struct kinf__request *request,
                            const char *read_verb)
 {
+    if (request->is_watch_path)
+        return read_verb;
     if (strcmp(method, "POST") == 0)
         return "create";
     if (strcmp(method, "PUT") == 0)

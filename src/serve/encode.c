@@ -126,10 +126,11 @@ static int append_row_object(struct kinf__encoder *encoder, const struct kinf_ob
 }
 
 static int append_row(struct kinf__encoder *encoder, const struct kinf_object *object,
-                      const char *version, struct kinf__pieces *out)
+                      const char *version, bool is_of_list, struct kinf__pieces *out)
 {
-    if (kinf__buffer_append_str(&out->bytes, KINF_STR("{\"cells\":")) < 0 ||
-        kinf__table_write_cells(encoder->table, object, encoder->now_s, &out->bytes) < 0 ||
+    if (kinf__buffer_append(&out->bytes, "{", 1) < 0 ||
+        kinf__table_write_row(encoder->table, object, encoder->now_s, is_of_list, &out->bytes) <
+            0 ||
         kinf__buffer_append_str(&out->bytes, KINF_STR(",\"object\":")) < 0 ||
         append_row_object(encoder, object, version, out) < 0)
         return KINF_ERR_NO_MEMORY;
@@ -162,7 +163,7 @@ int kinf__encode_object(struct kinf__encoder *encoder, const struct kinf_object 
         return append_object(encoder, object, version, out);
     if (begin_table(encoder, version != NULL ? version : kinf_object_resource_version(object),
                     &out->bytes) < 0 ||
-        append_row(encoder, object, version, out) < 0)
+        append_row(encoder, object, version, false, out) < 0)
         return KINF_ERR_NO_MEMORY;
     return kinf__buffer_append(&out->bytes, "]}", 2);
 }
@@ -173,7 +174,7 @@ int kinf__encode_item(struct kinf__encoder *encoder, const struct kinf_object *o
     struct kinf_str body;
 
     if (encoder->form == KINF__FORM_TABLE)
-        return append_row(encoder, object, NULL, out);
+        return append_row(encoder, object, NULL, true, out);
     if (is_metadata(encoder) || kinf__is_custom_group(encoder->type->group))
         return append_object(encoder, object, NULL, out);
     if (kinf__object_body(object, &encoder->scratch, &body) < 0)

@@ -16,6 +16,8 @@
 /* As deep as any path goes: /apis/G/V/namespaces/NS/RESOURCE/NAME/SUBRESOURCE */
 #define MAX_SEGMENTS 8
 
+#define NAME_SELECTOR "metadata.name="
+
 struct segments {
     const char *items[MAX_SEGMENTS];
     size_t n_items;
@@ -107,6 +109,10 @@ static void read_resource(const struct segments *segments, size_t i, struct kinf
     request->subresource = segment_or_none(segments, i + 2);
     if (segments->n_items > i + 3 || segments->is_too_deep || segments->has_gap)
         request->resource = "";
+    if (request->is_watch_path)
+        request->watched_name = request->name;
+    if (request->is_watch_path && *request->subresource == '\0')
+        request->name = "";
 }
 
 static void read_api_path(const struct segments *segments, struct kinf__request *request)
@@ -117,6 +123,10 @@ static void read_api_path(const struct segments *segments, struct kinf__request 
     if (is_grouped)
         request->group = segment_or_none(segments, 1);
     request->version = segment_or_none(segments, i);
+    if (is_word(segments, i + 1, "watch") && n > i + 2) {
+        request->is_watch_path = true;
+        i++;
+    }
     if (segments->has_gap)
         read_resource(segments, i + 1, request);
     else if (n == 1)
@@ -158,7 +168,7 @@ static void read_path(const struct segments *segments, struct kinf__request *req
 {
     request->route = KINF__ROUTE_OTHER;
     request->group = request->version = request->name_space = request->resource = request->name =
-        request->subresource = request->check = "";
+        request->subresource = request->watched_name = request->check = "";
     if (segments->has_first_gap)
         return;
     if (is_word(segments, 0, "api") || is_word(segments, 0, "apis"))
@@ -350,6 +360,30 @@ static int read_fields(const char *text, struct kinf__list_options *options,
     return *text != '\0' ? kinf__fields_parse(text, &options->fields, refusal) : 0;
 }
 
+/* What the name in the path is, unless there is a selector: that may only say the same. */
+static void write_name_selector(const char *name, char *text)
+{
+    char *at = stpcpy(text, NAME_SELECTOR);
+
+    for (; *name != '\0'; name++) {
+        if (strchr("\\,=", *name) != NULL)
+            *at++ = '\\';
+        *at++ = *name;
+    }
+    *at = '\0';
+}
+
+static int check_watched(const char *name, const struct kinf__fields *fields,
+                         struct kinf__refusal *refusal)
+{
+    const char *required = kinf__fields_required(fields, "metadata.name");
+
+    return *name == '\0' || (required != NULL && strcmp(required, name) == 0)
+               ? 0
+               : kinf__refuse(refusal, 400, "BadRequest",
+                              "fieldSelector metadata.name doesn't match requested name");
+}
+
 /* --- which options exclude each other: metainternalversion's ValidateListOptions --- */
 
 struct faults {
@@ -511,13 +545,16 @@ static int read_options(const struct kinf__request *request, const struct values
     int failed;
 
     fill_options(values, options);
+    options->is_watch |= request->is_watch_path && !is_named;
     if ((failed = check_timeout(values, options->is_watch, refusal)) < 0 ||
         (failed = read_number(values, PARAMETER_LIMIT, &options->limit, refusal)) < 0 ||
         (failed = read_number(values, PARAMETER_TIMEOUT_SECONDS, &options->timeout_s, refusal)) <
             0 ||
         (failed = read_labels(options->label_selector, options, refusal)) < 0 ||
         (failed = read_fields(options->field_selector, options, refusal)) < 0 ||
-        (failed = validate(values, options->is_watch, refusal)) < 0)
+        (failed = validate(values, options->is_watch, refusal)) < 0 ||
+        (!is_named &&
+         (failed = check_watched(request->watched_name, options->fields, refusal)) < 0))
         return failed;
     return check_version(values, !is_named && !options->is_watch, refusal);
 }
@@ -526,13 +563,21 @@ int kinf__request_read_options(const struct kinf__request *request,
                                struct kinf__list_options *ret_options,
                                struct kinf__refusal *refusal)
 {
-    struct kinf__list_options options = { .text = malloc(request->query.len + 1) };
+    size_t size = request->query.len + 1, watched_len = strlen(request->watched_name);
+    struct kinf__list_options options = {
+        .text = malloc(size + sizeof NAME_SELECTOR + 2 * watched_len),
+    };
     struct values values = { .texts = { NULL } };
+    bool is_named = *request->name != '\0';
     int failed;
 
     if (options.text == NULL)
         return kinf__refuse_no_memory(refusal);
-    failed = read_values(request->query, *request->name != '\0', options.text, &values, refusal);
+    failed = read_values(request->query, is_named, options.text, &values, refusal);
+    if (!is_named && watched_len != 0 && *text_of(&values, PARAMETER_FIELDS) == '\0') {
+        write_name_selector(request->watched_name, options.text + size);
+        values.texts[PARAMETER_FIELDS] = options.text + size;
+    }
     if (failed == 0)
         failed = read_options(request, &values, &options, refusal);
     if (failed < 0) {

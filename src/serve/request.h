@@ -49,9 +49,11 @@ struct kinf__request {
     const char *resource; /* "" in KINF__ROUTE_RESOURCE: there is nothing */
     const char *name;
     const char *subresource;
-    const char *check;     /* KINF__ROUTE_HEALTH: "livez"; the one below it is `name` */
-    struct kinf_str query; /* as it came, behind the question mark */
-    char *text;            /* owned: what all of the above points into */
+    bool is_watch_path; /* .../VERSION/watch/...: a watch whatever the options say; deprecated */
+    const char *watched_name; /* of one object: `name` is "", as of every watch */
+    const char *check;        /* KINF__ROUTE_HEALTH: "livez"; the one below it is `name` */
+    struct kinf_str query;    /* as it came, behind the question mark */
+    char *text;               /* owned: what all of the above points into */
 };
 
 /* `target` is the request line's, as it came: with escapes and query. Refused are targets that do

@@ -5,6 +5,7 @@
  */
 #include "table/custom.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,6 +34,7 @@ struct column {
     char *name;
     char *type;
     char *format;
+    char *description;
     int64_t priority;
     char *path;
     struct step steps[MAX_STEPS];
@@ -172,6 +174,21 @@ static char *dup_field(struct kinf__json_value from, const char *name)
     return text;
 }
 
+/* What the definition says of the column, or where its cells come from. */
+static char *dup_description(struct kinf__json_value from, const char *path)
+{
+    static const char otherwise[] = "Custom resource definition column (in JSONPath format): ";
+    size_t size = sizeof otherwise + strlen(path);
+    char *text;
+
+    if (kinf__field_has_text(from, "description"))
+        return dup_field(from, "description");
+    text = malloc(size);
+    if (text != NULL)
+        snprintf(text, size, "%s%s", otherwise, path);
+    return text;
+}
+
 static int read_column(struct kinf__json_value from, struct column *column)
 {
     column->name = dup_field(from, "name");
@@ -181,6 +198,9 @@ static int read_column(struct kinf__json_value from, struct column *column)
     column->priority = kinf__field_int(from, "priority", 0);
     if (column->name == NULL || column->type == NULL || column->format == NULL ||
         column->path == NULL)
+        return KINF_ERR_NO_MEMORY;
+    column->description = dup_description(from, column->path);
+    if (column->description == NULL)
         return KINF_ERR_NO_MEMORY;
     column->is_understood = parse(column);
     return 0;
@@ -221,6 +241,7 @@ void kinf__custom_columns_free(struct kinf__custom_columns *columns)
         free(columns->items[i].name);
         free(columns->items[i].type);
         free(columns->items[i].format);
+        free(columns->items[i].description);
         free(columns->items[i].path);
     }
     free(columns);
@@ -243,8 +264,8 @@ int kinf__custom_columns_write(const struct kinf__custom_columns *columns, struc
         if (write_text(out, ",{\"name\":", column->name) < 0 ||
             write_text(out, ",\"type\":", column->type) < 0 ||
             write_text(out, ",\"format\":", column->format) < 0 ||
-            kinf__buffer_printf(out, ",\"description\":\"\",\"priority\":%lld}",
-                                (long long)column->priority) < 0)
+            write_text(out, ",\"description\":", column->description) < 0 ||
+            kinf__buffer_printf(out, ",\"priority\":%lld}", (long long)column->priority) < 0)
             return KINF_ERR_NO_MEMORY;
     }
     return 0;
@@ -332,7 +353,7 @@ static void write_cell(const struct column *column, struct kinf__json_value valu
         kinf__row_append(row, value);
         kinf__cell_text(row, "");
     } else if (strcmp(column->type, "date") == 0 && value.type == KINF__JSON_STRING) {
-        kinf__cell_since(row, kinf__value_time(value), "<invalid>");
+        kinf__cell_ago(row, kinf__value_time(value), "<invalid>");
     } else if (strcmp(column->type, "integer") == 0 && is_number) {
         kinf__cell_int(row, (int64_t)strtod(value.raw.bytes, NULL));
     } else if ((strcmp(column->type, "number") == 0 && is_number) ||

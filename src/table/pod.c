@@ -7,6 +7,10 @@
 #include <inttypes.h>
 #include <string.h>
 
+#define ROW_COMPLETED(reason, message)                                                             \
+    "[{\"type\":\"Completed\",\"status\":\"True\",\"reason\":\"" reason                            \
+    "\",\"message\":\"" message "\"}]"
+
 /* What one pass over a pod's containers gives. */
 struct pod {
     struct kinf__json_value object;
@@ -48,6 +52,11 @@ static bool is_finished(struct kinf__json_value status, bool sidecar)
     return sidecar && kinf__field_is_true(status, "started");
 }
 
+static bool is_initialized(const struct pod *pod)
+{
+    return !pod->is_initializing || kinf__field_condition_is_true(pod->object, "Initialized");
+}
+
 static void read_init_containers(struct pod *pod)
 {
     int64_t n_sidecar_restarts = 0, last_sidecar_s = INT64_MIN;
@@ -74,15 +83,10 @@ static void read_init_containers(struct pod *pod)
         pod->init_at = i;
         pod->init = status;
     }
-    if (!pod->is_initializing) {
+    if (is_initialized(pod)) {
         pod->n_restarts = n_sidecar_restarts;
         pod->last_restart_s = last_sidecar_s;
     }
-}
-
-static bool is_initialized(const struct pod *pod)
-{
-    return !pod->is_initializing || kinf__field_condition_is_true(pod->object, "Initialized");
 }
 
 static bool is_running(struct kinf__json_value status)
@@ -122,6 +126,11 @@ static void set(struct kinf__row *row, const char *prefix)
     kinf__row_printf(row, "%s", prefix);
 }
 
+static bool text_is(const struct kinf__row *row, const char *text)
+{
+    return kinf_str_equal(kinf__buffer_str(&row->text), kinf_str_from(text));
+}
+
 static void set_termination(struct kinf__row *row, const char *prefix,
                             struct kinf__json_value terminated)
 {
@@ -153,34 +162,51 @@ static void set_initializing(struct kinf__row *row, const struct pod *pod)
     }
 }
 
-/* The first container that has something to say. Returns whether another one runs and is ready. */
-static bool set_by_containers(struct kinf__row *row, const struct pod *pod)
-{
-    struct kinf__json_value state;
-    bool has_running = false, is_said = false;
+/* What the containers say together. */
+struct verdict {
+    bool is_said;                   /* in the row's text: by the first that has something to say */
+    bool has_running;               /* another one runs and is ready */
+    struct kinf__json_value failed; /* the first that ended badly; null: none */
+};
 
-    for (struct kinf__items status = kinf__field_items(pod->object, "status.containerStatuses");
-         kinf__items_next(&status);) {
-        if (kinf__field_has_text(status.value, "state.waiting.reason")) {
-            if (!is_said) {
-                set(row, "");
-                kinf__row_append_field(row, status.value, "state.waiting.reason");
-            }
-            is_said = true;
-        } else if (kinf__field(status.value, "state.terminated", &state)) {
-            if (!is_said)
-                set_termination(row, "", state);
-            is_said = true;
-        } else if (is_running(status.value)) {
-            has_running = true;
+static void set_by_container(struct kinf__row *row, struct kinf__json_value status,
+                             struct verdict *verdict)
+{
+    struct kinf__json_value ended;
+
+    if (kinf__field_has_text(status, "state.waiting.reason")) {
+        if (!verdict->is_said) {
+            set(row, "");
+            kinf__row_append_field(row, status, "state.waiting.reason");
         }
+        verdict->is_said = true;
+    } else if (kinf__field(status, "state.terminated", &ended)) {
+        if (!verdict->is_said)
+            set_termination(row, "", ended);
+        verdict->is_said = true;
+        if (verdict->failed.type == KINF__JSON_NULL && kinf__field_int(ended, "exitCode", 0) != 0)
+            verdict->failed = ended;
+    } else if (is_running(status)) {
+        verdict->has_running = true;
     }
-    return has_running;
 }
 
-static bool text_is(const struct kinf__row *row, const char *text)
+/* A pod is not completed as long as one of its containers runs, or if one has failed. */
+static void set_by_containers(struct kinf__row *row, const struct pod *pod)
 {
-    return kinf_str_equal(kinf__buffer_str(&row->text), kinf_str_from(text));
+    struct verdict verdict = { .failed = { .type = KINF__JSON_NULL } };
+
+    for (struct kinf__items status = kinf__field_items(pod->object, "status.containerStatuses");
+         kinf__items_next(&status);)
+        set_by_container(row, status.value, &verdict);
+    if (!text_is(row, "Completed"))
+        return;
+    if (verdict.has_running && kinf__field_condition_is_true(pod->object, "Ready"))
+        set(row, "Running");
+    else if (verdict.failed.type != KINF__JSON_NULL)
+        set_termination(row, "", verdict.failed);
+    else if (verdict.has_running)
+        set(row, "NotReady");
 }
 
 static void set_deleted(struct kinf__row *row, const struct pod *pod)
@@ -206,8 +232,8 @@ static void cell_status(struct kinf__row *row, const struct pod *pod)
         set(row, "SchedulingGated");
     if (pod->is_initializing)
         set_initializing(row, pod);
-    if (is_initialized(pod) && set_by_containers(row, pod) && text_is(row, "Completed"))
-        set(row, kinf__field_condition_is_true(pod->object, "Ready") ? "Running" : "NotReady");
+    if (is_initialized(pod))
+        set_by_containers(row, pod);
     set_deleted(row, pod);
     kinf__cell_text(row, "");
 }
@@ -225,7 +251,24 @@ static void cell_restarts(struct kinf__row *row, const struct pod *pod)
     kinf__cell_text(row, "");
 }
 
-static void cell_gates(struct kinf__row *row)
+void kinf__cells_pod(struct kinf__row *row)
+{
+    struct pod pod = { .object = row->object, .last_restart_s = INT64_MIN };
+
+    if (kinf__field_is(row->object, "status.phase", "Succeeded"))
+        row->conditions = ROW_COMPLETED("Succeeded", "The pod has completed successfully.");
+    else if (kinf__field_is(row->object, "status.phase", "Failed"))
+        row->conditions = ROW_COMPLETED("Failed", "The pod failed.");
+    count_containers(&pod);
+    read_init_containers(&pod);
+    read_containers(&pod);
+    kinf__row_printf(row, "%zu/%zu", pod.n_ready, pod.n_containers);
+    kinf__cell_text(row, "");
+    cell_status(row, &pod);
+    cell_restarts(row, &pod);
+}
+
+void kinf__cell_gates(struct kinf__row *row)
 {
     size_t n_open = 0, n = 0;
     struct kinf__items gate = kinf__field_items(row->object, "spec.readinessGates");
@@ -239,22 +282,4 @@ static void cell_gates(struct kinf__row *row)
     if (n != 0)
         kinf__row_printf(row, "%zu/%zu", n_open, n);
     kinf__cell_text(row, "<none>");
-}
-
-void kinf__table_pod(struct kinf__row *row)
-{
-    struct pod pod = { .object = row->object, .last_restart_s = INT64_MIN };
-
-    count_containers(&pod);
-    read_init_containers(&pod);
-    read_containers(&pod);
-    kinf__row_printf(row, "%zu/%zu", pod.n_ready, pod.n_containers);
-    kinf__cell_text(row, "");
-    cell_status(row, &pod);
-    cell_restarts(row, &pod);
-    kinf__cell_age(row);
-    kinf__cell_string(row, "status.podIP", "<none>");
-    kinf__cell_string(row, "spec.nodeName", "<none>");
-    kinf__cell_string(row, "status.nominatedNodeName", "<none>");
-    cell_gates(row);
 }

@@ -4,6 +4,7 @@
  */
 #include "table/row.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -210,6 +211,41 @@ void kinf__row_comma(struct kinf__row *row)
         kinf__row_printf(row, ",");
 }
 
+void kinf__row_append_each(struct kinf__row *row, struct kinf__json_value from, const char *path,
+                           const char *field)
+{
+    for (struct kinf__items item = kinf__field_items(from, path); kinf__items_next(&item);) {
+        kinf__row_comma(row);
+        if (field != NULL)
+            kinf__row_append_field(row, item.value, field);
+        else
+            kinf__row_append(row, item.value);
+    }
+}
+
+static int compare_raw(const void *a, const void *b)
+{
+    return kinf_str_compare(*(const struct kinf_str *)a, *(const struct kinf_str *)b);
+}
+
+void kinf__row_append_set(struct kinf__row *row, struct kinf_str *texts, size_t n)
+{
+    if (n != 0)
+        qsort(texts, n, sizeof *texts, compare_raw);
+    for (size_t i = 0; i < n; i++) {
+        if (i == 0 || !kinf_str_equal(texts[i], texts[i - 1])) {
+            kinf__row_comma(row);
+            kinf__row_printf(row, "%.*s", (int)texts[i].len, texts[i].bytes);
+        }
+    }
+}
+
+void kinf__row_lower(struct kinf__row *row)
+{
+    for (size_t i = 0; i < row->text.len; i++)
+        row->text.bytes[i] = (char)tolower((unsigned char)row->text.bytes[i]);
+}
+
 /* "3h1m"; the second part only if it is there. */
 static void append_parts(struct kinf__row *row, int64_t seconds, int64_t large_s, char large,
                          int64_t small_s, char small)
@@ -275,11 +311,6 @@ static int compare_requirements(const void *a, const void *b)
     const struct requirement *left = a, *right = b;
 
     return kinf_str_compare(left->key, right->key);
-}
-
-static int compare_raw(const void *a, const void *b)
-{
-    return kinf_str_compare(*(const struct kinf_str *)a, *(const struct kinf_str *)b);
 }
 
 /* "(x,y)", sorted. */
@@ -403,11 +434,11 @@ void kinf__cell_json(struct kinf__row *row, struct kinf_str json)
         row->is_out_of_memory = true;
 }
 
-void kinf__cell_value(struct kinf__row *row, const char *path)
+void kinf__cell_ago(struct kinf__row *row, int64_t time_s, const char *otherwise)
 {
-    struct kinf__json_value value;
-
-    kinf__cell_json(row, kinf__field(row->object, path, &value) ? value.raw : KINF_STR("null"));
+    if (time_s != INT64_MIN)
+        kinf__row_append_duration(row, row->now_s - time_s);
+    kinf__cell_text(row, otherwise);
 }
 
 void kinf__cell_string(struct kinf__row *row, const char *path, const char *otherwise)
@@ -416,30 +447,88 @@ void kinf__cell_string(struct kinf__row *row, const char *path, const char *othe
     kinf__cell_text(row, otherwise);
 }
 
-void kinf__cell_since(struct kinf__row *row, int64_t time_s, const char *otherwise)
+void kinf__cell_optional(struct kinf__row *row, const char *path, const char *otherwise)
 {
-    if (time_s != INT64_MIN)
-        kinf__row_append_duration(row, row->now_s - time_s);
+    struct kinf__json_value value;
+
+    kinf__cell_string(row, path, kinf__field(row->object, path, &value) ? "" : otherwise);
+}
+
+void kinf__cell_number(struct kinf__row *row, const char *path, const char *otherwise)
+{
+    struct kinf__json_value value;
+
+    if (otherwise != NULL && !kinf__field(row->object, path, &value))
+        kinf__cell_text(row, otherwise);
+    else
+        kinf__cell_int(row, kinf__field_int(row->object, path, 0));
+}
+
+void kinf__cell_flag(struct kinf__row *row, const char *path, const char *otherwise)
+{
+    struct kinf__json_value value;
+
+    kinf__cell_bool(row, kinf__field(row->object, path, &value)
+                             ? kinf__field_is_true(row->object, path)
+                             : *otherwise == 't');
+}
+
+void kinf__cell_value(struct kinf__row *row, const char *path, const char *otherwise)
+{
+    struct kinf__json_value value;
+
+    (void)otherwise;
+    kinf__cell_json(row, kinf__field(row->object, path, &value) ? value.raw : KINF_STR("null"));
+}
+
+void kinf__cell_count(struct kinf__row *row, const char *path, const char *otherwise)
+{
+    (void)otherwise;
+    kinf__cell_int(row, (int64_t)kinf__field_count(row->object, path));
+}
+
+void kinf__cell_since(struct kinf__row *row, const char *path, const char *otherwise)
+{
+    kinf__cell_ago(row, kinf__field_time(row->object, path), otherwise);
+}
+
+void kinf__cell_joined(struct kinf__row *row, const char *path, const char *otherwise)
+{
+    kinf__row_append_each(row, row->object, path, NULL);
     kinf__cell_text(row, otherwise);
 }
 
-void kinf__cell_age(struct kinf__row *row)
+void kinf__cell_pair(struct kinf__row *row, const char *path, const char *otherwise)
 {
-    kinf__cell_since(row, kinf__field_time(row->object, "metadata.creationTimestamp"), "<unknown>");
-}
+    size_t len = strcspn(path, "/");
+    struct kinf__json_value value;
+    char first[64];
 
-static void cell_of_each(struct kinf__row *row, const char *path, const char *field)
-{
-    for (struct kinf__items container = kinf__field_items(row->object, path);
-         kinf__items_next(&container);) {
-        kinf__row_comma(row);
-        kinf__row_append_field(row, container.value, field);
+    snprintf(first, sizeof first, "%.*s", (int)len, path);
+    if (kinf__field(row->object, first, &value)) {
+        kinf__row_append(row, value);
+        kinf__row_printf(row, "/");
+        kinf__row_append_field(row, row->object, path + len + 1);
     }
-    kinf__cell_text(row, "");
+    kinf__cell_text(row, otherwise);
 }
 
-void kinf__cell_containers(struct kinf__row *row, const char *path)
+void kinf__cell_labels(struct kinf__row *row, const char *path, const char *otherwise)
 {
-    cell_of_each(row, path, "name");
-    cell_of_each(row, path, "image");
+    kinf__row_append_labels(row, row->object, path);
+    kinf__cell_text(row, otherwise);
+}
+
+void kinf__cell_selector(struct kinf__row *row, const char *path, const char *otherwise)
+{
+    kinf__row_append_selector(row, row->object, path);
+    kinf__cell_text(row, otherwise);
+}
+
+void kinf__cell_containers(struct kinf__row *row, const char *path, const char *otherwise)
+{
+    kinf__row_append_each(row, row->object, path, "name");
+    kinf__cell_text(row, otherwise);
+    kinf__row_append_each(row, row->object, path, "image");
+    kinf__cell_text(row, otherwise);
 }

@@ -17,6 +17,8 @@
 struct kinf__row {
     struct kinf__json_value object;
     int64_t now_s;
+    bool is_of_list;        /* not of a single object, or of an event */
+    const char *conditions; /* of the row, JSON; NULL: none */
     struct kinf__buffer *out;
     struct kinf__buffer text; /* of the cell at hand */
     size_t n_cells;
@@ -71,6 +73,13 @@ void kinf__row_append(struct kinf__row *row, struct kinf__json_value value);
 void kinf__row_append_field(struct kinf__row *row, struct kinf__json_value from, const char *path);
 /* Appends ",", unless the cell is empty. */
 void kinf__row_comma(struct kinf__row *row);
+/* Appends `field` of each element at `path`, with commas between; of NULL the element itself. */
+void kinf__row_append_each(struct kinf__row *row, struct kinf__json_value from, const char *path,
+                           const char *field);
+/* Appends texts as they stand in JSON, sorted, each once, with commas between. */
+void kinf__row_append_set(struct kinf__row *row, struct kinf_str *texts, size_t n);
+/* Makes what was composed lower case. */
+void kinf__row_lower(struct kinf__row *row);
 /* "5m", "3h1m": how long `seconds` are, as kubectl says it. */
 void kinf__row_append_duration(struct kinf__row *row, int64_t seconds);
 /* "a=2,z=1" of an object of strings. */
@@ -79,20 +88,40 @@ void kinf__row_append_labels(struct kinf__row *row, struct kinf__json_value from
 void kinf__row_append_selector(struct kinf__row *row, struct kinf__json_value from,
                                const char *path);
 
-/* --- cells --- */
+/* --- writing cells, also from composed text --- */
 
 /* What was composed; `otherwise` if that is nothing. */
 void kinf__cell_text(struct kinf__row *row, const char *otherwise);
 void kinf__cell_int(struct kinf__row *row, int64_t number);
 void kinf__cell_bool(struct kinf__row *row, bool truth);
 void kinf__cell_json(struct kinf__row *row, struct kinf_str json);
-/* The value as it is written; null if it is not there. */
-void kinf__cell_value(struct kinf__row *row, const char *path);
-void kinf__cell_string(struct kinf__row *row, const char *path, const char *otherwise);
-/* How long ago; "<unknown>" without a time. */
-void kinf__cell_since(struct kinf__row *row, int64_t time_s, const char *otherwise);
-void kinf__cell_age(struct kinf__row *row);
-/* Two cells: the names, and the images, of the containers at `path`. */
-void kinf__cell_containers(struct kinf__row *row, const char *path);
+/* How long ago; `otherwise` without a time. */
+void kinf__cell_ago(struct kinf__row *row, int64_t time_s, const char *otherwise);
+
+/* --- cells of a table --- */
+
+/* Writes one cell, or several. */
+typedef void kinf__cell_fn(struct kinf__row *row, const char *path, const char *otherwise);
+typedef void kinf__own_cell_fn(struct kinf__row *row); /* of one type alone */
+
+struct kinf__cell {
+    kinf__own_cell_fn *own; /* or else: */
+    kinf__cell_fn *write;
+    const char *path;
+    const char *otherwise; /* shown if nothing is there */
+};
+
+kinf__cell_fn kinf__cell_string;   /* the field, unless it is empty */
+kinf__cell_fn kinf__cell_optional; /* the field, empty or not */
+kinf__cell_fn kinf__cell_number;   /* an integer; 0 if `otherwise` is NULL */
+kinf__cell_fn kinf__cell_flag;     /* a boolean; `otherwise` is "true" or "false" */
+kinf__cell_fn kinf__cell_value;    /* as it is written; null if it is not there */
+kinf__cell_fn kinf__cell_count;    /* of elements or members */
+kinf__cell_fn kinf__cell_since;    /* how long ago a time is */
+kinf__cell_fn kinf__cell_joined;   /* the strings of a list, by commas */
+kinf__cell_fn kinf__cell_pair;     /* "A/B" of the path "path.of.a/path.of.b" */
+kinf__cell_fn kinf__cell_labels;
+kinf__cell_fn kinf__cell_selector;
+kinf__cell_fn kinf__cell_containers; /* two cells: names, and images */
 
 #endif

@@ -1,6 +1,5 @@
 /*
- * The cells of the built-in types: each writes the cells behind the name, in the order of the
- * type's columns (table.c).
+ * Cells that are more than a field, by what they are of. Those called kinf__cells_ are several.
  *
  * Threads: any thread; one row at a time.
  */
@@ -9,33 +8,59 @@
 
 #include "table/row.h"
 
-typedef void kinf__table_cells_fn(struct kinf__row *row);
-
 /* pod.c */
-kinf__table_cells_fn kinf__table_pod;
+kinf__own_cell_fn kinf__cells_pod;
+kinf__own_cell_fn kinf__cell_gates;
 /* workload.c */
-kinf__table_cells_fn kinf__table_deployment;
-kinf__table_cells_fn kinf__table_replicaset;
-kinf__table_cells_fn kinf__table_replicationcontroller;
-kinf__table_cells_fn kinf__table_statefulset;
-kinf__table_cells_fn kinf__table_daemonset;
-kinf__table_cells_fn kinf__table_job;
-kinf__table_cells_fn kinf__table_cronjob;
-kinf__table_cells_fn kinf__table_hpa;
-kinf__table_cells_fn kinf__table_pdb;
+kinf__cell_fn kinf__cell_ready;
+kinf__own_cell_fn kinf__cell_controller;
+kinf__own_cell_fn kinf__cell_job_state;
+kinf__own_cell_fn kinf__cell_completions;
+kinf__own_cell_fn kinf__cell_job_duration;
+kinf__own_cell_fn kinf__cell_suspend;
+kinf__own_cell_fn kinf__cell_targets;
 /* network.c */
-kinf__table_cells_fn kinf__table_service;
-kinf__table_cells_fn kinf__table_endpointslice;
-kinf__table_cells_fn kinf__table_ingress;
+kinf__own_cell_fn kinf__cell_external_ip;
+kinf__own_cell_fn kinf__cell_service_ports;
+kinf__own_cell_fn kinf__cell_endpoints;
+kinf__own_cell_fn kinf__cell_slice_ports;
+kinf__own_cell_fn kinf__cell_slice_endpoints;
+kinf__own_cell_fn kinf__cell_hosts;
+kinf__own_cell_fn kinf__cell_ingress_address;
+kinf__own_cell_fn kinf__cell_ingress_ports;
+kinf__own_cell_fn kinf__cell_class_parameters;
+kinf__own_cell_fn kinf__cell_parent;
 /* cluster.c */
-kinf__table_cells_fn kinf__table_node;
-kinf__table_cells_fn kinf__table_namespace;
-kinf__table_cells_fn kinf__table_configmap;
-kinf__table_cells_fn kinf__table_secret;
-kinf__table_cells_fn kinf__table_event;
-kinf__table_cells_fn kinf__table_lease;
-kinf__table_cells_fn kinf__table_claim;
-kinf__table_cells_fn kinf__table_volume;
-kinf__table_cells_fn kinf__table_crd;
+kinf__own_cell_fn kinf__cell_node_status;
+kinf__own_cell_fn kinf__cell_node_roles;
+kinf__cell_fn kinf__cell_node_address;
+kinf__own_cell_fn kinf__cell_kernel;
+kinf__own_cell_fn kinf__cell_config_data;
+kinf__own_cell_fn kinf__cells_quota;
+kinf__own_cell_fn kinf__cell_last_seen;
+kinf__own_cell_fn kinf__cell_first_seen;
+kinf__own_cell_fn kinf__cell_event_object;
+kinf__own_cell_fn kinf__cell_event_source;
+kinf__cell_fn kinf__cell_message;
+kinf__own_cell_fn kinf__cell_event_count;
+kinf__cell_fn kinf__cell_modes;
+kinf__own_cell_fn kinf__cell_storage_class;
+kinf__own_cell_fn kinf__cell_phase;
+kinf__own_cell_fn kinf__cells_bound;
+kinf__own_cell_fn kinf__cell_storage_class_name;
+kinf__own_cell_fn kinf__cell_ingress_class_name;
+kinf__own_cell_fn kinf__cell_audiences;
+kinf__own_cell_fn kinf__cell_claim_state;
+kinf__own_cell_fn kinf__cells_subjects;
+kinf__own_cell_fn kinf__cell_requested_duration;
+kinf__own_cell_fn kinf__cell_request_state;
+kinf__own_cell_fn kinf__cell_pod_certificate_state;
+kinf__own_cell_fn kinf__cell_migration_state;
+kinf__own_cell_fn kinf__cell_migrated;
+kinf__own_cell_fn kinf__cell_available;
+kinf__own_cell_fn kinf__cell_dangling;
+kinf__own_cell_fn kinf__cell_param;
+kinf__own_cell_fn kinf__cell_versions;
+kinf__own_cell_fn kinf__cell_established;
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * The columns of every type. Neighbours: pod.c, workload.c, network.c and cluster.c have the cells,
- * row.c writes them, serve/ puts rows into Tables.
+ * What every type shows. Its columns, with all that the API server says of them, are recorded from one
+ * (columns.inc); here is what fills them, a cell for each. Neighbours: pod.c, workload.c, network.c and
+ * cluster.c have cells that are more than a field, row.c all others, serve/ puts rows into Tables.
  */
 #include "table/table.h"
 
@@ -13,101 +14,198 @@
 #include "table/row.h"
 #include "table/rules.h"
 
-#define MAX_COLUMNS 11
+#include "table/columns.inc"
 
-struct column {
-    const char *name;
-    const char *type;
-    bool is_wide; /* priority 1 */
-};
+#define MAX_CELLS 11
 
 struct kinf__table {
     const char *group;
     const char *resource;
-    struct column columns[MAX_COLUMNS];
-    kinf__table_cells_fn *cells;
-    struct kinf__custom_columns
-        *custom; /* instead of columns behind the name, and of cells; NULL: none */
+    const char *columns; /* JSON */
+    struct kinf__cell cells[MAX_CELLS];
+    struct kinf__custom_columns *custom; /* more of both; NULL: none */
 };
 
-#define COLUMN(name, type, is_wide)                                                                \
+#define OWN(cell)                                                                                  \
     {                                                                                              \
-        name, type, is_wide                                                                        \
+        cell, NULL, NULL, NULL                                                                     \
     }
-#define TEXT(name) COLUMN(name, "string", false)
-#define WIDE(name) COLUMN(name, "string", true)
-#define INT(name)  COLUMN(name, "integer", false)
-#define CREATED    COLUMN("Created At", "date", false)
-#define NAME       TEXT("Name")
-#define AGE        TEXT("Age")
-#define TEMPLATE   WIDE("Containers"), WIDE("Images")
-
-static void time_of_creation(struct kinf__row *row)
-{
-    kinf__cell_value(row, "metadata.creationTimestamp");
-}
-
-#define EVENT_COLUMNS                                                                              \
-    TEXT("Last Seen"), TEXT("Type"), TEXT("Reason"), TEXT("Object"), WIDE("Subobject"),            \
-        WIDE("Source"), TEXT("Message"), WIDE("First Seen"), WIDE("Count"), WIDE("Name")
-
-/* A type, its cells, and their columns. */
-#define SHOWN(group, resource, cells, ...)                                                         \
+#define CELL(cell, path, otherwise)                                                                \
     {                                                                                              \
-        group, resource, { __VA_ARGS__ }, cells, NULL                                              \
+        NULL, cell, path, otherwise                                                                \
+    }
+#define TEXT(path, otherwise)     CELL(kinf__cell_string, path, otherwise)
+#define OPTIONAL(path, otherwise) CELL(kinf__cell_optional, path, otherwise)
+#define INT(path)                 CELL(kinf__cell_number, path, NULL)
+#define INT_OR(path, otherwise)   CELL(kinf__cell_number, path, otherwise)
+#define FLAG(path, otherwise)     CELL(kinf__cell_flag, path, otherwise)
+#define COUNT(path)               CELL(kinf__cell_count, path, NULL)
+#define PAIR(path, otherwise)     CELL(kinf__cell_pair, path, otherwise)
+#define READY(path, wanted)       CELL(kinf__cell_ready, path, wanted)
+#define LABELS(path)              CELL(kinf__cell_labels, path, "<none>")
+#define SELECTOR(path)            CELL(kinf__cell_selector, path, "<none>")
+#define CONTAINERS(path)          CELL(kinf__cell_containers, path, "") /* two */
+#define ADDRESS(type)             CELL(kinf__cell_node_address, type, "<none>")
+#define MODES(path)               CELL(kinf__cell_modes, path, "")
+#define MESSAGE(path)             CELL(kinf__cell_message, path, "")
+#define JOINED(path)              CELL(kinf__cell_joined, path, "")
+#define SINCE(path, otherwise)    CELL(kinf__cell_since, path, otherwise)
+#define NAME                      TEXT("metadata.name", "")
+#define AGE                       SINCE("metadata.creationTimestamp", "<unknown>")
+#define CREATED                   CELL(kinf__cell_value, "metadata.creationTimestamp", NULL)
+
+#define SHOW(columns, ...)                                                                         \
+    {                                                                                              \
+        columns, { __VA_ARGS__ }, NULL                                                             \
     }
 
 static const struct kinf__table tables[] = {
-    SHOWN("", "pods", kinf__table_pod, NAME, TEXT("Ready"), TEXT("Status"), TEXT("Restarts"), AGE,
-          WIDE("IP"), WIDE("Node"), WIDE("Nominated Node"), WIDE("Readiness Gates")),
-    SHOWN("", "nodes", kinf__table_node, NAME, TEXT("Status"), TEXT("Roles"), AGE, TEXT("Version"),
-          WIDE("Internal-IP"), WIDE("External-IP"), WIDE("OS-Image"), WIDE("Kernel-Version"),
-          WIDE("Container-Runtime")),
-    SHOWN("", "services", kinf__table_service, NAME, TEXT("Type"), TEXT("Cluster-IP"),
-          TEXT("External-IP"), TEXT("Port(s)"), AGE, WIDE("Selector")),
-    SHOWN("apps", "deployments", kinf__table_deployment, NAME, TEXT("Ready"), TEXT("Up-to-date"),
-          TEXT("Available"), AGE, TEMPLATE, WIDE("Selector")),
-    SHOWN("apps", "replicasets", kinf__table_replicaset, NAME, INT("Desired"), INT("Current"),
-          INT("Ready"), AGE, TEMPLATE, WIDE("Selector")),
-    SHOWN("", "replicationcontrollers", kinf__table_replicationcontroller, NAME, INT("Desired"),
-          INT("Current"), INT("Ready"), AGE, TEMPLATE, WIDE("Selector")),
-    SHOWN("apps", "statefulsets", kinf__table_statefulset, NAME, TEXT("Ready"), AGE, TEMPLATE),
-    SHOWN("apps", "daemonsets", kinf__table_daemonset, NAME, INT("Desired"), INT("Current"),
-          INT("Ready"), INT("Up-to-date"), INT("Available"), TEXT("Node Selector"), AGE, TEMPLATE,
-          WIDE("Selector")),
-    SHOWN("batch", "jobs", kinf__table_job, NAME, TEXT("Status"), TEXT("Completions"),
-          TEXT("Duration"), AGE, TEMPLATE, WIDE("Selector")),
-    SHOWN("batch", "cronjobs", kinf__table_cronjob, NAME, TEXT("Schedule"), TEXT("Timezone"),
-          COLUMN("Suspend", "boolean", false), INT("Active"), TEXT("Last Schedule"), AGE, TEMPLATE,
-          WIDE("Selector")),
-    SHOWN("", "configmaps", kinf__table_configmap, NAME, TEXT("Data"), AGE),
-    SHOWN("", "secrets", kinf__table_secret, NAME, TEXT("Type"), TEXT("Data"), AGE),
-    SHOWN("", "namespaces", kinf__table_namespace, NAME, TEXT("Status"), AGE),
-    SHOWN("", "events", kinf__table_event, EVENT_COLUMNS),
-    SHOWN("events.k8s.io", "events", kinf__table_event, EVENT_COLUMNS),
-    SHOWN("discovery.k8s.io", "endpointslices", kinf__table_endpointslice, NAME,
-          TEXT("AddressType"), TEXT("Ports"), TEXT("Endpoints"), AGE),
-    SHOWN("networking.k8s.io", "ingresses", kinf__table_ingress, NAME, TEXT("Class"), TEXT("Hosts"),
-          TEXT("Address"), TEXT("Ports"), AGE),
-    SHOWN("coordination.k8s.io", "leases", kinf__table_lease, NAME, TEXT("Holder"), AGE),
-    SHOWN("", "persistentvolumeclaims", kinf__table_claim, NAME, TEXT("Status"), TEXT("Volume"),
-          TEXT("Capacity"), TEXT("Access Modes"), TEXT("StorageClass"),
-          TEXT("VolumeAttributesClass"), AGE, WIDE("VolumeMode")),
-    SHOWN("", "persistentvolumes", kinf__table_volume, NAME, TEXT("Capacity"), TEXT("Access Modes"),
-          TEXT("Reclaim Policy"), TEXT("Status"), TEXT("Claim"), TEXT("StorageClass"),
-          TEXT("VolumeAttributesClass"), TEXT("Reason"), AGE, WIDE("VolumeMode")),
-    SHOWN("apiextensions.k8s.io", "customresourcedefinitions", kinf__table_crd, NAME, TEXT("Scope"),
-          TEXT("Versions"), CREATED, WIDE("Group"), WIDE("Kind"), WIDE("ShortNames"),
-          COLUMN("Established", "boolean", true)),
-    SHOWN("autoscaling", "horizontalpodautoscalers", kinf__table_hpa, NAME, TEXT("Reference"),
-          TEXT("Targets"), TEXT("MinPods"), TEXT("MaxPods"), TEXT("Replicas"), AGE),
-    SHOWN("policy", "poddisruptionbudgets", kinf__table_pdb, NAME, TEXT("Min Available"),
-          TEXT("Max Unavailable"), INT("Allowed Disruptions"), AGE),
-    SHOWN("rbac.authorization.k8s.io", "roles", time_of_creation, NAME, CREATED),
-    SHOWN("rbac.authorization.k8s.io", "clusterroles", time_of_creation, NAME, CREATED),
+    /* core */
+    SHOW(PODS, NAME, OWN(kinf__cells_pod), AGE, TEXT("status.podIP", "<none>"),
+         TEXT("spec.nodeName", "<none>"), TEXT("status.nominatedNodeName", "<none>"),
+         OWN(kinf__cell_gates)),
+    SHOW(NODES, NAME, OWN(kinf__cell_node_status), OWN(kinf__cell_node_roles), AGE,
+         TEXT("status.nodeInfo.kubeletVersion", ""), ADDRESS("InternalIP"), ADDRESS("ExternalIP"),
+         TEXT("status.nodeInfo.osImage", "<unknown>"), OWN(kinf__cell_kernel),
+         TEXT("status.nodeInfo.containerRuntimeVersion", "<unknown>")),
+    SHOW(SERVICES, NAME, TEXT("spec.type", ""), TEXT("spec.clusterIP", "<none>"),
+         OWN(kinf__cell_external_ip), OWN(kinf__cell_service_ports), AGE, LABELS("spec.selector")),
+    SHOW(ENDPOINTS, NAME, OWN(kinf__cell_endpoints), AGE),
+    SHOW(CONFIGMAPS, NAME, OWN(kinf__cell_config_data), AGE),
+    SHOW(SECRETS, NAME, TEXT("type", ""), COUNT("data"), AGE),
+    SHOW(SERVICEACCOUNTS, NAME, AGE),
+    SHOW(NAMESPACES, NAME, TEXT("status.phase", ""), AGE),
+    SHOW(LIMITRANGES, NAME, CREATED),
+    SHOW(RESOURCEQUOTAS, NAME, OWN(kinf__cells_quota), AGE),
+    SHOW(EVENTS, OWN(kinf__cell_last_seen), TEXT("type", ""), TEXT("reason", ""),
+         OWN(kinf__cell_event_object), TEXT("involvedObject.fieldPath", ""),
+         OWN(kinf__cell_event_source), MESSAGE("message"), OWN(kinf__cell_first_seen),
+         OWN(kinf__cell_event_count), NAME),
+    SHOW(EVENTS_EVENTS, OWN(kinf__cell_last_seen), TEXT("type", ""), TEXT("reason", ""),
+         OWN(kinf__cell_event_object), TEXT("regarding.fieldPath", ""),
+         OWN(kinf__cell_event_source), MESSAGE("note"), OWN(kinf__cell_first_seen),
+         OWN(kinf__cell_event_count), NAME),
+    SHOW(PERSISTENTVOLUMECLAIMS, NAME, OWN(kinf__cell_phase), TEXT("spec.volumeName", ""),
+         OWN(kinf__cells_bound), OWN(kinf__cell_storage_class),
+         OPTIONAL("spec.volumeAttributesClassName", "<unset>"), AGE,
+         TEXT("spec.volumeMode", "<unset>")),
+    SHOW(PERSISTENTVOLUMES, NAME, TEXT("spec.capacity.storage", "0"), MODES("spec.accessModes"),
+         TEXT("spec.persistentVolumeReclaimPolicy", ""), OWN(kinf__cell_phase),
+         PAIR("spec.claimRef.namespace/spec.claimRef.name", ""), OWN(kinf__cell_storage_class),
+         OPTIONAL("spec.volumeAttributesClassName", "<unset>"), TEXT("status.reason", ""), AGE,
+         TEXT("spec.volumeMode", "<unset>")),
+    SHOW(PODTEMPLATES, NAME, CONTAINERS("template.spec.containers"),
+         LABELS("template.metadata.labels")),
+    SHOW(REPLICATIONCONTROLLERS, NAME, INT("spec.replicas"), INT("status.replicas"),
+         INT("status.readyReplicas"), AGE, CONTAINERS("spec.template.spec.containers"),
+         LABELS("spec.selector")),
+    /* apps, batch, autoscaling, policy */
+    SHOW(DEPLOYMENTS, NAME, READY("status.readyReplicas", "spec.replicas"),
+         INT("status.updatedReplicas"), INT("status.availableReplicas"), AGE,
+         CONTAINERS("spec.template.spec.containers"), SELECTOR("spec.selector")),
+    SHOW(REPLICASETS, NAME, INT("spec.replicas"), INT("status.replicas"),
+         INT("status.readyReplicas"), AGE, CONTAINERS("spec.template.spec.containers"),
+         SELECTOR("spec.selector")),
+    SHOW(STATEFULSETS, NAME, READY("status.readyReplicas", "spec.replicas"), AGE,
+         CONTAINERS("spec.template.spec.containers")),
+    SHOW(DAEMONSETS, NAME, INT("status.desiredNumberScheduled"),
+         INT("status.currentNumberScheduled"), INT("status.numberReady"),
+         INT("status.updatedNumberScheduled"), INT("status.numberAvailable"),
+         LABELS("spec.template.spec.nodeSelector"), AGE,
+         CONTAINERS("spec.template.spec.containers"), SELECTOR("spec.selector")),
+    SHOW(CONTROLLERREVISIONS, NAME, OWN(kinf__cell_controller), INT("revision"), AGE),
+    SHOW(JOBS, NAME, OWN(kinf__cell_job_state), OWN(kinf__cell_completions),
+         OWN(kinf__cell_job_duration), AGE, CONTAINERS("spec.template.spec.containers"),
+         SELECTOR("spec.selector")),
+    SHOW(CRONJOBS, NAME, TEXT("spec.schedule", ""), TEXT("spec.timeZone", "<none>"),
+         OWN(kinf__cell_suspend), COUNT("status.active"),
+         SINCE("status.lastScheduleTime", "<none>"), AGE,
+         CONTAINERS("spec.jobTemplate.spec.template.spec.containers"),
+         SELECTOR("spec.jobTemplate.spec.selector")),
+    SHOW(HORIZONTALPODAUTOSCALERS, NAME,
+         PAIR("spec.scaleTargetRef.kind/spec.scaleTargetRef.name", ""), OWN(kinf__cell_targets),
+         TEXT("spec.minReplicas", "<unset>"), INT("spec.maxReplicas"),
+         INT("status.currentReplicas"), AGE),
+    SHOW(PODDISRUPTIONBUDGETS, NAME, TEXT("spec.minAvailable", "N/A"),
+         TEXT("spec.maxUnavailable", "N/A"), INT("status.disruptionsAllowed"), AGE),
+    /* networks */
+    SHOW(ENDPOINTSLICES, NAME, TEXT("addressType", ""), OWN(kinf__cell_slice_ports),
+         OWN(kinf__cell_slice_endpoints), AGE),
+    SHOW(INGRESSES, NAME, TEXT("spec.ingressClassName", "<none>"), OWN(kinf__cell_hosts),
+         OWN(kinf__cell_ingress_address), OWN(kinf__cell_ingress_ports), AGE),
+    SHOW(INGRESSCLASSES, OWN(kinf__cell_ingress_class_name), TEXT("spec.controller", ""),
+         OWN(kinf__cell_class_parameters), AGE),
+    SHOW(NETWORKPOLICIES, NAME, SELECTOR("spec.podSelector"), AGE),
+    SHOW(IPADDRESSES, NAME, OWN(kinf__cell_parent), AGE),
+    SHOW(SERVICECIDRS, NAME, JOINED("spec.cidrs"), AGE),
+    /* storage, devices */
+    SHOW(STORAGECLASSES, OWN(kinf__cell_storage_class_name), TEXT("provisioner", ""),
+         TEXT("reclaimPolicy", "Delete"), TEXT("volumeBindingMode", "Immediate"),
+         FLAG("allowVolumeExpansion", "false"), AGE),
+    SHOW(VOLUMEATTACHMENTS, NAME, TEXT("spec.attacher", ""),
+         TEXT("spec.source.persistentVolumeName", ""), TEXT("spec.nodeName", ""),
+         FLAG("status.attached", "false"), AGE),
+    SHOW(VOLUMEATTRIBUTESCLASSES, NAME, TEXT("driverName", ""), AGE),
+    SHOW(CSIDRIVERS, NAME, FLAG("spec.attachRequired", "true"),
+         FLAG("spec.podInfoOnMount", "false"), FLAG("spec.storageCapacity", "false"),
+         OWN(kinf__cell_audiences), FLAG("spec.requiresRepublish", "false"),
+         CELL(kinf__cell_joined, "spec.volumeLifecycleModes", "<none>"), AGE),
+    SHOW(CSINODES, NAME, COUNT("spec.drivers"), AGE),
+    SHOW(CSISTORAGECAPACITIES, NAME, CREATED),
+    SHOW(DEVICECLASSES, NAME, AGE),
+    SHOW(DEVICETAINTRULES, NAME, TEXT("spec.taint.key", ""), TEXT("spec.taint.value", ""),
+         TEXT("spec.taint.effect", ""), SINCE("spec.taint.timeAdded", ""), AGE),
+    SHOW(RESOURCECLAIMS, NAME, OWN(kinf__cell_claim_state), AGE),
+    SHOW(RESOURCECLAIMTEMPLATES, NAME, AGE),
+    SHOW(RESOURCESLICES, NAME, TEXT("spec.nodeName", ""), TEXT("spec.driver", ""),
+         TEXT("spec.pool.name", ""), AGE),
+    /* rights, certificates */
+    SHOW(ROLES, NAME, CREATED),
+    SHOW(CLUSTERROLES, NAME, CREATED),
+    SHOW(ROLEBINDINGS, NAME, PAIR("roleRef.kind/roleRef.name", ""), AGE, OWN(kinf__cells_subjects)),
+    SHOW(CLUSTERROLEBINDINGS, NAME, PAIR("roleRef.kind/roleRef.name", ""), AGE,
+         OWN(kinf__cells_subjects)),
+    SHOW(CERTIFICATESIGNINGREQUESTS, NAME, AGE, TEXT("spec.signerName", "<none>"),
+         TEXT("spec.username", ""), OWN(kinf__cell_requested_duration),
+         OWN(kinf__cell_request_state)),
+    SHOW(CLUSTERTRUSTBUNDLES, NAME, TEXT("spec.signerName", "<none>")),
+    SHOW(PODCERTIFICATEREQUESTS, NAME, TEXT("spec.podName", ""),
+         TEXT("spec.serviceAccountName", ""), TEXT("spec.nodeName", ""),
+         TEXT("spec.signerName", ""), OWN(kinf__cell_pod_certificate_state),
+         LABELS("spec.unverifiedUserAnnotations")),
+    /* the server, and what extends it */
+    SHOW(APISERVICES, NAME, PAIR("spec.service.namespace/spec.service.name", "Local"),
+         OWN(kinf__cell_available), AGE),
+    SHOW(CUSTOMRESOURCEDEFINITIONS, NAME, TEXT("spec.scope", ""), OWN(kinf__cell_versions), CREATED,
+         TEXT("spec.group", ""), TEXT("spec.names.kind", ""), JOINED("spec.names.shortNames"),
+         OWN(kinf__cell_established)),
+    SHOW(MUTATINGWEBHOOKCONFIGURATIONS, NAME, COUNT("webhooks"), AGE),
+    SHOW(VALIDATINGWEBHOOKCONFIGURATIONS, NAME, COUNT("webhooks"), AGE),
+    SHOW(MUTATINGADMISSIONPOLICIES, NAME, COUNT("spec.mutations"),
+         PAIR("spec.paramKind.apiVersion/spec.paramKind.kind", "<unset>"), AGE),
+    SHOW(VALIDATINGADMISSIONPOLICIES, NAME, COUNT("spec.validations"),
+         PAIR("spec.paramKind.apiVersion/spec.paramKind.kind", "<unset>"), AGE),
+    SHOW(MUTATINGADMISSIONPOLICYBINDINGS, NAME, TEXT("spec.policyName", ""), OWN(kinf__cell_param),
+         AGE),
+    SHOW(VALIDATINGADMISSIONPOLICYBINDINGS, NAME, TEXT("spec.policyName", ""),
+         OWN(kinf__cell_param), AGE),
+    SHOW(FLOWSCHEMAS, NAME, TEXT("spec.priorityLevelConfiguration.name", ""),
+         INT("spec.matchingPrecedence"), TEXT("spec.distinguisherMethod.type", "<none>"), AGE,
+         OWN(kinf__cell_dangling)),
+    SHOW(PRIORITYLEVELCONFIGURATIONS, NAME, TEXT("spec.type", ""),
+         INT_OR("spec.limited.nominalConcurrencyShares", "<none>"),
+         INT_OR("spec.limited.limitResponse.queuing.queues", "<none>"),
+         INT_OR("spec.limited.limitResponse.queuing.handSize", "<none>"),
+         INT_OR("spec.limited.limitResponse.queuing.queueLengthLimit", "<none>"), AGE),
+    SHOW(PRIORITYCLASSES, NAME, INT("value"), FLAG("globalDefault", "false"), AGE,
+         TEXT("preemptionPolicy", "")),
+    SHOW(RUNTIMECLASSES, NAME, TEXT("handler", ""), AGE),
+    SHOW(LEASES, NAME, TEXT("spec.holderIdentity", ""), AGE),
+    SHOW(STORAGEVERSIONMIGRATIONS, NAME, OWN(kinf__cell_migrated), OWN(kinf__cell_migration_state)),
 };
 
-static const struct kinf__table rest = SHOWN("", "", kinf__cell_age, NAME, AGE);
+/* Custom resources whose definitions have no columns, and all else. */
+static const struct kinf__table rest = SHOW(REST, NAME, AGE);
 
 const struct kinf__table *kinf__table_for(const struct kinf_type *type)
 {
@@ -127,7 +225,7 @@ int kinf__table_of_definition(struct kinf_str definition, const char *version,
 
     if (table == NULL)
         return KINF_ERR_NO_MEMORY;
-    *table = (struct kinf__table){ .columns = { NAME } };
+    *table = (struct kinf__table){ .columns = "[" NAME_COLUMN "]", .cells = { NAME } };
     failed = kinf__custom_columns_read(definition, version, &table->custom);
     if (failed < 0) {
         free(table);
@@ -147,40 +245,41 @@ void kinf__table_free(struct kinf__table *table)
 
 int kinf__table_write_columns(const struct kinf__table *table, struct kinf__buffer *out)
 {
-    int failed = kinf__buffer_printf(out, "[");
+    int failed = kinf__buffer_append_str(out, kinf_str_from(table->columns));
 
-    for (size_t i = 0; failed == 0 && i < MAX_COLUMNS && table->columns[i].name != NULL; i++) {
-        const struct column *column = &table->columns[i];
-
-        failed = kinf__buffer_printf(
-            out,
-            "%s{\"name\":\"%s\",\"type\":\"%s\",\"format\":\"%s\",\"description\":\"\","
-            "\"priority\":%d}",
-            i != 0 ? "," : "", column->name, column->type,
-            strcmp(column->name, "Name") == 0 ? "name" : "", (int)column->is_wide);
-    }
-    if (failed == 0 && table->custom != NULL)
-        failed = kinf__custom_columns_write(table->custom, out);
+    if (failed < 0 || table->custom == NULL)
+        return failed;
+    out->len--; /* the bracket */
+    failed = kinf__custom_columns_write(table->custom, out);
     return failed < 0 ? failed : kinf__buffer_printf(out, "]");
 }
 
-int kinf__table_write_cells(const struct kinf__table *table, const struct kinf_object *object,
-                            int64_t now_s, struct kinf__buffer *out)
+static void write_cell(const struct kinf__cell *cell, struct kinf__row *row)
+{
+    if (cell->own != NULL)
+        cell->own(row);
+    else if (cell->write != NULL)
+        cell->write(row, cell->path, cell->otherwise);
+}
+
+int kinf__table_write_row(const struct kinf__table *table, const struct kinf_object *object,
+                          int64_t now_s, bool is_of_list, struct kinf__buffer *out)
 {
     kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
-    struct kinf__row row = { .now_s = now_s, .out = out };
+    struct kinf__row row = { .now_s = now_s, .is_of_list = is_of_list, .out = out };
     struct kinf_str body;
 
-    if (kinf__object_body(object, &scratch, &body) < 0 || kinf__buffer_printf(out, "[") < 0)
+    if (kinf__object_body(object, &scratch, &body) < 0 ||
+        kinf__buffer_printf(out, "\"cells\":[") < 0)
         return KINF_ERR_NO_MEMORY;
     row.object = kinf__json_value_of(body);
-    /* Events have it last, and write it themselves. */
-    if (strcmp(table->columns[0].name, "Name") == 0)
-        kinf__cell_string(&row, "metadata.name", "");
+    for (size_t i = 0; i < MAX_CELLS; i++)
+        write_cell(&table->cells[i], &row);
     if (table->custom != NULL)
         kinf__custom_columns_cells(table->custom, &row);
-    else
-        table->cells(&row);
     kinf__buffer_release(&row.text);
-    return row.is_out_of_memory ? KINF_ERR_NO_MEMORY : kinf__buffer_printf(out, "]");
+    if (row.is_out_of_memory || kinf__buffer_printf(out, "]") < 0)
+        return KINF_ERR_NO_MEMORY;
+    return row.conditions != NULL ? kinf__buffer_printf(out, ",\"conditions\":%s", row.conditions)
+                                  : 0;
 }

@@ -10,6 +10,7 @@
 #ifndef KINF_TABLE_TABLE_H
 #define KINF_TABLE_TABLE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <kinformer/object.h>
@@ -32,10 +33,11 @@ void kinf__table_free(struct kinf__table *table); /* one of these; NULL is allow
 KINF_MUST_CHECK int kinf__table_write_columns(const struct kinf__table *table,
                                               struct kinf__buffer *out);
 
-/* Appends the cells of an object, a JSON array. `now_s`: Unix time. Fields that were not kept are
- * shown as absent. Errors: KINF_ERR_NO_MEMORY. */
-KINF_MUST_CHECK int kinf__table_write_cells(const struct kinf__table *table,
-                                            const struct kinf_object *object, int64_t now_s,
-                                            struct kinf__buffer *out);
+/* Appends what a row says of an object: `"cells":[...]`, and `"conditions":[...]` if it has any.
+ * `now_s`: Unix time. `is_of_list`: a row among others, which may say more. Fields that were not kept
+ * are shown as absent. Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__table_write_row(const struct kinf__table *table,
+                                          const struct kinf_object *object, int64_t now_s,
+                                          bool is_of_list, struct kinf__buffer *out);
 
 #endif

@@ -4,80 +4,43 @@
 #include "table/rules.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 static int64_t field_of(const struct kinf__row *row, const char *path)
 {
     return kinf__field_int(row->object, path, 0);
 }
 
-static void cell_ready(struct kinf__row *row)
+void kinf__cell_ready(struct kinf__row *row, const char *path, const char *otherwise)
 {
-    kinf__row_printf(row, "%" PRId64 "/%" PRId64, field_of(row, "status.readyReplicas"),
-                     field_of(row, "spec.replicas"));
+    kinf__row_printf(row, "%" PRId64 "/%" PRId64, field_of(row, path), field_of(row, otherwise));
     kinf__cell_text(row, "");
 }
 
-static void cell_selector(struct kinf__row *row)
+/* "daemonset.apps/x" of an owner's reference. */
+static void append_owner(struct kinf__row *row, struct kinf__json_value owner)
 {
-    kinf__row_append_selector(row, row->object, "spec.selector");
+    struct kinf__json_value version;
+    const char *slash;
+
+    kinf__row_append_field(row, owner, "kind");
+    if (kinf__field(owner, "apiVersion", &version) &&
+        (slash = memchr(version.raw.bytes, '/', version.raw.len)) != NULL)
+        kinf__row_printf(row, ".%.*s", (int)(slash - version.raw.bytes) - 1, version.raw.bytes + 1);
+    kinf__row_lower(row);
+    kinf__row_printf(row, "/");
+    kinf__row_append_field(row, owner, "name");
+}
+
+void kinf__cell_controller(struct kinf__row *row)
+{
+    struct kinf__items owner = kinf__field_items(row->object, "metadata.ownerReferences");
+
+    while (row->text.len == 0 && kinf__items_next(&owner)) {
+        if (kinf__field_is_true(owner.value, "controller"))
+            append_owner(row, owner.value);
+    }
     kinf__cell_text(row, "<none>");
-}
-
-static void cell_labels(struct kinf__row *row, const char *path)
-{
-    kinf__row_append_labels(row, row->object, path);
-    kinf__cell_text(row, "<none>");
-}
-
-void kinf__table_deployment(struct kinf__row *row)
-{
-    cell_ready(row);
-    kinf__cell_int(row, field_of(row, "status.updatedReplicas"));
-    kinf__cell_int(row, field_of(row, "status.availableReplicas"));
-    kinf__cell_age(row);
-    kinf__cell_containers(row, "spec.template.spec.containers");
-    cell_selector(row);
-}
-
-static void replica_cells(struct kinf__row *row)
-{
-    kinf__cell_int(row, field_of(row, "spec.replicas"));
-    kinf__cell_int(row, field_of(row, "status.replicas"));
-    kinf__cell_int(row, field_of(row, "status.readyReplicas"));
-    kinf__cell_age(row);
-    kinf__cell_containers(row, "spec.template.spec.containers");
-}
-
-void kinf__table_replicaset(struct kinf__row *row)
-{
-    replica_cells(row);
-    cell_selector(row);
-}
-
-void kinf__table_replicationcontroller(struct kinf__row *row)
-{
-    replica_cells(row);
-    cell_labels(row, "spec.selector");
-}
-
-void kinf__table_statefulset(struct kinf__row *row)
-{
-    cell_ready(row);
-    kinf__cell_age(row);
-    kinf__cell_containers(row, "spec.template.spec.containers");
-}
-
-void kinf__table_daemonset(struct kinf__row *row)
-{
-    kinf__cell_int(row, field_of(row, "status.desiredNumberScheduled"));
-    kinf__cell_int(row, field_of(row, "status.currentNumberScheduled"));
-    kinf__cell_int(row, field_of(row, "status.numberReady"));
-    kinf__cell_int(row, field_of(row, "status.updatedNumberScheduled"));
-    kinf__cell_int(row, field_of(row, "status.numberAvailable"));
-    cell_labels(row, "spec.template.spec.nodeSelector");
-    kinf__cell_age(row);
-    kinf__cell_containers(row, "spec.template.spec.containers");
-    cell_selector(row);
 }
 
 /* --- jobs --- */
@@ -102,7 +65,13 @@ static const char *job_state(const struct kinf__row *row)
     return "Running";
 }
 
-static void cell_completions(struct kinf__row *row)
+void kinf__cell_job_state(struct kinf__row *row)
+{
+    kinf__row_printf(row, "%s", job_state(row));
+    kinf__cell_text(row, "");
+}
+
+void kinf__cell_completions(struct kinf__row *row)
 {
     int64_t n_done = field_of(row, "status.succeeded");
     int64_t n_wanted = kinf__field_int(row->object, "spec.completions", -1);
@@ -117,7 +86,7 @@ static void cell_completions(struct kinf__row *row)
     kinf__cell_text(row, "");
 }
 
-static void cell_duration(struct kinf__row *row)
+void kinf__cell_job_duration(struct kinf__row *row)
 {
     int64_t begun_s = kinf__field_time(row->object, "status.startTime");
     int64_t ended_s = kinf__field_time(row->object, "status.completionTime");
@@ -127,114 +96,114 @@ static void cell_duration(struct kinf__row *row)
     kinf__cell_text(row, "");
 }
 
-void kinf__table_job(struct kinf__row *row)
-{
-    kinf__row_printf(row, "%s", job_state(row));
-    kinf__cell_text(row, "");
-    cell_completions(row);
-    cell_duration(row);
-    kinf__cell_age(row);
-    kinf__cell_containers(row, "spec.template.spec.containers");
-    cell_selector(row);
-}
-
-void kinf__table_cronjob(struct kinf__row *row)
-{
-    kinf__cell_string(row, "spec.schedule", "<none>");
-    kinf__cell_string(row, "spec.timeZone", "<none>");
-    /* Declared a boolean, and sent as text. */
-    kinf__row_printf(row, "%s",
-                     kinf__field_is_true(row->object, "spec.suspend") ? "True" : "False");
-    kinf__cell_text(row, "");
-    kinf__cell_int(row, (int64_t)kinf__field_count(row->object, "status.active"));
-    kinf__cell_since(row, kinf__field_time(row->object, "status.lastScheduleTime"), "<none>");
-    kinf__cell_age(row);
-    kinf__cell_containers(row, "spec.jobTemplate.spec.template.spec.containers");
-    kinf__row_append_selector(row, row->object, "spec.jobTemplate.spec.selector");
-    kinf__cell_text(row, "<none>");
-}
-
-/* --- autoscalers, disruption budgets --- */
-
-/* The current value of the resource metric of this name. */
-static bool find_current(struct kinf__json_value object, struct kinf__json_value name,
-                         struct kinf__json_value *ret)
-{
-    struct kinf__json_value metric;
-
-    return kinf__field_find_same(object, "status.currentMetrics", "resource.name", name, &metric) &&
-           kinf__field(metric, "resource.current", ret);
-}
-
-/* One side of "40%/50%": a utilization, or a quantity. */
-static void append_amount(struct kinf__row *row, bool is_there, struct kinf__json_value amount,
-                          bool is_utilization)
+/* Declared a boolean, and sent as text. */
+void kinf__cell_suspend(struct kinf__row *row)
 {
     struct kinf__json_value value;
 
-    if (!is_there ||
-        !kinf__field(amount, is_utilization ? "averageUtilization" : "averageValue", &value)) {
-        kinf__row_printf(row, "<unknown>");
+    if (kinf__field(row->object, "spec.suspend", &value))
+        kinf__row_printf(row, "%s", value.raw.bytes[0] == 't' ? "True" : "False");
+    kinf__cell_text(row, "<unset>");
+}
+
+/* --- autoscalers --- */
+
+/* What a metric is compared by. */
+struct measure {
+    const char *type;
+    const char *key;
+    const char *field;    /* unless it is an average value */
+    bool is_named;        /* after a resource, and in percent */
+    bool is_always_there; /* a status without an average has not none, but nil */
+};
+
+static const struct measure measures[] = {
+    { "Resource", "resource", "averageUtilization", true, true },
+    { "ContainerResource", "containerResource", "averageUtilization", true, true },
+    { "Pods", "pods", "averageValue", false, true },
+    { "Object", "object", "value", false, false },
+    { "External", "external", "value", false, false },
+};
+
+/* One side of "40%/50%". */
+static void append_amount(struct kinf__row *row, struct kinf__json_value from, const char *field,
+                          const char *otherwise)
+{
+    struct kinf__json_value value;
+
+    if (!kinf__field(from, field, &value)) {
+        kinf__row_printf(row, "%s", otherwise);
         return;
     }
     kinf__row_append(row, value);
-    if (is_utilization)
+    if (strcmp(field, "averageUtilization") == 0)
         kinf__row_printf(row, "%%");
 }
 
-static void append_target(struct kinf__row *row, struct kinf__json_value metric)
+static void append_current(struct kinf__row *row, const struct measure *measure,
+                           struct kinf__json_value status, const char *field)
 {
-    struct kinf__json_value name, target, current, value;
-    bool is_utilization, has_current;
+    struct kinf__json_value current;
+    bool is_nil = strcmp(field, "averageUtilization") != 0 &&
+                  (measure->is_always_there || strcmp(field, "value") == 0);
 
-    if (!kinf__field(metric, "resource.name", &name) ||
-        !kinf__field(metric, "resource.target", &target)) {
-        kinf__row_append_field(row, metric, "type");
-        return;
-    }
-    is_utilization = !kinf__field(target, "averageValue", &value);
-    has_current = find_current(row->object, name, &current);
-    kinf__row_append(row, name);
-    kinf__row_printf(row, ": ");
-    append_amount(row, has_current, has_current ? current : name, is_utilization);
-    kinf__row_printf(row, "/");
-    append_amount(row, true, target, is_utilization);
+    if (kinf__field(status, measure->key, &status) && kinf__field(status, "current", &current))
+        append_amount(row, current, field, is_nil ? "<nil>" : "<unknown>");
+    else
+        kinf__row_printf(row, "<unknown>");
 }
 
-static void cell_targets(struct kinf__row *row)
+static void append_metric(struct kinf__row *row, const struct measure *measure,
+                          struct kinf__json_value metric, struct kinf__json_value status)
+{
+    struct kinf__json_value target, value;
+    const char *field = measure->field;
+    bool is_average;
+
+    if (!kinf__field(metric, measure->key, &metric) || !kinf__field(metric, "target", &target))
+        return;
+    is_average = kinf__field(target, "averageValue", &value);
+    if (is_average)
+        field = "averageValue";
+    if (measure->is_named) {
+        kinf__row_append_field(row, metric, "name");
+        kinf__row_printf(row, ": ");
+    }
+    append_current(row, measure, status, field);
+    kinf__row_printf(row, "/");
+    append_amount(row, target, field, measure->is_named ? "<auto>" : "<nil>");
+    if (is_average && !measure->is_always_there)
+        kinf__row_printf(row, " (avg)");
+}
+
+static void append_target(struct kinf__row *row, struct kinf__json_value metric,
+                          struct kinf__json_value status)
+{
+    for (size_t i = 0; i < KINF__ARRAY_LEN(measures); i++) {
+        if (kinf__field_is(metric, "type", measures[i].type)) {
+            append_metric(row, &measures[i], metric, status);
+            return;
+        }
+    }
+    kinf__row_printf(row, "<unknown type>");
+}
+
+void kinf__cell_targets(struct kinf__row *row)
 {
     enum { MAX_SHOWN = 2 };
-    struct kinf__items metric = kinf__field_items(row->object, "spec.metrics");
+    struct kinf__items metric = kinf__field_items(row->object, "spec.metrics"),
+                       status = kinf__field_items(row->object, "status.currentMetrics");
     size_t n = 0;
 
     for (; kinf__items_next(&metric); n++) {
+        if (!kinf__items_next(&status))
+            status.value = (struct kinf__json_value){ .type = KINF__JSON_NULL };
         if (n >= MAX_SHOWN)
             continue;
         kinf__row_printf(row, "%s", n != 0 ? ", " : "");
-        append_target(row, metric.value);
+        append_target(row, metric.value, status.value);
     }
     if (n > MAX_SHOWN)
         kinf__row_printf(row, " + %zu more...", n - MAX_SHOWN);
     kinf__cell_text(row, "<none>");
-}
-
-void kinf__table_hpa(struct kinf__row *row)
-{
-    kinf__row_append_field(row, row->object, "spec.scaleTargetRef.kind");
-    kinf__row_printf(row, "/");
-    kinf__row_append_field(row, row->object, "spec.scaleTargetRef.name");
-    kinf__cell_text(row, "");
-    cell_targets(row);
-    kinf__cell_string(row, "spec.minReplicas", "<unset>");
-    kinf__cell_int(row, field_of(row, "spec.maxReplicas"));
-    kinf__cell_int(row, field_of(row, "status.currentReplicas"));
-    kinf__cell_age(row);
-}
-
-void kinf__table_pdb(struct kinf__row *row)
-{
-    kinf__cell_string(row, "spec.minAvailable", "N/A");
-    kinf__cell_string(row, "spec.maxUnavailable", "N/A");
-    kinf__cell_int(row, field_of(row, "status.disruptionsAllowed"));
-    kinf__cell_age(row);
 }

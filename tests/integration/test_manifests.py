@@ -8,7 +8,9 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import ROOT, cluster, daemon_path, needs_cluster, run_daemon
+from harness import PATIENCE, ROOT, cluster, daemon_path, needs_cluster, run_daemon, wait_until
+from test_serve import ask
+from test_state import At
 
 CONFIG = os.path.join(ROOT, "config")
 WORKLOADS = ("sidecar", "daemonset", "deployment")
@@ -112,6 +114,24 @@ class ManifestsTest(unittest.TestCase):
             self.assertIn("/readyz", json.dumps(probed["readinessProbe"]))
             self.assertIn("/livez", json.dumps(probed["livenessProbe"]))
 
+    def test_a_drain_leaves_one_that_serves(self):
+        of = {item["kind"]: item for item in self.objects["deployment"]}
+        deployment, budget = of["Deployment"]["spec"], of["PodDisruptionBudget"]["spec"]
+        self.assertEqual(budget["selector"], deployment["selector"])
+        self.assertLess(budget["maxUnavailable"], deployment["replicas"])
+        self.assertEqual(budget["unhealthyPodEvictionPolicy"], "AlwaysAllow")
+
+    def test_the_network_lets_in_what_is_served_and_out_what_is_asked(self):
+        of = {item["kind"]: item for item in self.objects["deployment"]}
+        policy = of["NetworkPolicy"]["spec"]
+        self.assertEqual(policy["podSelector"], of["Deployment"]["spec"]["selector"])
+        self.assertEqual(policy["policyTypes"], ["Ingress", "Egress"])
+        ports = [port["port"] for rule in policy["ingress"] for port in rule["ports"]]
+        self.assertEqual(ports, [port["targetPort"] for port in of["Service"]["spec"]["ports"]])
+        self.assertEqual(ports, [port["name"] for port in container_of(pod_of(self.objects["deployment"]))["ports"]])
+        self.assertEqual({(port["port"], port["protocol"]) for rule in policy["egress"] for port in rule["ports"]},
+                         {(443, "TCP"), (6443, "TCP"), (53, "UDP"), (53, "TCP")})
+
     def test_paths_of_the_configuration_are_mounted(self):
         for name, objects in self.objects.items():
             container = container_of(pod_of(objects))
@@ -166,20 +186,72 @@ class ImageTest(unittest.TestCase):
 
 
 class UnitTest(unittest.TestCase):
-    def test_systemd_takes_it(self):
-        if shutil.which("systemd-analyze") is None:
-            self.skipTest("needs systemd-analyze")
+    def setUp(self):
+        # With CI=true nothing may be skipped.
+        if shutil.which("systemd-analyze") is None and os.environ.get("CI") != "true":
+            self.skipTest("needs systemd-analyze (scripts/install-deps.sh test)")
         with open(os.path.join(CONFIG, "kinformerd.service"), encoding="utf-8") as file:
-            text = file.read()
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "kinformerd.service")
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(text.replace("/usr/local/bin/kinformerd", daemon_path("release")))
-            done = subprocess.run(["systemd-analyze", "verify", path], stdout=subprocess.PIPE,
-                                  stderr=subprocess.STDOUT, text=True, check=False)
-        self.assertEqual((done.returncode, done.stdout), (0, ""))
-        self.assertIn("Type=notify\n", text)
-        self.assertIn("WatchdogSec=", text)
+            self.text = file.read()
+        self.path = os.path.join(self.enterContext(tempfile.TemporaryDirectory()), "kinformerd.service")
+        with open(self.path, "w", encoding="utf-8") as file:
+            file.write(self.text.replace("/usr/local/bin/kinformerd", daemon_path("release")))
+
+    def analyze(self, *args):
+        done = subprocess.run(["systemd-analyze", *args, self.path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              text=True, check=False, env={**os.environ, "SYSTEMD_COLORS": "0"})
+        return done.returncode, done.stdout
+
+    def test_systemd_takes_it(self):
+        self.assertEqual(self.analyze("verify"), (0, ""))
+        self.assertIn("Type=notify\n", self.text)
+        self.assertIn("WatchdogSec=", self.text)
+
+    def test_it_exposes_little(self):
+        code, told = self.analyze("security", "--offline=true", "--no-pager", "--threshold=30")
+        self.assertEqual(code, 0, told)
+        self.assertLess(float(re.search(r"exposure level for \S+: ([\d.]+)", told).group(1)), 3)
+
+    def test_it_may_make_every_system_call_that_it_makes(self):
+        """Of a daemon that serves, reads a file, writes one and listens at a socket."""
+        if shutil.which("strace") is None and os.environ.get("CI") != "true":
+            self.skipTest("needs strace (scripts/install-deps.sh test)")
+        if subprocess.run(["strace", "-o", "/dev/null", "true"], stderr=subprocess.DEVNULL, check=False).returncode != 0:
+            self.skipTest("this machine does not let processes be traced")
+        filters = re.findall(r"^SystemCallFilter=(.*)", self.text, re.MULTILINE)
+        self.assertEqual(filters, ["@system-service", "~@privileged @resources"])
+        made = self.system_calls()
+        self.assertLessEqual({"openat", "socket", "execve"}, made)
+        allowed = self.calls_of("@system-service") - self.calls_of("@privileged") - self.calls_of("@resources")
+        # Raises the soft limit, which LimitNOFILE has raised already; refused it goes on.
+        self.assertEqual(made - allowed - {"prlimit64"}, set())
+
+    def calls_of(self, group):
+        done = subprocess.run(["systemd-analyze", "syscall-filter", "--no-pager", group], stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, text=True, check=True, env={**os.environ, "SYSTEMD_COLORS": "0"})
+        calls = [line.strip() for line in done.stdout.splitlines()[1:] if line.strip() and "#" not in line]
+        return {call for name in calls for call in (self.calls_of(name) if name.startswith("@") else {name})}
+
+    def system_calls(self):
+        folder = os.path.dirname(self.path)
+        trace, kubeconfig = os.path.join(folder, "trace"), os.path.join(folder, "kubeconfig")
+        # The tracer is a grandchild: the process is the daemon.
+        daemon = subprocess.Popen(["strace", "-D", "-f", "-q", "-o", trace, daemon_path("release"), "--kubeconfig",
+                                   cluster().kubeconfig(), "--resource", "configmaps", "--listen", "127.0.0.1:0",
+                                   "--listen", f"unix:{folder}/socket", "--write-kubeconfig", kubeconfig],
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(daemon.kill)
+        wait_until(lambda: os.path.exists(kubeconfig), "the kubeconfig")
+        served = At(kubeconfig)
+        wait_until(lambda: ask(served, "/readyz")[0] == 200, "ready")
+        self.assertEqual(ask(served, "/api/v1/configmaps?watch=1&timeoutSeconds=1")[0], 200)
+        daemon.terminate()
+        self.assertEqual(daemon.wait(PATIENCE), 0)
+
+        def lines():
+            with open(trace, encoding="utf-8") as file:
+                return file.read()
+        wait_until(lambda: f"{daemon.pid} +++ exited" in re.sub(" +", " ", lines()), "the end of the trace")
+        return set(re.findall(r"^\d+ +(\w+)\(", lines(), re.MULTILINE))
 
 
 if __name__ == "__main__":

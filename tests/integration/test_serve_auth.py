@@ -170,6 +170,38 @@ class Access(unittest.TestCase):
         self.wait_for_code(200, LIST + "?watch=1&timeoutSeconds=1", token)
         self.assertEqual(self.code(LIST, token), 403)
 
+    def test_paths_of_watches_are_reviewed_and_answered_as_by_the_api_server(self):
+        authority = ssl.create_default_context(cafile=os.path.join(cluster().folder, "pki", "ca.crt"))
+        server = cluster().env["KINF_SERVER"].removeprefix("https://")
+
+        class Real:
+            @staticmethod
+            def open():
+                return http.client.HTTPSConnection(server, context=authority, timeout=PATIENCE)
+        tokens = {"lists": make_account("lists", rule("get", "list")), "watches": make_account("watches", rule("watch")),
+                  "watches-one": make_account("watches-one", rule("watch", resourceNames=["one"]))}
+        path, one = f"/api/v1/watch/namespaces/{SPACE}/configmaps", "/one?timeoutSeconds=1"
+        self.wait_for_code(200, LIST, tokens["lists"])
+        self.wait_for_code(200, path + "?timeoutSeconds=1", tokens["watches"])
+        self.wait_for_code(200, path + one, tokens["watches-one"])
+        targets = [path + "?timeoutSeconds=1", path + one, path + "/two?timeoutSeconds=1", path + "?timeoutSeconds=1&watch=0",
+                   path + "?timeoutSeconds=1&fieldSelector=metadata.name%3Done", path + one + "&fieldSelector=metadata.name%3Dtwo",
+                   path + one + "&labelSelector=a%3Db", "/api/v1/watch/configmaps?timeoutSeconds=1",
+                   f"/api/v1/watch/namespaces/{OTHER}/configmaps/one?timeoutSeconds=1", "/api/v1/watch/nothings",
+                   "/api/v1/watch/namespaces", f"/api/v1/watch/namespaces/{SPACE}"]
+
+        def told(where, target, token):
+            status, _, body = ask(where, target, headers={"Authorization": "Bearer " + token})
+            return status, [json.loads(line) for line in body.splitlines()]
+        seen = set()
+        for who, token in tokens.items():
+            for target in targets:
+                real, ours = (told(where, target, token) for where in (Real, self.guarded))
+                self.assertEqual(ours, real, (who, target))
+                seen.add((who, real[0]))
+        self.assertEqual(seen, {("lists", 403), ("watches", 200), ("watches", 400), ("watches", 403), ("watches-one", 200),
+                                ("watches-one", 400), ("watches-one", 403)})
+
     def test_nobody_is_somebody_else(self):
         self.assertEqual(self.code(LIST, self.reader, **{"Impersonate-User": "admin"}), 403)
         self.assertEqual(self.code(LIST, **{"X-Remote-User": "admin", "X-Remote-Group": "system:masters"}), 401)

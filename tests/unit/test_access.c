@@ -156,6 +156,19 @@ static void a_request_asks_for_what_it_would_be_answered(void **state)
         { "/api/v1/namespaces/n",
           "resourceAttributes\":{\"verb\":\"get\",\"version\":\"v1\",\"resource\":\"namespaces\","
           "\"namespace\":\"n\",\"name\":\"n\"}" },
+        /* Deprecated watches, which have no selectors. */
+        { "/api/v1/watch/namespaces/n/pods?watch=0&labelSelector=b&fieldSelector=metadata.name%3Da",
+          "resourceAttributes\":{\"verb\":\"watch\",\"version\":\"v1\",\"resource\":\"pods\","
+          "\"namespace\":\"n\"}" },
+        { "/apis/apps/v1/watch/namespaces/n/deployments/d",
+          "resourceAttributes\":{\"verb\":\"watch\",\"group\":\"apps\",\"version\":\"v1\","
+          "\"resource\":\"deployments\",\"namespace\":\"n\",\"name\":\"d\"}" },
+        { "/api/v1/watch/namespaces/n/pods/p/status",
+          "resourceAttributes\":{\"verb\":\"watch\",\"version\":\"v1\",\"resource\":\"pods\","
+          "\"subresource\":\"status\",\"namespace\":\"n\",\"name\":\"p\"}" },
+        { "/api/v1/watch/namespaces/n",
+          "resourceAttributes\":{\"verb\":\"watch\",\"version\":\"v1\",\"resource\":\"namespaces\","
+          "\"namespace\":\"n\",\"name\":\"n\"}" },
         { "/", "nonResourceAttributes\":{\"verb\":\"get\",\"path\":\"/\"}" },
         { "/api", "nonResourceAttributes\":{\"verb\":\"get\",\"path\":\"/api\"}" },
         { "/apis/apps/v1",

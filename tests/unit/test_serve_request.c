@@ -43,6 +43,12 @@ static void each_path_has_its_route(void **state)
         { "/api/v1/namespaces/a/pods", KINF__ROUTE_RESOURCE, "", "v1", "a", "pods", "", "" },
         { "/apis/g.x/v1/namespaces/a/things/b%2Dc/scale", KINF__ROUTE_RESOURCE, "g.x", "v1", "a",
           "things", "b-c", "scale" },
+        { "/api/v1/watch", KINF__ROUTE_RESOURCE, "", "v1", "", "watch", "", "" },
+        { "/api/v1/watch/pods", KINF__ROUTE_RESOURCE, "", "v1", "", "pods", "", "" },
+        { "/apis/apps/v1/watch/namespaces/a/things/b/", KINF__ROUTE_RESOURCE, "apps", "v1", "a",
+          "things", "", "" },
+        { "/api/v1/watch/namespaces/a/pods/b/log", KINF__ROUTE_RESOURCE, "", "v1", "a", "pods", "b",
+          "log" },
         { "/api//v1/pods", KINF__ROUTE_RESOURCE, "", "v1", "", "", "", "" },
         { "//api/v1", KINF__ROUTE_OTHER, "", "", "", "", "", "" },
         { "/version/", KINF__ROUTE_VERSION, "", "", "", "", "", "" },
@@ -272,7 +278,7 @@ static void out_of_memory_is_an_ordinary_refusal(void **state)
 
         test_fail_allocation(n);
         parsed = kinf__request_parse(
-            KINF_STR("/api/v1/pods?labelSelector=a in (b)&fieldSelector=spec.nodeName=n"), &request,
+            KINF_STR("/api/v1/watch/namespaces/n/pods/a?labelSelector=a in (b)"), &request,
             &refusal);
         if (parsed == 0) {
             read = kinf__request_read_options(&request, &options, &refusal);
@@ -552,6 +558,43 @@ static void a_refusal_is_a_status(void **state)
                         "\"retryAfterSeconds\":1},\"code\":504}\n");
 }
 
+static void a_watch_path_watches_what_it_names(void **state)
+{
+    static const struct {
+        const char *target;
+        unsigned code; /* 0: it is read */
+        const char *name;
+    } cases[] = {
+        { "/api/v1/watch/pods?watch=0", 0, NULL },
+        { "/api/v1/watch/pods?fieldSelector=metadata.name%3Da", 0, "a" },
+        { "/api/v1/watch/namespaces/n/pods/a", 0, "a" },
+        { "/api/v1/watch/namespaces/n/pods/%2C=%5C", 0, ",=\\" },
+        { "/api/v1/watch/namespaces/n/pods/a?fieldSelector=metadata.name%3Da,spec.nodeName%3Db", 0,
+          "a" },
+        { "/api/v1/watch/namespaces/n/pods/a?fieldSelector=metadata.name%3Db", 400, NULL },
+        { "/api/v1/watch/namespaces/n/pods/a?fieldSelector=spec.nodeName%3Da", 400, NULL },
+        { "/api/v1/watch/pods?resourceVersionMatch=Exact&resourceVersion=1", 422, NULL },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < KINF__ARRAY_LEN(cases); i++) {
+        struct kinf__refusal refusal = { .code = 0 };
+        struct kinf__list_options options;
+        struct kinf__request request;
+        const char *name;
+
+        if (read_options(cases[i].target, &request, &options, &refusal) == 0) {
+            assert_true(options.is_watch);
+            name = kinf__fields_required(options.fields, "metadata.name");
+            assert_int_equal(name == NULL, cases[i].name == NULL);
+            assert_true(name == NULL || strcmp(name, cases[i].name) == 0);
+            kinf__list_options_release(&options);
+        }
+        assert_int_equal(refusal.code, cases[i].code);
+        kinf__request_release(&request);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -559,6 +602,7 @@ int main(void)
         cmocka_unit_test(tricks_with_paths_are_refused),
         cmocka_unit_test(refused_options_have_the_servers_words),
         cmocka_unit_test(options_are_read_as_the_server_reads_them),
+        cmocka_unit_test(a_watch_path_watches_what_it_names),
         cmocka_unit_test(any_target_is_read_or_refused),
         cmocka_unit_test(out_of_memory_is_an_ordinary_refusal),
         cmocka_unit_test(absent_fields_have_the_servers_values),

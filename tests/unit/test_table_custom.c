@@ -112,7 +112,13 @@ static void columns_are_those_of_the_version(void **state)
     static const char definition[] =
         "{\"spec\":{\"versions\":[{\"name\":\"v1\"},{\"name\":\"v2\",\"additionalPrinterColumns\":["
         "{\"name\":\"A \\\"b\\\"\",\"type\":\"integer\",\"format\":\"int32\",\"priority\":1,"
-        "\"jsonPath\":\".a\"}]}]}}";
+        "\"jsonPath\":\".a\"},{\"name\":\"B\",\"type\":\"date\",\"jsonPath\":\".b\","
+        "\"description\":\"When <b>.\"}]}]}}";
+    static const char expected[] =
+        ",{\"name\":\"A \\\"b\\\"\",\"type\":\"integer\",\"format\":\"int32\",\"description\":"
+        "\"Custom resource definition column (in JSONPath format): .a\",\"priority\":1},"
+        "{\"name\":\"B\",\"type\":\"date\",\"format\":\"\",\"description\":"
+        "\"When \\u003cb\\u003e.\",\"priority\":0}]";
     KINF__AUTO_BUFFER out = KINF__BUFFER_INIT;
     struct kinf__table *table;
 
@@ -124,11 +130,8 @@ static void columns_are_those_of_the_version(void **state)
                      KINF_ERR_NOT_FOUND);
     assert_int_equal(kinf__table_of_definition(kinf_str_from(definition), "v2", &table), 0);
     assert_int_equal(kinf__table_write_columns(table, &out), 0);
-    assert_string_equal(
-        kinf__buffer_cstr(&out),
-        "[{\"name\":\"Name\",\"type\":\"string\",\"format\":\"name\",\"description\":\"\","
-        "\"priority\":0},{\"name\":\"A \\\"b\\\"\",\"type\":\"integer\",\"format\":\"int32\","
-        "\"description\":\"\",\"priority\":1}]");
+    assert_true(out.len > sizeof expected);
+    assert_string_equal(kinf__buffer_cstr(&out) + out.len - (sizeof expected - 1), expected);
     kinf__table_free(table);
 }
 
