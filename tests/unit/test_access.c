@@ -82,7 +82,9 @@ static void set_authorizer(struct guarded *g, int64_t watch_ms)
 
 static struct kinf__exchange *exchange_of(struct guarded *g)
 {
-    const struct kinf__exchange_owner owner = { wake, cut_off, is_gone, g, g->authorizer };
+    const struct kinf__exchange_owner owner = {
+        .wake = wake, .cut_off = cut_off, .is_gone = is_gone, .ctx = g, .authorizer = g->authorizer
+    };
     struct kinf__exchange *exchange = kinf__exchange_new(g->server, &owner);
 
     assert_non_null(exchange);
