@@ -11,6 +11,7 @@
 
 #include "base/list.h"
 #include "base/lock.h"
+#include "serve/connections.h"
 #include "serve/digest.h"
 #include "serve/scope.h"
 #include "serve/server.h"
@@ -58,6 +59,7 @@ struct kinf__server {
     uint32_t token_issuer;
     int64_t started_ms;
     pthread_t timer;
+    struct kinf__connections connections; /* of its endpoints */
     struct kinf__mutex lock;
     struct kinf__cond changed; /* for the timer, and for who waits until nothing uses a source */
     /* guarded by lock */

@@ -424,13 +424,15 @@ static int check_head(struct transfer *transfer, const char *version, const char
 
 static enum MHD_Result begin(struct transfer *transfer, const char *method, const char *version)
 {
-    const struct kinf__exchange_owner owner = { wake, cut_off, is_gone, transfer,
-                                                transfer->rules->authorizer };
+    struct kinf__exchange_owner owner = {
+        wake, cut_off, is_gone, transfer, transfer->rules->authorizer, 0
+    };
     const char *why;
     int code;
 
     transfer->fd =
         MHD_get_connection_info(transfer->mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    owner.address = kinf__peer_address(transfer->fd);
     transfer->body_len = body_len_of(transfer);
     code = check_head(transfer, version, &why);
     if (code != 0)
@@ -468,7 +470,8 @@ enum MHD_Result kinf__transfer_handle(void *ctx, struct MHD_Connection *mhd, con
     struct transfer *transfer = *request;
 
     (void)url;
-    if (transfer == NULL)
+    /* Of a connection that was refused, there may be bytes yet. */
+    if (transfer == NULL || peer_of(mhd) == NULL)
         return MHD_NO;
     if (transfer->exchange == NULL) {
         transfer->rules = rules;

@@ -44,9 +44,29 @@ def n_files(served):
     return len(os.listdir(f"/proc/{served.daemon.process.pid}/fd"))
 
 
-def connect(served):
-    host, _, port = served.address.rpartition(":")
-    return socket.create_connection((host, int(port)), timeout=PATIENCE)
+def connect(served, source="127.0.0.1", at=None):
+    host, _, port = (at or served.address).rpartition(":")
+    return socket.create_connection((host, int(port)), timeout=PATIENCE, source_address=(source, 0))
+
+
+def is_open(raw):
+    """Whether the other side has not closed it; nothing was sent there."""
+    poller = select.poll()
+    poller.register(raw, select.POLLIN)
+    return not poller.poll(0)
+
+
+def health_times(served, seconds):
+    """How long each GET of /healthz took that was asked one after another, each over a new connection."""
+    times, end = [], time.monotonic() + seconds
+    while time.monotonic() < end:
+        began = time.monotonic()
+        with connect(served, "127.0.0.2") as raw:
+            raw.sendall(b"GET /healthz HTTP/1.1\r\n" + HEAD)
+            if not raw.recv(1 << 16).startswith(b"HTTP/1.1 200"):
+                raise AssertionError("not healthy")
+        times.append(time.monotonic() - began)
+    return times
 
 
 def reset(raw):
@@ -313,6 +333,58 @@ class Limits(unittest.TestCase):
     def apply(self, *objects):
         self.cluster.kubectl("apply", "-f", "-", "--server-side", stdin=json.dumps(
             {"kind": "List", "apiVersion": "v1", "items": [json.loads(text) for text in objects]}))
+
+    def test_sixteen_addresses_share_descriptors_and_leave_the_caches_theirs(self):
+        with Served(*15 * ("--listen", "127.0.0.1:0"), mode="release", resource=("configmaps", "namespaces"), max_files=1000) as served, \
+                contextlib.ExitStack() as crowd:
+            addresses = re.findall(r"serving url=http://(\S+)", served.daemon.log_text())
+            self.assertEqual(len(addresses), 16)
+
+            def fill(source, n):
+                """How many of the connections, over all addresses in turn, are left open."""
+                opened = [crowd.enter_context(connect(served, source, addresses[i % 16])) for i in range(n)]
+                time.sleep(0.5)
+                return sum(map(is_open, opened))
+
+            # Without 256, and 8 for each cache, there are 728.
+            counts = {source: fill(source, n) for source, n in
+                      (("127.0.0.1", 1000), ("127.0.0.2", 300), ("127.0.0.3", 100), ("127.0.0.4", 100))}
+            print(f"  of 1,000 descriptors, addresses in turn have {list(counts.values())}, in all {n_files(served)}")
+            self.assertLessEqual(abs(counts["127.0.0.1"] - 485), 8)
+            self.assertGreater(min(counts.values()), 10)
+            self.assertLessEqual(sum(counts.values()), 728)
+            self.assertLess(n_files(served), 900)
+            self.apply(config_map("crowded", "hostile", str(time.time())))
+            raw = crowd.enter_context(connect(served, "127.0.0.5"))
+            raw.sendall(b"GET /api/v1/namespaces/hostile/configmaps/crowded HTTP/1.1\r\n" + HEAD)
+            self.assertIn(b" 200 ", raw.recv(1 << 16)[:20])
+            served.daemon.stop()
+
+    def test_silent_connections_leave_health_quick(self):
+        """10,000, or as many as the machine lets one process have; they are cut off after ten seconds."""
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        n_silent = min(10000, most - 2000, int((most - 300) * 0.6))
+        with Served(mode="release", resource=("namespaces",)) as served, contextlib.ExitStack() as crowd:
+            before = health_times(served, 1)
+            began = time.monotonic()
+            filling = threading.Thread(target=lambda: [crowd.enter_context(connect(served)) for _ in range(n_silent)])
+            filling.start()
+            during = health_times(served, 0.2)
+            while filling.is_alive():
+                during += health_times(served, 0.1)
+            n_open = n_files(served)
+            during += health_times(served, 15 - (time.monotonic() - began))
+            during.sort()
+            print(f"  {n_silent} silent connections, {n_open} descriptors, limit {most}: /healthz median "
+                  f"{during[len(during) // 2] * 1000:.1f} ms, slowest {during[-1] * 1000:.1f} ms of {len(during)}; "
+                  f"without them slowest {max(before) * 1000:.1f} ms")
+            self.assertGreater(n_open, n_silent * 0.9)
+            self.assertLess(n_files(served), 100, "they are cut off")
+            # A machine under load may hold up one in a thousand for its own reasons.
+            self.assertLess(during[len(during) * 999 // 1000], 0.1)
+            self.assertLess(during[-1], 1)
+            served.daemon.stop()
 
     def test_without_descriptors_the_daemon_waits_and_serves_again(self):
         with tempfile.TemporaryDirectory() as folder, self.serve(folder) as served:

@@ -82,7 +82,7 @@ static void set_authorizer(struct guarded *g, int64_t watch_ms)
 
 static struct kinf__exchange *exchange_of(struct guarded *g)
 {
-    const struct kinf__exchange_owner owner = { wake, cut_off, is_gone, g, g->authorizer };
+    const struct kinf__exchange_owner owner = { wake, cut_off, is_gone, g, g->authorizer, 0 };
     struct kinf__exchange *exchange = kinf__exchange_new(g->server, &owner);
 
     assert_non_null(exchange);

@@ -979,7 +979,7 @@ static bool is_gone(void *ctx)
 /* One request on this thread; whatever fails, it ends. */
 static void step_once(struct fixture *f, const char *target)
 {
-    const struct kinf__exchange_owner owner = { wake, wake, is_gone, NULL, NULL };
+    const struct kinf__exchange_owner owner = { wake, wake, is_gone, NULL, NULL, 0 };
     const struct kinf__exchange_head head = { .method = "GET",
                                               .target = kinf_str_from(target),
                                               .accept_encoding = "gzip" };
