@@ -141,6 +141,7 @@ static int ask_authorizer(struct kinf__exchange *exchange, const struct kinf__ex
                           const struct kinf__attributes *attributes)
 {
     struct kinf__access_request request = { .token = bearer_token(head->authorization),
+                                            .address = exchange->owner.address,
                                             .attributes = *attributes };
     struct kinf__access_answer answer;
     int64_t now_ms = kinf__clock_now_ms();

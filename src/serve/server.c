@@ -284,14 +284,27 @@ void kinf__server_cut_off(struct kinf__server *server)
 
 /* --- time --- */
 
+/* Of one that waits for somebody's answer. */
+static void see_hang_up(struct kinf__exchange *exchange)
+{
+    const struct kinf__exchange_owner *owner = &exchange->owner;
+
+    if ((exchange->forward == NULL && owner->authorizer == NULL) || !owner->is_gone(owner->ctx))
+        return;
+    if (exchange->forward != NULL)
+        kinf__forward_end(exchange->forward);
+    else
+        kinf__authorizer_give_up(owner->authorizer, &exchange->access);
+}
+
 static void watch_the_clock(struct kinf__exchange *exchange, int64_t now_ms)
 {
     bool is_over = now_ms >= exchange->deadline_ms;
 
-    if (exchange->forward != NULL && exchange->owner.is_gone(exchange->owner.ctx))
-        kinf__forward_end(exchange->forward);
-    if (exchange->watch == NULL)
+    if (exchange->watch == NULL) {
+        see_hang_up(exchange);
         return;
+    }
     if (kinf__watch_is_given_up(exchange->watch)) {
         exchange->owner.cut_off(exchange->owner.ctx);
         return;
