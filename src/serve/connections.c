@@ -10,8 +10,9 @@
 
 #include "base/clock.h"
 
-#define RESERVED_FILES 256 /* files, timers, sockets of endpoints, reviews, requests of its own */
-#define WARNING_MS     10000
+#define RESERVED_FILES   256 /* files, timers, sockets of endpoints, reviews, requests of its own */
+#define MOST_CONNECTIONS 32768 /* 28 kB each, where there are watches */
+#define WARNING_MS       10000
 
 struct kinf__address_count {
     struct kinf__hmap_node in_map;
@@ -82,6 +83,15 @@ static struct kinf__address_count *add(struct kinf__connections *connections, ui
     return NULL;
 }
 
+/* How many there may be. The lock is held. */
+static size_t limit_of(const struct kinf__connections *connections)
+{
+    size_t n_files =
+        connections->max > connections->n_apart ? connections->max - connections->n_apart : 0;
+
+    return n_files < MOST_CONNECTIONS ? n_files : MOST_CONNECTIONS;
+}
+
 static void warn(struct kinf__connections *connections, size_t n_of_address)
 {
     uint64_t n_suppressed;
@@ -90,21 +100,20 @@ static void warn(struct kinf__connections *connections, size_t n_of_address)
         KINF__LOG(KINF__LOG_SERVE, KINF_LOG_WARN,
                   "connection refused: too many connections=%zu of_its_address=%zu max=%zu "
                   "suppressed=%" PRIu64,
-                  connections->n, n_of_address, connections->max - connections->n_apart,
-                  n_suppressed);
+                  connections->n, n_of_address, limit_of(connections), n_suppressed);
 }
 
 struct kinf__address_count *kinf__connections_take(struct kinf__connections *connections,
                                                    uint64_t address)
 {
     struct kinf__address_count *count;
-    size_t n_taken, n_of_address;
+    size_t limit, n_of_address;
 
     kinf__mutex_lock(&connections->lock);
     count = find(connections, address);
-    n_taken = connections->n + connections->n_apart;
+    limit = limit_of(connections);
     n_of_address = count != NULL ? count->n : 0;
-    if (n_taken >= connections->max || n_of_address >= 2 * (connections->max - n_taken)) {
+    if (connections->n >= limit || n_of_address >= 2 * (limit - connections->n)) {
         warn(connections, n_of_address);
         count = NULL;
     } else if (count != NULL || (count = add(connections, address)) != NULL) {

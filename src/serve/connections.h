@@ -2,9 +2,9 @@
  * The connections of all endpoints of a server together, by the address that they come from: an IPv4
  * address, of an IPv6 address the /64, of a process at a unix socket its user.
  *
- * There are as many as the process may have descriptors, without those that it lives on itself. Of
- * one address there are never more than twice as many as are left: it alone may have two thirds, each
- * of two two fifths, and whoever comes next finds room.
+ * There are as many as the process may have descriptors, without those that it lives on itself, but
+ * 32,768 at most. Of one address there are never more than twice as many as are left: it alone may
+ * have two thirds, each of two two fifths, and whoever comes next finds room.
  *
  * Threads: any thread.
  */
@@ -23,7 +23,7 @@ struct kinf__connections {
     struct kinf__mutex lock;
     /* guarded by lock */
     struct kinf__hmap by_address;
-    size_t max; /* descriptors for connections, and what is kept apart of them */
+    size_t max; /* descriptors for them, and what is kept apart of these */
     size_t n_apart;
     size_t n;
     struct kinf__log_limit warnings;

@@ -61,6 +61,26 @@ static void an_address_has_at_most_twice_as_many_as_are_left(void **state)
     end(&crowd);
 }
 
+/* 32,768: of these one address has two thirds. */
+static void there_are_never_more_than_memory_is_meant_for(void **state)
+{
+    struct kinf__connections connections;
+    struct kinf__address_count *count = NULL, *one;
+    size_t n = 0;
+
+    (void)state;
+    kinf__connections_init(&connections);
+    connections.max = 1000000;
+    while ((one = kinf__connections_take(&connections, 1)) != NULL) {
+        count = one;
+        n++;
+    }
+    assert_int_equal(n, 21846);
+    while (n-- > 0)
+        kinf__connections_give_back(&connections, count);
+    kinf__connections_release(&connections);
+}
+
 static void what_is_given_back_is_there_for_others(void **state)
 {
     struct crowd crowd;
@@ -173,6 +193,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_address_has_at_most_twice_as_many_as_are_left),
+        cmocka_unit_test(there_are_never_more_than_memory_is_meant_for),
         cmocka_unit_test(what_is_given_back_is_there_for_others),
         cmocka_unit_test(what_is_kept_apart_is_nobodys),
         cmocka_unit_test(there_are_as_many_as_descriptors_without_those_of_the_process),
