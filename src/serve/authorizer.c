@@ -138,19 +138,30 @@ static void settle(struct kinf__authorizer *authorizer, struct kinf__inquiry *in
     kinf__inquiry_free(inquiry);
 }
 
-/* Throttles the newest one that waits of the address that has the most, unless that would have no
- * more than this one. The lock is held. */
-static bool make_room(struct kinf__authorizer *authorizer, const struct kinf__payer *payer)
+/* Whether it is kept whose token it is, or it was somebody's of late. The lock is held. */
+static bool is_known(struct kinf__authorizer *authorizer,
+                     const struct kinf__question *token_question, int64_t now_ms)
+{
+    return kinf__decisions_find(&authorizer->tokens, token_question, now_ms) != NULL ||
+           kinf__decisions_find(&authorizer->familiar, token_question, now_ms) != NULL;
+}
+
+/* Throttles the newest inquiry about an unknown token of the address that has the most inquiries. For
+ * another unknown token that is done only if its address has fewer even so. The lock is held. */
+static bool make_room(struct kinf__authorizer *authorizer,
+                      const struct kinf__question *token_question, const struct kinf__payer *payer,
+                      int64_t now_ms)
 {
     const struct kinf__access_answer answer = { .verdict = KINF__VERDICT_THROTTLED };
     const struct kinf__payer *greatest = kinf__credit_greatest(&authorizer->credit);
 
-    if (greatest->n_inquiries <= payer->n_inquiries + 1)
+    if (greatest->n_inquiries <= payer->n_inquiries + 1 &&
+        !is_known(authorizer, token_question, now_ms))
         return false;
     KINF__LIST_FOR_EACH_BACK (node, &authorizer->waiting) {
         struct kinf__inquiry *inquiry = KINF__LIST_ENTRY(node, struct kinf__inquiry, node);
 
-        if (inquiry->payer != greatest)
+        if (inquiry->payer != greatest || is_known(authorizer, &inquiry->token_question, now_ms))
             continue;
         settle(authorizer, inquiry, &answer);
         return true;
@@ -160,14 +171,15 @@ static bool make_room(struct kinf__authorizer *authorizer, const struct kinf__pa
 
 /* Whether one more inquiry may be made. The lock is held. */
 static bool has_room(struct kinf__authorizer *authorizer,
-                     const struct kinf__question *token_question, const struct kinf__payer *payer)
+                     const struct kinf__question *token_question, const struct kinf__payer *payer,
+                     int64_t now_ms)
 {
     size_t max = authorizer->options.max_inquiries;
     size_t n_of_token = kinf__inquiry_count(&authorizer->waiting, token_question) +
                         kinf__inquiry_count(&authorizer->under_way, token_question);
 
     return n_of_token < (max + TOKEN_SHARE - 1) / TOKEN_SHARE &&
-           (authorizer->n_inquiries < max || make_room(authorizer, payer));
+           (authorizer->n_inquiries < max || make_room(authorizer, token_question, payer, now_ms));
 }
 
 /* The lock is held. */
@@ -187,7 +199,7 @@ static enum kinf__verdict inquire(struct kinf__authorizer *authorizer,
 
         if (payer == NULL)
             return KINF__VERDICT_FAILED;
-        if (!has_room(authorizer, token_question, payer))
+        if (!has_room(authorizer, token_question, payer, now_ms))
             return KINF__VERDICT_THROTTLED;
         inquiry = kinf__inquiry_new(request, question, token_question, now_ms);
         if (inquiry == NULL)
@@ -427,15 +439,12 @@ static bool decide(struct kinf__authorizer *authorizer, struct kinf__inquiry *in
 
 /* --- whose turn it is --- */
 
-/* Nothing has to be asked about its token, or it only fails. The lock is held. */
+/* Its token is known, or it only fails. The lock is held. */
 static bool is_free(struct kinf__authorizer *authorizer, const struct kinf__inquiry *inquiry,
                     int64_t now_ms)
 {
-    const struct kinf__question *token = &inquiry->token_question;
-
     return now_ms - inquiry->asked_ms >= PATIENCE_MS ||
-           kinf__decisions_find(&authorizer->tokens, token, now_ms) != NULL ||
-           kinf__decisions_find(&authorizer->familiar, token, now_ms) != NULL;
+           is_known(authorizer, &inquiry->token_question, now_ms);
 }
 
 /* How many inquiries of an address are under way; SIZE_MAX: one is of this token. */

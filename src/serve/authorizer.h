@@ -5,14 +5,16 @@
  * decided; who asks the same meanwhile joins it. Only the upstream's word allows: a review that
  * fails is KINF__VERDICT_FAILED and is not kept.
  *
- * Four inquiries are under way at once, of one token one at a time: a token whose reviews hang (for
- * 10 s each) holds up nobody else, nor do three of them. If there are more, or the upstream answers
- * nobody, the others wait; an inquiry that has not had its turn after 20 s fails.
+ * Four inquiries are under way at once, of one token one at a time, and of unknown tokens of one
+ * address two: a token whose reviews hang (for 10 s each) holds up nobody else, nor do three of
+ * them, but two unknown ones the other unknown ones of their address. If there are more, or the
+ * upstream answers nobody, the others wait; an inquiry that has not had its turn after 20 s fails.
  *
  * Tokens that nothing is known of are asked about at a rate (credit.h), of which those take nothing
- * that were somebody's of late. Beyond it they wait, and whose address has asked the least goes first;
- * two of one address are under way at once. When too many wait, the newest of the address with the
- * most makes room. So made-up tokens cost other addresses nothing, and their own at most a delay.
+ * that were somebody's of late. Beyond it they wait, and whose address has asked the least goes
+ * first. When too many wait, the newest unknown one of the address with the most makes room: for a
+ * known one, and for one of an address that has fewer. So made-up tokens cost other addresses
+ * nothing, and their own unknown ones a delay and, only when as many wait as may, a refusal.
  *
  * Threads: any, unless a line says otherwise.
  */

@@ -45,13 +45,14 @@ def write_tls_config(folder, *lines):
 class Guarded(Served):
     """A daemon that takes tokens over TLS."""
 
-    def __init__(self, kubeconfig=None):
+    def __init__(self, kubeconfig=None, mode="asan"):
         self.folder = tempfile.TemporaryDirectory()
         self.kubeconfig = os.path.join(self.folder.name, "kubeconfig")
         make_pair(self.folder.name)
         config = write_tls_config(self.folder.name, "auth: delegated", "authAllowFor: 1s", "authDenyFor: 1s",
                                   'listen: ["127.0.0.1:0"]')
-        self.daemon = Daemon("--write-kubeconfig", self.kubeconfig, config=config, kubeconfig=kubeconfig, events=False)
+        self.daemon = Daemon("--write-kubeconfig", self.kubeconfig, config=config, kubeconfig=kubeconfig, events=False,
+                             mode=mode)
 
     def __enter__(self):
         wait_until(lambda: self.daemon.check() or os.path.exists(self.kubeconfig), "the kubeconfig")
@@ -244,7 +245,7 @@ class MadeUpTokens(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.token = make_account("flooded", rule("get", "list", "watch"))
-        cls.guarded = cls.enterClassContext(Guarded())
+        cls.guarded = cls.enterClassContext(Guarded(mode="release"))
 
     def ask_from(self, address, token):
         """The code, and how long that took."""

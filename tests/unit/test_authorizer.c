@@ -381,6 +381,28 @@ static void when_too_many_wait_the_address_with_the_most_makes_room(void **state
     kinf__authorizer_free(upstream.authorizer);
 }
 
+static void a_known_token_has_room_where_unknown_ones_wait(void **state)
+{
+    const struct kinf__authorizer_options options = { .max_inquiries = 4 };
+    struct caller callers[4], known;
+    struct upstream upstream;
+
+    (void)state;
+    begin(&upstream, &options);
+    assert_int_equal(call(&upstream, &known, 1, "u-", 0), KINF__VERDICT_WAITS);
+    assert_true(kinf__authorizer_work(upstream.authorizer, 0));
+    assert_int_equal(call_again(&upstream, &known, 0), KINF__VERDICT_DENIED);
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(call(&upstream, &callers[i], 1, "x", i), KINF__VERDICT_WAITS);
+    known.request.attributes.verb = "watch";
+    assert_int_equal(call_again(&upstream, &known, 0), KINF__VERDICT_WAITS);
+    assert_int_equal(call_again(&upstream, &callers[3], 0), KINF__VERDICT_THROTTLED);
+    assert_int_equal(call_again(&upstream, &callers[2], 0), KINF__VERDICT_WAITS);
+    leave(&upstream, callers, 4);
+    leave(&upstream, &known, 1);
+    kinf__authorizer_free(upstream.authorizer);
+}
+
 static void nothing_is_kept_of_a_token_beyond_its_end(void **state)
 {
     const struct kinf__authorizer_options options = { 0 };
@@ -515,6 +537,7 @@ int main(void)
         cmocka_unit_test(a_flood_from_one_address_holds_up_no_other),
         cmocka_unit_test(of_many_addresses_the_one_that_asked_least_goes_first),
         cmocka_unit_test(when_too_many_wait_the_address_with_the_most_makes_room),
+        cmocka_unit_test(a_known_token_has_room_where_unknown_ones_wait),
         cmocka_unit_test(nothing_is_kept_of_a_token_beyond_its_end),
         cmocka_unit_test(what_is_no_review_allows_nothing),
         cmocka_unit_test(without_memory_nothing_is_allowed_and_nothing_leaks),
