@@ -60,7 +60,11 @@ static inline void kinf__list_append(struct kinf__list *list, struct kinf__list 
 #define KINF__LIST_FOR_EACH(node, list)                                                            \
     for (struct kinf__list *node = (list)->next; node != (list); node = node->next)
 
-/* The same; the node may be removed in the body. */
+/* From the last one to the first. */
+#define KINF__LIST_FOR_EACH_BACK(node, list)                                                       \
+    for (struct kinf__list *node = (list)->prev; node != (list); node = node->prev)
+
+/* Forwards; the node may be removed in the body. */
 #define KINF__LIST_FOR_EACH_SAFE(node, list)                                                       \
     for (struct kinf__list *node = (list)->next, *node##_next = node->next; node != (list);        \
          node = node##_next, node##_next = node->next)

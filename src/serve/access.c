@@ -17,6 +17,8 @@
 #include "serve/backend.h"
 #include "serve/web_token.h"
 
+#define LENIENCY_MS 60000
+
 static int refuse_unauthorized(struct kinf__exchange *exchange)
 {
     return kinf__refuse(exchange->refusal, 401, "Unauthorized", "Unauthorized");
@@ -83,14 +85,15 @@ static void describe(const struct kinf__request *request, const char *path,
         add_options(options, attributes);
 }
 
-/* When the token ends, monotonic. */
-static int64_t expiry_ms(struct kinf_str token, int64_t now_ms)
+/* Whether a token may be anybody's now, by what it says of itself: then *ret_expires_ms is when it
+ * ends, monotonic. One from the future is as early as the API server allows: clocks differ. */
+static bool is_of_now(struct kinf_str token, int64_t now_ms, int64_t *ret_expires_ms)
 {
-    int64_t expiry_s = kinf__web_token_expiry_s(token);
+    struct kinf__web_token_times times = kinf__web_token_times(token);
+    int64_t wall_ms = kinf__clock_wall_ms();
 
-    if (expiry_s < 0)
-        return INT64_MAX;
-    return now_ms + expiry_s * 1000 - kinf__clock_wall_ms();
+    *ret_expires_ms = times.expires_s < 0 ? INT64_MAX : now_ms + times.expires_s * 1000 - wall_ms;
+    return *ret_expires_ms > now_ms && times.not_before_s * 1000 <= wall_ms + LENIENCY_MS;
 }
 
 int kinf__access_refuse(struct kinf__refusal *refusal, const struct kinf__attributes *attributes,
@@ -144,12 +147,14 @@ static int ask_authorizer(struct kinf__exchange *exchange, const struct kinf__ex
                           const struct kinf__attributes *attributes)
 {
     struct kinf__access_request request = { .token = bearer_token(head->authorization),
+                                            .address = exchange->owner.address,
                                             .attributes = *attributes };
     struct kinf__access_answer answer;
     int64_t now_ms = kinf__clock_now_ms();
     int step;
 
-    request.expires_ms = expiry_ms(request.token, now_ms);
+    if (!is_of_now(request.token, now_ms, &request.expires_ms))
+        return refuse_unauthorized(exchange);
     exchange->access.wake = exchange->owner.wake;
     exchange->access.ctx = exchange->owner.ctx;
     kinf__authorizer_ask(exchange->owner.authorizer, &request, &exchange->access, now_ms, &answer);

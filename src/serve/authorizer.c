@@ -7,7 +7,8 @@
  *
  * An inquiry is taken only while no other one of its token is under way. So no token takes more than
  * one thread, and the second question of a new token finds whose it is. A thread that is through with
- * an inquiry looks for the next itself: what became possible by that needs no signal.
+ * an inquiry looks for the next itself: what became possible by that needs no signal. While inquiries
+ * wait, one thread that has none knows when the next turn comes, or all are busy.
  */
 #include "serve/authorizer.h"
 
@@ -28,13 +29,14 @@
 #define WATCH_MS      600000
 #define MAX_DECISIONS 4096
 #define TOKENS_PER_S  50
-#define MAX_INQUIRIES 256
-#define TOKEN_SHARE   4     /* of the inquiries, the part that one token may have */
 #define PATIENCE_MS   20000 /* whoever asked has waited long enough: the upstream does not keep up */
+#define MAX_INQUIRIES (TOKENS_PER_S * PATIENCE_MS / 1000) /* more of one address would not last */
+#define TOKEN_SHARE   4 /* of the inquiries, the part that one token may have */
 #define WARNING_MS    10000
 #define FAMILIAR_MS   600000 /* beyond its decision: whose token it was is no stranger */
 /* A review takes milliseconds, so one would do: the others are for reviews that hang. */
 #define N_REVIEWERS 4
+#define MAX_UNKNOWN 2 /* of them, for unknown tokens of one address */
 #define REVIEW_MS   10000
 #define MAX_ANSWER  (1u << 20)
 
@@ -56,14 +58,13 @@ struct kinf__authorizer {
     struct kinf__mutex lock;
     struct kinf__cond changed;
     /* guarded by lock */
-    struct kinf__list waiting; /* inquiries, the oldest first */
+    struct kinf__list waiting; /* inquiries that somebody waits for, the oldest first */
     struct kinf__list under_way;
     size_t n_inquiries;
     struct kinf__decisions tokens;
     struct kinf__decisions familiar; /* tokens that were somebody's not long ago */
     struct kinf__decisions accesses;
-    int64_t credit; /* thousandths of an unknown token */
-    int64_t credit_ms;
+    struct kinf__credit credit;
     struct kinf__log_limit warnings;
     bool is_stopping;
 };
@@ -118,35 +119,67 @@ static enum kinf__verdict look_up(struct kinf__authorizer *authorizer,
     return may != NULL ? judge(who->text, may->is_yes, may->text, answer) : answer->verdict;
 }
 
-/* Whether one more unknown token may be asked about now. */
-static bool take_credit(struct kinf__authorizer *authorizer, int64_t now_ms)
+/* The lock is held. */
+static void settle(struct kinf__authorizer *authorizer, struct kinf__inquiry *inquiry,
+                   const struct kinf__access_answer *answer)
 {
-    int64_t most = (int64_t)authorizer->options.tokens_per_s * 1000;
-    int64_t passed_ms = min(now_ms - authorizer->credit_ms, 1000);
+    while (!kinf__list_is_empty(&inquiry->waiters)) {
+        struct kinf__access_waiter *waiter =
+            KINF__LIST_ENTRY(inquiry->waiters.next, struct kinf__access_waiter, node);
 
-    if (passed_ms > 0) {
-        authorizer->credit_ms = now_ms;
-        authorizer->credit =
-            min(authorizer->credit + passed_ms * authorizer->options.tokens_per_s, most);
+        kinf__list_remove(&waiter->node);
+        waiter->inquiry = NULL;
+        waiter->answer = *answer;
+        waiter->wake(waiter->ctx);
     }
-    if (authorizer->credit < 1000)
+    kinf__list_remove(&inquiry->node);
+    inquiry->payer->n_inquiries--;
+    authorizer->n_inquiries--;
+    kinf__inquiry_free(inquiry);
+}
+
+/* Whether it is kept whose token it is, or it was somebody's of late. The lock is held. */
+static bool is_known(struct kinf__authorizer *authorizer,
+                     const struct kinf__question *token_question, int64_t now_ms)
+{
+    return kinf__decisions_find(&authorizer->tokens, token_question, now_ms) != NULL ||
+           kinf__decisions_find(&authorizer->familiar, token_question, now_ms) != NULL;
+}
+
+/* Throttles the newest inquiry about an unknown token of the address that has the most inquiries. For
+ * another unknown token that is done only if its address has fewer even so. The lock is held. */
+static bool make_room(struct kinf__authorizer *authorizer,
+                      const struct kinf__question *token_question, const struct kinf__payer *payer,
+                      int64_t now_ms)
+{
+    const struct kinf__access_answer answer = { .verdict = KINF__VERDICT_THROTTLED };
+    const struct kinf__payer *greatest = kinf__credit_greatest(&authorizer->credit);
+
+    if (greatest->n_inquiries <= payer->n_inquiries + 1 &&
+        !is_known(authorizer, token_question, now_ms))
         return false;
-    authorizer->credit -= 1000;
-    return true;
+    KINF__LIST_FOR_EACH_BACK (node, &authorizer->waiting) {
+        struct kinf__inquiry *inquiry = KINF__LIST_ENTRY(node, struct kinf__inquiry, node);
+
+        if (inquiry->payer != greatest || is_known(authorizer, &inquiry->token_question, now_ms))
+            continue;
+        settle(authorizer, inquiry, &answer);
+        return true;
+    }
+    return false;
 }
 
 /* Whether one more inquiry may be made. The lock is held. */
 static bool has_room(struct kinf__authorizer *authorizer,
-                     const struct kinf__question *token_question, int64_t now_ms)
+                     const struct kinf__question *token_question, const struct kinf__payer *payer,
+                     int64_t now_ms)
 {
     size_t max = authorizer->options.max_inquiries;
     size_t n_of_token = kinf__inquiry_count(&authorizer->waiting, token_question) +
                         kinf__inquiry_count(&authorizer->under_way, token_question);
 
-    return authorizer->n_inquiries < max && n_of_token < (max + TOKEN_SHARE - 1) / TOKEN_SHARE &&
-           (n_of_token != 0 ||
-            kinf__decisions_find(&authorizer->familiar, token_question, now_ms) != NULL ||
-            take_credit(authorizer, now_ms));
+    return n_of_token < (max + TOKEN_SHARE - 1) / TOKEN_SHARE &&
+           (authorizer->n_inquiries < max || make_room(authorizer, token_question, payer, now_ms));
 }
 
 /* The lock is held. */
@@ -161,12 +194,19 @@ static enum kinf__verdict inquire(struct kinf__authorizer *authorizer,
     if (inquiry == NULL)
         inquiry = kinf__inquiry_find(&authorizer->under_way, question);
     if (inquiry == NULL) {
-        if (!has_room(authorizer, token_question, now_ms))
+        struct kinf__payer *payer =
+            kinf__credit_payer(&authorizer->credit, request->address, now_ms);
+
+        if (payer == NULL)
+            return KINF__VERDICT_FAILED;
+        if (!has_room(authorizer, token_question, payer, now_ms))
             return KINF__VERDICT_THROTTLED;
         inquiry = kinf__inquiry_new(request, question, token_question, now_ms);
         if (inquiry == NULL)
             return KINF__VERDICT_FAILED;
         kinf__list_push_back(&authorizer->waiting, &inquiry->node);
+        inquiry->payer = payer;
+        payer->n_inquiries++;
         authorizer->n_inquiries++;
         kinf__cond_signal(&authorizer->changed);
     }
@@ -216,13 +256,37 @@ enum kinf__verdict kinf__authorizer_ask(struct kinf__authorizer *authorizer,
     return ret_answer->verdict;
 }
 
+/* An inquiry that nobody waits for any more is not worth a review. Returns false if it waits for
+ * none. The lock is held. */
+static bool withdraw(struct kinf__authorizer *authorizer, struct kinf__access_waiter *waiter)
+{
+    struct kinf__inquiry *inquiry = waiter->inquiry;
+
+    if (inquiry == NULL)
+        return false;
+    waiter->inquiry = NULL;
+    kinf__list_remove(&waiter->node);
+    if (!inquiry->is_under_way && kinf__list_is_empty(&inquiry->waiters))
+        settle(authorizer, inquiry, NULL);
+    return true;
+}
+
 void kinf__authorizer_cancel(struct kinf__authorizer *authorizer,
                              struct kinf__access_waiter *waiter)
 {
     kinf__mutex_lock(&authorizer->lock);
-    if (waiter->inquiry != NULL)
-        kinf__list_remove(&waiter->node);
-    waiter->inquiry = NULL;
+    withdraw(authorizer, waiter);
+    kinf__mutex_unlock(&authorizer->lock);
+}
+
+void kinf__authorizer_give_up(struct kinf__authorizer *authorizer,
+                              struct kinf__access_waiter *waiter)
+{
+    kinf__mutex_lock(&authorizer->lock);
+    if (withdraw(authorizer, waiter)) {
+        fail(&waiter->answer);
+        waiter->wake(waiter->ctx);
+    }
     kinf__mutex_unlock(&authorizer->lock);
 }
 
@@ -338,25 +402,6 @@ static int review(struct kinf__authorizer *authorizer, const struct kinf__inquir
     return review_access(authorizer, inquiry, sender, now_ms, user.bytes, answer, err);
 }
 
-static void finish(struct kinf__authorizer *authorizer, struct kinf__inquiry *inquiry,
-                   const struct kinf__access_answer *answer)
-{
-    kinf__mutex_lock(&authorizer->lock);
-    kinf__list_remove(&inquiry->node);
-    authorizer->n_inquiries--;
-    while (!kinf__list_is_empty(&inquiry->waiters)) {
-        struct kinf__access_waiter *waiter =
-            KINF__LIST_ENTRY(inquiry->waiters.next, struct kinf__access_waiter, node);
-
-        kinf__list_remove(&waiter->node);
-        waiter->inquiry = NULL;
-        waiter->answer = *answer;
-        waiter->wake(waiter->ctx);
-    }
-    kinf__mutex_unlock(&authorizer->lock);
-    kinf__inquiry_free(inquiry);
-}
-
 static void warn(struct kinf__authorizer *authorizer, int64_t now_ms, const char *why)
 {
     uint64_t n_suppressed;
@@ -386,31 +431,90 @@ static bool decide(struct kinf__authorizer *authorizer, struct kinf__inquiry *in
         if (failed != KINF_ERR_STOPPED)
             warn(authorizer, now_ms, err.message);
     }
-    finish(authorizer, inquiry, &answer);
+    kinf__mutex_lock(&authorizer->lock);
+    settle(authorizer, inquiry, &answer);
+    kinf__mutex_unlock(&authorizer->lock);
     return true;
 }
 
-/* The oldest inquiry whose token has none under way; NULL: none. The lock is held. */
-static struct kinf__inquiry *take_inquiry(struct kinf__authorizer *authorizer)
+/* --- whose turn it is --- */
+
+/* Its token is known, or it only fails. The lock is held. */
+static bool is_free(struct kinf__authorizer *authorizer, const struct kinf__inquiry *inquiry,
+                    int64_t now_ms)
 {
+    return now_ms - inquiry->asked_ms >= PATIENCE_MS ||
+           is_known(authorizer, &inquiry->token_question, now_ms);
+}
+
+/* How many inquiries of an address are under way; SIZE_MAX: one is of this token. */
+static size_t count_under_way(const struct kinf__authorizer *authorizer,
+                              const struct kinf__inquiry *waits)
+{
+    size_t n = 0;
+
+    KINF__LIST_FOR_EACH (node, &authorizer->under_way) {
+        const struct kinf__inquiry *other = KINF__LIST_ENTRY(node, struct kinf__inquiry, node);
+
+        if (memcmp(&other->token_question, &waits->token_question, sizeof waits->token_question) ==
+            0)
+            return SIZE_MAX;
+        n += other->payer == waits->payer;
+    }
+    return n;
+}
+
+/* The oldest that is free, and the oldest of the address that has spent the least: whichever came
+ * first. NULL: none, and *ret_ready_ms is when there may be one. The lock is held. */
+static struct kinf__inquiry *find_next(struct kinf__authorizer *authorizer, int64_t now_ms,
+                                       int64_t *ret_ready_ms)
+{
+    struct kinf__inquiry *next = NULL;
+
+    *ret_ready_ms = KINF__NEVER_MS;
     KINF__LIST_FOR_EACH (node, &authorizer->waiting) {
         struct kinf__inquiry *inquiry = KINF__LIST_ENTRY(node, struct kinf__inquiry, node);
+        size_t n_under_way = count_under_way(authorizer, inquiry);
 
-        if (kinf__inquiry_count(&authorizer->under_way, &inquiry->token_question) != 0)
+        if (n_under_way == SIZE_MAX)
             continue;
-        kinf__list_remove(&inquiry->node);
-        kinf__list_push_back(&authorizer->under_way, &inquiry->node);
-        return inquiry;
+        if (is_free(authorizer, inquiry, now_ms))
+            return next != NULL && *ret_ready_ms <= now_ms ? next : inquiry;
+        if (n_under_way < MAX_UNKNOWN &&
+            (next == NULL || inquiry->payer->spent_us < next->payer->spent_us)) {
+            next = inquiry;
+            *ret_ready_ms = kinf__credit_ready_ms(&authorizer->credit, inquiry->payer);
+        }
     }
-    return NULL;
+    return *ret_ready_ms <= now_ms ? next : NULL;
+}
+
+/* The lock is held. */
+static struct kinf__inquiry *take_inquiry(struct kinf__authorizer *authorizer, int64_t now_ms,
+                                          int64_t *ret_ready_ms)
+{
+    struct kinf__inquiry *inquiry = find_next(authorizer, now_ms, ret_ready_ms);
+
+    if (inquiry == NULL)
+        return NULL;
+    if (!is_free(authorizer, inquiry, now_ms))
+        kinf__credit_spend(&authorizer->credit, inquiry->payer, now_ms);
+    kinf__list_remove(&inquiry->node);
+    kinf__list_push_back(&authorizer->under_way, &inquiry->node);
+    inquiry->is_under_way = true;
+    /* Whose turn comes with time is another thread's business meanwhile. */
+    if (!kinf__list_is_empty(&authorizer->waiting))
+        kinf__cond_signal(&authorizer->changed);
+    return inquiry;
 }
 
 bool kinf__authorizer_work(struct kinf__authorizer *authorizer, int64_t now_ms)
 {
     struct kinf__inquiry *inquiry;
+    int64_t ready_ms;
 
     kinf__mutex_lock(&authorizer->lock);
-    inquiry = take_inquiry(authorizer);
+    inquiry = take_inquiry(authorizer, now_ms, &ready_ms);
     kinf__mutex_unlock(&authorizer->lock);
     return decide(authorizer, inquiry, &authorizer->sender, now_ms);
 }
@@ -421,10 +525,12 @@ bool kinf__authorizer_work(struct kinf__authorizer *authorizer, int64_t now_ms)
 static struct kinf__inquiry *await_inquiry(struct kinf__authorizer *authorizer)
 {
     struct kinf__inquiry *inquiry = NULL;
+    int64_t ready_ms;
 
     kinf__mutex_lock(&authorizer->lock);
-    while (!authorizer->is_stopping && (inquiry = take_inquiry(authorizer)) == NULL)
-        kinf__cond_wait_until(&authorizer->changed, &authorizer->lock, KINF__NEVER_MS);
+    while (!authorizer->is_stopping &&
+           (inquiry = take_inquiry(authorizer, kinf__clock_now_ms(), &ready_ms)) == NULL)
+        kinf__cond_wait_until(&authorizer->changed, &authorizer->lock, ready_ms);
     kinf__mutex_unlock(&authorizer->lock);
     return inquiry;
 }
@@ -450,9 +556,12 @@ static void *run(void *ctx)
     struct kinf__authorizer *authorizer = reviewer->authorizer;
     const struct kinf__review_sender sender = { post, reviewer->http };
 
-    while (decide(authorizer, await_inquiry(authorizer), &sender, kinf__clock_now_ms()))
-        continue;
-    return NULL;
+    for (;;) {
+        struct kinf__inquiry *inquiry = await_inquiry(authorizer);
+
+        if (!decide(authorizer, inquiry, &sender, kinf__clock_now_ms()))
+            return NULL;
+    }
 }
 
 int kinf__authorizer_start(struct kinf__authorizer *authorizer, struct kinf_client *client,
@@ -517,7 +626,7 @@ int kinf__authorizer_new(const struct kinf__authorizer_options *options, kinf__r
     authorizer->options = complete(options);
     authorizer->sender = (struct kinf__review_sender){ send, ctx };
     authorizer->warnings.interval_ms = WARNING_MS;
-    authorizer->credit = (int64_t)authorizer->options.tokens_per_s * 1000;
+    kinf__credit_init(&authorizer->credit, authorizer->options.tokens_per_s);
     kinf__mutex_init(&authorizer->lock, KINF__RANK_AUTHORIZER);
     kinf__cond_init(&authorizer->changed);
     kinf__list_init(&authorizer->waiting);
@@ -538,16 +647,10 @@ void kinf__authorizer_free(struct kinf__authorizer *authorizer)
     kinf__cond_broadcast(&authorizer->changed);
     kinf__mutex_unlock(&authorizer->lock);
     end_reviewers(authorizer);
-    while (!kinf__list_is_empty(&authorizer->waiting)) {
-        struct kinf__inquiry *inquiry =
-            KINF__LIST_ENTRY(authorizer->waiting.next, struct kinf__inquiry, node);
-
-        kinf__list_remove(&inquiry->node);
-        kinf__inquiry_free(inquiry);
-    }
     kinf__decisions_release(&authorizer->tokens);
     kinf__decisions_release(&authorizer->familiar);
     kinf__decisions_release(&authorizer->accesses);
+    kinf__credit_release(&authorizer->credit);
     kinf__cond_release(&authorizer->changed);
     kinf__mutex_release(&authorizer->lock);
     free(authorizer);

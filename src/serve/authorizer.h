@@ -5,12 +5,16 @@
  * decided; who asks the same meanwhile joins it. Only the upstream's word allows: a review that
  * fails is KINF__VERDICT_FAILED and is not kept.
  *
- * Four inquiries are under way at once, of one token one at a time: a token whose reviews hang (for
- * 10 s each) holds up nobody else, nor do three of them. If there are more, or the upstream answers
- * nobody, the others wait; an inquiry that has not had its turn after 20 s fails.
+ * Four inquiries are under way at once, of one token one at a time, and of unknown tokens of one
+ * address two: a token whose reviews hang (for 10 s each) holds up nobody else, nor do three of
+ * them, but two unknown ones the other unknown ones of their address. If there are more, or the
+ * upstream answers nobody, the others wait; an inquiry that has not had its turn after 20 s fails.
  *
- * Tokens that nothing is known of are asked about at a rate, of which those take nothing that were
- * somebody's of late.
+ * Tokens that nothing is known of are asked about at a rate (credit.h), of which those take nothing
+ * that were somebody's of late. Beyond it they wait, and whose address has asked the least goes
+ * first. When too many wait, the newest unknown one of the address with the most makes room: for a
+ * known one, and for one of an address that has fewer. So made-up tokens cost other addresses
+ * nothing, and their own unknown ones a delay and, only when as many wait as may, a refusal.
  *
  * Threads: any, unless a line says otherwise.
  */
@@ -28,7 +32,7 @@
     X(KINF__VERDICT_ALLOWED, "may")                                                                \
     X(KINF__VERDICT_DENIED, "is known and may not")                                                \
     X(KINF__VERDICT_UNKNOWN, "is nobody: 401")                                                     \
-    X(KINF__VERDICT_THROTTLED, "too many unknown tokens, or inquiries, at once")                   \
+    X(KINF__VERDICT_THROTTLED, "too many inquiries at once, of its address or its token")          \
     X(KINF__VERDICT_FAILED, "the upstream gave no answer, or there is no memory")
 
 enum kinf__verdict {
@@ -43,9 +47,10 @@ struct kinf__authorizer_options {
     int64_t deny_ms;      /* how long "may not" is kept; 5 s */
     int64_t watch_ms;     /* how long a watch goes on by one decision; 10 min */
     size_t max_decisions; /* of tokens, and as many of access; 4,096 */
-    /* Tokens that are asked about and were nobody's, as far as known, in the last 10 min; 50. */
+    /* Tokens of one address that are asked about and were nobody's, as far as known, in the last
+     * 10 min; 50. */
     unsigned tokens_per_s;
-    size_t max_inquiries; /* at once; 256, of one token a quarter of them */
+    size_t max_inquiries; /* at once; 1,000, of one token a quarter of them */
 };
 
 struct kinf__access_answer {
@@ -92,9 +97,12 @@ enum kinf__verdict kinf__authorizer_ask(struct kinf__authorizer *authorizer,
 /* After this the waiter is not woken. One that does not wait is allowed. */
 void kinf__authorizer_cancel(struct kinf__authorizer *authorizer,
                              struct kinf__access_waiter *waiter);
+/* If it waits, it is woken, and its answer is KINF__VERDICT_FAILED: whom it is for has gone. */
+void kinf__authorizer_give_up(struct kinf__authorizer *authorizer,
+                              struct kinf__access_waiter *waiter);
 
-/* Decides the oldest inquiry of a token that has none under way, sending what has to be sent;
- * returns false if there is none. For tests: the authorizer's threads do it by themselves. */
+/* Decides the inquiry whose turn it is, sending what has to be sent; returns false if there is none.
+ * For tests: the authorizer's threads do it by themselves. */
 bool kinf__authorizer_work(struct kinf__authorizer *authorizer, int64_t now_ms);
 
 #endif

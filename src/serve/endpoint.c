@@ -1,16 +1,16 @@
 /*
- * libmicrohttpd behind a socket: its options, TLS, how many connections it may have, start and stop.
- * Neighbours: address.c makes the socket, transfer.c has the requests. Nobody but it and this
- * sees the library.
+ * libmicrohttpd behind a socket: its options, TLS, start and stop. Neighbours: address.c makes the
+ * socket, peer.c says who may connect, transfer.c has the requests. Nobody but it and this sees the
+ * library.
  */
 #include "serve/endpoint.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -23,9 +23,7 @@
 #include "serve/identity.h"
 #include "serve/transfer.h"
 
-#define CONNECTION_LIMIT  16384
 #define PROBE_CONNECTIONS 64
-#define RESERVED_FILES    256   /* descriptors that are not the clients': upstream, files, timers */
 #define HEAD_TIMEOUT_MS   10000 /* from connecting to the end of the first head */
 #define CONNECTION_MEMORY (32u << 10)
 #define SEND_BUFFER_BYTES (256 << 10)
@@ -63,10 +61,12 @@ static void note_connection(void *ctx, struct MHD_Connection *mhd, void **socket
     struct kinf__peers *peers = &endpoint->rules.peers;
 
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        int fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+
         name_identity(endpoint, mhd);
-        /* Without memory it is as patient as the library. */
-        *socket_context = kinf__peer_new(
-            MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd);
+        *socket_context = kinf__peer_new(peers, fd);
+        if (*socket_context == NULL)
+            shutdown(fd, SHUT_RDWR);
         kinf__peer_await(peers, *socket_context, HEAD_TIMEOUT_MS);
     } else {
         kinf__peer_free(peers, *socket_context);
@@ -83,19 +83,6 @@ static void log_library(void *ctx, const char *fmt, va_list args)
     vsnprintf(line, sizeof line, fmt, args);
     kinf__make_one_line(line);
     KINF__LOG(KINF__LOG_SERVE, KINF_LOG_DEBUG, "libmicrohttpd says=\"%s\"", line);
-}
-
-/* Clients never get the descriptors that the caches live on: one that cannot connect any more is no
- * use to anybody. Of the rest an endpoint has half, since there may be two. */
-static unsigned connection_limit(void)
-{
-    struct rlimit files;
-    rlim_t limit = 2 * RESERVED_FILES;
-
-    if (getrlimit(RLIMIT_NOFILE, &files) == 0)
-        limit = files.rlim_cur;
-    limit = limit > 2 * RESERVED_FILES ? (limit - RESERVED_FILES) / 2 : limit / 4;
-    return limit < CONNECTION_LIMIT ? (unsigned)limit : CONNECTION_LIMIT;
 }
 
 static int choose_certificate(gnutls_session_t session, const gnutls_datum_t *authorities,
@@ -138,7 +125,7 @@ static int start(struct kinf__endpoint *endpoint, int fd, struct kinf_error *err
         kinf__transfer_new, &endpoint->rules, MHD_OPTION_NOTIFY_COMPLETED, kinf__transfer_end,
         &endpoint->rules, MHD_OPTION_NOTIFY_CONNECTION, note_connection, endpoint,
         MHD_OPTION_CONNECTION_LIMIT,
-        endpoint->rules.is_health ? PROBE_CONNECTIONS : connection_limit(),
+        endpoint->rules.is_health ? PROBE_CONNECTIONS : (unsigned)INT_MAX,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)KINF__TRANSFER_IDLE_S, MHD_OPTION_ARRAY, tls,
         MHD_OPTION_END);
@@ -171,6 +158,7 @@ static int prepare(struct kinf__endpoint *endpoint, const char *path,
         return prepare_unix(endpoint, path, options, err);
     if (options->is_health) {
         endpoint->rules.is_health = true;
+        endpoint->rules.peers.are_uncounted = true;
         endpoint->is_guarded = true;
         return 0;
     }

@@ -53,6 +53,7 @@ struct kinf__exchange_owner {
     bool (*is_gone)(void *ctx); /* whether the peer has closed it, while nobody reads */
     void *ctx;
     struct kinf__authorizer *authorizer; /* NULL: everybody may read; outlives the exchange */
+    uint64_t address;                    /* the peer's: kinf__peer_address() */
     bool is_health; /* what is open to everybody, and nothing else, is answered */
 };
 

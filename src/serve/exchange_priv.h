@@ -68,6 +68,7 @@ struct kinf__exchange {
     int64_t watch_since_ms;
     int64_t deadline_ms;      /* when the watch ends */
     struct kinf__timer timer; /* of that, or of its next bookmark */
+    bool has_hung_up;         /* the peer */
     int hang_up_fd;           /* negative: none */
     /* atomic */
     _Atomic(int) wait_result; /* KINF__STEP_WAITS: the waiter is with the cache */

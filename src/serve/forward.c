@@ -453,6 +453,11 @@ int kinf__forwarder_new(struct kinf_client *client, const struct kinf__forwarder
     return 0;
 }
 
+size_t kinf__forwarder_max(const struct kinf__forwarder *forwarder)
+{
+    return forwarder->places.max;
+}
+
 void kinf__forwarder_free(struct kinf__forwarder *forwarder)
 {
     if (forwarder == NULL)

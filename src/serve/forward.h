@@ -51,6 +51,8 @@ KINF_MUST_CHECK int kinf__forwarder_new(struct kinf_client *client,
                                         const struct kinf__forwarder_options *options,
                                         struct kinf__forwarder **ret_forwarder,
                                         struct kinf_error *err);
+/* How many there are at once; each has a connection. */
+size_t kinf__forwarder_max(const struct kinf__forwarder *forwarder);
 /* Every forward has been freed. NULL is allowed. */
 void kinf__forwarder_free(struct kinf__forwarder *forwarder);
 

@@ -8,11 +8,13 @@
 #define KINF_SERVE_INQUIRY_H
 
 #include "base/list.h"
+#include "serve/credit.h"
 #include "serve/decisions.h"
 #include "serve/review.h"
 
 struct kinf__access_request {
     struct kinf_str token;
+    uint64_t address;   /* where it comes from: kinf__peer_address() */
     int64_t expires_ms; /* monotonic; nothing on the token is kept beyond; INT64_MAX: unknown */
     struct kinf__attributes attributes;
 };
@@ -38,6 +40,8 @@ struct kinf__inquiry {
     /* guarded by the authorizer's lock */
     struct kinf__list node;
     struct kinf__list waiters;
+    struct kinf__payer *payer; /* who counts it */
+    bool is_under_way;
 };
 
 /* NULL: out of memory. */

@@ -327,7 +327,7 @@ static void publish(struct kinf__exchange *exchange, struct kinf__forward *forwa
     kinf__mutex_lock(&exchange->server->lock);
     exchange->forward = forward;
     exchange->server->n_passed++;
-    if (atomic_load(&exchange->server->is_stopping))
+    if (atomic_load(&exchange->server->is_stopping) || exchange->has_hung_up)
         kinf__forward_end(forward);
     kinf__mutex_unlock(&exchange->server->lock);
 }

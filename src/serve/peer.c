@@ -7,29 +7,39 @@
 #include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <netinet/in.h>
 
 #include "base/clock.h"
 
+#define MOST_CUT 500 /* at a time */
+
 struct kinf__peer {
     struct kinf__list node; /* in the waiting ones' list while it owes something; else alone */
     int fd;
     int64_t deadline_ms;
+    struct kinf__address_count *count; /* NULL: it is not counted */
 };
 
 /* Runs on the server's timer. The library closes what is shut down here, and only after it has said
- * so, which frees the peer and waits for the lock: the descriptor is still the peer's. */
+ * so, which frees the peer and waits for the lock: the descriptor is still the peer's. The endpoint's
+ * thread answers nobody while it closes, so the others are left to the next ticks. */
 static void cut_late(int64_t now_ms, void *ctx)
 {
     struct kinf__peers *peers = ctx;
+    int n_cut = 0;
 
     kinf__mutex_lock(&peers->lock);
     KINF__LIST_FOR_EACH (node, &peers->waiting) {
         struct kinf__peer *peer = KINF__LIST_ENTRY(node, struct kinf__peer, node);
 
-        if (peer->deadline_ms <= now_ms)
-            shutdown(peer->fd, SHUT_RDWR);
+        if (peer->deadline_ms > now_ms)
+            continue;
+        shutdown(peer->fd, SHUT_RDWR);
+        peer->deadline_ms = INT64_MAX;
+        if (++n_cut == MOST_CUT)
+            break;
     }
     kinf__mutex_unlock(&peers->lock);
 }
@@ -49,7 +59,7 @@ void kinf__peers_release(struct kinf__peers *peers)
     kinf__mutex_release(&peers->lock);
 }
 
-struct kinf__peer *kinf__peer_new(int fd)
+struct kinf__peer *kinf__peer_new(struct kinf__peers *peers, int fd)
 {
     struct kinf__peer *peer = calloc(1, sizeof *peer);
 
@@ -57,12 +67,21 @@ struct kinf__peer *kinf__peer_new(int fd)
         return NULL;
     kinf__list_init(&peer->node);
     peer->fd = fd;
-    return peer;
+    if (!peers->are_uncounted)
+        peer->count = kinf__connections_take(&peers->server->connections, kinf__peer_address(fd));
+    if (peer->count != NULL || peers->are_uncounted)
+        return peer;
+    free(peer);
+    return NULL;
 }
 
 void kinf__peer_free(struct kinf__peers *peers, struct kinf__peer *peer)
 {
+    if (peer == NULL)
+        return;
     kinf__peer_forgive(peers, peer);
+    if (peer->count != NULL)
+        kinf__connections_give_back(&peers->server->connections, peer->count);
     free(peer);
 }
 
@@ -96,6 +115,41 @@ static bool read_credentials(int fd, struct ucred *ret_credentials)
     socklen_t len = sizeof *ret_credentials;
 
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, ret_credentials, &len) == 0;
+}
+
+/* What the Internet uses of IPv6 begins with a one among its first 32 bits, but for ::1 and IPv4
+ * addresses in that form: what is no IPv6 is below. */
+uint64_t kinf__peer_network(const struct sockaddr *address)
+{
+    const struct sockaddr_in *v4 = (const struct sockaddr_in *)(const void *)address;
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)(const void *)address;
+    bool is_v4 = address->sa_family != AF_INET6 || IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr);
+    const unsigned char *bytes = address->sa_family != AF_INET6
+                                     ? (const unsigned char *)&v4->sin_addr
+                                     : &v6->sin6_addr.s6_addr[is_v4 ? 12 : 0];
+    uint64_t network = 0;
+
+    for (int i = 0; i < (is_v4 ? 4 : 8); i++)
+        network = network << 8 | bytes[i];
+    return network;
+}
+
+uint64_t kinf__peer_address(int fd)
+{
+    union {
+        struct sockaddr any;
+        struct sockaddr_in6 v6;
+        struct sockaddr_storage largest;
+    } peer;
+    socklen_t len = sizeof peer;
+    struct ucred credentials;
+
+    memset(&peer, 0, sizeof peer);
+    if (getpeername(fd, &peer.any, &len) < 0)
+        return 0;
+    if (peer.any.sa_family == AF_INET || peer.any.sa_family == AF_INET6)
+        return kinf__peer_network(&peer.any);
+    return read_credentials(fd, &credentials) ? UINT64_C(1) << 32 | credentials.uid : 0;
 }
 
 bool kinf__peer_is_one_of(int fd, const uint32_t *users, size_t n_users)

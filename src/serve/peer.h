@@ -20,6 +20,7 @@
 /* Those of one endpoint. */
 struct kinf__peers {
     struct kinf__server *server;
+    bool are_uncounted; /* there is always room for them */
     struct kinf__tick_hook hook;
     struct kinf__mutex lock;
     /* guarded by lock */
@@ -32,9 +33,9 @@ void kinf__peers_init(struct kinf__peers *peers, struct kinf__server *server);
 /* All of them are freed. */
 void kinf__peers_release(struct kinf__peers *peers);
 
-/* `fd` is shut down when a deadline passes. NULL: out of memory; for it, what is below does
- * nothing. */
-struct kinf__peer *kinf__peer_new(int fd);
+/* Counted with the server's connections (connections.h). `fd` is shut down when a deadline passes.
+ * NULL: there are too many, or there is no memory; for it, what is below does nothing. */
+struct kinf__peer *kinf__peer_new(struct kinf__peers *peers, int fd);
 void kinf__peer_free(struct kinf__peers *peers, struct kinf__peer *peer);
 
 /* From now on it owes a head, or the rest of a body, for that long at most. */
@@ -45,6 +46,10 @@ void kinf__peer_forgive(struct kinf__peers *peers, struct kinf__peer *peer);
 /* Whether it is awaited; the endpoint's thread. */
 bool kinf__peer_owes(const struct kinf__peer *peer);
 
+/* Where it comes from: a number for each that connections.h tells apart; 0: it has gone. */
+uint64_t kinf__peer_address(int fd);
+/* Of an IPv4 or IPv6 address. */
+uint64_t kinf__peer_network(const struct sockaddr *address);
 /* Whether the other end of a unix socket is in this process, too. */
 bool kinf__peer_is_local(int fd);
 /* Whether the process at the other end of a unix socket runs as one of the users. */

@@ -502,8 +502,8 @@ static void publish_watch(struct kinf__exchange *exchange)
     if (exchange->access_until_ms != 0 && exchange->access_until_ms < exchange->deadline_ms)
         exchange->deadline_ms = exchange->access_until_ms;
     kinf__server_time_watch(exchange, now_ms);
-    if (exchange->source->is_retired || atomic_load(&exchange->server->is_stopping) ||
-        exchange->options.timeout_s < 0)
+    if (exchange->source->is_retired || exchange->has_hung_up ||
+        atomic_load(&exchange->server->is_stopping) || exchange->options.timeout_s < 0)
         kinf__watch_end(exchange->watch);
     kinf__mutex_unlock(&exchange->server->lock);
 }

@@ -15,7 +15,8 @@
 #include "serve/token.h"
 #include "serve/watch.h"
 
-#define PATIENCE_MS 2000
+#define PATIENCE_MS  2000
+#define SOURCE_FILES 8 /* of an informer's connection, and of the next one while it changes */
 
 /* --- sources --- */
 
@@ -133,6 +134,12 @@ static void name_sources(const struct kinf__server *server)
         name_source(server, i);
 }
 
+/* Descriptors that its informer lives on. */
+static int files_of(const struct kinf__source *source)
+{
+    return source->informer != NULL ? SOURCE_FILES : 0;
+}
+
 static int register_source(struct kinf__server *server, struct kinf__source *source)
 {
     struct kinf__source **sources;
@@ -145,6 +152,7 @@ static int register_source(struct kinf__server *server, struct kinf__source *sou
         server->sources = sources;
         sources[n_sources] = source;
         server->n_unpublished++;
+        kinf__connections_keep_apart(&server->connections, files_of(source));
     }
     kinf__mutex_unlock(&server->lock);
     return sources != NULL ? 0 : KINF_ERR_NO_MEMORY;
@@ -235,6 +243,7 @@ void kinf__server_retire_source(struct kinf__server *server, struct kinf__source
     kinf__mutex_lock(&server->lock);
     source->is_retired = true;
     remove_source(server, source);
+    kinf__connections_keep_apart(&server->connections, -files_of(source));
     name_sources(server);
     end_exchanges(server, source);
     while (source->n_users != 0) {
@@ -297,8 +306,13 @@ int kinf__server_new(const struct kinf__server_options *options, struct kinf__se
     kinf__cond_init(&server->changed);
     kinf__list_init(&server->exchanges);
     kinf__list_init(&server->hooks);
+    kinf__connections_init(&server->connections);
+    if (server->forwarder != NULL)
+        kinf__connections_keep_apart(&server->connections,
+                                     (int)kinf__forwarder_max(server->forwarder));
     failed = kinf__server_begin_time(server, err);
     if (failed < 0) {
+        kinf__connections_release(&server->connections);
         kinf__cond_release(&server->changed);
         kinf__mutex_release(&server->lock);
         free(server);
@@ -318,6 +332,7 @@ void kinf__server_free(struct kinf__server *server)
     for (size_t i = 0; i < server->n_tables; i++)
         kinf__table_free(server->tables[i]);
     free(server->tables);
+    kinf__connections_release(&server->connections);
     kinf__cond_release(&server->changed);
     kinf__mutex_release(&server->lock);
     free(server);

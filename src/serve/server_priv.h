@@ -13,6 +13,7 @@
 #include "base/lock.h"
 #include "base/thread.h"
 #include "base/timers.h"
+#include "serve/connections.h"
 #include "serve/digest.h"
 #include "serve/scope.h"
 #include "serve/server.h"
@@ -60,8 +61,9 @@ struct kinf__server {
     uint32_t token_issuer;
     int64_t started_ms;
     pthread_t timer;
-    struct kinf__waker end_of_time; /* ends the timer's thread */
-    int hang_ups;                   /* an epoll of peers that must not go unseen */
+    struct kinf__waker end_of_time;       /* ends the timer's thread */
+    int hang_ups;                         /* an epoll of peers that must not go unseen */
+    struct kinf__connections connections; /* of its endpoints */
     struct kinf__mutex lock;
     struct kinf__cond changed; /* for who waits until nothing uses a source */
     /* guarded by lock */

@@ -92,10 +92,13 @@ void kinf__server_forget_hang_up(struct kinf__exchange *exchange)
 
 static void on_hang_up(struct kinf__exchange *exchange)
 {
+    exchange->has_hung_up = true;
     if (exchange->forward != NULL)
         kinf__forward_end(exchange->forward);
-    if (exchange->watch != NULL)
+    else if (exchange->watch != NULL)
         end_watch(exchange);
+    else if (exchange->owner.authorizer != NULL)
+        kinf__authorizer_give_up(exchange->owner.authorizer, &exchange->access);
 }
 
 static void see_hang_ups(struct kinf__server *server)

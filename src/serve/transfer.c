@@ -497,8 +497,13 @@ static int check_head(struct transfer *transfer, const char *version, const char
 
 static enum MHD_Result begin(struct transfer *transfer, const char *method, const char *version)
 {
-    const struct kinf__exchange_owner owner = {
-        wake, cut_off, is_gone, transfer, transfer->rules->authorizer, transfer->rules->is_health
+    struct kinf__exchange_owner owner = {
+        .wake = wake,
+        .cut_off = cut_off,
+        .is_gone = is_gone,
+        .ctx = transfer,
+        .authorizer = transfer->rules->authorizer,
+        .is_health = transfer->rules->is_health,
     };
     const char *why;
     int code;
@@ -507,6 +512,7 @@ static enum MHD_Result begin(struct transfer *transfer, const char *method, cons
                     wake_for_turn, transfer);
     transfer->fd =
         MHD_get_connection_info(transfer->mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    owner.address = kinf__peer_address(transfer->fd);
     transfer->body_len = body_len_of(transfer);
     code = check_head(transfer, version, &why);
     if (code != 0)
@@ -544,7 +550,8 @@ enum MHD_Result kinf__transfer_handle(void *ctx, struct MHD_Connection *mhd, con
     struct transfer *transfer = *request;
 
     (void)url;
-    if (transfer == NULL)
+    /* Of a connection that was refused, there may be bytes yet. */
+    if (transfer == NULL || peer_of(mhd) == NULL)
         return MHD_NO;
     if (transfer->exchange == NULL) {
         transfer->rules = rules;

@@ -1,6 +1,6 @@
 /*
  * Web tokens: "HEAD.CLAIMS.SIGNATURE", each as base64url; the claims are JSON. Neighbours: access.c
- * keeps nothing on a token beyond its end.
+ * asks nobody about a token whose time is over or to come, and keeps nothing on one beyond its end.
  */
 #include "serve/web_token.h"
 
@@ -37,16 +37,14 @@ size_t kinf__web_token_decode(struct kinf_str text, char *out)
 }
 
 /* A NumericDate may have a fraction, or an exponent. */
-static int64_t read_expiry(struct kinf_str claims)
+static int64_t read_date(struct kinf__json_value claims, struct kinf_str key)
 {
     struct kinf__json_value value;
     char number[MAX_NUMBER];
     double seconds;
-    size_t len;
 
-    if (kinf__json_scan_all(claims, CLAIMS_DEPTH, &len) < 0 ||
-        !kinf__json_member(kinf__json_value_of(claims), KINF_STR("exp"), &value) ||
-        value.type != KINF__JSON_NUMBER || value.raw.len >= sizeof number)
+    if (!kinf__json_member(claims, key, &value) || value.type != KINF__JSON_NUMBER ||
+        value.raw.len >= sizeof number)
         return -1;
     memcpy(number, value.raw.bytes, value.raw.len);
     number[value.raw.len] = '\0';
@@ -54,18 +52,32 @@ static int64_t read_expiry(struct kinf_str claims)
     return seconds >= 0 && seconds < LAST_S ? (int64_t)seconds : -1;
 }
 
-int64_t kinf__web_token_expiry_s(struct kinf_str token)
+/* Takes what is in front of the next dot, or all, off `text`. */
+static struct kinf_str take_part(struct kinf_str *text)
 {
-    const char *first = memchr(token.bytes, '.', token.len), *second;
-    char claims[MAX_CLAIMS];
-    struct kinf_str part, json = { claims, 0 };
+    const char *dot = memchr(text->bytes, '.', text->len);
+    struct kinf_str part = { text->bytes, dot != NULL ? (size_t)(dot - text->bytes) : text->len };
+    size_t n_taken = part.len + (dot != NULL);
 
-    if (first == NULL)
-        return -1;
-    second = memchr(first + 1, '.', token.len - (size_t)(first + 1 - token.bytes));
-    if (second == NULL || (size_t)(second - first) > sizeof claims)
-        return -1;
-    part = (struct kinf_str){ first + 1, (size_t)(second - first - 1) };
-    json.len = kinf__web_token_decode(part, claims);
-    return json.len != 0 ? read_expiry(json) : -1;
+    *text = (struct kinf_str){ text->bytes + n_taken, text->len - n_taken };
+    return part;
+}
+
+struct kinf__web_token_times kinf__web_token_times(struct kinf_str token)
+{
+    struct kinf__web_token_times times = { -1, -1 };
+    struct kinf_str head = take_part(&token), text = take_part(&token), signature = token;
+    char claims[MAX_CLAIMS];
+    struct kinf_str json = { claims, 0 };
+    size_t len;
+
+    if (head.len > sizeof claims || text.len > sizeof claims || signature.len > sizeof claims ||
+        kinf__web_token_decode(head, claims) == 0 || kinf__web_token_decode(signature, claims) == 0)
+        return times;
+    json.len = kinf__web_token_decode(text, claims);
+    if (json.len == 0 || kinf__json_scan_all(json, CLAIMS_DEPTH, &len) < 0)
+        return times;
+    times.expires_s = read_date(kinf__json_value_of(json), KINF_STR("exp"));
+    times.not_before_s = read_date(kinf__json_value_of(json), KINF_STR("nbf"));
+    return times;
 }

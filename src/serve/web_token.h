@@ -15,8 +15,14 @@
  * text's at most; 0 for anything else. */
 size_t kinf__web_token_decode(struct kinf_str text, char *out);
 
-/* When the token says that it ends, in whole seconds since 1970; -1: it is no such token, or does
- * not say. The signature is not looked at: good for being stricter only. */
-int64_t kinf__web_token_expiry_s(struct kinf_str token);
+/* In whole seconds since 1970; -1: the token does not say. */
+struct kinf__web_token_times {
+    int64_t expires_s;
+    int64_t not_before_s;
+};
+
+/* What the token says of itself; nothing if it is not three parts, the second of them JSON. The
+ * signature is not looked at: good for being stricter only. */
+struct kinf__web_token_times kinf__web_token_times(struct kinf_str token);
 
 #endif

@@ -259,8 +259,10 @@ def again_if_slow(test):
 class Daemon:
     """A running kinformerd whose JSON events are replayed into `state`; an illegal history fails the test."""
 
-    def __init__(self, *args, mode="asan", kubeconfig=None, resource=("pods",), events=True, config=None, env=None):
-        command = [daemon_path(mode), "--kubeconfig", kubeconfig or cluster().kubeconfig(), "--log-level", "debug"]
+    def __init__(self, *args, mode="asan", kubeconfig=None, resource=("pods",), events=True, config=None, env=None,
+                 max_files=None):
+        command = ["prlimit", f"--nofile={max_files}:{max_files}"] if max_files else []
+        command += [daemon_path(mode), "--kubeconfig", kubeconfig or cluster().kubeconfig(), "--log-level", "debug"]
         if config is not None:
             command += ["--config", config]
         else:

@@ -1,10 +1,13 @@
 """Who may read over TLS: tokens and rights as the API server judges them, certificates that change, refused starts."""
 
 import base64
+import collections
+import contextlib
 import http.client
 import json
 import os
 import re
+import secrets
 import socket
 import ssl
 import subprocess
@@ -42,13 +45,14 @@ def write_tls_config(folder, *lines):
 class Guarded(Served):
     """A daemon that takes tokens over TLS."""
 
-    def __init__(self, kubeconfig=None):
+    def __init__(self, kubeconfig=None, mode="asan"):
         self.folder = tempfile.TemporaryDirectory()
         self.kubeconfig = os.path.join(self.folder.name, "kubeconfig")
         make_pair(self.folder.name)
         config = write_tls_config(self.folder.name, "auth: delegated", "authAllowFor: 1s", "authDenyFor: 1s",
                                   'listen: ["127.0.0.1:0"]')
-        self.daemon = Daemon("--write-kubeconfig", self.kubeconfig, config=config, kubeconfig=kubeconfig, events=False)
+        self.daemon = Daemon("--write-kubeconfig", self.kubeconfig, config=config, kubeconfig=kubeconfig, events=False,
+                             mode=mode)
 
     def __enter__(self):
         wait_until(lambda: self.daemon.check() or os.path.exists(self.kubeconfig), "the kubeconfig")
@@ -78,12 +82,12 @@ def encode(data):
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
-def signed_again(token, seconds):
-    """The same token, as the API server would have signed it with an end so many seconds from now."""
+def signed_again(token, seconds, not_before=-7200):
+    """The same token, as the API server would have signed it with an end so many seconds from now, and a beginning."""
     head, claims, _ = token.split(".")
     claims = json.loads(base64.urlsafe_b64decode(claims + "=="))
     now = int(time.time())
-    claims.update(exp=now + seconds, iat=now - 7200, nbf=now - 7200)
+    claims.update(exp=now + seconds, iat=now - 7200, nbf=now + not_before)
     text = head + "." + encode(json.dumps(claims).encode())
     key = os.path.join(cluster().folder, "pki", "service-account.key")
     done = subprocess.run(["openssl", "dgst", "-sha256", "-sign", key], input=text.encode(), stdout=subprocess.PIPE,
@@ -238,6 +242,94 @@ class Access(unittest.TestCase):
             self.assertEqual(connection.getresponse().status, 401)
         finally:
             connection.close()
+
+
+class Flood:
+    """Four connections from 127.0.0.1, each with one made-up token after another."""
+
+    def __init__(self, guarded):
+        self.guarded, self.is_over, self.codes = guarded, threading.Event(), collections.Counter()
+        self.threads = [threading.Thread(target=self.run, daemon=True) for _ in range(4)]
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        wait_until(lambda: self.codes.total() > 200, "the flood")
+        return self
+
+    def __exit__(self, *_):
+        self.is_over.set()
+        for thread in self.threads:
+            thread.join()
+
+    def run(self):
+        connection = self.guarded.open()
+        while not self.is_over.is_set():
+            connection.request("GET", LIST, headers={"Authorization": "Bearer " + secrets.token_urlsafe(60)})
+            answer = connection.getresponse()
+            answer.read()
+            self.codes[answer.status] += 1
+        connection.close()
+
+
+@needs_cluster("roles, tokens of accounts")
+class MadeUpTokens(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.token = make_account("flooded", rule("get", "list", "watch"))
+        cls.guarded = cls.enterClassContext(Guarded(mode="release"))
+
+    def ask_from(self, address, token):
+        """The code, and how long that took."""
+        host, port = self.guarded.address.rsplit(":", 1)
+        connection = http.client.HTTPSConnection(host, int(port), context=self.guarded.trust(), timeout=PATIENCE,
+                                                 source_address=(address, 0))
+        began = time.monotonic()
+        try:
+            connection.request("GET", LIST, headers={"Authorization": "Bearer " + token})
+            return connection.getresponse().status, time.monotonic() - began
+        finally:
+            connection.close()
+
+    def test_a_flood_of_made_up_tokens_refuses_no_valid_one(self):
+        wait_until(lambda: self.ask_from("127.0.0.1", self.token)[0] == 200, "the right")
+        fresh = [signed_again(self.token, 3600 + i) for i in range(60)]
+        for address, slowest in (("127.0.0.3", 1), ("127.0.0.2", 1), ("127.0.0.1", 10)):
+            with Flood(self.guarded) if address != "127.0.0.3" else contextlib.nullcontext():
+                answers = [self.ask_from(address, fresh.pop()) for _ in range(20)]
+            codes, took = zip(*answers)
+            print(f"  20 fresh tokens from {address}: {collections.Counter(codes)}, median "
+                  f"{sorted(took)[10] * 1000:.0f} ms, slowest {max(took) * 1000:.0f} ms")
+            self.assertEqual(set(codes), {200})
+            self.assertLess(max(took), slowest)
+
+    def test_callers_that_left_keep_nobody_waiting(self):
+        wait_until(lambda: self.ask_from("127.0.0.1", self.token)[0] == 200, "the right")
+        fresh = signed_again(self.token, 5000)
+        began = time.monotonic()
+        for _ in range(500):
+            connection = self.guarded.open()
+            connection.request("GET", LIST, headers={"Authorization": "Bearer " + secrets.token_urlsafe(60)})
+            connection.close()
+        leaving = time.monotonic() - began
+        code, took = self.ask_from("127.0.0.1", fresh)
+        print(f"  500 callers left within {leaving:.1f} s; a fresh token behind them waits {took * 1000:.0f} ms")
+        self.assertEqual(code, 200)
+        # 50 a second would take what is left of ten seconds.
+        self.assertLess(took, 2)
+
+    def n_token_reviews(self):
+        text = ask(Direct(), "/metrics")[2].decode()
+        return sum(int(n) for n in re.findall(r'\napiserver_request_total\{[^}]*resource="tokenreviews"[^}]*\} (\d+)', text))
+
+    def test_a_token_of_another_time_costs_no_review(self):
+        wait_until(lambda: self.ask_from("127.0.0.1", self.token)[0] == 200, "the right")
+        before = self.n_token_reviews()
+        self.assertGreater(before, 0)
+        # The first the API server would still take.
+        for moved in ({"seconds": -5}, {"seconds": -3600}, {"seconds": 7200, "not_before": 3600}):
+            self.assertEqual(self.ask_from("127.0.0.1", signed_again(self.token, **moved))[0], 401, moved)
+        self.assertEqual(self.n_token_reviews(), before)
 
 
 class Hanging(relay.Handler):

@@ -44,9 +44,32 @@ def n_files(served):
     return len(os.listdir(f"/proc/{served.daemon.process.pid}/fd"))
 
 
-def connect(served):
-    host, _, port = served.address.rpartition(":")
-    return socket.create_connection((host, int(port)), timeout=PATIENCE)
+def connect(served, source=None, at=None):
+    """Without a source the kernel takes 127.0.0.1, and may use a port for several destinations."""
+    host, _, port = (at or served.address).rpartition(":")
+    return socket.create_connection((host, int(port)), timeout=PATIENCE, source_address=source and (source, 0))
+
+
+def is_open(raw):
+    """Whether the other side has not closed it; nothing was sent there."""
+    poller = select.poll()
+    poller.register(raw, select.POLLIN)
+    return not poller.poll(0)
+
+
+def health_times(served, seconds):
+    """How long each GET of /healthz took that was asked one after another, each over a new connection."""
+    times, end = [], time.monotonic() + seconds
+    while time.monotonic() < end:
+        began = time.monotonic()
+        with connect(served, "127.0.0.2") as raw:
+            raw.sendall(b"GET /healthz HTTP/1.1\r\n" + HEAD)
+            if not raw.recv(1 << 16).startswith(b"HTTP/1.1 200"):
+                raise AssertionError("not healthy")
+        times.append(time.monotonic() - began)
+        # Each port is taken for a minute.
+        time.sleep(0.005)
+    return times
 
 
 def reset(raw):
@@ -241,22 +264,32 @@ class Hostile(unittest.TestCase):
                 raw.close()
         self.assert_unharmed()
 
-    def test_ten_thousand_connections_are_borne(self):
-        crowd = []
-        files = self.files_before
-        try:
-            with contextlib.suppress(OSError):
-                for _ in range(9500):
-                    crowd.append(connect(self.served))
-            self.assertGreater(len(crowd), 500, "this machine allows no crowd")
-            self.assertTrue(is_healthy(self.served))
-            print(f"  {len(crowd)} connections cost {(rss(self.served) - self.rss_before) >> 20} MiB")
-            self.assertLess(rss(self.served) - self.rss_before, 400 * MIB)
-            wait_until(lambda: n_files(self.served) <= files + 16, "those who ask for nothing are cut off")
-            self.assertTrue(is_healthy(self.served))
-        finally:
-            for raw in crowd:
-                raw.close()
+    def test_ten_thousand_silent_connections_are_borne_and_leave_health_quick(self):
+        """Or as many as the machine lets one process have."""
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        n_silent = min(10000, int((most - 300) * 0.6))
+        before = max(health_times(self.served, 1))
+        with contextlib.ExitStack() as crowd:
+            began = time.monotonic()
+            filling = threading.Thread(target=lambda: [crowd.enter_context(connect(self.served))
+                                                       for _ in range(n_silent)])
+            filling.start()
+            times = []
+            while filling.is_alive():
+                times += health_times(self.served, 0.1)
+            n_open, grown = n_files(self.served) - self.files_before, rss(self.served) - self.rss_before
+            times += health_times(self.served, 15 - (time.monotonic() - began))
+            times.sort()
+            print(f"  {n_open} of {n_silent} silent connections (limit {most}) cost {grown >> 20} MiB; /healthz median "
+                  f"{times[len(times) // 2] * 1000:.1f} ms, slowest {times[-1] * 1000:.1f} ms of {len(times)}; "
+                  f"without them slowest {before * 1000:.1f} ms")
+            self.assertGreater(n_open, n_silent * 0.9)
+            self.assertLess(grown, 400 * MIB)
+            # A machine under load may hold up one in a thousand for its own reasons.
+            self.assertLess(times[len(times) * 999 // 1000], 0.1)
+            self.assertLess(times[-1], 1)
+            wait_until(lambda: n_files(self.served) <= self.files_before + 16, "those who ask for nothing are cut off")
         self.assert_unharmed(400 * MIB)
 
     def test_watchers_that_vanish_are_forgotten(self):
@@ -314,6 +347,36 @@ class Limits(unittest.TestCase):
         self.cluster.kubectl("apply", "-f", "-", "--server-side", stdin=json.dumps(
             {"kind": "List", "apiVersion": "v1", "items": [json.loads(text) for text in objects]}))
 
+    def test_sixteen_addresses_share_descriptors_and_leave_the_caches_theirs(self):
+        with Served(*15 * ("--listen", "127.0.0.1:0"), mode="release", resource=("configmaps", "namespaces"), max_files=1000) as served, \
+                contextlib.ExitStack() as crowd:
+            addresses = re.findall(r"serving url=http://(\S+)", served.daemon.log_text())
+            self.assertEqual(len(addresses), 16)
+
+            def fill(source, n):
+                """How many of the connections, over all addresses in turn, are left open."""
+                opened = [crowd.enter_context(connect(served, source, addresses[i % 16])) for i in range(n)]
+                time.sleep(0.5)
+                return sum(map(is_open, opened))
+
+            # Without 256, and 8 for each cache, there are 728.
+            counts = {source: fill(source, n) for source, n in
+                      ((None, 1000), ("127.0.0.2", 300), ("127.0.0.3", 100), ("127.0.0.4", 100))}
+            print(f"  of 1,000 descriptors, addresses in turn have {list(counts.values())}, in all {n_files(served)}")
+            self.assertLessEqual(abs(counts[None] - 485), 8)
+            self.assertGreater(min(counts.values()), 10)
+            self.assertLessEqual(sum(counts.values()), 728)
+            self.assertLess(n_files(served), 900)
+            self.apply(config_map("crowded", "hostile", str(time.time())))
+            raw = crowd.enter_context(connect(served, "127.0.0.5"))
+
+            def is_there():
+                raw.sendall(b"GET /api/v1/namespaces/hostile/configmaps/crowded HTTP/1.1\r\n" + HEAD)
+                return raw.recv(1 << 16).startswith(b"HTTP/1.1 200")
+
+            wait_until(is_there, "what was written is cached and served")
+            served.daemon.stop()
+
     def test_without_descriptors_the_daemon_waits_and_serves_again(self):
         with tempfile.TemporaryDirectory() as folder, self.serve(folder) as served:
             resource.prlimit(served.daemon.process.pid, resource.RLIMIT_NOFILE, (n_files(served) + 20,) * 2)
@@ -368,12 +431,16 @@ class Limits(unittest.TestCase):
         return json.loads(self.cluster.kubectl("apply", "-f", "-", "--server-side", "-o", "json",
                                                stdin=text))["metadata"]["resourceVersion"]
 
+    def version_of(self, served, version):
+        """What it knows from: not before this version, and later if somebody wrote before it listed."""
+        served.wait_for("/api/v1/configmaps", version)
+        return body_of(served, "/api/v1/configmaps")["metadata"]["resourceVersion"]
+
     def test_clients_that_take_nothing_of_a_large_object_hold_no_copies_of_it(self):
         target = "/api/v1/namespaces/hostile/configmaps?watch=1&labelSelector=size%3Dlarge&resourceVersion="
         version = self.put_large("pieces", 0)
-        target += version
         with tempfile.TemporaryDirectory() as folder, self.serve(folder, maxHistoryBytes=4 * MIB) as served:
-            served.wait_for("/api/v1/configmaps", version)
+            target += self.version_of(served, version)
             with contextlib.ExitStack() as crowd, Watch(served, target) as other:
                 stalled = [crowd.enter_context(open_stalled(served, target)) for _ in range(200)]
                 wait_until(lambda: watchers(served, "configmaps") == 201, "201 watchers")
@@ -411,7 +478,7 @@ class Limits(unittest.TestCase):
         version = self.put_large("held", 0)
         with tempfile.TemporaryDirectory() as folder, \
                 self.serve(folder, "asan", maxHistoryBytes=MIB, maxHeldBytes=3 * MIB) as served:
-            served.wait_for("/api/v1/configmaps", version)
+            version = self.version_of(served, version)
             with contextlib.ExitStack() as crowd, Watch(served, target + version) as other:
                 stalled = []
                 for i in range(1, 9):

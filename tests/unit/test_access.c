@@ -4,12 +4,14 @@
  */
 #include "serve/access.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/compiler.h"
 #include "base/thread.h"
+#include "rest/secret.h"
 #include "unit/informer_fixture.h"
 #include "unit/test.h"
 
@@ -250,6 +252,40 @@ static void without_one_token_nothing_is_asked_or_answered(void **state)
     end(&g);
 }
 
+/* One second is what a test may take. */
+static void a_token_of_another_time_is_nobodys_and_no_review_is_spent_on_it(void **state)
+{
+    static const struct {
+        const char *claim;
+        int from_now_s;
+        bool is_reviewed;
+    } rows[] = {
+        { "exp", -1, false }, { "exp", 60, true },  { "nbf", 62, false },
+        { "nbf", 59, true },  { "nbf", -60, true }, { "iat", 3600, true },
+    };
+    struct guarded g;
+
+    (void)state;
+    begin(&g);
+    for (size_t i = 0; i < KINF__ARRAY_LEN(rows); i++) {
+        KINF__AUTO_BUFFER authorization = KINF__BUFFER_INIT;
+        struct kinf__exchange_head head;
+        char claims[64];
+        int code, len = snprintf(claims, sizeof claims, "{\"%s\":%" PRId64 "   }", rows[i].claim,
+                                 kinf__clock_wall_ms() / 1000 + rows[i].from_now_s);
+
+        /* Text of these letters has no other base64url, if it is not padded. */
+        assert_int_equal(kinf__buffer_printf(&authorization, "Bearer e30."), 0);
+        assert_int_equal(kinf__secret_append_base64(&authorization, claims, (size_t)len), 0);
+        assert_int_equal(kinf__buffer_printf(&authorization, ".sig"), 0);
+        head = head_of("GET", "/version", kinf__buffer_cstr(&authorization));
+        code = code_of(&g, &head);
+        assert_int_equal(code == 401, !rows[i].is_reviewed);
+        assert_int_equal(g.n_reviews != 0, rows[i].is_reviewed);
+    }
+    end(&g);
+}
+
 static void nobody_is_asked_about_in_anothers_name(void **state)
 {
     static const struct kinf__header headers[] = { { "impersonate-USER", "admin" } };
@@ -367,6 +403,7 @@ int main(void)
         cmocka_unit_test(a_request_asks_for_what_it_would_be_answered),
         cmocka_unit_test(a_path_in_disguise_is_not_found),
         cmocka_unit_test(without_one_token_nothing_is_asked_or_answered),
+        cmocka_unit_test(a_token_of_another_time_is_nobodys_and_no_review_is_spent_on_it),
         cmocka_unit_test(nobody_is_asked_about_in_anothers_name),
         cmocka_unit_test(other_methods_do_not_tell_what_there_is),
         INFORMER_TEST_IN_ORDER(a_watch_ends_when_its_right_has_to_be_asked_for_again),

@@ -92,18 +92,19 @@ static enum kinf__verdict ask_once(struct upstream *upstream,
     return kinf__authorizer_ask(upstream->authorizer, request, waiter, now_ms, answer);
 }
 
-/* To the end, whatever has to be sent. */
+/* To the end, whatever has to be sent; still waiting, it leaves. */
 static enum kinf__verdict ask_whole(struct upstream *upstream,
                                     const struct kinf__access_request *request, int64_t now_ms)
 {
     struct kinf__access_waiter waiter = waiter_of(upstream);
     struct kinf__access_answer answer;
 
-    if (ask_once(upstream, request, &waiter, now_ms, &answer) == KINF__VERDICT_WAITS) {
-        assert_true(kinf__authorizer_work(upstream->authorizer, now_ms));
+    if (ask_once(upstream, request, &waiter, now_ms, &answer) == KINF__VERDICT_WAITS &&
+        kinf__authorizer_work(upstream->authorizer, now_ms)) {
         assert_false(kinf__authorizer_work(upstream->authorizer, now_ms));
         return ask_once(upstream, request, &waiter, now_ms, &answer);
     }
+    kinf__authorizer_cancel(upstream->authorizer, &waiter);
     return answer.verdict;
 }
 
@@ -194,7 +195,7 @@ static void the_same_question_at_once_is_asked_once(void **state)
     kinf__authorizer_free(upstream.authorizer);
 }
 
-static void who_has_gone_is_not_woken(void **state)
+static void for_who_has_gone_nothing_is_asked_and_nobody_woken(void **state)
 {
     const struct kinf__authorizer_options options = { 0 };
     const struct kinf__access_request request = request_of("u-reader", "list", "");
@@ -208,20 +209,35 @@ static void who_has_gone_is_not_woken(void **state)
     assert_int_equal(ask_once(&upstream, &request, &waiter, 0, &answer), KINF__VERDICT_WAITS);
     kinf__authorizer_cancel(upstream.authorizer, &waiter);
     kinf__authorizer_cancel(upstream.authorizer, &waiter);
-    assert_true(kinf__authorizer_work(upstream.authorizer, 0));
+    assert_false(kinf__authorizer_work(upstream.authorizer, 0));
     assert_int_equal(upstream.n_woken, 0);
-    /* One that nobody gets to. */
-    assert_int_equal(ask_once(&upstream,
-                              &(struct kinf__access_request){ .token = KINF_STR("u-z"),
-                                                              .expires_ms = INT64_MAX,
-                                                              .attributes = request.attributes },
-                              &waiter, 0, &answer),
-                     KINF__VERDICT_WAITS);
-    kinf__authorizer_cancel(upstream.authorizer, &waiter);
+    assert_int_equal(upstream.n_token_reviews, 0);
     kinf__authorizer_free(upstream.authorizer);
 }
 
-static void unknown_tokens_beyond_the_rate_are_not_asked_about(void **state)
+static void who_is_given_up_is_woken_and_has_a_failure(void **state)
+{
+    const struct kinf__authorizer_options options = { 0 };
+    const struct kinf__access_request request = request_of("u-reader", "list", "");
+    struct kinf__access_waiter waiter;
+    struct kinf__access_answer answer;
+    struct upstream upstream;
+
+    (void)state;
+    begin(&upstream, &options);
+    waiter = waiter_of(&upstream);
+    kinf__authorizer_give_up(upstream.authorizer, &waiter);
+    assert_int_equal(upstream.n_woken, 0);
+    assert_int_equal(ask_once(&upstream, &request, &waiter, 0, &answer), KINF__VERDICT_WAITS);
+    kinf__authorizer_give_up(upstream.authorizer, &waiter);
+    kinf__authorizer_give_up(upstream.authorizer, &waiter);
+    assert_int_equal(upstream.n_woken, 1);
+    assert_false(kinf__authorizer_work(upstream.authorizer, 0));
+    assert_int_equal(ask_once(&upstream, &request, &waiter, 0, &answer), KINF__VERDICT_FAILED);
+    kinf__authorizer_free(upstream.authorizer);
+}
+
+static void unknown_tokens_beyond_the_rate_wait(void **state)
 {
     const struct kinf__authorizer_options options = { .tokens_per_s = 2 };
     struct upstream upstream;
@@ -230,11 +246,11 @@ static void unknown_tokens_beyond_the_rate_are_not_asked_about(void **state)
     begin(&upstream, &options);
     assert_int_equal(ask(&upstream, "u-reader", "list", 0), KINF__VERDICT_ALLOWED);
     assert_int_equal(ask(&upstream, "a", "list", 0), KINF__VERDICT_UNKNOWN);
-    assert_int_equal(ask(&upstream, "b", "list", 0), KINF__VERDICT_THROTTLED);
-    assert_int_equal(ask(&upstream, "b", "list", 499), KINF__VERDICT_THROTTLED);
+    assert_int_equal(ask(&upstream, "b", "list", 0), KINF__VERDICT_WAITS);
+    assert_int_equal(ask(&upstream, "b", "list", 499), KINF__VERDICT_WAITS);
     assert_int_equal(ask(&upstream, "u-reader", "watch", 499), KINF__VERDICT_ALLOWED);
     assert_int_equal(ask(&upstream, "b", "list", 500), KINF__VERDICT_UNKNOWN);
-    assert_int_equal(ask(&upstream, "c", "list", 500), KINF__VERDICT_THROTTLED);
+    assert_int_equal(ask(&upstream, "c", "list", 500), KINF__VERDICT_WAITS);
     assert_int_equal(upstream.n_token_reviews, 3);
     kinf__authorizer_free(upstream.authorizer);
 }
@@ -248,13 +264,142 @@ static void strangers_do_not_keep_out_whose_token_is_somebodys(void **state)
     begin(&upstream, &options);
     assert_int_equal(ask(&upstream, "u-reader", "list", 0), KINF__VERDICT_ALLOWED);
     assert_int_equal(ask(&upstream, "a", "list", 0), KINF__VERDICT_UNKNOWN);
-    assert_int_equal(ask(&upstream, "b", "list", 100), KINF__VERDICT_THROTTLED);
+    assert_int_equal(ask(&upstream, "b", "list", 100), KINF__VERDICT_WAITS);
     assert_int_equal(ask(&upstream, "u-reader", "list", 100), KINF__VERDICT_ALLOWED);
     assert_int_equal(upstream.n_token_reviews, 3);
     /* After ten minutes it is a stranger, too. */
     assert_int_equal(ask(&upstream, "c", "list", 600300), KINF__VERDICT_UNKNOWN);
     assert_int_equal(ask(&upstream, "d", "list", 600300), KINF__VERDICT_UNKNOWN);
-    assert_int_equal(ask(&upstream, "u-reader", "list", 600300), KINF__VERDICT_THROTTLED);
+    assert_int_equal(ask(&upstream, "u-reader", "list", 600300), KINF__VERDICT_WAITS);
+    kinf__authorizer_free(upstream.authorizer);
+}
+
+/* One of N requests that wait at once, each with a token and a waiter of its own. */
+struct caller {
+    char token[16];
+    struct kinf__access_waiter waiter;
+    struct kinf__access_request request;
+};
+
+static enum kinf__verdict call_again(struct upstream *upstream, struct caller *caller,
+                                     int64_t now_ms)
+{
+    struct kinf__access_answer answer;
+
+    return ask_once(upstream, &caller->request, &caller->waiter, now_ms, &answer);
+}
+
+static enum kinf__verdict call(struct upstream *upstream, struct caller *caller, uint64_t address,
+                               const char *prefix, unsigned i)
+{
+    snprintf(caller->token, sizeof caller->token, "%s%u", prefix, i);
+    caller->waiter = waiter_of(upstream);
+    caller->request = request_of(caller->token, "list", "");
+    caller->request.address = address;
+    return call_again(upstream, caller, 0);
+}
+
+static void leave(struct upstream *upstream, struct caller *callers, size_t n_callers)
+{
+    for (size_t i = 0; i < n_callers; i++)
+        kinf__authorizer_cancel(upstream->authorizer, &callers[i].waiter);
+}
+
+static void a_flood_from_one_address_holds_up_no_other(void **state)
+{
+    const struct kinf__authorizer_options options = { .tokens_per_s = 2 };
+    struct caller flood[20], good[3];
+    struct upstream upstream;
+
+    (void)state;
+    begin(&upstream, &options);
+    upstream.allowed = "\"u-";
+    for (unsigned i = 0; i < 20; i++)
+        assert_int_equal(call(&upstream, &flood[i], 1, "x", i), KINF__VERDICT_WAITS);
+    assert_true(kinf__authorizer_work(upstream.authorizer, 0));
+    assert_true(kinf__authorizer_work(upstream.authorizer, 0));
+    assert_false(kinf__authorizer_work(upstream.authorizer, 0));
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(call(&upstream, &good[i], 2, "u-", i), KINF__VERDICT_WAITS);
+        assert_true(kinf__authorizer_work(upstream.authorizer, 0));
+        assert_int_equal(call_again(&upstream, &good[i], 0), KINF__VERDICT_ALLOWED);
+    }
+    /* At the flood's own address it comes behind, and is not refused. */
+    assert_int_equal(call(&upstream, &good[2], 1, "u-", 2), KINF__VERDICT_WAITS);
+    for (int64_t now_ms = 500; now_ms <= 9000; now_ms += 500)
+        assert_true(kinf__authorizer_work(upstream.authorizer, now_ms));
+    assert_int_equal(call_again(&upstream, &good[2], 9000), KINF__VERDICT_WAITS);
+    assert_false(kinf__authorizer_work(upstream.authorizer, 9499));
+    assert_true(kinf__authorizer_work(upstream.authorizer, 9500));
+    assert_int_equal(call_again(&upstream, &good[2], 9500), KINF__VERDICT_ALLOWED);
+    leave(&upstream, flood, 20);
+    kinf__authorizer_free(upstream.authorizer);
+}
+
+static void of_many_addresses_the_one_that_asked_least_goes_first(void **state)
+{
+    const struct kinf__authorizer_options options = { .tokens_per_s = 2 };
+    struct caller callers[10];
+    struct upstream upstream;
+
+    (void)state;
+    begin(&upstream, &options);
+    /* All of four have asked what all together may. */
+    for (unsigned i = 0; i < 8; i++) {
+        assert_int_equal(call(&upstream, &callers[i], i / 2, "x", i), KINF__VERDICT_WAITS);
+        assert_true(kinf__authorizer_work(upstream.authorizer, 0));
+    }
+    assert_int_equal(call(&upstream, &callers[8], 0, "x", 8), KINF__VERDICT_WAITS);
+    assert_int_equal(call(&upstream, &callers[9], 9, "x", 9), KINF__VERDICT_WAITS);
+    assert_false(kinf__authorizer_work(upstream.authorizer, 124));
+    assert_true(kinf__authorizer_work(upstream.authorizer, 500));
+    assert_int_equal(call_again(&upstream, &callers[8], 500), KINF__VERDICT_WAITS);
+    assert_int_equal(call_again(&upstream, &callers[9], 500), KINF__VERDICT_UNKNOWN);
+    leave(&upstream, callers, 10);
+    kinf__authorizer_free(upstream.authorizer);
+}
+
+static void when_too_many_wait_the_address_with_the_most_makes_room(void **state)
+{
+    const struct kinf__authorizer_options options = { .max_inquiries = 4 };
+    struct caller callers[8];
+    struct upstream upstream;
+
+    (void)state;
+    begin(&upstream, &options);
+    for (unsigned i = 0; i < 5; i++)
+        assert_int_equal(call(&upstream, &callers[i], 1, "x", i),
+                         i < 4 ? KINF__VERDICT_WAITS : KINF__VERDICT_THROTTLED);
+    for (unsigned i = 5; i < 8; i++)
+        assert_int_equal(call(&upstream, &callers[i], 2, "x", i),
+                         i < 7 ? KINF__VERDICT_WAITS : KINF__VERDICT_THROTTLED);
+    assert_int_equal(upstream.n_woken, 2);
+    assert_int_equal(call_again(&upstream, &callers[3], 0), KINF__VERDICT_THROTTLED);
+    assert_int_equal(call_again(&upstream, &callers[2], 0), KINF__VERDICT_THROTTLED);
+    assert_int_equal(call_again(&upstream, &callers[1], 0), KINF__VERDICT_WAITS);
+    leave(&upstream, callers, 8);
+    kinf__authorizer_free(upstream.authorizer);
+}
+
+static void a_known_token_has_room_where_unknown_ones_wait(void **state)
+{
+    const struct kinf__authorizer_options options = { .max_inquiries = 4 };
+    struct caller callers[4], known;
+    struct upstream upstream;
+
+    (void)state;
+    begin(&upstream, &options);
+    assert_int_equal(call(&upstream, &known, 1, "u-", 0), KINF__VERDICT_WAITS);
+    assert_true(kinf__authorizer_work(upstream.authorizer, 0));
+    assert_int_equal(call_again(&upstream, &known, 0), KINF__VERDICT_DENIED);
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(call(&upstream, &callers[i], 1, "x", i), KINF__VERDICT_WAITS);
+    known.request.attributes.verb = "watch";
+    assert_int_equal(call_again(&upstream, &known, 0), KINF__VERDICT_WAITS);
+    assert_int_equal(call_again(&upstream, &callers[3], 0), KINF__VERDICT_THROTTLED);
+    assert_int_equal(call_again(&upstream, &callers[2], 0), KINF__VERDICT_WAITS);
+    leave(&upstream, callers, 4);
+    leave(&upstream, &known, 1);
     kinf__authorizer_free(upstream.authorizer);
 }
 
@@ -385,9 +530,14 @@ int main(void)
         cmocka_unit_test(a_revoked_right_ends_with_its_decision),
         cmocka_unit_test(a_decision_is_for_its_user_verb_and_name_alone),
         cmocka_unit_test(the_same_question_at_once_is_asked_once),
-        cmocka_unit_test(who_has_gone_is_not_woken),
-        cmocka_unit_test(unknown_tokens_beyond_the_rate_are_not_asked_about),
+        cmocka_unit_test(for_who_has_gone_nothing_is_asked_and_nobody_woken),
+        cmocka_unit_test(who_is_given_up_is_woken_and_has_a_failure),
+        cmocka_unit_test(unknown_tokens_beyond_the_rate_wait),
         cmocka_unit_test(strangers_do_not_keep_out_whose_token_is_somebodys),
+        cmocka_unit_test(a_flood_from_one_address_holds_up_no_other),
+        cmocka_unit_test(of_many_addresses_the_one_that_asked_least_goes_first),
+        cmocka_unit_test(when_too_many_wait_the_address_with_the_most_makes_room),
+        cmocka_unit_test(a_known_token_has_room_where_unknown_ones_wait),
         cmocka_unit_test(nothing_is_kept_of_a_token_beyond_its_end),
         cmocka_unit_test(what_is_no_review_allows_nothing),
         cmocka_unit_test(without_memory_nothing_is_allowed_and_nothing_leaks),

@@ -19,7 +19,7 @@
 #define PATIENCE_MS 20000
 #define AT_ONCE_MS  5000 /* half of what a review may take */
 
-/* Everybody is who the token says, and may; the token "slow" is looked at until it may go on. */
+/* Everybody is who the token says, and may; tokens "slow..." are looked at until they may go on. */
 struct upstream {
     struct kinf__authorizer *authorizer;
     pthread_mutex_t mutex;
@@ -43,7 +43,7 @@ static int send_review(void *ctx, const char *target, struct kinf_str body,
     if (strcmp(target, KINF__ACCESS_REVIEW_TARGET) == 0)
         return kinf__buffer_printf(answer, "{\"kind\":\"SubjectAccessReview\","
                                            "\"status\":{\"allowed\":true}}");
-    if (has(body, "\"slow\"")) {
+    if (has(body, "\"slow")) {
         pthread_mutex_lock(&upstream->mutex);
         upstream->n_slow++;
         pthread_cond_broadcast(&upstream->changed);
@@ -103,13 +103,13 @@ static void *work_once(void *ctx)
     return NULL;
 }
 
-/* A review of "slow" begins on a thread, and hangs. */
-static pthread_t hang(struct upstream *upstream)
+/* The n-th review of "slow" begins on a thread, and hangs. */
+static pthread_t hang(struct upstream *upstream, unsigned n)
 {
     pthread_t thread;
 
     assert_int_equal(kinf__thread_start(&thread, "slow", work_once, upstream, NULL), 0);
-    await(upstream, &upstream->n_slow, 1);
+    await(upstream, &upstream->n_slow, n);
     return thread;
 }
 
@@ -119,10 +119,12 @@ static void let_go(struct upstream *upstream, pthread_t thread)
     pthread_join(thread, NULL);
 }
 
+/* From an address for each first letter. */
 static struct kinf__access_request request_of(const char *token, const char *verb)
 {
     return (struct kinf__access_request){
         .token = kinf_str_from(token),
+        .address = (unsigned char)*token,
         .expires_ms = INT64_MAX,
         .attributes = { verb, "", "", "v1", "pods", "", "default", "", "", "" },
     };
@@ -150,7 +152,7 @@ static void a_slow_review_holds_up_its_own_token_alone(void **state)
     authorizer = upstream.authorizer;
     first = same = other = quick = waiter_of(&upstream);
     assert_int_equal(ask(authorizer, "slow", "list", &first, 0), KINF__VERDICT_WAITS);
-    thread = hang(&upstream);
+    thread = hang(&upstream, 1);
     assert_int_equal(ask(authorizer, "slow", "list", &same, 0), KINF__VERDICT_WAITS);
     assert_int_equal(ask(authorizer, "slow", "watch", &other, 0), KINF__VERDICT_WAITS);
     assert_int_equal(ask(authorizer, "quick", "list", &quick, 0), KINF__VERDICT_WAITS);
@@ -183,12 +185,41 @@ static void who_leaves_during_a_review_is_not_woken(void **state)
     *leaves = stays = waiter_of(&upstream);
     assert_int_equal(ask(upstream.authorizer, "slow", "list", leaves, 0), KINF__VERDICT_WAITS);
     assert_int_equal(ask(upstream.authorizer, "slow", "list", &stays, 0), KINF__VERDICT_WAITS);
-    thread = hang(&upstream);
+    thread = hang(&upstream, 1);
     kinf__authorizer_cancel(upstream.authorizer, leaves);
     free(leaves);
     let_go(&upstream, thread);
     assert_int_equal(upstream.n_woken, 1);
     assert_int_equal(ask(upstream.authorizer, "slow", "list", &stays, 0), KINF__VERDICT_ALLOWED);
+    end(&upstream);
+}
+
+static void slow_unknown_tokens_leave_threads_to_other_addresses(void **state)
+{
+    static const char *const slow[] = { "slow", "slow2", "slow3" };
+    const struct kinf__authorizer_options options = { 0 };
+    struct kinf__access_waiter waiters[3], other;
+    struct kinf__authorizer *authorizer;
+    struct upstream upstream;
+    pthread_t threads[2];
+
+    (void)state;
+    begin(&upstream, &options);
+    authorizer = upstream.authorizer;
+    for (unsigned i = 0; i < 3; i++) {
+        waiters[i] = waiter_of(&upstream);
+        assert_int_equal(ask(authorizer, slow[i], "list", &waiters[i], 0), KINF__VERDICT_WAITS);
+    }
+    threads[0] = hang(&upstream, 1);
+    threads[1] = hang(&upstream, 2);
+    assert_false(kinf__authorizer_work(authorizer, 0));
+    other = waiter_of(&upstream);
+    assert_int_equal(ask(authorizer, "other", "list", &other, 0), KINF__VERDICT_WAITS);
+    assert_true(kinf__authorizer_work(authorizer, 0));
+    assert_int_equal(ask(authorizer, "other", "list", &other, 0), KINF__VERDICT_ALLOWED);
+    let_go(&upstream, threads[0]);
+    pthread_join(threads[1], NULL);
+    assert_true(kinf__authorizer_work(authorizer, 0));
     end(&upstream);
 }
 
@@ -233,21 +264,22 @@ static void stop(struct behind_socket *b)
     replay_stop(b->server);
 }
 
+static const struct test_reply reviews[] = {
+    { .path = KINF__TOKEN_REVIEW_TARGET,
+      .status = "201 Created",
+      .body = "{\"kind\":\"TokenReview\",\"status\":{\"authenticated\":true,"
+              "\"user\":{\"username\":\"u\"}}}" },
+    { .path = KINF__ACCESS_REVIEW_TARGET,
+      .status = "201 Created",
+      .body = "{\"kind\":\"SubjectAccessReview\",\"status\":{\"allowed\":true}}" },
+};
+
 static void its_threads_ask_the_upstream(void **state)
 {
-    static const struct test_reply replies[] = {
-        { .path = KINF__TOKEN_REVIEW_TARGET,
-          .status = "201 Created",
-          .body = "{\"kind\":\"TokenReview\",\"status\":{\"authenticated\":true,"
-                  "\"user\":{\"username\":\"u\"}}}" },
-        { .path = KINF__ACCESS_REVIEW_TARGET,
-          .status = "201 Created",
-          .body = "{\"kind\":\"SubjectAccessReview\",\"status\":{\"allowed\":true}}" },
-    };
     struct behind_socket b;
 
     (void)state;
-    start(&b, replies, KINF__ARRAY_LEN(replies));
+    start(&b, reviews, KINF__ARRAY_LEN(reviews));
     ask_all(&b);
     await(&b.upstream, &b.upstream.n_woken, KINF__ARRAY_LEN(tokens));
     for (size_t i = 0; i < KINF__ARRAY_LEN(tokens); i++)
@@ -255,6 +287,30 @@ static void its_threads_ask_the_upstream(void **state)
             ask(b.upstream.authorizer, tokens[i], "list", &b.waiters[i], kinf__clock_now_ms()),
             KINF__VERDICT_ALLOWED);
     stop(&b);
+}
+
+/* Not only for what is left of it since the thread began to wait for a question. */
+static void what_a_thread_decides_after_an_hour_is_kept_as_long_as_any(void **state)
+{
+    struct kinf__access_waiter again;
+    struct behind_socket b;
+
+    (void)state;
+    kinf__clock_begin_simulation();
+    start(&b, reviews, KINF__ARRAY_LEN(reviews));
+    ask_all(&b);
+    await(&b.upstream, &b.upstream.n_woken, KINF__ARRAY_LEN(tokens));
+    kinf__clock_advance(3600000);
+    ask_all(&b);
+    await(&b.upstream, &b.upstream.n_woken, 2 * KINF__ARRAY_LEN(tokens));
+    for (size_t i = 0; i < KINF__ARRAY_LEN(tokens); i++) {
+        again = waiter_of(&b.upstream);
+        assert_int_equal(
+            ask(b.upstream.authorizer, tokens[i], "list", &again, kinf__clock_now_ms()),
+            KINF__VERDICT_ALLOWED);
+    }
+    stop(&b);
+    kinf__clock_end_simulation();
 }
 
 static void stop_breaks_off_reviews_that_hang(void **state)
@@ -358,6 +414,8 @@ static enum kinf__verdict ask_patiently(struct asker *asker, const char *token, 
             abort();
         verdict = ask(authorizer, token, verb, waiter, atomic_load(&asker->crowd->now_ms));
     }
+    if (gives_up)
+        kinf__authorizer_give_up(authorizer, waiter);
     kinf__authorizer_cancel(authorizer, waiter);
     free(waiter);
     return verdict;
@@ -377,7 +435,7 @@ static void *ask_on(void *ctx)
 
         if (verdict !=
                 (strcmp(name, "nobody") == 0 ? KINF__VERDICT_UNKNOWN : KINF__VERDICT_ALLOWED) &&
-            !(gives_up && verdict == KINF__VERDICT_WAITS))
+            !(gives_up && verdict == KINF__VERDICT_WAITS) && verdict != KINF__VERDICT_THROTTLED)
             abort();
     }
     return NULL;
@@ -385,9 +443,9 @@ static void *ask_on(void *ctx)
 
 static void many_ask_and_leave_while_several_decide(void **state)
 {
-    const struct kinf__authorizer_options options = { .allow_ms = 3,
-                                                      .deny_ms = 2,
-                                                      .tokens_per_s = 1000000 };
+    const struct kinf__authorizer_options options = {
+        .allow_ms = 3, .deny_ms = 2, .tokens_per_s = 1000000, .max_inquiries = 2
+    };
     struct crowd crowd = { .n_rounds = test_rounds(4000) };
     struct asker askers[N_ASKERS];
     pthread_t asking[N_ASKERS], working[N_WORKERS];
@@ -416,7 +474,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_slow_review_holds_up_its_own_token_alone),
         cmocka_unit_test(who_leaves_during_a_review_is_not_woken),
+        cmocka_unit_test(slow_unknown_tokens_leave_threads_to_other_addresses),
         cmocka_unit_test(its_threads_ask_the_upstream),
+        cmocka_unit_test(what_a_thread_decides_after_an_hour_is_kept_as_long_as_any),
         cmocka_unit_test(stop_breaks_off_reviews_that_hang),
         cmocka_unit_test(stop_ends_threads_that_have_nothing_to_do),
         cmocka_unit_test(without_memory_it_does_not_start_and_nothing_leaks),

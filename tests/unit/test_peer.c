@@ -31,7 +31,7 @@ static int set_up(void **state)
         socketpair(AF_UNIX, SOCK_STREAM, 0, f->fds) < 0)
         return -1;
     kinf__peers_init(&f->peers, f->server);
-    f->peer = kinf__peer_new(f->fds[0]);
+    f->peer = kinf__peer_new(&f->peers, f->fds[0]);
     *state = f;
     return f->peer != NULL ? 0 : -1;
 }
@@ -80,13 +80,13 @@ static void who_owes_nothing_is_left_alone(void **state)
 {
     struct fixture *f = *state;
 
-    tick(f, INT64_MAX);
+    tick(f, INT64_MAX - 1);
     assert_false(is_cut(f));
     kinf__peer_await(&f->peers, f->peer, PATIENCE_MS);
     kinf__peer_forgive(&f->peers, f->peer);
     kinf__peer_forgive(&f->peers, f->peer);
     assert_false(kinf__peer_owes(f->peer));
-    tick(f, INT64_MAX);
+    tick(f, INT64_MAX - 1);
     assert_false(is_cut(f));
 }
 
@@ -102,6 +102,25 @@ static void the_last_deadline_counts(void **state)
     assert_false(is_cut(f));
     kinf__peer_forgive(&f->peers, f->peer);
     assert_true(kinf__list_is_empty(&f->peers.waiting));
+}
+
+static void only_so_many_are_cut_off_at_a_time(void **state)
+{
+    struct fixture *f = *state;
+    struct kinf__peer *before[500];
+
+    for (size_t i = 0; i < 500; i++) {
+        before[i] = kinf__peer_new(&f->peers, -1);
+        assert_non_null(before[i]);
+        kinf__peer_await(&f->peers, before[i], PATIENCE_MS);
+    }
+    kinf__peer_await(&f->peers, f->peer, PATIENCE_MS);
+    tick(f, INT64_MAX - 1);
+    assert_false(is_cut(f));
+    tick(f, INT64_MAX - 1);
+    assert_true(is_cut(f));
+    for (size_t i = 0; i < 500; i++)
+        kinf__peer_free(&f->peers, before[i]);
 }
 
 static void without_memory_nothing_is_counted(void **state)
@@ -130,6 +149,80 @@ static void a_process_is_known_by_its_user(void **state)
     assert_string_equal(text, expected);
 }
 
+static uint64_t network_of(const char *address)
+{
+    struct sockaddr_in v4 = { .sin_family = AF_INET };
+    struct sockaddr_in6 v6 = { .sin6_family = AF_INET6 };
+
+    if (inet_pton(AF_INET, address, &v4.sin_addr) == 1)
+        return kinf__peer_network((const struct sockaddr *)&v4);
+    assert_int_equal(inet_pton(AF_INET6, address, &v6.sin6_addr), 1);
+    return kinf__peer_network((const struct sockaddr *)&v6);
+}
+
+static void of_ipv6_the_network_counts_and_of_ipv4_the_address(void **state)
+{
+    (void)state;
+    assert_int_equal(network_of("10.1.2.3"), 0x0a010203);
+    assert_int_equal(network_of("::ffff:10.1.2.3"), 0x0a010203);
+    assert_int_not_equal(network_of("10.1.2.4"), network_of("10.1.2.3"));
+    assert_int_equal(network_of("2001:db8:0:1::1"), network_of("2001:db8:0:1:ffff::2"));
+    assert_int_not_equal(network_of("2001:db8:0:1::1"), network_of("2001:db8:0:2::1"));
+    assert_int_not_equal(network_of("64:ff9b::1"), network_of("::1"));
+}
+
+/* Connected from `from` to a listener at all addresses of both kinds. */
+static uint64_t address_from(const char *from)
+{
+    struct sockaddr_in6 all = { .sin6_family = AF_INET6 };
+    struct sockaddr_in source = { .sin_family = AF_INET }, to = { .sin_family = AF_INET };
+    int listener = socket(AF_INET6, SOCK_STREAM, 0), client = socket(AF_INET, SOCK_STREAM, 0), fd;
+    socklen_t len = sizeof all;
+    uint64_t address;
+
+    assert_int_equal(setsockopt(listener, IPPROTO_IPV6, IPV6_V6ONLY, &(int){ 0 }, sizeof(int)), 0);
+    all.sin6_addr = in6addr_any;
+    assert_int_equal(bind(listener, (struct sockaddr *)&all, sizeof all), 0);
+    assert_int_equal(listen(listener, 1), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&all, &len), 0);
+    assert_int_equal(inet_pton(AF_INET, from, &source.sin_addr), 1);
+    assert_int_equal(bind(client, (struct sockaddr *)&source, sizeof source), 0);
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    to.sin_port = all.sin6_port;
+    assert_int_equal(connect(client, (struct sockaddr *)&to, sizeof to), 0);
+    fd = accept(listener, NULL, NULL);
+    assert_true(fd >= 0);
+    address = kinf__peer_address(fd);
+    close(fd);
+    close(client);
+    close(listener);
+    return address;
+}
+
+static void a_connection_is_counted_by_its_address_or_its_user(void **state)
+{
+    const struct fixture *f = *state;
+
+    assert_int_equal(kinf__peer_address(f->fds[0]), UINT64_C(1) << 32 | getuid());
+    assert_int_equal(address_from("127.0.0.1"), 0x7f000001);
+    assert_int_equal(address_from("127.0.0.2"), 0x7f000002);
+    assert_int_equal(kinf__peer_address(-1), 0);
+}
+
+static void a_peer_takes_one_of_the_servers_connections(void **state)
+{
+    struct fixture *f = *state;
+    struct kinf__connections *connections = &f->server->connections;
+
+    assert_int_equal(connections->n, 1);
+    connections->max = 1;
+    assert_null(kinf__peer_new(&f->peers, f->fds[0]));
+    kinf__peer_free(&f->peers, f->peer);
+    assert_int_equal(connections->n, 0);
+    f->peer = kinf__peer_new(&f->peers, f->fds[0]);
+    assert_non_null(f->peer);
+}
+
 static void addresses_are_told_with_their_ports(void **state)
 {
     struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons(4711) };
@@ -153,8 +246,12 @@ int main(void)
         WITH_PEER(who_owes_a_request_too_long_is_cut_off),
         WITH_PEER(who_owes_nothing_is_left_alone),
         WITH_PEER(the_last_deadline_counts),
+        WITH_PEER(only_so_many_are_cut_off_at_a_time),
         WITH_PEER(without_memory_nothing_is_counted),
         WITH_PEER(a_process_is_known_by_its_user),
+        WITH_PEER(a_connection_is_counted_by_its_address_or_its_user),
+        WITH_PEER(a_peer_takes_one_of_the_servers_connections),
+        cmocka_unit_test(of_ipv6_the_network_counts_and_of_ipv4_the_address),
         cmocka_unit_test(addresses_are_told_with_their_ports),
     };
 

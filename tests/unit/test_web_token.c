@@ -1,5 +1,5 @@
 /*
- * The end of a web token, out of anything that may come as one.
+ * The times of a web token, out of anything that may come as one.
  */
 #include "serve/web_token.h"
 
@@ -7,6 +7,11 @@
 
 #include "base/compiler.h"
 #include "unit/test.h"
+
+static int64_t expiry_of(struct kinf_str token)
+{
+    return kinf__web_token_times(token).expires_s;
+}
 
 static void the_end_of_a_web_token_is_read_and_no_other(void **state)
 {
@@ -23,6 +28,12 @@ static void the_end_of_a_web_token_is_read_and_no_other(void **state)
         { "e30.eyJleHAiOjFlMzB9.sig", -1 },                    /* {"exp":1e30} */
         { "e30.eyJleHAiOjFlOTk5OX0.sig", -1 },                 /* {"exp":1e9999} */
         { "e30.eyJleHAiOjE3MDAwMDAwMDB9", -1 },
+        { "e30.eyJleHAiOjE3MDAwMDAwMDB9.", -1 },
+        { ".eyJleHAiOjE3MDAwMDAwMDB9.sig", -1 },
+        { "e30.eyJleHAiOjE3MDAwMDAwMDB9.sig.sig", -1 },
+        { "e30.eyJleHAiOjE3MDAwMDAwMDB9.s+g", -1 },
+        { "e+0.eyJleHAiOjE3MDAwMDAwMDB9.sig", -1 },
+        { "e30.eyJleHAiOjE3MDAwMDAwMDA.sig", -1 }, /* {"exp":1700000000 */
         { "e30.+/.sig", -1 },
         { "..", -1 },
         { "plain", -1 },
@@ -31,7 +42,22 @@ static void the_end_of_a_web_token_is_read_and_no_other(void **state)
 
     (void)state;
     for (size_t i = 0; i < KINF__ARRAY_LEN(rows); i++)
-        assert_int_equal(kinf__web_token_expiry_s(kinf_str_from(rows[i].token)), rows[i].expiry_s);
+        assert_int_equal(expiry_of(kinf_str_from(rows[i].token)), rows[i].expiry_s);
+}
+
+static void its_beginning_is_read_beside_its_end(void **state)
+{
+    /* {"nbf":1600000000,"exp":1700000000} and {"nbf":1600000000} */
+    const struct kinf__web_token_times
+        both = kinf__web_token_times(
+            KINF_STR("e30.eyJuYmYiOjE2MDAwMDAwMDAsImV4cCI6MTcwMDAwMDAwMH0.sig")),
+        beginning = kinf__web_token_times(KINF_STR("e30.eyJuYmYiOjE2MDAwMDAwMDB9.sig"));
+
+    (void)state;
+    assert_int_equal(both.not_before_s, 1600000000);
+    assert_int_equal(both.expires_s, 1700000000);
+    assert_int_equal(beginning.not_before_s, 1600000000);
+    assert_int_equal(beginning.expires_s, -1);
 }
 
 /* Groups of a user may be many: 12,000 bytes of "a" in front of the end. */
@@ -43,7 +69,7 @@ static void long_claims_are_read(void **state)
     for (size_t i = 0; i < 4000; i++)
         memcpy(token + 12 + 4 * i, "QUFB", 4);
     strcat(token, "IiwiZXhwIjoxNzAwMDAwMDAwfQ.sig"); /* ","exp":1700000000} */
-    assert_int_equal(kinf__web_token_expiry_s(kinf_str_from(token)), 1700000000);
+    assert_int_equal(expiry_of(kinf_str_from(token)), 1700000000);
 }
 
 static void a_token_cut_anywhere_says_nothing(void **state)
@@ -56,7 +82,7 @@ static void a_token_cut_anywhere_says_nothing(void **state)
 
         assert_non_null(token);
         memcpy(token, whole, len);
-        assert_int_equal(kinf__web_token_expiry_s((struct kinf_str){ token, len }), -1);
+        assert_int_equal(expiry_of((struct kinf_str){ token, len }), -1);
         free(token);
     }
 }
@@ -65,6 +91,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_end_of_a_web_token_is_read_and_no_other),
+        cmocka_unit_test(its_beginning_is_read_beside_its_end),
         cmocka_unit_test(long_claims_are_read),
         cmocka_unit_test(a_token_cut_anywhere_says_nothing),
     };
