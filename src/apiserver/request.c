@@ -15,6 +15,7 @@
 #include "serve/access.h"
 #include "serve/encode.h"
 #include "serve/query.h"
+#include "serve/request_head.h"
 #include "serve/selection.h"
 
 #include "apiserver/body.h"
@@ -471,13 +472,10 @@ static int delete_many(struct call *call)
 static bool identify(const struct kinf__policy *policy, const char *authorization,
                      struct kinf__policy_user *ret_user)
 {
-    static const char scheme[] = "Bearer ";
+    struct kinf_str token = kinf__request_head_bearer_token(authorization);
 
     *ret_user = kinf__policy_anonymous();
-    if (authorization == NULL || strncasecmp(authorization, scheme, sizeof scheme - 1) != 0)
-        return true;
-    return kinf__policy_find_token(policy, kinf_str_from(authorization + sizeof scheme - 1),
-                                   ret_user);
+    return token.len == 0 || kinf__policy_find_token(policy, token, ret_user);
 }
 
 /* --- reviews --- */

@@ -15,24 +15,12 @@
 
 #include "base/clock.h"
 #include "serve/backend.h"
+#include "serve/request_head.h"
 #include "serve/web_token.h"
 
 static int refuse_unauthorized(struct kinf__exchange *exchange)
 {
     return kinf__refuse(exchange->refusal, 401, "Unauthorized", "Unauthorized");
-}
-
-/* The token behind "Bearer"; empty: none. */
-static struct kinf_str bearer_token(const char *authorization)
-{
-    static const char scheme[] = "Bearer ";
-    const char *token;
-
-    if (authorization == NULL || strncasecmp(authorization, scheme, sizeof scheme - 1) != 0)
-        return kinf_str_from("");
-    token = authorization + sizeof scheme - 1;
-    token += strspn(token, " ");
-    return (struct kinf_str){ token, strcspn(token, " ") };
 }
 
 static bool is_open(const struct kinf__exchange *exchange)
@@ -140,8 +128,9 @@ static int conclude(struct kinf__exchange *exchange, const struct kinf__attribut
 static int ask_authorizer(struct kinf__exchange *exchange, const struct kinf__exchange_head *head,
                           const struct kinf__attributes *attributes)
 {
-    struct kinf__access_request request = { .token = bearer_token(head->authorization),
-                                            .attributes = *attributes };
+    struct kinf__access_request request = {
+        .token = kinf__request_head_bearer_token(head->authorization), .attributes = *attributes
+    };
     struct kinf__access_answer answer;
     int64_t now_ms = kinf__clock_now_ms();
     int step;
@@ -199,8 +188,8 @@ int kinf__access_step(struct kinf__exchange *exchange, const struct kinf__exchan
 
     if (is_open(exchange) || (!has_backend && exchange->owner.authorizer == NULL))
         return KINF__STEP_ANSWERED;
-    if (!has_backend &&
-        (bearer_token(head->authorization).len == 0 || head->has_many_authorizations))
+    if (!has_backend && (kinf__request_head_bearer_token(head->authorization).len == 0 ||
+                         head->has_many_authorizations))
         return refuse_unauthorized(exchange);
     if (!has_backend && strcmp(head->method, "GET") != 0)
         return KINF__STEP_ANSWERED;
