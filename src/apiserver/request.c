@@ -561,7 +561,7 @@ static int find_resource(struct call *call)
         return refuse_unknown(call);
     call->verb.resource = resource;
     call->verb.version = kinf__resource_find_version(resource, request->version);
-    if (call->verb.version == NULL || (!resource->namespaced && *request->name_space != '\0') ||
+    if (call->verb.version == NULL || (!resource->namespaced && request->is_in_namespace) ||
         (resource->namespaced && *request->name != '\0' && *request->name_space == '\0'))
         return refuse_unknown(call);
     call->verb.name_space = request->name_space;

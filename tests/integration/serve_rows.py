@@ -89,7 +89,22 @@ def rows():
                 "/api/v1/componentstatuses/x/y", "/healthz?x", "/livez/", "/readyz/", "/metrics/", "/metrics/x",
                 "/debug", "/debug/", "/favicon.ico", "/apis/apps/v1/namespaces/default/deployments/x/nope",
                 "/api/v1/namespaces/default/configmaps/x/status", "/api/v1/namespaces/x/status/y",
-                "/api/v1/namespaces/x/status?limit=abc", "/api/v1/namespaces/x/finalize"):
+                "/api/v1/namespaces/x/status?limit=abc", "/api/v1/namespaces/x/finalize",
+                "/api/v1/namespaces//configmaps", "/api/v1/namespaces//configmaps?limit=abc",
+                "/api/v1/namespaces//configmaps?watch=1&timeoutSeconds=1", "/api/v1/namespaces//configmaps/x",
+                "/api/v1/namespaces//pods/x/log", "/api/v1/namespaces//pods/", "/api/v1/namespaces//pods//",
+                "/api/v1/namespaces///pods", "/api/v1/namespaces//", "/api/v1/namespaces//namespaces",
+                "/api/v1/namespaces//namespaces/default", "/api/v1/namespaces//nodes", "/api/v1/namespaces//nope",
+                "/apis/apps/v1/namespaces//deployments", "/apis/apps/v1/namespaces//deployments/x",
+                "/apis/test.kinformer.dev/v1/namespaces//gadgets", "/apis/test.kinformer.dev/v1/namespaces//gadgets/x",
+                "/apis//v1/namespaces//pods", "/api/v1/namespaces/default/namespaces//x",
+                "/api/v1/pods/namespaces//x", "/api/v1/pods//", "/api/v1/namespaces/default/pods//",
+                "/api/v1/namespaces/default/pods/x//", "/api/v1//", "/api//", "/apis/apps//", "/apis/apps/v1//", "/apis//",
+                "//", "/livez//", "/metrics//", "/version//", "/api/v1/namespaces/" + "x" * 300,
+                "/api/v1/namespaces/default/configmaps/" + "x" * 900,
+                "/api/v1/namespaces/default/configmaps/" + "%22" * 300,
+                "/api/v1/namespaces?watch=1&timeoutSeconds=-1", "/api/v1/namespaces?watch=1&timeoutSeconds=-1"
+                "&resourceVersion=0", "/api/v1/namespaces/default?timeoutSeconds=-1"):
         get(p)
     for m in ("HEAD", "OPTIONS", "TRACE", "get", "Get", "CONNECT", "FOO", "LIST", "WATCH"):
         for p in ("/api/v1/pods", N + "/x", "/api", "/version", "/nope", "/apis/nope/v1/x", "/api/v1/nope"):
@@ -122,7 +137,6 @@ OTHER_WORDS = [
     (r"continue=abc", "tokens are the daemon's own, and so is what is wrong with them"),
     (r"=%00", "a NUL is refused wherever it stands"),
     (r"labelSelector=", "what a label may consist of is told once, not in four sentences"),
-    (r"x{200}", "messages are bounded"),
     (r"Accept: .", "JSON is the only representation"),
 ]
 
@@ -132,7 +146,7 @@ OLD_VERSION = r"resourceVersion=5&resourceVersionMatch=(Exact(&limit=2)?|&limit=
 # The code is another one: (expression, the daemon's code, why).
 OTHER_CODES = [
     (OLD_VERSION, 410, "only versions that are held"),
-    (r"/namespaces//pods", 404, "an empty name of a namespace means no namespace, not all"),
+    (r"/apis// ", 200, "slashes at the end are nothing, as they are behind all other paths"),
     (r"/api/v1/nodes/", 403, "not in this cache"),
     (r"/gadgets/x/(status|scale)", 404, "subresources of custom resources that have none"),
     (r"/api/v1/(watch|proxy) ", 404, "verbs in paths are not served"),

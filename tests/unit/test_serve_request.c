@@ -45,6 +45,17 @@ static void each_path_has_its_route(void **state)
           "things", "b-c", "scale" },
         { "/api//v1/pods", KINF__ROUTE_RESOURCE, "", "v1", "", "", "", "" },
         { "//api/v1", KINF__ROUTE_OTHER, "", "", "", "", "", "" },
+        { "//", KINF__ROUTE_OTHER, "", "", "", "", "", "" },
+        { "/api/v1/namespaces//pods", KINF__ROUTE_RESOURCE, "", "v1", "", "pods", "", "" },
+        { "/apis/g/v1/namespaces//things/a/b", KINF__ROUTE_RESOURCE, "g", "v1", "", "things", "a",
+          "b" },
+        { "/api/v1/namespaces///pods", KINF__ROUTE_RESOURCE, "", "v1", "", "", "pods", "" },
+        { "/api/v1/namespaces/a//pods", KINF__ROUTE_RESOURCE, "", "v1", "a", "", "", "" },
+        { "/api/v1/pods/namespaces//a", KINF__ROUTE_RESOURCE, "", "v1", "", "", "namespaces", "" },
+        { "/api/v1/namespaces//", KINF__ROUTE_RESOURCE, "", "v1", "", "namespaces", "", "" },
+        { "/api/v1/pods//", KINF__ROUTE_RESOURCE, "", "v1", "", "pods", "", "" },
+        { "/api/v1//", KINF__ROUTE_GROUP_VERSION, "", "v1", "", "", "", "" },
+        { "/livez//", KINF__ROUTE_OTHER, "", "", "", "", "", "" },
         { "/version/", KINF__ROUTE_VERSION, "", "", "", "", "", "" },
         { "/version/x", KINF__ROUTE_RESOURCE, "", "", "", "", "", "" },
         { "/healthz", KINF__ROUTE_HEALTH, "", "", "", "", "", "" },
@@ -72,6 +83,28 @@ static void each_path_has_its_route(void **state)
         assert_string_equal(request.subresource, cases[i].subresource);
         kinf__request_release(&request);
     }
+}
+
+static bool is_in_namespace(const char *target)
+{
+    struct kinf__refusal refusal;
+    struct kinf__request request;
+    bool is;
+
+    assert_int_equal(kinf__request_parse(kinf_str_from(target), &request, &refusal), 0);
+    is = request.is_in_namespace;
+    kinf__request_release(&request);
+    return is;
+}
+
+static void an_empty_namespace_is_told_from_none(void **state)
+{
+    (void)state;
+    assert_true(is_in_namespace("/api/v1/namespaces//pods"));
+    assert_true(is_in_namespace("/api/v1/namespaces/a/pods/b"));
+    assert_false(is_in_namespace("/api/v1/pods"));
+    assert_false(is_in_namespace("/api/v1/namespaces//"));
+    assert_false(is_in_namespace("/api/v1/namespaces/a/status"));
 }
 
 static void tricks_with_paths_are_refused(void **state)
@@ -527,6 +560,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_path_has_its_route),
+        cmocka_unit_test(an_empty_namespace_is_told_from_none),
         cmocka_unit_test(tricks_with_paths_are_refused),
         cmocka_unit_test(refused_options_have_the_servers_words),
         cmocka_unit_test(options_are_read_as_the_server_reads_them),
