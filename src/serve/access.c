@@ -144,9 +144,8 @@ static int ask_authorizer(struct kinf__exchange *exchange, const struct kinf__ex
     return step;
 }
 
-/* The verb that authorization knows a request by. */
-static const char *verb_of(const char *method, const struct kinf__request *request,
-                           const char *read_verb)
+const char *kinf__access_verb(const struct kinf__request *request, const char *method,
+                              const char *read_verb)
 {
     if (strcmp(method, "POST") == 0)
         return "create";
@@ -173,7 +172,7 @@ static int ask(struct kinf__exchange *exchange, const struct kinf__exchange_head
         kinf__request_read_options(&exchange->request, &options, &ignored) == KINF_ERR_NO_MEMORY)
         return kinf__refuse_no_memory(exchange->refusal);
     describe(&exchange->request, path, &options, &attributes);
-    attributes.verb = verb_of(head->method, &exchange->request, attributes.verb);
+    attributes.verb = kinf__access_verb(&exchange->request, head->method, attributes.verb);
     step = backend != NULL ? backend->admit(head, &attributes, exchange->refusal, backend->ctx)
                            : ask_authorizer(exchange, head, &attributes);
     kinf__list_options_release(&options);

@@ -17,6 +17,10 @@ KINF_MUST_CHECK int kinf__access_step(struct kinf__exchange *exchange,
 int kinf__access_refuse(struct kinf__refusal *refusal, const struct kinf__attributes *attributes,
                         const char *user, const char *reason);
 
+/* The verb that authorization and discovery know a request by; `read_verb` if it changes nothing. */
+const char *kinf__access_verb(const struct kinf__request *request, const char *method,
+                              const char *read_verb);
+
 /* No wake comes any more. */
 void kinf__access_release(struct kinf__exchange *exchange);
 

@@ -330,6 +330,16 @@ static int forward(struct kinf__exchange *exchange, const struct kinf__exchange_
     return KINF__STEP_WAITS;
 }
 
+/* Whether the API server would not have or do it for anybody, and whoever asks here may know that. */
+static bool is_nothing(struct kinf__exchange *exchange, const char *method)
+{
+    enum kinf__route route = exchange->request.route;
+
+    return exchange->owner.authorizer == NULL &&
+           (route == KINF__ROUTE_RESOURCE ? !kinf__resource_takes(exchange, method)
+                                          : is_discovery(route));
+}
+
 int kinf__passthrough_step(struct kinf__exchange *exchange, const struct kinf__exchange_head *head,
                            bool is_not_cached)
 {
@@ -345,6 +355,8 @@ int kinf__passthrough_step(struct kinf__exchange *exchange, const struct kinf__e
     enum kinf__pass_verdict verdict = kinf__passthrough_decide(&question);
 
     if (verdict == KINF__PASS_ANSWER)
+        return KINF__PASS_NOT_TAKEN;
+    if (verdict == KINF__PASS_NO_TOKEN && is_nothing(exchange, head->method))
         return KINF__PASS_NOT_TAKEN;
     if (verdict != KINF__PASS_FORWARD)
         return kinf__passthrough_refuse(verdict, exchange->request.resource, exchange->refusal);

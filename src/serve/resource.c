@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/hmap.h"
+#include "serve/access.h"
 #include "serve/exchange_priv.h"
 #include "serve/list.h"
 #include "serve/query.h"
@@ -617,6 +618,34 @@ int kinf__resource_check_path(struct kinf__exchange *exchange)
     }
     kinf__mutex_unlock(&exchange->server->lock);
     return failed;
+}
+
+/* Objects are created in a list and otherwise changed by name, and never in all namespaces at once. */
+static bool has_verb(const struct kinf__catalog_entry *entry, const struct kinf__request *request,
+                     const char *method)
+{
+    bool is_list = *request->name == '\0', creates = strcmp(method, "POST") == 0;
+
+    if (strcmp(method, "GET") == 0)
+        return true;
+    if ((entry->resource.namespaced && *request->name_space == '\0') ||
+        (*request->subresource == '\0' && strcmp(method, "DELETE") != 0 && is_list != creates))
+        return false;
+    return kinf__discovery_has_word(entry->resource.verbs, kinf__access_verb(request, method, ""));
+}
+
+bool kinf__resource_takes(struct kinf__exchange *exchange, const char *method)
+{
+    const struct kinf__catalog_entry *entry;
+    bool takes = true;
+
+    kinf__mutex_lock(&exchange->server->lock);
+    if (exchange->server->catalog != NULL) {
+        entry = find_entry(exchange);
+        takes = entry != NULL && has_verb(entry, &exchange->request, method);
+    }
+    kinf__mutex_unlock(&exchange->server->lock);
+    return takes;
 }
 
 int kinf__resource_step(struct kinf__exchange *exchange, const char *accept)

@@ -7,6 +7,21 @@ V = "/api/v1/pods?"
 N = "/api/v1/namespaces/default/pods"
 
 
+# Nobody can do this, and so it takes no token to be told.
+NOTHING = [(method, target, None) for method, target in (
+    *((method, target) for method in ("GET", "POST", "PUT", "PATCH", "DELETE") for target in (
+        "/api/v1/nope", "/api/v1/nope/x", "/apis/nope/v1/x", "/apis/apps/v1/nope", "/api/v1/pods/x",
+        "/api/v1/namespaces/default/nodes", "/api/v1/namespaces/default/pods/x/nope",
+        "/apis/test.kinformer.dev/v1/namespaces/default/nope", "/apis/test.kinformer.dev/v9/gadgets")),
+    *((method, target) for method in ("PUT", "PATCH") for target in (
+        "/api/v1/pods", "/api/v1/namespaces/default/pods", "/api/v1/namespaces", "/apis/apps/v1/deployments")),
+    ("POST", "/api/v1/pods"), ("DELETE", "/api/v1/pods"), ("DELETE", "/api/v1/namespaces"), ("POST", "/api"),
+    ("DELETE", "/apis/apps/v1"), ("POST", "/version"), ("POST", "/api/v1/namespaces/default/pods/x"),
+    ("PUT", "/api/v1/namespaces/default/pods/x/eviction"), ("DELETE", "/api/v1/namespaces/default/pods/x/log"),
+    ("POST", "/api/v1/componentstatuses"), ("DELETE", "/api/v1/componentstatuses/x"),
+)]
+
+
 def rows():
     """(method, target, Accept or None)"""
     rows = []
@@ -109,6 +124,7 @@ def rows():
     for m in ("HEAD", "OPTIONS", "TRACE", "get", "Get", "CONNECT", "FOO", "LIST", "WATCH"):
         for p in ("/api/v1/pods", N + "/x", "/api", "/version", "/nope", "/apis/nope/v1/x", "/api/v1/nope"):
             rows.append((m, p, None))
+    rows.extend(NOTHING)
     for a in ("application/json", "application/JSON", "*/*", "application/*", "*", "", " ", ",", ";", "text/html",
                 "application/json;q=0", "application/json;q=abc", "application/json;as=Table",
                 "application/json;as=Table;v=v2;g=meta.k8s.io", "application/json;as=Table;v=v1;g=x",

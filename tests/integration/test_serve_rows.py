@@ -11,9 +11,10 @@ import unittest
 from concurrent.futures import ThreadPoolExecutor
 
 from harness import PATIENCE, cluster, needs_cluster
-from serve_rows import OLD_VERSION, OTHER_CODES, OTHER_HEADS, OTHER_WORDS, heads, rows
+from serve_rows import NOTHING, OLD_VERSION, OTHER_CODES, OTHER_HEADS, OTHER_WORDS, heads, rows
 from test_serve import Direct, Served, ask
 from test_serve_auth import Guarded
+from test_serve_pass import Sidecar
 
 HERE = os.path.dirname(__file__)
 
@@ -84,6 +85,23 @@ class RowsTest(unittest.TestCase):
             served.daemon.stop()
         patterns = {entry[0] for entry in OTHER_WORDS + OTHER_CODES}
         self.assertEqual(patterns - used - {OLD_VERSION}, set(), "differences that are none any more")
+
+
+@needs_cluster("types of its own")
+class NothingTest(unittest.TestCase):
+    def test_what_nobody_can_have_takes_no_token_where_requests_are_passed_on(self):
+        cluster().try_kubectl("apply", "-f", os.path.join(HERE, "gadgets.yaml"))
+        cluster().kubectl("wait", "--for=condition=Established", "crd/gadgets.test.kinformer.dev")
+        direct = Direct()
+        with Sidecar({"resource": "configmaps"}) as sidecar:
+            for row in NOTHING:
+                with self.subTest(row):
+                    self.assertEqual(answer_of(sidecar, *row), answer_of(direct, *row))
+            for method, target in (("POST", "/api/v1/namespaces/default/pods"), ("GET", "/api/v1/secrets"), ("GET", "/x"),
+                                   ("DELETE", "/api/v1/namespaces/default/pods"), ("PUT", "/api/v1/nodes/x"),
+                                   ("POST", "/api/v1/namespaces/default/pods/x/eviction")):
+                self.assertEqual(ask(sidecar, target, method)[0], 401, target)
+            sidecar.daemon.stop()
 
 
 def codes_of(connect, sent):
