@@ -65,7 +65,8 @@ def rows():
                 "a.b_c=d", "a=b=c", "a==", "a!=", "a=", "=", "==", "!=", ",", ",,", "a,,b", "a;b", "a&b",
                 "a in (b) c", "a in (b)c", "a in(b)", "a notin(b),c", "a>1,b<2", "a>-1", "a>+1",
                 "a>9223372036854775808", "a in (b", "a in b)", "kubernetes.io/x in (a,b),y notin (z)", "gt", "a gt 1",
-                "exists"):
+                "exists", "!-a", "a//b", "a=b,-c", "-a in (", "-x,", "a in (-b)", "a in (c,-b)", "a in (,-b)",
+                "a in (b,b*)", "a notin (b*)", "a in (-b,-c)", "x.-/b"):
         q = quote(s)
         get("/api/v1/namespaces/default/configmaps?labelSelector=" + q)
     for s in ("metadata.name", "metadata.name=", "metadata.name==x", "metadata.name!=x", "metadata.name!x",
@@ -152,7 +153,7 @@ def rows():
 OTHER_WORDS = [
     (r"continue=abc", "tokens are the daemon's own, and so is what is wrong with them"),
     (r"=%00", "a NUL is refused wherever it stands"),
-    (r"labelSelector=", "what a label may consist of is told once, not in four sentences"),
+    (r"labelSelector=(a/|a%20in%20%28-b%2C-c%29) ", "of several faults the first is told"),
     (r"Accept: .", "JSON is the only representation"),
 ]
 

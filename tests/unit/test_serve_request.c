@@ -18,6 +18,8 @@
 static const struct kinf_type pods = { "", "v1", "Pod", "pods", true };
 static const struct kinf_type jobs = { "batch", "v1", "Job", "jobs", true };
 
+#define XS "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+
 /* --- paths --- */
 
 static void each_path_has_its_route(void **state)
@@ -180,6 +182,12 @@ static void refused_options_have_the_servers_words(void **state)
           "unable to parse requirement: values[0]: Invalid value: \"a\": for 'Gt', 'Lt' "
           "operators, the value must be an integer" },
         { "/api/v1/pods?labelSelector=a,", 400, "found '', expected: identifier after ','" },
+        { "/api/v1/pods?labelSelector=a=b,/c", 400,
+          "unable to parse requirement: <nil>: Invalid value: \"/c\": prefix part must be "
+          "non-empty" },
+        { "/api/v1/pods?labelSelector=a.b/c+in+(z,,y" XS ")", 400,
+          "unable to parse requirement: values[1][a.b/c]: Invalid value: \"y" XS "\": must be no "
+          "more than 63 bytes" },
         { "/api/v1/pods?labelSelector=,", 400,
           "found ',', expected: !, identifier, or 'end of string'" },
         { "/api/v1/pods?labelSelector=a+in+b", 400,
