@@ -16,8 +16,8 @@
 
 /* Texts that lie where they came, each ended in place: what they do not cover is what stood between
  * them. So a NUL, behind which libmicrohttpd reads nothing, and a line that it joined or left out
- * show as a gap. Not seen is a NUL before a line feed without its carriage return: the value is what
- * it would be without the NUL. */
+ * show as a gap. Not seen are NULs in front of a line feed without its carriage return, as which they
+ * then count: the value, or the head, ends where it would without them. */
 struct kinf__request_head {
     const char *method;
     const char *target;    /* as it came, a copy */

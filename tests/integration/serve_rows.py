@@ -192,12 +192,13 @@ def heads():
         ("plain", head(host)), ("bare LF", b"GET /livez HTTP/1.1\nHost: localhost\nX: y\n\n"),
         ("empty line in front", b"\r\n" + head(host)), ("long", head(host, b"X: " + b"y" * 9000)),
         ("NUL before bare LF", b"GET /livez HTTP/1.1\r\nHost: localhost\r\nX: a\0\nY: z\r\n\r\n"),
+        ("NUL as carriage return", b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\0\nY z\r\n\r\n"),
         ("NUL at the end", head(host, b"X: a\0")), ("NUL in front of the end", head(host, b"X: \0")),
         ("goes on at the end", head(host, b"X: a", b" b")), ("goes on in front", head(b" X: a", host)),
         ("no host", head(b"X: y")), ("no host of 1.0", head(first=b"GET /livez HTTP/1.0")),
         ("two hosts", head(host, host)), ("another host", head(host, b"Host: 127.0.0.1")),
         ("two hosts of 1.0", head(host, host, first=b"GET /livez HTTP/1.0")), ("bad host", head(b"Host: a b")),
-        ("host goes on", head(host, b" b")), ("no colon in front", head(b"nonsense", host)),
+        ("host goes on", head(host, b" b")), ("blank behind the host", head(host + b" ")), ("no colon in front", head(b"nonsense", host)),
         ("chunks of 1.0", head(host, b"Transfer-Encoding: chunked", first=b"GET /livez HTTP/1.0", body=chunks)),
     ] + of_line(
         no_blank=b"X:y", blanks=b"X: \t y \t", no_value=b"X:", tab=b"X: a\tb", not_ASCII="X: é".encode(),
@@ -233,6 +234,8 @@ def heads():
 OTHER_HEADS = [
     (r"empty line in front", [200, 200], "RFC 9112, 2.2: to be ignored"),
     (r"NUL before bare LF", [200, 200], "not seen; the value is the one in front of it"),
+    (r"NUL as carriage return", [200, 400], "not seen; it is the empty line"),
+    (r"blank behind the host", [400], "the library leaves it there"),
     (r"goes on", [400], "RFC 9112, 5.2: to be refused, or read as one value"),
     (r"Length: 2 and Content-Length: 2", [400], "RFC 9112, 6.3: may be refused"),
     (r"chunked and Content-Length|Length: 2 and Transfer", [400], "RFC 9112, 6.1: may be refused"),
