@@ -6,26 +6,9 @@
 #ifndef KINF_APISERVER_INVALID_H
 #define KINF_APISERVER_INVALID_H
 
-#include "serve/refusal.h"
 #include "document/tree.h"
-
-/* The forms that names, labels and keys must have. */
-enum kinf__name_form {
-    KINF__NAME_SUBDOMAIN,       /* RFC 1123 subdomains: most objects */
-    KINF__NAME_SHORT_SUBDOMAIN, /* those of 52 characters: CronJobs */
-    KINF__NAME_LABEL,           /* RFC 1123 labels: namespaces, containers */
-    KINF__NAME_LABEL_1035,      /* RFC 1035 labels: versions, plurals */
-    KINF__NAME_SEGMENT,         /* segments of paths: roles */
-    KINF__NAME_CONFIG_KEY,      /* keys of ConfigMaps and Secrets */
-    KINF__NAME_LABEL_VALUE,     /* values of labels */
-    KINF__NAME_QUALIFIED,       /* keys of labels and annotations, finalizers */
-};
-
-/* Room for the longest of what is said. */
-#define KINF__NAME_FAULT_SIZE 512
-
-/* Whether the name is of this form; if not, writes why. */
-bool kinf__name_is(enum kinf__name_form form, const char *name, char why[KINF__NAME_FAULT_SIZE]);
+#include "serve/names.h"
+#include "serve/refusal.h"
 
 /* Where a field is, from the leaf to the root: each is a local variable of who walks there. */
 struct kinf__field {

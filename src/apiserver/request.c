@@ -15,6 +15,7 @@
 #include "serve/access.h"
 #include "serve/encode.h"
 #include "serve/query.h"
+#include "serve/request_head.h"
 #include "serve/selection.h"
 
 #include "apiserver/body.h"
@@ -472,13 +473,10 @@ static int delete_many(struct call *call)
 static bool identify(const struct kinf__policy *policy, const char *authorization,
                      struct kinf__policy_user *ret_user)
 {
-    static const char scheme[] = "Bearer ";
+    struct kinf_str token = kinf__request_head_bearer_token(authorization);
 
     *ret_user = kinf__policy_anonymous();
-    if (authorization == NULL || strncasecmp(authorization, scheme, sizeof scheme - 1) != 0)
-        return true;
-    return kinf__policy_find_token(policy, kinf_str_from(authorization + sizeof scheme - 1),
-                                   ret_user);
+    return token.len == 0 || kinf__policy_find_token(policy, token, ret_user);
 }
 
 /* --- reviews --- */
@@ -564,7 +562,7 @@ static int find_resource(struct call *call)
         return refuse_unknown(call);
     call->verb.resource = resource;
     call->verb.version = kinf__resource_find_version(resource, request->version);
-    if (call->verb.version == NULL || (!resource->namespaced && *request->name_space != '\0') ||
+    if (call->verb.version == NULL || (!resource->namespaced && request->is_in_namespace) ||
         (resource->namespaced && *request->name != '\0' && *request->name_space == '\0'))
         return refuse_unknown(call);
     call->verb.name_space = request->name_space;

@@ -145,10 +145,31 @@ static int add_resources(const struct flags *flags, struct kinf__config *config)
     return 0;
 }
 
+/* What is for clients needs an address where they come. */
+static int check_reachable(const struct kinf__options *options, const struct kinf__config *config,
+                           struct kinf_error *err)
+{
+    size_t n_tcp = 0;
+
+    for (size_t i = 0; i < config->listen.n_items; i++)
+        n_tcp += strncmp(config->listen.items[i], "unix:", strlen("unix:")) != 0;
+    if (config->pass_through && config->listen.n_items == 0)
+        return kinf__error_set(err, KINF_ERR_INVALID,
+                               "--pass-through (passThrough) needs --listen ADDRESS (listen): "
+                               "requests are passed on for clients that come there");
+    if (options->kubeconfig_out != NULL && n_tcp == 0)
+        return kinf__error_set(err, KINF_ERR_INVALID,
+                               "--write-kubeconfig needs --listen HOST:PORT (listen): clients of "
+                               "kubeconfigs take no unix sockets");
+    return 0;
+}
+
 /* What the command line says of the cluster and of printing wins over the file. */
-static int override(const struct kinf__overrides *overrides, struct kinf__config *config,
+static int override(const struct kinf__options *options, struct kinf__config *config,
                     struct kinf_error *err)
 {
+    const struct kinf__overrides *overrides = &options->overrides;
+
     if (copy_text(overrides->kubeconfig, &config->kubeconfig) < 0 ||
         copy_text(overrides->context, &config->context) < 0 ||
         copy_text(overrides->health_listen, &config->health_listen) < 0)
@@ -173,7 +194,7 @@ static int override(const struct kinf__overrides *overrides, struct kinf__config
     config->events_objects = config->events_objects || overrides->events_objects;
     if (config->events_objects && config->events != KINF__EVENTS_JSON)
         return kinf__error_set(err, KINF_ERR_INVALID, "--events-objects needs --events json");
-    return 0;
+    return check_reachable(options, config, err);
 }
 
 int kinf__options_read_config(const struct kinf__options *options, struct kinf__config *ret_config,
@@ -184,7 +205,7 @@ int kinf__options_read_config(const struct kinf__options *options, struct kinf__
 
     if (failed < 0)
         return failed;
-    failed = override(&options->overrides, &config, err);
+    failed = override(options, &config, err);
     if (failed < 0) {
         kinf__config_release(&config);
         return failed;
@@ -217,7 +238,7 @@ static int make_config(struct flags *flags, struct kinf_error *err)
             "nothing to watch: give --resource pods or --config FILE (see --help)");
     if (add_resources(flags, &options->config) < 0)
         return kinf__error_no_memory(err);
-    failed = override(&options->overrides, &options->config, err);
+    failed = override(options, &options->config, err);
     return failed < 0 ? failed : kinf__config_check(&options->config, "command line", err);
 }
 

@@ -88,15 +88,14 @@ int kinf__serving_refresh(struct kinf__serving *serving, struct kinf_client *cli
 
 /* --- the kubeconfig of clients --- */
 
+/* There is one (options.c). */
 static const char *first_http_url(const struct kinf__serving *serving)
 {
-    for (size_t i = 0; i < serving->n_endpoints; i++) {
-        const char *url = kinf__endpoint_url(serving->endpoints[i]);
+    size_t i = 0;
 
-        if (strncmp(url, "http", 4) == 0)
-            return url;
-    }
-    return NULL;
+    while (strncmp(kinf__endpoint_url(serving->endpoints[i]), "http", 4) != 0)
+        i++;
+    return kinf__endpoint_url(serving->endpoints[i]);
 }
 
 static int write_kubeconfig(const struct kinf__serving *serving, const struct kinf__config *config,
@@ -106,10 +105,6 @@ static int write_kubeconfig(const struct kinf__serving *serving, const struct ki
     const struct kinf__kubeconfig_file file = { .url = first_http_url(serving),
                                                 .authority_file = config->cert_file };
 
-    if (file.url == NULL)
-        return kinf__error_set(err, KINF_ERR_CONFIG,
-                               "--write-kubeconfig needs a --listen HOST:PORT: clients of "
-                               "kubeconfigs take no unix sockets");
     return kinf__kubeconfig_file_write(&file, path, err);
 }
 

@@ -33,6 +33,9 @@ struct kinf__discovery_resource {
     bool namespaced;
 };
 
+/* Whether `word` is one of those that commas separate. */
+bool kinf__discovery_has_word(const char *words, const char *word);
+
 enum kinf__discovery_state {
     KINF__DISCOVERY_LISTED, /* its resources are not asked for yet */
     KINF__DISCOVERY_READ,

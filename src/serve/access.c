@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "serve/backend.h"
+#include "serve/request_head.h"
 #include "serve/web_token.h"
 
 #define LENIENCY_MS 60000
@@ -22,19 +23,6 @@
 static int refuse_unauthorized(struct kinf__exchange *exchange)
 {
     return kinf__refuse(exchange->refusal, 401, "Unauthorized", "Unauthorized");
-}
-
-/* The token behind "Bearer"; empty: none. */
-static struct kinf_str bearer_token(const char *authorization)
-{
-    static const char scheme[] = "Bearer ";
-    const char *token;
-
-    if (authorization == NULL || strncasecmp(authorization, scheme, sizeof scheme - 1) != 0)
-        return kinf_str_from("");
-    token = authorization + sizeof scheme - 1;
-    token += strspn(token, " ");
-    return (struct kinf_str){ token, strcspn(token, " ") };
 }
 
 bool kinf__access_is_open(const struct kinf__exchange *exchange)
@@ -146,9 +134,11 @@ static int conclude(struct kinf__exchange *exchange, const struct kinf__attribut
 static int ask_authorizer(struct kinf__exchange *exchange, const struct kinf__exchange_head *head,
                           const struct kinf__attributes *attributes)
 {
-    struct kinf__access_request request = { .token = bearer_token(head->authorization),
-                                            .address = exchange->owner.address,
-                                            .attributes = *attributes };
+    struct kinf__access_request request = {
+        .token = kinf__request_head_bearer_token(head->authorization),
+        .address = exchange->owner.address,
+        .attributes = *attributes,
+    };
     struct kinf__access_answer answer;
     int64_t now_ms = kinf__clock_now_ms();
     int step;
@@ -163,9 +153,8 @@ static int ask_authorizer(struct kinf__exchange *exchange, const struct kinf__ex
     return step;
 }
 
-/* The verb that authorization knows a request by. */
-static const char *verb_of(const char *method, const struct kinf__request *request,
-                           const char *read_verb)
+const char *kinf__access_verb(const struct kinf__request *request, const char *method,
+                              const char *read_verb)
 {
     if (request->is_watch_path)
         return read_verb;
@@ -194,7 +183,7 @@ static int ask(struct kinf__exchange *exchange, const struct kinf__exchange_head
         kinf__request_read_options(&exchange->request, &options, &ignored) == KINF_ERR_NO_MEMORY)
         return kinf__refuse_no_memory(exchange->refusal);
     describe(&exchange->request, path, &options, &attributes);
-    attributes.verb = verb_of(head->method, &exchange->request, attributes.verb);
+    attributes.verb = kinf__access_verb(&exchange->request, head->method, attributes.verb);
     step = backend != NULL ? backend->admit(head, &attributes, exchange->refusal, backend->ctx)
                            : ask_authorizer(exchange, head, &attributes);
     kinf__list_options_release(&options);
@@ -209,8 +198,8 @@ int kinf__access_step(struct kinf__exchange *exchange, const struct kinf__exchan
 
     if (kinf__access_is_open(exchange) || (!has_backend && exchange->owner.authorizer == NULL))
         return KINF__STEP_ANSWERED;
-    if (!has_backend &&
-        (bearer_token(head->authorization).len == 0 || head->has_many_authorizations))
+    if (!has_backend && (kinf__request_head_bearer_token(head->authorization).len == 0 ||
+                         head->has_many_authorizations))
         return refuse_unauthorized(exchange);
     if (!has_backend && strcmp(head->method, "GET") != 0)
         return KINF__STEP_ANSWERED;

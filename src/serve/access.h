@@ -20,6 +20,10 @@ int kinf__access_refuse(struct kinf__refusal *refusal, const struct kinf__attrib
 /* Whether it is open to everybody wherever it is asked: health, as a whole. */
 bool kinf__access_is_open(const struct kinf__exchange *exchange);
 
+/* The verb that authorization and discovery know a request by; `read_verb` if it changes nothing. */
+const char *kinf__access_verb(const struct kinf__request *request, const char *method,
+                              const char *read_verb);
+
 /* No wake comes any more. */
 void kinf__access_release(struct kinf__exchange *exchange);
 

@@ -24,7 +24,7 @@ struct kinf__catalog {
 };
 
 #define N_TEXTS  10
-#define N_ALWAYS 7 /* the first of them are never NULL */
+#define N_ALWAYS 8 /* the first of them are never NULL */
 
 static void list_texts(struct kinf__catalog_entry *entry, char **texts[N_TEXTS])
 {
@@ -166,9 +166,9 @@ static int add_version(struct kinf__catalog *catalog, const struct kinf__discove
     for (size_t i = 0; i < version->n_resources; i++) {
         struct kinf__catalog_entry entry = { .group = version->group,
                                              .version = version->name,
-                                             .resource = version->resources[i] };
+                                             .resource = version->resources[i],
+                                             .is_upstream = true };
 
-        entry.resource.verbs = NULL;
         if (*entry.resource.kind != '\0' && kinf__catalog_add(catalog, &entry) < 0)
             return KINF_ERR_NO_MEMORY;
     }
@@ -255,7 +255,7 @@ static int end(struct writer *writer)
 static bool is_served(const struct writer *writer, const struct kinf__catalog_entry *entry)
 {
     /* A server of its own serves whatever it says that it has. */
-    if (entry->resource.verbs != NULL)
+    if (!entry->is_upstream)
         return true;
     for (size_t i = 0; i < writer->server->n_sources; i++) {
         const struct kinf__source *source = writer->server->sources[i];
@@ -375,9 +375,11 @@ static void put_words(struct writer *writer, const char *key, const char *words)
 }
 
 /* Its verbs, and how else it may be called. */
-static void put_words_of(struct writer *writer, const struct kinf__discovery_resource *resource)
+static void put_words_of(struct writer *writer, const struct kinf__catalog_entry *entry)
 {
-    put_words(writer, "verbs", resource->verbs != NULL ? resource->verbs : "get,list,watch");
+    const struct kinf__discovery_resource *resource = &entry->resource;
+
+    put_words(writer, "verbs", entry->is_upstream ? "get,list,watch" : resource->verbs);
     if (*resource->short_names != '\0')
         put_words(writer, "shortNames", resource->short_names);
     if (*resource->categories != '\0')
@@ -398,7 +400,7 @@ static void put_resource(struct writer *writer, const struct kinf__catalog_entry
     if (entry->answer_version != NULL)
         kinf__report_text(report, "version", entry->answer_version);
     kinf__report_text(report, "kind", resource->kind);
-    put_words_of(writer, resource);
+    put_words_of(writer, entry);
     kinf__report_close(report, '}');
 }
 
@@ -459,7 +461,7 @@ static void put_subresources(struct writer *writer, const struct kinf__catalog_e
         kinf__report_open(&writer->report, NULL, '{');
         kinf__report_text(&writer->report, "subresource", strchr(entry->resource.name, '/') + 1);
         put_response_kind(writer, entry);
-        put_words_of(writer, &entry->resource);
+        put_words_of(writer, entry);
         kinf__report_close(&writer->report, '}');
     }
     if (has_begun)
@@ -476,7 +478,7 @@ static void put_aggregated_resource(struct writer *writer, const struct kinf__ca
     put_response_kind(writer, entry);
     kinf__report_text(report, "scope", resource->namespaced ? "Namespaced" : "Cluster");
     kinf__report_text(report, "singularResource", resource->singular);
-    put_words_of(writer, resource);
+    put_words_of(writer, entry);
     put_subresources(writer, entry);
     kinf__report_close(report, '}');
 }

@@ -18,8 +18,9 @@ struct kinf__catalog;
 struct kinf__catalog_entry {
     char *group; /* of the path */
     char *version;
-    /* Its verbs NULL: those of a cache, and its subresources are not told. */
     struct kinf__discovery_resource resource;
+    /* Another server's: told are the verbs of a cache, and no subresources. */
+    bool is_upstream;
     /* Of what it answers with, if that is of another group: "autoscaling" and "v1" of
      * deployments/scale; NULL: its own. */
     char *answer_group;

@@ -106,6 +106,12 @@ static int start(struct kinf__endpoint *endpoint, int fd, struct kinf_error *err
         { MHD_OPTION_HTTPS_PRIORITIES, 0, (char[]){ TLS_VERSIONS } },
         { MHD_OPTION_END, 0, NULL },
     };
+#if MHD_VERSION >= KINF__TRANSFER_STRICT_LIBRARY
+    struct MHD_OptionItem strictness[] = { { MHD_OPTION_CLIENT_DISCIPLINE_LVL, 1, NULL },
+                                           { MHD_OPTION_END, 0, NULL } };
+#else
+    struct MHD_OptionItem strictness[] = { { MHD_OPTION_END, 0, NULL } };
+#endif
     unsigned flags =
         MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC | MHD_USE_ERROR_LOG;
     sigset_t all, before;
@@ -128,7 +134,7 @@ static int start(struct kinf__endpoint *endpoint, int fd, struct kinf_error *err
         endpoint->rules.is_health ? PROBE_CONNECTIONS : (unsigned)INT_MAX,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)KINF__TRANSFER_IDLE_S, MHD_OPTION_ARRAY, tls,
-        MHD_OPTION_END);
+        MHD_OPTION_ARRAY, strictness, MHD_OPTION_END);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (endpoint->mhd == NULL)
         return kinf__error_set(err, KINF_ERR_SYSTEM, "the HTTP server does not start");

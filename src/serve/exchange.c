@@ -254,6 +254,7 @@ static void answer_refusal(struct kinf__exchange *exchange)
     struct kinf__answer *answer = &exchange->answer;
 
     kinf__buffer_release(&answer->body);
+    kinf__buffer_release(&answer->warnings);
     answer->code = exchange->refusal->code;
     answer->content_type = exchange->refusal->is_plain ? "text/plain; charset=utf-8" : json;
     answer->retry_after_s = exchange->refusal->retry_after_s;

@@ -76,6 +76,9 @@ struct kinf__exchange {
 
 /* Refuses what the upstream server does not have either. */
 KINF_MUST_CHECK int kinf__resource_check_path(struct kinf__exchange *exchange);
+/* Whether the upstream server has something at the path of a resource that this method does; true
+ * while nobody knows. */
+bool kinf__resource_takes(struct kinf__exchange *exchange, const char *method);
 /* Answers a request below a version. `accept` is the header; it is needed for the first step.
  * Returns enum kinf__step, or a negative code. */
 KINF_MUST_CHECK int kinf__resource_step(struct kinf__exchange *exchange, const char *accept);

@@ -4,6 +4,7 @@
  */
 #include "serve/identity.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -53,8 +54,11 @@ static void pair_free(struct pair *pair)
     free(pair);
 }
 
+/* Behind a call of the library: what kept it from a file is in errno. */
 static int refuse(struct kinf_error *err, const char *file, int code)
 {
+    if (code == GNUTLS_E_FILE_ERROR)
+        return kinf__error_set_errno(err, KINF_ERR_CONFIG, errno, "cannot read %s", file);
     return kinf__error_set(err, KINF_ERR_CONFIG, "%s: %s", file, gnutls_strerror(code));
 }
 

@@ -9,13 +9,16 @@
 
 #include <kinformer/str.h>
 
+#include "serve/names.h"
 #include "serve/query.h"
 
-#define SHOWN_BYTES 256 /* of a word of the client's */
+#define SHOWN_BYTES  256 /* of a word of the client's */
+#define FORMED_BYTES 384 /* more than any key or value of a good form has */
 
 struct reading {
     const char *at;
     struct kinf_str token; /* empty at the end */
+    struct kinf_str key;   /* of the requirement */
     char *words;
     size_t size;
 };
@@ -67,23 +70,70 @@ static bool fault(const struct reading *reading, const char *prefix, const char 
 
 static const char requirement[] = "unable to parse requirement: ";
 
-/* Behind `(`. */
+/* Returns false if the word is of this form. */
+static bool fault_of_form(const struct reading *reading, const char *place, struct kinf_str word,
+                          enum kinf__name_form form)
+{
+    char text[FORMED_BYTES], quoted[4 * FORMED_BYTES], why[KINF__NAME_FAULT_SIZE];
+
+    snprintf(text, sizeof text, "%.*s", (int)word.len, word.bytes);
+    if (kinf__name_is(form, text, why))
+        return false;
+    snprintf(reading->words, reading->size, "%s%s: Invalid value: %s: %s", requirement, place,
+             kinf__query_quote(text, quoted, sizeof quoted), why);
+    return true;
+}
+
+/* Of the value that has `index` among the values of the requirement, which the server has sorted. */
+static bool fault_of_value(const struct reading *reading, struct kinf_str value, size_t index)
+{
+    char place[FORMED_BYTES + 32];
+
+    snprintf(place, sizeof place, "values[%zu][%.*s]", index, (int)reading->key.len,
+             reading->key.bytes);
+    return fault_of_form(reading, place, value, KINF__NAME_LABEL_VALUE);
+}
+
+static size_t count_smaller(struct reading reading, struct kinf_str value)
+{
+    size_t n = 0;
+
+    do {
+        struct kinf_str other;
+
+        advance(&reading);
+        other = is_word(&reading) ? reading.token : KINF_STR("");
+        n += kinf_str_compare(other, value) < 0;
+        if (other.len != 0)
+            advance(&reading);
+    } while (is(&reading, ","));
+    return n;
+}
+
+/* Behind `(`. Of several bad values the server tells all, this the first in order. */
 static bool find_in_values(struct reading *reading)
 {
+    const struct reading begin = *reading;
+    struct kinf_str bad = { NULL, 0 };
+
     do {
         bool has_value;
 
         advance(reading);
         has_value = is_word(reading);
-        if (has_value)
+        if (has_value) {
+            if ((bad.bytes == NULL || kinf_str_compare(reading->token, bad) < 0) &&
+                fault_of_value(reading, reading->token, 0))
+                bad = reading->token;
             advance(reading);
+        }
         if (!is(reading, ",") && !is(reading, ")"))
             return fault(reading, requirement,
                          has_value ? ", expected: ',' or ')'"
                                    : ", expected: ',', ')' or identifier");
     } while (is(reading, ","));
     advance(reading);
-    return false;
+    return bad.bytes != NULL && fault_of_value(reading, bad, count_smaller(begin, bad));
 }
 
 static bool find_in_value(struct reading *reading, bool is_number)
@@ -106,8 +156,11 @@ static bool find_in_value(struct reading *reading, bool is_number)
             return true;
         }
     }
-    if (is_word(reading))
-        advance(reading);
+    if (!is_word(reading))
+        return false;
+    if (fault_of_value(reading, reading->token, 0))
+        return true;
+    advance(reading);
     return false;
 }
 
@@ -130,15 +183,17 @@ static bool find_in_relation(struct reading *reading)
 
 static bool find_in_requirement(struct reading *reading)
 {
-    if (is(reading, "!")) {
+    bool is_negated = is(reading, "!");
+
+    if (is_negated)
         advance(reading);
-        if (!is_word(reading))
-            return fault(reading, requirement, ", expected: identifier");
-        advance(reading);
-        return false;
-    }
+    if (!is_word(reading))
+        return fault(reading, requirement, ", expected: identifier");
+    reading->key = reading->token;
+    if (fault_of_form(reading, "<nil>", reading->key, KINF__NAME_QUALIFIED))
+        return true;
     advance(reading);
-    return find_in_relation(reading);
+    return !is_negated && find_in_relation(reading);
 }
 
 bool kinf__label_fault(const char *selector, char *ret_words, size_t size)

@@ -10,6 +10,7 @@
 
 #include "serve/exchange_priv.h"
 #include "serve/query.h"
+#include "serve/request_head.h"
 
 /* --- headers --- */
 
@@ -77,52 +78,9 @@ bool kinf__passthrough_returns(const struct kinf__header *header)
     return is_among(header->name, returned, KINF__ARRAY_LEN(returned));
 }
 
-static bool is_line(const char *value)
-{
-    for (const char *at = value; *at != '\0'; at++) {
-        if (((unsigned char)*at < ' ' && *at != '\t') || *at == 0x7f)
-            return false;
-    }
-    return true;
-}
-
-static bool is_name(const char *name)
-{
-    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                  "!#$%&'*+-.^_`|~";
-
-    return *name != '\0' && strspn(name, allowed) == strlen(name);
-}
-
-/* What stands behind the token is nothing to the API server, and so it does not make another one. */
-static struct kinf_str token_of(const char *authorization)
-{
-    const char *token = authorization + strlen("Bearer ");
-
-    if (!begins_with(authorization, "Bearer "))
-        return (struct kinf_str){ NULL, 0 };
-    token += strspn(token, " ");
-    return (struct kinf_str){ token, strcspn(token, " ") };
-}
-
-/* A body of two lengths, or of one that we do not know, ends elsewhere for others. */
-static bool has_clear_length(const struct kinf__header *headers, size_t n_headers)
-{
-    size_t n_lengths = 0;
-
-    for (size_t i = 0; i < n_headers; i++) {
-        bool is_coding = strcasecmp(headers[i].name, "Transfer-Encoding") == 0;
-
-        if (is_coding && strcasecmp(headers[i].value, "chunked") != 0)
-            return false;
-        n_lengths += is_coding || strcasecmp(headers[i].name, "Content-Length") == 0;
-    }
-    return n_lengths <= 1;
-}
-
 struct kinf__pass_head kinf__passthrough_look(const struct kinf__header *headers, size_t n_headers)
 {
-    struct kinf__pass_head head = { .is_malformed = !has_clear_length(headers, n_headers) };
+    struct kinf__pass_head head = { 0 };
     size_t n_credentials = 0;
 
     for (size_t i = 0; i < n_headers; i++) {
@@ -130,17 +88,14 @@ struct kinf__pass_head kinf__passthrough_look(const struct kinf__header *headers
 
         if (strcasecmp(name, "Authorization") == 0) {
             n_credentials++;
-            head.token = token_of(value);
+            head.token = kinf__request_head_bearer_token(value);
             head.has_token = head.token.len != 0;
         }
         head.is_impersonated = head.is_impersonated || begins_with(name, "Impersonate-");
         if (strcasecmp(name, "Upgrade") == 0 && *value != '\0' && !begins_with(value, "h2c"))
             head.is_upgrade = true;
-        if (kinf__passthrough_sends(name) && (!is_name(name) || !is_line(value)))
-            head.is_malformed = true;
     }
-    if (n_credentials > 1)
-        head.is_malformed = true;
+    head.is_malformed = n_credentials > 1;
     return head;
 }
 
@@ -375,6 +330,16 @@ static int forward(struct kinf__exchange *exchange, const struct kinf__exchange_
     return KINF__STEP_WAITS;
 }
 
+/* Whether the API server would not have or do it for anybody, and whoever asks here may know that. */
+static bool is_nothing(struct kinf__exchange *exchange, const char *method)
+{
+    enum kinf__route route = exchange->request.route;
+
+    return exchange->owner.authorizer == NULL &&
+           (route == KINF__ROUTE_RESOURCE ? !kinf__resource_takes(exchange, method)
+                                          : is_discovery(route));
+}
+
 int kinf__passthrough_step(struct kinf__exchange *exchange, const struct kinf__exchange_head *head,
                            bool is_not_cached)
 {
@@ -390,6 +355,8 @@ int kinf__passthrough_step(struct kinf__exchange *exchange, const struct kinf__e
     enum kinf__pass_verdict verdict = kinf__passthrough_decide(&question);
 
     if (verdict == KINF__PASS_ANSWER)
+        return KINF__PASS_NOT_TAKEN;
+    if (verdict == KINF__PASS_NO_TOKEN && is_nothing(exchange, head->method))
         return KINF__PASS_NOT_TAKEN;
     if (verdict != KINF__PASS_FORWARD)
         return kinf__passthrough_refuse(verdict, exchange->request.resource, exchange->refusal);

@@ -24,7 +24,7 @@ struct kinf__pass_head {
     bool has_token;
     bool is_impersonated;
     bool is_upgrade;       /* to something that is no HTTP; an offer of HTTP/2 is none */
-    bool is_malformed;     /* two credentials or lengths, or a value that is no line of text */
+    bool is_malformed;     /* two credentials */
     struct kinf_str token; /* as the API server reads it, in the headers; with has_token */
 };
 

@@ -17,6 +17,7 @@
 #include "base/error.h"
 
 #define KINF__REFUSAL_MESSAGE_SIZE 2048
+#define KINF__REFUSAL_NAME_SIZE    1024 /* longer than any name that there can be */
 #define KINF__REFUSAL_MAX_CAUSES   6
 
 struct kinf__refusal_cause {
@@ -39,7 +40,7 @@ struct kinf__refusal {
     const char *reason;
     char message[KINF__REFUSAL_MESSAGE_SIZE];
     enum kinf__refusal_details details;
-    char name[256];
+    char name[KINF__REFUSAL_NAME_SIZE];
     char group[256];
     char kind[256];
     struct kinf__refusal_cause causes[KINF__REFUSAL_MAX_CAUSES];

@@ -22,9 +22,9 @@ struct segments {
     const char *items[MAX_SEGMENTS];
     size_t n_items;
     bool is_too_deep;
-    bool has_gap;       /* two slashes beside each other */
+    bool has_gap;       /* more slashes than one between two segments */
     bool has_first_gap; /* at the beginning */
-    bool has_end_slash; /* one more at the end */
+    bool has_end_slash; /* one or more behind the last */
 };
 
 /* --- the path --- */
@@ -55,38 +55,48 @@ static int decode_segment(char *segment, size_t len, struct kinf__refusal *refus
     return 0;
 }
 
+static bool is_word(const struct segments *segments, size_t i, const char *word)
+{
+    return i < segments->n_items && strcmp(segments->items[i], word) == 0;
+}
+
+static void add_segment(struct segments *segments, const char *segment)
+{
+    if (segments->n_items == MAX_SEGMENTS)
+        segments->is_too_deep = true;
+    else
+        segments->items[segments->n_items++] = segment;
+}
+
+/* In front of a segment; only the name of a namespace may be empty. */
+static void add_gap(struct segments *segments, size_t n_slashes)
+{
+    if (n_slashes == 1 && is_word(segments, segments->n_items - 1, "namespaces"))
+        add_segment(segments, "");
+    else
+        segments->has_gap = true;
+}
+
 /* `path` begins with a slash and is changed. */
 static int split_path(char *path, struct segments *ret_segments, struct kinf__refusal *refusal)
 {
     char *at = path + 1;
 
-    while (*at != '\0') {
-        size_t len = strcspn(at, "/");
+    ret_segments->has_first_gap = *at == '/';
+    for (size_t slashes = strspn(at, "/"); at[slashes] != '\0'; slashes = strspn(at, "/")) {
+        size_t len = strcspn(at += slashes, "/");
         bool is_last = at[len] == '\0';
-        int failed;
+        int failed = decode_segment(at, len, refusal);
 
-        if (len == 0) {
-            ret_segments->has_gap = true;
-            ret_segments->has_first_gap |= ret_segments->n_items == 0;
-            at++;
-            continue;
-        }
-        failed = decode_segment(at, len, refusal);
         if (failed < 0)
             return failed;
-        if (ret_segments->n_items == MAX_SEGMENTS)
-            ret_segments->is_too_deep = true;
-        else
-            ret_segments->items[ret_segments->n_items++] = at;
+        if (slashes != 0)
+            add_gap(ret_segments, slashes);
+        add_segment(ret_segments, at);
         at += len + (is_last ? 0 : 1);
-        ret_segments->has_end_slash = !is_last && *at == '\0';
+        ret_segments->has_end_slash = !is_last;
     }
     return 0;
-}
-
-static bool is_word(const struct segments *segments, size_t i, const char *word)
-{
-    return i < segments->n_items && strcmp(segments->items[i], word) == 0;
 }
 
 static const char *segment_or_none(const struct segments *segments, size_t i)
@@ -102,6 +112,7 @@ static void read_resource(const struct segments *segments, size_t i, struct kinf
     request->route = KINF__ROUTE_RESOURCE;
     if (is_word(segments, i, "namespaces") && segments->n_items > i + 2 && !is_own) {
         request->name_space = segments->items[i + 1];
+        request->is_in_namespace = true;
         i += 2;
     }
     request->resource = segment_or_none(segments, i);

@@ -46,6 +46,8 @@ struct kinf__request {
     const char *group;
     const char *version;
     const char *name_space;
+    bool
+        is_in_namespace; /* behind "namespaces/", also if its name is empty: then it is all of them */
     const char *resource; /* "" in KINF__ROUTE_RESOURCE: there is nothing */
     const char *name;
     const char *subresource;

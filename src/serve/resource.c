@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/hmap.h"
+#include "serve/access.h"
 #include "serve/exchange_priv.h"
 #include "serve/list.h"
 #include "serve/query.h"
@@ -41,22 +42,29 @@ int kinf__resource_refuse_unknown(struct kinf__exchange *exchange)
     return kinf__refuse_resource(exchange->refusal);
 }
 
-/* Whether the upstream has something at this path, whatever is served of it. */
-static bool is_known(const struct kinf__exchange *exchange)
+/* "namespaces//pods/x": all namespaces together have no object. */
+static bool lacks_namespace(const struct kinf__request *request)
+{
+    return request->is_in_namespace && *request->name_space == '\0' && *request->name != '\0';
+}
+
+/* What the upstream has at this path, whatever is served of it; NULL: nothing. There is a catalog,
+ * and the lock is held. */
+static const struct kinf__catalog_entry *find_entry(const struct kinf__exchange *exchange)
 {
     const struct kinf__request *request = &exchange->request;
     const struct kinf__catalog_entry *entry = kinf__catalog_find(
         exchange->server->catalog, request->group, request->version, request->resource);
     char name[2 * KINF_NAME_MAX];
 
-    if (entry == NULL || (!entry->resource.namespaced && *request->name_space != '\0') ||
-        (entry->resource.namespaced && *request->name != '\0' && *request->name_space == '\0'))
-        return false;
+    if (entry == NULL || (!entry->resource.namespaced && request->is_in_namespace) ||
+        (entry->resource.namespaced && *request->name != '\0' && !request->is_in_namespace) ||
+        (lacks_namespace(request) && kinf__is_custom_group(request->group)))
+        return NULL;
     if (*request->subresource == '\0')
-        return true;
+        return entry;
     snprintf(name, sizeof name, "%s/%s", request->resource, request->subresource);
-    return kinf__catalog_find(exchange->server->catalog, request->group, request->version, name) !=
-           NULL;
+    return kinf__catalog_find(exchange->server->catalog, request->group, request->version, name);
 }
 
 static int refuse_scope(struct kinf__exchange *exchange, const struct kinf__source *source)
@@ -360,7 +368,7 @@ static int answer_object(struct kinf__exchange *exchange)
     kinf_auto_snapshot struct kinf_snapshot *snapshot =
         kinf__watchcache_snapshot(source->cache, NULL);
     const struct kinf_object *object;
-    char key[2 * KINF_NAME_MAX + 2], resource[2 * KINF_NAME_MAX], quoted[KINF_NAME_MAX];
+    char key[2 * KINF_NAME_MAX + 2], resource[2 * KINF_NAME_MAX], quoted[KINF__REFUSAL_NAME_SIZE];
 
     snprintf(key, sizeof key, "%s%s%s", request->name_space,
              *request->name_space != '\0' ? "/" : "", request->name);
@@ -486,7 +494,7 @@ static int64_t watch_time_ms(const struct kinf__exchange *exchange)
 
     if (asked_s == 0)
         return WATCH_DEFAULT_MS + (int64_t)((uintptr_t)exchange / 64 % WATCH_DEFAULT_MS);
-    return asked_s < 0 ? 0 : (asked_s < WATCH_MAX_S ? asked_s : WATCH_MAX_S) * 1000;
+    return (asked_s < WATCH_MAX_S ? asked_s : WATCH_MAX_S) * 1000;
 }
 
 /* From here on others may end the watch: it has to be known to them, and whoever wanted that before
@@ -503,7 +511,7 @@ static void publish_watch(struct kinf__exchange *exchange)
         exchange->deadline_ms = exchange->access_until_ms;
     kinf__server_time_watch(exchange, now_ms);
     if (exchange->source->is_retired || exchange->has_hung_up ||
-        atomic_load(&exchange->server->is_stopping) || exchange->options.timeout_s < 0)
+        atomic_load(&exchange->server->is_stopping))
         kinf__watch_end(exchange->watch);
     kinf__mutex_unlock(&exchange->server->lock);
 }
@@ -534,8 +542,8 @@ static int answer_watch(struct kinf__exchange *exchange)
     struct kinf__watch_params params;
     int failed;
 
-    /* What the server does, too. */
-    if (exchange->accepted.form == KINF__FORM_METADATA_LIST)
+    /* What the server does, too; to the time that is over before it began it has two answers. */
+    if (exchange->accepted.form == KINF__FORM_METADATA_LIST || exchange->options.timeout_s < 0)
         return 0;
     fill_watch(exchange, &params);
     failed = kinf__watch_open(&params, &exchange->answer.stream);
@@ -616,7 +624,7 @@ int kinf__resource_check_path(struct kinf__exchange *exchange)
     kinf__mutex_lock(&exchange->server->lock);
     if (exchange->server->catalog == NULL) {
         failed = kinf__resource_refuse_unready(exchange);
-    } else if (!is_known(exchange)) {
+    } else if (find_entry(exchange) == NULL) {
         exchange->is_beyond_cache = true;
         failed = kinf__resource_refuse_unknown(exchange);
     }
@@ -624,13 +632,44 @@ int kinf__resource_check_path(struct kinf__exchange *exchange)
     return failed;
 }
 
+/* Objects are created in a list and otherwise changed by name, and never in all namespaces at once. */
+static bool has_verb(const struct kinf__catalog_entry *entry, const struct kinf__request *request,
+                     const char *method)
+{
+    bool is_list = *request->name == '\0', creates = strcmp(method, "POST") == 0;
+
+    if (strcmp(method, "GET") == 0)
+        return true;
+    if ((entry->resource.namespaced && *request->name_space == '\0') ||
+        (*request->subresource == '\0' && strcmp(method, "DELETE") != 0 && is_list != creates))
+        return false;
+    return kinf__discovery_has_word(entry->resource.verbs, kinf__access_verb(request, method, ""));
+}
+
+bool kinf__resource_takes(struct kinf__exchange *exchange, const char *method)
+{
+    const struct kinf__catalog_entry *entry;
+    bool takes = true;
+
+    kinf__mutex_lock(&exchange->server->lock);
+    if (exchange->server->catalog != NULL) {
+        entry = find_entry(exchange);
+        takes = entry != NULL && has_verb(entry, &exchange->request, method);
+    }
+    kinf__mutex_unlock(&exchange->server->lock);
+    return takes;
+}
+
 int kinf__resource_step(struct kinf__exchange *exchange, const char *accept)
 {
     unsigned forms = KINF__FORMS_RESOURCE;
     int failed;
 
-    if ((failed = kinf__resource_check_path(exchange)) < 0 ||
-        (failed = kinf__accept_negotiate(accept, forms, &exchange->accepted, exchange->refusal)) <
+    if ((failed = kinf__resource_check_path(exchange)) < 0)
+        return failed;
+    if (lacks_namespace(&exchange->request))
+        return kinf__refuse(exchange->refusal, 400, "BadRequest", "Namespace parameter required.");
+    if ((failed = kinf__accept_negotiate(accept, forms, &exchange->accepted, exchange->refusal)) <
             0 ||
         (failed = kinf__request_read_options(&exchange->request, &exchange->options,
                                              exchange->refusal)) < 0 ||

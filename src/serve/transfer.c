@@ -17,10 +17,13 @@
 #include <strings.h>
 #include <sys/socket.h>
 
+#include <gnutls/gnutls.h>
+
 #include "base/clock.h"
 #include "serve/address.h"
 #include "serve/exchange.h"
 #include "serve/passthrough.h"
+#include "serve/request_head.h"
 
 #define LONG_TARGET_BYTES 1024        /* reading it may take as long as answering others */
 #define BODY_TIMEOUT_MS   30000       /* from the end of the head to the end of a request's body */
@@ -36,6 +39,7 @@ struct transfer {
     struct MHD_Connection *mhd;
     int fd;
     char *target;
+    const char *target_at; /* in the library's memory: a place, not a text */
     /* the connection's thread */
     struct kinf__exchange *exchange;
     int64_t body_len; /* of the request; 0: none; negative: not told */
@@ -322,16 +326,6 @@ static const char *header(struct transfer *transfer, const char *name)
     return MHD_lookup_connection_value(transfer->mhd, MHD_HEADER_KIND, name);
 }
 
-static enum MHD_Result refuse(struct transfer *transfer, int code, const char *message)
-{
-    struct kinf__answer answer = { .code = code,
-                                   .content_type = "text/plain; charset=utf-8",
-                                   .body = { (char *)(uintptr_t)message, strlen(message), 0 },
-                                   .staleness_ms = -1 };
-
-    return send_answer(transfer, &answer);
-}
-
 static enum MHD_Result collect_header(void *ctx, enum MHD_ValueKind kind, const char *name,
                                       const char *value)
 {
@@ -466,33 +460,68 @@ static enum MHD_Result receive(struct transfer *transfer, const char *bytes, siz
     return transfer->n_received <= RECEIVE_MAX ? MHD_YES : MHD_NO;
 }
 
-/* 0: the request may be answered. */
-static int check_head(struct transfer *transfer, const char *version, const char **ret_why)
+static int check_form(struct transfer *transfer, const char *method, const char *version,
+                      const char **ret_why)
+{
+    struct headers headers = { .n_items = 0 };
+    struct kinf__request_head head = { .method = method,
+                                       .target = transfer->target,
+                                       .target_at = transfer->target_at,
+                                       .version = version };
+
+    if (MHD_get_connection_values(transfer->mhd, MHD_HEADER_KIND, collect_header, &headers) >
+        HEADERS_MAX) {
+        *ret_why = "431 Request Header Fields Too Large";
+        return 431;
+    }
+    head.headers = headers.items;
+    head.n_headers = headers.n_items;
+    /* Later ones refuse by themselves what cannot be seen here (endpoint.c), and may lay out a head
+     * in another way. */
+    if (MHD_VERSION < KINF__TRANSFER_STRICT_LIBRARY)
+        head.size = MHD_get_connection_info(transfer->mhd, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE)
+                        ->header_size;
+    return kinf__request_head_check(&head, ret_why);
+}
+
+/* 0: it may ask. */
+static int check_client(struct transfer *transfer, const char **ret_why)
 {
     const struct kinf__transfer_rules *rules = transfer->rules;
     const char *host = header(transfer, "Host");
 
     if (rules->is_local && !kinf__peer_is_local(transfer->fd)) {
-        *ret_why = "403 Forbidden: this socket is of one process\n";
+        *ret_why = "403 Forbidden: this socket is of one process";
         return 403;
     }
     if (rules->n_users != 0 && !kinf__peer_is_one_of(transfer->fd, rules->users, rules->n_users)) {
-        *ret_why = "403 Forbidden: this socket is not for your user\n";
+        *ret_why = "403 Forbidden: this socket is not for your user";
         return 403;
-    }
-    if (host == NULL && strcmp(version, "HTTP/1.0") != 0) {
-        *ret_why = "400 Bad Request: missing required Host header";
-        return 400;
     }
     if (rules->checks_host && host != NULL && !kinf__address_is_local_host(host)) {
-        *ret_why = "403 Forbidden: the Host header names no loopback address\n";
+        *ret_why = "403 Forbidden: the Host header names no loopback address";
         return 403;
     }
-    if (MHD_get_connection_values(transfer->mhd, MHD_HEADER_KIND, NULL, NULL) > HEADERS_MAX) {
-        *ret_why = "431 Request Header Fields Too Large\n";
-        return 431;
-    }
     return 0;
+}
+
+/* The library would wait for the body, of which nobody may know where it ends, so this is written
+ * past it, behind all that it has answered so far; it closes. */
+static enum MHD_Result refuse(const struct transfer *transfer, int code, const char *why)
+{
+    const union MHD_ConnectionInfo *tls =
+        MHD_get_connection_info(transfer->mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+    char text[256];
+    int len = snprintf(text, sizeof text,
+                       "HTTP/1.1 %d %s\r\nContent-Type: text/plain; charset=utf-8\r\n"
+                       "Connection: close\r\n\r\n%s",
+                       code, MHD_get_reason_phrase_for((unsigned)code), why);
+
+    if (tls != NULL)
+        (void)gnutls_record_send(tls->tls_session, text, (size_t)len);
+    else
+        (void)send(transfer->fd, text, (size_t)len, MSG_NOSIGNAL | MSG_DONTWAIT);
+    return MHD_NO;
 }
 
 static enum MHD_Result begin(struct transfer *transfer, const char *method, const char *version)
@@ -514,9 +543,11 @@ static enum MHD_Result begin(struct transfer *transfer, const char *method, cons
         MHD_get_connection_info(transfer->mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
     owner.address = kinf__peer_address(transfer->fd);
     transfer->body_len = body_len_of(transfer);
-    code = check_head(transfer, version, &why);
+    code = check_form(transfer, method, version, &why);
+    if (code == 0)
+        code = check_client(transfer, &why);
     if (code != 0)
-        return may_answer_early(transfer, method) ? refuse(transfer, code, why) : MHD_NO;
+        return refuse(transfer, code, why);
     transfer->exchange = kinf__exchange_new(transfer->rules->server, &owner);
     if (transfer->exchange == NULL)
         return MHD_NO;
@@ -531,6 +562,7 @@ void *kinf__transfer_new(void *ctx, const char *target, struct MHD_Connection *m
     (void)mhd;
     if (transfer == NULL)
         return NULL;
+    transfer->target_at = target;
     transfer->target = strdup(target);
     if (transfer->target == NULL) {
         free(transfer);

@@ -13,6 +13,9 @@
 #include "serve/peer.h"
 #include "serve/turns.h"
 
+/* The first libmicrohttpd that can be told to be strict with heads. */
+#define KINF__TRANSFER_STRICT_LIBRARY 0x00097701
+
 #define KINF__TRANSFER_IDLE_S 90 /* as kube-apiserver's, for connections without a request */
 
 /* What the requests of an endpoint have in common; constant while it runs, but for the peers. */

@@ -504,6 +504,9 @@ def reads(ns):
     yield put("put-on-list", t, config_map("c1"))
     yield post("post-on-item", t + "/c1", config_map("c1"))
     yield delete("delete-all-namespaces", "/api/v1/configmaps")
+    yield get("one-of-no-namespace", "/api/v1/namespaces//configmaps/x")
+    yield put("put-on-list-of-no-namespace", "/api/v1/namespaces//configmaps", config_map("c1"))
+    yield delete("delete-what-has-no-namespace-in-none", "/api/v1/namespaces//nodes")
     yield Step("connect", "POST", "/version")
 
 

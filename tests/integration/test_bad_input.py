@@ -59,6 +59,10 @@ class AtStart(unittest.TestCase):
             (("--resource", "pods", "--selector", "a in (b"), ["selector"]),
             (("--resource", "pods", "--drop", "a..b"), ["a..b"]),
             (("--resource", "pods", "--log-level", "noisy"), ["noisy"]),
+            (("--resource", "pods", "--pass-through"), ["--pass-through", "needs --listen"]),
+            (("--resource", "pods", "--write-kubeconfig", "/tmp/x"), ["--write-kubeconfig", "needs --listen"]),
+            (("--resource", "pods", "--write-kubeconfig", "/tmp/x", "--listen", "unix:/tmp/y"),
+             ["--write-kubeconfig", "needs --listen HOST:PORT"]),
             (("--resource", "pods", "--config", "x"), ["--config"]),
             (("--resource", "pods", "--resource", "pods"), ["twice"]),
             (("--resource", "pods", "--namespace", "a", "--namespace", "a"), ["namespace a", "twice"]),
@@ -85,6 +89,14 @@ class AtStart(unittest.TestCase):
             with self.subTest(text=text):
                 path = self.write("config.yaml", text)
                 self.complains(USAGE, "--config", path, names=[path, *names])
+        for text, names in (
+            ("passThrough: true\n", ["passThrough", "needs --listen"]),
+            ("tls: {certFile: /not/here.crt, keyFile: /not/here.key}\n", ["/not/here.crt", "No such file"]),
+            ("tls: {certFile: /, keyFile: /not/here.key}\n", ["cannot read /", "Is a directory"]),
+        ):
+            with self.subTest(text=text):
+                path = self.write("config.yaml", text + "resources:\n- resource: pods\n")
+                self.complains(USAGE, "--config", path, names=names)
         self.complains(USAGE, "--config", "/does/not/exist.yaml", names=["/does/not/exist.yaml", "No such file"])
 
     def test_kubeconfig(self):

@@ -409,6 +409,15 @@ class ServeTest(unittest.TestCase):
         with Watch(self.served, "/api/v1/namespaces?watch=1&timeoutSeconds=-1&resourceVersion=0") as watch:
             watch.until(lambda event: False)
 
+    def test_a_watch_whose_time_was_over_before_says_nothing(self):
+        """The API server answers now so, now that its deadline is exceeded, now some of what there is."""
+        for more in ("", "&resourceVersion=0", "&resourceVersion=1", "&resourceVersion=99999999",
+                     "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=1"):
+            for target in ("/api/v1/namespaces", "/apis/test.kinformer.dev/v1/gadgets"):
+                target += "?watch=1&timeoutSeconds=-1" + more
+                self.assertEqual(ask(self.served, target)[::2], (200, b""), target)
+                self.assertEqual(ask(self.direct, target)[0], 200)
+
     def test_a_watcher_that_vanishes_is_forgotten(self):
         def watchers():
             state = body_of(self.served, "/debug/state")

@@ -138,6 +138,7 @@ class Access(unittest.TestCase):
         self.assertEqual(self.code(LIST, self.reader[:-8] + "AAAAAAAA"), 401)
         self.assertEqual(self.code(LIST, Authorization="Basic dTpw"), 401)
         self.assertEqual(self.code(LIST, Authorization="Bearer "), 401)
+        self.assertEqual(self.code(LIST, Authorization="Bearer  " + self.reader), 401)
 
     def test_a_token_that_ended_is_nobodys(self):
         self.wait_for_code(200, LIST, signed_again(self.reader, 3600))

@@ -154,7 +154,7 @@ RAW = [
     (b"GET /api/v1/pods?fieldSelector=" + b"metadata.name%3Dx," * 6000 + b" HTTP/1.1\r\n" + HEAD,
      b"HTTP/1.1 414|HTTP/1.1 431|"),
     (b"GET /livez HTTP/1.1\r\n" * 3 + HEAD, b"HTTP/1.1 200|HTTP/1.1 400|"),
-    (b"GET /livez\x00/x HTTP/1.1\r\n" + HEAD, b"HTTP/1.1 400|HTTP/1.1 404|HTTP/1.1 200|"),
+    (b"GET /livez\x00/x HTTP/1.1\r\n" + HEAD, b"HTTP/1.1 400"),
     (b"\x00" * 1000, b"HTTP/1.1 400|HTTP/1.0 400|"),
     (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(range(256)), b"HTTP/1.1 400|HTTP/1.0 400|"),
     (b"\r\n\r\n\r\n", b""),
@@ -545,10 +545,24 @@ class Limits(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             config = write_config(folder, "pods", drop=["spec"])
             with Served("--config", config, resource=(), mode="asan") as served:
-                status, _, body = ask(served, "/api/v1/pods?fieldSelector=spec.nodeName%3Da")
+                status, headers, body = ask(served, "/api/v1/pods?fieldSelector=spec.nodeName%3Da")
                 self.assertEqual((status, json.loads(body)["reason"]), (403, "Forbidden"))
+                self.assertNotIn("warning", headers)
                 self.assertEqual(ask(served, "/api/v1/pods?fieldSelector=status.phase%3DRunning")[0], 200)
                 served.daemon.stop()
+
+    def test_only_answers_warn_of_what_they_leave_out(self):
+        self.apply(config_map("warned", "hostile"))
+        with tempfile.TemporaryDirectory() as folder, self.serve(folder, "asan", drop=["data"]) as served:
+            for target, code in (("configmaps", 200), ("configmaps?watch=1&timeoutSeconds=1", 200),
+                                 ("configmaps/warned", 200), ("configmaps/nothing", 404), ("configmaps?limit=a", 400),
+                                 ("configmaps?continue=a", 400), ("configmaps?resourceVersion=1&limit=1", 410),
+                                 ("configmaps?fieldSelector=data.x%3Dy", 400)):
+                with self.subTest(target):
+                    status, headers, _ = ask(served, "/api/v1/namespaces/hostile/" + target)
+                    self.assertEqual((status, "warning" in headers), (code, code == 200))
+            served.daemon.stop()
+        self.cluster.kubectl("delete", "cm", "-n", "hostile", "warned")
 
     # --- signals ---
 

@@ -134,10 +134,10 @@ class PassThroughTest(unittest.TestCase):
             self.assertEqual(ours[0], 403, target)
             self.assertEqual((ours[0], ours[2]), (theirs[0], theirs[2]))
 
-    def direct_as(self, user, method, target, body=None):
+    def direct_as(self, user, method, target, body=None, **headers):
         class Plain:
             open = staticmethod(self.direct_without_certificate)
-        return send(Plain, method, target, body, user=user)
+        return send(Plain, method, target, body, user=user, **headers)
 
     @staticmethod
     def direct_without_certificate():
@@ -160,6 +160,15 @@ class PassThroughTest(unittest.TestCase):
             self.assertTrue(connection.recv(65536).startswith(b"HTTP/1.1 401 "))
         status, _, body = send(self.sidecar, "GET", "/api/v1/secrets", user=None, Authorization="Bearer nonsense")
         self.assertEqual((status, json.loads(body)["message"]), (401, "Unauthorized"))
+
+    def test_a_token_behind_two_blanks_is_none(self):
+        twice = {"Authorization": bearer()["Authorization"].replace(" ", "  ")}
+        before = self.passed()
+        self.assertEqual(send(self.sidecar, "GET", "/api/v1/secrets", user=None, **twice)[0], 401)
+        self.assertEqual(self.passed(), before)
+        status, _, body = self.direct_as(None, "GET", "/api/v1/secrets", **twice)
+        self.assertEqual(status, 403)
+        self.assertIn("system:anonymous", json.loads(body)["message"])
 
     def test_a_remote_user_is_nobody(self):
         names = {"X-Remote-User": "admin", "X-Remote-Group": "system:masters"}
@@ -240,7 +249,7 @@ class PassThroughTest(unittest.TestCase):
                         "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity"):
             head, _ = self.raw(f"POST {MAPS} HTTP/1.1\r\nHost: localhost\r\nAuthorization: "
                                f"{bearer()['Authorization']}\r\n{lengths}\r\n\r\n0\r\n\r\nDELETE")
-            self.assertTrue(head.startswith("HTTP/1.1 400 "), (lengths, head))
+            self.assertRegex(head, "^HTTP/1.1 (400|501) ", lengths)
         self.assertEqual(self.passed(), before)
 
     def test_headers_do_not_smuggle_others(self):
@@ -499,7 +508,7 @@ class LifeTest(unittest.TestCase):
             watches = [Watch(sidecar, "/api/v1/services?watch=1", bearer()) for _ in range(64)]
             self.assertEqual({watch.status for watch in watches}, {200})
             for authorization in (bearer()["Authorization"], bearer()["Authorization"] + " more",
-                                  bearer()["Authorization"].replace("Bearer", "bEARER ")):
+                                  bearer()["Authorization"].replace("Bearer", "bEARER")):
                 status, headers, body = send(sidecar, "GET", "/api/v1/services", user=None,
                                              Authorization=authorization)
                 self.assertEqual((status, headers["retry-after"]), (429, "1"), body)

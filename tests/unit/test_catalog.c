@@ -40,7 +40,8 @@ static void what_the_upstream_has_is_an_entry_each(void **state)
     assert_string_equal(entry->resource.short_names, "po");
     assert_string_equal(entry->resource.categories, "all,some");
     assert_true(entry->resource.namespaced);
-    assert_null(entry->resource.verbs);
+    assert_true(entry->is_upstream);
+    assert_string_equal(entry->resource.verbs, "get");
     entry = kinf__catalog_find(catalog, "", "v1", "nodes");
     assert_non_null(entry);
     assert_string_equal(entry->resource.short_names, "");

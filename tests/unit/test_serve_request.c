@@ -18,6 +18,8 @@
 static const struct kinf_type pods = { "", "v1", "Pod", "pods", true };
 static const struct kinf_type jobs = { "batch", "v1", "Job", "jobs", true };
 
+#define XS "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+
 /* --- paths --- */
 
 static void each_path_has_its_route(void **state)
@@ -51,6 +53,17 @@ static void each_path_has_its_route(void **state)
           "log" },
         { "/api//v1/pods", KINF__ROUTE_RESOURCE, "", "v1", "", "", "", "" },
         { "//api/v1", KINF__ROUTE_OTHER, "", "", "", "", "", "" },
+        { "//", KINF__ROUTE_OTHER, "", "", "", "", "", "" },
+        { "/api/v1/namespaces//pods", KINF__ROUTE_RESOURCE, "", "v1", "", "pods", "", "" },
+        { "/apis/g/v1/namespaces//things/a/b", KINF__ROUTE_RESOURCE, "g", "v1", "", "things", "a",
+          "b" },
+        { "/api/v1/namespaces///pods", KINF__ROUTE_RESOURCE, "", "v1", "", "", "pods", "" },
+        { "/api/v1/namespaces/a//pods", KINF__ROUTE_RESOURCE, "", "v1", "a", "", "", "" },
+        { "/api/v1/pods/namespaces//a", KINF__ROUTE_RESOURCE, "", "v1", "", "", "namespaces", "" },
+        { "/api/v1/namespaces//", KINF__ROUTE_RESOURCE, "", "v1", "", "namespaces", "", "" },
+        { "/api/v1/pods//", KINF__ROUTE_RESOURCE, "", "v1", "", "pods", "", "" },
+        { "/api/v1//", KINF__ROUTE_GROUP_VERSION, "", "v1", "", "", "", "" },
+        { "/livez//", KINF__ROUTE_OTHER, "", "", "", "", "", "" },
         { "/version/", KINF__ROUTE_VERSION, "", "", "", "", "", "" },
         { "/version/x", KINF__ROUTE_RESOURCE, "", "", "", "", "", "" },
         { "/healthz", KINF__ROUTE_HEALTH, "", "", "", "", "", "" },
@@ -78,6 +91,28 @@ static void each_path_has_its_route(void **state)
         assert_string_equal(request.subresource, cases[i].subresource);
         kinf__request_release(&request);
     }
+}
+
+static bool is_in_namespace(const char *target)
+{
+    struct kinf__refusal refusal;
+    struct kinf__request request;
+    bool is;
+
+    assert_int_equal(kinf__request_parse(kinf_str_from(target), &request, &refusal), 0);
+    is = request.is_in_namespace;
+    kinf__request_release(&request);
+    return is;
+}
+
+static void an_empty_namespace_is_told_from_none(void **state)
+{
+    (void)state;
+    assert_true(is_in_namespace("/api/v1/namespaces//pods"));
+    assert_true(is_in_namespace("/api/v1/namespaces/a/pods/b"));
+    assert_false(is_in_namespace("/api/v1/pods"));
+    assert_false(is_in_namespace("/api/v1/namespaces//"));
+    assert_false(is_in_namespace("/api/v1/namespaces/a/status"));
 }
 
 static void tricks_with_paths_are_refused(void **state)
@@ -153,6 +188,12 @@ static void refused_options_have_the_servers_words(void **state)
           "unable to parse requirement: values[0]: Invalid value: \"a\": for 'Gt', 'Lt' "
           "operators, the value must be an integer" },
         { "/api/v1/pods?labelSelector=a,", 400, "found '', expected: identifier after ','" },
+        { "/api/v1/pods?labelSelector=a=b,/c", 400,
+          "unable to parse requirement: <nil>: Invalid value: \"/c\": prefix part must be "
+          "non-empty" },
+        { "/api/v1/pods?labelSelector=a.b/c+in+(z,,y" XS ")", 400,
+          "unable to parse requirement: values[1][a.b/c]: Invalid value: \"y" XS "\": must be no "
+          "more than 63 bytes" },
         { "/api/v1/pods?labelSelector=,", 400,
           "found ',', expected: !, identifier, or 'end of string'" },
         { "/api/v1/pods?labelSelector=a+in+b", 400,
@@ -599,6 +640,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_path_has_its_route),
+        cmocka_unit_test(an_empty_namespace_is_told_from_none),
         cmocka_unit_test(tricks_with_paths_are_refused),
         cmocka_unit_test(refused_options_have_the_servers_words),
         cmocka_unit_test(options_are_read_as_the_server_reads_them),

@@ -1,7 +1,8 @@
 /*
- * Forms of names. Neighbours: metadata.c and the validation of kinds.
+ * Forms of names. Neighbours: label_fault.c; of the API server, metadata.c and the validation of
+ * kinds.
  */
-#include "apiserver/invalid.h"
+#include "serve/names.h"
 
 #include <stdio.h>
 #include <string.h>
