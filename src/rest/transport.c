@@ -146,8 +146,29 @@ static size_t on_send(char *bytes, size_t size, size_t n, void *ctx)
     ssize_t len = trip->ops->on_send(bytes, size * n, trip->ctx);
 
     trip->sent_ms = kinf__clock_now_ms();
+    trip->has_body = trip->has_body && len <= 0;
     trip->is_send_paused = len < 0;
     return len < 0 ? CURL_READFUNC_PAUSE : (size_t)len;
+}
+
+/* curl sends a request again when the connection that it had kept for it closes without a word. The
+ * server may have taken it before: so that is for what changes nothing, and for what it can only have
+ * seen the head of. */
+static int on_about_to_send(void *ctx, char *server, char *own, int server_port, int own_port)
+{
+    struct kinf__roundtrip *trip = ctx;
+    bool is_repeated = trip->has_begun;
+
+    (void)server;
+    (void)own;
+    (void)server_port;
+    (void)own_port;
+    trip->has_begun = true;
+    if (!is_repeated || trip->may_repeat || trip->has_body)
+        return CURL_PREREQFUNC_OK;
+    trip->code =
+        kinf__broken_off(trip->client, "the connection was closed as it was sent", &trip->failure);
+    return CURL_PREREQFUNC_ABORT;
 }
 
 /* --- a request's headers --- */
@@ -236,9 +257,7 @@ static bool set_method(struct kinf__roundtrip *trip, const struct kinf__roundtri
            curl_easy_setopt(trip->easy, CURLOPT_POSTFIELDSIZE_LARGE,
                             request->has_body ? (curl_off_t)request->body_len : (curl_off_t)-1) ==
                CURLE_OK &&
-           curl_easy_setopt(trip->easy, CURLOPT_CUSTOMREQUEST, request->method) == CURLE_OK &&
-           curl_easy_setopt(trip->easy, CURLOPT_FRESH_CONNECT,
-                            request->needs_new_connection ? 1L : 0L) == CURLE_OK;
+           curl_easy_setopt(trip->easy, CURLOPT_CUSTOMREQUEST, request->method) == CURLE_OK;
 }
 
 static bool set_url(struct kinf__roundtrip *trip, struct kinf_str target)
@@ -275,7 +294,10 @@ int kinf__roundtrip_prepare(struct kinf__roundtrip *trip,
                                       .easy = trip->easy,
                                       .authority = trip->authority,
                                       .limits = request->limits,
-                                      .stop = request->stop };
+                                      .stop = request->stop,
+                                      .may_repeat = strcmp(request->method, "GET") == 0 ||
+                                                    strcmp(request->method, "HEAD") == 0,
+                                      .has_body = request->has_body };
     if (set_credential(trip, request->credential) && set_method(trip, request) &&
         set_headers(trip, request) && set_url(trip, request->target))
         return 0;
@@ -301,6 +323,8 @@ int kinf__roundtrip_init(struct kinf__roundtrip *trip, struct kinf_client *clien
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, trip);
     curl_easy_setopt(easy, CURLOPT_READFUNCTION, on_send);
     curl_easy_setopt(easy, CURLOPT_READDATA, trip);
+    curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_about_to_send);
+    curl_easy_setopt(easy, CURLOPT_PREREQDATA, trip);
     curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, buffer_bytes);
     return 0;
 }

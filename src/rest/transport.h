@@ -76,8 +76,6 @@ struct kinf__roundtrip_request {
     /* Borrowed until the next is prepared. Token and impersonation go to servers with https:// alone.
      * NULL: nothing of the client's is shown, and its authority is trusted. */
     const struct kinf__credential *credential;
-    /* Since curl sends a request again when a connection that it kept turns out to be dead. */
-    bool needs_new_connection;
     struct kinf__limits limits;
     const struct kinf__waker *stop; /* borrowed; NULL: none */
 };
@@ -104,6 +102,9 @@ struct kinf__roundtrip {
     struct kinf__transport *transport; /* NULL: it is not added */
     struct kinf__list node;
     bool is_accepted; /* the head is */
+    bool may_repeat;  /* it changes nothing */
+    bool has_begun;   /* it was about to be sent, on some connection */
+    bool has_body;    /* as yet nothing of it was handed out */
     bool is_send_paused;
     bool is_receive_paused;
     int64_t started_ms;

@@ -171,7 +171,6 @@ static int make_trip(struct kinf__forward *forward, const struct kinf__forward_r
         .body_len = request->body_len,
         .headers = request->headers,
         .n_headers = request->n_headers,
-        .needs_new_connection = strcmp(request->method, "GET") != 0,
         .limits = { .head_ms = forwarder->head_limit_ms,
                     .idle_ms = request->is_endless ? 0 : forwarder->silence_limit_ms },
     };

@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -425,6 +426,109 @@ static void a_connection_that_breaks_without_an_answer_was_sent(void **state)
     assert_int_equal(ask(&f, "DELETE", 0, &f.forward), 0);
     assert_int_equal(await_head(&f, &head, &err), KINF_ERR_NETWORK);
     assert_true(kinf__forward_is_sent(f.forward));
+    teardown(&f);
+}
+
+/* Reads a head, and what follows up to `end`; 0: the peer has said nothing more. */
+static size_t receive_up_to(int fd, const char *end, char *text, size_t size)
+{
+    size_t len = 0;
+    ssize_t n = 1;
+
+    while (n > 0 && len < size - 1) {
+        n = recv(fd, text + len, size - 1 - len, 0);
+        len += n > 0 ? (size_t)n : 0;
+        text[len] = '\0';
+        if (len >= strlen(end) && strcmp(text + len - strlen(end), end) == 0)
+            return len;
+    }
+    return 0;
+}
+
+/* A request on a connection that is there; the server reads it up to `end`. */
+static void ask_again(struct fixture *f, int fd, const char *method, size_t body_len,
+                      const char *end)
+{
+    char text[4096];
+
+    kinf__forward_free(f->forward);
+    f->forward = NULL;
+    assert_int_equal(ask(f, method, (int64_t)body_len, &f->forward), 0);
+    if (body_len != 0)
+        send_all(f, body_len);
+    assert_true(receive_up_to(fd, end, text, sizeof text) != 0);
+    assert_memory_equal(text, method, strlen(method));
+}
+
+static void answer_and_await(struct fixture *f, int fd)
+{
+    static const char answer[] = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+    const struct kinf__head *head;
+    KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
+
+    assert_int_equal(send(fd, answer, sizeof answer - 1, MSG_NOSIGNAL), sizeof answer - 1);
+    assert_int_equal(await_head(f, &head, NULL), 1);
+    assert_int_equal(read_all(f, &text), KINF__FORWARD_END);
+}
+
+/* The place of one that is freed is free a little later. */
+static const struct kinf__forwarder_options several = { .max_forwards = 64 };
+
+/* As a server does that goes away; what it has read it may have done. */
+static void writes_keep_the_connection_and_are_never_sent_twice(void **state)
+{
+    static const struct {
+        const char *method, *end;
+        size_t body_len;
+    } writes[] = { { "PATCH", "uuu", 3 }, { "DELETE", "\r\n\r\n", 0 } };
+
+    (void)state;
+    for (size_t i = 0; i < KINF__ARRAY_LEN(writes); i++) {
+        const struct kinf__head *head;
+        struct kinf_error err = KINF_ERROR_INIT;
+        char text[4096];
+        struct fixture f;
+        int fd, other;
+
+        setup_with(&f, NULL, &several);
+        assert_int_equal(ask(&f, "GET", 0, &f.forward), 0);
+        fd = accept(f.server.listener, NULL, NULL);
+        assert_true(receive_up_to(fd, "\r\n\r\n", text, sizeof text) != 0);
+        answer_and_await(&f, fd);
+        ask_again(&f, fd, writes[i].method, writes[i].body_len, writes[i].end);
+        answer_and_await(&f, fd);
+        ask_again(&f, fd, writes[i].method, writes[i].body_len, writes[i].end);
+        close(fd);
+        assert_int_equal(await_head(&f, &head, &err), KINF_ERR_NETWORK);
+        assert_true(kinf__forward_is_sent(f.forward));
+        /* If curl connected again, that was all. */
+        assert_int_equal(fcntl(f.server.listener, F_SETFL, O_NONBLOCK), 0);
+        other = accept(f.server.listener, NULL, NULL);
+        assert_true(other < 0 || recv(other, text, sizeof text, MSG_DONTWAIT) <= 0);
+        if (other >= 0)
+            close(other);
+        teardown(&f);
+    }
+}
+
+static void what_changes_nothing_is_sent_again(void **state)
+{
+    struct fixture f;
+    char text[4096];
+    int fd, other;
+
+    (void)state;
+    setup_with(&f, NULL, &several);
+    assert_int_equal(ask(&f, "GET", 0, &f.forward), 0);
+    fd = accept(f.server.listener, NULL, NULL);
+    assert_true(receive_up_to(fd, "\r\n\r\n", text, sizeof text) != 0);
+    answer_and_await(&f, fd);
+    ask_again(&f, fd, "GET", 0, "\r\n\r\n");
+    close(fd);
+    other = accept(f.server.listener, NULL, NULL);
+    assert_true(receive_up_to(other, "\r\n\r\n", text, sizeof text) != 0);
+    answer_and_await(&f, other);
+    close(other);
     teardown(&f);
 }
 
@@ -868,6 +972,8 @@ int main(void)
         cmocka_unit_test(interim_answers_are_none),
         cmocka_unit_test(a_head_that_trickles_is_given_up),
         cmocka_unit_test(a_connection_that_breaks_without_an_answer_was_sent),
+        cmocka_unit_test(writes_keep_the_connection_and_are_never_sent_twice),
+        cmocka_unit_test(what_changes_nothing_is_sent_again),
         cmocka_unit_test(an_answer_that_stops_is_cut),
         cmocka_unit_test(an_endless_answer_may_be_silent),
         cmocka_unit_test(who_brings_a_body_slowly_is_waited_for),
