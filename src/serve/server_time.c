@@ -145,7 +145,7 @@ void kinf__server_remove_hook(struct kinf__server *server, struct kinf__tick_hoo
 }
 
 /* The lock is given up meanwhile. */
-static void sleep_until(struct kinf__server *server, int64_t until_ms)
+static void sleep_until(struct kinf__server *server, int64_t until_ms) KINF__REQUIRES(server->lock)
 {
     struct pollfd fds[] = { { server->hang_ups, POLLIN, 0 },
                             { server->end_of_time.fd, POLLIN, 0 } };
