@@ -174,20 +174,20 @@ static int ask(struct kinf__exchange *exchange, const struct kinf__exchange_head
                const char *path)
 {
     const struct kinf__backend *backend = exchange->server->backend;
-    struct kinf__list_options options = { .label_selector = "", .field_selector = "" };
+    const struct kinf__list_options none = { .label_selector = "", .field_selector = "" };
     struct kinf__refusal ignored = { 0 };
     struct kinf__attributes attributes;
-    int step;
+    int failed = exchange->request.route == KINF__ROUTE_RESOURCE
+                     ? kinf__exchange_read_options(exchange, &ignored)
+                     : 0;
 
-    if (exchange->request.route == KINF__ROUTE_RESOURCE &&
-        kinf__request_read_options(&exchange->request, &options, &ignored) == KINF_ERR_NO_MEMORY)
+    if (failed == KINF_ERR_NO_MEMORY)
         return kinf__refuse_no_memory(exchange->refusal);
-    describe(&exchange->request, path, &options, &attributes);
+    describe(&exchange->request, path, exchange->has_options ? &exchange->options : &none,
+             &attributes);
     attributes.verb = kinf__access_verb(&exchange->request, head->method, attributes.verb);
-    step = backend != NULL ? backend->admit(head, &attributes, exchange->refusal, backend->ctx)
+    return backend != NULL ? backend->admit(head, &attributes, exchange->refusal, backend->ctx)
                            : ask_authorizer(exchange, head, &attributes);
-    kinf__list_options_release(&options);
-    return step;
 }
 
 int kinf__access_step(struct kinf__exchange *exchange, const struct kinf__exchange_head *head)

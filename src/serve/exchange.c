@@ -169,6 +169,16 @@ static bool accepts_gzip(const char *header)
     return header != NULL && strstr(header, "gzip") != NULL;
 }
 
+int kinf__exchange_read_options(struct kinf__exchange *exchange, struct kinf__refusal *refusal)
+{
+    int failed = 0;
+
+    if (!exchange->has_options)
+        failed = kinf__request_read_options(&exchange->request, &exchange->options, refusal);
+    exchange->has_options = failed == 0;
+    return failed;
+}
+
 /* Whose request it is, and whether it is to fail. */
 static void ask_backend(struct kinf__exchange *exchange, const struct kinf__exchange_head *head)
 {

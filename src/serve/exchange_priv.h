@@ -42,6 +42,7 @@ struct kinf__exchange {
     struct kinf__client client;
     /* the connection's thread */
     struct kinf__request request;
+    bool has_options; /* they were read */
     struct kinf__list_options options;
     struct kinf__accepted accepted;
     enum kinf__phase phase;
@@ -73,6 +74,10 @@ struct kinf__exchange {
     /* atomic */
     _Atomic(int) wait_result; /* KINF__STEP_WAITS: the waiter is with the cache */
 };
+
+/* Reads the options, once: what was read stays. Errors: kinf__request_read_options()'s. */
+KINF_MUST_CHECK int kinf__exchange_read_options(struct kinf__exchange *exchange,
+                                                struct kinf__refusal *refusal);
 
 /* Refuses what the upstream server does not have either. */
 KINF_MUST_CHECK int kinf__resource_check_path(struct kinf__exchange *exchange);

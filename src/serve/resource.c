@@ -671,8 +671,7 @@ int kinf__resource_step(struct kinf__exchange *exchange, const char *accept)
         return kinf__refuse(exchange->refusal, 400, "BadRequest", "Namespace parameter required.");
     if ((failed = kinf__accept_negotiate(accept, forms, &exchange->accepted, exchange->refusal)) <
             0 ||
-        (failed = kinf__request_read_options(&exchange->request, &exchange->options,
-                                             exchange->refusal)) < 0 ||
+        (failed = kinf__exchange_read_options(exchange, exchange->refusal)) < 0 ||
         (failed = acquire_source(exchange)) < 0 || (failed = bind(exchange)) < 0 ||
         (failed = check_synced(exchange)) < 0)
         return failed;
