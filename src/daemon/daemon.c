@@ -21,6 +21,7 @@
 #include "daemon/errand.h"
 #include "daemon/measure.h"
 #include "daemon/notify.h"
+#include "daemon/progress.h"
 #include "reflector/backoff.h"
 
 #define LOOK_MS       10000 /* between two looks at what nobody tells */
@@ -51,6 +52,7 @@ struct daemon {
     const struct kinf__options *options;
     struct kinf__watches watches;
     struct kinf__errand errand;
+    struct kinf__progress progress;
 };
 
 static void install_signal_handlers(void)
@@ -202,6 +204,15 @@ static int new_client(const struct kinf__config *config, bool is_check,
     return kinf_client_new(&options, ret_client, err);
 }
 
+/* Until somebody wakes the main thread, or it is to look or tell again. */
+static void sleep_a_while(struct daemon *daemon, int64_t at_most_ms)
+{
+    int64_t again_ms = kinf__progress_tell(&daemon->progress, &daemon->watches);
+
+    kinf__waker_wait(&wake, again_ms >= 0 && again_ms < at_most_ms ? again_ms : at_most_ms);
+    kinf__waker_clear(&wake);
+}
+
 static void note_synced(struct kinf__watches *watches)
 {
     if (atomic_load(&watches->are_running) || !kinf__watches_have_synced(watches))
@@ -224,8 +235,7 @@ static int run_until_stopped(struct daemon *daemon, struct kinf_error *err)
             kinf__errand_begin(&daemon->errand, atomic_exchange(&reload_asked, false));
         if (watchdog_ms > 0)
             kinf__notify("WATCHDOG=1");
-        kinf__waker_wait(&wake, watchdog_ms > 0 && watchdog_ms < LOOK_MS ? watchdog_ms : LOOK_MS);
-        kinf__waker_clear(&wake);
+        sleep_a_while(daemon, watchdog_ms > 0 && watchdog_ms < LOOK_MS ? watchdog_ms : LOOK_MS);
     }
     kinf__notify("STOPPING=1");
     return failed;
@@ -264,8 +274,9 @@ static int late_error(const struct daemon *daemon, struct kinf_error *err)
                            *status.reason != '\0' ? ": " : "", status.reason);
 }
 
-static int run_measure(struct kinf__watches *watches, struct kinf_error *err)
+static int run_measure(struct daemon *daemon, struct kinf_error *err)
 {
+    struct kinf__watches *watches = &daemon->watches;
     int failed;
 
     while (!kinf__watches_have_synced(watches)) {
@@ -273,8 +284,7 @@ static int run_measure(struct kinf__watches *watches, struct kinf_error *err)
             return failed;
         if (atomic_load(&stop_asked) || atomic_load(&time_is_over))
             return kinf__error_set(err, KINF_ERR_STOPPED, "interrupted");
-        kinf__waker_wait(&wake, LOOK_MS);
-        kinf__waker_clear(&wake);
+        sleep_a_while(daemon, LOOK_MS);
     }
     return print_measures(watches, err);
 }
@@ -283,6 +293,7 @@ static void stop_all(struct daemon *daemon)
 {
     struct kinf__watches *watches = &daemon->watches;
 
+    kinf__progress_end();
     kinf__errand_end(&daemon->errand);
     kinf__output_stop(&watches->output);
     kinf__serving_stop(watches->serving);
@@ -334,7 +345,7 @@ static int run(struct daemon *daemon, struct kinf_error *err)
     if (failed == 0)
         failed = start_all(daemon, err);
     if (failed == 0)
-        failed = is_measure ? run_measure(watches, err) : run_until_stopped(daemon, err);
+        failed = is_measure ? run_measure(daemon, err) : run_until_stopped(daemon, err);
     /* A signal ends blocking calls, which then fail: that is what was asked for. */
     if (atomic_load(&stop_asked) && !is_measure)
         failed = 0;
@@ -355,6 +366,7 @@ int kinf__daemon_run(struct kinf__options *options, struct kinf_error *err)
     watches->wake = &wake;
     watches->config = options->config;
     options->config = (struct kinf__config){ 0 };
+    kinf__progress_init(&daemon.progress);
     kinf__mutex_init(&watches->lock, KINF__RANK_DAEMON);
     failed = kinf__waker_init(&wake, err);
     if (failed == 0)
