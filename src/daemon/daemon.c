@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -149,8 +150,7 @@ static int make_watch(struct daemon *daemon, size_t i, struct outage *outage,
     return failed;
 }
 
-/* Clients may come before the first list is in: they are told to come back. */
-static int start_serving(struct daemon *daemon, struct outage *outage, struct kinf_error *err)
+static int fetch_catalog(struct daemon *daemon, struct outage *outage, struct kinf_error *err)
 {
     struct kinf__watches *watches = &daemon->watches;
     struct kinf_error told = KINF_ERROR_INIT;
@@ -159,14 +159,33 @@ static int start_serving(struct daemon *daemon, struct outage *outage, struct ki
     do
         failed = kinf__serving_refresh(watches->serving, watches->client, &told);
     while (failed < 0 && waits_for_server(daemon, outage, &told));
-    if (failed < 0) {
+    if (failed < 0)
         *err = told;
-        return failed;
-    }
-    return kinf__serving_listen(watches->serving, &watches->config, watches->client,
-                                daemon->options->kubeconfig_out, err);
+    return failed;
 }
 
+/* Daemons that start together, since the power is back, say, do not all ask at once. */
+static void spread_start(const struct daemon *daemon)
+{
+    int64_t spread_ms = daemon->watches.config.start_spread_ms, until_ms, left_ms;
+    uint64_t random = 0;
+
+    if (spread_ms == 0 || daemon->options->command != KINF__COMMAND_RUN)
+        return;
+    if (getrandom(&random, sizeof random, GRND_NONBLOCK) < 0)
+        random = (uint64_t)kinf__clock_now_ns();
+    left_ms = (int64_t)(random % (uint64_t)spread_ms);
+    KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_INFO, "waiting before the first request ms=%lld",
+              (long long)left_ms);
+    until_ms = kinf__clock_add_ms(kinf__clock_now_ms(), left_ms);
+    for (; left_ms > 0 && !atomic_load(&stop_asked);
+         left_ms = kinf__clock_left_ms(kinf__clock_now_ms(), until_ms)) {
+        kinf__waker_wait(&wake, left_ms);
+        kinf__waker_clear(&wake);
+    }
+}
+
+/* Listens before the server is asked: probes and clients may come while it is away, and are told so. */
 static int start_all(struct daemon *daemon, struct kinf_error *err)
 {
     struct kinf__watches *watches = &daemon->watches;
@@ -177,6 +196,11 @@ static int start_all(struct daemon *daemon, struct kinf_error *err)
     watches->items = calloc(watches->config.n_resources, sizeof(struct kinf__watch *));
     if (watches->items == NULL)
         return kinf__error_no_memory(err);
+    if (watches->serving != NULL)
+        failed = kinf__serving_listen(watches->serving, &watches->config, watches->client,
+                                      daemon->options->kubeconfig_out, err);
+    if (failed == 0)
+        spread_start(daemon);
     for (size_t i = 0; failed == 0 && i < watches->config.n_resources; i++) {
         failed = make_watch(daemon, i, &outage, err);
         if (failed < 0)
@@ -185,7 +209,7 @@ static int start_all(struct daemon *daemon, struct kinf_error *err)
         watches->n_items++;
     }
     if (failed == 0 && watches->serving != NULL)
-        failed = start_serving(daemon, &outage, err);
+        failed = fetch_catalog(daemon, &outage, err);
     for (size_t i = 0; failed == 0 && i < watches->n_items; i++)
         failed = kinf__watch_start(watches->items[i], err);
     return failed;
