@@ -41,6 +41,11 @@ static struct kinf__mutex callback_lock = KINF__MUTEX_INIT(KINF__RANK_LOG);
 static kinf_log_cb *log_callback KINF__GUARDED_BY(callback_lock);
 static void *log_ctx KINF__GUARDED_BY(callback_lock);
 
+/* - a line of progress stands on the terminal; atomic, too, since it is erased by others */
+static _Atomic(bool) has_progress;
+
+#define ERASE "\r\033[K"
+
 /* This thread is in the callback, which the lock is held for: what it asks of the log would wait for
  * itself. */
 static _Thread_local bool is_in_callback;
@@ -118,6 +123,16 @@ void kinf_log_set_callback(kinf_log_cb *callback, void *ctx)
     kinf__mutex_unlock(&callback_lock);
 }
 
+void kinf__log_show_progress(const char *text)
+{
+    if (*text == '\0' && !atomic_load(&has_progress))
+        return;
+    kinf__mutex_lock(&callback_lock);
+    fprintf(stderr, ERASE "%s", text);
+    atomic_store(&has_progress, *text != '\0');
+    kinf__mutex_unlock(&callback_lock);
+}
+
 static void write_to_stderr(enum kinf_log_level level, const char *module, const char *line,
                             void *ctx)
 {
@@ -129,8 +144,8 @@ static void write_to_stderr(enum kinf_log_level level, const char *module, const
     (void)ctx;
     gmtime_r(&now_s, &utc);
     strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &utc);
-    fprintf(stderr, "%s.%03dZ %s %s: %s\n", when, (int)(now_ms % 1000),
-            kinf_log_level_to_string(level), module, line);
+    fprintf(stderr, "%s%s.%03dZ %s %s: %s\n", atomic_exchange(&has_progress, false) ? ERASE : "",
+            when, (int)(now_ms % 1000), kinf_log_level_to_string(level), module, line);
 }
 
 void kinf_log_to_stderr(void)

@@ -52,6 +52,10 @@ const char *kinf__log_quote(const char *text, char *buf, size_t size);
 #define KINF__QUOTED(text)                                                                         \
     kinf__log_quote((text), (char[KINF__QUOTED_SIZE]){ "" }, KINF__QUOTED_SIZE)
 
+/* Shows a line of progress on the terminal that standard error is, in place of the one before; "":
+ * none. Lines of the log that go there (kinf_log_to_stderr()) erase it first. */
+void kinf__log_show_progress(const char *text);
+
 /* Lets one line through an interval and counts the rest. Owner: one thread. */
 struct kinf__log_limit {
     int64_t interval_ms;

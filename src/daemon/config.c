@@ -188,10 +188,9 @@ static int read_root(const struct kinf__yaml *yaml, struct kinf__config *config,
                      struct kinf_error *err)
 {
     static const char *const allowed[] = {
-        "kubeconfig",   "context",     "log",          "events",    "eventsObjects",
-        "resources",    "listen",      "maxStaleness", "tls",       "auth",
-        "authAllowFor", "authDenyFor", "unixMode",     "unixUsers", "passThrough",
-        "healthListen", NULL
+        "kubeconfig", "context",      "log",         "events",       "eventsObjects", "resources",
+        "listen",     "maxStaleness", "tls",         "auth",         "authAllowFor",  "authDenyFor",
+        "unixMode",   "unixUsers",    "passThrough", "healthListen", "startSpread",   NULL
     };
     const struct kinf__yaml_node *root = kinf__yaml_root(yaml), *list = NULL;
     const struct kinf__config_reader reader = { yaml, root, err };
@@ -211,6 +210,8 @@ static int read_root(const struct kinf__yaml *yaml, struct kinf__config *config,
         (failed = read_tls(&reader, config)) < 0 || (failed = read_auth(&reader, config)) < 0 ||
         (failed = read_unix(&reader, config)) < 0 ||
         (failed = read_max_staleness(&reader, config)) < 0 ||
+        (failed = kinf__yaml_read_duration_ms(yaml, root, "startSpread", &config->start_spread_ms,
+                                              err)) < 0 ||
         (failed = kinf__yaml_read_bool(yaml, root, "passThrough", &config->pass_through, err)) <
             0 ||
         (failed = kinf__yaml_read_sequence(yaml, root, "resources", &list, err)) < 0)

@@ -40,6 +40,7 @@ struct kinf__config {
     size_t n_unix_users;
     int64_t max_staleness_ms; /* 0: the default */
     bool pass_through;        /* what is not cached goes to the server, as --pass-through */
+    int64_t start_spread_ms;  /* the first request waits for a part of it, drawn at random */
     struct kinf__resource_config *resources;
     size_t n_resources;
 };

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -21,6 +22,7 @@
 #include "daemon/errand.h"
 #include "daemon/measure.h"
 #include "daemon/notify.h"
+#include "daemon/progress.h"
 #include "reflector/backoff.h"
 
 #define LOOK_MS       10000 /* between two looks at what nobody tells */
@@ -51,6 +53,7 @@ struct daemon {
     const struct kinf__options *options;
     struct kinf__watches watches;
     struct kinf__errand errand;
+    struct kinf__progress progress;
 };
 
 static void install_signal_handlers(void)
@@ -147,8 +150,7 @@ static int make_watch(struct daemon *daemon, size_t i, struct outage *outage,
     return failed;
 }
 
-/* Clients may come before the first list is in: they are told to come back. */
-static int start_serving(struct daemon *daemon, struct outage *outage, struct kinf_error *err)
+static int fetch_catalog(struct daemon *daemon, struct outage *outage, struct kinf_error *err)
 {
     struct kinf__watches *watches = &daemon->watches;
     struct kinf_error told = KINF_ERROR_INIT;
@@ -157,14 +159,33 @@ static int start_serving(struct daemon *daemon, struct outage *outage, struct ki
     do
         failed = kinf__serving_refresh(watches->serving, watches->client, &told);
     while (failed < 0 && waits_for_server(daemon, outage, &told));
-    if (failed < 0) {
+    if (failed < 0)
         *err = told;
-        return failed;
-    }
-    return kinf__serving_listen(watches->serving, &watches->config, watches->client,
-                                daemon->options->kubeconfig_out, err);
+    return failed;
 }
 
+/* Daemons that start together, since the power is back, say, do not all ask at once. */
+static void spread_start(const struct daemon *daemon)
+{
+    int64_t spread_ms = daemon->watches.config.start_spread_ms, until_ms, left_ms;
+    uint64_t random = 0;
+
+    if (spread_ms == 0 || daemon->options->command != KINF__COMMAND_RUN)
+        return;
+    if (getrandom(&random, sizeof random, GRND_NONBLOCK) < 0)
+        random = (uint64_t)kinf__clock_now_ns();
+    left_ms = (int64_t)(random % (uint64_t)spread_ms);
+    KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_INFO, "waiting before the first request ms=%lld",
+              (long long)left_ms);
+    until_ms = kinf__clock_add_ms(kinf__clock_now_ms(), left_ms);
+    for (; left_ms > 0 && !atomic_load(&stop_asked);
+         left_ms = kinf__clock_left_ms(kinf__clock_now_ms(), until_ms)) {
+        kinf__waker_wait(&wake, left_ms);
+        kinf__waker_clear(&wake);
+    }
+}
+
+/* Listens before the server is asked: probes and clients may come while it is away, and are told so. */
 static int start_all(struct daemon *daemon, struct kinf_error *err)
 {
     struct kinf__watches *watches = &daemon->watches;
@@ -175,6 +196,11 @@ static int start_all(struct daemon *daemon, struct kinf_error *err)
     watches->items = calloc(watches->config.n_resources, sizeof(struct kinf__watch *));
     if (watches->items == NULL)
         return kinf__error_no_memory(err);
+    if (watches->serving != NULL)
+        failed = kinf__serving_listen(watches->serving, &watches->config, watches->client,
+                                      daemon->options->kubeconfig_out, err);
+    if (failed == 0)
+        spread_start(daemon);
     for (size_t i = 0; failed == 0 && i < watches->config.n_resources; i++) {
         failed = make_watch(daemon, i, &outage, err);
         if (failed < 0)
@@ -183,7 +209,7 @@ static int start_all(struct daemon *daemon, struct kinf_error *err)
         watches->n_items++;
     }
     if (failed == 0 && watches->serving != NULL)
-        failed = start_serving(daemon, &outage, err);
+        failed = fetch_catalog(daemon, &outage, err);
     for (size_t i = 0; failed == 0 && i < watches->n_items; i++)
         failed = kinf__watch_start(watches->items[i], err);
     return failed;
@@ -200,6 +226,15 @@ static int new_client(const struct kinf__config *config, bool is_check,
     options.kubeconfig = config->kubeconfig;
     options.context = config->context;
     return kinf_client_new(&options, ret_client, err);
+}
+
+/* Until somebody wakes the main thread, or it is to look or tell again. */
+static void sleep_a_while(struct daemon *daemon, int64_t at_most_ms)
+{
+    int64_t again_ms = kinf__progress_tell(&daemon->progress, &daemon->watches);
+
+    kinf__waker_wait(&wake, again_ms >= 0 && again_ms < at_most_ms ? again_ms : at_most_ms);
+    kinf__waker_clear(&wake);
 }
 
 static void note_synced(struct kinf__watches *watches)
@@ -224,8 +259,7 @@ static int run_until_stopped(struct daemon *daemon, struct kinf_error *err)
             kinf__errand_begin(&daemon->errand, atomic_exchange(&reload_asked, false));
         if (watchdog_ms > 0)
             kinf__notify("WATCHDOG=1");
-        kinf__waker_wait(&wake, watchdog_ms > 0 && watchdog_ms < LOOK_MS ? watchdog_ms : LOOK_MS);
-        kinf__waker_clear(&wake);
+        sleep_a_while(daemon, watchdog_ms > 0 && watchdog_ms < LOOK_MS ? watchdog_ms : LOOK_MS);
     }
     kinf__notify("STOPPING=1");
     return failed;
@@ -264,8 +298,9 @@ static int late_error(const struct daemon *daemon, struct kinf_error *err)
                            *status.reason != '\0' ? ": " : "", status.reason);
 }
 
-static int run_measure(struct kinf__watches *watches, struct kinf_error *err)
+static int run_measure(struct daemon *daemon, struct kinf_error *err)
 {
+    struct kinf__watches *watches = &daemon->watches;
     int failed;
 
     while (!kinf__watches_have_synced(watches)) {
@@ -273,8 +308,7 @@ static int run_measure(struct kinf__watches *watches, struct kinf_error *err)
             return failed;
         if (atomic_load(&stop_asked) || atomic_load(&time_is_over))
             return kinf__error_set(err, KINF_ERR_STOPPED, "interrupted");
-        kinf__waker_wait(&wake, LOOK_MS);
-        kinf__waker_clear(&wake);
+        sleep_a_while(daemon, LOOK_MS);
     }
     return print_measures(watches, err);
 }
@@ -283,6 +317,7 @@ static void stop_all(struct daemon *daemon)
 {
     struct kinf__watches *watches = &daemon->watches;
 
+    kinf__progress_end();
     kinf__errand_end(&daemon->errand);
     kinf__output_stop(&watches->output);
     kinf__serving_stop(watches->serving);
@@ -334,7 +369,7 @@ static int run(struct daemon *daemon, struct kinf_error *err)
     if (failed == 0)
         failed = start_all(daemon, err);
     if (failed == 0)
-        failed = is_measure ? run_measure(watches, err) : run_until_stopped(daemon, err);
+        failed = is_measure ? run_measure(daemon, err) : run_until_stopped(daemon, err);
     /* A signal ends blocking calls, which then fail: that is what was asked for. */
     if (atomic_load(&stop_asked) && !is_measure)
         failed = 0;
@@ -355,6 +390,7 @@ int kinf__daemon_run(struct kinf__options *options, struct kinf_error *err)
     watches->wake = &wake;
     watches->config = options->config;
     options->config = (struct kinf__config){ 0 };
+    kinf__progress_init(&daemon.progress);
     kinf__mutex_init(&watches->lock, KINF__RANK_DAEMON);
     failed = kinf__waker_init(&wake, err);
     if (failed == 0)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/log.h"
 
 int kinf__output_init(struct kinf__output *output, int fd, struct kinf_error *err)
 {
@@ -55,6 +56,7 @@ int kinf__output_write(struct kinf__output *output, const char *bytes, size_t le
     ssize_t n = 0;
 
     kinf__mutex_lock(&output->lock);
+    kinf__log_show_progress(""); /* which may be on the same terminal */
     while (len != 0 && (n = write_piece(output, bytes, len, err)) >= 0) {
         bytes += n;
         len -= (size_t)n;

@@ -16,7 +16,7 @@
 
 #define VERSION_DIGITS 15 /* what a double holds for sure: readers have nothing else */
 
-/* X(name, type, decimals, help, value) of `status`, `rv`, and `contact_age_ms`. */
+/* X(name, type, decimals, help, value) of `status`, `rv`, `contact_age_ms` and `list_age_ms`. */
 #define INFORMER_FAMILIES(X)                                                                       \
     X("informer_queued_items", GAUGE, 0, "Keys waiting in the queue.", status->n_queued)           \
     X("kinformer_queued_bytes", GAUGE, 0, "Bytes of the objects waiting in the queue.",            \
@@ -47,6 +47,12 @@
       status->n_outside_shard)                                                                     \
     X("kinformer_failed_index_values_total", COUNTER, 0, "Index functions that failed.",           \
       status->n_failed_index_values)                                                               \
+    X("kinformer_list_objects", GAUGE, 0,                                                          \
+      "Objects received of the list that is under way; 0 if none is.", status->n_list_objects)     \
+    X("kinformer_list_expected_objects", GAUGE, 0,                                                 \
+      "About how many objects it has in all; 0 if that is not known.", status->n_list_expected)    \
+    X("kinformer_list_bytes", GAUGE, 0, "Bytes received of it, inflated.", status->list_bytes)     \
+    X("kinformer_list_age_seconds", GAUGE, 3, "Time since it was begun.", list_age_ms)             \
     X("kinformer_received_bytes_total", COUNTER, 0, "Bytes of bodies received, inflated.",         \
       status->received_bytes)
 
@@ -112,6 +118,9 @@ static void fill_values(struct report *report, int64_t now_ms)
     int64_t contact_ms =
         status->last_contact_ms != 0 ? status->last_contact_ms : report->informer->state.begun_ms;
     uint64_t contact_age_ms = now_ms > contact_ms ? (uint64_t)(now_ms - contact_ms) : 0;
+    uint64_t list_age_ms = status->list_since_ms != 0 && now_ms > status->list_since_ms
+                               ? (uint64_t)(now_ms - status->list_since_ms)
+                               : 0;
 #define X(name, type, decimals, help, value) (uint64_t)(value),
     const uint64_t values[] = { INFORMER_FAMILIES(X) };
 #undef X

@@ -212,6 +212,10 @@ static void derive_locked(struct kinf_informer *informer, struct kinf_informer_s
     status->n_outside_shard = counts.n_outside_shard;
     status->received_bytes = counts.received_bytes;
     status->last_list_ms = counts.last_list_ms;
+    status->list_since_ms = counts.list_since_ms;
+    status->n_list_objects = counts.n_list_objects;
+    status->n_list_expected = counts.n_list_expected;
+    status->list_bytes = counts.list_bytes;
     status->n_failed_index_values = kinf_indexer_failed_index_values(informer->indexer);
     mattering.last_contact_ms =
         atomic_load_explicit(&informer->last_contact_ms, memory_order_relaxed);

@@ -60,6 +60,7 @@ static void *run(void *ctx)
             (void)kinf__waker_wait(&reflector->interrupted, action.wait_ms);
             break;
         case KINF__DO_STOP:
+            kinf__reflector_hide_progress(reflector);
             return NULL;
         }
     }
@@ -182,6 +183,8 @@ void kinf__reflector_counts(const struct kinf__reflector *reflector,
                             struct kinf__reflector_counts *ret_counts)
 {
 #define LOAD(member) atomic_load_explicit(&reflector->member, memory_order_relaxed)
+    int64_t list_since_ms = atomic_load_explicit(&reflector->list_since_ms, memory_order_acquire);
+
     *ret_counts = (struct kinf__reflector_counts){
         .n_lists = LOAD(n_lists),
         .n_watch_lists = LOAD(n_watch_lists),
@@ -197,5 +200,11 @@ void kinf__reflector_counts(const struct kinf__reflector *reflector,
         .received_bytes = LOAD(received_bytes),
         .last_list_ms = LOAD(last_list_ms),
     };
+    if (list_since_ms == 0)
+        return;
+    ret_counts->list_since_ms = list_since_ms;
+    ret_counts->n_list_objects = LOAD(n_list_objects);
+    ret_counts->n_list_expected = LOAD(n_list_expected);
+    ret_counts->list_bytes = LOAD(list_bytes);
 #undef LOAD
 }

@@ -114,6 +114,11 @@ struct kinf__reflector_counts {
                                  have sent */
     uint64_t received_bytes;  /* of bodies, inflated */
     int64_t last_list_ms;     /* when the last one was whole; 0: none was */
+    /* Of the list or watch list under way: as in struct kinf_informer_status. */
+    int64_t list_since_ms;
+    uint64_t n_list_objects;
+    uint64_t n_list_expected;
+    uint64_t list_bytes;
 };
 
 struct kinf__reflector;

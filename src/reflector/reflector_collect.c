@@ -85,6 +85,29 @@ static void judge_shard(struct kinf__reflector *reflector)
         report_shard(reflector, NULL);
 }
 
+/* --- how far it is --- */
+
+void kinf__reflector_note_progress(struct kinf__reflector *reflector)
+{
+    if (reflector->list_begun_ms == 0)
+        return;
+    atomic_store_explicit(&reflector->n_list_objects, reflector->n_list_items,
+                          memory_order_relaxed);
+    atomic_store_explicit(&reflector->list_bytes, reflector->n_list_bytes, memory_order_relaxed);
+    atomic_store_explicit(&reflector->list_since_ms, reflector->list_begun_ms,
+                          memory_order_release);
+}
+
+void kinf__reflector_hide_progress(struct kinf__reflector *reflector)
+{
+    atomic_store_explicit(&reflector->list_since_ms, 0, memory_order_relaxed);
+}
+
+void kinf__reflector_expect_items(struct kinf__reflector *reflector, uint64_t n)
+{
+    atomic_store_explicit(&reflector->n_list_expected, n, memory_order_relaxed);
+}
+
 /* --- what is collected --- */
 
 static void release_items(struct kinf__reflector *reflector, size_t n_kept)
@@ -104,6 +127,8 @@ void kinf__reflector_release_list(struct kinf__reflector *reflector)
     reflector->decoder.lookup = NULL;
     kinf_snapshot_unref(KINF__TAKE(reflector->known));
     reflector->found = NULL;
+    reflector->list_begun_ms = 0;
+    kinf__reflector_hide_progress(reflector);
 }
 
 /* Who stops is not kept waiting until a large list is given up. */
@@ -185,6 +210,9 @@ void kinf__reflector_begin_list(struct kinf__reflector *reflector)
     kinf__reflector_release_list(reflector);
     if (reflector->options.known != NULL) {
         reflector->known = kinf_indexer_snapshot(reflector->options.known);
+        /* Of a first list what an earlier page of another has said stays. */
+        if (kinf_snapshot_count(reflector->known) != 0)
+            kinf__reflector_expect_items(reflector, kinf_snapshot_count(reflector->known));
         reflector->decoder.lookup = look_up;
         reflector->decoder.lookup_ctx = reflector;
     }
@@ -194,6 +222,7 @@ void kinf__reflector_begin_list(struct kinf__reflector *reflector)
     reflector->n_list_items = 0;
     reflector->n_outside_before = reflector->n_outside_shard;
     reflector->list_begun_ms = kinf__clock_now_ms();
+    kinf__reflector_note_progress(reflector);
     kinf__reflector_count(&reflector->n_lists, 1);
     kinf__reflector_set_phase(reflector, KINF__REFLECTOR_LISTING);
 }
@@ -240,6 +269,7 @@ int kinf__reflector_finish_list(struct kinf__reflector *reflector, const char *h
         return r;
     atomic_store_explicit(&reflector->last_list_ms, kinf__clock_now_ms(), memory_order_relaxed);
     log_list(reflector, how, rv);
+    kinf__reflector_expect_items(reflector, 0);
     kinf__newest_take_list(&reflector->newest, reflector->listed.items, reflector->listed.n_items);
     kinf__reflector_drop_list(reflector);
     kinf__quarantine_end_list(&reflector->quarantine, kinf__clock_now_ms());

@@ -41,6 +41,7 @@ static int on_body(const char *bytes, size_t len, void *ctx, struct kinf_error *
     kinf__reflector_count(&reflector->received_bytes, len);
     if (r == 0)
         r = kinf__list_stream_feed(&reflector->list_stream, bytes, len, err);
+    kinf__reflector_note_progress(reflector);
     if (r == 0 && !kinf__pace_take(&reflector->pace, len, false, came_ms, kinf__clock_now_ms()))
         r = kinf__error_set(err, KINF_ERR_TIMEOUT,
                             "server %s: the list drips, %zu bytes in %lld ms",
@@ -154,6 +155,9 @@ void kinf__reflector_list(struct kinf__reflector *reflector,
                               "list: pages without objects, one after another");
         event.err = &err;
     }
+    if (!is_last && stream->remaining_item_count >= 0)
+        kinf__reflector_expect_items(reflector, reflector->n_list_items +
+                                                    (uint64_t)stream->remaining_item_count);
     event.rv = stream->rv;
     event.continue_token = stream->continue_token;
     event.n_bytes = reflector->n_list_bytes;

@@ -66,7 +66,7 @@ struct kinf__reflector {
     struct kinf__initial_events initial;
     struct kinf_snapshot *known;     /* the store when it began; NULL: none */
     const struct kinf_object *found; /* what the last lookup found, not a reference */
-    int64_t list_begun_ms;
+    int64_t list_begun_ms;           /* 0: none is under way */
     uint64_t n_list_bytes;
     size_t n_list_items;       /* of all pages, with those that are left out */
     uint64_t n_outside_before; /* n_outside_shard when it began */
@@ -97,6 +97,11 @@ struct kinf__reflector {
     _Atomic(uint64_t) n_outside_shard;
     _Atomic(uint64_t) received_bytes;
     _Atomic(int64_t) last_list_ms; /* 0: none */
+    /* - what is told of the list under way; list_since_ms is written last, 0: nothing */
+    _Atomic(int64_t) list_since_ms;
+    _Atomic(uint64_t) n_list_objects;
+    _Atomic(uint64_t) n_list_expected;
+    _Atomic(uint64_t) list_bytes;
 };
 
 static inline void kinf__reflector_count(_Atomic(uint64_t) *count, uint64_t more)
@@ -146,6 +151,12 @@ int kinf__reflector_on_rejected_event(const char *key, const struct kinf_error *
 void kinf__reflector_begin_list(struct kinf__reflector *reflector);
 KINF_MUST_CHECK int kinf__reflector_finish_list(struct kinf__reflector *reflector, const char *how,
                                                 const char *rv, struct kinf_error *err);
+/* Tells how far the list is, if one is under way: once for each piece of a body. */
+void kinf__reflector_note_progress(struct kinf__reflector *reflector);
+/* About how many items the list has in all; 0: not known. */
+void kinf__reflector_expect_items(struct kinf__reflector *reflector, uint64_t n);
+/* It stands still, or was given up: nothing is told of it until it goes on. */
+void kinf__reflector_hide_progress(struct kinf__reflector *reflector);
 /* Unless the reflector is interrupted: then it stays until release. */
 void kinf__reflector_drop_list(struct kinf__reflector *reflector);
 void kinf__reflector_release_list(struct kinf__reflector *reflector);

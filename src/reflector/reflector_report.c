@@ -117,6 +117,7 @@ void kinf__reflector_tell_failure(struct kinf__reflector *reflector,
                                         .err = err,
                                         .has_begun = reflector->has_begun };
 
+    kinf__reflector_hide_progress(reflector);
     if (err->code == KINF_ERR_STOPPED) {
         event = (struct kinf__policy_event){ .type = KINF__POLICY_STOP };
     } else {

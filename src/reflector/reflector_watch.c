@@ -191,6 +191,8 @@ static int on_body(const char *bytes, size_t len, void *ctx, struct kinf_error *
         kinf__deltafifo_set_corked(reflector->options.fifo, true);
     reflector->is_corked = true;
     r = kinf__watch_stream_feed(&reflector->watch_stream, bytes, len, err);
+    reflector->n_list_items = reflector->n_brought;
+    kinf__reflector_note_progress(reflector);
     return r < 0 ? r : keep_pace(reflector, len, reflector->n_brought != n_before, came_ms, err);
 }
 

@@ -39,6 +39,10 @@ static void write_counts(struct kinf__report *report, const struct kinf_informer
     kinf__report_count(report, "objects", status->n_objects);
     kinf__report_count(report, "lists", status->n_lists);
     kinf__report_count(report, "extraLists", status->n_extra_lists);
+    kinf__report_time(report, "listSince", status->list_since_ms);
+    kinf__report_count(report, "listObjects", status->n_list_objects);
+    kinf__report_count(report, "listExpected", status->n_list_expected);
+    kinf__report_count(report, "listBytes", status->list_bytes);
     kinf__report_count(report, "watches", status->n_watches);
     kinf__report_count(report, "events", status->n_events);
     kinf__report_count(report, "bookmarks", status->n_bookmarks);

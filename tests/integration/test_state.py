@@ -22,7 +22,8 @@ PROCESS = {"kinformerVersion", "time", "started", "residentBytes", "requests", "
 SCOPE = {"name", "resource", "group", "version", "namespace", "labelSelector", "fieldSelector", "shardSelector",
          "served", "pruned", "assumeScope"}
 INFORMER = SCOPE | {"state", "reason", "synced", "since", "lastContact", "lastList", "stalenessMs", "resourceVersion",
-                    "objects", "lists", "extraLists", "watches", "events", "bookmarks", "errors", "silentWatches",
+                    "objects", "listSince", "listObjects", "listExpected", "listBytes",
+                    "lists", "extraLists", "watches", "events", "bookmarks", "errors", "silentWatches",
                     "quarantined", "outsideShard", "failedIndexValues", "receivedBytes", "handlers", "queued",
                     "queuedBytes", "maxQueuedBytes"}
 CACHE = {"servedResourceVersion", "oldestResourceVersion", "storeBytes", "historyEvents", "historyBytes",

@@ -267,6 +267,123 @@ static void a_page_that_failed_is_asked_for_again_without_doubles(void **state)
     reflector_tear_down(&f);
 }
 
+/* --- how far a list is --- */
+
+static void expect_progress(struct reflector_fixture *f, uint64_t n_objects, uint64_t n_expected)
+{
+    struct kinf__reflector_counts counts = reflector_counts(f);
+
+    while (counts.n_list_objects != n_objects || counts.n_list_expected != n_expected) {
+        sched_yield();
+        counts = reflector_counts(f);
+    }
+    assert_in_range(counts.list_bytes, 1, counts.received_bytes);
+    assert_true(counts.list_since_ms > 0);
+    assert_true(counts.list_since_ms <= kinf__clock_now_ms());
+}
+
+static void expect_no_progress(struct reflector_fixture *f)
+{
+    struct kinf__reflector_counts counts = reflector_counts(f);
+
+    assert_int_equal(counts.list_since_ms, 0);
+    assert_int_equal(counts.n_list_objects, 0);
+    assert_int_equal(counts.n_list_expected, 0);
+    assert_int_equal(counts.list_bytes, 0);
+}
+
+static void a_list_in_pages_says_how_far_it_is(void **state)
+{
+    static const struct test_reply replies[] = {
+        { .body = LIST("10", ",\"continue\":\"t\",\"remainingItemCount\":2", POD("a", "3")) },
+        { .body = LIST("10", "", POD("b", "4") "," POD("c", "5")), .is_held = true },
+        { .body = "", .end = TEST_END_OPEN },
+    };
+    struct reflector_fixture f;
+
+    (void)state;
+    SET_UP(&f, replies);
+    f.options.page_size = 1;
+    reflector_start(&f);
+    expect_progress(&f, 1, 3);
+    test_server_let_go(f.server);
+    reflector_expect_phases(&f, "listing watching ");
+    expect_no_progress(&f);
+    reflector_tear_down(&f);
+}
+
+/* As the policy goes from a page to a list in one, or to a watch list. */
+static void the_list_behind_a_page_expects_what_that_said(void **state)
+{
+    static const struct test_reply replies[] = {
+        { .body = LIST("10", ",\"continue\":\"t\",\"remainingItemCount\":2", POD("a", "3")) },
+        { .status = "410 Gone", .body = STATUS("410", "Expired") },
+        { .body = "{\"items\":[" POD("a", "3") ",", .end = TEST_END_OPEN },
+    };
+    struct reflector_fixture f;
+
+    (void)state;
+    SET_UP(&f, replies);
+    f.options.page_size = 1;
+    reflector_start(&f);
+    reflector_expect_targets(
+        &f, 3, "/api/v1/pods?limit=1\n/api/v1/pods?limit=1&continue=t\n/api/v1/pods\n");
+    expect_progress(&f, 1, 3);
+    reflector_tear_down(&f);
+}
+
+static void a_list_in_one_says_what_came_so_far(void **state)
+{
+    static const struct test_reply replies[] = {
+        { .body = "{\"items\":[" POD("a", "3") ",", .end = TEST_END_OPEN },
+    };
+    struct reflector_fixture f;
+
+    (void)state;
+    SET_UP(&f, replies);
+    f.options.initial = KINF_INITIAL_LIST;
+    reflector_start(&f);
+    expect_progress(&f, 1, 0);
+    kinf__reflector_stop(f.reflector);
+    expect_no_progress(&f);
+    reflector_tear_down(&f);
+}
+
+static void a_relist_expects_about_what_is_stored(void **state)
+{
+    static const struct test_reply replies[] = {
+        { .body = LIST("10", "", POD("a", "3") "," POD("b", "4")) },
+        { .body = EVENT("ERROR", STATUS("410", "Expired")), .is_held = true },
+        { .body = "{\"items\":[" POD("a", "3") ",", .end = TEST_END_OPEN },
+    };
+    struct reflector_fixture f;
+
+    (void)state;
+    SET_UP(&f, replies);
+    reflector_start(&f);
+    reflector_expect_deltas(&f, "R n/a@3 R n/b@4 ");
+    test_server_let_go(f.server);
+    expect_progress(&f, 1, 2);
+    reflector_tear_down(&f);
+}
+
+static void nothing_is_said_of_a_list_that_waits(void **state)
+{
+    static const struct test_reply replies[] = {
+        { .body = LIST("10", ",\"continue\":\"t\"", POD("a", "3")) },
+        { .status = "429 Too Many Requests", .headers = "Retry-After: 60\r\n" },
+    };
+    struct reflector_fixture f;
+
+    (void)state;
+    SET_UP(&f, replies);
+    f.options.page_size = 1;
+    reflector_start(&f);
+    reflector_expect_phases(&f, "listing waiting:TOO_MANY_REQUESTS ");
+    expect_no_progress(&f);
+    reflector_tear_down(&f);
+}
+
 static void an_expired_page_leads_to_one_whole_list(void **state)
 {
     static const struct test_reply replies[] = {
@@ -679,6 +796,11 @@ int main(void)
         cmocka_unit_test(a_refused_watch_is_asked_for_again_without_a_list),
         cmocka_unit_test(a_list_cut_short_is_asked_for_in_pages),
         cmocka_unit_test(a_page_that_failed_is_asked_for_again_without_doubles),
+        cmocka_unit_test(a_list_in_pages_says_how_far_it_is),
+        cmocka_unit_test(the_list_behind_a_page_expects_what_that_said),
+        cmocka_unit_test(a_list_in_one_says_what_came_so_far),
+        cmocka_unit_test(a_relist_expects_about_what_is_stored),
+        cmocka_unit_test(nothing_is_said_of_a_list_that_waits),
         cmocka_unit_test(an_expired_page_leads_to_one_whole_list),
         cmocka_unit_test(a_page_that_names_itself_as_the_next_is_an_error),
         cmocka_unit_test(silence_is_answered_by_another_watch),

@@ -63,6 +63,26 @@ static void the_state_and_what_follows_come_in_one_stream(void **state)
     assert_int_equal(counts.n_events, 2);
     assert_int_equal(counts.n_bookmarks, 2);
     assert_int_equal(counts.n_errors, 0);
+    assert_int_equal(counts.list_since_ms, 0);
+    reflector_tear_down(&f);
+}
+
+static void it_says_how_far_it_is_until_the_bookmark(void **state)
+{
+    static const struct test_reply replies[] = {
+        { .body = EVENT("ADDED", POD("a", "4")) EVENT("ADDED", POD("b", "3")),
+          .end = TEST_END_OPEN },
+    };
+    struct kinf__reflector_counts counts;
+    struct reflector_fixture f;
+
+    (void)state;
+    SET_UP(&f, replies);
+    start(&f);
+    while ((counts = reflector_counts(&f)).n_list_objects != 2)
+        sched_yield();
+    assert_int_equal(counts.list_bytes, strlen(replies[0].body));
+    assert_true(counts.list_since_ms > 0);
     reflector_tear_down(&f);
 }
 
@@ -691,6 +711,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_state_and_what_follows_come_in_one_stream),
+        cmocka_unit_test(it_says_how_far_it_is_until_the_bookmark),
         cmocka_unit_test(nothing_is_told_before_the_bookmark),
         cmocka_unit_test(an_empty_state_is_a_state),
         cmocka_unit_test(changes_before_the_bookmark_are_applied),

@@ -174,7 +174,13 @@ struct kinf_informer_status {
     uint64_t n_outside_shard; /* objects and changes left out, see shard_selector */
     uint64_t n_failed_index_values;
     uint64_t received_bytes;
-    uint64_t reserved[8]; /* 0: for members to come */
+    /* Of the list or watch list that is under way, the first one or a later; all 0: none is. */
+    int64_t list_since_ms;    /* monotonic; when it was begun */
+    uint64_t n_list_objects;  /* received so far */
+    uint64_t n_list_expected; /* about how many it has in all: as a page said, or else, of a later
+                                 list, as many as are stored; 0: not known */
+    uint64_t list_bytes;      /* received so far, inflated */
+    uint64_t reserved[4];     /* 0: for members to come */
 };
 
 /* --- options --- */

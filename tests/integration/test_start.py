@@ -1,0 +1,88 @@
+"""How kinformerd starts: with its server away, and with many others at once. The server is kinformer-sim."""
+
+import os
+import re
+import socket
+import tempfile
+import unittest
+
+from harness import Daemon, run_daemon, wait_until
+from sim import Sim
+from test_serve import ask
+from test_state import At
+
+PODS = "/api/v1/pods"
+
+
+class StartTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.cache = os.path.join(folder.name, "cache")
+        self.config = os.path.join(folder.name, "config")
+        self.kubeconfig = os.path.join(folder.name, "kubeconfig")
+
+    def start(self, spread, kubeconfig):
+        with open(self.config, "w", encoding="utf-8") as file:
+            file.write(f"events: json\nstartSpread: {spread}\nresources: [{{resource: pods}}]\n")
+        return Daemon("--listen", "127.0.0.1:0", "--write-kubeconfig", self.cache, config=self.config,
+                      kubeconfig=kubeconfig)
+
+    def served(self, daemon):
+        wait_until(lambda: daemon.check() or os.path.exists(self.cache), "it listens")
+        return At(self.cache)
+
+    def expect_unready(self, served):
+        self.assertEqual(ask(served, "/livez")[0], 200)
+        self.assertEqual(ask(served, PODS)[0], 429)
+        code, _, text = ask(served, "/readyz")
+        self.assertEqual(code, 500)
+        self.assertIn(b"[-]discovery failed: not fetched", text)
+
+    def test_with_the_server_away_it_answers_probes_and_waits(self):
+        with socket.socket() as bound:
+            bound.bind(("127.0.0.1", 0))
+            address = f"127.0.0.1:{bound.getsockname()[1]}"
+            with open(self.kubeconfig, "w", encoding="utf-8") as file:
+                file.write("current-context: c\ncontexts: [{name: c, context: {cluster: c}}]\n"
+                           f"clusters: [{{name: c, cluster: {{server: 'http://{address}'}}}}]\n")
+            with self.start("0", self.kubeconfig) as daemon:
+                served = self.served(daemon)
+                daemon.wait_logged("waiting for the server")
+                self.expect_unready(served)
+                bound.close()
+                with Sim("--listen", address, "--generate", "pods=3"):
+                    wait_until(lambda: ask(served, "/readyz")[0] == 200, "ready")
+                    self.assertEqual(ask(served, PODS)[0], 200)
+                    daemon.stop()
+
+    def test_a_spread_start_asks_nothing_before_its_time_and_stops_at_once(self):
+        drawn = []
+        with Sim("--fault-listen", "127.0.0.1:0") as sim:
+            for _ in range(3):
+                with self.start("1000h", sim.kubeconfig) as daemon:
+                    served = self.served(daemon)
+                    daemon.wait_logged("waiting before the first request ms=")
+                    self.expect_unready(served)
+                    drawn.append(int(re.search(r"before the first request ms=(\d+)", daemon.log_text()).group(1)))
+                    daemon.stop()
+                os.remove(self.cache)
+            self.assertEqual(sim.control("GET", "/requests")[1]["requests"], [])
+        self.assertEqual(len(set(drawn)), 3)
+        self.assertTrue(all(0 <= ms < 3_600_000_000 for ms in drawn))
+
+    def test_a_short_spread_is_waited_for(self):
+        with Sim("--generate", "pods=3") as sim, self.start("1s", sim.kubeconfig) as daemon:
+            daemon.wait_synced(1)
+            daemon.stop()
+
+    def test_a_spread_that_is_no_time_is_refused(self):
+        with open(self.config, "w", encoding="utf-8") as file:
+            file.write("startSpread: soon\nresources: [{resource: pods}]\n")
+        code, _, problem = run_daemon("--config", self.config, "--check-config")
+        self.assertEqual(code, 2)
+        self.assertIn("startSpread", problem)
+
+
+if __name__ == "__main__":
+    unittest.main()
