@@ -39,6 +39,7 @@ struct kinf__config {
     uint32_t *unix_users; /* who may connect to them, by uid; none: whoever can */
     size_t n_unix_users;
     int64_t max_staleness_ms; /* 0: the default */
+    char *access_log;         /* a path, or "-": standard error; NULL: none */
     bool pass_through;        /* what is not cached goes to the server, as --pass-through */
     struct kinf__resource_config *resources;
     size_t n_resources;
