@@ -82,6 +82,39 @@ class Counted(unittest.TestCase):
         code, said = promtool("check", "rules", ALERTS)
         self.assertEqual(code, 0, said)
 
+    def test_alerts_fire_for_what_they_are_for_and_for_nothing_else(self):
+        """Series that go on for an hour, by the minute, and which alerts they lead to."""
+        at = 'instance="a",job="k"'
+        info = (f"kinformer_build_info{{{at}}}", "1x60")
+        requests = f'kinformer_requests_total{{{at},verb="get",resource="pods",source="cache",code="%s"}}'
+        cases = (
+            ([(f'kinformer_last_contact_age_seconds{{{at},name="pods"}}', "70+0x60")], []),
+            ([(f'kinformer_last_contact_age_seconds{{{at},name="pods"}}', "0+60x60")], ["KinformerStale"]),
+            ([(f'kinformer_synced{{{at},name="pods"}}', "0x60")], ["KinformerNotSynced"]),
+            ([(requests % "200", "0+600x60"), (requests % "503", "0+6x60"), (requests % "404", "0+600x60")], []),
+            ([(requests % "200", "0+600x60"), (requests % "503", "0+60x60")], ["KinformerRequestsFail"]),
+            ([(f'kinformer_access_decisions_total{{{at},review="made",verdict="failed"}}', "0+1x60")],
+             ["KinformerReviewsFail"]),
+            ([(f'kinformer_watcher_max_lag_seconds{{{at},name="pods"}}', "40x60")], ["KinformerWatchersLag"]),
+            ([(f"process_open_fds{{{at}}}", "900x60"), (f"process_max_fds{{{at}}}", "1000x60")], []),
+            ([info, (f"process_open_fds{{{at}}}", "900x60"), (f"process_max_fds{{{at}}}", "1000x60")],
+             ["KinformerFewDescriptors"]),
+            ([info, (f"process_start_time_seconds{{{at}}}", "0+300x60")], ["KinformerRestarts"]),
+        )
+        with open(ALERTS, encoding="utf-8") as file:
+            names = re.findall(r"alert: (\S+)", file.read())
+        for series, fired in cases:
+            test = {"interval": "1m", "input_series": [{"series": name, "values": values} for name, values in series],
+                    "promql_expr_test": [{"expr": f'count(ALERTS{{alertname="{name}",alertstate="firing"}})',
+                                          "eval_time": "50m",
+                                          "exp_samples": [{"labels": "{}", "value": 1}] if name in fired else []}
+                                         for name in names]}
+            with tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8") as file:
+                json.dump({"rule_files": [ALERTS], "evaluation_interval": "1m", "tests": [test]}, file)
+                file.flush()
+                code, said = promtool("test", "rules", file.name)
+            self.assertEqual(code, 0, (series, said))
+
     def test_promtool_takes_what_the_dashboard_asks(self):
         with open(DASHBOARD, encoding="utf-8") as file:
             board = json.load(file)
