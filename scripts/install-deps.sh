@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that are missing, or says how: install-deps.sh [build|test|lint|fuzz|clients]...
 # "build" is what the daemon and the library need, "test" adds cmocka, what the real cluster and its network need, and
-# what looks at the systemd unit,
+# what looks at the systemd unit, and promtool, which goes to build/tools: its package would start a Prometheus,
 # "lint" adds clang's tools and abidiff, "fuzz" libFuzzer, "clients" a browser. Exits 1 with one plain line when something is missing and cannot be installed.
 set -euo pipefail
 
@@ -13,6 +13,25 @@ declare -A packages=(
     [clients]="chromium"
 )
 
+# promtool alone, out of its package; anybody may do that. Nothing happens if there is one.
+fetch_promtool()
+{
+    local folder
+
+    if command -v promtool >/dev/null 2>&1 || [ -x build/tools/promtool ]; then
+        return 0
+    fi
+    folder=$(mktemp -d)
+    if (cd "$folder" && apt-get download prometheus && dpkg-deb --fsys-tarfile prometheus_*.deb |
+            tar -x ./usr/bin/promtool) >/dev/null 2>&1; then
+        mkdir -p build/tools
+        mv "$folder/usr/bin/promtool" build/tools/promtool
+    fi
+    rm -rf "$folder"
+    [ -x build/tools/promtool ]
+}
+
+groups=("$@")
 missing=()
 for group in "$@"; do
     for package in ${packages[$group]}; do
@@ -27,7 +46,17 @@ if ! command -v dpkg-query >/dev/null 2>&1; then
     echo "kinformer needs the development files of libcurl (OpenSSL flavour), cJSON, libyaml, OpenSSL, zlib, libmicrohttpd and GnuTLS; on Debian: ${packages[build]}" >&2
     exit 1
 fi
-[ ${#missing[@]} -eq 0 ] && exit 0
+# Without it a test is skipped, which says so.
+need_promtool()
+{
+    [[ " ${groups[*]} " != *" test "* ]] || fetch_promtool ||
+        echo "no promtool: Debian's package prometheus cannot be downloaded, and there is none in PATH" >&2
+}
+
+if [ ${#missing[@]} -eq 0 ]; then
+    need_promtool
+    exit 0
+fi
 
 command="apt-get install -y --no-install-recommends ${missing[*]}"
 if [ "$(id -u)" -ne 0 ]; then
@@ -49,3 +78,4 @@ if ! $command >/dev/null 2>&1; then
         exit 1
     }
 fi
+need_promtool

@@ -43,6 +43,8 @@
     X(KINF__RANK_FORWARD, "serve.forward", "requests that are passed through")                     \
     X(KINF__RANK_FAULTS, "sim.faults", "which requests fail, and the streams that wait")           \
     X(KINF__RANK_CONNECTION, "serve.connection", "whether a connection sleeps, or owes a head")    \
+    X(KINF__RANK_REQUEST_METRICS, "serve.request_metrics", "how often what was asked for")         \
+    X(KINF__RANK_ACCESS_LOG, "daemon.access_log", "lines that are to be written")                  \
     X(KINF__RANK_OUTPUT, "daemon.output", "standard output")                                       \
     X(KINF__RANK_LOG, "log", "the log callback")
 

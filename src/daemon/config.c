@@ -28,6 +28,7 @@ void kinf__config_release(struct kinf__config *config)
     free(config->key_file);
     kinf__strings_release(&config->listen);
     free(config->health_listen);
+    free(config->access_log);
     *config = (struct kinf__config){ 0 };
 }
 
@@ -188,9 +189,10 @@ static int read_root(const struct kinf__yaml *yaml, struct kinf__config *config,
                      struct kinf_error *err)
 {
     static const char *const allowed[] = {
-        "kubeconfig", "context",      "log",         "events",       "eventsObjects", "resources",
-        "listen",     "maxStaleness", "tls",         "auth",         "authAllowFor",  "authDenyFor",
-        "unixMode",   "unixUsers",    "passThrough", "healthListen", "startSpread",   NULL
+        "kubeconfig",   "context",     "log",          "events",    "eventsObjects",
+        "resources",    "listen",      "maxStaleness", "tls",       "auth",
+        "authAllowFor", "authDenyFor", "unixMode",     "unixUsers", "passThrough",
+        "healthListen", "startSpread", "accessLog",    NULL
     };
     const struct kinf__yaml_node *root = kinf__yaml_root(yaml), *list = NULL;
     const struct kinf__config_reader reader = { yaml, root, err };
@@ -207,6 +209,7 @@ static int read_root(const struct kinf__yaml *yaml, struct kinf__config *config,
             0 ||
         (failed = kinf__config_read_texts(&reader, "listen", &config->listen)) < 0 ||
         (failed = kinf__config_read_text(&reader, "healthListen", &config->health_listen)) < 0 ||
+        (failed = kinf__config_read_text(&reader, "accessLog", &config->access_log)) < 0 ||
         (failed = read_tls(&reader, config)) < 0 || (failed = read_auth(&reader, config)) < 0 ||
         (failed = read_unix(&reader, config)) < 0 ||
         (failed = read_max_staleness(&reader, config)) < 0 ||

@@ -39,6 +39,7 @@ struct kinf__config {
     uint32_t *unix_users; /* who may connect to them, by uid; none: whoever can */
     size_t n_unix_users;
     int64_t max_staleness_ms; /* 0: the default */
+    char *access_log;         /* a path, or "-": standard error; NULL: none */
     bool pass_through;        /* what is not cached goes to the server, as --pass-through */
     int64_t start_spread_ms;  /* the first request waits for a part of it, drawn at random */
     struct kinf__resource_config *resources;

@@ -246,6 +246,15 @@ static void note_synced(struct kinf__watches *watches)
     kinf__notify("READY=1");
 }
 
+static void begin_errand(struct daemon *daemon)
+{
+    bool is_reload = atomic_exchange(&reload_asked, false);
+
+    if (is_reload && daemon->watches.serving != NULL)
+        kinf__serving_reopen_log(daemon->watches.serving);
+    kinf__errand_begin(&daemon->errand, is_reload);
+}
+
 static int run_until_stopped(struct daemon *daemon, struct kinf_error *err)
 {
     int64_t watchdog_ms = kinf__notify_watchdog_ms();
@@ -256,7 +265,7 @@ static int run_until_stopped(struct daemon *daemon, struct kinf_error *err)
         note_synced(&daemon->watches);
         kinf__errand_finish(&daemon->errand);
         if (!daemon->errand.is_under_way)
-            kinf__errand_begin(&daemon->errand, atomic_exchange(&reload_asked, false));
+            begin_errand(daemon);
         if (watchdog_ms > 0)
             kinf__notify("WATCHDOG=1");
         sleep_a_while(daemon, watchdog_ms > 0 && watchdog_ms < LOOK_MS ? watchdog_ms : LOOK_MS);

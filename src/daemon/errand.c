@@ -119,6 +119,7 @@ static void tell_unchangeable(const struct kinf__config *now, const struct kinf_
 {
     if (!kinf__strings_equal(&now->listen, &wanted->listen) ||
         !kinf__text_equal(now->health_listen, wanted->health_listen) ||
+        !kinf__text_equal(now->access_log, wanted->access_log) ||
         now->unix_mode != wanted->unix_mode || now->n_unix_users != wanted->n_unix_users ||
         !kinf__text_equal(now->cert_file, wanted->cert_file) ||
         !kinf__text_equal(now->key_file, wanted->key_file) ||
@@ -127,8 +128,8 @@ static void tell_unchangeable(const struct kinf__config *now, const struct kinf_
         now->max_staleness_ms != wanted->max_staleness_ms ||
         now->pass_through != wanted->pass_through)
         KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_WARN,
-                  "listen, healthListen, unix..., tls, auth, maxStaleness and passThrough change "
-                  "only by a restart");
+                  "listen, healthListen, accessLog, unix..., tls, auth, maxStaleness and "
+                  "passThrough change only by a restart");
     if (!kinf__text_equal(now->kubeconfig, wanted->kubeconfig) ||
         !kinf__text_equal(now->context, wanted->context) || now->events != wanted->events ||
         now->events_objects != wanted->events_objects)

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "daemon/access_log.h"
 #include "serve/definitions.h"
 #include "serve/endpoint.h"
 #include "serve/kubeconfig_file.h"
@@ -39,15 +40,27 @@ int kinf__serving_new(const struct kinf__config *config, struct kinf_client *cli
     if (config->pass_through)
         failed = start_forwarder(serving, client, err);
     options.forwarder = serving->forwarder;
+    if (failed == 0 && config->access_log != NULL) {
+        failed = kinf__access_log_new(config->access_log, &serving->access_log, err);
+        options.log_request = kinf__access_log_take;
+    }
+    options.log_ctx = serving->access_log;
     if (failed == 0)
         failed = kinf__server_new(&options, &serving->server, err);
     if (failed < 0) {
+        kinf__access_log_free(serving->access_log);
         kinf__forwarder_free(serving->forwarder);
         free(serving);
         return failed;
     }
     *ret_serving = serving;
     return 0;
+}
+
+void kinf__serving_reopen_log(struct kinf__serving *serving)
+{
+    if (serving->access_log != NULL)
+        kinf__access_log_reopen(serving->access_log);
 }
 
 void kinf__serving_stop(struct kinf__serving *serving)
@@ -69,6 +82,7 @@ void kinf__serving_free(struct kinf__serving *serving)
     kinf__server_free(serving->server);
     kinf__forwarder_free(serving->forwarder);
     kinf__authorizer_free(serving->authorizer);
+    kinf__access_log_free(serving->access_log);
     free(serving->endpoints);
     free(serving);
 }

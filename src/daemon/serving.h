@@ -18,12 +18,15 @@ struct kinf__serving {
     struct kinf__endpoint **endpoints;
     size_t n_endpoints;
     struct kinf__authorizer *authorizer; /* NULL: none */
+    struct kinf__access_log *access_log; /* NULL: none */
 };
 
 /* Nothing listens yet. `client` is borrowed, for what is passed on. Errors: KINF_ERR_NO_MEMORY,
  * KINF_ERR_SYSTEM, KINF_ERR_CONFIG (tokens of others would go over plain HTTP). */
 KINF_MUST_CHECK int kinf__serving_new(const struct kinf__config *config, struct kinf_client *client,
                                       struct kinf__serving **ret_serving, struct kinf_error *err);
+/* A file that was renamed is left. */
+void kinf__serving_reopen_log(struct kinf__serving *serving);
 /* Ends every request within a bound, and listening; sources go afterwards, before
  * kinf__serving_free(). NULL is allowed. */
 void kinf__serving_stop(struct kinf__serving *serving);

@@ -358,10 +358,12 @@ int kinf__roundtrip_add(struct kinf__roundtrip *trip, struct kinf__transport *tr
 
 void kinf__roundtrip_leave(struct kinf__roundtrip *trip)
 {
-    long n_bytes = 0;
+    long n_bytes = 0, n_connections = 0;
 
     if (trip->transport == NULL)
         return;
+    curl_easy_getinfo(trip->easy, CURLINFO_NUM_CONNECTS, &n_connections);
+    atomic_fetch_add(&trip->transport->n_connections, (uint64_t)n_connections);
     curl_easy_getinfo(trip->easy, CURLINFO_REQUEST_SIZE, &n_bytes);
     trip->is_sent = n_bytes != 0;
     curl_multi_remove_handle(trip->transport->multi, trip->easy);

@@ -12,6 +12,7 @@
 #ifndef KINF_REST_TRANSPORT_H
 #define KINF_REST_TRANSPORT_H
 
+#include <stdatomic.h>
 #include <sys/types.h>
 
 #include <kinformer/client.h>
@@ -24,6 +25,7 @@
 struct kinf__transport {
     void *multi; /* curl's */
     struct kinf__list trips;
+    _Atomic(uint64_t) n_connections; /* that were made; any thread */
 };
 
 /* Errors: KINF_ERR_NO_MEMORY. */

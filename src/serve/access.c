@@ -148,6 +148,7 @@ static int ask_authorizer(struct kinf__exchange *exchange, const struct kinf__ex
     exchange->access.wake = exchange->owner.wake;
     exchange->access.ctx = exchange->owner.ctx;
     kinf__authorizer_ask(exchange->owner.authorizer, &request, &exchange->access, now_ms, &answer);
+    kinf__request_record_access(exchange, &answer);
     step = conclude(exchange, attributes, &answer);
     exchange->access_until_ms = answer.until_ms;
     return step;

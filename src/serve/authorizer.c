@@ -89,7 +89,7 @@ static enum kinf__verdict judge(const char *user, bool is_yes, const char *reaso
     KINF__AUTO_BUFFER name = KINF__BUFFER_INIT;
 
     answer->verdict = is_yes ? KINF__VERDICT_ALLOWED : KINF__VERDICT_DENIED;
-    if (!is_yes && kinf__review_user_name(user, &name) < 0)
+    if (kinf__review_user_name(user, &name) < 0 && !is_yes)
         return fail(answer);
     snprintf(answer->user, sizeof answer->user, "%.*s", (int)name.len,
              name.len != 0 ? name.bytes : "");

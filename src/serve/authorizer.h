@@ -55,7 +55,7 @@ struct kinf__authorizer_options {
 
 struct kinf__access_answer {
     enum kinf__verdict verdict;
-    char user[256];   /* of KINF__VERDICT_DENIED */
+    char user[256];   /* of KINF__VERDICT_ALLOWED and KINF__VERDICT_DENIED */
     char reason[256]; /* the upstream's; "": none */
     /* Of KINF__VERDICT_ALLOWED: what goes on, as watches do, goes on until then; monotonic. */
     int64_t until_ms;

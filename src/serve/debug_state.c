@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "serve/exchange_priv.h"
+#include "serve/process_metrics.h"
 #include "serve/report.h"
 #include "serve/watch.h"
 
@@ -218,7 +219,7 @@ static void write_process(struct kinf__report *report, const struct kinf__server
     kinf__report_text(report, "kinformerVersion", KINF_VERSION_STRING);
     kinf__report_time(report, "time", report->now_ms);
     kinf__report_time(report, "started", server->started_ms);
-    kinf__report_count(report, "residentBytes", kinf__state_resident_bytes());
+    kinf__report_count(report, "residentBytes", kinf__process_resident_bytes());
     kinf__report_count(report, "requests", server->n_requests);
     kinf__report_count(report, "refused", server->n_refused);
     kinf__report_count(report, "passed", server->n_passed);

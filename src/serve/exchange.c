@@ -202,6 +202,7 @@ static int begin(struct kinf__exchange *exchange, const struct kinf__exchange_he
     if (head->client != NULL)
         exchange->client = *head->client;
     failed = kinf__request_parse(head->target, &exchange->request, exchange->refusal);
+    kinf__request_record_begin(exchange, head);
     if (failed < 0)
         return failed;
     ask_backend(exchange, head);
@@ -301,6 +302,7 @@ static const struct kinf__answer *give(struct kinf__exchange *exchange)
         backend->distort(exchange->fault, &exchange->owner, &exchange->answer) == KINF__STEP_WAITS)
         return NULL;
     exchange->phase = KINF__PHASE_GIVEN;
+    kinf__request_record_answer(exchange);
     return &exchange->answer;
 }
 
@@ -430,6 +432,7 @@ void kinf__exchange_free(struct kinf__exchange *exchange)
     if (exchange == NULL)
         return;
     server = exchange->server;
+    kinf__request_record_end(exchange);
     detach(exchange);
     kinf__mutex_lock(&server->lock);
     if (exchange->source != NULL)

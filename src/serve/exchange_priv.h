@@ -10,6 +10,7 @@
 #include "serve/encode.h"
 #include "serve/exchange.h"
 #include "serve/request.h"
+#include "serve/request_record.h"
 #include "serve/selection.h"
 #include "serve/server_priv.h"
 
@@ -42,6 +43,7 @@ struct kinf__exchange {
     struct kinf__client client;
     /* the connection's thread */
     struct kinf__request request;
+    struct kinf__request_record record;
     bool has_options; /* they were read */
     struct kinf__list_options options;
     struct kinf__accepted accepted;
@@ -108,8 +110,6 @@ KINF_MUST_CHECK int kinf__page_answer(struct kinf__exchange *exchange);
 /* What its informer says of itself, or what is true of a store that cannot be behind. */
 void kinf__source_status(const struct kinf__source *source,
                          struct kinf_informer_status *ret_status);
-/* Of this process; 0: unknown. */
-uint64_t kinf__state_resident_bytes(void);
 
 /* How long ago the source was last known to be fresh; -1: never. */
 int64_t kinf__source_staleness_ms(const struct kinf__source *source, int64_t now_ms);

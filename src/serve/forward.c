@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/list.h"
 #include "base/lock.h"
@@ -38,11 +39,14 @@ struct kinf__forwarder {
     struct kinf__list forwards;
     struct kinf__places places;
     bool is_ended;
+    /* atomic */
+    struct kinf__histogram latency; /* to the head */
 };
 
 struct kinf__forward {
     /* constant after creation */
     struct kinf__forwarder *forwarder;
+    int64_t began_ns;
 
     /* the thread's */
     struct kinf__roundtrip trip;
@@ -113,6 +117,7 @@ static bool on_head(const struct kinf__head *head, void *ctx)
 {
     struct kinf__forward *forward = ctx;
 
+    kinf__histogram_observe(&forward->forwarder->latency, kinf__clock_now_ns() - forward->began_ns);
     kinf__mutex_lock(&forward->forwarder->lock);
     forward->head = head;
     if (head->code < 300 || head->code == 401 || head->code == 403)
@@ -208,6 +213,7 @@ int kinf__forward_new(struct kinf__forwarder *forwarder,
     if (forward == NULL)
         return kinf__error_no_memory(err);
     forward->forwarder = forwarder;
+    forward->began_ns = kinf__clock_now_ns();
     forward->is_body_complete = request->body_len == 0;
     forward->wake = request->wake;
     forward->wake_ctx = request->wake_ctx;
@@ -467,4 +473,22 @@ void kinf__forwarder_free(struct kinf__forwarder *forwarder)
     kinf__waker_set(&forwarder->waker);
     pthread_join(forwarder->thread, NULL);
     release(forwarder);
+}
+
+/* --- state --- */
+
+void kinf__forwarder_status(struct kinf__forwarder *forwarder,
+                            struct kinf__forwarder_status *ret_status)
+{
+    *ret_status = (struct kinf__forwarder_status){ .n_connections = atomic_load(
+                                                       &forwarder->transport.n_connections) };
+    kinf__mutex_lock(&forwarder->lock);
+    KINF__LIST_FOR_EACH (node, &forwarder->forwards)
+        ret_status->n_forwards++;
+    kinf__mutex_unlock(&forwarder->lock);
+}
+
+const struct kinf__histogram *kinf__forwarder_latency(const struct kinf__forwarder *forwarder)
+{
+    return &forwarder->latency;
 }

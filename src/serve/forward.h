@@ -27,6 +27,7 @@
 #include <kinformer/client.h>
 #include <kinformer/str.h>
 
+#include "base/metrics.h"
 #include "rest/head.h"
 
 struct kinf__forwarder;
@@ -55,6 +56,16 @@ KINF_MUST_CHECK int kinf__forwarder_new(struct kinf_client *client,
 size_t kinf__forwarder_max(const struct kinf__forwarder *forwarder);
 /* Every forward has been freed. NULL is allowed. */
 void kinf__forwarder_free(struct kinf__forwarder *forwarder);
+
+struct kinf__forwarder_status {
+    size_t n_forwards;      /* under way */
+    uint64_t n_connections; /* that were made */
+};
+
+void kinf__forwarder_status(struct kinf__forwarder *forwarder,
+                            struct kinf__forwarder_status *ret_status);
+/* How long the server took until it answered; the forwarder's own. */
+const struct kinf__histogram *kinf__forwarder_latency(const struct kinf__forwarder *forwarder);
 
 struct kinf__forward_request {
     const char *method;

@@ -244,23 +244,10 @@ static bool is_pruned(struct kinf__exchange *exchange)
     return is_any;
 }
 
-static bool is_true(const struct kinf__request *request, const char *name)
-{
-    struct kinf_str rest = request->query;
-    struct kinf__query_pair pair;
-
-    while (kinf__query_next(&rest, &pair)) {
-        if (kinf__query_is_named(pair.name, name))
-            return !kinf_str_equal(pair.value, KINF_STR("0")) &&
-                   !kinf_str_equal(pair.value, KINF_STR("false"));
-    }
-    return false;
-}
-
 /* Watches and followed logs may be silent for as long as they like. */
 static bool is_endless(const struct kinf__request *request)
 {
-    return is_true(request, "watch") || is_true(request, "follow");
+    return kinf__request_is_true(request, "watch") || kinf__request_is_true(request, "follow");
 }
 
 /* It is not the cache's any more. */
@@ -404,7 +391,7 @@ static int hand_on(struct kinf__exchange *exchange, const struct kinf__head *hea
     pass->stream.read = read_stream;
     pass->stream.free = free_stream;
     pass->exchange = exchange;
-    pass->may_end_early = is_true(&exchange->request, "watch") && is_json(head);
+    pass->may_end_early = kinf__request_is_true(&exchange->request, "watch") && is_json(head);
     pass->last = '\n';
     answer->stream = &pass->stream;
     return 0;

@@ -92,6 +92,14 @@ void kinf__report_ms(struct kinf__report *report, const char *key, int64_t ms)
         kinf__report_count(report, key, (uint64_t)ms);
 }
 
+void kinf__report_exact_ms(struct kinf__report *report, const char *key, int64_t ns)
+{
+    char text[32];
+
+    snprintf(text, sizeof text, "%" PRId64 ".%03" PRId64, ns / 1000000, ns / 1000 % 1000);
+    append_literal(report, key, text);
+}
+
 void kinf__report_time(struct kinf__report *report, const char *key, int64_t at_ms)
 {
     int64_t wall_ms = report->now_wall_ms - (report->now_ms - at_ms);

@@ -33,6 +33,8 @@ void kinf__report_count(struct kinf__report *report, const char *key, uint64_t c
 void kinf__report_bool(struct kinf__report *report, const char *key, bool value);
 /* Milliseconds; null if they are negative. */
 void kinf__report_ms(struct kinf__report *report, const char *key, int64_t ms);
+/* Milliseconds with three decimals, of nanoseconds that are not negative. */
+void kinf__report_exact_ms(struct kinf__report *report, const char *key, int64_t ns);
 /* A moment of the monotonic clock as RFC 3339 with milliseconds; 0 is null. */
 void kinf__report_time(struct kinf__report *report, const char *key, int64_t at_ms);
 /* A resourceVersion: a string; "" for 0, none. */

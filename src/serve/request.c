@@ -238,6 +238,19 @@ bool kinf__request_has_parameter(const struct kinf__request *request, const char
     return false;
 }
 
+bool kinf__request_is_true(const struct kinf__request *request, const char *name)
+{
+    struct kinf_str rest = request->query;
+    struct kinf__query_pair pair;
+
+    while (kinf__query_next(&rest, &pair)) {
+        if (kinf__query_is_named(pair.name, name))
+            return !kinf_str_equal(pair.value, KINF_STR("0")) &&
+                   !kinf_str_equal(pair.value, KINF_STR("false"));
+    }
+    return false;
+}
+
 /* --- options --- */
 
 /* X(enumerator, name, whether it counts for a named object, too) */

@@ -103,5 +103,7 @@ void kinf__list_options_release(struct kinf__list_options *options);
 
 /* Whether the query has a parameter of this name, with or without a value. */
 bool kinf__request_has_parameter(const struct kinf__request *request, const char *name);
+/* Whether it is there and neither "0" nor "false". */
+bool kinf__request_is_true(const struct kinf__request *request, const char *name);
 
 #endif

@@ -298,6 +298,8 @@ int kinf__server_new(const struct kinf__server_options *options, struct kinf__se
         options->max_staleness_ms != 0 ? options->max_staleness_ms : KINF__SERVE_STALENESS_MIN_MS;
     server->forwarder = options->forwarder;
     server->backend = options->backend;
+    server->log_request = options->log_request;
+    server->log_ctx = options->log_ctx;
     server->name = options->name != NULL ? options->name : "kinformerd";
     server->token_issuer =
         kinf__token_issuer(options->source != NULL ? options->source : server->name);
@@ -310,9 +312,11 @@ int kinf__server_new(const struct kinf__server_options *options, struct kinf__se
     if (server->forwarder != NULL)
         kinf__connections_keep_apart(&server->connections,
                                      (int)kinf__forwarder_max(server->forwarder));
+    kinf__request_metrics_init(&server->request_metrics);
     failed = kinf__server_begin_time(server, err);
     if (failed < 0) {
         kinf__connections_release(&server->connections);
+        kinf__request_metrics_release(&server->request_metrics);
         kinf__cond_release(&server->changed);
         kinf__mutex_release(&server->lock);
         free(server);
@@ -333,6 +337,7 @@ void kinf__server_free(struct kinf__server *server)
         kinf__table_free(server->tables[i]);
     free(server->tables);
     kinf__connections_release(&server->connections);
+    kinf__request_metrics_release(&server->request_metrics);
     kinf__cond_release(&server->changed);
     kinf__mutex_release(&server->lock);
     free(server);

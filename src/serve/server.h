@@ -21,6 +21,10 @@ struct kinf__server;
 
 struct kinf__backend;
 
+/* Takes a line of the access log; does not block. Returns false if it is dropped. Any thread, no lock
+ * of the server is held. */
+typedef bool kinf__log_request_cb(struct kinf_str line, void *ctx);
+
 struct kinf__server_options {
     int64_t max_staleness_ms; /* for /readyz; 0: KINF__SERVE_STALENESS_MIN_MS */
     /* Takes writes; NULL: nothing does. Borrowed until the server is freed. */
@@ -29,6 +33,8 @@ struct kinf__server_options {
     const char *source; /* the URL of the server whose objects these are; NULL: its own */
     /* What is not cached is passed on by it; NULL: is refused. Borrowed until the server is freed. */
     struct kinf__forwarder *forwarder;
+    kinf__log_request_cb *log_request; /* NULL: no request is logged */
+    void *log_ctx;
 };
 
 struct kinf__server_status {

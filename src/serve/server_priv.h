@@ -15,6 +15,7 @@
 #include "base/timers.h"
 #include "serve/connections.h"
 #include "serve/digest.h"
+#include "serve/request_metrics.h"
 #include "serve/scope.h"
 #include "serve/server.h"
 
@@ -57,6 +58,8 @@ struct kinf__server {
     int64_t max_staleness_ms;
     struct kinf__forwarder *forwarder;   /* NULL: nothing is passed on */
     const struct kinf__backend *backend; /* NULL: nothing is written */
+    kinf__log_request_cb *log_request;   /* NULL: there is no access log */
+    void *log_ctx;
     const char *name;
     uint32_t token_issuer;
     int64_t started_ms;
@@ -84,6 +87,9 @@ struct kinf__server {
     uint64_t n_crowded; /* refused, since too many were passed on */
     /* atomic */
     _Atomic(bool) is_stopping;
+    _Atomic(uint64_t) n_log_dropped;
+    /* its own lock */
+    struct kinf__request_metrics request_metrics;
 };
 
 /* server_time.c: its thread. Errors: KINF_ERR_SYSTEM, KINF_ERR_NO_MEMORY. */

@@ -6,13 +6,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include <kinformer/api.h>
 #include <kinformer/metrics.h>
 
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "serve/exchange_priv.h"
+#include "serve/process_metrics.h"
 
 static const char plain[] = "text/plain; charset=utf-8";
 
@@ -146,41 +147,52 @@ int kinf__state_answer_health(struct kinf__exchange *exchange)
 
 /* --- metrics --- */
 
-/* X(name, type, help, member of the cache's status) */
+/* X(name, type, decimals, help, value) of `status` */
 #define CACHE_METRICS(X)                                                                           \
-    X("kinformer_store_bytes", KINF__METRIC_GAUGE, "Bytes of the objects in the store.",           \
-      store_bytes)                                                                                 \
-    X("kinformer_history_events", KINF__METRIC_GAUGE, "Events that a watch can be resumed in.",    \
-      n_events)                                                                                    \
-    X("kinformer_history_bytes", KINF__METRIC_GAUGE, "Memory that the history alone holds.",       \
-      history_bytes)                                                                               \
-    X("kinformer_pages", KINF__METRIC_GAUGE, "Old versions held for lists in pages.", n_pages)     \
-    X("kinformer_page_bytes", KINF__METRIC_GAUGE, "Memory that old versions hold, about.",         \
-      page_bytes)                                                                                  \
-    X("kinformer_watchers", KINF__METRIC_GAUGE, "Watches that are served.", n_cursors)             \
-    X("kinformer_watcher_max_lag_events", KINF__METRIC_GAUGE,                                      \
-      "Events that the slowest watch has before it.", max_lag)                                     \
-    X("kinformer_watchers_expired_total", KINF__METRIC_COUNTER,                                    \
-      "Watches that fell out of the history.", n_cursors_expired)                                  \
-    X("kinformer_watchers_cut_off_total", KINF__METRIC_COUNTER,                                    \
-      "Watches of those that held too much of what the history has no more.", n_cursors_given_up)  \
-    X("kinformer_watcher_wakes_total", KINF__METRIC_COUNTER, "Times that a watch was woken.",      \
-      n_wakes)
+    X("kinformer_store_bytes", GAUGE, 0, "Bytes of the objects in the store.",                     \
+      status->store_bytes)                                                                         \
+    X("kinformer_history_events", GAUGE, 0, "Events that a watch can be resumed in.",              \
+      status->n_events)                                                                            \
+    X("kinformer_history_bytes", GAUGE, 0, "Memory that the history alone holds.",                 \
+      status->history_bytes)                                                                       \
+    X("kinformer_pages", GAUGE, 0, "Old versions held for lists in pages.", status->n_pages)       \
+    X("kinformer_page_bytes", GAUGE, 0, "Memory that old versions hold, about.",                   \
+      status->page_bytes)                                                                          \
+    X("kinformer_watchers", GAUGE, 0, "Watches that are served.", status->n_cursors)               \
+    X("kinformer_watcher_max_lag_events", GAUGE, 0,                                                \
+      "Events that the slowest watch has before it.", status->max_lag)                             \
+    X("kinformer_watcher_max_lag_seconds", GAUGE, 3, "How long the first of them waits.",          \
+      since_ms(status->max_lag_since_ms))                                                          \
+    X("kinformer_watchers_expired_total", COUNTER, 0, "Watches that fell out of the history.",     \
+      status->n_cursors_expired)                                                                   \
+    X("kinformer_watchers_cut_off_total", COUNTER, 0,                                              \
+      "Watches of those that held too much of what the history has no more.",                      \
+      status->n_cursors_given_up)                                                                  \
+    X("kinformer_watcher_wakes_total", COUNTER, 0, "Times that a watch was woken.", status->n_wakes)
 
 static const struct {
     const char *name;
     enum kinf__metric_type type;
+    unsigned n_decimals;
     const char *help;
 } cache_metrics[] = {
-#define X(name, type, help, member) { name, type, help },
+#define X(name, type, decimals, help, value) { name, KINF__METRIC_##type, decimals, help },
     CACHE_METRICS(X)
 #undef X
 };
 
+/* 0: never. */
+static uint64_t since_ms(int64_t at_ms)
+{
+    int64_t now_ms = kinf__clock_now_ms();
+
+    return at_ms != 0 && now_ms > at_ms ? (uint64_t)(now_ms - at_ms) : 0;
+}
+
 static uint64_t metric_value(size_t metric, const struct kinf__watchcache_status *status)
 {
     const uint64_t values[] = {
-#define X(name, type, help, member) status->member,
+#define X(name, type, decimals, help, value) value,
         CACHE_METRICS(X)
 #undef X
     };
@@ -202,7 +214,8 @@ static int write_family(const struct kinf__server *server, size_t metric, struct
         if (server->sources[i]->is_unserved)
             continue;
         kinf__watchcache_status(server->sources[i]->cache, &status);
-        failed = kinf__metrics_sample(out, name, &label, 1, metric_value(metric, &status), 0);
+        failed = kinf__metrics_sample(out, name, &label, 1, metric_value(metric, &status),
+                                      cache_metrics[metric].n_decimals);
     }
     return failed;
 }
@@ -228,51 +241,78 @@ static int write_informers(const struct kinf__server *server, struct kinf__buffe
     return failed;
 }
 
-uint64_t kinf__state_resident_bytes(void)
+static int write_build(struct kinf__buffer *out)
 {
-    FILE *file = fopen("/proc/self/statm", "re");
-    unsigned long long n_pages = 0;
+    static const char name[] = "kinformer_build_info";
+    const struct kinf__label label = { "version", KINF_VERSION_STRING };
+    int failed = kinf__metrics_family(out, name, KINF__METRIC_GAUGE, "Always 1; what is running.");
 
-    if (file == NULL)
-        return 0;
-    if (fscanf(file, "%*u %llu", &n_pages) != 1)
-        n_pages = 0;
-    fclose(file);
-    return n_pages * (uint64_t)sysconf(_SC_PAGESIZE);
+    return failed < 0 ? failed : kinf__metrics_sample(out, name, &label, 1, 1, 0);
 }
 
-static int write_process(struct kinf__buffer *out)
+static int write_number(struct kinf__buffer *out, enum kinf__metric_type type, const char *name,
+                        const char *help, uint64_t value)
 {
-    static const char name[] = "process_resident_memory_bytes";
-    int failed = kinf__metrics_family(out, name, KINF__METRIC_GAUGE, "Resident memory in bytes.");
+    int failed = kinf__metrics_family(out, name, type, help);
 
-    return failed < 0 ? failed
-                      : kinf__metrics_sample(out, name, NULL, 0, kinf__state_resident_bytes(), 0);
+    return failed < 0 ? failed : kinf__metrics_sample(out, name, NULL, 0, value, 0);
 }
 
+/* The lock is held. */
 static int write_requests(const struct kinf__server *server, struct kinf__buffer *out)
 {
-    const struct {
-        const char *name, *help;
-        uint64_t n;
-    } counters[] = {
-        { "kinformer_requests_total", "Requests that were answered or are under way.",
-          server->n_requests },
-        { "kinformer_requests_refused_total", "Requests that were answered with an error.",
-          server->n_refused },
-        { "kinformer_requests_passed_total", "Requests that were passed on to the API server.",
-          server->n_passed },
-        { "kinformer_requests_crowded_total",
-          "Requests that were not passed on, since too many were.", server->n_crowded },
-    };
-    int failed = 0;
+    int failed = write_number(out, KINF__METRIC_GAUGE, "kinformer_requests_in_flight",
+                              "Requests under way, watches included.", server->n_exchanges);
 
-    for (size_t i = 0; failed == 0 && i < KINF__ARRAY_LEN(counters); i++) {
-        failed =
-            kinf__metrics_family(out, counters[i].name, KINF__METRIC_COUNTER, counters[i].help);
-        if (failed == 0)
-            failed = kinf__metrics_sample(out, counters[i].name, NULL, 0, counters[i].n, 0);
+    if (failed == 0)
+        failed = write_number(out, KINF__METRIC_COUNTER, "kinformer_requests_crowded_total",
+                              "Requests that were not passed on, since too many were.",
+                              server->n_crowded);
+    if (failed == 0)
+        failed = write_number(out, KINF__METRIC_COUNTER, "kinformer_access_log_dropped_total",
+                              "Requests that are not in the access log, since it was too slow.",
+                              atomic_load(&server->n_log_dropped));
+    return failed;
+}
+
+/* Zeros where nothing is passed on. */
+static int write_upstream(const struct kinf__server *server, struct kinf__buffer *out)
+{
+    static const char latency[] = "kinformer_upstream_response_seconds";
+    const struct kinf__histogram none = { .sum_ns = 0 };
+    const struct kinf__histogram *histogram = &none;
+    struct kinf__forwarder_status status = { .n_forwards = 0 };
+    int failed;
+
+    if (server->forwarder != NULL) {
+        kinf__forwarder_status(server->forwarder, &status);
+        histogram = kinf__forwarder_latency(server->forwarder);
     }
+    failed = write_number(out, KINF__METRIC_GAUGE, "kinformer_upstream_requests_in_flight",
+                          "Requests that are passed on and not over.", status.n_forwards);
+    if (failed == 0)
+        failed = write_number(out, KINF__METRIC_COUNTER, "kinformer_upstream_connections_total",
+                              "Connections made for requests that were passed on.",
+                              status.n_connections);
+    if (failed == 0)
+        failed = kinf__metrics_family(out, latency, KINF__METRIC_HISTOGRAM,
+                                      "Time until the API server begins to answer what is passed "
+                                      "on.");
+    return failed < 0 ? failed : kinf__metrics_histogram(out, latency, NULL, 0, histogram);
+}
+
+/* What needs the lock. */
+static int write_served(struct kinf__server *server, struct kinf__buffer *out)
+{
+    int failed;
+
+    kinf__mutex_lock(&server->lock);
+    failed = write_informers(server, out);
+    if (failed == 0)
+        failed = write_requests(server, out);
+    for (size_t i = 0; failed == 0 && i < KINF__ARRAY_LEN(cache_metrics); i++)
+        failed = write_family(server, i, out);
+    kinf__mutex_unlock(&server->lock);
     return failed;
 }
 
@@ -280,17 +320,16 @@ int kinf__state_answer_metrics(struct kinf__exchange *exchange)
 {
     struct kinf__server *server = exchange->server;
     struct kinf__buffer *out = &exchange->answer.body;
-    int failed;
+    int failed = write_build(out);
 
-    kinf__mutex_lock(&server->lock);
-    failed = write_informers(server, out);
     if (failed == 0)
-        failed = write_process(out);
+        failed = kinf__process_metrics_write(out);
     if (failed == 0)
-        failed = write_requests(server, out);
-    for (size_t i = 0; failed == 0 && i < KINF__ARRAY_LEN(cache_metrics); i++)
-        failed = write_family(server, i, out);
-    kinf__mutex_unlock(&server->lock);
+        failed = write_served(server, out);
+    if (failed == 0)
+        failed = kinf__request_metrics_write(&server->request_metrics, out);
+    if (failed == 0)
+        failed = write_upstream(server, out);
     exchange->answer.content_type = "text/plain; version=0.0.4; charset=utf-8";
     return failed < 0 ? kinf__refuse_no_memory(exchange->refusal) : 0;
 }

@@ -174,6 +174,9 @@ void kinf__watchcache_status(struct kinf__watchcache *cache,
         if (lag > ret_status->max_lag)
             ret_status->max_lag = lag;
     }
+    if (ret_status->max_lag != 0 && ret_status->max_lag <= ret_status->n_events)
+        ret_status->max_lag_since_ms =
+            kinf__history_at(&cache->history, cache->history.end - ret_status->max_lag)->at_ms;
     kinf__mutex_unlock(&cache->lock);
 }
 

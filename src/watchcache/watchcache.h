@@ -235,6 +235,7 @@ struct kinf__watchcache_status {
     size_t n_cursors;
     size_t n_waiters;
     uint64_t max_lag;             /* events that the slowest cursor has before it */
+    int64_t max_lag_since_ms;     /* when the first of them came; 0: none */
     uint64_t n_events_total;      /* counters from here */
     uint64_t n_evicted_for_bytes; /* events */
     uint64_t n_evicted_for_age;   /* events */

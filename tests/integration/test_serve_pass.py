@@ -319,7 +319,7 @@ class PassThroughTest(unittest.TestCase):
 
     def passed(self):
         text = ask(self.sidecar, "/metrics")[2].decode()
-        return int(re.search(r"^kinformer_requests_passed_total (\d+)", text, re.M).group(1))
+        return sum(map(int, re.findall(r'^kinformer_requests_total{.*source="upstream".*} (\d+)$', text, re.M)))
 
     def test_upgrades_are_refused_in_words(self):
         for target in (f"/api/v1/namespaces/{NAMESPACE}/pods/x/exec?command=ls", MAPS + "?watch=1"):

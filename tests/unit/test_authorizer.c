@@ -189,6 +189,7 @@ static void the_same_question_at_once_is_asked_once(void **state)
     assert_false(kinf__authorizer_work(upstream.authorizer, 0));
     assert_int_equal(upstream.n_woken, 2);
     assert_int_equal(ask_once(&upstream, &request, &first, 0, &answer), KINF__VERDICT_ALLOWED);
+    assert_string_equal(answer.user, "u-reader");
     assert_int_equal(ask_once(&upstream, &request, &second, 0, &answer), KINF__VERDICT_ALLOWED);
     assert_int_equal(upstream.n_token_reviews, 1);
     assert_int_equal(upstream.n_access_reviews, 1);

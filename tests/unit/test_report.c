@@ -63,6 +63,8 @@ static void times_are_of_the_wall_clock_and_none_is_null(void **state)
     expect_written(kinf__report_ms, 0, "0");
     expect_written(kinf__report_ms, 9007199254740993, "9007199254740993");
     expect_written(kinf__report_ms, -1, "null");
+    expect_written(kinf__report_exact_ms, 0, "0.000");
+    expect_written(kinf__report_exact_ms, 1234567890, "1234.567");
 }
 
 static void versions_are_strings(void **state)

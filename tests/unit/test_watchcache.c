@@ -600,6 +600,7 @@ static void idle_watch_stays_in_step_with_the_history(void **state)
     assert_int_equal(watch_wakes(&watch), 0);
     assert_true(status_of(f).n_evicted_for_bytes > 400);
     assert_int_equal(status_of(f).max_lag, 0);
+    assert_int_equal(status_of(f).max_lag_since_ms, 0);
     watchcache_put(f, "b@500:mine");
     watch_expect(&watch, "ADDED d/b@500");
     watch_end(&watch);
@@ -937,6 +938,7 @@ static void status_tells_how_far_behind_a_watch_is(void **state)
     assert_int_equal(cursor.n_told, 2);
     assert_true(cursor.is_armed);
     assert_int_equal(status_of(f).max_lag, 2);
+    assert_in_range(status_of(f).max_lag_since_ms, now_ms, kinf__clock_now_ms());
     assert_int_equal(status_of(f).n_cursors, 2);
     assert_int_equal(status_of(f).n_events, 2);
     assert_int_equal(status_of(f).n_events_total, 2);

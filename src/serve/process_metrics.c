@@ -1,0 +1,124 @@
+/*
+ * Of the kernel's /proc/self. The names are
+ * https://prometheus.io/docs/instrumenting/writing_clientlibs/#process-metrics
+ */
+#include "serve/process_metrics.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/metrics.h"
+
+#define NS_PER_S 1000000000ull
+
+struct process {
+    uint64_t started_ticks; /* since the machine started */
+    uint64_t virtual_bytes;
+    uint64_t resident_bytes;
+};
+
+/* The name of the program may hold anything but a bracket that comes later. */
+static void read_stat(struct process *ret_process)
+{
+    FILE *file = fopen("/proc/self/stat", "re");
+    unsigned long long started = 0, bytes = 0, n_pages = 0;
+    char line[1024] = "";
+    const char *rest;
+
+    *ret_process = (struct process){ 0 };
+    if (file == NULL)
+        return;
+    rest = fgets(line, sizeof line, file) != NULL ? strrchr(line, ')') : NULL;
+    fclose(file);
+    if (rest == NULL ||
+        sscanf(rest,
+               ") %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+               "%llu %llu %llu",
+               &started, &bytes, &n_pages) != 3)
+        return;
+    *ret_process = (struct process){ started, bytes, n_pages * (uint64_t)sysconf(_SC_PAGESIZE) };
+}
+
+uint64_t kinf__process_resident_bytes(void)
+{
+    struct process process;
+
+    read_stat(&process);
+    return process.resident_bytes;
+}
+
+static uint64_t clock_ns(clockid_t clock)
+{
+    struct timespec now = { .tv_sec = 0 };
+
+    clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+/* Of the wall clock. */
+static uint64_t start_ms(const struct process *process)
+{
+    uint64_t boot_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME);
+
+    return boot_ns / 1000000 + process->started_ticks * 1000 / (uint64_t)sysconf(_SC_CLK_TCK);
+}
+
+static uint64_t count_descriptors(void)
+{
+    DIR *folder = opendir("/proc/self/fd");
+    uint64_t n = 0;
+
+    if (folder == NULL)
+        return 0;
+    for (const struct dirent *entry; (entry = readdir(folder)) != NULL;)
+        n += entry->d_name[0] != '.';
+    closedir(folder);
+    return n > 0 ? n - 1 : 0; /* the folder's own */
+}
+
+static uint64_t max_descriptors(void)
+{
+    struct rlimit limit = { .rlim_cur = 0 };
+
+    getrlimit(RLIMIT_NOFILE, &limit);
+    return limit.rlim_cur;
+}
+
+int kinf__process_metrics_write(struct kinf__buffer *out)
+{
+    struct process process;
+    int failed = 0;
+
+    read_stat(&process);
+    const struct {
+        const char *name, *help;
+        enum kinf__metric_type type;
+        unsigned n_decimals;
+        uint64_t value;
+    } metrics[] = {
+        { "process_cpu_seconds_total", "Time on processors, of the user and the system.",
+          KINF__METRIC_COUNTER, 9, clock_ns(CLOCK_PROCESS_CPUTIME_ID) },
+        { "process_start_time_seconds", "When the process started, in seconds of Unix time.",
+          KINF__METRIC_GAUGE, 3, start_ms(&process) },
+        { "process_open_fds", "Open file descriptors.", KINF__METRIC_GAUGE, 0,
+          count_descriptors() },
+        { "process_max_fds", "File descriptors that may be open.", KINF__METRIC_GAUGE, 0,
+          max_descriptors() },
+        { "process_virtual_memory_bytes", "Virtual memory in bytes.", KINF__METRIC_GAUGE, 0,
+          process.virtual_bytes },
+        { "process_resident_memory_bytes", "Resident memory in bytes.", KINF__METRIC_GAUGE, 0,
+          process.resident_bytes },
+    };
+
+    for (size_t i = 0; failed == 0 && i < KINF__ARRAY_LEN(metrics); i++) {
+        failed = kinf__metrics_family(out, metrics[i].name, metrics[i].type, metrics[i].help);
+        if (failed == 0)
+            failed = kinf__metrics_sample(out, metrics[i].name, NULL, 0, metrics[i].value,
+                                          metrics[i].n_decimals);
+    }
+    return failed;
+}
