@@ -2,7 +2,8 @@
 # Installs the Debian packages that are missing, or says how: install-deps.sh [build|test|lint|fuzz|clients]...
 # "build" is what the daemon and the library need, "test" adds cmocka, what the real cluster and its network need, and
 # what looks at the systemd unit, and promtool, which goes to build/tools: its package would start a Prometheus,
-# "lint" adds clang's tools and abidiff, "fuzz" libFuzzer, "clients" a browser. Exits 1 with one plain line when something is missing and cannot be installed.
+# "lint" adds clang's tools and abidiff, "fuzz" libFuzzer, "clients" a browser. Exits 1 with one plain line when something is
+# missing and cannot be installed.
 set -euo pipefail
 
 declare -A packages=(
@@ -22,8 +23,9 @@ fetch_promtool()
         return 0
     fi
     folder=$(mktemp -d)
-    if (cd "$folder" && apt-get download prometheus && dpkg-deb --fsys-tarfile prometheus_*.deb |
-            tar -x ./usr/bin/promtool) >/dev/null 2>&1; then
+    # Package lists may be absent or old on a new machine.
+    if (cd "$folder" && { apt-get download prometheus || { apt-get update && apt-get download prometheus; }; } &&
+            dpkg-deb --fsys-tarfile prometheus_*.deb | tar -x ./usr/bin/promtool) >/dev/null 2>&1; then
         mkdir -p build/tools
         mv "$folder/usr/bin/promtool" build/tools/promtool
     fi
