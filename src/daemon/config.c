@@ -122,6 +122,9 @@ static int read_auth(const struct kinf__config_reader *reader, struct kinf__conf
     if (failed == 0)
         failed = kinf__yaml_read_duration_ms(reader->yaml, reader->mapping, "authDenyFor",
                                              &config->auth_deny_ms, reader->err);
+    if (failed == 0)
+        failed = kinf__yaml_read_duration_ms(reader->yaml, reader->mapping, "authStaleFor",
+                                             &config->auth_stale_ms, reader->err);
     if (failed < 0 || mode == NULL)
         return failed;
     if (strcmp(mode, "delegated") != 0)
@@ -189,10 +192,10 @@ static int read_root(const struct kinf__yaml *yaml, struct kinf__config *config,
                      struct kinf_error *err)
 {
     static const char *const allowed[] = {
-        "kubeconfig",   "context",     "log",          "events",    "eventsObjects",
-        "resources",    "listen",      "maxStaleness", "tls",       "auth",
-        "authAllowFor", "authDenyFor", "unixMode",     "unixUsers", "passThrough",
-        "healthListen", "startSpread", "accessLog",    NULL
+        "kubeconfig",   "context",      "log",          "events",    "eventsObjects",
+        "resources",    "listen",       "maxStaleness", "tls",       "auth",
+        "authAllowFor", "authDenyFor",  "authStaleFor", "unixMode",  "unixUsers",
+        "passThrough",  "healthListen", "startSpread",  "accessLog", NULL
     };
     const struct kinf__yaml_node *root = kinf__yaml_root(yaml), *list = NULL;
     const struct kinf__config_reader reader = { yaml, root, err };

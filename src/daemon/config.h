@@ -35,8 +35,9 @@ struct kinf__config {
     bool is_delegated;     /* `auth: delegated`: every TCP address takes tokens */
     int64_t auth_allow_ms; /* 0: the default */
     int64_t auth_deny_ms;
-    unsigned unix_mode;   /* of the files of unix sockets; 0: the default */
-    uint32_t *unix_users; /* who may connect to them, by uid; none: whoever can */
+    int64_t auth_stale_ms; /* 0: not at all */
+    unsigned unix_mode;    /* of the files of unix sockets; 0: the default */
+    uint32_t *unix_users;  /* who may connect to them, by uid; none: whoever can */
     size_t n_unix_users;
     int64_t max_staleness_ms; /* 0: the default */
     char *access_log;         /* a path, or "-": standard error; NULL: none */

@@ -126,7 +126,8 @@ static int start_authorizer(struct kinf__serving *serving, const struct kinf__co
                             struct kinf_client *client, struct kinf_error *err)
 {
     const struct kinf__authorizer_options options = { .allow_ms = config->auth_allow_ms,
-                                                      .deny_ms = config->auth_deny_ms };
+                                                      .deny_ms = config->auth_deny_ms,
+                                                      .stale_ms = config->auth_stale_ms };
     int failed = kinf__authorizer_new(&options, NULL, NULL, &serving->authorizer, err);
 
     return failed < 0 ? failed : kinf__authorizer_start(serving->authorizer, client, err);
@@ -163,6 +164,7 @@ int kinf__serving_listen(struct kinf__serving *serving, const struct kinf__confi
     if (config->is_delegated)
         failed = start_authorizer(serving, config, client, err);
     options.authorizer = serving->authorizer;
+    kinf__server_set_authorizer(serving->server, serving->authorizer);
     for (size_t i = 0; failed == 0 && i < config->listen.n_items; i++)
         failed = start_endpoint(serving, config->listen.items[i], &options, err);
     if (failed == 0 && config->health_listen != NULL)

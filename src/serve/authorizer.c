@@ -33,6 +33,7 @@
 #define MAX_INQUIRIES (TOKENS_PER_S * PATIENCE_MS / 1000) /* more of one address would not last */
 #define TOKEN_SHARE   4 /* of the inquiries, the part that one token may have */
 #define WARNING_MS    10000
+#define PROBE_MS      5000 /* between two inquiries that nobody waits for, while it does not answer */
 #define FAMILIAR_MS   600000 /* beyond its decision: whose token it was is no stranger */
 /* A review takes milliseconds, so one would do: the others are for reviews that hang. */
 #define N_REVIEWERS 4
@@ -66,6 +67,9 @@ struct kinf__authorizer {
     struct kinf__decisions accesses;
     struct kinf__credit credit;
     struct kinf__log_limit warnings;
+    int64_t away_since_ms; /* since when the upstream does not answer; 0: it does */
+    int64_t next_probe_ms;
+    uint64_t n_stale;
     bool is_stopping;
 };
 
@@ -97,14 +101,14 @@ static enum kinf__verdict judge(const char *user, bool is_yes, const char *reaso
     return answer->verdict;
 }
 
-/* From what is kept. The lock is held. */
+/* From what is kept; `or_stale`: also from what was to be asked again. The lock is held. */
 static enum kinf__verdict look_up(struct kinf__authorizer *authorizer,
                                   const struct kinf__question *token_question,
                                   const struct kinf__attributes *attributes, int64_t now_ms,
-                                  struct kinf__access_answer *answer)
+                                  bool or_stale, struct kinf__access_answer *answer)
 {
     const struct kinf__decision *who =
-        kinf__decisions_find(&authorizer->tokens, token_question, now_ms);
+        kinf__decisions_find(&authorizer->tokens, token_question, now_ms, or_stale);
     const struct kinf__decision *may;
     struct kinf__question question;
 
@@ -115,8 +119,27 @@ static enum kinf__verdict look_up(struct kinf__authorizer *authorizer,
         return answer->verdict = KINF__VERDICT_UNKNOWN;
     if (kinf__question_of_user(who->text, attributes, &question) < 0)
         return fail(answer);
-    may = kinf__decisions_find(&authorizer->accesses, &question, now_ms);
-    return may != NULL ? judge(who->text, may->is_yes, may->text, answer) : answer->verdict;
+    may = kinf__decisions_find(&authorizer->accesses, &question, now_ms, or_stale);
+    if (may == NULL)
+        return answer->verdict;
+    if (or_stale)
+        answer->stale_until_ms = min(who->stale_until_ms, may->stale_until_ms);
+    return judge(who->text, may->is_yes, may->text, answer);
+}
+
+/* Whether an answer of before stands in, since nobody can be asked. The lock is held. */
+static bool stands_in(struct kinf__authorizer *authorizer,
+                      const struct kinf__question *token_question,
+                      const struct kinf__attributes *attributes, int64_t now_ms,
+                      struct kinf__access_answer *answer)
+{
+    if (authorizer->away_since_ms == 0 || look_up(authorizer, token_question, attributes, now_ms,
+                                                  true, answer) != KINF__VERDICT_ALLOWED) {
+        *answer = (struct kinf__access_answer){ .verdict = KINF__VERDICT_WAITS };
+        return false;
+    }
+    authorizer->n_stale++;
+    return true;
 }
 
 /* The lock is held. */
@@ -142,8 +165,8 @@ static void settle(struct kinf__authorizer *authorizer, struct kinf__inquiry *in
 static bool is_known(struct kinf__authorizer *authorizer,
                      const struct kinf__question *token_question, int64_t now_ms)
 {
-    return kinf__decisions_find(&authorizer->tokens, token_question, now_ms) != NULL ||
-           kinf__decisions_find(&authorizer->familiar, token_question, now_ms) != NULL;
+    return kinf__decisions_find(&authorizer->tokens, token_question, now_ms, false) != NULL ||
+           kinf__decisions_find(&authorizer->familiar, token_question, now_ms, false) != NULL;
 }
 
 /* Throttles the newest inquiry about an unknown token of the address that has the most inquiries. For
@@ -182,12 +205,13 @@ static bool has_room(struct kinf__authorizer *authorizer,
            (authorizer->n_inquiries < max || make_room(authorizer, token_question, payer, now_ms));
 }
 
-/* The lock is held. */
-static enum kinf__verdict inquire(struct kinf__authorizer *authorizer,
-                                  const struct kinf__access_request *request,
-                                  const struct kinf__question *question,
-                                  const struct kinf__question *token_question,
-                                  struct kinf__access_waiter *waiter, int64_t now_ms)
+/* The one that is there, or a new one. KINF__VERDICT_WAITS: *ret_inquiry is written. The lock is
+ * held. */
+static enum kinf__verdict find_inquiry(struct kinf__authorizer *authorizer,
+                                       const struct kinf__access_request *request,
+                                       const struct kinf__question *question,
+                                       const struct kinf__question *token_question, int64_t now_ms,
+                                       struct kinf__inquiry **ret_inquiry)
 {
     struct kinf__inquiry *inquiry = kinf__inquiry_find(&authorizer->waiting, question);
 
@@ -210,9 +234,40 @@ static enum kinf__verdict inquire(struct kinf__authorizer *authorizer,
         authorizer->n_inquiries++;
         kinf__cond_signal(&authorizer->changed);
     }
+    *ret_inquiry = inquiry;
+    return KINF__VERDICT_WAITS;
+}
+
+/* The lock is held. */
+static enum kinf__verdict inquire(struct kinf__authorizer *authorizer,
+                                  const struct kinf__access_request *request,
+                                  const struct kinf__question *question,
+                                  const struct kinf__question *token_question,
+                                  struct kinf__access_waiter *waiter, int64_t now_ms)
+{
+    struct kinf__inquiry *inquiry;
+    enum kinf__verdict verdict =
+        find_inquiry(authorizer, request, question, token_question, now_ms, &inquiry);
+
+    if (verdict != KINF__VERDICT_WAITS)
+        return verdict;
     waiter->inquiry = inquiry;
     kinf__list_push_back(&inquiry->waiters, &waiter->node);
     return KINF__VERDICT_WAITS;
+}
+
+/* Whether the upstream answers again is asked now and then, by an inquiry that nobody waits for. The
+ * lock is held. */
+static void probe(struct kinf__authorizer *authorizer, const struct kinf__access_request *request,
+                  const struct kinf__question *question,
+                  const struct kinf__question *token_question, int64_t now_ms)
+{
+    struct kinf__inquiry *inquiry;
+
+    if (now_ms < authorizer->next_probe_ms)
+        return;
+    authorizer->next_probe_ms = kinf__clock_add_ms(now_ms, PROBE_MS);
+    (void)find_inquiry(authorizer, request, question, token_question, now_ms, &inquiry);
 }
 
 /* The lock is held. */
@@ -230,9 +285,13 @@ static enum kinf__verdict find_verdict(struct kinf__authorizer *authorizer,
         waiter->answer.verdict = KINF__VERDICT_WAITS;
         return answer->verdict;
     }
-    if (look_up(authorizer, token_question, &request->attributes, now_ms, answer) !=
+    if (look_up(authorizer, token_question, &request->attributes, now_ms, false, answer) !=
         KINF__VERDICT_WAITS)
         return answer->verdict;
+    if (stands_in(authorizer, token_question, &request->attributes, now_ms, answer)) {
+        probe(authorizer, request, question, token_question, now_ms);
+        return answer->verdict;
+    }
     return inquire(authorizer, request, question, token_question, waiter, now_ms);
 }
 
@@ -253,6 +312,8 @@ enum kinf__verdict kinf__authorizer_ask(struct kinf__authorizer *authorizer,
     kinf__mutex_unlock(&authorizer->lock);
     ret_answer->until_ms =
         min(kinf__clock_add_ms(now_ms, authorizer->options.watch_ms), request->expires_ms);
+    if (ret_answer->stale_until_ms != 0)
+        ret_answer->until_ms = min(ret_answer->until_ms, ret_answer->stale_until_ms);
     return ret_answer->verdict;
 }
 
@@ -292,23 +353,57 @@ void kinf__authorizer_give_up(struct kinf__authorizer *authorizer,
 
 /* --- reviews --- */
 
-static int64_t decision_end_ms(const struct kinf__authorizer *authorizer, bool is_yes,
-                               int64_t now_ms)
+/* A decision of now, that holds until `end_ms` at most. */
+static struct kinf__decision decision_of(const struct kinf__authorizer *authorizer, bool is_yes,
+                                         int64_t now_ms, int64_t end_ms, char *text)
 {
-    return kinf__clock_add_ms(now_ms,
-                              is_yes ? authorizer->options.allow_ms : authorizer->options.deny_ms);
+    const struct kinf__authorizer_options *options = &authorizer->options;
+    int64_t until_ms = kinf__clock_add_ms(now_ms, is_yes ? options->allow_ms : options->deny_ms);
+
+    return (struct kinf__decision){
+        .is_yes = is_yes,
+        .until_ms = min(until_ms, end_ms),
+        .stale_until_ms = is_yes ? min(kinf__clock_add_ms(until_ms, options->stale_ms), end_ms) : 0,
+        .text = text,
+    };
 }
 
 static int keep(struct kinf__authorizer *authorizer, struct kinf__decisions *decisions,
-                const struct kinf__question *question, bool is_yes, int64_t until_ms,
-                const char *text)
+                const struct kinf__question *question, const struct kinf__decision *decision)
 {
     int failed;
 
     kinf__mutex_lock(&authorizer->lock);
-    failed = kinf__decisions_put(decisions, question, is_yes, until_ms, text);
+    failed = kinf__decisions_put(decisions, question, decision);
     kinf__mutex_unlock(&authorizer->lock);
     return failed;
+}
+
+static bool is_unreachable(int failed, const struct kinf_error *err)
+{
+    return failed == KINF_ERR_NETWORK || failed == KINF_ERR_TIMEOUT ||
+           (failed == KINF_ERR_SERVER && err->http_status >= 500);
+}
+
+/* What a review came to says whether the upstream is there. */
+static void note_contact(struct kinf__authorizer *authorizer, int failed,
+                         const struct kinf_error *err, int64_t now_ms)
+{
+    bool is_away = is_unreachable(failed, err), was_away;
+
+    if (failed == KINF_ERR_STOPPED || failed == KINF_ERR_NO_MEMORY)
+        return;
+    kinf__mutex_lock(&authorizer->lock);
+    was_away = authorizer->away_since_ms != 0;
+    if (!is_away)
+        authorizer->away_since_ms = 0;
+    else if (!was_away)
+        authorizer->away_since_ms = now_ms != 0 ? now_ms : 1;
+    kinf__mutex_unlock(&authorizer->lock);
+    if (is_away != was_away && authorizer->options.stale_ms != 0)
+        KINF__LOG(KINF__LOG_SERVE, KINF_LOG_WARN, "%s",
+                  is_away ? "the API server reviews nothing: who was let in of late still is"
+                          : "the API server reviews again");
 }
 
 static int review_token(struct kinf__authorizer *authorizer, const struct kinf__inquiry *inquiry,
@@ -317,16 +412,21 @@ static int review_token(struct kinf__authorizer *authorizer, const struct kinf__
 {
     const struct kinf__question *question = &inquiry->token_question;
     int failed = kinf__inquiry_review_token(inquiry, sender, ret_yes, user, err);
-    int64_t end_ms;
+    struct kinf__decision who, familiar;
 
+    note_contact(authorizer, failed, err, now_ms);
     if (failed < 0)
         return failed;
-    end_ms = decision_end_ms(authorizer, *ret_yes, now_ms);
-    if (kinf__buffer_cstr(user) == NULL ||
-        keep(authorizer, &authorizer->tokens, question, *ret_yes,
-             *ret_yes ? min(end_ms, inquiry->expires_ms) : end_ms, user->bytes) < 0 ||
-        (*ret_yes && keep(authorizer, &authorizer->familiar, question, true,
-                          kinf__clock_add_ms(end_ms, FAMILIAR_MS), NULL) < 0))
+    if (kinf__buffer_cstr(user) == NULL)
+        return kinf__error_no_memory(err);
+    who = decision_of(authorizer, *ret_yes, now_ms, *ret_yes ? inquiry->expires_ms : INT64_MAX,
+                      user->bytes);
+    familiar = (struct kinf__decision){
+        .is_yes = true,
+        .until_ms = kinf__clock_add_ms(now_ms, authorizer->options.allow_ms + FAMILIAR_MS),
+    };
+    if (keep(authorizer, &authorizer->tokens, question, &who) < 0 ||
+        (*ret_yes && keep(authorizer, &authorizer->familiar, question, &familiar) < 0))
         return kinf__error_no_memory(err);
     return 0;
 }
@@ -341,7 +441,7 @@ static int find_user(struct kinf__authorizer *authorizer, const struct kinf__inq
     int failed = 0;
 
     kinf__mutex_lock(&authorizer->lock);
-    who = kinf__decisions_find(&authorizer->tokens, &inquiry->token_question, now_ms);
+    who = kinf__decisions_find(&authorizer->tokens, &inquiry->token_question, now_ms, false);
     is_kept = who != NULL;
     if (is_kept) {
         *ret_yes = who->is_yes;
@@ -359,17 +459,20 @@ static int review_access(struct kinf__authorizer *authorizer, const struct kinf_
 {
     KINF__AUTO_BUFFER reason = KINF__BUFFER_INIT;
     struct kinf__question question;
+    struct kinf__decision may;
     bool is_yes;
     int failed;
 
     if (kinf__question_of_user(user, &inquiry->attributes, &question) < 0)
         return kinf__error_no_memory(err);
     failed = kinf__inquiry_review_access(inquiry, user, sender, &is_yes, &reason, err);
+    note_contact(authorizer, failed, err, now_ms);
     if (failed < 0)
         return failed;
-    if (kinf__buffer_cstr(&reason) == NULL ||
-        keep(authorizer, &authorizer->accesses, &question, is_yes,
-             decision_end_ms(authorizer, is_yes, now_ms), reason.bytes) < 0)
+    if (kinf__buffer_cstr(&reason) == NULL)
+        return kinf__error_no_memory(err);
+    may = decision_of(authorizer, is_yes, now_ms, INT64_MAX, reason.bytes);
+    if (keep(authorizer, &authorizer->accesses, &question, &may) < 0)
         return kinf__error_no_memory(err);
     judge(user, is_yes, reason.bytes, answer);
     return 0;
@@ -395,7 +498,8 @@ static int review(struct kinf__authorizer *authorizer, const struct kinf__inquir
     }
     /* Another token of the same user may have asked the same since. */
     kinf__mutex_lock(&authorizer->lock);
-    verdict = look_up(authorizer, &inquiry->token_question, &inquiry->attributes, now_ms, answer);
+    verdict =
+        look_up(authorizer, &inquiry->token_question, &inquiry->attributes, now_ms, false, answer);
     kinf__mutex_unlock(&authorizer->lock);
     if (verdict != KINF__VERDICT_WAITS)
         return 0;
@@ -426,12 +530,12 @@ static bool decide(struct kinf__authorizer *authorizer, struct kinf__inquiry *in
     if (inquiry == NULL)
         return false;
     failed = review(authorizer, inquiry, sender, now_ms, &answer, &err);
-    if (failed < 0) {
-        answer = (struct kinf__access_answer){ .verdict = KINF__VERDICT_FAILED };
-        if (failed != KINF_ERR_STOPPED)
-            warn(authorizer, now_ms, err.message);
-    }
+    if (failed < 0 && failed != KINF_ERR_STOPPED)
+        warn(authorizer, now_ms, err.message);
     kinf__mutex_lock(&authorizer->lock);
+    if (failed < 0 &&
+        !stands_in(authorizer, &inquiry->token_question, &inquiry->attributes, now_ms, &answer))
+        answer.verdict = KINF__VERDICT_FAILED;
     settle(authorizer, inquiry, &answer);
     kinf__mutex_unlock(&authorizer->lock);
     return true;
@@ -596,6 +700,22 @@ static void end_reviewers(struct kinf__authorizer *authorizer)
     kinf__waker_release(&authorizer->stop);
 }
 
+void kinf__authorizer_status(struct kinf__authorizer *authorizer, int64_t now_ms,
+                             struct kinf__authorizer_status *ret_status)
+{
+    const struct kinf__authorizer_options *options = &authorizer->options;
+    int64_t since_ms;
+
+    kinf__mutex_lock(&authorizer->lock);
+    since_ms = authorizer->away_since_ms;
+    *ret_status = (struct kinf__authorizer_status){ .n_stale = authorizer->n_stale };
+    kinf__mutex_unlock(&authorizer->lock);
+    if (since_ms == 0)
+        return;
+    ret_status->away_ms = now_ms > since_ms ? now_ms - since_ms : 1;
+    ret_status->answers_nobody = ret_status->away_ms >= options->allow_ms + options->stale_ms;
+}
+
 /* --- life --- */
 
 static int64_t or_default(int64_t value, int64_t otherwise)
@@ -608,6 +728,7 @@ static struct kinf__authorizer_options complete(const struct kinf__authorizer_op
     return (struct kinf__authorizer_options){
         .allow_ms = or_default(options->allow_ms, ALLOW_MS),
         .deny_ms = or_default(options->deny_ms, DENY_MS),
+        .stale_ms = options->stale_ms,
         .watch_ms = or_default(options->watch_ms, WATCH_MS),
         .max_decisions = options->max_decisions != 0 ? options->max_decisions : MAX_DECISIONS,
         .tokens_per_s = options->tokens_per_s != 0 ? options->tokens_per_s : TOKENS_PER_S,

@@ -43,8 +43,11 @@ enum kinf__verdict {
 
 /* Zero is the default everywhere. */
 struct kinf__authorizer_options {
-    int64_t allow_ms;     /* how long "may" is kept; 30 s */
-    int64_t deny_ms;      /* how long "may not" is kept; 5 s */
+    int64_t allow_ms; /* how long "may" is kept; 30 s */
+    int64_t deny_ms;  /* how long "may not" is kept; 5 s */
+    /* How long "may" stands in for an answer beyond that, as long as the upstream cannot be reached,
+     * but never beyond the token's end; 0: not at all. */
+    int64_t stale_ms;
     int64_t watch_ms;     /* how long a watch goes on by one decision; 10 min */
     size_t max_decisions; /* of tokens, and as many of access; 4,096 */
     /* Tokens of one address that are asked about and were nobody's, as far as known, in the last
@@ -59,6 +62,14 @@ struct kinf__access_answer {
     char reason[256]; /* the upstream's; "": none */
     /* Of KINF__VERDICT_ALLOWED: what goes on, as watches do, goes on until then; monotonic. */
     int64_t until_ms;
+    int64_t
+        stale_until_ms; /* the authorizer's: until then an old answer stands in; 0: it is none */
+};
+
+struct kinf__authorizer_status {
+    int64_t away_ms;     /* how long the upstream does not answer; 0: it does, as far as known */
+    bool answers_nobody; /* what was kept from before is too old by now */
+    uint64_t n_stale;    /* answers of before that stood in, in all */
 };
 
 /* Whoever asks. Zero but for the callback, which runs under the authorizer's lock. */
@@ -100,6 +111,9 @@ void kinf__authorizer_cancel(struct kinf__authorizer *authorizer,
 /* If it waits, it is woken, and its answer is KINF__VERDICT_FAILED: whom it is for has gone. */
 void kinf__authorizer_give_up(struct kinf__authorizer *authorizer,
                               struct kinf__access_waiter *waiter);
+
+void kinf__authorizer_status(struct kinf__authorizer *authorizer, int64_t now_ms,
+                             struct kinf__authorizer_status *ret_status);
 
 /* Decides the inquiry whose turn it is, sending what has to be sent; returns false if there is none.
  * For tests: the authorizer's threads do it by themselves. */

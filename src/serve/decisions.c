@@ -65,16 +65,16 @@ void kinf__decisions_release(struct kinf__decisions *decisions)
 
 const struct kinf__decision *kinf__decisions_find(struct kinf__decisions *decisions,
                                                   const struct kinf__question *question,
-                                                  int64_t now_ms)
+                                                  int64_t now_ms, bool or_stale)
 {
     struct entry *entry = find(decisions, question);
+    bool is_fresh = entry != NULL && entry->decision.until_ms > now_ms;
+    bool is_kept = is_fresh || (entry != NULL && entry->decision.stale_until_ms > now_ms);
 
-    if (entry == NULL)
-        return NULL;
-    if (entry->decision.until_ms <= now_ms) {
+    if (entry != NULL && !is_kept)
         drop(decisions, entry);
+    if (!is_kept || !(is_fresh || or_stale))
         return NULL;
-    }
     kinf__list_remove(&entry->in_list);
     kinf__list_push_back(&decisions->by_use, &entry->in_list);
     return &entry->decision;
@@ -91,7 +91,7 @@ static int add(struct kinf__decisions *decisions, struct entry *entry)
 }
 
 int kinf__decisions_put(struct kinf__decisions *decisions, const struct kinf__question *question,
-                        bool is_yes, int64_t until_ms, const char *text)
+                        const struct kinf__decision *decision)
 {
     struct entry *entry = find(decisions, question);
 
@@ -102,10 +102,10 @@ int kinf__decisions_put(struct kinf__decisions *decisions, const struct kinf__qu
     if (entry == NULL)
         return KINF_ERR_NO_MEMORY;
     entry->question = *question;
-    entry->decision = (struct kinf__decision){ is_yes, until_ms, NULL };
-    if (text != NULL)
-        entry->decision.text = strdup(text);
-    if ((text != NULL && entry->decision.text == NULL) || add(decisions, entry) < 0) {
+    entry->decision = *decision;
+    if (decision->text != NULL)
+        entry->decision.text = strdup(decision->text);
+    if ((decision->text != NULL && entry->decision.text == NULL) || add(decisions, entry) < 0) {
         free(entry->decision.text);
         free(entry);
         return KINF_ERR_NO_MEMORY;

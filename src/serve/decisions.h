@@ -27,8 +27,9 @@ struct kinf__question {
 
 struct kinf__decision {
     bool is_yes;
-    int64_t until_ms; /* monotonic; not used from then on */
-    char *text;       /* who the user is, or why not; owned, may be NULL */
+    int64_t until_ms;       /* monotonic; not used from then on */
+    int64_t stale_until_ms; /* not before: but kept until then, for when nobody can be asked */
+    char *text;             /* who the user is, or why not; owned, may be NULL */
 };
 
 struct kinf__decisions {
@@ -40,16 +41,17 @@ struct kinf__decisions {
 void kinf__decisions_init(struct kinf__decisions *decisions, size_t max);
 void kinf__decisions_release(struct kinf__decisions *decisions);
 
-/* The decision, valid until the next call; NULL if there is none, or none any more. */
+/* The decision, valid until the next call; NULL if there is none, or none any more. `or_stale`: also
+ * one that is only kept. */
 const struct kinf__decision *kinf__decisions_find(struct kinf__decisions *decisions,
                                                   const struct kinf__question *question,
-                                                  int64_t now_ms);
+                                                  int64_t now_ms, bool or_stale);
 
-/* Keeps a decision, in place of an older one; `text` is copied. Errors: KINF_ERR_NO_MEMORY: nothing
+/* Keeps a decision, in place of an older one; its text is copied. Errors: KINF_ERR_NO_MEMORY: nothing
  * is known then. */
 KINF_MUST_CHECK int kinf__decisions_put(struct kinf__decisions *decisions,
-                                        const struct kinf__question *question, bool is_yes,
-                                        int64_t until_ms, const char *text);
+                                        const struct kinf__question *question,
+                                        const struct kinf__decision *decision);
 
 /* Whether map and list hold the same, within the bound. For tests. */
 bool kinf__decisions_check(const struct kinf__decisions *decisions);

@@ -272,6 +272,11 @@ void kinf__server_stop(struct kinf__server *server)
     kinf__mutex_unlock(&server->lock);
 }
 
+void kinf__server_set_authorizer(struct kinf__server *server, struct kinf__authorizer *authorizer)
+{
+    server->authorizer = authorizer;
+}
+
 bool kinf__server_is_stopping(struct kinf__server *server)
 {
     return atomic_load(&server->is_stopping);

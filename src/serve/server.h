@@ -19,6 +19,7 @@
 
 struct kinf__server;
 
+struct kinf__authorizer;
 struct kinf__backend;
 
 /* Takes a line of the access log; does not block. Returns false if it is dropped. Any thread, no lock
@@ -105,6 +106,10 @@ void kinf__source_free(struct kinf__source *source);
 void kinf__server_want_bookmarks(struct kinf__server *server);
 
 /* Ends watches and waiting requests, refuses new ones, and waits up to 2 s until none is left. */
+/* Who decides at its addresses: /readyz and /metrics tell of it. Before the first address; it outlives
+ * the server. NULL is allowed. */
+void kinf__server_set_authorizer(struct kinf__server *server, struct kinf__authorizer *authorizer);
+
 void kinf__server_stop(struct kinf__server *server);
 /* Whether that has begun. Any thread. */
 bool kinf__server_is_stopping(struct kinf__server *server);

@@ -62,6 +62,7 @@ struct kinf__server {
     void *log_ctx;
     const char *name;
     uint32_t token_issuer;
+    struct kinf__authorizer *authorizer; /* of its addresses; NULL: none */
     int64_t started_ms;
     pthread_t timer;
     struct kinf__waker end_of_time;       /* ends the timer's thread */

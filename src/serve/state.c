@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/metrics.h"
+#include "serve/authorizer.h"
 #include "serve/exchange_priv.h"
 #include "serve/process_metrics.h"
 
@@ -75,26 +76,33 @@ struct checks {
     bool is_out_of_memory;
 };
 
-/* `n_left_out`: objects that a source leaves out, which is told and fails nothing: one broken object
- * must not take the others out of service. */
+/* `remark` is told and fails nothing; "": none. */
 static void add_check(struct checks *checks, const char *name, const char *reason,
-                      uint64_t n_left_out)
+                      const char *remark)
 {
     const char *asked = checks->exchange->request.name;
-    char remark[64] = "";
     int failed;
 
     if (*asked != '\0' && strcmp(asked, name) != 0)
         return;
     checks->is_found = true;
     checks->is_failed = checks->is_failed || reason != NULL;
-    checks->has_remarks = checks->has_remarks || n_left_out != 0;
-    if (n_left_out != 0)
-        snprintf(remark, sizeof remark, ", %" PRIu64 " objects left out", n_left_out);
+    checks->has_remarks = checks->has_remarks || *remark != '\0';
     failed = reason == NULL
                  ? kinf__buffer_printf(&checks->lines, "[+]%s ok%s\n", name, remark)
                  : kinf__buffer_printf(&checks->lines, "[-]%s failed: %s\n", name, reason);
     checks->is_out_of_memory = checks->is_out_of_memory || failed < 0;
+}
+
+/* One broken object must not take the others out of service. */
+static void add_source_check(struct checks *checks, const struct kinf__source *source)
+{
+    uint64_t n_left_out = kinf__source_left_out(source);
+    char remark[64] = "";
+
+    if (n_left_out != 0)
+        snprintf(remark, sizeof remark, ", %" PRIu64 " objects left out", n_left_out);
+    add_check(checks, source->name, unready_reason(checks->exchange->server, source), remark);
 }
 
 static void add_source_checks(struct checks *checks)
@@ -102,13 +110,28 @@ static void add_source_checks(struct checks *checks)
     struct kinf__server *server = checks->exchange->server;
 
     kinf__mutex_lock(&server->lock);
-    add_check(checks, "discovery", server->catalog != NULL ? NULL : "not fetched", 0);
+    add_check(checks, "discovery", server->catalog != NULL ? NULL : "not fetched", "");
     for (size_t i = 0; i < server->n_sources; i++) {
         if (!server->sources[i]->is_unserved)
-            add_check(checks, server->sources[i]->name, unready_reason(server, server->sources[i]),
-                      kinf__source_left_out(server->sources[i]));
+            add_source_check(checks, server->sources[i]);
     }
     kinf__mutex_unlock(&server->lock);
+}
+
+static void add_authorization_check(struct checks *checks)
+{
+    struct kinf__authorizer *authorizer = checks->exchange->server->authorizer;
+    struct kinf__authorizer_status status;
+    char remark[96] = "";
+
+    if (authorizer == NULL)
+        return;
+    kinf__authorizer_status(authorizer, kinf__clock_now_ms(), &status);
+    if (status.away_ms != 0)
+        snprintf(remark, sizeof remark, ", by answers of before: nobody reviews for %" PRId64 " s",
+                 status.away_ms / 1000);
+    add_check(checks, "authorization",
+              status.answers_nobody ? "the API server does not say who may read" : NULL, remark);
 }
 
 static int write_checks(struct checks *checks)
@@ -131,9 +154,11 @@ int kinf__state_answer_health(struct kinf__exchange *exchange)
     struct checks checks = { .exchange = exchange, .lines = KINF__BUFFER_INIT };
     int failed;
 
-    add_check(&checks, "ping", NULL, 0);
-    if (strcmp(exchange->request.check, "readyz") == 0)
+    add_check(&checks, "ping", NULL, "");
+    if (strcmp(exchange->request.check, "readyz") == 0) {
         add_source_checks(&checks);
+        add_authorization_check(&checks);
+    }
     exchange->answer.content_type = plain;
     exchange->answer.code = checks.is_failed ? 500 : 200;
     failed = checks.is_out_of_memory ? KINF_ERR_NO_MEMORY : write_checks(&checks);
@@ -275,6 +300,25 @@ static int write_requests(const struct kinf__server *server, struct kinf__buffer
     return failed;
 }
 
+/* Zeros where nobody decides. */
+static int write_authorizer(const struct kinf__server *server, struct kinf__buffer *out)
+{
+    struct kinf__authorizer_status status = { .n_stale = 0 };
+    int failed;
+
+    if (server->authorizer != NULL)
+        kinf__authorizer_status(server->authorizer, kinf__clock_now_ms(), &status);
+    failed = write_number(out, KINF__METRIC_GAUGE, "kinformer_access_unreviewed_seconds",
+                          "For how long the API server reviews nothing; 0: it does.",
+                          (uint64_t)(status.away_ms + 999) / 1000);
+    return failed < 0
+               ? failed
+               : write_number(out, KINF__METRIC_COUNTER, "kinformer_access_stale_total",
+                              "Requests that an older answer of the API server let in, since "
+                              "it reviews nothing (authStaleFor).",
+                              status.n_stale);
+}
+
 /* Zeros where nothing is passed on. */
 static int write_upstream(const struct kinf__server *server, struct kinf__buffer *out)
 {
@@ -328,6 +372,8 @@ int kinf__state_answer_metrics(struct kinf__exchange *exchange)
         failed = write_served(server, out);
     if (failed == 0)
         failed = kinf__request_metrics_write(&server->request_metrics, out);
+    if (failed == 0)
+        failed = write_authorizer(server, out);
     if (failed == 0)
         failed = write_upstream(server, out);
     exchange->answer.content_type = "text/plain; version=0.0.4; charset=utf-8";

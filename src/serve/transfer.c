@@ -95,7 +95,6 @@ static bool suspend(struct transfer *transfer)
     if (!transfer->awaits_hang_up)
         kinf__exchange_await_hang_up(transfer->exchange, transfer->fd);
     transfer->awaits_hang_up = true;
-
     kinf__mutex_lock(&transfer->lock);
     is_woken = transfer->is_woken;
     if (!is_woken) {
@@ -203,7 +202,9 @@ static ssize_t read_body(void *ctx, uint64_t position, char *buf, size_t size)
             return 0;
         n = answer->stream->read(answer->stream, buf, size);
         end_slice(transfer);
-    } while (n == KINF__STREAM_LATER || (n == 0 && !suspend(transfer)));
+        /* A stop waits for nobody's walk: the answer is cut. */
+    } while ((n == KINF__STREAM_LATER && !kinf__server_is_stopping(transfer->rules->server)) ||
+             (n == 0 && !suspend(transfer)));
     if (n == KINF__STREAM_END)
         return MHD_CONTENT_READER_END_OF_STREAM;
     if (n == KINF__STREAM_RESET)

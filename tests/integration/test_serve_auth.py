@@ -17,7 +17,7 @@ import time
 import unittest
 
 import relay
-from harness import (PATIENCE, Daemon, cluster, config_map, make_key_pair, needs_cluster, run_daemon,
+from harness import (PATIENCE, Daemon, Proxy, cluster, config_map, make_key_pair, needs_cluster, run_daemon,
                      wait_until)
 from test_serve import Direct, Served, Watch, ask
 
@@ -45,12 +45,12 @@ def write_tls_config(folder, *lines):
 class Guarded(Served):
     """A daemon that takes tokens over TLS."""
 
-    def __init__(self, kubeconfig=None, mode="asan"):
+    def __init__(self, kubeconfig=None, mode="asan", stale="0s"):
         self.folder = tempfile.TemporaryDirectory()
         self.kubeconfig = os.path.join(self.folder.name, "kubeconfig")
         make_pair(self.folder.name)
         config = write_tls_config(self.folder.name, "auth: delegated", "authAllowFor: 1s", "authDenyFor: 1s",
-                                  'listen: ["127.0.0.1:0"]')
+                                  f"authStaleFor: {stale}", 'listen: ["127.0.0.1:0"]')
         self.daemon = Daemon("--write-kubeconfig", self.kubeconfig, config=config, kubeconfig=kubeconfig, events=False,
                              mode=mode)
 
@@ -419,6 +419,36 @@ class SlowReviews(unittest.TestCase):
         connection = self.hang(token)
         self.guarded.daemon.stop(within=5)
         connection.close()
+
+
+@needs_cluster("roles, tokens of accounts")
+class Outage(unittest.TestCase):
+    def test_who_was_let_in_stays_in_for_as_long_as_is_said(self):
+        token, stranger = make_account("outage", rule("list")), make_account("stranger", rule("list"))
+        with tempfile.TemporaryDirectory() as folder, Proxy() as proxy, \
+                Guarded(proxy.kubeconfig(folder), stale="7s") as guarded:
+            def code(whose):
+                return ask(guarded, LIST, headers={"Authorization": "Bearer " + whose})[0]
+
+            def readyz():
+                status, _, text = ask(guarded, "/readyz?verbose")
+                return status, text.decode()
+            wait_until(lambda: code(token) == 200, "the right")
+            self.assertIn("[+]authorization ok\n", readyz()[1])
+            proxy.refuse()
+            time.sleep(1.5)
+            self.assertEqual((code(token), code(stranger)), (200, 503))
+            status, text = readyz()
+            self.assertEqual(status, 200)
+            self.assertRegex(text, r"\[\+\]authorization ok, by answers of before: nobody reviews for \d s\n")
+            self.assertIn("who was let in of late still is", guarded.daemon.log_text())
+            wait_until(lambda: code(token) == 503, "the end of it")
+            wait_until(lambda: readyz()[0] == 500, "readyz that fails")
+            self.assertIn("[-]authorization failed: the API server does not say who may read\n", readyz()[1])
+            with Proxy(listener=socket.create_server((proxy.host, proxy.port))):
+                wait_until(lambda: code(token) == 200, "the API server's word")
+                wait_until(lambda: readyz()[0] == 200, "ready")
+                self.assertEqual(code(stranger), 200)
 
 
 class Tls(unittest.TestCase):

@@ -108,6 +108,21 @@ class Fair(unittest.TestCase):
         print(f"  40 walks: {whole:.2f} s of CPU, of clients that left: {left:.2f} s")
         self.assertLess(left, whole / 2)
 
+    def test_a_stop_waits_for_no_walk(self):
+        with Served(resource=("pods",), mode="release", kubeconfig=self.sim.kubeconfig) as served:
+            lists = [("/api/v1/pods", {"Accept-Encoding": "gzip"}), ("/api/v1/pods?labelSelector=nobody", {})] * 50
+            processes = crowd_out(served.address, lists, 3)
+            time.sleep(1)
+            began = time.monotonic()
+            served.daemon.process.terminate()
+            self.assertEqual(served.daemon.process.wait(PATIENCE), 0)
+            took = time.monotonic() - began
+            for process in processes:
+                process.join()
+        print(f"  stopped in {took:.2f} s")
+        # Those who read have two seconds to take what is on its way.
+        self.assertLess(took, 4)
+
 
 class Probes(unittest.TestCase):
     """healthListen: an address that answers nothing but probes, to anybody."""

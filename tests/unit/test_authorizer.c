@@ -136,6 +136,86 @@ static void allowed_is_kept_for_30_s_and_denied_for_5(void **state)
     kinf__authorizer_free(upstream.authorizer);
 }
 
+static struct kinf__authorizer_status status_at(struct upstream *upstream, int64_t now_ms)
+{
+    struct kinf__authorizer_status status;
+
+    kinf__authorizer_status(upstream->authorizer, now_ms, &status);
+    return status;
+}
+
+/* authStaleFor. */
+static void a_yes_stands_in_while_nobody_can_be_asked(void **state)
+{
+    const struct kinf__authorizer_options options = { .stale_ms = 100000 };
+    struct upstream upstream;
+
+    (void)state;
+    begin(&upstream, &options);
+    assert_int_equal(ask(&upstream, "u-reader", "list", 1000), KINF__VERDICT_ALLOWED);
+    assert_int_equal(ask(&upstream, "u-other", "list", 1000), KINF__VERDICT_DENIED);
+    upstream.is_dead = true;
+    /* The first one to ask again finds that nobody is there. */
+    assert_int_equal(ask(&upstream, "u-reader", "list", 31000), KINF__VERDICT_ALLOWED);
+    assert_int_equal(status_at(&upstream, 31000).n_stale, 1);
+    assert_int_equal(status_at(&upstream, 33000).away_ms, 2000);
+    /* No other question, nobody else, and not for longer. */
+    assert_int_equal(ask(&upstream, "u-reader", "get", 32000), KINF__VERDICT_FAILED);
+    assert_int_equal(ask(&upstream, "u-other", "list", 33000), KINF__VERDICT_FAILED);
+    assert_int_equal(ask(&upstream, "u-new", "list", 34000), KINF__VERDICT_FAILED);
+    assert_int_equal(ask(&upstream, "u-reader", "list", 130999), KINF__VERDICT_ALLOWED);
+    assert_true(kinf__authorizer_work(upstream.authorizer, 130999));
+    assert_false(status_at(&upstream, 130999).answers_nobody);
+    assert_int_equal(ask(&upstream, "u-reader", "list", 131000), KINF__VERDICT_FAILED);
+    assert_true(status_at(&upstream, 161000).answers_nobody);
+    kinf__authorizer_free(upstream.authorizer);
+}
+
+static void who_is_back_is_asked_and_has_the_word(void **state)
+{
+    const struct kinf__authorizer_options options = { .stale_ms = 100000 };
+    const struct kinf__access_request request = request_of("u-reader", "list", "");
+    struct kinf__access_answer answer;
+    struct upstream upstream;
+    struct kinf__access_waiter waiter = waiter_of(&upstream);
+
+    (void)state;
+    begin(&upstream, &options);
+    assert_int_equal(ask(&upstream, "u-reader", "list", 1000), KINF__VERDICT_ALLOWED);
+    upstream.is_dead = true;
+    assert_int_equal(ask(&upstream, "u-reader", "list", 31000), KINF__VERDICT_ALLOWED);
+    upstream.is_dead = false;
+    upstream.allowed = "\"nobody\"";
+    /* At once by the old answer; what is asked beside it is answered for the next one. */
+    assert_int_equal(ask_once(&upstream, &request, &waiter, 40000, &answer), KINF__VERDICT_ALLOWED);
+    assert_true(kinf__authorizer_work(upstream.authorizer, 40000));
+    assert_false(kinf__authorizer_work(upstream.authorizer, 40000));
+    assert_int_equal(status_at(&upstream, 40000).away_ms, 0);
+    assert_int_equal(ask(&upstream, "u-reader", "list", 40001), KINF__VERDICT_DENIED);
+    kinf__authorizer_free(upstream.authorizer);
+}
+
+static void nothing_stands_in_beyond_the_tokens_end(void **state)
+{
+    const struct kinf__authorizer_options options = { .stale_ms = 1000000 };
+    struct kinf__access_request request = request_of("u-reader", "watch", "");
+    struct kinf__access_answer answer;
+    struct upstream upstream;
+    struct kinf__access_waiter waiter = waiter_of(&upstream);
+
+    (void)state;
+    begin(&upstream, &options);
+    request.expires_ms = 60000;
+    assert_int_equal(ask_whole(&upstream, &request, 1000), KINF__VERDICT_ALLOWED);
+    upstream.is_dead = true;
+    assert_int_equal(ask_whole(&upstream, &request, 40000), KINF__VERDICT_ALLOWED);
+    assert_int_equal(ask_once(&upstream, &request, &waiter, 50000, &answer), KINF__VERDICT_ALLOWED);
+    assert_int_equal(answer.until_ms, 60000);
+    assert_true(kinf__authorizer_work(upstream.authorizer, 50000));
+    assert_int_equal(ask_whole(&upstream, &request, 60000), KINF__VERDICT_FAILED);
+    kinf__authorizer_free(upstream.authorizer);
+}
+
 static void a_revoked_right_ends_with_its_decision(void **state)
 {
     const struct kinf__authorizer_options options = { .allow_ms = 100 };
@@ -528,6 +608,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(allowed_is_kept_for_30_s_and_denied_for_5),
+        cmocka_unit_test(a_yes_stands_in_while_nobody_can_be_asked),
+        cmocka_unit_test(who_is_back_is_asked_and_has_the_word),
+        cmocka_unit_test(nothing_stands_in_beyond_the_tokens_end),
         cmocka_unit_test(a_revoked_right_ends_with_its_decision),
         cmocka_unit_test(a_decision_is_for_its_user_verb_and_name_alone),
         cmocka_unit_test(the_same_question_at_once_is_asked_once),

@@ -23,7 +23,11 @@ static void put(struct kinf__decisions *decisions, const char *text, bool is_yes
 {
     const struct kinf__question question = question_of(text);
 
-    assert_int_equal(kinf__decisions_put(decisions, &question, is_yes, until_ms, text), 0);
+    const struct kinf__decision decision = { .is_yes = is_yes,
+                                             .until_ms = until_ms,
+                                             .text = (char *)(uintptr_t)text };
+
+    assert_int_equal(kinf__decisions_put(decisions, &question, &decision), 0);
     assert_true(kinf__decisions_check(decisions));
 }
 
@@ -31,7 +35,8 @@ static const struct kinf__decision *find(struct kinf__decisions *decisions, cons
                                          int64_t now_ms)
 {
     const struct kinf__question question = question_of(text);
-    const struct kinf__decision *decision = kinf__decisions_find(decisions, &question, now_ms);
+    const struct kinf__decision *decision =
+        kinf__decisions_find(decisions, &question, now_ms, false);
 
     assert_true(kinf__decisions_check(decisions));
     return decision;
@@ -99,10 +104,31 @@ static void questions_differ_by_where_their_parts_end(void **state)
     assert_memory_equal(a.digest, c.digest, sizeof a.digest);
 }
 
+static void a_stale_one_is_kept_for_who_asks_for_it(void **state)
+{
+    const struct kinf__question question = question_of("a");
+    const struct kinf__decision decision = { .is_yes = true,
+                                             .until_ms = 1000,
+                                             .stale_until_ms = 3000 };
+    struct kinf__decisions decisions;
+
+    (void)state;
+    kinf__decisions_init(&decisions, 10);
+    assert_int_equal(kinf__decisions_put(&decisions, &question, &decision), 0);
+    assert_non_null(kinf__decisions_find(&decisions, &question, 999, false));
+    assert_null(kinf__decisions_find(&decisions, &question, 1000, false));
+    assert_non_null(kinf__decisions_find(&decisions, &question, 2999, true));
+    assert_null(kinf__decisions_find(&decisions, &question, 2999, false));
+    assert_null(kinf__decisions_find(&decisions, &question, 3000, true));
+    assert_int_equal(decisions.map.n_nodes, 0);
+    kinf__decisions_release(&decisions);
+}
+
 static void no_memory_leaves_nothing_known(void **state)
 {
     const struct kinf__question question = question_of("a");
     struct kinf__decisions decisions;
+    char why[] = "why";
     int r = KINF_ERR_NO_MEMORY;
 
     (void)state;
@@ -111,7 +137,8 @@ static void no_memory_leaves_nothing_known(void **state)
     for (unsigned i = 1; r < 0; i++) {
         assert_in_range(i, 1, 100);
         test_fail_allocation(i);
-        r = kinf__decisions_put(&decisions, &question, false, 2000, "why");
+        r = kinf__decisions_put(&decisions, &question,
+                                &(struct kinf__decision){ .until_ms = 2000, .text = why });
         test_fail_allocation(0);
         assert_true(kinf__decisions_check(&decisions));
         assert_true((find(&decisions, "a", 0) != NULL) == (r == 0));
@@ -143,6 +170,7 @@ int main(void)
         cmocka_unit_test(a_newer_decision_takes_the_place_of_the_older),
         cmocka_unit_test(the_one_used_the_longest_ago_goes_first),
         cmocka_unit_test(questions_differ_by_where_their_parts_end),
+        cmocka_unit_test(a_stale_one_is_kept_for_who_asks_for_it),
         cmocka_unit_test(no_memory_leaves_nothing_known),
         cmocka_unit_test(the_check_sees_a_lost_entry),
     };
