@@ -162,6 +162,7 @@ class BrokenWebhook(unittest.TestCase):
             daemon = sidecar.daemon
             daemon.wait_synced()
             wait_until(lambda: f"{NAMESPACE}/before" in daemon.versions(RESOURCE), "the first object")
+            daemon.wait_logged("all synced")
             stored, n_loud = daemon.versions(RESOURCE), daemon.count_loud()
             self.webhook.server.is_broken = True
             self.assertTrue(can_make("while-broken"))
