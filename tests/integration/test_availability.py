@@ -144,6 +144,7 @@ class Availability(unittest.TestCase):
         self.addCleanup(cluster().run_script, "restart-apiserver", KINF_APISERVER_FLAGS="")
         with Daemon(config=self.config(watchTimeout="2s")) as daemon:
             daemon.wait_synced()
+            daemon.wait_logged("all synced")
             loud = daemon.count_loud()
             for i in range(5):
                 n_watches = daemon.count_log("watch=1")

@@ -72,6 +72,7 @@ class Restarts(unittest.TestCase):
             daemon.wait_synced()
             put("before-the-end")
             daemon.wait_types(NAMESPACE + "/before-the-end", "ADDED")
+            daemon.wait_logged("all synced")
             loud = daemon.count_loud()
             cluster().signal_apiserver(signal.SIGTERM)
             # It serves for two more seconds, and only then takes no more connections: the watch goes on.
