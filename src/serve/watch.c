@@ -193,7 +193,6 @@ static int write_next(struct watch *watch)
 static ssize_t watch_read(struct kinf__stream *stream, char *buf, size_t size)
 {
     struct watch *watch = KINF__CONTAINER_OF(stream, struct watch, stream);
-
     int more = 1;
 
     if (kinf__pieces_len(&watch->out) == 0) {
@@ -204,9 +203,12 @@ static ssize_t watch_read(struct kinf__stream *stream, char *buf, size_t size)
     }
     if (more < 0)
         return KINF__STREAM_BROKEN;
-    if (kinf__pieces_len(&watch->out) == 0)
-        return more == 0 ? 0 : KINF__STREAM_LATER;
-    return (ssize_t)kinf__pieces_take(&watch->out, buf, size);
+    if (kinf__pieces_len(&watch->out) != 0)
+        return (ssize_t)kinf__pieces_take(&watch->out, buf, size);
+    /* Not later: a server that stops waits for no walk. */
+    if (watch->phase == PHASE_OVER)
+        return KINF__STREAM_END;
+    return more == 0 ? 0 : KINF__STREAM_LATER;
 }
 
 static struct watch *watch_new(void)

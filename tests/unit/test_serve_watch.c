@@ -184,6 +184,24 @@ static void a_watch_that_is_ended_says_how_far_it_was(void **state)
     reader_close(&reader);
 }
 
+/* At once: a server that stops reads once more. */
+static void a_watch_that_is_ended_and_has_nothing_to_say_ends(void **state)
+{
+    struct watchcache_fixture *f = *state;
+    char piece[100];
+
+    watchcache_replace(f, "10", "a@7");
+    for (int has_bookmarks = 0; has_bookmarks < 2; has_bookmarks++) {
+        struct reader reader = { .n_wakes = 0 };
+
+        reader_open(f, &reader, 10, false, has_bookmarks);
+        assert_int_equal(reader_read(&reader, 100), 0);
+        kinf__watch_end(reader.stream);
+        assert_int_equal(reader.stream->read(reader.stream, piece, sizeof piece), KINF__STREAM_END);
+        reader_close(&reader);
+    }
+}
+
 static void a_bookmark_is_not_told_to_who_did_not_ask(void **state)
 {
     struct watchcache_fixture *f = *state;
@@ -368,6 +386,7 @@ int main(void)
         WATCHCACHE_TEST(a_version_that_is_too_old_is_an_event_and_the_end),
         WATCHCACHE_TEST(a_watch_whose_cache_goes_away_expires),
         WATCHCACHE_TEST(a_watch_that_is_ended_says_how_far_it_was),
+        WATCHCACHE_TEST(a_watch_that_is_ended_and_has_nothing_to_say_ends),
         WATCHCACHE_TEST(a_bookmark_is_not_told_to_who_did_not_ask),
         WATCHCACHE_TEST(ages_are_told_by_the_clock_that_dates_objects),
         WATCHCACHE_TEST(only_the_first_event_of_a_table_has_columns),
