@@ -187,10 +187,12 @@ void kinf__sim_add_controller(struct kinf__sim *sim, struct kinf__controller *ta
 
 bool kinf__sim_is_settled(struct kinf__sim *sim)
 {
-    int64_t now_ms = kinf__clock_now_ms();
+    int64_t now_ms;
     bool is_settled;
 
     kinf__store_lock(sim->store);
+    /* Not before: what became due while the lock was waited for is due. */
+    now_ms = kinf__clock_now_ms();
     is_settled = !sim->is_working;
     KINF__LIST_FOR_EACH (node, &sim->controllers)
         is_settled =
