@@ -133,8 +133,11 @@ static void show(const struct kinf__progress_item *items, size_t n_items)
 
 /* --- in the log --- */
 
+/* An answer that has not begun is no progress; if it fails, that has a line of its own. */
 static void log_item(const struct kinf__progress_item *item)
 {
+    if (item->n_bytes == 0)
+        return;
     KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_INFO,
               "listing resource=%s namespace=%s objects=%" PRIu64 " expected=%" PRIu64
               " bytes=%" PRIu64 " ms=%" PRId64,
