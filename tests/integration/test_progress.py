@@ -84,7 +84,7 @@ class ProgressTest(unittest.TestCase):
         with Sim("--generate", "pods=1500,nodes=5,configmaps=5", "--fault", DRIP,
                  "--fault", "list nodes,configmaps stall after=100") as sim:
             terminal = Terminal("--kubeconfig", sim.kubeconfig, "--resource", "pods", "--resource", "nodes",
-                                "--resource", "configmaps", columns=50)
+                                "--resource", "configmaps", columns=70)
             try:
                 wait_until(lambda: "; and 2 more" in terminal.text(), "the line")
             finally:
@@ -92,7 +92,7 @@ class ProgressTest(unittest.TestCase):
         lines = re.findall(r"\r\x1b\[K(listing [^\r]*)", terminal.text())
         self.assertTrue(lines)
         for line in lines:
-            self.assertLess(len(line), 50, line)
+            self.assertLess(len(line), 70, line)
 
     def test_the_log_has_it_every_ten_seconds_and_the_state_and_the_metrics_at_any_time(self):
         with Sim("--generate", "pods=1500", "--fault", DRIP) as sim, tempfile.TemporaryDirectory() as folder:
