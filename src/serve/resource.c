@@ -457,8 +457,10 @@ static int begin_list(struct kinf__exchange *exchange)
     exchange->answer.stream = result.stream;
     exchange->answer.is_gzip = result.is_gzip;
     exchange->answer.varies_by_encoding = result.stream != NULL;
-    if (result.stream != NULL)
-        exchange->listing = NULL;
+    /* Who takes a small body slowly holds no version of the store. */
+    if (result.stream == NULL)
+        kinf__listing_free(exchange->listing);
+    exchange->listing = NULL;
     return 0;
 }
 
