@@ -1,7 +1,6 @@
 /*
  * /debug/state while thousands watch, begin and end: a document in slices.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include <cjson/cJSON.h>
@@ -118,23 +117,21 @@ static struct kinf__exchange *ask(struct fixture *f, const char *target,
     const struct kinf__exchange_owner owner = { .wake = ignore,
                                                 .cut_off = ignore,
                                                 .is_gone = is_gone };
-    struct kinf__exchange_head head = { .method = "GET", .target = kinf_str_from(target) };
-    struct kinf__exchange *exchange = kinf__exchange_new(f->server, &owner);
+    const struct kinf__request_head head = { .method = "GET", .target = kinf_str_from(target) };
+    struct kinf__exchange *exchange = kinf__exchange_new(f->server, &owner, &head, NULL);
 
     assert_non_null(exchange);
-    *ret_answer = kinf__exchange_step(exchange, &head);
+    *ret_answer = kinf__exchange_step(exchange);
     assert_non_null(*ret_answer);
     return exchange;
 }
 
 static struct kinf__exchange *watch(struct fixture *f, size_t type)
 {
+    static const char *const targets[] = { "/api/v1/things?watch=1", "/api/v1/others?watch=1" };
     const struct kinf__answer *answer;
-    struct kinf__exchange *exchange;
-    char target[64];
+    struct kinf__exchange *exchange = ask(f, targets[type], &answer);
 
-    snprintf(target, sizeof target, "/api/v1/%s?watch=1", names[type]);
-    exchange = ask(f, target, &answer);
     assert_int_equal(answer->code, 200);
     return exchange;
 }
@@ -354,8 +351,8 @@ static void without_memory_it_is_refused_or_cut_and_nothing_leaks(void **state)
     watch_many(f, 0, 200);
     for (size_t n = 1; has_failed; n++) {
         KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
-        const struct kinf__exchange_head head = { .method = "GET",
-                                                  .target = KINF_STR("/debug/state?lastHour") };
+        const struct kinf__request_head head = { .method = "GET",
+                                                 .target = KINF_STR("/debug/state?lastHour") };
         const struct kinf__exchange_owner owner = { .wake = ignore, .cut_off = ignore };
         struct kinf__exchange *exchange;
         const struct kinf__answer *answer = NULL;
@@ -363,9 +360,9 @@ static void without_memory_it_is_refused_or_cut_and_nothing_leaks(void **state)
         char bytes[4096];
 
         test_fail_allocation(n);
-        exchange = kinf__exchange_new(f->server, &owner);
+        exchange = kinf__exchange_new(f->server, &owner, &head, NULL);
         if (exchange != NULL)
-            answer = kinf__exchange_step(exchange, &head);
+            answer = kinf__exchange_step(exchange);
         while (answer != NULL && answer->stream != NULL && len > 0)
             len = answer->stream->read(answer->stream, bytes, sizeof bytes);
         has_failed = test_allocation_failed();
