@@ -292,17 +292,17 @@ class PageTest(unittest.TestCase):
 
     def curve(self, page, name):
         return page.js(f"""(() => {{
-            const figure = [...document.querySelectorAll('figure')].find((one) => one.textContent.startsWith({json.dumps(name)}));
+            const figure = [...document.querySelectorAll('figure')].find((one) => one.textContent.trim().startsWith({json.dumps(name)}));
             const paths = (kind) => [...figure.querySelectorAll(kind)].map((path) => path.getAttribute('d'));
             return {{ title: figure.querySelector('svg[role=img] > title').textContent, now: figure.querySelector('b').textContent,
-                      range: figure.querySelector('.range').textContent, unknown: paths('.unknown')[0], lines: paths('.line'),
+                      range: figure.querySelector('.range').innerText, unknown: paths('.unknown')[0], lines: paths('.line').reverse(),
                       scale: [...figure.querySelectorAll('.scale span')].map((one) => one.textContent),
                       times: [...figure.querySelectorAll('.times span')].map((one) => one.textContent) }}; }})()""")
 
     def test_a_daemon_that_runs_draws_its_last_minute(self):
         with self.open(self.url) as page:
             page.wait("document.querySelectorAll('figure').length === 5")
-            page.wait("[...document.querySelectorAll('.plot')].every((plot) => /L/.test(plot.querySelector('.line').getAttribute('d')))")
+            page.wait("[...document.querySelectorAll('.plot')].every((plot) => /L/.test(plot.querySelector('.line.first').getAttribute('d')))")
             memory = self.curve(page, "Memory")
             self.assertRegex(memory["now"], r"^[\d.]+\u00a0MiB$")
             self.assertIn("grey is what nothing is known of", page.text("#curves-more"))
