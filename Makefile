@@ -245,10 +245,11 @@ deps:
 test: ## install what is missing, then unit tests (plain, ASan+UBSan, TSan) and integration tests on a real cluster
 	@scripts/run-tests.sh
 
-test-clients: ## what others see of the daemon, on a real cluster: kube-rs's watcher, the status page in Chromium
+test-clients: ## what others see of the daemon, on a real cluster: clients in five languages, the status page in Chromium
 	@scripts/install-deps.sh build test clients
 	@tests/cluster/build.sh
 	@$(MAKE) --no-print-directory -s MODE=asan all
+	@python3 -B tests/clients/kubeconfig.py
 	@python3 -B tests/clients/kube_rs.py
 	@python3 -B tests/clients/page.py
 
