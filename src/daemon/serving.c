@@ -149,6 +149,7 @@ int kinf__serving_listen(struct kinf__serving *serving, const struct kinf__confi
 {
     struct kinf__endpoint_options options = { .cert_file = config->cert_file,
                                               .key_file = config->key_file,
+                                              .client_ca_file = config->client_ca_file,
                                               .unix_mode = config->unix_mode,
                                               .users = config->unix_users,
                                               .n_users = config->n_unix_users };

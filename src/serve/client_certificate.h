@@ -11,6 +11,8 @@
 #ifndef KINF_SERVE_CLIENT_CERTIFICATE_H
 #define KINF_SERVE_CLIENT_CERTIFICATE_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <gnutls/gnutls.h>
@@ -34,6 +36,13 @@ struct kinf__client_certificate {
     uint64_t generation;
     int64_t judged_until_ms;
 };
+
+/* NULL is allowed, and nobody's. */
+static inline bool kinf__client_certificate_names(
+    const struct kinf__client_certificate *certificate)
+{
+    return certificate != NULL && certificate->user != NULL;
+}
 
 /* Looks at it, unless that was done less than ten seconds ago by the same authorities. Looks at their
  * file once a second at most: a bad one is logged once, and the old ones stay. `chain` is as

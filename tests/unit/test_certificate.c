@@ -117,12 +117,12 @@ static void an_endpoint_takes_them_before_and_after_a_change(void **state)
     X509 *before = read_certificate(cert), *after;
 
     (void)state;
-    assert_int_equal(kinf__endpoint_check_files(cert, key, NULL), 0);
+    assert_int_equal(kinf__endpoint_check_files(cert, key, NULL, NULL), 0);
     assert_int_equal(kinf__certificate_rotate(certificate, NULL), 0);
     after = read_certificate(cert);
     assert_int_not_equal(X509_cmp(before, after), 0);
     assert_true(is_trusted(certificate));
-    assert_int_equal(kinf__endpoint_check_files(cert, key, NULL), 0);
+    assert_int_equal(kinf__endpoint_check_files(cert, key, NULL, NULL), 0);
     X509_free(after);
     X509_free(before);
     kinf__certificate_free(certificate);
