@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "serve/demand.h"
 #include "serve/exchange_priv.h"
 #include "serve/process_metrics.h"
 #include "serve/report.h"
@@ -33,6 +34,7 @@ static void write_scope(struct kinf__report *report, const struct kinf__source *
     kinf__report_bool(report, "served", !source->is_unserved);
     kinf__report_bool(report, "pruned", source->is_pruned);
     kinf__report_bool(report, "assumeScope", source->assume_scope);
+    kinf__report_bool(report, "onDemand", source->is_on_demand);
 }
 
 static void write_counts(struct kinf__report *report, const struct kinf_informer_status *status)
@@ -246,6 +248,8 @@ static void write_state(struct kinf__report *report, const struct kinf__server *
         kinf__report_close(report, '}');
     }
     kinf__report_close(report, ']');
+    if (server->demand != NULL)
+        kinf__demand_report(server->demand, report);
     write_recent_events(report, server);
     kinf__report_close(report, '}');
 }

@@ -175,6 +175,31 @@ void kinf__demand_ask(struct kinf__demand *demand, const struct kinf__demand_req
     kinf__mutex_unlock(&demand->lock);
 }
 
+void kinf__demand_ask_unknown(struct kinf__demand *demand)
+{
+    kinf__mutex_lock(&demand->lock);
+    if (demand->rules.is_enabled && !demand->has_unknown) {
+        demand->has_unknown = true;
+        if (demand->wake != NULL)
+            kinf__waker_set(demand->wake);
+    }
+    kinf__mutex_unlock(&demand->lock);
+}
+
+bool kinf__demand_take_unknown(struct kinf__demand *demand, int64_t now_ms)
+{
+    bool is_due;
+
+    kinf__mutex_lock(&demand->lock);
+    is_due = demand->has_unknown && now_ms >= demand->unknown_ms;
+    if (is_due) {
+        demand->has_unknown = false;
+        demand->unknown_ms = now_ms + KINF__DEMAND_UNKNOWN_MS;
+    }
+    kinf__mutex_unlock(&demand->lock);
+    return is_due;
+}
+
 /* --- starting --- */
 
 static size_t count(struct kinf__demand *demand, enum kinf__demand_state state)

@@ -42,6 +42,7 @@
 #define KINF__DEMAND_AT_ONCE    8
 #define KINF__DEMAND_IN_A_ROW   64
 #define KINF__DEMAND_START_MS   10000
+#define KINF__DEMAND_UNKNOWN_MS 60000
 #define KINF__DEMAND_NAME_SIZE  320
 #define KINF__DEMAND_REASON_MAX 320
 
@@ -121,6 +122,8 @@ struct kinf__demand {
     struct kinf__demand_rules rules;
     struct kinf__list types;
     int64_t start_credit_ms; /* when all of D7's row may start again */
+    bool has_unknown;        /* something was asked for that discovery did not have */
+    int64_t unknown_ms;      /* from when on it may be read again for that */
     uint64_t n_starts;
     uint64_t n_given_up[KINF__N_DEMAND_CAUSES];
 };
@@ -140,6 +143,8 @@ struct kinf__demand_request {
 
 void kinf__demand_ask(struct kinf__demand *demand, const struct kinf__demand_request *request,
                       int64_t now_ms);
+/* A request for what discovery did not have when it was read last. */
+void kinf__demand_ask_unknown(struct kinf__demand *demand);
 
 /* --- for who runs informers; one thread --- */
 
@@ -162,6 +167,9 @@ void kinf__demand_give_up(struct kinf__demand *demand, struct kinf__demand_type 
 void kinf__demand_note_gone(struct kinf__demand *demand, struct kinf__demand_type *type,
                             int64_t now_ms);
 
+/* Whether discovery is to be read again, since something was asked for that it did not have: at most
+ * once a minute. */
+bool kinf__demand_take_unknown(struct kinf__demand *demand, int64_t now_ms);
 /* Whether one waits to be started. */
 bool kinf__demand_has_queued(struct kinf__demand *demand);
 

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/hmap.h"
 #include "serve/access.h"
+#include "serve/demand.h"
 #include "serve/exchange_priv.h"
 #include "serve/list.h"
 #include "serve/query.h"
@@ -155,6 +156,56 @@ static int refuse_latest(struct kinf__exchange *exchange)
                         exchange->request.resource);
 }
 
+/* --- types on demand --- */
+
+/* What the configuration names is as it says, whatever else is asked for. */
+static bool is_configured(const struct kinf__exchange *exchange)
+{
+    const struct kinf__server *server = exchange->server;
+
+    for (size_t i = 0; i < server->n_sources + server->n_unpublished; i++) {
+        if (!server->sources[i]->is_on_demand && is_of_type(server->sources[i], &exchange->request))
+            return true;
+    }
+    return false;
+}
+
+/* The lock is held. */
+static void note_demand(const struct kinf__exchange *exchange)
+{
+    const struct kinf__request *request = &exchange->request;
+    const struct kinf__catalog_entry *entry = find_entry(exchange);
+
+    if (exchange->server->demand == NULL || entry == NULL || is_configured(exchange))
+        return;
+    kinf__demand_ask(exchange->server->demand,
+                     &(struct kinf__demand_request){ .group = request->group,
+                                                     .version = request->version,
+                                                     .resource = request->resource,
+                                                     .verbs = entry->resource.verbs,
+                                                     .is_get = *request->name != '\0' },
+                     kinf__clock_now_ms());
+}
+
+/* A list goes on where it began: a type may have come into the cache, or left it, between two pages. */
+static bool is_page_of_ours(const struct kinf__exchange *exchange)
+{
+    return kinf__token_is_of(exchange->server->token_issuer, exchange->options.continue_token);
+}
+
+static bool is_page_of_upstream(const struct kinf__exchange *exchange)
+{
+    return *exchange->options.continue_token != '\0' && !is_page_of_ours(exchange);
+}
+
+static int refuse_uncached(struct kinf__exchange *exchange, struct kinf__source *near)
+{
+    note_demand(exchange);
+    if (exchange->server->demand != NULL && near == NULL && is_page_of_ours(exchange))
+        return kinf__token_refuse_expired(exchange->refusal);
+    return refuse_scope(exchange, near);
+}
+
 /* --- once the path is known --- */
 
 static int acquire_source_locked(struct kinf__exchange *exchange)
@@ -169,11 +220,14 @@ static int acquire_source_locked(struct kinf__exchange *exchange)
     if (is_wider)
         source = near;
     if (source == NULL)
-        return refuse_scope(exchange, near);
+        return refuse_uncached(exchange, near);
+    if (source->is_on_demand && is_page_of_upstream(exchange))
+        return refuse_scope(exchange, source);
     if (source->is_latest && wants_latest(exchange))
         return refuse_latest(exchange);
     warn_of_source(exchange, source, is_wider);
     source->n_users++;
+    source->used_ms = kinf__clock_now_ms();
     exchange->source = source;
     return 0;
 }
@@ -512,7 +566,7 @@ static void publish_watch(struct kinf__exchange *exchange)
     if (exchange->access_until_ms != 0 && exchange->access_until_ms < exchange->deadline_ms)
         exchange->deadline_ms = exchange->access_until_ms;
     kinf__server_time_watch(exchange, now_ms);
-    if (exchange->source->is_retired || exchange->has_hung_up ||
+    if (exchange->source->is_retired || exchange->source->is_withdrawn || exchange->has_hung_up ||
         atomic_load(&exchange->server->is_stopping))
         kinf__watch_end(exchange->watch);
     kinf__mutex_unlock(&exchange->server->lock);
@@ -628,6 +682,8 @@ int kinf__resource_check_path(struct kinf__exchange *exchange)
         failed = kinf__resource_refuse_unready(exchange);
     } else if (find_entry(exchange) == NULL) {
         exchange->is_beyond_cache = true;
+        if (exchange->server->demand != NULL)
+            kinf__demand_ask_unknown(exchange->server->demand);
         failed = kinf__resource_refuse_unknown(exchange);
     }
     kinf__mutex_unlock(&exchange->server->lock);

@@ -72,6 +72,7 @@ static struct kinf__source *source_new(const struct kinf__source_options *option
     source->assume_scope = options->assume_scope;
     source->is_unserved = options->is_unserved;
     source->is_latest = options->is_latest;
+    source->is_on_demand = options->is_on_demand;
     if (kinf__scope_init(&source->scope, options->name_space, options->label_selector,
                          options->field_selector, options->shard_selector,
                          options->informer != NULL ? kinf__informer_plan(options->informer)
@@ -236,6 +237,33 @@ static void cut_exchanges_off(struct kinf__server *server, const struct kinf__so
     }
 }
 
+void kinf__server_withdraw_source(struct kinf__server *server, struct kinf__source *source)
+{
+    kinf__mutex_lock(&server->lock);
+    source->is_withdrawn = true;
+    remove_source(server, source);
+    server->sources[server->n_sources + server->n_unpublished++] = source;
+    name_sources(server);
+    end_exchanges(server, source);
+    kinf__mutex_unlock(&server->lock);
+}
+
+void kinf__server_source_use(struct kinf__server *server, const struct kinf__source *source,
+                             struct kinf__source_use *ret_use)
+{
+    struct kinf__watchcache_status status;
+
+    kinf__watchcache_status(source->cache, &status);
+    kinf__mutex_lock(&server->lock);
+    *ret_use = (struct kinf__source_use){
+        .n_users = source->n_users,
+        .n_watches = status.n_cursors,
+        .last_ms = source->used_ms,
+        .bytes = status.store_bytes + status.history_bytes + status.page_bytes,
+    };
+    kinf__mutex_unlock(&server->lock);
+}
+
 void kinf__server_retire_source(struct kinf__server *server, struct kinf__source *source)
 {
     int64_t deadline_ms = kinf__clock_add_ms(kinf__clock_now_ms(), PATIENCE_MS);
@@ -303,6 +331,7 @@ int kinf__server_new(const struct kinf__server_options *options, struct kinf__se
         options->max_staleness_ms != 0 ? options->max_staleness_ms : KINF__SERVE_STALENESS_MIN_MS;
     server->forwarder = options->forwarder;
     server->backend = options->backend;
+    server->demand = options->demand;
     server->log_request = options->log_request;
     server->log_ctx = options->log_ctx;
     server->name = options->name != NULL ? options->name : "kinformerd";

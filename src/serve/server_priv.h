@@ -42,12 +42,15 @@ struct kinf__source {
     bool is_pruned;
     bool assume_scope;
     bool is_latest;
+    bool is_on_demand;
     bool is_unserved;
     /* atomic; the server's or static */
     _Atomic(const struct kinf__table *) table;
     /* guarded by the server's lock */
     char name[3 * KINF_NAME_MAX]; /* unique: "pods", "deployments.apps:NAMESPACE", "pods-2" */
     size_t n_users;
+    int64_t used_ms; /* when it was chosen last; 0: never */
+    bool is_withdrawn;
     bool is_retired;
     bool has_definition;
     unsigned char definition[KINF__DIGEST_SIZE]; /* of what `table` was made from */
@@ -58,6 +61,7 @@ struct kinf__server {
     int64_t max_staleness_ms;
     struct kinf__forwarder *forwarder;   /* NULL: nothing is passed on */
     const struct kinf__backend *backend; /* NULL: nothing is written */
+    struct kinf__demand *demand;         /* NULL: no types are cached but those that are named */
     kinf__log_request_cb *log_request;   /* NULL: there is no access log */
     void *log_ctx;
     const char *name;
