@@ -42,7 +42,7 @@
 #define KINF__DEMAND_AT_ONCE    8
 #define KINF__DEMAND_IN_A_ROW   64
 #define KINF__DEMAND_START_MS   10000
-#define KINF__DEMAND_UNKNOWN_MS 60000
+#define KINF__DEMAND_UNKNOWN_MS 20000
 #define KINF__DEMAND_NAME_SIZE  320
 #define KINF__DEMAND_REASON_MAX 320
 
@@ -168,7 +168,7 @@ void kinf__demand_note_gone(struct kinf__demand *demand, struct kinf__demand_typ
                             int64_t now_ms);
 
 /* Whether discovery is to be read again, since something was asked for that it did not have: at most
- * once a minute. */
+ * every 20 s. */
 bool kinf__demand_take_unknown(struct kinf__demand *demand, int64_t now_ms);
 /* Whether one waits to be started. */
 bool kinf__demand_has_queued(struct kinf__demand *demand);
