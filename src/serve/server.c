@@ -193,6 +193,31 @@ static void remove_source(struct kinf__server *server, const struct kinf__source
         server->n_unpublished--;
 }
 
+static bool is_passed_watch_of(const struct kinf__exchange *exchange, const struct kinf_type *type)
+{
+    const struct kinf__request *request = &exchange->request;
+
+    return exchange->forward != NULL && request->verb == KINF__VERB_WATCH &&
+           *request->subresource == '\0' && !exchange->head.is_impersonated &&
+           strcmp(request->group, type->group) == 0 &&
+           strcmp(request->version, type->version) == 0 &&
+           strcmp(request->resource, type->resource) == 0;
+}
+
+/* They began before there was a source, and would hold a connection each for as long as they like. The
+ * lock is held. */
+static void end_passed_watches(struct kinf__server *server, const struct kinf_type *type)
+{
+    KINF__LIST_FOR_EACH (node, &server->exchanges) {
+        struct kinf__exchange *exchange = KINF__LIST_ENTRY(node, struct kinf__exchange, node);
+
+        if (!is_passed_watch_of(exchange, type))
+            continue;
+        atomic_store(&exchange->is_to_end, true);
+        exchange->owner.wake(exchange->owner.ctx);
+    }
+}
+
 void kinf__server_publish_source(struct kinf__server *server, struct kinf__source *source)
 {
     kinf__mutex_lock(&server->lock);
@@ -201,6 +226,8 @@ void kinf__server_publish_source(struct kinf__server *server, struct kinf__sourc
             server->n_unpublished * sizeof(struct kinf__source *));
     server->sources[server->n_sources++] = source;
     name_sources(server);
+    if (source->is_on_demand)
+        end_passed_watches(server, source->type);
     kinf__mutex_unlock(&server->lock);
 }
 

@@ -99,7 +99,8 @@ KINF_MUST_CHECK int kinf__server_add_source(struct kinf__server *server,
 struct kinf__watchcache *kinf__source_cache(const struct kinf__source *source);
 
 /* From here on it answers, and has to be in sync for the server to be ready. Where two cover a
- * request, the one that was published first answers. */
+ * request, the one that was published first answers. Of one on demand, watches that were passed on so far
+ * end behind their next event: their clients come back here. */
 void kinf__server_publish_source(struct kinf__server *server, struct kinf__source *source);
 /* No new request is answered from it from here on, and its watches end, as they do when their time is
  * over; what else is under way goes on. The informer still runs. */

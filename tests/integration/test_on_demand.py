@@ -97,8 +97,10 @@ class OnDemandTest(unittest.TestCase):
 
     def test_the_first_watch_does_so_too(self):
         with OnDemand() as served:
-            with Watch(served, MAPS + "?watch=1&timeoutSeconds=5", bearer()):
+            with Watch(served, MAPS + "?watch=1&timeoutSeconds=600", bearer()) as watch:
                 served.wait_cached("configmaps")
+                # It holds a connection to the server that is of no use any more: the client comes back to the cache.
+                self.assertEqual({event["type"] for event in watch.until(lambda event: False)}, {"ADDED"})
             with Watch(served, MAPS + "?watch=1&timeoutSeconds=60") as watch:
                 self.assertEqual(watch.next()["type"], "ADDED")
                 wait_until(lambda: served.type("configmaps")["watchers"] == 1, "the watch is counted")
