@@ -105,6 +105,20 @@ static void write_cache(struct kinf__report *report, const struct kinf__source *
     kinf__report_count(report, "watchersExpired", status.n_cursors_expired);
 }
 
+static void write_session(struct kinf__report *report, struct kinf__source *source)
+{
+    struct kinf__session_status status;
+
+    kinf__session_status(&source->session, &status);
+    kinf__report_text(report, "consistency", kinf__consistency_to_string(source->consistency));
+    kinf__report_version(report, "awaitedResourceVersion", status.version);
+    kinf__report_count(report, "awaitedSigns", status.n_signs);
+    kinf__report_bool(report, "unknownWrite", status.is_unknown);
+    kinf__report_bool(report, "late", status.is_late);
+    kinf__report_count(report, "sessionWaits", status.n_waits);
+    kinf__report_count(report, "sessionMisses", status.n_misses);
+}
+
 /* --- watches --- */
 
 static void write_watcher(struct kinf__report *report, const struct kinf__exchange *exchange)
@@ -235,12 +249,13 @@ static void write_state(struct kinf__report *report, const struct kinf__server *
     write_process(report, server);
     kinf__report_open(report, "informers", '[');
     for (size_t i = 0; i < server->n_sources; i++) {
-        const struct kinf__source *source = server->sources[i];
+        struct kinf__source *source = server->sources[i];
 
         kinf__report_open(report, NULL, '{');
         write_informer(report, source);
         if (!source->is_unserved) {
             write_cache(report, source);
+            write_session(report, source);
             write_watchers(report, source, &server->exchanges);
         }
         kinf__report_close(report, '}');

@@ -13,6 +13,7 @@
 #include "serve/request_record.h"
 #include "serve/selection.h"
 #include "serve/server_priv.h"
+#include "serve/write.h"
 
 /* How far a request is: what its next step does. They only rise. */
 enum kinf__phase {
@@ -59,6 +60,10 @@ struct kinf__exchange {
     struct kinf__selection selection;
     struct kinf__encoder encoder;
     struct kinf__version_waiter waiter;
+    int64_t session_until_ms;  /* when the wait for the session's writes ends; 0: there is none */
+    bool is_behind;            /* the cache did not get there in time */
+    bool has_token;            /* it can be passed on */
+    struct kinf__write *write; /* that is passed on; NULL: none */
     struct kinf__listing *listing; /* NULL: none, or its answer has begun */
     struct kinf__answer answer;
     struct kinf__refusal

@@ -115,12 +115,26 @@ static void see_hang_ups(struct kinf__server *server)
 
 /* --- the thread --- */
 
+static void tick_session(struct kinf__source *source, int64_t now_ms)
+{
+    kinf_auto_snapshot struct kinf_snapshot *snapshot = NULL;
+    uint64_t version;
+
+    if (!kinf__session_is_behind(&source->session))
+        return;
+    snapshot = kinf__watchcache_snapshot(source->cache, &version);
+    if (snapshot != NULL)
+        kinf__session_tick(&source->session, snapshot, version, now_ms);
+}
+
 static void tick(struct kinf__server *server, int64_t now_ms)
 {
     struct kinf__timer *timer;
 
-    for (size_t i = 0; i < server->n_sources; i++)
+    for (size_t i = 0; i < server->n_sources; i++) {
         kinf__watchcache_tick(server->sources[i]->cache, now_ms);
+        tick_session(server->sources[i], now_ms);
+    }
     while ((timer = kinf__timers_take_due(&server->timers, now_ms)) != NULL)
         on_due(KINF__CONTAINER_OF(timer, struct kinf__exchange, timer), now_ms);
     KINF__LIST_FOR_EACH (node, &server->hooks) {

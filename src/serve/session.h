@@ -68,7 +68,7 @@ struct kinf__session {
     /* guarded by lock */
     struct kinf__list signs; /* of objects, the oldest first */
     size_t n_signs;
-    uint64_t version;        /* 0: reached */
+    uint64_t version;      /* 0: reached */
     uint64_t late_version; /* the newest that was waited for to no end; 0: none, or reached */
     int64_t unknown_ms;    /* when the last write came that there is no sign of; 0: none */
     uint64_t last_version; /* that was seen by a tick; 0: none */
@@ -100,8 +100,7 @@ static inline bool kinf__session_is_behind(struct kinf__session *session)
 
 /* What the cache shows, by a snapshot and its version. */
 enum kinf__session_state kinf__session_look(struct kinf__session *session,
-                                            const struct kinf_snapshot *snapshot,
-                                            uint64_t version);
+                                            const struct kinf_snapshot *snapshot, uint64_t version);
 /* A wait came to nothing. */
 void kinf__session_note_late(struct kinf__session *session);
 

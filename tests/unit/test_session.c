@@ -75,7 +75,8 @@ static uint64_t version_of(const struct kinf_snapshot *snapshot)
 static enum kinf__session_state look(struct fixture *f)
 {
     kinf_auto_snapshot struct kinf_snapshot *snapshot = kinf_indexer_snapshot(f->store);
-    enum kinf__session_state state = kinf__session_look(&f->session, snapshot, version_of(snapshot));
+    enum kinf__session_state state =
+        kinf__session_look(&f->session, snapshot, version_of(snapshot));
 
     assert_int_equal(kinf__session_is_behind(&f->session), state != KINF__SESSION_REACHED);
     return state;
