@@ -1,6 +1,6 @@
 /*
  * libmicrohttpd behind a socket: its options, TLS, start and stop. Neighbours: address.c makes the
- * socket, peer.c says who may connect, transfer.c has the requests. Nobody but it and this sees the
+ * socket, peer.c says who may connect, mhd_request.c has the requests. Nobody but it and this sees the
  * library.
  */
 #include "serve/endpoint.h"
@@ -21,7 +21,7 @@
 #include "base/log.h"
 #include "serve/address.h"
 #include "serve/identity.h"
-#include "serve/transfer.h"
+#include "serve/mhd_request.h"
 
 #define PROBE_CONNECTIONS 64
 #define HEAD_TIMEOUT_MS   10000 /* from connecting to the end of the first head */
@@ -32,7 +32,7 @@
 #define TLS_VERSIONS      "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 
 struct kinf__endpoint {
-    struct kinf__transfer_rules rules;
+    struct kinf__mhd_request_rules rules;
     struct MHD_Daemon *mhd;
     int quiesced_fd; /* that nobody can connect to any more; -1: none */
     char *url;
@@ -106,7 +106,7 @@ static int start(struct kinf__endpoint *endpoint, int fd, struct kinf_error *err
         { MHD_OPTION_HTTPS_PRIORITIES, 0, (char[]){ TLS_VERSIONS } },
         { MHD_OPTION_END, 0, NULL },
     };
-#if MHD_VERSION >= KINF__TRANSFER_STRICT_LIBRARY
+#if MHD_VERSION >= KINF__MHD_STRICT_LIBRARY
     struct MHD_OptionItem strictness[] = { { MHD_OPTION_CLIENT_DISCIPLINE_LVL, 1, NULL },
                                            { MHD_OPTION_END, 0, NULL } };
 #else
@@ -126,14 +126,14 @@ static int start(struct kinf__endpoint *endpoint, int fd, struct kinf_error *err
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     endpoint->mhd = MHD_start_daemon(
-        flags, 0, NULL, NULL, kinf__transfer_handle, &endpoint->rules, MHD_OPTION_EXTERNAL_LOGGER,
-        log_library, NULL, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_URI_LOG_CALLBACK,
-        kinf__transfer_new, &endpoint->rules, MHD_OPTION_NOTIFY_COMPLETED, kinf__transfer_end,
-        &endpoint->rules, MHD_OPTION_NOTIFY_CONNECTION, note_connection, endpoint,
-        MHD_OPTION_CONNECTION_LIMIT,
+        flags, 0, NULL, NULL, kinf__mhd_request_handle, &endpoint->rules,
+        MHD_OPTION_EXTERNAL_LOGGER, log_library, NULL, MHD_OPTION_LISTEN_SOCKET, fd,
+        MHD_OPTION_URI_LOG_CALLBACK, kinf__mhd_request_new, &endpoint->rules,
+        MHD_OPTION_NOTIFY_COMPLETED, kinf__mhd_request_end, &endpoint->rules,
+        MHD_OPTION_NOTIFY_CONNECTION, note_connection, endpoint, MHD_OPTION_CONNECTION_LIMIT,
         endpoint->rules.is_health ? PROBE_CONNECTIONS : (unsigned)INT_MAX,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
-        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)KINF__TRANSFER_IDLE_S, MHD_OPTION_ARRAY, tls,
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)KINF__MHD_IDLE_S, MHD_OPTION_ARRAY, tls,
         MHD_OPTION_ARRAY, strictness, MHD_OPTION_END);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (endpoint->mhd == NULL)

@@ -1,5 +1,5 @@
 /*
- * Who is connected, and how long they take. Neighbours: endpoint.c makes peers, transfer.c awaits
+ * Who is connected, and how long they take. Neighbours: endpoint.c makes peers, mhd_request.c awaits
  * and forgives them.
  */
 #include "serve/peer.h"

@@ -1,7 +1,7 @@
 /*
  * What time does, and what comes by itself: watches whose time is over end, bookmarks are asked for,
  * peers that hang up are seen, the caches forget. Neighbours: resource.c sets a watch's timer,
- * transfer.c awaits hang-ups. A watch that nothing happens to costs nothing here.
+ * mhd_request.c awaits hang-ups. A watch that nothing happens to costs nothing here.
  *
  * Hang-ups come by an epoll of their own. It is read under the server's lock, and under it an
  * exchange leaves it: what is read is of an exchange that is there.

@@ -24,7 +24,6 @@ struct kinf__write {
     /* constant */
     struct kinf__server *server;
     const struct kinf__request *request;
-    bool is_delete;
     /* the connection's */
     bool is_answered; /* with 2xx, and not noted yet */
     bool is_lost;     /* a part of the answer is missing */
@@ -98,6 +97,12 @@ static void note_unknown(struct kinf__write *write)
 
 /* --- what an answer means --- */
 
+static bool is_delete(const struct kinf__write *write)
+{
+    return write->request->verb == KINF__VERB_DELETE ||
+           write->request->verb == KINF__VERB_DELETE_COLLECTION;
+}
+
 static bool is_collection(const struct kinf__write *write)
 {
     return *write->request->name == '\0';
@@ -111,7 +116,7 @@ static enum kinf__session_sign sign_of_status(const struct kinf__write *write,
 
     if (is_collection(write))
         return KINF__SESSION_UNKNOWN;
-    if (write->is_delete)
+    if (is_delete(write))
         return *change->uid != '\0' ? KINF__SESSION_GONE : KINF__SESSION_UNKNOWN;
     if (strcmp(subresource, "eviction") == 0)
         return KINF__SESSION_LEAVING;
@@ -123,13 +128,13 @@ static enum kinf__session_sign sign_of_object(const struct kinf__write *write,
 {
     bool is_held = change->has_finalizers || change->has_grace;
 
-    if (write->is_delete && is_collection(write)) {
+    if (write->request->verb == KINF__VERB_DELETE_COLLECTION) {
         if (!change->is_terminating)
             return KINF__SESSION_LEAVING;
         /* With a grace alone it may have been shortened to nothing. */
         return change->has_finalizers ? KINF__SESSION_VERSION : KINF__SESSION_GONE;
     }
-    if (change->is_terminating ? !is_held : write->is_delete)
+    if (change->is_terminating ? !is_held : is_delete(write))
         return KINF__SESSION_GONE;
     return change->version != 0 ? KINF__SESSION_VERSION : KINF__SESSION_UNKNOWN;
 }
@@ -213,7 +218,7 @@ static int read_answer(struct kinf__write *write)
 /* Of a DELETE with a body the query counts for nothing. */
 static bool is_dry(const struct kinf__write *write)
 {
-    if (write->is_delete && write->body.len != 0)
+    if (is_delete(write) && write->body.len != 0)
         return kinf__changes_are_dry(kinf__buffer_str(&write->body));
     return kinf__request_has_parameter(write->request, "dryRun") ||
            kinf__changes_are_dry(kinf__buffer_str(&write->body));
@@ -256,18 +261,17 @@ void kinf__write_end_answer(struct kinf__write *write, bool is_whole)
 /* --- life --- */
 
 int kinf__write_new(struct kinf__server *server, const struct kinf__request *request,
-                    const char *method, struct kinf__write **ret_write)
+                    struct kinf__write **ret_write)
 {
     struct kinf__write *write = NULL;
 
-    if (request->route == KINF__ROUTE_RESOURCE && strcmp(method, "GET") != 0 &&
-        !is_elsewhere(request)) {
+    if (request->route == KINF__ROUTE_RESOURCE && request->verb >= KINF__VERB_CREATE &&
+        request->verb <= KINF__VERB_DELETE_COLLECTION && !is_elsewhere(request)) {
         write = calloc(1, sizeof *write);
         if (write == NULL)
             return KINF_ERR_NO_MEMORY;
         write->server = server;
         write->request = request;
-        write->is_delete = strcmp(method, "DELETE") == 0;
     }
     *ret_write = write;
     return 0;
@@ -287,7 +291,7 @@ void kinf__write_free(struct kinf__write *write)
 void kinf__write_take_body(struct kinf__write *write, const char *bytes, size_t len)
 {
     if (write == NULL || write->body.len + len > BODY_MAX ||
-        (!write->is_delete && strcmp(write->request->subresource, "eviction") != 0))
+        (!is_delete(write) && strcmp(write->request->subresource, "eviction") != 0))
         return;
     /* What is not kept is not dry. */
     if (kinf__buffer_append(&write->body, bytes, len) < 0)

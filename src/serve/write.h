@@ -25,7 +25,7 @@ struct kinf__write;
 /* `request` is borrowed. *ret_write NULL: it changes nothing that a cache may have. Errors:
  * KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__write_new(struct kinf__server *server,
-                                    const struct kinf__request *request, const char *method,
+                                    const struct kinf__request *request,
                                     struct kinf__write **ret_write);
 /* An answer of 2xx that was not ended is noted as unknown. NULL is allowed. */
 void kinf__write_free(struct kinf__write *write);

@@ -150,8 +150,9 @@ static void begin(struct fixture *f, struct written *written, const char *method
 {
     struct kinf__refusal refusal;
 
-    assert_int_equal(kinf__request_parse(kinf_str_from(target), &written->request, &refusal), 0);
-    assert_int_equal(kinf__write_new(f->server, &written->request, method, &written->write), 0);
+    assert_int_equal(
+        kinf__request_parse(method, kinf_str_from(target), &written->request, &refusal), 0);
+    assert_int_equal(kinf__write_new(f->server, &written->request, &written->write), 0);
 }
 
 static void answer(struct written *written, int code, const char *type, const char *encoding)
