@@ -107,11 +107,21 @@ static bool has_node(const struct kinf_object *object)
     return code == KINF_ERR_LIMIT || (code == 0 && *name != '\0');
 }
 
+/* A pod without a grace is updated, and then deleted: what nothing holds is about to go. */
+static bool is_held(const struct kinf_object *object)
+{
+    int64_t grace_s = 0;
+
+    return kinf_object_has(object, "metadata.finalizers[0]") ||
+           (kinf_object_get_int64(object, "metadata.deletionGracePeriodSeconds", &grace_s) == 0 &&
+            grace_s > 0);
+}
+
 static bool shows(const struct sign *sign, const struct kinf_object *object)
 {
     switch (sign->sign) {
     case KINF__SESSION_LEAVING:
-        return kinf_object_has(object, "metadata.deletionTimestamp");
+        return kinf_object_has(object, "metadata.deletionTimestamp") && is_held(object);
     case KINF__SESSION_BOUND:
         return has_node(object);
     default:

@@ -11,7 +11,8 @@
  * answer that has none is remembered with the object:
  *  - what is deleted is gone, or has another uid, or is newer than the answer. That it is not there
  *    proves nothing before the cache has what was written until then: it may not be there yet.
- *  - what is evicted, or deleted with a collection, is gone, or another, or being deleted.
+ *  - what is evicted, or deleted with a collection, is gone, or another, or being deleted, with
+ *    something that holds it: a grace or a finalizer.
  *  - a pod that is bound has a node, or is gone.
  * Of an answer that was not understood there is no sign: the cache is late.
  *
@@ -46,7 +47,7 @@
 #define KINF__SESSION_SIGNS(X)                                                                     \
     X(KINF__SESSION_VERSION, "it has reached `version`")                                           \
     X(KINF__SESSION_GONE, "the object is gone, another, or newer than `version`")                  \
-    X(KINF__SESSION_LEAVING, "the object is gone, another, or being deleted")                      \
+    X(KINF__SESSION_LEAVING, "the object is gone, another, or held while being deleted")           \
     X(KINF__SESSION_BOUND, "the object is gone, another, or has spec.nodeName")                    \
     X(KINF__SESSION_UNKNOWN, "nobody can tell")
 

@@ -25,6 +25,7 @@ tools=(
     informers=./cmd/informers
     tlsproxy=./cmd/tlsproxy
     simclient=./cmd/simclient
+    sessions=./cmd/sessions
 )
 export CGO_ENABLED=0
 

@@ -12,6 +12,8 @@
 #include "unit/test.h"
 #include "watchcache/watchcache.h"
 
+#define LEAVES ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\""
+
 struct fixture {
     struct kinf__session session;
     struct kinf_indexer *store;
@@ -199,7 +201,11 @@ static void signs_of_objects_are_seen(void **state)
         const char *before;
         const char *after;
     } cases[] = {
-        { KINF__SESSION_LEAVING, "", ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"" },
+        { KINF__SESSION_LEAVING, "", LEAVES ",\"finalizers\":[\"x\"]" },
+        { KINF__SESSION_LEAVING, "", LEAVES ",\"deletionGracePeriodSeconds\":30" },
+        { KINF__SESSION_LEAVING, LEAVES, LEAVES ",\"deletionGracePeriodSeconds\":1" },
+        { KINF__SESSION_LEAVING, LEAVES ",\"deletionGracePeriodSeconds\":0,\"finalizers\":[]",
+          LEAVES ",\"deletionGracePeriodSeconds\":0,\"finalizers\":[\"x\"]" },
         { KINF__SESSION_BOUND, "},\"spec\":{\"nodeName\":\"\"", "},\"spec\":{\"nodeName\":\"n\"" },
         { KINF__SESSION_BOUND, "", "},\"spec\":{\"nodeName\":\"node\"" },
     };

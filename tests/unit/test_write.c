@@ -130,9 +130,8 @@ static const char *awaited(struct fixture *f)
     if (shows_with(f, "{'metadata':{'name':'a','namespace':'d','uid':'u','resourceVersion':'12'},"
                       "'spec':{'nodeName':'n'}}"))
         return "bound";
-    if (shows_with(f,
-                   "{'metadata':{'name':'a','namespace':'d','uid':'u','resourceVersion':'12'" LEAVES
-                   "}}"))
+    if (shows_with(f, "{'metadata':{'name':'a','namespace':'d','uid':'u','resourceVersion':'12',"
+                      "'finalizers':['x']" LEAVES "}}"))
         return "leaving";
     assert_int_equal(kinf_indexer_delete(f->store, "d/a", NULL, NULL, NULL), 0);
     return shows(f) ? "gone" : "something else";
