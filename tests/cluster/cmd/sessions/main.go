@@ -3,7 +3,8 @@
 //
 //	sessions -server URL -token TOKEN -namespace NAME -workers 12 -pairs 6000
 //
-// Every other worker speaks protobuf. Prints {"pairs":N,"stale":M,"first":"..."}.
+// Every other worker speaks protobuf. Prints {"pairs":N,"stale":M,"first":"..."}; with -measure,
+// how long such pairs take.
 package main
 
 import (
@@ -159,14 +160,22 @@ func main() {
 	namespace := flag.String("namespace", "", "where")
 	workers := flag.Int("workers", 12, "clients")
 	pairs := flag.Int("pairs", 6000, "of all together")
+	measures := flag.Bool("measure", false, "print how long pairs of a patch and a get take, instead")
 	flag.Parse()
 	var all result
 	var group sync.WaitGroup
-	for i := range *workers {
+	crew := make([]worker, *workers)
+	for i := range crew {
 		maps := clientFor(*server, *token, i).CoreV1().ConfigMaps(*namespace)
+		crew[i] = worker{maps, fmt.Sprintf("go-%d", i), &all}
+	}
+	if *measures {
+		measure(crew, *pairs)
+		return
+	}
+	for _, w := range crew {
 		group.Go(func() {
-			w := worker{maps, fmt.Sprintf("go-%d", i), &all}
-			for round := range (*pairs + 8**workers - 1) / (8 * *workers) {
+			for round := range (*pairs + 8*len(crew) - 1) / (8 * len(crew)) {
 				w.round(context.Background(), round)
 			}
 		})
