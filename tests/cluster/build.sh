@@ -26,6 +26,7 @@ tools=(
     tlsproxy=./cmd/tlsproxy
     simclient=./cmd/simclient
     sessions=./cmd/sessions
+    verbs=./cmd/verbs
 )
 export CGO_ENABLED=0
 
