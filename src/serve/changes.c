@@ -18,11 +18,12 @@ enum kinf__change_form kinf__change_form_of(const char *content_type)
         KINF__CHANGE_FORMS(X)
 #undef X
     };
-    size_t form = 0;
 
-    while (strncasecmp(content_type, types[form], strlen(types[form])) != 0)
-        form++;
-    return (enum kinf__change_form)form;
+    for (size_t i = 0; i < KINF__ARRAY_LEN(types); i++) {
+        if (strncasecmp(content_type, types[i], strlen(types[i])) == 0)
+            return (enum kinf__change_form)i;
+    }
+    return KINF__CHANGES_OTHER;
 }
 
 /* --- values --- */

@@ -291,7 +291,7 @@ class SessionTest(unittest.TestCase):
 class Subresources(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.sidecar = cls.enterClassContext(Sidecar("pods", "deployments.apps", tls=False))
+        cls.sidecar = cls.enterClassContext(Sidecar("pods", "deployments.apps", "namespaces", tls=False))
 
     def read(self, target):
         """What the cache says, in a state that follows the write."""
@@ -335,6 +335,19 @@ class Subresources(unittest.TestCase):
             self.assertIn("deletionTimestamp", left[0]["metadata"])
             self.write("PATCH", f"{PODS}/many-{i}-1", {"metadata": {"finalizers": None}}, **MERGE)
             self.assertEqual(self.read(selected)[1]["items"], [])
+
+    @needs_cluster("that nothing else ends a namespace")
+    def test_a_namespace_is_held_by_its_spec(self):
+        for i in range(10):
+            target = f"/api/v1/namespaces/held-{i}"
+            self.write("POST", "/api/v1/namespaces", {"metadata": {"name": f"held-{i}"}})
+            self.write("DELETE", target)
+            self.assertEqual(self.read(target)[1]["status"]["phase"], "Terminating")
+            self.write("PATCH", target, {"metadata": {"labels": {"a": "b"}}}, **MERGE)
+            space = self.read(target)[1]
+            self.assertEqual(space["metadata"]["labels"]["a"], "b")
+            self.write("PUT", target + "/finalize", {**space, "spec": {"finalizers": []}})
+            self.assertEqual(self.read(target)[0], 404)
 
     def test_a_deployment_is_scaled(self):
         maps = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
