@@ -340,6 +340,27 @@ enum kinf_priority kinf_queue_priority(struct kinf_queue *queue, const char *key
     return priority;
 }
 
+static bool fails_again(const struct kinf_error *failure)
+{
+    return kinf_error_is_invalid(failure) || (failure != NULL && failure->code == KINF_ERR_INVALID);
+}
+
+int kinf_queue_add_failed(struct kinf_queue *queue, const char *key,
+                          const struct kinf_error *failure, struct kinf_error *err)
+{
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, queue, key);
+
+    struct kinf_queue_add_options how = { .is_rate_limited = true };
+
+    if (fails_again(failure)) {
+        kinf_queue_forget(queue, key);
+        return 0;
+    }
+    how.delay_ms = failure != NULL ? failure->retry_after_ms : 0;
+    how.priority = kinf_queue_priority(queue, key);
+    return add(queue, key, &how, err);
+}
+
 static void done_locked(struct kinf_queue *queue, struct kinf__queue_key *key)
     KINF__REQUIRES(queue->lock)
 {

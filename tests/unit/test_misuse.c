@@ -355,6 +355,8 @@ static void queue_calls_refuse_null(void **state)
     REFUSES(ret_key, kinf_queue_get, any, 1, NULL, &err);
     COUNTS_NONE(queue, kinf_queue_priority, NULL, any);
     COUNTS_NONE(key, kinf_queue_priority, any, NULL);
+    REFUSES(queue, kinf_queue_add_failed, NULL, any, any, &err);
+    REFUSES(key, kinf_queue_add_failed, any, NULL, any, &err);
     IGNORES(queue, kinf_queue_done, NULL, any);
     IGNORES(key, kinf_queue_done, any, NULL);
     IGNORES(queue, kinf_queue_shut_down, NULL);

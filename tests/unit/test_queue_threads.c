@@ -14,6 +14,8 @@
 #include "base/compiler.h"
 #include "unit/test.h"
 
+#define WHILE_MS 60000 /* far longer than anything takes: then a test fails */
+
 enum { n_texts = 200, n_producers = 50, n_consumers = 10 };
 
 /* Keys of a number, and what happened to each. */
@@ -144,7 +146,7 @@ struct waiter {
     struct kinf_queue *queue;
     pthread_t thread;
     int64_t timeout_ms;
-    int64_t ended_ns;
+    atomic_bool has_ended;
     int result;
 };
 
@@ -154,9 +156,9 @@ static void *wait_for_key(void *ctx)
     const char *key;
 
     waiter->result = kinf_queue_get(waiter->queue, waiter->timeout_ms, &key, NULL);
-    waiter->ended_ns = kinf__clock_now_ns();
     if (waiter->result == 0)
         kinf_queue_done(waiter->queue, key);
+    atomic_store(&waiter->has_ended, true);
     return NULL;
 }
 
@@ -170,15 +172,16 @@ static size_t n_getters(struct kinf_queue *queue)
     return n;
 }
 
-/* Returns when it waits. */
+/* Returns when it waits, as far as that can be seen from outside. */
 static void start_waiter(struct fixture *f, struct waiter *waiter, int64_t timeout_ms)
 {
     size_t n_before = n_getters(f->queue);
 
     *waiter = (struct waiter){ .queue = f->queue, .timeout_ms = timeout_ms };
     waiter->thread = start(wait_for_key, waiter);
-    while (n_getters(f->queue) == n_before)
-        sched_yield();
+    for (int i = 0; i < 200 && n_getters(f->queue) == n_before && !atomic_load(&waiter->has_ended);
+         i++)
+        usleep(1000);
 }
 
 static int join(struct waiter *waiter)
@@ -197,7 +200,7 @@ static void a_key_wakes_who_waits(void **state)
     struct fixture *f = *state;
     struct waiter waiter;
 
-    start_waiter(f, &waiter, KINF_FOREVER);
+    start_waiter(f, &waiter, WHILE_MS);
     assert_int_equal(kinf_queue_add(f->queue, "a", NULL), 0);
     assert_int_equal(join(&waiter), 0);
 }
@@ -208,7 +211,7 @@ static void who_waits_is_awake_when_a_key_is_due(void **state)
     struct waiter waiter;
 
     add_after(f, "a", 20);
-    start_waiter(f, &waiter, KINF_FOREVER);
+    start_waiter(f, &waiter, WHILE_MS);
     assert_int_equal(join(&waiter), 0);
 }
 
@@ -220,7 +223,7 @@ static void an_earlier_time_wakes_who_waits_for_a_later_one(void **state)
 
     add_after(f, "far", 3600000);
     for (size_t i = 0; i < KINF__ARRAY_LEN(waiters); i++)
-        start_waiter(f, &waiters[i], KINF_FOREVER);
+        start_waiter(f, &waiters[i], WHILE_MS);
     add_after(f, "b", 40);
     add_after(f, "a", 20);
     add_after(f, "far", 60);
@@ -234,9 +237,9 @@ static void another_one_watches_the_time_when_the_first_leaves(void **state)
     struct fixture *f = *state;
     struct waiter leaves, stays;
 
-    add_after(f, "a", 100);
+    add_after(f, "a", 500);
     start_waiter(f, &leaves, 10);
-    start_waiter(f, &stays, KINF_FOREVER);
+    start_waiter(f, &stays, WHILE_MS);
     assert_int_equal(join(&leaves), KINF_ERR_TIMEOUT);
     assert_int_equal(join(&stays), 0);
 }
@@ -248,8 +251,8 @@ static void another_one_watches_the_time_when_the_first_has_work(void **state)
     struct waiter first, second;
 
     add_after(f, "a", 50);
-    start_waiter(f, &first, KINF_FOREVER);
-    start_waiter(f, &second, KINF_FOREVER);
+    start_waiter(f, &first, WHILE_MS);
+    start_waiter(f, &second, WHILE_MS);
     assert_int_equal(kinf_queue_add(f->queue, "b", NULL), 0);
     assert_int_equal(join(&first), 0);
     assert_int_equal(join(&second), 0);
@@ -264,7 +267,7 @@ static void a_key_that_is_given_back_and_waits_again_wakes_somebody(void **state
     assert_int_equal(kinf_queue_add(f->queue, "a", NULL), 0);
     assert_int_equal(kinf_queue_get(f->queue, 0, &key, NULL), 0);
     assert_int_equal(kinf_queue_add(f->queue, "a", NULL), 0);
-    start_waiter(f, &waiter, KINF_FOREVER);
+    start_waiter(f, &waiter, WHILE_MS);
     kinf_queue_done(f->queue, key);
     assert_int_equal(join(&waiter), 0);
 }

@@ -16,10 +16,12 @@
  *         const char *key;
  *
  *         while (kinf_queue_get(queue, KINF_FOREVER, &key, NULL) == 0) {
- *             if (make_it_so(key))
+ *             struct kinf_error err = KINF_ERROR_INIT;
+ *
+ *             if (make_it_so(key, &err) == 0)
  *                 kinf_queue_forget(queue, key);
  *             else
- *                 (void)kinf_queue_add_rate_limited(queue, key, NULL);  // fails only at the end
+ *                 (void)kinf_queue_add_failed(queue, key, &err, NULL);  // fails only at the end
  *             kinf_queue_done(queue, key);         // last: the key is the queue's
  *         }
  *         return NULL;
@@ -166,6 +168,15 @@ KINF_API KINF_MUST_CHECK int kinf_queue_get(struct kinf_queue *queue, int64_t ti
 /* The priority with which a key came that is in process: to add it again by. KINF_PRIORITY_NORMAL
  * of any other. Mirrors: PriorityQueue.GetWithPriority. */
 KINF_API enum kinf_priority kinf_queue_priority(struct kinf_queue *queue, const char *key);
+/* Adds a key that is in process again, with the priority with which it came, when its failure says:
+ *   KINF_ERR_INVALID, kinf_error_is_invalid()   not at all: it would fail again, until it is added
+ *                                               anew; it is forgotten
+ *   one with retry_after_ms                     by the rate limit, and not before that
+ *   any other, or NULL                          by the rate limit
+ * A conflict is any other: that the cache has caught up meanwhile is the caller's to see to. */
+KINF_API KINF_MUST_CHECK int kinf_queue_add_failed(struct kinf_queue *queue, const char *key,
+                                                   const struct kinf_error *failure,
+                                                   struct kinf_error *err);
 /* The key was worked on, well or not. One that is not in process is misuse: refused and logged.
  * Mirrors: Interface.Done. */
 KINF_API void kinf_queue_done(struct kinf_queue *queue, const char *key);
