@@ -1,8 +1,8 @@
 /*
  * What the queue of keys costs: bench_queue [N_RUNS]. Prints the best of some runs: adds a second of
  * keys of a controller's size ("some-namespace/some-deployment-123456") by 1, 2 and 4 threads, of
- * keys that are new and of keys that wait already; keys that one thread gets and gives back; the
- * whole way with as many workers as producers; and the memory of a key that waits.
+ * keys that are new, of keys that wait already, and for later; keys that one thread gets and gives
+ * back; the whole way with as many workers as producers; and the memory of a key that waits.
  */
 #include <malloc.h>
 #include <pthread.h>
@@ -47,6 +47,17 @@ static void *add_part(void *ctx)
     return NULL;
 }
 
+/* At times that are not in order. */
+static void *add_part_later(void *ctx)
+{
+    const struct part *part = ctx;
+
+    for (size_t i = part->first; i < part->end; i++)
+        require(kinf_queue_add_after(part->queue, keys[i], 3600000 + (int64_t)(i * 7919 % n_keys),
+                                     NULL));
+    return NULL;
+}
+
 static void *work(void *ctx)
 {
     const struct part *part = ctx;
@@ -83,12 +94,12 @@ static struct kinf_queue *open_queue(void)
 
 /* Each below returns keys a second. */
 
-static double add_all(struct kinf_queue *queue, int n_threads)
+static double add_all(struct kinf_queue *queue, void *(*add)(void *), int n_threads)
 {
     struct part parts[n_threads_most];
     double begun = now_s();
 
-    start(parts, n_threads, add_part, queue);
+    start(parts, n_threads, add, queue);
     join(parts, n_threads);
     return n_keys / (now_s() - begun);
 }
@@ -129,21 +140,22 @@ static void keep_best(double *best, double value)
 
 static void measure(int n_threads, int n_runs)
 {
-    double fresh = 0, again = 0, taken = 0, passed = 0;
+    double fresh = 0, again = 0, later = 0, taken = 0, passed = 0;
 
     for (int i = 0; i < n_runs; i++) {
         struct kinf_queue *queue = open_queue();
 
-        keep_best(&fresh, add_all(queue, n_threads));
-        keep_best(&again, add_all(queue, n_threads));
+        keep_best(&fresh, add_all(queue, add_part, n_threads));
+        keep_best(&again, add_all(queue, add_part, n_threads));
         keep_best(&taken, take_all(queue));
+        keep_best(&later, add_all(queue, add_part_later, n_threads));
         kinf_queue_free(queue);
         keep_best(&passed, pass_all(n_threads));
     }
-    printf("%d threads: %5.2f million adds/s of new keys, %5.2f of keys that wait; get and done "
-           "%5.2f; "
-           "all of it with %d workers %5.2f\n",
-           n_threads, fresh / 1e6, again / 1e6, taken / 1e6, n_threads, passed / 1e6);
+    printf("%d threads: %5.2f million adds/s of new keys, %5.2f of keys that wait, %5.2f for "
+           "later; get "
+           "and done %5.2f; all of it with %d workers %5.2f\n",
+           n_threads, fresh / 1e6, again / 1e6, later / 1e6, taken / 1e6, n_threads, passed / 1e6);
 }
 
 static void measure_memory(void)
@@ -151,7 +163,7 @@ static void measure_memory(void)
     struct kinf_queue *queue = open_queue();
     size_t before = mallinfo2().uordblks + mallinfo2().hblkhd;
 
-    add_all(queue, 1);
+    add_all(queue, add_part, 1);
     printf("memory: %.0f bytes a key of %zu\n",
            (double)(mallinfo2().uordblks + mallinfo2().hblkhd - before) / n_keys,
            (size_t)snprintf(NULL, 0, "%s", keys[0]));

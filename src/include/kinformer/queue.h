@@ -39,7 +39,7 @@
  *     nothing.
  *   - A key that is added for later waits beside all of this: added twice for later, the earlier
  *     time (and the higher priority) counts; added for now meanwhile, it comes now and again then.
- *     It comes never early; those of the same millisecond come in any order.
+ *     It never comes early; those of the same millisecond come in any order.
  *   - Time is monotonic: a clock that is set changes nothing.
  *   - Only a key that the queue does not have takes memory: 98 bytes (of a 64-bit machine), its
  *     length, a pointer or two of the table and what malloc rounds: 154 in all for one of 37 bytes.
