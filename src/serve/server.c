@@ -20,6 +20,28 @@
 
 /* --- sources --- */
 
+static const char *const consistencies[] = {
+#define X(consistency, name, what) name,
+    KINF__CONSISTENCIES(X)
+#undef X
+};
+
+const char *kinf__consistency_to_string(enum kinf__consistency consistency)
+{
+    return consistencies[consistency];
+}
+
+bool kinf__consistency_parse(const char *name, enum kinf__consistency *ret_consistency)
+{
+    for (size_t i = 0; i < KINF__ARRAY_LEN(consistencies); i++) {
+        if (strcmp(consistencies[i], name) != 0)
+            continue;
+        *ret_consistency = (enum kinf__consistency)i;
+        return true;
+    }
+    return false;
+}
+
 static char **dup_texts(const char *const *texts, size_t n_texts)
 {
     char **copy = calloc(n_texts + 1, sizeof *copy);
@@ -48,6 +70,7 @@ void kinf__source_free(struct kinf__source *source)
     if (source == NULL)
         return;
     kinf__watchcache_free(source->cache);
+    kinf__session_release(&source->session);
     kinf__scope_release(&source->scope);
     free_texts(source->index_names, source->n_indices);
     free_texts(source->index_paths, source->n_indices);
@@ -71,7 +94,8 @@ static struct kinf__source *source_new(const struct kinf__source_options *option
     source->is_pruned = options->is_pruned;
     source->assume_scope = options->assume_scope;
     source->is_unserved = options->is_unserved;
-    source->is_latest = options->is_latest;
+    source->consistency = options->consistency;
+    kinf__session_init(&source->session);
     kinf__list_init(&source->watches);
     source->is_on_demand = options->is_on_demand;
     if (kinf__scope_init(&source->scope, options->name_space, options->label_selector,
