@@ -57,7 +57,7 @@ TEST_LIBS = $(shell $(PKG_CONFIG) --libs cmocka)
 
 # --- what there is ---------------------------------------------------------------------------------
 
-LIB_FOLDERS := base json object yaml rest indexer deltafifo reflector informer
+LIB_FOLDERS := base json object yaml rest indexer deltafifo reflector informer elector
 LIB_SRC := $(foreach f,$(LIB_FOLDERS),$(wildcard src/$(f)/*.c))
 # Only the daemon has these; all but its main() are in an archive, which tests and benchmarks link, too.
 DAEMON_FOLDERS := watchcache table serve daemon
@@ -85,7 +85,7 @@ SIM_OBJ := $(call objects,$(filter-out $(SIM_MAIN_SRC),$(SIM_SRC)))
 SIM_MAIN_OBJ := $(call objects,$(SIM_MAIN_SRC))
 TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(TEST_SRC))
 # One thread each: the thread sanitizer has nothing to see in them, and would take minutes.
-ONE_THREAD_TESTS := apply backlog body churn credit defaults discovery fault_spec fault_stream field_set format generate \
+ONE_THREAD_TESTS := apply backlog body churn credit defaults discovery election fault_spec fault_stream field_set format generate \
                     indexer_oom json_lookup json_path json_plan json_scan json_tree kubeconfig list_stream lister managed meta_text \
                     manifest object omit openapi pace patch pod_index policy policy_file policy_rows progress protobuf \
                     quantity quarantine refusal request_head rollout rv schema schema_custom scope selector sim_kinds \
