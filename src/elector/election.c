@@ -61,6 +61,19 @@ static bool is_observed(const struct kinf__election *election)
            kinf_str_equal(kinf__buffer_str(&election->observed), election->seen.spec);
 }
 
+/* What has ended the time of a holder is its own release, and not that a person takes the Lease from
+ * it: it acts until it sees that. */
+static void count_time(struct kinf__election *election, int64_t now_ms)
+{
+    const struct kinf__lease *seen = &election->seen;
+    int64_t duration_ms = seen->duration_ms != 0 ? seen->duration_ms : election->terms.lease_ms;
+
+    if (seen->is_released)
+        election->free_ms = 0;
+    else if (seen->holder[0] != '\0' && now_ms + duration_ms > election->free_ms)
+        election->free_ms = now_ms + duration_ms;
+}
+
 /* Somebody has changed it since, or we see it for the first time: its time begins anew. Without
  * memory for its text it counts as changed each time. */
 static void observe(struct kinf__election *election, int64_t now_ms)
@@ -71,20 +84,10 @@ static void observe(struct kinf__election *election, int64_t now_ms)
         return;
     election->observed.len = 0;
     election->has_observed = kinf__buffer_append_str(&election->observed, seen->spec) == 0;
-    election->observed_ms = now_ms;
-    election->observed_duration_ms =
-        seen->duration_ms != 0 ? seen->duration_ms : election->terms.lease_ms;
+    count_time(election, now_ms);
     memcpy(election->observed_holder, seen->holder, sizeof seen->holder);
     if (seen->transitions > election->highest_term)
         election->highest_term = seen->transitions;
-}
-
-/* When what was observed is over; nobody's is. */
-static int64_t expiry_ms(const struct kinf__election *election)
-{
-    return election->observed_holder[0] != '\0'
-               ? election->observed_ms + election->observed_duration_ms
-               : 0;
 }
 
 /* The write that `seen` comes from is ours, not one of our name's. */
@@ -121,21 +124,22 @@ static void begin_try(struct kinf__election *election, int64_t now_ms)
 /* Who waits for a time that another has left looks again at its end. */
 static void end_try(struct kinf__election *election, int64_t now_ms, uint64_t random)
 {
-    int64_t retry_ms = election->terms.retry_ms, until_ms = expiry_ms(election);
+    int64_t retry_ms = election->terms.retry_ms;
 
     election->asked = election->is_releasing ? KINF__ELECTION_DONE : KINF__ELECTION_WAIT;
     election->next_ms = now_ms + retry_ms;
     if (kinf__election_leads(election, now_ms))
         return;
     election->next_ms += (int64_t)(random % (uint64_t)(retry_ms + retry_ms / 5 + 1));
-    if (until_ms > now_ms)
-        election->next_ms = earlier(election->next_ms, until_ms);
+    if (election->free_ms > now_ms)
+        election->next_ms = earlier(election->next_ms, election->free_ms);
 }
 
-/* A number that a person has set to the last one stays. */
-static void begin_term(struct kinf__election *election, int64_t wall_ms)
+/* By the time of it we know our own write again, also among others of our name: within the second it
+ * is by chance. A number that a person has set to the last one stays. */
+static void begin_term(struct kinf__election *election, int64_t wall_ms, uint64_t random)
 {
-    kinf__lease_time(wall_ms, election->acquired_at);
+    kinf__lease_time(wall_ms / 1000 * 1000000 + (int64_t)(random % 1000000), election->acquired_at);
     election->term = earlier(election->highest_term + 1, INT32_MAX);
 }
 
@@ -150,7 +154,7 @@ static int write_body(struct kinf__election *election, int64_t wall_ms)
         .transitions = election->term,
     };
 
-    kinf__lease_time(wall_ms, now);
+    kinf__lease_time(wall_ms * 1000, now);
     election->body.len = 0;
     return election->asked == KINF__ELECTION_CREATE
                ? kinf__lease_write(&claim, election->terms.name_space, election->terms.name,
@@ -158,11 +162,12 @@ static int write_body(struct kinf__election *election, int64_t wall_ms)
                : kinf__lease_rewrite(&election->seen, &claim, &election->body);
 }
 
-static int prepare_write(struct kinf__election *election, int64_t now_ms, int64_t wall_ms)
+static int prepare_write(struct kinf__election *election, int64_t now_ms, int64_t wall_ms,
+                         uint64_t random)
 {
     election->is_new_term = !election->is_releasing && !kinf__election_leads(election, now_ms);
     if (election->is_new_term)
-        begin_term(election, wall_ms);
+        begin_term(election, wall_ms, random);
     election->may_be_ours = true;
     return write_body(election, wall_ms);
 }
@@ -191,7 +196,7 @@ void kinf__election_next(struct kinf__election *election, int64_t now_ms, int64_
     if (election->is_releasing && now_ms >= election->try_until_ms)
         election->asked = KINF__ELECTION_DONE;
     if ((election->asked == KINF__ELECTION_CREATE || election->asked == KINF__ELECTION_UPDATE) &&
-        prepare_write(election, now_ms, wall_ms) < 0)
+        prepare_write(election, now_ms, wall_ms, random) < 0)
         end_try(election, now_ms, random);
     fill_step(election, now_ms, ret_step);
 }
@@ -209,7 +214,7 @@ static enum kinf__election_verb judge_seen(struct kinf__election *election, int6
         return ours ? KINF__ELECTION_UPDATE : KINF__ELECTION_WAIT;
     if (kinf__election_leads(election, now_ms) && !ours)
         kinf__election_resign(election);
-    else if (ours || now_ms >= expiry_ms(election))
+    else if (ours || now_ms >= election->free_ms)
         return KINF__ELECTION_UPDATE;
     return KINF__ELECTION_WAIT;
 }
@@ -219,7 +224,7 @@ static enum kinf__election_verb judge_absent(struct kinf__election *election, in
 {
     if (election->is_releasing)
         return KINF__ELECTION_WAIT;
-    return kinf__election_leads(election, now_ms) || now_ms >= expiry_ms(election)
+    return kinf__election_leads(election, now_ms) || now_ms >= election->free_ms
                ? KINF__ELECTION_CREATE
                : KINF__ELECTION_WAIT;
 }

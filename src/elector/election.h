@@ -40,13 +40,12 @@ struct kinf__election {
 
     struct kinf__lease seen; /* what the server has, as far as we know */
     bool is_newest;          /* nothing speaks against writing over it */
-    /* Since when nobody has changed the spec; its text, to tell. has_observed: there was one, which
-     * may have been deleted since. */
+    /* The last spec that we have seen, to tell when it changes; it may have been deleted since. */
     bool has_observed;
     struct kinf__buffer observed;
-    int64_t observed_ms;
     char observed_holder[KINF_ELECTOR_IDENTITY_SIZE];
-    int64_t observed_duration_ms;
+    int64_t
+        free_ms; /* when the time of all holders that we have seen is over; 0: it was released */
     int64_t highest_term; /* of anybody; -1: none was seen */
 
     /* What we have written last, or tried to. */

@@ -58,7 +58,7 @@ static int64_t read_count(struct kinf__json_value spec, const char *key)
 
 static void read_spec(struct kinf__lease *lease)
 {
-    struct kinf__json_value spec = { KINF__JSON_NULL, { NULL, 0 } };
+    struct kinf__json_value spec = { KINF__JSON_NULL, { NULL, 0 } }, holder;
 
     (void)!kinf__json_member(kinf__json_value_of(kinf__buffer_str(&lease->text)), KINF_STR("spec"),
                              &spec);
@@ -67,6 +67,9 @@ static void read_spec(struct kinf__lease *lease)
     read_string(spec, "acquireTime", lease->acquired_at, sizeof lease->acquired_at);
     lease->duration_ms = read_count(spec, "leaseDurationSeconds") * 1000;
     lease->transitions = read_count(spec, "leaseTransitions");
+    lease->is_released = kinf__json_member(spec, KINF_STR("holderIdentity"), &holder) &&
+                         kinf__json_string_equals(holder.raw, KINF_STR("")) &&
+                         lease->duration_ms == 1000;
 }
 
 int kinf__lease_read(struct kinf__lease *lease, struct kinf_str text, struct kinf_error *err)
@@ -166,13 +169,13 @@ int kinf__lease_rewrite(const struct kinf__lease *lease, const struct kinf__leas
     return append_spec(out, claim, lease->spec);
 }
 
-void kinf__lease_time(int64_t wall_ms, char text[KINF__LEASE_TIME_SIZE])
+void kinf__lease_time(int64_t wall_us, char text[KINF__LEASE_TIME_SIZE])
 {
-    time_t seconds = (time_t)(wall_ms / 1000);
+    time_t seconds = (time_t)(wall_us / 1000000);
     struct tm utc;
     size_t len;
 
     gmtime_r(&seconds, &utc);
     len = strftime(text, KINF__LEASE_TIME_SIZE, "%Y-%m-%dT%H:%M:%S", &utc);
-    snprintf(text + len, KINF__LEASE_TIME_SIZE - len, ".%06dZ", (int)(wall_ms % 1000) * 1000);
+    snprintf(text + len, KINF__LEASE_TIME_SIZE - len, ".%06dZ", (int)(wall_us % 1000000));
 }

@@ -24,6 +24,7 @@ struct kinf__lease {
     char acquired_at[KINF__LEASE_TIME_SIZE];
     int64_t duration_ms;
     int64_t transitions;
+    bool is_released; /* by its holder, and not by hand: it says "", and one second */
 };
 
 void kinf__lease_release(struct kinf__lease *lease);
@@ -50,7 +51,7 @@ KINF_MUST_CHECK int kinf__lease_rewrite(const struct kinf__lease *lease,
                                         const struct kinf__lease_claim *claim,
                                         struct kinf__buffer *out);
 
-/* Unix time as the API server writes it, to the microsecond. */
-void kinf__lease_time(int64_t wall_ms, char text[KINF__LEASE_TIME_SIZE]);
+/* Unix time as the API server writes it. */
+void kinf__lease_time(int64_t wall_us, char text[KINF__LEASE_TIME_SIZE]);
 
 #endif

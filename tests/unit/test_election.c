@@ -223,7 +223,7 @@ static void every_renewal_that_is_seen_begins_the_wait_anew(void **state)
     /* A label is no sign of life. */
     put(&server, server.text);
     run(&e, &server, now);
-    assert_int_equal(e.observed_ms + 3000, run(&e, &server, e.observed_ms + 2999));
+    assert_int_equal(e.free_ms, run(&e, &server, e.free_ms - 1));
     kinf__election_release(&e);
 }
 
@@ -285,7 +285,7 @@ static void renewals_are_one_write_each(void **state)
         assert_string_equal(server.calls, "update");
         assert_int_equal(e.term, 0);
     }
-    assert_has(server.text, "\"acquireTime\":\"2023-11-14T22:13:20.223000Z\"");
+    assert_has(server.text, "\"acquireTime\":\"2023-11-14T22:13:20.000000Z\"");
     /* Another's label: what is there is read, and written again. */
     put(&server, server.text);
     now = run(&e, &server, now);
@@ -441,6 +441,36 @@ static void a_deleted_lease_is_waited_out_by_those_who_had_seen_it(void **state)
     assert_true(kinf__election_leads(&e, LEASE_MS));
     assert_int_equal(e.term, 8);
     kinf__election_release(&e);
+}
+
+static void a_lease_that_a_person_takes_from_its_holder_is_waited_out(void **state)
+{
+    const char *const edited[] = {
+        LEASE(""),
+        LEASE(",\"spec\":{\"leaseDurationSeconds\":1}"),
+        LEASE(",\"spec\":{\"holderIdentity\":\"\",\"leaseDurationSeconds\":15}"),
+        LEASE(",\"spec\":{\"holderIdentity\":null,\"leaseDurationSeconds\":1}"),
+        HELD("c", "1"),
+        HELD("b", "1"),
+        HELD("a", "1"),
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof edited / sizeof edited[0]; i++) {
+        struct server server = { .version = 0 };
+        struct kinf__election e;
+
+        put(&server, HELD("b", "15"));
+        stand(&e, "a");
+        run(&e, &server, 0);
+        put(&server, edited[i]);
+        for (int64_t now = 0; now < LEASE_MS; now = run(&e, &server, now))
+            assert_false(kinf__election_leads(&e, now));
+        run(&e, &server, LEASE_MS);
+        assert_true(kinf__election_leads(&e, LEASE_MS));
+        assert_int_equal(e.term, 8);
+        kinf__election_release(&e);
+    }
 }
 
 static void a_take_over_whose_answer_was_lost_is_known_again(void **state)
@@ -629,9 +659,9 @@ struct world {
     struct message messages[N_MESSAGES];
     bool is_waiting[N_ELECTORS]; /* for an answer */
     int64_t frozen_until_ms[N_ELECTORS];
-    int64_t now_ms;
+    int64_t now_ms, emptied_ms;
     bool is_calm;
-    int64_t newest_term, n_terms;
+    int64_t newest_term, n_terms, n_emptied;
     int leader; /* of newest_term */
 };
 
@@ -701,11 +731,43 @@ static void crash(struct world *world, int i)
     world->is_waiting[i] = false;
 }
 
+/* Who leads will not do so longer than the others wait. */
+static bool all_have_seen_its_time(const struct world *world)
+{
+    int64_t until_ms = 0;
+
+    for (int i = 0; i < N_ELECTORS; i++) {
+        const struct kinf__election *e = &world->electors[i];
+        int64_t ms = e->leads_until_ms != 0 ? e->sent_ms + RENEW_MS : 0;
+
+        until_ms = ms > until_ms ? ms : until_ms;
+    }
+    for (int i = 0; i < N_ELECTORS; i++) {
+        if (world->electors[i].free_ms < until_ms)
+            return false;
+    }
+    return world->server.text[0] != '\0' && until_ms > world->now_ms;
+}
+
+/* A person who leaves the number as it is. */
+static void empty_lease(struct world *world)
+{
+    const char *number = strstr(world->server.text, "\"leaseTransitions\":");
+    char text[256];
+
+    snprintf(text, sizeof text, LEASE(",\"spec\":{\"leaseTransitions\":%d}"),
+             atoi(number + strlen("\"leaseTransitions\":")));
+    put(&world->server, text);
+    world->emptied_ms = world->now_ms;
+    world->n_emptied++;
+}
+
 static void disturb(struct world *world, int i)
 {
     switch (test_random_below(&world->random, 400)) {
     case 0:
-        crash(world, i);
+        if (world->now_ms >= world->emptied_ms + LEASE_MS)
+            crash(world, i);
         break;
     case 1:
         world->frozen_until_ms[i] =
@@ -714,6 +776,10 @@ static void disturb(struct world *world, int i)
     case 2: /* a label */
         if (world->server.text[0] != '\0')
             put(&world->server, world->server.text);
+        break;
+    case 3:
+        if (all_have_seen_its_time(world))
+            empty_lease(world);
         break;
     default:
         break;
@@ -788,7 +854,7 @@ static void never_two_lead_whatever_is_slow_lost_halted_or_started_again(void **
         crash(world, i);
     for (size_t round = test_rounds(400000); round-- > 0;)
         step_world(world);
-    assert_true(world->n_terms > 20);
+    assert_true(world->n_terms > 20 && world->n_emptied > 5);
     /* In quiet times one is found. */
     world->is_calm = true;
     for (int64_t end_ms = world->now_ms + 60000 + 2 * LEASE_MS; world->now_ms < end_ms;)
@@ -816,6 +882,7 @@ int main(void)
         cmocka_unit_test(who_finds_another_in_the_lease_leads_no_more),
         cmocka_unit_test(a_leader_whose_lease_was_deleted_makes_it_again),
         cmocka_unit_test(a_deleted_lease_is_waited_out_by_those_who_had_seen_it),
+        cmocka_unit_test(a_lease_that_a_person_takes_from_its_holder_is_waited_out),
         cmocka_unit_test(a_take_over_whose_answer_was_lost_is_known_again),
         cmocka_unit_test(answers_that_are_no_leases_are_failures),
         cmocka_unit_test(a_number_at_its_end_stays_there),

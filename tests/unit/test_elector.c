@@ -177,7 +177,7 @@ static void one_leads_and_hands_over_when_it_stops(void **state)
     struct kinf_elector *first = start(stage, "first", &stage->told), *second;
     struct kinf_fence fence, later;
 
-    must(stage, kinf_elector_wait(first, PATIENCE_MS, &stage->err));
+    WAIT_FOR(stage->told.n_started == 1);
     second = start(stage, "second", &other_told);
     WAIT_FOR(other_told.n_leaders == 1);
     assert_string_equal(other_told.leader, "first");
@@ -198,6 +198,7 @@ static void one_leads_and_hands_over_when_it_stops(void **state)
     must(stage, kinf_elector_wait(second, LEASE_MS - 500, &stage->err));
     assert_true(kinf_elector_fence(second, &later));
     assert_true(later.term > fence.term);
+    WAIT_FOR(other_told.n_started == 1);
     kinf_elector_free(first);
     kinf_elector_free(second);
     assert_int_equal(other_told.n_stopped, 1);

@@ -15,16 +15,16 @@
  *      with one by the same identity.
  *  L5  A Lease of our identity that this elector has not written is another's: nobody knows whether
  *      that process still runs. It is waited out.
- *  L6  A Lease that was deleted while another's time in it was not over is waited out, too, by those
- *      who had seen it.
+ *  L6  A Lease that a person has deleted, emptied or given to another while its holder's time was not
+ *      over is waited out, too, by those who had seen that time: the holder acts until it finds out.
  *  L7  on_stopped has returned before the Lease is released. Who releases hands over at once.
  *
  * L1 holds between two reads of the clock: what is done after a look may be late, if the process is
  * halted in between. What must not be done by two goes with a number that the other side checks
  * (kinf_elector_fence(), or a resourceVersion).
  *
- * A Lease edited by hand: one without spec, or without a holder, is free; without a duration that
- * can be meant, another's time in it is our own lease_ms. Labels, annotations and fields of the spec
+ * A Lease edited by hand: one without spec, or without a holder, is free, but for L6; without a
+ * duration that can be meant, another's time in it is our own lease_ms. Labels, annotations and fields of the spec
  * that are not ours are kept as they are. A namespace that is not there, or goes away, is waited for.
  *
  * Needs the verbs get, create and update of leases.coordination.k8s.io.
