@@ -61,6 +61,7 @@ struct kinf__resource_config {
     int64_t max_history_age_ms;
     uint64_t max_held_bytes;
     bool is_latest;    /* consistency: latest; reads without resourceVersion are passed on */
+    bool is_on_demand; /* it is in no list: somebody asked for it */
     bool assume_scope; /* answer what is wider than namespaces and selectors, with a Warning */
 };
 

@@ -43,6 +43,7 @@ struct kinf__source {
     bool is_pruned;
     bool assume_scope;
     bool is_latest;
+    bool is_on_demand;
     bool is_unserved;
     /* atomic; the server's or static */
     _Atomic(const struct kinf__table *) table;
@@ -52,7 +53,9 @@ struct kinf__source {
     size_t n_users;
     uint64_t n_events_sampled; /* that the last hour knows of */
     struct kinf__list
-        watches; /* exchanges that watch, in order; debug_state.c keeps places in it */
+        watches;     /* exchanges that watch, in order; debug_state.c keeps places in it */
+    int64_t used_ms; /* when it was chosen last; 0: never */
+    bool is_withdrawn;
     bool is_retired;
     bool has_definition;
     unsigned char definition[KINF__DIGEST_SIZE]; /* of what `table` was made from */
@@ -63,6 +66,7 @@ struct kinf__server {
     int64_t max_staleness_ms;
     struct kinf__forwarder *forwarder;   /* NULL: nothing is passed on */
     const struct kinf__backend *backend; /* NULL: nothing is written */
+    struct kinf__demand *demand;         /* NULL: no types are cached but those that are named */
     kinf__log_request_cb *log_request;   /* NULL: there is no access log */
     void *log_ctx;
     const char *name;
