@@ -17,6 +17,7 @@
 #define SOON_MS  100   /* while something starts or ends */
 #define LATER_MS 1000  /* while anything is cached: it may grow, or not be used any more */
 #define DRAIN_MS 30000 /* for requests under way, before they are cut off */
+#define TRY_MS   60000 /* for a first list that fails: others wait for its turn to end */
 
 /* --- what a watch tells --- */
 
@@ -193,6 +194,15 @@ static void refuse(struct kinf__on_demand *on_demand, struct kinf__on_demand_ent
     give_up(on_demand, entry, KINF__DEMAND_REFUSED, reason);
 }
 
+static void refuse_failing(struct kinf__on_demand *on_demand, struct kinf__on_demand_entry *entry,
+                           const struct kinf_informer_status *status)
+{
+    char reason[KINF__DEMAND_REASON_MAX];
+
+    snprintf(reason, sizeof reason, "its first list failed: %.200s", status->reason);
+    give_up(on_demand, entry, KINF__DEMAND_REFUSED, reason);
+}
+
 static bool is_live(const struct kinf_informer_status *status)
 {
     return status->has_synced &&
@@ -233,6 +243,9 @@ static void look_at(struct kinf__on_demand *on_demand, struct kinf__on_demand_en
         give_up(on_demand, entry, KINF__DEMAND_RULES, "resources names it by now");
     else if (entry->type->state == KINF__DEMAND_STARTING && is_live(&status))
         publish(on_demand, entry, now_ms);
+    else if (entry->type->state == KINF__DEMAND_STARTING &&
+             status.state == KINF_STATE_BACKING_OFF && now_ms - entry->type->since_ms >= TRY_MS)
+        refuse_failing(on_demand, entry, &status);
 }
 
 /* --- starting --- */
