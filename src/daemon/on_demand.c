@@ -114,7 +114,7 @@ static void withdraw(struct kinf__on_demand *on_demand, struct kinf__on_demand_e
               entry->config.resource, KINF__QUOTED(entry->type->reason));
     entry->is_given_up = true;
     entry->until_ms = kinf__clock_add_ms(now_ms, DRAIN_MS);
-    if (find_entry(&on_demand->entries, entry->type) == entry)
+    if (entry->is_running)
         kinf__server_withdraw_source(entry->watch->server, source_of(entry));
 }
 
@@ -304,6 +304,7 @@ static void start_entry(struct kinf__on_demand *on_demand, struct kinf__on_deman
 {
     if (!entry->is_given_up && entry->watch != NULL &&
         kinf__watch_start(entry->watch, &entry->err) == 0) {
+        entry->is_running = true;
         kinf__list_remove(&entry->node);
         kinf__list_push_back(&on_demand->entries, &entry->node);
         return;
