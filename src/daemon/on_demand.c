@@ -106,16 +106,23 @@ static struct kinf__source *source_of(const struct kinf__on_demand_entry *entry)
 
 /* --- giving up --- */
 
+static void tell_given_up(const struct kinf__on_demand_entry *entry)
+{
+    KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_INFO, "given up resource=%s reason=%s",
+              entry->config.resource, KINF__QUOTED(entry->type->reason));
+}
+
 /* The decision has been made, and its reason is the type's. */
 static void withdraw(struct kinf__on_demand *on_demand, struct kinf__on_demand_entry *entry,
                      int64_t now_ms)
 {
-    KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_INFO, "given up resource=%s reason=%s",
-              entry->config.resource, KINF__QUOTED(entry->type->reason));
+    struct kinf__server *server = on_demand->watches->serving->server;
+
+    tell_given_up(entry);
     entry->is_given_up = true;
     entry->until_ms = kinf__clock_add_ms(now_ms, DRAIN_MS);
     if (entry->is_running)
-        kinf__server_withdraw_source(entry->watch->server, source_of(entry));
+        kinf__server_withdraw_source(server, source_of(entry));
 }
 
 static void give_up(struct kinf__on_demand *on_demand, struct kinf__on_demand_entry *entry,
@@ -309,8 +316,11 @@ static void start_entry(struct kinf__on_demand *on_demand, struct kinf__on_deman
         kinf__list_push_back(&on_demand->entries, &entry->node);
         return;
     }
-    if (!entry->is_given_up)
-        give_up(on_demand, entry, KINF__DEMAND_REFUSED, entry->err.message);
+    if (!entry->is_given_up) {
+        kinf__demand_give_up(on_demand->demand, entry->type, KINF__DEMAND_REFUSED,
+                             entry->err.message, kinf__clock_now_ms());
+        tell_given_up(entry);
+    }
     end_entry(on_demand, entry);
 }
 

@@ -42,6 +42,8 @@ const char kinf__options_help[] =
     "lets\n"
     "                        kinformerd read it; needs --pass-through\n"
     "  --write-kubeconfig FILE  for kubectl and others, of the first TCP address\n"
+    "  --client-token FILE   where these have their token; default: the pod's, if tokens are "
+    "taken\n"
     "\n"
     "What to print:\n"
     "  --events MODE         text, json or none; default: text on a terminal, else none\n"
@@ -104,6 +106,7 @@ static const struct kinf__flag known_flags[] = {
     { "pass-through", false, AT(options.overrides.pass_through), 0, kinf__flag_on },
     { "on-demand", false, AT(options.overrides.on_demand), 0, kinf__flag_on },
     { "write-kubeconfig", true, AT(options.kubeconfig_out), 0, kinf__flag_text },
+    { "client-token", true, AT(options.client_token), 0, kinf__flag_text },
     { "events", true, AT(options.overrides.events), 0, take_events },
     { "events-objects", false, AT(options.overrides.events_objects), 0, kinf__flag_on },
     { "measure", false, AT(options.command), KINF__COMMAND_MEASURE, kinf__flag_set },
@@ -169,6 +172,9 @@ static int check_reachable(const struct kinf__options *options, const struct kin
         return kinf__error_set(err, KINF_ERR_INVALID,
                                "--write-kubeconfig needs --listen HOST:PORT (listen): clients of "
                                "kubeconfigs take no unix sockets");
+    if (options->client_token != NULL && options->kubeconfig_out == NULL)
+        return kinf__error_set(err, KINF_ERR_INVALID,
+                               "--client-token goes with --write-kubeconfig");
     return 0;
 }
 

@@ -3,8 +3,9 @@
  * exchange.c asks here before it answers anything.
  *
  * /healthz, /livez and /readyz are open, as kube-apiserver's are to everybody by default; the checks
- * below them are not. A request that is no GET is answered by nobody but the upstream, which judges
- * its credentials itself: here it only needs to have some.
+ * below them are not. Who shows a certificate and a token is whom the certificate names. A request
+ * that is no GET is answered by nobody but the upstream, which judges its credentials itself: here it
+ * only needs to have some.
  */
 #include "serve/access.h"
 
@@ -132,11 +133,26 @@ static int conclude(struct kinf__exchange *exchange, const struct kinf__attribut
     return kinf__refusal_empty(exchange->refusal, 1);
 }
 
+/* Whom the certificate names, as the API server does with who has both, or whose the token is. Returns
+ * false: nobody's. */
+static bool find_credential(const struct kinf__exchange *exchange, int64_t now_ms,
+                            struct kinf__access_request *request)
+{
+    const struct kinf__client_certificate *certificate = exchange->owner.certificate;
+
+    if (!kinf__client_certificate_names(certificate)) {
+        request->token = exchange->head.token;
+        return is_of_now(request->token, now_ms, &request->expires_ms);
+    }
+    request->user = certificate->user;
+    request->expires_ms = now_ms + certificate->expires_ms - kinf__clock_wall_ms();
+    return true;
+}
+
 static int ask_authorizer(struct kinf__exchange *exchange,
                           const struct kinf__attributes *attributes)
 {
     struct kinf__access_request request = {
-        .token = exchange->head.token,
         .address = exchange->owner.address,
         .attributes = *attributes,
     };
@@ -144,7 +160,7 @@ static int ask_authorizer(struct kinf__exchange *exchange,
     int64_t now_ms = kinf__clock_now_ms();
     int step;
 
-    if (!is_of_now(request.token, now_ms, &request.expires_ms))
+    if (!find_credential(exchange, now_ms, &request))
         return refuse_unauthorized(exchange);
     exchange->access.wake = exchange->owner.wake;
     exchange->access.ctx = exchange->owner.ctx;
@@ -176,7 +192,9 @@ int kinf__access_step(struct kinf__exchange *exchange)
 
     if (kinf__access_is_open(exchange) || (!has_backend && exchange->owner.authorizer == NULL))
         return KINF__STEP_ANSWERED;
-    if (!has_backend && (head->token.len == 0 || head->has_two_credentials))
+    if (!has_backend &&
+        ((head->token.len == 0 && !kinf__client_certificate_names(exchange->owner.certificate)) ||
+         head->has_two_credentials))
         return refuse_unauthorized(exchange);
     if (!has_backend && strcmp(head->method, "GET") != 0)
         return KINF__STEP_ANSWERED;

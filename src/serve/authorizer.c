@@ -189,6 +189,39 @@ static enum kinf__verdict find_verdict(struct kinf__authorizer *authorizer,
     return inquire(authorizer, request, question, token_question, waiter, now_ms);
 }
 
+static int make_questions(const struct kinf__access_request *request,
+                          struct kinf__question *ret_token_question,
+                          struct kinf__question *ret_question)
+{
+    int failed;
+
+    if (request->user != NULL) {
+        failed = kinf__question_of_known(request->user, ret_token_question);
+        return failed < 0
+                   ? failed
+                   : kinf__question_of_user(request->user, &request->attributes, ret_question);
+    }
+    failed = kinf__question_of_token(request->token, ret_token_question);
+    return failed < 0
+               ? failed
+               : kinf__question_of_request(request->token, &request->attributes, ret_question);
+}
+
+/* From then on who is known without a token is as good as one whose token was reviewed. The lock is
+ * held. */
+static int keep_known(struct kinf__authorizer *authorizer,
+                      const struct kinf__access_request *request,
+                      const struct kinf__question *token_question, int64_t now_ms)
+{
+    struct kinf__remembered *remembered = &authorizer->remembered;
+
+    return request->user == NULL ||
+                   kinf__remembered_user(remembered, token_question, now_ms) != NULL
+               ? 0
+               : kinf__remembered_keep_user(remembered, token_question, true, request->user,
+                                            request->expires_ms, now_ms);
+}
+
 enum kinf__verdict kinf__authorizer_ask(struct kinf__authorizer *authorizer,
                                         const struct kinf__access_request *request,
                                         struct kinf__access_waiter *waiter, int64_t now_ms,
@@ -197,12 +230,14 @@ enum kinf__verdict kinf__authorizer_ask(struct kinf__authorizer *authorizer,
     struct kinf__question question, token_question;
 
     memset(ret_answer, 0, sizeof *ret_answer);
-    if (kinf__question_of_token(request->token, &token_question) < 0 ||
-        kinf__question_of_request(request->token, &request->attributes, &question) < 0)
+    if (make_questions(request, &token_question, &question) < 0)
         return fail(ret_answer);
     kinf__mutex_lock(&authorizer->lock);
-    ret_answer->verdict =
-        find_verdict(authorizer, request, &question, &token_question, waiter, now_ms, ret_answer);
+    if (keep_known(authorizer, request, &token_question, now_ms) < 0)
+        fail(ret_answer);
+    else
+        ret_answer->verdict = find_verdict(authorizer, request, &question, &token_question, waiter,
+                                           now_ms, ret_answer);
     kinf__mutex_unlock(&authorizer->lock);
     ret_answer->until_ms =
         min(kinf__clock_add_ms(now_ms, authorizer->options.watch_ms), request->expires_ms);
@@ -307,7 +342,7 @@ static int review_token(struct kinf__authorizer *authorizer, const struct kinf__
     return failed < 0 ? kinf__error_no_memory(err) : 0;
 }
 
-/* Who it is: what is kept, or a review. */
+/* Who it is: what is known or kept, or a review. */
 static int find_user(struct kinf__authorizer *authorizer, const struct kinf__inquiry *inquiry,
                      const struct sender *sender, int64_t now_ms, bool *ret_yes,
                      struct kinf__buffer *user, struct kinf_error *err)
@@ -316,6 +351,13 @@ static int find_user(struct kinf__authorizer *authorizer, const struct kinf__inq
     bool is_kept;
     int failed = 0;
 
+    if (inquiry->user != NULL) {
+        *ret_yes = true;
+        return kinf__buffer_append_str(user, kinf_str_from(inquiry->user)) < 0 ||
+                       kinf__buffer_cstr(user) == NULL
+                   ? kinf__error_no_memory(err)
+                   : 0;
+    }
     kinf__mutex_lock(&authorizer->lock);
     who = kinf__remembered_user(&authorizer->remembered, &inquiry->token_question, now_ms);
     is_kept = who != NULL;

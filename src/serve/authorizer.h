@@ -1,5 +1,6 @@
 /*
- * Who may read: bearer tokens and access, reviewed by the upstream server (`auth: delegated`).
+ * Who may read: bearer tokens and access, reviewed by the upstream server (`auth: delegated`). Of who
+ * is known by a certificate, access alone is.
  *
  * A question that no kept decision answers becomes an inquiry, and whoever asked is woken when it is
  * decided; who asks the same meanwhile joins it. Only the upstream's word allows: a review that

@@ -42,16 +42,20 @@ struct kinf__endpoint {
     struct kinf__identity *identity; /* NULL: plain; the endpoint's thread */
 };
 
-/* The certificate callback has no context but the session's own. */
-static void name_identity(const struct kinf__endpoint *endpoint, struct MHD_Connection *mhd)
+/* The certificate callback has no context but the session's own. Of clients any certificate is taken,
+ * or none: mhd_request.c looks at it. */
+static void prepare_session(const struct kinf__endpoint *endpoint, struct MHD_Connection *mhd)
 {
     const union MHD_ConnectionInfo *session;
 
     if (endpoint->identity == NULL)
         return;
     session = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION);
-    if (session != NULL)
-        gnutls_session_set_ptr(session->tls_session, endpoint->identity);
+    if (session == NULL)
+        return;
+    gnutls_session_set_ptr(session->tls_session, endpoint->identity);
+    if (endpoint->rules.client_authority != NULL)
+        gnutls_certificate_server_set_request(session->tls_session, GNUTLS_CERT_REQUEST);
 }
 
 static void note_connection(void *ctx, struct MHD_Connection *mhd, void **socket_context,
@@ -63,7 +67,7 @@ static void note_connection(void *ctx, struct MHD_Connection *mhd, void **socket
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         int fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
 
-        name_identity(endpoint, mhd);
+        prepare_session(endpoint, mhd);
         *socket_context = kinf__peer_new(peers, fd);
         if (*socket_context == NULL)
             shutdown(fd, SHUT_RDWR);
@@ -160,6 +164,8 @@ static int prepare_unix(struct kinf__endpoint *endpoint, const char *path,
 static int prepare(struct kinf__endpoint *endpoint, const char *path,
                    const struct kinf__endpoint_options *options, struct kinf_error *err)
 {
+    int failed;
+
     if (path != NULL)
         return prepare_unix(endpoint, path, options, err);
     if (options->is_health) {
@@ -174,9 +180,13 @@ static int prepare(struct kinf__endpoint *endpoint, const char *path,
     endpoint->is_guarded =
         options->authorizer != NULL || (options->is_guarded && options->cert_file != NULL);
     endpoint->rules.checks_host = !endpoint->is_guarded;
-    return options->cert_file != NULL
-               ? kinf__identity_new(options->cert_file, options->key_file, &endpoint->identity, err)
-               : 0;
+    if (options->cert_file == NULL)
+        return 0;
+    failed = kinf__identity_new(options->cert_file, options->key_file, &endpoint->identity, err);
+    if (failed == 0 && options->authorizer != NULL && options->client_ca_file != NULL)
+        failed = kinf__client_authority_new(options->client_ca_file,
+                                            &endpoint->rules.client_authority, err);
+    return failed;
 }
 
 static int open_socket(struct kinf__endpoint *endpoint, const struct kinf__address *address,
@@ -296,18 +306,26 @@ void kinf__endpoint_free(struct kinf__endpoint *endpoint)
     kinf__close_fd(&endpoint->quiesced_fd);
     kinf__peers_release(&endpoint->rules.peers);
     kinf__identity_free(endpoint->identity);
+    kinf__client_authority_free(endpoint->rules.client_authority);
     free(endpoint->rules.users);
     free(endpoint->path);
     free(endpoint->url);
     free(endpoint);
 }
 
-int kinf__endpoint_check_files(const char *cert_file, const char *key_file, struct kinf_error *err)
+int kinf__endpoint_check_files(const char *cert_file, const char *key_file,
+                               const char *client_ca_file, struct kinf_error *err)
 {
+    struct kinf__client_authority *authority = NULL;
     struct kinf__identity *identity;
     int failed = kinf__identity_new(cert_file, key_file, &identity, err);
 
+    if (failed < 0)
+        return failed;
+    kinf__identity_free(identity);
+    if (client_ca_file != NULL)
+        failed = kinf__client_authority_new(client_ca_file, &authority, err);
     if (failed == 0)
-        kinf__identity_free(identity);
+        kinf__client_authority_free(authority);
     return failed;
 }

@@ -279,6 +279,7 @@ struct kinf__exchange *kinf__exchange_new(struct kinf__server *server,
     exchange->answer.staleness_ms = -1;
     exchange->answer.stream_len = -1;
     exchange->hang_up_fd = -1;
+    kinf__list_init(&exchange->watch_node);
     kinf__mutex_lock(&server->lock);
     kinf__list_push_back(&server->exchanges, &exchange->node);
     server->n_exchanges++;
@@ -293,6 +294,7 @@ static void detach(struct kinf__exchange *exchange)
     kinf__access_release(exchange);
     kinf__mutex_lock(&exchange->server->lock);
     kinf__list_remove(&exchange->node);
+    kinf__list_remove(&exchange->watch_node);
     kinf__timer_clear(&exchange->server->timers, &exchange->timer);
     kinf__server_forget_hang_up(exchange);
     kinf__mutex_unlock(&exchange->server->lock);

@@ -13,6 +13,7 @@
 
 #include "base/buffer.h"
 #include "serve/authorizer.h"
+#include "serve/client_certificate.h"
 #include "serve/refusal.h"
 #include "serve/request_head.h"
 #include "serve/server.h"
@@ -39,6 +40,7 @@ struct kinf__exchange_owner {
     void *ctx;
     struct kinf__authorizer *authorizer; /* NULL: everybody may read; outlives the exchange */
     uint64_t address;                    /* the peer's: kinf__peer_address() */
+    const struct kinf__client_certificate *certificate; /* the peer's; NULL: none is taken */
     bool is_health; /* what is open to everybody, and nothing else, is answered */
 };
 

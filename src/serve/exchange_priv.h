@@ -70,6 +70,7 @@ struct kinf__exchange {
     struct kinf__list node;
     struct kinf__source *source;   /* NULL: none; it counts this exchange */
     struct kinf__stream *watch;    /* the answer's, if it is a watch */
+    struct kinf__list watch_node;  /* in its source's; without a watch a place, of debug_state.c */
     struct kinf__forward *forward; /* NULL: not passed on; written by the connection's thread */
     int64_t watch_since_ms;
     int64_t deadline_ms;      /* when the watch ends */

@@ -42,6 +42,7 @@ static void inquiry_free(struct kinf__inquiry *inquiry)
     for (size_t i = 0; i < KINF__N_ATTRIBUTES; i++)
         free((char *)(uintptr_t)texts[i]);
     kinf__secret_free(inquiry->token);
+    free(inquiry->user);
     free(inquiry);
 }
 
@@ -59,8 +60,12 @@ static struct kinf__inquiry *inquiry_new(const struct kinf__access_request *requ
     inquiry->token_question = *token_question;
     inquiry->expires_ms = request->expires_ms;
     inquiry->asked_ms = now_ms;
-    inquiry->token = strndup(request->token.bytes, request->token.len);
-    if (copy_attributes(&request->attributes, &inquiry->attributes) < 0 || inquiry->token == NULL) {
+    if (request->user != NULL)
+        inquiry->user = strdup(request->user);
+    else
+        inquiry->token = strndup(request->token.bytes, request->token.len);
+    if (copy_attributes(&request->attributes, &inquiry->attributes) < 0 ||
+        (inquiry->token == NULL && inquiry->user == NULL)) {
         inquiry_free(inquiry);
         return NULL;
     }

@@ -18,8 +18,10 @@
 
 struct kinf__access_request {
     struct kinf_str token;
+    /* Who it is, if that is known without a token, as kinf__review_read_token() says it; NULL: not. */
+    char *user;
     uint64_t address;   /* where it comes from: kinf__peer_address() */
-    int64_t expires_ms; /* monotonic; nothing on the token is kept beyond; INT64_MAX: unknown */
+    int64_t expires_ms; /* monotonic; nothing on it is kept beyond; INT64_MAX: unknown */
     struct kinf__attributes attributes;
 };
 
@@ -28,6 +30,7 @@ struct kinf__inquiry {
     struct kinf__question question;
     struct kinf__question token_question;
     char *token;
+    char *user; /* as in the request */
     int64_t expires_ms;
     int64_t asked_ms;
     struct kinf__attributes attributes;

@@ -381,6 +381,23 @@ static enum MHD_Result receive(struct mhd_request *request, const char *bytes, s
     return request->n_received <= RECEIVE_MAX ? MHD_YES : MHD_NO;
 }
 
+/* NULL: none is asked for. */
+static const struct kinf__client_certificate *judge_certificate(const struct mhd_request *request)
+{
+    struct kinf__client_certificate *certificate = kinf__peer_certificate(peer_of(request->mhd));
+    const gnutls_datum_t *chain;
+    unsigned n_chain = 0;
+
+    if (request->rules->client_authority == NULL || certificate == NULL)
+        return NULL;
+    chain = gnutls_certificate_get_peers(
+        MHD_get_connection_info(request->mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION)->tls_session,
+        &n_chain);
+    kinf__client_certificate_judge(certificate, request->rules->client_authority, chain, n_chain,
+                                   kinf__clock_now_ms());
+    return certificate;
+}
+
 static struct kinf__exchange *new_exchange(struct mhd_request *request)
 {
     const struct kinf__exchange_owner owner = {
@@ -390,6 +407,7 @@ static struct kinf__exchange *new_exchange(struct mhd_request *request)
         .ctx = request,
         .authorizer = request->rules->authorizer,
         .address = kinf__peer_address(request->fd),
+        .certificate = judge_certificate(request),
         .is_health = request->rules->is_health,
     };
     const union MHD_ConnectionInfo *address =

@@ -10,6 +10,7 @@
 #include <microhttpd.h>
 
 #include "serve/authorizer.h"
+#include "serve/client_certificate.h"
 #include "serve/peer.h"
 #include "serve/turns.h"
 
@@ -22,6 +23,8 @@
 struct kinf__mhd_request_rules {
     struct kinf__server *server;
     struct kinf__authorizer *authorizer; /* NULL: open */
+    /* The endpoint's thread; NULL: clients show no certificates. */
+    struct kinf__client_authority *client_authority;
     bool is_unix;
     bool is_health;   /* probes alone */
     bool is_local;    /* of this process alone */

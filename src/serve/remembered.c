@@ -33,6 +33,13 @@ int kinf__question_of_token(struct kinf_str token, struct kinf__question *ret_qu
     return kinf__digest(parts, 2, ret_question->digest);
 }
 
+int kinf__question_of_known(const char *user, struct kinf__question *ret_question)
+{
+    const struct kinf_str parts[] = { KINF_STR("known"), kinf_str_from(user) };
+
+    return kinf__digest(parts, 2, ret_question->digest);
+}
+
 int kinf__question_of_request(struct kinf_str token, const struct kinf__attributes *attributes,
                               struct kinf__question *ret_question)
 {

@@ -43,6 +43,8 @@ struct kinf__access_answer {
  * wanted of it. Errors: KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__question_of_token(struct kinf_str token,
                                             struct kinf__question *ret_question);
+/* Whose is taken for known, as a token's is by a review. */
+KINF_MUST_CHECK int kinf__question_of_known(const char *user, struct kinf__question *ret_question);
 KINF_MUST_CHECK int kinf__question_of_user(const char *user,
                                            const struct kinf__attributes *attributes,
                                            struct kinf__question *ret_question);

@@ -112,7 +112,16 @@ void kinf__request_metrics_observe(struct kinf__request_metrics *metrics,
     if (row != NULL) {
         count_code(row, outcome->code);
         kinf__histogram_observe(&row->durations, outcome->duration_ns);
+        metrics->totals[outcome->source]++;
     }
+    kinf__mutex_unlock(&metrics->lock);
+}
+
+void kinf__request_metrics_totals(struct kinf__request_metrics *metrics,
+                                  uint64_t ret_totals[KINF__N_REQUEST_SOURCES])
+{
+    kinf__mutex_lock(&metrics->lock);
+    memcpy(ret_totals, metrics->totals, sizeof metrics->totals);
     kinf__mutex_unlock(&metrics->lock);
 }
 

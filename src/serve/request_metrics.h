@@ -56,6 +56,7 @@ struct kinf__request_metrics {
     /* guarded by lock */
     struct kinf__request_row *rows[KINF__REQUEST_ROWS];
     size_t n_rows;
+    uint64_t totals[KINF__N_REQUEST_SOURCES];
 };
 
 void kinf__request_metrics_init(struct kinf__request_metrics *metrics);
@@ -72,6 +73,9 @@ struct kinf__request_outcome {
 /* Without memory nothing is counted. */
 void kinf__request_metrics_observe(struct kinf__request_metrics *metrics,
                                    const struct kinf__request_outcome *outcome);
+/* How many were counted, by source. */
+void kinf__request_metrics_totals(struct kinf__request_metrics *metrics,
+                                  uint64_t ret_totals[KINF__N_REQUEST_SOURCES]);
 /* `is_kept`: nobody had to be asked. */
 void kinf__request_metrics_note_decision(struct kinf__request_metrics *metrics, bool is_kept,
                                          enum kinf__verdict verdict);

@@ -346,6 +346,7 @@ static void publish_watch(struct kinf__exchange *exchange)
 
     kinf__mutex_lock(&exchange->server->lock);
     exchange->watch = exchange->answer.stream;
+    kinf__list_push_back(&exchange->source->watches, &exchange->watch_node);
     exchange->watch_since_ms = now_ms;
     exchange->deadline_ms = kinf__clock_add_ms(now_ms, watch_time_ms(exchange));
     if (exchange->access_until_ms != 0 && exchange->access_until_ms < exchange->deadline_ms)

@@ -75,7 +75,7 @@ static enum kinf__way pass_on(const struct kinf__route_facts *facts)
 static bool needs_no_token(const struct kinf__route_facts *facts)
 {
     if (!facts->is_open)
-        return facts->is_beyond;
+        return facts->is_beyond && !facts->is_named;
     return facts->route == KINF__ROUTE_RESOURCE ? !facts->takes : is_discovery(facts->route);
 }
 
@@ -280,6 +280,7 @@ static struct kinf__route_facts look(const struct kinf__exchange *exchange)
         .route = exchange->request.route,
         .passes = exchange->server->forwarder != NULL,
         .is_open = exchange->owner.authorizer == NULL,
+        .is_named = kinf__client_certificate_names(exchange->owner.certificate),
         .is_backend = exchange->body_state != KINF__BODY_UNWANTED,
         .is_plain = kinf__passthrough_is_plain(head->method, head->target),
         .is_there = true,
@@ -378,9 +379,12 @@ int kinf__route_refuse(struct kinf__exchange *exchange, enum kinf__way way)
                      "watches over websockets): ask the API server itself");
         break;
     case KINF__WAY_NO_TOKEN:
-        kinf__refuse(refusal, 401, "Unauthorized",
-                     "this is passed on to the API server, which needs a bearer token of yours "
-                     "(kubectl sends none over plain HTTP)");
+        kinf__refuse(
+            refusal, 401, "Unauthorized",
+            "this is passed on to the API server, which needs a bearer token of yours (%s)",
+            kinf__client_certificate_names(exchange->owner.certificate)
+                ? "a client certificate is good for what is read here"
+                : "kubectl sends none over plain HTTP");
         break;
     case KINF__WAY_PRUNED:
         kinf__refuse(refusal, 405, "MethodNotAllowed",

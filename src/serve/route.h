@@ -41,6 +41,7 @@ struct kinf__route_facts {
     enum kinf__route route;
     bool passes;     /* requests are passed on here */
     bool is_open;    /* to everybody: what there is may be told */
+    bool is_named;   /* by a certificate: here it needs no token */
     bool is_backend; /* the backend takes it */
     bool is_plain;   /* kinf__passthrough_is_plain() */
     bool is_pruned;  /* a cache of this resource leaves fields out */

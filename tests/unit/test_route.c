@@ -23,6 +23,7 @@ enum {
     UPGRADE = 1024, /* to something that is no HTTP */
     TWICE = 2048,   /* two credentials */
     USELESS = 4096, /* it has it, but not for this method */
+    NAMED = 8192,   /* by a certificate */
 };
 
 static enum kinf__way way_of(const char *method, enum kinf__route route, unsigned is)
@@ -34,6 +35,7 @@ static enum kinf__way way_of(const char *method, enum kinf__route route, unsigne
         .route = route,
         .passes = (is & PASSES) != 0,
         .is_open = (is & REVIEWED) == 0,
+        .is_named = (is & NAMED) != 0,
         .is_backend = (is & BACKEND) != 0,
         .is_plain = (is & STRANGE) == 0,
         .is_pruned = (is & PRUNED) != 0,
@@ -85,6 +87,13 @@ static const struct row rows[] = {
     { "POST", RESOURCE, ABSENT | REVIEWED, KINF__WAY_METHOD },
     { "POST", RESOURCE, ABSENT, KINF__WAY_NOTHING },
     { "GET", RESOURCE, ABSENT, KINF__WAY_NOTHING },
+    /* Whoever has a certificate is told what that is not enough for. */
+    { "GET", RESOURCE, PASSES | REVIEWED | NAMED, KINF__WAY_CACHE },
+    { "GET", RESOURCE, PASSES | BEYOND | REVIEWED | NAMED, KINF__WAY_NO_TOKEN },
+    { "GET", RESOURCE, BEYOND | REVIEWED | NAMED, KINF__WAY_CACHE },
+    { "GET", RESOURCE, PASSES | BEYOND | REVIEWED | NAMED | TOKEN, KINF__WAY_UPSTREAM },
+    { "GET", KINF__ROUTE_APIS, PASSES | REVIEWED | NAMED, KINF__WAY_OWN },
+    { "POST", RESOURCE, PASSES | REVIEWED | NAMED, KINF__WAY_NO_TOKEN },
     /* Nobody knows. */
     { "GET", RESOURCE, UNKNOWN, KINF__WAY_UNREADY },
     { "GET", RESOURCE, UNKNOWN | PASSES | TOKEN, KINF__WAY_UNREADY },
@@ -159,7 +168,7 @@ static void nothing_goes_upstream_without_a_token(void **state)
     static const char *const methods[] = { "GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "x" };
 
     (void)state;
-    for (unsigned is = 0; is < 2 * USELESS; is++) {
+    for (unsigned is = 0; is < 2 * NAMED; is++) {
         for (size_t m = 0; m < sizeof methods / sizeof methods[0]; m++) {
             for (int route = 0; route <= KINF__ROUTE_OTHER; route++) {
                 if (way_of(methods[m], (enum kinf__route)route, is) == KINF__WAY_UPSTREAM)
