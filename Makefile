@@ -262,6 +262,7 @@ bench: ## build and run the benchmarks; the last one on a real cluster
 	@bench/canned-sync.sh
 	@bench/events.sh
 	@bench/serve-load.sh
+	@bench/serve-session.sh
 	@bench/sim.sh
 	@bench/first-sync.sh
 

@@ -42,6 +42,7 @@
     X(KINF__RANK_TYPES, "object.types", "the table of resource types")                             \
     X(KINF__RANK_DAEMON, "daemon", "why the daemon ends")                                          \
     X(KINF__RANK_FORWARD, "serve.forward", "requests that are passed through")                     \
+    X(KINF__RANK_SESSION, "serve.session", "what a cache has to show")                             \
     X(KINF__RANK_FAULTS, "sim.faults", "which requests fail, and the streams that wait")           \
     X(KINF__RANK_CONNECTION, "serve.connection", "whether a connection sleeps, or owes a head")    \
     X(KINF__RANK_REQUEST_METRICS, "serve.request_metrics", "how often what was asked for")         \

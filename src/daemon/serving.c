@@ -92,8 +92,8 @@ void kinf__serving_free(struct kinf__serving *serving)
     kinf__forwarder_free(serving->forwarder);
     kinf__authorizer_free(serving->authorizer);
     kinf__access_log_free(serving->access_log);
-    kinf__demand_release(&serving->demand);
     kinf__client_kubeconfig_free(serving->kubeconfig);
+    kinf__demand_release(&serving->demand);
     free(serving->endpoints);
     free(serving);
 }

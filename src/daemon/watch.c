@@ -164,7 +164,7 @@ static int add_source(struct kinf__watch *watch, size_t i, const char *name_spac
         .n_indices = config->index_names.n_items,
         .is_pruned = config->drops.n_items != 0 || config->keeps.n_items != 0,
         .assume_scope = config->assume_scope,
-        .is_latest = config->is_latest,
+        .consistency = config->consistency,
         .is_on_demand = config->is_on_demand,
         .limits = { .history_bytes = config->max_history_bytes,
                     .history_age_ms = config->max_history_age_ms,

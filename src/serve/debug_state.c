@@ -151,6 +151,20 @@ static void write_cache(struct kinf__report *report, const struct kinf__source *
     kinf__report_count(report, "watchersExpired", status.n_cursors_expired);
 }
 
+static void write_session(struct kinf__report *report, struct kinf__source *source)
+{
+    struct kinf__session_status status;
+
+    kinf__session_status(&source->session, &status);
+    kinf__report_text(report, "consistency", kinf__consistency_to_string(source->consistency));
+    kinf__report_version(report, "awaitedResourceVersion", status.version);
+    kinf__report_count(report, "awaitedSigns", status.n_signs);
+    kinf__report_bool(report, "unknownWrite", status.is_unknown);
+    kinf__report_bool(report, "late", status.is_late);
+    kinf__report_count(report, "sessionWaits", status.n_waits);
+    kinf__report_count(report, "sessionMisses", status.n_misses);
+}
+
 /* --- watches --- */
 
 static void write_watcher(struct kinf__report *report, const struct kinf__exchange *exchange)
@@ -309,8 +323,10 @@ static void write_next_informer(struct debug_state *state)
     write_informer(report, source);
     if (has_details)
         write_errors(report, source);
-    if (!source->is_unserved)
+    if (!source->is_unserved) {
         write_cache(report, source);
+        write_session(report, source);
+    }
     if (has_details && !source->is_unserved)
         begin_watchers(state, &source->watches);
     else

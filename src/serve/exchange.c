@@ -232,8 +232,10 @@ size_t kinf__exchange_take_body(struct kinf__exchange *exchange, const char *byt
             kinf__forward_end(exchange->forward);
         return len;
     }
-    if (!is_awaited)
+    if (!is_awaited) {
         len = kinf__forward_send(exchange->forward, bytes, len);
+        kinf__write_take_body(exchange->write, bytes, len);
+    }
     exchange->body_len += len;
     return len;
 }
@@ -302,6 +304,7 @@ static void detach(struct kinf__exchange *exchange)
         kinf__watchcache_cancel_wait(exchange->source->cache, &exchange->waiter);
     if (exchange->answer.stream != NULL)
         exchange->answer.stream->free(exchange->answer.stream);
+    kinf__write_free(exchange->write);
     kinf__listing_free(exchange->listing);
     kinf__forward_free(exchange->forward);
 }

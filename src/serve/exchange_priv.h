@@ -17,6 +17,7 @@
 #include "serve/route.h"
 #include "serve/selection.h"
 #include "serve/server_priv.h"
+#include "serve/write.h"
 
 /* How far a request is: what its next step does. They only rise. */
 enum kinf__phase {
@@ -62,6 +63,8 @@ struct kinf__exchange {
     struct kinf__selection selection;
     struct kinf__encoder encoder;
     struct kinf__version_waiter waiter;
+    int64_t session_until_ms;  /* when the wait for the session's writes ends; 0: there is none */
+    struct kinf__write *write; /* that is passed on; NULL: none */
     struct kinf__listing *listing; /* NULL: none, or its answer has begun */
     struct kinf__answer answer;
     struct kinf__refusal

@@ -107,6 +107,8 @@ struct pass_stream {
     struct kinf__exchange *exchange;
     struct kinf__event_frames frames; /* of a watch: where it may end */
     bool is_over;
+    char last;    /* of the answer to a write: the byte that was read last */
+    bool is_held; /* it was not given out, since it may be the answer's last */
 };
 
 /* The daemon ends a watch as the server does, between two events: when it stops, or since the cache has
@@ -134,6 +136,38 @@ static ssize_t read_stream(struct kinf__stream *stream, char *buf, size_t size)
         n = (ssize_t)whole;
     }
     return n;
+}
+
+/* Who has all of an answer to a write finds it noted. */
+static ssize_t end_write(struct pass_stream *pass, char *buf, ssize_t end)
+{
+    kinf__write_end_answer(pass->exchange->write, end == KINF__FORWARD_END);
+    if (end != KINF__FORWARD_END || !pass->is_held)
+        return end == KINF__FORWARD_END ? KINF__STREAM_END : KINF__STREAM_BROKEN;
+    pass->is_held = false;
+    buf[0] = pass->last;
+    return 1;
+}
+
+/* The last byte that came stays here until it is known what is behind it. */
+static ssize_t read_write(struct kinf__stream *stream, char *buf, size_t size)
+{
+    struct pass_stream *pass = KINF__CONTAINER_OF(stream, struct pass_stream, stream);
+    size_t n_held = pass->is_held ? 1 : 0;
+    char next, *to = size > n_held ? buf + n_held : &next;
+    ssize_t n = kinf__forward_read(pass->exchange->forward, to, size > n_held ? size - n_held : 1);
+
+    if (n == 0)
+        return 0;
+    if (n < 0)
+        return end_write(pass, buf, n);
+    kinf__write_take_answer(pass->exchange->write, to, (size_t)n);
+    if (pass->is_held)
+        buf[0] = pass->last;
+    pass->last = to[n - 1];
+    pass->is_held = true;
+    n += (ssize_t)n_held - 1;
+    return n != 0 ? n : KINF__STREAM_LATER;
 }
 
 static void free_stream(struct kinf__stream *stream)
@@ -210,6 +244,8 @@ int kinf__passthrough_begin(struct kinf__exchange *exchange)
             headers[request.n_headers++] = head->headers[i];
     }
     leave_source(exchange);
+    if (kinf__write_new(exchange->server, &exchange->request, &exchange->write) < 0)
+        return kinf__refuse_no_memory(exchange->refusal);
     if (kinf__forward_new(exchange->server->forwarder, &request, &made, &err) < 0)
         return refuse_busy(exchange, &err);
     exchange->body_state = request.body_len != 0 ? KINF__BODY_SENT_ON : KINF__BODY_UNWANTED;
@@ -242,15 +278,20 @@ static int hand_on(struct kinf__exchange *exchange, const struct kinf__head *hea
     answer->stream_len = head->body_len;
     if (head->code == 200)
         kinf__route_note_demand(exchange);
-    if (head->code == 204 || head->code == 304)
+    if (exchange->write != NULL)
+        kinf__write_begin_answer(exchange->write, head);
+    if (head->code == 204 || head->code == 304) {
+        if (exchange->write != NULL)
+            kinf__write_end_answer(exchange->write, true);
         return 0;
+    }
     pass = calloc(1, sizeof *pass);
     if (pass == NULL) {
         answer->code = 0;
         answer->is_passed = false;
         return kinf__refuse_no_memory(exchange->refusal);
     }
-    pass->stream.read = read_stream;
+    pass->stream.read = exchange->write != NULL ? read_write : read_stream;
     pass->stream.free = free_stream;
     pass->exchange = exchange;
     if (exchange->request.verb == KINF__VERB_WATCH)

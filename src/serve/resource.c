@@ -441,6 +441,76 @@ static int check_synced(struct kinf__exchange *exchange)
     return kinf__refusal_empty(exchange->refusal, 1);
 }
 
+/* Whether the version is reached; if not, the exchange is woken then. */
+static bool wait_for(struct kinf__exchange *exchange, uint64_t version, int64_t deadline_ms)
+{
+    exchange->waiter.version = version;
+    exchange->waiter.deadline_ms = deadline_ms;
+    exchange->waiter.done = note_version;
+    exchange->waiter.ctx = exchange;
+    atomic_store(&exchange->wait_result, KINF__STEP_WAITS);
+    return kinf__watchcache_wait(exchange->source->cache, &exchange->waiter);
+}
+
+/* The API server answers who has a token. */
+static int refuse_behind(struct kinf__exchange *exchange)
+{
+    atomic_fetch_add(&exchange->source->session.n_misses, 1);
+    kinf__refuse(exchange->refusal, 504, "Timeout",
+                 "Timeout: the cache does not have yet what was written to %s through it",
+                 exchange->request.resource);
+    exchange->refusal->retry_after_s = 1;
+    return exchange->head.token.len != 0 ? kinf__route_go_upstream(exchange) : KINF_ERR_INVALID;
+}
+
+static enum kinf__session_state look_at_session(struct kinf__exchange *exchange,
+                                                uint64_t *ret_version)
+{
+    kinf_auto_snapshot struct kinf_snapshot *snapshot =
+        kinf__watchcache_snapshot(exchange->source->cache, ret_version);
+
+    return snapshot == NULL
+               ? KINF__SESSION_LATE
+               : kinf__session_look(&exchange->source->session, snapshot, *ret_version);
+}
+
+/* Whatever changes may be what is waited for: it is looked at again after each change. */
+static int wait_for_session(struct kinf__exchange *exchange)
+{
+    struct kinf__session *session = &exchange->source->session;
+    enum kinf__session_state state;
+    uint64_t version = 0;
+
+    do {
+        state = look_at_session(exchange, &version);
+        if (state == KINF__SESSION_REACHED)
+            return answer(exchange);
+        if (state == KINF__SESSION_LATE && exchange->head.token.len != 0)
+            return refuse_behind(exchange);
+        if (exchange->session_until_ms == 0) {
+            exchange->session_until_ms = kinf__clock_add_ms(kinf__clock_now_ms(), VERSION_WAIT_MS);
+            atomic_fetch_add(&session->n_waits, 1);
+        }
+    } while (wait_for(exchange, version + 1, exchange->session_until_ms));
+    return KINF__STEP_WAITS;
+}
+
+static int end_session_wait(struct kinf__exchange *exchange, int result)
+{
+    if (result == 0)
+        return wait_for_session(exchange);
+    if (result == KINF_ERR_TIMEOUT)
+        kinf__session_note_late(&exchange->source->session);
+    return refuse_behind(exchange);
+}
+
+static bool awaits_session(struct kinf__exchange *exchange)
+{
+    return exchange->source->consistency == KINF__CONSISTENCY_SESSION &&
+           kinf__session_is_behind(&exchange->source->session) &&
+           kinf__route_wants_latest(exchange);
+}
+
 static int wait_or_answer(struct kinf__exchange *exchange)
 {
     const struct kinf__store_source *store = &exchange->source->store;
@@ -448,15 +518,12 @@ static int wait_or_answer(struct kinf__exchange *exchange)
 
     if (store->catch_up != NULL)
         store->catch_up(store->ctx);
-    if (version == 0)
+    if (awaits_session(exchange))
+        return wait_for_session(exchange);
+    if (version == 0 ||
+        wait_for(exchange, version, kinf__clock_add_ms(kinf__clock_now_ms(), VERSION_WAIT_MS)))
         return answer(exchange);
-    exchange->waiter.version = version;
-    exchange->waiter.deadline_ms = kinf__clock_add_ms(kinf__clock_now_ms(), VERSION_WAIT_MS);
-    exchange->waiter.done = note_version;
-    exchange->waiter.ctx = exchange;
-    atomic_store(&exchange->wait_result, KINF__STEP_WAITS);
-    return kinf__watchcache_wait(exchange->source->cache, &exchange->waiter) ? answer(exchange)
-                                                                             : KINF__STEP_WAITS;
+    return KINF__STEP_WAITS;
 }
 
 int kinf__resource_step(struct kinf__exchange *exchange)
@@ -496,5 +563,7 @@ int kinf__resource_step_again(struct kinf__exchange *exchange)
     result = atomic_load(&exchange->wait_result);
     if (result == KINF__STEP_WAITS)
         return result;
+    if (exchange->session_until_ms != 0)
+        return end_session_wait(exchange, result);
     return result == 0 ? answer(exchange) : answer_future(exchange);
 }

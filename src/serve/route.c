@@ -189,9 +189,7 @@ bool kinf__route_is_page_of_ours(const struct kinf__exchange *exchange)
            kinf__token_is_of(exchange->server->token_issuer, exchange->options.continue_token);
 }
 
-/* Whether the client wants the newest state there is. A list that began in the cache ends there, one
- * that was passed on at whoever gave its token out. */
-static bool wants_latest(const struct kinf__exchange *exchange)
+bool kinf__route_wants_latest(const struct kinf__exchange *exchange)
 {
     return *exchange->options.resource_version == '\0' && !kinf__route_is_page_of_ours(exchange);
 }
@@ -227,7 +225,8 @@ static struct kinf__source *choose_source(const struct kinf__exchange *exchange,
 static bool leaves_it_upstream(const struct kinf__exchange *exchange,
                                const struct kinf__source *source)
 {
-    return (source->is_latest && wants_latest(exchange)) ||
+    return (source->consistency == KINF__CONSISTENCY_LATEST &&
+            kinf__route_wants_latest(exchange)) ||
            (source->is_on_demand && is_page_of_upstream(exchange));
 }
 

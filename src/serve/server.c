@@ -20,6 +20,28 @@
 
 /* --- sources --- */
 
+static const char *const consistencies[] = {
+#define X(consistency, name, what) name,
+    KINF__CONSISTENCIES(X)
+#undef X
+};
+
+const char *kinf__consistency_to_string(enum kinf__consistency consistency)
+{
+    return consistencies[consistency];
+}
+
+bool kinf__consistency_parse(const char *name, enum kinf__consistency *ret_consistency)
+{
+    for (size_t i = 0; i < KINF__ARRAY_LEN(consistencies); i++) {
+        if (strcmp(consistencies[i], name) != 0)
+            continue;
+        *ret_consistency = (enum kinf__consistency)i;
+        return true;
+    }
+    return false;
+}
+
 static char **dup_texts(const char *const *texts, size_t n_texts)
 {
     char **copy = calloc(n_texts + 1, sizeof *copy);
@@ -48,6 +70,7 @@ void kinf__source_free(struct kinf__source *source)
     if (source == NULL)
         return;
     kinf__watchcache_free(source->cache);
+    kinf__session_release(&source->session);
     kinf__scope_release(&source->scope);
     free_texts(source->index_names, source->n_indices);
     free_texts(source->index_paths, source->n_indices);
@@ -71,9 +94,10 @@ static struct kinf__source *source_new(const struct kinf__source_options *option
     source->is_pruned = options->is_pruned;
     source->assume_scope = options->assume_scope;
     source->is_unserved = options->is_unserved;
-    source->is_latest = options->is_latest;
-    source->is_on_demand = options->is_on_demand;
+    source->consistency = options->consistency;
+    kinf__session_init(&source->session);
     kinf__list_init(&source->watches);
+    source->is_on_demand = options->is_on_demand;
     if (kinf__scope_init(&source->scope, options->name_space, options->label_selector,
                          options->field_selector, options->shard_selector,
                          options->informer != NULL ? kinf__informer_plan(options->informer)
@@ -266,6 +290,17 @@ static void cut_exchanges_off(struct kinf__server *server, const struct kinf__so
     }
 }
 
+/* Whoever is writing of its watches does not come back to it. */
+static void drop_places(struct kinf__source *source)
+{
+    KINF__LIST_FOR_EACH_SAFE (node, &source->watches) {
+        struct kinf__exchange *exchange = KINF__LIST_ENTRY(node, struct kinf__exchange, watch_node);
+
+        if (exchange->watch == NULL)
+            kinf__list_remove(node);
+    }
+}
+
 void kinf__server_withdraw_source(struct kinf__server *server, struct kinf__source *source)
 {
     kinf__mutex_lock(&server->lock);
@@ -291,17 +326,6 @@ void kinf__server_source_use(struct kinf__server *server, const struct kinf__sou
         .bytes = status.store_bytes + status.history_bytes + status.page_bytes,
     };
     kinf__mutex_unlock(&server->lock);
-}
-
-/* Whoever is writing of its watches does not come back to it. */
-static void drop_places(struct kinf__source *source)
-{
-    KINF__LIST_FOR_EACH_SAFE (node, &source->watches) {
-        struct kinf__exchange *exchange = KINF__LIST_ENTRY(node, struct kinf__exchange, watch_node);
-
-        if (exchange->watch == NULL)
-            kinf__list_remove(node);
-    }
 }
 
 void kinf__server_retire_source(struct kinf__server *server, struct kinf__source *source)

@@ -67,6 +67,22 @@ struct kinf__store_source {
     void *ctx;
 };
 
+/* What reads see that name no resourceVersion. X(enumerator, name, what) */
+#define KINF__CONSISTENCIES(X)                                                                     \
+    X(KINF__CONSISTENCY_SESSION, "session", "the writes that were passed on and answered before")  \
+    X(KINF__CONSISTENCY_CACHE, "cache", "what the cache has")                                      \
+    X(KINF__CONSISTENCY_LATEST, "latest", "all that was written: they are passed on")
+
+enum kinf__consistency {
+#define X(consistency, name, what) consistency,
+    KINF__CONSISTENCIES(X)
+#undef X
+};
+
+const char *kinf__consistency_to_string(enum kinf__consistency consistency);
+/* Returns false if there is none of that name. */
+bool kinf__consistency_parse(const char *name, enum kinf__consistency *ret_consistency);
+
 /* One informer, or one store, that is served. Strings and arrays are copied. */
 struct kinf__source_options {
     struct kinf_informer *informer; /* borrowed; in order, not started; NULL: `store` */
@@ -80,7 +96,7 @@ struct kinf__source_options {
     size_t n_indices;
     bool is_pruned;    /* fields are left out: answers carry a Warning */
     bool assume_scope; /* answers what is wider than the scope, with a Warning */
-    bool is_latest;    /* reads that name no resourceVersion are passed on */
+    enum kinf__consistency consistency;
     bool
         is_on_demand; /* nobody named it: it comes and goes, and other pages than its own are passed on */
     struct kinf__watchcache_limits limits;

@@ -19,6 +19,7 @@
 #include "serve/request_metrics.h"
 #include "serve/scope.h"
 #include "serve/server.h"
+#include "serve/session.h"
 
 /* What else is done when the timer ticks, under the server's lock; it must not block. */
 struct kinf__tick_hook {
@@ -42,20 +43,22 @@ struct kinf__source {
     size_t n_indices;
     bool is_pruned;
     bool assume_scope;
-    bool is_latest;
+    enum kinf__consistency consistency;
     bool is_on_demand;
     bool is_unserved;
     /* atomic; the server's or static */
     _Atomic(const struct kinf__table *) table;
+    /* its own lock */
+    struct kinf__session session;
     /* guarded by the server's lock */
     char name[3 * KINF_NAME_MAX]; /* unique: "pods", "deployments.apps:NAMESPACE", "pods-2" */
     uint64_t number;              /* published ones in their order: 1, 2, ... */
     size_t n_users;
-    int64_t used_ms; /* when it was chosen last; 0: never */
-    bool is_withdrawn;
     uint64_t n_events_sampled; /* that the last hour knows of */
     struct kinf__list
-        watches; /* exchanges that watch, in order; debug_state.c keeps places in it */
+        watches;     /* exchanges that watch, in order; debug_state.c keeps places in it */
+    int64_t used_ms; /* when it was chosen last; 0: never */
+    bool is_withdrawn;
     bool is_retired;
     bool has_definition;
     unsigned char definition[KINF__DIGEST_SIZE]; /* of what `table` was made from */
@@ -100,6 +103,7 @@ struct kinf__server {
     /* atomic */
     _Atomic(bool) is_stopping;
     _Atomic(uint64_t) n_log_dropped;
+    _Atomic(size_t) n_answer_bytes; /* of writes, that are being read */
     /* its own lock */
     struct kinf__request_metrics request_metrics;
 };

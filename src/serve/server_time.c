@@ -158,13 +158,27 @@ static void take_sample(struct kinf__server *server, int64_t now_ms)
 
 /* --- the thread --- */
 
+static void tick_session(struct kinf__source *source, int64_t now_ms)
+{
+    kinf_auto_snapshot struct kinf_snapshot *snapshot = NULL;
+    uint64_t version;
+
+    if (!kinf__session_is_behind(&source->session))
+        return;
+    snapshot = kinf__watchcache_snapshot(source->cache, &version);
+    if (snapshot != NULL)
+        kinf__session_tick(&source->session, snapshot, version, now_ms);
+}
+
 static void tick(struct kinf__server *server, int64_t now_ms)
 {
     struct kinf__timer *timer;
 
     /* Of one that was withdrawn, too, requests may still wait. */
-    for (size_t i = 0; i < server->n_sources + server->n_unpublished; i++)
+    for (size_t i = 0; i < server->n_sources + server->n_unpublished; i++) {
         kinf__watchcache_tick(server->sources[i]->cache, now_ms);
+        tick_session(server->sources[i], now_ms);
+    }
     if (kinf__last_hour_is_due(&server->last_hour, now_ms))
         take_sample(server, now_ms);
     while ((timer = kinf__timers_take_due(&server->timers, now_ms)) != NULL)

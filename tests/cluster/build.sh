@@ -30,6 +30,7 @@ tools=(
     informers=./cmd/informers
     tlsproxy=./cmd/tlsproxy
     simclient=./cmd/simclient
+    sessions=./cmd/sessions
     verbs=./cmd/verbs
 )
 export CGO_ENABLED=0

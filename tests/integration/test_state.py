@@ -28,7 +28,8 @@ INFORMER = SCOPE | {"state", "reason", "synced", "since", "lastContact", "lastLi
                     "queuedBytes", "maxQueuedBytes"}
 CACHE = {"servedResourceVersion", "oldestResourceVersion", "storeBytes", "historyEvents", "historyBytes",
          "maxHistoryBytes", "maxHistoryAgeMs", "historyRestarts", "lastHistoryRestart", "pages", "maxPages",
-         "pageBytes", "maxPageBytes", "maxPageAgeMs", "watcherCount", "watchersExpired", "watchers"}
+         "pageBytes", "maxPageBytes", "maxPageAgeMs", "watcherCount", "watchersExpired", "watchers",
+         "consistency", "awaitedResourceVersion", "awaitedSigns", "unknownWrite", "late", "sessionWaits", "sessionMisses"}
 WATCHER = {"id", "client", "userAgent", "namespace", "objectName", "labelSelector", "fieldSelector", "ageMs",
            "sentEvents", "lagEvents", "lagMs", "expired"}
 EVENT = {"time", "informer", "type", "key", "resourceVersion"}
