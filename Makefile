@@ -85,7 +85,7 @@ SIM_OBJ := $(call objects,$(filter-out $(SIM_MAIN_SRC),$(SIM_SRC)))
 SIM_MAIN_OBJ := $(call objects,$(SIM_MAIN_SRC))
 TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(TEST_SRC))
 # One thread each: the thread sanitizer has nothing to see in them, and would take minutes.
-ONE_THREAD_TESTS := apply backlog body churn credit defaults discovery fault_spec fault_stream field_set format generate \
+ONE_THREAD_TESTS := apply backlog body churn credit defaults demand discovery event_frames fault_spec fault_stream field_set format generate \
                     indexer_oom json_lookup json_path json_plan json_scan json_tree kubeconfig last_hour list_stream lister managed meta_text \
                     manifest object omit openapi pace patch pod_index policy policy_file policy_rows progress protobuf \
                     quantity quarantine refusal request_head rollout rv schema schema_custom scope selector sim_kinds \

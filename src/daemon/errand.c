@@ -65,6 +65,8 @@ static void *run(void *ctx)
 
     if (errand->kind == KINF__ERRAND_COLUMNS) {
         kinf__definitions_fetch(errand->watches->serving->server, errand->watches->client);
+    } else if (errand->kind == KINF__ERRAND_ON_DEMAND) {
+        kinf__on_demand_prepare(errand->on_demand);
     } else {
         bool is_any_new = prepare_watches(errand);
 
@@ -182,6 +184,7 @@ static int take_over_config(struct kinf__errand *errand)
         kinf_log_set_levels(log_levels, &errand->err) < 0)
         return errand->err.code;
     tell_unchangeable(&errand->watches->config, &errand->config);
+    kinf__on_demand_set_rules(errand->on_demand, &errand->config);
     kinf__watches_exchange(errand->watches, KINF__TAKE(errand->items), &errand->config);
     return 0;
 }
@@ -245,6 +248,8 @@ void kinf__errand_begin(struct kinf__errand *errand, bool is_reload)
         reload(errand);
     else if (atomic_exchange(&watches->misses_one, false))
         failed = start(errand, KINF__ERRAND_LOOK_UP, &watches->config, &err);
+    else if (kinf__on_demand_has_errand(errand->on_demand))
+        failed = start(errand, KINF__ERRAND_ON_DEMAND, NULL, &err);
     else if (are_columns_due(errand))
         failed = start(errand, KINF__ERRAND_COLUMNS, NULL, &err);
     if (failed < 0)
@@ -262,6 +267,8 @@ void kinf__errand_finish(struct kinf__errand *errand)
         finish_reload(errand);
     else if (errand->kind == KINF__ERRAND_LOOK_UP)
         finish_look_up(errand);
+    else if (errand->kind == KINF__ERRAND_ON_DEMAND)
+        kinf__on_demand_take_over(errand->on_demand);
 }
 
 void kinf__errand_end(struct kinf__errand *errand)

@@ -30,7 +30,8 @@ struct kinf__overrides {
     bool events_objects;             /* false: as the file says */
     struct kinf__flag_values listen; /* beside the file's */
     const char *health_listen;
-    bool pass_through; /* false: as the file says */
+    bool pass_through; /* false in these two: as the file says */
+    bool on_demand;
 };
 
 struct kinf__options {

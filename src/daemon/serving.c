@@ -27,7 +27,8 @@ static int start_forwarder(struct kinf__serving *serving, struct kinf_client *cl
 }
 
 int kinf__serving_new(const struct kinf__config *config, struct kinf_client *client,
-                      struct kinf__serving **ret_serving, struct kinf_error *err)
+                      struct kinf__waker *wake, struct kinf__serving **ret_serving,
+                      struct kinf_error *err)
 {
     struct kinf__server_options options = { .max_staleness_ms = config->max_staleness_ms,
                                             .source = kinf_client_server(client) };
@@ -39,6 +40,8 @@ int kinf__serving_new(const struct kinf__config *config, struct kinf_client *cli
     if (config->pass_through)
         failed = start_forwarder(serving, client, err);
     options.forwarder = serving->forwarder;
+    options.demand = serving->forwarder != NULL ? &serving->demand : NULL;
+    kinf__demand_init(&serving->demand, wake);
     if (failed == 0 && config->access_log != NULL) {
         failed = kinf__access_log_new(config->access_log, &serving->access_log, err);
         options.log_request = kinf__access_log_take;
@@ -49,6 +52,7 @@ int kinf__serving_new(const struct kinf__config *config, struct kinf_client *cli
     if (failed < 0) {
         kinf__access_log_free(serving->access_log);
         kinf__forwarder_free(serving->forwarder);
+        kinf__demand_release(&serving->demand);
         free(serving);
         return failed;
     }
@@ -89,6 +93,7 @@ void kinf__serving_free(struct kinf__serving *serving)
     kinf__authorizer_free(serving->authorizer);
     kinf__access_log_free(serving->access_log);
     kinf__client_kubeconfig_free(serving->kubeconfig);
+    kinf__demand_release(&serving->demand);
     free(serving->endpoints);
     free(serving);
 }

@@ -165,6 +165,7 @@ static int add_source(struct kinf__watch *watch, size_t i, const char *name_spac
         .is_pruned = config->drops.n_items != 0 || config->keeps.n_items != 0,
         .assume_scope = config->assume_scope,
         .consistency = config->consistency,
+        .is_on_demand = config->is_on_demand,
         .limits = { .history_bytes = config->max_history_bytes,
                     .history_age_ms = config->max_history_age_ms,
                     .page_bytes = config->max_held_bytes },

@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "informer/informer.h"
+#include "serve/demand.h"
 #include "serve/exchange_priv.h"
 #include "serve/process_metrics.h"
 #include "serve/query.h"
@@ -59,6 +60,7 @@ static void write_scope(struct kinf__report *report, const struct kinf__source *
     kinf__report_bool(report, "served", !source->is_unserved);
     kinf__report_bool(report, "pruned", source->is_pruned);
     kinf__report_bool(report, "assumeScope", source->assume_scope);
+    kinf__report_bool(report, "onDemand", source->is_on_demand);
 }
 
 static void write_errors(struct kinf__report *report, const struct kinf__source *source)
@@ -363,6 +365,8 @@ static void write_end(struct debug_state *state)
 {
     const struct kinf__server *server = state->exchange->server;
 
+    if (server->demand != NULL)
+        kinf__demand_report(server->demand, &state->report);
     write_recent_events(&state->report, server);
     if (kinf__request_has_parameter(&state->exchange->request, "lastHour"))
         kinf__last_hour_write(&server->last_hour, &state->report);

@@ -82,6 +82,7 @@ struct kinf__exchange {
     int hang_up_fd;           /* negative: none */
     /* atomic */
     _Atomic(int) wait_result; /* KINF__STEP_WAITS: the waiter is with the cache */
+    _Atomic(bool) is_to_end;  /* a watch that was passed on: behind the next event */
 };
 
 /* Reads the options, once: what was read stays; what was refused is read again. Errors: kinf__list_options_read()'s. */

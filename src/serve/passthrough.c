@@ -8,7 +8,9 @@
 #include <string.h>
 #include <strings.h>
 
+#include "serve/event_frames.h"
 #include "serve/exchange_priv.h"
+#include "serve/token.h"
 
 /* --- headers --- */
 
@@ -103,25 +105,37 @@ int kinf__passthrough_refuse_length(struct kinf__refusal *refusal)
 struct pass_stream {
     struct kinf__stream stream;
     struct kinf__exchange *exchange;
-    bool may_end_early; /* its lines are complete in themselves */
-    char last;          /* byte that was read */
-    bool is_held;       /* it was not given out, since it may be the answer's last */
+    struct kinf__event_frames frames; /* of a watch: where it may end */
+    bool is_over;
+    bool is_held; /* of a write: `last` was not given out, since it may be the answer's last byte */
+    char last;
 };
 
-/* The daemon ends a watch as the server does: between two lines. */
+/* The daemon ends a watch as the server does, between two events: when it stops, or since the cache has
+ * come to have the type. */
 static ssize_t read_stream(struct kinf__stream *stream, char *buf, size_t size)
 {
     struct pass_stream *pass = KINF__CONTAINER_OF(stream, struct pass_stream, stream);
-    ssize_t n = kinf__forward_read(pass->exchange->forward, buf, size);
+    bool is_to_end = atomic_load(&pass->exchange->is_to_end);
+    size_t whole;
+    ssize_t n;
 
-    if (n > 0)
-        pass->last = buf[n - 1];
+    if (pass->is_over || (is_to_end && kinf__event_frames_are_whole(&pass->frames)))
+        return KINF__STREAM_END;
+    n = kinf__forward_read(pass->exchange->forward, buf, size);
     if (n == KINF__FORWARD_BROKEN)
-        return pass->may_end_early && pass->last == '\n' &&
+        return kinf__event_frames_are_whole(&pass->frames) &&
                        atomic_load(&pass->exchange->server->is_stopping)
                    ? KINF__STREAM_END
                    : KINF__STREAM_BROKEN;
-    return n == KINF__FORWARD_END ? KINF__STREAM_END : n;
+    if (n == KINF__FORWARD_END)
+        return KINF__STREAM_END;
+    whole = kinf__event_frames_take(&pass->frames, buf, (size_t)n);
+    if (is_to_end && whole != 0) {
+        pass->is_over = true;
+        n = (ssize_t)whole;
+    }
+    return n;
 }
 
 /* Who has all of an answer to a write finds it noted. */
@@ -221,6 +235,8 @@ int kinf__passthrough_begin(struct kinf__exchange *exchange)
 
     if (head->body_len > KINF__PASS_BODY_MAX)
         return kinf__passthrough_refuse_length(exchange->refusal);
+    if (kinf__route_is_page_of_ours(exchange))
+        return kinf__token_refuse_expired(exchange->refusal);
     if (headers == NULL)
         return kinf__refuse_no_memory(exchange->refusal);
     for (size_t i = 0; i < head->n_headers; i++) {
@@ -250,12 +266,6 @@ static int refuse_failure(struct kinf__exchange *exchange, const struct kinf_err
                         "the API server cannot be reached: %s", err->message);
 }
 
-static bool is_json(const struct kinf__head *head)
-{
-    return *kinf__head_value(head, "Content-Encoding") == '\0' &&
-           begins_with(kinf__head_value(head, "Content-Type"), "application/json");
-}
-
 static int hand_on(struct kinf__exchange *exchange, const struct kinf__head *head)
 {
     struct kinf__answer *answer = &exchange->answer;
@@ -266,6 +276,8 @@ static int hand_on(struct kinf__exchange *exchange, const struct kinf__head *hea
     answer->headers = head->headers;
     answer->n_headers = head->n_headers;
     answer->stream_len = head->body_len;
+    if (head->code == 200)
+        kinf__route_note_demand(exchange);
     if (exchange->write != NULL)
         kinf__write_begin_answer(exchange->write, head);
     if (head->code == 204 || head->code == 304) {
@@ -282,8 +294,9 @@ static int hand_on(struct kinf__exchange *exchange, const struct kinf__head *hea
     pass->stream.read = exchange->write != NULL ? read_write : read_stream;
     pass->stream.free = free_stream;
     pass->exchange = exchange;
-    pass->may_end_early = kinf__request_is_true(&exchange->request, "watch") && is_json(head);
-    pass->last = '\n';
+    if (exchange->request.verb == KINF__VERB_WATCH)
+        kinf__event_frames_init(&pass->frames, kinf__head_value(head, "Content-Type"),
+                                kinf__head_value(head, "Content-Encoding"));
     answer->stream = &pass->stream;
     return 0;
 }

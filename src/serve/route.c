@@ -12,8 +12,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/compiler.h"
 #include "rest/discovery.h"
+#include "serve/demand.h"
 #include "serve/exchange_priv.h"
 #include "serve/passthrough.h"
 #include "serve/token.h"
@@ -181,13 +183,21 @@ static bool covers(const struct kinf__source *source, const struct kinf__exchang
             kinf__scope_covers_selection(&source->scope, &exchange->options));
 }
 
+bool kinf__route_is_page_of_ours(const struct kinf__exchange *exchange)
+{
+    return exchange->options.text != NULL && *exchange->options.continue_token != '\0' &&
+           kinf__token_is_of(exchange->server->token_issuer, exchange->options.continue_token);
+}
+
 bool kinf__route_wants_latest(const struct kinf__exchange *exchange)
 {
-    const struct kinf__list_options *options = &exchange->options;
+    return *exchange->options.resource_version == '\0' && !kinf__route_is_page_of_ours(exchange);
+}
 
-    return *options->resource_version == '\0' &&
-           (*options->continue_token == '\0' ||
-            !kinf__token_is_of(exchange->server->token_issuer, options->continue_token));
+/* One that was passed on while its type was not cached yet. */
+static bool is_page_of_upstream(const struct kinf__exchange *exchange)
+{
+    return *exchange->options.continue_token != '\0' && !kinf__route_is_page_of_ours(exchange);
 }
 
 /* The options are read, and the lock is held. A source that does not cover it answers even so if it
@@ -215,7 +225,9 @@ static struct kinf__source *choose_source(const struct kinf__exchange *exchange,
 static bool leaves_it_upstream(const struct kinf__exchange *exchange,
                                const struct kinf__source *source)
 {
-    return source->consistency == KINF__CONSISTENCY_LATEST && kinf__route_wants_latest(exchange);
+    return (source->consistency == KINF__CONSISTENCY_LATEST &&
+            kinf__route_wants_latest(exchange)) ||
+           (source->is_on_demand && is_page_of_upstream(exchange));
 }
 
 /* --- facts --- */
@@ -429,8 +441,57 @@ static int acquire_source_locked(struct kinf__exchange *exchange)
         return refuse_latest(exchange);
     warn_of_source(exchange, source, is_wider);
     source->n_users++;
+    source->used_ms = kinf__clock_now_ms();
     exchange->source = source;
     return 0;
+}
+
+/* --- types on demand --- */
+
+/* What the configuration names is as it says, whatever else is asked for. */
+static bool is_configured(const struct kinf__exchange *exchange)
+{
+    const struct kinf__server *server = exchange->server;
+
+    for (size_t i = 0; i < server->n_sources + server->n_unpublished; i++) {
+        if (!server->sources[i]->is_on_demand && is_of_type(server->sources[i], &exchange->request))
+            return true;
+    }
+    return false;
+}
+
+/* The lock is held, and there is a catalog. */
+static void note_demand(const struct kinf__exchange *exchange, struct kinf__demand *demand)
+{
+    const struct kinf__request *request = &exchange->request;
+    const struct kinf__catalog_entry *entry = find_entry(exchange);
+
+    if (entry == NULL)
+        kinf__demand_ask_unknown(demand);
+    else if (!is_configured(exchange))
+        kinf__demand_ask(
+            demand,
+            &(struct kinf__demand_request){ .group = request->group,
+                                            .version = request->version,
+                                            .resource = request->resource,
+                                            .verbs = entry->resource.verbs,
+                                            .is_get = request->verb == KINF__VERB_GET },
+            kinf__clock_now_ms());
+}
+
+void kinf__route_note_demand(struct kinf__exchange *exchange)
+{
+    struct kinf__server *server = exchange->server;
+    const struct kinf__request *request = &exchange->request;
+
+    if (server->demand == NULL || request->route != KINF__ROUTE_RESOURCE ||
+        request->verb > KINF__VERB_WATCH || *request->subresource != '\0' ||
+        exchange->head.is_impersonated)
+        return;
+    kinf__mutex_lock(&server->lock);
+    if (server->catalog != NULL)
+        note_demand(exchange, server->demand);
+    kinf__mutex_unlock(&server->lock);
 }
 
 int kinf__route_acquire_source(struct kinf__exchange *exchange)

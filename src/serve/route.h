@@ -70,6 +70,10 @@ KINF_MUST_CHECK int kinf__route_acquire_source(struct kinf__exchange *exchange);
  * instead. Returns KINF__STEP_WAITS, or KINF_ERR_INVALID. */
 KINF_MUST_CHECK int kinf__route_go_upstream(struct kinf__exchange *exchange);
 
+/* The API server has answered a read that was passed on: what it is of may be cached from now on. */
+void kinf__route_note_demand(struct kinf__exchange *exchange);
+/* Whether a list is to go on that a cache began: the API server knows nothing of it. */
+bool kinf__route_is_page_of_ours(const struct kinf__exchange *exchange);
 /* Whether the client wants the newest state there is. A list that began in the cache ends there, one
  * that was passed on at whoever gave its token out. The options are read. */
 bool kinf__route_wants_latest(const struct kinf__exchange *exchange);

@@ -97,6 +97,7 @@ static struct kinf__source *source_new(const struct kinf__source_options *option
     source->consistency = options->consistency;
     kinf__session_init(&source->session);
     kinf__list_init(&source->watches);
+    source->is_on_demand = options->is_on_demand;
     if (kinf__scope_init(&source->scope, options->name_space, options->label_selector,
                          options->field_selector, options->shard_selector,
                          options->informer != NULL ? kinf__informer_plan(options->informer)
@@ -217,6 +218,31 @@ static void remove_source(struct kinf__server *server, const struct kinf__source
         server->n_unpublished--;
 }
 
+static bool is_passed_watch_of(const struct kinf__exchange *exchange, const struct kinf_type *type)
+{
+    const struct kinf__request *request = &exchange->request;
+
+    return exchange->forward != NULL && request->verb == KINF__VERB_WATCH &&
+           *request->subresource == '\0' && !exchange->head.is_impersonated &&
+           strcmp(request->group, type->group) == 0 &&
+           strcmp(request->version, type->version) == 0 &&
+           strcmp(request->resource, type->resource) == 0;
+}
+
+/* They began before there was a source, and would hold a connection each for as long as they like. The
+ * lock is held. */
+static void end_passed_watches(struct kinf__server *server, const struct kinf_type *type)
+{
+    KINF__LIST_FOR_EACH (node, &server->exchanges) {
+        struct kinf__exchange *exchange = KINF__LIST_ENTRY(node, struct kinf__exchange, node);
+
+        if (!is_passed_watch_of(exchange, type))
+            continue;
+        atomic_store(&exchange->is_to_end, true);
+        exchange->owner.wake(exchange->owner.ctx);
+    }
+}
+
 void kinf__server_publish_source(struct kinf__server *server, struct kinf__source *source)
 {
     kinf__mutex_lock(&server->lock);
@@ -226,6 +252,8 @@ void kinf__server_publish_source(struct kinf__server *server, struct kinf__sourc
     server->sources[server->n_sources++] = source;
     source->number = ++server->n_published;
     name_sources(server);
+    if (source->is_on_demand)
+        end_passed_watches(server, source->type);
     kinf__mutex_unlock(&server->lock);
 }
 
@@ -271,6 +299,33 @@ static void drop_places(struct kinf__source *source)
         if (exchange->watch == NULL)
             kinf__list_remove(node);
     }
+}
+
+void kinf__server_withdraw_source(struct kinf__server *server, struct kinf__source *source)
+{
+    kinf__mutex_lock(&server->lock);
+    source->is_withdrawn = true;
+    remove_source(server, source);
+    server->sources[server->n_sources + server->n_unpublished++] = source;
+    name_sources(server);
+    end_exchanges(server, source);
+    kinf__mutex_unlock(&server->lock);
+}
+
+void kinf__server_source_use(struct kinf__server *server, const struct kinf__source *source,
+                             struct kinf__source_use *ret_use)
+{
+    struct kinf__watchcache_status status;
+
+    kinf__watchcache_status(source->cache, &status);
+    kinf__mutex_lock(&server->lock);
+    *ret_use = (struct kinf__source_use){
+        .n_users = source->n_users,
+        .n_watches = status.n_cursors,
+        .last_ms = source->used_ms,
+        .bytes = status.store_bytes + status.history_bytes + status.page_bytes,
+    };
+    kinf__mutex_unlock(&server->lock);
 }
 
 void kinf__server_retire_source(struct kinf__server *server, struct kinf__source *source)
@@ -341,6 +396,7 @@ int kinf__server_new(const struct kinf__server_options *options, struct kinf__se
         options->max_staleness_ms != 0 ? options->max_staleness_ms : KINF__SERVE_STALENESS_MIN_MS;
     server->forwarder = options->forwarder;
     server->backend = options->backend;
+    server->demand = options->demand;
     server->log_request = options->log_request;
     server->log_ctx = options->log_ctx;
     server->name = options->name != NULL ? options->name : "kinformerd";

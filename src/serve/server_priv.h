@@ -44,6 +44,7 @@ struct kinf__source {
     bool is_pruned;
     bool assume_scope;
     enum kinf__consistency consistency;
+    bool is_on_demand;
     bool is_unserved;
     /* atomic; the server's or static */
     _Atomic(const struct kinf__table *) table;
@@ -55,7 +56,9 @@ struct kinf__source {
     size_t n_users;
     uint64_t n_events_sampled; /* that the last hour knows of */
     struct kinf__list
-        watches; /* exchanges that watch, in order; debug_state.c keeps places in it */
+        watches;     /* exchanges that watch, in order; debug_state.c keeps places in it */
+    int64_t used_ms; /* when it was chosen last; 0: never */
+    bool is_withdrawn;
     bool is_retired;
     bool has_definition;
     unsigned char definition[KINF__DIGEST_SIZE]; /* of what `table` was made from */
@@ -66,6 +69,7 @@ struct kinf__server {
     int64_t max_staleness_ms;
     struct kinf__forwarder *forwarder;   /* NULL: nothing is passed on */
     const struct kinf__backend *backend; /* NULL: nothing is written */
+    struct kinf__demand *demand;         /* NULL: no types are cached but those that are named */
     kinf__log_request_cb *log_request;   /* NULL: there is no access log */
     void *log_ctx;
     const char *name;

@@ -174,7 +174,8 @@ static void tick(struct kinf__server *server, int64_t now_ms)
 {
     struct kinf__timer *timer;
 
-    for (size_t i = 0; i < server->n_sources; i++) {
+    /* Of one that was withdrawn, too, requests may still wait. */
+    for (size_t i = 0; i < server->n_sources + server->n_unpublished; i++) {
         kinf__watchcache_tick(server->sources[i]->cache, now_ms);
         tick_session(server->sources[i], now_ms);
     }

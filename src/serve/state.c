@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "serve/authorizer.h"
+#include "serve/demand.h"
 #include "serve/exchange_priv.h"
 #include "serve/process_metrics.h"
 
@@ -412,6 +413,8 @@ int kinf__state_answer_metrics(struct kinf__exchange *exchange)
         failed = write_authorizer(server, out);
     if (failed == 0)
         failed = write_upstream(server, out);
+    if (failed == 0)
+        failed = kinf__demand_write_metrics(server->demand, out);
     exchange->answer.content_type = "text/plain; version=0.0.4; charset=utf-8";
     return failed < 0 ? kinf__refuse_no_memory(exchange->refusal) : 0;
 }

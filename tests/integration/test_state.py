@@ -20,7 +20,7 @@ HTML = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0
 PROCESS = {"kinformerVersion", "time", "started", "residentBytes", "requests", "refused", "passed", "crowded", "underWay", "maxStalenessMs",
            "informers", "recentEvents"}
 SCOPE = {"name", "resource", "group", "version", "namespace", "labelSelector", "fieldSelector", "shardSelector",
-         "served", "pruned", "assumeScope"}
+         "served", "pruned", "assumeScope", "onDemand"}
 INFORMER = SCOPE | {"state", "reason", "synced", "since", "lastContact", "lastList", "stalenessMs", "resourceVersion",
                     "objects", "listSince", "listObjects", "listExpected", "listBytes",
                     "lists", "extraLists", "watches", "events", "bookmarks", "errors", "silentWatches",
