@@ -3,6 +3,7 @@
  */
 #include "base/lock.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -17,6 +18,7 @@ static const char *const rank_names[] = {
 };
 
 static _Thread_local unsigned held_ranks; /* one bit a rank */
+static_assert(KINF__N_RANKS <= 32, "a bit for each rank");
 
 static void note_locking(const struct kinf__mutex *mutex)
 {

@@ -107,8 +107,8 @@ struct pass_stream {
     struct kinf__exchange *exchange;
     struct kinf__event_frames frames; /* of a watch: where it may end */
     bool is_over;
-    bool is_held; /* of a write: `last` was not given out, since it may be the answer's last byte */
-    char last;
+    char last;    /* of the answer to a write: the byte that was read last */
+    bool is_held; /* it was not given out, since it may be the answer's last */
 };
 
 /* The daemon ends a watch as the server does, between two events: when it stops, or since the cache has

@@ -17,6 +17,7 @@
 #include <kinformer/namespaces.h>
 #include <kinformer/object.h>
 #include <kinformer/path.h>
+#include <kinformer/queue.h>
 #include <kinformer/request.h>
 #include <kinformer/run.h>
 #include <kinformer/selector.h>
