@@ -176,6 +176,12 @@ class OnDemandTest(unittest.TestCase):
                 self.assertIn(why, served.type(resource, group)["reason"])
             self.assertEqual(served.state()["informers"], [])
 
+    @needs_cluster("a resource without watches")
+    def test_what_cannot_be_watched_is_passed_on_with_the_reason(self):
+        with OnDemand() as served:
+            self.assertEqual(served.source("/api/v1/componentstatuses"), "upstream")
+            self.assertEqual(served.type("componentstatuses")["reason"], "the API server offers no watch of it")
+
     def test_secrets_that_are_included_are_cached(self):
         with OnDemand(include=["secrets"]) as served:
             served.fill("/api/v1/secrets", "secrets")
