@@ -30,6 +30,11 @@ int64_t kinf__clock_now_ms(void)
     return kinf__clock_now_ns() / 1000000;
 }
 
+int64_t kinf__clock_boot_ms(void)
+{
+    return read_ns(CLOCK_BOOTTIME) / 1000000;
+}
+
 int64_t kinf__clock_wall_ms(void)
 {
     return read_ns(CLOCK_REALTIME) / 1000000;

@@ -13,6 +13,8 @@
 
 int64_t kinf__clock_now_ns(void); /* CLOCK_MONOTONIC, and what was advanced */
 int64_t kinf__clock_now_ms(void);
+/* CLOCK_BOOTTIME, likewise: it counts the time that the machine sleeps, too. */
+int64_t kinf__clock_boot_ms(void);
 
 int64_t kinf__clock_wall_ms(void); /* Unix time: for what others read, never for waiting */
 

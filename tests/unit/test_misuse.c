@@ -136,6 +136,27 @@ static void client_calls_refuse_null(void **state)
     REFUSES(target, kinf_client_request_raw, any, any, NULL, KINF_STR(""), any, any, &err);
 }
 
+static void elector_calls_refuse_null(void **state)
+{
+    struct kinf_error err = KINF_ERROR_INIT;
+
+    (void)state;
+    REFUSES(client, kinf_elector_new, NULL, any, any, &err);
+    REFUSES(options, kinf_elector_new, any, NULL, any, &err);
+    REFUSES(ret_elector, kinf_elector_new, any, any, NULL, &err);
+    kinf_elector_free(NULL);
+    IGNORES(elector, kinf_elector_free_ptr, NULL);
+    REFUSES(elector, kinf_elector_start, NULL, &err);
+    REFUSES(elector, kinf_elector_stop, NULL, &err);
+    REFUSES(elector, kinf_elector_wait, NULL, 1, &err);
+    DENIES(elector, kinf_elector_leads, NULL);
+    DENIES(elector, kinf_elector_fence, NULL, any);
+    DENIES(ret_fence, kinf_elector_fence, any, NULL);
+    IGNORES(elector, kinf_elector_status, NULL, any);
+    IGNORES(ret_status, kinf_elector_status, any, NULL);
+    IS_EMPTY(elector, kinf_elector_identity, NULL);
+}
+
 static void text_calls_refuse_null(void **state)
 {
     struct kinf_error err = KINF_ERROR_INIT;
@@ -751,6 +772,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         MISUSE_TEST(client_calls_refuse_null),
+        MISUSE_TEST(elector_calls_refuse_null),
         MISUSE_TEST(text_calls_refuse_null),
         MISUSE_TEST(object_calls_refuse_null),
         MISUSE_TEST(store_calls_refuse_null),

@@ -7,6 +7,7 @@
 #include <kinformer/api.h>
 #include <kinformer/client.h>
 #include <kinformer/deltafifo.h>
+#include <kinformer/elector.h>
 #include <kinformer/error.h>
 #include <kinformer/factory.h>
 #include <kinformer/indexer.h>

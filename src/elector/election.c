@@ -1,0 +1,310 @@
+/*
+ * Standing for election, one answer after another. Neighbours: lease.c reads and writes Leases,
+ * elector.c has thread, clock and connection.
+ *
+ * Where this differs from upstream it is more careful: time counts from when a renewal was sent, a
+ * deleted Lease and one of our name that we have not written are waited out, and the number of the
+ * term rises with every take-over.
+ */
+#include "elector/election.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+
+#define TRY_MIN_MS        1000
+#define READS_OF_A_LEADER 2 /* in one try */
+#define READS_OF_RELEASE  8
+
+void kinf__election_init(struct kinf__election *election, const struct kinf__election_terms *terms)
+{
+    *election = (struct kinf__election){ .terms = *terms, .highest_term = -1 };
+}
+
+void kinf__election_release(struct kinf__election *election)
+{
+    kinf__lease_release(&election->seen);
+    kinf__buffer_release(&election->observed);
+    kinf__buffer_release(&election->body);
+}
+
+bool kinf__election_leads(const struct kinf__election *election, int64_t now_ms)
+{
+    return now_ms < election->leads_until_ms;
+}
+
+void kinf__election_resign(struct kinf__election *election)
+{
+    election->leads_until_ms = 0;
+    election->is_newest = false;
+}
+
+const char *kinf__election_leader(const struct kinf__election *election)
+{
+    return election->observed_holder;
+}
+
+/* A term that was over once stays over. */
+static void lapse(struct kinf__election *election, int64_t now_ms)
+{
+    if (election->leads_until_ms != 0 && !kinf__election_leads(election, now_ms))
+        kinf__election_resign(election);
+}
+
+/* --- what others do --- */
+
+static bool is_observed(const struct kinf__election *election)
+{
+    return election->has_observed &&
+           kinf_str_equal(kinf__buffer_str(&election->observed), election->seen.spec);
+}
+
+/* What has ended the time of a holder is its own release, and not that a person takes the Lease from
+ * it: it acts until it sees that. */
+static void count_time(struct kinf__election *election, int64_t now_ms)
+{
+    const struct kinf__lease *seen = &election->seen;
+    int64_t duration_ms = seen->duration_ms != 0 ? seen->duration_ms : election->terms.lease_ms;
+
+    if (seen->is_released)
+        election->free_ms = 0;
+    else if (seen->holder[0] != '\0' && now_ms + duration_ms > election->free_ms)
+        election->free_ms = now_ms + duration_ms;
+}
+
+/* Somebody has changed it since, or we see it for the first time: its time begins anew. Without
+ * memory for its text it counts as changed each time. */
+static void observe(struct kinf__election *election, int64_t now_ms)
+{
+    const struct kinf__lease *seen = &election->seen;
+
+    if (is_observed(election))
+        return;
+    election->observed.len = 0;
+    election->has_observed = kinf__buffer_append_str(&election->observed, seen->spec) == 0;
+    count_time(election, now_ms);
+    memcpy(election->observed_holder, seen->holder, sizeof seen->holder);
+    if (seen->transitions > election->highest_term)
+        election->highest_term = seen->transitions;
+}
+
+/* The write that `seen` comes from is ours, not one of our name's. */
+static bool is_ours(const struct kinf__election *election)
+{
+    const struct kinf__lease *seen = &election->seen;
+
+    return election->may_be_ours && strcmp(seen->holder, election->terms.identity) == 0 &&
+           strcmp(seen->acquired_at, election->acquired_at) == 0 &&
+           seen->transitions == election->term;
+}
+
+/* --- tries --- */
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static void begin_try(struct kinf__election *election, int64_t now_ms)
+{
+    int64_t half_ms = election->terms.renew_deadline_ms / 2;
+
+    election->n_reads = 0;
+    election->try_until_ms = now_ms + (half_ms > TRY_MIN_MS ? half_ms : TRY_MIN_MS);
+    election->asked = KINF__ELECTION_GET;
+    if (!kinf__election_leads(election, now_ms))
+        return;
+    election->try_until_ms = earlier(election->try_until_ms, election->leads_until_ms);
+    if (election->is_newest)
+        election->asked = KINF__ELECTION_UPDATE;
+}
+
+/* Who waits for a time that another has left looks again at its end. */
+static void end_try(struct kinf__election *election, int64_t now_ms, uint64_t random)
+{
+    int64_t retry_ms = election->terms.retry_ms;
+
+    election->asked = election->is_releasing ? KINF__ELECTION_DONE : KINF__ELECTION_WAIT;
+    election->next_ms = now_ms + retry_ms;
+    if (kinf__election_leads(election, now_ms))
+        return;
+    election->next_ms += (int64_t)(random % (uint64_t)(retry_ms + retry_ms / 5 + 1));
+    if (election->free_ms > now_ms)
+        election->next_ms = earlier(election->next_ms, election->free_ms);
+}
+
+/* By the time of it we know our own write again, also among others of our name: within the second it
+ * is by chance. A number that a person has set to the last one stays. */
+static void begin_term(struct kinf__election *election, int64_t wall_ms, uint64_t random)
+{
+    kinf__lease_time(wall_ms / 1000 * 1000000 + (int64_t)(random % 1000000), election->acquired_at);
+    election->term = earlier(election->highest_term + 1, INT32_MAX);
+}
+
+static int write_body(struct kinf__election *election, int64_t wall_ms)
+{
+    char now[KINF__LEASE_TIME_SIZE];
+    struct kinf__lease_claim claim = {
+        .holder = election->is_releasing ? "" : election->terms.identity,
+        .acquired_at = election->is_releasing ? now : election->acquired_at,
+        .renewed_at = now,
+        .duration_s = election->is_releasing ? 1 : (election->terms.lease_ms + 999) / 1000,
+        .transitions = election->term,
+    };
+
+    kinf__lease_time(wall_ms * 1000, now);
+    election->body.len = 0;
+    return election->asked == KINF__ELECTION_CREATE
+               ? kinf__lease_write(&claim, election->terms.name_space, election->terms.name,
+                                   &election->body)
+               : kinf__lease_rewrite(&election->seen, &claim, &election->body);
+}
+
+static int prepare_write(struct kinf__election *election, int64_t now_ms, int64_t wall_ms,
+                         uint64_t random)
+{
+    election->is_new_term = !election->is_releasing && !kinf__election_leads(election, now_ms);
+    if (election->is_new_term)
+        begin_term(election, wall_ms, random);
+    election->may_be_ours = true;
+    return write_body(election, wall_ms);
+}
+
+static void fill_step(struct kinf__election *election, int64_t now_ms,
+                      struct kinf__election_step *ret_step)
+{
+    bool is_write = election->asked > KINF__ELECTION_GET && election->asked < KINF__ELECTION_DONE;
+
+    election->sent_ms = now_ms;
+    *ret_step = (struct kinf__election_step){
+        .verb = election->asked,
+        .until_ms =
+            election->asked == KINF__ELECTION_WAIT ? election->next_ms : election->try_until_ms,
+    };
+    if (is_write)
+        ret_step->body = kinf__buffer_str(&election->body);
+}
+
+void kinf__election_next(struct kinf__election *election, int64_t now_ms, int64_t wall_ms,
+                         uint64_t random, struct kinf__election_step *ret_step)
+{
+    lapse(election, now_ms);
+    if (election->asked == KINF__ELECTION_WAIT && now_ms >= election->next_ms)
+        begin_try(election, now_ms);
+    if (election->is_releasing && now_ms >= election->try_until_ms)
+        election->asked = KINF__ELECTION_DONE;
+    if ((election->asked == KINF__ELECTION_CREATE || election->asked == KINF__ELECTION_UPDATE) &&
+        prepare_write(election, now_ms, wall_ms, random) < 0)
+        end_try(election, now_ms, random);
+    fill_step(election, now_ms, ret_step);
+}
+
+/* --- answers --- */
+
+/* There is a Lease: what now? WAIT is nothing. */
+static enum kinf__election_verb judge_seen(struct kinf__election *election, int64_t now_ms)
+{
+    bool ours;
+
+    observe(election, now_ms);
+    ours = is_ours(election);
+    if (election->is_releasing)
+        return ours ? KINF__ELECTION_UPDATE : KINF__ELECTION_WAIT;
+    if (kinf__election_leads(election, now_ms) && !ours)
+        kinf__election_resign(election);
+    else if (ours || now_ms >= election->free_ms)
+        return KINF__ELECTION_UPDATE;
+    return KINF__ELECTION_WAIT;
+}
+
+/* There is none. */
+static enum kinf__election_verb judge_absent(struct kinf__election *election, int64_t now_ms)
+{
+    if (election->is_releasing)
+        return KINF__ELECTION_WAIT;
+    return kinf__election_leads(election, now_ms) || now_ms >= election->free_ms
+               ? KINF__ELECTION_CREATE
+               : KINF__ELECTION_WAIT;
+}
+
+static int take_read(struct kinf__election *election, int64_t now_ms, int code,
+                     struct kinf_str body, struct kinf_error *err)
+{
+    enum kinf__election_verb verb = KINF__ELECTION_WAIT;
+
+    election->n_reads++;
+    if (code == 0)
+        code = kinf__lease_read(&election->seen, body, err);
+    if (code == 0)
+        verb = judge_seen(election, now_ms);
+    else if (code == KINF_ERR_NOT_FOUND)
+        verb = judge_absent(election, now_ms);
+    election->asked = verb;
+    return code;
+}
+
+/* The server has what we wrote. If its text cannot be read, it is asked for before the next
+ * renewal. */
+static void note_written(struct kinf__election *election, int64_t now_ms, struct kinf_str body)
+{
+    int64_t until_ms = election->sent_ms + election->terms.renew_deadline_ms;
+
+    election->is_newest = kinf__lease_read(&election->seen, body, NULL) == 0;
+    if (election->is_newest)
+        observe(election, now_ms);
+    if (election->is_releasing) {
+        election->may_be_ours = false;
+        return;
+    }
+    if (election->term > election->highest_term)
+        election->highest_term = election->term;
+    if (now_ms < until_ms && (election->is_new_term || kinf__election_leads(election, now_ms)))
+        election->leads_until_ms = until_ms;
+}
+
+static bool is_changed(int code)
+{
+    return code == KINF_ERR_CONFLICT || code == KINF_ERR_EXISTS || code == KINF_ERR_NOT_FOUND;
+}
+
+/* Who leads, or gives up, sees at once what is there; others come again later. */
+static void note_not_written(struct kinf__election *election, int64_t now_ms, int code,
+                             bool is_refused)
+{
+    unsigned n_reads = election->is_releasing ? READS_OF_RELEASE : READS_OF_A_LEADER;
+
+    election->is_newest = false;
+    if (is_refused && election->is_new_term)
+        election->may_be_ours = false;
+    election->asked = KINF__ELECTION_WAIT;
+    if (is_changed(code) && election->n_reads < n_reads &&
+        (election->is_releasing || kinf__election_leads(election, now_ms)))
+        election->asked = KINF__ELECTION_GET;
+}
+
+int kinf__election_answer(struct kinf__election *election, int64_t now_ms, uint64_t random,
+                          int code, bool is_refused, struct kinf_str body, struct kinf_error *err)
+{
+    lapse(election, now_ms);
+    if (election->asked == KINF__ELECTION_GET) {
+        code = take_read(election, now_ms, code, body, err);
+    } else if (code == 0) {
+        note_written(election, now_ms, body);
+        election->asked = KINF__ELECTION_WAIT;
+    } else {
+        note_not_written(election, now_ms, code, is_refused);
+    }
+    if (election->asked == KINF__ELECTION_WAIT)
+        end_try(election, now_ms, random);
+    return code;
+}
+
+void kinf__election_begin_release(struct kinf__election *election, int64_t until_ms)
+{
+    election->is_releasing = true;
+    election->asked = election->may_be_ours ? KINF__ELECTION_GET : KINF__ELECTION_DONE;
+    election->n_reads = 0;
+    election->try_until_ms = until_ms;
+}

@@ -1,0 +1,636 @@
+/*
+ * An elector's life: two threads around an election (election.h). The renewer asks the server; the
+ * teller runs callbacks, so that neither a request that hangs keeps on_stopped waiting, nor a
+ * callback a renewal. Without callbacks there is no teller.
+ *
+ * All of the election is under the lock, but never a request or a callback.
+ */
+#include <kinformer/elector.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/lock.h"
+#include "base/misuse.h"
+#include "base/thread.h"
+#include "elector/election.h"
+#include "object/object.h"
+#include "rest/client.h"
+#include "rest/http.h"
+#include "rest/url.h"
+
+#define LEASE_MS          15000
+#define RENEW_DEADLINE_MS 10000
+#define RETRY_MS          2000
+#define TIME_MAX_MS       86400000
+#define IDENTITY_MAX      253
+#define RELEASE_MS        2000 /* of stop, at most */
+#define LOOK_MS           1000 /* between looks at the clock: waits do not count the machine's sleep */
+#define LOG_INTERVAL_MS   30000
+#define LEASE_MAX_BYTES   ((size_t)4 << 20)
+
+enum life { NOT_STARTED, RUNNING, STOPPING, STOPPED };
+
+struct kinf_elector {
+    /* constant after creation */
+    struct kinf_client *client;
+    struct kinf_elector_options options; /* its strings are the following */
+    char *name, *name_space, *identity;
+    char *collection, *item; /* targets */
+    struct kinf__waker stop;
+
+    /* owned by the renewer */
+    struct kinf__http *http;
+    uint64_t random;
+
+    struct kinf__mutex lock;
+    struct kinf__cond changed;
+    /* guarded by lock */
+    enum life life;
+    pthread_t renewer, teller;
+    bool has_teller;
+    bool is_over; /* the renewer is through */
+    struct kinf__election election;
+    int64_t known_term; /* of the last look that saw us lead; -1: the last one did not */
+    bool has_told_start;
+    int64_t told_term;
+    char told_leader[KINF_ELECTOR_IDENTITY_SIZE];
+    uint64_t n_terms, n_failures;
+    char reason[KINF_ERROR_MESSAGE_SIZE];
+    struct kinf__log_limit log_limit;
+};
+
+/* --- time --- */
+
+/* Until `until_ms`, or something changes, or it is worth a look. */
+static void wait_until(struct kinf_elector *elector, int64_t until_ms) KINF__REQUIRES(elector->lock)
+{
+    int64_t left_ms = kinf__clock_left_ms(kinf__clock_boot_ms(), until_ms);
+
+    if (left_ms != KINF__NEVER_MS && left_ms > LOOK_MS)
+        left_ms = LOOK_MS;
+    (void)kinf__cond_wait_until(&elector->changed, &elector->lock,
+                                kinf__clock_add_ms(kinf__clock_now_ms(), left_ms));
+}
+
+static bool leads(const struct kinf_elector *elector)
+{
+    return kinf__election_leads(&elector->election, kinf__clock_boot_ms());
+}
+
+/* --- the renewer --- */
+
+static uint64_t next_random(struct kinf_elector *elector)
+{
+    uint64_t z = elector->random += 0x9e3779b97f4a7c15U;
+
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
+    return z ^ (z >> 31);
+}
+
+/* Logs and counts that we have begun or ceased to lead. */
+static void note_lead(struct kinf_elector *elector) KINF__REQUIRES(elector->lock)
+{
+    int64_t term = leads(elector) ? elector->election.term : -1;
+
+    if (term == elector->known_term)
+        return;
+    if (elector->known_term >= 0)
+        KINF__LOG(KINF__LOG_ELECTOR, KINF_LOG_WARN, "leads no more lease=%s/%s term=%" PRId64,
+                  elector->name_space, elector->name, elector->known_term);
+    elector->known_term = term;
+    if (term < 0)
+        return;
+    elector->n_terms++;
+    KINF__LOG(KINF__LOG_ELECTOR, KINF_LOG_INFO, "leads lease=%s/%s term=%" PRId64 " identity=%s",
+              elector->name_space, elector->name, term, KINF__QUOTED(elector->identity));
+}
+
+/* What is a part of electing, and no trouble. */
+static bool is_usual(const struct kinf__election_step *step, int code)
+{
+    return code == KINF_ERR_STOPPED || (step->verb == KINF__ELECTION_GET
+                                            ? code == KINF_ERR_NOT_FOUND
+                                            : code == KINF_ERR_CONFLICT || code == KINF_ERR_EXISTS);
+}
+
+static void note_outcome(struct kinf_elector *elector, const struct kinf__election_step *step,
+                         int code, const struct kinf_error *err) KINF__REQUIRES(elector->lock)
+{
+    uint64_t n_suppressed;
+
+    if (code == 0)
+        elector->reason[0] = '\0';
+    if (code == 0 || is_usual(step, code))
+        return;
+    elector->n_failures++;
+    memcpy(elector->reason, err->message, sizeof elector->reason);
+    if (kinf__log_limit_pass(&elector->log_limit, kinf__clock_now_ms(), &n_suppressed))
+        KINF__LOG(KINF__LOG_ELECTOR, KINF_LOG_WARN,
+                  "request failed lease=%s/%s error=%s suppressed=%" PRIu64, elector->name_space,
+                  elector->name, KINF__QUOTED(err->message), n_suppressed);
+}
+
+static int perform(struct kinf_elector *elector, const struct kinf__election_step *step,
+                   struct kinf__buffer *answer, struct kinf_error *err)
+{
+    static const char *const methods[] = { [KINF__ELECTION_GET] = "GET",
+                                           [KINF__ELECTION_CREATE] = "POST",
+                                           [KINF__ELECTION_UPDATE] = "PUT" };
+    struct kinf__http_body body = { answer, LEASE_MAX_BYTES, 0 };
+    const struct kinf__http_request request = {
+        .method = methods[step->verb],
+        .target = step->verb == KINF__ELECTION_CREATE ? elector->collection : elector->item,
+        .body = step->body,
+        /* At least one: 0 would be no limit. */
+        .total_timeout_ms = kinf__clock_left_ms(kinf__clock_boot_ms(), step->until_ms) + 1,
+        .on_head = kinf__http_body_begin,
+        .on_body = kinf__http_body_keep,
+        .ctx = &body,
+    };
+    int code = kinf__http_perform(elector->http, &request, err);
+
+    if (code < 0 && err->http_status == 0)
+        kinf__http_disconnect(elector->http);
+    return code;
+}
+
+/* 5xx: it may have happened all the same. */
+static bool is_refused(const struct kinf_error *err)
+{
+    return err->http_status >= 400 && err->http_status < 500;
+}
+
+/* One request, without the lock; `step` borrows from the election, which only this thread changes. */
+static void ask(struct kinf_elector *elector, const struct kinf__election_step *step)
+    KINF__REQUIRES(elector->lock)
+{
+    KINF__AUTO_BUFFER answer = KINF__BUFFER_INIT;
+    struct kinf_error err = KINF_ERROR_INIT;
+    int code;
+
+    kinf__mutex_unlock(&elector->lock);
+    code = perform(elector, step, &answer, &err);
+    kinf__mutex_lock(&elector->lock);
+    code = kinf__election_answer(&elector->election, kinf__clock_boot_ms(), next_random(elector),
+                                 code, is_refused(&err), kinf__buffer_str(&answer), &err);
+    if (elector->life != RUNNING)
+        kinf__election_resign(&elector->election);
+    note_outcome(elector, step, code, &err);
+    note_lead(elector);
+    kinf__cond_broadcast(&elector->changed);
+}
+
+static enum kinf__election_verb take_step(struct kinf_elector *elector)
+    KINF__REQUIRES(elector->lock)
+{
+    struct kinf__election_step step;
+
+    kinf__election_next(&elector->election, kinf__clock_boot_ms(), kinf__clock_wall_ms(),
+                        next_random(elector), &step);
+    note_lead(elector);
+    if (step.verb == KINF__ELECTION_WAIT)
+        wait_until(elector, step.until_ms);
+    else if (step.verb != KINF__ELECTION_DONE)
+        ask(elector, &step);
+    return step.verb;
+}
+
+/* What we had begun has ended: then others may begin. */
+static void release_lease(struct kinf_elector *elector) KINF__REQUIRES(elector->lock)
+{
+    while (elector->has_told_start)
+        wait_until(elector, KINF__NEVER_MS);
+    kinf__waker_clear(&elector->stop);
+    kinf__election_begin_release(&elector->election, kinf__clock_boot_ms() + RELEASE_MS);
+    while (take_step(elector) != KINF__ELECTION_DONE)
+        continue;
+}
+
+static void *renew(void *ctx)
+{
+    struct kinf_elector *elector = ctx;
+
+    kinf__mutex_lock(&elector->lock);
+    while (elector->life == RUNNING)
+        take_step(elector);
+    note_lead(elector);
+    if (elector->options.release_on_stop)
+        release_lease(elector);
+    elector->is_over = true;
+    kinf__cond_broadcast(&elector->changed);
+    kinf__mutex_unlock(&elector->lock);
+    return NULL;
+}
+
+/* --- the teller --- */
+
+static void tell_event(struct kinf_elector *elector, void (*on_event)(void *ctx))
+    KINF__REQUIRES(elector->lock)
+{
+    kinf__mutex_unlock(&elector->lock);
+    if (on_event != NULL)
+        on_event(elector->options.ctx);
+    kinf__mutex_lock(&elector->lock);
+}
+
+static void tell_leader(struct kinf_elector *elector) KINF__REQUIRES(elector->lock)
+{
+    char leader[KINF_ELECTOR_IDENTITY_SIZE];
+
+    snprintf(leader, sizeof leader, "%s", kinf__election_leader(&elector->election));
+    memcpy(elector->told_leader, leader, sizeof leader);
+    kinf__mutex_unlock(&elector->lock);
+    if (elector->options.on_leader != NULL)
+        elector->options.on_leader(leader, elector->options.ctx);
+    kinf__mutex_lock(&elector->lock);
+}
+
+/* Tells one thing, or waits for one. Returns false when there will be none. */
+static bool tell_next(struct kinf_elector *elector) KINF__REQUIRES(elector->lock)
+{
+    bool is_leader = leads(elector);
+
+    if (elector->has_told_start && (!is_leader || elector->election.term != elector->told_term)) {
+        tell_event(elector, elector->options.on_stopped);
+        elector->has_told_start = false;
+        kinf__cond_broadcast(&elector->changed);
+    } else if (is_leader && !elector->has_told_start) {
+        elector->has_told_start = true;
+        elector->told_term = elector->election.term;
+        tell_event(elector, elector->options.on_started);
+    } else if (strcmp(kinf__election_leader(&elector->election), elector->told_leader) != 0) {
+        tell_leader(elector);
+    } else if (elector->is_over) {
+        return false;
+    } else {
+        wait_until(elector, is_leader ? elector->election.leads_until_ms : KINF__NEVER_MS);
+    }
+    return true;
+}
+
+static void *tell(void *ctx)
+{
+    struct kinf_elector *elector = ctx;
+
+    kinf__mutex_lock(&elector->lock);
+    while (tell_next(elector))
+        continue;
+    kinf__mutex_unlock(&elector->lock);
+    return NULL;
+}
+
+/* --- options --- */
+
+static int refuse(struct kinf_error *err, const char *what)
+{
+    return kinf__error_set(err, KINF_ERR_INVALID, "elector: %s", what);
+}
+
+static bool is_time(int64_t ms)
+{
+    return ms >= 0 && ms <= TIME_MAX_MS;
+}
+
+static void set_default(int64_t *ms, int64_t otherwise)
+{
+    if (*ms == 0)
+        *ms = otherwise;
+}
+
+/* Mirrors: NewLeaderElector's checks. */
+static int check_times(struct kinf_elector_options *options, struct kinf_error *err)
+{
+    if (!is_time(options->lease_ms) || !is_time(options->renew_deadline_ms) ||
+        !is_time(options->retry_ms))
+        return refuse(err, "a time is negative, or longer than a day");
+    set_default(&options->lease_ms, LEASE_MS);
+    set_default(&options->renew_deadline_ms, RENEW_DEADLINE_MS);
+    set_default(&options->retry_ms, RETRY_MS);
+    if (options->lease_ms <= options->renew_deadline_ms)
+        return refuse(err, "lease_ms must be above renew_deadline_ms");
+    if (options->renew_deadline_ms * 10 <= options->retry_ms * 12)
+        return refuse(err, "renew_deadline_ms must be above 1.2 times retry_ms");
+    return 0;
+}
+
+/* Anything that comes back from the server as it was sent. */
+static bool is_identity(const char *text)
+{
+    size_t len = strlen(text);
+
+    for (size_t i = 0; i < len; i++) {
+        if (text[i] < ' ' || text[i] > '~')
+            return false;
+    }
+    return len >= 1 && len <= IDENTITY_MAX;
+}
+
+static int check(struct kinf_client *client, struct kinf_elector_options *options,
+                 struct kinf_error *err)
+{
+    if (options->name_space == NULL)
+        options->name_space = kinf_client_namespace(client);
+    if (options->name_space[0] == '\0')
+        return refuse(err, "a namespace is needed: the client has none");
+    if (options->name == NULL)
+        return refuse(err, "the Lease needs a name");
+    if (options->identity != NULL && !is_identity(options->identity))
+        return refuse(err, "an identity is 1 to 253 printable ASCII bytes");
+    if (kinf__name_check_namespace(options->name_space, err) < 0 ||
+        kinf__name_check_segment(options->name, err) < 0)
+        return KINF_ERR_INVALID;
+    return check_times(options, err);
+}
+
+/* --- life --- */
+
+/* Two processes never have the same, even if their hosts do. */
+static char *make_identity(void)
+{
+    char host[65] = "";
+    uint64_t number[2] = { 0 };
+    char *identity;
+
+    if (gethostname(host, sizeof host - 1) < 0 || !is_identity(host))
+        snprintf(host, sizeof host, "host");
+    if (getrandom(number, sizeof number, 0) != (ssize_t)sizeof number)
+        return NULL;
+    return asprintf(&identity, "%s_%016" PRIx64 "%016" PRIx64, host, number[0], number[1]) < 0
+               ? NULL
+               : identity;
+}
+
+static int copy_strings(struct kinf_elector *elector)
+{
+    const struct kinf_elector_options *options = &elector->options;
+
+    elector->name = strdup(options->name);
+    elector->name_space = strdup(options->name_space);
+    elector->identity = options->identity != NULL ? strdup(options->identity) : make_identity();
+    if (asprintf(&elector->collection, "/apis/coordination.k8s.io/v1/namespaces/%s/leases",
+                 options->name_space) < 0)
+        elector->collection = NULL;
+    if (elector->collection == NULL || elector->name == NULL || elector->name_space == NULL ||
+        elector->identity == NULL)
+        return KINF_ERR_NO_MEMORY;
+    return 0;
+}
+
+/* Names of Leases need no escapes, but what is no name is for the server to refuse. */
+static int make_item(struct kinf_elector *elector)
+{
+    KINF__AUTO_BUFFER target = KINF__BUFFER_INIT;
+
+    if (kinf__buffer_printf(&target, "%s", elector->collection) < 0 ||
+        kinf__url_append_segment(&target, elector->name) < 0 || kinf__buffer_cstr(&target) == NULL)
+        return KINF_ERR_NO_MEMORY;
+    elector->item = KINF__TAKE(target.bytes);
+    return 0;
+}
+
+static int fill(struct kinf_elector *elector, struct kinf_error *err)
+{
+    struct kinf__election_terms terms = {
+        .lease_ms = elector->options.lease_ms,
+        .renew_deadline_ms = elector->options.renew_deadline_ms,
+        .retry_ms = elector->options.retry_ms,
+    };
+    int failed;
+
+    if (copy_strings(elector) < 0 || make_item(elector) < 0)
+        return kinf__error_no_memory(err);
+    terms.name = elector->name;
+    terms.name_space = elector->name_space;
+    terms.identity = elector->identity;
+    kinf__election_init(&elector->election, &terms);
+    if (getrandom(&elector->random, sizeof elector->random, 0) < 0)
+        elector->random = (uint64_t)kinf__clock_now_ns();
+    failed = kinf__waker_init(&elector->stop, err);
+    return failed < 0 ? failed
+                      : kinf__http_new(elector->client, &elector->stop, &elector->http, err);
+}
+
+static void destroy(struct kinf_elector *elector)
+{
+    kinf__http_free(elector->http);
+    kinf__election_release(&elector->election);
+    kinf__waker_release(&elector->stop);
+    kinf__cond_release(&elector->changed);
+    kinf__mutex_release(&elector->lock);
+    kinf__client_let_go(elector->client);
+    free(elector->name);
+    free(elector->name_space);
+    free(elector->identity);
+    free(elector->collection);
+    free(elector->item);
+    free(elector);
+}
+
+int kinf_elector_new(struct kinf_client *client, const struct kinf_elector_options *options,
+                     struct kinf_elector **ret_elector, struct kinf_error *err)
+{
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, client, options, ret_elector);
+
+    struct kinf_elector_options own;
+    struct kinf_elector *elector;
+    int failed = kinf__options_read(&own, sizeof own, options, "struct kinf_elector_options", err);
+
+    if (failed < 0 || (failed = check(client, &own, err)) < 0)
+        return failed;
+    elector = calloc(1, sizeof *elector);
+    if (elector == NULL)
+        return kinf__error_no_memory(err);
+    elector->client = client;
+    kinf__client_hold(client);
+    elector->options = own;
+    elector->stop.fd = -1;
+    elector->known_term = -1;
+    elector->log_limit.interval_ms = LOG_INTERVAL_MS;
+    kinf__mutex_init(&elector->lock, KINF__RANK_ELECTOR);
+    kinf__cond_init(&elector->changed);
+    failed = fill(elector, err);
+    if (failed < 0)
+        destroy(elector);
+    else
+        *ret_elector = elector;
+    return failed;
+}
+
+static bool has_callbacks(const struct kinf_elector_options *options)
+{
+    return options->on_started != NULL || options->on_stopped != NULL || options->on_leader != NULL;
+}
+
+/* The threads wait for the lock that the caller has. */
+static int start_threads(struct kinf_elector *elector, struct kinf_error *err)
+    KINF__REQUIRES(elector->lock)
+{
+    int failed = 0;
+
+    if (has_callbacks(&elector->options)) {
+        failed = kinf__thread_start(&elector->teller, "kinf-elect-tell", tell, elector, err);
+        elector->has_teller = failed == 0;
+    }
+    if (failed == 0)
+        failed = kinf__thread_start(&elector->renewer, "kinf-elector", renew, elector, err);
+    return failed;
+}
+
+int kinf_elector_start(struct kinf_elector *elector, struct kinf_error *err)
+{
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, elector);
+
+    int failed = 0;
+
+    kinf__mutex_lock(&elector->lock);
+    if (elector->life != NOT_STARTED)
+        failed =
+            kinf__error_set(err, KINF_ERR_STATE, "the elector was started, or stopped, before");
+    else if ((failed = start_threads(elector, err)) == 0)
+        elector->life = RUNNING;
+    else
+        elector->life = STOPPED;
+    elector->is_over = elector->life == STOPPED;
+    kinf__mutex_unlock(&elector->lock);
+    if (failed == KINF_ERR_SYSTEM && elector->has_teller)
+        pthread_join(elector->teller, NULL);
+    return failed;
+}
+
+static bool is_own_callback(const struct kinf_elector *elector)
+{
+    return elector->has_teller && pthread_equal(pthread_self(), elector->teller);
+}
+
+static void end_threads(struct kinf_elector *elector) KINF__REQUIRES(elector->lock)
+{
+    elector->life = STOPPING;
+    kinf__election_resign(&elector->election);
+    kinf__waker_set(&elector->stop);
+    kinf__cond_broadcast(&elector->changed);
+    kinf__mutex_unlock(&elector->lock);
+    pthread_join(elector->renewer, NULL);
+    if (elector->has_teller)
+        pthread_join(elector->teller, NULL);
+    kinf__mutex_lock(&elector->lock);
+    elector->life = STOPPED;
+    elector->has_teller = false;
+    kinf__cond_broadcast(&elector->changed);
+}
+
+int kinf_elector_stop(struct kinf_elector *elector, struct kinf_error *err)
+{
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, elector);
+
+    kinf__mutex_lock(&elector->lock);
+    if (is_own_callback(elector)) {
+        kinf__mutex_unlock(&elector->lock);
+        return kinf__misuse(err, KINF_ERR_STATE, "an elector is not stopped from its own callback");
+    }
+    if (elector->life == RUNNING)
+        end_threads(elector);
+    while (elector->life == STOPPING)
+        wait_until(elector, KINF__NEVER_MS);
+    elector->life = STOPPED;
+    kinf__mutex_unlock(&elector->lock);
+    return 0;
+}
+
+void kinf_elector_free(struct kinf_elector *elector)
+{
+    if (elector != NULL && kinf_elector_stop(elector, NULL) == 0)
+        destroy(elector);
+}
+
+void kinf_elector_free_ptr(struct kinf_elector **elector)
+{
+    KINF__REFUSE_NULL(NULL, , elector);
+    kinf_elector_free(*elector);
+}
+
+/* --- questions --- */
+
+bool kinf_elector_fence(struct kinf_elector *elector, struct kinf_fence *ret_fence)
+{
+    KINF__REFUSE_NULL(NULL, false, elector, ret_fence);
+
+    int64_t left_ms;
+
+    kinf__mutex_lock(&elector->lock);
+    left_ms = elector->election.leads_until_ms - kinf__clock_boot_ms();
+    if (left_ms > 0)
+        *ret_fence = (struct kinf_fence){ elector->election.term, left_ms };
+    kinf__mutex_unlock(&elector->lock);
+    return left_ms > 0;
+}
+
+bool kinf_elector_leads(struct kinf_elector *elector)
+{
+    KINF__REFUSE_NULL(NULL, false, elector);
+
+    struct kinf_fence fence;
+
+    return kinf_elector_fence(elector, &fence);
+}
+
+static int fail_wait(struct kinf_elector *elector, struct kinf_error *err)
+    KINF__REQUIRES(elector->lock)
+{
+    const char *leader = kinf__election_leader(&elector->election);
+
+    if (elector->life > RUNNING)
+        return kinf__error_set(err, KINF_ERR_STOPPED, "the elector is stopped");
+    return kinf__error_set(
+        err, KINF_ERR_TIMEOUT, "the Lease %s/%s is %s%s%s%s", elector->name_space, elector->name,
+        leader[0] != '\0' ? "held by " : "nobody's", leader,
+        elector->reason[0] != '\0' ? "; the last request failed: " : "", elector->reason);
+}
+
+int kinf_elector_wait(struct kinf_elector *elector, int64_t timeout_ms, struct kinf_error *err)
+{
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, elector);
+
+    int64_t until_ms = kinf__clock_add_ms(kinf__clock_boot_ms(), timeout_ms);
+    int failed = 0;
+
+    kinf__mutex_lock(&elector->lock);
+    while (!leads(elector) && elector->life <= RUNNING && kinf__clock_boot_ms() < until_ms)
+        wait_until(elector, until_ms);
+    if (!leads(elector))
+        failed = fail_wait(elector, err);
+    kinf__mutex_unlock(&elector->lock);
+    return failed;
+}
+
+void kinf_elector_status(struct kinf_elector *elector, struct kinf_elector_status *ret_status)
+{
+    KINF__REFUSE_NULL(NULL, , elector, ret_status);
+
+    struct kinf_fence fence = { 0, 0 };
+    bool is_leader = kinf_elector_fence(elector, &fence);
+
+    *ret_status = (struct kinf_elector_status){ .leads = is_leader,
+                                                .term = fence.term,
+                                                .left_ms = fence.left_ms };
+    kinf__mutex_lock(&elector->lock);
+    snprintf(ret_status->leader, sizeof ret_status->leader, "%s",
+             kinf__election_leader(&elector->election));
+    memcpy(ret_status->reason, elector->reason, sizeof elector->reason);
+    ret_status->n_terms = elector->n_terms;
+    ret_status->n_failures = elector->n_failures;
+    kinf__mutex_unlock(&elector->lock);
+}
+
+const char *kinf_elector_identity(const struct kinf_elector *elector)
+{
+    KINF__REFUSE_NULL(NULL, "", elector);
+    return elector->identity;
+}
