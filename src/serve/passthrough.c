@@ -37,6 +37,19 @@ static const char *const returned[] = {
     "X-Content-Type-Options",
     "X-Kubernetes-Pf-Flowschema-Uid",
     "X-Kubernetes-Pf-Prioritylevel-Uid",
+    "X-Accepted-Stream-Protocol-Versions",
+};
+
+/* Watches over websockets are refused without an Origin. */
+static const char *const of_protocols[] = {
+    "Origin",
+    "Sec-WebSocket-Accept",
+    "Sec-WebSocket-Extensions",
+    "Sec-WebSocket-Key",
+    "Sec-WebSocket-Protocol",
+    "Sec-WebSocket-Version",
+    "Upgrade",
+    "X-Stream-Protocol-Version",
 };
 
 static bool begins_with(const char *text, const char *prefix)
@@ -78,9 +91,25 @@ bool kinf__passthrough_returns(const struct kinf__header *header)
     return is_among(header->name, returned, KINF__ARRAY_LEN(returned));
 }
 
+bool kinf__passthrough_names_protocol(const char *name)
+{
+    return is_among(name, of_protocols, KINF__ARRAY_LEN(of_protocols));
+}
+
+/* Browsers, whose websockets have no headers of their own, put it among the protocols. */
+static struct kinf_str token_in_protocols(const char *value)
+{
+    static const char mark[] = "base64url.bearer.authorization.k8s.io.";
+    const char *found = strstr(value, mark);
+
+    return found != NULL ? (struct kinf_str){ found, strcspn(found, ", \t") }
+                         : (struct kinf_str){ NULL, 0 };
+}
+
 struct kinf__pass_head kinf__passthrough_look(const struct kinf__header *headers, size_t n_headers)
 {
     struct kinf__pass_head head = { 0 };
+    struct kinf_str in_protocols = { NULL, 0 };
     size_t n_credentials = 0;
 
     for (size_t i = 0; i < n_headers; i++) {
@@ -94,6 +123,13 @@ struct kinf__pass_head kinf__passthrough_look(const struct kinf__header *headers
         head.is_impersonated = head.is_impersonated || begins_with(name, "Impersonate-");
         if (strcasecmp(name, "Upgrade") == 0 && *value != '\0' && !begins_with(value, "h2c"))
             head.is_upgrade = true;
+        if (strcasecmp(name, "Sec-WebSocket-Protocol") == 0 && in_protocols.len == 0)
+            in_protocols = token_in_protocols(value);
+    }
+    if (head.is_upgrade && in_protocols.len != 0) {
+        n_credentials++;
+        head.token = in_protocols;
+        head.has_token = true;
     }
     head.is_malformed = n_credentials > 1;
     return head;
@@ -142,14 +178,21 @@ static bool is_supported(const char *method)
 /* Whoever has no token sees in discovery what can be had without one. */
 static bool is_for_the_server(const struct kinf__pass_question *question)
 {
-    return question->head.is_impersonated || strcmp(question->method, "GET") != 0 ||
+    return question->head.is_impersonated || question->head.is_upgrade || strcmp(question->method, "GET") != 0 ||
            question->route == KINF__ROUTE_OTHER || question->is_not_cached ||
            (is_discovery(question->route) && question->head.has_token);
 }
 
+/* exec, attach, port-forward, proxied websockets, watches over websockets. */
+static bool can_upgrade(const struct kinf__pass_question *question)
+{
+    return question->is_enabled && !is_own_route(question->route) && !question->has_body &&
+           (strcmp(question->method, "GET") == 0 || strcmp(question->method, "POST") == 0);
+}
+
 enum kinf__pass_verdict kinf__passthrough_decide(const struct kinf__pass_question *question)
 {
-    if (question->head.is_upgrade)
+    if (question->head.is_upgrade && !can_upgrade(question))
         return KINF__PASS_UPGRADE;
     if (!question->is_enabled || is_own_route(question->route) || !is_supported(question->method) ||
         !is_for_the_server(question))
@@ -169,8 +212,8 @@ int kinf__passthrough_refuse(enum kinf__pass_verdict verdict, const char *resour
     switch (verdict) {
     case KINF__PASS_UPGRADE:
         kinf__refuse(refusal, 403, "Forbidden",
-                     "kinformerd does not carry upgraded connections (exec, attach, port-forward, "
-                     "watches over websockets): ask the API server itself");
+                     "upgraded connections (exec, attach, port-forward, websockets) are carried to "
+                     "the API server only, if kinformerd passes requests on (--pass-through)");
         break;
     case KINF__PASS_NO_TOKEN:
         kinf__refuse(refusal, 401, "Unauthorized",
@@ -286,7 +329,7 @@ static int refuse_busy(struct kinf__exchange *exchange, const struct kinf_error 
 }
 
 static int forward(struct kinf__exchange *exchange, const struct kinf__exchange_head *head,
-                   struct kinf_str caller)
+                   const struct kinf__pass_head *look)
 {
     KINF__AUTO_FREE struct kinf__header *headers = calloc(head->n_headers + 1, sizeof *headers);
     struct kinf_error err = KINF_ERROR_INIT;
@@ -296,7 +339,8 @@ static int forward(struct kinf__exchange *exchange, const struct kinf__exchange_
         .target = head->target,
         .headers = headers,
         .body_len = strcmp(head->method, "GET") != 0 ? head->body_len : 0,
-        .caller = caller,
+        .caller = look->token,
+        .is_upgrade = look->is_upgrade,
         .is_endless = is_endless(&exchange->request),
         .wake = exchange->owner.wake,
         .wake_ctx = exchange->owner.ctx,
@@ -305,7 +349,8 @@ static int forward(struct kinf__exchange *exchange, const struct kinf__exchange_
     if (headers == NULL)
         return kinf__refuse_no_memory(exchange->refusal);
     for (size_t i = 0; i < head->n_headers; i++) {
-        if (kinf__passthrough_sends(head->headers[i].name))
+        if (kinf__passthrough_sends(head->headers[i].name) ||
+            (look->is_upgrade && kinf__passthrough_names_protocol(head->headers[i].name)))
             headers[request.n_headers++] = head->headers[i];
     }
     leave_source(exchange);
@@ -335,6 +380,7 @@ int kinf__passthrough_step(struct kinf__exchange *exchange, const struct kinf__e
         .method = head->method,
         .route = exchange->request.route,
         .head = kinf__passthrough_look(head->headers, head->n_headers),
+        .has_body = head->body_len != 0,
         .is_plain = kinf__passthrough_is_plain(head->method, head->target),
         .is_pruned = is_pruned(exchange),
         .is_not_cached = is_not_cached,
@@ -349,7 +395,7 @@ int kinf__passthrough_step(struct kinf__exchange *exchange, const struct kinf__e
         return kinf__passthrough_refuse(verdict, exchange->request.resource, exchange->refusal);
     if (head->body_len > KINF__PASS_BODY_MAX)
         return kinf__passthrough_refuse_length(exchange->refusal);
-    return forward(exchange, head, question.head.token);
+    return forward(exchange, head, &question.head);
 }
 
 /* A request that went out may have been acted upon: 504 says that nobody knows. */
@@ -380,7 +426,9 @@ static int hand_on(struct kinf__exchange *exchange, const struct kinf__head *hea
     answer->headers = head->headers;
     answer->n_headers = head->n_headers;
     answer->stream_len = head->body_len;
-    if (head->code == 204 || head->code == 304)
+    if (head->code == 101)
+        exchange->record.verb = KINF__VERB_CONNECT;
+    if (head->code == 204 || head->code == 304 || head->code == 101)
         return 0;
     pass = calloc(1, sizeof *pass);
     if (pass == NULL) {

@@ -34,6 +34,8 @@ struct kinf__pass_head kinf__passthrough_look(const struct kinf__header *headers
  * connection, names an identity (X-Remote-) or a place is neither. */
 bool kinf__passthrough_sends(const char *name);
 bool kinf__passthrough_returns(const struct kinf__header *header);
+/* Whether a header belongs to a change of protocol: it goes both ways with one. */
+bool kinf__passthrough_names_protocol(const char *name);
 
 /* Whether a request's target can be sent on as it is: no byte of it would be read otherwise by
  * others. For what changes something that goes for empty segments, too, which some merge. */
@@ -43,7 +45,7 @@ bool kinf__passthrough_is_plain(const char *method, struct kinf_str target);
 #define KINF__PASS_VERDICTS(X)                                                                     \
     X(KINF__PASS_ANSWER, "answered, or refused, as if nothing were passed through")                \
     X(KINF__PASS_FORWARD, "sent on")                                                               \
-    X(KINF__PASS_UPGRADE, "refused: an upgraded connection")                                       \
+    X(KINF__PASS_UPGRADE, "refused: an upgraded connection that cannot be sent on")                \
     X(KINF__PASS_NO_TOKEN, "refused: it would be sent on, but has no credentials")                 \
     X(KINF__PASS_PRUNED, "refused: a replacement that would delete fields")                        \
     X(KINF__PASS_MALFORMED, "refused: its headers or its target are ambiguous")
@@ -59,6 +61,7 @@ struct kinf__pass_question {
     const char *method;
     enum kinf__route route;
     struct kinf__pass_head head;
+    bool has_body;
     bool is_plain;      /* kinf__passthrough_is_plain() */
     bool is_pruned;     /* a cache of this resource leaves fields out */
     bool is_not_cached; /* the caches were asked, and have it not */

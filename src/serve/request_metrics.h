@@ -25,6 +25,7 @@
     X(KINF__VERB_PATCH, "patch")                                                                   \
     X(KINF__VERB_DELETE, "delete")                                                                 \
     X(KINF__VERB_DELETE_COLLECTION, "deletecollection")                                            \
+    X(KINF__VERB_CONNECT, "connect")                                                               \
     X(KINF__VERB_OTHER, "other")
 
 enum kinf__request_verb {

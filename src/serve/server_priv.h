@@ -18,6 +18,7 @@
 #include "serve/request_metrics.h"
 #include "serve/scope.h"
 #include "serve/server.h"
+#include "serve/tunnel.h"
 
 /* What else is done when the timer ticks, under the server's lock; it must not block. */
 struct kinf__tick_hook {
@@ -57,6 +58,7 @@ struct kinf__server {
     /* constant after creation */
     int64_t max_staleness_ms;
     struct kinf__forwarder *forwarder;   /* NULL: nothing is passed on */
+    struct kinf__tunnels *tunnels;       /* likewise */
     const struct kinf__backend *backend; /* NULL: nothing is written */
     kinf__log_request_cb *log_request;   /* NULL: there is no access log */
     void *log_ctx;

@@ -7,9 +7,13 @@
  * that has begun. A body reader that returns 0 without suspending would be called in a loop. The
  * handler's URL is unescaped already, so the target is taken from the log callback. A suspended
  * connection does not see that its peer is gone: server_time.c does.
+ * Its way to change protocols is not used: with TLS it stalls, and it ends connections under a lock
+ * that resuming others takes. A connection with a tunnel sleeps, and is closed when it wakes up.
  */
 #include "serve/transfer.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,6 +55,7 @@ struct transfer {
     bool is_woken; /* since the reader looked */
     bool is_suspended;
     bool waits_for_turn; /* then nothing else ends that, but the server's stop */
+    struct kinf__tunnel *tunnel; /* NULL: there is none */
 };
 
 struct headers {
@@ -72,7 +77,9 @@ static void wake(void *ctx)
 
     kinf__mutex_lock(&transfer->lock);
     transfer->is_woken = true;
-    if (!transfer->waits_for_turn || kinf__server_is_stopping(transfer->rules->server))
+    if (transfer->tunnel != NULL)
+        kinf__tunnel_wake(transfer->tunnel);
+    else if (!transfer->waits_for_turn || kinf__server_is_stopping(transfer->rules->server))
         resume_locked(transfer);
     kinf__mutex_unlock(&transfer->lock);
 }
@@ -305,6 +312,54 @@ static struct MHD_Response *make_response(struct transfer *transfer,
     return NULL;
 }
 
+/* --- tunnels --- */
+
+static int write_upgrade(const struct kinf__answer *answer, struct kinf__buffer *out)
+{
+    int failed = kinf__buffer_append_str(
+        out, KINF_STR("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n"
+                      "Kinformer-Source: upstream\r\n"));
+
+    for (size_t i = 0; failed == 0 && i < answer->n_headers; i++) {
+        const struct kinf__header *one = &answer->headers[i];
+
+        if (kinf__passthrough_returns(one) || kinf__passthrough_names_protocol(one->name))
+            failed = kinf__buffer_printf(out, "%s: %s\r\n", one->name, one->value);
+    }
+    return failed == 0 ? kinf__buffer_append_str(out, KINF_STR("\r\n")) : failed;
+}
+
+/* The library calls again, and closes; that may be before this returns. */
+static void end_tunnel(void *ctx)
+{
+    struct transfer *transfer = ctx;
+
+    MHD_resume_connection(transfer->mhd);
+}
+
+/* What a client sends before it has the answer is lost with the library's buffer: it may not. */
+static enum MHD_Result begin_tunnel(struct transfer *transfer, const struct kinf__answer *answer)
+{
+    const union MHD_ConnectionInfo *tls =
+        MHD_get_connection_info(transfer->mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+    KINF__AUTO_BUFFER head = KINF__BUFFER_INIT;
+    struct kinf__tunnel *tunnel;
+    int yes = 1;
+
+    if (write_upgrade(answer, &head) < 0)
+        return MHD_NO;
+    tunnel = kinf__exchange_tunnel(transfer->exchange, &head, end_tunnel, transfer);
+    if (tunnel == NULL)
+        return MHD_NO;
+    (void)setsockopt(transfer->fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+    kinf__mutex_lock(&transfer->lock);
+    transfer->tunnel = tunnel;
+    kinf__mutex_unlock(&transfer->lock);
+    MHD_suspend_connection(transfer->mhd);
+    kinf__tunnel_open(tunnel, transfer->fd, tls != NULL ? tls->tls_session : NULL);
+    return MHD_YES;
+}
+
 static enum MHD_Result send_answer(struct transfer *transfer, const struct kinf__answer *answer)
 {
     struct MHD_Response *response;
@@ -314,6 +369,8 @@ static enum MHD_Result send_answer(struct transfer *transfer, const struct kinf_
         reset(transfer);
     if (answer->breaks != 0)
         return MHD_NO;
+    if (answer->code == 101)
+        return begin_tunnel(transfer, answer);
     response = make_response(transfer, answer);
     if (response == NULL)
         return MHD_NO;
@@ -586,6 +643,8 @@ enum MHD_Result kinf__transfer_handle(void *ctx, struct MHD_Connection *mhd, con
     /* Of a connection that was refused, there may be bytes yet. */
     if (transfer == NULL || peer_of(mhd) == NULL)
         return MHD_NO;
+    if (transfer->tunnel != NULL)
+        return MHD_NO;
     if (transfer->exchange == NULL) {
         transfer->rules = rules;
         transfer->mhd = mhd;
@@ -615,6 +674,7 @@ void kinf__transfer_end(void *ctx, struct MHD_Connection *mhd, void **request,
     *request = NULL;
     kinf__turn_leave(&rules->turns, &transfer->turn);
     kinf__exchange_free(transfer->exchange);
+    kinf__tunnel_free(transfer->tunnel);
     kinf__mutex_release(&transfer->lock);
     free(transfer->target);
     free(transfer);
