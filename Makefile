@@ -86,7 +86,7 @@ SIM_MAIN_OBJ := $(call objects,$(SIM_MAIN_SRC))
 TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(TEST_SRC))
 # One thread each: the thread sanitizer has nothing to see in them, and would take minutes.
 ONE_THREAD_TESTS := apply backlog body churn credit defaults discovery fault_spec fault_stream field_set format generate \
-                    indexer_oom json_lookup json_path json_plan json_scan json_tree kubeconfig list_stream lister managed meta_text \
+                    indexer_oom json_lookup json_path json_plan json_scan json_tree kubeconfig last_hour list_stream lister managed meta_text \
                     manifest object omit openapi pace patch pod_index policy policy_file policy_rows progress protobuf \
                     quantity quarantine refusal request_head rollout rv schema schema_custom scope selector sim_kinds \
                     sim_options strategic timers transcripts tree tree_changes turns url watch_stream watchcache \
@@ -245,10 +245,11 @@ deps:
 test: ## install what is missing, then unit tests (plain, ASan+UBSan, TSan) and integration tests on a real cluster
 	@scripts/run-tests.sh
 
-test-clients: ## what others see of the daemon, on a real cluster: kube-rs's watcher, the status page in Chromium
+test-clients: ## what others see of the daemon, on a real cluster: clients in five languages, the status page in Chromium
 	@scripts/install-deps.sh build test clients
 	@tests/cluster/build.sh
 	@$(MAKE) --no-print-directory -s MODE=asan all
+	@python3 -B tests/clients/kubeconfig.py
 	@python3 -B tests/clients/kube_rs.py
 	@python3 -B tests/clients/page.py
 

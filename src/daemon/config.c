@@ -26,6 +26,7 @@ void kinf__config_release(struct kinf__config *config)
     free(config->cert_file);
     free(config->unix_users);
     free(config->key_file);
+    free(config->client_ca_file);
     kinf__strings_release(&config->listen);
     free(config->health_listen);
     free(config->access_log);
@@ -90,7 +91,7 @@ static int read_max_staleness(const struct kinf__config_reader *reader, struct k
 
 static int read_tls(const struct kinf__config_reader *reader, struct kinf__config *config)
 {
-    static const char *const allowed[] = { "certFile", "keyFile", NULL };
+    static const char *const allowed[] = { "certFile", "keyFile", "clientCAFile", NULL };
     const struct kinf__yaml_node *node = kinf__yaml_get(reader->mapping, "tls");
     const struct kinf__config_reader files = { reader->yaml, node, reader->err };
     int failed;
@@ -102,12 +103,14 @@ static int read_tls(const struct kinf__config_reader *reader, struct kinf__confi
                                 "tls has a certFile and a keyFile");
     if ((failed = kinf__yaml_check_keys(reader->yaml, node, allowed, reader->err)) < 0 ||
         (failed = kinf__config_read_text(&files, "certFile", &config->cert_file)) < 0 ||
-        (failed = kinf__config_read_text(&files, "keyFile", &config->key_file)) < 0)
+        (failed = kinf__config_read_text(&files, "keyFile", &config->key_file)) < 0 ||
+        (failed = kinf__config_read_text(&files, "clientCAFile", &config->client_ca_file)) < 0)
         return failed;
     if (config->cert_file == NULL || config->key_file == NULL)
         return kinf__yaml_error(reader->err, KINF_ERR_CONFIG, reader->yaml, node,
                                 "tls has a certFile and a keyFile");
-    return kinf__endpoint_check_files(config->cert_file, config->key_file, reader->err);
+    return kinf__endpoint_check_files(config->cert_file, config->key_file, config->client_ca_file,
+                                      reader->err);
 }
 
 static int read_auth(const struct kinf__config_reader *reader, struct kinf__config *config)
@@ -125,6 +128,11 @@ static int read_auth(const struct kinf__config_reader *reader, struct kinf__conf
     if (failed == 0)
         failed = kinf__yaml_read_duration_ms(reader->yaml, reader->mapping, "authStaleFor",
                                              &config->auth_stale_ms, reader->err);
+    if (failed == 0 && mode == NULL && config->client_ca_file != NULL)
+        return kinf__yaml_error(reader->err, KINF_ERR_CONFIG, reader->yaml,
+                                kinf__yaml_get(reader->mapping, "tls"),
+                                "clientCAFile needs 'auth: delegated': by that it is asked what "
+                                "users of certificates may");
     if (failed < 0 || mode == NULL)
         return failed;
     if (strcmp(mode, "delegated") != 0)

@@ -32,6 +32,7 @@ struct kinf__config {
     char *health_listen;         /* an address for probes; NULL: none */
     char *cert_file;             /* TLS of every TCP address; NULL: plain */
     char *key_file;
+    char *client_ca_file; /* whose certificates clients may show; NULL: nobody's */
     bool is_delegated;     /* `auth: delegated`: every TCP address takes tokens */
     int64_t auth_allow_ms; /* 0: the default */
     int64_t auth_deny_ms;

@@ -198,7 +198,7 @@ static int start_all(struct daemon *daemon, struct kinf_error *err)
         return kinf__error_no_memory(err);
     if (watches->serving != NULL)
         failed = kinf__serving_listen(watches->serving, &watches->config, watches->client,
-                                      daemon->options->kubeconfig_out, err);
+                                      daemon->options, err);
     if (failed == 0)
         spread_start(daemon);
     for (size_t i = 0; failed == 0 && i < watches->config.n_resources; i++) {
@@ -266,6 +266,8 @@ static int run_until_stopped(struct daemon *daemon, struct kinf_error *err)
         kinf__errand_finish(&daemon->errand);
         if (!daemon->errand.is_under_way)
             begin_errand(daemon);
+        if (daemon->watches.serving != NULL)
+            kinf__serving_refresh_kubeconfig(daemon->watches.serving);
         if (watchdog_ms > 0)
             kinf__notify("WATCHDOG=1");
         sleep_a_while(daemon, watchdog_ms > 0 && watchdog_ms < LOOK_MS ? watchdog_ms : LOOK_MS);

@@ -123,6 +123,7 @@ static void tell_unchangeable(const struct kinf__config *now, const struct kinf_
         now->unix_mode != wanted->unix_mode || now->n_unix_users != wanted->n_unix_users ||
         !kinf__text_equal(now->cert_file, wanted->cert_file) ||
         !kinf__text_equal(now->key_file, wanted->key_file) ||
+        !kinf__text_equal(now->client_ca_file, wanted->client_ca_file) ||
         now->is_delegated != wanted->is_delegated || now->auth_allow_ms != wanted->auth_allow_ms ||
         now->auth_deny_ms != wanted->auth_deny_ms || now->auth_stale_ms != wanted->auth_stale_ms ||
         now->max_staleness_ms != wanted->max_staleness_ms ||

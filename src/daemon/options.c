@@ -39,6 +39,8 @@ const char kinf__options_help[] =
     "  --pass-through        send what is not cached, and writes, to the server with the caller's\n"
     "                        token\n"
     "  --write-kubeconfig FILE  for kubectl and others, of the first TCP address\n"
+    "  --client-token FILE   where these have their token; default: the pod's, if tokens are "
+    "taken\n"
     "\n"
     "What to print:\n"
     "  --events MODE         text, json or none; default: text on a terminal, else none\n"
@@ -100,6 +102,7 @@ static const struct kinf__flag known_flags[] = {
     { "health-listen", true, AT(options.overrides.health_listen), 0, kinf__flag_text },
     { "pass-through", false, AT(options.overrides.pass_through), 0, kinf__flag_on },
     { "write-kubeconfig", true, AT(options.kubeconfig_out), 0, kinf__flag_text },
+    { "client-token", true, AT(options.client_token), 0, kinf__flag_text },
     { "events", true, AT(options.overrides.events), 0, take_events },
     { "events-objects", false, AT(options.overrides.events_objects), 0, kinf__flag_on },
     { "measure", false, AT(options.command), KINF__COMMAND_MEASURE, kinf__flag_set },
@@ -161,6 +164,9 @@ static int check_reachable(const struct kinf__options *options, const struct kin
         return kinf__error_set(err, KINF_ERR_INVALID,
                                "--write-kubeconfig needs --listen HOST:PORT (listen): clients of "
                                "kubeconfigs take no unix sockets");
+    if (options->client_token != NULL && options->kubeconfig_out == NULL)
+        return kinf__error_set(err, KINF_ERR_INVALID,
+                               "--client-token goes with --write-kubeconfig");
     return 0;
 }
 

@@ -41,6 +41,7 @@ struct kinf__options {
     int64_t timeout_ms;         /* of --measure and --online */
     const char *log_levels;     /* overrides the file; points into argv */
     const char *kubeconfig_out; /* of --write-kubeconfig; NULL: none; points into argv */
+    const char *client_token;   /* of --client-token, likewise */
     struct kinf__config config; /* read from the file or made from the flags */
 };
 

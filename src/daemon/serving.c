@@ -12,7 +12,6 @@
 #include "daemon/access_log.h"
 #include "serve/definitions.h"
 #include "serve/endpoint.h"
-#include "serve/kubeconfig_file.h"
 
 static int start_forwarder(struct kinf__serving *serving, struct kinf_client *client,
                            struct kinf_error *err)
@@ -63,6 +62,12 @@ void kinf__serving_reopen_log(struct kinf__serving *serving)
         kinf__access_log_reopen(serving->access_log);
 }
 
+void kinf__serving_refresh_kubeconfig(struct kinf__serving *serving)
+{
+    if (serving->kubeconfig != NULL)
+        kinf__client_kubeconfig_refresh(serving->kubeconfig);
+}
+
 void kinf__serving_stop(struct kinf__serving *serving)
 {
     if (serving == NULL)
@@ -83,6 +88,7 @@ void kinf__serving_free(struct kinf__serving *serving)
     kinf__forwarder_free(serving->forwarder);
     kinf__authorizer_free(serving->authorizer);
     kinf__access_log_free(serving->access_log);
+    kinf__client_kubeconfig_free(serving->kubeconfig);
     free(serving->endpoints);
     free(serving);
 }
@@ -112,16 +118,6 @@ static const char *first_http_url(const struct kinf__serving *serving)
     return kinf__endpoint_url(serving->endpoints[i]);
 }
 
-static int write_kubeconfig(const struct kinf__serving *serving, const struct kinf__config *config,
-                            const char *path, struct kinf_error *err)
-{
-    /* What is shown now: a file with the whole chain, or a certificate of its own. */
-    const struct kinf__kubeconfig_file file = { .url = first_http_url(serving),
-                                                .authority_file = config->cert_file };
-
-    return kinf__kubeconfig_file_write(&file, path, err);
-}
-
 static int start_authorizer(struct kinf__serving *serving, const struct kinf__config *config,
                             struct kinf_client *client, struct kinf_error *err)
 {
@@ -148,10 +144,12 @@ static int start_endpoint(struct kinf__serving *serving, const char *address,
 }
 
 int kinf__serving_listen(struct kinf__serving *serving, const struct kinf__config *config,
-                         struct kinf_client *client, const char *kubeconfig, struct kinf_error *err)
+                         struct kinf_client *client, const struct kinf__options *given,
+                         struct kinf_error *err)
 {
     struct kinf__endpoint_options options = { .cert_file = config->cert_file,
                                               .key_file = config->key_file,
+                                              .client_ca_file = config->client_ca_file,
                                               .unix_mode = config->unix_mode,
                                               .users = config->unix_users,
                                               .n_users = config->n_unix_users };
@@ -169,6 +167,8 @@ int kinf__serving_listen(struct kinf__serving *serving, const struct kinf__confi
         failed = start_endpoint(serving, config->listen.items[i], &options, err);
     if (failed == 0 && config->health_listen != NULL)
         failed = start_endpoint(serving, config->health_listen, &health, err);
-    return failed == 0 && kubeconfig != NULL ? write_kubeconfig(serving, config, kubeconfig, err)
-                                             : failed;
+    if (failed == 0 && given->kubeconfig_out != NULL)
+        failed = kinf__client_kubeconfig_new(given, config, first_http_url(serving),
+                                             &serving->kubeconfig, err);
+    return failed;
 }

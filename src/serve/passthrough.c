@@ -1,6 +1,6 @@
 /*
- * Requests for the API server. Neighbours: forward.h carries them, exchange.c asks here before
- * and after the caches are asked, transfer.c brings headers and bodies.
+ * Requests for the API server. Neighbours: route.c decides which those are, forward.h carries them,
+ * exchange.c brings their bodies.
  */
 #include "serve/passthrough.h"
 
@@ -9,8 +9,6 @@
 #include <strings.h>
 
 #include "serve/exchange_priv.h"
-#include "serve/query.h"
-#include "serve/request_head.h"
 
 /* --- headers --- */
 
@@ -96,46 +94,7 @@ bool kinf__passthrough_names_protocol(const char *name)
     return is_among(name, of_protocols, KINF__ARRAY_LEN(of_protocols));
 }
 
-/* Browsers, whose websockets have no headers of their own, put it among the protocols. */
-static struct kinf_str token_in_protocols(const char *value)
-{
-    static const char mark[] = "base64url.bearer.authorization.k8s.io.";
-    const char *found = strstr(value, mark);
-
-    return found != NULL ? (struct kinf_str){ found, strcspn(found, ", \t") }
-                         : (struct kinf_str){ NULL, 0 };
-}
-
-struct kinf__pass_head kinf__passthrough_look(const struct kinf__header *headers, size_t n_headers)
-{
-    struct kinf__pass_head head = { 0 };
-    struct kinf_str in_protocols = { NULL, 0 };
-    size_t n_credentials = 0;
-
-    for (size_t i = 0; i < n_headers; i++) {
-        const char *name = headers[i].name, *value = headers[i].value;
-
-        if (strcasecmp(name, "Authorization") == 0) {
-            n_credentials++;
-            head.token = kinf__request_head_bearer_token(value);
-            head.has_token = head.token.len != 0;
-        }
-        head.is_impersonated = head.is_impersonated || begins_with(name, "Impersonate-");
-        if (strcasecmp(name, "Upgrade") == 0 && *value != '\0' && !begins_with(value, "h2c"))
-            head.is_upgrade = true;
-        if (strcasecmp(name, "Sec-WebSocket-Protocol") == 0 && in_protocols.len == 0)
-            in_protocols = token_in_protocols(value);
-    }
-    if (head.is_upgrade && in_protocols.len != 0) {
-        n_credentials++;
-        head.token = in_protocols;
-        head.has_token = true;
-    }
-    head.is_malformed = n_credentials > 1;
-    return head;
-}
-
-/* --- decisions --- */
+/* --- targets --- */
 
 static bool has_gap(struct kinf_str target)
 {
@@ -149,91 +108,6 @@ static bool has_gap(struct kinf_str target)
 bool kinf__passthrough_is_plain(const char *method, struct kinf_str target)
 {
     return is_plain(target) && (strcmp(method, "GET") == 0 || !has_gap(target));
-}
-
-static bool is_own_route(enum kinf__route route)
-{
-    return route == KINF__ROUTE_ROOT || route == KINF__ROUTE_HEALTH ||
-           route == KINF__ROUTE_METRICS || route == KINF__ROUTE_DEBUG_STATE ||
-           route == KINF__ROUTE_VERSION;
-}
-
-static bool is_discovery(enum kinf__route route)
-{
-    return route == KINF__ROUTE_API || route == KINF__ROUTE_APIS || route == KINF__ROUTE_GROUP ||
-           route == KINF__ROUTE_GROUP_VERSION;
-}
-
-static bool is_supported(const char *method)
-{
-    static const char *const methods[] = { "GET", "POST", "PUT", "PATCH", "DELETE" };
-
-    for (size_t i = 0; i < KINF__ARRAY_LEN(methods); i++) {
-        if (strcmp(method, methods[i]) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* Whoever has no token sees in discovery what can be had without one. */
-static bool is_for_the_server(const struct kinf__pass_question *question)
-{
-    return question->head.is_impersonated || question->head.is_upgrade || strcmp(question->method, "GET") != 0 ||
-           question->route == KINF__ROUTE_OTHER || question->is_not_cached ||
-           (is_discovery(question->route) && question->head.has_token);
-}
-
-/* exec, attach, port-forward, proxied websockets, watches over websockets. */
-static bool can_upgrade(const struct kinf__pass_question *question)
-{
-    return question->is_enabled && !is_own_route(question->route) && !question->has_body &&
-           (strcmp(question->method, "GET") == 0 || strcmp(question->method, "POST") == 0);
-}
-
-enum kinf__pass_verdict kinf__passthrough_decide(const struct kinf__pass_question *question)
-{
-    if (question->head.is_upgrade && !can_upgrade(question))
-        return KINF__PASS_UPGRADE;
-    if (!question->is_enabled || is_own_route(question->route) || !is_supported(question->method) ||
-        !is_for_the_server(question))
-        return KINF__PASS_ANSWER;
-    if (!question->is_plain || question->head.is_malformed)
-        return KINF__PASS_MALFORMED;
-    if (!question->head.has_token)
-        return KINF__PASS_NO_TOKEN;
-    if (question->is_pruned && strcmp(question->method, "PUT") == 0)
-        return KINF__PASS_PRUNED;
-    return KINF__PASS_FORWARD;
-}
-
-int kinf__passthrough_refuse(enum kinf__pass_verdict verdict, const char *resource,
-                             struct kinf__refusal *refusal)
-{
-    switch (verdict) {
-    case KINF__PASS_UPGRADE:
-        kinf__refuse(refusal, 403, "Forbidden",
-                     "upgraded connections (exec, attach, port-forward, websockets) are carried to "
-                     "the API server only, if kinformerd passes requests on (--pass-through)");
-        break;
-    case KINF__PASS_NO_TOKEN:
-        kinf__refuse(refusal, 401, "Unauthorized",
-                     "this is passed on to the API server, which needs a bearer token of yours "
-                     "(kubectl sends none over plain HTTP)");
-        break;
-    case KINF__PASS_PRUNED:
-        kinf__refuse(refusal, 405, "MethodNotAllowed",
-                     "%s cannot be replaced (PUT) here: this cache leaves fields out of them, and "
-                     "what was read from it would delete those; use PATCH (kubectl patch, kubectl "
-                     "apply --server-side)",
-                     resource);
-        break;
-    default:
-        kinf__refuse(refusal, 400, "BadRequest",
-                     "the request is not passed on: its target or its headers can be read in more "
-                     "than one way");
-        break;
-    }
-    return kinf__refusal_empty(refusal, 0);
 }
 
 int kinf__passthrough_refuse_length(struct kinf__refusal *refusal)
@@ -270,21 +144,6 @@ static ssize_t read_stream(struct kinf__stream *stream, char *buf, size_t size)
 static void free_stream(struct kinf__stream *stream)
 {
     free(KINF__CONTAINER_OF(stream, struct pass_stream, stream));
-}
-
-static bool is_pruned(struct kinf__exchange *exchange)
-{
-    const struct kinf__server *server = exchange->server;
-    const struct kinf__request *request = &exchange->request;
-    bool is_any = false;
-
-    kinf__mutex_lock(&exchange->server->lock);
-    for (size_t i = 0; i < server->n_sources && !is_any; i++)
-        is_any = server->sources[i]->is_pruned && !server->sources[i]->is_unserved &&
-                 strcmp(server->sources[i]->type->group, request->group) == 0 &&
-                 strcmp(server->sources[i]->type->resource, request->resource) == 0;
-    kinf__mutex_unlock(&exchange->server->lock);
-    return is_any;
 }
 
 /* Watches and followed logs may be silent for as long as they like. */
@@ -328,9 +187,9 @@ static int refuse_busy(struct kinf__exchange *exchange, const struct kinf_error 
     return kinf__refusal_empty(exchange->refusal, 1);
 }
 
-static int forward(struct kinf__exchange *exchange, const struct kinf__exchange_head *head,
-                   const struct kinf__pass_head *look)
+int kinf__passthrough_begin(struct kinf__exchange *exchange)
 {
+    const struct kinf__request_head *head = &exchange->head;
     KINF__AUTO_FREE struct kinf__header *headers = calloc(head->n_headers + 1, sizeof *headers);
     struct kinf_error err = KINF_ERROR_INIT;
     struct kinf__forward *made;
@@ -339,18 +198,20 @@ static int forward(struct kinf__exchange *exchange, const struct kinf__exchange_
         .target = head->target,
         .headers = headers,
         .body_len = strcmp(head->method, "GET") != 0 ? head->body_len : 0,
-        .caller = look->token,
-        .is_upgrade = look->is_upgrade,
+        .caller = head->token,
+        .is_upgrade = head->is_upgrade,
         .is_endless = is_endless(&exchange->request),
         .wake = exchange->owner.wake,
         .wake_ctx = exchange->owner.ctx,
     };
 
+    if (head->body_len > KINF__PASS_BODY_MAX)
+        return kinf__passthrough_refuse_length(exchange->refusal);
     if (headers == NULL)
         return kinf__refuse_no_memory(exchange->refusal);
     for (size_t i = 0; i < head->n_headers; i++) {
         if (kinf__passthrough_sends(head->headers[i].name) ||
-            (look->is_upgrade && kinf__passthrough_names_protocol(head->headers[i].name)))
+            (head->is_upgrade && kinf__passthrough_names_protocol(head->headers[i].name)))
             headers[request.n_headers++] = head->headers[i];
     }
     leave_source(exchange);
@@ -360,42 +221,6 @@ static int forward(struct kinf__exchange *exchange, const struct kinf__exchange_
     exchange->phase = KINF__PHASE_PASSED;
     publish(exchange, made);
     return KINF__STEP_WAITS;
-}
-
-/* Whether the API server would not have or do it for anybody, and whoever asks here may know that. */
-static bool is_nothing(struct kinf__exchange *exchange, const char *method)
-{
-    enum kinf__route route = exchange->request.route;
-
-    return exchange->owner.authorizer == NULL &&
-           (route == KINF__ROUTE_RESOURCE ? !kinf__resource_takes(exchange, method)
-                                          : is_discovery(route));
-}
-
-int kinf__passthrough_step(struct kinf__exchange *exchange, const struct kinf__exchange_head *head,
-                           bool is_not_cached)
-{
-    const struct kinf__pass_question question = {
-        .is_enabled = exchange->server->forwarder != NULL,
-        .method = head->method,
-        .route = exchange->request.route,
-        .head = kinf__passthrough_look(head->headers, head->n_headers),
-        .has_body = head->body_len != 0,
-        .is_plain = kinf__passthrough_is_plain(head->method, head->target),
-        .is_pruned = is_pruned(exchange),
-        .is_not_cached = is_not_cached,
-    };
-    enum kinf__pass_verdict verdict = kinf__passthrough_decide(&question);
-
-    if (verdict == KINF__PASS_ANSWER)
-        return KINF__PASS_NOT_TAKEN;
-    if (verdict == KINF__PASS_NO_TOKEN && is_nothing(exchange, head->method))
-        return KINF__PASS_NOT_TAKEN;
-    if (verdict != KINF__PASS_FORWARD)
-        return kinf__passthrough_refuse(verdict, exchange->request.resource, exchange->refusal);
-    if (head->body_len > KINF__PASS_BODY_MAX)
-        return kinf__passthrough_refuse_length(exchange->refusal);
-    return forward(exchange, head, &question.head);
 }
 
 /* A request that went out may have been acted upon: 504 says that nobody knows. */
@@ -427,7 +252,7 @@ static int hand_on(struct kinf__exchange *exchange, const struct kinf__head *hea
     answer->n_headers = head->n_headers;
     answer->stream_len = head->body_len;
     if (head->code == 101)
-        exchange->record.verb = KINF__VERB_CONNECT;
+        exchange->request.verb = KINF__VERB_CONNECT;
     if (head->code == 204 || head->code == 304 || head->code == 101)
         return 0;
     pass = calloc(1, sizeof *pass);
@@ -445,7 +270,7 @@ static int hand_on(struct kinf__exchange *exchange, const struct kinf__head *hea
     return 0;
 }
 
-int kinf__passthrough_step_again(struct kinf__exchange *exchange)
+int kinf__passthrough_step(struct kinf__exchange *exchange)
 {
     const struct kinf__head *head;
     struct kinf_error err = KINF_ERROR_INIT;

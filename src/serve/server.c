@@ -72,6 +72,7 @@ static struct kinf__source *source_new(const struct kinf__source_options *option
     source->assume_scope = options->assume_scope;
     source->is_unserved = options->is_unserved;
     source->is_latest = options->is_latest;
+    kinf__list_init(&source->watches);
     if (kinf__scope_init(&source->scope, options->name_space, options->label_selector,
                          options->field_selector, options->shard_selector,
                          options->informer != NULL ? kinf__informer_plan(options->informer)
@@ -199,6 +200,7 @@ void kinf__server_publish_source(struct kinf__server *server, struct kinf__sourc
     memmove(&server->sources[server->n_sources + 1], &server->sources[server->n_sources],
             server->n_unpublished * sizeof(struct kinf__source *));
     server->sources[server->n_sources++] = source;
+    source->number = ++server->n_published;
     name_sources(server);
     kinf__mutex_unlock(&server->lock);
 }
@@ -236,6 +238,17 @@ static void cut_exchanges_off(struct kinf__server *server, const struct kinf__so
     }
 }
 
+/* Whoever is writing of its watches does not come back to it. */
+static void drop_places(struct kinf__source *source)
+{
+    KINF__LIST_FOR_EACH_SAFE (node, &source->watches) {
+        struct kinf__exchange *exchange = KINF__LIST_ENTRY(node, struct kinf__exchange, watch_node);
+
+        if (exchange->watch == NULL)
+            kinf__list_remove(node);
+    }
+}
+
 void kinf__server_retire_source(struct kinf__server *server, struct kinf__source *source)
 {
     int64_t deadline_ms = kinf__clock_add_ms(kinf__clock_now_ms(), PATIENCE_MS);
@@ -245,6 +258,7 @@ void kinf__server_retire_source(struct kinf__server *server, struct kinf__source
     remove_source(server, source);
     kinf__connections_keep_apart(&server->connections, -files_of(source));
     name_sources(server);
+    drop_places(source);
     end_exchanges(server, source);
     while (source->n_users != 0) {
         if (!kinf__cond_wait_until(&server->changed, &server->lock, deadline_ms)) {

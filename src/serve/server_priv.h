@@ -15,6 +15,7 @@
 #include "base/timers.h"
 #include "serve/connections.h"
 #include "serve/digest.h"
+#include "serve/last_hour.h"
 #include "serve/request_metrics.h"
 #include "serve/scope.h"
 #include "serve/server.h"
@@ -48,7 +49,11 @@ struct kinf__source {
     _Atomic(const struct kinf__table *) table;
     /* guarded by the server's lock */
     char name[3 * KINF_NAME_MAX]; /* unique: "pods", "deployments.apps:NAMESPACE", "pods-2" */
+    uint64_t number;              /* published ones in their order: 1, 2, ... */
     size_t n_users;
+    uint64_t n_events_sampled; /* that the last hour knows of */
+    struct kinf__list
+        watches; /* exchanges that watch, in order; debug_state.c keeps places in it */
     bool is_retired;
     bool has_definition;
     unsigned char definition[KINF__DIGEST_SIZE]; /* of what `table` was made from */
@@ -83,6 +88,8 @@ struct kinf__server {
     struct kinf__list exchanges;
     struct kinf__list hooks;
     struct kinf__timers timers; /* of watches */
+    struct kinf__last_hour last_hour;
+    uint64_t n_published; /* sources, ever */
     size_t n_exchanges;
     uint64_t n_requests;
     uint64_t n_refused;

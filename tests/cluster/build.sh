@@ -25,6 +25,7 @@ tools=(
     informers=./cmd/informers
     tlsproxy=./cmd/tlsproxy
     simclient=./cmd/simclient
+    verbs=./cmd/verbs
     kubelet=./cmd/kubelet
 )
 export CGO_ENABLED=0
