@@ -108,8 +108,8 @@ static void take_body(struct kinf__framing *framing, struct kinf_str *bytes,
         return;
     framing->left -= (int64_t)len;
     if (framing->left == 0)
-        framing->state = framing->state == KINF__FRAMING_CHUNK ? KINF__FRAMING_CHUNK_END
-                                                               : KINF__FRAMING_OVER;
+        framing->state =
+            framing->state == KINF__FRAMING_CHUNK ? KINF__FRAMING_CHUNK_END : KINF__FRAMING_OVER;
 }
 
 /* Lines of chunks are short, and there is no end to them. */

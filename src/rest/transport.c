@@ -27,8 +27,8 @@
 #include "rest/secret.h"
 
 #define KEPT_CONNECTIONS 16L
-#define WAIT_MAX_MS      1000 /* a bound on every wait, should a wake-up ever be lost */
-#define BREATH_MS        50   /* between looks at the limits while bytes never pause */
+#define WAIT_MAX_MS      1000        /* a bound on every wait, should a wake-up ever be lost */
+#define BREATH_MS        50          /* between looks at the limits while bytes never pause */
 #define PIECE_BYTES      (16u << 10) /* of an upgrade: what is sent and received at once */
 #define PIECES_AT_ONCE   4           /* before others have their turn */
 
@@ -41,11 +41,11 @@ struct kinf__upgrade {
     struct kinf__buffer out; /* stays as it is until all of it is sent: TLS wants that */
     size_t n_sent;           /* of it */
     bool is_head_sent;
-    bool is_full;      /* the socket takes no more now */
-    bool is_send_over; /* there is no more to be sent */
-    struct kinf_str in; /* of `received`: not looked at */
+    bool is_full;         /* the socket takes no more now */
+    bool is_send_over;    /* there is no more to be sent */
+    struct kinf_str in;   /* of `received`: not looked at */
     struct kinf_str held; /* a piece of body, in front of that, that nobody has taken */
-    bool has_more;      /* it was left before all was received */
+    bool has_more;        /* it was left before all was received */
     char received[PIECE_BYTES];
 };
 
@@ -454,9 +454,9 @@ void kinf__roundtrip_leave(struct kinf__roundtrip *trip)
     curl_easy_getinfo(trip->easy, CURLINFO_NUM_CONNECTS, &n_connections);
     atomic_fetch_add(&trip->transport->n_connections, (uint64_t)n_connections);
     curl_easy_getinfo(trip->easy, CURLINFO_REQUEST_SIZE, &n_bytes);
-    trip->is_sent =
-        trip->upgrade != NULL ? trip->upgrade->is_head_sent || trip->upgrade->n_sent != 0
-                              : n_bytes != 0;
+    trip->is_sent = trip->upgrade != NULL
+                        ? trip->upgrade->is_head_sent || trip->upgrade->n_sent != 0
+                        : n_bytes != 0;
     curl_multi_remove_handle(trip->transport->multi, trip->easy);
     kinf__list_remove(&trip->node);
     trip->transport = NULL;
@@ -570,7 +570,8 @@ static int hand_out(struct kinf__roundtrip *trip)
     int code = 0;
 
     if (upgrade->held.len != 0)
-        code = trip->ops->on_body(upgrade->held.bytes, upgrade->held.len, trip->ctx, &trip->failure);
+        code =
+            trip->ops->on_body(upgrade->held.bytes, upgrade->held.len, trip->ctx, &trip->failure);
     trip->is_receive_paused = code == KINF__ROUNDTRIP_PAUSE;
     if (code == 0)
         upgrade->held.len = 0;

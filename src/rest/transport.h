@@ -27,8 +27,8 @@ struct kinf__upgrade;
 struct kinf__transport {
     void *multi; /* curl's */
     struct kinf__list trips;
-    struct curl_waitfd *waits; /* for the waker, and the upgrades among the trips */
-    size_t n_waits;            /* that there is room for */
+    struct curl_waitfd *waits;       /* for the waker, and the upgrades among the trips */
+    size_t n_waits;                  /* that there is room for */
     _Atomic(uint64_t) n_connections; /* that were made; any thread */
 };
 

@@ -55,7 +55,7 @@ struct mhd_request {
     /* guarded by lock */
     bool is_woken; /* since the reader looked */
     bool is_suspended;
-    bool waits_for_turn; /* then nothing else ends that, but the server's stop */
+    bool waits_for_turn;         /* then nothing else ends that, but the server's stop */
     struct kinf__tunnel *tunnel; /* NULL: there is none; then it is what is woken */
 };
 

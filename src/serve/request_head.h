@@ -47,7 +47,7 @@ struct kinf__request_head {
     const char *user_agent; /* "": none */
     /* Of "Authorization: Bearer", or as a browser sends it with a websocket; empty: none. */
     struct kinf_str token;
-    bool has_credential;    /* of whatever kind */
+    bool has_credential; /* of whatever kind */
     bool has_two_credentials;
     bool is_impersonated;
     bool is_upgrade; /* to something that is no HTTP */

@@ -25,8 +25,10 @@
 #define PIECE_BYTES    (16u << 10)
 #define PIECES_AT_ONCE 8 /* before the others have their turn */
 #define N_AT_ONCE      64
-#define WAIT_MAX_MS    1000  /* a bound on every wait, should a wake-up ever be lost */
-#define LINGER_MS      10000 /* for one side, when the other has ended */
+#define WAIT_MAX_MS    1000 /* a bound on every wait, should a wake-up ever be lost */
+/* How long a side may take nothing once the other has ended; a reader may be a person. */
+#define SERVER_MS 2000
+#define CLIENT_MS 90000
 
 struct kinf__tunnels {
     /* constant */
@@ -58,8 +60,10 @@ struct kinf__tunnel {
     struct kinf__list node;
     struct kinf__buffer head;
     bool is_readable, is_writable;
-    bool is_client_over, is_server_over, is_broken;
-    int64_t over_since_ms; /* 0: neither is */
+    bool is_client_over, is_server_over;
+    bool is_deaf;          /* the client: what it gets is dropped */
+    bool is_broken;        /* nothing more goes anywhere */
+    int64_t over_since_ms; /* the first end that was seen, or what was taken since; 0: none */
     struct way up, down;   /* to the server, to the client */
     /* atomic */
     _Atomic(bool) is_woken;
@@ -72,10 +76,15 @@ static bool is_empty(const struct way *way)
     return way->at == way->len;
 }
 
-static void note_end(struct kinf__tunnel *tunnel, bool *side)
+static void note_end(struct kinf__tunnel *tunnel)
 {
-    *side = true;
     if (tunnel->over_since_ms == 0)
+        tunnel->over_since_ms = kinf__clock_now_ms();
+}
+
+static void note_progress(struct kinf__tunnel *tunnel)
+{
+    if (tunnel->over_since_ms != 0)
         tunnel->over_since_ms = kinf__clock_now_ms();
 }
 
@@ -94,7 +103,8 @@ static ssize_t receive(const struct kinf__tunnel *tunnel, char *bytes, size_t si
                                : recv(tunnel->fd, bytes, size, MSG_DONTWAIT);
 }
 
-/* What was not sent is tried again as it was: TLS wants that. */
+/* What was not sent is tried again as it was: TLS wants that. Who takes nothing any more may have said
+ * something before. */
 static ssize_t send_out(const struct kinf__tunnel *tunnel, const char *bytes, size_t len)
 {
     return tunnel->tls != NULL ? of_tls(gnutls_record_send(tunnel->tls, bytes, len))
@@ -108,13 +118,12 @@ static void take_up(struct kinf__tunnel *tunnel)
 
     up->at = 0;
     up->len = n > 0 ? (size_t)n : 0;
-    if (n == 0) {
-        note_end(tunnel, &tunnel->is_client_over);
-        kinf__forward_end_body(tunnel->forward);
-    } else if (n < 0 && errno == EAGAIN) {
+    if (n < 0 && errno == EAGAIN) {
         tunnel->is_readable = false;
-    } else if (n < 0 && errno != EINTR) {
-        tunnel->is_broken = true;
+    } else if (n == 0 || (n < 0 && errno != EINTR)) {
+        note_end(tunnel);
+        tunnel->is_client_over = true;
+        kinf__forward_end_body(tunnel->forward);
     }
 }
 
@@ -132,6 +141,8 @@ static bool carry_up(struct kinf__tunnel *tunnel)
     }
     n = kinf__forward_send(tunnel->forward, up->bytes + up->at, up->len - up->at);
     up->at += n;
+    if (n != 0)
+        note_progress(tunnel);
     return n != 0;
 }
 
@@ -140,12 +151,15 @@ static bool give_down(struct kinf__tunnel *tunnel)
     struct way *down = &tunnel->down;
     ssize_t n = send_out(tunnel, down->bytes + down->at, down->len - down->at);
 
-    if (n > 0)
+    if (n > 0) {
         down->at += (size_t)n;
-    else if (errno == EAGAIN)
+        note_progress(tunnel);
+    } else if (errno == EAGAIN) {
         tunnel->is_writable = false;
-    else if (errno != EINTR)
-        tunnel->is_broken = true;
+    } else if (errno != EINTR) {
+        tunnel->is_deaf = true;
+        note_end(tunnel);
+    }
     return tunnel->is_writable;
 }
 
@@ -165,6 +179,8 @@ static bool carry_down(struct kinf__tunnel *tunnel)
     struct way *down = &tunnel->down;
     ssize_t n;
 
+    if (tunnel->is_deaf)
+        down->at = down->len;
     if (!is_empty(down))
         return tunnel->is_writable && give_down(tunnel);
     if (tunnel->is_server_over)
@@ -172,18 +188,19 @@ static bool carry_down(struct kinf__tunnel *tunnel)
     n = next_down(tunnel, down->bytes, sizeof down->bytes);
     down->at = 0;
     down->len = n > 0 ? (size_t)n : 0;
-    if (n == KINF__FORWARD_END)
-        note_end(tunnel, &tunnel->is_server_over);
-    else if (n == KINF__FORWARD_BROKEN)
-        tunnel->is_broken = true;
+    tunnel->is_server_over = n == KINF__FORWARD_END;
+    tunnel->is_broken = n == KINF__FORWARD_BROKEN;
+    if (tunnel->is_server_over)
+        note_end(tunnel);
     return n > 0;
 }
 
 static bool is_over(const struct kinf__tunnel *tunnel)
 {
+    int64_t limit_ms = tunnel->is_server_over ? CLIENT_MS : SERVER_MS;
+
     return tunnel->is_broken || (tunnel->is_server_over && is_empty(&tunnel->down)) ||
-           (tunnel->over_since_ms != 0 &&
-            kinf__clock_now_ms() - tunnel->over_since_ms >= LINGER_MS);
+           (tunnel->over_since_ms != 0 && kinf__clock_now_ms() - tunnel->over_since_ms >= limit_ms);
 }
 
 /* Returns whether it has to be looked at again without waiting. */
@@ -264,6 +281,9 @@ static void await(struct kinf__tunnels *tunnels, int wait_ms)
 
         if (tunnel == NULL)
             continue;
+        /* It may have gone while nobody takes what it sent before. */
+        if ((events[i].events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0)
+            note_end(tunnel);
         tunnel->is_readable = tunnel->is_readable || (events[i].events & ~(uint32_t)EPOLLOUT) != 0;
         tunnel->is_writable = tunnel->is_writable || (events[i].events & ~(uint32_t)EPOLLIN) != 0;
         atomic_store(&tunnel->is_woken, true);

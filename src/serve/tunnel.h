@@ -4,8 +4,8 @@
  *
  * Tunnels are one thread with any number of them; who may have one, and how many, is the forwarder's
  * business (places.h), and each is a request as any other until it is over. A tunnel may be silent
- * for as long as both peers live, and when one side has ended the other has ten seconds to take what
- * is on its way.
+ * for as long as both peers live. When one side has ended the other gets what is on its way: a client
+ * that takes nothing has 90 seconds, as of any answer, the server two.
  *
  * Threads: any for tunnels; a tunnel, one at a time, but for kinf__tunnel_wake().
  */

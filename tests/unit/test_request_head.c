@@ -237,7 +237,8 @@ static void headers_say_who_asks_and_for_what(void **state)
 
 static void a_websocket_brings_its_token_among_its_protocols(void **state)
 {
-    static const char protocols[] = "v4.channel.k8s.io, base64url.bearer.authorization.k8s.io.eHl6, a";
+    static const char protocols[] =
+        "v4.channel.k8s.io, base64url.bearer.authorization.k8s.io.eHl6, a";
     const struct kinf__header headers[] = { { "sec-websocket-protocol", protocols },
                                             { "Upgrade", "websocket" },
                                             { "Authorization", "Bearer x" } };
