@@ -304,6 +304,17 @@ static bool set_method(struct kinf__roundtrip *trip, const struct kinf__roundtri
            curl_easy_setopt(trip->easy, CURLOPT_CUSTOMREQUEST, request->method) == CURLE_OK;
 }
 
+/* There is a token among them: what is sent later must not leave a copy behind by growing. */
+static int make_room(const struct kinf__roundtrip_request *request, const char *url,
+                     struct kinf__buffer *out)
+{
+    size_t size = strlen(url) + 256;
+
+    for (size_t i = 0; i < request->n_headers; i++)
+        size += strlen(request->headers[i].name) + strlen(request->headers[i].value) + 4;
+    return kinf__buffer_reserve(out, size > PIECE_BYTES ? size : PIECE_BYTES);
+}
+
 /* As curl would: a name and a password in the URL are the client's, and not sent. */
 static int write_head(const struct kinf__roundtrip_request *request, const char *url,
                       struct kinf__buffer *out)
@@ -312,10 +323,13 @@ static int write_head(const struct kinf__roundtrip_request *request, const char 
     const char *path = authority + strcspn(authority, "/");
     const char *at = memrchr(authority, '@', (size_t)(path - authority));
     const char *host = at != NULL ? at + 1 : authority;
-    int failed =
-        kinf__buffer_printf(out, "%s %s HTTP/1.1\r\nHost: %.*s\r\nConnection: Upgrade\r\n%s",
-                            request->method, path, (int)(path - host), host,
-                            strcmp(request->method, "GET") != 0 ? "Content-Length: 0\r\n" : "");
+    int failed = make_room(request, url, out);
+
+    if (failed == 0)
+        failed =
+            kinf__buffer_printf(out, "%s %s HTTP/1.1\r\nHost: %.*s\r\nConnection: Upgrade\r\n%s",
+                                request->method, path, (int)(path - host), host,
+                                strcmp(request->method, "GET") != 0 ? "Content-Length: 0\r\n" : "");
 
     for (size_t i = 0; failed == 0 && i < request->n_headers; i++)
         failed = kinf__buffer_printf(out, "%s: %s\r\n", request->headers[i].name,
@@ -350,8 +364,7 @@ static void free_upgrade(struct kinf__upgrade *upgrade)
     if (upgrade == NULL)
         return;
     kinf__framing_release(&upgrade->framing);
-    OPENSSL_cleanse(upgrade->out.bytes, upgrade->out.size);
-    kinf__buffer_release(&upgrade->out);
+    kinf__secret_buffer_release(&upgrade->out);
     free(upgrade);
 }
 
@@ -385,8 +398,8 @@ int kinf__roundtrip_prepare(struct kinf__roundtrip *trip,
                                                     strcmp(request->method, "HEAD") == 0,
                                       .has_body = request->has_body };
     if (set_credential(trip, request->credential) && set_method(trip, request) &&
-        set_headers(trip, request) && set_upgrade(trip, request->is_upgrade) &&
-        set_url(trip, request))
+        set_upgrade(trip, request->is_upgrade) &&
+        (request->is_upgrade || set_headers(trip, request)) && set_url(trip, request))
         return 0;
     forget_request(trip);
     return kinf__error_no_memory(err);
@@ -531,10 +544,6 @@ static bool fill(struct kinf__roundtrip *trip)
     if (trip->head.code != 101 || !trip->head.is_complete || upgrade->is_send_over ||
         trip->is_send_paused)
         return false;
-    if (kinf__buffer_reserve(&upgrade->out, PIECE_BYTES) < 0) {
-        trip->code = kinf__error_no_memory(&trip->failure);
-        return false;
-    }
     n = trip->ops->on_send(upgrade->out.bytes, PIECE_BYTES, trip->ctx);
     trip->is_send_paused = n < 0;
     upgrade->is_send_over = n == 0;

@@ -1112,6 +1112,24 @@ static void a_head_that_is_cut_short_is_told(void **state)
     teardown(&f);
 }
 
+static void ask_without_memory(bool is_upgrade)
+{
+    struct fixture f;
+    struct kinf__forward_request request;
+    int failed = -1;
+
+    setup(&f, NULL);
+    begin(&f);
+    request = request_of(&f, "POST", is_upgrade ? 0 : 3);
+    request.is_upgrade = is_upgrade;
+    for (size_t n = 1; failed != 0; n++) {
+        test_fail_allocation(n);
+        failed = kinf__forward_new(f.forwarder, &request, &f.forward, NULL);
+        assert_int_equal(failed, test_allocation_failed() ? KINF_ERR_NO_MEMORY : 0);
+    }
+    teardown(&f);
+}
+
 static void want_of_memory_is_told_and_takes_no_place(void **state)
 {
     struct fixture f;
@@ -1120,14 +1138,9 @@ static void want_of_memory_is_told_and_takes_no_place(void **state)
     int failed = -1;
 
     (void)state;
+    ask_without_memory(false);
+    ask_without_memory(true);
     setup(&f, NULL);
-    begin(&f);
-    for (size_t n = 1; failed != 0; n++) {
-        test_fail_allocation(n);
-        failed = ask(&f, "POST", 3, &f.forward);
-        assert_int_equal(failed, test_allocation_failed() ? KINF_ERR_NO_MEMORY : 0);
-    }
-    failed = -1;
     for (size_t n = 1; failed != 0; n++) {
         test_fail_allocation(n);
         failed = kinf__forwarder_new(f.client, &limits, &other, NULL);
