@@ -396,10 +396,17 @@ class Ways:
         self.assertEqual((opcode, json.loads(payload)["type"]), (1, "ADDED"))
         watch.close()
 
-    def test_silence_is_no_end(self):
+    def used_seconds(self):
+        with open(f"/proc/{self.carrier.daemon.process.pid}/stat", encoding="utf-8") as file:
+            fields = file.read().rpartition(")")[2].split()
+        return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
+
+    def test_silence_is_no_end_and_costs_nothing(self):
         session = Websocket(self.carrier, PODS + "/one/exec?command=cat&stdin=1&stdout=1")
         self.assertEqual(session.code, 101, session.head)
+        used = self.used_seconds()
         time.sleep(3)
+        self.assertLess(self.used_seconds() - used, 0.5)
         session.send(b"\0late")
         self.assertIn(b"late", self.read_channel(session, 1))
         session.close()
@@ -446,7 +453,42 @@ class Secure(Ways, unittest.TestCase):
     is_tls = True
 
 
+class UnixSocket:
+    """The other address of a daemon."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def open(self):
+        connection = http.client.HTTPConnection("localhost", timeout=PATIENCE)
+        connection.sock = socket.socket(socket.AF_UNIX)
+        connection.sock.connect(self.path)
+        connection.connect = lambda: None
+        return connection
+
+
 class Ends(unittest.TestCase):
+    def test_a_unix_socket_will_do(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = folder + "/socket"
+            with Carrier(False, listen=["127.0.0.1:0", "unix:" + path]) as carrier:
+                session = Websocket(UnixSocket(path), PODS + "/one/exec?command=cat&stdin=1&stdout=1")
+                self.assertEqual(session.code, 101, session.head)
+                session.send(b"\0word")
+                while (message := session.receive())[1] != b"\1word":
+                    self.assertEqual(message[0], 2)
+                session.close()
+                carrier.wait_passed(0)
+                carrier.daemon.stop()
+
+    def test_a_server_that_is_away_is_said_to_be(self):
+        with Proxy() as proxy, tempfile.TemporaryDirectory() as folder:
+            with Carrier(False, kubeconfig=proxy.kubeconfig(folder)) as carrier:
+                proxy.refuse()
+                code, body, _ = answer_of(carrier, websocket_head(PODS + "/one/exec?command=cat&stdout=1"))
+                self.assertEqual(code, 503, body)
+                carrier.daemon.stop()
+
     def test_a_server_that_goes_ends_the_session(self):
         with Proxy() as proxy, tempfile.TemporaryDirectory() as folder:
             with Carrier(False, kubeconfig=proxy.kubeconfig(folder)) as carrier:

@@ -1042,6 +1042,24 @@ static void the_end_of_what_is_sent_ends_an_upgraded_connection(void **state)
     teardown(&f);
 }
 
+static void an_upgrade_without_a_server_was_not_sent(void **state)
+{
+    struct fixture f;
+    struct kinf__forward_request request;
+    const struct kinf__head *head;
+    struct kinf_error err = KINF_ERROR_INIT;
+
+    (void)state;
+    setup(&f, NULL);
+    shutdown(f.server.listener, SHUT_RDWR);
+    request = request_of(&f, "GET", 0);
+    request.is_upgrade = true;
+    assert_int_equal(kinf__forward_new(f.forwarder, &request, &f.forward, NULL), 0);
+    assert_int_equal(await_head(&f, &head, &err), KINF_ERR_NETWORK);
+    assert_false(kinf__forward_is_sent(f.forward));
+    teardown(&f);
+}
+
 static void who_leaves_an_upgraded_connection_closes_it(void **state)
 {
     struct fixture f;
@@ -1221,6 +1239,7 @@ int main(void)
         cmocka_unit_test(an_upgraded_connection_may_be_silent),
         cmocka_unit_test(an_upgrade_is_awaited_for_so_long),
         cmocka_unit_test(the_end_of_what_is_sent_ends_an_upgraded_connection),
+        cmocka_unit_test(an_upgrade_without_a_server_was_not_sent),
         cmocka_unit_test(who_leaves_an_upgraded_connection_closes_it),
         cmocka_unit_test(slow_sides_of_an_upgraded_connection_are_waited_for),
         cmocka_unit_test(a_head_that_is_cut_short_is_told),
