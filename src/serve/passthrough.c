@@ -290,6 +290,7 @@ static int hand_on(struct kinf__exchange *exchange, const struct kinf__head *hea
 {
     struct kinf__answer *answer = &exchange->answer;
     struct pass_stream *pass = NULL;
+    bool is_read;
 
     answer->code = head->code;
     answer->is_passed = true;
@@ -300,10 +301,9 @@ static int hand_on(struct kinf__exchange *exchange, const struct kinf__head *hea
         exchange->request.verb = KINF__VERB_CONNECT;
     if (head->code == 200)
         kinf__route_note_demand(exchange);
-    if (exchange->write != NULL)
-        kinf__write_begin_answer(exchange->write, head);
+    is_read = exchange->write != NULL && kinf__write_begin_answer(exchange->write, head);
     if (head->code == 204 || head->code == 304 || head->code == 101) {
-        if (exchange->write != NULL)
+        if (is_read)
             kinf__write_end_answer(exchange->write, true);
         return 0;
     }
@@ -313,7 +313,7 @@ static int hand_on(struct kinf__exchange *exchange, const struct kinf__head *hea
         answer->is_passed = false;
         return kinf__refuse_no_memory(exchange->refusal);
     }
-    pass->stream.read = exchange->write != NULL ? read_write : read_stream;
+    pass->stream.read = is_read ? read_write : read_stream;
     pass->stream.free = free_stream;
     pass->exchange = exchange;
     if (exchange->request.verb == KINF__VERB_WATCH)

@@ -224,7 +224,7 @@ static bool is_dry(const struct kinf__write *write)
            kinf__changes_are_dry(kinf__buffer_str(&write->body));
 }
 
-void kinf__write_begin_answer(struct kinf__write *write, const struct kinf__head *head)
+bool kinf__write_begin_answer(struct kinf__write *write, const struct kinf__head *head)
 {
     const char *encoding = kinf__head_value(head, "Content-Encoding");
 
@@ -234,11 +234,14 @@ void kinf__write_begin_answer(struct kinf__write *write, const struct kinf__head
     write->is_gzip = strcasecmp(encoding, "gzip") == 0;
     if (*encoding != '\0' && !write->is_gzip)
         write->form = KINF__CHANGES_OTHER;
+    if (write->form == KINF__CHANGES_OTHER)
+        kinf__write_end_answer(write, false);
+    return write->is_answered;
 }
 
 void kinf__write_take_answer(struct kinf__write *write, const char *bytes, size_t len)
 {
-    if (!write->is_answered || write->is_lost || write->form == KINF__CHANGES_OTHER)
+    if (!write->is_answered || write->is_lost)
         return;
     if (write->answer.len + len > KINF__WRITE_ANSWER_MAX ||
         atomic_load(&write->server->n_answer_bytes) + len > KINF__WRITE_ANSWERS_MAX ||

@@ -33,8 +33,9 @@ void kinf__write_free(struct kinf__write *write);
 /* A piece of the request's body. NULL is allowed. */
 void kinf__write_take_body(struct kinf__write *write, const char *bytes, size_t len);
 
-/* The answer, in this order: its head, pieces, and the end, before the last of them is given out. */
-void kinf__write_begin_answer(struct kinf__write *write, const struct kinf__head *head);
+/* The answer, in this order: its head, pieces, and the end, before the last of them is given out. The
+ * first returns whether the others are wanted: nothing is held back of what is not read. */
+bool kinf__write_begin_answer(struct kinf__write *write, const struct kinf__head *head);
 void kinf__write_take_answer(struct kinf__write *write, const char *bytes, size_t len);
 /* Notes it, the first time. `is_whole`: there is nothing missing. */
 void kinf__write_end_answer(struct kinf__write *write, bool is_whole);

@@ -154,7 +154,7 @@ static void begin(struct fixture *f, struct written *written, const char *method
     assert_int_equal(kinf__write_new(f->server, &written->request, &written->write), 0);
 }
 
-static void answer(struct written *written, int code, const char *type, const char *encoding)
+static bool answer(struct written *written, int code, const char *type, const char *encoding)
 {
     const struct kinf__head head = {
         .code = code,
@@ -162,7 +162,7 @@ static void answer(struct written *written, int code, const char *type, const ch
         .n_headers = *encoding != '\0' ? 2 : 1,
     };
 
-    kinf__write_begin_answer(written->write, &head);
+    return kinf__write_begin_answer(written->write, &head);
 }
 
 static void end(struct written *written)
@@ -298,9 +298,14 @@ static void other_forms_are_unknown(void **state)
 {
     struct fixture *f = *state;
     char *json = quoted(ITEM(""));
+    struct written written;
 
-    write_bytes(f, "PUT", POD, "application/yaml", kinf_str_from(json));
+    /* At once, and nothing of it is held back. */
+    begin(f, &written, "PUT", POD);
+    assert_false(answer(&written, 200, "application/yaml", ""));
     assert_string_equal(awaited(f), "unknown");
+    end(&written);
+    assert_string_equal(awaited(f), "nothing");
     write_bytes(f, "PUT", POD, "application/json;as=Table;v=v1;g=meta.k8s.io", kinf_str_from(json));
     assert_string_equal(awaited(f), "11");
     test_free(json);
@@ -314,7 +319,7 @@ static void refusals_changed_nothing(void **state)
 
     for (size_t i = 0; i < KINF__ARRAY_LEN(codes); i++) {
         begin(f, &written, "PUT", POD);
-        answer(&written, codes[i], JSON, "");
+        assert_false(answer(&written, codes[i], JSON, ""));
         kinf__write_take_answer(written.write, "{}", 2);
         kinf__write_end_answer(written.write, true);
         end(&written);
