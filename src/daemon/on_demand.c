@@ -17,7 +17,6 @@
 #define SOON_MS  100   /* while something starts or ends */
 #define LATER_MS 1000  /* while anything is cached: it may grow, or not be used any more */
 #define DRAIN_MS 30000 /* for requests under way, before they are cut off */
-#define TRY_MS   60000 /* for a first list that fails: others wait for its turn to end */
 
 /* --- what a watch tells --- */
 
@@ -201,15 +200,6 @@ static void refuse(struct kinf__on_demand *on_demand, struct kinf__on_demand_ent
     give_up(on_demand, entry, KINF__DEMAND_REFUSED, reason);
 }
 
-static void refuse_failing(struct kinf__on_demand *on_demand, struct kinf__on_demand_entry *entry,
-                           const struct kinf_informer_status *status)
-{
-    char reason[KINF__DEMAND_REASON_MAX];
-
-    snprintf(reason, sizeof reason, "its first list failed: %.200s", status->reason);
-    give_up(on_demand, entry, KINF__DEMAND_REFUSED, reason);
-}
-
 static bool is_live(const struct kinf_informer_status *status)
 {
     return status->has_synced &&
@@ -250,9 +240,9 @@ static void look_at(struct kinf__on_demand *on_demand, struct kinf__on_demand_en
         give_up(on_demand, entry, KINF__DEMAND_RULES, "resources names it by now");
     else if (entry->type->state == KINF__DEMAND_STARTING && is_live(&status))
         publish(on_demand, entry, now_ms);
-    else if (entry->type->state == KINF__DEMAND_STARTING &&
-             status.state == KINF_STATE_BACKING_OFF && now_ms - entry->type->since_ms >= TRY_MS)
-        refuse_failing(on_demand, entry, &status);
+    else if (entry->type->state == KINF__DEMAND_STARTING)
+        kinf__demand_note_trouble(on_demand->demand, entry->type,
+                                  status.state == KINF_STATE_BACKING_OFF ? status.reason : NULL);
 }
 
 /* --- starting --- */

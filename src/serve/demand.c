@@ -202,6 +202,8 @@ bool kinf__demand_take_unknown(struct kinf__demand *demand, int64_t now_ms)
 
 /* --- starting --- */
 
+static const char listing[] = "its first list is under way";
+
 static size_t count(struct kinf__demand *demand, enum kinf__demand_state state)
 {
     size_t n = 0;
@@ -243,7 +245,8 @@ static struct kinf__demand_type *first_queued(struct kinf__demand *demand)
 static void begin(struct kinf__demand *demand, struct kinf__demand_type *type, int64_t now_ms)
 {
     enter(type, KINF__DEMAND_STARTING, now_ms);
-    set_reason(type, "its first list is under way");
+    set_reason(type, listing);
+    type->is_failing = false;
     type->use = (struct kinf__demand_use){ .bytes = 0 };
     type->n_gets = 0;
     demand->n_starts++;
@@ -301,13 +304,15 @@ static void stay_away(struct kinf__demand_type *type, int64_t now_ms)
     type->away_ms = now_ms + (wait_ms < KINF__DEMAND_AWAY_MAX ? wait_ms : KINF__DEMAND_AWAY_MAX);
 }
 
+/* `reason` NULL: it has one. */
 static void give_up(struct kinf__demand *demand, struct kinf__demand_type *type,
                     enum kinf__demand_cause cause, const char *reason, int64_t now_ms)
 {
     if (cause == KINF__DEMAND_TYPES || cause == KINF__DEMAND_BYTES || cause == KINF__DEMAND_REFUSED)
         stay_away(type, now_ms);
     enter(type, KINF__DEMAND_LEAVING, now_ms);
-    set_reason(type, reason);
+    if (reason != NULL)
+        set_reason(type, reason);
     demand->n_given_up[cause]++;
 }
 
@@ -349,6 +354,14 @@ static int rank_idle(const struct kinf__demand_type *type, const struct kinf__de
     if (type->state == KINF__DEMAND_STARTING && type->asked_ms > last_ms)
         last_ms = type->asked_ms;
     return type->use.n_watches == 0 && now_ms - last_ms >= rules->idle_ms;
+}
+
+/* D8 */
+static int rank_failing(const struct kinf__demand_type *type,
+                        const struct kinf__demand_rules *rules, int64_t now_ms)
+{
+    (void)rules;
+    return type->is_failing && now_ms - type->since_ms >= KINF__DEMAND_TRY_MS;
 }
 
 static int rank_forbidden(const struct kinf__demand_type *type,
@@ -472,8 +485,13 @@ static struct kinf__demand_type *end_for_rules(struct kinf__demand *demand, int6
         return type;
     }
     type = find_first(demand, rank_idle, now_ms);
-    if (type != NULL)
+    if (type != NULL) {
         give_up(demand, type, KINF__DEMAND_IDLE, "nobody used it for onDemand.idle", now_ms);
+        return type;
+    }
+    type = find_first(demand, rank_failing, now_ms);
+    if (type != NULL)
+        give_up(demand, type, KINF__DEMAND_REFUSED, NULL, now_ms);
     return type;
 }
 
@@ -503,11 +521,24 @@ void kinf__demand_note_use(struct kinf__demand *demand, struct kinf__demand_type
     kinf__mutex_unlock(&demand->lock);
 }
 
+void kinf__demand_note_trouble(struct kinf__demand *demand, struct kinf__demand_type *type,
+                               const char *trouble)
+{
+    kinf__mutex_lock(&demand->lock);
+    type->is_failing = trouble != NULL;
+    if (trouble != NULL)
+        snprintf(type->reason, sizeof type->reason, "its first list fails: %.200s", trouble);
+    else
+        set_reason(type, listing);
+    kinf__mutex_unlock(&demand->lock);
+}
+
 void kinf__demand_note_cached(struct kinf__demand *demand, struct kinf__demand_type *type,
                               int64_t now_ms)
 {
     kinf__mutex_lock(&demand->lock);
     enter(type, KINF__DEMAND_CACHED, now_ms);
+    type->is_failing = false;
     set_reason(type, "");
     kinf__mutex_unlock(&demand->lock);
 }

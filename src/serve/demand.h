@@ -15,7 +15,8 @@
  *  D6  What was refused or had to make way stays away for a minute, each time twice as long, up to an
  *      hour; an hour in the cache makes that good.
  *  D7  At most 8 first lists run at once; 64 types may start in a row, then one each 10 s.
- *  D8  Whatever was asked for and is not cached has a reason in words, and how long that holds.
+ *  D8  A first list that still fails after a minute is refused: others wait for its turn to end.
+ *  D9  Whatever was asked for and is not cached has a reason in words, and how long that holds.
  *
  * A type is remembered for good once it was asked for: there are as many as the server's discovery has.
  *
@@ -39,6 +40,7 @@
 #define KINF__DEMAND_MANY_GETS  3
 #define KINF__DEMAND_AWAY_MS    60000
 #define KINF__DEMAND_AWAY_MAX   3600000
+#define KINF__DEMAND_TRY_MS     60000
 #define KINF__DEMAND_AT_ONCE    8
 #define KINF__DEMAND_IN_A_ROW   64
 #define KINF__DEMAND_START_MS   10000
@@ -112,6 +114,7 @@ struct kinf__demand_type {
     unsigned n_away;  /* how often it had to stay away, of late */
     int64_t away_ms;  /* until when; 0: it need not */
     struct kinf__demand_use use;
+    bool is_failing; /* its first list */
     char reason[KINF__DEMAND_REASON_MAX];
 };
 
@@ -156,6 +159,9 @@ struct kinf__demand_type *kinf__demand_next_end(struct kinf__demand *demand, int
 /* How it is with one that is starting or cached. */
 void kinf__demand_note_use(struct kinf__demand *demand, struct kinf__demand_type *type,
                            const struct kinf__demand_use *use, int64_t now_ms);
+/* Why the first list of a starting one fails; NULL: it does not. */
+void kinf__demand_note_trouble(struct kinf__demand *demand, struct kinf__demand_type *type,
+                               const char *trouble);
 /* A starting one answers from here on. */
 void kinf__demand_note_cached(struct kinf__demand *demand, struct kinf__demand_type *type,
                               int64_t now_ms);

@@ -1,5 +1,5 @@
 /*
- * What a cache that fills itself takes up and gives up, with time as a parameter. Promises D1 to D8 are
+ * What a cache that fills itself takes up and gives up, with time as a parameter. Promises D1 to D9 are
  * those of serve/demand.h.
  */
 #include "serve/demand.h"
@@ -382,6 +382,26 @@ static void what_was_refused_stays_away_for_longer_each_time(void **state)
     kinf__demand_release(&demand);
 }
 
+static void a_first_list_that_goes_on_failing_is_refused(void **state)
+{
+    struct kinf__demand_type *type;
+
+    (void)state;
+    begin();
+    ask("pods", 0);
+    type = kinf__demand_next_start(&demand, 0);
+    kinf__demand_note_trouble(&demand, type, "500");
+    assert_string_equal(type->reason, "its first list fails: 500");
+    assert_null(kinf__demand_next_end(&demand, MINUTE - 1));
+    kinf__demand_note_trouble(&demand, type, NULL);
+    assert_null(kinf__demand_next_end(&demand, MINUTE));
+    kinf__demand_note_trouble(&demand, type, "503");
+    assert_ends(type, "its first list fails: 503", MINUTE);
+    ask("pods", 2 * MINUTE - 1);
+    assert_null(kinf__demand_next_start(&demand, 2 * MINUTE - 1));
+    kinf__demand_release(&demand);
+}
+
 static void an_hour_in_the_cache_makes_good(void **state)
 {
     struct kinf__demand_type *type;
@@ -503,6 +523,7 @@ int main(void)
         cmocka_unit_test(of_two_in_use_that_do_not_fit_the_least_recently_used_goes),
         cmocka_unit_test(what_turns_out_too_large_once_it_is_cached_takes_nobody_along_either),
         cmocka_unit_test(what_was_refused_stays_away_for_longer_each_time),
+        cmocka_unit_test(a_first_list_that_goes_on_failing_is_refused),
         cmocka_unit_test(an_hour_in_the_cache_makes_good),
         cmocka_unit_test(few_first_lists_run_at_once),
         cmocka_unit_test(many_starts_in_a_row_are_spread),
