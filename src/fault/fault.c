@@ -348,6 +348,7 @@ static enum kinf__fault_verb verb_of(const struct kinf__request *request)
         return kinf__request_is_true(request, "sendInitialEvents") ? KINF__FAULT_WATCH_LIST
                                                                    : KINF__FAULT_WATCH;
     case KINF__VERB_GET:
+    case KINF__VERB_CONNECT:
     case KINF__VERB_OTHER:
         break;
     }

@@ -64,10 +64,13 @@ static int add(struct kinf__head *head, struct kinf_str name, struct kinf_str va
  * see the answer end elsewhere. */
 static int take_length(struct kinf__head *head, struct kinf_str value, struct kinf_error *err)
 {
-    long long told = strtoll(value.bytes, NULL, 10);
+    char *end;
+    long long told = strtoll(value.bytes, &end, 10);
 
     if (head->is_chunked)
         return 0;
+    if (value.len == 0 || end != value.bytes + value.len)
+        return kinf__error_set(err, KINF_ERR_NETWORK, "the answer's length is no number");
     if (told < 0 || (head->body_len >= 0 && head->body_len != told))
         return kinf__error_set(err, KINF_ERR_NETWORK, "the answer's length is told in two ways");
     head->body_len = told;

@@ -22,9 +22,13 @@
 #include "rest/credentials.h"
 #include "rest/head.h"
 
+struct kinf__upgrade;
+
 struct kinf__transport {
     void *multi; /* curl's */
     struct kinf__list trips;
+    struct curl_waitfd *waits;       /* for the waker, and the upgrades among the trips */
+    size_t n_waits;                  /* that there is room for */
     _Atomic(uint64_t) n_connections; /* that were made; any thread */
 };
 
@@ -72,6 +76,7 @@ struct kinf__roundtrip_request {
     struct kinf_str target; /* printable, without '#' */
     bool has_body;
     int64_t body_len; /* KINF__CHUNKED: not known */
+    bool is_upgrade;  /* of a foreign request, with Upgrade among its headers; sends Connection */
     /* All that is sent beside Host, the user agent, the body's length and the credential. */
     const struct kinf__header *headers;
     size_t n_headers;
@@ -98,6 +103,7 @@ struct kinf__roundtrip {
     /* of the request */
     struct curl_slist *headers, *connect_to;
     struct kinf__credential *authority; /* a foreign request's: the handle has its text */
+    struct kinf__upgrade *upgrade;      /* NULL: curl has the connection */
     struct kinf__limits limits;
     const struct kinf__waker *stop;
 

@@ -215,6 +215,17 @@ void kinf__answer_warn(struct kinf__answer *answer, const char *fmt, ...)
         out->len = before;
 }
 
+/* From now on the tunnel sees that the client hangs up, and what it sent before. */
+struct kinf__tunnel *kinf__exchange_tunnel(struct kinf__exchange *exchange,
+                                           struct kinf__buffer *head, void (*on_over)(void *ctx),
+                                           void *ctx)
+{
+    kinf__mutex_lock(&exchange->server->lock);
+    kinf__server_forget_hang_up(exchange);
+    kinf__mutex_unlock(&exchange->server->lock);
+    return kinf__tunnel_new(exchange->server->tunnels, exchange->forward, head, on_over, ctx);
+}
+
 /* --- the request's body --- */
 
 size_t kinf__exchange_take_body(struct kinf__exchange *exchange, const char *bytes, size_t len)

@@ -18,6 +18,7 @@
 #include "serve/request_head.h"
 #include "serve/server.h"
 #include "serve/stream.h"
+#include "serve/tunnel.h"
 
 struct kinf__exchange;
 
@@ -45,7 +46,7 @@ struct kinf__exchange_owner {
 };
 
 struct kinf__answer {
-    int code;
+    int code;   /* 101: kinf__exchange_tunnel() carries the rest */
     int breaks; /* KINF__STREAM_BROKEN, KINF__STREAM_RESET: nothing is sent; 0 */
     const char *content_type;
     struct kinf__buffer body;    /* all of it, or */
@@ -87,6 +88,11 @@ const struct kinf__answer *kinf__exchange_step(struct kinf__exchange *exchange);
 /* From now on it is seen when the peer at `fd` hangs up: a watch ends, and what was passed on is given
  * up. Once; `fd` stays open until the exchange is freed. */
 void kinf__exchange_await_hang_up(struct kinf__exchange *exchange, int fd);
+
+/* Of an answer of 101: what carries it and the other protocol, kinf__tunnel_new(). */
+struct kinf__tunnel *kinf__exchange_tunnel(struct kinf__exchange *exchange,
+                                           struct kinf__buffer *head, void (*on_over)(void *ctx),
+                                           void *ctx);
 
 /* Between the first step and the answer: a piece of the request's body. Returns how much of it was
  * taken; 0: none now, the wake callback will run. */

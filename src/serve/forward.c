@@ -174,6 +174,7 @@ static int make_trip(struct kinf__forward *forward, const struct kinf__forward_r
         .target = request->target,
         .has_body = request->body_len != 0,
         .body_len = request->body_len,
+        .is_upgrade = request->is_upgrade,
         .headers = request->headers,
         .n_headers = request->n_headers,
         .limits = { .head_ms = forwarder->head_limit_ms,
@@ -214,7 +215,7 @@ int kinf__forward_new(struct kinf__forwarder *forwarder,
         return kinf__error_no_memory(err);
     forward->forwarder = forwarder;
     forward->began_ns = kinf__clock_now_ns();
-    forward->is_body_complete = request->body_len == 0;
+    forward->is_body_complete = request->body_len == 0 && !request->is_upgrade;
     forward->wake = request->wake;
     forward->wake_ctx = request->wake_ctx;
     failed = kinf__sha256(request->caller, caller) < 0 ? kinf__error_no_memory(err)
@@ -258,7 +259,8 @@ size_t kinf__forward_send(struct kinf__forward *forward, const char *bytes, size
     struct kinf__forwarder *forwarder = forward->forwarder;
 
     kinf__mutex_lock(&forwarder->lock);
-    if (forward->head == NULL && forward->failure.code == 0) {
+    if ((forward->head == NULL || forward->head->code == 101) && forward->failure.code == 0 &&
+        !forward->is_through) {
         if (len > BUFFER_BYTES - forward->in.len)
             len = BUFFER_BYTES - forward->in.len;
         if (len != 0 && kinf__buffer_append(&forward->in, bytes, len) < 0)

@@ -10,6 +10,9 @@
  * Nobody takes it all: a caller has a share of the places, and so have all together whom the server
  * has not accepted yet (places.h). Accepted is who got an answer of 2xx or 403.
  *
+ * If a request for another protocol is answered by a 101, body and answer are what is sent and received
+ * by that from then on, at the same time.
+ *
  * Ended are: requests to which no answer begins in time, answers that are silent for too long while
  * their reader wants more, and any whose peer is found dead (connection.h: within a minute). How long
  * its owner may take over a body or an answer is not the forwarder's business.
@@ -75,6 +78,7 @@ struct kinf__forward_request {
     int64_t body_len;        /* 0: none; KINF__CHUNKED: not known */
     struct kinf_str caller;  /* who asks, as the server would tell callers apart */
     bool is_endless;         /* its answer may be silent for any time, as a watch */
+    bool is_upgrade;         /* of no body: it asks for another protocol (rest/transport.h) */
     void (*wake)(void *ctx); /* look again: there is room, a head, a piece, the end */
     void *wake_ctx;
 };
@@ -92,7 +96,7 @@ void kinf__forward_free(struct kinf__forward *forward);
 void kinf__forward_end(struct kinf__forward *forward);
 
 /* Takes a piece of the request's body. Returns how much of it; 0: no room now. Once there is an
- * answer or an error all is taken, and dropped. */
+ * answer, other than a 101, or an error all is taken, and dropped. */
 size_t kinf__forward_send(struct kinf__forward *forward, const char *bytes, size_t len);
 void kinf__forward_end_body(struct kinf__forward *forward);
 

@@ -7,9 +7,15 @@
  * that has begun. A body reader that returns 0 without suspending would be called in a loop. The
  * handler's URL is unescaped already, so the target is taken from the log callback. A suspended
  * connection does not see that its peer is gone: server_time.c does.
+ *
+ * The library's own way to change protocols is not used: with TLS it stalls, and it ends connections
+ * under a lock that resuming others takes. A connection with a tunnel sleeps, and is closed when it
+ * wakes up.
  */
 #include "serve/mhd_request.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,7 +55,8 @@ struct mhd_request {
     /* guarded by lock */
     bool is_woken; /* since the reader looked */
     bool is_suspended;
-    bool waits_for_turn; /* then nothing else ends that, but the server's stop */
+    bool waits_for_turn;         /* then nothing else ends that, but the server's stop */
+    struct kinf__tunnel *tunnel; /* NULL: there is none; then it is what is woken */
 };
 
 static void resume_locked(struct mhd_request *request)
@@ -66,7 +73,9 @@ static void wake(void *ctx)
 
     kinf__mutex_lock(&request->lock);
     request->is_woken = true;
-    if (!request->waits_for_turn || kinf__server_is_stopping(request->rules->server))
+    if (request->tunnel != NULL)
+        kinf__tunnel_wake(request->tunnel);
+    else if (!request->waits_for_turn || kinf__server_is_stopping(request->rules->server))
         resume_locked(request);
     kinf__mutex_unlock(&request->lock);
 }
@@ -206,6 +215,37 @@ static ssize_t read_body(void *ctx, uint64_t position, char *buf, size_t size)
     return n < 0 ? MHD_CONTENT_READER_END_WITH_ERROR : n;
 }
 
+/* The library calls again, and closes; that may be before this returns. */
+static void end_tunnel(void *ctx)
+{
+    struct mhd_request *request = ctx;
+
+    MHD_resume_connection(request->mhd);
+}
+
+/* What a client sends before it has the answer is lost with the library's buffer: it may not. */
+static enum MHD_Result begin_tunnel(struct mhd_request *request, const struct kinf__answer *answer)
+{
+    const union MHD_ConnectionInfo *tls =
+        MHD_get_connection_info(request->mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+    KINF__AUTO_BUFFER head = KINF__BUFFER_INIT;
+    struct kinf__tunnel *tunnel;
+    int yes = 1;
+
+    if (kinf__mhd_response_write_upgrade(answer, &head) < 0)
+        return MHD_NO;
+    tunnel = kinf__exchange_tunnel(request->exchange, &head, end_tunnel, request);
+    if (tunnel == NULL)
+        return MHD_NO;
+    (void)setsockopt(request->fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+    kinf__mutex_lock(&request->lock);
+    request->tunnel = tunnel;
+    kinf__mutex_unlock(&request->lock);
+    MHD_suspend_connection(request->mhd);
+    kinf__tunnel_open(tunnel, request->fd, tls != NULL ? tls->tls_session : NULL);
+    return MHD_YES;
+}
+
 static enum MHD_Result send_answer(struct mhd_request *request, const struct kinf__answer *answer)
 {
     struct MHD_Response *response;
@@ -215,6 +255,8 @@ static enum MHD_Result send_answer(struct mhd_request *request, const struct kin
         reset(request);
     if (answer->breaks != 0)
         return MHD_NO;
+    if (answer->code == 101)
+        return begin_tunnel(request, answer);
     response = kinf__mhd_response_new(answer, read_body, request);
     if (response == NULL)
         return MHD_NO;
@@ -477,7 +519,7 @@ enum MHD_Result kinf__mhd_request_handle(void *ctx, struct MHD_Connection *mhd, 
 
     (void)url;
     /* Of a connection that was refused, there may be bytes yet. */
-    if (request == NULL || peer_of(mhd) == NULL)
+    if (request == NULL || peer_of(mhd) == NULL || request->tunnel != NULL)
         return MHD_NO;
     if (request->exchange == NULL) {
         request->rules = rules;
@@ -504,6 +546,7 @@ void kinf__mhd_request_end(void *ctx, struct MHD_Connection *mhd, void **place,
     *place = NULL;
     kinf__turn_leave(&rules->turns, &request->turn);
     kinf__exchange_free(request->exchange);
+    kinf__tunnel_free(request->tunnel);
     kinf__mutex_release(&request->lock);
     free(request->headers);
     free(request->target);

@@ -102,3 +102,18 @@ struct MHD_Response *kinf__mhd_response_new(const struct kinf__answer *answer,
     MHD_destroy_response(response);
     return NULL;
 }
+
+int kinf__mhd_response_write_upgrade(const struct kinf__answer *answer, struct kinf__buffer *out)
+{
+    int failed = kinf__buffer_append_str(
+        out, KINF_STR("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n"
+                      "Kinformer-Source: upstream\r\n"));
+
+    for (size_t i = 0; failed == 0 && i < answer->n_headers; i++) {
+        const struct kinf__header *one = &answer->headers[i];
+
+        if (kinf__passthrough_returns(one) || kinf__passthrough_names_protocol(one->name))
+            failed = kinf__buffer_printf(out, "%s: %s\r\n", one->name, one->value);
+    }
+    return failed == 0 ? kinf__buffer_append_str(out, KINF_STR("\r\n")) : failed;
+}

@@ -15,4 +15,8 @@
 struct MHD_Response *kinf__mhd_response_new(const struct kinf__answer *answer,
                                             MHD_ContentReaderCallback read, void *ctx);
 
+/* The head of a 101, as it goes to the client past the library. Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__mhd_response_write_upgrade(const struct kinf__answer *answer,
+                                                     struct kinf__buffer *out);
+
 #endif

@@ -37,6 +37,19 @@ static const char *const returned[] = {
     "X-Content-Type-Options",
     "X-Kubernetes-Pf-Flowschema-Uid",
     "X-Kubernetes-Pf-Prioritylevel-Uid",
+    "X-Accepted-Stream-Protocol-Versions",
+};
+
+/* Watches over websockets are refused without an Origin. */
+static const char *const of_protocols[] = {
+    "Origin",
+    "Sec-WebSocket-Accept",
+    "Sec-WebSocket-Extensions",
+    "Sec-WebSocket-Key",
+    "Sec-WebSocket-Protocol",
+    "Sec-WebSocket-Version",
+    "Upgrade",
+    "X-Stream-Protocol-Version",
 };
 
 static bool begins_with(const char *text, const char *prefix)
@@ -76,6 +89,11 @@ bool kinf__passthrough_returns(const struct kinf__header *header)
         return header->value[0] == '/' && header->value[1] != '/' &&
                is_plain(kinf_str_from(header->value));
     return is_among(header->name, returned, KINF__ARRAY_LEN(returned));
+}
+
+bool kinf__passthrough_names_protocol(const char *name)
+{
+    return is_among(name, of_protocols, KINF__ARRAY_LEN(of_protocols));
 }
 
 /* --- targets --- */
@@ -228,6 +246,7 @@ int kinf__passthrough_begin(struct kinf__exchange *exchange)
         .headers = headers,
         .body_len = strcmp(head->method, "GET") != 0 ? head->body_len : 0,
         .caller = head->token,
+        .is_upgrade = head->is_upgrade,
         .is_endless = is_endless(&exchange->request),
         .wake = exchange->owner.wake,
         .wake_ctx = exchange->owner.ctx,
@@ -240,7 +259,8 @@ int kinf__passthrough_begin(struct kinf__exchange *exchange)
     if (headers == NULL)
         return kinf__refuse_no_memory(exchange->refusal);
     for (size_t i = 0; i < head->n_headers; i++) {
-        if (kinf__passthrough_sends(head->headers[i].name))
+        if (kinf__passthrough_sends(head->headers[i].name) ||
+            (head->is_upgrade && kinf__passthrough_names_protocol(head->headers[i].name)))
             headers[request.n_headers++] = head->headers[i];
     }
     leave_source(exchange);
@@ -276,11 +296,13 @@ static int hand_on(struct kinf__exchange *exchange, const struct kinf__head *hea
     answer->headers = head->headers;
     answer->n_headers = head->n_headers;
     answer->stream_len = head->body_len;
+    if (head->code == 101)
+        exchange->request.verb = KINF__VERB_CONNECT;
     if (head->code == 200)
         kinf__route_note_demand(exchange);
     if (exchange->write != NULL)
         kinf__write_begin_answer(exchange->write, head);
-    if (head->code == 204 || head->code == 304) {
+    if (head->code == 204 || head->code == 304 || head->code == 101) {
         if (exchange->write != NULL)
             kinf__write_end_answer(exchange->write, true);
         return 0;

@@ -20,6 +20,8 @@
  * connection, names an identity (X-Remote-) or a place is neither. */
 bool kinf__passthrough_sends(const char *name);
 bool kinf__passthrough_returns(const struct kinf__header *header);
+/* Whether a header belongs to a change of protocol: it goes both ways with one. */
+bool kinf__passthrough_names_protocol(const char *name);
 
 /* Whether a request's target can be sent on as it is: no byte of it would be read otherwise by
  * others. For what changes something that goes for empty segments, too, which some merge. */

@@ -47,6 +47,7 @@ enum kinf__route {
     X(KINF__VERB_PATCH, "patch")                                                                   \
     X(KINF__VERB_DELETE, "delete")                                                                 \
     X(KINF__VERB_DELETE_COLLECTION, "deletecollection")                                            \
+    X(KINF__VERB_CONNECT, "connect") /* it has changed its protocol */                             \
     X(KINF__VERB_OTHER, "other")
 
 enum kinf__request_verb {

@@ -137,6 +137,20 @@ static void read_credential(const char *value, struct kinf__request_head *head)
     head->token = bearer_token(value);
 }
 
+/* Websockets of browsers have no headers of their own. By upstream's websocket.ProtocolAuthenticator
+ * it is one of the protocols, in another code, as which it is good for telling callers apart. */
+static void read_protocols(const char *value, struct kinf__request_head *head)
+{
+    static const char mark[] = "base64url.bearer.authorization.k8s.io.";
+    const char *found = strstr(value, mark);
+
+    if (found == NULL)
+        return;
+    head->has_two_credentials = head->has_two_credentials || head->has_credential;
+    head->has_credential = true;
+    head->token = (struct kinf_str){ found, strcspn(found, ", \t") };
+}
+
 /* HTTP/2 is offered by many, and need not be taken. */
 static bool is_upgrade(const char *value)
 {
@@ -186,6 +200,10 @@ struct kinf__request_head kinf__request_head_of(const char *method, struct kinf_
 
     for (size_t i = 0; i < n_headers; i++)
         read_header(&headers[i], &head);
+    for (size_t i = 0; head.is_upgrade && i < n_headers; i++) {
+        if (strcasecmp(headers[i].name, "Sec-WebSocket-Protocol") == 0)
+            read_protocols(headers[i].value, &head);
+    }
     if (head.user_agent == NULL)
         head.user_agent = "";
     return head;

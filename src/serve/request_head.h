@@ -45,8 +45,9 @@ struct kinf__request_head {
     const char *accept;
     const char *if_none_match;
     const char *user_agent; /* "": none */
-    struct kinf_str token;  /* of "Authorization: Bearer"; empty: none */
-    bool has_credential;    /* of whatever kind */
+    /* Of "Authorization: Bearer", or as a browser sends it with a websocket; empty: none. */
+    struct kinf_str token;
+    bool has_credential; /* of whatever kind */
     bool has_two_credentials;
     bool is_impersonated;
     bool is_upgrade; /* to something that is no HTTP */

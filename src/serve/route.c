@@ -96,12 +96,19 @@ static enum kinf__way refuse_method(const struct kinf__route_facts *facts)
                : KINF__WAY_METHOD;
 }
 
+/* exec, attach, port-forward, websockets. */
+static bool can_upgrade(const struct kinf__route_facts *facts)
+{
+    return facts->passes && !is_own(facts->route) && facts->head->body_len == 0 &&
+           (is_get(facts) || strcmp(facts->head->method, "POST") == 0);
+}
+
 enum kinf__way kinf__route_decide(const struct kinf__route_facts *facts)
 {
     enum kinf__way way;
 
     if (facts->head->is_upgrade)
-        return KINF__WAY_UPGRADE;
+        return can_upgrade(facts) ? pass_on(facts) : KINF__WAY_UPGRADE;
     if (is_for_upstream(facts)) {
         way = pass_on(facts);
         if (way != KINF__WAY_NO_TOKEN || !needs_no_token(facts))
@@ -374,8 +381,8 @@ int kinf__route_refuse(struct kinf__exchange *exchange, enum kinf__way way)
     switch (way) {
     case KINF__WAY_UPGRADE:
         kinf__refuse(refusal, 403, "Forbidden",
-                     "kinformerd does not carry upgraded connections (exec, attach, port-forward, "
-                     "watches over websockets): ask the API server itself");
+                     "upgraded connections (exec, attach, port-forward, websockets) are only for "
+                     "what kinformerd passes on to the API server (--pass-through)");
         break;
     case KINF__WAY_NO_TOKEN:
         kinf__refuse(

@@ -16,7 +16,7 @@
 #define KINF__WAYS(X)                                                                              \
     X(KINF__WAY_UPSTREAM, "sent on to the API server, which judges by itself who may")             \
     /* Refused, whoever asks. */                                                                   \
-    X(KINF__WAY_UPGRADE, "an upgraded connection")                                                 \
+    X(KINF__WAY_UPGRADE, "an upgraded connection that is not passed on")                           \
     X(KINF__WAY_NO_TOKEN, "it would be sent on, but has no credentials")                           \
     X(KINF__WAY_PRUNED, "a replacement that would delete fields")                                  \
     X(KINF__WAY_MALFORMED, "it would be sent on, but its head or its target are ambiguous")        \

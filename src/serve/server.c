@@ -363,6 +363,7 @@ void kinf__server_stop(struct kinf__server *server)
         }
     }
     kinf__mutex_unlock(&server->lock);
+    kinf__tunnels_stop(server->tunnels);
 }
 
 void kinf__server_set_authorizer(struct kinf__server *server, struct kinf__authorizer *authorizer)
@@ -412,8 +413,11 @@ int kinf__server_new(const struct kinf__server_options *options, struct kinf__se
         kinf__connections_keep_apart(&server->connections,
                                      (int)kinf__forwarder_max(server->forwarder));
     kinf__request_metrics_init(&server->request_metrics);
-    failed = kinf__server_begin_time(server, err);
+    failed = server->forwarder != NULL ? kinf__tunnels_new(&server->tunnels, err) : 0;
+    if (failed == 0)
+        failed = kinf__server_begin_time(server, err);
     if (failed < 0) {
+        kinf__tunnels_free(server->tunnels);
         kinf__connections_release(&server->connections);
         kinf__request_metrics_release(&server->request_metrics);
         kinf__cond_release(&server->changed);
@@ -430,6 +434,7 @@ void kinf__server_free(struct kinf__server *server)
     if (server == NULL)
         return;
     kinf__server_end_time(server);
+    kinf__tunnels_free(server->tunnels);
     kinf__catalog_free(server->catalog);
     free(server->sources);
     for (size_t i = 0; i < server->n_tables; i++)

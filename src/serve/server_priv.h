@@ -20,6 +20,7 @@
 #include "serve/scope.h"
 #include "serve/server.h"
 #include "serve/session.h"
+#include "serve/tunnel.h"
 
 /* What else is done when the timer ticks, under the server's lock; it must not block. */
 struct kinf__tick_hook {
@@ -68,6 +69,7 @@ struct kinf__server {
     /* constant after creation */
     int64_t max_staleness_ms;
     struct kinf__forwarder *forwarder;   /* NULL: nothing is passed on */
+    struct kinf__tunnels *tunnels;       /* likewise */
     const struct kinf__backend *backend; /* NULL: nothing is written */
     struct kinf__demand *demand;         /* NULL: no types are cached but those that are named */
     kinf__log_request_cb *log_request;   /* NULL: there is no access log */

@@ -22,7 +22,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 # The path has to be known first.
 from browser import Browser  # pylint: disable=wrong-import-position
-from harness import Daemon, cluster, config_map, write_config  # pylint: disable=wrong-import-position
+from harness import Daemon, cluster, config_map, wait_until, write_config  # pylint: disable=wrong-import-position
 from test_serve import Served, Watch, ask, body_of  # pylint: disable=wrong-import-position
 
 HTML = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
@@ -158,6 +158,14 @@ def in_trouble(state):
         {"first": state["started"], "last": state["time"], "times": 14,
          "message": "cannot connect to very-long-name-of-a-load-balancer.eu-central-1.elb.example.org:6443: Connection refused"},
         {"first": state["time"], "last": state["time"], "times": 1, "message": "too old resource version: 4711 (8123)"}]
+    state["onDemand"] = {"types": [
+        {"resource": "ingresses", "group": "networking.k8s.io", "version": "v1", "state": "passed on", "missed": 4711,
+         "lastMissed": state["time"], "reason": "ingresses.networking.k8s.io is forbidden: User \"system:serviceaccount:"
+         "default:kinformerd\" cannot list resource \"ingresses\""},
+        {"resource": "leases", "group": "coordination.k8s.io", "version": "v1", "state": "starting", "missed": 1,
+         "lastMissed": state["time"], "reason": ""},
+        {"resource": "pods", "group": "", "version": "v1", "state": "cached", "missed": 2, "lastMissed": None, "reason": ""}]}
+    state["informers"][0]["onDemand"] = True
     state["recentEvents"] = [{"time": state["time"], "informer": LONG_NAME, "type": "MODIFIED", "key": LONG_KEY,
                               "resourceVersion": "184467440737"}] * 3 + state["recentEvents"]
     return state
@@ -188,6 +196,7 @@ class PageTest(unittest.TestCase):
         cls.served = Served(resource=("configmaps", "pods", "secrets", "deployments.apps")).__enter__()
         cls.url = f"http://{cls.served.address}/"
         _, cls.headers, cls.page = ask(cls.served, "/", headers=HTML)
+        wait_until(lambda: all(informer["state"] == "live" for informer in body_of(cls.served, "/debug/state")["informers"]), "watches")
 
     @classmethod
     def tearDownClass(cls):
@@ -237,6 +246,7 @@ class PageTest(unittest.TestCase):
             self.assertIn("not served", types["secrets"]["Notes"])
             self.assertTrue(page.text("#totals").startswith("Types4all live"))
             self.assertEqual(page.text("#answer"), "answers")
+            self.assertFalse(page.js("document.getElementById('uncached-part').checkVisibility()"))
 
     def test_watchers_and_events_of_hostile_names_are_text(self):
         with Watch(self.served, "/api/v1/configmaps?watch=1", {"User-Agent": HOSTILE}) as watch, self.open(self.url) as page:
@@ -275,12 +285,18 @@ class PageTest(unittest.TestCase):
             types = self.rows(page)
             panel = self.open_type(page, "configmaps")
             behind = [row["Behind"] for row in self.rows(page, panel + " tbody")]
+            uncached = self.rows(page, "#uncached")
+            self.assertTrue(page.js("document.getElementById('uncached-part').checkVisibility()"))
         self.assertEqual({row["State"] for row in types[:6]},
                          {"stale", "forbidden", "backing off", "absent", "degraded", "listing"})
         by_name = {row["Type"]: row for row in types if row["State"] != "live"}
         self.assertIn("stale, silent for 6 min", by_name["pods"]["Freshness"])
         self.assertIn("only spec.nodeName=worker-17", by_name["pods"]["Notes"])
         self.assertEqual(behind, ["2,210 events, 48 s", "up to date"])
+        self.assertEqual([(row["Type"], row["State"], row["Asked for"]) for row in uncached],
+                         [("ingresses.networking.k8s.io", "passed on", "4,711"), ("leases.coordination.k8s.io", "starting", "1")])
+        self.assertIn("cannot list resource", uncached[0]["Notes"])
+        self.assertIn("on demand", next(row["Notes"] for row in types if row["Type"] == "configmaps"))
 
     def test_a_daemon_that_is_away_is_told_with_the_time_of_its_last_answer(self):
         with self.made_up(self.state(), None) as made_up, self.open(made_up.url) as page:
@@ -292,17 +308,17 @@ class PageTest(unittest.TestCase):
 
     def curve(self, page, name):
         return page.js(f"""(() => {{
-            const figure = [...document.querySelectorAll('figure')].find((one) => one.textContent.startsWith({json.dumps(name)}));
+            const figure = [...document.querySelectorAll('figure')].find((one) => one.textContent.trim().startsWith({json.dumps(name)}));
             const paths = (kind) => [...figure.querySelectorAll(kind)].map((path) => path.getAttribute('d'));
             return {{ title: figure.querySelector('svg[role=img] > title').textContent, now: figure.querySelector('b').textContent,
-                      range: figure.querySelector('.range').textContent, unknown: paths('.unknown')[0], lines: paths('.line'),
+                      range: figure.querySelector('.range').innerText, unknown: paths('.unknown')[0], lines: paths('.line').reverse(),
                       scale: [...figure.querySelectorAll('.scale span')].map((one) => one.textContent),
                       times: [...figure.querySelectorAll('.times span')].map((one) => one.textContent) }}; }})()""")
 
     def test_a_daemon_that_runs_draws_its_last_minute(self):
         with self.open(self.url) as page:
             page.wait("document.querySelectorAll('figure').length === 5")
-            page.wait("[...document.querySelectorAll('.plot')].every((plot) => /L/.test(plot.querySelector('.line').getAttribute('d')))")
+            page.wait("[...document.querySelectorAll('.plot')].every((plot) => /L/.test(plot.querySelector('.line.first').getAttribute('d')))")
             memory = self.curve(page, "Memory")
             self.assertRegex(memory["now"], r"^[\d.]+\u00a0MiB$")
             self.assertIn("grey is what nothing is known of", page.text("#curves-more"))

@@ -32,6 +32,7 @@ tools=(
     simclient=./cmd/simclient
     sessions=./cmd/sessions
     verbs=./cmd/verbs
+    kubelet=./cmd/kubelet
 )
 export CGO_ENABLED=0
 

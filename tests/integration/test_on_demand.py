@@ -176,6 +176,12 @@ class OnDemandTest(unittest.TestCase):
                 self.assertIn(why, served.type(resource, group)["reason"])
             self.assertEqual(served.state()["informers"], [])
 
+    @needs_cluster("a resource without watches")
+    def test_what_cannot_be_watched_is_passed_on_with_the_reason(self):
+        with OnDemand() as served:
+            self.assertEqual(served.source("/api/v1/componentstatuses"), "upstream")
+            self.assertEqual(served.type("componentstatuses")["reason"], "the API server offers no watch of it")
+
     def test_secrets_that_are_included_are_cached(self):
         with OnDemand(include=["secrets"]) as served:
             served.fill("/api/v1/secrets", "secrets")
@@ -246,6 +252,37 @@ class OnDemandTest(unittest.TestCase):
             wait_until(lambda: send(served, "GET", gadgets) and served.is_cached("gadgets", "test.kinformer.dev"),
                        "gadgets in the cache")
             self.assertEqual(served.source(gadgets), "cache")
+
+    def test_who_writes_reads_it_also_while_the_type_comes_and_goes(self):
+        cluster().kubectl("create", "-f", "-", stdin=config_map("mine", SPACE))
+        sources = set()
+
+        def write_and_read(value):
+            patch = json.dumps({"data": {"value": value}})
+            status, _, body = send(served, "PATCH", MAPS + "/mine", patch,
+                                   **{"Content-Type": "application/merge-patch+json"})
+            self.assertEqual(status, 200, body)
+            for target in (MAPS + "/mine", MAPS):
+                status, headers, body = send(served, "GET", target)
+                self.assertEqual(status, 200, body)
+                found = json.loads(body)
+                [found] = [item for item in found.get("items", [found]) if item["metadata"]["name"] == "mine"]
+                self.assertEqual(found["data"]["value"], value, (target, headers))
+                sources.add(headers.get("kinformer-source", "cache"))
+
+        with OnDemand() as served:
+            for round_number in range(3):
+                for i in range(60):
+                    write_and_read(f"{round_number}-{i}")
+                served.wait_cached("configmaps")
+                write_and_read(f"{round_number}-cached")
+                served.write(exclude=["configmaps"])
+                served.reload()
+                write_and_read(f"{round_number}-leaving")
+                served.wait_gone("configmaps")
+                served.write()
+                served.daemon.process.send_signal(signal.SIGHUP)
+        self.assertEqual(sources, {"upstream", "cache"})
 
     def test_no_request_fails_while_types_come_and_go(self):
         problems = []

@@ -303,10 +303,11 @@ class PassThroughTest(unittest.TestCase):
             self.assertEqual(ours[1]["kinformer-source"], "upstream")
         for rest in ("exec?command=ls&stdout=1", "attach", "portforward?ports=80"):
             for method, protocol in (("POST", "SPDY/3.1"), ("GET", "websocket")):
-                status, _, body = send(self.sidecar, method, f"{pods}/kubelet/{rest}", Connection="Upgrade",
-                                       Upgrade=protocol)
-                self.assertEqual(status, 403, body)
-                self.assertIn("upgraded connections", json.loads(body)["message"])
+                ours = send(self.sidecar, method, f"{pods}/kubelet/{rest}", Connection="Upgrade", Upgrade=protocol)
+                theirs = send(self.direct, method, f"{pods}/kubelet/{rest}", user=None, Connection="Upgrade",
+                              Upgrade=protocol)
+                self.assertEqual((ours[0], ours[2]), (theirs[0], theirs[2]), rest)
+                self.assertEqual(ours[1]["kinformer-source"], "upstream")
         status, _, body = send(self.sidecar, "DELETE", f"{pods}/kubelet?gracePeriodSeconds=0")
         self.assertEqual(status, 200, body)
 
@@ -321,9 +322,9 @@ class PassThroughTest(unittest.TestCase):
         text = ask(self.sidecar, "/metrics")[2].decode()
         return sum(map(int, re.findall(r'^kinformer_requests_total{.*source="upstream".*} (\d+)$', text, re.M)))
 
-    def test_upgrades_are_refused_in_words(self):
-        for target in (f"/api/v1/namespaces/{NAMESPACE}/pods/x/exec?command=ls", MAPS + "?watch=1"):
-            status, _, body = send(self.sidecar, "GET", target, Connection="Upgrade", Upgrade="websocket")
+    def test_upgrades_that_are_not_passed_on_are_refused_in_words(self):
+        for method, target, body in (("GET", "/metrics", None), ("POST", MAPS, "{}"), ("DELETE", MAPS + "/x", None)):
+            status, _, body = send(self.sidecar, method, target, body, Connection="Upgrade", Upgrade="websocket")
             self.assertEqual(status, 403, body)
             self.assertIn("upgraded connections", json.loads(body)["message"])
         status, headers, _ = send(self.sidecar, "GET", MAPS, Connection="Upgrade, HTTP2-Settings", Upgrade="h2c")

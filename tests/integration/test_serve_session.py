@@ -5,6 +5,7 @@ import itertools
 import json
 import os
 import re
+import socket
 import ssl
 import subprocess
 import tempfile
@@ -12,6 +13,7 @@ import threading
 import time
 import unittest
 
+import relay
 from harness import PATIENCE, ROOT, TOOLS, Daemon, Proxy, cluster, config_map, needs_cluster, wait_until
 from test_serve import KUBECTL, Served, ask
 from test_serve_auth import make_pair
@@ -441,6 +443,98 @@ class Held(unittest.TestCase):
         status, is_cached, seconds = self.read()
         self.assertEqual((status, is_cached), (200, False))
         self.assertLess(seconds, 2.5)
+
+
+class Dawdling(relay.Handler):
+    """In front of the API server: watches say nothing, and answers to writes have no end before they may."""
+
+    may_end = threading.Event()
+    breaks = False
+
+    def do_GET(self):
+        if "watch=" in self.path:
+            self.begin(200)
+            self.may_end.wait(PATIENCE)
+            return
+        connection = cluster().connect()
+        connection.request("GET", self.path, headers={"Accept": self.headers.get("Accept", "application/json")})
+        answer = connection.getresponse()
+        self.answer(answer.status, answer.read(), answer.getheader("Content-Type", ""))
+        connection.close()
+
+    def begin(self, status):
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        self.wfile.flush()
+
+    def do_POST(self):
+        text = self.rfile.read(int(self.headers["Content-Length"]))
+        self.begin(201)
+        self.wfile.write(b"%x\r\n%s\r\n" % (len(text), text))
+        self.wfile.flush()
+        self.may_end.wait(PATIENCE)
+        if self.breaks:
+            self.close_connection = True
+        else:
+            self.wfile.write(b"0\r\n\r\n")
+
+
+class EndOfAnswers(unittest.TestCase):
+    TEXT = json.dumps({"metadata": {"name": "a", "namespace": NAMESPACE, "resourceVersion": str(1 << 60)}})
+
+    def setUp(self):
+        folder = self.enterContext(tempfile.TemporaryDirectory())
+        make_pair(folder)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(folder + "/tls.crt", folder + "/tls.key")
+        Dawdling.may_end, Dawdling.breaks = threading.Event(), False
+        server = self.enterContext(relay.listening(Dawdling, context=context))
+        path = os.path.join(folder, "kubeconfig")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({"clusters": [{"name": "c", "cluster": {"server": f"https://127.0.0.1:{server.server_port}",
+                                                              "insecure-skip-tls-verify": True}}],
+                       "contexts": [{"name": "x", "context": {"cluster": "c"}}], "current-context": "x"}, file)
+        self.sidecar = self.enterContext(Sidecar("configmaps", tls=False, kubeconfig=path))
+        self.addCleanup(Dawdling.may_end.set)
+        self.connection = self.enterContext(socket.socket(socket.AF_UNIX))
+        self.connection.connect(self.sidecar.socket)
+        self.connection.sendall(f"POST {MAPS} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer x\r\n"
+                                f"Content-Length: {len(self.TEXT)}\r\n\r\n{self.TEXT}".encode())
+
+    def read(self, seconds):
+        """What comes until nothing comes for so long."""
+        self.connection.settimeout(seconds)
+        got = b""
+        try:
+            while piece := self.connection.recv(65536):
+                got += piece
+        except TimeoutError:
+            pass
+        return got.decode()
+
+    def test_the_last_byte_comes_when_the_write_is_noted(self):
+        got = self.read(2)
+        self.assertIn(" 201 ", got)
+        self.assertIn(self.TEXT[:-1], got)
+        self.assertNotIn(self.TEXT, got)
+        self.assertFalse(self.sidecar.state()["awaitedResourceVersion"])
+        Dawdling.may_end.set()
+        self.assertIn("}", self.read(1))
+        self.assertEqual(self.sidecar.state()["awaitedResourceVersion"], str(1 << 60))
+
+    def test_an_answer_that_breaks_off_is_unknown(self):
+        self.assertIn(" 201 ", self.read(1))
+        Dawdling.breaks = True
+        Dawdling.may_end.set()
+        self.assertNotIn("}", self.read(PATIENCE))
+        self.assertTrue(self.sidecar.state()["unknownWrite"])
+
+    def test_a_client_that_leaves_early_leaves_an_unknown_write(self):
+        self.assertIn(" 201 ", self.read(1))
+        self.connection.close()
+        wait_until(lambda: self.sidecar.state()["unknownWrite"], "the write is noted")
 
 
 if __name__ == "__main__":

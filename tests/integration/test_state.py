@@ -1,6 +1,7 @@
 """What kinformerd says of itself: /debug/state, the status page at /, and what neither of them may say."""
 
 import base64
+import contextlib
 import hashlib
 import http.client
 import json
@@ -164,6 +165,23 @@ class StateTest(unittest.TestCase):
             self.assertRegex(behind["client"], r"^127\.0\.0\.1:\d+$")
             wait_until(lambda: self.watcher("reads")["lagEvents"] == 0, "no lag")
             self.assertGreaterEqual(self.watcher("reads")["sentEvents"], 30)
+
+    def test_many_watchers_are_told_in_pieces_and_each_once(self):
+        host, _, port = self.served.address.rpartition(":")
+        with contextlib.ExitStack() as stack:
+            for i in range(300):
+                raw = stack.enter_context(socket.create_connection((host, int(port))))
+                raw.sendall(b"GET /api/v1/namespaces/state/configmaps?watch=1 HTTP/1.1\r\nHost: localhost\r\n"
+                            b"User-Agent: one-of-many-%d\r\n\r\n" % i)
+            wait_until(lambda: self.informer("configmaps")["watcherCount"] >= 300, "all watch")
+            _, headers, text = ask(self.served, "/debug/state")
+            few = ask(self.served, "/debug/state?details=")
+        self.assertEqual(headers["transfer-encoding"], "chunked")
+        agents = [watcher["userAgent"] for informer in json.loads(text)["informers"] for watcher in informer.get("watchers", [])]
+        self.assertEqual(sorted(agent for agent in agents if agent.startswith("one-of-many-")),
+                         sorted(f"one-of-many-{i}" for i in range(300)))
+        self.assertEqual(int(few[1]["content-length"]), len(few[2]))
+        self.assertLess(len(few[2]), len(text) / 3)
 
     def test_a_watcher_at_the_unix_socket_is_its_process(self):
         with socket.socket(socket.AF_UNIX) as raw:

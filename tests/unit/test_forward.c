@@ -637,9 +637,10 @@ struct outcome {
     int end;
 };
 
-static void meet(const struct outcome *outcome, bool is_in_bytes)
+static void meet(const struct outcome *outcome, bool is_in_bytes, bool is_upgrade)
 {
     struct fixture f;
+    struct kinf__forward_request request;
     const struct kinf__head *head;
     struct kinf_error err = KINF_ERROR_INIT;
     KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
@@ -649,7 +650,9 @@ static void meet(const struct outcome *outcome, bool is_in_bytes)
     kinf__waker_set(&f.server.may_read);
     kinf__waker_set(&f.server.may_end);
     begin(&f);
-    assert_int_equal(ask(&f, "GET", 0, &f.forward), 0);
+    request = request_of(&f, "GET", 0);
+    request.is_upgrade = is_upgrade;
+    assert_int_equal(kinf__forward_new(f.forwarder, &request, &f.forward, NULL), 0);
     if (outcome->body == NULL) {
         assert_int_equal(await_head(&f, &head, &err), KINF_ERR_NETWORK);
     } else {
@@ -698,8 +701,6 @@ static void each_form_of_an_answer_ends_as_it_says(void **state)
         { "HTTP/1.1 304 Not Modified\r\nContent-Length: 3\r\n\r\nabc", 304, 3, "",
           KINF__FORWARD_END },
         { "HTTP/1.1 200 OK\r\n\r\nabc", 200, -1, "abc", KINF__FORWARD_END },
-        /* Nobody asked for another protocol. */
-        { "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\nabc", 0, 0, NULL, 0 },
         { "HTTP/1.1 100 Continue\r\n\r\n", 0, 0, NULL, 0 },
         { "HTTP/1.1 200 OK\r\nX", 0, 0, NULL, 0 },
         { "SSH-2.0\r\n\r\n", 0, 0, NULL, 0 },
@@ -707,15 +708,31 @@ static void each_form_of_an_answer_ends_as_it_says(void **state)
 
     (void)state;
     for (size_t i = 0; i < KINF__ARRAY_LEN(outcomes); i++) {
-        meet(&outcomes[i], false);
-        meet(&outcomes[i], true);
+        meet(&outcomes[i], false, false);
+        meet(&outcomes[i], true, false);
+        meet(&outcomes[i], false, true);
+        meet(&outcomes[i], true, true);
+    }
+}
+
+static void another_protocol_is_for_who_asked_for_it(void **state)
+{
+    static const char answer[] = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\nabc";
+    const struct outcome unasked = { answer, 0, 0, NULL, 0 },
+                         asked = { answer, 101, -1, "abc", KINF__FORWARD_END };
+
+    (void)state;
+    for (int is_in_bytes = 0; is_in_bytes < 2; is_in_bytes++) {
+        meet(&unasked, is_in_bytes != 0, false);
+        meet(&asked, is_in_bytes != 0, true);
     }
 }
 
 /* Cut behind `len` bytes: whatever came, it is a beginning, and not complete. */
-static void cut(const char *answer, size_t len)
+static void cut(const char *answer, size_t len, bool is_upgrade)
 {
     struct fixture f;
+    struct kinf__forward_request request;
     const struct kinf__head *head;
     KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
 
@@ -724,7 +741,9 @@ static void cut(const char *answer, size_t len)
     kinf__waker_set(&f.server.may_read);
     kinf__waker_set(&f.server.may_end);
     begin(&f);
-    assert_int_equal(ask(&f, "GET", 0, &f.forward), 0);
+    request = request_of(&f, "GET", 0);
+    request.is_upgrade = is_upgrade;
+    assert_int_equal(kinf__forward_new(f.forwarder, &request, &f.forward, NULL), 0);
     if (await_head(&f, &head, NULL) == 1) {
         if (read_all(&f, &text) != KINF__FORWARD_BROKEN)
             fail_msg("complete behind %zu bytes", len);
@@ -742,8 +761,10 @@ static void an_answer_that_is_cut_anywhere_is_not_complete(void **state)
 
     (void)state;
     for (size_t i = 0; i < KINF__ARRAY_LEN(answers); i++) {
-        for (size_t len = 1; len < strlen(answers[i]); len++)
-            cut(answers[i], len);
+        for (size_t len = 1; len < strlen(answers[i]); len++) {
+            cut(answers[i], len, false);
+            cut(answers[i], len, true);
+        }
     }
 }
 
@@ -881,6 +902,218 @@ static void a_server_that_is_not_there_is_told(void **state)
     teardown(&f);
 }
 
+/* --- another protocol --- */
+
+/* Asks for one, and returns the connection that the request came by. */
+static int ask_for_upgrade(struct fixture *f, const char *method, char *text, size_t size)
+{
+    struct kinf__forward_request request = request_of(f, method, 0);
+    int fd;
+
+    request.is_upgrade = true;
+    assert_int_equal(kinf__forward_new(f->forwarder, &request, &f->forward, NULL), 0);
+    fd = accept(f->server.listener, NULL, NULL);
+    assert_true(fd >= 0);
+    assert_true(receive_up_to(fd, "\r\n\r\n", text, size) != 0);
+    return fd;
+}
+
+/* Likewise, and has it granted. */
+static int upgrade(struct fixture *f)
+{
+    static const char answer[] = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n";
+    const struct kinf__head *head;
+    char text[4096];
+    int fd = ask_for_upgrade(f, "POST", text, sizeof text);
+
+    assert_int_equal(send(fd, answer, sizeof answer - 1, MSG_NOSIGNAL), sizeof answer - 1);
+    assert_int_equal(await_head(f, &head, NULL), 1);
+    assert_int_equal(head->code, 101);
+    assert_string_equal(kinf__head_value(head, "Upgrade"), "x");
+    return fd;
+}
+
+static void await_text(struct fixture *f, const char *text)
+{
+    KINF__AUTO_BUFFER got = KINF__BUFFER_INIT;
+    char piece[64];
+
+    while (got.len < strlen(text)) {
+        ssize_t n = kinf__forward_read(f->forward, piece, sizeof piece);
+
+        assert_true(n >= 0);
+        if (n == 0)
+            pause_until_woken(f);
+        assert_int_equal(kinf__buffer_append(&got, piece, (size_t)n), 0);
+    }
+    assert_int_equal(got.len, strlen(text));
+    assert_memory_equal(got.bytes, text, got.len);
+}
+
+static void a_request_for_another_protocol_says_so(void **state)
+{
+    struct fixture f;
+    char text[4096];
+    int fd;
+
+    (void)state;
+    setup(&f, NULL);
+    fd = ask_for_upgrade(&f, "POST", text, sizeof text);
+    assert_memory_equal(text, "POST /api/v1/x?a=%2F HTTP/1.1\r\nHost: 127.0.0.1:", 47);
+    assert_non_null(strstr(text, "\r\nConnection: Upgrade\r\n"));
+    assert_non_null(strstr(text, "\r\nContent-Length: 0\r\n"));
+    assert_non_null(strstr(text, "\r\nAuthorization: Bearer theirs\r\n"));
+    assert_non_null(strstr(text, "\r\nX-Empty:"));
+    close(fd);
+    teardown(&f);
+}
+
+static void behind_an_upgrade_bytes_go_both_ways(void **state)
+{
+    struct fixture f;
+    char text[64];
+    int fd;
+
+    (void)state;
+    setup(&f, NULL);
+    fd = upgrade(&f);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(kinf__forward_send(f.forward, "ping", 4), 4);
+        assert_int_equal(receive_up_to(fd, "ping", text, sizeof text), 4);
+        assert_int_equal(send(fd, "pong!", 5, MSG_NOSIGNAL), 5);
+        await_text(&f, "pong!");
+    }
+    close(fd);
+    assert_int_equal(read_all(&f, &(struct kinf__buffer){ 0 }), KINF__FORWARD_END);
+    teardown(&f);
+}
+
+static void an_upgraded_connection_may_be_silent(void **state)
+{
+    const struct kinf__forwarder_options limits = { .head_limit_ms = LIMIT_MS,
+                                                    .silence_limit_ms = LIMIT_MS };
+    struct fixture f;
+    int fd;
+
+    (void)state;
+    setup_with(&f, NULL, &limits);
+    fd = upgrade(&f);
+    outlast_the_limit(&f);
+    assert_int_equal(send(fd, "late", 4, MSG_NOSIGNAL), 4);
+    await_text(&f, "late");
+    close(fd);
+    teardown(&f);
+}
+
+static void an_upgrade_is_awaited_for_so_long(void **state)
+{
+    const struct kinf__forwarder_options limits = { .head_limit_ms = LIMIT_MS };
+    struct fixture f;
+    const struct kinf__head *head;
+    struct kinf_error err = KINF_ERROR_INIT;
+    char text[4096];
+    int fd;
+
+    (void)state;
+    setup_with(&f, NULL, &limits);
+    fd = ask_for_upgrade(&f, "GET", text, sizeof text);
+    assert_int_equal(await_head(&f, &head, &err), KINF_ERR_TIMEOUT);
+    assert_true(kinf__forward_is_sent(f.forward));
+    close(fd);
+    teardown(&f);
+}
+
+/* What was sent comes before the end. */
+static void the_end_of_what_is_sent_ends_an_upgraded_connection(void **state)
+{
+    struct fixture f;
+    char text[64];
+    int fd;
+
+    (void)state;
+    setup(&f, NULL);
+    fd = upgrade(&f);
+    assert_int_equal(kinf__forward_send(f.forward, "last", 4), 4);
+    kinf__forward_end_body(f.forward);
+    assert_int_equal(receive_up_to(fd, "last", text, sizeof text), 4);
+    assert_int_equal(recv(fd, text, sizeof text, 0), 0);
+    assert_int_equal(read_all(&f, &(struct kinf__buffer){ 0 }), KINF__FORWARD_END);
+    close(fd);
+    teardown(&f);
+}
+
+static void an_upgrade_without_a_server_was_not_sent(void **state)
+{
+    struct fixture f;
+    struct kinf__forward_request request;
+    const struct kinf__head *head;
+    struct kinf_error err = KINF_ERROR_INIT;
+
+    (void)state;
+    setup(&f, NULL);
+    shutdown(f.server.listener, SHUT_RDWR);
+    request = request_of(&f, "GET", 0);
+    request.is_upgrade = true;
+    assert_int_equal(kinf__forward_new(f.forwarder, &request, &f.forward, NULL), 0);
+    assert_int_equal(await_head(&f, &head, &err), KINF_ERR_NETWORK);
+    assert_false(kinf__forward_is_sent(f.forward));
+    teardown(&f);
+}
+
+static void who_leaves_an_upgraded_connection_closes_it(void **state)
+{
+    struct fixture f;
+    char text[64];
+    int fd;
+
+    (void)state;
+    setup(&f, NULL);
+    fd = upgrade(&f);
+    kinf__forward_free(f.forward);
+    f.forward = NULL;
+    assert_int_equal(recv(fd, text, sizeof text, 0), 0);
+    close(fd);
+    teardown(&f);
+}
+
+/* Neither side takes anything: both are held up, and nothing is lost. */
+static void slow_sides_of_an_upgraded_connection_are_waited_for(void **state)
+{
+    struct fixture f;
+    char piece[8192];
+    size_t n_sent = 0, n_back = 0, n_received = 0, n_read = 0;
+    ssize_t n;
+    int fd;
+
+    (void)state;
+    memset(piece, 'u', sizeof piece);
+    setup(&f, NULL);
+    fd = upgrade(&f);
+    while ((n = (ssize_t)kinf__forward_send(f.forward, piece, sizeof piece)) != 0 ||
+           kinf__waker_wait(&f.woken, 50)) {
+        kinf__waker_clear(&f.woken);
+        n_sent += (size_t)n;
+        assert_true(n_sent < (64u << 20));
+    }
+    while ((n = send(fd, piece, sizeof piece, MSG_NOSIGNAL | MSG_DONTWAIT)) > 0 ||
+           kinf__waker_wait(&f.woken, 50)) {
+        kinf__waker_clear(&f.woken);
+        n_back += n > 0 ? (size_t)n : 0;
+        assert_true(n_back < (64u << 20));
+    }
+    while (n_received < n_sent && (n = recv(fd, piece, sizeof piece, 0)) > 0)
+        n_received += (size_t)n;
+    while (n_read < n_back && (n = kinf__forward_read(f.forward, piece, sizeof piece)) >= 0) {
+        n_read += (size_t)n;
+        if (n == 0)
+            pause_until_woken(&f);
+    }
+    assert_int_equal(n_received, n_sent);
+    assert_int_equal(n_read, n_back);
+    close(fd);
+    teardown(&f);
+}
+
 static void a_head_that_is_cut_short_is_told(void **state)
 {
     struct fixture f;
@@ -897,6 +1130,24 @@ static void a_head_that_is_cut_short_is_told(void **state)
     teardown(&f);
 }
 
+static void ask_without_memory(bool is_upgrade)
+{
+    struct fixture f;
+    struct kinf__forward_request request;
+    int failed = -1;
+
+    setup(&f, NULL);
+    begin(&f);
+    request = request_of(&f, "POST", is_upgrade ? 0 : 3);
+    request.is_upgrade = is_upgrade;
+    for (size_t n = 1; failed != 0; n++) {
+        test_fail_allocation(n);
+        failed = kinf__forward_new(f.forwarder, &request, &f.forward, NULL);
+        assert_int_equal(failed, test_allocation_failed() ? KINF_ERR_NO_MEMORY : 0);
+    }
+    teardown(&f);
+}
+
 static void want_of_memory_is_told_and_takes_no_place(void **state)
 {
     struct fixture f;
@@ -905,14 +1156,9 @@ static void want_of_memory_is_told_and_takes_no_place(void **state)
     int failed = -1;
 
     (void)state;
+    ask_without_memory(false);
+    ask_without_memory(true);
     setup(&f, NULL);
-    begin(&f);
-    for (size_t n = 1; failed != 0; n++) {
-        test_fail_allocation(n);
-        failed = ask(&f, "POST", 3, &f.forward);
-        assert_int_equal(failed, test_allocation_failed() ? KINF_ERR_NO_MEMORY : 0);
-    }
-    failed = -1;
     for (size_t n = 1; failed != 0; n++) {
         test_fail_allocation(n);
         failed = kinf__forwarder_new(f.client, &limits, &other, NULL);
@@ -979,6 +1225,7 @@ int main(void)
         cmocka_unit_test(who_brings_a_body_slowly_is_waited_for),
         cmocka_unit_test(who_takes_an_answer_slowly_is_waited_for),
         cmocka_unit_test(each_form_of_an_answer_ends_as_it_says),
+        cmocka_unit_test(another_protocol_is_for_who_asked_for_it),
         cmocka_unit_test(an_answer_that_is_cut_anywhere_is_not_complete),
         cmocka_unit_test(a_slow_reader_holds_the_server_up),
         cmocka_unit_test(a_body_waits_for_the_server),
@@ -987,6 +1234,14 @@ int main(void)
         cmocka_unit_test(an_end_before_the_head_is_told),
         cmocka_unit_test(a_cut_answer_is_broken),
         cmocka_unit_test(a_server_that_is_not_there_is_told),
+        cmocka_unit_test(a_request_for_another_protocol_says_so),
+        cmocka_unit_test(behind_an_upgrade_bytes_go_both_ways),
+        cmocka_unit_test(an_upgraded_connection_may_be_silent),
+        cmocka_unit_test(an_upgrade_is_awaited_for_so_long),
+        cmocka_unit_test(the_end_of_what_is_sent_ends_an_upgraded_connection),
+        cmocka_unit_test(an_upgrade_without_a_server_was_not_sent),
+        cmocka_unit_test(who_leaves_an_upgraded_connection_closes_it),
+        cmocka_unit_test(slow_sides_of_an_upgraded_connection_are_waited_for),
         cmocka_unit_test(a_head_that_is_cut_short_is_told),
         cmocka_unit_test(want_of_memory_is_told_and_takes_no_place),
         cmocka_unit_test(a_peer_that_vanishes_is_noticed_within_a_minute),

@@ -35,6 +35,10 @@ static void headers_go_on_only_if_they_are_known(void **state)
                                         "Range" };
 
     (void)state;
+    assert_true(kinf__passthrough_names_protocol("upgrade"));
+    assert_true(kinf__passthrough_names_protocol("Sec-WebSocket-Key"));
+    assert_false(kinf__passthrough_names_protocol("Connection"));
+    assert_false(kinf__passthrough_names_protocol("X-Remote-User"));
     for (size_t i = 0; i < KINF__ARRAY_LEN(sent); i++)
         assert_true(kinf__passthrough_sends(sent[i]));
     for (size_t i = 0; i < KINF__ARRAY_LEN(kept); i++)

@@ -235,9 +235,30 @@ static void headers_say_who_asks_and_for_what(void **state)
     assert_int_equal(head_of("Transfer-Encoding", "chunked", NULL).body_len, KINF__CHUNKED);
 }
 
+static void a_websocket_brings_its_token_among_its_protocols(void **state)
+{
+    static const char protocols[] =
+        "v4.channel.k8s.io, base64url.bearer.authorization.k8s.io.eHl6, a";
+    const struct kinf__header headers[] = { { "sec-websocket-protocol", protocols },
+                                            { "Upgrade", "websocket" },
+                                            { "Authorization", "Bearer x" } };
+    struct kinf__request_head head = kinf__request_head_of("GET", KINF_STR("/"), headers, 2);
+
+    (void)state;
+    assert_true(kinf_str_equal(head.token, KINF_STR("base64url.bearer.authorization.k8s.io.eHl6")));
+    assert_false(head.has_two_credentials);
+    head = kinf__request_head_of("GET", KINF_STR("/"), headers, 3);
+    assert_true(head.has_two_credentials);
+    /* Where nothing is upgraded it is not sent on, and counts for nothing. */
+    head = kinf__request_head_of("GET", KINF_STR("/"), headers, 1);
+    assert_int_equal(head.token.len, 0);
+    assert_false(head.has_credential);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_websocket_brings_its_token_among_its_protocols),
         cmocka_unit_test(heads_that_can_be_read_in_two_ways_are_refused),
         cmocka_unit_test(lines_that_do_not_lie_where_they_came_are_refused),
         cmocka_unit_test(a_token_stands_behind_one_blank),
