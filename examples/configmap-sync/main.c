@@ -62,12 +62,12 @@ int main(void)
     kinf_auto_elector struct kinf_elector *elector = NULL;
     kinf_auto_controller struct kinf_controller *controller = NULL;
 
+    kinf_log_to_stderr();
     if (kinf_client_new(NULL, &client, &err) < 0 || kinf_factory_new(client, &factory, &err) < 0 ||
         kinf_factory_informer(factory, &from, &options.informer, &err) < 0 || kinf_factory_informer(factory, &to, &copies, &err) < 0 ||
         kinf_factory_informer(factory, &ns, &namespaces, &err) < 0 || kinf_elector_new(client, &lease, &elector, &err) < 0 ||
         (options.factory = factory, options.elector = elector, kinf_controller_new(client, &options, &controller, &err)) < 0 ||
-        kinf_controller_watch(controller, copies, kinf_map_annotation, (void *)OWNER, &err) < 0 ||
-        kinf_controller_watch(controller, namespaces, kinf_map_all, options.informer, &err) < 0 ||
+        kinf_controller_watch(controller, copies, kinf_map_annotation, (void *)OWNER, &err) < 0 || kinf_controller_watch(controller, namespaces, kinf_map_all, options.informer, &err) < 0 ||
         kinf_controller_run(controller, 30000, &err) < 0)
         return fprintf(stderr, "configmap-sync: %s\n", err.message), 1;
     return 0;
