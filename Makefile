@@ -57,7 +57,7 @@ TEST_LIBS = $(shell $(PKG_CONFIG) --libs cmocka)
 
 # --- what there is ---------------------------------------------------------------------------------
 
-LIB_FOLDERS := base queue json object yaml rest indexer deltafifo reflector informer elector
+LIB_FOLDERS := base queue json object yaml rest indexer deltafifo reflector informer elector controller
 LIB_SRC := $(foreach f,$(LIB_FOLDERS),$(wildcard src/$(f)/*.c))
 # Only the daemon has these; all but its main() are in an archive, which tests and benchmarks link, too.
 DAEMON_FOLDERS := watchcache table serve daemon

@@ -17,8 +17,8 @@
 
 #define CONNECT_TIMEOUT_MS 30000
 #define REQUEST_TIMEOUT_MS 30000
-#define QUERIES_PER_SECOND 5.0
-#define QUERY_BURST        10
+#define QUERIES_PER_SECOND 50.0
+#define QUERY_BURST        100
 
 /* --- what the process needs once --- */
 

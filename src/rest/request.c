@@ -5,7 +5,7 @@
  * Connections that a request is through with wait in the client for the next one; one that failed
  * is closed.
  */
-#include <kinformer/request.h>
+#include "rest/request.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,6 +47,13 @@ static const struct verb verbs[] = {
     [KINF_VERB_DELETE_COLLECTION] = { "deletecollection", "DELETE", NULL, false },
 };
 
+/* Who asks. */
+struct asker {
+    struct kinf_client *client;
+    struct kinf__http *http; /* NULL: one of the client's */
+    struct kinf__waker *stop;
+};
+
 /* --- one try --- */
 
 static int take_connection(struct kinf_client *client, struct kinf__http **ret_http,
@@ -73,16 +80,29 @@ static void give_connection_back(struct kinf_client *client, struct kinf__http *
     kinf__http_free(http);
 }
 
-static int try_once(struct kinf_client *client, const struct kinf__http_request *request,
+static int try_over(struct kinf__http *http, const struct kinf__http_request *request,
+                    struct kinf_error *err)
+{
+    int failed = kinf__http_perform(http, request, err);
+
+    if (failed < 0 && err->http_status == 0)
+        kinf__http_disconnect(http);
+    return failed;
+}
+
+static int try_once(const struct asker *asker, const struct kinf__http_request *request,
                     struct kinf_error *err)
 {
     struct kinf__http *http;
-    int failed = take_connection(client, &http, err);
+    int failed;
 
+    if (asker->http != NULL)
+        return try_over(asker->http, request, err);
+    failed = take_connection(asker->client, &http, err);
     if (failed < 0)
         return failed;
     failed = kinf__http_perform(http, request, err);
-    give_connection_back(client, http, failed == 0 || err->http_status != 0);
+    give_connection_back(asker->client, http, failed == 0 || err->http_status != 0);
     return failed;
 }
 
@@ -95,15 +115,16 @@ static int64_t left_ms(int64_t deadline_ms)
     return deadline_ms > now_ms ? deadline_ms - now_ms : 0;
 }
 
-static int wait(struct kinf_client *client, int64_t wait_ms, struct kinf_error *err)
+static int wait(const struct asker *asker, int64_t wait_ms, struct kinf_error *err)
 {
-    return kinf__waker_wait(&client->interrupted, wait_ms)
+    return kinf__waker_wait(asker->stop, wait_ms)
                ? kinf__error_set(err, KINF_ERR_STOPPED, "stopped")
                : 0;
 }
 
-static int wait_for_turn(struct kinf_client *client, int64_t deadline_ms, struct kinf_error *err)
+static int wait_for_turn(const struct asker *asker, int64_t deadline_ms, struct kinf_error *err)
 {
+    struct kinf_client *client = asker->client;
     int64_t wait_ms = 0;
     bool has_turn;
 
@@ -114,19 +135,19 @@ static int wait_for_turn(struct kinf_client *client, int64_t deadline_ms, struct
     if (!has_turn)
         return kinf__error_set(err, KINF_ERR_TIMEOUT,
                                "the client's rate limit leaves no turn within the time");
-    return wait(client, wait_ms, err);
+    return wait(asker, wait_ms, err);
 }
 
-static int try_in_turn(struct kinf_client *client, struct kinf__http_request *request,
+static int try_in_turn(const struct asker *asker, struct kinf__http_request *request,
                        int64_t deadline_ms, struct kinf_error *err)
 {
-    int failed = wait_for_turn(client, deadline_ms, err);
+    int failed = wait_for_turn(asker, deadline_ms, err);
 
     if (failed < 0)
         return failed;
     /* At least one: 0 would be no limit. */
     request->total_timeout_ms = left_ms(deadline_ms) + 1;
-    return try_once(client, request, err);
+    return try_once(asker, request, err);
 }
 
 /* What ended the tries may be another thing than what made them necessary: both are told. */
@@ -140,12 +161,12 @@ static void mention(const struct kinf_error *before, struct kinf_error *err)
 }
 
 /* With `err`, which is not NULL: what it says decides. */
-static int perform(struct kinf_client *client, struct kinf__http_request *request,
+static int perform(const struct asker *asker, struct kinf__http_request *request,
                    int64_t timeout_ms, struct kinf_error *err)
 {
     int64_t deadline_ms = kinf__clock_add_ms(
-        kinf__clock_now_ms(), timeout_ms != 0 ? timeout_ms : client->request_timeout_ms);
-    int failed = try_in_turn(client, request, deadline_ms, err);
+        kinf__clock_now_ms(), timeout_ms != 0 ? timeout_ms : asker->client->request_timeout_ms);
+    int failed = try_in_turn(asker, request, deadline_ms, err);
     int64_t wait_ms;
 
     for (unsigned n = 0; failed < 0 && kinf__retry_may(request->method, err, n, &wait_ms) &&
@@ -154,9 +175,9 @@ static int perform(struct kinf_client *client, struct kinf__http_request *reques
         struct kinf_error before = *err;
 
         *err = (struct kinf_error)KINF_ERROR_INIT;
-        failed = wait(client, wait_ms, err);
+        failed = wait(asker, wait_ms, err);
         if (failed == 0)
-            failed = try_in_turn(client, request, deadline_ms, err);
+            failed = try_in_turn(asker, request, deadline_ms, err);
         if (failed < 0)
             mention(&before, err);
     }
@@ -178,7 +199,7 @@ static int finish(const struct kinf__http_body *body, struct kinf_response *ret_
     return 0;
 }
 
-static int ask(struct kinf_client *client, struct kinf__http_request *request, int64_t timeout_ms,
+static int ask(const struct asker *asker, struct kinf__http_request *request, int64_t timeout_ms,
                size_t max_bytes, struct kinf_response *ret_response, struct kinf_error *err)
 {
     KINF__AUTO_BUFFER bytes = KINF__BUFFER_INIT;
@@ -189,9 +210,9 @@ static int ask(struct kinf_client *client, struct kinf__http_request *request, i
     request->on_head = kinf__http_body_begin;
     request->on_body = kinf__http_body_keep;
     request->ctx = &body;
-    kinf__client_hold(client);
-    failed = perform(client, request, timeout_ms, &own);
-    kinf__client_let_go(client);
+    kinf__client_hold(asker->client);
+    failed = perform(asker, request, timeout_ms, &own);
+    kinf__client_let_go(asker->client);
     request->ctx = NULL;
     if (failed == 0)
         failed = finish(&body, ret_response, &own);
@@ -356,7 +377,7 @@ static int append_delete_options(const struct kinf_request *request, struct kinf
 
 /* --- calls --- */
 
-static int perform_request(struct kinf_client *client, const struct kinf_request *request,
+static int perform_request(const struct asker *asker, const struct kinf_request *request,
                            struct kinf_response *ret_response, struct kinf_error *err)
 {
     KINF__AUTO_BUFFER target = KINF__BUFFER_INIT;
@@ -380,14 +401,12 @@ static int perform_request(struct kinf_client *client, const struct kinf_request
     }
     if (append_target(request, &target) < 0 || (http.target = kinf__buffer_cstr(&target)) == NULL)
         return kinf__error_no_memory(err);
-    return ask(client, &http, request->timeout_ms, request->max_response_bytes, ret_response, err);
+    return ask(asker, &http, request->timeout_ms, request->max_response_bytes, ret_response, err);
 }
 
-int kinf_client_request(struct kinf_client *client, const struct kinf_request *request,
-                        struct kinf_response *ret_response, struct kinf_error *err)
+static int request_by(const struct asker *asker, const struct kinf_request *request,
+                      struct kinf_response *ret_response, struct kinf_error *err)
 {
-    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, client, request);
-
     struct kinf_request own;
     int rc = kinf__options_read(&own, sizeof own, request, "struct kinf_request", err);
 
@@ -395,7 +414,26 @@ int kinf_client_request(struct kinf_client *client, const struct kinf_request *r
         return rc;
     if (own.body.len != 0)
         KINF__REFUSE_NULL(err, KINF_ERR_INVALID, own.body.bytes);
-    return perform_request(client, &own, ret_response, err);
+    return perform_request(asker, &own, ret_response, err);
+}
+
+int kinf_client_request(struct kinf_client *client, const struct kinf_request *request,
+                        struct kinf_response *ret_response, struct kinf_error *err)
+{
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, client, request);
+
+    const struct asker asker = { client, NULL, &client->interrupted };
+
+    return request_by(&asker, request, ret_response, err);
+}
+
+int kinf__request_over(struct kinf_client *client, struct kinf__http *http,
+                       struct kinf__waker *stop, const struct kinf_request *request,
+                       struct kinf_response *ret_response, struct kinf_error *err)
+{
+    const struct asker asker = { client, http, stop };
+
+    return request_by(&asker, request, ret_response, err);
 }
 
 /* Printable ASCII without blanks; a '#' would cut off what follows it, so that another thing is
@@ -430,6 +468,7 @@ int kinf_client_request_raw(struct kinf_client *client, const char *method, cons
         KINF__REFUSE_NULL(err, KINF_ERR_INVALID, body.bytes);
 
     static const char *const methods[] = { "GET", "POST", "PUT", "PATCH", "DELETE" };
+    const struct asker asker = { client, NULL, &client->interrupted };
     struct kinf__http_request http = {
         .method = method, .target = target, .body = body, .content_type = content_type
     };
@@ -446,7 +485,7 @@ int kinf_client_request_raw(struct kinf_client *client, const char *method, cons
                                target);
     if (content_type != NULL && !is_header_value(content_type))
         return kinf__error_set(err, KINF_ERR_INVALID, "the content type is no header's value");
-    return ask(client, &http, 0, 0, ret_response, err);
+    return ask(&asker, &http, 0, 0, ret_response, err);
 }
 
 void kinf_response_release(struct kinf_response *response)

@@ -470,6 +470,65 @@ static void owners_calls_refuse_null(void **state)
     REFUSES(factory, kinf_factory_shutdown, NULL, &err);
 }
 
+static void controller_calls_refuse_null(void **state)
+{
+    const struct kinf_str json = KINF_STR("{}"), none = { NULL, 0 };
+    struct kinf_error err = KINF_ERROR_INIT;
+
+    (void)state;
+    REFUSES(client, kinf_controller_new, NULL, any, any, &err);
+    REFUSES(options, kinf_controller_new, any, NULL, any, &err);
+    REFUSES(ret_controller, kinf_controller_new, any, any, NULL, &err);
+    IGNORES(controller, kinf_controller_free_ptr, NULL);
+    REFUSES(controller, kinf_controller_watch, NULL, any, kinf_map_all, any, &err);
+    REFUSES(informer, kinf_controller_watch, any, NULL, kinf_map_all, any, &err);
+    REFUSES(map, kinf_controller_watch, any, any, NULL, any, &err);
+    REFUSES(controller, kinf_controller_start, NULL, &err);
+    REFUSES(controller, kinf_controller_stop, NULL, &err);
+    REFUSES(controller, kinf_controller_run, NULL, 1, &err);
+    IGNORES(controller, kinf_controller_status, NULL, any);
+    IGNORES(ret_status, kinf_controller_status, any, NULL);
+    GIVES_NULL(controller, kinf_controller_queue, NULL);
+    assert_string_equal(kinf_call_key(NULL), "");
+    expect_line("call is NULL");
+    GIVES_NULL(call, kinf_call_object, NULL);
+    GIVES_NULL(call, kinf_call_client, NULL);
+    IGNORES(call, kinf_call_requeue_after, NULL, 1);
+    REFUSES(call, kinf_call_apply, NULL, any, any, any, json, &err);
+    REFUSES(type, kinf_call_apply, any, NULL, any, any, json, &err);
+    REFUSES(name, kinf_call_apply, any, any, any, NULL, json, &err);
+    REFUSES(json.bytes, kinf_call_apply, any, any, any, any, none, &err);
+    REFUSES(call, kinf_call_apply_status, NULL, any, any, any, json, &err);
+    REFUSES(type, kinf_call_apply_status, any, NULL, any, any, json, &err);
+    REFUSES(name, kinf_call_apply_status, any, any, any, NULL, json, &err);
+    REFUSES(json.bytes, kinf_call_apply_status, any, any, any, any, none, &err);
+    REFUSES(call, kinf_call_delete, NULL, any, &err);
+    REFUSES(object, kinf_call_delete, any, NULL, &err);
+    REFUSES(call, kinf_call_request, NULL, any, any, &err);
+    REFUSES(request, kinf_call_request, any, NULL, any, &err);
+}
+
+/* These have no error to write: the callbacks that call them have a code alone. */
+static void maps_refuse_null(void **state)
+{
+    kinf_map_cb *const maps[] = { kinf_map_owner, kinf_map_annotation, kinf_map_label,
+                                  kinf_map_all };
+
+    (void)state;
+    assert_int_equal(kinf_keys_add(NULL, any), KINF_ERR_INVALID);
+    expect_line("keys is NULL");
+    assert_int_equal(kinf_keys_add(any, NULL), KINF_ERR_INVALID);
+    expect_line("key is NULL");
+    for (size_t i = 0; i < sizeof maps / sizeof maps[0]; i++) {
+        assert_int_equal(maps[i](NULL, any, any), KINF_ERR_INVALID);
+        expect_line("object is NULL");
+        assert_int_equal(maps[i](any, NULL, any), KINF_ERR_INVALID);
+        expect_line("keys is NULL");
+        assert_int_equal(maps[i](any, any, NULL), KINF_ERR_INVALID);
+        expect_line("ctx is NULL");
+    }
+}
+
 static void fake_calls_refuse_null(void **state)
 {
     struct kinf_error err = KINF_ERROR_INIT;
@@ -502,6 +561,7 @@ static void where_null_is_allowed_it_is_nothing(void **state)
     kinf_path_free(NULL);
     kinf_deltafifo_free(NULL);
     kinf_queue_free(NULL);
+    kinf_controller_free(NULL);
     kinf_client_free(NULL);
     kinf_fake_free(NULL);
     kinf_factory_free(NULL);
@@ -779,6 +839,8 @@ int main(void)
         MISUSE_TEST(queue_calls_refuse_null),
         MISUSE_TEST(informer_calls_refuse_null),
         MISUSE_TEST(owners_calls_refuse_null),
+        MISUSE_TEST(controller_calls_refuse_null),
+        MISUSE_TEST(maps_refuse_null),
         MISUSE_TEST(fake_calls_refuse_null),
         MISUSE_TEST(where_null_is_allowed_it_is_nothing),
         MISUSE_TEST(a_body_that_is_counted_is_there),

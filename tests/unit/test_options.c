@@ -37,6 +37,7 @@ static void init_macros_set_the_size_and_nothing_else(void **state)
     CHECK_INIT(kinf_client_options, KINF_CLIENT_OPTIONS_INIT);
     CHECK_INIT(kinf_deltafifo_options, KINF_DELTAFIFO_OPTIONS_INIT);
     CHECK_INIT(kinf_queue_options, KINF_QUEUE_OPTIONS_INIT);
+    CHECK_INIT(kinf_controller_options, KINF_CONTROLLER_OPTIONS_INIT);
     CHECK_INIT(kinf_queue_add_options, KINF_QUEUE_ADD_OPTIONS_INIT);
     CHECK_INIT(kinf_fake_options, KINF_FAKE_OPTIONS_INIT);
     CHECK_INIT(kinf_request, KINF_REQUEST_INIT);

@@ -31,7 +31,9 @@ struct kinf_client_options {
     int64_t request_timeout_ms; /* of a short request; default 0: 30,000 */
 
     /* How often requests (kinformer/request.h) may go out, all threads together: so many a second
-     * (default 0: 5; negative: no limit), and so many at once after a rest (default 0: 10). */
+     * (default 0: 50; negative: no limit), and so many at once after a rest (default 0: 100). That is
+     * ten times client-go's, so that a controller is not choked by it; the server has its own means
+     * against those that ask too much. */
     double queries_per_second;
     int burst;
 

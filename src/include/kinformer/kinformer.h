@@ -6,6 +6,7 @@
 
 #include <kinformer/api.h>
 #include <kinformer/client.h>
+#include <kinformer/controller.h>
 #include <kinformer/deltafifo.h>
 #include <kinformer/elector.h>
 #include <kinformer/error.h>

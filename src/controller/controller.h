@@ -1,0 +1,180 @@
+/*
+ * The controller's insides. controller.c is its life, triggers.c turns changes into keys, reconcile.c
+ * decides what a key needs and what becomes of it, finalizer.c sets and removes the finalizer, call.c
+ * is what callbacks write with; own_writes.h and applied.h remember what they wrote.
+ *
+ * Threads: as each member says.
+ */
+#ifndef KINF_CONTROLLER_CONTROLLER_H
+#define KINF_CONTROLLER_CONTROLLER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include <kinformer/controller.h>
+#include <kinformer/selector.h>
+
+#include "base/list.h"
+#include "base/lock.h"
+#include "base/log.h"
+#include "base/thread.h"
+#include "controller/applied.h"
+#include "controller/own_writes.h"
+#include "rest/http.h"
+
+/* What a controller watches. Constant once it is started, but for the handler. */
+struct kinf__trigger {
+    struct kinf__list node;
+    struct kinf_controller *controller;
+    struct kinf_informer *informer;
+    kinf_map_cb *map;
+    void *map_ctx;
+    struct kinf_label_selector *labels; /* the informer's */
+    struct kinf_field_selector *fields;
+    kinf_handler_id handler; /* 0: none */
+    bool is_ours;            /* this controller has started it */
+};
+
+/* What is counted: the members of struct kinf_controller_status. */
+enum kinf__controller_count {
+    KINF__N_RECONCILES,
+    KINF__N_CLEANUPS,
+    KINF__N_CONFLICTS,
+    KINF__N_PUT_OFF,
+    KINF__N_INVALID,
+    KINF__N_OTHER_ERRORS,
+    KINF__N_STOPPED,
+    KINF__N_MAP_ERRORS,
+    KINF__N_WAITS,
+    KINF__N_WAIT_TIMEOUTS,
+    KINF__N_APPLIES_SPARED,
+    KINF__N_REQUESTS,
+    KINF__N_CONTROLLER_COUNTS,
+};
+
+enum kinf__controller_life {
+    KINF__CONTROLLER_NEW,
+    KINF__CONTROLLER_STARTING,
+    KINF__CONTROLLER_RUNNING,
+    KINF__CONTROLLER_STOPPING,
+    KINF__CONTROLLER_STOPPED,
+};
+
+/* One thread that calls. */
+struct kinf__worker {
+    struct kinf_controller *controller;
+    struct kinf__http *http; /* owned by the thread */
+    pthread_t thread;
+    bool has_thread;
+};
+
+struct kinf_controller {
+    /* constant after creation */
+    struct kinf_client *client;
+    struct kinf_controller_options options; /* its strings are the following */
+    char *name, *finalizer, *owner_annotation;
+    struct kinf_queue *queue;
+    struct kinf__worker *workers;
+    struct kinf__waker closed; /* set while no call may write: of every request of a call */
+
+    /* constant after start; the first one is of the objects themselves */
+    struct kinf__list triggers;
+
+    struct kinf__mutex lock;
+    struct kinf__cond changed; /* any of the following; a watched informer, if somebody waits */
+    /* guarded by lock */
+    enum kinf__controller_life life;
+    bool is_synced;
+    bool is_open; /* calls may begin */
+    bool owns_elector;
+    pthread_t keeper;
+    bool has_keeper;
+    struct kinf__own_writes own_writes;
+    struct kinf__applied applied;
+    struct kinf__log_limit failures;
+
+    /* atomic */
+    _Atomic(size_t) n_waiters; /* for a change of an informer */
+    _Atomic(uint64_t) counts[KINF__N_CONTROLLER_COUNTS];
+};
+
+struct kinf_call {
+    struct kinf__worker *worker;
+    struct kinf_controller *controller;
+    const char *key;                  /* the queue's */
+    const struct kinf_object *object; /* with a reference; NULL: there is none */
+    int64_t term;
+    int64_t requeue_after_ms; /* -1: not asked for */
+    struct kinf__written *written;
+};
+
+#define KINF__TRIGGER_FOR_EACH(trigger, controller)                                                \
+    for (struct kinf__trigger *trigger =                                                           \
+             KINF__LIST_ENTRY((controller)->triggers.next, struct kinf__trigger, node);            \
+         &trigger->node != &(controller)->triggers;                                                \
+         trigger = KINF__LIST_ENTRY(trigger->node.next, struct kinf__trigger, node))
+
+static inline struct kinf__trigger *kinf__primary(const struct kinf_controller *controller)
+{
+    return KINF__LIST_ENTRY(controller->triggers.next, struct kinf__trigger, node);
+}
+
+static inline void kinf__count(struct kinf_controller *controller, enum kinf__controller_count what)
+{
+    atomic_fetch_add_explicit(&controller->counts[what], 1, memory_order_relaxed);
+}
+
+/* --- controller.c --- */
+
+/* Waits until calls may begin; false: never again. */
+bool kinf__controller_await_open(struct kinf_controller *controller);
+/* A worker has seen that the term is over; if another has begun, the keeper opens again. */
+void kinf__controller_close(struct kinf_controller *controller);
+bool kinf__controller_is_stopping(struct kinf_controller *controller);
+
+/* --- triggers.c --- */
+
+/* While a thread runs callbacks of a controller, it is this one. */
+const struct kinf_controller *kinf__controller_enter(const struct kinf_controller *controller);
+bool kinf__controller_is_inside(const struct kinf_controller *controller);
+
+/* Appends one. `map` NULL: of the objects themselves. Errors: as kinf_controller_watch(). */
+KINF_MUST_CHECK int kinf__trigger_add(struct kinf_controller *controller,
+                                      struct kinf_informer *informer, kinf_map_cb *map, void *ctx,
+                                      struct kinf_error *err);
+void kinf__trigger_free(struct kinf__trigger *trigger);
+KINF_MUST_CHECK int kinf__trigger_listen(struct kinf__trigger *trigger, struct kinf_error *err);
+/* Whether its namespace can have the object of this key. */
+bool kinf__trigger_has_place(const struct kinf__trigger *trigger, const struct kinf_type *type,
+                             const char *key);
+/* Whether its selectors choose the object. */
+bool kinf__trigger_selects(const struct kinf__trigger *trigger, const struct kinf_object *object);
+/* The object as it is cached, with a reference; NULL: there is none. */
+const struct kinf_object *kinf__trigger_get(const struct kinf__trigger *trigger, const char *key);
+
+/* --- reconcile.c --- */
+
+/* All that a key needs now, and what becomes of it; it is not given back to the queue. */
+void kinf__reconcile(struct kinf__worker *worker, const char *key);
+
+/* --- finalizer.c --- */
+
+/* Where it is in metadata.finalizers; -1: it is not. Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__finalizer_find(const struct kinf_object *object, const char *finalizer,
+                                         int64_t *ret_i, bool *ret_has_list);
+/* Errors: KINF_ERR_CONFLICT (the object is another by now), or of the request. */
+KINF_MUST_CHECK int kinf__finalizer_add(struct kinf_call *call, struct kinf_error *err);
+/* That it is gone already is success. */
+KINF_MUST_CHECK int kinf__finalizer_remove(struct kinf_call *call, struct kinf_error *err);
+
+/* --- call.c --- */
+
+/* Begins a term for the call. Errors: KINF_ERR_STOPPED. */
+KINF_MUST_CHECK int kinf__call_begin(struct kinf_call *call, struct kinf_error *err);
+/* Whether it may still write; *ret_left_ms is how long. */
+bool kinf__call_may_write(const struct kinf_call *call, int64_t *ret_left_ms);
+/* "namespace/name" or "name"; the namespace goes to `name_space`, "" if there is none. Returns the
+ * name. */
+const char *kinf__call_split_key(const char *key, char name_space[KINF_NAME_MAX]);
+
+#endif

@@ -1,0 +1,315 @@
+/*
+ * Waiting for the caches to have what was written.
+ */
+#include "controller/own_writes.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "controller/controller.h"
+
+#define WAIT_MS    5000
+#define GIVE_UP_MS 60000
+#define REFUSED_MS 1000 /* a refused write may have been refused for another reason */
+#define LOOK_MS    50   /* for what wakes no condition: the end of a term, of an informer */
+
+#define VERSION_SIZE 64
+
+enum awaited {
+    SEEN,    /* the informer has seen the version `text` */
+    GONE,    /* its object is not that of the uid `text` any more, or is being deleted */
+    CHANGED, /* its object has not the version `text`; "": it has one */
+};
+
+struct item {
+    struct kinf__list node;
+    enum awaited awaited;
+    const struct kinf__trigger *trigger;
+    int64_t since_ms;
+    char text[VERSION_SIZE];
+    char key[];
+};
+
+static struct item *item_of(struct kinf__list *node)
+{
+    return KINF__LIST_ENTRY(node, struct item, node);
+}
+
+static void free_items(struct kinf__list *items)
+{
+    KINF__LIST_FOR_EACH_SAFE (node, items) {
+        kinf__list_remove(node);
+        free(item_of(node));
+    }
+}
+
+static void free_item(struct item *item)
+{
+    kinf__list_remove(&item->node);
+    free(item);
+}
+
+/* --- the table --- */
+
+static struct kinf__written *written_of(struct kinf__hmap_node *node)
+{
+    return KINF__CONTAINER_OF(node, struct kinf__written, node);
+}
+
+static struct kinf__written *find(struct kinf_controller *controller, const char *key)
+    KINF__REQUIRES(controller->lock)
+{
+    const struct kinf__hmap *keys = &controller->own_writes.keys;
+    struct kinf__hmap_node *node = kinf__hmap_first_with_hash(keys, kinf__hash(kinf_str_from(key)));
+
+    while (node != NULL && strcmp(written_of(node)->key, key) != 0)
+        node = kinf__hmap_next_with_hash(node);
+    return node != NULL ? written_of(node) : NULL;
+}
+
+static int begin_writing(struct kinf_call *call)
+{
+    size_t size = strlen(call->key) + 1;
+    struct kinf__written *written;
+    int failed;
+
+    if (call->written != NULL)
+        return 0;
+    written = malloc(sizeof *written + size);
+    if (written == NULL)
+        return KINF_ERR_NO_MEMORY;
+    memcpy(written->key, call->key, size);
+    kinf__list_init(&written->items);
+    kinf__mutex_lock(&call->controller->lock);
+    failed = kinf__hmap_insert(&call->controller->own_writes.keys, &written->node,
+                               kinf__hash(kinf_str_from(call->key)));
+    kinf__mutex_unlock(&call->controller->lock);
+    if (failed < 0)
+        free(written);
+    else
+        call->written = written;
+    return failed;
+}
+
+void kinf__own_writes_release(struct kinf__own_writes *own_writes)
+{
+    for (size_t i = 0; i < own_writes->keys.n_buckets; i++) {
+        while (own_writes->keys.buckets[i] != NULL) {
+            struct kinf__written *written = written_of(own_writes->keys.buckets[i]);
+
+            kinf__hmap_remove(&own_writes->keys, &written->node);
+            free_items(&written->items);
+            free(written);
+        }
+    }
+    kinf__hmap_release(&own_writes->keys);
+}
+
+void kinf__own_writes_end(struct kinf_call *call, bool was_refused)
+{
+    struct kinf__written *written = KINF__TAKE(call->written);
+
+    if (written == NULL)
+        return;
+    KINF__LIST_FOR_EACH_SAFE (node, &written->items) {
+        if (!was_refused && item_of(node)->awaited == CHANGED)
+            free_item(item_of(node));
+    }
+    if (!kinf__list_is_empty(&written->items))
+        return;
+    kinf__mutex_lock(&call->controller->lock);
+    kinf__hmap_remove(&call->controller->own_writes.keys, &written->node);
+    kinf__mutex_unlock(&call->controller->lock);
+    free(written);
+}
+
+/* --- waiting --- */
+
+static bool is_met(const struct item *item)
+{
+    kinf_auto_object const struct kinf_object *object = kinf__trigger_get(item->trigger, item->key);
+
+    if (object == NULL)
+        return item->awaited == GONE || item->text[0] != '\0';
+    if (item->awaited == CHANGED)
+        return strcmp(kinf_object_resource_version(object), item->text) != 0;
+    return strcmp(kinf_object_uid(object), item->text) != 0 ||
+           kinf_object_has(object, "metadata.deletionTimestamp");
+}
+
+static void wait_for_change(struct kinf_controller *controller, const struct item *item,
+                            int64_t until_ms)
+{
+    atomic_fetch_add(&controller->n_waiters, 1);
+    kinf__mutex_lock(&controller->lock);
+    if (!is_met(item))
+        (void)kinf__cond_wait_until(&controller->changed, &controller->lock, until_ms);
+    kinf__mutex_unlock(&controller->lock);
+    atomic_fetch_sub(&controller->n_waiters, 1);
+}
+
+/* Waits a while. Returns 0 if it is met, or never will be. */
+static int wait_a_while(struct kinf_controller *controller, const struct item *item,
+                        int64_t until_ms)
+{
+    int64_t now_ms = kinf__clock_now_ms();
+    int64_t wait_ms = kinf__clock_left_ms(now_ms, until_ms);
+    int failed;
+
+    if (wait_ms > LOOK_MS)
+        wait_ms = LOOK_MS;
+    if (item->awaited != SEEN) {
+        if (!is_met(item))
+            wait_for_change(controller, item, kinf__clock_add_ms(now_ms, wait_ms));
+        return is_met(item) ? 0 : KINF_ERR_TIMEOUT;
+    }
+    failed = kinf_informer_wait_for_rv(item->trigger->informer, item->text, wait_ms, NULL);
+    return failed == KINF_ERR_TIMEOUT || failed == KINF_ERR_STOPPED ? failed : 0;
+}
+
+static int fail_wait(struct kinf_controller *controller, const struct item *item,
+                     struct kinf_error *err)
+{
+    kinf__count(controller, KINF__N_WAIT_TIMEOUTS);
+    return kinf__error_set(err, KINF_ERR_TIMEOUT,
+                           "the cache of %s does not have what was written to %s",
+                           kinf_informer_type(item->trigger->informer)->resource, item->key);
+}
+
+static int wait_for_item(struct kinf_call *call, const struct item *item, int64_t deadline_ms,
+                         struct kinf_error *err)
+{
+    int64_t since_ms = item->since_ms;
+    int64_t end_ms =
+        kinf__clock_add_ms(since_ms, item->awaited == CHANGED ? REFUSED_MS : GIVE_UP_MS);
+    int64_t left_ms, until_ms = end_ms < deadline_ms ? end_ms : deadline_ms;
+    int rc;
+
+    while ((rc = wait_a_while(call->controller, item, until_ms)) == KINF_ERR_TIMEOUT) {
+        if (!kinf__call_may_write(call, &left_ms))
+            return kinf__error_set(err, KINF_ERR_STOPPED, "stopped");
+        if (kinf__clock_now_ms() >= end_ms)
+            return 0;
+        if (kinf__clock_now_ms() >= deadline_ms)
+            return fail_wait(call->controller, item, err);
+    }
+    return rc < 0 ? kinf__error_set(err, KINF_ERR_STOPPED, "the informer is stopped") : 0;
+}
+
+int kinf__own_writes_wait(struct kinf_call *call, struct kinf_error *err)
+{
+    int64_t deadline_ms = kinf__clock_add_ms(kinf__clock_now_ms(), WAIT_MS);
+
+    kinf__mutex_lock(&call->controller->lock);
+    call->written = find(call->controller, call->key);
+    kinf__mutex_unlock(&call->controller->lock);
+    if (call->written == NULL)
+        return 0;
+    kinf__count(call->controller, KINF__N_WAITS);
+    KINF__LIST_FOR_EACH_SAFE (node, &call->written->items) {
+        int failed = wait_for_item(call, item_of(node), deadline_ms, err);
+
+        if (failed < 0)
+            return failed;
+        free_item(item_of(node));
+    }
+    return 0;
+}
+
+/* --- remembering --- */
+
+static int add_spare(struct kinf__own_write *write, const struct kinf__trigger *trigger)
+{
+    size_t size = strlen(write->key) + 1;
+    struct item *item = malloc(sizeof *item + size);
+
+    if (item == NULL)
+        return KINF_ERR_NO_MEMORY;
+    item->trigger = trigger;
+    memcpy(item->key, write->key, size);
+    kinf__list_push_back(&write->spare, &item->node);
+    return 0;
+}
+
+int kinf__own_write_init(struct kinf__own_write *write, struct kinf_call *call,
+                         const struct kinf_type *type, const char *key, struct kinf_error *err)
+{
+    int failed = begin_writing(call);
+
+    *write = (struct kinf__own_write){ .call = call, .type = type, .key = key };
+    kinf__list_init(&write->spare);
+    KINF__TRIGGER_FOR_EACH (trigger, call->controller) {
+        if (failed == 0 && kinf__trigger_has_place(trigger, type, key))
+            failed = add_spare(write, trigger);
+    }
+    if (failed < 0) {
+        kinf__own_write_release(write);
+        return kinf__error_no_memory(err);
+    }
+    return 0;
+}
+
+void kinf__own_write_release(struct kinf__own_write *write)
+{
+    free_items(&write->spare);
+}
+
+static void await(struct kinf__own_write *write, struct item *item, enum awaited awaited,
+                  const char *text)
+{
+    item->awaited = awaited;
+    item->since_ms = kinf__clock_now_ms();
+    snprintf(item->text, sizeof item->text, "%s", text);
+    kinf__list_remove(&item->node);
+    kinf__list_push_back(&write->call->written->items, &item->node);
+}
+
+/* The later version includes the earlier one. */
+static void drop_earlier(struct kinf__own_write *write, const struct kinf__trigger *trigger)
+{
+    KINF__LIST_FOR_EACH_SAFE (node, &write->call->written->items) {
+        if (item_of(node)->trigger == trigger && item_of(node)->awaited == SEEN)
+            free_item(item_of(node));
+    }
+}
+
+static bool is_cached(const struct item *item)
+{
+    kinf_auto_object const struct kinf_object *object = kinf__trigger_get(item->trigger, item->key);
+
+    return object != NULL;
+}
+
+/* What the selectors do not choose any more comes as its deletion. */
+void kinf__own_write_stored(struct kinf__own_write *write, const struct kinf_object *object)
+{
+    const char *version = kinf_object_resource_version(object);
+
+    KINF__LIST_FOR_EACH_SAFE (node, &write->spare) {
+        struct item *item = item_of(node);
+
+        if (strlen(version) >= VERSION_SIZE ||
+            !(kinf__trigger_selects(item->trigger, object) || is_cached(item)))
+            continue;
+        drop_earlier(write, item->trigger);
+        await(write, item, SEEN, version);
+    }
+}
+
+void kinf__own_write_deleted(struct kinf__own_write *write, const char *uid)
+{
+    KINF__LIST_FOR_EACH_SAFE (node, &write->spare) {
+        if (strlen(uid) < VERSION_SIZE)
+            await(write, item_of(node), GONE, uid);
+    }
+}
+
+void kinf__own_write_refused(struct kinf__own_write *write, const char *seen_version)
+{
+    KINF__LIST_FOR_EACH_SAFE (node, &write->spare) {
+        if (strlen(seen_version) < VERSION_SIZE)
+            await(write, item_of(node), CHANGED, seen_version);
+    }
+}
