@@ -57,7 +57,7 @@ TEST_LIBS = $(shell $(PKG_CONFIG) --libs cmocka)
 
 # --- what there is ---------------------------------------------------------------------------------
 
-LIB_FOLDERS := base json object yaml rest indexer deltafifo reflector informer elector
+LIB_FOLDERS := base json object yaml rest indexer deltafifo reflector informer elector recorder
 LIB_SRC := $(foreach f,$(LIB_FOLDERS),$(wildcard src/$(f)/*.c))
 # Only the daemon has these; all but its main() are in an archive, which tests and benchmarks link, too.
 DAEMON_FOLDERS := watchcache table serve daemon
@@ -88,7 +88,7 @@ TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(TEST_SRC))
 ONE_THREAD_TESTS := apply backlog body churn credit defaults discovery election fault_spec fault_stream field_set format generate \
                     indexer_oom json_lookup json_path json_plan json_scan json_tree kubeconfig list_stream lister managed meta_text \
                     manifest object omit openapi pace patch pod_index policy policy_file policy_rows progress protobuf \
-                    quantity quarantine refusal request_head rollout rv schema schema_custom scope selector sim_kinds \
+                    quantity quarantine refusal request_head rollout rv schema schema_custom scope selector series sim_kinds \
                     sim_options strategic timers transcripts tree tree_changes turns url watch_stream watchcache \
                     watchcache_model workloads workqueue write_options yaml
 ifeq ($(MODE),tsan)

@@ -16,6 +16,7 @@ declare -A below=(
     [reflector]="base json object indexer deltafifo rest"
     [informer]="base json object indexer deltafifo rest reflector"
     [elector]="base json object rest"
+    [recorder]="base json object rest"
     [watchcache]="base json object indexer informer"
     [table]="base json object"
     [serve]="base json object rest indexer informer watchcache table"
