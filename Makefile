@@ -57,7 +57,7 @@ TEST_LIBS = $(shell $(PKG_CONFIG) --libs cmocka)
 
 # --- what there is ---------------------------------------------------------------------------------
 
-LIB_FOLDERS := base json object yaml rest indexer deltafifo reflector informer elector recorder
+LIB_FOLDERS := base queue json object yaml rest indexer deltafifo reflector informer elector recorder
 LIB_SRC := $(foreach f,$(LIB_FOLDERS),$(wildcard src/$(f)/*.c))
 # Only the daemon has these; all but its main() are in an archive, which tests and benchmarks link, too.
 DAEMON_FOLDERS := watchcache table serve daemon
@@ -85,11 +85,11 @@ SIM_OBJ := $(call objects,$(filter-out $(SIM_MAIN_SRC),$(SIM_SRC)))
 SIM_MAIN_OBJ := $(call objects,$(SIM_MAIN_SRC))
 TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(TEST_SRC))
 # One thread each: the thread sanitizer has nothing to see in them, and would take minutes.
-ONE_THREAD_TESTS := apply backlog body churn credit defaults discovery election fault_spec fault_stream field_set format generate \
-                    indexer_oom json_lookup json_path json_plan json_scan json_tree kubeconfig list_stream lister managed meta_text \
+ONE_THREAD_TESTS := apply backlog body churn credit defaults demand discovery election event_frames fault_spec fault_stream field_set format generate \
+                    indexer_oom json_lookup json_path json_plan json_scan json_tree kubeconfig last_hour list_stream lister managed meta_text \
                     manifest object omit openapi pace patch pod_index policy policy_file policy_rows progress protobuf \
-                    quantity quarantine refusal request_head rollout rv schema schema_custom scope selector series sim_kinds \
-                    sim_options strategic timers transcripts tree tree_changes turns url watch_stream watchcache \
+                    quantity quarantine queue queue_model queue_requeue rate_limit refusal request_head rollout rv schema schema_custom \
+                    scope selector series sim_kinds sim_options strategic timers transcripts tree tree_changes turns url watch_stream watchcache \
                     watchcache_model workloads workqueue write_options yaml
 ifeq ($(MODE),tsan)
 TESTS := $(filter-out $(addprefix $(BUILD)/tests/test_,$(ONE_THREAD_TESTS)),$(TESTS))
@@ -245,10 +245,11 @@ deps:
 test: ## install what is missing, then unit tests (plain, ASan+UBSan, TSan) and integration tests on a real cluster
 	@scripts/run-tests.sh
 
-test-clients: ## what others see of the daemon, on a real cluster: kube-rs's watcher, the status page in Chromium
+test-clients: ## what others see of the daemon, on a real cluster: clients in five languages, the status page in Chromium
 	@scripts/install-deps.sh build test clients
 	@tests/cluster/build.sh
 	@$(MAKE) --no-print-directory -s MODE=asan all
+	@python3 -B tests/clients/kubeconfig.py
 	@python3 -B tests/clients/kube_rs.py
 	@python3 -B tests/clients/page.py
 
@@ -261,6 +262,7 @@ bench: ## build and run the benchmarks; the last one on a real cluster
 	@bench/canned-sync.sh
 	@bench/events.sh
 	@bench/serve-load.sh
+	@bench/serve-session.sh
 	@bench/sim.sh
 	@bench/first-sync.sh
 

@@ -40,6 +40,8 @@ int main(void)
     struct kinf_informer_options informer = KINF_INFORMER_OPTIONS_INIT;
     struct kinf_client_options client = KINF_CLIENT_OPTIONS_INIT;
     struct kinf_deltafifo_options fifo = KINF_DELTAFIFO_OPTIONS_INIT;
+    struct kinf_queue_options queue = KINF_QUEUE_OPTIONS_INIT;
+    struct kinf_queue_add_options add = KINF_QUEUE_ADD_OPTIONS_INIT;
     struct kinf_request request = KINF_REQUEST_INIT;
     struct kinf_handler handler = KINF_HANDLER_INIT;
     kinf_auto_response struct kinf_response response = KINF_RESPONSE_INIT;
@@ -48,6 +50,7 @@ int main(void)
     kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
 
     return informer.size == 0 || client.size == 0 || fifo.size == 0 || request.size == 0 ||
+           queue.size == 0 || add.priority != KINF_PRIORITY_NORMAL ||
            handler.on_add != NULL || informer.wait_out_refusals || client.token != NULL;
 }
 END

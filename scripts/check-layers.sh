@@ -10,6 +10,7 @@ declare -A below=(
     [json]="base"
     [object]="base json"
     [yaml]="base"
+    [queue]="base"
     [rest]="base json object yaml"
     [indexer]="base json object"
     [deltafifo]="base json object"

@@ -2,7 +2,7 @@
 # Installs the Debian packages that are missing, or says how: install-deps.sh [build|test|lint|fuzz|clients]...
 # "build" is what the daemon and the library need, "test" adds cmocka, what the real cluster and its network need, and
 # what looks at the systemd unit, and promtool, which goes to build/tools: its package would start a Prometheus,
-# "lint" adds clang's tools and abidiff, "fuzz" libFuzzer, "clients" a browser. Exits 1 with one plain line when something is
+# "lint" adds clang's tools and abidiff, "fuzz" libFuzzer, "clients" a browser and Node.js. Exits 1 with one plain line when something is
 # missing and cannot be installed.
 set -euo pipefail
 
@@ -13,6 +13,9 @@ declare -A packages=(
     [fuzz]="clang libclang-rt-dev"
     [clients]="chromium"
 )
+
+# Who has a newer Node.js than Debian's keeps it; its npm is a package of its own there.
+command -v npm >/dev/null 2>&1 || packages[clients]+=" nodejs npm"
 
 # promtool alone, out of its package; anybody may do that. Nothing happens if there is one.
 fetch_promtool()

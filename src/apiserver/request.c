@@ -14,6 +14,7 @@
 #include "document/protobuf.h"
 #include "serve/access.h"
 #include "serve/encode.h"
+#include "serve/list_options.h"
 #include "serve/query.h"
 #include "serve/request_head.h"
 #include "serve/selection.h"
@@ -68,7 +69,7 @@ static bool is_old_openapi(struct kinf_str target)
     return is_below("/openapi/v2", target, &below) && below.len == 0;
 }
 
-bool kinf__sim_takes(const struct kinf__exchange_head *head, const struct kinf__request *request,
+bool kinf__sim_takes(const struct kinf__request_head *head, const struct kinf__request *request,
                      void *ctx)
 {
     bool is_read = strcmp(head->method, "GET") == 0;
@@ -90,13 +91,11 @@ static bool is_method(const struct call *call, const char *method)
     return strcmp(call->backend->head->method, method) == 0;
 }
 
-static const char *find_header(const struct kinf__exchange_head *head, const char *name)
+static const char *find_header(const struct kinf__request_head *head, const char *name)
 {
-    for (size_t i = 0; i < head->n_headers; i++) {
-        if (strcasecmp(head->headers[i].name, name) == 0)
-            return head->headers[i].value;
-    }
-    return "";
+    const char *value = kinf__request_head_value(head, name);
+
+    return value != NULL ? value : "";
 }
 
 static void read_content_type(struct call *call)
@@ -446,7 +445,7 @@ static int delete_many(struct call *call)
     struct cJSON *items;
     int failed;
 
-    if ((failed = kinf__request_read_options(call->request, &selectors, call->refusal)) < 0)
+    if ((failed = kinf__list_options_read(call->request, &selectors, call->refusal)) < 0)
         return failed;
     failed = read_delete_options(call, &body, &options);
     if (failed == 0 && selectors.fields != NULL)
@@ -470,11 +469,9 @@ static int delete_many(struct call *call)
 /* --- who --- */
 
 /* False: the credentials are nobody's. */
-static bool identify(const struct kinf__policy *policy, const char *authorization,
+static bool identify(const struct kinf__policy *policy, struct kinf_str token,
                      struct kinf__policy_user *ret_user)
 {
-    struct kinf_str token = kinf__request_head_bearer_token(authorization);
-
     *ret_user = kinf__policy_anonymous();
     return token.len == 0 || kinf__policy_find_token(policy, token, ret_user);
 }
@@ -515,7 +512,7 @@ static int review(struct call *call)
     if (failed < 0)
         return failed;
     if (policy != NULL)
-        (void)identify(policy, call->backend->head->authorization, &caller);
+        (void)identify(policy, call->backend->head->token, &caller);
     failed = kinf__policy_review(policy, call->verb.resource->kind, &caller, object, &err);
     if (failed == KINF_ERR_NO_MEMORY)
         return kinf__refuse_no_memory(call->refusal);
@@ -785,7 +782,7 @@ static int write_openapi(struct kinf__sim *sim, struct kinf_str below, struct ki
 
 /* Without types: kubectl, which asks for it before it sends a List, leaves it to the server then to
  * look at the items. */
-static int answer_old_openapi(const struct kinf__exchange_head *head, struct kinf__answer *answer,
+static int answer_old_openapi(const struct kinf__request_head *head, struct kinf__answer *answer,
                               struct kinf__refusal *refusal)
 {
     static const char json[] = "{\"swagger\":\"2.0\",\"info\":{\"title\":\"kinformer-sim\","
@@ -848,7 +845,7 @@ int kinf__sim_answer(const struct kinf__backend_call *backend, struct kinf__answ
     return failed;
 }
 
-int kinf__sim_admit(const struct kinf__exchange_head *head,
+int kinf__sim_admit(const struct kinf__request_head *head,
                     const struct kinf__attributes *attributes, struct kinf__refusal *refusal,
                     void *ctx)
 {
@@ -857,7 +854,7 @@ int kinf__sim_admit(const struct kinf__exchange_head *head,
 
     if (policy == NULL)
         return 0;
-    if (!identify(policy, head->authorization, &user))
+    if (!identify(policy, head->token, &user))
         return kinf__refuse(refusal, 401, "Unauthorized", "Unauthorized");
     return kinf__policy_allows(policy, &user, attributes)
                ? 0

@@ -10,13 +10,13 @@
 #include "apiserver/sim.h"
 
 /* For a struct kinf__backend; `ctx` is the sim. */
-bool kinf__sim_takes(const struct kinf__exchange_head *head, const struct kinf__request *request,
+bool kinf__sim_takes(const struct kinf__request_head *head, const struct kinf__request *request,
                      void *ctx);
 KINF_MUST_CHECK int kinf__sim_answer(const struct kinf__backend_call *call,
                                      struct kinf__answer *answer, struct kinf__refusal *refusal,
                                      void *ctx);
 /* Whether the caller may, by the policy. */
-KINF_MUST_CHECK int kinf__sim_admit(const struct kinf__exchange_head *head,
+KINF_MUST_CHECK int kinf__sim_admit(const struct kinf__request_head *head,
                                     const struct kinf__attributes *attributes,
                                     struct kinf__refusal *refusal, void *ctx);
 

@@ -315,7 +315,7 @@ static int add_controllers(struct kinf__sim *sim, struct kinf_error *err)
     return 0;
 }
 
-static struct kinf__fault *find_fault(const struct kinf__exchange_head *head,
+static struct kinf__fault *find_fault(const struct kinf__request_head *head,
                                       const struct kinf__request *request, void *ctx)
 {
     struct kinf__sim *sim = ctx;

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/error.h"
+
 #define SIZE_MIN_GROWN 64
 
 void kinf__buffer_release(struct kinf__buffer *buffer)
@@ -83,4 +85,13 @@ const char *kinf__buffer_cstr(struct kinf__buffer *buffer)
         return NULL;
     buffer->bytes[buffer->len] = '\0';
     return buffer->bytes;
+}
+
+int kinf__buffer_take_text(struct kinf__buffer *buffer, char **ret_text, struct kinf_error *err)
+{
+    if (kinf__buffer_cstr(buffer) == NULL)
+        return kinf__error_no_memory(err);
+    *ret_text = buffer->bytes;
+    *buffer = (struct kinf__buffer)KINF__BUFFER_INIT;
+    return 0;
 }

@@ -42,6 +42,11 @@ void kinf__buffer_consume(struct kinf__buffer *buffer, size_t len);
  * NULL when out of memory. */
 const char *kinf__buffer_cstr(struct kinf__buffer *buffer);
 
+/* Gives that text away, to be freed by free(), and leaves an empty buffer. Errors:
+ * KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__buffer_take_text(struct kinf__buffer *buffer, char **ret_text,
+                                           struct kinf_error *err);
+
 static inline struct kinf_str kinf__buffer_str(const struct kinf__buffer *buffer)
 {
     struct kinf_str view = { buffer->bytes, buffer->len };

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -66,4 +67,23 @@ int kinf__file_replace(const char *path, struct kinf_str content, struct kinf_er
     if (failed < 0)
         unlink(name.bytes);
     return failed;
+}
+
+bool kinf__file_version_update(struct kinf__file_version *version, const char *path)
+{
+    struct kinf__file_version now;
+    struct stat found;
+    bool has_changed;
+
+    /* Padding, too: versions are compared as bytes. */
+    memset(&now, 0, sizeof now);
+    if (stat(path, &found) == 0) {
+        now.device = found.st_dev;
+        now.inode = found.st_ino;
+        now.size = found.st_size;
+        now.changed = found.st_mtim;
+    }
+    has_changed = memcmp(&now, version, sizeof now) != 0;
+    *version = now;
+    return has_changed;
 }

@@ -6,6 +6,10 @@
 #ifndef KINF_BASE_FILE_H
 #define KINF_BASE_FILE_H
 
+#include <stdbool.h>
+
+#include <sys/stat.h>
+
 #include "base/buffer.h"
 
 /* Appends the content of a file to `content`, but not much more than max_bytes: a caller with a
@@ -18,5 +22,16 @@ KINF_MUST_CHECK int kinf__file_read(const char *path, size_t max_bytes,
  * file), KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__file_replace(const char *path, struct kinf_str content,
                                        struct kinf_error *err);
+
+/* By what a change of a file is seen; all zero: it is not there. */
+struct kinf__file_version {
+    dev_t device;
+    ino_t inode;
+    off_t size;
+    struct timespec changed;
+};
+
+/* Notes how it is now; returns whether that is another version. */
+bool kinf__file_version_update(struct kinf__file_version *version, const char *path);
 
 #endif

@@ -3,6 +3,7 @@
  */
 #include "base/lock.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -16,24 +17,25 @@ static const char *const rank_names[] = {
 #undef X
 };
 
-static _Thread_local unsigned held_ranks; /* one bit a rank */
+static _Thread_local uint64_t held_ranks; /* one bit a rank */
+static_assert(KINF__N_RANKS <= 64, "a bit for each rank");
 
 static void note_locking(const struct kinf__mutex *mutex)
 {
-    unsigned above = held_ranks >> mutex->rank;
+    uint64_t above = held_ranks >> mutex->rank;
 
     if (above != 0) {
         fprintf(stderr, "kinformer: lock order broken: %s taken while %s is held\n",
                 rank_names[mutex->rank],
-                rank_names[mutex->rank + (enum kinf__lock_rank)__builtin_ctz(above)]);
+                rank_names[mutex->rank + (enum kinf__lock_rank)__builtin_ctzll(above)]);
         abort();
     }
-    held_ranks |= 1u << mutex->rank;
+    held_ranks |= UINT64_C(1) << mutex->rank;
 }
 
 static void note_unlocked(const struct kinf__mutex *mutex)
 {
-    held_ranks &= ~(1u << mutex->rank);
+    held_ranks &= ~(UINT64_C(1) << mutex->rank);
 }
 
 bool kinf__mutex_none_held(void)

@@ -21,6 +21,7 @@
     X(KINF__RANK_SIM, "sim", "what the simulated server has")                                      \
     X(KINF__RANK_FEED, "sim.feed", "one version of a resource, as it is written and told")         \
     X(KINF__RANK_SERVER, "serve", "what is served, and the requests under way")                    \
+    X(KINF__RANK_DEMAND, "serve.demand", "which types are asked for, and cached on demand")        \
     X(KINF__RANK_AUTHORIZER, "serve.authorizer", "decisions on who may read, and inquiries")       \
     X(KINF__RANK_FACTORY, "informer.factory", "a factory's informers, and whose turn it is")       \
     X(KINF__RANK_HANDLERS, "informer.handlers", "who listens, and who is leaving")                 \
@@ -41,8 +42,10 @@
     X(KINF__RANK_REQUESTS, "rest.requests", "a client's idle connections, its rate limit")         \
     X(KINF__RANK_CREDENTIALS, "rest.credentials", "tokens and certificates")                       \
     X(KINF__RANK_TYPES, "object.types", "the table of resource types")                             \
+    X(KINF__RANK_QUEUE, "queue", "keys that are to be worked on")                                  \
     X(KINF__RANK_DAEMON, "daemon", "why the daemon ends")                                          \
     X(KINF__RANK_FORWARD, "serve.forward", "requests that are passed through")                     \
+    X(KINF__RANK_SESSION, "serve.session", "what a cache has to show")                             \
     X(KINF__RANK_FAULTS, "sim.faults", "which requests fail, and the streams that wait")           \
     X(KINF__RANK_CONNECTION, "serve.connection", "whether a connection sleeps, or owes a head")    \
     X(KINF__RANK_REQUEST_METRICS, "serve.request_metrics", "how often what was asked for")         \

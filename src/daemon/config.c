@@ -26,7 +26,11 @@ void kinf__config_release(struct kinf__config *config)
     free(config->cert_file);
     free(config->unix_users);
     free(config->key_file);
+    free(config->client_ca_file);
     kinf__strings_release(&config->listen);
+    kinf__strings_release(&config->on_demand.excludes);
+    kinf__strings_release(&config->on_demand.includes);
+    kinf__strings_release(&config->on_demand.drops);
     free(config->health_listen);
     free(config->access_log);
     *config = (struct kinf__config){ 0 };
@@ -90,7 +94,7 @@ static int read_max_staleness(const struct kinf__config_reader *reader, struct k
 
 static int read_tls(const struct kinf__config_reader *reader, struct kinf__config *config)
 {
-    static const char *const allowed[] = { "certFile", "keyFile", NULL };
+    static const char *const allowed[] = { "certFile", "keyFile", "clientCAFile", NULL };
     const struct kinf__yaml_node *node = kinf__yaml_get(reader->mapping, "tls");
     const struct kinf__config_reader files = { reader->yaml, node, reader->err };
     int failed;
@@ -102,12 +106,14 @@ static int read_tls(const struct kinf__config_reader *reader, struct kinf__confi
                                 "tls has a certFile and a keyFile");
     if ((failed = kinf__yaml_check_keys(reader->yaml, node, allowed, reader->err)) < 0 ||
         (failed = kinf__config_read_text(&files, "certFile", &config->cert_file)) < 0 ||
-        (failed = kinf__config_read_text(&files, "keyFile", &config->key_file)) < 0)
+        (failed = kinf__config_read_text(&files, "keyFile", &config->key_file)) < 0 ||
+        (failed = kinf__config_read_text(&files, "clientCAFile", &config->client_ca_file)) < 0)
         return failed;
     if (config->cert_file == NULL || config->key_file == NULL)
         return kinf__yaml_error(reader->err, KINF_ERR_CONFIG, reader->yaml, node,
                                 "tls has a certFile and a keyFile");
-    return kinf__endpoint_check_files(config->cert_file, config->key_file, reader->err);
+    return kinf__endpoint_check_files(config->cert_file, config->key_file, config->client_ca_file,
+                                      reader->err);
 }
 
 static int read_auth(const struct kinf__config_reader *reader, struct kinf__config *config)
@@ -125,6 +131,11 @@ static int read_auth(const struct kinf__config_reader *reader, struct kinf__conf
     if (failed == 0)
         failed = kinf__yaml_read_duration_ms(reader->yaml, reader->mapping, "authStaleFor",
                                              &config->auth_stale_ms, reader->err);
+    if (failed == 0 && mode == NULL && config->client_ca_file != NULL)
+        return kinf__yaml_error(reader->err, KINF_ERR_CONFIG, reader->yaml,
+                                kinf__yaml_get(reader->mapping, "tls"),
+                                "clientCAFile needs 'auth: delegated': by that it is asked what "
+                                "users of certificates may");
     if (failed < 0 || mode == NULL)
         return failed;
     if (strcmp(mode, "delegated") != 0)
@@ -188,14 +199,69 @@ static int read_unix(const struct kinf__config_reader *reader, struct kinf__conf
     return failed < 0 ? failed : read_unix_users(reader, config);
 }
 
+/* "events", "events.events.k8s.io" or "*.example.com": small letters, digits, '-' and dots. */
+static int check_names(const struct kinf__config_reader *section, const char *key,
+                       const struct kinf__strings *names)
+{
+    for (size_t i = 0; i < names->n_items; i++) {
+        const char *name = names->items[i], *rest = strncmp(name, "*.", 2) == 0 ? name + 2 : name;
+
+        if (*rest == '\0' || rest[strspn(rest, "abcdefghijklmnopqrstuvwxyz0123456789-.")] != '\0')
+            return kinf__yaml_error(
+                section->err, KINF_ERR_CONFIG, section->yaml, kinf__yaml_get(section->mapping, key),
+                "onDemand.%s: '%s' is no RESOURCE, RESOURCE.GROUP or *.GROUP", key, name);
+    }
+    return 0;
+}
+
+static int read_on_demand_limits(const struct kinf__config_reader *section,
+                                 struct kinf__on_demand_config *config)
+{
+    int failed = kinf__yaml_read_duration_ms(section->yaml, section->mapping, "idle",
+                                             &config->idle_ms, section->err);
+
+    if (failed == 0)
+        failed = kinf__yaml_read_uint(section->yaml, section->mapping, "maxTypes", 1000,
+                                      &config->max_types, section->err);
+    if (failed == 0)
+        failed = kinf__yaml_read_uint(section->yaml, section->mapping, "maxBytes", SIZE_MAX / 2,
+                                      &config->max_bytes, section->err);
+    return failed;
+}
+
+static int read_on_demand(const struct kinf__config_reader *reader,
+                          struct kinf__on_demand_config *config)
+{
+    static const char *const allowed[] = { "idle",    "maxTypes", "maxBytes", "exclude",
+                                           "include", "drop",     NULL };
+    const struct kinf__yaml_node *node = kinf__yaml_get(reader->mapping, "onDemand");
+    const struct kinf__config_reader section = { reader->yaml, node, reader->err };
+    int failed;
+
+    if (node == NULL)
+        return 0;
+    if (node->type != KINF__YAML_MAPPING)
+        return kinf__yaml_error(reader->err, KINF_ERR_CONFIG, reader->yaml, node,
+                                "onDemand is a mapping; {} has the defaults");
+    config->is_enabled = true;
+    if ((failed = kinf__yaml_check_keys(reader->yaml, node, allowed, reader->err)) < 0 ||
+        (failed = read_on_demand_limits(&section, config)) < 0 ||
+        (failed = kinf__config_read_texts(&section, "exclude", &config->excludes)) < 0 ||
+        (failed = kinf__config_read_texts(&section, "include", &config->includes)) < 0 ||
+        (failed = kinf__config_read_texts(&section, "drop", &config->drops)) < 0 ||
+        (failed = check_names(&section, "exclude", &config->excludes)) < 0)
+        return failed;
+    return check_names(&section, "include", &config->includes);
+}
+
 static int read_root(const struct kinf__yaml *yaml, struct kinf__config *config,
                      struct kinf_error *err)
 {
     static const char *const allowed[] = {
-        "kubeconfig",   "context",      "log",          "events",    "eventsObjects",
-        "resources",    "listen",       "maxStaleness", "tls",       "auth",
-        "authAllowFor", "authDenyFor",  "authStaleFor", "unixMode",  "unixUsers",
-        "passThrough",  "healthListen", "startSpread",  "accessLog", NULL
+        "kubeconfig",   "context",      "log",       "events",      "eventsObjects", "resources",
+        "listen",       "maxStaleness", "tls",       "auth",        "authAllowFor",  "authDenyFor",
+        "authStaleFor", "unixMode",     "unixUsers", "passThrough", "healthListen",  "startSpread",
+        "accessLog",    "onDemand",     NULL
     };
     const struct kinf__yaml_node *root = kinf__yaml_root(yaml), *list = NULL;
     const struct kinf__config_reader reader = { yaml, root, err };
@@ -220,6 +286,7 @@ static int read_root(const struct kinf__yaml *yaml, struct kinf__config *config,
                                               err)) < 0 ||
         (failed = kinf__yaml_read_bool(yaml, root, "passThrough", &config->pass_through, err)) <
             0 ||
+        (failed = read_on_demand(&reader, &config->on_demand)) < 0 ||
         (failed = kinf__yaml_read_sequence(yaml, root, "resources", &list, err)) < 0)
         return failed;
     for (size_t i = 0; failed == 0 && list != NULL && i < list->n_items; i++) {
@@ -251,25 +318,29 @@ int kinf__config_read(const char *file, struct kinf__config *ret_config, struct 
 
 int kinf__config_check(const struct kinf__config *config, const char *where, struct kinf_error *err)
 {
-    if (config->n_resources == 0)
-        return kinf__error_set(err, KINF_ERR_CONFIG, "%s names no resource to watch", where);
-    for (size_t i = 0; i < config->listen.n_items; i++) {
-        int failed = kinf__address_check(config->listen.items[i], config->is_delegated, err);
+    struct kinf__resource_config dropping = { .drops = config->on_demand.drops };
+    int failed = kinf__resource_config_check(&dropping, err);
 
+    if (failed < 0) {
+        kinf__error_prefix(err, "%s: onDemand.drop", where);
+        return failed;
+    }
+    for (size_t i = 0; i < config->listen.n_items; i++) {
+        failed = kinf__address_check(config->listen.items[i], config->is_delegated, err);
         if (failed < 0)
             return failed;
     }
     if (config->health_listen != NULL) {
-        int failed = kinf__address_check(config->health_listen, true, err);
-
+        failed = kinf__address_check(config->health_listen, true, err);
         if (failed < 0)
             return failed;
     }
     for (size_t i = 0; i < config->n_resources; i++) {
         const struct kinf__resource_config *resource = &config->resources[i];
-        int failed = kinf__resource_config_check(resource, err);
 
-        if (failed == 0 && resource->is_latest && !config->pass_through)
+        failed = kinf__resource_config_check(resource, err);
+        if (failed == 0 && resource->consistency == KINF__CONSISTENCY_LATEST &&
+            !config->pass_through)
             failed = kinf__error_set(err, KINF_ERR_CONFIG, "consistency: latest needs passThrough");
         if (failed < 0) {
             kinf__error_prefix(err, "%s: resource %s", where, resource->resource);

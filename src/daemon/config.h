@@ -22,6 +22,17 @@ enum kinf__events_mode {
     KINF__EVENTS_JSON
 };
 
+/* `onDemand:`: types are cached that nobody named. */
+struct kinf__on_demand_config {
+    bool is_enabled;
+    int64_t idle_ms; /* 0 in these three: the default (serve/demand.h) */
+    uint64_t max_types;
+    uint64_t max_bytes;
+    struct kinf__strings excludes;
+    struct kinf__strings includes;
+    struct kinf__strings drops; /* of each, as a resource's own */
+};
+
 struct kinf__config {
     char *kubeconfig;
     char *context;
@@ -32,6 +43,7 @@ struct kinf__config {
     char *health_listen;         /* an address for probes; NULL: none */
     char *cert_file;             /* TLS of every TCP address; NULL: plain */
     char *key_file;
+    char *client_ca_file;  /* whose certificates clients may show; NULL: nobody's */
     bool is_delegated;     /* `auth: delegated`: every TCP address takes tokens */
     int64_t auth_allow_ms; /* 0: the default */
     int64_t auth_deny_ms;
@@ -42,7 +54,8 @@ struct kinf__config {
     int64_t max_staleness_ms; /* 0: the default */
     char *access_log;         /* a path, or "-": standard error; NULL: none */
     bool pass_through;        /* what is not cached goes to the server, as --pass-through */
-    int64_t start_spread_ms;  /* the first request waits for a part of it, drawn at random */
+    struct kinf__on_demand_config on_demand;
+    int64_t start_spread_ms; /* the first request waits for a part of it, drawn at random */
     struct kinf__resource_config *resources;
     size_t n_resources;
 };
@@ -57,7 +70,7 @@ void kinf__config_release(struct kinf__config *config);
 /* Adds an empty entry and hands it out; NULL when out of memory. */
 struct kinf__resource_config *kinf__config_add_resource(struct kinf__config *config);
 
-/* Checks what needs no server: at least one resource, none twice, paths, selectors. `where` names
+/* Checks what needs no server: at least one resource, or some on demand, none twice, paths, selectors. `where` names
  * the source in messages. Errors: KINF_ERR_CONFIG. */
 KINF_MUST_CHECK int kinf__config_check(const struct kinf__config *config, const char *where,
                                        struct kinf_error *err);

@@ -52,6 +52,7 @@ static void handle_signal(int signal_no)
 struct daemon {
     const struct kinf__options *options;
     struct kinf__watches watches;
+    struct kinf__on_demand on_demand;
     struct kinf__errand errand;
     struct kinf__progress progress;
 };
@@ -193,12 +194,12 @@ static int start_all(struct daemon *daemon, struct kinf_error *err)
     int failed = 0;
 
     kinf__backoff_init(&outage.backoff, WAIT_BASE_MS, WAIT_MAX_MS);
-    watches->items = calloc(watches->config.n_resources, sizeof(struct kinf__watch *));
+    watches->items = calloc(watches->config.n_resources + 1, sizeof(struct kinf__watch *));
     if (watches->items == NULL)
         return kinf__error_no_memory(err);
     if (watches->serving != NULL)
         failed = kinf__serving_listen(watches->serving, &watches->config, watches->client,
-                                      daemon->options->kubeconfig_out, err);
+                                      daemon->options, err);
     if (failed == 0)
         spread_start(daemon);
     for (size_t i = 0; failed == 0 && i < watches->config.n_resources; i++) {
@@ -231,7 +232,7 @@ static int new_client(const struct kinf__config *config, bool is_check,
 /* Until somebody wakes the main thread, or it is to look or tell again. */
 static void sleep_a_while(struct daemon *daemon, int64_t at_most_ms)
 {
-    int64_t again_ms = kinf__progress_tell(&daemon->progress, &daemon->watches);
+    int64_t again_ms = kinf__progress_tell(&daemon->progress, &daemon->watches, &daemon->on_demand);
 
     kinf__waker_wait(&wake, again_ms >= 0 && again_ms < at_most_ms ? again_ms : at_most_ms);
     kinf__waker_clear(&wake);
@@ -255,20 +256,29 @@ static void begin_errand(struct daemon *daemon)
     kinf__errand_begin(&daemon->errand, is_reload);
 }
 
+/* `wait_ms` not above 0: whenever it suits. */
+static int64_t soonest(int64_t wait_ms, int64_t other_ms)
+{
+    return wait_ms > 0 && wait_ms < other_ms ? wait_ms : other_ms;
+}
+
 static int run_until_stopped(struct daemon *daemon, struct kinf_error *err)
 {
-    int64_t watchdog_ms = kinf__notify_watchdog_ms();
+    int64_t watchdog_ms = kinf__notify_watchdog_ms(), again_ms;
     int failed = 0;
 
     while (!atomic_load(&stop_asked) &&
            (failed = kinf__watches_failure(&daemon->watches, err)) == 0) {
         note_synced(&daemon->watches);
         kinf__errand_finish(&daemon->errand);
+        again_ms = kinf__on_demand_look(&daemon->on_demand, !daemon->errand.is_under_way);
         if (!daemon->errand.is_under_way)
             begin_errand(daemon);
+        if (daemon->watches.serving != NULL)
+            kinf__serving_refresh_kubeconfig(daemon->watches.serving);
         if (watchdog_ms > 0)
             kinf__notify("WATCHDOG=1");
-        sleep_a_while(daemon, watchdog_ms > 0 && watchdog_ms < LOOK_MS ? watchdog_ms : LOOK_MS);
+        sleep_a_while(daemon, soonest(again_ms, soonest(watchdog_ms, LOOK_MS)));
     }
     kinf__notify("STOPPING=1");
     return failed;
@@ -330,6 +340,7 @@ static void stop_all(struct daemon *daemon)
     kinf__errand_end(&daemon->errand);
     kinf__output_stop(&watches->output);
     kinf__serving_stop(watches->serving);
+    kinf__on_demand_release(&daemon->on_demand);
     for (size_t i = 0; i < watches->n_items; i++)
         kinf__watch_interrupt(watches->items[i]);
     for (size_t i = 0; i < watches->n_items; i++)
@@ -374,7 +385,9 @@ static int run(struct daemon *daemon, struct kinf_error *err)
         return check(daemon, err);
     if ((watches->config.listen.n_items != 0 || watches->config.health_listen != NULL) &&
         !is_measure)
-        failed = kinf__serving_new(&watches->config, watches->client, &watches->serving, err);
+        failed = kinf__serving_new(&watches->config, watches->client, watches->wake,
+                                   &watches->serving, err);
+    kinf__on_demand_init(&daemon->on_demand, watches);
     if (failed == 0)
         failed = start_all(daemon, err);
     if (failed == 0)
@@ -394,6 +407,8 @@ int kinf__daemon_run(struct kinf__options *options, struct kinf_error *err)
 
     daemon.errand.options = options;
     daemon.errand.watches = watches;
+    daemon.errand.on_demand = &daemon.on_demand;
+    kinf__on_demand_init(&daemon.on_demand, watches);
     watches->events_mode = effective_mode(options);
     watches->events_objects = options->config.events_objects;
     watches->wake = &wake;

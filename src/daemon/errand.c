@@ -65,6 +65,8 @@ static void *run(void *ctx)
 
     if (errand->kind == KINF__ERRAND_COLUMNS) {
         kinf__definitions_fetch(errand->watches->serving->server, errand->watches->client);
+    } else if (errand->kind == KINF__ERRAND_ON_DEMAND) {
+        kinf__on_demand_prepare(errand->on_demand);
     } else {
         bool is_any_new = prepare_watches(errand);
 
@@ -123,6 +125,7 @@ static void tell_unchangeable(const struct kinf__config *now, const struct kinf_
         now->unix_mode != wanted->unix_mode || now->n_unix_users != wanted->n_unix_users ||
         !kinf__text_equal(now->cert_file, wanted->cert_file) ||
         !kinf__text_equal(now->key_file, wanted->key_file) ||
+        !kinf__text_equal(now->client_ca_file, wanted->client_ca_file) ||
         now->is_delegated != wanted->is_delegated || now->auth_allow_ms != wanted->auth_allow_ms ||
         now->auth_deny_ms != wanted->auth_deny_ms || now->auth_stale_ms != wanted->auth_stale_ms ||
         now->max_staleness_ms != wanted->max_staleness_ms ||
@@ -181,6 +184,7 @@ static int take_over_config(struct kinf__errand *errand)
         kinf_log_set_levels(log_levels, &errand->err) < 0)
         return errand->err.code;
     tell_unchangeable(&errand->watches->config, &errand->config);
+    kinf__on_demand_set_rules(errand->on_demand, &errand->config);
     kinf__watches_exchange(errand->watches, KINF__TAKE(errand->items), &errand->config);
     return 0;
 }
@@ -244,6 +248,8 @@ void kinf__errand_begin(struct kinf__errand *errand, bool is_reload)
         reload(errand);
     else if (atomic_exchange(&watches->misses_one, false))
         failed = start(errand, KINF__ERRAND_LOOK_UP, &watches->config, &err);
+    else if (kinf__on_demand_has_errand(errand->on_demand))
+        failed = start(errand, KINF__ERRAND_ON_DEMAND, NULL, &err);
     else if (are_columns_due(errand))
         failed = start(errand, KINF__ERRAND_COLUMNS, NULL, &err);
     if (failed < 0)
@@ -261,6 +267,8 @@ void kinf__errand_finish(struct kinf__errand *errand)
         finish_reload(errand);
     else if (errand->kind == KINF__ERRAND_LOOK_UP)
         finish_look_up(errand);
+    else if (errand->kind == KINF__ERRAND_ON_DEMAND)
+        kinf__on_demand_take_over(errand->on_demand);
 }
 
 void kinf__errand_end(struct kinf__errand *errand)

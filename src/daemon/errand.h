@@ -10,19 +10,22 @@
 
 #include <stdatomic.h>
 
+#include "daemon/on_demand.h"
 #include "daemon/options.h"
 #include "daemon/watches.h"
 
 enum kinf__errand_kind {
-    KINF__ERRAND_RELOAD,  /* the configuration file as it is now */
-    KINF__ERRAND_LOOK_UP, /* what the names of resources mean that are gone */
-    KINF__ERRAND_COLUMNS, /* how custom resources are shown */
+    KINF__ERRAND_RELOAD,    /* the configuration file as it is now */
+    KINF__ERRAND_LOOK_UP,   /* what the names of resources mean that are gone */
+    KINF__ERRAND_ON_DEMAND, /* types that were asked for */
+    KINF__ERRAND_COLUMNS,   /* how custom resources are shown */
 };
 
 struct kinf__errand {
     /* constant after start */
     const struct kinf__options *options;
     struct kinf__watches *watches;
+    struct kinf__on_demand *on_demand;
     /* the main thread's */
     pthread_t thread;
     bool is_under_way; /* the thread is to be joined */
@@ -30,9 +33,10 @@ struct kinf__errand {
     uint64_t columns_watches; /* how many watches had begun when the columns were asked for */
     /* the thread's until is_done */
     enum kinf__errand_kind kind;
-    struct kinf__config config;       /* of a reload */
-    const struct kinf__config *asked; /* the same, or the watches' own; NULL: columns alone */
-    struct kinf__watch **items;       /* those of `asked`; those that run among them */
+    struct kinf__config config; /* of a reload */
+    const struct kinf__config
+        *asked; /* the same, or the watches' own; NULL: no watches of the configuration */
+    struct kinf__watch **items; /* those of `asked`; those that run among them */
     int failed;
     struct kinf_error err;
     /* atomic */
@@ -40,8 +44,8 @@ struct kinf__errand {
 };
 
 /* None is under way. Begins whatever is called for: to take over the configuration file (what is
- * wrong with it is logged, and nothing changes), to look up what is missed, or to ask for the columns
- * of custom resources again, if there may be others. */
+ * wrong with it is logged, and nothing changes), to look up what is missed, to make what is cached on
+ * demand, or to ask for the columns of custom resources again, if there may be others. */
 void kinf__errand_begin(struct kinf__errand *errand, bool is_reload);
 /* Takes over what a finished errand brought. */
 void kinf__errand_finish(struct kinf__errand *errand);

@@ -63,8 +63,5 @@ int kinf__expand(const char *text, char **ret_text, struct kinf_error *err)
         if (failed < 0)
             return failed;
     }
-    if (kinf__buffer_cstr(&out) == NULL)
-        return kinf__error_no_memory(err);
-    *ret_text = KINF__TAKE(out.bytes);
-    return 0;
+    return kinf__buffer_take_text(&out, ret_text, err);
 }

@@ -45,8 +45,9 @@ static int check_config(struct kinf__options *options, struct kinf_error *err)
     int failed = options->is_online ? kinf__daemon_run(options, err) : 0;
 
     if (failed == 0)
-        printf("configuration is good: %zu resource%s%s\n", n, n == 1 ? "" : "s",
-               options->is_online ? " that the server has and lets read" : "");
+        printf("configuration is good: %zu resource%s%s%s\n", n, n == 1 ? "" : "s",
+               options->is_online ? " that the server has and lets read" : "",
+               options->config.on_demand.is_enabled ? ", others on demand" : "");
     return failed;
 }
 

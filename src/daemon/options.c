@@ -37,8 +37,14 @@ const char kinf__options_help[] =
     "  --listen ADDRESS      HOST:PORT of a loopback address, or unix:PATH; may be repeated\n"
     "  --health-listen ADDRESS  any HOST:PORT, for probes: /healthz, /livez and /readyz alone\n"
     "  --pass-through        send what is not cached, and writes, to the server with the caller's\n"
-    "                        token\n"
+    "                        token; reads wait for the writes that went before them\n"
+    "                        (consistency: session, in the configuration)\n"
+    "  --on-demand           cache what clients ask for, also if it is not named, as the server "
+    "lets\n"
+    "                        kinformerd read it; needs --pass-through\n"
     "  --write-kubeconfig FILE  for kubectl and others, of the first TCP address\n"
+    "  --client-token FILE   where these have their token; default: the pod's, if tokens are "
+    "taken\n"
     "\n"
     "What to print:\n"
     "  --events MODE         text, json or none; default: text on a terminal, else none\n"
@@ -99,7 +105,9 @@ static const struct kinf__flag known_flags[] = {
     { "listen", true, AT(options.overrides.listen), 0, kinf__flag_add },
     { "health-listen", true, AT(options.overrides.health_listen), 0, kinf__flag_text },
     { "pass-through", false, AT(options.overrides.pass_through), 0, kinf__flag_on },
+    { "on-demand", false, AT(options.overrides.on_demand), 0, kinf__flag_on },
     { "write-kubeconfig", true, AT(options.kubeconfig_out), 0, kinf__flag_text },
+    { "client-token", true, AT(options.client_token), 0, kinf__flag_text },
     { "events", true, AT(options.overrides.events), 0, take_events },
     { "events-objects", false, AT(options.overrides.events_objects), 0, kinf__flag_on },
     { "measure", false, AT(options.command), KINF__COMMAND_MEASURE, kinf__flag_set },
@@ -157,10 +165,17 @@ static int check_reachable(const struct kinf__options *options, const struct kin
         return kinf__error_set(err, KINF_ERR_INVALID,
                                "--pass-through (passThrough) needs --listen ADDRESS (listen): "
                                "requests are passed on for clients that come there");
+    if (config->on_demand.is_enabled && !config->pass_through)
+        return kinf__error_set(err, KINF_ERR_INVALID,
+                               "--on-demand (onDemand) needs --pass-through (passThrough): what is "
+                               "not cached yet is passed on");
     if (options->kubeconfig_out != NULL && n_tcp == 0)
         return kinf__error_set(err, KINF_ERR_INVALID,
                                "--write-kubeconfig needs --listen HOST:PORT (listen): clients of "
                                "kubeconfigs take no unix sockets");
+    if (options->client_token != NULL && options->kubeconfig_out == NULL)
+        return kinf__error_set(err, KINF_ERR_INVALID,
+                               "--client-token goes with --write-kubeconfig");
     return 0;
 }
 
@@ -191,10 +206,26 @@ static int override(const struct kinf__options *options, struct kinf__config *co
     if (overrides->events != KINF__EVENTS_DEFAULT)
         config->events = overrides->events;
     config->pass_through = config->pass_through || overrides->pass_through;
+    config->on_demand.is_enabled = config->on_demand.is_enabled || overrides->on_demand;
     config->events_objects = config->events_objects || overrides->events_objects;
     if (config->events_objects && config->events != KINF__EVENTS_JSON)
         return kinf__error_set(err, KINF_ERR_INVALID, "--events-objects needs --events json");
     return check_reachable(options, config, err);
+}
+
+/* Something has to be cached, now or on demand. */
+static int check_some(const struct kinf__options *options, const struct kinf__config *config,
+                      struct kinf_error *err)
+{
+    if (config->n_resources != 0 ||
+        (config->on_demand.is_enabled && options->command != KINF__COMMAND_MEASURE))
+        return 0;
+    if (options->config_file != NULL)
+        return kinf__error_set(err, KINF_ERR_CONFIG, "%s names no resource to watch",
+                               options->config_file);
+    return kinf__error_set(
+        err, KINF_ERR_INVALID,
+        "nothing to watch: give --resource pods, --on-demand or --config FILE (see --help)");
 }
 
 int kinf__options_read_config(const struct kinf__options *options, struct kinf__config *ret_config,
@@ -206,6 +237,8 @@ int kinf__options_read_config(const struct kinf__options *options, struct kinf__
     if (failed < 0)
         return failed;
     failed = override(options, &config, err);
+    if (failed == 0)
+        failed = check_some(options, &config, err);
     if (failed < 0) {
         kinf__config_release(&config);
         return failed;
@@ -232,13 +265,16 @@ static int make_config(struct flags *flags, struct kinf_error *err)
                                    "--config excludes --resource and the flags that go with it");
         return kinf__options_read_config(options, &options->config, err);
     }
-    if (flags->resources.n_items == 0)
+    if (flags->resources.n_items == 0 && has_resource_flags(flags))
         return kinf__error_set(
             err, KINF_ERR_INVALID,
-            "nothing to watch: give --resource pods or --config FILE (see --help)");
+            "nothing to watch: --namespace, selectors, --drop and --keep go with "
+            "--resource");
     if (add_resources(flags, &options->config) < 0)
         return kinf__error_no_memory(err);
     failed = override(options, &options->config, err);
+    if (failed == 0)
+        failed = check_some(options, &options->config, err);
     return failed < 0 ? failed : kinf__config_check(&options->config, "command line", err);
 }
 

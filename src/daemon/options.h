@@ -30,7 +30,8 @@ struct kinf__overrides {
     bool events_objects;             /* false: as the file says */
     struct kinf__flag_values listen; /* beside the file's */
     const char *health_listen;
-    bool pass_through; /* false: as the file says */
+    bool pass_through; /* false in these two: as the file says */
+    bool on_demand;
 };
 
 struct kinf__options {
@@ -41,6 +42,7 @@ struct kinf__options {
     int64_t timeout_ms;         /* of --measure and --online */
     const char *log_levels;     /* overrides the file; points into argv */
     const char *kubeconfig_out; /* of --write-kubeconfig; NULL: none; points into argv */
+    const char *client_token;   /* of --client-token, likewise */
     struct kinf__config config; /* read from the file or made from the flags */
 };
 

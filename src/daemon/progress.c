@@ -28,12 +28,22 @@ void kinf__progress_init(struct kinf__progress *progress)
 
 /* --- what is under way --- */
 
-static size_t count_informers(const struct kinf__watches *watches)
+/* Those of the configuration, then those on demand; NULL: there are no more. */
+static const struct kinf__watch *watch_at(const struct kinf__watches *watches,
+                                          const struct kinf__on_demand *on_demand, size_t i)
 {
+    return i < watches->n_items ? watches->items[i]
+                                : kinf__on_demand_watch(on_demand, i - watches->n_items);
+}
+
+static size_t count_informers(const struct kinf__watches *watches,
+                              const struct kinf__on_demand *on_demand)
+{
+    const struct kinf__watch *watch;
     size_t n = 0;
 
-    for (size_t i = 0; i < watches->n_items; i++)
-        n += watches->items[i]->n_informers;
+    for (size_t i = 0; (watch = watch_at(watches, on_demand, i)) != NULL; i++)
+        n += watch->n_informers;
     return n;
 }
 
@@ -64,15 +74,16 @@ static int compare_slowest_first(const void *left, const void *right)
 
 /* Those that have taken long, the slowest first. *ret_is_any: there is a list, if not a long one, or
  * the first one is still to come. */
-static size_t gather(const struct kinf__watches *watches, int64_t now_ms,
-                     struct kinf__progress_item *items, bool *ret_is_any)
+static size_t gather(const struct kinf__watches *watches, const struct kinf__on_demand *on_demand,
+                     int64_t now_ms, struct kinf__progress_item *items, bool *ret_is_any)
 {
+    const struct kinf__watch *watch;
     size_t n = 0;
 
     *ret_is_any = !kinf__watches_have_synced(watches);
-    for (size_t i = 0; i < watches->n_items; i++) {
-        for (size_t k = 0; k < watches->items[i]->n_informers; k++) {
-            bool is_listing = look_at(watches->items[i], k, now_ms, &items[n]);
+    for (size_t i = 0; (watch = watch_at(watches, on_demand, i)) != NULL; i++) {
+        for (size_t k = 0; k < watch->n_informers; k++) {
+            bool is_listing = look_at(watch, k, now_ms, &items[n]);
 
             *ret_is_any = *ret_is_any || is_listing;
             n += is_listing && items[n].for_ms >= LONG_MS;
@@ -170,16 +181,18 @@ static int64_t tell(struct kinf__progress *progress, const struct kinf__progress
     return progress->told_ms + LOG_MS - now_ms;
 }
 
-int64_t kinf__progress_tell(struct kinf__progress *progress, const struct kinf__watches *watches)
+int64_t kinf__progress_tell(struct kinf__progress *progress, const struct kinf__watches *watches,
+                            const struct kinf__on_demand *on_demand)
 {
-    struct kinf__progress_item *items = calloc(count_informers(watches) + 1, sizeof *items);
+    struct kinf__progress_item *items =
+        calloc(count_informers(watches, on_demand) + 1, sizeof *items);
     int64_t now_ms = kinf__clock_now_ms(), again_ms = -1;
     bool is_any;
     size_t n_items;
 
     if (items == NULL)
         return again_ms; /* what is only told may be left out */
-    n_items = gather(watches, now_ms, items, &is_any);
+    n_items = gather(watches, on_demand, now_ms, items, &is_any);
     if (is_any)
         again_ms = tell(progress, items, n_items, now_ms);
     else

@@ -7,7 +7,7 @@
 #ifndef KINF_DAEMON_PROGRESS_H
 #define KINF_DAEMON_PROGRESS_H
 
-#include "daemon/watches.h"
+#include "daemon/on_demand.h"
 
 /* One list that is under way. */
 struct kinf__progress_item {
@@ -27,7 +27,8 @@ struct kinf__progress {
 void kinf__progress_init(struct kinf__progress *progress);
 /* Tells of the lists that have taken more than two seconds. Returns after how many milliseconds this is
  * to be called again; negative: whenever it suits. */
-int64_t kinf__progress_tell(struct kinf__progress *progress, const struct kinf__watches *watches);
+int64_t kinf__progress_tell(struct kinf__progress *progress, const struct kinf__watches *watches,
+                            const struct kinf__on_demand *on_demand);
 /* Nothing stands on the terminal any more. */
 void kinf__progress_end(void);
 

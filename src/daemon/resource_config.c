@@ -104,7 +104,7 @@ bool kinf__resource_config_equal(const struct kinf__resource_config *a,
            a->max_history_bytes == b->max_history_bytes &&
            a->max_history_age_ms == b->max_history_age_ms &&
            a->max_held_bytes == b->max_held_bytes && a->assume_scope == b->assume_scope &&
-           a->is_latest == b->is_latest;
+           a->consistency == b->consistency;
 }
 
 void kinf__resource_config_release(struct kinf__resource_config *resource)
@@ -235,14 +235,11 @@ static int read_consistency(const struct kinf__config_reader *reader,
     int failed =
         kinf__yaml_read_string(reader->yaml, reader->mapping, "consistency", &text, reader->err);
 
-    if (failed < 0 || text == NULL)
+    if (failed < 0 || text == NULL || kinf__consistency_parse(text, &resource->consistency))
         return failed;
-    resource->is_latest = strcmp(text, "latest") == 0;
-    if (resource->is_latest || strcmp(text, "cache") == 0)
-        return 0;
     return kinf__yaml_error(reader->err, KINF_ERR_CONFIG, reader->yaml,
                             kinf__yaml_get(reader->mapping, "consistency"),
-                            "consistency is one of cache, latest, not '%s'", text);
+                            "consistency is one of session, cache, latest, not '%s'", text);
 }
 
 int kinf__resource_config_read(const struct kinf__yaml *yaml, const struct kinf__yaml_node *node,

@@ -13,6 +13,7 @@
 #include <kinformer/error.h>
 #include <kinformer/informer.h>
 
+#include "serve/server.h"
 #include "yaml/yaml.h"
 
 /* Owned strings. */
@@ -60,7 +61,8 @@ struct kinf__resource_config {
     uint64_t max_history_bytes; /* 0 in each of these three: the watch cache's default */
     int64_t max_history_age_ms;
     uint64_t max_held_bytes;
-    bool is_latest;    /* consistency: latest; reads without resourceVersion are passed on */
+    enum kinf__consistency consistency;
+    bool is_on_demand; /* it is in no list: somebody asked for it */
     bool assume_scope; /* answer what is wider than namespaces and selectors, with a Warning */
 };
 

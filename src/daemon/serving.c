@@ -12,7 +12,6 @@
 #include "daemon/access_log.h"
 #include "serve/definitions.h"
 #include "serve/endpoint.h"
-#include "serve/kubeconfig_file.h"
 
 static int start_forwarder(struct kinf__serving *serving, struct kinf_client *client,
                            struct kinf_error *err)
@@ -28,7 +27,8 @@ static int start_forwarder(struct kinf__serving *serving, struct kinf_client *cl
 }
 
 int kinf__serving_new(const struct kinf__config *config, struct kinf_client *client,
-                      struct kinf__serving **ret_serving, struct kinf_error *err)
+                      struct kinf__waker *wake, struct kinf__serving **ret_serving,
+                      struct kinf_error *err)
 {
     struct kinf__server_options options = { .max_staleness_ms = config->max_staleness_ms,
                                             .source = kinf_client_server(client) };
@@ -40,6 +40,8 @@ int kinf__serving_new(const struct kinf__config *config, struct kinf_client *cli
     if (config->pass_through)
         failed = start_forwarder(serving, client, err);
     options.forwarder = serving->forwarder;
+    options.demand = serving->forwarder != NULL ? &serving->demand : NULL;
+    kinf__demand_init(&serving->demand, wake);
     if (failed == 0 && config->access_log != NULL) {
         failed = kinf__access_log_new(config->access_log, &serving->access_log, err);
         options.log_request = kinf__access_log_take;
@@ -50,6 +52,7 @@ int kinf__serving_new(const struct kinf__config *config, struct kinf_client *cli
     if (failed < 0) {
         kinf__access_log_free(serving->access_log);
         kinf__forwarder_free(serving->forwarder);
+        kinf__demand_release(&serving->demand);
         free(serving);
         return failed;
     }
@@ -61,6 +64,12 @@ void kinf__serving_reopen_log(struct kinf__serving *serving)
 {
     if (serving->access_log != NULL)
         kinf__access_log_reopen(serving->access_log);
+}
+
+void kinf__serving_refresh_kubeconfig(struct kinf__serving *serving)
+{
+    if (serving->kubeconfig != NULL)
+        kinf__client_kubeconfig_refresh(serving->kubeconfig);
 }
 
 void kinf__serving_stop(struct kinf__serving *serving)
@@ -83,6 +92,8 @@ void kinf__serving_free(struct kinf__serving *serving)
     kinf__forwarder_free(serving->forwarder);
     kinf__authorizer_free(serving->authorizer);
     kinf__access_log_free(serving->access_log);
+    kinf__client_kubeconfig_free(serving->kubeconfig);
+    kinf__demand_release(&serving->demand);
     free(serving->endpoints);
     free(serving);
 }
@@ -112,16 +123,6 @@ static const char *first_http_url(const struct kinf__serving *serving)
     return kinf__endpoint_url(serving->endpoints[i]);
 }
 
-static int write_kubeconfig(const struct kinf__serving *serving, const struct kinf__config *config,
-                            const char *path, struct kinf_error *err)
-{
-    /* What is shown now: a file with the whole chain, or a certificate of its own. */
-    const struct kinf__kubeconfig_file file = { .url = first_http_url(serving),
-                                                .authority_file = config->cert_file };
-
-    return kinf__kubeconfig_file_write(&file, path, err);
-}
-
 static int start_authorizer(struct kinf__serving *serving, const struct kinf__config *config,
                             struct kinf_client *client, struct kinf_error *err)
 {
@@ -148,10 +149,12 @@ static int start_endpoint(struct kinf__serving *serving, const char *address,
 }
 
 int kinf__serving_listen(struct kinf__serving *serving, const struct kinf__config *config,
-                         struct kinf_client *client, const char *kubeconfig, struct kinf_error *err)
+                         struct kinf_client *client, const struct kinf__options *given,
+                         struct kinf_error *err)
 {
     struct kinf__endpoint_options options = { .cert_file = config->cert_file,
                                               .key_file = config->key_file,
+                                              .client_ca_file = config->client_ca_file,
                                               .unix_mode = config->unix_mode,
                                               .users = config->unix_users,
                                               .n_users = config->n_unix_users };
@@ -169,6 +172,8 @@ int kinf__serving_listen(struct kinf__serving *serving, const struct kinf__confi
         failed = start_endpoint(serving, config->listen.items[i], &options, err);
     if (failed == 0 && config->health_listen != NULL)
         failed = start_endpoint(serving, config->health_listen, &health, err);
-    return failed == 0 && kubeconfig != NULL ? write_kubeconfig(serving, config, kubeconfig, err)
-                                             : failed;
+    if (failed == 0 && given->kubeconfig_out != NULL)
+        failed = kinf__client_kubeconfig_new(given, config, first_http_url(serving),
+                                             &serving->kubeconfig, err);
+    return failed;
 }

@@ -8,7 +8,9 @@
 
 #include <kinformer/client.h>
 
+#include "daemon/client_kubeconfig.h"
 #include "daemon/config.h"
+#include "serve/demand.h"
 #include "serve/server.h"
 
 /* For its owner but the server, which is for who adds sources and asks for definitions. */
@@ -17,16 +19,22 @@ struct kinf__serving {
     struct kinf__server *server;
     struct kinf__endpoint **endpoints;
     size_t n_endpoints;
-    struct kinf__authorizer *authorizer; /* NULL: none */
-    struct kinf__access_log *access_log; /* NULL: none */
+    struct kinf__authorizer *authorizer;        /* NULL: none */
+    struct kinf__access_log *access_log;        /* NULL: none */
+    struct kinf__client_kubeconfig *kubeconfig; /* NULL: none */
+    struct kinf__demand demand;                 /* the server's, if there is a forwarder */
 };
 
-/* Nothing listens yet. `client` is borrowed, for what is passed on. Errors: KINF_ERR_NO_MEMORY,
+/* Nothing listens yet. `client` is borrowed, for what is passed on; `wake` is set when a type is asked
+ * for that is not cached. Errors: KINF_ERR_NO_MEMORY,
  * KINF_ERR_SYSTEM, KINF_ERR_CONFIG (tokens of others would go over plain HTTP). */
 KINF_MUST_CHECK int kinf__serving_new(const struct kinf__config *config, struct kinf_client *client,
-                                      struct kinf__serving **ret_serving, struct kinf_error *err);
+                                      struct kinf__waker *wake, struct kinf__serving **ret_serving,
+                                      struct kinf_error *err);
 /* A file that was renamed is left. */
 void kinf__serving_reopen_log(struct kinf__serving *serving);
+/* After a change of what it is made of; looked at from time to time. */
+void kinf__serving_refresh_kubeconfig(struct kinf__serving *serving);
 /* Ends every request within a bound, and listening; sources go afterwards, before
  * kinf__serving_free(). NULL is allowed. */
 void kinf__serving_stop(struct kinf__serving *serving);
@@ -37,11 +45,12 @@ void kinf__serving_free(struct kinf__serving *serving); /* NULL is allowed */
 KINF_MUST_CHECK int kinf__serving_refresh(struct kinf__serving *serving, struct kinf_client *client,
                                           struct kinf_error *err);
 
-/* Listens at every address of the configuration, then writes `kubeconfig` (NULL: none) for the first
- * TCP one. `client` asks for reviews and outlives it. Errors: kinf__endpoint_start()'s, kinf__authorizer_start()'s, KINF_ERR_CONFIG (a kubeconfig, and no TCP address). */
+/* Listens at every address of the configuration, then writes the kubeconfig that the options ask for,
+ * for the first TCP one. `client` asks for reviews, the options are needed as long as it, too. Errors:
+ * kinf__endpoint_start()'s, kinf__authorizer_start()'s, kinf__client_kubeconfig_new()'s. */
 KINF_MUST_CHECK int kinf__serving_listen(struct kinf__serving *serving,
                                          const struct kinf__config *config,
-                                         struct kinf_client *client, const char *kubeconfig,
-                                         struct kinf_error *err);
+                                         struct kinf_client *client,
+                                         const struct kinf__options *given, struct kinf_error *err);
 
 #endif

@@ -2,10 +2,7 @@
  * From protobuf to a tree, by the schema's numbers of fields. Scalars become a text of JSON first,
  * which the tree's parser takes: it mends and refuses strings and numbers as it does those of JSON.
  *
- * The wire: a message is a run of fields, each a varint (number << 3 | type) and its value, in any
- * order; of a field that is not repeated the last one counts, and messages are merged. The depth is
- * bounded by the types: none that has numbers contains itself.
- * https://protobuf.dev/programming-guides/encoding/
+ * The depth is bounded by the types: none that has numbers contains itself.
  */
 #include "document/protobuf.h"
 
@@ -15,6 +12,7 @@
 #include <time.h>
 
 #include "base/error.h"
+#include "base/wire.h"
 #include "json/quote.h"
 #include "json/scan.h"
 #include "rest/secret.h"
@@ -26,21 +24,6 @@
 #define LAST_SECOND  253402300799
 #define ZERO_SECOND  (-62135596800)
 
-enum wire_type {
-    WIRE_VARINT = 0,
-    WIRE_FIXED64 = 1,
-    WIRE_BYTES = 2,
-    WIRE_FIXED32 = 5,
-};
-
-/* A field of a message: its number and type, and what it holds, of which one counts. */
-struct wire_field {
-    uint64_t number;
-    enum wire_type type;
-    uint64_t integer;
-    struct kinf_str bytes;
-};
-
 struct decoder {
     struct kinf__buffer text; /* of the scalar at hand, as JSON */
     struct kinf_error *err;
@@ -48,92 +31,26 @@ struct decoder {
 
 /* --- the wire --- */
 
-static int refuse_end(struct decoder *decoder)
-{
-    return kinf__error_set(decoder->err, KINF_ERR_PARSE, "proto: unexpected EOF");
-}
-
-static int read_varint(struct decoder *decoder, struct kinf_str *rest, uint64_t *ret_value)
-{
-    uint64_t value = 0;
-    unsigned char byte;
-
-    for (unsigned shift = 0; shift < 64; shift += 7) {
-        if (rest->len == 0)
-            return refuse_end(decoder);
-        byte = (unsigned char)*rest->bytes++;
-        rest->len--;
-        value |= (uint64_t)(byte & 0x7f) << shift;
-        if (byte < 0x80) {
-            *ret_value = value;
-            return 0;
-        }
-    }
-    return kinf__error_set(decoder->err, KINF_ERR_PARSE, "proto: integer overflow");
-}
-
-static int read_bytes(struct decoder *decoder, struct kinf_str *rest, uint64_t len,
-                      struct kinf_str *ret_bytes)
-{
-    if (len > rest->len)
-        return refuse_end(decoder);
-    *ret_bytes = (struct kinf_str){ rest->bytes, (size_t)len };
-    rest->bytes += len;
-    rest->len -= (size_t)len;
-    return 0;
-}
-
-static int read_value(struct decoder *decoder, struct kinf_str *rest, struct wire_field *field)
-{
-    int failed;
-
-    switch (field->type) {
-    case WIRE_VARINT:
-        return read_varint(decoder, rest, &field->integer);
-    case WIRE_FIXED64:
-        return read_bytes(decoder, rest, 8, &field->bytes);
-    case WIRE_FIXED32:
-        return read_bytes(decoder, rest, 4, &field->bytes);
-    case WIRE_BYTES:
-        failed = read_varint(decoder, rest, &field->integer);
-        return failed < 0 ? failed : read_bytes(decoder, rest, field->integer, &field->bytes);
-    }
-    return kinf__error_set(decoder->err, KINF_ERR_PARSE, "proto: illegal wireType %d",
-                           (int)field->type);
-}
-
-/* Cuts the next field off a message that is not at its end. */
-static int read_field(struct decoder *decoder, struct kinf_str *rest, struct wire_field *field)
-{
-    uint64_t tag = 0;
-    int failed = read_varint(decoder, rest, &tag);
-
-    if (failed < 0)
-        return failed;
-    *field = (struct wire_field){ .number = tag >> 3, .type = (enum wire_type)(tag & 7) };
-    if (field->number == 0)
-        return kinf__error_set(decoder->err, KINF_ERR_PARSE, "proto: illegal tag 0");
-    return read_value(decoder, rest, field);
-}
-
-static int check_wire(struct decoder *decoder, const struct wire_field *field, enum wire_type type)
+static int check_wire(struct decoder *decoder, const struct kinf__wire_field *field,
+                      enum kinf__wire_type type)
 {
     return field->type == type ? 0
                                : kinf__error_set(decoder->err, KINF_ERR_PARSE,
                                                  "proto: wrong wireType = %d", (int)field->type);
 }
 
-static const enum wire_type all_bytes[] = { WIRE_BYTES, WIRE_BYTES };
+static const enum kinf__wire_type all_bytes[] = { KINF__WIRE_BYTES, KINF__WIRE_BYTES };
 
 /* A message of few scalars: the values of its fields by number, what it has of them. */
-static int read_small(struct decoder *decoder, struct kinf_str message, const enum wire_type *types,
-                      size_t n_types, struct wire_field *fields)
+static int read_small(struct decoder *decoder, struct kinf_str message,
+                      const enum kinf__wire_type *types, size_t n_types,
+                      struct kinf__wire_field *fields)
 {
-    struct wire_field field = { .number = 0 };
+    struct kinf__wire_field field = { .number = 0 };
     int failed = 0;
 
     while (failed == 0 && message.len > 0) {
-        failed = read_field(decoder, &message, &field);
+        failed = kinf__wire_read(&message, &field, decoder->err);
         if (failed < 0 || field.number > n_types)
             continue;
         failed = check_wire(decoder, &field, types[field.number - 1]);
@@ -170,8 +87,8 @@ static int write_number(struct decoder *decoder, struct kinf_str bytes)
 /* Message Timestamp: seconds = 1, nanos = 2. Of Time only the seconds count, as in JSON. */
 static int write_time(struct decoder *decoder, struct kinf_str message, bool is_micro)
 {
-    static const enum wire_type types[] = { WIRE_VARINT, WIRE_VARINT };
-    struct wire_field fields[2] = { { .number = 0 } };
+    static const enum kinf__wire_type types[] = { KINF__WIRE_VARINT, KINF__WIRE_VARINT };
+    struct kinf__wire_field fields[2] = { { .number = 0 } };
     int failed = read_small(decoder, message, types, 2, fields);
     time_t seconds = (time_t)fields[0].integer;
     char micros[16] = "";
@@ -194,8 +111,9 @@ static int write_time(struct decoder *decoder, struct kinf_str message, bool is_
 /* Message IntOrString: type = 1, intVal = 2, strVal = 3. */
 static int write_int_or_string(struct decoder *decoder, struct kinf_str message)
 {
-    static const enum wire_type types[] = { WIRE_VARINT, WIRE_VARINT, WIRE_BYTES };
-    struct wire_field fields[3] = { { .number = 0 } };
+    static const enum kinf__wire_type types[] = { KINF__WIRE_VARINT, KINF__WIRE_VARINT,
+                                                  KINF__WIRE_BYTES };
+    struct kinf__wire_field fields[3] = { { .number = 0 } };
     int failed = read_small(decoder, message, types, 3, fields);
 
     if (failed < 0)
@@ -208,7 +126,7 @@ static int write_int_or_string(struct decoder *decoder, struct kinf_str message)
 /* Message Quantity: string = 1. */
 static int write_quantity(struct decoder *decoder, struct kinf_str message)
 {
-    struct wire_field field = { .number = 0 };
+    struct kinf__wire_field field = { .number = 0 };
     int failed = read_small(decoder, message, all_bytes, 1, &field);
 
     return failed < 0
@@ -219,7 +137,7 @@ static int write_quantity(struct decoder *decoder, struct kinf_str message)
 /* Messages RawExtension and FieldsV1: the text of JSON = 1. */
 static int write_raw(struct decoder *decoder, struct kinf_str message)
 {
-    struct wire_field field = { .number = 0 };
+    struct kinf__wire_field field = { .number = 0 };
     int failed = read_small(decoder, message, all_bytes, 1, &field);
     size_t len;
 
@@ -241,7 +159,7 @@ static int write_integer(struct decoder *decoder, const char *type, uint64_t int
 
 /* The kinds that are no composites. */
 static int write_scalar(struct decoder *decoder, const struct kinf__schema_node *node,
-                        const struct wire_field *wire)
+                        const struct kinf__wire_field *wire)
 {
     struct kinf__buffer *text = &decoder->text;
 
@@ -267,16 +185,16 @@ static int write_scalar(struct decoder *decoder, const struct kinf__schema_node 
     }
 }
 
-static enum wire_type wire_type_of(const struct kinf__schema_node *node)
+static enum kinf__wire_type wire_type_of(const struct kinf__schema_node *node)
 {
     if (node->kind == KINF__SCHEMA_INTEGER || node->kind == KINF__SCHEMA_BOOLEAN)
-        return WIRE_VARINT;
-    return node->kind == KINF__SCHEMA_NUMBER ? WIRE_FIXED64 : WIRE_BYTES;
+        return KINF__WIRE_VARINT;
+    return node->kind == KINF__SCHEMA_NUMBER ? KINF__WIRE_FIXED64 : KINF__WIRE_BYTES;
 }
 
 /* Its text stays in the decoder until the next one. */
 static int make_scalar(struct decoder *decoder, const struct kinf__schema_node *node,
-                       const struct wire_field *wire, struct cJSON **ret_value)
+                       const struct kinf__wire_field *wire, struct cJSON **ret_value)
 {
     int failed;
 
@@ -304,17 +222,17 @@ static const struct kinf__schema_node string_node = { .kind = KINF__SCHEMA_STRIN
 static int decode_message(struct decoder *decoder, const struct kinf__schema_node *node,
                           uint32_t path, struct kinf_str message, struct cJSON *object);
 static int append_elements(struct decoder *decoder, const struct kinf__schema_node *element,
-                           const struct wire_field *wire, struct cJSON *array);
+                           const struct kinf__wire_field *wire, struct cJSON *array);
 
 /* A list that is no field is a message of its own: items = 1. */
 static int decode_items(struct decoder *decoder, const struct kinf__schema_node *element,
                         struct kinf_str message, struct cJSON *array)
 {
-    struct wire_field field;
+    struct kinf__wire_field field;
     int failed = 0;
 
     while (failed == 0 && message.len > 0) {
-        failed = read_field(decoder, &message, &field);
+        failed = kinf__wire_read(&message, &field, decoder->err);
         if (failed == 0 && field.number == 1)
             failed = append_elements(decoder, element, &field, array);
     }
@@ -323,7 +241,7 @@ static int decode_items(struct decoder *decoder, const struct kinf__schema_node 
 
 /* A list's element, or a map's. */
 static int make_value(struct decoder *decoder, const struct kinf__schema_node *node,
-                      const struct wire_field *wire, struct cJSON **ret_value)
+                      const struct kinf__wire_field *wire, struct cJSON **ret_value)
 {
     KINF__AUTO_DOC *value = NULL;
     int failed = check_wire(decoder, wire, wire_type_of(node));
@@ -344,7 +262,7 @@ static int make_value(struct decoder *decoder, const struct kinf__schema_node *n
 }
 
 static int append_element(struct decoder *decoder, const struct kinf__schema_node *element,
-                          const struct wire_field *wire, struct cJSON *array)
+                          const struct kinf__wire_field *wire, struct cJSON *array)
 {
     struct cJSON *value = NULL;
     int failed = make_value(decoder, element, wire, &value);
@@ -354,16 +272,16 @@ static int append_element(struct decoder *decoder, const struct kinf__schema_nod
 
 /* Numbers come one by one, or all of them packed in one field. */
 static int append_elements(struct decoder *decoder, const struct kinf__schema_node *element,
-                           const struct wire_field *wire, struct cJSON *array)
+                           const struct kinf__wire_field *wire, struct cJSON *array)
 {
-    struct wire_field item = { .type = wire_type_of(element) };
+    struct kinf__wire_field item = { .type = wire_type_of(element) };
     struct kinf_str rest = wire->bytes;
     int failed = 0;
 
-    if (item.type == WIRE_BYTES || wire->type != WIRE_BYTES)
+    if (item.type == KINF__WIRE_BYTES || wire->type != KINF__WIRE_BYTES)
         return append_element(decoder, element, wire, array);
     while (failed == 0 && rest.len > 0) {
-        failed = read_value(decoder, &rest, &item);
+        failed = kinf__wire_read_value(&rest, &item, decoder->err);
         if (failed == 0)
             failed = append_element(decoder, element, &item, array);
     }
@@ -374,8 +292,8 @@ static int append_elements(struct decoder *decoder, const struct kinf__schema_no
 static int decode_entry(struct decoder *decoder, const struct kinf__schema_node *element,
                         struct kinf_str message, struct cJSON *map)
 {
-    const enum wire_type types[] = { WIRE_BYTES, wire_type_of(element) };
-    struct wire_field fields[2] = { { .type = types[0] }, { .type = types[1] } };
+    const enum kinf__wire_type types[] = { KINF__WIRE_BYTES, wire_type_of(element) };
+    struct kinf__wire_field fields[2] = { { .type = types[0] }, { .type = types[1] } };
     KINF__AUTO_DOC *name = NULL;
     struct cJSON *member = NULL;
     int failed;
@@ -389,7 +307,7 @@ static int decode_entry(struct decoder *decoder, const struct kinf__schema_node 
 }
 
 static int set_composite(struct decoder *decoder, const struct kinf__schema_field *field,
-                         const struct wire_field *wire, struct cJSON *object)
+                         const struct kinf__wire_field *wire, struct cJSON *object)
 {
     const struct kinf__schema_node *node = field->node;
     bool is_list = node->kind == KINF__SCHEMA_LIST;
@@ -401,7 +319,7 @@ static int set_composite(struct decoder *decoder, const struct kinf__schema_fiel
         return KINF_ERR_NO_MEMORY;
     if (is_list)
         return append_elements(decoder, node->element, wire, child);
-    failed = check_wire(decoder, wire, WIRE_BYTES);
+    failed = check_wire(decoder, wire, KINF__WIRE_BYTES);
     if (failed < 0)
         return failed;
     if (node->kind == KINF__SCHEMA_MAP)
@@ -413,7 +331,7 @@ static int set_composite(struct decoder *decoder, const struct kinf__schema_fiel
 }
 
 static int set_scalar(struct decoder *decoder, const struct kinf__schema_field *field,
-                      const struct wire_field *wire, struct cJSON *object)
+                      const struct kinf__wire_field *wire, struct cJSON *object)
 {
     struct cJSON *value = NULL;
     int failed = check_wire(decoder, wire, wire_type_of(field->node));
@@ -448,7 +366,7 @@ static const struct kinf__schema_field *find_field(const struct kinf__schema_nod
 }
 
 static int decode_field(struct decoder *decoder, const struct kinf__schema_node *node,
-                        uint32_t path, const struct wire_field *wire, struct cJSON *object)
+                        uint32_t path, const struct kinf__wire_field *wire, struct cJSON *object)
 {
     const struct kinf__schema_field *field;
     bool wraps;
@@ -457,7 +375,7 @@ static int decode_field(struct decoder *decoder, const struct kinf__schema_node 
     if (wire->number > 0xff)
         return 0;
     field = find_field(node, path << 8 | (uint32_t)wire->number, &wraps);
-    if (wraps && (failed = check_wire(decoder, wire, WIRE_BYTES)) == 0)
+    if (wraps && (failed = check_wire(decoder, wire, KINF__WIRE_BYTES)) == 0)
         return decode_message(decoder, node, path << 8 | (uint32_t)wire->number, wire->bytes,
                               object);
     if (failed < 0 || field == NULL)
@@ -473,11 +391,11 @@ static int decode_field(struct decoder *decoder, const struct kinf__schema_node 
 static int decode_message(struct decoder *decoder, const struct kinf__schema_node *node,
                           uint32_t path, struct kinf_str message, struct cJSON *object)
 {
-    struct wire_field wire;
+    struct kinf__wire_field wire;
     int failed = 0;
 
     while (failed == 0 && message.len > 0) {
-        failed = read_field(decoder, &message, &wire);
+        failed = kinf__wire_read(&message, &wire, decoder->err);
         if (failed == 0)
             failed = decode_field(decoder, node, path, &wire, object);
     }
@@ -495,8 +413,9 @@ static int read_envelope(struct decoder *decoder, struct kinf_str body, struct c
         { .name = "apiVersion", .node = &string_node, .keeps_zero = true },
         { .name = "kind", .node = &string_node, .keeps_zero = true },
     };
-    struct wire_field parts[2] = { { .number = 0 } },
-                      names[2] = { { .type = WIRE_BYTES }, { .type = WIRE_BYTES } };
+    struct kinf__wire_field parts[2] = { { .number = 0 } },
+                            names[2] = { { .type = KINF__WIRE_BYTES },
+                                         { .type = KINF__WIRE_BYTES } };
     int failed;
 
     if (body.len < sizeof magic || memcmp(body.bytes, magic, sizeof magic) != 0)

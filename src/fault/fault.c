@@ -329,40 +329,29 @@ void kinf__fault_free(struct kinf__fault *fault)
 
 /* --- finding --- */
 
-/* As the server reads it: the first of the name counts, and all but these two are true. */
-static bool is_asked(const struct kinf__request *request, const char *name)
+static enum kinf__fault_verb verb_of(const struct kinf__request *request)
 {
-    struct kinf_str rest = request->query;
-    struct kinf__query_pair pair;
-
-    while (kinf__query_next(&rest, &pair)) {
-        if (kinf__query_is_named(pair.name, name))
-            return !kinf_str_equal(pair.value, KINF_STR("0")) &&
-                   !(pair.value.len == 5 && strncasecmp(pair.value.bytes, "false", 5) == 0);
-    }
-    return false;
-}
-
-static enum kinf__fault_verb read_verb(const struct kinf__request *request)
-{
-    if (*request->resource == '\0' || *request->name != '\0')
-        return KINF__FAULT_GET;
-    if (!is_asked(request, "watch"))
-        return KINF__FAULT_LIST;
-    return is_asked(request, "sendInitialEvents") ? KINF__FAULT_WATCH_LIST : KINF__FAULT_WATCH;
-}
-
-static enum kinf__fault_verb verb_of(const char *method, const struct kinf__request *request)
-{
-    if (strcmp(method, "POST") == 0)
+    switch (request->verb) {
+    case KINF__VERB_CREATE:
         return KINF__FAULT_CREATE;
-    if (strcmp(method, "PUT") == 0)
+    case KINF__VERB_UPDATE:
         return KINF__FAULT_UPDATE;
-    if (strcmp(method, "PATCH") == 0)
+    case KINF__VERB_PATCH:
         return KINF__FAULT_PATCH;
-    if (strcmp(method, "DELETE") == 0)
-        return *request->name != '\0' ? KINF__FAULT_DELETE : KINF__FAULT_DELETE_COLLECTION;
-    return read_verb(request);
+    case KINF__VERB_DELETE:
+        return KINF__FAULT_DELETE;
+    case KINF__VERB_DELETE_COLLECTION:
+        return KINF__FAULT_DELETE_COLLECTION;
+    case KINF__VERB_LIST:
+        return KINF__FAULT_LIST;
+    case KINF__VERB_WATCH:
+        return kinf__request_is_true(request, "sendInitialEvents") ? KINF__FAULT_WATCH_LIST
+                                                                   : KINF__FAULT_WATCH;
+    case KINF__VERB_GET:
+    case KINF__VERB_OTHER:
+        break;
+    }
+    return KINF__FAULT_GET;
 }
 
 /* As much of it as lines can name. */
@@ -374,7 +363,7 @@ static void copy_path(struct kinf_str target, char path[PATH_SIZE])
     snprintf(path, PATH_SIZE, "%.*s", (int)(len < PATH_SIZE ? len : PATH_SIZE), target.bytes);
 }
 
-static void note_request(struct kinf__faults *faults, const struct kinf__exchange_head *head,
+static void note_request(struct kinf__faults *faults, const struct kinf__request_head *head,
                          const struct kinf__fault_subject *subject, unsigned fault_id)
 {
     struct logged *logged = &faults->log[faults->n_requests++ % LOG_LEN];
@@ -388,7 +377,7 @@ static void note_request(struct kinf__faults *faults, const struct kinf__exchang
 
 static struct kinf__fault *hit(struct kinf__faults *faults, struct rule *rule,
                                const struct kinf__fault_subject *subject,
-                               const struct kinf__exchange_head *head)
+                               const struct kinf__request_head *head)
 {
     struct kinf__fault *fault = calloc(1, sizeof *fault);
 
@@ -399,8 +388,7 @@ static struct kinf__fault *hit(struct kinf__faults *faults, struct rule *rule,
     fault->effect = rule->spec.effect;
     fault->object = (struct kinf__fault_object){ subject->verb, subject->group, subject->resource,
                                                  subject->name };
-    fault->takes_gzip =
-        head->accept_encoding != NULL && strstr(head->accept_encoding, "gzip") != NULL;
+    fault->takes_gzip = head->takes_gzip;
     kinf__list_push_back(&faults->live, &fault->node);
     return fault;
 }
@@ -408,7 +396,7 @@ static struct kinf__fault *hit(struct kinf__faults *faults, struct rule *rule,
 /* The lock is held. Those behind the one that hits do not count the request. */
 static struct kinf__fault *ask_rules(struct kinf__faults *faults,
                                      const struct kinf__fault_subject *subject,
-                                     const struct kinf__exchange_head *head, unsigned *ret_id)
+                                     const struct kinf__request_head *head, unsigned *ret_id)
 {
     int64_t at_ms = kinf__clock_now_ms();
 
@@ -428,19 +416,19 @@ static struct kinf__fault *ask_rules(struct kinf__faults *faults,
 }
 
 struct kinf__fault *kinf__faults_find(struct kinf__faults *faults,
-                                      const struct kinf__exchange_head *head,
+                                      const struct kinf__request_head *head,
                                       const struct kinf__request *request)
 {
     char path[PATH_SIZE];
     const struct kinf__fault_subject subject = {
-        .verb = verb_of(head->method, request),
+        .verb = verb_of(request),
         .path = path,
         .resource = request->resource,
         .group = request->group,
         .subresource = request->subresource,
         .name_space = request->name_space,
         .name = request->name,
-        .user_agent = head->client != NULL ? head->client->user_agent : "",
+        .user_agent = head->user_agent,
     };
     struct kinf__fault *fault = NULL;
     unsigned id = 0;

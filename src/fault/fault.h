@@ -37,7 +37,7 @@ KINF_MUST_CHECK int kinf__faults_write_requests(struct kinf__faults *faults,
 
 /* To put into a struct kinf__backend, with their own ctx. */
 struct kinf__fault *kinf__faults_find(struct kinf__faults *faults,
-                                      const struct kinf__exchange_head *head,
+                                      const struct kinf__request_head *head,
                                       const struct kinf__request *request);
 int kinf__fault_hold(struct kinf__fault *fault, const struct kinf__exchange_owner *owner,
                      struct kinf__refusal *refusal);

@@ -26,7 +26,7 @@ struct kinf__fault_endpoint {
     struct kinf__endpoint *http;
 };
 
-static int admit(const struct kinf__exchange_head *head, const struct kinf__attributes *attributes,
+static int admit(const struct kinf__request_head *head, const struct kinf__attributes *attributes,
                  struct kinf__refusal *refusal, void *ctx)
 {
     (void)head;
@@ -36,7 +36,7 @@ static int admit(const struct kinf__exchange_head *head, const struct kinf__attr
     return 0;
 }
 
-static bool takes(const struct kinf__exchange_head *head, const struct kinf__request *request,
+static bool takes(const struct kinf__request_head *head, const struct kinf__request *request,
                   void *ctx)
 {
     (void)head;

@@ -109,6 +109,10 @@ KINF_MUST_CHECK int kinf__informer_new_for_type(struct kinf_client *client,
                                                 struct kinf_informer **ret_informer,
                                                 struct kinf_error *err);
 
+/* What went wrong lately. Any thread. */
+void kinf__informer_last_errors(struct kinf_informer *informer,
+                                struct kinf__last_errors *ret_errors);
+
 /* What an owner does with the informers that it lends: kinf_informer_start() and so on refuse those. */
 void kinf__informer_lend(struct kinf_informer *informer);
 void kinf__informer_free(struct kinf_informer *informer);

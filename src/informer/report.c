@@ -264,15 +264,6 @@ static int check_names(const struct kinf_metrics_source *sources, size_t n_sourc
     return 0;
 }
 
-/* Gives the text to the caller. */
-static int take_text(struct kinf__buffer *buffer, char **ret_text, struct kinf_error *err)
-{
-    if (kinf__buffer_cstr(buffer) == NULL)
-        return kinf__error_no_memory(err);
-    *ret_text = KINF__TAKE(buffer->bytes);
-    return 0;
-}
-
 int kinf_metrics_text(const struct kinf_metrics_source *sources, size_t n_sources, char **ret_text,
                       struct kinf_error *err)
 {
@@ -294,7 +285,7 @@ int kinf_metrics_text(const struct kinf_metrics_source *sources, size_t n_source
     if (rc == 0)
         rc = write_all(&buffer, reports, n_sources);
     reports_free(reports, n_sources);
-    return rc == 0 ? take_text(&buffer, ret_text, err) : kinf__error_no_memory(err);
+    return rc == 0 ? kinf__buffer_take_text(&buffer, ret_text, err) : kinf__error_no_memory(err);
 }
 
 /* --- the dump --- */
@@ -367,5 +358,5 @@ int kinf_informer_dump(struct kinf_informer *informer, char **ret_text, struct k
     if (rc == 0)
         rc = dump_handlers(&buffer, &report);
     free(report.handlers);
-    return rc == 0 ? take_text(&buffer, ret_text, err) : kinf__error_no_memory(err);
+    return rc == 0 ? kinf__buffer_take_text(&buffer, ret_text, err) : kinf__error_no_memory(err);
 }

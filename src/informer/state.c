@@ -71,6 +71,7 @@ static void note_error(struct kinf__state *state, const struct kinf_error *err, 
     if (state->error.code != err->code)
         state->error_since_ms = now_ms;
     state->error = *err;
+    kinf__last_errors_note(&state->last_errors, err->message, now_ms);
 }
 
 void kinf__state_phase(struct kinf__state *state, enum kinf__reflector_phase phase,
@@ -96,6 +97,7 @@ void kinf__state_frozen(struct kinf__state *state, const struct kinf_error *err,
         return;
     }
     state->frozen = *err;
+    kinf__last_errors_note(&state->last_errors, err->message, now_ms);
     state->frozen_since_ms = now_ms;
 }
 
@@ -106,6 +108,7 @@ void kinf__state_quarantine(struct kinf__state *state, const char *key,
         state->degraded_since_ms = now_ms;
     snprintf(state->quarantine, sizeof state->quarantine, "object %s is left out: %s",
              key[0] != '\0' ? key : "without a key", err->message);
+    kinf__last_errors_note(&state->last_errors, state->quarantine, now_ms);
 }
 
 void kinf__state_shard_ignored(struct kinf__state *state, const char *key, int64_t now_ms)

@@ -10,6 +10,7 @@
 #include <kinformer/informer.h>
 
 #include "base/log.h"
+#include "informer/last_errors.h"
 #include "reflector/failure.h"
 #include "reflector/reflector.h"
 
@@ -35,6 +36,7 @@ struct kinf__state {
     int64_t shard_ignored_since_ms; /* 0: it is not */
     char shard_reason[KINF_ERROR_MESSAGE_SIZE];
     char quarantine[KINF_ERROR_MESSAGE_SIZE]; /* about the last object that was left out; else "" */
+    struct kinf__last_errors last_errors;     /* all of these, also when they are over */
 };
 
 /* What others count. */

@@ -353,6 +353,14 @@ void kinf_informer_status(struct kinf_informer *informer, struct kinf_informer_s
     kinf__mutex_unlock(&informer->status_lock);
 }
 
+void kinf__informer_last_errors(struct kinf_informer *informer,
+                                struct kinf__last_errors *ret_errors)
+{
+    kinf__mutex_lock(&informer->status_lock);
+    *ret_errors = informer->state.last_errors;
+    kinf__mutex_unlock(&informer->status_lock);
+}
+
 static bool has_quiet_handlers(struct kinf_informer *informer)
 {
     KINF__AUTO_FREE struct kinf__handler_report *handlers = NULL;

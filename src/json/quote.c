@@ -71,3 +71,15 @@ int kinf__quote(struct kinf__buffer *out, struct kinf_str text)
     }
     return failed < 0 ? failed : kinf__buffer_append(out, "\"", 1);
 }
+
+bool kinf__is_utf8(struct kinf_str text)
+{
+    const uint8_t *bytes = (const uint8_t *)text.bytes;
+
+    for (size_t i = 0, n; i < text.len; i += n) {
+        n = sequence_len(bytes + i, text.len - i);
+        if (n == 0)
+            return false;
+    }
+    return true;
+}

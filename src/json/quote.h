@@ -6,6 +6,8 @@
 #ifndef KINF_JSON_QUOTE_H
 #define KINF_JSON_QUOTE_H
 
+#include <stdbool.h>
+
 #include <kinformer/str.h>
 
 #include "base/buffer.h"
@@ -13,5 +15,8 @@
 /* Appends `text` in quotes; `<`, `>`, `&` and control characters are escaped, bytes that are no
  * UTF-8 become U+FFFD. Errors: KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__quote(struct kinf__buffer *out, struct kinf_str text);
+
+/* Whether all of it is well-formed UTF-8. */
+bool kinf__is_utf8(struct kinf_str text);
 
 #endif

@@ -17,6 +17,8 @@
 
 #define CONNECT_TIMEOUT_MS 30000
 #define REQUEST_TIMEOUT_MS 30000
+#define QUERIES_PER_SECOND 5.0
+#define QUERY_BURST        10
 
 /* --- what the process needs once --- */
 
@@ -145,7 +147,10 @@ static int fill(struct kinf_client *client, const struct kinf_client_options *op
         return kinf__error_no_memory(err);
     client->connect_timeout_ms = or_default(options->connect_timeout_ms, CONNECT_TIMEOUT_MS);
     client->request_timeout_ms = or_default(options->request_timeout_ms, REQUEST_TIMEOUT_MS);
-    kinf__rate_limit_init(&client->rate_limit, options->queries_per_second, options->burst);
+    kinf__rate_limit_init(&client->rate_limit,
+                          options->queries_per_second != 0 ? options->queries_per_second
+                                                           : QUERIES_PER_SECOND,
+                          options->burst > 0 ? options->burst : QUERY_BURST);
     return 0;
 }
 

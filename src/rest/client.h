@@ -14,11 +14,11 @@
 
 #include "base/list.h"
 #include "base/lock.h"
+#include "base/rate_limit.h"
 #include "base/thread.h"
 #include "rest/credentials.h"
 #include "rest/discovery_cache.h"
 #include "rest/kubeconfig.h"
-#include "rest/turns.h"
 
 #define KINF__MAX_IDLE_CONNECTIONS 4
 

@@ -20,7 +20,6 @@
 #define FILES_FRESH_MS 10000
 #define RUN_PAUSE_MS   5000 /* behind a failed run, and between two runs because of a 401 */
 #define LEAD_MAX_S     10   /* before the end, a plugin is run again */
-#define WHITE_SPACE    " \t\r\n"
 
 /* --- one credential --- */
 
@@ -133,30 +132,6 @@ static char *basic_of(const char *username, const char *password)
 
 /* --- files --- */
 
-/* A token file's content without the white space around it. */
-static int read_token(const char *path, char **ret_token, struct kinf_error *err)
-{
-    KINF__AUTO_SECRET *text = NULL;
-    size_t len;
-    int failed = kinf__secret_read_file(path, &text, err);
-    char *start;
-
-    if (failed < 0)
-        return failed;
-    start = text + strspn(text, WHITE_SPACE);
-    for (len = strlen(start); len > 0 && strchr(WHITE_SPACE, start[len - 1]) != NULL;)
-        start[--len] = '\0';
-    if (len == 0)
-        return kinf__error_set(err, KINF_ERR_CONFIG, "the token file %s is empty", path);
-    if (!kinf__is_one_line(start))
-        return kinf__error_set(err, KINF_ERR_CONFIG,
-                               "the token file %s has a line break or another control character "
-                               "in its token",
-                               path);
-    *ret_token = strdup(start);
-    return *ret_token != NULL ? 0 : kinf__error_no_memory(err);
-}
-
 /* Once until it is good again. */
 static void tell_bad(bool *is_told, const struct kinf_error *err)
 {
@@ -171,7 +146,7 @@ static int read_authorization(const struct kinf__cluster_config *config,
                               struct kinf__credential_parts *parts, struct kinf_error *err)
 {
     KINF__AUTO_SECRET *token = NULL;
-    int failed = read_token(config->token_file, &token, err);
+    int failed = kinf__secret_read_token(config->token_file, &token, err);
 
     if (failed == 0 && (parts->authorization = bearer_of(token)) == NULL)
         failed = kinf__error_no_memory(err);

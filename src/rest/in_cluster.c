@@ -90,3 +90,13 @@ int kinf__in_cluster_load(struct kinf__cluster_config *config, struct kinf_error
         return kinf__error_no_memory(err);
     return 0;
 }
+
+int kinf__in_cluster_token_file(char **ret_path, struct kinf_error *err)
+{
+    char *path = kinf__in_cluster_is_possible() ? file_of("token") : NULL;
+
+    if (path == NULL && kinf__in_cluster_is_possible())
+        return kinf__error_no_memory(err);
+    *ret_path = path;
+    return 0;
+}

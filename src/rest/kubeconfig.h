@@ -59,4 +59,7 @@ void kinf__cluster_config_release(struct kinf__cluster_config *config);
  * tests. Default: /var/run/secrets/kubernetes.io/serviceaccount */
 extern const char *kinf__in_cluster_dir;
 
+/* Where the pod has its token; NULL: this is no pod. Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__in_cluster_token_file(char **ret_path, struct kinf_error *err);
+
 #endif

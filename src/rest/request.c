@@ -1,6 +1,6 @@
 /*
- * Requests and their answers. Neighbours: http.c carries them, turns.h says when;
- * url.c writes targets.
+ * Requests and their answers. Neighbours: http.c carries them, retry.h says
+ * what is made again, url.c writes targets.
  *
  * Connections that a request is through with wait in the client for the next one; one that failed
  * is closed.
@@ -20,7 +20,7 @@
 #include "object/object.h"
 #include "rest/client.h"
 #include "rest/http.h"
-#include "rest/turns.h"
+#include "rest/retry.h"
 #include "rest/url.h"
 
 #define MAX_RESPONSE_BYTES ((size_t)256 << 20)

@@ -15,6 +15,7 @@
 
 #define FILE_MAX_BYTES ((size_t)1 << 20)
 #define SIZE_MIN       4096
+#define WHITE_SPACE    " \t\r\n"
 
 void kinf__secret_free(char *text)
 {
@@ -124,6 +125,29 @@ int kinf__secret_read_file(const char *path, char **ret_text, struct kinf_error 
 }
 
 /* --- base64 --- */
+
+int kinf__secret_read_token(const char *path, char **ret_token, struct kinf_error *err)
+{
+    KINF__AUTO_SECRET *text = NULL;
+    size_t len;
+    int failed = kinf__secret_read_file(path, &text, err);
+    char *start;
+
+    if (failed < 0)
+        return failed;
+    start = text + strspn(text, WHITE_SPACE);
+    for (len = strlen(start); len > 0 && strchr(WHITE_SPACE, start[len - 1]) != NULL;)
+        start[--len] = '\0';
+    if (len == 0)
+        return kinf__error_set(err, KINF_ERR_CONFIG, "the token file %s is empty", path);
+    if (!kinf__is_one_line(start))
+        return kinf__error_set(err, KINF_ERR_CONFIG,
+                               "the token file %s has a line break or another control character "
+                               "in its token",
+                               path);
+    *ret_token = strdup(start);
+    return *ret_token != NULL ? 0 : kinf__error_no_memory(err);
+}
 
 int kinf__secret_append_base64(struct kinf__buffer *buffer, const char *bytes, size_t len)
 {

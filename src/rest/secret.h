@@ -39,6 +39,11 @@ bool kinf__is_token(const char *text);
 KINF_MUST_CHECK int kinf__secret_read_file(const char *path, char **ret_text,
                                            struct kinf_error *err);
 
+/* The token in such a file, without the white space around it. Errors: also KINF_ERR_CONFIG: it has
+ * none. */
+KINF_MUST_CHECK int kinf__secret_read_token(const char *path, char **ret_token,
+                                            struct kinf_error *err);
+
 /* Encodes as base64, behind what is in the buffer. Errors: KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__secret_append_base64(struct kinf__buffer *buffer, const char *bytes,
                                                size_t len);

@@ -3,19 +3,18 @@
  * exchange.c asks here before it answers anything.
  *
  * /healthz, /livez and /readyz are open, as kube-apiserver's are to everybody by default; the checks
- * below them are not. A request that is no GET is answered by nobody but the upstream, which judges
- * its credentials itself: here it only needs to have some.
+ * below them are not. Who shows a certificate and a token is whom the certificate names. A request
+ * that is no GET is answered by nobody but the upstream, which judges its credentials itself: here it
+ * only needs to have some.
  */
 #include "serve/access.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/clock.h"
 #include "serve/backend.h"
-#include "serve/request_head.h"
 #include "serve/web_token.h"
 
 #define LENIENCY_MS 60000
@@ -30,29 +29,34 @@ bool kinf__access_is_open(const struct kinf__exchange *exchange)
     return exchange->request.route == KINF__ROUTE_HEALTH && *exchange->request.name == '\0';
 }
 
-/* Options that do not read ask for nothing that is answered: the least is as good as any. */
-static void add_options(const struct kinf__list_options *options,
-                        struct kinf__attributes *attributes)
-{
-    const char *name = kinf__fields_required(options->fields, "metadata.name");
-
-    attributes->verb = options->is_watch ? "watch" : "list";
-    attributes->label_selector = options->label_selector;
-    attributes->field_selector = options->field_selector;
-    if (name != NULL)
-        attributes->name = name;
-}
-
 /* No resource is asked for. */
 static bool is_by_path(const struct kinf__request *request)
 {
     return request->route != KINF__ROUTE_RESOURCE || *request->resource == '\0';
 }
 
-static void describe(const struct kinf__request *request, const char *path,
-                     const struct kinf__list_options *options, struct kinf__attributes *attributes)
+/* Options that do not read ask for nothing that is answered: the least is as good as any. */
+static void add_options(const struct kinf__list_options *options,
+                        struct kinf__attributes *attributes)
 {
-    *attributes = (struct kinf__attributes){ "get", "", "", "", "", "", "", "", "", "" };
+    const char *name = kinf__fields_required(options->fields, "metadata.name");
+
+    if (options->text == NULL)
+        return;
+    attributes->label_selector = options->label_selector;
+    attributes->field_selector = options->field_selector;
+    if (name != NULL)
+        attributes->name = name;
+}
+
+static void describe(const struct kinf__exchange *exchange, const char *path,
+                     struct kinf__attributes *attributes)
+{
+    const struct kinf__request *request = &exchange->request;
+
+    *attributes = (struct kinf__attributes){
+        kinf__request_verb_to_string(request->verb), "", "", "", "", "", "", "", "", ""
+    };
     if (is_by_path(request)) {
         attributes->path = path;
         return;
@@ -66,11 +70,9 @@ static void describe(const struct kinf__request *request, const char *path,
     /* As the API server sees it, a namespace is in itself. */
     if (strcmp(request->resource, "namespaces") == 0 && *request->name_space == '\0')
         attributes->name_space = attributes->name;
-    /* Selectors are of no account there. */
-    if (request->is_watch_path)
-        attributes->verb = "watch";
-    else if (*request->name == '\0')
-        add_options(options, attributes);
+    /* Selectors are of no account at the deprecated paths. */
+    if (!request->is_watch_path && *request->name == '\0')
+        add_options(&exchange->options, attributes);
 }
 
 /* Whether a token may be anybody's now, by what it says of itself: then *ret_expires_ms is when it
@@ -131,11 +133,26 @@ static int conclude(struct kinf__exchange *exchange, const struct kinf__attribut
     return kinf__refusal_empty(exchange->refusal, 1);
 }
 
-static int ask_authorizer(struct kinf__exchange *exchange, const struct kinf__exchange_head *head,
+/* Whom the certificate names, as the API server does with who has both, or whose the token is. Returns
+ * false: nobody's. */
+static bool find_credential(const struct kinf__exchange *exchange, int64_t now_ms,
+                            struct kinf__access_request *request)
+{
+    const struct kinf__client_certificate *certificate = exchange->owner.certificate;
+
+    if (!kinf__client_certificate_names(certificate)) {
+        request->token = exchange->head.token;
+        return is_of_now(request->token, now_ms, &request->expires_ms);
+    }
+    request->user = certificate->user;
+    request->expires_ms = now_ms + certificate->expires_ms - kinf__clock_wall_ms();
+    return true;
+}
+
+static int ask_authorizer(struct kinf__exchange *exchange,
                           const struct kinf__attributes *attributes)
 {
     struct kinf__access_request request = {
-        .token = kinf__request_head_bearer_token(head->authorization),
         .address = exchange->owner.address,
         .attributes = *attributes,
     };
@@ -143,7 +160,7 @@ static int ask_authorizer(struct kinf__exchange *exchange, const struct kinf__ex
     int64_t now_ms = kinf__clock_now_ms();
     int step;
 
-    if (!is_of_now(request.token, now_ms, &request.expires_ms))
+    if (!find_credential(exchange, now_ms, &request))
         return refuse_unauthorized(exchange);
     exchange->access.wake = exchange->owner.wake;
     exchange->access.ctx = exchange->owner.ctx;
@@ -154,53 +171,30 @@ static int ask_authorizer(struct kinf__exchange *exchange, const struct kinf__ex
     return step;
 }
 
-const char *kinf__access_verb(const struct kinf__request *request, const char *method,
-                              const char *read_verb)
-{
-    if (request->is_watch_path)
-        return read_verb;
-    if (strcmp(method, "POST") == 0)
-        return "create";
-    if (strcmp(method, "PUT") == 0)
-        return "update";
-    if (strcmp(method, "PATCH") == 0)
-        return "patch";
-    if (strcmp(method, "DELETE") == 0)
-        return *request->name != '\0' ? "delete" : "deletecollection";
-    return read_verb;
-}
-
 /* What the request asks for, put to the backend, which judges writes as well, or to the authorizer. */
-static int ask(struct kinf__exchange *exchange, const struct kinf__exchange_head *head,
-               const char *path)
+static int ask(struct kinf__exchange *exchange, const char *path)
 {
     const struct kinf__backend *backend = exchange->server->backend;
-    const struct kinf__list_options none = { .label_selector = "", .field_selector = "" };
-    struct kinf__refusal ignored = { 0 };
     struct kinf__attributes attributes;
-    int failed = exchange->request.route == KINF__ROUTE_RESOURCE
-                     ? kinf__exchange_read_options(exchange, &ignored)
-                     : 0;
 
-    if (failed == KINF_ERR_NO_MEMORY)
-        return kinf__refuse_no_memory(exchange->refusal);
-    describe(&exchange->request, path, exchange->has_options ? &exchange->options : &none,
-             &attributes);
-    attributes.verb = kinf__access_verb(&exchange->request, head->method, attributes.verb);
-    return backend != NULL ? backend->admit(head, &attributes, exchange->refusal, backend->ctx)
-                           : ask_authorizer(exchange, head, &attributes);
+    describe(exchange, path, &attributes);
+    return backend != NULL
+               ? backend->admit(&exchange->head, &attributes, exchange->refusal, backend->ctx)
+               : ask_authorizer(exchange, &attributes);
 }
 
-int kinf__access_step(struct kinf__exchange *exchange, const struct kinf__exchange_head *head)
+int kinf__access_step(struct kinf__exchange *exchange)
 {
+    const struct kinf__request_head *head = &exchange->head;
     bool has_backend = exchange->server->backend != NULL;
     size_t len = strcspn(head->target.bytes, "?");
     char path[1024];
 
     if (kinf__access_is_open(exchange) || (!has_backend && exchange->owner.authorizer == NULL))
         return KINF__STEP_ANSWERED;
-    if (!has_backend && (kinf__request_head_bearer_token(head->authorization).len == 0 ||
-                         head->has_many_authorizations))
+    if (!has_backend &&
+        ((head->token.len == 0 && !kinf__client_certificate_names(exchange->owner.certificate)) ||
+         head->has_two_credentials))
         return refuse_unauthorized(exchange);
     if (!has_backend && strcmp(head->method, "GET") != 0)
         return KINF__STEP_ANSWERED;
@@ -212,7 +206,7 @@ int kinf__access_step(struct kinf__exchange *exchange, const struct kinf__exchan
     }
     memcpy(path, head->target.bytes, len);
     path[len] = '\0';
-    return ask(exchange, head, path);
+    return ask(exchange, path);
 }
 
 void kinf__access_release(struct kinf__exchange *exchange)

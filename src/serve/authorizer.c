@@ -1,14 +1,10 @@
 /*
- * Inquiries and the decisions that they lead to. Neighbours: inquiry.c asks the upstream,
- * decisions.c keeps what came back, access.c asks for requests.
+ * Asking. Neighbours: remembered.c knows what was answered, inquiries.c whose turn it is, review.c what
+ * is sent; access.c asks for requests.
  *
- * A decision on access is keyed by all that the upstream said of the user, never by the token: who
- * has another group is another user.
- *
- * An inquiry is taken only while no other one of its token is under way. So no token takes more than
- * one thread, and the second question of a new token finds whose it is. A thread that is through with
- * an inquiry looks for the next itself: what became possible by that needs no signal. While inquiries
- * wait, one thread that has none knows when the next turn comes, or all are busy.
+ * A thread that is through with an inquiry looks for the next itself: what became possible by that
+ * needs no signal. While inquiries wait, one thread that has none knows when the next turn comes, or
+ * all are busy.
  */
 #include "serve/authorizer.h"
 
@@ -23,23 +19,26 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "rest/http.h"
+#include "rest/secret.h"
 
 #define ALLOW_MS      30000
 #define DENY_MS       5000
 #define WATCH_MS      600000
 #define MAX_DECISIONS 4096
 #define TOKENS_PER_S  50
-#define PATIENCE_MS   20000 /* whoever asked has waited long enough: the upstream does not keep up */
-#define MAX_INQUIRIES (TOKENS_PER_S * PATIENCE_MS / 1000) /* more of one address would not last */
-#define TOKEN_SHARE   4 /* of the inquiries, the part that one token may have */
+#define MAX_INQUIRIES (TOKENS_PER_S * KINF__INQUIRY_PATIENCE_MS / 1000) /* more would not last */
 #define WARNING_MS    10000
 #define PROBE_MS      5000 /* between two inquiries that nobody waits for, while it does not answer */
-#define FAMILIAR_MS   600000 /* beyond its decision: whose token it was is no stranger */
 /* A review takes milliseconds, so one would do: the others are for reviews that hang. */
 #define N_REVIEWERS 4
-#define MAX_UNKNOWN 2 /* of them, for unknown tokens of one address */
 #define REVIEW_MS   10000
 #define MAX_ANSWER  (1u << 20)
+
+/* How reviews are sent. */
+struct sender {
+    kinf__review_send_cb *send;
+    void *ctx;
+};
 
 /* A thread that sends reviews, over a connection of its own. */
 struct reviewer {
@@ -52,20 +51,15 @@ struct reviewer {
 struct kinf__authorizer {
     /* constant after start */
     struct kinf__authorizer_options options;
-    struct kinf__review_sender sender; /* of kinf__authorizer_work() */
+    struct sender sender; /* of kinf__authorizer_work() */
     bool is_started;
     struct kinf__waker stop; /* of reviews */
     struct reviewer reviewers[N_REVIEWERS];
     struct kinf__mutex lock;
     struct kinf__cond changed;
     /* guarded by lock */
-    struct kinf__list waiting; /* inquiries that somebody waits for, the oldest first */
-    struct kinf__list under_way;
-    size_t n_inquiries;
-    struct kinf__decisions tokens;
-    struct kinf__decisions familiar; /* tokens that were somebody's not long ago */
-    struct kinf__decisions accesses;
-    struct kinf__credit credit;
+    struct kinf__inquiries inquiries;
+    struct kinf__remembered remembered;
     struct kinf__log_limit warnings;
     int64_t away_since_ms; /* since when the upstream does not answer; 0: it does */
     int64_t next_probe_ms;
@@ -86,55 +80,15 @@ static enum kinf__verdict fail(struct kinf__access_answer *answer)
     return answer->verdict;
 }
 
-/* What a decision on access means; `user` is what was said of the user. */
-static enum kinf__verdict judge(const char *user, bool is_yes, const char *reason,
-                                struct kinf__access_answer *answer)
-{
-    KINF__AUTO_BUFFER name = KINF__BUFFER_INIT;
-
-    answer->verdict = is_yes ? KINF__VERDICT_ALLOWED : KINF__VERDICT_DENIED;
-    if (kinf__review_user_name(user, &name) < 0 && !is_yes)
-        return fail(answer);
-    snprintf(answer->user, sizeof answer->user, "%.*s", (int)name.len,
-             name.len != 0 ? name.bytes : "");
-    snprintf(answer->reason, sizeof answer->reason, "%s", reason);
-    return answer->verdict;
-}
-
-/* From what is kept; `or_stale`: also from what was to be asked again. The lock is held. */
-static enum kinf__verdict look_up(struct kinf__authorizer *authorizer,
-                                  const struct kinf__question *token_question,
-                                  const struct kinf__attributes *attributes, int64_t now_ms,
-                                  bool or_stale, struct kinf__access_answer *answer)
-{
-    const struct kinf__decision *who =
-        kinf__decisions_find(&authorizer->tokens, token_question, now_ms, or_stale);
-    const struct kinf__decision *may;
-    struct kinf__question question;
-
-    answer->verdict = KINF__VERDICT_WAITS;
-    if (who == NULL)
-        return answer->verdict;
-    if (!who->is_yes)
-        return answer->verdict = KINF__VERDICT_UNKNOWN;
-    if (kinf__question_of_user(who->text, attributes, &question) < 0)
-        return fail(answer);
-    may = kinf__decisions_find(&authorizer->accesses, &question, now_ms, or_stale);
-    if (may == NULL)
-        return answer->verdict;
-    if (or_stale)
-        answer->stale_until_ms = min(who->stale_until_ms, may->stale_until_ms);
-    return judge(who->text, may->is_yes, may->text, answer);
-}
-
 /* Whether an answer of before stands in, since nobody can be asked. The lock is held. */
 static bool stands_in(struct kinf__authorizer *authorizer,
                       const struct kinf__question *token_question,
                       const struct kinf__attributes *attributes, int64_t now_ms,
                       struct kinf__access_answer *answer)
 {
-    if (authorizer->away_since_ms == 0 || look_up(authorizer, token_question, attributes, now_ms,
-                                                  true, answer) != KINF__VERDICT_ALLOWED) {
+    if (authorizer->away_since_ms == 0 ||
+        kinf__remembered_find(&authorizer->remembered, token_question, attributes, now_ms, true,
+                              answer) != KINF__VERDICT_ALLOWED) {
         *answer = (struct kinf__access_answer){ .verdict = KINF__VERDICT_WAITS };
         return false;
     }
@@ -155,87 +109,27 @@ static void settle(struct kinf__authorizer *authorizer, struct kinf__inquiry *in
         waiter->answer = *answer;
         waiter->wake(waiter->ctx);
     }
-    kinf__list_remove(&inquiry->node);
-    inquiry->payer->n_inquiries--;
-    authorizer->n_inquiries--;
-    kinf__inquiry_free(inquiry);
+    kinf__inquiries_remove(&authorizer->inquiries, inquiry);
 }
 
-/* Whether it is kept whose token it is, or it was somebody's of late. The lock is held. */
-static bool is_known(struct kinf__authorizer *authorizer,
-                     const struct kinf__question *token_question, int64_t now_ms)
-{
-    return kinf__decisions_find(&authorizer->tokens, token_question, now_ms, false) != NULL ||
-           kinf__decisions_find(&authorizer->familiar, token_question, now_ms, false) != NULL;
-}
-
-/* Throttles the newest inquiry about an unknown token of the address that has the most inquiries. For
- * another unknown token that is done only if its address has fewer even so. The lock is held. */
-static bool make_room(struct kinf__authorizer *authorizer,
-                      const struct kinf__question *token_question, const struct kinf__payer *payer,
-                      int64_t now_ms)
-{
-    const struct kinf__access_answer answer = { .verdict = KINF__VERDICT_THROTTLED };
-    const struct kinf__payer *greatest = kinf__credit_greatest(&authorizer->credit);
-
-    if (greatest->n_inquiries <= payer->n_inquiries + 1 &&
-        !is_known(authorizer, token_question, now_ms))
-        return false;
-    KINF__LIST_FOR_EACH_BACK (node, &authorizer->waiting) {
-        struct kinf__inquiry *inquiry = KINF__LIST_ENTRY(node, struct kinf__inquiry, node);
-
-        if (inquiry->payer != greatest || is_known(authorizer, &inquiry->token_question, now_ms))
-            continue;
-        settle(authorizer, inquiry, &answer);
-        return true;
-    }
-    return false;
-}
-
-/* Whether one more inquiry may be made. The lock is held. */
-static bool has_room(struct kinf__authorizer *authorizer,
-                     const struct kinf__question *token_question, const struct kinf__payer *payer,
-                     int64_t now_ms)
-{
-    size_t max = authorizer->options.max_inquiries;
-    size_t n_of_token = kinf__inquiry_count(&authorizer->waiting, token_question) +
-                        kinf__inquiry_count(&authorizer->under_way, token_question);
-
-    return n_of_token < (max + TOKEN_SHARE - 1) / TOKEN_SHARE &&
-           (authorizer->n_inquiries < max || make_room(authorizer, token_question, payer, now_ms));
-}
-
-/* The one that is there, or a new one. KINF__VERDICT_WAITS: *ret_inquiry is written. The lock is
- * held. */
+/* The one that is there, or a new one, which somebody else may have to make room for.
+ * KINF__VERDICT_WAITS: *ret_inquiry is written. The lock is held. */
 static enum kinf__verdict find_inquiry(struct kinf__authorizer *authorizer,
                                        const struct kinf__access_request *request,
                                        const struct kinf__question *question,
                                        const struct kinf__question *token_question, int64_t now_ms,
                                        struct kinf__inquiry **ret_inquiry)
 {
-    struct kinf__inquiry *inquiry = kinf__inquiry_find(&authorizer->waiting, question);
+    const struct kinf__access_answer throttled = { .verdict = KINF__VERDICT_THROTTLED };
+    struct kinf__inquiry *ousted;
+    enum kinf__verdict verdict = kinf__inquiries_find(&authorizer->inquiries, request, question,
+                                                      token_question, now_ms, ret_inquiry, &ousted);
 
-    if (inquiry == NULL)
-        inquiry = kinf__inquiry_find(&authorizer->under_way, question);
-    if (inquiry == NULL) {
-        struct kinf__payer *payer =
-            kinf__credit_payer(&authorizer->credit, request->address, now_ms);
-
-        if (payer == NULL)
-            return KINF__VERDICT_FAILED;
-        if (!has_room(authorizer, token_question, payer, now_ms))
-            return KINF__VERDICT_THROTTLED;
-        inquiry = kinf__inquiry_new(request, question, token_question, now_ms);
-        if (inquiry == NULL)
-            return KINF__VERDICT_FAILED;
-        kinf__list_push_back(&authorizer->waiting, &inquiry->node);
-        inquiry->payer = payer;
-        payer->n_inquiries++;
-        authorizer->n_inquiries++;
+    if (ousted != NULL)
+        settle(authorizer, ousted, &throttled);
+    if (verdict == KINF__VERDICT_WAITS)
         kinf__cond_signal(&authorizer->changed);
-    }
-    *ret_inquiry = inquiry;
-    return KINF__VERDICT_WAITS;
+    return verdict;
 }
 
 /* The lock is held. */
@@ -285,14 +179,47 @@ static enum kinf__verdict find_verdict(struct kinf__authorizer *authorizer,
         waiter->answer.verdict = KINF__VERDICT_WAITS;
         return answer->verdict;
     }
-    if (look_up(authorizer, token_question, &request->attributes, now_ms, false, answer) !=
-        KINF__VERDICT_WAITS)
+    if (kinf__remembered_find(&authorizer->remembered, token_question, &request->attributes, now_ms,
+                              false, answer) != KINF__VERDICT_WAITS)
         return answer->verdict;
     if (stands_in(authorizer, token_question, &request->attributes, now_ms, answer)) {
         probe(authorizer, request, question, token_question, now_ms);
         return answer->verdict;
     }
     return inquire(authorizer, request, question, token_question, waiter, now_ms);
+}
+
+static int make_questions(const struct kinf__access_request *request,
+                          struct kinf__question *ret_token_question,
+                          struct kinf__question *ret_question)
+{
+    int failed;
+
+    if (request->user != NULL) {
+        failed = kinf__question_of_known(request->user, ret_token_question);
+        return failed < 0
+                   ? failed
+                   : kinf__question_of_user(request->user, &request->attributes, ret_question);
+    }
+    failed = kinf__question_of_token(request->token, ret_token_question);
+    return failed < 0
+               ? failed
+               : kinf__question_of_request(request->token, &request->attributes, ret_question);
+}
+
+/* From then on who is known without a token is as good as one whose token was reviewed. The lock is
+ * held. */
+static int keep_known(struct kinf__authorizer *authorizer,
+                      const struct kinf__access_request *request,
+                      const struct kinf__question *token_question, int64_t now_ms)
+{
+    struct kinf__remembered *remembered = &authorizer->remembered;
+
+    return request->user == NULL ||
+                   kinf__remembered_user(remembered, token_question, now_ms) != NULL
+               ? 0
+               : kinf__remembered_keep_user(remembered, token_question, true, request->user,
+                                            request->expires_ms, now_ms);
 }
 
 enum kinf__verdict kinf__authorizer_ask(struct kinf__authorizer *authorizer,
@@ -303,12 +230,14 @@ enum kinf__verdict kinf__authorizer_ask(struct kinf__authorizer *authorizer,
     struct kinf__question question, token_question;
 
     memset(ret_answer, 0, sizeof *ret_answer);
-    if (kinf__question_of_token(request->token, &token_question) < 0 ||
-        kinf__question_of_request(request, &question) < 0)
+    if (make_questions(request, &token_question, &question) < 0)
         return fail(ret_answer);
     kinf__mutex_lock(&authorizer->lock);
-    ret_answer->verdict =
-        find_verdict(authorizer, request, &question, &token_question, waiter, now_ms, ret_answer);
+    if (keep_known(authorizer, request, &token_question, now_ms) < 0)
+        fail(ret_answer);
+    else
+        ret_answer->verdict = find_verdict(authorizer, request, &question, &token_question, waiter,
+                                           now_ms, ret_answer);
     kinf__mutex_unlock(&authorizer->lock);
     ret_answer->until_ms =
         min(kinf__clock_add_ms(now_ms, authorizer->options.watch_ms), request->expires_ms);
@@ -353,32 +282,6 @@ void kinf__authorizer_give_up(struct kinf__authorizer *authorizer,
 
 /* --- reviews --- */
 
-/* A decision of now, that holds until `end_ms` at most. */
-static struct kinf__decision decision_of(const struct kinf__authorizer *authorizer, bool is_yes,
-                                         int64_t now_ms, int64_t end_ms, char *text)
-{
-    const struct kinf__authorizer_options *options = &authorizer->options;
-    int64_t until_ms = kinf__clock_add_ms(now_ms, is_yes ? options->allow_ms : options->deny_ms);
-
-    return (struct kinf__decision){
-        .is_yes = is_yes,
-        .until_ms = min(until_ms, end_ms),
-        .stale_until_ms = is_yes ? min(kinf__clock_add_ms(until_ms, options->stale_ms), end_ms) : 0,
-        .text = text,
-    };
-}
-
-static int keep(struct kinf__authorizer *authorizer, struct kinf__decisions *decisions,
-                const struct kinf__question *question, const struct kinf__decision *decision)
-{
-    int failed;
-
-    kinf__mutex_lock(&authorizer->lock);
-    failed = kinf__decisions_put(decisions, question, decision);
-    kinf__mutex_unlock(&authorizer->lock);
-    return failed;
-}
-
 static bool is_unreachable(int failed, const struct kinf_error *err)
 {
     return failed == KINF_ERR_NETWORK || failed == KINF_ERR_TIMEOUT ||
@@ -406,42 +309,57 @@ static void note_contact(struct kinf__authorizer *authorizer, int failed,
                           : "the API server reviews again");
 }
 
+static int send_token(const struct kinf__inquiry *inquiry, const struct sender *sender,
+                      bool *ret_yes, struct kinf__buffer *user, struct kinf_error *err)
+{
+    KINF__AUTO_SECRET_BUFFER body = KINF__BUFFER_INIT;
+    KINF__AUTO_BUFFER answer = KINF__BUFFER_INIT;
+    int failed;
+
+    if (kinf__review_write_token(kinf_str_from(inquiry->token), &body) < 0)
+        return kinf__error_no_memory(err);
+    failed =
+        sender->send(sender->ctx, KINF__TOKEN_REVIEW_TARGET, kinf__buffer_str(&body), &answer, err);
+    return failed < 0 ? failed
+                      : kinf__review_read_token(kinf__buffer_str(&answer), ret_yes, user, err);
+}
+
 static int review_token(struct kinf__authorizer *authorizer, const struct kinf__inquiry *inquiry,
-                        const struct kinf__review_sender *sender, int64_t now_ms, bool *ret_yes,
+                        const struct sender *sender, int64_t now_ms, bool *ret_yes,
                         struct kinf__buffer *user, struct kinf_error *err)
 {
-    const struct kinf__question *question = &inquiry->token_question;
-    int failed = kinf__inquiry_review_token(inquiry, sender, ret_yes, user, err);
-    struct kinf__decision who, familiar;
+    int failed = send_token(inquiry, sender, ret_yes, user, err);
 
     note_contact(authorizer, failed, err, now_ms);
     if (failed < 0)
         return failed;
     if (kinf__buffer_cstr(user) == NULL)
         return kinf__error_no_memory(err);
-    who = decision_of(authorizer, *ret_yes, now_ms, *ret_yes ? inquiry->expires_ms : INT64_MAX,
-                      user->bytes);
-    familiar = (struct kinf__decision){
-        .is_yes = true,
-        .until_ms = kinf__clock_add_ms(now_ms, authorizer->options.allow_ms + FAMILIAR_MS),
-    };
-    if (keep(authorizer, &authorizer->tokens, question, &who) < 0 ||
-        (*ret_yes && keep(authorizer, &authorizer->familiar, question, &familiar) < 0))
-        return kinf__error_no_memory(err);
-    return 0;
+    kinf__mutex_lock(&authorizer->lock);
+    failed = kinf__remembered_keep_user(&authorizer->remembered, &inquiry->token_question, *ret_yes,
+                                        user->bytes, inquiry->expires_ms, now_ms);
+    kinf__mutex_unlock(&authorizer->lock);
+    return failed < 0 ? kinf__error_no_memory(err) : 0;
 }
 
-/* Who it is: what is kept, or a review. */
+/* Who it is: what is known or kept, or a review. */
 static int find_user(struct kinf__authorizer *authorizer, const struct kinf__inquiry *inquiry,
-                     const struct kinf__review_sender *sender, int64_t now_ms, bool *ret_yes,
+                     const struct sender *sender, int64_t now_ms, bool *ret_yes,
                      struct kinf__buffer *user, struct kinf_error *err)
 {
     const struct kinf__decision *who;
     bool is_kept;
     int failed = 0;
 
+    if (inquiry->user != NULL) {
+        *ret_yes = true;
+        return kinf__buffer_append_str(user, kinf_str_from(inquiry->user)) < 0 ||
+                       kinf__buffer_cstr(user) == NULL
+                   ? kinf__error_no_memory(err)
+                   : 0;
+    }
     kinf__mutex_lock(&authorizer->lock);
-    who = kinf__decisions_find(&authorizer->tokens, &inquiry->token_question, now_ms, false);
+    who = kinf__remembered_user(&authorizer->remembered, &inquiry->token_question, now_ms);
     is_kept = who != NULL;
     if (is_kept) {
         *ret_yes = who->is_yes;
@@ -453,42 +371,54 @@ static int find_user(struct kinf__authorizer *authorizer, const struct kinf__inq
     return is_kept ? 0 : review_token(authorizer, inquiry, sender, now_ms, ret_yes, user, err);
 }
 
+static int send_access(const struct kinf__inquiry *inquiry, const char *user,
+                       const struct sender *sender, bool *ret_yes, struct kinf__buffer *reason,
+                       struct kinf_error *err)
+{
+    KINF__AUTO_BUFFER body = KINF__BUFFER_INIT;
+    KINF__AUTO_BUFFER answer = KINF__BUFFER_INIT;
+    int failed;
+
+    if (kinf__review_write_access(user, &inquiry->attributes, &body) < 0)
+        return kinf__error_no_memory(err);
+    failed = sender->send(sender->ctx, KINF__ACCESS_REVIEW_TARGET, kinf__buffer_str(&body), &answer,
+                          err);
+    return failed < 0 ? failed
+                      : kinf__review_read_access(kinf__buffer_str(&answer), ret_yes, reason, err);
+}
+
 static int review_access(struct kinf__authorizer *authorizer, const struct kinf__inquiry *inquiry,
-                         const struct kinf__review_sender *sender, int64_t now_ms, const char *user,
+                         const struct sender *sender, int64_t now_ms, const char *user,
                          struct kinf__access_answer *answer, struct kinf_error *err)
 {
     KINF__AUTO_BUFFER reason = KINF__BUFFER_INIT;
-    struct kinf__question question;
-    struct kinf__decision may;
     bool is_yes;
-    int failed;
+    int failed = send_access(inquiry, user, sender, &is_yes, &reason, err);
 
-    if (kinf__question_of_user(user, &inquiry->attributes, &question) < 0)
-        return kinf__error_no_memory(err);
-    failed = kinf__inquiry_review_access(inquiry, user, sender, &is_yes, &reason, err);
     note_contact(authorizer, failed, err, now_ms);
     if (failed < 0)
         return failed;
     if (kinf__buffer_cstr(&reason) == NULL)
         return kinf__error_no_memory(err);
-    may = decision_of(authorizer, is_yes, now_ms, INT64_MAX, reason.bytes);
-    if (keep(authorizer, &authorizer->accesses, &question, &may) < 0)
-        return kinf__error_no_memory(err);
-    judge(user, is_yes, reason.bytes, answer);
-    return 0;
+    kinf__mutex_lock(&authorizer->lock);
+    failed = kinf__remembered_keep_access(&authorizer->remembered, user, &inquiry->attributes,
+                                          is_yes, reason.bytes, now_ms, answer);
+    kinf__mutex_unlock(&authorizer->lock);
+    return failed < 0 ? kinf__error_no_memory(err) : 0;
 }
 
 static int review(struct kinf__authorizer *authorizer, const struct kinf__inquiry *inquiry,
-                  const struct kinf__review_sender *sender, int64_t now_ms,
-                  struct kinf__access_answer *answer, struct kinf_error *err)
+                  const struct sender *sender, int64_t now_ms, struct kinf__access_answer *answer,
+                  struct kinf_error *err)
 {
     KINF__AUTO_BUFFER user = KINF__BUFFER_INIT;
     bool is_somebody;
     enum kinf__verdict verdict;
     int failed;
 
-    if (now_ms - inquiry->asked_ms >= PATIENCE_MS)
-        return kinf__error_set(err, KINF_ERR_TIMEOUT, "reviews wait for %d s", PATIENCE_MS / 1000);
+    if (now_ms - inquiry->asked_ms >= KINF__INQUIRY_PATIENCE_MS)
+        return kinf__error_set(err, KINF_ERR_TIMEOUT, "reviews wait for %d s",
+                               KINF__INQUIRY_PATIENCE_MS / 1000);
     failed = find_user(authorizer, inquiry, sender, now_ms, &is_somebody, &user, err);
     if (failed < 0)
         return failed;
@@ -498,8 +428,8 @@ static int review(struct kinf__authorizer *authorizer, const struct kinf__inquir
     }
     /* Another token of the same user may have asked the same since. */
     kinf__mutex_lock(&authorizer->lock);
-    verdict =
-        look_up(authorizer, &inquiry->token_question, &inquiry->attributes, now_ms, false, answer);
+    verdict = kinf__remembered_find(&authorizer->remembered, &inquiry->token_question,
+                                    &inquiry->attributes, now_ms, false, answer);
     kinf__mutex_unlock(&authorizer->lock);
     if (verdict != KINF__VERDICT_WAITS)
         return 0;
@@ -521,7 +451,7 @@ static void warn(struct kinf__authorizer *authorizer, int64_t now_ms, const char
 
 /* Returns false if there is none. */
 static bool decide(struct kinf__authorizer *authorizer, struct kinf__inquiry *inquiry,
-                   const struct kinf__review_sender *sender, int64_t now_ms)
+                   const struct sender *sender, int64_t now_ms)
 {
     struct kinf__access_answer answer = { .verdict = KINF__VERDICT_FAILED };
     struct kinf_error err = KINF_ERROR_INIT;
@@ -541,73 +471,15 @@ static bool decide(struct kinf__authorizer *authorizer, struct kinf__inquiry *in
     return true;
 }
 
-/* --- whose turn it is --- */
-
-/* Its token is known, or it only fails. The lock is held. */
-static bool is_free(struct kinf__authorizer *authorizer, const struct kinf__inquiry *inquiry,
-                    int64_t now_ms)
-{
-    return now_ms - inquiry->asked_ms >= PATIENCE_MS ||
-           is_known(authorizer, &inquiry->token_question, now_ms);
-}
-
-/* How many inquiries of an address are under way; SIZE_MAX: one is of this token. */
-static size_t count_under_way(const struct kinf__authorizer *authorizer,
-                              const struct kinf__inquiry *waits)
-{
-    size_t n = 0;
-
-    KINF__LIST_FOR_EACH (node, &authorizer->under_way) {
-        const struct kinf__inquiry *other = KINF__LIST_ENTRY(node, struct kinf__inquiry, node);
-
-        if (memcmp(&other->token_question, &waits->token_question, sizeof waits->token_question) ==
-            0)
-            return SIZE_MAX;
-        n += other->payer == waits->payer;
-    }
-    return n;
-}
-
-/* The oldest that is free, and the oldest of the address that has spent the least: whichever came
- * first. NULL: none, and *ret_ready_ms is when there may be one. The lock is held. */
-static struct kinf__inquiry *find_next(struct kinf__authorizer *authorizer, int64_t now_ms,
-                                       int64_t *ret_ready_ms)
-{
-    struct kinf__inquiry *next = NULL;
-
-    *ret_ready_ms = KINF__NEVER_MS;
-    KINF__LIST_FOR_EACH (node, &authorizer->waiting) {
-        struct kinf__inquiry *inquiry = KINF__LIST_ENTRY(node, struct kinf__inquiry, node);
-        size_t n_under_way = count_under_way(authorizer, inquiry);
-
-        if (n_under_way == SIZE_MAX)
-            continue;
-        if (is_free(authorizer, inquiry, now_ms))
-            return next != NULL && *ret_ready_ms <= now_ms ? next : inquiry;
-        if (n_under_way < MAX_UNKNOWN &&
-            (next == NULL || inquiry->payer->spent_us < next->payer->spent_us)) {
-            next = inquiry;
-            *ret_ready_ms = kinf__credit_ready_ms(&authorizer->credit, inquiry->payer);
-        }
-    }
-    return *ret_ready_ms <= now_ms ? next : NULL;
-}
-
 /* The lock is held. */
 static struct kinf__inquiry *take_inquiry(struct kinf__authorizer *authorizer, int64_t now_ms,
                                           int64_t *ret_ready_ms)
 {
-    struct kinf__inquiry *inquiry = find_next(authorizer, now_ms, ret_ready_ms);
+    struct kinf__inquiry *inquiry =
+        kinf__inquiries_take(&authorizer->inquiries, now_ms, ret_ready_ms);
 
-    if (inquiry == NULL)
-        return NULL;
-    if (!is_free(authorizer, inquiry, now_ms))
-        kinf__credit_spend(&authorizer->credit, inquiry->payer, now_ms);
-    kinf__list_remove(&inquiry->node);
-    kinf__list_push_back(&authorizer->under_way, &inquiry->node);
-    inquiry->is_under_way = true;
     /* Whose turn comes with time is another thread's business meanwhile. */
-    if (!kinf__list_is_empty(&authorizer->waiting))
+    if (inquiry != NULL && !kinf__list_is_empty(&authorizer->inquiries.waiting))
         kinf__cond_signal(&authorizer->changed);
     return inquiry;
 }
@@ -658,7 +530,7 @@ static void *run(void *ctx)
 {
     struct reviewer *reviewer = ctx;
     struct kinf__authorizer *authorizer = reviewer->authorizer;
-    const struct kinf__review_sender sender = { post, reviewer->http };
+    const struct sender sender = { post, reviewer->http };
 
     for (;;) {
         struct kinf__inquiry *inquiry = await_inquiry(authorizer);
@@ -745,16 +617,17 @@ int kinf__authorizer_new(const struct kinf__authorizer_options *options, kinf__r
     if (authorizer == NULL)
         return kinf__error_no_memory(err);
     authorizer->options = complete(options);
-    authorizer->sender = (struct kinf__review_sender){ send, ctx };
+    options = &authorizer->options;
+    authorizer->sender = (struct sender){ send, ctx };
     authorizer->warnings.interval_ms = WARNING_MS;
-    kinf__credit_init(&authorizer->credit, authorizer->options.tokens_per_s);
     kinf__mutex_init(&authorizer->lock, KINF__RANK_AUTHORIZER);
     kinf__cond_init(&authorizer->changed);
-    kinf__list_init(&authorizer->waiting);
-    kinf__list_init(&authorizer->under_way);
-    kinf__decisions_init(&authorizer->tokens, authorizer->options.max_decisions);
-    kinf__decisions_init(&authorizer->familiar, authorizer->options.max_decisions);
-    kinf__decisions_init(&authorizer->accesses, authorizer->options.max_decisions);
+    kinf__remembered_init(
+        &authorizer->remembered,
+        &(struct kinf__remembered_times){ options->allow_ms, options->deny_ms, options->stale_ms },
+        options->max_decisions);
+    kinf__inquiries_init(&authorizer->inquiries, &authorizer->remembered, options->max_inquiries,
+                         options->tokens_per_s);
     *ret_authorizer = authorizer;
     return 0;
 }
@@ -768,10 +641,8 @@ void kinf__authorizer_free(struct kinf__authorizer *authorizer)
     kinf__cond_broadcast(&authorizer->changed);
     kinf__mutex_unlock(&authorizer->lock);
     end_reviewers(authorizer);
-    kinf__decisions_release(&authorizer->tokens);
-    kinf__decisions_release(&authorizer->familiar);
-    kinf__decisions_release(&authorizer->accesses);
-    kinf__credit_release(&authorizer->credit);
+    kinf__inquiries_release(&authorizer->inquiries);
+    kinf__remembered_release(&authorizer->remembered);
     kinf__cond_release(&authorizer->changed);
     kinf__mutex_release(&authorizer->lock);
     free(authorizer);

@@ -1,20 +1,15 @@
 /*
- * Who may read: bearer tokens and access, reviewed by the upstream server (`auth: delegated`).
+ * Who may read: bearer tokens and access, reviewed by the upstream server (`auth: delegated`). Of who
+ * is known by a certificate, access alone is.
  *
  * A question that no kept decision answers becomes an inquiry, and whoever asked is woken when it is
  * decided; who asks the same meanwhile joins it. Only the upstream's word allows: a review that
  * fails is KINF__VERDICT_FAILED and is not kept.
  *
- * Four inquiries are under way at once, of one token one at a time, and of unknown tokens of one
- * address two: a token whose reviews hang (for 10 s each) holds up nobody else, nor do three of
- * them, but two unknown ones the other unknown ones of their address. If there are more, or the
- * upstream answers nobody, the others wait; an inquiry that has not had its turn after 20 s fails.
- *
- * Tokens that nothing is known of are asked about at a rate (credit.h), of which those take nothing
- * that were somebody's of late. Beyond it they wait, and whose address has asked the least goes
- * first. When too many wait, the newest unknown one of the address with the most makes room: for a
- * known one, and for one of an address that has fewer. So made-up tokens cost other addresses
- * nothing, and their own unknown ones a delay and, only when as many wait as may, a refusal.
+ * Four inquiries are under way at once, in the order of inquiries.h. So a token whose reviews hang (for
+ * 10 s each) holds up nobody else, nor do three of them, but two unknown ones the other unknown ones of
+ * their address. If there are more, or the upstream answers nobody, the others wait; an inquiry that
+ * has not had its turn after 20 s fails. When too many wait, some are refused.
  *
  * Threads: any, unless a line says otherwise.
  */
@@ -24,22 +19,11 @@
 #include <kinformer/client.h>
 
 #include "base/list.h"
-#include "serve/inquiry.h"
+#include "serve/inquiries.h"
 
-/* X(enumerator, what it means) */
-#define KINF__VERDICTS(X)                                                                          \
-    X(KINF__VERDICT_WAITS, "ask again after the wake callback")                                    \
-    X(KINF__VERDICT_ALLOWED, "may")                                                                \
-    X(KINF__VERDICT_DENIED, "is known and may not")                                                \
-    X(KINF__VERDICT_UNKNOWN, "is nobody: 401")                                                     \
-    X(KINF__VERDICT_THROTTLED, "too many inquiries at once, of its address or its token")          \
-    X(KINF__VERDICT_FAILED, "the upstream gave no answer, or there is no memory")
-
-enum kinf__verdict {
-#define X(verdict, what) verdict,
-    KINF__VERDICTS(X)
-#undef X
-};
+/* Sends a review and appends the answer's body. */
+typedef int kinf__review_send_cb(void *ctx, const char *target, struct kinf_str body,
+                                 struct kinf__buffer *answer, struct kinf_error *err);
 
 /* Zero is the default everywhere. */
 struct kinf__authorizer_options {
@@ -54,16 +38,6 @@ struct kinf__authorizer_options {
      * 10 min; 50. */
     unsigned tokens_per_s;
     size_t max_inquiries; /* at once; 1,000, of one token a quarter of them */
-};
-
-struct kinf__access_answer {
-    enum kinf__verdict verdict;
-    char user[256];   /* of KINF__VERDICT_ALLOWED and KINF__VERDICT_DENIED */
-    char reason[256]; /* the upstream's; "": none */
-    /* Of KINF__VERDICT_ALLOWED: what goes on, as watches do, goes on until then; monotonic. */
-    int64_t until_ms;
-    int64_t
-        stale_until_ms; /* the authorizer's: until then an old answer stands in; 0: it is none */
 };
 
 struct kinf__authorizer_status {

@@ -17,7 +17,7 @@
 
 /* A request whose body is complete. Everything is borrowed during the call. */
 struct kinf__backend_call {
-    const struct kinf__exchange_head *head;
+    const struct kinf__request_head *head;
     const struct kinf__request *request;
     struct kinf_str body;
 };
@@ -27,10 +27,10 @@ struct kinf__fault;
 
 struct kinf__backend {
     /* Whether the caller may: 0, or the refusal is written (401, 403). `attributes` has the verb. */
-    int (*admit)(const struct kinf__exchange_head *head, const struct kinf__attributes *attributes,
+    int (*admit)(const struct kinf__request_head *head, const struct kinf__attributes *attributes,
                  struct kinf__refusal *refusal, void *ctx);
     /* Whether it answers by itself; else the caches do, if it is a GET. */
-    bool (*takes)(const struct kinf__exchange_head *head, const struct kinf__request *request,
+    bool (*takes)(const struct kinf__request_head *head, const struct kinf__request *request,
                   void *ctx);
     /* Writes code, content type and body (and warnings) of `answer` and returns 0, or the refusal
      * is written. */
@@ -39,7 +39,7 @@ struct kinf__backend {
 
     /* Faults; all NULL: none. Asked once for each request, before anybody else: whether this one is
      * to fail, and how. NULL: it is not. `request` stays until there is an answer. */
-    struct kinf__fault *(*find_fault)(const struct kinf__exchange_head *head,
+    struct kinf__fault *(*find_fault)(const struct kinf__request_head *head,
                                       const struct kinf__request *request, void *ctx);
     /* Before the request is looked at: 0: go on; KINF__STEP_WAITS: again after owner->wake;
      * negative: the refusal is written. */

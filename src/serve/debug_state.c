@@ -3,6 +3,11 @@
  * Neighbours: exchange.c routes here, state.c has health and metrics, page.html reads this.
  *
  * No object is written, only keys and versions: what a Secret holds is in none of them.
+ *
+ * There may be thousands of watches: the document is written in slices, each under the server's lock,
+ * which tells of now. Between two of them the place among the published sources is a number, and the
+ * place among the watches of one is the exchange's own node in their list; when the source goes, the
+ * node is taken out, and so its watches are over.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,13 +15,35 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "informer/informer.h"
+#include "serve/demand.h"
 #include "serve/exchange_priv.h"
 #include "serve/process_metrics.h"
+#include "serve/query.h"
 #include "serve/report.h"
 #include "serve/watch.h"
 
-#define MAX_WATCHERS 10000 /* of one informer */
-#define N_RECENT     64
+#define N_RECENT    64
+#define SLICE_BYTES (24u << 10) /* that are written at once, about: less than a millisecond */
+
+enum part {
+    PART_PROCESS,
+    PART_INFORMERS,
+    PART_WATCHERS, /* of one of them */
+    PART_END,      /* what comes behind them */
+    PART_NONE,
+};
+
+struct debug_state {
+    struct kinf__stream stream;
+    struct kinf__exchange *exchange;
+    enum part part;
+    uint64_t number;            /* of the last source that was begun */
+    struct kinf__list *watches; /* in PART_WATCHERS: its list, as long as the place is in it */
+    struct kinf__report report;
+    struct kinf__buffer out;
+    size_t n_sent; /* of `out` */
+};
 
 /* --- informers --- */
 
@@ -33,6 +60,25 @@ static void write_scope(struct kinf__report *report, const struct kinf__source *
     kinf__report_bool(report, "served", !source->is_unserved);
     kinf__report_bool(report, "pruned", source->is_pruned);
     kinf__report_bool(report, "assumeScope", source->assume_scope);
+    kinf__report_bool(report, "onDemand", source->is_on_demand);
+}
+
+static void write_errors(struct kinf__report *report, const struct kinf__source *source)
+{
+    struct kinf__last_errors errors = { .n_items = 0 };
+
+    if (source->informer != NULL)
+        kinf__informer_last_errors(source->informer, &errors);
+    kinf__report_open(report, "lastErrors", '[');
+    for (size_t i = 0; i < errors.n_items; i++) {
+        kinf__report_open(report, NULL, '{');
+        kinf__report_time(report, "first", errors.items[i].first_ms);
+        kinf__report_time(report, "last", errors.items[i].last_ms);
+        kinf__report_count(report, "times", errors.items[i].n);
+        kinf__report_text(report, "message", errors.items[i].message);
+        kinf__report_close(report, '}');
+    }
+    kinf__report_close(report, ']');
 }
 
 static void write_counts(struct kinf__report *report, const struct kinf_informer_status *status)
@@ -105,6 +151,20 @@ static void write_cache(struct kinf__report *report, const struct kinf__source *
     kinf__report_count(report, "watchersExpired", status.n_cursors_expired);
 }
 
+static void write_session(struct kinf__report *report, struct kinf__source *source)
+{
+    struct kinf__session_status status;
+
+    kinf__session_status(&source->session, &status);
+    kinf__report_text(report, "consistency", kinf__consistency_to_string(source->consistency));
+    kinf__report_version(report, "awaitedResourceVersion", status.version);
+    kinf__report_count(report, "awaitedSigns", status.n_signs);
+    kinf__report_bool(report, "unknownWrite", status.is_unknown);
+    kinf__report_bool(report, "late", status.is_late);
+    kinf__report_count(report, "sessionWaits", status.n_waits);
+    kinf__report_count(report, "sessionMisses", status.n_misses);
+}
+
 /* --- watches --- */
 
 static void write_watcher(struct kinf__report *report, const struct kinf__exchange *exchange)
@@ -126,22 +186,6 @@ static void write_watcher(struct kinf__report *report, const struct kinf__exchan
     kinf__report_ms(report, "lagMs", status.cursor.lag_ms);
     kinf__report_bool(report, "expired", status.cursor.has_expired);
     kinf__report_close(report, '}');
-}
-
-/* The server's lock is held: no watch ends. */
-static void write_watchers(struct kinf__report *report, const struct kinf__source *source,
-                           const struct kinf__list *exchanges)
-{
-    size_t n = 0;
-
-    kinf__report_open(report, "watchers", '[');
-    KINF__LIST_FOR_EACH (node, exchanges) {
-        const struct kinf__exchange *exchange = KINF__LIST_ENTRY(node, struct kinf__exchange, node);
-
-        if (exchange->watch != NULL && exchange->source == source && n++ < MAX_WATCHERS)
-            write_watcher(report, exchange);
-    }
-    kinf__report_close(report, ']');
 }
 
 /* --- what happened last --- */
@@ -228,37 +272,193 @@ static void write_process(struct kinf__report *report, const struct kinf__server
     kinf__report_ms(report, "maxStalenessMs", server->max_staleness_ms);
 }
 
-/* The lock is held. */
-static void write_state(struct kinf__report *report, const struct kinf__server *server)
+/* Whether the request wants the watchers and errors of this one: `details` names some, or none. */
+static bool wants_details(const struct kinf__request *request, const char *name)
 {
-    kinf__report_open(report, NULL, '{');
-    write_process(report, server);
-    kinf__report_open(report, "informers", '[');
-    for (size_t i = 0; i < server->n_sources; i++) {
-        const struct kinf__source *source = server->sources[i];
+    struct kinf_str rest = request->query;
+    struct kinf__query_pair pair;
+    bool is_choice = false;
 
-        kinf__report_open(report, NULL, '{');
-        write_informer(report, source);
-        if (!source->is_unserved) {
-            write_cache(report, source);
-            write_watchers(report, source, &server->exchanges);
-        }
-        kinf__report_close(report, '}');
+    while (kinf__query_next(&rest, &pair)) {
+        if (!kinf__query_is_named(pair.name, "details"))
+            continue;
+        if (kinf__query_is_named(pair.value, name))
+            return true;
+        is_choice = true;
     }
-    kinf__report_close(report, ']');
-    write_recent_events(report, server);
-    kinf__report_close(report, '}');
+    return !is_choice;
 }
 
+static struct kinf__source *next_source(const struct kinf__server *server, uint64_t number)
+{
+    for (size_t i = 0; i < server->n_sources; i++) {
+        if (server->sources[i]->number > number)
+            return server->sources[i];
+    }
+    return NULL;
+}
+
+static void begin_watchers(struct debug_state *state, struct kinf__list *watches)
+{
+    kinf__report_open(&state->report, "watchers", '[');
+    kinf__list_push_back(watches->next, &state->exchange->watch_node);
+    state->watches = watches;
+    state->part = PART_WATCHERS;
+}
+
+static void write_next_informer(struct debug_state *state)
+{
+    struct kinf__report *report = &state->report;
+    struct kinf__source *source = next_source(state->exchange->server, state->number);
+    bool has_details;
+
+    if (source == NULL) {
+        kinf__report_close(report, ']');
+        state->part = PART_END;
+        return;
+    }
+    state->number = source->number;
+    has_details = wants_details(&state->exchange->request, source->name);
+    kinf__report_open(report, NULL, '{');
+    write_informer(report, source);
+    if (has_details)
+        write_errors(report, source);
+    if (!source->is_unserved) {
+        write_cache(report, source);
+        write_session(report, source);
+    }
+    if (has_details && !source->is_unserved)
+        begin_watchers(state, &source->watches);
+    else
+        kinf__report_close(report, '}');
+}
+
+/* Steps over the next one. Others' places are no watches. */
+static const struct kinf__exchange *take_watcher(struct kinf__list *place)
+{
+    struct kinf__list *next = place->next;
+
+    kinf__list_remove(place);
+    kinf__list_push_back(next->next, place);
+    return KINF__LIST_ENTRY(next, struct kinf__exchange, watch_node);
+}
+
+static void write_watchers(struct debug_state *state)
+{
+    struct kinf__list *place = &state->exchange->watch_node;
+
+    while (!kinf__list_is_empty(place) && place->next != state->watches) {
+        const struct kinf__exchange *exchange = take_watcher(place);
+
+        if (exchange->watch != NULL)
+            write_watcher(&state->report, exchange);
+        if (state->out.len >= SLICE_BYTES)
+            return;
+    }
+    kinf__list_remove(place);
+    kinf__report_close(&state->report, ']');
+    kinf__report_close(&state->report, '}');
+    state->part = PART_INFORMERS;
+}
+
+static void write_end(struct debug_state *state)
+{
+    const struct kinf__server *server = state->exchange->server;
+
+    if (server->demand != NULL)
+        kinf__demand_report(server->demand, &state->report);
+    write_recent_events(&state->report, server);
+    if (kinf__request_has_parameter(&state->exchange->request, "lastHour"))
+        kinf__last_hour_write(&server->last_hour, &state->report);
+    kinf__report_close(&state->report, '}');
+    state->part = PART_NONE;
+}
+
+/* One step; the lock is held. */
+static void write_some(struct debug_state *state)
+{
+    switch (state->part) {
+    case PART_PROCESS:
+        kinf__report_open(&state->report, NULL, '{');
+        write_process(&state->report, state->exchange->server);
+        kinf__report_open(&state->report, "informers", '[');
+        state->part = PART_INFORMERS;
+        break;
+    case PART_INFORMERS:
+        write_next_informer(state);
+        break;
+    case PART_WATCHERS:
+        write_watchers(state);
+        break;
+    default:
+        write_end(state);
+    }
+}
+
+static int write_slice(struct debug_state *state)
+{
+    state->out.len = state->n_sent = 0;
+    state->report.now_ms = kinf__clock_now_ms();
+    state->report.now_wall_ms = kinf__clock_wall_ms();
+    kinf__mutex_lock(&state->exchange->server->lock);
+    while (state->part != PART_NONE && state->out.len < SLICE_BYTES)
+        write_some(state);
+    kinf__mutex_unlock(&state->exchange->server->lock);
+    if (state->part == PART_NONE)
+        return kinf__report_end(&state->report);
+    return state->report.is_out_of_memory ? KINF_ERR_NO_MEMORY : 0;
+}
+
+/* --- as a stream --- */
+
+static ssize_t stream_read(struct kinf__stream *stream, char *buf, size_t size)
+{
+    struct debug_state *state = KINF__CONTAINER_OF(stream, struct debug_state, stream);
+    size_t n;
+
+    if (state->n_sent == state->out.len) {
+        if (state->part == PART_NONE)
+            return KINF__STREAM_END;
+        if (write_slice(state) < 0)
+            return KINF__STREAM_BROKEN;
+    }
+    n = state->out.len - state->n_sent;
+    if (n > size)
+        n = size;
+    memcpy(buf, state->out.bytes + state->n_sent, n);
+    state->n_sent += n;
+    return (ssize_t)n;
+}
+
+static void stream_free(struct kinf__stream *stream)
+{
+    struct debug_state *state = KINF__CONTAINER_OF(stream, struct debug_state, stream);
+
+    kinf__buffer_release(&state->out);
+    free(state);
+}
+
+/* What is small is sent as one piece. */
 int kinf__state_answer_debug(struct kinf__exchange *exchange)
 {
-    struct kinf__report report = { .out = &exchange->answer.body,
-                                   .now_ms = kinf__clock_now_ms(),
-                                   .now_wall_ms = kinf__clock_wall_ms() };
+    struct debug_state *state = calloc(1, sizeof *state);
 
-    kinf__mutex_lock(&exchange->server->lock);
-    write_state(&report, exchange->server);
-    kinf__mutex_unlock(&exchange->server->lock);
+    if (state == NULL)
+        return kinf__refuse_no_memory(exchange->refusal);
+    state->stream = (struct kinf__stream){ stream_read, stream_free, false };
+    state->exchange = exchange;
+    state->report.out = &state->out;
+    if (write_slice(state) < 0) {
+        stream_free(&state->stream);
+        return kinf__refuse_no_memory(exchange->refusal);
+    }
     exchange->answer.content_type = "application/json";
-    return kinf__report_end(&report) < 0 ? kinf__refuse_no_memory(exchange->refusal) : 0;
+    if (state->part != PART_NONE) {
+        exchange->answer.stream = &state->stream;
+        return 0;
+    }
+    exchange->answer.body = state->out;
+    state->out = (struct kinf__buffer)KINF__BUFFER_INIT;
+    stream_free(&state->stream);
+    return 0;
 }

@@ -1,6 +1,6 @@
 /*
  * libmicrohttpd behind a socket: its options, TLS, start and stop. Neighbours: address.c makes the
- * socket, peer.c says who may connect, transfer.c has the requests. Nobody but it and this sees the
+ * socket, peer.c says who may connect, mhd_request.c has the requests. Nobody but it and this sees the
  * library.
  */
 #include "serve/endpoint.h"
@@ -21,7 +21,7 @@
 #include "base/log.h"
 #include "serve/address.h"
 #include "serve/identity.h"
-#include "serve/transfer.h"
+#include "serve/mhd_request.h"
 
 #define PROBE_CONNECTIONS 64
 #define HEAD_TIMEOUT_MS   10000 /* from connecting to the end of the first head */
@@ -32,7 +32,7 @@
 #define TLS_VERSIONS      "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 
 struct kinf__endpoint {
-    struct kinf__transfer_rules rules;
+    struct kinf__mhd_request_rules rules;
     struct MHD_Daemon *mhd;
     int quiesced_fd; /* that nobody can connect to any more; -1: none */
     char *url;
@@ -42,16 +42,20 @@ struct kinf__endpoint {
     struct kinf__identity *identity; /* NULL: plain; the endpoint's thread */
 };
 
-/* The certificate callback has no context but the session's own. */
-static void name_identity(const struct kinf__endpoint *endpoint, struct MHD_Connection *mhd)
+/* The certificate callback has no context but the session's own. Of clients any certificate is taken,
+ * or none: mhd_request.c looks at it. */
+static void prepare_session(const struct kinf__endpoint *endpoint, struct MHD_Connection *mhd)
 {
     const union MHD_ConnectionInfo *session;
 
     if (endpoint->identity == NULL)
         return;
     session = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION);
-    if (session != NULL)
-        gnutls_session_set_ptr(session->tls_session, endpoint->identity);
+    if (session == NULL)
+        return;
+    gnutls_session_set_ptr(session->tls_session, endpoint->identity);
+    if (endpoint->rules.client_authority != NULL)
+        gnutls_certificate_server_set_request(session->tls_session, GNUTLS_CERT_REQUEST);
 }
 
 static void note_connection(void *ctx, struct MHD_Connection *mhd, void **socket_context,
@@ -63,7 +67,7 @@ static void note_connection(void *ctx, struct MHD_Connection *mhd, void **socket
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         int fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
 
-        name_identity(endpoint, mhd);
+        prepare_session(endpoint, mhd);
         *socket_context = kinf__peer_new(peers, fd);
         if (*socket_context == NULL)
             shutdown(fd, SHUT_RDWR);
@@ -106,7 +110,7 @@ static int start(struct kinf__endpoint *endpoint, int fd, struct kinf_error *err
         { MHD_OPTION_HTTPS_PRIORITIES, 0, (char[]){ TLS_VERSIONS } },
         { MHD_OPTION_END, 0, NULL },
     };
-#if MHD_VERSION >= KINF__TRANSFER_STRICT_LIBRARY
+#if MHD_VERSION >= KINF__MHD_STRICT_LIBRARY
     struct MHD_OptionItem strictness[] = { { MHD_OPTION_CLIENT_DISCIPLINE_LVL, 1, NULL },
                                            { MHD_OPTION_END, 0, NULL } };
 #else
@@ -126,14 +130,14 @@ static int start(struct kinf__endpoint *endpoint, int fd, struct kinf_error *err
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     endpoint->mhd = MHD_start_daemon(
-        flags, 0, NULL, NULL, kinf__transfer_handle, &endpoint->rules, MHD_OPTION_EXTERNAL_LOGGER,
-        log_library, NULL, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_URI_LOG_CALLBACK,
-        kinf__transfer_new, &endpoint->rules, MHD_OPTION_NOTIFY_COMPLETED, kinf__transfer_end,
-        &endpoint->rules, MHD_OPTION_NOTIFY_CONNECTION, note_connection, endpoint,
-        MHD_OPTION_CONNECTION_LIMIT,
+        flags, 0, NULL, NULL, kinf__mhd_request_handle, &endpoint->rules,
+        MHD_OPTION_EXTERNAL_LOGGER, log_library, NULL, MHD_OPTION_LISTEN_SOCKET, fd,
+        MHD_OPTION_URI_LOG_CALLBACK, kinf__mhd_request_new, &endpoint->rules,
+        MHD_OPTION_NOTIFY_COMPLETED, kinf__mhd_request_end, &endpoint->rules,
+        MHD_OPTION_NOTIFY_CONNECTION, note_connection, endpoint, MHD_OPTION_CONNECTION_LIMIT,
         endpoint->rules.is_health ? PROBE_CONNECTIONS : (unsigned)INT_MAX,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
-        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)KINF__TRANSFER_IDLE_S, MHD_OPTION_ARRAY, tls,
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)KINF__MHD_IDLE_S, MHD_OPTION_ARRAY, tls,
         MHD_OPTION_ARRAY, strictness, MHD_OPTION_END);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (endpoint->mhd == NULL)
@@ -160,6 +164,8 @@ static int prepare_unix(struct kinf__endpoint *endpoint, const char *path,
 static int prepare(struct kinf__endpoint *endpoint, const char *path,
                    const struct kinf__endpoint_options *options, struct kinf_error *err)
 {
+    int failed;
+
     if (path != NULL)
         return prepare_unix(endpoint, path, options, err);
     if (options->is_health) {
@@ -174,9 +180,13 @@ static int prepare(struct kinf__endpoint *endpoint, const char *path,
     endpoint->is_guarded =
         options->authorizer != NULL || (options->is_guarded && options->cert_file != NULL);
     endpoint->rules.checks_host = !endpoint->is_guarded;
-    return options->cert_file != NULL
-               ? kinf__identity_new(options->cert_file, options->key_file, &endpoint->identity, err)
-               : 0;
+    if (options->cert_file == NULL)
+        return 0;
+    failed = kinf__identity_new(options->cert_file, options->key_file, &endpoint->identity, err);
+    if (failed == 0 && options->authorizer != NULL && options->client_ca_file != NULL)
+        failed = kinf__client_authority_new(options->client_ca_file,
+                                            &endpoint->rules.client_authority, err);
+    return failed;
 }
 
 static int open_socket(struct kinf__endpoint *endpoint, const struct kinf__address *address,
@@ -296,18 +306,26 @@ void kinf__endpoint_free(struct kinf__endpoint *endpoint)
     kinf__close_fd(&endpoint->quiesced_fd);
     kinf__peers_release(&endpoint->rules.peers);
     kinf__identity_free(endpoint->identity);
+    kinf__client_authority_free(endpoint->rules.client_authority);
     free(endpoint->rules.users);
     free(endpoint->path);
     free(endpoint->url);
     free(endpoint);
 }
 
-int kinf__endpoint_check_files(const char *cert_file, const char *key_file, struct kinf_error *err)
+int kinf__endpoint_check_files(const char *cert_file, const char *key_file,
+                               const char *client_ca_file, struct kinf_error *err)
 {
+    struct kinf__client_authority *authority = NULL;
     struct kinf__identity *identity;
     int failed = kinf__identity_new(cert_file, key_file, &identity, err);
 
+    if (failed < 0)
+        return failed;
+    kinf__identity_free(identity);
+    if (client_ca_file != NULL)
+        failed = kinf__client_authority_new(client_ca_file, &authority, err);
     if (failed == 0)
-        kinf__identity_free(identity);
+        kinf__client_authority_free(authority);
     return failed;
 }

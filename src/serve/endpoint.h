@@ -19,6 +19,9 @@ struct kinf__endpoint;
 struct kinf__endpoint_options {
     const char *cert_file; /* TLS 1.2 and later, read again when it changes; NULL: plain */
     const char *key_file;
+    /* With an authorizer: clients may show certificates of these authorities, in a file that is read
+     * again, too; NULL: they are asked for none. */
+    const char *client_ca_file;
     struct kinf__authorizer *authorizer; /* NULL: everybody may read; outlives the endpoint */
     /* The server's backend decides who may: with TLS it is for any address and any Host header, as
      * with an authorizer. */
@@ -54,8 +57,9 @@ void kinf__endpoint_quiesce(struct kinf__endpoint *endpoint);
 /* After kinf__endpoint_quiesce() and kinf__server_stop(): closes what is left. NULL is allowed. */
 void kinf__endpoint_free(struct kinf__endpoint *endpoint);
 
-/* Whether both files are there and belong together. Errors: KINF_ERR_CONFIG, KINF_ERR_NO_MEMORY. */
+/* Whether the files are there and certificate and key belong together; `client_ca_file` NULL: none.
+ * Errors: KINF_ERR_CONFIG, KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__endpoint_check_files(const char *cert_file, const char *key_file,
-                                               struct kinf_error *err);
+                                               const char *client_ca_file, struct kinf_error *err);
 
 #endif

@@ -1,7 +1,6 @@
 /*
- * Requests: which route, and what is answered there. Neighbours: transfer.c carries bytes,
- * resource.c answers for objects and lists, state.c for health and metrics, catalog.c writes
- * documents of discovery.
+ * Requests, phase after phase. Neighbours: mhd_request.c carries bytes, route.c decides on the way,
+ * access.c who may go it; passthrough.c, resource.c, the backend and own.c are at its end.
  */
 #include "serve/exchange.h"
 
@@ -20,168 +19,22 @@
 #include "serve/passthrough.h"
 
 static const char json[] = "application/json";
-static const char discovery_json[] =
-    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-/* --- discovery --- */
-
-static int write_api_versions(struct kinf__buffer *out)
-{
-    return kinf__buffer_append_str(out, KINF_STR("{\"kind\":\"APIVersions\",\"versions\":[\"v1\"],"
-                                                 "\"serverAddressByClientCIDRs\":[]}\n"));
-}
-
-/* The lock is held; there is a catalog. */
-static int write_discovery(struct kinf__exchange *exchange)
-{
-    const struct kinf__server *server = exchange->server;
-    const struct kinf__request *request = &exchange->request;
-    struct kinf__buffer *out = &exchange->answer.body;
-
-    if (exchange->accepted.form == KINF__FORM_DISCOVERY)
-        return kinf__catalog_write_aggregated(server, request->route == KINF__ROUTE_API, out);
-    switch (request->route) {
-    case KINF__ROUTE_API:
-        return write_api_versions(out);
-    case KINF__ROUTE_APIS:
-        return kinf__catalog_write_groups(server, out);
-    case KINF__ROUTE_GROUP:
-        return kinf__catalog_write_group(server, request->group, out);
-    default:
-        return kinf__catalog_write_resources(server, request->group, request->version, out);
-    }
-}
-
-static bool equals_etag(const char *if_none_match, const char *etag)
-{
-    return if_none_match != NULL && strcmp(if_none_match, etag) == 0;
-}
-
-static void mark_discovery(struct kinf__exchange *exchange, const struct kinf__exchange_head *head)
-{
-    struct kinf__answer *answer = &exchange->answer;
-
-    answer->content_type = discovery_json;
-    answer->is_public = true;
-    snprintf(answer->etag, sizeof answer->etag, "\"%016" PRIX64 "\"",
-             kinf__hash(kinf__buffer_str(&answer->body)));
-    if (equals_etag(head->if_none_match, answer->etag)) {
-        answer->code = 304;
-        answer->body.len = 0;
-    }
-}
-
-static int answer_discovery(struct kinf__exchange *exchange, const struct kinf__exchange_head *head)
-{
-    enum kinf__route route = exchange->request.route;
-    bool is_root = route == KINF__ROUTE_API || route == KINF__ROUTE_APIS;
-    int failed =
-        kinf__accept_negotiate(head->accept, is_root ? KINF__FORMS_DISCOVERY : KINF__FORMS_PLAIN,
-                               &exchange->accepted, exchange->refusal);
-
-    if (failed < 0)
-        return failed;
-    exchange->answer.content_type = json;
-    kinf__mutex_lock(&exchange->server->lock);
-    if (exchange->server->catalog == NULL)
-        failed = kinf__resource_refuse_unready(exchange);
-    else if ((failed = write_discovery(exchange)) == KINF_ERR_NOT_FOUND)
-        failed = kinf__resource_refuse_unknown(exchange);
-    else if (failed < 0)
-        failed = kinf__refuse_no_memory(exchange->refusal);
-    kinf__mutex_unlock(&exchange->server->lock);
-    if (failed == 0 && exchange->accepted.form == KINF__FORM_DISCOVERY)
-        mark_discovery(exchange, head);
-    return failed;
-}
-
-static int answer_version(struct kinf__exchange *exchange)
-{
-    int failed = 0;
-
-    exchange->answer.content_type = json;
-    kinf__mutex_lock(&exchange->server->lock);
-    if (exchange->server->catalog == NULL)
-        failed = kinf__resource_refuse_unready(exchange);
-    else if (kinf__buffer_printf(&exchange->answer.body, "%s\n",
-                                 kinf__catalog_version(exchange->server->catalog)) < 0)
-        failed = kinf__refuse_no_memory(exchange->refusal);
-    kinf__mutex_unlock(&exchange->server->lock);
-    return failed;
-}
-
-static int answer_root(struct kinf__exchange *exchange, const char *accept)
-{
-    exchange->answer.varies_by_accept = true;
-    if (accept != NULL && strstr(accept, "text/html") != NULL)
-        return kinf__page_answer(exchange);
-    exchange->answer.content_type = json;
-    return kinf__buffer_append_str(&exchange->answer.body,
-                                   KINF_STR("{\"paths\":[\"/api\",\"/apis\",\"/debug/state\","
-                                            "\"/healthz\",\"/livez\",\"/metrics\",\"/readyz\","
-                                            "\"/version\"]}\n")) < 0
-               ? kinf__refuse_no_memory(exchange->refusal)
-               : 0;
-}
-
-/* --- routes --- */
-
-static int refuse_method(struct kinf__exchange *exchange)
-{
-    kinf__refuse(exchange->refusal, 405, "MethodNotAllowed",
-                 "the server does not allow this method on the requested resource");
-    return kinf__refusal_empty(exchange->refusal, 0);
-}
-
-static int route(struct kinf__exchange *exchange, const struct kinf__exchange_head *head)
-{
-    enum kinf__route route = exchange->request.route;
-
-    if (route == KINF__ROUTE_OTHER)
-        return kinf__refuse_path(exchange->refusal);
-    if (strcmp(head->method, "GET") != 0) {
-        /* Nobody has looked at the token: what there is is not told. */
-        if (exchange->owner.authorizer == NULL && route == KINF__ROUTE_RESOURCE &&
-            kinf__resource_check_path(exchange) < 0)
-            return KINF_ERR_INVALID;
-        return refuse_method(exchange);
-    }
-    switch (route) {
-    case KINF__ROUTE_HEALTH:
-        return kinf__state_answer_health(exchange);
-    case KINF__ROUTE_METRICS:
-        return kinf__state_answer_metrics(exchange);
-    case KINF__ROUTE_DEBUG_STATE:
-        return kinf__state_answer_debug(exchange);
-    case KINF__ROUTE_VERSION:
-        return answer_version(exchange);
-    case KINF__ROUTE_ROOT:
-        return answer_root(exchange, head->accept);
-    case KINF__ROUTE_RESOURCE:
-        return kinf__resource_step(exchange, head->accept);
-    default:
-        return answer_discovery(exchange, head);
-    }
-}
-
-static bool accepts_gzip(const char *header)
-{
-    return header != NULL && strstr(header, "gzip") != NULL;
-}
+/* --- phases --- */
 
 int kinf__exchange_read_options(struct kinf__exchange *exchange, struct kinf__refusal *refusal)
 {
     int failed = 0;
 
-    if (!exchange->has_options)
-        failed = kinf__request_read_options(&exchange->request, &exchange->options, refusal);
-    exchange->has_options = failed == 0;
+    if (exchange->options.text == NULL)
+        failed = kinf__list_options_read(&exchange->request, &exchange->options, refusal);
     return failed;
 }
 
 /* Whose request it is, and whether it is to fail. */
-static void ask_backend(struct kinf__exchange *exchange, const struct kinf__exchange_head *head)
+static void ask_backend(struct kinf__exchange *exchange)
 {
+    const struct kinf__request_head *head = &exchange->head;
     const struct kinf__backend *backend = exchange->server->backend;
 
     if (backend == NULL)
@@ -190,30 +43,12 @@ static void ask_backend(struct kinf__exchange *exchange, const struct kinf__exch
         exchange->body_state = head->body_len != 0 ? KINF__BODY_AWAITED : KINF__BODY_WHOLE;
     if (backend->find_fault != NULL)
         exchange->fault = backend->find_fault(head, &exchange->request, backend->ctx);
-    /* What it looks for in the body has to be there to be read. */
-    exchange->may_gzip = exchange->may_gzip && exchange->fault == NULL;
 }
 
-static int begin(struct kinf__exchange *exchange, const struct kinf__exchange_head *head)
-{
-    int failed;
-
-    exchange->may_gzip = accepts_gzip(head->accept_encoding);
-    if (head->client != NULL)
-        exchange->client = *head->client;
-    failed = kinf__request_parse(head->target, &exchange->request, exchange->refusal);
-    kinf__request_record_begin(exchange, head);
-    if (failed < 0)
-        return failed;
-    ask_backend(exchange, head);
-    exchange->phase = KINF__PHASE_ASKING;
-    return 0;
-}
-
-static int step_backend(struct kinf__exchange *exchange, const struct kinf__exchange_head *head)
+static int answer_by_backend(struct kinf__exchange *exchange)
 {
     const struct kinf__backend *backend = exchange->server->backend;
-    const struct kinf__backend_call call = { head, &exchange->request,
+    const struct kinf__backend_call call = { &exchange->head, &exchange->request,
                                              kinf__buffer_str(&exchange->body) };
 
     if (exchange->body_state == KINF__BODY_AWAITED)
@@ -224,40 +59,89 @@ static int step_backend(struct kinf__exchange *exchange, const struct kinf__exch
     return backend->answer(&call, &exchange->answer, exchange->refusal, backend->ctx);
 }
 
-/* What is sent on is judged by the API server, with the caller's token; what is answered here is
- * answered only to those who may read it. */
-static int first_step(struct kinf__exchange *exchange, const struct kinf__exchange_head *head)
+/* To the end of the way. */
+static int go(struct kinf__exchange *exchange)
 {
-    int step = exchange->phase == KINF__PHASE_NEW ? begin(exchange, head) : 0;
-
-    if (step < 0)
-        return step;
-    if (atomic_load(&exchange->server->is_stopping))
-        return kinf__refuse(exchange->refusal, 503, "ServiceUnavailable", "%s is stopping",
-                            exchange->server->name);
-    if (exchange->fault != NULL) {
-        step =
-            exchange->server->backend->hold(exchange->fault, &exchange->owner, exchange->refusal);
-        if (step != KINF__STEP_ANSWERED)
-            return step;
+    switch (exchange->way) {
+    case KINF__WAY_BACKEND:
+        exchange->phase = KINF__PHASE_BACKEND;
+        return answer_by_backend(exchange);
+    case KINF__WAY_CACHE:
+        exchange->phase = KINF__PHASE_CACHE;
+        return kinf__resource_step(exchange);
+    case KINF__WAY_OWN:
+        return kinf__own_answer(exchange);
+    default:
+        return kinf__route_refuse(exchange, exchange->way);
     }
+}
+
+static int review(struct kinf__exchange *exchange)
+{
+    int step = kinf__access_step(exchange);
+
+    return step == KINF__STEP_ANSWERED ? go(exchange) : step;
+}
+
+/* What is sent on is judged by the API server, with the caller's token; what is answered here is
+ * answered only to those who may have it. */
+static int choose_way(struct kinf__exchange *exchange)
+{
     if (exchange->owner.is_health && !kinf__access_is_open(exchange))
         return kinf__refuse_path(exchange->refusal);
-    step = kinf__passthrough_step(exchange, head, false);
-    if (step != KINF__PASS_NOT_TAKEN)
-        return step;
-    if (kinf__passthrough_look(head->headers, head->n_headers).is_impersonated) {
-        kinf__refuse(exchange->refusal, 403, "Forbidden",
-                     "impersonation is not answered from a cache");
-        return kinf__refusal_empty(exchange->refusal, 0);
+    exchange->way = kinf__route_choose(exchange);
+    if (exchange->way == KINF__WAY_UPSTREAM)
+        return kinf__passthrough_begin(exchange);
+    if (!kinf__route_is_reviewed(exchange->way))
+        return kinf__route_refuse(exchange, exchange->way);
+    exchange->phase = KINF__PHASE_REVIEW;
+    return review(exchange);
+}
+
+static int leave_fault(struct kinf__exchange *exchange)
+{
+    const struct kinf__backend *backend = exchange->server->backend;
+    int step = exchange->fault != NULL
+                   ? backend->hold(exchange->fault, &exchange->owner, exchange->refusal)
+                   : KINF__STEP_ANSWERED;
+
+    return step == KINF__STEP_ANSWERED ? choose_way(exchange) : step;
+}
+
+static int begin(struct kinf__exchange *exchange)
+{
+    int failed = kinf__request_parse(exchange->head.method, exchange->head.target,
+                                     &exchange->request, exchange->refusal);
+
+    kinf__request_record_begin(exchange);
+    if (failed < 0)
+        return failed;
+    ask_backend(exchange);
+    exchange->phase = KINF__PHASE_HELD;
+    return 0;
+}
+
+static int next_step(struct kinf__exchange *exchange)
+{
+    int failed = exchange->phase == KINF__PHASE_NEW ? begin(exchange) : 0;
+
+    if (failed < 0)
+        return failed;
+    if (exchange->phase <= KINF__PHASE_REVIEW && atomic_load(&exchange->server->is_stopping))
+        return kinf__refuse(exchange->refusal, 503, "ServiceUnavailable", "%s is stopping",
+                            exchange->server->name);
+    switch (exchange->phase) {
+    case KINF__PHASE_HELD:
+        return leave_fault(exchange);
+    case KINF__PHASE_REVIEW:
+        return review(exchange);
+    case KINF__PHASE_BACKEND:
+        return answer_by_backend(exchange);
+    case KINF__PHASE_CACHE:
+        return kinf__resource_step_again(exchange);
+    default:
+        return kinf__passthrough_step(exchange);
     }
-    step = kinf__access_step(exchange, head);
-    if (step != KINF__STEP_ANSWERED)
-        return step;
-    exchange->phase =
-        exchange->body_state == KINF__BODY_UNWANTED ? KINF__PHASE_CACHE : KINF__PHASE_BACKEND;
-    return exchange->phase == KINF__PHASE_CACHE ? route(exchange, head)
-                                                : step_backend(exchange, head);
 }
 
 static void answer_refusal(struct kinf__exchange *exchange)
@@ -277,22 +161,6 @@ static void answer_refusal(struct kinf__exchange *exchange)
     kinf__mutex_unlock(&exchange->server->lock);
 }
 
-static int next_step(struct kinf__exchange *exchange, const struct kinf__exchange_head *head)
-{
-    int step, passed;
-
-    if (exchange->phase == KINF__PHASE_PASSED)
-        return kinf__passthrough_step_again(exchange);
-    if (exchange->phase == KINF__PHASE_BACKEND)
-        return step_backend(exchange, head);
-    step = exchange->phase == KINF__PHASE_CACHE ? kinf__resource_step_again(exchange)
-                                                : first_step(exchange, head);
-    if (step >= 0 || !exchange->is_beyond_cache)
-        return step;
-    passed = kinf__passthrough_step(exchange, head, true);
-    return passed != KINF__PASS_NOT_TAKEN ? passed : step;
-}
-
 /* Without memory the answer is what it is. */
 static const struct kinf__answer *give(struct kinf__exchange *exchange)
 {
@@ -306,14 +174,13 @@ static const struct kinf__answer *give(struct kinf__exchange *exchange)
     return &exchange->answer;
 }
 
-const struct kinf__answer *kinf__exchange_step(struct kinf__exchange *exchange,
-                                               const struct kinf__exchange_head *head)
+const struct kinf__answer *kinf__exchange_step(struct kinf__exchange *exchange)
 {
     int step;
 
     if (exchange->phase >= KINF__PHASE_ANSWERED)
         return give(exchange);
-    step = next_step(exchange, head);
+    step = next_step(exchange);
     if (step == KINF__STEP_WAITS)
         return NULL;
     if (step < 0)
@@ -365,8 +232,10 @@ size_t kinf__exchange_take_body(struct kinf__exchange *exchange, const char *byt
             kinf__forward_end(exchange->forward);
         return len;
     }
-    if (!is_awaited)
+    if (!is_awaited) {
         len = kinf__forward_send(exchange->forward, bytes, len);
+        kinf__write_take_body(exchange->write, bytes, len);
+    }
     exchange->body_len += len;
     return len;
 }
@@ -383,8 +252,17 @@ void kinf__exchange_end_body(struct kinf__exchange *exchange)
 
 /* --- life --- */
 
+static void describe_client(struct kinf__exchange *exchange, const char *peer)
+{
+    struct kinf__client *client = &exchange->client;
+
+    snprintf(client->peer, sizeof client->peer, "%s", peer != NULL ? peer : "");
+    snprintf(client->user_agent, sizeof client->user_agent, "%s", exchange->head.user_agent);
+}
+
 struct kinf__exchange *kinf__exchange_new(struct kinf__server *server,
-                                          const struct kinf__exchange_owner *owner)
+                                          const struct kinf__exchange_owner *owner,
+                                          const struct kinf__request_head *head, const char *peer)
 {
     struct kinf__exchange *exchange = calloc(1, sizeof *exchange);
 
@@ -397,9 +275,13 @@ struct kinf__exchange *kinf__exchange_new(struct kinf__server *server,
     }
     exchange->server = server;
     exchange->owner = *owner;
+    exchange->head = *head;
+    exchange->request.verb = KINF__VERB_OTHER;
+    describe_client(exchange, peer);
     exchange->answer.staleness_ms = -1;
     exchange->answer.stream_len = -1;
     exchange->hang_up_fd = -1;
+    kinf__list_init(&exchange->watch_node);
     kinf__mutex_lock(&server->lock);
     kinf__list_push_back(&server->exchanges, &exchange->node);
     server->n_exchanges++;
@@ -414,6 +296,7 @@ static void detach(struct kinf__exchange *exchange)
     kinf__access_release(exchange);
     kinf__mutex_lock(&exchange->server->lock);
     kinf__list_remove(&exchange->node);
+    kinf__list_remove(&exchange->watch_node);
     kinf__timer_clear(&exchange->server->timers, &exchange->timer);
     kinf__server_forget_hang_up(exchange);
     kinf__mutex_unlock(&exchange->server->lock);
@@ -421,6 +304,7 @@ static void detach(struct kinf__exchange *exchange)
         kinf__watchcache_cancel_wait(exchange->source->cache, &exchange->waiter);
     if (exchange->answer.stream != NULL)
         exchange->answer.stream->free(exchange->answer.stream);
+    kinf__write_free(exchange->write);
     kinf__listing_free(exchange->listing);
     kinf__forward_free(exchange->forward);
 }

@@ -12,9 +12,10 @@
 #define KINF_SERVE_EXCHANGE_H
 
 #include "base/buffer.h"
-#include "serve/forward.h"
 #include "serve/authorizer.h"
+#include "serve/client_certificate.h"
 #include "serve/refusal.h"
+#include "serve/request_head.h"
 #include "serve/server.h"
 #include "serve/stream.h"
 
@@ -27,23 +28,8 @@ enum kinf__step {
 
 /* Who asks, for a person; the texts are cut where they are too long. */
 struct kinf__client {
-    char peer[64]; /* "127.0.0.1:4711", "[::1]:4711", "unix uid=0 pid=12" */
+    char peer[64];
     char user_agent[128];
-};
-
-struct kinf__exchange_head {
-    const char *method;
-    struct kinf_str target; /* as it came */
-    /* Header values; NULL: none. Constant as long as the exchange lives. */
-    const char *accept;
-    const char *accept_encoding;
-    const char *if_none_match;
-    const struct kinf__header *headers; /* all of them */
-    size_t n_headers;
-    int64_t body_len;                  /* 0: none; KINF__CHUNKED: not told */
-    const struct kinf__client *client; /* NULL: unknown; of the first step alone */
-    const char *authorization;
-    bool has_many_authorizations;
 };
 
 /* How the exchange reaches its connection. */
@@ -54,6 +40,7 @@ struct kinf__exchange_owner {
     void *ctx;
     struct kinf__authorizer *authorizer; /* NULL: everybody may read; outlives the exchange */
     uint64_t address;                    /* the peer's: kinf__peer_address() */
+    const struct kinf__client_certificate *certificate; /* the peer's; NULL: none is taken */
     bool is_health; /* what is open to everybody, and nothing else, is answered */
 };
 
@@ -84,16 +71,18 @@ struct kinf__answer {
 /* Adds a Warning; without memory there is none. */
 KINF_PRINTF(2, 3) void kinf__answer_warn(struct kinf__answer *answer, const char *fmt, ...);
 
-/* `owner` and what it points to must outlive the exchange. NULL: out of memory. */
+/* `owner` and `head` are copied; what they point to must outlive the exchange. `peer` says who asks,
+ * for a person ("127.0.0.1:4711", "[::1]:4711", "unix uid=0 pid=12"; NULL: unknown). NULL: out of
+ * memory. */
 struct kinf__exchange *kinf__exchange_new(struct kinf__server *server,
-                                          const struct kinf__exchange_owner *owner);
+                                          const struct kinf__exchange_owner *owner,
+                                          const struct kinf__request_head *head, const char *peer);
 /* After this no wake callback runs. NULL is allowed. */
 void kinf__exchange_free(struct kinf__exchange *exchange);
 
 /* Returns the answer, valid until the exchange is freed, or NULL: step again after the wake
- * callback. `head` is needed until there is an answer, and the same each time. */
-const struct kinf__answer *kinf__exchange_step(struct kinf__exchange *exchange,
-                                               const struct kinf__exchange_head *head);
+ * callback. */
+const struct kinf__answer *kinf__exchange_step(struct kinf__exchange *exchange);
 
 /* From now on it is seen when the peer at `fd` hangs up: a watch ends, and what was passed on is given
  * up. Once; `fd` stays open until the exchange is freed. */

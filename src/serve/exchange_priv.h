@@ -1,5 +1,6 @@
 /*
- * An exchange's insides, shared by exchange.c (life, routes) and resource.c (objects and lists).
+ * An exchange's insides, shared by exchange.c (its phases and life), route.c, access.c, passthrough.c
+ * and resource.c.
  *
  * Threads: the connection's, unless a line says otherwise.
  */
@@ -9,18 +10,23 @@
 #include "serve/accept.h"
 #include "serve/encode.h"
 #include "serve/exchange.h"
+#include "serve/forward.h"
+#include "serve/list_options.h"
 #include "serve/request.h"
 #include "serve/request_record.h"
+#include "serve/route.h"
 #include "serve/selection.h"
 #include "serve/server_priv.h"
+#include "serve/write.h"
 
 /* How far a request is: what its next step does. They only rise. */
 enum kinf__phase {
-    KINF__PHASE_NEW,     /* read the target */
-    KINF__PHASE_ASKING,  /* ask (again) whether a fault lets go of it, and who may have an answer */
-    KINF__PHASE_BACKEND, /* have it answered by the backend, once the body is there */
-    KINF__PHASE_CACHE,   /* answer, now that the cache has reached a version or has not */
-    KINF__PHASE_PASSED,  /* look what the API server says */
+    KINF__PHASE_NEW,      /* read the target */
+    KINF__PHASE_HELD,     /* ask whether a fault lets go of it; then its way is decided */
+    KINF__PHASE_REVIEW,   /* ask whether whoever asks may have an answer */
+    KINF__PHASE_BACKEND,  /* have it answered by the backend, once the body is there */
+    KINF__PHASE_CACHE,    /* answer, now that the cache has reached a version or has not */
+    KINF__PHASE_PASSED,   /* look what the API server says */
     KINF__PHASE_ANSWERED, /* let the fault have its way with the answer */
     KINF__PHASE_GIVEN,    /* nothing more */
 };
@@ -38,20 +44,18 @@ struct kinf__exchange {
     /* constant after creation */
     struct kinf__server *server;
     struct kinf__exchange_owner owner;
-    uint64_t id; /* of this server's requests, from 1 */
-    /* constant once there is a watch */
+    struct kinf__request_head head;
     struct kinf__client client;
+    uint64_t id; /* of this server's requests, from 1 */
     /* the connection's thread */
     struct kinf__request request;
     struct kinf__request_record record;
-    bool has_options; /* they were read */
-    struct kinf__list_options options;
+    struct kinf__list_options options; /* without a text: not read */
     struct kinf__accepted accepted;
     enum kinf__phase phase;
-    bool may_gzip;
+    enum kinf__way way;      /* from KINF__PHASE_REVIEW on */
     int64_t access_until_ms; /* monotonic; 0: for ever */
     struct kinf__access_waiter access;
-    bool is_beyond_cache;      /* it was refused for want of what the API server has */
     struct kinf__fault *fault; /* NULL: none */
     enum kinf__body body_state;
     struct kinf__buffer body; /* the backend's: so far */
@@ -59,6 +63,8 @@ struct kinf__exchange {
     struct kinf__selection selection;
     struct kinf__encoder encoder;
     struct kinf__version_waiter waiter;
+    int64_t session_until_ms;  /* when the wait for the session's writes ends; 0: there is none */
+    struct kinf__write *write; /* that is passed on; NULL: none */
     struct kinf__listing *listing; /* NULL: none, or its answer has begun */
     struct kinf__answer answer;
     struct kinf__refusal
@@ -67,6 +73,7 @@ struct kinf__exchange {
     struct kinf__list node;
     struct kinf__source *source;   /* NULL: none; it counts this exchange */
     struct kinf__stream *watch;    /* the answer's, if it is a watch */
+    struct kinf__list watch_node;  /* in its source's; without a watch a place, of debug_state.c */
     struct kinf__forward *forward; /* NULL: not passed on; written by the connection's thread */
     int64_t watch_since_ms;
     int64_t deadline_ms;      /* when the watch ends */
@@ -75,23 +82,16 @@ struct kinf__exchange {
     int hang_up_fd;           /* negative: none */
     /* atomic */
     _Atomic(int) wait_result; /* KINF__STEP_WAITS: the waiter is with the cache */
+    _Atomic(bool) is_to_end;  /* a watch that was passed on: behind the next event */
 };
 
-/* Reads the options, once: what was read stays. Errors: kinf__request_read_options()'s. */
+/* Reads the options, once: what was read stays; what was refused is read again. Errors: kinf__list_options_read()'s. */
 KINF_MUST_CHECK int kinf__exchange_read_options(struct kinf__exchange *exchange,
                                                 struct kinf__refusal *refusal);
 
-/* Refuses what the upstream server does not have either. */
-KINF_MUST_CHECK int kinf__resource_check_path(struct kinf__exchange *exchange);
-/* Whether the upstream server has something at the path of a resource that this method does; true
- * while nobody knows. */
-bool kinf__resource_takes(struct kinf__exchange *exchange, const char *method);
-/* Answers a request below a version. `accept` is the header; it is needed for the first step.
- * Returns enum kinf__step, or a negative code. */
-KINF_MUST_CHECK int kinf__resource_step(struct kinf__exchange *exchange, const char *accept);
-/* Nothing is at this path: 404 as the server gives it for the group; 429 while nobody knows. */
-int kinf__resource_refuse_unknown(struct kinf__exchange *exchange);
-int kinf__resource_refuse_unready(struct kinf__exchange *exchange);
+/* Answers a request below a version, of which a cache may have something. Returns enum kinf__step, or
+ * a negative code. */
+KINF_MUST_CHECK int kinf__resource_step(struct kinf__exchange *exchange);
 /* Goes on after the wait. */
 KINF_MUST_CHECK int kinf__resource_step_again(struct kinf__exchange *exchange);
 
@@ -99,6 +99,9 @@ KINF_MUST_CHECK int kinf__resource_step_again(struct kinf__exchange *exchange);
  * more. */
 void kinf__server_time_watch(struct kinf__exchange *exchange, int64_t now_ms);
 void kinf__server_forget_hang_up(struct kinf__exchange *exchange);
+
+/* Answers KINF__WAY_OWN. */
+KINF_MUST_CHECK int kinf__own_answer(struct kinf__exchange *exchange);
 
 /* Texts about the server itself. Errors: KINF_ERR_NO_MEMORY; health: refusal or not, it answers. */
 KINF_MUST_CHECK int kinf__state_answer_health(struct kinf__exchange *exchange);

@@ -7,9 +7,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/log.h"
 
 #define MAX_CHAIN       16
@@ -25,19 +25,11 @@ struct pair {
     struct pair *next; /* retired before this one */
 };
 
-/* By what a change of a file is seen. */
-struct version {
-    dev_t device;
-    ino_t inode;
-    off_t size;
-    struct timespec changed;
-};
-
 struct kinf__identity {
     char *cert_file;
     char *key_file;
-    struct version cert_version;
-    struct version key_version;
+    struct kinf__file_version cert_version;
+    struct kinf__file_version key_version;
     struct pair *current;
     struct pair *retired;
     int64_t next_look_ms;
@@ -132,22 +124,6 @@ static int pair_read(const char *cert_file, const char *key_file, struct pair **
     return 0;
 }
 
-/* Zero for a file that is not there. */
-static struct version version_of(const char *file)
-{
-    struct version version;
-    struct stat found;
-
-    memset(&version, 0, sizeof version);
-    if (stat(file, &found) == 0) {
-        version.device = found.st_dev;
-        version.inode = found.st_ino;
-        version.size = found.st_size;
-        version.changed = found.st_mtim;
-    }
-    return version;
-}
-
 static void free_retired(struct pair **link, int64_t before_ms)
 {
     while (*link != NULL && (*link)->retired_ms >= before_ms)
@@ -179,13 +155,10 @@ static void replace(struct kinf__identity *identity, int64_t now_ms)
 
 static bool note_versions(struct kinf__identity *identity)
 {
-    struct version cert = version_of(identity->cert_file), key = version_of(identity->key_file);
-    bool has_changed = memcmp(&cert, &identity->cert_version, sizeof cert) != 0 ||
-                       memcmp(&key, &identity->key_version, sizeof key) != 0;
+    bool has_cert_changed = kinf__file_version_update(&identity->cert_version, identity->cert_file);
 
-    identity->cert_version = cert;
-    identity->key_version = key;
-    return has_changed;
+    return kinf__file_version_update(&identity->key_version, identity->key_file) ||
+           has_cert_changed;
 }
 
 int kinf__identity_new(const char *cert_file, const char *key_file,

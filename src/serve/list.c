@@ -1,5 +1,5 @@
 /*
- * The list encoder. Neighbours: resource.c opens it, transfer.c reads the stream. The objects of a
+ * The list encoder. Neighbours: resource.c opens it, mhd_request.c reads the stream. The objects of a
  * page are gathered before anything is written, since its head says whether there is more; nothing
  * is walked over twice.
  */

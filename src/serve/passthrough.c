@@ -1,6 +1,6 @@
 /*
- * Requests for the API server. Neighbours: forward.h carries them, exchange.c asks here before
- * and after the caches are asked, transfer.c brings headers and bodies.
+ * Requests for the API server. Neighbours: route.c decides which those are, forward.h carries them,
+ * exchange.c brings their bodies.
  */
 #include "serve/passthrough.h"
 
@@ -8,9 +8,9 @@
 #include <string.h>
 #include <strings.h>
 
+#include "serve/event_frames.h"
 #include "serve/exchange_priv.h"
-#include "serve/query.h"
-#include "serve/request_head.h"
+#include "serve/token.h"
 
 /* --- headers --- */
 
@@ -78,28 +78,7 @@ bool kinf__passthrough_returns(const struct kinf__header *header)
     return is_among(header->name, returned, KINF__ARRAY_LEN(returned));
 }
 
-struct kinf__pass_head kinf__passthrough_look(const struct kinf__header *headers, size_t n_headers)
-{
-    struct kinf__pass_head head = { 0 };
-    size_t n_credentials = 0;
-
-    for (size_t i = 0; i < n_headers; i++) {
-        const char *name = headers[i].name, *value = headers[i].value;
-
-        if (strcasecmp(name, "Authorization") == 0) {
-            n_credentials++;
-            head.token = kinf__request_head_bearer_token(value);
-            head.has_token = head.token.len != 0;
-        }
-        head.is_impersonated = head.is_impersonated || begins_with(name, "Impersonate-");
-        if (strcasecmp(name, "Upgrade") == 0 && *value != '\0' && !begins_with(value, "h2c"))
-            head.is_upgrade = true;
-    }
-    head.is_malformed = n_credentials > 1;
-    return head;
-}
-
-/* --- decisions --- */
+/* --- targets --- */
 
 static bool has_gap(struct kinf_str target)
 {
@@ -115,84 +94,6 @@ bool kinf__passthrough_is_plain(const char *method, struct kinf_str target)
     return is_plain(target) && (strcmp(method, "GET") == 0 || !has_gap(target));
 }
 
-static bool is_own_route(enum kinf__route route)
-{
-    return route == KINF__ROUTE_ROOT || route == KINF__ROUTE_HEALTH ||
-           route == KINF__ROUTE_METRICS || route == KINF__ROUTE_DEBUG_STATE ||
-           route == KINF__ROUTE_VERSION;
-}
-
-static bool is_discovery(enum kinf__route route)
-{
-    return route == KINF__ROUTE_API || route == KINF__ROUTE_APIS || route == KINF__ROUTE_GROUP ||
-           route == KINF__ROUTE_GROUP_VERSION;
-}
-
-static bool is_supported(const char *method)
-{
-    static const char *const methods[] = { "GET", "POST", "PUT", "PATCH", "DELETE" };
-
-    for (size_t i = 0; i < KINF__ARRAY_LEN(methods); i++) {
-        if (strcmp(method, methods[i]) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* Whoever has no token sees in discovery what can be had without one. */
-static bool is_for_the_server(const struct kinf__pass_question *question)
-{
-    return question->head.is_impersonated || strcmp(question->method, "GET") != 0 ||
-           question->route == KINF__ROUTE_OTHER || question->is_not_cached ||
-           (is_discovery(question->route) && question->head.has_token);
-}
-
-enum kinf__pass_verdict kinf__passthrough_decide(const struct kinf__pass_question *question)
-{
-    if (question->head.is_upgrade)
-        return KINF__PASS_UPGRADE;
-    if (!question->is_enabled || is_own_route(question->route) || !is_supported(question->method) ||
-        !is_for_the_server(question))
-        return KINF__PASS_ANSWER;
-    if (!question->is_plain || question->head.is_malformed)
-        return KINF__PASS_MALFORMED;
-    if (!question->head.has_token)
-        return KINF__PASS_NO_TOKEN;
-    if (question->is_pruned && strcmp(question->method, "PUT") == 0)
-        return KINF__PASS_PRUNED;
-    return KINF__PASS_FORWARD;
-}
-
-int kinf__passthrough_refuse(enum kinf__pass_verdict verdict, const char *resource,
-                             struct kinf__refusal *refusal)
-{
-    switch (verdict) {
-    case KINF__PASS_UPGRADE:
-        kinf__refuse(refusal, 403, "Forbidden",
-                     "kinformerd does not carry upgraded connections (exec, attach, port-forward, "
-                     "watches over websockets): ask the API server itself");
-        break;
-    case KINF__PASS_NO_TOKEN:
-        kinf__refuse(refusal, 401, "Unauthorized",
-                     "this is passed on to the API server, which needs a bearer token of yours "
-                     "(kubectl sends none over plain HTTP)");
-        break;
-    case KINF__PASS_PRUNED:
-        kinf__refuse(refusal, 405, "MethodNotAllowed",
-                     "%s cannot be replaced (PUT) here: this cache leaves fields out of them, and "
-                     "what was read from it would delete those; use PATCH (kubectl patch, kubectl "
-                     "apply --server-side)",
-                     resource);
-        break;
-    default:
-        kinf__refuse(refusal, 400, "BadRequest",
-                     "the request is not passed on: its target or its headers can be read in more "
-                     "than one way");
-        break;
-    }
-    return kinf__refusal_empty(refusal, 0);
-}
-
 int kinf__passthrough_refuse_length(struct kinf__refusal *refusal)
 {
     return kinf__refuse(refusal, 413, "RequestEntityTooLarge",
@@ -204,44 +105,74 @@ int kinf__passthrough_refuse_length(struct kinf__refusal *refusal)
 struct pass_stream {
     struct kinf__stream stream;
     struct kinf__exchange *exchange;
-    bool may_end_early; /* its lines are complete in themselves */
-    char last;          /* byte that was read */
+    struct kinf__event_frames frames; /* of a watch: where it may end */
+    bool is_over;
+    char last;    /* of the answer to a write: the byte that was read last */
+    bool is_held; /* it was not given out, since it may be the answer's last */
 };
 
-/* The daemon ends a watch as the server does: between two lines. */
+/* The daemon ends a watch as the server does, between two events: when it stops, or since the cache has
+ * come to have the type. */
 static ssize_t read_stream(struct kinf__stream *stream, char *buf, size_t size)
 {
     struct pass_stream *pass = KINF__CONTAINER_OF(stream, struct pass_stream, stream);
-    ssize_t n = kinf__forward_read(pass->exchange->forward, buf, size);
+    bool is_to_end = atomic_load(&pass->exchange->is_to_end);
+    size_t whole;
+    ssize_t n;
 
-    if (n > 0)
-        pass->last = buf[n - 1];
+    if (pass->is_over || (is_to_end && kinf__event_frames_are_whole(&pass->frames)))
+        return KINF__STREAM_END;
+    n = kinf__forward_read(pass->exchange->forward, buf, size);
     if (n == KINF__FORWARD_BROKEN)
-        return pass->may_end_early && pass->last == '\n' &&
+        return kinf__event_frames_are_whole(&pass->frames) &&
                        atomic_load(&pass->exchange->server->is_stopping)
                    ? KINF__STREAM_END
                    : KINF__STREAM_BROKEN;
-    return n == KINF__FORWARD_END ? KINF__STREAM_END : n;
+    if (n == KINF__FORWARD_END)
+        return KINF__STREAM_END;
+    whole = kinf__event_frames_take(&pass->frames, buf, (size_t)n);
+    if (is_to_end && whole != 0) {
+        pass->is_over = true;
+        n = (ssize_t)whole;
+    }
+    return n;
+}
+
+/* Who has all of an answer to a write finds it noted. */
+static ssize_t end_write(struct pass_stream *pass, char *buf, ssize_t end)
+{
+    kinf__write_end_answer(pass->exchange->write, end == KINF__FORWARD_END);
+    if (end != KINF__FORWARD_END || !pass->is_held)
+        return end == KINF__FORWARD_END ? KINF__STREAM_END : KINF__STREAM_BROKEN;
+    pass->is_held = false;
+    buf[0] = pass->last;
+    return 1;
+}
+
+/* The last byte that came stays here until it is known what is behind it. */
+static ssize_t read_write(struct kinf__stream *stream, char *buf, size_t size)
+{
+    struct pass_stream *pass = KINF__CONTAINER_OF(stream, struct pass_stream, stream);
+    size_t n_held = pass->is_held ? 1 : 0;
+    char next, *to = size > n_held ? buf + n_held : &next;
+    ssize_t n = kinf__forward_read(pass->exchange->forward, to, size > n_held ? size - n_held : 1);
+
+    if (n == 0)
+        return 0;
+    if (n < 0)
+        return end_write(pass, buf, n);
+    kinf__write_take_answer(pass->exchange->write, to, (size_t)n);
+    if (pass->is_held)
+        buf[0] = pass->last;
+    pass->last = to[n - 1];
+    pass->is_held = true;
+    n += (ssize_t)n_held - 1;
+    return n != 0 ? n : KINF__STREAM_LATER;
 }
 
 static void free_stream(struct kinf__stream *stream)
 {
     free(KINF__CONTAINER_OF(stream, struct pass_stream, stream));
-}
-
-static bool is_pruned(struct kinf__exchange *exchange)
-{
-    const struct kinf__server *server = exchange->server;
-    const struct kinf__request *request = &exchange->request;
-    bool is_any = false;
-
-    kinf__mutex_lock(&exchange->server->lock);
-    for (size_t i = 0; i < server->n_sources && !is_any; i++)
-        is_any = server->sources[i]->is_pruned && !server->sources[i]->is_unserved &&
-                 strcmp(server->sources[i]->type->group, request->group) == 0 &&
-                 strcmp(server->sources[i]->type->resource, request->resource) == 0;
-    kinf__mutex_unlock(&exchange->server->lock);
-    return is_any;
 }
 
 /* Watches and followed logs may be silent for as long as they like. */
@@ -285,9 +216,9 @@ static int refuse_busy(struct kinf__exchange *exchange, const struct kinf_error 
     return kinf__refusal_empty(exchange->refusal, 1);
 }
 
-static int forward(struct kinf__exchange *exchange, const struct kinf__exchange_head *head,
-                   struct kinf_str caller)
+int kinf__passthrough_begin(struct kinf__exchange *exchange)
 {
+    const struct kinf__request_head *head = &exchange->head;
     KINF__AUTO_FREE struct kinf__header *headers = calloc(head->n_headers + 1, sizeof *headers);
     struct kinf_error err = KINF_ERROR_INIT;
     struct kinf__forward *made;
@@ -296,12 +227,16 @@ static int forward(struct kinf__exchange *exchange, const struct kinf__exchange_
         .target = head->target,
         .headers = headers,
         .body_len = strcmp(head->method, "GET") != 0 ? head->body_len : 0,
-        .caller = caller,
+        .caller = head->token,
         .is_endless = is_endless(&exchange->request),
         .wake = exchange->owner.wake,
         .wake_ctx = exchange->owner.ctx,
     };
 
+    if (head->body_len > KINF__PASS_BODY_MAX)
+        return kinf__passthrough_refuse_length(exchange->refusal);
+    if (kinf__route_is_page_of_ours(exchange))
+        return kinf__token_refuse_expired(exchange->refusal);
     if (headers == NULL)
         return kinf__refuse_no_memory(exchange->refusal);
     for (size_t i = 0; i < head->n_headers; i++) {
@@ -309,47 +244,14 @@ static int forward(struct kinf__exchange *exchange, const struct kinf__exchange_
             headers[request.n_headers++] = head->headers[i];
     }
     leave_source(exchange);
+    if (kinf__write_new(exchange->server, &exchange->request, &exchange->write) < 0)
+        return kinf__refuse_no_memory(exchange->refusal);
     if (kinf__forward_new(exchange->server->forwarder, &request, &made, &err) < 0)
         return refuse_busy(exchange, &err);
     exchange->body_state = request.body_len != 0 ? KINF__BODY_SENT_ON : KINF__BODY_UNWANTED;
     exchange->phase = KINF__PHASE_PASSED;
     publish(exchange, made);
     return KINF__STEP_WAITS;
-}
-
-/* Whether the API server would not have or do it for anybody, and whoever asks here may know that. */
-static bool is_nothing(struct kinf__exchange *exchange, const char *method)
-{
-    enum kinf__route route = exchange->request.route;
-
-    return exchange->owner.authorizer == NULL &&
-           (route == KINF__ROUTE_RESOURCE ? !kinf__resource_takes(exchange, method)
-                                          : is_discovery(route));
-}
-
-int kinf__passthrough_step(struct kinf__exchange *exchange, const struct kinf__exchange_head *head,
-                           bool is_not_cached)
-{
-    const struct kinf__pass_question question = {
-        .is_enabled = exchange->server->forwarder != NULL,
-        .method = head->method,
-        .route = exchange->request.route,
-        .head = kinf__passthrough_look(head->headers, head->n_headers),
-        .is_plain = kinf__passthrough_is_plain(head->method, head->target),
-        .is_pruned = is_pruned(exchange),
-        .is_not_cached = is_not_cached,
-    };
-    enum kinf__pass_verdict verdict = kinf__passthrough_decide(&question);
-
-    if (verdict == KINF__PASS_ANSWER)
-        return KINF__PASS_NOT_TAKEN;
-    if (verdict == KINF__PASS_NO_TOKEN && is_nothing(exchange, head->method))
-        return KINF__PASS_NOT_TAKEN;
-    if (verdict != KINF__PASS_FORWARD)
-        return kinf__passthrough_refuse(verdict, exchange->request.resource, exchange->refusal);
-    if (head->body_len > KINF__PASS_BODY_MAX)
-        return kinf__passthrough_refuse_length(exchange->refusal);
-    return forward(exchange, head, question.head.token);
 }
 
 /* A request that went out may have been acted upon: 504 says that nobody knows. */
@@ -364,12 +266,6 @@ static int refuse_failure(struct kinf__exchange *exchange, const struct kinf_err
                         "the API server cannot be reached: %s", err->message);
 }
 
-static bool is_json(const struct kinf__head *head)
-{
-    return *kinf__head_value(head, "Content-Encoding") == '\0' &&
-           begins_with(kinf__head_value(head, "Content-Type"), "application/json");
-}
-
 static int hand_on(struct kinf__exchange *exchange, const struct kinf__head *head)
 {
     struct kinf__answer *answer = &exchange->answer;
@@ -380,24 +276,32 @@ static int hand_on(struct kinf__exchange *exchange, const struct kinf__head *hea
     answer->headers = head->headers;
     answer->n_headers = head->n_headers;
     answer->stream_len = head->body_len;
-    if (head->code == 204 || head->code == 304)
+    if (head->code == 200)
+        kinf__route_note_demand(exchange);
+    if (exchange->write != NULL)
+        kinf__write_begin_answer(exchange->write, head);
+    if (head->code == 204 || head->code == 304) {
+        if (exchange->write != NULL)
+            kinf__write_end_answer(exchange->write, true);
         return 0;
+    }
     pass = calloc(1, sizeof *pass);
     if (pass == NULL) {
         answer->code = 0;
         answer->is_passed = false;
         return kinf__refuse_no_memory(exchange->refusal);
     }
-    pass->stream.read = read_stream;
+    pass->stream.read = exchange->write != NULL ? read_write : read_stream;
     pass->stream.free = free_stream;
     pass->exchange = exchange;
-    pass->may_end_early = kinf__request_is_true(&exchange->request, "watch") && is_json(head);
-    pass->last = '\n';
+    if (exchange->request.verb == KINF__VERB_WATCH)
+        kinf__event_frames_init(&pass->frames, kinf__head_value(head, "Content-Type"),
+                                kinf__head_value(head, "Content-Encoding"));
     answer->stream = &pass->stream;
     return 0;
 }
 
-int kinf__passthrough_step_again(struct kinf__exchange *exchange)
+int kinf__passthrough_step(struct kinf__exchange *exchange)
 {
     const struct kinf__head *head;
     struct kinf_error err = KINF_ERROR_INIT;

@@ -1,5 +1,5 @@
 /*
- * Who is connected, and how long they take. Neighbours: endpoint.c makes peers, transfer.c awaits
+ * Who is connected, and how long they take. Neighbours: endpoint.c makes peers, mhd_request.c awaits
  * and forgives them.
  */
 #include "serve/peer.h"
@@ -12,6 +12,7 @@
 #include <netinet/in.h>
 
 #include "base/clock.h"
+#include "serve/client_certificate.h"
 
 #define MOST_CUT 500 /* at a time */
 
@@ -20,6 +21,7 @@ struct kinf__peer {
     int fd;
     int64_t deadline_ms;
     struct kinf__address_count *count; /* NULL: it is not counted */
+    struct kinf__client_certificate certificate;
 };
 
 /* Runs on the server's timer. The library closes what is shut down here, and only after it has said
@@ -82,6 +84,7 @@ void kinf__peer_free(struct kinf__peers *peers, struct kinf__peer *peer)
     kinf__peer_forgive(peers, peer);
     if (peer->count != NULL)
         kinf__connections_give_back(&peers->server->connections, peer->count);
+    kinf__client_certificate_release(&peer->certificate);
     free(peer);
 }
 
@@ -108,6 +111,11 @@ void kinf__peer_forgive(struct kinf__peers *peers, struct kinf__peer *peer)
 bool kinf__peer_owes(const struct kinf__peer *peer)
 {
     return peer != NULL && !kinf__list_is_empty(&peer->node);
+}
+
+struct kinf__client_certificate *kinf__peer_certificate(struct kinf__peer *peer)
+{
+    return peer != NULL ? &peer->certificate : NULL;
 }
 
 static bool read_credentials(int fd, struct ucred *ret_credentials)

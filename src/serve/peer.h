@@ -28,6 +28,7 @@ struct kinf__peers {
 };
 
 struct kinf__peer;
+struct kinf__client_certificate;
 
 void kinf__peers_init(struct kinf__peers *peers, struct kinf__server *server);
 /* All of them are freed. */
@@ -45,6 +46,9 @@ void kinf__peer_forgive(struct kinf__peers *peers, struct kinf__peer *peer);
 
 /* Whether it is awaited; the endpoint's thread. */
 bool kinf__peer_owes(const struct kinf__peer *peer);
+
+/* What its certificate was found to be, which it owns; the endpoint's thread. NULL if the peer is. */
+struct kinf__client_certificate *kinf__peer_certificate(struct kinf__peer *peer);
 
 /* Where it comes from: a number for each that connections.h tells apart; 0: it has gone. */
 uint64_t kinf__peer_address(int fd);

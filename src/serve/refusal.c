@@ -1,5 +1,5 @@
 /*
- * Statuses. Neighbours: whoever refuses fills one, transfer.c sends it, watch streams put it into an
+ * Statuses. Neighbours: whoever refuses fills one, mhd_request.c sends it, watch streams put it into an
  * ERROR event.
  */
 #include "serve/refusal.h"

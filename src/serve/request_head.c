@@ -1,11 +1,12 @@
 /*
- * Reading a head suspiciously. Neighbours: transfer.c has it from libmicrohttpd 0.9.75, which takes
+ * Reading a head suspiciously. Neighbours: mhd_request.c has it from libmicrohttpd 0.9.75, which takes
  * almost everything, and of whose own strictness the levels are of no use: above 0 it closes without
  * an answer, below it looks for blanks in names alone.
  */
 #include "serve/request_head.h"
 
-#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
 #include <strings.h>
 
 static const char bad[] = "400 Bad Request";
@@ -18,7 +19,7 @@ static bool is_next_line(const char *next, const char *end)
     return next == end + sizeof "\n" - 1 || next == end + sizeof "\r\n" - 1;
 }
 
-static bool is_whole(const struct kinf__request_head *head)
+static bool is_whole(const struct kinf__raw_head *head)
 {
     const char *end = head->version + strlen(head->version);
     size_t rest;
@@ -71,7 +72,7 @@ static int refuse(const char *why, const char **ret_why)
     return 400;
 }
 
-static int check_framing(const struct kinf__request_head *head, const char **ret_why)
+static int check_framing(const struct kinf__raw_head *head, const char **ret_why)
 {
     size_t n_hosts = 0, n_lengths = 0, n_codings = 0;
 
@@ -97,7 +98,7 @@ static int check_framing(const struct kinf__request_head *head, const char **ret
     return n_lengths + n_codings > 1 ? refuse("400 Bad Request: two lengths", ret_why) : 0;
 }
 
-int kinf__request_head_check(const struct kinf__request_head *head, const char **ret_why)
+int kinf__raw_head_check(const struct kinf__raw_head *head, const char **ret_why)
 {
     if ((head->size != 0 && !is_whole(head)) || !is_token(head->method) ||
         !is_text(head->target, '\0') || strchr(head->target, ' ') != NULL)
@@ -111,13 +112,90 @@ int kinf__request_head_check(const struct kinf__request_head *head, const char *
     return check_framing(head, ret_why);
 }
 
-struct kinf_str kinf__request_head_bearer_token(const char *authorization)
+/* --- what is asked for --- */
+
+static bool begins_with(const char *text, const char *prefix)
+{
+    return strncasecmp(text, prefix, strlen(prefix)) == 0;
+}
+
+/* By upstream's bearertoken.Authenticator: behind one blank, up to the next one. */
+static struct kinf_str bearer_token(const char *authorization)
 {
     static const char scheme[] = "Bearer ";
-    const char *token;
+    const char *token = authorization + sizeof scheme - 1;
 
-    if (authorization == NULL || strncasecmp(authorization, scheme, sizeof scheme - 1) != 0)
+    if (!begins_with(authorization, scheme))
         return (struct kinf_str){ NULL, 0 };
-    token = authorization + sizeof scheme - 1;
     return (struct kinf_str){ token, strcspn(token, " ") };
+}
+
+static void read_credential(const char *value, struct kinf__request_head *head)
+{
+    head->has_two_credentials = head->has_two_credentials || head->has_credential;
+    head->has_credential = true;
+    head->token = bearer_token(value);
+}
+
+/* HTTP/2 is offered by many, and need not be taken. */
+static bool is_upgrade(const char *value)
+{
+    return *value != '\0' && !begins_with(value, "h2c");
+}
+
+static void take_text(const char **place, const char *value)
+{
+    if (*place == NULL)
+        *place = value;
+}
+
+/* Of what is there once, the first counts. */
+static void read_header(const struct kinf__header *header, struct kinf__request_head *head)
+{
+    const char *name = header->name, *value = header->value;
+
+    if (strcasecmp(name, "Accept") == 0)
+        take_text(&head->accept, value);
+    else if (strcasecmp(name, "Accept-Encoding") == 0)
+        head->takes_gzip = head->takes_gzip || strstr(value, "gzip") != NULL;
+    else if (strcasecmp(name, "If-None-Match") == 0)
+        take_text(&head->if_none_match, value);
+    else if (strcasecmp(name, "User-Agent") == 0)
+        take_text(&head->user_agent, value);
+    else if (strcasecmp(name, "Expect") == 0)
+        head->expects = true;
+    else if (strcasecmp(name, "Upgrade") == 0)
+        head->is_upgrade = head->is_upgrade || is_upgrade(value);
+    else if (strcasecmp(name, "Content-Length") == 0)
+        head->body_len = strtoll(value, NULL, 10);
+    else if (strcasecmp(name, "Transfer-Encoding") == 0)
+        head->body_len = KINF__CHUNKED;
+    else if (strcasecmp(name, "Authorization") == 0)
+        read_credential(value, head);
+    else if (begins_with(name, "Impersonate-"))
+        head->is_impersonated = true;
+}
+
+struct kinf__request_head kinf__request_head_of(const char *method, struct kinf_str target,
+                                                const struct kinf__header *headers,
+                                                size_t n_headers)
+{
+    struct kinf__request_head head = {
+        .method = method, .target = target, .headers = headers, .n_headers = n_headers
+    };
+
+    for (size_t i = 0; i < n_headers; i++)
+        read_header(&headers[i], &head);
+    if (head.user_agent == NULL)
+        head.user_agent = "";
+    return head;
+}
+
+const char *kinf__request_head_value(const struct kinf__request_head *head, const char *name)
+{
+    for (size_t i = 0; i < head->n_headers; i++) {
+        if (strcasecmp(head->headers[i].name, name) == 0)
+            return head->headers[i].value;
+    }
+    return NULL;
 }

@@ -18,17 +18,6 @@ struct kinf__request_row {
     struct kinf__histogram durations;
 };
 
-const char *kinf__request_verb_to_string(enum kinf__request_verb verb)
-{
-    static const char *const labels[] = {
-#define X(verb, label) label,
-        KINF__REQUEST_VERBS(X)
-#undef X
-    };
-
-    return labels[verb];
-}
-
 const char *kinf__request_source_to_string(enum kinf__request_source source)
 {
     static const char *const labels[] = {
@@ -92,7 +81,7 @@ static struct kinf__request_row *row_locked(struct kinf__request_metrics *metric
                                             const struct kinf__request_outcome *outcome)
     KINF__REQUIRES(metrics->lock)
 {
-    const size_t n_kept_free = (size_t)KINF__N_REQUEST_VERBS * KINF__N_REQUEST_SOURCES;
+    const size_t n_kept_free = (size_t)KINF__N_VERBS * KINF__N_REQUEST_SOURCES;
     const char *resource = outcome->resource;
     struct kinf__request_row *row = find_locked(metrics, outcome, resource);
 
@@ -123,7 +112,16 @@ void kinf__request_metrics_observe(struct kinf__request_metrics *metrics,
     if (row != NULL) {
         count_code(row, outcome->code);
         kinf__histogram_observe(&row->durations, outcome->duration_ns);
+        metrics->totals[outcome->source]++;
     }
+    kinf__mutex_unlock(&metrics->lock);
+}
+
+void kinf__request_metrics_totals(struct kinf__request_metrics *metrics,
+                                  uint64_t ret_totals[KINF__N_REQUEST_SOURCES])
+{
+    kinf__mutex_lock(&metrics->lock);
+    memcpy(ret_totals, metrics->totals, sizeof metrics->totals);
     kinf__mutex_unlock(&metrics->lock);
 }
 

@@ -14,24 +14,7 @@
 #include "base/lock.h"
 #include "base/metrics.h"
 #include "serve/authorizer.h"
-
-/* X(enumerator, label) */
-#define KINF__REQUEST_VERBS(X)                                                                     \
-    X(KINF__VERB_GET, "get")                                                                       \
-    X(KINF__VERB_LIST, "list")                                                                     \
-    X(KINF__VERB_WATCH, "watch")                                                                   \
-    X(KINF__VERB_CREATE, "create")                                                                 \
-    X(KINF__VERB_UPDATE, "update")                                                                 \
-    X(KINF__VERB_PATCH, "patch")                                                                   \
-    X(KINF__VERB_DELETE, "delete")                                                                 \
-    X(KINF__VERB_DELETE_COLLECTION, "deletecollection")                                            \
-    X(KINF__VERB_OTHER, "other")
-
-enum kinf__request_verb {
-#define X(verb, label) verb,
-    KINF__REQUEST_VERBS(X)
-#undef X
-};
+#include "serve/request.h"
 
 /* X(enumerator, label, what answers) */
 #define KINF__REQUEST_SOURCES(X)                                                                   \
@@ -49,9 +32,6 @@ enum kinf__request_source {
 /* The client had gone before there was an answer. */
 #define KINF__CODE_GONE 499
 
-#define X(verb, label) +1
-enum { KINF__N_REQUEST_VERBS = 0 KINF__REQUEST_VERBS(X) };
-#undef X
 #define X(source, label, what) +1
 enum { KINF__N_REQUEST_SOURCES = 0 KINF__REQUEST_SOURCES(X) };
 #undef X
@@ -62,10 +42,9 @@ enum { KINF__N_VERDICTS = 0 KINF__VERDICTS(X) };
 enum {
     KINF__REQUEST_CODES = 16, /* of a row */
     /* The last of them are for "other", one for each verb and source. */
-    KINF__REQUEST_ROWS = 512 + KINF__N_REQUEST_VERBS * KINF__N_REQUEST_SOURCES,
+    KINF__REQUEST_ROWS = 512 + KINF__N_VERBS * KINF__N_REQUEST_SOURCES,
 };
 
-const char *kinf__request_verb_to_string(enum kinf__request_verb verb);
 const char *kinf__request_source_to_string(enum kinf__request_source source);
 
 struct kinf__request_row;
@@ -77,6 +56,7 @@ struct kinf__request_metrics {
     /* guarded by lock */
     struct kinf__request_row *rows[KINF__REQUEST_ROWS];
     size_t n_rows;
+    uint64_t totals[KINF__N_REQUEST_SOURCES];
 };
 
 void kinf__request_metrics_init(struct kinf__request_metrics *metrics);
@@ -93,6 +73,9 @@ struct kinf__request_outcome {
 /* Without memory nothing is counted. */
 void kinf__request_metrics_observe(struct kinf__request_metrics *metrics,
                                    const struct kinf__request_outcome *outcome);
+/* How many were counted, by source. */
+void kinf__request_metrics_totals(struct kinf__request_metrics *metrics,
+                                  uint64_t ret_totals[KINF__N_REQUEST_SOURCES]);
 /* `is_kept`: nobody had to be asked. */
 void kinf__request_metrics_note_decision(struct kinf__request_metrics *metrics, bool is_kept,
                                          enum kinf__verdict verdict);

@@ -18,30 +18,6 @@
 
 /* --- the beginning --- */
 
-static enum kinf__request_verb verb_of(const struct kinf__request *request, const char *method)
-{
-    /* The target may be no request at all. */
-    bool is_named = request->name == NULL || *request->name != '\0';
-
-    if (strcmp(method, "POST") == 0)
-        return KINF__VERB_CREATE;
-    if (strcmp(method, "PUT") == 0)
-        return KINF__VERB_UPDATE;
-    if (strcmp(method, "PATCH") == 0)
-        return KINF__VERB_PATCH;
-    if (strcmp(method, "DELETE") == 0)
-        return is_named ? KINF__VERB_DELETE : KINF__VERB_DELETE_COLLECTION;
-    if (strcmp(method, "GET") != 0)
-        return KINF__VERB_OTHER;
-    if (request->route != KINF__ROUTE_RESOURCE)
-        return KINF__VERB_GET;
-    if (request->is_watch_path)
-        return KINF__VERB_WATCH;
-    if (is_named)
-        return KINF__VERB_GET;
-    return kinf__request_is_true(request, "watch") ? KINF__VERB_WATCH : KINF__VERB_LIST;
-}
-
 static bool may_be_told(struct kinf_str name)
 {
     static const char *const names[] = { "allowWatchBookmarks",
@@ -130,18 +106,16 @@ static char *tell_target(struct kinf_str target, struct kinf_str query)
     return text.bytes;
 }
 
-void kinf__request_record_begin(struct kinf__exchange *exchange,
-                                const struct kinf__exchange_head *head)
+void kinf__request_record_begin(struct kinf__exchange *exchange)
 {
     const struct kinf__request *request = &exchange->request;
     struct kinf__request_record *record = &exchange->record;
 
     record->began_ns = kinf__clock_now_ns();
-    record->verb = verb_of(request, head->method);
     record->is_endless =
-        record->verb == KINF__VERB_WATCH || kinf__request_is_true(request, "follow");
+        request->verb == KINF__VERB_WATCH || kinf__request_is_true(request, "follow");
     if (exchange->server->log_request != NULL)
-        record->target = tell_target(head->target, request->query);
+        record->target = tell_target(exchange->head.target, request->query);
 }
 
 /* Whether nobody had to be asked; what could not be asked for is no such thing. */
@@ -235,7 +209,7 @@ static void tell(struct kinf__exchange *exchange)
     struct kinf__request_record *record = &exchange->record;
     char resource[RESOURCE_MAX];
     const struct kinf__request_outcome outcome = {
-        .verb = record->verb,
+        .verb = exchange->request.verb,
         .source = source_of(exchange),
         .resource = resource,
         .code = exchange->phase == KINF__PHASE_GIVEN ? exchange->answer.code : KINF__CODE_GONE,

@@ -14,11 +14,9 @@
 #include "serve/request_metrics.h"
 
 struct kinf__exchange;
-struct kinf__exchange_head;
 
 struct kinf__request_record {
     int64_t began_ns; /* 0: not yet, or it is told */
-    enum kinf__request_verb verb;
     bool is_endless;
     bool awaits_review;
     /* owned, of the access log alone; NULL: none */
@@ -27,8 +25,7 @@ struct kinf__request_record {
 };
 
 /* Behind reading the target, well formed or not. */
-void kinf__request_record_begin(struct kinf__exchange *exchange,
-                                const struct kinf__exchange_head *head);
+void kinf__request_record_begin(struct kinf__exchange *exchange);
 /* What the authorizer said, each time that it was asked. */
 void kinf__request_record_access(struct kinf__exchange *exchange,
                                  const struct kinf__access_answer *answer);

@@ -1,6 +1,6 @@
 /*
- * Objects, lists and watches. Neighbours: exchange.c routes here; list.c and watch.c make the
- * bodies. A request that is wider than what a source covers is never answered in part.
+ * Objects, lists and watches, out of a source. Neighbours: route.c chooses it; list.c and watch.c make
+ * the bodies.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,10 +9,10 @@
 
 #include "base/clock.h"
 #include "base/hmap.h"
-#include "serve/access.h"
 #include "serve/exchange_priv.h"
 #include "serve/list.h"
 #include "serve/query.h"
+#include "serve/route.h"
 #include "serve/token.h"
 #include "serve/watch.h"
 
@@ -23,170 +23,7 @@
 
 static const char json[] = "application/json";
 
-/* --- which source --- */
-
-int kinf__resource_refuse_unready(struct kinf__exchange *exchange)
-{
-    kinf__refuse(exchange->refusal, 429, "TooManyRequests", "the cache is not ready yet");
-    return kinf__refusal_empty(exchange->refusal, 1);
-}
-
-int kinf__resource_refuse_unknown(struct kinf__exchange *exchange)
-{
-    const struct kinf__catalog *catalog = exchange->server->catalog;
-    const char *group = exchange->request.group;
-
-    if (*group != '\0' &&
-        (!kinf__catalog_has_group(catalog, group) || kinf__is_custom_group(group)))
-        return kinf__refuse_path(exchange->refusal);
-    return kinf__refuse_resource(exchange->refusal);
-}
-
-/* "namespaces//pods/x": all namespaces together have no object. */
-static bool lacks_namespace(const struct kinf__request *request)
-{
-    return request->is_in_namespace && *request->name_space == '\0' && *request->name != '\0';
-}
-
-/* What the upstream has at this path, whatever is served of it; NULL: nothing. There is a catalog,
- * and the lock is held. */
-static const struct kinf__catalog_entry *find_entry(const struct kinf__exchange *exchange)
-{
-    const struct kinf__request *request = &exchange->request;
-    const struct kinf__catalog_entry *entry = kinf__catalog_find(
-        exchange->server->catalog, request->group, request->version, request->resource);
-    char name[2 * KINF_NAME_MAX];
-
-    if (entry == NULL || (!entry->resource.namespaced && request->is_in_namespace) ||
-        (entry->resource.namespaced && *request->name != '\0' && !request->is_in_namespace) ||
-        (lacks_namespace(request) && kinf__is_custom_group(request->group)))
-        return NULL;
-    if (*request->subresource == '\0')
-        return entry;
-    snprintf(name, sizeof name, "%s/%s", request->resource, request->subresource);
-    return kinf__catalog_find(exchange->server->catalog, request->group, request->version, name);
-}
-
-static int refuse_scope(struct kinf__exchange *exchange, const struct kinf__source *source)
-{
-    const struct kinf__request *request = &exchange->request;
-    char resource[2 * KINF_NAME_MAX], scope[512] = "";
-
-    exchange->is_beyond_cache = true;
-    snprintf(resource, sizeof resource, "%s%s%s", request->resource,
-             *request->group != '\0' ? "." : "", request->group);
-    if (source != NULL)
-        kinf__scope_words(&source->scope, scope, sizeof scope);
-    if (*request->subresource != '\0')
-        kinf__refuse(exchange->refusal, 403, "Forbidden",
-                     "%s \"%s\" is forbidden: the subresource \"%s\" is not served from a cache",
-                     resource, request->name, request->subresource);
-    else
-        kinf__refuse(exchange->refusal, 403, "Forbidden", "%s is forbidden: this cache has %s%s",
-                     resource, source != NULL ? "only those" : "no such resource", scope);
-    kinf__refusal_set_object(exchange->refusal, request->group, request->resource, request->name);
-    return KINF_ERR_INVALID;
-}
-
-static bool is_of_type(const struct kinf__source *source, const struct kinf__request *request)
-{
-    return strcmp(source->type->group, request->group) == 0 &&
-           strcmp(source->type->version, request->version) == 0 &&
-           strcmp(source->type->resource, request->resource) == 0;
-}
-
-/* An object that is found is in the scope; whether one that is not exists is another question. */
-static bool covers(const struct kinf__source *source, const struct kinf__exchange *exchange)
-{
-    const struct kinf__request *request = &exchange->request;
-
-    return kinf__scope_covers_namespace(&source->scope, request->name_space) &&
-           (*request->name != '\0' ||
-            kinf__scope_covers_selection(&source->scope, &exchange->options));
-}
-
-/* The lock is held. *ret_near: one of this type that does not cover it. */
-static struct kinf__source *choose_source(const struct kinf__exchange *exchange,
-                                          struct kinf__source **ret_near)
-{
-    const struct kinf__server *server = exchange->server;
-
-    for (size_t i = 0; i < server->n_sources; i++) {
-        if (server->sources[i]->is_unserved || !is_of_type(server->sources[i], &exchange->request))
-            continue;
-        if (covers(server->sources[i], exchange))
-            return server->sources[i];
-        *ret_near = server->sources[i];
-    }
-    return NULL;
-}
-
-static void warn_of_source(struct kinf__exchange *exchange, const struct kinf__source *source,
-                           bool is_wider)
-{
-    char scope[160];
-
-    kinf__scope_words(&source->scope, scope, sizeof scope);
-    if (is_wider)
-        kinf__answer_warn(&exchange->answer, "kinformer: only %s%s are in this answer",
-                          source->type->resource, scope);
-    else if (source->is_pruned)
-        kinf__answer_warn(&exchange->answer,
-                          "kinformer: these %s come without the fields that this cache leaves out",
-                          source->type->resource);
-}
-
-/* Whether the client wants the newest state there is. A list that began in the cache ends there, one
- * that was passed on at whoever gave its token out. */
-static bool wants_latest(const struct kinf__exchange *exchange)
-{
-    const struct kinf__list_options *options = &exchange->options;
-
-    return *options->resource_version == '\0' &&
-           (*options->continue_token == '\0' ||
-            !kinf__token_is_of(exchange->server->token_issuer, options->continue_token));
-}
-
-static int refuse_latest(struct kinf__exchange *exchange)
-{
-    exchange->is_beyond_cache = true;
-    return kinf__refuse(exchange->refusal, 403, "Forbidden",
-                        "%s without a resourceVersion are answered by the API server alone",
-                        exchange->request.resource);
-}
-
-/* --- once the path is known --- */
-
-static int acquire_source_locked(struct kinf__exchange *exchange)
-{
-    struct kinf__source *near = NULL, *source;
-    bool is_wider;
-
-    if (*exchange->request.subresource != '\0')
-        return refuse_scope(exchange, NULL);
-    source = choose_source(exchange, &near);
-    is_wider = source == NULL && near != NULL && near->assume_scope;
-    if (is_wider)
-        source = near;
-    if (source == NULL)
-        return refuse_scope(exchange, near);
-    if (source->is_latest && wants_latest(exchange))
-        return refuse_latest(exchange);
-    warn_of_source(exchange, source, is_wider);
-    source->n_users++;
-    exchange->source = source;
-    return 0;
-}
-
-static int acquire_source(struct kinf__exchange *exchange)
-{
-    int failed;
-
-    kinf__mutex_lock(&exchange->server->lock);
-    failed = acquire_source_locked(exchange);
-    kinf__mutex_unlock(&exchange->server->lock);
-    return failed;
-}
+/* --- once there is a source --- */
 
 /* The form must fit what is asked for: one object, a list, or a stream. */
 static int check_form(struct kinf__exchange *exchange)
@@ -374,8 +211,10 @@ static int answer_object(struct kinf__exchange *exchange)
              *request->name_space != '\0' ? "/" : "", request->name);
     object = snapshot != NULL ? kinf_snapshot_get(snapshot, key) : NULL;
     if (object == NULL) {
-        if (!source->assume_scope && kinf__scope_is_selective(&source->scope))
-            return refuse_scope(exchange, source);
+        if (!source->assume_scope && kinf__scope_is_selective(&source->scope)) {
+            (void)kinf__route_refuse_scope(exchange, source);
+            return kinf__route_go_upstream(exchange);
+        }
         if (kinf__source_left_out(source) != 0)
             return refuse_left_out(exchange);
         snprintf(resource, sizeof resource, "%s%s%s", request->resource,
@@ -474,16 +313,16 @@ static int answer_list(struct kinf__exchange *exchange)
     if (failed < 0)
         return failed;
     failed = kinf__listing_new(
-        &(struct kinf__list_params){ .selection = &exchange->selection,
-                                     .snapshot = snapshot,
-                                     .issuer = exchange->server->token_issuer,
-                                     .encoder = &exchange->encoder,
-                                     .from = &token,
-                                     .limit = strcmp(options->resource_version, "0") != 0 ||
-                                                      *options->continue_token != '\0'
-                                                  ? options->limit
-                                                  : 0,
-                                     .may_gzip = exchange->may_gzip },
+        &(struct kinf__list_params){
+            .selection = &exchange->selection,
+            .snapshot = snapshot,
+            .issuer = exchange->server->token_issuer,
+            .encoder = &exchange->encoder,
+            .from = &token,
+            .limit = strcmp(options->resource_version, "0") != 0 || *options->continue_token != '\0'
+                         ? options->limit
+                         : 0,
+            .may_gzip = exchange->head.takes_gzip && exchange->fault == NULL },
         &exchange->listing);
     return failed < 0 ? kinf__refuse_no_memory(exchange->refusal) : begin_list(exchange);
 }
@@ -507,12 +346,13 @@ static void publish_watch(struct kinf__exchange *exchange)
 
     kinf__mutex_lock(&exchange->server->lock);
     exchange->watch = exchange->answer.stream;
+    kinf__list_push_back(&exchange->source->watches, &exchange->watch_node);
     exchange->watch_since_ms = now_ms;
     exchange->deadline_ms = kinf__clock_add_ms(now_ms, watch_time_ms(exchange));
     if (exchange->access_until_ms != 0 && exchange->access_until_ms < exchange->deadline_ms)
         exchange->deadline_ms = exchange->access_until_ms;
     kinf__server_time_watch(exchange, now_ms);
-    if (exchange->source->is_retired || exchange->has_hung_up ||
+    if (exchange->source->is_retired || exchange->source->is_withdrawn || exchange->has_hung_up ||
         atomic_load(&exchange->server->is_stopping))
         kinf__watch_end(exchange->watch);
     kinf__mutex_unlock(&exchange->server->lock);
@@ -601,6 +441,76 @@ static int check_synced(struct kinf__exchange *exchange)
     return kinf__refusal_empty(exchange->refusal, 1);
 }
 
+/* Whether the version is reached; if not, the exchange is woken then. */
+static bool wait_for(struct kinf__exchange *exchange, uint64_t version, int64_t deadline_ms)
+{
+    exchange->waiter.version = version;
+    exchange->waiter.deadline_ms = deadline_ms;
+    exchange->waiter.done = note_version;
+    exchange->waiter.ctx = exchange;
+    atomic_store(&exchange->wait_result, KINF__STEP_WAITS);
+    return kinf__watchcache_wait(exchange->source->cache, &exchange->waiter);
+}
+
+/* The API server answers who has a token. */
+static int refuse_behind(struct kinf__exchange *exchange)
+{
+    atomic_fetch_add(&exchange->source->session.n_misses, 1);
+    kinf__refuse(exchange->refusal, 504, "Timeout",
+                 "Timeout: the cache does not have yet what was written to %s through it",
+                 exchange->request.resource);
+    exchange->refusal->retry_after_s = 1;
+    return exchange->head.token.len != 0 ? kinf__route_go_upstream(exchange) : KINF_ERR_INVALID;
+}
+
+static enum kinf__session_state look_at_session(struct kinf__exchange *exchange,
+                                                uint64_t *ret_version)
+{
+    kinf_auto_snapshot struct kinf_snapshot *snapshot =
+        kinf__watchcache_snapshot(exchange->source->cache, ret_version);
+
+    return snapshot == NULL
+               ? KINF__SESSION_LATE
+               : kinf__session_look(&exchange->source->session, snapshot, *ret_version);
+}
+
+/* Whatever changes may be what is waited for: it is looked at again after each change. */
+static int wait_for_session(struct kinf__exchange *exchange)
+{
+    struct kinf__session *session = &exchange->source->session;
+    enum kinf__session_state state;
+    uint64_t version = 0;
+
+    do {
+        state = look_at_session(exchange, &version);
+        if (state == KINF__SESSION_REACHED)
+            return answer(exchange);
+        if (state == KINF__SESSION_LATE && exchange->head.token.len != 0)
+            return refuse_behind(exchange);
+        if (exchange->session_until_ms == 0) {
+            exchange->session_until_ms = kinf__clock_add_ms(kinf__clock_now_ms(), VERSION_WAIT_MS);
+            atomic_fetch_add(&session->n_waits, 1);
+        }
+    } while (wait_for(exchange, version + 1, exchange->session_until_ms));
+    return KINF__STEP_WAITS;
+}
+
+static int end_session_wait(struct kinf__exchange *exchange, int result)
+{
+    if (result == 0)
+        return wait_for_session(exchange);
+    if (result == KINF_ERR_TIMEOUT)
+        kinf__session_note_late(&exchange->source->session);
+    return refuse_behind(exchange);
+}
+
+static bool awaits_session(struct kinf__exchange *exchange)
+{
+    return exchange->source->consistency == KINF__CONSISTENCY_SESSION &&
+           kinf__session_is_behind(&exchange->source->session) &&
+           kinf__route_wants_latest(exchange);
+}
+
 static int wait_or_answer(struct kinf__exchange *exchange)
 {
     const struct kinf__store_source *store = &exchange->source->store;
@@ -608,75 +518,26 @@ static int wait_or_answer(struct kinf__exchange *exchange)
 
     if (store->catch_up != NULL)
         store->catch_up(store->ctx);
-    if (version == 0)
+    if (awaits_session(exchange))
+        return wait_for_session(exchange);
+    if (version == 0 ||
+        wait_for(exchange, version, kinf__clock_add_ms(kinf__clock_now_ms(), VERSION_WAIT_MS)))
         return answer(exchange);
-    exchange->waiter.version = version;
-    exchange->waiter.deadline_ms = kinf__clock_add_ms(kinf__clock_now_ms(), VERSION_WAIT_MS);
-    exchange->waiter.done = note_version;
-    exchange->waiter.ctx = exchange;
-    atomic_store(&exchange->wait_result, KINF__STEP_WAITS);
-    return kinf__watchcache_wait(exchange->source->cache, &exchange->waiter) ? answer(exchange)
-                                                                             : KINF__STEP_WAITS;
+    return KINF__STEP_WAITS;
 }
 
-int kinf__resource_check_path(struct kinf__exchange *exchange)
+int kinf__resource_step(struct kinf__exchange *exchange)
 {
-    int failed = 0;
+    int step;
 
-    kinf__mutex_lock(&exchange->server->lock);
-    if (exchange->server->catalog == NULL) {
-        failed = kinf__resource_refuse_unready(exchange);
-    } else if (find_entry(exchange) == NULL) {
-        exchange->is_beyond_cache = true;
-        failed = kinf__resource_refuse_unknown(exchange);
-    }
-    kinf__mutex_unlock(&exchange->server->lock);
-    return failed;
-}
-
-/* Objects are created in a list and otherwise changed by name, and never in all namespaces at once. */
-static bool has_verb(const struct kinf__catalog_entry *entry, const struct kinf__request *request,
-                     const char *method)
-{
-    bool is_list = *request->name == '\0', creates = strcmp(method, "POST") == 0;
-
-    if (strcmp(method, "GET") == 0)
-        return true;
-    if ((entry->resource.namespaced && *request->name_space == '\0') ||
-        (*request->subresource == '\0' && strcmp(method, "DELETE") != 0 && is_list != creates))
-        return false;
-    return kinf__discovery_has_word(entry->resource.verbs, kinf__access_verb(request, method, ""));
-}
-
-bool kinf__resource_takes(struct kinf__exchange *exchange, const char *method)
-{
-    const struct kinf__catalog_entry *entry;
-    bool takes = true;
-
-    kinf__mutex_lock(&exchange->server->lock);
-    if (exchange->server->catalog != NULL) {
-        entry = find_entry(exchange);
-        takes = entry != NULL && has_verb(entry, &exchange->request, method);
-    }
-    kinf__mutex_unlock(&exchange->server->lock);
-    return takes;
-}
-
-int kinf__resource_step(struct kinf__exchange *exchange, const char *accept)
-{
-    unsigned forms = KINF__FORMS_RESOURCE;
-    int failed;
-
-    if ((failed = kinf__resource_check_path(exchange)) < 0)
-        return failed;
-    if (lacks_namespace(&exchange->request))
+    if (kinf__route_lacks_namespace(&exchange->request))
         return kinf__refuse(exchange->refusal, 400, "BadRequest", "Namespace parameter required.");
-    if ((failed = kinf__accept_negotiate(accept, forms, &exchange->accepted, exchange->refusal)) <
-            0 ||
-        (failed = kinf__exchange_read_options(exchange, exchange->refusal)) < 0 ||
-        (failed = acquire_source(exchange)) < 0 || (failed = bind(exchange)) < 0 ||
-        (failed = check_synced(exchange)) < 0)
-        return failed;
+    if ((step = kinf__accept_negotiate(exchange->head.accept, KINF__FORMS_RESOURCE,
+                                       &exchange->accepted, exchange->refusal)) < 0 ||
+        (step = kinf__exchange_read_options(exchange, exchange->refusal)) < 0 ||
+        (step = kinf__route_acquire_source(exchange)) != 0 || (step = bind(exchange)) < 0 ||
+        (step = check_synced(exchange)) < 0)
+        return step;
     return wait_or_answer(exchange);
 }
 
@@ -702,5 +563,7 @@ int kinf__resource_step_again(struct kinf__exchange *exchange)
     result = atomic_load(&exchange->wait_result);
     if (result == KINF__STEP_WAITS)
         return result;
+    if (exchange->session_until_ms != 0)
+        return end_session_wait(exchange, result);
     return result == 0 ? answer(exchange) : answer_future(exchange);
 }

@@ -11,6 +11,19 @@
 
 #define MAX_DEPTH 64
 
+void kinf__attributes_list(const struct kinf__attributes *attributes,
+                           const char *texts[KINF__N_ATTRIBUTES])
+{
+    const char *const all[KINF__N_ATTRIBUTES] = {
+        attributes->verb,           attributes->path,     attributes->group,
+        attributes->version,        attributes->resource, attributes->subresource,
+        attributes->name_space,     attributes->name,     attributes->label_selector,
+        attributes->field_selector,
+    };
+
+    memcpy(texts, all, sizeof all);
+}
+
 /* --- writing --- */
 
 /* Up to the members of its spec. */

@@ -31,6 +31,12 @@ struct kinf__attributes {
     const char *field_selector;
 };
 
+#define KINF__N_ATTRIBUTES 10
+
+/* All of them, in one order. */
+void kinf__attributes_list(const struct kinf__attributes *attributes,
+                           const char *texts[KINF__N_ATTRIBUTES]);
+
 /* Appends the request's body. Errors: KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__review_write_token(struct kinf_str token, struct kinf__buffer *out);
 

@@ -16,7 +16,7 @@
 #include <stddef.h>
 
 #include "object/object.h"
-#include "serve/request.h"
+#include "serve/list_options.h"
 
 /* The texts are never NULL; "" is no limit. */
 struct kinf__scope {

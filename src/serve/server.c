@@ -20,6 +20,28 @@
 
 /* --- sources --- */
 
+static const char *const consistencies[] = {
+#define X(consistency, name, what) name,
+    KINF__CONSISTENCIES(X)
+#undef X
+};
+
+const char *kinf__consistency_to_string(enum kinf__consistency consistency)
+{
+    return consistencies[consistency];
+}
+
+bool kinf__consistency_parse(const char *name, enum kinf__consistency *ret_consistency)
+{
+    for (size_t i = 0; i < KINF__ARRAY_LEN(consistencies); i++) {
+        if (strcmp(consistencies[i], name) != 0)
+            continue;
+        *ret_consistency = (enum kinf__consistency)i;
+        return true;
+    }
+    return false;
+}
+
 static char **dup_texts(const char *const *texts, size_t n_texts)
 {
     char **copy = calloc(n_texts + 1, sizeof *copy);
@@ -48,6 +70,7 @@ void kinf__source_free(struct kinf__source *source)
     if (source == NULL)
         return;
     kinf__watchcache_free(source->cache);
+    kinf__session_release(&source->session);
     kinf__scope_release(&source->scope);
     free_texts(source->index_names, source->n_indices);
     free_texts(source->index_paths, source->n_indices);
@@ -71,7 +94,10 @@ static struct kinf__source *source_new(const struct kinf__source_options *option
     source->is_pruned = options->is_pruned;
     source->assume_scope = options->assume_scope;
     source->is_unserved = options->is_unserved;
-    source->is_latest = options->is_latest;
+    source->consistency = options->consistency;
+    kinf__session_init(&source->session);
+    kinf__list_init(&source->watches);
+    source->is_on_demand = options->is_on_demand;
     if (kinf__scope_init(&source->scope, options->name_space, options->label_selector,
                          options->field_selector, options->shard_selector,
                          options->informer != NULL ? kinf__informer_plan(options->informer)
@@ -192,6 +218,31 @@ static void remove_source(struct kinf__server *server, const struct kinf__source
         server->n_unpublished--;
 }
 
+static bool is_passed_watch_of(const struct kinf__exchange *exchange, const struct kinf_type *type)
+{
+    const struct kinf__request *request = &exchange->request;
+
+    return exchange->forward != NULL && request->verb == KINF__VERB_WATCH &&
+           *request->subresource == '\0' && !exchange->head.is_impersonated &&
+           strcmp(request->group, type->group) == 0 &&
+           strcmp(request->version, type->version) == 0 &&
+           strcmp(request->resource, type->resource) == 0;
+}
+
+/* They began before there was a source, and would hold a connection each for as long as they like. The
+ * lock is held. */
+static void end_passed_watches(struct kinf__server *server, const struct kinf_type *type)
+{
+    KINF__LIST_FOR_EACH (node, &server->exchanges) {
+        struct kinf__exchange *exchange = KINF__LIST_ENTRY(node, struct kinf__exchange, node);
+
+        if (!is_passed_watch_of(exchange, type))
+            continue;
+        atomic_store(&exchange->is_to_end, true);
+        exchange->owner.wake(exchange->owner.ctx);
+    }
+}
+
 void kinf__server_publish_source(struct kinf__server *server, struct kinf__source *source)
 {
     kinf__mutex_lock(&server->lock);
@@ -199,7 +250,10 @@ void kinf__server_publish_source(struct kinf__server *server, struct kinf__sourc
     memmove(&server->sources[server->n_sources + 1], &server->sources[server->n_sources],
             server->n_unpublished * sizeof(struct kinf__source *));
     server->sources[server->n_sources++] = source;
+    source->number = ++server->n_published;
     name_sources(server);
+    if (source->is_on_demand)
+        end_passed_watches(server, source->type);
     kinf__mutex_unlock(&server->lock);
 }
 
@@ -236,6 +290,44 @@ static void cut_exchanges_off(struct kinf__server *server, const struct kinf__so
     }
 }
 
+/* Whoever is writing of its watches does not come back to it. */
+static void drop_places(struct kinf__source *source)
+{
+    KINF__LIST_FOR_EACH_SAFE (node, &source->watches) {
+        struct kinf__exchange *exchange = KINF__LIST_ENTRY(node, struct kinf__exchange, watch_node);
+
+        if (exchange->watch == NULL)
+            kinf__list_remove(node);
+    }
+}
+
+void kinf__server_withdraw_source(struct kinf__server *server, struct kinf__source *source)
+{
+    kinf__mutex_lock(&server->lock);
+    source->is_withdrawn = true;
+    remove_source(server, source);
+    server->sources[server->n_sources + server->n_unpublished++] = source;
+    name_sources(server);
+    end_exchanges(server, source);
+    kinf__mutex_unlock(&server->lock);
+}
+
+void kinf__server_source_use(struct kinf__server *server, const struct kinf__source *source,
+                             struct kinf__source_use *ret_use)
+{
+    struct kinf__watchcache_status status;
+
+    kinf__watchcache_status(source->cache, &status);
+    kinf__mutex_lock(&server->lock);
+    *ret_use = (struct kinf__source_use){
+        .n_users = source->n_users,
+        .n_watches = status.n_cursors,
+        .last_ms = source->used_ms,
+        .bytes = status.store_bytes + status.history_bytes + status.page_bytes,
+    };
+    kinf__mutex_unlock(&server->lock);
+}
+
 void kinf__server_retire_source(struct kinf__server *server, struct kinf__source *source)
 {
     int64_t deadline_ms = kinf__clock_add_ms(kinf__clock_now_ms(), PATIENCE_MS);
@@ -245,6 +337,7 @@ void kinf__server_retire_source(struct kinf__server *server, struct kinf__source
     remove_source(server, source);
     kinf__connections_keep_apart(&server->connections, -files_of(source));
     name_sources(server);
+    drop_places(source);
     end_exchanges(server, source);
     while (source->n_users != 0) {
         if (!kinf__cond_wait_until(&server->changed, &server->lock, deadline_ms)) {
@@ -303,6 +396,7 @@ int kinf__server_new(const struct kinf__server_options *options, struct kinf__se
         options->max_staleness_ms != 0 ? options->max_staleness_ms : KINF__SERVE_STALENESS_MIN_MS;
     server->forwarder = options->forwarder;
     server->backend = options->backend;
+    server->demand = options->demand;
     server->log_request = options->log_request;
     server->log_ctx = options->log_ctx;
     server->name = options->name != NULL ? options->name : "kinformerd";

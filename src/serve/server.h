@@ -21,6 +21,7 @@ struct kinf__server;
 
 struct kinf__authorizer;
 struct kinf__backend;
+struct kinf__demand;
 
 /* Takes a line of the access log; does not block. Returns false if it is dropped. Any thread, no lock
  * of the server is held. */
@@ -34,6 +35,8 @@ struct kinf__server_options {
     const char *source; /* the URL of the server whose objects these are; NULL: its own */
     /* What is not cached is passed on by it; NULL: is refused. Borrowed until the server is freed. */
     struct kinf__forwarder *forwarder;
+    /* Is told of types that no source has; NULL: nobody is. Borrowed until the server is freed. */
+    struct kinf__demand *demand;
     kinf__log_request_cb *log_request; /* NULL: no request is logged */
     void *log_ctx;
 };
@@ -64,6 +67,22 @@ struct kinf__store_source {
     void *ctx;
 };
 
+/* What reads see that name no resourceVersion. X(enumerator, name, what) */
+#define KINF__CONSISTENCIES(X)                                                                     \
+    X(KINF__CONSISTENCY_SESSION, "session", "the writes that were passed on and answered before")  \
+    X(KINF__CONSISTENCY_CACHE, "cache", "what the cache has")                                      \
+    X(KINF__CONSISTENCY_LATEST, "latest", "all that was written: they are passed on")
+
+enum kinf__consistency {
+#define X(consistency, name, what) consistency,
+    KINF__CONSISTENCIES(X)
+#undef X
+};
+
+const char *kinf__consistency_to_string(enum kinf__consistency consistency);
+/* Returns false if there is none of that name. */
+bool kinf__consistency_parse(const char *name, enum kinf__consistency *ret_consistency);
+
 /* One informer, or one store, that is served. Strings and arrays are copied. */
 struct kinf__source_options {
     struct kinf_informer *informer; /* borrowed; in order, not started; NULL: `store` */
@@ -77,7 +96,9 @@ struct kinf__source_options {
     size_t n_indices;
     bool is_pruned;    /* fields are left out: answers carry a Warning */
     bool assume_scope; /* answers what is wider than the scope, with a Warning */
-    bool is_latest;    /* reads that name no resourceVersion are passed on */
+    enum kinf__consistency consistency;
+    bool
+        is_on_demand; /* nobody named it: it comes and goes, and other pages than its own are passed on */
     struct kinf__watchcache_limits limits;
     bool is_unserved; /* its state is told, nothing is answered from it */
 };
@@ -94,8 +115,22 @@ KINF_MUST_CHECK int kinf__server_add_source(struct kinf__server *server,
 struct kinf__watchcache *kinf__source_cache(const struct kinf__source *source);
 
 /* From here on it answers, and has to be in sync for the server to be ready. Where two cover a
- * request, the one that was published first answers. */
+ * request, the one that was published first answers. Of one on demand, watches that were passed on so far
+ * end behind their next event: their clients come back here. */
 void kinf__server_publish_source(struct kinf__server *server, struct kinf__source *source);
+/* No new request is answered from it from here on, and its watches end, as they do when their time is
+ * over; what else is under way goes on. The informer still runs. */
+void kinf__server_withdraw_source(struct kinf__server *server, struct kinf__source *source);
+
+struct kinf__source_use {
+    size_t n_users;   /* requests under way, watches included */
+    size_t n_watches; /* that are served */
+    int64_t last_ms;  /* monotonic; when it was chosen last; 0: never */
+    uint64_t bytes;   /* of its store, its history and old versions, about */
+};
+
+void kinf__server_source_use(struct kinf__server *server, const struct kinf__source *source,
+                             struct kinf__source_use *ret_use);
 /* From here on nothing is answered from it: watches end. Waits for requests that use it; a client
  * that takes nothing is cut off after 2 s. The informer still runs. */
 void kinf__server_retire_source(struct kinf__server *server, struct kinf__source *source);

@@ -15,9 +15,11 @@
 #include "base/timers.h"
 #include "serve/connections.h"
 #include "serve/digest.h"
+#include "serve/last_hour.h"
 #include "serve/request_metrics.h"
 #include "serve/scope.h"
 #include "serve/server.h"
+#include "serve/session.h"
 
 /* What else is done when the timer ticks, under the server's lock; it must not block. */
 struct kinf__tick_hook {
@@ -41,13 +43,22 @@ struct kinf__source {
     size_t n_indices;
     bool is_pruned;
     bool assume_scope;
-    bool is_latest;
+    enum kinf__consistency consistency;
+    bool is_on_demand;
     bool is_unserved;
     /* atomic; the server's or static */
     _Atomic(const struct kinf__table *) table;
+    /* its own lock */
+    struct kinf__session session;
     /* guarded by the server's lock */
     char name[3 * KINF_NAME_MAX]; /* unique: "pods", "deployments.apps:NAMESPACE", "pods-2" */
+    uint64_t number;              /* published ones in their order: 1, 2, ... */
     size_t n_users;
+    uint64_t n_events_sampled; /* that the last hour knows of */
+    struct kinf__list
+        watches;     /* exchanges that watch, in order; debug_state.c keeps places in it */
+    int64_t used_ms; /* when it was chosen last; 0: never */
+    bool is_withdrawn;
     bool is_retired;
     bool has_definition;
     unsigned char definition[KINF__DIGEST_SIZE]; /* of what `table` was made from */
@@ -58,6 +69,7 @@ struct kinf__server {
     int64_t max_staleness_ms;
     struct kinf__forwarder *forwarder;   /* NULL: nothing is passed on */
     const struct kinf__backend *backend; /* NULL: nothing is written */
+    struct kinf__demand *demand;         /* NULL: no types are cached but those that are named */
     kinf__log_request_cb *log_request;   /* NULL: there is no access log */
     void *log_ctx;
     const char *name;
@@ -81,6 +93,8 @@ struct kinf__server {
     struct kinf__list exchanges;
     struct kinf__list hooks;
     struct kinf__timers timers; /* of watches */
+    struct kinf__last_hour last_hour;
+    uint64_t n_published; /* sources, ever */
     size_t n_exchanges;
     uint64_t n_requests;
     uint64_t n_refused;
@@ -89,6 +103,7 @@ struct kinf__server {
     /* atomic */
     _Atomic(bool) is_stopping;
     _Atomic(uint64_t) n_log_dropped;
+    _Atomic(size_t) n_answer_bytes; /* of writes, that are being read */
     /* its own lock */
     struct kinf__request_metrics request_metrics;
 };

@@ -1,7 +1,7 @@
 /*
  * What time does, and what comes by itself: watches whose time is over end, bookmarks are asked for,
  * peers that hang up are seen, the caches forget. Neighbours: resource.c sets a watch's timer,
- * transfer.c awaits hang-ups. A watch that nothing happens to costs nothing here.
+ * mhd_request.c awaits hang-ups. A watch that nothing happens to costs nothing here.
  *
  * Hang-ups come by an epoll of their own. It is read under the server's lock, and under it an
  * exchange leaves it: what is read is of an exchange that is there.
@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "serve/exchange_priv.h"
+#include "serve/process_metrics.h"
 #include "serve/watch.h"
 
 #define TICK_MS     200
@@ -113,14 +114,73 @@ static void see_hang_ups(struct kinf__server *server)
     } while (n == N_AT_ONCE);
 }
 
+/* --- the last hour --- */
+
+/* Adds what one source has to a sample: new events, and how far behind it is. */
+static void sample_source(struct kinf__source *source, int64_t now_ms, struct kinf__sample *sample)
+{
+    int64_t *values = sample->values, staleness_ms = kinf__source_staleness_ms(source, now_ms);
+    struct kinf__watchcache_status cache;
+    struct kinf_informer_status informer;
+    uint64_t n_events;
+
+    kinf__source_status(source, &informer);
+    kinf__watchcache_status(source->cache, &cache);
+    n_events = source->informer != NULL ? informer.n_events : cache.n_events_total;
+    values[KINF__SAMPLE_EVENTS] += (int64_t)(n_events - source->n_events_sampled);
+    source->n_events_sampled = n_events;
+    if (cache.max_lag_since_ms != 0 && now_ms - cache.max_lag_since_ms > values[KINF__SAMPLE_LAG])
+        values[KINF__SAMPLE_LAG] = now_ms - cache.max_lag_since_ms;
+    if (staleness_ms > values[KINF__SAMPLE_STALENESS])
+        values[KINF__SAMPLE_STALENESS] = staleness_ms;
+}
+
+/* Counters go on from the sample before, also when a source has gone. */
+static void take_sample(struct kinf__server *server, int64_t now_ms)
+{
+    struct kinf__last_hour *hour = &server->last_hour;
+    struct kinf__sample sample = { .at_ms = now_ms };
+    uint64_t n_requests[KINF__N_REQUEST_SOURCES];
+
+    if (hour->n_samples != 0)
+        sample.values[KINF__SAMPLE_EVENTS] =
+            kinf__last_hour_at(hour, hour->n_samples - 1)->values[KINF__SAMPLE_EVENTS];
+    kinf__request_metrics_totals(&server->request_metrics, n_requests);
+    sample.values[KINF__SAMPLE_FROM_CACHE] = (int64_t)n_requests[KINF__SOURCE_CACHE];
+    sample.values[KINF__SAMPLE_FROM_UPSTREAM] = (int64_t)n_requests[KINF__SOURCE_UPSTREAM];
+    sample.values[KINF__SAMPLE_FROM_SELF] = (int64_t)n_requests[KINF__SOURCE_SELF];
+    sample.values[KINF__SAMPLE_MEMORY] = (int64_t)kinf__process_resident_bytes();
+    sample.values[KINF__SAMPLE_STALENESS] = -1;
+    for (size_t i = 0; i < server->n_sources; i++)
+        sample_source(server->sources[i], now_ms, &sample);
+    kinf__last_hour_add(hour, &sample);
+}
+
 /* --- the thread --- */
+
+static void tick_session(struct kinf__source *source, int64_t now_ms)
+{
+    kinf_auto_snapshot struct kinf_snapshot *snapshot = NULL;
+    uint64_t version;
+
+    if (!kinf__session_is_behind(&source->session))
+        return;
+    snapshot = kinf__watchcache_snapshot(source->cache, &version);
+    if (snapshot != NULL)
+        kinf__session_tick(&source->session, snapshot, version, now_ms);
+}
 
 static void tick(struct kinf__server *server, int64_t now_ms)
 {
     struct kinf__timer *timer;
 
-    for (size_t i = 0; i < server->n_sources; i++)
+    /* Of one that was withdrawn, too, requests may still wait. */
+    for (size_t i = 0; i < server->n_sources + server->n_unpublished; i++) {
         kinf__watchcache_tick(server->sources[i]->cache, now_ms);
+        tick_session(server->sources[i], now_ms);
+    }
+    if (kinf__last_hour_is_due(&server->last_hour, now_ms))
+        take_sample(server, now_ms);
     while ((timer = kinf__timers_take_due(&server->timers, now_ms)) != NULL)
         on_due(KINF__CONTAINER_OF(timer, struct kinf__exchange, timer), now_ms);
     KINF__LIST_FOR_EACH (node, &server->hooks) {

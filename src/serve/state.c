@@ -3,6 +3,7 @@
  * exchange.c routes here, debug_state.c tells more.
  */
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "serve/authorizer.h"
+#include "serve/demand.h"
 #include "serve/exchange_priv.h"
 #include "serve/process_metrics.h"
 
@@ -245,6 +247,39 @@ static int write_family(const struct kinf__server *server, size_t metric, struct
     return failed;
 }
 
+/* Of each source what its session counts. The lock is held. */
+static int write_session_family(const struct kinf__server *server, const char *name,
+                                const char *help, size_t offset, struct kinf__buffer *out)
+{
+    int failed = kinf__metrics_family(out, name, KINF__METRIC_COUNTER, help);
+
+    for (size_t i = 0; failed == 0 && i < server->n_sources; i++) {
+        struct kinf__label label = { "name", server->sources[i]->name };
+        struct kinf__session_status status;
+
+        if (server->sources[i]->is_unserved)
+            continue;
+        kinf__session_status(&server->sources[i]->session, &status);
+        failed = kinf__metrics_sample(out, name, &label, 1,
+                                      *(const uint64_t *)((const char *)&status + offset), 0);
+    }
+    return failed;
+}
+
+static int write_sessions(const struct kinf__server *server, struct kinf__buffer *out)
+{
+    int failed =
+        write_session_family(server, "kinformer_session_waits_total",
+                             "Reads that waited until the cache had what was written through it.",
+                             offsetof(struct kinf__session_status, n_waits), out);
+
+    return failed < 0 ? failed
+                      : write_session_family(
+                            server, "kinformer_session_misses_total",
+                            "Reads that the cache did not answer, since it had not got that.",
+                            offsetof(struct kinf__session_status, n_misses), out);
+}
+
 static int write_informers(const struct kinf__server *server, struct kinf__buffer *out)
 {
     struct kinf_metrics_source *sources = calloc(server->n_sources + 1, sizeof *sources);
@@ -356,6 +391,8 @@ static int write_served(struct kinf__server *server, struct kinf__buffer *out)
         failed = write_requests(server, out);
     for (size_t i = 0; failed == 0 && i < KINF__ARRAY_LEN(cache_metrics); i++)
         failed = write_family(server, i, out);
+    if (failed == 0)
+        failed = write_sessions(server, out);
     kinf__mutex_unlock(&server->lock);
     return failed;
 }
@@ -376,6 +413,8 @@ int kinf__state_answer_metrics(struct kinf__exchange *exchange)
         failed = write_authorizer(server, out);
     if (failed == 0)
         failed = write_upstream(server, out);
+    if (failed == 0)
+        failed = kinf__demand_write_metrics(server->demand, out);
     exchange->answer.content_type = "text/plain; version=0.0.4; charset=utf-8";
     return failed < 0 ? kinf__refuse_no_memory(exchange->refusal) : 0;
 }

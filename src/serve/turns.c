@@ -1,5 +1,5 @@
 /*
- * Turns. Neighbours: transfer.c begins and ends them. Invariant: somebody holds the turn as long as
+ * Turns. Neighbours: mhd_request.c begins and ends them. Invariant: somebody holds the turn as long as
  * somebody waits, and whoever holds it was woken for it.
  */
 #include "serve/turns.h"

@@ -1,6 +1,6 @@
 /*
  * The watch stream. Neighbours: the watch cache has the events and wakes, resource.c opens,
- * transfer.c reads. An event's bytes are made when its reader has room, and for no longer: an idle
+ * mhd_request.c reads. An event's bytes are made when its reader has room, and for no longer: an idle
  * watch holds no text, and one whose client takes nothing some tens of kB and a reference.
  */
 #include "serve/watch.h"

@@ -50,10 +50,7 @@ static int write_names(const char *const *hosts, size_t n_hosts, char **ret_name
             0)
             return kinf__error_no_memory(err);
     }
-    if (kinf__buffer_cstr(&names) == NULL)
-        return kinf__error_no_memory(err);
-    *ret_names = KINF__TAKE(names.bytes);
-    return 0;
+    return kinf__buffer_take_text(&names, ret_names, err);
 }
 
 /* --- files --- */

@@ -254,7 +254,7 @@ static int write_kubeconfig(const struct program *program, struct kinf_error *er
         if (more == NULL)
             return kinf__error_no_memory(err);
         users = more;
-        users[file.n_users++] = (struct kinf__kubeconfig_user){ user.name, token };
+        users[file.n_users++] = (struct kinf__kubeconfig_user){ .name = user.name, .token = token };
     }
     file.users = users;
     return kinf__kubeconfig_file_write(&file, program->arguments->kubeconfig_out, err);

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 #
 # Builds what the integration tests run against: etcd, kube-apiserver and kubectl at the versions
-# go.mod names, and the Go tools of this module. All go to build/cluster/bin of the repository.
+# go.mod names, kube-controller-manager and kube-scheduler, which one test runs through the daemon, and
+# the Go tools of this module. All go to build/cluster/bin of the repository.
 #
 # KUBEBUILDER_ASSETS names a folder that holds ready etcd, kube-apiserver and kubectl (as envtest
-# has them): then only the tools are built. KINF_BUILD_JOBS is how many compilers run at once,
+# has them): then only the tools are built, and the test of the two others is skipped. KINF_BUILD_JOBS is how many compilers run at once,
 # default 2. A run that finds nothing changed returns at once.
 #
 # Exit codes: 0 built, 1 the build failed, 77 this machine lacks what a build needs.
@@ -18,6 +19,10 @@ servers=(
     kube-apiserver=k8s.io/kubernetes/cmd/kube-apiserver
     kubectl=k8s.io/kubernetes/cmd/kubectl
 )
+controllers=(
+    kube-controller-manager=k8s.io/kubernetes/cmd/kube-controller-manager
+    kube-scheduler=k8s.io/kubernetes/cmd/kube-scheduler
+)
 tools=(
     loader=./cmd/loader
     jsonvalid=./cmd/jsonvalid
@@ -25,6 +30,8 @@ tools=(
     informers=./cmd/informers
     tlsproxy=./cmd/tlsproxy
     simclient=./cmd/simclient
+    sessions=./cmd/sessions
+    verbs=./cmd/verbs
 )
 export CGO_ENABLED=0
 
@@ -105,8 +112,9 @@ modules=$(cat go.mod go.sum build.sh | sha256sum)
 if [[ -n ${KUBEBUILDER_ASSETS:-} ]]; then
     check_assets
 else
-    [[ -f $out/servers.stamp ]] || echo "the first build of the servers takes about six minutes on two cores"
+    [[ -f $out/servers.stamp ]] || echo "the first build of the servers takes about eight minutes on two cores"
     build_group servers "$go_version $modules" "${servers[@]}"
+    build_group controllers "$go_version $modules" "${controllers[@]}"
 fi
 sources=$(find cmd -name '*.go' -print0 | sort -z | xargs -0 cat | sha256sum)
 build_group tools "$go_version $modules $sources" "${tools[@]}"

@@ -9,7 +9,7 @@
 #include "fuzz/fuzz.h"
 #include "serve/accept.h"
 #include "serve/label_fault.h"
-#include "serve/request.h"
+#include "serve/list_options.h"
 #include "serve/token.h"
 
 static const struct kinf_type pods = { "", "v1", "Pod", "pods", true };
@@ -86,7 +86,7 @@ static void try_options(const struct kinf__request *request)
     struct kinf__list_options options;
     struct kinf__refusal refusal;
 
-    if (kinf__request_read_options(request, &options, &refusal) < 0) {
+    if (kinf__list_options_read(request, &options, &refusal) < 0) {
         check_refusal(&refusal);
         return;
     }
@@ -101,7 +101,7 @@ static void try_target(struct kinf_str target)
     struct kinf__request request;
     struct kinf__refusal refusal;
 
-    if (kinf__request_parse(target, &request, &refusal) < 0) {
+    if (kinf__request_parse("GET", target, &request, &refusal) < 0) {
         check_refusal(&refusal);
         return;
     }

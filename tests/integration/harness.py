@@ -415,6 +415,7 @@ class Proxy:
         self.closed = False
         self.sockets = []
         self.servers = []
+        self.silent = set()  # of `servers`, what they send is held back
         self.lost = set()  # connections to the server that the client shall not miss
         self.n_connections = 0
         self.n_sent = 0  # bytes to the server
@@ -482,7 +483,7 @@ class Proxy:
     def _pump(self, source, sink, from_server):
         try:
             while piece := source.recv(65536):
-                while (self.stall if from_server else self.hold).is_set():
+                while (self.stall if from_server else self.hold).is_set() or source in self.silent:
                     time.sleep(0.01)
                 sink.sendall(piece)
                 self.n_sent += 0 if from_server else len(piece)

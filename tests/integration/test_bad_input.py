@@ -63,6 +63,8 @@ class AtStart(unittest.TestCase):
             (("--resource", "pods", "--write-kubeconfig", "/tmp/x"), ["--write-kubeconfig", "needs --listen"]),
             (("--resource", "pods", "--write-kubeconfig", "/tmp/x", "--listen", "unix:/tmp/y"),
              ["--write-kubeconfig", "needs --listen HOST:PORT"]),
+            (("--resource", "pods", "--client-token", "/tmp/x", "--listen", "127.0.0.1:0"),
+             ["--client-token goes with --write-kubeconfig"]),
             (("--resource", "pods", "--config", "x"), ["--config"]),
             (("--resource", "pods", "--resource", "pods"), ["twice"]),
             (("--resource", "pods", "--namespace", "a", "--namespace", "a"), ["namespace a", "twice"]),

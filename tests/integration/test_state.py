@@ -20,18 +20,21 @@ HTML = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0
 PROCESS = {"kinformerVersion", "time", "started", "residentBytes", "requests", "refused", "passed", "crowded", "underWay", "maxStalenessMs",
            "informers", "recentEvents"}
 SCOPE = {"name", "resource", "group", "version", "namespace", "labelSelector", "fieldSelector", "shardSelector",
-         "served", "pruned", "assumeScope"}
+         "served", "pruned", "assumeScope", "onDemand"}
 INFORMER = SCOPE | {"state", "reason", "synced", "since", "lastContact", "lastList", "stalenessMs", "resourceVersion",
                     "objects", "listSince", "listObjects", "listExpected", "listBytes",
                     "lists", "extraLists", "watches", "events", "bookmarks", "errors", "silentWatches",
-                    "quarantined", "outsideShard", "failedIndexValues", "receivedBytes", "handlers", "queued",
+                    "quarantined", "lastErrors", "outsideShard", "failedIndexValues", "receivedBytes", "handlers", "queued",
                     "queuedBytes", "maxQueuedBytes"}
 CACHE = {"servedResourceVersion", "oldestResourceVersion", "storeBytes", "historyEvents", "historyBytes",
          "maxHistoryBytes", "maxHistoryAgeMs", "historyRestarts", "lastHistoryRestart", "pages", "maxPages",
-         "pageBytes", "maxPageBytes", "maxPageAgeMs", "watcherCount", "watchersExpired", "watchers"}
+         "pageBytes", "maxPageBytes", "maxPageAgeMs", "watcherCount", "watchersExpired", "watchers",
+         "consistency", "awaitedResourceVersion", "awaitedSigns", "unknownWrite", "late", "sessionWaits", "sessionMisses"}
 WATCHER = {"id", "client", "userAgent", "namespace", "objectName", "labelSelector", "fieldSelector", "ageMs",
            "sentEvents", "lagEvents", "lagMs", "expired"}
 EVENT = {"time", "informer", "type", "key", "resourceVersion"}
+ERROR = {"first", "last", "times", "message"}
+HOUR = {"events", "requestsCache", "requestsUpstream", "requestsSelf", "residentBytes", "lagMs", "stalenessMs"}
 MOMENT = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$"
 
 
@@ -204,6 +207,33 @@ class StateTest(unittest.TestCase):
                          ("secrets", False, None, None, None))
         self.assertIn("secrets is forbidden", one["reason"])
         self.assertGreaterEqual(one["errors"], 1)
+        self.assertEqual(set(one["lastErrors"][0]), ERROR)
+        self.assertIn("secrets is forbidden", one["lastErrors"][0]["message"])
+        self.assertRegex(one["lastErrors"][0]["last"], MOMENT)
+
+    def test_of_the_last_hour_there_are_samples_whether_somebody_looked_or_not(self):
+        def hour():
+            return body_of(self.served, "/debug/state?details=&lastHour")["lastHour"]
+
+        wait_until(lambda: len(hour()["ageMs"]) >= 2, "two samples")
+        before, state = hour(), self.state()
+        self.assertNotIn("lastHour", state)
+        self.assertEqual(set(before), HOUR | {"everyMs", "ageMs"})
+        self.assertEqual({len(before[key]) for key in HOUR}, {len(before["ageMs"])})
+        self.assertEqual(sorted(before["ageMs"], reverse=True), before["ageMs"])
+        self.assertAlmostEqual(before["ageMs"][-2] - before["ageMs"][-1], before["everyMs"], delta=2000)
+        self.apply("sampled")
+        later = wait_until(lambda: (found := hour())["events"][-1] > before["events"][-1] and found, "the event")
+        self.assertGreater(later["requestsSelf"][-1], before["requestsSelf"][-1])
+        self.assertGreater(later["residentBytes"][-1], 1 << 20)
+        self.assertLess(later["stalenessMs"][-1], 180000)
+
+    def test_watchers_and_errors_are_told_of_the_types_that_are_named(self):
+        for query, named in (("", {"configmaps:state", "deployments.apps:state"}), ("?details=", set()),
+                             ("?details=configmaps%3Astate", {"configmaps:state"}), ("?details=nothing", set())):
+            informers = body_of(self.served, "/debug/state" + query)["informers"]
+            self.assertEqual({informer["name"] for informer in informers if "watchers" in informer}, named)
+            self.assertEqual(all("watcherCount" in informer for informer in informers if informer["served"]), True)
 
     # --- the page ---
 

@@ -82,44 +82,45 @@ static void set_authorizer(struct guarded *g, int64_t watch_ms)
     g->asked[0] = '\0';
 }
 
-static struct kinf__exchange *exchange_of(struct guarded *g)
+static struct kinf__exchange *exchange_of(struct guarded *g, const struct kinf__request_head *head)
 {
     const struct kinf__exchange_owner owner = {
         .wake = wake, .cut_off = cut_off, .is_gone = is_gone, .ctx = g, .authorizer = g->authorizer
     };
-    struct kinf__exchange *exchange = kinf__exchange_new(g->server, &owner);
+    struct kinf__exchange *exchange = kinf__exchange_new(g->server, &owner, head, NULL);
 
     assert_non_null(exchange);
     return exchange;
 }
 
-static struct kinf__exchange_head head_of(const char *method, const char *target,
-                                          const char *authorization)
+/* One at a time. */
+static struct kinf__request_head head_of(const char *method, const char *target,
+                                         const char *authorization)
 {
-    return (struct kinf__exchange_head){ .method = method,
-                                         .target = kinf_str_from(target),
-                                         .authorization = authorization };
+    static struct kinf__header header = { "Authorization", NULL };
+
+    header.value = authorization;
+    return kinf__request_head_of(method, kinf_str_from(target), &header, authorization != NULL);
 }
 
-static const struct kinf__answer *answer_of(struct guarded *g, struct kinf__exchange *exchange,
-                                            const struct kinf__exchange_head *head)
+static const struct kinf__answer *answer_of(struct guarded *g, struct kinf__exchange *exchange)
 {
     const struct kinf__answer *answer;
 
-    while ((answer = kinf__exchange_step(exchange, head)) == NULL)
+    while ((answer = kinf__exchange_step(exchange)) == NULL)
         assert_true(kinf__authorizer_work(g->authorizer, kinf__clock_now_ms()));
     return answer;
 }
 
 /* Of a request of its own, which `asked` and `n_reviews` are of. */
-static int code_of(struct guarded *g, const struct kinf__exchange_head *head)
+static int code_of(struct guarded *g, const struct kinf__request_head *head)
 {
     struct kinf__exchange *exchange;
     int code;
 
     set_authorizer(g, 0);
-    exchange = exchange_of(g);
-    code = answer_of(g, exchange, head)->code;
+    exchange = exchange_of(g, head);
+    code = answer_of(g, exchange)->code;
     kinf__exchange_free(exchange);
     kinf__authorizer_free(g->authorizer);
     return code;
@@ -190,7 +191,7 @@ static void a_request_asks_for_what_it_would_be_answered(void **state)
     (void)state;
     begin(&g);
     for (size_t i = 0; i < KINF__ARRAY_LEN(rows); i++) {
-        const struct kinf__exchange_head head = head_of("GET", rows[i].target, "Bearer t");
+        const struct kinf__request_head head = head_of("GET", rows[i].target, "Bearer t");
         char expected[1024];
 
         (void)code_of(&g, &head);
@@ -213,7 +214,7 @@ static void a_path_in_disguise_is_not_found(void **state)
     (void)state;
     begin(&g);
     for (size_t i = 0; i < KINF__ARRAY_LEN(targets); i++) {
-        const struct kinf__exchange_head head = head_of("GET", targets[i], "Bearer t");
+        const struct kinf__request_head head = head_of("GET", targets[i], "Bearer t");
 
         assert_int_equal(code_of(&g, &head), 404);
         assert_int_equal(g.n_reviews, 0);
@@ -228,7 +229,7 @@ static void without_one_token_nothing_is_asked_or_answered(void **state)
                                           "/readyz/x", "/api/v1/pods", "/nothing" };
     static const char *const none[] = { NULL, "", "Bearer", "Bearer ", "Bearer  ", "Basic dTpw" };
     static const char *const open[] = { "/healthz", "/livez" };
-    struct kinf__exchange_head head;
+    struct kinf__request_head head;
     struct guarded g;
 
     (void)state;
@@ -240,7 +241,7 @@ static void without_one_token_nothing_is_asked_or_answered(void **state)
             assert_int_equal(g.n_reviews, 0);
         }
         head = head_of("GET", closed[i], "Bearer t");
-        head.has_many_authorizations = true;
+        head.has_two_credentials = true;
         assert_int_equal(code_of(&g, &head), 401);
         assert_int_equal(g.n_reviews, 0);
     }
@@ -269,7 +270,7 @@ static void a_token_of_another_time_is_nobodys_and_no_review_is_spent_on_it(void
     begin(&g);
     for (size_t i = 0; i < KINF__ARRAY_LEN(rows); i++) {
         KINF__AUTO_BUFFER authorization = KINF__BUFFER_INIT;
-        struct kinf__exchange_head head;
+        struct kinf__request_head head;
         char claims[64];
         int code, len = snprintf(claims, sizeof claims, "{\"%s\":%" PRId64 "   }", rows[i].claim,
                                  kinf__clock_wall_ms() / 1000 + rows[i].from_now_s);
@@ -288,14 +289,14 @@ static void a_token_of_another_time_is_nobodys_and_no_review_is_spent_on_it(void
 
 static void nobody_is_asked_about_in_anothers_name(void **state)
 {
-    static const struct kinf__header headers[] = { { "impersonate-USER", "admin" } };
-    struct kinf__exchange_head head = head_of("GET", "/api/v1/pods", "Bearer t");
+    static const struct kinf__header headers[] = { { "Authorization", "Bearer t" },
+                                                   { "impersonate-USER", "admin" } };
+    const struct kinf__request_head head =
+        kinf__request_head_of("GET", KINF_STR("/api/v1/pods"), headers, 2);
     struct guarded g;
 
     (void)state;
     begin(&g);
-    head.headers = headers;
-    head.n_headers = 1;
     assert_int_equal(code_of(&g, &head), 403);
     assert_int_equal(g.n_reviews, 0);
     end(&g);
@@ -327,7 +328,7 @@ static void other_methods_do_not_tell_what_there_is(void **state)
     begin(&g);
     set_catalog(&g);
     for (size_t i = 0; i < KINF__ARRAY_LEN(targets); i++) {
-        const struct kinf__exchange_head head = head_of("POST", targets[i], "Bearer t");
+        const struct kinf__request_head head = head_of("POST", targets[i], "Bearer t");
 
         assert_int_equal(code_of(&g, &head), 405);
     }
@@ -372,7 +373,7 @@ static unsigned read_watch(struct guarded *g, struct kinf__stream *stream)
 
 static void a_watch_ends_when_its_right_has_to_be_asked_for_again(void **state)
 {
-    const struct kinf__exchange_head head =
+    const struct kinf__request_head head =
         head_of("GET", "/api/v1/namespaces/ns/things?watch=1&timeoutSeconds=3600", "Bearer t");
     struct kinf__exchange *exchange;
     struct kinf__source *source;
@@ -384,8 +385,8 @@ static void a_watch_ends_when_its_right_has_to_be_asked_for_again(void **state)
     set_catalog(&g);
     source = add_source(&g, *state);
     set_authorizer(&g, 300);
-    exchange = exchange_of(&g);
-    answer = answer_of(&g, exchange, &head);
+    exchange = exchange_of(&g, &head);
+    answer = answer_of(&g, exchange);
     assert_int_equal(answer->code, 200);
     assert_int_equal(read_watch(&g, answer->stream), 2);
     assert_true(kinf__clock_now_ms() - began_ms >= 300);

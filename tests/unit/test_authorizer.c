@@ -136,6 +136,44 @@ static void allowed_is_kept_for_30_s_and_denied_for_5(void **state)
     kinf__authorizer_free(upstream.authorizer);
 }
 
+/* Of a certificate, say. What is asked of the upstream is what that user may. */
+static void who_is_known_needs_no_review_of_a_token(void **state)
+{
+    static char user[] = "\"user\":\"jane\",\"groups\":[\"a\"]";
+    const struct kinf__authorizer_options options = { .stale_ms = 1000000 };
+    struct kinf__access_request request = request_of("", "list", "");
+    struct kinf__access_waiter waiter;
+    struct kinf__access_answer answer;
+    struct upstream upstream;
+
+    (void)state;
+    begin(&upstream, &options);
+    upstream.allowed = "\"spec\":{\"user\":\"jane\",\"groups\":[\"a\"],\"resource";
+    waiter = waiter_of(&upstream);
+    /* A token that reads like it is none the less a token. */
+    assert_int_equal(ask(&upstream, user, "list", 1000), KINF__VERDICT_UNKNOWN);
+    assert_int_equal(upstream.n_token_reviews, 1);
+    request.user = user;
+    request.expires_ms = 100000;
+    assert_int_equal(ask_whole(&upstream, &request, 1000), KINF__VERDICT_ALLOWED);
+    request.attributes.verb = "watch";
+    /* Its turn comes when what is kept has gone. */
+    assert_int_equal(ask_once(&upstream, &request, &waiter, 2000, &answer), KINF__VERDICT_WAITS);
+    assert_true(kinf__authorizer_work(upstream.authorizer, 35000));
+    assert_int_equal(ask_once(&upstream, &request, &waiter, 35000, &answer), KINF__VERDICT_FAILED);
+    assert_int_equal(ask_whole(&upstream, &request, 35000), KINF__VERDICT_ALLOWED);
+    assert_int_equal(upstream.n_token_reviews, 1);
+    assert_int_equal(ask(&upstream, user, "list", 36000), KINF__VERDICT_UNKNOWN);
+    assert_int_equal(upstream.n_token_reviews, 2);
+    upstream.is_dead = true;
+    assert_int_equal(ask_whole(&upstream, &request, 70000), KINF__VERDICT_ALLOWED);
+    assert_int_equal(ask_once(&upstream, &request, &waiter, 71000, &answer), KINF__VERDICT_ALLOWED);
+    assert_string_equal(answer.user, "jane");
+    assert_int_equal(answer.until_ms, 100000);
+    assert_true(kinf__authorizer_work(upstream.authorizer, 71000));
+    kinf__authorizer_free(upstream.authorizer);
+}
+
 static struct kinf__authorizer_status status_at(struct upstream *upstream, int64_t now_ms)
 {
     struct kinf__authorizer_status status;
@@ -608,6 +646,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(allowed_is_kept_for_30_s_and_denied_for_5),
+        cmocka_unit_test(who_is_known_needs_no_review_of_a_token),
         cmocka_unit_test(a_yes_stands_in_while_nobody_can_be_asked),
         cmocka_unit_test(who_is_back_is_asked_and_has_the_word),
         cmocka_unit_test(nothing_stands_in_beyond_the_tokens_end),

@@ -117,12 +117,12 @@ static void an_endpoint_takes_them_before_and_after_a_change(void **state)
     X509 *before = read_certificate(cert), *after;
 
     (void)state;
-    assert_int_equal(kinf__endpoint_check_files(cert, key, NULL), 0);
+    assert_int_equal(kinf__endpoint_check_files(cert, key, NULL, NULL), 0);
     assert_int_equal(kinf__certificate_rotate(certificate, NULL), 0);
     after = read_certificate(cert);
     assert_int_not_equal(X509_cmp(before, after), 0);
     assert_true(is_trusted(certificate));
-    assert_int_equal(kinf__endpoint_check_files(cert, key, NULL), 0);
+    assert_int_equal(kinf__endpoint_check_files(cert, key, NULL, NULL), 0);
     X509_free(after);
     X509_free(before);
     kinf__certificate_free(certificate);
@@ -155,12 +155,47 @@ static void a_guarded_endpoint_with_tls_may_be_anywhere(void **state)
     kinf__certificate_free(certificate);
 }
 
+/* Every client finds a user in it, and those that know no files of tokens the token. */
+static void a_kubeconfig_follows_what_it_is_made_of(void **state)
+{
+    struct kinf__certificate *certificate = make(NULL);
+    char path[512], token_file[512], expected[1024];
+    const struct kinf__kubeconfig_user user = { .name = "me", .token_file = token_file };
+    const struct kinf__kubeconfig_file file = { .url = "https://h", .users = &user, .n_users = 1 };
+    KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
+    bool has_changed = false;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s.kubeconfig", kinf__certificate_cert_file(certificate));
+    snprintf(token_file, sizeof token_file, "%s.token", kinf__certificate_cert_file(certificate));
+    assert_int_equal(kinf__kubeconfig_file_write(&file, path, NULL), KINF_ERR_CONFIG);
+    assert_int_equal(kinf__file_replace(token_file, KINF_STR(" \n"), NULL), 0);
+    assert_int_equal(kinf__kubeconfig_file_write(&file, path, NULL), KINF_ERR_CONFIG);
+    assert_int_equal(kinf__file_replace(token_file, KINF_STR("one\n"), NULL), 0);
+    assert_int_equal(kinf__kubeconfig_file_refresh(&file, path, &has_changed, NULL), 0);
+    assert_true(has_changed);
+    assert_int_equal(kinf__kubeconfig_file_refresh(&file, path, &has_changed, NULL), 0);
+    assert_false(has_changed);
+    assert_int_equal(kinf__file_replace(token_file, KINF_STR("two"), NULL), 0);
+    assert_int_equal(kinf__kubeconfig_file_refresh(&file, path, &has_changed, NULL), 0);
+    assert_true(has_changed);
+    assert_int_equal(unlink(token_file), 0);
+    assert_int_equal(kinf__kubeconfig_file_refresh(&file, path, &has_changed, NULL),
+                     KINF_ERR_CONFIG);
+    assert_int_equal(kinf__file_read(path, 1 << 20, &text, NULL), 0);
+    snprintf(expected, sizeof expected,
+             "  user:\n    token: \"two\"\n    tokenFile: \"%s\"\ncontexts:", token_file);
+    assert_non_null(strstr(kinf__buffer_cstr(&text), expected));
+    assert_int_equal(unlink(path), 0);
+    kinf__certificate_free(certificate);
+}
+
 static void a_kubeconfig_has_the_authority_and_the_users(void **state)
 {
-    static const struct kinf__kubeconfig_user users[] = { { "alice", "a-token" },
-                                                          { "b: \"ob", "12" } };
+    static const struct kinf__kubeconfig_user users[] = { { .name = "alice", .token = "a-token" },
+                                                          { .name = "b: \"ob", .token = "12" } };
     struct kinf__certificate *certificate = make(NULL);
-    struct kinf__kubeconfig_file file = { .url = "https://127.0.0.1:1" };
+    struct kinf__kubeconfig_file file = { .url = "http://127.0.0.1:1" };
     KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
     char path[512];
 
@@ -170,9 +205,17 @@ static void a_kubeconfig_has_the_authority_and_the_users(void **state)
     assert_int_equal(kinf__file_read(path, 1 << 20, &text, NULL), 0);
     assert_string_equal(kinf__buffer_cstr(&text),
                         "apiVersion: v1\nkind: Config\nclusters:\n- name: kinformer\n  cluster:\n"
-                        "    server: https://127.0.0.1:1\ncontexts:\n- name: kinformer\n"
-                        "  context:\n    cluster: kinformer\n    user: \"\"\n"
+                        "    server: http://127.0.0.1:1\n    insecure-skip-tls-verify: true\n"
+                        "users:\n- name: \"kinformer\"\n  user: {}\n"
+                        "contexts:\n- name: kinformer\n"
+                        "  context:\n    cluster: kinformer\n    user: \"kinformer\"\n"
                         "current-context: kinformer\n");
+    file.url = "https://127.0.0.1:1";
+    assert_int_equal(kinf__kubeconfig_file_write(&file, path, NULL), 0);
+    text.len = 0;
+    assert_int_equal(kinf__file_read(path, 1 << 20, &text, NULL), 0);
+    assert_non_null(
+        strstr(kinf__buffer_cstr(&text), "- name: \"kinformer\"\n  user:\n    token: \"none\"\n"));
     file.users = users;
     file.n_users = 2;
     file.authority_file = kinf__certificate_authority_file(certificate);
@@ -185,6 +228,7 @@ static void a_kubeconfig_has_the_authority_and_the_users(void **state)
                            "\nusers:\n- name: \"alice\"\n  user:\n    token: \"a-token\"\n"
                            "- name: \"b: \\\"ob\"\n  user:\n    token: \"12\"\n"));
     assert_non_null(strstr(text.bytes, "    user: \"alice\"\n"));
+    assert_null(strstr(text.bytes, "insecure"));
     assert_int_equal(unlink(path), 0);
     assert_int_equal(kinf__kubeconfig_file_write(&file, "/no/such/file", NULL), KINF_ERR_SYSTEM);
     kinf__certificate_free(certificate);
@@ -218,6 +262,7 @@ int main(void)
         cmocka_unit_test(an_endpoint_takes_them_before_and_after_a_change),
         cmocka_unit_test(a_guarded_endpoint_with_tls_may_be_anywhere),
         cmocka_unit_test(a_kubeconfig_has_the_authority_and_the_users),
+        cmocka_unit_test(a_kubeconfig_follows_what_it_is_made_of),
         cmocka_unit_test(out_of_memory_leaves_nothing),
     };
 

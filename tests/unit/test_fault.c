@@ -51,7 +51,7 @@ struct fixture {
 
 /* --- the server --- */
 
-static int admit(const struct kinf__exchange_head *head, const struct kinf__attributes *attributes,
+static int admit(const struct kinf__request_head *head, const struct kinf__attributes *attributes,
                  struct kinf__refusal *refusal, void *ctx)
 {
     (void)head;
@@ -61,7 +61,7 @@ static int admit(const struct kinf__exchange_head *head, const struct kinf__attr
     return 0;
 }
 
-static bool takes(const struct kinf__exchange_head *head, const struct kinf__request *request,
+static bool takes(const struct kinf__request_head *head, const struct kinf__request *request,
                   void *ctx)
 {
     (void)request;
@@ -82,7 +82,7 @@ static int answer_write(const struct kinf__backend_call *call, struct kinf__answ
                : 0;
 }
 
-static struct kinf__fault *find_fault(const struct kinf__exchange_head *head,
+static struct kinf__fault *find_fault(const struct kinf__request_head *head,
                                       const struct kinf__request *request, void *ctx)
 {
     return kinf__faults_find(((struct fixture *)ctx)->faults, head, request);
@@ -980,16 +980,16 @@ static bool is_gone(void *ctx)
 static void step_once(struct fixture *f, const char *target)
 {
     const struct kinf__exchange_owner owner = { .wake = wake, .cut_off = wake, .is_gone = is_gone };
-    const struct kinf__exchange_head head = { .method = "GET",
-                                              .target = kinf_str_from(target),
-                                              .accept_encoding = "gzip" };
-    struct kinf__exchange *exchange = kinf__exchange_new(f->server, &owner);
+    static const struct kinf__header gzip = { "Accept-Encoding", "gzip" };
+    const struct kinf__request_head head =
+        kinf__request_head_of("GET", kinf_str_from(target), &gzip, 1);
+    struct kinf__exchange *exchange = kinf__exchange_new(f->server, &owner, &head, NULL);
     const struct kinf__answer *answer;
     char piece[4096];
 
     if (exchange == NULL)
         return;
-    answer = kinf__exchange_step(exchange, &head);
+    answer = kinf__exchange_step(exchange);
     assert_true(answer == NULL || answer->code != 0);
     while (answer != NULL && answer->breaks == 0 && answer->stream != NULL &&
            answer->stream->read(answer->stream, piece, sizeof piece) > 0)

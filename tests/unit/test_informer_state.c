@@ -3,6 +3,7 @@
  */
 #include "informer/state.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "unit/test.h"
@@ -250,6 +251,57 @@ static void stopped_is_the_end_and_keeps_the_reason(void **unused)
     expect(&state, &counts, 200, KINF_STATE_STOPPED, 150, "certificate expired");
 }
 
+static void expect_error(const struct kinf__state *state, size_t place, const char *message,
+                         int64_t first_ms, int64_t last_ms, uint64_t n)
+{
+    const struct kinf__last_error *error = &state->last_errors.items[place];
+
+    assert_true(place < state->last_errors.n_items);
+    assert_string_equal(error->message, message);
+    assert_int_equal(error->first_ms, first_ms);
+    assert_int_equal(error->last_ms, last_ms);
+    assert_int_equal(error->n, n);
+}
+
+static void errors_that_are_over_are_kept_each_once_the_last_first(void **unused)
+{
+    struct kinf__state state = live_at(100);
+    struct kinf_error away = failure(KINF_ERR_NETWORK, "refused"),
+                      frozen = failure(KINF_ERR_TIMEOUT, "stands still");
+
+    (void)unused;
+    assert_int_equal(state.last_errors.n_items, 0);
+    kinf__state_phase(&state, KINF__REFLECTOR_WAITING, &away, 200);
+    kinf__state_frozen(&state, &frozen, 300);
+    kinf__state_phase(&state, KINF__REFLECTOR_WAITING, &away, 400);
+    kinf__state_quarantine(&state, "a/b", &frozen, 500);
+    kinf__state_contact(&state);
+    kinf__state_frozen(&state, NULL, 600);
+    assert_int_equal(state.last_errors.n_items, 3);
+    expect_error(&state, 0, "object a/b is left out: stands still", 500, 500, 1);
+    expect_error(&state, 1, "refused", 200, 400, 2);
+    expect_error(&state, 2, "stands still", 300, 300, 1);
+}
+
+static void of_many_errors_the_last_ones_are_kept(void **unused)
+{
+    struct kinf__last_errors errors = { .n_items = 0 };
+    char message[KINF_ERROR_MESSAGE_SIZE];
+
+    (void)unused;
+    for (int i = 0; i < 10; i++) {
+        snprintf(message, sizeof message, "error %d", i);
+        kinf__last_errors_note(&errors, message, i);
+    }
+    assert_int_equal(errors.n_items, KINF__LAST_ERRORS);
+    for (size_t i = 0; i < KINF__LAST_ERRORS; i++)
+        assert_int_equal(errors.items[i].last_ms, 9 - (int64_t)i);
+    kinf__last_errors_note(&errors, "error 6", 20);
+    assert_int_equal(errors.items[0].n, 2);
+    assert_int_equal(errors.items[0].first_ms, 6);
+    assert_int_equal(errors.items[3].last_ms, 7);
+}
+
 static void states_have_names(void **unused)
 {
     (void)unused;
@@ -283,6 +335,8 @@ int main(void)
         cmocka_unit_test(each_kind_of_failure_is_told_once_in_a_trouble),
         cmocka_unit_test(a_stale_stream_says_what_failed_until_something_comes),
         cmocka_unit_test(stopped_is_the_end_and_keeps_the_reason),
+        cmocka_unit_test(errors_that_are_over_are_kept_each_once_the_last_first),
+        cmocka_unit_test(of_many_errors_the_last_ones_are_kept),
         cmocka_unit_test(states_have_names),
         cmocka_unit_test(each_way_to_start_has_a_name),
     };

@@ -305,9 +305,12 @@ static void the_home_folder_is_the_default(void **state)
 static void a_pod_finds_its_service_account(void **state)
 {
     struct kinf__cluster_config config;
+    char *token_file = NULL;
 
     (void)state;
     assert_refused(NULL, NULL, KINF_ERR_CONFIG, WORDS("no kubeconfig", "--kubeconfig"));
+    assert_int_equal(kinf__in_cluster_token_file(&token_file, NULL), 0);
+    assert_null(token_file);
     kinf__in_cluster_dir = folder;
     setenv("KUBERNETES_SERVICE_HOST", "fd00::1", 1);
     setenv("KUBERNETES_SERVICE_PORT", "443", 1);
@@ -319,6 +322,9 @@ static void a_pod_finds_its_service_account(void **state)
     config = load(NULL, NULL);
     assert_string_equal(config.server, "https://[fd00::1]:443");
     assert_string_equal(config.token_file, path_of("token"));
+    assert_int_equal(kinf__in_cluster_token_file(&token_file, NULL), 0);
+    assert_string_equal(token_file, config.token_file);
+    free(token_file);
     assert_string_equal(config.ca_pem, "the ca");
     assert_string_equal(config.name_space, "kube-system");
     kinf__cluster_config_release(&config);

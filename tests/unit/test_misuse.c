@@ -13,6 +13,7 @@
 #include <sys/un.h>
 
 #include "informer/informer.h"
+#include "queue/queue_priv.h"
 #include "rest/client.h"
 #include "unit/test.h"
 
@@ -385,6 +386,37 @@ static void queue_calls_refuse_null(void **state)
     REFUSES(buf, kinf_deltafifo_resource_version, any, NULL, 1);
     COUNTS_NONE(fifo, kinf_deltafifo_len, NULL);
     COUNTS_NONE(fifo, kinf_deltafifo_bytes, NULL);
+    REFUSES(ret_queue, kinf_queue_new, any, NULL, &err);
+    IGNORES(queue, kinf_queue_free_ptr, NULL);
+    REFUSES(queue, kinf_queue_add, NULL, any, &err);
+    REFUSES(key, kinf_queue_add, any, NULL, &err);
+    REFUSES(queue, kinf_queue_add_after, NULL, any, 1, &err);
+    REFUSES(key, kinf_queue_add_after, any, NULL, 1, &err);
+    REFUSES(queue, kinf_queue_add_rate_limited, NULL, any, &err);
+    REFUSES(key, kinf_queue_add_rate_limited, any, NULL, &err);
+    REFUSES(queue, kinf_queue_add_with, NULL, any, any, &err);
+    REFUSES(key, kinf_queue_add_with, any, NULL, any, &err);
+    REFUSES(options, kinf_queue_add_with, any, any, NULL, &err);
+    IGNORES(queue, kinf_queue_forget, NULL, any);
+    IGNORES(key, kinf_queue_forget, any, NULL);
+    COUNTS_NONE(queue, kinf_queue_n_requeues, NULL, any);
+    COUNTS_NONE(key, kinf_queue_n_requeues, any, NULL);
+    REFUSES(queue, kinf_queue_get, NULL, 1, any, &err);
+    REFUSES(ret_key, kinf_queue_get, any, 1, NULL, &err);
+    COUNTS_NONE(queue, kinf_queue_priority, NULL, any);
+    COUNTS_NONE(key, kinf_queue_priority, any, NULL);
+    REFUSES(queue, kinf_queue_add_failed, NULL, any, any, &err);
+    REFUSES(key, kinf_queue_add_failed, any, NULL, any, &err);
+    IGNORES(queue, kinf_queue_done, NULL, any);
+    IGNORES(key, kinf_queue_done, any, NULL);
+    IGNORES(queue, kinf_queue_shut_down, NULL);
+    REFUSES(queue, kinf_queue_drain, NULL, 1, &err);
+    DENIES(queue, kinf_queue_is_shut_down, NULL);
+    COUNTS_NONE(queue, kinf_queue_len, NULL);
+    IGNORES(queue, kinf_queue_status, NULL, any);
+    IGNORES(ret_status, kinf_queue_status, any, NULL);
+    REFUSES(queues, kinf_queue_metrics_text, NULL, 1, any, &err);
+    REFUSES(ret_text, kinf_queue_metrics_text, any, 1, NULL, &err);
 }
 
 static void informer_calls_refuse_null(void **state)
@@ -498,6 +530,7 @@ static void where_null_is_allowed_it_is_nothing(void **state)
     kinf_namespaces_free(NULL);
     kinf_path_free(NULL);
     kinf_deltafifo_free(NULL);
+    kinf_queue_free(NULL);
     kinf_client_free(NULL);
     kinf_fake_free(NULL);
     kinf_factory_free(NULL);
@@ -643,6 +676,57 @@ static void what_is_lent_is_not_started_stopped_or_freed_by_hand(void **state)
     touch_by_hand(kinf_namespaces_informer(namespaces, "b"));
 }
 
+/* --- keys --- */
+
+static void a_key_is_given_back_once_and_by_who_has_it(void **state)
+{
+    kinf_auto_queue struct kinf_queue *queue = NULL;
+    const char *key;
+
+    (void)state;
+    assert_int_equal(kinf_queue_new(NULL, &queue, NULL), 0);
+    kinf_queue_done(queue, "a");
+    expect_line("kinf_queue_done: 'a' is not in process");
+    assert_int_equal(kinf_queue_add(queue, "a", NULL), 0);
+    kinf_queue_done(queue, "a");
+    expect_line("kinf_queue_done: 'a' is not in process");
+    assert_int_equal(kinf_queue_get(queue, 0, &key, NULL), 0);
+    kinf_queue_done(queue, key);
+    kinf_queue_done(queue, "a");
+    expect_line("kinf_queue_done: 'a' is not in process");
+}
+
+static void *wait_for_key(void *ctx)
+{
+    const char *key;
+
+    return kinf_queue_get(ctx, KINF_FOREVER, &key, NULL) == KINF_ERR_STOPPED ? ctx : NULL;
+}
+
+static void a_queue_is_not_freed_while_somebody_waits_in_it(void **state)
+{
+    struct kinf_queue *queue;
+    pthread_t thread;
+    void *result;
+    size_t n_getters = 0;
+
+    (void)state;
+    assert_int_equal(kinf_queue_new(NULL, &queue, NULL), 0);
+    assert_int_equal(pthread_create(&thread, NULL, wait_for_key, queue), 0);
+    while (n_getters == 0) {
+        kinf__mutex_lock(&queue->lock);
+        n_getters = queue->n_getters;
+        kinf__mutex_unlock(&queue->lock);
+    }
+    kinf_queue_free(queue);
+    expect_line("somebody waits in the queue");
+    kinf_queue_shut_down(queue);
+    pthread_join(thread, &result);
+    assert_ptr_equal(result, queue);
+    kinf_queue_free(queue);
+    assert_int_equal(n_lines, 0);
+}
+
 /* --- arrays --- */
 
 static void an_array_that_is_counted_is_there(void **state)
@@ -733,6 +817,8 @@ int main(void)
         MISUSE_TEST(a_client_is_not_freed_before_its_factories),
         MISUSE_TEST(a_fake_keeps_its_client_and_waits_for_its_informers),
         MISUSE_TEST(what_is_lent_is_not_started_stopped_or_freed_by_hand),
+        MISUSE_TEST(a_key_is_given_back_once_and_by_who_has_it),
+        MISUSE_TEST(a_queue_is_not_freed_while_somebody_waits_in_it),
         MISUSE_TEST(an_array_that_is_counted_is_there),
         MISUSE_TEST(a_log_callback_is_not_replaced_from_itself),
     };

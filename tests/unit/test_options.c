@@ -36,6 +36,8 @@ static void init_macros_set_the_size_and_nothing_else(void **state)
     CHECK_INIT(kinf_informer_options, KINF_INFORMER_OPTIONS_INIT);
     CHECK_INIT(kinf_client_options, KINF_CLIENT_OPTIONS_INIT);
     CHECK_INIT(kinf_deltafifo_options, KINF_DELTAFIFO_OPTIONS_INIT);
+    CHECK_INIT(kinf_queue_options, KINF_QUEUE_OPTIONS_INIT);
+    CHECK_INIT(kinf_queue_add_options, KINF_QUEUE_ADD_OPTIONS_INIT);
     CHECK_INIT(kinf_fake_options, KINF_FAKE_OPTIONS_INIT);
     CHECK_INIT(kinf_request, KINF_REQUEST_INIT);
 }
@@ -77,9 +79,12 @@ static void a_size_that_no_version_has_is_refused(void **state)
     static const size_t sizes[] = { 0, 1, 8, 17, 4104, SIZE_MAX, SIZE_MAX - 7 };
     kinf_auto_fake struct kinf_fake *fake = NULL;
     kinf_auto_factory struct kinf_factory *factory = NULL;
+    kinf_auto_queue struct kinf_queue *queue = NULL;
     struct kinf_informer_options options = KINF_INFORMER_OPTIONS_INIT;
     struct kinf_client_options client_options = KINF_CLIENT_OPTIONS_INIT;
     struct kinf_deltafifo_options fifo_options = KINF_DELTAFIFO_OPTIONS_INIT;
+    struct kinf_queue_options queue_options = KINF_QUEUE_OPTIONS_INIT;
+    struct kinf_queue_add_options add_options = KINF_QUEUE_ADD_OPTIONS_INIT;
     struct kinf_fake_options fake_options = KINF_FAKE_OPTIONS_INIT;
     struct kinf_request request = KINF_REQUEST_INIT;
     static const char *const names[] = { "default" };
@@ -87,17 +92,19 @@ static void a_size_that_no_version_has_is_refused(void **state)
     struct kinf_informer *informer;
     struct kinf_deltafifo *fifo;
     struct kinf_client *client;
+    struct kinf_queue *no_queue;
     struct kinf_fake *other;
 
     (void)state;
     assert_int_equal(kinf_fake_new(NULL, &fake, NULL), 0);
     assert_int_equal(kinf_factory_new(kinf_fake_client(fake), &factory, NULL), 0);
+    assert_int_equal(kinf_queue_new(NULL, &queue, NULL), 0);
     options.resource = "pods";
     for (size_t i = 0; i < KINF__ARRAY_LEN(sizes); i++) {
         struct kinf_error err = KINF_ERROR_INIT;
 
         options.size = client_options.size = fifo_options.size = sizes[i];
-        fake_options.size = request.size = sizes[i];
+        fake_options.size = request.size = queue_options.size = add_options.size = sizes[i];
         assert_int_equal(kinf_informer_new(kinf_fake_client(fake), &options, &informer, &err),
                          KINF_ERR_INVALID);
         assert_non_null(strstr(err.message, "struct kinf_informer_options.size is "));
@@ -108,6 +115,8 @@ static void a_size_that_no_version_has_is_refused(void **state)
             KINF_ERR_INVALID);
         assert_int_equal(kinf_client_new(&client_options, &client, NULL), KINF_ERR_INVALID);
         assert_int_equal(kinf_deltafifo_new(&fifo_options, &fifo, NULL), KINF_ERR_INVALID);
+        assert_int_equal(kinf_queue_new(&queue_options, &no_queue, NULL), KINF_ERR_INVALID);
+        assert_int_equal(kinf_queue_add_with(queue, "a", &add_options, NULL), KINF_ERR_INVALID);
         assert_int_equal(kinf_fake_new(&fake_options, &other, NULL), KINF_ERR_INVALID);
         assert_int_equal(kinf_client_request(kinf_fake_client(fake), &request, NULL, &err),
                          KINF_ERR_INVALID);

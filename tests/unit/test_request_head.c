@@ -16,7 +16,7 @@ struct cut {
     char bytes[512];
     char target[64];
     struct kinf__header headers[HEADERS_MAX];
-    struct kinf__request_head head;
+    struct kinf__raw_head head;
 };
 
 /* The end of a line is as many NULs as it had bytes. Returns the line, and goes behind it. */
@@ -73,7 +73,7 @@ static int check(const char *bytes, size_t len)
     cut.head.size = (size_t)(at - cut.bytes);
     /* The library unescapes it. */
     memset((char *)(uintptr_t)cut.head.target_at, 'x', strlen(cut.target));
-    return kinf__request_head_check(&cut.head, &why);
+    return kinf__raw_head_check(&cut.head, &why);
 }
 
 struct row {
@@ -161,7 +161,7 @@ static void lines_that_do_not_lie_where_they_came_are_refused(void **state)
     static const char bytes[] = "GET\0/\0HTTP/1.1\0\0Host\0 h\0\0X\0 y\0\0 z\0\0\0";
     static const char elsewhere[] = "Xz";
     struct kinf__header headers[] = { { bytes + 16, bytes + 22 }, { elsewhere, bytes + 28 } };
-    const struct kinf__request_head head = {
+    const struct kinf__raw_head head = {
         .method = bytes,
         .target = "/",
         .target_at = bytes + 4,
@@ -170,22 +170,25 @@ static void lines_that_do_not_lie_where_they_came_are_refused(void **state)
         .n_headers = 2,
         .size = sizeof bytes - 1,
     };
-    struct kinf__request_head shorter = head;
+    struct kinf__raw_head shorter = head;
     const char *why;
 
     (void)state;
-    assert_int_equal(kinf__request_head_check(&head, &why), 400);
+    assert_int_equal(kinf__raw_head_check(&head, &why), 400);
     shorter.n_headers = 1;
-    assert_int_equal(kinf__request_head_check(&shorter, &why), 400);
+    assert_int_equal(kinf__raw_head_check(&shorter, &why), 400);
     shorter.size = 23 + sizeof "\r\n\r\n" - 1;
-    assert_int_equal(kinf__request_head_check(&shorter, &why), 0);
+    assert_int_equal(kinf__raw_head_check(&shorter, &why), 0);
 }
 
 static void is_token(const char *authorization, const char *expected)
 {
-    struct kinf_str token = kinf__request_head_bearer_token(authorization);
+    const struct kinf__header header = { "authorization", authorization };
+    struct kinf__request_head head =
+        kinf__request_head_of("GET", KINF_STR("/"), &header, authorization != NULL);
 
-    assert_true(kinf_str_equal(token, kinf_str_from(expected)));
+    assert_true(kinf_str_equal(head.token, kinf_str_from(expected)));
+    assert_int_equal(head.has_credential, authorization != NULL);
 }
 
 static void a_token_stands_behind_one_blank(void **state)
@@ -206,12 +209,39 @@ static void a_token_stands_behind_one_blank(void **state)
     is_token(NULL, "");
 }
 
+static struct kinf__request_head head_of(const char *name, const char *value, const char *other)
+{
+    static struct kinf__header headers[2];
+
+    headers[0] = (struct kinf__header){ name, value };
+    headers[1] = (struct kinf__header){ name, other };
+    return kinf__request_head_of("GET", KINF_STR("/"), headers, other != NULL ? 2 : 1);
+}
+
+static void headers_say_who_asks_and_for_what(void **state)
+{
+    (void)state;
+    assert_int_equal(head_of("X-Authorization", "Bearer x", NULL).token.len, 0);
+    assert_true(head_of("Authorization", "Bearer x", "Bearer y").has_two_credentials);
+    assert_false(head_of("Authorization", "Bearer x", NULL).has_two_credentials);
+    assert_true(head_of("impersonate-user", "x", NULL).is_impersonated);
+    assert_true(head_of("Upgrade", "websocket", NULL).is_upgrade);
+    assert_true(head_of("upgrade", "SPDY/3.1", NULL).is_upgrade);
+    assert_false(head_of("Upgrade", "h2c", NULL).is_upgrade);
+    assert_true(head_of("accept-encoding", "deflate", "gzip;q=1").takes_gzip);
+    assert_string_equal(head_of("Accept", "a/b", "c/d").accept, "a/b");
+    assert_string_equal(head_of("Accept", "a/b", NULL).user_agent, "");
+    assert_int_equal(head_of("Content-Length", "17", NULL).body_len, 17);
+    assert_int_equal(head_of("Transfer-Encoding", "chunked", NULL).body_len, KINF__CHUNKED);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(heads_that_can_be_read_in_two_ways_are_refused),
         cmocka_unit_test(lines_that_do_not_lie_where_they_came_are_refused),
         cmocka_unit_test(a_token_stands_behind_one_blank),
+        cmocka_unit_test(headers_say_who_asks_and_for_what),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

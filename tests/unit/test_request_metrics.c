@@ -119,7 +119,7 @@ static void every_verb_and_source_finds_a_row_in_a_full_table(void **state)
     for (int i = 0; i < 2000; i++) {
         char resource[32];
         const struct kinf__request_outcome outcome = {
-            .verb = (enum kinf__request_verb)(i % KINF__N_REQUEST_VERBS),
+            .verb = (enum kinf__request_verb)(i % KINF__N_VERBS),
             .source = (enum kinf__request_source)(i % KINF__N_REQUEST_SOURCES),
             .resource = resource,
             .code = 200,
@@ -128,7 +128,7 @@ static void every_verb_and_source_finds_a_row_in_a_full_table(void **state)
         snprintf(resource, sizeof resource, "things%d", i);
         kinf__request_metrics_observe(&m, &outcome);
     }
-    for (int verb = 0; verb < KINF__N_REQUEST_VERBS; verb++) {
+    for (int verb = 0; verb < KINF__N_VERBS; verb++) {
         for (int source = 0; source < KINF__N_REQUEST_SOURCES; source++) {
             const struct kinf__request_outcome outcome = { (enum kinf__request_verb)verb,
                                                            (enum kinf__request_source)source,

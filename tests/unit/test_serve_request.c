@@ -2,7 +2,7 @@
  * Requests of the served API: paths, options, selectors, Accept headers, and how they are refused.
  * The words are kube-apiserver's; tests/integration/test_serve.py compares them with a real one.
  */
-#include "serve/request.h"
+#include "serve/list_options.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -80,8 +80,8 @@ static void each_path_has_its_route(void **state)
         struct kinf__refusal refusal;
         struct kinf__request request;
 
-        assert_int_equal(kinf__request_parse(kinf_str_from(cases[i].target), &request, &refusal),
-                         0);
+        assert_int_equal(
+            kinf__request_parse("GET", kinf_str_from(cases[i].target), &request, &refusal), 0);
         assert_int_equal(request.route, cases[i].route);
         assert_string_equal(request.group, cases[i].group);
         assert_string_equal(request.version, cases[i].version);
@@ -99,7 +99,7 @@ static bool is_in_namespace(const char *target)
     struct kinf__request request;
     bool is;
 
-    assert_int_equal(kinf__request_parse(kinf_str_from(target), &request, &refusal), 0);
+    assert_int_equal(kinf__request_parse("GET", kinf_str_from(target), &request, &refusal), 0);
     is = request.is_in_namespace;
     kinf__request_release(&request);
     return is;
@@ -137,7 +137,8 @@ static void tricks_with_paths_are_refused(void **state)
         struct kinf__refusal refusal;
         struct kinf__request request;
 
-        assert_int_equal(kinf__request_parse(targets[i], &request, &refusal), KINF_ERR_INVALID);
+        assert_int_equal(kinf__request_parse("GET", targets[i], &request, &refusal),
+                         KINF_ERR_INVALID);
         assert_int_equal(refusal.code, 400);
     }
 }
@@ -147,8 +148,8 @@ static void tricks_with_paths_are_refused(void **state)
 static int read_options(const char *target, struct kinf__request *request,
                         struct kinf__list_options *options, struct kinf__refusal *refusal)
 {
-    assert_int_equal(kinf__request_parse(kinf_str_from(target), request, refusal), 0);
-    return kinf__request_read_options(request, options, refusal);
+    assert_int_equal(kinf__request_parse("GET", kinf_str_from(target), request, refusal), 0);
+    return kinf__list_options_read(request, options, refusal);
 }
 
 static void refused_options_have_the_servers_words(void **state)
@@ -296,9 +297,9 @@ static void any_target_is_read_or_refused(void **state)
 
         for (size_t i = kept; i < len; i++)
             text[i] = letters[test_random_below(&random, sizeof letters)];
-        if (kinf__request_parse((struct kinf_str){ text, len }, &request, &refusal) < 0)
+        if (kinf__request_parse("GET", (struct kinf_str){ text, len }, &request, &refusal) < 0)
             continue;
-        if (kinf__request_read_options(&request, &options, &refusal) == 0)
+        if (kinf__list_options_read(&request, &options, &refusal) == 0)
             kinf__list_options_release(&options);
         else
             assert_true(refusal.code >= 400);
@@ -319,10 +320,10 @@ static void out_of_memory_is_an_ordinary_refusal(void **state)
 
         test_fail_allocation(n);
         parsed = kinf__request_parse(
-            KINF_STR("/api/v1/watch/namespaces/n/pods/a?labelSelector=a in (b)"), &request,
+            "GET", KINF_STR("/api/v1/watch/namespaces/n/pods/a?labelSelector=a in (b)"), &request,
             &refusal);
         if (parsed == 0) {
-            read = kinf__request_read_options(&request, &options, &refusal);
+            read = kinf__list_options_read(&request, &options, &refusal);
             if (read == 0)
                 read = kinf__fields_bind(options.fields, &pods, NULL, 0, &refusal);
         }

@@ -333,11 +333,13 @@ static struct kinf__exchange *get(struct kinf__sim *sim, const char *target,
     const struct kinf__exchange_owner owner = { .wake = ignore,
                                                 .cut_off = ignore,
                                                 .is_gone = is_gone };
-    const struct kinf__exchange_head head = { .method = "GET", .target = kinf_str_from(target) };
-    struct kinf__exchange *exchange = kinf__exchange_new(kinf__sim_server(sim), &owner);
+    const struct kinf__request_head head =
+        kinf__request_head_of("GET", kinf_str_from(target), NULL, 0);
+    struct kinf__exchange *exchange =
+        kinf__exchange_new(kinf__sim_server(sim), &owner, &head, NULL);
 
     assert_non_null(exchange);
-    *ret_answer = kinf__exchange_step(exchange, &head);
+    *ret_answer = kinf__exchange_step(exchange);
     assert_non_null(*ret_answer);
     return exchange;
 }

@@ -18,6 +18,7 @@
 #include <kinformer/namespaces.h>
 #include <kinformer/object.h>
 #include <kinformer/path.h>
+#include <kinformer/queue.h>
 #include <kinformer/recorder.h>
 #include <kinformer/request.h>
 #include <kinformer/run.h>

@@ -4,24 +4,27 @@
  *
  * Threads: the endpoint's; exchanges wake from any.
  */
-#ifndef KINF_SERVE_TRANSFER_H
-#define KINF_SERVE_TRANSFER_H
+#ifndef KINF_SERVE_MHD_REQUEST_H
+#define KINF_SERVE_MHD_REQUEST_H
 
 #include <microhttpd.h>
 
 #include "serve/authorizer.h"
+#include "serve/client_certificate.h"
 #include "serve/peer.h"
 #include "serve/turns.h"
 
 /* The first libmicrohttpd that can be told to be strict with heads. */
-#define KINF__TRANSFER_STRICT_LIBRARY 0x00097701
+#define KINF__MHD_STRICT_LIBRARY 0x00097701
 
-#define KINF__TRANSFER_IDLE_S 90 /* as kube-apiserver's, for connections without a request */
+#define KINF__MHD_IDLE_S 90 /* as kube-apiserver's, for connections without a request */
 
 /* What the requests of an endpoint have in common; constant while it runs, but for the peers. */
-struct kinf__transfer_rules {
+struct kinf__mhd_request_rules {
     struct kinf__server *server;
     struct kinf__authorizer *authorizer; /* NULL: open */
+    /* The endpoint's thread; NULL: clients show no certificates. */
+    struct kinf__client_authority *client_authority;
     bool is_unix;
     bool is_health;   /* probes alone */
     bool is_local;    /* of this process alone */
@@ -34,14 +37,14 @@ struct kinf__transfer_rules {
 
 /* The library's callbacks; `ctx` is the rules, and each connection's socket context its peer. */
 
-/* MHD_OPTION_URI_LOG_CALLBACK: the request line as it came; returns what is *request below. */
-void *kinf__transfer_new(void *ctx, const char *target, struct MHD_Connection *mhd);
+/* MHD_OPTION_URI_LOG_CALLBACK: the request line as it came; returns what is *place below. */
+void *kinf__mhd_request_new(void *ctx, const char *target, struct MHD_Connection *mhd);
 /* MHD_AccessHandlerCallback. */
-enum MHD_Result kinf__transfer_handle(void *ctx, struct MHD_Connection *mhd, const char *url,
-                                      const char *method, const char *version, const char *upload,
-                                      size_t *upload_len, void **request);
+enum MHD_Result kinf__mhd_request_handle(void *ctx, struct MHD_Connection *mhd, const char *url,
+                                         const char *method, const char *version,
+                                         const char *upload, size_t *upload_len, void **place);
 /* MHD_OPTION_NOTIFY_COMPLETED. */
-void kinf__transfer_end(void *ctx, struct MHD_Connection *mhd, void **request,
-                        enum MHD_RequestTerminationCode why);
+void kinf__mhd_request_end(void *ctx, struct MHD_Connection *mhd, void **place,
+                           enum MHD_RequestTerminationCode why);
 
 #endif

@@ -1,0 +1,447 @@
+"""Reads that see the writes before them (consistency: session), with clients that write and read in turn."""
+
+import http.client
+import itertools
+import json
+import os
+import re
+import ssl
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+
+from harness import PATIENCE, ROOT, TOOLS, Daemon, Proxy, cluster, config_map, needs_cluster, wait_until
+from test_serve import KUBECTL, Served, ask
+from test_serve_auth import make_pair
+from test_serve_pass import bearer, send, token_of
+
+NAMESPACE = "session"
+MAPS = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
+PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+MERGE = {"Content-Type": "application/merge-patch+json"}
+PYTHON = os.path.join(ROOT, "tests", "clients", "python")
+
+
+def setUpModule():
+    cluster().make_namespace(NAMESPACE)
+
+
+class Sidecar(Served):
+    """A daemon in front of all clients, with TLS, so that kubectl sends its token, too."""
+
+    def __init__(self, *resources, consistency="session", kubeconfig=None, mode="asan", tls=True):
+        self.folder = tempfile.TemporaryDirectory()
+        self.kubeconfig = os.path.join(self.folder.name, "kubeconfig")
+        self.socket = os.path.join(self.folder.name, "socket")
+        self.is_tls = tls
+        path = os.path.join(self.folder.name, "config.yaml")
+        config = {"listen": ["127.0.0.1:0", "unix:" + self.socket], "events": "none", "passThrough": True, "resources":
+                  [{"resource": name, "consistency": consistency} for name in resources or ("configmaps", "pods")]}
+        if tls:
+            make_pair(self.folder.name)
+            config["tls"] = {"certFile": self.folder.name + "/tls.crt", "keyFile": self.folder.name + "/tls.key"}
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(config, file)
+        self.daemon = Daemon("--write-kubeconfig", self.kubeconfig, config=path, kubeconfig=kubeconfig, mode=mode)
+
+    def connect(self):
+        wait_until(lambda: self.daemon.check() or os.path.exists(self.kubeconfig), "the kubeconfig")
+        with open(self.kubeconfig, encoding="utf-8") as file:
+            scheme, self.address = re.search(r"server: (https?)://(\S+)", file.read()).groups()
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        self.url = f"{scheme}://{self.address}"
+        self.open = lambda: http.client.HTTPSConnection(self.address, context=context, timeout=PATIENCE) \
+            if scheme == "https" else http.client.HTTPConnection(self.address, timeout=PATIENCE)
+
+    def counts(self, resource="configmaps"):
+        """Reads that waited, and those that the cache did not answer."""
+        text = ask(self, "/metrics", headers=bearer())[2].decode()
+        return tuple(int(re.search(rf'^kinformer_session_{what}_total{{name="{resource}"}} (\d+)$', text, re.M).group(1))
+                     for what in ("waits", "misses"))
+
+    def state(self, resource="configmaps"):
+        informers = json.loads(ask(self, "/debug/state", headers=bearer())[2])["informers"]
+        return next(item for item in informers if item["name"] == resource)
+
+
+class Pairs:
+    """What the clients found, as many as there are."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.n, self.n_stale, self.first, self.problem = 0, 0, "", None
+        self.connections = []
+
+    def add(self, is_seen, what):
+        with self.lock:
+            self.n += 1
+            if not is_seen:
+                self.n_stale += 1
+                self.first = self.first or what
+
+    def add_result(self, text):
+        result = json.loads(text)
+        with self.lock:
+            self.n += result["pairs"]
+            self.n_stale += result["stale"]
+            self.first = self.first or result["first"]
+
+
+class RawClient:
+    """One connection; round() writes and reads nine times, in all the ways that there are."""
+
+    def __init__(self, where, name, pairs):
+        self.where, self.name, self.pairs = where, name, pairs
+        self.connection = where.open()
+        pairs.connections.append(self.connection)
+        self.token = bearer()
+        self.selected = f"labelSelector=worker%3D{name}"
+
+    def send(self, method, target, body=None, **headers):
+        self.connection.request(method, target, body=body and json.dumps(body),
+                                headers={**self.token, "Content-Type": "application/json", **headers})
+        answer = self.connection.getresponse()
+        text = answer.read()
+        return answer.status, json.loads(text)
+
+    def write(self, method, target, body=None, **headers):
+        status, answer = self.send(method, target, body, **headers)
+        if status not in (200, 201):
+            raise AssertionError(f"{method} {target}: {status} {answer}")
+        return answer
+
+    def object(self, name, value, finalizers=()):
+        return {"metadata": {"name": name, "labels": {"worker": self.name}, "finalizers": list(finalizers)},
+                "data": {"value": value}}
+
+    def listed(self, query=None):
+        return {item["metadata"]["name"]: item["data"]["value"]
+                for item in self.send("GET", f"{MAPS}?{query or self.selected}")[1]["items"]}
+
+    def watched(self):
+        """The first event of a watch that starts now."""
+        connection = self.where.open()
+        connection.request("GET", f"{MAPS}?watch=1&{self.selected}", headers=self.token)
+        answer = connection.getresponse()
+        event = json.loads(answer.readline())
+        answer.close()
+        connection.close()
+        return event["type"], event["object"].get("data", {}).get("value")
+
+    def round(self, i):
+        name = f"{self.name}-{i}"
+        target = f"{MAPS}/{name}"
+        made = self.write("POST", MAPS, self.object(name, "one"))
+        status, found = self.send("GET", target)
+        self.pairs.add((status, found["metadata"].get("resourceVersion")) ==
+                       (200, made["metadata"]["resourceVersion"]), f"{name} created: {status}")
+        self.write("PATCH", target, {"data": {"value": "two"}}, **MERGE)
+        self.pairs.add(self.listed() == {name: "two"}, f"{name} patched")
+        self.write("PUT", target, self.object(name, "three", ["test.kinformer.dev/hold"]))
+        self.pairs.add(self.watched() == ("ADDED", "three"), f"{name} replaced")
+        self.write("DELETE", target)
+        status, found = self.send("GET", target)
+        self.pairs.add(status == 200 and "deletionTimestamp" in found["metadata"], f"{name} held: {status}")
+        self.write("PATCH", target, {"metadata": {"finalizers": None}}, **MERGE)
+        self.pairs.add(self.send("GET", target)[0] == 404, f"{name} let go")
+        for k in range(3):
+            self.write("POST", MAPS, self.object(f"{name}-{k}", "many"))
+        self.pairs.add(len(self.listed()) == 3, f"{name} three")
+        self.write("DELETE", f"{MAPS}?{self.selected}")
+        self.pairs.add(self.listed() == {}, f"{name} deleted as a collection")
+        self.write("POST", MAPS, self.object(name, "again"))
+        self.pairs.add(self.listed(f"fieldSelector=metadata.name%3D{name}") == {name: "again"}, f"{name} again")
+        self.write("DELETE", target)
+        self.pairs.add(self.send("GET", target)[0] == 404, f"{name} deleted")
+
+
+def run_all(jobs, pairs):
+    """Runs them at once; the first problem is that of all."""
+    def run(job):
+        try:
+            job()
+        except Exception as problem:  # a thread's own end is nobody's failure
+            pairs.problem = pairs.problem or problem
+    threads = [threading.Thread(target=run, args=(job,)) for job in jobs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for connection in pairs.connections:
+        connection.close()
+    if pairs.problem is not None:
+        raise pairs.problem
+
+
+def raw_jobs(sidecar, pairs, n_clients, n_rounds):
+    def job(client):
+        for i in range(n_rounds):
+            client.round(i)
+    return [lambda client=RawClient(sidecar, f"raw{i}", pairs): job(client) for i in range(n_clients)]
+
+
+def curl_job(sidecar, pairs, name, n_rounds):
+    def curl(method, target, body=None, kind="application/json"):
+        return subprocess.run(["curl", "-sk", "-X", method, "-H", "Authorization: " + bearer()["Authorization"],
+                               "-H", "Content-Type: " + kind, *(["-d", json.dumps(body)] if body else []),
+                               sidecar.url + target], check=True, stdout=subprocess.PIPE, text=True).stdout
+
+    def job():
+        for i in range(n_rounds):
+            target = f"{MAPS}/{name}-{i}"
+            curl("POST", MAPS, {"metadata": {"name": f"{name}-{i}"}, "data": {"value": "one"}})
+            pairs.add('"one"' in curl("GET", target), f"curl created {target}")
+            curl("PATCH", target, {"data": {"value": "two"}}, MERGE["Content-Type"])
+            pairs.add('"two"' in curl("GET", target), f"curl patched {target}")
+            curl("DELETE", target)
+            pairs.add('"NotFound"' in curl("GET", target), f"curl deleted {target}")
+    return job
+
+
+def kubectl_job(sidecar, pairs, name, n_rounds):
+    config = os.path.join(sidecar.folder.name, name + ".kubeconfig")
+    with open(config, "w", encoding="utf-8") as file:
+        json.dump({"clusters": [{"name": "c", "cluster": {"server": sidecar.url, "insecure-skip-tls-verify": True}}],
+                   "users": [{"name": "u", "user": {"token": token_of("admin-token")}}], "current-context": "x",
+                   "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}]}, file)
+
+    def kubectl(*args, stdin=None, check=True):
+        done = subprocess.run([KUBECTL, "--kubeconfig", config, "--cache-dir", config + ".cache", "-n", NAMESPACE, *args],
+                              input=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        if check and done.returncode != 0:
+            raise AssertionError(f"kubectl {args}: {done.stdout}")
+        return done.stdout
+
+    def value(of):
+        return kubectl("get", "configmap", of, "-o", "jsonpath={.data.value}")
+
+    def job():
+        for i in range(n_rounds):
+            thing = f"{name}-{i}"
+            kubectl("apply", "-f", "-", stdin=config_map(thing, NAMESPACE, "one"))
+            pairs.add(value(thing) == "one", f"kubectl created {thing}")
+            kubectl("apply", "-f", "-", stdin=config_map(thing, NAMESPACE, "two"))
+            pairs.add(value(thing) == "two", f"kubectl applied {thing}")
+            kubectl("label", "configmap", thing, f"is={thing}")
+            pairs.add(thing in kubectl("get", "configmaps", "-l", f"is={thing}"), f"kubectl labelled {thing}")
+            kubectl("delete", "configmap", thing, "--wait=false")
+            pairs.add("NotFound" in kubectl("get", "configmap", thing, check=False), f"kubectl deleted {thing}")
+    return job
+
+
+def program_job(pairs, *command):
+    def job():
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+        if done.returncode != 0:
+            raise AssertionError(f"{command[0]}: {done.stderr[-2000:]}")
+        pairs.add_result(done.stdout)
+    return job
+
+
+class SessionTest(unittest.TestCase):
+    def check_pairs(self, sidecar, pairs, n_least):
+        self.assertGreaterEqual(pairs.n, n_least)
+        n_waits, n_misses = sidecar.counts()
+        print(f"  {pairs.n} pairs, {pairs.n_stale} stale, {n_waits} reads waited, {n_misses} went to the API server")
+        self.assertEqual(pairs.n_stale, 0, pairs.first)
+        # Else it would be the API server that was right, and not the cache.
+        self.assertLess(n_misses, pairs.n / 100)
+
+    @needs_cluster("kubectl and client-go")
+    def test_no_client_of_thirty_two_reads_the_past(self):
+        subprocess.run([os.path.join(PYTHON, "install.sh")], check=True, timeout=5 * PATIENCE)
+        pairs, token = Pairs(), token_of("admin-token")
+        with Sidecar() as sidecar:
+            run_all([*raw_jobs(sidecar, pairs, 12, 30),
+                     *(curl_job(sidecar, pairs, f"curl{i}", 25) for i in range(2)),
+                     *(kubectl_job(sidecar, pairs, f"kubectl{i}", 6) for i in range(2)),
+                     program_job(pairs, os.path.join(ROOT, "build", "clients", "python", "bin", "python"), "-B",
+                                 os.path.join(PYTHON, "session.py"), sidecar.url, token, NAMESPACE, "600"),
+                     program_job(pairs, os.path.join(TOOLS, "sessions"), "-server", sidecar.url, "-token", token,
+                                 "-namespace", NAMESPACE, "-workers", "15", "-pairs", "6000")], pairs)
+            self.check_pairs(sidecar, pairs, 10000)
+
+    def test_no_raw_client_reads_the_past(self):
+        pairs = Pairs()
+        with Sidecar(tls=False) as sidecar:
+            run_all([*raw_jobs(sidecar, pairs, 8, 10), curl_job(sidecar, pairs, "curl", 5)], pairs)
+            self.check_pairs(sidecar, pairs, 730)
+
+    def test_a_cache_alone_shows_the_past(self):
+        """Else the tests above would prove nothing."""
+        pairs = Pairs()
+        with Sidecar(consistency="cache", tls=False) as sidecar:
+            run_all([lambda: self.read_until_stale(sidecar, pairs)], pairs)
+            self.assertEqual(sidecar.counts(), (0, 0))
+
+    def read_until_stale(self, sidecar, pairs):
+        client = RawClient(sidecar, "stale", pairs)
+        deadline = time.monotonic() + PATIENCE
+        for i in itertools.count():
+            name = f"stale-{i}"
+            client.write("POST", MAPS, client.object(name, "one"))
+            if client.send("GET", f"{MAPS}/{name}")[0] == 404:
+                return
+            self.assertLess(time.monotonic(), deadline, "no read was stale")
+
+
+class Subresources(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.sidecar = cls.enterClassContext(Sidecar("pods", "deployments.apps", "namespaces", tls=False))
+
+    def read(self, target):
+        """What the cache says, in a state that follows the write."""
+        status, headers, body = send(self.sidecar, "GET", target)
+        self.assertNotIn("kinformer-source", headers)
+        return status, json.loads(body)
+
+    def write(self, method, target, body=None, **headers):
+        status, _, answer = send(self.sidecar, method, target, body and json.dumps(body), **headers)
+        self.assertIn(status, (200, 201, 202), answer)
+
+    def make_pod(self, name, **metadata):
+        self.write("POST", PODS, {"metadata": {"name": name, **metadata},
+                                  "spec": {"containers": [{"name": "c", "image": "i"}]}})
+
+    def test_a_pod_is_bound_and_evicted(self):
+        for i in range(20):
+            target = f"{PODS}/bound-{i}"
+            self.make_pod(f"bound-{i}")
+            self.write("POST", target + "/binding", {"apiVersion": "v1", "kind": "Binding", "metadata": {
+                "name": f"bound-{i}"}, "target": {"apiVersion": "v1", "kind": "Node", "name": "n"}})
+            self.assertEqual(self.read(target)[1]["spec"]["nodeName"], "n")
+            self.write("PATCH", target + "/status", {"status": {"phase": "Running"}}, **MERGE)
+            self.assertEqual(self.read(target)[1]["status"]["phase"], "Running")
+            self.write("POST", target + "/eviction", {"apiVersion": "policy/v1", "kind": "Eviction",
+                                                      "metadata": {"name": f"bound-{i}"}})
+            status, pod = self.read(target)
+            self.assertTrue(status == 404 or "deletionTimestamp" in pod["metadata"], pod)
+            self.write("DELETE", target + "?gracePeriodSeconds=0")
+            self.assertEqual(self.read(target)[0], 404)
+
+    def test_pods_go_with_their_grace_and_as_a_collection(self):
+        for i in range(20):
+            for k in range(3):
+                self.make_pod(f"many-{i}-{k}", labels={"many": str(i)}, finalizers=["test.kinformer.dev/hold"][:k % 2])
+            selected = f"{PODS}?labelSelector=many%3D{i}"
+            self.assertEqual(len(self.read(selected)[1]["items"]), 3)
+            self.write("DELETE", selected)
+            left = self.read(selected)[1]["items"]
+            self.assertEqual([pod["metadata"]["name"] for pod in left], [f"many-{i}-1"])
+            self.assertIn("deletionTimestamp", left[0]["metadata"])
+            self.write("PATCH", f"{PODS}/many-{i}-1", {"metadata": {"finalizers": None}}, **MERGE)
+            self.assertEqual(self.read(selected)[1]["items"], [])
+
+    @needs_cluster("that nothing else ends a namespace")
+    def test_a_namespace_is_held_by_its_spec(self):
+        for i in range(10):
+            target = f"/api/v1/namespaces/held-{i}"
+            self.write("POST", "/api/v1/namespaces", {"metadata": {"name": f"held-{i}"}})
+            self.write("DELETE", target)
+            self.assertEqual(self.read(target)[1]["status"]["phase"], "Terminating")
+            self.write("PATCH", target, {"metadata": {"labels": {"a": "b"}}}, **MERGE)
+            space = self.read(target)[1]
+            self.assertEqual(space["metadata"]["labels"]["a"], "b")
+            self.write("PUT", target + "/finalize", {**space, "spec": {"finalizers": []}})
+            self.assertEqual(self.read(target)[0], 404)
+
+    def test_a_deployment_is_scaled(self):
+        maps = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
+        self.write("POST", maps, {"metadata": {"name": "d"}, "spec": {
+            "replicas": 0, "selector": {"matchLabels": {"a": "b"}}, "template": {
+                "metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}}})
+        for replicas in range(1, 20):
+            self.write("PATCH", maps + "/d/scale", {"spec": {"replicas": replicas}}, **MERGE)
+            self.assertEqual(self.read(maps + "/d")[1]["spec"]["replicas"], replicas)
+
+
+class Held(unittest.TestCase):
+    """What the caches are told is held up, and what is passed on is not."""
+
+    def setUp(self):
+        folder = self.enterContext(tempfile.TemporaryDirectory())
+        self.proxy = self.enterContext(Proxy())
+        self.sidecar = self.enterContext(Sidecar(tls=False, kubeconfig=self.proxy.kubeconfig(folder)))
+        self.name = self.id().rpartition(".")[2].replace("_", "-")
+        self.proxy.silent = set(self.proxy.servers)
+
+    def write(self, method, target, body=None, **headers):
+        status, _, answer = send(self.sidecar, method, target, body, **headers)
+        self.assertIn(status, (200, 201), answer)
+
+    def create(self):
+        self.write("POST", MAPS, config_map(self.name, NAMESPACE, "one"))
+
+    def read(self, query="", user="admin-token", name=None):
+        """(status, whether the cache answered, seconds)"""
+        began = time.monotonic()
+        status, headers, _ = send(self.sidecar, "GET", f"{MAPS}/{name or self.name}{query}", user=user)
+        return status, "kinformer-source" not in headers, time.monotonic() - began
+
+    def wait_for_cache(self):
+        self.proxy.silent = set()
+        wait_until(lambda: self.read("", None)[0] == 200, "the cache has it")
+        self.assertFalse(self.sidecar.state()["late"])
+
+    def test_a_read_waits_three_seconds_and_goes_on(self):
+        self.create()
+        status, is_cached, seconds = self.read()
+        self.assertEqual((status, is_cached), (200, False))
+        self.assertGreater(seconds, 2.5)
+        # Nobody waits again for what did not come.
+        self.assertTrue(self.sidecar.state()["late"])
+        status, is_cached, seconds = self.read()
+        self.assertEqual((status, is_cached), (200, False))
+        self.assertLess(seconds, 2.5)
+        self.assertEqual(self.sidecar.counts(), (1, 2))
+        self.wait_for_cache()
+        self.assertEqual(self.read()[:2], (200, True))
+
+    def test_without_a_token_it_is_a_timeout(self):
+        self.create()
+        status, _, seconds = self.read(user=None)
+        self.assertEqual(status, 504)
+        self.assertGreater(seconds, 2.5)
+        self.wait_for_cache()
+
+    def test_a_wait_ends_when_the_write_arrives(self):
+        self.create()
+        threading.Timer(0.5, self.proxy.silent.clear).start()
+        status, is_cached, seconds = self.read(user=None)
+        self.assertEqual((status, is_cached), (200, True))
+        self.assertLess(seconds, 2.5)
+
+    def test_who_names_a_version_and_who_reads_what_nobody_wrote_waits_for_nothing(self):
+        self.create()
+        status, is_cached, seconds = self.read("?resourceVersion=0")
+        self.assertEqual((status, is_cached), (404, True))
+        self.assertLess(seconds, 2.5)
+        began = time.monotonic()
+        self.assertEqual(send(self.sidecar, "GET", PODS, user=None)[0], 200)
+        self.assertLess(time.monotonic() - began, 2.5)
+        self.assertEqual(self.sidecar.counts(), (0, 0))
+        self.assertEqual(self.sidecar.counts("pods"), (0, 0))
+
+    def test_what_changes_nothing_is_not_waited_for(self):
+        send(self.sidecar, "POST", MAPS + "?dryRun=All", config_map(self.name, NAMESPACE))
+        self.assertEqual(send(self.sidecar, "PUT", f"{MAPS}/{self.name}", config_map(self.name, NAMESPACE))[0], 404)
+        self.assertEqual(send(self.sidecar, "DELETE", f"{MAPS}/kube-root-ca.crt", json.dumps(
+            {"kind": "DeleteOptions", "apiVersion": "v1", "dryRun": ["All"]}))[0] // 100 in (2, 4), True)
+        self.assertEqual(self.read()[:2], (404, True))
+        self.assertEqual(self.sidecar.counts(), (0, 0))
+
+    @needs_cluster("YAML")
+    def test_an_answer_that_is_not_understood_sends_reads_on(self):
+        self.write("POST", MAPS, config_map(self.name, NAMESPACE), Accept="application/yaml")
+        self.assertTrue(self.sidecar.state()["unknownWrite"])
+        status, is_cached, seconds = self.read()
+        self.assertEqual((status, is_cached), (200, False))
+        self.assertLess(seconds, 2.5)
+
+
+if __name__ == "__main__":
+    unittest.main()
