@@ -55,7 +55,8 @@ struct kinf_elector {
     enum life life;
     pthread_t renewer, teller;
     bool has_teller;
-    bool is_over; /* the renewer is through */
+    bool is_over;             /* the renewer is through */
+    int64_t release_until_ms; /* 0: it has not begun */
     struct kinf__election election;
     int64_t known_term; /* of the last look that saw us lead; -1: the last one did not */
     bool has_told_start;
@@ -103,8 +104,9 @@ static void note_lead(struct kinf_elector *elector) KINF__REQUIRES(elector->lock
     if (term == elector->known_term)
         return;
     if (elector->known_term >= 0)
-        KINF__LOG(KINF__LOG_ELECTOR, KINF_LOG_WARN, "leads no more lease=%s/%s term=%" PRId64,
-                  elector->name_space, elector->name, elector->known_term);
+        KINF__LOG(KINF__LOG_ELECTOR, elector->life == RUNNING ? KINF_LOG_WARN : KINF_LOG_INFO,
+                  "leads no more lease=%s/%s term=%" PRId64, elector->name_space, elector->name,
+                  elector->known_term);
     elector->known_term = term;
     if (term < 0)
         return;
@@ -209,7 +211,9 @@ static void release_lease(struct kinf_elector *elector) KINF__REQUIRES(elector->
     while (elector->has_told_start)
         wait_until(elector, KINF__NEVER_MS);
     kinf__waker_clear(&elector->stop);
-    kinf__election_begin_release(&elector->election, kinf__clock_boot_ms() + RELEASE_MS);
+    elector->release_until_ms = kinf__clock_boot_ms() + RELEASE_MS;
+    kinf__cond_broadcast(&elector->changed);
+    kinf__election_begin_release(&elector->election, elector->release_until_ms);
     while (take_step(elector) != KINF__ELECTION_DONE)
         continue;
 }
@@ -484,6 +488,27 @@ static int start_threads(struct kinf_elector *elector, struct kinf_error *err)
     return failed;
 }
 
+/* Behind the renewer: then it tells what there is to tell, and ends. */
+static void end_teller(struct kinf_elector *elector) KINF__REQUIRES(elector->lock)
+{
+    if (elector->has_teller) {
+        kinf__mutex_unlock(&elector->lock);
+        pthread_join(elector->teller, NULL);
+        kinf__mutex_lock(&elector->lock);
+    }
+    elector->has_teller = false;
+    elector->life = STOPPED;
+    kinf__cond_broadcast(&elector->changed);
+}
+
+/* A teller that runs already has nothing to tell. */
+static void give_up_start(struct kinf_elector *elector) KINF__REQUIRES(elector->lock)
+{
+    elector->life = STOPPING;
+    elector->is_over = true;
+    end_teller(elector);
+}
+
 int kinf_elector_start(struct kinf_elector *elector, struct kinf_error *err)
 {
     KINF__REFUSE_NULL(err, KINF_ERR_INVALID, elector);
@@ -497,11 +522,8 @@ int kinf_elector_start(struct kinf_elector *elector, struct kinf_error *err)
     else if ((failed = start_threads(elector, err)) == 0)
         elector->life = RUNNING;
     else
-        elector->life = STOPPED;
-    elector->is_over = elector->life == STOPPED;
+        give_up_start(elector);
     kinf__mutex_unlock(&elector->lock);
-    if (failed == KINF_ERR_SYSTEM && elector->has_teller)
-        pthread_join(elector->teller, NULL);
     return failed;
 }
 
@@ -510,20 +532,31 @@ static bool is_own_callback(const struct kinf_elector *elector)
     return elector->has_teller && pthread_equal(pthread_self(), elector->teller);
 }
 
+/* What the release waits for may not know of its time: a credential plugin. Then it is ended, too. */
+static void wait_for_renewer(struct kinf_elector *elector) KINF__REQUIRES(elector->lock)
+{
+    while (!elector->is_over) {
+        int64_t until_ms = elector->release_until_ms;
+
+        if (until_ms != 0 && kinf__clock_boot_ms() >= until_ms) {
+            kinf__waker_set(&elector->stop);
+            until_ms = 0;
+        }
+        wait_until(elector, until_ms != 0 ? until_ms : KINF__NEVER_MS);
+    }
+}
+
 static void end_threads(struct kinf_elector *elector) KINF__REQUIRES(elector->lock)
 {
     elector->life = STOPPING;
     kinf__election_resign(&elector->election);
     kinf__waker_set(&elector->stop);
     kinf__cond_broadcast(&elector->changed);
+    wait_for_renewer(elector);
     kinf__mutex_unlock(&elector->lock);
     pthread_join(elector->renewer, NULL);
-    if (elector->has_teller)
-        pthread_join(elector->teller, NULL);
     kinf__mutex_lock(&elector->lock);
-    elector->life = STOPPED;
-    elector->has_teller = false;
-    kinf__cond_broadcast(&elector->changed);
+    end_teller(elector);
 }
 
 int kinf_elector_stop(struct kinf_elector *elector, struct kinf_error *err)

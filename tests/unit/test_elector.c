@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <kinformer/kinformer.h>
 
@@ -358,6 +359,66 @@ static void a_request_that_hangs_is_given_up_by_stop(void **state)
     assert_stops_within(stage, 1000);
 }
 
+static void *stop_it(void *ctx)
+{
+    struct stage *stage = ctx;
+
+    assert_int_equal(kinf_elector_stop(stage->elector, NULL), 0);
+    return NULL;
+}
+
+/* Its credential plugin does not come back. */
+static struct kinf_client *make_hanging_client(struct stage *stage)
+{
+    static const char text[] =
+        "clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\n"
+        "contexts: [{name: x, context: {cluster: c, user: u}}]\n"
+        "current-context: x\n"
+        "users: [{name: u, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: "
+        "sleep, args: ['600'], interactiveMode: Never}}}]\n";
+    struct kinf_client_options options = KINF_CLIENT_OPTIONS_INIT;
+    char path[] = "/tmp/kinformer-test-XXXXXX";
+    struct kinf_client *client;
+    int fd = mkstemp(path);
+
+    assert_int_equal(write(fd, text, sizeof text - 1), sizeof text - 1);
+    close(fd);
+    options.kubeconfig = path;
+    must(stage, kinf_client_new(&options, &client, &stage->err));
+    unlink(path);
+    return client;
+}
+
+static void a_credential_plugin_that_hangs_is_given_up_by_stop(void **state)
+{
+    struct stage *stage = *state;
+    struct kinf_elector_options options = options_of("a", &stage->told);
+    struct kinf_client *client = make_hanging_client(stage);
+
+    must(stage, kinf_elector_new(client, &options, &stage->elector, &stage->err));
+    must(stage, kinf_elector_start(stage->elector, &stage->err));
+    pause_ms(100);
+    assert_stops_within(stage, 1000);
+    kinf_elector_free(stage->elector);
+    stage->elector = NULL;
+    kinf_client_free(client);
+}
+
+static void a_start_during_the_stop_changes_nothing(void **state)
+{
+    struct stage *stage = *state;
+    pthread_t stopper;
+
+    stage->elector = start(stage, "a", &stage->told);
+    WAIT_FOR(stage->told.n_started == 1);
+    stage->told.blocks = true;
+    pthread_create(&stopper, NULL, stop_it, stage);
+    WAIT_FOR(!kinf_elector_leads(stage->elector));
+    assert_int_equal(kinf_elector_start(stage->elector, &stage->err), KINF_ERR_STATE);
+    stage->told.blocks = false;
+    pthread_join(stopper, NULL);
+}
+
 static void a_release_that_hangs_is_given_up(void **state)
 {
     struct stage *stage = *state;
@@ -391,14 +452,6 @@ static void a_lease_is_kept_if_it_is_not_to_be_released(void **state)
     must(stage, kinf_elector_wait(stage->elector, PATIENCE_MS, &stage->err));
     assert_stops_within(stage, 1000);
     assert_true(lease_has(stage, "\"holderIdentity\":\"a\""));
-}
-
-static void *stop_it(void *ctx)
-{
-    struct stage *stage = ctx;
-
-    assert_int_equal(kinf_elector_stop(stage->elector, NULL), 0);
-    return NULL;
 }
 
 static void it_is_released_only_after_on_stopped_has_returned(void **state)
@@ -552,6 +605,8 @@ int main(void)
         TEST(it_stops_before_it_was_started),
         TEST(it_stops_while_it_waits_for_its_turn),
         TEST(a_request_that_hangs_is_given_up_by_stop),
+        TEST(a_credential_plugin_that_hangs_is_given_up_by_stop),
+        TEST(a_start_during_the_stop_changes_nothing),
         TEST(a_release_that_hangs_is_given_up),
         TEST(a_release_is_tried_again_when_it_was_in_conflict),
         TEST(a_lease_is_kept_if_it_is_not_to_be_released),

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <kinformer/kinformer.h>
 
@@ -304,6 +305,46 @@ static void any_thread_may_record(void **state)
     assert_int_equal(count_events(stage, "\"count\":800"), 1);
 }
 
+/* Its credential plugin does not come back. */
+static struct kinf_client *make_hanging_client(struct stage *stage)
+{
+    static const char text[] =
+        "clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\n"
+        "contexts: [{name: x, context: {cluster: c, user: u}}]\n"
+        "current-context: x\n"
+        "users: [{name: u, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: "
+        "sleep, args: ['600'], interactiveMode: Never}}}]\n";
+    struct kinf_client_options options = KINF_CLIENT_OPTIONS_INIT;
+    char path[] = "/tmp/kinformer-test-XXXXXX";
+    struct kinf_client *client;
+    int fd = mkstemp(path);
+
+    assert_int_equal(write(fd, text, sizeof text - 1), sizeof text - 1);
+    close(fd);
+    options.kubeconfig = path;
+    must(stage, kinf_client_new(&options, &client, &stage->err));
+    unlink(path);
+    return client;
+}
+
+static void a_credential_plugin_that_hangs_does_not_hold_up_the_end(void **state)
+{
+    struct stage *stage = *state;
+    struct kinf_recorder_options options = KINF_RECORDER_OPTIONS_INIT;
+    struct kinf_client *client = make_hanging_client(stage);
+    int64_t begin_ms;
+
+    stop(stage);
+    options.controller = "c";
+    must(stage, kinf_recorder_new(client, &options, &stage->recorder, &stage->err));
+    record(stage, "Happened", 0);
+    pause_ms(100);
+    begin_ms = now_ms();
+    stop(stage);
+    assert_true(now_ms() - begin_ms < 2500);
+    kinf_client_free(client);
+}
+
 static void what_cannot_be_meant_is_refused(void **state)
 {
     struct stage *stage = *state;
@@ -367,6 +408,7 @@ int main(void)
         TEST(namespaces_that_go_away_are_no_trouble),
         TEST(what_has_no_namespace_is_told_in_default),
         TEST(any_thread_may_record),
+        TEST(a_credential_plugin_that_hangs_does_not_hold_up_the_end),
         TEST(what_cannot_be_meant_is_refused),
         TEST(without_memory_events_are_dropped),
         TEST(without_memory_there_is_none),
