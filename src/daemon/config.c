@@ -200,16 +200,32 @@ static int read_unix(const struct kinf__config_reader *reader, struct kinf__conf
 }
 
 /* "events", "events.events.k8s.io" or "*.example.com": small letters, digits, '-' and dots. */
-static int check_names(const struct kinf__config_reader *section, const char *key,
-                       const struct kinf__strings *names)
+static int check_excludes(const struct kinf__config_reader *section,
+                          const struct kinf__strings *names)
 {
     for (size_t i = 0; i < names->n_items; i++) {
         const char *name = names->items[i], *rest = strncmp(name, "*.", 2) == 0 ? name + 2 : name;
 
         if (*rest == '\0' || rest[strspn(rest, "abcdefghijklmnopqrstuvwxyz0123456789-.")] != '\0')
-            return kinf__yaml_error(
-                section->err, KINF_ERR_CONFIG, section->yaml, kinf__yaml_get(section->mapping, key),
-                "onDemand.%s: '%s' is no RESOURCE, RESOURCE.GROUP or *.GROUP", key, name);
+            return kinf__yaml_error(section->err, KINF_ERR_CONFIG, section->yaml,
+                                    kinf__yaml_get(section->mapping, "exclude"),
+                                    "onDemand.exclude: '%s' is no RESOURCE, RESOURCE.GROUP or "
+                                    "*.GROUP",
+                                    name);
+    }
+    return 0;
+}
+
+static int check_includes(const struct kinf__config_reader *section,
+                          const struct kinf__strings *names)
+{
+    for (size_t i = 0; i < names->n_items; i++) {
+        if (strcmp(names->items[i], "secrets") != 0)
+            return kinf__yaml_error(section->err, KINF_ERR_CONFIG, section->yaml,
+                                    kinf__yaml_get(section->mapping, "include"),
+                                    "onDemand.include: only secrets are left out unless they are "
+                                    "named here, not '%s'",
+                                    names->items[i]);
     }
     return 0;
 }
@@ -249,9 +265,9 @@ static int read_on_demand(const struct kinf__config_reader *reader,
         (failed = kinf__config_read_texts(&section, "exclude", &config->excludes)) < 0 ||
         (failed = kinf__config_read_texts(&section, "include", &config->includes)) < 0 ||
         (failed = kinf__config_read_texts(&section, "drop", &config->drops)) < 0 ||
-        (failed = check_names(&section, "exclude", &config->excludes)) < 0)
+        (failed = check_excludes(&section, &config->excludes)) < 0)
         return failed;
-    return check_names(&section, "include", &config->includes);
+    return check_includes(&section, &config->includes);
 }
 
 static int read_root(const struct kinf__yaml *yaml, struct kinf__config *config,

@@ -17,6 +17,7 @@
 #define SOON_MS  100   /* while something starts or ends */
 #define LATER_MS 1000  /* while anything is cached: it may grow, or not be used any more */
 #define DRAIN_MS 30000 /* for requests under way, before they are cut off */
+#define TRY_MS   60000 /* for a first list that fails: others wait for its turn to end */
 
 /* --- what a watch tells --- */
 
@@ -105,16 +106,23 @@ static struct kinf__source *source_of(const struct kinf__on_demand_entry *entry)
 
 /* --- giving up --- */
 
+static void tell_given_up(const struct kinf__on_demand_entry *entry)
+{
+    KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_INFO, "given up resource=%s reason=%s",
+              entry->config.resource, KINF__QUOTED(entry->type->reason));
+}
+
 /* The decision has been made, and its reason is the type's. */
 static void withdraw(struct kinf__on_demand *on_demand, struct kinf__on_demand_entry *entry,
                      int64_t now_ms)
 {
-    KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_INFO, "given up resource=%s reason=%s",
-              entry->config.resource, KINF__QUOTED(entry->type->reason));
+    struct kinf__server *server = on_demand->watches->serving->server;
+
+    tell_given_up(entry);
     entry->is_given_up = true;
     entry->until_ms = kinf__clock_add_ms(now_ms, DRAIN_MS);
-    if (find_entry(&on_demand->entries, entry->type) == entry)
-        kinf__server_withdraw_source(entry->watch->server, source_of(entry));
+    if (entry->is_running)
+        kinf__server_withdraw_source(server, source_of(entry));
 }
 
 static void give_up(struct kinf__on_demand *on_demand, struct kinf__on_demand_entry *entry,
@@ -193,6 +201,15 @@ static void refuse(struct kinf__on_demand *on_demand, struct kinf__on_demand_ent
     give_up(on_demand, entry, KINF__DEMAND_REFUSED, reason);
 }
 
+static void refuse_failing(struct kinf__on_demand *on_demand, struct kinf__on_demand_entry *entry,
+                           const struct kinf_informer_status *status)
+{
+    char reason[KINF__DEMAND_REASON_MAX];
+
+    snprintf(reason, sizeof reason, "its first list failed: %.200s", status->reason);
+    give_up(on_demand, entry, KINF__DEMAND_REFUSED, reason);
+}
+
 static bool is_live(const struct kinf_informer_status *status)
 {
     return status->has_synced &&
@@ -233,6 +250,9 @@ static void look_at(struct kinf__on_demand *on_demand, struct kinf__on_demand_en
         give_up(on_demand, entry, KINF__DEMAND_RULES, "resources names it by now");
     else if (entry->type->state == KINF__DEMAND_STARTING && is_live(&status))
         publish(on_demand, entry, now_ms);
+    else if (entry->type->state == KINF__DEMAND_STARTING &&
+             status.state == KINF_STATE_BACKING_OFF && now_ms - entry->type->since_ms >= TRY_MS)
+        refuse_failing(on_demand, entry, &status);
 }
 
 /* --- starting --- */
@@ -291,12 +311,16 @@ static void start_entry(struct kinf__on_demand *on_demand, struct kinf__on_deman
 {
     if (!entry->is_given_up && entry->watch != NULL &&
         kinf__watch_start(entry->watch, &entry->err) == 0) {
+        entry->is_running = true;
         kinf__list_remove(&entry->node);
         kinf__list_push_back(&on_demand->entries, &entry->node);
         return;
     }
-    if (!entry->is_given_up)
-        give_up(on_demand, entry, KINF__DEMAND_REFUSED, entry->err.message);
+    if (!entry->is_given_up) {
+        kinf__demand_give_up(on_demand->demand, entry->type, KINF__DEMAND_REFUSED,
+                             entry->err.message, kinf__clock_now_ms());
+        tell_given_up(entry);
+    }
     end_entry(on_demand, entry);
 }
 

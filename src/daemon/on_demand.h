@@ -21,6 +21,7 @@ struct kinf__on_demand_entry {
     struct kinf__resource_config config;
     struct kinf__watch *watch; /* NULL: not made */
     struct kinf_error err;     /* why it was not made */
+    bool is_running;
     bool is_given_up;
     int64_t until_ms; /* of one that was given up: no request is waited for any longer */
 };

@@ -403,7 +403,7 @@ static uint64_t sum_bytes(struct kinf__demand *demand, bool watched)
     return sum;
 }
 
-/* A first list that cannot have room, whoever makes way. */
+/* What cannot have room, whoever makes way: of what nobody watches. */
 static struct kinf__demand_type *find_too_large(struct kinf__demand *demand)
 {
     uint64_t kept = sum_bytes(demand, true), max = demand->rules.max_bytes;
@@ -411,7 +411,7 @@ static struct kinf__demand_type *find_too_large(struct kinf__demand *demand)
     KINF__LIST_FOR_EACH (node, &demand->types) {
         struct kinf__demand_type *type = KINF__LIST_ENTRY(node, struct kinf__demand_type, node);
 
-        if (type->state == KINF__DEMAND_STARTING && kept + type->use.expected > max)
+        if (is_active(type) && type->use.n_watches == 0 && kept + type->use.expected > max)
             return type;
     }
     return NULL;

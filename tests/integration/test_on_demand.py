@@ -309,6 +309,7 @@ class ConfigurationTest(unittest.TestCase):
                 (head + "onDemand: {idle: soon}\n", ":3:18"),
                 (head + "onDemand: {maxTypes: -1}\n", ":3:22"),
                 (head + "onDemand: {exclude: ['Pods!']}\n", "onDemand.exclude: 'Pods!'"),
+                (head + "onDemand: {include: [pods]}\n", "onDemand.include: only secrets"),
                 (head + "onDemand: {drop: [a..b]}\n", "onDemand.drop")):
             code, _, err = self.check(text)
             self.assertEqual(code, 2, text)

@@ -234,6 +234,34 @@ static void a_kubeconfig_has_the_authority_and_the_users(void **state)
     kinf__certificate_free(certificate);
 }
 
+static void a_kubeconfig_is_whole_or_not_written_without_memory(void **state)
+{
+    struct kinf__certificate *certificate = make(NULL);
+    const char *cert_file = kinf__certificate_cert_file(certificate);
+    char path[512], token_file[512];
+    const struct kinf__kubeconfig_user user = { .name = "me", .token_file = token_file };
+    const struct kinf__kubeconfig_file file = {
+        .url = "https://h", .authority_file = cert_file, .users = &user, .n_users = 1
+    };
+    bool did_fail = true;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s.kubeconfig", cert_file);
+    snprintf(token_file, sizeof token_file, "%s.token", cert_file);
+    assert_int_equal(kinf__file_replace(token_file, KINF_STR("one"), NULL), 0);
+    for (size_t n = 1; did_fail; n++) {
+        int failed;
+
+        test_fail_allocation(n);
+        failed = kinf__kubeconfig_file_write(&file, path, NULL);
+        did_fail = test_allocation_failed();
+        assert_int_equal(failed, did_fail ? KINF_ERR_NO_MEMORY : 0);
+        assert_int_equal(unlink(path), did_fail ? -1 : 0);
+    }
+    assert_int_equal(unlink(token_file), 0);
+    kinf__certificate_free(certificate);
+}
+
 /* OpenSSL's allocations are its own. */
 static void out_of_memory_leaves_nothing(void **state)
 {
@@ -263,6 +291,7 @@ int main(void)
         cmocka_unit_test(a_guarded_endpoint_with_tls_may_be_anywhere),
         cmocka_unit_test(a_kubeconfig_has_the_authority_and_the_users),
         cmocka_unit_test(a_kubeconfig_follows_what_it_is_made_of),
+        cmocka_unit_test(a_kubeconfig_is_whole_or_not_written_without_memory),
         cmocka_unit_test(out_of_memory_leaves_nothing),
     };
 

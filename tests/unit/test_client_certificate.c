@@ -14,7 +14,8 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "test.h"
+#include "unit/allocation.h"
+#include "unit/test.h"
 
 #define CN           "2.5.4.3"
 #define O            "2.5.4.10"
@@ -299,6 +300,34 @@ static void a_file_without_authorities_is_refused(void **state)
     assert_non_null(strstr(err.message, "/dev/null: no certificate"));
 }
 
+/* GnuTLS's allocations are its own. */
+static void without_memory_a_certificate_is_nobodys(void **state)
+{
+    const struct wish wish = {
+        .subject = { { CN, NULL, "jane", 0 }, { O, NULL, "a", 0 }, { UID, NULL, "u", 0 } }
+    };
+    struct pair pair = make(&wish, &authority);
+    bool did_fail = true;
+
+    (void)state;
+    for (size_t n = 1; did_fail; n++) {
+        struct kinf__client_certificate judged = { 0 };
+        struct kinf__client_authority *opened = NULL;
+        int failed;
+
+        test_fail_allocation(n);
+        failed = kinf__client_authority_new(authority_file, &opened, NULL);
+        if (failed == 0)
+            kinf__client_certificate_judge(&judged, opened, &pair.der, 1, 1);
+        did_fail = test_allocation_failed();
+        assert_int_equal(failed < 0 ? failed : KINF_ERR_NO_MEMORY, KINF_ERR_NO_MEMORY);
+        assert_int_equal(judged.user == NULL, did_fail);
+        kinf__client_certificate_release(&judged);
+        kinf__client_authority_free(opened);
+    }
+    release(&pair);
+}
+
 static int set_up(void **state)
 {
     const struct wish wish = { .subject = { { CN, NULL, "ca", 0 } }, .is_authority = true };
@@ -332,6 +361,7 @@ int main(void)
         cmocka_unit_test(an_authority_between_may_come_with_it),
         cmocka_unit_test(a_judgement_holds_for_a_while_and_no_longer_than_its_authority),
         cmocka_unit_test(a_file_without_authorities_is_refused),
+        cmocka_unit_test(without_memory_a_certificate_is_nobodys),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -298,7 +298,7 @@ static void lists_that_grow_above_the_limit_make_the_quiet_ones_go_first(void **
     use(newcomer, 41 * MIB, 0, 0, 10 * MINUTE);
     assert_ends(newcomer, "took 101 MiB", 10 * MINUTE);
     use(watched, 61 * MIB, 1, 0, 10 * MINUTE);
-    assert_ends(used, "this one 40", 10 * MINUTE);
+    assert_ends(used, "about 40 MiB, and other types that are watched take 61", 10 * MINUTE);
     use(watched, 101 * MIB, 1, 0, 10 * MINUTE);
     assert_ends(watched, "maxBytes", 10 * MINUTE);
     kinf__demand_release(&demand);
@@ -319,6 +319,36 @@ static void a_list_that_is_too_large_goes_before_it_is_whole_and_takes_nobody_al
     assert_ends(large, "too large: a list of it takes about 101 MiB", 5 * MINUTE);
     assert_null(kinf__demand_next_end(&demand, 5 * MINUTE));
     assert_int_equal(other->state, KINF__DEMAND_CACHED);
+    kinf__demand_release(&demand);
+}
+
+static void of_two_in_use_that_do_not_fit_the_least_recently_used_goes(void **state)
+{
+    struct kinf__demand_type *a, *b;
+
+    (void)state;
+    begin_with(&(struct kinf__demand_rules){ .is_enabled = true, .max_bytes = 100 * MIB });
+    a = cache("a", 0);
+    b = cache("b", 0);
+    use(a, 60 * MIB, 0, 6, 7);
+    use(b, 60 * MIB, 0, 5, 7);
+    assert_ends(b, "took 120 MiB, this one 60", 7);
+    assert_null(kinf__demand_next_end(&demand, 7));
+    kinf__demand_release(&demand);
+}
+
+static void what_turns_out_too_large_once_it_is_cached_takes_nobody_along_either(void **state)
+{
+    struct kinf__demand_type *other, *large;
+
+    (void)state;
+    begin_with(&(struct kinf__demand_rules){ .is_enabled = true, .max_bytes = 100 * MIB });
+    other = cache("other", 0);
+    large = cache("large", 1);
+    use(other, 10 * MIB, 0, 0, 2);
+    use(large, 101 * MIB, 0, 2, 2);
+    assert_ends(large, "too large", 2);
+    assert_null(kinf__demand_next_end(&demand, 2));
     kinf__demand_release(&demand);
 }
 
@@ -470,6 +500,8 @@ int main(void)
         cmocka_unit_test(what_waits_for_a_place_and_is_not_asked_for_any_more_is_forgotten),
         cmocka_unit_test(lists_that_grow_above_the_limit_make_the_quiet_ones_go_first),
         cmocka_unit_test(a_list_that_is_too_large_goes_before_it_is_whole_and_takes_nobody_along),
+        cmocka_unit_test(of_two_in_use_that_do_not_fit_the_least_recently_used_goes),
+        cmocka_unit_test(what_turns_out_too_large_once_it_is_cached_takes_nobody_along_either),
         cmocka_unit_test(what_was_refused_stays_away_for_longer_each_time),
         cmocka_unit_test(an_hour_in_the_cache_makes_good),
         cmocka_unit_test(few_first_lists_run_at_once),
