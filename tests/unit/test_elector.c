@@ -184,7 +184,7 @@ static void one_leads_and_hands_over_when_it_stops(void **state)
     assert_string_equal(other_told.leader, "first");
     assert_true(kinf_elector_fence(first, &fence));
     assert_true(fence.left_ms > 0 && fence.left_ms <= RENEW_MS);
-    assert_int_equal(kinf_elector_wait(second, 2 * LEASE_MS, &stage->err), KINF_ERR_TIMEOUT);
+    assert_int_equal(kinf_elector_wait(second, LEASE_MS + 500, &stage->err), KINF_ERR_TIMEOUT);
     assert_non_null(strstr(stage->err.message, "held by first"));
     /* It was renewed meanwhile, as one term. */
     assert_true(kinf_elector_fence(first, &later));
@@ -248,13 +248,36 @@ static void a_callback_that_blocks_holds_up_nobody_but_itself(void **state)
     stage->elector = start(stage, "a", &stage->told);
     WAIT_FOR(stage->told.n_started == 1);
     /* It is renewed while on_started runs. */
-    for (int64_t end_ms = now_ms() + 2 * LEASE_MS; now_ms() < end_ms; pause_ms(10))
+    for (int64_t end_ms = now_ms() + RENEW_MS + 500; now_ms() < end_ms; pause_ms(10))
         assert_true(kinf_elector_leads(stage->elector));
     must(stage, kinf_fake_fault(stage->fake, "update leases 500", &stage->err));
     must(stage, kinf_fake_fault(stage->fake, "get leases 500", &stage->err));
     WAIT_FOR(!kinf_elector_leads(stage->elector));
     stage->told.blocks = false;
     WAIT_FOR(stage->told.n_stopped == 1);
+}
+
+static void block(enum kinf_log_level level, const char *module, const char *text, void *ctx)
+{
+    (void)level;
+    (void)text;
+    if (strcmp(module, "elector") == 0)
+        wait_while_blocked(ctx);
+}
+
+static void a_log_that_blocks_does_not_keep_the_end_of_a_term_secret(void **state)
+{
+    struct stage *stage = *state;
+    struct told log = { .blocks = true };
+
+    kinf_log_set_callback(block, &log);
+    stage->elector = start(stage, "a", &stage->told);
+    WAIT_FOR(stage->told.n_started == 1);
+    WAIT_FOR(!kinf_elector_leads(stage->elector));
+    WAIT_FOR(stage->told.n_stopped == 1);
+    log.blocks = false;
+    must(stage, kinf_elector_stop(stage->elector, &stage->err));
+    kinf_log_set_callback(NULL, NULL);
 }
 
 static void a_lease_edited_by_hand_ends_the_term(void **state)
@@ -599,6 +622,7 @@ int main(void)
         TEST(a_leap_of_time_ends_a_term_at_once),
         TEST(a_server_that_hangs_ends_a_term_in_time),
         TEST(a_callback_that_blocks_holds_up_nobody_but_itself),
+        TEST(a_log_that_blocks_does_not_keep_the_end_of_a_term_secret),
         TEST(a_lease_edited_by_hand_ends_the_term),
         TEST(a_deleted_lease_is_made_again),
         TEST(a_namespace_is_waited_for_and_missed),
