@@ -57,7 +57,7 @@ TEST_LIBS = $(shell $(PKG_CONFIG) --libs cmocka)
 
 # --- what there is ---------------------------------------------------------------------------------
 
-LIB_FOLDERS := base queue json object yaml rest indexer deltafifo reflector informer elector controller
+LIB_FOLDERS := base queue json object yaml rest indexer deltafifo reflector informer elector recorder controller
 LIB_SRC := $(foreach f,$(LIB_FOLDERS),$(wildcard src/$(f)/*.c))
 # Only the daemon has these; all but its main() are in an archive, which tests and benchmarks link, too.
 DAEMON_FOLDERS := watchcache table serve daemon
@@ -89,7 +89,7 @@ ONE_THREAD_TESTS := apply backlog body churn credit defaults demand discovery el
                     generate indexer_oom json_lookup json_path json_plan json_scan json_tree kubeconfig last_hour list_stream lister managed meta_text \
                     manifest object omit openapi pace patch pod_index policy policy_file policy_rows progress protobuf \
                     quantity quarantine queue queue_model queue_requeue rate_limit refusal request_head rollout rv schema schema_custom \
-                    scope selector sim_kinds sim_options strategic timers transcripts tree tree_changes turns url watch_stream watchcache \
+                    scope selector series sim_kinds sim_options strategic timers transcripts tree tree_changes turns url watch_stream watchcache \
                     watchcache_model workloads workqueue write_options yaml
 ifeq ($(MODE),tsan)
 TESTS := $(filter-out $(addprefix $(BUILD)/tests/test_,$(ONE_THREAD_TESTS)),$(TESTS))

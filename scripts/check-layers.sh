@@ -18,6 +18,7 @@ declare -A below=(
     [informer]="base json object indexer deltafifo rest reflector"
     [elector]="base json object rest"
     [controller]="base json object rest indexer informer queue elector"
+    [recorder]="base json object rest"
     [watchcache]="base json object indexer informer"
     [table]="base json object"
     [serve]="base json object rest indexer informer watchcache table"

@@ -40,7 +40,7 @@ enum life { NOT_STARTED, RUNNING, STOPPING, STOPPED };
 struct kinf_elector {
     /* constant after creation */
     struct kinf_client *client;
-    struct kinf_elector_options options; /* its strings are the following */
+    struct kinf_elector_options options; /* without its strings */
     char *name, *name_space, *identity;
     char *collection, *item; /* targets */
     struct kinf__waker stop;
@@ -48,6 +48,7 @@ struct kinf_elector {
     /* owned by the renewer */
     struct kinf__http *http;
     uint64_t random;
+    struct kinf__log_limit log_limit;
 
     struct kinf__mutex lock;
     struct kinf__cond changed;
@@ -55,7 +56,8 @@ struct kinf_elector {
     enum life life;
     pthread_t renewer, teller;
     bool has_teller;
-    bool is_over; /* the renewer is through */
+    bool is_over;             /* the renewer is through */
+    int64_t release_until_ms; /* 0: it has not begun */
     struct kinf__election election;
     int64_t known_term; /* of the last look that saw us lead; -1: the last one did not */
     bool has_told_start;
@@ -63,7 +65,6 @@ struct kinf_elector {
     char told_leader[KINF_ELECTOR_IDENTITY_SIZE];
     uint64_t n_terms, n_failures;
     char reason[KINF_ERROR_MESSAGE_SIZE];
-    struct kinf__log_limit log_limit;
 };
 
 /* --- time --- */
@@ -95,22 +96,33 @@ static uint64_t next_random(struct kinf_elector *elector)
     return z ^ (z >> 31);
 }
 
+/* Without the lock: a log that is slow is no reason to answer late whether we lead. */
+static void log_lead(struct kinf_elector *elector, int64_t before, int64_t now)
+    KINF__REQUIRES(elector->lock)
+{
+    enum kinf_log_level level = elector->life == RUNNING ? KINF_LOG_WARN : KINF_LOG_INFO;
+
+    kinf__mutex_unlock(&elector->lock);
+    if (before >= 0)
+        KINF__LOG(KINF__LOG_ELECTOR, level, "leads no more lease=%s/%s term=%" PRId64,
+                  elector->name_space, elector->name, before);
+    if (now >= 0)
+        KINF__LOG(KINF__LOG_ELECTOR, KINF_LOG_INFO,
+                  "leads lease=%s/%s term=%" PRId64 " identity=%s", elector->name_space,
+                  elector->name, now, KINF__QUOTED(elector->identity));
+    kinf__mutex_lock(&elector->lock);
+}
+
 /* Logs and counts that we have begun or ceased to lead. */
 static void note_lead(struct kinf_elector *elector) KINF__REQUIRES(elector->lock)
 {
-    int64_t term = leads(elector) ? elector->election.term : -1;
+    int64_t term = leads(elector) ? elector->election.term : -1, before = elector->known_term;
 
-    if (term == elector->known_term)
+    if (term == before)
         return;
-    if (elector->known_term >= 0)
-        KINF__LOG(KINF__LOG_ELECTOR, KINF_LOG_WARN, "leads no more lease=%s/%s term=%" PRId64,
-                  elector->name_space, elector->name, elector->known_term);
     elector->known_term = term;
-    if (term < 0)
-        return;
-    elector->n_terms++;
-    KINF__LOG(KINF__LOG_ELECTOR, KINF_LOG_INFO, "leads lease=%s/%s term=%" PRId64 " identity=%s",
-              elector->name_space, elector->name, term, KINF__QUOTED(elector->identity));
+    elector->n_terms += term >= 0;
+    log_lead(elector, before, term);
 }
 
 /* What is a part of electing, and no trouble. */
@@ -132,10 +144,12 @@ static void note_outcome(struct kinf_elector *elector, const struct kinf__electi
         return;
     elector->n_failures++;
     memcpy(elector->reason, err->message, sizeof elector->reason);
+    kinf__mutex_unlock(&elector->lock);
     if (kinf__log_limit_pass(&elector->log_limit, kinf__clock_now_ms(), &n_suppressed))
         KINF__LOG(KINF__LOG_ELECTOR, KINF_LOG_WARN,
                   "request failed lease=%s/%s error=%s suppressed=%" PRIu64, elector->name_space,
                   elector->name, KINF__QUOTED(err->message), n_suppressed);
+    kinf__mutex_lock(&elector->lock);
 }
 
 static int perform(struct kinf_elector *elector, const struct kinf__election_step *step,
@@ -183,9 +197,9 @@ static void ask(struct kinf_elector *elector, const struct kinf__election_step *
                                  code, is_refused(&err), kinf__buffer_str(&answer), &err);
     if (elector->life != RUNNING)
         kinf__election_resign(&elector->election);
+    kinf__cond_broadcast(&elector->changed);
     note_outcome(elector, step, code, &err);
     note_lead(elector);
-    kinf__cond_broadcast(&elector->changed);
 }
 
 static enum kinf__election_verb take_step(struct kinf_elector *elector)
@@ -209,7 +223,9 @@ static void release_lease(struct kinf_elector *elector) KINF__REQUIRES(elector->
     while (elector->has_told_start)
         wait_until(elector, KINF__NEVER_MS);
     kinf__waker_clear(&elector->stop);
-    kinf__election_begin_release(&elector->election, kinf__clock_boot_ms() + RELEASE_MS);
+    elector->release_until_ms = kinf__clock_boot_ms() + RELEASE_MS;
+    kinf__cond_broadcast(&elector->changed);
+    kinf__election_begin_release(&elector->election, elector->release_until_ms);
     while (take_step(elector) != KINF__ELECTION_DONE)
         continue;
 }
@@ -414,6 +430,7 @@ static int fill(struct kinf_elector *elector, struct kinf_error *err)
     if (getrandom(&elector->random, sizeof elector->random, 0) < 0)
         elector->random = (uint64_t)kinf__clock_now_ns();
     failed = kinf__waker_init(&elector->stop, err);
+    elector->options.name = elector->options.name_space = elector->options.identity = NULL;
     return failed < 0 ? failed
                       : kinf__http_new(elector->client, &elector->stop, &elector->http, err);
 }
@@ -484,6 +501,27 @@ static int start_threads(struct kinf_elector *elector, struct kinf_error *err)
     return failed;
 }
 
+/* Behind the renewer: then it tells what there is to tell, and ends. */
+static void end_teller(struct kinf_elector *elector) KINF__REQUIRES(elector->lock)
+{
+    if (elector->has_teller) {
+        kinf__mutex_unlock(&elector->lock);
+        pthread_join(elector->teller, NULL);
+        kinf__mutex_lock(&elector->lock);
+    }
+    elector->has_teller = false;
+    elector->life = STOPPED;
+    kinf__cond_broadcast(&elector->changed);
+}
+
+/* A teller that runs already has nothing to tell. */
+static void give_up_start(struct kinf_elector *elector) KINF__REQUIRES(elector->lock)
+{
+    elector->life = STOPPING;
+    elector->is_over = true;
+    end_teller(elector);
+}
+
 int kinf_elector_start(struct kinf_elector *elector, struct kinf_error *err)
 {
     KINF__REFUSE_NULL(err, KINF_ERR_INVALID, elector);
@@ -497,11 +535,8 @@ int kinf_elector_start(struct kinf_elector *elector, struct kinf_error *err)
     else if ((failed = start_threads(elector, err)) == 0)
         elector->life = RUNNING;
     else
-        elector->life = STOPPED;
-    elector->is_over = elector->life == STOPPED;
+        give_up_start(elector);
     kinf__mutex_unlock(&elector->lock);
-    if (failed == KINF_ERR_SYSTEM && elector->has_teller)
-        pthread_join(elector->teller, NULL);
     return failed;
 }
 
@@ -510,20 +545,31 @@ static bool is_own_callback(const struct kinf_elector *elector)
     return elector->has_teller && pthread_equal(pthread_self(), elector->teller);
 }
 
+/* What the release waits for may not know of its time: a credential plugin. Then it is ended, too. */
+static void wait_for_renewer(struct kinf_elector *elector) KINF__REQUIRES(elector->lock)
+{
+    while (!elector->is_over) {
+        int64_t until_ms = elector->release_until_ms;
+
+        if (until_ms != 0 && kinf__clock_boot_ms() >= until_ms) {
+            kinf__waker_set(&elector->stop);
+            until_ms = 0;
+        }
+        wait_until(elector, until_ms != 0 ? until_ms : KINF__NEVER_MS);
+    }
+}
+
 static void end_threads(struct kinf_elector *elector) KINF__REQUIRES(elector->lock)
 {
     elector->life = STOPPING;
     kinf__election_resign(&elector->election);
     kinf__waker_set(&elector->stop);
     kinf__cond_broadcast(&elector->changed);
+    wait_for_renewer(elector);
     kinf__mutex_unlock(&elector->lock);
     pthread_join(elector->renewer, NULL);
-    if (elector->has_teller)
-        pthread_join(elector->teller, NULL);
     kinf__mutex_lock(&elector->lock);
-    elector->life = STOPPED;
-    elector->has_teller = false;
-    kinf__cond_broadcast(&elector->changed);
+    end_teller(elector);
 }
 
 int kinf_elector_stop(struct kinf_elector *elector, struct kinf_error *err)

@@ -95,6 +95,12 @@ class Election(unittest.TestCase):
             return [act for act in self.acts() if act.term > behind and by in (None, act.identity)]
         return wait_until(found, f"{by or 'somebody'} acts")[-1]
 
+    def wait_seen(self, leader):
+        """Until all know who leads."""
+        def seen():
+            return {line[0]: line[1] for line in self.lines("leader")} == {identity: leader for identity in self.candidates}
+        wait_until(seen, f"all know that {leader} leads")
+
     def lease(self):
         return json.loads(cluster().kubectl("get", "lease", "-n", self.namespace, self.name, "-o", "json"))
 
@@ -243,7 +249,7 @@ class Hands(Election):
         kubectl = cluster().kubectl
         self.start("a", "b")
         first = self.wait_acting()
-        wait_until(lambda: len({line[0] for line in self.lines("leader")}) == 2, "both have seen it")
+        self.wait_seen(first.identity)
         kubectl("delete", "lease", "-n", NAMESPACE, self.name)
         wait_until(lambda: cluster().try_kubectl("get", "lease", "-n", NAMESPACE, self.name), "it is made again")
         self.assertEqual([act[:2] for act in self.acts()], [first[:2]])
@@ -256,6 +262,7 @@ class Hands(Election):
         self.assertEqual(lease["spec"]["leaseDurationSeconds"], LEASE_MS // 1000)
 
         last = self.acts()[-1]
+        self.wait_seen(last.identity)
         kubectl("patch", "lease", "-n", NAMESPACE, self.name, "--type=merge", "--patch", '{"spec": null}')
         wait_until(lambda: "holderIdentity" in self.lease().get("spec", {}), "it is taken again")
         self.wait_acting(behind=last.term)

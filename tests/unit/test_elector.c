@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <kinformer/kinformer.h>
 
@@ -183,7 +184,7 @@ static void one_leads_and_hands_over_when_it_stops(void **state)
     assert_string_equal(other_told.leader, "first");
     assert_true(kinf_elector_fence(first, &fence));
     assert_true(fence.left_ms > 0 && fence.left_ms <= RENEW_MS);
-    assert_int_equal(kinf_elector_wait(second, 2 * LEASE_MS, &stage->err), KINF_ERR_TIMEOUT);
+    assert_int_equal(kinf_elector_wait(second, LEASE_MS + 500, &stage->err), KINF_ERR_TIMEOUT);
     assert_non_null(strstr(stage->err.message, "held by first"));
     /* It was renewed meanwhile, as one term. */
     assert_true(kinf_elector_fence(first, &later));
@@ -247,13 +248,36 @@ static void a_callback_that_blocks_holds_up_nobody_but_itself(void **state)
     stage->elector = start(stage, "a", &stage->told);
     WAIT_FOR(stage->told.n_started == 1);
     /* It is renewed while on_started runs. */
-    for (int64_t end_ms = now_ms() + 2 * LEASE_MS; now_ms() < end_ms; pause_ms(10))
+    for (int64_t end_ms = now_ms() + RENEW_MS + 500; now_ms() < end_ms; pause_ms(10))
         assert_true(kinf_elector_leads(stage->elector));
     must(stage, kinf_fake_fault(stage->fake, "update leases 500", &stage->err));
     must(stage, kinf_fake_fault(stage->fake, "get leases 500", &stage->err));
     WAIT_FOR(!kinf_elector_leads(stage->elector));
     stage->told.blocks = false;
     WAIT_FOR(stage->told.n_stopped == 1);
+}
+
+static void block(enum kinf_log_level level, const char *module, const char *text, void *ctx)
+{
+    (void)level;
+    (void)text;
+    if (strcmp(module, "elector") == 0)
+        wait_while_blocked(ctx);
+}
+
+static void a_log_that_blocks_does_not_keep_the_end_of_a_term_secret(void **state)
+{
+    struct stage *stage = *state;
+    struct told log = { .blocks = true };
+
+    kinf_log_set_callback(block, &log);
+    stage->elector = start(stage, "a", &stage->told);
+    WAIT_FOR(stage->told.n_started == 1);
+    WAIT_FOR(!kinf_elector_leads(stage->elector));
+    WAIT_FOR(stage->told.n_stopped == 1);
+    log.blocks = false;
+    must(stage, kinf_elector_stop(stage->elector, &stage->err));
+    kinf_log_set_callback(NULL, NULL);
 }
 
 static void a_lease_edited_by_hand_ends_the_term(void **state)
@@ -358,6 +382,66 @@ static void a_request_that_hangs_is_given_up_by_stop(void **state)
     assert_stops_within(stage, 1000);
 }
 
+static void *stop_it(void *ctx)
+{
+    struct stage *stage = ctx;
+
+    assert_int_equal(kinf_elector_stop(stage->elector, NULL), 0);
+    return NULL;
+}
+
+/* Its credential plugin does not come back. */
+static struct kinf_client *make_hanging_client(struct stage *stage)
+{
+    static const char text[] =
+        "clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\n"
+        "contexts: [{name: x, context: {cluster: c, user: u}}]\n"
+        "current-context: x\n"
+        "users: [{name: u, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: "
+        "sleep, args: ['600'], interactiveMode: Never}}}]\n";
+    struct kinf_client_options options = KINF_CLIENT_OPTIONS_INIT;
+    char path[] = "/tmp/kinformer-test-XXXXXX";
+    struct kinf_client *client;
+    int fd = mkstemp(path);
+
+    assert_int_equal(write(fd, text, sizeof text - 1), sizeof text - 1);
+    close(fd);
+    options.kubeconfig = path;
+    must(stage, kinf_client_new(&options, &client, &stage->err));
+    unlink(path);
+    return client;
+}
+
+static void a_credential_plugin_that_hangs_is_given_up_by_stop(void **state)
+{
+    struct stage *stage = *state;
+    struct kinf_elector_options options = options_of("a", &stage->told);
+    struct kinf_client *client = make_hanging_client(stage);
+
+    must(stage, kinf_elector_new(client, &options, &stage->elector, &stage->err));
+    must(stage, kinf_elector_start(stage->elector, &stage->err));
+    pause_ms(100);
+    assert_stops_within(stage, 1000);
+    kinf_elector_free(stage->elector);
+    stage->elector = NULL;
+    kinf_client_free(client);
+}
+
+static void a_start_during_the_stop_changes_nothing(void **state)
+{
+    struct stage *stage = *state;
+    pthread_t stopper;
+
+    stage->elector = start(stage, "a", &stage->told);
+    WAIT_FOR(stage->told.n_started == 1);
+    stage->told.blocks = true;
+    pthread_create(&stopper, NULL, stop_it, stage);
+    WAIT_FOR(!kinf_elector_leads(stage->elector));
+    assert_int_equal(kinf_elector_start(stage->elector, &stage->err), KINF_ERR_STATE);
+    stage->told.blocks = false;
+    pthread_join(stopper, NULL);
+}
+
 static void a_release_that_hangs_is_given_up(void **state)
 {
     struct stage *stage = *state;
@@ -391,14 +475,6 @@ static void a_lease_is_kept_if_it_is_not_to_be_released(void **state)
     must(stage, kinf_elector_wait(stage->elector, PATIENCE_MS, &stage->err));
     assert_stops_within(stage, 1000);
     assert_true(lease_has(stage, "\"holderIdentity\":\"a\""));
-}
-
-static void *stop_it(void *ctx)
-{
-    struct stage *stage = ctx;
-
-    assert_int_equal(kinf_elector_stop(stage->elector, NULL), 0);
-    return NULL;
 }
 
 static void it_is_released_only_after_on_stopped_has_returned(void **state)
@@ -546,12 +622,15 @@ int main(void)
         TEST(a_leap_of_time_ends_a_term_at_once),
         TEST(a_server_that_hangs_ends_a_term_in_time),
         TEST(a_callback_that_blocks_holds_up_nobody_but_itself),
+        TEST(a_log_that_blocks_does_not_keep_the_end_of_a_term_secret),
         TEST(a_lease_edited_by_hand_ends_the_term),
         TEST(a_deleted_lease_is_made_again),
         TEST(a_namespace_is_waited_for_and_missed),
         TEST(it_stops_before_it_was_started),
         TEST(it_stops_while_it_waits_for_its_turn),
         TEST(a_request_that_hangs_is_given_up_by_stop),
+        TEST(a_credential_plugin_that_hangs_is_given_up_by_stop),
+        TEST(a_start_during_the_stop_changes_nothing),
         TEST(a_release_that_hangs_is_given_up),
         TEST(a_release_is_tried_again_when_it_was_in_conflict),
         TEST(a_lease_is_kept_if_it_is_not_to_be_released),

@@ -157,6 +157,35 @@ static void elector_calls_refuse_null(void **state)
     IS_EMPTY(elector, kinf_elector_identity, NULL);
 }
 
+static void recorder_calls_refuse_null(void **state)
+{
+    struct kinf_error err = KINF_ERROR_INIT;
+
+    (void)state;
+    REFUSES(client, kinf_recorder_new, NULL, any, any, &err);
+    REFUSES(options, kinf_recorder_new, any, NULL, any, &err);
+    REFUSES(ret_recorder, kinf_recorder_new, any, any, NULL, &err);
+    kinf_recorder_free(NULL);
+    IGNORES(recorder, kinf_recorder_free_ptr, NULL);
+    IGNORES(recorder, kinf_recorder_status, NULL, any);
+    IGNORES(ret_status, kinf_recorder_status, any, NULL);
+#define RECORD(recorder, regarding, reason, action, note)                                          \
+    kinf_recorder_event(recorder, regarding, NULL, KINF_EVENT_NORMAL, reason, action, note)
+    RECORD(NULL, any, "r", "a", "n");
+    expect_line("kinf_recorder_event: recorder is NULL");
+    RECORD(any, NULL, "r", "a", "n");
+    expect_line("kinf_recorder_event: regarding is NULL");
+    RECORD(any, any, NULL, "a", "n");
+    expect_line("kinf_recorder_event: reason is NULL");
+    RECORD(any, any, "r", NULL, "n");
+    expect_line("kinf_recorder_event: action is NULL");
+    RECORD(any, any, "r", "a", NULL);
+    expect_line("kinf_recorder_event: note is NULL");
+    RECORD(any, any, "", "a", "n");
+    expect_line("reason and action are 1 to 128 bytes");
+#undef RECORD
+}
+
 static void text_calls_refuse_null(void **state)
 {
     struct kinf_error err = KINF_ERROR_INIT;
@@ -833,6 +862,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         MISUSE_TEST(client_calls_refuse_null),
         MISUSE_TEST(elector_calls_refuse_null),
+        MISUSE_TEST(recorder_calls_refuse_null),
         MISUSE_TEST(text_calls_refuse_null),
         MISUSE_TEST(object_calls_refuse_null),
         MISUSE_TEST(store_calls_refuse_null),

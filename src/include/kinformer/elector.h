@@ -81,7 +81,8 @@ struct kinf_elector_options {
     }
 
 /* Asks nobody anything yet. `client` is borrowed: it is not freed before the elector, whose requests
- * have a connection of their own and are not under the client's rate limit. Errors:
+ * have a connection of their own, are not under the client's rate limit, and do not end by
+ * kinf_client_interrupt(). Errors:
  * KINF_ERR_INVALID (a name that is none, an identity that is empty or too long, no namespace;
  * lease_ms not above renew_deadline_ms, or that not above 1.2 times retry_ms; a negative time, or
  * one above a day), KINF_ERR_NO_MEMORY, KINF_ERR_SYSTEM. */

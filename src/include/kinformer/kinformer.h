@@ -20,6 +20,7 @@
 #include <kinformer/object.h>
 #include <kinformer/path.h>
 #include <kinformer/queue.h>
+#include <kinformer/recorder.h>
 #include <kinformer/request.h>
 #include <kinformer/run.h>
 #include <kinformer/selector.h>

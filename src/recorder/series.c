@@ -1,0 +1,134 @@
+/*
+ * Counting the same. Neighbours: event.c says what is the same.
+ */
+#include "recorder/series.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void kinf__series_set_init(struct kinf__series_set *set)
+{
+    set->map = (struct kinf__hmap)KINF__HMAP_INIT;
+    kinf__list_init(&set->order);
+}
+
+static struct kinf__series *first(const struct kinf__series_set *set)
+{
+    return KINF__LIST_ENTRY(set->order.next, struct kinf__series, order);
+}
+
+static void free_series(struct kinf__series *series)
+{
+    kinf__event_free(series->event);
+    free(series->key);
+    free(series);
+}
+
+void kinf__series_drop(struct kinf__series_set *set, struct kinf__series *series)
+{
+    kinf__hmap_remove(&set->map, &series->node);
+    kinf__list_remove(&series->order);
+    free_series(series);
+}
+
+void kinf__series_set_release(struct kinf__series_set *set)
+{
+    while (!kinf__list_is_empty(&set->order))
+        kinf__series_drop(set, first(set));
+    kinf__hmap_release(&set->map);
+}
+
+static struct kinf__series *find(const struct kinf__series_set *set, struct kinf_str key)
+{
+    struct kinf__hmap_node *node = kinf__hmap_first_with_hash(&set->map, kinf__hash(key));
+
+    for (; node != NULL; node = kinf__hmap_next_with_hash(node)) {
+        struct kinf__series *series = KINF__CONTAINER_OF(node, struct kinf__series, node);
+
+        if (kinf_str_equal(kinf_str_from(series->key), key))
+            return series;
+    }
+    return NULL;
+}
+
+static struct kinf__series *begin_series(struct kinf__series_set *set, struct kinf__buffer *key,
+                                         uint64_t number, const struct kinf__event *event)
+{
+    struct kinf__series *series;
+
+    if (set->map.n_nodes >= KINF__SERIES_MAX)
+        kinf__series_drop(set, first(set));
+    series = calloc(1, sizeof *series);
+    if (series == NULL ||
+        kinf__hmap_insert(&set->map, &series->node, kinf__hash(kinf__buffer_str(key))) < 0) {
+        free(series);
+        return NULL;
+    }
+    series->key = KINF__TAKE(key->bytes);
+    kinf__event_name(event, number, series->name);
+    kinf__list_init(&series->order);
+    return series;
+}
+
+static void count(struct kinf__series_set *set, struct kinf__series *series,
+                  struct kinf__event *take_event, int64_t now_ms)
+{
+    series->seen.count++;
+    series->seen.last_wall_ms = take_event->at_wall_ms;
+    series->last_ms = now_ms;
+    kinf__list_remove(&series->order);
+    kinf__list_push_back(&set->order, &series->order);
+    if (series->event == NULL)
+        series->event = take_event;
+    else
+        kinf__event_free(take_event);
+}
+
+struct kinf__series *kinf__series_add(struct kinf__series_set *set, struct kinf__event *take_event,
+                                      uint64_t number, int64_t now_ms)
+{
+    KINF__AUTO_BUFFER key = KINF__BUFFER_INIT;
+    struct kinf__series *series = NULL;
+
+    if (kinf__event_append_key(take_event, &key) == 0 && kinf__buffer_cstr(&key) != NULL) {
+        series = find(set, kinf__buffer_str(&key));
+        if (series == NULL)
+            series = begin_series(set, &key, number, take_event);
+    }
+    if (series != NULL)
+        count(set, series, take_event, now_ms);
+    else
+        kinf__event_free(take_event);
+    return series;
+}
+
+bool kinf__series_is_urgent(const struct kinf__series *series)
+{
+    return series->n_told < 2 && series->n_told < series->seen.count;
+}
+
+void kinf__series_told(struct kinf__series *series, int64_t now_ms)
+{
+    series->n_told = series->seen.count;
+    series->told_ms = now_ms;
+}
+
+static bool is_over(const struct kinf__series *series, int64_t now_ms)
+{
+    return now_ms - series->last_ms >= KINF__SERIES_FINISH_MS;
+}
+
+struct kinf__series *kinf__series_due(struct kinf__series_set *set, int64_t now_ms, bool is_last)
+{
+    KINF__LIST_FOR_EACH_SAFE (node, &set->order) {
+        struct kinf__series *series = KINF__LIST_ENTRY(node, struct kinf__series, order);
+        bool is_told = series->n_told == series->seen.count;
+
+        if (is_told && is_over(series, now_ms))
+            kinf__series_drop(set, series);
+        else if (!is_told && (is_last || is_over(series, now_ms) ||
+                              now_ms - series->told_ms >= KINF__SERIES_REFRESH_MS))
+            return series;
+    }
+    return NULL;
+}

@@ -1,0 +1,52 @@
+/*
+ * Series of events: which events are the same, how often they came, and what of it the server is to
+ * be told when. Pure.
+ *
+ * Mirrors: eventBroadcasterImpl's eventCache, with finishSeries and refreshExistingEventSeries; there
+ * only events of one resourceVersion are the same.
+ * Threads: one thread per object.
+ */
+#ifndef KINF_RECORDER_SERIES_H
+#define KINF_RECORDER_SERIES_H
+
+#include "base/hmap.h"
+#include "recorder/event.h"
+
+#define KINF__SERIES_MAX        4096 /* the one that was silent for longest goes for another */
+#define KINF__SERIES_FINISH_MS  360000
+#define KINF__SERIES_REFRESH_MS 1800000
+
+struct kinf__series {
+    struct kinf__hmap_node node;
+    struct kinf__list order; /* the one that was silent for longest first */
+    char *key;
+    struct kinf__event *event; /* the first */
+    char name[KINF__EVENT_NAME_SIZE];
+    struct kinf__event_series seen;
+    unsigned n_told; /* how many the server knows; 0: there is no event */
+    int64_t last_ms, told_ms;
+};
+
+struct kinf__series_set {
+    struct kinf__hmap map;
+    struct kinf__list order;
+};
+
+void kinf__series_set_init(struct kinf__series_set *set);
+void kinf__series_set_release(struct kinf__series_set *set);
+
+/* Takes the event and counts it; `number` is for the name of a new one. NULL: out of memory. */
+struct kinf__series *kinf__series_add(struct kinf__series_set *set, struct kinf__event *take_event,
+                                      uint64_t number, int64_t now_ms);
+
+/* Whether the server is to be told at once: the first, and that there is a second. */
+bool kinf__series_is_urgent(const struct kinf__series *series);
+void kinf__series_told(struct kinf__series *series, int64_t now_ms);
+void kinf__series_drop(struct kinf__series_set *set, struct kinf__series *series);
+
+/* One that the server should be told of now, since it is over or was not told for long; at the end
+ * (`is_last`) any of which it does not know all. NULL: none. Those that are over and told are
+ * dropped. */
+struct kinf__series *kinf__series_due(struct kinf__series_set *set, int64_t now_ms, bool is_last);
+
+#endif
