@@ -369,6 +369,9 @@ class Held(unittest.TestCase):
         self.proxy = self.enterContext(Proxy())
         self.sidecar = self.enterContext(Sidecar(tls=False, kubeconfig=self.proxy.kubeconfig(folder)))
         self.name = self.id().rpartition(".")[2].replace("_", "-")
+        # A watch that begins later would have a connection that is not held up.
+        for resource in ("configmaps", "pods"):
+            wait_until(lambda name=resource: self.sidecar.state(name)["state"] == "live", f"a watch of {resource}")
         self.proxy.silent = set(self.proxy.servers)
 
     def write(self, method, target, body=None, **headers):
