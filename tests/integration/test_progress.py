@@ -104,7 +104,8 @@ class ProgressTest(unittest.TestCase):
                 served = At(cache)
 
                 def state():
-                    return body_of(served, "/debug/state")["informers"][0]
+                    # It listens before it has its types.
+                    return (body_of(served, "/debug/state")["informers"] or [{"listObjects": 0}])[0]
 
                 first = wait_until(lambda: (found := state())["listObjects"] > 0 and found, "objects")
                 self.assertEqual((first["synced"], first["objects"], first["state"]), (False, 0, "listing"))
