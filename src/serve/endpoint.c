@@ -6,11 +6,13 @@
 #include "serve/endpoint.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -34,7 +36,8 @@
 struct kinf__endpoint {
     struct kinf__mhd_request_rules rules;
     struct MHD_Daemon *mhd;
-    int quiesced_fd; /* that nobody can connect to any more; -1: none */
+    int listen_fd; /* the library's from its start on */
+    int silent_fd; /* that nothing ever happens at */
     char *url;
     char *path;      /* of a unix socket; NULL: TCP */
     bool is_guarded; /* TLS, and somebody decides who may */
@@ -124,6 +127,10 @@ static int start(struct kinf__endpoint *endpoint, int fd, struct kinf_error *err
         tls[0].option = MHD_OPTION_END;
     else
         flags |= MHD_USE_TLS;
+    endpoint->listen_fd = fd;
+    endpoint->silent_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (endpoint->silent_fd < 0)
+        return kinf__error_set_errno(err, KINF_ERR_SYSTEM, errno, "eventfd");
     if (listen(fd, BACKLOG) < 0)
         return kinf__error_set_errno(err, KINF_ERR_SYSTEM, errno, "listen");
     /* The library's thread would take the program's signals. */
@@ -220,7 +227,7 @@ int kinf__endpoint_start(struct kinf__server *server, const char *address,
     if (endpoint == NULL)
         return kinf__error_no_memory(err);
     endpoint->rules.server = server;
-    endpoint->quiesced_fd = -1;
+    endpoint->silent_fd = -1;
     kinf__peers_init(&endpoint->rules.peers, server);
     kinf__turns_init(&endpoint->rules.turns);
     failed = prepare(endpoint, parsed.path, options, err);
@@ -262,7 +269,7 @@ int kinf__endpoint_start_local(struct kinf__server *server, struct kinf__endpoin
     if (endpoint == NULL)
         return kinf__error_no_memory(err);
     endpoint->rules.server = server;
-    endpoint->quiesced_fd = -1;
+    endpoint->silent_fd = -1;
     endpoint->rules.is_unix = true;
     endpoint->rules.is_local = true;
     kinf__peers_init(&endpoint->rules.peers, server);
@@ -284,15 +291,12 @@ const char *kinf__endpoint_url(const struct kinf__endpoint *endpoint)
     return endpoint->url;
 }
 
-/* The library's thread may still look at the socket: it is closed when that has ended. */
+/* MHD_quiesce_daemon() takes the socket out of the epoll set of the library's thread, which ends the
+ * program if that was about to do so. When another file takes the socket's place, the kernel takes it
+ * out, and closes it. */
 void kinf__endpoint_quiesce(struct kinf__endpoint *endpoint)
 {
-    MHD_socket fd = MHD_quiesce_daemon(endpoint->mhd);
-
-    if (fd != MHD_INVALID_SOCKET) {
-        shutdown(fd, SHUT_RDWR);
-        endpoint->quiesced_fd = fd;
-    }
+    dup3(endpoint->silent_fd, endpoint->listen_fd, O_CLOEXEC);
     if (endpoint->path != NULL)
         unlink(endpoint->path);
 }
@@ -303,7 +307,7 @@ void kinf__endpoint_free(struct kinf__endpoint *endpoint)
         return;
     if (endpoint->mhd != NULL)
         MHD_stop_daemon(endpoint->mhd);
-    kinf__close_fd(&endpoint->quiesced_fd);
+    kinf__close_fd(&endpoint->silent_fd);
     kinf__peers_release(&endpoint->rules.peers);
     kinf__identity_free(endpoint->identity);
     kinf__client_authority_free(endpoint->rules.client_authority);

@@ -97,8 +97,8 @@ struct kinf__source_options {
     bool is_pruned;    /* fields are left out: answers carry a Warning */
     bool assume_scope; /* answers what is wider than the scope, with a Warning */
     enum kinf__consistency consistency;
-    bool
-        is_on_demand; /* nobody named it: it comes and goes, and other pages than its own are passed on */
+    /* Nobody named it: it comes and goes, and other pages than its own are passed on. */
+    bool is_on_demand;
     struct kinf__watchcache_limits limits;
     bool is_unserved; /* its state is told, nothing is answered from it */
 };
@@ -140,11 +140,11 @@ void kinf__source_free(struct kinf__source *source);
 /* Every watch that takes bookmarks gets one, which says how far it has been told. */
 void kinf__server_want_bookmarks(struct kinf__server *server);
 
-/* Ends watches and waiting requests, refuses new ones, and waits up to 2 s until none is left. */
 /* Who decides at its addresses: /readyz and /metrics tell of it. Before the first address; it outlives
  * the server. NULL is allowed. */
 void kinf__server_set_authorizer(struct kinf__server *server, struct kinf__authorizer *authorizer);
 
+/* Ends watches and waiting requests, refuses new ones, and waits up to 2 s until none is left. */
 void kinf__server_stop(struct kinf__server *server);
 /* Whether that has begun. Any thread. */
 bool kinf__server_is_stopping(struct kinf__server *server);
