@@ -1,6 +1,7 @@
 /*
- * Create and update. Neighbours: request.c brings what clients send, verb_patch.c makes new objects of
- * patches, verb_delete.c deletes, kinds.c has the rules of certain kinds, managed.c keeps who set what, store.c keeps the result.
+ * The steps of a write, and create. Neighbours: request.c brings what clients send, verb_update.c changes
+ * what is there, verb_patch.c makes new objects of patches, verb_delete.c deletes, kinds.c has the rules
+ * of certain kinds, managed.c keeps who set what, store.c keeps the result.
  *
  * Each verb goes the server's way: decode (types, unknown fields), identity, defaults, rules of the
  * kind, validation, managed fields, store. A dry run goes all of it but the last step.
@@ -250,7 +251,7 @@ static int begin_life(struct kinf__verb *verb, struct cJSON *object)
 
 /* --- rules --- */
 
-static int fill_defaults(struct kinf__verb *verb, struct cJSON *object)
+int kinf__verb_fill_defaults(struct kinf__verb *verb, struct cJSON *object)
 {
     if (kinf__omit_empty(version_of(verb)->schema, object) < 0 ||
         kinf__schema_default(version_of(verb)->schema, object) < 0 ||
@@ -260,7 +261,7 @@ static int fill_defaults(struct kinf__verb *verb, struct cJSON *object)
     return 0;
 }
 
-static int show_lists(struct kinf__verb *verb, struct cJSON *object)
+int kinf__verb_show_lists(struct kinf__verb *verb, struct cJSON *object)
 {
     return kinf__show_lists(version_of(verb)->schema, object) < 0 ? refuse_no_memory(verb) : 0;
 }
@@ -280,14 +281,15 @@ static int validate_custom(struct kinf__verb *verb, const struct cJSON *object)
                                 name_of(object));
 }
 
-static int validate(struct kinf__verb *verb, const struct cJSON *object, const struct cJSON *old)
+int kinf__verb_validate(struct kinf__verb *verb, const struct cJSON *object,
+                        const struct cJSON *old)
 {
     int failed = kinf__kind_validate(verb->resource, object, old, &verb->refusal);
 
     return failed == 0 && verb->resource->is_custom ? validate_custom(verb, object) : failed;
 }
 
-static int note_manager(struct kinf__verb *verb, const struct cJSON *old, struct cJSON *object)
+int kinf__verb_note_manager(struct kinf__verb *verb, const struct cJSON *old, struct cJSON *object)
 {
     char time[KINF__TIME_SIZE], api_version[API_VERSION_SIZE];
     struct kinf__manager manager = { verb->manager != NULL ? verb->manager : OWN_MANAGER,
@@ -341,6 +343,25 @@ int kinf__verb_store(struct kinf__verb *verb, struct cJSON *take_object)
     return follow_definition(verb);
 }
 
+int kinf__verb_remove(struct kinf__verb *verb, bool shows_version)
+{
+    uint64_t version = 0;
+    char text[24];
+    int failed;
+
+    if (verb->is_dry_run)
+        return 0;
+    failed = kinf__store_remove(store_of(verb), verb->resource, namespace_of(verb->object),
+                                name_of(verb->object), &version);
+    if (failed == KINF_ERR_NOT_FOUND)
+        return 0;
+    snprintf(text, sizeof text, "%" PRIu64, version);
+    return failed < 0 || (shows_version && kinf__doc_set_text(metadata_of(verb->object),
+                                                              "resourceVersion", text) < 0)
+               ? refuse_no_memory(verb)
+               : 0;
+}
+
 /* --- create --- */
 
 static int check_namespace_exists(struct kinf__verb *verb, const struct cJSON *object)
@@ -388,7 +409,7 @@ int kinf__verb_begin_create(struct kinf__verb *verb, struct cJSON *object)
         (failed = check_namespace_exists(verb, object)) < 0)
         return failed;
     forget_life(object);
-    failed = fill_defaults(verb, object);
+    failed = kinf__verb_fill_defaults(verb, object);
     return failed == 0 ? kinf__kind_keep_rest(verb->resource, NULL, object, "", &verb->refusal)
                        : failed;
 }
@@ -398,11 +419,12 @@ int kinf__verb_finish_create(struct kinf__verb *verb, struct cJSON *object)
     int failed;
 
     /* A Job's labels have its uid in them, which are defaults, too. */
-    if ((failed = begin_life(verb, object)) < 0 || (failed = fill_defaults(verb, object)) < 0 ||
-        (failed = show_lists(verb, object)) < 0 ||
+    if ((failed = begin_life(verb, object)) < 0 ||
+        (failed = kinf__verb_fill_defaults(verb, object)) < 0 ||
+        (failed = kinf__verb_show_lists(verb, object)) < 0 ||
         (failed = kinf__kind_prepare_create(verb->sim, verb->resource, object, &verb->refusal)) <
             0 ||
-        (failed = validate(verb, object, NULL)) < 0)
+        (failed = kinf__verb_validate(verb, object, NULL)) < 0)
         return failed;
     return check_new(verb, object);
 }
@@ -413,14 +435,13 @@ static int note_creator(struct kinf__verb *verb, struct cJSON *object)
     struct cJSON *status = version_of(verb)->has_status
                                ? cJSON_DetachItemFromObjectCaseSensitive(object, "status")
                                : NULL;
-    int failed = note_manager(verb, NULL, object);
+    int failed = kinf__verb_note_manager(verb, NULL, object);
 
     return status != NULL && kinf__doc_set(object, "status", status) < 0 ? refuse_no_memory(verb)
                                                                          : failed;
 }
 
-/* Of what is decoded. Consumes the object. */
-static int create(struct kinf__verb *verb, struct cJSON *take_object)
+int kinf__verb_create_decoded(struct kinf__verb *verb, struct cJSON *take_object)
 {
     KINF__AUTO_DOC *object = take_object;
     int failed;
@@ -440,10 +461,10 @@ int kinf__verb_create(struct kinf__verb *verb, struct cJSON *take_object)
 
     if (failed == 0)
         failed = refuse_version_set(verb, object);
-    return failed == 0 ? create(verb, KINF__TAKE(object)) : failed;
+    return failed == 0 ? kinf__verb_create_decoded(verb, KINF__TAKE(object)) : failed;
 }
 
-/* --- update --- */
+/* --- what is there --- */
 
 int kinf__verb_read(struct kinf__verb *verb, const char *name_space, const char *name,
                     struct cJSON **ret_old)
@@ -460,259 +481,6 @@ int kinf__verb_read(struct kinf__verb *verb, const char *name_space, const char 
             cJSON_Delete(*ret_old);
     }
     return failed < 0 ? refuse_no_memory(verb) : 0;
-}
-
-/* Custom resources, and few others, are not updated blindly. */
-static bool wants_version(const struct kinf__verb *verb)
-{
-    return verb->resource->is_custom || is_definition(verb) ||
-           is_of(verb, "apiregistration.k8s.io", "apiservices");
-}
-
-static int check_version(struct kinf__verb *verb, const struct cJSON *old,
-                         const struct cJSON *object)
-{
-    const char *said = kinf__doc_text(object, "metadata", "resourceVersion", NULL);
-
-    if (*said == '\0' && wants_version(verb))
-        return kinf__refuse_invalid(&verb->refusal, verb->resource->group, verb->resource->name,
-                                    name_of(old), "FieldValueInvalid", "metadata.resourceVersion",
-                                    "Invalid value: 0: must be specified for an update");
-    if (said[strspn(said, "0123456789")] != '\0')
-        return kinf__refuse(&verb->refusal, 500, "",
-                            "strconv.ParseUint: parsing \"%s\": invalid syntax", said);
-    if (*said == '\0' || strcmp(said, "0") == 0 ||
-        strcmp(said, kinf__doc_text(old, "metadata", "resourceVersion", NULL)) == 0)
-        return 0;
-    return kinf__refuse_conflict(&verb->refusal, verb->resource, name_of(old),
-                                 "the object has been modified; please apply your changes to the "
-                                 "latest version and try again");
-}
-
-/* What an update need not say, and what it cannot change whatever it says. */
-static int keep_life(struct kinf__verb *verb, const struct cJSON *old, struct cJSON *object)
-{
-    static const char *const always[] = { "creationTimestamp", "generation", "resourceVersion" },
-                             *const unless_said[] = { "uid", "deletionTimestamp",
-                                                      "deletionGracePeriodSeconds",
-                                                      "generateName" };
-    const struct cJSON *from = kinf__doc_get(old, "metadata");
-    struct cJSON *to = metadata_of(object);
-
-    kinf__doc_remove(to, "selfLink");
-    for (size_t i = 0; i < KINF__ARRAY_LEN(always); i++) {
-        if (kinf__kind_restore(from, to, always[i]) < 0)
-            return refuse_no_memory(verb);
-    }
-    return kinf__kind_keep_unsaid(from, to, unless_said, KINF__ARRAY_LEN(unless_said)) < 0 ||
-                   (is_going(old) && kinf__kind_restore(from, to, "deletionTimestamp") < 0)
-               ? refuse_no_memory(verb)
-               : 0;
-}
-
-/* The server's own write, which is nobody's. */
-static bool is_servers_own(const struct kinf__verb *verb)
-{
-    return strcmp(or_empty(verb->subresource), "binding") == 0;
-}
-
-static int count_generation(struct kinf__verb *verb, const struct cJSON *old, struct cJSON *object)
-{
-    struct cJSON *metadata = metadata_of(object);
-
-    if (strcmp(or_empty(verb->subresource), "status") == 0 || is_servers_own(verb) ||
-        !kinf__kind_has_generation(verb->resource) ||
-        !kinf__kind_is_changed(verb->resource, !version_of(verb)->has_status, old, object))
-        return 0;
-    return kinf__doc_set_integer(metadata, "generation",
-                                 kinf__doc_integer(metadata, "generation", 0) + 1) < 0
-               ? refuse_no_memory(verb)
-               : 0;
-}
-
-/* The status of a custom resource is its subresource's, and nothing else is. */
-static int keep_other_half(struct kinf__verb *verb, const struct cJSON *old, struct cJSON **object)
-{
-    KINF__AUTO_DOC *kept = NULL;
-    struct cJSON *status;
-
-    if (!version_of(verb)->has_status)
-        return 0;
-    if (strcmp(or_empty(verb->subresource), "status") != 0)
-        return kinf__kind_restore(old, *object, "status") < 0 ? refuse_no_memory(verb) : 0;
-    kept = kinf__doc_dup(old);
-    status = cJSON_DetachItemFromObjectCaseSensitive(*object, "status");
-    if (kept == NULL || (status != NULL && kinf__doc_set(kept, "status", status) < 0))
-        return refuse_no_memory(verb);
-    if (status == NULL)
-        kinf__doc_remove(kept, "status");
-    cJSON_Delete(*object);
-    *object = KINF__TAKE(kept);
-    return 0;
-}
-
-/* Its grace period is over, and nobody holds it any more. */
-static bool is_released(const struct kinf__verb *verb, const struct cJSON *object)
-{
-    return is_going(object) && !kinf__kind_is_held(verb->resource, object) &&
-           kinf__doc_integer(kinf__doc_get(object, "metadata"), "deletionGracePeriodSeconds", 0) ==
-               0;
-}
-
-int kinf__verb_remove(struct kinf__verb *verb, bool shows_version)
-{
-    uint64_t version = 0;
-    char text[24];
-    int failed;
-
-    if (verb->is_dry_run)
-        return 0;
-    failed = kinf__store_remove(store_of(verb), verb->resource, namespace_of(verb->object),
-                                name_of(verb->object), &version);
-    if (failed == KINF_ERR_NOT_FOUND)
-        return 0;
-    snprintf(text, sizeof text, "%" PRIu64, version);
-    return failed < 0 || (shows_version && kinf__doc_set_text(metadata_of(verb->object),
-                                                              "resourceVersion", text) < 0)
-               ? refuse_no_memory(verb)
-               : 0;
-}
-
-/* Consumes the object, whose life and managers are as they will be. */
-int kinf__verb_store_changed(struct kinf__verb *verb, const struct cJSON *old,
-                             struct cJSON *take_object)
-{
-    if (kinf__doc_equal(old, take_object)) {
-        verb->object = take_object;
-        return 0;
-    }
-    if (is_released(verb, take_object)) {
-        verb->object = take_object;
-        return kinf__verb_remove(verb, false);
-    }
-    return kinf__verb_store(verb, take_object);
-}
-
-/* Up to where it is known what the client wants: what this write does not write is the old. */
-int kinf__verb_begin_change(struct kinf__verb *verb, const struct cJSON *old, struct cJSON **object)
-{
-    int failed;
-
-    if ((failed = check_version(verb, old, *object)) < 0 ||
-        (failed = keep_life(verb, old, *object)) < 0)
-        return failed;
-    if (verb->resource->is_custom) {
-        failed = keep_other_half(verb, old, object);
-        return failed == 0 ? fill_defaults(verb, *object) : failed;
-    }
-    failed = fill_defaults(verb, *object);
-    return failed == 0 ? kinf__kind_keep_rest(verb->resource, old, *object,
-                                              or_empty(verb->subresource), &verb->refusal)
-                       : failed;
-}
-
-int kinf__verb_finish_change(struct kinf__verb *verb, const struct cJSON *old, struct cJSON *object)
-{
-    int failed = show_lists(verb, object);
-
-    if (failed == 0 && !verb->resource->is_custom)
-        failed = kinf__kind_prepare_update(verb->sim, verb->resource, old, object,
-                                           or_empty(verb->subresource), &verb->refusal);
-    if (failed == 0)
-        failed = validate(verb, object, old);
-    return failed == 0 ? count_generation(verb, old, object) : failed;
-}
-
-/* Consumes the object. */
-int kinf__verb_change(struct kinf__verb *verb, const struct cJSON *old, struct cJSON *take_object)
-{
-    KINF__AUTO_DOC *object = take_object;
-    int failed = kinf__verb_begin_change(verb, old, &object);
-
-    if (failed == 0 && !is_servers_own(verb))
-        failed = note_manager(verb, old, object);
-    if (failed == 0)
-        failed = kinf__verb_finish_change(verb, old, object);
-    return failed == 0 ? kinf__verb_store_changed(verb, old, KINF__TAKE(object)) : failed;
-}
-
-/* Kinds that a PUT may create. */
-static bool is_created_by_update(const struct kinf__verb *verb)
-{
-    static const struct {
-        const char *group, *resources;
-    } kinds[] = {
-        { "", "endpoints,events,limitranges,services" },
-        { "events.k8s.io", "events" },
-        { "coordination.k8s.io", "leases" },
-        { "rbac.authorization.k8s.io", "roles,rolebindings,clusterroles,clusterrolebindings" },
-    };
-
-    for (size_t i = 0; is_main(verb) && i < KINF__ARRAY_LEN(kinds); i++) {
-        if (strcmp(verb->resource->group, kinds[i].group) == 0)
-            return kinf__has_word(kinds[i].resources, verb->resource->name);
-    }
-    return false;
-}
-
-/* `uid`: of what is there; "": nothing is. */
-static int check_uid(struct kinf__verb *verb, const struct cJSON *object, const char *uid)
-{
-    const char *said = kinf__doc_text(object, "metadata", "uid", NULL);
-    const char *name_space = namespace_of(object);
-
-    if (*said == '\0' || strcmp(said, uid) == 0)
-        return 0;
-    return kinf__refuse_conflict(&verb->refusal, verb->resource, name_of(object),
-                                 "StorageError: invalid object, Code: 4, Key: /registry/%s%s%s/%s, "
-                                 "ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID "
-                                 "in precondition: %s, UID in object meta: %s",
-                                 verb->resource->name, *name_space != '\0' ? "/" : "", name_space,
-                                 name_of(object), said, uid);
-}
-
-/* What is sent to a path has to name itself. */
-static int check_named(struct kinf__verb *verb, const struct cJSON *object)
-{
-    const char *asked = or_empty(verb->name);
-
-    return *asked == '\0' || *name_of(object) != '\0'
-               ? 0
-               : kinf__refuse_bad_request(&verb->refusal,
-                                          "the name of the object (%s based on URL) was "
-                                          "undeterminable: name must be provided",
-                                          asked);
-}
-
-int kinf__verb_update(struct kinf__verb *verb, struct cJSON *take_object)
-{
-    KINF__AUTO_DOC *object = take_object;
-    KINF__AUTO_DOC *old = NULL;
-    const char *name_space;
-    int failed;
-
-    if ((failed = kinf__verb_decode(verb, object)) < 0 ||
-        (failed = check_named(verb, object)) < 0 || (failed = kinf__verb_place(verb, object)) < 0)
-        return failed;
-    name_space = namespace_of(object);
-    if (is_created_by_update(verb) &&
-        !kinf__store_has(verb->resource, name_space, name_of(object))) {
-        failed = check_uid(verb, object, "");
-        return failed == 0 ? create(verb, KINF__TAKE(object)) : failed;
-    }
-    failed = kinf__verb_read(verb, name_space, name_of(object), &old);
-    if (failed == 0)
-        failed = check_uid(verb, object, kinf__doc_text(old, "metadata", "uid", NULL));
-    return failed == 0 ? kinf__verb_change(verb, old, KINF__TAKE(object)) : failed;
-}
-
-int kinf__verb_replace(struct kinf__verb *verb, struct cJSON *take_object)
-{
-    KINF__AUTO_DOC *object = take_object;
-    KINF__AUTO_DOC *old = NULL;
-    int failed = kinf__verb_read(verb, namespace_of(object), name_of(object), &old);
-
-    return failed == 0 ? kinf__verb_change(verb, old, KINF__TAKE(object)) : failed;
 }
 
 static int load_status(struct kinf__verb *verb, struct cJSON *take_status)
@@ -768,7 +536,7 @@ int kinf__verb_receive(struct kinf__verb *verb, struct cJSON *object)
     if (failed == 0)
         failed = kinf__verb_place(verb, object);
     if (failed == 0)
-        failed = note_manager(verb, NULL, object);
+        failed = kinf__verb_note_manager(verb, NULL, object);
     return failed;
 }
 

@@ -1,5 +1,5 @@
 /*
- * What verbs.c, verb_patch.c and verb_delete.c share: the steps that a write goes.
+ * What verbs.c, verb_update.c, verb_patch.c and verb_delete.c share: the steps that a write goes.
  *
  * Threads: the store's lock is held.
  */
@@ -84,12 +84,22 @@ KINF_MUST_CHECK int kinf__verb_place(struct kinf__verb *verb, struct cJSON *obje
 int kinf__verb_refuse_name(struct kinf__verb *verb, const char *said);
 int kinf__verb_refuse_namespace(struct kinf__verb *verb);
 
+KINF_MUST_CHECK int kinf__verb_fill_defaults(struct kinf__verb *verb, struct cJSON *object);
+KINF_MUST_CHECK int kinf__verb_show_lists(struct kinf__verb *verb, struct cJSON *object);
+/* `old` NULL: it is new. */
+KINF_MUST_CHECK int kinf__verb_validate(struct kinf__verb *verb, const struct cJSON *object,
+                                        const struct cJSON *old);
+KINF_MUST_CHECK int kinf__verb_note_manager(struct kinf__verb *verb, const struct cJSON *old,
+                                            struct cJSON *object);
+
 KINF_MUST_CHECK int kinf__verb_read(struct kinf__verb *verb, const char *name_space,
                                     const char *name, struct cJSON **ret_old);
 
 /* Of a new object: up to where it is known what the client wants, and the rest. */
 KINF_MUST_CHECK int kinf__verb_begin_create(struct kinf__verb *verb, struct cJSON *object);
 KINF_MUST_CHECK int kinf__verb_finish_create(struct kinf__verb *verb, struct cJSON *object);
+/* All of it, of what is decoded; consumes the object. */
+KINF_MUST_CHECK int kinf__verb_create_decoded(struct kinf__verb *verb, struct cJSON *take_object);
 /* Of a change, likewise. */
 KINF_MUST_CHECK int kinf__verb_begin_change(struct kinf__verb *verb, const struct cJSON *old,
                                             struct cJSON **object);
