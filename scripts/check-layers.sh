@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fails on an include that points upwards, or on a third party's header outside its one folder.
-# The layers are those of src/ARCHITECTURE.md.
+# Fails on an include that points upwards, on a third party's header outside its one folder, and on a file
+# that src/ARCHITECTURE.md or src/WALKS.md names and nobody has. The layers are those of ARCHITECTURE.md.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -81,6 +81,11 @@ while IFS=: read -r file line text; do
     *) complain "$file:$line: a public header includes${text#*include}" ;;
     esac
 done < <(grep -rnE '^[[:space:]]*#[[:space:]]*include' src/include)
+
+while IFS=: read -r file line name; do
+    name=${name//\`/}
+    [ -n "$(find . -path ./build -prune -o -path "*/$name" -print -quit)" ] || complain "$file:$line: there is no $name"
+done < <(grep -noE '`[a-z_/-]+\.(c|h|py|sh|txt|html)`' src/ARCHITECTURE.md src/WALKS.md)
 
 [ "$failed" -eq 0 ] && echo "check-layers: ok"
 exit "$failed"
