@@ -1,30 +1,39 @@
 #!/usr/bin/env bash
-# Runs unit test programs, one process a file: run-unit-tests.sh MODE PROGRAM...
+# Runs unit test programs, one process a file and one at a time on each processor, since much of their time is
+# waiting: run-unit-tests.sh MODE PROGRAM...
 # Prints one line a program, and the whole output of one that fails.
 set -euo pipefail
 
 mode=$1
 shift
+results=$(mktemp -d)
+trap 'rm -rf "$results"' EXIT
+export mode results
 export UBSAN_OPTIONS=print_stacktrace=1
 export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1
 export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
 export KINF_TEST_MODE=$mode
 
-failed=0
-passed=0
-for program in "$@"; do
-    output=$(mktemp)
+run_program() {
+    local name output started n
+
+    name=$(basename "$1")
+    output=$results/$name.output
     started=$(date +%s)
-    if timeout 600 "$program" >"$output" 2>&1; then
+    if timeout 600 "$1" >"$output" 2>&1; then
         n=$(grep -c '^\[       OK' "$output" || true)
-        echo "  ok      $mode $(basename "$program"): $n tests, $(($(date +%s) - started)) s"
-        passed=$((passed + n))
+        echo "  ok      $mode $name: $n tests, $(($(date +%s) - started)) s"
+        echo "$n" >>"$results/passed"
     else
-        echo "  FAILED  $mode $(basename "$program")"
+        echo "  FAILED  $mode $name"
         cat "$output"
-        failed=$((failed + 1))
+        echo "$name" >>"$results/failed"
     fi
-    rm -f "$output"
-done
-echo "unit tests ($mode): $passed passed, $failed programs failed"
+}
+export -f run_program
+
+touch "$results/passed" "$results/failed"
+printf '%s\n' "$@" | xargs -P "$(nproc)" -I{} bash -c 'run_program {}'
+failed=$(wc -l <"$results/failed")
+echo "unit tests ($mode): $(awk '{ n += $1 } END { print n + 0 }' "$results/passed") passed, $failed programs failed"
 [ "$failed" -eq 0 ]
