@@ -1,0 +1,303 @@
+"""examples/sample-controller, configmap-reloader and node-agent as they are run: what they do, and that they ask for nothing
+when there is nothing to do."""
+
+import json
+import os
+import re
+import tempfile
+import time
+import unittest
+
+from harness import IS_SIMULATED, PATIENCE, ROOT, Example, Proxy, cluster, wait_until
+from sim import Sim
+
+SPACE = "examples"
+DEPLOYMENTS = f"/apis/apps/v1/namespaces/{SPACE}/deployments"
+CONFIG_MAPS = f"/api/v1/namespaces/{SPACE}/configmaps"
+FOOS = f"/apis/sample.kinformer.dev/v1/namespaces/{SPACE}/foos"
+PODS = f"/api/v1/namespaces/{SPACE}/pods"
+FOLDER = tempfile.TemporaryDirectory(prefix="kinformer-examples-")
+SAMPLE = os.path.join(ROOT, "examples", "sample-controller")
+REST_S = 1.5
+
+
+def setUpModule():
+    cluster().make_namespace(SPACE)
+    cluster().kubectl("apply", "-f", os.path.join(SAMPLE, "crd.yaml"))
+    cluster().kubectl("wait", "--for=condition=Established", "crd/foos.sample.kinformer.dev")
+
+
+def tearDownModule():
+    FOLDER.cleanup()
+
+
+# --- requests ---
+
+def send(method, target, body=None, kind="application/merge-patch+json", connect=None):
+    """The answer, None for 404."""
+    connection = (connect or cluster().connect)()
+    try:
+        connection.request(method, target, body=None if body is None else json.dumps(body),
+                           headers={"Content-Type": kind if method == "PATCH" else "application/json"})
+        answer = connection.getresponse()
+        text = answer.read()
+    finally:
+        connection.close()
+    if answer.status == 404:
+        return None
+    if answer.status >= 300:
+        raise AssertionError(f"{method} {target}: {answer.status} {text[:1000]}")
+    return json.loads(text)
+
+
+def get(collection, name):
+    return send("GET", f"{collection}/{name}")
+
+
+def put(collection, name, **rest):
+    metadata = {"name": name, "namespace": SPACE, **rest.pop("metadata", {})}
+    return send("POST", collection, {"metadata": metadata, **rest})
+
+
+def patch(collection, name, **body):
+    return send("PATCH", f"{collection}/{name}", body)
+
+
+def delete(collection, name):
+    return send("DELETE", f"{collection}/{name}", {"propagationPolicy": "Background", "gracePeriodSeconds": 0})
+
+
+def delete_all(*collections):
+    for collection in collections:
+        for item in send("GET", collection)["items"]:
+            if item["metadata"]["name"] != "kube-root-ca.crt":
+                delete(collection, item["metadata"]["name"])
+        wait_until(lambda c=collection: all(item["metadata"]["name"] == "kube-root-ca.crt"
+                                            for item in send("GET", c)["items"]), "all are gone")
+
+
+def n_writes(resource, verbs=("create", "post", "update", "put", "patch", "apply", "delete")):
+    """How many requests to change such objects either server has answered, refused ones included."""
+    n = 0
+    for line in cluster().kubectl("get", "--raw", "/metrics").splitlines():
+        found = re.match(r"(?:kinformer_requests|apiserver_request)_total\{(.*)\} (\S+)$", line)
+        labels = dict(re.findall(r'(\w+)="([^"]*)"', found.group(1))) if found else {}
+        if labels.get("resource", "").split(".")[0] == resource and labels["verb"].lower() in verbs:
+            n += int(float(found.group(2)))
+    return n
+
+
+class Asked:
+    """A proxy that knows whether somebody behind it has asked for something."""
+
+    def __init__(self, name):
+        self.proxy = Proxy()
+        self.kubeconfig = self.proxy.kubeconfig(FOLDER.name, name)
+
+    def wait_at_rest(self):
+        """Until no byte is sent for a while."""
+        def is_at_rest():
+            before = self.proxy.n_sent
+            time.sleep(REST_S)
+            return self.proxy.n_sent == before
+        wait_until(is_at_rest, "no more requests", 30)
+
+
+class ExampleCase(unittest.TestCase):
+    program = None
+    collections = ()
+
+    def setUp(self):
+        self.asked = Asked(self.program)
+        self.addCleanup(self.asked.proxy.refuse)
+        self.addCleanup(delete_all, *self.collections)
+
+    def start(self, *args, **kwargs):
+        example = Example(self.program, *args, kubeconfig=self.asked.kubeconfig, **kwargs)
+        self.addCleanup(example.__exit__, None)
+        return example
+
+
+# --- sample-controller ---
+
+def put_foo(name, **spec):
+    return put(FOOS, name, apiVersion="sample.kinformer.dev/v1", kind="Foo", spec=spec)
+
+
+def pod_with(**container):
+    return {"containers": [{"name": "main", "image": "image", **container}]}
+
+
+def put_deployment(name, pod=None, **metadata):
+    return put(DEPLOYMENTS, name, metadata=metadata, spec={
+        "replicas": 1, "selector": {"matchLabels": {"is": name}},
+        "template": {"metadata": {"labels": {"is": name}},
+                     "spec": pod or pod_with()}})
+
+
+def replicas(name):
+    """None: there is no such deployment."""
+    deployment = get(DEPLOYMENTS, name)
+    return deployment and deployment["spec"]["replicas"]
+
+
+def events(reason, name):
+    items = send("GET", f"/apis/events.k8s.io/v1/namespaces/{SPACE}/events")["items"]
+    return [event for event in items if event["reason"] == reason and event["regarding"]["name"] == name]
+
+
+class SampleController(ExampleCase):
+    program = "sample-controller"
+    collections = (FOOS, DEPLOYMENTS)
+
+    def wait_replicas(self, name, n):
+        wait_until(lambda: replicas(name) == n, f"{n} replicas of {name}")
+
+    def test_the_manifest_beside_it_works(self):
+        cluster().kubectl("apply", "-f", os.path.join(SAMPLE, "foo.yaml"))
+        deployments, foos = (target.replace(SPACE, "default") for target in (DEPLOYMENTS, FOOS))
+        self.addCleanup(delete, deployments, "example")
+        self.addCleanup(delete, foos, "example")
+        sample = self.start()
+        deployment = wait_until(lambda: get(deployments, "example"), "a deployment")
+        self.assertEqual(deployment["spec"]["replicas"], 2)
+        sample.stop()
+
+    def test_a_deployment_follows_its_foo_and_the_status_follows_it(self):
+        sample = self.start()
+        foo = put_foo("a", deploymentName="web", replicas=2)
+        self.wait_replicas("web", 2)
+        deployment = get(DEPLOYMENTS, "web")
+        self.assertEqual(deployment["metadata"]["ownerReferences"], [{
+            "apiVersion": "sample.kinformer.dev/v1", "kind": "Foo", "name": "a", "uid": foo["metadata"]["uid"],
+            "controller": True, "blockOwnerDeletion": True}])
+        patch(DEPLOYMENTS, "web/status", status={"replicas": 2, "readyReplicas": 1, "availableReplicas": 1})
+        wait_until(lambda: get(FOOS, "a").get("status") == {"availableReplicas": 1}, "the status")
+        patch(FOOS, "a", spec={"replicas": 4})
+        self.wait_replicas("web", 4)
+        patch(DEPLOYMENTS, "web", spec={"replicas": 7})
+        self.wait_replicas("web", 4)
+        patch(FOOS, "a", spec={"replicas": None})
+        patch(DEPLOYMENTS, "web", spec={"replicas": 7})
+        self.asked.wait_at_rest()
+        self.assertEqual(replicas("web"), 7)
+        delete(DEPLOYMENTS, "web")
+        self.wait_replicas("web", 1)
+        self.assertNotEqual(get(DEPLOYMENTS, "web")["metadata"]["uid"], deployment["metadata"]["uid"])
+        wait_until(lambda: get(FOOS, "a").get("status") == {"availableReplicas": 0}, "the status of the new one")
+        wait_until(lambda: events("Created", "a"), "an event")
+        self.asked.wait_at_rest()
+        sample.stop()
+        self.assertNotIn("warn", sample.log_text())
+
+    def test_anothers_deployment_is_left_alone_and_an_event_says_so(self):
+        foreign = put_deployment("taken")
+        put_foo("first", deploymentName="shared")
+        sample = self.start()
+        self.wait_replicas("shared", 1)
+        n = n_writes("deployments")
+        put_foo("late", deploymentName="taken", replicas=3)
+        put_foo("second", deploymentName="shared", replicas=3)
+        for name in ("late", "second"):
+            [event] = wait_until(lambda n=name: events("NotOurs", n), "an event")
+            self.assertEqual((event["type"], event["related"]["kind"]), ("Warning", "Deployment"))
+            self.assertNotIn("status", get(FOOS, name))
+        self.assertEqual((replicas("taken"), replicas("shared")), (1, 1))
+        self.assertEqual(get(DEPLOYMENTS, "taken")["metadata"]["resourceVersion"],
+                         foreign["metadata"]["resourceVersion"])
+        self.assertEqual(n_writes("deployments"), n)
+        delete(DEPLOYMENTS, "taken")
+        self.wait_replicas("taken", 3)
+        sample.stop()
+
+    def test_what_is_made_before_the_cache_knows_is_not_taken_over(self):
+        foreign = {"metadata": {"name": "unseen"}, "spec": {
+            "replicas": 1, "selector": {"matchLabels": {"is": "x"}},
+            "template": {"metadata": {"labels": {"is": "x"}}, "spec": pod_with()}}}
+        deployments, foos = (target.replace(SPACE, "default") for target in (DEPLOYMENTS, FOOS))
+        with Sim("--load", os.path.join(SAMPLE, "crd.yaml"), "--fault", "watch deployments.apps hang",
+                 "--fault-listen", "127.0.0.1:0", "--no-workloads") as sim, \
+                Example(self.program, kubeconfig=sim.kubeconfig) as sample:
+            wait_until(lambda: sample.log_text().count("listed") == 2, "the lists")
+            send("POST", deployments, foreign, connect=sim.open)
+            send("POST", foos, {"metadata": {"name": "a"}, "spec": {"deploymentName": "unseen", "replicas": 5}},
+                 connect=sim.open)
+            wait_until(lambda: sum(request["verb"] == "create" and request["target"].startswith(deployments)
+                                   for request in sim.control("GET", "/requests")[1]["requests"]) > 1, "its try")
+            sim.control("DELETE", "/faults")
+            sim.act("drop")
+            [event] = wait_until(lambda: send("GET", "/apis/events.k8s.io/v1/events", connect=sim.open)["items"], "an event")
+            self.assertEqual((event["reason"], event["regarding"]["name"]), ("NotOurs", "a"))
+            self.assertEqual(send("GET", deployments + "/unseen", connect=sim.open)["spec"]["replicas"], 1)
+            sample.stop()
+
+    def test_bad_foos_are_not_tried_again_and_stop_nobody(self):
+        sample = self.start()
+        put(FOOS, "empty", apiVersion="sample.kinformer.dev/v1", kind="Foo")
+        put_foo("nameless", replicas=1)
+        put_foo("blank", deploymentName="")
+        put_foo("odd", deploymentName="Not a name/../x")
+        put_foo("long", deploymentName="x" * 1000)
+        put_foo("good", deploymentName="good")
+        self.wait_replicas("good", 1)
+        self.asked.wait_at_rest()
+        self.assertEqual([item["metadata"]["name"] for item in send("GET", DEPLOYMENTS)["items"]], ["good"])
+        self.assertIn("spec.deploymentName is no name", sample.log_text())
+        patch(FOOS, "nameless", spec={"deploymentName": "named"})
+        self.wait_replicas("named", 1)
+        sample.stop()
+
+    def test_a_deleted_foo_leaves_its_deployment_to_the_garbage_collector(self):
+        sample = self.start()
+        put_foo("a", deploymentName="orphan")
+        self.wait_replicas("orphan", 1)
+        self.asked.wait_at_rest()
+        n = n_writes("deployments", ("delete",))
+        delete(FOOS, "a")
+        if IS_SIMULATED:  # which collects
+            self.wait_replicas("orphan", None)
+        self.asked.wait_at_rest()
+        self.assertEqual(n_writes("deployments", ("delete",)), n)
+        sample.stop()
+
+    def test_killed_in_the_midst_it_goes_on(self):
+        for i in range(3):
+            sample = self.start()
+            for j in range(5):
+                put_foo(f"foo-{i}-{j}", deploymentName=f"web-{i}-{j}", replicas=1)
+                if j == 2:
+                    sample.kill()
+            for j in range(5 * i):
+                patch(FOOS, f"foo-{j // 5}-{j % 5}", spec={"replicas": i + 1})
+        before = {item["metadata"]["name"]: item["metadata"]["uid"] for item in send("GET", DEPLOYMENTS)["items"]}
+        sample = self.start()
+        for i in range(3):
+            for j in range(5):
+                self.wait_replicas(f"web-{i}-{j}", 3 if i < 2 else 1)
+                wait_until(lambda i=i, j=j: "status" in get(FOOS, f"foo-{i}-{j}"), "a status")
+        after = {item["metadata"]["name"]: item["metadata"]["uid"] for item in send("GET", DEPLOYMENTS)["items"]}
+        self.assertEqual(len(after), 15)
+        self.assertEqual(before, {name: after[name] for name in before})
+        sample.stop()
+        n = n_writes("deployments")
+        sample = self.start()
+        wait_until(lambda: sample.log_text().count("listed") == 2, "the lists")
+        self.asked.wait_at_rest()
+        self.assertEqual(n_writes("deployments"), n)
+        sample.stop()
+
+    def test_one_of_two_acts_and_hands_over(self):
+        first = self.start("--leader-elect")
+        wait_until(lambda: "leads lease=" in first.log_text(), "the first leads")
+        second = self.start("--leader-elect")
+        put_foo("a", deploymentName="one")
+        self.wait_replicas("one", 1)
+        self.assertNotIn("leads lease=", second.log_text())
+        first.stop()
+        put_foo("b", deploymentName="two")
+        self.wait_replicas("two", 1)
+        second.stop()
+
+
+if __name__ == "__main__":
+    unittest.main()
