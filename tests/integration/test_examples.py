@@ -299,5 +299,135 @@ class SampleController(ExampleCase):
         second.stop()
 
 
+# --- configmap-reloader ---
+
+HASH = "kinformer.dev/config-hash"
+SECRETS = f"/api/v1/namespaces/{SPACE}/secrets"
+RELOAD = {"annotations": {"kinformer.dev/reload": "true"}}
+
+
+ENV_FROM = {"envFrom": [{"configMapRef": {"name": "settings"}}]}
+# All ways to use one.
+MANY = {
+    "volumes": [{"name": "a", "configMap": {"name": "m1"}}, {"name": "b", "secret": {"secretName": "s1"}},
+                {"name": "c", "projected": {"sources": [{"configMap": {"name": "m2"}}, {"secret": {"name": "s2"}}]}}],
+    "containers": [{"name": "main", "image": "image",
+                    "envFrom": [{"configMapRef": {"name": "m3"}}, {"secretRef": {"name": "s3"}}],
+                    "env": [{"name": "A", "valueFrom": {"configMapKeyRef": {"name": "m4", "key": "value"}}},
+                            {"name": "B", "valueFrom": {"secretKeyRef": {"name": "s4", "key": "value"}}}]}],
+    "initContainers": [{"name": "init", "image": "image",
+                        "envFrom": [{"configMapRef": {"name": "m5"}}, {"secretRef": {"name": "s5"}}],
+                        "env": [{"name": "A", "valueFrom": {"configMapKeyRef": {"name": "m6", "key": "value"}}},
+                                {"name": "B", "valueFrom": {"secretKeyRef": {"name": "s6", "key": "value"}}}]}],
+}
+
+
+def template_hash(name, collection=DEPLOYMENTS):
+    return get(collection, name)["spec"]["template"]["metadata"].get("annotations", {}).get(HASH)
+
+
+class ConfigMapReloader(ExampleCase):
+    program = "configmap-reloader"
+    collections = (DEPLOYMENTS, CONFIG_MAPS, SECRETS)
+
+    def expect_patches(self, *names, n=1, change):
+        """`change` leads to so many patches of each of these, and to no other."""
+        before = {name: (get(DEPLOYMENTS, name)["metadata"]["generation"], template_hash(name)) for name in names}
+        n_before = n_writes("deployments")
+        change()
+        for name, (_, old) in before.items():
+            wait_until(lambda name=name, old=old: n == 0 or template_hash(name) != old, f"a patch of {name}")
+        self.asked.wait_at_rest()
+        for name, (generation, _) in before.items():
+            self.assertEqual(get(DEPLOYMENTS, name)["metadata"]["generation"], generation + n, name)
+        self.assertEqual(n_writes("deployments"), n_before + n * len(names))
+
+    def test_a_change_leads_to_exactly_one_patch(self):
+        put(CONFIG_MAPS, "settings", data={"value": "1"})
+        put(CONFIG_MAPS, "unused", data={"value": "1"})
+        put_deployment("a", pod_with(**ENV_FROM), **RELOAD)
+        put_deployment("b", pod_with(**ENV_FROM), **RELOAD)
+        put_deployment("c", pod_with(**ENV_FROM), annotations={"kinformer.dev/reload": "yes, please"})
+        put_deployment("d", pod_with(**ENV_FROM))
+        put_deployment("e", **RELOAD)
+        reloader = self.start()
+        wait_until(lambda: template_hash("a") and template_hash("b"), "the first hash")
+        self.asked.wait_at_rest()
+        first = template_hash("a")
+        self.expect_patches("a", "b", change=lambda: patch(CONFIG_MAPS, "settings", data={"value": "2"}))
+        self.expect_patches("a", "b", change=lambda: patch(CONFIG_MAPS, "settings", binaryData={"more": "AAAA"}))
+        self.expect_patches("a", n=0, change=lambda: patch(CONFIG_MAPS, "unused", data={"value": "2"}))
+        self.expect_patches("a", n=0, change=lambda: patch(CONFIG_MAPS, "settings", metadata={"labels": {"x": "y"}}))
+        patch(CONFIG_MAPS, "settings", binaryData=None, data={"value": "1"})
+        wait_until(lambda: template_hash("a") == template_hash("b") == first, "the hash of the same data")
+        for name in ("c", "d", "e"):
+            self.assertIsNone(template_hash(name))
+        patch(DEPLOYMENTS, "d", metadata=RELOAD)
+        wait_until(lambda: template_hash("d") == first, "who wants it later gets it")
+        reloader.stop()
+        self.assertNotIn("warn", reloader.log_text())
+
+    def test_every_way_to_use_one_counts(self):
+        names = [f"m{i}" for i in range(1, 7)] + [f"s{i}" for i in range(1, 7)]
+        for name in names:
+            put(CONFIG_MAPS if name[0] == "m" else SECRETS, name, data={"value": "MQ=="})
+        put_deployment("many", MANY, **RELOAD)
+        reloader = self.start()
+        wait_until(lambda: template_hash("many"), "the first hash")
+        for name in names:
+            old = template_hash("many")
+            patch(CONFIG_MAPS if name[0] == "m" else SECRETS, name, data={"value": "Mg=="})
+            wait_until(lambda old=old: template_hash("many") != old, f"{name} counts")
+        reloader.stop()
+
+    def test_what_changed_while_it_was_away_counts_once(self):
+        put(CONFIG_MAPS, "settings", data={"value": "1"})
+        put_deployment("a", pod_with(**ENV_FROM), **RELOAD)
+        reloader = self.start()
+        wait_until(lambda: template_hash("a"), "the first hash")
+        for value in ("2", "3"):
+            patch(CONFIG_MAPS, "settings", data={"value": value})
+            reloader.kill()
+        reloader = None
+
+        def start():
+            nonlocal reloader
+            reloader = self.start()
+            wait_until(lambda: reloader.log_text().count("listed") == 3, "the lists")
+        patch(CONFIG_MAPS, "settings", data={"value": "4"})
+        self.expect_patches("a", change=start)
+        reloader.stop()
+        self.expect_patches("a", n=0, change=start)
+        reloader.stop()
+
+    def test_nothing_restarts_while_something_is_missing(self):
+        reloader = self.start()
+        put_deployment("a", pod_with(**ENV_FROM), **RELOAD)
+        self.asked.wait_at_rest()
+        self.assertIsNone(template_hash("a"))
+        self.expect_patches("a", change=lambda: put(CONFIG_MAPS, "settings", data={"value": "1"}))
+        self.expect_patches("a", n=0, change=lambda: delete(CONFIG_MAPS, "settings"))
+        self.expect_patches("a", n=0, change=lambda: put(CONFIG_MAPS, "settings", data={"value": "1"}))
+        delete(CONFIG_MAPS, "settings")
+        self.expect_patches("a", change=lambda: put(CONFIG_MAPS, "settings", data={"value": "2"}))
+        delete(DEPLOYMENTS, "a")
+        self.asked.wait_at_rest()
+        reloader.stop()
+
+    def test_stateful_sets_and_names_that_are_none(self):
+        sets = DEPLOYMENTS.replace("deployments", "statefulsets")
+        self.addCleanup(delete_all, sets)
+        put(CONFIG_MAPS, "settings", data={"value": "1"})
+        put(sets, "db", metadata=RELOAD, spec={
+            "serviceName": "db", "selector": {"matchLabels": {"is": "db"}},
+            "template": {"metadata": {"labels": {"is": "db"}}, "spec": pod_with(**ENV_FROM)}})
+        reloader = self.start("statefulsets.apps")
+        wait_until(lambda: template_hash("db", sets), "the first hash")
+        reloader.stop()
+        reloader = self.start("unicorns")
+        self.assertEqual(reloader.process.wait(PATIENCE), 1)
+        self.assertIn("unicorns", reloader.log_text())
+
+
 if __name__ == "__main__":
     unittest.main()
