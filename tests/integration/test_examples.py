@@ -4,6 +4,7 @@ when there is nothing to do."""
 import json
 import os
 import re
+import subprocess
 import tempfile
 import time
 import unittest
@@ -427,6 +428,125 @@ class ConfigMapReloader(ExampleCase):
         reloader = self.start("unicorns")
         self.assertEqual(reloader.process.wait(PATIENCE), 1)
         self.assertIn("unicorns", reloader.log_text())
+
+
+# --- node-agent ---
+
+IDS = [f"{i:x}" * 64 for i in range(16)]
+
+
+def put_pod(name, status=None, node="node-here", labels=None, **spec):
+    put(PODS, name, metadata={"labels": labels or {}},
+        spec={"nodeName": node, "containers": [{"name": "main", "image": "image"}], **spec})
+    if status:
+        patch(PODS, name + "/status", status=status)
+
+
+def running(*ips, phase="Running", **containers):
+    """A status; `containers` are container=, init= and their ids."""
+    status = {"phase": phase}
+    if ips:
+        status |= {"podIP": ips[0], "podIPs": [{"ip": ip} for ip in ips]}
+    for member, key in (("containerStatuses", "container"), ("initContainerStatuses", "init")):
+        if key in containers:
+            status[member] = [{"name": "main", "ready": True, "restartCount": 0, "image": "image", "imageID": "image",
+                               "containerID": "containerd://" + containers[key]}]
+    return status
+
+
+class NodeAgent(ExampleCase):
+    program = "node-agent"
+    collections = (PODS,)
+
+    def start(self, *args, **kwargs):
+        return super().start(*args, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={"NODE_NAME": "node-here"},
+                             **kwargs)
+
+    def ask(self, agent, line):
+        """What it makes of a line."""
+        agent.process.stdin.write(line.encode() + b"\n")
+        agent.process.stdin.flush()
+        answer = json.loads(agent.process.stdout.readline())
+        self.assertEqual(answer.pop("line"), line)
+        return answer
+
+    def end(self, agent):
+        agent.process.stdin.close()
+        self.assertEqual(agent.process.stdout.read(), b"")
+        self.assertEqual(agent.process.wait(PATIENCE), 0)
+        agent.process.stdout.close()
+        self.assertNotIn("warn", agent.log_text())
+
+    def pod(self, name, **labels):
+        return {"namespace": SPACE, "pod": name, "labels": labels}
+
+    def test_ids_and_addresses_are_found_in_any_line(self):
+        labels = {"app": "web", "app.kubernetes.io/name": "we.b", "example.org/a.b_c-d": ""}
+        put_pod("web", running("10.9.0.1", "fd00::5", container=IDS[1], init=IDS[2]), labels=labels)
+        put_pod("bare", running("10.9.0.2", container=IDS[3]))
+        put_pod("elsewhere", running("10.9.0.3", container=IDS[4]), node="node-there")
+        agent = self.start()
+        web = {"namespace": SPACE, "pod": "web", "labels": labels}
+        for line in (IDS[1], IDS[2], f"containerd://{IDS[1]}", f"id={IDS[1]},", f'{{"id":"{IDS[2]}"}}', f"id:{IDS[1]}",
+                     "10.9.0.1", "to 10.9.0.1:8080 failed", "10.9.0.1: no route", "It was 10.9.0.1.", "http://10.9.0.1/x",
+                     "[fd00::5]:80", "addr fd00::5, 7", "peer=10.9.0.1\tx", f"10.9.0.99 {IDS[9]} then 10.9.0.1"):
+            self.assertEqual(self.ask(agent, line), web, line)
+        for line in ("", " ", "nothing", "10.9.0.3", IDS[4], "10.9.0.11", "110.9.0.1", IDS[1][:-1], "0" + IDS[1], "::", "...",
+                     "10.9.0", ":", "fd00::", "\x7f"):
+            self.assertEqual(self.ask(agent, line), {}, line)
+        self.assertEqual(self.ask(agent, IDS[3]), {"namespace": SPACE, "pod": "bare", "labels": {}})
+        self.end(agent)
+
+    def test_pods_without_an_address_of_their_own(self):
+        put_pod("pending")
+        put_pod("started", running(container=IDS[5]))
+        put_pod("done", running("10.9.1.1", phase="Succeeded", container=IDS[6]))
+        put_pod("heir", running("10.9.1.1", container=IDS[7]))
+        put_pod("host", running("10.9.1.9", container=IDS[8]), hostNetwork=True)
+        agent = self.start()
+        for line, name in ((IDS[5], "started"), (IDS[6], "done"), (IDS[7], "heir"), (IDS[8], "host"),
+                           ("10.9.1.1", "heir")):
+            self.assertEqual(self.ask(agent, line).get("pod"), name)
+        self.assertEqual(self.ask(agent, "10.9.1.9"), {})
+        self.end(agent)
+
+    def test_pods_come_change_and_go_and_lines_cost_no_request(self):
+        put_pod("old", running("10.9.2.1", container=IDS[1]))
+        agent = self.start()
+        self.assertEqual(self.ask(agent, "10.9.2.1")["pod"], "old")
+        put_pod("new", running("10.9.2.2", container=IDS[2]), labels={"a": "b"})
+        wait_until(lambda: self.ask(agent, "10.9.2.2").get("labels") == {"a": "b"}, "a new pod")
+        patch(PODS, "new", metadata={"labels": {"a": "c", "d/e": "f"}})
+        wait_until(lambda: self.ask(agent, IDS[2])["labels"] == {"a": "c", "d/e": "f"}, "new labels")
+        delete(PODS, "old")
+        wait_until(lambda: self.ask(agent, "10.9.2.1") == {}, "it is gone")
+        self.asked.wait_at_rest()
+        n_sent = self.asked.proxy.n_sent
+        for i in range(500):
+            self.assertEqual(self.ask(agent, f"{i} 10.9.2.2")["pod"], "new")
+        self.assertEqual(self.asked.proxy.n_sent, n_sent)
+        self.end(agent)
+
+    def test_garbage_is_text_in_json(self):
+        put_pod("web", running("10.9.3.1", container=IDS[1]))
+        agent = self.start()
+        garbage = [b"\x00\xff\xfe 10.9.3.1", b'"}]\\', b"\x1b[31m\x01", bytes(range(1, 10)) + bytes(range(11, 256)),
+                   b"\xc3", "ä€😀".encode(), b"\r", b"{", b"%s%n", b"x" * 16384, b"y" * 40000, b":" * 20000, b"end"]
+        out, _ = agent.process.communicate(b"\n".join(garbage), timeout=PATIENCE)
+        answers = [json.loads(line) for line in out.splitlines()]
+        wanted = []
+        for line in garbage:
+            wanted += [line[i:i + 16384].decode(errors="replace") for i in range(0, len(line), 16384)]
+        self.assertEqual([len(answer["line"]) for answer in answers], [len(line) for line in wanted])
+        self.assertEqual([answer["line"] for answer in answers], wanted)
+        self.assertEqual([answer.get("pod") for answer in answers], ["web"] + [None] * (len(wanted) - 1))
+        self.assertEqual(agent.process.returncode, 0)
+
+    def test_a_node_has_to_be_named(self):
+        for name in ("", "n" * 300):
+            with Example("node-agent", env={"NODE_NAME": name}) as agent:
+                self.assertEqual(agent.process.wait(PATIENCE), 2)
+                self.assertIn("NODE_NAME", agent.log_text())
 
 
 if __name__ == "__main__":
