@@ -207,6 +207,12 @@ class SampleController(ExampleCase):
         self.assertEqual(get(DEPLOYMENTS, "taken")["metadata"]["resourceVersion"],
                          foreign["metadata"]["resourceVersion"])
         self.assertEqual(n_writes("deployments"), n)
+        owner = {"apiVersion": "sample.kinformer.dev/v1", "kind": "Foo", "name": "helper",
+                 "uid": put_foo("helper")["metadata"]["uid"]}  # one of its owners, but not the one that controls it
+        put_deployment("helped", ownerReferences=[owner])
+        patch(FOOS, "helper", spec={"deploymentName": "helped", "replicas": 3})
+        wait_until(lambda: events("NotOurs", "helper"), "an event")
+        self.assertEqual(replicas("helped"), 1)
         delete(DEPLOYMENTS, "taken")
         self.wait_replicas("taken", 3)
         sample.stop()
