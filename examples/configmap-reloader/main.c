@@ -9,6 +9,7 @@
  * known what they were started with, also after a restart of this program; the first hash replaces
  * them, too, since it is not known then. While something that is used is missing (optional or not)
  * pods are left alone: new ones might not start. Several replicas do no harm: they write the same.
+ * Who may read workloads but no Secrets can test by the hash what a short secret is.
  */
 #include <kinformer/kinformer.h>
 

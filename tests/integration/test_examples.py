@@ -168,8 +168,7 @@ class SampleController(ExampleCase):
         sample = self.start()
         foo = put_foo("a", deploymentName="web", replicas=2)
         self.wait_replicas("web", 2)
-        deployment = get(DEPLOYMENTS, "web")
-        self.assertEqual(deployment["metadata"]["ownerReferences"], [{
+        self.assertEqual(get(DEPLOYMENTS, "web")["metadata"]["ownerReferences"], [{
             "apiVersion": "sample.kinformer.dev/v1", "kind": "Foo", "name": "a", "uid": foo["metadata"]["uid"],
             "controller": True, "blockOwnerDeletion": True}])
         patch(DEPLOYMENTS, "web/status", status={"replicas": 2, "readyReplicas": 1, "availableReplicas": 1})
@@ -178,13 +177,15 @@ class SampleController(ExampleCase):
         self.wait_replicas("web", 4)
         patch(DEPLOYMENTS, "web", spec={"replicas": 7})
         self.wait_replicas("web", 4)
-        patch(FOOS, "a", spec={"replicas": None})
-        patch(DEPLOYMENTS, "web", spec={"replicas": 7})
+        patch(FOOS, "a", spec={"deploymentName": "other", "replicas": None})
+        self.wait_replicas("other", 1)
+        patch(DEPLOYMENTS, "other", spec={"replicas": 7})
         self.asked.wait_at_rest()
-        self.assertEqual(replicas("web"), 7)
-        delete(DEPLOYMENTS, "web")
-        self.wait_replicas("web", 1)
-        self.assertNotEqual(get(DEPLOYMENTS, "web")["metadata"]["uid"], deployment["metadata"]["uid"])
+        self.assertEqual((replicas("web"), replicas("other")), (4, 7))
+        uid = get(DEPLOYMENTS, "other")["metadata"]["uid"]
+        delete(DEPLOYMENTS, "other")
+        self.wait_replicas("other", 1)
+        self.assertNotEqual(get(DEPLOYMENTS, "other")["metadata"]["uid"], uid)
         wait_until(lambda: get(FOOS, "a").get("status") == {"availableReplicas": 0}, "the status of the new one")
         wait_until(lambda: events("Created", "a"), "an event")
         self.asked.wait_at_rest()
