@@ -77,7 +77,7 @@ static int count_generation(struct kinf__verb *verb, const struct cJSON *old, st
                : 0;
 }
 
-/* The status of a custom resource is its subresource's, and nothing else is. */
+/* The status of a custom resource is its subresource's, and nothing else is but who set what. */
 static int keep_other_half(struct kinf__verb *verb, const struct cJSON *old, struct cJSON **object)
 {
     KINF__AUTO_DOC *kept = NULL;
@@ -89,7 +89,8 @@ static int keep_other_half(struct kinf__verb *verb, const struct cJSON *old, str
         return kinf__kind_restore(old, *object, "status") < 0 ? refuse_no_memory(verb) : 0;
     kept = kinf__doc_dup(old);
     status = cJSON_DetachItemFromObjectCaseSensitive(*object, "status");
-    if (kept == NULL || (status != NULL && kinf__doc_set(kept, "status", status) < 0))
+    if (kept == NULL || (status != NULL && kinf__doc_set(kept, "status", status) < 0) ||
+        kinf__kind_restore(metadata_of(*object), metadata_of(kept), "managedFields") < 0)
         return refuse_no_memory(verb);
     if (status == NULL)
         kinf__doc_remove(kept, "status");

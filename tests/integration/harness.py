@@ -493,6 +493,40 @@ class Proxy:
             pass
 
 
+class Example:
+    """A running program of examples/, and its log."""
+
+    def __init__(self, name, *args, kubeconfig=None, stdin=subprocess.DEVNULL, stdout=None, env=None):
+        self.log = tempfile.NamedTemporaryFile(mode="w+", encoding="utf-8")
+        self.process = subprocess.Popen(
+            [os.path.join(ROOT, "build", "asan", "examples", name), *args], stdin=stdin, stdout=stdout or self.log,
+            stderr=self.log, env={**os.environ, "KUBECONFIG": kubeconfig or cluster().kubeconfig(), **(env or {})})
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        if self.process.poll() is None:
+            self.kill()
+        if kind is not None:
+            print(f"--- the end of the log\n{self.log_text()[-4000:]}")
+        self.log.close()
+
+    def log_text(self):
+        with open(self.log.name, encoding="utf-8") as file:
+            return file.read()
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        code = self.process.wait(PATIENCE)
+        if code != 0:
+            raise AssertionError(f"exit {code}: {self.log_text()}")
+
+
 def make_gadgets():
     """A custom resource: gadgets.test.kinformer.dev."""
     cluster().kubectl("apply", "-f", os.path.join(ROOT, "tests", "integration", "gadgets.yaml"))

@@ -1553,6 +1553,9 @@ def custom(ns):
     yield apply("apply-remove", t + "/a", widget("a", tags=["x"]), "one", "&force=true")
     yield apply("apply-invalid", t + "/a", widget("a", size=50), "one", "&force=true")
     yield apply("apply-unknown", t + "/a", widget("a", foo=1), "one", "&force=true")
+    yield apply("apply-status", t + "/a/status",
+                thing(v1, "Widget", "a", status={"phase": "Ready", "replicas": 1}), "one")
+    yield apply("apply-status-remove", t + "/a/status", thing(v1, "Widget", "a", status={"phase": "Ready"}), "one")
     yield get("by-label", t + "?labelSelector=a%3Db", TABLE)
     yield get("by-field", t + "?fieldSelector=spec.size%3D5")
     yield get("not-there-get", t + "/nope")

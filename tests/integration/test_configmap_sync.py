@@ -1,45 +1,24 @@
 """examples/configmap-sync as it is run: two replicas and a Lease, the one that leads killed while what they copy changes."""
 
 import json
-import os
 import random
-import signal
-import subprocess
-import tempfile
 import time
 import unittest
 
-from harness import PATIENCE, ROOT, cluster, config_map, wait_until
+from harness import Example, cluster, config_map, wait_until
 
 SPACES = [f"sync-{i}" for i in range(4)]
 
 
-class Replica:
+class Replica(Example):
     """One process."""
 
     def __init__(self):
-        self.log = tempfile.NamedTemporaryFile(mode="w+", encoding="utf-8")
-        program = os.path.join(ROOT, "build", "asan", "examples", "configmap-sync")
-        self.process = subprocess.Popen([program], stdout=self.log, stderr=subprocess.STDOUT,
-                                        env={**os.environ, "KUBECONFIG": cluster().kubeconfig()})
-
-    def log_text(self):
-        with open(self.log.name, encoding="utf-8") as file:
-            return file.read()
+        super().__init__("configmap-sync")
 
     def leads(self):
         """As its log says."""
         return "leads lease=" in self.log_text()
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
-
-    def stop(self):
-        self.process.send_signal(signal.SIGTERM)
-        code = self.process.wait(PATIENCE)
-        if code != 0:
-            raise AssertionError(f"exit {code}: {self.log_text()}")
 
 
 def list_config_maps():
