@@ -30,6 +30,8 @@ void kinf__demand_set_rules(struct kinf__demand *demand, const struct kinf__dema
         demand->rules.max_types = KINF__DEMAND_MAX_TYPES;
     if (rules->max_bytes == 0)
         demand->rules.max_bytes = KINF__DEMAND_MAX_BYTES;
+    if (rules->max_staleness_ms == 0)
+        demand->rules.max_staleness_ms = KINF__DEMAND_STALE_MS;
     kinf__mutex_unlock(&demand->lock);
 }
 
@@ -308,7 +310,8 @@ static void stay_away(struct kinf__demand_type *type, int64_t now_ms)
 static void give_up(struct kinf__demand *demand, struct kinf__demand_type *type,
                     enum kinf__demand_cause cause, const char *reason, int64_t now_ms)
 {
-    if (cause == KINF__DEMAND_TYPES || cause == KINF__DEMAND_BYTES || cause == KINF__DEMAND_REFUSED)
+    if (cause == KINF__DEMAND_TYPES || cause == KINF__DEMAND_BYTES ||
+        cause == KINF__DEMAND_REFUSED || cause == KINF__DEMAND_STALE)
         stay_away(type, now_ms);
     enter(type, KINF__DEMAND_LEAVING, now_ms);
     if (reason != NULL)
@@ -361,7 +364,8 @@ static int rank_failing(const struct kinf__demand_type *type,
                         const struct kinf__demand_rules *rules, int64_t now_ms)
 {
     (void)rules;
-    return type->is_failing && now_ms - type->since_ms >= KINF__DEMAND_TRY_MS;
+    return type->state == KINF__DEMAND_STARTING && type->is_failing &&
+           now_ms - type->since_ms >= KINF__DEMAND_TRY_MS;
 }
 
 static int rank_forbidden(const struct kinf__demand_type *type,
@@ -495,12 +499,52 @@ static struct kinf__demand_type *end_for_rules(struct kinf__demand *demand, int6
     return type;
 }
 
+/* D10. For how long something has been so, of which the API server's absence is not the reason. */
+static int64_t lasts_ms(const struct kinf__demand *demand, int64_t since_ms, int64_t now_ms)
+{
+    return now_ms - (since_ms > demand->unanswered_ms ? since_ms : demand->unanswered_ms);
+}
+
+static struct kinf__demand_type *give_up_stale(struct kinf__demand *demand,
+                                               struct kinf__demand_type *type, int64_t now_ms)
+{
+    char reason[KINF__DEMAND_REASON_MAX];
+
+    if (type->is_failing && lasts_ms(demand, type->failing_ms, now_ms) >= KINF__DEMAND_TRY_MS)
+        snprintf(reason, sizeof reason, "could not be kept fresh, %.280s", type->reason);
+    else if (lasts_ms(demand, type->use.contact_ms, now_ms) >= demand->rules.max_staleness_ms)
+        snprintf(reason, sizeof reason,
+                 "could not be kept fresh, nothing came of it for %" PRId64 " s",
+                 (now_ms - type->use.contact_ms) / 1000);
+    else
+        return NULL;
+    give_up(demand, type, KINF__DEMAND_STALE, reason, now_ms);
+    return type;
+}
+
+static struct kinf__demand_type *end_for_staleness(struct kinf__demand *demand, int64_t now_ms)
+{
+    struct kinf__demand_type *gone = NULL;
+
+    if (demand->answered_ms == 0 || now_ms - demand->answered_ms > 2 * KINF__DEMAND_PROBE_MS)
+        return NULL;
+    KINF__LIST_FOR_EACH (node, &demand->types) {
+        struct kinf__demand_type *type = KINF__LIST_ENTRY(node, struct kinf__demand_type, node);
+
+        if (gone == NULL && type->state == KINF__DEMAND_CACHED)
+            gone = give_up_stale(demand, type, now_ms);
+    }
+    return gone;
+}
+
 struct kinf__demand_type *kinf__demand_next_end(struct kinf__demand *demand, int64_t now_ms)
 {
     struct kinf__demand_type *type;
 
     kinf__mutex_lock(&demand->lock);
     type = end_for_rules(demand, now_ms);
+    if (type == NULL)
+        type = end_for_staleness(demand, now_ms);
     if (type == NULL)
         type = end_for_bytes(demand, now_ms);
     if (type == NULL)
@@ -522,14 +566,56 @@ void kinf__demand_note_use(struct kinf__demand *demand, struct kinf__demand_type
 }
 
 void kinf__demand_note_trouble(struct kinf__demand *demand, struct kinf__demand_type *type,
-                               const char *trouble)
+                               const char *trouble, int64_t now_ms)
 {
+    bool is_starting;
+
     kinf__mutex_lock(&demand->lock);
+    is_starting = type->state == KINF__DEMAND_STARTING;
+    if (trouble != NULL && !type->is_failing)
+        type->failing_ms = now_ms;
     type->is_failing = trouble != NULL;
     if (trouble != NULL)
-        snprintf(type->reason, sizeof type->reason, "its first list fails: %.200s", trouble);
+        snprintf(type->reason, sizeof type->reason, "its %s: %.200s",
+                 is_starting ? "first list fails" : "list or watch fails", trouble);
     else
-        set_reason(type, listing);
+        set_reason(type, is_starting ? listing : "");
+    kinf__mutex_unlock(&demand->lock);
+}
+
+/* In time: who goes for silence has been in doubt for a minute. */
+static bool is_in_doubt(const struct kinf__demand *demand, const struct kinf__demand_type *type,
+                        int64_t now_ms)
+{
+    return type->state == KINF__DEMAND_CACHED &&
+           (type->is_failing ||
+            now_ms - type->use.contact_ms >= demand->rules.max_staleness_ms - KINF__DEMAND_TRY_MS);
+}
+
+bool kinf__demand_take_probe(struct kinf__demand *demand, int64_t now_ms)
+{
+    bool is_due = false;
+
+    kinf__mutex_lock(&demand->lock);
+    if (now_ms >= demand->probe_ms) {
+        KINF__LIST_FOR_EACH (node, &demand->types)
+            is_due =
+                is_due ||
+                is_in_doubt(demand, KINF__LIST_ENTRY(node, struct kinf__demand_type, node), now_ms);
+    }
+    if (is_due)
+        demand->probe_ms = now_ms + KINF__DEMAND_PROBE_MS;
+    kinf__mutex_unlock(&demand->lock);
+    return is_due;
+}
+
+void kinf__demand_note_server(struct kinf__demand *demand, bool answers, int64_t now_ms)
+{
+    kinf__mutex_lock(&demand->lock);
+    if (answers)
+        demand->answered_ms = now_ms;
+    else
+        demand->unanswered_ms = now_ms;
     kinf__mutex_unlock(&demand->lock);
 }
 
@@ -539,6 +625,7 @@ void kinf__demand_note_cached(struct kinf__demand *demand, struct kinf__demand_t
     kinf__mutex_lock(&demand->lock);
     enter(type, KINF__DEMAND_CACHED, now_ms);
     type->is_failing = false;
+    type->use.contact_ms = now_ms;
     set_reason(type, "");
     kinf__mutex_unlock(&demand->lock);
 }
