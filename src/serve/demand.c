@@ -717,13 +717,29 @@ void kinf__demand_report(struct kinf__demand *demand, struct kinf__report *repor
 }
 
 struct counts {
-    uint64_t n_types, bytes, n_starts, n_given_up[KINF__N_DEMAND_CAUSES];
+    uint64_t n_types, n_waiting, n_away, bytes, n_starts, n_given_up[KINF__N_DEMAND_CAUSES];
 };
 
-static void read_counts(struct kinf__demand *demand, struct counts *counts)
+/* Those that would be cached if they had not to stay away. */
+static size_t count_away(struct kinf__demand *demand, int64_t now_ms)
+{
+    size_t n = 0;
+
+    KINF__LIST_FOR_EACH (node, &demand->types) {
+        const struct kinf__demand_type *type =
+            KINF__LIST_ENTRY(node, struct kinf__demand_type, node);
+
+        n += type->state == KINF__DEMAND_ASKED && now_ms < type->away_ms;
+    }
+    return n;
+}
+
+static void read_counts(struct kinf__demand *demand, int64_t now_ms, struct counts *counts)
 {
     kinf__mutex_lock(&demand->lock);
     counts->n_types = count(demand, KINF__DEMAND_CACHED);
+    counts->n_waiting = count(demand, KINF__DEMAND_QUEUED);
+    counts->n_away = count_away(demand, now_ms);
     counts->bytes = sum_bytes(demand, false);
     counts->n_starts = demand->n_starts;
     memcpy(counts->n_given_up, demand->n_given_up, sizeof counts->n_given_up);
@@ -755,19 +771,41 @@ static int write_given_up(struct kinf__buffer *out, const struct counts *counts)
     return failed;
 }
 
-int kinf__demand_write_metrics(struct kinf__demand *demand, struct kinf__buffer *out)
+static int write_gauges(struct kinf__buffer *out, const struct counts *counts)
+{
+    const struct {
+        const char *name, *help;
+        uint64_t value;
+    } gauges[] = {
+        { "kinformer_on_demand_types", "Types that are cached since they were asked for.",
+          counts->n_types },
+        { "kinformer_on_demand_waiting_types",
+          "Types that are to be cached and wait for a place, or for their turn.",
+          counts->n_waiting },
+        { "kinformer_on_demand_away_types",
+          "Types that stay away for a while, since they were refused, stale or too much.",
+          counts->n_away },
+        { "kinformer_on_demand_bytes",
+          "Memory of those that are cached and of the ones that are started, about.",
+          counts->bytes },
+    };
+    int failed = 0;
+
+    for (size_t i = 0; failed == 0 && i < KINF__ARRAY_LEN(gauges); i++)
+        failed =
+            write_number(out, KINF__METRIC_GAUGE, gauges[i].name, gauges[i].help, gauges[i].value);
+    return failed;
+}
+
+int kinf__demand_write_metrics(struct kinf__demand *demand, int64_t now_ms,
+                               struct kinf__buffer *out)
 {
     struct counts counts = { 0 };
     int failed;
 
     if (demand != NULL)
-        read_counts(demand, &counts);
-    failed = write_number(out, KINF__METRIC_GAUGE, "kinformer_on_demand_types",
-                          "Types that are cached since they were asked for.", counts.n_types);
-    if (failed == 0)
-        failed =
-            write_number(out, KINF__METRIC_GAUGE, "kinformer_on_demand_bytes",
-                         "Memory of those and of the ones that are started, about.", counts.bytes);
+        read_counts(demand, now_ms, &counts);
+    failed = write_gauges(out, &counts);
     if (failed == 0)
         failed = write_number(out, KINF__METRIC_COUNTER, "kinformer_on_demand_starts_total",
                               "Types whose cache was started since they were asked for.",

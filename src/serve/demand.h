@@ -204,7 +204,7 @@ const char *kinf__demand_name(const struct kinf__demand_type *type, char *buf, s
 /* The member "onDemand" of an object. */
 void kinf__demand_report(struct kinf__demand *demand, struct kinf__report *report);
 /* Its metrics. NULL: zeros. Errors: KINF_ERR_NO_MEMORY. */
-KINF_MUST_CHECK int kinf__demand_write_metrics(struct kinf__demand *demand,
+KINF_MUST_CHECK int kinf__demand_write_metrics(struct kinf__demand *demand, int64_t now_ms,
                                                struct kinf__buffer *out);
 
 #endif

@@ -418,7 +418,7 @@ int kinf__state_answer_metrics(struct kinf__exchange *exchange)
     if (failed == 0)
         failed = write_upstream(server, out);
     if (failed == 0)
-        failed = kinf__demand_write_metrics(server->demand, out);
+        failed = kinf__demand_write_metrics(server->demand, kinf__clock_now_ms(), out);
     exchange->answer.content_type = "text/plain; version=0.0.4; charset=utf-8";
     return failed < 0 ? kinf__refuse_no_memory(exchange->refusal) : 0;
 }

@@ -596,6 +596,10 @@ static void what_is_told_has_types_states_and_counts(void **state)
     (void)state;
     begin();
     use(cache("pods", 1000), 5 * MIB, 1, 0, 2000);
+    cache("gadgets", 1000);
+    kinf__demand_give_up(&demand, type_of("gadgets"), KINF__DEMAND_REFUSED, "forbidden", 1000);
+    kinf__demand_note_gone(&demand, type_of("gadgets"), 1000);
+    ask("nodes", 1000);
     kinf__report_open(&report, NULL, '{');
     kinf__demand_report(&demand, &report);
     kinf__report_close(&report, '}');
@@ -603,10 +607,12 @@ static void what_is_told_has_types_states_and_counts(void **state)
     assert_non_null(strstr(kinf__buffer_cstr(&out), "\"onDemand\":{\"enabled\":true"));
     assert_non_null(strstr(kinf__buffer_cstr(&out), "\"resource\":\"pods\""));
     assert_non_null(strstr(kinf__buffer_cstr(&out), "\"state\":\"cached\""));
-    assert_int_equal(kinf__demand_write_metrics(&demand, &text), 0);
+    assert_int_equal(kinf__demand_write_metrics(&demand, 10000, &text), 0);
     assert_non_null(strstr(kinf__buffer_cstr(&text), "kinformer_on_demand_types 1\n"));
     assert_non_null(strstr(kinf__buffer_cstr(&text), "kinformer_on_demand_bytes 5242880\n"));
-    assert_non_null(strstr(kinf__buffer_cstr(&text), "kinformer_on_demand_starts_total 1\n"));
+    assert_non_null(strstr(kinf__buffer_cstr(&text), "kinformer_on_demand_waiting_types 1\n"));
+    assert_non_null(strstr(kinf__buffer_cstr(&text), "kinformer_on_demand_away_types 1\n"));
+    assert_non_null(strstr(kinf__buffer_cstr(&text), "kinformer_on_demand_starts_total 2\n"));
     assert_non_null(strstr(kinf__buffer_cstr(&text),
                            "kinformer_on_demand_evictions_total{reason=\"idle\"} 0\n"));
     kinf__buffer_release(&out);
