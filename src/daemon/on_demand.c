@@ -392,24 +392,29 @@ const struct kinf__watch *kinf__on_demand_watch(const struct kinf__on_demand *on
 
 /* --- life --- */
 
-void kinf__on_demand_set_rules(struct kinf__on_demand *on_demand, const struct kinf__config *config)
+struct kinf__demand_rules kinf__on_demand_rules(const struct kinf__config *config)
 {
     const struct kinf__on_demand_config *section = &config->on_demand;
 
-    if (on_demand->demand == NULL)
-        return;
-    kinf__demand_set_rules(on_demand->demand,
-                           &(struct kinf__demand_rules){
-                               .is_enabled = section->is_enabled,
-                               .idle_ms = section->idle_ms,
-                               .max_types = section->max_types,
-                               .max_bytes = section->max_bytes,
-                               .max_staleness_ms = on_demand->max_staleness_ms,
-                               .excludes = (const char *const *)section->excludes.items,
-                               .n_excludes = section->excludes.n_items,
-                               .includes = (const char *const *)section->includes.items,
-                               .n_includes = section->includes.n_items,
-                           });
+    return (struct kinf__demand_rules){
+        .is_enabled = section->is_enabled,
+        .idle_ms = section->idle_ms,
+        .max_types = section->max_types,
+        .max_bytes = section->max_bytes,
+        .excludes = (const char *const *)section->excludes.items,
+        .n_excludes = section->excludes.n_items,
+        .includes = (const char *const *)section->includes.items,
+        .n_includes = section->includes.n_items,
+    };
+}
+
+void kinf__on_demand_set_rules(struct kinf__on_demand *on_demand, const struct kinf__config *config)
+{
+    struct kinf__demand_rules rules = kinf__on_demand_rules(config);
+
+    rules.max_staleness_ms = on_demand->max_staleness_ms;
+    if (on_demand->demand != NULL)
+        kinf__demand_set_rules(on_demand->demand, &rules);
 }
 
 void kinf__on_demand_init(struct kinf__on_demand *on_demand, struct kinf__watches *watches)

@@ -44,6 +44,9 @@ void kinf__on_demand_init(struct kinf__on_demand *on_demand, struct kinf__watche
 /* Its watches end; no errand is under way, and the server has stopped. */
 void kinf__on_demand_release(struct kinf__on_demand *on_demand);
 
+/* What `config` says of them, borrowed from it; how old is too old it does not say. */
+struct kinf__demand_rules kinf__on_demand_rules(const struct kinf__config *config);
+
 /* The rules of `config`, from which they are borrowed: it is, or is about to be, the configuration of the
  * watches. */
 void kinf__on_demand_set_rules(struct kinf__on_demand *on_demand,
