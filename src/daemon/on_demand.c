@@ -209,12 +209,28 @@ static bool is_live(const struct kinf_informer_status *status)
            (status->state == KINF_STATE_LIVE || status->state == KINF_STATE_DEGRADED);
 }
 
-/* A watch that is open is the end of it; that a request is under way again is not, once the type is cached. */
+static bool is_refused(const struct kinf_informer_status *status)
+{
+    return status->state == KINF_STATE_FORBIDDEN || status->state == KINF_STATE_ABSENT;
+}
+
+/* A server that starts refuses what it will allow, and what a proxy does not know may be there: of what is
+ * cached it is over when the objects are gone, too. Until then it is a failure like any other. */
+static bool is_refused_for_good(const struct kinf__on_demand_entry *entry,
+                                const struct kinf_informer_status *status)
+{
+    return entry->type->state == KINF__DEMAND_STARTING
+               ? is_refused(status)
+               : status->state == KINF_STATE_ABSENT && status->n_objects == 0;
+}
+
+/* A watch that is open is the end of it; that a request is under way again is not, once the type is
+ * cached. */
 static void note_trouble(struct kinf__on_demand *on_demand,
                          const struct kinf__on_demand_entry *entry,
                          const struct kinf_informer_status *status, int64_t now_ms)
 {
-    bool is_failing = status->state == KINF_STATE_BACKING_OFF;
+    bool is_failing = status->state == KINF_STATE_BACKING_OFF || is_refused(status);
 
     if (is_failing || entry->type->state == KINF__DEMAND_STARTING ||
         status->state != KINF_STATE_LISTING)
@@ -250,7 +266,7 @@ static void look_at(struct kinf__on_demand *on_demand, struct kinf__on_demand_en
         return;
     }
     note_use(on_demand, entry, &status, &use, now_ms);
-    if (status.state == KINF_STATE_FORBIDDEN || status.state == KINF_STATE_ABSENT)
+    if (is_refused_for_good(entry, &status))
         refuse(on_demand, entry, &status);
     else if (is_configured(on_demand, entry))
         give_up(on_demand, entry, KINF__DEMAND_RULES, "resources names it by now");

@@ -17,8 +17,8 @@
  *  D7  At most 8 first lists run at once; 64 types may start in a row, then one each 10 s.
  *  D8  A first list that still fails after a minute is refused: others wait for its turn to end.
  *  D9  Whatever was asked for and is not cached has a reason in words, and how long that holds.
- *  D10 A cached one that is not kept fresh is given up: its requests fail for a minute, or nothing came
- *      for `max_staleness_ms`, and the API server answers all the while. While the server does not,
+ *  D10 A cached one that is not kept fresh is given up: its requests fail for 90 s, which is longer than
+ *      any wait before the next of them, or nothing came for `max_staleness_ms`, and the API server answers all the while. While the server does not,
  *      nobody could do better: then none goes, and times count from its return.
  *
  * A type is remembered for good once it was asked for: there are as many as the server's discovery has.
@@ -44,6 +44,7 @@
 #define KINF__DEMAND_AWAY_MS    60000
 #define KINF__DEMAND_AWAY_MAX   3600000
 #define KINF__DEMAND_TRY_MS     60000
+#define KINF__DEMAND_FAILING_MS 90000
 #define KINF__DEMAND_AT_ONCE    8
 #define KINF__DEMAND_IN_A_ROW   64
 #define KINF__DEMAND_START_MS   10000

@@ -216,7 +216,8 @@ static int64_t lasts_ms(const struct kinf__demand *demand, int64_t since_ms, int
 static bool fails_for_long(const struct kinf__demand *demand, const struct kinf__demand_type *type,
                            int64_t now_ms)
 {
-    return type->is_failing && lasts_ms(demand, type->failing_ms, now_ms) >= KINF__DEMAND_TRY_MS;
+    return type->is_failing &&
+           lasts_ms(demand, type->failing_ms, now_ms) >= KINF__DEMAND_FAILING_MS;
 }
 
 /* D10 */
