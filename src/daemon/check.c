@@ -6,13 +6,18 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <kinformer/request.h>
 #include <kinformer/text.h>
 
+#include "base/buffer.h"
 #include "base/compiler.h"
 #include "base/error.h"
+#include "daemon/on_demand.h"
 #include "json/scan.h"
+#include "rest/discovery_cache.h"
+#include "serve/demand_policy.h"
 #include "serve/fields.h"
 
 #define REVIEWS   "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
@@ -193,6 +198,129 @@ static int check_reviewing(struct kinf_client *client, struct kinf_error *err)
     return failed;
 }
 
+/* --- types on demand --- */
+
+struct on_demand_check {
+    struct kinf_client *client;
+    struct kinf__demand_rules rules;
+    bool may_all; /* whatever there is */
+    size_t n_asked;
+    size_t n_types;
+    size_t n_may;
+    struct kinf__buffer others; /* ", pods, nodes" */
+};
+
+static int may_cache(struct kinf_client *client, const char *group, const char *resource,
+                     bool *ret_may, struct kinf_error *err)
+{
+    static const char *const verbs[] = { "list", "watch" };
+    int failed = 0;
+
+    *ret_may = true;
+    for (size_t i = 0; failed == 0 && *ret_may && i < KINF__ARRAY_LEN(verbs); i++)
+        failed = review(client,
+                        &(struct right){ .verb = verbs[i], .group = group, .resource = resource },
+                        ret_may, err);
+    return failed;
+}
+
+static int check_type(struct on_demand_check *check, const char *group, const char *resource,
+                      struct kinf_error *err)
+{
+    bool may = check->may_all;
+    int failed = 0;
+
+    check->n_types++;
+    if (!may && check->n_asked < KINF__CHECK_MAX_TYPES) {
+        check->n_asked++;
+        failed = may_cache(check->client, group, resource, &may, err);
+    }
+    if (failed == 0 && may)
+        check->n_may++;
+    else if (failed == 0 && kinf__buffer_printf(&check->others, ", %s%s%s", resource,
+                                                *group != '\0' ? "." : "", group) < 0)
+        failed = kinf__error_no_memory(err);
+    return failed;
+}
+
+/* Rights know no versions. */
+static bool is_known(const struct kinf__discovery *table, size_t n_versions, const char *group,
+                     const char *resource)
+{
+    for (size_t i = 0; i < n_versions; i++) {
+        const struct kinf__discovery_version *version = &table->versions[i];
+
+        for (size_t j = 0; strcmp(version->group, group) == 0 && j < version->n_resources; j++) {
+            if (strcmp(version->resources[j].name, resource) == 0)
+                return true;
+        }
+    }
+    return false;
+}
+
+static int check_version(struct on_demand_check *check, const struct kinf__discovery *table,
+                         size_t place, struct kinf_error *err)
+{
+    const struct kinf__discovery_version *version = &table->versions[place];
+    int failed = 0;
+
+    for (size_t i = 0; failed == 0 && i < version->n_resources; i++) {
+        const struct kinf__discovery_resource *resource = &version->resources[i];
+
+        if (strchr(resource->name, '/') == NULL &&
+            kinf__demand_forbids(&check->rules, version->group, resource->name, resource->verbs) ==
+                NULL &&
+            !is_known(table, place, version->group, resource->name))
+            failed = check_type(check, version->group, resource->name, err);
+    }
+    return failed;
+}
+
+static int check_types(struct on_demand_check *check, struct kinf_error *err)
+{
+    struct kinf__discovery_reader reader;
+    int failed = kinf__discovery_open(check->client, &reader, err);
+
+    if (failed < 0)
+        return failed;
+    failed = kinf__discovery_read_all(&reader.cache->table, &reader.source, err);
+    for (size_t i = 0; failed == 0 && i < reader.cache->table.n_versions; i++)
+        failed = check_version(check, &reader.cache->table, i, err);
+    kinf__discovery_close(&reader);
+    return failed;
+}
+
+static void tell_types(const struct on_demand_check *check, struct kinf_error *err)
+{
+    if (check->n_may == 0)
+        tell(err, "onDemand: no right to list and watch any type in all namespaces");
+    else if (check->n_may == check->n_types)
+        printf("on demand: all %zu types may be cached\n", check->n_types);
+    else
+        printf("on demand: %zu of %zu types may be cached; no right to list and watch in all "
+               "namespaces%s: %.*s\n",
+               check->n_may, check->n_types,
+               check->n_types > KINF__CHECK_MAX_TYPES ? ", or not asked" : "",
+               (int)check->others.len - 2, check->others.bytes + 2);
+}
+
+static int check_on_demand(struct kinf_client *client, const struct kinf__config *config,
+                           struct kinf_error *err)
+{
+    struct on_demand_check check = { .client = client,
+                                     .rules = kinf__on_demand_rules(config),
+                                     .others = KINF__BUFFER_INIT };
+    struct kinf_error trouble = KINF_ERROR_INIT;
+    int failed = may_cache(client, "*", "*", &check.may_all, &trouble);
+
+    if (failed == 0)
+        failed = check_types(&check, &trouble);
+    if (failed == 0)
+        tell_types(&check, err);
+    kinf__buffer_release(&check.others);
+    return failed < 0 ? keep(&trouble, err) : 0;
+}
+
 int kinf__check_online(struct kinf_client *client, const struct kinf__config *config,
                        struct kinf_error *err)
 {
@@ -202,5 +330,7 @@ int kinf__check_online(struct kinf_client *client, const struct kinf__config *co
         failed = check_resource(client, &config->resources[i], err);
     if (failed == 0 && config->is_delegated)
         failed = check_reviewing(client, err);
+    if (failed == 0 && config->on_demand.is_enabled)
+        failed = check_on_demand(client, config, err);
     return failed < 0 ? failed : (int)err->code;
 }

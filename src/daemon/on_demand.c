@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <kinformer/request.h>
+
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -170,7 +172,8 @@ static void note_use(struct kinf__on_demand *on_demand, const struct kinf__on_de
 {
     struct kinf__demand_use use = { .bytes = source->bytes + status->queued_bytes,
                                     .n_watches = source->n_watches,
-                                    .last_ms = source->last_ms };
+                                    .last_ms = source->last_ms,
+                                    .contact_ms = status->last_contact_ms };
 
     if (!status->has_synced && status->list_bytes > use.bytes)
         use.bytes = status->list_bytes;
@@ -206,6 +209,35 @@ static bool is_live(const struct kinf_informer_status *status)
            (status->state == KINF_STATE_LIVE || status->state == KINF_STATE_DEGRADED);
 }
 
+static bool is_refused(const struct kinf_informer_status *status)
+{
+    return status->state == KINF_STATE_FORBIDDEN || status->state == KINF_STATE_ABSENT;
+}
+
+/* A server that starts refuses what it will allow, and what a proxy does not know may be there: of what is
+ * cached it is over when the objects are gone, too. Until then it is a failure like any other. */
+static bool is_refused_for_good(const struct kinf__on_demand_entry *entry,
+                                const struct kinf_informer_status *status)
+{
+    return entry->type->state == KINF__DEMAND_STARTING
+               ? is_refused(status)
+               : status->state == KINF_STATE_ABSENT && status->n_objects == 0;
+}
+
+/* A watch that is open is the end of it; that a request is under way again is not, once the type is
+ * cached. */
+static void note_trouble(struct kinf__on_demand *on_demand,
+                         const struct kinf__on_demand_entry *entry,
+                         const struct kinf_informer_status *status, int64_t now_ms)
+{
+    bool is_failing = status->state == KINF_STATE_BACKING_OFF || is_refused(status);
+
+    if (is_failing || entry->type->state == KINF__DEMAND_STARTING ||
+        status->state != KINF_STATE_LISTING)
+        kinf__demand_note_trouble(on_demand->demand, entry->type,
+                                  is_failing ? status->reason : NULL, now_ms);
+}
+
 /* What the configuration names, since a reload, is its own. */
 static bool is_configured(const struct kinf__on_demand *on_demand,
                           const struct kinf__on_demand_entry *entry)
@@ -234,15 +266,14 @@ static void look_at(struct kinf__on_demand *on_demand, struct kinf__on_demand_en
         return;
     }
     note_use(on_demand, entry, &status, &use, now_ms);
-    if (status.state == KINF_STATE_FORBIDDEN || status.state == KINF_STATE_ABSENT)
+    if (is_refused_for_good(entry, &status))
         refuse(on_demand, entry, &status);
     else if (is_configured(on_demand, entry))
         give_up(on_demand, entry, KINF__DEMAND_RULES, "resources names it by now");
     else if (entry->type->state == KINF__DEMAND_STARTING && is_live(&status))
         publish(on_demand, entry, now_ms);
-    else if (entry->type->state == KINF__DEMAND_STARTING)
-        kinf__demand_note_trouble(on_demand->demand, entry->type,
-                                  status.state == KINF_STATE_BACKING_OFF ? status.reason : NULL);
+    else
+        note_trouble(on_demand, entry, &status, now_ms);
 }
 
 /* --- starting --- */
@@ -262,7 +293,8 @@ static void start_what_is_due(struct kinf__on_demand *on_demand, int64_t now_ms)
 
 bool kinf__on_demand_has_errand(const struct kinf__on_demand *on_demand)
 {
-    return on_demand->wants_discovery || !kinf__list_is_empty(&on_demand->fresh);
+    return on_demand->wants_discovery || on_demand->wants_probe ||
+           !kinf__list_is_empty(&on_demand->fresh);
 }
 
 static int make(struct kinf__on_demand *on_demand, struct kinf__on_demand_entry *entry)
@@ -274,6 +306,20 @@ static int make(struct kinf__on_demand *on_demand, struct kinf__on_demand_entry 
 
     return kinf__watch_new(watches->client, &entry->config, &events, &owner,
                            watches->serving->server, &entry->watch, &entry->err);
+}
+
+/* Whoever may not ask has been answered, too. */
+static void probe(const struct kinf__on_demand *on_demand)
+{
+    kinf_auto_response struct kinf_response response = KINF_RESPONSE_INIT;
+    struct kinf_error err = KINF_ERROR_INIT;
+    int failed = kinf_client_request_raw(on_demand->watches->client, "GET", "/readyz",
+                                         (struct kinf_str){ NULL, 0 }, NULL, &response, &err);
+
+    kinf__demand_note_server(on_demand->demand,
+                             failed == 0 || failed == KINF_ERR_FORBIDDEN ||
+                                 failed == KINF_ERR_NOT_FOUND,
+                             kinf__clock_now_ms());
 }
 
 void kinf__on_demand_prepare(struct kinf__on_demand *on_demand)
@@ -295,6 +341,8 @@ void kinf__on_demand_prepare(struct kinf__on_demand *on_demand)
     }
     if (is_any_custom)
         kinf__definitions_fetch(watches->serving->server, watches->client);
+    if (on_demand->wants_probe)
+        probe(on_demand);
 }
 
 static void start_entry(struct kinf__on_demand *on_demand, struct kinf__on_demand_entry *entry)
@@ -317,6 +365,7 @@ static void start_entry(struct kinf__on_demand *on_demand, struct kinf__on_deman
 void kinf__on_demand_take_over(struct kinf__on_demand *on_demand)
 {
     on_demand->wants_discovery = false;
+    on_demand->wants_probe = false;
     KINF__LIST_FOR_EACH_SAFE (node, &on_demand->fresh)
         start_entry(on_demand, KINF__LIST_ENTRY(node, struct kinf__on_demand_entry, node));
 }
@@ -334,6 +383,8 @@ int64_t kinf__on_demand_look(struct kinf__on_demand *on_demand, bool is_idle)
         start_what_is_due(on_demand, now_ms);
         if (kinf__demand_take_unknown(on_demand->demand, now_ms))
             on_demand->wants_discovery = true;
+        if (kinf__demand_take_probe(on_demand->demand, now_ms))
+            on_demand->wants_probe = true;
     }
     KINF__LIST_FOR_EACH (node, &on_demand->entries) {
         if (KINF__LIST_ENTRY(node, struct kinf__on_demand_entry, node)->type->state !=
@@ -357,28 +408,35 @@ const struct kinf__watch *kinf__on_demand_watch(const struct kinf__on_demand *on
 
 /* --- life --- */
 
-void kinf__on_demand_set_rules(struct kinf__on_demand *on_demand, const struct kinf__config *config)
+struct kinf__demand_rules kinf__on_demand_rules(const struct kinf__config *config)
 {
     const struct kinf__on_demand_config *section = &config->on_demand;
 
-    if (on_demand->demand == NULL)
-        return;
-    kinf__demand_set_rules(on_demand->demand,
-                           &(struct kinf__demand_rules){
-                               .is_enabled = section->is_enabled,
-                               .idle_ms = section->idle_ms,
-                               .max_types = section->max_types,
-                               .max_bytes = section->max_bytes,
-                               .excludes = (const char *const *)section->excludes.items,
-                               .n_excludes = section->excludes.n_items,
-                               .includes = (const char *const *)section->includes.items,
-                               .n_includes = section->includes.n_items,
-                           });
+    return (struct kinf__demand_rules){
+        .is_enabled = section->is_enabled,
+        .idle_ms = section->idle_ms,
+        .max_types = section->max_types,
+        .max_bytes = section->max_bytes,
+        .excludes = (const char *const *)section->excludes.items,
+        .n_excludes = section->excludes.n_items,
+        .includes = (const char *const *)section->includes.items,
+        .n_includes = section->includes.n_items,
+    };
+}
+
+void kinf__on_demand_set_rules(struct kinf__on_demand *on_demand, const struct kinf__config *config)
+{
+    struct kinf__demand_rules rules = kinf__on_demand_rules(config);
+
+    rules.max_staleness_ms = on_demand->max_staleness_ms;
+    if (on_demand->demand != NULL)
+        kinf__demand_set_rules(on_demand->demand, &rules);
 }
 
 void kinf__on_demand_init(struct kinf__on_demand *on_demand, struct kinf__watches *watches)
 {
-    *on_demand = (struct kinf__on_demand){ .watches = watches };
+    *on_demand = (struct kinf__on_demand){ .watches = watches,
+                                           .max_staleness_ms = watches->config.max_staleness_ms };
     kinf__list_init(&on_demand->fresh);
     kinf__list_init(&on_demand->entries);
     if (watches->serving != NULL && watches->serving->forwarder != NULL)

@@ -4,7 +4,9 @@
  *
  * A type answers once it has synced and its watch is open; until then, and again after it was given up,
  * requests for it are passed on. One that is given up answers what is under way to its end, for 30 s at
- * most; its watches end at once, between two events, and their clients go on with the API server.
+ * most; its watches end at once, between two events, and their clients go on with the API server. So
+ * it is with one that the API server does not keep fresh, too: whether the server is there at all, an
+ * errand asks then.
  *
  * Owner: the daemon. Threads: the main thread, unless a line says otherwise.
  */
@@ -30,15 +32,20 @@ struct kinf__on_demand {
     struct kinf__watches *watches;
     struct kinf__demand
         *demand;               /* NULL: nothing is passed on, and so nothing is cached on demand */
+    int64_t max_staleness_ms;  /* the server's, which no reload changes; 0: the default */
     struct kinf__list fresh;   /* to be made; an errand makes them */
     struct kinf__list entries; /* that run, or wait for their last requests */
     bool wants_discovery;      /* to be read by the next errand */
+    bool wants_probe;          /* of the API server, likewise */
 };
 
 /* `watches` has its configuration, and its serving side, if any. */
 void kinf__on_demand_init(struct kinf__on_demand *on_demand, struct kinf__watches *watches);
 /* Its watches end; no errand is under way, and the server has stopped. */
 void kinf__on_demand_release(struct kinf__on_demand *on_demand);
+
+/* What `config` says of them, borrowed from it; how old is too old it does not say. */
+struct kinf__demand_rules kinf__on_demand_rules(const struct kinf__config *config);
 
 /* The rules of `config`, from which they are borrowed: it is, or is about to be, the configuration of the
  * watches. */

@@ -1,22 +1,17 @@
 /*
- * Which types a cache that fills itself has. Neighbours: resource.c says what was asked for in vain,
- * debug_state.c and state.c tell of it.
- *
- * A walk over all types is cheap beside what leads to it: a request that goes on to the API server, or
- * a second that went by.
+ * The states of types in a cache that fills itself: each changes here alone, in enter(), under the lock.
+ * Neighbours: demand_policy.c chooses, resource.c says what was asked for in vain, debug_state.c and
+ * state.c tell of it.
  */
 #include "serve/demand.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/compiler.h"
 #include "base/metrics.h"
-#include "rest/discovery.h"
-
-#define QUIET_PART 30 /* of idle_ms: used within that is in use */
+#include "serve/demand_policy.h"
 
 /* --- the rules --- */
 
@@ -30,49 +25,9 @@ void kinf__demand_set_rules(struct kinf__demand *demand, const struct kinf__dema
         demand->rules.max_types = KINF__DEMAND_MAX_TYPES;
     if (rules->max_bytes == 0)
         demand->rules.max_bytes = KINF__DEMAND_MAX_BYTES;
+    if (rules->max_staleness_ms == 0)
+        demand->rules.max_staleness_ms = KINF__DEMAND_STALE_MS;
     kinf__mutex_unlock(&demand->lock);
-}
-
-static bool matches(const char *pattern, const char *group, const char *resource)
-{
-    size_t len = strcspn(pattern, ".");
-
-    if (strncmp(pattern, "*.", 2) == 0)
-        return strcmp(pattern + 2, group) == 0;
-    return strlen(resource) == len && strncmp(pattern, resource, len) == 0 &&
-           (pattern[len] == '\0' || strcmp(pattern + len + 1, group) == 0);
-}
-
-static bool is_among(const char *const *patterns, size_t n_patterns, const char *group,
-                     const char *resource)
-{
-    for (size_t i = 0; i < n_patterns; i++) {
-        if (matches(patterns[i], group, resource))
-            return true;
-    }
-    return false;
-}
-
-/* NULL: nothing is against it. */
-static const char *forbidden_by_rules(const struct kinf__demand_rules *rules, const char *group,
-                                      const char *resource)
-{
-    if (is_among(rules->excludes, rules->n_excludes, group, resource))
-        return "onDemand.exclude names it";
-    if (*group == '\0' && strcmp(resource, "secrets") == 0 &&
-        !is_among(rules->includes, rules->n_includes, group, resource))
-        return "Secrets are cached only if onDemand.include or resources names them";
-    return NULL;
-}
-
-static const char *forbidden(const struct kinf__demand_rules *rules,
-                             const struct kinf__demand_request *request)
-{
-    if (!kinf__discovery_has_word(request->verbs, "list"))
-        return "the API server offers no list of it";
-    if (!kinf__discovery_has_word(request->verbs, "watch"))
-        return "the API server offers no watch of it";
-    return forbidden_by_rules(rules, request->group, request->resource);
 }
 
 /* --- types --- */
@@ -129,17 +84,13 @@ static void set_reason(struct kinf__demand_type *type, const char *reason)
     snprintf(type->reason, sizeof type->reason, "%s", reason);
 }
 
-static bool is_active(const struct kinf__demand_type *type)
-{
-    return type->state == KINF__DEMAND_STARTING || type->state == KINF__DEMAND_CACHED;
-}
-
 /* --- being asked --- */
 
 static void ask(struct kinf__demand *demand, struct kinf__demand_type *type,
                 const struct kinf__demand_request *request, int64_t now_ms)
 {
-    const char *against = forbidden(&demand->rules, request);
+    const char *against =
+        kinf__demand_forbids(&demand->rules, request->group, request->resource, request->verbs);
 
     type->n_gets = now_ms - type->asked_ms < demand->rules.idle_ms ? type->n_gets : 0;
     type->n_gets += request->is_get;
@@ -204,44 +155,6 @@ bool kinf__demand_take_unknown(struct kinf__demand *demand, int64_t now_ms)
 
 static const char listing[] = "its first list is under way";
 
-static size_t count(struct kinf__demand *demand, enum kinf__demand_state state)
-{
-    size_t n = 0;
-
-    KINF__LIST_FOR_EACH (node, &demand->types)
-        n += KINF__LIST_ENTRY(node, struct kinf__demand_type, node)->state == state;
-    return n;
-}
-
-static size_t count_active(struct kinf__demand *demand)
-{
-    return count(demand, KINF__DEMAND_STARTING) + count(demand, KINF__DEMAND_CACHED);
-}
-
-/* D7 */
-static bool may_start(struct kinf__demand *demand, int64_t now_ms)
-{
-    const int64_t row_ms = (KINF__DEMAND_IN_A_ROW - 1) * KINF__DEMAND_START_MS;
-
-    return count(demand, KINF__DEMAND_STARTING) < KINF__DEMAND_AT_ONCE &&
-           now_ms >= demand->start_credit_ms - row_ms;
-}
-
-/* Of those that wait, who has waited longest. */
-static struct kinf__demand_type *first_queued(struct kinf__demand *demand)
-{
-    struct kinf__demand_type *first = NULL;
-
-    KINF__LIST_FOR_EACH (node, &demand->types) {
-        struct kinf__demand_type *type = KINF__LIST_ENTRY(node, struct kinf__demand_type, node);
-
-        if (type->state == KINF__DEMAND_QUEUED &&
-            (first == NULL || type->since_ms < first->since_ms))
-            first = type;
-    }
-    return first;
-}
-
 static void begin(struct kinf__demand *demand, struct kinf__demand_type *type, int64_t now_ms)
 {
     enter(type, KINF__DEMAND_STARTING, now_ms);
@@ -269,24 +182,17 @@ static void forget_old(struct kinf__demand *demand, int64_t now_ms)
 
 struct kinf__demand_type *kinf__demand_next_start(struct kinf__demand *demand, int64_t now_ms)
 {
-    struct kinf__demand_type *type;
+    struct kinf__demand_choice choice;
 
     kinf__mutex_lock(&demand->lock);
     forget_old(demand, now_ms);
-    type = first_queued(demand);
-    if (type != NULL && !may_start(demand, now_ms)) {
-        set_reason(type, "waits for its turn: many other types were started just now");
-        type = NULL;
-    } else if (type != NULL && count_active(demand) >= demand->rules.max_types) {
-        snprintf(type->reason, sizeof type->reason,
-                 "onDemand.maxTypes (%" PRIu64 ") are cached, and all of them are in use",
-                 demand->rules.max_types);
-        type = NULL;
-    }
-    if (type != NULL)
-        begin(demand, type, now_ms);
+    kinf__demand_choose_start(demand, now_ms, &choice);
+    if (choice.type != NULL && *choice.reason != '\0')
+        set_reason(KINF__TAKE(choice.type), choice.reason);
+    if (choice.type != NULL)
+        begin(demand, choice.type, now_ms);
     kinf__mutex_unlock(&demand->lock);
-    return type;
+    return choice.type;
 }
 
 /* --- giving up --- */
@@ -304,209 +210,27 @@ static void stay_away(struct kinf__demand_type *type, int64_t now_ms)
     type->away_ms = now_ms + (wait_ms < KINF__DEMAND_AWAY_MAX ? wait_ms : KINF__DEMAND_AWAY_MAX);
 }
 
-/* `reason` NULL: it has one. */
 static void give_up(struct kinf__demand *demand, struct kinf__demand_type *type,
                     enum kinf__demand_cause cause, const char *reason, int64_t now_ms)
 {
-    if (cause == KINF__DEMAND_TYPES || cause == KINF__DEMAND_BYTES || cause == KINF__DEMAND_REFUSED)
+    if (cause == KINF__DEMAND_TYPES || cause == KINF__DEMAND_BYTES ||
+        cause == KINF__DEMAND_REFUSED || cause == KINF__DEMAND_STALE)
         stay_away(type, now_ms);
     enter(type, KINF__DEMAND_LEAVING, now_ms);
-    if (reason != NULL)
-        set_reason(type, reason);
+    set_reason(type, reason);
     demand->n_given_up[cause]++;
-}
-
-/* When it was used last. */
-static int64_t used_ms(const struct kinf__demand_type *type)
-{
-    return type->use.last_ms > type->since_ms ? type->use.last_ms : type->since_ms;
-}
-
-/* How soon one has to go, of those that might; 0: not at all. */
-typedef int rank_fn(const struct kinf__demand_type *type, const struct kinf__demand_rules *rules,
-                    int64_t now_ms);
-
-/* The first to go; of several the least recently used. */
-static struct kinf__demand_type *find_first(struct kinf__demand *demand, rank_fn *rank,
-                                            int64_t now_ms)
-{
-    struct kinf__demand_type *first = NULL;
-    int first_rank = 0;
-
-    KINF__LIST_FOR_EACH (node, &demand->types) {
-        struct kinf__demand_type *type = KINF__LIST_ENTRY(node, struct kinf__demand_type, node);
-        int its_rank = is_active(type) ? rank(type, &demand->rules, now_ms) : 0;
-
-        if (its_rank != 0 && (first == NULL || its_rank < first_rank ||
-                              (its_rank == first_rank && used_ms(type) < used_ms(first)))) {
-            first = type;
-            first_rank = its_rank;
-        }
-    }
-    return first;
-}
-
-static int rank_idle(const struct kinf__demand_type *type, const struct kinf__demand_rules *rules,
-                     int64_t now_ms)
-{
-    int64_t last_ms = used_ms(type);
-
-    if (type->state == KINF__DEMAND_STARTING && type->asked_ms > last_ms)
-        last_ms = type->asked_ms;
-    return type->use.n_watches == 0 && now_ms - last_ms >= rules->idle_ms;
-}
-
-/* D8 */
-static int rank_failing(const struct kinf__demand_type *type,
-                        const struct kinf__demand_rules *rules, int64_t now_ms)
-{
-    (void)rules;
-    return type->is_failing && now_ms - type->since_ms >= KINF__DEMAND_TRY_MS;
-}
-
-static int rank_forbidden(const struct kinf__demand_type *type,
-                          const struct kinf__demand_rules *rules, int64_t now_ms)
-{
-    (void)now_ms;
-    return !rules->is_enabled || forbidden_by_rules(rules, type->group, type->resource) != NULL;
-}
-
-static bool is_quiet(const struct kinf__demand_type *type, const struct kinf__demand_rules *rules,
-                     int64_t now_ms)
-{
-    return type->state == KINF__DEMAND_CACHED && type->use.n_watches == 0 &&
-           now_ms - used_ms(type) >= rules->idle_ms / QUIET_PART;
-}
-
-/* D4, for a newcomer. */
-static int rank_quiet(const struct kinf__demand_type *type, const struct kinf__demand_rules *rules,
-                      int64_t now_ms)
-{
-    return is_quiet(type, rules, now_ms);
-}
-
-/* D5, and for types that are too many since the limit was lowered. */
-static int rank_any(const struct kinf__demand_type *type, const struct kinf__demand_rules *rules,
-                    int64_t now_ms)
-{
-    if (is_quiet(type, rules, now_ms))
-        return 1;
-    if (type->state == KINF__DEMAND_STARTING)
-        return 2;
-    return type->use.n_watches == 0 ? 3 : 4;
-}
-
-static uint64_t mega(uint64_t bytes)
-{
-    return (bytes + (1 << 20) - 1) >> 20;
-}
-
-/* All, or (`watched`) what cannot make way. */
-static uint64_t sum_bytes(struct kinf__demand *demand, bool watched)
-{
-    uint64_t sum = 0;
-
-    KINF__LIST_FOR_EACH (node, &demand->types) {
-        const struct kinf__demand_type *type =
-            KINF__LIST_ENTRY(node, struct kinf__demand_type, node);
-
-        if (is_active(type) && (!watched || type->use.n_watches != 0))
-            sum += type->use.bytes;
-    }
-    return sum;
-}
-
-/* What cannot have room, whoever makes way: of what nobody watches. */
-static struct kinf__demand_type *find_too_large(struct kinf__demand *demand)
-{
-    uint64_t kept = sum_bytes(demand, true), max = demand->rules.max_bytes;
-
-    KINF__LIST_FOR_EACH (node, &demand->types) {
-        struct kinf__demand_type *type = KINF__LIST_ENTRY(node, struct kinf__demand_type, node);
-
-        if (is_active(type) && type->use.n_watches == 0 && kept + type->use.expected > max)
-            return type;
-    }
-    return NULL;
-}
-
-static struct kinf__demand_type *end_for_bytes(struct kinf__demand *demand, int64_t now_ms)
-{
-    uint64_t max = demand->rules.max_bytes, sum = sum_bytes(demand, false);
-    struct kinf__demand_type *type = find_too_large(demand);
-    char reason[KINF__DEMAND_REASON_MAX];
-
-    if (type != NULL) {
-        snprintf(reason, sizeof reason,
-                 "too large: a list of it takes about %" PRIu64 " MiB, and other types that are "
-                 "watched take %" PRIu64 "; onDemand.maxBytes is %" PRIu64 " MiB",
-                 mega(type->use.expected), mega(sum_bytes(demand, true)), mega(max));
-    } else if (sum > max) {
-        type = find_first(demand, rank_any, now_ms);
-        snprintf(reason, sizeof reason,
-                 "made room: types on demand took %" PRIu64 " MiB, this one %" PRIu64
-                 "; onDemand.maxBytes is %" PRIu64 " MiB",
-                 mega(sum), mega(type->use.bytes), mega(max));
-    }
-    if (type != NULL)
-        give_up(demand, type, KINF__DEMAND_BYTES, reason, now_ms);
-    return type;
-}
-
-static struct kinf__demand_type *end_for_types(struct kinf__demand *demand, int64_t now_ms)
-{
-    size_t n = count_active(demand), max = demand->rules.max_types;
-    struct kinf__demand_type *type = NULL;
-    char reason[KINF__DEMAND_REASON_MAX];
-
-    if (n > max)
-        type = find_first(demand, rank_any, now_ms);
-    else if (n == max && first_queued(demand) != NULL && may_start(demand, now_ms))
-        type = find_first(demand, rank_quiet, now_ms);
-    if (type == NULL)
-        return NULL;
-    snprintf(reason, sizeof reason,
-             "made room for another type: onDemand.maxTypes is %zu, and this one was not in use",
-             max);
-    give_up(demand, type, KINF__DEMAND_TYPES, reason, now_ms);
-    return type;
-}
-
-static struct kinf__demand_type *end_for_rules(struct kinf__demand *demand, int64_t now_ms)
-{
-    struct kinf__demand_type *type = find_first(demand, rank_forbidden, now_ms);
-    const struct kinf__demand_rules *rules = &demand->rules;
-
-    if (type != NULL) {
-        give_up(demand, type, KINF__DEMAND_RULES,
-                rules->is_enabled ? forbidden_by_rules(rules, type->group, type->resource)
-                                  : "onDemand is off",
-                now_ms);
-        return type;
-    }
-    type = find_first(demand, rank_idle, now_ms);
-    if (type != NULL) {
-        give_up(demand, type, KINF__DEMAND_IDLE, "nobody used it for onDemand.idle", now_ms);
-        return type;
-    }
-    type = find_first(demand, rank_failing, now_ms);
-    if (type != NULL)
-        give_up(demand, type, KINF__DEMAND_REFUSED, NULL, now_ms);
-    return type;
 }
 
 struct kinf__demand_type *kinf__demand_next_end(struct kinf__demand *demand, int64_t now_ms)
 {
-    struct kinf__demand_type *type;
+    struct kinf__demand_choice choice;
 
     kinf__mutex_lock(&demand->lock);
-    type = end_for_rules(demand, now_ms);
-    if (type == NULL)
-        type = end_for_bytes(demand, now_ms);
-    if (type == NULL)
-        type = end_for_types(demand, now_ms);
+    kinf__demand_choose_end(demand, now_ms, &choice);
+    if (choice.type != NULL)
+        give_up(demand, choice.type, choice.cause, choice.reason, now_ms);
     kinf__mutex_unlock(&demand->lock);
-    return type;
+    return choice.type;
 }
 
 /* --- how it went --- */
@@ -522,14 +246,42 @@ void kinf__demand_note_use(struct kinf__demand *demand, struct kinf__demand_type
 }
 
 void kinf__demand_note_trouble(struct kinf__demand *demand, struct kinf__demand_type *type,
-                               const char *trouble)
+                               const char *trouble, int64_t now_ms)
 {
+    bool is_starting;
+
     kinf__mutex_lock(&demand->lock);
+    is_starting = type->state == KINF__DEMAND_STARTING;
+    if (trouble != NULL && !type->is_failing)
+        type->failing_ms = now_ms;
     type->is_failing = trouble != NULL;
     if (trouble != NULL)
-        snprintf(type->reason, sizeof type->reason, "its first list fails: %.200s", trouble);
+        snprintf(type->reason, sizeof type->reason, "its %s: %.200s",
+                 is_starting ? "first list fails" : "list or watch fails", trouble);
     else
-        set_reason(type, listing);
+        set_reason(type, is_starting ? listing : "");
+    kinf__mutex_unlock(&demand->lock);
+}
+
+bool kinf__demand_take_probe(struct kinf__demand *demand, int64_t now_ms)
+{
+    bool is_due;
+
+    kinf__mutex_lock(&demand->lock);
+    is_due = now_ms >= demand->probe_ms && kinf__demand_is_in_doubt(demand, now_ms);
+    if (is_due)
+        demand->probe_ms = now_ms + KINF__DEMAND_PROBE_MS;
+    kinf__mutex_unlock(&demand->lock);
+    return is_due;
+}
+
+void kinf__demand_note_server(struct kinf__demand *demand, bool answers, int64_t now_ms)
+{
+    kinf__mutex_lock(&demand->lock);
+    if (answers)
+        demand->answered_ms = now_ms;
+    else
+        demand->unanswered_ms = now_ms;
     kinf__mutex_unlock(&demand->lock);
 }
 
@@ -539,6 +291,7 @@ void kinf__demand_note_cached(struct kinf__demand *demand, struct kinf__demand_t
     kinf__mutex_lock(&demand->lock);
     enter(type, KINF__DEMAND_CACHED, now_ms);
     type->is_failing = false;
+    type->use.contact_ms = now_ms;
     set_reason(type, "");
     kinf__mutex_unlock(&demand->lock);
 }
@@ -565,7 +318,7 @@ bool kinf__demand_has_queued(struct kinf__demand *demand)
     bool has_queued;
 
     kinf__mutex_lock(&demand->lock);
-    has_queued = first_queued(demand) != NULL;
+    has_queued = kinf__demand_count(demand, KINF__DEMAND_QUEUED) != 0;
     kinf__mutex_unlock(&demand->lock);
     return has_queued;
 }
@@ -620,7 +373,7 @@ void kinf__demand_report(struct kinf__demand *demand, struct kinf__report *repor
     kinf__report_ms(report, "idleMs", demand->rules.idle_ms);
     kinf__report_count(report, "maxTypes", demand->rules.max_types);
     kinf__report_count(report, "maxBytes", demand->rules.max_bytes);
-    kinf__report_count(report, "bytes", sum_bytes(demand, false));
+    kinf__report_count(report, "bytes", kinf__demand_bytes(demand));
     kinf__report_open(report, "types", '[');
     KINF__LIST_FOR_EACH (node, &demand->types)
         report_type(report, KINF__LIST_ENTRY(node, struct kinf__demand_type, node));
@@ -630,14 +383,30 @@ void kinf__demand_report(struct kinf__demand *demand, struct kinf__report *repor
 }
 
 struct counts {
-    uint64_t n_types, bytes, n_starts, n_given_up[KINF__N_DEMAND_CAUSES];
+    uint64_t n_types, n_waiting, n_away, bytes, n_starts, n_given_up[KINF__N_DEMAND_CAUSES];
 };
 
-static void read_counts(struct kinf__demand *demand, struct counts *counts)
+/* Those that would be cached if they had not to stay away. */
+static size_t count_away(struct kinf__demand *demand, int64_t now_ms)
+{
+    size_t n = 0;
+
+    KINF__LIST_FOR_EACH (node, &demand->types) {
+        const struct kinf__demand_type *type =
+            KINF__LIST_ENTRY(node, struct kinf__demand_type, node);
+
+        n += type->state == KINF__DEMAND_ASKED && now_ms < type->away_ms;
+    }
+    return n;
+}
+
+static void read_counts(struct kinf__demand *demand, int64_t now_ms, struct counts *counts)
 {
     kinf__mutex_lock(&demand->lock);
-    counts->n_types = count(demand, KINF__DEMAND_CACHED);
-    counts->bytes = sum_bytes(demand, false);
+    counts->n_types = kinf__demand_count(demand, KINF__DEMAND_CACHED);
+    counts->n_waiting = kinf__demand_count(demand, KINF__DEMAND_QUEUED);
+    counts->n_away = count_away(demand, now_ms);
+    counts->bytes = kinf__demand_bytes(demand);
     counts->n_starts = demand->n_starts;
     memcpy(counts->n_given_up, demand->n_given_up, sizeof counts->n_given_up);
     kinf__mutex_unlock(&demand->lock);
@@ -668,19 +437,41 @@ static int write_given_up(struct kinf__buffer *out, const struct counts *counts)
     return failed;
 }
 
-int kinf__demand_write_metrics(struct kinf__demand *demand, struct kinf__buffer *out)
+static int write_gauges(struct kinf__buffer *out, const struct counts *counts)
+{
+    const struct {
+        const char *name, *help;
+        uint64_t value;
+    } gauges[] = {
+        { "kinformer_on_demand_types", "Types that are cached since they were asked for.",
+          counts->n_types },
+        { "kinformer_on_demand_waiting_types",
+          "Types that are to be cached and wait for a place, or for their turn.",
+          counts->n_waiting },
+        { "kinformer_on_demand_away_types",
+          "Types that stay away for a while, since they were refused, stale or too much.",
+          counts->n_away },
+        { "kinformer_on_demand_bytes",
+          "Memory of those that are cached and of the ones that are started, about.",
+          counts->bytes },
+    };
+    int failed = 0;
+
+    for (size_t i = 0; failed == 0 && i < KINF__ARRAY_LEN(gauges); i++)
+        failed =
+            write_number(out, KINF__METRIC_GAUGE, gauges[i].name, gauges[i].help, gauges[i].value);
+    return failed;
+}
+
+int kinf__demand_write_metrics(struct kinf__demand *demand, int64_t now_ms,
+                               struct kinf__buffer *out)
 {
     struct counts counts = { 0 };
     int failed;
 
     if (demand != NULL)
-        read_counts(demand, &counts);
-    failed = write_number(out, KINF__METRIC_GAUGE, "kinformer_on_demand_types",
-                          "Types that are cached since they were asked for.", counts.n_types);
-    if (failed == 0)
-        failed =
-            write_number(out, KINF__METRIC_GAUGE, "kinformer_on_demand_bytes",
-                         "Memory of those and of the ones that are started, about.", counts.bytes);
+        read_counts(demand, now_ms, &counts);
+    failed = write_gauges(out, &counts);
     if (failed == 0)
         failed = write_number(out, KINF__METRIC_COUNTER, "kinformer_on_demand_starts_total",
                               "Types whose cache was started since they were asked for.",

@@ -12,11 +12,14 @@
  *      nobody watches, but of none that was used within a thirtieth of `idle_ms`.
  *  D5  At most `max_bytes`, of first lists under way, too. The first to go is what cannot have room even
  *      alone, then as in D4; then the newcomer, then others that nobody watches, and watched ones last.
- *  D6  What was refused or had to make way stays away for a minute, each time twice as long, up to an
- *      hour; an hour in the cache makes that good.
+ *  D6  What was refused, went stale or had to make way stays away for a minute, each time twice as
+ *      long, up to an hour; an hour in the cache makes that good.
  *  D7  At most 8 first lists run at once; 64 types may start in a row, then one each 10 s.
  *  D8  A first list that still fails after a minute is refused: others wait for its turn to end.
  *  D9  Whatever was asked for and is not cached has a reason in words, and how long that holds.
+ *  D10 A cached one that is not kept fresh is given up: its requests fail for 90 s, which is longer than
+ *      any wait before the next of them, or nothing came for `max_staleness_ms`, and the API server answers all the while. While the server does not,
+ *      nobody could do better: then none goes, and times count from its return.
  *
  * A type is remembered for good once it was asked for: there are as many as the server's discovery has.
  *
@@ -41,18 +44,22 @@
 #define KINF__DEMAND_AWAY_MS    60000
 #define KINF__DEMAND_AWAY_MAX   3600000
 #define KINF__DEMAND_TRY_MS     60000
+#define KINF__DEMAND_FAILING_MS 90000
 #define KINF__DEMAND_AT_ONCE    8
 #define KINF__DEMAND_IN_A_ROW   64
 #define KINF__DEMAND_START_MS   10000
 #define KINF__DEMAND_UNKNOWN_MS 20000
+#define KINF__DEMAND_PROBE_MS   10000
+#define KINF__DEMAND_STALE_MS   180000
 #define KINF__DEMAND_NAME_SIZE  320
 #define KINF__DEMAND_REASON_MAX 320
 
 struct kinf__demand_rules {
     bool is_enabled;
-    int64_t idle_ms;    /* 0 in these three: the default */
+    int64_t idle_ms;    /* 0 in these and the next: the default */
     uint64_t max_types; /* started or cached */
     uint64_t max_bytes;
+    int64_t max_staleness_ms; /* 0: KINF__DEMAND_STALE_MS */
     /* "events", of any group; "events.events.k8s.io"; "*.example.com", a whole group. Borrowed until
      * other rules are set. */
     const char *const *excludes;
@@ -81,6 +88,7 @@ enum kinf__demand_state {
     X(KINF__DEMAND_TYPES, "maxTypes")                                                              \
     X(KINF__DEMAND_BYTES, "maxBytes")                                                              \
     X(KINF__DEMAND_REFUSED, "refused")                                                             \
+    X(KINF__DEMAND_STALE, "stale")                                                                 \
     X(KINF__DEMAND_RULES, "configuration")
 
 enum kinf__demand_cause {
@@ -92,10 +100,11 @@ enum kinf__demand_cause {
 
 /* What is known of a type that is started or cached. */
 struct kinf__demand_use {
-    uint64_t bytes;    /* store, history and pages; of a first list, what has come */
-    uint64_t expected; /* about what it will be; at least `bytes` */
-    size_t n_watches;  /* that are served */
-    int64_t last_ms;   /* when it was used last; 0: not yet */
+    uint64_t bytes;     /* store, history and pages; of a first list, what has come */
+    uint64_t expected;  /* about what it will be; at least `bytes` */
+    size_t n_watches;   /* that are served */
+    int64_t last_ms;    /* when it was used last; 0: not yet */
+    int64_t contact_ms; /* when the API server was heard of it last; 0: not yet */
 };
 
 /* One that was asked for. Valid until the demand is released. */
@@ -114,7 +123,8 @@ struct kinf__demand_type {
     unsigned n_away;  /* how often it had to stay away, of late */
     int64_t away_ms;  /* until when; 0: it need not */
     struct kinf__demand_use use;
-    bool is_failing; /* its first list */
+    bool is_failing;    /* its list or watch */
+    int64_t failing_ms; /* since when */
     char reason[KINF__DEMAND_REASON_MAX];
 };
 
@@ -127,6 +137,9 @@ struct kinf__demand {
     int64_t start_credit_ms; /* when all of D7's row may start again */
     bool has_unknown;        /* something was asked for that discovery did not have */
     int64_t unknown_ms;      /* from when on it may be read again for that */
+    int64_t probe_ms;      /* from when on the API server may be asked again whether it is there */
+    int64_t answered_ms;   /* when it was last; 0: never */
+    int64_t unanswered_ms; /* when it was not last; 0: never */
     uint64_t n_starts;
     uint64_t n_given_up[KINF__N_DEMAND_CAUSES];
 };
@@ -159,9 +172,9 @@ struct kinf__demand_type *kinf__demand_next_end(struct kinf__demand *demand, int
 /* How it is with one that is starting or cached. */
 void kinf__demand_note_use(struct kinf__demand *demand, struct kinf__demand_type *type,
                            const struct kinf__demand_use *use, int64_t now_ms);
-/* Why the first list of a starting one fails; NULL: it does not. */
+/* Why list or watch of one that is starting or cached fails; NULL: it does not. */
 void kinf__demand_note_trouble(struct kinf__demand *demand, struct kinf__demand_type *type,
-                               const char *trouble);
+                               const char *trouble, int64_t now_ms);
 /* A starting one answers from here on. */
 void kinf__demand_note_cached(struct kinf__demand *demand, struct kinf__demand_type *type,
                               int64_t now_ms);
@@ -172,6 +185,11 @@ void kinf__demand_give_up(struct kinf__demand *demand, struct kinf__demand_type 
 /* A leaving one is gone. */
 void kinf__demand_note_gone(struct kinf__demand *demand, struct kinf__demand_type *type,
                             int64_t now_ms);
+
+/* Whether the API server is to be asked if it is there at all, since something is wrong with a cached
+ * one: at most every 10 s. The answer is for kinf__demand_note_server(). */
+bool kinf__demand_take_probe(struct kinf__demand *demand, int64_t now_ms);
+void kinf__demand_note_server(struct kinf__demand *demand, bool answers, int64_t now_ms);
 
 /* Whether discovery is to be read again, since something was asked for that it did not have: at most
  * every 20 s. */
@@ -187,7 +205,7 @@ const char *kinf__demand_name(const struct kinf__demand_type *type, char *buf, s
 /* The member "onDemand" of an object. */
 void kinf__demand_report(struct kinf__demand *demand, struct kinf__report *report);
 /* Its metrics. NULL: zeros. Errors: KINF_ERR_NO_MEMORY. */
-KINF_MUST_CHECK int kinf__demand_write_metrics(struct kinf__demand *demand,
+KINF_MUST_CHECK int kinf__demand_write_metrics(struct kinf__demand *demand, int64_t now_ms,
                                                struct kinf__buffer *out);
 
 #endif

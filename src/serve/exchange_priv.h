@@ -75,6 +75,8 @@ struct kinf__exchange {
     struct kinf__stream *watch;    /* the answer's, if it is a watch */
     struct kinf__list watch_node;  /* in its source's; without a watch a place, of debug_state.c */
     struct kinf__forward *forward; /* NULL: not passed on; written by the connection's thread */
+    uint64_t
+        late_source; /* of a watch that was passed on since its cache was late: that one's number */
     int64_t watch_since_ms;
     int64_t deadline_ms;      /* when the watch ends */
     struct kinf__timer timer; /* of that, or of its next bookmark */

@@ -130,7 +130,7 @@ struct pass_stream {
 };
 
 /* The daemon ends a watch as the server does, between two events: when it stops, or since the cache has
- * come to have the type. */
+ * come to have the type, or is late no more. */
 static ssize_t read_stream(struct kinf__stream *stream, char *buf, size_t size)
 {
     struct pass_stream *pass = KINF__CONTAINER_OF(stream, struct pass_stream, stream);

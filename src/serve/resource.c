@@ -452,6 +452,17 @@ static bool wait_for(struct kinf__exchange *exchange, uint64_t version, int64_t 
     return kinf__watchcache_wait(exchange->source->cache, &exchange->waiter);
 }
 
+/* A watch would stay there for as long as it likes. */
+static void note_watch_beyond(struct kinf__exchange *exchange)
+{
+    if (exchange->request.verb != KINF__VERB_WATCH)
+        return;
+    kinf__mutex_lock(&exchange->server->lock);
+    exchange->late_source = exchange->source->number;
+    exchange->source->has_passed_watches = true;
+    kinf__mutex_unlock(&exchange->server->lock);
+}
+
 /* The API server answers who has a token. */
 static int refuse_behind(struct kinf__exchange *exchange)
 {
@@ -460,7 +471,10 @@ static int refuse_behind(struct kinf__exchange *exchange)
                  "Timeout: the cache does not have yet what was written to %s through it",
                  exchange->request.resource);
     exchange->refusal->retry_after_s = 1;
-    return exchange->head.token.len != 0 ? kinf__route_go_upstream(exchange) : KINF_ERR_INVALID;
+    if (exchange->head.token.len == 0)
+        return KINF_ERR_INVALID;
+    note_watch_beyond(exchange);
+    return kinf__route_go_upstream(exchange);
 }
 
 static enum kinf__session_state look_at_session(struct kinf__exchange *exchange,

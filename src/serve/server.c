@@ -229,6 +229,12 @@ static bool is_passed_watch_of(const struct kinf__exchange *exchange, const stru
            strcmp(request->resource, type->resource) == 0;
 }
 
+static void end_behind_event(struct kinf__exchange *exchange)
+{
+    atomic_store(&exchange->is_to_end, true);
+    exchange->owner.wake(exchange->owner.ctx);
+}
+
 /* They began before there was a source, and would hold a connection each for as long as they like. The
  * lock is held. */
 static void end_passed_watches(struct kinf__server *server, const struct kinf_type *type)
@@ -236,10 +242,19 @@ static void end_passed_watches(struct kinf__server *server, const struct kinf_ty
     KINF__LIST_FOR_EACH (node, &server->exchanges) {
         struct kinf__exchange *exchange = KINF__LIST_ENTRY(node, struct kinf__exchange, node);
 
-        if (!is_passed_watch_of(exchange, type))
-            continue;
-        atomic_store(&exchange->is_to_end, true);
-        exchange->owner.wake(exchange->owner.ctx);
+        if (is_passed_watch_of(exchange, type))
+            end_behind_event(exchange);
+    }
+}
+
+void kinf__server_call_watches_back(struct kinf__server *server, struct kinf__source *source)
+{
+    source->has_passed_watches = false;
+    KINF__LIST_FOR_EACH (node, &server->exchanges) {
+        struct kinf__exchange *exchange = KINF__LIST_ENTRY(node, struct kinf__exchange, node);
+
+        if (exchange->late_source == source->number)
+            end_behind_event(exchange);
     }
 }
 

@@ -57,8 +57,9 @@ struct kinf__source {
     size_t n_users;
     uint64_t n_events_sampled; /* that the last hour knows of */
     struct kinf__list
-        watches;     /* exchanges that watch, in order; debug_state.c keeps places in it */
-    int64_t used_ms; /* when it was chosen last; 0: never */
+        watches;             /* exchanges that watch, in order; debug_state.c keeps places in it */
+    int64_t used_ms;         /* when it was chosen last; 0: never */
+    bool has_passed_watches; /* since it was late: they end when it is not any more */
     bool is_withdrawn;
     bool is_retired;
     bool has_definition;
@@ -109,6 +110,10 @@ struct kinf__server {
     /* its own lock */
     struct kinf__request_metrics request_metrics;
 };
+
+/* Ends watches that were passed on since this source was late: their clients come back to it. The lock
+ * is held. */
+void kinf__server_call_watches_back(struct kinf__server *server, struct kinf__source *source);
 
 /* server_time.c: its thread. Errors: KINF_ERR_SYSTEM, KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__server_begin_time(struct kinf__server *server, struct kinf_error *err);

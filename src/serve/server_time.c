@@ -170,14 +170,26 @@ static void tick_session(struct kinf__source *source, int64_t now_ms)
         kinf__session_tick(&source->session, snapshot, version, now_ms);
 }
 
+static bool is_late(struct kinf__source *source)
+{
+    struct kinf__session_status status;
+
+    kinf__session_status(&source->session, &status);
+    return status.is_late;
+}
+
 static void tick(struct kinf__server *server, int64_t now_ms)
 {
     struct kinf__timer *timer;
 
     /* Of one that was withdrawn, too, requests may still wait. */
     for (size_t i = 0; i < server->n_sources + server->n_unpublished; i++) {
-        kinf__watchcache_tick(server->sources[i]->cache, now_ms);
-        tick_session(server->sources[i], now_ms);
+        struct kinf__source *source = server->sources[i];
+
+        kinf__watchcache_tick(source->cache, now_ms);
+        tick_session(source, now_ms);
+        if (source->has_passed_watches && !source->is_withdrawn && !is_late(source))
+            kinf__server_call_watches_back(server, source);
     }
     if (kinf__last_hour_is_due(&server->last_hour, now_ms))
         take_sample(server, now_ms);

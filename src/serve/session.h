@@ -17,7 +17,8 @@
  * Of an answer that was not understood there is no sign: the cache is late.
  *
  * Late is a cache of which a wait came to nothing, until it has what was waited for, or of which there
- * is no sign. It is not waited for: its readers ask the API server at once.
+ * is no sign. It is not waited for: its readers ask the API server at once. Watches that began there for
+ * that end behind their next event when it is late no more, so that their clients come back.
  *
  * Bounds. KINF__SESSION_MAX_SIGNS objects; more of them count as not understood. A sign, or its want,
  * is forgotten after KINF__SESSION_MAX_AGE_MS if the version of the cache still rose at least

@@ -18,6 +18,9 @@
 #include "serve/exchange_priv.h"
 #include "serve/process_metrics.h"
 
+/* A stale type on demand is given up by then (demand.h, D10), unless the API server is away. */
+#define GIVE_UP_MS 20000
+
 static const char plain[] = "text/plain; charset=utf-8";
 
 void kinf__source_status(const struct kinf__source *source, struct kinf_informer_status *ret_status)
@@ -61,12 +64,13 @@ uint64_t kinf__source_left_out(const struct kinf__source *source)
 static const char *unready_reason(const struct kinf__server *server,
                                   const struct kinf__source *source)
 {
+    int64_t max_ms = server->max_staleness_ms + (source->is_on_demand ? GIVE_UP_MS : 0);
     int64_t staleness_ms;
 
     if (kinf__watchcache_version(source->cache) == 0)
         return "not synced";
     staleness_ms = kinf__source_staleness_ms(source, kinf__clock_now_ms());
-    return staleness_ms < 0 || staleness_ms > server->max_staleness_ms ? "stale" : NULL;
+    return staleness_ms < 0 || staleness_ms > max_ms ? "stale" : NULL;
 }
 
 struct checks {
@@ -414,7 +418,7 @@ int kinf__state_answer_metrics(struct kinf__exchange *exchange)
     if (failed == 0)
         failed = write_upstream(server, out);
     if (failed == 0)
-        failed = kinf__demand_write_metrics(server->demand, out);
+        failed = kinf__demand_write_metrics(server->demand, kinf__clock_now_ms(), out);
     exchange->answer.content_type = "text/plain; version=0.0.4; charset=utf-8";
     return failed < 0 ? kinf__refuse_no_memory(exchange->refusal) : 0;
 }

@@ -93,6 +93,33 @@ class CheckTest(unittest.TestCase):
             "subjectaccessreviews.authorization.k8s.io: no right to create, as auth: delegated needs"]))
         self.assertEqual(self.check("--config", config)[0], 0)
 
+    def test_types_on_demand_are_counted_and_those_named_that_may_not_be_cached(self):
+        config = os.path.join(self.folder, "config.yaml")
+
+        def check(user, section="{}"):
+            with open(config, "w", encoding="utf-8") as file:
+                file.write(f"listen: ['127.0.0.1:0']\npassThrough: true\nonDemand: {section}\n")
+            return self.check("--config", config, user=user)
+
+        code, out, wrong = check("admin")
+        self.assertEqual((code, wrong), (0, []))
+        said, good = out.splitlines()
+        n_types = int(re.fullmatch(r"on demand: all (\d+) types may be cached", said).group(1))
+        self.assertGreater(n_types, 20)
+        self.assertIn("configuration is good: 0 resources", good)
+        # Secrets are no matter of rights, and what has no watch is none.
+        self.assertIn(f"all {n_types + 1} types", check("admin", "{include: [secrets]}")[1])
+        self.assertIn(f"all {n_types - 1} types", check("admin", "{exclude: [configmaps]}")[1])
+        code, out, wrong = check("token")
+        self.assertEqual((code, wrong), (0, []))
+        found = re.match(rf"on demand: (\d+) of {n_types} types may be cached; no right to list and watch in all "
+                         r"namespaces: (.*)\n", out)
+        others = found.group(2).split(", ")
+        self.assertEqual(int(found.group(1)) + len(others), n_types)
+        self.assertTrue({"nodes", "deployments.apps"} <= set(others), others)
+        self.assertFalse({"pods", "secrets"} & set(others), others)
+        self.assertEqual(check("nobody"), (2, "", ["onDemand: no right to list and watch any type in all namespaces"]))
+
     def test_a_server_that_does_not_answer_is_another_failure(self):
         with open(cluster().kubeconfig(), encoding="utf-8") as file:
             text = re.sub(r"server: .*", "server: https://127.0.0.1:1", file.read())

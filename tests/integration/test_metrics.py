@@ -87,6 +87,7 @@ class Counted(unittest.TestCase):
         at = 'instance="a",job="k"'
         info = (f"kinformer_build_info{{{at}}}", "1x60")
         requests = f'kinformer_requests_total{{{at},verb="get",resource="pods",source="cache",code="%s"}}'
+        evictions = f'kinformer_on_demand_evictions_total{{{at},reason="%s"}}'
         cases = (
             ([(f'kinformer_last_contact_age_seconds{{{at},name="pods"}}', "70+0x60")], []),
             ([(f'kinformer_last_contact_age_seconds{{{at},name="pods"}}', "0+60x60")], ["KinformerStale"]),
@@ -100,6 +101,15 @@ class Counted(unittest.TestCase):
             ([info, (f"process_open_fds{{{at}}}", "900x60"), (f"process_max_fds{{{at}}}", "1000x60")],
              ["KinformerFewDescriptors"]),
             ([info, (f"process_start_time_seconds{{{at}}}", "0+300x60")], ["KinformerRestarts"]),
+            ([(f'kinformer_session_misses_total{{{at},name="pods"}}', "0+1x60")], []),
+            ([(f'kinformer_session_misses_total{{{at},name="pods"}}', "0+60x60")], ["KinformerSessionMisses"]),
+            ([(evictions % "idle", "0+1x60"), (evictions % "stale", "0x60"), (evictions % "maxTypes", "0x30 1x30")], []),
+            ([(evictions % "stale", "0x30 1x30")], ["KinformerOnDemandStale"]),
+            ([(evictions % "maxTypes", "0+1x60")], ["KinformerOnDemandFlaps"]),
+            ([(f"kinformer_on_demand_waiting_types{{{at}}}", "0x60"), (f"kinformer_on_demand_away_types{{{at}}}", "0x9 1 0x60")],
+             []),
+            ([(f"kinformer_on_demand_waiting_types{{{at}}}", "0x60"), (f"kinformer_on_demand_away_types{{{at}}}", "1x60")],
+             ["KinformerOnDemandPassedOn"]),
         )
         with open(ALERTS, encoding="utf-8") as file:
             names = re.findall(r"alert: (\S+)", file.read())
@@ -139,6 +149,9 @@ class Counted(unittest.TestCase):
         named = {name for expr in asked for name in NAME.findall(re.sub(r'"[^"]*"', '""', expr))}
         self.assertGreater(len(named), 25)
         self.assertEqual(named - there, set())
+        shown = {name for name in there if re.match("kinformer_(session|on_demand)_", name)}
+        self.assertGreater(len(shown), 7)
+        self.assertEqual(shown - named, set())  # nothing is counted of these that nobody looks at
 
     def test_a_process_tells_what_clients_of_prometheus_tell(self):
         text = metrics_of(self.served)

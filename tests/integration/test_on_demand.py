@@ -8,6 +8,7 @@ import threading
 import unittest
 
 from harness import IS_SIMULATED, Daemon, cluster, config_map, make_gadgets, needs_cluster, run_daemon, wait_until
+from sim import Sim
 from test_serve import Direct, Served, Watch, ask
 from test_serve_pass import bearer, send
 
@@ -316,6 +317,46 @@ class OnDemandTest(unittest.TestCase):
                 thread.join()
             self.assertEqual(problems, [])
             self.assertGreaterEqual(served.number("kinformer_on_demand_starts_total"), 5)
+
+
+class FreshnessTest(unittest.TestCase):
+    def test_one_api_that_fails_is_given_up_alone_and_of_a_server_that_is_away_nothing(self):
+        """In one cluster configmaps fail for longer than 90 s; the other one is away meanwhile."""
+        with Sim("--tls", "--fault-listen", "127.0.0.1:0") as sim, Sim("--tls") as gone, \
+                OnDemand(kubeconfig=sim.kubeconfig) as served, OnDemand(kubeconfig=gone.kubeconfig) as alone:
+            for where in (served, alone):
+                where.fill(MAPS, "configmaps")
+                where.fill("/api/v1/namespaces", "namespaces")
+            gone.process.kill()
+            sim.control("POST", "/faults", "list,watch configmaps 503\n")
+            sim.act("drop")
+            with Watch(served, MAPS + "?watch=1&timeoutSeconds=600") as watch:
+                wait_until(lambda: "list or watch fails" in served.type("configmaps")["reason"], "its trouble is told")
+                self.assertEqual(served.source(MAPS), "cache")  # it may get better
+                self.assertIn("could not be kept fresh, its list or watch fails", served.wait_gone("configmaps"))
+                self.assertEqual(watch.until(lambda event: False), [])
+            self.assertIsNotNone(served.type("configmaps")["notBefore"])
+            self.assertEqual(ask(served, "/readyz")[0], 200)
+            self.assertEqual(served.source(MAPS, status=503), "upstream")
+            self.assertEqual(served.source("/api/v1/namespaces"), "cache")
+            self.assertEqual(served.daemon.count_loud("given up resource=configmaps"), 1)
+            self.assertIn(b'kinformer_on_demand_evictions_total{reason="stale"} 1', ask(served, "/metrics")[2])
+            for resource in ("configmaps", "namespaces"):
+                self.assertIn("list or watch fails", alone.type(resource)["reason"])
+                self.assertTrue(alone.is_cached(resource))
+
+    def test_a_refusal_that_passes_takes_nothing_along(self):
+        """A server that starts refuses rights that it does not know yet, and a proxy before it may know no path."""
+        with Sim("--tls", "--fault-listen", "127.0.0.1:0") as sim, OnDemand(kubeconfig=sim.kubeconfig) as served:
+            self.assertEqual(send(served, "POST", "/api/v1/namespaces/default/configmaps", config_map("one", "default"))[0], 201)
+            served.fill(MAPS, "configmaps")
+            sim.control("POST", "/faults", "list,watch configmaps 403 times=1\nlist,watch configmaps 404\n")
+            sim.act("drop")
+            wait_until(lambda: "answered 404" in served.type("configmaps")["reason"], "the second one is told")
+            sim.control("DELETE", "/faults")
+            wait_until(lambda: served.type("configmaps")["reason"] == "", "all is well again")
+            self.assertTrue(served.is_cached("configmaps"))
+            self.assertEqual(served.number("kinformer_on_demand_starts_total"), 1)
 
 
 class ConfigurationTest(unittest.TestCase):

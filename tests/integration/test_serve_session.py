@@ -15,7 +15,7 @@ import unittest
 
 import relay
 from harness import PATIENCE, ROOT, TOOLS, Daemon, Proxy, cluster, config_map, needs_cluster, wait_until
-from test_serve import KUBECTL, Served, ask
+from test_serve import KUBECTL, Served, Watch, ask
 from test_serve_auth import make_pair
 from test_serve_pass import bearer, send, token_of
 
@@ -405,6 +405,22 @@ class Held(unittest.TestCase):
         self.assertEqual(self.sidecar.counts(), (1, 2))
         self.wait_for_cache()
         self.assertEqual(self.read()[:2], (200, True))
+
+    def test_a_watch_that_went_on_comes_back_when_the_cache_has_caught_up(self):
+        self.create()
+        self.assertEqual(self.read()[:2], (200, False))
+        target = f"{MAPS}?watch=1&timeoutSeconds=600&fieldSelector=metadata.name={self.name}"
+        with Watch(self.sidecar, target, bearer()) as watch:
+            event = watch.next()
+            self.assertEqual(event["type"], "ADDED")
+            self.assertEqual(self.sidecar.state()["watchers"], [])
+            self.wait_for_cache()
+            self.assertEqual(watch.until(lambda event: False), [])  # its end
+        version = event["object"]["metadata"]["resourceVersion"]
+        with Watch(self.sidecar, f"{target}&resourceVersion={version}", bearer()) as watch:
+            wait_until(lambda: len(self.sidecar.state()["watchers"]) == 1, "the cache serves the watch")
+            self.write("PATCH", f"{MAPS}/{self.name}", '{"data": {"value": "two"}}', **MERGE)
+            self.assertEqual(watch.next()["type"], "MODIFIED")
 
     def test_without_a_token_it_is_a_timeout(self):
         self.create()

@@ -1,5 +1,5 @@
 /*
- * What a cache that fills itself takes up and gives up, with time as a parameter. Promises D1 to D9 are
+ * What a cache that fills itself takes up and gives up, with time as a parameter. Promises D1 to D10 are
  * those of serve/demand.h.
  */
 #include "serve/demand.h"
@@ -68,7 +68,8 @@ static void use(struct kinf__demand_type *type, uint64_t bytes, size_t n_watches
                 int64_t now_ms)
 {
     kinf__demand_note_use(&demand, type,
-                          &(struct kinf__demand_use){ bytes, bytes, n_watches, last_ms }, now_ms);
+                          &(struct kinf__demand_use){ bytes, bytes, n_watches, last_ms, now_ms },
+                          now_ms);
 }
 
 static void assert_ends(struct kinf__demand_type *type, const char *why, int64_t now_ms)
@@ -314,7 +315,7 @@ static void a_list_that_is_too_large_goes_before_it_is_whole_and_takes_nobody_al
     use(other, 10 * MIB, 0, 0, 5 * MINUTE);
     ask("large", 5 * MINUTE);
     large = kinf__demand_next_start(&demand, 5 * MINUTE);
-    kinf__demand_note_use(&demand, large, &(struct kinf__demand_use){ 2 * MIB, 101 * MIB, 0, 0 },
+    kinf__demand_note_use(&demand, large, &(struct kinf__demand_use){ 2 * MIB, 101 * MIB, 0, 0, 0 },
                           5 * MINUTE);
     assert_ends(large, "too large: a list of it takes about 101 MiB", 5 * MINUTE);
     assert_null(kinf__demand_next_end(&demand, 5 * MINUTE));
@@ -390,15 +391,127 @@ static void a_first_list_that_goes_on_failing_is_refused(void **state)
     begin();
     ask("pods", 0);
     type = kinf__demand_next_start(&demand, 0);
-    kinf__demand_note_trouble(&demand, type, "500");
+    kinf__demand_note_trouble(&demand, type, "500", 0);
     assert_string_equal(type->reason, "its first list fails: 500");
     assert_null(kinf__demand_next_end(&demand, MINUTE - 1));
-    kinf__demand_note_trouble(&demand, type, NULL);
+    kinf__demand_note_trouble(&demand, type, NULL, MINUTE);
     assert_null(kinf__demand_next_end(&demand, MINUTE));
-    kinf__demand_note_trouble(&demand, type, "503");
+    kinf__demand_note_trouble(&demand, type, "503", MINUTE);
     assert_ends(type, "its first list fails: 503", MINUTE);
     ask("pods", 2 * MINUTE - 1);
     assert_null(kinf__demand_next_start(&demand, 2 * MINUTE - 1));
+    kinf__demand_release(&demand);
+}
+
+/* Asks the server as often as that is wanted, each second from `now_ms` on; returns after how many
+ * milliseconds one was given up, or -1. `contact_ms`: negative: it is in contact all the time. */
+static int64_t probe_until_end(struct kinf__demand_type *type, bool answers, int64_t contact_ms,
+                               int64_t now_ms, int64_t limit_ms)
+{
+    for (int64_t ms = now_ms; ms <= now_ms + limit_ms; ms += 1000) {
+        kinf__demand_note_use(
+            &demand, type,
+            &(struct kinf__demand_use){ 1, 1, 0, ms, contact_ms < 0 ? ms : contact_ms }, ms);
+        if (kinf__demand_take_probe(&demand, ms))
+            kinf__demand_note_server(&demand, answers, ms);
+        if (kinf__demand_next_end(&demand, ms) == NULL)
+            continue;
+        kinf__demand_note_gone(&demand, type, ms);
+        return ms - now_ms;
+    }
+    return -1;
+}
+
+static void what_fails_though_the_server_answers_is_given_up_and_tried_again(void **state)
+{
+    struct kinf__demand_type *type;
+
+    (void)state;
+    begin();
+    type = cache("gadgets", 1000);
+    assert_false(kinf__demand_take_probe(&demand, 1000));
+    kinf__demand_note_trouble(&demand, type, "503", 1000);
+    assert_string_equal(type->reason, "its list or watch fails: 503");
+    assert_int_equal(probe_until_end(type, true, 1000, 1000, 5 * MINUTE), KINF__DEMAND_FAILING_MS);
+    assert_string_equal(type->reason, "could not be kept fresh, its list or watch fails: 503");
+    assert_int_equal(demand.n_given_up[KINF__DEMAND_STALE], 1);
+    assert_int_equal(ask_until_started("gadgets", 1000 + KINF__DEMAND_FAILING_MS), MINUTE);
+    kinf__demand_note_cached(&demand, type, 4 * MINUTE);
+    kinf__demand_note_trouble(&demand, type, "503", 4 * MINUTE);
+    assert_int_equal(probe_until_end(type, true, 4 * MINUTE, 4 * MINUTE, 5 * MINUTE),
+                     KINF__DEMAND_FAILING_MS);
+    assert_int_equal(ask_until_started("gadgets", 4 * MINUTE + KINF__DEMAND_FAILING_MS),
+                     2 * MINUTE);
+    kinf__demand_release(&demand);
+}
+
+static void what_fails_now_and_then_stays(void **state)
+{
+    struct kinf__demand_type *type;
+
+    (void)state;
+    begin();
+    type = cache("gadgets", 1000);
+    for (int64_t ms = 1000; ms < 20 * MINUTE; ms += KINF__DEMAND_FAILING_MS) {
+        kinf__demand_note_trouble(&demand, type, "reset", ms);
+        assert_int_equal(probe_until_end(type, true, ms, ms, KINF__DEMAND_FAILING_MS - 1000), -1);
+        kinf__demand_note_trouble(&demand, type, NULL, ms + KINF__DEMAND_FAILING_MS - 1000);
+        assert_string_equal(type->reason, "");
+    }
+    kinf__demand_release(&demand);
+}
+
+static void nothing_goes_while_the_whole_server_is_away_nor_right_behind_that(void **state)
+{
+    const int64_t back_ms = 20 * MINUTE;
+    struct kinf__demand_type *broken, *whole;
+
+    (void)state;
+    begin();
+    broken = cache("gadgets", 1000);
+    whole = cache("pods", 1000);
+    kinf__demand_note_trouble(&demand, broken, "refused", 1000);
+    kinf__demand_note_trouble(&demand, whole, "refused", 1000);
+    assert_int_equal(probe_until_end(broken, false, 1000, 1000, back_ms - 1000), -1);
+    assert_int_equal(probe_until_end(broken, true, 1000, back_ms, 75000), -1);
+    kinf__demand_note_trouble(&demand, whole, NULL, back_ms + 75000);
+    use(whole, 1, 0, 0, back_ms + 75000);
+    assert_int_equal(probe_until_end(broken, true, 1000, back_ms + 76000, 5 * MINUTE), 5000);
+    assert_int_equal(whole->state, KINF__DEMAND_CACHED);
+    kinf__demand_release(&demand);
+}
+
+static void what_is_silent_goes_when_readers_would_call_it_stale(void **state)
+{
+    struct kinf__demand_type *type;
+
+    (void)state;
+    begin_with(&(struct kinf__demand_rules){ .is_enabled = true, .max_staleness_ms = 10 * MINUTE });
+    type = cache("gadgets", 1000);
+    assert_int_equal(probe_until_end(type, true, -1, 1000, 5 * MINUTE), -1);
+    assert_int_equal(probe_until_end(type, true, 1000, 1000, 20 * MINUTE), 10 * MINUTE);
+    assert_string_equal(type->reason, "could not be kept fresh, nothing came of it for 600 s");
+    type = cache("other", 20 * MINUTE);
+    assert_int_equal(probe_until_end(type, false, 20 * MINUTE, 20 * MINUTE, 5 * MINUTE), -1);
+    kinf__demand_release(&demand);
+}
+
+/* As while the errand that asks is held up by something else. */
+static void an_answer_of_long_ago_proves_nothing(void **state)
+{
+    struct kinf__demand_type *type;
+
+    (void)state;
+    begin();
+    type = cache("gadgets", 1000);
+    kinf__demand_note_trouble(&demand, type, "503", 1000);
+    assert_true(kinf__demand_take_probe(&demand, 1000));
+    assert_false(kinf__demand_take_probe(&demand, 1000 + KINF__DEMAND_PROBE_MS - 1));
+    assert_null(kinf__demand_next_end(&demand, 2 * MINUTE));
+    kinf__demand_note_server(&demand, true, 1000);
+    assert_null(kinf__demand_next_end(&demand, 2 * MINUTE));
+    kinf__demand_note_server(&demand, true, 2 * MINUTE - 5000);
+    assert_ends(type, "503", 2 * MINUTE);
     kinf__demand_release(&demand);
 }
 
@@ -485,6 +598,10 @@ static void what_is_told_has_types_states_and_counts(void **state)
     (void)state;
     begin();
     use(cache("pods", 1000), 5 * MIB, 1, 0, 2000);
+    cache("gadgets", 1000);
+    kinf__demand_give_up(&demand, type_of("gadgets"), KINF__DEMAND_REFUSED, "forbidden", 1000);
+    kinf__demand_note_gone(&demand, type_of("gadgets"), 1000);
+    ask("nodes", 1000);
     kinf__report_open(&report, NULL, '{');
     kinf__demand_report(&demand, &report);
     kinf__report_close(&report, '}');
@@ -492,10 +609,12 @@ static void what_is_told_has_types_states_and_counts(void **state)
     assert_non_null(strstr(kinf__buffer_cstr(&out), "\"onDemand\":{\"enabled\":true"));
     assert_non_null(strstr(kinf__buffer_cstr(&out), "\"resource\":\"pods\""));
     assert_non_null(strstr(kinf__buffer_cstr(&out), "\"state\":\"cached\""));
-    assert_int_equal(kinf__demand_write_metrics(&demand, &text), 0);
+    assert_int_equal(kinf__demand_write_metrics(&demand, 10000, &text), 0);
     assert_non_null(strstr(kinf__buffer_cstr(&text), "kinformer_on_demand_types 1\n"));
     assert_non_null(strstr(kinf__buffer_cstr(&text), "kinformer_on_demand_bytes 5242880\n"));
-    assert_non_null(strstr(kinf__buffer_cstr(&text), "kinformer_on_demand_starts_total 1\n"));
+    assert_non_null(strstr(kinf__buffer_cstr(&text), "kinformer_on_demand_waiting_types 1\n"));
+    assert_non_null(strstr(kinf__buffer_cstr(&text), "kinformer_on_demand_away_types 1\n"));
+    assert_non_null(strstr(kinf__buffer_cstr(&text), "kinformer_on_demand_starts_total 2\n"));
     assert_non_null(strstr(kinf__buffer_cstr(&text),
                            "kinformer_on_demand_evictions_total{reason=\"idle\"} 0\n"));
     kinf__buffer_release(&out);
@@ -524,6 +643,11 @@ int main(void)
         cmocka_unit_test(what_turns_out_too_large_once_it_is_cached_takes_nobody_along_either),
         cmocka_unit_test(what_was_refused_stays_away_for_longer_each_time),
         cmocka_unit_test(a_first_list_that_goes_on_failing_is_refused),
+        cmocka_unit_test(what_fails_though_the_server_answers_is_given_up_and_tried_again),
+        cmocka_unit_test(what_fails_now_and_then_stays),
+        cmocka_unit_test(nothing_goes_while_the_whole_server_is_away_nor_right_behind_that),
+        cmocka_unit_test(what_is_silent_goes_when_readers_would_call_it_stale),
+        cmocka_unit_test(an_answer_of_long_ago_proves_nothing),
         cmocka_unit_test(an_hour_in_the_cache_makes_good),
         cmocka_unit_test(few_first_lists_run_at_once),
         cmocka_unit_test(many_starts_in_a_row_are_spread),
