@@ -43,6 +43,7 @@ struct kinf__upgrade {
     bool is_head_sent;
     bool is_full;         /* the socket takes no more now */
     bool is_send_over;    /* there is no more to be sent */
+    CURLcode send_result; /* a failure: what the server said before that is still received */
     struct kinf_str in;   /* of `received`: not looked at */
     struct kinf_str held; /* a piece of body, in front of that, that nobody has taken */
     bool has_more;        /* it was left before all was received */
@@ -551,25 +552,25 @@ static bool fill(struct kinf__roundtrip *trip)
     return n > 0;
 }
 
-static CURLcode send_pieces(struct kinf__roundtrip *trip)
+static void send_pieces(struct kinf__roundtrip *trip)
 {
     struct kinf__upgrade *upgrade = trip->upgrade;
-    CURLcode result = CURLE_OK;
+    CURLcode result = upgrade->send_result;
 
+    upgrade->is_full = false;
     for (int i = 0; i < PIECES_AT_ONCE && result == CURLE_OK; i++) {
         size_t n = 0;
 
-        upgrade->is_full = false;
         if (has_all_sent(upgrade) && !fill(trip))
-            return CURLE_OK;
+            return;
         result = curl_easy_send(trip->easy, upgrade->out.bytes + upgrade->n_sent,
                                 upgrade->out.len - upgrade->n_sent, &n);
         upgrade->n_sent += n;
         trip->sent_ms = kinf__clock_now_ms();
     }
     /* Or there is more: then poll says at once that it takes more. */
-    upgrade->is_full = true;
-    return result == CURLE_AGAIN ? CURLE_OK : result;
+    upgrade->is_full = result == CURLE_OK || result == CURLE_AGAIN;
+    upgrade->send_result = upgrade->is_full ? CURLE_OK : result;
 }
 
 /* Returns 0, KINF__ROUNDTRIP_PAUSE, or a negative code. */
@@ -661,20 +662,24 @@ static int judge_end(struct kinf__roundtrip *trip)
 /* Does what can be done now, both ways; it may end. */
 static void carry(struct kinf__roundtrip *trip)
 {
+    const struct kinf__upgrade *upgrade = trip->upgrade;
     bool is_end = false;
-    CURLcode result = send_pieces(trip);
+    CURLcode result;
 
-    if (result == CURLE_OK && trip->code >= 0)
-        result = receive_pieces(trip, &is_end);
+    send_pieces(trip);
+    result = receive_pieces(trip, &is_end);
+    if (result == CURLE_OK && !upgrade->has_more && !trip->is_receive_paused)
+        result = upgrade->send_result;
     if (trip->code < 0)
         end(trip, trip->code);
+    else if (is_answered(upgrade))
+        end(trip, 0);
     else if (result != CURLE_OK)
         end(trip, kinf__connection_error(trip->easy, result, trip->client, trip->message,
                                          &trip->failure));
     else if (is_end)
         end(trip, judge_end(trip));
-    else if (is_answered(trip->upgrade) ||
-             (trip->upgrade->is_send_over && has_all_sent(trip->upgrade)))
+    else if (upgrade->is_send_over && has_all_sent(upgrade))
         end(trip, 0);
 }
 
