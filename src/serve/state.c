@@ -3,7 +3,6 @@
  * exchange.c routes here, debug_state.c tells more.
  */
 #include <inttypes.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -174,39 +173,34 @@ int kinf__state_answer_health(struct kinf__exchange *exchange)
 
 /* --- metrics --- */
 
-/* X(name, type, decimals, help, value) of `status` */
-#define CACHE_METRICS(X)                                                                           \
-    X("kinformer_store_bytes", GAUGE, 0, "Bytes of the objects in the store.",                     \
-      status->store_bytes)                                                                         \
+/* X(name, type, decimals, help, value), of a source's `cache` and `session` */
+#define SOURCE_METRICS(X)                                                                          \
+    X("kinformer_store_bytes", GAUGE, 0, "Bytes of the objects in the store.", cache->store_bytes) \
     X("kinformer_history_events", GAUGE, 0, "Events that a watch can be resumed in.",              \
-      status->n_events)                                                                            \
+      cache->n_events)                                                                             \
     X("kinformer_history_bytes", GAUGE, 0, "Memory that the history alone holds.",                 \
-      status->history_bytes)                                                                       \
-    X("kinformer_pages", GAUGE, 0, "Old versions held for lists in pages.", status->n_pages)       \
+      cache->history_bytes)                                                                        \
+    X("kinformer_pages", GAUGE, 0, "Old versions held for lists in pages.", cache->n_pages)        \
     X("kinformer_page_bytes", GAUGE, 0, "Memory that old versions hold, about.",                   \
-      status->page_bytes)                                                                          \
-    X("kinformer_watchers", GAUGE, 0, "Watches that are served.", status->n_cursors)               \
+      cache->page_bytes)                                                                           \
+    X("kinformer_watchers", GAUGE, 0, "Watches that are served.", cache->n_cursors)                \
     X("kinformer_watcher_max_lag_events", GAUGE, 0,                                                \
-      "Events that the slowest watch has before it.", status->max_lag)                             \
+      "Events that the slowest watch has before it.", cache->max_lag)                              \
     X("kinformer_watcher_max_lag_seconds", GAUGE, 3, "How long the first of them waits.",          \
-      since_ms(status->max_lag_since_ms))                                                          \
+      since_ms(cache->max_lag_since_ms))                                                           \
     X("kinformer_watchers_expired_total", COUNTER, 0, "Watches that fell out of the history.",     \
-      status->n_cursors_expired)                                                                   \
+      cache->n_cursors_expired)                                                                    \
     X("kinformer_watchers_cut_off_total", COUNTER, 0,                                              \
       "Watches of those that held too much of what the history has no more.",                      \
-      status->n_cursors_given_up)                                                                  \
-    X("kinformer_watcher_wakes_total", COUNTER, 0, "Times that a watch was woken.", status->n_wakes)
+      cache->n_cursors_given_up)                                                                   \
+    X("kinformer_watcher_wakes_total", COUNTER, 0, "Times that a watch was woken.",                \
+      cache->n_wakes)                                                                              \
+    X("kinformer_session_waits_total", COUNTER, 0,                                                 \
+      "Reads that waited until the cache had what was written through it.", session->n_waits)      \
+    X("kinformer_session_misses_total", COUNTER, 0,                                                \
+      "Reads that the cache did not answer, since it had not got that.", session->n_misses)
 
-static const struct {
-    const char *name;
-    enum kinf__metric_type type;
-    unsigned n_decimals;
-    const char *help;
-} cache_metrics[] = {
-#define X(name, type, decimals, help, value) { name, KINF__METRIC_##type, decimals, help },
-    CACHE_METRICS(X)
-#undef X
-};
+static const struct kinf__metric source_metrics[] = { SOURCE_METRICS(KINF__METRIC_ROW) };
 
 /* 0: never. */
 static uint64_t since_ms(int64_t at_ms)
@@ -216,13 +210,10 @@ static uint64_t since_ms(int64_t at_ms)
     return at_ms != 0 && now_ms > at_ms ? (uint64_t)(now_ms - at_ms) : 0;
 }
 
-static uint64_t metric_value(size_t metric, const struct kinf__watchcache_status *status)
+static uint64_t metric_value(size_t metric, const struct kinf__watchcache_status *cache,
+                             const struct kinf__session_status *session)
 {
-    const uint64_t values[] = {
-#define X(name, type, decimals, help, value) value,
-        CACHE_METRICS(X)
-#undef X
-    };
+    const uint64_t values[] = { SOURCE_METRICS(KINF__METRIC_VALUE) };
 
     return values[metric];
 }
@@ -230,54 +221,23 @@ static uint64_t metric_value(size_t metric, const struct kinf__watchcache_status
 /* One family, a sample for each source. The lock is held. */
 static int write_family(const struct kinf__server *server, size_t metric, struct kinf__buffer *out)
 {
-    const char *name = cache_metrics[metric].name;
-    int failed =
-        kinf__metrics_family(out, name, cache_metrics[metric].type, cache_metrics[metric].help);
+    const struct kinf__metric *family = &source_metrics[metric];
+    int failed = kinf__metrics_family(out, family->name, family->type, family->help);
 
     for (size_t i = 0; failed == 0 && i < server->n_sources; i++) {
-        struct kinf__watchcache_status status;
-        struct kinf__label label = { "name", server->sources[i]->name };
+        struct kinf__source *source = server->sources[i];
+        struct kinf__label label = { "name", source->name };
+        struct kinf__watchcache_status cache;
+        struct kinf__session_status session;
 
-        if (server->sources[i]->is_unserved)
+        if (source->is_unserved)
             continue;
-        kinf__watchcache_status(server->sources[i]->cache, &status);
-        failed = kinf__metrics_sample(out, name, &label, 1, metric_value(metric, &status),
-                                      cache_metrics[metric].n_decimals);
+        kinf__watchcache_status(source->cache, &cache);
+        kinf__session_status(&source->session, &session);
+        failed = kinf__metrics_sample(out, family->name, &label, 1,
+                                      metric_value(metric, &cache, &session), family->n_decimals);
     }
     return failed;
-}
-
-/* Of each source what its session counts. The lock is held. */
-static int write_session_family(const struct kinf__server *server, const char *name,
-                                const char *help, size_t offset, struct kinf__buffer *out)
-{
-    int failed = kinf__metrics_family(out, name, KINF__METRIC_COUNTER, help);
-
-    for (size_t i = 0; failed == 0 && i < server->n_sources; i++) {
-        struct kinf__label label = { "name", server->sources[i]->name };
-        struct kinf__session_status status;
-
-        if (server->sources[i]->is_unserved)
-            continue;
-        kinf__session_status(&server->sources[i]->session, &status);
-        failed = kinf__metrics_sample(out, name, &label, 1,
-                                      *(const uint64_t *)((const char *)&status + offset), 0);
-    }
-    return failed;
-}
-
-static int write_sessions(const struct kinf__server *server, struct kinf__buffer *out)
-{
-    int failed =
-        write_session_family(server, "kinformer_session_waits_total",
-                             "Reads that waited until the cache had what was written through it.",
-                             offsetof(struct kinf__session_status, n_waits), out);
-
-    return failed < 0 ? failed
-                      : write_session_family(
-                            server, "kinformer_session_misses_total",
-                            "Reads that the cache did not answer, since it had not got that.",
-                            offsetof(struct kinf__session_status, n_misses), out);
 }
 
 static int write_informers(const struct kinf__server *server, struct kinf__buffer *out)
@@ -389,10 +349,8 @@ static int write_served(struct kinf__server *server, struct kinf__buffer *out)
     failed = write_informers(server, out);
     if (failed == 0)
         failed = write_requests(server, out);
-    for (size_t i = 0; failed == 0 && i < KINF__ARRAY_LEN(cache_metrics); i++)
+    for (size_t i = 0; failed == 0 && i < KINF__ARRAY_LEN(source_metrics); i++)
         failed = write_family(server, i, out);
-    if (failed == 0)
-        failed = write_sessions(server, out);
     kinf__mutex_unlock(&server->lock);
     return failed;
 }
