@@ -19,7 +19,6 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "rest/http.h"
-#include "rest/secret.h"
 
 #define ALLOW_MS      30000
 #define DENY_MS       5000
@@ -34,12 +33,6 @@
 #define REVIEW_MS   10000
 #define MAX_ANSWER  (1u << 20)
 
-/* How reviews are sent. */
-struct sender {
-    kinf__review_send_cb *send;
-    void *ctx;
-};
-
 /* A thread that sends reviews, over a connection of its own. */
 struct reviewer {
     struct kinf__authorizer *authorizer;
@@ -51,7 +44,7 @@ struct reviewer {
 struct kinf__authorizer {
     /* constant after start */
     struct kinf__authorizer_options options;
-    struct sender sender; /* of kinf__authorizer_work() */
+    struct kinf__review_sender sender; /* of kinf__authorizer_work() */
     bool is_started;
     struct kinf__waker stop; /* of reviews */
     struct reviewer reviewers[N_REVIEWERS];
@@ -279,32 +272,15 @@ static void note_contact(struct kinf__authorizer *authorizer, int failed,
                           : "the API server reviews again");
 }
 
-static int send_token(const struct kinf__inquiry *inquiry, const struct sender *sender,
-                      bool *ret_yes, struct kinf__buffer *user, struct kinf_error *err)
-{
-    KINF__AUTO_SECRET_BUFFER body = KINF__BUFFER_INIT;
-    KINF__AUTO_BUFFER answer = KINF__BUFFER_INIT;
-    int failed;
-
-    if (kinf__review_write_token(kinf_str_from(inquiry->token), &body) < 0)
-        return kinf__error_no_memory(err);
-    failed =
-        sender->send(sender->ctx, KINF__TOKEN_REVIEW_TARGET, kinf__buffer_str(&body), &answer, err);
-    return failed < 0 ? failed
-                      : kinf__review_read_token(kinf__buffer_str(&answer), ret_yes, user, err);
-}
-
 static int review_token(struct kinf__authorizer *authorizer, const struct kinf__inquiry *inquiry,
-                        const struct sender *sender, int64_t now_ms, bool *ret_yes,
+                        const struct kinf__review_sender *sender, int64_t now_ms, bool *ret_yes,
                         struct kinf__buffer *user, struct kinf_error *err)
 {
-    int failed = send_token(inquiry, sender, ret_yes, user, err);
+    int failed = kinf__review_token(sender, kinf_str_from(inquiry->token), ret_yes, user, err);
 
     note_contact(authorizer, failed, err, now_ms);
     if (failed < 0)
         return failed;
-    if (kinf__buffer_cstr(user) == NULL)
-        return kinf__error_no_memory(err);
     kinf__mutex_lock(&authorizer->lock);
     failed = kinf__remembered_keep_user(&authorizer->remembered, &inquiry->token_question, *ret_yes,
                                         user->bytes, inquiry->expires_ms, now_ms);
@@ -314,62 +290,40 @@ static int review_token(struct kinf__authorizer *authorizer, const struct kinf__
 
 /* Who it is: what is known or kept, or a review. */
 static int find_user(struct kinf__authorizer *authorizer, const struct kinf__inquiry *inquiry,
-                     const struct sender *sender, int64_t now_ms, bool *ret_yes,
+                     const struct kinf__review_sender *sender, int64_t now_ms, bool *ret_yes,
                      struct kinf__buffer *user, struct kinf_error *err)
 {
-    const struct kinf__decision *who;
-    bool is_kept;
+    const char *known = inquiry->user;
+    const struct kinf__decision *who = NULL;
     int failed = 0;
 
-    if (inquiry->user != NULL) {
-        *ret_yes = true;
-        return kinf__buffer_append_str(user, kinf_str_from(inquiry->user)) < 0 ||
-                       kinf__buffer_cstr(user) == NULL
-                   ? kinf__error_no_memory(err)
-                   : 0;
-    }
+    *ret_yes = known != NULL;
     kinf__mutex_lock(&authorizer->lock);
-    who = kinf__remembered_user(&authorizer->remembered, &inquiry->token_question, now_ms);
-    is_kept = who != NULL;
-    if (is_kept) {
+    if (known == NULL &&
+        (who = kinf__remembered_user(&authorizer->remembered, &inquiry->token_question, now_ms))) {
         *ret_yes = who->is_yes;
-        failed = kinf__buffer_append_str(user, kinf_str_from(who->text));
+        known = who->text;
     }
+    if (known != NULL)
+        failed = kinf__buffer_append_str(user, kinf_str_from(known));
     kinf__mutex_unlock(&authorizer->lock);
     if (failed < 0 || kinf__buffer_cstr(user) == NULL)
         return kinf__error_no_memory(err);
-    return is_kept ? 0 : review_token(authorizer, inquiry, sender, now_ms, ret_yes, user, err);
-}
-
-static int send_access(const struct kinf__attributes *attributes, const char *user,
-                       const struct sender *sender, bool *ret_yes, struct kinf__buffer *reason,
-                       struct kinf_error *err)
-{
-    KINF__AUTO_BUFFER body = KINF__BUFFER_INIT;
-    KINF__AUTO_BUFFER answer = KINF__BUFFER_INIT;
-    int failed;
-
-    if (kinf__review_write_access(user, attributes, &body) < 0)
-        return kinf__error_no_memory(err);
-    failed = sender->send(sender->ctx, KINF__ACCESS_REVIEW_TARGET, kinf__buffer_str(&body), &answer,
-                          err);
-    return failed < 0 ? failed
-                      : kinf__review_read_access(kinf__buffer_str(&answer), ret_yes, reason, err);
+    return known != NULL ? 0
+                         : review_token(authorizer, inquiry, sender, now_ms, ret_yes, user, err);
 }
 
 static int review_access(struct kinf__authorizer *authorizer, const struct kinf__inquiry *inquiry,
-                         const struct sender *sender, int64_t now_ms, const char *user,
+                         const struct kinf__review_sender *sender, int64_t now_ms, const char *user,
                          struct kinf__access_answer *answer, struct kinf_error *err)
 {
     KINF__AUTO_BUFFER reason = KINF__BUFFER_INIT;
     bool is_yes;
-    int failed = send_access(&inquiry->attributes, user, sender, &is_yes, &reason, err);
+    int failed = kinf__review_access(sender, user, &inquiry->attributes, &is_yes, &reason, err);
 
     note_contact(authorizer, failed, err, now_ms);
     if (failed < 0)
         return failed;
-    if (kinf__buffer_cstr(&reason) == NULL)
-        return kinf__error_no_memory(err);
     kinf__mutex_lock(&authorizer->lock);
     failed = kinf__remembered_keep_access(&authorizer->remembered, user, &inquiry->attributes,
                                           is_yes, reason.bytes, now_ms, answer);
@@ -378,8 +332,8 @@ static int review_access(struct kinf__authorizer *authorizer, const struct kinf_
 }
 
 static int review(struct kinf__authorizer *authorizer, const struct kinf__inquiry *inquiry,
-                  const struct sender *sender, int64_t now_ms, struct kinf__access_answer *answer,
-                  struct kinf_error *err)
+                  const struct kinf__review_sender *sender, int64_t now_ms,
+                  struct kinf__access_answer *answer, struct kinf_error *err)
 {
     KINF__AUTO_BUFFER user = KINF__BUFFER_INIT;
     bool is_somebody;
@@ -421,21 +375,22 @@ static void warn(struct kinf__authorizer *authorizer, int64_t now_ms, const char
 
 /* Asks what everybody knows: whether the upstream answers again must not depend on who comes, since
  * nobody may, as long as /readyz says that nobody can be answered. */
-static void probe(struct kinf__authorizer *authorizer, const struct sender *sender, int64_t now_ms)
+static void probe(struct kinf__authorizer *authorizer, const struct kinf__review_sender *sender,
+                  int64_t now_ms)
 {
     static const struct kinf__attributes attributes = { "get", "/healthz", "", "", "",
                                                         "",    "",         "", "", "" };
     KINF__AUTO_BUFFER reason = KINF__BUFFER_INIT;
     struct kinf_error err = KINF_ERROR_INIT;
     bool is_yes;
-    int failed =
-        send_access(&attributes, "\"user\":\"system:anonymous\"", sender, &is_yes, &reason, &err);
+    int failed = kinf__review_access(sender, "\"user\":\"system:anonymous\"", &attributes, &is_yes,
+                                     &reason, &err);
 
     note_contact(authorizer, failed, &err, now_ms);
 }
 
 static void decide(struct kinf__authorizer *authorizer, struct kinf__inquiry *inquiry,
-                   const struct sender *sender, int64_t now_ms)
+                   const struct kinf__review_sender *sender, int64_t now_ms)
 {
     struct kinf__access_answer answer = { .verdict = KINF__VERDICT_FAILED };
     struct kinf_error err = KINF_ERROR_INIT;
@@ -452,7 +407,7 @@ static void decide(struct kinf__authorizer *authorizer, struct kinf__inquiry *in
 }
 
 static void work_on(struct kinf__authorizer *authorizer, struct kinf__inquiry *inquiry,
-                    const struct sender *sender, int64_t now_ms)
+                    const struct kinf__review_sender *sender, int64_t now_ms)
 {
     if (inquiry != NULL)
         decide(authorizer, inquiry, sender, now_ms);
@@ -528,7 +483,7 @@ static void *run(void *ctx)
 {
     struct reviewer *reviewer = ctx;
     struct kinf__authorizer *authorizer = reviewer->authorizer;
-    const struct sender sender = { post, reviewer->http };
+    const struct kinf__review_sender sender = { post, reviewer->http };
     struct kinf__inquiry *inquiry;
 
     while (await_work(authorizer, &inquiry))
@@ -614,7 +569,7 @@ int kinf__authorizer_new(const struct kinf__authorizer_options *options, kinf__r
         return kinf__error_no_memory(err);
     authorizer->options = complete(options);
     options = &authorizer->options;
-    authorizer->sender = (struct sender){ send, ctx };
+    authorizer->sender = (struct kinf__review_sender){ send, ctx };
     authorizer->warnings.interval_ms = WARNING_MS;
     kinf__mutex_init(&authorizer->lock, KINF__RANK_AUTHORIZER);
     kinf__cond_init(&authorizer->changed);

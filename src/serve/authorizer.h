@@ -22,10 +22,6 @@
 #include "base/list.h"
 #include "serve/inquiries.h"
 
-/* Sends a review and appends the answer's body. */
-typedef int kinf__review_send_cb(void *ctx, const char *target, struct kinf_str body,
-                                 struct kinf__buffer *answer, struct kinf_error *err);
-
 /* Zero is the default everywhere. */
 struct kinf__authorizer_options {
     int64_t allow_ms; /* how long "may" is kept; 30 s */
