@@ -270,74 +270,65 @@ static int write_build(struct kinf__buffer *out)
     return failed < 0 ? failed : kinf__metrics_sample(out, name, &label, 1, 1, 0);
 }
 
-static int write_number(struct kinf__buffer *out, enum kinf__metric_type type, const char *name,
-                        const char *help, uint64_t value)
-{
-    int failed = kinf__metrics_family(out, name, type, help);
-
-    return failed < 0 ? failed : kinf__metrics_sample(out, name, NULL, 0, value, 0);
-}
+/* X(name, type, decimals, help, value), of `server`, `access` and `upstream`: zeros where nobody decides
+ * and nothing is passed on. */
+#define SERVER_METRICS(X)                                                                          \
+    X("kinformer_requests_in_flight", GAUGE, 0, "Requests under way, watches included.",           \
+      server->n_exchanges)                                                                         \
+    X("kinformer_requests_crowded_total", COUNTER, 0,                                              \
+      "Requests that were not passed on, since too many were.", server->n_crowded)                 \
+    X("kinformer_access_log_dropped_total", COUNTER, 0,                                            \
+      "Requests that are not in the access log, since it was too slow.",                           \
+      atomic_load(&server->n_log_dropped))                                                         \
+    X("kinformer_access_unreviewed_seconds", GAUGE, 0,                                             \
+      "For how long the API server reviews nothing; 0: it does.", (access.away_ms + 999) / 1000)   \
+    X("kinformer_access_stale_total", COUNTER, 0,                                                  \
+      "Requests that an older answer of the API server let in, since it reviews nothing "          \
+      "(authStaleFor).",                                                                           \
+      access.n_stale)                                                                              \
+    X("kinformer_upstream_requests_in_flight", GAUGE, 0,                                           \
+      "Requests that are passed on and not over.", upstream.n_forwards)                            \
+    X("kinformer_upstream_connections_total", COUNTER, 0,                                          \
+      "Connections made for requests that were passed on.", upstream.n_connections)
 
 /* The lock is held. */
-static int write_requests(const struct kinf__server *server, struct kinf__buffer *out)
+static int write_numbers(const struct kinf__server *server, struct kinf__buffer *out)
 {
-    int failed = write_number(out, KINF__METRIC_GAUGE, "kinformer_requests_in_flight",
-                              "Requests under way, watches included.", server->n_exchanges);
+    static const struct kinf__metric families[] = { SERVER_METRICS(KINF__METRIC_ROW) };
+    struct kinf__authorizer_status access = { .n_stale = 0 };
+    struct kinf__forwarder_status upstream = { .n_forwards = 0 };
+    int failed = 0;
 
-    if (failed == 0)
-        failed = write_number(out, KINF__METRIC_COUNTER, "kinformer_requests_crowded_total",
-                              "Requests that were not passed on, since too many were.",
-                              server->n_crowded);
-    if (failed == 0)
-        failed = write_number(out, KINF__METRIC_COUNTER, "kinformer_access_log_dropped_total",
-                              "Requests that are not in the access log, since it was too slow.",
-                              atomic_load(&server->n_log_dropped));
+    if (server->authorizer != NULL)
+        kinf__authorizer_status(server->authorizer, kinf__clock_now_ms(), &access);
+    if (server->forwarder != NULL)
+        kinf__forwarder_status(server->forwarder, &upstream);
+
+    const uint64_t values[] = { SERVER_METRICS(KINF__METRIC_VALUE) };
+
+    for (size_t i = 0; failed == 0 && i < KINF__ARRAY_LEN(families); i++) {
+        failed = kinf__metrics_family(out, families[i].name, families[i].type, families[i].help);
+        if (failed == 0)
+            failed = kinf__metrics_sample(out, families[i].name, NULL, 0, values[i],
+                                          families[i].n_decimals);
+    }
     return failed;
 }
 
-/* Zeros where nobody decides. */
-static int write_authorizer(const struct kinf__server *server, struct kinf__buffer *out)
+/* Empty where nothing is passed on. */
+static int write_latency(const struct kinf__server *server, struct kinf__buffer *out)
 {
-    struct kinf__authorizer_status status = { .n_stale = 0 };
-    int failed;
-
-    if (server->authorizer != NULL)
-        kinf__authorizer_status(server->authorizer, kinf__clock_now_ms(), &status);
-    failed = write_number(out, KINF__METRIC_GAUGE, "kinformer_access_unreviewed_seconds",
-                          "For how long the API server reviews nothing; 0: it does.",
-                          (uint64_t)(status.away_ms + 999) / 1000);
-    return failed < 0
-               ? failed
-               : write_number(out, KINF__METRIC_COUNTER, "kinformer_access_stale_total",
-                              "Requests that an older answer of the API server let in, since "
-                              "it reviews nothing (authStaleFor).",
-                              status.n_stale);
-}
-
-/* Zeros where nothing is passed on. */
-static int write_upstream(const struct kinf__server *server, struct kinf__buffer *out)
-{
-    static const char latency[] = "kinformer_upstream_response_seconds";
+    static const char name[] = "kinformer_upstream_response_seconds";
     const struct kinf__histogram none = { .sum_ns = 0 };
-    const struct kinf__histogram *histogram = &none;
-    struct kinf__forwarder_status status = { .n_forwards = 0 };
-    int failed;
+    int failed =
+        kinf__metrics_family(out, name, KINF__METRIC_HISTOGRAM,
+                             "Time until the API server begins to answer what is passed on.");
 
-    if (server->forwarder != NULL) {
-        kinf__forwarder_status(server->forwarder, &status);
-        histogram = kinf__forwarder_latency(server->forwarder);
-    }
-    failed = write_number(out, KINF__METRIC_GAUGE, "kinformer_upstream_requests_in_flight",
-                          "Requests that are passed on and not over.", status.n_forwards);
-    if (failed == 0)
-        failed = write_number(out, KINF__METRIC_COUNTER, "kinformer_upstream_connections_total",
-                              "Connections made for requests that were passed on.",
-                              status.n_connections);
-    if (failed == 0)
-        failed = kinf__metrics_family(out, latency, KINF__METRIC_HISTOGRAM,
-                                      "Time until the API server begins to answer what is passed "
-                                      "on.");
-    return failed < 0 ? failed : kinf__metrics_histogram(out, latency, NULL, 0, histogram);
+    return failed < 0 ? failed
+                      : kinf__metrics_histogram(out, name, NULL, 0,
+                                                server->forwarder != NULL
+                                                    ? kinf__forwarder_latency(server->forwarder)
+                                                    : &none);
 }
 
 /* What needs the lock. */
@@ -348,7 +339,7 @@ static int write_served(struct kinf__server *server, struct kinf__buffer *out)
     kinf__mutex_lock(&server->lock);
     failed = write_informers(server, out);
     if (failed == 0)
-        failed = write_requests(server, out);
+        failed = write_numbers(server, out);
     for (size_t i = 0; failed == 0 && i < KINF__ARRAY_LEN(source_metrics); i++)
         failed = write_family(server, i, out);
     kinf__mutex_unlock(&server->lock);
@@ -368,9 +359,7 @@ int kinf__state_answer_metrics(struct kinf__exchange *exchange)
     if (failed == 0)
         failed = kinf__request_metrics_write(&server->request_metrics, out);
     if (failed == 0)
-        failed = write_authorizer(server, out);
-    if (failed == 0)
-        failed = write_upstream(server, out);
+        failed = write_latency(server, out);
     if (failed == 0)
         failed = kinf__demand_write_metrics(server->demand, out);
     exchange->answer.content_type = "text/plain; version=0.0.4; charset=utf-8";
