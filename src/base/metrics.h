@@ -60,6 +60,19 @@ struct kinf__label {
     const char *value; /* any text */
 };
 
+/* A family, as tables of them have it; its values are numbers / 10^n_decimals. */
+struct kinf__metric {
+    const char *name;
+    enum kinf__metric_type type;
+    unsigned n_decimals;
+    const char *help;
+};
+
+/* Of a list of X(name, type, decimals, help, value): the table, and its values in the same order. */
+#define KINF__METRIC_ROW(name, type, decimals, help, value)                                        \
+    { name, KINF__METRIC_##type, decimals, help },
+#define KINF__METRIC_VALUE(name, type, decimals, help, value) (uint64_t)(value),
+
 /* Begins a family: HELP and TYPE. Its samples follow, and nothing else of its name comes later.
  * Errors of all: KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__metrics_family(struct kinf__buffer *buffer, const char *name,

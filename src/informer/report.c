@@ -65,17 +65,8 @@
     X("kinformer_handler_merged_total", COUNTER, 0, "Callbacks that merging has spared.",          \
       status->n_merged)
 
-struct family {
-    const char *name;
-    enum kinf__metric_type type;
-    unsigned n_decimals;
-    const char *help;
-};
-
-#define X(name, type, decimals, help, value) { name, KINF__METRIC_##type, decimals, help },
-static const struct family informer_families[] = { INFORMER_FAMILIES(X) };
-static const struct family handler_families[] = { HANDLER_FAMILIES(X) };
-#undef X
+static const struct kinf__metric informer_families[] = { INFORMER_FAMILIES(KINF__METRIC_ROW) };
+static const struct kinf__metric handler_families[] = { HANDLER_FAMILIES(KINF__METRIC_ROW) };
 
 static const char *const state_names[] = {
 #define X(state, name, meaning) name,
@@ -162,7 +153,7 @@ static void reports_free(struct report *reports, size_t n_reports)
 static int write_informer_family(struct kinf__buffer *buffer, size_t index,
                                  const struct report *reports, size_t n_reports)
 {
-    const struct family *family = &informer_families[index];
+    const struct kinf__metric *family = &informer_families[index];
     int rc = kinf__metrics_family(buffer, family->name, family->type, family->help);
 
     for (size_t i = 0; i < n_reports && rc == 0; i++)
@@ -173,16 +164,14 @@ static int write_informer_family(struct kinf__buffer *buffer, size_t index,
 
 static uint64_t handler_value(const struct kinf_handler_status *status, size_t index)
 {
-#define X(name, type, decimals, help, value) value,
-    const uint64_t values[] = { HANDLER_FAMILIES(X) };
-#undef X
+    const uint64_t values[] = { HANDLER_FAMILIES(KINF__METRIC_VALUE) };
 
     return values[index];
 }
 
 static int write_handlers(struct kinf__buffer *buffer, size_t index, struct report *report)
 {
-    const struct family *family = &handler_families[index];
+    const struct kinf__metric *family = &handler_families[index];
     char id[24];
     int rc = 0;
 
@@ -199,7 +188,7 @@ static int write_handlers(struct kinf__buffer *buffer, size_t index, struct repo
 static int write_handler_family(struct kinf__buffer *buffer, size_t index, struct report *reports,
                                 size_t n_reports)
 {
-    const struct family *family = &handler_families[index];
+    const struct kinf__metric *family = &handler_families[index];
     int rc = kinf__metrics_family(buffer, family->name, family->type, family->help);
 
     for (size_t i = 0; i < n_reports && rc == 0; i++)

@@ -85,16 +85,7 @@ size_t kinf_queue_len(struct kinf_queue *queue)
     X("workqueue_longest_running_processor_seconds", GAUGE, 3,                                     \
       "Time that the key has taken so far that is longest in process.", status->longest_ms)
 
-static const struct {
-    const char *name;
-    enum kinf__metric_type type;
-    unsigned n_decimals;
-    const char *help;
-} families[] = {
-#define X(name, type, decimals, help, value) { name, KINF__METRIC_##type, decimals, help },
-    FAMILIES(X)
-#undef X
-};
+static const struct kinf__metric families[] = { FAMILIES(KINF__METRIC_ROW) };
 
 static const char *const priority_names[] = {
 #define X(priority, value, name, what) name,
@@ -110,9 +101,7 @@ struct report {
 
 static uint64_t value_of(const struct kinf_queue_status *status, size_t family)
 {
-#define X(name, type, decimals, help, value) (uint64_t)(value),
-    const uint64_t values[] = { FAMILIES(X) };
-#undef X
+    const uint64_t values[] = { FAMILIES(KINF__METRIC_VALUE) };
 
     return values[family];
 }

@@ -1,12 +1,12 @@
 /*
- * Requests and their answers. Neighbours: http.c carries them, retry.h says
- * what is made again, url.c writes targets.
+ * Requests and their answers. Neighbours: http.c carries them, url.c writes targets.
  *
  * Connections that a request is through with wait in the client for the next one; one that failed
  * is closed.
  */
 #include "rest/request.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,10 +20,10 @@
 #include "object/object.h"
 #include "rest/client.h"
 #include "rest/http.h"
-#include "rest/retry.h"
 #include "rest/url.h"
 
 #define MAX_RESPONSE_BYTES ((size_t)256 << 20)
+#define BROKEN_WAIT_MS     1000
 
 /* What a verb needs and how it is said. */
 struct verb {
@@ -107,6 +107,27 @@ static int try_once(const struct asker *asker, const struct kinf__http_request *
 }
 
 /* --- tries --- */
+
+/* A server that names a time to come back has done nothing; a connection that broke may have
+ * carried the request. */
+bool kinf__retry_may(const char *method, const struct kinf_error *err, unsigned n_retries,
+                     int64_t *ret_wait_ms)
+{
+    bool is_busy = err->http_status == 429 || err->http_status >= 500;
+
+    if (n_retries >= KINF__RETRY_MAX)
+        return false;
+    if (is_busy && err->retry_after_ms != 0) {
+        *ret_wait_ms = err->retry_after_ms;
+        return true;
+    }
+    if (err->code == KINF_ERR_NETWORK && err->sys_errno == ECONNRESET &&
+        strcmp(method, "GET") == 0) {
+        *ret_wait_ms = BROKEN_WAIT_MS;
+        return true;
+    }
+    return false;
+}
 
 static int64_t left_ms(int64_t deadline_ms)
 {

@@ -124,8 +124,6 @@ int kinf__secret_read_file(const char *path, char **ret_text, struct kinf_error 
     return 0;
 }
 
-/* --- base64 --- */
-
 int kinf__secret_read_token(const char *path, char **ret_token, struct kinf_error *err)
 {
     KINF__AUTO_SECRET *text = NULL;
@@ -148,6 +146,8 @@ int kinf__secret_read_token(const char *path, char **ret_token, struct kinf_erro
     *ret_token = strdup(start);
     return *ret_token != NULL ? 0 : kinf__error_no_memory(err);
 }
+
+/* --- base64 --- */
 
 int kinf__secret_append_base64(struct kinf__buffer *buffer, const char *bytes, size_t len)
 {

@@ -1,12 +1,8 @@
 /*
  * Round trips over a curl multi, which alone can be woken, timed and left at any moment. Neighbours:
  * connection.h sets up TLS, proxies and sockets and says what failed, head.h reads the answer's head;
- * http.c waits for one round trip of ours, serve/forward.c drives
- * those of others.
- *
- * Of an upgrade curl makes the connection alone (CURLOPT_CONNECT_ONLY), since it cannot tell the end
- * of one that it writes to; framing.h reads the answer. The handle stays in the multi, which would
- * close the connection.
+ * http.c waits for one round trip of ours, serve/forward.c drives those of others; transport_upgrade.c
+ * has the bytes of upgrades, of which curl makes the connection alone.
  *
  * Invariant: a trip is in its transport's list while its easy handle is in the multi.
  */
@@ -23,31 +19,14 @@
 #include "base/error.h"
 #include "rest/client.h"
 #include "rest/connection.h"
-#include "rest/framing.h"
 #include "rest/secret.h"
+#include "rest/transport_priv.h"
 
 #define KEPT_CONNECTIONS 16L
-#define WAIT_MAX_MS      1000        /* a bound on every wait, should a wake-up ever be lost */
-#define BREATH_MS        50          /* between looks at the limits while bytes never pause */
-#define PIECE_BYTES      (16u << 10) /* of an upgrade: what is sent and received at once */
-#define PIECES_AT_ONCE   4           /* before others have their turn */
+#define WAIT_MAX_MS      1000 /* a bound on every wait, should a wake-up ever be lost */
+#define BREATH_MS        50   /* between looks at the limits while bytes never pause */
 
 _Static_assert(KINF__ROUNDTRIP_MESSAGE_SIZE >= CURL_ERROR_SIZE, "curl writes as much");
-
-struct kinf__upgrade {
-    bool is_connected;
-    curl_socket_t fd; /* once it is */
-    struct kinf__framing framing;
-    struct kinf__buffer out; /* stays as it is until all of it is sent: TLS wants that */
-    size_t n_sent;           /* of it */
-    bool is_head_sent;
-    bool is_full;         /* the socket takes no more now */
-    bool is_send_over;    /* there is no more to be sent */
-    struct kinf_str in;   /* of `received`: not looked at */
-    struct kinf_str held; /* a piece of body, in front of that, that nobody has taken */
-    bool has_more;        /* it was left before all was received */
-    char received[PIECE_BYTES];
-};
 
 /* --- life --- */
 
@@ -304,39 +283,6 @@ static bool set_method(struct kinf__roundtrip *trip, const struct kinf__roundtri
            curl_easy_setopt(trip->easy, CURLOPT_CUSTOMREQUEST, request->method) == CURLE_OK;
 }
 
-/* There is a token among them: what is sent later must not leave a copy behind by growing. */
-static int make_room(const struct kinf__roundtrip_request *request, const char *url,
-                     struct kinf__buffer *out)
-{
-    size_t size = strlen(url) + 256;
-
-    for (size_t i = 0; i < request->n_headers; i++)
-        size += strlen(request->headers[i].name) + strlen(request->headers[i].value) + 4;
-    return kinf__buffer_reserve(out, size > PIECE_BYTES ? size : PIECE_BYTES);
-}
-
-/* As curl would: a name and a password in the URL are the client's, and not sent. */
-static int write_head(const struct kinf__roundtrip_request *request, const char *url,
-                      struct kinf__buffer *out)
-{
-    const char *authority = strstr(url, "://") + 3;
-    const char *path = authority + strcspn(authority, "/");
-    const char *at = memrchr(authority, '@', (size_t)(path - authority));
-    const char *host = at != NULL ? at + 1 : authority;
-    int failed = make_room(request, url, out);
-
-    if (failed == 0)
-        failed =
-            kinf__buffer_printf(out, "%s %s HTTP/1.1\r\nHost: %.*s\r\nConnection: Upgrade\r\n%s",
-                                request->method, path, (int)(path - host), host,
-                                strcmp(request->method, "GET") != 0 ? "Content-Length: 0\r\n" : "");
-
-    for (size_t i = 0; failed == 0 && i < request->n_headers; i++)
-        failed = kinf__buffer_printf(out, "%s: %s\r\n", request->headers[i].name,
-                                     request->headers[i].value);
-    return failed == 0 ? kinf__buffer_append_str(out, KINF_STR("\r\n")) : failed;
-}
-
 static bool set_url(struct kinf__roundtrip *trip, const struct kinf__roundtrip_request *request)
 {
     KINF__AUTO_BUFFER url = KINF__BUFFER_INIT;
@@ -347,25 +293,16 @@ static bool set_url(struct kinf__roundtrip *trip, const struct kinf__roundtrip_r
            (text = kinf__buffer_cstr(&url)) != NULL &&
            curl_easy_setopt(trip->easy, CURLOPT_URL, text) == CURLE_OK &&
            curl_easy_setopt(trip->easy, CURLOPT_CONNECT_TO, trip->connect_to) == CURLE_OK &&
-           (trip->upgrade == NULL || write_head(request, text, &trip->upgrade->out) == 0);
+           (trip->upgrade == NULL || kinf__upgrade_write_head(trip->upgrade, request, text) == 0);
 }
 
 /* A proxy lets it through to the server in any case. */
 static bool set_upgrade(struct kinf__roundtrip *trip, bool is_upgrade)
 {
-    if (is_upgrade && (trip->upgrade = calloc(1, sizeof *trip->upgrade)) == NULL)
+    if (is_upgrade && (trip->upgrade = kinf__upgrade_new()) == NULL)
         return false;
     return curl_easy_setopt(trip->easy, CURLOPT_CONNECT_ONLY, is_upgrade ? 1L : 0L) == CURLE_OK &&
            curl_easy_setopt(trip->easy, CURLOPT_HTTPPROXYTUNNEL, is_upgrade ? 1L : 0L) == CURLE_OK;
-}
-
-static void free_upgrade(struct kinf__upgrade *upgrade)
-{
-    if (upgrade == NULL)
-        return;
-    kinf__framing_release(&upgrade->framing);
-    kinf__secret_buffer_release(&upgrade->out);
-    free(upgrade);
 }
 
 /* Headers are overwritten, since there are tokens among them. */
@@ -377,7 +314,7 @@ static void forget_request(struct kinf__roundtrip *trip)
         OPENSSL_cleanse(at->data, strlen(at->data));
     curl_slist_free_all(trip->headers);
     curl_slist_free_all(trip->connect_to);
-    free_upgrade(trip->upgrade);
+    kinf__upgrade_free(trip->upgrade);
     trip->headers = NULL;
     trip->connect_to = NULL;
     trip->upgrade = NULL;
@@ -467,9 +404,7 @@ void kinf__roundtrip_leave(struct kinf__roundtrip *trip)
     curl_easy_getinfo(trip->easy, CURLINFO_NUM_CONNECTS, &n_connections);
     atomic_fetch_add(&trip->transport->n_connections, (uint64_t)n_connections);
     curl_easy_getinfo(trip->easy, CURLINFO_REQUEST_SIZE, &n_bytes);
-    trip->is_sent = trip->upgrade != NULL
-                        ? trip->upgrade->is_head_sent || trip->upgrade->n_sent != 0
-                        : n_bytes != 0;
+    trip->is_sent = trip->upgrade != NULL ? kinf__upgrade_is_sent(trip->upgrade) : n_bytes != 0;
     curl_multi_remove_handle(trip->transport->multi, trip->easy);
     kinf__list_remove(&trip->node);
     trip->transport = NULL;
@@ -528,163 +463,15 @@ static void fail_all(struct kinf__transport *transport, enum kinf_errc code, con
 
 /* --- upgrades --- */
 
-static bool has_all_sent(const struct kinf__upgrade *upgrade)
-{
-    return upgrade->n_sent == upgrade->out.len;
-}
-
-/* Whether there is something to send, of the other protocol. */
-static bool fill(struct kinf__roundtrip *trip)
-{
-    struct kinf__upgrade *upgrade = trip->upgrade;
-    ssize_t n;
-
-    upgrade->is_head_sent = true;
-    upgrade->out.len = upgrade->n_sent = 0;
-    if (trip->head.code != 101 || !trip->head.is_complete || upgrade->is_send_over ||
-        trip->is_send_paused)
-        return false;
-    n = trip->ops->on_send(upgrade->out.bytes, PIECE_BYTES, trip->ctx);
-    trip->is_send_paused = n < 0;
-    upgrade->is_send_over = n == 0;
-    upgrade->out.len = n > 0 ? (size_t)n : 0;
-    return n > 0;
-}
-
-static CURLcode send_pieces(struct kinf__roundtrip *trip)
-{
-    struct kinf__upgrade *upgrade = trip->upgrade;
-    CURLcode result = CURLE_OK;
-
-    for (int i = 0; i < PIECES_AT_ONCE && result == CURLE_OK; i++) {
-        size_t n = 0;
-
-        upgrade->is_full = false;
-        if (has_all_sent(upgrade) && !fill(trip))
-            return CURLE_OK;
-        result = curl_easy_send(trip->easy, upgrade->out.bytes + upgrade->n_sent,
-                                upgrade->out.len - upgrade->n_sent, &n);
-        upgrade->n_sent += n;
-        trip->sent_ms = kinf__clock_now_ms();
-    }
-    /* Or there is more: then poll says at once that it takes more. */
-    upgrade->is_full = true;
-    return result == CURLE_AGAIN ? CURLE_OK : result;
-}
-
-/* Returns 0, KINF__ROUNDTRIP_PAUSE, or a negative code. */
-static int hand_out(struct kinf__roundtrip *trip)
-{
-    struct kinf__upgrade *upgrade = trip->upgrade;
-    int code = 0;
-
-    if (upgrade->held.len != 0)
-        code =
-            trip->ops->on_body(upgrade->held.bytes, upgrade->held.len, trip->ctx, &trip->failure);
-    trip->is_receive_paused = code == KINF__ROUNDTRIP_PAUSE;
-    if (code == 0)
-        upgrade->held.len = 0;
-    return code;
-}
-
-/* The other protocol may be silent for as long as it likes. */
-static void accept_head(struct kinf__roundtrip *trip)
-{
-    trip->is_accepted = trip->ops->on_head(&trip->head, trip->ctx);
-    if (trip->head.code == 101)
-        trip->limits.idle_ms = trip->limits.total_ms = 0;
-}
-
-static int take_received(struct kinf__roundtrip *trip)
-{
-    struct kinf__upgrade *upgrade = trip->upgrade;
-    int code = hand_out(trip);
-
-    while (code == 0 && upgrade->in.len != 0) {
-        bool was_complete = trip->head.is_complete;
-
-        code = kinf__framing_take(&upgrade->framing, &trip->head, &upgrade->in, &upgrade->held,
-                                  &trip->failure);
-        if (code < 0) {
-            kinf__error_prefix(&trip->failure, "server %s", trip->client->host);
-            return code;
-        }
-        if (trip->head.is_complete && !was_complete)
-            accept_head(trip);
-        code = hand_out(trip);
-    }
-    return code;
-}
-
-static bool is_answered(const struct kinf__upgrade *upgrade)
-{
-    return upgrade->framing.state == KINF__FRAMING_OVER && upgrade->held.len == 0;
-}
-
-static CURLcode receive_pieces(struct kinf__roundtrip *trip, bool *ret_is_end)
-{
-    struct kinf__upgrade *upgrade = trip->upgrade;
-
-    upgrade->has_more = false;
-    for (int i = 0; i < PIECES_AT_ONCE; i++) {
-        CURLcode result;
-        size_t n = 0;
-        int code = trip->is_receive_paused ? KINF__ROUNDTRIP_PAUSE : take_received(trip);
-
-        if (code < 0)
-            trip->code = code;
-        if (code != 0 || is_answered(upgrade))
-            return CURLE_OK;
-        result = curl_easy_recv(trip->easy, upgrade->received, sizeof upgrade->received, &n);
-        if (result == CURLE_AGAIN)
-            return CURLE_OK;
-        *ret_is_end = result == CURLE_OK && n == 0;
-        if (result != CURLE_OK || *ret_is_end)
-            return result;
-        upgrade->in = (struct kinf_str){ upgrade->received, n };
-        trip->received_ms = kinf__clock_now_ms();
-    }
-    upgrade->has_more = true;
-    return CURLE_OK;
-}
-
-static int judge_end(struct kinf__roundtrip *trip)
-{
-    if (kinf__framing_may_end(&trip->upgrade->framing))
-        return 0;
-    return kinf__broken_off(trip->client,
-                            trip->head.is_complete ? "the body was cut short"
-                                                   : "the answer's head was cut short",
-                            &trip->failure);
-}
-
-/* Does what can be done now, both ways; it may end. */
-static void carry(struct kinf__roundtrip *trip)
-{
-    bool is_end = false;
-    CURLcode result = send_pieces(trip);
-
-    if (result == CURLE_OK && trip->code >= 0)
-        result = receive_pieces(trip, &is_end);
-    if (trip->code < 0)
-        end(trip, trip->code);
-    else if (result != CURLE_OK)
-        end(trip, kinf__connection_error(trip->easy, result, trip->client, trip->message,
-                                         &trip->failure));
-    else if (is_end)
-        end(trip, judge_end(trip));
-    else if (is_answered(trip->upgrade) ||
-             (trip->upgrade->is_send_over && has_all_sent(trip->upgrade)))
-        end(trip, 0);
-}
-
 static void carry_all(struct kinf__transport *transport)
 {
     KINF__LIST_FOR_EACH_SAFE (node, &transport->trips) {
         struct kinf__roundtrip *trip = KINF__LIST_ENTRY(node, struct kinf__roundtrip, node);
 
-        if (trip->upgrade != NULL && trip->upgrade->is_connected)
-            carry(trip);
+        int code;
+
+        if (trip->upgrade != NULL && kinf__upgrade_carry(trip, &code))
+            end(trip, code);
     }
 }
 
@@ -697,31 +484,14 @@ static unsigned list_waits(struct kinf__transport *transport, const struct kinf_
     transport->waits[n++] = (struct curl_waitfd){ waker->fd, CURL_WAIT_POLLIN, 0 };
     KINF__LIST_FOR_EACH (node, &transport->trips) {
         struct kinf__roundtrip *trip = KINF__LIST_ENTRY(node, struct kinf__roundtrip, node);
-        const struct kinf__upgrade *upgrade = trip->upgrade;
-        int events;
 
-        if (upgrade == NULL || !upgrade->is_connected)
-            continue;
-        *ret_has_more = *ret_has_more || (upgrade->has_more && !trip->is_receive_paused);
-        events = (trip->is_receive_paused ? 0 : CURL_WAIT_POLLIN) |
-                 (upgrade->is_full ? CURL_WAIT_POLLOUT : 0);
-        if (events != 0)
-            transport->waits[n++] = (struct curl_waitfd){ upgrade->fd, (short)events, 0 };
+        if (trip->upgrade != NULL && kinf__upgrade_waits(trip, &transport->waits[n], ret_has_more))
+            n++;
     }
     return n;
 }
 
 /* --- the thread --- */
-
-/* Whether the trip goes on, on the connection that was made for it. */
-static bool is_connected_by(struct kinf__roundtrip *trip, CURLcode result)
-{
-    if (trip->upgrade == NULL || result != CURLE_OK ||
-        curl_easy_getinfo(trip->easy, CURLINFO_ACTIVESOCKET, &trip->upgrade->fd) != CURLE_OK)
-        return false;
-    trip->upgrade->is_connected = true;
-    return true;
-}
 
 void kinf__transport_perform(struct kinf__transport *transport)
 {
@@ -736,7 +506,7 @@ void kinf__transport_perform(struct kinf__transport *transport)
         if (message->msg != CURLMSG_DONE)
             continue;
         curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **)&trip);
-        if (!is_connected_by(trip, message->data.result))
+        if (trip->upgrade == NULL || message->data.result != CURLE_OK || !kinf__upgrade_begin(trip))
             end(trip, judge(trip, message->data.result));
     }
     carry_all(transport);

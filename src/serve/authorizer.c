@@ -19,7 +19,6 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "rest/http.h"
-#include "rest/secret.h"
 
 #define ALLOW_MS      30000
 #define DENY_MS       5000
@@ -28,17 +27,11 @@
 #define TOKENS_PER_S  50
 #define MAX_INQUIRIES (TOKENS_PER_S * KINF__INQUIRY_PATIENCE_MS / 1000) /* more would not last */
 #define WARNING_MS    10000
-#define PROBE_MS      5000 /* between two inquiries that nobody waits for, while it does not answer */
+#define PROBE_MS      5000 /* from a review that came to nothing to the next one for nobody */
 /* A review takes milliseconds, so one would do: the others are for reviews that hang. */
 #define N_REVIEWERS 4
 #define REVIEW_MS   10000
 #define MAX_ANSWER  (1u << 20)
-
-/* How reviews are sent. */
-struct sender {
-    kinf__review_send_cb *send;
-    void *ctx;
-};
 
 /* A thread that sends reviews, over a connection of its own. */
 struct reviewer {
@@ -51,7 +44,7 @@ struct reviewer {
 struct kinf__authorizer {
     /* constant after start */
     struct kinf__authorizer_options options;
-    struct sender sender; /* of kinf__authorizer_work() */
+    struct kinf__review_sender sender; /* of kinf__authorizer_work() */
     bool is_started;
     struct kinf__waker stop; /* of reviews */
     struct reviewer reviewers[N_REVIEWERS];
@@ -112,56 +105,27 @@ static void settle(struct kinf__authorizer *authorizer, struct kinf__inquiry *in
     kinf__inquiries_remove(&authorizer->inquiries, inquiry);
 }
 
-/* The one that is there, or a new one, which somebody else may have to make room for.
- * KINF__VERDICT_WAITS: *ret_inquiry is written. The lock is held. */
-static enum kinf__verdict find_inquiry(struct kinf__authorizer *authorizer,
-                                       const struct kinf__access_request *request,
-                                       const struct kinf__question *question,
-                                       const struct kinf__question *token_question, int64_t now_ms,
-                                       struct kinf__inquiry **ret_inquiry)
-{
-    const struct kinf__access_answer throttled = { .verdict = KINF__VERDICT_THROTTLED };
-    struct kinf__inquiry *ousted;
-    enum kinf__verdict verdict = kinf__inquiries_find(&authorizer->inquiries, request, question,
-                                                      token_question, now_ms, ret_inquiry, &ousted);
-
-    if (ousted != NULL)
-        settle(authorizer, ousted, &throttled);
-    if (verdict == KINF__VERDICT_WAITS)
-        kinf__cond_signal(&authorizer->changed);
-    return verdict;
-}
-
-/* The lock is held. */
+/* Waits with the one that is there, or for a new one, which somebody else may have to make room for. The
+ * lock is held. */
 static enum kinf__verdict inquire(struct kinf__authorizer *authorizer,
                                   const struct kinf__access_request *request,
                                   const struct kinf__question *question,
                                   const struct kinf__question *token_question,
                                   struct kinf__access_waiter *waiter, int64_t now_ms)
 {
-    struct kinf__inquiry *inquiry;
-    enum kinf__verdict verdict =
-        find_inquiry(authorizer, request, question, token_question, now_ms, &inquiry);
+    const struct kinf__access_answer throttled = { .verdict = KINF__VERDICT_THROTTLED };
+    struct kinf__inquiry *inquiry, *ousted;
+    enum kinf__verdict verdict = kinf__inquiries_find(&authorizer->inquiries, request, question,
+                                                      token_question, now_ms, &inquiry, &ousted);
 
+    if (ousted != NULL)
+        settle(authorizer, ousted, &throttled);
     if (verdict != KINF__VERDICT_WAITS)
         return verdict;
     waiter->inquiry = inquiry;
     kinf__list_push_back(&inquiry->waiters, &waiter->node);
+    kinf__cond_signal(&authorizer->changed);
     return KINF__VERDICT_WAITS;
-}
-
-/* Whether the upstream answers again is asked now and then, by an inquiry that nobody waits for. The
- * lock is held. */
-static void probe(struct kinf__authorizer *authorizer, const struct kinf__access_request *request,
-                  const struct kinf__question *question,
-                  const struct kinf__question *token_question, int64_t now_ms)
-{
-    struct kinf__inquiry *inquiry;
-
-    if (now_ms < authorizer->next_probe_ms)
-        return;
-    authorizer->next_probe_ms = kinf__clock_add_ms(now_ms, PROBE_MS);
-    (void)find_inquiry(authorizer, request, question, token_question, now_ms, &inquiry);
 }
 
 /* The lock is held. */
@@ -182,10 +146,8 @@ static enum kinf__verdict find_verdict(struct kinf__authorizer *authorizer,
     if (kinf__remembered_find(&authorizer->remembered, token_question, &request->attributes, now_ms,
                               false, answer) != KINF__VERDICT_WAITS)
         return answer->verdict;
-    if (stands_in(authorizer, token_question, &request->attributes, now_ms, answer)) {
-        probe(authorizer, request, question, token_question, now_ms);
+    if (stands_in(authorizer, token_question, &request->attributes, now_ms, answer))
         return answer->verdict;
-    }
     return inquire(authorizer, request, question, token_question, waiter, now_ms);
 }
 
@@ -302,6 +264,7 @@ static void note_contact(struct kinf__authorizer *authorizer, int failed,
         authorizer->away_since_ms = 0;
     else if (!was_away)
         authorizer->away_since_ms = now_ms != 0 ? now_ms : 1;
+    authorizer->next_probe_ms = kinf__clock_add_ms(now_ms, PROBE_MS);
     kinf__mutex_unlock(&authorizer->lock);
     if (is_away != was_away && authorizer->options.stale_ms != 0)
         KINF__LOG(KINF__LOG_SERVE, KINF_LOG_WARN, "%s",
@@ -309,32 +272,15 @@ static void note_contact(struct kinf__authorizer *authorizer, int failed,
                           : "the API server reviews again");
 }
 
-static int send_token(const struct kinf__inquiry *inquiry, const struct sender *sender,
-                      bool *ret_yes, struct kinf__buffer *user, struct kinf_error *err)
-{
-    KINF__AUTO_SECRET_BUFFER body = KINF__BUFFER_INIT;
-    KINF__AUTO_BUFFER answer = KINF__BUFFER_INIT;
-    int failed;
-
-    if (kinf__review_write_token(kinf_str_from(inquiry->token), &body) < 0)
-        return kinf__error_no_memory(err);
-    failed =
-        sender->send(sender->ctx, KINF__TOKEN_REVIEW_TARGET, kinf__buffer_str(&body), &answer, err);
-    return failed < 0 ? failed
-                      : kinf__review_read_token(kinf__buffer_str(&answer), ret_yes, user, err);
-}
-
 static int review_token(struct kinf__authorizer *authorizer, const struct kinf__inquiry *inquiry,
-                        const struct sender *sender, int64_t now_ms, bool *ret_yes,
+                        const struct kinf__review_sender *sender, int64_t now_ms, bool *ret_yes,
                         struct kinf__buffer *user, struct kinf_error *err)
 {
-    int failed = send_token(inquiry, sender, ret_yes, user, err);
+    int failed = kinf__review_token(sender, kinf_str_from(inquiry->token), ret_yes, user, err);
 
     note_contact(authorizer, failed, err, now_ms);
     if (failed < 0)
         return failed;
-    if (kinf__buffer_cstr(user) == NULL)
-        return kinf__error_no_memory(err);
     kinf__mutex_lock(&authorizer->lock);
     failed = kinf__remembered_keep_user(&authorizer->remembered, &inquiry->token_question, *ret_yes,
                                         user->bytes, inquiry->expires_ms, now_ms);
@@ -344,62 +290,40 @@ static int review_token(struct kinf__authorizer *authorizer, const struct kinf__
 
 /* Who it is: what is known or kept, or a review. */
 static int find_user(struct kinf__authorizer *authorizer, const struct kinf__inquiry *inquiry,
-                     const struct sender *sender, int64_t now_ms, bool *ret_yes,
+                     const struct kinf__review_sender *sender, int64_t now_ms, bool *ret_yes,
                      struct kinf__buffer *user, struct kinf_error *err)
 {
-    const struct kinf__decision *who;
-    bool is_kept;
+    const char *known = inquiry->user;
+    const struct kinf__decision *who = NULL;
     int failed = 0;
 
-    if (inquiry->user != NULL) {
-        *ret_yes = true;
-        return kinf__buffer_append_str(user, kinf_str_from(inquiry->user)) < 0 ||
-                       kinf__buffer_cstr(user) == NULL
-                   ? kinf__error_no_memory(err)
-                   : 0;
-    }
+    *ret_yes = known != NULL;
     kinf__mutex_lock(&authorizer->lock);
-    who = kinf__remembered_user(&authorizer->remembered, &inquiry->token_question, now_ms);
-    is_kept = who != NULL;
-    if (is_kept) {
+    if (known == NULL &&
+        (who = kinf__remembered_user(&authorizer->remembered, &inquiry->token_question, now_ms))) {
         *ret_yes = who->is_yes;
-        failed = kinf__buffer_append_str(user, kinf_str_from(who->text));
+        known = who->text;
     }
+    if (known != NULL)
+        failed = kinf__buffer_append_str(user, kinf_str_from(known));
     kinf__mutex_unlock(&authorizer->lock);
     if (failed < 0 || kinf__buffer_cstr(user) == NULL)
         return kinf__error_no_memory(err);
-    return is_kept ? 0 : review_token(authorizer, inquiry, sender, now_ms, ret_yes, user, err);
-}
-
-static int send_access(const struct kinf__inquiry *inquiry, const char *user,
-                       const struct sender *sender, bool *ret_yes, struct kinf__buffer *reason,
-                       struct kinf_error *err)
-{
-    KINF__AUTO_BUFFER body = KINF__BUFFER_INIT;
-    KINF__AUTO_BUFFER answer = KINF__BUFFER_INIT;
-    int failed;
-
-    if (kinf__review_write_access(user, &inquiry->attributes, &body) < 0)
-        return kinf__error_no_memory(err);
-    failed = sender->send(sender->ctx, KINF__ACCESS_REVIEW_TARGET, kinf__buffer_str(&body), &answer,
-                          err);
-    return failed < 0 ? failed
-                      : kinf__review_read_access(kinf__buffer_str(&answer), ret_yes, reason, err);
+    return known != NULL ? 0
+                         : review_token(authorizer, inquiry, sender, now_ms, ret_yes, user, err);
 }
 
 static int review_access(struct kinf__authorizer *authorizer, const struct kinf__inquiry *inquiry,
-                         const struct sender *sender, int64_t now_ms, const char *user,
+                         const struct kinf__review_sender *sender, int64_t now_ms, const char *user,
                          struct kinf__access_answer *answer, struct kinf_error *err)
 {
     KINF__AUTO_BUFFER reason = KINF__BUFFER_INIT;
     bool is_yes;
-    int failed = send_access(inquiry, user, sender, &is_yes, &reason, err);
+    int failed = kinf__review_access(sender, user, &inquiry->attributes, &is_yes, &reason, err);
 
     note_contact(authorizer, failed, err, now_ms);
     if (failed < 0)
         return failed;
-    if (kinf__buffer_cstr(&reason) == NULL)
-        return kinf__error_no_memory(err);
     kinf__mutex_lock(&authorizer->lock);
     failed = kinf__remembered_keep_access(&authorizer->remembered, user, &inquiry->attributes,
                                           is_yes, reason.bytes, now_ms, answer);
@@ -408,8 +332,8 @@ static int review_access(struct kinf__authorizer *authorizer, const struct kinf_
 }
 
 static int review(struct kinf__authorizer *authorizer, const struct kinf__inquiry *inquiry,
-                  const struct sender *sender, int64_t now_ms, struct kinf__access_answer *answer,
-                  struct kinf_error *err)
+                  const struct kinf__review_sender *sender, int64_t now_ms,
+                  struct kinf__access_answer *answer, struct kinf_error *err)
 {
     KINF__AUTO_BUFFER user = KINF__BUFFER_INIT;
     bool is_somebody;
@@ -449,17 +373,29 @@ static void warn(struct kinf__authorizer *authorizer, int64_t now_ms, const char
                   n_suppressed);
 }
 
-/* Returns false if there is none. */
-static bool decide(struct kinf__authorizer *authorizer, struct kinf__inquiry *inquiry,
-                   const struct sender *sender, int64_t now_ms)
+/* Asks what everybody knows: whether the upstream answers again must not depend on who comes, since
+ * nobody may, as long as /readyz says that nobody can be answered. */
+static void probe(struct kinf__authorizer *authorizer, const struct kinf__review_sender *sender,
+                  int64_t now_ms)
+{
+    static const struct kinf__attributes attributes = { "get", "/healthz", "", "", "",
+                                                        "",    "",         "", "", "" };
+    KINF__AUTO_BUFFER reason = KINF__BUFFER_INIT;
+    struct kinf_error err = KINF_ERROR_INIT;
+    bool is_yes;
+    int failed = kinf__review_access(sender, "\"user\":\"system:anonymous\"", &attributes, &is_yes,
+                                     &reason, &err);
+
+    note_contact(authorizer, failed, &err, now_ms);
+}
+
+static void decide(struct kinf__authorizer *authorizer, struct kinf__inquiry *inquiry,
+                   const struct kinf__review_sender *sender, int64_t now_ms)
 {
     struct kinf__access_answer answer = { .verdict = KINF__VERDICT_FAILED };
     struct kinf_error err = KINF_ERROR_INIT;
-    int failed;
+    int failed = review(authorizer, inquiry, sender, now_ms, &answer, &err);
 
-    if (inquiry == NULL)
-        return false;
-    failed = review(authorizer, inquiry, sender, now_ms, &answer, &err);
     if (failed < 0 && failed != KINF_ERR_STOPPED)
         warn(authorizer, now_ms, err.message);
     kinf__mutex_lock(&authorizer->lock);
@@ -468,47 +404,64 @@ static bool decide(struct kinf__authorizer *authorizer, struct kinf__inquiry *in
         answer.verdict = KINF__VERDICT_FAILED;
     settle(authorizer, inquiry, &answer);
     kinf__mutex_unlock(&authorizer->lock);
-    return true;
 }
 
-/* The lock is held. */
-static struct kinf__inquiry *take_inquiry(struct kinf__authorizer *authorizer, int64_t now_ms,
-                                          int64_t *ret_ready_ms)
+static void work_on(struct kinf__authorizer *authorizer, struct kinf__inquiry *inquiry,
+                    const struct kinf__review_sender *sender, int64_t now_ms)
 {
-    struct kinf__inquiry *inquiry =
-        kinf__inquiries_take(&authorizer->inquiries, now_ms, ret_ready_ms);
+    if (inquiry != NULL)
+        decide(authorizer, inquiry, sender, now_ms);
+    else
+        probe(authorizer, sender, now_ms);
+}
 
+/* Whether there is something to do: an inquiry, or (NULL) a probe. If not, *ret_ready_ms is when there
+ * may be. The lock is held. */
+static bool take_work(struct kinf__authorizer *authorizer, int64_t now_ms,
+                      struct kinf__inquiry **ret_inquiry, int64_t *ret_ready_ms)
+{
+    *ret_inquiry = kinf__inquiries_take(&authorizer->inquiries, now_ms, ret_ready_ms);
     /* Whose turn comes with time is another thread's business meanwhile. */
-    if (inquiry != NULL && !kinf__list_is_empty(&authorizer->inquiries.waiting))
+    if (*ret_inquiry != NULL && !kinf__list_is_empty(&authorizer->inquiries.waiting))
         kinf__cond_signal(&authorizer->changed);
-    return inquiry;
+    if (*ret_inquiry != NULL || authorizer->away_since_ms == 0)
+        return *ret_inquiry != NULL;
+    if (now_ms >= authorizer->next_probe_ms) {
+        authorizer->next_probe_ms = kinf__clock_add_ms(now_ms, PROBE_MS);
+        return true;
+    }
+    *ret_ready_ms = min(*ret_ready_ms, authorizer->next_probe_ms);
+    return false;
 }
 
 bool kinf__authorizer_work(struct kinf__authorizer *authorizer, int64_t now_ms)
 {
     struct kinf__inquiry *inquiry;
     int64_t ready_ms;
+    bool has_work;
 
     kinf__mutex_lock(&authorizer->lock);
-    inquiry = take_inquiry(authorizer, now_ms, &ready_ms);
+    has_work = take_work(authorizer, now_ms, &inquiry, &ready_ms);
     kinf__mutex_unlock(&authorizer->lock);
-    return decide(authorizer, inquiry, &authorizer->sender, now_ms);
+    if (has_work)
+        work_on(authorizer, inquiry, &authorizer->sender, now_ms);
+    return has_work;
 }
 
 /* --- the threads --- */
 
-/* NULL: it is time to end. */
-static struct kinf__inquiry *await_inquiry(struct kinf__authorizer *authorizer)
+/* Returns false when it is time to end. */
+static bool await_work(struct kinf__authorizer *authorizer, struct kinf__inquiry **ret_inquiry)
 {
-    struct kinf__inquiry *inquiry = NULL;
     int64_t ready_ms;
+    bool goes_on;
 
     kinf__mutex_lock(&authorizer->lock);
-    while (!authorizer->is_stopping &&
-           (inquiry = take_inquiry(authorizer, kinf__clock_now_ms(), &ready_ms)) == NULL)
+    while ((goes_on = !authorizer->is_stopping) &&
+           !take_work(authorizer, kinf__clock_now_ms(), ret_inquiry, &ready_ms))
         kinf__cond_wait_until(&authorizer->changed, &authorizer->lock, ready_ms);
     kinf__mutex_unlock(&authorizer->lock);
-    return inquiry;
+    return goes_on;
 }
 
 static int post(void *ctx, const char *target, struct kinf_str body, struct kinf__buffer *answer,
@@ -530,14 +483,12 @@ static void *run(void *ctx)
 {
     struct reviewer *reviewer = ctx;
     struct kinf__authorizer *authorizer = reviewer->authorizer;
-    const struct sender sender = { post, reviewer->http };
+    const struct kinf__review_sender sender = { post, reviewer->http };
+    struct kinf__inquiry *inquiry;
 
-    for (;;) {
-        struct kinf__inquiry *inquiry = await_inquiry(authorizer);
-
-        if (!decide(authorizer, inquiry, &sender, kinf__clock_now_ms()))
-            return NULL;
-    }
+    while (await_work(authorizer, &inquiry))
+        work_on(authorizer, inquiry, &sender, kinf__clock_now_ms());
+    return NULL;
 }
 
 int kinf__authorizer_start(struct kinf__authorizer *authorizer, struct kinf_client *client,
@@ -618,7 +569,7 @@ int kinf__authorizer_new(const struct kinf__authorizer_options *options, kinf__r
         return kinf__error_no_memory(err);
     authorizer->options = complete(options);
     options = &authorizer->options;
-    authorizer->sender = (struct sender){ send, ctx };
+    authorizer->sender = (struct kinf__review_sender){ send, ctx };
     authorizer->warnings.interval_ms = WARNING_MS;
     kinf__mutex_init(&authorizer->lock, KINF__RANK_AUTHORIZER);
     kinf__cond_init(&authorizer->changed);

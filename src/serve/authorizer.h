@@ -9,7 +9,8 @@
  * Four inquiries are under way at once, in the order of inquiries.h. So a token whose reviews hang (for
  * 10 s each) holds up nobody else, nor do three of them, but two unknown ones the other unknown ones of
  * their address. If there are more, or the upstream answers nobody, the others wait; an inquiry that
- * has not had its turn after 20 s fails. When too many wait, some are refused.
+ * has not had its turn after 20 s fails. When too many wait, some are refused. An upstream that did not
+ * answer is asked every 5 s whether it is back, also when nobody comes.
  *
  * Threads: any, unless a line says otherwise.
  */
@@ -20,10 +21,6 @@
 
 #include "base/list.h"
 #include "serve/inquiries.h"
-
-/* Sends a review and appends the answer's body. */
-typedef int kinf__review_send_cb(void *ctx, const char *target, struct kinf_str body,
-                                 struct kinf__buffer *answer, struct kinf_error *err);
 
 /* Zero is the default everywhere. */
 struct kinf__authorizer_options {
@@ -89,8 +86,8 @@ void kinf__authorizer_give_up(struct kinf__authorizer *authorizer,
 void kinf__authorizer_status(struct kinf__authorizer *authorizer, int64_t now_ms,
                              struct kinf__authorizer_status *ret_status);
 
-/* Decides the inquiry whose turn it is, sending what has to be sent; returns false if there is none.
- * For tests: the authorizer's threads do it by themselves. */
+/* Decides the inquiry whose turn it is, sending what has to be sent, or asks whether an upstream that
+ * did not answer is back; returns false if there is nothing to do. For tests: the authorizer's threads do it by themselves. */
 bool kinf__authorizer_work(struct kinf__authorizer *authorizer, int64_t now_ms);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Certificates of clients. Neighbours: endpoint.c has them asked for, transfer.c has each connection's
+ * Certificates of clients. Neighbours: endpoint.c has them asked for, mhd_request.c has each connection's
  * judged before a request, access.c goes by the user. What GnuTLS cannot say (which texts a subject may
  * have) follows Go's crypto/x509, by which the API server reads it.
  */

@@ -30,8 +30,8 @@ void kinf__client_authority_free(struct kinf__client_authority *authority); /* N
 
 /* What a connection's certificate was found to be; all zero: not looked at. */
 struct kinf__client_certificate {
-    char *
-        user; /* the members of a review that say who, as kinf__review_read_token() has them; NULL: nobody */
+    /* The members of a review that say who, as kinf__review_read_token() has them; NULL: nobody. */
+    char *user;
     int64_t expires_ms; /* of the wall clock */
     uint64_t generation;
     int64_t judged_until_ms;

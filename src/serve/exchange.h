@@ -5,8 +5,8 @@
  * never blocks: one that has to wait says so, and the wake callback runs when it is time for the
  * next.
  *
- * Threads: one thread at a time per exchange; the wake callback runs on any, with no lock of this
- * folder held but the server's.
+ * Threads: one thread at a time per exchange; the wake callback runs on any, also under locks of this
+ * folder (the server's, the authorizer's, the forwarder's): it calls nothing that takes them.
  */
 #ifndef KINF_SERVE_EXCHANGE_H
 #define KINF_SERVE_EXCHANGE_H
@@ -65,8 +65,7 @@ struct kinf__answer {
     char etag[40];                /* "": none */
     struct kinf__buffer warnings; /* the values of Warning headers, each with its NUL */
     unsigned retry_after_s;       /* 0: none */
-    int64_t
-        staleness_ms; /* since the last contact: that long the cache may be behind; negative: none */
+    int64_t staleness_ms; /* since the last contact: so long it may be behind; negative: none */
 };
 
 /* Adds a Warning; without memory there is none. */

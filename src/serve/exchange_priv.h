@@ -47,7 +47,7 @@ struct kinf__exchange {
     struct kinf__request_head head;
     struct kinf__client client;
     uint64_t id; /* of this server's requests, from 1 */
-    /* the connection's thread */
+    /* the connection's thread; the request is constant when the others can see a source or a forward */
     struct kinf__request request;
     struct kinf__request_record record;
     struct kinf__list_options options; /* without a text: not read */

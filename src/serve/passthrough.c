@@ -297,8 +297,6 @@ static int hand_on(struct kinf__exchange *exchange, const struct kinf__head *hea
     answer->headers = head->headers;
     answer->n_headers = head->n_headers;
     answer->stream_len = head->body_len;
-    if (head->code == 101)
-        exchange->request.verb = KINF__VERB_CONNECT;
     if (head->code == 200)
         kinf__route_note_demand(exchange);
     is_read = exchange->write != NULL && kinf__write_begin_answer(exchange->write, head);

@@ -36,7 +36,7 @@ struct kinf__access_answer {
     /* Of KINF__VERDICT_ALLOWED: what goes on, as watches do, goes on until then; monotonic. */
     int64_t until_ms;
     int64_t
-        stale_until_ms; /* the authorizer's: until then an old answer stands in; 0: it is none */
+        stale_until_ms; /* the authorizer's: when an old answer stops standing in; 0: it is none */
 };
 
 /* What decisions are kept by: a token; or a user, as a TokenReview described it, or a token, and what is

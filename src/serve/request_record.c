@@ -209,7 +209,7 @@ static void tell(struct kinf__exchange *exchange)
     struct kinf__request_record *record = &exchange->record;
     char resource[RESOURCE_MAX];
     const struct kinf__request_outcome outcome = {
-        .verb = exchange->request.verb,
+        .verb = exchange->answer.code == 101 ? KINF__VERB_CONNECT : exchange->request.verb,
         .source = source_of(exchange),
         .resource = resource,
         .code = exchange->phase == KINF__PHASE_GIVEN ? exchange->answer.code : KINF__CODE_GONE,

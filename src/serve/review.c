@@ -1,5 +1,5 @@
 /*
- * Reviews. Neighbours: authorizer.c sends them and keeps the answers.
+ * Reviews. Neighbours: authorizer.c says over which connection, and keeps the answers.
  */
 #include "serve/review.h"
 
@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "json/scan.h"
+#include "rest/secret.h"
 #include "serve/report.h"
 
 #define MAX_DEPTH 64
@@ -179,6 +180,48 @@ int kinf__review_read_access(struct kinf_str answer, bool *ret_yes, struct kinf_
     *ret_yes = is_true(status, KINF_STR("allowed")) && !is_true(status, KINF_STR("denied"));
     return append_text(reason, status, KINF_STR("reason")) < 0 ? kinf__error_no_memory(err) : 0;
 }
+
+/* --- both --- */
+
+static int end_with_nul(struct kinf__buffer *text, struct kinf_error *err)
+{
+    return kinf__buffer_cstr(text) != NULL ? 0 : kinf__error_no_memory(err);
+}
+
+int kinf__review_token(const struct kinf__review_sender *sender, struct kinf_str token,
+                       bool *ret_yes, struct kinf__buffer *user, struct kinf_error *err)
+{
+    KINF__AUTO_SECRET_BUFFER body = KINF__BUFFER_INIT;
+    KINF__AUTO_BUFFER answer = KINF__BUFFER_INIT;
+    int failed;
+
+    if (kinf__review_write_token(token, &body) < 0)
+        return kinf__error_no_memory(err);
+    failed =
+        sender->send(sender->ctx, KINF__TOKEN_REVIEW_TARGET, kinf__buffer_str(&body), &answer, err);
+    if (failed == 0)
+        failed = kinf__review_read_token(kinf__buffer_str(&answer), ret_yes, user, err);
+    return failed == 0 ? end_with_nul(user, err) : failed;
+}
+
+int kinf__review_access(const struct kinf__review_sender *sender, const char *user,
+                        const struct kinf__attributes *attributes, bool *ret_yes,
+                        struct kinf__buffer *reason, struct kinf_error *err)
+{
+    KINF__AUTO_BUFFER body = KINF__BUFFER_INIT;
+    KINF__AUTO_BUFFER answer = KINF__BUFFER_INIT;
+    int failed;
+
+    if (kinf__review_write_access(user, attributes, &body) < 0)
+        return kinf__error_no_memory(err);
+    failed = sender->send(sender->ctx, KINF__ACCESS_REVIEW_TARGET, kinf__buffer_str(&body), &answer,
+                          err);
+    if (failed == 0)
+        failed = kinf__review_read_access(kinf__buffer_str(&answer), ret_yes, reason, err);
+    return failed == 0 ? end_with_nul(reason, err) : failed;
+}
+
+/* --- users --- */
 
 int kinf__review_user_name(const char *user, struct kinf__buffer *out)
 {

@@ -1,6 +1,6 @@
 /*
  * TokenReview and SubjectAccessReview: what is sent to the upstream server, and what its answer
- * says. Pure.
+ * says. Pure, but for who sends.
  *
  * Threads: any thread.
  */
@@ -54,6 +54,23 @@ KINF_MUST_CHECK int kinf__review_write_access(const char *user,
 /* *ret_yes: allowed, and not denied; appends the reason. Errors: as above. */
 KINF_MUST_CHECK int kinf__review_read_access(struct kinf_str answer, bool *ret_yes,
                                              struct kinf__buffer *reason, struct kinf_error *err);
+
+/* Sends a review and appends the answer's body. */
+typedef int kinf__review_send_cb(void *ctx, const char *target, struct kinf_str body,
+                                 struct kinf__buffer *answer, struct kinf_error *err);
+
+struct kinf__review_sender {
+    kinf__review_send_cb *send;
+    void *ctx;
+};
+
+/* Write, send and read; what is appended has a NUL behind it. Errors: also the callback's. */
+KINF_MUST_CHECK int kinf__review_token(const struct kinf__review_sender *sender,
+                                       struct kinf_str token, bool *ret_yes,
+                                       struct kinf__buffer *user, struct kinf_error *err);
+KINF_MUST_CHECK int kinf__review_access(const struct kinf__review_sender *sender, const char *user,
+                                        const struct kinf__attributes *attributes, bool *ret_yes,
+                                        struct kinf__buffer *reason, struct kinf_error *err);
 
 /* The name of a user as read above, for messages; "" if it has none. */
 KINF_MUST_CHECK int kinf__review_user_name(const char *user, struct kinf__buffer *out);

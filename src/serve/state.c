@@ -3,7 +3,6 @@
  * exchange.c routes here, debug_state.c tells more.
  */
 #include <inttypes.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -178,39 +177,34 @@ int kinf__state_answer_health(struct kinf__exchange *exchange)
 
 /* --- metrics --- */
 
-/* X(name, type, decimals, help, value) of `status` */
-#define CACHE_METRICS(X)                                                                           \
-    X("kinformer_store_bytes", GAUGE, 0, "Bytes of the objects in the store.",                     \
-      status->store_bytes)                                                                         \
+/* X(name, type, decimals, help, value), of a source's `cache` and `session` */
+#define SOURCE_METRICS(X)                                                                          \
+    X("kinformer_store_bytes", GAUGE, 0, "Bytes of the objects in the store.", cache->store_bytes) \
     X("kinformer_history_events", GAUGE, 0, "Events that a watch can be resumed in.",              \
-      status->n_events)                                                                            \
+      cache->n_events)                                                                             \
     X("kinformer_history_bytes", GAUGE, 0, "Memory that the history alone holds.",                 \
-      status->history_bytes)                                                                       \
-    X("kinformer_pages", GAUGE, 0, "Old versions held for lists in pages.", status->n_pages)       \
+      cache->history_bytes)                                                                        \
+    X("kinformer_pages", GAUGE, 0, "Old versions held for lists in pages.", cache->n_pages)        \
     X("kinformer_page_bytes", GAUGE, 0, "Memory that old versions hold, about.",                   \
-      status->page_bytes)                                                                          \
-    X("kinformer_watchers", GAUGE, 0, "Watches that are served.", status->n_cursors)               \
+      cache->page_bytes)                                                                           \
+    X("kinformer_watchers", GAUGE, 0, "Watches that are served.", cache->n_cursors)                \
     X("kinformer_watcher_max_lag_events", GAUGE, 0,                                                \
-      "Events that the slowest watch has before it.", status->max_lag)                             \
+      "Events that the slowest watch has before it.", cache->max_lag)                              \
     X("kinformer_watcher_max_lag_seconds", GAUGE, 3, "How long the first of them waits.",          \
-      since_ms(status->max_lag_since_ms))                                                          \
+      since_ms(cache->max_lag_since_ms))                                                           \
     X("kinformer_watchers_expired_total", COUNTER, 0, "Watches that fell out of the history.",     \
-      status->n_cursors_expired)                                                                   \
+      cache->n_cursors_expired)                                                                    \
     X("kinformer_watchers_cut_off_total", COUNTER, 0,                                              \
       "Watches of those that held too much of what the history has no more.",                      \
-      status->n_cursors_given_up)                                                                  \
-    X("kinformer_watcher_wakes_total", COUNTER, 0, "Times that a watch was woken.", status->n_wakes)
+      cache->n_cursors_given_up)                                                                   \
+    X("kinformer_watcher_wakes_total", COUNTER, 0, "Times that a watch was woken.",                \
+      cache->n_wakes)                                                                              \
+    X("kinformer_session_waits_total", COUNTER, 0,                                                 \
+      "Reads that waited until the cache had what was written through it.", session->n_waits)      \
+    X("kinformer_session_misses_total", COUNTER, 0,                                                \
+      "Reads that the cache did not answer, since it had not got that.", session->n_misses)
 
-static const struct {
-    const char *name;
-    enum kinf__metric_type type;
-    unsigned n_decimals;
-    const char *help;
-} cache_metrics[] = {
-#define X(name, type, decimals, help, value) { name, KINF__METRIC_##type, decimals, help },
-    CACHE_METRICS(X)
-#undef X
-};
+static const struct kinf__metric source_metrics[] = { SOURCE_METRICS(KINF__METRIC_ROW) };
 
 /* 0: never. */
 static uint64_t since_ms(int64_t at_ms)
@@ -220,13 +214,10 @@ static uint64_t since_ms(int64_t at_ms)
     return at_ms != 0 && now_ms > at_ms ? (uint64_t)(now_ms - at_ms) : 0;
 }
 
-static uint64_t metric_value(size_t metric, const struct kinf__watchcache_status *status)
+static uint64_t metric_value(size_t metric, const struct kinf__watchcache_status *cache,
+                             const struct kinf__session_status *session)
 {
-    const uint64_t values[] = {
-#define X(name, type, decimals, help, value) value,
-        CACHE_METRICS(X)
-#undef X
-    };
+    const uint64_t values[] = { SOURCE_METRICS(KINF__METRIC_VALUE) };
 
     return values[metric];
 }
@@ -234,54 +225,23 @@ static uint64_t metric_value(size_t metric, const struct kinf__watchcache_status
 /* One family, a sample for each source. The lock is held. */
 static int write_family(const struct kinf__server *server, size_t metric, struct kinf__buffer *out)
 {
-    const char *name = cache_metrics[metric].name;
-    int failed =
-        kinf__metrics_family(out, name, cache_metrics[metric].type, cache_metrics[metric].help);
+    const struct kinf__metric *family = &source_metrics[metric];
+    int failed = kinf__metrics_family(out, family->name, family->type, family->help);
 
     for (size_t i = 0; failed == 0 && i < server->n_sources; i++) {
-        struct kinf__watchcache_status status;
-        struct kinf__label label = { "name", server->sources[i]->name };
+        struct kinf__source *source = server->sources[i];
+        struct kinf__label label = { "name", source->name };
+        struct kinf__watchcache_status cache;
+        struct kinf__session_status session;
 
-        if (server->sources[i]->is_unserved)
+        if (source->is_unserved)
             continue;
-        kinf__watchcache_status(server->sources[i]->cache, &status);
-        failed = kinf__metrics_sample(out, name, &label, 1, metric_value(metric, &status),
-                                      cache_metrics[metric].n_decimals);
+        kinf__watchcache_status(source->cache, &cache);
+        kinf__session_status(&source->session, &session);
+        failed = kinf__metrics_sample(out, family->name, &label, 1,
+                                      metric_value(metric, &cache, &session), family->n_decimals);
     }
     return failed;
-}
-
-/* Of each source what its session counts. The lock is held. */
-static int write_session_family(const struct kinf__server *server, const char *name,
-                                const char *help, size_t offset, struct kinf__buffer *out)
-{
-    int failed = kinf__metrics_family(out, name, KINF__METRIC_COUNTER, help);
-
-    for (size_t i = 0; failed == 0 && i < server->n_sources; i++) {
-        struct kinf__label label = { "name", server->sources[i]->name };
-        struct kinf__session_status status;
-
-        if (server->sources[i]->is_unserved)
-            continue;
-        kinf__session_status(&server->sources[i]->session, &status);
-        failed = kinf__metrics_sample(out, name, &label, 1,
-                                      *(const uint64_t *)((const char *)&status + offset), 0);
-    }
-    return failed;
-}
-
-static int write_sessions(const struct kinf__server *server, struct kinf__buffer *out)
-{
-    int failed =
-        write_session_family(server, "kinformer_session_waits_total",
-                             "Reads that waited until the cache had what was written through it.",
-                             offsetof(struct kinf__session_status, n_waits), out);
-
-    return failed < 0 ? failed
-                      : write_session_family(
-                            server, "kinformer_session_misses_total",
-                            "Reads that the cache did not answer, since it had not got that.",
-                            offsetof(struct kinf__session_status, n_misses), out);
 }
 
 static int write_informers(const struct kinf__server *server, struct kinf__buffer *out)
@@ -314,74 +274,65 @@ static int write_build(struct kinf__buffer *out)
     return failed < 0 ? failed : kinf__metrics_sample(out, name, &label, 1, 1, 0);
 }
 
-static int write_number(struct kinf__buffer *out, enum kinf__metric_type type, const char *name,
-                        const char *help, uint64_t value)
-{
-    int failed = kinf__metrics_family(out, name, type, help);
-
-    return failed < 0 ? failed : kinf__metrics_sample(out, name, NULL, 0, value, 0);
-}
+/* X(name, type, decimals, help, value), of `server`, `access` and `upstream`: zeros where nobody decides
+ * and nothing is passed on. */
+#define SERVER_METRICS(X)                                                                          \
+    X("kinformer_requests_in_flight", GAUGE, 0, "Requests under way, watches included.",           \
+      server->n_exchanges)                                                                         \
+    X("kinformer_requests_crowded_total", COUNTER, 0,                                              \
+      "Requests that were not passed on, since too many were.", server->n_crowded)                 \
+    X("kinformer_access_log_dropped_total", COUNTER, 0,                                            \
+      "Requests that are not in the access log, since it was too slow.",                           \
+      atomic_load(&server->n_log_dropped))                                                         \
+    X("kinformer_access_unreviewed_seconds", GAUGE, 0,                                             \
+      "For how long the API server reviews nothing; 0: it does.", (access.away_ms + 999) / 1000)   \
+    X("kinformer_access_stale_total", COUNTER, 0,                                                  \
+      "Requests that an older answer of the API server let in, since it reviews nothing "          \
+      "(authStaleFor).",                                                                           \
+      access.n_stale)                                                                              \
+    X("kinformer_upstream_requests_in_flight", GAUGE, 0,                                           \
+      "Requests that are passed on and not over.", upstream.n_forwards)                            \
+    X("kinformer_upstream_connections_total", COUNTER, 0,                                          \
+      "Connections made for requests that were passed on.", upstream.n_connections)
 
 /* The lock is held. */
-static int write_requests(const struct kinf__server *server, struct kinf__buffer *out)
+static int write_numbers(const struct kinf__server *server, struct kinf__buffer *out)
 {
-    int failed = write_number(out, KINF__METRIC_GAUGE, "kinformer_requests_in_flight",
-                              "Requests under way, watches included.", server->n_exchanges);
+    static const struct kinf__metric families[] = { SERVER_METRICS(KINF__METRIC_ROW) };
+    struct kinf__authorizer_status access = { .n_stale = 0 };
+    struct kinf__forwarder_status upstream = { .n_forwards = 0 };
+    int failed = 0;
 
-    if (failed == 0)
-        failed = write_number(out, KINF__METRIC_COUNTER, "kinformer_requests_crowded_total",
-                              "Requests that were not passed on, since too many were.",
-                              server->n_crowded);
-    if (failed == 0)
-        failed = write_number(out, KINF__METRIC_COUNTER, "kinformer_access_log_dropped_total",
-                              "Requests that are not in the access log, since it was too slow.",
-                              atomic_load(&server->n_log_dropped));
+    if (server->authorizer != NULL)
+        kinf__authorizer_status(server->authorizer, kinf__clock_now_ms(), &access);
+    if (server->forwarder != NULL)
+        kinf__forwarder_status(server->forwarder, &upstream);
+
+    const uint64_t values[] = { SERVER_METRICS(KINF__METRIC_VALUE) };
+
+    for (size_t i = 0; failed == 0 && i < KINF__ARRAY_LEN(families); i++) {
+        failed = kinf__metrics_family(out, families[i].name, families[i].type, families[i].help);
+        if (failed == 0)
+            failed = kinf__metrics_sample(out, families[i].name, NULL, 0, values[i],
+                                          families[i].n_decimals);
+    }
     return failed;
 }
 
-/* Zeros where nobody decides. */
-static int write_authorizer(const struct kinf__server *server, struct kinf__buffer *out)
+/* Empty where nothing is passed on. */
+static int write_latency(const struct kinf__server *server, struct kinf__buffer *out)
 {
-    struct kinf__authorizer_status status = { .n_stale = 0 };
-    int failed;
-
-    if (server->authorizer != NULL)
-        kinf__authorizer_status(server->authorizer, kinf__clock_now_ms(), &status);
-    failed = write_number(out, KINF__METRIC_GAUGE, "kinformer_access_unreviewed_seconds",
-                          "For how long the API server reviews nothing; 0: it does.",
-                          (uint64_t)(status.away_ms + 999) / 1000);
-    return failed < 0
-               ? failed
-               : write_number(out, KINF__METRIC_COUNTER, "kinformer_access_stale_total",
-                              "Requests that an older answer of the API server let in, since "
-                              "it reviews nothing (authStaleFor).",
-                              status.n_stale);
-}
-
-/* Zeros where nothing is passed on. */
-static int write_upstream(const struct kinf__server *server, struct kinf__buffer *out)
-{
-    static const char latency[] = "kinformer_upstream_response_seconds";
+    static const char name[] = "kinformer_upstream_response_seconds";
     const struct kinf__histogram none = { .sum_ns = 0 };
-    const struct kinf__histogram *histogram = &none;
-    struct kinf__forwarder_status status = { .n_forwards = 0 };
-    int failed;
+    int failed =
+        kinf__metrics_family(out, name, KINF__METRIC_HISTOGRAM,
+                             "Time until the API server begins to answer what is passed on.");
 
-    if (server->forwarder != NULL) {
-        kinf__forwarder_status(server->forwarder, &status);
-        histogram = kinf__forwarder_latency(server->forwarder);
-    }
-    failed = write_number(out, KINF__METRIC_GAUGE, "kinformer_upstream_requests_in_flight",
-                          "Requests that are passed on and not over.", status.n_forwards);
-    if (failed == 0)
-        failed = write_number(out, KINF__METRIC_COUNTER, "kinformer_upstream_connections_total",
-                              "Connections made for requests that were passed on.",
-                              status.n_connections);
-    if (failed == 0)
-        failed = kinf__metrics_family(out, latency, KINF__METRIC_HISTOGRAM,
-                                      "Time until the API server begins to answer what is passed "
-                                      "on.");
-    return failed < 0 ? failed : kinf__metrics_histogram(out, latency, NULL, 0, histogram);
+    return failed < 0 ? failed
+                      : kinf__metrics_histogram(out, name, NULL, 0,
+                                                server->forwarder != NULL
+                                                    ? kinf__forwarder_latency(server->forwarder)
+                                                    : &none);
 }
 
 /* What needs the lock. */
@@ -392,11 +343,9 @@ static int write_served(struct kinf__server *server, struct kinf__buffer *out)
     kinf__mutex_lock(&server->lock);
     failed = write_informers(server, out);
     if (failed == 0)
-        failed = write_requests(server, out);
-    for (size_t i = 0; failed == 0 && i < KINF__ARRAY_LEN(cache_metrics); i++)
+        failed = write_numbers(server, out);
+    for (size_t i = 0; failed == 0 && i < KINF__ARRAY_LEN(source_metrics); i++)
         failed = write_family(server, i, out);
-    if (failed == 0)
-        failed = write_sessions(server, out);
     kinf__mutex_unlock(&server->lock);
     return failed;
 }
@@ -414,9 +363,7 @@ int kinf__state_answer_metrics(struct kinf__exchange *exchange)
     if (failed == 0)
         failed = kinf__request_metrics_write(&server->request_metrics, out);
     if (failed == 0)
-        failed = write_authorizer(server, out);
-    if (failed == 0)
-        failed = write_upstream(server, out);
+        failed = write_latency(server, out);
     if (failed == 0)
         failed = kinf__demand_write_metrics(server->demand, kinf__clock_now_ms(), out);
     exchange->answer.content_type = "text/plain; version=0.0.4; charset=utf-8";

@@ -1,5 +1,5 @@
 /*
- * Tunnels. Neighbours: transfer.c takes clients' sockets from libmicrohttpd and gives them back,
+ * Tunnels. Neighbours: mhd_request.c takes clients' sockets from libmicrohttpd and gives them back,
  * forward.h has the API server's side.
  *
  * The thread learns of sockets by an edge-triggered epoll, and of forwards by a mark and a wake-up.
@@ -88,12 +88,13 @@ static void note_progress(struct kinf__tunnel *tunnel)
         tunnel->over_since_ms = kinf__clock_now_ms();
 }
 
-/* Returns what was received or sent, 0 for the end, or -1 with errno, EAGAIN for later. */
+/* Returns what was received or sent, 0 for the end, or -1 with errno: EAGAIN when the socket says, EINTR
+ * at once. */
 static ssize_t of_tls(ssize_t n)
 {
     if (n >= 0)
         return n;
-    errno = n == GNUTLS_E_AGAIN || n == GNUTLS_E_INTERRUPTED ? EAGAIN : ECONNRESET;
+    errno = n == GNUTLS_E_AGAIN ? EAGAIN : n == GNUTLS_E_INTERRUPTED ? EINTR : ECONNRESET;
     return n == GNUTLS_E_PREMATURE_TERMINATION ? 0 : -1;
 }
 

@@ -25,8 +25,9 @@ struct kinf__write {
     struct kinf__server *server;
     const struct kinf__request *request;
     /* the connection's */
-    bool is_answered; /* with 2xx, and not noted yet */
-    bool is_lost;     /* a part of the answer is missing */
+    bool is_answered;  /* with 2xx, and not noted yet */
+    bool is_lost;      /* a part of the answer is missing */
+    bool is_body_lost; /* of the request */
     bool is_gzip;
     enum kinf__change_form form;
     struct kinf__buffer body;
@@ -215,9 +216,11 @@ static int read_answer(struct kinf__write *write)
     return kinf__changes_read(write->form, kinf__buffer_str(answer), note_change, write);
 }
 
-/* Of a DELETE with a body the query counts for nothing. */
+/* Of a DELETE with a body the query counts for nothing. What was not kept is not dry. */
 static bool is_dry(const struct kinf__write *write)
 {
+    if (write->is_body_lost)
+        return false;
     if (is_delete(write) && write->body.len != 0)
         return kinf__changes_are_dry(kinf__buffer_str(&write->body));
     return kinf__request_has_parameter(write->request, "dryRun") ||
@@ -293,10 +296,9 @@ void kinf__write_free(struct kinf__write *write)
 /* Only what deletes says in its body that it is dry. */
 void kinf__write_take_body(struct kinf__write *write, const char *bytes, size_t len)
 {
-    if (write == NULL || write->body.len + len > BODY_MAX ||
+    if (write == NULL || write->is_body_lost ||
         (!is_delete(write) && strcmp(write->request->subresource, "eviction") != 0))
         return;
-    /* What is not kept is not dry. */
-    if (kinf__buffer_append(&write->body, bytes, len) < 0)
-        kinf__buffer_release(&write->body);
+    write->is_body_lost =
+        write->body.len + len > BODY_MAX || kinf__buffer_append(&write->body, bytes, len) < 0;
 }

@@ -446,8 +446,9 @@ class Outage(unittest.TestCase):
             wait_until(lambda: readyz()[0] == 500, "readyz that fails")
             self.assertIn("[-]authorization failed: the API server does not say who may read\n", readyz()[1])
             with Proxy(listener=socket.create_server((proxy.host, proxy.port))):
-                wait_until(lambda: code(token) == 200, "the API server's word")
+                # Nobody comes to who is not ready.
                 wait_until(lambda: readyz()[0] == 200, "ready")
+                wait_until(lambda: code(token) == 200, "the API server's word")
                 self.assertEqual(code(stranger), 200)
 
 

@@ -170,7 +170,7 @@ static void who_is_known_needs_no_review_of_a_token(void **state)
     assert_int_equal(ask_once(&upstream, &request, &waiter, 71000, &answer), KINF__VERDICT_ALLOWED);
     assert_string_equal(answer.user, "jane");
     assert_int_equal(answer.until_ms, 100000);
-    assert_true(kinf__authorizer_work(upstream.authorizer, 71000));
+    assert_true(kinf__authorizer_work(upstream.authorizer, 75000));
     kinf__authorizer_free(upstream.authorizer);
 }
 
@@ -230,6 +230,27 @@ static void who_is_back_is_asked_and_has_the_word(void **state)
     assert_false(kinf__authorizer_work(upstream.authorizer, 40000));
     assert_int_equal(status_at(&upstream, 40000).away_ms, 0);
     assert_int_equal(ask(&upstream, "u-reader", "list", 40001), KINF__VERDICT_DENIED);
+    kinf__authorizer_free(upstream.authorizer);
+}
+
+/* /readyz says that nobody can be answered, and so nobody comes. */
+static void it_shows_that_the_upstream_is_back_when_nobody_asks(void **state)
+{
+    const struct kinf__authorizer_options options = { 0 };
+    struct upstream upstream;
+
+    (void)state;
+    begin(&upstream, &options);
+    upstream.is_dead = true;
+    assert_int_equal(ask(&upstream, "u-reader", "list", 1000), KINF__VERDICT_FAILED);
+    assert_false(kinf__authorizer_work(upstream.authorizer, 5999));
+    assert_true(kinf__authorizer_work(upstream.authorizer, 6000));
+    assert_true(status_at(&upstream, 40000).answers_nobody);
+    upstream.is_dead = false;
+    assert_true(kinf__authorizer_work(upstream.authorizer, 40000));
+    assert_false(status_at(&upstream, 40000).answers_nobody);
+    assert_int_equal(status_at(&upstream, 40000).away_ms, 0);
+    assert_false(kinf__authorizer_work(upstream.authorizer, 80000));
     kinf__authorizer_free(upstream.authorizer);
 }
 
@@ -649,6 +670,7 @@ int main(void)
         cmocka_unit_test(who_is_known_needs_no_review_of_a_token),
         cmocka_unit_test(a_yes_stands_in_while_nobody_can_be_asked),
         cmocka_unit_test(who_is_back_is_asked_and_has_the_word),
+        cmocka_unit_test(it_shows_that_the_upstream_is_back_when_nobody_asks),
         cmocka_unit_test(nothing_stands_in_beyond_the_tokens_end),
         cmocka_unit_test(a_revoked_right_ends_with_its_decision),
         cmocka_unit_test(a_decision_is_for_its_user_verb_and_name_alone),

@@ -313,6 +313,35 @@ static void what_a_thread_decides_after_an_hour_is_kept_as_long_as_any(void **st
     kinf__clock_end_simulation();
 }
 
+static void its_threads_see_that_the_upstream_is_back(void **state)
+{
+    static const struct test_reply replies[] = {
+        { .path = KINF__TOKEN_REVIEW_TARGET, .status = "500 Internal Server Error", .body = "{}" },
+        { .path = KINF__ACCESS_REVIEW_TARGET,
+          .status = "201 Created",
+          .body = "{\"kind\":\"SubjectAccessReview\",\"status\":{\"allowed\":false}}" },
+    };
+    struct kinf__authorizer_status status;
+    struct kinf__access_waiter waiter;
+    struct behind_socket b;
+
+    (void)state;
+    kinf__clock_begin_simulation();
+    start(&b, replies, KINF__ARRAY_LEN(replies));
+    waiter = waiter_of(&b.upstream);
+    assert_int_equal(ask(b.upstream.authorizer, "a", "list", &waiter, kinf__clock_now_ms()),
+                     KINF__VERDICT_WAITS);
+    await(&b.upstream, &b.upstream.n_woken, 1);
+    kinf__authorizer_status(b.upstream.authorizer, kinf__clock_now_ms(), &status);
+    assert_int_not_equal(status.away_ms, 0);
+    do {
+        kinf__clock_advance(1000);
+        kinf__authorizer_status(b.upstream.authorizer, kinf__clock_now_ms(), &status);
+    } while (status.away_ms != 0);
+    stop(&b);
+    kinf__clock_end_simulation();
+}
+
 static void stop_breaks_off_reviews_that_hang(void **state)
 {
     static const struct test_reply replies[] = {
@@ -477,6 +506,7 @@ int main(void)
         cmocka_unit_test(slow_unknown_tokens_leave_threads_to_other_addresses),
         cmocka_unit_test(its_threads_ask_the_upstream),
         cmocka_unit_test(what_a_thread_decides_after_an_hour_is_kept_as_long_as_any),
+        cmocka_unit_test(its_threads_see_that_the_upstream_is_back),
         cmocka_unit_test(stop_breaks_off_reviews_that_hang),
         cmocka_unit_test(stop_ends_threads_that_have_nothing_to_do),
         cmocka_unit_test(without_memory_it_does_not_start_and_nothing_leaks),

@@ -4,14 +4,17 @@
 #include "serve/forward.h"
 
 #include <arpa/inet.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -933,6 +936,12 @@ static int upgrade(struct fixture *f)
     return fd;
 }
 
+static int setup_upgraded(struct fixture *f)
+{
+    setup(f, NULL);
+    return upgrade(f);
+}
+
 static void await_text(struct fixture *f, const char *text)
 {
     KINF__AUTO_BUFFER got = KINF__BUFFER_INIT;
@@ -972,11 +981,9 @@ static void behind_an_upgrade_bytes_go_both_ways(void **state)
 {
     struct fixture f;
     char text[64];
-    int fd;
+    int fd = setup_upgraded(&f);
 
     (void)state;
-    setup(&f, NULL);
-    fd = upgrade(&f);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(kinf__forward_send(f.forward, "ping", 4), 4);
         assert_int_equal(receive_up_to(fd, "ping", text, sizeof text), 4);
@@ -1028,16 +1035,112 @@ static void the_end_of_what_is_sent_ends_an_upgraded_connection(void **state)
 {
     struct fixture f;
     char text[64];
-    int fd;
+    int fd = setup_upgraded(&f);
 
     (void)state;
-    setup(&f, NULL);
-    fd = upgrade(&f);
     assert_int_equal(kinf__forward_send(f.forward, "last", 4), 4);
     kinf__forward_end_body(f.forward);
     assert_int_equal(receive_up_to(fd, "last", text, sizeof text), 4);
     assert_int_equal(recv(fd, text, sizeof text, 0), 0);
     assert_int_equal(read_all(&f, &(struct kinf__buffer){ 0 }), KINF__FORWARD_END);
+    close(fd);
+    teardown(&f);
+}
+
+/* It closes while something is on its way to it, as a program does that ends before its input: the
+ * last words wait in the kernel, and sending fails. */
+static void what_the_server_said_before_it_went_is_handed_out(void **state)
+{
+    enum { MUCH = 100 << 10 };
+    struct fixture f;
+    KINF__AUTO_FREE char *words = calloc(1, MUCH);
+    KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
+    struct pollfd poller = { .fd = setup_upgraded(&f), .events = POLLIN };
+    int n_left = 1;
+
+    (void)state;
+    assert_non_null(words);
+    assert_int_equal(kinf__forward_send(f.forward, "unread", 6), 6);
+    assert_int_equal(poll(&poller, 1, LONG_MS), 1);
+    assert_int_equal(send(poller.fd, words, MUCH, MSG_NOSIGNAL), MUCH);
+    while (n_left != 0)
+        assert_int_equal(ioctl(poller.fd, SIOCOUTQ, &n_left), 0);
+    close(poller.fd);
+    do
+        kinf__waker_clear(&f.woken);
+    while (kinf__waker_wait(&f.woken, 100));
+    assert_int_equal(kinf__forward_send(f.forward, "too late", 8), 8);
+    pause_until_woken(&f);
+    assert_int_equal(read_all(&f, &text), KINF__FORWARD_BROKEN);
+    assert_int_equal(text.len, MUCH);
+    teardown(&f);
+}
+
+/* A server behind a proxy that says this to CONNECT. Returns the proxy's side. */
+static int upgrade_by_proxy(struct fixture *f, const char *answer)
+{
+    struct kinf__forward_request request;
+    unsigned port;
+    char text[4096];
+    int fd;
+
+    setup(f, NULL);
+    kinf__forwarder_free(f->forwarder);
+    kinf_client_free(f->client);
+    close(f->server.listener);
+    f->server.listener = test_listen(4, &port);
+    snprintf(text, sizeof text,
+             "clusters: [{name: c, cluster: {server: 'http://cluster.invalid:8080', proxy-url: "
+             "'http://127.0.0.1:%u'}}]\n"
+             "contexts: [{name: x, context: {cluster: c}}]\ncurrent-context: x\n",
+             port);
+    assert_int_equal(test_client_new(text, NULL, &f->client, NULL), 0);
+    assert_int_equal(kinf__forwarder_new(f->client, &several, &f->forwarder, NULL), 0);
+    request = request_of(f, "POST", 0);
+    request.is_upgrade = true;
+    assert_int_equal(kinf__forward_new(f->forwarder, &request, &f->forward, NULL), 0);
+    fd = accept(f->server.listener, NULL, NULL);
+    assert_true(receive_up_to(fd, "\r\n\r\n", text, sizeof text) != 0);
+    assert_memory_equal(text, "CONNECT cluster.invalid:8080 HTTP/1.1\r\n", 39);
+    assert_null(strstr(text, "theirs"));
+    assert_int_equal(send(fd, answer, strlen(answer), MSG_NOSIGNAL), strlen(answer));
+    return fd;
+}
+
+static void a_proxy_lets_upgrades_through_to_the_server(void **state)
+{
+    static const char answer[] = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n";
+    const struct kinf__head *head;
+    struct fixture f;
+    char text[4096];
+    int fd = upgrade_by_proxy(&f, "HTTP/1.1 200 Connection established\r\nX-Proxy: 1\r\n\r\n");
+
+    (void)state;
+    assert_true(receive_up_to(fd, "\r\n\r\n", text, sizeof text) != 0);
+    assert_memory_equal(text, "POST /api/v1/x?a=%2F HTTP/1.1\r\nHost: cluster.invalid:8080\r\n",
+                        59);
+    assert_int_equal(send(fd, answer, sizeof answer - 1, MSG_NOSIGNAL), sizeof answer - 1);
+    assert_int_equal(await_head(&f, &head, NULL), 1);
+    assert_int_equal(head->code, 101);
+    assert_int_equal(head->n_headers, 1);
+    assert_int_equal(kinf__forward_send(f.forward, "ping", 4), 4);
+    assert_int_equal(receive_up_to(fd, "ping", text, sizeof text), 4);
+    assert_int_equal(send(fd, "pong!", 5, MSG_NOSIGNAL), 5);
+    await_text(&f, "pong!");
+    close(fd);
+    teardown(&f);
+}
+
+static void an_upgrade_that_the_proxy_refuses_was_not_sent(void **state)
+{
+    const struct kinf__head *head;
+    struct kinf_error err = KINF_ERROR_INIT;
+    struct fixture f;
+    int fd = upgrade_by_proxy(&f, "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n");
+
+    (void)state;
+    assert_int_equal(await_head(&f, &head, &err), KINF_ERR_NETWORK);
+    assert_false(kinf__forward_is_sent(f.forward));
     close(fd);
     teardown(&f);
 }
@@ -1064,11 +1167,9 @@ static void who_leaves_an_upgraded_connection_closes_it(void **state)
 {
     struct fixture f;
     char text[64];
-    int fd;
+    int fd = setup_upgraded(&f);
 
     (void)state;
-    setup(&f, NULL);
-    fd = upgrade(&f);
     kinf__forward_free(f.forward);
     f.forward = NULL;
     assert_int_equal(recv(fd, text, sizeof text, 0), 0);
@@ -1083,12 +1184,10 @@ static void slow_sides_of_an_upgraded_connection_are_waited_for(void **state)
     char piece[8192];
     size_t n_sent = 0, n_back = 0, n_received = 0, n_read = 0;
     ssize_t n;
-    int fd;
+    int fd = setup_upgraded(&f);
 
     (void)state;
     memset(piece, 'u', sizeof piece);
-    setup(&f, NULL);
-    fd = upgrade(&f);
     while ((n = (ssize_t)kinf__forward_send(f.forward, piece, sizeof piece)) != 0 ||
            kinf__waker_wait(&f.woken, 50)) {
         kinf__waker_clear(&f.woken);
@@ -1239,6 +1338,9 @@ int main(void)
         cmocka_unit_test(an_upgraded_connection_may_be_silent),
         cmocka_unit_test(an_upgrade_is_awaited_for_so_long),
         cmocka_unit_test(the_end_of_what_is_sent_ends_an_upgraded_connection),
+        cmocka_unit_test(what_the_server_said_before_it_went_is_handed_out),
+        cmocka_unit_test(a_proxy_lets_upgrades_through_to_the_server),
+        cmocka_unit_test(an_upgrade_that_the_proxy_refuses_was_not_sent),
         cmocka_unit_test(an_upgrade_without_a_server_was_not_sent),
         cmocka_unit_test(who_leaves_an_upgraded_connection_closes_it),
         cmocka_unit_test(slow_sides_of_an_upgraded_connection_are_waited_for),

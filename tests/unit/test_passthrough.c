@@ -4,8 +4,14 @@
 #include "serve/passthrough.h"
 
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include "serve/exchange_priv.h"
+#include "unit/scripted_server.h"
 #include "unit/test.h"
+
+#define PATIENCE_MS 60000
 
 static void headers_go_on_only_if_they_are_known(void **state)
 {
@@ -94,11 +100,62 @@ static void targets_that_can_be_read_in_two_ways_stay_here(void **state)
     assert_false(kinf__passthrough_is_plain("DELETE", KINF_STR("/api/v1//pods?a")));
 }
 
+static void wake(void *ctx)
+{
+    kinf__waker_set(ctx);
+}
+
+/* Others read it while it is passed on (kinf__server_publish_source()). */
+static void a_request_stays_what_it_was_when_it_changes_its_protocol(void **state)
+{
+    static const struct kinf__header headers[] = { { "Authorization", "Bearer x" },
+                                                   { "Upgrade", "websocket" } };
+    static const char granted[] = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n";
+    struct kinf__request_head head = kinf__request_head_of("GET", KINF_STR("/api/v1/pods?watch=1"),
+                                                           headers, KINF__ARRAY_LEN(headers));
+    struct kinf__waker woken;
+    const struct kinf__exchange_owner owner = { .wake = wake, .ctx = &woken };
+    struct kinf__server_options options = { 0 };
+    struct kinf__exchange *exchange;
+    const struct kinf__answer *answer;
+    struct kinf_client *client;
+    struct kinf__server *server;
+    unsigned port;
+    int listener = test_listen(1, &port), fd;
+
+    (void)state;
+    client = test_client_of(port, NULL);
+    assert_int_equal(kinf__waker_init(&woken, NULL), 0);
+    assert_int_equal(kinf__forwarder_new(client, &(struct kinf__forwarder_options){ 0 },
+                                         &options.forwarder, NULL),
+                     0);
+    assert_int_equal(kinf__server_new(&options, &server, NULL), 0);
+    exchange = kinf__exchange_new(server, &owner, &head, NULL);
+    assert_null(kinf__exchange_step(exchange));
+    fd = accept(listener, NULL, NULL);
+    assert_int_equal(send(fd, granted, sizeof granted - 1, MSG_NOSIGNAL), sizeof granted - 1);
+    while ((answer = kinf__exchange_step(exchange)) == NULL) {
+        assert_true(kinf__waker_wait(&woken, PATIENCE_MS));
+        kinf__waker_clear(&woken);
+    }
+    assert_int_equal(answer->code, 101);
+    assert_int_equal(exchange->request.verb, KINF__VERB_WATCH);
+    kinf__exchange_free(exchange);
+    kinf__server_stop(server);
+    kinf__server_free(server);
+    kinf__forwarder_free(options.forwarder);
+    kinf_client_free(client);
+    kinf__waker_release(&woken);
+    close(fd);
+    close(listener);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(headers_go_on_only_if_they_are_known),
         cmocka_unit_test(answers_bring_what_describes_them),
+        cmocka_unit_test(a_request_stays_what_it_was_when_it_changes_its_protocol),
         cmocka_unit_test(targets_that_can_be_read_in_two_ways_stay_here),
     };
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/compiler.h"
-#include "rest/retry.h"
+#include "rest/request.h"
 #include "rest/status.h"
 #include "unit/allocation.h"
 #include "unit/scripted_server.h"

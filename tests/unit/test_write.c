@@ -377,6 +377,37 @@ static void deletes_are_dry_by_their_body(void **state)
     }
 }
 
+static void delete_with(struct fixture *f, const char *target, const char *begin_of_body, size_t n,
+                        const char *end_of_body, const char *expected)
+{
+    char *filler = test_calloc(1, n + 1), *first = quoted(begin_of_body), *json = quoted(STATUS);
+    struct written written;
+
+    memset(filler, ' ', n);
+    begin(f, &written, "DELETE", target);
+    kinf__write_take_body(written.write, first, strlen(first));
+    kinf__write_take_body(written.write, filler, n);
+    kinf__write_take_body(written.write, end_of_body, strlen(end_of_body));
+    answer(&written, 200, JSON, "");
+    kinf__write_take_answer(written.write, json, strlen(json));
+    kinf__write_end_answer(written.write, true);
+    end(&written);
+    assert_string_equal(awaited(f), expected);
+    test_free(json);
+    test_free(first);
+    test_free(filler);
+}
+
+/* Whatever is left of it says, and the query. */
+static void a_body_that_is_not_kept_is_not_dry(void **state)
+{
+    struct fixture *f = *state;
+
+    delete_with(f, POD, "{'dryRun':['All']", 100, "}", "nothing");
+    delete_with(f, POD, "{'dryRun':['All']", 70000, "}", "gone");
+    delete_with(f, POD "?dryRun=All", "", 70000, "", "gone");
+}
+
 static void events_are_one_storage(void **state)
 {
     struct fixture *f = *state;
@@ -654,6 +685,7 @@ int main(void)
         WRITE_TEST(refusals_changed_nothing),
         WRITE_TEST(what_has_no_answer_promises_nothing),
         WRITE_TEST(deletes_are_dry_by_their_body),
+        WRITE_TEST(a_body_that_is_not_kept_is_not_dry),
         WRITE_TEST(events_are_one_storage),
         WRITE_TEST(more_than_fits_is_unknown),
         WRITE_TEST(all_answers_share_a_bound),
