@@ -1,7 +1,8 @@
 /*
  * The controller's insides. controller.c is its life, triggers.c turns changes into keys, reconcile.c
  * decides what a key needs and what becomes of it, finalizer.c sets and removes the finalizer, call.c
- * is what callbacks write with; own_writes.h and applied.h remember what they wrote.
+ * is the gate by which callbacks write, apply.c decides what is worth a write; own_writes.h and
+ * applied.h remember what they wrote.
  *
  * Threads: as each member says.
  */
@@ -21,6 +22,8 @@
 #include "controller/applied.h"
 #include "controller/own_writes.h"
 #include "rest/http.h"
+
+#define KINF__KEY_SIZE (2 * KINF_NAME_MAX)
 
 /* What a controller watches. Constant once it is started, but for the handler. */
 struct kinf__trigger {
@@ -176,5 +179,14 @@ bool kinf__call_may_write(const struct kinf_call *call, int64_t *ret_left_ms);
 /* "namespace/name" or "name"; the namespace goes to `name_space`, "" if there is none. Returns the
  * name. */
 const char *kinf__call_split_key(const char *key, char name_space[KINF_NAME_MAX]);
+/* The other way around; returns `key`. */
+const char *kinf__call_make_key(char key[KINF__KEY_SIZE], const char *name_space, const char *name);
+/* A request, complete but for what the term allows. */
+KINF_MUST_CHECK int kinf__call_send(struct kinf_call *call, struct kinf_request *request,
+                                    struct kinf_response *ret_response, struct kinf_error *err);
+/* A write to the object of a key, which is remembered. */
+KINF_MUST_CHECK int kinf__call_write(struct kinf_call *call, const char *key,
+                                     struct kinf_request *request,
+                                     struct kinf_response *ret_response, struct kinf_error *err);
 
 #endif
