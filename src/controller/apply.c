@@ -1,6 +1,6 @@
 /*
- * Apply: the body, whose the object is, and whether it is worth a request. Neighbours: call.c is the
- * gate by which it is sent, applied.h remembers what was.
+ * Apply: the body, whose the object is, and whether it is worth a request. Neighbours: call.c
+ * sends it, applied.h remembers what was.
  *
  * Invariant: nothing is forced upon an object that is not ours: whose it is comes before what it is
  * to be, and the server is the judge of who created it.

@@ -1,5 +1,5 @@
 /*
- * The gate by which calls write. Neighbours: apply.c decides what is worth a write.
+ * What callbacks write with. Neighbours: apply.c decides what is worth a write.
  *
  * Invariant: every request of a call, also those of apply.c and finalizer.c, goes through
  * kinf__call_send(), which lets none out, nor wait, past the term in which the call began (C6); every
@@ -73,8 +73,7 @@ bool kinf__call_may_write(const struct kinf_call *call, int64_t *ret_left_ms)
     struct kinf_elector *elector = call->controller->options.elector;
     struct kinf_fence fence = { 0, KINF_FOREVER };
 
-    if (kinf__waker_is_set(&call->controller->closed) ||
-        kinf__controller_is_stopping(call->controller) ||
+    if (kinf__waker_is_set(&call->controller->closed) || kinf__gate_is_stopping(call->controller) ||
         (elector != NULL && (!kinf_elector_fence(elector, &fence) || fence.term != call->term)))
         return false;
     *ret_left_ms = fence.left_ms;

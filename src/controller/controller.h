@@ -1,8 +1,8 @@
 /*
- * The controller's insides. controller.c is its life, triggers.c turns changes into keys, reconcile.c
- * decides what a key needs and what becomes of it, finalizer.c sets and removes the finalizer, call.c
- * is the gate by which callbacks write, apply.c decides what is worth a write; own_writes.h and
- * applied.h remember what they wrote.
+ * The controller's insides. controller.c is its life, gate.c says when calls may begin, triggers.c
+ * turns changes into keys, reconcile.c decides what a key needs and what becomes of it, finalizer.c
+ * sets and removes the finalizer, call.c is what callbacks write with, apply.c decides what is
+ * worth a write; own_writes.h and applied.h remember what they wrote.
  *
  * Threads: as each member says.
  */
@@ -127,13 +127,15 @@ static inline void kinf__count(struct kinf_controller *controller, enum kinf__co
     atomic_fetch_add_explicit(&controller->counts[what], 1, memory_order_relaxed);
 }
 
-/* --- controller.c --- */
+/* --- gate.c --- */
 
 /* Waits until calls may begin; false: never again. */
-bool kinf__controller_await_open(struct kinf_controller *controller);
+bool kinf__gate_await(struct kinf_controller *controller);
 /* A worker has seen that the term is over; if another has begun, the keeper opens again. */
-void kinf__controller_close(struct kinf_controller *controller);
-bool kinf__controller_is_stopping(struct kinf_controller *controller);
+void kinf__gate_close(struct kinf_controller *controller);
+bool kinf__gate_is_stopping(struct kinf_controller *controller);
+/* The keeper's thread. */
+void *kinf__gate_keep(void *ctx);
 
 /* --- triggers.c --- */
 

@@ -178,7 +178,7 @@ static void give_up(struct kinf_call *call)
 
     kinf__count(call->controller, KINF__N_STOPPED);
     if (is_over)
-        kinf__controller_close(call->controller);
+        kinf__gate_close(call->controller);
     add_again(call, 0, !is_over);
 }
 
