@@ -142,7 +142,7 @@ static void note_stored(struct kinf__own_write *write, struct kinf_str body)
     /* Some subresources answer with another kind. */
     if (parse(write->call, write->type, body, &object) < 0)
         return;
-    if (strcmp(kinf_object_key(object), write->key) == 0)
+    if (write->is_nameless || strcmp(kinf_object_key(object), write->key) == 0)
         kinf__own_write_stored(write, object);
     kinf_object_unref(object);
 }
@@ -217,7 +217,7 @@ int kinf__call_write(struct kinf_call *call, const char *key, struct kinf_reques
 
 /* --- any request --- */
 
-/* The name of what is created stands in its body, if it has one yet. */
+/* The name of what is created stands in its body; "": the server is to name it. */
 static bool find_name(const struct kinf_request *request, char name[KINF_NAME_MAX])
 {
     struct kinf__json_value metadata, value;
@@ -226,10 +226,13 @@ static bool find_name(const struct kinf_request *request, char name[KINF_NAME_MA
         snprintf(name, KINF_NAME_MAX, "%s", request->name);
         return true;
     }
-    return request->verb == KINF_VERB_CREATE &&
-           kinf__json_member(kinf__json_value_of(request->body), KINF_STR("metadata"), &metadata) &&
-           kinf__json_member(metadata, KINF_STR("name"), &value) &&
-           kinf_json_string(value.raw, name, KINF_NAME_MAX) == 0;
+    if (request->verb != KINF_VERB_CREATE)
+        return false;
+    if (!kinf__json_member(kinf__json_value_of(request->body), KINF_STR("metadata"), &metadata) ||
+        !kinf__json_member(metadata, KINF_STR("name"), &value) ||
+        kinf_json_string(value.raw, name, KINF_NAME_MAX) < 0)
+        name[0] = '\0';
+    return true;
 }
 
 static bool is_write(const struct kinf_request *request)

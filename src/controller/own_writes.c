@@ -222,13 +222,13 @@ int kinf__own_writes_wait(struct kinf_call *call, struct kinf_error *err)
 
 static int add_spare(struct kinf__own_write *write, const struct kinf__trigger *trigger)
 {
-    size_t size = strlen(write->key) + 1;
-    struct item *item = malloc(sizeof *item + size);
+    size_t len = strlen(write->key);
+    struct item *item = malloc(sizeof *item + (write->is_nameless ? KINF__KEY_SIZE : len + 1));
 
     if (item == NULL)
         return KINF_ERR_NO_MEMORY;
     item->trigger = trigger;
-    memcpy(item->key, write->key, size);
+    memcpy(item->key, write->key, len + 1);
     kinf__list_push_back(&write->spare, &item->node);
     return 0;
 }
@@ -237,8 +237,11 @@ int kinf__own_write_init(struct kinf__own_write *write, struct kinf_call *call,
                          const struct kinf_type *type, const char *key, struct kinf_error *err)
 {
     int failed = begin_writing(call);
+    size_t len = strlen(key);
 
-    *write = (struct kinf__own_write){ .call = call, .type = type, .key = key };
+    *write = (struct kinf__own_write){
+        .call = call, .type = type, .key = key, .is_nameless = len == 0 || key[len - 1] == '/'
+    };
     kinf__list_init(&write->spare);
     KINF__TRIGGER_FOR_EACH (trigger, call->controller) {
         if (failed == 0 && kinf__trigger_has_place(trigger, type, key))
@@ -275,10 +278,18 @@ static void drop_earlier(struct kinf__own_write *write, const struct kinf__trigg
     }
 }
 
-static bool is_cached(const struct item *item)
+/* Whether the informer has it, or is about to, by a write before this one. */
+static bool is_known(const struct kinf__own_write *write, const struct item *item)
 {
     kinf_auto_object const struct kinf_object *object = kinf__trigger_get(item->trigger, item->key);
 
+    KINF__LIST_FOR_EACH (node, &write->call->written->items) {
+        const struct item *other = item_of(node);
+
+        if (other->trigger == item->trigger && other->awaited == SEEN &&
+            strcmp(other->key, item->key) == 0)
+            return true;
+    }
     return object != NULL;
 }
 
@@ -291,8 +302,10 @@ void kinf__own_write_stored(struct kinf__own_write *write, const struct kinf_obj
         struct item *item = item_of(node);
 
         if (strlen(version) >= VERSION_SIZE ||
-            !(kinf__trigger_selects(item->trigger, object) || is_cached(item)))
+            !(kinf__trigger_selects(item->trigger, object) || is_known(write, item)))
             continue;
+        if (write->is_nameless)
+            snprintf(item->key, KINF__KEY_SIZE, "%s", kinf_object_key(object));
         drop_earlier(write, item->trigger);
         await(write, item, SEEN, version);
     }
@@ -309,7 +322,7 @@ void kinf__own_write_deleted(struct kinf__own_write *write, const char *uid)
 void kinf__own_write_refused(struct kinf__own_write *write, const char *seen_version)
 {
     KINF__LIST_FOR_EACH_SAFE (node, &write->spare) {
-        if (strlen(seen_version) < VERSION_SIZE)
+        if (!write->is_nameless && strlen(seen_version) < VERSION_SIZE)
             await(write, item_of(node), CHANGED, seen_version);
     }
 }

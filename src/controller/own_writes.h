@@ -39,11 +39,13 @@ KINF_MUST_CHECK int kinf__own_writes_wait(struct kinf_call *call, struct kinf_er
  * the cache did not have may be what the call failed for. */
 void kinf__own_writes_end(struct kinf_call *call, bool was_refused);
 
-/* Memory for one write to `key` of `type`. To be released. */
+/* Memory for one write to `key` of `type`; of what the server is to name, "namespace/" or "". To be
+ * released. */
 struct kinf__own_write {
     struct kinf_call *call;
     const struct kinf_type *type;
     const char *key;
+    bool is_nameless;
     struct kinf__list spare;
 };
 KINF_MUST_CHECK int kinf__own_write_init(struct kinf__own_write *write, struct kinf_call *call,

@@ -1,0 +1,190 @@
+/*
+ * What calls write, while the cache is behind: a controller on a server in this process, with an
+ * informer whose changes come only when the test lets them.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "controller/controller.h"
+#include "unit/controller_fixture.h"
+#include "unit/test.h"
+
+#define ALL_OF_THEM 1000000
+
+/* Of ConfigMaps labelled slow=true. */
+static struct kinf_informer *slow;
+static _Atomic(int) n_come, n_let_in;
+
+static void nap(int64_t ms)
+{
+    const struct timespec pause = { ms / 1000, ms % 1000 * 1000000 };
+
+    nanosleep(&pause, NULL);
+}
+
+static void wait_for(_Atomic(int) *number, int least)
+{
+    for (int i = 0; i < STAGE_PATIENCE_MS && *number < least; i++)
+        nap(1);
+    assert_true(*number >= least);
+}
+
+/* In front of the store: behind it nothing of this informer goes on. */
+static int wait_to_be_let_in(const struct kinf_object *object,
+                             const struct kinf_object **ret_object, void *ctx)
+{
+    int number = ++n_come;
+
+    (void)ctx;
+    while (n_let_in < number)
+        nap(1);
+    *ret_object = kinf_object_ref(object);
+    return 0;
+}
+
+static int begin(void **state)
+{
+    struct kinf_informer_options options = KINF_INFORMER_OPTIONS_INIT;
+    struct stage *stage;
+
+    stage_begin(state);
+    stage = *state;
+    n_come = n_let_in = 0;
+    options.resource = "configmaps";
+    options.label_selector = "slow=true";
+    options.transform = wait_to_be_let_in;
+    stage_must(stage, kinf_informer_new(stage->client, &options, &slow, &stage->err));
+    return 0;
+}
+
+static int end(void **state)
+{
+    struct stage *stage = *state;
+
+    n_let_in = ALL_OF_THEM;
+    kinf_controller_free(stage->controller);
+    stage->controller = NULL;
+    kinf_informer_free(slow);
+    return stage_end(state);
+}
+
+static void start(struct stage *stage)
+{
+    stage_make(stage);
+    stage_must(stage, kinf_controller_watch(stage->controller, slow, kinf_map_annotation,
+                                            (void *)"owner", &stage->err));
+    stage_start(stage);
+    stage_put(stage, "a", "sync: 'true'", "1");
+}
+
+static const struct kinf_type *config_maps(struct kinf_call *call)
+{
+    return kinf_object_type(kinf_call_object(call));
+}
+
+static size_t n_cached(void)
+{
+    kinf_auto_snapshot struct kinf_snapshot *all =
+        kinf_indexer_snapshot(kinf_informer_indexer(slow));
+
+    return kinf_snapshot_count(all);
+}
+
+static bool is_cached(const char *key)
+{
+    kinf_auto_object const struct kinf_object *object = NULL;
+
+    return kinf_indexer_get_by_key(kinf_informer_indexer(slow), key, &object) == 0;
+}
+
+/* --- C3 --- */
+
+static int create_if_there_is_none(struct stage *stage, struct kinf_call *call,
+                                   struct kinf_error *err)
+{
+    struct kinf_request request = KINF_REQUEST_INIT;
+
+    (void)stage;
+    if (n_cached() != 0)
+        return 0;
+    request.verb = KINF_VERB_CREATE;
+    request.type = config_maps(call);
+    request.name_space = "default";
+    request.body = KINF_STR("{\"metadata\":{\"generateName\":\"made-\",\"labels\":{\"slow\":"
+                            "\"true\"}}}");
+    kinf_call_requeue_after(call, 0);
+    return kinf_call_request(call, &request, NULL, err);
+}
+
+static void what_the_server_has_named_is_waited_for(void **state)
+{
+    struct stage *stage = *state;
+
+    stage->reconcile = create_if_there_is_none;
+    start(stage);
+    wait_for(&n_come, 1);
+    nap(100);
+    assert_int_equal(stage->n_reconciles, 1);
+    n_let_in = ALL_OF_THEM;
+    wait_for(&stage->n_reconciles, 2);
+    stage_settle(stage);
+    assert_int_equal(n_cached(), 1);
+}
+
+static int apply_labelled(struct kinf_call *call, const char *label, struct kinf_error *err)
+{
+    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
+    struct kinf_str json;
+    int rc = kinf_json_format(&scratch, &json, err, "{metadata:{labels:{slow:?s}}}", label);
+
+    return rc < 0 ? rc : kinf_call_apply(call, config_maps(call), "default", "x", json, err);
+}
+
+/* Between both writes, and in front of the second, comes one that is not let in. */
+static int show_and_take_away(struct stage *stage, struct kinf_call *call, struct kinf_error *err)
+{
+    int rc;
+
+    if (stage->n_reconciles > 1) {
+        stage->number = is_cached("default/x") ? -1 : 1;
+        return 0;
+    }
+    rc = apply_labelled(call, "true", err);
+    wait_for(&n_come, 1);
+    stage_put(stage, "between", "slow: 'true'", "1");
+    if (rc == 0)
+        rc = apply_labelled(call, "false", err);
+    n_let_in = 1;
+    kinf_call_requeue_after(call, 0);
+    return rc;
+}
+
+static void what_has_left_before_it_came_is_waited_for(void **state)
+{
+    struct stage *stage = *state;
+
+    stage->reconcile = show_and_take_away;
+    start(stage);
+    wait_for(&n_come, 2);
+    nap(100);
+    assert_int_equal(stage->number, 0);
+    stage_delete(stage, "default/between");
+    n_let_in = ALL_OF_THEM;
+    for (int i = 0; i < STAGE_PATIENCE_MS && stage->number == 0; i++)
+        nap(1);
+    assert_int_equal(stage->number, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define T(test) cmocka_unit_test_setup_teardown(test, begin, end)
+        T(what_the_server_has_named_is_waited_for),
+        T(what_has_left_before_it_came_is_waited_for),
+#undef T
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
