@@ -26,6 +26,7 @@ struct target {
     const char *name_space, *name;
     const char *key;
     const char *owner_annotation, *owner; /* NULL: anybody's */
+    const char *uid;                      /* of an owned one, once it is there */
 };
 
 /* Appends `,"key":value` for each member whose key is none of `but`. */
@@ -90,16 +91,25 @@ static int append_annotations(struct kinf__buffer *out, const struct target *tar
     return kinf__buffer_append(out, "}", 1);
 }
 
+/* By the uid the server refuses to force it upon another that has the name since. */
+static int append_owner(struct kinf__buffer *out, const struct target *target,
+                        struct kinf__json_value metadata)
+{
+    if (kinf__buffer_append_str(out, KINF_STR(",\"uid\":")) < 0 ||
+        kinf__quote(out, kinf_str_from(target->uid)) < 0)
+        return KINF_ERR_NO_MEMORY;
+    return append_annotations(out, target, member(metadata, "annotations"));
+}
+
 static int append_metadata(struct kinf__buffer *out, const struct target *target,
                            struct kinf__json_value metadata)
 {
-    const char *const but[] = { "name", "namespace",
-                                target->owner_annotation != NULL ? "annotations" : NULL, NULL };
+    static const char *const of_any[] = { "name", "namespace", NULL };
+    static const char *const of_owned[] = { "name", "namespace", "uid", "annotations", NULL };
+    bool is_owned = target->owner_annotation != NULL;
 
-    if (append_name(out, target) < 0 ||
-        (target->owner_annotation != NULL &&
-         append_annotations(out, target, member(metadata, "annotations")) < 0) ||
-        append_members(out, metadata, but) < 0)
+    if (append_name(out, target) < 0 || (is_owned && append_owner(out, target, metadata) < 0) ||
+        append_members(out, metadata, is_owned ? of_owned : of_any) < 0)
         return KINF_ERR_NO_MEMORY;
     return kinf__buffer_append(out, "}", 1);
 }
@@ -232,15 +242,23 @@ static const struct kinf_object *get_cached(struct kinf_call *call, const struct
     return NULL;
 }
 
+static int parse_answer(const struct target *target, const struct kinf_response *response,
+                        const struct kinf_object **ret_object, struct kinf_error *err)
+{
+    return kinf_object_new_from_json(target->type, response->body, response->len, ret_object, err);
+}
+
 /* With labels and owner alone: what is created can be added to, but not be taken away, by apply. */
 static int create(struct kinf_call *call, const struct target *target, struct kinf_str json,
-                  struct kinf_error *err)
+                  const struct kinf_object **ret_object, struct kinf_error *err)
 {
+    kinf_auto_response struct kinf_response response = KINF_RESPONSE_INIT;
     KINF__AUTO_BUFFER body = KINF__BUFFER_INIT;
     struct kinf_request request = KINF_REQUEST_INIT;
     struct kinf__json_value labels =
         member(member(kinf__json_value_of(json), "metadata"), "labels");
     struct kinf__json_value none = { KINF__JSON_NULL, { NULL, 0 } };
+    int failed;
 
     if (append_name(&body, target) < 0 || append_annotations(&body, target, none) < 0 ||
         (labels.type == KINF__JSON_OBJECT &&
@@ -253,7 +271,8 @@ static int create(struct kinf_call *call, const struct target *target, struct ki
     request.name_space = target->name_space;
     request.body = kinf__buffer_str(&body);
     request.field_manager = call->controller->name;
-    return kinf__call_write(call, target->key, &request, NULL, err);
+    failed = kinf__call_write(call, target->key, &request, &response, err);
+    return failed < 0 ? failed : parse_answer(target, &response, ret_object, err);
 }
 
 static int look_at_server(struct kinf_call *call, const struct target *target,
@@ -267,30 +286,50 @@ static int look_at_server(struct kinf_call *call, const struct target *target,
     request.name_space = target->name_space;
     request.name = target->name;
     failed = kinf__call_send(call, &request, &response, err);
-    return failed < 0 ? failed
-                      : kinf_object_new_from_json(target->type, response.body, response.len,
-                                                  ret_object, err);
+    return failed < 0 ? failed : parse_answer(target, &response, ret_object, err);
 }
 
 /* Makes sure that the object is there and ours. The server decides who created it. */
 static int claim(struct kinf_call *call, const struct target *target, struct kinf_str json,
-                 struct kinf_error *err)
+                 const struct kinf_object **ret_object, struct kinf_error *err)
 {
-    kinf_auto_object const struct kinf_object *object = get_cached(call, target);
     struct kinf_error own = KINF_ERROR_INIT;
-    int failed;
+    int failed = 0;
 
-    if (object != NULL)
-        return check_owner(object, target, err);
-    failed = create(call, target, json, &own);
-    if (failed == KINF_ERR_EXISTS) {
-        failed = look_at_server(call, target, &object, &own);
-        if (failed == 0)
-            return check_owner(object, target, err);
-    }
-    if (failed < 0 && err != NULL)
+    *ret_object = get_cached(call, target);
+    if (*ret_object == NULL)
+        failed = create(call, target, json, ret_object, &own);
+    if (failed == KINF_ERR_EXISTS)
+        failed = look_at_server(call, target, ret_object, &own);
+    if (failed == 0)
+        return check_owner(*ret_object, target, err);
+    if (err != NULL)
         *err = own;
     return failed;
+}
+
+/* Why it was refused: for another uid (422), or since it is gone (409)? Then the next call waits until
+ * the cache knows. */
+static int judge_refusal(struct kinf_call *call, const struct target *target,
+                         const struct kinf_error *refusal, struct kinf_error *err)
+{
+    kinf_auto_object const struct kinf_object *object = NULL;
+    struct kinf__own_write write;
+    int failed = look_at_server(call, target, &object, NULL);
+    bool is_gone = failed == 0 ? strcmp(kinf_object_uid(object), target->uid) != 0
+                               : failed == KINF_ERR_NOT_FOUND;
+
+    if (!is_gone) {
+        if (err != NULL)
+            *err = *refusal;
+        return refusal->code;
+    }
+    if (kinf__own_write_init(&write, call, target->type, target->key, NULL) == 0) {
+        kinf__own_write_deleted(&write, target->uid);
+        kinf__own_write_release(&write);
+    }
+    return kinf__error_set(err, KINF_ERR_CONFLICT, "%s \"%s\" is gone, or another by now",
+                           target->type->resource, target->key);
 }
 
 /* --- apply --- */
@@ -299,17 +338,32 @@ static int apply(struct kinf_call *call, const struct target *target, const char
                  struct kinf_str json, struct kinf_error *err)
 {
     KINF__AUTO_BUFFER body = KINF__BUFFER_INIT;
-    int failed = check_json(json, err);
+    int failed = make_body(&body, target, json, err);
 
-    if (failed == 0 && target->owner_annotation != NULL)
-        failed = claim(call, target, json, err);
-    if (failed == 0)
-        failed = make_body(&body, target, json, err);
     return failed < 0 ? failed
                       : apply_body(call, target, subresource, kinf__buffer_str(&body), err);
 }
 
-static int check_target(struct target *target, char key[KINF__KEY_SIZE], struct kinf_error *err)
+static int apply_owned(struct kinf_call *call, struct target *target, struct kinf_str json,
+                       struct kinf_error *err)
+{
+    kinf_auto_object const struct kinf_object *object = NULL;
+    struct kinf_error own = KINF_ERROR_INIT;
+    int failed = claim(call, target, json, &object, err);
+
+    if (failed < 0)
+        return failed;
+    target->uid = kinf_object_uid(object);
+    failed = apply(call, target, NULL, json, &own);
+    if (failed == KINF_ERR_CONFLICT || (failed == KINF_ERR_SERVER && own.http_status == 422))
+        return judge_refusal(call, target, &own, err);
+    if (failed < 0 && err != NULL)
+        *err = own;
+    return failed;
+}
+
+static int check_target(struct target *target, char key[KINF__KEY_SIZE], struct kinf_str json,
+                        struct kinf_error *err)
 {
     size_t len =
         strlen(target->name) + (target->name_space != NULL ? strlen(target->name_space) : 0);
@@ -317,7 +371,7 @@ static int check_target(struct target *target, char key[KINF__KEY_SIZE], struct 
     if (len + 2 > KINF__KEY_SIZE)
         return kinf__error_set(err, KINF_ERR_INVALID, "the name is too long");
     target->key = kinf__call_make_key(key, target->name_space, target->name);
-    return 0;
+    return check_json(json, err);
 }
 
 int kinf_call_apply(struct kinf_call *call, const struct kinf_type *type, const char *name_space,
@@ -331,9 +385,12 @@ int kinf_call_apply(struct kinf_call *call, const struct kinf_type *type, const 
                              .owner_annotation = call->controller->owner_annotation,
                              .owner = call->key };
     char key[KINF__KEY_SIZE];
-    int failed = check_target(&target, key, err);
+    int failed = check_target(&target, key, json, err);
 
-    return failed < 0 ? failed : apply(call, &target, NULL, json, err);
+    if (failed == 0)
+        failed = target.owner_annotation != NULL ? apply_owned(call, &target, json, err)
+                                                 : apply(call, &target, NULL, json, err);
+    return failed;
 }
 
 int kinf_call_apply_status(struct kinf_call *call, const struct kinf_type *type,
@@ -344,7 +401,7 @@ int kinf_call_apply_status(struct kinf_call *call, const struct kinf_type *type,
 
     struct target target = { .type = type, .name_space = name_space, .name = name };
     char key[KINF__KEY_SIZE];
-    int failed = check_target(&target, key, err);
+    int failed = check_target(&target, key, json, err);
 
     return failed < 0 ? failed : apply(call, &target, "status", json, err);
 }

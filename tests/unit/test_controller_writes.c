@@ -12,6 +12,7 @@
 #include "unit/test.h"
 
 #define ALL_OF_THEM 1000000
+#define PATIENCE_MS 10000
 
 /* Of ConfigMaps labelled slow=true. */
 static struct kinf_informer *slow;
@@ -26,7 +27,7 @@ static void nap(int64_t ms)
 
 static void wait_for(_Atomic(int) *number, int least)
 {
-    for (int i = 0; i < STAGE_PATIENCE_MS && *number < least; i++)
+    for (int i = 0; i < PATIENCE_MS && *number < least; i++)
         nap(1);
     assert_true(*number >= least);
 }
@@ -42,6 +43,18 @@ static int wait_to_be_let_in(const struct kinf_object *object,
         nap(1);
     *ret_object = kinf_object_ref(object);
     return 0;
+}
+
+static void let_in(void)
+{
+    n_let_in = ALL_OF_THEM;
+}
+
+static void expect_number(struct stage *stage, int expected)
+{
+    for (int i = 0; i < PATIENCE_MS && stage->number != expected; i++)
+        nap(1);
+    assert_int_equal(stage->number, expected);
 }
 
 static int begin(void **state)
@@ -127,17 +140,19 @@ static void what_the_server_has_named_is_waited_for(void **state)
     wait_for(&n_come, 1);
     nap(100);
     assert_int_equal(stage->n_reconciles, 1);
-    n_let_in = ALL_OF_THEM;
+    let_in();
     wait_for(&stage->n_reconciles, 2);
     stage_settle(stage);
     assert_int_equal(n_cached(), 1);
 }
 
-static int apply_labelled(struct kinf_call *call, const char *label, struct kinf_error *err)
+static int apply_labelled(struct kinf_call *call, const char *label, const char *value,
+                          struct kinf_error *err)
 {
     kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
     struct kinf_str json;
-    int rc = kinf_json_format(&scratch, &json, err, "{metadata:{labels:{slow:?s}}}", label);
+    int rc = kinf_json_format(&scratch, &json, err, "{metadata:{labels:{slow:?s}},data:{value:?s}}",
+                              label, value);
 
     return rc < 0 ? rc : kinf_call_apply(call, config_maps(call), "default", "x", json, err);
 }
@@ -151,11 +166,11 @@ static int show_and_take_away(struct stage *stage, struct kinf_call *call, struc
         stage->number = is_cached("default/x") ? -1 : 1;
         return 0;
     }
-    rc = apply_labelled(call, "true", err);
+    rc = apply_labelled(call, "true", "1", err);
     wait_for(&n_come, 1);
     stage_put(stage, "between", "slow: 'true'", "1");
     if (rc == 0)
-        rc = apply_labelled(call, "false", err);
+        rc = apply_labelled(call, "false", "1", err);
     n_let_in = 1;
     kinf_call_requeue_after(call, 0);
     return rc;
@@ -171,10 +186,77 @@ static void what_has_left_before_it_came_is_waited_for(void **state)
     nap(100);
     assert_int_equal(stage->number, 0);
     stage_delete(stage, "default/between");
-    n_let_in = ALL_OF_THEM;
-    for (int i = 0; i < STAGE_PATIENCE_MS && stage->number == 0; i++)
-        nap(1);
-    assert_int_equal(stage->number, 1);
+    let_in();
+    expect_number(stage, 1);
+}
+
+/* --- whose it is --- */
+
+static int apply_ours(struct stage *stage, struct kinf_call *call, struct kinf_error *err)
+{
+    char value[16] = "";
+    int rc;
+
+    (void)!kinf_object_get_string(kinf_call_object(call), "data.value", value, sizeof value);
+    rc = apply_labelled(call, "true", value, err);
+    stage->number = rc;
+    return rc;
+}
+
+/* Something comes, and waits. */
+static void hold_back(struct stage *stage)
+{
+    int n_before = n_come;
+
+    stage_put(stage, "between", "slow: 'true'", "1");
+    wait_for(&n_come, n_before + 1);
+}
+
+static const struct kinf_object *begin_owned(struct stage *stage)
+{
+    stage->options.owner_annotation = "owner";
+    stage->reconcile = apply_ours;
+    n_let_in = 2; /* x is created, and then changed */
+    start(stage);
+    stage_settle(stage);
+    assert_true(is_cached("default/x"));
+    n_let_in = n_come;
+    hold_back(stage);
+    return stage_get(stage, "default/x");
+}
+
+/* The cache still has ours. */
+static void what_another_has_made_since_is_left_alone(void **state)
+{
+    struct stage *stage = *state;
+
+    kinf_object_unref(begin_owned(stage));
+    stage_delete(stage, "default/x");
+    stage_put(stage, "x", "", "foreign");
+    stage_patch(stage, "a", "{\"data\":{\"value\":\"2\"}}");
+    expect_number(stage, KINF_ERR_CONFLICT);
+    assert_true(is_cached("default/x"));
+    let_in();
+    expect_number(stage, KINF_ERR_EXISTS);
+    assert_string_equal(stage_value(stage, "default/x"), "foreign");
+    assert_int_equal(stage_status(stage).n_invalid, 0);
+}
+
+static void what_was_deleted_since_is_made_anew_when_the_cache_knows(void **state)
+{
+    struct stage *stage = *state;
+    kinf_auto_object const struct kinf_object *old = begin_owned(stage);
+    kinf_auto_object const struct kinf_object *now = NULL;
+
+    stage_delete(stage, "default/x");
+    stage_patch(stage, "a", "{\"data\":{\"value\":\"2\"}}");
+    expect_number(stage, KINF_ERR_CONFLICT);
+    assert_false(stage_has(stage, "default/x"));
+    let_in();
+    expect_number(stage, 0);
+    now = stage_get(stage, "default/x");
+    assert_string_not_equal(kinf_object_uid(now), kinf_object_uid(old));
+    assert_int_equal(stage_status(stage).n_conflicts, 1);
 }
 
 int main(void)
@@ -183,6 +265,8 @@ int main(void)
 #define T(test) cmocka_unit_test_setup_teardown(test, begin, end)
         T(what_the_server_has_named_is_waited_for),
         T(what_has_left_before_it_came_is_waited_for),
+        T(what_another_has_made_since_is_left_alone),
+        T(what_was_deleted_since_is_made_anew_when_the_cache_knows),
 #undef T
     };
 

@@ -162,7 +162,8 @@ struct kinf_controller_options {
     /* Marks what kinf_call_apply() makes by the key of its call, and keeps it from what others made:
      * an object of the name without this annotation, or with another key in it, is
      * KINF_ERR_EXISTS and stays as it is. One that no watched informer has is created first, with
-     * its labels, since the server alone knows who came first. NULL: apply takes what it finds.
+     * its labels, since the server alone knows who came first. One that is gone by now, or another
+     * (another uid), is KINF_ERR_CONFLICT until the cache knows. NULL: apply takes what it finds.
      * The way back is kinf_map_annotation(). */
     const char *owner_annotation;
     void *ctx;
