@@ -24,6 +24,7 @@
 #include "rest/http.h"
 
 #define KINF__KEY_SIZE (2 * KINF_NAME_MAX)
+#define KINF__NO_TERM  (-1)
 
 /* What a controller watches. Constant once it is started, but for the handler. */
 struct kinf__trigger {
@@ -89,6 +90,7 @@ struct kinf_controller {
     enum kinf__controller_life life;
     bool is_synced;
     bool is_open; /* calls may begin */
+    int64_t term; /* for which it was opened last */
     bool owns_elector;
     pthread_t keeper;
     bool has_keeper;
@@ -131,8 +133,9 @@ static inline void kinf__count(struct kinf_controller *controller, enum kinf__co
 
 /* Waits until calls may begin; false: never again. */
 bool kinf__gate_await(struct kinf_controller *controller);
-/* A worker has seen that the term is over; if another has begun, the keeper opens again. */
-void kinf__gate_close(struct kinf_controller *controller);
+/* A worker has seen that this term is over, or that there is none; if another has begun, the keeper
+ * opens again. */
+void kinf__gate_close(struct kinf_controller *controller, int64_t term);
 bool kinf__gate_is_stopping(struct kinf_controller *controller);
 /* The keeper's thread. */
 void *kinf__gate_keep(void *ctx);

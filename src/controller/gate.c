@@ -2,8 +2,9 @@
  * The gate in front of all calls, and its keeper: that waits until the informers are synced, starts
  * the elector, and opens and closes as the elector says.
  *
- * Invariant: while it is open every informer is synced; `closed` is set, and requests of calls are
- * given up, whenever it is not.
+ * Invariant: it is open for one term, with every informer synced; `closed` is set, and requests of
+ * calls are given up, whenever it is not. Between two terms it is closed for a moment, so that no
+ * request of the one goes on in the other.
  */
 #include "controller/controller.h"
 
@@ -11,7 +12,7 @@
 #include "base/error.h"
 
 #define SYNC_LOOK_MS 20
-#define LEAD_LOOK_MS 100 /* C6 */
+#define LOOK_MS      100 /* C6 */
 
 /* --- the gate --- */
 
@@ -38,26 +39,29 @@ bool kinf__gate_is_stopping(struct kinf_controller *controller)
 }
 
 /* What was applied before may have been applied otherwise by another leader since. */
-static void set_open(struct kinf_controller *controller, bool is_open)
+static void open_gate(struct kinf_controller *controller, int64_t term)
     KINF__REQUIRES(controller->lock)
 {
-    if (is_open == controller->is_open)
-        return;
-    controller->is_open = is_open;
-    if (is_open) {
-        kinf__applied_release(&controller->applied);
-        kinf__waker_clear(&controller->closed);
-    } else {
-        kinf__waker_set(&controller->closed);
-    }
+    controller->is_open = true;
+    controller->term = term;
+    kinf__applied_release(&controller->applied);
+    kinf__waker_clear(&controller->closed);
     kinf__cond_broadcast(&controller->changed);
 }
 
-void kinf__gate_close(struct kinf_controller *controller)
+/* The keeper is not woken: it looks again in a while. */
+static void close_gate(struct kinf_controller *controller) KINF__REQUIRES(controller->lock)
+{
+    controller->is_open = false;
+    kinf__waker_set(&controller->closed);
+}
+
+void kinf__gate_close(struct kinf_controller *controller, int64_t term)
 {
     kinf__mutex_lock(&controller->lock);
-    if (controller->life < KINF__CONTROLLER_STOPPING)
-        set_open(controller, false);
+    if (controller->life < KINF__CONTROLLER_STOPPING &&
+        (term == KINF__NO_TERM || term == controller->term))
+        close_gate(controller);
     kinf__mutex_unlock(&controller->lock);
 }
 
@@ -102,30 +106,34 @@ static void start_elector(struct kinf_controller *controller) KINF__REQUIRES(con
     controller->owns_elector = failed == 0;
 }
 
-static bool leads(struct kinf_controller *controller) KINF__REQUIRES(controller->lock)
+static int64_t look_for_term(struct kinf_controller *controller) KINF__REQUIRES(controller->lock)
 {
-    bool is_leader;
+    struct kinf_fence fence = { 0, 0 };
+    bool is_leader = true;
 
-    if (controller->options.elector == NULL)
-        return true;
-    kinf__mutex_unlock(&controller->lock);
-    is_leader = kinf_elector_leads(controller->options.elector);
-    kinf__mutex_lock(&controller->lock);
-    return is_leader;
+    if (controller->options.elector != NULL) {
+        kinf__mutex_unlock(&controller->lock);
+        is_leader = kinf_elector_fence(controller->options.elector, &fence);
+        kinf__mutex_lock(&controller->lock);
+    }
+    return is_leader ? fence.term : KINF__NO_TERM;
 }
 
 static void keep_gate(struct kinf_controller *controller) KINF__REQUIRES(controller->lock)
 {
-    int64_t look_ms = controller->options.elector != NULL ? LEAD_LOOK_MS : KINF__NEVER_MS;
-    bool is_leader;
+    int64_t look_ms = controller->options.elector != NULL ? LOOK_MS : KINF__NEVER_MS;
 
     if (is_running(controller) && controller->options.elector != NULL)
         start_elector(controller);
     while (is_running(controller)) {
-        is_leader = leads(controller);
+        int64_t term = look_for_term(controller);
+
         if (!is_running(controller))
             break;
-        set_open(controller, is_leader);
+        if (controller->is_open && term != controller->term)
+            close_gate(controller);
+        else if (!controller->is_open && term != KINF__NO_TERM)
+            open_gate(controller, term);
         (void)kinf__cond_wait_until(&controller->changed, &controller->lock,
                                     kinf__clock_add_ms(kinf__clock_now_ms(), look_ms));
     }
