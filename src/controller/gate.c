@@ -1,6 +1,7 @@
 /*
  * The gate in front of all calls, and its keeper: that waits until the informers are synced, starts
- * the elector, and opens and closes as the elector says.
+ * the elector, and opens and closes as the elector says. It also forgets what calls wrote once the
+ * caches have it (own_writes.h).
  *
  * Invariant: it is open for one term, with every informer synced; `closed` is set, and requests of
  * calls are given up, whenever it is not. Between two terms it is closed for a moment, so that no
@@ -119,10 +120,18 @@ static int64_t look_for_term(struct kinf_controller *controller) KINF__REQUIRES(
     return is_leader ? fence.term : KINF__NO_TERM;
 }
 
+/* Nobody says when a term ends, or a cache has what was written. */
+static int64_t next_look_ms(const struct kinf_controller *controller)
+    KINF__REQUIRES(controller->lock)
+{
+    bool is_to_look =
+        controller->options.elector != NULL || controller->own_writes.keys.n_nodes != 0;
+
+    return is_to_look ? kinf__clock_add_ms(kinf__clock_now_ms(), LOOK_MS) : KINF__NEVER_MS;
+}
+
 static void keep_gate(struct kinf_controller *controller) KINF__REQUIRES(controller->lock)
 {
-    int64_t look_ms = controller->options.elector != NULL ? LOOK_MS : KINF__NEVER_MS;
-
     if (is_running(controller) && controller->options.elector != NULL)
         start_elector(controller);
     while (is_running(controller)) {
@@ -134,8 +143,9 @@ static void keep_gate(struct kinf_controller *controller) KINF__REQUIRES(control
             close_gate(controller);
         else if (!controller->is_open && term != KINF__NO_TERM)
             open_gate(controller, term);
+        kinf__own_writes_forget(controller);
         (void)kinf__cond_wait_until(&controller->changed, &controller->lock,
-                                    kinf__clock_add_ms(kinf__clock_now_ms(), look_ms));
+                                    next_look_ms(controller));
     }
 }
 

@@ -190,6 +190,46 @@ static void what_has_left_before_it_came_is_waited_for(void **state)
     expect_number(stage, 1);
 }
 
+static size_t n_remembered(struct stage *stage)
+{
+    struct kinf_controller *controller = stage->controller;
+    size_t n_keys;
+
+    kinf__mutex_lock(&controller->lock);
+    n_keys = controller->own_writes.keys.n_nodes;
+    kinf__mutex_unlock(&controller->lock);
+    return n_keys;
+}
+
+static void wait_until_remembered(struct stage *stage, size_t n_expected)
+{
+    for (int i = 0; i < PATIENCE_MS && n_remembered(stage) != n_expected; i++)
+        nap(1);
+    assert_int_equal(n_remembered(stage), n_expected);
+}
+
+static int write_once(struct stage *stage, struct kinf_call *call, struct kinf_error *err)
+{
+    (void)stage;
+    return apply_labelled(call, "true", "1", err);
+}
+
+static void what_the_caches_have_is_forgotten_without_another_call(void **state)
+{
+    struct stage *stage = *state;
+
+    stage->reconcile = write_once;
+    start(stage);
+    wait_for(&n_come, 1);
+    stage_put(stage, "b", "sync: 'true'", "1");
+    wait_until_remembered(stage, 2);
+    kinf_fake_advance(stage->fake, 3000);
+    assert_int_equal(n_remembered(stage), 2);
+    let_in();
+    wait_until_remembered(stage, 0);
+    assert_int_equal(stage->n_reconciles, 2);
+}
+
 /* --- whose it is --- */
 
 static int apply_ours(struct stage *stage, struct kinf_call *call, struct kinf_error *err)
@@ -265,6 +305,7 @@ int main(void)
 #define T(test) cmocka_unit_test_setup_teardown(test, begin, end)
         T(what_the_server_has_named_is_waited_for),
         T(what_has_left_before_it_came_is_waited_for),
+        T(what_the_caches_have_is_forgotten_without_another_call),
         T(what_another_has_made_since_is_left_alone),
         T(what_was_deleted_since_is_made_anew_when_the_cache_knows),
 #undef T
