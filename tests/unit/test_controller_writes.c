@@ -299,6 +299,150 @@ static void what_was_deleted_since_is_made_anew_when_the_cache_knows(void **stat
     assert_int_equal(stage_status(stage).n_conflicts, 1);
 }
 
+/* --- status --- */
+
+static int apply_status(struct stage *stage, struct kinf_call *call, struct kinf_error *err)
+{
+    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
+    const struct kinf_type *type;
+    struct kinf_str json;
+    int rc = kinf_client_find_type(stage->client, "deployments.apps", &type, err);
+
+    if (rc == 0)
+        rc = kinf_json_format(&scratch, &json, err,
+                              stage->number == 4 ? "{spec:{replicas:9},status:{replicas:?i}}"
+                                                 : "{status:{replicas:?i}}",
+                              (int64_t)stage->number);
+    return rc < 0 ? rc : kinf_call_apply_status(call, type, "default", "d", json, err);
+}
+
+static int64_t number_in_d(struct stage *stage, const char *path)
+{
+    kinf_auto_object const struct kinf_object *object = NULL;
+    int64_t number;
+
+    stage_must(stage, kinf_fake_get(stage->fake, "deployments", "default/d", &object, &stage->err));
+    stage_must(stage, kinf_object_get_int64(object, path, &number));
+    return number;
+}
+
+static struct kinf_informer *watch(struct stage *stage, const char *resource, kinf_map_cb *map,
+                                   const char *ctx)
+{
+    struct kinf_informer_options options = KINF_INFORMER_OPTIONS_INIT;
+    struct kinf_informer *informer;
+
+    options.resource = resource;
+    stage_must(stage, kinf_informer_new(stage->client, &options, &informer, &stage->err));
+    stage_must(stage, kinf_controller_watch(stage->controller, informer, map,
+                                            (void *)(uintptr_t)ctx, &stage->err));
+    return informer;
+}
+
+static void settle_status(struct stage *stage, int number, const char *value)
+{
+    char json[64];
+
+    stage->number = number;
+    snprintf(json, sizeof json, "{\"data\":{\"value\":\"%s\"}}", value);
+    stage_patch(stage, "a", json);
+    stage_settle(stage);
+}
+
+static void a_status_is_applied_alone_and_once(void **state)
+{
+    struct stage *stage = *state;
+    struct kinf_informer *deployments;
+    struct kinf_controller_status before, after;
+
+    let_in();
+    stage_put(stage, "a", "sync: 'true'", "1");
+    stage_must(stage, kinf_fake_put(
+                          stage->fake,
+                          "{apiVersion: apps/v1, kind: Deployment, metadata: {name: d, namespace: "
+                          "default}, spec: {replicas: 1, selector: {matchLabels: {a: b}}, "
+                          "template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, "
+                          "image: i}]}}}}",
+                          &stage->err));
+    stage->reconcile = apply_status;
+    stage->options.owner_annotation = "owner"; /* a status has none */
+    stage_make(stage);
+    deployments = watch(stage, "deployments", kinf_map_annotation, "owner");
+    stage_start(stage);
+    settle_status(stage, 3, "2");
+    assert_int_equal(number_in_d(stage, "status.replicas"), 3);
+    before = stage_status(stage);
+    settle_status(stage, 3, "3");
+    after = stage_status(stage);
+    assert_true(after.n_reconciles > before.n_reconciles);
+    assert_int_equal(after.n_requests, before.n_requests);
+    assert_int_equal(after.n_applies_spared - before.n_applies_spared,
+                     after.n_reconciles - before.n_reconciles);
+    settle_status(stage, 4, "4");
+    assert_int_equal(number_in_d(stage, "status.replicas"), 4);
+    assert_int_equal(number_in_d(stage, "spec.replicas"), 1);
+    kinf_controller_free(stage->controller);
+    stage->controller = NULL;
+    kinf_informer_free(deployments);
+}
+
+/* --- maps --- */
+
+static _Atomic(int) n_of_one, n_of_two;
+
+static int count_names(struct kinf_call *call, void *ctx, struct kinf_error *err)
+{
+    (void)ctx;
+    (void)err;
+    n_of_one += strcmp(kinf_call_key(call), "one") == 0;
+    n_of_two += strcmp(kinf_call_key(call), "two") == 0;
+    return 0;
+}
+
+static void put_member(struct stage *stage, const char *of)
+{
+    char label[32];
+
+    snprintf(label, sizeof label, "of: '%s'", of);
+    stage_put(stage, "member", label, "1");
+    stage_settle(stage);
+}
+
+/* The value of a label has no '/': it names what has no namespace. */
+static void a_label_names_its_old_and_its_new_key(void **state)
+{
+    struct stage *stage = *state;
+    struct kinf_informer_options options = KINF_INFORMER_OPTIONS_INIT;
+    struct kinf_informer *namespaces, *members;
+
+    options.resource = "namespaces";
+    stage_must(stage, kinf_informer_new(stage->client, &options, &namespaces, &stage->err));
+    stage->options.informer = namespaces;
+    stage->options.reconcile = count_names;
+    stage_must(stage,
+               kinf_fake_put(stage->fake,
+                             "{apiVersion: v1, kind: Namespace, metadata: {name: one}}\n---\n"
+                             "{apiVersion: v1, kind: Namespace, metadata: {name: two}}",
+                             &stage->err));
+    stage_must(stage, kinf_controller_new(stage->client, &stage->options, &stage->controller,
+                                          &stage->err));
+    members = watch(stage, "configmaps", kinf_map_label, "of");
+    stage_start(stage);
+    stage_settle(stage);
+    n_of_one = n_of_two = 0;
+    put_member(stage, "one");
+    assert_true(n_of_one == 1 && n_of_two == 0);
+    put_member(stage, "two");
+    assert_true(n_of_one == 2 && n_of_two == 1);
+    stage_delete(stage, "default/member");
+    stage_settle(stage);
+    assert_true(n_of_one == 2 && n_of_two == 2);
+    kinf_controller_free(stage->controller);
+    stage->controller = NULL;
+    kinf_informer_free(members);
+    kinf_informer_free(namespaces);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -308,6 +452,8 @@ int main(void)
         T(what_the_caches_have_is_forgotten_without_another_call),
         T(what_another_has_made_since_is_left_alone),
         T(what_was_deleted_since_is_made_anew_when_the_cache_knows),
+        T(a_status_is_applied_alone_and_once),
+        T(a_label_names_its_old_and_its_new_key),
 #undef T
     };
 

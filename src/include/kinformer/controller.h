@@ -136,7 +136,8 @@ typedef int kinf_map_cb(const struct kinf_object *object, struct kinf_keys *keys
 /* The owner in metadata.ownerReferences that has controller=true, if it is of this group and kind.
  * `ctx`: its const struct kinf_type. Mirrors: handler.EnqueueRequestForOwner. */
 KINF_API int kinf_map_owner(const struct kinf_object *object, struct kinf_keys *keys, void *ctx);
-/* The value of an annotation, or of a label, as key. `ctx`: its name. */
+/* The value of an annotation, or of a label, as key. `ctx`: its name. A label's has no '/': it names
+ * only what has no namespace. */
 KINF_API int kinf_map_annotation(const struct kinf_object *object, struct kinf_keys *keys,
                                  void *ctx);
 KINF_API int kinf_map_label(const struct kinf_object *object, struct kinf_keys *keys, void *ctx);
