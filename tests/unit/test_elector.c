@@ -10,11 +10,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <kinformer/kinformer.h>
 
 #include "unit/allocation.h"
+#include "unit/hanging_client.h"
 #include "unit/test.h"
 
 #define PATIENCE_MS 60000
@@ -390,33 +390,11 @@ static void *stop_it(void *ctx)
     return NULL;
 }
 
-/* Its credential plugin does not come back. */
-static struct kinf_client *make_hanging_client(struct stage *stage)
-{
-    static const char text[] =
-        "clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\n"
-        "contexts: [{name: x, context: {cluster: c, user: u}}]\n"
-        "current-context: x\n"
-        "users: [{name: u, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: "
-        "sleep, args: ['600'], interactiveMode: Never}}}]\n";
-    struct kinf_client_options options = KINF_CLIENT_OPTIONS_INIT;
-    char path[] = "/tmp/kinformer-test-XXXXXX";
-    struct kinf_client *client;
-    int fd = mkstemp(path);
-
-    assert_int_equal(write(fd, text, sizeof text - 1), sizeof text - 1);
-    close(fd);
-    options.kubeconfig = path;
-    must(stage, kinf_client_new(&options, &client, &stage->err));
-    unlink(path);
-    return client;
-}
-
 static void a_credential_plugin_that_hangs_is_given_up_by_stop(void **state)
 {
     struct stage *stage = *state;
     struct kinf_elector_options options = options_of("a", &stage->told);
-    struct kinf_client *client = make_hanging_client(stage);
+    struct kinf_client *client = test_hanging_client();
 
     must(stage, kinf_elector_new(client, &options, &stage->elector, &stage->err));
     must(stage, kinf_elector_start(stage->elector, &stage->err));
