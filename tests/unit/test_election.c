@@ -433,6 +433,24 @@ static void a_leader_whose_lease_was_deleted_makes_it_again(void **state)
     assert_int_equal(e->term, 0);
 }
 
+/* L6 */
+static void who_starts_behind_a_deletion_leads_beside_the_holder_until_its_renewal(void **state)
+{
+    struct bout *bout = *state;
+    struct kinf__election b;
+
+    expect_to_lead(bout, 0, 0);
+    bout->server.text[0] = '\0';
+    stand(&b, "b");
+    run(&b, &bout->server, 1000);
+    assert_true(kinf__election_leads(&b, 1000));
+    assert_true(kinf__election_leads(&bout->a, 1000));
+    run(&bout->a, &bout->server, RETRY_MS);
+    assert_false(kinf__election_leads(&bout->a, RETRY_MS));
+    assert_string_equal(kinf__election_leader(&bout->a), "b");
+    kinf__election_release(&b);
+}
+
 static void a_deleted_lease_is_waited_out_by_those_who_had_seen_it(void **state)
 {
     struct bout *bout = *state;
@@ -884,6 +902,7 @@ int main(void)
         T(an_answer_that_comes_too_late_makes_no_leader),
         cmocka_unit_test(who_finds_another_in_the_lease_leads_no_more),
         T(a_leader_whose_lease_was_deleted_makes_it_again),
+        T(who_starts_behind_a_deletion_leads_beside_the_holder_until_its_renewal),
         T(a_deleted_lease_is_waited_out_by_those_who_had_seen_it),
         cmocka_unit_test(a_lease_that_a_person_takes_from_its_holder_is_waited_out),
         T(a_take_over_whose_answer_was_lost_is_known_again),
