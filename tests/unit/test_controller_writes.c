@@ -83,12 +83,17 @@ static int end(void **state)
     return stage_end(state);
 }
 
-static void start(struct stage *stage)
+static void start_empty(struct stage *stage)
 {
     stage_make(stage);
     stage_must(stage, kinf_controller_watch(stage->controller, slow, kinf_map_annotation,
                                             (void *)"owner", &stage->err));
     stage_start(stage);
+}
+
+static void start(struct stage *stage)
+{
+    start_empty(stage);
     stage_put(stage, "a", "sync: 'true'", "1");
 }
 
@@ -299,6 +304,37 @@ static void what_was_deleted_since_is_made_anew_when_the_cache_knows(void **stat
     assert_int_equal(stage_status(stage).n_conflicts, 1);
 }
 
+static int delete_what_is_cached(struct stage *stage, struct kinf_call *call,
+                                 struct kinf_error *err)
+{
+    kinf_auto_object const struct kinf_object *object = NULL;
+
+    if (strcmp(kinf_call_key(call), "default/a") == 0 &&
+        kinf_indexer_get_by_key(kinf_informer_indexer(slow), "default/x", &object) == 0)
+        stage->number = kinf_call_delete(call, object, err);
+    return stage->number == 1 ? 0 : stage->number;
+}
+
+/* It was deleted, and another made since. */
+static void a_delete_is_of_the_very_object(void **state)
+{
+    struct stage *stage = *state;
+
+    stage_put(stage, "x", "slow: 'true'", "1");
+    stage->reconcile = delete_what_is_cached;
+    stage->number = 1;
+    n_let_in = 1;
+    start_empty(stage);
+    stage_settle(stage);
+    hold_back(stage);
+    stage_delete(stage, "default/x");
+    stage_put(stage, "x", "", "another");
+    stage_put(stage, "a", "sync: 'true'", "1");
+    expect_number(stage, 0);
+    assert_string_equal(stage_value(stage, "default/x"), "another");
+    assert_int_equal(stage_status(stage).n_conflicts, 0);
+}
+
 /* --- status --- */
 
 static int apply_status(struct stage *stage, struct kinf_call *call, struct kinf_error *err)
@@ -452,6 +488,7 @@ int main(void)
         T(what_the_caches_have_is_forgotten_without_another_call),
         T(what_another_has_made_since_is_left_alone),
         T(what_was_deleted_since_is_made_anew_when_the_cache_knows),
+        T(a_delete_is_of_the_very_object),
         T(a_status_is_applied_alone_and_once),
         T(a_label_names_its_old_and_its_new_key),
 #undef T
