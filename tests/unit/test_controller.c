@@ -40,6 +40,7 @@ static int delete_copy(struct stage *stage, struct kinf_call *call, struct kinf_
     return kinf_call_delete(call, object, err);
 }
 
+/* C2, C5 */
 static void reconciles_what_is_there_and_what_changes(void **state)
 {
     struct stage *stage = *state;
@@ -521,6 +522,7 @@ static void want_of_memory_loses_no_key(void **state)
     assert_int_equal(stage->n_cleanups_gone, 1);
 }
 
+/* C2 */
 static void maps_name_the_owner_that_controls(void **state)
 {
     struct stage *stage = *state;

@@ -444,7 +444,7 @@ static void put_member(struct stage *stage, const char *of)
     stage_settle(stage);
 }
 
-/* The value of a label has no '/': it names what has no namespace. */
+/* C2: the value of a label has no '/': it names what has no namespace. */
 static void a_label_names_its_old_and_its_new_key(void **state)
 {
     struct stage *stage = *state;

@@ -207,6 +207,7 @@ static void a_free_lease_is_taken_at_once(void **state)
     }
 }
 
+/* L2, L4 */
 static void a_held_lease_is_waited_out_by_our_clock_alone(void **state)
 {
     struct bout *bout = *state;
@@ -226,6 +227,7 @@ static void a_held_lease_is_waited_out_by_our_clock_alone(void **state)
     expect_to_lead(bout, now, 8);
 }
 
+/* L2 */
 static void every_renewal_that_is_seen_begins_the_wait_anew(void **state)
 {
     struct bout *bout = *state;
@@ -271,6 +273,7 @@ static void what_cannot_be_meant_as_a_duration_is_our_own(void **state)
     }
 }
 
+/* L5 */
 static void a_lease_of_our_name_that_we_have_not_written_is_anothers(void **state)
 {
     struct server server = { .version = 0 };
@@ -349,6 +352,7 @@ static struct kinf__election_step expect(struct kinf__election *election, int64_
     return step;
 }
 
+/* L1 */
 static void time_counts_from_when_the_renewal_was_sent(void **state)
 {
     struct bout *bout = *state;
@@ -366,6 +370,7 @@ static void time_counts_from_when_the_renewal_was_sent(void **state)
     assert_false(kinf__election_leads(e, 2000 + RENEW_MS));
 }
 
+/* L1 */
 static void requests_of_a_leader_end_with_its_time(void **state)
 {
     struct bout *bout = *state;
@@ -378,6 +383,7 @@ static void requests_of_a_leader_end_with_its_time(void **state)
     assert_int_equal(expect(e, 9000, KINF__ELECTION_GET).until_ms, RENEW_MS);
 }
 
+/* L1 */
 static void an_answer_that_comes_too_late_makes_no_leader(void **state)
 {
     struct bout *bout = *state;
@@ -394,6 +400,7 @@ static void an_answer_that_comes_too_late_makes_no_leader(void **state)
     expect_to_lead(bout, RENEW_MS + 3 * RETRY_MS, 1);
 }
 
+/* L3 */
 static void who_finds_another_in_the_lease_leads_no_more(void **state)
 {
     struct server server = { .version = 0 };
@@ -451,6 +458,7 @@ static void who_starts_behind_a_deletion_leads_beside_the_holder_until_its_renew
     kinf__election_release(&b);
 }
 
+/* L4, L6 */
 static void a_deleted_lease_is_waited_out_by_those_who_had_seen_it(void **state)
 {
     struct bout *bout = *state;
@@ -465,6 +473,7 @@ static void a_deleted_lease_is_waited_out_by_those_who_had_seen_it(void **state)
     expect_to_lead(bout, LEASE_MS, 8);
 }
 
+/* L6 */
 static void a_lease_that_a_person_takes_from_its_holder_is_waited_out(void **state)
 {
     const char *const edited[] = {
@@ -539,6 +548,7 @@ static void answers_that_are_no_leases_are_failures(void **state)
     }
 }
 
+/* L4 */
 static void a_number_at_its_end_stays_there(void **state)
 {
     struct bout *bout = *state;
@@ -595,6 +605,7 @@ static void a_release_is_tried_again_after_a_conflict(void **state)
     assert_has(server->text, "\"holderIdentity\":\"\"");
 }
 
+/* L7 */
 static void only_what_is_ours_is_released_and_only_in_time(void **state)
 {
     struct server server = { .version = 0 };

@@ -171,6 +171,7 @@ static int64_t now_ms(void)
 
 /* --- leading --- */
 
+/* L7 */
 static void one_leads_and_hands_over_when_it_stops(void **state)
 {
     struct stage *stage = *state;
@@ -205,6 +206,7 @@ static void one_leads_and_hands_over_when_it_stops(void **state)
     assert_int_equal(other_told.n_stopped, 1);
 }
 
+/* L2 */
 static void a_leap_of_time_ends_a_term_at_once(void **state)
 {
     struct stage *stage = *state;
@@ -227,6 +229,7 @@ static void a_leap_of_time_ends_a_term_at_once(void **state)
     assert_true(later.term > fence.term);
 }
 
+/* L1 */
 static void a_server_that_hangs_ends_a_term_in_time(void **state)
 {
     struct stage *stage = *state;
@@ -240,6 +243,7 @@ static void a_server_that_hangs_ends_a_term_in_time(void **state)
     assert_int_equal(stage->told.n_started, 1);
 }
 
+/* L1 */
 static void a_callback_that_blocks_holds_up_nobody_but_itself(void **state)
 {
     struct stage *stage = *state;
@@ -265,6 +269,7 @@ static void block(enum kinf_log_level level, const char *module, const char *tex
         wait_while_blocked(ctx);
 }
 
+/* L1 */
 static void a_log_that_blocks_does_not_keep_the_end_of_a_term_secret(void **state)
 {
     struct stage *stage = *state;
@@ -280,6 +285,7 @@ static void a_log_that_blocks_does_not_keep_the_end_of_a_term_secret(void **stat
     kinf_log_set_callback(NULL, NULL);
 }
 
+/* L3 */
 static void a_lease_edited_by_hand_ends_the_term(void **state)
 {
     struct stage *stage = *state;
@@ -455,6 +461,7 @@ static void a_lease_is_kept_if_it_is_not_to_be_released(void **state)
     assert_true(lease_has(stage, "\"holderIdentity\":\"a\""));
 }
 
+/* L7 */
 static void it_is_released_only_after_on_stopped_has_returned(void **state)
 {
     struct stage *stage = *state;
