@@ -170,7 +170,7 @@ void kinf__reconcile(struct kinf__worker *worker, const char *key);
 /* Where it is in metadata.finalizers; -1: it is not. Errors: KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__finalizer_find(const struct kinf_object *object, const char *finalizer,
                                          int64_t *ret_i, bool *ret_has_list);
-/* Errors: KINF_ERR_CONFLICT (the object is another by now), or of the request. */
+/* Errors: KINF_ERR_CONFLICT (the object is gone, or another by now), or of the request. */
 KINF_MUST_CHECK int kinf__finalizer_add(struct kinf_call *call, struct kinf_error *err);
 /* That it is gone already is success. */
 KINF_MUST_CHECK int kinf__finalizer_remove(struct kinf_call *call, struct kinf_error *err);

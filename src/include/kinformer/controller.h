@@ -115,7 +115,8 @@ KINF_API KINF_MUST_CHECK int kinf_call_delete(struct kinf_call *call,
                                               const struct kinf_object *object,
                                               struct kinf_error *err);
 /* Any request. Its timeout is no longer than what is left of the term. The default field manager is
- * the controller's name. */
+ * the controller's name. What it writes the next call sees (C3), but for what the answer does not
+ * say: DELETE_COLLECTION, and subresources that are answered with a Status, as evictions. */
 KINF_API KINF_MUST_CHECK int kinf_call_request(struct kinf_call *call,
                                                const struct kinf_request *request,
                                                struct kinf_response *ret_response,
