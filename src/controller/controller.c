@@ -1,6 +1,5 @@
 /*
- * A controller's life. The keeper waits until the informers are synced, starts the elector, and opens
- * and closes the gate as the elector says; workers pass the gate, get a key, and reconcile it.
+ * A controller's life. Workers pass the gate (gate.c), get a key, and reconcile it.
  *
  * The order of the end: the gate is closed, which gives up requests; workers and keeper are joined;
  * then the elector is stopped, since nothing of its term runs any more; then the informers.
@@ -18,138 +17,7 @@
 #include "rest/client.h"
 
 #define MAX_WORKERS     1000
-#define SYNC_LOOK_MS    20
-#define LEAD_LOOK_MS    100 /* C6 */
 #define LOG_INTERVAL_MS 2000
-
-/* --- the gate --- */
-
-bool kinf__controller_await_open(struct kinf_controller *controller)
-{
-    bool is_open;
-
-    kinf__mutex_lock(&controller->lock);
-    while (!controller->is_open && controller->life < KINF__CONTROLLER_STOPPING)
-        (void)kinf__cond_wait_until(&controller->changed, &controller->lock, KINF__NEVER_MS);
-    is_open = controller->life < KINF__CONTROLLER_STOPPING;
-    kinf__mutex_unlock(&controller->lock);
-    return is_open;
-}
-
-bool kinf__controller_is_stopping(struct kinf_controller *controller)
-{
-    bool is_stopping;
-
-    kinf__mutex_lock(&controller->lock);
-    is_stopping = controller->life >= KINF__CONTROLLER_STOPPING;
-    kinf__mutex_unlock(&controller->lock);
-    return is_stopping;
-}
-
-/* What was applied before may have been applied otherwise by another leader since. */
-static void set_open(struct kinf_controller *controller, bool is_open)
-    KINF__REQUIRES(controller->lock)
-{
-    if (is_open == controller->is_open)
-        return;
-    controller->is_open = is_open;
-    if (is_open) {
-        kinf__applied_release(&controller->applied);
-        kinf__waker_clear(&controller->closed);
-    } else {
-        kinf__waker_set(&controller->closed);
-    }
-    kinf__cond_broadcast(&controller->changed);
-}
-
-void kinf__controller_close(struct kinf_controller *controller)
-{
-    kinf__mutex_lock(&controller->lock);
-    if (controller->life < KINF__CONTROLLER_STOPPING)
-        set_open(controller, false);
-    kinf__mutex_unlock(&controller->lock);
-}
-
-/* --- the keeper --- */
-
-static bool all_synced(struct kinf_controller *controller)
-{
-    KINF__TRIGGER_FOR_EACH (trigger, controller) {
-        if (!kinf_informer_has_synced(trigger->informer))
-            return false;
-    }
-    return true;
-}
-
-static bool is_running(const struct kinf_controller *controller)
-{
-    return controller->life < KINF__CONTROLLER_STOPPING;
-}
-
-static void wait_until_synced(struct kinf_controller *controller) KINF__REQUIRES(controller->lock)
-{
-    while (is_running(controller) && !all_synced(controller))
-        (void)kinf__cond_wait_until(&controller->changed, &controller->lock,
-                                    kinf__clock_add_ms(kinf__clock_now_ms(), SYNC_LOOK_MS));
-    controller->is_synced = is_running(controller);
-    kinf__cond_broadcast(&controller->changed);
-}
-
-/* One that runs already is its program's. */
-static void start_elector(struct kinf_controller *controller) KINF__REQUIRES(controller->lock)
-{
-    struct kinf_error err = KINF_ERROR_INIT;
-    int failed;
-
-    kinf__mutex_unlock(&controller->lock);
-    failed = kinf_elector_start(controller->options.elector, &err);
-    if (failed < 0 && failed != KINF_ERR_STATE)
-        KINF__LOG(KINF__LOG_CONTROLLER, KINF_LOG_ERROR,
-                  "the elector cannot be started controller=%s error=%s", controller->name,
-                  KINF__QUOTED(err.message));
-    kinf__mutex_lock(&controller->lock);
-    controller->owns_elector = failed == 0;
-}
-
-static bool leads(struct kinf_controller *controller) KINF__REQUIRES(controller->lock)
-{
-    bool is_leader;
-
-    if (controller->options.elector == NULL)
-        return true;
-    kinf__mutex_unlock(&controller->lock);
-    is_leader = kinf_elector_leads(controller->options.elector);
-    kinf__mutex_lock(&controller->lock);
-    return is_leader;
-}
-
-static void keep_gate(struct kinf_controller *controller) KINF__REQUIRES(controller->lock)
-{
-    int64_t look_ms = controller->options.elector != NULL ? LEAD_LOOK_MS : KINF__NEVER_MS;
-    bool is_leader;
-
-    if (is_running(controller) && controller->options.elector != NULL)
-        start_elector(controller);
-    while (is_running(controller)) {
-        is_leader = leads(controller);
-        if (!is_running(controller))
-            break;
-        set_open(controller, is_leader);
-        (void)kinf__cond_wait_until(&controller->changed, &controller->lock,
-                                    kinf__clock_add_ms(kinf__clock_now_ms(), look_ms));
-    }
-}
-
-static void *keep(void *ctx)
-{
-    struct kinf_controller *controller = ctx;
-
-    kinf__mutex_lock(&controller->lock);
-    wait_until_synced(controller);
-    keep_gate(controller);
-    kinf__mutex_unlock(&controller->lock);
-    return NULL;
-}
 
 /* --- workers --- */
 
@@ -159,7 +27,7 @@ static void *work(void *ctx)
     struct kinf_queue *queue = worker->controller->queue;
     const char *key;
 
-    while (kinf__controller_await_open(worker->controller) &&
+    while (kinf__gate_await(worker->controller) &&
            kinf_queue_get(queue, KINF_FOREVER, &key, NULL) == 0) {
         kinf__reconcile(worker, key);
         kinf_queue_done(queue, key);
@@ -180,7 +48,8 @@ static int start_threads(struct kinf_controller *controller, struct kinf_error *
         worker->has_thread = failed == 0;
     }
     if (failed == 0) {
-        failed = kinf__thread_start(&controller->keeper, "kinf-keeper", keep, controller, err);
+        failed = kinf__thread_start(&controller->keeper, "kinf-keeper", kinf__gate_keep, controller,
+                                    err);
         controller->has_keeper = failed == 0;
     }
     return failed;

@@ -1,7 +1,8 @@
 /*
- * The controller's insides. controller.c is its life, triggers.c turns changes into keys, reconcile.c
- * decides what a key needs and what becomes of it, finalizer.c sets and removes the finalizer, call.c
- * is what callbacks write with; own_writes.h and applied.h remember what they wrote.
+ * The controller's insides. controller.c is its life, gate.c says when calls may begin, triggers.c
+ * turns changes into keys, reconcile.c decides what a key needs and what becomes of it, finalizer.c
+ * sets and removes the finalizer, call.c is what callbacks write with, apply.c decides what is
+ * worth a write; own_writes.h and applied.h remember what they wrote.
  *
  * Threads: as each member says.
  */
@@ -21,6 +22,9 @@
 #include "controller/applied.h"
 #include "controller/own_writes.h"
 #include "rest/http.h"
+
+#define KINF__KEY_SIZE (2 * KINF_NAME_MAX)
+#define KINF__NO_TERM  (-1)
 
 /* What a controller watches. Constant once it is started, but for the handler. */
 struct kinf__trigger {
@@ -86,6 +90,7 @@ struct kinf_controller {
     enum kinf__controller_life life;
     bool is_synced;
     bool is_open; /* calls may begin */
+    int64_t term; /* for which it was opened last */
     bool owns_elector;
     pthread_t keeper;
     bool has_keeper;
@@ -124,13 +129,16 @@ static inline void kinf__count(struct kinf_controller *controller, enum kinf__co
     atomic_fetch_add_explicit(&controller->counts[what], 1, memory_order_relaxed);
 }
 
-/* --- controller.c --- */
+/* --- gate.c --- */
 
 /* Waits until calls may begin; false: never again. */
-bool kinf__controller_await_open(struct kinf_controller *controller);
-/* A worker has seen that the term is over; if another has begun, the keeper opens again. */
-void kinf__controller_close(struct kinf_controller *controller);
-bool kinf__controller_is_stopping(struct kinf_controller *controller);
+bool kinf__gate_await(struct kinf_controller *controller);
+/* A worker has seen that this term is over, or that there is none; if another has begun, the keeper
+ * opens again. */
+void kinf__gate_close(struct kinf_controller *controller, int64_t term);
+bool kinf__gate_is_stopping(struct kinf_controller *controller);
+/* The keeper's thread. */
+void *kinf__gate_keep(void *ctx);
 
 /* --- triggers.c --- */
 
@@ -162,7 +170,7 @@ void kinf__reconcile(struct kinf__worker *worker, const char *key);
 /* Where it is in metadata.finalizers; -1: it is not. Errors: KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__finalizer_find(const struct kinf_object *object, const char *finalizer,
                                          int64_t *ret_i, bool *ret_has_list);
-/* Errors: KINF_ERR_CONFLICT (the object is another by now), or of the request. */
+/* Errors: KINF_ERR_CONFLICT (the object is gone, or another by now), or of the request. */
 KINF_MUST_CHECK int kinf__finalizer_add(struct kinf_call *call, struct kinf_error *err);
 /* That it is gone already is success. */
 KINF_MUST_CHECK int kinf__finalizer_remove(struct kinf_call *call, struct kinf_error *err);
@@ -176,5 +184,14 @@ bool kinf__call_may_write(const struct kinf_call *call, int64_t *ret_left_ms);
 /* "namespace/name" or "name"; the namespace goes to `name_space`, "" if there is none. Returns the
  * name. */
 const char *kinf__call_split_key(const char *key, char name_space[KINF_NAME_MAX]);
+/* The other way around; returns `key`. */
+const char *kinf__call_make_key(char key[KINF__KEY_SIZE], const char *name_space, const char *name);
+/* A request, complete but for what the term allows. */
+KINF_MUST_CHECK int kinf__call_send(struct kinf_call *call, struct kinf_request *request,
+                                    struct kinf_response *ret_response, struct kinf_error *err);
+/* A write to the object of a key, which is remembered. */
+KINF_MUST_CHECK int kinf__call_write(struct kinf_call *call, const char *key,
+                                     struct kinf_request *request,
+                                     struct kinf_response *ret_response, struct kinf_error *err);
 
 #endif

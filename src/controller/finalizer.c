@@ -75,7 +75,11 @@ int kinf__finalizer_add(struct kinf_call *call, struct kinf_error *err)
                                  : "[{op:\"test\",path:\"/metadata/resourceVersion\",value:?s},"
                                    "{op:\"add\",path:\"/metadata/finalizers\",value:[?s]}]",
                          version, finalizer);
-    return failed < 0 ? failed : patch(call, json, err);
+    if (failed == 0)
+        failed = patch(call, json, err);
+    return failed == KINF_ERR_NOT_FOUND
+               ? kinf__error_set(err, KINF_ERR_CONFLICT, "finalizer: the object is gone")
+               : failed;
 }
 
 int kinf__finalizer_remove(struct kinf_call *call, struct kinf_error *err)

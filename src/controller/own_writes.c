@@ -15,7 +15,9 @@
 #define REFUSED_MS 1000 /* a refused write may have been refused for another reason */
 #define LOOK_MS    50   /* for what wakes no condition: the end of a term, of an informer */
 
-#define VERSION_SIZE 64
+#define KEEP_MS         1000 /* a key that is called again soon looks itself */
+#define BUCKETS_AT_ONCE 1024 /* of the table, while the controller's lock is held */
+#define VERSION_SIZE    64
 
 enum awaited {
     SEEN,    /* the informer has seen the version `text` */
@@ -82,6 +84,7 @@ static int begin_writing(struct kinf_call *call)
         return KINF_ERR_NO_MEMORY;
     memcpy(written->key, call->key, size);
     kinf__list_init(&written->items);
+    written->is_lent = true;
     kinf__mutex_lock(&call->controller->lock);
     failed = kinf__hmap_insert(&call->controller->own_writes.keys, &written->node,
                                kinf__hash(kinf_str_from(call->key)));
@@ -93,20 +96,23 @@ static int begin_writing(struct kinf_call *call)
     return failed;
 }
 
+static void drop(struct kinf__own_writes *own_writes, struct kinf__written *written)
+{
+    kinf__hmap_remove(&own_writes->keys, &written->node);
+    free_items(&written->items);
+    free(written);
+}
+
 void kinf__own_writes_release(struct kinf__own_writes *own_writes)
 {
     for (size_t i = 0; i < own_writes->keys.n_buckets; i++) {
-        while (own_writes->keys.buckets[i] != NULL) {
-            struct kinf__written *written = written_of(own_writes->keys.buckets[i]);
-
-            kinf__hmap_remove(&own_writes->keys, &written->node);
-            free_items(&written->items);
-            free(written);
-        }
+        while (own_writes->keys.buckets[i] != NULL)
+            drop(own_writes, written_of(own_writes->keys.buckets[i]));
     }
     kinf__hmap_release(&own_writes->keys);
 }
 
+/* The keeper sees to what is left. */
 void kinf__own_writes_end(struct kinf_call *call, bool was_refused)
 {
     struct kinf__written *written = KINF__TAKE(call->written);
@@ -117,12 +123,13 @@ void kinf__own_writes_end(struct kinf_call *call, bool was_refused)
         if (!was_refused && item_of(node)->awaited == CHANGED)
             free_item(item_of(node));
     }
-    if (!kinf__list_is_empty(&written->items))
-        return;
     kinf__mutex_lock(&call->controller->lock);
-    kinf__hmap_remove(&call->controller->own_writes.keys, &written->node);
+    written->is_lent = false;
+    if (kinf__list_is_empty(&written->items))
+        drop(&call->controller->own_writes, written);
+    else
+        kinf__cond_broadcast(&call->controller->changed);
     kinf__mutex_unlock(&call->controller->lock);
-    free(written);
 }
 
 /* --- waiting --- */
@@ -178,12 +185,16 @@ static int fail_wait(struct kinf_controller *controller, const struct item *item
                            kinf_informer_type(item->trigger->informer)->resource, item->key);
 }
 
+/* When it counts no more. */
+static int64_t end_of(const struct item *item)
+{
+    return kinf__clock_add_ms(item->since_ms, item->awaited == CHANGED ? REFUSED_MS : GIVE_UP_MS);
+}
+
 static int wait_for_item(struct kinf_call *call, const struct item *item, int64_t deadline_ms,
                          struct kinf_error *err)
 {
-    int64_t since_ms = item->since_ms;
-    int64_t end_ms =
-        kinf__clock_add_ms(since_ms, item->awaited == CHANGED ? REFUSED_MS : GIVE_UP_MS);
+    int64_t end_ms = end_of(item);
     int64_t left_ms, until_ms = end_ms < deadline_ms ? end_ms : deadline_ms;
     int rc;
 
@@ -204,6 +215,8 @@ int kinf__own_writes_wait(struct kinf_call *call, struct kinf_error *err)
 
     kinf__mutex_lock(&call->controller->lock);
     call->written = find(call->controller, call->key);
+    if (call->written != NULL)
+        call->written->is_lent = true;
     kinf__mutex_unlock(&call->controller->lock);
     if (call->written == NULL)
         return 0;
@@ -218,17 +231,62 @@ int kinf__own_writes_wait(struct kinf_call *call, struct kinf_error *err)
     return 0;
 }
 
+/* --- forgetting --- */
+
+static bool is_there(const struct item *item)
+{
+    int failed;
+
+    if (item->awaited != SEEN)
+        return is_met(item);
+    failed = kinf_informer_wait_for_rv(item->trigger->informer, item->text, 0, NULL);
+    return failed != KINF_ERR_TIMEOUT && failed != KINF_ERR_STOPPED;
+}
+
+/* In their order: what is to be gone may not have come yet. */
+static void forget_items(struct kinf__written *written, int64_t now_ms)
+{
+    KINF__LIST_FOR_EACH_SAFE (node, &written->items) {
+        const struct item *item = item_of(node);
+
+        if (now_ms < item->since_ms + KEEP_MS || (now_ms < end_of(item) && !is_there(item)))
+            return;
+        free_item(item_of(node));
+    }
+}
+
+void kinf__own_writes_forget(struct kinf_controller *controller)
+{
+    struct kinf__own_writes *own_writes = &controller->own_writes;
+    int64_t now_ms = kinf__clock_now_ms();
+
+    for (size_t n = 0; n < BUCKETS_AT_ONCE && n < own_writes->keys.n_buckets; n++) {
+        size_t bucket = own_writes->next_bucket++ % own_writes->keys.n_buckets;
+
+        for (struct kinf__hmap_node *node = own_writes->keys.buckets[bucket], *next; node != NULL;
+             node = next) {
+            struct kinf__written *written = written_of(node);
+
+            next = node->next;
+            if (!written->is_lent)
+                forget_items(written, now_ms);
+            if (!written->is_lent && kinf__list_is_empty(&written->items))
+                drop(own_writes, written);
+        }
+    }
+}
+
 /* --- remembering --- */
 
 static int add_spare(struct kinf__own_write *write, const struct kinf__trigger *trigger)
 {
-    size_t size = strlen(write->key) + 1;
-    struct item *item = malloc(sizeof *item + size);
+    size_t len = strlen(write->key);
+    struct item *item = malloc(sizeof *item + (write->is_nameless ? KINF__KEY_SIZE : len + 1));
 
     if (item == NULL)
         return KINF_ERR_NO_MEMORY;
     item->trigger = trigger;
-    memcpy(item->key, write->key, size);
+    memcpy(item->key, write->key, len + 1);
     kinf__list_push_back(&write->spare, &item->node);
     return 0;
 }
@@ -237,8 +295,11 @@ int kinf__own_write_init(struct kinf__own_write *write, struct kinf_call *call,
                          const struct kinf_type *type, const char *key, struct kinf_error *err)
 {
     int failed = begin_writing(call);
+    size_t len = strlen(key);
 
-    *write = (struct kinf__own_write){ .call = call, .type = type, .key = key };
+    *write = (struct kinf__own_write){
+        .call = call, .type = type, .key = key, .is_nameless = len == 0 || key[len - 1] == '/'
+    };
     kinf__list_init(&write->spare);
     KINF__TRIGGER_FOR_EACH (trigger, call->controller) {
         if (failed == 0 && kinf__trigger_has_place(trigger, type, key))
@@ -275,10 +336,18 @@ static void drop_earlier(struct kinf__own_write *write, const struct kinf__trigg
     }
 }
 
-static bool is_cached(const struct item *item)
+/* Whether the informer has it, or is about to, by a write before this one. */
+static bool is_known(const struct kinf__own_write *write, const struct item *item)
 {
     kinf_auto_object const struct kinf_object *object = kinf__trigger_get(item->trigger, item->key);
 
+    KINF__LIST_FOR_EACH (node, &write->call->written->items) {
+        const struct item *other = item_of(node);
+
+        if (other->trigger == item->trigger && other->awaited == SEEN &&
+            strcmp(other->key, item->key) == 0)
+            return true;
+    }
     return object != NULL;
 }
 
@@ -291,8 +360,10 @@ void kinf__own_write_stored(struct kinf__own_write *write, const struct kinf_obj
         struct item *item = item_of(node);
 
         if (strlen(version) >= VERSION_SIZE ||
-            !(kinf__trigger_selects(item->trigger, object) || is_cached(item)))
+            !(kinf__trigger_selects(item->trigger, object) || is_known(write, item)))
             continue;
+        if (write->is_nameless)
+            snprintf(item->key, KINF__KEY_SIZE, "%s", kinf_object_key(object));
         drop_earlier(write, item->trigger);
         await(write, item, SEEN, version);
     }
@@ -309,7 +380,7 @@ void kinf__own_write_deleted(struct kinf__own_write *write, const char *uid)
 void kinf__own_write_refused(struct kinf__own_write *write, const char *seen_version)
 {
     KINF__LIST_FOR_EACH_SAFE (node, &write->spare) {
-        if (strlen(seen_version) < VERSION_SIZE)
+        if (!write->is_nameless && strlen(seen_version) < VERSION_SIZE)
             await(write, item_of(node), CHANGED, seen_version);
     }
 }

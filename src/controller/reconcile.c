@@ -178,7 +178,7 @@ static void give_up(struct kinf_call *call)
 
     kinf__count(call->controller, KINF__N_STOPPED);
     if (is_over)
-        kinf__controller_close(call->controller);
+        kinf__gate_close(call->controller, call->term);
     add_again(call, 0, !is_over);
 }
 
@@ -220,9 +220,11 @@ static void settle(struct kinf_call *call, int rc, const struct kinf_error *err)
 
 void kinf__reconcile(struct kinf__worker *worker, const char *key)
 {
-    struct kinf_call call = {
-        .worker = worker, .controller = worker->controller, .key = key, .requeue_after_ms = -1
-    };
+    struct kinf_call call = { .worker = worker,
+                              .controller = worker->controller,
+                              .key = key,
+                              .term = KINF__NO_TERM,
+                              .requeue_after_ms = -1 };
     struct kinf_error err = KINF_ERROR_INIT;
     int rc = kinf__call_begin(&call, &err);
 

@@ -284,11 +284,10 @@ static void deliver(struct kinf_recorder *recorder, struct kinf__series *series)
 
 /* --- the sender --- */
 
-static void count_dropped(struct kinf_recorder *recorder)
+static void count_lost(struct kinf_recorder *recorder) KINF__REQUIRES(recorder->lock)
 {
-    kinf__mutex_lock(&recorder->lock);
-    recorder->status.n_dropped++;
-    kinf__mutex_unlock(&recorder->lock);
+    recorder->status.n_dropped += recorder->series.n_lost;
+    recorder->series.n_lost = 0;
 }
 
 static void handle(struct kinf_recorder *recorder, struct kinf__event *take_event)
@@ -296,9 +295,10 @@ static void handle(struct kinf_recorder *recorder, struct kinf__event *take_even
     struct kinf__series *series =
         kinf__series_add(&recorder->series, take_event, recorder->number++, kinf__clock_now_ms());
 
-    if (series == NULL)
-        count_dropped(recorder);
-    else if (kinf__series_is_urgent(series))
+    kinf__mutex_lock(&recorder->lock);
+    count_lost(recorder);
+    kinf__mutex_unlock(&recorder->lock);
+    if (series != NULL && kinf__series_is_urgent(series))
         deliver(recorder, series);
 }
 
@@ -342,11 +342,9 @@ static void flush(struct kinf_recorder *recorder) KINF__REQUIRES(recorder->lock)
     recorder->flush_until_ms = kinf__clock_now_ms() + FLUSH_MS;
     kinf__cond_broadcast(&recorder->changed);
     kinf__waker_clear(&recorder->stop);
-    while ((event = dequeue(recorder)) != NULL) {
-        if (kinf__series_add(&recorder->series, event, recorder->number++, kinf__clock_now_ms()) ==
-            NULL)
-            recorder->status.n_dropped++;
-    }
+    while ((event = dequeue(recorder)) != NULL)
+        (void)kinf__series_add(&recorder->series, event, recorder->number++, kinf__clock_now_ms());
+    count_lost(recorder);
     kinf__mutex_unlock(&recorder->lock);
     look_for_due(recorder, true);
     kinf__mutex_lock(&recorder->lock);

@@ -8,7 +8,7 @@
 
 void kinf__series_set_init(struct kinf__series_set *set)
 {
-    set->map = (struct kinf__hmap)KINF__HMAP_INIT;
+    *set = (struct kinf__series_set){ .map = KINF__HMAP_INIT };
     kinf__list_init(&set->order);
 }
 
@@ -56,8 +56,10 @@ static struct kinf__series *begin_series(struct kinf__series_set *set, struct ki
 {
     struct kinf__series *series;
 
-    if (set->map.n_nodes >= KINF__SERIES_MAX)
+    if (set->map.n_nodes >= KINF__SERIES_MAX) {
+        set->n_lost += first(set)->seen.count - first(set)->n_told;
         kinf__series_drop(set, first(set));
+    }
     series = calloc(1, sizeof *series);
     if (series == NULL ||
         kinf__hmap_insert(&set->map, &series->node, kinf__hash(kinf__buffer_str(key))) < 0) {
@@ -95,10 +97,12 @@ struct kinf__series *kinf__series_add(struct kinf__series_set *set, struct kinf_
         if (series == NULL)
             series = begin_series(set, &key, number, take_event);
     }
-    if (series != NULL)
+    if (series != NULL) {
         count(set, series, take_event, now_ms);
-    else
+    } else {
         kinf__event_free(take_event);
+        set->n_lost++;
+    }
     return series;
 }
 

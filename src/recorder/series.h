@@ -30,6 +30,9 @@ struct kinf__series {
 struct kinf__series_set {
     struct kinf__hmap map;
     struct kinf__list order;
+    uint64_t
+        n_lost; /* events of which the server is never told: without memory, or of a series that
+                        went for another; who counts them sets it to 0 */
 };
 
 void kinf__series_set_init(struct kinf__series_set *set);

@@ -2,10 +2,13 @@
  * A process that acts while it leads: a line each few milliseconds, appended to a file that others
  * append to as well.
  *
- *     elector-probe IDENTITY NAMESPACE LEASE FILE LEASE_MS RENEW_MS RETRY_MS
+ *     elector-probe IDENTITY NAMESPACE LEASE FILE LEASE_MS RENEW_MS RETRY_MS [CONFIGMAP]
  *
  * "act IDENTITY TERM MS" has the time of before it asked whether it leads, so that a process that is
  * halted in between writes no wrong line. "started", "stopped", "leader" are the callbacks.
+ *
+ * With a ConfigMap it also writes its term into that, unless a later one stands there, and in the
+ * version that it has seen: "wrote IDENTITY TERM VERSION".
  */
 #include <kinformer/kinformer.h>
 
@@ -17,7 +20,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PAUSE_NS 3000000
+#define PAUSE_NS       3000000
+#define WRITE_PAUSE_NS 20000000
 
 static int file;
 static const char *identity;
@@ -76,20 +80,88 @@ static void *act(void *ctx)
     return NULL;
 }
 
-static int run(struct kinf_elector *elector, struct kinf_error *err)
+/* --- with a fence --- */
+
+struct writer {
+    struct kinf_client *client;
+    struct kinf_elector *elector;
+    const char *name_space, *name;
+};
+
+/* The ConfigMap as the answer to a request has it; NULL: it failed. */
+static const struct kinf_object *ask(const struct writer *writer, enum kinf_verb verb,
+                                     struct kinf_str body)
 {
-    pthread_t actor;
+    kinf_auto_response struct kinf_response response = KINF_RESPONSE_INIT;
+    struct kinf_request request = KINF_REQUEST_INIT;
+    const struct kinf_object *object = NULL;
+
+    request.verb = verb;
+    request.name_space = writer->name_space;
+    request.name = writer->name;
+    request.body = body;
+    if (kinf_client_find_type(writer->client, "configmaps", &request.type, NULL) < 0 ||
+        kinf_client_request(writer->client, &request, &response, NULL) < 0 ||
+        kinf_object_new_from_json(request.type, response.body, response.len, &object, NULL) < 0)
+        return NULL;
+    return object;
+}
+
+static void write_fenced(const struct writer *writer, const struct kinf_fence *fence)
+{
+    kinf_auto_object const struct kinf_object *seen =
+        ask(writer, KINF_VERB_GET, (struct kinf_str){ NULL, 0 });
+    kinf_auto_object const struct kinf_object *written = NULL;
+    char term[24] = "-1", body[256];
+
+    if (seen == NULL)
+        return;
+    (void)!kinf_object_get_string(seen, "data.term", term, sizeof term);
+    if (atoll(term) > fence->term)
+        return;
+    snprintf(term, sizeof term, "%lld", (long long)fence->term);
+    snprintf(
+        body, sizeof body,
+        "{\"metadata\":{\"resourceVersion\":\"%s\"},\"data\":{\"term\":\"%s\",\"at\":\"%lld\"}}",
+        kinf_object_resource_version(seen), term, now_ms());
+    written = ask(writer, KINF_VERB_MERGE_PATCH, kinf_str_from(body));
+    if (written != NULL)
+        note("wrote", term, atoll(kinf_object_resource_version(written)));
+}
+
+static void *keep_writing(void *ctx)
+{
+    const struct writer *writer = ctx;
+    const struct timespec pause = { 0, WRITE_PAUSE_NS };
+    struct kinf_fence fence;
+
+    for (; !is_over; nanosleep(&pause, NULL)) {
+        if (kinf_elector_fence(writer->elector, &fence))
+            write_fenced(writer, &fence);
+    }
+    return NULL;
+}
+
+static int run(struct kinf_client *client, struct kinf_elector *elector, struct writer *writer,
+               struct kinf_error *err)
+{
+    pthread_t actor, scribe;
     int rc = kinf_elector_start(elector, err);
 
     if (rc < 0)
         return rc;
-    if (pthread_create(&actor, NULL, act, elector) != 0)
+    writer->client = client;
+    writer->elector = elector;
+    if (pthread_create(&actor, NULL, act, elector) != 0 ||
+        (writer->name != NULL && pthread_create(&scribe, NULL, keep_writing, writer) != 0))
         abort();
     rc = kinf_run_until_signal(err);
     if (rc == 0)
         rc = kinf_elector_stop(elector, err);
     is_over = true;
     pthread_join(actor, NULL);
+    if (writer->name != NULL)
+        pthread_join(scribe, NULL);
     return rc;
 }
 
@@ -99,8 +171,9 @@ int main(int argc, char **argv)
     kinf_auto_elector struct kinf_elector *elector = NULL;
     struct kinf_elector_options options = KINF_ELECTOR_OPTIONS_INIT;
     struct kinf_error err = KINF_ERROR_INIT;
+    struct writer writer;
 
-    if (argc != 8)
+    if (argc != 8 && argc != 9)
         return 2;
     kinf_log_to_stderr();
     identity = options.identity = argv[1];
@@ -114,8 +187,11 @@ int main(int argc, char **argv)
     options.on_started = on_started;
     options.on_stopped = on_stopped;
     options.on_leader = on_leader;
+    writer.name_space = argv[2];
+    writer.name = argc == 9 ? argv[8] : NULL;
     if (file < 0 || kinf_client_new(NULL, &client, &err) < 0 ||
-        kinf_elector_new(client, &options, &elector, &err) < 0 || run(elector, &err) < 0) {
+        kinf_elector_new(client, &options, &elector, &err) < 0 ||
+        run(client, elector, &writer, &err) < 0) {
         fprintf(stderr, "elector-probe: %s\n", err.message);
         return 1;
     }

@@ -46,6 +46,7 @@ class Election(unittest.TestCase):
         self.path = os.path.join(FOLDER.name, self.name)
         self.namespace = NAMESPACE
         self.candidates = {}
+        self.fence = []
 
     def tearDown(self):
         for process in self.candidates.values():
@@ -57,7 +58,8 @@ class Election(unittest.TestCase):
     def start(self, *identities, kubeconfig=None, env=None):
         for identity in identities:
             self.candidates[identity] = subprocess.Popen(
-                [PROGRAM, identity, self.namespace, self.name, self.path, str(LEASE_MS), str(RENEW_MS), str(RETRY_MS)],
+                [PROGRAM, identity, self.namespace, self.name, self.path, str(LEASE_MS), str(RENEW_MS), str(RETRY_MS),
+                 *self.fence],
                 stdin=subprocess.DEVNULL,
                 env={**os.environ, "KUBECONFIG": kubeconfig or cluster().kubeconfig(), **(env or {})})
 
@@ -165,6 +167,31 @@ class Leaders(Election):
         self.assertEqual(self.lease()["spec"]["holderIdentity"], "a")
         first.send_signal(signal.SIGTERM)
         self.assertEqual(first.wait(PATIENCE), 0)
+
+
+class Fences(Election):
+    def test_no_write_of_an_earlier_term_follows_one_of_a_later(self):
+        cluster().kubectl("create", "configmap", "-n", self.namespace, "fence")
+        self.fence = ["fence"]
+        self.start("a", "b", "c")
+        # Halted in the midst of whatever it does, and let go when another leads.
+        for n_leaders in range(1, 5):
+            wait_until(lambda: len({term for term, _ in self.writes()}) >= n_leaders, "the leader writes")
+            halted, _ = self.signal_leader(signal.SIGSTOP)
+            self.wait_acting(behind=self.acts()[-1].term)
+            self.candidates[halted].send_signal(signal.SIGCONT)
+        last = self.acts()[-1].term
+        wait_until(lambda: self.writes()[-1][0] == last, "the last leader writes")
+        stored = json.loads(cluster().kubectl("get", "configmap", "-n", self.namespace, "fence", "-o", "json"))
+        self.assertGreaterEqual(int(stored["data"]["term"]), last)
+
+    def writes(self):
+        """Terms and identities in the order of the server. It is checked each time that they are read."""
+        lines = sorted((int(version), int(term), identity) for identity, term, version in self.lines("wrote"))
+        writes = [(term, identity) for _, term, identity in lines]
+        self.assertEqual([term for term, _ in writes], sorted(term for term, _ in writes))
+        self.assertEqual(len(set(writes)), len({term for term, _ in writes}), "two have written in one term")
+        return writes
 
 
 @needs_cluster("rights")

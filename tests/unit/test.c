@@ -46,6 +46,14 @@ size_t test_rounds(size_t n)
     return n / divisor != 0 ? n / divisor : 1;
 }
 
+void test_model(const char *test, size_t n_rounds, void (*run)(struct test_random *random))
+{
+    struct test_random random = test_random_init(test);
+
+    for (size_t n = test_rounds(n_rounds); n > 0; n--)
+        run(&random);
+}
+
 const char *test_data_dir(void)
 {
     const char *dir = getenv("KINF_TEST_DATA");

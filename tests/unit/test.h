@@ -29,6 +29,9 @@ size_t test_random_below(struct test_random *random, size_t limit);
  * under asan, n/8 under tsan, at least 1. */
 size_t test_rounds(size_t n);
 
+/* A model test: so many rounds of it, with the numbers of one seed. */
+void test_model(const char *test, size_t n_rounds, void (*run)(struct test_random *random));
+
 /* The whole of a file below tests/data, with a NUL behind it (not counted). Fails the test if it
  * cannot be read. The caller frees it. */
 char *test_read_data(const char *name, size_t *ret_len);

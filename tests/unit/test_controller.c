@@ -40,6 +40,7 @@ static int delete_copy(struct stage *stage, struct kinf_call *call, struct kinf_
     return kinf_call_delete(call, object, err);
 }
 
+/* C2, C5 */
 static void reconciles_what_is_there_and_what_changes(void **state)
 {
     struct stage *stage = *state;
@@ -150,6 +151,85 @@ static void old_data_is_not_acted_upon(void **state)
     assert_int_equal(stage_status(stage).n_invalid, 0);
 }
 
+/* --- calls --- */
+
+static _Atomic(int) n_inside, n_at_once;
+
+static int be_slow(struct stage *stage, struct kinf_call *call, struct kinf_error *err)
+{
+    (void)call;
+    (void)err;
+    if (++n_inside > 1)
+        n_at_once++;
+    for (int i = 0; i < 2000 && stage->number == 0; i++)
+        nap(1);
+    n_inside--;
+    return 0;
+}
+
+/* C1 */
+static void changes_during_a_call_wait_for_its_end_and_are_one(void **state)
+{
+    struct stage *stage = *state;
+
+    n_inside = n_at_once = 0;
+    stage->options.n_workers = 4;
+    stage->reconcile = be_slow;
+    stage_start(stage);
+    stage_put(stage, "a", "sync: 'true'", "1");
+    for (int i = 0; i < 5000 && n_inside == 0; i++)
+        nap(1);
+    stage_put(stage, "a", "sync: 'true'", "2");
+    stage_put(stage, "a", "sync: 'true'", "3");
+    stage_must(stage, kinf_fake_settle(stage->fake, STAGE_PATIENCE_MS, &stage->err));
+    assert_int_equal(stage->n_reconciles, 1);
+    stage->number = 1;
+    stage_settle(stage);
+    assert_int_equal(stage->n_reconciles, 2);
+    assert_int_equal(n_at_once, 0);
+}
+
+static int say_stopped(struct stage *stage, struct kinf_call *call, struct kinf_error *err)
+{
+    (void)call;
+    return stage->n_reconciles < 4 ? kinf_error_set(err, KINF_ERR_STOPPED, "not so") : 0;
+}
+
+static void who_says_stopped_is_called_again_and_has_not_failed(void **state)
+{
+    struct stage *stage = *state;
+
+    stage->reconcile = say_stopped;
+    stage_start(stage);
+    stage_put(stage, "a", "sync: 'true'", "1");
+    for (int i = 0; i < 5000 && stage->n_reconciles < 4; i++)
+        nap(1);
+    stage_settle(stage);
+    assert_int_equal(stage->n_reconciles, 4);
+    assert_int_equal(stage_status(stage).n_stopped, 3);
+    assert_int_equal(stage_status(stage).n_other_errors, 0);
+}
+
+static void every_object_is_called_for_each_resync_and_keys_may_be_added_by_hand(void **state)
+{
+    struct stage *stage = *state;
+
+    stage->options.resync_period_ms = 60000;
+    stage_start(stage);
+    stage_put(stage, "a", "sync: 'true'", "1");
+    stage_put(stage, "b", "sync: 'true'", "1");
+    stage_settle(stage);
+    assert_int_equal(stage->n_reconciles, 2);
+    kinf_fake_advance(stage->fake, 62000);
+    for (int i = 0; i < 5000 && stage->n_reconciles < 4; i++)
+        nap(1);
+    assert_int_equal(stage->n_reconciles, 4);
+    stage_must(stage,
+               kinf_queue_add(kinf_controller_queue(stage->controller), "default/a", &stage->err));
+    stage_settle(stage);
+    assert_int_equal(stage->n_reconciles, 5);
+}
+
 /* --- deletion --- */
 
 static bool has_finalizer(struct stage *stage, const char *key, const char *finalizer)
@@ -198,6 +278,23 @@ static void a_finalizer_is_there_before_and_goes_after(void **state)
     stage_patch(stage, "b", "{\"metadata\":{\"finalizers\":null}}");
     stage_settle(stage);
     assert_false(stage_has(stage, "default/b"));
+}
+
+/* That it is gone will be told. */
+static void what_goes_before_it_has_its_finalizer_is_no_failure(void **state)
+{
+    struct stage *stage = *state;
+
+    stage->options.finalizer = "example.org/cleanup";
+    stage_must(stage, kinf_fake_fault(stage->fake, "patch configmaps 404 times=1", &stage->err));
+    stage_start(stage);
+    stage_put(stage, "a", "sync: 'true'", "1");
+    for (int i = 0; i < 5000 && stage->n_reconciles == 0; i++)
+        nap(1);
+    stage_settle(stage);
+    assert_int_equal(stage->n_reconciles, 1);
+    assert_int_equal(stage_status(stage).n_other_errors, 0);
+    assert_int_equal(stage_status(stage).n_conflicts, 1);
 }
 
 /* C5 */
@@ -442,6 +539,7 @@ static void want_of_memory_loses_no_key(void **state)
     assert_int_equal(stage->n_cleanups_gone, 1);
 }
 
+/* C2 */
 static void maps_name_the_owner_that_controls(void **state)
 {
     struct stage *stage = *state;
@@ -474,6 +572,29 @@ static void maps_name_the_owner_that_controls(void **state)
     stage_must(stage, kinf_fake_put(stage->fake, manifest, &stage->err));
     stage_settle(stage);
     assert_int_equal(stage->n_reconciles, n + 1);
+}
+
+static void all_are_named_when_one_comes_or_goes(void **state)
+{
+    struct stage *stage = *state;
+
+    stage_make(stage);
+    stage_must(stage, kinf_controller_watch(stage->controller, stage->copies, kinf_map_all,
+                                            stage->sources, &stage->err));
+    stage_put(stage, "a", "sync: 'true'", "1");
+    stage_put(stage, "b", "sync: 'true'", "1");
+    stage_start(stage);
+    stage_settle(stage);
+    assert_int_equal(stage->n_reconciles, 2);
+    stage_put(stage, "x", "sync-copy: 'true'", "1");
+    stage_settle(stage);
+    assert_int_equal(stage->n_reconciles, 4);
+    stage_put(stage, "x", "sync-copy: 'true'", "2");
+    stage_settle(stage);
+    assert_int_equal(stage->n_reconciles, 4);
+    stage_delete(stage, "default/x");
+    stage_settle(stage);
+    assert_int_equal(stage->n_reconciles, 6);
 }
 
 /* --- the end --- */
@@ -622,7 +743,11 @@ int main(void)
         T(applying_what_is_so_sends_nothing),
         T(a_call_sees_what_the_last_one_wrote),
         T(old_data_is_not_acted_upon),
+        T(changes_during_a_call_wait_for_its_end_and_are_one),
+        T(who_says_stopped_is_called_again_and_has_not_failed),
+        T(every_object_is_called_for_each_resync_and_keys_may_be_added_by_hand),
         T(a_finalizer_is_there_before_and_goes_after),
+        T(what_goes_before_it_has_its_finalizer_is_no_failure),
         T(who_loses_the_label_is_cleaned_up),
         T(without_a_finalizer_cleanup_has_no_object),
         T(what_is_deleted_while_it_is_reconciled_is_cleaned_up),
@@ -633,6 +758,7 @@ int main(void)
         T(a_key_comes_back_when_it_was_asked_to),
         T(want_of_memory_loses_no_key),
         T(maps_name_the_owner_that_controls),
+        T(all_are_named_when_one_comes_or_goes),
         T(stopping_from_a_callback_is_refused),
         T(stop_gives_up_requests),
         T(stops_in_any_state),

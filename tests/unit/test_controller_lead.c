@@ -17,7 +17,7 @@ static void nap(long ms)
     nanosleep(&pause, NULL);
 }
 
-static int begin(void **state)
+static int begin_trying_every(void **state, int64_t retry_ms)
 {
     struct kinf_elector_options options = KINF_ELECTOR_OPTIONS_INIT;
     struct stage *stage;
@@ -28,9 +28,20 @@ static int begin(void **state)
     options.name_space = "default";
     options.identity = "we";
     options.release_on_stop = true;
+    options.retry_ms = retry_ms;
     stage_must(stage, kinf_elector_new(stage->client, &options, &elector, &stage->err));
     stage->options.elector = elector;
     return 0;
+}
+
+static int begin(void **state)
+{
+    return begin_trying_every(state, 0);
+}
+
+static int begin_restless(void **state)
+{
+    return begin_trying_every(state, 20);
 }
 
 static int end(void **state)
@@ -42,15 +53,22 @@ static int end(void **state)
     return stage_end(state);
 }
 
+static void put_lease(struct stage *stage, const char *name, int seconds, int term)
+{
+    char manifest[256];
+
+    snprintf(manifest, sizeof manifest,
+             "{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: test, namespace: "
+             "default}, spec: {holderIdentity: '%s', leaseDurationSeconds: %d, leaseTransitions: "
+             "%d}}",
+             name, seconds, term);
+    stage_must(stage, kinf_fake_put(stage->fake, manifest, &stage->err));
+}
+
 /* Somebody has the Lease, from now on for 15 s. */
 static void take_lease(struct stage *stage)
 {
-    stage_must(stage,
-               kinf_fake_put(stage->fake,
-                             "{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: "
-                             "test, namespace: default}, spec: {holderIdentity: other, "
-                             "leaseDurationSeconds: 15, leaseTransitions: 7}}",
-                             &stage->err));
+    put_lease(stage, "other", 15, 7);
 }
 
 static const char *holder(struct stage *stage)
@@ -81,6 +99,13 @@ static void advance_until_active(struct stage *stage)
     assert_true(stage_status(stage).is_active);
 }
 
+static void wait_until_synced(struct stage *stage)
+{
+    for (int i = 0; i < 10000 && !stage_status(stage).is_synced; i++)
+        nap(1);
+    assert_true(stage_status(stage).is_synced);
+}
+
 static void acts_when_it_leads_and_gives_the_lease_up(void **state)
 {
     struct stage *stage = *state;
@@ -89,9 +114,8 @@ static void acts_when_it_leads_and_gives_the_lease_up(void **state)
     take_lease(stage);
     stage_put(stage, "a", "sync: 'true'", "1");
     stage_start(stage);
-    for (int i = 0; i < 5; i++)
-        kinf_fake_advance(stage->fake, 1000);
-    assert_true(stage_status(stage).is_synced);
+    wait_until_synced(stage);
+    kinf_fake_advance(stage->fake, 5000);
     assert_false(stage_status(stage).is_active);
     assert_int_equal(stage->n_reconciles, 0);
     advance_until_active(stage);
@@ -132,6 +156,55 @@ static void a_term_that_ends_ends_its_requests(void **state)
     stage_settle(stage);
     assert_int_equal(stage->number, 0);
     assert_true(stage_has(stage, "default/written"));
+}
+
+static void wait_for_count(const _Atomic(int) *count, int least)
+{
+    for (int i = 0; i < 5000 && *count < least; i++)
+        nap(1);
+    assert_true(*count >= least);
+}
+
+static _Atomic(bool) is_over;
+static _Atomic(int) n_by_b;
+
+/* "a" writes when it is told to, "b" at once. */
+static int write_in_turn(struct stage *stage, struct kinf_call *call, struct kinf_error *err)
+{
+    bool is_b = strcmp(kinf_call_key(call), "default/b") == 0;
+
+    n_by_b += is_b;
+    while (!is_b && !is_over)
+        nap(1);
+    return apply(stage, call, err);
+}
+
+/* Another has had the Lease for a moment, and we are in the next term. */
+static void what_is_left_of_a_term_does_not_disturb_the_next(void **state)
+{
+    struct stage *stage = *state;
+
+    is_over = false;
+    n_by_b = 0;
+    stage->reconcile = write_in_turn;
+    stage->options.n_workers = 2;
+    stage_must(stage, kinf_fake_fault(stage->fake, "patch configmaps hang", &stage->err));
+    stage_put(stage, "a", "sync: 'true'", "1");
+    stage_start(stage);
+    wait_for_count(&stage->n_reconciles, 1);
+    put_lease(stage, "", 1, 7);
+    for (int i = 0; i < 5000 && strcmp(holder(stage), "we") != 0; i++)
+        nap(1);
+    advance_until_active(stage);
+    stage_put(stage, "b", "sync: 'true'", "1");
+    wait_for_count(&n_by_b, 1);
+    nap(50);
+    is_over = true;
+    for (int i = 0; i < 5000 && stage_status(stage).n_stopped == 0; i++)
+        nap(1);
+    nap(50);
+    assert_int_equal(stage_status(stage).n_stopped, 1);
+    assert_int_equal(n_by_b, 1);
 }
 
 static int lose_it_first(struct stage *stage, struct kinf_call *call, struct kinf_error *err)
@@ -188,8 +261,7 @@ static void stops_while_another_leads(void **state)
     take_lease(stage);
     stage_put(stage, "a", "sync: 'true'", "1");
     stage_start(stage);
-    for (int i = 0; i < 5000 && !stage_status(stage).is_synced; i++)
-        nap(1);
+    wait_until_synced(stage);
     stage_must(stage, kinf_controller_stop(stage->controller, &stage->err));
     assert_int_equal(stage->n_reconciles, 0);
     assert_string_equal(holder(stage), "other");
@@ -201,6 +273,8 @@ int main(void)
 #define T(test) cmocka_unit_test_setup_teardown(test, begin, end)
         T(acts_when_it_leads_and_gives_the_lease_up),
         T(a_term_that_ends_ends_its_requests),
+        cmocka_unit_test_setup_teardown(what_is_left_of_a_term_does_not_disturb_the_next,
+                                        begin_restless, end),
         T(nothing_is_written_when_the_term_is_over),
         T(an_elector_that_runs_already_goes_on),
         T(stops_while_another_leads),

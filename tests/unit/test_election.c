@@ -121,6 +121,37 @@ static int64_t run(struct kinf__election *election, struct server *server, int64
     }
 }
 
+/* One who stands, and the server; to begin with it has no Lease. */
+struct bout {
+    struct server server;
+    struct kinf__election a;
+};
+
+static int begin(void **state)
+{
+    struct bout *bout = calloc(1, sizeof *bout);
+
+    stand(&bout->a, "a");
+    *state = bout;
+    return 0;
+}
+
+static int end(void **state)
+{
+    struct bout *bout = *state;
+
+    kinf__election_release(&bout->a);
+    free(bout);
+    return 0;
+}
+
+static void expect_to_lead(struct bout *bout, int64_t now_ms, int64_t term)
+{
+    run(&bout->a, &bout->server, now_ms);
+    assert_true(kinf__election_leads(&bout->a, now_ms));
+    assert_int_equal(bout->a.term, term);
+}
+
 #define LEASE(spec)                                                                                \
     "{\"kind\":\"Lease\",\"metadata\":{\"name\":\"lock\",\"namespace\":\"ns\"}" spec "}"
 #define HELD(by, seconds)                                                                          \
@@ -138,19 +169,17 @@ static void assert_has(const char *text, const char *part)
 
 static void an_absent_lease_is_created(void **state)
 {
-    struct server server = { .version = 0 };
-    struct kinf__election e;
+    struct bout *bout = *state;
+    struct server *server = &bout->server;
+    struct kinf__election *e = &bout->a;
 
-    (void)state;
-    stand(&e, "a");
-    assert_int_equal(run(&e, &server, 100), 100 + RETRY_MS);
-    assert_string_equal(server.calls, "get create");
-    assert_true(kinf__election_leads(&e, 100));
-    assert_int_equal(e.term, 0);
-    assert_has(server.text, "\"holderIdentity\":\"a\",\"leaseDurationSeconds\":15,");
-    assert_has(server.text, "\"leaseTransitions\":0");
-    assert_string_equal(kinf__election_leader(&e), "a");
-    kinf__election_release(&e);
+    assert_int_equal(run(e, server, 100), 100 + RETRY_MS);
+    assert_string_equal(server->calls, "get create");
+    assert_true(kinf__election_leads(e, 100));
+    assert_int_equal(e->term, 0);
+    assert_has(server->text, "\"holderIdentity\":\"a\",\"leaseDurationSeconds\":15,");
+    assert_has(server->text, "\"leaseTransitions\":0");
+    assert_string_equal(kinf__election_leader(e), "a");
 }
 
 static void a_free_lease_is_taken_at_once(void **state)
@@ -178,37 +207,34 @@ static void a_free_lease_is_taken_at_once(void **state)
     }
 }
 
+/* L2, L4 */
 static void a_held_lease_is_waited_out_by_our_clock_alone(void **state)
 {
-    struct server server = { .version = 0 };
-    struct kinf__election e;
+    struct bout *bout = *state;
+    struct server *server = &bout->server;
+    struct kinf__election *e = &bout->a;
     int64_t now = 100;
 
-    (void)state;
-    put(&server, HELD("b", "5"));
-    stand(&e, "a");
+    put(server, HELD("b", "5"));
     /* Its times are long over: that is nothing to us. */
     while (now < 100 + 5000) {
-        assert_false(kinf__election_leads(&e, now));
-        now = run(&e, &server, now);
-        assert_int_equal(e.term, 0);
+        assert_false(kinf__election_leads(e, now));
+        now = run(e, server, now);
+        assert_int_equal(e->term, 0);
     }
     assert_int_equal(now, 100 + 5000);
-    assert_string_equal(kinf__election_leader(&e), "b");
-    run(&e, &server, now);
-    assert_true(kinf__election_leads(&e, now));
-    assert_int_equal(e.term, 8);
-    kinf__election_release(&e);
+    assert_string_equal(kinf__election_leader(e), "b");
+    expect_to_lead(bout, now, 8);
 }
 
+/* L2 */
 static void every_renewal_that_is_seen_begins_the_wait_anew(void **state)
 {
-    struct server server = { .version = 0 };
-    struct kinf__election e;
+    struct bout *bout = *state;
+    struct server *server = &bout->server;
+    struct kinf__election *e = &bout->a;
     int64_t now = 0;
 
-    (void)state;
-    stand(&e, "a");
     for (int i = 0; i < 20; i++) {
         char text[512];
 
@@ -216,15 +242,14 @@ static void every_renewal_that_is_seen_begins_the_wait_anew(void **state)
                  LEASE(",\"spec\":{\"holderIdentity\":\"b\",\"leaseDurationSeconds\":3,"
                        "\"renewTime\":\"t%d\"}"),
                  i);
-        put(&server, text);
-        now = run(&e, &server, now);
-        assert_false(kinf__election_leads(&e, now));
+        put(server, text);
+        now = run(e, server, now);
+        assert_false(kinf__election_leads(e, now));
     }
     /* A label is no sign of life. */
-    put(&server, server.text);
-    run(&e, &server, now);
-    assert_int_equal(e.free_ms, run(&e, &server, e.free_ms - 1));
-    kinf__election_release(&e);
+    put(server, server->text);
+    run(e, server, now);
+    assert_int_equal(e->free_ms, run(e, server, e->free_ms - 1));
 }
 
 static void what_cannot_be_meant_as_a_duration_is_our_own(void **state)
@@ -248,6 +273,7 @@ static void what_cannot_be_meant_as_a_duration_is_our_own(void **state)
     }
 }
 
+/* L5 */
 static void a_lease_of_our_name_that_we_have_not_written_is_anothers(void **state)
 {
     struct server server = { .version = 0 };
@@ -273,49 +299,44 @@ static void a_lease_of_our_name_that_we_have_not_written_is_anothers(void **stat
 
 static void renewals_are_one_write_each(void **state)
 {
-    struct server server = { .version = 0 };
-    struct kinf__election e;
+    struct bout *bout = *state;
+    struct server *server = &bout->server;
+    struct kinf__election *e = &bout->a;
     int64_t now;
 
-    (void)state;
-    stand(&e, "a");
-    now = run(&e, &server, 100);
+    now = run(e, server, 100);
     for (int i = 0; i < 10; i++) {
-        now = run(&e, &server, now);
-        assert_string_equal(server.calls, "update");
-        assert_int_equal(e.term, 0);
+        now = run(e, server, now);
+        assert_string_equal(server->calls, "update");
+        assert_int_equal(e->term, 0);
     }
-    assert_has(server.text, "\"acquireTime\":\"2023-11-14T22:13:20.000000Z\"");
+    assert_has(server->text, "\"acquireTime\":\"2023-11-14T22:13:20.000000Z\"");
     /* Another's label: what is there is read, and written again. */
-    put(&server, server.text);
-    now = run(&e, &server, now);
-    assert_string_equal(server.calls, "update get update");
-    now = run(&e, &server, now);
-    assert_string_equal(server.calls, "update");
-    assert_int_equal(e.term, 0);
-    kinf__election_release(&e);
+    put(server, server->text);
+    now = run(e, server, now);
+    assert_string_equal(server->calls, "update get update");
+    now = run(e, server, now);
+    assert_string_equal(server->calls, "update");
+    assert_int_equal(e->term, 0);
 }
 
 static void what_is_not_ours_is_kept(void **state)
 {
-    struct server server = { .version = 0 };
-    struct kinf__election e;
+    struct bout *bout = *state;
+    struct server *server = &bout->server;
+    struct kinf__election *e = &bout->a;
 
-    (void)state;
-    put(&server,
-        "{\"apiVersion\":\"coordination.k8s.io/v1\",\"metadata\":{\"labels\":{\"a\":\"b\"},"
-        "\"annotations\":{\"spec\":\"{\\\"x\\\"\"}},\"spec\":{\"preferredHolder\":\"c\","
-        "\"leaseTransitions\":-4,\"strategy\":\"OldestEmulationVersion\",\"new\":[1,{}]},"
-        "\"status\":1}");
-    stand(&e, "a");
-    run(&e, &server, 100);
-    assert_true(kinf__election_leads(&e, 100));
-    assert_has(server.text, "\"labels\":{\"a\":\"b\"},\"annotations\":{\"spec\":\"{\\\"x\\\"\"}}");
-    assert_has(server.text, ",\"preferredHolder\":\"c\",\"strategy\":\"OldestEmulationVersion\","
-                            "\"new\":[1,{}]}");
-    assert_has(server.text, "\"status\":1");
-    assert_null(strstr(server.text, "-4"));
-    kinf__election_release(&e);
+    put(server, "{\"apiVersion\":\"coordination.k8s.io/v1\",\"metadata\":{\"labels\":{\"a\":\"b\"},"
+                "\"annotations\":{\"spec\":\"{\\\"x\\\"\"}},\"spec\":{\"preferredHolder\":\"c\","
+                "\"leaseTransitions\":-4,\"strategy\":\"OldestEmulationVersion\",\"new\":[1,{}]},"
+                "\"status\":1}");
+    run(e, server, 100);
+    assert_true(kinf__election_leads(e, 100));
+    assert_has(server->text, "\"labels\":{\"a\":\"b\"},\"annotations\":{\"spec\":\"{\\\"x\\\"\"}}");
+    assert_has(server->text, ",\"preferredHolder\":\"c\",\"strategy\":\"OldestEmulationVersion\","
+                             "\"new\":[1,{}]}");
+    assert_has(server->text, "\"status\":1");
+    assert_null(strstr(server->text, "-4"));
 }
 
 /* --- losing --- */
@@ -331,59 +352,55 @@ static struct kinf__election_step expect(struct kinf__election *election, int64_
     return step;
 }
 
+/* L1 */
 static void time_counts_from_when_the_renewal_was_sent(void **state)
 {
-    struct server server = { .version = 0 };
-    struct kinf__election e;
+    struct bout *bout = *state;
+    struct server *server = &bout->server;
+    struct kinf__election *e = &bout->a;
 
-    (void)state;
-    stand(&e, "a");
-    run(&e, &server, 0);
-    assert_true(kinf__election_leads(&e, RENEW_MS - 1));
-    assert_false(kinf__election_leads(&e, RENEW_MS));
-    put(&server, server.text);
-    e.is_newest = true;
-    expect(&e, 2000, KINF__ELECTION_UPDATE);
-    answer(&e, 6000, 0, server.text);
-    assert_true(kinf__election_leads(&e, 2000 + RENEW_MS - 1));
-    assert_false(kinf__election_leads(&e, 2000 + RENEW_MS));
-    kinf__election_release(&e);
+    run(e, server, 0);
+    assert_true(kinf__election_leads(e, RENEW_MS - 1));
+    assert_false(kinf__election_leads(e, RENEW_MS));
+    put(server, server->text);
+    e->is_newest = true;
+    expect(e, 2000, KINF__ELECTION_UPDATE);
+    answer(e, 6000, 0, server->text);
+    assert_true(kinf__election_leads(e, 2000 + RENEW_MS - 1));
+    assert_false(kinf__election_leads(e, 2000 + RENEW_MS));
 }
 
+/* L1 */
 static void requests_of_a_leader_end_with_its_time(void **state)
 {
-    struct server server = { .version = 0 };
-    struct kinf__election e;
+    struct bout *bout = *state;
+    struct server *server = &bout->server;
+    struct kinf__election *e = &bout->a;
 
-    (void)state;
-    stand(&e, "a");
-    run(&e, &server, 0);
-    assert_int_equal(expect(&e, 2000, KINF__ELECTION_UPDATE).until_ms, 2000 + RENEW_MS / 2);
-    answer(&e, 7000, KINF_ERR_TIMEOUT, "");
-    assert_int_equal(expect(&e, 9000, KINF__ELECTION_GET).until_ms, RENEW_MS);
-    kinf__election_release(&e);
+    run(e, server, 0);
+    assert_int_equal(expect(e, 2000, KINF__ELECTION_UPDATE).until_ms, 2000 + RENEW_MS / 2);
+    answer(e, 7000, KINF_ERR_TIMEOUT, "");
+    assert_int_equal(expect(e, 9000, KINF__ELECTION_GET).until_ms, RENEW_MS);
 }
 
+/* L1 */
 static void an_answer_that_comes_too_late_makes_no_leader(void **state)
 {
-    struct server server = { .version = 0 };
-    struct kinf__election e;
+    struct bout *bout = *state;
+    struct server *server = &bout->server;
+    struct kinf__election *e = &bout->a;
     struct kinf__election_step step;
 
-    (void)state;
-    stand(&e, "a");
-    run(&e, &server, 0);
-    step = expect(&e, 2000, KINF__ELECTION_UPDATE);
-    assert_int_equal(serve(&server, &step), 0);
-    answer(&e, RENEW_MS, 0, server.text);
-    assert_false(kinf__election_leads(&e, RENEW_MS));
+    run(e, server, 0);
+    step = expect(e, 2000, KINF__ELECTION_UPDATE);
+    assert_int_equal(serve(server, &step), 0);
+    answer(e, RENEW_MS, 0, server->text);
+    assert_false(kinf__election_leads(e, RENEW_MS));
     /* It is ours still, but as another term. */
-    run(&e, &server, RENEW_MS + 3 * RETRY_MS);
-    assert_true(kinf__election_leads(&e, RENEW_MS + 3 * RETRY_MS));
-    assert_int_equal(e.term, 1);
-    kinf__election_release(&e);
+    expect_to_lead(bout, RENEW_MS + 3 * RETRY_MS, 1);
 }
 
+/* L3 */
 static void who_finds_another_in_the_lease_leads_no_more(void **state)
 {
     struct server server = { .version = 0 };
@@ -411,38 +428,52 @@ static void who_finds_another_in_the_lease_leads_no_more(void **state)
 
 static void a_leader_whose_lease_was_deleted_makes_it_again(void **state)
 {
-    struct server server = { .version = 0 };
-    struct kinf__election e;
+    struct bout *bout = *state;
+    struct server *server = &bout->server;
+    struct kinf__election *e = &bout->a;
 
-    (void)state;
-    stand(&e, "a");
-    run(&e, &server, 0);
-    server.text[0] = '\0';
-    run(&e, &server, 2000);
-    assert_string_equal(server.calls, "update get create");
-    assert_true(kinf__election_leads(&e, 2000 + RENEW_MS - 1));
-    assert_int_equal(e.term, 0);
-    kinf__election_release(&e);
+    run(e, server, 0);
+    server->text[0] = '\0';
+    run(e, server, 2000);
+    assert_string_equal(server->calls, "update get create");
+    assert_true(kinf__election_leads(e, 2000 + RENEW_MS - 1));
+    assert_int_equal(e->term, 0);
 }
 
+/* L6 */
+static void who_starts_behind_a_deletion_leads_beside_the_holder_until_its_renewal(void **state)
+{
+    struct bout *bout = *state;
+    struct kinf__election b;
+
+    expect_to_lead(bout, 0, 0);
+    bout->server.text[0] = '\0';
+    stand(&b, "b");
+    run(&b, &bout->server, 1000);
+    assert_true(kinf__election_leads(&b, 1000));
+    assert_true(kinf__election_leads(&bout->a, 1000));
+    run(&bout->a, &bout->server, RETRY_MS);
+    assert_false(kinf__election_leads(&bout->a, RETRY_MS));
+    assert_string_equal(kinf__election_leader(&bout->a), "b");
+    kinf__election_release(&b);
+}
+
+/* L4, L6 */
 static void a_deleted_lease_is_waited_out_by_those_who_had_seen_it(void **state)
 {
-    struct server server = { .version = 0 };
-    struct kinf__election e;
+    struct bout *bout = *state;
+    struct server *server = &bout->server;
+    struct kinf__election *e = &bout->a;
 
-    (void)state;
-    put(&server, HELD("b", "15"));
-    stand(&e, "a");
-    run(&e, &server, 0);
-    server.text[0] = '\0';
-    for (int64_t now = 0; now < LEASE_MS; now = run(&e, &server, now))
-        assert_false(kinf__election_leads(&e, now));
-    run(&e, &server, LEASE_MS);
-    assert_true(kinf__election_leads(&e, LEASE_MS));
-    assert_int_equal(e.term, 8);
-    kinf__election_release(&e);
+    put(server, HELD("b", "15"));
+    run(e, server, 0);
+    server->text[0] = '\0';
+    for (int64_t now = 0; now < LEASE_MS; now = run(e, server, now))
+        assert_false(kinf__election_leads(e, now));
+    expect_to_lead(bout, LEASE_MS, 8);
 }
 
+/* L6 */
 static void a_lease_that_a_person_takes_from_its_holder_is_waited_out(void **state)
 {
     const char *const edited[] = {
@@ -475,22 +506,18 @@ static void a_lease_that_a_person_takes_from_its_holder_is_waited_out(void **sta
 
 static void a_take_over_whose_answer_was_lost_is_known_again(void **state)
 {
-    struct server server = { .version = 0 };
-    struct kinf__election e;
+    struct bout *bout = *state;
+    struct server *server = &bout->server;
+    struct kinf__election *e = &bout->a;
     struct kinf__election_step step;
 
-    (void)state;
-    stand(&e, "a");
-    expect(&e, 0, KINF__ELECTION_GET);
-    answer(&e, 0, KINF_ERR_NOT_FOUND, "");
-    step = expect(&e, 0, KINF__ELECTION_CREATE);
-    assert_int_equal(serve(&server, &step), 0);
-    kinf__election_answer(&e, 5000, 0, KINF_ERR_TIMEOUT, false, (struct kinf_str){ NULL, 0 }, NULL);
-    assert_false(kinf__election_leads(&e, 5000));
-    run(&e, &server, 7000);
-    assert_true(kinf__election_leads(&e, 7000));
-    assert_int_equal(e.term, 1);
-    kinf__election_release(&e);
+    expect(e, 0, KINF__ELECTION_GET);
+    answer(e, 0, KINF_ERR_NOT_FOUND, "");
+    step = expect(e, 0, KINF__ELECTION_CREATE);
+    assert_int_equal(serve(server, &step), 0);
+    kinf__election_answer(e, 5000, 0, KINF_ERR_TIMEOUT, false, (struct kinf_str){ NULL, 0 }, NULL);
+    assert_false(kinf__election_leads(e, 5000));
+    expect_to_lead(bout, 7000, 1);
 }
 
 static void answers_that_are_no_leases_are_failures(void **state)
@@ -521,18 +548,17 @@ static void answers_that_are_no_leases_are_failures(void **state)
     }
 }
 
+/* L4 */
 static void a_number_at_its_end_stays_there(void **state)
 {
-    struct server server = { .version = 0 };
-    struct kinf__election e;
+    struct bout *bout = *state;
+    struct server *server = &bout->server;
+    struct kinf__election *e = &bout->a;
 
-    (void)state;
-    put(&server, LEASE(",\"spec\":{\"leaseTransitions\":2147483647}"));
-    stand(&e, "a");
-    run(&e, &server, 0);
-    assert_true(kinf__election_leads(&e, 0));
-    assert_has(server.text, "\"leaseTransitions\":2147483647");
-    kinf__election_release(&e);
+    put(server, LEASE(",\"spec\":{\"leaseTransitions\":2147483647}"));
+    run(e, server, 0);
+    assert_true(kinf__election_leads(e, 0));
+    assert_has(server->text, "\"leaseTransitions\":2147483647");
 }
 
 /* --- giving up --- */
@@ -562,25 +588,24 @@ static void released_it_is_nobodys(void **state)
 
 static void a_release_is_tried_again_after_a_conflict(void **state)
 {
-    struct server server = { .version = 0 };
-    struct kinf__election e;
+    struct bout *bout = *state;
+    struct server *server = &bout->server;
+    struct kinf__election *e = &bout->a;
 
-    (void)state;
-    stand(&e, "a");
-    run(&e, &server, 0);
-    kinf__election_resign(&e);
-    kinf__election_begin_release(&e, 3000);
-    expect(&e, 1000, KINF__ELECTION_GET);
-    answer(&e, 1000, 0, server.text);
-    put(&server, server.text);
-    expect(&e, 1000, KINF__ELECTION_UPDATE);
-    answer(&e, 1000, KINF_ERR_CONFLICT, "");
-    run(&e, &server, 1000);
-    assert_string_equal(server.calls, "get update");
-    assert_has(server.text, "\"holderIdentity\":\"\"");
-    kinf__election_release(&e);
+    run(e, server, 0);
+    kinf__election_resign(e);
+    kinf__election_begin_release(e, 3000);
+    expect(e, 1000, KINF__ELECTION_GET);
+    answer(e, 1000, 0, server->text);
+    put(server, server->text);
+    expect(e, 1000, KINF__ELECTION_UPDATE);
+    answer(e, 1000, KINF_ERR_CONFLICT, "");
+    run(e, server, 1000);
+    assert_string_equal(server->calls, "get update");
+    assert_has(server->text, "\"holderIdentity\":\"\"");
 }
 
+/* L7 */
 static void only_what_is_ours_is_released_and_only_in_time(void **state)
 {
     struct server server = { .version = 0 };
@@ -874,29 +899,32 @@ static void never_two_lead_whatever_is_slow_lost_halted_or_started_again(void **
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_absent_lease_is_created),
+#define T(test) cmocka_unit_test_setup_teardown(test, begin, end)
+        T(an_absent_lease_is_created),
         cmocka_unit_test(a_free_lease_is_taken_at_once),
-        cmocka_unit_test(a_held_lease_is_waited_out_by_our_clock_alone),
-        cmocka_unit_test(every_renewal_that_is_seen_begins_the_wait_anew),
+        T(a_held_lease_is_waited_out_by_our_clock_alone),
+        T(every_renewal_that_is_seen_begins_the_wait_anew),
         cmocka_unit_test(what_cannot_be_meant_as_a_duration_is_our_own),
         cmocka_unit_test(a_lease_of_our_name_that_we_have_not_written_is_anothers),
-        cmocka_unit_test(renewals_are_one_write_each),
-        cmocka_unit_test(what_is_not_ours_is_kept),
-        cmocka_unit_test(time_counts_from_when_the_renewal_was_sent),
-        cmocka_unit_test(requests_of_a_leader_end_with_its_time),
-        cmocka_unit_test(an_answer_that_comes_too_late_makes_no_leader),
+        T(renewals_are_one_write_each),
+        T(what_is_not_ours_is_kept),
+        T(time_counts_from_when_the_renewal_was_sent),
+        T(requests_of_a_leader_end_with_its_time),
+        T(an_answer_that_comes_too_late_makes_no_leader),
         cmocka_unit_test(who_finds_another_in_the_lease_leads_no_more),
-        cmocka_unit_test(a_leader_whose_lease_was_deleted_makes_it_again),
-        cmocka_unit_test(a_deleted_lease_is_waited_out_by_those_who_had_seen_it),
+        T(a_leader_whose_lease_was_deleted_makes_it_again),
+        T(who_starts_behind_a_deletion_leads_beside_the_holder_until_its_renewal),
+        T(a_deleted_lease_is_waited_out_by_those_who_had_seen_it),
         cmocka_unit_test(a_lease_that_a_person_takes_from_its_holder_is_waited_out),
-        cmocka_unit_test(a_take_over_whose_answer_was_lost_is_known_again),
+        T(a_take_over_whose_answer_was_lost_is_known_again),
         cmocka_unit_test(answers_that_are_no_leases_are_failures),
-        cmocka_unit_test(a_number_at_its_end_stays_there),
+        T(a_number_at_its_end_stays_there),
         cmocka_unit_test(released_it_is_nobodys),
-        cmocka_unit_test(a_release_is_tried_again_after_a_conflict),
+        T(a_release_is_tried_again_after_a_conflict),
         cmocka_unit_test(only_what_is_ours_is_released_and_only_in_time),
         cmocka_unit_test(without_memory_a_try_fails_and_the_next_succeeds),
         cmocka_unit_test(never_two_lead_whatever_is_slow_lost_halted_or_started_again),
+#undef T
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,11 +10,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <kinformer/kinformer.h>
 
 #include "unit/allocation.h"
+#include "unit/hanging_client.h"
 #include "unit/test.h"
 
 #define PATIENCE_MS 60000
@@ -171,6 +171,7 @@ static int64_t now_ms(void)
 
 /* --- leading --- */
 
+/* L7 */
 static void one_leads_and_hands_over_when_it_stops(void **state)
 {
     struct stage *stage = *state;
@@ -205,6 +206,7 @@ static void one_leads_and_hands_over_when_it_stops(void **state)
     assert_int_equal(other_told.n_stopped, 1);
 }
 
+/* L2 */
 static void a_leap_of_time_ends_a_term_at_once(void **state)
 {
     struct stage *stage = *state;
@@ -227,6 +229,7 @@ static void a_leap_of_time_ends_a_term_at_once(void **state)
     assert_true(later.term > fence.term);
 }
 
+/* L1 */
 static void a_server_that_hangs_ends_a_term_in_time(void **state)
 {
     struct stage *stage = *state;
@@ -240,6 +243,7 @@ static void a_server_that_hangs_ends_a_term_in_time(void **state)
     assert_int_equal(stage->told.n_started, 1);
 }
 
+/* L1 */
 static void a_callback_that_blocks_holds_up_nobody_but_itself(void **state)
 {
     struct stage *stage = *state;
@@ -265,6 +269,7 @@ static void block(enum kinf_log_level level, const char *module, const char *tex
         wait_while_blocked(ctx);
 }
 
+/* L1 */
 static void a_log_that_blocks_does_not_keep_the_end_of_a_term_secret(void **state)
 {
     struct stage *stage = *state;
@@ -280,6 +285,7 @@ static void a_log_that_blocks_does_not_keep_the_end_of_a_term_secret(void **stat
     kinf_log_set_callback(NULL, NULL);
 }
 
+/* L3 */
 static void a_lease_edited_by_hand_ends_the_term(void **state)
 {
     struct stage *stage = *state;
@@ -390,33 +396,11 @@ static void *stop_it(void *ctx)
     return NULL;
 }
 
-/* Its credential plugin does not come back. */
-static struct kinf_client *make_hanging_client(struct stage *stage)
-{
-    static const char text[] =
-        "clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\n"
-        "contexts: [{name: x, context: {cluster: c, user: u}}]\n"
-        "current-context: x\n"
-        "users: [{name: u, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: "
-        "sleep, args: ['600'], interactiveMode: Never}}}]\n";
-    struct kinf_client_options options = KINF_CLIENT_OPTIONS_INIT;
-    char path[] = "/tmp/kinformer-test-XXXXXX";
-    struct kinf_client *client;
-    int fd = mkstemp(path);
-
-    assert_int_equal(write(fd, text, sizeof text - 1), sizeof text - 1);
-    close(fd);
-    options.kubeconfig = path;
-    must(stage, kinf_client_new(&options, &client, &stage->err));
-    unlink(path);
-    return client;
-}
-
 static void a_credential_plugin_that_hangs_is_given_up_by_stop(void **state)
 {
     struct stage *stage = *state;
     struct kinf_elector_options options = options_of("a", &stage->told);
-    struct kinf_client *client = make_hanging_client(stage);
+    struct kinf_client *client = test_hanging_client();
 
     must(stage, kinf_elector_new(client, &options, &stage->elector, &stage->err));
     must(stage, kinf_elector_start(stage->elector, &stage->err));
@@ -477,6 +461,7 @@ static void a_lease_is_kept_if_it_is_not_to_be_released(void **state)
     assert_true(lease_has(stage, "\"holderIdentity\":\"a\""));
 }
 
+/* L7 */
 static void it_is_released_only_after_on_stopped_has_returned(void **state)
 {
     struct stage *stage = *state;

@@ -253,11 +253,8 @@ static void run(struct test_random *random)
 
 static void random_calls_keep_keys_and_twin_equal(void **state)
 {
-    struct test_random random = test_random_init(__func__);
-
     (void)state;
-    for (size_t n = test_rounds(2000); n > 0; n--)
-        run(&random);
+    test_model(__func__, 2000, run);
 }
 
 int main(void)

@@ -24,6 +24,16 @@ static struct kinf__requeue init(const struct kinf_queue_options *options)
     return requeue;
 }
 
+/* Of the first tries of a key. */
+static void expect_waits(const struct kinf_queue_options *options, const int64_t *expected_ms,
+                         unsigned n_expected)
+{
+    struct kinf__requeue requeue = init(options);
+
+    for (unsigned n = 0; n < n_expected; n++)
+        assert_int_equal(kinf__requeue_delay_ms(&requeue, n, 0), expected_ms[n]);
+}
+
 static void without_a_rule_nothing_waits(void **state)
 {
     struct kinf_queue_options options = no_rules();
@@ -79,15 +89,12 @@ static void some_fast_tries_are_followed_by_slow_ones(void **state)
 {
     static const int64_t expected_ms[] = { 5, 5, 5, 10000, 10000 };
     struct kinf_queue_options options = no_rules();
-    struct kinf__requeue requeue;
 
     (void)state;
     options.fast_ms = 5;
     options.slow_ms = 10000;
     options.n_fast = 3;
-    requeue = init(&options);
-    for (unsigned n = 0; n < KINF__ARRAY_LEN(expected_ms); n++)
-        assert_int_equal(kinf__requeue_delay_ms(&requeue, n, 0), expected_ms[n]);
+    expect_waits(&options, expected_ms, KINF__ARRAY_LEN(expected_ms));
 }
 
 static void the_longest_wait_of_all_rules_counts(void **state)
@@ -95,16 +102,13 @@ static void the_longest_wait_of_all_rules_counts(void **state)
     static const int64_t expected_ms[] = { 5,    5,    5,    3000, 3000, 3000, 3000,
                                            3000, 3000, 3000, 3000, 3000, 4096 };
     struct kinf_queue_options options = no_rules();
-    struct kinf__requeue requeue;
 
     (void)state;
     options.fast_ms = 5;
     options.slow_ms = 3000;
     options.n_fast = 3;
     options.backoff_base_ms = 1;
-    requeue = init(&options);
-    for (unsigned n = 0; n < KINF__ARRAY_LEN(expected_ms); n++)
-        assert_int_equal(kinf__requeue_delay_ms(&requeue, n, 0), expected_ms[n]);
+    expect_waits(&options, expected_ms, KINF__ARRAY_LEN(expected_ms));
 }
 
 static void all_keys_share_one_rate(void **state)

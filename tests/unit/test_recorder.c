@@ -7,11 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <kinformer/kinformer.h>
 
 #include "unit/allocation.h"
+#include "unit/hanging_client.h"
 #include "unit/test.h"
 
 #define PATIENCE_MS 60000
@@ -305,33 +305,11 @@ static void any_thread_may_record(void **state)
     assert_int_equal(count_events(stage, "\"count\":800"), 1);
 }
 
-/* Its credential plugin does not come back. */
-static struct kinf_client *make_hanging_client(struct stage *stage)
-{
-    static const char text[] =
-        "clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\n"
-        "contexts: [{name: x, context: {cluster: c, user: u}}]\n"
-        "current-context: x\n"
-        "users: [{name: u, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: "
-        "sleep, args: ['600'], interactiveMode: Never}}}]\n";
-    struct kinf_client_options options = KINF_CLIENT_OPTIONS_INIT;
-    char path[] = "/tmp/kinformer-test-XXXXXX";
-    struct kinf_client *client;
-    int fd = mkstemp(path);
-
-    assert_int_equal(write(fd, text, sizeof text - 1), sizeof text - 1);
-    close(fd);
-    options.kubeconfig = path;
-    must(stage, kinf_client_new(&options, &client, &stage->err));
-    unlink(path);
-    return client;
-}
-
 static void a_credential_plugin_that_hangs_does_not_hold_up_the_end(void **state)
 {
     struct stage *stage = *state;
     struct kinf_recorder_options options = KINF_RECORDER_OPTIONS_INIT;
-    struct kinf_client *client = make_hanging_client(stage);
+    struct kinf_client *client = test_hanging_client();
     int64_t begin_ms;
 
     stop(stage);

@@ -120,20 +120,27 @@ static void a_series_that_does_not_end_is_told_now_and_then(void **state)
 static void of_too_many_the_one_that_was_silent_for_longest_goes(void **state)
 {
     struct kinf__series_set set;
-    struct kinf__series *kept;
+    struct kinf__series *kept, *told = NULL;
     char name[32];
 
     (void)state;
     kinf__series_set_init(&set);
     for (int i = 0; i < KINF__SERIES_MAX; i++) {
+        struct kinf__series *series;
+
         snprintf(name, sizeof name, "n%d", i);
-        add(&set, name, "R", 0);
+        series = add(&set, name, "R", 0);
+        told = i == 2 ? series : told;
     }
     kept = add(&set, "n0", "R", 1);
+    /* Of n1 the server was told nothing, of n2 all. */
     add(&set, "another", "R", 2);
     assert_int_equal(set.map.n_nodes, KINF__SERIES_MAX);
+    assert_int_equal(set.n_lost, 1);
     assert_ptr_equal(add(&set, "n0", "R", 3), kept);
+    kinf__series_told(told, 3);
     assert_int_equal(add(&set, "n1", "R", 4)->seen.count, 1);
+    assert_int_equal(set.n_lost, 1);
     kinf__series_set_release(&set);
 }
 

@@ -115,7 +115,8 @@ KINF_API KINF_MUST_CHECK int kinf_call_delete(struct kinf_call *call,
                                               const struct kinf_object *object,
                                               struct kinf_error *err);
 /* Any request. Its timeout is no longer than what is left of the term. The default field manager is
- * the controller's name. */
+ * the controller's name. What it writes the next call sees (C3), but for what the answer does not
+ * say: DELETE_COLLECTION, and subresources that are answered with a Status, as evictions. */
 KINF_API KINF_MUST_CHECK int kinf_call_request(struct kinf_call *call,
                                                const struct kinf_request *request,
                                                struct kinf_response *ret_response,
@@ -136,7 +137,8 @@ typedef int kinf_map_cb(const struct kinf_object *object, struct kinf_keys *keys
 /* The owner in metadata.ownerReferences that has controller=true, if it is of this group and kind.
  * `ctx`: its const struct kinf_type. Mirrors: handler.EnqueueRequestForOwner. */
 KINF_API int kinf_map_owner(const struct kinf_object *object, struct kinf_keys *keys, void *ctx);
-/* The value of an annotation, or of a label, as key. `ctx`: its name. */
+/* The value of an annotation, or of a label, as key. `ctx`: its name. A label's has no '/': it names
+ * only what has no namespace. */
 KINF_API int kinf_map_annotation(const struct kinf_object *object, struct kinf_keys *keys,
                                  void *ctx);
 KINF_API int kinf_map_label(const struct kinf_object *object, struct kinf_keys *keys, void *ctx);
@@ -162,7 +164,8 @@ struct kinf_controller_options {
     /* Marks what kinf_call_apply() makes by the key of its call, and keeps it from what others made:
      * an object of the name without this annotation, or with another key in it, is
      * KINF_ERR_EXISTS and stays as it is. One that no watched informer has is created first, with
-     * its labels, since the server alone knows who came first. NULL: apply takes what it finds.
+     * its labels, since the server alone knows who came first. One that is gone by now, or another
+     * (another uid), is KINF_ERR_CONFLICT until the cache knows. NULL: apply takes what it finds.
      * The way back is kinf_map_annotation(). */
     const char *owner_annotation;
     void *ctx;

@@ -17,6 +17,8 @@
  *      that process still runs. It is waited out.
  *  L6  A Lease that a person has deleted, emptied or given to another while its holder's time was not
  *      over is waited out, too, by those who had seen that time: the holder acts until it finds out.
+ *      Who has not seen it, since it is started behind a deletion, leads at once, while the holder
+ *      still acts, up to its next renewal; and counts terms anew.
  *  L7  on_stopped has returned before the Lease is released. Who releases hands over at once.
  *
  * L1 holds between two reads of the clock: what is done after a look may be late, if the process is
