@@ -12,8 +12,8 @@
  * closes it ends it. Otherwise its standard output is logged, as standard error is: 100 lines in ten
  * seconds.
  *
- * At the end it gets the rest of the line that it is reading and the end of its input, a second later
- * SIGTERM, after another one SIGKILL, each with all of its process group.
+ * At the end it gets the rest of the line that it is reading, if it takes that within a second, and the
+ * end of its input, a second later SIGTERM, after another one SIGKILL, each with all of its group.
  *
  * Threads: any, but for new and free.
  */
@@ -36,7 +36,7 @@ KINF_MUST_CHECK int kinf__exec_handler_new(char *const *args, size_t n_args, boo
                                            struct kinf_error *err);
 /* Begins its end, and waits for nothing. */
 void kinf__exec_handler_interrupt(struct kinf__exec_handler *handler);
-/* Waits until it has ended: twice KINF__CHILD_GRACE_MS at most, and a bit. */
+/* Waits until it has ended: three times KINF__CHILD_GRACE_MS at most, and a bit. */
 void kinf__exec_handler_stop(struct kinf__exec_handler *handler);
 /* After its feeds. Stops it, if need be. NULL is allowed. */
 void kinf__exec_handler_free(struct kinf__exec_handler *handler);
