@@ -27,7 +27,8 @@ declare -A below=(
     [apiserver]="base json object yaml rest indexer informer watchcache table serve document fault"
     [workloads]="base json object indexer serve document apiserver"
     [sim]="base json object yaml rest indexer informer watchcache serve document fault apiserver workloads"
-    [daemon]="base json object yaml rest indexer deltafifo reflector informer watchcache table serve"
+    [handlers]="base json object reflector"
+    [daemon]="base json object yaml rest indexer deltafifo reflector informer watchcache table serve handlers"
 )
 # header pattern: the only folders that may include it
 declare -A owner=(

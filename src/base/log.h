@@ -23,6 +23,7 @@
     X(KINF__LOG_ELECTOR, "elector")                                                                \
     X(KINF__LOG_CONTROLLER, "controller")                                                          \
     X(KINF__LOG_RECORDER, "recorder")                                                              \
+    X(KINF__LOG_HANDLERS, "handlers")                                                              \
     X(KINF__LOG_SERVE, "serve")                                                                    \
     X(KINF__LOG_DAEMON, "daemon")
 

@@ -19,7 +19,10 @@ void kinf__config_release(struct kinf__config *config)
 {
     for (size_t i = 0; i < config->n_resources; i++)
         kinf__resource_config_release(&config->resources[i]);
+    for (size_t i = 0; i < config->n_handlers; i++)
+        kinf__handler_config_release(&config->handlers[i]);
     free(config->resources);
+    free(config->handlers);
     free(config->kubeconfig);
     free(config->context);
     free(config->log_levels);
@@ -46,6 +49,18 @@ struct kinf__resource_config *kinf__config_add_resource(struct kinf__config *con
     config->resources = resources;
     resources[config->n_resources] = (struct kinf__resource_config){ 0 };
     return &resources[config->n_resources++];
+}
+
+struct kinf__handler_config *kinf__config_add_handler(struct kinf__config *config)
+{
+    struct kinf__handler_config *handlers =
+        realloc(config->handlers, (config->n_handlers + 1) * sizeof *handlers);
+
+    if (handlers == NULL)
+        return NULL;
+    config->handlers = handlers;
+    handlers[config->n_handlers] = (struct kinf__handler_config){ 0 };
+    return &handlers[config->n_handlers++];
 }
 
 bool kinf__events_mode_parse(const char *text, enum kinf__events_mode *ret_mode)
@@ -270,6 +285,45 @@ static int read_on_demand(const struct kinf__config_reader *reader,
     return check_includes(&section, &config->includes);
 }
 
+static bool has_resource(const struct kinf__config *config, const char *name)
+{
+    for (size_t i = 0; i < config->n_resources; i++) {
+        if (strcmp(config->resources[i].resource, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int read_handler(const struct kinf__config_reader *reader,
+                        const struct kinf__yaml_node *node, struct kinf__config *config)
+{
+    struct kinf__handler_config *handler = kinf__config_add_handler(config);
+    int failed;
+
+    if (handler == NULL)
+        return kinf__error_no_memory(reader->err);
+    failed = kinf__handler_config_read(reader->yaml, node, handler, reader->err);
+    for (size_t i = 0; failed == 0 && i < handler->resources.n_items; i++) {
+        if (!has_resource(config, handler->resources.items[i]))
+            failed = kinf__yaml_error(
+                reader->err, KINF_ERR_CONFIG, reader->yaml, kinf__yaml_get(node, "resources"),
+                "the handler's %s is none of this file's resources", handler->resources.items[i]);
+    }
+    return failed;
+}
+
+/* After the resources, which they name. */
+static int read_handlers(const struct kinf__config_reader *reader, struct kinf__config *config)
+{
+    const struct kinf__yaml_node *list = NULL;
+    int failed =
+        kinf__yaml_read_sequence(reader->yaml, reader->mapping, "handlers", &list, reader->err);
+
+    for (size_t i = 0; failed == 0 && list != NULL && i < list->n_items; i++)
+        failed = read_handler(reader, list->items[i], config);
+    return failed;
+}
+
 static int read_root(const struct kinf__yaml *yaml, struct kinf__config *config,
                      struct kinf_error *err)
 {
@@ -277,7 +331,7 @@ static int read_root(const struct kinf__yaml *yaml, struct kinf__config *config,
         "kubeconfig",   "context",      "log",       "events",      "eventsObjects", "resources",
         "listen",       "maxStaleness", "tls",       "auth",        "authAllowFor",  "authDenyFor",
         "authStaleFor", "unixMode",     "unixUsers", "passThrough", "healthListen",  "startSpread",
-        "accessLog",    "onDemand",     NULL
+        "accessLog",    "onDemand",     "handlers",  NULL
     };
     const struct kinf__yaml_node *root = kinf__yaml_root(yaml), *list = NULL;
     const struct kinf__config_reader reader = { yaml, root, err };
@@ -311,7 +365,7 @@ static int read_root(const struct kinf__yaml *yaml, struct kinf__config *config,
         failed = resource != NULL ? kinf__resource_config_read(yaml, list->items[i], resource, err)
                                   : kinf__error_no_memory(err);
     }
-    return failed;
+    return failed < 0 ? failed : read_handlers(&reader, config);
 }
 
 int kinf__config_read(const char *file, struct kinf__config *ret_config, struct kinf_error *err)

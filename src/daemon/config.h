@@ -13,6 +13,7 @@
 
 #include <kinformer/error.h>
 
+#include "daemon/handler_config.h"
 #include "daemon/resource_config.h"
 
 enum kinf__events_mode {
@@ -58,6 +59,8 @@ struct kinf__config {
     int64_t start_spread_ms; /* the first request waits for a part of it, drawn at random */
     struct kinf__resource_config *resources;
     size_t n_resources;
+    struct kinf__handler_config *handlers;
+    size_t n_handlers;
 };
 
 /* Reads a YAML file (config/kinformerd.yaml documents it). Unknown keys and wrong types are errors
@@ -69,6 +72,7 @@ void kinf__config_release(struct kinf__config *config);
 
 /* Adds an empty entry and hands it out; NULL when out of memory. */
 struct kinf__resource_config *kinf__config_add_resource(struct kinf__config *config);
+struct kinf__handler_config *kinf__config_add_handler(struct kinf__config *config);
 
 /* Checks what needs no server: at least one resource, or some on demand, none twice, paths, selectors. `where` names
  * the source in messages. Errors: KINF_ERR_CONFIG. */

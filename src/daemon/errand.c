@@ -140,6 +140,16 @@ static void tell_unchangeable(const struct kinf__config *now, const struct kinf_
                   "kubeconfig, context, events and eventsObjects change only by a restart");
 }
 
+static void tell_handlers(const struct kinf__config *now, const struct kinf__config *wanted)
+{
+    bool are_equal = now->n_handlers == wanted->n_handlers;
+
+    for (size_t i = 0; are_equal && i < now->n_handlers; i++)
+        are_equal = kinf__handler_config_equal(&now->handlers[i], &wanted->handlers[i]);
+    if (!are_equal)
+        KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_WARN, "handlers change only by a restart");
+}
+
 /* A manager waits for the end of the reload; before the first sync nothing is ready. */
 static void tell_reloaded(const struct kinf__watches *watches, const struct kinf_error *err)
 {
@@ -184,6 +194,7 @@ static int take_over_config(struct kinf__errand *errand)
         kinf_log_set_levels(log_levels, &errand->err) < 0)
         return errand->err.code;
     tell_unchangeable(&errand->watches->config, &errand->config);
+    tell_handlers(&errand->watches->config, &errand->config);
     kinf__on_demand_set_rules(errand->on_demand, &errand->config);
     kinf__watches_exchange(errand->watches, KINF__TAKE(errand->items), &errand->config);
     return 0;

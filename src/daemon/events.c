@@ -4,59 +4,9 @@
  */
 #include "daemon/events.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "base/buffer.h"
 #include "base/error.h"
-#include "json/quote.h"
-
-/* Line ends inside JSON are white space between tokens; one object must stay on one line. */
-static void join_lines(char *bytes, size_t len)
-{
-    for (size_t i = 0; i < len; i++) {
-        if (bytes[i] == '\n' || bytes[i] == '\r')
-            bytes[i] = ' ';
-    }
-}
-
-static int append_object(struct kinf__buffer *line, const char *name,
-                         const struct kinf_object *object)
-{
-    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
-    struct kinf_str text;
-    size_t start;
-
-    if (kinf_object_full_json(object, &scratch, &text, NULL) < 0 ||
-        kinf__buffer_printf(line, ",\"%s\":", name) < 0)
-        return KINF_ERR_NO_MEMORY;
-    start = line->len;
-    if (kinf__buffer_append_str(line, text) < 0)
-        return KINF_ERR_NO_MEMORY;
-    join_lines(line->bytes + start, text.len);
-    return 0;
-}
-
-static int append_json(struct kinf__buffer *line, const struct kinf__events *events,
-                       const char *type, const struct kinf_object *shown,
-                       const struct kinf_object *old, bool initial, bool unknown)
-{
-    if (kinf__buffer_printf(line, "{\"type\":\"%s\",\"resource\":", type) < 0 ||
-        kinf__quote(line, kinf_str_from(events->resource)) < 0 ||
-        kinf__buffer_append(line, ",\"key\":", 7) < 0 ||
-        kinf__quote(line, kinf_str_from(kinf_object_key(shown))) < 0 ||
-        kinf__buffer_append(line, ",\"resourceVersion\":", 19) < 0 ||
-        kinf__quote(line, kinf_str_from(kinf_object_resource_version(shown))) < 0 ||
-        kinf__buffer_printf(line, ",\"initial\":%s,\"finalStateUnknown\":%s",
-                            initial ? "true" : "false", unknown ? "true" : "false") < 0)
-        return KINF_ERR_NO_MEMORY;
-    if (events->with_objects && append_object(line, "object", shown) < 0)
-        return KINF_ERR_NO_MEMORY;
-    if (events->with_objects && old != NULL && old != shown &&
-        append_object(line, "oldObject", old) < 0)
-        return KINF_ERR_NO_MEMORY;
-    return kinf__buffer_append(line, "}\n", 2);
-}
+#include "handlers/line.h"
 
 /* Some types' names may hold line ends and what moves a terminal's cursor (those of RBAC). */
 static void make_printable(char *bytes, size_t len)
@@ -103,8 +53,14 @@ void kinf__events_print(const struct kinf__events *events, const struct kinf_obj
     int failed;
 
     if (events->mode == KINF__EVENTS_JSON)
-        failed = append_json(&line, events, type, shown, object != NULL ? old : NULL,
-                             in_initial_list, unknown);
+        failed = kinf__line_append(
+            &line, &(struct kinf__line){ .type = type,
+                                         .resource = events->resource,
+                                         .object = shown,
+                                         .old = object != NULL && old != object ? old : NULL,
+                                         .in_initial_list = in_initial_list,
+                                         .final_state_unknown = unknown,
+                                         .with_object = events->with_objects });
     else
         failed = append_text(&line, events, type, shown, in_initial_list, unknown);
     write_line(events, &line, failed);
@@ -115,12 +71,10 @@ void kinf__events_print_synced(const struct kinf__events *events)
     KINF__AUTO_BUFFER line = KINF__BUFFER_INIT;
     int failed;
 
-    if (events->mode == KINF__EVENTS_JSON) {
-        failed = kinf__buffer_printf(&line, "{\"type\":\"SYNCED\",\"resource\":");
-        failed = failed < 0 ? failed : kinf__quote(&line, kinf_str_from(events->resource));
-        failed = failed < 0 ? failed : kinf__buffer_append(&line, "}\n", 2);
-    } else {
+    if (events->mode == KINF__EVENTS_JSON)
+        failed = kinf__line_append(
+            &line, &(struct kinf__line){ .type = "SYNCED", .resource = events->resource });
+    else
         failed = kinf__buffer_printf(&line, "%-8s %s\n", "SYNCED", events->resource);
-    }
     write_line(events, &line, failed);
 }

@@ -2,10 +2,9 @@
  * The printing handler: notifications as lines of text or JSON.
  *
  *   text  ADDED    pods default/web-1 rv=1042
- *   json  {"type":"ADDED","resource":"pods","key":"default/web-1","resourceVersion":"1042",
- *          "initial":true,"finalStateUnknown":false}
+ *   json  as handlers/line.h has it
  *
- * JSON is one line each. It is a contract: scripts rely on it.
+ * It is a contract: scripts rely on it.
  *
  * Threads: handlers run on their listeners' threads; an events object is shared by those of one
  * resource.

@@ -304,7 +304,7 @@ static int make(struct kinf__on_demand *on_demand, struct kinf__on_demand_entry 
                                          .mode = KINF__EVENTS_NONE };
     struct kinf__watches *watches = on_demand->watches;
 
-    return kinf__watch_new(watches->client, &entry->config, &events, &owner,
+    return kinf__watch_new(watches->client, &entry->config, &events, NULL, &owner,
                            watches->serving->server, &entry->watch, &entry->err);
 }
 

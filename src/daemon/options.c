@@ -46,6 +46,11 @@ const char kinf__options_help[] =
     "  --client-token FILE   where these have their token; default: the pod's, if tokens are "
     "taken\n"
     "\n"
+    "Whom to tell:\n"
+    "  --exec COMMAND        run it by /bin/sh -c and send it what happens, a line of JSON each,\n"
+    "                        on its standard input; may be repeated (handlers, in the\n"
+    "                        configuration)\n"
+    "\n"
     "What to print:\n"
     "  --events MODE         text, json or none; default: text on a terminal, else none\n"
     "  --events-objects      with --events json: whole objects too\n"
@@ -108,6 +113,7 @@ static const struct kinf__flag known_flags[] = {
     { "on-demand", false, AT(options.overrides.on_demand), 0, kinf__flag_on },
     { "write-kubeconfig", true, AT(options.kubeconfig_out), 0, kinf__flag_text },
     { "client-token", true, AT(options.client_token), 0, kinf__flag_text },
+    { "exec", true, AT(options.overrides.execs), 0, kinf__flag_add },
     { "events", true, AT(options.overrides.events), 0, take_events },
     { "events-objects", false, AT(options.overrides.events_objects), 0, kinf__flag_on },
     { "measure", false, AT(options.command), KINF__COMMAND_MEASURE, kinf__flag_set },
@@ -179,24 +185,40 @@ static int check_reachable(const struct kinf__options *options, const struct kin
     return 0;
 }
 
+static int add_handlers(const struct kinf__flag_values *commands, struct kinf__config *config,
+                        struct kinf_error *err)
+{
+    int failed = 0;
+
+    for (size_t i = 0; failed == 0 && i < commands->n_items; i++) {
+        struct kinf__handler_config *handler = kinf__config_add_handler(config);
+
+        failed = handler != NULL
+                     ? kinf__handler_config_set_command(handler, commands->items[i], err)
+                     : kinf__error_no_memory(err);
+    }
+    return failed;
+}
+
 /* What the command line says of the cluster and of printing wins over the file. */
 static int override(const struct kinf__options *options, struct kinf__config *config,
                     struct kinf_error *err)
 {
     const struct kinf__overrides *overrides = &options->overrides;
+    int failed;
 
     if (copy_text(overrides->kubeconfig, &config->kubeconfig) < 0 ||
         copy_text(overrides->context, &config->context) < 0 ||
         copy_text(overrides->health_listen, &config->health_listen) < 0)
         return kinf__error_no_memory(err);
     if (overrides->health_listen != NULL) {
-        int failed = kinf__address_check(overrides->health_listen, true, err);
+        failed = kinf__address_check(overrides->health_listen, true, err);
 
         if (failed < 0)
             return failed;
     }
     for (size_t i = 0; i < overrides->listen.n_items; i++) {
-        int failed = kinf__address_check(overrides->listen.items[i], config->is_delegated, err);
+        failed = kinf__address_check(overrides->listen.items[i], config->is_delegated, err);
 
         if (failed < 0)
             return failed;
@@ -210,7 +232,8 @@ static int override(const struct kinf__options *options, struct kinf__config *co
     config->events_objects = config->events_objects || overrides->events_objects;
     if (config->events_objects && config->events != KINF__EVENTS_JSON)
         return kinf__error_set(err, KINF_ERR_INVALID, "--events-objects needs --events json");
-    return check_reachable(options, config, err);
+    failed = add_handlers(&overrides->execs, config, err);
+    return failed < 0 ? failed : check_reachable(options, config, err);
 }
 
 /* Something has to be cached, now or on demand. */

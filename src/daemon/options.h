@@ -29,6 +29,7 @@ struct kinf__overrides {
     enum kinf__events_mode events;   /* KINF__EVENTS_DEFAULT: as the file says */
     bool events_objects;             /* false: as the file says */
     struct kinf__flag_values listen; /* beside the file's */
+    struct kinf__flag_values execs;  /* likewise */
     const char *health_listen;
     bool pass_through; /* false in these two: as the file says */
     bool on_demand;

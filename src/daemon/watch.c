@@ -34,6 +34,38 @@ static void print_delete(const struct kinf_object *object, bool final_state_unkn
     kinf__events_print(&watch->events, object, NULL, false, final_state_unknown);
 }
 
+static void feed_add(const struct kinf_object *object, bool in_initial_list, void *ctx)
+{
+    const struct kinf__watch *watch = ctx;
+
+    for (size_t i = 0; i < watch->feeds.n_items; i++)
+        kinf__feed_put(watch->feeds.items[i], object, in_initial_list);
+}
+
+static void feed_update(const struct kinf_object *old, const struct kinf_object *object, void *ctx)
+{
+    (void)old;
+    feed_add(object, false, ctx);
+}
+
+static void feed_delete(const struct kinf_object *object, bool final_state_unknown, void *ctx)
+{
+    const struct kinf__watch *watch = ctx;
+
+    for (size_t i = 0; i < watch->feeds.n_items; i++)
+        kinf__feed_delete(watch->feeds.items[i], object, final_state_unknown);
+}
+
+static void feed_synced(void *ctx)
+{
+    struct kinf__watch *watch = ctx;
+
+    if (atomic_fetch_sub(&watch->n_unfed, 1) != 1)
+        return;
+    for (size_t i = 0; i < watch->feeds.n_items; i++)
+        kinf__feed_synced(watch->feeds.items[i]);
+}
+
 static void note_synced(void *ctx)
 {
     struct kinf__watch *watch = ctx;
@@ -216,10 +248,30 @@ static int add_informers(struct kinf__watch *watch, struct kinf_client *client,
     return watch->resource != NULL ? 0 : kinf__error_no_memory(err);
 }
 
+/* By handlers of the informers beside the printing one, which may have to wait for its reader. */
+static int add_feeds(struct kinf__watch *watch, const struct kinf__exec_handlers *handlers,
+                     struct kinf_error *err)
+{
+    struct kinf_handler handler = KINF_HANDLER_INIT;
+    kinf_handler_id ignored;
+    int failed = kinf__exec_handlers_make_feeds(handlers, watch->config->resource, watch->resource,
+                                                &watch->feeds, err);
+
+    handler.on_add = feed_add;
+    handler.on_update = feed_update;
+    handler.on_delete = feed_delete;
+    handler.on_synced = feed_synced;
+    handler.ctx = watch;
+    atomic_store(&watch->n_unfed, watch->n_informers);
+    for (size_t i = 0; failed == 0 && watch->feeds.n_items != 0 && i < watch->n_informers; i++)
+        failed = kinf_informer_add_handler(watch->informers[i], &handler, &ignored, err);
+    return failed;
+}
+
 int kinf__watch_new(struct kinf_client *client, const struct kinf__resource_config *config,
-                    const struct kinf__events *events, const struct kinf__watch_owner *owner,
-                    struct kinf__server *server, struct kinf__watch **ret_watch,
-                    struct kinf_error *err)
+                    const struct kinf__events *events, const struct kinf__exec_handlers *handlers,
+                    const struct kinf__watch_owner *owner, struct kinf__server *server,
+                    struct kinf__watch **ret_watch, struct kinf_error *err)
 {
     struct kinf__watch *watch = calloc(1, sizeof *watch);
     int failed;
@@ -233,6 +285,8 @@ int kinf__watch_new(struct kinf_client *client, const struct kinf__resource_conf
     watch->events.on_failure = owner->on_output_failure;
     watch->events.ctx = owner->ctx;
     failed = add_informers(watch, client, err);
+    if (failed == 0 && handlers != NULL)
+        failed = add_feeds(watch, handlers, err);
     if (failed < 0) {
         kinf__watch_free(watch);
         return failed;
@@ -280,6 +334,7 @@ void kinf__watch_free(struct kinf__watch *watch)
         return;
     for (size_t i = 0; i < watch->n_informers; i++)
         end_informer(watch, i);
+    kinf__feeds_release(&watch->feeds);
     free(watch->sources);
     free(watch->informers);
     free(watch->resource);

@@ -13,6 +13,7 @@
 
 #include "daemon/config.h"
 #include "daemon/events.h"
+#include "daemon/exec_handlers.h"
 #include "serve/server.h"
 
 /* What a watch tells the daemon. */
@@ -30,6 +31,7 @@ struct kinf__watch {
     const struct kinf__resource_config *config; /* the daemon's; main sets it anew on a reload */
     struct kinf__watch_owner owner;
     struct kinf__events events; /* mode KINF__EVENTS_NONE: nothing is printed */
+    struct kinf__feeds feeds;   /* of the handlers that are told */
     char *resource;             /* "pods", "deployments.apps" */
     struct kinf_informer **informers;
     struct kinf__source **sources; /* of the informers, in their order; NULL: not served */
@@ -38,15 +40,17 @@ struct kinf__watch {
     int64_t started_ns;
     /* atomic */
     _Atomic(size_t) n_unsynced;
+    _Atomic(size_t) n_unfed;    /* informers of which the feeds have not had everything */
     _Atomic(int64_t) synced_ns; /* 0: not yet */
 };
 
 /* Asks the server for the resource and makes the informers; they do not run yet. `server` NULL:
- * nothing is served; otherwise this is, unless the configuration says otherwise. `events` is copied, its resource and failure callback are the watch's. Errors: those of kinf_informer_new().
- */
+ * nothing is served; otherwise this is, unless the configuration says otherwise. `events` is copied, its resource and failure callback are the watch's. `handlers` (NULL: none) are told of it.
+ * Errors: those of kinf_informer_new(). */
 KINF_MUST_CHECK int kinf__watch_new(struct kinf_client *client,
                                     const struct kinf__resource_config *config,
                                     const struct kinf__events *events,
+                                    const struct kinf__exec_handlers *handlers,
                                     const struct kinf__watch_owner *owner,
                                     struct kinf__server *server, struct kinf__watch **ret_watch,
                                     struct kinf_error *err);

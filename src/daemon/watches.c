@@ -76,7 +76,7 @@ int kinf__watches_make(struct kinf__watches *watches, const struct kinf__resourc
                                    .mode = watches->events_mode,
                                    .with_objects = watches->events_objects };
 
-    return kinf__watch_new(watches->client, resource, &events, &owner,
+    return kinf__watch_new(watches->client, resource, &events, &watches->handlers, &owner,
                            watches->serving != NULL ? watches->serving->server : NULL, ret_watch,
                            err);
 }

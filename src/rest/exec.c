@@ -3,15 +3,12 @@
  * what the plugin says; credentials.c decides when to run it.
  *
  * Invariant: when kinf__exec_run() returns, its child has been waited for, by its id and no other.
- * The child is made by posix_spawn(), which shares no lock or allocation with our other threads.
  */
 #include "rest/exec.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/pidfd.h>
@@ -22,12 +19,12 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/process.h"
 
 #define LOG_LINE_BYTES  400 /* of standard error; a longer line is several */
 #define LOG_LINES_MAX   100 /* of one run */
 #define POLL_MAX_MS     60000
 #define COMPLAINT_READS 16 /* a pipe's content */
-#define FIRST_INHERITED 3
 
 /* Descriptors that are watched while the program runs. */
 enum { WAKER, PROGRAM, OUTPUT, COMPLAINTS, N_WATCHED };
@@ -126,58 +123,6 @@ static int make_arguments(const struct kinf__exec_config *config, struct kinf__s
 
 /* --- starting --- */
 
-/* Our threads block every signal, and a program may ignore some; the plugin shall do neither. */
-static int set_attributes(posix_spawnattr_t *attributes)
-{
-    sigset_t none, all;
-    int failed;
-
-    sigemptyset(&none);
-    sigfillset(&all);
-    failed = posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
-                                                      POSIX_SPAWN_SETSIGDEF);
-    if (failed == 0)
-        failed = posix_spawnattr_setpgroup(attributes, 0);
-    if (failed == 0)
-        failed = posix_spawnattr_setsigmask(attributes, &none);
-    return failed != 0 ? failed : posix_spawnattr_setsigdefault(attributes, &all);
-}
-
-/* Whatever else is open here, also without O_CLOEXEC by other people's code, stays here. */
-static int set_descriptors(posix_spawn_file_actions_t *actions, int output, int complaints)
-{
-    int failed = posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-
-    if (failed == 0)
-        failed = posix_spawn_file_actions_adddup2(actions, output, STDOUT_FILENO);
-    if (failed == 0)
-        failed = posix_spawn_file_actions_adddup2(actions, complaints, STDERR_FILENO);
-    return failed != 0 ? failed
-                       : posix_spawn_file_actions_addclosefrom_np(actions, FIRST_INHERITED);
-}
-
-/* Returns 0 or an errno. */
-static int spawn(pid_t *ret_pid, char *const *args, char *const *env, int output, int complaints)
-{
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    int failed = posix_spawn_file_actions_init(&actions);
-
-    if (failed != 0)
-        return failed;
-    failed = posix_spawnattr_init(&attributes);
-    if (failed == 0) {
-        failed = set_attributes(&attributes);
-        if (failed == 0)
-            failed = set_descriptors(&actions, output, complaints);
-        if (failed == 0)
-            failed = posix_spawnp(ret_pid, args[0], &actions, &attributes, args, env);
-        posix_spawnattr_destroy(&attributes);
-    }
-    posix_spawn_file_actions_destroy(&actions);
-    return failed;
-}
-
 static int start_error(const struct kinf__exec_config *config, int sys_errno,
                        struct kinf_error *err)
 {
@@ -193,22 +138,6 @@ static int start_error(const struct kinf__exec_config *config, int sys_errno,
     return failed;
 }
 
-/* Above the descriptors that the child gets, so that none is closed when it is put in place. */
-static int open_pipe(int fds[2])
-{
-    int low[2];
-
-    if (pipe2(low, O_CLOEXEC) < 0)
-        return errno;
-    fds[0] = fcntl(low[0], F_DUPFD_CLOEXEC, FIRST_INHERITED);
-    fds[1] = fcntl(low[1], F_DUPFD_CLOEXEC, FIRST_INHERITED);
-    close(low[0]);
-    close(low[1]);
-    if (fds[0] < 0 || fds[1] < 0 || fcntl(fds[0], F_SETFL, O_NONBLOCK) < 0)
-        return errno;
-    return 0;
-}
-
 static int start(struct run *run, struct kinf_error *err)
 {
     KINF__CLEANUP(kinf__string_list_release) struct kinf__string_list args = { NULL, 0 };
@@ -220,11 +149,12 @@ static int start(struct run *run, struct kinf_error *err)
     if (run->answer == NULL || make_arguments(run->config, &args) < 0 ||
         make_environment(run->config, &env) < 0)
         return kinf__error_no_memory(err);
-    failed = open_pipe(output);
+    failed = kinf__process_pipe(output, 0);
     if (failed == 0)
-        failed = open_pipe(complaints);
+        failed = kinf__process_pipe(complaints, 0);
     if (failed == 0)
-        failed = spawn(&run->pid, args.items, env.items, output[1], complaints[1]);
+        failed = kinf__process_start(args.items, env.items, (int[]){ -1, output[1], complaints[1] },
+                                     &run->pid);
     run->watched[OUTPUT].fd = output[0];
     run->watched[COMPLAINTS].fd = complaints[0];
     kinf__close_fd(&output[1]);

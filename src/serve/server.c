@@ -414,6 +414,8 @@ int kinf__server_new(const struct kinf__server_options *options, struct kinf__se
     server->backend = options->backend;
     server->demand = options->demand;
     server->log_request = options->log_request;
+    server->write_metrics = options->write_metrics;
+    server->metrics_ctx = options->metrics_ctx;
     server->log_ctx = options->log_ctx;
     server->name = options->name != NULL ? options->name : "kinformerd";
     server->token_issuer =

@@ -27,6 +27,10 @@ struct kinf__demand;
  * of the server is held. */
 typedef bool kinf__log_request_cb(struct kinf_str line, void *ctx);
 
+/* Appends the program's own metrics (base/metrics.h). Any thread, no lock of the server is held. Errors:
+ * KINF_ERR_NO_MEMORY. */
+typedef int kinf__write_metrics_cb(struct kinf__buffer *out, void *ctx);
+
 struct kinf__server_options {
     int64_t max_staleness_ms; /* for /readyz; 0: KINF__SERVE_STALENESS_MIN_MS */
     /* Takes writes; NULL: nothing does. Borrowed until the server is freed. */
@@ -39,6 +43,8 @@ struct kinf__server_options {
     struct kinf__demand *demand;
     kinf__log_request_cb *log_request; /* NULL: no request is logged */
     void *log_ctx;
+    kinf__write_metrics_cb *write_metrics; /* NULL: there are no others */
+    void *metrics_ctx;
 };
 
 struct kinf__server_status {

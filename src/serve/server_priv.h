@@ -69,11 +69,13 @@ struct kinf__source {
 struct kinf__server {
     /* constant after creation */
     int64_t max_staleness_ms;
-    struct kinf__forwarder *forwarder;   /* NULL: nothing is passed on */
-    struct kinf__tunnels *tunnels;       /* likewise */
-    const struct kinf__backend *backend; /* NULL: nothing is written */
-    struct kinf__demand *demand;         /* NULL: no types are cached but those that are named */
-    kinf__log_request_cb *log_request;   /* NULL: there is no access log */
+    struct kinf__forwarder *forwarder;     /* NULL: nothing is passed on */
+    struct kinf__tunnels *tunnels;         /* likewise */
+    const struct kinf__backend *backend;   /* NULL: nothing is written */
+    struct kinf__demand *demand;           /* NULL: no types are cached but those that are named */
+    kinf__log_request_cb *log_request;     /* NULL: there is no access log */
+    kinf__write_metrics_cb *write_metrics; /* NULL: there are no others */
+    void *metrics_ctx;
     void *log_ctx;
     const char *name;
     uint32_t token_issuer;

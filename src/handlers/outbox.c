@@ -1,0 +1,460 @@
+/*
+ * What waits for a consumer. Neighbours: line.c writes lines, exec_handler.c sends them.
+ *
+ * Invariants: an entry is in its feed's map while its object is there; one that is told and gone is in
+ * no map but in one of the two lists, or is freed. A feed's `synced` waits at most once.
+ */
+#include "handlers/outbox.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/error.h"
+
+#define NO_MEMORY_WAIT_NS 100000000
+
+struct entry {
+    struct kinf__hmap_node node;
+    struct kinf__list place; /* in one of the outbox's lists, or in none */
+    struct kinf__feed *feed;
+    const struct kinf_object *object; /* NULL: it is a feed's `synced` */
+    uint64_t sequence;                /* of the line that told its deletion */
+    bool is_told;                     /* the consumer has it */
+    bool was_ever_told;               /* one before it may have */
+    bool is_deleted;
+    bool in_initial_list;
+    bool final_state_unknown;
+};
+
+struct kinf__feed {
+    struct kinf__outbox *outbox;
+    struct kinf__list link;
+    char *resource;
+    /* guarded by the outbox's lock */
+    struct kinf__hmap entries;
+    struct entry synced;
+    bool has_synced;
+    bool is_known; /* the consumer was told something of it */
+};
+
+/* --- entries --- */
+
+static bool is_placed(const struct entry *entry)
+{
+    return !kinf__list_is_empty(&entry->place);
+}
+
+static void wait_for_turn(struct kinf__outbox *outbox, struct entry *entry)
+{
+    if (is_placed(entry))
+        return;
+    kinf__list_push_back(&outbox->waiting, &entry->place);
+    outbox->n_waiting++;
+    kinf__waker_set(&outbox->wake);
+}
+
+static void leave_waiting(struct kinf__outbox *outbox, struct entry *entry)
+{
+    if (!is_placed(entry))
+        return;
+    kinf__list_remove(&entry->place);
+    outbox->n_waiting--;
+}
+
+/* It is in no map, and does not wait. */
+static void free_entry(struct entry *entry)
+{
+    kinf__list_remove(&entry->place);
+    kinf_object_unref(entry->object);
+    free(entry);
+}
+
+static void set_object(struct entry *entry, const struct kinf_object *object)
+{
+    const struct kinf_object *before = entry->object;
+
+    entry->object = kinf_object_ref(object);
+    kinf_object_unref(before);
+}
+
+static struct entry *find(const struct kinf__feed *feed, const char *key)
+{
+    struct kinf__hmap_node *node =
+        kinf__hmap_first_with_hash(&feed->entries, kinf__hash(kinf_str_from(key)));
+
+    for (; node != NULL; node = kinf__hmap_next_with_hash(node)) {
+        struct entry *entry = KINF__CONTAINER_OF(node, struct entry, node);
+
+        if (strcmp(kinf_object_key(entry->object), key) == 0)
+            return entry;
+    }
+    return NULL;
+}
+
+static struct entry *add_entry(struct kinf__feed *feed, const struct kinf_object *object)
+{
+    struct entry *entry = calloc(1, sizeof *entry);
+
+    if (entry == NULL ||
+        kinf__hmap_insert(&feed->entries, &entry->node,
+                          kinf__hash(kinf_str_from(kinf_object_key(object)))) < 0) {
+        free(entry);
+        return NULL;
+    }
+    kinf__list_init(&entry->place);
+    entry->feed = feed;
+    return entry;
+}
+
+/* --- a resource --- */
+
+int kinf__feed_new(struct kinf__outbox *outbox, const char *resource, struct kinf__feed **ret_feed,
+                   struct kinf_error *err)
+{
+    struct kinf__feed *feed = calloc(1, sizeof *feed);
+
+    if (feed == NULL || (feed->resource = strdup(resource)) == NULL) {
+        free(feed);
+        return kinf__error_no_memory(err);
+    }
+    feed->outbox = outbox;
+    feed->synced.feed = feed;
+    kinf__list_init(&feed->synced.place);
+    kinf__mutex_lock(&outbox->lock);
+    kinf__list_push_back(&outbox->feeds, &feed->link);
+    kinf__mutex_unlock(&outbox->lock);
+    *ret_feed = feed;
+    return 0;
+}
+
+/* Calls for each entry of the map, which the callee may free with the map's end. */
+static void each_entry(struct kinf__feed *feed, void (*visit)(struct entry *entry))
+{
+    for (size_t i = 0; i < feed->entries.n_buckets; i++) {
+        struct kinf__hmap_node *node = feed->entries.buckets[i], *next;
+
+        for (; node != NULL; node = next) {
+            next = node->next;
+            visit(KINF__CONTAINER_OF(node, struct entry, node));
+        }
+    }
+}
+
+static void drop(struct entry *entry)
+{
+    leave_waiting(entry->feed->outbox, entry);
+    free_entry(entry);
+}
+
+static void drop_deletions(struct kinf__feed *feed)
+{
+    KINF__LIST_FOR_EACH_SAFE (place, &feed->outbox->waiting) {
+        struct entry *entry = KINF__LIST_ENTRY(place, struct entry, place);
+
+        if (entry->feed == feed && entry->is_deleted)
+            drop(entry);
+    }
+    KINF__LIST_FOR_EACH_SAFE (place, &feed->outbox->unacknowledged) {
+        struct entry *entry = KINF__LIST_ENTRY(place, struct entry, place);
+
+        if (entry->feed == feed)
+            free_entry(entry);
+    }
+}
+
+static void reset_locked(struct kinf__outbox *outbox) KINF__REQUIRES(outbox->lock);
+
+void kinf__feed_free(struct kinf__feed *feed)
+{
+    struct kinf__outbox *outbox;
+
+    if (feed == NULL)
+        return;
+    outbox = feed->outbox;
+    kinf__mutex_lock(&outbox->lock);
+    drop_deletions(feed);
+    leave_waiting(outbox, &feed->synced);
+    each_entry(feed, drop);
+    kinf__list_remove(&feed->link);
+    if (feed->is_known && !outbox->is_closed)
+        reset_locked(outbox);
+    kinf__mutex_unlock(&outbox->lock);
+    kinf__hmap_release(&feed->entries);
+    free(feed->resource);
+    free(feed);
+}
+
+/* Returns false for want of memory. */
+static bool put(struct kinf__feed *feed, const struct kinf_object *object, bool in_initial_list)
+{
+    struct entry *entry;
+    bool is_done;
+
+    kinf__mutex_lock(&feed->outbox->lock);
+    entry = find(feed, kinf_object_key(object));
+    if (entry == NULL && (entry = add_entry(feed, object)) != NULL)
+        entry->in_initial_list = in_initial_list;
+    if (entry != NULL) {
+        set_object(entry, object);
+        wait_for_turn(feed->outbox, entry);
+    }
+    is_done = entry != NULL || feed->outbox->is_closed;
+    kinf__mutex_unlock(&feed->outbox->lock);
+    return is_done;
+}
+
+void kinf__feed_put(struct kinf__feed *feed, const struct kinf_object *object, bool in_initial_list)
+{
+    const struct timespec wait = { .tv_nsec = NO_MEMORY_WAIT_NS };
+
+    while (!put(feed, object, in_initial_list))
+        nanosleep(&wait, NULL);
+}
+
+/* Who acknowledges is told of what those before it may have seen, too. */
+static bool is_to_be_told(const struct entry *entry)
+{
+    return entry->is_told || (entry->was_ever_told && entry->feed->outbox->acknowledges);
+}
+
+void kinf__feed_delete(struct kinf__feed *feed, const struct kinf_object *last,
+                       bool final_state_unknown)
+{
+    struct entry *entry;
+
+    kinf__mutex_lock(&feed->outbox->lock);
+    entry = find(feed, kinf_object_key(last));
+    if (entry != NULL) {
+        kinf__hmap_remove(&feed->entries, &entry->node);
+        if (!is_to_be_told(entry)) {
+            drop(entry);
+        } else {
+            set_object(entry, last);
+            entry->is_deleted = true;
+            entry->final_state_unknown = final_state_unknown;
+            wait_for_turn(feed->outbox, entry);
+        }
+    }
+    kinf__mutex_unlock(&feed->outbox->lock);
+}
+
+void kinf__feed_synced(struct kinf__feed *feed)
+{
+    kinf__mutex_lock(&feed->outbox->lock);
+    feed->has_synced = true;
+    wait_for_turn(feed->outbox, &feed->synced);
+    kinf__mutex_unlock(&feed->outbox->lock);
+}
+
+/* --- a consumer that is new --- */
+
+static void tell_anew(struct entry *entry)
+{
+    entry->is_told = false;
+    entry->in_initial_list = true;
+    wait_for_turn(entry->feed->outbox, entry);
+}
+
+/* What waited leaves, but for deletions; those that were told and not acknowledged come first. */
+static void gather_deletions(struct kinf__outbox *outbox)
+{
+    struct kinf__list all;
+
+    kinf__list_init(&all);
+    kinf__list_append(&all, &outbox->unacknowledged);
+    kinf__list_append(&all, &outbox->waiting);
+    outbox->n_waiting = 0;
+    KINF__LIST_FOR_EACH_SAFE (place, &all) {
+        struct entry *entry = KINF__LIST_ENTRY(place, struct entry, place);
+
+        kinf__list_remove(place);
+        if (entry->is_deleted && outbox->acknowledges)
+            wait_for_turn(outbox, entry);
+        else if (entry->is_deleted)
+            free_entry(entry);
+    }
+}
+
+static void reset_locked(struct kinf__outbox *outbox)
+{
+    gather_deletions(outbox);
+    KINF__LIST_FOR_EACH (link, &outbox->feeds) {
+        struct kinf__feed *feed = KINF__LIST_ENTRY(link, struct kinf__feed, link);
+
+        each_entry(feed, tell_anew);
+        if (feed->has_synced)
+            wait_for_turn(outbox, &feed->synced);
+    }
+    outbox->is_reset_due = true;
+    kinf__waker_set(&outbox->wake);
+}
+
+void kinf__outbox_reset(struct kinf__outbox *outbox)
+{
+    kinf__mutex_lock(&outbox->lock);
+    reset_locked(outbox);
+    outbox->n_acknowledged = outbox->n_sent;
+    kinf__mutex_unlock(&outbox->lock);
+}
+
+/* --- sending --- */
+
+static void describe(const struct entry *entry, struct kinf__line *line)
+{
+    line->type = entry->object == NULL ? "SYNCED"
+                 : entry->is_deleted   ? "DELETED"
+                 : entry->is_told      ? "MODIFIED"
+                                       : "ADDED";
+    line->resource = entry->feed->resource;
+    line->object = entry->object;
+    line->in_initial_list = entry->in_initial_list && !entry->is_told && !entry->is_deleted;
+    line->final_state_unknown = entry->final_state_unknown;
+    line->with_object = true;
+}
+
+static void note_told(struct kinf__outbox *outbox, struct entry *entry)
+{
+    leave_waiting(outbox, entry);
+    entry->is_told = entry->was_ever_told = true;
+    entry->sequence = outbox->n_sent;
+    entry->feed->is_known = true;
+    if (entry->is_deleted && outbox->acknowledges)
+        kinf__list_push_back(&outbox->unacknowledged, &entry->place);
+    else if (entry->is_deleted)
+        free_entry(entry);
+}
+
+/* The entry is NULL when it is RESET's turn. */
+static int tell(struct kinf__outbox *outbox, struct entry *entry, struct kinf__buffer *out)
+{
+    struct kinf__line line = { .type = "RESET" };
+
+    if (entry != NULL)
+        describe(entry, &line);
+    if (outbox->acknowledges)
+        line.sequence = outbox->n_sent + 1;
+    if (kinf__line_append(out, &line) < 0)
+        return KINF_ERR_NO_MEMORY;
+    outbox->n_sent++;
+    outbox->is_reset_due = false;
+    if (entry != NULL)
+        note_told(outbox, entry);
+    return 1;
+}
+
+static bool may_send(const struct kinf__outbox *outbox)
+{
+    return !outbox->acknowledges || outbox->n_sent - outbox->n_acknowledged < KINF__OUTBOX_WINDOW;
+}
+
+int kinf__outbox_next(struct kinf__outbox *outbox, struct kinf__buffer *out)
+{
+    int n = 0;
+
+    kinf__mutex_lock(&outbox->lock);
+    if (may_send(outbox)) {
+        if (outbox->is_reset_due)
+            n = tell(outbox, NULL, out);
+        else if (!kinf__list_is_empty(&outbox->waiting))
+            n = tell(outbox, KINF__LIST_ENTRY(outbox->waiting.next, struct entry, place), out);
+    }
+    kinf__mutex_unlock(&outbox->lock);
+    return n;
+}
+
+static void free_acknowledged(struct kinf__outbox *outbox)
+{
+    KINF__LIST_FOR_EACH_SAFE (place, &outbox->unacknowledged) {
+        struct entry *entry = KINF__LIST_ENTRY(place, struct entry, place);
+
+        if (entry->sequence > outbox->n_acknowledged)
+            break;
+        free_entry(entry);
+    }
+}
+
+bool kinf__outbox_acknowledge(struct kinf__outbox *outbox, uint64_t sequence)
+{
+    bool makes_sense;
+
+    kinf__mutex_lock(&outbox->lock);
+    makes_sense = sequence >= outbox->n_acknowledged && sequence <= outbox->n_sent;
+    if (makes_sense) {
+        outbox->n_acknowledged = sequence;
+        free_acknowledged(outbox);
+    }
+    kinf__mutex_unlock(&outbox->lock);
+    return makes_sense;
+}
+
+/* --- life --- */
+
+int kinf__outbox_init(struct kinf__outbox *outbox, bool acknowledges, struct kinf_error *err)
+{
+    *outbox = (struct kinf__outbox){ .acknowledges = acknowledges };
+    kinf__list_init(&outbox->feeds);
+    kinf__list_init(&outbox->waiting);
+    kinf__list_init(&outbox->unacknowledged);
+    kinf__mutex_init(&outbox->lock, KINF__RANK_OUTBOX);
+    return kinf__waker_init(&outbox->wake, err);
+}
+
+void kinf__outbox_release(struct kinf__outbox *outbox)
+{
+    kinf__waker_release(&outbox->wake);
+    kinf__mutex_release(&outbox->lock);
+}
+
+void kinf__outbox_close(struct kinf__outbox *outbox)
+{
+    kinf__mutex_lock(&outbox->lock);
+    outbox->is_closed = true;
+    kinf__mutex_unlock(&outbox->lock);
+    kinf__waker_set(&outbox->wake);
+}
+
+bool kinf__outbox_is_closed(struct kinf__outbox *outbox)
+{
+    bool is_closed;
+
+    kinf__mutex_lock(&outbox->lock);
+    is_closed = outbox->is_closed;
+    kinf__mutex_unlock(&outbox->lock);
+    return is_closed;
+}
+
+void kinf__outbox_status(struct kinf__outbox *outbox, struct kinf__outbox_status *ret_status)
+{
+    kinf__mutex_lock(&outbox->lock);
+    ret_status->n_waiting = outbox->n_waiting + outbox->is_reset_due;
+    ret_status->n_sent = outbox->n_sent;
+    ret_status->n_unacknowledged =
+        outbox->acknowledges ? outbox->n_sent - outbox->n_acknowledged : 0;
+    kinf__mutex_unlock(&outbox->lock);
+}
+
+bool kinf__outbox_check(struct kinf__outbox *outbox)
+{
+    uint64_t sequence = outbox->n_acknowledged;
+    size_t n = 0;
+    bool is_sound = outbox->n_acknowledged <= outbox->n_sent;
+
+    kinf__mutex_lock(&outbox->lock);
+    KINF__LIST_FOR_EACH (place, &outbox->waiting) {
+        const struct entry *entry = KINF__LIST_ENTRY(place, struct entry, place);
+
+        is_sound = is_sound && (entry->object != NULL || entry == &entry->feed->synced);
+        n++;
+    }
+    is_sound = is_sound && n == outbox->n_waiting;
+    KINF__LIST_FOR_EACH (place, &outbox->unacknowledged) {
+        const struct entry *entry = KINF__LIST_ENTRY(place, struct entry, place);
+
+        is_sound = is_sound && entry->is_deleted && entry->sequence > sequence &&
+                   entry->sequence <= outbox->n_sent;
+        sequence = entry->sequence;
+    }
+    kinf__mutex_unlock(&outbox->lock);
+    return is_sound;
+}

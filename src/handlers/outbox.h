@@ -1,0 +1,93 @@
+/*
+ * What a consumer that may be slow, or away, is to be told of any number of resources.
+ *
+ * Changes wait here by key: one that waits already takes the newer state in its place, one that came
+ * and went untold is not told at all. So what waits is bounded by the objects that there are and those
+ * that were told and are gone. It takes 64 bytes an object (of a 64-bit machine), its share of a hash
+ * table, and a reference, mostly to what the store has anyway.
+ *
+ * Guarantees:
+ *   - For each key what is told is ADDED, any number of MODIFIED, DELETED, and so on; of re-created
+ *     objects the deletion comes first.
+ *   - SYNCED of a resource comes behind all objects of its first list.
+ *   - After kinf__outbox_reset(), for a consumer that is new and knows nothing, RESET comes first, then
+ *     everything as ADDED, with SYNCED behind it for each resource that is synced.
+ *   - If it acknowledges: each deletion of what was ever told is told until it is acknowledged, to the
+ *     next consumer behind RESET if need be. Lines are counted from 1, never anew, and no more than
+ *     KINF__OUTBOX_WINDOW are ahead of the acknowledged one.
+ *
+ * Owner: who sends (exec_handler.c). Threads: any thread; new and free of both when nobody uses them.
+ */
+#ifndef KINF_HANDLERS_OUTBOX_H
+#define KINF_HANDLERS_OUTBOX_H
+
+#include "base/hmap.h"
+#include "base/list.h"
+#include "base/lock.h"
+#include "base/thread.h"
+#include "handlers/line.h"
+
+#define KINF__OUTBOX_WINDOW 1000
+
+struct kinf__feed;
+
+struct kinf__outbox {
+    /* constant */
+    bool acknowledges;
+    struct kinf__waker wake; /* something is to be sent, or it is the end */
+    struct kinf__mutex lock;
+    /* guarded by lock */
+    struct kinf__list feeds;
+    struct kinf__list waiting;        /* in the order in which they are told */
+    struct kinf__list unacknowledged; /* deletions that were told, likewise */
+    size_t n_waiting;
+    uint64_t n_sent; /* lines: the number of the last one */
+    uint64_t n_acknowledged;
+    bool is_reset_due;
+    bool is_closed;
+};
+
+KINF_MUST_CHECK int kinf__outbox_init(struct kinf__outbox *outbox, bool acknowledges,
+                                      struct kinf_error *err);
+void kinf__outbox_release(struct kinf__outbox *outbox);
+
+/* --- one side: a resource, whose callbacks tell --- */
+
+/* `resource` is copied. Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__feed_new(struct kinf__outbox *outbox, const char *resource,
+                                   struct kinf__feed **ret_feed, struct kinf_error *err);
+/* Its objects are not told any more: the consumer is told the others anew. NULL is allowed. */
+void kinf__feed_free(struct kinf__feed *feed);
+
+/* These never wait for the consumer; for want of memory the first waits until there is some, or the
+ * outbox is closed. */
+void kinf__feed_put(struct kinf__feed *feed, const struct kinf_object *object,
+                    bool in_initial_list);
+void kinf__feed_delete(struct kinf__feed *feed, const struct kinf_object *last,
+                       bool final_state_unknown);
+void kinf__feed_synced(struct kinf__feed *feed);
+
+/* --- the other: who sends --- */
+
+/* The consumer is a new one. */
+void kinf__outbox_reset(struct kinf__outbox *outbox);
+/* Appends the line that is to be told next, which counts as told. Returns 1, or 0 if there is none, or
+ * none may be sent yet. Errors: KINF_ERR_NO_MEMORY, nothing changed. */
+KINF_MUST_CHECK int kinf__outbox_next(struct kinf__outbox *outbox, struct kinf__buffer *out);
+/* All lines up to this one are done. Returns false if it makes no sense. */
+bool kinf__outbox_acknowledge(struct kinf__outbox *outbox, uint64_t sequence);
+/* The end: nothing waits in a call any more, wake is set. */
+void kinf__outbox_close(struct kinf__outbox *outbox);
+bool kinf__outbox_is_closed(struct kinf__outbox *outbox);
+
+/* Walks the lists; for tests. */
+bool kinf__outbox_check(struct kinf__outbox *outbox);
+
+struct kinf__outbox_status {
+    size_t n_waiting;
+    uint64_t n_sent; /* lines */
+    uint64_t n_unacknowledged;
+};
+void kinf__outbox_status(struct kinf__outbox *outbox, struct kinf__outbox_status *ret_status);
+
+#endif

@@ -1,0 +1,245 @@
+"""Handlers of the daemon that are programs: they end with the state of the server, whatever happens to them."""
+
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+from harness import ROOT, Daemon, cluster, config_map, run_daemon, wait_until
+
+SPACE = "handlers"
+EXAMPLE = os.path.join(ROOT, "examples", "exec-handler", "handler.py")
+
+# Writes its state into FOLDER/state after each line, the uids of all that it was told and of all deletions into
+# FOLDER/told and FOLDER/deleted, its number into FOLDER/pid.
+HANDLER = """
+import json, os, sys
+folder = os.environ["FOLDER"]
+with open(folder + "/pid", "w") as file:
+    file.write(f"{os.getpid()}\\n")
+state = {}
+synced = []
+def note(name, event):
+    with open(folder + "/" + name, "a") as file:
+        file.write(event["object"]["metadata"]["uid"] + "\\n")
+def write(name, text):
+    with open(folder + "/new", "w") as file:
+        file.write(text)
+    os.replace(folder + "/new", folder + "/" + name)
+for line in sys.stdin:
+    event = json.loads(line)
+    if event["type"] == "RESET":
+        state.clear()
+        synced.clear()
+    elif event["type"] == "SYNCED":
+        synced.append(event["resource"])
+    elif event["type"] == "DELETED":
+        state.pop(event["key"], None)
+        note("deleted", event)
+    else:
+        assert (event["type"] == "ADDED") == (event["key"] not in state), line
+        state[event["key"]] = event["resourceVersion"]
+        note("told", event)
+        assert event["object"]["metadata"]["resourceVersion"] == event["resourceVersion"]
+    if synced:
+        write("state", json.dumps({"state": state, "synced": synced}))
+    if "seq" in event:
+        print(json.dumps({"ack": event["seq"]}), flush=True)
+"""
+
+
+class HandlersTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cluster().make_namespace(SPACE)
+
+    def setUp(self):
+        self.folder = self.enterContext(tempfile.TemporaryDirectory())
+        self.program = self.write("handler.py", HANDLER)
+
+    def write(self, name, text):
+        path = os.path.join(self.folder, name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return path
+
+    def config(self, handlers, resources=("configmaps",)):
+        lines = ["events: json", "resources:"]
+        lines += [f"- {{resource: {name}, namespaces: [{SPACE}]}}" for name in resources]
+        return self.write("config.yaml", "\n".join([*lines, "handlers: " + json.dumps(handlers), ""]))
+
+    def daemon(self, *args, **more):
+        return self.enterContext(Daemon(*args, env={"FOLDER": self.folder}, **more))
+
+    def read(self, name):
+        try:
+            with open(os.path.join(self.folder, name), encoding="utf-8") as file:
+                return file.read()
+        except FileNotFoundError:
+            return ""
+
+    def state(self):
+        text = self.read("state")
+        return json.loads(text)["state"] if text else None
+
+    def versions(self):
+        return cluster().versions(f"/api/v1/namespaces/{SPACE}/configmaps")
+
+    def put(self, name, value):
+        cluster().kubectl("apply", "-f", "-", stdin=config_map(name, SPACE, value))
+
+    def delete(self, name):
+        """The uid of what was deleted."""
+        found = json.loads(cluster().kubectl("get", "--raw", f"/api/v1/namespaces/{SPACE}/configmaps/{name}"))
+        cluster().kubectl("delete", "configmap", name, "-n", SPACE)
+        return found["metadata"]["uid"]
+
+    def wait_equal(self, daemon):
+        wait_until(lambda: daemon.check() or self.state() == self.versions(), "the handler has what the server has")
+
+    def kill_handler(self):
+        text = self.read("pid")
+        if text.endswith("\n"):
+            try:
+                os.kill(int(text), signal.SIGKILL)
+            except ProcessLookupError:
+                pass  # it was killed before, and the next one does not run yet
+
+    def change(self, seed, n_steps, kills):
+        """Changes at random, with the handler killed now and then; the uids of all that was deleted."""
+        dice = random.Random(seed)
+        print(f"  seed {seed}")
+        deleted = []
+        for step in range(n_steps):
+            name = f"item-{dice.randrange(8)}"
+            if SPACE + "/" + name in self.versions() and dice.random() < 0.4:
+                deleted.append(self.delete(name))
+            else:
+                self.put(name, str(step))
+            if kills and dice.random() < 0.1:
+                self.kill_handler()
+        return deleted
+
+    def test_it_is_told_all_and_what_changes(self):
+        self.put("before", "x")
+        daemon = self.daemon("--namespace", SPACE, "--exec", f"{sys.executable} {self.program}", resource=("configmaps",))
+        self.wait_equal(daemon)
+        self.put("later", "y")
+        self.wait_equal(daemon)
+        self.delete("before")
+        self.wait_equal(daemon)
+        self.assertEqual(json.loads(self.read("state"))["synced"], ["configmaps"])
+        daemon.stop(within=10)
+        self.delete("later")
+
+    def test_killed_under_changes_it_ends_with_the_state_of_the_server(self):
+        daemon = self.daemon(config=self.config([{"exec": [sys.executable, self.program]}]))
+        self.change(time.time_ns(), 40, kills=True)
+        self.kill_handler()
+        self.wait_equal(daemon)
+        daemon.stop()
+
+    def test_with_acknowledgement_no_deletion_is_lost(self):
+        daemon = self.daemon(config=self.config([{"exec": [sys.executable, self.program], "acknowledge": True}]))
+        self.wait_equal(daemon)
+        deleted = self.change(time.time_ns(), 40, kills=True)
+        self.wait_equal(daemon)
+        told = set(self.read("told").split())
+        self.assertGreater(len(told), 0)
+        wait_until(lambda: daemon.check() or told & set(deleted) <= set(self.read("deleted").split()), "every deletion")
+        self.assertEqual(daemon.count_log("no acknowledgement"), 0)
+        daemon.stop()
+
+    def test_a_reload_takes_a_resource_away_from_it(self):
+        self.put("kept", "x")
+        config = self.config([{"exec": [sys.executable, self.program]}], ("configmaps", "serviceaccounts"))
+        cluster().kubectl("create", "serviceaccount", "gone", "-n", SPACE)
+        daemon = self.daemon(config=config)
+        wait_until(lambda: daemon.check() or SPACE + "/gone" in (self.state() or {}), "both")
+        self.config([{"exec": [sys.executable, self.program]}])
+        daemon.process.send_signal(signal.SIGHUP)
+        self.wait_equal(daemon)
+        self.config([])
+        daemon.process.send_signal(signal.SIGHUP)
+        daemon.wait_logged("handlers change only by a restart")
+        daemon.stop()
+        cluster().kubectl("delete", "serviceaccount", "gone", "-n", SPACE)
+
+    def test_only_what_it_wants_is_told(self):
+        self.put("unwanted", "x")
+        config = self.config([{"exec": [sys.executable, self.program], "resources": ["serviceaccounts"]}],
+                             ("configmaps", "serviceaccounts"))
+        daemon = self.daemon(config=config)
+        daemon.wait_synced(2)
+        wait_until(lambda: daemon.check() or self.state() is not None, "its state")
+        self.assertNotIn(SPACE + "/unwanted", self.state())
+        self.assertEqual(json.loads(self.read("state"))["synced"], ["serviceaccounts"])
+        daemon.stop()
+
+    def test_the_example_counts_pods(self):
+        cluster().loader("load", "-pods", "3", "-namespaces", "1", "-prefix", "handler-example")
+        daemon = self.daemon("--exec", EXAMPLE)
+        daemon.wait_logged('handlers: said handler="/bin/sh -c ' + EXAMPLE)
+        daemon.stop()
+        daemon = self.daemon(config=self.write("acknowledging.yaml", "resources: [{resource: pods}]\nhandlers:\n"
+                                               f"- {{exec: [{EXAMPLE}], acknowledge: true}}\n"))
+        daemon.wait_logged("handlers: said handler=" + json.dumps(EXAMPLE))
+        self.assertEqual(daemon.count_log("no acknowledgement"), 0)
+        daemon.stop()
+        cluster().loader("delete", "-namespace", "handler-example-0")
+
+    def test_metrics_tell_of_each(self):
+        listen = f"unix:{self.folder}/listen.sock"
+        daemon = self.daemon("--exec", "cat > /dev/null", "--exec", "exit 7", "--listen", listen, "--namespace", SPACE,
+                             resource=("configmaps",))
+        daemon.wait_logged("exit_code=7")
+        daemon.wait_synced()
+
+        def sample(name, handler):
+            text = subprocess.run(["curl", "-s", "--unix-socket", self.folder + "/listen.sock", "http://daemon/metrics"],
+                                  check=True, text=True, stdout=subprocess.PIPE).stdout
+            return int(re.search(rf'^kinformer_handler_{name}{{handler="{handler}",command="[^"]*"}} (\d+)$', text,
+                                 re.M).group(1))
+        wait_until(lambda: daemon.check() or (sample("running", 0), sample("backlog", 0)) == (1, 0), "the good one")
+        self.assertGreaterEqual(sample("sent_total", 0), 2)
+        wait_until(lambda: daemon.check() or sample("starts_total", 1) >= 2, "the bad one, again")
+        daemon.stop()
+
+    def test_bad_ones_hold_up_neither_the_daemon_nor_its_end(self):
+        bad = ["sleep 1000", "exec 0<&-; sleep 1000", "exit 1", "yes", "yes >&2", "sleep 1000 & exit 0",
+               "trap '' TERM; while :; do sleep 1; done", "./nothing-of-this-name", "kill -STOP $$"]
+        args = [arg for command in bad for arg in ("--exec", command)]
+        daemon = self.daemon("--namespace", SPACE, *args, resource=("configmaps",))
+        daemon.wait_synced()
+        self.put("under-bad", "x")
+        daemon.wait_types(SPACE + "/under-bad", "ADDED")
+        self.delete("under-bad")
+        daemon.wait_types(SPACE + "/under-bad", "ADDED", "DELETED")
+        daemon.stop(within=10)  # three graces of a second, in parallel, on a machine that may be busy
+
+    def test_check_config_says_what_is_wrong(self):
+        rows = [("[{exec: [no-such-program]}]", "exec: there is no program 'no-such-program'"),
+                ("[{exec: [./nothing]}]", "exec: there is no program './nothing'"),
+                ("[{exec: [/]}]", "exec: there is no program '/'"),
+                ("[{exec: ['']}]", "exec: there is no program ''"),
+                ("[{exec: []}]", "a handler has an exec"), ("[{}]", "a handler has an exec"),
+                ("[{exec: cat}]", "exec"), ("[cat]", "a handler is a mapping"), ("cat", "handlers"),
+                ("[{exec: [cat], resources: [podz]}]", "the handler's podz is none of this file's resources"),
+                ("[{exec: [cat], acknowledge: 7}]", "acknowledge"), ("[{exec: [cat], restart: no}]", "restart")]
+        for handlers, words in rows:
+            path = self.write("config.yaml", f"resources: [{{resource: pods}}]\nhandlers: {handlers}\n")
+            code, _, err = run_daemon("--check-config", "--config", path)
+            self.assertEqual((code, err.count("\n")), (2, 1), (handlers, err))
+            self.assertIn("config.yaml:", err)
+            self.assertIn(words, err)
+        path = self.write("config.yaml", "resources: [{resource: pods}]\nhandlers: [{exec: [cat], resources: [pods]}]\n")
+        self.assertEqual(run_daemon("--check-config", "--config", path)[0], 0)
+        self.assertEqual(run_daemon("--check-config", "--resource", "pods", "--exec", "cat")[0], 0)
+        code, _, err = run_daemon("--check-config", "--resource", "pods", "--exec", "")
+        self.assertEqual((code, err), (2, "kinformerd: --exec is a command, not ''\n"))
