@@ -69,6 +69,9 @@ struct kinf__worker {
 };
 
 struct kinf_controller {
+    /* the client's, from start to stop */
+    struct kinf__list client_node;
+
     /* constant after creation */
     struct kinf_client *client;
     struct kinf_controller_options options; /* its strings are the following */
@@ -131,6 +134,9 @@ bool kinf__controller_await_open(struct kinf_controller *controller);
 /* A worker has seen that the term is over; if another has begun, the keeper opens again. */
 void kinf__controller_close(struct kinf_controller *controller);
 bool kinf__controller_is_stopping(struct kinf_controller *controller);
+/* When it has something to do, if nothing happens meanwhile: 0: now; KINF__NEVER_MS: never. One that
+ * waits for its turn to lead looks each second. For tests (kinformer/testing.h). */
+int64_t kinf__controller_due_ms(struct kinf_controller *controller);
 
 /* --- triggers.c --- */
 
