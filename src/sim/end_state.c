@@ -40,9 +40,11 @@ static bool is_left_out(const char *parent, const char *name)
 static bool begins_like(const char *text, const char *pattern)
 {
     for (; *pattern != '\0'; text++, pattern++) {
-        unsigned char c = (unsigned char)*text;
+        bool is_alike = *pattern == 'x'   ? isxdigit((unsigned char)*text) != 0
+                        : *pattern == '9' ? isdigit((unsigned char)*text) != 0
+                                          : *text == *pattern;
 
-        if (*pattern == 'x' ? !isxdigit(c) : *pattern == '9' ? !isdigit(c) : c != *pattern)
+        if (!is_alike)
             return false;
     }
     return true;

@@ -80,12 +80,19 @@ static const char *source_manifest(const char *value, char manifest[512])
     return manifest;
 }
 
-static int change_twice(struct kinf_fake *fake, void *ctx, struct kinf_error *err)
+static int change_once(struct kinf_fake *fake, void *ctx, struct kinf_error *err)
 {
     char manifest[512];
 
     (void)ctx;
-    if (kinf_fake_put(fake, source_manifest("1", manifest), err) < 0 ||
+    return kinf_fake_put(fake, source_manifest("1", manifest), err);
+}
+
+static int change_twice(struct kinf_fake *fake, void *ctx, struct kinf_error *err)
+{
+    char manifest[512];
+
+    if (change_once(fake, ctx, err) < 0 ||
         kinf_fake_settle_ahead(fake, 60000, PATIENCE_MS, err) < 0)
         return KINF_ERR_TIMEOUT;
     return kinf_fake_put(fake, source_manifest("2", manifest), err);
@@ -353,6 +360,45 @@ static void one_that_writes_when_it_leads_no_more_is_found(void **state)
     free(result.report);
 }
 
+static _Atomic(bool) is_to_end;
+
+static int hang_when_refused(struct kinf_call *call, void *ctx, struct kinf_error *err)
+{
+    int failed = copy(call, ctx, err);
+
+    while (failed < 0 && !is_to_end)
+        continue;
+    return failed;
+}
+
+static void stop_hanging(void *ctx)
+{
+    is_to_end = true;
+    stop(ctx);
+    is_to_end = false;
+}
+
+static void one_that_hangs_is_found(void **state)
+{
+    struct program program = { .reconcile = hang_when_refused };
+    const struct kinf_sweep_options options = { .size = sizeof options,
+                                                .start = start,
+                                                .stop = stop_hanging,
+                                                .scenario = change_once,
+                                                .ctx = &program,
+                                                .timeout_ms = 2000 };
+    struct kinf_sweep_result result;
+    struct kinf_error err = KINF_ERROR_INIT;
+
+    (void)state;
+    must(kinf_sweep(&options, &result, &err), &err);
+    assert_non_null(result.report);
+    assert_string_equal(result.report, "request 1, patch /api/v1/namespaces/default/configmaps/"
+                                       "a-copy: it is refused with 503\n"
+                                       "the controller copier is not through\n");
+    free(result.report);
+}
+
 static int fail_always(struct kinf_call *call, void *ctx, struct kinf_error *err)
 {
     (void)ctx;
@@ -532,6 +578,7 @@ int main(void)
         cmocka_unit_test(a_counter_of_tries_is_found),
         cmocka_unit_test(one_that_gives_up_is_found),
         cmocka_unit_test(one_that_writes_when_it_leads_no_more_is_found),
+        cmocka_unit_test(one_that_hangs_is_found),
         cmocka_unit_test(one_that_fails_for_ever_ends_the_same),
         cmocka_unit_test(a_sweep_that_means_nothing_is_an_error),
         cmocka_unit_test(settling_waits_for_what_is_due_in_time),
