@@ -51,6 +51,16 @@ static int namespace_of(const struct kinf_object *policy, struct kinf_keys *keys
     return kinf_keys_add(keys, name);
 }
 
+static void stop(void *ctx)
+{
+    (void)ctx;
+    kinf_controller_free(controller);
+    kinf_informer_free(namespaces);
+    kinf_informer_free(policies);
+    controller = NULL;
+    namespaces = policies = NULL;
+}
+
 /* As main() would. */
 static int start(struct kinf_client *client, void *ctx, struct kinf_error *err)
 {
@@ -65,21 +75,15 @@ static int start(struct kinf_client *client, void *ctx, struct kinf_error *err)
     };
 
     (void)ctx;
-    if (kinf_informer_new(client, &of, &namespaces, err) < 0 ||
-        kinf_informer_new(client, &to, &policies, err) < 0 ||
-        (options.informer = namespaces, kinf_controller_new(client, &options, &controller, err)) <
-            0 ||
-        kinf_controller_watch(controller, policies, namespace_of, NULL, err) < 0)
-        return KINF_ERR_CONFIG;
-    return kinf_controller_start(controller, err);
-}
-
-static void stop(void *ctx)
-{
-    (void)ctx;
-    kinf_controller_free(controller);
-    kinf_informer_free(namespaces);
-    kinf_informer_free(policies);
+    if (kinf_informer_new(client, &of, &namespaces, err) == 0 &&
+        kinf_informer_new(client, &to, &policies, err) == 0 &&
+        (options.informer = namespaces, kinf_controller_new(client, &options, &controller, err)) ==
+            0 &&
+        kinf_controller_watch(controller, policies, namespace_of, NULL, err) == 0 &&
+        kinf_controller_start(controller, err) == 0)
+        return 0;
+    stop(NULL);
+    return KINF_ERR_STATE;
 }
 
 /* --- its test --- */

@@ -356,6 +356,9 @@ static int check(const struct kinf_sweep_options *options, struct kinf_error *er
         return kinf__error_set(err, KINF_ERR_INVALID, "sweep: start, stop and scenario are needed");
     if (options->ahead_ms < 0 || options->timeout_ms < 0)
         return kinf__error_set(err, KINF_ERR_INVALID, "sweep: a time is negative");
+    if ((options->faults & KINF_SWEEP_LEAD_LOST) != 0 && options->lease == NULL)
+        return kinf__error_set(err, KINF_ERR_INVALID,
+                               "sweep: which Lease is to be lost is not said");
     return 0;
 }
 

@@ -30,6 +30,17 @@ struct program {
     struct kinf_controller *controller;
 };
 
+static void stop(void *ctx)
+{
+    struct program *program = ctx;
+
+    kinf_controller_free(program->controller);
+    kinf_elector_free(program->elector);
+    kinf_informer_free(program->sources);
+    kinf_informer_free(program->copies);
+    *program = (struct program){ .reconcile = program->reconcile, .lease = program->lease };
+}
+
 static int start(struct kinf_client *client, void *ctx, struct kinf_error *err)
 {
     struct program *program = ctx;
@@ -47,28 +58,17 @@ static int start(struct kinf_client *client, void *ctx, struct kinf_error *err)
         .size = sizeof options, .name = "copier", .reconcile = program->reconcile, .ctx = program
     };
 
-    if (kinf_informer_new(client, &from, &program->sources, err) < 0 ||
-        kinf_informer_new(client, &to, &program->copies, err) < 0 ||
-        (program->lease != NULL && kinf_elector_new(client, &lease, &program->elector, err) < 0))
-        return KINF_ERR_CONFIG;
-    options.informer = program->sources;
-    options.elector = program->elector;
-    if (kinf_controller_new(client, &options, &program->controller, err) < 0 ||
+    if (kinf_informer_new(client, &from, &program->sources, err) == 0 &&
+        kinf_informer_new(client, &to, &program->copies, err) == 0 &&
+        (program->lease == NULL || kinf_elector_new(client, &lease, &program->elector, err) == 0) &&
+        (options.informer = program->sources, options.elector = program->elector,
+         kinf_controller_new(client, &options, &program->controller, err)) == 0 &&
         kinf_controller_watch(program->controller, program->copies, kinf_map_annotation,
-                              (void *)"of-source", err) < 0)
-        return KINF_ERR_CONFIG;
-    return kinf_controller_start(program->controller, err);
-}
-
-static void stop(void *ctx)
-{
-    struct program *program = ctx;
-
-    kinf_controller_free(program->controller);
-    kinf_elector_free(program->elector);
-    kinf_informer_free(program->sources);
-    kinf_informer_free(program->copies);
-    *program = (struct program){ .reconcile = program->reconcile, .lease = program->lease };
+                              (void *)"of-source", err) == 0 &&
+        kinf_controller_start(program->controller, err) == 0)
+        return 0;
+    stop(program);
+    return KINF_ERR_CONFIG;
 }
 
 static const char *source_manifest(const char *value, char manifest[512])
@@ -456,6 +456,10 @@ static void a_sweep_that_means_nothing_is_an_error(void **state)
 
     (void)state;
     assert_int_equal(kinf_sweep(&options, &result, &err), KINF_ERR_INVALID);
+    options.scenario = change_once;
+    options.faults = KINF_SWEEP_LEAD_LOST;
+    assert_int_equal(kinf_sweep(&options, &result, &err), KINF_ERR_INVALID);
+    options.faults = 0;
     options.scenario = scenario_fails;
     assert_int_equal(kinf_sweep(&options, &result, &err), KINF_ERR_CONFIG);
     options.scenario = scenario_differs;

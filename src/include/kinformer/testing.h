@@ -155,7 +155,8 @@ struct kinf_sweep_options {
 
     /* All are called on the thread of kinf_sweep(), and return 0 or a negative enum kinf_errc. */
 
-    /* Starts the program with this client, as its main() would, and returns. */
+    /* Starts the program with this client, as its main() would, and returns. If it fails, nothing of
+     * it is left. */
     int (*start)(struct kinf_client *client, void *ctx, struct kinf_error *err);
     /* Ends it and frees what it has. Of one that is killed no request arrives any more by then, and
      * time flies until this returns: it may wait for its threads. */
@@ -172,7 +173,7 @@ struct kinf_sweep_options {
     /* Requests for which resources, as kinf_fake_fault() spells them; NULL: *,!leases,!events */
     const char *resources;
     const char *lease;  /* of the program's elector, "namespace/name"; NULL: it has none */
-    unsigned faults;    /* bits of enum kinf_sweep_fault; 0: all that can be */
+    unsigned faults;    /* bits of enum kinf_sweep_fault; 0: all, LEAD_LOST if there is a Lease */
     int64_t ahead_ms;   /* of the last settling (kinf_fake_settle_ahead()); 0: 60,000 */
     int64_t timeout_ms; /* likewise, of real time; 0: 30,000 */
 };
