@@ -209,8 +209,9 @@ $(BUILD)/examples/%: examples/%/main.c $(STATIC)
 	$(SAY) "  CCLD    $@"
 	$(Q)$(CC) $(KINF_CFLAGS) -MMD -MP -MF $@.d $(KINF_LDFLAGS) $< $(STATIC) $(KINF_LIBS) -o $@
 
-# A program and its test, which needs no cluster.
-$(BUILD)/examples/tested-program: examples/tested-program/main.c examples/tested-program/counter.c $(TESTING) $(STATIC)
+# Programs with their tests, which need no cluster.
+$(BUILD)/examples/tested-program: examples/tested-program/counter.c
+$(BUILD)/examples/tested-%: examples/tested-%/main.c $(TESTING) $(STATIC)
 	@mkdir -p $(@D)
 	$(SAY) "  CCLD    $@"
 	$(Q)$(CC) $(KINF_CFLAGS) $(KINF_LDFLAGS) $(filter %.c,$^) $(TESTING) $(STATIC) $(KINF_LIBS) $(DAEMON_LIBS) -o $@

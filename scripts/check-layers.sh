@@ -26,7 +26,7 @@ declare -A below=(
     [fault]="base json object indexer informer watchcache serve document"
     [apiserver]="base json object yaml rest indexer informer watchcache table serve document fault"
     [workloads]="base json object indexer serve document apiserver"
-    [sim]="base json object yaml rest indexer informer watchcache serve document fault apiserver workloads"
+    [sim]="base json object yaml rest indexer informer controller watchcache serve document fault apiserver workloads"
     [handlers]="base json object reflector"
     [daemon]="base json object yaml rest indexer deltafifo reflector informer watchcache table serve handlers"
 )

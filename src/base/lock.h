@@ -23,6 +23,7 @@
     X(KINF__RANK_SERVER, "serve", "what is served, and the requests under way")                    \
     X(KINF__RANK_DEMAND, "serve.demand", "which types are asked for, and cached on demand")        \
     X(KINF__RANK_AUTHORIZER, "serve.authorizer", "decisions on who may read, and inquiries")       \
+    X(KINF__RANK_CONTROLLERS, "rest.controllers", "which controllers of a client run")             \
     X(KINF__RANK_CONTROLLER, "controller", "whether calls may begin, what they wrote")             \
     X(KINF__RANK_FACTORY, "informer.factory", "a factory's informers, and whose turn it is")       \
     X(KINF__RANK_HANDLERS, "informer.handlers", "who listens, and who is leaving")                 \

@@ -14,10 +14,12 @@
 #include "base/error.h"
 #include "base/misuse.h"
 #include "informer/informer.h"
+#include "queue/queue_priv.h"
 #include "rest/client.h"
 
 #define MAX_WORKERS     1000
 #define LOG_INTERVAL_MS 2000
+#define STAND_BY_MS     1000 /* between looks at whether it is our turn */
 
 /* --- workers --- */
 
@@ -127,6 +129,7 @@ static void end_all(struct kinf_controller *controller) KINF__REQUIRES(controlle
     kinf__waker_set(&controller->closed);
     kinf__cond_broadcast(&controller->changed);
     kinf__mutex_unlock(&controller->lock);
+    kinf__client_remove_controller(controller->client, &controller->client_node);
     kinf_queue_shut_down(controller->queue);
     join_threads(controller);
     if (controller->owns_elector)
@@ -152,6 +155,7 @@ int kinf_controller_start(struct kinf_controller *controller, struct kinf_error 
     if (!is_mine)
         return kinf__error_set(err, KINF_ERR_STATE,
                                "the controller was started, or stopped, before");
+    kinf__client_add_controller(controller->client, &controller->client_node);
     failed = start_all(controller, err);
     kinf__mutex_lock(&controller->lock);
     controller->life = KINF__CONTROLLER_RUNNING;
@@ -384,6 +388,32 @@ struct kinf_queue *kinf_controller_queue(struct kinf_controller *controller)
 {
     KINF__REFUSE_NULL(NULL, NULL, controller);
     return controller->queue;
+}
+
+/* It does not lead, and knows who does, or why nobody can be asked. */
+static bool is_standing_by(struct kinf_controller *controller)
+{
+    struct kinf_elector_status status;
+
+    if (controller->options.elector == NULL)
+        return false;
+    kinf_elector_status(controller->options.elector, &status);
+    return !status.leads && (status.leader[0] != '\0' || status.reason[0] != '\0');
+}
+
+int64_t kinf__controller_due_ms(struct kinf_controller *controller)
+{
+    bool is_synced, is_open;
+
+    kinf__mutex_lock(&controller->lock);
+    is_synced = controller->is_synced;
+    is_open = controller->is_open;
+    kinf__mutex_unlock(&controller->lock);
+    if (is_open)
+        return kinf__queue_due_ms(controller->queue);
+    return is_synced && is_standing_by(controller)
+               ? kinf__clock_add_ms(kinf__clock_now_ms(), STAND_BY_MS)
+               : 0;
 }
 
 void kinf_controller_status(struct kinf_controller *controller,

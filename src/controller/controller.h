@@ -73,6 +73,9 @@ struct kinf__worker {
 };
 
 struct kinf_controller {
+    /* the client's, from start to stop */
+    struct kinf__list client_node;
+
     /* constant after creation */
     struct kinf_client *client;
     struct kinf_controller_options options; /* its strings are the following */
@@ -139,6 +142,9 @@ void kinf__gate_close(struct kinf_controller *controller, int64_t term);
 bool kinf__gate_is_stopping(struct kinf_controller *controller);
 /* The keeper's thread. */
 void *kinf__gate_keep(void *ctx);
+/* When it has something to do, if nothing happens meanwhile: 0: now; KINF__NEVER_MS: never. One that
+ * waits for its turn to lead looks each second. For tests (kinformer/testing.h). */
+int64_t kinf__controller_due_ms(struct kinf_controller *controller);
 
 /* --- triggers.c --- */
 

@@ -25,25 +25,23 @@
 #include "fault/fault_spec.h"
 #include "fault/fault_stream.h"
 
-#define RULES_MAX   1000
-#define LOG_LEN     128
-#define TARGET_SIZE 256
-#define PATH_SIZE   KINF__FAULT_SPEC_SIZE
-#define GONE_MS     200 /* how often is looked whether a client has gone */
+#define RULES_MAX 1000
+#define LOG_LEN   128
+#define PATH_SIZE KINF__FAULT_SPEC_SIZE
+#define GONE_MS   200 /* how often is looked whether a client has gone */
 
 struct rule {
     struct kinf__list node;
     struct kinf__fault_spec spec;
     unsigned id;
     int64_t until_ms;
-    uint64_t n_requests;
-    uint64_t n_hits;
+    struct kinf__fault_tally tally;
 };
 
 struct logged {
     enum kinf__fault_verb verb;
     unsigned fault_id;
-    char target[TARGET_SIZE];
+    char target[KINF__FAULT_TARGET_SIZE];
 };
 
 struct kinf__faults {
@@ -66,6 +64,7 @@ struct kinf__faults {
 struct kinf__fault {
     /* constant */
     struct kinf__faults *faults;
+    unsigned rule_id;
     struct kinf__fault_effect effect;
     struct kinf__fault_object object; /* texts are the request's, valid until there is an answer */
     bool takes_gzip;
@@ -175,7 +174,7 @@ static bool is_carried_out(const struct kinf__fault_effect *effect)
     case KINF__FAULT_REFUSE:
         return effect->shape == KINF__FAULT_IGNORED || effect->shape == KINF__FAULT_ENDLESS;
     default:
-        return true;
+        return !effect->is_early;
     }
 }
 
@@ -300,7 +299,7 @@ int kinf__fault_distort(struct kinf__fault *fault, const struct kinf__exchange_o
         return is_carried_out(effect) ? wrap(fault, answer) : 0;
     case KINF__FAULT_RESET:
     case KINF__FAULT_CUT:
-        if (!is_before_head(effect))
+        if (!is_before_head(effect) && !effect->is_early)
             return wrap(fault, answer);
         answer->breaks =
             effect->kind == KINF__FAULT_RESET ? KINF__STREAM_RESET : KINF__STREAM_BROKEN;
@@ -319,10 +318,27 @@ int kinf__fault_distort(struct kinf__fault *fault, const struct kinf__exchange_o
     }
 }
 
+/* NULL: it was removed. The lock is held. */
+static struct rule *find_rule(struct kinf__faults *faults, unsigned id)
+{
+    KINF__LIST_FOR_EACH (node, &faults->rules) {
+        struct rule *rule = KINF__LIST_ENTRY(node, struct rule, node);
+
+        if (rule->id == id)
+            return rule;
+    }
+    return NULL;
+}
+
 void kinf__fault_free(struct kinf__fault *fault)
 {
+    struct rule *rule;
+
     kinf__mutex_lock(&fault->faults->lock);
     kinf__list_remove(&fault->node);
+    rule = find_rule(fault->faults, fault->rule_id);
+    if (rule != NULL)
+        rule->tally.n_over++;
     kinf__mutex_unlock(&fault->faults->lock);
     free(fault);
 }
@@ -371,9 +387,10 @@ static void note_request(struct kinf__faults *faults, const struct kinf__request
 
     logged->verb = subject->verb;
     logged->fault_id = fault_id;
-    snprintf(logged->target, sizeof logged->target, "%.*s",
-             (int)(head->target.len < TARGET_SIZE ? head->target.len : TARGET_SIZE),
-             head->target.bytes);
+    snprintf(
+        logged->target, sizeof logged->target, "%.*s",
+        (int)(head->target.len < sizeof logged->target ? head->target.len : sizeof logged->target),
+        head->target.bytes);
 }
 
 static struct kinf__fault *hit(struct kinf__faults *faults, struct rule *rule,
@@ -384,8 +401,11 @@ static struct kinf__fault *hit(struct kinf__faults *faults, struct rule *rule,
 
     if (fault == NULL)
         return NULL;
-    rule->n_hits++;
+    if (rule->tally.n_hits++ == 0)
+        snprintf(rule->tally.first_hit, sizeof rule->tally.first_hit, "%s %s",
+                 kinf__fault_verb_to_string(subject->verb), subject->path);
     fault->faults = faults;
+    fault->rule_id = rule->id;
     fault->effect = rule->spec.effect;
     fault->object = (struct kinf__fault_object){ subject->verb, subject->group, subject->resource,
                                                  subject->name };
@@ -406,8 +426,8 @@ static struct kinf__fault *ask_rules(struct kinf__faults *faults,
 
         if (at_ms >= rule->until_ms || !kinf__fault_spec_selects(&rule->spec, subject))
             continue;
-        rule->n_requests++;
-        if (!kinf__fault_spec_is_due(&rule->spec, rule->n_requests, rule->n_hits,
+        rule->tally.n_requests++;
+        if (!kinf__fault_spec_is_due(&rule->spec, rule->tally.n_requests, rule->tally.n_hits,
                                      faults->seed + rule->id))
             continue;
         *ret_id = rule->id;
@@ -491,13 +511,26 @@ int kinf__faults_remove(struct kinf__faults *faults, unsigned id)
     return result;
 }
 
+struct kinf__fault_tally kinf__faults_tally(struct kinf__faults *faults, unsigned id)
+{
+    struct kinf__fault_tally tally = { .n_requests = 0 };
+    const struct rule *rule;
+
+    kinf__mutex_lock(&faults->lock);
+    rule = find_rule(faults, id);
+    if (rule != NULL)
+        tally = rule->tally;
+    kinf__mutex_unlock(&faults->lock);
+    return tally;
+}
+
 static int write_rule(const struct rule *rule, struct kinf__buffer *out)
 {
     if (kinf__buffer_printf(out, "{\"id\":%u,\"spec\":", rule->id) < 0 ||
         kinf__quote(out, kinf_str_from(rule->spec.text)) < 0)
         return KINF_ERR_NO_MEMORY;
     return kinf__buffer_printf(out, ",\"requests\":%" PRIu64 ",\"hits\":%" PRIu64 "}",
-                               rule->n_requests, rule->n_hits);
+                               rule->tally.n_requests, rule->tally.n_hits);
 }
 
 int kinf__faults_write(struct kinf__faults *faults, struct kinf__buffer *out)

@@ -27,6 +27,15 @@ KINF_MUST_CHECK int kinf__faults_add(struct kinf__faults *faults, const char *sp
 /* 0: all of them. Requests that it has hit already stay hit. Errors: KINF_ERR_NOT_FOUND. */
 KINF_MUST_CHECK int kinf__faults_remove(struct kinf__faults *faults, unsigned id);
 
+#define KINF__FAULT_TARGET_SIZE 256
+struct kinf__fault_tally {
+    uint64_t n_requests; /* that the line selected, and none before it took */
+    uint64_t n_hits;     /* of these: that it has hit */
+    uint64_t n_over;     /* of these: that have ended, carried out or not */
+    char first_hit[KINF__FAULT_TARGET_SIZE + 20]; /* "patch /api/v1/..."; "": none */
+};
+/* All zero if there is none of this number. */
+struct kinf__fault_tally kinf__faults_tally(struct kinf__faults *faults, unsigned id);
 /* Appends {"faults":[{"id":1,"spec":"...","requests":4,"hits":2},...]} with a line end: how many
  * requests it selected, and how many of them failed. Errors: KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__faults_write(struct kinf__faults *faults, struct kinf__buffer *out);

@@ -42,6 +42,7 @@ enum {
     TAKES_PLACE = TAKES_BYTES | TAKES_EVENTS | TAKES_MS,
     TAKES_FORM = 8, /* as=, retry-after= */
     TAKES_LATE = 16,
+    TAKES_EARLY = 32,
 };
 
 struct word {
@@ -59,8 +60,8 @@ static const struct word words[] = {
     { "login", KINF__FAULT_LOGIN, ARGUMENT_NONE, TAKES_LATE, ALL },
     { "hang", KINF__FAULT_HANG, ARGUMENT_TIME, TAKES_LATE, ALL },
     { "refuse", KINF__FAULT_REFUSE, ARGUMENT_SHAPE, 0, BIT(KINF__FAULT_WATCH_LIST) },
-    { "reset", KINF__FAULT_RESET, ARGUMENT_NONE, TAKES_PLACE, ALL },
-    { "cut", KINF__FAULT_CUT, ARGUMENT_NONE, TAKES_PLACE, ALL },
+    { "reset", KINF__FAULT_RESET, ARGUMENT_NONE, TAKES_PLACE | TAKES_EARLY, ALL },
+    { "cut", KINF__FAULT_CUT, ARGUMENT_NONE, TAKES_PLACE | TAKES_EARLY, ALL },
     { "close", KINF__FAULT_CLOSE, ARGUMENT_NONE, TAKES_PLACE, ALL },
     { "truncate", KINF__FAULT_CLOSE, ARGUMENT_NONE, TAKES_BYTES, ALL },
     { "stall", KINF__FAULT_STALL, ARGUMENT_TIME, TAKES_PLACE, ALL },
@@ -306,7 +307,7 @@ static int read_resources(struct kinf__fault_spec *spec, char *text, struct kinf
         spec->path = text + 5;
         return 0;
     }
-    if (strchr(text, '=') != NULL || strspn(text, ",") != 0 || strstr(text, ",,") != NULL ||
+    if (strchr(text, '=') != NULL || strspn(text, ",!") != 0 || strstr(text, ",,") != NULL ||
         text[strlen(text) - 1] == ',')
         return kinf__error_set(err, KINF_ERR_PARSE, "\"%s\" is no list of resources", text);
     spec->resources = text;
@@ -325,6 +326,10 @@ static int read_fault_option(struct kinf__fault_spec *spec, const struct word *w
     if (strcmp(name, "late") == 0) {
         effect->is_late = true;
         return value == NULL && (word->takes & TAKES_LATE) != 0 ? 0 : KINF_ERR_PARSE;
+    }
+    if (strcmp(name, "early") == 0) {
+        effect->is_early = true;
+        return value == NULL && (word->takes & TAKES_EARLY) != 0 ? 0 : KINF_ERR_PARSE;
     }
     if (value == NULL)
         return KINF_ERR_PARSE;
@@ -484,16 +489,19 @@ static bool is_resource(const char *word, size_t len, const struct kinf__fault_s
 
 static bool is_one_of(const char *resources, const struct kinf__fault_subject *subject)
 {
+    bool is = false;
+
     if (*subject->resource == '\0')
         return false;
     for (;; resources++) {
-        size_t len = strcspn(resources, ",");
+        bool is_taken_away = *resources == '!';
+        size_t len = strcspn(resources += is_taken_away, ",");
 
         if (is_resource(resources, len, subject))
-            return true;
+            is = !is_taken_away;
         resources += len;
         if (*resources == '\0')
-            return false;
+            return is;
     }
 }
 

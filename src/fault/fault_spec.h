@@ -9,7 +9,8 @@
  * RESOURCES  pods, deployments.apps, *.apps, *, with commas between them; without a group: of any.
  *            pods/status: the subresource, or the object of that name; pods/ and a star: every
  *            subresource. pods alone is none of these, and * is all resources with all of
- *            theirs. Or path=/apis: any path that begins so, discovery, too.
+ *            theirs. !leases, behind others: but not these. Or path=/apis: any path that begins
+ *            so, discovery, too.
  *
  * FAULT      the request is not carried out:
  *   CODE               300 to 599, with the Status of kube-apiserver; 409, 429, 503 ...
@@ -41,6 +42,7 @@
  *   retry-after=S      of CODE: with that header
  *   as=FORM            of CODE: json [the default], text, html
  *   late               of CODE, login, hang: the request is carried out first
+ *   early              of reset, cut: it is not carried out
  *            which requests:
  *   namespace=, name=  of the path
  *   user-agent=TEXT    has that in it
@@ -139,6 +141,7 @@ struct kinf__fault_effect {
     enum kinf__fault_form form;
     enum kinf__fault_shape shape;
     bool is_late;
+    bool is_early;
     enum kinf__fault_unit unit;
     uint64_t after;
     uint64_t n_bytes; /* of drip, gzip and grow */

@@ -130,6 +130,17 @@ static bool has_ended_locked(const struct kinf_queue *queue) KINF__REQUIRES(queu
     return kinf__keys_n_waiting(&queue->keys) == 0 && queue->keys.n_in_process == 0;
 }
 
+int64_t kinf__queue_due_ms(struct kinf_queue *queue)
+{
+    int64_t due_ms;
+
+    kinf__mutex_lock(&queue->lock);
+    (void)kinf__queue_wake_due_locked(queue);
+    due_ms = has_ended_locked(queue) ? due_ms_locked(queue) : 0;
+    kinf__mutex_unlock(&queue->lock);
+    return due_ms;
+}
+
 static void unlock(struct kinf_queue *queue) KINF__RELEASES(queue->lock)
 {
     bool is_awaited = queue->n_getters != 0 && (kinf__keys_n_waiting(&queue->keys) != 0 ||

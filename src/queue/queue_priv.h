@@ -40,6 +40,9 @@ struct kinf_queue {
 /* Adds what was for later and is due; returns the time. In front of every other change or look. */
 int64_t kinf__queue_wake_due_locked(struct kinf_queue *queue) KINF__REQUIRES(queue->lock);
 
+/* When there is something to do: 0: now, or it is being done; KINF__NEVER_MS: nothing is known of. */
+int64_t kinf__queue_due_ms(struct kinf_queue *queue);
+
 /* Whether all parts agree. For tests. */
 bool kinf__queue_check(struct kinf_queue *queue);
 

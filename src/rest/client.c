@@ -191,6 +191,8 @@ static int client_new(const struct kinf_client_options *options, const struct so
     client->local_len = local_len;
     kinf__mutex_init(&client->users_lock, KINF__RANK_CLIENT);
     kinf__list_init(&client->users);
+    kinf__mutex_init(&client->controllers_lock, KINF__RANK_CONTROLLERS);
+    kinf__list_init(&client->controllers);
     kinf__mutex_init(&client->requests_lock, KINF__RANK_REQUESTS);
     kinf__discovery_cache_init(&client->discovery);
     failed = kinf__waker_init(&client->interrupted, err);
@@ -246,6 +248,7 @@ void kinf_client_free(struct kinf_client *client)
     while (client->n_idle != 0)
         kinf__http_free(client->idle[--client->n_idle]);
     kinf__mutex_release(&client->users_lock);
+    kinf__mutex_release(&client->controllers_lock);
     kinf__mutex_release(&client->requests_lock);
     kinf__discovery_cache_release(&client->discovery);
     if (client->credentials.config != NULL)
@@ -269,6 +272,20 @@ void kinf__client_remove_user(struct kinf_client *client, struct kinf__list *nod
     kinf__mutex_lock(&client->users_lock);
     kinf__list_remove(node);
     kinf__mutex_unlock(&client->users_lock);
+}
+
+void kinf__client_add_controller(struct kinf_client *client, struct kinf__list *node)
+{
+    kinf__mutex_lock(&client->controllers_lock);
+    kinf__list_push_back(&client->controllers, node);
+    kinf__mutex_unlock(&client->controllers_lock);
+}
+
+void kinf__client_remove_controller(struct kinf_client *client, struct kinf__list *node)
+{
+    kinf__mutex_lock(&client->controllers_lock);
+    kinf__list_remove(node);
+    kinf__mutex_unlock(&client->controllers_lock);
 }
 
 void kinf_client_free_ptr(struct kinf_client **client)

@@ -38,6 +38,10 @@ struct kinf_client {
     /* guarded by users_lock */
     struct kinf__list users; /* informers, by a node of theirs */
 
+    struct kinf__mutex controllers_lock;
+    /* guarded by controllers_lock */
+    struct kinf__list controllers; /* likewise */
+
     _Atomic(size_t) n_holders; /* atomic: informers and factories that have it, calls that run */
 
     struct kinf__credentials credentials; /* has its own lock */
@@ -66,6 +70,9 @@ bool kinf__client_is_held(struct kinf_client *client);
 /* Informers that run are known to it. */
 void kinf__client_add_user(struct kinf_client *client, struct kinf__list *node);
 void kinf__client_remove_user(struct kinf_client *client, struct kinf__list *node);
+/* Controllers likewise. */
+void kinf__client_add_controller(struct kinf_client *client, struct kinf__list *node);
+void kinf__client_remove_controller(struct kinf_client *client, struct kinf__list *node);
 
 /* A client of a server in this process: plain HTTP over unix sockets; no configuration is read.
  * Errors: KINF_ERR_UNSUPPORTED, KINF_ERR_NO_MEMORY. */

@@ -1,7 +1,8 @@
 /*
- * A server in the process of its client. Neighbours: sim.c is the server; rest/client.c dials it.
+ * A server in the process of its client. Neighbours: sim.c is the server; rest/client.c dials it;
+ * sweep.c tries a program out with it.
  */
-#include <kinformer/testing.h>
+#include "sim/fake.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,24 +12,18 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/misuse.h"
+#include "controller/controller.h"
 #include "informer/informer.h"
 #include "rest/client.h"
-#include "serve/endpoint.h"
 #include "document/manifest.h"
-#include "apiserver/sim.h"
 #include "apiserver/verbs.h"
 #include "workloads/workloads.h"
 
 #define LOOK_NS   1000000 /* of real time, between two looks at what is under way */
 #define STEP_NS   3000000 /* likewise, between two leaps */
+#define STALL_MS  100     /* likewise, until what does not end is given time */
+#define LEAP_MS   1000
 #define MAX_STEPS 200
-
-struct kinf_fake {
-    /* constant after creation */
-    struct kinf__sim *sim;
-    struct kinf__endpoint *endpoint;
-    struct kinf_client *client;
-};
 
 /* --- life --- */
 
@@ -244,23 +239,58 @@ void kinf_fake_advance(struct kinf_fake *fake, int64_t ms)
     }
 }
 
+/* --- leadership --- */
+
+int kinf_fake_take_lease(struct kinf_fake *fake, const char *key, struct kinf_error *err)
+{
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, fake, key);
+
+    kinf_auto_object const struct kinf_object *lease = NULL;
+    int64_t n_transitions = 0, duration_s = 15;
+    char name_space[KINF_NAME_MAX], time[KINF__TIME_SIZE], manifest[1024];
+    const char *name = split_key(key, name_space);
+    int failed = kinf_fake_get(fake, "leases.coordination.k8s.io", key, &lease, err);
+
+    if (failed < 0 && failed != KINF_ERR_NOT_FOUND)
+        return failed;
+    if (lease != NULL) {
+        (void)!kinf_object_get_int64(lease, "spec.leaseTransitions", &n_transitions);
+        (void)!kinf_object_get_int64(lease, "spec.leaseDurationSeconds", &duration_s);
+    }
+    kinf__sim_time(time);
+    time[strlen(time) - 1] = '\0';
+    snprintf(manifest, sizeof manifest,
+             "{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: '%s', namespace: "
+             "'%s'}, spec: {holderIdentity: another, leaseDurationSeconds: %lld, leaseTransitions: "
+             "%lld, acquireTime: '%s.000000Z', renewTime: '%s.%06uZ'}}",
+             name, name_space, (long long)duration_s, (long long)n_transitions + 1, time, time,
+             (unsigned)(kinf__clock_now_ns() / 1000 % 1000000));
+    return kinf_fake_put(fake, manifest, err);
+}
+
 /* --- settling --- */
 
-/* Who has not seen `version` yet; NULL: nobody, all is handled. */
-static const struct kinf_type *find_unsettled(struct kinf_fake *fake, const char *version)
+int64_t kinf__fake_real_ms(void)
 {
-    const struct kinf_type *unsettled = NULL;
+    struct timespec now;
 
-    kinf__mutex_lock(&fake->client->users_lock);
-    KINF__LIST_FOR_EACH (node, &fake->client->users) {
-        struct kinf_informer *informer = KINF__LIST_ENTRY(node, struct kinf_informer, client_node);
-
-        if (unsettled == NULL && !kinf__informer_is_settled(informer, version))
-            unsettled = informer->type;
-    }
-    kinf__mutex_unlock(&fake->client->users_lock);
-    return unsettled;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
+
+void kinf__fake_nap(void)
+{
+    const struct timespec pause = { 0, LOOK_NS };
+
+    nanosleep(&pause, NULL);
+}
+
+/* What somebody who settles has seen. */
+struct look {
+    uint64_t told;                       /* the version that every watch was told last */
+    const struct kinf_type *informer_of; /* who is not through; NULL: somebody else */
+    char controller[128];                /* likewise; "" */
+};
 
 /* Makes every watch say how far it is, so that those are heard of too whom nothing concerns. */
 static void tell_version(struct kinf_fake *fake)
@@ -273,50 +303,120 @@ static void tell_version(struct kinf_fake *fake)
     kinf__server_want_bookmarks(kinf__sim_server(fake->sim));
 }
 
-static int64_t real_ms(void)
+/* Whether all informers have handled what there is up to `version`. */
+static bool have_seen(struct kinf_fake *fake, uint64_t version, struct look *look)
 {
-    struct timespec now;
+    char text[24];
 
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    snprintf(text, sizeof text, "%llu", (unsigned long long)version);
+    look->informer_of = NULL;
+    kinf__mutex_lock(&fake->client->users_lock);
+    KINF__LIST_FOR_EACH (node, &fake->client->users) {
+        struct kinf_informer *informer = KINF__LIST_ENTRY(node, struct kinf_informer, client_node);
+
+        if (look->informer_of == NULL && !kinf__informer_is_settled(informer, text))
+            look->informer_of = informer->type;
+    }
+    kinf__mutex_unlock(&fake->client->users_lock);
+    return look->informer_of == NULL;
 }
 
-static int fail_unsettled(const struct kinf_type *type, struct kinf_error *err)
+/* When the first controller has something to do: kinf__controller_due_ms(). */
+static int64_t controllers_due_ms(struct kinf_fake *fake, struct look *look)
 {
-    if (type != NULL)
+    int64_t due_ms = KINF__NEVER_MS;
+
+    look->controller[0] = '\0';
+    kinf__mutex_lock(&fake->client->controllers_lock);
+    KINF__LIST_FOR_EACH (node, &fake->client->controllers) {
+        struct kinf_controller *controller =
+            KINF__LIST_ENTRY(node, struct kinf_controller, client_node);
+        int64_t its_ms = kinf__controller_due_ms(controller);
+
+        if (its_ms < due_ms)
+            snprintf(look->controller, sizeof look->controller, "%s", controller->name);
+        due_ms = its_ms < due_ms ? its_ms : due_ms;
+    }
+    kinf__mutex_unlock(&fake->client->controllers_lock);
+    return due_ms;
+}
+
+/* When something is to be done; 0: now. Whoever was not through when asked may have written before
+ * the next one was: then there is another version at the end. */
+static int64_t look_around(struct kinf_fake *fake, struct look *look)
+{
+    const struct kinf__store *store = kinf__sim_store(fake->sim);
+    uint64_t version = kinf__store_version(store);
+    int64_t due_ms;
+
+    if (!kinf__sim_is_settled(fake->sim))
+        return 0;
+    if (version != look->told)
+        tell_version(fake);
+    look->told = version;
+    if (!have_seen(fake, version, look))
+        return 0;
+    due_ms = controllers_due_ms(fake, look);
+    return kinf__store_version(store) == version && kinf__sim_is_settled(fake->sim) ? due_ms : 0;
+}
+
+static int fail_unsettled(const struct look *look, struct kinf_error *err)
+{
+    if (look->informer_of != NULL)
         return kinf__error_set(err, KINF_ERR_TIMEOUT,
                                "the informer of %s, or one of its handlers, is not through",
-                               type->resource);
+                               look->informer_of->resource);
+    if (look->controller[0] != '\0')
+        return kinf__error_set(err, KINF_ERR_TIMEOUT, "the controller %s is not through",
+                               look->controller);
     return kinf__error_set(err, KINF_ERR_TIMEOUT, "objects are written all the time");
+}
+
+/* To what is due then, or, if something is under way and does not end, a second: it may wait for a
+ * time that no queue knows of. Never beyond `until_ms`. */
+static void let_time_go(struct kinf_fake *fake, int64_t due_ms, int64_t until_ms)
+{
+    int64_t now_ms = kinf__clock_now_ms(), to_ms = due_ms != 0 ? due_ms : now_ms + LEAP_MS;
+
+    to_ms = to_ms < until_ms ? to_ms : until_ms;
+    if (to_ms > now_ms)
+        kinf_fake_advance(fake, to_ms - now_ms < LEAP_MS ? to_ms - now_ms : LEAP_MS);
+}
+
+int kinf_fake_settle_ahead(struct kinf_fake *fake, int64_t ahead_ms, int64_t timeout_ms,
+                           struct kinf_error *err)
+{
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, fake);
+
+    int64_t deadline_ms = kinf__clock_add_ms(kinf__fake_real_ms(), timeout_ms);
+    int64_t until_ms = kinf__clock_add_ms(kinf__clock_now_ms(), ahead_ms);
+    int64_t busy_since_ms = kinf__fake_real_ms(), real_ms;
+    struct look look = { .told = 0 };
+
+    for (;;) {
+        int64_t due_ms = look_around(fake, &look);
+
+        int acted = fake->on_look != NULL ? fake->on_look(fake->look_ctx, err) : 0;
+
+        if (acted > 0) {
+            until_ms = kinf__clock_add_ms(kinf__clock_now_ms(), ahead_ms);
+            continue;
+        }
+        if (acted < 0 || due_ms > until_ms)
+            return acted;
+        real_ms = kinf__fake_real_ms();
+        if (real_ms >= deadline_ms)
+            return fail_unsettled(&look, err);
+        if (due_ms != 0 || real_ms - busy_since_ms >= STALL_MS) {
+            let_time_go(fake, due_ms, until_ms);
+            busy_since_ms = real_ms;
+        }
+        kinf__fake_nap();
+    }
 }
 
 int kinf_fake_settle(struct kinf_fake *fake, int64_t timeout_ms, struct kinf_error *err)
 {
     KINF__REFUSE_NULL(err, KINF_ERR_INVALID, fake);
-
-    const struct kinf__store *store = kinf__sim_store(fake->sim);
-    const struct timespec pause = { 0, LOOK_NS };
-    int64_t deadline_ms = kinf__clock_add_ms(real_ms(), timeout_ms);
-    uint64_t told = 0;
-
-    for (;;) {
-        uint64_t version = kinf__store_version(store);
-        const struct kinf_type *unsettled = NULL;
-        char text[24];
-
-        if (kinf__sim_is_settled(fake->sim)) {
-            if (version != told)
-                tell_version(fake);
-            told = version;
-            snprintf(text, sizeof text, "%llu", (unsigned long long)version);
-            unsettled = find_unsettled(fake, text);
-            /* Handlers that were not through when it was asked may have written. */
-            if (unsettled == NULL && kinf__store_version(store) == version &&
-                kinf__sim_is_settled(fake->sim))
-                return 0;
-        }
-        if (real_ms() >= deadline_ms)
-            return fail_unsettled(unsettled, err);
-        nanosleep(&pause, NULL);
-    }
+    return kinf_fake_settle_ahead(fake, 0, timeout_ms, err);
 }

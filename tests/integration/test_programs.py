@@ -25,6 +25,12 @@ class Examples(unittest.TestCase):
                 self.assertEqual(process.wait(PATIENCE), 0)
         cluster().loader("delete", "-namespace", "logger-0")
 
+    def test_programs_are_tested_without_a_cluster(self):
+        for name in ("tested-program", "tested-controller"):
+            done = subprocess.run([os.path.join(ROOT, "build", "asan", "examples", name)], timeout=PATIENCE,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+            self.assertEqual(done.returncode, 0, done.stdout)
+
 
 class Install(unittest.TestCase):
     def test_a_program_builds_against_the_installed_library(self):

@@ -1,6 +1,6 @@
 /*
- * examples/configmap-sync as it is, its main() and all: killed at each request in turn, and under
- * random changes against what its result must be.
+ * examples/configmap-sync as it is, its main() and all: with each of its requests failing in turn,
+ * and under random changes against what its result must be.
  *
  * main() runs on a thread; kinf_controller_run() is replaced by one that the test can end, and the
  * client by the fake's.
@@ -17,8 +17,8 @@
 #include "unit/test.h"
 
 static struct kinf_fake *fake;
-static _Atomic(struct kinf_controller *) running;
-static _Atomic(bool) is_to_end;
+static struct kinf_client *the_client;
+static _Atomic(bool) is_running, is_to_end;
 
 static void nap(long ms)
 {
@@ -29,7 +29,7 @@ static void nap(long ms)
 
 static int use_client(struct kinf_client **ret_client)
 {
-    *ret_client = kinf_fake_client(fake);
+    *ret_client = the_client;
     return 0;
 }
 
@@ -37,10 +37,9 @@ static int run_until_told(struct kinf_controller *controller, struct kinf_error 
 {
     int failed = kinf_controller_start(controller, err);
 
-    running = controller;
+    is_running = true;
     while (failed == 0 && !is_to_end)
         nap(1);
-    running = NULL;
     return failed == 0 ? kinf_controller_stop(controller, err) : failed;
 }
 
@@ -65,18 +64,33 @@ static void *run_program(void *ctx)
     return NULL;
 }
 
+static int start_program(struct kinf_client *client, void *ctx, struct kinf_error *err)
+{
+    (void)ctx;
+    (void)err;
+    the_client = client;
+    is_running = is_to_end = false;
+    pthread_create(&program, NULL, run_program, NULL);
+    while (!is_running)
+        nap(1);
+    return 0;
+}
+
+static void stop_program(void *ctx)
+{
+    (void)ctx;
+    is_to_end = true;
+    pthread_join(program, NULL);
+}
+
 static void start(void)
 {
-    is_to_end = false;
-    pthread_create(&program, NULL, run_program, NULL);
-    while (running == NULL)
-        nap(1);
+    (void)start_program(kinf_fake_client(fake), NULL, NULL);
 }
 
 static void stop(void)
 {
-    is_to_end = true;
-    pthread_join(program, NULL);
+    stop_program(NULL);
 }
 
 static void must(int failed, const struct kinf_error *err)
@@ -86,31 +100,12 @@ static void must(int failed, const struct kinf_error *err)
     assert_int_equal(failed, 0);
 }
 
-static bool is_idle(struct kinf_controller_status *ret_status)
-{
-    kinf_controller_status(running, ret_status);
-    return ret_status->is_active && ret_status->queue.n_in_process == 0 &&
-           ret_status->queue.n_waiting[0] == 0 && ret_status->queue.n_waiting[1] == 0 &&
-           ret_status->queue.n_waiting[2] == 0;
-}
-
 /* Until nothing is to be done but what comes each minute. */
 static void settle(void)
 {
-    struct kinf_controller_status before, after;
     struct kinf_error err = KINF_ERROR_INIT;
 
-    for (int i = 0; i < 60000; i++) {
-        kinf_controller_status(running, &before);
-        must(kinf_fake_settle(fake, 60000, &err), &err);
-        if (is_idle(&after) && after.queue.n_adds == before.queue.n_adds)
-            return;
-        nap(1);
-        /* The Lease of one that was killed runs out, and backoffs end. */
-        if (!after.is_active || i % 20 == 19)
-            kinf_fake_advance(fake, 1000);
-    }
-    fail_msg("it has always something to do");
+    must(kinf_fake_settle_ahead(fake, 50000, 60000, &err), &err);
 }
 
 /* --- the cluster --- */
@@ -260,128 +255,77 @@ static void a_foreign_one_is_left_alone_until_it_goes(void **state)
     stop();
 }
 
-/* --- killed at each request --- */
+/* --- each of its requests fails --- */
 
-enum way { BEFORE, AFTER, RESTART };
-
-/* The requests of the program are those with these verbs; the test's own are done by then. */
-static void arm(enum way way, unsigned k)
+static int prepare(struct kinf_fake *its_fake, void *ctx, struct kinf_error *err)
 {
-    static const char *const faults[] = {
-        [BEFORE] = "503 times=1", [AFTER] = "reset times=1", [RESTART] = "hang"
-    };
-    struct kinf_error err = KINF_ERROR_INIT;
-    char spec[128];
-
-    snprintf(spec, sizeof spec, "create,patch,delete,get configmaps %s skip=%u", faults[way], k);
-    must(kinf_fake_fault(fake, spec, &err), &err);
-}
-
-static uint64_t n_requests(void)
-{
-    struct kinf_controller_status status;
-
-    kinf_controller_status(running, &status);
-    return status.n_requests;
-}
-
-/* Waits until the program is settled, or hangs. */
-static void wait_for_trouble(uint64_t k)
-{
-    struct kinf_controller_status status = { .is_synced = false };
-
-    for (int i = 0; i < 20000 && (n_requests() <= k || !status.is_active); i++) {
-        nap(1);
-        kinf_controller_status(running, &status);
-        if (is_idle(&status) && i > 200)
-            return;
-        if (!status.is_active)
-            kinf_fake_advance(fake, 1000);
-    }
-    nap(5);
-}
-
-/* What the program is to make of it, whatever happens. */
-static void do_steps(enum way way, unsigned k, void (*pause)(enum way way, unsigned k))
-{
+    (void)ctx;
+    (void)err;
+    fake = its_fake;
     put_namespace("one");
     put_namespace("two");
     put_source("one", "stays", "1");
     put_source("one", "goes", "1");
     put_source("two", "leaves", "1");
-    start();
-    settle();
-    /* A patch of ours; what comes of it is, most likely, behind the next line. */
-    patch("two", "leaves", "{\"metadata\":{\"labels\":{\"sync\":null}}}");
-    arm(way, k);
-    put_source("one", "stays", "2");
-    put_source("two", "comes", "1");
-    put_namespace("three");
-    delete ("configmaps", "one/goes");
-    pause(way, k);
-    settle();
+    return 0;
 }
 
-static void expect_end_state(void)
+static int change_all(struct kinf_fake *its_fake, void *ctx, struct kinf_error *err)
 {
     static const char *const names[] = { "default", "one", "two", "three" };
+    int failed = kinf_fake_settle_ahead(its_fake, 50000, 60000, err);
 
-    for (size_t i = 0; i < 4; i++) {
+    (void)ctx;
+    if (failed < 0)
+        return failed;
+    put_source("one", "stays", "2");
+    put_namespace("three");
+    delete ("configmaps", "one/goes");
+    put("{apiVersion: v1, kind: ConfigMap, metadata: {name: leaves, namespace: two}, data: {value: "
+        "'1'}}");
+    failed = kinf_fake_settle_ahead(its_fake, 50000, 60000, err);
+    for (size_t i = 0; failed == 0 && i < 4; i++) {
         expect_data(names[i], "stays", "2");
-        expect_data(names[i], "comes", "1");
         expect_data(names[i], "goes", "-");
-        expect_data(names[i], "leaves", strcmp(names[i], "two") == 0 ? "1" : "-");
+        expect_data(names[i], "leaves", i == 2 ? "1" : "-");
     }
+    return failed;
 }
 
-static void go_on(enum way way, unsigned k)
+static void sweep(unsigned faults)
 {
-    if (way == RESTART) {
-        wait_for_trouble(k);
-        stop();
-        kinf_fake_clear_faults(fake);
-        start();
-    }
+    const struct kinf_sweep_options options = { .size = sizeof options,
+                                                .start = start_program,
+                                                .stop = stop_program,
+                                                .before = prepare,
+                                                .scenario = change_all,
+                                                .lease = "default/configmap-sync",
+                                                .faults = faults };
+    struct kinf_sweep_result result;
+    struct kinf_error err = KINF_ERROR_INIT;
+
+    must(kinf_sweep(&options, &result, &err), &err);
+    if (result.report != NULL)
+        fail_msg("%s", result.report);
+    assert_true(result.n_requests >= 20 && result.n_runs >= 20);
 }
 
-static void sweep(enum way way)
-{
-    uint64_t n = 0;
-
-    for (unsigned k = 0; k == 0 || k <= n; k++) {
-        if (k != 0)
-            begin(NULL);
-        do_steps(way, k, go_on);
-        expect_end_state();
-        if (way != RESTART)
-            n = n_requests();
-        else
-            n = 40;
-        stop();
-        end(NULL);
-        /* Those before were of the start. */
-        if (k > 45)
-            break;
-    }
-    begin(NULL);
-}
-
-static void a_request_that_is_refused_changes_nothing_in_the_end(void **state)
+static void a_request_that_fails_changes_nothing_in_the_end(void **state)
 {
     (void)state;
-    sweep(BEFORE);
-}
-
-static void an_answer_that_is_lost_changes_nothing_in_the_end(void **state)
-{
-    (void)state;
-    sweep(AFTER);
+    sweep(KINF_SWEEP_REFUSED | KINF_SWEEP_CONFLICT | KINF_SWEEP_ANSWER_LOST);
 }
 
 static void a_program_that_ends_at_a_request_changes_nothing_in_the_end(void **state)
 {
     (void)state;
-    sweep(RESTART);
+    sweep(KINF_SWEEP_KILLED | KINF_SWEEP_KILLED_BEHIND);
+}
+
+static void a_term_that_ends_at_a_request_changes_nothing_in_the_end(void **state)
+{
+    (void)state;
+    sweep(KINF_SWEEP_LEAD_LOST);
 }
 
 /* --- random changes --- */
@@ -510,9 +454,9 @@ int main(void)
 #define T(test) cmocka_unit_test_setup_teardown(test, begin, end)
         T(it_copies_and_takes_away),
         T(a_foreign_one_is_left_alone_until_it_goes),
-        T(a_request_that_is_refused_changes_nothing_in_the_end),
-        T(an_answer_that_is_lost_changes_nothing_in_the_end),
-        T(a_program_that_ends_at_a_request_changes_nothing_in_the_end),
+        cmocka_unit_test(a_request_that_fails_changes_nothing_in_the_end),
+        cmocka_unit_test(a_program_that_ends_at_a_request_changes_nothing_in_the_end),
+        cmocka_unit_test(a_term_that_ends_at_a_request_changes_nothing_in_the_end),
         T(random_changes_end_as_they_must),
 #undef T
     };

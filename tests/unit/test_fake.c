@@ -421,6 +421,45 @@ static void options_of_another_size_are_refused(void **state)
     assert_int_equal(kinf_fake_new(&options, &fake, &stage->err), KINF_ERR_INVALID);
 }
 
+/* An elector's writes come when they come. */
+static void the_nth_write_fails(void **state)
+{
+    static const struct {
+        const char *fault;
+        int failed;
+        bool is_stored;
+    } rows[] = {
+        { "409", KINF_ERR_EXISTS, false },
+        { "503", KINF_ERR_SERVER, false },
+        { "reset early", KINF_ERR_NETWORK, false },
+        { "reset", KINF_ERR_NETWORK, true },
+    };
+    struct stage *stage = *state;
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char fault[128];
+
+        snprintf(fault, sizeof fault, "write *,!leases %s skip=1 times=1", rows[i].fault);
+        must(stage, kinf_fake_fault(stage->fake, fault, &stage->err));
+        for (int k = 0; k < 3; k++) {
+            int expected = k == 1                        ? rows[i].failed
+                           : k == 2 && rows[i].is_stored ? KINF_ERR_EXISTS
+                                                         : 0;
+
+            assert_int_equal(try(stage, "POST",
+                                 "/apis/coordination.k8s.io/v1/namespaces/default/leases",
+                                 "{\"metadata\":{\"generateName\":\"lease-\"}}"),
+                             0);
+            assert_int_equal(try(stage, "POST", "/api/v1/namespaces/default/configmaps",
+                                 k == 0 ? "{\"metadata\":{\"generateName\":\"other-\"}}"
+                                        : CONFIG_MAP("nth", "1")),
+                             expected);
+        }
+        must(stage, kinf_fake_delete(stage->fake, "cm", "default/nth", &stage->err));
+        kinf_fake_clear_faults(stage->fake);
+    }
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -435,6 +474,7 @@ int main(void)
         TEST(dependents_go_with_their_owner),
         TEST(custom_resources_are_served_once_they_are_defined),
         TEST(faults_hit_as_often_as_they_are_asked_for),
+        TEST(the_nth_write_fails),
         TEST(wrong_manifests_say_where),
         TEST(all_that_the_server_dates_has_the_simulated_time),
         TEST(two_fakes_are_two_servers),

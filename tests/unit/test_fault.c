@@ -421,6 +421,39 @@ static void a_write_may_happen_and_its_answer_be_lost(void **state)
     }
 }
 
+static void a_connection_may_break_before_a_write_happens(void **state)
+{
+    static const char *const lines[] = { "create pods reset early", "create pods cut early" };
+    struct fixture *f = *state;
+
+    for (unsigned i = 0; i < KINF__ARRAY_LEN(lines); i++) {
+        unsigned id = add(f, lines[i]);
+        AUTO_REPLY reply = ask(f, "POST", "/api/v1/namespaces/n/pods");
+
+        assert_int_equal(f->n_writes, 0);
+        assert_int_equal(reply.bytes.len, 0);
+        assert_int_equal(kinf__faults_remove(f->faults, id), 0);
+    }
+}
+
+static void a_line_tells_what_it_has_hit(void **state)
+{
+    struct fixture *f = *state;
+    unsigned id = add(f, "update pods 409 skip=1 times=1");
+    struct kinf__fault_tally tally;
+
+    for (unsigned i = 0; i < 3; i++) {
+        AUTO_REPLY reply = ask(f, "PUT", "/api/v1/namespaces/n/pods/x?pretty=true");
+
+        tally = kinf__faults_tally(f->faults, id);
+        assert_int_equal(tally.n_requests, i + 1);
+        assert_int_equal(tally.n_hits, i != 0);
+        assert_string_equal(tally.first_hit, i != 0 ? "update /api/v1/namespaces/n/pods/x" : "");
+        (void)reply;
+    }
+    assert_int_equal(kinf__faults_tally(f->faults, id + 1).n_requests, 0);
+}
+
 /* Quoted, whatever is in it; and not told with an answer that was replaced. */
 static void a_write_is_warned_of_with_its_own_answer_alone(void **state)
 {
@@ -1033,6 +1066,8 @@ int main(void)
         SERVED(codes_come_with_their_status),
         SERVED(a_write_fails_before_it_happens),
         SERVED(a_write_may_happen_and_its_answer_be_lost),
+        SERVED(a_connection_may_break_before_a_write_happens),
+        SERVED(a_line_tells_what_it_has_hit),
         SERVED(a_write_is_warned_of_with_its_own_answer_alone),
         SERVED(a_name_is_taken_by_a_conflict_of_create),
         SERVED(a_connection_breaks_before_the_head),

@@ -38,6 +38,7 @@ static void faults_have_their_arguments(void **state)
         { "* * hang", { .kind = KINF__FAULT_HANG, .code = 410, .time_ms = KINF__NEVER_MS } },
         { "* * hang=5s late",
           { .kind = KINF__FAULT_HANG, .code = 410, .time_ms = 5000, .is_late = true } },
+        { "write * cut early", { .kind = KINF__FAULT_CUT, .code = 410, .is_early = true } },
         { "watch pods reset after=4000",
           { .kind = KINF__FAULT_RESET, .code = 410, .after = 4000 } },
         { "watch * close after=3events",
@@ -75,6 +76,7 @@ static void faults_have_their_arguments(void **state)
         if (is->kind != wants->kind || is->code != wants->code || is->unit != wants->unit ||
             is->after != wants->after || is->shape != wants->shape || is->form != wants->form ||
             is->retry_after_s != wants->retry_after_s || is->is_late != wants->is_late ||
+            is->is_early != wants->is_early ||
             (wants->n_bytes != 0 && is->n_bytes != wants->n_bytes) ||
             (wants->time_ms != 0 && is->time_ms != wants->time_ms))
             fail_msg("%s: something else", rows[i].line);
@@ -116,6 +118,8 @@ static void what_means_nothing_is_refused_with_the_word(void **state)
         { "list pods 410 after=1", "fault CODE: not with after=1" },
         { "list pods reset late", "fault reset: not with late" },
         { "list pods 410 late=1", "fault CODE: not with late=1" },
+        { "list pods 410 early", "fault CODE: not with early" },
+        { "list !pods 410", "\"!pods\" is no list of resources" },
         { "list pods reset as=html", "fault reset: not with as=html" },
         { "list pods 410 as=yaml", "fault CODE: not with as=yaml" },
         { "list pods 410 retry-after=0", "fault CODE: not with retry-after=0" },
@@ -194,6 +198,9 @@ static void lines_select_by_verb_resource_and_caller(void **state)
         { "* deployments.app 500", 0 },
         { "* pods,deployments 500", 11 },
         { "* secrets,pods 500", 3 },
+        { "* *,!pods 500", 12 },
+        { "* *,!*.apps,!pods/* 500", 3 },
+        { "* *,!*,pods 500", 3 },
         { "* pods/status 500", 4 },
         { "* pods/* 500", 4 },
         { "* */status 500", 4 },

@@ -581,6 +581,11 @@ static void fake_calls_refuse_null(void **state)
     IGNORES(fake, kinf_fake_drop, NULL);
     IGNORES(fake, kinf_fake_advance, NULL, 1);
     REFUSES(fake, kinf_fake_settle, NULL, 1, &err);
+    REFUSES(fake, kinf_fake_settle_ahead, NULL, 1, 1, &err);
+    REFUSES(fake, kinf_fake_take_lease, NULL, any, &err);
+    REFUSES(key, kinf_fake_take_lease, any, NULL, &err);
+    REFUSES(options, kinf_sweep, NULL, any, &err);
+    REFUSES(ret_result, kinf_sweep, any, NULL, &err);
 }
 
 static void where_null_is_allowed_it_is_nothing(void **state)
