@@ -407,8 +407,10 @@ bool kinf__handlers_status(struct kinf__handlers *handlers, kinf_handler_id id, 
 static bool list_is_sound(struct kinf__list *list, bool is_leaving)
 {
     KINF__LIST_FOR_EACH (node, list) {
-        if (atomic_load(&listener_of(node)->is_removed) != is_leaving ||
-            !kinf__listener_check(listener_of(node)))
+        struct kinf__listener *listener = listener_of(node);
+
+        if (atomic_load(&listener->is_removed) != is_leaving ||
+            (listener->has_thread && listener->waker != NULL) || !kinf__listener_check(listener))
             return false;
     }
     return true;

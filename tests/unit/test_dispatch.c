@@ -624,6 +624,105 @@ static void adding_survives_every_allocation_failure(void **state)
     recorder_expect(a, "add! x@1", "synced");
 }
 
+/* --- at random --- */
+
+#define N_NAMES 8
+
+/* What a handler was told last of each name; 0: nothing. */
+struct mirror {
+    unsigned long versions[N_NAMES];
+};
+
+static unsigned long version_of(const struct kinf_object *object)
+{
+    return object != NULL ? strtoul(kinf_object_resource_version(object), NULL, 10) : 0;
+}
+
+/* G4: what it leads from is what was told last. */
+static void mirror_change(const struct kinf_object *old, const struct kinf_object *object,
+                          void *ctx)
+{
+    struct mirror *mirror = ctx;
+    int i = kinf_object_name(object != NULL ? object : old)[0] - 'a';
+
+    assert_int_equal(mirror->versions[i] != 0, old != NULL);
+    if (object != NULL && old != NULL)
+        assert_int_equal(mirror->versions[i], version_of(old));
+    mirror->versions[i] = version_of(object);
+}
+
+static kinf_handler_id add_mirror(struct informer_fixture *f, struct mirror *mirror,
+                                  enum kinf_backlog backlog)
+{
+    const struct kinf_handler handler = {
+        .on_change = mirror_change, .ctx = mirror, .backlog = backlog, .is_dispatched = true
+    };
+    kinf_handler_id id;
+
+    assert_int_equal(kinf_informer_add_handler(f->informer, &handler, &id, NULL), 0);
+    return id;
+}
+
+static void expect_mirrored(struct informer_fixture *f, const struct mirror *mirror)
+{
+    kinf_auto_snapshot struct kinf_snapshot *store =
+        kinf_indexer_snapshot(kinf_informer_indexer(f->informer));
+    char key[] = "ns/a";
+
+    for (size_t i = 0; i < N_NAMES; i++) {
+        key[3] = (char)('a' + i);
+        assert_int_equal(mirror->versions[i], version_of(kinf_snapshot_get(store, key)));
+    }
+}
+
+static void change_one(struct informer_fixture *f, struct test_random *random, unsigned version)
+{
+    const char name[] = { (char)('a' + test_random_below(random, N_NAMES)), '\0' };
+    char rv[16];
+
+    snprintf(rv, sizeof rv, "%u", version);
+    if (test_random_below(random, 3) == 0)
+        feed_delete(f, name, rv);
+    else
+        feed_update(f, name, rv);
+}
+
+/* Two that are there from the start, and one of each kind that comes and goes. */
+static void what_is_told_in_pieces_is_the_store(void **state)
+{
+    struct informer_fixture *f = *state;
+    struct test_random random = test_random_init(__func__);
+    struct mirror mirrors[4] = { { { 0 } } };
+    kinf_handler_id ids[4];
+
+    informer_make(f, NULL);
+    for (size_t i = 0; i < 4; i++)
+        ids[i] = add_mirror(f, &mirrors[i], (enum kinf_backlog)(i % 2));
+    informer_start(f);
+    feed_replace(f, "1", "a", "1", "b", "1");
+    for (unsigned version = 2; version < test_rounds(20000); version++) {
+        change_one(f, &random, version);
+        if (test_random_below(&random, 4) == 0)
+            dispatch(f, test_random_below(&random, 20));
+        if (test_random_below(&random, 50) == 0) {
+            size_t i = 2 + test_random_below(&random, 2);
+
+            kinf_informer_remove_handler(f->informer, ids[i]);
+            mirrors[i] = (struct mirror){ { 0 } };
+            ids[i] = add_mirror(f, &mirrors[i], (enum kinf_backlog)(i % 2));
+            assert_true(kinf__handlers_check(&f->informer->handlers));
+        }
+    }
+    feed_add(f, "a", "99999");
+    for (size_t i = 0; i < 4; i++) {
+        while (mirrors[i].versions[0] != 99999) {
+            assert_true(is_readable(fd_of(f), PATIENCE_MS));
+            dispatch(f, 10);
+        }
+        expect_mirrored(f, &mirrors[i]);
+    }
+}
+
 /* --- all at once --- */
 
 #define N_UPDATES 2000
@@ -712,6 +811,7 @@ int main(void)
         INFORMER_TEST(those_of_an_informer_that_never_ran_are_done_with_it),
         INFORMER_TEST(without_descriptors_nothing_is_added),
         INFORMER_TEST(adding_survives_every_allocation_failure),
+        INFORMER_TEST_BOTH(what_is_told_in_pieces_is_the_store),
         INFORMER_TEST_BOTH(loop_among_threads_misses_nothing),
     };
 

@@ -366,21 +366,27 @@ KINF_API KINF_MUST_CHECK int kinf_informer_handler_status(struct kinf_informer *
 
 /* --- handlers in the program's own event loop --- */
 
-/* A descriptor for poll(), epoll, libuv and the like, for all dispatched handlers of this informer:
- * readable as long as a callback of them waits (or one that waited has merged away meanwhile), so it
- * suits level-triggered and edge-triggered loops. The informer's own, the same at each call, valid
- * until the informer is freed; behind a stop it is not readable any more. It is for waiting alone:
- * not to be read, written or closed. Closed by exec; a child of fork() leaves it alone. Several
- * informers have one each; an epoll instance makes one of them. Errors: KINF_ERR_SYSTEM. */
+/* A descriptor for poll(), epoll, libuv and the like: readable as long as a callback of a dispatched
+ * handler of this informer waits (or one that waited has merged away since the last dispatch).
+ * Edge-triggered loops may use it, too: a dispatch that leaves something is followed by an edge.
+ *
+ * The informer's own, the same at each call, valid until the informer is freed, before which it
+ * leaves the loop; behind a stop it is not readable any more. It is for waiting alone: not to be
+ * read, written or closed. Closed by exec; a child of fork(), which has none of the library's
+ * threads, leaves it alone.
+ *
+ * Several informers have one each (an epoll instance makes one of them); those who share one by a
+ * factory share its loop. Errors: KINF_ERR_SYSTEM. Mirrors: nothing in client-go. */
 KINF_API KINF_MUST_CHECK int kinf_informer_fd(struct kinf_informer *informer, int *ret_fd,
                                               struct kinf_error *err);
 /* Runs callbacks of dispatched handlers that wait, `max` at most, on this thread, the handlers in
  * turns; on_synced is one of them. Does not wait for more. *ret_n_waiting, unless NULL: how many
- * wait still. Any thread may call it, one at a time. A callback that removes its own handler is the
- * last one but on_done; a stop, by another thread, waits for the callback that runs, and ends the
- * dispatch behind it. kinf_fake_settle() does not wait for callbacks that are to be dispatched.
- * Errors: KINF_ERR_STATE (from a callback, of whichever informer; another thread dispatches now),
- * KINF_ERR_STOPPED. */
+ * wait still. Any thread may call it, one at a time.
+ *
+ * A removal or a stop by another thread waits for the callback that runs, as of any handler; behind a
+ * stop the dispatch runs no further one. kinf_fake_settle() does not wait for callbacks that are to be
+ * dispatched. Errors: KINF_ERR_STATE (from a callback, of whichever informer; another thread
+ * dispatches now), KINF_ERR_STOPPED. Mirrors: nothing in client-go. */
 KINF_API KINF_MUST_CHECK int kinf_informer_dispatch(struct kinf_informer *informer, size_t max,
                                                     size_t *ret_n_waiting, struct kinf_error *err);
 
