@@ -83,7 +83,7 @@ DAEMON_OBJ := $(call objects,$(filter-out $(DAEMON_MAIN_SRC),$(DAEMON_SRC)))
 DAEMON_MAIN_OBJ := $(call objects,$(DAEMON_MAIN_SRC))
 SIM_OBJ := $(call objects,$(filter-out $(SIM_MAIN_SRC),$(SIM_SRC)))
 SIM_MAIN_OBJ := $(call objects,$(SIM_MAIN_SRC))
-TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(TEST_SRC))
+TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(TEST_SRC)) $(BUILD)/tests/test_hpp
 # One thread each: the thread sanitizer has nothing to see in them, and would take minutes.
 ONE_THREAD_TESTS := apply backlog body churn credit defaults demand discovery election event_frames fault_spec fault_stream field_set format \
                     generate indexer_oom json_lookup json_path json_plan json_scan json_tree kubeconfig last_hour list_stream lister managed meta_text \
@@ -106,7 +106,7 @@ SIM_PARTS := $(BUILD)/sim/libsim.a
 SIM_PROGRAM := $(BUILD)/bin/kinformer-sim
 # What kinformer/testing.h promises; static alone, since it shares the insides of the static library.
 TESTING := $(BUILD)/lib/libkinformer-testing.a
-TESTING_OBJ := $(SIM_OBJ) $(filter-out $(BUILD)/src/daemon/%,$(DAEMON_OBJ))
+TESTING_OBJ := $(SIM_OBJ) $(filter-out $(BUILD)/src/daemon/% $(BUILD)/src/handlers/%,$(DAEMON_OBJ))
 REPLAY_CORE := $(BUILD)/replay/libreplay.a
 REPLAY := $(BUILD)/replay/kinf-replay
 
@@ -186,6 +186,13 @@ $(BUILD)/tests/test_%: $(BUILD)/tests/unit/test_%.o $(call objects,$(TEST_AID_SR
 	@mkdir -p $(@D)
 	$(SAY) "  LD      $@"
 	$(Q)$(CC) $(KINF_LDFLAGS) $(TEST_LDFLAGS) $(filter %.o,$^) $(REPLAY_CORE) $(SIM_PARTS) $(DAEMON_PARTS) $(STATIC) $(KINF_LIBS) $(DAEMON_LIBS) $(TEST_LIBS) -o $@
+
+# kinformer.hpp as programs have it: of the library, its public headers alone.
+$(BUILD)/tests/test_hpp: tests/unit/test_hpp.cpp $(TESTING) $(STATIC)
+	@mkdir -p $(@D)
+	$(SAY) "  CXXLD   $@"
+	$(Q)$(CXX) -std=c++17 -Isrc/include -pthread -Wall -Wextra -Werror $(MODE_$(MODE)) $(CXXFLAGS) -MMD -MP -MF $@.d \
+	  $(LDFLAGS) $< $(TESTING) $(STATIC) $(KINF_LIBS) $(DAEMON_LIBS) $(TEST_LIBS) -o $@
 
 $(BUILD)/bench/bench_%: $(BUILD)/bench/bench_%.o $(call objects,$(BENCH_AID_SRC)) $(SIM_PARTS) $(DAEMON_PARTS) $(STATIC)
 	@mkdir -p $(@D)
@@ -278,8 +285,8 @@ lint: ## clang-tidy, thread-safety, layers, symbols, ABI, self-contained headers
 	@$(MAKE) --no-print-directory check-format check-layers check-parity check-headers thread-safety check-symbols check-abi check-consumer
 	@$(MAKE) --no-print-directory -j$(shell nproc) tidy
 
-C_FILES = $(wildcard src/*/*.c tests/unit/*.c tests/oracle/*.c tests/replay/*.c tests/fuzz/*.c bench/*.c examples/*/*.c)
-H_FILES = $(wildcard src/*/*.h src/include/kinformer/*.h tests/unit/*.h tests/replay/*.h tests/fuzz/*.h bench/*.h)
+C_FILES = $(wildcard src/*/*.c tests/unit/*.c tests/unit/*.cpp tests/oracle/*.c tests/replay/*.c tests/fuzz/*.c bench/*.c examples/*/*.c)
+H_FILES = $(wildcard src/*/*.h src/include/kinformer/*.h src/include/kinformer/*.hpp tests/unit/*.h tests/replay/*.h tests/fuzz/*.h bench/*.h)
 
 check-format:
 	@clang-format --dry-run -Werror $(C_FILES) $(H_FILES) && echo "check-format: ok"
@@ -346,7 +353,7 @@ install: ## install daemon, libraries, headers and pkg-config file (DESTDIR, PRE
 	install -m 755 build/release/lib/libkinformer.so $(DESTDIR)$(LIBDIR)/libkinformer.so.$(VERSION)
 	ln -sf libkinformer.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libkinformer.so.$(SOVERSION)
 	ln -sf libkinformer.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libkinformer.so
-	install -m 644 src/include/kinformer/*.h $(DESTDIR)$(INCLUDEDIR)/kinformer/
+	install -m 644 src/include/kinformer/*.h src/include/kinformer/*.hpp $(DESTDIR)$(INCLUDEDIR)/kinformer/
 	$(FILL_PC) config/kinformer.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/kinformer.pc
 	$(FILL_PC) config/kinformer-testing.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/kinformer-testing.pc
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Programs of others find, compile without a warning against, and link with what is installed: the README's, in C11 and
-# C++17, and one that walks an object as a cJSON tree: check-consumer.sh PREFIX CC CXX
+# C++17, its other one by kinformer.hpp, and one that walks an object as a cJSON tree: check-consumer.sh PREFIX CC CXX
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -10,6 +10,7 @@ work=$prefix/work
 mkdir -p "$work"
 
 sed -n '/^## A program/,/^    sudo make install/p' README.md | sed -n 's/^    //p; s/^$//p' | sed '/^sudo make install/d' > "$work/readme.c"
+sed -n '/^\*\*C++17\*\*/,/^    }$/p' README.md | sed -n 's/^    //p; s/^$//p' > "$work/readme-hpp.c"
 cat > "$work/tree.c" <<'END'
 #include <kinformer/kinformer.h>
 #include <kinformer/tree.h>
@@ -65,10 +66,13 @@ for name in readme tree macros; do
     build "$name" "$2" -std=c11 -pedantic
     build "$name" "$3" -x c++ -std=c++17
 done
+build readme-hpp "$3" -x c++ -std=c++17 -pedantic
 [ "$("$work/tree")" = Pod ] && "$work/macros"
-# It runs, and says why it cannot go on.
-if said=$(KUBECONFIG=$work/none "$work/readme" 2>&1) || [[ $said != *"$work/none"* ]]; then
-    echo "check-consumer: the README's program said: $said"
-    exit 1
-fi
+# They run, and say why they cannot go on.
+for program in readme readme-hpp; do
+    if said=$(KUBECONFIG=$work/none "$work/$program" 2>&1) || [[ $said != *"$work/none"* ]]; then
+        echo "check-consumer: the README's program $program said: $said"
+        exit 1
+    fi
+done
 echo "check-consumer: ok"

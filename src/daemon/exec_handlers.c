@@ -67,28 +67,28 @@ void kinf__exec_handlers_release(struct kinf__exec_handlers *handlers)
 
 int kinf__exec_handlers_make_feeds(const struct kinf__exec_handlers *handlers,
                                    const char *configured, const char *name,
-                                   struct kinf__feeds *feeds, struct kinf_error *err)
+                                   struct kinf__outbox_feeds *feeds, struct kinf_error *err)
 {
     int failed = 0;
 
-    feeds->items = calloc(handlers->n_items + 1, sizeof(struct kinf__feed *));
+    feeds->items = calloc(handlers->n_items + 1, sizeof(struct kinf__outbox_feed *));
     if (feeds->items == NULL)
         return kinf__error_no_memory(err);
     for (size_t i = 0; failed == 0 && i < handlers->n_items; i++) {
         if (!kinf__handler_config_wants(&handlers->items[i].config, configured))
             continue;
-        failed = kinf__feed_new(kinf__exec_handler_outbox(handlers->items[i].exec), name,
-                                &feeds->items[feeds->n_items], err);
+        failed = kinf__outbox_feed_new(kinf__exec_handler_outbox(handlers->items[i].exec), name,
+                                       &feeds->items[feeds->n_items], err);
         if (failed == 0)
             feeds->n_items++;
     }
     return failed;
 }
 
-void kinf__feeds_release(struct kinf__feeds *feeds)
+void kinf__outbox_feeds_release(struct kinf__outbox_feeds *feeds)
 {
     for (size_t i = 0; i < feeds->n_items; i++)
-        kinf__feed_free(feeds->items[i]);
+        kinf__outbox_feed_free(feeds->items[i]);
     free(feeds->items);
 }
 

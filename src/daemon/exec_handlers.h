@@ -32,8 +32,8 @@ void kinf__exec_handlers_stop(struct kinf__exec_handlers *handlers);
 void kinf__exec_handlers_release(struct kinf__exec_handlers *handlers);
 
 /* What a resource is told by. */
-struct kinf__feeds {
-    struct kinf__feed **items; /* of each handler that wants it */
+struct kinf__outbox_feeds {
+    struct kinf__outbox_feed **items; /* of each handler that wants it */
     size_t n_items;
 };
 
@@ -41,9 +41,9 @@ struct kinf__feeds {
  * KINF_ERR_NO_MEMORY; the owner releases what there is. */
 KINF_MUST_CHECK int kinf__exec_handlers_make_feeds(const struct kinf__exec_handlers *handlers,
                                                    const char *configured, const char *name,
-                                                   struct kinf__feeds *feeds,
+                                                   struct kinf__outbox_feeds *feeds,
                                                    struct kinf_error *err);
-void kinf__feeds_release(struct kinf__feeds *feeds);
+void kinf__outbox_feeds_release(struct kinf__outbox_feeds *feeds);
 
 /* A kinf__write_metrics_cb of the handlers. Any thread. */
 KINF_MUST_CHECK int kinf__exec_handlers_write_metrics(struct kinf__buffer *out, void *ctx);

@@ -39,7 +39,7 @@ static void feed_add(const struct kinf_object *object, bool in_initial_list, voi
     const struct kinf__watch *watch = ctx;
 
     for (size_t i = 0; i < watch->feeds.n_items; i++)
-        kinf__feed_put(watch->feeds.items[i], object, in_initial_list);
+        kinf__outbox_feed_put(watch->feeds.items[i], object, in_initial_list);
 }
 
 static void feed_update(const struct kinf_object *old, const struct kinf_object *object, void *ctx)
@@ -53,7 +53,7 @@ static void feed_delete(const struct kinf_object *object, bool final_state_unkno
     const struct kinf__watch *watch = ctx;
 
     for (size_t i = 0; i < watch->feeds.n_items; i++)
-        kinf__feed_delete(watch->feeds.items[i], object, final_state_unknown);
+        kinf__outbox_feed_delete(watch->feeds.items[i], object, final_state_unknown);
 }
 
 static void feed_synced(void *ctx)
@@ -63,7 +63,7 @@ static void feed_synced(void *ctx)
     if (atomic_fetch_sub(&watch->n_unfed, 1) != 1)
         return;
     for (size_t i = 0; i < watch->feeds.n_items; i++)
-        kinf__feed_synced(watch->feeds.items[i]);
+        kinf__outbox_feed_synced(watch->feeds.items[i]);
 }
 
 static void note_synced(void *ctx)
@@ -334,7 +334,7 @@ void kinf__watch_free(struct kinf__watch *watch)
         return;
     for (size_t i = 0; i < watch->n_informers; i++)
         end_informer(watch, i);
-    kinf__feeds_release(&watch->feeds);
+    kinf__outbox_feeds_release(&watch->feeds);
     free(watch->sources);
     free(watch->informers);
     free(watch->resource);

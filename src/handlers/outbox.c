@@ -17,7 +17,7 @@
 struct entry {
     struct kinf__hmap_node node;
     struct kinf__list place; /* in one of the outbox's lists, or in none */
-    struct kinf__feed *feed;
+    struct kinf__outbox_feed *feed;
     const struct kinf_object *object; /* NULL: it is a feed's `synced` */
     uint64_t sequence;                /* of the line that told its deletion */
     bool is_told;                     /* the consumer has it */
@@ -27,7 +27,7 @@ struct entry {
     bool final_state_unknown;
 };
 
-struct kinf__feed {
+struct kinf__outbox_feed {
     struct kinf__outbox *outbox;
     struct kinf__list link;
     char *resource;
@@ -78,7 +78,7 @@ static void set_object(struct entry *entry, const struct kinf_object *object)
     kinf_object_unref(before);
 }
 
-static struct entry *find(const struct kinf__feed *feed, const char *key)
+static struct entry *find(const struct kinf__outbox_feed *feed, const char *key)
 {
     struct kinf__hmap_node *node =
         kinf__hmap_first_with_hash(&feed->entries, kinf__hash(kinf_str_from(key)));
@@ -92,7 +92,7 @@ static struct entry *find(const struct kinf__feed *feed, const char *key)
     return NULL;
 }
 
-static struct entry *add_entry(struct kinf__feed *feed, const struct kinf_object *object)
+static struct entry *add_entry(struct kinf__outbox_feed *feed, const struct kinf_object *object)
 {
     struct entry *entry = calloc(1, sizeof *entry);
 
@@ -109,10 +109,10 @@ static struct entry *add_entry(struct kinf__feed *feed, const struct kinf_object
 
 /* --- a resource --- */
 
-int kinf__feed_new(struct kinf__outbox *outbox, const char *resource, struct kinf__feed **ret_feed,
-                   struct kinf_error *err)
+int kinf__outbox_feed_new(struct kinf__outbox *outbox, const char *resource,
+                          struct kinf__outbox_feed **ret_feed, struct kinf_error *err)
 {
-    struct kinf__feed *feed = calloc(1, sizeof *feed);
+    struct kinf__outbox_feed *feed = calloc(1, sizeof *feed);
 
     if (feed == NULL || (feed->resource = strdup(resource)) == NULL) {
         free(feed);
@@ -129,7 +129,7 @@ int kinf__feed_new(struct kinf__outbox *outbox, const char *resource, struct kin
 }
 
 /* Calls for each entry of the map, which the callee may free with the map's end. */
-static void each_entry(struct kinf__feed *feed, void (*visit)(struct entry *entry))
+static void each_entry(struct kinf__outbox_feed *feed, void (*visit)(struct entry *entry))
 {
     for (size_t i = 0; i < feed->entries.n_buckets; i++) {
         struct kinf__hmap_node *node = feed->entries.buckets[i], *next;
@@ -147,7 +147,7 @@ static void drop(struct entry *entry)
     free_entry(entry);
 }
 
-static void drop_deletions(struct kinf__feed *feed)
+static void drop_deletions(struct kinf__outbox_feed *feed)
 {
     KINF__LIST_FOR_EACH_SAFE (place, &feed->outbox->waiting) {
         struct entry *entry = KINF__LIST_ENTRY(place, struct entry, place);
@@ -165,7 +165,7 @@ static void drop_deletions(struct kinf__feed *feed)
 
 static void reset_locked(struct kinf__outbox *outbox) KINF__REQUIRES(outbox->lock);
 
-void kinf__feed_free(struct kinf__feed *feed)
+void kinf__outbox_feed_free(struct kinf__outbox_feed *feed)
 {
     struct kinf__outbox *outbox;
 
@@ -186,7 +186,8 @@ void kinf__feed_free(struct kinf__feed *feed)
 }
 
 /* Returns false for want of memory. */
-static bool put(struct kinf__feed *feed, const struct kinf_object *object, bool in_initial_list)
+static bool put(struct kinf__outbox_feed *feed, const struct kinf_object *object,
+                bool in_initial_list)
 {
     struct entry *entry;
     bool is_done;
@@ -204,7 +205,8 @@ static bool put(struct kinf__feed *feed, const struct kinf_object *object, bool 
     return is_done;
 }
 
-void kinf__feed_put(struct kinf__feed *feed, const struct kinf_object *object, bool in_initial_list)
+void kinf__outbox_feed_put(struct kinf__outbox_feed *feed, const struct kinf_object *object,
+                           bool in_initial_list)
 {
     const struct timespec wait = { .tv_nsec = NO_MEMORY_WAIT_NS };
 
@@ -218,8 +220,8 @@ static bool is_to_be_told(const struct entry *entry)
     return entry->is_told || (entry->was_ever_told && entry->feed->outbox->acknowledges);
 }
 
-void kinf__feed_delete(struct kinf__feed *feed, const struct kinf_object *last,
-                       bool final_state_unknown)
+void kinf__outbox_feed_delete(struct kinf__outbox_feed *feed, const struct kinf_object *last,
+                              bool final_state_unknown)
 {
     struct entry *entry;
 
@@ -239,7 +241,7 @@ void kinf__feed_delete(struct kinf__feed *feed, const struct kinf_object *last,
     kinf__mutex_unlock(&feed->outbox->lock);
 }
 
-void kinf__feed_synced(struct kinf__feed *feed)
+void kinf__outbox_feed_synced(struct kinf__outbox_feed *feed)
 {
     kinf__mutex_lock(&feed->outbox->lock);
     feed->has_synced = true;
@@ -280,7 +282,7 @@ static void reset_locked(struct kinf__outbox *outbox)
 {
     gather_deletions(outbox);
     KINF__LIST_FOR_EACH (link, &outbox->feeds) {
-        struct kinf__feed *feed = KINF__LIST_ENTRY(link, struct kinf__feed, link);
+        struct kinf__outbox_feed *feed = KINF__LIST_ENTRY(link, struct kinf__outbox_feed, link);
 
         each_entry(feed, tell_anew);
         if (feed->has_synced)

@@ -29,7 +29,7 @@
 
 #define KINF__OUTBOX_WINDOW 1000
 
-struct kinf__feed;
+struct kinf__outbox_feed;
 
 struct kinf__outbox {
     /* constant */
@@ -54,18 +54,19 @@ void kinf__outbox_release(struct kinf__outbox *outbox);
 /* --- one side: a resource, whose callbacks tell --- */
 
 /* `resource` is copied. Errors: KINF_ERR_NO_MEMORY. */
-KINF_MUST_CHECK int kinf__feed_new(struct kinf__outbox *outbox, const char *resource,
-                                   struct kinf__feed **ret_feed, struct kinf_error *err);
+KINF_MUST_CHECK int kinf__outbox_feed_new(struct kinf__outbox *outbox, const char *resource,
+                                          struct kinf__outbox_feed **ret_feed,
+                                          struct kinf_error *err);
 /* Its objects are not told any more: the consumer is told the others anew. NULL is allowed. */
-void kinf__feed_free(struct kinf__feed *feed);
+void kinf__outbox_feed_free(struct kinf__outbox_feed *feed);
 
 /* These never wait for the consumer; for want of memory the first waits until there is some, or the
  * outbox is closed. */
-void kinf__feed_put(struct kinf__feed *feed, const struct kinf_object *object,
-                    bool in_initial_list);
-void kinf__feed_delete(struct kinf__feed *feed, const struct kinf_object *last,
-                       bool final_state_unknown);
-void kinf__feed_synced(struct kinf__feed *feed);
+void kinf__outbox_feed_put(struct kinf__outbox_feed *feed, const struct kinf_object *object,
+                           bool in_initial_list);
+void kinf__outbox_feed_delete(struct kinf__outbox_feed *feed, const struct kinf_object *last,
+                              bool final_state_unknown);
+void kinf__outbox_feed_synced(struct kinf__outbox_feed *feed);
 
 /* --- the other: who sends --- */
 

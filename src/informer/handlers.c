@@ -6,6 +6,9 @@
  * joined; whoever claims it there, and nobody else, joins it, without the lock. In `leaving` it has
  * no subscription any more. A thread's last act under the lock is to claim those that are done, and
  * then to be done itself: so who joins one that is done waits for those before it at most.
+ * A dispatched one that leaves while it is told something is joined by who dispatches it. The waker
+ * is set exactly if something waits for one of `listeners` when no dispatch is under way, or merged
+ * away meanwhile: it is cleared first and what waits is looked at then, so no push is overlooked.
  */
 #include "informer/handlers.h"
 
@@ -30,9 +33,9 @@ static struct kinf__listener *find(struct kinf__list *list, kinf_handler_id id)
 void kinf__handlers_init(struct kinf__handlers *handlers, const void *owner,
                          struct kinf__processor *const *processors, size_t n_processors)
 {
-    *handlers = (struct kinf__handlers){ .owner = owner,
-                                         .processors = processors,
-                                         .n_processors = n_processors };
+    *handlers = (struct kinf__handlers){
+        .owner = owner, .processors = processors, .n_processors = n_processors, .waker.fd = -1
+    };
     kinf__mutex_init(&handlers->lock, KINF__RANK_HANDLERS);
     kinf__cond_init(&handlers->gone);
     kinf__list_init(&handlers->listeners);
@@ -46,6 +49,7 @@ void kinf__handlers_release(struct kinf__handlers *handlers)
     kinf__handlers_join(handlers);
     KINF__LIST_FOR_EACH_SAFE (node, &handlers->joined)
         kinf__listener_free(listener_of(node));
+    kinf__waker_release(&handlers->waker);
     kinf__cond_release(&handlers->gone);
     kinf__mutex_release(&handlers->lock);
 }
@@ -73,17 +77,30 @@ static void join_claimed(struct kinf__handlers *handlers, struct kinf__listener 
         kinf__listener_free(listener);
 }
 
-/* Claims one that leaves, for this thread to join; NULL if there is none. */
-static struct kinf__listener *claim_locked(struct kinf__handlers *handlers, bool only_done)
+static void join_locked(struct kinf__handlers *handlers, struct kinf__listener *listener)
+    KINF__REQUIRES(handlers->lock)
+{
+    listener->is_claimed = true;
+    kinf__mutex_unlock(&handlers->lock);
+    join_claimed(handlers, listener);
+    kinf__mutex_lock(&handlers->lock);
+}
+
+/* Whether it is somebody else's to join. */
+static bool is_taken(const struct kinf__listener *listener)
+{
+    return listener->is_claimed || listener->is_telling;
+}
+
+/* One that leaves, for this thread to join; NULL if there is none. */
+static struct kinf__listener *find_leaving(struct kinf__handlers *handlers, bool only_done)
     KINF__REQUIRES(handlers->lock)
 {
     KINF__LIST_FOR_EACH (node, &handlers->leaving) {
         struct kinf__listener *listener = listener_of(node);
 
-        if (!listener->is_claimed && (listener->is_done || !only_done)) {
-            listener->is_claimed = true;
+        if (!is_taken(listener) && (listener->is_done || !only_done))
             return listener;
-        }
     }
     return NULL;
 }
@@ -93,11 +110,8 @@ static void join_all_locked(struct kinf__handlers *handlers, bool only_done)
 {
     struct kinf__listener *listener;
 
-    while ((listener = claim_locked(handlers, only_done)) != NULL) {
-        kinf__mutex_unlock(&handlers->lock);
-        join_claimed(handlers, listener);
-        kinf__mutex_lock(&handlers->lock);
-    }
+    while ((listener = find_leaving(handlers, only_done)) != NULL)
+        join_locked(handlers, listener);
 }
 
 static void *run(void *ctx)
@@ -115,9 +129,116 @@ static void *run(void *ctx)
 
 static int start_thread(struct kinf__listener *listener, struct kinf_error *err)
 {
-    int rc = kinf__thread_start(&listener->thread, "kinf-listener", run, listener, err);
+    int rc;
 
+    if (listener->waker != NULL)
+        return 0;
+    rc = kinf__thread_start(&listener->thread, "kinf-listener", run, listener, err);
     listener->has_thread = rc == 0;
+    return rc;
+}
+
+/* --- dispatching --- */
+
+static int make_waker_locked(struct kinf__handlers *handlers, struct kinf_error *err)
+    KINF__REQUIRES(handlers->lock)
+{
+    return handlers->waker.fd < 0 ? kinf__waker_init(&handlers->waker, err) : 0;
+}
+
+/* Sets the waker if something is to be told; how many. */
+static size_t update_waker_locked(struct kinf__handlers *handlers) KINF__REQUIRES(handlers->lock)
+{
+    size_t n = 0;
+
+    if (handlers->waker.fd < 0)
+        return 0;
+    kinf__waker_clear(&handlers->waker);
+    KINF__LIST_FOR_EACH (node, &handlers->listeners) {
+        if (listener_of(node)->waker != NULL)
+            n += kinf__listener_arm(listener_of(node));
+    }
+    if (n != 0)
+        kinf__waker_set(&handlers->waker);
+    return n;
+}
+
+int kinf__handlers_fd(struct kinf__handlers *handlers, int *ret_fd, struct kinf_error *err)
+{
+    int rc;
+
+    kinf__mutex_lock(&handlers->lock);
+    rc = make_waker_locked(handlers, err);
+    if (rc == 0)
+        *ret_fd = handlers->waker.fd;
+    kinf__mutex_unlock(&handlers->lock);
+    return rc;
+}
+
+/* The next one that there is something for. */
+static struct kinf__listener *find_waiting(struct kinf__handlers *handlers)
+    KINF__REQUIRES(handlers->lock)
+{
+    KINF__LIST_FOR_EACH (node, &handlers->listeners) {
+        struct kinf__listener *listener = listener_of(node);
+
+        if (listener->waker != NULL && kinf__listener_arm(listener) != 0)
+            return listener;
+    }
+    return NULL;
+}
+
+/* Then it is the others' turn. */
+static size_t tell_locked(struct kinf__handlers *handlers, struct kinf__listener *listener,
+                          size_t max) KINF__REQUIRES(handlers->lock)
+{
+    size_t n;
+
+    kinf__list_remove(&listener->in_owner);
+    kinf__list_push_back(&handlers->listeners, &listener->in_owner);
+    listener->is_telling = true;
+    kinf__mutex_unlock(&handlers->lock);
+    n = kinf__listener_tell(listener, max < KINF__BACKLOG_TAKE ? max : KINF__BACKLOG_TAKE,
+                            handlers->owner);
+    kinf__mutex_lock(&handlers->lock);
+    listener->is_telling = false;
+    if (find(&handlers->leaving, listener->id) != NULL)
+        join_locked(handlers, listener);
+    return n;
+}
+
+static void dispatch_locked(struct kinf__handlers *handlers, size_t max)
+    KINF__REQUIRES(handlers->lock)
+{
+    struct kinf__listener *listener;
+
+    handlers->is_dispatching = true;
+    while (max != 0 && (listener = find_waiting(handlers)) != NULL)
+        max -= tell_locked(handlers, listener, max);
+    handlers->is_dispatching = false;
+    kinf__cond_broadcast(&handlers->gone);
+}
+
+int kinf__handlers_dispatch(struct kinf__handlers *handlers, size_t max, size_t *ret_n_waiting,
+                            struct kinf_error *err)
+{
+    size_t n_waiting = 0;
+    int rc = 0;
+
+    if (kinf__callback_owner() != NULL)
+        return kinf__error_set(err, KINF_ERR_STATE, "a callback cannot dispatch");
+    kinf__mutex_lock(&handlers->lock);
+    if (handlers->is_closed)
+        rc = kinf__error_set(err, KINF_ERR_STOPPED, "the informer has stopped");
+    else if (handlers->is_dispatching)
+        rc = kinf__error_set(err, KINF_ERR_STATE, "another thread dispatches");
+    if (rc == 0) {
+        dispatch_locked(handlers, max);
+        n_waiting = update_waker_locked(handlers);
+    }
+    kinf__mutex_unlock(&handlers->lock);
+    if (rc == 0 && ret_n_waiting != NULL)
+        *ret_n_waiting = n_waiting;
     return rc;
 }
 
@@ -151,6 +272,10 @@ static int subscribe_locked(struct kinf__handlers *handlers, struct kinf__listen
 {
     int rc = 0;
 
+    if (listener->handler.is_dispatched) {
+        rc = make_waker_locked(handlers, err);
+        listener->waker = &handlers->waker;
+    }
     for (size_t i = 0; rc == 0 && i < handlers->n_processors; i++)
         rc = kinf__processor_subscribe(handlers->processors[i], &listener->subscriptions[i], now_ms,
                                        err);
@@ -180,6 +305,7 @@ static int add_locked(struct kinf__handlers *handlers, const struct kinf_handler
         return rc;
     }
     kinf__list_push_back(&handlers->listeners, &listener->in_owner);
+    update_waker_locked(handlers);
     *ret_id = listener->id;
     return 0;
 }
@@ -205,6 +331,7 @@ static void remove_locked(struct kinf__handlers *handlers, struct kinf__listener
     kinf__list_remove(&listener->in_owner);
     kinf__list_push_back(&handlers->leaving, &listener->in_owner);
     kinf__listener_remove(listener);
+    update_waker_locked(handlers);
 }
 
 /* Returns when the listener is gone, or left to others because this thread must not wait. */
@@ -215,15 +342,11 @@ static void join_one_locked(struct kinf__handlers *handlers, kinf_handler_id id)
     struct kinf__listener *listener;
 
     while ((listener = find(&handlers->leaving, id)) != NULL &&
-           (may_wait || (!listener->has_thread && !listener->is_claimed))) {
-        if (listener->is_claimed) {
+           (may_wait || (!listener->has_thread && !is_taken(listener)))) {
+        if (is_taken(listener))
             kinf__cond_wait_until(&handlers->gone, &handlers->lock, KINF_FOREVER);
-            continue;
-        }
-        listener->is_claimed = true;
-        kinf__mutex_unlock(&handlers->lock);
-        join_claimed(handlers, listener);
-        kinf__mutex_lock(&handlers->lock);
+        else
+            join_locked(handlers, listener);
     }
 }
 
@@ -253,7 +376,7 @@ void kinf__handlers_join(struct kinf__handlers *handlers)
 {
     kinf__mutex_lock(&handlers->lock);
     join_all_locked(handlers, false);
-    while (!kinf__list_is_empty(&handlers->leaving))
+    while (!kinf__list_is_empty(&handlers->leaving) || handlers->is_dispatching)
         kinf__cond_wait_until(&handlers->gone, &handlers->lock, KINF_FOREVER);
     kinf__mutex_unlock(&handlers->lock);
 }
@@ -284,8 +407,10 @@ bool kinf__handlers_status(struct kinf__handlers *handlers, kinf_handler_id id, 
 static bool list_is_sound(struct kinf__list *list, bool is_leaving)
 {
     KINF__LIST_FOR_EACH (node, list) {
-        if (atomic_load(&listener_of(node)->is_removed) != is_leaving ||
-            !kinf__listener_check(listener_of(node)))
+        struct kinf__listener *listener = listener_of(node);
+
+        if (atomic_load(&listener->is_removed) != is_leaving ||
+            (listener->has_thread && listener->waker != NULL) || !kinf__listener_check(listener))
             return false;
     }
     return true;

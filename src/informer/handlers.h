@@ -1,6 +1,7 @@
 /*
  * Handlers: the listeners that an informer, or several namespaces as one, has, each with a thread
- * of its own however many processors it listens to.
+ * of its own however many processors it listens to, but for the dispatched ones: they share a waker,
+ * which is set as long as something is to be told, and whoever dispatches tells it.
  *
  * A handler that is removed from a callback is not waited for: its thread is joined by the next one
  * that ends, or by whoever adds or removes a handler, or by stop; so at most one such thread is left.
@@ -19,11 +20,14 @@ struct kinf__handlers {
     size_t n_processors;
 
     struct kinf__mutex lock;
-    struct kinf__cond gone; /* one of `leaving` was joined */
+    struct kinf__cond gone; /* one of `leaving` was joined, or a dispatch has ended */
     /* guarded by lock */
-    struct kinf__list listeners;
+    struct kinf__list
+        listeners; /* of those that are dispatched, who is to be told next before others */
     struct kinf__list leaving; /* removed, not yet joined */
     struct kinf__list joined;  /* since it was closed; freed with the handlers */
+    struct kinf__waker waker;  /* made when it is asked for, or needed; its fd is -1 before */
+    bool is_dispatching;
     bool is_started;
     bool is_closed;
 };
@@ -48,9 +52,16 @@ KINF_MUST_CHECK int kinf__handlers_add(struct kinf__handlers *handlers,
  * runs a callback. */
 void kinf__handlers_remove(struct kinf__handlers *handlers, kinf_handler_id id);
 
+/* Of kinf_informer_fd(). Errors: KINF_ERR_SYSTEM. */
+KINF_MUST_CHECK int kinf__handlers_fd(struct kinf__handlers *handlers, int *ret_fd,
+                                      struct kinf_error *err);
+/* kinf_informer_dispatch(). */
+KINF_MUST_CHECK int kinf__handlers_dispatch(struct kinf__handlers *handlers, size_t max,
+                                            size_t *ret_n_waiting, struct kinf_error *err);
+
 /* Removes every handler and refuses new ones. Does not wait. */
 void kinf__handlers_close(struct kinf__handlers *handlers);
-/* Waits until the thread of every removed handler has ended. What was queued for them is freed with
+/* Waits until the thread of every removed handler has ended, and a dispatch that is under way. What was queued for them is freed with
  * the handlers: that takes longer than a stop may. Not from a callback of theirs. */
 void kinf__handlers_join(struct kinf__handlers *handlers);
 

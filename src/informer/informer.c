@@ -506,6 +506,19 @@ int kinf_informer_handler_status(struct kinf_informer *informer, kinf_handler_id
                            (unsigned long long)id);
 }
 
+int kinf_informer_fd(struct kinf_informer *informer, int *ret_fd, struct kinf_error *err)
+{
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, informer, ret_fd);
+    return kinf__handlers_fd(&informer->handlers, ret_fd, err);
+}
+
+int kinf_informer_dispatch(struct kinf_informer *informer, size_t max, size_t *ret_n_waiting,
+                           struct kinf_error *err)
+{
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, informer);
+    return kinf__handlers_dispatch(&informer->handlers, max, ret_n_waiting, err);
+}
+
 /* --- reading --- */
 
 struct kinf_indexer *kinf_informer_indexer(struct kinf_informer *informer)

@@ -1,6 +1,6 @@
 /*
- * One handler's backlog, and what its thread does. Neighbours: processors push, each under its own
- * lock; handlers.c has the thread.
+ * One handler's backlog, and what its thread does, or who dispatches it. Neighbours: processors push,
+ * each under its own lock; handlers.c has the thread.
  *
  * Invariants: pushing cannot fail, since what it needs was reserved before the store changed: a
  * handler that missed a notification could never be told the truth again. What waits in the backlog
@@ -103,66 +103,117 @@ static void tell_initial_object(struct kinf__listener *listener, const struct ki
         atomic_fetch_sub_explicit(&listener->n_taken, 1, memory_order_relaxed);
 }
 
-static void tell_initial(struct kinf__listener *listener, struct kinf__subscription *subscription)
+/* The next object of the snapshots; NULL: all of them have been told. */
+static const struct kinf_object *next_initial(struct kinf__listener *listener)
 {
-    const struct kinf_object *object;
-    struct kinf_cursor cursor;
+    for (; listener->n_initial_told < listener->n_subscriptions; listener->n_initial_told++) {
+        struct kinf__subscription *subscription =
+            &listener->subscriptions[listener->n_initial_told];
+        const struct kinf_object *object;
 
-    if (subscription->initial == NULL)
-        return;
-    kinf_cursor_all(&cursor, subscription->initial);
-    while (!is_removed(listener) && (object = kinf_cursor_next(&cursor)) != NULL)
-        tell_initial_object(listener, object);
-    kinf_snapshot_unref(KINF__TAKE(subscription->initial));
+        if (subscription->initial == NULL)
+            continue;
+        if (listener->cursor.snapshot != subscription->initial)
+            kinf_cursor_all(&listener->cursor, subscription->initial);
+        object = kinf_cursor_next(&listener->cursor);
+        if (object != NULL)
+            return object;
+        kinf_snapshot_unref(KINF__TAKE(subscription->initial));
+    }
+    return NULL;
 }
 
 /* --- the backlog --- */
 
-/* Waits until something is queued, and takes it; 0: the listener is removed. */
-static size_t take(struct kinf__listener *listener, struct kinf__notification *notifications)
+static bool take(struct kinf__listener *listener)
 {
-    size_t n = 0;
+    size_t n;
 
+    kinf__mutex_lock(&listener->lock);
+    n = kinf__backlog_take(listener->backlog, listener->batch);
+    if (n != 0)
+        atomic_store_explicit(&listener->taken_since, listener->batch[0].since_ms,
+                              memory_order_relaxed);
+    atomic_store_explicit(&listener->n_taken, n, memory_order_relaxed);
+    kinf__mutex_unlock(&listener->lock);
+    listener->batch_begin = 0;
+    listener->batch_end = n;
+    return n != 0;
+}
+
+/* Objects are given up one by one, so that a long batch does not hold what was told. */
+static void tell_taken(struct kinf__listener *listener)
+{
+    struct kinf__notification *notification = &listener->batch[listener->batch_begin];
+
+    atomic_store_explicit(&listener->taken_since, notification->since_ms, memory_order_relaxed);
+    tell_one(listener, notification);
+    kinf__notification_release(notification);
+    listener->batch_begin++;
+}
+
+/* --- telling --- */
+
+/* False: nothing is left for now. */
+static bool tell_next(struct kinf__listener *listener)
+{
+    const struct kinf_object *object = next_initial(listener);
+
+    if (object != NULL)
+        tell_initial_object(listener, object);
+    else if (listener->batch_begin < listener->batch_end || take(listener))
+        tell_taken(listener);
+    else
+        return false;
+    return true;
+}
+
+/* Waits until something is queued; false: the listener is removed. */
+static bool wait(struct kinf__listener *listener)
+{
     kinf__mutex_lock(&listener->lock);
     listener->is_waiting = true;
     while (listener->backlog->n_notifications == 0 && !is_removed(listener))
         kinf__cond_wait_until(&listener->not_empty, &listener->lock, KINF_FOREVER);
     listener->is_waiting = false;
-    if (!is_removed(listener)) {
-        n = kinf__backlog_take(listener->backlog, notifications);
-        atomic_store_explicit(&listener->taken_since, notifications[0].since_ms,
-                              memory_order_relaxed);
-        atomic_store_explicit(&listener->n_taken, n, memory_order_relaxed);
-    }
     kinf__mutex_unlock(&listener->lock);
-    return n;
-}
-
-/* Objects are given up one by one, so that a long batch does not hold what was told. */
-static void tell_taken(struct kinf__listener *listener, struct kinf__notification *notifications,
-                       size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        atomic_store_explicit(&listener->taken_since, notifications[i].since_ms,
-                              memory_order_relaxed);
-        tell_one(listener, &notifications[i]);
-        kinf__notification_release(&notifications[i]);
-    }
+    return !is_removed(listener);
 }
 
 void kinf__listener_run(struct kinf__listener *listener, const void *owner)
 {
     struct kinf__callback_mark before = kinf__callback_enter(owner, false);
-    struct kinf__notification notifications[KINF__BACKLOG_TAKE];
-    size_t n;
 
-    for (size_t i = 0; i < listener->n_subscriptions; i++)
-        tell_initial(listener, &listener->subscriptions[i]);
-    while ((n = take(listener, notifications)) != 0)
-        tell_taken(listener, notifications, n);
+    do {
+        while (!is_removed(listener) && tell_next(listener))
+            continue;
+    } while (wait(listener));
     if (listener->handler.on_done != NULL)
         listener->handler.on_done(listener->handler.ctx);
     kinf__callback_leave(before);
+}
+
+size_t kinf__listener_tell(struct kinf__listener *listener, size_t max, const void *owner)
+{
+    struct kinf__callback_mark before = kinf__callback_enter(owner, false);
+    size_t n = 0;
+
+    while (n < max && !is_removed(listener) && tell_next(listener))
+        n++;
+    kinf__callback_leave(before);
+    return n;
+}
+
+size_t kinf__listener_arm(struct kinf__listener *listener)
+{
+    size_t n;
+
+    kinf__mutex_lock(&listener->lock);
+    n = atomic_load_explicit(&listener->n_taken, memory_order_relaxed) +
+        listener->backlog->n_notifications;
+    listener->is_waiting = n == 0;
+    kinf__mutex_unlock(&listener->lock);
+    return n;
 }
 
 /* --- life --- */
@@ -201,6 +252,8 @@ void kinf__listener_free(struct kinf__listener *listener)
         return;
     for (size_t i = 0; i < listener->n_subscriptions; i++)
         kinf_snapshot_unref(listener->subscriptions[i].initial);
+    for (size_t i = listener->batch_begin; i < listener->batch_end; i++)
+        kinf__notification_release(&listener->batch[i]);
     kinf__backlog_free(listener->backlog);
     kinf__cond_release(&listener->not_empty);
     kinf__mutex_release(&listener->lock);
@@ -259,13 +312,18 @@ void kinf__listener_push(struct kinf__subscription *subscription,
     kinf__mutex_unlock(&listener->lock);
 }
 
-/* Signals after the lock: the thread would only wait for that. */
+/* Signals after the lock: the thread would only wait for that. The waker is set under it, so that it
+ * is not set when what was queued has been told. */
 void kinf__listener_wake(struct kinf__listener *listener)
 {
     bool must_wake;
 
     kinf__mutex_lock(&listener->lock);
     must_wake = listener->is_waiting && listener->backlog->n_notifications != 0;
+    if (must_wake && listener->waker != NULL) {
+        kinf__waker_set(listener->waker);
+        listener->is_waiting = false;
+    }
     kinf__mutex_unlock(&listener->lock);
     if (must_wake)
         kinf__cond_signal(&listener->not_empty);
@@ -276,11 +334,10 @@ void kinf__listener_note_synced(struct kinf__listener *listener, int64_t now_ms)
     const struct kinf__notification sentinel = { .type = KINF__NOTIFY_SYNCED };
 
     kinf__mutex_lock(&listener->lock);
-    if (--listener->n_unsynced == 0) {
+    if (--listener->n_unsynced == 0)
         kinf__backlog_push(listener->backlog, &sentinel, 1, now_ms);
-        kinf__cond_signal(&listener->not_empty);
-    }
     kinf__mutex_unlock(&listener->lock);
+    kinf__listener_wake(listener);
 }
 
 /* --- status, check --- */

@@ -6,10 +6,13 @@
  * coalescing backlog merges what the snapshots have still to tell, too: a key that changed meanwhile
  * is told as it is now, and one that went is not told at all.
  *
+ * A dispatched one has no thread but a waker, which is set when there is something to tell: whoever
+ * owns that has it tell a few at a time.
+ *
  * Mirrors: cache.processorListener. Differences: one thread and not two; the initial adds of a late
  * handler are read from a snapshot and not queued; has_synced is a sentinel and not a count.
- * Threads: kinf__listener_run() is its thread's; the rest any thread, but that of one subscription's
- * functions are under its processor's lock.
+ * Threads: kinf__listener_run() is its thread's, kinf__listener_tell() one thread's at a time; the
+ * rest any thread, but that of one subscription's functions are under its processor's lock.
  */
 #ifndef KINF_INFORMER_LISTENER_H
 #define KINF_INFORMER_LISTENER_H
@@ -21,6 +24,7 @@
 
 #include "base/list.h"
 #include "base/lock.h"
+#include "base/thread.h"
 #include "informer/backlog.h"
 
 struct kinf__listener;
@@ -36,7 +40,7 @@ struct kinf__subscription {
     /* of the change that is under way */
     bool hears_unchanged; /* was syncing when it began, so that room is reserved for that */
     size_t n_reserved;    /* notifications that can be pushed */
-    /* the listener's thread's, once it runs */
+    /* owned by who tells */
     struct kinf_snapshot *initial; /* until it was told */
 };
 
@@ -45,11 +49,13 @@ struct kinf__listener {
     struct kinf_handler handler;
     kinf_handler_id id;
     struct kinf__handlers *handlers; /* who owns it */
+    struct kinf__waker *waker;       /* NULL: it has a thread; else it is dispatched */
 
     /* guarded by the owner's lock */
     struct kinf__list in_owner;
     pthread_t thread;
     bool has_thread;
+    bool is_telling; /* somebody dispatches it */
     bool is_claimed; /* somebody is about to join and free it */
     bool is_done;    /* on_done has run, and joining does not wait */
 
@@ -58,7 +64,14 @@ struct kinf__listener {
     /* guarded by lock */
     struct kinf__backlog *backlog;
     size_t n_unsynced; /* subscriptions that have not told their initial list */
-    bool is_waiting;
+    bool is_waiting;   /* for the next push to wake the thread, or to set the waker */
+
+    /* owned by who tells: its thread, or who dispatches it */
+    size_t n_initial_told;     /* subscriptions whose snapshot has been told */
+    struct kinf_cursor cursor; /* in the snapshot of the next */
+    struct kinf__notification batch[KINF__BACKLOG_TAKE]; /* taken from the backlog */
+    size_t batch_begin;                                  /* what was told lies before it */
+    size_t batch_end;
 
     /* atomic */
     _Atomic(bool) is_removed;
@@ -93,7 +106,7 @@ void kinf__listener_unreserve(struct kinf__subscription *subscription);
  * sleep on until kinf__listener_wake(). */
 void kinf__listener_push(struct kinf__subscription *subscription,
                          const struct kinf__notification *notifications, size_t n, int64_t now_ms);
-/* Wakes the thread if something is queued. */
+/* Wakes the thread, or sets the waker, if something is queued. */
 void kinf__listener_wake(struct kinf__listener *listener);
 /* One subscription has told its initial list. Behind the last one's comes the sentinel. */
 void kinf__listener_note_synced(struct kinf__listener *listener, int64_t now_ms);
@@ -104,6 +117,11 @@ void kinf__listener_remove(struct kinf__listener *listener);
 /* Tells the handler everything until the listener is removed, and then on_done; callbacks are marked
  * with `owner` (informer/callback.h). */
 void kinf__listener_run(struct kinf__listener *listener, const void *owner);
+/* Of a dispatched one: tells `max` at most of what is there, and returns how many. */
+size_t kinf__listener_tell(struct kinf__listener *listener, size_t max, const void *owner);
+/* How many are to be told. If none is, the next push sets the waker; before, it would be set over
+ * and over. */
+size_t kinf__listener_arm(struct kinf__listener *listener);
 
 /* What waits. */
 void kinf__listener_status(struct kinf__listener *listener, int64_t now_ms,

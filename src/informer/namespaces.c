@@ -303,6 +303,19 @@ bool kinf_namespaces_handler_has_synced(struct kinf_namespaces *namespaces, kinf
     return kinf__handlers_has_synced(&namespaces->handlers, id);
 }
 
+int kinf_namespaces_fd(struct kinf_namespaces *namespaces, int *ret_fd, struct kinf_error *err)
+{
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, namespaces, ret_fd);
+    return kinf__handlers_fd(&namespaces->handlers, ret_fd, err);
+}
+
+int kinf_namespaces_dispatch(struct kinf_namespaces *namespaces, size_t max, size_t *ret_n_waiting,
+                             struct kinf_error *err)
+{
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, namespaces);
+    return kinf__handlers_dispatch(&namespaces->handlers, max, ret_n_waiting, err);
+}
+
 /* --- reading --- */
 
 /* What is asked of each part: by selector, or by index if one is named. */

@@ -122,6 +122,7 @@ static struct kinf__handler_report *report_locked(struct kinf__processor *proces
         struct kinf__listener *listener = subscription_of(node)->listener;
 
         handlers[n].id = listener->id;
+        handlers[n].is_dispatched = listener->waker != NULL;
         kinf__listener_status(listener, now_ms, &handlers[n++].status);
     }
     return handlers;

@@ -36,6 +36,7 @@ struct kinf__processor {
 
 struct kinf__handler_report {
     kinf_handler_id id;
+    bool is_dispatched;
     struct kinf_handler_status status;
 };
 

@@ -322,12 +322,13 @@ static int dump_handlers(struct kinf__buffer *buffer, const struct report *repor
     for (size_t i = 0; i < report->n_handlers && rc == 0; i++) {
         const struct kinf_handler_status *status = &report->handlers[i].status;
 
-        rc = kinf__buffer_printf(buffer,
-                                 "handler id=%" PRIu64 " backlog=%s synced=%d waiting=%zu "
-                                 "oldest_ms=%" PRId64 " told=%" PRIu64 " merged=%" PRIu64 "\n",
-                                 report->handlers[i].id, backlog_name(status->backlog),
-                                 status->has_synced, status->n_waiting, status->oldest_ms,
-                                 status->n_told, status->n_merged);
+        rc = kinf__buffer_printf(
+            buffer,
+            "handler id=%" PRIu64 " backlog=%s dispatched=%d synced=%d waiting=%zu "
+            "oldest_ms=%" PRId64 " told=%" PRIu64 " merged=%" PRIu64 "\n",
+            report->handlers[i].id, backlog_name(status->backlog),
+            report->handlers[i].is_dispatched, status->has_synced, status->n_waiting,
+            status->oldest_ms, status->n_told, status->n_merged);
     }
     return rc;
 }

@@ -370,7 +370,7 @@ static bool has_quiet_handlers(struct kinf_informer *informer)
         0)
         return false;
     for (size_t i = 0; i < n_handlers; i++) {
-        if (handlers[i].status.n_waiting != 0)
+        if (handlers[i].status.n_waiting != 0 && !handlers[i].is_dispatched)
             return false;
     }
     return true;

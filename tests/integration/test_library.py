@@ -150,6 +150,27 @@ class Examples(unittest.TestCase):
         self.assertEqual(done.stdout.splitlines(), [*keys, *owners, "no-such: no pod"])
         self.assertGreater(len(keys), 0)
 
+    def test_event_loop_counts_on_one_thread(self):
+        with subprocess.Popen([example("event-loop")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                              env=environment()) as process:
+            def counts():
+                process.stdin.write("\n")
+                process.stdin.flush()
+                return process.stdout.readline()
+
+            def expected():
+                listed = [cluster().kubectl("get", resource, "-A", "-o", "name").split() for resource in ("pods", "nodes")]
+                return "{} pods, {} nodes\n".format(*map(len, listed))
+            wait_until(lambda: counts() == expected(), "everything counted")
+            before = expected()
+            cluster().loader("load", "-pods", "3", "-namespaces", "1", "-prefix", "loop")
+            wait_until(lambda: counts() == expected(), "more pods")
+            self.assertNotEqual(expected(), before)
+            cluster().loader("delete", "-namespace", "loop-0")
+            wait_until(lambda: counts() == expected(), "fewer pods")
+            process.stdin.close()
+            self.assertEqual(process.wait(PATIENCE), 0)
+
     def test_shared_factory_tells_both_handlers(self):
         with tempfile.NamedTemporaryFile(mode="w+", encoding="utf-8") as out:
             def wait_for(*lines):

@@ -119,6 +119,18 @@ static int call_remove_handler(struct scene *scene)
     return 0;
 }
 
+static int call_dispatch(struct scene *scene)
+{
+    return kinf_informer_dispatch(scene->informer, 1, NULL, NULL);
+}
+
+static int call_fd(struct scene *scene)
+{
+    int fd;
+
+    return kinf_informer_fd(scene->informer, &fd, NULL);
+}
+
 static int call_add_index(struct scene *scene)
 {
     const struct kinf_index index = { .name = "later", .path = "spec.nodeName" };
@@ -266,6 +278,8 @@ static void every_call_from_every_place_does_what_the_table_says(void **state)
           { TIMEOUT, TIMEOUT, ENDED, TIMEOUT, STATE, STATE, STATE } },
         { "add_handler", call_add_handler, { 0, 0, ENDED, 0, 0, 0, 0 } },
         { "remove_handler", call_remove_handler, { 0, 0, 0, 0, 0, 0, 0 } },
+        { "dispatch", call_dispatch, { 0, 0, ENDED, STATE, STATE, STATE, STATE } },
+        { "fd", call_fd, { 0, 0, 0, 0, 0, 0, 0 } },
         { "add indices", call_add_index, { 0, 0, 0, 0, 0, STATE, 0 } },
         { "reading", call_readers, { 0, 0, 0, 0, 0, 0, 0 } },
     };

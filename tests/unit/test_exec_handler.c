@@ -25,7 +25,7 @@
 struct fixture {
     char folder[64];
     struct kinf__exec_handler *handler;
-    struct kinf__feed *feed;
+    struct kinf__outbox_feed *feed;
 };
 
 static size_t n_log_lines;
@@ -58,7 +58,7 @@ static int end(void **state)
 
     if (f->handler != NULL)
         kinf__exec_handler_stop(f->handler);
-    kinf__feed_free(f->feed);
+    kinf__outbox_feed_free(f->feed);
     kinf__exec_handler_free(f->handler);
     kinf_log_set_callback(NULL, NULL);
     snprintf(command, sizeof command, "rm -rf %s", f->folder);
@@ -70,7 +70,7 @@ static void start_args(struct fixture *f, char **args, size_t n_args, bool ackno
 {
     assert_int_equal(kinf__exec_handler_new(args, n_args, acknowledges, &f->handler, NULL), 0);
     assert_int_equal(
-        kinf__feed_new(kinf__exec_handler_outbox(f->handler), "things", &f->feed, NULL), 0);
+        kinf__outbox_feed_new(kinf__exec_handler_outbox(f->handler), "things", &f->feed, NULL), 0);
 }
 
 static void start(struct fixture *f, const char *command, bool acknowledges)
@@ -82,7 +82,7 @@ static void put(struct fixture *f, const char *name, const char *text)
 {
     const struct kinf_object *object = make_thing_of(name, name, "1", text);
 
-    kinf__feed_put(f->feed, object, false);
+    kinf__outbox_feed_put(f->feed, object, false);
     kinf_object_unref(object);
 }
 
@@ -99,7 +99,7 @@ static void put_large(struct fixture *f, const char *name)
                             name, 0),
         0);
     assert_int_equal(kinf_object_new_from_json(things(), text.bytes, text.len, &object, NULL), 0);
-    kinf__feed_put(f->feed, object, false);
+    kinf__outbox_feed_put(f->feed, object, false);
     kinf_object_unref(object);
 }
 
@@ -196,7 +196,7 @@ static void it_is_told_and_ends_with_its_input(void **state)
     start(f, "cat > $FOLDER/told; echo end > $FOLDER/end", false);
     put(f, "a", "x");
     wait_for_text(f, "told", "{\"type\":\"RESET\"}\n{\"type\":\"ADDED\",\"resource\":\"things\"");
-    kinf__feed_synced(f->feed);
+    kinf__outbox_feed_synced(f->feed);
     wait_for_text(f, "told", "{\"type\":\"SYNCED\",\"resource\":\"things\"}\n");
     assert_true(stop_ms(f) < KINF__CHILD_GRACE_MS + SLACK_MS);
     wait_for_text(f, "end", "end"); /* it was not killed */

@@ -116,6 +116,17 @@ static void removed_handler_is_told_nothing_more(void **state)
     recorder_expect(&f->recorders[0], "add! x@1", "synced", "done");
 }
 
+static size_t count_leaving(struct kinf__handlers *handlers)
+{
+    size_t n = 0;
+
+    kinf__mutex_lock(&handlers->lock);
+    KINF__LIST_FOR_EACH (node, &handlers->leaving)
+        n++;
+    kinf__mutex_unlock(&handlers->lock);
+    return n;
+}
+
 /* Mirrors TestRemoveEventHandler_SynchronousShutdown. G9 */
 static void removal_waits_for_the_running_callback(void **state)
 {
@@ -129,7 +140,7 @@ static void removal_waits_for_the_running_callback(void **state)
     recorder_wait_blocked(a);
     first = remove_elsewhere(a);
     second = remove_elsewhere(a);
-    while (kinf__processor_count(&f->informer->processor) != 0)
+    while (count_leaving(&f->informer->handlers) == 0)
         sched_yield();
     recorder_unblock(a);
     pthread_join(first, NULL);
@@ -307,17 +318,6 @@ static void stop_frees_those_who_left_by_themselves(void **state)
     recorder_wait_for(a, "done");
     assert_int_equal(kinf_informer_stop(f->informer, NULL), 0);
     assert_true(kinf__list_is_empty(&f->informer->handlers.leaving));
-}
-
-static size_t count_leaving(struct kinf__handlers *handlers)
-{
-    size_t n = 0;
-
-    kinf__mutex_lock(&handlers->lock);
-    KINF__LIST_FOR_EACH (node, &handlers->leaving)
-        n++;
-    kinf__mutex_unlock(&handlers->lock);
-    return n;
 }
 
 /* Nobody adds another handler, and nobody stops: each thread that ends joins those before it. */

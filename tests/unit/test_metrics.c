@@ -478,7 +478,7 @@ static void metrics_may_be_read_while_everything_moves(void **state)
 static void dump_tells_state_queue_and_handlers(void **state)
 {
     struct informer_fixture *f = *state;
-    struct kinf_handler handler = { .backlog = KINF_BACKLOG_COALESCE };
+    struct kinf_handler handler = { .backlog = KINF_BACKLOG_COALESCE, .is_dispatched = true };
     kinf_handler_id id;
     char *text = NULL, line[80];
 
@@ -489,9 +489,9 @@ static void dump_tells_state_queue_and_handlers(void **state)
     assert_non_null(strstr(text, "\nstore resource_version=2\n"));
     assert_non_null(strstr(text, "\ninformer_queued_items 0\n"));
     assert_non_null(strstr(text, "\nkinformer_objects 2\n"));
-    assert_non_null(strstr(text, " backlog=unbounded synced="));
+    assert_non_null(strstr(text, " backlog=unbounded dispatched=0 synced="));
     snprintf(line, sizeof line,
-             "\nhandler id=%llu backlog=coalesce synced=", (unsigned long long)id);
+             "\nhandler id=%llu backlog=coalesce dispatched=1 synced=", (unsigned long long)id);
     assert_non_null(strstr(text, line));
     free(text);
 }

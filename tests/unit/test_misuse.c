@@ -445,6 +445,9 @@ static void informer_calls_refuse_null(void **state)
     DENIES(informer, kinf_informer_handler_has_synced, NULL, 1);
     REFUSES(informer, kinf_informer_handler_status, NULL, 1, any, &err);
     REFUSES(ret_status, kinf_informer_handler_status, any, 1, NULL, &err);
+    REFUSES(informer, kinf_informer_fd, NULL, any, &err);
+    REFUSES(ret_fd, kinf_informer_fd, any, NULL, &err);
+    REFUSES(informer, kinf_informer_dispatch, NULL, 1, any, &err);
     GIVES_NULL(informer, kinf_informer_indexer, NULL);
     GIVES_NULL(informer, kinf_informer_type, NULL);
     IGNORES(informer, kinf_informer_lister, NULL, any);
@@ -473,6 +476,9 @@ static void owners_calls_refuse_null(void **state)
     REFUSES(ret_id, kinf_namespaces_add_handler, any, any, NULL, &err);
     IGNORES(namespaces, kinf_namespaces_remove_handler, NULL, 1);
     DENIES(namespaces, kinf_namespaces_handler_has_synced, NULL, 1);
+    REFUSES(namespaces, kinf_namespaces_fd, NULL, any, &err);
+    REFUSES(ret_fd, kinf_namespaces_fd, any, NULL, &err);
+    REFUSES(namespaces, kinf_namespaces_dispatch, NULL, 1, any, &err);
     REFUSES(namespaces, kinf_namespaces_list, NULL, any, any, &err);
     REFUSES(ret_list, kinf_namespaces_list, any, any, NULL, &err);
     REFUSES(namespaces, kinf_namespaces_by_index, NULL, any, any, any, &err);

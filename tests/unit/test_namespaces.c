@@ -4,6 +4,7 @@
  */
 #include "informer/informer.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -191,6 +192,38 @@ static void handler_of_the_options_is_told(void **state)
     start(f);
     feed(f, "b", "y");
     recorder_expect(&f->recorders[0], "add! y@1", "synced");
+}
+
+/* One descriptor for all the namespaces; a snapshot of each, an object at a time. */
+static void dispatched_handler_is_told_every_store(void **state)
+{
+    struct namespaces_fixture *f = *state;
+    struct recorder *a = &f->recorders[0];
+    struct kinf_handler handler = recorder_handler(a);
+    size_t n_waiting = 1;
+    struct pollfd fd = { .events = POLLIN };
+
+    make(f);
+    start(f);
+    feed(f, "a", "w", "x");
+    feed(f, "b", "y", "z");
+    wait_all_synced(f);
+    handler.is_dispatched = true;
+    assert_int_equal(kinf_namespaces_add_handler(f->namespaces, &handler, &a->id, NULL), 0);
+    assert_int_equal(kinf_namespaces_fd(f->namespaces, &fd.fd, NULL), 0);
+    while (!kinf_namespaces_handler_has_synced(f->namespaces, a->id)) {
+        assert_int_equal(poll(&fd, 1, PATIENCE_MS), 1);
+        assert_int_equal(kinf_namespaces_dispatch(f->namespaces, 1, &n_waiting, NULL), 0);
+    }
+    assert_int_equal(poll(&fd, 1, 0), 0);
+    assert_int_equal(n_waiting, 0);
+    recorder_expect(a, "add! w@1", "add! x@1", "add! y@1", "add! z@1", "synced");
+    feed_change(f, "b", "y", "2");
+    assert_int_equal(poll(&fd, 1, PATIENCE_MS), 1);
+    assert_int_equal(kinf_namespaces_dispatch(f->namespaces, 9, NULL, NULL), 0);
+    assert_int_equal(recorder_count(a, "update y@1 y@2"), 1);
+    assert_int_equal(kinf_namespaces_stop(f->namespaces, NULL), 0);
+    assert_int_equal(kinf_namespaces_dispatch(f->namespaces, 9, NULL, NULL), KINF_ERR_STOPPED);
 }
 
 /* G6 */
@@ -607,6 +640,7 @@ int main(void)
         TEST(names_must_make_sense),
         TEST(synced_is_told_once_after_every_list),
         TEST(handler_of_the_options_is_told),
+        TEST(dispatched_handler_is_told_every_store),
         TEST(late_handler_is_told_every_store),
         TEST(callbacks_come_one_after_another_on_one_thread),
         TEST(slow_handler_holds_up_nobody),

@@ -13,36 +13,36 @@
 
 struct fixture {
     struct kinf__outbox outbox;
-    struct kinf__feed *feed;
+    struct kinf__outbox_feed *feed;
 };
 
 static void begin(struct fixture *f, bool acknowledges)
 {
     assert_int_equal(kinf__outbox_init(&f->outbox, acknowledges, NULL), 0);
-    assert_int_equal(kinf__feed_new(&f->outbox, "things", &f->feed, NULL), 0);
+    assert_int_equal(kinf__outbox_feed_new(&f->outbox, "things", &f->feed, NULL), 0);
     kinf__outbox_reset(&f->outbox);
 }
 
 static void end(struct fixture *f)
 {
-    kinf__feed_free(f->feed);
+    kinf__outbox_feed_free(f->feed);
     assert_true(kinf__outbox_check(&f->outbox));
     kinf__outbox_release(&f->outbox);
 }
 
-static void put(struct kinf__feed *feed, const char *name, const char *rv)
+static void put(struct kinf__outbox_feed *feed, const char *name, const char *rv)
 {
     const struct kinf_object *object = make_thing(name, rv);
 
-    kinf__feed_put(feed, object, false);
+    kinf__outbox_feed_put(feed, object, false);
     kinf_object_unref(object);
 }
 
-static void delete (struct kinf__feed *feed, const char *name, const char *rv)
+static void delete (struct kinf__outbox_feed *feed, const char *name, const char *rv)
 {
     const struct kinf_object *object = make_thing(name, rv);
 
-    kinf__feed_delete(feed, object, true);
+    kinf__outbox_feed_delete(feed, object, true);
     kinf_object_unref(object);
 }
 
@@ -166,8 +166,8 @@ static void a_resource_is_synced_behind_its_objects(void **state)
 
     (void)state;
     begin(&f, false);
-    kinf__feed_put(f.feed, object, true);
-    kinf__feed_synced(f.feed);
+    kinf__outbox_feed_put(f.feed, object, true);
+    kinf__outbox_feed_synced(f.feed);
     put(f.feed, "b", "2");
     put(f.feed, "a", "3");
     assert_told(&f.outbox, "RESET, ADDED! ns/a@3, SYNCED, ADDED ns/b@2");
@@ -183,7 +183,7 @@ static void a_new_consumer_is_told_everything_anew(void **state)
     begin(&f, false);
     put(f.feed, "a", "1");
     put(f.feed, "b", "2");
-    kinf__feed_synced(f.feed);
+    kinf__outbox_feed_synced(f.feed);
     assert_told(&f.outbox, "RESET, ADDED ns/a@1, ADDED ns/b@2, SYNCED");
     delete (f.feed, "b", "3");
     kinf__outbox_reset(&f.outbox);
@@ -194,25 +194,25 @@ static void a_new_consumer_is_told_everything_anew(void **state)
 
 static void a_resource_that_goes_leaves_the_others_told_anew(void **state)
 {
-    struct kinf__feed *other;
+    struct kinf__outbox_feed *other;
     struct fixture f;
 
     (void)state;
     begin(&f, true);
-    assert_int_equal(kinf__feed_new(&f.outbox, "others", &other, NULL), 0);
+    assert_int_equal(kinf__outbox_feed_new(&f.outbox, "others", &other, NULL), 0);
     put(f.feed, "a", "1");
     put(other, "x", "2");
-    kinf__feed_free(other);
+    kinf__outbox_feed_free(other);
     assert_told(&f.outbox, "RESET, ADDED ns/a@1"); /* nothing of it was told */
-    assert_int_equal(kinf__feed_new(&f.outbox, "others", &other, NULL), 0);
+    assert_int_equal(kinf__outbox_feed_new(&f.outbox, "others", &other, NULL), 0);
     put(other, "x", "3");
     put(other, "y", "3");
-    kinf__feed_synced(other);
+    kinf__outbox_feed_synced(other);
     assert_told(&f.outbox, "ADDED, ADDED, SYNCED"); /* names are read of things only */
     delete (other, "x", "4");
     assert_told(&f.outbox, "DELETED");
     delete (other, "y", "5");
-    kinf__feed_free(other);
+    kinf__outbox_feed_free(other);
     assert_told(&f.outbox, "RESET, ADDED! ns/a@1");
     end(&f);
 }
@@ -313,7 +313,7 @@ static void want_of_memory_loses_nothing(void **state)
 
         begin(&f, true);
         test_fail_allocation(n);
-        kinf__feed_put(f.feed, object, false); /* waits, if it was this one's */
+        kinf__outbox_feed_put(f.feed, object, false); /* waits, if it was this one's */
         failed = kinf__outbox_next(&f.outbox, &out);
         if (!test_allocation_failed())
             assert_int_equal(failed, 1);
@@ -374,7 +374,7 @@ static void acknowledge(struct model *model, struct kinf__outbox *outbox)
     }
 }
 
-static void change(struct model *model, struct kinf__feed *feed, int i, int version,
+static void change(struct model *model, struct kinf__outbox_feed *feed, int i, int version,
                    bool is_deletion)
 {
     char name[2] = { (char)('a' + i), '\0' }, rv[16];

@@ -20,8 +20,9 @@
  *  G6  A handler that joins late is told everything in the store by on_add with in_initial_list
  *      set, then what changes; nothing falls between the two.
  *  G7  on_synced of a handler runs once, after the on_add of every object of the initial list.
- *  G8  Callbacks of one handler run one after another, on a thread of its own; a slow handler
- *      holds up nobody else. No lock of the library is held.
+ *  G8  Callbacks of one handler run one after another, on a thread of its own (or, of a dispatched
+ *      one, where kinf_informer_dispatch() is called); a slow handler holds up nobody else. No lock
+ *      of the library is held.
  *  G9  After kinf_informer_remove_handler() returns, no callback of that handler is running or
  *      begins. From a callback of any informer, where waiting could never end, it does not wait:
  *      of a handler that does not remove itself one callback may then still be running or just
@@ -43,6 +44,8 @@
  *   wait_synced, wait_for_rv  yes     yes      STOPPED  yes       STATE           STATE
  *   add_handler               yes     yes      STOPPED  yes       yes             yes
  *   remove_handler            yes     yes      yes      yes       yes             yes
+ *   dispatch                  yes     yes      STOPPED  STATE     STATE           STATE
+ *   fd                        yes     yes      yes      yes       yes             yes
  *   add indices to the store  yes     yes      yes      yes       yes (1)         yes
  *   status, dump, reading     yes     yes      yes      yes       yes             yes
  *
@@ -90,9 +93,10 @@ enum kinf_backlog {
 };
 
 /* Callbacks of one handler; any may be NULL. Objects are borrowed during the call:
- * kinf_object_ref() keeps them longer. They run on the handler's own thread and may call anything
- * of this library but kinf_informer_stop() and kinf_informer_free() of their informer
- * (KINF_ERR_STATE; free only logs it and frees nothing). Mirrors: cache.ResourceEventHandler. */
+ * kinf_object_ref() keeps them longer. They run on the handler's own thread, if it is not
+ * dispatched, and may call anything of this library but kinf_informer_stop() and
+ * kinf_informer_free() of their informer (KINF_ERR_STATE; free only logs it and frees nothing).
+ * Mirrors: cache.ResourceEventHandler. */
 struct kinf_handler {
     void (*on_add)(const struct kinf_object *object, bool in_initial_list, void *ctx);
     /* `old` and `object` are the same pointer when nothing changed, which is told to handlers with
@@ -104,8 +108,9 @@ struct kinf_handler {
     void (*on_change)(const struct kinf_object *old, const struct kinf_object *object, void *ctx);
     /* Everything of the initial list was delivered. */
     void (*on_synced)(void *ctx);
-    /* No callback will come any more: `ctx` may be freed. If the informer was never started, on the
-     * thread that removes the handler or stops the informer. */
+    /* No callback will come any more: `ctx` may be freed. If the informer was never started, or the
+     * handler is dispatched, on the thread that removes the handler or stops the informer (but behind
+     * a callback of this handler that is running, on that one's). */
     void (*on_done)(void *ctx);
     void *ctx;
     /* on_update for every stored object each time this has passed, in milliseconds; 0: never; less
@@ -113,11 +118,14 @@ struct kinf_handler {
      * is away (upstream: only while a watch is open). */
     int64_t resync_period_ms;
     enum kinf_backlog backlog;
+    /* It has no thread: its callbacks run in kinf_informer_dispatch(). What waits for that waits as
+     * for any slow handler, in its backlog; nobody else is held up. */
+    bool is_dispatched;
     void *reserved[4]; /* NULL: for members to come */
 };
 #define KINF_HANDLER_INIT                                                                          \
     {                                                                                              \
-        NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, KINF_BACKLOG_UNBOUNDED,                       \
+        NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, KINF_BACKLOG_UNBOUNDED, false,                \
         {                                                                                          \
             NULL, NULL, NULL, NULL                                                                 \
         }                                                                                          \
@@ -355,6 +363,32 @@ KINF_API KINF_MUST_CHECK int kinf_informer_handler_status(struct kinf_informer *
                                                           kinf_handler_id id,
                                                           struct kinf_handler_status *ret_status,
                                                           struct kinf_error *err);
+
+/* --- handlers in the program's own event loop --- */
+
+/* A descriptor for poll(), epoll, libuv and the like: readable as long as a callback of a dispatched
+ * handler of this informer waits (or one that waited has merged away since the last dispatch).
+ * Edge-triggered loops may use it, too: a dispatch that leaves something is followed by an edge.
+ *
+ * The informer's own, the same at each call, valid until the informer is freed, before which it
+ * leaves the loop; behind a stop it is not readable any more. It is for waiting alone: not to be
+ * read, written or closed. Closed by exec; a child of fork(), which has none of the library's
+ * threads, leaves it alone.
+ *
+ * Several informers have one each (an epoll instance makes one of them); those who share one by a
+ * factory share its loop. Errors: KINF_ERR_SYSTEM. Mirrors: nothing in client-go. */
+KINF_API KINF_MUST_CHECK int kinf_informer_fd(struct kinf_informer *informer, int *ret_fd,
+                                              struct kinf_error *err);
+/* Runs callbacks of dispatched handlers that wait, `max` at most, on this thread, the handlers in
+ * turns; on_synced is one of them. Does not wait for more. *ret_n_waiting, unless NULL: how many
+ * wait still. Any thread may call it, one at a time.
+ *
+ * A removal or a stop by another thread waits for the callback that runs, as of any handler; behind a
+ * stop the dispatch runs no further one. kinf_fake_settle() does not wait for callbacks that are to be
+ * dispatched. Errors: KINF_ERR_STATE (from a callback, of whichever informer; another thread
+ * dispatches now), KINF_ERR_STOPPED. Mirrors: nothing in client-go. */
+KINF_API KINF_MUST_CHECK int kinf_informer_dispatch(struct kinf_informer *informer, size_t max,
+                                                    size_t *ret_n_waiting, struct kinf_error *err);
 
 /* --- reading --- */
 

@@ -62,6 +62,12 @@ KINF_API void kinf_namespaces_remove_handler(struct kinf_namespaces *namespaces,
 KINF_API bool kinf_namespaces_handler_has_synced(struct kinf_namespaces *namespaces,
                                                  kinf_handler_id id);
 
+KINF_API KINF_MUST_CHECK int kinf_namespaces_fd(struct kinf_namespaces *namespaces, int *ret_fd,
+                                                struct kinf_error *err);
+KINF_API KINF_MUST_CHECK int kinf_namespaces_dispatch(struct kinf_namespaces *namespaces,
+                                                      size_t max, size_t *ret_n_waiting,
+                                                      struct kinf_error *err);
+
 /* --- reading --- */
 
 /* Objects of all the namespaces that match, sorted by key. `selector` NULL: all. Each namespace is
