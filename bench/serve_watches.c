@@ -11,8 +11,8 @@
 #include "base/clock.h"
 #include "serve_client.h"
 
-#define IDLE_MS        60000 /* who is told nothing for so long has lost what is missing */
-#define LINGER_MS      500   /* so long behind the last event may one that is repeated come */
+#define IDLE_MS        180000 /* who is told nothing for so long has lost what is missing */
+#define LINGER_MS      500    /* so long behind the last event may one that is repeated come */
 #define RETRY_NS       (100 * MS)
 #define RV_KEY         "\"resourceVersion\":\""
 #define EVENT_KEY      "\"bench.example.com/event\":\""
@@ -361,7 +361,7 @@ static void report(struct load *load, const struct usage *before, const struct u
                (end->cpu_s - open->cpu_s) * 1e9 / (double)(end->ns - open->ns),
                (open->pss_kb - before->pss_kb) / n, (end->pss_kb - before->pss_kb) / n);
     if (load->cut_ns != 0)
-        printf(" away_s=%.1f caught_up_s=%.2f refused=%" PRIu64 " restated=%" PRIu64,
+        printf(" away_s=%.1f caught_up_s=%.2f refused=%" PRIu64 " refusal=%d restated=%" PRIu64,
                (double)(load->back_ns - load->cut_ns) / 1e9,
                (double)(end->ns - load->back_ns) / 1e9, load->n_refused, load->refusal,
                load->n_restated);
