@@ -162,7 +162,7 @@ watches() {
         echo " api_cores=$api_cores" >>"$folder/$server"
     done
     compare "$1" watches=watches "delivered/s=delivered_per_s" lost=lost repeated=repeated "out of order=reordered" \
-        "write to event, ms, p50=p50_ms" "p99=p99_ms" "cores=cores" "cores of API server=api_cores" \
+        "connections cut=cut" "write to event, ms, p50=p50_ms" "p99=p99_ms" "cores=cores" "cores of API server=api_cores" \
         "kB a watch=kb_per_watch" "kB a watch, then=kb_per_watch_then" "s to open all=open_s"
 }
 

@@ -3,8 +3,8 @@
  *
  * An event is a change of a pod by `loader events`, which puts its number k and the time into an
  * annotation; pod k modulo the number of pods is on node k modulo the number of nodes. So each watch
- * knows which events are its own, and one that is lost, repeated or out of order shows. When the server
- * is restarted all connect at once as soon as one of them is answered. They go on from their last
+ * knows which events are its own, and one that is lost, repeated or out of order shows. A watch that is cut
+ * connects again; after a restart all do at once, as soon as the first of them is answered. They go on from their last
  * version, or where the server does not have that any more from the state that it sends instead: there
  * an event counts as seen when its pod carries it.
  *
@@ -25,8 +25,7 @@ struct watches_options {
 };
 
 /* Says "ready" when all watches are open, and what was measured when all events have come, or none any
- * more. Returns whether one was lost, repeated or out of order, or a watch was cut by a server that is
- * not restarted. */
+ * more. Returns whether one was lost, repeated or out of order. */
 int run_watches(const struct watches_options *options);
 
 #endif
