@@ -1,6 +1,6 @@
 /*
- * The clients of serve-load.sh, on one thread, of kinformerd or of a kube-apiserver: `get` asks again
- * and again, `watch` holds thousands of watches (serve_watches.h), `attack` is hostile.
+ * The clients of serve-load.sh, on one thread, of kinformerd or of a kube-apiserver: `get` asks
+ * again and again, `watch` holds thousands of watches (serve_watches.h), `attack` is hostile.
  */
 #include <errno.h>
 #include <stdio.h>

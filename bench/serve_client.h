@@ -1,8 +1,8 @@
 /*
- * A client's side of one HTTP/1.1 request, without ever waiting: what bench_serve has thousands of. The
- * connection is made, secured (https) and written to as the socket lets, and the answer is taken apart
- * as it comes. Certificates are not looked at. What cannot go on for want of memory or descriptors ends
- * the program.
+ * A client's side of one HTTP/1.1 request, without ever waiting: what bench_serve has thousands of.
+ * The connection is made, secured (https) and written to as the socket lets, and the answer is taken
+ * apart as it comes. Certificates are not looked at. What cannot go on for want of memory or
+ * descriptors ends the program.
  *
  * Threads: one.
  */
@@ -34,15 +34,15 @@ struct client {
     struct kinf__buffer body;
 };
 
-/* Where all clients connect: http://HOST:PORT or https://HOST:PORT, HOST in digits. The bearer token, if
- * there is one, is in the environment: TOKEN. */
+/* Where all clients connect: http://HOST:PORT or https://HOST:PORT, HOST in digits. The bearer token,
+ * if there is one, is in the environment: TOKEN. */
 void client_server(const char *url);
 
-/* Connects and will send GET of the target; `epoll` tells, with `self`, when to call client_step(). */
+/* Connects and will send GET of the target; `epoll` tells, with `self`, when to step it. */
 void client_open(struct client *client, int epoll, void *self, const char *target);
 /* The next request on the same connection, when the answer to the one before is over. */
 void client_ask(struct client *client, int epoll, void *self, const char *target);
-/* Goes on; returns the bytes that came, 0 if none are there yet, -1 when the connection has ended. */
+/* Goes on; returns the bytes that came, 0 if none are there yet, -1 when the connection ended. */
 int client_step(struct client *client, int epoll, void *self);
 /* At most `ms`, for at most MAX_EVENTS. */
 int client_wait(int epoll, struct epoll_event *events, int64_t ms);
