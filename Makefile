@@ -265,7 +265,7 @@ run: deps ## install what is missing, build, and run kinformerd on the current c
 	@$(MAKE) --no-print-directory -s MODE=release build/release/bin/kinformerd build/release/bin/kinformer-sim
 	@SIM=$(SIM) scripts/run-daemon.sh build/release/bin $(ARGS)
 
-bench: ## build and run the benchmarks; the last one on a real cluster
+bench: ## build and run the benchmarks; three of them on a real cluster
 	@$(MAKE) --no-print-directory -s MODE=release run-benches
 	@bench/canned-sync.sh
 	@bench/events.sh

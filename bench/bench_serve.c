@@ -1,487 +1,231 @@
 /*
- * What clients of kinformerd measure (serve-load.sh): answers one after another on one connection,
- * or thousands of watches on one thread. The server behind the daemon is kinf-replay, whose event k
- * is pod k % N_PODS with the list's version + 1 + k, on node pod % N_NODES: so each watch knows
- * which version comes next, and one that is missed, repeated or out of order shows.
+ * The clients of serve-load.sh, on one thread, of kinformerd or of a kube-apiserver: `get` asks
+ * again and again, `watch` holds thousands of watches (serve_watches.h), `attack` is hostile.
  */
 #include <errno.h>
-#include <inttypes.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include <arpa/inet.h>
-
-#include "base/buffer.h"
 #include "base/clock.h"
+#include "serve_client.h"
+#include "serve_watches.h"
 
-#define FIRST_RV   UINT64_C(1000000000) /* of kinf-replay */
-#define IDLE_MS    30000
-#define READ_BYTES (256u << 10)
-#define RV_KEY     "\"resourceVersion\":\""
+#define N_SILENT    1000
+#define N_LISTS     50
+#define N_SELECTORS 20
+#define N_TERMS     3000
 
-static void die(const char *what)
-{
-    fprintf(stderr, "bench_serve: %s: %s\n", what, strerror(errno));
-    exit(1);
-}
+/* --- get: each client one request after another, with pauses --- */
 
-static void check(int failed)
-{
-    if (failed < 0) {
-        fprintf(stderr, "bench_serve: out of memory\n");
-        exit(1);
-    }
-}
-
-/* --- connections --- */
-
-static int dial(const char *address)
-{
-    struct sockaddr_in to = { .sin_family = AF_INET };
-    char host[64];
-    unsigned port;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    if (sscanf(address, "%63[0-9.]:%u", host, &port) != 2 ||
-        inet_pton(AF_INET, host, &to.sin_addr) != 1) {
-        fprintf(stderr, "bench_serve: no address: %s\n", address);
-        exit(2);
-    }
-    to.sin_port = htons((uint16_t)port);
-    if (fd < 0 || connect(fd, (const struct sockaddr *)&to, sizeof to) < 0)
-        die("connect");
-    return fd;
-}
-
-static void ask(int fd, const char *target)
-{
-    char request[1024];
-    int len =
-        snprintf(request, sizeof request,
-                 "GET %s HTTP/1.1\r\nHost: localhost\r\nAccept: application/json\r\n\r\n", target);
-
-    if (write(fd, request, (size_t)len) != len)
-        die("write");
-}
-
-/* An answer as it comes: its head, then what its chunks (or its Content-Length) hold. */
-struct answer {
-    struct kinf__buffer in;
-    bool has_head;
-    bool is_chunked;
-    size_t n_left; /* without chunks: bytes to come */
-    bool is_over;
-    struct kinf__buffer body;
+struct asker {
+    struct client client;
+    int64_t due_ns; /* when the next request begins; 0: one is under way */
+    int64_t began_ns;
+    size_t n_bytes;
+    unsigned n_left;
 };
 
-static size_t take_head(struct answer *answer)
-{
-    const char *length, *head = kinf__buffer_cstr(&answer->in), *end = strstr(head, "\r\n\r\n");
+struct asking {
+    int epoll;
+    const char *target;
+    int64_t pause_ns;
+    unsigned n_open; /* askers that are not through */
+    double *ms;
+    size_t n_answers, n_failed, n_bytes;
+};
 
-    if (end == NULL)
-        return 0;
-    if (strncmp(head, "HTTP/1.1 200", 12) != 0) {
-        fprintf(stderr, "bench_serve: %.300s\n", head);
-        exit(1);
+static void begin_asking(struct asking *all, struct asker *asker, int64_t now_ns)
+{
+    asker->began_ns = now_ns;
+    asker->due_ns = 0;
+    asker->n_bytes = 0;
+    if (asker->client.fd < 0)
+        client_open(&asker->client, all->epoll, asker, all->target);
+    else
+        client_ask(&asker->client, all->epoll, asker, all->target);
+}
+
+static void answered(struct asking *all, struct asker *asker, bool is_good)
+{
+    int64_t now_ns = kinf__clock_now_ns();
+
+    if (is_good) {
+        all->ms[all->n_answers++] = (double)(now_ns - asker->began_ns) / 1e6;
+        all->n_bytes = asker->n_bytes;
+    } else {
+        all->n_failed++;
+        client_close(&asker->client);
     }
-    length = strcasestr(head, "\r\nContent-Length:");
-    answer->has_head = true;
-    answer->is_chunked = length == NULL || length > end;
-    if (!answer->is_chunked)
-        answer->n_left = strtoull(length + 17, NULL, 10);
-    answer->is_over = !answer->is_chunked && answer->n_left == 0;
-    return (size_t)(end + 4 - head);
-}
-
-static size_t take_plain(struct answer *answer, const char *bytes, size_t len)
-{
-    len = len < answer->n_left ? len : answer->n_left;
-    check(kinf__buffer_append(&answer->body, bytes, len));
-    answer->n_left -= len;
-    answer->is_over = answer->n_left == 0;
-    return len;
-}
-
-static size_t take_chunk(struct answer *answer, const char *bytes, size_t len)
-{
-    const char *end = memchr(bytes, '\n', len);
-    size_t size, head;
-
-    if (end == NULL)
-        return 0;
-    size = strtoull(bytes, NULL, 16);
-    head = (size_t)(end + 1 - bytes);
-    if (len < head + size + 2)
-        return 0;
-    check(kinf__buffer_append(&answer->body, end + 1, size));
-    answer->is_over = size == 0;
-    return head + size + 2;
-}
-
-static void take(struct answer *answer, const char *bytes, size_t len)
-{
-    size_t done = 0, n = 1;
-
-    check(kinf__buffer_append(&answer->in, bytes, len));
-    if (!answer->has_head)
-        done = take_head(answer);
-    while (answer->has_head && !answer->is_over && n != 0) {
-        const char *at = answer->in.bytes + done;
-        size_t left = answer->in.len - done;
-
-        if (left == 0)
-            break;
-        n = answer->is_chunked ? take_chunk(answer, at, left) : take_plain(answer, at, left);
-        done += n;
+    asker->due_ns =
+        asker->began_ns + all->pause_ns > now_ns ? asker->began_ns + all->pause_ns : now_ns;
+    if (--asker->n_left == 0) {
+        client_close(&asker->client);
+        all->n_open--;
     }
-    kinf__buffer_consume(&answer->in, done);
 }
 
-static void answer_release(struct answer *answer)
+static void step_asker(struct asking *all, struct asker *asker)
 {
-    kinf__buffer_release(&answer->in);
-    kinf__buffer_release(&answer->body);
+    int n = client_step(&asker->client, all->epoll, asker);
+
+    asker->n_bytes += asker->client.body.len;
+    asker->client.body.len = 0;
+    if (n < 0 || asker->client.is_over)
+        answered(all, asker, n >= 0 && asker->client.status == 200);
 }
 
-/* --- one after another --- */
-
-static int compare(const void *a, const void *b)
+/* Begins what is due, and returns the ms until something else is. */
+static int64_t begin_due(struct asking *all, struct asker *askers, unsigned n)
 {
-    double x = *(const double *)a, y = *(const double *)b;
+    int64_t now_ns = kinf__clock_now_ns(), next_ns = now_ns + 1000 * MS;
 
-    return (x > y) - (x < y);
+    for (unsigned i = 0; i < n; i++) {
+        struct asker *asker = &askers[i];
+
+        if (asker->n_left != 0 && asker->due_ns != 0 && asker->due_ns <= now_ns)
+            begin_asking(all, asker, now_ns);
+        else if (asker->n_left != 0 && asker->due_ns != 0 && asker->due_ns < next_ns)
+            next_ns = asker->due_ns;
+    }
+    return (next_ns - now_ns + MS - 1) / MS;
 }
 
-/* One request and its answer; returns the bytes of the body. */
-static size_t exchange(int fd, const char *target, char *buf, double *ret_first_ms,
-                       double *ret_all_ms)
+static int run_get(const char *target, unsigned n, unsigned n_each, int64_t pause_ms)
 {
-    struct answer answer = { .in = KINF__BUFFER_INIT };
+    struct epoll_event events[MAX_EVENTS];
+    struct asker *askers = allocate(n, sizeof *askers);
+    struct asking all = { .epoll = epoll_create1(EPOLL_CLOEXEC), .target = target, .n_open = n };
     int64_t start = kinf__clock_now_ns();
-    size_t n_bytes = 0;
-    bool is_first = true;
+    double median, seconds;
 
-    ask(fd, target);
-    while (!answer.is_over) {
-        ssize_t n = read(fd, buf, READ_BYTES);
-
-        if (n <= 0)
-            die("read");
-        if (is_first)
-            *ret_first_ms = (double)(kinf__clock_now_ns() - start) / 1e6;
-        is_first = false;
-        take(&answer, buf, (size_t)n);
-        n_bytes += answer.body.len;
-        answer.body.len = 0;
+    all.pause_ns = pause_ms * MS;
+    all.ms = allocate((size_t)n * n_each, sizeof *all.ms);
+    for (unsigned i = 0; i < n; i++) {
+        askers[i].client.fd = -1;
+        askers[i].due_ns = start + all.pause_ns * i / n;
+        askers[i].n_left = n_each;
     }
-    *ret_all_ms = (double)(kinf__clock_now_ns() - start) / 1e6;
-    answer_release(&answer);
-    return n_bytes;
-}
+    while (all.n_open != 0) {
+        int n_events = client_wait(all.epoll, events, begin_due(&all, askers, n));
 
-static int run_requests(const char *address, const char *target, size_t n)
-{
-    double *first_ms = calloc(n, sizeof *first_ms), *all_ms = calloc(n, sizeof *all_ms);
-    char *buf = malloc(READ_BYTES);
-    size_t n_bytes = 0;
-    int fd = dial(address);
-
-    if (first_ms == NULL || all_ms == NULL || buf == NULL)
-        check(-1);
-    for (size_t i = 0; i < n; i++)
-        n_bytes = exchange(fd, target, buf, &first_ms[i], &all_ms[i]);
-    qsort(first_ms, n, sizeof *first_ms, compare);
-    qsort(all_ms, n, sizeof *all_ms, compare);
-    printf("requests=%zu bytes=%zu first_byte_ms=%.3f ms=%.3f p99_ms=%.3f mb_per_s=%.0f\n", n,
-           n_bytes, first_ms[n / 2], all_ms[n / 2], all_ms[n - 1 - n / 100],
-           (double)n_bytes / all_ms[n / 2] / 1e3);
-    close(fd);
-    free(first_ms);
-    free(all_ms);
-    free(buf);
+        for (int i = 0; i < n_events; i++)
+            step_asker(&all, events[i].data.ptr);
+    }
+    seconds = (double)(kinf__clock_now_ns() - start) / 1e9;
+    median = median_of(all.ms, all.n_answers);
+    printf("answers=%zu failed=%zu bytes=%zu p50_ms=%.3f p99_ms=%.3f per_s=%.0f mb_per_s=%.0f\n",
+           all.n_answers, all.n_failed, all.n_bytes, median, p99_of(all.ms, all.n_answers),
+           (double)all.n_answers / seconds, (double)(all.n_bytes * all.n_answers) / seconds / 1e6);
+    for (unsigned i = 0; i < n; i++)
+        client_release(&askers[i].client);
+    free(askers);
+    free(all.ms);
     return 0;
 }
 
-/* --- watches --- */
+/* --- attack: for so many seconds, everything at once --- */
 
-struct load {
-    const char *address;
-    int pid; /* the daemon's */
-    unsigned n_watches;
-    unsigned n_pods;
-    unsigned n_nodes; /* 0: each watches all */
-    uint64_t n_events;
-    uint64_t list_rv;
-    int epoll;
-    unsigned n_open; /* watches that have not had everything */
-    uint64_t n_seen, n_missed, n_reordered, n_strange;
-    unsigned n_cut;
-};
-
-struct watch {
-    struct answer answer;
-    unsigned node;
-    uint64_t next; /* the version that has to come */
-    int fd;
-    bool is_done;
-};
-
-/* The least version from `rv` on that concerns the watch. */
-static uint64_t concerns(const struct load *load, const struct watch *watch, uint64_t rv)
+static char *selector_of_thousands(void)
 {
-    while (load->n_nodes != 0 &&
-           (unsigned)((rv - load->list_rv - 1) % load->n_pods) % load->n_nodes != watch->node)
-        rv++;
-    return rv;
+    static const char start[] = "/api/v1/pods?limit=1&labelSelector=";
+    char *target = allocate(sizeof start + 3 * N_TERMS, 1), *at = stpcpy(target, start);
+
+    for (unsigned i = 0; i < N_TERMS; i++)
+        at = stpcpy(at, "!a,");
+    at[-1] = '\0';
+    return target;
 }
 
-static void finish(struct load *load, struct watch *watch)
+/* Who sends nothing, who takes no answer: steps until the request is out, and then never reads. */
+static void step_attacker(struct client *client, int epoll, const char *selector,
+                          unsigned *n_answers)
 {
-    if (!watch->is_done)
-        load->n_open--;
-    watch->is_done = true;
-}
+    int n = client_step(client, epoll, client);
 
-static bool is_of_node(const struct load *load, const struct watch *watch, const char *line,
-                       size_t len)
-{
-    char wanted[64];
-
-    snprintf(wanted, sizeof wanted, "\"nodeName\":\"node-%05u\"", watch->node);
-    return load->n_nodes == 0 || memmem(line, len, wanted, strlen(wanted)) != NULL;
-}
-
-/* With no events to come a watch is done with the end of its initial ones. */
-static void take_initial(struct load *load, struct watch *watch, const char *line, size_t len)
-{
-    static const char mark[] = "k8s.io/initial-events-end";
-
-    if (memmem(line, len, mark, sizeof mark - 1) != NULL)
-        finish(load, watch);
-}
-
-static void take_event(struct load *load, struct watch *watch, const char *line, size_t len)
-{
-    static const char modified[] = "{\"type\":\"MODIFIED\"";
-    const char *at = memmem(line, len, RV_KEY, sizeof RV_KEY - 1);
-    uint64_t rv = at != NULL ? strtoull(at + sizeof RV_KEY - 1, NULL, 10) : 0;
-
-    if (len < sizeof modified || memcmp(line, modified, sizeof modified - 1) != 0 ||
-        !is_of_node(load, watch, line, len)) {
-        if (load->n_strange++ == 0)
-            fprintf(stderr, "bench_serve: unexpected: %.*s\n", (int)(len < 300 ? len : 300), line);
+    if (n >= 0 && !client->is_over)
         return;
-    }
-    load->n_seen++;
-    if (rv < watch->next) {
-        load->n_reordered++;
-        return;
-    }
-    while (watch->next < rv) {
-        load->n_missed++;
-        watch->next = concerns(load, watch, watch->next + 1);
-    }
-    watch->next = concerns(load, watch, rv + 1);
-    if (watch->next > load->list_rv + load->n_events)
-        finish(load, watch);
-}
-
-static void take_lines(struct load *load, struct watch *watch)
-{
-    struct kinf__buffer *body = &watch->answer.body;
-    size_t done = 0;
-    const char *end;
-
-    while (done < body->len && (end = memchr(body->bytes + done, '\n', body->len - done)) != NULL) {
-        size_t len = (size_t)(end - (body->bytes + done));
-
-        if (load->n_events == 0)
-            take_initial(load, watch, body->bytes + done, len);
-        else
-            take_event(load, watch, body->bytes + done, len);
-        done += len + 1;
-    }
-    kinf__buffer_consume(body, done);
-}
-
-static void read_watch(struct load *load, struct watch *watch, char *buf)
-{
-    ssize_t n = recv(watch->fd, buf, READ_BYTES, MSG_DONTWAIT);
-
-    if (n < 0 && errno == EAGAIN)
-        return;
-    if (n > 0) {
-        take(&watch->answer, buf, (size_t)n);
-        take_lines(load, watch);
-    }
-    if (n <= 0 || watch->answer.is_over) {
-        epoll_ctl(load->epoll, EPOLL_CTL_DEL, watch->fd, NULL);
-        load->n_cut += !watch->is_done;
-        finish(load, watch);
+    *n_answers += client->is_over;
+    if (n < 0 || client->status != 200) {
+        client_close(client);
+        client_open(client, epoll, client, selector);
+    } else {
+        client->body.len = 0;
+        client_ask(client, epoll, client, selector);
     }
 }
 
-static void open_watch(struct load *load, struct watch *watch, unsigned i)
+static void step_list(struct client *client, int epoll)
 {
-    struct epoll_event event = { .events = EPOLLIN, .data.ptr = watch };
-    char target[512];
-    int len;
-
-    watch->node = load->n_nodes != 0 ? i % load->n_nodes : 0;
-    watch->next = concerns(load, watch, load->list_rv + 1);
-    watch->fd = dial(load->address);
-    len = snprintf(target, sizeof target, "/api/v1/pods?watch=1");
-    if (load->n_events == 0)
-        len += snprintf(target + len, sizeof target - (size_t)len,
-                        "&allowWatchBookmarks=1&sendInitialEvents=true"
-                        "&resourceVersionMatch=NotOlderThan");
-    else
-        len += snprintf(target + len, sizeof target - (size_t)len, "&resourceVersion=%" PRIu64,
-                        load->list_rv);
-    if (load->n_nodes != 0)
-        snprintf(target + len, sizeof target - (size_t)len,
-                 "&fieldSelector=spec.nodeName%%3Dnode-%05u", watch->node);
-    ask(watch->fd, target);
-    if (epoll_ctl(load->epoll, EPOLL_CTL_ADD, watch->fd, &event) < 0)
-        die("epoll_ctl");
+    if (client_step(client, epoll, client) < 0 || client->request == NULL)
+        epoll_ctl(epoll, EPOLL_CTL_DEL, client->fd, NULL);
 }
 
-/* Until every watch has had everything, or nothing comes any more. */
-static void read_all(struct load *load, char *buf)
+static int run_attack(double seconds)
 {
-    struct epoll_event events[256];
+    struct epoll_event events[MAX_EVENTS];
+    struct client *clients = allocate(N_SILENT + N_LISTS + N_SELECTORS, sizeof *clients);
+    struct client *lists = clients + N_SILENT, *selectors = lists + N_LISTS;
+    int silent = epoll_create1(EPOLL_CLOEXEC), epoll = epoll_create1(EPOLL_CLOEXEC);
+    int64_t end = kinf__clock_now_ns() + (int64_t)(seconds * 1e9);
+    char *selector = selector_of_thousands();
+    unsigned n_answers = 0;
 
-    while (load->n_open != 0) {
-        int n = epoll_wait(load->epoll, events, 256, IDLE_MS);
+    for (unsigned i = 0; i < N_SILENT; i++)
+        client_open(&clients[i], silent, &clients[i], "/");
+    for (unsigned i = 0; i < N_LISTS; i++)
+        client_open(&lists[i], epoll, &lists[i], "/api/v1/pods");
+    for (unsigned i = 0; i < N_SELECTORS; i++)
+        client_open(&selectors[i], epoll, &selectors[i], selector);
+    while (kinf__clock_now_ns() < end) {
+        int n = client_wait(epoll, events, 100);
 
-        if (n < 0 && errno != EINTR)
-            die("epoll_wait");
-        if (n == 0)
-            return;
-        for (int i = 0; i < n; i++)
-            read_watch(load, events[i].data.ptr, buf);
+        for (int i = 0; i < n; i++) {
+            struct client *client = events[i].data.ptr;
+
+            if (client < selectors)
+                step_list(client, epoll);
+            else
+                step_attacker(client, epoll, selector, &n_answers);
+        }
     }
+    printf("selectors=%u\n", n_answers);
+    for (unsigned i = 0; i < N_SILENT + N_LISTS + N_SELECTORS; i++)
+        client_release(&clients[i]);
+    free(clients);
+    free(selector);
+    return 0;
 }
 
-/* --- the daemon's side --- */
+/* --- */
 
-static double daemon_cpu_s(int pid)
+static int usage(void)
 {
-    char path[64], line[1024];
-    unsigned long user = 0, system = 0;
-    FILE *file;
-
-    snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    file = fopen(path, "re");
-    if (file == NULL || fgets(line, sizeof line, file) == NULL ||
-        sscanf(strrchr(line, ')') + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
-               &user, &system) != 2)
-        die(path);
-    fclose(file);
-    return (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
-}
-
-static unsigned long daemon_pss_kb(int pid)
-{
-    char path[64], line[256];
-    unsigned long pss = 0;
-    FILE *file;
-
-    snprintf(path, sizeof path, "/proc/%d/smaps_rollup", pid);
-    file = fopen(path, "re");
-    if (file == NULL)
-        die(path);
-    while (pss == 0 && fgets(line, sizeof line, file) != NULL)
-        sscanf(line, "Pss: %lu", &pss);
-    fclose(file);
-    return pss;
-}
-
-static double own_cpu_s(void)
-{
-    struct rusage usage;
-
-    getrusage(RUSAGE_SELF, &usage);
-    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
-}
-
-static void count_unseen(struct load *load, struct watch *watch)
-{
-    uint64_t last = load->list_rv + load->n_events;
-
-    for (; watch->next <= last; watch->next = concerns(load, watch, watch->next + 1))
-        load->n_missed++;
-}
-
-static int run_watches(struct load *load)
-{
-    struct watch *watches = calloc(load->n_watches, sizeof *watches);
-    unsigned long pss_before = daemon_pss_kb(load->pid), pss_after;
-    double cpu, own, seconds;
-    char *buf = malloc(READ_BYTES);
-    int64_t start;
-
-    load->epoll = epoll_create1(EPOLL_CLOEXEC);
-    if (watches == NULL || buf == NULL || load->epoll < 0)
-        die("start");
-    load->list_rv = FIRST_RV + load->n_pods;
-    load->n_open = load->n_watches;
-    for (unsigned i = 0; i < load->n_watches; i++)
-        open_watch(load, &watches[i], i);
-    cpu = daemon_cpu_s(load->pid);
-    own = own_cpu_s();
-    start = kinf__clock_now_ns();
-    read_all(load, buf);
-    seconds = (double)(kinf__clock_now_ns() - start) / 1e9;
-    cpu = daemon_cpu_s(load->pid) - cpu;
-    pss_after = daemon_pss_kb(load->pid);
-    for (unsigned i = 0; i < load->n_watches; i++)
-        count_unseen(load, &watches[i]);
-    printf("watches=%u events=%" PRIu64 " told=%" PRIu64 " missed=%" PRIu64 " reordered=%" PRIu64
-           " unexpected=%" PRIu64 " cut=%u seconds=%.1f daemon_cores=%.3f client_cores=%.3f "
-           "pss_before_kb=%lu pss_after_kb=%lu kb_per_watch=%.1f\n",
-           load->n_watches, load->n_events, load->n_seen, load->n_missed, load->n_reordered,
-           load->n_strange, load->n_cut, seconds, cpu / seconds, (own_cpu_s() - own) / seconds,
-           pss_before, pss_after,
-           ((double)pss_after - (double)pss_before) / (double)load->n_watches);
-    for (unsigned i = 0; i < load->n_watches; i++) {
-        close(watches[i].fd);
-        answer_release(&watches[i].answer);
-    }
-    close(load->epoll);
-    free(watches);
-    free(buf);
-    return load->n_missed + load->n_reordered + load->n_strange + load->n_cut != 0;
+    fprintf(stderr, "usage: bench_serve get URL TARGET CLIENTS TIMES PAUSE_MS\n"
+                    "       bench_serve attack URL SECONDS\n"
+                    "       bench_serve watch URL PID WATCHES NODES VERSION FIRST EVENTS\n"
+                    "NODES 0: each watches all. PID 0: the server will be restarted.\n");
+    return 2;
 }
 
 int main(int argc, char **argv)
 {
-    struct rlimit files;
-    struct load load = { 0 };
+    struct watches_options options = { 0 };
 
-    getrlimit(RLIMIT_NOFILE, &files);
-    files.rlim_cur = files.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &files);
-    if (argc == 5 && strcmp(argv[1], "get") == 0 && atoi(argv[4]) > 0)
-        return run_requests(argv[2], argv[3], (size_t)atoi(argv[4]));
-    if (argc != 8 || strcmp(argv[1], "watch") != 0) {
-        fprintf(stderr, "usage: bench_serve get HOST:PORT TARGET N\n"
-                        "       bench_serve watch HOST:PORT PID N_WATCHES N_PODS N_NODES N_EVENTS\n"
-                        "N_NODES 0: each watches all. N_EVENTS 0: up to the initial state only.\n");
-        return 2;
-    }
-    load.address = argv[2];
-    load.pid = atoi(argv[3]);
-    load.n_watches = (unsigned)atoi(argv[4]);
-    load.n_pods = (unsigned)atoi(argv[5]);
-    load.n_nodes = (unsigned)atoi(argv[6]);
-    load.n_events = strtoull(argv[7], NULL, 10);
-    return run_watches(&load);
+    if (argc < 4)
+        return usage();
+    client_server(argv[2]);
+    if (argc == 7 && strcmp(argv[1], "get") == 0)
+        return run_get(argv[3], (unsigned)atoi(argv[4]), (unsigned)atoi(argv[5]), atoi(argv[6]));
+    if (argc == 4 && strcmp(argv[1], "attack") == 0)
+        return run_attack(atof(argv[3]));
+    if (argc != 9 || strcmp(argv[1], "watch") != 0)
+        return usage();
+    options.pid = atoi(argv[3]);
+    options.n_watches = (unsigned)atoi(argv[4]);
+    options.n_nodes = (unsigned)atoi(argv[5]);
+    options.rv = strtoull(argv[6], NULL, 10);
+    options.first = strtoull(argv[7], NULL, 10);
+    options.n_events = strtoull(argv[8], NULL, 10);
+    return run_watches(&options);
 }

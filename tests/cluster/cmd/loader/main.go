@@ -21,6 +21,7 @@ type verb struct {
 var verbs = []verb{
 	{"load", "make pods from a manifest, status included (the default)", runLoad},
 	{"churn", "create, change and delete those pods at a rate", runChurn},
+	{"events", "change those pods in etcd at a rate, each event numbered and timed", runEvents},
 	{"delete", "delete a namespace's objects, or the namespace too", runDelete},
 	{"compact", "compact etcd at its current revision", runCompact},
 	{"checksum", "list a resource and print the checksum of its keys and versions", runChecksum},

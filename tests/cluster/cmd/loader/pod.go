@@ -39,7 +39,7 @@ func (f *fleet) flags(flags *flag.FlagSet, pods int) {
 	flags.StringVar(&f.prefix, "prefix", "load", "what the names of namespaces and pods begin with")
 	flags.IntVar(&f.pods, "pods", pods, "how many pods")
 	flags.IntVar(&f.namespaces, "namespaces", 1, "how many namespaces they are spread over: PREFIX-0 and on")
-	flags.IntVar(&f.nodes, "nodes", 50, "how many nodes they are spread over: node-000 and on")
+	flags.IntVar(&f.nodes, "nodes", 50, "how many nodes they are spread over, in turn: node-000 and on")
 	flags.StringVar(&f.manifest, "pod", defaultManifest(), "manifest `file` of the pod to multiply; $POD goes before the default")
 }
 
@@ -125,7 +125,7 @@ func (f *fleet) pod(i int) *corev1.Pod {
 	pod := f.templates[i%len(apps)].DeepCopy()
 	pod.Name = f.name(i)
 	pod.Namespace = f.namespace(i)
-	node := random.IntN(f.nodes)
+	node := i % f.nodes
 	pod.Spec.NodeName = fmt.Sprintf("node-%03d", node)
 	setAddresses(&pod.Status, fmt.Sprintf("10.1.%d.%d", node>>8, node&255),
 		fmt.Sprintf("10.%d.%d.%d", 128+i>>16&127, i>>8&255, i&255))
