@@ -61,6 +61,10 @@ static const char *stand_in(const char *text)
 
 static int keep_line(struct kinf__end_state *state, struct kinf__buffer *line)
 {
+    const char *text = kinf__buffer_cstr(line);
+
+    if (text == NULL)
+        return KINF_ERR_NO_MEMORY;
     if (state->n_lines == state->size) {
         size_t size = state->size * 2 + 64;
         char **lines = realloc(state->lines, size * sizeof *lines);
@@ -70,7 +74,7 @@ static int keep_line(struct kinf__end_state *state, struct kinf__buffer *line)
         state->lines = lines;
         state->size = size;
     }
-    state->lines[state->n_lines] = strndup(line->len != 0 ? line->bytes : "", line->len);
+    state->lines[state->n_lines] = strdup(text);
     return state->lines[state->n_lines] != NULL ? (state->n_lines++, 0) : KINF_ERR_NO_MEMORY;
 }
 
