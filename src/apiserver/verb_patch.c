@@ -180,6 +180,8 @@ static int patch_by_apply(struct kinf__verb *verb, const struct cJSON *patch, bo
     failed = check_config(verb, config);
     if (failed == 0 && old == NULL)
         failed = check_applied_uid(verb, config);
+    if (failed == 0 && old == NULL)
+        failed = kinf__verb_check_named(verb, config);
     if (failed < 0)
         return failed;
     cut_config(verb, config);

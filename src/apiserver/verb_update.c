@@ -200,8 +200,7 @@ static int check_uid(struct kinf__verb *verb, const struct cJSON *object, const 
                                  name_of(object), said, uid);
 }
 
-/* What is sent to a path has to name itself. */
-static int check_named(struct kinf__verb *verb, const struct cJSON *object)
+int kinf__verb_check_named(struct kinf__verb *verb, const struct cJSON *object)
 {
     const char *asked = or_empty(verb->name);
 
@@ -221,7 +220,8 @@ int kinf__verb_update(struct kinf__verb *verb, struct cJSON *take_object)
     int failed;
 
     if ((failed = kinf__verb_decode(verb, object)) < 0 ||
-        (failed = check_named(verb, object)) < 0 || (failed = kinf__verb_place(verb, object)) < 0)
+        (failed = kinf__verb_check_named(verb, object)) < 0 ||
+        (failed = kinf__verb_place(verb, object)) < 0)
         return failed;
     name_space = namespace_of(object);
     if (is_created_by_update(verb) &&

@@ -81,6 +81,8 @@ static inline bool is_definition(const struct kinf__verb *verb)
 KINF_MUST_CHECK int kinf__verb_decode(struct kinf__verb *verb, struct cJSON *object);
 /* Its namespace and its name, as the path says them; 400 if it says others. */
 KINF_MUST_CHECK int kinf__verb_place(struct kinf__verb *verb, struct cJSON *object);
+/* What is sent to a path, to be stored as it is or to be created, has to name itself. */
+KINF_MUST_CHECK int kinf__verb_check_named(struct kinf__verb *verb, const struct cJSON *object);
 int kinf__verb_refuse_name(struct kinf__verb *verb, const char *said);
 int kinf__verb_refuse_namespace(struct kinf__verb *verb);
 

@@ -1069,6 +1069,7 @@ def patch_apply(ns):
     yield apply("version-stale", x, config({"q": "1"}, resourceVersion="1"), "four")
     yield apply("uid-wrong", x, config({"q": "1"}, uid="00000000-1111-2222-3333-444444444444"), "four")
     yield apply("no-name", x, {"apiVersion": "v1", "kind": "ConfigMap", "data": {"n": "1"}}, "four")
+    yield apply("no-name-new", t + "/new", {"apiVersion": "v1", "kind": "ConfigMap"}, "four")
     yield apply("other-name", x, config_map("y"), "four")
     yield apply("no-kind", x, {"metadata": {"name": "x"}}, "four")
     yield apply("wrong-kind", x, {**config(), "kind": "Secret"}, "four")
