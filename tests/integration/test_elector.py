@@ -151,10 +151,11 @@ class Leaders(Election):
         wait_until(lambda: [line for line in self.lines("stopped") if line[0] == halted], "it knows")
         # Also for less than a lease, again and again.
         for _ in range(5):
+            term = self.acts()[-1].term
             halted, _ = self.signal_leader(signal.SIGSTOP)
             time.sleep(RENEW_MS / 1000 + 0.3)
             self.candidates[halted].send_signal(signal.SIGCONT)
-            self.wait_acting(behind=self.acts()[-1].term)
+            self.wait_acting(behind=term)
 
     def test_the_same_name_twice_leads_once(self):
         self.start("a")
@@ -177,8 +178,9 @@ class Fences(Election):
         # Halted in the midst of whatever it does, and let go when another leads.
         for n_leaders in range(1, 5):
             wait_until(lambda: len({term for term, _ in self.writes()}) >= n_leaders, "the leader writes")
+            term = self.acts()[-1].term
             halted, _ = self.signal_leader(signal.SIGSTOP)
-            self.wait_acting(behind=self.acts()[-1].term)
+            self.wait_acting(behind=term)
             self.candidates[halted].send_signal(signal.SIGCONT)
         last = self.acts()[-1].term
         wait_until(lambda: self.writes()[-1][0] == last, "the last leader writes")
