@@ -273,6 +273,7 @@ bench: ## build and run the benchmarks; three of them on a real cluster
 	@bench/serve-session.sh
 	@bench/sim.sh
 	@bench/first-sync.sh
+	@bench/controllers.py
 
 # Two need a server: events.sh, serve-load.sh.
 run-benches: $(filter-out %/bench_events %/bench_serve,$(BENCHES))
