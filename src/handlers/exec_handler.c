@@ -175,18 +175,28 @@ static const char *trouble(const struct kinf__exec_handler *handler)
     return NULL;
 }
 
+/* Composes and writes. Returns how long to wait for news then: not at all behind the last line of a batch,
+ * since more may wait. */
+static int64_t tell(struct kinf__exec_handler *handler)
+{
+    bool is_composed = compose(handler), had_lines = has_lines(handler);
+
+    if (had_lines)
+        write_lines(handler);
+    if (had_lines && !has_lines(handler))
+        return 0;
+    return is_composed ? INT64_MAX : NO_MEMORY_MS;
+}
+
 /* Returns NULL if it is to stop. */
 static const char *attend(struct kinf__exec_handler *handler)
 {
     const char *why = NULL;
 
     while (why == NULL && !is_stopping(handler)) {
-        bool is_composed = compose(handler);
+        int64_t wait_ms = tell(handler);
 
-        if (has_lines(handler))
-            write_lines(handler);
-        kinf__child_poll(&handler->child, has_lines(handler), handler->outbox.wake.fd,
-                         is_composed ? INT64_MAX : NO_MEMORY_MS);
+        kinf__child_poll(&handler->child, has_lines(handler), handler->outbox.wake.fd, wait_ms);
         kinf__waker_clear(&handler->outbox.wake);
         why = trouble(handler);
     }

@@ -204,6 +204,20 @@ static void it_is_told_and_ends_with_its_input(void **state)
     assert_false(status_of(f).is_running);
 }
 
+static void more_than_is_composed_at_once_is_told_without_news(void **state)
+{
+    struct fixture *f = *state;
+    char name[32];
+
+    start(f, "sleep 0.5; exec cat > $FOLDER/told", false);
+    for (int i = 0; i < 2000; i++) {
+        snprintf(name, sizeof name, "thing-%d", i);
+        put(f, name, "x");
+    }
+    kinf__outbox_feed_synced(f->feed);
+    wait_for_text(f, "told", "{\"type\":\"SYNCED\"");
+}
+
 static void one_that_ends_is_started_again_and_told_anew(void **state)
 {
     struct fixture *f = *state;
@@ -380,6 +394,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
     const struct CMUnitTest tests[] = {
         TEST(it_is_told_and_ends_with_its_input),
+        TEST(more_than_is_composed_at_once_is_told_without_news),
         TEST(one_that_ends_is_started_again_and_told_anew),
         TEST(acknowledged_lines_are_counted_off),
         TEST(one_that_closes_its_input_is_replaced),
