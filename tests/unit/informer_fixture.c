@@ -3,6 +3,7 @@
  */
 #include "unit/informer_fixture.h"
 
+#include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -372,6 +373,23 @@ void informer_add_resynced(struct informer_fixture *f, struct recorder *recorder
 void informer_add(struct informer_fixture *f, struct recorder *recorder)
 {
     informer_add_resynced(f, recorder, 0);
+}
+
+void informer_come_and_go(struct informer_fixture *f, size_t n,
+                          void (*add)(struct informer_fixture *f, struct recorder *recorder))
+{
+    for (size_t i = 0; i < n; i++) {
+        struct recorder recorder;
+
+        recorder_init(&recorder);
+        add(f, &recorder);
+        if (i % 2 == 0)
+            recorder_wait_for(&recorder, "synced");
+        kinf_informer_remove_handler(f->informer, recorder.id);
+        if (recorder_count(&recorder, "done") != 1)
+            abort();
+        recorder_release(&recorder);
+    }
 }
 
 void feed_object(struct informer_fixture *f, enum kinf_delta_type type,

@@ -90,6 +90,10 @@ void informer_make(struct informer_fixture *f, const struct kinf_informer_option
 void informer_start(struct informer_fixture *f);
 /* Adds a recorder's handler. */
 void informer_add(struct informer_fixture *f, struct recorder *recorder);
+/* For threads: a handler that `add` adds comes and goes, `n` times, every other time when it is synced.
+ * Aborts the program if one is not done when it has been removed (G9). */
+void informer_come_and_go(struct informer_fixture *f, size_t n,
+                          void (*add)(struct informer_fixture *f, struct recorder *recorder));
 void informer_add_resynced(struct informer_fixture *f, struct recorder *recorder,
                            int64_t resync_period_ms);
 

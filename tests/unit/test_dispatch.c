@@ -757,19 +757,7 @@ static void *come_and_go_main(void *ctx)
 {
     struct informer_fixture *f = ctx;
 
-    for (size_t i = 0; i < test_rounds(200); i++) {
-        struct recorder recorder;
-
-        recorder_init(&recorder);
-        add_dispatched(f, &recorder);
-        if (i % 2 == 0)
-            recorder_wait_for(&recorder, "synced");
-        kinf_informer_remove_handler(f->informer, recorder.id);
-        /* G9: it is done, so that its context may go */
-        if (recorder_count(&recorder, "done") != 1)
-            abort();
-        recorder_release(&recorder);
-    }
+    informer_come_and_go(f, test_rounds(200), add_dispatched);
     recorder_write(&f->recorders[3], "gone");
     return NULL;
 }

@@ -361,21 +361,7 @@ static void slow_handler_holds_up_nobody(void **state)
 
 static void *abuse_main(void *ctx)
 {
-    struct informer_fixture *f = ctx;
-
-    for (size_t i = 0; i < test_rounds(8); i++) {
-        struct recorder recorder;
-
-        recorder_init(&recorder);
-        informer_add(f, &recorder);
-        if (i % 2 == 0)
-            recorder_wait_for(&recorder, "synced");
-        kinf_informer_remove_handler(f->informer, recorder.id);
-        /* G9: it is done, so that its context may go */
-        if (recorder_count(&recorder, "done") != 1)
-            abort();
-        recorder_release(&recorder);
-    }
+    informer_come_and_go(ctx, test_rounds(8), informer_add);
     return NULL;
 }
 
