@@ -166,7 +166,7 @@ struct kinf_controller_options {
      * KINF_ERR_EXISTS and stays as it is. One that no watched informer has is created first, with
      * its labels, since the server alone knows who came first. One that is gone by now, or another
      * (another uid), is KINF_ERR_CONFLICT until the cache knows. A type whose objects must have more
-     * than labels when they are created (a Deployment) is KINF_ERR_INVALID: create those with
+     * than labels when they are created (a Deployment) the server refuses (422): create those with
      * kinf_call_request(). NULL: apply takes what it finds.
      * The way back is kinf_map_annotation(). */
     const char *owner_annotation;
