@@ -11,7 +11,7 @@ CXX ?= c++
 CLANG ?= clang
 PKG_CONFIG ?= pkg-config
 VERSION := $(shell sed -n 's/.*KINF_VERSION_STRING "\(.*\)"/\1/p' src/include/kinformer/api.h)
-SOVERSION := 0
+SOVERSION := $(shell sed -n 's/^KINFORMER_\([0-9]*\) {$$/\1/p' src/kinformer.map)
 
 ifeq ($(V),1)
 Q :=
