@@ -266,6 +266,18 @@ class ExamplesTest(unittest.TestCase):
             self.assertEqual(sim.returncode, 0, problem)
 
 
+class NamesTest(unittest.TestCase):
+    def test_what_is_named_is_there(self):
+        """Paths with a slash, and targets of make."""
+        targets = set(re.findall(r"^([a-z_.-]+):", read("Makefile"), re.M))
+        for document in ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"):
+            text = read(document)
+            paths = re.findall(r"(?<![\w/.])(?:src|tests|scripts|config|docs|examples|\.ci)/[\w./-]*\w", text)
+            self.assertEqual([path for path in paths if not os.path.exists(os.path.join(ROOT, path))], [], document)
+            named = re.findall(r"(?:`|^    )make ((?:[a-z_.-]+ ?)+)", text, re.M)
+            self.assertEqual({target for names in named for target in names.split()} - targets, set(), document)
+
+
 @unittest.skipUnless(shutil.which("scdoc") and shutil.which("man"), "there is no scdoc, or no man")
 class RenderedTest(unittest.TestCase):
     @classmethod
