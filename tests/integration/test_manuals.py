@@ -171,24 +171,32 @@ class OptionsTest(unittest.TestCase):
                 self.assertEqual(set(re.findall(r"'[^']*?(--[a-z-]+)(=?)\[", text)),
                                  {(option, "=" if value else "") for option, value in options_of(program).items()})
 
+    def test_bash_completes_what_is_typed(self):
+        self.check_typing(("bash", "--norc", "-i"), "source completions/kinformer.bash")
+
     @unittest.skipUnless(shutil.which("zsh"), "there is no zsh")
-    def test_zsh_completes(self):
+    def test_zsh_completes_what_is_typed(self):
         subprocess.run(["zsh", "-n", os.path.join(ROOT, "completions", "_kinformer")], check=True)
+        self.check_typing(("zsh", "-f", "-i"), "fpath=($PWD/completions $fpath); autoload -Uz compinit; compinit -D -u")
+
+    def check_typing(self, shell, command):
         for typed, wanted in (("kinformerd --events j\t", "--events json "),
+                              ("kinformerd --events=te\t", "--events=text "),
                               ("kinformerd --resource daemo\t", "--resource daemonsets.apps "),
+                              ("kinformerd --measu\t", "kinformerd --measure "),
                               ("kinformer-sim --load config/sam\t", "--load config/sample.yaml ")):
             with self.subTest(typed):
-                self.assertIn(wanted, self.type_into_zsh(typed, wanted))
+                self.assertIn(wanted, self.type_into(shell, command, typed, wanted))
 
-    def type_into_zsh(self, typed, wanted):
+    @staticmethod
+    def type_into(shell, command, typed, wanted):
         """What the terminal shows, until that is `wanted` or it is in vain."""
         pid, terminal = pty.fork()
         if pid == 0:
             os.chdir(ROOT)
-            os.execvpe("zsh", ["zsh", "-f", "-i"], {**os.environ, "TERM": "dumb"})
+            os.execvpe(shell[0], shell, {**os.environ, "TERM": "dumb"})
         try:
-            os.write(terminal, b"PS1=; fpath=($PWD/completions $fpath); autoload -Uz compinit; compinit -D -u; "
-                               b"echo re''ady\n")
+            os.write(terminal, f"PS1=; {command}; echo re''ady\n".encode())
             shown, end = b"", time.monotonic() + PATIENCE
             while wanted.encode() not in shown and select.select([terminal], [], [], end - time.monotonic())[0]:
                 shown += os.read(terminal, 4096)
