@@ -99,7 +99,7 @@ void kinf__outbox_feeds_release(struct kinf__outbox_feeds *feeds)
     X("kinformer_handler_running", GAUGE, "Whether its program runs.", exec.is_running)            \
     X("kinformer_handler_starts_total", COUNTER, "Times that its program was started, or tried.",  \
       exec.n_starts)                                                                               \
-    X("kinformer_handler_sent_total", COUNTER, "Lines that it was sent.", outbox.n_sent)           \
+    X("kinformer_handler_sent_total", COUNTER, "Lines that it was sent.", outbox.n_told)           \
     X("kinformer_handler_backlog", GAUGE, "Objects of which it is to be told.", outbox.n_waiting)  \
     X("kinformer_handler_unacknowledged", GAUGE, "Lines that it has not acknowledged.",            \
       outbox.n_unacknowledged)                                                                     \

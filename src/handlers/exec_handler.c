@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "handlers/child.h"
+#include "handlers/line.h"
 #include "handlers/outbox.h"
 #include "json/scan.h"
 #include "reflector/backoff.h"
@@ -110,6 +111,11 @@ static bool has_lines(const struct kinf__exec_handler *handler)
     return handler->at != handler->lines.len;
 }
 
+static int append_line(const struct kinf_change *change, void *ctx)
+{
+    return kinf__line_append(ctx, change, KINF__LINE_OBJECT);
+}
+
 /* Returns false if that has to be tried again for want of memory. */
 static bool compose(struct kinf__exec_handler *handler)
 {
@@ -121,7 +127,7 @@ static bool compose(struct kinf__exec_handler *handler)
     if (handler->lines.size > 2 * BATCH_BYTES) /* for a large object */
         kinf__buffer_release(&handler->lines);
     while (handler->lines.len < BATCH_BYTES && n > 0)
-        n = kinf__outbox_next(&handler->outbox, &handler->lines);
+        n = kinf__outbox_next(&handler->outbox, append_line, &handler->lines);
     return n >= 0 || has_lines(handler);
 }
 
@@ -170,7 +176,7 @@ static const char *trouble(const struct kinf__exec_handler *handler)
         return "ended";
     if (kinf__child_is_deaf(child))
         return "closed its standard input";
-    if (handler->outbox.acknowledges && child->watched[KINF__CHILD_OUT].fd < 0)
+    if (handler->outbox.options.acknowledges && child->watched[KINF__CHILD_OUT].fd < 0)
         return "closed its standard output";
     return NULL;
 }
@@ -289,7 +295,8 @@ int kinf__exec_handler_new(char *const *args, size_t n_args, bool acknowledges,
     handler->child.err.on_line = on_said;
     handler->child.out.on_line = acknowledges ? on_acknowledged : on_said;
     kinf__backoff_init(&handler->backoff, BACKOFF_BASE_MS, BACKOFF_MAX_MS);
-    failed = kinf__outbox_init(&handler->outbox, acknowledges, err);
+    failed = kinf__outbox_init(&handler->outbox,
+                               &(struct kinf__outbox_options){ .acknowledges = acknowledges }, err);
     if (failed == 0 && copy_args(handler, args, n_args) < 0)
         failed = kinf__error_no_memory(err);
     if (failed == 0)

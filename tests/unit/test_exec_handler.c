@@ -245,7 +245,7 @@ static void acknowledged_lines_are_counted_off(void **state)
         kinf__outbox_status(kinf__exec_handler_outbox(f->handler), &status);
         assert_true(kinf__clock_now_ms() < deadline_ms);
     } while (status.n_waiting != 0 || status.n_unacknowledged != 0);
-    assert_int_equal(status.n_sent, 3001);
+    assert_int_equal(status.n_told, 3001);
     assert_int_equal(status_of(f).n_bad_lines, 0);
 }
 
@@ -323,7 +323,7 @@ static void one_that_never_reads_holds_up_nobody(void **state)
     }
     kinf__outbox_status(kinf__exec_handler_outbox(f->handler), &status);
     assert_true(status.n_waiting <= 2001);
-    assert_true(status.n_sent < 2001); /* a pipe and a batch */
+    assert_true(status.n_told < 2001); /* a pipe and a batch */
     taken_ms = stop_ms(f);
     assert_true(taken_ms < 2 * KINF__CHILD_GRACE_MS + SLACK_MS);
 }
