@@ -111,7 +111,7 @@ REPLAY_CORE := $(BUILD)/replay/libreplay.a
 REPLAY := $(BUILD)/replay/kinf-replay
 
 .DEFAULT_GOAL := all
-.PHONY: help all deps run test test-clients unit build-tests lint check-layers check-parity check-symbols check-headers check-abi update-abi check-consumer check-format \
+.PHONY: help all deps run test test-clients unit build-tests lint check-layers check-parity docs check-docs check-symbols check-headers check-abi update-abi check-consumer check-format \
         thread-safety tidy format fuzz fuzz-corpus bench run-benches install uninstall clean FORCE
 
 help: ## list the targets
@@ -283,8 +283,22 @@ run-benches: $(filter-out %/bench_events %/bench_serve,$(BENCHES))
 
 lint: ## clang-tidy, thread-safety, layers, symbols, ABI, self-contained headers, format
 	@scripts/install-deps.sh build test lint
-	@$(MAKE) --no-print-directory check-format check-layers check-parity check-headers thread-safety check-symbols check-abi check-consumer
+	@$(MAKE) --no-print-directory check-format check-layers check-parity check-docs check-headers thread-safety check-symbols check-abi check-consumer
 	@$(MAKE) --no-print-directory -j$(shell nproc) tidy
+
+# --- documents -------------------------------------------------------------------------------------
+
+# What they say is compared with the tree by check-docs, what they print by tests/integration/test_docs.py.
+docs: ## build the documents as HTML into build/docs, and check links and listings
+	@scripts/install-deps.sh build docs
+	@scripts/check-docs.py
+	dot -Tsvg docs/dataflow.dot -o docs/dataflow.svg
+	@rm -rf build/docs-src && mkdir -p build/docs-src
+	@cp --parents README.md docs/* bench/RESULTS.md src/ARCHITECTURE.md src/WALKS.md src/sim/DIFFERENCES.md build/docs-src/
+	mkdocs build -q -f docs/mkdocs.yml
+
+check-docs:
+	@scripts/check-docs.py
 
 C_FILES = $(wildcard src/*/*.c tests/unit/*.c tests/unit/*.cpp tests/oracle/*.c tests/replay/*.c tests/fuzz/*.c bench/*.c examples/*/*.c)
 H_FILES = $(wildcard src/*/*.h src/include/kinformer/*.h src/include/kinformer/*.hpp tests/unit/*.h tests/replay/*.h tests/fuzz/*.h bench/*.h)
