@@ -291,6 +291,7 @@ lint: ## clang-tidy, thread-safety, layers, symbols, ABI, self-contained headers
 # What they say is compared with the tree by check-docs, what they print by tests/integration/test_docs.py.
 docs: ## build the documents as HTML into build/docs, and check links and listings
 	@scripts/install-deps.sh build docs
+	scripts/list-guarantees.py > build/guarantees.md && mv build/guarantees.md docs/guarantees.md
 	@scripts/check-docs.py
 	dot -Tsvg docs/dataflow.dot -o docs/dataflow.svg
 	@rm -rf build/docs-src && mkdir -p build/docs-src
@@ -299,6 +300,7 @@ docs: ## build the documents as HTML into build/docs, and check links and listin
 
 check-docs:
 	@scripts/check-docs.py
+	@scripts/list-guarantees.py | cmp -s - docs/guarantees.md || { echo "check-docs: docs/guarantees.md is not as it would be: make docs"; exit 1; }
 
 C_FILES = $(wildcard src/*/*.c tests/unit/*.c tests/unit/*.cpp tests/oracle/*.c tests/replay/*.c tests/fuzz/*.c bench/*.c examples/*/*.c)
 H_FILES = $(wildcard src/*/*.h src/include/kinformer/*.h src/include/kinformer/*.hpp tests/unit/*.h tests/replay/*.h tests/fuzz/*.h bench/*.h)
