@@ -299,13 +299,6 @@ bench: ## build and run the benchmarks; three of them on a real cluster
 run-benches: $(filter-out %/bench_events %/bench_serve,$(BENCHES))
 	@for bench in $^; do echo "== $$(basename $$bench)"; $$bench || exit 1; done
 
-# --- lint ------------------------------------------------------------------------------------------
-
-lint: ## clang-tidy, thread-safety, layers, symbols, ABI, self-contained headers, format
-	@scripts/install-deps.sh build test lint
-	@$(MAKE) --no-print-directory check-format check-layers check-parity check-docs check-headers thread-safety check-symbols check-abi check-consumer
-	@$(MAKE) --no-print-directory -j$(shell nproc) tidy
-
 # --- documents -------------------------------------------------------------------------------------
 
 # What they say is compared with the tree by check-docs, what they print by tests/integration/test_docs.py.
@@ -321,6 +314,13 @@ docs: ## build the documents as HTML into build/docs, and check links and listin
 check-docs:
 	@scripts/check-docs.py
 	@scripts/list-guarantees.py | cmp -s - docs/guarantees.md || { echo "check-docs: docs/guarantees.md is not as it would be: make docs"; exit 1; }
+
+# --- lint ------------------------------------------------------------------------------------------
+
+lint: ## clang-tidy, thread-safety, layers, symbols, ABI, self-contained headers, format
+	@scripts/install-deps.sh build test lint
+	@$(MAKE) --no-print-directory check-format check-layers check-parity check-docs check-headers thread-safety check-symbols check-abi check-consumer
+	@$(MAKE) --no-print-directory -j$(shell nproc) tidy
 
 C_FILES = $(wildcard src/*/*.c tests/unit/*.c tests/unit/*.cpp tests/oracle/*.c tests/replay/*.c tests/fuzz/*.c bench/*.c examples/*/*.c)
 H_FILES = $(wildcard src/*/*.h src/include/kinformer/*.h src/include/kinformer/*.hpp tests/unit/*.h tests/replay/*.h tests/fuzz/*.h bench/*.h)
