@@ -117,8 +117,9 @@ REPLAY := $(BUILD)/replay/kinf-replay
 # --- build -----------------------------------------------------------------------------------------
 
 .DEFAULT_GOAL := all
-.PHONY: help all man deps run test test-clients unit build-tests lint check-layers check-parity check-symbols check-headers check-abi update-abi check-consumer check-format \
-        thread-safety tidy format fuzz fuzz-corpus bench run-benches install install-man uninstall clean compile_commands.json FORCE
+.PHONY: help all man deps run test test-clients unit build-tests lint check-layers check-parity docs check-docs check-symbols check-headers \
+        check-abi update-abi check-consumer check-format thread-safety tidy format fuzz fuzz-corpus bench run-benches install install-man \
+        uninstall clean compile_commands.json FORCE
 
 help: ## list the targets
 	@sed -n -e 's/^# --- \(.*[a-z]\) -*$$/\1/p' -e 's/^\([a-z_.-]*\):.*## /  \1\t/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -298,11 +299,27 @@ bench: ## build and run the benchmarks; three of them on a real cluster
 run-benches: $(filter-out %/bench_events %/bench_serve,$(BENCHES))
 	@for bench in $^; do echo "== $$(basename $$bench)"; $$bench || exit 1; done
 
+# --- documents -------------------------------------------------------------------------------------
+
+# What they say is compared with the tree by check-docs, what they print by tests/integration/test_docs.py.
+docs: ## build the documents as HTML into build/docs, and check links and listings
+	@scripts/install-deps.sh build docs
+	scripts/list-guarantees.py > build/guarantees.md && mv build/guarantees.md docs/guarantees.md
+	@scripts/check-docs.py
+	dot -Tsvg docs/dataflow.dot -o docs/dataflow.svg
+	@rm -rf build/docs-src && mkdir -p build/docs-src
+	@cp --parents *.md docs/*.* bench/RESULTS.md src/ARCHITECTURE.md src/WALKS.md src/sim/DIFFERENCES.md build/docs-src/
+	mkdocs build -q -f docs/mkdocs.yml
+
+check-docs:
+	@scripts/check-docs.py
+	@scripts/list-guarantees.py | cmp -s - docs/guarantees.md || { echo "check-docs: docs/guarantees.md is not as it would be: make docs"; exit 1; }
+
 # --- lint ------------------------------------------------------------------------------------------
 
 lint: ## clang-tidy, thread-safety, layers, symbols, ABI, self-contained headers, format
 	@scripts/install-deps.sh build test lint
-	@$(MAKE) --no-print-directory check-format check-layers check-parity check-headers thread-safety check-symbols check-abi check-consumer
+	@$(MAKE) --no-print-directory check-format check-layers check-parity check-docs check-headers thread-safety check-symbols check-abi check-consumer
 	@$(MAKE) --no-print-directory -j$(shell nproc) tidy
 
 C_FILES = $(wildcard src/*/*.c tests/unit/*.c tests/unit/*.cpp tests/oracle/*.c tests/replay/*.c tests/fuzz/*.c bench/*.c examples/*/*.c)

@@ -11,7 +11,7 @@ import threading
 import time
 import unittest
 
-from harness import PATIENCE, ROOT, TOOLS, wait_until
+from harness import PATIENCE, ROOT, TOOLS, need_cluster, wait_until
 from sim import KUBECTL, Sim
 
 POLICY = """
@@ -52,6 +52,10 @@ def deployment(name, replicas=2, image="example/web:1"):
             "spec": {"replicas": replicas, "selector": {"matchLabels": labels},
                      "template": {"metadata": {"labels": labels},
                                   "spec": {"containers": [{"name": "web", "image": image}]}}}}
+
+
+def setUpModule():
+    need_cluster("kubectl, client-go")
 
 
 class Watching:

@@ -93,7 +93,8 @@ enum kinf_backlog {
 };
 
 /* Callbacks of one handler; any may be NULL. Objects are borrowed during the call:
- * kinf_object_ref() keeps them longer. They run on the handler's own thread, if it is not
+ * kinf_object_ref() keeps them longer. (One that is given back without that is freed under the store's
+ * feet; debug builds of the library say so and abort.) They run on the handler's own thread, if it is not
  * dispatched, and may call anything of this library but kinf_informer_stop() and
  * kinf_informer_free() of their informer (KINF_ERR_STATE; free only logs it and frees nothing).
  * Mirrors: cache.ResourceEventHandler. */
