@@ -411,8 +411,12 @@ install: ## install programs, libraries, headers, pkg-config files, man pages an
 	@if command -v $(SCDOC) >/dev/null; then $(MAKE) --no-print-directory install-man; \
 	  else echo "no man pages are installed: there is no scdoc (on Debian: apt-get install scdoc)"; fi
 
+define install_page
+install -D -m 644 $(1) $(DESTDIR)$(call man_place,$(1))
+
+endef
 install-man: $(MAN_PAGES)
-	$(foreach page,$^,install -D -m 644 $(page) $(DESTDIR)$(call man_place,$(page)) &&) true
+	$(foreach page,$^,$(call install_page,$(page)))
 
 uninstall: ## remove what install put there
 	rm -f $(DESTDIR)$(BINDIR)/kinformerd $(DESTDIR)$(BINDIR)/kinformer-sim $(DESTDIR)$(LIBDIR)/libkinformer.* \
