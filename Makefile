@@ -111,7 +111,7 @@ REPLAY_CORE := $(BUILD)/replay/libreplay.a
 REPLAY := $(BUILD)/replay/kinf-replay
 
 .DEFAULT_GOAL := all
-.PHONY: help all deps run test test-clients unit build-tests lint check-layers check-parity check-symbols check-headers check-abi update-abi check-consumer check-format \
+.PHONY: help all deps run test test-clients unit build-tests lint lint-but-tidy check-layers check-parity check-symbols check-headers check-abi update-abi check-consumer check-format \
         thread-safety tidy format fuzz fuzz-corpus bench run-benches install uninstall clean FORCE
 
 help: ## list the targets
@@ -281,10 +281,12 @@ run-benches: $(filter-out %/bench_events %/bench_serve,$(BENCHES))
 
 # --- lint ------------------------------------------------------------------------------------------
 
-lint: ## clang-tidy, thread-safety, layers, symbols, ABI, self-contained headers, format
+lint: lint-but-tidy ## clang-tidy, thread-safety, layers, symbols, ABI, self-contained headers, format
+	@$(MAKE) --no-print-directory -j$(shell nproc) tidy
+
+lint-but-tidy:
 	@scripts/install-deps.sh build test lint
 	@$(MAKE) --no-print-directory check-format check-layers check-parity check-headers thread-safety check-symbols check-abi check-consumer
-	@$(MAKE) --no-print-directory -j$(shell nproc) tidy
 
 C_FILES = $(wildcard src/*/*.c tests/unit/*.c tests/unit/*.cpp tests/oracle/*.c tests/replay/*.c tests/fuzz/*.c bench/*.c examples/*/*.c)
 H_FILES = $(wildcard src/*/*.h src/include/kinformer/*.h src/include/kinformer/*.hpp tests/unit/*.h tests/replay/*.h tests/fuzz/*.h bench/*.h)
