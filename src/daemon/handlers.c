@@ -14,11 +14,15 @@
 static int start(struct kinf__running_handler *running, const struct kinf__handler_config *config,
                  struct kinf_error *err)
 {
+    const struct kinf__webhook_options webhook = kinf__webhook_config_options(&config->webhook);
     int failed = kinf__handler_config_copy(config, &running->config, err);
 
-    return failed < 0 ? failed
-                      : kinf__exec_handler_new(config->exec.items, config->exec.n_items,
-                                               config->acknowledges, &running->handler, err);
+    if (failed < 0)
+        return failed;
+    if (webhook.site.url != NULL)
+        return kinf__webhook_handler_new(&webhook, &running->handler, err);
+    return kinf__exec_handler_new(config->exec.items, config->exec.n_items, config->acknowledges,
+                                  &running->handler, err);
 }
 
 int kinf__daemon_handlers_start(struct kinf__daemon_handlers *handlers,

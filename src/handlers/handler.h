@@ -2,7 +2,7 @@
  * A handler of any kind: a thread that tells a consumer what the outbox has, and begins anew when that
  * failed, after 1 to 60 seconds, twice as long each time unless it went well for two minutes.
  *
- * A kind (exec_handler.h) has a struct that begins with this one.
+ * A kind (exec_handler.h, webhook_handler.h) has a struct that begins with this one.
  *
  * Threads: any, but for new and free.
  */
