@@ -304,6 +304,9 @@ class HandlersTest(unittest.TestCase):
         here = wait_until(lambda: told()[1]["running"] and told()[1], "the webhook")
         wait_until(lambda: told()[1]["unacknowledged"] == 0 == told()[1]["backlog"], "all is taken")
         self.assertGreaterEqual(here["sent"], 2)
+        self.config([{"exec": ["sh", "-c", "exit 7"]}, {"webhook": {**hook, "timeout": "7s"}}])
+        daemon.process.send_signal(signal.SIGHUP)
+        daemon.wait_logged("handlers change only by a restart")
         daemon.stop()
 
     def test_metrics_tell_of_each(self):

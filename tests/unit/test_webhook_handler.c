@@ -5,11 +5,14 @@
 #include "handlers/webhook_handler.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#include <kinformer/log.h>
 
 #include "base/clock.h"
 #include "handlers/outbox.h"
@@ -153,7 +156,7 @@ static void wait_taken(const struct fixture *f)
     do {
         wait_a_bit(f, deadline_ms);
         kinf__outbox_status(&f->handler->outbox, &status);
-    } while (status.n_waiting != 0 || status.n_unacknowledged != 0);
+    } while (!status_of(f).is_running || status.n_waiting != 0 || status.n_unacknowledged != 0);
 }
 
 static const char *body(const struct fixture *f, size_t i)
@@ -826,7 +829,48 @@ static void what_cannot_be_posted_to_is_refused(void **state)
     files_end(&files);
 }
 
-static void no_memory_is_said(void **state)
+/* Whenever something has failed, the next allocation of the handler's thread fails, and the one behind
+ * it, and so on. */
+static struct {
+    _Atomic(size_t) n;
+    _Atomic(bool) is_through;
+} sweep;
+
+static void fail_next(enum kinf_log_level level, const char *module, const char *line, void *ctx)
+{
+    (void)level;
+    (void)ctx;
+    if (strcmp(module, "handlers") != 0 || strstr(line, "handler failed") == NULL)
+        return;
+    if (sweep.n != 0 && !test_allocation_failed())
+        sweep.is_through = true;
+    if (!sweep.is_through)
+        test_fail_allocation(++sweep.n);
+}
+
+static void no_memory_is_a_failure_as_others(void **state)
+{
+    static const struct test_reply replies[] = { { .path = "/hook", .status = "409 Conflict" } };
+    struct fixture *f = *state;
+    int64_t deadline_ms = real_ms() + PATIENCE_MS;
+
+    f->options.max_batch_bytes = 20; /* so that room is made for each batch anew */
+    sweep.n = 0;
+    sweep.is_through = false;
+    kinf_log_set_callback(fail_next, NULL);
+    START(f, replies);
+    put(f, "a", "1");
+    while (!sweep.is_through)
+        wait_a_bit(f, deadline_ms);
+    kinf_log_set_callback(NULL, NULL);
+    assert_in_range(sweep.n, 8, 1000);
+    kinf__handler_stop(f->handler);
+    assert_true(kinf__outbox_check(&f->handler->outbox));
+    for (size_t i = 0; i < replay_n_requests(f->server); i++)
+        assert_int_equal(strncmp(body(f, i), "{\"type\":\"RESET\"", 15), 0);
+}
+
+static void no_memory_at_the_start_is_said(void **state)
 {
     const struct kinf__webhook_options options = { .site = { .url = "http://127.0.0.1:1/" } };
     bool has_failed = true;
@@ -876,7 +920,8 @@ int main(void)
         TEST(certificates_and_tokens_are_shown_and_read_again),
         TEST(a_stranger_is_told_nothing),
         TEST(what_cannot_be_posted_to_is_refused),
-        TEST(no_memory_is_said),
+        TEST(no_memory_is_a_failure_as_others),
+        TEST(no_memory_at_the_start_is_said),
     };
 #undef TEST
 
