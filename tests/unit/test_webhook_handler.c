@@ -26,6 +26,7 @@
 #define LEAP_MS     10000
 #define STOP_MS     2000 /* at most, on a busy machine */
 #define N_MANY      2500
+#define LONG_ANSWER 3000000
 
 struct fixture {
     struct replay *server;
@@ -324,6 +325,33 @@ static void one_line_may_be_longer(void **state)
     put(f, "a", "1");
     wait_taken(f);
     assert_true(strlen(body(f, 1)) > 20);
+}
+
+static void a_long_answer_is_passed_over(void **state)
+{
+    KINF__AUTO_FREE char *text = calloc(1, LONG_ANSWER + 1);
+    struct fixture *f = *state;
+
+    assert_non_null(text);
+    memset(text, 'x', LONG_ANSWER);
+    START(f, ((const struct test_reply[]){ { .body = text }, { NULL } }));
+    wait_taken(f);
+    put(f, "a", "1");
+    wait_taken(f);
+    assert_int_equal(status_of(f).n_errors, 0);
+    assert_int_equal(request(f, 0)->connection, request(f, 1)->connection);
+}
+
+static void loopback_is_reached_without_a_proxy(void **state)
+{
+    static const struct test_reply replies[] = { { NULL } };
+    struct fixture *f = *state;
+
+    setenv("http_proxy", "http://127.0.0.1:1", 1);
+    START(f, replies);
+    wait_taken(f);
+    unsetenv("http_proxy");
+    assert_int_equal(status_of(f).n_errors, 0);
 }
 
 /* --- what is posted again --- */
@@ -899,6 +927,8 @@ int main(void)
         TEST(batches_have_bounded_lines),
         TEST(batches_have_bounded_bytes),
         TEST(one_line_may_be_longer),
+        TEST(a_long_answer_is_passed_over),
+        TEST(loopback_is_reached_without_a_proxy),
         TEST(a_failed_batch_is_posted_again_as_it_was),
         TEST(the_first_line_of_an_answer_is_kept),
         TEST(retry_after_is_obeyed),
