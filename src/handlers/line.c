@@ -72,7 +72,8 @@ static int append_members(struct kinf__buffer *out, const struct kinf_change *ch
         failed = kinf__buffer_printf(out, ",\"seq\":%llu", (unsigned long long)change->sequence);
     if (failed == 0 && change->object != NULL && parts != KINF__LINE_NAMES)
         failed = append_object(out, "object", change->object);
-    if (failed == 0 && change->old != NULL && parts == KINF__LINE_OBJECTS)
+    if (failed == 0 && change->type == KINF_CHANGE_MODIFIED && change->old != NULL &&
+        parts == KINF__LINE_OBJECTS)
         failed = append_object(out, "oldObject", change->old);
     return failed < 0 ? failed : kinf__buffer_append(out, "}\n", 2);
 }
