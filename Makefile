@@ -100,7 +100,8 @@ TESTS := $(filter-out $(addprefix $(BUILD)/tests/test_,$(ONE_THREAD_TESTS)),$(TE
 endif
 FUZZERS := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(FUZZ_SRC))
 BENCHES := $(patsubst bench/%.c,$(BUILD)/bench/%,$(BENCH_SRC))
-EXAMPLES := $(addprefix $(BUILD)/examples/,$(EXAMPLE_DIRS))
+EXAMPLES := $(addprefix $(BUILD)/examples/,$(EXAMPLE_DIRS)) \
+            $(patsubst examples/%/plugin.c,$(BUILD)/examples/%.so,$(wildcard examples/*/plugin.c))
 
 STATIC := $(BUILD)/lib/libkinformer.a
 SHARED := $(BUILD)/lib/libkinformer.so
@@ -227,6 +228,12 @@ $(BUILD)/examples/%: examples/%/main.c $(STATIC)
 	@mkdir -p $(@D)
 	$(SAY) "  CCLD    $@"
 	$(Q)$(CC) $(KINF_CFLAGS) -MMD -MP -MF $@.d $(KINF_LDFLAGS) $< $(STATIC) $(KINF_LIBS) -o $@
+
+# Plugins of kinformerd link nothing.
+$(BUILD)/examples/%.so: examples/%/plugin.c $(STAMP)
+	@mkdir -p $(@D)
+	$(SAY) "  CCLD    $@"
+	$(Q)$(CC) $(KINF_CFLAGS) -MMD -MP -MF $@.d $(KINF_LDFLAGS) -shared $< -o $@
 
 # Programs with their tests, which need no cluster.
 $(BUILD)/examples/tested-program: examples/tested-program/counter.c

@@ -10,6 +10,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "daemon/plugin_config.h"
 
 /* --- whether a program is there --- */
 
@@ -55,21 +56,60 @@ static int check_exec(const struct kinf__config_reader *reader, const struct kin
 {
     const struct kinf__yaml_node *node = kinf__yaml_get(reader->mapping, "exec");
 
-    if (exec->n_items == 0)
-        return kinf__yaml_error(reader->err, KINF_ERR_CONFIG, reader->yaml,
-                                node != NULL ? node : reader->mapping,
-                                "a handler has an exec, a program and its arguments: "
-                                "[python3, handler.py]");
     if (!is_found(exec->items[0]))
         return kinf__yaml_error(reader->err, KINF_ERR_CONFIG, reader->yaml, node,
                                 "exec: there is no program '%s'", exec->items[0]);
     return 0;
 }
 
+static int check_plugin(const struct kinf__config_reader *reader, const char *path)
+{
+    struct stat status;
+
+    if (stat(path, &status) < 0 || !S_ISREG(status.st_mode) || access(path, R_OK) < 0)
+        return kinf__yaml_error(reader->err, KINF_ERR_CONFIG, reader->yaml,
+                                kinf__yaml_get(reader->mapping, "plugin"),
+                                "plugin: '%s' is no file that can be read", path);
+    return 0;
+}
+
+static int read_plugin(const struct kinf__config_reader *reader,
+                       struct kinf__handler_config *handler)
+{
+    KINF__AUTO_BUFFER config = KINF__BUFFER_INIT;
+    int failed = kinf__config_read_text(reader, "plugin", &handler->plugin);
+
+    if (failed < 0 || handler->plugin == NULL)
+        return failed;
+    if (kinf__plugin_config_write(kinf__yaml_get(reader->mapping, "config"), &config) < 0)
+        return kinf__error_no_memory(reader->err);
+    return kinf__buffer_take_text(&config, &handler->plugin_config, reader->err);
+}
+
+/* What it is, with the keys that go with that. */
+static int check_kind(const struct kinf__config_reader *reader,
+                      const struct kinf__handler_config *handler)
+{
+    bool is_exec = handler->exec.n_items != 0, is_plugin = handler->plugin != NULL;
+    const struct kinf__yaml_node *stray =
+        kinf__yaml_get(reader->mapping, is_exec ? "config" : "acknowledge");
+
+    if (is_exec == is_plugin)
+        return kinf__yaml_error(reader->err, KINF_ERR_CONFIG, reader->yaml, reader->mapping,
+                                "a handler has either an exec, a program and its arguments: "
+                                "[python3, handler.py], or a plugin, the path of a shared object");
+    if (stray != NULL)
+        return kinf__yaml_error(reader->err, KINF_ERR_CONFIG, reader->yaml, stray,
+                                is_exec ? "config goes with a plugin"
+                                        : "acknowledge goes with exec: a plugin always does");
+    return is_exec ? check_exec(reader, &handler->exec) : check_plugin(reader, handler->plugin);
+}
+
 int kinf__handler_config_read(const struct kinf__yaml *yaml, const struct kinf__yaml_node *node,
                               struct kinf__handler_config *handler, struct kinf_error *err)
 {
-    static const char *const allowed[] = { "exec", "resources", "acknowledge", NULL };
+    static const char *const allowed[] = { "exec",      "plugin",      "config",
+                                           "resources", "acknowledge", NULL };
     const struct kinf__config_reader reader = { yaml, node, err };
     int failed;
 
@@ -77,10 +117,11 @@ int kinf__handler_config_read(const struct kinf__yaml *yaml, const struct kinf__
         return kinf__yaml_error(err, KINF_ERR_CONFIG, yaml, node, "a handler is a mapping");
     if ((failed = kinf__yaml_check_keys(yaml, node, allowed, err)) < 0 ||
         (failed = kinf__config_read_texts(&reader, "exec", &handler->exec)) < 0 ||
+        (failed = read_plugin(&reader, handler)) < 0 ||
         (failed = kinf__config_read_texts(&reader, "resources", &handler->resources)) < 0 ||
         (failed = kinf__yaml_read_bool(yaml, node, "acknowledge", &handler->acknowledges, err)) < 0)
         return failed;
-    return check_exec(&reader, &handler->exec);
+    return check_kind(&reader, handler);
 }
 
 int kinf__handler_config_set_command(struct kinf__handler_config *handler, const char *command,
@@ -93,6 +134,15 @@ int kinf__handler_config_set_command(struct kinf__handler_config *handler, const
         kinf__strings_add(&handler->exec, command) < 0)
         return kinf__error_no_memory(err);
     return 0;
+}
+
+int kinf__handler_config_set_plugin(struct kinf__handler_config *handler, const char *path,
+                                    const char *config, struct kinf_error *err)
+{
+    handler->plugin = strdup(path);
+    handler->plugin_config = strdup(config);
+    return handler->plugin != NULL && handler->plugin_config != NULL ? 0
+                                                                     : kinf__error_no_memory(err);
 }
 
 static int copy_strings(const struct kinf__strings *from, struct kinf__strings *to)
@@ -108,6 +158,9 @@ int kinf__handler_config_copy(const struct kinf__handler_config *from,
                               struct kinf__handler_config *to, struct kinf_error *err)
 {
     *to = (struct kinf__handler_config){ .acknowledges = from->acknowledges };
+    if (from->plugin != NULL &&
+        kinf__handler_config_set_plugin(to, from->plugin, from->plugin_config, err) < 0)
+        return KINF_ERR_NO_MEMORY;
     if (copy_strings(&from->exec, &to->exec) < 0 ||
         copy_strings(&from->resources, &to->resources) < 0)
         return kinf__error_no_memory(err);
@@ -118,6 +171,8 @@ void kinf__handler_config_release(struct kinf__handler_config *handler)
 {
     kinf__strings_release(&handler->exec);
     kinf__strings_release(&handler->resources);
+    free(handler->plugin);
+    free(handler->plugin_config);
 }
 
 bool kinf__handler_config_wants(const struct kinf__handler_config *handler, const char *resource)
@@ -132,6 +187,6 @@ bool kinf__handler_config_wants(const struct kinf__handler_config *handler, cons
 bool kinf__handler_config_equal(const struct kinf__handler_config *a,
                                 const struct kinf__handler_config *b)
 {
-    return kinf__strings_equal(&a->exec, &b->exec) &&
+    return kinf__strings_equal(&a->exec, &b->exec) && kinf__text_equal(a->plugin, b->plugin) &&
            kinf__strings_equal(&a->resources, &b->resources) && a->acknowledges == b->acknowledges;
 }

@@ -262,7 +262,8 @@ static void release(struct kinf__handler *base)
 int kinf__exec_handler_new(char *const *args, size_t n_args, bool acknowledges,
                            struct kinf__handler **ret_handler, struct kinf_error *err)
 {
-    static const struct kinf__handler_kind kind = { attend_to_program, release };
+    static const struct kinf__handler_kind kind = { .attend = attend_to_program,
+                                                    .release = release };
     struct exec_handler *handler = calloc(1, sizeof *handler);
     int failed;
 

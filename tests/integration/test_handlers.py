@@ -228,7 +228,7 @@ class HandlersTest(unittest.TestCase):
                 ("[{exec: [./nothing]}]", "exec: there is no program './nothing'"),
                 ("[{exec: [/]}]", "exec: there is no program '/'"),
                 ("[{exec: ['']}]", "exec: there is no program ''"),
-                ("[{exec: []}]", "a handler has an exec"), ("[{}]", "a handler has an exec"),
+                ("[{exec: []}]", "a handler has either an exec"), ("[{}]", "a handler has either an exec"),
                 ("[{exec: cat}]", "exec"), ("[cat]", "a handler is a mapping"), ("cat", "handlers"),
                 ("[{exec: [cat], resources: [podz]}]", "the handler's podz is none of this file's resources"),
                 ("[{exec: [cat], acknowledge: 7}]", "acknowledge"), ("[{exec: [cat], restart: no}]", "restart")]
