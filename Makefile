@@ -192,7 +192,7 @@ $(BUILD)/tests/test_%: $(BUILD)/tests/unit/test_%.o $(call objects,$(TEST_AID_SR
 	$(SAY) "  LD      $@"
 	$(Q)$(CC) $(KINF_LDFLAGS) $(TEST_LDFLAGS) $(filter %.o,$^) $(REPLAY_CORE) $(SIM_PARTS) $(DAEMON_PARTS) $(STATIC) $(KINF_LIBS) $(DAEMON_LIBS) $(TEST_LIBS) -o $@
 
-$(BUILD)/tests/test_plugin $(BUILD)/tests/test_plugin_handler: | $(TEST_PLUGINS)
+$(addprefix $(BUILD)/tests/test_,plugin plugin_handler plugin_model): | $(TEST_PLUGINS)
 
 # They link nothing.
 $(BUILD)/tests/plugins/%.so: tests/unit/plugins/plugin.c tests/unit/plugins/script.h src/include/kinformer/plugin.h $(STAMP)
