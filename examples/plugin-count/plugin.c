@@ -1,48 +1,34 @@
-/*
- * A plugin of kinformerd that counts pods by node and phase, and logs the counts when they change.
- *
- *     kinformerd --resource pods --plugin plugin-count.so
- */
+/* How many pods of each phase are on each node: kinformerd --resource pods --plugin plugin-count.so */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <kinformer/plugin.h>
 
-struct count {
-    char place[300]; /* "node-1/Running" */
-    int n;
-    bool has_changed;
-    struct count *next;
-};
-
 struct counts {
     const struct kinf_host *host;
-    struct count *first;
+    struct {
+        char name[300]; /* "node-1/Running"; "": the end */
+        int n, n_logged;
+    } places[4096];
 };
 
-static void add(struct counts *counts, const struct kinf_object *pod, int n)
+static int add(struct counts *counts, const struct kinf_object *pod, int n)
 {
     const struct kinf_host *host = counts->host;
-    char node[254], phase[32], place[300];
-    struct count *count = counts->first;
+    char node[254], phase[32], name[300];
+    size_t i = 0;
 
-    if (host->get_string(host, pod, "spec.nodeName", node, sizeof node) < 0)
-        strcpy(node, "none");
-    if (host->get_string(host, pod, "status.phase", phase, sizeof phase) < 0)
-        strcpy(phase, "unknown");
-    snprintf(place, sizeof place, "%s/%s", node, phase);
-    while (count != NULL && strcmp(count->place, place) != 0)
-        count = count->next;
-    if (count == NULL) {
-        if ((count = calloc(1, sizeof *count)) == NULL)
-            abort();
-        strcpy(count->place, place);
-        count->next = counts->first;
-        counts->first = count;
-    }
-    count->n += n;
-    count->has_changed = true;
+    host->get_string(host, pod, "spec.nodeName", node, sizeof node); /* "": it has none yet */
+    host->get_string(host, pod, "status.phase", phase, sizeof phase);
+    snprintf(name, sizeof name, "%s/%s", node, phase);
+    while (counts->places[i].name[0] != '\0' && strcmp(counts->places[i].name, name) != 0)
+        i++;
+    if (i == 4095)
+        return KINF_ERR_LIMIT;
+    strcpy(counts->places[i].name, name);
+    counts->places[i].n += n;
+    return 0;
 }
 
 static int on_change(void *state, const struct kinf_change *change, struct kinf_error *err)
@@ -50,14 +36,13 @@ static int on_change(void *state, const struct kinf_change *change, struct kinf_
     struct counts *counts = state;
 
     (void)err;
-    for (struct count *count = counts->first; change->type == KINF_CHANGE_RESET && count != NULL;
-         count = count->next)
-        count->n = 0;
-    if (change->old != NULL)
-        add(counts, change->old, -1);
-    if (change->type == KINF_CHANGE_ADDED || change->type == KINF_CHANGE_MODIFIED)
-        add(counts, change->object, 1);
     counts->host->count(counts->host, "changes", 1);
+    if (change->type == KINF_CHANGE_RESET)
+        memset(counts->places, 0, sizeof counts->places);
+    if (change->old != NULL)
+        (void)add(counts, change->old, -1); /* its place is there */
+    if (change->type == KINF_CHANGE_ADDED || change->type == KINF_CHANGE_MODIFIED)
+        return add(counts, change->object, 1);
     return 0;
 }
 
@@ -67,39 +52,27 @@ static int flush(void *state, struct kinf_error *err)
     char line[400];
 
     (void)err;
-    for (struct count *count = counts->first; count != NULL; count = count->next) {
-        snprintf(line, sizeof line, "%s=%d", count->place, count->n);
-        if (count->has_changed)
-            counts->host->log(counts->host, KINF_LOG_INFO, line);
-        count->has_changed = false;
+    for (size_t i = 0; counts->places[i].name[0] != '\0'; i++) {
+        if (counts->places[i].n == counts->places[i].n_logged)
+            continue;
+        counts->places[i].n_logged = counts->places[i].n;
+        snprintf(line, sizeof line, "%s=%d", counts->places[i].name, counts->places[i].n);
+        counts->host->log(counts->host, KINF_LOG_INFO, line);
     }
     return 0;
 }
 
-static int open_counts(const struct kinf_host *host, const char *config, void **ret_state,
-                       struct kinf_error *err)
+static int begin(const struct kinf_host *host, const char *config, void **state,
+                 struct kinf_error *err)
 {
-    struct counts *counts = calloc(1, sizeof *counts);
+    struct counts *counts = *state = calloc(1, sizeof *counts);
 
     (void)config, (void)err;
-    if (counts == NULL)
-        return KINF_ERR_NO_MEMORY;
-    counts->host = host;
-    *ret_state = counts;
-    return 0;
+    if (counts != NULL)
+        counts->host = host;
+    return counts != NULL ? 0 : KINF_ERR_NO_MEMORY;
 }
 
-static void close_counts(void *state)
-{
-    struct counts *counts = state;
-
-    for (struct count *count = counts->first, *next; count != NULL; count = next) {
-        next = count->next;
-        free(count);
-    }
-    free(counts);
-}
-
-static const struct kinf_plugin table = { KINF_PLUGIN_ABI, sizeof table, "count",     open_counts,
-                                          on_change,       flush,        close_counts };
-KINF_PLUGIN(table)
+static const struct kinf_plugin count = { KINF_PLUGIN_ABI, sizeof count, "count", begin,
+                                          on_change,       flush,        free };
+KINF_PLUGIN(count)
