@@ -55,6 +55,7 @@ KINF_LIBS = $(shell $(PKG_CONFIG) --libs $(LIBS_PC))
 DAEMON_LIBS = $(shell $(PKG_CONFIG) --libs libmicrohttpd gnutls) -lm
 # Tests can make the n-th allocation fail (tests/unit/allocation.h).
 TEST_LDFLAGS := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=reallocarray,--wrap=strdup,--wrap=strndup
+$(BUILD)/tests/test_plugin: TEST_LDFLAGS += -Wl,--wrap=memfd_create
 # The transcripts are replayed in process, and at the recorded pace without waiting.
 $(BUILD)/tests/test_transcripts: TEST_LDFLAGS += -Wl,--wrap=kinf__http_perform,--wrap=kinf__clock_now_ms
 TEST_LIBS = $(shell $(PKG_CONFIG) --libs cmocka)
@@ -72,6 +73,9 @@ SIM_FOLDERS := document fault apiserver workloads sim
 SIM_SRC := $(foreach f,$(SIM_FOLDERS),$(wildcard src/$(f)/*.c))
 SIM_MAIN_SRC := src/sim/main.c
 TEST_SRC := $(wildcard tests/unit/test_*.c)
+# Good and bad ones, of which tests/unit/plugins/plugin.c knows the differences.
+TEST_PLUGINS := $(patsubst %,$(BUILD)/tests/plugins/%.so,scripted larger no_flush another_name another_abi small no_table \
+                  no_symbol undefined no_name empty_name no_open no_on_change no_close)
 TEST_AID_SRC := $(filter-out $(TEST_SRC),$(wildcard tests/unit/*.c))
 REPLAY_CORE_SRC := $(filter-out tests/replay/main.c,$(wildcard tests/replay/*.c))
 FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
@@ -100,7 +104,8 @@ TESTS := $(filter-out $(addprefix $(BUILD)/tests/test_,$(ONE_THREAD_TESTS)),$(TE
 endif
 FUZZERS := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(FUZZ_SRC))
 BENCHES := $(patsubst bench/%.c,$(BUILD)/bench/%,$(BENCH_SRC))
-EXAMPLES := $(addprefix $(BUILD)/examples/,$(EXAMPLE_DIRS))
+EXAMPLES := $(addprefix $(BUILD)/examples/,$(EXAMPLE_DIRS)) \
+            $(patsubst examples/%/plugin.c,$(BUILD)/examples/%.so,$(wildcard examples/*/plugin.c))
 
 STATIC := $(BUILD)/lib/libkinformer.a
 SHARED := $(BUILD)/lib/libkinformer.so
@@ -212,6 +217,14 @@ $(BUILD)/tests/test_%: $(BUILD)/tests/unit/test_%.o $(call objects,$(TEST_AID_SR
 	$(SAY) "  LD      $@"
 	$(Q)$(CC) $(KINF_LDFLAGS) $(TEST_LDFLAGS) $(filter %.o,$^) $(REPLAY_CORE) $(SIM_PARTS) $(DAEMON_PARTS) $(STATIC) $(KINF_LIBS) $(DAEMON_LIBS) $(TEST_LIBS) -o $@
 
+$(addprefix $(BUILD)/tests/test_,plugin plugin_handler plugin_model): | $(TEST_PLUGINS)
+
+# They link nothing.
+$(BUILD)/tests/plugins/%.so: tests/unit/plugins/plugin.c tests/unit/plugins/script.h src/include/kinformer/plugin.h $(STAMP)
+	@mkdir -p $(@D)
+	$(SAY) "  CCLD    $@"
+	$(Q)$(CC) $(KINF_CFLAGS) $(KINF_LDFLAGS) -shared -DVARIANT_$* $< -o $@
+
 # kinformer.hpp as programs have it: of the library, its public headers alone.
 $(BUILD)/tests/test_hpp: tests/unit/test_hpp.cpp $(TESTING) $(STATIC)
 	@mkdir -p $(@D)
@@ -240,6 +253,12 @@ $(BUILD)/examples/%: examples/%/main.c $(STATIC)
 	@mkdir -p $(@D)
 	$(SAY) "  CCLD    $@"
 	$(Q)$(CC) $(KINF_CFLAGS) -MMD -MP -MF $@.d $(KINF_LDFLAGS) $< $(STATIC) $(KINF_LIBS) -o $@
+
+# Plugins of kinformerd link nothing.
+$(BUILD)/examples/%.so: examples/%/plugin.c $(STAMP)
+	@mkdir -p $(@D)
+	$(SAY) "  CCLD    $@"
+	$(Q)$(CC) $(KINF_CFLAGS) -MMD -MP -MF $@.d $(KINF_LDFLAGS) -shared $< -o $@
 
 # Programs with their tests, which need no cluster.
 $(BUILD)/examples/tested-program: examples/tested-program/counter.c
@@ -337,8 +356,8 @@ lint-but-tidy:
 	@scripts/install-deps.sh build test lint
 	@$(MAKE) --no-print-directory check-format check-layers check-parity check-docs check-headers thread-safety check-symbols check-abi check-consumer
 
-C_FILES = $(wildcard src/*/*.c tests/unit/*.c tests/unit/*.cpp tests/oracle/*.c tests/replay/*.c tests/fuzz/*.c bench/*.c examples/*/*.c)
-H_FILES = $(wildcard src/*/*.h src/include/kinformer/*.h src/include/kinformer/*.hpp tests/unit/*.h tests/replay/*.h tests/fuzz/*.h bench/*.h)
+C_FILES = $(wildcard src/*/*.c tests/unit/*.c tests/unit/*.cpp tests/unit/plugins/*.c tests/oracle/*.c tests/replay/*.c tests/fuzz/*.c bench/*.c examples/*/*.c)
+H_FILES = $(wildcard src/*/*.h src/include/kinformer/*.h src/include/kinformer/*.hpp tests/unit/*.h tests/unit/plugins/*.h tests/replay/*.h tests/fuzz/*.h bench/*.h)
 
 check-format:
 	@clang-format --dry-run -Werror $(C_FILES) $(H_FILES) && echo "check-format: ok"

@@ -37,17 +37,17 @@ int kinf__file_read(const char *path, size_t max_bytes, struct kinf__buffer *con
     return 0;
 }
 
-static int write_all(int fd, const char *bytes, size_t len)
+bool kinf__file_write(int fd, struct kinf_str content)
 {
-    while (len != 0) {
-        ssize_t n = write(fd, bytes, len);
+    while (content.len != 0) {
+        ssize_t n = write(fd, content.bytes, content.len);
 
         if (n < 0)
-            return -1;
-        bytes += n;
-        len -= (size_t)n;
+            return false;
+        content.bytes += n;
+        content.len -= (size_t)n;
     }
-    return 0;
+    return true;
 }
 
 /* It gets its name when it is whole. */
@@ -60,7 +60,7 @@ int kinf__file_replace(const char *path, struct kinf_str content, struct kinf_er
         return kinf__error_no_memory(err);
     unlink(name.bytes); /* left by a process that was killed */
     fd = open(name.bytes, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0 || write_all(fd, content.bytes, content.len) < 0 || rename(name.bytes, path) < 0)
+    if (fd < 0 || !kinf__file_write(fd, content) || rename(name.bytes, path) < 0)
         failed = kinf__error_set_errno(err, KINF_ERR_SYSTEM, errno, "cannot write %s", path);
     if (fd >= 0)
         close(fd);

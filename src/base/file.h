@@ -17,6 +17,9 @@
 KINF_MUST_CHECK int kinf__file_read(const char *path, size_t max_bytes,
                                     struct kinf__buffer *content, struct kinf_error *err);
 
+/* Writes all of it to an open file; false: errno says why not. */
+KINF_MUST_CHECK bool kinf__file_write(int fd, struct kinf_str content);
+
 /* Puts a file of this content, which nobody else can read, in the place of what is there: nobody
  * reads half a file, and on failure what was there stays. Errors: KINF_ERR_SYSTEM (naming the
  * file), KINF_ERR_NO_MEMORY. */

@@ -7,6 +7,7 @@
 
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -276,6 +277,7 @@ static int run_until_stopped(struct daemon *daemon, struct kinf_error *err)
             begin_errand(daemon);
         if (daemon->watches.serving != NULL)
             kinf__serving_refresh_kubeconfig(daemon->watches.serving);
+        kinf__daemon_handlers_look(&daemon->watches.handlers);
         if (watchdog_ms > 0)
             kinf__notify("WATCHDOG=1");
         sleep_a_while(daemon, soonest(again_ms, soonest(watchdog_ms, LOOK_MS)));
@@ -332,16 +334,18 @@ static int run_measure(struct daemon *daemon, struct kinf_error *err)
     return print_measures(watches, err);
 }
 
-static void stop_all(struct daemon *daemon)
+/* Returns false if a handler does not end. */
+static bool stop_all(struct daemon *daemon)
 {
     struct kinf__watches *watches = &daemon->watches;
+    bool have_ended;
 
     kinf__progress_end();
     kinf__daemon_handlers_interrupt(&watches->handlers);
     kinf__errand_end(&daemon->errand);
     kinf__output_stop(&watches->output);
     kinf__serving_stop(watches->serving);
-    kinf__daemon_handlers_stop(&watches->handlers);
+    have_ended = kinf__daemon_handlers_stop(&watches->handlers);
     kinf__on_demand_release(&daemon->on_demand);
     for (size_t i = 0; i < watches->n_items; i++)
         kinf__watch_interrupt(watches->items[i]);
@@ -353,6 +357,15 @@ static void stop_all(struct daemon *daemon)
     atomic_store(&interruptible, NULL);
     kinf_client_free(watches->client);
     kinf__config_release(&watches->config);
+    return have_ended;
+}
+
+static void leave_at_once(int failed, const struct kinf_error *err)
+{
+    if (failed < 0)
+        KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_ERROR, "ended error=%s", KINF__QUOTED(err->message));
+    fflush(NULL);
+    _exit(EXIT_FAILURE);
 }
 
 static enum kinf__events_mode effective_mode(const struct kinf__options *options)
@@ -429,7 +442,8 @@ int kinf__daemon_run(struct kinf__options *options, struct kinf_error *err)
         if (options->command != KINF__COMMAND_RUN)
             limit_time(options->timeout_ms);
         failed = run(&daemon, err);
-        stop_all(&daemon);
+        if (!stop_all(&daemon))
+            leave_at_once(failed, err);
         kinf__output_release(&watches->output);
     }
     kinf__waker_release(&wake);

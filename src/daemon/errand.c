@@ -147,7 +147,8 @@ static void tell_handlers(const struct kinf__config *now, const struct kinf__con
     for (size_t i = 0; are_equal && i < now->n_handlers; i++)
         are_equal = kinf__handler_config_equal(&now->handlers[i], &wanted->handlers[i]);
     if (!are_equal)
-        KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_WARN, "handlers change only by a restart");
+        KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_WARN,
+                  "handlers change only by a restart, but for a plugin's file and config");
 }
 
 /* A manager waits for the end of the reload; before the first sync nothing is ready. */
@@ -180,6 +181,8 @@ static void reload(struct kinf__errand *errand)
     struct kinf_error err = KINF_ERROR_INIT;
 
     kinf__notify_reloading();
+    if (errand->options->config_file == NULL)
+        kinf__daemon_handlers_reload(&errand->watches->handlers, NULL);
     if (begin_reload(errand, &err) < 0)
         tell_reloaded(errand->watches, &err);
 }
@@ -195,6 +198,7 @@ static int take_over_config(struct kinf__errand *errand)
         return errand->err.code;
     tell_unchangeable(&errand->watches->config, &errand->config);
     tell_handlers(&errand->watches->config, &errand->config);
+    kinf__daemon_handlers_reload(&errand->watches->handlers, &errand->config);
     kinf__on_demand_set_rules(errand->on_demand, &errand->config);
     kinf__watches_exchange(errand->watches, KINF__TAKE(errand->items), &errand->config);
     return 0;

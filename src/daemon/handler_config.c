@@ -10,6 +10,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "daemon/plugin_config.h"
 
 /* --- whether a program is there --- */
 
@@ -134,9 +135,6 @@ static int read_webhook(const struct kinf__config_reader *reader,
     struct kinf__config_reader section = { reader->yaml, NULL, reader->err };
     int failed;
 
-    if (kinf__yaml_get(reader->mapping, "acknowledge") != NULL)
-        return kinf__yaml_error(reader->err, KINF_ERR_CONFIG, reader->yaml, reader->mapping,
-                                "acknowledge is for exec: a webhook does it by its answers");
     if ((failed = kinf__yaml_read_mapping(reader->yaml, reader->mapping, "webhook",
                                           &section.mapping, reader->err)) < 0 ||
         (failed = kinf__yaml_check_keys(reader->yaml, section.mapping, allowed, reader->err)) < 0 ||
@@ -145,35 +143,68 @@ static int read_webhook(const struct kinf__config_reader *reader,
     return check_webhook(&section, &handler->webhook);
 }
 
-typedef int read_kind_fn(const struct kinf__config_reader *reader,
-                         struct kinf__handler_config *handler);
+static int read_plugin(const struct kinf__config_reader *reader,
+                       struct kinf__handler_config *handler)
+{
+    KINF__AUTO_BUFFER config = KINF__BUFFER_INIT;
+    struct stat status;
+    int failed = kinf__config_read_text(reader, "plugin", &handler->plugin);
 
-static const struct {
+    if (failed < 0)
+        return failed;
+    if (stat(handler->plugin, &status) < 0 || !S_ISREG(status.st_mode) ||
+        access(handler->plugin, R_OK) < 0)
+        return kinf__yaml_error(reader->err, KINF_ERR_CONFIG, reader->yaml,
+                                kinf__yaml_get(reader->mapping, "plugin"),
+                                "plugin: '%s' is no file that can be read", handler->plugin);
+    if (kinf__plugin_config_write(kinf__yaml_get(reader->mapping, "config"), &config) < 0)
+        return kinf__error_no_memory(reader->err);
+    return kinf__buffer_take_text(&config, &handler->plugin_config, reader->err);
+}
+
+static const struct kind {
     const char *key;
-    read_kind_fn *read;
-} kinds[] = { { "exec", read_exec }, { "webhook", read_webhook } };
+    int (*read)(const struct kinf__config_reader *reader, struct kinf__handler_config *handler);
+} kinds[] = { { "exec", read_exec }, { "plugin", read_plugin }, { "webhook", read_webhook } };
 
 /* Returns NULL unless there is one. */
-static read_kind_fn *find_kind(const struct kinf__yaml_node *node)
+static const struct kind *find_kind(const struct kinf__yaml_node *node)
 {
-    read_kind_fn *found = NULL;
+    const struct kind *found = NULL;
     size_t n = 0;
 
     for (size_t i = 0; i < KINF__ARRAY_LEN(kinds); i++) {
         if (kinf__yaml_get(node, kinds[i].key) == NULL)
             continue;
-        found = kinds[i].read;
+        found = &kinds[i];
         n++;
     }
     return n == 1 ? found : NULL;
 }
 
+/* Webhooks and plugins acknowledge in any case. */
+static int check_stray(const struct kinf__config_reader *reader, const char *kind)
+{
+    static const char *const goes_with[][2] = { { "acknowledge", "exec" }, { "config", "plugin" } };
+
+    for (size_t i = 0; i < KINF__ARRAY_LEN(goes_with); i++) {
+        const struct kinf__yaml_node *stray = kinf__yaml_get(reader->mapping, goes_with[i][0]);
+
+        if (stray != NULL && strcmp(kind, goes_with[i][1]) != 0)
+            return kinf__yaml_error(reader->err, KINF_ERR_CONFIG, reader->yaml, stray,
+                                    "%s goes with %s, not with %s", goes_with[i][0],
+                                    goes_with[i][1], kind);
+    }
+    return 0;
+}
+
 int kinf__handler_config_read(const struct kinf__yaml *yaml, const struct kinf__yaml_node *node,
                               struct kinf__handler_config *handler, struct kinf_error *err)
 {
-    static const char *const allowed[] = { "exec", "webhook", "resources", "acknowledge", NULL };
+    static const char *const allowed[] = { "exec",      "plugin",      "webhook", "config",
+                                           "resources", "acknowledge", NULL };
     const struct kinf__config_reader reader = { yaml, node, err };
-    read_kind_fn *read;
+    const struct kind *kind;
     int failed;
 
     if (node->type != KINF__YAML_MAPPING)
@@ -181,10 +212,11 @@ int kinf__handler_config_read(const struct kinf__yaml *yaml, const struct kinf__
     if ((failed = kinf__yaml_check_keys(yaml, node, allowed, err)) < 0 ||
         (failed = kinf__config_read_texts(&reader, "resources", &handler->resources)) < 0)
         return failed;
-    read = find_kind(node);
-    return read != NULL ? read(&reader, handler)
-                        : kinf__yaml_error(err, KINF_ERR_CONFIG, yaml, node,
-                                           "a handler has one of exec and webhook");
+    if ((kind = find_kind(node)) == NULL)
+        return kinf__yaml_error(err, KINF_ERR_CONFIG, yaml, node,
+                                "a handler has one of exec, plugin and webhook");
+    failed = check_stray(&reader, kind->key);
+    return failed < 0 ? failed : kind->read(&reader, handler);
 }
 
 int kinf__handler_config_set_command(struct kinf__handler_config *handler, const char *command,
@@ -197,6 +229,15 @@ int kinf__handler_config_set_command(struct kinf__handler_config *handler, const
         kinf__strings_add(&handler->exec, command) < 0)
         return kinf__error_no_memory(err);
     return 0;
+}
+
+int kinf__handler_config_set_plugin(struct kinf__handler_config *handler, const char *path,
+                                    const char *config, struct kinf_error *err)
+{
+    handler->plugin = strdup(path);
+    handler->plugin_config = strdup(config);
+    return handler->plugin != NULL && handler->plugin_config != NULL ? 0
+                                                                     : kinf__error_no_memory(err);
 }
 
 static int copy_strings(const struct kinf__strings *from, struct kinf__strings *to)
@@ -245,6 +286,9 @@ int kinf__handler_config_copy(const struct kinf__handler_config *from,
                               struct kinf__handler_config *to, struct kinf_error *err)
 {
     *to = (struct kinf__handler_config){ .acknowledges = from->acknowledges };
+    if (from->plugin != NULL &&
+        kinf__handler_config_set_plugin(to, from->plugin, from->plugin_config, err) < 0)
+        return KINF_ERR_NO_MEMORY;
     if (copy_strings(&from->exec, &to->exec) < 0 ||
         copy_webhook(&from->webhook, &to->webhook) < 0 ||
         copy_strings(&from->resources, &to->resources) < 0)
@@ -259,6 +303,8 @@ void kinf__handler_config_release(struct kinf__handler_config *handler)
     WEBHOOK_TEXTS(X)
 #undef X
     kinf__strings_release(&handler->resources);
+    free(handler->plugin);
+    free(handler->plugin_config);
 }
 
 bool kinf__handler_config_wants(const struct kinf__handler_config *handler, const char *resource)
@@ -273,6 +319,7 @@ bool kinf__handler_config_wants(const struct kinf__handler_config *handler, cons
 bool kinf__handler_config_equal(const struct kinf__handler_config *a,
                                 const struct kinf__handler_config *b)
 {
-    return kinf__strings_equal(&a->exec, &b->exec) && is_same_webhook(&a->webhook, &b->webhook) &&
+    return kinf__strings_equal(&a->exec, &b->exec) && kinf__text_equal(a->plugin, b->plugin) &&
+           is_same_webhook(&a->webhook, &b->webhook) &&
            kinf__strings_equal(&a->resources, &b->resources) && a->acknowledges == b->acknowledges;
 }

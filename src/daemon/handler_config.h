@@ -25,8 +25,11 @@ struct kinf__webhook_config {
 struct kinf__webhook_options kinf__webhook_config_options(
     const struct kinf__webhook_config *webhook);
 
+/* One of exec, plugin and webhook. */
 struct kinf__handler_config {
     struct kinf__strings exec; /* a program and its arguments; none: it is no program */
+    char *plugin;              /* the path of a shared object; NULL: it is none */
+    char *plugin_config;       /* its `config`, as JSON */
     struct kinf__webhook_config webhook;
     struct kinf__strings resources; /* as their entries name them; none: all */
     bool acknowledges;
@@ -42,12 +45,17 @@ KINF_MUST_CHECK int kinf__handler_config_read(const struct kinf__yaml *yaml,
  * KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__handler_config_set_command(struct kinf__handler_config *handler,
                                                      const char *command, struct kinf_error *err);
+/* A plugin with its configuration ("null": --plugin has none). Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__handler_config_set_plugin(struct kinf__handler_config *handler,
+                                                    const char *path, const char *config,
+                                                    struct kinf_error *err);
 KINF_MUST_CHECK int kinf__handler_config_copy(const struct kinf__handler_config *from,
                                               struct kinf__handler_config *to,
                                               struct kinf_error *err);
 void kinf__handler_config_release(struct kinf__handler_config *handler);
 
 bool kinf__handler_config_wants(const struct kinf__handler_config *handler, const char *resource);
+/* But for plugin_config, which a reload may change. */
 bool kinf__handler_config_equal(const struct kinf__handler_config *a,
                                 const struct kinf__handler_config *b);
 

@@ -7,9 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/metrics.h"
+#include "base/log.h"
 #include "handlers/exec_handler.h"
+#include "handlers/plugin_handler.h"
 
 static int start(struct kinf__running_handler *running, const struct kinf__handler_config *config,
                  struct kinf_error *err)
@@ -21,6 +24,9 @@ static int start(struct kinf__running_handler *running, const struct kinf__handl
         return failed;
     if (webhook.site.url != NULL)
         return kinf__webhook_handler_new(&webhook, &running->handler, err);
+    if (config->plugin != NULL)
+        return kinf__plugin_handler_new(config->plugin, config->plugin_config, &running->handler,
+                                        err);
     return kinf__exec_handler_new(config->exec.items, config->exec.n_items, config->acknowledges,
                                   &running->handler, err);
 }
@@ -40,6 +46,39 @@ int kinf__daemon_handlers_start(struct kinf__daemon_handlers *handlers,
     return failed;
 }
 
+/* What it is configured by now; as before, if it is another handler by now. */
+static const char *wanted_config(const struct kinf__daemon_handlers *handlers, size_t i,
+                                 const struct kinf__config *config)
+{
+    const struct kinf__handler_config *now = &handlers->items[i].config;
+    bool is_the_same = config != NULL && i < config->n_handlers &&
+                       kinf__handler_config_equal(now, &config->handlers[i]);
+
+    return is_the_same ? config->handlers[i].plugin_config : now->plugin_config;
+}
+
+void kinf__daemon_handlers_reload(struct kinf__daemon_handlers *handlers,
+                                  const struct kinf__config *config)
+{
+    struct kinf_error err = KINF_ERROR_INIT;
+
+    for (size_t i = 0; i < handlers->n_items; i++) {
+        if (handlers->items[i].config.plugin != NULL &&
+            kinf__plugin_handler_reload(handlers->items[i].handler,
+                                        wanted_config(handlers, i, config), &err) < 0)
+            KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_ERROR, "plugin is not loaded anew error=%s",
+                      KINF__QUOTED(err.message));
+    }
+}
+
+void kinf__daemon_handlers_look(struct kinf__daemon_handlers *handlers)
+{
+    for (size_t i = 0; i < handlers->n_items; i++) {
+        if (handlers->items[i].config.plugin != NULL)
+            kinf__plugin_handler_look(handlers->items[i].handler, kinf__clock_now_ms());
+    }
+}
+
 void kinf__daemon_handlers_interrupt(struct kinf__daemon_handlers *handlers)
 {
     for (size_t i = 0; i < handlers->n_items; i++) {
@@ -48,13 +87,16 @@ void kinf__daemon_handlers_interrupt(struct kinf__daemon_handlers *handlers)
     }
 }
 
-void kinf__daemon_handlers_stop(struct kinf__daemon_handlers *handlers)
+bool kinf__daemon_handlers_stop(struct kinf__daemon_handlers *handlers)
 {
+    bool have_ended = true;
+
     kinf__daemon_handlers_interrupt(handlers);
     for (size_t i = 0; i < handlers->n_items; i++) {
-        if (handlers->items[i].handler != NULL)
-            kinf__handler_stop(handlers->items[i].handler);
+        if (handlers->items[i].handler != NULL && !kinf__handler_stop(handlers->items[i].handler))
+            have_ended = false;
     }
+    return have_ended;
 }
 
 void kinf__daemon_handlers_release(struct kinf__daemon_handlers *handlers)
@@ -134,6 +176,29 @@ static int write_sample(const struct kinf__daemon_handlers *handlers, size_t i, 
                                 metric_value(metric, handler), 0);
 }
 
+static int write_counts(const struct kinf__daemon_handlers *handlers, struct kinf__buffer *out)
+{
+    static const char family[] = "kinformer_plugin_count_total";
+    bool is_any = false;
+    int failed = 0;
+
+    for (size_t i = 0; failed == 0 && i < handlers->n_items; i++) {
+        char number[24];
+
+        if (handlers->items[i].config.plugin == NULL)
+            continue;
+        if (!is_any)
+            failed = kinf__metrics_family(out, family, KINF__METRIC_COUNTER,
+                                          "What a plugin counts, by its names.");
+        is_any = true;
+        snprintf(number, sizeof number, "%zu", i);
+        if (failed == 0)
+            failed =
+                kinf__plugin_handler_write_counts(handlers->items[i].handler, family, number, out);
+    }
+    return failed;
+}
+
 int kinf__daemon_handlers_write_metrics(struct kinf__buffer *out, void *ctx)
 {
     const struct kinf__daemon_handlers *handlers = ctx;
@@ -146,7 +211,7 @@ int kinf__daemon_handlers_write_metrics(struct kinf__buffer *out, void *ctx)
         for (size_t i = 0; failed == 0 && i < handlers->n_items; i++)
             failed = write_sample(handlers, i, metric, out);
     }
-    return failed;
+    return failed < 0 ? failed : write_counts(handlers, out);
 }
 
 /* --- state --- */

@@ -25,9 +25,17 @@ struct kinf__daemon_handlers {
 KINF_MUST_CHECK int kinf__daemon_handlers_start(struct kinf__daemon_handlers *handlers,
                                                 const struct kinf__config *config,
                                                 struct kinf_error *err);
-/* Begins their end; kinf__daemon_handlers_stop() waits for it, for about three seconds at most. */
+/* What of them changes by a reload: a plugin's file, and its configuration, if there is a new one. NULL:
+ * all came by flags. What does not succeed is logged. */
+void kinf__daemon_handlers_reload(struct kinf__daemon_handlers *handlers,
+                                  const struct kinf__config *config);
+/* Says it by name when one is slow. */
+void kinf__daemon_handlers_look(struct kinf__daemon_handlers *handlers);
+/* Begins their end; kinf__daemon_handlers_stop() waits for it, for about three seconds at most. It returns
+ * false if one did not end: the process has to end without it, and without exit(), which would take its
+ * libraries from under it. */
 void kinf__daemon_handlers_interrupt(struct kinf__daemon_handlers *handlers);
-void kinf__daemon_handlers_stop(struct kinf__daemon_handlers *handlers);
+bool kinf__daemon_handlers_stop(struct kinf__daemon_handlers *handlers);
 /* After their feeds. */
 void kinf__daemon_handlers_release(struct kinf__daemon_handlers *handlers);
 

@@ -9,6 +9,7 @@
 
 #include "daemon/daemon.h"
 #include "daemon/options.h"
+#include "handlers/plugin.h"
 #include "serve/program.h"
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
@@ -39,10 +40,38 @@ static int complain(const struct kinf_error *err)
     }
 }
 
+/* It is the plugin that is bad, and not how we were called. */
+static int check_plugin(const char *path, struct kinf_error *err)
+{
+    KINF__AUTO_BUFFER out = KINF__BUFFER_INIT;
+    int failed = kinf__plugin_describe(path, &out, err);
+
+    if (failed < 0)
+        err->code = KINF_ERR_SYSTEM;
+    else
+        printf("%.*s\n", (int)out.len, out.bytes);
+    return failed;
+}
+
+static int check_plugins(const struct kinf__config *config, struct kinf_error *err)
+{
+    KINF__AUTO_BUFFER out = KINF__BUFFER_INIT;
+    int failed = 0;
+
+    for (size_t i = 0; failed == 0 && i < config->n_handlers; i++) {
+        if (config->handlers[i].plugin != NULL)
+            failed = kinf__plugin_describe(config->handlers[i].plugin, &out, err);
+    }
+    return failed;
+}
+
 static int check_config(struct kinf__options *options, struct kinf_error *err)
 {
     size_t n = options->config.n_resources;
-    int failed = options->is_online ? kinf__daemon_run(options, err) : 0;
+    int failed = check_plugins(&options->config, err);
+
+    if (failed == 0 && options->is_online)
+        failed = kinf__daemon_run(options, err);
 
     if (failed == 0)
         printf("configuration is good: %zu resource%s%s%s\n", n, n == 1 ? "" : "s",
@@ -62,6 +91,8 @@ static int execute(struct kinf__options *options, struct kinf_error *err)
         return 0;
     case KINF__COMMAND_CHECK_CONFIG:
         return check_config(options, err);
+    case KINF__COMMAND_CHECK_PLUGIN:
+        return check_plugin(options->checked_plugin, err);
     case KINF__COMMAND_RUN:
     case KINF__COMMAND_MEASURE:
         break;

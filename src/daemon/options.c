@@ -50,6 +50,8 @@ const char kinf__options_help[] =
     "  --exec COMMAND        run it by /bin/sh -c and send it what happens, a line of JSON each,\n"
     "                        on its standard input; may be repeated (handlers, in the\n"
     "                        configuration)\n"
+    "  --plugin FILE         load this shared object (kinformer/plugin.h) and call it with what\n"
+    "                        happens; may be repeated (likewise)\n"
     "\n"
     "What to print:\n"
     "  --events MODE         text, json or none; default: text on a terminal, else none\n"
@@ -61,10 +63,13 @@ const char kinf__options_help[] =
     "  --check-config        read the configuration, say whether it is good, exit\n"
     "  --online              with --check-config: ask the server, too, whether each resource is\n"
     "                        there and may be listed and watched; a line for each that is wrong\n"
+    "  --check-plugin FILE   load the plugin, say what it is or why it is none, exit; it is not\n"
+    "                        opened, but its constructors run\n"
     "  --version, --help\n"
     "\n"
     "Exit status: 0 done, 1 failed while running, 2 wrong usage or configuration.\n"
-    "Signals: SIGTERM and SIGINT stop, SIGHUP reads the configuration again.\n";
+    "Signals: SIGTERM and SIGINT stop, SIGHUP reads the configuration again, and plugins that\n"
+    "have changed.\n";
 
 /* The command line as it was given; texts point into argv. */
 struct flags {
@@ -114,11 +119,13 @@ static const struct kinf__flag known_flags[] = {
     { "write-kubeconfig", true, AT(options.kubeconfig_out), 0, kinf__flag_text },
     { "client-token", true, AT(options.client_token), 0, kinf__flag_text },
     { "exec", true, AT(options.overrides.execs), 0, kinf__flag_add },
+    { "plugin", true, AT(options.overrides.plugins), 0, kinf__flag_add },
     { "events", true, AT(options.overrides.events), 0, take_events },
     { "events-objects", false, AT(options.overrides.events_objects), 0, kinf__flag_on },
     { "measure", false, AT(options.command), KINF__COMMAND_MEASURE, kinf__flag_set },
     { "timeout", true, AT(options.timeout_ms), 0, take_duration },
     { "check-config", false, AT(options.command), KINF__COMMAND_CHECK_CONFIG, kinf__flag_set },
+    { "check-plugin", true, AT(options.checked_plugin), 0, kinf__flag_text },
     { "online", false, AT(options.is_online), 0, kinf__flag_on },
     { "log-level", true, AT(options.log_levels), 0, kinf__flag_text },
     { "version", false, AT(options.command), KINF__COMMAND_VERSION, kinf__flag_set },
@@ -185,17 +192,22 @@ static int check_reachable(const struct kinf__options *options, const struct kin
     return 0;
 }
 
-static int add_handlers(const struct kinf__flag_values *commands, struct kinf__config *config,
+static int add_handlers(const struct kinf__overrides *overrides, struct kinf__config *config,
                         struct kinf_error *err)
 {
+    size_t n_execs = overrides->execs.n_items, n = n_execs + overrides->plugins.n_items;
     int failed = 0;
 
-    for (size_t i = 0; failed == 0 && i < commands->n_items; i++) {
+    for (size_t i = 0; failed == 0 && i < n; i++) {
         struct kinf__handler_config *handler = kinf__config_add_handler(config);
 
-        failed = handler != NULL
-                     ? kinf__handler_config_set_command(handler, commands->items[i], err)
-                     : kinf__error_no_memory(err);
+        if (handler == NULL)
+            failed = kinf__error_no_memory(err);
+        else if (i < n_execs)
+            failed = kinf__handler_config_set_command(handler, overrides->execs.items[i], err);
+        else
+            failed = kinf__handler_config_set_plugin(handler, overrides->plugins.items[i - n_execs],
+                                                     "null", err);
     }
     return failed;
 }
@@ -232,7 +244,7 @@ static int override(const struct kinf__options *options, struct kinf__config *co
     config->events_objects = config->events_objects || overrides->events_objects;
     if (config->events_objects && config->events != KINF__EVENTS_JSON)
         return kinf__error_set(err, KINF_ERR_INVALID, "--events-objects needs --events json");
-    failed = add_handlers(&overrides->execs, config, err);
+    failed = add_handlers(overrides, config, err);
     return failed < 0 ? failed : check_reachable(options, config, err);
 }
 
@@ -308,8 +320,12 @@ int kinf__options_parse(int argc, char *argv[], struct kinf__options *ret_option
     int failed = kinf__flags_read(argc, argv, known_flags, KINF__ARRAY_LEN(known_flags), &flags,
                                   "a resource is given by --resource", err);
 
+    if (failed == 0 && flags.options.checked_plugin != NULL &&
+        flags.options.command == KINF__COMMAND_RUN)
+        flags.options.command = KINF__COMMAND_CHECK_PLUGIN;
     if (failed == 0 && flags.options.command != KINF__COMMAND_HELP &&
-        flags.options.command != KINF__COMMAND_VERSION)
+        flags.options.command != KINF__COMMAND_VERSION &&
+        flags.options.command != KINF__COMMAND_CHECK_PLUGIN)
         failed = make_config(&flags, err);
     if (failed == 0 && flags.options.is_online &&
         flags.options.command != KINF__COMMAND_CHECK_CONFIG)

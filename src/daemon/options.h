@@ -18,6 +18,7 @@ enum kinf__command {
     KINF__COMMAND_RUN,
     KINF__COMMAND_MEASURE,
     KINF__COMMAND_CHECK_CONFIG,
+    KINF__COMMAND_CHECK_PLUGIN,
     KINF__COMMAND_VERSION,
     KINF__COMMAND_HELP,
 };
@@ -26,10 +27,10 @@ enum kinf__command {
 struct kinf__overrides {
     const char *kubeconfig; /* NULL: as the file says */
     const char *context;
-    enum kinf__events_mode events;   /* KINF__EVENTS_DEFAULT: as the file says */
-    bool events_objects;             /* false: as the file says */
-    struct kinf__flag_values listen; /* beside the file's */
-    struct kinf__flag_values execs;  /* likewise */
+    enum kinf__events_mode events;           /* KINF__EVENTS_DEFAULT: as the file says */
+    bool events_objects;                     /* false: as the file says */
+    struct kinf__flag_values listen;         /* beside the file's */
+    struct kinf__flag_values execs, plugins; /* likewise */
     const char *health_listen;
     bool pass_through; /* false in these two: as the file says */
     bool on_demand;
@@ -39,6 +40,7 @@ struct kinf__options {
     enum kinf__command command;
     const char *config_file; /* NULL: all from the command line; points into argv */
     struct kinf__overrides overrides;
+    const char *checked_plugin; /* of --check-plugin; points into argv */
     bool is_online;             /* --check-config asks the server, too */
     int64_t timeout_ms;         /* of --measure and --online */
     const char *log_levels;     /* overrides the file; points into argv */

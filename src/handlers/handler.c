@@ -48,7 +48,8 @@ void kinf__handler_pause(struct kinf__handler *handler, struct kinf__backoff *ba
         kinf__backoff_next(backoff, now_ms, (uint64_t)kinf__clock_now_ns(), retry_after_ms);
     int64_t deadline_ms = kinf__clock_add_ms(now_ms, wait_ms);
 
-    while (wait_ms > 0 && !kinf__handler_is_stopping(handler)) {
+    while (wait_ms > 0 && !kinf__handler_is_stopping(handler) &&
+           !atomic_exchange(&handler->is_hurried, false)) {
         kinf__waker_wait(&handler->outbox.wake, wait_ms);
         kinf__waker_clear(&handler->outbox.wake);
         wait_ms = kinf__clock_left_ms(kinf__clock_now_ms(), deadline_ms);
@@ -63,6 +64,9 @@ static void *run(void *ctx)
         handler->kind->attend(handler);
         kinf__handler_pause(handler, &handler->backoff, 0);
     }
+    if (handler->kind->end != NULL)
+        handler->kind->end(handler);
+    kinf__waker_set(&handler->ended);
     return NULL;
 }
 
@@ -74,13 +78,15 @@ int kinf__handler_init(struct kinf__handler *handler, const struct kinf__handler
 
     handler->kind = kind;
     handler->name = name;
-    handler->stop.fd = -1;
+    handler->stop.fd = handler->ended.fd = -1;
     kinf__backoff_init(&handler->backoff, KINF__HANDLER_BACKOFF_BASE_MS,
                        KINF__HANDLER_BACKOFF_MAX_MS);
     kinf__mutex_init(&handler->status_lock, KINF__RANK_STATUS);
     failed = kinf__outbox_init(&handler->outbox, options, err);
     if (failed == 0)
         failed = kinf__waker_init(&handler->stop, err);
+    if (failed == 0)
+        failed = kinf__waker_init(&handler->ended, err);
     return failed == 0 && name == NULL ? kinf__error_no_memory(err) : failed;
 }
 
@@ -92,29 +98,54 @@ int kinf__handler_start(struct kinf__handler *handler, struct kinf_error *err)
     return failed;
 }
 
+void kinf__handler_hurry(struct kinf__handler *handler)
+{
+    atomic_store(&handler->is_hurried, true);
+    kinf__waker_set(&handler->outbox.wake);
+}
+
 void kinf__handler_interrupt(struct kinf__handler *handler)
 {
+    if (handler->stop_by_ms == 0)
+        handler->stop_by_ms = kinf__clock_add_ms(kinf__clock_now_ms(), handler->kind->patience_ms);
     kinf__outbox_close(&handler->outbox);
     kinf__waker_set(&handler->stop);
 }
 
-void kinf__handler_stop(struct kinf__handler *handler)
+static bool has_ended(const struct kinf__handler *handler)
+{
+    return handler->kind->patience_ms == 0 ||
+           kinf__waker_wait(&handler->ended,
+                            kinf__clock_left_ms(kinf__clock_now_ms(), handler->stop_by_ms));
+}
+
+bool kinf__handler_stop(struct kinf__handler *handler)
 {
     kinf__handler_interrupt(handler);
-    if (handler->has_thread)
-        pthread_join(handler->thread, NULL);
+    if (!handler->has_thread)
+        return true;
+    if (!has_ended(handler)) {
+        if (!handler->is_left_alone)
+            KINF__LOG(KINF__LOG_HANDLERS, KINF_LOG_ERROR, "handler does not end handler=%s",
+                      KINF__QUOTED(handler->name));
+        handler->is_left_alone = true;
+        return false;
+    }
+    pthread_join(handler->thread, NULL);
     handler->has_thread = false;
+    return true;
 }
 
 void kinf__handler_free(struct kinf__handler *handler)
 {
     if (handler == NULL)
         return;
-    if (handler->has_thread)
-        kinf__handler_stop(handler);
+    if (handler->has_thread && !kinf__handler_stop(handler))
+        return;
     handler->kind->release(handler);
     kinf__outbox_release(&handler->outbox);
     kinf__waker_release(&handler->stop);
+    kinf__waker_release(&handler->ended);
     kinf__mutex_release(&handler->status_lock);
     free(handler->name);
     free(handler);

@@ -28,6 +28,10 @@ struct kinf__handler_kind {
     void (*attend)(struct kinf__handler *handler);
     /* Releases what the kind has. The thread has ended, or never ran. */
     void (*release)(struct kinf__handler *handler);
+    /* Ends what it tells. On the handler's thread, which ends then. NULL: there is nothing to end. */
+    void (*end)(struct kinf__handler *handler);
+    /* Who does not end within this time from the interruption is left alone; 0: it always ends. */
+    int64_t patience_ms;
     const char *name; /* "exec" */
 };
 
@@ -41,13 +45,18 @@ struct kinf__handler {
     const struct kinf__handler_kind *kind;
     char *name; /* for people */
     struct kinf__outbox outbox;
-    struct kinf__waker stop; /* set when it is to stop */
+    struct kinf__waker stop;  /* set when it is to stop */
+    struct kinf__waker ended; /* set by the thread */
     /* the owner's */
     pthread_t thread;
     bool has_thread;
+    int64_t stop_by_ms; /* 0: it is not to stop yet */
+    bool is_left_alone;
     /* the thread's */
     struct kinf__backoff backoff;
-    /* atomic; the kind's to set */
+    /* atomic */
+    _Atomic(bool) is_hurried;
+    /* the kind's to set */
     _Atomic(bool) is_running; /* the consumer is there */
     _Atomic(uint64_t) n_starts;
     _Atomic(uint64_t) n_errors;
@@ -74,12 +83,15 @@ void kinf__handler_pause(struct kinf__handler *handler, struct kinf__backoff *ba
 
 #define KINF__HANDLER_BACKOFF_BASE_MS 1000
 #define KINF__HANDLER_BACKOFF_MAX_MS  30000 /* with jitter twice this */
+/* Ends the pause before the next attempt, now or when it begins. Any thread. */
+void kinf__handler_hurry(struct kinf__handler *handler);
 
 /* Begins its end, and waits for nothing. */
 void kinf__handler_interrupt(struct kinf__handler *handler);
-/* Waits until it has ended: three seconds at most, and a bit. */
-void kinf__handler_stop(struct kinf__handler *handler);
-/* After its feeds. Stops it, if need be. NULL is allowed. */
+/* Waits until it has ended: three seconds at most, and a bit. Returns false if it did not: its thread
+ * is in a call that does not return, which is said by name. */
+bool kinf__handler_stop(struct kinf__handler *handler);
+/* After its feeds. Stops it, if need be. What did not end is left as it is. NULL is allowed. */
 void kinf__handler_free(struct kinf__handler *handler);
 
 struct kinf__handler_status {

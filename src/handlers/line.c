@@ -14,21 +14,25 @@ static void join_lines(char *bytes, size_t len)
     }
 }
 
-static int append_object(struct kinf__buffer *out, const char *name,
-                         const struct kinf_object *object)
+int kinf__line_append_object(struct kinf__buffer *out, const struct kinf_object *object)
 {
     kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
     struct kinf_str text;
-    size_t start;
+    size_t start = out->len;
 
     if (kinf_object_full_json(object, &scratch, &text, NULL) < 0 ||
-        kinf__buffer_printf(out, ",\"%s\":", name) < 0)
-        return KINF_ERR_NO_MEMORY;
-    start = out->len;
-    if (kinf__buffer_append_str(out, text) < 0)
+        kinf__buffer_append_str(out, text) < 0)
         return KINF_ERR_NO_MEMORY;
     join_lines(out->bytes + start, text.len);
     return 0;
+}
+
+static int append_object(struct kinf__buffer *out, const char *name,
+                         const struct kinf_object *object)
+{
+    int failed = kinf__buffer_printf(out, ",\"%s\":", name);
+
+    return failed < 0 ? failed : kinf__line_append_object(out, object);
 }
 
 static int append_text(struct kinf__buffer *out, const char *name, const char *text)
@@ -72,7 +76,8 @@ static int append_members(struct kinf__buffer *out, const struct kinf_change *ch
         failed = kinf__buffer_printf(out, ",\"seq\":%llu", (unsigned long long)change->sequence);
     if (failed == 0 && change->object != NULL && parts != KINF__LINE_NAMES)
         failed = append_object(out, "object", change->object);
-    if (failed == 0 && change->old != NULL && parts == KINF__LINE_OBJECTS)
+    if (failed == 0 && change->type == KINF_CHANGE_MODIFIED && change->old != NULL &&
+        parts == KINF__LINE_OBJECTS)
         failed = append_object(out, "oldObject", change->old);
     return failed < 0 ? failed : kinf__buffer_append(out, "}\n", 2);
 }

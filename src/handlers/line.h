@@ -25,6 +25,10 @@ enum kinf__line_parts {
     KINF__LINE_OBJECTS /* the old one, too */
 };
 
+/* Appends the object as a line has it. Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__line_append_object(struct kinf__buffer *out,
+                                             const struct kinf_object *object);
+
 /* Appends it with its end of line, or nothing. Errors: KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__line_append(struct kinf__buffer *out, const struct kinf_change *change,
                                       enum kinf__line_parts parts);

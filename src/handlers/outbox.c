@@ -274,6 +274,7 @@ static void gather_deletions(struct kinf__outbox *outbox)
         struct entry *entry = KINF__LIST_ENTRY(place, struct entry, place);
 
         kinf__list_remove(place);
+        set(&entry->old, NULL);
         if (entry->is_deleted && outbox->options.acknowledges)
             wait_for_turn(outbox, entry);
         else if (entry->is_deleted)
@@ -314,7 +315,7 @@ static struct kinf_change describe(const struct entry *entry)
                                       : KINF_CHANGE_ADDED,
         .resource = entry->feed->resource,
         .object = entry->object,
-        .old = entry->is_deleted ? NULL : entry->old,
+        .old = entry->old,
         .in_initial_list = entry->in_initial_list && !entry->is_told && !entry->is_deleted,
         .final_state_unknown = entry->final_state_unknown,
     };

@@ -34,8 +34,8 @@ struct kinf__outbox_feed;
 
 struct kinf__outbox_options {
     bool acknowledges;
-    bool
-        keeps_old; /* a MODIFIED says what was told last, which is held while something newer waits */
+    /* MODIFIED and DELETED say what was told last, which is held while something newer waits. */
+    bool keeps_old;
 };
 
 struct kinf__outbox {

@@ -10,19 +10,24 @@
  * key: of several changes of one object the newest state is told, and of what came and went nothing.
  *
  * Guarantees (tests cite these numbers):
- *  G1  One call at a time, all on one thread but kinf_plugin_1() itself. A call may take its time: it
+ *  P1  One call at a time, all on one thread but kinf_plugin_1() itself. A call may take its time: it
  *      holds up nobody but this plugin. One that takes longer than ten seconds is said by name.
- *  G2  For each object what is told is ADDED, any number of MODIFIED, DELETED, and so on. `old` of a
- *      MODIFIED is the state that was told last.
- *  G3  An error of on_change or flush is logged with the plugin's name, and after a pause, longer each
+ *  P2  For each object what is told is ADDED, any number of MODIFIED, DELETED, and so on. `old` is the
+ *      state that was told last.
+ *  P3  An error of on_change or flush is logged with the plugin's name, and after a pause, longer each
  *      time, the plugin is told the state anew, from RESET on. So nothing is lost by an error.
- *  G4  What was told up to a flush that returned 0 is done. A deletion that was told since then is told
+ *  P4  What was told up to a flush that returned 0 is done. A deletion that was told since then is told
  *      again behind a RESET; one of an object that this plugin or its predecessor was never told, never.
- *  G5  At a reload the new one is opened first, and told the state from RESET on; then the old one is
+ *  P5  At a reload the new one is opened first, and told the state from RESET on; then the old one is
  *      closed. If the new one cannot be opened, the old one stays, and the log says why.
- *  G6  close is the last call. What the plugin holds of objects then is a leak: it is said by name,
- *      and the shared object stays loaded. The rest of its things are its own to end: it may have
- *      threads, but none that outlive close.
+ *  P6  At the end of the daemon what was told is flushed, unless the last call failed. close is the last
+ *      call. What the plugin holds of objects and texts then is a leak: it is said by name, and the
+ *      shared object stays loaded. The rest of its things are its own to end: it may have threads, but
+ *      none that outlive close.
+ *
+ * It is loaded from a private copy of its file, so the file may be replaced meanwhile (by a rename: who
+ * reads it half written is told that it is cut off), and libraries that it needs are not looked for beside
+ * it ($ORIGIN). Its variables are the copy's own: nothing is shared with another one, say the old one.
  *
  * A plugin that crashes ends the daemon; one that does not return holds up the daemon's end by three
  * seconds, which then says so by name and ends without it.
@@ -64,7 +69,7 @@ struct kinf_change {
     enum kinf_change_type type;
     const char *resource;             /* "pods", "deployments.apps"; NULL: of all (RESET) */
     const struct kinf_object *object; /* DELETED: as it was last; NULL: RESET, SYNCED */
-    const struct kinf_object *old;    /* MODIFIED: as it was told last; NULL: all others */
+    const struct kinf_object *old;    /* MODIFIED, DELETED: as it was told last; NULL: it was not */
     bool in_initial_list;             /* ADDED: it was there already */
     bool final_state_unknown;         /* DELETED: and the deletion itself was missed */
     uint64_t sequence; /* of handlers that acknowledge: from 1 on, never anew; 0: others */
@@ -77,7 +82,8 @@ struct kinf_host {
     uint32_t size; /* of this struct, as the daemon knows it */
     /* One line, without its end. */
     void (*log)(const struct kinf_host *host, enum kinf_log_level level, const char *line);
-    /* An object that is to be kept longer than the call. */
+    /* An object that is to be kept longer than the call. Both accept NULL; ref returns its argument.
+     * Giving back more than is held is said by name, and does nothing. */
     const struct kinf_object *(*ref)(const struct kinf_host *host,
                                      const struct kinf_object *object);
     void (*unref)(const struct kinf_host *host, const struct kinf_object *object);
@@ -91,11 +97,11 @@ struct kinf_host {
     /* The whole object as JSON, with kind and apiVersion, one line; `*ret_len` bytes with a NUL
      * behind. Free it with free_text. NULL: no memory. */
     char *(*json)(const struct kinf_host *host, const struct kinf_object *object, size_t *ret_len);
-    void (*free_text)(const struct kinf_host *host, char *text);
+    void (*free_text)(const struct kinf_host *host, char *text); /* NULL is allowed */
     /* Adds to a counter of its own, shown as kinformer_plugin_count_total{handler,name}. Names are
      * [a-z0-9_]+; 64 of them at most, what is more is not counted. */
     void (*count)(const struct kinf_host *host, const char *name, uint64_t by);
-    /* Readable when the plugin is to end: what it waits for by poll() should wait for this, too. */
+    /* Readable when the daemon ends: what it waits for by poll() should wait for this, too. */
     int (*stop_fd)(const struct kinf_host *host);
 };
 
@@ -107,7 +113,7 @@ struct kinf_plugin {
      * state that the others are handed, or a negative enum kinf_errc and a message. */
     int (*open)(const struct kinf_host *host, const char *config, void **ret_state,
                 struct kinf_error *err);
-    /* Returns 0 or a negative enum kinf_errc (G3). */
+    /* Returns 0 or a negative enum kinf_errc (P3). */
     int (*on_change)(void *state, const struct kinf_change *change, struct kinf_error *err);
     /* Makes what it was told since the last one durable, if that means something to it; comes when
      * nothing waits, and behind KINF_PLUGIN_BATCH changes. NULL: it is done when on_change returns. */
