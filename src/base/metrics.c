@@ -126,6 +126,20 @@ int kinf__metrics_sample(struct kinf__buffer *buffer, const char *name,
     return rc == 0 ? append_value(buffer, value, n_decimals) : rc;
 }
 
+int kinf__metrics_numbers(struct kinf__buffer *buffer, const struct kinf__metric *families,
+                          const uint64_t *values, size_t n)
+{
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        rc = kinf__metrics_family(buffer, families[i].name, families[i].type, families[i].help);
+        if (rc == 0)
+            rc = kinf__metrics_sample(buffer, families[i].name, NULL, 0, values[i],
+                                      families[i].n_decimals);
+    }
+    return rc;
+}
+
 /* The count is made of the buckets, so that it agrees with them while others observe. */
 int kinf__metrics_histogram(struct kinf__buffer *buffer, const char *name,
                             const struct kinf__label *labels, size_t n_labels,

@@ -337,11 +337,11 @@ static void stop_all(struct daemon *daemon)
     struct kinf__watches *watches = &daemon->watches;
 
     kinf__progress_end();
-    kinf__exec_handlers_interrupt(&watches->handlers);
+    kinf__daemon_handlers_interrupt(&watches->handlers);
     kinf__errand_end(&daemon->errand);
     kinf__output_stop(&watches->output);
     kinf__serving_stop(watches->serving);
-    kinf__exec_handlers_stop(&watches->handlers);
+    kinf__daemon_handlers_stop(&watches->handlers);
     kinf__on_demand_release(&daemon->on_demand);
     for (size_t i = 0; i < watches->n_items; i++)
         kinf__watch_interrupt(watches->items[i]);
@@ -349,7 +349,7 @@ static void stop_all(struct daemon *daemon)
         kinf__watch_free(watches->items[i]);
     free(watches->items);
     kinf__serving_free(watches->serving);
-    kinf__exec_handlers_release(&watches->handlers);
+    kinf__daemon_handlers_release(&watches->handlers);
     atomic_store(&interruptible, NULL);
     kinf_client_free(watches->client);
     kinf__config_release(&watches->config);
@@ -391,7 +391,7 @@ static int run(struct daemon *daemon, struct kinf_error *err)
         failed = kinf__serving_new(&watches->config, watches->client, watches->wake,
                                    &watches->handlers, &watches->serving, err);
     if (failed == 0 && !is_measure)
-        failed = kinf__exec_handlers_start(&watches->handlers, &watches->config, err);
+        failed = kinf__daemon_handlers_start(&watches->handlers, &watches->config, err);
     kinf__on_demand_init(&daemon->on_demand, watches);
     if (failed == 0)
         failed = start_all(daemon, err);

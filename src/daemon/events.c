@@ -17,14 +17,13 @@ static void make_printable(char *bytes, size_t len)
     }
 }
 
-static int append_text(struct kinf__buffer *line, const struct kinf__events *events,
-                       const char *type, const struct kinf_object *shown, bool initial,
-                       bool unknown)
+static int append_text(struct kinf__buffer *line, const struct kinf_change *change)
 {
-    int failed =
-        kinf__buffer_printf(line, "%-8s %s %s rv=%s%s%s", type, events->resource,
-                            kinf_object_key(shown), kinf_object_resource_version(shown),
-                            initial ? " initial" : "", unknown ? " final-state-unknown" : "");
+    int failed = kinf__buffer_printf(line, "%-8s %s %s rv=%s%s%s", kinf__change_name(change->type),
+                                     change->resource, kinf_object_key(change->object),
+                                     kinf_object_resource_version(change->object),
+                                     change->in_initial_list ? " initial" : "",
+                                     change->final_state_unknown ? " final-state-unknown" : "");
 
     if (failed < 0)
         return failed;
@@ -48,21 +47,23 @@ void kinf__events_print(const struct kinf__events *events, const struct kinf_obj
                         const struct kinf_object *object, bool in_initial_list, bool unknown)
 {
     KINF__AUTO_BUFFER line = KINF__BUFFER_INIT;
-    const char *type = object == NULL ? "DELETED" : old == NULL ? "ADDED" : "MODIFIED";
-    const struct kinf_object *shown = object != NULL ? object : old;
+    const struct kinf_change change = {
+        .type = object == NULL ? KINF_CHANGE_DELETED
+                : old == NULL  ? KINF_CHANGE_ADDED
+                               : KINF_CHANGE_MODIFIED,
+        .resource = events->resource,
+        .object = object != NULL ? object : old,
+        .old = object != NULL && old != object ? old : NULL,
+        .in_initial_list = in_initial_list,
+        .final_state_unknown = unknown,
+    };
     int failed;
 
     if (events->mode == KINF__EVENTS_JSON)
-        failed = kinf__line_append(
-            &line, &(struct kinf__line){ .type = type,
-                                         .resource = events->resource,
-                                         .object = shown,
-                                         .old = object != NULL && old != object ? old : NULL,
-                                         .in_initial_list = in_initial_list,
-                                         .final_state_unknown = unknown,
-                                         .with_object = events->with_objects });
+        failed = kinf__line_append(&line, &change,
+                                   events->with_objects ? KINF__LINE_OBJECTS : KINF__LINE_NAMES);
     else
-        failed = append_text(&line, events, type, shown, in_initial_list, unknown);
+        failed = append_text(&line, &change);
     write_line(events, &line, failed);
 }
 
@@ -73,7 +74,9 @@ void kinf__events_print_synced(const struct kinf__events *events)
 
     if (events->mode == KINF__EVENTS_JSON)
         failed = kinf__line_append(
-            &line, &(struct kinf__line){ .type = "SYNCED", .resource = events->resource });
+            &line,
+            &(struct kinf_change){ .type = KINF_CHANGE_SYNCED, .resource = events->resource },
+            KINF__LINE_NAMES);
     else
         failed = kinf__buffer_printf(&line, "%-8s %s\n", "SYNCED", events->resource);
     write_line(events, &line, failed);

@@ -1,5 +1,5 @@
 /*
- * Reading an entry of handlers. Neighbours: config.c has the list, exec_handlers.c runs what it says.
+ * Reading an entry of handlers. Neighbours: config.c has the list, handlers.c runs what it says.
  */
 #include "daemon/handler_config.h"
 

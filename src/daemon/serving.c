@@ -27,12 +27,12 @@ static int start_forwarder(struct kinf__serving *serving, struct kinf_client *cl
 }
 
 int kinf__serving_new(const struct kinf__config *config, struct kinf_client *client,
-                      struct kinf__waker *wake, struct kinf__exec_handlers *handlers,
+                      struct kinf__waker *wake, struct kinf__daemon_handlers *handlers,
                       struct kinf__serving **ret_serving, struct kinf_error *err)
 {
     struct kinf__server_options options = { .max_staleness_ms = config->max_staleness_ms,
                                             .source = kinf_client_server(client),
-                                            .write_metrics = kinf__exec_handlers_write_metrics,
+                                            .write_metrics = kinf__daemon_handlers_write_metrics,
                                             .metrics_ctx = handlers };
     struct kinf__serving *serving = calloc(1, sizeof *serving);
     int failed = 0;

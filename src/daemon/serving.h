@@ -10,7 +10,7 @@
 
 #include "daemon/client_kubeconfig.h"
 #include "daemon/config.h"
-#include "daemon/exec_handlers.h"
+#include "daemon/handlers.h"
 #include "serve/demand.h"
 #include "serve/server.h"
 
@@ -31,7 +31,7 @@ struct kinf__serving {
  * KINF_ERR_SYSTEM, KINF_ERR_CONFIG (tokens of others would go over plain HTTP). */
 KINF_MUST_CHECK int kinf__serving_new(const struct kinf__config *config, struct kinf_client *client,
                                       struct kinf__waker *wake,
-                                      struct kinf__exec_handlers *handlers,
+                                      struct kinf__daemon_handlers *handlers,
                                       struct kinf__serving **ret_serving, struct kinf_error *err);
 /* A file that was renamed is left. */
 void kinf__serving_reopen_log(struct kinf__serving *serving);

@@ -249,13 +249,13 @@ static int add_informers(struct kinf__watch *watch, struct kinf_client *client,
 }
 
 /* By handlers of the informers beside the printing one, which may have to wait for its reader. */
-static int add_feeds(struct kinf__watch *watch, const struct kinf__exec_handlers *handlers,
+static int add_feeds(struct kinf__watch *watch, const struct kinf__daemon_handlers *handlers,
                      struct kinf_error *err)
 {
     struct kinf_handler handler = KINF_HANDLER_INIT;
     kinf_handler_id ignored;
-    int failed = kinf__exec_handlers_make_feeds(handlers, watch->config->resource, watch->resource,
-                                                &watch->feeds, err);
+    int failed = kinf__daemon_handlers_make_feeds(handlers, watch->config->resource,
+                                                  watch->resource, &watch->feeds, err);
 
     handler.on_add = feed_add;
     handler.on_update = feed_update;
@@ -269,7 +269,7 @@ static int add_feeds(struct kinf__watch *watch, const struct kinf__exec_handlers
 }
 
 int kinf__watch_new(struct kinf_client *client, const struct kinf__resource_config *config,
-                    const struct kinf__events *events, const struct kinf__exec_handlers *handlers,
+                    const struct kinf__events *events, const struct kinf__daemon_handlers *handlers,
                     const struct kinf__watch_owner *owner, struct kinf__server *server,
                     struct kinf__watch **ret_watch, struct kinf_error *err)
 {

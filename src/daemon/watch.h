@@ -13,7 +13,7 @@
 
 #include "daemon/config.h"
 #include "daemon/events.h"
-#include "daemon/exec_handlers.h"
+#include "daemon/handlers.h"
 #include "serve/server.h"
 
 /* What a watch tells the daemon. */
@@ -50,7 +50,7 @@ struct kinf__watch {
 KINF_MUST_CHECK int kinf__watch_new(struct kinf_client *client,
                                     const struct kinf__resource_config *config,
                                     const struct kinf__events *events,
-                                    const struct kinf__exec_handlers *handlers,
+                                    const struct kinf__daemon_handlers *handlers,
                                     const struct kinf__watch_owner *owner,
                                     struct kinf__server *server, struct kinf__watch **ret_watch,
                                     struct kinf_error *err);

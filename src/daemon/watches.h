@@ -11,7 +11,7 @@
 #include "base/lock.h"
 #include "base/thread.h"
 #include "daemon/config.h"
-#include "daemon/exec_handlers.h"
+#include "daemon/handlers.h"
 #include "daemon/output.h"
 #include "daemon/serving.h"
 #include "daemon/watch.h"
@@ -20,7 +20,7 @@ struct kinf__watches {
     /* constant after start */
     struct kinf_client *client;
     struct kinf__serving *serving; /* NULL: nothing listens */
-    struct kinf__exec_handlers handlers;
+    struct kinf__daemon_handlers handlers;
     struct kinf__output output;
     enum kinf__events_mode events_mode;
     bool events_objects;

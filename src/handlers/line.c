@@ -1,5 +1,5 @@
 /*
- * Lines of JSON. Neighbours: daemon/events.c prints them, outbox.c says what is to be sent.
+ * Lines of JSON. Neighbours: daemon/events.c prints them, exec_handler.c sends them.
  */
 #include "handlers/line.h"
 
@@ -38,37 +38,50 @@ static int append_text(struct kinf__buffer *out, const char *name, const char *t
     return failed < 0 ? failed : kinf__quote(out, kinf_str_from(text));
 }
 
-static int append_names(struct kinf__buffer *out, const struct kinf__line *line)
+static int append_names(struct kinf__buffer *out, const struct kinf_change *change)
 {
-    if (append_text(out, "key", kinf_object_key(line->object)) < 0 ||
-        append_text(out, "resourceVersion", kinf_object_resource_version(line->object)) < 0)
+    if (append_text(out, "key", kinf_object_key(change->object)) < 0 ||
+        append_text(out, "resourceVersion", kinf_object_resource_version(change->object)) < 0)
         return KINF_ERR_NO_MEMORY;
     return kinf__buffer_printf(out, ",\"initial\":%s,\"finalStateUnknown\":%s",
-                               line->in_initial_list ? "true" : "false",
-                               line->final_state_unknown ? "true" : "false");
+                               change->in_initial_list ? "true" : "false",
+                               change->final_state_unknown ? "true" : "false");
 }
 
-static int append_members(struct kinf__buffer *out, const struct kinf__line *line)
+const char *kinf__change_name(enum kinf_change_type type)
 {
-    int failed = kinf__buffer_printf(out, "{\"type\":\"%s\"", line->type);
+    static const char *const names[] = { [KINF_CHANGE_RESET] = "RESET",
+                                         [KINF_CHANGE_ADDED] = "ADDED",
+                                         [KINF_CHANGE_MODIFIED] = "MODIFIED",
+                                         [KINF_CHANGE_DELETED] = "DELETED",
+                                         [KINF_CHANGE_SYNCED] = "SYNCED" };
 
-    if (failed == 0 && line->resource != NULL)
-        failed = append_text(out, "resource", line->resource);
-    if (failed == 0 && line->object != NULL)
-        failed = append_names(out, line);
-    if (failed == 0 && line->sequence != 0)
-        failed = kinf__buffer_printf(out, ",\"seq\":%llu", (unsigned long long)line->sequence);
-    if (failed == 0 && line->object != NULL && line->with_object)
-        failed = append_object(out, "object", line->object);
-    if (failed == 0 && line->old != NULL && line->with_object)
-        failed = append_object(out, "oldObject", line->old);
+    return names[type];
+}
+
+static int append_members(struct kinf__buffer *out, const struct kinf_change *change,
+                          enum kinf__line_parts parts)
+{
+    int failed = kinf__buffer_printf(out, "{\"type\":\"%s\"", kinf__change_name(change->type));
+
+    if (failed == 0 && change->resource != NULL)
+        failed = append_text(out, "resource", change->resource);
+    if (failed == 0 && change->object != NULL)
+        failed = append_names(out, change);
+    if (failed == 0 && change->sequence != 0)
+        failed = kinf__buffer_printf(out, ",\"seq\":%llu", (unsigned long long)change->sequence);
+    if (failed == 0 && change->object != NULL && parts != KINF__LINE_NAMES)
+        failed = append_object(out, "object", change->object);
+    if (failed == 0 && change->old != NULL && parts == KINF__LINE_OBJECTS)
+        failed = append_object(out, "oldObject", change->old);
     return failed < 0 ? failed : kinf__buffer_append(out, "}\n", 2);
 }
 
-int kinf__line_append(struct kinf__buffer *out, const struct kinf__line *line)
+int kinf__line_append(struct kinf__buffer *out, const struct kinf_change *change,
+                      enum kinf__line_parts parts)
 {
     size_t start = out->len;
-    int failed = append_members(out, line);
+    int failed = append_members(out, change, parts);
 
     if (failed < 0)
         out->len = start;

@@ -12,25 +12,21 @@
 #ifndef KINF_HANDLERS_LINE_H
 #define KINF_HANDLERS_LINE_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include <kinformer/object.h>
+#include <kinformer/plugin.h>
 
 #include "base/buffer.h"
 
-struct kinf__line {
-    const char *type;                 /* ADDED, MODIFIED, DELETED, SYNCED, RESET */
-    const char *resource;             /* "pods", "deployments.apps"; NULL: of all */
-    const struct kinf_object *object; /* NULL: there is none, as of SYNCED */
-    const struct kinf_object *old;    /* NULL: what it was is not said */
-    bool in_initial_list;
-    bool final_state_unknown; /* DELETED, and the deletion itself was missed */
-    bool with_object;         /* whole, not its name alone */
-    uint64_t sequence;        /* 0: lines are not counted */
+const char *kinf__change_name(enum kinf_change_type type); /* "ADDED" */
+
+/* How much of an object. */
+enum kinf__line_parts {
+    KINF__LINE_NAMES,
+    KINF__LINE_OBJECT,
+    KINF__LINE_OBJECTS /* the old one, too */
 };
 
 /* Appends it with its end of line, or nothing. Errors: KINF_ERR_NO_MEMORY. */
-KINF_MUST_CHECK int kinf__line_append(struct kinf__buffer *out, const struct kinf__line *line);
+KINF_MUST_CHECK int kinf__line_append(struct kinf__buffer *out, const struct kinf_change *change,
+                                      enum kinf__line_parts parts);
 
 #endif

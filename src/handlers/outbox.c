@@ -1,5 +1,5 @@
 /*
- * What waits for a consumer. Neighbours: line.c writes lines, exec_handler.c sends them.
+ * What waits for a consumer. Neighbours: exec_handler.c takes what is to be told.
  *
  * Invariants: an entry is in its feed's map while its object is there; one that is told and gone is in
  * no map but in one of the two lists, or is freed. A feed's `synced` waits at most once.
@@ -19,7 +19,8 @@ struct entry {
     struct kinf__list place; /* in one of the outbox's lists, or in none */
     struct kinf__outbox_feed *feed;
     const struct kinf_object *object; /* NULL: it is a feed's `synced` */
-    uint64_t sequence;                /* of the line that told its deletion */
+    const struct kinf_object *old;    /* as it was told last, if that is kept */
+    uint64_t sequence;                /* of what told its deletion */
     bool is_told;                     /* the consumer has it */
     bool was_ever_told;               /* one before it may have */
     bool is_deleted;
@@ -67,14 +68,15 @@ static void free_entry(struct entry *entry)
 {
     kinf__list_remove(&entry->place);
     kinf_object_unref(entry->object);
+    kinf_object_unref(entry->old);
     free(entry);
 }
 
-static void set_object(struct entry *entry, const struct kinf_object *object)
+static void set(const struct kinf_object **place, const struct kinf_object *object)
 {
-    const struct kinf_object *before = entry->object;
+    const struct kinf_object *before = *place;
 
-    entry->object = kinf_object_ref(object);
+    *place = kinf_object_ref(object);
     kinf_object_unref(before);
 }
 
@@ -197,7 +199,7 @@ static bool put(struct kinf__outbox_feed *feed, const struct kinf_object *object
     if (entry == NULL && (entry = add_entry(feed, object)) != NULL)
         entry->in_initial_list = in_initial_list;
     if (entry != NULL) {
-        set_object(entry, object);
+        set(&entry->object, object);
         wait_for_turn(feed->outbox, entry);
     }
     is_done = entry != NULL || feed->outbox->is_closed;
@@ -217,7 +219,7 @@ void kinf__outbox_feed_put(struct kinf__outbox_feed *feed, const struct kinf_obj
 /* Who acknowledges is told of what those before it may have seen, too. */
 static bool is_to_be_told(const struct entry *entry)
 {
-    return entry->is_told || (entry->was_ever_told && entry->feed->outbox->acknowledges);
+    return entry->is_told || (entry->was_ever_told && entry->feed->outbox->options.acknowledges);
 }
 
 void kinf__outbox_feed_delete(struct kinf__outbox_feed *feed, const struct kinf_object *last,
@@ -232,7 +234,7 @@ void kinf__outbox_feed_delete(struct kinf__outbox_feed *feed, const struct kinf_
         if (!is_to_be_told(entry)) {
             drop(entry);
         } else {
-            set_object(entry, last);
+            set(&entry->object, last);
             entry->is_deleted = true;
             entry->final_state_unknown = final_state_unknown;
             wait_for_turn(feed->outbox, entry);
@@ -254,6 +256,7 @@ void kinf__outbox_feed_synced(struct kinf__outbox_feed *feed)
 static void tell_anew(struct entry *entry)
 {
     entry->is_told = false;
+    set(&entry->old, NULL);
     entry->in_initial_list = true;
     wait_for_turn(entry->feed->outbox, entry);
 }
@@ -271,7 +274,7 @@ static void gather_deletions(struct kinf__outbox *outbox)
         struct entry *entry = KINF__LIST_ENTRY(place, struct entry, place);
 
         kinf__list_remove(place);
-        if (entry->is_deleted && outbox->acknowledges)
+        if (entry->is_deleted && outbox->options.acknowledges)
             wait_for_turn(outbox, entry);
         else if (entry->is_deleted)
             free_entry(entry);
@@ -296,70 +299,78 @@ void kinf__outbox_reset(struct kinf__outbox *outbox)
 {
     kinf__mutex_lock(&outbox->lock);
     reset_locked(outbox);
-    outbox->n_acknowledged = outbox->n_sent;
+    outbox->n_acknowledged = outbox->n_told;
     kinf__mutex_unlock(&outbox->lock);
 }
 
-/* --- sending --- */
+/* --- telling --- */
 
-static void describe(const struct entry *entry, struct kinf__line *line)
+static struct kinf_change describe(const struct entry *entry)
 {
-    line->type = entry->object == NULL ? "SYNCED"
-                 : entry->is_deleted   ? "DELETED"
-                 : entry->is_told      ? "MODIFIED"
-                                       : "ADDED";
-    line->resource = entry->feed->resource;
-    line->object = entry->object;
-    line->in_initial_list = entry->in_initial_list && !entry->is_told && !entry->is_deleted;
-    line->final_state_unknown = entry->final_state_unknown;
-    line->with_object = true;
+    return (struct kinf_change){
+        .type = entry->object == NULL ? KINF_CHANGE_SYNCED
+                : entry->is_deleted   ? KINF_CHANGE_DELETED
+                : entry->is_told      ? KINF_CHANGE_MODIFIED
+                                      : KINF_CHANGE_ADDED,
+        .resource = entry->feed->resource,
+        .object = entry->object,
+        .old = entry->is_deleted ? NULL : entry->old,
+        .in_initial_list = entry->in_initial_list && !entry->is_told && !entry->is_deleted,
+        .final_state_unknown = entry->final_state_unknown,
+    };
 }
 
 static void note_told(struct kinf__outbox *outbox, struct entry *entry)
 {
     leave_waiting(outbox, entry);
     entry->is_told = entry->was_ever_told = true;
-    entry->sequence = outbox->n_sent;
+    entry->sequence = outbox->n_told;
     entry->feed->is_known = true;
-    if (entry->is_deleted && outbox->acknowledges)
+    if (entry->is_deleted && outbox->options.acknowledges)
         kinf__list_push_back(&outbox->unacknowledged, &entry->place);
     else if (entry->is_deleted)
         free_entry(entry);
+    else if (outbox->options.keeps_old)
+        set(&entry->old, entry->object);
 }
 
 /* The entry is NULL when it is RESET's turn. */
-static int tell(struct kinf__outbox *outbox, struct entry *entry, struct kinf__buffer *out)
+static int tell(struct kinf__outbox *outbox, struct entry *entry, kinf__outbox_take_cb *take,
+                void *ctx)
 {
-    struct kinf__line line = { .type = "RESET" };
+    struct kinf_change change = { .type = KINF_CHANGE_RESET };
+    int failed;
 
     if (entry != NULL)
-        describe(entry, &line);
-    if (outbox->acknowledges)
-        line.sequence = outbox->n_sent + 1;
-    if (kinf__line_append(out, &line) < 0)
-        return KINF_ERR_NO_MEMORY;
-    outbox->n_sent++;
+        change = describe(entry);
+    if (outbox->options.acknowledges)
+        change.sequence = outbox->n_told + 1;
+    if ((failed = take(&change, ctx)) < 0)
+        return failed;
+    outbox->n_told++;
     outbox->is_reset_due = false;
     if (entry != NULL)
         note_told(outbox, entry);
     return 1;
 }
 
-static bool may_send(const struct kinf__outbox *outbox)
+static bool may_tell(const struct kinf__outbox *outbox)
 {
-    return !outbox->acknowledges || outbox->n_sent - outbox->n_acknowledged < KINF__OUTBOX_WINDOW;
+    return !outbox->options.acknowledges ||
+           outbox->n_told - outbox->n_acknowledged < KINF__OUTBOX_WINDOW;
 }
 
-int kinf__outbox_next(struct kinf__outbox *outbox, struct kinf__buffer *out)
+int kinf__outbox_next(struct kinf__outbox *outbox, kinf__outbox_take_cb *take, void *ctx)
 {
     int n = 0;
 
     kinf__mutex_lock(&outbox->lock);
-    if (may_send(outbox)) {
+    if (may_tell(outbox)) {
         if (outbox->is_reset_due)
-            n = tell(outbox, NULL, out);
+            n = tell(outbox, NULL, take, ctx);
         else if (!kinf__list_is_empty(&outbox->waiting))
-            n = tell(outbox, KINF__LIST_ENTRY(outbox->waiting.next, struct entry, place), out);
+            n = tell(outbox, KINF__LIST_ENTRY(outbox->waiting.next, struct entry, place), take,
+                     ctx);
     }
     kinf__mutex_unlock(&outbox->lock);
     return n;
@@ -381,7 +392,7 @@ bool kinf__outbox_acknowledge(struct kinf__outbox *outbox, uint64_t sequence)
     bool makes_sense;
 
     kinf__mutex_lock(&outbox->lock);
-    makes_sense = sequence >= outbox->n_acknowledged && sequence <= outbox->n_sent;
+    makes_sense = sequence >= outbox->n_acknowledged && sequence <= outbox->n_told;
     if (makes_sense) {
         outbox->n_acknowledged = sequence;
         free_acknowledged(outbox);
@@ -392,9 +403,10 @@ bool kinf__outbox_acknowledge(struct kinf__outbox *outbox, uint64_t sequence)
 
 /* --- life --- */
 
-int kinf__outbox_init(struct kinf__outbox *outbox, bool acknowledges, struct kinf_error *err)
+int kinf__outbox_init(struct kinf__outbox *outbox, const struct kinf__outbox_options *options,
+                      struct kinf_error *err)
 {
-    *outbox = (struct kinf__outbox){ .acknowledges = acknowledges };
+    *outbox = (struct kinf__outbox){ .options = *options };
     kinf__list_init(&outbox->feeds);
     kinf__list_init(&outbox->waiting);
     kinf__list_init(&outbox->unacknowledged);
@@ -430,9 +442,9 @@ void kinf__outbox_status(struct kinf__outbox *outbox, struct kinf__outbox_status
 {
     kinf__mutex_lock(&outbox->lock);
     ret_status->n_waiting = outbox->n_waiting + outbox->is_reset_due;
-    ret_status->n_sent = outbox->n_sent;
+    ret_status->n_told = outbox->n_told;
     ret_status->n_unacknowledged =
-        outbox->acknowledges ? outbox->n_sent - outbox->n_acknowledged : 0;
+        outbox->options.acknowledges ? outbox->n_told - outbox->n_acknowledged : 0;
     kinf__mutex_unlock(&outbox->lock);
 }
 
@@ -440,7 +452,7 @@ bool kinf__outbox_check(struct kinf__outbox *outbox)
 {
     uint64_t sequence = outbox->n_acknowledged;
     size_t n = 0;
-    bool is_sound = outbox->n_acknowledged <= outbox->n_sent;
+    bool is_sound = outbox->n_acknowledged <= outbox->n_told;
 
     kinf__mutex_lock(&outbox->lock);
     KINF__LIST_FOR_EACH (place, &outbox->waiting) {
@@ -454,7 +466,7 @@ bool kinf__outbox_check(struct kinf__outbox *outbox)
         const struct entry *entry = KINF__LIST_ENTRY(place, struct entry, place);
 
         is_sound = is_sound && entry->is_deleted && entry->sequence > sequence &&
-                   entry->sequence <= outbox->n_sent;
+                   entry->sequence <= outbox->n_told;
         sequence = entry->sequence;
     }
     kinf__mutex_unlock(&outbox->lock);

@@ -3,7 +3,7 @@
  *
  * Changes wait here by key: one that waits already takes the newer state in its place, one that came
  * and went untold is not told at all. So what waits is bounded by the objects that there are and those
- * that were told and are gone. It takes 64 bytes an object (of a 64-bit machine), its share of a hash
+ * that were told and are gone. It takes 72 bytes an object (of a 64-bit machine), its share of a hash
  * table, and a reference, mostly to what the store has anyway.
  *
  * Guarantees:
@@ -13,41 +13,49 @@
  *   - After kinf__outbox_reset(), for a consumer that is new and knows nothing, RESET comes first, then
  *     everything as ADDED, with SYNCED behind it for each resource that is synced.
  *   - If it acknowledges: each deletion of what was ever told is told until it is acknowledged, to the
- *     next consumer behind RESET if need be. Lines are counted from 1, never anew, and no more than
+ *     next consumer behind RESET if need be. Changes are counted from 1, never anew, and no more than
  *     KINF__OUTBOX_WINDOW are ahead of the acknowledged one.
  *
- * Owner: who sends (exec_handler.c). Threads: any thread; new and free of both when nobody uses them.
+ * Owner: who tells (exec_handler.c). Threads: any thread; new and free of both when nobody uses them.
  */
 #ifndef KINF_HANDLERS_OUTBOX_H
 #define KINF_HANDLERS_OUTBOX_H
+
+#include <kinformer/plugin.h>
 
 #include "base/hmap.h"
 #include "base/list.h"
 #include "base/lock.h"
 #include "base/thread.h"
-#include "handlers/line.h"
 
 #define KINF__OUTBOX_WINDOW 1000
 
 struct kinf__outbox_feed;
 
+struct kinf__outbox_options {
+    bool acknowledges;
+    bool
+        keeps_old; /* a MODIFIED says what was told last, which is held while something newer waits */
+};
+
 struct kinf__outbox {
     /* constant */
-    bool acknowledges;
-    struct kinf__waker wake; /* something is to be sent, or it is the end */
+    struct kinf__outbox_options options;
+    struct kinf__waker wake; /* something is to be told, or it is the end */
     struct kinf__mutex lock;
     /* guarded by lock */
     struct kinf__list feeds;
     struct kinf__list waiting;        /* in the order in which they are told */
     struct kinf__list unacknowledged; /* deletions that were told, likewise */
     size_t n_waiting;
-    uint64_t n_sent; /* lines: the number of the last one */
+    uint64_t n_told; /* the number of the last one */
     uint64_t n_acknowledged;
     bool is_reset_due;
     bool is_closed;
 };
 
-KINF_MUST_CHECK int kinf__outbox_init(struct kinf__outbox *outbox, bool acknowledges,
+KINF_MUST_CHECK int kinf__outbox_init(struct kinf__outbox *outbox,
+                                      const struct kinf__outbox_options *options,
                                       struct kinf_error *err);
 void kinf__outbox_release(struct kinf__outbox *outbox);
 
@@ -68,14 +76,18 @@ void kinf__outbox_feed_delete(struct kinf__outbox_feed *feed, const struct kinf_
                               bool final_state_unknown);
 void kinf__outbox_feed_synced(struct kinf__outbox_feed *feed);
 
-/* --- the other: who sends --- */
+/* --- the other: who tells --- */
 
 /* The consumer is a new one. */
 void kinf__outbox_reset(struct kinf__outbox *outbox);
-/* Appends the line that is to be told next, which counts as told. Returns 1, or 0 if there is none, or
- * none may be sent yet. Errors: KINF_ERR_NO_MEMORY, nothing changed. */
-KINF_MUST_CHECK int kinf__outbox_next(struct kinf__outbox *outbox, struct kinf__buffer *out);
-/* All lines up to this one are done. Returns false if it makes no sense. */
+/* What is to be told next, which counts as told if this returns 0; it may not call the outbox. All that
+ * `change` points to is valid during the call. */
+typedef int kinf__outbox_take_cb(const struct kinf_change *change, void *ctx);
+/* Returns 1, or 0 if there is nothing, or nothing may be told yet, or what take returned: nothing changed
+ * then. */
+KINF_MUST_CHECK int kinf__outbox_next(struct kinf__outbox *outbox, kinf__outbox_take_cb *take,
+                                      void *ctx);
+/* All up to this one are done. Returns false if it makes no sense. */
 bool kinf__outbox_acknowledge(struct kinf__outbox *outbox, uint64_t sequence);
 /* The end: nothing waits in a call any more, wake is set. */
 void kinf__outbox_close(struct kinf__outbox *outbox);
@@ -86,7 +98,7 @@ bool kinf__outbox_check(struct kinf__outbox *outbox);
 
 struct kinf__outbox_status {
     size_t n_waiting;
-    uint64_t n_sent; /* lines */
+    uint64_t n_told;
     uint64_t n_unacknowledged;
 };
 void kinf__outbox_status(struct kinf__outbox *outbox, struct kinf__outbox_status *ret_status);

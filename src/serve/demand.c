@@ -412,14 +412,6 @@ static void read_counts(struct kinf__demand *demand, int64_t now_ms, struct coun
     kinf__mutex_unlock(&demand->lock);
 }
 
-static int write_number(struct kinf__buffer *out, enum kinf__metric_type type, const char *name,
-                        const char *help, uint64_t value)
-{
-    int failed = kinf__metrics_family(out, name, type, help);
-
-    return failed < 0 ? failed : kinf__metrics_sample(out, name, NULL, 0, value, 0);
-}
-
 static int write_given_up(struct kinf__buffer *out, const struct counts *counts)
 {
     static const char name[] = "kinformer_on_demand_evictions_total";
@@ -437,45 +429,33 @@ static int write_given_up(struct kinf__buffer *out, const struct counts *counts)
     return failed;
 }
 
-static int write_gauges(struct kinf__buffer *out, const struct counts *counts)
-{
-    const struct {
-        const char *name, *help;
-        uint64_t value;
-    } gauges[] = {
-        { "kinformer_on_demand_types", "Types that are cached since they were asked for.",
-          counts->n_types },
-        { "kinformer_on_demand_waiting_types",
-          "Types that are to be cached and wait for a place, or for their turn.",
-          counts->n_waiting },
-        { "kinformer_on_demand_away_types",
-          "Types that stay away for a while, since they were refused, stale or too much.",
-          counts->n_away },
-        { "kinformer_on_demand_bytes",
-          "Memory of those that are cached and of the ones that are started, about.",
-          counts->bytes },
-    };
-    int failed = 0;
-
-    for (size_t i = 0; failed == 0 && i < KINF__ARRAY_LEN(gauges); i++)
-        failed =
-            write_number(out, KINF__METRIC_GAUGE, gauges[i].name, gauges[i].help, gauges[i].value);
-    return failed;
-}
+/* X(name, type, decimals, help, value) of `counts` */
+#define DEMAND_METRICS(X)                                                                          \
+    X("kinformer_on_demand_types", GAUGE, 0, "Types that are cached since they were asked for.",   \
+      counts.n_types)                                                                              \
+    X("kinformer_on_demand_waiting_types", GAUGE, 0,                                               \
+      "Types that are to be cached and wait for a place, or for their turn.", counts.n_waiting)    \
+    X("kinformer_on_demand_away_types", GAUGE, 0,                                                  \
+      "Types that stay away for a while, since they were refused, stale or too much.",             \
+      counts.n_away)                                                                               \
+    X("kinformer_on_demand_bytes", GAUGE, 0,                                                       \
+      "Memory of those that are cached and of the ones that are started, about.", counts.bytes)    \
+    X("kinformer_on_demand_starts_total", COUNTER, 0,                                              \
+      "Types whose cache was started since they were asked for.", counts.n_starts)
 
 int kinf__demand_write_metrics(struct kinf__demand *demand, int64_t now_ms,
                                struct kinf__buffer *out)
 {
+    static const struct kinf__metric families[] = { DEMAND_METRICS(KINF__METRIC_ROW) };
     struct counts counts = { 0 };
     int failed;
 
     if (demand != NULL)
         read_counts(demand, now_ms, &counts);
-    failed = write_gauges(out, &counts);
-    if (failed == 0)
-        failed = write_number(out, KINF__METRIC_COUNTER, "kinformer_on_demand_starts_total",
-                              "Types whose cache was started since they were asked for.",
-                              counts.n_starts);
+
+    const uint64_t values[] = { DEMAND_METRICS(KINF__METRIC_VALUE) };
+
+    failed = kinf__metrics_numbers(out, families, values, KINF__ARRAY_LEN(families));
     return failed < 0 ? failed : write_given_up(out, &counts);
 }
 

@@ -88,37 +88,26 @@ static uint64_t max_descriptors(void)
     return limit.rlim_cur;
 }
 
+/* X(name, type, decimals, help, value) of `process` */
+#define PROCESS_METRICS(X)                                                                         \
+    X("process_cpu_seconds_total", COUNTER, 9, "Time on processors, of the user and the system.",  \
+      clock_ns(CLOCK_PROCESS_CPUTIME_ID))                                                          \
+    X("process_start_time_seconds", GAUGE, 3,                                                      \
+      "When the process started, in seconds of Unix time.", start_ms(&process))                    \
+    X("process_open_fds", GAUGE, 0, "Open file descriptors.", count_descriptors())                 \
+    X("process_max_fds", GAUGE, 0, "File descriptors that may be open.", max_descriptors())        \
+    X("process_virtual_memory_bytes", GAUGE, 0, "Virtual memory in bytes.", process.virtual_bytes) \
+    X("process_resident_memory_bytes", GAUGE, 0, "Resident memory in bytes.",                      \
+      process.resident_bytes)
+
 int kinf__process_metrics_write(struct kinf__buffer *out)
 {
+    static const struct kinf__metric families[] = { PROCESS_METRICS(KINF__METRIC_ROW) };
     struct process process;
-    int failed = 0;
 
     read_stat(&process);
-    const struct {
-        const char *name, *help;
-        enum kinf__metric_type type;
-        unsigned n_decimals;
-        uint64_t value;
-    } metrics[] = {
-        { "process_cpu_seconds_total", "Time on processors, of the user and the system.",
-          KINF__METRIC_COUNTER, 9, clock_ns(CLOCK_PROCESS_CPUTIME_ID) },
-        { "process_start_time_seconds", "When the process started, in seconds of Unix time.",
-          KINF__METRIC_GAUGE, 3, start_ms(&process) },
-        { "process_open_fds", "Open file descriptors.", KINF__METRIC_GAUGE, 0,
-          count_descriptors() },
-        { "process_max_fds", "File descriptors that may be open.", KINF__METRIC_GAUGE, 0,
-          max_descriptors() },
-        { "process_virtual_memory_bytes", "Virtual memory in bytes.", KINF__METRIC_GAUGE, 0,
-          process.virtual_bytes },
-        { "process_resident_memory_bytes", "Resident memory in bytes.", KINF__METRIC_GAUGE, 0,
-          process.resident_bytes },
-    };
 
-    for (size_t i = 0; failed == 0 && i < KINF__ARRAY_LEN(metrics); i++) {
-        failed = kinf__metrics_family(out, metrics[i].name, metrics[i].type, metrics[i].help);
-        if (failed == 0)
-            failed = kinf__metrics_sample(out, metrics[i].name, NULL, 0, metrics[i].value,
-                                          metrics[i].n_decimals);
-    }
-    return failed;
+    const uint64_t values[] = { PROCESS_METRICS(KINF__METRIC_VALUE) };
+
+    return kinf__metrics_numbers(out, families, values, KINF__ARRAY_LEN(families));
 }

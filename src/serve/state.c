@@ -301,7 +301,6 @@ static int write_numbers(const struct kinf__server *server, struct kinf__buffer 
     static const struct kinf__metric families[] = { SERVER_METRICS(KINF__METRIC_ROW) };
     struct kinf__authorizer_status access = { .n_stale = 0 };
     struct kinf__forwarder_status upstream = { .n_forwards = 0 };
-    int failed = 0;
 
     if (server->authorizer != NULL)
         kinf__authorizer_status(server->authorizer, kinf__clock_now_ms(), &access);
@@ -310,13 +309,7 @@ static int write_numbers(const struct kinf__server *server, struct kinf__buffer 
 
     const uint64_t values[] = { SERVER_METRICS(KINF__METRIC_VALUE) };
 
-    for (size_t i = 0; failed == 0 && i < KINF__ARRAY_LEN(families); i++) {
-        failed = kinf__metrics_family(out, families[i].name, families[i].type, families[i].help);
-        if (failed == 0)
-            failed = kinf__metrics_sample(out, families[i].name, NULL, 0, values[i],
-                                          families[i].n_decimals);
-    }
-    return failed;
+    return kinf__metrics_numbers(out, families, values, KINF__ARRAY_LEN(families));
 }
 
 /* Empty where nothing is passed on. */

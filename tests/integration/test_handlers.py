@@ -204,7 +204,7 @@ class HandlersTest(unittest.TestCase):
         def sample(name, handler):
             text = subprocess.run(["curl", "-s", "--unix-socket", self.folder + "/listen.sock", "http://daemon/metrics"],
                                   check=True, text=True, stdout=subprocess.PIPE).stdout
-            return int(re.search(rf'^kinformer_handler_{name}{{handler="{handler}",command="[^"]*"}} (\d+)$', text,
+            return int(re.search(rf'^kinformer_handler_{name}{{handler="{handler}",name="[^"]*"}} (\d+)$', text,
                                  re.M).group(1))
         wait_until(lambda: daemon.check() or (sample("running", 0), sample("backlog", 0)) == (1, 0), "the good one")
         self.assertGreaterEqual(sample("sent_total", 0), 2)

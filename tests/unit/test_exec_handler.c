@@ -24,7 +24,7 @@
 
 struct fixture {
     char folder[64];
-    struct kinf__exec_handler *handler;
+    struct kinf__handler *handler;
     struct kinf__outbox_feed *feed;
 };
 
@@ -57,9 +57,9 @@ static int end(void **state)
     char command[128];
 
     if (f->handler != NULL)
-        kinf__exec_handler_stop(f->handler);
+        kinf__handler_stop(f->handler);
     kinf__outbox_feed_free(f->feed);
-    kinf__exec_handler_free(f->handler);
+    kinf__handler_free(f->handler);
     kinf_log_set_callback(NULL, NULL);
     snprintf(command, sizeof command, "rm -rf %s", f->folder);
     free(f);
@@ -69,8 +69,7 @@ static int end(void **state)
 static void start_args(struct fixture *f, char **args, size_t n_args, bool acknowledges)
 {
     assert_int_equal(kinf__exec_handler_new(args, n_args, acknowledges, &f->handler, NULL), 0);
-    assert_int_equal(
-        kinf__outbox_feed_new(kinf__exec_handler_outbox(f->handler), "things", &f->feed, NULL), 0);
+    assert_int_equal(kinf__outbox_feed_new(&f->handler->outbox, "things", &f->feed, NULL), 0);
 }
 
 static void start(struct fixture *f, const char *command, bool acknowledges)
@@ -143,11 +142,11 @@ static void wait_for_text(const struct fixture *f, const char *name, const char 
     }
 }
 
-static struct kinf__exec_handler_status status_of(const struct fixture *f)
+static struct kinf__handler_status status_of(const struct fixture *f)
 {
-    struct kinf__exec_handler_status status;
+    struct kinf__handler_status status;
 
-    kinf__exec_handler_status(f->handler, &status);
+    kinf__handler_status(f->handler, &status);
     return status;
 }
 
@@ -165,7 +164,7 @@ static int64_t stop_ms(struct fixture *f)
 {
     int64_t began_ms = kinf__clock_now_ms();
 
-    kinf__exec_handler_stop(f->handler);
+    kinf__handler_stop(f->handler);
     return kinf__clock_now_ms() - began_ms;
 }
 
@@ -242,11 +241,11 @@ static void acknowledged_lines_are_counted_off(void **state)
     }
     do {
         nap();
-        kinf__outbox_status(kinf__exec_handler_outbox(f->handler), &status);
+        kinf__outbox_status(&f->handler->outbox, &status);
         assert_true(kinf__clock_now_ms() < deadline_ms);
     } while (status.n_waiting != 0 || status.n_unacknowledged != 0);
-    assert_int_equal(status.n_sent, 3001);
-    assert_int_equal(status_of(f).n_bad_lines, 0);
+    assert_int_equal(status.n_told, 3001);
+    assert_int_equal(status_of(f).n_errors, 0);
 }
 
 /* --- bad ones --- */
@@ -272,11 +271,11 @@ static void garbage_is_counted_and_logged_within_bounds(void **state)
           "{\"ack\":99999999999999999999}\\n[[1]]\\n{\"ack\":77}\\n{\"ack\":1}\\n';"
           "head -c 300000 /dev/zero | tr '\\0' x; echo; cat > $FOLDER/told",
           true);
-    while (status_of(f).n_bad_lines < 5007) {
+    while (status_of(f).n_errors < 5007) {
         assert_true(kinf__clock_now_ms() < deadline_ms);
         nap();
     }
-    assert_int_equal(status_of(f).n_bad_lines, 5007); /* {"ack":1} is right */
+    assert_int_equal(status_of(f).n_errors, 5007); /* {"ack":1} is right */
     assert_true(__atomic_load_n(&n_log_lines, __ATOMIC_RELAXED) <= 100);
     put(f, "a", "x");
     wait_for_text(f, "told", "ns/a");
@@ -321,9 +320,9 @@ static void one_that_never_reads_holds_up_nobody(void **state)
         snprintf(name, sizeof name, "a%d", i % 2000);
         put(f, name, "x");
     }
-    kinf__outbox_status(kinf__exec_handler_outbox(f->handler), &status);
+    kinf__outbox_status(&f->handler->outbox, &status);
     assert_true(status.n_waiting <= 2001);
-    assert_true(status.n_sent < 2001); /* a pipe and a batch */
+    assert_true(status.n_told < 2001); /* a pipe and a batch */
     taken_ms = stop_ms(f);
     assert_true(taken_ms < 2 * KINF__CHILD_GRACE_MS + SLACK_MS);
 }

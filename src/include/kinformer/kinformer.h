@@ -1,5 +1,6 @@
 /*
- * Everything of libkinformer but kinformer/tree.h, which needs cJSON's header.
+ * Everything of libkinformer but kinformer/tree.h, which needs cJSON's header, kinformer/testing.h, and
+ * kinformer/plugin.h, which is for plugins of the daemon.
  */
 #ifndef KINFORMER_KINFORMER_H
 #define KINFORMER_KINFORMER_H

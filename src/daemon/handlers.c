@@ -1,0 +1,146 @@
+/*
+ * From the configuration to running handlers. Neighbours: daemon.c starts and ends them, watch.c
+ * tells their feeds.
+ */
+#include "daemon/handlers.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "base/metrics.h"
+#include "handlers/exec_handler.h"
+
+static int start(struct kinf__running_handler *running, const struct kinf__handler_config *config,
+                 struct kinf_error *err)
+{
+    int failed = kinf__handler_config_copy(config, &running->config, err);
+
+    return failed < 0 ? failed
+                      : kinf__exec_handler_new(config->exec.items, config->exec.n_items,
+                                               config->acknowledges, &running->handler, err);
+}
+
+int kinf__daemon_handlers_start(struct kinf__daemon_handlers *handlers,
+                                const struct kinf__config *config, struct kinf_error *err)
+{
+    int failed = 0;
+
+    handlers->items = calloc(config->n_handlers + 1, sizeof *handlers->items);
+    if (handlers->items == NULL)
+        return kinf__error_no_memory(err);
+    for (size_t i = 0; failed == 0 && i < config->n_handlers; i++) {
+        handlers->n_items++;
+        failed = start(&handlers->items[i], &config->handlers[i], err);
+    }
+    return failed;
+}
+
+void kinf__daemon_handlers_interrupt(struct kinf__daemon_handlers *handlers)
+{
+    for (size_t i = 0; i < handlers->n_items; i++) {
+        if (handlers->items[i].handler != NULL)
+            kinf__handler_interrupt(handlers->items[i].handler);
+    }
+}
+
+void kinf__daemon_handlers_stop(struct kinf__daemon_handlers *handlers)
+{
+    kinf__daemon_handlers_interrupt(handlers);
+    for (size_t i = 0; i < handlers->n_items; i++) {
+        if (handlers->items[i].handler != NULL)
+            kinf__handler_stop(handlers->items[i].handler);
+    }
+}
+
+void kinf__daemon_handlers_release(struct kinf__daemon_handlers *handlers)
+{
+    for (size_t i = 0; i < handlers->n_items; i++) {
+        kinf__handler_free(handlers->items[i].handler);
+        kinf__handler_config_release(&handlers->items[i].config);
+    }
+    free(handlers->items);
+    *handlers = (struct kinf__daemon_handlers){ 0 };
+}
+
+/* --- feeds --- */
+
+int kinf__daemon_handlers_make_feeds(const struct kinf__daemon_handlers *handlers,
+                                     const char *configured, const char *name,
+                                     struct kinf__outbox_feeds *feeds, struct kinf_error *err)
+{
+    int failed = 0;
+
+    feeds->items = calloc(handlers->n_items + 1, sizeof(struct kinf__outbox_feed *));
+    if (feeds->items == NULL)
+        return kinf__error_no_memory(err);
+    for (size_t i = 0; failed == 0 && i < handlers->n_items; i++) {
+        if (!kinf__handler_config_wants(&handlers->items[i].config, configured))
+            continue;
+        failed = kinf__outbox_feed_new(&handlers->items[i].handler->outbox, name,
+                                       &feeds->items[feeds->n_items], err);
+        if (failed == 0)
+            feeds->n_items++;
+    }
+    return failed;
+}
+
+void kinf__outbox_feeds_release(struct kinf__outbox_feeds *feeds)
+{
+    for (size_t i = 0; i < feeds->n_items; i++)
+        kinf__outbox_feed_free(feeds->items[i]);
+    free(feeds->items);
+}
+
+/* --- metrics --- */
+
+/* X(name, type, decimals, help, value) of `status` */
+#define HANDLER_METRICS(X)                                                                         \
+    X("kinformer_handler_running", GAUGE, 0, "Whether what it tells is there.", status.is_running) \
+    X("kinformer_handler_starts_total", COUNTER, 0, "Times that it began to tell, or tried.",      \
+      status.n_starts)                                                                             \
+    X("kinformer_handler_sent_total", COUNTER, 0, "Changes that it was sent.",                     \
+      status.outbox.n_told)                                                                        \
+    X("kinformer_handler_backlog", GAUGE, 0, "Objects of which it is to be told.",                 \
+      status.outbox.n_waiting)                                                                     \
+    X("kinformer_handler_unacknowledged", GAUGE, 0, "Changes that it has not acknowledged.",       \
+      status.outbox.n_unacknowledged)                                                              \
+    X("kinformer_handler_errors_total", COUNTER, 0,                                                \
+      "Lines that are no acknowledgement, calls and requests that failed.", status.n_errors)
+
+static const struct kinf__metric metrics[] = { HANDLER_METRICS(KINF__METRIC_ROW) };
+
+static uint64_t metric_value(size_t metric, struct kinf__handler *handler)
+{
+    struct kinf__handler_status status;
+
+    kinf__handler_status(handler, &status);
+    return (const uint64_t[]){ HANDLER_METRICS(KINF__METRIC_VALUE) }[metric];
+}
+
+static int write_sample(const struct kinf__daemon_handlers *handlers, size_t i, size_t metric,
+                        struct kinf__buffer *out)
+{
+    char number[24];
+    struct kinf__handler *handler = handlers->items[i].handler;
+    const struct kinf__label labels[] = { { "handler", number }, { "name", handler->name } };
+
+    snprintf(number, sizeof number, "%zu", i);
+    return kinf__metrics_sample(out, metrics[metric].name, labels, KINF__ARRAY_LEN(labels),
+                                metric_value(metric, handler), 0);
+}
+
+int kinf__daemon_handlers_write_metrics(struct kinf__buffer *out, void *ctx)
+{
+    const struct kinf__daemon_handlers *handlers = ctx;
+    int failed = 0;
+
+    for (size_t metric = 0; failed == 0 && metric < KINF__ARRAY_LEN(metrics); metric++) {
+        if (handlers->n_items != 0)
+            failed = kinf__metrics_family(out, metrics[metric].name, metrics[metric].type,
+                                          metrics[metric].help);
+        for (size_t i = 0; failed == 0 && i < handlers->n_items; i++)
+            failed = write_sample(handlers, i, metric, out);
+    }
+    return failed;
+}

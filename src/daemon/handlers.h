@@ -1,0 +1,50 @@
+/*
+ * The configured handlers at work: who is told what of the resources that are watched.
+ *
+ * Owner: the daemon. Threads: the main thread, unless a line says otherwise.
+ */
+#ifndef KINF_DAEMON_HANDLERS_H
+#define KINF_DAEMON_HANDLERS_H
+
+#include "daemon/config.h"
+#include "handlers/handler.h"
+
+struct kinf__running_handler {
+    struct kinf__handler_config config;
+    struct kinf__handler *handler;
+};
+
+/* Constant after start. */
+struct kinf__daemon_handlers {
+    struct kinf__running_handler *items;
+    size_t n_items;
+};
+
+/* Errors: of the kinds' new. */
+KINF_MUST_CHECK int kinf__daemon_handlers_start(struct kinf__daemon_handlers *handlers,
+                                                const struct kinf__config *config,
+                                                struct kinf_error *err);
+/* Begins their end; kinf__daemon_handlers_stop() waits for it, for about three seconds at most. */
+void kinf__daemon_handlers_interrupt(struct kinf__daemon_handlers *handlers);
+void kinf__daemon_handlers_stop(struct kinf__daemon_handlers *handlers);
+/* After their feeds. */
+void kinf__daemon_handlers_release(struct kinf__daemon_handlers *handlers);
+
+/* What a resource is told by. */
+struct kinf__outbox_feeds {
+    struct kinf__outbox_feed **items; /* of each handler that wants it */
+    size_t n_items;
+};
+
+/* `configured` is how the configuration names it, `name` how lines do. Any thread. Errors:
+ * KINF_ERR_NO_MEMORY; the owner releases what there is. */
+KINF_MUST_CHECK int kinf__daemon_handlers_make_feeds(const struct kinf__daemon_handlers *handlers,
+                                                     const char *configured, const char *name,
+                                                     struct kinf__outbox_feeds *feeds,
+                                                     struct kinf_error *err);
+void kinf__outbox_feeds_release(struct kinf__outbox_feeds *feeds);
+
+/* A kinf__write_metrics_cb of the handlers. Any thread. */
+KINF_MUST_CHECK int kinf__daemon_handlers_write_metrics(struct kinf__buffer *out, void *ctx);
+
+#endif

@@ -1,0 +1,74 @@
+/*
+ * A handler of any kind: a thread that tells a consumer what the outbox has, and begins anew when that
+ * failed, after 1 to 60 seconds, twice as long each time unless it went well for two minutes.
+ *
+ * A kind (exec_handler.h) has a struct that begins with this one.
+ *
+ * Threads: any, but for new and free.
+ */
+#ifndef KINF_HANDLERS_HANDLER_H
+#define KINF_HANDLERS_HANDLER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <kinformer/error.h>
+
+#include "base/compiler.h"
+#include "handlers/outbox.h"
+#include "reflector/backoff.h"
+
+struct kinf__handler;
+
+struct kinf__handler_kind {
+    /* Tells one consumer, from kinf__outbox_reset() on, until it fails, which is logged here, or the
+     * handler is to stop. On the handler's thread. */
+    void (*attend)(struct kinf__handler *handler);
+    /* Releases what the kind has. The thread has ended, or never ran. */
+    void (*release)(struct kinf__handler *handler);
+};
+
+struct kinf__handler {
+    /* constant */
+    const struct kinf__handler_kind *kind;
+    char *name; /* for people */
+    struct kinf__outbox outbox;
+    /* the owner's */
+    pthread_t thread;
+    bool has_thread;
+    /* the thread's */
+    struct kinf__backoff backoff;
+    /* atomic; the kind's to set */
+    _Atomic(bool) is_running; /* the consumer is there */
+    _Atomic(uint64_t) n_starts;
+    _Atomic(uint64_t) n_errors;
+};
+
+/* For kinds. `handler` begins an allocation of its kind, which is zero otherwise; it is freed by
+ * kinf__handler_free(), on failure too. `name` is taken over; NULL is KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__handler_init(struct kinf__handler *handler,
+                                       const struct kinf__handler_kind *kind, char *name,
+                                       const struct kinf__outbox_options *options,
+                                       struct kinf_error *err);
+/* Starts the thread. Errors: KINF_ERR_SYSTEM. */
+KINF_MUST_CHECK int kinf__handler_start(struct kinf__handler *handler, struct kinf_error *err);
+bool kinf__handler_is_stopping(struct kinf__handler *handler);
+
+/* Begins its end, and waits for nothing. */
+void kinf__handler_interrupt(struct kinf__handler *handler);
+/* Waits until it has ended: three seconds at most, and a bit. */
+void kinf__handler_stop(struct kinf__handler *handler);
+/* After its feeds. Stops it, if need be. NULL is allowed. */
+void kinf__handler_free(struct kinf__handler *handler);
+
+struct kinf__handler_status {
+    bool is_running;
+    uint64_t n_starts; /* attempts */
+    uint64_t n_errors;
+    struct kinf__outbox_status outbox;
+};
+void kinf__handler_status(struct kinf__handler *handler, struct kinf__handler_status *ret_status);
+
+#endif
