@@ -117,9 +117,9 @@ REPLAY := $(BUILD)/replay/kinf-replay
 # --- build -----------------------------------------------------------------------------------------
 
 .DEFAULT_GOAL := all
-.PHONY: help all man deps run test test-clients unit build-tests lint lint-but-tidy check-layers check-parity docs check-docs check-symbols check-headers \
-        check-abi update-abi check-consumer check-format thread-safety tidy format fuzz fuzz-corpus bench run-benches install install-man \
-        uninstall clean compile_commands.json FORCE
+.PHONY: help all man deps run test test-clients unit build-tests lint lint-but-tidy check-layers check-parity docs check-docs check-symbols \
+        check-headers check-abi update-abi check-consumer check-format thread-safety tidy format fuzz fuzz-corpus bench run-benches install \
+        install-man uninstall clean compile_commands.json FORCE
 
 help: ## list the targets
 	@sed -n -e 's/^# --- \(.*[a-z]\) -*$$/\1/p' -e 's/^\([a-z_.-]*\):.*## /  \1\t/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -142,7 +142,7 @@ compile_commands.json: ## tell editors how each C file is compiled, in this MODE
 	  before=,; done; echo ']'; } > $(COMPILE_COMMANDS)
 
 clean: ## remove what was built, but not the cluster's binaries
-	rm -rf build/debug build/release build/asan build/tsan build/fuzz build/tidy build/man
+	rm -rf build/debug build/release build/asan build/tsan build/fuzz build/tidy build/man build/docs build/docs-src
 
 # --- rules -----------------------------------------------------------------------------------------
 
@@ -308,7 +308,7 @@ docs: ## build the documents as HTML into build/docs, and check links and listin
 	@scripts/check-docs.py
 	dot -Tsvg docs/dataflow.dot -o docs/dataflow.svg
 	@rm -rf build/docs-src && mkdir -p build/docs-src
-	@cp --parents README.md docs/*.md docs/*.svg bench/RESULTS.md src/ARCHITECTURE.md src/WALKS.md src/sim/DIFFERENCES.md build/docs-src/
+	@cp --parents *.md docs/*.md docs/*.svg bench/RESULTS.md src/ARCHITECTURE.md src/WALKS.md src/sim/DIFFERENCES.md build/docs-src/
 	@scripts/make-reference.py build/docs-src/docs/reference
 	mkdocs build -q -f docs/mkdocs.yml
 
@@ -316,6 +316,17 @@ check-docs:
 	@scripts/check-docs.py
 	@scripts/make-reference.py --check
 	@scripts/list-guarantees.py | cmp -s - docs/guarantees.md || { echo "check-docs: docs/guarantees.md is not as it would be: make docs"; exit 1; }
+
+MAN_PAGES := $(patsubst docs/man/%.scd,build/man/%,$(wildcard docs/man/*.scd))
+# Where a man page is installed: man8/kinformerd.8
+man_place = $(MANDIR)/man$(subst .,,$(suffix $(1)))/$(notdir $(1))
+
+man: $(MAN_PAGES) ## make the man pages, in build/man (needs scdoc)
+
+build/man/%: docs/man/%.scd scripts/man-page.sh examples/pod-logger/main.c $(wildcard src/include/kinformer/*)
+	@mkdir -p $(@D)
+	$(SAY) "  MAN     $@"
+	$(Q)scripts/man-page.sh $< $(VERSION) $(SCDOC) > $@ || { rm -f $@; exit 1; }
 
 # --- lint ------------------------------------------------------------------------------------------
 
@@ -384,17 +395,6 @@ build/tidy/%.stamp: %.c .clang-tidy $(wildcard src/*/*.h src/include/kinformer/*
 
 FILL_PC = sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' \
           -e 's|@VERSION@|$(VERSION)|' -e 's|@REQUIRES@|$(filter-out libcjson,$(LIBS_PC))|'
-MAN_PAGES := $(patsubst docs/man/%.scd,build/man/%,$(wildcard docs/man/*.scd))
-# Where a man page is installed: man8/kinformerd.8
-man_place = $(MANDIR)/man$(subst .,,$(suffix $(1)))/$(notdir $(1))
-
-man: $(MAN_PAGES) ## make the man pages, in build/man (needs scdoc)
-
-build/man/%: docs/man/%.scd scripts/man-page.sh examples/pod-logger/main.c $(wildcard src/include/kinformer/*)
-	@mkdir -p $(@D)
-	$(SAY) "  MAN     $@"
-	$(Q)scripts/man-page.sh $< $(VERSION) $(SCDOC) > $@ || { rm -f $@; exit 1; }
-
 install: ## install programs, libraries, headers, pkg-config files, man pages and completions (DESTDIR, PREFIX, LIBDIR)
 	@$(MAKE) --no-print-directory -s MODE=release all
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(INCLUDEDIR)/kinformer
@@ -413,8 +413,12 @@ install: ## install programs, libraries, headers, pkg-config files, man pages an
 	@if command -v $(SCDOC) >/dev/null; then $(MAKE) --no-print-directory install-man; \
 	  else echo "no man pages are installed: there is no scdoc (on Debian: apt-get install scdoc)"; fi
 
+define install_page
+install -D -m 644 $(1) $(DESTDIR)$(call man_place,$(1))
+
+endef
 install-man: $(MAN_PAGES)
-	$(foreach page,$^,install -D -m 644 $(page) $(DESTDIR)$(call man_place,$(page)) &&) true
+	$(foreach page,$^,$(call install_page,$(page)))
 
 uninstall: ## remove what install put there
 	rm -f $(DESTDIR)$(BINDIR)/kinformerd $(DESTDIR)$(BINDIR)/kinformer-sim $(DESTDIR)$(LIBDIR)/libkinformer.* \

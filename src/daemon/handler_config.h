@@ -7,15 +7,33 @@
 #define KINF_DAEMON_HANDLER_CONFIG_H
 
 #include "daemon/resource_config.h"
+#include "handlers/webhook_handler.h"
+
+/* Owned texts. */
+struct kinf__webhook_config {
+    char *url; /* NULL: it is no webhook */
+    char *ca_file;
+    char *cert_file;
+    char *key_file;
+    char *token_file;
+    bool is_plain_allowed;
+    int64_t timeout_ms; /* 0 in both: the default */
+    uint64_t max_batch_bytes;
+};
+
+/* Borrowed. */
+struct kinf__webhook_options kinf__webhook_config_options(
+    const struct kinf__webhook_config *webhook);
 
 struct kinf__handler_config {
-    struct kinf__strings exec;      /* a program and its arguments */
+    struct kinf__strings exec; /* a program and its arguments; none: it is no program */
+    struct kinf__webhook_config webhook;
     struct kinf__strings resources; /* as their entries name them; none: all */
     bool acknowledges;
 };
 
-/* Fills an empty entry, whose owner releases it, on failure too. The program has to be there. Errors:
- * KINF_ERR_CONFIG, KINF_ERR_NO_MEMORY. */
+/* Fills an empty entry, whose owner releases it, on failure too. The program, or the files, have to be
+ * there. Errors: KINF_ERR_CONFIG, KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__handler_config_read(const struct kinf__yaml *yaml,
                                               const struct kinf__yaml_node *node,
                                               struct kinf__handler_config *handler,

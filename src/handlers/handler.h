@@ -2,7 +2,7 @@
  * A handler of any kind: a thread that tells a consumer what the outbox has, and begins anew when that
  * failed, after 1 to 60 seconds, twice as long each time unless it went well for two minutes.
  *
- * A kind (exec_handler.h) has a struct that begins with this one.
+ * A kind (exec_handler.h, webhook_handler.h) has a struct that begins with this one.
  *
  * Threads: any, but for new and free.
  */
@@ -28,6 +28,12 @@ struct kinf__handler_kind {
     void (*attend)(struct kinf__handler *handler);
     /* Releases what the kind has. The thread has ended, or never ran. */
     void (*release)(struct kinf__handler *handler);
+    const char *name; /* "exec" */
+};
+
+struct kinf__handler_error {
+    char message[KINF_ERROR_MESSAGE_SIZE]; /* "": there was none */
+    int64_t at_ms;
 };
 
 struct kinf__handler {
@@ -35,6 +41,7 @@ struct kinf__handler {
     const struct kinf__handler_kind *kind;
     char *name; /* for people */
     struct kinf__outbox outbox;
+    struct kinf__waker stop; /* set when it is to stop */
     /* the owner's */
     pthread_t thread;
     bool has_thread;
@@ -44,6 +51,9 @@ struct kinf__handler {
     _Atomic(bool) is_running; /* the consumer is there */
     _Atomic(uint64_t) n_starts;
     _Atomic(uint64_t) n_errors;
+    struct kinf__mutex status_lock;
+    /* guarded by status_lock */
+    struct kinf__handler_error last_error;
 };
 
 /* For kinds. `handler` begins an allocation of its kind, which is zero otherwise; it is freed by
@@ -55,6 +65,15 @@ KINF_MUST_CHECK int kinf__handler_init(struct kinf__handler *handler,
 /* Starts the thread. Errors: KINF_ERR_SYSTEM. */
 KINF_MUST_CHECK int kinf__handler_start(struct kinf__handler *handler, struct kinf_error *err);
 bool kinf__handler_is_stopping(struct kinf__handler *handler);
+/* What went wrong, in words for people: kept for the status and counted; the second is also logged. */
+void kinf__handler_note_error(struct kinf__handler *handler, const char *message);
+void kinf__handler_failed(struct kinf__handler *handler, const char *fmt, ...) KINF_PRINTF(2, 3);
+/* Until it may be tried again, or the handler is to stop. `retry_after_ms` is the least, 0: none. */
+void kinf__handler_pause(struct kinf__handler *handler, struct kinf__backoff *backoff,
+                         int64_t retry_after_ms);
+
+#define KINF__HANDLER_BACKOFF_BASE_MS 1000
+#define KINF__HANDLER_BACKOFF_MAX_MS  30000 /* with jitter twice this */
 
 /* Begins its end, and waits for nothing. */
 void kinf__handler_interrupt(struct kinf__handler *handler);
@@ -67,6 +86,7 @@ struct kinf__handler_status {
     bool is_running;
     uint64_t n_starts; /* attempts */
     uint64_t n_errors;
+    struct kinf__handler_error last_error;
     struct kinf__outbox_status outbox;
 };
 void kinf__handler_status(struct kinf__handler *handler, struct kinf__handler_status *ret_status);

@@ -66,7 +66,7 @@ def keys_of_sample():
             indent = len(match[1])
             above = [(i, key) for i, key in above if i < indent] + [(indent, match[2])]
             found.add(".".join(key for _, key in above))
-    return found
+    return {key for key in found if not key.startswith("handlers.config.")}  # those are a plugin's own
 
 
 def keys_of_page():
@@ -171,24 +171,32 @@ class OptionsTest(unittest.TestCase):
                 self.assertEqual(set(re.findall(r"'[^']*?(--[a-z-]+)(=?)\[", text)),
                                  {(option, "=" if value else "") for option, value in options_of(program).items()})
 
+    def test_bash_completes_what_is_typed(self):
+        self.check_typing(("bash", "--norc", "-i"), "source completions/kinformer.bash")
+
     @unittest.skipUnless(shutil.which("zsh"), "there is no zsh")
-    def test_zsh_completes(self):
+    def test_zsh_completes_what_is_typed(self):
         subprocess.run(["zsh", "-n", os.path.join(ROOT, "completions", "_kinformer")], check=True)
+        self.check_typing(("zsh", "-f", "-i"), "fpath=($PWD/completions $fpath); autoload -Uz compinit; compinit -D -u")
+
+    def check_typing(self, shell, command):
         for typed, wanted in (("kinformerd --events j\t", "--events json "),
+                              ("kinformerd --events=te\t", "--events=text "),
                               ("kinformerd --resource daemo\t", "--resource daemonsets.apps "),
+                              ("kinformerd --measu\t", "kinformerd --measure "),
                               ("kinformer-sim --load config/sam\t", "--load config/sample.yaml ")):
             with self.subTest(typed):
-                self.assertIn(wanted, self.type_into_zsh(typed, wanted))
+                self.assertIn(wanted, self.type_into(shell, command, typed, wanted))
 
-    def type_into_zsh(self, typed, wanted):
+    @staticmethod
+    def type_into(shell, command, typed, wanted):
         """What the terminal shows, until that is `wanted` or it is in vain."""
         pid, terminal = pty.fork()
         if pid == 0:
             os.chdir(ROOT)
-            os.execvpe("zsh", ["zsh", "-f", "-i"], {**os.environ, "TERM": "dumb"})
+            os.execvpe(shell[0], shell, {**os.environ, "TERM": "dumb"})
         try:
-            os.write(terminal, b"PS1=; fpath=($PWD/completions $fpath); autoload -Uz compinit; compinit -D -u; "
-                               b"echo re''ady\n")
+            os.write(terminal, f"PS1=; {command}; echo re''ady\n".encode())
             shown, end = b"", time.monotonic() + PATIENCE
             while wanted.encode() not in shown and select.select([terminal], [], [], end - time.monotonic())[0]:
                 shown += os.read(terminal, 4096)
@@ -266,6 +274,18 @@ class ExamplesTest(unittest.TestCase):
             self.assertEqual(sim.returncode, 0, problem)
 
 
+class NamesTest(unittest.TestCase):
+    def test_what_is_named_is_there(self):
+        """Paths with a slash, and targets of make."""
+        targets = set(re.findall(r"^([a-z_.-]+):", read("Makefile"), re.M))
+        for document in ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"):
+            text = read(document)
+            paths = re.findall(r"(?<![\w/.])(?:src|tests|scripts|config|docs|examples|\.ci)/[\w./-]*\w", text)
+            self.assertEqual([path for path in paths if not os.path.exists(os.path.join(ROOT, path))], [], document)
+            named = re.findall(r"(?:`|^    )make ((?:[a-z_.-]+ ?)+)", text, re.M)
+            self.assertEqual({target for names in named for target in names.split()} - targets, set(), document)
+
+
 @unittest.skipUnless(shutil.which("scdoc") and shutil.which("man"), "there is no scdoc, or no man")
 class RenderedTest(unittest.TestCase):
     @classmethod
@@ -313,7 +333,11 @@ class RenderedTest(unittest.TestCase):
     def test_the_library_has_its_headers_each_with_what_it_is(self):
         shown = self.shown["libkinformer.3"].stdout
         said = dict(re.findall(r"^ {7}kinformer/(\S+)\n {11}(\S.*)$", shown, re.M))
-        self.assertEqual(set(said), set(os.listdir(os.path.join(ROOT, "src", "include", "kinformer"))))
+        headers = set(os.listdir(os.path.join(ROOT, "src", "include", "kinformer")))
+        self.assertEqual(set(said), headers)
+        apart = re.findall(r"kinformer/(\w+\.\w+)", re.search(r"includes\s+them all but (.*?)\.\n", shown, re.S)[1])
+        included = re.findall(r"#include <kinformer/(\S+)>", read("src/include/kinformer/kinformer.h"))
+        self.assertEqual({*apart, *included, "kinformer.h"}, headers)
 
 
 if __name__ == "__main__":
