@@ -49,6 +49,7 @@ struct kinf_elector {
     /* owned by the renewer */
     struct kinf__http *http;
     uint64_t random;
+    char known_blocker[KINF__LEASE_NAME_SIZE]; /* the Lease that we wait for, as it was logged */
     struct kinf__log_limit log_limit;
 
     struct kinf__mutex lock;
@@ -124,6 +125,27 @@ static void note_lead(struct kinf_elector *elector) KINF__REQUIRES(elector->lock
     elector->known_term = term;
     elector->n_terms += term >= 0;
     log_lead(elector, before, term);
+}
+
+/* Logs whom we begin to wait for. */
+static void note_blocker(struct kinf_elector *elector) KINF__REQUIRES(elector->lock)
+{
+    const struct kinf__claim *claim =
+        kinf__election_blocker(&elector->election, kinf__clock_boot_ms());
+    const char *lease = claim != NULL ? claim->lease : "";
+    char holder[KINF_ELECTOR_IDENTITY_SIZE];
+
+    if (strcmp(lease, elector->known_blocker) == 0)
+        return;
+    snprintf(elector->known_blocker, sizeof elector->known_blocker, "%s", lease);
+    if (claim == NULL)
+        return;
+    memcpy(holder, claim->holder, sizeof holder);
+    kinf__mutex_unlock(&elector->lock);
+    KINF__LOG(KINF__LOG_ELECTOR, KINF_LOG_INFO,
+              "waits for a part of its shard lease=%s/%s of=%s holder=%s", elector->name_space,
+              elector->name, elector->known_blocker, KINF__QUOTED(holder));
+    kinf__mutex_lock(&elector->lock);
 }
 
 /* What is a part of electing, and no trouble. */
@@ -206,6 +228,7 @@ static void ask(struct kinf_elector *elector, const struct kinf__election_step *
     kinf__cond_broadcast(&elector->changed);
     note_outcome(elector, step, code, &err);
     note_lead(elector);
+    note_blocker(elector);
 }
 
 static enum kinf__election_verb take_step(struct kinf_elector *elector)

@@ -13,7 +13,7 @@
 
 bool kinf__handler_is_stopping(struct kinf__handler *handler)
 {
-    return kinf__outbox_is_closed(&handler->outbox);
+    return atomic_load(&handler->is_halted) || kinf__outbox_is_closed(&handler->outbox);
 }
 
 void kinf__handler_note_error(struct kinf__handler *handler, const char *message)
@@ -92,8 +92,15 @@ int kinf__handler_init(struct kinf__handler *handler, const struct kinf__handler
 
 int kinf__handler_start(struct kinf__handler *handler, struct kinf_error *err)
 {
-    int failed = kinf__thread_start(&handler->thread, "handler", run, handler, err);
+    int failed;
 
+    if (handler->has_thread)
+        return kinf__error_set(err, KINF_ERR_STATE, "the handler runs already");
+    atomic_store(&handler->is_halted, false);
+    kinf__waker_clear(&handler->stop);
+    kinf__waker_clear(&handler->ended);
+    handler->is_left_alone = false;
+    failed = kinf__thread_start(&handler->thread, "handler", run, handler, err);
     handler->has_thread = failed == 0;
     return failed;
 }
@@ -104,6 +111,13 @@ void kinf__handler_hurry(struct kinf__handler *handler)
     kinf__waker_set(&handler->outbox.wake);
 }
 
+void kinf__handler_halt(struct kinf__handler *handler)
+{
+    atomic_store(&handler->is_halted, true);
+    kinf__waker_set(&handler->outbox.wake);
+    kinf__waker_set(&handler->stop);
+}
+
 void kinf__handler_interrupt(struct kinf__handler *handler)
 {
     if (handler->stop_by_ms == 0)
@@ -112,19 +126,13 @@ void kinf__handler_interrupt(struct kinf__handler *handler)
     kinf__waker_set(&handler->stop);
 }
 
-static bool has_ended(const struct kinf__handler *handler)
+/* Returns false if it is in a call that does not return. */
+static bool join_by(struct kinf__handler *handler, int64_t until_ms)
 {
-    return handler->kind->patience_ms == 0 ||
-           kinf__waker_wait(&handler->ended,
-                            kinf__clock_left_ms(kinf__clock_now_ms(), handler->stop_by_ms));
-}
-
-bool kinf__handler_stop(struct kinf__handler *handler)
-{
-    kinf__handler_interrupt(handler);
     if (!handler->has_thread)
         return true;
-    if (!has_ended(handler)) {
+    if (handler->kind->patience_ms != 0 &&
+        !kinf__waker_wait(&handler->ended, kinf__clock_left_ms(kinf__clock_now_ms(), until_ms))) {
         if (!handler->is_left_alone)
             KINF__LOG(KINF__LOG_HANDLERS, KINF_LOG_ERROR, "handler does not end handler=%s",
                       KINF__QUOTED(handler->name));
@@ -134,6 +142,20 @@ bool kinf__handler_stop(struct kinf__handler *handler)
     pthread_join(handler->thread, NULL);
     handler->has_thread = false;
     return true;
+}
+
+void kinf__handler_join(struct kinf__handler *handler)
+{
+    while (!join_by(handler,
+                    kinf__clock_add_ms(kinf__clock_now_ms(), handler->kind->patience_ms)) &&
+           !kinf__outbox_is_closed(&handler->outbox))
+        continue;
+}
+
+bool kinf__handler_stop(struct kinf__handler *handler)
+{
+    kinf__handler_interrupt(handler);
+    return join_by(handler, handler->stop_by_ms);
 }
 
 void kinf__handler_free(struct kinf__handler *handler)
