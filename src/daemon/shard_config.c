@@ -41,7 +41,7 @@ static int read_number(const struct kinf__config_reader *reader, const char *key
 static int read_shard(const struct kinf__config_reader *reader, struct kinf__shard_config *config)
 {
     struct kinf_error why = KINF_ERROR_INIT;
-    bool has_shards, has_shard;
+    bool has_shards = false, has_shard = false;
     int failed = read_number(reader, "shards", &has_shards, &config->n_shards);
 
     if (failed == 0)

@@ -43,7 +43,8 @@
  * may stand for one shard. Electors without shards know nothing of those with: one that is to be
  * sharded some day begins with one shard. Leases of shards that are no more stay, released.
  *
- * Needs the verbs get, create and update of leases.coordination.k8s.io; with shards list, too.
+ * Needs the verbs get, create and update of leases.coordination.k8s.io; with shards list, too, and
+ * lists of the newest state: from an API server, and not from a cache.
  *
  * Mirrors: leaderelection.LeaderElector with resourcelock.LeaseLock.
  * Threads: any thread, unless a line says otherwise.

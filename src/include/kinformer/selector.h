@@ -58,7 +58,8 @@ KINF_API bool kinf_field_selector_matches(const struct kinf_field_selector *sele
 
 /* By which hash objects belong to shards (KEP-5866).
  *   - uid: for a controller whose objects are found by owner reference or by index. The informers of
- *     what they own are without a selector, since an owned object has another hash than its owner.
+ *     what they own are without a selector, since an owned object has another hash than its owner. An
+ *     object that is gone has no uid: cleanup without it may be called by each shard.
  *   - namespace: all informers are sharded alike, so an object and what belongs to it in its namespace
  *     is in one shard. A namespace is not shared out; objects without one are all in the same shard. */
 enum kinf_shard_by { KINF_SHARD_BY_UID, KINF_SHARD_BY_NAMESPACE };
