@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -51,14 +52,26 @@ static void begin_term(void *ctx)
                   KINF__QUOTED(err.message));
 }
 
+/* A plugin in a call that does not return would go on beside whoever leads next. */
+static void leave_at_once(void)
+{
+    KINF__LOG(KINF__LOG_HANDLERS, KINF_LOG_ERROR, "ended, since a handler outlives its term");
+    fflush(NULL);
+    _exit(EXIT_FAILURE);
+}
+
 static void end_term(void *ctx)
 {
     struct kinf__daemon_handlers *handlers = ctx;
 
+    bool have_ended = true;
+
     for (size_t i = 0; i < handlers->n_items; i++)
         kinf__handler_halt(handlers->items[i].handler);
     for (size_t i = 0; i < handlers->n_items; i++)
-        kinf__handler_join(handlers->items[i].handler);
+        have_ended = kinf__handler_join(handlers->items[i].handler) && have_ended;
+    if (!have_ended)
+        leave_at_once();
 }
 
 /* --- life --- */
@@ -255,9 +268,11 @@ int kinf__daemon_handlers_write_metrics(struct kinf__buffer *out, void *ctx)
         for (size_t i = 0; failed == 0 && i < handlers->n_items; i++)
             failed = write_sample(handlers, i, metric, out);
     }
+    if (failed == 0)
+        failed = write_counts(handlers, out);
     if (failed == 0 && handlers->lease != NULL)
         failed = kinf__daemon_lease_write_metrics(handlers->lease, out);
-    return failed < 0 ? failed : write_counts(handlers, out);
+    return failed;
 }
 
 /* --- state --- */

@@ -39,8 +39,8 @@ void kinf__daemon_handlers_reload(struct kinf__daemon_handlers *handlers,
 /* Says it by name when one is slow. */
 void kinf__daemon_handlers_look(struct kinf__daemon_handlers *handlers);
 /* Begins their end; kinf__daemon_handlers_stop() waits for it, for about three seconds at most, and two
- * more to hand over. It returns false if one did not end: the process has to end without it, and without exit(), which would take its
- * libraries from under it. */
+ * more to hand over. It returns false if one did not end: the process has to end without it, and without
+ * exit(), which would take its libraries from under it. */
 void kinf__daemon_handlers_interrupt(struct kinf__daemon_handlers *handlers);
 bool kinf__daemon_handlers_stop(struct kinf__daemon_handlers *handlers);
 /* After their feeds. */

@@ -96,10 +96,12 @@ int kinf__handler_start(struct kinf__handler *handler, struct kinf_error *err)
 
     if (handler->has_thread)
         return kinf__error_set(err, KINF_ERR_STATE, "the handler runs already");
-    atomic_store(&handler->is_halted, false);
-    kinf__waker_clear(&handler->stop);
+    if (!kinf__outbox_is_closed(&handler->outbox)) { /* which is for good */
+        kinf__waker_clear(&handler->stop);
+        handler->stop_by_ms = 0;
+    }
     kinf__waker_clear(&handler->ended);
-    handler->is_left_alone = false;
+    atomic_store(&handler->is_halted, false);
     failed = kinf__thread_start(&handler->thread, "handler", run, handler, err);
     handler->has_thread = failed == 0;
     return failed;
@@ -111,28 +113,40 @@ void kinf__handler_hurry(struct kinf__handler *handler)
     kinf__waker_set(&handler->outbox.wake);
 }
 
+/* --- its end --- */
+
+static void begin_end(struct kinf__handler *handler)
+{
+    if (handler->stop_by_ms == 0)
+        handler->stop_by_ms = kinf__clock_add_ms(kinf__clock_now_ms(), handler->kind->patience_ms);
+    kinf__waker_set(&handler->stop);
+}
+
 void kinf__handler_halt(struct kinf__handler *handler)
 {
     atomic_store(&handler->is_halted, true);
     kinf__waker_set(&handler->outbox.wake);
-    kinf__waker_set(&handler->stop);
+    begin_end(handler);
 }
 
 void kinf__handler_interrupt(struct kinf__handler *handler)
 {
-    if (handler->stop_by_ms == 0)
-        handler->stop_by_ms = kinf__clock_add_ms(kinf__clock_now_ms(), handler->kind->patience_ms);
     kinf__outbox_close(&handler->outbox);
-    kinf__waker_set(&handler->stop);
+    begin_end(handler);
 }
 
-/* Returns false if it is in a call that does not return. */
-static bool join_by(struct kinf__handler *handler, int64_t until_ms)
+static bool has_ended(const struct kinf__handler *handler)
+{
+    return handler->kind->patience_ms == 0 ||
+           kinf__waker_wait(&handler->ended,
+                            kinf__clock_left_ms(kinf__clock_now_ms(), handler->stop_by_ms));
+}
+
+bool kinf__handler_join(struct kinf__handler *handler)
 {
     if (!handler->has_thread)
         return true;
-    if (handler->kind->patience_ms != 0 &&
-        !kinf__waker_wait(&handler->ended, kinf__clock_left_ms(kinf__clock_now_ms(), until_ms))) {
+    if (!has_ended(handler)) {
         if (!handler->is_left_alone)
             KINF__LOG(KINF__LOG_HANDLERS, KINF_LOG_ERROR, "handler does not end handler=%s",
                       KINF__QUOTED(handler->name));
@@ -144,18 +158,10 @@ static bool join_by(struct kinf__handler *handler, int64_t until_ms)
     return true;
 }
 
-void kinf__handler_join(struct kinf__handler *handler)
-{
-    while (!join_by(handler,
-                    kinf__clock_add_ms(kinf__clock_now_ms(), handler->kind->patience_ms)) &&
-           !kinf__outbox_is_closed(&handler->outbox))
-        continue;
-}
-
 bool kinf__handler_stop(struct kinf__handler *handler)
 {
     kinf__handler_interrupt(handler);
-    return join_by(handler, handler->stop_by_ms);
+    return kinf__handler_join(handler);
 }
 
 void kinf__handler_free(struct kinf__handler *handler)

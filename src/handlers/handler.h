@@ -77,9 +77,6 @@ KINF_MUST_CHECK int kinf__handler_init(struct kinf__handler *handler,
 KINF_MUST_CHECK int kinf__handler_start(struct kinf__handler *handler, struct kinf_error *err);
 /* Begins its end, which is not for good: what it is to be told waits until it is started again. */
 void kinf__handler_halt(struct kinf__handler *handler);
-/* Waits until it has ended: three seconds at most, and a bit; if it is in a call that does not return,
- * until it is to stop for good. */
-void kinf__handler_join(struct kinf__handler *handler);
 bool kinf__handler_is_stopping(struct kinf__handler *handler);
 /* What went wrong, in words for people: kept for the status and counted; the second is also logged. */
 void kinf__handler_note_error(struct kinf__handler *handler, const char *message);
@@ -95,8 +92,10 @@ void kinf__handler_hurry(struct kinf__handler *handler);
 
 /* Begins its end for good, and waits for nothing. */
 void kinf__handler_interrupt(struct kinf__handler *handler);
-/* And waits until it has ended: three seconds at most, and a bit. Returns false if it did not: its thread
+/* Waits until it has ended: three seconds at most, and a bit. Returns false if it did not: its thread
  * is in a call that does not return, which is said by name. */
+bool kinf__handler_join(struct kinf__handler *handler);
+/* Interrupts it, and joins. */
 bool kinf__handler_stop(struct kinf__handler *handler);
 /* After its feeds. Stops it, if need be. What did not end is left as it is. NULL is allowed. */
 void kinf__handler_free(struct kinf__handler *handler);

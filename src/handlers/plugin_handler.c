@@ -29,7 +29,7 @@ struct plugin_handler {
     char *path;
     struct kinf__plugin_counts counts;
     /* the thread's */
-    struct kinf__plugin *plugin; /* never NULL */
+    struct kinf__plugin *plugin; /* NULL: it is closed, and to be loaded anew */
     struct kinf__plugin *old;    /* until the plugin knows the state; NULL: there is none */
     char *config;                /* of the plugin */
     struct kinf_change change;   /* what it is told; references are held */

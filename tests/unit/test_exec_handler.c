@@ -417,7 +417,7 @@ static void one_that_was_halted_is_told_all_when_it_is_started_again(void **stat
     wait_for_text(f, "told", "\"key\":\"ns/a\"");
     for (size_t n = 1; n <= 3; n++) {
         kinf__handler_halt(f->handler);
-        kinf__handler_join(f->handler);
+        assert_true(kinf__handler_join(f->handler));
         assert_false(status_of(f).is_running);
         assert_int_equal(count_of(f, "ended", "\n"), n);
         put(f, "b", "x");
@@ -429,7 +429,7 @@ static void one_that_was_halted_is_told_all_when_it_is_started_again(void **stat
     }
     /* One that is halted is stopped like any other, and does not begin again. */
     kinf__handler_halt(f->handler);
-    kinf__handler_join(f->handler);
+    assert_true(kinf__handler_join(f->handler));
     kinf__handler_interrupt(f->handler);
     assert_int_equal(kinf__handler_start(f->handler, NULL), 0);
     kinf__handler_stop(f->handler);

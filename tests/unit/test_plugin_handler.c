@@ -275,7 +275,7 @@ static void one_that_was_halted_is_loaded_again_and_told_all(void **state)
     recorder_wait_for(&recorder, "1 ADDED ns/a@1");
     wait_flushed();
     kinf__handler_halt(handler);
-    kinf__handler_join(handler);
+    assert_true(kinf__handler_join(handler));
     assert_false(status().is_running);
     recorder_wait_for(&recorder, "1 close");
     reload();

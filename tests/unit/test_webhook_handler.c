@@ -228,7 +228,7 @@ static void one_that_was_halted_posts_all_when_it_is_started_again(void **state)
     (void)body(f, 0);
     began_ms = real_ms();
     kinf__handler_halt(f->handler);
-    kinf__handler_join(f->handler);
+    assert_true(kinf__handler_join(f->handler));
     assert_true(real_ms() - began_ms < STOP_MS);
     assert_false(status_of(f).is_running);
     test_server_let_go(f->server);
