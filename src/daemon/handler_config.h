@@ -7,23 +7,7 @@
 #define KINF_DAEMON_HANDLER_CONFIG_H
 
 #include "daemon/resource_config.h"
-#include "handlers/webhook_handler.h"
-
-/* Owned texts. */
-struct kinf__webhook_config {
-    char *url; /* NULL: it is no webhook */
-    char *ca_file;
-    char *cert_file;
-    char *key_file;
-    char *token_file;
-    bool is_plain_allowed;
-    int64_t timeout_ms; /* 0 in both: the default */
-    uint64_t max_batch_bytes;
-};
-
-/* Borrowed. */
-struct kinf__webhook_options kinf__webhook_config_options(
-    const struct kinf__webhook_config *webhook);
+#include "daemon/webhook_config.h"
 
 struct kinf__handler_config {
     struct kinf__strings exec; /* a program and its arguments; none: it is no program */

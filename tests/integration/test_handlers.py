@@ -354,7 +354,7 @@ class HandlersTest(unittest.TestCase):
                 ("[{webhook: {url: 'https://a/', timeout: 7}}]", "timeout"),
                 ("[{webhook: {url: 'https://a/', maxBatchBytes: -1}}]", "maxBatchBytes"),
                 ("[{webhook: {url: 'https://a/', retries: 7}}]", "retries"),
-                ("[{webhook: {url: 'https://a/'}, acknowledge: true}]", "acknowledge is for exec"),
+                ("[{webhook: {url: 'https://a/'}, acknowledge: true}]", "acknowledge goes with exec"),
                 ("[{exec: cat}]", "exec"), ("[cat]", "a handler is a mapping"), ("cat", "handlers"),
                 ("[{exec: [cat], resources: [podz]}]", "the handler's podz is none of this file's resources"),
                 ("[{exec: [cat], acknowledge: 7}]", "acknowledge"), ("[{exec: [cat], restart: no}]", "restart")]
