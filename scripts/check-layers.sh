@@ -27,7 +27,7 @@ declare -A below=(
     [apiserver]="base json object yaml rest indexer informer watchcache table serve document fault"
     [workloads]="base json object indexer serve document apiserver"
     [sim]="base json object yaml rest indexer informer controller watchcache serve document fault apiserver workloads"
-    [handlers]="base json object reflector"
+    [handlers]="base json object reflector rest"
     [daemon]="base json object yaml rest indexer deltafifo reflector informer watchcache table serve handlers"
 )
 # header pattern: the only folders that may include it

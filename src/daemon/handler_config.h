@@ -7,18 +7,19 @@
 #define KINF_DAEMON_HANDLER_CONFIG_H
 
 #include "daemon/resource_config.h"
+#include "daemon/webhook_config.h"
 
-/* Either of exec and plugin. */
 struct kinf__handler_config {
-    struct kinf__strings exec;      /* a program and its arguments */
-    char *plugin;                   /* the path of a shared object */
+    struct kinf__strings exec; /* a program and its arguments; none: it is no program */
+    struct kinf__webhook_config webhook;
+    char *plugin;                   /* the path of a shared object; NULL: it is none */
     char *plugin_config;            /* its `config`, as JSON */
     struct kinf__strings resources; /* as their entries name them; none: all */
     bool acknowledges;
 };
 
-/* Fills an empty entry, whose owner releases it, on failure too. Program or plugin have to be there. Errors:
- * KINF_ERR_CONFIG, KINF_ERR_NO_MEMORY. */
+/* Fills an empty entry, whose owner releases it, on failure too. The program, or the files, have to be
+ * there. Errors: KINF_ERR_CONFIG, KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__handler_config_read(const struct kinf__yaml *yaml,
                                               const struct kinf__yaml_node *node,
                                               struct kinf__handler_config *handler,

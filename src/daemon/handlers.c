@@ -17,6 +17,7 @@
 static int start(struct kinf__running_handler *running, const struct kinf__handler_config *config,
                  struct kinf_error *err)
 {
+    const struct kinf__webhook_options webhook = kinf__webhook_config_options(&config->webhook);
     int failed = kinf__handler_config_copy(config, &running->config, err);
 
     if (failed < 0)
@@ -24,6 +25,8 @@ static int start(struct kinf__running_handler *running, const struct kinf__handl
     if (config->plugin != NULL)
         return kinf__plugin_handler_new(config->plugin, config->plugin_config, &running->handler,
                                         err);
+    if (webhook.site.url != NULL)
+        return kinf__webhook_handler_new(&webhook, &running->handler, err);
     return kinf__exec_handler_new(config->exec.items, config->exec.n_items, config->acknowledges,
                                   &running->handler, err);
 }
@@ -149,7 +152,7 @@ void kinf__outbox_feeds_release(struct kinf__outbox_feeds *feeds)
     X("kinformer_handler_unacknowledged", GAUGE, 0, "Changes that it has not acknowledged.",       \
       status.outbox.n_unacknowledged)                                                              \
     X("kinformer_handler_errors_total", COUNTER, 0,                                                \
-      "Lines that are no acknowledgement, calls and requests that failed.", status.n_errors)
+      "What failed: ends, lines that are no acknowledgement, calls, requests.", status.n_errors)
 
 static const struct kinf__metric metrics[] = { HANDLER_METRICS(KINF__METRIC_ROW) };
 
@@ -209,4 +212,35 @@ int kinf__daemon_handlers_write_metrics(struct kinf__buffer *out, void *ctx)
             failed = write_sample(handlers, i, metric, out);
     }
     return failed < 0 ? failed : write_counts(handlers, out);
+}
+
+/* --- state --- */
+
+static void report_handler(struct kinf__report *report, struct kinf__handler *handler)
+{
+    struct kinf__handler_status status;
+
+    kinf__handler_status(handler, &status);
+    kinf__report_open(report, NULL, '{');
+    kinf__report_text(report, "name", handler->name);
+    kinf__report_text(report, "kind", handler->kind->name);
+    kinf__report_bool(report, "running", status.is_running);
+    kinf__report_count(report, "starts", status.n_starts);
+    kinf__report_count(report, "errors", status.n_errors);
+    kinf__report_count(report, "sent", status.outbox.n_told);
+    kinf__report_count(report, "backlog", status.outbox.n_waiting);
+    kinf__report_count(report, "unacknowledged", status.outbox.n_unacknowledged);
+    kinf__report_text(report, "lastError", status.last_error.message);
+    kinf__report_time(report, "lastErrorTime", status.last_error.at_ms);
+    kinf__report_close(report, '}');
+}
+
+void kinf__daemon_handlers_report(struct kinf__report *report, void *ctx)
+{
+    const struct kinf__daemon_handlers *handlers = ctx;
+
+    kinf__report_open(report, "handlers", '[');
+    for (size_t i = 0; i < handlers->n_items; i++)
+        report_handler(report, handlers->items[i].handler);
+    kinf__report_close(report, ']');
 }

@@ -8,6 +8,7 @@
 
 #include "daemon/config.h"
 #include "handlers/handler.h"
+#include "serve/report.h"
 
 struct kinf__running_handler {
     struct kinf__handler_config config;
@@ -52,7 +53,8 @@ KINF_MUST_CHECK int kinf__daemon_handlers_make_feeds(const struct kinf__daemon_h
                                                      struct kinf_error *err);
 void kinf__outbox_feeds_release(struct kinf__outbox_feeds *feeds);
 
-/* A kinf__write_metrics_cb of the handlers. Any thread. */
+/* A kinf__write_metrics_cb and a kinf__write_state_cb (serve/server.h) of the handlers. Any thread. */
 KINF_MUST_CHECK int kinf__daemon_handlers_write_metrics(struct kinf__buffer *out, void *ctx);
+void kinf__daemon_handlers_report(struct kinf__report *report, void *ctx);
 
 #endif

@@ -33,7 +33,8 @@ int kinf__serving_new(const struct kinf__config *config, struct kinf_client *cli
     struct kinf__server_options options = { .max_staleness_ms = config->max_staleness_ms,
                                             .source = kinf_client_server(client),
                                             .write_metrics = kinf__daemon_handlers_write_metrics,
-                                            .metrics_ctx = handlers };
+                                            .write_state = kinf__daemon_handlers_report,
+                                            .program_ctx = handlers };
     struct kinf__serving *serving = calloc(1, sizeof *serving);
     int failed = 0;
 

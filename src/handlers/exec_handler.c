@@ -81,7 +81,7 @@ static void on_acknowledged(const char *line, void *ctx)
     if (read_acknowledgement(line, &sequence) &&
         kinf__outbox_acknowledge(&handler->base.outbox, sequence))
         return;
-    atomic_fetch_add(&handler->base.n_errors, 1);
+    kinf__handler_note_error(&handler->base, "a line is no acknowledgement");
     log_said(handler, "no acknowledgement", line);
 }
 
@@ -191,13 +191,6 @@ static const char *attend(struct exec_handler *handler)
     return kinf__handler_is_stopping(&handler->base) ? NULL : why;
 }
 
-static void tell_end(const struct exec_handler *handler, const char *why, int status)
-{
-    KINF__LOG(KINF__LOG_HANDLERS, KINF_LOG_WARN, "handler %s handler=%s %s=%d", why,
-              KINF__QUOTED(handler->base.name), WIFSIGNALED(status) ? "signal" : "exit_code",
-              WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
-}
-
 static void attend_to_program(struct kinf__handler *base)
 {
     struct exec_handler *handler = KINF__CONTAINER_OF(base, struct exec_handler, base);
@@ -207,8 +200,7 @@ static void attend_to_program(struct kinf__handler *base)
 
     atomic_fetch_add(&base->n_starts, 1);
     if (failed != 0) {
-        KINF__LOG(KINF__LOG_HANDLERS, KINF_LOG_WARN, "handler cannot be run handler=%s error=%s",
-                  KINF__QUOTED(handler->base.name), KINF__QUOTED(strerrordesc_np(failed)));
+        kinf__handler_failed(base, "it cannot be run: %s", strerrordesc_np(failed));
         return;
     }
     atomic_store(&base->is_running, true);
@@ -219,7 +211,8 @@ static void attend_to_program(struct kinf__handler *base)
     status = kinf__child_end(&handler->child);
     atomic_store(&base->is_running, false);
     if (why != NULL)
-        tell_end(handler, why, status);
+        kinf__handler_failed(base, "it %s %s=%d", why, WIFSIGNALED(status) ? "signal" : "exit_code",
+                             WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 }
 
 /* --- what the header promises --- */
@@ -263,7 +256,8 @@ int kinf__exec_handler_new(char *const *args, size_t n_args, bool acknowledges,
                            struct kinf__handler **ret_handler, struct kinf_error *err)
 {
     static const struct kinf__handler_kind kind = { .attend = attend_to_program,
-                                                    .release = release };
+                                                    .release = release,
+                                                    .name = "exec" };
     struct exec_handler *handler = calloc(1, sizeof *handler);
     int failed;
 

@@ -3,25 +3,49 @@
  */
 #include "handlers/handler.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 
-#define BACKOFF_BASE_MS 1000
-#define BACKOFF_MAX_MS  30000 /* with jitter twice this */
-
 bool kinf__handler_is_stopping(struct kinf__handler *handler)
 {
     return kinf__outbox_is_closed(&handler->outbox);
 }
 
-static void pause_a_while(struct kinf__handler *handler)
+void kinf__handler_note_error(struct kinf__handler *handler, const char *message)
+{
+    struct kinf__handler_error error = { .at_ms = kinf__clock_now_ms() };
+
+    snprintf(error.message, sizeof error.message, "%s", message);
+    atomic_fetch_add(&handler->n_errors, 1);
+    kinf__mutex_lock(&handler->status_lock);
+    handler->last_error = error;
+    kinf__mutex_unlock(&handler->status_lock);
+}
+
+void kinf__handler_failed(struct kinf__handler *handler, const char *fmt, ...)
+{
+    char message[KINF_ERROR_MESSAGE_SIZE];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(message, sizeof message, fmt, args);
+    va_end(args);
+    kinf__handler_note_error(handler, message);
+    KINF__LOG(KINF__LOG_HANDLERS, KINF_LOG_WARN, "handler failed handler=%s error=%s",
+              KINF__QUOTED(handler->name), KINF__QUOTED(message));
+}
+
+void kinf__handler_pause(struct kinf__handler *handler, struct kinf__backoff *backoff,
+                         int64_t retry_after_ms)
 {
     int64_t now_ms = kinf__clock_now_ms();
     int64_t wait_ms =
-        kinf__backoff_next(&handler->backoff, now_ms, (uint64_t)kinf__clock_now_ns(), 0);
+        kinf__backoff_next(backoff, now_ms, (uint64_t)kinf__clock_now_ns(), retry_after_ms);
     int64_t deadline_ms = kinf__clock_add_ms(now_ms, wait_ms);
 
     while (wait_ms > 0 && !kinf__handler_is_stopping(handler) &&
@@ -38,7 +62,7 @@ static void *run(void *ctx)
 
     while (!kinf__handler_is_stopping(handler)) {
         handler->kind->attend(handler);
-        pause_a_while(handler);
+        kinf__handler_pause(handler, &handler->backoff, 0);
     }
     if (handler->kind->end != NULL)
         handler->kind->end(handler);
@@ -50,16 +74,19 @@ int kinf__handler_init(struct kinf__handler *handler, const struct kinf__handler
                        char *name, const struct kinf__outbox_options *options,
                        struct kinf_error *err)
 {
-    int failed = kinf__outbox_init(&handler->outbox, options, err);
+    int failed;
 
     handler->kind = kind;
     handler->name = name;
     handler->stop.fd = handler->ended.fd = -1;
+    kinf__backoff_init(&handler->backoff, KINF__HANDLER_BACKOFF_BASE_MS,
+                       KINF__HANDLER_BACKOFF_MAX_MS);
+    kinf__mutex_init(&handler->status_lock, KINF__RANK_STATUS);
+    failed = kinf__outbox_init(&handler->outbox, options, err);
     if (failed == 0)
         failed = kinf__waker_init(&handler->stop, err);
     if (failed == 0)
         failed = kinf__waker_init(&handler->ended, err);
-    kinf__backoff_init(&handler->backoff, BACKOFF_BASE_MS, BACKOFF_MAX_MS);
     return failed == 0 && name == NULL ? kinf__error_no_memory(err) : failed;
 }
 
@@ -119,6 +146,7 @@ void kinf__handler_free(struct kinf__handler *handler)
     kinf__outbox_release(&handler->outbox);
     kinf__waker_release(&handler->stop);
     kinf__waker_release(&handler->ended);
+    kinf__mutex_release(&handler->status_lock);
     free(handler->name);
     free(handler);
 }
@@ -128,5 +156,8 @@ void kinf__handler_status(struct kinf__handler *handler, struct kinf__handler_st
     ret_status->is_running = atomic_load(&handler->is_running);
     ret_status->n_starts = atomic_load(&handler->n_starts);
     ret_status->n_errors = atomic_load(&handler->n_errors);
+    kinf__mutex_lock(&handler->status_lock);
+    ret_status->last_error = handler->last_error;
+    kinf__mutex_unlock(&handler->status_lock);
     kinf__outbox_status(&handler->outbox, &ret_status->outbox);
 }

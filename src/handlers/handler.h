@@ -2,7 +2,7 @@
  * A handler of any kind: a thread that tells a consumer what the outbox has, and begins anew when that
  * failed, after 1 to 60 seconds, twice as long each time unless it went well for two minutes.
  *
- * A kind (exec_handler.h) has a struct that begins with this one.
+ * A kind (exec_handler.h, webhook_handler.h) has a struct that begins with this one.
  *
  * Threads: any, but for new and free.
  */
@@ -28,10 +28,16 @@ struct kinf__handler_kind {
     void (*attend)(struct kinf__handler *handler);
     /* Releases what the kind has. The thread has ended, or never ran. */
     void (*release)(struct kinf__handler *handler);
+    const char *name; /* "exec" */
     /* Ends what it tells. On the handler's thread, which ends then. NULL: there is nothing to end. */
     void (*end)(struct kinf__handler *handler);
     /* Who does not end within this time from the interruption is left alone; 0: it always ends. */
     int64_t patience_ms;
+};
+
+struct kinf__handler_error {
+    char message[KINF_ERROR_MESSAGE_SIZE]; /* "": there was none */
+    int64_t at_ms;
 };
 
 struct kinf__handler {
@@ -54,6 +60,9 @@ struct kinf__handler {
     _Atomic(bool) is_running; /* the consumer is there */
     _Atomic(uint64_t) n_starts;
     _Atomic(uint64_t) n_errors;
+    struct kinf__mutex status_lock;
+    /* guarded by status_lock */
+    struct kinf__handler_error last_error;
 };
 
 /* For kinds. `handler` begins an allocation of its kind, which is zero otherwise; it is freed by
@@ -67,6 +76,15 @@ KINF_MUST_CHECK int kinf__handler_start(struct kinf__handler *handler, struct ki
 bool kinf__handler_is_stopping(struct kinf__handler *handler);
 /* Ends the pause before the next attempt, now or when it begins. Any thread. */
 void kinf__handler_hurry(struct kinf__handler *handler);
+/* What went wrong, in words for people: kept for the status and counted; the second is also logged. */
+void kinf__handler_note_error(struct kinf__handler *handler, const char *message);
+void kinf__handler_failed(struct kinf__handler *handler, const char *fmt, ...) KINF_PRINTF(2, 3);
+/* Until it may be tried again, or the handler is to stop. `retry_after_ms` is the least, 0: none. */
+void kinf__handler_pause(struct kinf__handler *handler, struct kinf__backoff *backoff,
+                         int64_t retry_after_ms);
+
+#define KINF__HANDLER_BACKOFF_BASE_MS 1000
+#define KINF__HANDLER_BACKOFF_MAX_MS  30000 /* with jitter twice this */
 
 /* Begins its end, and waits for nothing. */
 void kinf__handler_interrupt(struct kinf__handler *handler);
@@ -80,6 +98,7 @@ struct kinf__handler_status {
     bool is_running;
     uint64_t n_starts; /* attempts */
     uint64_t n_errors;
+    struct kinf__handler_error last_error;
     struct kinf__outbox_status outbox;
 };
 void kinf__handler_status(struct kinf__handler *handler, struct kinf__handler_status *ret_status);

@@ -75,11 +75,8 @@ static int end_call(struct plugin_handler *handler, int failed, const struct kin
 
     kinf__plugin_handler_look(&handler->base, kinf__clock_now_ms());
     atomic_store(&handler->call, NULL);
-    if (failed < 0) {
-        atomic_fetch_add(&handler->base.n_errors, 1);
-        KINF__LOG(KINF__LOG_HANDLERS, KINF_LOG_WARN, "plugin failed handler=%s call=%s error=%s",
-                  KINF__QUOTED(handler->base.name), call, KINF__QUOTED(err->message));
-    }
+    if (failed < 0)
+        kinf__handler_failed(&handler->base, "%s: %s", call, err->message);
     return failed;
 }
 
@@ -324,9 +321,11 @@ static int copy_texts(struct plugin_handler *handler, const char *path, const ch
 int kinf__plugin_handler_new(const char *path, const char *config,
                              struct kinf__handler **ret_handler, struct kinf_error *err)
 {
-    static const struct kinf__handler_kind kind = {
-        .attend = attend, .release = release, .end = end, .patience_ms = PATIENCE_MS
-    };
+    static const struct kinf__handler_kind kind = { .attend = attend,
+                                                    .release = release,
+                                                    .name = "plugin",
+                                                    .end = end,
+                                                    .patience_ms = PATIENCE_MS };
     const struct kinf__outbox_options options = { .acknowledges = true, .keeps_old = true };
     struct plugin_handler *handler = calloc(1, sizeof *handler);
     int failed;

@@ -154,50 +154,48 @@ static int fill(struct kinf_client *client, const struct kinf_client_options *op
     return 0;
 }
 
-static int load(struct kinf_client *client, const struct kinf_client_options *options,
-                struct kinf_error *err)
+/* What a kubeconfig would say of a server in this process. */
+static int make_config(struct kinf__cluster_config *config, struct kinf_error *err)
 {
-    int failed = kinf__cluster_config_load(options, &client->config, err);
-
-    return failed < 0 ? failed : fill(client, options, err);
+    config->cluster_source = strdup("a server in this process");
+    config->server = strdup("http://127.0.0.1:1");
+    if (config->cluster_source != NULL && config->server != NULL)
+        return 0;
+    kinf__cluster_config_release(config);
+    return kinf__error_no_memory(err);
 }
 
-/* What a kubeconfig would say. */
-static int make_config(struct kinf_client *client, const struct kinf_client_options *options,
-                       struct kinf_error *err)
+static void init(struct kinf_client *client, const struct kinf__cluster_config *config)
 {
-    client->config.cluster_source = strdup("a server in this process");
-    client->config.server = strdup("http://127.0.0.1:1");
-    if (client->config.cluster_source == NULL || client->config.server == NULL)
-        return kinf__error_no_memory(err);
-    return fill(client, options, err);
-}
-
-/* `local` NULL: the configuration is read. */
-static int client_new(const struct kinf_client_options *options, const struct sockaddr_un *local,
-                      socklen_t local_len, struct kinf_client **ret_client, struct kinf_error *err)
-{
-    struct kinf_client *client;
-    int failed = check_library(err);
-
-    if (failed < 0)
-        return failed;
-    client = calloc(1, sizeof *client);
-    if (client == NULL)
-        return kinf__error_no_memory(err);
+    client->config = *config;
     client->interrupted.fd = -1;
-    if (local != NULL)
-        client->local = *local;
-    client->local_len = local_len;
     kinf__mutex_init(&client->users_lock, KINF__RANK_CLIENT);
     kinf__list_init(&client->users);
     kinf__mutex_init(&client->controllers_lock, KINF__RANK_CONTROLLERS);
     kinf__list_init(&client->controllers);
     kinf__mutex_init(&client->requests_lock, KINF__RANK_REQUESTS);
     kinf__discovery_cache_init(&client->discovery);
+}
+
+/* `local` NULL: the server is somewhere in the network. */
+static int client_new(struct kinf__cluster_config *take_config,
+                      const struct kinf_client_options *options, const struct sockaddr_un *local,
+                      socklen_t local_len, struct kinf_client **ret_client, struct kinf_error *err)
+{
+    struct kinf_client *client = calloc(1, sizeof *client);
+    int failed;
+
+    if (client == NULL) {
+        kinf__cluster_config_release(take_config);
+        return kinf__error_no_memory(err);
+    }
+    init(client, take_config);
+    if (local != NULL)
+        client->local = *local;
+    client->local_len = local_len;
     failed = kinf__waker_init(&client->interrupted, err);
     if (failed == 0)
-        failed = local != NULL ? make_config(client, options, err) : load(client, options, err);
+        failed = fill(client, options, err);
     if (failed < 0) {
         kinf_client_free(client);
         return failed;
@@ -212,11 +210,16 @@ int kinf_client_new(const struct kinf_client_options *options, struct kinf_clien
     KINF__REFUSE_NULL(err, KINF_ERR_INVALID, ret_client);
 
     struct kinf_client_options own = KINF_CLIENT_OPTIONS_INIT;
+    struct kinf__cluster_config config;
     int rc = 0;
 
     if (options != NULL)
         rc = kinf__options_read(&own, sizeof own, options, "struct kinf_client_options", err);
-    return rc < 0 ? rc : client_new(&own, NULL, 0, ret_client, err);
+    if (rc == 0)
+        rc = check_library(err);
+    if (rc == 0)
+        rc = kinf__cluster_config_load(&own, &config, err);
+    return rc < 0 ? rc : client_new(&config, &own, NULL, 0, ret_client, err);
 }
 
 int kinf__client_new_local(const struct sockaddr_un *address, socklen_t address_len,
@@ -224,8 +227,26 @@ int kinf__client_new_local(const struct sockaddr_un *address, socklen_t address_
 {
     static const struct kinf_client_options options = { .size = sizeof options,
                                                         .queries_per_second = -1 };
+    struct kinf__cluster_config config = { 0 };
+    int failed = check_library(err);
 
-    return client_new(&options, address, address_len, ret_client, err);
+    if (failed == 0)
+        failed = make_config(&config, err);
+    return failed < 0 ? failed
+                      : client_new(&config, &options, address, address_len, ret_client, err);
+}
+
+int kinf__client_new_of(struct kinf__cluster_config *take_config, int64_t connect_timeout_ms,
+                        struct kinf_client **ret_client, struct kinf_error *err)
+{
+    const struct kinf_client_options options = { .size = sizeof options,
+                                                 .connect_timeout_ms = connect_timeout_ms };
+    int failed = check_library(err);
+
+    if (failed == 0)
+        return client_new(take_config, &options, NULL, 0, ret_client, err);
+    kinf__cluster_config_release(take_config);
+    return failed;
 }
 
 bool kinf__client_is_held(struct kinf_client *client)

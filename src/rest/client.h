@@ -78,5 +78,9 @@ void kinf__client_remove_controller(struct kinf_client *client, struct kinf__lis
  * Errors: KINF_ERR_UNSUPPORTED, KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__client_new_local(const struct sockaddr_un *address, socklen_t address_len,
                                            struct kinf_client **ret_client, struct kinf_error *err);
+/* One of a server that no kubeconfig names; site.h says which. Errors: as kinf_client_new(). */
+KINF_MUST_CHECK int kinf__client_new_of(struct kinf__cluster_config *take_config,
+                                        int64_t connect_timeout_ms, struct kinf_client **ret_client,
+                                        struct kinf_error *err);
 
 #endif

@@ -181,21 +181,32 @@ static void begin(struct kinf__http *http, const struct kinf__http_request *requ
               http->client->host);
 }
 
+/* Returns how many there are; there is room for three, and more. */
+static size_t gather_headers(const struct kinf__http_request *request, struct kinf__header *headers)
+{
+    size_t n = 0;
+
+    headers[n++] = (struct kinf__header){ "Accept", or_json(request->accept) };
+    headers[n++] =
+        (struct kinf__header){ "Accept-Encoding", request->accept_gzip ? "gzip" : "identity" };
+    if (request->body.bytes != NULL)
+        headers[n++] = (struct kinf__header){ "Content-Type", or_json(request->content_type) };
+    for (size_t i = 0; i < request->n_headers && i < KINF__HTTP_MORE_HEADERS; i++)
+        headers[n++] = request->headers[i];
+    return n;
+}
+
 /* A connection that was made with other certificates is closed. */
 static int prepare(struct kinf__http *http, const struct kinf__http_request *request)
 {
-    const struct kinf__header headers[] = {
-        { "Accept", or_json(request->accept) },
-        { "Accept-Encoding", request->accept_gzip ? "gzip" : "identity" },
-        { "Content-Type", or_json(request->content_type) },
-    };
+    struct kinf__header headers[3 + KINF__HTTP_MORE_HEADERS];
     struct kinf__roundtrip_request own = {
         .method = method_of(request),
         .target = kinf_str_from(request->target),
         .has_body = request->body.bytes != NULL,
         .body_len = (int64_t)request->body.len,
         .headers = headers,
-        .n_headers = request->body.bytes != NULL ? 3 : 2,
+        .n_headers = gather_headers(request, headers),
         .limits = { request->head_timeout_ms, request->idle_timeout_ms, request->total_timeout_ms },
         .stop = http->waker,
     };

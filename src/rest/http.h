@@ -15,6 +15,10 @@
 
 #include "base/buffer.h"
 #include "base/thread.h"
+#include "rest/head.h"
+
+/* Of a request, beside those that each has. */
+#define KINF__HTTP_MORE_HEADERS 2
 
 struct kinf__http;
 
@@ -49,8 +53,10 @@ struct kinf__http_request {
     /* What is sent; bytes NULL: nothing. Never sent a second time once a part of it went out, even
      * if the connection turns out to be dead: the server may have acted. */
     struct kinf_str body;
-    const char *content_type; /* of it */
-    const char *accept;       /* default: application/json */
+    const char *content_type;           /* of it */
+    const char *accept;                 /* default: application/json */
+    const struct kinf__header *headers; /* more of them; KINF__HTTP_MORE_HEADERS at most */
+    size_t n_headers;
     bool accept_gzip; /* otherwise identity; gzip, also in several members, is understood anyway */
     int64_t head_timeout_ms;  /* from the request to the end of the response's head, or of a refusal
                                  to its end; 0: none */

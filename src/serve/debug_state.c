@@ -367,6 +367,8 @@ static void write_end(struct debug_state *state)
 
     if (server->demand != NULL)
         kinf__demand_report(server->demand, &state->report);
+    if (server->write_state != NULL)
+        server->write_state(&state->report, server->program_ctx);
     write_recent_events(&state->report, server);
     if (kinf__request_has_parameter(&state->exchange->request, "lastHour"))
         kinf__last_hour_write(&server->last_hour, &state->report);

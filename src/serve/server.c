@@ -415,7 +415,8 @@ int kinf__server_new(const struct kinf__server_options *options, struct kinf__se
     server->demand = options->demand;
     server->log_request = options->log_request;
     server->write_metrics = options->write_metrics;
-    server->metrics_ctx = options->metrics_ctx;
+    server->write_state = options->write_state;
+    server->program_ctx = options->program_ctx;
     server->log_ctx = options->log_ctx;
     server->name = options->name != NULL ? options->name : "kinformerd";
     server->token_issuer =

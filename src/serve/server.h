@@ -22,6 +22,7 @@ struct kinf__server;
 struct kinf__authorizer;
 struct kinf__backend;
 struct kinf__demand;
+struct kinf__report;
 
 /* Takes a line of the access log; does not block. Returns false if it is dropped. Any thread, no lock
  * of the server is held. */
@@ -30,6 +31,9 @@ typedef bool kinf__log_request_cb(struct kinf_str line, void *ctx);
 /* Appends the program's own metrics (base/metrics.h). Any thread, no lock of the server is held. Errors:
  * KINF_ERR_NO_MEMORY. */
 typedef int kinf__write_metrics_cb(struct kinf__buffer *out, void *ctx);
+/* Writes members of its own into the object that is /debug/state (serve/report.h). Any thread; the
+ * server's lock is held, so it calls nothing of it. */
+typedef void kinf__write_state_cb(struct kinf__report *report, void *ctx);
 
 struct kinf__server_options {
     int64_t max_staleness_ms; /* for /readyz; 0: KINF__SERVE_STALENESS_MIN_MS */
@@ -44,7 +48,8 @@ struct kinf__server_options {
     kinf__log_request_cb *log_request; /* NULL: no request is logged */
     void *log_ctx;
     kinf__write_metrics_cb *write_metrics; /* NULL: there are no others */
-    void *metrics_ctx;
+    kinf__write_state_cb *write_state;     /* likewise */
+    void *program_ctx;                     /* of both */
 };
 
 struct kinf__server_status {

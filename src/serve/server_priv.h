@@ -75,7 +75,8 @@ struct kinf__server {
     struct kinf__demand *demand;           /* NULL: no types are cached but those that are named */
     kinf__log_request_cb *log_request;     /* NULL: there is no access log */
     kinf__write_metrics_cb *write_metrics; /* NULL: there are no others */
-    void *metrics_ctx;
+    kinf__write_state_cb *write_state;     /* likewise */
+    void *program_ctx;
     void *log_ctx;
     const char *name;
     uint32_t token_issuer;

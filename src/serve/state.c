@@ -360,7 +360,7 @@ int kinf__state_answer_metrics(struct kinf__exchange *exchange)
     if (failed == 0)
         failed = kinf__demand_write_metrics(server->demand, kinf__clock_now_ms(), out);
     if (failed == 0 && server->write_metrics != NULL)
-        failed = server->write_metrics(out, server->metrics_ctx);
+        failed = server->write_metrics(out, server->program_ctx);
     exchange->answer.content_type = "text/plain; version=0.0.4; charset=utf-8";
     return failed < 0 ? kinf__refuse_no_memory(exchange->refusal) : 0;
 }

@@ -1,24 +1,25 @@
-"""Handlers of the daemon that are programs: they end with the state of the server, whatever happens to them."""
+"""Handlers of the daemon, programs and URLs: they end with the state of the server, whatever happens to them."""
 
 import json
 import os
 import random
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
 
-from harness import ROOT, Daemon, cluster, config_map, run_daemon, wait_until
+from harness import ROOT, Daemon, cluster, config_map, make_key_pair, run_daemon, wait_until
 
 SPACE = "handlers"
 EXAMPLE = os.path.join(ROOT, "examples", "exec-handler", "handler.py")
 
 # Writes its state into FOLDER/state after each line, the uids of all that it was told and of all deletions into
 # FOLDER/told and FOLDER/deleted, its number into FOLDER/pid.
-HANDLER = """
+TAKE = """
 import json, os, sys
 folder = os.environ["FOLDER"]
 with open(folder + "/pid", "w") as file:
@@ -32,7 +33,7 @@ def write(name, text):
     with open(folder + "/new", "w") as file:
         file.write(text)
     os.replace(folder + "/new", folder + "/" + name)
-for line in sys.stdin:
+def take(line):
     event = json.loads(line)
     if event["type"] == "RESET":
         state.clear()
@@ -49,8 +50,55 @@ for line in sys.stdin:
         assert event["object"]["metadata"]["resourceVersion"] == event["resourceVersion"]
     if synced:
         write("state", json.dumps({"state": state, "synced": synced}))
+    return event
+"""
+
+HANDLER = TAKE + """
+for line in sys.stdin:
+    event = take(line)
     if "seq" in event:
         print(json.dumps({"ack": event["seq"]}), flush=True)
+"""
+
+# Takes batches at the port that is its argument, as webhook_handler.h says: repeats are passed over, and who does not know
+# where it is asks for everything anew. What is against the contract it writes into FOLDER/wrong.
+RECEIVER = TAKE + """
+import http.server, ssl, threading
+lock = threading.Lock()
+known = {"run": None, "last": 0}
+def take_batch(headers, body):
+    first, last = map(int, headers["Kinformer-Sequence"].split("-"))
+    lines = body.splitlines()
+    assert [json.loads(line)["seq"] for line in lines] == list(range(first, last + 1)), body
+    assert headers["Content-Type"] == "application/x-ndjson" and headers["Authorization"] == "Bearer word", headers
+    is_known = headers["Kinformer-Run"] == known["run"]
+    if is_known and last <= known["last"]:
+        return 200
+    if json.loads(lines[0])["type"] != "RESET" and (not is_known or first != known["last"] + 1):
+        return 409
+    for line in lines:
+        take(line)
+    known.update(run=headers["Kinformer-Run"], last=last)
+    return 200
+class Receiver(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    log_message = lambda *args: None
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        try:
+            with lock:
+                code = take_batch(self.headers, body)
+        except Exception as error:
+            write("wrong", repr(error))
+            code = 400
+        self.send_response(code)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+server = http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Receiver)
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain(folder + "/tls.crt", folder + "/tls.key")
+server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+server.serve_forever()
 """
 
 
@@ -194,6 +242,73 @@ class HandlersTest(unittest.TestCase):
         daemon.stop()
         cluster().loader("delete", "-namespace", "handler-example-0")
 
+    def receiver(self):
+        """Starts it, in place of the one before."""
+        path = self.write("receiver.py", RECEIVER)
+        process = subprocess.Popen([sys.executable, path, str(self.port)], env={**os.environ, "FOLDER": self.folder})
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+    def webhook(self, **more):
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
+        make_key_pair(self.folder + "/tls")
+        token = self.write("word", "word\n")
+        return {"url": f"https://localhost:{self.port}/changes", "caFile": self.folder + "/tls.crt", "tokenFile": token, **more}
+
+    def test_a_receiver_that_is_killed_under_changes_ends_with_the_state_of_the_server(self):
+        self.put("before", "x")
+        daemon = self.daemon(config=self.config([{"webhook": self.webhook(maxBatchBytes=4000)}]))
+        running = [self.receiver()]
+        self.wait_equal(daemon)
+
+        def kill():
+            running[0].kill()
+            running[0].wait()
+            running[0] = self.receiver()
+        self.kill_handler = kill
+        deleted = self.change(time.time_ns(), 40, kills=True)
+        kill()
+        deleted.append(self.delete("before"))
+        self.wait_equal(daemon)
+        told = set(self.read("told").split())
+        self.assertGreater(len(told), 0)
+        wait_until(lambda: daemon.check() or told & set(deleted) <= set(self.read("deleted").split()), "every deletion")
+        self.assertEqual(self.read("wrong"), "")
+        self.assertGreater(daemon.count_log("handler failed"), 0)
+        self.assertNotIn("word", daemon.log_text().replace("tokenFile", "").replace(self.folder + "/word", ""))
+        daemon.stop(within=10)
+
+    def test_the_state_tells_of_each(self):
+        listen = f"unix:{self.folder}/listen.sock"
+        hook = self.webhook()
+        config = self.config([{"exec": ["sh", "-c", "exit 7"]}, {"webhook": hook}])
+        daemon = self.daemon("--listen", listen, config=config)
+
+        def told():
+            text = subprocess.run(["curl", "-s", "--unix-socket", self.folder + "/listen.sock", "http://daemon/debug/state"],
+                                  check=False, text=True, stdout=subprocess.PIPE).stdout
+            return json.loads(text)["handlers"] if text else None
+        bad, away = wait_until(lambda: daemon.check() or (told() or [{}])[-1].get("errors") and told()[0]["errors"] and told(),
+                               "both have failed")
+        self.assertEqual(set(bad), {"name", "kind", "running", "starts", "errors", "sent", "backlog", "unacknowledged",
+                                    "lastError", "lastErrorTime"})
+        self.assertEqual((bad["kind"], bad["name"]), ("exec", "sh -c exit 7"))
+        self.assertIn("exit_code=7", bad["lastError"])
+        self.assertEqual((away["kind"], away["name"], away["running"]), ("webhook", hook["url"], False))
+        self.assertIn("cannot connect to the server localhost:", away["lastError"])
+        self.assertRegex(away["lastErrorTime"], r"^\d{4}-.*Z$")
+        self.receiver()
+        self.wait_equal(daemon)
+        here = wait_until(lambda: told()[1]["running"] and told()[1], "the webhook")
+        wait_until(lambda: told()[1]["unacknowledged"] == 0 == told()[1]["backlog"], "all is taken")
+        self.assertGreaterEqual(here["sent"], 2)
+        self.config([{"exec": ["sh", "-c", "exit 7"]}, {"webhook": {**hook, "timeout": "7s"}}])
+        daemon.process.send_signal(signal.SIGHUP)
+        daemon.wait_logged("handlers change only by a restart")
+        daemon.stop()
+
     def test_metrics_tell_of_each(self):
         listen = f"unix:{self.folder}/listen.sock"
         daemon = self.daemon("--exec", "cat > /dev/null", "--exec", "exit 7", "--listen", listen, "--namespace", SPACE,
@@ -228,7 +343,18 @@ class HandlersTest(unittest.TestCase):
                 ("[{exec: [./nothing]}]", "exec: there is no program './nothing'"),
                 ("[{exec: [/]}]", "exec: there is no program '/'"),
                 ("[{exec: ['']}]", "exec: there is no program ''"),
-                ("[{exec: []}]", "a handler has either an exec"), ("[{}]", "a handler has either an exec"),
+                ("[{exec: []}]", "exec is a program and its arguments"), ("[{}]", "a handler has one of exec, webhook and plugin"),
+                ("[{exec: [cat], webhook: {url: 'https://a/'}}]", "a handler has one of exec, webhook and plugin"),
+                ("[{webhook: {}}]", "webhook: it has no url"), ("[{webhook: 'https://a/'}]", "webhook"),
+                ("[{webhook: {url: 'gopher://a/'}}]", "is no https:// or http:// URL"),
+                ("[{webhook: {url: 'http://example.com/'}}]", "http:// shows all objects to the network"),
+                ("[{webhook: {url: 'https://a/', caFile: /nothing}}]", "cannot read /nothing"),
+                ("[{webhook: {url: 'https://a/', tokenFile: /nothing}}]", "cannot read /nothing"),
+                ("[{webhook: {url: 'https://a/', certFile: /nothing}}]", "certFile and keyFile go together"),
+                ("[{webhook: {url: 'https://a/', timeout: 7}}]", "timeout"),
+                ("[{webhook: {url: 'https://a/', maxBatchBytes: -1}}]", "maxBatchBytes"),
+                ("[{webhook: {url: 'https://a/', retries: 7}}]", "retries"),
+                ("[{webhook: {url: 'https://a/'}, acknowledge: true}]", "acknowledge goes with exec"),
                 ("[{exec: cat}]", "exec"), ("[cat]", "a handler is a mapping"), ("cat", "handlers"),
                 ("[{exec: [cat], resources: [podz]}]", "the handler's podz is none of this file's resources"),
                 ("[{exec: [cat], acknowledge: 7}]", "acknowledge"), ("[{exec: [cat], restart: no}]", "restart")]
@@ -239,6 +365,11 @@ class HandlersTest(unittest.TestCase):
             self.assertIn("config.yaml:", err)
             self.assertIn(words, err)
         path = self.write("config.yaml", "resources: [{resource: pods}]\nhandlers: [{exec: [cat], resources: [pods]}]\n")
+        self.assertEqual(run_daemon("--check-config", "--config", path)[0], 0)
+        path = self.write("config.yaml", "resources: [{resource: pods}]\nhandlers: " + json.dumps([
+            {"webhook": self.webhook(timeout="5s"), "resources": ["pods"]},
+            {"webhook": {"url": "http://127.0.0.1:1/", "maxBatchBytes": 1}},
+            {"webhook": {"url": "http://example.com/", "insecure": True}}]) + "\n")
         self.assertEqual(run_daemon("--check-config", "--config", path)[0], 0)
         self.assertEqual(run_daemon("--check-config", "--resource", "pods", "--exec", "cat")[0], 0)
         code, _, err = run_daemon("--check-config", "--resource", "pods", "--exec", "")

@@ -72,7 +72,7 @@ def expressions():
 class Counted(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.served = cls.enterClassContext(Served("--namespace", SPACE, resource=("configmaps",)))
+        cls.served = cls.enterClassContext(Served("--namespace", SPACE, "--exec", "cat > /dev/null", resource=("configmaps",)))
 
     def test_promtool_finds_nothing_to_say_of_a_real_answer(self):
         ask(self.served, MAPS)
@@ -87,6 +87,7 @@ class Counted(unittest.TestCase):
         at = 'instance="a",job="k"'
         info = (f"kinformer_build_info{{{at}}}", "1x60")
         requests = f'kinformer_requests_total{{{at},verb="get",resource="pods",source="cache",code="%s"}}'
+        handler = f'kinformer_handler_%s{{{at},handler="0",name="cat"}}'
         evictions = f'kinformer_on_demand_evictions_total{{{at},reason="%s"}}'
         cases = (
             ([(f'kinformer_last_contact_age_seconds{{{at},name="pods"}}', "70+0x60")], []),
@@ -110,6 +111,10 @@ class Counted(unittest.TestCase):
              []),
             ([(f"kinformer_on_demand_waiting_types{{{at}}}", "0x60"), (f"kinformer_on_demand_away_types{{{at}}}", "1x60")],
              ["KinformerOnDemandPassedOn"]),
+            ([(handler % "running", "1x60"), (handler % "backlog", "900x60"), (handler % "errors_total", "0 1 2x60")], []),
+            ([(handler % "running", "0x60")], ["KinformerHandlerDown"]),
+            ([(handler % "running", "1x60"), (handler % "errors_total", "0+2x60")], ["KinformerHandlerFails"]),
+            ([(handler % "backlog", "0+100x60")], ["KinformerHandlerBehind"]),
         )
         with open(ALERTS, encoding="utf-8") as file:
             names = re.findall(r"alert: (\S+)", file.read())
@@ -149,8 +154,9 @@ class Counted(unittest.TestCase):
         named = {name for expr in asked for name in NAME.findall(re.sub(r'"[^"]*"', '""', expr))}
         self.assertGreater(len(named), 25)
         self.assertEqual(named - there, set())
-        shown = {name for name in there if re.match("kinformer_(session|on_demand)_", name)}
-        self.assertGreater(len(shown), 7)
+        shown = {name for name in there if re.match("kinformer_(session|on_demand)_|"
+                                                    "kinformer_handler_(running|starts|sent|backlog|unacknowledged|errors)", name)}
+        self.assertGreater(len(shown), 13)
         self.assertEqual(shown - named, set())  # nothing is counted of these that nobody looks at
 
     def test_a_process_tells_what_clients_of_prometheus_tell(self):

@@ -19,7 +19,7 @@ HTML = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0
 
 # The names are an interface: README.md has them.
 PROCESS = {"kinformerVersion", "time", "started", "residentBytes", "requests", "refused", "passed", "crowded", "underWay", "maxStalenessMs",
-           "informers", "recentEvents"}
+           "informers", "handlers", "recentEvents"}
 SCOPE = {"name", "resource", "group", "version", "namespace", "labelSelector", "fieldSelector", "shardSelector",
          "served", "pruned", "assumeScope", "onDemand"}
 INFORMER = SCOPE | {"state", "reason", "synced", "since", "lastContact", "lastList", "stalenessMs", "resourceVersion",

@@ -276,6 +276,7 @@ static void garbage_is_counted_and_logged_within_bounds(void **state)
         nap();
     }
     assert_int_equal(status_of(f).n_errors, 5007); /* {"ack":1} is right */
+    assert_string_equal(status_of(f).last_error.message, "a line is no acknowledgement");
     assert_true(__atomic_load_n(&n_log_lines, __ATOMIC_RELAXED) <= 100);
     put(f, "a", "x");
     wait_for_text(f, "told", "ns/a");
@@ -303,6 +304,8 @@ static void one_that_dies_at_once_is_not_started_often(void **state)
     start(f, "exit 3", false);
     wait_for_starts(f, 3);
     assert_true(kinf__clock_now_ms() - began_ms >= 3000); /* 1 s and 2 s at least */
+    assert_non_null(strstr(status_of(f).last_error.message, "exit_code=3"));
+    assert_true(status_of(f).last_error.at_ms >= began_ms);
     assert_true(stop_ms(f) < SLACK_MS);
 }
 
@@ -347,6 +350,8 @@ static void a_program_that_is_not_there_is_tried_again(void **state)
     wait_for_starts(f, 2);
     assert_false(status_of(f).is_running);
     assert_true(__atomic_load_n(&n_log_lines, __ATOMIC_RELAXED) >= 1);
+    assert_string_equal(status_of(f).last_error.message,
+                        "it cannot be run: No such file or directory");
     assert_true(stop_ms(f) < SLACK_MS);
 }
 

@@ -336,8 +336,8 @@ static void an_error_leads_to_everything_anew(void **state)
     assert_true(kinf__clock_now_ms() - began_ms >= 1000);
     end_handler();
     recorder_expect(&recorder, "1 open", "1 RESET", "1 RESET", "1 ADDED ns/a@1", "1 close");
-    assert_int_equal(plugin_count_log("plugin failed handler=\"scripted\" call=on_change "
-                                      "error=\"it is full\""),
+    assert_int_equal(plugin_count_log("handler failed handler=\"scripted\" "
+                                      "error=\"on_change: it is full\""),
                      1);
 }
 
@@ -353,7 +353,7 @@ static void a_deletion_is_told_until_it_is_flushed(void **state)
     wait_flushed();
     atomic_store(&do_flushes_fail, true);
     delete ("a", 2);
-    plugin_wait_log("plugin failed handler=\"scripted\" call=flush error=\"the disk is full\"");
+    plugin_wait_log("handler failed handler=\"scripted\" error=\"flush: the disk is full\"");
     assert_false(status().is_running);
     delete ("b", 3); /* while it is told nothing */
     put("c", 4);
@@ -376,7 +376,7 @@ static void one_that_cannot_be_opened_is_tried_again(void **state)
     atomic_store(&failing_opens, 1);
     start("scripted");
     put("a", 1);
-    plugin_wait_log("call=open error=\"it will not open\"");
+    plugin_wait_log("error=\"open: it will not open\"");
     recorder_wait_for(&recorder, "1 ADDED ns/a@1");
     assert_int_equal(status().n_starts, 2);
     assert_int_equal(status().n_errors, 1);
@@ -390,7 +390,7 @@ static void a_reload_ends_the_pause(void **state)
     (void)state;
     atomic_store(&failing_opens, 1);
     start("scripted");
-    plugin_wait_log("call=open");
+    plugin_wait_log("error=\"open: ");
     reload();
     recorder_wait_for(&recorder, "1 RESET");
     assert_true(kinf__clock_now_ms() - began_ms < 1000 + SLACK_MS);
@@ -488,7 +488,7 @@ static void a_new_one_that_is_bad_leaves_the_old_one(void **state)
     plugin_install("scripted", "plugin.so", SIZE_MAX);
     atomic_store(&failing_opens, 1);
     reload();
-    plugin_wait_log("call=open error=\"it will not open\"");
+    plugin_wait_log("error=\"open: it will not open\"");
     put("a", 100);
     recorder_wait_for(&recorder, "1 MODIFIED ns/a@100 was 12");
     reload(); /* now it opens */
