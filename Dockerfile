@@ -1,4 +1,4 @@
-# kinformerd in a small image: docker build -t kinformerd:0.1.0 .
+# kinformerd in a small image: docker build -t kinformerd:0.2.0 .
 FROM debian:12 AS build
 WORKDIR /src
 COPY scripts/install-deps.sh scripts/

@@ -1,4 +1,4 @@
-# kinformer. `make help` lists the targets; README.md says what comes out.
+# kinformer. `make help` lists the targets, by the sections of this file; README.md says what comes out.
 
 MODE ?= debug
 BUILD := build/$(MODE)
@@ -6,12 +6,16 @@ PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
 BINDIR ?= $(PREFIX)/bin
 INCLUDEDIR ?= $(PREFIX)/include
+MANDIR ?= $(PREFIX)/share/man
+BASHCOMPDIR ?= $(PREFIX)/share/bash-completion/completions
+ZSHCOMPDIR ?= $(PREFIX)/share/zsh/site-functions
 CC ?= cc
 CXX ?= c++
 CLANG ?= clang
 PKG_CONFIG ?= pkg-config
+SCDOC ?= scdoc
 VERSION := $(shell sed -n 's/.*KINF_VERSION_STRING "\(.*\)"/\1/p' src/include/kinformer/api.h)
-SOVERSION := 0
+SOVERSION := $(shell sed -n 's/^KINFORMER_\([0-9]*\) {$$/\1/p' src/kinformer.map)
 
 ifeq ($(V),1)
 Q :=
@@ -115,14 +119,35 @@ TESTING_OBJ := $(SIM_OBJ) $(filter-out $(BUILD)/src/daemon/% $(BUILD)/src/handle
 REPLAY_CORE := $(BUILD)/replay/libreplay.a
 REPLAY := $(BUILD)/replay/kinf-replay
 
+# --- build -----------------------------------------------------------------------------------------
+
 .DEFAULT_GOAL := all
-.PHONY: help all deps run test test-clients unit build-tests lint check-layers check-parity check-symbols check-headers check-abi update-abi check-consumer check-format \
-        thread-safety tidy format fuzz fuzz-corpus bench run-benches install uninstall clean FORCE
+.PHONY: help all man deps run test test-clients unit build-tests lint lint-but-tidy check-layers check-parity docs check-docs check-symbols \
+        check-headers check-abi update-abi check-consumer check-format thread-safety tidy format fuzz fuzz-corpus bench run-benches install \
+        install-man uninstall clean compile_commands.json FORCE
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' $(MAKEFILE_LIST) | expand -t 22
+	@sed -n -e 's/^# --- \(.*[a-z]\) -*$$/\1/p' -e 's/^\([a-z_.-]*\):.*## /  \1\t/p' $(firstword $(MAKEFILE_LIST)) | \
+	  awk '/^ / { print section $$0; section = "" } !/^ / { section = "\n" $$0 ":\n" }' | expand -t 25
 
 all: $(STATIC) $(SHARED) $(TESTING) $(DAEMON) $(SIM_PROGRAM) $(EXAMPLES) ## build libraries, programs and examples (MODE=debug|release|asan|tsan)
+
+deps:
+	@scripts/install-deps.sh build
+
+run: deps ## install what is missing, build, and run kinformerd on the current cluster or a simulated one (ARGS="--resource pods" SIM=1)
+	@$(MAKE) --no-print-directory -s MODE=release build/release/bin/kinformerd build/release/bin/kinformer-sim
+	@SIM=$(SIM) scripts/run-daemon.sh build/release/bin $(ARGS)
+
+# For editors: clangd and others find it in this folder.
+COMPILE_COMMANDS ?= compile_commands.json
+compile_commands.json: ## tell editors how each C file is compiled, in this MODE (COMPILE_COMMANDS=FILE)
+	@{ before='['; for file in $(filter %.c,$(C_FILES)); do \
+	  printf '%s\n{"directory": "%s", "file": "%s", "command": "%s"}' "$$before" '$(CURDIR)' "$$file" '$(CC) $(KINF_CFLAGS) -c '"$$file"; \
+	  before=,; done; echo ']'; } > $(COMPILE_COMMANDS)
+
+clean: ## remove what was built, but not the cluster's binaries
+	rm -rf build/debug build/release build/asan build/tsan build/fuzz build/tidy build/man build/docs build/docs-src
 
 # --- rules -----------------------------------------------------------------------------------------
 
@@ -266,9 +291,6 @@ fuzz: ## look for inputs that break a parser (T=json_scan SECONDS=60); what is n
 	build/fuzz/fuzz/fuzz_$(T_FUZZ) -max_total_time=$(SECONDS_FUZZ) -timeout=10 -rss_limit_mb=2048 -max_len=16384 \
 	  -artifact_prefix=build/fuzz/found/ build/fuzz/found/$(T_FUZZ) tests/fuzz/corpus/$(T_FUZZ)
 
-deps:
-	@scripts/install-deps.sh build
-
 test: ## install what is missing, then unit tests (plain, ASan+UBSan, TSan) and integration tests on a real cluster
 	@scripts/run-tests.sh
 
@@ -280,9 +302,7 @@ test-clients: ## what others see of the daemon, on a real cluster: clients in fi
 	@python3 -B tests/clients/kube_rs.py
 	@python3 -B tests/clients/page.py
 
-run: deps ## install what is missing, build, and run kinformerd on the current cluster or a simulated one (ARGS="--resource pods" SIM=1)
-	@$(MAKE) --no-print-directory -s MODE=release build/release/bin/kinformerd build/release/bin/kinformer-sim
-	@SIM=$(SIM) scripts/run-daemon.sh build/release/bin $(ARGS)
+# --- benchmarks ------------------------------------------------------------------------------------
 
 bench: ## build and run the benchmarks; three of them on a real cluster
 	@$(MAKE) --no-print-directory -s MODE=release run-benches
@@ -298,12 +318,43 @@ bench: ## build and run the benchmarks; three of them on a real cluster
 run-benches: $(filter-out %/bench_events %/bench_serve,$(BENCHES))
 	@for bench in $^; do echo "== $$(basename $$bench)"; $$bench || exit 1; done
 
+# --- documents -------------------------------------------------------------------------------------
+
+# What they say is compared with the tree by check-docs, what they print by tests/integration/test_docs.py.
+docs: ## build the documents as HTML into build/docs, and check links and listings
+	@scripts/install-deps.sh build docs
+	scripts/list-guarantees.py > build/guarantees.md && mv build/guarantees.md docs/guarantees.md
+	@scripts/check-docs.py
+	dot -Tsvg docs/dataflow.dot -o docs/dataflow.svg
+	@rm -rf build/docs-src && mkdir -p build/docs-src
+	@cp --parents *.md docs/*.md docs/*.svg bench/RESULTS.md src/ARCHITECTURE.md src/WALKS.md src/sim/DIFFERENCES.md build/docs-src/
+	@scripts/make-reference.py build/docs-src/docs/reference
+	mkdocs build -q -f docs/mkdocs.yml
+
+check-docs:
+	@scripts/check-docs.py
+	@scripts/make-reference.py --check
+	@scripts/list-guarantees.py | cmp -s - docs/guarantees.md || { echo "check-docs: docs/guarantees.md is not as it would be: make docs"; exit 1; }
+
+MAN_PAGES := $(patsubst docs/man/%.scd,build/man/%,$(wildcard docs/man/*.scd))
+# Where a man page is installed: man8/kinformerd.8
+man_place = $(MANDIR)/man$(subst .,,$(suffix $(1)))/$(notdir $(1))
+
+man: $(MAN_PAGES) ## make the man pages, in build/man (needs scdoc)
+
+build/man/%: docs/man/%.scd scripts/man-page.sh examples/pod-logger/main.c $(wildcard src/include/kinformer/*)
+	@mkdir -p $(@D)
+	$(SAY) "  MAN     $@"
+	$(Q)scripts/man-page.sh $< $(VERSION) $(SCDOC) > $@ || { rm -f $@; exit 1; }
+
 # --- lint ------------------------------------------------------------------------------------------
 
-lint: ## clang-tidy, thread-safety, layers, symbols, ABI, self-contained headers, format
-	@scripts/install-deps.sh build test lint
-	@$(MAKE) --no-print-directory check-format check-layers check-parity check-headers thread-safety check-symbols check-abi check-consumer
+lint: lint-but-tidy ## clang-tidy, thread-safety, layers, symbols, ABI, self-contained headers, format
 	@$(MAKE) --no-print-directory -j$(shell nproc) tidy
+
+lint-but-tidy:
+	@scripts/install-deps.sh build test lint
+	@$(MAKE) --no-print-directory check-format check-layers check-parity check-docs check-headers thread-safety check-symbols check-abi check-consumer
 
 C_FILES = $(wildcard src/*/*.c tests/unit/*.c tests/unit/*.cpp tests/unit/plugins/*.c tests/oracle/*.c tests/replay/*.c tests/fuzz/*.c bench/*.c examples/*/*.c)
 H_FILES = $(wildcard src/*/*.h src/include/kinformer/*.h src/include/kinformer/*.hpp tests/unit/*.h tests/unit/plugins/*.h tests/replay/*.h tests/fuzz/*.h bench/*.h)
@@ -363,8 +414,7 @@ build/tidy/%.stamp: %.c .clang-tidy $(wildcard src/*/*.h src/include/kinformer/*
 
 FILL_PC = sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' \
           -e 's|@VERSION@|$(VERSION)|' -e 's|@REQUIRES@|$(filter-out libcjson,$(LIBS_PC))|'
-
-install: ## install daemon, libraries, headers and pkg-config file (DESTDIR, PREFIX, LIBDIR)
+install: ## install programs, libraries, headers, pkg-config files, man pages and completions (DESTDIR, PREFIX, LIBDIR)
 	@$(MAKE) --no-print-directory -s MODE=release all
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(INCLUDEDIR)/kinformer
 	install -m 755 build/release/bin/kinformerd $(DESTDIR)$(BINDIR)/
@@ -376,15 +426,25 @@ install: ## install daemon, libraries, headers and pkg-config file (DESTDIR, PRE
 	install -m 644 src/include/kinformer/*.h src/include/kinformer/*.hpp $(DESTDIR)$(INCLUDEDIR)/kinformer/
 	$(FILL_PC) config/kinformer.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/kinformer.pc
 	$(FILL_PC) config/kinformer-testing.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/kinformer-testing.pc
+	install -D -m 644 completions/kinformer.bash $(DESTDIR)$(BASHCOMPDIR)/kinformerd
+	ln -sf kinformerd $(DESTDIR)$(BASHCOMPDIR)/kinformer-sim
+	install -D -m 644 completions/_kinformer $(DESTDIR)$(ZSHCOMPDIR)/_kinformer
+	@if command -v $(SCDOC) >/dev/null; then $(MAKE) --no-print-directory install-man; \
+	  else echo "no man pages are installed: there is no scdoc (on Debian: apt-get install scdoc)"; fi
+
+define install_page
+install -D -m 644 $(1) $(DESTDIR)$(call man_place,$(1))
+
+endef
+install-man: $(MAN_PAGES)
+	$(foreach page,$^,$(call install_page,$(page)))
 
 uninstall: ## remove what install put there
 	rm -f $(DESTDIR)$(BINDIR)/kinformerd $(DESTDIR)$(BINDIR)/kinformer-sim $(DESTDIR)$(LIBDIR)/libkinformer.* \
 	  $(DESTDIR)$(LIBDIR)/libkinformer-testing.a $(DESTDIR)$(LIBDIR)/pkgconfig/kinformer.pc \
-	  $(DESTDIR)$(LIBDIR)/pkgconfig/kinformer-testing.pc
+	  $(DESTDIR)$(LIBDIR)/pkgconfig/kinformer-testing.pc $(DESTDIR)$(BASHCOMPDIR)/kinformerd \
+	  $(DESTDIR)$(BASHCOMPDIR)/kinformer-sim $(DESTDIR)$(ZSHCOMPDIR)/_kinformer $(foreach page,$(MAN_PAGES),$(DESTDIR)$(call man_place,$(page)))
 	rm -rf $(DESTDIR)$(INCLUDEDIR)/kinformer
-
-clean: ## remove what was built, but not the cluster's binaries
-	rm -rf build/debug build/release build/asan build/tsan build/fuzz build/tidy
 
 FORCE:
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Programs of others find, compile without a warning against, and link with what is installed: the README's, in C11 and
-# C++17, its other one by kinformer.hpp, and one that walks an object as a cJSON tree: check-consumer.sh PREFIX CC CXX
+# C++17, that of docs/library.md by kinformer.hpp, and one that walks an object as a cJSON tree: check-consumer.sh PREFIX CC CXX
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -9,8 +9,12 @@ export PKG_CONFIG_PATH=$prefix/lib/pkgconfig LD_LIBRARY_PATH=$prefix/lib
 work=$prefix/work
 mkdir -p "$work"
 
-sed -n '/^## A program/,/^    sudo make install/p' README.md | sed -n 's/^    //p; s/^$//p' | sed '/^sudo make install/d' > "$work/readme.c"
-sed -n '/^\*\*C++17\*\*/,/^    }$/p' README.md | sed -n 's/^    //p; s/^$//p' > "$work/readme-hpp.c"
+# The first fenced block of a language: listing LANGUAGE FILE
+listing() {
+    awk -v begin='```'"$1" '$0 == begin { inside = 1; next } inside && $0 == "```" { exit } inside' "$2"
+}
+listing c README.md > "$work/readme.c"
+listing cpp docs/library.md > "$work/library-hpp.c"
 cat > "$work/tree.c" <<'END'
 #include <kinformer/kinformer.h>
 #include <kinformer/tree.h>
@@ -66,12 +70,12 @@ for name in readme tree macros; do
     build "$name" "$2" -std=c11 -pedantic
     build "$name" "$3" -x c++ -std=c++17
 done
-build readme-hpp "$3" -x c++ -std=c++17 -pedantic
+build library-hpp "$3" -x c++ -std=c++17 -pedantic
 [ "$("$work/tree")" = Pod ] && "$work/macros"
 # They run, and say why they cannot go on.
-for program in readme readme-hpp; do
+for program in readme library-hpp; do
     if said=$(KUBECONFIG=$work/none "$work/$program" 2>&1) || [[ $said != *"$work/none"* ]]; then
-        echo "check-consumer: the README's program $program said: $said"
+        echo "check-consumer: $program said: $said"
         exit 1
     fi
 done

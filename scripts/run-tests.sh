@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # make test: installs what is missing, builds, runs unit tests in three builds and integration tests on
-# kinformer-sim and on a real kube-apiserver, and prints a summary of what ran, what was skipped, and what was not
-# compared with the real server. With CI=true nothing may be skipped.
+# kinformer-sim and on a real kube-apiserver, and prints a summary of what ran, what was skipped, what was not
+# compared with the real server, and what took the longest. With CI=true nothing may be skipped.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
 jobs=$(nproc)
 results=$(mktemp -d)
 trap 'rm -rf "$results"' EXIT
+export KINF_TEST_TIMES=$results/times
+touch "$KINF_TEST_TIMES"
 passed=0
 failed=0
 skipped=0
@@ -63,7 +65,7 @@ done
 stage "fuzz corpus (asan)" make --no-print-directory -s -j"$jobs" MODE=asan fuzz-corpus
 stage "build (release)" make --no-print-directory -s -j"$jobs" MODE=release all
 
-stage "integration tests on kinformer-sim" scripts/run-sim-tests.sh
+stage "integration tests on kinformer-sim" env KINF_TEST_SERVER=sim python3 -B tests/integration/run.py
 
 wait "$cluster_build" # here, since a stage runs in a shell of its own
 cluster_ready() {
@@ -72,11 +74,11 @@ cluster_ready() {
 }
 if stage "cluster programs" cluster_ready; then
     stage "scanner against Go's encoding/json" scripts/compare-scanner.sh
-    stage "integration tests" python3 -B -m unittest discover -v -s tests/integration -t tests/integration
+    stage "integration tests" python3 -B tests/integration/run.py
 else
     why="its programs could not be built"
     command -v go >/dev/null || why="no go in PATH"
-    not_compared="not compared with a real API server: $why; $(cat build/sim-tests/skipped) tests ran on neither, all others on
+    not_compared="not compared with a real API server: $why; $(cat build/integration/sim/out-of-place) tests ran on neither, all others on
   kinformer-sim alone (install Go 1.26, or set KUBEBUILDER_ASSETS to a folder with etcd, kube-apiserver and kubectl)"
 fi
 
@@ -84,5 +86,7 @@ echo
 echo "Summary"
 printf '%s\n' "${summary[@]}"
 [ -z "${not_compared:-}" ] || echo "  $not_compared"
+echo "  the ten slowest"
+sort -rn "$KINF_TEST_TIMES" | head -n 10 | while read -r seconds test; do printf '  %7s s  %s\n' "$seconds" "$test"; done
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

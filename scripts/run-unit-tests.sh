@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs unit test programs, one process a file and one at a time on each processor, since much of their time is
+# Runs unit test programs, one process a file and two at a time on each processor, since much of their time is
 # waiting: run-unit-tests.sh MODE PROGRAM...
 # Prints one line a program, and the whole output of one that fails.
 set -euo pipefail
@@ -15,14 +15,16 @@ export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
 export KINF_TEST_MODE=$mode
 
 run_program() {
-    local name output started n
+    local name output started seconds n
 
     name=$(basename "$1")
     output=$results/$name.output
     started=$(date +%s)
     if timeout 600 "$1" >"$output" 2>&1; then
         n=$(grep -c '^\[       OK' "$output" || true)
-        echo "  ok      $mode $name: $n tests, $(($(date +%s) - started)) s"
+        seconds=$(($(date +%s) - started))
+        echo "  ok      $mode $name: $n tests, $seconds s"
+        echo "$seconds $name ($mode)" >>"${KINF_TEST_TIMES:-/dev/null}"
         echo "$n" >>"$results/passed"
     else
         echo "  FAILED  $mode $name"
@@ -33,7 +35,7 @@ run_program() {
 export -f run_program
 
 touch "$results/passed" "$results/failed"
-printf '%s\n' "$@" | xargs -P "$(nproc)" -I{} bash -c 'run_program {}'
+printf '%s\n' "$@" | xargs -P "$((2 * $(nproc)))" -I{} bash -c 'run_program {}'
 failed=$(wc -l <"$results/failed")
 echo "unit tests ($mode): $(awk '{ n += $1 } END { print n + 0 }' "$results/passed") passed, $failed programs failed"
 [ "$failed" -eq 0 ]

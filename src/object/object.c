@@ -6,6 +6,7 @@
  */
 #include "object/object.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -134,23 +135,68 @@ bool kinf__object_check(const struct kinf_object *object)
            body[0] == '{' && body[object->body_len - 1] == '}' && check_labels(object);
 }
 
+/* Of a callback that gives back what it borrowed, the count goes wrong where nobody sees it. Debug builds
+ * keep the last objects that were freed, so that the reference which is missing then is told by name;
+ * sanitizers tell it themselves, with the stacks. */
+#if !defined(NDEBUG) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define N_FREED 256
+
+static _Atomic(struct kinf_object *) freed[N_FREED];
+static _Atomic(size_t) n_freed;
+
+static void free_object(struct kinf_object *object)
+{
+    size_t place = atomic_fetch_add_explicit(&n_freed, 1, memory_order_relaxed) % N_FREED;
+
+    free(atomic_exchange(&freed[place], object));
+}
+
+static void check_is_alive(const struct kinf_object *object, uint32_t refs)
+{
+    if (refs != 0)
+        return;
+    fprintf(
+        stderr,
+        "kinformer: %s %s was given back more often than it was taken: what a callback is lent is "
+        "not its own\n",
+        object->type->resource, kinf_object_key(object));
+    abort();
+}
+#else
+static void free_object(struct kinf_object *object)
+{
+    free(object);
+}
+
+static void check_is_alive(const struct kinf_object *object, uint32_t refs)
+{
+    (void)object;
+    (void)refs;
+}
+#endif
+
 const struct kinf_object *kinf_object_ref(const struct kinf_object *object)
 {
     struct kinf_object *counted = (struct kinf_object *)object;
 
     if (counted != NULL)
-        atomic_fetch_add_explicit(&counted->refs, 1, memory_order_relaxed);
+        check_is_alive(counted, atomic_fetch_add_explicit(&counted->refs, 1, memory_order_relaxed));
     return object;
 }
 
 void kinf_object_unref(const struct kinf_object *object)
 {
     struct kinf_object *counted = (struct kinf_object *)object;
+    uint32_t refs;
 
-    if (counted == NULL || atomic_fetch_sub_explicit(&counted->refs, 1, memory_order_acq_rel) != 1)
+    if (counted == NULL)
+        return;
+    refs = atomic_fetch_sub_explicit(&counted->refs, 1, memory_order_acq_rel);
+    check_is_alive(counted, refs);
+    if (refs != 1)
         return;
     atomic_fetch_sub_explicit(&n_objects, 1, memory_order_relaxed);
-    free(counted);
+    free_object(counted);
 }
 
 void kinf_object_unref_ptr(const struct kinf_object **object)

@@ -27,7 +27,7 @@ pki/, tokens/, etcd.log, kube-apiserver.log, *.pid.
                         restart-apiserver and start-apiserver use those of before
   KINF_OWNER_PID        the cluster is stopped when this process is gone; read by start
   KINF_READY_SECONDS    how long to wait for readiness, default 120
-  KINF_TERM_SECONDS     how long to wait after TERM before KILL, default 10; open watches use it up
+  KINF_TERM_SECONDS     how long to wait after TERM before KILL, default 3; open watches use it up
 
 Exit codes: 0 done, 1 failed, 2 usage, 77 a program is missing.
 EOF
@@ -37,7 +37,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 bin=${KUBEBUILDER_ASSETS:-$(cd "$here/../.." && pwd)/build/cluster/bin}
 ready_seconds=${KINF_READY_SECONDS:-120}
 # Open watches hold an apiserver for up to a minute after TERM; nobody waits that long.
-term_seconds=${KINF_TERM_SECONDS:-10}
+term_seconds=${KINF_TERM_SECONDS:-3}
 
 fail()
 {

@@ -1,6 +1,6 @@
 """The parts that integration tests are made of: a cluster, kinformerd, and a proxy that fails on demand.
 
-The cluster is started once for the whole run and ends with it. It is etcd and kube-apiserver, or with
+The cluster is started once in each process (run.py has some) and ends with it. It is etcd and kube-apiserver, or with
 KINF_TEST_SERVER=sim kinformer-sim, where what `needs_cluster` is skipped. Daemons run the ASan build unless a test asks
 for another one, so a leak or a wild access in any test is a failed exit.
 """
@@ -28,15 +28,29 @@ PATIENCE = 120.0
 IS_SIMULATED = os.environ.get("KINF_TEST_SERVER") == "sim"
 
 
+# Each test runs on both servers, unless it says why not. What it says begins so.
+WRONG_SERVER = "needs the real server: " if IS_SIMULATED else "needs kinformer-sim: "
+
+
 def needs_cluster(why):
     """Marks a test, or all of a class, that only the real server can show."""
-    return unittest.skipIf(IS_SIMULATED, "needs the real server: " + why)
+    return unittest.skipIf(IS_SIMULATED, WRONG_SERVER + why)
+
+
+def needs_sim(why):
+    """Marks those that the real server cannot show, or that start what they need themselves: once is enough of them."""
+    return unittest.skipUnless(IS_SIMULATED, WRONG_SERVER + why)
 
 
 def need_cluster(why):
     """The same, of a whole module: the first thing in its setUpModule()."""
     if IS_SIMULATED:
-        raise unittest.SkipTest("needs the real server: " + why)
+        raise unittest.SkipTest(WRONG_SERVER + why)
+
+
+def lack(tool):
+    """Skips a test, or in its setUpModule() a module, for lack of a tool; with CI=true it fails."""
+    raise (AssertionError if os.environ.get("CI") == "true" else unittest.SkipTest)("there is no " + tool)
 
 
 def daemon_path(mode):
@@ -170,7 +184,7 @@ _has_many_pods = False
 
 
 def many_pods():
-    """10,000 pods, simulated 1,000, in the namespaces many-0 to many-9, made once for the whole run and never changed in number.
+    """10,000 pods, simulated 1,000, in the namespaces many-0 to many-9, made once and never changed in number.
     Returns how many pods there are in all, now: other tests leave some."""
     global _has_many_pods
     if not _has_many_pods:

@@ -62,7 +62,7 @@ class Connection(http.client.HTTPSConnection):
 
 
 class SimCluster(Server):
-    """One simulated cluster for the whole run."""
+    """One simulated cluster for the whole process."""
 
     def __init__(self):
         self.policy = harness.keep_file(POLICY)

@@ -9,7 +9,7 @@ import tempfile
 import time
 import unittest
 
-from harness import IS_SIMULATED, PATIENCE, ROOT, Example, Proxy, cluster, wait_until
+from harness import IS_SIMULATED, PATIENCE, ROOT, Example, Proxy, cluster, needs_sim, wait_until
 from sim import Sim
 
 SPACE = "examples"
@@ -197,6 +197,7 @@ class SampleController(ExampleCase):
         put_foo("first", deploymentName="shared")
         sample = self.start()
         self.wait_replicas("shared", 1)
+        self.asked.wait_at_rest()
         n = n_writes("deployments")
         put_foo("late", deploymentName="taken", replicas=3)
         put_foo("second", deploymentName="shared", replicas=3)
@@ -218,6 +219,7 @@ class SampleController(ExampleCase):
         self.wait_replicas("taken", 3)
         sample.stop()
 
+    @needs_sim("a server of its own")
     def test_what_is_made_before_the_cache_knows_is_not_taken_over(self):
         foreign = {"metadata": {"name": "unseen"}, "spec": {
             "replicas": 1, "selector": {"matchLabels": {"is": "x"}},

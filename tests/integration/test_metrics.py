@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import ROOT, Daemon, cluster, config_map, needs_cluster, run_daemon, wait_until
+from harness import ROOT, Daemon, cluster, config_map, lack, needs_cluster, run_daemon, wait_until
 from test_serve import Served, Watch, ask
 from test_serve_auth import Guarded, make_pair, write_tls_config
 from test_serve_pass import Sidecar, send
@@ -35,7 +35,7 @@ def tearDownModule():
 def promtool(*args, stdin=None):
     path = shutil.which("promtool") or os.path.join(ROOT, "build", "tools", "promtool")
     if not os.path.exists(path):
-        raise unittest.SkipTest("no promtool")
+        lack("promtool")
     done = subprocess.run([path, *args], input=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     return done.returncode, done.stdout.decode()
 

@@ -7,7 +7,7 @@ import tempfile
 import threading
 import unittest
 
-from harness import IS_SIMULATED, Daemon, cluster, config_map, make_gadgets, needs_cluster, run_daemon, wait_until
+from harness import Daemon, cluster, config_map, make_gadgets, needs_cluster, needs_sim, run_daemon, wait_until
 from sim import Sim
 from test_serve import Direct, Served, Watch, ask
 from test_serve_pass import bearer, send
@@ -154,7 +154,7 @@ class OnDemandTest(unittest.TestCase):
             self.assertTrue(served.is_cached("namespaces"))
             self.assertEqual(served.number("kinformer_on_demand_starts_total"), 2)
 
-    @unittest.skipUnless(IS_SIMULATED, "on a shared cluster others' objects may be above the limit already")
+    @needs_sim("on a shared cluster others' objects may be above the limit already")
     def test_what_grows_above_the_limit_is_given_up_too(self):
         name = "demand-grows"
         cluster().make_namespace(name)
@@ -319,6 +319,7 @@ class OnDemandTest(unittest.TestCase):
             self.assertGreaterEqual(served.number("kinformer_on_demand_starts_total"), 5)
 
 
+@needs_sim("servers of its own")
 class FreshnessTest(unittest.TestCase):
     def test_one_api_that_fails_is_given_up_alone_and_of_a_server_that_is_away_nothing(self):
         """In one cluster configmaps fail for longer than 90 s; the other one is away meanwhile."""

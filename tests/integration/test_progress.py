@@ -13,7 +13,7 @@ import threading
 import time
 import unittest
 
-from harness import PATIENCE, Daemon, daemon_path, wait_until, write_config
+from harness import PATIENCE, Daemon, daemon_path, needs_sim, wait_until, write_config
 from sim import Sim
 from test_serve import ask, body_of
 from test_state import At
@@ -58,6 +58,7 @@ class Terminal:
         os.close(self.main)
 
 
+@needs_sim("servers of its own")
 class ProgressTest(unittest.TestCase):
     def test_a_terminal_shows_one_line_from_two_seconds_on_and_erases_it(self):
         with Sim("--generate", "pods=600", "--fault", DRIP) as sim:

@@ -9,7 +9,7 @@ import threading
 import time
 import unittest
 
-from harness import PATIENCE, Daemon, run_daemon, wait_until
+from harness import PATIENCE, Daemon, needs_sim, run_daemon, wait_until
 from sim import Sim
 from test_serve import Served, ask, body_of
 from test_serve_hostile import HEAD, connect, cpu_seconds
@@ -35,6 +35,7 @@ def crowd_out(address, requests, seconds, per_process=10):
     return processes
 
 
+@needs_sim("servers of its own")
 class Fair(unittest.TestCase):
     """A hundred clients that cost much, and what the others notice of them. Of 8,000 pods of 12 kB, in a release build."""
 
@@ -124,6 +125,7 @@ class Fair(unittest.TestCase):
         self.assertLess(took, 4)
 
 
+@needs_sim("servers of its own")
 class Probes(unittest.TestCase):
     """healthListen: an address that answers nothing but probes, to anybody."""
 

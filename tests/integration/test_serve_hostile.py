@@ -19,7 +19,7 @@ import threading
 import time
 import unittest
 
-from harness import PATIENCE, cluster, config_map, wait_until, write_config
+from harness import PATIENCE, cluster, config_map, needs_sim, wait_until, write_config
 from test_serve import Served, Watch, ask, body_of
 
 MIB = 1 << 20
@@ -162,6 +162,7 @@ RAW = [
 ]
 
 
+@needs_sim("it is the daemon that they attack")
 class Hostile(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -332,6 +333,7 @@ class Hostile(unittest.TestCase):
         self.assert_unharmed(192 * MIB)
 
 
+@needs_sim("it is the daemon that they attack")
 class Limits(unittest.TestCase):
     @classmethod
     def setUpClass(cls):

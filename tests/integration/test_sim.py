@@ -15,7 +15,7 @@ import tempfile
 import time
 import unittest
 
-from harness import IS_SIMULATED, PATIENCE, ROOT, Daemon, wait_until
+from harness import PATIENCE, ROOT, Daemon, needs_sim, wait_until
 from sim import Sim, sim_path
 
 SAMPLE = os.path.join(ROOT, "config", "sample.yaml")
@@ -52,6 +52,7 @@ def put(sim, name, data="x"):
         raise AssertionError(f"{name}: {status} {body}")
 
 
+@needs_sim("that is what it tests")
 class Content(unittest.TestCase):
     def test_it_serves_what_it_loads_and_brings_it_to_life(self):
         with Sim("--load", SAMPLE) as sim:
@@ -111,6 +112,7 @@ class Content(unittest.TestCase):
                         self.assertEqual(connection.getresponse().status, wanted, (target, token))
 
 
+@needs_sim("that is what it tests")
 class Actions(unittest.TestCase):
     """A daemon on it comes through whatever befalls the server."""
 
@@ -167,6 +169,7 @@ class Actions(unittest.TestCase):
         self.check()
 
 
+@needs_sim("that is what it tests")
 class Rotation(unittest.TestCase):
     def test_another_certificate_is_shown_and_trusted(self):
         def certificate(sim):
@@ -184,6 +187,7 @@ class Rotation(unittest.TestCase):
             daemon.stop()
 
 
+@needs_sim("that is what it tests")
 class Ends(unittest.TestCase):
     def complains(self, code, *args, words=()):
         """One line, and the exit code."""
@@ -239,6 +243,7 @@ class Ends(unittest.TestCase):
                     daemon.stop()
 
 
+@needs_sim("that is what it tests")
 class MakeRun(unittest.TestCase):
     def test_one_command_shows_a_cluster_and_its_cache_and_leaves_nothing(self):
         with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile("w+") as out:
@@ -283,11 +288,6 @@ def processes_of(group):
             if int(of) == group and state != "Z":
                 found.append(path)
     return found
-
-
-def load_tests(_loader, tests, pattern):
-    """Once is enough: not among what is discovered to run on the real server."""
-    return tests if IS_SIMULATED or pattern is None else unittest.TestSuite()
 
 
 if __name__ == "__main__":

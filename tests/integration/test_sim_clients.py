@@ -11,7 +11,7 @@ import threading
 import time
 import unittest
 
-from harness import PATIENCE, ROOT, TOOLS, wait_until
+from harness import PATIENCE, ROOT, TOOLS, need_cluster, wait_until
 from sim import KUBECTL, Sim
 
 POLICY = """
@@ -52,6 +52,10 @@ def deployment(name, replicas=2, image="example/web:1"):
             "spec": {"replicas": replicas, "selector": {"matchLabels": labels},
                      "template": {"metadata": {"labels": labels},
                                   "spec": {"containers": [{"name": "web", "image": image}]}}}}
+
+
+def setUpModule():
+    need_cluster("kubectl, client-go")
 
 
 class Watching:
@@ -425,6 +429,17 @@ class Workloads(OnSim):
         self.assertRegex(self.kubectl("get", "events"), "Normal +Scheduled +pod/one ")
         self.kubectl("delete", "pod", "one")
         self.assertEqual(self.pods(), {})
+
+    def test_events_of_either_group_are_shown(self):
+        self.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "foo"}})
+        about = {"apiVersion": "v1", "kind": "ConfigMap", "name": "foo", "namespace": self.name_space,
+                 "uid": self.get("configmap", "foo")["metadata"]["uid"]}
+        self.kubectl("create", "-f", self.write({
+            "apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"name": "foo.1"}, "regarding": about,
+            "eventTime": "2020-01-01T00:00:00.000000Z", "reason": "Reconciled", "type": "Normal", "action": "Reconcile",
+            "note": "all is well", "reportingController": "example.com/c", "reportingInstance": "c-1"}))
+        for command in (("events", "--for", "configmap/foo"), ("get", "events"), ("describe", "configmap", "foo")):
+            self.assertRegex(self.kubectl(*command), "Reconciled .*all is well")
 
     def test_describe(self):
         self.apply(deployment("web"))

@@ -20,7 +20,7 @@ import threading
 import time
 import unittest
 
-from harness import PATIENCE, ROOT
+from harness import PATIENCE, ROOT, needs_cluster
 from sim import Sim
 from sim_compare import ABSENT, Allowed, Labels, differences, mask, parse
 from sim_rows import SCENARIOS
@@ -189,6 +189,7 @@ def told(difference):
     return f"{row}  {path}\n    real {json.dumps(real)[:600]}\n    ours {json.dumps(ours)[:600]}"
 
 
+@needs_cluster("what is compared")
 class SimRowsTest(unittest.TestCase):
     def test_writes_are_answered_alike_or_for_a_listed_reason(self):
         if os.environ.get("KINF_SIM_ROWS") == "real":

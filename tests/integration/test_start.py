@@ -6,7 +6,7 @@ import socket
 import tempfile
 import unittest
 
-from harness import Daemon, run_daemon, wait_until
+from harness import Daemon, needs_sim, run_daemon, wait_until
 from sim import Sim
 from test_serve import ask
 from test_state import At
@@ -14,6 +14,7 @@ from test_state import At
 PODS = "/api/v1/pods"
 
 
+@needs_sim("servers of its own")
 class StartTest(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()

@@ -17,7 +17,7 @@ from test_serve import Served, Watch, ask, body_of, name_of
 
 HTML = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
 
-# The names are an interface: README.md has them.
+# The names are an interface: docs/operations.md has them.
 PROCESS = {"kinformerVersion", "time", "started", "residentBytes", "requests", "refused", "passed", "crowded", "underWay", "maxStalenessMs",
            "informers", "handlers", "recentEvents"}
 SCOPE = {"name", "resource", "group", "version", "namespace", "labelSelector", "fieldSelector", "shardSelector",

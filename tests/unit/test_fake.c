@@ -3,10 +3,13 @@
  */
 #include <kinformer/testing.h>
 
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <kinformer/kinformer.h>
 #include <kinformer/request.h>
@@ -460,6 +463,65 @@ static void the_nth_write_fails(void **state)
     }
 }
 
+/* --- what a callback may not do --- */
+
+static void give_back_what_is_lent(const struct kinf_object *object, bool in_initial_list,
+                                   void *ctx)
+{
+    (void)in_initial_list;
+    (void)ctx;
+    kinf_object_unref(object);
+}
+
+static void run_a_callback_that_frees(void)
+{
+    struct kinf_informer_options options = KINF_INFORMER_OPTIONS_INIT;
+    struct kinf_informer *informer;
+    struct stage *stage;
+
+    begin((void **)&stage);
+    must(stage, kinf_fake_put(stage->fake, CONFIG_MAP("a", "1"), &stage->err));
+    options.resource = "configmaps";
+    options.handler.on_add = give_back_what_is_lent;
+    must(stage, kinf_informer_new(stage->client, &options, &informer, &stage->err));
+    must(stage, kinf_informer_start(informer, &stage->err));
+    settle(stage);
+    kinf_informer_free(informer);
+    end((void **)&stage);
+}
+
+static void a_callback_that_frees_what_it_borrowed_is_caught(void **state)
+{
+    char said[1024] = "", rest[1024];
+    int pipes[2], status;
+    size_t len = 0;
+    ssize_t n;
+    pid_t child;
+
+    (void)state;
+    assert_int_equal(pipe(pipes), 0);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        dup2(pipes[1], STDERR_FILENO);
+        signal(SIGABRT, SIG_DFL);
+        run_a_callback_that_frees();
+        _exit(0);
+    }
+    close(pipes[1]);
+    while ((n = read(pipes[0], said + len, sizeof said - 1 - len)) > 0)
+        len += (size_t)n;
+    while (read(pipes[0], rest, sizeof rest) > 0) /* sanitizers say more */
+        ;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    close(pipes[0]);
+    assert_false(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+#if !defined(NDEBUG) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+    assert_non_null(strstr(said, "configmaps default/a was given back more often than"));
+#endif
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -479,6 +541,7 @@ int main(void)
         TEST(all_that_the_server_dates_has_the_simulated_time),
         TEST(two_fakes_are_two_servers),
         TEST(options_of_another_size_are_refused),
+        cmocka_unit_test(a_callback_that_frees_what_it_borrowed_is_caught),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

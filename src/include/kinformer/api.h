@@ -6,7 +6,9 @@
 
 #include <stdint.h>
 
-#define KINF_VERSION_STRING "0.1.0"
+/* The release. It is said here alone: the Makefile takes it from here for pkg-config, man pages and
+ * the library's file. Which library a program can run with, its soname says (kinformer.map). */
+#define KINF_VERSION_STRING "0.2.0"
 
 #define KINF_API               __attribute__((visibility("default")))
 #define KINF_MUST_CHECK        __attribute__((warn_unused_result))

@@ -60,6 +60,7 @@ enum kinf_fifo_order {
     KINF_FIFO_KEYED,    /* by key, in the order in which the keys arrived */
 };
 
+/* "in order", "keyed"; never NULL. */
 KINF_API const char *kinf_fifo_order_to_string(enum kinf_fifo_order order);
 
 /* Mirrors: cache.DeltaType. */
@@ -76,6 +77,7 @@ enum kinf_delta_type {
     KINF_DELTA_BOOKMARK,     /* nothing but a newer resourceVersion */
 };
 
+/* As client-go spells it, "Added"; never NULL. */
 KINF_API const char *kinf_delta_type_to_string(enum kinf_delta_type type);
 
 /* Everything it points to is borrowed, as the callback that is handed it says. */

@@ -93,7 +93,8 @@ enum kinf_backlog {
 };
 
 /* Callbacks of one handler; any may be NULL. Objects are borrowed during the call:
- * kinf_object_ref() keeps them longer. They run on the handler's own thread, if it is not
+ * kinf_object_ref() keeps them longer. (One that is given back without that is freed under the store's
+ * feet; debug builds of the library say so and abort.) They run on the handler's own thread, if it is not
  * dispatched, and may call anything of this library but kinf_informer_stop() and
  * kinf_informer_free() of their informer (KINF_ERR_STATE; free only logs it and frees nothing).
  * Mirrors: cache.ResourceEventHandler. */
@@ -154,6 +155,7 @@ enum kinf_informer_state {
 #undef X
 };
 
+/* The name of the list above; never NULL. */
 KINF_API const char *kinf_informer_state_to_string(enum kinf_informer_state state);
 
 struct kinf_informer_status {
@@ -317,8 +319,8 @@ KINF_API int kinf_informer_stop(struct kinf_informer *informer, struct kinf_erro
  * KINF_ERR_UNAUTHORIZED (with credentials that were read again), KINF_ERR_NOT_FOUND (no such
  * resource any more) or KINF_ERR_SERVER (another http_status from 400 to 499, as of a selector that
  * it does not have), with its message. The informer goes on trying all the same, until it is
- * stopped, and so may the caller; wait_out_refusals of the options makes this call do so. Other
- * errors: KINF_ERR_TIMEOUT (message tells the state and its reason), KINF_ERR_STOPPED. Mirrors:
+ * stopped, and so may the caller; wait_out_refusals of the options makes this call do so. Errors
+ * besides: KINF_ERR_TIMEOUT (message tells the state and its reason), KINF_ERR_STOPPED. Mirrors:
  * cache.WaitForCacheSync, which waits for ever. */
 KINF_API KINF_MUST_CHECK int kinf_informer_wait_synced(struct kinf_informer *informer,
                                                        int64_t timeout_ms, struct kinf_error *err);

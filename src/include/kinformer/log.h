@@ -35,6 +35,7 @@ KINF_API void kinf_log_to_stderr(void);
  * or module; nothing is changed). */
 KINF_API KINF_MUST_CHECK int kinf_log_set_levels(const char *text, struct kinf_error *err);
 
+/* "error", "warn" and so on; never NULL. */
 KINF_API const char *kinf_log_level_to_string(enum kinf_log_level level);
 
 #ifdef __cplusplus

@@ -41,7 +41,7 @@ KINF_API void kinf_namespaces_free(struct kinf_namespaces *namespaces);
 KINF_API void kinf_namespaces_free_ptr(struct kinf_namespaces **namespaces);
 #define kinf_auto_namespaces __attribute__((cleanup(kinf_namespaces_free_ptr)))
 
-/* As the calls of an informer. A start that fails stops all of them. */
+/* As the calls of an informer, with their errors. A start that fails stops all of them. */
 KINF_API KINF_MUST_CHECK int kinf_namespaces_start(struct kinf_namespaces *namespaces,
                                                    struct kinf_error *err);
 KINF_API int kinf_namespaces_stop(struct kinf_namespaces *namespaces, struct kinf_error *err);
@@ -51,8 +51,9 @@ KINF_API KINF_MUST_CHECK int kinf_namespaces_wait_synced(struct kinf_namespaces 
                                                          struct kinf_error *err);
 KINF_API bool kinf_namespaces_has_synced(struct kinf_namespaces *namespaces);
 
-/* --- handlers: as of an informer --- */
+/* --- handlers --- */
 
+/* As of an informer, with their errors. */
 KINF_API KINF_MUST_CHECK int kinf_namespaces_add_handler(struct kinf_namespaces *namespaces,
                                                          const struct kinf_handler *handler,
                                                          kinf_handler_id *ret_id,
@@ -61,7 +62,6 @@ KINF_API void kinf_namespaces_remove_handler(struct kinf_namespaces *namespaces,
                                              kinf_handler_id id);
 KINF_API bool kinf_namespaces_handler_has_synced(struct kinf_namespaces *namespaces,
                                                  kinf_handler_id id);
-
 KINF_API KINF_MUST_CHECK int kinf_namespaces_fd(struct kinf_namespaces *namespaces, int *ret_fd,
                                                 struct kinf_error *err);
 KINF_API KINF_MUST_CHECK int kinf_namespaces_dispatch(struct kinf_namespaces *namespaces,

@@ -81,7 +81,8 @@ KINF_API KINF_MUST_CHECK int kinf_object_json(const struct kinf_object *object,
                                               struct kinf_scratch *scratch,
                                               struct kinf_str *ret_text, struct kinf_error *err);
 
-/* The same with kind and apiVersion in front, as the server sends an object of its own. */
+/* The same with kind and apiVersion in front, as the server sends an object of its own. Errors:
+ * KINF_ERR_NO_MEMORY. */
 KINF_API KINF_MUST_CHECK int kinf_object_full_json(const struct kinf_object *object,
                                                    struct kinf_scratch *scratch,
                                                    struct kinf_str *ret_text,

@@ -82,6 +82,7 @@ enum kinf_priority {
 };
 #define KINF_N_PRIORITIES 3
 
+/* The name of the list above; never NULL. */
 KINF_API const char *kinf_priority_to_string(enum kinf_priority priority);
 
 /* All zero but `size` is the default. */

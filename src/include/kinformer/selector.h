@@ -44,6 +44,7 @@ KINF_API bool kinf_label_selector_matches(const struct kinf_label_selector *sele
 /* Whether it matches every object, so that none needs to be looked at. */
 KINF_API bool kinf_label_selector_is_empty(const struct kinf_label_selector *selector);
 
+/* The same of field selectors. Errors: as kinf_label_selector_parse(). */
 KINF_API KINF_MUST_CHECK int kinf_field_selector_parse(const char *text,
                                                        struct kinf_field_selector **ret_selector,
                                                        struct kinf_error *err);

@@ -1,7 +1,7 @@
 /*
  * For tests of programs that use kinformer: a Kubernetes API in this process, with a client of it.
  * They speak over unix sockets that no other process may use. No cluster is needed. It is
- * kinformer-sim (see README), so what that can do, this can: types and defaults of kube-apiserver,
+ * kinformer-sim (see docs/testing.md), so what that can do, this can: types and defaults of kube-apiserver,
  * definitions of custom resources, patches, apply, finalizers, garbage collection, faults.
  *
  *     struct kinf_fake *fake;
