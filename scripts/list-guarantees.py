@@ -11,7 +11,7 @@ import re
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-HEADERS = ["informer", "controller", "elector"]
+HEADERS = ["informer", "controller", "elector", "plugin"]
 GUARANTEE = re.compile(r"^ \*  ([A-Z]\d+) +((?:.*\n)(?: \*      ? ?\S.*\n)*)", re.M)
 TEST = re.compile(r"/\*((?:[^*]|\*(?!/))*)\*/\n(?:static )?void (\w+)\(void \*\*state")
 HEAD = """# Guarantees

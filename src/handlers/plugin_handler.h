@@ -17,7 +17,7 @@ KINF_MUST_CHECK int kinf__plugin_handler_new(const char *path, const char *confi
                                              struct kinf__handler **ret_handler,
                                              struct kinf_error *err);
 
-/* Its file may be another one, or this configuration: then it is loaded anew (G5), and one that could
+/* Its file may be another one, or this configuration: then it is loaded anew (P5), and one that could
  * not be opened is tried at once. On its thread, when no call is under way. Errors: KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__plugin_handler_reload(struct kinf__handler *handler, const char *config,
                                                 struct kinf_error *err);

@@ -337,7 +337,7 @@ static void one_that_was_not_opened_is_not_closed(void **state)
     assert_false(is_closed);
 }
 
-/* G6 */
+/* P6 */
 static void a_leak_is_said_by_name_and_it_stays_loaded(void **state)
 {
     struct kinf__plugin *plugin = load_open(plugin_variant("another_name"));

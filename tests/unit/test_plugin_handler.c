@@ -265,7 +265,7 @@ static void it_is_told_the_state_and_what_changes_and_is_closed(void **state)
     assert_int_equal(status().n_errors, 0);
 }
 
-/* G1, G2 */
+/* P1, P2 */
 static void what_it_is_too_slow_for_waits_by_key(void **state)
 {
     (void)state;
@@ -323,7 +323,7 @@ static void without_a_flush_it_is_done_when_it_returns(void **state)
 
 /* --- errors --- */
 
-/* G3 */
+/* P3 */
 static void an_error_leads_to_everything_anew(void **state)
 {
     int64_t began_ms = kinf__clock_now_ms();
@@ -341,7 +341,7 @@ static void an_error_leads_to_everything_anew(void **state)
                      1);
 }
 
-/* G3, G4 */
+/* P3, P4 */
 static void a_deletion_is_told_until_it_is_flushed(void **state)
 {
     (void)state;
@@ -417,7 +417,7 @@ static void what_was_told_is_flushed_at_the_end(void **state)
 
 /* --- loading it anew --- */
 
-/* G5 */
+/* P5 */
 static void a_new_one_is_told_the_state_before_the_old_one_is_closed(void **state)
 {
     (void)state;
@@ -457,7 +457,7 @@ static void another_configuration_loads_it_anew(void **state)
     assert_int_equal(n_instances, 2);
 }
 
-/* G5 */
+/* P5 */
 static void a_new_one_that_is_bad_leaves_the_old_one(void **state)
 {
     static const char *const bad[] = { "another_abi", "small",       "no_table",   "no_symbol",
@@ -515,7 +515,7 @@ static void of_three_generations_the_first_goes(void **state)
                     "1 close", "3 RESET", "3 ADDED ns/a@1", "2 close", "3 close");
 }
 
-/* G6 */
+/* P6 */
 static void a_leak_is_said_by_name(void **state)
 {
     (void)state;
@@ -533,7 +533,7 @@ static void a_leak_is_said_by_name(void **state)
 
 /* --- slow ones --- */
 
-/* G1 */
+/* P1 */
 static void a_slow_call_is_said_by_name_once(void **state)
 {
     (void)state;

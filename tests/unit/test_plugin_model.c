@@ -1,5 +1,5 @@
 /*
- * A plugin under random changes, errors and reloads, against what it should know: G2 to G6 of
+ * A plugin under random changes, errors and reloads, against what it should know: P2 to P6 of
  * kinformer/plugin.h. Each time that it is opened is an instance with a state of its own.
  */
 #include "handlers/plugin_handler.h"

@@ -10,17 +10,17 @@
  * key: of several changes of one object the newest state is told, and of what came and went nothing.
  *
  * Guarantees (tests cite these numbers):
- *  G1  One call at a time, all on one thread but kinf_plugin_1() itself. A call may take its time: it
+ *  P1  One call at a time, all on one thread but kinf_plugin_1() itself. A call may take its time: it
  *      holds up nobody but this plugin. One that takes longer than ten seconds is said by name.
- *  G2  For each object what is told is ADDED, any number of MODIFIED, DELETED, and so on. `old` is the
+ *  P2  For each object what is told is ADDED, any number of MODIFIED, DELETED, and so on. `old` is the
  *      state that was told last.
- *  G3  An error of on_change or flush is logged with the plugin's name, and after a pause, longer each
+ *  P3  An error of on_change or flush is logged with the plugin's name, and after a pause, longer each
  *      time, the plugin is told the state anew, from RESET on. So nothing is lost by an error.
- *  G4  What was told up to a flush that returned 0 is done. A deletion that was told since then is told
+ *  P4  What was told up to a flush that returned 0 is done. A deletion that was told since then is told
  *      again behind a RESET; one of an object that this plugin or its predecessor was never told, never.
- *  G5  At a reload the new one is opened first, and told the state from RESET on; then the old one is
+ *  P5  At a reload the new one is opened first, and told the state from RESET on; then the old one is
  *      closed. If the new one cannot be opened, the old one stays, and the log says why.
- *  G6  At the end of the daemon what was told is flushed, unless the last call failed. close is the last
+ *  P6  At the end of the daemon what was told is flushed, unless the last call failed. close is the last
  *      call. What the plugin holds of objects and texts then is a leak: it is said by name, and the
  *      shared object stays loaded. The rest of its things are its own to end: it may have threads, but
  *      none that outlive close.
@@ -113,7 +113,7 @@ struct kinf_plugin {
      * state that the others are handed, or a negative enum kinf_errc and a message. */
     int (*open)(const struct kinf_host *host, const char *config, void **ret_state,
                 struct kinf_error *err);
-    /* Returns 0 or a negative enum kinf_errc (G3). */
+    /* Returns 0 or a negative enum kinf_errc (P3). */
     int (*on_change)(void *state, const struct kinf_change *change, struct kinf_error *err);
     /* Makes what it was told since the last one durable, if that means something to it; comes when
      * nothing waits, and behind KINF_PLUGIN_BATCH changes. NULL: it is done when on_change returns. */
