@@ -144,8 +144,8 @@ static int check_keys(const struct kinf__config_reader *reader, const struct kin
 
         if (&kinds[i] != kind && key != NULL && kinf__yaml_get(reader->mapping, key) != NULL)
             return kinf__yaml_error(reader->err, KINF_ERR_CONFIG, reader->yaml,
-                                    kinf__yaml_get(reader->mapping, key), "%s goes with %s", key,
-                                    kinds[i].key);
+                                    kinf__yaml_get(reader->mapping, key),
+                                    "%s goes with %s, not with %s", key, kinds[i].key, kind->key);
     }
     return 0;
 }
@@ -165,7 +165,7 @@ int kinf__handler_config_read(const struct kinf__yaml *yaml, const struct kinf__
         return failed;
     if ((kind = find_kind(&reader)) == NULL)
         return kinf__yaml_error(err, KINF_ERR_CONFIG, yaml, node,
-                                "a handler has one of exec, webhook and plugin");
+                                "a handler has one of exec, plugin and webhook");
     if ((failed = check_keys(&reader, kind)) < 0 ||
         (failed = kinf__config_read_texts(&reader, "resources", &handler->resources)) < 0)
         return failed;

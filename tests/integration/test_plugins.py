@@ -161,10 +161,10 @@ class PluginsTest(unittest.TestCase):
     def test_check_config_says_where_a_key_is_wrong(self):
         rows = [({"plugin": "/absent.so"}, "plugin: '/absent.so' is no file that can be read"),
                 ({"plugin": "/tmp"}, "plugin: '/tmp' is no file that can be read"),
-                ({"plugin": [COUNT]}, "plugin"), ({"config": 1}, "a handler has one of exec, webhook and plugin"),
-                ({"plugin": COUNT, "exec": ["cat"]}, "a handler has one of exec, webhook and plugin"),
-                ({"plugin": COUNT, "acknowledge": True}, "acknowledge goes with exec"),
-                ({"exec": ["cat"], "config": {}}, "config goes with plugin"),
+                ({"plugin": [COUNT]}, "plugin"), ({"config": 1}, "a handler has one of exec, plugin and webhook"),
+                ({"plugin": COUNT, "exec": ["cat"]}, "a handler has one of exec, plugin and webhook"),
+                ({"plugin": COUNT, "acknowledge": True}, "acknowledge goes with exec, not with plugin"),
+                ({"exec": ["cat"], "config": {}}, "config goes with plugin, not with exec"),
                 ({"plugin": COUNT, "resources": ["podz"]}, "podz is none of this file's resources")]
         for handler, words in rows:
             code, _, err = run_daemon("--check-config", "--config", self.config([handler]))

@@ -216,7 +216,7 @@ class StateTest(unittest.TestCase):
                 daemon.wait_synced()
                 write_config(folder, "configmaps", "secrets")
                 daemon.process.send_signal(signal.SIGHUP)
-                daemon.wait_logged("403")
+                daemon.wait_logged("answered 403")
                 where = At(kubeconfig)
                 one = wait_until(lambda: next((informer for informer in body_of(where, "/debug/state")["informers"]
                                                if informer["state"] == "forbidden"), None), "forbidden")

@@ -87,7 +87,7 @@ class Types(unittest.TestCase):
             withdraw()
             for name in ("one", "two"):
                 daemon.wait_types(f"{NAMESPACE}/{name}", "ADDED", "DELETED")
-            daemon.wait_logged("404")
+            daemon.wait_logged("answered 404")
             self.assertEqual(daemon.versions(RESOURCE), {})
             define()
             put_widget("two")
@@ -110,7 +110,7 @@ class Types(unittest.TestCase):
             proxy.stall.set()
             withdraw()
             proxy.drop()
-            daemon.wait_logged("404")
+            daemon.wait_logged("answered 404")
             define()
             put_widget("two")
             daemon.wait_types(NAMESPACE + "/one", "ADDED", "DELETED")
