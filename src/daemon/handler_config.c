@@ -75,106 +75,61 @@ static int read_exec(const struct kinf__config_reader *reader, struct kinf__hand
     return failed < 0 ? failed : check_exec(reader, &handler->exec);
 }
 
-struct kinf__webhook_options kinf__webhook_config_options(
-    const struct kinf__webhook_config *webhook)
-{
-    return (struct kinf__webhook_options){
-        .site = { .url = webhook->url,
-                  .ca_file = webhook->ca_file,
-                  .cert_file = webhook->cert_file,
-                  .key_file = webhook->key_file,
-                  .token_file = webhook->token_file,
-                  .is_plain_allowed = webhook->is_plain_allowed },
-        .timeout_ms = webhook->timeout_ms,
-        .max_batch_bytes = webhook->max_batch_bytes,
-    };
-}
-
-static int check_webhook(const struct kinf__config_reader *section,
-                         const struct kinf__webhook_config *webhook)
-{
-    const struct kinf__webhook_options options = kinf__webhook_config_options(webhook);
-    struct kinf_error told = KINF_ERROR_INIT;
-
-    if (webhook->url == NULL)
-        return kinf__yaml_error(section->err, KINF_ERR_CONFIG, section->yaml, section->mapping,
-                                "webhook: it has no url");
-    if (kinf__webhook_check(&options, &told) == 0)
-        return 0;
-    return kinf__yaml_error(section->err, KINF_ERR_CONFIG, section->yaml, section->mapping,
-                            "webhook: %s", told.message);
-}
-
-static int read_webhook_fields(const struct kinf__config_reader *section,
-                               struct kinf__webhook_config *webhook)
-{
-    const struct kinf__yaml *yaml = section->yaml;
-    const struct kinf__yaml_node *node = section->mapping;
-    int failed;
-
-    if ((failed = kinf__config_read_text(section, "url", &webhook->url)) < 0 ||
-        (failed = kinf__config_read_text(section, "caFile", &webhook->ca_file)) < 0 ||
-        (failed = kinf__config_read_text(section, "certFile", &webhook->cert_file)) < 0 ||
-        (failed = kinf__config_read_text(section, "keyFile", &webhook->key_file)) < 0 ||
-        (failed = kinf__config_read_text(section, "tokenFile", &webhook->token_file)) < 0 ||
-        (failed = kinf__yaml_read_bool(yaml, node, "insecure", &webhook->is_plain_allowed,
-                                       section->err)) < 0 ||
-        (failed = kinf__yaml_read_duration_ms(yaml, node, "timeout", &webhook->timeout_ms,
-                                              section->err)) < 0)
-        return failed;
-    return kinf__yaml_read_uint(yaml, node, "maxBatchBytes", SIZE_MAX / 2,
-                                &webhook->max_batch_bytes, section->err);
-}
-
 static int read_webhook(const struct kinf__config_reader *reader,
                         struct kinf__handler_config *handler)
 {
-    static const char *const allowed[] = { "url",     "caFile",        "certFile",
-                                           "keyFile", "tokenFile",     "insecure",
-                                           "timeout", "maxBatchBytes", NULL };
-    struct kinf__config_reader section = { reader->yaml, NULL, reader->err };
-    int failed;
+    struct kinf__config_reader section = *reader;
+    int failed = kinf__yaml_read_mapping(reader->yaml, reader->mapping, "webhook", &section.mapping,
+                                         reader->err);
 
-    if ((failed = kinf__yaml_read_mapping(reader->yaml, reader->mapping, "webhook",
-                                          &section.mapping, reader->err)) < 0 ||
-        (failed = kinf__yaml_check_keys(reader->yaml, section.mapping, allowed, reader->err)) < 0 ||
-        (failed = read_webhook_fields(&section, &handler->webhook)) < 0)
-        return failed;
-    return check_webhook(&section, &handler->webhook);
+    return failed < 0 ? failed : kinf__webhook_config_read(&section, &handler->webhook);
+}
+
+static int check_plugin(const struct kinf__config_reader *reader, const char *path)
+{
+    struct stat status;
+
+    if (path == NULL || stat(path, &status) < 0 || !S_ISREG(status.st_mode) ||
+        access(path, R_OK) < 0)
+        return kinf__yaml_error(
+            reader->err, KINF_ERR_CONFIG, reader->yaml, kinf__yaml_get(reader->mapping, "plugin"),
+            "plugin: '%s' is no file that can be read", path != NULL ? path : "");
+    return 0;
 }
 
 static int read_plugin(const struct kinf__config_reader *reader,
                        struct kinf__handler_config *handler)
 {
     KINF__AUTO_BUFFER config = KINF__BUFFER_INIT;
-    struct stat status;
     int failed = kinf__config_read_text(reader, "plugin", &handler->plugin);
 
+    if (failed == 0)
+        failed = check_plugin(reader, handler->plugin);
     if (failed < 0)
         return failed;
-    if (stat(handler->plugin, &status) < 0 || !S_ISREG(status.st_mode) ||
-        access(handler->plugin, R_OK) < 0)
-        return kinf__yaml_error(reader->err, KINF_ERR_CONFIG, reader->yaml,
-                                kinf__yaml_get(reader->mapping, "plugin"),
-                                "plugin: '%s' is no file that can be read", handler->plugin);
     if (kinf__plugin_config_write(kinf__yaml_get(reader->mapping, "config"), &config) < 0)
         return kinf__error_no_memory(reader->err);
     return kinf__buffer_take_text(&config, &handler->plugin_config, reader->err);
 }
 
-static const struct kind {
+struct kind {
     const char *key;
+    const char *other_key; /* that goes with it alone; NULL: none */
     int (*read)(const struct kinf__config_reader *reader, struct kinf__handler_config *handler);
-} kinds[] = { { "exec", read_exec }, { "plugin", read_plugin }, { "webhook", read_webhook } };
+};
+
+static const struct kind kinds[] = { { "exec", "acknowledge", read_exec },
+                                     { "webhook", NULL, read_webhook },
+                                     { "plugin", "config", read_plugin } };
 
 /* Returns NULL unless there is one. */
-static const struct kind *find_kind(const struct kinf__yaml_node *node)
+static const struct kind *find_kind(const struct kinf__config_reader *reader)
 {
     const struct kind *found = NULL;
     size_t n = 0;
 
     for (size_t i = 0; i < KINF__ARRAY_LEN(kinds); i++) {
-        if (kinf__yaml_get(node, kinds[i].key) == NULL)
+        if (kinf__yaml_get(reader->mapping, kinds[i].key) == NULL)
             continue;
         found = &kinds[i];
         n++;
@@ -182,18 +137,15 @@ static const struct kind *find_kind(const struct kinf__yaml_node *node)
     return n == 1 ? found : NULL;
 }
 
-/* Webhooks and plugins acknowledge in any case. */
-static int check_stray(const struct kinf__config_reader *reader, const char *kind)
+static int check_keys(const struct kinf__config_reader *reader, const struct kind *kind)
 {
-    static const char *const goes_with[][2] = { { "acknowledge", "exec" }, { "config", "plugin" } };
+    for (size_t i = 0; i < KINF__ARRAY_LEN(kinds); i++) {
+        const char *key = kinds[i].other_key;
 
-    for (size_t i = 0; i < KINF__ARRAY_LEN(goes_with); i++) {
-        const struct kinf__yaml_node *stray = kinf__yaml_get(reader->mapping, goes_with[i][0]);
-
-        if (stray != NULL && strcmp(kind, goes_with[i][1]) != 0)
-            return kinf__yaml_error(reader->err, KINF_ERR_CONFIG, reader->yaml, stray,
-                                    "%s goes with %s, not with %s", goes_with[i][0],
-                                    goes_with[i][1], kind);
+        if (&kinds[i] != kind && key != NULL && kinf__yaml_get(reader->mapping, key) != NULL)
+            return kinf__yaml_error(reader->err, KINF_ERR_CONFIG, reader->yaml,
+                                    kinf__yaml_get(reader->mapping, key),
+                                    "%s goes with %s, not with %s", key, kinds[i].key, kind->key);
     }
     return 0;
 }
@@ -201,7 +153,7 @@ static int check_stray(const struct kinf__config_reader *reader, const char *kin
 int kinf__handler_config_read(const struct kinf__yaml *yaml, const struct kinf__yaml_node *node,
                               struct kinf__handler_config *handler, struct kinf_error *err)
 {
-    static const char *const allowed[] = { "exec",      "plugin",      "webhook", "config",
+    static const char *const allowed[] = { "exec",      "webhook",     "plugin", "config",
                                            "resources", "acknowledge", NULL };
     const struct kinf__config_reader reader = { yaml, node, err };
     const struct kind *kind;
@@ -209,14 +161,15 @@ int kinf__handler_config_read(const struct kinf__yaml *yaml, const struct kinf__
 
     if (node->type != KINF__YAML_MAPPING)
         return kinf__yaml_error(err, KINF_ERR_CONFIG, yaml, node, "a handler is a mapping");
-    if ((failed = kinf__yaml_check_keys(yaml, node, allowed, err)) < 0 ||
-        (failed = kinf__config_read_texts(&reader, "resources", &handler->resources)) < 0)
+    if ((failed = kinf__yaml_check_keys(yaml, node, allowed, err)) < 0)
         return failed;
-    if ((kind = find_kind(node)) == NULL)
+    if ((kind = find_kind(&reader)) == NULL)
         return kinf__yaml_error(err, KINF_ERR_CONFIG, yaml, node,
                                 "a handler has one of exec, plugin and webhook");
-    failed = check_stray(&reader, kind->key);
-    return failed < 0 ? failed : kind->read(&reader, handler);
+    if ((failed = check_keys(&reader, kind)) < 0 ||
+        (failed = kinf__config_read_texts(&reader, "resources", &handler->resources)) < 0)
+        return failed;
+    return kind->read(&reader, handler);
 }
 
 int kinf__handler_config_set_command(struct kinf__handler_config *handler, const char *command,
@@ -249,39 +202,6 @@ static int copy_strings(const struct kinf__strings *from, struct kinf__strings *
     return failed;
 }
 
-static int copy_text(const char *from, char **to)
-{
-    *to = from != NULL ? strdup(from) : NULL;
-    return from == NULL || *to != NULL ? 0 : KINF_ERR_NO_MEMORY;
-}
-
-/* X(member) */
-#define WEBHOOK_TEXTS(X) X(url) X(ca_file) X(cert_file) X(key_file) X(token_file)
-
-static int copy_webhook(const struct kinf__webhook_config *from, struct kinf__webhook_config *to)
-{
-    int failed = 0;
-
-    *to = (struct kinf__webhook_config){ .is_plain_allowed = from->is_plain_allowed,
-                                         .timeout_ms = from->timeout_ms,
-                                         .max_batch_bytes = from->max_batch_bytes };
-#define X(member)                                                                                  \
-    if (failed == 0)                                                                               \
-        failed = copy_text(from->member, &to->member);
-    WEBHOOK_TEXTS(X)
-#undef X
-    return failed;
-}
-
-static bool is_same_webhook(const struct kinf__webhook_config *a,
-                            const struct kinf__webhook_config *b)
-{
-#define X(member) kinf__text_equal(a->member, b->member) &&
-    return WEBHOOK_TEXTS(X) a->is_plain_allowed == b->is_plain_allowed &&
-           a->timeout_ms == b->timeout_ms && a->max_batch_bytes == b->max_batch_bytes;
-#undef X
-}
-
 int kinf__handler_config_copy(const struct kinf__handler_config *from,
                               struct kinf__handler_config *to, struct kinf_error *err)
 {
@@ -290,7 +210,7 @@ int kinf__handler_config_copy(const struct kinf__handler_config *from,
         kinf__handler_config_set_plugin(to, from->plugin, from->plugin_config, err) < 0)
         return KINF_ERR_NO_MEMORY;
     if (copy_strings(&from->exec, &to->exec) < 0 ||
-        copy_webhook(&from->webhook, &to->webhook) < 0 ||
+        kinf__webhook_config_copy(&from->webhook, &to->webhook) < 0 ||
         copy_strings(&from->resources, &to->resources) < 0)
         return kinf__error_no_memory(err);
     return 0;
@@ -299,12 +219,10 @@ int kinf__handler_config_copy(const struct kinf__handler_config *from,
 void kinf__handler_config_release(struct kinf__handler_config *handler)
 {
     kinf__strings_release(&handler->exec);
-#define X(member) free(handler->webhook.member);
-    WEBHOOK_TEXTS(X)
-#undef X
-    kinf__strings_release(&handler->resources);
+    kinf__webhook_config_release(&handler->webhook);
     free(handler->plugin);
     free(handler->plugin_config);
+    kinf__strings_release(&handler->resources);
 }
 
 bool kinf__handler_config_wants(const struct kinf__handler_config *handler, const char *resource)
@@ -319,7 +237,8 @@ bool kinf__handler_config_wants(const struct kinf__handler_config *handler, cons
 bool kinf__handler_config_equal(const struct kinf__handler_config *a,
                                 const struct kinf__handler_config *b)
 {
-    return kinf__strings_equal(&a->exec, &b->exec) && kinf__text_equal(a->plugin, b->plugin) &&
-           is_same_webhook(&a->webhook, &b->webhook) &&
+    return kinf__strings_equal(&a->exec, &b->exec) &&
+           kinf__webhook_config_equal(&a->webhook, &b->webhook) &&
+           kinf__text_equal(a->plugin, b->plugin) &&
            kinf__strings_equal(&a->resources, &b->resources) && a->acknowledges == b->acknowledges;
 }

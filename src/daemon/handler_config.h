@@ -7,30 +7,13 @@
 #define KINF_DAEMON_HANDLER_CONFIG_H
 
 #include "daemon/resource_config.h"
-#include "handlers/webhook_handler.h"
+#include "daemon/webhook_config.h"
 
-/* Owned texts. */
-struct kinf__webhook_config {
-    char *url; /* NULL: it is no webhook */
-    char *ca_file;
-    char *cert_file;
-    char *key_file;
-    char *token_file;
-    bool is_plain_allowed;
-    int64_t timeout_ms; /* 0 in both: the default */
-    uint64_t max_batch_bytes;
-};
-
-/* Borrowed. */
-struct kinf__webhook_options kinf__webhook_config_options(
-    const struct kinf__webhook_config *webhook);
-
-/* One of exec, plugin and webhook. */
 struct kinf__handler_config {
     struct kinf__strings exec; /* a program and its arguments; none: it is no program */
-    char *plugin;              /* the path of a shared object; NULL: it is none */
-    char *plugin_config;       /* its `config`, as JSON */
     struct kinf__webhook_config webhook;
+    char *plugin;                   /* the path of a shared object; NULL: it is none */
+    char *plugin_config;            /* its `config`, as JSON */
     struct kinf__strings resources; /* as their entries name them; none: all */
     bool acknowledges;
 };

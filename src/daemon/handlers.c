@@ -23,11 +23,11 @@ static int make(struct kinf__running_handler *running, const struct kinf__handle
 
     if (failed < 0)
         return failed;
-    if (webhook.site.url != NULL)
-        return kinf__webhook_handler_new(&webhook, &running->handler, err);
     if (config->plugin != NULL)
         return kinf__plugin_handler_new(config->plugin, config->plugin_config, &running->handler,
                                         err);
+    if (webhook.site.url != NULL)
+        return kinf__webhook_handler_new(&webhook, &running->handler, err);
     return kinf__exec_handler_new(config->exec.items, config->exec.n_items, config->acknowledges,
                                   &running->handler, err);
 }

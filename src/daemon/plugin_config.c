@@ -17,8 +17,6 @@ static bool is_json_scalar(const struct kinf__yaml_node *node)
 
 static int write_scalar(const struct kinf__yaml_node *node, struct kinf__buffer *out)
 {
-    if (kinf__yaml_is_null(node))
-        return kinf__buffer_append(out, "null", 4);
     return is_json_scalar(node) ? kinf__buffer_append_str(out, node->text)
                                 : kinf__quote(out, node->text);
 }
@@ -44,6 +42,7 @@ static int write_items(const struct kinf__yaml_node *node, struct kinf__buffer *
 
 int kinf__plugin_config_write(const struct kinf__yaml_node *node, struct kinf__buffer *out)
 {
-    return node == NULL || node->type == KINF__YAML_SCALAR ? write_scalar(node, out)
-                                                           : write_items(node, out);
+    if (node == NULL || kinf__yaml_is_null(node))
+        return kinf__buffer_append(out, "null", 4);
+    return node->type == KINF__YAML_SCALAR ? write_scalar(node, out) : write_items(node, out);
 }

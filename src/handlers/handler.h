@@ -28,11 +28,11 @@ struct kinf__handler_kind {
     void (*attend)(struct kinf__handler *handler);
     /* Releases what the kind has. The thread has ended, or never ran. */
     void (*release)(struct kinf__handler *handler);
+    const char *name; /* "exec" */
     /* Ends what it tells. On the handler's thread, which ends then. NULL: there is nothing to end. */
     void (*end)(struct kinf__handler *handler);
     /* Who does not end within this time from the interruption is left alone; 0: it always ends. */
     int64_t patience_ms;
-    const char *name; /* "exec" */
 };
 
 struct kinf__handler_error {
@@ -78,6 +78,8 @@ KINF_MUST_CHECK int kinf__handler_start(struct kinf__handler *handler, struct ki
 /* Begins its end, which is not for good: what it is to be told waits until it is started again. */
 void kinf__handler_halt(struct kinf__handler *handler);
 bool kinf__handler_is_stopping(struct kinf__handler *handler);
+/* Ends the pause before the next attempt, now or when it begins. Any thread. */
+void kinf__handler_hurry(struct kinf__handler *handler);
 /* What went wrong, in words for people: kept for the status and counted; the second is also logged. */
 void kinf__handler_note_error(struct kinf__handler *handler, const char *message);
 void kinf__handler_failed(struct kinf__handler *handler, const char *fmt, ...) KINF_PRINTF(2, 3);
@@ -87,8 +89,6 @@ void kinf__handler_pause(struct kinf__handler *handler, struct kinf__backoff *ba
 
 #define KINF__HANDLER_BACKOFF_BASE_MS 1000
 #define KINF__HANDLER_BACKOFF_MAX_MS  30000 /* with jitter twice this */
-/* Ends the pause before the next attempt, now or when it begins. Any thread. */
-void kinf__handler_hurry(struct kinf__handler *handler);
 
 /* Begins its end for good, and waits for nothing. */
 void kinf__handler_interrupt(struct kinf__handler *handler);

@@ -216,12 +216,13 @@ static void replace(struct plugin_handler *handler, struct kinf__plugin *take_pl
 /* Returns whether another one is at work now. */
 static bool follow_request(struct plugin_handler *handler)
 {
-    KINF__AUTO_FREE char *config = atomic_exchange(&handler->requested_config, NULL);
-    struct kinf__plugin *plugin;
+    KINF__AUTO_FREE char *config = NULL;
+    struct kinf__plugin *plugin = NULL;
 
+    atomic_store(&handler->base.is_hurried, false); /* before, so that no later one is missed */
+    config = atomic_exchange(&handler->requested_config, NULL);
     if (config == NULL)
         return false;
-    atomic_store(&handler->base.is_hurried, false);
     if ((strcmp(config, handler->config) == 0 && !kinf__plugin_is_outdated(handler->plugin)) ||
         open_anew(handler, config, &plugin) < 0)
         return false;
@@ -335,9 +336,9 @@ int kinf__plugin_handler_new(const char *path, const char *config,
 {
     static const struct kinf__handler_kind kind = { .attend = attend,
                                                     .release = release,
+                                                    .name = "plugin",
                                                     .end = end,
-                                                    .patience_ms = PATIENCE_MS,
-                                                    .name = "plugin" };
+                                                    .patience_ms = PATIENCE_MS };
     const struct kinf__outbox_options options = { .acknowledges = true, .keeps_old = true };
     struct plugin_handler *handler = calloc(1, sizeof *handler);
     int failed;

@@ -19,15 +19,15 @@ KINF_MUST_CHECK int kinf__plugin_handler_new(const char *path, const char *confi
 
 /* Its file may be another one, or this configuration: then it is loaded anew (P5), and one that could
  * not be opened is tried at once. On its thread, when no call is under way. Errors: KINF_ERR_NO_MEMORY. */
-KINF_MUST_CHECK int kinf__plugin_handler_reload(struct kinf__handler *handler, const char *config,
+KINF_MUST_CHECK int kinf__plugin_handler_reload(struct kinf__handler *base, const char *config,
                                                 struct kinf_error *err);
 
 /* Says it by name when a call takes longer than ten seconds; whoever looks at the clock now and then
  * calls this. */
-void kinf__plugin_handler_look(struct kinf__handler *handler, int64_t now_ms);
+void kinf__plugin_handler_look(struct kinf__handler *base, int64_t now_ms);
 
 /* Appends samples of what it counts, labelled with the handler. Errors: KINF_ERR_NO_MEMORY. */
-KINF_MUST_CHECK int kinf__plugin_handler_write_counts(struct kinf__handler *handler,
+KINF_MUST_CHECK int kinf__plugin_handler_write_counts(struct kinf__handler *base,
                                                       const char *family, const char *label,
                                                       struct kinf__buffer *out);
 

@@ -361,8 +361,9 @@ static void an_error_leads_to_everything_anew(void **state)
     assert_true(kinf__clock_now_ms() - began_ms >= 1000);
     end_handler();
     recorder_expect(&recorder, "1 open", "1 RESET", "1 RESET", "1 ADDED ns/a@1", "1 close");
-    assert_int_equal(
-        plugin_count_log("handler failed handler=\"scripted\" error=\"on_change: it is full\""), 1);
+    assert_int_equal(plugin_count_log("handler failed handler=\"scripted\" "
+                                      "error=\"on_change: it is full\""),
+                     1);
 }
 
 /* P3, P4 */

@@ -1,0 +1,32 @@
+/* A plugin that does not return from its first change of an object. */
+#include <unistd.h>
+
+#include <kinformer/plugin.h>
+
+static int begin(const struct kinf_host *host, const char *config, void **ret_state,
+                 struct kinf_error *err)
+{
+    (void)err;
+    host->log(host, KINF_LOG_INFO, config);
+    *ret_state = NULL;
+    return 0;
+}
+
+static int hang(void *state, const struct kinf_change *change, struct kinf_error *err)
+{
+    (void)state;
+    (void)err;
+    while (change->object != NULL)
+        pause();
+    return 0;
+}
+
+static void end(void *state)
+{
+    (void)state;
+}
+
+static const struct kinf_plugin table = {
+    KINF_PLUGIN_ABI, sizeof table, "hanging", begin, hang, NULL, end
+};
+KINF_PLUGIN(table)
