@@ -117,9 +117,9 @@ REPLAY := $(BUILD)/replay/kinf-replay
 # --- build -----------------------------------------------------------------------------------------
 
 .DEFAULT_GOAL := all
-.PHONY: help all man deps run test test-clients unit build-tests lint check-layers check-parity docs check-docs check-symbols check-headers \
-        check-abi update-abi check-consumer check-format thread-safety tidy format fuzz fuzz-corpus bench run-benches install install-man \
-        uninstall clean compile_commands.json FORCE
+.PHONY: help all man deps run test test-clients unit build-tests lint lint-but-tidy check-layers check-parity docs check-docs check-symbols \
+        check-headers check-abi update-abi check-consumer check-format thread-safety tidy format fuzz fuzz-corpus bench run-benches install \
+        install-man uninstall clean compile_commands.json FORCE
 
 help: ## list the targets
 	@sed -n -e 's/^# --- \(.*[a-z]\) -*$$/\1/p' -e 's/^\([a-z_.-]*\):.*## /  \1\t/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -330,10 +330,12 @@ build/man/%: docs/man/%.scd scripts/man-page.sh examples/pod-logger/main.c $(wil
 
 # --- lint ------------------------------------------------------------------------------------------
 
-lint: ## clang-tidy, thread-safety, layers, symbols, ABI, self-contained headers, format
+lint: lint-but-tidy ## clang-tidy, thread-safety, layers, symbols, ABI, self-contained headers, format
+	@$(MAKE) --no-print-directory -j$(shell nproc) tidy
+
+lint-but-tidy:
 	@scripts/install-deps.sh build test lint
 	@$(MAKE) --no-print-directory check-format check-layers check-parity check-docs check-headers thread-safety check-symbols check-abi check-consumer
-	@$(MAKE) --no-print-directory -j$(shell nproc) tidy
 
 C_FILES = $(wildcard src/*/*.c tests/unit/*.c tests/unit/*.cpp tests/oracle/*.c tests/replay/*.c tests/fuzz/*.c bench/*.c examples/*/*.c)
 H_FILES = $(wildcard src/*/*.h src/include/kinformer/*.h src/include/kinformer/*.hpp tests/unit/*.h tests/replay/*.h tests/fuzz/*.h bench/*.h)

@@ -29,12 +29,18 @@ def escape(text):
     return "`".join(parts)
 
 
+def as_list(paragraph):
+    """Lines that begin with a number of a guarantee, or with a dash, are a list's."""
+    paragraph = re.sub(r"^ *([A-Z]\d+) +", r"- **\1** ", paragraph, flags=re.M)
+    return re.sub(r"\n *- ", "\n\n- ", paragraph)
+
+
 def text_of(comment):
     """Paragraphs as they are; what is indented is a table or an example, and stays as it looks."""
     lines = [re.sub(r"^ ?\*? ?", "", line.rstrip()) for line in comment.strip("\n").split("\n")]
     paragraphs = "\n".join(lines).strip().split("\n\n")
     return "\n\n".join("```text\n" + paragraph + "\n```" if re.match(r" +\S", paragraph) else
-                       escape(paragraph) for paragraph in paragraphs)
+                       as_list(escape(paragraph)) for paragraph in paragraphs)
 
 
 def blocks(header):

@@ -514,6 +514,12 @@ int kinf__kind_validate(const struct kinf__resource *resource, const struct cJSO
                                 resource->kind, kinf__doc_text(object, "metadata", "name", NULL));
 }
 
+int kinf__kind_convert(const struct kinf__resource *resource, struct cJSON *object)
+{
+    return kinf__event_rename(object) < 0 ? KINF_ERR_NO_MEMORY
+                                          : fill_members(rules_of(resource), object);
+}
+
 /* --- generations --- */
 
 bool kinf__kind_has_generation(const struct kinf__resource *resource)

@@ -42,6 +42,9 @@ KINF_MUST_CHECK int kinf__kind_validate(const struct kinf__resource *resource,
                                         const struct cJSON *object, const struct cJSON *old,
                                         struct kinf__refusal *refusal);
 
+/* An object of the resource's twin (kinf__store_pair()) becomes one of its own. */
+kinf__convert_cb kinf__kind_convert;
+
 /* Whether metadata.generation is counted: 1 at creation, one more with each change that
  * kinf__kind_is_changed() sees, and when deletion begins. */
 bool kinf__kind_has_generation(const struct kinf__resource *resource);

@@ -5,6 +5,7 @@
 #include "apiserver/kinds_priv.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* --- namespaces --- */
@@ -233,6 +234,53 @@ void kinf__binding_check(const struct cJSON *object, const struct cJSON *old,
 
 /* --- events --- */
 
+/* The name in the other group; NULL: the same. */
+static const char *other_name(const char *name)
+{
+    static const struct {
+        const char *core, *events;
+    } names[] = {
+        { "involvedObject", "regarding" },
+        { "message", "note" },
+        { "reportingComponent", "reportingController" },
+        { "source", "deprecatedSource" },
+        { "firstTimestamp", "deprecatedFirstTimestamp" },
+        { "lastTimestamp", "deprecatedLastTimestamp" },
+        { "count", "deprecatedCount" },
+    };
+
+    for (size_t i = 0; i < KINF__ARRAY_LEN(names); i++) {
+        if (strcmp(names[i].core, name) == 0)
+            return names[i].events;
+        if (strcmp(names[i].events, name) == 0)
+            return names[i].core;
+    }
+    return NULL;
+}
+
+int kinf__event_rename(struct cJSON *object)
+{
+    struct cJSON *member = object->child, *next;
+
+    for (; member != NULL; member = next) {
+        const char *name = other_name(member->string);
+        char *copy;
+
+        next = member->next;
+        /* One group leaves texts out that are empty in the other one. */
+        if (cJSON_IsString(member) && *member->valuestring == '\0') {
+            kinf__doc_drop(object, member);
+        } else if (name != NULL) {
+            copy = strdup(name);
+            if (copy == NULL)
+                return KINF_ERR_NO_MEMORY;
+            free(member->string);
+            member->string = copy;
+        }
+    }
+    return 0;
+}
+
 /* Both kinds of events are one to the server: faults have the names of the older one's fields. */
 static void check_about(const struct cJSON *object, const char *about,
                         struct kinf__invalid *invalid)
@@ -252,18 +300,54 @@ void kinf__core_event_check(const struct cJSON *object, const struct cJSON *old,
     check_about(object, "involvedObject", invalid);
 }
 
-void kinf__event_check(const struct cJSON *object, const struct cJSON *old,
-                       struct kinf__invalid *invalid)
+static void check_new_event(const struct cJSON *object, struct kinf__invalid *invalid)
 {
     const char *type = kinf__doc_text(object, "type", NULL);
     char why[KINF__NAME_FAULT_SIZE];
 
-    check_about(object, "regarding", invalid);
     kinf__kind_require(object, NULL, "eventTime", invalid);
     snprintf(why, sizeof why, "has invalid value: %.128s", type);
     if (strcmp(type, "Normal") != 0 && strcmp(type, "Warning") != 0)
         kinf__invalid_text(invalid, KINF__AT(NULL, "type"), "", why);
-    if (old != NULL && !kinf__doc_equal(kinf__doc_get(old, "note"), kinf__doc_get(object, "note")))
-        kinf__invalid_value(invalid, KINF__AT(NULL, "message"), kinf__doc_get(object, "note"),
-                            KINF__IMMUTABLE);
+}
+
+/* Series go on; the rest stays, also of what the older group has left open. */
+static void check_changed_event(const struct cJSON *object, const struct cJSON *old,
+                                struct kinf__invalid *invalid)
+{
+    static const char *const members[] = {
+        "regarding",
+        "reason",
+        "note",
+        "deprecatedSource",
+        "deprecatedFirstTimestamp",
+        "deprecatedLastTimestamp",
+        "deprecatedCount",
+        "type",
+        "eventTime",
+        "action",
+        "related",
+        "reportingController",
+        "reportingInstance",
+    };
+
+    for (size_t i = 0; i < KINF__ARRAY_LEN(members); i++) {
+        const char *name = other_name(members[i]);
+
+        if (name == NULL || strcmp(name, "reportingComponent") == 0)
+            name = members[i];
+        if (!kinf__doc_equal(kinf__doc_get(old, members[i]), kinf__doc_get(object, members[i])))
+            kinf__invalid_value(invalid, KINF__AT(NULL, name), kinf__doc_get(object, members[i]),
+                                KINF__IMMUTABLE);
+    }
+}
+
+void kinf__event_check(const struct cJSON *object, const struct cJSON *old,
+                       struct kinf__invalid *invalid)
+{
+    check_about(object, "regarding", invalid);
+    if (old == NULL)
+        check_new_event(object, invalid);
+    else
+        check_changed_event(object, old, invalid);
 }

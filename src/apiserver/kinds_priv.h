@@ -91,6 +91,8 @@ kinf__rule_cb kinf__namespace_write, kinf__namespace_finalize, kinf__node_create
 kinf__check_cb kinf__namespace_check_fields, kinf__quota_check, kinf__lease_check,
     kinf__priority_class_check, kinf__api_service_check, kinf__role_check, kinf__binding_check,
     kinf__core_event_check, kinf__event_check;
+/* Members of an event of either group get the names that they have in the other one. */
+KINF_MUST_CHECK int kinf__event_rename(struct cJSON *object);
 
 /* kinds_storage.c */
 kinf__rule_cb kinf__volume_create, kinf__volume_claim_create;

@@ -211,6 +211,12 @@ static void note_owners(struct owners *self, const struct task *change,
                  (struct task){ .resource = change->resource, .object = old, .is_gone = true });
 }
 
+/* Events: neither owners nor dependents are looked for. */
+static bool is_ignored(const struct kinf__resource *resource)
+{
+    return !resource->is_custom && strcmp(resource->kind, "Event") == 0;
+}
+
 static void note(struct kinf__controller *controller, struct kinf__resource *resource,
                  const struct kinf_object *old, const struct kinf_object *object)
 {
@@ -220,6 +226,8 @@ static void note(struct kinf__controller *controller, struct kinf__resource *res
     struct task task = { .resource = resource, .object = object };
     struct kinf__meta_text before, after;
 
+    if (is_ignored(resource))
+        return;
     if ((old == NULL && object == NULL) || kinf__meta_text_read(old, &old_scratch, &before) < 0 ||
         kinf__meta_text_read(object, &scratch, &after) < 0) {
         self->is_incomplete = true;
@@ -633,6 +641,8 @@ static bool has_finalizer(const struct cJSON *object, const char *name)
 static enum kinf__propagation decide(const struct kinf__resource *resource,
                                      const struct cJSON *object, enum kinf__propagation propagation)
 {
+    if (is_ignored(resource))
+        return KINF__PROPAGATION_BACKGROUND;
     if (propagation != KINF__PROPAGATION_DEFAULT)
         return propagation;
     if (has_finalizer(object, ORPHAN))

@@ -180,12 +180,30 @@ void kinf__store_remove_resource(struct kinf__store *store, struct kinf__resourc
     resource_free(resource);
 }
 
+void kinf__store_pair(struct kinf__resource *a, struct kinf__resource *b, kinf__convert_cb *convert)
+{
+    a->twin = b;
+    b->twin = a;
+    a->convert = b->convert = convert;
+}
+
+struct kinf__resource_version *kinf__resource_version_at(struct kinf__resource *resource, size_t i)
+{
+    if (i < resource->n_versions)
+        return &resource->versions[i];
+    i -= resource->n_versions;
+    return resource->twin != NULL && i < resource->twin->n_versions ? &resource->twin->versions[i]
+                                                                    : NULL;
+}
+
 int kinf__resource_settle(struct kinf__resource *resource, struct kinf_error *err)
 {
+    struct kinf__resource_version *version;
     int failed = 0;
 
-    for (size_t i = 0; failed == 0 && i < resource->n_versions; i++)
-        failed = kinf__feed_settle(resource->versions[i].feed, err);
+    for (size_t i = 0; failed == 0 && (version = kinf__resource_version_at(resource, i)) != NULL;
+         i++)
+        failed = kinf__feed_settle(version->feed, err);
     return failed;
 }
 

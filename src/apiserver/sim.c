@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "apiserver/definitions.h"
+#include "apiserver/kinds.h"
 #include "document/manifest.h"
 #include "apiserver/namespaces.h"
 #include "apiserver/owners.h"
@@ -283,6 +284,13 @@ static int add_builtin(struct kinf__sim *sim, const struct kinf__builtin *builti
     return kinf__store_add_resource(sim->store, &like, &version, 1, &resource, err);
 }
 
+/* Events are the same in both groups. */
+static void pair_events(struct kinf__store *store)
+{
+    kinf__store_pair(kinf__store_find(store, "", "events"),
+                     kinf__store_find(store, "events.k8s.io", "events"), kinf__kind_convert);
+}
+
 static int add_builtins(struct kinf__sim *sim, struct kinf_error *err)
 {
     int failed = 0;
@@ -290,6 +298,8 @@ static int add_builtins(struct kinf__sim *sim, struct kinf_error *err)
     kinf__store_lock(sim->store);
     for (size_t i = 0; failed == 0 && i < kinf__n_builtins; i++)
         failed = add_builtin(sim, &kinf__builtins[i], err);
+    if (failed == 0)
+        pair_events(sim->store);
     if (failed == 0 && kinf__resource_catalog_publish(sim->store, sim->server) < 0)
         failed = kinf__error_no_memory(err);
     kinf__store_unlock(sim->store);

@@ -98,8 +98,12 @@ int kinf__store_to_tree(const struct kinf_object *object, struct cJSON **ret_obj
 int kinf__store_read(struct kinf__resource *resource, const char *name_space, const char *name,
                      struct cJSON **ret_object)
 {
+    /* What was written to a twin may be owed. */
+    int failed = kinf__resource_settle(resource, NULL);
     const kinf_auto_object struct kinf_object *object = kinf__store_get(resource, name_space, name);
 
+    if (failed < 0)
+        return failed;
     return object != NULL ? kinf__store_to_tree(object, ret_object) : KINF_ERR_NOT_FOUND;
 }
 
@@ -111,39 +115,38 @@ struct kinf_snapshot *kinf__store_snapshot(struct kinf__resource *resource)
 /* --- writing --- */
 
 /* Without kind and apiVersion, which are the type's. */
-static int print_body(struct kinf__store *store, const struct cJSON *object)
+static int print_body(const struct cJSON *object, struct kinf__buffer *text)
 {
     const struct cJSON *member;
     const char *comma = "";
 
-    store->text.len = 0;
-    if (kinf__buffer_append(&store->text, "{", 1) < 0)
+    text->len = 0;
+    if (kinf__buffer_append(text, "{", 1) < 0)
         return KINF_ERR_NO_MEMORY;
     cJSON_ArrayForEach(member, object)
     {
         if (strcmp(member->string, "kind") == 0 || strcmp(member->string, "apiVersion") == 0)
             continue;
-        if (kinf__buffer_append_str(&store->text, kinf_str_from(comma)) < 0 ||
-            kinf__quote(&store->text, kinf_str_from(member->string)) < 0 ||
-            kinf__buffer_append(&store->text, ":", 1) < 0 ||
-            kinf__doc_print(member, &store->text) < 0)
+        if (kinf__buffer_append_str(text, kinf_str_from(comma)) < 0 ||
+            kinf__quote(text, kinf_str_from(member->string)) < 0 ||
+            kinf__buffer_append(text, ":", 1) < 0 || kinf__doc_print(member, text) < 0)
             return KINF_ERR_NO_MEMORY;
         comma = ",";
     }
-    return kinf__buffer_append(&store->text, "}", 1);
+    return kinf__buffer_append(text, "}", 1);
 }
 
 int kinf__store_to_object(struct kinf__store *store, const struct kinf_type *type,
                           const struct cJSON *tree, const struct kinf_object **ret_object,
                           struct kinf_error *err)
 {
-    if (print_body(store, tree) < 0)
+    if (print_body(tree, &store->text) < 0)
         return kinf__error_no_memory(err);
     return kinf__feeds_decode(&store->feeds, type, kinf__buffer_str(&store->text), ret_object, err);
 }
 
-/* `objects` of each version are stored, or `removed`, of any version, is removed. The store has its
- * new version last: then every feed knows of the write. */
+/* `objects` of each version (kinf__resource_version_at()) are stored, or `removed`, of any version,
+ * is removed. The store has its new version last: then every feed knows of the write. */
 static int write_versions(struct kinf__store *store, struct kinf__resource *resource,
                           const struct kinf_object *const *objects,
                           const struct kinf_object *removed, struct kinf_error *err)
@@ -151,14 +154,15 @@ static int write_versions(struct kinf__store *store, struct kinf__resource *reso
     struct kinf__feed_change change = { .is_removal = removed != NULL,
                                         .version = atomic_load(&store->feeds.version) + 1 };
     const struct kinf_object *first_old = NULL;
+    struct kinf__resource_version *version;
     int failed = kinf__resource_settle(resource, err);
 
-    for (size_t i = 0; failed == 0 && i < resource->n_versions; i++) {
+    for (size_t i = 0; failed == 0 && (version = kinf__resource_version_at(resource, i)) != NULL;
+         i++) {
         const struct kinf_object *old = NULL;
 
         change.object = removed != NULL ? removed : objects[i];
-        failed = kinf__feed_write(resource->versions[i].feed, &change, i == 0, &old,
-                                  i == 0 ? err : NULL);
+        failed = kinf__feed_write(version->feed, &change, i == 0, &old, i == 0 ? err : NULL);
         if (i == 0)
             first_old = old;
         else
@@ -181,27 +185,55 @@ int kinf__store_put(struct kinf__store *store, struct kinf__resource *resource,
 
     kinf__print_version(atomic_load(&store->feeds.version) + 1, version);
     if (metadata == NULL || kinf__doc_set_text(metadata, "resourceVersion", version) < 0 ||
-        print_body(store, object) < 0)
+        print_body(object, &store->text) < 0)
         return kinf__error_no_memory(err);
     return kinf__store_put_text(store, resource, kinf__buffer_str(&store->text), err);
+}
+
+static int decode_versions(struct kinf__store *store, const struct kinf__resource *resource,
+                           struct kinf_str text, const struct kinf_object **objects,
+                           struct kinf_error *err)
+{
+    int failed = 0;
+
+    for (size_t i = 0; failed == 0 && i < resource->n_versions; i++)
+        failed =
+            kinf__feeds_decode(&store->feeds, resource->versions[i].type, text, &objects[i], err);
+    return failed;
+}
+
+/* The text is the twin's. */
+static int decode_converted(struct kinf__store *store, const struct kinf__resource *resource,
+                            struct kinf_str text, const struct kinf_object **objects,
+                            struct kinf_error *err)
+{
+    KINF__AUTO_BUFFER converted = KINF__BUFFER_INIT;
+    KINF__AUTO_DOC *tree = NULL;
+
+    if (kinf__doc_parse(text, &tree, NULL) < 0 || resource->convert(resource, tree) < 0 ||
+        print_body(tree, &converted) < 0)
+        return kinf__error_no_memory(err);
+    return decode_versions(store, resource, kinf__buffer_str(&converted), objects, err);
 }
 
 int kinf__store_put_text(struct kinf__store *store, struct kinf__resource *resource,
                          struct kinf_str text, struct kinf_error *err)
 {
+    const struct kinf__resource *twin = resource->twin;
+    size_t n_objects = resource->n_versions + (twin != NULL ? twin->n_versions : 0);
     KINF__AUTO_FREE const struct kinf_object **objects =
-        calloc(resource->n_versions + 1, sizeof(struct kinf_object *));
-    int failed = 0;
+        calloc(n_objects + 1, sizeof(struct kinf_object *));
+    int failed;
 
     if (objects == NULL)
         return kinf__error_no_memory(err);
     /* All of them are made before any is stored. */
-    for (size_t i = 0; failed == 0 && i < resource->n_versions; i++)
-        failed =
-            kinf__feeds_decode(&store->feeds, resource->versions[i].type, text, &objects[i], err);
+    failed = decode_versions(store, resource, text, objects, err);
+    if (failed == 0 && twin != NULL)
+        failed = decode_converted(store, twin, text, &objects[resource->n_versions], err);
     if (failed == 0)
         failed = write_versions(store, resource, objects, NULL, err);
-    for (size_t i = 0; i < resource->n_versions; i++)
+    for (size_t i = 0; i < n_objects; i++)
         kinf_object_unref(objects[i]);
     return failed;
 }
@@ -309,6 +341,10 @@ int kinf__store_back_up(struct kinf__store *store, struct kinf__backup **ret_bac
          (resource = kinf__store_next(store, resource)) != NULL;) {
         if (!kinf__resource_is_stored(resource))
             continue;
+        if (kinf__resource_settle(resource, NULL) < 0) {
+            kinf__backup_free(backup);
+            return KINF_ERR_NO_MEMORY;
+        }
         backup->resources[backup->n_resources].resource = resource;
         backup->resources[backup->n_resources++].snapshot = kinf__store_snapshot(resource);
     }

@@ -32,6 +32,10 @@ struct kinf__resource_version {
     char *scale_selector;
 };
 
+struct kinf__resource;
+/* Makes an object of the resource of one of its twin. Errors: KINF_ERR_NO_MEMORY. */
+typedef int kinf__convert_cb(const struct kinf__resource *resource, struct cJSON *object);
+
 struct kinf__resource {
     struct kinf__list node; /* the store's */
     char *group;
@@ -47,6 +51,8 @@ struct kinf__resource {
     bool is_going; /* its definition is being deleted: nothing is created any more */
     struct kinf__resource_version *versions; /* those that are served, the preferred one first */
     size_t n_versions;
+    struct kinf__resource *twin; /* NULL: none; kinf__store_pair() */
+    kinf__convert_cb *convert;
 };
 
 /* Told of each change, with the lock held: it may note what it has to do, and must not write. `old`
@@ -97,6 +103,10 @@ KINF_MUST_CHECK int kinf__store_add_resource(struct kinf__store *store,
                                              size_t n_versions,
                                              struct kinf__resource **ret_resource,
                                              struct kinf_error *err);
+/* Two resources that are empty have the same objects from here on, each in its own form: what is
+ * written to one is written to both. Of a change is told once, for the one that was written. */
+void kinf__store_pair(struct kinf__resource *a, struct kinf__resource *b,
+                      kinf__convert_cb *convert);
 /* Of a definition that changed: versions that are new are filled, others go. Gives the lock up for
  * moments, as kinf__store_remove_resource() does. */
 KINF_MUST_CHECK int kinf__store_set_versions(struct kinf__store *store,
@@ -150,7 +160,7 @@ bool kinf__store_has(struct kinf__resource *resource, const char *name_space, co
 struct kinf_snapshot *kinf__store_snapshot(struct kinf__resource *resource);
 
 /* Stores the object under its namespace and name, with the next resourceVersion, which is written
- * into it: in every version of the resource or, failing, in none. Errors: KINF_ERR_INVALID (no object
+ * into it: in every version of the resource and of its twin or, failing, in none. Errors: KINF_ERR_INVALID (no object
  * of this type: no name), KINF_ERR_LIMIT (too large), KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__store_put(struct kinf__store *store, struct kinf__resource *resource,
                                     struct cJSON *object, struct kinf_error *err);

@@ -540,6 +540,7 @@ static int begin(struct apply *apply)
         return failed;
     if (apply->live != NULL && apply->entries.n_items == 0 && claim_for_nobody(apply) < 0)
         return KINF_ERR_NO_MEMORY;
+    kinf__entries_forget_foreign(&apply->entries, apply->manager->api_version);
     apply->object = kinf__doc_dup(apply->live != NULL ? apply->live : &nothing);
     return apply->object != NULL ? 0 : KINF_ERR_NO_MEMORY;
 }

@@ -160,6 +160,23 @@ struct kinf__entry *kinf__entries_get(struct kinf__entries *entries,
     return found != NULL ? found : push(entries, &entry);
 }
 
+static bool is_same_group(const char *api_version, const char *other)
+{
+    const char *slash = strchr(api_version, '/'), *other_slash = strchr(other, '/');
+    size_t len = slash != NULL ? (size_t)(slash - api_version) : 0;
+
+    return len == (other_slash != NULL ? (size_t)(other_slash - other) : 0) &&
+           memcmp(api_version, other, len) == 0;
+}
+
+void kinf__entries_forget_foreign(struct kinf__entries *entries, const char *api_version)
+{
+    for (size_t i = 0; i < entries->n_items; i++) {
+        if (!is_same_group(entries->items[i].api_version, api_version))
+            kinf__field_set_release(&entries->items[i].fields);
+    }
+}
+
 void kinf__entries_subtract(struct kinf__entries *entries, const struct kinf__entry *except,
                             const struct kinf__field_set *fields)
 {
@@ -288,6 +305,7 @@ static int update(const struct kinf__schema_node *node, const struct cJSON *old,
 
     if (kinf__field_set_compare(node, old != NULL ? old : &nothing, object, &changed, &removed) < 0)
         return KINF_ERR_NO_MEMORY;
+    kinf__entries_forget_foreign(entries, manager->api_version);
     kinf__fields_strip(&changed);
     kinf__entries_subtract(entries, NULL, &changed);
     kinf__entries_subtract(entries, NULL, &removed);

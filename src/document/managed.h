@@ -1,7 +1,8 @@
 /*
  * Who set which field: metadata.managedFields, and server-side apply, which lives by it.
  *
- * Fields of one object mean the same in all of its versions here: nothing is converted.
+ * Fields of one object mean the same in all of its versions here: nothing is converted. Of another
+ * group than the one that is written nobody has anything, as the server cannot convert those either.
  *
  * Threads: one thread per tree.
  */

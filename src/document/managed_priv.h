@@ -37,6 +37,8 @@ KINF_MUST_CHECK int kinf__entries_write(struct kinf__entries *entries, struct cJ
 /* The manager's, made without a time if there is none. NULL: out of memory. */
 struct kinf__entry *kinf__entries_get(struct kinf__entries *entries,
                                       const struct kinf__manager *manager, bool is_apply);
+/* Takes all fields from those of another group than this apiVersion's: the server cannot read them. */
+void kinf__entries_forget_foreign(struct kinf__entries *entries, const char *api_version);
 /* Takes fields from all but one, which may be NULL. */
 void kinf__entries_subtract(struct kinf__entries *entries, const struct kinf__entry *except,
                             const struct kinf__field_set *fields);

@@ -650,6 +650,9 @@ def update_immutable(ns):
     yield post(None, where("v1", "persistentvolumeclaims", ns), thing("v1", "PersistentVolumeClaim", "x", spec=CLAIM))
     yield merge("claim-modes", where("v1", "persistentvolumeclaims", ns, "x"),
                 {"spec": {"accessModes": ["ReadOnlyMany"]}})
+    yield post(None, where("v1", "events", ns), thing("v1", "Event", "x", involvedObject={**INVOLVED, "namespace": ns}))
+    yield merge("event-about", where("events.k8s.io/v1", "events", ns, "x"), {
+        "regarding": {"uid": "u"}, "related": {"name": "y"}, "deprecatedSource": {"host": "h"}})
 
 
 # --- subresources ---
@@ -1672,11 +1675,90 @@ def event_kinds(ns):
     yield get("new-as-core", old + "/n")
     yield merge("new-series", new + "/n", {"series": {"count": 2, "lastObservedTime": "2020-01-01T00:00:05.000000Z"}})
     yield merge("new-note", new + "/n", {"note": "another"})
+    yield merge("new-immutable", new + "/n", {
+        "reason": "Other", "type": "Warning", "action": "Other", "eventTime": "2020-01-01T00:00:00.000002Z",
+        "deprecatedCount": 3, "note": "another"})
+    yield merge("new-immutable-reporter", new + "/n", {
+        "reportingController": "example.com/d", "reportingInstance": "j",
+        "deprecatedLastTimestamp": "2020-01-01T00:00:00Z"})
     yield post("new-no-time", new, changed(event, ("metadata.name", "t"), ("eventTime", None)))
     yield post("new-type", new, changed(event, ("metadata.name", "t"), ("type", "Odd")))
     yield get("table", old, TABLE)
     yield get("by-object", old + "?fieldSelector=involvedObject.name%3Dx,type%3DNormal", look=names_of)
     yield delete("delete", new + "/n")
+
+
+@scenario
+def event_groups(ns):
+    """One object, written by way of either group and read by way of the other one."""
+    old, new = where("v1", "events", ns), where("events.k8s.io/v1", "events", ns)
+    involved = {**INVOLVED, "namespace": ns}
+    source = {"component": "c", "host": "h"}
+    created = yield post("core", old, thing(
+        "v1", "Event", "a", involvedObject=involved, reason="Why", message="what", type="Normal", count=1,
+        source=source, firstTimestamp="2020-01-01T00:00:00Z", lastTimestamp="2020-01-01T00:00:01Z",
+        reportingComponent="r", reportingInstance="i", related=involved, action="Act",
+        series={"count": 2, "lastObservedTime": "2020-01-01T00:00:05.000000Z"}))
+    since = "?watch=1&resourceVersion=" + str(created.version)
+    yield get("core-as-new", new + "/a")
+    event = thing("events.k8s.io/v1", "Event", "n", eventTime="2020-01-01T00:00:00.000001Z", reason="Why",
+                  type="Normal", reportingController="example.com/c", reportingInstance="i", action="Act",
+                  regarding=involved, note="what")
+    yield post("core-exists", new, changed(event, ("metadata.name", "a")))
+    yield merge("core-by-new", new + "/a", {"metadata": {"labels": {"l": "1"}}})
+    created = yield post("new", new, event)
+    yield get("new-as-core", old + "/n")
+    yield put("same", new + "/n", created.changed())
+    read = yield get("same-as-core", old + "/n")
+    yield put("same-by-core", old + "/n", read.changed())
+    read = yield merge("new-by-core", old + "/n", {"count": 5, "source": source, "message": "other"})
+    yield get("new-by-core-as-new", new + "/n")
+    yield put("new-by-core-again", old + "/n", read.changed(("count", 6), ("lastTimestamp", "2020-01-01T00:00:00Z")))
+    yield json_patch("json", old + "/n", op("replace", "/count", 7), op("test", "/involvedObject/name", "x"))
+    yield strategic("strategic", old + "/n", {"involvedObject": {"uid": "u"}})
+    yield merge("labels", new + "/n", {"metadata": {"labels": {"l": "1"}}})
+    yield get("labels-as-core", old + "/n")
+    yield put("put-creates", new + "/p", changed(event, ("metadata.name", "p")))
+    yield put("put-old-version", new + "/n", created.changed(("action", "Else")))
+    yield get("list", old)
+    yield get("list-new", new)
+    yield get("table", old, TABLE)
+    yield get("table-new", new, TABLE)
+    yield get("by-source", old + "?fieldSelector=source%3Dexample.com/c", look=names_of)
+    yield get("by-component", old + "?fieldSelector=reportingComponent%3Dexample.com/c", look=names_of)
+    yield get("by-controller", new + "?fieldSelector=reportingController%3Dr", look=names_of)
+    yield get("by-regarding", new + "?fieldSelector=regarding.name%3Dx,regarding.uid!%3Du", look=names_of)
+    yield get("by-involved", old + "?fieldSelector=involvedObject.name%3Dx,involvedObject.uid%3Du", look=names_of)
+    yield delete("delete-new", old + "/n")
+    yield get("deleted", new + "/n")
+    yield delete("delete-orphan", new + "/p?propagationPolicy=Orphan")
+    yield get("deleted-orphan", old + "/p")
+    yield watch("watch", old + since, 10)
+    yield watch("watch-new", new + since, 10)
+    yield delete("delete-collection", new + "?fieldSelector=regarding.name%3Dx")
+    yield get("none", old)
+
+
+@scenario
+def event_apply(ns):
+    old, new = where("v1", "events", ns), where("events.k8s.io/v1", "events", ns)
+    involved = {**INVOLVED, "namespace": ns}
+    about = thing("events.k8s.io/v1", "Event", "a", regarding=involved)
+    event = {**about, "eventTime": "2020-01-01T00:00:00.000001Z", "reason": "Why", "type": "Normal", "note": "what",
+             "reportingController": "example.com/c", "reportingInstance": "i", "action": "Act"}
+    core = thing("v1", "Event", "a", involvedObject=involved)
+    yield apply("new", new + "/a", event)
+    yield apply("core-other-field", old + "/a", {**core, "count": 1}, "two")
+    yield apply("core-conflict", old + "/a", {**core, "message": "else"}, "two")
+    yield apply("core-shared", old + "/a", {**core, "message": "what", "count": 2}, "two")
+    yield apply("core-forced", old + "/a", {**core, "message": "else"}, "two", "&force=true")
+    yield get("core-forced-as-new", new + "/a")
+    yield apply("same-manager", old + "/a", {**core, "reason": "Why"})
+    yield merge("update", old + "/a", {"metadata": {"labels": {"l": "1"}}})
+    yield apply("new-against-update", new + "/a", changed(about, ("metadata.labels", {"l": "2"})), "three")
+    yield apply("core-against-new", old + "/a", changed(core, ("metadata.labels", {"l": "3"})), "three")
+    yield apply("core-creates", old + "/b", changed({**core, "message": "m", "type": "Normal"}, ("metadata.name", "b")))
+    yield get("core-creates-as-new", new + "/b")
 
 
 @scenario

@@ -59,6 +59,16 @@ class Recorder(unittest.TestCase):
         [event] = events("Long")
         self.assertEqual(event["note"], ("ä€\"<" * 1000).encode()[:1024].decode(errors="ignore"))
 
+    def test_readers_of_core_events_find_it_by_its_object(self):
+        record("Found", 7, "look here")
+        text = cluster().kubectl("get", "--raw", f"/api/v1/namespaces/{NAMESPACE}/events?fieldSelector="
+                                 "involvedObject.kind%3DConfigMap,involvedObject.name%3Dsubject,reason%3DFound")
+        [event] = json.loads(text)["items"]
+        self.assertEqual((event["message"], event["type"], event["series"]["count"]), ("look here", "Warning", 7))
+        self.assertEqual((event["involvedObject"]["namespace"], event["reportingComponent"]),
+                         (NAMESPACE, "kinformer.dev/probe"))
+        self.assertEqual(event["metadata"]["resourceVersion"], events("Found")[0]["metadata"]["resourceVersion"])
+
     @needs_cluster("kubectl, rights")
     def test_kubectl_shows_it_and_rights_are_asked_for(self):
         record("Shown", 7, "look here")

@@ -430,6 +430,17 @@ class Workloads(OnSim):
         self.kubectl("delete", "pod", "one")
         self.assertEqual(self.pods(), {})
 
+    def test_events_of_either_group_are_shown(self):
+        self.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "foo"}})
+        about = {"apiVersion": "v1", "kind": "ConfigMap", "name": "foo", "namespace": self.name_space,
+                 "uid": self.get("configmap", "foo")["metadata"]["uid"]}
+        self.kubectl("create", "-f", self.write({
+            "apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"name": "foo.1"}, "regarding": about,
+            "eventTime": "2020-01-01T00:00:00.000000Z", "reason": "Reconciled", "type": "Normal", "action": "Reconcile",
+            "note": "all is well", "reportingController": "example.com/c", "reportingInstance": "c-1"}))
+        for command in (("events", "--for", "configmap/foo"), ("get", "events"), ("describe", "configmap", "foo")):
+            self.assertRegex(self.kubectl(*command), "Reconciled .*all is well")
+
     def test_describe(self):
         self.apply(deployment("web"))
         self.roll_out("web")

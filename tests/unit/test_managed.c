@@ -127,6 +127,37 @@ static const struct test_step changed_lists[] = {
       "{'data':{'w':'1','x':'1','y':'1','z':'1'}}" },
 };
 
+/* As the other group's of events are. */
+static const struct test_step foreign[] = {
+    { CREATE, "u", "",
+      "{'data':{'x':'1'}}",
+      "u Update v1 @0: data{. x}\n",
+      "{'data':{'x':'1'}}" },
+    { MERGE, "u", "",
+      "{'metadata':{'managedFields':[{'manager':'m','operation':'Update','apiVersion':'example.org/v1',"
+      "'fieldsType':'FieldsV1','fieldsV1':{'f:data':{'f:x':{}}}},{'manager':'k','operation':'Update',"
+      "'apiVersion':'v1','time':'2020-01-01T00:00:00Z','fieldsType':'FieldsV1','fieldsV1':{'f:data':{"
+      "'f:x':{}}}},{'manager':'a','operation':'Apply','apiVersion':'example.org/v1','fieldsType':"
+      "'FieldsV1','fieldsV1':{'f:data':{'f:x':{}}}}]}}",
+      "k Update v1 @2020-01-01T00:00:00Z: data{x}\n",
+      "{'data':{'x':'1'}}" },
+    { MERGE, "v", "",
+      "{'data':{'y':'1'}}",
+      "k Update v1 @2020-01-01T00:00:00Z: data{x}\n"
+      "v Update v1 @2: data{y}\n",
+      "{'data':{'x':'1','y':'1'}}" },
+    { MERGE, "u", "",
+      "{'metadata':{'managedFields':[{'manager':'a','operation':'Apply','apiVersion':'example.org/v1',"
+      "'fieldsType':'FieldsV1','fieldsV1':{'f:data':{'f:x':{}}}}]}}",
+      "",
+      "{'data':{'x':'1','y':'1'}}" },
+    { APPLY, "a", "",
+      "{'data':{'z':'1'}}",
+      "a Apply v1 @4: data{z}\n"
+      "before-first-apply Update v1 @4: data{. x y}\n",
+      "{'data':{'x':'1','y':'1','z':'1'}}" },
+};
+
 static const struct test_step many[] = {
     { CREATE, "m0", "",
       "{'data':{'k0':'1'}}",
@@ -350,6 +381,12 @@ static void clients_may_clear_and_replace_the_list(void **state)
     TEST_STEPS(TEST_CONFIG_MAP, "reset", changed_lists);
 }
 
+static void entries_of_another_group_are_forgotten(void **state)
+{
+    (void)state;
+    TEST_STEPS(TEST_CONFIG_MAP, "foreign", foreign);
+}
+
 static void updaters_beyond_ten_become_ancient_changes(void **state)
 {
     (void)state;
@@ -477,6 +514,7 @@ int main(void)
         cmocka_unit_test(a_creator_owns_all_down_to_what_is_atomic),
         cmocka_unit_test(an_empty_container_is_a_field_and_stays_its_owners),
         cmocka_unit_test(clients_may_clear_and_replace_the_list),
+        cmocka_unit_test(entries_of_another_group_are_forgotten),
         cmocka_unit_test(updaters_beyond_ten_become_ancient_changes),
         cmocka_unit_test(a_subresource_leaves_the_list_alone),
         cmocka_unit_test(a_list_that_is_created_with_counts_for_nothing),

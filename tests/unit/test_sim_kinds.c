@@ -670,6 +670,111 @@ static void finalizers_are_not_added_to_what_goes(void **state)
     assert_false(test_is_there(*state, "configmaps", "default/x"));
 }
 
+/* --- events --- */
+
+#define EVENTS "events.events.k8s.io"
+#define ABOUT  "{'kind':'Pod','name':'p'}"
+
+static const struct {
+    const char *core, *events;
+    const char *json;
+} members[] = {
+    { "involvedObject", "regarding", ABOUT },
+    { "message", "note", "'m'" },
+    { "reportingComponent", "reportingController", "'example.com/c'" },
+    { "reportingInstance", "reportingInstance", "'i'" },
+    { "source", "deprecatedSource", "{'component':'s'}" },
+    { "firstTimestamp", "deprecatedFirstTimestamp", "null" },
+    { "lastTimestamp", "deprecatedLastTimestamp", "'2020-01-01T00:00:00Z'" },
+    { "count", "deprecatedCount", "2" },
+    { "reason", "reason", "'r'" },
+    { "type", "type", "'Normal'" },
+    { "series", "series", "{'count':2,'lastObservedTime':'2020-01-01T00:00:00.000000Z'}" },
+};
+
+static void expect_event(struct kinf__sim *sim, const char *key)
+{
+    struct cJSON *core = test_get(sim, "events", key), *event = test_get(sim, EVENTS, key);
+
+    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
+        test_expect(sim, "events", key, members[i].core, members[i].json);
+        test_expect(sim, EVENTS, key, members[i].events, members[i].json);
+    }
+    assert_string_equal(kinf__doc_text(core, "apiVersion", NULL), "v1");
+    assert_string_equal(kinf__doc_text(event, "apiVersion", NULL), "events.k8s.io/v1");
+    assert_true(kinf__doc_equal(kinf__doc_get(core, "metadata"), kinf__doc_get(event, "metadata")));
+    assert_int_equal(cJSON_GetArraySize(core), cJSON_GetArraySize(event));
+    cJSON_Delete(core);
+    cJSON_Delete(event);
+}
+
+/* In the form of either group. */
+static void make_event(struct kinf__sim *sim, bool is_core, const char *name)
+{
+    char json[1024];
+    size_t at = (size_t)snprintf(json, sizeof json,
+                                 "{'metadata':{'name':'%s','namespace':'default'},'action':'a',"
+                                 "'eventTime':'2020-01-01T00:00:00.000000Z'",
+                                 name);
+
+    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++)
+        at += (size_t)snprintf(json + at, sizeof json - at, ",'%s':%s",
+                               is_core ? members[i].core : members[i].events, members[i].json);
+    snprintf(json + at, sizeof json - at, "}");
+    test_must_create(sim, is_core ? "events" : EVENTS, json);
+}
+
+static void events_are_the_same_in_both_groups(void **state)
+{
+    make_event(*state, true, "a");
+    make_event(*state, false, "b");
+    expect_event(*state, "default/a");
+    expect_event(*state, "default/b");
+    test_must_merge(*state, "events", "default/b", "", "{'count':3}");
+    test_expect(*state, EVENTS, "default/b", "deprecatedCount", "3");
+    test_must_merge(*state, EVENTS, "default/a", "", "{'series':{'count':4}}");
+    test_expect(*state, "events", "default/a", "series.count", "4");
+    test_must_delete(*state, "events", "default/b", KINF__PROPAGATION_DEFAULT);
+    test_must_delete(*state, EVENTS, "default/a", KINF__PROPAGATION_DEFAULT);
+    assert_false(test_is_there(*state, EVENTS, "default/b"));
+    assert_false(test_is_there(*state, "events", "default/a"));
+}
+
+static void what_one_group_leaves_out_is_empty_in_the_other_one(void **state)
+{
+    struct cJSON *event;
+
+    test_must_create(*state, "events", "{" X ",'involvedObject':{'namespace':'default'}}");
+    event = test_get(*state, EVENTS, "default/x");
+    assert_null(kinf__doc_get(event, "reportingController"));
+    assert_null(kinf__doc_get(event, "reportingInstance"));
+    assert_true(cJSON_IsNull(kinf__doc_get(event, "eventTime")));
+    assert_true(cJSON_IsNull(kinf__doc_get(event, "deprecatedFirstTimestamp")));
+    cJSON_Delete(event);
+    /* It would not be let in like this. */
+    test_must_merge(*state, EVENTS, "default/x", "", "{'metadata':{'labels':{'a':'b'}}}");
+    test_expect(*state, "events", "default/x", "reportingComponent", "''");
+    test_expect(*state, "events", "default/x", "metadata.labels", "{'a':'b'}");
+    test_must_delete(*state, "events", "default/x", KINF__PROPAGATION_DEFAULT);
+}
+
+static void events_come_back_in_both_groups(void **state)
+{
+    struct kinf__store *store = kinf__sim_store(*state);
+    struct kinf__backup *backup;
+
+    make_event(*state, false, "b");
+    kinf__store_lock(store);
+    assert_int_equal(kinf__store_back_up(store, &backup), 0);
+    kinf__store_unlock(store);
+    test_must_delete(*state, "events", "default/b", KINF__PROPAGATION_DEFAULT);
+    kinf__store_lock(store);
+    assert_int_equal(kinf__store_restore(store, backup), 0);
+    kinf__store_unlock(store);
+    kinf__backup_free(backup);
+    expect_event(*state, "default/b");
+}
+
 /* --- without memory --- */
 
 static void writes_without_memory_are_refused_or_whole(void **state)
@@ -683,6 +788,7 @@ static void writes_without_memory_are_refused_or_whole(void **state)
                   "'system-node-critical'," C "}}" },
         { "configmaps", "{" X ",'data':{'a':'b'},'binaryData':{'c':'aGk='}}" },
         { "jobs.batch", "{" X ",'spec':{" NEVER "}}" },
+        { "events", "{" X ",'involvedObject':" ABOUT ",'message':'m'}" },
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -698,6 +804,9 @@ static void writes_without_memory_are_refused_or_whole(void **state)
                 assert_int_equal(outcome.code, 500);
                 assert_true(has_failed);
             }
+            assert_true(strcmp(rows[i].resource, "events") != 0 ||
+                        test_is_there(*state, "events", "default/x") ==
+                            test_is_there(*state, EVENTS, "default/x"));
             if (test_is_there(*state, rows[i].resource, "default/x"))
                 test_must_delete(*state, rows[i].resource, "default/x",
                                  KINF__PROPAGATION_BACKGROUND);
@@ -792,6 +901,9 @@ int main(void)
         T(many_labels_are_compared_at_once),
         T(many_resources_are_compared_at_once),
         T(many_ports_are_compared_at_once),
+        T(events_are_the_same_in_both_groups),
+        T(what_one_group_leaves_out_is_empty_in_the_other_one),
+        T(events_come_back_in_both_groups),
         T(writes_without_memory_are_refused_or_whole),
         cmocka_unit_test(names_have_forms),
     };

@@ -70,6 +70,17 @@ static void dependents_go_after_their_owner(void **state)
     assert_false(test_is_there(*state, "secrets", "default/d"));
 }
 
+static void events_are_left_alone(void **state)
+{
+    make(*state, "a");
+    own(*state, "events", "e", "a");
+    test_must_delete(*state, "configmaps", "default/a", KINF__PROPAGATION_BACKGROUND);
+    test_sim_settle(*state);
+    assert_true(test_is_there(*state, "events", "default/e"));
+    test_must_delete(*state, "events", "default/e", KINF__PROPAGATION_ORPHAN);
+    assert_false(test_is_there(*state, "events", "default/e"));
+}
+
 static void one_owner_that_is_left_is_enough(void **state)
 {
     char a[64], b[64], json[512];
@@ -239,6 +250,8 @@ static const struct {
     { "ConfigMap", "['foregroundDeletion']", KINF__PROPAGATION_DEFAULT, "['foregroundDeletion']" },
     { "ReplicationController", "[]", KINF__PROPAGATION_DEFAULT, "['orphan']" },
     { "ReplicationController", "[]", KINF__PROPAGATION_BACKGROUND, "null" },
+    { "Event", "['a.b/c']", KINF__PROPAGATION_ORPHAN, "['a.b/c']" },
+    { "Event", "['orphan']", KINF__PROPAGATION_FOREGROUND, "null" },
 };
 
 static void finalizers_follow_the_propagation(void **state)
@@ -355,12 +368,13 @@ static void a_collector_without_memory_says_so_and_stays_whole(void **state)
         "{\"metadata\":{\"name\":\"a\",\"namespace\":\"n\",\"uid\":\"1\",\"ownerReferences\":["
         "{\"uid\":\"2\"},{\"uid\":\"3\"}]}}";
     const struct kinf_object *object = object_of(json);
+    char kind[] = "ConfigMap";
     bool has_failed = true;
 
     (void)state;
     for (size_t n = 1; has_failed; n++) {
         struct kinf__controller *controller = NULL;
-        struct kinf__resource resource = { 0 };
+        struct kinf__resource resource = { .kind = kind };
         int failed;
 
         test_fail_allocation(n);
@@ -384,6 +398,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
         T(dependents_go_after_their_owner),
+        T(events_are_left_alone),
         T(one_owner_that_is_left_is_enough),
         T(an_owner_waits_for_those_who_block_it),
         T(deletion_in_the_foreground_goes_down_all_levels),
