@@ -20,7 +20,7 @@ _kinformer_files()
 _kinformer_value()
 {
     case $option in
-    --config | --kubeconfig | --write-kubeconfig | --client-token | --policy | --load) _kinformer_files ;;
+    --config | --kubeconfig | --write-kubeconfig | --client-token | --plugin | --check-plugin | --policy | --load) _kinformer_files ;;
     --exec) _kinformer_offer -c ;;
     --resource) _kinformer_offer -W "$_kinformer_resources" ;;
     --listen | --health-listen | --fault-listen) _kinformer_offer -W "127.0.0.1 unix" ;;
@@ -53,8 +53,8 @@ _kinformer()
     case ${COMP_WORDS[0]##*/} in
     kinformerd)
         options+=" --config --resource --namespace --selector --field-selector --drop --keep --kubeconfig --context
-            --health-listen --pass-through --on-demand --client-token --exec --events --events-objects --measure
-            --timeout --check-config --online"
+            --health-listen --pass-through --on-demand --client-token --exec --plugin --events --events-objects
+            --measure --timeout --check-config --online --check-plugin"
         ;;
     kinformer-sim)
         options+=" --tls --policy --load --generate --churn --seed --no-workloads --history --fault --fault-listen"
