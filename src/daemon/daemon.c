@@ -165,6 +165,22 @@ static int fetch_catalog(struct daemon *daemon, struct outage *outage, struct ki
     return failed;
 }
 
+/* Before anything is loaded: of another cluster it would be. */
+static int start_keeper(struct daemon *daemon, struct outage *outage, struct kinf_error *err)
+{
+    struct kinf__state_keeper *keeper = daemon->watches.keeper;
+    struct kinf_error told = KINF_ERROR_INIT;
+    int failed;
+
+    do
+        failed = kinf__state_keeper_find_cluster(keeper, &told);
+    while (failed < 0 && waits_for_server(daemon, outage, &told));
+    if (failed == 0)
+        return kinf__state_keeper_start(keeper, err);
+    *err = told;
+    return failed;
+}
+
 /* Daemons that start together, since the power is back, say, do not all ask at once. */
 static void spread_start(const struct daemon *daemon)
 {
@@ -211,6 +227,8 @@ static int start_all(struct daemon *daemon, struct kinf_error *err)
     }
     if (failed == 0 && watches->serving != NULL)
         failed = fetch_catalog(daemon, &outage, err);
+    if (failed == 0 && watches->keeper != NULL)
+        failed = start_keeper(daemon, &outage, err);
     for (size_t i = 0; failed == 0 && i < watches->n_items; i++)
         failed = kinf__watch_start(watches->items[i], err);
     return failed;
@@ -337,18 +355,21 @@ static void stop_all(struct daemon *daemon)
     struct kinf__watches *watches = &daemon->watches;
 
     kinf__progress_end();
+    kinf__state_keeper_begin_stop(watches->keeper);
     kinf__exec_handlers_interrupt(&watches->handlers);
     kinf__errand_end(&daemon->errand);
     kinf__output_stop(&watches->output);
     kinf__serving_stop(watches->serving);
     kinf__exec_handlers_stop(&watches->handlers);
     kinf__on_demand_release(&daemon->on_demand);
+    kinf__state_keeper_stop(watches->keeper);
     for (size_t i = 0; i < watches->n_items; i++)
         kinf__watch_interrupt(watches->items[i]);
     for (size_t i = 0; i < watches->n_items; i++)
         kinf__watch_free(watches->items[i]);
     free(watches->items);
     kinf__serving_free(watches->serving);
+    kinf__state_keeper_free(watches->keeper);
     kinf__exec_handlers_release(&watches->handlers);
     atomic_store(&interruptible, NULL);
     kinf_client_free(watches->client);
@@ -386,10 +407,12 @@ static int run(struct daemon *daemon, struct kinf_error *err)
     make_interruptible(watches->client);
     if (is_check)
         return check(daemon, err);
-    if ((watches->config.listen.n_items != 0 || watches->config.health_listen != NULL) &&
-        !is_measure)
+    if (watches->config.state_dir != NULL && !is_measure)
+        failed = kinf__state_keeper_new(&watches->config, watches->client, &watches->keeper, err);
+    if (failed == 0 && !is_measure &&
+        (watches->config.listen.n_items != 0 || watches->config.health_listen != NULL))
         failed = kinf__serving_new(&watches->config, watches->client, watches->wake,
-                                   &watches->handlers, &watches->serving, err);
+                                   &watches->handlers, watches->keeper, &watches->serving, err);
     if (failed == 0 && !is_measure)
         failed = kinf__exec_handlers_start(&watches->handlers, &watches->config, err);
     kinf__on_demand_init(&daemon->on_demand, watches);

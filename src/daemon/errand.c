@@ -135,9 +135,13 @@ static void tell_unchangeable(const struct kinf__config *now, const struct kinf_
                   "passThrough change only by a restart");
     if (!kinf__text_equal(now->kubeconfig, wanted->kubeconfig) ||
         !kinf__text_equal(now->context, wanted->context) || now->events != wanted->events ||
-        now->events_objects != wanted->events_objects)
+        now->events_objects != wanted->events_objects ||
+        !kinf__text_equal(now->state_dir, wanted->state_dir) ||
+        now->state_interval_ms != wanted->state_interval_ms ||
+        now->serve_stale != wanted->serve_stale)
         KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_WARN,
-                  "kubeconfig, context, events and eventsObjects change only by a restart");
+                  "kubeconfig, context, events, eventsObjects, stateDir, stateInterval and "
+                  "serveStale change only by a restart");
 }
 
 static void tell_handlers(const struct kinf__config *now, const struct kinf__config *wanted)

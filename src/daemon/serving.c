@@ -26,19 +26,30 @@ static int start_forwarder(struct kinf__serving *serving, struct kinf_client *cl
     return kinf__forwarder_new(client, &options, &serving->forwarder, err);
 }
 
+static int write_metrics(struct kinf__buffer *out, void *ctx)
+{
+    const struct kinf__serving *serving = ctx;
+    int failed = kinf__exec_handlers_write_metrics(out, serving->handlers);
+
+    return failed < 0 ? failed : kinf__state_keeper_write_metrics(out, serving->keeper);
+}
+
 int kinf__serving_new(const struct kinf__config *config, struct kinf_client *client,
                       struct kinf__waker *wake, struct kinf__exec_handlers *handlers,
-                      struct kinf__serving **ret_serving, struct kinf_error *err)
+                      struct kinf__state_keeper *keeper, struct kinf__serving **ret_serving,
+                      struct kinf_error *err)
 {
     struct kinf__server_options options = { .max_staleness_ms = config->max_staleness_ms,
                                             .source = kinf_client_server(client),
-                                            .write_metrics = kinf__exec_handlers_write_metrics,
-                                            .metrics_ctx = handlers };
+                                            .write_metrics = write_metrics };
     struct kinf__serving *serving = calloc(1, sizeof *serving);
     int failed = 0;
 
     if (serving == NULL)
         return kinf__error_no_memory(err);
+    serving->handlers = handlers;
+    serving->keeper = keeper;
+    options.metrics_ctx = serving;
     if (config->pass_through)
         failed = start_forwarder(serving, client, err);
     options.forwarder = serving->forwarder;

@@ -11,6 +11,7 @@
 #include "daemon/client_kubeconfig.h"
 #include "daemon/config.h"
 #include "daemon/exec_handlers.h"
+#include "daemon/state_keeper.h"
 #include "serve/demand.h"
 #include "serve/server.h"
 
@@ -24,14 +25,18 @@ struct kinf__serving {
     struct kinf__access_log *access_log;        /* NULL: none */
     struct kinf__client_kubeconfig *kubeconfig; /* NULL: none */
     struct kinf__demand demand;                 /* the server's, if there is a forwarder */
+    /* told of in metrics */
+    struct kinf__exec_handlers *handlers;
+    struct kinf__state_keeper *keeper; /* NULL: none */
 };
 
-/* Nothing listens yet. `handlers` are told of in metrics. `client` is borrowed, for what is passed on; `wake` is set when a type is asked
+/* Nothing listens yet. `handlers` and `keeper` (NULL: none) are told of in metrics. `client` is borrowed, for what is passed on; `wake` is set when a type is asked
  * for that is not cached. Errors: KINF_ERR_NO_MEMORY,
  * KINF_ERR_SYSTEM, KINF_ERR_CONFIG (tokens of others would go over plain HTTP). */
 KINF_MUST_CHECK int kinf__serving_new(const struct kinf__config *config, struct kinf_client *client,
                                       struct kinf__waker *wake,
                                       struct kinf__exec_handlers *handlers,
+                                      struct kinf__state_keeper *keeper,
                                       struct kinf__serving **ret_serving, struct kinf_error *err);
 /* A file that was renamed is left. */
 void kinf__serving_reopen_log(struct kinf__serving *serving);

@@ -77,8 +77,8 @@ int kinf__watches_make(struct kinf__watches *watches, const struct kinf__resourc
                                    .with_objects = watches->events_objects };
 
     return kinf__watch_new(watches->client, resource, &events, &watches->handlers, &owner,
-                           watches->serving != NULL ? watches->serving->server : NULL, ret_watch,
-                           err);
+                           watches->serving != NULL ? watches->serving->server : NULL,
+                           watches->keeper, ret_watch, err);
 }
 
 static bool is_among(const struct kinf__watch *watch, struct kinf__watch *const *items, size_t n)

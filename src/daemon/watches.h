@@ -19,7 +19,8 @@
 struct kinf__watches {
     /* constant after start */
     struct kinf_client *client;
-    struct kinf__serving *serving; /* NULL: nothing listens */
+    struct kinf__serving *serving;     /* NULL: nothing listens */
+    struct kinf__state_keeper *keeper; /* NULL: nothing is kept */
     struct kinf__exec_handlers handlers;
     struct kinf__output output;
     enum kinf__events_mode events_mode;

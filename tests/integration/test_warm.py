@@ -1,0 +1,236 @@
+"""A daemon that starts again: with stateDir it goes on where it was, and with serveStale it does so without a server."""
+
+import json
+import os
+import re
+import signal
+import stat
+import tempfile
+import unittest
+
+from harness import PATIENCE, Daemon, cluster, config_map, run_daemon, wait_until
+from test_serve import Served, ask, body_of, name_of
+
+NAMESPACE = "warm"
+TARGET = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
+FILE = f"configmaps@{NAMESPACE}"
+
+
+def setUpModule():
+    cluster().make_namespace(NAMESPACE)
+
+
+def put(name, data="x"):
+    cluster().kubectl("apply", "-f", "-", stdin=config_map(name, NAMESPACE, data))
+
+
+def delete(name):
+    cluster().kubectl("delete", "configmap", "-n", NAMESPACE, name)
+
+
+class Warm(Served):
+    """A daemon with a configuration, which need not get ready."""
+
+    def __init__(self, config, kubeconfig=None, mode="asan"):
+        self.folder = tempfile.TemporaryDirectory()
+        self.kubeconfig = os.path.join(self.folder.name, "kubeconfig")
+        self.daemon = Daemon("--write-kubeconfig", self.kubeconfig, config=config, kubeconfig=kubeconfig, mode=mode)
+
+    def __enter__(self):
+        self.connect()
+        return self
+
+    def requests(self):
+        """What the API server was asked for."""
+        return re.findall(r" GET (\S+) host=", self.daemon.log_text())
+
+    def lists(self):
+        """Whole lists of the resources."""
+        return [target for target in self.requests() if re.search(r"/(configmaps|pods|secrets)(\?|$)", target)
+                and "watch=1" not in target and "limit=1&" not in target + "&"]
+
+    def readyz(self):
+        status, _, body = ask(self, "/readyz?verbose")
+        return status, body.decode()
+
+    def metric(self, name):
+        body = ask(self, "/metrics")[2].decode()
+        return float(re.search(rf"^{name}{{[^}}]*}} (\S+)$", body, re.M).group(1))
+
+
+class WarmTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.state = os.path.join(self.folder, "state")
+        cluster().kubectl("delete", "configmaps", "--all", "-n", NAMESPACE)
+        for i in range(5):
+            put(f"old-{i}")
+
+    def config(self, name="config.yaml", resources=None, **keys):
+        path = os.path.join(self.folder, name)
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({"events": "json", "listen": ["127.0.0.1:0"], "stateDir": self.state,
+                       "resources": resources or [{"resource": "configmaps", "namespaces": [NAMESPACE],
+                                                   "backoffBase": "100ms", "backoffMax": "500ms"}], **keys}, file)
+        return path
+
+    def start(self, kubeconfig=None, mode="asan", **keys):
+        return Warm(self.config(**keys), kubeconfig, mode)
+
+    def run_once(self, **keys):
+        """A first life: the state is written. Returns what was served."""
+        with self.start(**keys) as warm:
+            warm.daemon.wait_synced()
+            warm.daemon.wait_equal(self.expected, "configmaps")
+            wait_until(lambda: warm.readyz()[0] == 200, "ready")
+            body = body_of(warm, TARGET)
+            warm.daemon.stop()
+            return body
+
+    def expected(self):
+        return cluster().versions(TARGET)
+
+    def file(self, name=FILE):
+        return os.path.join(self.state, name)
+
+    def types(self, warm, name):
+        return [event["type"] for event in warm.daemon.events_of(f"{NAMESPACE}/{name}")]
+
+    def assert_went_on(self, warm):
+        """By a watch at the version of before, and a few requests about single objects."""
+        self.assertEqual(warm.lists(), [])
+        self.assertLess(len(warm.requests()), 15, warm.requests())
+
+    def test_goes_on_at_the_version_where_it_was(self):
+        served = self.run_once()
+        info = os.stat(self.file())
+        self.assertEqual(stat.S_IMODE(info.st_mode), 0o600)
+        self.assertEqual(stat.S_IMODE(os.stat(self.state).st_mode), 0o700)
+        self.assertEqual(os.listdir(self.state), [FILE])
+        put("old-1", "changed")
+        delete("old-2")
+        put("new")
+        with self.start() as warm:
+            warm.daemon.wait_synced()
+            warm.daemon.wait_equal(self.expected, "configmaps")
+            self.assert_went_on(warm)
+            self.assertEqual(self.types(warm, "old-0"), ["ADDED"])
+            self.assertEqual(self.types(warm, "old-1"), ["ADDED", "MODIFIED"])
+            self.assertEqual(self.types(warm, "old-2"), ["ADDED", "DELETED"])
+            self.assertFalse(warm.daemon.events_of(f"{NAMESPACE}/old-2")[-1]["finalStateUnknown"])
+            self.assertEqual(self.types(warm, "new"), ["ADDED"])
+            self.assertFalse(warm.daemon.events_of(f"{NAMESPACE}/new")[0]["initial"])
+            # To the byte, in the order of the fields.
+            before = {name_of({"object": item}): json.dumps(item) for item in served["items"]}
+            now = {name_of({"object": item}): json.dumps(item) for item in body_of(warm, TARGET)["items"]}
+            self.assertEqual([now[f"old-{i}"] for i in (0, 3, 4)], [before[f"old-{i}"] for i in (0, 3, 4)])
+            self.assertNotIn("warning", ask(warm, TARGET)[1])
+            self.assertEqual(warm.metric("kinformer_state_loaded_objects"), len(served["items"]))
+            self.assertGreater(warm.metric("kinformer_state_age_seconds"), 0)
+            warm.daemon.stop()
+            self.assertEqual(warm.daemon.count_log("state written"), 1)
+
+    def test_an_expired_version_is_listed(self):
+        self.run_once()
+        delete("old-2")
+        put("old-1", "changed")
+        cluster().forget()
+        with self.start() as warm:
+            warm.daemon.wait_synced()
+            warm.daemon.wait_equal(self.expected, "configmaps")
+            self.assertTrue(warm.daemon.events_of(f"{NAMESPACE}/old-2")[-1]["finalStateUnknown"])
+            self.assertEqual(self.types(warm, "old-0"), ["ADDED"], "an unchanged object is not told again")
+            self.assertEqual(self.types(warm, "old-1"), ["ADDED", "MODIFIED"])
+            self.assertEqual(len(warm.lists()), 1, warm.requests())
+            warm.daemon.stop()
+
+    def test_a_restored_server_is_noticed(self):
+        cluster().run_script("checkpoint")
+        for i in range(8):
+            put("undone", str(i))
+        self.run_once()
+        cluster().run_script("rollback")
+        put("old-0", "again")
+        with self.start() as warm:
+            warm.daemon.wait_synced()
+            warm.daemon.wait_equal(self.expected, "configmaps")
+            self.assertEqual(self.types(warm, "undone"), ["ADDED", "DELETED"])
+            self.assertTrue(warm.daemon.count_log("the server is not what it was"))
+            warm.daemon.stop()
+
+    def test_killed_while_it_writes_the_file_of_before_stays(self):
+        self.run_once()
+        with open(self.file(), "rb") as file:
+            before = file.read()
+        with self.start(stateInterval="20ms") as warm:
+            warm.daemon.wait_synced()
+            for i in range(5):
+                put("busy", str(i))
+            warm.daemon.wait_logged("state written")
+            warm.daemon.process.send_signal(signal.SIGKILL)
+            warm.daemon.process.wait(PATIENCE)
+        with open(self.file(), "rb") as file:
+            self.assertNotEqual(file.read(), before)
+        # As if it had been killed in the midst of the next one.
+        with open(self.file() + ".new", "wb") as file:
+            file.write(before[:20])
+        with self.start() as warm:
+            warm.daemon.wait_synced()
+            warm.daemon.wait_equal(self.expected, "configmaps")
+            self.assert_went_on(warm)
+            put("busy", "last")
+            warm.daemon.wait_equal(self.expected, "configmaps")
+            warm.daemon.stop()
+        self.assertEqual(os.listdir(self.state), [FILE])
+
+    def test_what_is_not_ours_is_told_and_ignored(self):
+        self.run_once()
+        with open(self.file(), "rb") as file:
+            good = file.read()
+
+        def check(why, content=None, **keys):
+            with open(self.file(), "wb") as file:
+                file.write(good if content is None else content)
+            with self.start(**keys) as warm:
+                warm.daemon.wait_synced()
+                warm.daemon.wait_logged("state not used, listing")
+                self.assertTrue(warm.daemon.count_loud(why), warm.daemon.log_text()[-1000:])
+                self.assertEqual(len(warm.lists()), 1)
+                warm.daemon.stop()
+        check("damaged: it ends too soon", good[:-9])
+        check("damaged: ", good[:len(good) // 2] + b"?" + good[len(good) // 2 + 1:])
+        check("damaged: it is too short", b"")
+        check("it is of format 9, this is for 1", good[:8] + b"\x09" + good[9:])
+        check("the configuration was another one",
+              resources=[{"resource": "configmaps", "namespaces": [NAMESPACE], "drop": ["data"]}])
+        # It writes its own in place of what it could not use.
+        with self.start(resources=[{"resource": "configmaps", "namespaces": [NAMESPACE], "drop": ["data"]}]) as warm:
+            warm.daemon.wait_synced()
+            self.assert_went_on(warm)
+            warm.daemon.stop()
+
+    def test_secrets_are_kept_only_if_that_is_said(self):
+        cluster().kubectl("apply", "-f", "-", stdin=config_map("s", NAMESPACE, "eA==").replace("ConfigMap", "Secret"))
+        self.addCleanup(cluster().kubectl, "delete", "secret", "s", "-n", NAMESPACE)
+        for more, files in (({}, []), ({"state": True}, ["secrets@" + NAMESPACE])):
+            with self.start(resources=[{"resource": "secrets", "namespaces": [NAMESPACE], **more}]) as warm:
+                warm.daemon.wait_synced()
+                warm.daemon.stop()
+            self.assertEqual(os.listdir(self.state), files)
+        with self.start(resources=[{"resource": "configmaps", "namespaces": [NAMESPACE], "state": False}]) as warm:
+            warm.daemon.wait_synced()
+            warm.daemon.stop()
+        self.assertEqual(os.listdir(self.state), ["secrets@" + NAMESPACE])
+
+    def test_a_folder_that_others_can_write_in_is_refused(self):
+        os.mkdir(self.state)
+        os.chmod(self.state, 0o777)
+        code, _, log = run_daemon("--kubeconfig", cluster().kubeconfig(), "--config", self.config())
+        self.assertNotEqual(code, 0)
+        self.assertIn("others may write in the folder", log)
+
+
+if __name__ == "__main__":
+    unittest.main()
