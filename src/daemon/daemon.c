@@ -26,7 +26,8 @@
 #include "reflector/backoff.h"
 
 #define LOOK_MS       10000 /* between two looks at what nobody tells */
-#define WAIT_BASE_MS  500   /* before the server is asked again that was not there at start */
+#define LOOK_SOON_MS  200
+#define WAIT_BASE_MS  500 /* before the server is asked again that was not there at start */
 #define WAIT_MAX_MS   10000
 #define TELL_AGAIN_MS 600000
 
@@ -165,6 +166,20 @@ static int fetch_catalog(struct daemon *daemon, struct outage *outage, struct ki
     return failed;
 }
 
+/* What clients need to know of the server, from what is known of it without asking. */
+static int use_types(struct kinf__watches *watches, struct kinf_error *err)
+{
+    KINF__AUTO_FREE const struct kinf_type **types =
+        calloc(watches->n_items + 1, sizeof(struct kinf_type *));
+
+    if (types == NULL)
+        return kinf__error_no_memory(err);
+    for (size_t i = 0; i < watches->n_items; i++)
+        types[i] = kinf_informer_type(watches->items[i]->informers[0]);
+    atomic_store(&watches->is_catalog_due, true);
+    return kinf__serving_use_types(watches->serving, types, watches->n_items, err);
+}
+
 /* Before anything is loaded: of another cluster it would be. */
 static int start_keeper(struct daemon *daemon, struct outage *outage, struct kinf_error *err)
 {
@@ -172,6 +187,8 @@ static int start_keeper(struct daemon *daemon, struct outage *outage, struct kin
     struct kinf_error told = KINF_ERROR_INIT;
     int failed;
 
+    if (kinf__state_keeper_serves_saved(keeper))
+        return kinf__state_keeper_start(keeper, err);
     do
         failed = kinf__state_keeper_find_cluster(keeper, &told);
     while (failed < 0 && waits_for_server(daemon, outage, &told));
@@ -226,7 +243,9 @@ static int start_all(struct daemon *daemon, struct kinf_error *err)
         watches->n_items++;
     }
     if (failed == 0 && watches->serving != NULL)
-        failed = fetch_catalog(daemon, &outage, err);
+        failed = kinf__state_keeper_serves_saved(watches->keeper)
+                     ? use_types(watches, err)
+                     : fetch_catalog(daemon, &outage, err);
     if (failed == 0 && watches->keeper != NULL)
         failed = start_keeper(daemon, &outage, err);
     for (size_t i = 0; failed == 0 && i < watches->n_items; i++)
@@ -258,10 +277,14 @@ static void sleep_a_while(struct daemon *daemon, int64_t at_most_ms)
 
 static void note_synced(struct kinf__watches *watches)
 {
-    if (atomic_load(&watches->are_running) || !kinf__watches_have_synced(watches))
+    bool have_synced = kinf__watches_have_synced(watches);
+
+    if (atomic_load(&watches->are_running) || (!have_synced && !kinf__watches_are_ready(watches)))
         return;
     atomic_store(&watches->are_running, true);
-    KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_INFO, "all synced resources=%zu", watches->n_items);
+    KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_INFO, "%s resources=%zu",
+              have_synced ? "all synced" : "serving what was kept until the server confirms it",
+              watches->n_items);
     kinf__notify("READY=1");
 }
 
@@ -280,6 +303,16 @@ static int64_t soonest(int64_t wait_ms, int64_t other_ms)
     return wait_ms > 0 && wait_ms < other_ms ? wait_ms : other_ms;
 }
 
+/* Nobody tells that what was kept is loaded. */
+static int64_t look_ms(const struct daemon *daemon)
+{
+    const struct kinf__watches *watches = &daemon->watches;
+
+    return kinf__state_keeper_serves_saved(watches->keeper) && !atomic_load(&watches->are_running)
+               ? LOOK_SOON_MS
+               : LOOK_MS;
+}
+
 static int run_until_stopped(struct daemon *daemon, struct kinf_error *err)
 {
     int64_t watchdog_ms = kinf__notify_watchdog_ms(), again_ms;
@@ -296,7 +329,7 @@ static int run_until_stopped(struct daemon *daemon, struct kinf_error *err)
             kinf__serving_refresh_kubeconfig(daemon->watches.serving);
         if (watchdog_ms > 0)
             kinf__notify("WATCHDOG=1");
-        sleep_a_while(daemon, soonest(again_ms, soonest(watchdog_ms, LOOK_MS)));
+        sleep_a_while(daemon, soonest(again_ms, soonest(watchdog_ms, look_ms(daemon))));
     }
     kinf__notify("STOPPING=1");
     return failed;

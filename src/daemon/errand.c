@@ -16,6 +16,7 @@
 #include "serve/definitions.h"
 
 #define COLUMNS_MS 10000 /* between two looks */
+#define CATALOG_MS 5000
 
 /* --- the thread --- */
 
@@ -49,13 +50,17 @@ static bool prepare_watches(struct kinf__errand *errand)
     return is_any_new;
 }
 
-static void refresh_serving(const struct kinf__watches *watches)
+static void refresh_serving(struct kinf__watches *watches)
 {
+    bool is_due = atomic_load(&watches->is_catalog_due);
     struct kinf_error err = KINF_ERROR_INIT;
 
-    if (watches->serving != NULL &&
-        kinf__serving_refresh(watches->serving, watches->client, &err) < 0)
-        KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_WARN,
+    if (watches->serving == NULL)
+        return;
+    if (kinf__serving_refresh(watches->serving, watches->client, &err) == 0)
+        atomic_store(&watches->is_catalog_due, false);
+    else
+        KINF__LOG(KINF__LOG_DAEMON, is_due ? KINF_LOG_DEBUG : KINF_LOG_WARN,
                   "what the server has was not read again error=%s", KINF__QUOTED(err.message));
 }
 
@@ -67,6 +72,8 @@ static void *run(void *ctx)
         kinf__definitions_fetch(errand->watches->serving->server, errand->watches->client);
     } else if (errand->kind == KINF__ERRAND_ON_DEMAND) {
         kinf__on_demand_prepare(errand->on_demand);
+    } else if (errand->kind == KINF__ERRAND_CATALOG) {
+        refresh_serving(errand->watches);
     } else {
         bool is_any_new = prepare_watches(errand);
 
@@ -251,6 +258,16 @@ static bool are_columns_due(struct kinf__errand *errand)
     return true;
 }
 
+static bool is_catalog_due(struct kinf__errand *errand)
+{
+    int64_t now_ms = kinf__clock_now_ms();
+
+    if (!atomic_load(&errand->watches->is_catalog_due) || now_ms < errand->catalog_ms)
+        return false;
+    errand->catalog_ms = kinf__clock_add_ms(now_ms, CATALOG_MS);
+    return true;
+}
+
 /* --- what the header promises --- */
 
 void kinf__errand_begin(struct kinf__errand *errand, bool is_reload)
@@ -265,6 +282,8 @@ void kinf__errand_begin(struct kinf__errand *errand, bool is_reload)
         failed = start(errand, KINF__ERRAND_LOOK_UP, &watches->config, &err);
     else if (kinf__on_demand_has_errand(errand->on_demand))
         failed = start(errand, KINF__ERRAND_ON_DEMAND, NULL, &err);
+    else if (is_catalog_due(errand))
+        failed = start(errand, KINF__ERRAND_CATALOG, NULL, &err);
     else if (are_columns_due(errand))
         failed = start(errand, KINF__ERRAND_COLUMNS, NULL, &err);
     if (failed < 0)

@@ -111,6 +111,39 @@ void kinf__serving_free(struct kinf__serving *serving)
     free(serving);
 }
 
+static int add_type(struct kinf__catalog *catalog, const struct kinf_type *type)
+{
+    const struct kinf__catalog_entry entry = {
+        .group = (char *)(uintptr_t)type->group,
+        .version = (char *)(uintptr_t)type->version,
+        .resource = { .name = (char *)(uintptr_t)type->resource,
+                      .kind = (char *)(uintptr_t)type->kind,
+                      .verbs = (char *)(uintptr_t) "get,list,watch",
+                      .namespaced = type->namespaced },
+        .is_upstream = true,
+    };
+
+    return kinf__catalog_add(catalog, &entry);
+}
+
+int kinf__serving_use_types(struct kinf__serving *serving, const struct kinf_type *const *types,
+                            size_t n_types, struct kinf_error *err)
+{
+    struct kinf__catalog *catalog;
+    int failed = kinf__catalog_new(&catalog);
+
+    if (failed < 0)
+        return kinf__error_no_memory(err);
+    for (size_t i = 0; failed == 0 && i < n_types; i++)
+        failed = add_type(catalog, types[i]);
+    if (failed < 0) {
+        kinf__catalog_free(catalog);
+        return kinf__error_no_memory(err);
+    }
+    kinf__server_set_catalog(serving->server, catalog);
+    return 0;
+}
+
 int kinf__serving_refresh(struct kinf__serving *serving, struct kinf_client *client,
                           struct kinf_error *err)
 {

@@ -52,6 +52,11 @@ void kinf__serving_free(struct kinf__serving *serving); /* NULL is allowed */
 KINF_MUST_CHECK int kinf__serving_refresh(struct kinf__serving *serving, struct kinf_client *client,
                                           struct kinf_error *err);
 
+/* Until then this is what there is. Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__serving_use_types(struct kinf__serving *serving,
+                                            const struct kinf_type *const *types, size_t n_types,
+                                            struct kinf_error *err);
+
 /* Listens at every address of the configuration, then writes the kubeconfig that the options ask for,
  * for the first TCP one. `client` asks for reviews, the options are needed as long as it, too. Errors:
  * kinf__endpoint_start()'s, kinf__authorizer_start()'s, kinf__client_kubeconfig_new()'s. */

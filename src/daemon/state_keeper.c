@@ -14,13 +14,13 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/hmap.h"
 #include "base/list.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/thread.h"
 #include "informer/saved.h"
+#include "object/shard.h"
 #include "rest/client.h"
 #include "state/state_file.h"
 
@@ -123,7 +123,7 @@ int kinf__state_keeper_find_cluster(struct kinf__state_keeper *keeper, struct ki
     return failed;
 }
 
-/* Address and authority. NULL: no memory. */
+/* Address and authority, the same in each process. NULL: no memory. */
 static char *describe_server(struct kinf_client *client)
 {
     struct kinf__credential *credential =
@@ -133,7 +133,7 @@ static char *describe_server(struct kinf_client *client)
     char *text = NULL;
 
     if (asprintf(&text, "%s authority=%016" PRIx64, kinf_client_server(client),
-                 kinf__hash(kinf_str_from(authority))) < 0)
+                 kinf__shard_hash(kinf_str_from(authority))) < 0)
         text = NULL;
     kinf__credential_unref(credential);
     return text;
@@ -409,6 +409,68 @@ static const char *text_of(const char *text)
     return text != NULL ? text : "";
 }
 
+/* --- types --- */
+
+#define TYPE_PREFIX "type-"
+
+/* NULL: no memory. */
+static char *type_name(const struct kinf__resource_config *resource)
+{
+    char *name = NULL;
+
+    return asprintf(&name, TYPE_PREFIX "%s", resource->resource) >= 0 ? name : NULL;
+}
+
+int kinf__state_keeper_find_type(const struct kinf__state_keeper *keeper,
+                                 const struct kinf__resource_config *resource,
+                                 const struct kinf_type **ret_type, struct kinf_error *err)
+{
+    KINF__AUTO_FREE char *name = NULL;
+
+    if (keeper->has_thread || !keeper->serves_saved)
+        return kinf__error_set(err, KINF_ERR_NOT_FOUND, "the server is asked for types");
+    name = type_name(resource);
+    return name != NULL ? kinf__state_file_type(keeper->folder, name, ret_type, err)
+                        : kinf__error_no_memory(err);
+}
+
+/* A store without objects, which nobody loads: its head says it. */
+static int write_type(struct kinf__state_keeper *keeper, const char *name,
+                      const struct kinf_type *type, struct kinf_error *err)
+{
+    const struct kinf__state_identity identity = { "", keeper->server, type, "type" };
+    struct kinf_indexer *indexer;
+    struct kinf_snapshot *snapshot;
+    uint64_t n_bytes;
+    int failed = kinf_indexer_new(NULL, 0, &indexer, err);
+
+    if (failed < 0)
+        return failed;
+    snapshot = kinf_indexer_snapshot(indexer);
+    failed = kinf__state_file_write(keeper->folder, name, &identity, snapshot,
+                                    kinf__clock_wall_ms(), NULL, &n_bytes, err);
+    kinf_snapshot_unref(snapshot);
+    kinf_indexer_free(indexer);
+    return failed;
+}
+
+/* One that is not to be had at the next start is worth a line, and no more. */
+static void keep_type(struct kinf__state_keeper *keeper,
+                      const struct kinf__resource_config *resource, const struct kinf_type *type)
+{
+    KINF__AUTO_FREE char *name = type_name(resource);
+    struct kinf_error err = KINF_ERROR_INIT;
+    const struct kinf_type *kept = NULL;
+
+    if (name == NULL || !kinf__state_name_is_good(name))
+        return;
+    if (kinf__state_file_type(keeper->folder, name, &kept, NULL) == 0 && kept == type)
+        return;
+    if (write_type(keeper, name, type, &err) < 0)
+        KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_WARN, "type not written file=%s error=%s", name,
+                  KINF__QUOTED(err.message));
+}
+
 /* What decides which objects are stored, and what of them. NULL: no memory. */
 static char *make_scope(const struct kinf__resource_config *resource, const char *name_space)
 {
@@ -439,8 +501,8 @@ static char *make_name(const struct kinf__resource_config *resource, const char 
         failed = kinf__buffer_printf(&name, "%s%s%s", resource->resource,
                                      name_space != NULL ? "@" : "", text_of(name_space));
     if (failed == 0 && selectors.len > 2)
-        failed =
-            kinf__buffer_printf(&name, "-%016" PRIx64, kinf__hash(kinf__buffer_str(&selectors)));
+        failed = kinf__buffer_printf(&name, "-%016" PRIx64,
+                                     kinf__shard_hash(kinf__buffer_str(&selectors)));
     return failed == 0 && kinf__buffer_take_text(&name, &text, NULL) == 0 ? text : NULL;
 }
 
@@ -491,6 +553,8 @@ int kinf__state_keeper_add(struct kinf__state_keeper *keeper, struct kinf_inform
     struct kinf__state_entry *entry = NULL;
     int failed = 0;
 
+    if (keeper->serves_saved)
+        keep_type(keeper, resource, kinf_informer_type(informer));
     if (is_kept(resource, kinf_informer_type(informer)))
         failed = make_entry(keeper, informer, resource, name_space, &entry, err);
     if (failed < 0)

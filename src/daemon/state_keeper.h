@@ -10,6 +10,10 @@
  * Whose a file is, the uid of the namespace kube-system says; if that may not be read, the server's
  * address and authority.
  *
+ * With `serveStale` a start asks the server nothing before it serves: of which type each resource is,
+ * small files say ("type-..."), and whose they are, address and authority; that the server behind these
+ * is another one, the informers find out before they go on.
+ *
  * Owner: the daemon. Threads: the main thread and errands, unless a line says otherwise.
  */
 #ifndef KINF_DAEMON_STATE_KEEPER_H
@@ -32,8 +36,14 @@ KINF_MUST_CHECK int kinf__state_keeper_new(const struct kinf__config *config,
                                            struct kinf_client *client,
                                            struct kinf__state_keeper **ret_keeper,
                                            struct kinf_error *err);
-/* Asks the server which cluster it is of; before the first informer is started. That it may not be
- * known is no error. Errors: the server does not answer. */
+/* Of which type the resource was; at the start alone, and with serveStale. Errors:
+ * KINF_ERR_NOT_FOUND, and the file's. */
+KINF_MUST_CHECK int kinf__state_keeper_find_type(const struct kinf__state_keeper *keeper,
+                                                 const struct kinf__resource_config *resource,
+                                                 const struct kinf_type **ret_type,
+                                                 struct kinf_error *err);
+/* Asks the server which cluster it is of; before the first informer is started, and not with
+ * serveStale. That it may not be known is no error. Errors: the server does not answer. */
 KINF_MUST_CHECK int kinf__state_keeper_find_cluster(struct kinf__state_keeper *keeper,
                                                     struct kinf_error *err);
 KINF_MUST_CHECK int kinf__state_keeper_start(struct kinf__state_keeper *keeper,
@@ -47,6 +57,7 @@ bool kinf__state_keeper_serves_saved(const struct kinf__state_keeper *keeper);
 void kinf__state_keeper_free(struct kinf__state_keeper *keeper);
 
 /* From here on the informer's store is kept, and begins with what the file has; it was not started.
+ * With serveStale its type is kept, too.
  * *ret_entry NULL: it is not to be kept. Errors: KINF_ERR_NO_MEMORY, kinf__informer_set_saved()'s. */
 KINF_MUST_CHECK int kinf__state_keeper_add(struct kinf__state_keeper *keeper,
                                            struct kinf_informer *informer,

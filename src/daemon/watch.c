@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "informer/informer.h"
+#include "informer/saved.h"
 #include "rest/discovery_cache.h"
 
 static void print_add(const struct kinf_object *object, bool in_initial_list, void *ctx)
@@ -82,12 +83,24 @@ static void note_error(const struct kinf_error *err, void *ctx)
 {
     struct kinf__watch *watch = ctx;
 
-    watch->owner.on_error(watch->resource, kinf__watch_has_synced(watch), err, watch->owner.ctx);
+    watch->owner.on_error(watch->resource, kinf__watch_is_ready(watch), err, watch->owner.ctx);
 }
 
 bool kinf__watch_has_synced(const struct kinf__watch *watch)
 {
     return atomic_load(&watch->synced_ns) != 0;
+}
+
+bool kinf__watch_is_ready(const struct kinf__watch *watch)
+{
+    bool is_ready = kinf__state_keeper_serves_saved(watch->keeper);
+
+    if (kinf__watch_has_synced(watch))
+        return true;
+    for (size_t i = 0; is_ready && i < watch->n_informers; i++)
+        is_ready = kinf_informer_has_synced(watch->informers[i]) ||
+                   kinf__informer_saved_wall_ms(watch->informers[i]) != 0;
+    return is_ready;
 }
 
 bool kinf__watch_is_outdated(const struct kinf__watch *watch, struct kinf_client *client)
@@ -211,13 +224,22 @@ static char *resource_name(const struct kinf_type *type)
     return strdup(text);
 }
 
+static int find_type(const struct kinf__watch *watch, struct kinf_client *client,
+                     const struct kinf_type **ret_type, struct kinf_error *err)
+{
+    if (watch->keeper != NULL &&
+        kinf__state_keeper_find_type(watch->keeper, watch->config, ret_type, NULL) == 0)
+        return 0;
+    return kinf_client_find_type(client, watch->config->resource, ret_type, err);
+}
+
 static int add_informers(struct kinf__watch *watch, struct kinf_client *client,
                          struct kinf_error *err)
 {
     const struct kinf__strings *namespaces = &watch->config->namespaces;
     size_t n = namespaces->n_items != 0 ? namespaces->n_items : 1;
     const struct kinf_type *type;
-    int failed = kinf_client_find_type(client, watch->config->resource, &type, err);
+    int failed = find_type(watch, client, &type, err);
 
     if (failed < 0)
         return failed;

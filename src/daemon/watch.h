@@ -21,8 +21,7 @@
 struct kinf__watch_owner {
     void (*on_synced)(void *ctx); /* all its informers are; on a listener's thread */
     /* A request failed; on a reflector's thread. */
-    void (*on_error)(const char *resource, bool has_synced, const struct kinf_error *err,
-                     void *ctx);
+    void (*on_error)(const char *resource, bool is_ready, const struct kinf_error *err, void *ctx);
     void (*on_output_failure)(const struct kinf_error *err, void *ctx); /* on a listener's thread */
     void *ctx;
 };
@@ -66,6 +65,8 @@ void kinf__watch_interrupt(struct kinf__watch *watch);
 void kinf__watch_free(struct kinf__watch *watch);
 
 bool kinf__watch_has_synced(const struct kinf__watch *watch); /* any thread */
+/* Or it serves what was kept, until it has. Any thread. */
+bool kinf__watch_is_ready(const struct kinf__watch *watch);
 
 /* Whether its resource is gone, with all its objects, and the name means another one by now: of
  * another version, say. Asks the server, if it is gone. Any thread. */

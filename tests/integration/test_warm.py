@@ -4,12 +4,13 @@ import json
 import os
 import re
 import signal
+import socket
 import stat
 import tempfile
 import unittest
 
-from harness import PATIENCE, Daemon, cluster, config_map, run_daemon, wait_until
-from test_serve import Served, ask, body_of, name_of
+from harness import PATIENCE, Daemon, Proxy, cluster, config_map, run_daemon, wait_until
+from test_serve import Served, Watch, ask, body_of, name_of
 
 NAMESPACE = "warm"
 TARGET = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
@@ -79,9 +80,9 @@ class WarmTest(unittest.TestCase):
     def start(self, kubeconfig=None, mode="asan", **keys):
         return Warm(self.config(**keys), kubeconfig, mode)
 
-    def run_once(self, **keys):
+    def run_once(self, kubeconfig=None, **keys):
         """A first life: the state is written. Returns what was served."""
-        with self.start(**keys) as warm:
+        with self.start(kubeconfig, **keys) as warm:
             warm.daemon.wait_synced()
             warm.daemon.wait_equal(self.expected, "configmaps")
             wait_until(lambda: warm.readyz()[0] == 200, "ready")
@@ -223,6 +224,70 @@ class WarmTest(unittest.TestCase):
             warm.daemon.wait_synced()
             warm.daemon.stop()
         self.assertEqual(os.listdir(self.state), ["secrets@" + NAMESPACE])
+
+    def test_selections_of_one_resource_have_a_file_each(self):
+        resources = [{"resource": "configmaps", "namespaces": [NAMESPACE], "fieldSelector": "metadata.name=" + name}
+                     for name in ("old-1", "old-2")]
+        for _ in range(2):
+            with self.start(resources=resources, events="none") as warm:
+                wait_until(lambda: warm.readyz()[0] == 200, "ready")
+                n_lists = len(warm.lists())
+                warm.daemon.stop()
+        self.assertEqual(n_lists, 0)
+        self.assertEqual(len(os.listdir(self.state)), 2)
+
+    def away_and_back(self, serve_stale):
+        """A proxy of before, which is gone, and how it comes back."""
+        proxy = Proxy()
+        kubeconfig = proxy.kubeconfig(self.folder)
+        self.run_once(kubeconfig=kubeconfig, serveStale=serve_stale)
+        proxy.refuse()
+        return kubeconfig, lambda: Proxy(listener=socket.create_server(("127.0.0.1", proxy.port)))
+
+    def test_a_server_that_is_away_at_the_start(self):
+        kubeconfig, come_back = self.away_and_back(True)
+        with self.start(kubeconfig=kubeconfig, serveStale=True) as warm:
+            wait_until(lambda: warm.readyz()[0] == 200, "ready")
+            self.assertRegex(warm.readyz()[1], r"\[\+\]configmaps\S* ok, stale, of 20\d\d-\S+Z, and not confirmed")
+            for target in (TARGET, TARGET + "/old-0"):
+                status, headers, body = ask(warm, target)
+                self.assertEqual(status, 200)
+                self.assertRegex(headers["warning"], r'^299 - "kinformer: this is what was known at 20\d\d-')
+            self.assertEqual(len(body_of(warm, TARGET)["items"]), len(self.expected()))
+            self.assertEqual(ask(warm, TARGET + "/not-there")[0], 404)
+            self.assertIn("configmaps", [entry["name"] for entry in body_of(warm, "/api/v1")["resources"]])
+            (informer,) = body_of(warm, "/debug/state")["informers"]
+            self.assertEqual(informer["state"], "stale")
+            self.assertIn("loaded from a file of 20", informer["reason"])
+            version = body_of(warm, TARGET)["metadata"]["resourceVersion"]
+            with Watch(warm, f"{TARGET}?watch=1&resourceVersion={version}") as watch:
+                self.assertIn("has not confirmed it yet", watch.answer.getheader("Warning"))
+                put("old-1", "changed")
+                delete("old-2")
+                put("new")
+                with come_back():
+                    events = watch.until(lambda event: name_of(event) == "new")
+                    self.assertEqual([(event["type"], name_of(event)) for event in events],
+                                     [("MODIFIED", "old-1"), ("DELETED", "old-2"), ("ADDED", "new")])
+                    warm.daemon.wait_synced()
+                    warm.daemon.wait_equal(self.expected, "configmaps")
+                    self.assertEqual(warm.lists(), [])
+                    wait_until(lambda: "not confirmed" not in warm.readyz()[1], "confirmed")
+                    self.assertNotIn("warning", ask(warm, TARGET)[1])
+                    wait_until(lambda: "shortNames" in json.dumps(body_of(warm, "/api/v1")), "the server's discovery")
+                    warm.daemon.stop()
+
+    def test_nothing_is_served_of_an_absent_server_unless_that_is_said(self):
+        kubeconfig, come_back = self.away_and_back(False)
+        with self.start(kubeconfig=kubeconfig) as warm:
+            warm.daemon.wait_logged("waiting for the server")
+            self.assertEqual(ask(warm, TARGET)[0], 429)
+            self.assertEqual(warm.readyz()[0], 500)
+            with come_back():
+                warm.daemon.wait_synced()
+                self.assert_went_on(warm)
+                self.assertEqual(ask(warm, TARGET)[0], 200)
+                warm.daemon.stop()
 
     def test_a_folder_that_others_can_write_in_is_refused(self):
         os.mkdir(self.state)
