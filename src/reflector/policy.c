@@ -270,6 +270,15 @@ static void on_watch_accepted(struct kinf__policy *policy, const struct step *st
     policy->round.n_404 = 0;
 }
 
+/* Behind all that the server had when it was verified. */
+static bool is_confirming(const struct kinf__policy *policy, const char *rv)
+{
+    int order;
+
+    return policy->confirming_rv[0] != '\0' &&
+           kinf_rv_compare(rv, policy->confirming_rv, &order, NULL) == 0 && order >= 0;
+}
+
 static void on_watch_rv(struct kinf__policy *policy, const struct step *step)
 {
     const char *rv = step->event->rv;
@@ -278,7 +287,7 @@ static void on_watch_rv(struct kinf__policy *policy, const struct step *step)
         return;
     policy->watch.has_brought = true;
     kinf__frozen_delivered(&policy->frozen, step->event->is_bookmark);
-    if (step->event->is_bookmark)
+    if (step->event->is_bookmark || is_confirming(policy, rv))
         policy->is_unconfirmed = false;
     if (rv[0] == '\0' || strlen(rv) >= sizeof policy->rv || strcmp(rv, policy->rv) == 0)
         return;
@@ -309,8 +318,8 @@ static void on_watch_ended(struct kinf__policy *policy, const struct step *step)
     bool is_streaming = policy->state == KINF__POLICY_STREAMING;
     bool is_short = lived_ms < KINF__POLICY_SHORT_WATCH_MS && !watch->has_newer_rv;
     /* Its last second is the time that the request took. */
-    bool has_lasted =
-        lived_ms >= KINF__POLICY_SHORT_WATCH_MS && lived_ms + 1000 >= watch->timeout_ms;
+    int64_t least_ms = KINF__POLICY_SHORT_WATCH_MS / (policy->is_unconfirmed ? 2 : 1);
+    bool has_lasted = lived_ms >= least_ms && lived_ms + 1000 >= watch->timeout_ms;
     enum kinf__policy_state then;
 
     if (is_streaming)
@@ -536,6 +545,19 @@ static void on_doubted(struct kinf__policy *policy, const struct step *step)
     follow(policy, round_state(policy, step->now_ms), AT_ONCE, step);
 }
 
+static void on_verified(struct kinf__policy *policy, const struct step *step)
+{
+    const char *rv = step->event->rv != NULL ? step->event->rv : "";
+
+    policy->is_unverified = false;
+    strcpy(policy->confirming_rv, rv);
+    if (strcmp(rv, policy->rv) == 0)
+        policy->is_unconfirmed = false;
+    if (step->event->is_counted)
+        kinf__frozen_verified(&policy->frozen);
+    transition(policy, KINF__POLICY_WATCHING);
+}
+
 /* --- a resource that is gone --- */
 
 /* Makes the next action a question, if a 404 was not the first in a row. */
@@ -733,10 +755,7 @@ void kinf__policy_event(struct kinf__policy *policy, int64_t now_ms, uint64_t ra
         on_undecodable(policy, &step);
         break;
     case KINF__POLICY_VERIFIED:
-        policy->is_unverified = false;
-        if (event->is_counted)
-            kinf__frozen_verified(&policy->frozen);
-        transition(policy, KINF__POLICY_WATCHING);
+        on_verified(policy, &step);
         break;
     case KINF__POLICY_DOUBTED:
         on_doubted(policy, &step);

@@ -56,6 +56,7 @@ struct kinf__reflector {
     struct kinf__watch_stream watch_stream;
     struct kinf__quarantine quarantine;
     struct kinf__newest newest;
+    char server_rv[KINF__RV_SIZE]; /* the server's own when it began to verify; "": not known */
     int64_t n_known; /* objects at the last version, if all are asked for; negative: not known */
     uint64_t random;
     bool is_shard_ignored; /* by the server */

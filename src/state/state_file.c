@@ -61,20 +61,20 @@ static int put_object(struct kinf__sealed_writer *writer, const struct kinf_obje
                       struct kinf_error *err)
 {
     kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
-    struct kinf_str texts[] = { kinf_object_namespace(object),
-                                kinf_str_from(kinf_object_name(object)),
-                                kinf_str_from(kinf_object_uid(object)),
-                                kinf_str_from(kinf_object_resource_version(object)),
-                                { NULL, 0 } };
-    int failed = kinf__object_body(object, &scratch, &texts[KINF__ARRAY_LEN(texts) - 1]);
+    const struct kinf_str names[] = { kinf_object_namespace(object),
+                                      kinf_str_from(kinf_object_name(object)),
+                                      kinf_str_from(kinf_object_uid(object)),
+                                      kinf_str_from(kinf_object_resource_version(object)) };
+    struct kinf_str body;
+    int failed = kinf__object_body(object, &scratch, &body) < 0 ? kinf__error_no_memory(err) : 0;
 
-    if (failed < 0)
-        return kinf__error_no_memory(err);
-    for (size_t i = 0; failed == 0 && i < KINF__ARRAY_LEN(texts); i++)
-        failed = put_text(writer, texts[i], err);
+    for (size_t i = 0; failed == 0 && i < KINF__ARRAY_LEN(names); i++)
+        failed = put_text(writer, names[i], err);
     if (failed == 0)
         failed = put_number(writer, object->labels_offset, sizeof(uint32_t), err);
-    return failed < 0 ? failed : put_number(writer, object->labels_len, sizeof(uint32_t), err);
+    if (failed == 0)
+        failed = put_number(writer, object->labels_len, sizeof(uint32_t), err);
+    return failed < 0 ? failed : put_text(writer, body, err);
 }
 
 static int put_objects(struct kinf__sealed_writer *writer, const struct kinf_snapshot *snapshot,
@@ -202,7 +202,7 @@ static int get_text(struct kinf__sealed_reader *reader, uint64_t max_len, struct
 static int keep_text(struct kinf__sealed_reader *reader, uint64_t max_len,
                      struct kinf__buffer *buffer, struct kinf_error *err)
 {
-    struct kinf_str text;
+    struct kinf_str text = { NULL, 0 };
     int failed = get_text(reader, max_len, &text, err);
 
     if (failed < 0)
@@ -280,19 +280,17 @@ static int get_labels(struct kinf__sealed_reader *reader, struct kinf__object_pa
     return 0;
 }
 
-/* The labels stand behind the body, which has to be kept for them. */
+/* The body is copied once, from what was inflated into the object. */
 static int make_object(struct kinf__sealed_reader *reader, struct kinf__object_parts *parts,
-                       struct kinf__buffer *body, const struct kinf_object **ret_object,
-                       struct kinf_error *err)
+                       const struct kinf_object **ret_object, struct kinf_error *err)
 {
     const struct kinf_object *object;
-    int failed = keep_text(reader, UINT32_MAX, body, err);
+    int failed = get_labels(reader, parts, err);
 
     if (failed == 0)
-        failed = get_labels(reader, parts, err);
+        failed = get_text(reader, UINT32_MAX, &parts->body, err);
     if (failed < 0)
         return failed;
-    parts->body = kinf__buffer_str(body);
     if (parts->name.len == 0 || (parts->name_space.len != 0 && !parts->type->namespaced) ||
         memchr(parts->name.bytes, '/', parts->name.len) != NULL)
         return malformed(err);
@@ -308,8 +306,8 @@ static int make_object(struct kinf__sealed_reader *reader, struct kinf__object_p
 }
 
 static int get_object(struct kinf__sealed_reader *reader, const struct kinf_type *type,
-                      struct kinf__buffer *names, struct kinf__buffer *body,
-                      const struct kinf_object **ret_object, struct kinf_error *err)
+                      struct kinf__buffer *names, const struct kinf_object **ret_object,
+                      struct kinf_error *err)
 {
     struct kinf__object_parts parts = { .type = type };
     int failed = 0;
@@ -322,27 +320,26 @@ static int get_object(struct kinf__sealed_reader *reader, const struct kinf_type
     parts.name = kinf__buffer_str(&names[NAME]);
     parts.uid = kinf__buffer_str(&names[UID]);
     parts.resource_version = kinf__buffer_str(&names[RV]);
-    return make_object(reader, &parts, body, ret_object, err);
+    return make_object(reader, &parts, ret_object, err);
 }
 
 static int get_objects(struct kinf__sealed_reader *reader, const struct kinf_type *type,
                        uint64_t n_objects, kinf__state_object_cb *callback, void *ctx,
                        const struct kinf__stop *stop, struct kinf_error *err)
 {
-    struct kinf__buffer names[N_NAMES] = { KINF__BUFFER_INIT }, body = KINF__BUFFER_INIT;
+    struct kinf__buffer names[N_NAMES] = { KINF__BUFFER_INIT };
     const struct kinf_object *object = NULL;
     int failed = 0;
 
     for (uint64_t i = 0; failed == 0 && i < n_objects; i++) {
         failed = kinf__stop_is_set(stop)
                      ? kinf__error_set(err, KINF_ERR_STOPPED, "there was no time for it")
-                     : get_object(reader, type, names, &body, &object, err);
+                     : get_object(reader, type, names, &object, err);
         if (failed == 0)
             failed = callback(object, ctx, err);
     }
     for (size_t i = 0; i < N_NAMES; i++)
         kinf__buffer_release(&names[i]);
-    kinf__buffer_release(&body);
     return failed;
 }
 

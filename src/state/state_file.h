@@ -4,8 +4,8 @@
  * Format 1, in a sealed file (sealed.h): the head, then each object. A text is its length (32 bits)
  * and its bytes. The head: the cluster, the server, of the type group, version, kind, resource and
  * "1" if it has namespaces, the scope, the resourceVersion; the wall time in ms and how many objects
- * there are (64 bits each). An object: namespace, name, uid, resourceVersion and body as texts, and
- * where its labels are in the body (twice 32 bits). Objects are as the store holds them, so what
+ * there are (64 bits each). An object: namespace, name, uid and resourceVersion as texts, where its
+ * labels are in the body (twice 32 bits), and the body, a text. Objects are as the store holds them, so what
  * leaves another text in the store (decoding, pruning) makes another format.
  *
  *  F1  What is loaded is what was stored, byte for byte, at exactly its resourceVersion.

@@ -577,13 +577,18 @@ static void a_state_of_an_earlier_run_is_gone_on_from(void **state)
         { "saved.h R2", "verified, and the watch at its version; a bookmark confirms it", 0,
           "resume=100 ?verify unconfirmed counted unconfirmed ?watch@100 accepted rv=101 "
           "unconfirmed bookmark=105 confirmed +4000 ended ?watch@105" },
-        { "saved.h R4", "so does a watch that lasted", 0,
-          "resume=100 ?verify verified ?watch@100 accepted rv=101 +4000 unconfirmed ended "
+        { "saved.h R4", "so does an event of the version that the server had, or a later one", 0,
+          "resume=100 ?verify verified=105 ?watch@100 accepted rv=104 unconfirmed rv=106 "
+          "confirmed" },
+        { "saved.h R4", "or that it has written nothing since", 0,
+          "resume=100 ?verify verified=100 confirmed ?watch@100" },
+        { "saved.h R4", "or a watch that lasted", 0,
+          "resume=100 ?verify verified ?watch@100 accepted rv=101 +990 unconfirmed ended "
           "confirmed ?watch@101" },
         { "saved.h R4", "or that was silent, where nothing says that there are bookmarks", 0,
           "resume=100 ?verify counted ?watch@100 accepted +150000 silent confirmed ?watch@100" },
         { "saved.h R4", "one that ended at once does not", 0,
-          "resume=100 ?verify verified ?watch@100 accepted +500 ended unconfirmed ?wait ?watch@100 "
+          "resume=100 ?verify verified ?watch@100 accepted +400 ended unconfirmed ?wait ?watch@100 "
           "accepted rv=101 +10 ended unconfirmed ?watch@101" },
         { "saved.h R2", "expired: the list that follows is as a relist, and confirms", 0,
           "resume=100 ?verify verified ?watch@100 accepted error=410 unconfirmed ?wait ?list@100 "

@@ -128,6 +128,28 @@ static void an_event_proves_nothing_but_itself(void **state)
     assert_int_equal(kinf_informer_wait_synced(f->informer, 10, &err), KINF_ERR_TIMEOUT);
 }
 
+/* R4: the server was at 20 when it was asked. */
+static void an_event_behind_what_the_server_had_proves_the_rest(void **state)
+{
+    struct engine_fixture *f = *state;
+
+    START(f, &two, VERIFIED,
+          ON_WATCH("10") "status 200\n" ADDED(POD("c", "11"))
+              ADDED(POD("d", "21")) "stall forever\n");
+    ENGINE_EXPECT(f, "add! a@3", "add! b@4", "add c@11", "add d@21", "synced");
+    expect_before(f, "add d@21", "synced");
+}
+
+/* R4: a quiet resource, without a bookmark. */
+static void a_watch_that_lasted_proves_it(void **state)
+{
+    struct engine_fixture *f = *state;
+
+    START(f, &two, VERIFIED, ON_WATCH("10") "status 200\nstall 1000\n", ON_WATCH("10") SILENCE);
+    ENGINE_EXPECT(f, "add! a@3", "add! b@4", "synced");
+    engine_wait_for_state(f, KINF_STATE_LIVE);
+}
+
 /* R2, R3, R4 */
 static void an_expired_version_is_listed_and_what_is_unchanged_stays(void **state)
 {
@@ -267,6 +289,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(the_watch_goes_on_where_it_was),
         TEST(an_event_proves_nothing_but_itself),
+        TEST(an_event_behind_what_the_server_had_proves_the_rest),
+        TEST(a_watch_that_lasted_proves_it),
         TEST(an_expired_version_is_listed_and_what_is_unchanged_stays),
         TEST(a_restored_server_is_noticed),
         TEST(a_server_that_is_behind_is_listed),
