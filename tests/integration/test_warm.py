@@ -71,10 +71,11 @@ class WarmTest(unittest.TestCase):
 
     def config(self, name="config.yaml", resources=None, **keys):
         path = os.path.join(self.folder, name)
+        values = {"events": "json", "listen": ["127.0.0.1:0"], "stateDir": self.state,
+                  "resources": resources or [{"resource": "configmaps", "namespaces": [NAMESPACE],
+                                              "backoffBase": "100ms", "backoffMax": "500ms"}], **keys}
         with open(path, "w", encoding="utf-8") as file:
-            json.dump({"events": "json", "listen": ["127.0.0.1:0"], "stateDir": self.state,
-                       "resources": resources or [{"resource": "configmaps", "namespaces": [NAMESPACE],
-                                                   "backoffBase": "100ms", "backoffMax": "500ms"}], **keys}, file)
+            json.dump({key: value for key, value in values.items() if value is not None}, file)
         return path
 
     def start(self, kubeconfig=None, mode="asan", **keys):
@@ -288,6 +289,34 @@ class WarmTest(unittest.TestCase):
                 self.assert_went_on(warm)
                 self.assertEqual(ask(warm, TARGET)[0], 200)
                 warm.daemon.stop()
+
+    def test_a_reload_goes_on_with_what_is_kept(self):
+        with self.start(events="none", stateInterval="50ms") as warm:
+            wait_until(lambda: warm.readyz()[0] == 200, "ready")
+            warm.daemon.wait_logged("state written")
+            n_lists = len(warm.lists())
+            self.config(events="none", stateInterval="50ms",
+                        resources=[{"resource": "configmaps", "namespaces": [NAMESPACE], "backoffMax": "20s"}])
+            warm.daemon.process.send_signal(signal.SIGHUP)
+            warm.daemon.wait_logged("configuration read again")
+            wait_until(lambda: warm.readyz()[0] == 200, "ready again")
+            warm.daemon.wait_logged(" loaded resource=configmaps")
+            put("old-1", "changed")
+            wait_until(lambda: body_of(warm, TARGET + "/old-1")["data"] != body_of(warm, TARGET + "/old-0")["data"],
+                       "the change")
+            self.assertEqual(len(warm.lists()), n_lists)
+            self.config(stateDir=self.state + "-other")
+            warm.daemon.process.send_signal(signal.SIGHUP)
+            warm.daemon.wait_logged("stateDir, stateInterval and serveStale change only by a restart")
+            warm.daemon.stop()
+
+    def test_options_that_make_no_sense_are_refused(self):
+        for keys, words in (({"stateDir": None, "serveStale": True}, "serveStale needs a stateDir"),
+                            ({"stateInterval": "soon"}, "stateInterval"), ({"serveStale": "later"}, "serveStale"),
+                            ({"resources": [{"resource": "pods", "state": "yes please"}]}, "state")):
+            code, _, log = run_daemon("--kubeconfig", cluster().kubeconfig(), "--config", self.config(**keys))
+            self.assertEqual(code, 2, log)
+            self.assertIn(words, log)
 
     def test_a_folder_that_others_can_write_in_is_refused(self):
         os.mkdir(self.state)
