@@ -193,9 +193,11 @@ static int load(kinf__saved_object_cb *callback, void *callback_ctx,
 
 /* --- writing --- */
 
-static void note_written_locked(struct kinf__state_entry *entry, const char *rv,
-                                const struct stats *written) KINF__REQUIRES(entry->keeper->lock)
+static void note_written_locked(struct kinf__state_keeper *keeper, struct kinf__state_entry *entry,
+                                const char *rv, const struct stats *written)
+    KINF__REQUIRES(keeper->lock)
 {
+    (void)keeper;
     snprintf(entry->rv, sizeof entry->rv, "%s", rv);
     entry->stats.wall_ms = written->wall_ms;
     entry->stats.n_bytes = written->n_bytes;
@@ -246,7 +248,7 @@ static void write_locked(struct kinf__state_keeper *keeper, struct kinf__state_e
     kinf__mutex_lock(&keeper->lock);
     entry->is_being_written = false;
     if (failed == 0)
-        note_written_locked(entry, kinf_snapshot_resource_version(snapshot), &written);
+        note_written_locked(keeper, entry, kinf_snapshot_resource_version(snapshot), &written);
     else
         entry->stats.n_failures++;
     kinf__cond_broadcast(&keeper->changed);

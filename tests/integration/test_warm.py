@@ -10,6 +10,7 @@ import tempfile
 import unittest
 
 from harness import PATIENCE, Daemon, Proxy, cluster, config_map, run_daemon, wait_until
+from sim import Sim
 from test_serve import Served, Watch, ask, body_of, name_of
 
 NAMESPACE = "warm"
@@ -212,6 +213,17 @@ class WarmTest(unittest.TestCase):
             warm.daemon.wait_synced()
             self.assert_went_on(warm)
             warm.daemon.stop()
+
+    def test_a_state_of_another_cluster_is_told_and_ignored(self):
+        resources = [{"resource": "namespaces"}]
+        for n_earlier in (0, 1):
+            with Sim("--no-workloads", "--seed", str(7 + n_earlier)) as sim, self.start(sim.kubeconfig, resources=resources) as warm:
+                warm.daemon.wait_synced()
+                self.assertEqual(warm.daemon.count_loud("state not used, listing file=namespaces error=\"it is of "
+                                                        "another cluster: uid "), n_earlier)
+                self.assertEqual(set(warm.daemon.versions("namespaces")),
+                                 {"/default", "/kube-system", "/kube-public", "/kube-node-lease"})
+                warm.daemon.stop()
 
     def test_secrets_are_kept_only_if_that_is_said(self):
         cluster().kubectl("apply", "-f", "-", stdin=config_map("s", NAMESPACE, "eA==").replace("ConfigMap", "Secret"))
