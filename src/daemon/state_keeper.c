@@ -370,6 +370,7 @@ void kinf__state_keeper_stop(struct kinf__state_keeper *keeper)
     if (keeper == NULL || !keeper->has_thread)
         return;
     kinf__state_keeper_begin_stop(keeper);
+    kinf_client_interrupt(keeper->client); /* it may be asked for the cluster */
     kinf__mutex_lock(&keeper->lock);
     while (!keeper->has_ended && kinf__cond_wait_until(&keeper->changed, &keeper->lock, until_ms))
         continue;

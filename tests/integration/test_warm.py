@@ -1,4 +1,4 @@
-"""A daemon that starts again: with stateDir it goes on where it was, and with serveStale it does so without a server."""
+"""A daemon that starts again: with stateDir it goes on where it was, with serveStale also without a server."""
 
 import json
 import os
@@ -217,7 +217,8 @@ class WarmTest(unittest.TestCase):
     def test_a_state_of_another_cluster_is_told_and_ignored(self):
         resources = [{"resource": "namespaces"}]
         for n_earlier in (0, 1):
-            with Sim("--no-workloads", "--seed", str(7 + n_earlier)) as sim, self.start(sim.kubeconfig, resources=resources) as warm:
+            with (Sim("--no-workloads", "--seed", str(7 + n_earlier)) as sim,
+                  self.start(sim.kubeconfig, resources=resources) as warm):
                 warm.daemon.wait_synced()
                 self.assertEqual(warm.daemon.count_loud("state not used, listing file=namespaces error=\"it is of "
                                                         "another cluster: uid "), n_earlier)
