@@ -12,7 +12,7 @@ FROM debian:12-slim
 # inside of a pod.
 RUN apt-get update \
  && apt-get install -y --no-install-recommends \
-      ca-certificates curl libcjson1 libcurl4 libgnutls30 libmicrohttpd12 libssl3 libyaml-0-2 zlib1g \
+      ca-certificates curl libcjson1 libcurl4 libgnutls30 libmicrohttpd12 libssl3 libyaml-0-2 libzstd1 zlib1g \
  && rm -rf /var/lib/apt/lists/*
 COPY --from=build /src/build/release/bin/kinformerd /usr/local/bin/
 COPY LICENSE /usr/share/doc/kinformerd/

@@ -52,7 +52,7 @@ KINF_CFLAGS = -std=c11 -D_GNU_SOURCE -Isrc -Isrc/include -Itests -fPIC -fvisibil
 KINF_LDFLAGS = -pthread $(filter -fsanitize=%,$(MODE_$(MODE))) $(LDFLAGS)
 KINF_LIBS = $(shell $(PKG_CONFIG) --libs $(LIBS_PC))
 # The library does without.
-DAEMON_LIBS = $(shell $(PKG_CONFIG) --libs libmicrohttpd gnutls) -lm
+DAEMON_LIBS = $(shell $(PKG_CONFIG) --libs libmicrohttpd gnutls libzstd) -lm
 # Tests can make the n-th allocation fail (tests/unit/allocation.h).
 TEST_LDFLAGS := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=reallocarray,--wrap=strdup,--wrap=strndup
 $(BUILD)/tests/test_plugin: TEST_LDFLAGS += -Wl,--wrap=memfd_create
@@ -65,7 +65,7 @@ TEST_LIBS = $(shell $(PKG_CONFIG) --libs cmocka)
 LIB_FOLDERS := base queue json object yaml rest indexer deltafifo reflector informer elector recorder controller
 LIB_SRC := $(foreach f,$(LIB_FOLDERS),$(wildcard src/$(f)/*.c))
 # Only the daemon has these; all but its main() are in an archive, which tests and benchmarks link, too.
-DAEMON_FOLDERS := watchcache table serve handlers daemon
+DAEMON_FOLDERS := watchcache table serve handlers state daemon
 DAEMON_SRC := $(foreach f,$(DAEMON_FOLDERS),$(wildcard src/$(f)/*.c))
 DAEMON_MAIN_SRC := src/daemon/main.c
 # kinformer-sim, and what tests of others link of it.
@@ -97,7 +97,7 @@ ONE_THREAD_TESTS := apply backlog body churn claims credit defaults demand disco
                     generate indexer_oom json_lookup json_path json_plan json_scan json_tree kubeconfig last_hour list_stream lister managed meta_text \
                     manifest object omit openapi outbox pace patch plugin_config pod_index policy policy_file policy_rows progress protobuf \
                     quantity quarantine queue queue_model queue_requeue rate_limit refusal request_head rollout rv schema schema_custom \
-                    scope selector series sim_kinds sim_options strategic timers transcripts tree tree_changes turns url watch_stream watchcache \
+                    scope selector series sim_kinds sim_options state_file strategic timers transcripts tree tree_changes turns url watch_stream watchcache \
                     watchcache_model workloads workqueue write_options yaml
 ifeq ($(MODE),tsan)
 TESTS := $(filter-out $(addprefix $(BUILD)/tests/test_,$(ONE_THREAD_TESTS)),$(TESTS))
@@ -115,7 +115,7 @@ SIM_PARTS := $(BUILD)/sim/libsim.a
 SIM_PROGRAM := $(BUILD)/bin/kinformer-sim
 # What kinformer/testing.h promises; static alone, since it shares the insides of the static library.
 TESTING := $(BUILD)/lib/libkinformer-testing.a
-TESTING_OBJ := $(SIM_OBJ) $(filter-out $(BUILD)/src/daemon/% $(BUILD)/src/handlers/%,$(DAEMON_OBJ))
+TESTING_OBJ := $(SIM_OBJ) $(filter-out $(BUILD)/src/daemon/% $(BUILD)/src/handlers/% $(BUILD)/src/state/%,$(DAEMON_OBJ))
 REPLAY_CORE := $(BUILD)/replay/libreplay.a
 REPLAY := $(BUILD)/replay/kinf-replay
 

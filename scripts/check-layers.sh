@@ -28,13 +28,15 @@ declare -A below=(
     [workloads]="base json object indexer serve document apiserver"
     [sim]="base json object yaml rest indexer informer controller watchcache serve document fault apiserver workloads"
     [handlers]="base json object reflector rest"
-    [daemon]="base json object yaml rest indexer deltafifo reflector informer watchcache table serve handlers"
+    [state]="base json object indexer"
+    [daemon]="base json object yaml rest indexer deltafifo reflector informer watchcache table serve elector handlers state"
 )
 # header pattern: the only folders that may include it
 declare -A owner=(
     ['curl/']="rest"
     ['openssl/']="rest sim"
     ['zlib.h']="rest serve"
+    ['zstd.h']="state"
     ['microhttpd.h']="serve"
     ['gnutls/']="serve"
     ['cjson/']="json document fault apiserver workloads sim"

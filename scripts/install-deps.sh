@@ -7,7 +7,7 @@
 set -euo pipefail
 
 declare -A packages=(
-    [build]="build-essential pkg-config libcurl4-openssl-dev libcjson-dev libyaml-dev libssl-dev zlib1g-dev libmicrohttpd-dev libgnutls28-dev"
+    [build]="build-essential pkg-config libcurl4-openssl-dev libcjson-dev libyaml-dev libssl-dev zlib1g-dev libmicrohttpd-dev libgnutls28-dev libzstd-dev"
     [test]="libcmocka-dev openssl curl python3 python3-venv iproute2 systemd strace scdoc man-db zsh"
     [lint]="clang clang-tidy clang-format abigail-tools"
     [fuzz]="clang libclang-rt-dev"
@@ -48,8 +48,8 @@ for group in "$@"; do
 done
 if ! command -v dpkg-query >/dev/null 2>&1; then
     # Not Debian: only look whether the build can work.
-    pkg-config --exists libcurl libcjson yaml-0.1 openssl zlib libmicrohttpd gnutls 2>/dev/null && exit 0
-    echo "kinformer needs the development files of libcurl (OpenSSL flavour), cJSON, libyaml, OpenSSL, zlib, libmicrohttpd and GnuTLS; on Debian: ${packages[build]}" >&2
+    pkg-config --exists libcurl libcjson yaml-0.1 openssl zlib libmicrohttpd gnutls libzstd 2>/dev/null && exit 0
+    echo "kinformer needs the development files of libcurl (OpenSSL flavour), cJSON, libyaml, OpenSSL, zlib, libmicrohttpd, GnuTLS and zstd; on Debian: ${packages[build]}" >&2
     exit 1
 fi
 # Without it a test is skipped, which says so.

@@ -31,6 +31,7 @@
     X(KINF__RANK_ELECTOR, "elector", "who leads, and what of it is told")                          \
     X(KINF__RANK_RECORDER, "recorder", "events that wait to be sent")                              \
     X(KINF__RANK_OUTBOX, "handlers.outbox", "what a handler of the daemon is to be told")          \
+    X(KINF__RANK_STATE, "daemon.state", "which stores are kept in files")                          \
     X(KINF__RANK_CLIENT, "rest.client", "who uses a client")                                       \
     X(KINF__RANK_LIFECYCLE, "informer.lifecycle", "start and stop of an informer")                 \
     X(KINF__RANK_APPLY, "informer.apply",                                                          \

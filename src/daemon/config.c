@@ -15,6 +15,8 @@
 #include "serve/endpoint.h"
 #include "yaml/yaml.h"
 
+#define STATE_INTERVAL_MS 300000
+
 void kinf__config_release(struct kinf__config *config)
 {
     for (size_t i = 0; i < config->n_resources; i++)
@@ -37,6 +39,7 @@ void kinf__config_release(struct kinf__config *config)
     kinf__shard_config_release(&config->shards);
     free(config->health_listen);
     free(config->access_log);
+    free(config->state_dir);
     *config = (struct kinf__config){ 0 };
 }
 
@@ -325,17 +328,32 @@ static int read_handlers(const struct kinf__config_reader *reader, struct kinf__
     return failed;
 }
 
+static int read_state(const struct kinf__config_reader *reader, struct kinf__config *config)
+{
+    int failed = kinf__config_read_text(reader, "stateDir", &config->state_dir);
+
+    config->state_interval_ms = STATE_INTERVAL_MS;
+    if (failed == 0)
+        failed = kinf__yaml_read_duration_ms(reader->yaml, reader->mapping, "stateInterval",
+                                             &config->state_interval_ms, reader->err);
+    if (failed == 0)
+        failed = kinf__yaml_read_bool(reader->yaml, reader->mapping, "serveStale",
+                                      &config->serve_stale, reader->err);
+    if (failed == 0 && config->serve_stale && config->state_dir == NULL)
+        return bad_value(reader, "serveStale", "serveStale needs a stateDir");
+    return failed;
+}
+
 static int read_root(const struct kinf__yaml *yaml, struct kinf__config *config,
                      struct kinf_error *err)
 {
     static const char *const allowed[] = {
-        "kubeconfig",    "context",     "log",          "events",
-        "eventsObjects", "resources",   "listen",       "maxStaleness",
-        "tls",           "auth",        "authAllowFor", "authDenyFor",
-        "authStaleFor",  "unixMode",    "unixUsers",    "passThrough",
-        "healthListen",  "startSpread", "accessLog",    "onDemand",
-        "handlers",      "shards",      "shard",        "shardBy",
-        "lease",         NULL
+        "kubeconfig",   "context",       "log",          "events",    "eventsObjects",
+        "resources",    "listen",        "maxStaleness", "tls",       "auth",
+        "authAllowFor", "authDenyFor",   "authStaleFor", "unixMode",  "unixUsers",
+        "passThrough",  "healthListen",  "startSpread",  "accessLog", "onDemand",
+        "handlers",     "shards",        "shard",        "shardBy",   "lease",
+        "stateDir",     "stateInterval", "serveStale",   NULL
     };
     const struct kinf__yaml_node *root = kinf__yaml_root(yaml), *list = NULL;
     const struct kinf__config_reader reader = { yaml, root, err };
@@ -362,6 +380,7 @@ static int read_root(const struct kinf__yaml *yaml, struct kinf__config *config,
             0 ||
         (failed = read_on_demand(&reader, &config->on_demand)) < 0 ||
         (failed = kinf__shard_config_read(&reader, &config->shards)) < 0 ||
+        (failed = read_state(&reader, config)) < 0 ||
         (failed = kinf__yaml_read_sequence(yaml, root, "resources", &list, err)) < 0)
         return failed;
     for (size_t i = 0; failed == 0 && list != NULL && i < list->n_items; i++) {

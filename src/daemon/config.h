@@ -57,7 +57,10 @@ struct kinf__config {
     char *access_log;         /* a path, or "-": standard error; NULL: none */
     bool pass_through;        /* what is not cached goes to the server, as --pass-through */
     struct kinf__on_demand_config on_demand;
-    int64_t start_spread_ms; /* the first request waits for a part of it, drawn at random */
+    char *state_dir;           /* where stores are kept for the next start; NULL: nowhere */
+    int64_t state_interval_ms; /* 0: written at the end alone */
+    bool serve_stale;          /* what was kept is served before the server has confirmed it */
+    int64_t start_spread_ms;   /* the first request waits for a part of it, drawn at random */
     struct kinf__resource_config *resources;
     size_t n_resources;
     struct kinf__handler_config *handlers;

@@ -27,7 +27,8 @@
 #include "reflector/backoff.h"
 
 #define LOOK_MS       10000 /* between two looks at what nobody tells */
-#define WAIT_BASE_MS  500   /* before the server is asked again that was not there at start */
+#define LOOK_SOON_MS  200
+#define WAIT_BASE_MS  500 /* before the server is asked again that was not there at start */
 #define WAIT_MAX_MS   10000
 #define TELL_AGAIN_MS 600000
 
@@ -166,6 +167,38 @@ static int fetch_catalog(struct daemon *daemon, struct outage *outage, struct ki
     return failed;
 }
 
+/* What clients need to know of the server, from what is known of it without asking. */
+static int use_types(struct kinf__watches *watches, struct kinf_error *err)
+{
+    KINF__AUTO_FREE const struct kinf_type **types =
+        calloc(watches->n_items + 1, sizeof(struct kinf_type *));
+
+    if (types == NULL)
+        return kinf__error_no_memory(err);
+    for (size_t i = 0; i < watches->n_items; i++)
+        types[i] = kinf_informer_type(watches->items[i]->informers[0]);
+    atomic_store(&watches->is_catalog_due, true);
+    return kinf__serving_use_types(watches->serving, types, watches->n_items, err);
+}
+
+/* Before anything is loaded: of another cluster it would be. */
+static int start_keeper(struct daemon *daemon, struct outage *outage, struct kinf_error *err)
+{
+    struct kinf__state_keeper *keeper = daemon->watches.keeper;
+    struct kinf_error told = KINF_ERROR_INIT;
+    int failed;
+
+    if (kinf__state_keeper_serves_saved(keeper))
+        return kinf__state_keeper_start(keeper, err);
+    do
+        failed = kinf__state_keeper_find_cluster(keeper, &told);
+    while (failed < 0 && waits_for_server(daemon, outage, &told));
+    if (failed == 0)
+        return kinf__state_keeper_start(keeper, err);
+    *err = told;
+    return failed;
+}
+
 /* Daemons that start together, since the power is back, say, do not all ask at once. */
 static void spread_start(const struct daemon *daemon)
 {
@@ -211,7 +244,11 @@ static int start_all(struct daemon *daemon, struct kinf_error *err)
         watches->n_items++;
     }
     if (failed == 0 && watches->serving != NULL)
-        failed = fetch_catalog(daemon, &outage, err);
+        failed = kinf__state_keeper_serves_saved(watches->keeper)
+                     ? use_types(watches, err)
+                     : fetch_catalog(daemon, &outage, err);
+    if (failed == 0 && watches->keeper != NULL)
+        failed = start_keeper(daemon, &outage, err);
     for (size_t i = 0; failed == 0 && i < watches->n_items; i++)
         failed = kinf__watch_start(watches->items[i], err);
     return failed;
@@ -241,10 +278,14 @@ static void sleep_a_while(struct daemon *daemon, int64_t at_most_ms)
 
 static void note_synced(struct kinf__watches *watches)
 {
-    if (atomic_load(&watches->are_running) || !kinf__watches_have_synced(watches))
+    bool have_synced = kinf__watches_have_synced(watches);
+
+    if (atomic_load(&watches->are_running) || (!have_synced && !kinf__watches_are_ready(watches)))
         return;
     atomic_store(&watches->are_running, true);
-    KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_INFO, "all synced resources=%zu", watches->n_items);
+    KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_INFO, "%s resources=%zu",
+              have_synced ? "all synced" : "serving what was kept until the server confirms it",
+              watches->n_items);
     kinf__notify("READY=1");
 }
 
@@ -261,6 +302,16 @@ static void begin_errand(struct daemon *daemon)
 static int64_t soonest(int64_t wait_ms, int64_t other_ms)
 {
     return wait_ms > 0 && wait_ms < other_ms ? wait_ms : other_ms;
+}
+
+/* Nobody tells that what was kept is loaded. */
+static int64_t look_ms(const struct daemon *daemon)
+{
+    const struct kinf__watches *watches = &daemon->watches;
+
+    return kinf__state_keeper_serves_saved(watches->keeper) && !atomic_load(&watches->are_running)
+               ? LOOK_SOON_MS
+               : LOOK_MS;
 }
 
 static int run_until_stopped(struct daemon *daemon, struct kinf_error *err)
@@ -280,7 +331,7 @@ static int run_until_stopped(struct daemon *daemon, struct kinf_error *err)
         kinf__daemon_handlers_look(&daemon->watches.handlers);
         if (watchdog_ms > 0)
             kinf__notify("WATCHDOG=1");
-        sleep_a_while(daemon, soonest(again_ms, soonest(watchdog_ms, LOOK_MS)));
+        sleep_a_while(daemon, soonest(again_ms, soonest(watchdog_ms, look_ms(daemon))));
     }
     kinf__notify("STOPPING=1");
     return failed;
@@ -341,18 +392,21 @@ static bool stop_all(struct daemon *daemon)
     bool have_ended;
 
     kinf__progress_end();
+    kinf__state_keeper_begin_stop(watches->keeper);
     kinf__daemon_handlers_interrupt(&watches->handlers);
     kinf__errand_end(&daemon->errand);
     kinf__output_stop(&watches->output);
     kinf__serving_stop(watches->serving);
     have_ended = kinf__daemon_handlers_stop(&watches->handlers);
     kinf__on_demand_release(&daemon->on_demand);
+    kinf__state_keeper_stop(watches->keeper);
     for (size_t i = 0; i < watches->n_items; i++)
         kinf__watch_interrupt(watches->items[i]);
     for (size_t i = 0; i < watches->n_items; i++)
         kinf__watch_free(watches->items[i]);
     free(watches->items);
     kinf__serving_free(watches->serving);
+    kinf__state_keeper_free(watches->keeper);
     kinf__daemon_handlers_release(&watches->handlers);
     atomic_store(&interruptible, NULL);
     kinf_client_free(watches->client);
@@ -399,10 +453,12 @@ static int run(struct daemon *daemon, struct kinf_error *err)
     make_interruptible(watches->client);
     if (is_check)
         return check(daemon, err);
-    if ((watches->config.listen.n_items != 0 || watches->config.health_listen != NULL) &&
-        !is_measure)
+    if (watches->config.state_dir != NULL && !is_measure)
+        failed = kinf__state_keeper_new(&watches->config, watches->client, &watches->keeper, err);
+    if (failed == 0 && !is_measure &&
+        (watches->config.listen.n_items != 0 || watches->config.health_listen != NULL))
         failed = kinf__serving_new(&watches->config, watches->client, watches->wake,
-                                   &watches->handlers, &watches->serving, err);
+                                   &watches->handlers, watches->keeper, &watches->serving, err);
     if (failed == 0 && !is_measure)
         failed =
             kinf__daemon_handlers_start(&watches->handlers, &watches->config, watches->client, err);

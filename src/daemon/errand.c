@@ -16,6 +16,7 @@
 #include "serve/definitions.h"
 
 #define COLUMNS_MS 10000 /* between two looks */
+#define CATALOG_MS 5000
 
 /* --- the thread --- */
 
@@ -49,13 +50,17 @@ static bool prepare_watches(struct kinf__errand *errand)
     return is_any_new;
 }
 
-static void refresh_serving(const struct kinf__watches *watches)
+static void refresh_serving(struct kinf__watches *watches)
 {
+    bool is_due = atomic_load(&watches->is_catalog_due);
     struct kinf_error err = KINF_ERROR_INIT;
 
-    if (watches->serving != NULL &&
-        kinf__serving_refresh(watches->serving, watches->client, &err) < 0)
-        KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_WARN,
+    if (watches->serving == NULL)
+        return;
+    if (kinf__serving_refresh(watches->serving, watches->client, &err) == 0)
+        atomic_store(&watches->is_catalog_due, false);
+    else
+        KINF__LOG(KINF__LOG_DAEMON, is_due ? KINF_LOG_DEBUG : KINF_LOG_WARN,
                   "what the server has was not read again error=%s", KINF__QUOTED(err.message));
 }
 
@@ -67,6 +72,8 @@ static void *run(void *ctx)
         kinf__definitions_fetch(errand->watches->serving->server, errand->watches->client);
     } else if (errand->kind == KINF__ERRAND_ON_DEMAND) {
         kinf__on_demand_prepare(errand->on_demand);
+    } else if (errand->kind == KINF__ERRAND_CATALOG) {
+        refresh_serving(errand->watches);
     } else {
         bool is_any_new = prepare_watches(errand);
 
@@ -135,9 +142,13 @@ static void tell_unchangeable(const struct kinf__config *now, const struct kinf_
                   "passThrough change only by a restart");
     if (!kinf__text_equal(now->kubeconfig, wanted->kubeconfig) ||
         !kinf__text_equal(now->context, wanted->context) || now->events != wanted->events ||
-        now->events_objects != wanted->events_objects)
+        now->events_objects != wanted->events_objects ||
+        !kinf__text_equal(now->state_dir, wanted->state_dir) ||
+        now->state_interval_ms != wanted->state_interval_ms ||
+        now->serve_stale != wanted->serve_stale)
         KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_WARN,
-                  "kubeconfig, context, events and eventsObjects change only by a restart");
+                  "kubeconfig, context, events, eventsObjects, stateDir, stateInterval and "
+                  "serveStale change only by a restart");
 }
 
 static void tell_handlers(const struct kinf__config *now, const struct kinf__config *wanted)
@@ -259,6 +270,16 @@ static bool are_columns_due(struct kinf__errand *errand)
     return true;
 }
 
+static bool is_catalog_due(struct kinf__errand *errand)
+{
+    int64_t now_ms = kinf__clock_now_ms();
+
+    if (!atomic_load(&errand->watches->is_catalog_due) || now_ms < errand->catalog_ms)
+        return false;
+    errand->catalog_ms = kinf__clock_add_ms(now_ms, CATALOG_MS);
+    return true;
+}
+
 /* --- what the header promises --- */
 
 void kinf__errand_begin(struct kinf__errand *errand, bool is_reload)
@@ -273,6 +294,8 @@ void kinf__errand_begin(struct kinf__errand *errand, bool is_reload)
         failed = start(errand, KINF__ERRAND_LOOK_UP, &watches->config, &err);
     else if (kinf__on_demand_has_errand(errand->on_demand))
         failed = start(errand, KINF__ERRAND_ON_DEMAND, NULL, &err);
+    else if (is_catalog_due(errand))
+        failed = start(errand, KINF__ERRAND_CATALOG, NULL, &err);
     else if (are_columns_due(errand))
         failed = start(errand, KINF__ERRAND_COLUMNS, NULL, &err);
     if (failed < 0)

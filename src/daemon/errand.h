@@ -19,6 +19,7 @@ enum kinf__errand_kind {
     KINF__ERRAND_LOOK_UP,   /* what the names of resources mean that are gone */
     KINF__ERRAND_ON_DEMAND, /* types that were asked for */
     KINF__ERRAND_COLUMNS,   /* how custom resources are shown */
+    KINF__ERRAND_CATALOG,   /* what it has, as at a start that did not ask */
 };
 
 struct kinf__errand {
@@ -30,6 +31,7 @@ struct kinf__errand {
     pthread_t thread;
     bool is_under_way; /* the thread is to be joined */
     int64_t columns_ms;
+    int64_t catalog_ms;       /* not before */
     uint64_t columns_watches; /* how many watches had begun when the columns were asked for */
     /* the thread's until is_done */
     enum kinf__errand_kind kind;
@@ -45,7 +47,8 @@ struct kinf__errand {
 
 /* None is under way. Begins whatever is called for: to take over the configuration file (what is
  * wrong with it is logged, and nothing changes), to look up what is missed, to make what is cached on
- * demand, or to ask for the columns of custom resources again, if there may be others. */
+ * demand, to ask what the server has if the start did not, or to ask for the columns of custom
+ * resources again, if there may be others. */
 void kinf__errand_begin(struct kinf__errand *errand, bool is_reload);
 /* Takes over what a finished errand brought. */
 void kinf__errand_finish(struct kinf__errand *errand);

@@ -60,7 +60,7 @@ static int fill_config(const struct kinf__on_demand *on_demand,
     const struct kinf__strings *drops = &on_demand->watches->config.on_demand.drops;
 
     config->is_on_demand = true;
-    config->serve = KINF__SERVE_YES;
+    config->serve = KINF__CHOICE_YES;
     config->resource = strdup(kinf__demand_name(type, name, sizeof name));
     if (config->resource == NULL)
         return KINF_ERR_NO_MEMORY;
@@ -305,7 +305,7 @@ static int make(struct kinf__on_demand *on_demand, struct kinf__on_demand_entry 
     struct kinf__watches *watches = on_demand->watches;
 
     return kinf__watch_new(watches->client, &entry->config, &events, NULL, &owner,
-                           watches->serving->server, &entry->watch, &entry->err);
+                           watches->serving->server, NULL, &entry->watch, &entry->err);
 }
 
 /* Whoever may not ask has been answered, too. */

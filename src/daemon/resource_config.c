@@ -116,7 +116,7 @@ bool kinf__resource_config_equal(const struct kinf__resource_config *a,
            a->backoff_base_ms == b->backoff_base_ms && a->backoff_max_ms == b->backoff_max_ms &&
            a->initial == b->initial && a->page_size == b->page_size &&
            a->max_object_bytes == b->max_object_bytes && a->max_queue_bytes == b->max_queue_bytes &&
-           a->gzip == b->gzip && a->serve == b->serve &&
+           a->gzip == b->gzip && a->serve == b->serve && a->state == b->state &&
            a->max_history_bytes == b->max_history_bytes &&
            a->max_history_age_ms == b->max_history_age_ms &&
            a->max_held_bytes == b->max_held_bytes && a->assume_scope == b->assume_scope &&
@@ -214,14 +214,32 @@ static int read_initial(const struct kinf__config_reader *reader, enum kinf_init
                             "initial is one of auto, watchlist, list, not '%s'", text);
 }
 
-static int read_serve(const struct kinf__config_reader *reader,
-                      struct kinf__resource_config *resource)
+/* Secrets only if the configuration says so in as many words. */
+bool kinf__choice_is_yes(enum kinf__choice choice, const struct kinf_type *type)
 {
-    bool serve = false;
-    int failed = kinf__yaml_read_bool(reader->yaml, reader->mapping, "serve", &serve, reader->err);
+    bool is_secret = *type->group == '\0' && strcmp(type->resource, "secrets") == 0;
 
-    if (failed == 0 && kinf__yaml_get(reader->mapping, "serve") != NULL)
-        resource->serve = serve ? KINF__SERVE_YES : KINF__SERVE_NO;
+    return choice == KINF__CHOICE_YES || (choice == KINF__CHOICE_DEFAULT && !is_secret);
+}
+
+static int read_choice(const struct kinf__config_reader *reader, const char *key,
+                       enum kinf__choice *ret_choice)
+{
+    bool is_yes = false;
+    int failed = kinf__yaml_read_bool(reader->yaml, reader->mapping, key, &is_yes, reader->err);
+
+    if (failed == 0 && kinf__yaml_get(reader->mapping, key) != NULL)
+        *ret_choice = is_yes ? KINF__CHOICE_YES : KINF__CHOICE_NO;
+    return failed;
+}
+
+static int read_choices(const struct kinf__config_reader *reader,
+                        struct kinf__resource_config *resource)
+{
+    int failed = read_choice(reader, "serve", &resource->serve);
+
+    if (failed == 0)
+        failed = read_choice(reader, "state", &resource->state);
     if (failed == 0)
         failed = kinf__yaml_read_bool(reader->yaml, reader->mapping, "assumeScope",
                                       &resource->assume_scope, reader->err);
@@ -245,31 +263,19 @@ static int read_consistency(const struct kinf__config_reader *reader,
 int kinf__resource_config_read(const struct kinf__yaml *yaml, const struct kinf__yaml_node *node,
                                struct kinf__resource_config *resource, struct kinf_error *err)
 {
-    static const char *const allowed[] = { "resource",
-                                           "namespaces",
-                                           "labelSelector",
-                                           "fieldSelector",
-                                           "drop",
-                                           "keep",
-                                           "indices",
-                                           "resyncPeriod",
-                                           "watchTimeout",
-                                           "silentAfter",
-                                           "maxObjectBytes",
-                                           "maxQueueBytes",
-                                           "pageSize",
-                                           "gzip",
-                                           "initial",
-                                           "shardSelector",
-                                           "backoffBase",
-                                           "backoffMax",
-                                           "serve",
-                                           "assumeScope",
-                                           "maxHistoryBytes",
-                                           "maxHistoryAge",
-                                           "maxHeldBytes",
-                                           "consistency",
-                                           NULL };
+    static const char *const allowed[] = { "resource",       "namespaces",
+                                           "labelSelector",  "fieldSelector",
+                                           "drop",           "keep",
+                                           "indices",        "resyncPeriod",
+                                           "watchTimeout",   "silentAfter",
+                                           "maxObjectBytes", "maxQueueBytes",
+                                           "pageSize",       "gzip",
+                                           "initial",        "shardSelector",
+                                           "backoffBase",    "backoffMax",
+                                           "serve",          "state",
+                                           "assumeScope",    "maxHistoryBytes",
+                                           "maxHistoryAge",  "maxHeldBytes",
+                                           "consistency",    NULL };
     const struct kinf__config_reader reader = { yaml, node, err };
     int failed;
 
@@ -290,7 +296,7 @@ int kinf__resource_config_read(const struct kinf__yaml *yaml, const struct kinf_
         (failed = read_indices(&reader, resource)) < 0 ||
         (failed = read_initial(&reader, &resource->initial)) < 0 ||
         (failed = read_numbers(&reader, resource)) < 0 ||
-        (failed = read_serve(&reader, resource)) < 0 ||
+        (failed = read_choices(&reader, resource)) < 0 ||
         (failed = read_consistency(&reader, resource)) < 0 ||
         (failed = kinf__yaml_read_bool(yaml, node, "gzip", &resource->gzip, err)) < 0)
         return failed;

@@ -29,12 +29,14 @@ bool kinf__strings_equal(const struct kinf__strings *a, const struct kinf__strin
 /* Whether both are NULL or the same. */
 bool kinf__text_equal(const char *a, const char *b);
 
-/* Whether a resource is served where something listens. */
-enum kinf__serve {
-    KINF__SERVE_DEFAULT, /* all but Secrets */
-    KINF__SERVE_NO,
-    KINF__SERVE_YES,
+/* Whether a resource is served where something listens, and kept in stateDir. */
+enum kinf__choice {
+    KINF__CHOICE_DEFAULT, /* all but Secrets */
+    KINF__CHOICE_NO,
+    KINF__CHOICE_YES,
 };
+
+bool kinf__choice_is_yes(enum kinf__choice choice, const struct kinf_type *type);
 
 /* One entry of `resources:`, or one --resource with the flags that apply to all. */
 struct kinf__resource_config {
@@ -57,7 +59,8 @@ struct kinf__resource_config {
     uint64_t max_object_bytes;
     uint64_t max_queue_bytes;
     bool gzip;
-    enum kinf__serve serve;
+    enum kinf__choice serve;
+    enum kinf__choice state;
     uint64_t max_history_bytes; /* 0 in each of these three: the watch cache's default */
     int64_t max_history_age_ms;
     uint64_t max_held_bytes;

@@ -26,20 +26,38 @@ static int start_forwarder(struct kinf__serving *serving, struct kinf_client *cl
     return kinf__forwarder_new(client, &options, &serving->forwarder, err);
 }
 
+static int write_metrics(struct kinf__buffer *out, void *ctx)
+{
+    const struct kinf__serving *serving = ctx;
+    int failed = kinf__daemon_handlers_write_metrics(out, serving->handlers);
+
+    return failed < 0 ? failed : kinf__state_keeper_write_metrics(out, serving->keeper);
+}
+
+static void write_state(struct kinf__report *report, void *ctx)
+{
+    const struct kinf__serving *serving = ctx;
+
+    kinf__daemon_handlers_report(report, serving->handlers);
+}
+
 int kinf__serving_new(const struct kinf__config *config, struct kinf_client *client,
                       struct kinf__waker *wake, struct kinf__daemon_handlers *handlers,
-                      struct kinf__serving **ret_serving, struct kinf_error *err)
+                      struct kinf__state_keeper *keeper, struct kinf__serving **ret_serving,
+                      struct kinf_error *err)
 {
     struct kinf__server_options options = { .max_staleness_ms = config->max_staleness_ms,
                                             .source = kinf_client_server(client),
-                                            .write_metrics = kinf__daemon_handlers_write_metrics,
-                                            .write_state = kinf__daemon_handlers_report,
-                                            .program_ctx = handlers };
+                                            .write_metrics = write_metrics,
+                                            .write_state = write_state };
     struct kinf__serving *serving = calloc(1, sizeof *serving);
     int failed = 0;
 
     if (serving == NULL)
         return kinf__error_no_memory(err);
+    serving->handlers = handlers;
+    serving->keeper = keeper;
+    options.program_ctx = serving;
     if (config->pass_through)
         failed = start_forwarder(serving, client, err);
     options.forwarder = serving->forwarder;
@@ -99,6 +117,39 @@ void kinf__serving_free(struct kinf__serving *serving)
     kinf__demand_release(&serving->demand);
     free(serving->endpoints);
     free(serving);
+}
+
+static int add_type(struct kinf__catalog *catalog, const struct kinf_type *type)
+{
+    const struct kinf__catalog_entry entry = {
+        .group = (char *)(uintptr_t)type->group,
+        .version = (char *)(uintptr_t)type->version,
+        .resource = { .name = (char *)(uintptr_t)type->resource,
+                      .kind = (char *)(uintptr_t)type->kind,
+                      .verbs = (char *)(uintptr_t) "get,list,watch",
+                      .namespaced = type->namespaced },
+        .is_upstream = true,
+    };
+
+    return kinf__catalog_add(catalog, &entry);
+}
+
+int kinf__serving_use_types(struct kinf__serving *serving, const struct kinf_type *const *types,
+                            size_t n_types, struct kinf_error *err)
+{
+    struct kinf__catalog *catalog;
+    int failed = kinf__catalog_new(&catalog);
+
+    if (failed < 0)
+        return kinf__error_no_memory(err);
+    for (size_t i = 0; failed == 0 && i < n_types; i++)
+        failed = add_type(catalog, types[i]);
+    if (failed < 0) {
+        kinf__catalog_free(catalog);
+        return kinf__error_no_memory(err);
+    }
+    kinf__server_set_catalog(serving->server, catalog);
+    return 0;
 }
 
 int kinf__serving_refresh(struct kinf__serving *serving, struct kinf_client *client,

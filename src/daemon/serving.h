@@ -11,6 +11,7 @@
 #include "daemon/client_kubeconfig.h"
 #include "daemon/config.h"
 #include "daemon/handlers.h"
+#include "daemon/state_keeper.h"
 #include "serve/demand.h"
 #include "serve/server.h"
 
@@ -24,14 +25,18 @@ struct kinf__serving {
     struct kinf__access_log *access_log;        /* NULL: none */
     struct kinf__client_kubeconfig *kubeconfig; /* NULL: none */
     struct kinf__demand demand;                 /* the server's, if there is a forwarder */
+    /* told of in metrics and state */
+    struct kinf__daemon_handlers *handlers;
+    struct kinf__state_keeper *keeper; /* NULL: none */
 };
 
-/* Nothing listens yet. `handlers` are told of in metrics. `client` is borrowed, for what is passed on; `wake` is set when a type is asked
- * for that is not cached. Errors: KINF_ERR_NO_MEMORY,
+/* Nothing listens yet. `handlers` and `keeper` (NULL: none) are told of in metrics and state. `client` is
+ * borrowed, for what is passed on; `wake` is set when a type is asked for that is not cached. Errors: KINF_ERR_NO_MEMORY,
  * KINF_ERR_SYSTEM, KINF_ERR_CONFIG (tokens of others would go over plain HTTP). */
 KINF_MUST_CHECK int kinf__serving_new(const struct kinf__config *config, struct kinf_client *client,
                                       struct kinf__waker *wake,
                                       struct kinf__daemon_handlers *handlers,
+                                      struct kinf__state_keeper *keeper,
                                       struct kinf__serving **ret_serving, struct kinf_error *err);
 /* A file that was renamed is left. */
 void kinf__serving_reopen_log(struct kinf__serving *serving);
@@ -46,6 +51,11 @@ void kinf__serving_free(struct kinf__serving *serving); /* NULL is allowed */
  * thread, one at a time. Errors: kinf__catalog_fetch()'s. */
 KINF_MUST_CHECK int kinf__serving_refresh(struct kinf__serving *serving, struct kinf_client *client,
                                           struct kinf_error *err);
+
+/* Until then this is what there is. Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__serving_use_types(struct kinf__serving *serving,
+                                            const struct kinf_type *const *types, size_t n_types,
+                                            struct kinf_error *err);
 
 /* Listens at every address of the configuration, then writes the kubeconfig that the options ask for,
  * for the first TCP one. `client` asks for reviews, the options are needed as long as it, too. Errors:

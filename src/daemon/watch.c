@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "informer/informer.h"
+#include "informer/saved.h"
 #include "rest/discovery_cache.h"
 
 static void print_add(const struct kinf_object *object, bool in_initial_list, void *ctx)
@@ -82,12 +83,24 @@ static void note_error(const struct kinf_error *err, void *ctx)
 {
     struct kinf__watch *watch = ctx;
 
-    watch->owner.on_error(watch->resource, kinf__watch_has_synced(watch), err, watch->owner.ctx);
+    watch->owner.on_error(watch->resource, kinf__watch_is_ready(watch), err, watch->owner.ctx);
 }
 
 bool kinf__watch_has_synced(const struct kinf__watch *watch)
 {
     return atomic_load(&watch->synced_ns) != 0;
+}
+
+bool kinf__watch_is_ready(const struct kinf__watch *watch)
+{
+    bool is_ready = kinf__state_keeper_serves_saved(watch->keeper);
+
+    if (kinf__watch_has_synced(watch))
+        return true;
+    for (size_t i = 0; is_ready && i < watch->n_informers; i++)
+        is_ready = kinf_informer_has_synced(watch->informers[i]) ||
+                   kinf__informer_saved_wall_ms(watch->informers[i]) != 0;
+    return is_ready;
 }
 
 bool kinf__watch_is_outdated(const struct kinf__watch *watch, struct kinf_client *client)
@@ -172,15 +185,6 @@ static int add_informer(struct kinf__watch *watch, struct kinf_client *client,
     return failed;
 }
 
-/* Secrets only if the configuration says so in as many words. */
-static bool is_served(const struct kinf__watch *watch, const struct kinf_type *type)
-{
-    bool is_secret = *type->group == '\0' && strcmp(type->resource, "secrets") == 0;
-
-    return watch->config->serve == KINF__SERVE_YES ||
-           (watch->config->serve == KINF__SERVE_DEFAULT && !is_secret);
-}
-
 static int add_source(struct kinf__watch *watch, size_t i, const char *name_space,
                       struct kinf_error *err)
 {
@@ -201,7 +205,8 @@ static int add_source(struct kinf__watch *watch, size_t i, const char *name_spac
         .limits = { .history_bytes = config->max_history_bytes,
                     .history_age_ms = config->max_history_age_ms,
                     .page_bytes = config->max_held_bytes },
-        .is_unserved = !is_served(watch, kinf_informer_type(watch->informers[i])),
+        .is_unserved = !kinf__choice_is_yes(config->serve, kinf_informer_type(watch->informers[i])),
+        .serves_saved = kinf__state_keeper_serves_saved(watch->keeper),
     };
 
     return kinf__server_add_source(watch->server, &options, &watch->sources[i], err);
@@ -219,19 +224,29 @@ static char *resource_name(const struct kinf_type *type)
     return strdup(text);
 }
 
+static int find_type(const struct kinf__watch *watch, struct kinf_client *client,
+                     const struct kinf_type **ret_type, struct kinf_error *err)
+{
+    if (watch->keeper != NULL &&
+        kinf__state_keeper_find_type(watch->keeper, watch->config, ret_type, NULL) == 0)
+        return 0;
+    return kinf_client_find_type(client, watch->config->resource, ret_type, err);
+}
+
 static int add_informers(struct kinf__watch *watch, struct kinf_client *client,
                          struct kinf_error *err)
 {
     const struct kinf__strings *namespaces = &watch->config->namespaces;
     size_t n = namespaces->n_items != 0 ? namespaces->n_items : 1;
     const struct kinf_type *type;
-    int failed = kinf_client_find_type(client, watch->config->resource, &type, err);
+    int failed = find_type(watch, client, &type, err);
 
     if (failed < 0)
         return failed;
     watch->informers = calloc(n, sizeof(struct kinf_informer *));
     watch->sources = calloc(n, sizeof(struct kinf__source *));
-    if (watch->informers == NULL || watch->sources == NULL)
+    watch->states = calloc(n, sizeof(struct kinf__state_entry *));
+    if (watch->informers == NULL || watch->sources == NULL || watch->states == NULL)
         return kinf__error_no_memory(err);
     for (size_t i = 0; failed == 0 && i < n; i++) {
         const char *name_space = namespaces->n_items != 0 ? namespaces->items[i] : NULL;
@@ -239,6 +254,9 @@ static int add_informers(struct kinf__watch *watch, struct kinf_client *client,
         failed = add_informer(watch, client, type, name_space, err);
         if (failed == 0 && watch->server != NULL)
             failed = add_source(watch, i, name_space, err);
+        if (failed == 0 && watch->keeper != NULL)
+            failed = kinf__state_keeper_add(watch->keeper, watch->informers[i], watch->config,
+                                            name_space, &watch->states[i], err);
     }
     if (failed < 0)
         return failed;
@@ -271,7 +289,8 @@ static int add_feeds(struct kinf__watch *watch, const struct kinf__daemon_handle
 int kinf__watch_new(struct kinf_client *client, const struct kinf__resource_config *config,
                     const struct kinf__events *events, const struct kinf__daemon_handlers *handlers,
                     const struct kinf__watch_owner *owner, struct kinf__server *server,
-                    struct kinf__watch **ret_watch, struct kinf_error *err)
+                    struct kinf__state_keeper *keeper, struct kinf__watch **ret_watch,
+                    struct kinf_error *err)
 {
     struct kinf__watch *watch = calloc(1, sizeof *watch);
     int failed;
@@ -281,6 +300,7 @@ int kinf__watch_new(struct kinf_client *client, const struct kinf__resource_conf
     watch->config = config;
     watch->owner = *owner;
     watch->server = server;
+    watch->keeper = keeper;
     watch->events = *events;
     watch->events.on_failure = owner->on_output_failure;
     watch->events.ctx = owner->ctx;
@@ -317,14 +337,14 @@ void kinf__watch_interrupt(struct kinf__watch *watch)
         kinf__informer_interrupt(watch->informers[i]);
 }
 
-/* The informer feeds the source until it has stopped; the source reads its store. */
+/* The informer feeds the source until it has stopped; source and keeper read its store. */
 static void end_informer(struct kinf__watch *watch, size_t i)
 {
-    if (watch->sources[i] != NULL) {
+    if (watch->sources[i] != NULL)
         kinf__server_retire_source(watch->server, watch->sources[i]);
-        (void)kinf_informer_stop(watch->informers[i], NULL);
-        kinf__source_free(watch->sources[i]);
-    }
+    (void)kinf_informer_stop(watch->informers[i], NULL);
+    kinf__source_free(watch->sources[i]);
+    kinf__state_keeper_remove(watch->states[i]);
     kinf_informer_free(watch->informers[i]);
 }
 
@@ -336,6 +356,7 @@ void kinf__watch_free(struct kinf__watch *watch)
         end_informer(watch, i);
     kinf__outbox_feeds_release(&watch->feeds);
     free(watch->sources);
+    free(watch->states);
     free(watch->informers);
     free(watch->resource);
     free(watch);

@@ -14,14 +14,14 @@
 #include "daemon/config.h"
 #include "daemon/events.h"
 #include "daemon/handlers.h"
+#include "daemon/state_keeper.h"
 #include "serve/server.h"
 
 /* What a watch tells the daemon. */
 struct kinf__watch_owner {
     void (*on_synced)(void *ctx); /* all its informers are; on a listener's thread */
     /* A request failed; on a reflector's thread. */
-    void (*on_error)(const char *resource, bool has_synced, const struct kinf_error *err,
-                     void *ctx);
+    void (*on_error)(const char *resource, bool is_ready, const struct kinf_error *err, void *ctx);
     void (*on_output_failure)(const struct kinf_error *err, void *ctx); /* on a listener's thread */
     void *ctx;
 };
@@ -34,9 +34,11 @@ struct kinf__watch {
     struct kinf__outbox_feeds feeds; /* of the handlers that are told */
     char *resource;                  /* "pods", "deployments.apps" */
     struct kinf_informer **informers;
-    struct kinf__source **sources; /* of the informers, in their order; NULL: not served */
+    struct kinf__source **sources;     /* of the informers, in their order; NULL: not served */
+    struct kinf__state_entry **states; /* likewise; NULL: not kept */
     size_t n_informers;
-    struct kinf__server *server; /* NULL: not served */
+    struct kinf__server *server;       /* NULL: not served */
+    struct kinf__state_keeper *keeper; /* NULL: nothing is kept */
     int64_t started_ns;
     /* atomic */
     _Atomic(size_t) n_unsynced;
@@ -45,15 +47,15 @@ struct kinf__watch {
 };
 
 /* Asks the server for the resource and makes the informers; they do not run yet. `server` NULL:
- * nothing is served; otherwise this is, unless the configuration says otherwise. `events` is copied, its resource and failure callback are the watch's. `handlers` (NULL: none) are told of it.
+ * nothing is served; otherwise this is, unless the configuration says otherwise. `events` is copied, its resource and failure callback are the watch's. `handlers` (NULL: none) are told of it. `keeper` (NULL: none) keeps its stores.
  * Errors: those of kinf_informer_new(). */
 KINF_MUST_CHECK int kinf__watch_new(struct kinf_client *client,
                                     const struct kinf__resource_config *config,
                                     const struct kinf__events *events,
                                     const struct kinf__daemon_handlers *handlers,
                                     const struct kinf__watch_owner *owner,
-                                    struct kinf__server *server, struct kinf__watch **ret_watch,
-                                    struct kinf_error *err);
+                                    struct kinf__server *server, struct kinf__state_keeper *keeper,
+                                    struct kinf__watch **ret_watch, struct kinf_error *err);
 /* From here on requests are answered from it, once it has synced. Once. */
 void kinf__watch_publish(struct kinf__watch *watch);
 KINF_MUST_CHECK int kinf__watch_start(struct kinf__watch *watch, struct kinf_error *err);
@@ -63,6 +65,8 @@ void kinf__watch_interrupt(struct kinf__watch *watch);
 void kinf__watch_free(struct kinf__watch *watch);
 
 bool kinf__watch_has_synced(const struct kinf__watch *watch); /* any thread */
+/* Or it serves what was kept, until it has. Any thread. */
+bool kinf__watch_is_ready(const struct kinf__watch *watch);
 
 /* Whether its resource is gone, with all its objects, and the name means another one by now: of
  * another version, say. Asks the server, if it is gone. Any thread. */

@@ -50,12 +50,12 @@ static bool waiting_mends(const struct kinf_error *err)
            err->code != KINF_ERR_NOT_FOUND && err->code != KINF_ERR_TLS && err->http_status != 400;
 }
 
-static void on_error(const char *resource, bool has_synced, const struct kinf_error *err, void *ctx)
+static void on_error(const char *resource, bool is_ready, const struct kinf_error *err, void *ctx)
 {
     struct kinf__watches *watches = ctx;
     struct kinf_error told = *err;
 
-    if (has_synced || atomic_load(&watches->are_running)) {
+    if (is_ready || atomic_load(&watches->are_running)) {
         if (err->code != KINF_ERR_NOT_FOUND)
             return;
         atomic_store(&watches->misses_one, true);
@@ -77,8 +77,8 @@ int kinf__watches_make(struct kinf__watches *watches, const struct kinf__resourc
                                    .with_objects = watches->events_objects };
 
     return kinf__watch_new(watches->client, resource, &events, &watches->handlers, &owner,
-                           watches->serving != NULL ? watches->serving->server : NULL, ret_watch,
-                           err);
+                           watches->serving != NULL ? watches->serving->server : NULL,
+                           watches->keeper, ret_watch, err);
 }
 
 static bool is_among(const struct kinf__watch *watch, struct kinf__watch *const *items, size_t n)
@@ -99,6 +99,15 @@ bool kinf__watches_have_synced(const struct kinf__watches *watches)
 {
     for (size_t i = 0; i < watches->n_items; i++) {
         if (!kinf__watch_has_synced(watches->items[i]))
+            return false;
+    }
+    return true;
+}
+
+bool kinf__watches_are_ready(const struct kinf__watches *watches)
+{
+    for (size_t i = 0; i < watches->n_items; i++) {
+        if (!kinf__watch_is_ready(watches->items[i]))
             return false;
     }
     return true;

@@ -19,7 +19,8 @@
 struct kinf__watches {
     /* constant after start */
     struct kinf_client *client;
-    struct kinf__serving *serving; /* NULL: nothing listens */
+    struct kinf__serving *serving;     /* NULL: nothing listens */
+    struct kinf__state_keeper *keeper; /* NULL: nothing is kept */
     struct kinf__daemon_handlers handlers;
     struct kinf__output output;
     enum kinf__events_mode events_mode;
@@ -30,8 +31,9 @@ struct kinf__watches {
     struct kinf__watch **items; /* one for each resource of config, in its order */
     size_t n_items;
     /* atomic */
-    _Atomic(bool) are_running; /* everything has synced once */
-    _Atomic(bool) misses_one;  /* the server said 404 to one that runs */
+    _Atomic(bool) are_running;    /* everything has synced once */
+    _Atomic(bool) misses_one;     /* the server said 404 to one that runs */
+    _Atomic(bool) is_catalog_due; /* what is told of the server was kept from before */
     /* guarded by lock */
     struct kinf__mutex lock;
     struct kinf_error failure; /* why to end; code 0: go on */
@@ -44,6 +46,7 @@ KINF_MUST_CHECK int kinf__watches_make(struct kinf__watches *watches,
 /* Whether it is one of these. */
 bool kinf__watches_have(const struct kinf__watches *watches, const struct kinf__watch *watch);
 bool kinf__watches_have_synced(const struct kinf__watches *watches);
+bool kinf__watches_are_ready(const struct kinf__watches *watches); /* each, as one is */
 
 /* Puts `take_items` in place of what runs, for the resources of `take_config` (NULL: for the same as
  * before): what is not wanted any more goes, what is new starts. */

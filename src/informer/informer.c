@@ -18,6 +18,7 @@
 #include "deltafifo/deltafifo.h"
 #include "indexer/indexer.h"
 #include "informer/callback.h"
+#include "informer/saved.h"
 #include "rest/client.h"
 
 #define MAX_QUEUE_BYTES ((size_t)64 << 20)
@@ -468,6 +469,29 @@ int kinf__informer_set_sink(struct kinf_informer *informer, const struct kinf__s
     }
     kinf__mutex_unlock(&informer->life_lock);
     return rc;
+}
+
+/* --- a saved state --- */
+
+int kinf__informer_set_saved(struct kinf_informer *informer, kinf__saved_load_fn *load, void *ctx,
+                             struct kinf_error *err)
+{
+    bool is_allowed;
+
+    if (informer->order != KINF_FIFO_IN_ORDER || informer->target.transform != NULL)
+        return kinf__error_set(err, KINF_ERR_INVALID,
+                               "%s: a saved state needs a queue in order, and no transform",
+                               informer->type->resource);
+    kinf__mutex_lock(&informer->life_lock);
+    is_allowed =
+        informer->life == KINF__LIFE_NEW && informer->reflector != NULL && !informer->has_saved;
+    informer->has_saved = true;
+    kinf__mutex_unlock(&informer->life_lock);
+    if (!is_allowed)
+        return kinf__error_set(err, KINF_ERR_STATE, "%s: there is no saved state now",
+                               informer->type->resource);
+    kinf__reflector_set_saved(informer->reflector, load, ctx);
+    return 0;
 }
 
 const struct kinf__prune_plan *kinf__informer_plan(const struct kinf_informer *informer)

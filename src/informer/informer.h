@@ -35,6 +35,13 @@ enum kinf__informer_life {
     KINF__LIFE_STOPPED,
 };
 
+/* What is in the store of an earlier run (saved.h). */
+enum kinf__informer_saved {
+    KINF__SAVED_NONE,      /* nothing, or nothing that was not found true */
+    KINF__SAVED_LOADED,    /* nobody knows whether it is true */
+    KINF__SAVED_CONFIRMED, /* once the queue is worked off up to the next bookmark */
+};
+
 struct kinf_informer {
     /* the client's, while it runs */
     struct kinf__list client_node;
@@ -73,6 +80,9 @@ struct kinf_informer {
     struct kinf__trouble trouble;
     bool is_in_doubt; /* a request failed, and no watch has brought anything since */
 
+    /* owned by the thread that starts; constant then: see saved.h */
+    bool has_saved;
+
     struct kinf__mutex life_lock;
     struct kinf__cond life_changed;
     /* guarded by life_lock */
@@ -98,6 +108,7 @@ struct kinf_informer {
     _Atomic(size_t) n_rv_waiters;
     _Atomic(int64_t) last_contact_ms; /* 0: none */
     _Atomic(bool) has_synced;
+    _Atomic(enum kinf__informer_saved) saved;
     struct kinf__histogram processing_latency; /* of an item, by the processor thread */
 };
 
@@ -141,6 +152,8 @@ struct kinf__reflector_callbacks kinf__informer_reports(struct kinf_informer *in
  * the queue. */
 void kinf__informer_note_contact(struct kinf_informer *informer);
 
+/* A bookmark left the queue. On the processor thread. */
+void kinf__informer_note_bookmark(struct kinf_informer *informer);
 /* Turns synced, once the first list is in the store. Any thread. */
 void kinf__informer_check_synced(struct kinf_informer *informer);
 

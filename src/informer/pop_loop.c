@@ -76,6 +76,8 @@ static int handle_deltas(const struct kinf_deltas *deltas, bool in_initial_list,
         kinf_deltafifo_abort(informer->fifo); /* so that this does not count as processed */
         return rc;
     }
+    if (deltas->items[0].type == KINF_DELTA_BOOKMARK)
+        kinf__informer_note_bookmark(informer);
     informer->n_unheard += deltas->n_items;
     kinf__histogram_observe(&informer->processing_latency, kinf__clock_now_ns() - begun_ns);
     return 0;

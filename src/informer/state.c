@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/misuse.h"
 
@@ -255,6 +256,28 @@ static void derive_requesting(const struct kinf__state *state, struct kinf_infor
             state->phase_since_ms, state->error.message);
 }
 
+/* What the server says of us is worth more than that it has not confirmed anything. */
+static bool is_unconfirmed(const struct kinf__state *state)
+{
+    bool is_waiting = state->has_phase && state->phase != KINF__REFLECTOR_WATCHING;
+
+    return state->saved_wall_ms != 0 &&
+           !(is_waiting && kind_of(&state->error) != KINF_STATE_BACKING_OFF);
+}
+
+static void derive_unconfirmed(const struct kinf__state *state, struct kinf_informer_status *status)
+{
+    char when[32] = "", reason[KINF_ERROR_MESSAGE_SIZE];
+    time_t wall_s = state->saved_wall_ms / 1000;
+    struct tm utc;
+
+    if (gmtime_r(&wall_s, &utc) != NULL)
+        strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    snprintf(reason, sizeof reason, "loaded from a file of %s, the server has not confirmed it%s%s",
+             when, state->error.message[0] != '\0' ? ": " : "", state->error.message);
+    put(status, KINF_STATE_STALE, state->begun_ms, reason);
+}
+
 void kinf__state_derive(const struct kinf__state *state, const struct kinf__state_counts *counts,
                         int64_t now_ms, struct kinf_informer_status *status)
 {
@@ -262,6 +285,8 @@ void kinf__state_derive(const struct kinf__state *state, const struct kinf__stat
     status->last_contact_ms = counts->last_contact_ms;
     if (state->is_stopped)
         put(status, KINF_STATE_STOPPED, state->stopped_ms, state->error.message);
+    else if (is_unconfirmed(state))
+        derive_unconfirmed(state, status);
     else if (!state->has_phase)
         put(status, KINF_STATE_STARTING, state->begun_ms, "");
     else if (state->phase == KINF__REFLECTOR_WATCHING)

@@ -30,6 +30,7 @@ struct kinf__state {
     int64_t frozen_since_ms;
     bool has_synced;
     int64_t synced_ms;
+    int64_t saved_wall_ms; /* of a saved state that nothing has confirmed; 0: there is none */
     bool is_stopped;
     int64_t stopped_ms;
     int64_t degraded_since_ms;

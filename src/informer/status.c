@@ -16,6 +16,7 @@
 #include "deltafifo/deltafifo.h"
 #include "indexer/indexer.h"
 #include "informer/callback.h"
+#include "informer/saved.h"
 #include "rest/client.h"
 
 /* How often is looked for what wakes no condition: an interrupt, which may come from a signal
@@ -54,6 +55,7 @@ void kinf__informer_check_synced(struct kinf_informer *informer)
     bool is_first;
 
     if (atomic_load_explicit(&informer->has_synced, memory_order_acquire) ||
+        atomic_load(&informer->saved) != KINF__SAVED_NONE ||
         !kinf_deltafifo_has_synced(informer->fifo))
         return;
     kinf__processor_set_synced(&informer->processor);
@@ -71,6 +73,8 @@ void kinf__informer_check_synced(struct kinf_informer *informer)
 
 void kinf__informer_note_contact(struct kinf_informer *informer)
 {
+    if (atomic_load(&informer->saved) == KINF__SAVED_LOADED)
+        return; /* the oldest change that was missed proves nothing yet */
     atomic_store_explicit(&informer->last_contact_ms, kinf__clock_now_ms(), memory_order_relaxed);
     /* By key, a bookmark and an empty list leave nothing to pop. */
     kinf__informer_check_synced(informer);
@@ -181,6 +185,63 @@ static void on_shard_ignored(const char *key, void *ctx)
                   informer->type->resource);
 }
 
+/* --- a saved state --- */
+
+static void set_saved_wall_ms(struct kinf_informer *informer, int64_t wall_ms)
+{
+    kinf__mutex_lock(&informer->status_lock);
+    informer->state.saved_wall_ms = wall_ms;
+    kinf__mutex_unlock(&informer->status_lock);
+}
+
+static void on_loaded(int64_t wall_ms, void *ctx)
+{
+    struct kinf_informer *informer = ctx;
+
+    set_saved_wall_ms(informer, wall_ms);
+    atomic_store(&informer->saved, wall_ms != 0 ? KINF__SAVED_LOADED : KINF__SAVED_NONE);
+}
+
+static void on_confirmed(void *ctx)
+{
+    struct kinf_informer *informer = ctx;
+
+    atomic_store(&informer->saved, KINF__SAVED_CONFIRMED);
+    kinf__informer_note_contact(informer);
+}
+
+void kinf__informer_note_bookmark(struct kinf_informer *informer)
+{
+    if (atomic_load(&informer->saved) != KINF__SAVED_CONFIRMED)
+        return;
+    set_saved_wall_ms(informer, 0);
+    atomic_store(&informer->saved, KINF__SAVED_NONE);
+}
+
+int64_t kinf__informer_saved_wall_ms(struct kinf_informer *informer)
+{
+    int64_t wall_ms;
+
+    kinf__mutex_lock(&informer->status_lock);
+    wall_ms = informer->state.saved_wall_ms;
+    kinf__mutex_unlock(&informer->status_lock);
+    return wall_ms;
+}
+
+struct kinf_snapshot *kinf__informer_savable(struct kinf_informer *informer)
+{
+    kinf_auto_snapshot struct kinf_snapshot *snapshot = NULL;
+    struct kinf_informer_status status;
+
+    /* Before the status: what is left out since then is in it. */
+    snapshot = kinf_indexer_snapshot(informer->indexer);
+    kinf_informer_status(informer, &status);
+    if (!status.has_synced || status.n_quarantined != 0 ||
+        kinf_snapshot_resource_version(snapshot)[0] == '\0')
+        return NULL;
+    return kinf_snapshot_ref(snapshot);
+}
+
 struct kinf__reflector_callbacks kinf__informer_reports(struct kinf_informer *informer)
 {
     return (struct kinf__reflector_callbacks){ .on_phase = on_phase,
@@ -188,6 +249,8 @@ struct kinf__reflector_callbacks kinf__informer_reports(struct kinf_informer *in
                                                .on_quarantine = on_quarantine,
                                                .on_shard_ignored = on_shard_ignored,
                                                .on_frozen = on_frozen,
+                                               .on_loaded = on_loaded,
+                                               .on_confirmed = on_confirmed,
                                                .ctx = informer };
 }
 

@@ -149,6 +149,7 @@ static void end_round(struct kinf__policy *policy, const char *rv, uint64_t n_by
     policy->expected_bytes = (int64_t)n_bytes;
     policy->round = (struct kinf__policy_round){ .n_streams = 0 };
     policy->is_unverified = false;
+    policy->is_unconfirmed = false;
     forget_list(policy);
     transition(policy, KINF__POLICY_WATCHING);
 }
@@ -269,6 +270,15 @@ static void on_watch_accepted(struct kinf__policy *policy, const struct step *st
     policy->round.n_404 = 0;
 }
 
+/* Behind all that the server had when it was verified. */
+static bool is_confirming(const struct kinf__policy *policy, const char *rv)
+{
+    int order;
+
+    return policy->confirming_rv[0] != '\0' &&
+           kinf_rv_compare(rv, policy->confirming_rv, &order, NULL) == 0 && order >= 0;
+}
+
 static void on_watch_rv(struct kinf__policy *policy, const struct step *step)
 {
     const char *rv = step->event->rv;
@@ -277,6 +287,8 @@ static void on_watch_rv(struct kinf__policy *policy, const struct step *step)
         return;
     policy->watch.has_brought = true;
     kinf__frozen_delivered(&policy->frozen, step->event->is_bookmark);
+    if (step->event->is_bookmark || is_confirming(policy, rv))
+        policy->is_unconfirmed = false;
     if (rv[0] == '\0' || strlen(rv) >= sizeof policy->rv || strcmp(rv, policy->rv) == 0)
         return;
     strcpy(policy->rv, rv);
@@ -306,8 +318,8 @@ static void on_watch_ended(struct kinf__policy *policy, const struct step *step)
     bool is_streaming = policy->state == KINF__POLICY_STREAMING;
     bool is_short = lived_ms < KINF__POLICY_SHORT_WATCH_MS && !watch->has_newer_rv;
     /* Its last second is the time that the request took. */
-    bool has_lasted =
-        lived_ms >= KINF__POLICY_SHORT_WATCH_MS && lived_ms + 1000 >= watch->timeout_ms;
+    int64_t least_ms = KINF__POLICY_SHORT_WATCH_MS / (policy->is_unconfirmed ? 2 : 1);
+    bool has_lasted = lived_ms >= least_ms && lived_ms + 1000 >= watch->timeout_ms;
     enum kinf__policy_state then;
 
     if (is_streaming)
@@ -316,6 +328,8 @@ static void on_watch_ended(struct kinf__policy *policy, const struct step *step)
         policy->round.n_500 = 0;
     then = is_streaming ? round_state(policy, step->now_ms) : after_watch(policy, step);
     policy->watch.has_lasted = has_lasted && !is_streaming;
+    if (policy->watch.has_lasted)
+        policy->is_unconfirmed = false;
     if (has_lasted)
         transition(policy, then);
     else
@@ -332,6 +346,8 @@ static void on_watch_silent(struct kinf__policy *policy, const struct step *step
     policy->watch.has_lasted = true;
     if (policy->frozen.has_bookmarks)
         note_outage(policy);
+    else
+        policy->is_unconfirmed = false;
     if (!policy->watch.has_brought)
         kinf__frozen_silent(&policy->frozen);
     transition(policy, after_watch(policy, step));
@@ -529,6 +545,19 @@ static void on_doubted(struct kinf__policy *policy, const struct step *step)
     follow(policy, round_state(policy, step->now_ms), AT_ONCE, step);
 }
 
+static void on_verified(struct kinf__policy *policy, const struct step *step)
+{
+    const char *rv = step->event->rv != NULL ? step->event->rv : "";
+
+    policy->is_unverified = false;
+    strcpy(policy->confirming_rv, rv);
+    if (strcmp(rv, policy->rv) == 0)
+        policy->is_unconfirmed = false;
+    if (step->event->is_counted)
+        kinf__frozen_verified(&policy->frozen);
+    transition(policy, KINF__POLICY_WATCHING);
+}
+
 /* --- a resource that is gone --- */
 
 /* Makes the next action a question, if a 404 was not the first in a row. */
@@ -582,6 +611,21 @@ void kinf__policy_init(struct kinf__policy *policy, const struct kinf__policy_op
     kinf__frozen_init(&policy->frozen, o->silent_after_ms - o->silent_after_ms / 5);
 }
 
+void kinf__policy_resume(struct kinf__policy *policy, const char *rv, uint64_t n_bytes)
+{
+    strcpy(policy->rv, rv);
+    policy->expected_bytes = (int64_t)n_bytes;
+    policy->is_unconfirmed = true;
+    note_outage(policy);
+    kinf__frozen_outage(&policy->frozen);
+    transition(policy, KINF__POLICY_VERIFYING);
+}
+
+bool kinf__policy_is_confirmed(const struct kinf__policy *policy)
+{
+    return !policy->is_unconfirmed;
+}
+
 static void next_list(struct kinf__policy *policy, struct kinf__policy_action *action)
 {
     if (policy->list.kind == KINF__POLICY_UNDECIDED)
@@ -618,6 +662,8 @@ static void next_watch(struct kinf__policy *policy, uint64_t random,
     if (is_watch && policy->is_unverified && policy->n_unverified <= KINF__POLICY_MAX_UNVERIFIED)
         timeout_s = (timeout_s + 9) / 10;
     action->timeout_s = (int64_t)(timeout_s + (random >> 32) % timeout_s);
+    if (is_watch && policy->is_unconfirmed)
+        action->timeout_s = KINF__POLICY_CONFIRM_S;
     policy->watch = (struct kinf__policy_watch){ .timeout_ms = action->timeout_s * 1000 };
     action->head_timeout_ms = policy->options.silent_after_ms / 2;
     action->total_timeout_ms = policy->watch.timeout_ms + action->head_timeout_ms;
@@ -709,10 +755,7 @@ void kinf__policy_event(struct kinf__policy *policy, int64_t now_ms, uint64_t ra
         on_undecodable(policy, &step);
         break;
     case KINF__POLICY_VERIFIED:
-        policy->is_unverified = false;
-        if (event->is_counted)
-            kinf__frozen_verified(&policy->frozen);
-        transition(policy, KINF__POLICY_WATCHING);
+        on_verified(policy, &step);
         break;
     case KINF__POLICY_DOUBTED:
         on_doubted(policy, &step);

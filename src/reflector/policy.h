@@ -52,6 +52,13 @@
  * watch for longer than KINF__POLICY_VERIFY_MS and a wait; when that watch ends the server is asked
  * again. KINF__POLICY_MAX_UNVERIFIED times it is for a tenth of its time, therefore.
  *
+ * A state of an earlier run (kinf__policy_resume()) is what was known before an outage: it is
+ * verified, and the watch goes on from its version. It is confirmed when all that the server had at the
+ * verification is known to have come: by an event at its version of then or behind it, by a bookmark, by
+ * a round, or by a watch that lasted, since what was missed comes first. So that a quiet resource need
+ * not be waited for, each watch until then is asked for KINF__POLICY_CONFIRM_S alone. If the server has
+ * written nothing since, the verification says it all.
+ *
  * A watch that brought nothing may be followed by a list of the newest state, as frozen.h says:
  * an extra list. It is made in pages where that matters to the server: while the watch cache stands
  * still such pages are read from etcd, even when a whole list is refused. If it fails, the watch is
@@ -112,6 +119,7 @@
 #define KINF__POLICY_ASK_MS         600000
 #define KINF__POLICY_VERIFY_MS      10000 /* for each answer, at most */
 #define KINF__POLICY_MAX_UNVERIFIED 3
+#define KINF__POLICY_CONFIRM_S      1
 #define KINF__POLICY_AT_ONCE        4
 #define KINF__POLICY_MAX_A_MINUTE   32
 
@@ -161,7 +169,7 @@ enum kinf__policy_list_kind {
     X(KINF__POLICY_WATCH_FAILED, "watch failed")   /* no answer, refused, or broken [err] */       \
     X(KINF__POLICY_WATCH_ERROR, "error event")     /* [err] */                                     \
     X(KINF__POLICY_UNDECODABLE, "undecodable")     /* an object, for the first time [err] */       \
-    X(KINF__POLICY_VERIFIED, "verified")           /* what is known is true */                     \
+    X(KINF__POLICY_VERIFIED, "verified")           /* what is known is true [rv] */                \
     X(KINF__POLICY_DOUBTED, "doubted")             /* it is not, or cannot be told [err] */        \
     X(KINF__POLICY_VERIFY_FAILED, "verify failed") /* no answer, or refused [err] */               \
     X(KINF__POLICY_GONE, "gone")                   /* the resource; what was stored, too [err] */  \
@@ -178,7 +186,8 @@ const char *kinf__policy_event_to_string(enum kinf__policy_event_type type);
 
 struct kinf__policy_event {
     enum kinf__policy_event_type type;
-    /* PAGE, END: not empty, shorter than KINF__RV_SIZE; RV: ignored if it is not shorter */
+    /* PAGE, END: not empty, shorter than KINF__RV_SIZE; RV: ignored if it is not shorter; VERIFIED:
+     * the server's own, shorter; NULL or "": not known */
     const char *rv;
     const char *continue_token; /* shorter than KINF__CONTINUE_SIZE; NULL or "": the last page */
     uint64_t n_bytes;           /* of the list so far, or of the initial events; inflated */
@@ -278,16 +287,24 @@ struct kinf__policy {
     char rv[KINF__RV_SIZE];                  /* the last version handed on; "" before the first */
     bool is_unverified;                      /* since an outage */
     unsigned n_unverified;                   /* verifications since then that came to nothing */
-    int64_t expected_bytes;                  /* of the whole state; negative: unknown */
-    bool is_list_cut;                        /* a list in one piece was cut short, once */
-    int64_t unsupported_until_ms;            /* no watch lists before */
-    int64_t unasked_until_ms;                /* no question before */
+    bool is_unconfirmed;               /* of an earlier run, and nothing shows it to be true */
+    char confirming_rv[KINF__RV_SIZE]; /* an event of this version does; "": none is known */
+    int64_t expected_bytes;            /* of the whole state; negative: unknown */
+    bool is_list_cut;                  /* a list in one piece was cut short, once */
+    int64_t unsupported_until_ms;      /* no watch lists before */
+    int64_t unasked_until_ms;          /* no question before */
     struct kinf__policy_round round;
     struct kinf__policy_list list;
     struct kinf__policy_watch watch;
 };
 
 void kinf__policy_init(struct kinf__policy *policy, const struct kinf__policy_options *options);
+
+/* A state of an earlier run is there, of `n_bytes` at the version `rv`, which is not empty and shorter
+ * than KINF__RV_SIZE. Before anything is asked. */
+void kinf__policy_resume(struct kinf__policy *policy, const char *rv, uint64_t n_bytes);
+/* What is handed on is all that the server had, some time since then. */
+bool kinf__policy_is_confirmed(const struct kinf__policy *policy);
 
 /* What to do now. A WAIT may end early or late; ask again. */
 void kinf__policy_next(struct kinf__policy *policy, int64_t now_ms, uint64_t random,

@@ -34,6 +34,7 @@ static void *run(void *ctx)
 {
     struct kinf__reflector *reflector = ctx;
 
+    kinf__reflector_load(reflector);
     for (;;) {
         struct kinf__policy_action action;
 
@@ -139,6 +140,13 @@ int kinf__reflector_new(const struct kinf__reflector_options *options,
     }
     *ret_reflector = reflector;
     return 0;
+}
+
+void kinf__reflector_set_saved(struct kinf__reflector *reflector, kinf__saved_load_fn *load,
+                               void *ctx)
+{
+    reflector->load = load;
+    reflector->load_ctx = ctx;
 }
 
 int kinf__reflector_start(struct kinf__reflector *reflector, struct kinf_error *err)

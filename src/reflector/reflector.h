@@ -18,7 +18,8 @@
  * decodes, or list.
  *
  * After an outage the newest that is known is verified before the watch goes on: the server may have
- * been restored from a backup (reflector_verify.c).
+ * been restored from a backup (reflector_verify.c). A state of an earlier run is treated like that: the
+ * time in between was an outage (reflector_saved.c).
  *
  * A resource that the server says 404 of, and that its discovery does not have any more, is gone:
  * the queue gets a Replace with nothing, so what is stored is deleted with tombstones.
@@ -56,6 +57,21 @@ enum kinf__reflector_phase {
 
 const char *kinf__reflector_phase_to_string(enum kinf__reflector_phase phase);
 
+/* Where a state of an earlier run was, and when. */
+struct kinf__saved_origin {
+    char rv[64];     /* not empty */
+    int64_t wall_ms; /* when it was so */
+};
+typedef int kinf__saved_object_cb(const struct kinf_object *take_object, void *ctx,
+                                  struct kinf_error *err);
+
+/* Hands over the objects of an earlier run, each as it was stored; the callback takes them over, and
+ * its failure ends it. On the reflector's thread, before the first request. Errors: there is no such
+ * state, or it is not to be used; why is its own business. */
+typedef int kinf__saved_load_fn(kinf__saved_object_cb *callback, void *callback_ctx,
+                                struct kinf__saved_origin *ret_origin, void *ctx,
+                                struct kinf_error *err);
+
 struct kinf__reflector_callbacks {
     /* The phase changed. For KINF__REFLECTOR_WAITING `err` is why and `wait_ms` how long. */
     void (*on_phase)(enum kinf__reflector_phase phase, const struct kinf_error *err,
@@ -72,6 +88,10 @@ struct kinf__reflector_callbacks {
     /* The server's watches are not to be relied on (frozen.h), lists keep the queue true; `err`
      * is why. NULL: a watch delivers again. */
     void (*on_frozen)(const struct kinf_error *err, void *ctx);
+    /* The state of an earlier run, of this wall time, is about to enter the queue (0: it could not).
+     * Later: what the queue has by now is all that the server had since, and a bookmark follows it. */
+    void (*on_loaded)(int64_t wall_ms, void *ctx);
+    void (*on_confirmed)(void *ctx);
     void *ctx;
 };
 
@@ -126,6 +146,9 @@ struct kinf__reflector;
 KINF_MUST_CHECK int kinf__reflector_new(const struct kinf__reflector_options *options,
                                         struct kinf__reflector **ret_reflector,
                                         struct kinf_error *err);
+/* It begins with what `load` hands over. Before start. */
+void kinf__reflector_set_saved(struct kinf__reflector *reflector, kinf__saved_load_fn *load,
+                               void *ctx);
 /* Starts the thread, once. */
 KINF_MUST_CHECK int kinf__reflector_start(struct kinf__reflector *reflector,
                                           struct kinf_error *err);

@@ -1,6 +1,6 @@
 /*
  * The reflector's insides, for its files. Each calls only those below it: reflector.c (the thread);
- * reflector_list.c, reflector_watch.c and reflector_ask.c, which perform; reflector_collect.c;
+ * reflector_saved.c, reflector_list.c, reflector_watch.c and reflector_ask.c, which perform; reflector_collect.c;
  * reflector_report.c.
  *
  * Threads: as said at each member.
@@ -41,6 +41,8 @@ struct kinf__reflector {
     struct kinf__list_stream_callbacks list_callbacks;
     struct kinf__watch_stream_callbacks watch_callbacks;
     struct kinf__waker interrupted;
+    kinf__saved_load_fn *load; /* NULL: there is nothing of an earlier run */
+    void *load_ctx;
 
     /* owned by the thread that starts and frees */
     pthread_t thread;
@@ -54,10 +56,12 @@ struct kinf__reflector {
     struct kinf__watch_stream watch_stream;
     struct kinf__quarantine quarantine;
     struct kinf__newest newest;
+    char server_rv[KINF__RV_SIZE]; /* the server's own when it began to verify; "": not known */
     int64_t n_known; /* objects at the last version, if all are asked for; negative: not known */
     uint64_t random;
     bool is_shard_ignored; /* by the server */
     bool stands_still;     /* as told to the owner */
+    bool is_unconfirmed;   /* as told to the owner: the state is of an earlier run */
     bool is_silent;        /* the last watch was, and that was logged */
     bool has_phase;
     enum kinf__reflector_phase phase;
@@ -142,6 +146,11 @@ int kinf__reflector_on_bookmark(const char *rv, bool ends_initial_events, void *
 int kinf__reflector_on_error(const struct kinf_error *event, void *ctx, struct kinf_error *err);
 int kinf__reflector_on_rejected_event(const char *key, const struct kinf_error *why, void *ctx,
                                       struct kinf_error *err);
+
+/* --- reflector_saved.c --- */
+
+/* Loads what there is of an earlier run, hands it to the queue and tells the policy. */
+void kinf__reflector_load(struct kinf__reflector *reflector);
 
 /* --- reflector_collect.c --- */
 

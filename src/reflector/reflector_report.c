@@ -97,6 +97,21 @@ static void report_frozen(struct kinf__reflector *reflector, const struct kinf_e
         callbacks->on_frozen(stands_still ? &err : NULL, callbacks->ctx);
 }
 
+/* The bookmark comes behind all that was queued before, so whoever meets it has had that. Without
+ * memory for it the next event tries again. */
+static void report_confirmed(struct kinf__reflector *reflector)
+{
+    const struct kinf__reflector_callbacks *callbacks = &reflector->options.callbacks;
+
+    if (!reflector->is_unconfirmed || !kinf__policy_is_confirmed(&reflector->policy))
+        return;
+    if (callbacks->on_confirmed != NULL)
+        callbacks->on_confirmed(callbacks->ctx);
+    reflector->is_unconfirmed =
+        kinf_deltafifo_bookmark(reflector->options.fifo, reflector->policy.rv, NULL) ==
+        KINF_ERR_NO_MEMORY;
+}
+
 void kinf__reflector_tell(struct kinf__reflector *reflector, const struct kinf__policy_event *event)
 {
     int64_t now_ms = kinf__clock_now_ms(), wait_ms;
@@ -107,6 +122,7 @@ void kinf__reflector_tell(struct kinf__reflector *reflector, const struct kinf__
     if (wait_ms >= 0 || (event->type == KINF__POLICY_WATCH_ENDED && reflector->is_streaming))
         report_phase(reflector, KINF__REFLECTOR_WAITING, event->err, wait_ms > 0 ? wait_ms : 0);
     report_frozen(reflector, event->err);
+    report_confirmed(reflector);
 }
 
 /* The owner learns of each wait by on_phase, and says it as loudly as it likes. */

@@ -15,6 +15,7 @@
 #include "reflector/reflector_priv.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -63,6 +64,8 @@ static int ask(struct kinf__reflector *reflector, const struct kinf__policy_acti
     if (r == 0 && kinf__newest_is_newer(action->rv, rv))
         r = kinf__error_set(err, KINF_ERR_EXPIRED, "the server is at version %s, it was at %s", rv,
                             action->rv);
+    if (r == 0 && exact_rv[0] == '\0' && reflector->server_rv[0] == '\0')
+        snprintf(reflector->server_rv, sizeof reflector->server_rv, "%s", rv);
     if (r == 0 && listed->n_items > 0)
         *ret_item = kinf_object_ref(listed->items[0]);
     kinf__reflector_drop_list(reflector);
@@ -170,11 +173,13 @@ void kinf__reflector_verify(struct kinf__reflector *reflector,
     int r;
 
     reflector->must_relist = false;
+    reflector->server_rv[0] = '\0';
     r = verify(reflector, action, &verified.is_counted, &err);
     if (r == 0 && reflector->must_relist) {
         kinf__reflector_tell_failure(reflector, KINF__POLICY_UNDECODABLE, &reflector->relist_why);
         return;
     }
+    verified.rv = reflector->server_rv;
     if (r == 0) {
         kinf__reflector_tell(reflector, &verified);
         return;

@@ -116,6 +116,13 @@ KINF_MUST_CHECK int kinf__page_answer(struct kinf__exchange *exchange);
 void kinf__source_status(const struct kinf__source *source,
                          struct kinf_informer_status *ret_status);
 
+/* Why nothing is answered from it yet; NULL: it is. */
+const char *kinf__source_missing(const struct kinf__source *source);
+/* Writes of when it is what the source has, and returns true, if that is of before a restart and the
+ * API server has not confirmed it. */
+#define KINF__WHEN_SIZE 32
+bool kinf__source_saved_when(const struct kinf__source *source, char buf[KINF__WHEN_SIZE]);
+
 /* How long ago the source was last known to be fresh; -1: never. */
 int64_t kinf__source_staleness_ms(const struct kinf__source *source, int64_t now_ms);
 /* How many objects of its scope it does not have, since they are too large or cannot be decoded. */

@@ -411,6 +411,17 @@ static int answer_future(struct kinf__exchange *exchange)
                : 0;
 }
 
+static void warn_of_saved(struct kinf__exchange *exchange)
+{
+    char when[KINF__WHEN_SIZE];
+
+    if (kinf__source_saved_when(exchange->source, when))
+        kinf__answer_warn(&exchange->answer,
+                          "kinformer: this is what was known at %s, before a restart; the API "
+                          "server has not confirmed it yet",
+                          when);
+}
+
 static int answer(struct kinf__exchange *exchange)
 {
     uint64_t n_left_out;
@@ -418,6 +429,7 @@ static int answer(struct kinf__exchange *exchange)
     exchange->answer.content_type = json;
     exchange->answer.staleness_ms =
         kinf__source_staleness_ms(exchange->source, kinf__clock_now_ms());
+    warn_of_saved(exchange);
     if (*exchange->request.name != '\0')
         return answer_object(exchange);
     if (check_include(exchange) < 0)
@@ -434,10 +446,12 @@ static int answer(struct kinf__exchange *exchange)
 
 static int check_synced(struct kinf__exchange *exchange)
 {
-    if (kinf__watchcache_version(exchange->source->cache) != 0)
+    const char *missing = kinf__source_missing(exchange->source);
+
+    if (missing == NULL)
         return 0;
-    kinf__refuse(exchange->refusal, 429, "TooManyRequests",
-                 "the first list of %s is not in the cache yet", exchange->source->type->resource);
+    kinf__refuse(exchange->refusal, 429, "TooManyRequests", "%s: %s",
+                 exchange->source->type->resource, missing);
     return kinf__refusal_empty(exchange->refusal, 1);
 }
 

@@ -94,6 +94,7 @@ static struct kinf__source *source_new(const struct kinf__source_options *option
     source->is_pruned = options->is_pruned;
     source->assume_scope = options->assume_scope;
     source->is_unserved = options->is_unserved;
+    source->serves_saved = options->serves_saved;
     source->consistency = options->consistency;
     kinf__session_init(&source->session);
     kinf__list_init(&source->watches);

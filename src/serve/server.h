@@ -112,6 +112,9 @@ struct kinf__source_options {
     bool is_on_demand;
     struct kinf__watchcache_limits limits;
     bool is_unserved; /* its state is told, nothing is answered from it */
+    /* What the informer has of an earlier run is served, with a Warning, before the API server has
+     * confirmed it (informer/saved.h); otherwise it is as if the first list were not in. */
+    bool serves_saved;
 };
 
 struct kinf__source;

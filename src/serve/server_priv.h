@@ -47,6 +47,7 @@ struct kinf__source {
     enum kinf__consistency consistency;
     bool is_on_demand;
     bool is_unserved;
+    bool serves_saved;
     /* atomic; the server's or static */
     _Atomic(const struct kinf__table *) table;
     /* its own lock */

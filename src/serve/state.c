@@ -6,12 +6,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <kinformer/api.h>
 #include <kinformer/metrics.h>
 
 #include "base/clock.h"
 #include "base/metrics.h"
+#include "informer/saved.h"
 #include "serve/authorizer.h"
 #include "serve/demand.h"
 #include "serve/exchange_priv.h"
@@ -39,10 +41,38 @@ void kinf__source_status(const struct kinf__source *source, struct kinf_informer
         ret_status->n_objects = kinf_snapshot_count(snapshot);
 }
 
+/* 0: nothing of what it has is of an earlier run and unconfirmed. */
+static int64_t saved_wall_ms(const struct kinf__source *source)
+{
+    return source->informer != NULL ? kinf__informer_saved_wall_ms(source->informer) : 0;
+}
+
+const char *kinf__source_missing(const struct kinf__source *source)
+{
+    if (kinf__watchcache_version(source->cache) == 0)
+        return "the first list is not in the cache yet";
+    return source->serves_saved || saved_wall_ms(source) == 0
+               ? NULL
+               : "the API server has not confirmed yet what the cache has from before a restart";
+}
+
+bool kinf__source_saved_when(const struct kinf__source *source, char buf[KINF__WHEN_SIZE])
+{
+    int64_t wall_ms = saved_wall_ms(source);
+    time_t wall_s = wall_ms / 1000;
+    struct tm utc;
+
+    return wall_ms != 0 && gmtime_r(&wall_s, &utc) != NULL &&
+           strftime(buf, KINF__WHEN_SIZE, "%Y-%m-%dT%H:%M:%SZ", &utc) != 0;
+}
+
 int64_t kinf__source_staleness_ms(const struct kinf__source *source, int64_t now_ms)
 {
+    int64_t wall_ms = saved_wall_ms(source);
     struct kinf_informer_status status;
 
+    if (wall_ms != 0)
+        return kinf__clock_wall_ms() > wall_ms ? kinf__clock_wall_ms() - wall_ms : 0;
     kinf__source_status(source, &status);
     if (status.last_contact_ms == 0)
         return -1;
@@ -68,6 +98,8 @@ static const char *unready_reason(const struct kinf__server *server,
 
     if (kinf__watchcache_version(source->cache) == 0)
         return "not synced";
+    if (saved_wall_ms(source) != 0)
+        return source->serves_saved ? NULL : "stale, of before a restart, and not confirmed";
     staleness_ms = kinf__source_staleness_ms(source, kinf__clock_now_ms());
     return staleness_ms < 0 || staleness_ms > max_ms ? "stale" : NULL;
 }
@@ -103,10 +135,12 @@ static void add_check(struct checks *checks, const char *name, const char *reaso
 static void add_source_check(struct checks *checks, const struct kinf__source *source)
 {
     uint64_t n_left_out = kinf__source_left_out(source);
-    char remark[64] = "";
+    char remark[96] = "", when[KINF__WHEN_SIZE];
 
     if (n_left_out != 0)
         snprintf(remark, sizeof remark, ", %" PRIu64 " objects left out", n_left_out);
+    else if (kinf__source_saved_when(source, when))
+        snprintf(remark, sizeof remark, ", stale, of %s, and not confirmed", when);
     add_check(checks, source->name, unready_reason(checks->exchange->server, source), remark);
 }
 

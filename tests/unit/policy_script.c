@@ -140,6 +140,14 @@ static void happen(struct policy_run *run, const char *name, char *value)
 {
     struct kinf__policy_event event = { .rv = value };
 
+    if (strcmp(name, "resume") == 0) {
+        kinf__policy_resume(&run->policy, value, 1000);
+        return;
+    }
+    if (strcmp(name, "unconfirmed") == 0 || strcmp(name, "confirmed") == 0) {
+        assert_int_equal(kinf__policy_is_confirmed(&run->policy), name[0] == 'c');
+        return;
+    }
     if (strcmp(name, "page") == 0 || strcmp(name, "news") == 0) {
         happen_page(&event, value);
         event.has_news = name[0] == 'n';

@@ -14,6 +14,8 @@
  *   counted                verified, and as many as are known
  *   accepted rv=RV bookmark=RV ended silent nowatch=E error=E undecodable verified doubted gone
  *   not_gone stop
+ *   resume=RV              first of all: a state of an earlier run is there
+ *   unconfirmed confirmed  no event: what the policy says of that
  *   +MS                    time passes
  *
  * Threads: the test's.

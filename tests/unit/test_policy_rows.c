@@ -571,6 +571,58 @@ static void what_is_not_streamed_twice_is_asked_for(void **state)
     PLAY_ROWS(KINF_INITIAL_WATCHLIST, rows);
 }
 
+static void a_state_of_an_earlier_run_is_gone_on_from(void **state)
+{
+    static const struct row rows[] = {
+        { "saved.h R2", "verified, and the watch at its version; a bookmark confirms it", 0,
+          "resume=100 ?verify unconfirmed counted unconfirmed ?watch@100 accepted rv=101 "
+          "unconfirmed bookmark=105 confirmed +4000 ended ?watch@105" },
+        { "saved.h R4", "so does an event of the version that the server had, or a later one", 0,
+          "resume=100 ?verify verified=105 ?watch@100 accepted rv=104 unconfirmed rv=106 "
+          "confirmed" },
+        { "saved.h R4", "or that it has written nothing since", 0,
+          "resume=100 ?verify verified=100 confirmed ?watch@100" },
+        { "saved.h R4", "or a watch that lasted", 0,
+          "resume=100 ?verify verified ?watch@100 accepted rv=101 +990 unconfirmed ended "
+          "confirmed ?watch@101" },
+        { "saved.h R4", "or that was silent, where nothing says that there are bookmarks", 0,
+          "resume=100 ?verify counted ?watch@100 accepted +150000 silent confirmed ?watch@100" },
+        { "saved.h R4", "one that ended at once does not", 0,
+          "resume=100 ?verify verified ?watch@100 accepted +400 ended unconfirmed ?wait ?watch@100 "
+          "accepted rv=101 +10 ended unconfirmed ?watch@101" },
+        { "saved.h R2", "expired: the list that follows is as a relist, and confirms", 0,
+          "resume=100 ?verify verified ?watch@100 accepted error=410 unconfirmed ?wait ?list@100 "
+          "page=130 confirmed ?watch@130" },
+        { "saved.h R2", "the server is away: verified when it is back", 0,
+          "resume=100 ?verify noverify=net ?wait ?verify noverify=net ?wait ?verify verified "
+          "unconfirmed ?watch@100 nowatch=net ?wait ?verify verified ?watch@100" },
+        { "saved.h R2", "another history: the newest state at once", 0,
+          "resume=100 ?verify doubted unconfirmed ?list page=90 confirmed ?watch@90" },
+        { "saved.h R2", "nobody can verify: the watch, which is verified behind it", 0,
+          "resume=100 ?verify noverify=403 ?wait ?watch@100 accepted bookmark=120 confirmed +4000 "
+          "ended ?verify verified ?watch@120" },
+        { "saved.h R4", "a resource that is gone confirms nothing", 0,
+          "resume=100 ?verify noverify=404 ?wait ?watch@100 nowatch=404 ?wait ?ask gone "
+          "unconfirmed ?wait ?list page=3 confirmed ?watch@3" },
+    };
+
+    (void)state;
+    PLAY_ROWS(KINF_INITIAL_LIST, rows);
+}
+
+/* R4: a quiet resource is not waited for until the next bookmark of a long watch. */
+static void what_is_not_confirmed_is_watched_shortly(void **state)
+{
+    struct kinf__policy_options options = { .initial = KINF_INITIAL_LIST };
+    struct policy_run run = policy_run_new(&options);
+
+    (void)state;
+    policy_run_play(&run, "resume=100 ?verify counted ?watch@100");
+    assert_int_equal(run.action.timeout_s, KINF__POLICY_CONFIRM_S);
+    policy_run_play(&run, "accepted bookmark=105 +2000 ended ?watch@105");
+    assert_true(run.action.timeout_s >= 300);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -585,6 +637,8 @@ int main(void)
         cmocka_unit_test(a_frozen_cache_is_found_in_watch_lists),
         cmocka_unit_test(what_is_not_found_twice_is_asked_for),
         cmocka_unit_test(what_is_not_streamed_twice_is_asked_for),
+        cmocka_unit_test(a_state_of_an_earlier_run_is_gone_on_from),
+        cmocka_unit_test(what_is_not_confirmed_is_watched_shortly),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

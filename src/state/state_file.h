@@ -1,0 +1,83 @@
+/*
+ * A store in a file: what an informer had, to begin with after a restart.
+ *
+ * Format 1, in a sealed file (sealed.h): the head, then each object. A text is its length (32 bits)
+ * and its bytes. The head: the cluster, the server, of the type group, version, kind, resource and
+ * "1" if it has namespaces, the scope, the resourceVersion; the wall time in ms and how many objects
+ * there are (64 bits each). An object: namespace, name, uid and resourceVersion as texts, where its
+ * labels are in the body (twice 32 bits), and the body, a text. Objects are as the store holds them, so what
+ * leaves another text in the store (decoding, pruning) makes another format.
+ *
+ *  F1  What is loaded is what was stored, byte for byte, at exactly its resourceVersion.
+ *  F2  A file that is damaged, cut short, of another format, of another scope, type or cluster gives
+ *      an error that says so, and no object of it is to be used.
+ *  F3  A file that was there stays until the new one is whole and on the disk.
+ *
+ * The bodies are not parsed again: the file is as good as its owner, who alone can write it.
+ *
+ * Threads: any thread; of one file one at a time.
+ */
+#ifndef KINF_STATE_STATE_FILE_H
+#define KINF_STATE_STATE_FILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <kinformer/indexer.h>
+#include <kinformer/type.h>
+
+#include "base/stop.h"
+#include "state/folder.h"
+
+#define KINF__STATE_FORMAT  1
+#define KINF__STATE_RV_SIZE 64
+
+/* Whose state it is. Borrowed texts. */
+struct kinf__state_identity {
+    /* The uid of the namespace kube-system, which no two clusters share; "": not known. Where either
+     * side does not know it, the server decides: its address and the authority that it has to show a
+     * certificate of. */
+    const char *cluster;
+    const char *server;
+    const struct kinf_type *type;
+    const char *scope; /* all that decides which objects of the type are stored, and how */
+};
+
+struct kinf__state_origin {
+    char rv[KINF__STATE_RV_SIZE];
+    int64_t wall_ms; /* when the store was as it is in the file */
+    uint64_t n_objects;
+};
+
+/* Writes what the snapshot has; `wall_ms` is now. *ret_bytes: of the file. Errors: KINF_ERR_STOPPED
+ * (`stop` was set; NULL: nothing ends it), KINF_ERR_SYSTEM, KINF_ERR_LIMIT (a resourceVersion above
+ * 63 bytes), KINF_ERR_NO_MEMORY; what was there before is there. */
+KINF_MUST_CHECK int kinf__state_file_write(const struct kinf__state_folder *folder,
+                                           const char *name,
+                                           const struct kinf__state_identity *identity,
+                                           const struct kinf_snapshot *snapshot, int64_t wall_ms,
+                                           const struct kinf__stop *stop, uint64_t *ret_bytes,
+                                           struct kinf_error *err);
+
+/* Takes an object over, on failure too; ends the loading unless it returns 0. */
+typedef int kinf__state_object_cb(const struct kinf_object *take_object, void *ctx,
+                                  struct kinf_error *err);
+
+/* Hands over each object, in the order of the keys; on failure they are to be given up. Errors:
+ * KINF_ERR_NOT_FOUND (there is no file), KINF_ERR_PARSE (damaged), KINF_ERR_UNSUPPORTED (another
+ * format), KINF_ERR_CONFLICT (another cluster, type or scope), KINF_ERR_CONFIG (others could have
+ * written it), KINF_ERR_STOPPED, KINF_ERR_SYSTEM, KINF_ERR_NO_MEMORY, or what the callback returned. */
+KINF_MUST_CHECK int kinf__state_file_load(const struct kinf__state_folder *folder, const char *name,
+                                          const struct kinf__state_identity *identity,
+                                          kinf__state_object_cb *callback, void *ctx,
+                                          const struct kinf__stop *stop,
+                                          struct kinf__state_origin *ret_origin,
+                                          struct kinf_error *err);
+
+/* Of which type a file is, for who cannot ask the server. It is not read to its end. Errors: as
+ * above. */
+KINF_MUST_CHECK int kinf__state_file_type(const struct kinf__state_folder *folder, const char *name,
+                                          const struct kinf_type **ret_type,
+                                          struct kinf_error *err);
+
+#endif

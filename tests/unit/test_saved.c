@@ -1,0 +1,306 @@
+/*
+ * Informers that begin with the store of an earlier run, against written servers. Cites saved.h.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/compiler.h"
+#include "base/error.h"
+#include "informer/saved.h"
+#include "unit/engine_fixture.h"
+
+#define BOOKMARK(rv)                                                                               \
+    EVENT("BOOKMARK",                                                                              \
+          "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"" rv        \
+          "\"}}")
+#define ADDED(object)   EVENT("ADDED", object)
+#define DELETED(object) EVENT("DELETED", object)
+#define SILENCE         "status 200\nstall forever\n"
+/* What the newest of the saved pods leads to, and how many there are. */
+#define VERIFIED                                                                                   \
+    ON_VERIFY("b")                                                                                 \
+    LIST("20", POD("b", "4")), ON_VERIFY("a") LIST("20", POD("a", "3")),                           \
+        ON_VERIFY_COUNT(                                                                           \
+            "10") "status 200\nevent {\"kind\":\"List\",\"apiVersion\":\"v1\",\"metadata\":{"      \
+                  "\"resourceVersion\":\"10\",\"remainingItemCount\":1,\"continue\":\"c\"},"       \
+                  "\"items\":[" POD("a", "3") "]}\n"
+#define WALL_MS 1700000000000
+
+/* What was saved: its version and its pods, up to NULL; rv NULL: there is nothing. */
+struct saved {
+    const char *rv;
+    const char *pods[4];
+};
+
+static int load(kinf__saved_object_cb *callback, void *callback_ctx,
+                struct kinf__saved_origin *ret_origin, void *ctx, struct kinf_error *err)
+{
+    const struct saved *saved = ctx;
+    const struct kinf_type *type;
+    int r = 0;
+
+    if (saved->rv == NULL)
+        return kinf__error_set(err, KINF_ERR_PARSE, "damaged");
+    assert_int_equal(kinf_type_intern("", "v1", "Pod", "pods", true, &type, err), 0);
+    for (size_t i = 0; r == 0 && saved->pods[i] != NULL; i++) {
+        const char *text = saved->pods[i];
+        const struct kinf_object *object;
+
+        r = kinf_object_new_from_json(type, text, strlen(text), &object, err);
+        if (r == 0)
+            r = callback(object, callback_ctx, err);
+    }
+    strcpy(ret_origin->rv, saved->rv);
+    ret_origin->wall_ms = WALL_MS;
+    return r;
+}
+
+static struct saved two = { "10", { POD("a", "3"), POD("b", "4"), NULL } };
+
+static void start(struct engine_fixture *f, struct saved *saved, const char *const *parts)
+{
+    KINF__AUTO_BUFFER script = KINF__BUFFER_INIT;
+    struct kinf_error err = KINF_ERROR_INIT;
+
+    for (; *parts != NULL; parts++)
+        assert_int_equal(kinf__buffer_printf(&script, "%s", *parts), 0);
+    engine_make(f, "pods", kinf__buffer_cstr(&script));
+    assert_int_equal(kinf__informer_set_saved(f->informer, load, saved, &err), 0);
+    assert_int_equal(kinf_informer_start(f->informer, &err), 0);
+}
+#define START(f, saved, ...) start((f), (saved), (const char *const[]){ __VA_ARGS__, NULL })
+
+static struct kinf_informer_status status_of(struct engine_fixture *f)
+{
+    struct kinf_informer_status status;
+
+    kinf_informer_status(f->informer, &status);
+    return status;
+}
+
+/* Whether the lines come in this order, whatever is between. */
+static void expect_before(struct engine_fixture *f, const char *first, const char *second)
+{
+    size_t at[2] = { SIZE_MAX, SIZE_MAX };
+
+    for (size_t i = 0; i < f->recorder.n_lines; i++) {
+        at[0] = strcmp(f->recorder.lines[i], first) == 0 ? i : at[0];
+        at[1] = strcmp(f->recorder.lines[i], second) == 0 ? i : at[1];
+    }
+    assert_true(at[0] < at[1] && at[1] != SIZE_MAX);
+}
+
+/* R1, R2, R3, R4 */
+static void the_watch_goes_on_where_it_was(void **state)
+{
+    struct engine_fixture *f = *state;
+
+    START(f, &two, VERIFIED,
+          ON_WATCH("10") "status 200\n" ADDED(POD("c", "11")) MODIFIED(POD("a", "12"))
+              DELETED(POD("b", "13")) BOOKMARK("15") "stall forever\n");
+    ENGINE_EXPECT(f, "add! a@3", "add! b@4", "add c@11", "update a@3 a@12", "delete b@13",
+                  "synced");
+    expect_before(f, "delete b@13", "synced");
+    engine_wait_for_state(f, KINF_STATE_LIVE);
+    engine_expect_reason(f, "");
+    engine_wait_for_resource_version(f, "15");
+    assert_int_equal(status_of(f).n_lists, 0);
+    assert_true(kinf_informer_has_synced(f->informer));
+    assert_int_equal(kinf__informer_saved_wall_ms(f->informer), 0);
+}
+
+/* R4 */
+static void an_event_proves_nothing_but_itself(void **state)
+{
+    struct engine_fixture *f = *state;
+    struct kinf_informer_status status;
+    struct kinf_error err = KINF_ERROR_INIT;
+
+    START(f, &two, VERIFIED, ON_WATCH("10") "status 200\n" ADDED(POD("c", "11")) "stall forever\n");
+    ENGINE_EXPECT(f, "add! a@3", "add! b@4", "add c@11");
+    status = status_of(f);
+    assert_int_equal(status.state, KINF_STATE_STALE);
+    assert_false(status.has_synced);
+    assert_int_equal(status.last_contact_ms, 0);
+    assert_int_equal(kinf__informer_saved_wall_ms(f->informer), WALL_MS);
+    assert_null(kinf__informer_savable(f->informer));
+    engine_expect_reason(f, "loaded from a file of 2023-11-14T22:13:20Z, the server has not");
+    assert_int_equal(kinf_informer_wait_synced(f->informer, 10, &err), KINF_ERR_TIMEOUT);
+}
+
+/* R4: the server was at 20 when it was asked. */
+static void an_event_behind_what_the_server_had_proves_the_rest(void **state)
+{
+    struct engine_fixture *f = *state;
+
+    START(f, &two, VERIFIED,
+          ON_WATCH("10") "status 200\n" ADDED(POD("c", "11"))
+              ADDED(POD("d", "21")) "stall forever\n");
+    ENGINE_EXPECT(f, "add! a@3", "add! b@4", "add c@11", "add d@21", "synced");
+    expect_before(f, "add d@21", "synced");
+}
+
+/* R4: a quiet resource, without a bookmark. */
+static void a_watch_that_lasted_proves_it(void **state)
+{
+    struct engine_fixture *f = *state;
+
+    START(f, &two, VERIFIED, ON_WATCH("10") "status 200\nstall 1000\n", ON_WATCH("10") SILENCE);
+    ENGINE_EXPECT(f, "add! a@3", "add! b@4", "synced");
+    engine_wait_for_state(f, KINF_STATE_LIVE);
+}
+
+/* R2, R3, R4 */
+static void an_expired_version_is_listed_and_what_is_unchanged_stays(void **state)
+{
+    struct engine_fixture *f = *state;
+
+    START(f, &two, VERIFIED,
+          ON_WATCH("10") "status 200\nevent {\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\","
+                         "\"code\":410,\"reason\":\"Expired\"}}\n",
+          ON_LIST("resourceVersion=10") LIST("30", POD("a", "3") "," POD("c", "25")),
+          ON_WATCH("30") SILENCE);
+    ENGINE_EXPECT(f, "add! a@3", "add! b@4", "add c@25", "delete* b@4", "synced");
+    expect_before(f, "delete* b@4", "synced");
+    engine_wait_for_resource_version(f, "30");
+    assert_int_equal(status_of(f).n_lists, 1);
+}
+
+/* R2: b is another one in the state that the server was put back to. */
+static void a_restored_server_is_noticed(void **state)
+{
+    struct engine_fixture *f = *state;
+
+    START(f, &two, ON_VERIFY("b") LIST("20", OTHER_POD("b", "4")),
+          ON_LIST("!resourceVersion") LIST("20", POD("a", "3") "," OTHER_POD("b", "4")),
+          ON_WATCH("20") SILENCE);
+    ENGINE_EXPECT(f, "add! a@3", "add! b@4", "delete* b@4", "add b@4", "synced");
+}
+
+/* R2: as after any outage, a server that has not reached the version. */
+static void a_server_that_is_behind_is_listed(void **state)
+{
+    struct engine_fixture *f = *state;
+
+    START(f, &two, ON_VERIFY("b") LIST("5", POD("b", "4")),
+          ON_LIST("!resourceVersion") LIST("5", POD("b", "4")), ON_WATCH("5") SILENCE);
+    ENGINE_EXPECT(f, "add! a@3", "add! b@4", "delete* a@3", "synced");
+    engine_wait_for_resource_version(f, "5");
+}
+
+/* R1, R4: there is no server, and what is stored can be read. */
+static void a_server_that_is_away_leaves_what_was_saved(void **state)
+{
+    struct engine_fixture *f = *state;
+
+    START(f, &two, "exchange always\nmatch GET /api/v1/namespaces/n/pods !watch\nstatus 503\n",
+          "exchange always\nmatch GET /api/v1/pods watch=1 resourceVersion=10\nstatus 503\n");
+    ENGINE_EXPECT(f, "add! a@3", "add! b@4");
+    while (status_of(f).n_errors < 2)
+        continue;
+    assert_int_equal(status_of(f).state, KINF_STATE_STALE);
+    engine_expect_reason(f, "has not confirmed it: ");
+    engine_wait_for_resource_version(f, "10");
+    assert_int_equal(status_of(f).n_objects, 2);
+    assert_int_equal(status_of(f).n_lists, 0);
+}
+
+/* R5 */
+static void what_cannot_be_loaded_is_as_if_there_were_nothing(void **state)
+{
+    static struct saved nothing, without_version = { "", { POD("a", "3"), NULL } };
+    struct engine_fixture *f = *state;
+
+    START(f, &nothing, ON_LIST("!resourceVersion") LIST("30", POD("a", "3")),
+          ON_WATCH("30") SILENCE);
+    ENGINE_EXPECT(f, "add! a@3", "synced");
+    engine_release(f);
+    f->recorder.n_lines = 0;
+    START(f, &without_version, ON_LIST("!resourceVersion") LIST("30", POD("c", "5")),
+          ON_WATCH("30") SILENCE);
+    ENGINE_EXPECT(f, "add! c@5", "synced");
+}
+
+static void an_empty_store_is_a_state_too(void **state)
+{
+    static struct saved empty = { "10", { NULL } };
+    struct engine_fixture *f = *state;
+
+    START(f, &empty, "exchange times 2\nmatch GET /api/v1/pods !watch limit=1\n" LIST("10", ""),
+          ON_WATCH("10") "status 200\n" ADDED(POD("a", "11")) BOOKMARK("15") "stall forever\n");
+    ENGINE_EXPECT(f, "add a@11", "synced");
+}
+
+static void what_is_synced_can_be_saved(void **state)
+{
+    struct engine_fixture *f = *state;
+    kinf_auto_snapshot struct kinf_snapshot *snapshot = NULL;
+
+    START(f, &two, VERIFIED, ON_WATCH("10") "status 200\n" BOOKMARK("15") "stall forever\n");
+    ENGINE_EXPECT(f, "add! a@3", "add! b@4", "synced");
+    snapshot = kinf__informer_savable(f->informer);
+    assert_non_null(snapshot);
+    assert_string_equal(kinf_snapshot_resource_version(snapshot), "15");
+}
+
+/* What is left out would not come again by a watch. */
+static void what_is_quarantined_keeps_the_store_from_being_saved(void **state)
+{
+    static struct saved nothing;
+    struct engine_fixture *f = *state;
+
+    START(f, &nothing, ON_LIST_TWICE("!resourceVersion") LIST("30", POD("a", "3") "," BAD_POD("x")),
+          ON_WATCH("30") SILENCE);
+    ENGINE_EXPECT(f, "add! a@3", "synced");
+    assert_int_equal(status_of(f).n_quarantined, 1);
+    assert_null(kinf__informer_savable(f->informer));
+}
+
+static int keep(const struct kinf_object *object, const struct kinf_object **ret_object, void *ctx)
+{
+    (void)ctx;
+    *ret_object = kinf_object_ref(object);
+    return 0;
+}
+
+static void only_what_can_be_exact_begins_with_it(void **state)
+{
+    struct engine_fixture *f = *state;
+    struct kinf_error err = KINF_ERROR_INIT;
+
+    f->options.transform = keep;
+    engine_make(f, "pods", "");
+    assert_int_equal(kinf__informer_set_saved(f->informer, load, &two, &err), KINF_ERR_INVALID);
+    engine_release(f);
+    f->options.transform = NULL;
+    f->options.fifo_order = KINF_FIFO_KEYED;
+    engine_make(f, "pods", "");
+    assert_int_equal(kinf__informer_set_saved(f->informer, load, &two, &err), KINF_ERR_INVALID);
+    engine_release(f);
+    f->options.fifo_order = KINF_FIFO_IN_ORDER;
+    engine_make(f, "pods", "");
+    assert_int_equal(kinf__informer_set_saved(f->informer, load, &two, &err), 0);
+    assert_int_equal(kinf__informer_set_saved(f->informer, load, &two, &err), KINF_ERR_STATE);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, engine_set_up_in_order, engine_tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(the_watch_goes_on_where_it_was),
+        TEST(an_event_proves_nothing_but_itself),
+        TEST(an_event_behind_what_the_server_had_proves_the_rest),
+        TEST(a_watch_that_lasted_proves_it),
+        TEST(an_expired_version_is_listed_and_what_is_unchanged_stays),
+        TEST(a_restored_server_is_noticed),
+        TEST(a_server_that_is_behind_is_listed),
+        TEST(a_server_that_is_away_leaves_what_was_saved),
+        TEST(what_cannot_be_loaded_is_as_if_there_were_nothing),
+        TEST(an_empty_store_is_a_state_too),
+        TEST(what_is_synced_can_be_saved),
+        TEST(what_is_quarantined_keeps_the_store_from_being_saved),
+        TEST(only_what_can_be_exact_begins_with_it),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
