@@ -2,17 +2,21 @@
  * The controller that many have begun with: a Foo {deploymentName, replicas} owns a Deployment.
  *
  *     kubectl apply -f crd.yaml -f foo.yaml
- *     sample-controller [--leader-elect]
+ *     sample-controller [--leader-elect | --shards N --shard I]
  *
  * The Deployment is created, keeps as many replicas as the Foo says (if it says so), and how many of
  * them are available stands in the Foo's status. Another's Deployment of that name stays as it is: an
  * Event of the Foo says so, and it is tried again with growing pauses, of a minute at most.
  * When a Foo is deleted there is nothing to do: the Deployment names it as its owner, and the
  * cluster's garbage collector follows. One that the Foo names no longer stays until then.
+ *
+ * Of N shards each has its part of the Foos, and all Deployments, since those have hashes of their own.
+ * In a StatefulSet: args: [--shards, "3", --shard, $(POD_INDEX)], as config/sharded.yaml has it.
  */
 #include <kinformer/kinformer.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static struct kinf_informer *deployments;
@@ -132,7 +136,9 @@ static int reconcile(struct kinf_call *call, void *ctx, struct kinf_error *err)
     return rc < 0 ? rc : set_status(call, deployment, &wanted, err);
 }
 
-static int run(struct kinf_client *client, struct kinf_elector *elector, struct kinf_error *err)
+/* `selector` NULL: of all Foos. */
+static int run(struct kinf_client *client, struct kinf_elector *elector, const char *selector,
+               struct kinf_error *err)
 {
     static const char *const keeps[] = { "spec.replicas", "status.availableReplicas" };
     struct kinf_informer_options of_foos = KINF_INFORMER_OPTIONS_INIT, of_deployments = of_foos;
@@ -142,6 +148,7 @@ static int run(struct kinf_client *client, struct kinf_elector *elector, struct 
     kinf_auto_controller struct kinf_controller *controller = NULL;
 
     of_foos.resource = "foos.sample.kinformer.dev";
+    of_foos.shard_selector = selector;
     of_deployments.resource = "deployments.apps";
     of_deployments.keeps = keeps; /* nothing else of them is stored */
     of_deployments.n_keeps = 2;
@@ -164,7 +171,10 @@ static int run(struct kinf_client *client, struct kinf_elector *elector, struct 
 
 int main(int argc, char **argv)
 {
-    bool is_one_of_many = argc == 2 && strcmp(argv[1], "--leader-elect") == 0;
+    bool is_shard =
+        argc == 5 && strcmp(argv[1], "--shards") == 0 && strcmp(argv[3], "--shard") == 0;
+    bool is_one_of_many = is_shard || (argc == 2 && strcmp(argv[1], "--leader-elect") == 0);
+    char selector[KINF_SHARD_SELECTOR_SIZE];
     struct kinf_error err = KINF_ERROR_INIT;
     kinf_auto_client struct kinf_client *client = NULL;
     kinf_auto_elector struct kinf_elector *elector = NULL;
@@ -177,10 +187,14 @@ int main(int argc, char **argv)
     lease.name = "sample-controller";
     lease.name_space = "default";
     lease.release_on_stop = true;
-    if (kinf_client_new(NULL, &client, &err) == 0 &&
+    lease.n_shards = is_shard ? (unsigned)strtoul(argv[2], NULL, 10) : 0;
+    lease.shard = is_shard ? (unsigned)strtoul(argv[4], NULL, 10) : 0;
+    if ((!is_shard || kinf_shard_selector(KINF_SHARD_BY_UID, lease.n_shards, lease.shard, selector,
+                                          &err) == 0) &&
+        kinf_client_new(NULL, &client, &err) == 0 &&
         kinf_recorder_new(client, &events, &recorder, &err) == 0 &&
         (!is_one_of_many || kinf_elector_new(client, &lease, &elector, &err) == 0))
-        rc = run(client, elector, &err);
+        rc = run(client, elector, is_shard ? selector : NULL, &err);
     kinf_recorder_free(recorder);
     if (rc < 0)
         fprintf(stderr, "sample-controller: %s\n", err.message);

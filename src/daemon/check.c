@@ -198,6 +198,23 @@ static int check_reviewing(struct kinf_client *client, struct kinf_error *err)
     return failed;
 }
 
+/* As the elector asks for it. */
+static int check_lease(struct kinf_client *client, const struct kinf__shard_config *shards,
+                       struct kinf_error *err)
+{
+    static const char *const verbs[] = { "get", "create", "update", "list" };
+    struct right right = { .group = "coordination.k8s.io", .resource = "leases" };
+    int failed = 0;
+
+    right.name_space =
+        shards->lease_name_space != NULL ? shards->lease_name_space : kinf_client_namespace(client);
+    for (size_t i = 0; failed == 0 && i < KINF__ARRAY_LEN(verbs); i++) {
+        right.verb = verbs[i];
+        failed = check_right(client, &right, ", as lease needs, in the namespace ", err);
+    }
+    return failed;
+}
+
 /* --- types on demand --- */
 
 struct on_demand_check {
@@ -330,6 +347,8 @@ int kinf__check_online(struct kinf_client *client, const struct kinf__config *co
         failed = check_resource(client, &config->resources[i], err);
     if (failed == 0 && config->is_delegated)
         failed = check_reviewing(client, err);
+    if (failed == 0 && config->shards.lease != NULL)
+        failed = check_lease(client, &config->shards, err);
     if (failed == 0 && config->on_demand.is_enabled)
         failed = check_on_demand(client, config, err);
     return failed < 0 ? failed : (int)err->code;

@@ -34,6 +34,7 @@ void kinf__config_release(struct kinf__config *config)
     kinf__strings_release(&config->on_demand.excludes);
     kinf__strings_release(&config->on_demand.includes);
     kinf__strings_release(&config->on_demand.drops);
+    kinf__shard_config_release(&config->shards);
     free(config->health_listen);
     free(config->access_log);
     *config = (struct kinf__config){ 0 };
@@ -328,10 +329,13 @@ static int read_root(const struct kinf__yaml *yaml, struct kinf__config *config,
                      struct kinf_error *err)
 {
     static const char *const allowed[] = {
-        "kubeconfig",   "context",      "log",       "events",      "eventsObjects", "resources",
-        "listen",       "maxStaleness", "tls",       "auth",        "authAllowFor",  "authDenyFor",
-        "authStaleFor", "unixMode",     "unixUsers", "passThrough", "healthListen",  "startSpread",
-        "accessLog",    "onDemand",     "handlers",  NULL
+        "kubeconfig",    "context",     "log",          "events",
+        "eventsObjects", "resources",   "listen",       "maxStaleness",
+        "tls",           "auth",        "authAllowFor", "authDenyFor",
+        "authStaleFor",  "unixMode",    "unixUsers",    "passThrough",
+        "healthListen",  "startSpread", "accessLog",    "onDemand",
+        "handlers",      "shards",      "shard",        "shardBy",
+        "lease",         NULL
     };
     const struct kinf__yaml_node *root = kinf__yaml_root(yaml), *list = NULL;
     const struct kinf__config_reader reader = { yaml, root, err };
@@ -357,6 +361,7 @@ static int read_root(const struct kinf__yaml *yaml, struct kinf__config *config,
         (failed = kinf__yaml_read_bool(yaml, root, "passThrough", &config->pass_through, err)) <
             0 ||
         (failed = read_on_demand(&reader, &config->on_demand)) < 0 ||
+        (failed = kinf__shard_config_read(&reader, &config->shards)) < 0 ||
         (failed = kinf__yaml_read_sequence(yaml, root, "resources", &list, err)) < 0)
         return failed;
     for (size_t i = 0; failed == 0 && list != NULL && i < list->n_items; i++) {
@@ -364,6 +369,8 @@ static int read_root(const struct kinf__yaml *yaml, struct kinf__config *config,
 
         failed = resource != NULL ? kinf__resource_config_read(yaml, list->items[i], resource, err)
                                   : kinf__error_no_memory(err);
+        if (failed == 0)
+            failed = kinf__shard_config_apply(&config->shards, resource, err);
     }
     return failed < 0 ? failed : read_handlers(&reader, config);
 }

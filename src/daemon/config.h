@@ -15,6 +15,7 @@
 
 #include "daemon/handler_config.h"
 #include "daemon/resource_config.h"
+#include "daemon/shard_config.h"
 
 enum kinf__events_mode {
     KINF__EVENTS_DEFAULT,
@@ -61,6 +62,7 @@ struct kinf__config {
     size_t n_resources;
     struct kinf__handler_config *handlers;
     size_t n_handlers;
+    struct kinf__shard_config shards;
 };
 
 /* Reads a YAML file (config/kinformerd.yaml documents it). Unknown keys and wrong types are errors

@@ -404,10 +404,13 @@ static int run(struct daemon *daemon, struct kinf_error *err)
         failed = kinf__serving_new(&watches->config, watches->client, watches->wake,
                                    &watches->handlers, &watches->serving, err);
     if (failed == 0 && !is_measure)
-        failed = kinf__daemon_handlers_start(&watches->handlers, &watches->config, err);
+        failed =
+            kinf__daemon_handlers_start(&watches->handlers, &watches->config, watches->client, err);
     kinf__on_demand_init(&daemon->on_demand, watches);
     if (failed == 0)
         failed = start_all(daemon, err);
+    if (failed == 0)
+        failed = kinf__daemon_handlers_stand(&watches->handlers, err);
     if (failed == 0)
         failed = is_measure ? run_measure(daemon, err) : run_until_stopped(daemon, err);
     /* A signal ends blocking calls, which then fail: that is what was asked for. */

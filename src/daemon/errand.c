@@ -173,7 +173,15 @@ static int begin_reload(struct kinf__errand *errand, struct kinf_error *err)
         return kinf__error_set(err, KINF_ERR_STATE,
                                "there is no configuration file, all came by flags");
     failed = kinf__options_read_config(errand->options, &errand->config, err);
-    return failed < 0 ? failed : start(errand, KINF__ERRAND_RELOAD, &errand->config, err);
+    if (failed < 0)
+        return failed;
+    /* Who else has what, and leads, is not decided here. */
+    if (!kinf__shard_config_equal(&errand->watches->config.shards, &errand->config.shards)) {
+        kinf__config_release(&errand->config);
+        return kinf__error_set(err, KINF_ERR_CONFIG,
+                               "shards, shard, shardBy and lease change only by a restart");
+    }
+    return start(errand, KINF__ERRAND_RELOAD, &errand->config, err);
 }
 
 static void reload(struct kinf__errand *errand)

@@ -6,16 +6,17 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/metrics.h"
 #include "base/log.h"
+#include "base/metrics.h"
 #include "handlers/exec_handler.h"
 #include "handlers/plugin_handler.h"
 
-static int start(struct kinf__running_handler *running, const struct kinf__handler_config *config,
-                 struct kinf_error *err)
+static int make(struct kinf__running_handler *running, const struct kinf__handler_config *config,
+                struct kinf_error *err)
 {
     const struct kinf__webhook_options webhook = kinf__webhook_config_options(&config->webhook);
     int failed = kinf__handler_config_copy(config, &running->config, err);
@@ -31,9 +32,55 @@ static int start(struct kinf__running_handler *running, const struct kinf__handl
                                   &running->handler, err);
 }
 
-int kinf__daemon_handlers_start(struct kinf__daemon_handlers *handlers,
-                                const struct kinf__config *config, struct kinf_error *err)
+/* --- terms of the Lease --- */
+
+static int run_all(struct kinf__daemon_handlers *handlers, struct kinf_error *err)
 {
+    int failed = 0;
+
+    for (size_t i = 0; failed == 0 && i < handlers->n_items; i++)
+        failed = kinf__handler_start(handlers->items[i].handler, err);
+    return failed;
+}
+
+static void begin_term(void *ctx)
+{
+    struct kinf_error err = KINF_ERROR_INIT;
+
+    if (run_all(ctx, &err) < 0)
+        KINF__LOG(KINF__LOG_HANDLERS, KINF_LOG_ERROR, "handlers do not run error=%s",
+                  KINF__QUOTED(err.message));
+}
+
+/* A plugin in a call that does not return would go on beside whoever leads next. */
+static void leave_at_once(void)
+{
+    KINF__LOG(KINF__LOG_HANDLERS, KINF_LOG_ERROR, "ended, since a handler outlives its term");
+    fflush(NULL);
+    _exit(EXIT_FAILURE);
+}
+
+static void end_term(void *ctx)
+{
+    struct kinf__daemon_handlers *handlers = ctx;
+
+    bool have_ended = true;
+
+    for (size_t i = 0; i < handlers->n_items; i++)
+        kinf__handler_halt(handlers->items[i].handler);
+    for (size_t i = 0; i < handlers->n_items; i++)
+        have_ended = kinf__handler_join(handlers->items[i].handler) && have_ended;
+    if (!have_ended)
+        leave_at_once();
+}
+
+/* --- life --- */
+
+int kinf__daemon_handlers_start(struct kinf__daemon_handlers *handlers,
+                                const struct kinf__config *config, struct kinf_client *client,
+                                struct kinf_error *err)
+{
+    const struct kinf__lease_hooks hooks = { begin_term, end_term, handlers };
     int failed = 0;
 
     handlers->items = calloc(config->n_handlers + 1, sizeof *handlers->items);
@@ -41,9 +88,18 @@ int kinf__daemon_handlers_start(struct kinf__daemon_handlers *handlers,
         return kinf__error_no_memory(err);
     for (size_t i = 0; failed == 0 && i < config->n_handlers; i++) {
         handlers->n_items++;
-        failed = start(&handlers->items[i], &config->handlers[i], err);
+        failed = make(&handlers->items[i], &config->handlers[i], err);
     }
-    return failed;
+    if (failed < 0)
+        return failed;
+    return config->shards.lease != NULL
+               ? kinf__daemon_lease_new(client, &config->shards, &hooks, &handlers->lease, err)
+               : run_all(handlers, err);
+}
+
+int kinf__daemon_handlers_stand(struct kinf__daemon_handlers *handlers, struct kinf_error *err)
+{
+    return handlers->lease != NULL ? kinf__daemon_lease_start(handlers->lease, err) : 0;
 }
 
 /* What it is configured by now; as before, if it is another handler by now. */
@@ -92,6 +148,7 @@ bool kinf__daemon_handlers_stop(struct kinf__daemon_handlers *handlers)
     bool have_ended = true;
 
     kinf__daemon_handlers_interrupt(handlers);
+    kinf__daemon_lease_free(KINF__TAKE(handlers->lease));
     for (size_t i = 0; i < handlers->n_items; i++) {
         if (handlers->items[i].handler != NULL && !kinf__handler_stop(handlers->items[i].handler))
             have_ended = false;
@@ -211,7 +268,11 @@ int kinf__daemon_handlers_write_metrics(struct kinf__buffer *out, void *ctx)
         for (size_t i = 0; failed == 0 && i < handlers->n_items; i++)
             failed = write_sample(handlers, i, metric, out);
     }
-    return failed < 0 ? failed : write_counts(handlers, out);
+    if (failed == 0)
+        failed = write_counts(handlers, out);
+    if (failed == 0 && handlers->lease != NULL)
+        failed = kinf__daemon_lease_write_metrics(handlers->lease, out);
+    return failed;
 }
 
 /* --- state --- */

@@ -7,6 +7,7 @@
 #define KINF_DAEMON_HANDLERS_H
 
 #include "daemon/config.h"
+#include "daemon/lease.h"
 #include "handlers/handler.h"
 #include "serve/report.h"
 
@@ -19,11 +20,17 @@ struct kinf__running_handler {
 struct kinf__daemon_handlers {
     struct kinf__running_handler *items;
     size_t n_items;
+    struct kinf__daemon_lease *lease; /* NULL: they run all the time */
 };
 
-/* Errors: of the kinds' new. */
+/* With a Lease they run whenever that is led, and nobody asks for it before
+ * kinf__daemon_handlers_stand(). Errors: of the kinds' new, kinf__daemon_lease_new()'s,
+ * KINF_ERR_SYSTEM. */
 KINF_MUST_CHECK int kinf__daemon_handlers_start(struct kinf__daemon_handlers *handlers,
                                                 const struct kinf__config *config,
+                                                struct kinf_client *client, struct kinf_error *err);
+/* Stands for the Lease, if there is one. Errors: KINF_ERR_SYSTEM. */
+KINF_MUST_CHECK int kinf__daemon_handlers_stand(struct kinf__daemon_handlers *handlers,
                                                 struct kinf_error *err);
 /* What of them changes by a reload: a plugin's file, and its configuration, if there is a new one. NULL:
  * all came by flags. What does not succeed is logged. */
@@ -31,9 +38,9 @@ void kinf__daemon_handlers_reload(struct kinf__daemon_handlers *handlers,
                                   const struct kinf__config *config);
 /* Says it by name when one is slow. */
 void kinf__daemon_handlers_look(struct kinf__daemon_handlers *handlers);
-/* Begins their end; kinf__daemon_handlers_stop() waits for it, for about three seconds at most. It returns
- * false if one did not end: the process has to end without it, and without exit(), which would take its
- * libraries from under it. */
+/* Begins their end; kinf__daemon_handlers_stop() waits for it, for about three seconds at most, and two
+ * more to hand over. It returns false if one did not end: the process has to end without it, and without
+ * exit(), which would take its libraries from under it. */
 void kinf__daemon_handlers_interrupt(struct kinf__daemon_handlers *handlers);
 bool kinf__daemon_handlers_stop(struct kinf__daemon_handlers *handlers);
 /* After their feeds. */

@@ -245,6 +245,10 @@ static int override(const struct kinf__options *options, struct kinf__config *co
     if (config->events_objects && config->events != KINF__EVENTS_JSON)
         return kinf__error_set(err, KINF_ERR_INVALID, "--events-objects needs --events json");
     failed = add_handlers(overrides, config, err);
+    if (failed == 0 && config->shards.lease != NULL && config->n_handlers == 0)
+        return kinf__error_set(
+            err, KINF_ERR_CONFIG,
+            "lease is for handlers, and there are none: what is served needs none");
     return failed < 0 ? failed : check_reachable(options, config, err);
 }
 

@@ -84,6 +84,22 @@ int kinf__config_read_texts(const struct kinf__config_reader *reader, const char
     return failed;
 }
 
+int kinf__config_read_expanded(const struct kinf__config_reader *reader, const char *key,
+                               char **ret_copy)
+{
+    KINF__AUTO_FREE char *text = NULL;
+    struct kinf_error why = KINF_ERROR_INIT;
+    int failed = kinf__config_read_text(reader, key, &text);
+
+    if (failed < 0 || text == NULL)
+        return failed;
+    failed = kinf__expand(text, ret_copy, &why);
+    if (failed == KINF_ERR_CONFIG)
+        return kinf__yaml_error(reader->err, failed, reader->yaml,
+                                kinf__yaml_get(reader->mapping, key), "%s: %s", key, why.message);
+    return failed < 0 ? kinf__error_no_memory(reader->err) : 0;
+}
+
 bool kinf__resource_config_equal(const struct kinf__resource_config *a,
                                  const struct kinf__resource_config *b)
 {
@@ -118,22 +134,6 @@ void kinf__resource_config_release(struct kinf__resource_config *resource)
     kinf__strings_release(&resource->keeps);
     kinf__strings_release(&resource->index_names);
     kinf__strings_release(&resource->index_paths);
-}
-
-/* A text with variables of the environment: of a node's cache, say, the node's name. */
-static int read_selector(const struct kinf__config_reader *reader, const char *key, char **ret_copy)
-{
-    KINF__AUTO_FREE char *text = NULL;
-    struct kinf_error why = KINF_ERROR_INIT;
-    int failed = kinf__config_read_text(reader, key, &text);
-
-    if (failed < 0 || text == NULL)
-        return failed;
-    failed = kinf__expand(text, ret_copy, &why);
-    if (failed == KINF_ERR_CONFIG)
-        return kinf__yaml_error(reader->err, failed, reader->yaml,
-                                kinf__yaml_get(reader->mapping, key), "%s: %s", key, why.message);
-    return failed < 0 ? kinf__error_no_memory(reader->err) : 0;
 }
 
 static int read_index(const struct kinf__yaml *yaml, const struct kinf__yaml_node *node,
@@ -279,9 +279,12 @@ int kinf__resource_config_read(const struct kinf__yaml *yaml, const struct kinf_
     if ((failed = kinf__yaml_check_keys(yaml, node, allowed, err)) < 0 ||
         (failed = kinf__config_read_text(&reader, "resource", &resource->resource)) < 0 ||
         (failed = kinf__config_read_texts(&reader, "namespaces", &resource->namespaces)) < 0 ||
-        (failed = read_selector(&reader, "labelSelector", &resource->label_selector)) < 0 ||
-        (failed = read_selector(&reader, "fieldSelector", &resource->field_selector)) < 0 ||
-        (failed = read_selector(&reader, "shardSelector", &resource->shard_selector)) < 0 ||
+        (failed = kinf__config_read_expanded(&reader, "labelSelector", &resource->label_selector)) <
+            0 ||
+        (failed = kinf__config_read_expanded(&reader, "fieldSelector", &resource->field_selector)) <
+            0 ||
+        (failed = kinf__config_read_expanded(&reader, "shardSelector", &resource->shard_selector)) <
+            0 ||
         (failed = kinf__config_read_texts(&reader, "drop", &resource->drops)) < 0 ||
         (failed = kinf__config_read_texts(&reader, "keep", &resource->keeps)) < 0 ||
         (failed = read_indices(&reader, resource)) < 0 ||

@@ -81,6 +81,11 @@ KINF_MUST_CHECK int kinf__config_read_text(const struct kinf__config_reader *rea
 KINF_MUST_CHECK int kinf__config_read_texts(const struct kinf__config_reader *reader,
                                             const char *key, struct kinf__strings *strings);
 
+/* The same of a text with variables of the environment (expand.h): of a node's cache, say, the node's
+ * name. Errors: likewise. */
+KINF_MUST_CHECK int kinf__config_read_expanded(const struct kinf__config_reader *reader,
+                                               const char *key, char **ret_copy);
+
 /* Fills an empty entry, whose owner releases it, on failure too. Errors: likewise. */
 KINF_MUST_CHECK int kinf__resource_config_read(const struct kinf__yaml *yaml,
                                                const struct kinf__yaml_node *node,

@@ -21,11 +21,14 @@
 void kinf__election_init(struct kinf__election *election, const struct kinf__election_terms *terms)
 {
     *election = (struct kinf__election){ .terms = *terms, .highest_term = -1 };
+    kinf__claims_init(&election->claims, terms->set, terms->name, terms->n_shards, terms->shard,
+                      terms->lease_ms);
 }
 
 void kinf__election_release(struct kinf__election *election)
 {
     kinf__lease_release(&election->seen);
+    kinf__claims_release(&election->claims);
     kinf__buffer_release(&election->observed);
     kinf__buffer_release(&election->body);
 }
@@ -35,10 +38,15 @@ bool kinf__election_leads(const struct kinf__election *election, int64_t now_ms)
     return now_ms < election->leads_until_ms;
 }
 
+static bool holds(const struct kinf__election *election, int64_t now_ms)
+{
+    return now_ms < election->holds_until_ms;
+}
+
 void kinf__election_resign(struct kinf__election *election)
 {
-    election->leads_until_ms = 0;
-    election->is_newest = false;
+    election->holds_until_ms = election->leads_until_ms = 0;
+    election->is_newest = election->is_clear = false;
 }
 
 const char *kinf__election_leader(const struct kinf__election *election)
@@ -46,11 +54,36 @@ const char *kinf__election_leader(const struct kinf__election *election)
     return election->observed_holder;
 }
 
-/* A term that was over once stays over. */
+const struct kinf__claim *kinf__election_blocker(const struct kinf__election *election,
+                                                 int64_t now_ms)
+{
+    return kinf__election_leads(election, now_ms) || election->blocked_until_ms == 0
+               ? NULL
+               : kinf__claims_blocker(&election->claims, now_ms);
+}
+
+/* A term that was over once stays over, also if the Lease is held still. */
 static void lapse(struct kinf__election *election, int64_t now_ms)
 {
-    if (election->leads_until_ms != 0 && !kinf__election_leads(election, now_ms))
+    if ((election->leads_until_ms != 0 && !kinf__election_leads(election, now_ms)) ||
+        (election->holds_until_ms != 0 && !holds(election, now_ms)))
         kinf__election_resign(election);
+}
+
+static bool is_shard(const struct kinf__election *election)
+{
+    return election->claims.set != NULL;
+}
+
+/* The Lease alone does not say that nobody else acts on our hashes. */
+static bool must_look(const struct kinf__election *election)
+{
+    return is_shard(election) && !election->is_clear;
+}
+
+static bool gives_up(const struct kinf__election *election)
+{
+    return election->is_releasing || election->is_withdrawing;
 }
 
 /* --- what others do --- */
@@ -114,9 +147,9 @@ static void begin_try(struct kinf__election *election, int64_t now_ms)
     election->n_reads = 0;
     election->try_until_ms = now_ms + (half_ms > TRY_MIN_MS ? half_ms : TRY_MIN_MS);
     election->asked = KINF__ELECTION_GET;
-    if (!kinf__election_leads(election, now_ms))
+    if (!holds(election, now_ms))
         return;
-    election->try_until_ms = earlier(election->try_until_ms, election->leads_until_ms);
+    election->try_until_ms = earlier(election->try_until_ms, election->holds_until_ms);
     if (election->is_newest)
         election->asked = KINF__ELECTION_UPDATE;
 }
@@ -127,8 +160,11 @@ static void end_try(struct kinf__election *election, int64_t now_ms, uint64_t ra
     int64_t retry_ms = election->terms.retry_ms;
 
     election->asked = election->is_releasing ? KINF__ELECTION_DONE : KINF__ELECTION_WAIT;
+    election->is_withdrawing = false;
     election->next_ms = now_ms + retry_ms;
-    if (kinf__election_leads(election, now_ms))
+    if (election->blocked_until_ms > now_ms)
+        election->next_ms = earlier(election->next_ms, election->blocked_until_ms);
+    if (holds(election, now_ms))
         return;
     election->next_ms += (int64_t)(random % (uint64_t)(retry_ms + retry_ms / 5 + 1));
     if (election->free_ms > now_ms)
@@ -147,11 +183,13 @@ static int write_body(struct kinf__election *election, int64_t wall_ms)
 {
     char now[KINF__LEASE_TIME_SIZE];
     struct kinf__lease_claim claim = {
-        .holder = election->is_releasing ? "" : election->terms.identity,
-        .acquired_at = election->is_releasing ? now : election->acquired_at,
+        .holder = gives_up(election) ? "" : election->terms.identity,
+        .acquired_at = gives_up(election) ? now : election->acquired_at,
         .renewed_at = now,
-        .duration_s = election->is_releasing ? 1 : (election->terms.lease_ms + 999) / 1000,
+        .duration_s = gives_up(election) ? 1 : (election->terms.lease_ms + 999) / 1000,
         .transitions = election->term,
+        .shards_of = election->claims.set,
+        .range = election->claims.range_text,
     };
 
     kinf__lease_time(wall_ms * 1000, now);
@@ -165,25 +203,28 @@ static int write_body(struct kinf__election *election, int64_t wall_ms)
 static int prepare_write(struct kinf__election *election, int64_t now_ms, int64_t wall_ms,
                          uint64_t random)
 {
-    election->is_new_term = !election->is_releasing && !kinf__election_leads(election, now_ms);
+    election->is_new_term = !gives_up(election) && !holds(election, now_ms);
     if (election->is_new_term)
         begin_term(election, wall_ms, random);
     election->may_be_ours = true;
     return write_body(election, wall_ms);
 }
 
+static bool is_write(const struct kinf__election *election)
+{
+    return election->asked == KINF__ELECTION_CREATE || election->asked == KINF__ELECTION_UPDATE;
+}
+
 static void fill_step(struct kinf__election *election, int64_t now_ms,
                       struct kinf__election_step *ret_step)
 {
-    bool is_write = election->asked > KINF__ELECTION_GET && election->asked < KINF__ELECTION_DONE;
-
     election->sent_ms = now_ms;
     *ret_step = (struct kinf__election_step){
         .verb = election->asked,
         .until_ms =
             election->asked == KINF__ELECTION_WAIT ? election->next_ms : election->try_until_ms,
     };
-    if (is_write)
+    if (is_write(election))
         ret_step->body = kinf__buffer_str(&election->body);
 }
 
@@ -195,8 +236,7 @@ void kinf__election_next(struct kinf__election *election, int64_t now_ms, int64_
         begin_try(election, now_ms);
     if (election->is_releasing && now_ms >= election->try_until_ms)
         election->asked = KINF__ELECTION_DONE;
-    if ((election->asked == KINF__ELECTION_CREATE || election->asked == KINF__ELECTION_UPDATE) &&
-        prepare_write(election, now_ms, wall_ms, random) < 0)
+    if (is_write(election) && prepare_write(election, now_ms, wall_ms, random) < 0)
         end_try(election, now_ms, random);
     fill_step(election, now_ms, ret_step);
 }
@@ -212,7 +252,7 @@ static enum kinf__election_verb judge_seen(struct kinf__election *election, int6
     ours = is_ours(election);
     if (election->is_releasing)
         return ours ? KINF__ELECTION_UPDATE : KINF__ELECTION_WAIT;
-    if (kinf__election_leads(election, now_ms) && !ours)
+    if (holds(election, now_ms) && !ours)
         kinf__election_resign(election);
     else if (ours || now_ms >= election->free_ms)
         return KINF__ELECTION_UPDATE;
@@ -224,9 +264,26 @@ static enum kinf__election_verb judge_absent(struct kinf__election *election, in
 {
     if (election->is_releasing)
         return KINF__ELECTION_WAIT;
-    return kinf__election_leads(election, now_ms) || now_ms >= election->free_ms
-               ? KINF__ELECTION_CREATE
-               : KINF__ELECTION_WAIT;
+    return holds(election, now_ms) || now_ms >= election->free_ms ? KINF__ELECTION_CREATE
+                                                                  : KINF__ELECTION_WAIT;
+}
+
+/* While our claim did not stand somebody may have begun to act on what is ours. */
+static void check_claim(struct kinf__election *election, int code)
+{
+    if (code == KINF_ERR_NOT_FOUND ||
+        (code == 0 && !kinf__claims_stand(&election->claims, &election->seen)))
+        election->is_clear = false;
+}
+
+/* Without a look nothing is claimed; what is claimed is renewed first. */
+static enum kinf__election_verb look_first(struct kinf__election *election, int64_t now_ms,
+                                           enum kinf__election_verb verb)
+{
+    if (verb == KINF__ELECTION_WAIT || election->is_releasing || holds(election, now_ms))
+        return verb;
+    election->claims_by = verb;
+    return KINF__ELECTION_LIST;
 }
 
 static int take_read(struct kinf__election *election, int64_t now_ms, int code,
@@ -241,8 +298,55 @@ static int take_read(struct kinf__election *election, int64_t now_ms, int code,
         verb = judge_seen(election, now_ms);
     else if (code == KINF_ERR_NOT_FOUND)
         verb = judge_absent(election, now_ms);
+    if (is_shard(election)) {
+        check_claim(election, code);
+        verb = look_first(election, now_ms, verb);
+    }
     election->asked = verb;
     return code;
+}
+
+/* Who was not yet clear, and leads since before its claim fell, makes way: who came meanwhile may act.
+ * Without a write that says so our claim would stand for as long as the Lease lasts. */
+static enum kinf__election_verb judge_blocked(struct kinf__election *election, int64_t now_ms,
+                                              const struct kinf__claim *blocker)
+{
+    election->blocked_until_ms = blocker->until_ms;
+    if (kinf__election_leads(election, now_ms))
+        kinf__election_resign(election);
+    if (!is_ours(election) ||
+        (holds(election, now_ms) && !kinf__claims_yield(&election->claims, blocker)))
+        return KINF__ELECTION_WAIT;
+    kinf__election_resign(election);
+    election->is_withdrawing = true;
+    return KINF__ELECTION_UPDATE;
+}
+
+/* Nobody else claims a part of ours: if we have written our claim, nobody will. */
+static enum kinf__election_verb judge_clear(struct kinf__election *election, int64_t now_ms)
+{
+    election->blocked_until_ms = 0;
+    if (!holds(election, now_ms))
+        return election->claims_by;
+    election->is_clear = true;
+    election->leads_until_ms = election->holds_until_ms;
+    return KINF__ELECTION_WAIT;
+}
+
+static int take_list(struct kinf__election *election, int64_t now_ms, int code,
+                     struct kinf_str body, struct kinf_error *err)
+{
+    const struct kinf__claim *blocker;
+
+    election->asked = KINF__ELECTION_WAIT;
+    if (code == 0)
+        code = kinf__claims_read(&election->claims, body, now_ms, err);
+    if (code < 0)
+        return code;
+    blocker = kinf__claims_blocker(&election->claims, now_ms);
+    election->asked =
+        blocker != NULL ? judge_blocked(election, now_ms, blocker) : judge_clear(election, now_ms);
+    return 0;
 }
 
 /* The server has what we wrote. If its text cannot be read, it is asked for before the next
@@ -254,13 +358,19 @@ static void note_written(struct kinf__election *election, int64_t now_ms, struct
     election->is_newest = kinf__lease_read(&election->seen, body, NULL) == 0;
     if (election->is_newest)
         observe(election, now_ms);
-    if (election->is_releasing) {
+    election->asked = KINF__ELECTION_WAIT;
+    if (gives_up(election)) {
         election->may_be_ours = false;
         return;
     }
     if (election->term > election->highest_term)
         election->highest_term = election->term;
-    if (now_ms < until_ms && (election->is_new_term || kinf__election_leads(election, now_ms)))
+    if (now_ms >= until_ms || (!election->is_new_term && !holds(election, now_ms)))
+        return;
+    election->holds_until_ms = until_ms;
+    if (must_look(election))
+        election->asked = KINF__ELECTION_LIST;
+    else
         election->leads_until_ms = until_ms;
 }
 
@@ -280,7 +390,7 @@ static void note_not_written(struct kinf__election *election, int64_t now_ms, in
         election->may_be_ours = false;
     election->asked = KINF__ELECTION_WAIT;
     if (is_changed(code) && election->n_reads < n_reads &&
-        (election->is_releasing || kinf__election_leads(election, now_ms)))
+        (election->is_releasing || holds(election, now_ms)))
         election->asked = KINF__ELECTION_GET;
 }
 
@@ -290,9 +400,10 @@ int kinf__election_answer(struct kinf__election *election, int64_t now_ms, uint6
     lapse(election, now_ms);
     if (election->asked == KINF__ELECTION_GET) {
         code = take_read(election, now_ms, code, body, err);
+    } else if (election->asked == KINF__ELECTION_LIST) {
+        code = take_list(election, now_ms, code, body, err);
     } else if (code == 0) {
         note_written(election, now_ms, body);
-        election->asked = KINF__ELECTION_WAIT;
     } else {
         note_not_written(election, now_ms, code, is_refused);
     }

@@ -2,8 +2,10 @@
  * What an elector asks the server next, and whether it leads: a state machine without I/O, clock or
  * randomness of its own. elector.c carries out what it says.
  *
- * A try is a GET and perhaps a write, or of who leads one write alone, by what its last write was
- * answered with. Invariant: who leads has written the Lease that `seen` was, or is about to find out.
+ * A try is a GET and perhaps a write, or of who holds the Lease one write alone, by what its last write
+ * was answered with. Invariant: who holds it has written the Lease that `seen` was, or is about to find
+ * out. Of a set of shards a try also lists the others' Leases before it takes the Lease, and as long as
+ * it holds it and does not lead (claims.h); without shards who holds it leads.
  *
  * Times are of one clock that no one sets.
  *
@@ -13,17 +15,21 @@
 #ifndef KINF_ELECTOR_ELECTION_H
 #define KINF_ELECTOR_ELECTION_H
 
+#include "elector/claims.h"
 #include "elector/lease.h"
 
 /* What an election is about; the strings are borrowed. */
 struct kinf__election_terms {
     const char *name_space, *name, *identity;
     int64_t lease_ms, renew_deadline_ms, retry_ms;
+    const char *set; /* of shards; `name` is that of this one */
+    unsigned n_shards, shard;
 };
 
 enum kinf__election_verb {
     KINF__ELECTION_WAIT, /* until `until_ms` */
     KINF__ELECTION_GET,
+    KINF__ELECTION_LIST, /* the Leases of the set */
     KINF__ELECTION_CREATE,
     KINF__ELECTION_UPDATE,
     KINF__ELECTION_DONE, /* the Lease is released, or not ours */
@@ -52,12 +58,20 @@ struct kinf__election {
     char acquired_at[KINF__LEASE_TIME_SIZE];
     int64_t term;
     bool may_be_ours;       /* it may be in the Lease */
-    int64_t leads_until_ms; /* 0: we do not lead */
+    int64_t holds_until_ms; /* 0: we do not hold it */
+    int64_t leads_until_ms; /* 0: we do not lead; never above holds_until_ms */
+
+    struct kinf__claims claims;
+    bool
+        is_clear; /* behind our claim nobody's was seen that overlaps with it, and it has stood since */
+    int64_t blocked_until_ms; /* by the claim that the last list had; 0: by none */
 
     /* the try that runs */
     enum kinf__election_verb asked; /* WAIT: none does */
     int64_t sent_ms, try_until_ms;
     bool is_new_term; /* the write would begin one */
+    bool is_withdrawing;
+    enum kinf__election_verb claims_by; /* the write, if the list lets us */
     unsigned n_reads;
     struct kinf__buffer body;
 
@@ -89,5 +103,8 @@ void kinf__election_begin_release(struct kinf__election *election, int64_t until
 
 /* Who leads, as far as we have seen; "": nobody. The election's own. */
 const char *kinf__election_leader(const struct kinf__election *election);
+/* Whose claim we wait for, NULL: nobody's. The election's own. */
+const struct kinf__claim *kinf__election_blocker(const struct kinf__election *election,
+                                                 int64_t now_ms);
 
 #endif

@@ -42,12 +42,14 @@ struct kinf_elector {
     struct kinf_client *client;
     struct kinf_elector_options options; /* without its strings */
     char *name, *name_space, *identity;
-    char *collection, *item; /* targets */
+    char *set;                     /* of shards; NULL: there are none */
+    char *collection, *item, *all; /* targets; the last one lists those of the set */
     struct kinf__waker stop;
 
     /* owned by the renewer */
     struct kinf__http *http;
     uint64_t random;
+    char known_blocker[KINF__LEASE_NAME_SIZE]; /* the Lease that we wait for, as it was logged */
     struct kinf__log_limit log_limit;
 
     struct kinf__mutex lock;
@@ -125,6 +127,27 @@ static void note_lead(struct kinf_elector *elector) KINF__REQUIRES(elector->lock
     log_lead(elector, before, term);
 }
 
+/* Logs whom we begin to wait for. */
+static void note_blocker(struct kinf_elector *elector) KINF__REQUIRES(elector->lock)
+{
+    const struct kinf__claim *claim =
+        kinf__election_blocker(&elector->election, kinf__clock_boot_ms());
+    const char *lease = claim != NULL ? claim->lease : "";
+    char holder[KINF_ELECTOR_IDENTITY_SIZE];
+
+    if (strcmp(lease, elector->known_blocker) == 0)
+        return;
+    snprintf(elector->known_blocker, sizeof elector->known_blocker, "%s", lease);
+    if (claim == NULL)
+        return;
+    memcpy(holder, claim->holder, sizeof holder);
+    kinf__mutex_unlock(&elector->lock);
+    KINF__LOG(KINF__LOG_ELECTOR, KINF_LOG_INFO,
+              "waits for a part of its shard lease=%s/%s of=%s holder=%s", elector->name_space,
+              elector->name, elector->known_blocker, KINF__QUOTED(holder));
+    kinf__mutex_lock(&elector->lock);
+}
+
 /* What is a part of electing, and no trouble. */
 static bool is_usual(const struct kinf__election_step *step, int code)
 {
@@ -156,12 +179,17 @@ static int perform(struct kinf_elector *elector, const struct kinf__election_ste
                    struct kinf__buffer *answer, struct kinf_error *err)
 {
     static const char *const methods[] = { [KINF__ELECTION_GET] = "GET",
+                                           [KINF__ELECTION_LIST] = "GET",
                                            [KINF__ELECTION_CREATE] = "POST",
                                            [KINF__ELECTION_UPDATE] = "PUT" };
+    const char *const targets[] = { [KINF__ELECTION_GET] = elector->item,
+                                    [KINF__ELECTION_LIST] = elector->all,
+                                    [KINF__ELECTION_CREATE] = elector->collection,
+                                    [KINF__ELECTION_UPDATE] = elector->item };
     struct kinf__http_body body = { answer, LEASE_MAX_BYTES, 0 };
     const struct kinf__http_request request = {
         .method = methods[step->verb],
-        .target = step->verb == KINF__ELECTION_CREATE ? elector->collection : elector->item,
+        .target = targets[step->verb],
         .body = step->body,
         /* At least one: 0 would be no limit. */
         .total_timeout_ms = kinf__clock_left_ms(kinf__clock_boot_ms(), step->until_ms) + 1,
@@ -200,6 +228,7 @@ static void ask(struct kinf_elector *elector, const struct kinf__election_step *
     kinf__cond_broadcast(&elector->changed);
     note_outcome(elector, step, code, &err);
     note_lead(elector);
+    note_blocker(elector);
 }
 
 static enum kinf__election_verb take_step(struct kinf_elector *elector)
@@ -349,6 +378,16 @@ static bool is_identity(const char *text)
     return len >= 1 && len <= IDENTITY_MAX;
 }
 
+/* The name is in a label's value: what else cannot be one, the server refuses as a name. */
+static int check_shard(const struct kinf_elector_options *options, struct kinf_error *err)
+{
+    if (options->n_shards == 0)
+        return options->shard == 0 ? 0 : refuse(err, "a shard needs n_shards");
+    if (strlen(options->name) >= KINF__LEASE_SET_SIZE)
+        return refuse(err, "the name of the Leases of shards has 63 bytes at most");
+    return kinf__shard_check(options->n_shards, options->shard, err);
+}
+
 static int check(struct kinf_client *client, struct kinf_elector_options *options,
                  struct kinf_error *err)
 {
@@ -363,7 +402,7 @@ static int check(struct kinf_client *client, struct kinf_elector_options *option
     if (kinf__name_check_namespace(options->name_space, err) < 0 ||
         kinf__name_check_segment(options->name, err) < 0)
         return KINF_ERR_INVALID;
-    return check_times(options, err);
+    return check_shard(options, err) < 0 ? KINF_ERR_INVALID : check_times(options, err);
 }
 
 /* --- life --- */
@@ -388,7 +427,10 @@ static int copy_strings(struct kinf_elector *elector)
 {
     const struct kinf_elector_options *options = &elector->options;
 
-    elector->name = strdup(options->name);
+    if (options->n_shards == 0)
+        elector->name = strdup(options->name);
+    else if (asprintf(&elector->name, "%s-%u", options->name, options->shard) < 0)
+        elector->name = NULL;
     elector->name_space = strdup(options->name_space);
     elector->identity = options->identity != NULL ? strdup(options->identity) : make_identity();
     if (asprintf(&elector->collection, "/apis/coordination.k8s.io/v1/namespaces/%s/leases",
@@ -412,17 +454,39 @@ static int make_item(struct kinf_elector *elector)
     return 0;
 }
 
+/* Without a resourceVersion: of the newest state, which is what claims.h relies on. */
+static int make_set(struct kinf_elector *elector)
+{
+    KINF__AUTO_BUFFER target = KINF__BUFFER_INIT, label = KINF__BUFFER_INIT;
+
+    if (elector->options.n_shards == 0)
+        return 0;
+    elector->set = strdup(elector->options.name);
+    if (elector->set == NULL ||
+        kinf__buffer_printf(&label, KINF__LEASE_SET_LABEL "=%s", elector->set) < 0 ||
+        kinf__buffer_cstr(&label) == NULL ||
+        kinf__buffer_printf(&target, "%s", elector->collection) < 0 ||
+        kinf__url_append_query(&target, "labelSelector", label.bytes) < 0 ||
+        kinf__buffer_cstr(&target) == NULL)
+        return KINF_ERR_NO_MEMORY;
+    elector->all = KINF__TAKE(target.bytes);
+    return 0;
+}
+
 static int fill(struct kinf_elector *elector, struct kinf_error *err)
 {
     struct kinf__election_terms terms = {
         .lease_ms = elector->options.lease_ms,
         .renew_deadline_ms = elector->options.renew_deadline_ms,
         .retry_ms = elector->options.retry_ms,
+        .n_shards = elector->options.n_shards,
+        .shard = elector->options.shard,
     };
     int failed;
 
-    if (copy_strings(elector) < 0 || make_item(elector) < 0)
+    if (copy_strings(elector) < 0 || make_item(elector) < 0 || make_set(elector) < 0)
         return kinf__error_no_memory(err);
+    terms.set = elector->set;
     terms.name = elector->name;
     terms.name_space = elector->name_space;
     terms.identity = elector->identity;
@@ -448,6 +512,8 @@ static void destroy(struct kinf_elector *elector)
     free(elector->identity);
     free(elector->collection);
     free(elector->item);
+    free(elector->set);
+    free(elector->all);
     free(elector);
 }
 
@@ -627,17 +693,34 @@ bool kinf_elector_leads(struct kinf_elector *elector)
     return kinf_elector_fence(elector, &fence);
 }
 
+/* What failed, or whom we wait for, behind `before`; "" is neither. */
+static void write_reason(const struct kinf_elector *elector, const char *before, const char *failed,
+                         char text[KINF_ERROR_MESSAGE_SIZE]) KINF__REQUIRES(elector->lock)
+{
+    const struct kinf__claim *claim =
+        kinf__election_blocker(&elector->election, kinf__clock_boot_ms());
+
+    text[0] = '\0';
+    if (elector->reason[0] != '\0')
+        snprintf(text, KINF_ERROR_MESSAGE_SIZE, "%s%s%s", before, failed, elector->reason);
+    else if (claim != NULL)
+        snprintf(text, KINF_ERROR_MESSAGE_SIZE,
+                 "%swaits for %s, which %s holds, and which has hashes of this shard", before,
+                 claim->lease, claim->holder);
+}
+
 static int fail_wait(struct kinf_elector *elector, struct kinf_error *err)
     KINF__REQUIRES(elector->lock)
 {
     const char *leader = kinf__election_leader(&elector->election);
+    char reason[KINF_ERROR_MESSAGE_SIZE];
 
     if (elector->life > RUNNING)
         return kinf__error_set(err, KINF_ERR_STOPPED, "the elector is stopped");
-    return kinf__error_set(
-        err, KINF_ERR_TIMEOUT, "the Lease %s/%s is %s%s%s%s", elector->name_space, elector->name,
-        leader[0] != '\0' ? "held by " : "nobody's", leader,
-        elector->reason[0] != '\0' ? "; the last request failed: " : "", elector->reason);
+    write_reason(elector, "; ", "the last request failed: ", reason);
+    return kinf__error_set(err, KINF_ERR_TIMEOUT, "the Lease %s/%s is %s%s%s", elector->name_space,
+                           elector->name, leader[0] != '\0' ? "held by " : "nobody's", leader,
+                           reason);
 }
 
 int kinf_elector_wait(struct kinf_elector *elector, int64_t timeout_ms, struct kinf_error *err)
@@ -669,7 +752,7 @@ void kinf_elector_status(struct kinf_elector *elector, struct kinf_elector_statu
     kinf__mutex_lock(&elector->lock);
     snprintf(ret_status->leader, sizeof ret_status->leader, "%s",
              kinf__election_leader(&elector->election));
-    memcpy(ret_status->reason, elector->reason, sizeof elector->reason);
+    write_reason(elector, "", "", ret_status->reason);
     ret_status->n_terms = elector->n_terms;
     ret_status->n_failures = elector->n_failures;
     kinf__mutex_unlock(&elector->lock);

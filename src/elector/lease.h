@@ -12,8 +12,15 @@
 #include <kinformer/elector.h>
 
 #include "base/buffer.h"
+#include "object/shard.h"
 
 #define KINF__LEASE_TIME_SIZE 40
+#define KINF__LEASE_NAME_SIZE 256
+#define KINF__LEASE_SET_SIZE  64 /* of a label's value */
+
+/* Of the Leases of shards: their set, and the hashes that their holders claim. */
+#define KINF__LEASE_SET_LABEL        "kinformer.dev/shards-of"
+#define KINF__LEASE_RANGE_ANNOTATION "kinformer.dev/shard-range"
 
 /* All zero is none. */
 struct kinf__lease {
@@ -25,6 +32,11 @@ struct kinf__lease {
     int64_t duration_ms;
     int64_t transitions;
     bool is_released; /* by its holder, and not by hand: it says "", and one second */
+    /* Of the metadata; likewise. */
+    char name[KINF__LEASE_NAME_SIZE];
+    char shards_of[KINF__LEASE_SET_SIZE];
+    bool has_range;
+    struct kinf__shard_range range;
 };
 
 void kinf__lease_release(struct kinf__lease *lease);
@@ -41,6 +53,8 @@ struct kinf__lease_claim {
     const char *renewed_at;
     int64_t duration_s;
     int64_t transitions;
+    const char *shards_of; /* NULL: it is no shard's, and metadata stays as it is */
+    const char *range;
 };
 
 /* A new one. Errors: KINF_ERR_NO_MEMORY. */

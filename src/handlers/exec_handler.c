@@ -271,8 +271,6 @@ int kinf__exec_handler_new(char *const *args, size_t n_args, bool acknowledges,
                            &(struct kinf__outbox_options){ .acknowledges = acknowledges }, err);
     if (failed == 0)
         failed = copy_args(handler, args, n_args, err);
-    if (failed == 0)
-        failed = kinf__handler_start(&handler->base, err);
     if (failed < 0) {
         kinf__handler_free(&handler->base);
         return failed;

@@ -21,7 +21,7 @@
 
 #include "handlers/handler.h"
 
-/* Starts the thread that runs it. `args` are copied. Its name is its command line. Errors:
+/* It does not run yet. `args` are copied. Its name is its command line. Errors:
  * KINF_ERR_NO_MEMORY, KINF_ERR_SYSTEM. */
 KINF_MUST_CHECK int kinf__exec_handler_new(char *const *args, size_t n_args, bool acknowledges,
                                            struct kinf__handler **ret_handler,

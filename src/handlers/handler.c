@@ -13,7 +13,7 @@
 
 bool kinf__handler_is_stopping(struct kinf__handler *handler)
 {
-    return kinf__outbox_is_closed(&handler->outbox);
+    return atomic_load(&handler->is_halted) || kinf__outbox_is_closed(&handler->outbox);
 }
 
 void kinf__handler_note_error(struct kinf__handler *handler, const char *message)
@@ -92,8 +92,17 @@ int kinf__handler_init(struct kinf__handler *handler, const struct kinf__handler
 
 int kinf__handler_start(struct kinf__handler *handler, struct kinf_error *err)
 {
-    int failed = kinf__thread_start(&handler->thread, "handler", run, handler, err);
+    int failed;
 
+    if (handler->has_thread)
+        return kinf__error_set(err, KINF_ERR_STATE, "the handler runs already");
+    if (!kinf__outbox_is_closed(&handler->outbox)) { /* which is for good */
+        kinf__waker_clear(&handler->stop);
+        handler->stop_by_ms = 0;
+    }
+    kinf__waker_clear(&handler->ended);
+    atomic_store(&handler->is_halted, false);
+    failed = kinf__thread_start(&handler->thread, "handler", run, handler, err);
     handler->has_thread = failed == 0;
     return failed;
 }
@@ -104,12 +113,26 @@ void kinf__handler_hurry(struct kinf__handler *handler)
     kinf__waker_set(&handler->outbox.wake);
 }
 
-void kinf__handler_interrupt(struct kinf__handler *handler)
+/* --- its end --- */
+
+static void begin_end(struct kinf__handler *handler)
 {
     if (handler->stop_by_ms == 0)
         handler->stop_by_ms = kinf__clock_add_ms(kinf__clock_now_ms(), handler->kind->patience_ms);
-    kinf__outbox_close(&handler->outbox);
     kinf__waker_set(&handler->stop);
+}
+
+void kinf__handler_halt(struct kinf__handler *handler)
+{
+    atomic_store(&handler->is_halted, true);
+    kinf__waker_set(&handler->outbox.wake);
+    begin_end(handler);
+}
+
+void kinf__handler_interrupt(struct kinf__handler *handler)
+{
+    kinf__outbox_close(&handler->outbox);
+    begin_end(handler);
 }
 
 static bool has_ended(const struct kinf__handler *handler)
@@ -119,9 +142,8 @@ static bool has_ended(const struct kinf__handler *handler)
                             kinf__clock_left_ms(kinf__clock_now_ms(), handler->stop_by_ms));
 }
 
-bool kinf__handler_stop(struct kinf__handler *handler)
+bool kinf__handler_join(struct kinf__handler *handler)
 {
-    kinf__handler_interrupt(handler);
     if (!handler->has_thread)
         return true;
     if (!has_ended(handler)) {
@@ -134,6 +156,12 @@ bool kinf__handler_stop(struct kinf__handler *handler)
     pthread_join(handler->thread, NULL);
     handler->has_thread = false;
     return true;
+}
+
+bool kinf__handler_stop(struct kinf__handler *handler)
+{
+    kinf__handler_interrupt(handler);
+    return kinf__handler_join(handler);
 }
 
 void kinf__handler_free(struct kinf__handler *handler)

@@ -56,6 +56,7 @@ struct kinf__handler {
     struct kinf__backoff backoff;
     /* atomic */
     _Atomic(bool) is_hurried;
+    _Atomic(bool) is_halted;
     /* the kind's to set */
     _Atomic(bool) is_running; /* the consumer is there */
     _Atomic(uint64_t) n_starts;
@@ -71,8 +72,11 @@ KINF_MUST_CHECK int kinf__handler_init(struct kinf__handler *handler,
                                        const struct kinf__handler_kind *kind, char *name,
                                        const struct kinf__outbox_options *options,
                                        struct kinf_error *err);
-/* Starts the thread. Errors: KINF_ERR_SYSTEM. */
+/* For the owner, behind a kind's new. Starts the thread, also when it was halted. Errors:
+ * KINF_ERR_STATE (it runs), KINF_ERR_SYSTEM. */
 KINF_MUST_CHECK int kinf__handler_start(struct kinf__handler *handler, struct kinf_error *err);
+/* Begins its end, which is not for good: what it is to be told waits until it is started again. */
+void kinf__handler_halt(struct kinf__handler *handler);
 bool kinf__handler_is_stopping(struct kinf__handler *handler);
 /* Ends the pause before the next attempt, now or when it begins. Any thread. */
 void kinf__handler_hurry(struct kinf__handler *handler);
@@ -86,10 +90,12 @@ void kinf__handler_pause(struct kinf__handler *handler, struct kinf__backoff *ba
 #define KINF__HANDLER_BACKOFF_BASE_MS 1000
 #define KINF__HANDLER_BACKOFF_MAX_MS  30000 /* with jitter twice this */
 
-/* Begins its end, and waits for nothing. */
+/* Begins its end for good, and waits for nothing. */
 void kinf__handler_interrupt(struct kinf__handler *handler);
 /* Waits until it has ended: three seconds at most, and a bit. Returns false if it did not: its thread
  * is in a call that does not return, which is said by name. */
+bool kinf__handler_join(struct kinf__handler *handler);
+/* Interrupts it, and joins. */
 bool kinf__handler_stop(struct kinf__handler *handler);
 /* After its feeds. Stops it, if need be. What did not end is left as it is. NULL is allowed. */
 void kinf__handler_free(struct kinf__handler *handler);

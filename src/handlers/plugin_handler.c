@@ -29,7 +29,7 @@ struct plugin_handler {
     char *path;
     struct kinf__plugin_counts counts;
     /* the thread's */
-    struct kinf__plugin *plugin; /* never NULL */
+    struct kinf__plugin *plugin; /* NULL: it is closed, and to be loaded anew */
     struct kinf__plugin *old;    /* until the plugin knows the state; NULL: there is none */
     char *config;                /* of the plugin */
     struct kinf_change change;   /* what it is told; references are held */
@@ -272,11 +272,22 @@ static void tell_until_it_fails(struct plugin_handler *handler)
         handler->n_unflushed = 0; /* it is told anew */
 }
 
+/* It was closed when the handler was halted. */
+static int load_again(struct plugin_handler *handler)
+{
+    struct kinf_error err = KINF_ERROR_INIT;
+
+    begin_call(handler, "load");
+    return end_call(handler, load_plugin(handler, &handler->plugin, &err), &err);
+}
+
 static void attend(struct kinf__handler *base)
 {
     struct plugin_handler *handler = of(base);
 
     atomic_fetch_add(&base->n_starts, 1);
+    if (handler->plugin == NULL && load_again(handler) < 0)
+        return;
     (void)follow_request(handler);
     if (!kinf__plugin_is_open(handler->plugin) &&
         open_plugin(handler, handler->plugin, handler->config) < 0)
@@ -293,6 +304,7 @@ static void end(struct kinf__handler *base)
 
     if (handler->n_unflushed != 0)
         (void)flush(handler);
+    handler->n_unflushed = 0;
     close_plugin(handler, KINF__TAKE(handler->old));
     close_plugin(handler, KINF__TAKE(handler->plugin));
 }
@@ -344,8 +356,6 @@ int kinf__plugin_handler_new(const char *path, const char *config,
     }
     failed = kinf__handler_init(&handler->base, &kind,
                                 strdup(kinf__plugin_table(handler->plugin)->name), &options, err);
-    if (failed == 0)
-        failed = kinf__handler_start(&handler->base, err);
     if (failed < 0) {
         kinf__handler_free(&handler->base);
         return failed;

@@ -318,8 +318,6 @@ int kinf__webhook_handler_new(const struct kinf__webhook_options *options,
                                 &(struct kinf__outbox_options){ .acknowledges = true }, err);
     if (failed == 0)
         failed = fill(webhook, options, err);
-    if (failed == 0)
-        failed = kinf__handler_start(&webhook->base, err);
     if (failed < 0) {
         kinf__handler_free(&webhook->base);
         return failed;

@@ -50,7 +50,7 @@ struct kinf__webhook_options {
 /* Reads what the files hold, and starts nothing. Errors: as kinf__site_client_new(). */
 KINF_MUST_CHECK int kinf__webhook_check(const struct kinf__webhook_options *options,
                                         struct kinf_error *err);
-/* Starts the thread that posts. What `options` point to is copied. Its name is the URL without what is
+/* It posts nothing yet. What `options` point to is copied. Its name is the URL without what is
  * behind a '?'. Errors: also KINF_ERR_SYSTEM. */
 KINF_MUST_CHECK int kinf__webhook_handler_new(const struct kinf__webhook_options *options,
                                               struct kinf__handler **ret_handler,

@@ -4,11 +4,14 @@
  */
 #include "object/shard.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/compiler.h"
 #include "base/error.h"
+#include "base/misuse.h"
 
 #define N_DIGITS 16
 
@@ -19,14 +22,9 @@ static const struct kinf_str field_names[] = {
     [FIELD_NAMESPACE] = { "object.metadata.namespace", 25 },
 };
 
-struct range {
-    uint64_t first;
-    uint64_t last; /* included, so that the end of all hashes needs no 65th bit */
-};
-
 struct kinf__shard_selector {
     enum field field;
-    struct range *ranges;
+    struct kinf__shard_range *ranges;
     size_t n_ranges;
     char text[];
 };
@@ -106,7 +104,7 @@ static int take_bound(struct parser *parser, uint64_t *ret_bound, bool *ret_is_b
     return 0;
 }
 
-static int take_bounds(struct parser *parser, struct range *ret_range)
+static int take_bounds(struct parser *parser, struct kinf__shard_range *ret_range)
 {
     const char *start_at = parser->at;
     uint64_t start = 0, end = 0;
@@ -124,14 +122,14 @@ static int take_bounds(struct parser *parser, struct range *ret_range)
         parser->at = start_at;
         return fail(parser, "a range starts below its end");
     }
-    *ret_range = (struct range){ start, end - 1 };
+    *ret_range = (struct kinf__shard_range){ start, end - 1 };
     return 0;
 }
 
-static int add_range(struct parser *parser, struct range range)
+static int add_range(struct parser *parser, struct kinf__shard_range range)
 {
     struct kinf__shard_selector *selector = parser->selector;
-    struct range *ranges =
+    struct kinf__shard_range *ranges =
         reallocarray(selector->ranges, selector->n_ranges + 1, sizeof *selector->ranges);
 
     if (ranges == NULL)
@@ -145,7 +143,7 @@ static int take_range(struct parser *parser)
 {
     struct kinf__shard_selector *selector = parser->selector;
     const char *field_at;
-    struct range range = { .first = 0 };
+    struct kinf__shard_range range = { .first = 0 };
     enum field field = FIELD_UID;
     int r;
 
@@ -176,6 +174,89 @@ static int parse(struct parser *parser)
         r = take_range(parser);
     while (r == 0 && take(parser, "||"));
     return r == 0 && parser->at[0] != '\0' ? fail(parser, "|| or the end expected") : r;
+}
+
+/* --- equal parts --- */
+
+/* Where the part begins, rounded down. Of the last one's end, 2^64, it is 0. */
+static uint64_t start_of(unsigned n_shards, unsigned shard)
+{
+    return (uint64_t)(((unsigned __int128)shard << 64) / n_shards);
+}
+
+struct kinf__shard_range kinf__shard_range_of(unsigned n_shards, unsigned shard)
+{
+    return (struct kinf__shard_range){ start_of(n_shards, shard),
+                                       start_of(n_shards, shard + 1) - 1 };
+}
+
+bool kinf__shard_ranges_overlap(struct kinf__shard_range a, struct kinf__shard_range b)
+{
+    return a.first <= b.last && b.first <= a.last;
+}
+
+/* "0x" and the digits of `last` + 1. */
+static void write_end(uint64_t last, char text[2 + N_DIGITS + 2])
+{
+    snprintf(text, 2 + N_DIGITS + 2, last == UINT64_MAX ? "0x1%016" PRIx64 : "0x%016" PRIx64,
+             last + 1);
+}
+
+void kinf__shard_range_write(struct kinf__shard_range range, char text[KINF__SHARD_RANGE_SIZE])
+{
+    char end[2 + N_DIGITS + 2];
+
+    write_end(range.last, end);
+    snprintf(text, KINF__SHARD_RANGE_SIZE, "0x%016" PRIx64 ",%s", range.first, end);
+}
+
+bool kinf__shard_range_read(const char *text, struct kinf__shard_range *ret_range)
+{
+    const char *comma = strchr(text, ',');
+    char again[KINF__SHARD_RANGE_SIZE];
+    struct kinf__shard_range range;
+
+    if (comma == NULL)
+        return false;
+    range.first = strtoull(text, NULL, 16);
+    range.last = strlen(comma) == 1 + 2 + N_DIGITS ? strtoull(comma + 1, NULL, 16) - 1 : UINT64_MAX;
+    kinf__shard_range_write(range, again);
+    if (strcmp(text, again) != 0 || range.first > range.last)
+        return false;
+    *ret_range = range;
+    return true;
+}
+
+int kinf__shard_check(unsigned n_shards, unsigned shard, struct kinf_error *err)
+{
+    if (n_shards == 0 || n_shards > KINF_SHARDS_MAX)
+        return kinf__error_set(err, KINF_ERR_INVALID, "the number of shards is 1 to %d, not %u",
+                               KINF_SHARDS_MAX, n_shards);
+    if (shard >= n_shards)
+        return kinf__error_set(err, KINF_ERR_INVALID,
+                               "of %u shards the last one is %u: there is no shard %u", n_shards,
+                               n_shards - 1, shard);
+    return 0;
+}
+
+int kinf_shard_selector(enum kinf_shard_by by, unsigned n_shards, unsigned shard,
+                        char ret_text[KINF_SHARD_SELECTOR_SIZE], struct kinf_error *err)
+{
+    KINF__REFUSE_NULL(err, KINF_ERR_INVALID, ret_text);
+
+    struct kinf__shard_range range;
+    char end[2 + N_DIGITS + 2];
+
+    if (kinf__shard_check(n_shards, shard, err) < 0)
+        return KINF_ERR_INVALID;
+    if (by != KINF_SHARD_BY_UID && by != KINF_SHARD_BY_NAMESPACE)
+        return kinf__error_set(err, KINF_ERR_INVALID, "shards are by uid or by namespace");
+    range = kinf__shard_range_of(n_shards, shard);
+    write_end(range.last, end);
+    snprintf(ret_text, KINF_SHARD_SELECTOR_SIZE, "shardRange(%s, '0x%016" PRIx64 "', '%s')",
+             field_names[by == KINF_SHARD_BY_UID ? FIELD_UID : FIELD_NAMESPACE].bytes, range.first,
+             end);
+    return 0;
 }
 
 /* --- exported --- */

@@ -19,9 +19,16 @@
 
 #include <kinformer/error.h>
 #include <kinformer/object.h>
+#include <kinformer/selector.h>
 #include <kinformer/str.h>
 
 struct kinf__shard_selector;
+
+/* `last` is included, so that the end of all hashes needs no 65th bit. */
+struct kinf__shard_range {
+    uint64_t first;
+    uint64_t last;
+};
 
 /* Errors: KINF_ERR_PARSE (with the column), KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__shard_selector_parse(const char *text,
@@ -37,5 +44,19 @@ bool kinf__shard_selector_matches(const struct kinf__shard_selector *selector,
 
 /* FNV-1a with 64 bits. */
 uint64_t kinf__shard_hash(struct kinf_str text);
+
+/* Of `n_shards` parts of all hashes the one with this number, from 0: those of one n_shards have no
+ * gap and do not overlap, and differ by one hash at most in size. */
+struct kinf__shard_range kinf__shard_range_of(unsigned n_shards, unsigned shard);
+bool kinf__shard_ranges_overlap(struct kinf__shard_range a, struct kinf__shard_range b);
+
+/* As a selector has its bounds, "0x0000000000000000,0x8000000000000000": [start, end). */
+#define KINF__SHARD_RANGE_SIZE 48
+void kinf__shard_range_write(struct kinf__shard_range range, char text[KINF__SHARD_RANGE_SIZE]);
+/* Returns false for what was not written so. */
+bool kinf__shard_range_read(const char *text, struct kinf__shard_range *ret_range);
+
+/* 0 if there is such a shard. Errors: KINF_ERR_INVALID. */
+KINF_MUST_CHECK int kinf__shard_check(unsigned n_shards, unsigned shard, struct kinf_error *err);
 
 #endif

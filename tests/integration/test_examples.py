@@ -9,7 +9,8 @@ import tempfile
 import time
 import unittest
 
-from harness import IS_SIMULATED, PATIENCE, ROOT, Example, Proxy, cluster, needs_sim, wait_until
+from harness import (IS_SIMULATED, PATIENCE, ROOT, Example, Proxy, cluster, fnv1a64, needs_sim,
+                     wait_until)
 from sim import Sim
 
 SPACE = "examples"
@@ -295,6 +296,30 @@ class SampleController(ExampleCase):
         self.asked.wait_at_rest()
         self.assertEqual(n_writes("deployments"), n)
         sample.stop()
+
+    def test_each_of_three_shards_has_its_foos(self):
+        shards = [self.start("--shards", "3", "--shard", str(i)) for i in range(3)]
+        for shard in shards:
+            wait_until(lambda s=shard: "leads lease=" in s.log_text(), "each leads")
+        for i in range(12):
+            put_foo(f"foo-{i}", deploymentName=f"web-{i}", replicas=1)
+        for i in range(12):
+            self.wait_replicas(f"web-{i}", 1)
+        # What one has left nobody does, until its part has another one.
+        hashes = [int(fnv1a64(get(FOOS, f"foo-{i}")["metadata"]["uid"].encode()), 16) for i in range(12)]
+        left = {f"web-{i}" for i, value in enumerate(hashes) if 3 * value >> 64 == 1}
+        shards[1].stop()
+        for i in range(12):
+            patch(FOOS, f"foo-{i}", spec={"replicas": 2})
+        for name in {f"web-{i}" for i in range(12)} - left:
+            self.wait_replicas(name, 2)
+        time.sleep(REST_S)
+        self.assertEqual({name for name in (f"web-{i}" for i in range(12)) if replicas(name) == 1}, left)
+        again = self.start("--shards", "3", "--shard", "1")
+        for name in left:
+            self.wait_replicas(name, 2)
+        for shard in (shards[0], shards[2], again):
+            shard.stop()
 
     def test_one_of_two_acts_and_hands_over(self):
         first = self.start("--leader-elect")

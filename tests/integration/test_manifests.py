@@ -13,7 +13,7 @@ from test_serve import ask
 from test_state import At
 
 CONFIG = os.path.join(ROOT, "config")
-WORKLOADS = ("sidecar", "daemonset", "deployment")
+WORKLOADS = ("sidecar", "daemonset", "deployment", "sharded")
 ACCOUNT = "system:serviceaccount:default:kinformerd"
 # In the image beside what the program is linked with.
 OTHER_PACKAGES = {"ca-certificates", "curl"}
@@ -34,7 +34,7 @@ def pod_of(objects):
     for item in objects:
         if item["kind"] == "Pod":
             return item["spec"]
-        if item["kind"] in ("DaemonSet", "Deployment"):
+        if item["kind"] in ("DaemonSet", "Deployment", "StatefulSet"):
             return item["spec"]["template"]["spec"]
     raise AssertionError("no pod")
 
@@ -70,7 +70,7 @@ class ManifestsTest(unittest.TestCase):
         for name, objects in self.objects.items():
             with self.subTest(name):
                 text = configuration_of(objects)
-                code, _, problem = self.check_config(text, NODE_NAME="worker-1")
+                code, _, problem = self.check_config(text, NODE_NAME="worker-1", SHARDS="3", POD_INDEX="2")
                 self.assertEqual(code, 0, problem)
 
     def test_a_node_cache_has_its_node(self):
@@ -80,6 +80,26 @@ class ManifestsTest(unittest.TestCase):
         text = configuration_of(self.objects["daemonset"])
         self.assertEqual(re.findall(r"fieldSelector: (.*)", text),
                          ["spec.nodeName=$(NODE_NAME)", "metadata.name=$(NODE_NAME)"])
+
+    def test_a_shard_has_its_number(self):
+        stateful_set = next(item["spec"] for item in self.objects["sharded"] if item["kind"] == "StatefulSet")
+        environment = {item["name"]: item for item in container_of(pod_of(self.objects["sharded"]))["env"]}
+        self.assertEqual(set(environment), {"SHARDS", "POD_INDEX"})
+        self.assertEqual(environment["SHARDS"]["value"], str(stateful_set["replicas"]))
+        self.assertEqual(environment["POD_INDEX"]["valueFrom"]["fieldRef"]["fieldPath"],
+                         "metadata.labels['apps.kubernetes.io/pod-index']")
+        text = configuration_of(self.objects["sharded"])
+        self.assertEqual(re.findall(r"^(shards?|lease): (.*)$", text, re.M),
+                         [("shards", "$(SHARDS)"), ("shard", "$(POD_INDEX)"), ("lease", "kinformerd")])
+        code, _, problem = self.check_config(text, SHARDS="3", POD_INDEX="3")
+        self.assertEqual((code, "there is no shard 3" in problem), (2, True), problem)
+
+    @needs_cluster("roles")
+    def test_the_account_may_hold_a_lease(self):
+        for verb in ("get", "create", "update", "list"):
+            with self.subTest(verb):
+                self.assertEqual(self.can(verb, "leases.coordination.k8s.io", "default"), "yes")
+                self.assertEqual(self.can(verb, "leases.coordination.k8s.io", "kube-system"), "no")
 
     @needs_cluster("roles")
     def test_the_account_may_read_what_each_configuration_names(self):
@@ -93,9 +113,10 @@ class ManifestsTest(unittest.TestCase):
         self.assertEqual(self.can("create", "subjectaccessreviews.authorization.k8s.io"), "yes")
         self.assertEqual(self.can("list", "secrets"), "no")
 
-    def can(self, verb, resource):
+    def can(self, verb, resource, name_space=None):
+        where = ["--all-namespaces"] if name_space is None else ["-n", name_space]
         done = subprocess.run([cluster().env["KINF_KUBECTL"], "--kubeconfig", cluster().kubeconfig(), "auth", "can-i",
-                               verb, resource, "--as", ACCOUNT, "--all-namespaces"], stdout=subprocess.PIPE,
+                               verb, resource, "--as", ACCOUNT, *where], stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True, check=False)
         return done.stdout.strip()
 

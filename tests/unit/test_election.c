@@ -9,6 +9,7 @@
 
 #include "elector/election.h"
 #include "unit/allocation.h"
+#include "unit/lease_server.h"
 #include "unit/test.h"
 
 #define LEASE_MS 15000
@@ -18,85 +19,23 @@
 
 /* --- a server with one Lease --- */
 
-struct server {
-    char text[4096]; /* "": there is none */
-    unsigned version;
-    char calls[256]; /* "get create update..." */
-};
-
-/* Stores it under the next version, which stands first in its metadata. */
-static void put(struct server *server, const char *text)
-{
-    const char *metadata = strstr(text, "\"metadata\":{"), *rest;
-    char stored[sizeof server->text];
-
-    assert_non_null(metadata);
-    metadata += strlen("\"metadata\":{");
-    rest = metadata;
-    if (strncmp(rest, "\"resourceVersion\"", strlen("\"resourceVersion\"")) == 0)
-        rest = strchr(rest, ',') + 1;
-    snprintf(stored, sizeof stored, "%.*s\"resourceVersion\":\"%u\",%s", (int)(metadata - text),
-             text, ++server->version, rest);
-    memcpy(server->text, stored, sizeof stored);
-}
-
-static bool has_newest_version(const struct server *server, const char *body)
-{
-    char version[64];
-
-    snprintf(version, sizeof version, "\"resourceVersion\":\"%u\"", server->version);
-    return strstr(body, version) != NULL;
-}
-
-/* What the server does with a request; its answer is server->text. */
-static int serve_text(struct server *server, enum kinf__election_verb verb, const char *body)
-{
-    bool is_there = server->text[0] != '\0';
-
-    switch (verb) {
-    case KINF__ELECTION_GET:
-        return is_there ? 0 : KINF_ERR_NOT_FOUND;
-    case KINF__ELECTION_CREATE:
-        if (is_there)
-            return KINF_ERR_EXISTS;
-        break;
-    default:
-        if (!is_there)
-            return KINF_ERR_NOT_FOUND;
-        if (!has_newest_version(server, body))
-            return KINF_ERR_CONFLICT;
-    }
-    put(server, body);
-    return 0;
-}
-
-static int serve(struct server *server, const struct kinf__election_step *step)
+static int serve(struct lease_server *server, const struct kinf__election_step *step)
 {
     char body[sizeof server->text];
 
     snprintf(body, sizeof body, "%.*s", (int)step->body.len,
              step->body.bytes != NULL ? step->body.bytes : "");
-    return serve_text(server, step->verb, body);
+    return lease_server_answer(server, step->verb, body);
 }
 
 /* --- one elector --- */
 
 static void stand(struct kinf__election *election, const char *identity)
 {
-    const struct kinf__election_terms terms = {
-        "ns", "lock", identity, LEASE_MS, RENEW_MS, RETRY_MS
-    };
+    const struct kinf__election_terms terms = { "ns",     "lock", identity, LEASE_MS, RENEW_MS,
+                                                RETRY_MS, NULL,   0,        0 };
 
     kinf__election_init(election, &terms);
-}
-
-static void note_call(struct server *server, enum kinf__election_verb verb)
-{
-    static const char *const names[] = { "wait", "get", "create", "update", "done" };
-    size_t len = strlen(server->calls);
-
-    snprintf(server->calls + len, sizeof server->calls - len, "%s%s", len != 0 ? " " : "",
-             names[verb]);
 }
 
 static int answer(struct kinf__election *election, int64_t now_ms, int code, const char *text)
@@ -107,7 +46,7 @@ static int answer(struct kinf__election *election, int64_t now_ms, int code, con
 }
 
 /* Serves all that is asked at this time; returns until when nothing will be. */
-static int64_t run(struct kinf__election *election, struct server *server, int64_t now_ms)
+static int64_t run(struct kinf__election *election, struct lease_server *server, int64_t now_ms)
 {
     struct kinf__election_step step;
 
@@ -116,14 +55,14 @@ static int64_t run(struct kinf__election *election, struct server *server, int64
         kinf__election_next(election, now_ms, WALL_MS + now_ms, 0, &step);
         if (step.verb == KINF__ELECTION_WAIT || step.verb == KINF__ELECTION_DONE)
             return step.until_ms;
-        note_call(server, step.verb);
+        lease_server_note(server, step.verb);
         answer(election, now_ms, serve(server, &step), server->text);
     }
 }
 
 /* One who stands, and the server; to begin with it has no Lease. */
 struct bout {
-    struct server server;
+    struct lease_server server;
     struct kinf__election a;
 };
 
@@ -170,7 +109,7 @@ static void assert_has(const char *text, const char *part)
 static void an_absent_lease_is_created(void **state)
 {
     struct bout *bout = *state;
-    struct server *server = &bout->server;
+    struct lease_server *server = &bout->server;
     struct kinf__election *e = &bout->a;
 
     assert_int_equal(run(e, server, 100), 100 + RETRY_MS);
@@ -194,10 +133,10 @@ static void a_free_lease_is_taken_at_once(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof free_ones / sizeof free_ones[0]; i++) {
-        struct server server = { .version = 4 };
+        struct lease_server server = { .version = 4 };
         struct kinf__election e;
 
-        put(&server, free_ones[i]);
+        lease_server_put(&server, free_ones[i]);
         stand(&e, "a");
         run(&e, &server, 100);
         assert_string_equal(server.calls, "get update");
@@ -211,11 +150,11 @@ static void a_free_lease_is_taken_at_once(void **state)
 static void a_held_lease_is_waited_out_by_our_clock_alone(void **state)
 {
     struct bout *bout = *state;
-    struct server *server = &bout->server;
+    struct lease_server *server = &bout->server;
     struct kinf__election *e = &bout->a;
     int64_t now = 100;
 
-    put(server, HELD("b", "5"));
+    lease_server_put(server, HELD("b", "5"));
     /* Its times are long over: that is nothing to us. */
     while (now < 100 + 5000) {
         assert_false(kinf__election_leads(e, now));
@@ -231,7 +170,7 @@ static void a_held_lease_is_waited_out_by_our_clock_alone(void **state)
 static void every_renewal_that_is_seen_begins_the_wait_anew(void **state)
 {
     struct bout *bout = *state;
-    struct server *server = &bout->server;
+    struct lease_server *server = &bout->server;
     struct kinf__election *e = &bout->a;
     int64_t now = 0;
 
@@ -242,12 +181,12 @@ static void every_renewal_that_is_seen_begins_the_wait_anew(void **state)
                  LEASE(",\"spec\":{\"holderIdentity\":\"b\",\"leaseDurationSeconds\":3,"
                        "\"renewTime\":\"t%d\"}"),
                  i);
-        put(server, text);
+        lease_server_put(server, text);
         now = run(e, server, now);
         assert_false(kinf__election_leads(e, now));
     }
     /* A label is no sign of life. */
-    put(server, server->text);
+    lease_server_put(server, server->text);
     run(e, server, now);
     assert_int_equal(e->free_ms, run(e, server, e->free_ms - 1));
 }
@@ -259,10 +198,10 @@ static void what_cannot_be_meant_as_a_duration_is_our_own(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        struct server server = { .version = 0 };
+        struct lease_server server = { .version = 0 };
         struct kinf__election e;
 
-        put(&server, bad[i]);
+        lease_server_put(&server, bad[i]);
         stand(&e, "a");
         run(&e, &server, 100);
         run(&e, &server, 100 + LEASE_MS - 1);
@@ -276,11 +215,11 @@ static void what_cannot_be_meant_as_a_duration_is_our_own(void **state)
 /* L5 */
 static void a_lease_of_our_name_that_we_have_not_written_is_anothers(void **state)
 {
-    struct server server = { .version = 0 };
+    struct lease_server server = { .version = 0 };
     struct kinf__election e;
 
     (void)state;
-    put(&server, HELD("a", "15"));
+    lease_server_put(&server, HELD("a", "15"));
     stand(&e, "a");
     run(&e, &server, 100);
     assert_string_equal(server.calls, "get");
@@ -290,7 +229,7 @@ static void a_lease_of_our_name_that_we_have_not_written_is_anothers(void **stat
     assert_int_equal(e.term, 8);
     kinf__election_release(&e);
 
-    put(&server, LEASE(",\"spec\":{\"holderIdentity\":\"a\"}"));
+    lease_server_put(&server, LEASE(",\"spec\":{\"holderIdentity\":\"a\"}"));
     stand(&e, "a");
     run(&e, &server, 100);
     assert_string_equal(server.calls, "get");
@@ -300,7 +239,7 @@ static void a_lease_of_our_name_that_we_have_not_written_is_anothers(void **stat
 static void renewals_are_one_write_each(void **state)
 {
     struct bout *bout = *state;
-    struct server *server = &bout->server;
+    struct lease_server *server = &bout->server;
     struct kinf__election *e = &bout->a;
     int64_t now;
 
@@ -312,7 +251,7 @@ static void renewals_are_one_write_each(void **state)
     }
     assert_has(server->text, "\"acquireTime\":\"2023-11-14T22:13:20.000000Z\"");
     /* Another's label: what is there is read, and written again. */
-    put(server, server->text);
+    lease_server_put(server, server->text);
     now = run(e, server, now);
     assert_string_equal(server->calls, "update get update");
     now = run(e, server, now);
@@ -323,10 +262,11 @@ static void renewals_are_one_write_each(void **state)
 static void what_is_not_ours_is_kept(void **state)
 {
     struct bout *bout = *state;
-    struct server *server = &bout->server;
+    struct lease_server *server = &bout->server;
     struct kinf__election *e = &bout->a;
 
-    put(server, "{\"apiVersion\":\"coordination.k8s.io/v1\",\"metadata\":{\"labels\":{\"a\":\"b\"},"
+    lease_server_put(
+        server, "{\"apiVersion\":\"coordination.k8s.io/v1\",\"metadata\":{\"labels\":{\"a\":\"b\"},"
                 "\"annotations\":{\"spec\":\"{\\\"x\\\"\"}},\"spec\":{\"preferredHolder\":\"c\","
                 "\"leaseTransitions\":-4,\"strategy\":\"OldestEmulationVersion\",\"new\":[1,{}]},"
                 "\"status\":1}");
@@ -356,13 +296,13 @@ static struct kinf__election_step expect(struct kinf__election *election, int64_
 static void time_counts_from_when_the_renewal_was_sent(void **state)
 {
     struct bout *bout = *state;
-    struct server *server = &bout->server;
+    struct lease_server *server = &bout->server;
     struct kinf__election *e = &bout->a;
 
     run(e, server, 0);
     assert_true(kinf__election_leads(e, RENEW_MS - 1));
     assert_false(kinf__election_leads(e, RENEW_MS));
-    put(server, server->text);
+    lease_server_put(server, server->text);
     e->is_newest = true;
     expect(e, 2000, KINF__ELECTION_UPDATE);
     answer(e, 6000, 0, server->text);
@@ -374,7 +314,7 @@ static void time_counts_from_when_the_renewal_was_sent(void **state)
 static void requests_of_a_leader_end_with_its_time(void **state)
 {
     struct bout *bout = *state;
-    struct server *server = &bout->server;
+    struct lease_server *server = &bout->server;
     struct kinf__election *e = &bout->a;
 
     run(e, server, 0);
@@ -387,7 +327,7 @@ static void requests_of_a_leader_end_with_its_time(void **state)
 static void an_answer_that_comes_too_late_makes_no_leader(void **state)
 {
     struct bout *bout = *state;
-    struct server *server = &bout->server;
+    struct lease_server *server = &bout->server;
     struct kinf__election *e = &bout->a;
     struct kinf__election_step step;
 
@@ -403,13 +343,13 @@ static void an_answer_that_comes_too_late_makes_no_leader(void **state)
 /* L3 */
 static void who_finds_another_in_the_lease_leads_no_more(void **state)
 {
-    struct server server = { .version = 0 };
+    struct lease_server server = { .version = 0 };
     struct kinf__election e;
 
     (void)state;
     stand(&e, "a");
     run(&e, &server, 0);
-    put(&server, HELD("b", "15"));
+    lease_server_put(&server, HELD("b", "15"));
     run(&e, &server, 2000);
     assert_string_equal(server.calls, "update get");
     assert_false(kinf__election_leads(&e, 2000));
@@ -420,7 +360,7 @@ static void who_finds_another_in_the_lease_leads_no_more(void **state)
     stand(&e, "a");
     run(&e, &server, 0);
     *strstr(strstr(server.text, "leaseTransitions"), "0") = '1';
-    put(&server, server.text);
+    lease_server_put(&server, server.text);
     run(&e, &server, 2000);
     assert_false(kinf__election_leads(&e, 2000));
     kinf__election_release(&e);
@@ -429,7 +369,7 @@ static void who_finds_another_in_the_lease_leads_no_more(void **state)
 static void a_leader_whose_lease_was_deleted_makes_it_again(void **state)
 {
     struct bout *bout = *state;
-    struct server *server = &bout->server;
+    struct lease_server *server = &bout->server;
     struct kinf__election *e = &bout->a;
 
     run(e, server, 0);
@@ -462,10 +402,10 @@ static void who_starts_behind_a_deletion_leads_beside_the_holder_until_its_renew
 static void a_deleted_lease_is_waited_out_by_those_who_had_seen_it(void **state)
 {
     struct bout *bout = *state;
-    struct server *server = &bout->server;
+    struct lease_server *server = &bout->server;
     struct kinf__election *e = &bout->a;
 
-    put(server, HELD("b", "15"));
+    lease_server_put(server, HELD("b", "15"));
     run(e, server, 0);
     server->text[0] = '\0';
     for (int64_t now = 0; now < LEASE_MS; now = run(e, server, now))
@@ -488,13 +428,13 @@ static void a_lease_that_a_person_takes_from_its_holder_is_waited_out(void **sta
 
     (void)state;
     for (size_t i = 0; i < sizeof edited / sizeof edited[0]; i++) {
-        struct server server = { .version = 0 };
+        struct lease_server server = { .version = 0 };
         struct kinf__election e;
 
-        put(&server, HELD("b", "15"));
+        lease_server_put(&server, HELD("b", "15"));
         stand(&e, "a");
         run(&e, &server, 0);
-        put(&server, edited[i]);
+        lease_server_put(&server, edited[i]);
         for (int64_t now = 0; now < LEASE_MS; now = run(&e, &server, now))
             assert_false(kinf__election_leads(&e, now));
         run(&e, &server, LEASE_MS);
@@ -507,7 +447,7 @@ static void a_lease_that_a_person_takes_from_its_holder_is_waited_out(void **sta
 static void a_take_over_whose_answer_was_lost_is_known_again(void **state)
 {
     struct bout *bout = *state;
-    struct server *server = &bout->server;
+    struct lease_server *server = &bout->server;
     struct kinf__election *e = &bout->a;
     struct kinf__election_step step;
 
@@ -526,7 +466,7 @@ static void answers_that_are_no_leases_are_failures(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        struct server server = { .version = 0 };
+        struct lease_server server = { .version = 0 };
         struct kinf__election_step step;
         struct kinf__election e;
 
@@ -552,10 +492,10 @@ static void answers_that_are_no_leases_are_failures(void **state)
 static void a_number_at_its_end_stays_there(void **state)
 {
     struct bout *bout = *state;
-    struct server *server = &bout->server;
+    struct lease_server *server = &bout->server;
     struct kinf__election *e = &bout->a;
 
-    put(server, LEASE(",\"spec\":{\"leaseTransitions\":2147483647}"));
+    lease_server_put(server, LEASE(",\"spec\":{\"leaseTransitions\":2147483647}"));
     run(e, server, 0);
     assert_true(kinf__election_leads(e, 0));
     assert_has(server->text, "\"leaseTransitions\":2147483647");
@@ -565,7 +505,7 @@ static void a_number_at_its_end_stays_there(void **state)
 
 static void released_it_is_nobodys(void **state)
 {
-    struct server server = { .version = 0 };
+    struct lease_server server = { .version = 0 };
     struct kinf__election e, other;
 
     (void)state;
@@ -589,7 +529,7 @@ static void released_it_is_nobodys(void **state)
 static void a_release_is_tried_again_after_a_conflict(void **state)
 {
     struct bout *bout = *state;
-    struct server *server = &bout->server;
+    struct lease_server *server = &bout->server;
     struct kinf__election *e = &bout->a;
 
     run(e, server, 0);
@@ -597,7 +537,7 @@ static void a_release_is_tried_again_after_a_conflict(void **state)
     kinf__election_begin_release(e, 3000);
     expect(e, 1000, KINF__ELECTION_GET);
     answer(e, 1000, 0, server->text);
-    put(server, server->text);
+    lease_server_put(server, server->text);
     expect(e, 1000, KINF__ELECTION_UPDATE);
     answer(e, 1000, KINF_ERR_CONFLICT, "");
     run(e, server, 1000);
@@ -608,7 +548,7 @@ static void a_release_is_tried_again_after_a_conflict(void **state)
 /* L7 */
 static void only_what_is_ours_is_released_and_only_in_time(void **state)
 {
-    struct server server = { .version = 0 };
+    struct lease_server server = { .version = 0 };
     struct kinf__election e;
 
     (void)state;
@@ -619,7 +559,7 @@ static void only_what_is_ours_is_released_and_only_in_time(void **state)
 
     stand(&e, "a");
     run(&e, &server, 0);
-    put(&server, HELD("b", "15"));
+    lease_server_put(&server, HELD("b", "15"));
     kinf__election_resign(&e);
     kinf__election_begin_release(&e, 3000);
     run(&e, &server, 1000);
@@ -642,11 +582,11 @@ static void without_memory_a_try_fails_and_the_next_succeeds(void **state)
 {
     (void)state;
     for (size_t n = 1;; n++) {
-        struct server server = { .version = 0 };
+        struct lease_server server = { .version = 0 };
         struct kinf__election e;
         bool has_failed;
 
-        put(&server, HELD("", "15"));
+        lease_server_put(&server, HELD("", "15"));
         stand(&e, "a");
         test_fail_allocation(n);
         run(&e, &server, 0);
@@ -679,7 +619,7 @@ struct message {
 
 struct world {
     struct test_random random;
-    struct server server;
+    struct lease_server server;
     struct kinf__election electors[N_ELECTORS];
     struct message messages[N_MESSAGES];
     bool is_waiting[N_ELECTORS]; /* for an answer */
@@ -731,7 +671,7 @@ static void move_message(struct world *world, struct message *message)
 {
     if (!message->is_applied && world->now_ms >= message->arrives_ms) {
         message->is_applied = true;
-        message->code = serve_text(&world->server, message->verb, message->body);
+        message->code = lease_server_answer(&world->server, message->verb, message->body);
         snprintf(message->answer, sizeof message->answer, "%s", world->server.text);
     }
     if (message->from >= 0 && world->frozen_until_ms[message->from] <= world->now_ms) {
@@ -782,7 +722,7 @@ static void empty_lease(struct world *world)
 
     snprintf(text, sizeof text, LEASE(",\"spec\":{\"leaseTransitions\":%d}"),
              atoi(number + strlen("\"leaseTransitions\":")));
-    put(&world->server, text);
+    lease_server_put(&world->server, text);
     world->emptied_ms = world->now_ms;
     world->n_emptied++;
 }
@@ -800,7 +740,7 @@ static void disturb(struct world *world, int i)
         break;
     case 2: /* a label */
         if (world->server.text[0] != '\0')
-            put(&world->server, world->server.text);
+            lease_server_put(&world->server, world->server.text);
         break;
     case 3:
         if (all_have_seen_its_time(world))

@@ -206,6 +206,53 @@ static void one_leads_and_hands_over_when_it_stops(void **state)
     assert_int_equal(other_told.n_stopped, 1);
 }
 
+static struct kinf_elector *start_shard(struct stage *stage, const char *identity, unsigned n,
+                                        unsigned shard, struct told *told)
+{
+    struct kinf_elector_options options = options_of(identity, told);
+    struct kinf_elector *elector;
+
+    options.n_shards = n;
+    options.shard = shard;
+    elector = make(stage, &options);
+    must(stage, kinf_elector_start(elector, &stage->err));
+    return elector;
+}
+
+/* L8 */
+static void a_shard_waits_for_the_one_that_has_its_hashes_and_says_so(void **state)
+{
+    struct stage *stage = *state;
+    struct kinf_elector *one = start_shard(stage, "one", 3, 0, NULL), *two, *three;
+    struct kinf_elector_status status = { .leads = true };
+
+    must(stage, kinf_elector_wait(one, PATIENCE_MS, &stage->err));
+    two = start_shard(stage, "two", 2, 0, NULL); /* the same Lease */
+    three = start_shard(stage, "three", 4, 1, &stage->told);
+    assert_int_equal(kinf_elector_wait(three, LEASE_MS + 500, &stage->err), KINF_ERR_TIMEOUT);
+    assert_non_null(strstr(stage->err.message, "the Lease default/lock-1 is nobody's; waits for "
+                                               "lock-0, which one holds"));
+    kinf_elector_status(three, &status);
+    assert_non_null(strstr(status.reason, "waits for lock-0, which one holds"));
+    assert_false(status.leads);
+    assert_int_equal(status.n_failures, 0);
+    kinf_elector_status(two, &status);
+    assert_string_equal(status.leader, "one");
+    assert_int_equal(stage->told.n_started, 0);
+
+    kinf_elector_free(one);
+    /* Two and three overlap: one of them leads, the other one waits for it. */
+    WAIT_FOR(kinf_elector_leads(two) || kinf_elector_leads(three));
+    assert_true(kinf_elector_leads(two) != kinf_elector_leads(three));
+    kinf_elector_free(two);
+    must(stage, kinf_elector_wait(three, PATIENCE_MS, &stage->err));
+    kinf_elector_status(three, &status);
+    assert_string_equal(status.reason, "");
+    WAIT_FOR(stage->told.n_started == 1);
+    kinf_elector_free(three);
+    assert_int_equal(stage->told.n_stopped, 1);
+}
+
 /* L2 */
 static void a_leap_of_time_ends_a_term_at_once(void **state)
 {
@@ -569,6 +616,12 @@ static void what_cannot_be_meant_is_refused(void **state)
     REFUSES(lease_ms, 86400001, "a day");
     REFUSES(retry_ms, RENEW_MS, "1.2 times");
     REFUSES(size, 3, "size");
+    REFUSES(shard, 1, "a shard needs n_shards");
+    REFUSES(n_shards, KINF_SHARDS_MAX + 1, "1 to 1000");
+    good.n_shards = 3;
+    REFUSES(shard, 3, "no shard 3");
+    long_one[64] = '\0';
+    REFUSES(name, long_one, "63 bytes");
 #undef REFUSES
 }
 
@@ -590,6 +643,7 @@ static void without_memory_there_is_none(void **state)
     struct kinf_elector_options options = options_of("a", &stage->told);
     struct kinf_elector *elector = NULL;
 
+    options.n_shards = 2;
     for (size_t n = 1; elector == NULL; n++) {
         test_fail_allocation(n);
         if (kinf_elector_new(kinf_fake_client(stage->fake), &options, &elector, &stage->err) < 0)
@@ -604,6 +658,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
     const struct CMUnitTest tests[] = {
         TEST(one_leads_and_hands_over_when_it_stops),
+        TEST(a_shard_waits_for_the_one_that_has_its_hashes_and_says_so),
         TEST(a_leap_of_time_ends_a_term_at_once),
         TEST(a_server_that_hangs_ends_a_term_in_time),
         TEST(a_callback_that_blocks_holds_up_nobody_but_itself),

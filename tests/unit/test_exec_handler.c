@@ -69,6 +69,7 @@ static int end(void **state)
 static void start_args(struct fixture *f, char **args, size_t n_args, bool acknowledges)
 {
     assert_int_equal(kinf__exec_handler_new(args, n_args, acknowledges, &f->handler, NULL), 0);
+    assert_int_equal(kinf__handler_start(f->handler, NULL), 0);
     assert_int_equal(kinf__outbox_feed_new(&f->handler->outbox, "things", &f->feed, NULL), 0);
 }
 
@@ -393,11 +394,54 @@ static void the_line_that_it_reads_is_ended_at_the_end(void **state)
     free(text);
 }
 
+/* --- halted --- */
+
+static size_t count_of(const struct fixture *f, const char *name, const char *part)
+{
+    char *text = content(f, name);
+    size_t n = 0;
+
+    for (const char *at = text; (at = strstr(at, part)) != NULL; at++)
+        n++;
+    free(text);
+    return n;
+}
+
+static void one_that_was_halted_is_told_all_when_it_is_started_again(void **state)
+{
+    struct fixture *f = *state;
+
+    start(f, "cat >> $FOLDER/told; echo >> $FOLDER/ended", false);
+    assert_int_equal(kinf__handler_start(f->handler, NULL), KINF_ERR_STATE);
+    put(f, "a", "x");
+    wait_for_text(f, "told", "\"key\":\"ns/a\"");
+    for (size_t n = 1; n <= 3; n++) {
+        kinf__handler_halt(f->handler);
+        assert_true(kinf__handler_join(f->handler));
+        assert_false(status_of(f).is_running);
+        assert_int_equal(count_of(f, "ended", "\n"), n);
+        put(f, "b", "x");
+        assert_int_equal(count_of(f, "told", "ns/b"), n - 1);
+        assert_int_equal(kinf__handler_start(f->handler, NULL), 0);
+        while (count_of(f, "told", "ns/a") < n + 1 || count_of(f, "told", "ns/b") < n)
+            nap();
+        assert_int_equal(count_of(f, "told", "RESET"), n + 1);
+    }
+    /* One that is halted is stopped like any other, and does not begin again. */
+    kinf__handler_halt(f->handler);
+    assert_true(kinf__handler_join(f->handler));
+    kinf__handler_interrupt(f->handler);
+    assert_int_equal(kinf__handler_start(f->handler, NULL), 0);
+    kinf__handler_stop(f->handler);
+    assert_int_equal(status_of(f).n_starts, 4);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
     const struct CMUnitTest tests[] = {
         TEST(it_is_told_and_ends_with_its_input),
+        TEST(one_that_was_halted_is_told_all_when_it_is_started_again),
         TEST(more_than_is_composed_at_once_is_told_without_news),
         TEST(one_that_ends_is_started_again_and_told_anew),
         TEST(acknowledged_lines_are_counted_off),

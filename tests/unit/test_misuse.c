@@ -212,6 +212,7 @@ static void text_calls_refuse_null(void **state)
     REFUSES(text, kinf_field_selector_parse, NULL, any, &err);
     REFUSES(ret_selector, kinf_field_selector_parse, any, NULL, &err);
     DENIES(object, kinf_field_selector_matches, fields, NULL);
+    REFUSES(ret_text, kinf_shard_selector, KINF_SHARD_BY_UID, 1, 0, NULL, &err);
     kinf_label_selector_free(labels);
     kinf_field_selector_free(fields);
 }

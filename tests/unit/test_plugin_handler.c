@@ -178,6 +178,7 @@ static void start_script(const char *variant, struct plugin_script *of_script)
     assert_int_equal(
         kinf__plugin_handler_new(plugin_file("plugin.so"), config_of(of_script), &handler, NULL),
         0);
+    assert_int_equal(kinf__handler_start(handler, NULL), 0);
     assert_int_equal(kinf__outbox_feed_new(&handler->outbox, "things", &feed, NULL), 0);
 }
 
@@ -262,6 +263,30 @@ static void it_is_told_the_state_and_what_changes_and_is_closed(void **state)
     kinf__handler_stop(handler);
     recorder_expect(&recorder, "1 open", "1 RESET", "1 ADDED ns/a@1", "1 SYNCED things",
                     "1 MODIFIED ns/a@2 was 1", "1 DELETED ns/a@3 was 2", "1 close");
+    assert_int_equal(status().n_errors, 0);
+}
+
+/* It is closed meanwhile, since what it began itself may act, too. */
+static void one_that_was_halted_is_loaded_again_and_told_all(void **state)
+{
+    (void)state;
+    start("scripted");
+    put("a", 1);
+    recorder_wait_for(&recorder, "1 ADDED ns/a@1");
+    wait_flushed();
+    kinf__handler_halt(handler);
+    assert_true(kinf__handler_join(handler));
+    assert_false(status().is_running);
+    recorder_wait_for(&recorder, "1 close");
+    reload();
+    put("b", 2);
+    assert_int_equal(kinf__handler_start(handler, NULL), 0);
+    recorder_wait_for(&recorder, "2 RESET");
+    recorder_wait_for(&recorder, "2 ADDED ns/a@1");
+    recorder_wait_for(&recorder, "2 ADDED ns/b@2");
+    wait_flushed();
+    assert_true(kinf__handler_stop(handler));
+    recorder_wait_for(&recorder, "2 close");
     assert_int_equal(status().n_errors, 0);
 }
 
@@ -701,6 +726,7 @@ static void without_memory_for_a_handler_there_is_an_error(void **state)
         did_fail = test_allocation_failed();
         assert_int_equal(failed, did_fail ? KINF_ERR_NO_MEMORY : 0);
     }
+    assert_int_equal(kinf__handler_start(handler, NULL), 0);
     recorder_wait_for(&recorder, "1 RESET");
     test_fail_allocation(1);
     assert_int_equal(kinf__plugin_handler_reload(handler, config_of(&script), NULL),
@@ -745,6 +771,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
     const struct CMUnitTest tests[] = {
         TEST(it_is_told_the_state_and_what_changes_and_is_closed),
+        TEST(one_that_was_halted_is_loaded_again_and_told_all),
         TEST(what_it_is_too_slow_for_waits_by_key),
         TEST(a_flush_comes_behind_a_batch),
         TEST(without_a_flush_it_is_done_when_it_returns),

@@ -228,6 +228,7 @@ static void run(struct test_random *random)
     snprintf(config, sizeof config, "%llu", (unsigned long long)(uintptr_t)&script);
     assert_int_equal(kinf__plugin_handler_new(plugin_variant("scripted"), config, &handler, NULL),
                      0);
+    assert_int_equal(kinf__handler_start(handler, NULL), 0);
     assert_int_equal(kinf__outbox_feed_new(&handler->outbox, "things", &feed, NULL), 0);
     for (int step = 1; step < 150; step++) {
         size_t what = test_random_below(random, 20);

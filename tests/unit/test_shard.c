@@ -59,6 +59,88 @@ static bool matches(const char *text, const char *name_space, const char *uid)
     return result;
 }
 
+/* --- equal parts --- */
+
+static void the_parts_of_any_number_are_all_hashes_once(void **state)
+{
+    (void)state;
+    for (unsigned n = 1; n <= KINF_SHARDS_MAX; n++) {
+        uint64_t next = 0, size = UINT64_MAX / n; /* or one more, or less */
+
+        for (unsigned i = 0; i < n; i++) {
+            struct kinf__shard_range range = kinf__shard_range_of(n, i);
+
+            assert_true(range.first == next && range.last >= range.first);
+            assert_true(range.last - range.first + 1 - size <= 1 || n == 1);
+            next = range.last + 1;
+        }
+        assert_true(next == 0);
+    }
+}
+
+static void a_selector_of_a_part_has_its_hashes(void **state)
+{
+    char text[KINF_SHARD_SELECTOR_SIZE];
+    unsigned n_matches = 0;
+
+    (void)state;
+    must(kinf_shard_selector(KINF_SHARD_BY_UID, 2, 1, text, NULL));
+    assert_string_equal(text, "shardRange(object.metadata.uid, '0x8000000000000000', "
+                              "'0x10000000000000000')");
+    must(kinf_shard_selector(KINF_SHARD_BY_NAMESPACE, 3, 0, text, NULL));
+    assert_string_equal(text, "shardRange(object.metadata.namespace, '0x0000000000000000', "
+                              "'0x5555555555555555')");
+    for (unsigned i = 0; i < 7; i++) {
+        must(kinf_shard_selector(KINF_SHARD_BY_UID, 7, i, text, NULL));
+        n_matches += matches(text, "ns", "u-a");
+    }
+    assert_int_equal(n_matches, 1);
+}
+
+static void a_shard_that_is_none_is_refused(void **state)
+{
+    static const unsigned bad[][2] = { { 0, 0 }, { 1, 1 }, { 3, 3 }, { 1001, 0 }, { 3, -1U } };
+    char text[KINF_SHARD_SELECTOR_SIZE] = "as it was";
+
+    (void)state;
+    for (size_t i = 0; i < KINF__ARRAY_LEN(bad); i++)
+        assert_int_equal(kinf_shard_selector(KINF_SHARD_BY_UID, bad[i][0], bad[i][1], text, NULL),
+                         KINF_ERR_INVALID);
+    assert_int_equal(kinf_shard_selector((enum kinf_shard_by)2, 2, 1, text, NULL),
+                     KINF_ERR_INVALID);
+    assert_string_equal(text, "as it was");
+}
+
+static void the_text_of_a_range_is_read_as_it_was_written(void **state)
+{
+    static const char *const bad[] = { "",
+                                       ",",
+                                       "0x0000000000000000",
+                                       "0x0000000000000000,",
+                                       "0x8000000000000000,0x8000000000000000",
+                                       "0x8000000000000000,0x0000000000000000",
+                                       "0x0000000000000000,0x20000000000000000",
+                                       "0x000000000000000,0x10000000000000000",
+                                       "0x0000000000000000,0x10000000000000000 ",
+                                       "0x000000000000000A,0x10000000000000000" };
+    struct kinf__shard_range range = { 1, 2 };
+    char text[KINF__SHARD_RANGE_SIZE];
+
+    (void)state;
+    for (unsigned i = 0; i < 7; i++) {
+        struct kinf__shard_range part = kinf__shard_range_of(7, i);
+
+        kinf__shard_range_write(part, text);
+        assert_true(kinf__shard_range_read(text, &range));
+        assert_true(range.first == part.first && range.last == part.last);
+    }
+    assert_string_equal(text, "0xdb6db6db6db6db6d,0x10000000000000000");
+    for (size_t i = 0; i < KINF__ARRAY_LEN(bad); i++) {
+        if (kinf__shard_range_read(bad[i], &range))
+            fail_msg("%s is taken", bad[i]);
+    }
+}
+
 /* --- hashes --- */
 
 static void hashes_are_the_published_ones(void **state)
@@ -411,6 +493,10 @@ static void a_server_that_ignores_it_is_a_visible_state(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_parts_of_any_number_are_all_hashes_once),
+        cmocka_unit_test(a_selector_of_a_part_has_its_hashes),
+        cmocka_unit_test(a_shard_that_is_none_is_refused),
+        cmocka_unit_test(the_text_of_a_range_is_read_as_it_was_written),
         cmocka_unit_test(hashes_are_the_published_ones),
         cmocka_unit_test(recorded_servers_hash_the_same),
         cmocka_unit_test(a_range_has_its_start_and_not_its_end),

@@ -69,7 +69,8 @@ static void start_at(struct fixture *f, const char *scheme, unsigned port)
 
     snprintf(f->url, sizeof f->url, "%s://127.0.0.1:%u/hook?key=secret", scheme, port);
     f->options.site.url = f->url;
-    if (kinf__webhook_handler_new(&f->options, &f->handler, &err) < 0)
+    if (kinf__webhook_handler_new(&f->options, &f->handler, &err) < 0 ||
+        kinf__handler_start(f->handler, &err) < 0)
         fail_msg("%s", err.message);
     assert_int_equal(kinf__outbox_feed_new(&f->handler->outbox, "things", &f->feed, NULL), 0);
 }
@@ -211,6 +212,33 @@ static void assert_stops_at_once(const struct fixture *f)
     kinf__handler_stop(f->handler);
     assert_true(real_ms() - began_ms < STOP_MS);
     assert_false(status_of(f).is_running);
+}
+
+/* A request that is under way is given up. */
+static void one_that_was_halted_posts_all_when_it_is_started_again(void **state)
+{
+    static const struct test_reply replies[] = {
+        { .is_held = true }, { NULL }, { NULL }, { NULL }
+    };
+    struct fixture *f = *state;
+    int64_t began_ms;
+
+    START(f, replies);
+    put(f, "a", "1");
+    (void)body(f, 0);
+    began_ms = real_ms();
+    kinf__handler_halt(f->handler);
+    assert_true(kinf__handler_join(f->handler));
+    assert_true(real_ms() - began_ms < STOP_MS);
+    assert_false(status_of(f).is_running);
+    test_server_let_go(f->server);
+    put(f, "b", "1");
+    nap();
+    assert_int_equal(replay_n_requests(f->server), 1);
+    assert_int_equal(kinf__handler_start(f->handler, NULL), 0);
+    assert_int_equal(strncmp(body(f, 1), "{\"type\":\"RESET\"", 15), 0);
+    wait_taken(f);
+    assert_true(status_of(f).outbox.n_told >= 4);
 }
 
 /* --- what is posted --- */
@@ -923,6 +951,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
     const struct CMUnitTest tests[] = {
         TEST(changes_are_posted_in_order_and_counted_off),
+        TEST(one_that_was_halted_posts_all_when_it_is_started_again),
         TEST(two_runs_have_different_names),
         TEST(batches_have_bounded_lines),
         TEST(batches_have_bounded_bytes),

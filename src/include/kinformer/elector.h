@@ -1,5 +1,6 @@
 /*
- * Leader election on a Lease: of several processes one acts, the others wait for their turn.
+ * Leader election on a Lease: of several processes one acts, the others wait for their turn. Or, with
+ * shards, one for each part of all hashes.
  *
  * Guarantees (tests cite these numbers):
  *  L1  Whether this process leads is a matter of the clock, not of belief: kinf_elector_leads() is
@@ -20,6 +21,8 @@
  *      Who has not seen it, since it is started behind a deletion, leads at once, while the holder
  *      still acts, up to its next renewal; and counts terms anew.
  *  L7  on_stopped has returned before the Lease is released. Who releases hands over at once.
+ *  L8  Of a set of shards no two lead whose parts overlap, however many shards each of them thinks that
+ *      there are; and each leads in the end whose part nobody else's overlaps any more.
  *
  * L1 holds between two reads of the clock: what is done after a look may be late, if the process is
  * halted in between. What must not be done by two goes with a number that the other side checks
@@ -29,7 +32,19 @@
  * duration that can be meant, another's time in it is our own lease_ms. Labels, annotations and fields of the spec
  * that are not ours are kept as they are. A namespace that is not there, or goes away, is waited for.
  *
- * Needs the verbs get, create and update of leases.coordination.k8s.io.
+ * Shards (n_shards above 0): the shard i stands for the Lease NAME-i. An annotation of it,
+ * kinformer.dev/shard-range, has the range of hashes that its holder claims (as kinf_shard_selector()
+ * has it), and a label, kinformer.dev/shards-of, the NAME, by which the others find it. It leads only
+ * while it holds that Lease, and no live Lease of the set claims a part of its range. So when n_shards
+ * changes and the processes are replaced one after another, a new one waits until the old ones have
+ * ended whose hashes it gets: what is handed over is nobody's for a while, and never two's. Of several
+ * that claim at once those of more shards are first; who leads makes way for nobody. A Lease of the set
+ * that a person edits or deletes is as L6 says. One that says no range claims all. Several processes
+ * may stand for one shard. Electors without shards know nothing of those with: one that is to be
+ * sharded some day begins with one shard. Leases of shards that are no more stay, released.
+ *
+ * Needs the verbs get, create and update of leases.coordination.k8s.io; with shards list, too, and
+ * lists of the newest state: from an API server, and not from a cache.
  *
  * Mirrors: leaderelection.LeaderElector with resourcelock.LeaseLock.
  * Threads: any thread, unless a line says otherwise.
@@ -44,6 +59,7 @@
 #include <kinformer/api.h>
 #include <kinformer/client.h>
 #include <kinformer/error.h>
+#include <kinformer/selector.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -75,17 +91,22 @@ struct kinf_elector_options {
     /* Another leads, or we do; "" is nobody. What came and went meanwhile is not told. */
     void (*on_leader)(const char *identity, void *ctx);
     void *ctx;
+    /* We are the shard with the number `shard`, from 0, of so many (KINF_SHARDS_MAX at most, and the
+     * name has 63 bytes then). 0 and 0: one leads. */
+    unsigned n_shards;
+    unsigned shard;
 };
 #define KINF_ELECTOR_OPTIONS_INIT                                                                  \
     {                                                                                              \
         sizeof(struct kinf_elector_options), NULL, NULL, NULL, 0, 0, 0, false, NULL, NULL, NULL,   \
-            NULL                                                                                   \
+            NULL, 0, 0                                                                             \
     }
 
 /* Asks nobody anything yet. `client` is borrowed: it is not freed before the elector, whose requests
  * have a connection of their own, are not under the client's rate limit, and do not end by
  * kinf_client_interrupt(). Errors:
- * KINF_ERR_INVALID (a name that is none, an identity that is empty or too long, no namespace;
+ * KINF_ERR_INVALID (a name that is none, an identity that is empty or too long, no namespace; a shard
+ * that is none;
  * lease_ms not above renew_deadline_ms, or that not above 1.2 times retry_ms; a negative time, or
  * one above a day), KINF_ERR_NO_MEMORY, KINF_ERR_SYSTEM. */
 KINF_API KINF_MUST_CHECK int kinf_elector_new(struct kinf_client *client,
@@ -129,8 +150,10 @@ struct kinf_elector_status {
     bool leads;
     int64_t term;                            /* ours, while we lead */
     int64_t left_ms;                         /* likewise */
-    char leader[KINF_ELECTOR_IDENTITY_SIZE]; /* who leads, as far as we have seen; "": nobody */
-    char reason[KINF_ERROR_MESSAGE_SIZE]; /* of the last request that failed, until one succeeds */
+    char leader[KINF_ELECTOR_IDENTITY_SIZE]; /* who leads, as far as we have seen; "": nobody. Of a
+                                                shard who holds its Lease, who may wait yet */
+    char reason[KINF_ERROR_MESSAGE_SIZE]; /* of the last request that failed, until one succeeds; or
+                                             which shard is waited for */
     uint64_t n_terms;                     /* that we have had */
     uint64_t n_failures;                  /* of requests */
     uint64_t reserved[4];                 /* 0: for members to come */
