@@ -26,7 +26,8 @@
  *      may have threads, but none that outlive close.
  *
  * It is loaded from a private copy of its file, so the file may be replaced meanwhile (by a rename: one
- * that is half written is refused), and libraries that it needs are not looked for beside it ($ORIGIN). Its variables are the copy's own: nothing is shared with another one, say the old one.
+ * that is half written is refused), and libraries that it needs are not looked for beside it ($ORIGIN).
+ * Its variables are the copy's own: nothing is shared with another one, say the old one.
  *
  * A plugin that crashes ends the daemon; one that does not return holds up the daemon's end by three
  * seconds, which then says so by name and ends without it.
