@@ -12,7 +12,8 @@
 #include "base/buffer.h"
 #include "handlers/handler.h"
 
-/* It is loaded, and not opened yet. `config` is JSON. Its name is the plugin's. Errors: those of kinf__plugin_load(). */
+/* It is loaded, and not opened yet. `config` is JSON. Its name is the plugin's. Errors: those of
+ * kinf__plugin_load(). */
 KINF_MUST_CHECK int kinf__plugin_handler_new(const char *path, const char *config,
                                              struct kinf__handler **ret_handler,
                                              struct kinf_error *err);

@@ -1,4 +1,5 @@
-/* A plugin that does not return from its first change of an object. */
+/* A plugin that says its configuration, and does not return from a change of "plugins/hang". */
+#include <string.h>
 #include <unistd.h>
 
 #include <kinformer/plugin.h>
@@ -8,15 +9,16 @@ static int begin(const struct kinf_host *host, const char *config, void **ret_st
 {
     (void)err;
     host->log(host, KINF_LOG_INFO, config);
-    *ret_state = NULL;
+    *ret_state = (void *)host;
     return 0;
 }
 
 static int hang(void *state, const struct kinf_change *change, struct kinf_error *err)
 {
-    (void)state;
+    const struct kinf_host *host = state;
+
     (void)err;
-    while (change->object != NULL)
+    while (change->object != NULL && strcmp(host->key(host, change->object), "plugins/hang") == 0)
         pause();
     return 0;
 }

@@ -20,14 +20,14 @@
  *      again behind a RESET; one of an object that this plugin or its predecessor was never told, never.
  *  P5  At a reload the new one is opened first, and told the state from RESET on; then the old one is
  *      closed. If the new one cannot be opened, the old one stays, and the log says why.
- *  P6  At the end of the daemon what was told is flushed, unless the last call failed. close is the last
- *      call. What the plugin holds of objects and texts then is a leak: it is said by name, and the
- *      shared object stays loaded. The rest of its things are its own to end: it may have threads, but
- *      none that outlive close.
+ *  P6  When the daemon ends, or its lead (of a Lease), what was told is flushed, unless the last call
+ *      failed. close is the last call. What the plugin holds of objects and texts then is a leak: it is
+ *      said by name, and the shared object stays loaded. The rest of its things are its own to end: it
+ *      may have threads, but none that outlive close.
  *
- * It is loaded from a private copy of its file, so the file may be replaced meanwhile (by a rename: who
- * reads it half written is told that it is cut off), and libraries that it needs are not looked for beside
- * it ($ORIGIN). Its variables are the copy's own: nothing is shared with another one, say the old one.
+ * It is loaded from a private copy of its file, so the file may be replaced meanwhile (by a rename: one
+ * that is half written is refused), and libraries that it needs are not looked for beside it ($ORIGIN).
+ * Its variables are the copy's own: nothing is shared with another one, say the old one.
  *
  * A plugin that crashes ends the daemon; one that does not return holds up the daemon's end by three
  * seconds, which then says so by name and ends without it.
@@ -101,7 +101,7 @@ struct kinf_host {
     /* Adds to a counter of its own, shown as kinformer_plugin_count_total{handler,name}. Names are
      * [a-z0-9_]+; 64 of them at most, what is more is not counted. */
     void (*count)(const struct kinf_host *host, const char *name, uint64_t by);
-    /* Readable when the daemon ends: what it waits for by poll() should wait for this, too. */
+    /* Readable when the daemon ends, or its lead: what it waits for by poll() should wait for this, too. */
     int (*stop_fd)(const struct kinf_host *host);
 };
 
