@@ -215,13 +215,13 @@ class NatsTest(unittest.TestCase):
             self.assertLess(answer.status, 300, text)
         connection.close()
 
-    def change_while(self, n_steps, interfere):
-        """Changes at random, and now and then something else."""
+    def change_while(self, n_steps, n_times=0, interfere=None):
+        """Changes at random, and so many times something else. A daemon waits twice as long after each failure."""
         self.seed()
         self.clear()
 
         def steps():
-            there = set()
+            there, times = set(), self.dice.sample(range(n_steps), n_times)
             for step in range(n_steps):
                 name = f"item-{self.dice.randrange(20)}"
                 if name in there and self.dice.random() < 0.3:
@@ -230,7 +230,7 @@ class NatsTest(unittest.TestCase):
                 else:
                     yield "PUT" if name in there else "POST", name, str(step)
                     there.add(name)
-                if self.dice.random() < 5 / n_steps:
+                if step in times:
                     interfere()
         self.requests(steps())
 
@@ -241,7 +241,7 @@ class NatsTest(unittest.TestCase):
     def test_the_server_killed_under_changes(self):
         self.start_server()
         daemon = self.daemon()
-        self.change_while(600, self.restart_server)
+        self.change_while(600, 3, self.restart_server)
         self.restart_server()
         self.put("last", "1")
         self.wait_equal(daemon)
@@ -255,7 +255,7 @@ class NatsTest(unittest.TestCase):
             daemons[-1].process.kill()
             daemons[-1].process.wait()
             daemons.append(self.daemon())
-        self.change_while(600, restart)
+        self.change_while(600, 5, restart)
         restart()
         self.wait_equal(daemons[-1])
         daemons[-1].stop()
@@ -288,7 +288,7 @@ class NatsTest(unittest.TestCase):
                 daemons[-1].process.kill()
                 daemons[-1].process.wait()
                 daemons.append(self.daemon())
-        self.change_while(600, restart)
+        self.change_while(600, 5, restart)
         self.put("last", "2")
         self.wait_equal(daemons[-1])
         daemons[-1].stop()
@@ -350,7 +350,7 @@ class NatsTest(unittest.TestCase):
         self.wait_equal(daemons[0])
         daemons.append(self.daemon())
         self.wait_equal(daemons[1])
-        self.change_while(300, lambda: None)
+        self.change_while(300)
         wait_until(lambda: any(daemon.check() or daemon.count_log("wrong last msg ID") for daemon in daemons),
                    "one has lost the stream to the other")
         daemons[0].process.kill()
