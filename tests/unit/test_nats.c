@@ -12,6 +12,7 @@
 #include <cjson/cJSON.h>
 
 #include "base/compiler.h"
+#include "unit/allocation.h"
 #include "unit/test.h"
 
 static void assert_key(const char *resource, const char *key, const char *encoded)
@@ -231,6 +232,50 @@ static void objects_of_a_resource_are_found_among_all(void **state)
     known_release(&known);
 }
 
+static bool encodes_and_decodes(void)
+{
+    char *encoded = nats_key_encode("pods", "a/b"), *resource = NULL, *key = NULL;
+    bool is_done = encoded != NULL && nats_key_decode(encoded, &resource, &key) == 0;
+
+    free(encoded);
+    free(resource);
+    free(key);
+    return is_done;
+}
+
+static bool knows_an_object(void)
+{
+    struct known known = { 0 };
+    bool is_done = known_put_stream(&known, "pods.a.b", "u/1", false) == 0 &&
+                   known_put_bucket(&known, "pods.a.b", "u/1", false) == 0 &&
+                   known_put_stream(&known, "pods.a.b", "u/2", false) == 0;
+
+    known_release(&known);
+    return is_done;
+}
+
+static void sweep(bool (*act)(void))
+{
+    bool has_failed = true;
+
+    for (size_t n = 1; has_failed; n++) {
+        bool is_done;
+
+        test_fail_allocation(n);
+        is_done = act();
+        has_failed = test_allocation_failed();
+        assert_int_equal(is_done, !has_failed);
+        assert_true(n < 20);
+    }
+}
+
+static void want_of_memory_is_an_error_and_leaks_nothing(void **state)
+{
+    (void)state;
+    sweep(encodes_and_decodes);
+    sweep(knows_an_object);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -243,6 +288,7 @@ int main(void)
         cmocka_unit_test(without_servers_there_is_no_configuration),
         cmocka_unit_test(what_the_stream_says_counts_and_the_bucket_where_it_is_silent),
         cmocka_unit_test(objects_of_a_resource_are_found_among_all),
+        cmocka_unit_test(want_of_memory_is_an_error_and_leaks_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
