@@ -156,7 +156,7 @@ class NatsTest(unittest.TestCase):
             told = Told(self.server.ask())
             versions = {key: (item["metadata"]["uid"], int(item["metadata"]["resourceVersion"]))
                         for key, item in wanted.items()}
-            if told.state != versions or told.bucket.keys() != wanted.keys():
+            if not told.events or told.state != versions or told.bucket.keys() != wanted.keys():
                 return None
             for key, item in wanted.items():
                 has = told.bucket[key].get("metadata")
@@ -346,6 +346,7 @@ class NatsTest(unittest.TestCase):
 
     def test_of_two_daemons_only_one_writes_at_a_time(self):
         self.start_server()
+        self.put("heard", "1")
         daemons = [self.daemon()]
         self.wait_equal(daemons[0])
         daemons.append(self.daemon())
@@ -361,6 +362,7 @@ class NatsTest(unittest.TestCase):
 
     def test_a_reload_takes_the_stream_over(self):
         self.start_server()
+        self.put("heard", "1")
         daemon = self.daemon()
         self.wait_equal(daemon)
         for hours in (11, 12, 13):
@@ -401,10 +403,23 @@ class NatsTest(unittest.TestCase):
         self.wait_equal(daemon)
         daemon.stop()
 
+    def test_a_server_that_hangs_is_left_and_found_again(self):
+        self.start_server()
+        self.put("heard", "1")
+        daemon = self.daemon()
+        self.wait_equal(daemon)
+        self.server.process.send_signal(signal.SIGSTOP)
+        self.put("unheard", str(time.time_ns()))
+        daemon.wait_logged("the NATS server is silent")
+        self.server.process.send_signal(signal.SIGCONT)
+        self.put("unheard", str(time.time_ns()))
+        self.wait_equal(daemon)
+        daemon.stop()
+
     def test_a_server_that_hangs_holds_up_no_end(self):
         self.start_server()
+        self.put("heard", "1")
         daemon = self.daemon()
-        daemon.wait_synced()
         self.wait_equal(daemon)
         self.server.process.send_signal(signal.SIGSTOP)
         self.put("unheard", str(time.time_ns()))
@@ -451,3 +466,7 @@ class NatsTest(unittest.TestCase):
             daemon = self.daemon(**keys)
             daemon.wait_logged(words)
             daemon.stop()
+        self.start_server()
+        daemon = self.daemon(credentials=self.folder + "/nothing.creds")
+        daemon.wait_logged("nothing.creds")
+        daemon.stop()
