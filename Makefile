@@ -81,6 +81,8 @@ REPLAY_CORE_SRC := $(filter-out tests/replay/main.c,$(wildcard tests/replay/*.c)
 FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
 # Linked with libFuzzer, or with a main() of our own that runs files.
 FUZZ_AID_SRC := tests/fuzz/fuzz.c $(if $(filter fuzz,$(MODE)),,tests/fuzz/replay.c)
+# A plugin of the daemon links what it needs itself, and is built where that is.
+NATS_SRC := $(if $(shell $(PKG_CONFIG) --exists libnats && echo yes),$(wildcard plugins/nats/*.c))
 EXAMPLE_DIRS := $(patsubst examples/%/main.c,%,$(wildcard examples/*/main.c))
 BENCH_SRC := $(wildcard bench/bench_*.c)
 BENCH_AID_SRC := $(filter-out $(BENCH_SRC),$(wildcard bench/*.c))
@@ -94,7 +96,7 @@ SIM_MAIN_OBJ := $(call objects,$(SIM_MAIN_SRC))
 TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(TEST_SRC)) $(BUILD)/tests/test_hpp
 # One thread each: the thread sanitizer has nothing to see in them, and would take minutes.
 ONE_THREAD_TESTS := apply backlog body churn claims credit defaults demand discovery election event_frames fault_spec fault_stream field_set format \
-                    generate indexer_oom json_lookup json_path json_plan json_scan json_tree kubeconfig last_hour list_stream lister managed meta_text \
+                    generate indexer_oom json_lookup json_path json_plan json_scan json_tree kubeconfig last_hour list_stream lister managed meta_text nats \
                     manifest object omit openapi outbox pace patch plugin_config pod_index policy policy_file policy_rows progress protobuf \
                     quantity quarantine queue queue_model queue_requeue rate_limit refusal request_head rollout rv schema schema_custom \
                     scope selector series sim_kinds sim_options state_file strategic timers transcripts tree tree_changes turns url watch_stream watchcache \
@@ -104,6 +106,7 @@ TESTS := $(filter-out $(addprefix $(BUILD)/tests/test_,$(ONE_THREAD_TESTS)),$(TE
 endif
 FUZZERS := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(FUZZ_SRC))
 BENCHES := $(patsubst bench/%.c,$(BUILD)/bench/%,$(BENCH_SRC))
+PLUGINS := $(if $(NATS_SRC),$(BUILD)/plugins/kinformer-nats.so)
 EXAMPLES := $(addprefix $(BUILD)/examples/,$(EXAMPLE_DIRS)) \
             $(patsubst examples/%/plugin.c,$(BUILD)/examples/%.so,$(wildcard examples/*/plugin.c))
 
@@ -130,7 +133,7 @@ help: ## list the targets
 	@sed -n -e 's/^# --- \(.*[a-z]\) -*$$/\1/p' -e 's/^\([a-z_.-]*\):.*## /  \1\t/p' $(firstword $(MAKEFILE_LIST)) | \
 	  awk '/^ / { print section $$0; section = "" } !/^ / { section = "\n" $$0 ":\n" }' | expand -t 25
 
-all: $(STATIC) $(SHARED) $(TESTING) $(DAEMON) $(SIM_PROGRAM) $(EXAMPLES) ## build libraries, programs and examples (MODE=debug|release|asan|tsan)
+all: $(STATIC) $(SHARED) $(TESTING) $(DAEMON) $(SIM_PROGRAM) $(EXAMPLES) $(PLUGINS) ## build libraries, programs and examples (MODE=debug|release|asan|tsan)
 
 deps:
 	@scripts/install-deps.sh build
@@ -224,6 +227,14 @@ $(BUILD)/tests/plugins/%.so: tests/unit/plugins/plugin.c tests/unit/plugins/scri
 	@mkdir -p $(@D)
 	$(SAY) "  CCLD    $@"
 	$(Q)$(CC) $(KINF_CFLAGS) $(KINF_LDFLAGS) -shared -DVARIANT_$* $< -o $@
+
+# What of the plugin needs no server.
+$(BUILD)/tests/test_nats: $(call objects,$(addprefix plugins/nats/,config.c fail.c key.c known.c))
+
+$(BUILD)/plugins/kinformer-nats.so: $(call objects,$(NATS_SRC)) $(STAMP)
+	@mkdir -p $(@D)
+	$(SAY) "  LD      $@"
+	$(Q)$(CC) -shared $(KINF_LDFLAGS) $(filter %.o,$^) $(shell $(PKG_CONFIG) --libs libnats libcjson) -o $@
 
 # kinformer.hpp as programs have it: of the library, its public headers alone.
 $(BUILD)/tests/test_hpp: tests/unit/test_hpp.cpp $(TESTING) $(STATIC)
@@ -327,7 +338,7 @@ docs: ## build the documents as HTML into build/docs, and check links and listin
 	@scripts/check-docs.py
 	dot -Tsvg docs/dataflow.dot -o docs/dataflow.svg
 	@rm -rf build/docs-src && mkdir -p build/docs-src
-	@cp --parents *.md docs/*.md docs/*.svg bench/RESULTS.md src/ARCHITECTURE.md src/WALKS.md src/sim/DIFFERENCES.md build/docs-src/
+	@cp --parents *.md docs/*.md docs/*.svg plugins/*/README.md bench/RESULTS.md src/ARCHITECTURE.md src/WALKS.md src/sim/DIFFERENCES.md build/docs-src/
 	@scripts/make-reference.py build/docs-src/docs/reference
 	mkdocs build -q -f docs/mkdocs.yml
 
@@ -356,8 +367,8 @@ lint-but-tidy:
 	@scripts/install-deps.sh build test lint
 	@$(MAKE) --no-print-directory check-format check-layers check-parity check-docs check-headers thread-safety check-symbols check-abi check-consumer
 
-C_FILES = $(wildcard src/*/*.c tests/unit/*.c tests/unit/*.cpp tests/unit/plugins/*.c tests/oracle/*.c tests/replay/*.c tests/fuzz/*.c bench/*.c examples/*/*.c)
-H_FILES = $(wildcard src/*/*.h src/include/kinformer/*.h src/include/kinformer/*.hpp tests/unit/*.h tests/unit/plugins/*.h tests/replay/*.h tests/fuzz/*.h bench/*.h)
+C_FILES = $(wildcard src/*/*.c tests/unit/*.c tests/unit/*.cpp tests/unit/plugins/*.c tests/oracle/*.c tests/replay/*.c tests/fuzz/*.c bench/*.c examples/*/*.c plugins/*/*.c)
+H_FILES = $(wildcard src/*/*.h src/include/kinformer/*.h src/include/kinformer/*.hpp tests/unit/*.h tests/unit/plugins/*.h tests/replay/*.h tests/fuzz/*.h bench/*.h plugins/*/*.h)
 
 check-format:
 	@clang-format --dry-run -Werror $(C_FILES) $(H_FILES) && echo "check-format: ok"
@@ -400,7 +411,7 @@ thread-safety:
 	@$(CLANG) $(KINF_CFLAGS) -Wno-format-truncation -Wno-unknown-warning-option -Wthread-safety -Werror \
 	  -fsyntax-only $(LIB_SRC) $(DAEMON_SRC) $(SIM_SRC) && echo "thread-safety: ok"
 
-TIDY_STAMPS = $(patsubst %.c,build/tidy/%.stamp,$(LIB_SRC) $(DAEMON_SRC) $(SIM_SRC))
+TIDY_STAMPS = $(patsubst %.c,build/tidy/%.stamp,$(LIB_SRC) $(DAEMON_SRC) $(SIM_SRC) $(NATS_SRC))
 tidy: $(TIDY_STAMPS)
 	@echo "clang-tidy: ok, $(words $(TIDY_STAMPS)) files"
 
@@ -419,6 +430,7 @@ install: ## install programs, libraries, headers, pkg-config files, man pages an
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(INCLUDEDIR)/kinformer
 	install -m 755 build/release/bin/kinformerd $(DESTDIR)$(BINDIR)/
 	install -m 755 build/release/bin/kinformer-sim $(DESTDIR)$(BINDIR)/
+	$(if $(PLUGINS),install -d $(DESTDIR)$(LIBDIR)/kinformer && install -m 755 build/release/plugins/*.so $(DESTDIR)$(LIBDIR)/kinformer/)
 	install -m 644 build/release/lib/libkinformer.a build/release/lib/libkinformer-testing.a $(DESTDIR)$(LIBDIR)/
 	install -m 755 build/release/lib/libkinformer.so $(DESTDIR)$(LIBDIR)/libkinformer.so.$(VERSION)
 	ln -sf libkinformer.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libkinformer.so.$(SOVERSION)
@@ -444,7 +456,7 @@ uninstall: ## remove what install put there
 	  $(DESTDIR)$(LIBDIR)/libkinformer-testing.a $(DESTDIR)$(LIBDIR)/pkgconfig/kinformer.pc \
 	  $(DESTDIR)$(LIBDIR)/pkgconfig/kinformer-testing.pc $(DESTDIR)$(BASHCOMPDIR)/kinformerd \
 	  $(DESTDIR)$(BASHCOMPDIR)/kinformer-sim $(DESTDIR)$(ZSHCOMPDIR)/_kinformer $(foreach page,$(MAN_PAGES),$(DESTDIR)$(call man_place,$(page)))
-	rm -rf $(DESTDIR)$(INCLUDEDIR)/kinformer
+	rm -rf $(DESTDIR)$(INCLUDEDIR)/kinformer $(DESTDIR)$(LIBDIR)/kinformer
 
 FORCE:
 

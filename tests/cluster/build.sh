@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 #
 # Builds what the integration tests run against: etcd, kube-apiserver and kubectl at the versions
-# go.mod names, kube-controller-manager and kube-scheduler, which one test runs through the daemon, and
-# the Go tools of this module. All go to build/cluster/bin of the repository.
+# go.mod names, kube-controller-manager and kube-scheduler, which one test runs through the daemon, the
+# Go tools of this module, and nats-server, of a module of its own. All go to build/cluster/bin of the repository.
 #
 # KUBEBUILDER_ASSETS names a folder that holds ready etcd, kube-apiserver and kubectl (as envtest
-# has them): then only the tools are built, and the test of the two others is skipped. KINF_BUILD_JOBS is how many compilers run at once,
+# has them): then only the tools and nats-server are built, and the test of the two others is skipped. KINF_BUILD_JOBS is how many compilers run at once,
 # default 2. A run that finds nothing changed returns at once.
 #
 # Exit codes: 0 built, 1 the build failed, 77 this machine lacks what a build needs.
@@ -33,6 +33,10 @@ tools=(
     sessions=./cmd/sessions
     verbs=./cmd/verbs
     kubelet=./cmd/kubelet
+)
+nats=(
+    nats-server=github.com/nats-io/nats-server/v2
+    natsdump=./dump
 )
 export CGO_ENABLED=0
 
@@ -119,3 +123,5 @@ else
 fi
 sources=$(find cmd -name '*.go' -print0 | sort -z | xargs -0 cat | sha256sum)
 build_group tools "$go_version $modules $sources" "${tools[@]}"
+cd nats
+build_group nats "$go_version $(find . ../build.sh -type f -print0 | sort -z | xargs -0 cat | sha256sum)" "${nats[@]}"

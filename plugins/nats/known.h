@@ -1,0 +1,44 @@
+/*
+ * What the server has of each object: what the stream told of it last, and what the bucket holds.
+ *
+ * It is read at each beginning, and an object leaves it when it is told or known to be gone. So it
+ * is empty once everything is told, but for what is of resources that are not configured any more.
+ * Until then an object takes its key, two versions, and 130 bytes: about 260.
+ *
+ * A version is UID/RESOURCEVERSION; "" is that of a bucket's entry that somebody else wrote.
+ *
+ * Threads: one thread per object.
+ */
+#ifndef NATS_KNOWN_H
+#define NATS_KNOWN_H
+
+#include <stdbool.h>
+
+struct known_object {
+    char *key;    /* see key.h */
+    char *stream; /* the version that was told last; NULL: the stream does not say, or is_gone */
+    bool is_gone; /* its deletion was told last */
+    char *bucket; /* NULL: it is not there */
+};
+
+struct known {
+    void *tree; /* the C library's */
+};
+
+/* NULL: nothing is known of it. */
+struct known_object *known_find(const struct known *known, const char *key);
+/* Any one of a resource, encoded. */
+struct known_object *known_any_of(const struct known *known, const char *resource);
+void known_remove(struct known *known, struct known_object *object);
+
+/* What was read; of several the last one counts. Return 0, or -1: no memory. */
+int known_put_stream(struct known *known, const char *key, const char *version, bool is_gone);
+int known_put_bucket(struct known *known, const char *key, const char *version, bool is_gone);
+
+/* The version that who reads the stream has; NULL: there is no such object for them. What the stream
+ * does not say, since its messages have an age, the bucket does. */
+const char *known_told(const struct known_object *object);
+
+void known_release(struct known *known);
+
+#endif
