@@ -63,7 +63,9 @@ class InstallTest(unittest.TestCase):
     def test_everything_has_its_place(self):
         headers = {"include/kinformer/" + name for name in os.listdir(os.path.join(ROOT, "src", "include", "kinformer"))}
         pages = {"share/man/" + name for name in PAGES} if shutil.which("scdoc") else set()
-        self.assertEqual(files_in(self.prefix), headers | pages | {
+        has_nats = subprocess.run(["pkg-config", "--exists", "libnats"], check=False).returncode == 0
+        plugins = {"lib/kinformer/kinformer-nats.so"} if has_nats else set()
+        self.assertEqual(files_in(self.prefix), headers | pages | plugins | {
             "bin/kinformerd", "bin/kinformer-sim", "lib/libkinformer.a", "lib/libkinformer-testing.a",
             "lib/libkinformer.so", "lib/" + soname(), "lib/libkinformer.so." + version(),
             "lib/pkgconfig/kinformer.pc", "lib/pkgconfig/kinformer-testing.pc",
