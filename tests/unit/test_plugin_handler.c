@@ -744,7 +744,7 @@ static void want_of_memory_loses_nothing(void **state)
     start("scripted");
     put("a", version);
     recorder_wait_for(&recorder, "1 ADDED ns/a@1");
-    for (size_t n = 1; n < 10; n++) {
+    for (size_t n = 1; n < 10 || plugin_count_log("plugin is loaded anew") == 0; n++) {
         size_t n_answers = plugin_count_log("plugin is loaded anew") +
                            plugin_count_log("plugin is not loaded anew");
 
@@ -762,7 +762,6 @@ static void want_of_memory_loses_nothing(void **state)
     put("a", ++version);
     wait_flushed();
     assert_int_equal(status().outbox.n_waiting, 0);
-    assert_true(plugin_count_log("plugin is loaded anew") > 0);
     assert_true(plugin_count_log("plugin is not loaded anew") > 0);
 }
 

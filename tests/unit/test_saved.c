@@ -238,6 +238,9 @@ static void what_is_synced_can_be_saved(void **state)
 
     START(f, &two, VERIFIED, ON_WATCH("10") "status 200\n" BOOKMARK("15") "stall forever\n");
     ENGINE_EXPECT(f, "add! a@3", "add! b@4", "synced");
+    /* The handler may hear of it before the others do. */
+    assert_int_equal(kinf_informer_wait_synced(f->informer, ENGINE_PATIENCE_MS, NULL), 0);
+    assert_int_equal(kinf_informer_wait_for_rv(f->informer, "15", ENGINE_PATIENCE_MS, NULL), 0);
     snapshot = kinf__informer_savable(f->informer);
     assert_non_null(snapshot);
     assert_string_equal(kinf_snapshot_resource_version(snapshot), "15");
