@@ -43,27 +43,26 @@ static int run_all(struct kinf__daemon_handlers *handlers, struct kinf_error *er
     return failed;
 }
 
+static void leave_at_once(const char *why)
+{
+    KINF__LOG(KINF__LOG_HANDLERS, KINF_LOG_ERROR, "ended, since %s", why);
+    fflush(NULL);
+    _exit(EXIT_FAILURE);
+}
+
+/* Who leads and cannot tell would keep others from it. */
 static void begin_term(void *ctx)
 {
     struct kinf_error err = KINF_ERROR_INIT;
 
     if (run_all(ctx, &err) < 0)
-        KINF__LOG(KINF__LOG_HANDLERS, KINF_LOG_ERROR, "handlers do not run error=%s",
-                  KINF__QUOTED(err.message));
+        leave_at_once(err.message);
 }
 
 /* A plugin in a call that does not return would go on beside whoever leads next. */
-static void leave_at_once(void)
-{
-    KINF__LOG(KINF__LOG_HANDLERS, KINF_LOG_ERROR, "ended, since a handler outlives its term");
-    fflush(NULL);
-    _exit(EXIT_FAILURE);
-}
-
 static void end_term(void *ctx)
 {
     struct kinf__daemon_handlers *handlers = ctx;
-
     bool have_ended = true;
 
     for (size_t i = 0; i < handlers->n_items; i++)
@@ -71,7 +70,7 @@ static void end_term(void *ctx)
     for (size_t i = 0; i < handlers->n_items; i++)
         have_ended = kinf__handler_join(handlers->items[i].handler) && have_ended;
     if (!have_ended)
-        leave_at_once();
+        leave_at_once("a handler outlives its term");
 }
 
 /* --- life --- */
