@@ -292,7 +292,7 @@ static int wait_for_item_locked(struct kinf_deltafifo *fifo, int64_t deadline_ms
             return 0;
         if (fifo->closed)
             return KINF_ERR_STOPPED;
-        if (!in_time)
+        if (!in_time || fifo->is_nudged)
             return KINF_ERR_TIMEOUT;
         in_time = kinf__cond_wait_until(&fifo->not_empty, &fifo->lock, deadline_ms);
     }
@@ -329,6 +329,7 @@ int kinf_deltafifo_pop(struct kinf_deltafifo *fifo, kinf_pop_process_cb *process
 
     kinf__mutex_lock(&fifo->lock);
     rc = wait_for_item_locked(fifo, deadline_ms);
+    fifo->is_nudged = false;
     if (rc == 0) {
         in_initial_list = !has_synced_locked(fifo);
         begin_locked(fifo, &deltas);
@@ -341,6 +342,14 @@ int kinf_deltafifo_pop(struct kinf_deltafifo *fifo, kinf_pop_process_cb *process
     rc = process(&deltas, in_initial_list, ctx);
     fifo->ops->finish(fifo, rc == KINF_ERR_STOPPED && kinf__stop_is_set(&fifo->stop));
     return rc;
+}
+
+void kinf__deltafifo_nudge(struct kinf_deltafifo *fifo)
+{
+    kinf__mutex_lock(&fifo->lock);
+    fifo->is_nudged = true;
+    kinf__cond_broadcast(&fifo->not_empty);
+    kinf__mutex_unlock(&fifo->lock);
 }
 
 /* --- the end --- */

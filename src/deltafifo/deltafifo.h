@@ -13,6 +13,9 @@
  * For a producer that knows of more to come at once: a wake-up costs more than a delta. */
 void kinf__deltafifo_set_corked(struct kinf_deltafifo *fifo, bool is_corked);
 
+/* Ends the consumer's wait, or its next one, as if its time were over: it has to look at something. */
+void kinf__deltafifo_nudge(struct kinf_deltafifo *fifo);
+
 /* Whether nothing is queued, and nothing is being processed. */
 bool kinf__deltafifo_is_idle(struct kinf_deltafifo *fifo);
 

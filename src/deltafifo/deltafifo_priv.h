@@ -125,6 +125,7 @@ struct kinf_deltafifo {
     size_t n_waiting_producers;
     bool has_news;  /* queued since the consumer was woken last */
     bool is_corked; /* see deltafifo.h */
+    bool is_nudged; /* likewise */
     bool is_processing;
     pthread_t consumer; /* who does, while is_processing */
     bool in_process_is_initial;

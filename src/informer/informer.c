@@ -505,7 +505,11 @@ int kinf_informer_add_handler(struct kinf_informer *informer, const struct kinf_
                               kinf_handler_id *ret_id, struct kinf_error *err)
 {
     KINF__REFUSE_NULL(err, KINF_ERR_INVALID, informer, handler, ret_id);
-    return kinf__handlers_add(&informer->handlers, handler, kinf__clock_now_ms(), ret_id, err);
+
+    int rc = kinf__handlers_add(&informer->handlers, handler, kinf__clock_now_ms(), ret_id, err);
+
+    kinf__deltafifo_nudge(informer->fifo); /* it may wish to be resynced soon */
+    return rc;
 }
 
 void kinf_informer_remove_handler(struct kinf_informer *informer, kinf_handler_id id)

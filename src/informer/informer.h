@@ -74,6 +74,7 @@ struct kinf_informer {
     struct kinf__log_limit apply_failures;
     int64_t next_chores_ms;
     bool has_garbage;
+    bool is_quiet;    /* nothing was popped since the last chores */
     size_t n_unheard; /* deltas that were applied since the listeners were woken */
 
     /* owned by the reflector's thread */

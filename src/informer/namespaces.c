@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/misuse.h"
+#include "deltafifo/deltafifo.h"
 #include "informer/callback.h"
 #include "informer/handlers.h"
 
@@ -288,7 +289,12 @@ int kinf_namespaces_add_handler(struct kinf_namespaces *namespaces,
                                 struct kinf_error *err)
 {
     KINF__REFUSE_NULL(err, KINF_ERR_INVALID, namespaces, handler, ret_id);
-    return kinf__handlers_add(&namespaces->handlers, handler, kinf__clock_now_ms(), ret_id, err);
+
+    int rc = kinf__handlers_add(&namespaces->handlers, handler, kinf__clock_now_ms(), ret_id, err);
+
+    for (size_t i = 0; i < namespaces->n_parts; i++)
+        kinf__deltafifo_nudge(namespaces->parts[i].informer->fifo);
+    return rc;
 }
 
 void kinf_namespaces_remove_handler(struct kinf_namespaces *namespaces, kinf_handler_id id)

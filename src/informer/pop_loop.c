@@ -12,6 +12,7 @@
 #include "informer/callback.h"
 
 #define CHORES_INTERVAL_MS 1000
+#define QUIET_INTERVAL_MS  30000 /* if nothing was popped between two */
 #define NO_MEMORY_RETRY_MS 100
 #define REAPED_AT_ONCE     1000
 #define DELTAS_A_WAKE      64
@@ -114,8 +115,20 @@ static void resync(struct kinf_informer *informer, int64_t now_ms)
 
 static void do_chores(struct kinf_informer *informer, int64_t now_ms)
 {
-    informer->next_chores_ms = now_ms + CHORES_INTERVAL_MS;
+    informer->next_chores_ms =
+        kinf__clock_add_ms(now_ms, informer->is_quiet ? QUIET_INTERVAL_MS : CHORES_INTERVAL_MS);
+    informer->is_quiet = true;
     resync(informer, now_ms);
+}
+
+/* Old versions of the store may have to be freed soon. */
+static void note_popped(struct kinf_informer *informer, int64_t now_ms)
+{
+    int64_t soon_ms = kinf__clock_add_ms(now_ms, CHORES_INTERVAL_MS);
+
+    informer->is_quiet = false;
+    if (informer->next_chores_ms > soon_ms)
+        informer->next_chores_ms = soon_ms;
 }
 
 static int64_t time_to_chores(const struct kinf_informer *informer)
@@ -142,11 +155,13 @@ void *kinf__pop_loop(void *ctx)
         kinf__informer_check_synced(informer);
         kinf__informer_note_progress(informer);
         now_ms = kinf__clock_now_ms();
-        is_due = now_ms >= informer->next_chores_ms;
-        if (is_due)
+        if (rc != KINF_ERR_TIMEOUT)
+            note_popped(informer, now_ms);
+        is_due = rc == KINF_ERR_TIMEOUT || now_ms >= informer->next_chores_ms;
+        if (is_due) {
             do_chores(informer, now_ms);
-        if (is_due || rc == KINF_ERR_TIMEOUT)
             informer->has_garbage = kinf__indexer_reap(informer->indexer, REAPED_AT_ONCE);
+        }
     }
     return NULL;
 }

@@ -500,3 +500,11 @@ bool kinf__credentials_are_outdated(struct kinf__credentials *credentials,
     kinf__mutex_unlock(&credentials->lock);
     return are_outdated;
 }
+
+bool kinf__credentials_may_be_outdated(const struct kinf__credentials *credentials)
+{
+    const struct kinf__cluster_config *config = credentials->config;
+
+    return credentials->are_used &&
+           (config->ca_file != NULL || config->client_cert_file != NULL || config->exec != NULL);
+}

@@ -113,5 +113,7 @@ void kinf__credentials_distrusted(struct kinf__credentials *credentials);
 bool kinf__credentials_are_outdated(struct kinf__credentials *credentials,
                                     const struct kinf__credential *credential,
                                     struct kinf__moment now);
+/* Whether that can come to pass: certificates are in files, or a plugin's. */
+bool kinf__credentials_may_be_outdated(const struct kinf__credentials *credentials);
 
 #endif

@@ -22,7 +22,7 @@
 
 #define RECEIVE_BUFFER_BYTES (256 * 1024L)
 #define REFUSAL_MAX_BYTES    65536 /* of a body that is no success */
-#define LOOK_MS              1000  /* between looks at certificates */
+#define LOOK_MS              10000 /* between looks at certificates */
 
 struct kinf__http {
     struct kinf_client *client;
@@ -237,6 +237,15 @@ static bool is_to_be_left(struct kinf__http *http, int64_t now_ms)
            request->may_end(request->ctx);
 }
 
+/* When to look next, if nothing comes. */
+static int64_t look_ms(const struct kinf__http *http)
+{
+    bool may_be_left = http->request->may_end != NULL &&
+                       kinf__credentials_may_be_outdated(&http->client->credentials);
+
+    return may_be_left ? http->next_look_ms : KINF__NEVER_MS;
+}
+
 /* Returns false when the exchange was left early, as if it had ended. */
 static bool drive(struct kinf__http *http)
 {
@@ -250,7 +259,7 @@ static bool drive(struct kinf__http *http)
             kinf__roundtrip_leave(&http->trip);
             return false;
         }
-        kinf__transport_wait(&http->transport, http->waker);
+        kinf__transport_wait(&http->transport, http->waker, look_ms(http));
         if (http->is_through)
             return true;
     }

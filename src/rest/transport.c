@@ -23,8 +23,8 @@
 #include "rest/transport_priv.h"
 
 #define KEPT_CONNECTIONS 16L
-#define WAIT_MAX_MS      1000 /* a bound on every wait, should a wake-up ever be lost */
-#define BREATH_MS        50   /* between looks at the limits while bytes never pause */
+#define WAIT_MAX_MS      30000 /* a bound on every wait, should a wake-up ever be lost */
+#define BREATH_MS        50    /* between looks at the limits while bytes never pause */
 
 _Static_assert(KINF__ROUNDTRIP_MESSAGE_SIZE >= CURL_ERROR_SIZE, "curl writes as much");
 
@@ -513,10 +513,12 @@ void kinf__transport_perform(struct kinf__transport *transport)
 }
 
 /* Ends what is late. Returns how long the others may be waited for; 0: one has ended. */
-static int64_t end_late(struct kinf__transport *transport, int64_t now_ms)
+static int64_t end_late(struct kinf__transport *transport, int64_t now_ms, int64_t until_ms)
 {
-    int64_t left_ms = WAIT_MAX_MS;
+    int64_t left_ms = kinf__clock_left_ms(now_ms, until_ms);
 
+    if (left_ms > WAIT_MAX_MS)
+        left_ms = WAIT_MAX_MS;
     KINF__LIST_FOR_EACH_SAFE (node, &transport->trips) {
         struct kinf__roundtrip *trip = KINF__LIST_ENTRY(node, struct kinf__roundtrip, node);
         struct deadline deadline = deadline_of(trip);
@@ -530,9 +532,10 @@ static int64_t end_late(struct kinf__transport *transport, int64_t now_ms)
     return left_ms;
 }
 
-void kinf__transport_wait(struct kinf__transport *transport, struct kinf__waker *waker)
+void kinf__transport_wait(struct kinf__transport *transport, struct kinf__waker *waker,
+                          int64_t until_ms)
 {
-    int64_t left_ms = end_late(transport, kinf__clock_now_ms());
+    int64_t left_ms = end_late(transport, kinf__clock_now_ms(), until_ms);
     bool has_more = false;
     unsigned n_waits;
 

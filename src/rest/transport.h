@@ -41,9 +41,10 @@ void kinf__transport_release(struct kinf__transport *transport);
 /* Does what can be done without waiting. Bytes may come faster than they are taken: limits, and the
  * wakers of those that have one, are looked at meanwhile. */
 void kinf__transport_perform(struct kinf__transport *transport);
-/* Waits until there is more to do or the waker is set, a second at most. Round trips whose time is
- * over end here, and those that the waker stops. */
-void kinf__transport_wait(struct kinf__transport *transport, struct kinf__waker *waker);
+/* Waits until there is more to do, the waker is set, or that time has come, or for no reason now and
+ * then. Round trips whose time is over end here, and those that the waker stops. */
+void kinf__transport_wait(struct kinf__transport *transport, struct kinf__waker *waker,
+                          int64_t until_ms);
 
 #define KINF__ROUNDTRIP_MESSAGE_SIZE 256 /* of curl */
 #define KINF__ROUNDTRIP_PAUSE        1   /* not now: called again after kinf__roundtrip_resume() */

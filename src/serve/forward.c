@@ -405,7 +405,7 @@ static void *run(void *ctx)
         if (attend_all(forwarder))
             return NULL;
         kinf__transport_perform(&forwarder->transport);
-        kinf__transport_wait(&forwarder->transport, &forwarder->waker);
+        kinf__transport_wait(&forwarder->transport, &forwarder->waker, KINF__NEVER_MS);
     }
 }
 

@@ -25,6 +25,19 @@ static void pop_gives_up_when_its_time_is_over(void **state)
     assert_int_equal(kinf_deltafifo_pop(f->fifo, fifo_process, f, 1), KINF_ERR_TIMEOUT);
 }
 
+static void a_nudge_ends_one_wait(void **state)
+{
+    struct fifo_fixture *f = *state;
+
+    fifo_open_known(f);
+    kinf__deltafifo_nudge(f->fifo);
+    assert_int_equal(kinf_deltafifo_pop(f->fifo, fifo_process, f, KINF_FOREVER), KINF_ERR_TIMEOUT);
+    fifo_add(f, "a", "1");
+    kinf__deltafifo_nudge(f->fifo); /* what is there comes first, and there is no wait to end */
+    assert_int_equal(kinf_deltafifo_pop(f->fifo, fifo_process, f, KINF_FOREVER), 0);
+    assert_int_equal(kinf_deltafifo_pop(f->fifo, fifo_process, f, 0), KINF_ERR_TIMEOUT);
+}
+
 static void a_closed_queue_refuses_producers_and_drains(void **state)
 {
     struct fifo_fixture *f = *state;
@@ -590,6 +603,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T_BOTH(pop_gives_up_when_its_time_is_over),
+        T_BOTH(a_nudge_ends_one_wait),
         T(a_closed_queue_refuses_producers_and_drains),
         T(an_aborted_queue_drops_what_is_left),
         T_BOTH(what_a_consumer_drops_when_it_is_aborted_was_not_processed),

@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 
@@ -460,6 +461,25 @@ static void due_handlers_are_resynced_by_the_processor_thread(void **state)
     recorder_expect(&f->recorders[1], "add! x@1", "synced", "update x@1 x@8");
 }
 
+/* The processor thread sleeps for long when nothing happens. */
+static void late_handler_of_a_quiet_informer_is_resynced_in_time(void **state)
+{
+    struct informer_fixture *f = *state;
+    const struct timespec quiet = { .tv_sec = 2, .tv_nsec = 500000000 };
+    int64_t began_ms;
+
+    informer_make(f, NULL);
+    informer_add(f, &f->recorders[0]);
+    informer_start(f);
+    feed_replace(f, "7", "x", "1");
+    recorder_expect(&f->recorders[0], "add! x@1", "synced");
+    nanosleep(&quiet, NULL);
+    began_ms = kinf__clock_now_ms();
+    informer_add_resynced(f, &f->recorders[1], 1000);
+    recorder_wait_for(&f->recorders[1], "update x@1 x@1");
+    assert_true(kinf__clock_now_ms() - began_ms < 10000);
+}
+
 static int index_without_locks(const struct kinf_object *object, struct kinf_index_values *values,
                                void *ctx)
 {
@@ -543,6 +563,7 @@ int main(void)
         INFORMER_TEST_BOTH(making_without_memory_leaves_nothing_behind),
         INFORMER_TEST_BOTH(delta_without_memory_is_tried_again),
         INFORMER_TEST_BOTH(due_handlers_are_resynced_by_the_processor_thread),
+        INFORMER_TEST(late_handler_of_a_quiet_informer_is_resynced_in_time),
         INFORMER_TEST_BOTH(no_lock_is_held_in_index_functions),
         INFORMER_TEST_BOTH(status_counts_what_there_is),
     };

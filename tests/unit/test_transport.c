@@ -107,7 +107,7 @@ static void drive_until(struct fixture *f, const bool *is_done)
     while (!*is_done && kinf__clock_now_ms() < until_ms) {
         kinf__transport_perform(&f->transport);
         if (!*is_done)
-            kinf__transport_wait(&f->transport, &f->waker);
+            kinf__transport_wait(&f->transport, &f->waker, KINF__NEVER_MS);
     }
     assert_true(*is_done);
 }
