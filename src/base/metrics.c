@@ -127,14 +127,14 @@ int kinf__metrics_sample(struct kinf__buffer *buffer, const char *name,
 }
 
 int kinf__metrics_numbers(struct kinf__buffer *buffer, const struct kinf__metric *families,
-                          const uint64_t *values, size_t n)
+                          const uint64_t *values, size_t n, const struct kinf__label *label)
 {
     int rc = 0;
 
     for (size_t i = 0; rc == 0 && i < n; i++) {
         rc = kinf__metrics_family(buffer, families[i].name, families[i].type, families[i].help);
         if (rc == 0)
-            rc = kinf__metrics_sample(buffer, families[i].name, NULL, 0, values[i],
+            rc = kinf__metrics_sample(buffer, families[i].name, label, label != NULL, values[i],
                                       families[i].n_decimals);
     }
     return rc;

@@ -77,10 +77,11 @@ struct kinf__metric {
  * Errors of all: KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__metrics_family(struct kinf__buffer *buffer, const char *name,
                                          enum kinf__metric_type type, const char *help);
-/* Families of one sample without labels each. */
+/* Families of one sample each; `label` NULL: without. */
 KINF_MUST_CHECK int kinf__metrics_numbers(struct kinf__buffer *buffer,
                                           const struct kinf__metric *families,
-                                          const uint64_t *values, size_t n);
+                                          const uint64_t *values, size_t n,
+                                          const struct kinf__label *label);
 /* value / 10^n_decimals */
 KINF_MUST_CHECK int kinf__metrics_sample(struct kinf__buffer *buffer, const char *name,
                                          const struct kinf__label *labels, size_t n_labels,

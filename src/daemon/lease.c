@@ -65,22 +65,16 @@ void kinf__daemon_lease_free(struct kinf__daemon_lease *lease)
     X("kinformer_lease_failures_total", COUNTER, 0, "Requests for it that failed.",                \
       status.n_failures)
 
-static const struct kinf__metric metrics[] = { LEASE_METRICS(KINF__METRIC_ROW) };
-
 int kinf__daemon_lease_write_metrics(const struct kinf__daemon_lease *lease,
                                      struct kinf__buffer *out)
 {
+    static const struct kinf__metric families[] = { LEASE_METRICS(KINF__METRIC_ROW) };
     const struct kinf__label label = { "lease", lease->label };
     struct kinf_elector_status status;
-    int failed = 0;
 
     kinf_elector_status(lease->elector, &status);
-    for (size_t i = 0; failed == 0 && i < KINF__ARRAY_LEN(metrics); i++) {
-        const uint64_t values[] = { LEASE_METRICS(KINF__METRIC_VALUE) };
 
-        failed = kinf__metrics_family(out, metrics[i].name, metrics[i].type, metrics[i].help);
-        if (failed == 0)
-            failed = kinf__metrics_sample(out, metrics[i].name, &label, 1, values[i], 0);
-    }
-    return failed;
+    const uint64_t values[] = { LEASE_METRICS(KINF__METRIC_VALUE) };
+
+    return kinf__metrics_numbers(out, families, values, KINF__ARRAY_LEN(families), &label);
 }

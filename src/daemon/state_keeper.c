@@ -1,5 +1,6 @@
 /*
- * Writing and loading the stores' files. Neighbours: state/ has the files, watch.c the informers.
+ * Writing and loading the stores' files. Neighbours: state_names.c says which files,
+ * state/ has them, watch.c the informers.
  * Invariant: an entry is written by the keeper's thread alone, which holds a snapshot and no lock
  * meanwhile; it goes only when it is not being written.
  */
@@ -19,6 +20,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/thread.h"
+#include "daemon/state_names.h"
 #include "informer/saved.h"
 #include "object/shard.h"
 #include "rest/client.h"
@@ -398,115 +400,13 @@ bool kinf__state_keeper_serves_saved(const struct kinf__state_keeper *keeper)
 
 /* --- entries --- */
 
-static int put_texts(struct kinf__buffer *out, const char *key, const struct kinf__strings *texts)
-{
-    int failed = 0;
-
-    for (size_t i = 0; failed == 0 && i < texts->n_items; i++)
-        failed = kinf__buffer_printf(out, "%s=%s\n", key, texts->items[i]);
-    return failed;
-}
-
-static const char *text_of(const char *text)
-{
-    return text != NULL ? text : "";
-}
-
-/* --- types --- */
-
-#define TYPE_PREFIX "type-"
-
-/* NULL: no memory. */
-static char *type_name(const struct kinf__resource_config *resource)
-{
-    char *name = NULL;
-
-    return asprintf(&name, TYPE_PREFIX "%s", resource->resource) >= 0 ? name : NULL;
-}
-
 int kinf__state_keeper_find_type(const struct kinf__state_keeper *keeper,
                                  const struct kinf__resource_config *resource,
                                  const struct kinf_type **ret_type, struct kinf_error *err)
 {
-    KINF__AUTO_FREE char *name = NULL;
-
     if (keeper->has_thread || !keeper->serves_saved)
         return kinf__error_set(err, KINF_ERR_NOT_FOUND, "the server is asked for types");
-    name = type_name(resource);
-    return name != NULL ? kinf__state_file_type(keeper->folder, name, ret_type, err)
-                        : kinf__error_no_memory(err);
-}
-
-/* A store without objects, which nobody loads: its head says it. */
-static int write_type(struct kinf__state_keeper *keeper, const char *name,
-                      const struct kinf_type *type, struct kinf_error *err)
-{
-    const struct kinf__state_identity identity = { "", keeper->server, type, "type" };
-    struct kinf_indexer *indexer;
-    struct kinf_snapshot *snapshot;
-    uint64_t n_bytes;
-    int failed = kinf_indexer_new(NULL, 0, &indexer, err);
-
-    if (failed < 0)
-        return failed;
-    snapshot = kinf_indexer_snapshot(indexer);
-    failed = kinf__state_file_write(keeper->folder, name, &identity, snapshot,
-                                    kinf__clock_wall_ms(), NULL, &n_bytes, err);
-    kinf_snapshot_unref(snapshot);
-    kinf_indexer_free(indexer);
-    return failed;
-}
-
-/* One that is not to be had at the next start is worth a line, and no more. */
-static void keep_type(struct kinf__state_keeper *keeper,
-                      const struct kinf__resource_config *resource, const struct kinf_type *type)
-{
-    KINF__AUTO_FREE char *name = type_name(resource);
-    struct kinf_error err = KINF_ERROR_INIT;
-    const struct kinf_type *kept = NULL;
-
-    if (name == NULL || !kinf__state_name_is_good(name))
-        return;
-    if (kinf__state_file_type(keeper->folder, name, &kept, NULL) == 0 && kept == type)
-        return;
-    if (write_type(keeper, name, type, &err) < 0)
-        KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_WARN, "type not written file=%s error=%s", name,
-                  KINF__QUOTED(err.message));
-}
-
-/* What decides which objects are stored, and what of them. NULL: no memory. */
-static char *make_scope(const struct kinf__resource_config *resource, const char *name_space)
-{
-    KINF__AUTO_BUFFER scope = KINF__BUFFER_INIT;
-    char *text = NULL;
-
-    if (kinf__buffer_printf(&scope, "namespace=%s\nlabels=%s\nfields=%s\nshard=%s\n",
-                            text_of(name_space), text_of(resource->label_selector),
-                            text_of(resource->field_selector),
-                            text_of(resource->shard_selector)) < 0 ||
-        put_texts(&scope, "drop", &resource->drops) < 0 ||
-        put_texts(&scope, "keep", &resource->keeps) < 0 ||
-        kinf__buffer_take_text(&scope, &text, NULL) < 0)
-        return NULL;
-    return text;
-}
-
-/* One resource may be there several times with other selectors. NULL: no memory. */
-static char *make_name(const struct kinf__resource_config *resource, const char *name_space)
-{
-    KINF__AUTO_BUFFER name = KINF__BUFFER_INIT, selectors = KINF__BUFFER_INIT;
-    char *text = NULL;
-    int failed =
-        kinf__buffer_printf(&selectors, "%s\n%s\n%s", text_of(resource->label_selector),
-                            text_of(resource->field_selector), text_of(resource->shard_selector));
-
-    if (failed == 0)
-        failed = kinf__buffer_printf(&name, "%s%s%s", resource->resource,
-                                     name_space != NULL ? "@" : "", text_of(name_space));
-    if (failed == 0 && selectors.len > 2)
-        failed = kinf__buffer_printf(&name, "-%016" PRIx64,
-                                     kinf__shard_hash(kinf__buffer_str(&selectors)));
-    return failed == 0 && kinf__buffer_take_text(&name, &text, NULL) == 0 ? text : NULL;
+    return kinf__state_find_type(keeper->folder, resource, ret_type, err);
 }
 
 /* Secrets only if the configuration says so in as many words. */
@@ -533,8 +433,8 @@ static int make_entry(struct kinf__state_keeper *keeper, struct kinf_informer *i
         return kinf__error_no_memory(err);
     entry->keeper = keeper;
     entry->informer = informer;
-    entry->name = make_name(resource, name_space);
-    entry->scope = make_scope(resource, name_space);
+    entry->name = kinf__state_name(resource, name_space);
+    entry->scope = kinf__state_scope(resource, name_space);
     if (entry->name == NULL || entry->scope == NULL)
         failed = kinf__error_no_memory(err);
     else if (!kinf__state_name_is_good(entry->name))
@@ -557,7 +457,8 @@ int kinf__state_keeper_add(struct kinf__state_keeper *keeper, struct kinf_inform
     int failed = 0;
 
     if (keeper->serves_saved)
-        keep_type(keeper, resource, kinf_informer_type(informer));
+        kinf__state_keep_type(keeper->folder, keeper->server, resource,
+                              kinf_informer_type(informer));
     if (is_kept(resource, kinf_informer_type(informer)))
         failed = make_entry(keeper, informer, resource, name_space, &entry, err);
     if (failed < 0)

@@ -455,7 +455,7 @@ int kinf__demand_write_metrics(struct kinf__demand *demand, int64_t now_ms,
 
     const uint64_t values[] = { DEMAND_METRICS(KINF__METRIC_VALUE) };
 
-    failed = kinf__metrics_numbers(out, families, values, KINF__ARRAY_LEN(families));
+    failed = kinf__metrics_numbers(out, families, values, KINF__ARRAY_LEN(families), NULL);
     return failed < 0 ? failed : write_given_up(out, &counts);
 }
 

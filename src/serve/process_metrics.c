@@ -109,5 +109,5 @@ int kinf__process_metrics_write(struct kinf__buffer *out)
 
     const uint64_t values[] = { PROCESS_METRICS(KINF__METRIC_VALUE) };
 
-    return kinf__metrics_numbers(out, families, values, KINF__ARRAY_LEN(families));
+    return kinf__metrics_numbers(out, families, values, KINF__ARRAY_LEN(families), NULL);
 }

@@ -343,7 +343,7 @@ static int write_numbers(const struct kinf__server *server, struct kinf__buffer 
 
     const uint64_t values[] = { SERVER_METRICS(KINF__METRIC_VALUE) };
 
-    return kinf__metrics_numbers(out, families, values, KINF__ARRAY_LEN(families));
+    return kinf__metrics_numbers(out, families, values, KINF__ARRAY_LEN(families), NULL);
 }
 
 /* Empty where nothing is passed on. */

@@ -67,6 +67,15 @@ def wait_until(condition, what, patience=PATIENCE):
     raise AssertionError(f"not within {patience} s: {what}")
 
 
+def read_notes(path, kind):
+    """The words of each whole line that begins with this one; programs write them, a line at once."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return [line.split()[1:] for line in file if line.startswith(kind + " ") and line.endswith("\n")]
+    except FileNotFoundError:
+        return []
+
+
 def fnv1a64(data):
     value = 0xCBF29CE484222325
     for byte in data:

@@ -10,7 +10,7 @@ import tempfile
 import time
 import unittest
 
-from harness import PATIENCE, ROOT, Proxy, build_probe, cluster, needs_cluster, wait_until
+from harness import PATIENCE, ROOT, Proxy, build_probe, cluster, needs_cluster, read_notes, wait_until
 
 NAMESPACE = "elections"
 FOLDER = None
@@ -73,17 +73,10 @@ class Election(unittest.TestCase):
         self.candidates[leader].send_signal(number)
         return leader, now_ms()
 
-    def lines(self, kind):
-        try:
-            with open(self.path, encoding="utf-8") as file:
-                return [line.split()[1:] for line in file if line.startswith(kind + " ") and line.endswith("\n")]
-        except FileNotFoundError:
-            return []
-
     def acts(self):
         """Who acted in which term, from when until when. The processes' lines are checked each time they are read."""
         spans = {}
-        for identity, term, at in self.lines("act"):
+        for identity, term, at in read_notes(self.path, "act"):
             spans.setdefault((int(term), identity), []).append(int(at))
         acts = [Act(identity, term, min(times), max(times)) for (term, identity), times in sorted(spans.items())]
         for before, after in zip(acts, acts[1:]):
@@ -100,7 +93,7 @@ class Election(unittest.TestCase):
     def wait_seen(self, leader):
         """Until all know who leads."""
         def seen():
-            return {line[0]: line[1] for line in self.lines("leader")} == {identity: leader for identity in self.candidates}
+            return {line[0]: line[1] for line in read_notes(self.path, "leader")} == {identity: leader for identity in self.candidates}
         wait_until(seen, f"all know that {leader} leads")
 
     def lease(self):
@@ -128,7 +121,7 @@ class Leaders(Election):
         self.stop(other)
         spec = self.lease()["spec"]
         self.assertEqual((spec["holderIdentity"], spec["leaseDurationSeconds"]), ("", 1))
-        self.assertEqual([line[0] for line in self.lines("started")], [line[0] for line in self.lines("stopped")])
+        self.assertEqual([line[0] for line in read_notes(self.path, "started")], [line[0] for line in read_notes(self.path, "stopped")])
 
     def test_one_that_is_killed_is_followed(self):
         self.start("a", "b", "c")
@@ -148,7 +141,7 @@ class Leaders(Election):
         self.assertLess(after.first_ms - at_ms, TAKE_OVER_MS)
         self.candidates[halted].send_signal(signal.SIGCONT)
         self.assert_quiet(halted, 2)
-        wait_until(lambda: [line for line in self.lines("stopped") if line[0] == halted], "it knows")
+        wait_until(lambda: [line for line in read_notes(self.path, "stopped") if line[0] == halted], "it knows")
         # Also for less than a lease, again and again.
         for _ in range(5):
             term = self.acts()[-1].term
@@ -189,7 +182,7 @@ class Fences(Election):
 
     def writes(self):
         """Terms and identities in the order of the server. It is checked each time that they are read."""
-        lines = sorted((int(version), int(term), identity) for identity, term, version in self.lines("wrote"))
+        lines = sorted((int(version), int(term), identity) for identity, term, version in read_notes(self.path, "wrote"))
         writes = [(term, identity) for _, term, identity in lines]
         self.assertEqual([term for term, _ in writes], sorted(term for term, _ in writes))
         self.assertEqual(len(set(writes)), len({term for term, _ in writes}), "two have written in one term")
@@ -206,7 +199,7 @@ class Rights(Election):
         self.start("a", kubeconfig=cluster().kubeconfig("user"))
         self.wait_acting("a")
         kubectl("delete", "rolebinding", "-n", NAMESPACE, "elector")
-        wait_until(lambda: self.lines("stopped"), "it leads no more")
+        wait_until(lambda: read_notes(self.path, "stopped"), "it leads no more")
         self.assert_quiet("a", 1)
 
 
@@ -246,14 +239,14 @@ class Networks(Election):
             self.start("a", kubeconfig=proxy.kubeconfig(FOLDER.name, name=self.name))
             first = self.wait_acting("a")
             self.start("b")
-            wait_until(lambda: ["b", "a"] in [line[:2] for line in self.lines("leader")], "b has seen a")
+            wait_until(lambda: ["b", "a"] in [line[:2] for line in read_notes(self.path, "leader")], "b has seen a")
             at_ms = now_ms()
             proxy.hold.set()
             proxy.stall.set()
             second = self.wait_acting("b")
             self.assertLess(second.first_ms - at_ms, TAKE_OVER_MS)
             self.assertLess(self.acts()[0].last_ms - at_ms, RENEW_MS + 100)
-            wait_until(lambda: [line for line in self.lines("stopped") if line[0] == "a"], "a knows")
+            wait_until(lambda: [line for line in read_notes(self.path, "stopped") if line[0] == "a"], "a knows")
             # What was on its way arrives now.
             proxy.hold.clear()
             proxy.stall.clear()
@@ -304,7 +297,7 @@ class Hands(Election):
         self.wait_acting("a")
         cluster().kubectl("delete", "namespace", self.namespace, "--wait=false")
         cluster().kubectl("delete", "lease", "-n", self.namespace, self.name, "--ignore-not-found")
-        wait_until(lambda: self.lines("stopped"), "it leads no more")
+        wait_until(lambda: read_notes(self.path, "stopped"), "it leads no more")
         self.assert_quiet("a", 1)
         self.stop("a")
 

@@ -10,7 +10,7 @@ import tempfile
 import time
 import unittest
 
-from harness import PATIENCE, ROOT, Daemon, build_probe, cluster, fnv1a64, needs_cluster, run_daemon, wait_until
+from harness import PATIENCE, ROOT, Daemon, build_probe, cluster, fnv1a64, needs_cluster, read_notes, run_daemon, wait_until
 
 FOLDER = None
 PROGRAM = None
@@ -98,17 +98,10 @@ class Controllers(Sharded):
     def running(self, shard):
         return next(process.identity for process in self.processes.values() if process.shard == shard)
 
-    def lines(self, kind):
-        try:
-            with open(self.path, encoding="utf-8") as file:
-                return [line.split()[1:] for line in file if line.startswith(kind + " ") and line.endswith("\n")]
-        except FileNotFoundError:
-            return []
-
     def acts(self):
         """From when until when each acted in each term. No two of overlapping parts ever did at once."""
         spans = {}
-        for identity, term, at in self.lines("act"):
+        for identity, term, at in read_notes(self.path, "act"):
             spans.setdefault((identity, int(term)), []).append(int(at))
         acts = [(min(times), max(times), identity) for (identity, _), times in spans.items()]
         acts.sort()
@@ -132,7 +125,7 @@ class Controllers(Sharded):
             return all(item["data"].get("done") == str(n_round) for item in self.maps())
         wait_until(done, f"round {n_round} is done")
         owners = collections.defaultdict(set)
-        for identity, key, number in self.lines("did"):
+        for identity, key, number in read_notes(self.path, "did"):
             if int(number) == n_round:
                 owners[key].add(identity)
         for item in self.maps():
