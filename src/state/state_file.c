@@ -77,6 +77,11 @@ static int put_object(struct kinf__sealed_writer *writer, const struct kinf_obje
     return failed < 0 ? failed : put_text(writer, body, err);
 }
 
+static int stopped(struct kinf_error *err)
+{
+    return kinf__error_set(err, KINF_ERR_STOPPED, "there was no time for it");
+}
+
 static int put_objects(struct kinf__sealed_writer *writer, const struct kinf_snapshot *snapshot,
                        const struct kinf__stop *stop, struct kinf_error *err)
 {
@@ -86,10 +91,8 @@ static int put_objects(struct kinf__sealed_writer *writer, const struct kinf_sna
 
     kinf_cursor_all(&cursor, snapshot);
     while (failed == 0 && (object = kinf_cursor_next(&cursor)) != NULL)
-        failed = kinf__stop_is_set(stop)
-                     ? kinf__error_set(err, KINF_ERR_STOPPED, "there was no time for it")
-                     : put_object(writer, object, err);
-    return failed;
+        failed = kinf__stop_is_set(stop) ? stopped(err) : put_object(writer, object, err);
+    return failed == 0 && kinf__stop_is_set(stop) ? stopped(err) : failed;
 }
 
 static int write_to(int fd, const struct kinf__state_identity *identity,
@@ -332,9 +335,8 @@ static int get_objects(struct kinf__sealed_reader *reader, const struct kinf_typ
     int failed = 0;
 
     for (uint64_t i = 0; failed == 0 && i < n_objects; i++) {
-        failed = kinf__stop_is_set(stop)
-                     ? kinf__error_set(err, KINF_ERR_STOPPED, "there was no time for it")
-                     : get_object(reader, type, names, &object, err);
+        failed =
+            kinf__stop_is_set(stop) ? stopped(err) : get_object(reader, type, names, &object, err);
         if (failed == 0)
             failed = callback(object, ctx, err);
     }
@@ -386,13 +388,19 @@ int kinf__state_file_load(const struct kinf__state_folder *folder, const char *n
 }
 
 int kinf__state_file_type(const struct kinf__state_folder *folder, const char *name,
-                          const struct kinf_type **ret_type, struct kinf_error *err)
+                          const char *server, const struct kinf_type **ret_type,
+                          struct kinf_error *err)
 {
     KINF__AUTO_CLOSE int fd = -1;
     struct kinf__sealed_reader reader = { .fd = -1 };
     struct head head = { .n_objects = 0 };
     int failed = begin(folder, name, &fd, &reader, &head, err);
 
+    if (failed == 0)
+        failed = kinf__sealed_end(&reader, err);
+    if (failed == 0 && strcmp(head_text(&head, HEAD_SERVER), server) != 0)
+        failed = kinf__error_set(err, KINF_ERR_CONFLICT, "it is of another server: %s",
+                                 head_text(&head, HEAD_SERVER));
     if (failed == 0)
         failed = kinf_type_intern(head_text(&head, HEAD_GROUP), head_text(&head, HEAD_VERSION),
                                   head_text(&head, HEAD_KIND), head_text(&head, HEAD_RESOURCE),

@@ -614,7 +614,8 @@ static void a_state_of_an_earlier_run_is_gone_on_from(void **state)
         { "saved.h R2", "another history: the newest state at once", 0,
           "resume=100 ?verify doubted unconfirmed ?list page=90 confirmed ?watch@90" },
         { "saved.h R2", "nobody can verify: the watch, which is verified behind it", 0,
-          "resume=100 ?verify noverify=403 ?wait ?watch@100 accepted bookmark=120 unconfirmed +4000 "
+          "resume=100 ?verify noverify=403 ?wait ?watch@100 accepted bookmark=120 unconfirmed "
+          "+4000 "
           "ended ?verify verified=120 confirmed ?watch@120" },
         { "saved.h R4", "a resource that is gone confirms nothing", 0,
           "resume=100 ?verify noverify=404 ?wait ?watch@100 nowatch=404 ?wait ?ask gone "

@@ -157,8 +157,7 @@ static void a_watch_that_brought_something_proves_nothing_by_its_end(void **stat
 {
     struct engine_fixture *f = *state;
 
-    START(f, &two, VERIFIED,
-          ON_WATCH("10") "status 200\n" ADDED(POD("c", "11")) "stall 1000\n",
+    START(f, &two, VERIFIED, ON_WATCH("10") "status 200\n" ADDED(POD("c", "11")) "stall 1000\n",
           ON_WATCH("11") "status 200\n" ADDED(POD("d", "12")) "stall forever\n");
     ENGINE_EXPECT(f, "add! a@3", "add! b@4", "add c@11", "add d@12");
     assert_false(kinf_informer_has_synced(f->informer));
