@@ -46,13 +46,13 @@ ifeq ($(MODE),fuzz)
 CC := $(CLANG)
 endif
 
-LIBS_PC := libcurl libcjson yaml-0.1 openssl zlib
+LIBS_PC := libcurl libcjson yaml-0.1 openssl zlib libzstd
 KINF_CFLAGS = -std=c11 -D_GNU_SOURCE -Isrc -Isrc/include -Itests -fPIC -fvisibility=hidden -pthread $(WARNINGS) \
               $(MODE_$(MODE)) $(shell $(PKG_CONFIG) --cflags $(LIBS_PC)) $(CFLAGS)
 KINF_LDFLAGS = -pthread $(filter -fsanitize=%,$(MODE_$(MODE))) $(LDFLAGS)
 KINF_LIBS = $(shell $(PKG_CONFIG) --libs $(LIBS_PC))
 # The library does without.
-DAEMON_LIBS = $(shell $(PKG_CONFIG) --libs libmicrohttpd gnutls libzstd) -lm
+DAEMON_LIBS = $(shell $(PKG_CONFIG) --libs libmicrohttpd gnutls) -lm
 # Tests can make the n-th allocation fail (tests/unit/allocation.h).
 TEST_LDFLAGS := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=reallocarray,--wrap=strdup,--wrap=strndup
 $(BUILD)/tests/test_plugin: TEST_LDFLAGS += -Wl,--wrap=memfd_create

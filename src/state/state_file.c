@@ -66,14 +66,16 @@ static int put_object(struct kinf__sealed_writer *writer, const struct kinf_obje
                                       kinf_str_from(kinf_object_uid(object)),
                                       kinf_str_from(kinf_object_resource_version(object)) };
     struct kinf_str body;
+    uint32_t labels_offset, labels_len;
     int failed = kinf__object_body(object, &scratch, &body) < 0 ? kinf__error_no_memory(err) : 0;
 
     for (size_t i = 0; failed == 0 && i < KINF__ARRAY_LEN(names); i++)
         failed = put_text(writer, names[i], err);
+    kinf__object_labels_place(object, &labels_offset, &labels_len);
     if (failed == 0)
-        failed = put_number(writer, object->labels_offset, sizeof(uint32_t), err);
+        failed = put_number(writer, labels_offset, sizeof labels_offset, err);
     if (failed == 0)
-        failed = put_number(writer, object->labels_len, sizeof(uint32_t), err);
+        failed = put_number(writer, labels_len, sizeof labels_len, err);
     return failed < 0 ? failed : put_text(writer, body, err);
 }
 
@@ -276,6 +278,8 @@ static int get_labels(struct kinf__sealed_reader *reader, struct kinf__object_pa
 
     if (failed == 0)
         failed = get_number(reader, sizeof(uint32_t), &len, err);
+    if (failed == 0 && len > KINF__LABELS_LEN_MAX)
+        failed = malformed(err);
     if (failed < 0)
         return failed;
     parts->labels_offset = (uint32_t)offset;
