@@ -122,6 +122,10 @@ class PluginsTest(unittest.TestCase):
         self.hang_up(daemon)
         daemon.wait_logged("handlers change only by a restart, but for a plugin's file and config")
         daemon.wait_logged(said % "7")
+        self.config([{"exec": ["cat"]}], "roles.rbac.authorization.k8s.io")  # the plugin stays as it was last
+        self.compile("hanging_plugin.c")
+        self.hang_up(daemon)
+        daemon.wait_logged(said % "7", times=2)
         daemon.stop()
 
     def test_one_that_does_not_return_is_said_and_left(self):
