@@ -113,29 +113,34 @@ natsMsg *link_message(const struct link *link, const struct lane *lane, const ch
     return message;
 }
 
-int link_send(struct link *link, struct lane *lane, natsMsg *message, const char *id,
+int link_send(struct link *link, struct lane *lane, natsMsg *message, const char *what,
               struct kinf_error *err)
 {
-    natsStatus s = natsMsgHeader_Set(message, "Nats-Msg-Id", id);
-    char *copy = strdup(id);
+    natsStatus s;
+    char *id;
 
+    if (asprintf(&id, "%s/%llu.%llu", what, (unsigned long long)lane->claim,
+                 (unsigned long long)++lane->n_sent) < 0) {
+        id = NULL;
+    }
+    s = id != NULL ? natsMsgHeader_Set(message, "Nats-Msg-Id", id) : NATS_NO_MEMORY;
     if (s == NATS_OK && lane->last_id != NULL) {
         s = natsMsgHeader_Set(message, "Nats-Expected-Last-Msg-Id", lane->last_id);
     }
-    s = copy == NULL ? NATS_NO_MEMORY : s;
     s = s != NATS_OK ? s : natsConnection_PublishMsg(link->connection, message);
     if (s == NATS_OK) {
         free(lane->last_id);
-        lane->last_id = copy;
-        copy = NULL;
+        lane->last_id = id;
+        id = NULL;
         link->n_unacknowledged++;
     }
-    free(copy);
+    free(id);
     natsMsg_Destroy(message);
     return check(s, lane->stream, err);
 }
 
-/* {"stream":"NAME","seq":7} or {"error":{"description":"why"}} */
+/* {"stream":"NAME","seq":7}, with "duplicate":true if that is another one, or
+ * {"error":{"description":"why"}} */
 static int parse_ack(natsMsg *message, uint64_t *ret_sequence, struct kinf_error *err)
 {
     cJSON *ack =
@@ -145,6 +150,9 @@ static int parse_ack(natsMsg *message, uint64_t *ret_sequence, struct kinf_error
         cJSON_GetStringValue(cJSON_GetObjectItem(cJSON_GetObjectItem(ack, "error"), "description"));
     int rc = 0;
 
+    if (cJSON_IsTrue(cJSON_GetObjectItem(ack, "duplicate"))) {
+        problem = "it was taken for another of its id";
+    }
     if (problem != NULL || !cJSON_IsNumber(sequence)) {
         rc = fail(err, KINF_ERR_SERVER, "a message was refused: %s",
                   problem != NULL ? problem : "without a reason");

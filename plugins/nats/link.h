@@ -41,6 +41,7 @@ struct lane {
     char *prefix;   /* of its subjects, with a dot at the end; a key is behind it */
     char *last_id;  /* of the message that was sent last */
     uint64_t claim; /* its sequence */
+    uint64_t n_sent;
 };
 
 struct link {
@@ -71,9 +72,9 @@ char *link_read_one(const struct link *link, const struct lane *lane, const char
 /* What is to be sent; headers may be added. NULL: no memory. */
 natsMsg *link_message(const struct link *link, const struct lane *lane, const char *key,
                       const char *payload, size_t len);
-/* Takes the message, on failure too. One with an id that the stream had within its window of
- * duplicates is not stored. */
-int link_send(struct link *link, struct lane *lane, natsMsg *message, const char *id,
+/* Takes the message, on failure too. Its id begins with `what` it tells, and is its own: a server would
+ * not store one whose id it knows. */
+int link_send(struct link *link, struct lane *lane, natsMsg *message, const char *what,
               struct kinf_error *err);
 /* Waits until all that was sent is stored. */
 int link_wait(struct link *link, struct kinf_error *err);

@@ -71,6 +71,15 @@ class NatsServer:
             self.process.wait()
             self.process = None
 
+    def publish(self, message_id):
+        """A message that is nobody's, as a writer's claim; returns its sequence."""
+        headers = f"NATS/1.0\r\nKV-Operation: DEL\r\nNats-Msg-Id: {message_id}\r\n\r\n"
+        with socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE) as connection:
+            connection.sendall(b'CONNECT {"headers":true,"verbose":false}\r\nSUB acks 1\r\n' +
+                               f"HPUB kinformer._writer acks {len(headers)} {len(headers)}\r\n{headers}\r\n".encode())
+            answer = connection.makefile()
+            return next(json.loads(line)["seq"] for line in answer if line.startswith('{"stream"'))
+
     def ask(self, *args):
         done = subprocess.run([DUMP, *self.dump_args, *args], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True, timeout=PATIENCE, check=False)
@@ -359,6 +368,25 @@ class NatsTest(unittest.TestCase):
         self.put("last", str(time.time_ns()))
         self.wait_equal(daemons[1])
         daemons[1].stop()
+
+    def test_a_message_is_not_taken_for_another_of_its_id(self):
+        """Neither for one of the same version, nor for one that somebody has forged."""
+        self.start_server()
+        self.clear()
+        self.put("first", "1")
+        daemon = self.daemon()
+        self.wait_equal(daemon)
+        daemon.stop()
+        self.put("second", "1")
+        metadata = self.objects()[f"configmaps.{SPACE}.second"]["metadata"]
+        version = f"{metadata['uid']}/{metadata['resourceVersion']}"
+        claim = self.server.publish(version) + 2
+        self.assertEqual(self.server.publish(f"{version}/{claim}.2"), claim - 1)
+        daemon = self.daemon()
+        told = self.wait_equal(daemon)
+        self.assertEqual(told.types(f"configmaps.{SPACE}.second"), ["ADDED"])
+        self.assertEqual(daemon.count_log("a message was refused: it was taken for another of its id"), 1)
+        daemon.stop()
 
     def test_a_reload_takes_the_stream_over(self):
         self.start_server()
