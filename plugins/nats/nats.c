@@ -45,7 +45,7 @@
 struct nats {
     const struct kinf_host *host;
     struct nats_config config;
-    int server; /* of them, the one that answered last */
+    int server; /* of them, the one that is asked next */
     bool is_begun;
     struct link link;
     struct known known;
@@ -223,22 +223,30 @@ static void forget(struct nats *nats)
     nats->is_begun = false;
 }
 
-static int begin(struct nats *nats, struct kinf_error *err)
+static int begin_at(struct nats *nats, const char *server, struct kinf_error *err)
 {
     struct link *link = &nats->link;
+    int rc;
+
+    forget(nats);
+    rc = link_open(link, &nats->config, server, err);
+    rc = rc != 0 ? rc : link_read(link, &link->events, note_told, &nats->known, err);
+    rc = rc != 0 ? rc : link_read(link, &link->bucket, note_bucket, &nats->known, err);
+    nats->is_begun = rc == 0;
+    return rc;
+}
+
+static int begin(struct nats *nats, struct kinf_error *err)
+{
     int n_servers = cJSON_GetArraySize(nats->config.servers);
     int rc = KINF_ERR_NETWORK;
 
     for (int i = 0; i < n_servers && rc != 0 && rc != KINF_ERR_STOPPED; i++) {
         const cJSON *server = cJSON_GetArrayItem(nats->config.servers, nats->server);
 
-        forget(nats);
-        rc = link_open(link, &nats->config, server->valuestring, err);
+        rc = begin_at(nats, server->valuestring, err);
         nats->server = rc == 0 ? nats->server : (nats->server + 1) % n_servers;
     }
-    rc = rc != 0 ? rc : link_read(link, &link->events, note_told, &nats->known, err);
-    rc = rc != 0 ? rc : link_read(link, &link->bucket, note_bucket, &nats->known, err);
-    nats->is_begun = rc == 0;
     return rc;
 }
 

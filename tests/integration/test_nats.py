@@ -11,7 +11,7 @@ import tempfile
 import time
 import unittest
 
-from harness import PATIENCE, ROOT, TOOLS, Daemon, cluster, config_map, make_key_pair, wait_until
+from harness import PATIENCE, ROOT, TOOLS, Daemon, Proxy, cluster, config_map, make_key_pair, wait_until
 
 SPACE = "nats"
 PLUGIN = os.path.join(ROOT, "build", "asan", "plugins", "kinformer-nats.so")
@@ -86,6 +86,33 @@ class NatsServer:
         if done.returncode != 0:
             raise AssertionError("natsdump: " + done.stderr)
         return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+class Gap(Proxy):
+    """In front of a NatsServer: what a client sends with this word in it is lost, with `is_silent` all behind it, too;
+    `is_slow`: the server's answers to it trickle instead."""
+
+    def __init__(self, server, word, is_silent=False, is_slow=False):
+        self.word, self.is_silent, self.is_slow = word, is_silent, is_slow
+        self.n_met = 0
+        super().__init__(f"127.0.0.1:{server.port}")
+        self.url = f"nats://127.0.0.1:{self.port}"
+
+    def _pump(self, source, sink, from_server):
+        is_met = False
+        try:
+            while piece := source.recv(65536):
+                meets = not from_server and self.word in piece
+                is_met = is_met or meets
+                self.n_met += meets
+                if self.is_slow and from_server and self.n_met:
+                    for at in range(0, len(piece), 200):
+                        sink.sendall(piece[at:at + 200])
+                        time.sleep(0.02)
+                elif self.is_slow or not (meets or (self.is_silent and is_met)):
+                    sink.sendall(piece)
+        except OSError:
+            pass
 
 
 class Told:
@@ -453,6 +480,16 @@ class NatsTest(unittest.TestCase):
         self.put("unheard", str(time.time_ns()))
         time.sleep(1)  # it waits for the server then
         daemon.stop(within=10)
+
+    def gap(self, *args, **more):
+        return self.enterContext(Gap(self.server, *args, **more))
+
+    def test_a_server_that_cannot_be_read_is_left_for_the_next(self):
+        self.start_server()
+        self.put("heard", "1")
+        daemon = self.daemon(servers=[self.gap(b"CONSUMER.CREATE").url, self.server.url])
+        self.wait_equal(daemon)
+        daemon.stop()
 
     def test_what_is_too_large_for_a_message_is_said_and_left_out(self):
         self.start_server("max_payload: 32768\n")
