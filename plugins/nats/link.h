@@ -10,8 +10,9 @@
  *
  * A connection that breaks is not mended: it is opened anew, and what is there read anew.
  *
- * No call waits for longer than about a second without looking whether the plugin is to end; then
- * it fails.
+ * No call waits for longer than about two seconds without looking whether the plugin is to end; then
+ * it fails. But libnats 3.4 itself waits for ever while it connects to a server that has greeted it,
+ * and then neither answers nor ends the connection.
  *
  * Threads: one thread per object; libnats has some of its own, which never call the plugin.
  */
@@ -66,8 +67,9 @@ typedef int link_read_cb(const char *key, const char *version, bool is_gone, voi
 int link_read(struct link *link, struct lane *lane, link_read_cb *on_key, void *ctx,
               struct kinf_error *err);
 
-/* The payload of a key's last message. Free it. NULL: there is none, or no answer. */
-char *link_read_one(const struct link *link, const struct lane *lane, const char *key);
+/* The payload of a key's last message, which the caller frees; if there is none, it is left as it is. */
+int link_read_one(const struct link *link, const struct lane *lane, const char *key,
+                  char **ret_payload, struct kinf_error *err);
 
 /* What is to be sent; headers may be added. NULL: no memory. */
 natsMsg *link_message(const struct link *link, const struct lane *lane, const char *key,

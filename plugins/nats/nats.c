@@ -260,7 +260,7 @@ static int tell_gone(struct nats *nats, const struct known_object *object, struc
                            .version = known_told(object),
                            .final_state_unknown = true };
     char *resource, *key, *json = NULL;
-    int rc;
+    int rc = 0;
 
     if (event.version == NULL) {
         return object->bucket != NULL ? store(nats, object->key, NULL, NULL, err) : 0;
@@ -269,12 +269,12 @@ static int tell_gone(struct nats *nats, const struct known_object *object, struc
         return NO_MEMORY(err);
     }
     if (object->bucket != NULL && strcmp(object->bucket, event.version) == 0) {
-        json = link_read_one(&nats->link, &nats->link.bucket, object->key);
+        rc = link_read_one(&nats->link, &nats->link.bucket, object->key, &json, err);
     }
     event.resource = resource;
     event.key = key;
     event.json = json;
-    rc = tell(nats, &event, err);
+    rc = rc != 0 ? rc : tell(nats, &event, err);
     free(resource);
     free(key);
     free(json);

@@ -484,6 +484,47 @@ class NatsTest(unittest.TestCase):
     def gap(self, *args, **more):
         return self.enterContext(Gap(self.server, *args, **more))
 
+    def test_it_ends_within_its_time_wherever_the_server_falls_silent(self):
+        self.start_server()
+        self.clear()
+        self.seed()
+        names = [f"item-{i}" for i in range(200)]
+
+        def ends(word, **how):
+            gap = self.gap(word, **how)
+            daemon = self.daemon(servers=[gap.url])
+            wait_until(lambda: daemon.check() or gap.n_met, word)
+            time.sleep(self.dice.random())
+            daemon.stop()  # whose status says whether a handler did not end
+        ends(b"STREAM.INFO", is_silent=True)
+        ends(b"STREAM.CREATE", is_silent=True)
+        ends(b"_writer", is_silent=True)
+        self.requests(("POST", name, "1") for name in names)
+        ends(b"kinformer.configmaps", is_silent=True)
+        daemon = self.daemon()
+        self.wait_equal(daemon)
+        daemon.stop()
+        ends(b"CONSUMER.CREATE", is_silent=True)
+        ends(b"CONSUMER.CREATE", is_slow=True)
+        self.requests(("DELETE", name, None) for name in names)
+        ends(b"STREAM.MSG.GET")
+
+    def test_the_object_of_a_deletion_is_read_or_all_is_begun_anew(self):
+        self.start_server()
+        self.clear()
+        self.put("gone", "1")
+        daemon = self.daemon()
+        self.wait_equal(daemon)
+        daemon.stop()
+        self.delete("gone")
+        gap = self.gap(b"STREAM.MSG.GET")
+        daemon = self.daemon(servers=[gap.url])
+        wait_until(lambda: daemon.check() or gap.n_met, "its request for the object is lost")
+        gap.word = b"nothing of the kind"
+        told = self.wait_equal(daemon)
+        self.assertEqual(told.events[-1]["payload"]["object"]["data"], {"value": "1"})
+        daemon.stop()
+
     def test_a_server_that_cannot_be_read_is_left_for_the_next(self):
         self.start_server()
         self.put("heard", "1")
