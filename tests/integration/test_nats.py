@@ -388,8 +388,11 @@ class NatsTest(unittest.TestCase):
         daemons.append(self.daemon())
         self.wait_equal(daemons[1])
         self.change_while(50)
-        wait_until(lambda: any(daemon.check() or daemon.count_log("wrong last msg ID") for daemon in daemons),
-                   "one has lost the stream to the other")
+
+        def is_lost():
+            self.put("heard", str(time.time_ns()))  # the second may begin only now
+            return any(daemon.check() or daemon.count_log("wrong last msg ID") for daemon in daemons)
+        wait_until(is_lost, "one has lost the stream to the other")
         daemons[0].process.kill()
         daemons[0].process.wait()
         self.put("last", str(time.time_ns()))
