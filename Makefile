@@ -75,7 +75,7 @@ SIM_MAIN_SRC := src/sim/main.c
 TEST_SRC := $(wildcard tests/unit/test_*.c)
 # Good and bad ones, of which tests/unit/plugins/plugin.c knows the differences.
 TEST_PLUGINS := $(patsubst %,$(BUILD)/tests/plugins/%.so,scripted larger no_flush another_name another_abi small no_table \
-                  no_symbol undefined no_name empty_name no_open no_on_change no_close)
+                  no_symbol undefined no_name empty_name no_open no_on_change no_close nodelete)
 TEST_AID_SRC := $(filter-out $(TEST_SRC),$(wildcard tests/unit/*.c))
 REPLAY_CORE_SRC := $(filter-out tests/replay/main.c,$(wildcard tests/replay/*.c))
 FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
@@ -223,6 +223,7 @@ $(BUILD)/tests/test_%: $(BUILD)/tests/unit/test_%.o $(call objects,$(TEST_AID_SR
 $(addprefix $(BUILD)/tests/test_,plugin plugin_handler plugin_model): | $(TEST_PLUGINS)
 
 # They link nothing.
+$(BUILD)/tests/plugins/nodelete.so: KINF_LDFLAGS += -Wl,-z,nodelete
 $(BUILD)/tests/plugins/%.so: tests/unit/plugins/plugin.c tests/unit/plugins/script.h src/include/kinformer/plugin.h $(STAMP)
 	@mkdir -p $(@D)
 	$(SAY) "  CCLD    $@"

@@ -57,12 +57,17 @@ def log_path(module):
 # --- the worker ------------------------------------------------------------------------------------
 
 
+was_interrupted = threading.Event()
+
+
 class TimedResult(unittest.TextTestResult):
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
         self.times = []
 
     def startTest(self, test):
+        if was_interrupted.is_set():  # and a test has swallowed it
+            raise KeyboardInterrupt
         self.began = time.monotonic()
         super().startTest(test)
 
@@ -87,6 +92,7 @@ def run_module(module):
 
 
 def interrupt(*_):
+    was_interrupted.set()
     raise KeyboardInterrupt  # which unittest lets pass, unlike SystemExit
 
 
