@@ -138,19 +138,19 @@ static int read_items(struct kinf__claims *claims, struct kinf__json_value items
     return failed;
 }
 
-/* Those that are gone, and whose time is over. */
-static void forget(struct kinf__claims *claims, int64_t now_ms)
+/* Those that are gone, and whose time was over when they were asked for. */
+static void forget(struct kinf__claims *claims, int64_t asked_ms)
 {
     for (size_t i = claims->n_items; i-- > 0;) {
-        if (!claims->items[i].is_listed && now_ms >= claims->items[i].until_ms)
+        if (!claims->items[i].is_listed && asked_ms >= claims->items[i].until_ms)
             drop(claims, i);
         else
             claims->items[i].is_listed = false;
     }
 }
 
-int kinf__claims_read(struct kinf__claims *claims, struct kinf_str list, int64_t now_ms,
-                      struct kinf_error *err)
+int kinf__claims_read(struct kinf__claims *claims, struct kinf_str list, int64_t asked_ms,
+                      int64_t now_ms, struct kinf_error *err)
 {
     struct kinf__json_value items;
     size_t at;
@@ -163,7 +163,7 @@ int kinf__claims_read(struct kinf__claims *claims, struct kinf_str list, int64_t
         return kinf__error_set(err, KINF_ERR_PARSE, "the list of Leases has no items");
     failed = read_items(claims, items, now_ms, err);
     if (failed == 0)
-        forget(claims, now_ms);
+        forget(claims, asked_ms);
     return failed;
 }
 
@@ -180,14 +180,14 @@ static bool is_before(struct kinf__shard_range a, const char *lease_of_a,
     return a.first != b.first ? a.first < b.first : strcmp(lease_of_a, lease_of_b) < 0;
 }
 
-const struct kinf__claim *kinf__claims_blocker(const struct kinf__claims *claims, int64_t now_ms)
+const struct kinf__claim *kinf__claims_blocker(const struct kinf__claims *claims, int64_t at_ms)
 {
     const struct kinf__claim *first = NULL;
 
     for (size_t i = 0; i < claims->n_items; i++) {
         const struct kinf__claim *claim = &claims->items[i];
 
-        if (now_ms < claim->until_ms &&
+        if (at_ms < claim->until_ms &&
             (first == NULL || is_before(claim->range, claim->lease, first->range, first->lease)))
             first = claim;
     }

@@ -9,7 +9,8 @@
  * was written last. It listed behind that, of the newest state, so it saw the other's claim, and acts
  * only when the other's Lease is released, which it is after on_stopped (L7), is taken over by the
  * rules of elections, or was seen unchanged for its duration, which is longer than its holder acts
- * without a renewal (L1). While a claim stands nobody begins to act on a part of it, so who acts only
+ * without a renewal (L1). That time begins when the answer came that showed it first, and is over
+ * for lists that were asked for behind its end: what comes late may have been true only then. While a claim stands nobody begins to act on a part of it, so who acts only
  * renews, and lists again only if its claim did not stand: somebody has deleted or edited it.
  *
  * Why it goes on: claims are written only where none was seen. Of several that were written at once
@@ -54,14 +55,15 @@ void kinf__claims_init(struct kinf__claims *claims, const char *set, const char 
                        unsigned n_shards, unsigned shard, int64_t lease_ms);
 void kinf__claims_release(struct kinf__claims *claims);
 
-/* Takes the answer to a list of the set's Leases. Errors: KINF_ERR_PARSE, KINF_ERR_NO_MEMORY: then
- * not all was taken. */
+/* Takes the answer to a list of the set's Leases, which was asked for at `asked_ms` and came at
+ * `now_ms`. Errors: KINF_ERR_PARSE, KINF_ERR_NO_MEMORY: then not all was taken. */
 KINF_MUST_CHECK int kinf__claims_read(struct kinf__claims *claims, struct kinf_str list,
-                                      int64_t now_ms, struct kinf_error *err);
+                                      int64_t asked_ms, int64_t now_ms, struct kinf_error *err);
 
-/* The live claim to a part of ours; of several the one before the others, NULL: none. It is valid
- * until the next read. */
-const struct kinf__claim *kinf__claims_blocker(const struct kinf__claims *claims, int64_t now_ms);
+/* The claim to a part of ours that is live at this time; of several the one before the others, NULL:
+ * none. It is valid until the next read. Who acts if there is none asks of the time at which it asked
+ * for the last list. */
+const struct kinf__claim *kinf__claims_blocker(const struct kinf__claims *claims, int64_t at_ms);
 /* Whether ours makes way for that one: smaller ranges are before larger ones. */
 bool kinf__claims_yield(const struct kinf__claims *claims, const struct kinf__claim *to);
 

@@ -340,10 +340,10 @@ static int take_list(struct kinf__election *election, int64_t now_ms, int code,
 
     election->asked = KINF__ELECTION_WAIT;
     if (code == 0)
-        code = kinf__claims_read(&election->claims, body, now_ms, err);
+        code = kinf__claims_read(&election->claims, body, election->sent_ms, now_ms, err);
     if (code < 0)
         return code;
-    blocker = kinf__claims_blocker(&election->claims, now_ms);
+    blocker = kinf__claims_blocker(&election->claims, election->sent_ms);
     election->asked =
         blocker != NULL ? judge_blocked(election, now_ms, blocker) : judge_clear(election, now_ms);
     return 0;

@@ -300,6 +300,29 @@ static void who_leads_makes_way_for_nobody(void **state)
     assert_int_equal(bout->b.term, 0);
 }
 
+/* L1: what was true when it was asked for need not be when the answer comes. */
+static void a_claim_is_not_over_by_an_answer_from_before_its_end(void **state)
+{
+    struct bout *bout = *state;
+    struct kinf__election_step looked;
+    char text[LIST_SIZE];
+
+    stand(&bout->a, "a", 3, 2);
+    stand(&bout->b, "b", 4, 3);
+    assert_true(step(&bout->b, &bout->leases, 0) && step(&bout->b, &bout->leases, 0));
+    run(&bout->a, &bout->leases, 0);
+    for (int64_t now = 0; now < 6000; now += RETRY_MS)
+        run(&bout->b, &bout->leases, now);
+    assert_true(step(&bout->b, &bout->leases, 6000));
+    kinf__election_next(&bout->b, 6000, WALL_MS, 0, &looked);
+    assert_int_equal(looked.verb, KINF__ELECTION_LIST);
+    list(&bout->leases, text);
+    run(&bout->a, &bout->leases, RENEW_MS - 1); /* its first renewal that succeeds */
+    kinf__election_answer(&bout->b, LEASE_MS, 0, 0, false, kinf_str_from(text), NULL);
+    assert_true(leads(&bout->a, LEASE_MS));
+    assert_false(leads(&bout->b, LEASE_MS));
+}
+
 /* What it has seen may be over when it sees that it holds its Lease no more. */
 static void a_claim_whose_withdrawal_is_lost_is_withdrawn_later(void **state)
 {
@@ -846,6 +869,7 @@ int main(void)
         T(one_shard_stands_for_its_own_lease_as_others_of_the_same_number_do),
         T(of_two_that_claim_at_once_that_of_more_shards_stays),
         T(who_leads_makes_way_for_nobody),
+        T(a_claim_is_not_over_by_an_answer_from_before_its_end),
         T(a_claim_whose_withdrawal_is_lost_is_withdrawn_later),
         T(a_leader_whose_lease_was_deleted_looks_again),
         T(a_leader_that_looks_again_makes_way_for_whom_it_would_be_before),
