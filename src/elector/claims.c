@@ -46,14 +46,20 @@ bool kinf__claims_stand(const struct kinf__claims *claims, const struct kinf__le
 
 /* --- reading --- */
 
+/* And not one that was made behind a deletion: who has that one may know nothing of this. */
+static bool is_of(const struct kinf__claim *claim, const struct kinf__lease *lease)
+{
+    return strcmp(claim->lease, lease->name) == 0 && strcmp(claim->lease_uid, lease->uid) == 0;
+}
+
 /* Whoever has taken it over by the rules has waited until what was claimed before is over. */
 static void supersede(struct kinf__claims *claims, const struct kinf__lease *lease)
 {
     for (size_t i = 0; i < claims->n_items; i++) {
         struct kinf__claim *claim = &claims->items[i];
 
-        if (strcmp(claim->lease, lease->name) == 0 &&
-            (lease->is_released || lease->transitions > claim->transitions))
+        if (is_of(claim, lease) &&
+            lease->transitions >= claim->transitions + (lease->is_released ? 0 : 1))
             claim->until_ms = 0;
     }
 }
@@ -64,8 +70,8 @@ static struct kinf__claim *find(struct kinf__claims *claims, const struct kinf__
     for (size_t i = 0; i < claims->n_items; i++) {
         struct kinf__claim *claim = &claims->items[i];
 
-        if (strcmp(claim->lease, lease->name) == 0 && claim->range.first == range.first &&
-            claim->range.last == range.last)
+        if (is_of(claim, lease) && claim->transitions == lease->transitions &&
+            claim->range.first == range.first && claim->range.last == range.last)
             return claim;
     }
     return NULL;
@@ -82,19 +88,21 @@ static struct kinf__claim *add(struct kinf__claims *claims, const struct kinf__l
         return NULL;
     claims->items = items;
     claim = &items[claims->n_items++];
-    *claim = (struct kinf__claim){ .range = range };
+    *claim = (struct kinf__claim){ .transitions = lease->transitions, .range = range };
     memcpy(claim->lease, lease->name, sizeof claim->lease);
+    memcpy(claim->lease_uid, lease->uid, sizeof claim->lease_uid);
     return claim;
 }
 
-/* It has changed, or we see it for the first time: its time begins anew. */
+/* It has changed, or we see it for the first time: its time begins anew. A person may have written a
+ * shorter one: the holder acts until it finds out. */
 static int observe(struct kinf__claim *claim, const struct kinf__lease *lease, int64_t until_ms)
 {
     claim->is_listed = true;
-    claim->transitions = lease->transitions;
     if (kinf_str_equal(kinf__buffer_str(&claim->observed), lease->spec))
         return 0;
-    claim->until_ms = until_ms;
+    if (until_ms > claim->until_ms)
+        claim->until_ms = until_ms;
     memcpy(claim->holder, lease->holder, sizeof claim->holder);
     claim->observed.len = 0;
     return kinf__buffer_append_str(&claim->observed, lease->spec);

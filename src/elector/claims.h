@@ -10,7 +10,9 @@
  * only when the other's Lease is released, which it is after on_stopped (L7), is taken over by the
  * rules of elections, or was seen unchanged for its duration, which is longer than its holder acts
  * without a renewal (L1). That time begins when the answer came that showed it first, and is over
- * for lists that were asked for behind its end: what comes late may have been true only then. While a claim stands nobody begins to act on a part of it, so who acts only
+ * for lists that were asked for behind its end: what comes late may have been true only then. Nothing
+ * else shortens it: a release ends the claims of its term and those before in the same Lease, and not
+ * in one that a person has deleted, whose holder acts until it finds out (L6). While a claim stands nobody begins to act on a part of it, so who acts only
  * renews, and lists again only if its claim did not stand: somebody has deleted or edited it.
  *
  * Why it goes on: claims are written only where none was seen. Of several that were written at once
@@ -27,9 +29,11 @@
 #include "elector/lease.h"
 #include "object/shard.h"
 
-/* Of one Lease, with one range: one that changes hands against the rules has several for a while. */
+/* One term of one Lease, with one range: one that changes hands against the rules has several for a
+ * while. */
 struct kinf__claim {
     char lease[KINF__LEASE_NAME_SIZE];
+    char lease_uid[KINF__LEASE_UID_SIZE];
     char holder[KINF_ELECTOR_IDENTITY_SIZE];
     struct kinf__shard_range range;
     struct kinf__buffer observed; /* the spec, to tell when it changes */

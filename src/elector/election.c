@@ -95,14 +95,16 @@ static bool is_observed(const struct kinf__election *election)
 }
 
 /* What has ended the time of a holder is its own release, and not that a person takes the Lease from
- * it: it acts until it sees that. */
+ * it, or deletes it: it acts until it sees that. */
 static void count_time(struct kinf__election *election, int64_t now_ms)
 {
     const struct kinf__lease *seen = &election->seen;
     int64_t duration_ms = seen->duration_ms != 0 ? seen->duration_ms : election->terms.lease_ms;
 
+    if (strcmp(seen->uid, election->observed_uid) != 0)
+        election->deleted_ms = election->free_ms;
     if (seen->is_released)
-        election->free_ms = 0;
+        election->free_ms = election->deleted_ms;
     else if (seen->holder[0] != '\0' && now_ms + duration_ms > election->free_ms)
         election->free_ms = now_ms + duration_ms;
 }
@@ -118,6 +120,7 @@ static void observe(struct kinf__election *election, int64_t now_ms)
     election->observed.len = 0;
     election->has_observed = kinf__buffer_append_str(&election->observed, seen->spec) == 0;
     count_time(election, now_ms);
+    memcpy(election->observed_uid, seen->uid, sizeof seen->uid);
     memcpy(election->observed_holder, seen->holder, sizeof seen->holder);
     if (seen->transitions > election->highest_term)
         election->highest_term = seen->transitions;

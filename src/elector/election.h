@@ -49,9 +49,10 @@ struct kinf__election {
     /* The last spec that we have seen, to tell when it changes; it may have been deleted since. */
     bool has_observed;
     struct kinf__buffer observed;
-    char observed_holder[KINF_ELECTOR_IDENTITY_SIZE];
+    char observed_uid[KINF__LEASE_UID_SIZE], observed_holder[KINF_ELECTOR_IDENTITY_SIZE];
     int64_t
         free_ms; /* when the time of all holders that we have seen is over; 0: it was released */
+    int64_t deleted_ms;   /* likewise of those in Leases of this name that were deleted */
     int64_t highest_term; /* of anybody; -1: none was seen */
 
     /* What we have written last, or tried to. */

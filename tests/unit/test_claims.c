@@ -498,6 +498,68 @@ static void what_is_edited_adds_to_what_was_claimed(void **state)
     assert_true(leads(&bout->a, 8000));
 }
 
+/* Its holder acts until it finds out. */
+static void a_claim_whose_duration_a_person_shortens_is_live_as_long_as_before(void **state)
+{
+    struct bout *bout = *state;
+    int64_t now;
+
+    stand(&bout->a, "a", 1, 0);
+    stand(&bout->b, "b", 2, 1);
+    run(&bout->a, &bout->leases, 0);
+    now = run(&bout->b, &bout->leases, 0);
+    replace(&bout->leases.items[0], "\"leaseDurationSeconds\":15", "\"leaseDurationSeconds\":1");
+    for (; now < LEASE_MS; now = run(&bout->b, &bout->leases, now))
+        assert_false(leads(&bout->b, now));
+    run(&bout->b, &bout->leases, now);
+    assert_true(leads(&bout->b, now));
+}
+
+/* L6: who begins behind the deletion knows nothing of the claim that it replaces, and ends its own. */
+static void a_deleted_claim_is_not_released_with_the_lease_that_replaces_it(void **state)
+{
+    struct bout *bout = *state;
+    struct kinf__election anew;
+    int64_t now;
+
+    stand(&bout->a, "a", 1, 0);
+    stand(&bout->b, "b", 2, 1);
+    stand(&anew, "c", 2, 0);
+    run(&bout->a, &bout->leases, 0);
+    run(&bout->b, &bout->leases, 0);
+    bout->leases.items[0].text[0] = '\0';
+    run(&anew, &bout->leases, 1000);
+    assert_true(leads(&anew, 1000));
+    assert_int_equal(anew.term, bout->a.term);
+    now = run(&bout->b, &bout->leases, 3000);
+    release(&anew, &bout->leases, now);
+    assert_has(bout, 0, "\"holderIdentity\":\"\"");
+    for (; now < LEASE_MS; now = run(&bout->b, &bout->leases, now))
+        assert_false(leads(&bout->b, now));
+    run(&bout->b, &bout->leases, now);
+    assert_true(leads(&bout->b, now));
+    kinf__election_release(&anew);
+}
+
+/* A release ends its own term and those before, not a later one that a person has numbered back. */
+static void a_claim_is_not_released_by_a_term_before_its_own(void **state)
+{
+    struct bout *bout = *state;
+
+    stand(&bout->a, "a", 2, 0);
+    put_by_hand(&bout->leases, 3, "",
+                "\"holderIdentity\":\"x\",\"leaseDurationSeconds\":9,\"leaseTransitions\":4");
+    run(&bout->a, &bout->leases, 0);
+    put_by_hand(&bout->leases, 3, "",
+                "\"holderIdentity\":\"\",\"leaseDurationSeconds\":1,\"leaseTransitions\":3");
+    run(&bout->a, &bout->leases, 5000);
+    assert_false(leads(&bout->a, 5000));
+    put_by_hand(&bout->leases, 3, "",
+                "\"holderIdentity\":\"\",\"leaseDurationSeconds\":1,\"leaseTransitions\":4");
+    run(&bout->a, &bout->leases, 8000);
+    assert_true(leads(&bout->a, 8000));
+}
+
 /* --- trouble --- */
 
 static void without_an_answer_to_the_list_nobody_leads(void **state)
@@ -877,6 +939,9 @@ int main(void)
         T(a_claim_that_a_person_edits_is_looked_for_and_written_again),
         cmocka_unit_test(who_does_not_say_what_it_claims_claims_all),
         T(what_is_edited_adds_to_what_was_claimed),
+        T(a_claim_whose_duration_a_person_shortens_is_live_as_long_as_before),
+        T(a_deleted_claim_is_not_released_with_the_lease_that_replaces_it),
+        T(a_claim_is_not_released_by_a_term_before_its_own),
         T(without_an_answer_to_the_list_nobody_leads),
         T(a_leader_without_an_answer_to_the_list_ends_in_time),
         cmocka_unit_test(without_memory_a_try_fails_and_a_later_one_succeeds),
