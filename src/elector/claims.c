@@ -38,12 +38,6 @@ void kinf__claims_release(struct kinf__claims *claims)
     free(KINF__TAKE(claims->items));
 }
 
-bool kinf__claims_stand(const struct kinf__claims *claims, const struct kinf__lease *lease)
-{
-    return strcmp(lease->shards_of, claims->set) == 0 && lease->has_range &&
-           lease->range.first == claims->range.first && lease->range.last == claims->range.last;
-}
-
 /* --- reading --- */
 
 /* And not one that was made behind a deletion: who has that one may know nothing of this. */

@@ -12,14 +12,18 @@
  * without a renewal (L1). That time begins when the answer came that showed it first, and is over
  * for lists that were asked for behind its end: what comes late may have been true only then. Nothing
  * else shortens it: a release ends the claims of its term and those before in the same Lease, and not
- * in one that a person has deleted, whose holder acts until it finds out (L6). While a claim stands nobody begins to act on a part of it, so who acts only
- * renews, and lists again only if its claim did not stand: somebody has deleted or edited it.
+ * in one that a person has deleted, whose holder acts until it finds out (L6).
+ *
+ * While a claim stands nobody begins to act on a part of it, so who acts only renews. It has stood if
+ * each write found the Lease as the one before had left it. Who finds another one, whatever that says,
+ * does not know who looked in between: it lists again behind its next write, and makes way if it sees
+ * a claim. Without that its time ends.
  *
  * Why it goes on: claims are written only where none was seen. Of several that were written at once
  * the one that is before the others (kinf__claims_yield(), an order that never changes) stays, and the
  * others are withdrawn, that is, their Leases released; so each claim that does not act waits for one
- * that acts, or for one behind it that acts or goes. Who acts withdraws for nobody: who waits for it
- * need not know whether it does.
+ * that acts, or for one behind it that acts or goes. Who acts withdraws for nobody that it has not
+ * seen so: who waits for it need not know whether it does.
  *
  * Owner: an election. Threads: one thread per object, or under its owner's lock.
  */
@@ -70,8 +74,5 @@ KINF_MUST_CHECK int kinf__claims_read(struct kinf__claims *claims, struct kinf_s
 const struct kinf__claim *kinf__claims_blocker(const struct kinf__claims *claims, int64_t at_ms);
 /* Whether ours makes way for that one: smaller ranges are before larger ones. */
 bool kinf__claims_yield(const struct kinf__claims *claims, const struct kinf__claim *to);
-
-/* Whether a Lease says what we claim, so that others see it. */
-bool kinf__claims_stand(const struct kinf__claims *claims, const struct kinf__lease *lease);
 
 #endif

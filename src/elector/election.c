@@ -271,12 +271,11 @@ static enum kinf__election_verb judge_absent(struct kinf__election *election, in
                                                                   : KINF__ELECTION_WAIT;
 }
 
-/* While our claim did not stand somebody may have begun to act on what is ours. */
-static void check_claim(struct kinf__election *election, int code)
+/* Nobody has written it since. Else nobody knows whether our claim stood meanwhile, also if it stands
+ * now: somebody may have begun to act on what is ours. */
+static bool is_as_seen(const struct kinf__election *election, int code, struct kinf_str body)
 {
-    if (code == KINF_ERR_NOT_FOUND ||
-        (code == 0 && !kinf__claims_stand(&election->claims, &election->seen)))
-        election->is_clear = false;
+    return code == 0 && kinf_str_equal(kinf__buffer_str(&election->seen.text), body);
 }
 
 /* Without a look nothing is claimed; what is claimed is renewed first. */
@@ -295,17 +294,14 @@ static int take_read(struct kinf__election *election, int64_t now_ms, int code,
     enum kinf__election_verb verb = KINF__ELECTION_WAIT;
 
     election->n_reads++;
+    election->is_clear = election->is_clear && is_as_seen(election, code, body);
     if (code == 0)
         code = kinf__lease_read(&election->seen, body, err);
     if (code == 0)
         verb = judge_seen(election, now_ms);
     else if (code == KINF_ERR_NOT_FOUND)
         verb = judge_absent(election, now_ms);
-    if (is_shard(election)) {
-        check_claim(election, code);
-        verb = look_first(election, now_ms, verb);
-    }
-    election->asked = verb;
+    election->asked = is_shard(election) ? look_first(election, now_ms, verb) : verb;
     return code;
 }
 

@@ -36,7 +36,6 @@ struct kinf__lease {
     /* Of the metadata; likewise. */
     char name[KINF__LEASE_NAME_SIZE];
     char uid[KINF__LEASE_UID_SIZE]; /* another one: it was deleted, and made again */
-    char shards_of[KINF__LEASE_SET_SIZE];
     bool has_range;
     struct kinf__shard_range range;
 };

@@ -430,11 +430,56 @@ static void a_claim_that_a_person_edits_is_looked_for_and_written_again(void **s
         assert_has(bout, 0, "{\"kinformer.dev/shards-of\":\"s\"");
         assert_has(bout, 0, "\"0x0000000000000000,0x8000000000000000\"");
     }
-    /* What says nothing of it changes nothing. */
+    /* What else it said before it said this, nobody knows. */
     replace(&bout->leases.items[0], "\"labels\":{", "\"labels\":{\"a\":\"b\",");
-    run(&bout->a, &bout->leases, now + RETRY_MS);
-    assert_string_equal(bout->leases.calls, "update get update");
+    now += RETRY_MS;
+    run(&bout->a, &bout->leases, now);
+    assert_string_equal(bout->leases.calls, "update get update list");
     assert_has(bout, 0, "\"a\":\"b\"");
+    run(&bout->a, &bout->leases, now + RETRY_MS);
+    assert_string_equal(bout->leases.calls, "update");
+}
+
+/* L6: meanwhile others, who had not seen it, have begun to act. */
+static void a_claim_that_stands_again_was_not_seen_meanwhile(void **state)
+{
+    (void)state;
+    for (int is_deleted = 0; is_deleted < 2; is_deleted++) {
+        struct bout bout = { 0 };
+        char text[sizeof bout.leases.items[0].text];
+
+        stand(&bout.a, "a", 2, 0);
+        stand(&bout.b, "b", 4, 1);
+        run(&bout.a, &bout.leases, 0);
+        strcpy(text, bout.leases.items[0].text);
+        if (is_deleted)
+            bout.leases.items[0].text[0] = '\0';
+        else
+            replace(&bout.leases.items[0], "kinformer.dev/shards-of", "other");
+        run(&bout.b, &bout.leases, 1000);
+        assert_true(leads(&bout.b, 1000));
+        lease_server_put(&bout.leases.items[0], text);
+        run(&bout.a, &bout.leases, 2000);
+        assert_string_equal(bout.leases.calls, "update get update list update");
+        assert_true(leads(&bout.b, 2000) && !leads(&bout.a, 2000));
+        kinf__election_release(&bout.a);
+        kinf__election_release(&bout.b);
+    }
+}
+
+static void a_renewal_that_was_refused_is_no_reason_to_look(void **state)
+{
+    struct bout *bout = *state;
+    struct kinf__election_step failed;
+
+    stand(&bout->a, "a", 2, 0);
+    run(&bout->a, &bout->leases, 0);
+    kinf__election_next(&bout->a, RETRY_MS, WALL_MS, 0, &failed);
+    assert_int_equal(failed.verb, KINF__ELECTION_UPDATE);
+    kinf__election_answer(&bout->a, RETRY_MS, 0, KINF_ERR_SERVER, false, KINF_STR(""), NULL);
+    run(&bout->a, &bout->leases, 2 * RETRY_MS);
+    assert_string_equal(bout->leases.calls, "get update");
+    assert_true(leads(&bout->a, 2 * RETRY_MS + RENEW_MS - 1));
 }
 
 static void put_by_hand(struct leases *leases, size_t lease, const char *annotations,
@@ -937,6 +982,8 @@ int main(void)
         T(a_leader_that_looks_again_makes_way_for_whom_it_would_be_before),
         T(a_claim_that_a_person_deletes_is_waited_out_by_those_who_had_seen_it),
         T(a_claim_that_a_person_edits_is_looked_for_and_written_again),
+        cmocka_unit_test(a_claim_that_stands_again_was_not_seen_meanwhile),
+        T(a_renewal_that_was_refused_is_no_reason_to_look),
         cmocka_unit_test(who_does_not_say_what_it_claims_claims_all),
         T(what_is_edited_adds_to_what_was_claimed),
         T(a_claim_whose_duration_a_person_shortens_is_live_as_long_as_before),
