@@ -143,12 +143,17 @@ static int64_t earlier(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-static void begin_try(struct kinf__election *election, int64_t now_ms)
+static int64_t end_of_try(const struct kinf__election *election, int64_t now_ms)
 {
     int64_t half_ms = election->terms.renew_deadline_ms / 2;
 
+    return now_ms + (half_ms > TRY_MIN_MS ? half_ms : TRY_MIN_MS);
+}
+
+static void begin_try(struct kinf__election *election, int64_t now_ms)
+{
     election->n_reads = 0;
-    election->try_until_ms = now_ms + (half_ms > TRY_MIN_MS ? half_ms : TRY_MIN_MS);
+    election->try_until_ms = end_of_try(election, now_ms);
     election->asked = KINF__ELECTION_GET;
     if (!holds(election, now_ms))
         return;
@@ -231,9 +236,22 @@ static void fill_step(struct kinf__election *election, int64_t now_ms,
         ret_step->body = kinf__buffer_str(&election->body);
 }
 
+/* What we had begun ends first; then there is time for the write. */
+static void hold_back(struct kinf__election *election, int64_t now_ms,
+                      struct kinf__election_step *ret_step)
+{
+    election->try_until_ms = end_of_try(election, now_ms);
+    *ret_step = (struct kinf__election_step){ .verb = KINF__ELECTION_WAIT,
+                                              .until_ms = election->try_until_ms };
+}
+
 void kinf__election_next(struct kinf__election *election, int64_t now_ms, int64_t wall_ms,
                          uint64_t random, struct kinf__election_step *ret_step)
 {
+    if (election->is_withdrawing && election->is_acting) {
+        hold_back(election, now_ms, ret_step);
+        return;
+    }
     lapse(election, now_ms);
     if (election->asked == KINF__ELECTION_WAIT && now_ms >= election->next_ms)
         begin_try(election, now_ms);

@@ -5,7 +5,8 @@
  * A try is a GET and perhaps a write, or of who holds the Lease one write alone, by what its last write
  * was answered with. Invariant: who holds it has written the Lease that `seen` was, or is about to find
  * out. Of a set of shards a try also lists the others' Leases before it takes the Lease, and as long as
- * it holds it and does not lead (claims.h); without shards who holds it leads.
+ * it holds it and does not lead (claims.h); without shards who holds it leads. A claim is withdrawn only
+ * while `is_acting` is false.
  *
  * Times are of one clock that no one sets.
  *
@@ -78,6 +79,9 @@ struct kinf__election {
 
     int64_t next_ms; /* when the next try begins */
     bool is_releasing;
+
+    /* The owner's to set: what it had begun since we led has not ended. */
+    bool is_acting;
 };
 
 void kinf__election_init(struct kinf__election *election, const struct kinf__election_terms *terms);

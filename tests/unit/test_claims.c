@@ -341,6 +341,31 @@ static void a_claim_whose_withdrawal_is_lost_is_withdrawn_later(void **state)
     assert_has(bout, 2, "\"holderIdentity\":\"\"");
 }
 
+/* L7 */
+static void a_claim_is_withdrawn_only_when_what_was_begun_has_ended(void **state)
+{
+    struct bout *bout = *state;
+
+    stand(&bout->a, "a", 3, 2);
+    stand(&bout->b, "b", 4, 3);
+    assert_true(step(&bout->b, &bout->leases, 0) && step(&bout->b, &bout->leases, 0));
+    run(&bout->a, &bout->leases, 0);
+    run(&bout->b, &bout->leases, 0); /* claims behind a's last look */
+    bout->a.is_acting = true;
+    lease_server_put(&bout->leases.items[2], bout->leases.items[2].text); /* a label */
+    for (int64_t now = RETRY_MS; now < 8 * RETRY_MS; now += RETRY_MS) {
+        run(&bout->a, &bout->leases, now);
+        assert_string_equal(bout->leases.calls, now == RETRY_MS ? "update get update list" : "");
+        run(&bout->b, &bout->leases, now);
+        assert_false(leads(&bout->a, now) || leads(&bout->b, now));
+    }
+    bout->a.is_acting = false;
+    run(&bout->a, &bout->leases, 8 * RETRY_MS);
+    assert_string_equal(bout->leases.calls, "update");
+    run(&bout->b, &bout->leases, 8 * RETRY_MS);
+    assert_true(leads(&bout->b, 8 * RETRY_MS));
+}
+
 /* --- by hand --- */
 
 /* L6 */
@@ -978,6 +1003,7 @@ int main(void)
         T(who_leads_makes_way_for_nobody),
         T(a_claim_is_not_over_by_an_answer_from_before_its_end),
         T(a_claim_whose_withdrawal_is_lost_is_withdrawn_later),
+        T(a_claim_is_withdrawn_only_when_what_was_begun_has_ended),
         T(a_leader_whose_lease_was_deleted_looks_again),
         T(a_leader_that_looks_again_makes_way_for_whom_it_would_be_before),
         T(a_claim_that_a_person_deletes_is_waited_out_by_those_who_had_seen_it),
