@@ -385,6 +385,7 @@ static void note_written(struct kinf__election *election, int64_t now_ms, struct
     if (now_ms >= until_ms || (!election->is_new_term && !holds(election, now_ms)))
         return;
     election->holds_until_ms = until_ms;
+    election->claims_by = KINF__ELECTION_WAIT;
     if (must_look(election))
         election->asked = KINF__ELECTION_LIST;
     else

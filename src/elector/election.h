@@ -73,7 +73,7 @@ struct kinf__election {
     int64_t sent_ms, try_until_ms;
     bool is_new_term; /* the write would begin one */
     bool is_withdrawing;
-    enum kinf__election_verb claims_by; /* the write, if the list lets us */
+    enum kinf__election_verb claims_by; /* the write, if the list lets us; WAIT: it is behind us */
     unsigned n_reads;
     struct kinf__buffer body;
 

@@ -656,6 +656,25 @@ static void without_an_answer_to_the_list_nobody_leads(void **state)
     assert_true(leads(&bout->a, now));
 }
 
+/* Its own Lease is known again, and not waited out as another's. */
+static void a_look_that_outlasts_its_lease_is_taken_again(void **state)
+{
+    struct bout *bout = *state;
+    struct kinf__election_step looked;
+    char text[LIST_SIZE];
+
+    stand(&bout->a, "a", 2, 0);
+    while (bout->leases.items[0].text[0] == '\0')
+        assert_true(step(&bout->a, &bout->leases, 0));
+    kinf__election_next(&bout->a, 0, WALL_MS, 0, &looked);
+    assert_int_equal(looked.verb, KINF__ELECTION_LIST);
+    list(&bout->leases, text);
+    kinf__election_answer(&bout->a, RENEW_MS, 0, 0, false, kinf_str_from(text), NULL);
+    run(&bout->a, &bout->leases, RENEW_MS);
+    run(&bout->a, &bout->leases, RENEW_MS + 2 * RETRY_MS);
+    assert_true(leads(&bout->a, RENEW_MS + 2 * RETRY_MS));
+}
+
 static void a_leader_without_an_answer_to_the_list_ends_in_time(void **state)
 {
     struct bout *bout = *state;
@@ -1016,6 +1035,7 @@ int main(void)
         T(a_deleted_claim_is_not_released_with_the_lease_that_replaces_it),
         T(a_claim_is_not_released_by_a_term_before_its_own),
         T(without_an_answer_to_the_list_nobody_leads),
+        T(a_look_that_outlasts_its_lease_is_taken_again),
         T(a_leader_without_an_answer_to_the_list_ends_in_time),
         cmocka_unit_test(without_memory_a_try_fails_and_a_later_one_succeeds),
         cmocka_unit_test(no_hash_is_led_twice_and_each_is_led_in_the_end),
