@@ -18,6 +18,7 @@ DEBS = os.path.join(ROOT, "build", "deb")
 PACKAGES = ("libkinformer0", "libkinformer-dev", "libkinformer-testing-dev", "kinformerd", "kinformerd-nats", "kinformer-sim")
 LINKED = ("libkinformer0", "kinformerd", "kinformerd-nats", "kinformer-sim")
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+CONFIG = "/etc/kinformer/kinformerd.yaml"
 # What the README's command line needs beside libkinformer-dev.
 COMPILER = "gcc,libc6-dev,pkg-config"
 
@@ -232,10 +233,9 @@ class PackagesTest(unittest.TestCase):
         self.assertEqual(self.debian.run("pkg-config", "--modversion", "kinformer", "kinformer-testing").split(), [version()] * 2)
 
     def test_the_configuration_is_good_and_for_the_daemon_alone(self):
-        config = "/etc/kinformer/kinformerd.yaml"
         self.assertIn("good", self.debian.run("setpriv", "--reuid=kinformerd", "--regid=kinformerd", "--clear-groups", "kinformerd",
-                                              "--check-config", "--config", config))
-        self.assertEqual(self.debian.owner(config), "-rw-r----- root:kinformerd")
+                                              "--check-config", "--config", CONFIG))
+        self.assertEqual(self.debian.owner(CONFIG), "-rw-r----- root:kinformerd")
         self.assertEqual(self.debian.owner("/etc/kinformer"), "drwxr-xr-x root:root")
 
     def test_the_user_cannot_log_in(self):
@@ -257,7 +257,7 @@ class PackagesTest(unittest.TestCase):
 
     # --- what it is good for ---
 
-    def test_the_readmes_program_sees_the_simulated_cluster(self):
+    def test_daemon_and_readmes_program_see_the_simulated_cluster(self):
         readme = read("README.md")
         self.debian.write("/program.c", re.search(r"^```c\n(.*?)^```", readme, re.M | re.S)[1])
         self.debian.shell("cd / && " + re.search(r"^    (cc program\.c .*)$", readme, re.M)[1])
@@ -265,6 +265,7 @@ class PackagesTest(unittest.TestCase):
         with self.debian.start("kinformer-sim", "--load", "/usr/share/doc/kinformer-sim/examples/sample.yaml",
                                "--write-kubeconfig", kubeconfig):
             wait_until(lambda: os.path.exists(self.debian.path(kubeconfig)), "kinformer-sim writes a kubeconfig")
+            self.assertIn("good", self.debian.run("kinformerd", "--kubeconfig", kubeconfig, "--config", CONFIG, "--check-config", "--online"))
             with self.debian.start("env", "KUBECONFIG=" + kubeconfig, "stdbuf", "--output=L", "/program") as program:
                 self.assertTrue(select.select([program.stdout], [], [], PATIENCE)[0])
                 self.assertRegex(program.stdout.readline(), r"^shop/\S+ runs on node-\d$")
@@ -278,21 +279,21 @@ class PackagesTest(unittest.TestCase):
     def test_upgraded_removed_and_purged(self):
         debian = Debian(self.debian.folder + ".copy")
         run("cp", "--archive", self.debian.folder, debian.folder)
-        config, asked = "/etc/kinformer/kinformerd.yaml", "/asked"
+        asked = "/asked"
         debian.write("/usr/local/sbin/systemctl", f"#!/bin/sh\necho \"$@\" >> {asked}\n", 0o755)
         os.makedirs(debian.path("/run/systemd/system"))
         os.makedirs(debian.path("/var/lib/kinformer/state"))
-        debian.shell(f"echo '# mine' >> {config}")
+        debian.shell(f"echo '# mine' >> {CONFIG}")
 
         debian.shell("dpkg --install /debs/kinformerd_*.deb")
         self.assertIn("try-restart --no-block kinformerd.service\n", debian.read(asked))
         self.assertNotRegex(debian.read(asked), r"(?m)^(re)?start|^stop|^enable")
-        self.assertTrue(debian.read(config).endswith("# mine\n"))
-        self.assertEqual(debian.owner(config), "-rw-r----- root:kinformerd")
+        self.assertTrue(debian.read(CONFIG).endswith("# mine\n"))
+        self.assertEqual(debian.owner(CONFIG), "-rw-r----- root:kinformerd")
 
         debian.run("dpkg", "--remove", *PACKAGES)
         self.assertIn("stop kinformerd.service\n", debian.read(asked))
-        self.assertTrue(os.path.exists(debian.path(config)))
+        self.assertTrue(os.path.exists(debian.path(CONFIG)))
         self.assertTrue(os.path.exists(debian.path("/var/lib/kinformer/state")))
 
         debian.run("dpkg", "--purge", *PACKAGES)
