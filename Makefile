@@ -48,7 +48,7 @@ endif
 
 LIBS_PC := libcurl libcjson yaml-0.1 openssl zlib libzstd
 KINF_CFLAGS = -std=c11 -D_GNU_SOURCE -Isrc -Isrc/include -Itests -fPIC -fvisibility=hidden -pthread $(WARNINGS) \
-              $(MODE_$(MODE)) $(shell $(PKG_CONFIG) --cflags $(LIBS_PC)) $(CFLAGS)
+              $(MODE_$(MODE)) $(shell $(PKG_CONFIG) --cflags $(LIBS_PC)) $(CPPFLAGS) $(CFLAGS)
 KINF_LDFLAGS = -pthread $(filter -fsanitize=%,$(MODE_$(MODE))) $(LDFLAGS)
 KINF_LIBS = $(shell $(PKG_CONFIG) --libs $(LIBS_PC))
 # The library does without.
@@ -127,7 +127,7 @@ REPLAY := $(BUILD)/replay/kinf-replay
 .DEFAULT_GOAL := all
 .PHONY: help all man deps run test test-clients unit build-tests lint lint-but-tidy check-layers check-parity docs check-docs check-symbols \
         check-headers check-abi update-abi check-consumer check-format thread-safety tidy format fuzz fuzz-corpus bench run-benches install \
-        install-man uninstall clean compile_commands.json FORCE
+        install-man uninstall dist deb clean compile_commands.json FORCE
 
 help: ## list the targets
 	@sed -n -e 's/^# --- \(.*[a-z]\) -*$$/\1/p' -e 's/^\([a-z_.-]*\):.*## /  \1\t/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -150,7 +150,7 @@ compile_commands.json: ## tell editors how each C file is compiled, in this MODE
 	  before=,; done; echo ']'; } > $(COMPILE_COMMANDS)
 
 clean: ## remove what was built, but not the cluster's binaries
-	rm -rf build/debug build/release build/asan build/tsan build/fuzz build/tidy build/man build/docs build/docs-src
+	rm -rf build/debug build/release build/asan build/tsan build/fuzz build/tidy build/man build/docs build/docs-src build/dist build/deb
 
 # --- rules -----------------------------------------------------------------------------------------
 
@@ -405,7 +405,7 @@ check-consumer: $(SHARED)
 $(CONSUMER)/lib/pkgconfig/kinformer.pc: config/kinformer.pc.in
 	@$(FILL_PC) $< > $@
 
-update-abi: $(SHARED) ## take the interface as it is for the baseline of check-abi (src/kinformer.abi)
+update-abi: $(SHARED) ## take the interface as it is for the baseline of check-abi and for Debian's list
 	@scripts/check-abi.sh --update $(SHARED)
 
 thread-safety:
@@ -458,6 +458,24 @@ uninstall: ## remove what install put there
 	  $(DESTDIR)$(LIBDIR)/pkgconfig/kinformer-testing.pc $(DESTDIR)$(BASHCOMPDIR)/kinformerd \
 	  $(DESTDIR)$(BASHCOMPDIR)/kinformer-sim $(DESTDIR)$(ZSHCOMPDIR)/_kinformer $(foreach page,$(MAN_PAGES),$(DESTDIR)$(call man_place,$(page)))
 	rm -rf $(DESTDIR)$(INCLUDEDIR)/kinformer $(DESTDIR)$(LIBDIR)/kinformer
+
+# --- packages --------------------------------------------------------------------------------------
+
+ARCHIVE := build/dist/kinformer-$(VERSION).tar.xz
+
+dist: ## make the source archive in build/dist, of the same bytes each time
+	@scripts/make-dist.sh $(VERSION) $(ARCHIVE)
+	@echo $(ARCHIVE)
+
+# Of the archive, in a folder of its own: other flags than those of build/release. What make was told is not meant for that.
+DEB_SOURCE := build/deb/kinformer-$(VERSION)
+deb: ## make Debian packages in build/deb, and the SBOM (SPDX) of what they are linked with
+	@scripts/install-deps.sh build packages
+	@$(MAKE) --no-print-directory -s dist
+	rm -rf build/deb && mkdir -p build/deb && tar -xf $(ARCHIVE) -C build/deb
+	cd $(DEB_SOURCE) && env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u MODE CC='$(CC)' dpkg-buildpackage -us -uc -b
+	scripts/make-sbom.py build/deb/*.deb > $(DEB_SOURCE).spdx.json
+	rm -rf $(DEB_SOURCE)
 
 FORCE:
 

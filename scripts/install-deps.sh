@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that are missing, or says how: install-deps.sh [build|test|lint|fuzz|docs|clients]...
+# Installs the Debian packages that are missing, or says how: install-deps.sh [build|test|lint|fuzz|docs|clients|packages]...
 # "build" is what the daemon and the library need, "test" adds cmocka, what the real cluster and its network need, what
 # the plugin for NATS is built with, what looks at the systemd unit, at man pages and completions, and promtool, which
 # goes to build/tools: its package would start a Prometheus, "lint" adds clang's tools and abidiff, "fuzz" libFuzzer,
-# "docs" what draws and builds documents, "clients" a browser and Node.js. Exits 1 with one plain line when something is
-# missing and cannot be installed.
+# "docs" what draws and builds documents, "clients" a browser and Node.js, "packages" what makes and tries those of
+# Debian. Exits 1 with one plain line when something is missing and cannot be installed.
 set -euo pipefail
 
 declare -A packages=(
@@ -14,6 +14,7 @@ declare -A packages=(
     [fuzz]="clang libclang-rt-dev"
     [docs]="mkdocs graphviz"
     [clients]="chromium"
+    [packages]="debhelper dpkg-dev libnats-dev lintian mmdebstrap scdoc xz-utils"
 )
 
 # Who has a newer Node.js than Debian's keeps it; its npm is a package of its own there.
