@@ -1,4 +1,4 @@
-"""config/ and the image: what a cluster, kinformerd and systemd say to them."""
+"""config/: what a cluster, kinformerd and systemd say to it."""
 
 import json
 import os
@@ -15,8 +15,6 @@ from test_state import At
 CONFIG = os.path.join(ROOT, "config")
 WORKLOADS = ("sidecar", "daemonset", "deployment", "sharded")
 ACCOUNT = "system:serviceaccount:default:kinformerd"
-# In the image beside what the program is linked with.
-OTHER_PACKAGES = {"ca-certificates", "curl"}
 
 
 def objects_of(name):
@@ -162,48 +160,6 @@ class ManifestsTest(unittest.TestCase):
             for path in paths:
                 with self.subTest(name, path=path):
                     self.assertTrue(any(path.startswith(mount + "/") for mount in mounts))
-
-
-class ImageTest(unittest.TestCase):
-    def setUp(self):
-        with open(os.path.join(ROOT, "Dockerfile"), encoding="utf-8") as file:
-            self.dockerfile = file.read()
-
-    def test_it_has_the_packages_of_the_libraries_that_the_daemon_needs(self):
-        if shutil.which("dpkg-query") is None or shutil.which("objdump") is None:
-            lack("dpkg-query or objdump")
-        dump = subprocess.run(["objdump", "-p", daemon_path("release")], stdout=subprocess.PIPE, text=True, check=True)
-        needed = set(re.findall(r"NEEDED +(\S+)", dump.stdout))
-        owners = subprocess.run(["dpkg-query", "-S", *("*/" + name for name in needed)], stdout=subprocess.PIPE,
-                                stderr=subprocess.DEVNULL, text=True, check=False).stdout
-        packages = {line.split(":")[0] for line in owners.splitlines()
-                    if os.path.basename(line.rpartition(" ")[2]) in needed and "/lib/" in line}
-        stage = self.dockerfile.split("\nFROM ")[-1]
-        listed = re.search(r"install -y --no-install-recommends \\\n(.*?)\n *&&", stage, re.DOTALL).group(1)
-        self.assertEqual(set(listed.replace("\\", "").split()), packages - {"libc6"} | OTHER_PACKAGES)
-
-    def test_it_is_built_from_the_files_that_the_build_needs(self):
-        self.assertIn("scripts/install-deps.sh build", self.dockerfile)
-        with open(os.path.join(ROOT, ".dockerignore"), encoding="utf-8") as file:
-            kept = [line[1:] for line in file.read().split() if line.startswith("!")]
-        with tempfile.TemporaryDirectory() as folder:
-            for name in kept:
-                target = os.path.join(folder, name)
-                os.makedirs(os.path.dirname(target), exist_ok=True)
-                os.symlink(os.path.join(ROOT, name), target)
-            for source in re.findall(r"^COPY (?!--from)(\S+)", self.dockerfile, re.MULTILINE):
-                self.assertTrue(os.path.exists(os.path.join(folder, source)), source)
-            # Says what it would do, for which every file has to be there.
-            subprocess.run(["make", "-n", "MODE=release", "build/release/bin/kinformerd"], cwd=folder, check=True,
-                           stdout=subprocess.DEVNULL)
-
-    def test_it_runs_as_the_user_that_the_manifests_name(self):
-        user = re.search(r"^USER (\d+):(\d+)$", self.dockerfile, re.MULTILINE).groups()
-        for name in WORKLOADS:
-            with open(os.path.join(CONFIG, name + ".yaml"), encoding="utf-8") as file:
-                text = file.read()
-            self.assertEqual(re.search(r"runAsUser: (\d+)\n +runAsGroup: (\d+)", text).groups(), user)
-            self.assertIn("image: kinformerd:", text)
 
 
 class UnitTest(unittest.TestCase):
