@@ -17,10 +17,14 @@ WORKLOADS = ("sidecar", "daemonset", "deployment", "sharded")
 ACCOUNT = "system:serviceaccount:default:kinformerd"
 
 
-def objects_of(name):
+def path_of(name):
+    return os.path.join(CONFIG, name, name + ".yaml")
+
+
+def objects_of(path, *args):
     """The objects of a manifest, as the API server would store them."""
     decoder, objects = json.JSONDecoder(), []
-    text = cluster().kubectl("apply", "--dry-run=server", "-o", "json", "-f", os.path.join(CONFIG, name + ".yaml"))
+    text = cluster().kubectl("apply", "--dry-run=server", "-o", "json", "-f", path, *args)
     while text.strip():
         item, end = decoder.raw_decode(text.lstrip())
         text = text.lstrip()[end:]
@@ -30,8 +34,6 @@ def objects_of(name):
 
 def pod_of(objects):
     for item in objects:
-        if item["kind"] == "Pod":
-            return item["spec"]
         if item["kind"] in ("DaemonSet", "Deployment", "StatefulSet"):
             return item["spec"]["template"]["spec"]
     raise AssertionError("no pod")
@@ -46,29 +48,31 @@ def configuration_of(objects):
     return next(item["data"]["kinformerd.yaml"] for item in objects if item["kind"] == "ConfigMap")
 
 
+def run_check_config(text, **env):
+    """What kinformerd says to a configuration: (exit code, stdout, stderr)."""
+    pki = os.path.join(cluster().folder, "pki")
+    for path, file in (("tls.crt", "serving.crt"), ("tls.key", "serving.key")):
+        text = text.replace("/etc/kinformer-tls/" + path, os.path.join(pki, file))
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "kinformerd.yaml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return run_daemon("--check-config", "--config", path, env=env)
+
+
 class ManifestsTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         # For good: the others' accounts have to be there, and it is asked what they may.
         for name in ("rbac", "delegated"):
-            cluster().kubectl("apply", "-f", os.path.join(CONFIG, name + ".yaml"))
-        cls.objects = {name: objects_of(name) for name in WORKLOADS}
-
-    def check_config(self, text, **env):
-        pki = os.path.join(cluster().folder, "pki")
-        for path, file in (("tls.crt", "serving.crt"), ("tls.key", "serving.key")):
-            text = text.replace("/etc/kinformer-tls/" + path, os.path.join(pki, file))
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "kinformerd.yaml")
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(text)
-            return run_daemon("--check-config", "--config", path, env=env)
+            cluster().kubectl("apply", "-f", path_of(name))
+        cls.objects = {name: objects_of(path_of(name)) for name in WORKLOADS}
 
     def test_kinformerd_takes_the_configuration_of_each(self):
         for name, objects in self.objects.items():
             with self.subTest(name):
                 text = configuration_of(objects)
-                code, _, problem = self.check_config(text, NODE_NAME="worker-1", SHARDS="3", POD_INDEX="2")
+                code, _, problem = run_check_config(text, NODE_NAME="worker-1", SHARDS="3", POD_INDEX="2")
                 self.assertEqual(code, 0, problem)
 
     def test_a_node_cache_has_its_node(self):
@@ -89,7 +93,7 @@ class ManifestsTest(unittest.TestCase):
         text = configuration_of(self.objects["sharded"])
         self.assertEqual(re.findall(r"^(shards?|lease): (.*)$", text, re.M),
                          [("shards", "$(SHARDS)"), ("shard", "$(POD_INDEX)"), ("lease", "kinformerd")])
-        code, _, problem = self.check_config(text, SHARDS="3", POD_INDEX="3")
+        code, _, problem = run_check_config(text, SHARDS="3", POD_INDEX="3")
         self.assertEqual((code, "there is no shard 3" in problem), (2, True), problem)
 
     @needs_cluster("roles")
@@ -133,23 +137,25 @@ class ManifestsTest(unittest.TestCase):
             self.assertIn("/readyz", json.dumps(probed["readinessProbe"]))
             self.assertIn("/livez", json.dumps(probed["livenessProbe"]))
 
-    def test_a_drain_leaves_one_that_serves(self):
-        of = {item["kind"]: item for item in self.objects["deployment"]}
-        deployment, budget = of["Deployment"]["spec"], of["PodDisruptionBudget"]["spec"]
-        self.assertEqual(budget["selector"], deployment["selector"])
-        self.assertLess(budget["maxUnavailable"], deployment["replicas"])
-        self.assertEqual(budget["unhealthyPodEvictionPolicy"], "AlwaysAllow")
+    def test_a_drain_takes_one_after_another(self):
+        for name, kind in (("deployment", "Deployment"), ("sharded", "StatefulSet")):
+            of = {item["kind"]: item for item in self.objects[name]}
+            workload, budget = of[kind]["spec"], of["PodDisruptionBudget"]["spec"]
+            self.assertEqual(budget["selector"], workload["selector"])
+            self.assertLess(budget["maxUnavailable"], workload["replicas"])
+            self.assertEqual(budget["unhealthyPodEvictionPolicy"], "AlwaysAllow")
 
     def test_the_network_lets_in_what_is_served_and_out_what_is_asked(self):
-        of = {item["kind"]: item for item in self.objects["deployment"]}
-        policy = of["NetworkPolicy"]["spec"]
-        self.assertEqual(policy["podSelector"], of["Deployment"]["spec"]["selector"])
-        self.assertEqual(policy["policyTypes"], ["Ingress", "Egress"])
-        ports = [port["port"] for rule in policy["ingress"] for port in rule["ports"]]
-        self.assertEqual(ports, [port["targetPort"] for port in of["Service"]["spec"]["ports"]])
-        self.assertEqual(ports, [port["name"] for port in container_of(pod_of(self.objects["deployment"]))["ports"]])
-        self.assertEqual({(port["port"], port["protocol"]) for rule in policy["egress"] for port in rule["ports"]},
-                         {(443, "TCP"), (6443, "TCP"), (53, "UDP"), (53, "TCP")})
+        for name, kind in (("deployment", "Deployment"), ("sharded", "StatefulSet")):
+            of = {item["kind"]: item for item in self.objects[name]}
+            policy = of["NetworkPolicy"]["spec"]
+            self.assertEqual(policy["podSelector"], of[kind]["spec"]["selector"])
+            self.assertEqual(policy["policyTypes"], ["Ingress", "Egress"])
+            ports = [port["port"] for rule in policy["ingress"] for port in rule["ports"]]
+            self.assertEqual(ports, [port["name"] for port in of["Service"]["spec"]["ports"]])
+            self.assertEqual(ports, [port["name"] for port in container_of(pod_of(self.objects[name]))["ports"]])
+            self.assertEqual({(port["port"], port["protocol"]) for rule in policy["egress"] for port in rule["ports"]},
+                             {(443, "TCP"), (6443, "TCP"), (53, "UDP"), (53, "TCP")})
 
     def test_paths_of_the_configuration_are_mounted(self):
         for name, objects in self.objects.items():
@@ -160,6 +166,37 @@ class ManifestsTest(unittest.TestCase):
             for path in paths:
                 with self.subTest(name, path=path):
                     self.assertTrue(any(path.startswith(mount + "/") for mount in mounts))
+
+
+@needs_cluster("kubectl is built with it")
+class KustomizeTest(unittest.TestCase):
+    """Each folder is a base: kubectl apply -k."""
+
+    def kinds_of(self, folder):
+        return [line.split()[0] for line in cluster().kubectl("apply", "--dry-run=server", "-k", folder).splitlines()]
+
+    def test_the_server_takes_each_with_its_rights(self):
+        rights = {"serviceaccount/kinformerd", "role.rbac.authorization.k8s.io/kinformerd-lease",
+                  "clusterrole.rbac.authorization.k8s.io/kinformerd"}
+        for name in WORKLOADS:
+            with self.subTest(name):
+                taken = set(self.kinds_of(os.path.join(CONFIG, name)))
+                self.assertLess(rights, taken)
+                is_delegated = name in ("deployment", "daemonset")
+                self.assertEqual("clusterrolebinding.rbac.authorization.k8s.io/kinformerd-auth-delegator" in taken,
+                                 is_delegated)
+                self.assertLessEqual({f"{item['kind'].lower()}/{item['metadata']['name']}" for item in objects_of(path_of(name))},
+                                     {re.sub(r"\..*/", "/", line) for line in taken})
+
+    def test_an_overlay_moves_all_to_its_namespace_and_image(self):
+        for name in WORKLOADS:
+            with self.subTest(name), tempfile.TemporaryDirectory(dir=os.path.join(ROOT, "build")) as folder:
+                with open(os.path.join(folder, "kustomization.yaml"), "w", encoding="utf-8") as file:
+                    json.dump({"namespace": "caches", "resources": [os.path.relpath(os.path.join(CONFIG, name), folder)],
+                               "images": [{"name": "kinformerd", "newName": "example.org/mine", "newTag": "7"}]}, file)
+                built = cluster().kubectl("kustomize", folder)
+                self.assertEqual(set(re.findall(r"^ +namespace: (\S+)$", built, re.M)), {"caches"})
+                self.assertEqual(re.findall(r"image: (?!example.org/(?:app|handler))(\S+)", built), ["example.org/mine:7"])
 
 
 class UnitTest(unittest.TestCase):
