@@ -105,6 +105,7 @@ class InstallTest(unittest.TestCase):
         manifests = [f"config/{name}/{name}.yaml" for name in ("sidecar", "daemonset", "deployment", "sharded")]
         for path in ("Dockerfile", *manifests):
             self.assertEqual(set(re.findall(r"kinformerd:(\d\S*)", read(path))), {version()}, path)
+        self.assertEqual(re.findall(r"^(?:v|appV)ersion: (\S+)$", read("charts/kinformerd/Chart.yaml"), re.M), 2 * [version()])
         self.assertEqual(re.search(r"^## (\S+)", read("CHANGELOG.md"), re.M)[1], version())
 
     def test_the_soname_and_the_version_of_the_symbols_go_together(self):
