@@ -1,18 +1,21 @@
 """The container image: what is in it, that others' tools take it, and that kinformerd runs from it, locked down."""
 
+import contextlib
 import glob
+import http.client
 import json
 import os
 import re
 import shutil
 import signal
+import socket
 import ssl
 import subprocess
 import tarfile
 import tempfile
 import unittest
 
-from harness import PATIENCE, ROOT, cluster, config_map, daemon_path, lack, needs_sim, wait_until
+from harness import PATIENCE, ROOT, TOOLS, cluster, config_map, daemon_path, lack, needs_cluster, needs_sim, wait_until
 from test_serve import ask, body_of
 from test_state import At
 
@@ -74,45 +77,45 @@ def setUpModule():
     image = Image()
 
 
-class ContainerTest(unittest.TestCase):
+class Container(unittest.TestCase):
     """As a kubelet would start it: a user without rights, nothing that it could write to but a volume."""
 
     def setUp(self):
-        self.run_folder = os.path.join(self.enterContext(tempfile.TemporaryDirectory(dir=image.folder)), "run")
-        os.mkdir(self.run_folder)
-        os.chown(self.run_folder, USER, USER)
-        self.write("hosts", "127.0.0.1 the-api-server localhost\n")
-        kubeconfig = read(cluster().kubeconfig())
-        server = cluster().env["KINF_SERVER"]
-        self.write("kubeconfig.in", kubeconfig.replace(
-            server, server.replace("127.0.0.1", "the-api-server") + "\n    tls-server-name: localhost"))
+        self.folder = self.enterContext(tempfile.TemporaryDirectory(dir=image.folder))
+        self.log = os.path.join(self.folder, "log")
+        self.name_space = "image-" + os.path.basename(self.folder).replace("_", "-").lower()
+        cluster().make_namespace(self.name_space)
 
-    def write(self, name, text):
-        with open(os.path.join(self.run_folder, name), "w", encoding="utf-8") as file:
-            file.write(text)
+    def volume(self, name, **texts):
+        """A folder of the user's with these files; returns its path."""
+        path = os.path.join(self.folder, name)
+        os.mkdir(path)
+        os.chown(path, USER, USER)
+        for key, text in texts.items():
+            with open(os.path.join(path, key.replace("_", ".")), "w", encoding="utf-8") as file:
+                file.write(text)
+        return path
 
-    def start(self, *args):
-        """Host network, since the API server listens on loopback."""
+    def start(self, args, volumes, env=()):
+        """Volumes are written as place:source:mode. Host network, since the API server listens on loopback."""
         with open(os.path.join(image.bundle, "config.json"), encoding="utf-8") as file:
             config = json.load(file)
-        config["process"]["args"] += ["--kubeconfig", "/run/kinformer/kubeconfig.in", "--resource", "configmaps",
-                                      "--listen", "127.0.0.1:0", *args]
+        config["process"]["args"] += args
+        config["process"]["env"] += env
         config["process"]["terminal"] = False
         config["process"]["capabilities"] = {}
         config["root"]["readonly"] = True
         config["mounts"] = [mount for mount in config["mounts"] if mount["destination"] in ("/proc", "/dev")] + [
             {"destination": place, "source": source, "type": "bind", "options": ["bind", mode]}
-            for place, source, mode in (("/run/kinformer", self.run_folder, "rw"),
-                                        ("/etc/hosts", os.path.join(self.run_folder, "hosts"), "ro"))]
+            for place, source, mode in (volume.split(":") for volume in volumes)]
         config["linux"]["namespaces"] = [space for space in config["linux"]["namespaces"] if space["type"] != "network"]
         config["linux"].pop("resources", None)
-        bundle = os.path.join(os.path.dirname(self.run_folder), "bundle")
+        bundle = os.path.join(self.folder, "bundle")
         os.mkdir(bundle)
         # crun makes what is mounted on.
         shutil.copytree(image.root, os.path.join(bundle, "rootfs"), symlinks=True)
         with open(os.path.join(bundle, "config.json"), "w", encoding="utf-8") as file:
             json.dump(config, file)
-        self.log = os.path.join(os.path.dirname(self.run_folder), "log")
         # crun wants control groups of one kind, also where it is told to leave them alone.
         one_kind = 'umount -R /sys/fs/cgroup; mount -t cgroup2 none /sys/fs/cgroup; exec "$@"'
         command = ["unshare", "--mount", "sh", "-c", one_kind, "sh", *self.crun_command("run", "--bundle", bundle)]
@@ -123,7 +126,7 @@ class ContainerTest(unittest.TestCase):
 
     def crun_command(self, verb, *args):
         return ["crun", "--cgroup-manager=disabled", "--root", os.path.join(image.folder, "crun"), verb, *args,
-                os.path.basename(os.path.dirname(self.run_folder))]
+                os.path.basename(self.folder)]
 
     def delete(self):
         if self.crun.poll() is None:
@@ -134,25 +137,13 @@ class ContainerTest(unittest.TestCase):
                               check=False)
         return json.loads(done.stdout)["pid"] if done.returncode == 0 else None
 
-    def wait_written(self, path):
-        def is_there():
+    def wait_for(self, condition, what):
+        def holds():
             self.assertIsNone(self.crun.poll(), read(self.log))
-            return os.path.exists(path)
-        wait_until(is_there, path)
+            return condition()
+        wait_until(holds, what)
 
-    def test_it_serves_what_the_cluster_has(self):
-        """The API server by its name, so that names are resolved from inside."""
-        name_space = "image-" + os.path.basename(os.path.dirname(self.run_folder)).replace("_", "-").lower()
-        cluster().make_namespace(name_space)
-        cluster().kubectl("create", "-f", "-", stdin=config_map("seen", name_space))
-        kubeconfig = os.path.join(self.run_folder, "kubeconfig")
-        self.start("--write-kubeconfig", "/run/kinformer/kubeconfig")
-        self.wait_written(kubeconfig)
-        served = At(kubeconfig)
-        wait_until(lambda: ask(served, "/readyz")[0] == 200, "ready")
-        items = body_of(served, f"/api/v1/namespaces/{name_space}/configmaps")["items"]
-        self.assertIn("seen", [item["metadata"]["name"] for item in items])
-        self.check_locked_down(self.pid())
+    def stop(self):
         os.kill(self.pid(), signal.SIGTERM)
         self.assertEqual(self.crun.wait(PATIENCE), 0, read(self.log))
 
@@ -162,15 +153,93 @@ class ContainerTest(unittest.TestCase):
         self.assertEqual((status["NoNewPrivs"], int(status["CapBnd"], 16), int(status["CapEff"], 16)), ("1", 0, 0))
         (options,) = re.findall(r"^\d+ \d+ \S+ \S+ / (\S+)", read(f"/proc/{pid}/mountinfo"), re.M)
         self.assertIn("ro", options.split(","))
-        self.assertEqual(os.stat(os.path.join(self.run_folder, "kubeconfig")).st_uid, USER)
-        loaded = re.findall(r" (/\S+\.so\S*)$", read(f"/proc/{pid}/maps"), re.M)
-        self.assertLess(10, len(set(loaded)))
+
+
+class ContainerTest(Container):
+    def start_with(self, target):
+        """One that finds the API server by a name, which is resolved from inside, and writes a kubeconfig."""
+        server = cluster().env["KINF_SERVER"]
+        named = server.replace("127.0.0.1", "the-api-server") + "\n    tls-server-name: localhost"
+        self.run_folder = self.volume("run", kubeconfig_in=read(cluster().kubeconfig()).replace(server, named),
+                                      hosts="127.0.0.1 the-api-server localhost\n")
+        self.start(["--kubeconfig", "/run/kinformer/kubeconfig.in", "--resource", "configmaps", "--listen", "127.0.0.1:0",
+                    "--write-kubeconfig", target],
+                   [f"/run/kinformer:{self.run_folder}:rw", f"/etc/hosts:{self.run_folder}/hosts:ro"])
+
+    def test_it_serves_what_the_cluster_has(self):
+        cluster().kubectl("create", "-f", "-", stdin=config_map("seen", self.name_space))
+        self.start_with("/run/kinformer/kubeconfig")
+        kubeconfig = os.path.join(self.run_folder, "kubeconfig")
+        self.wait_for(lambda: os.path.exists(kubeconfig), kubeconfig)
+        self.assertEqual(os.stat(kubeconfig).st_uid, USER)
+        served = At(kubeconfig)
+        self.wait_for(lambda: ask(served, "/readyz")[0] == 200, "ready")
+        items = body_of(served, f"/api/v1/namespaces/{self.name_space}/configmaps")["items"]
+        self.assertIn("seen", [item["metadata"]["name"] for item in items])
+        self.check_locked_down(self.pid())
+        self.stop()
 
     @needs_sim("nothing of it is a server's")
     def test_it_cannot_write_where_no_volume_is(self):
-        self.start("--write-kubeconfig", "/etc/kubeconfig")
+        self.start_with("/etc/kubeconfig")
         self.assertNotEqual(self.crun.wait(PATIENCE), 0)
         self.assertIn("Read-only file system", read(self.log))
+
+
+@needs_cluster("helm is built with it, and accounts have tokens")
+class ReleaseTest(Container):
+    """What the chart installs, run as the pod says, by the account and with the rights that it has made."""
+
+    def setUp(self):
+        super().setUp()
+        self.addCleanup(self.helm, "uninstall", "kinformerd")
+        self.helm("install", "kinformerd", os.path.join(ROOT, "charts", "kinformerd"), "--values",
+                  os.path.join(ROOT, "charts", "kinformerd", "examples", "deployment.yaml"))
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            self.port = server.getsockname()[1]
+        pki = os.path.join(cluster().folder, "pki")
+        self.token = self.kubectl("create", "token", "kinformerd").strip()
+        config = self.get("configmap")["data"]["kinformerd.yaml"].replace("0.0.0.0:8443", f"127.0.0.1:{self.port}")
+        self.volumes = {
+            "config": self.volume("config", kinformerd_yaml=config),
+            "tls": self.volume("tls", tls_crt=read(pki, "serving.crt"), tls_key=read(pki, "serving.key"))}
+        self.account = self.volume("account", ca_crt=read(pki, "ca.crt"), token=self.token, namespace=self.name_space)
+
+    def helm(self, *args):
+        return run(os.path.join(TOOLS, "helm"), "--kubeconfig", cluster().kubeconfig(), "-n", self.name_space, *args)
+
+    def kubectl(self, *args):
+        return cluster().kubectl("-n", self.name_space, *args)
+
+    def get(self, kind):
+        return json.loads(self.kubectl("get", kind, "kinformerd", "-o", "json"))
+
+    def ask(self, path, **headers):
+        connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=PATIENCE, context=cluster().context)
+        with contextlib.closing(connection):
+            connection.request("GET", path, headers=headers)
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+
+    def is_ready(self):
+        with contextlib.suppress(ConnectionError):
+            return self.ask(self.container["readinessProbe"]["httpGet"]["path"])[0] == 200
+
+    def test_it_serves_by_the_rights_of_the_release(self):
+        (self.container,) = self.get("deployment")["spec"]["template"]["spec"]["containers"]
+        mounts = [f"{mount['mountPath']}:{self.volumes[mount['name']]}:ro" for mount in self.container["volumeMounts"]]
+        host, _, port = cluster().env["KINF_SERVER"].removeprefix("https://").rpartition(":")
+        self.start(self.container["args"], [*mounts, f"/var/run/secrets/kubernetes.io/serviceaccount:{self.account}:ro"],
+                   ["KUBERNETES_SERVICE_HOST=" + host, "KUBERNETES_SERVICE_PORT=" + port])
+        self.wait_for(self.is_ready, "ready")
+        self.check_locked_down(self.pid())
+        self.assertEqual(self.ask("/api/v1/pods")[0], 401)
+        for path in ("/api/v1/pods", "/apis/apps/v1/deployments"):
+            status, body = self.ask(path, Authorization="Bearer " + self.token)
+            self.assertEqual((status, "items" in json.loads(body)), (200, True), body)
+        # This account may read what is cached, not the daemon's own state.
+        self.assertEqual(self.ask("/debug/state", Authorization="Bearer " + self.token)[0], 403)
+        self.stop()
 
 
 @needs_sim("no server has a part in it")
