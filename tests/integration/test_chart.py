@@ -133,6 +133,18 @@ class ChartTest(unittest.TestCase):
                 code, _, problem = run_check_config(configuration_of(objects), NODE_NAME="n", SHARDS="3", POD_INDEX="2")
                 self.assertEqual(code, 0, problem)
 
+    def test_each_mode_is_one_that_kinformerd_takes(self):
+        app = [{"name": "app", "image": "example.org/app:1.0"}]
+        for mode in ("deployment", "daemonset", "statefulset", "sidecar"):
+            for listen, handlers in ((True, []), (False, [{"exec": ["cat"]}])):
+                with self.subTest(mode, listen=listen):
+                    objects = rendered("mine", *values(mode=mode, listen=listen, extraContainers=app,
+                                                       **{"config.handlers": handlers} if handlers else {}))
+                    code, _, problem = run_check_config(configuration_of(objects), SHARDS="2", POD_INDEX="0")
+                    self.assertEqual(code, 0, problem)
+                    self.assertEqual("lease: mine-kinformerd" in configuration_of(objects),
+                                     mode == "statefulset" and bool(handlers))
+
     def test_a_new_configuration_is_a_new_pod(self):
         rendering = [self.objects["deployment"], rendered("kinformerd"), rendered("kinformerd", *values(listen=False))]
         sums = {item["spec"]["template"]["metadata"]["annotations"]["checksum/config"]
@@ -216,7 +228,8 @@ class ChartTest(unittest.TestCase):
         resources = [{"resource": "ingresses.networking.k8s.io"}, {"resource": "cronjobs.v1.batch"},
                      {"resource": "configmaps", "namespaces": [NAME_SPACE]}]
         must_helm("install", "rights", CHART, "--namespace", NAME_SPACE, *values(
-            mode="statefulset", **{"config.resources": resources, "config.lease": "default/mine"}))
+            mode="statefulset", **{"config.resources": resources, "config.lease": "default/mine",
+                                   "config.handlers": [{"webhook": {"url": "http://127.0.0.1:8080/"}}]}))
 
         def can(verb, resource, name_space):
             return cluster().try_kubectl("auth", "can-i", verb, resource, "-n", name_space, "--as",

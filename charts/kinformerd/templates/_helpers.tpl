@@ -65,7 +65,10 @@ namespace: {{ .Release.Namespace }}
 {{- $config = dict "healthListen" "0.0.0.0:8081" }}
 {{- end }}
 {{- if eq .Values.mode "statefulset" }}
-{{- $config = merge $config (dict "shards" "$(SHARDS)" "shard" "$(POD_INDEX)" "lease" (include "kinformerd.fullname" .)) }}
+{{- $config = merge $config (dict "shards" "$(SHARDS)" "shard" "$(POD_INDEX)") }}
+{{- if .Values.config.handlers }}
+{{- $_ := set $config "lease" (include "kinformerd.fullname" .) }}
+{{- end }}
 {{- end }}
 {{- toYaml (mergeOverwrite $config (deepCopy .Values.config)) }}
 {{- end }}
