@@ -125,7 +125,7 @@ REPLAY := $(BUILD)/replay/kinf-replay
 # --- build -----------------------------------------------------------------------------------------
 
 .DEFAULT_GOAL := all
-.PHONY: help all man deps run test test-clients unit build-tests lint lint-but-tidy check-layers check-parity docs check-docs check-symbols \
+.PHONY: help all man deps run image test test-clients unit build-tests lint lint-but-tidy check-layers check-parity docs check-docs check-symbols \
         check-headers check-abi update-abi check-consumer check-format thread-safety tidy format fuzz fuzz-corpus bench run-benches install \
         install-man uninstall dist deb clean compile_commands.json FORCE
 
@@ -149,8 +149,15 @@ compile_commands.json: ## tell editors how each C file is compiled, in this MODE
 	  printf '%s\n{"directory": "%s", "file": "%s", "command": "%s"}' "$$before" '$(CURDIR)' "$$file" '$(CC) $(KINF_CFLAGS) -c '"$$file"; \
 	  before=,; done; echo ']'; } > $(COMPILE_COMMANDS)
 
+# Where there is Docker and a registry, Dockerfile makes the same.
+image: ## build kinformerd's container image out of Debian's packages: an OCI archive, in build/image
+	@scripts/install-deps.sh build image
+	@$(MAKE) --no-print-directory -s MODE=release build/release/bin/kinformerd
+	@mkdir -p build/image
+	@scripts/make-image.py build/release/bin/kinformerd build/image/kinformerd-$(VERSION).tar
+
 clean: ## remove what was built, but not the cluster's binaries
-	rm -rf build/debug build/release build/asan build/tsan build/fuzz build/tidy build/man build/docs build/docs-src build/dist build/deb
+	rm -rf build/debug build/release build/asan build/tsan build/fuzz build/tidy build/man build/docs build/docs-src build/dist build/deb build/image
 
 # --- rules -----------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""The tutorial, as somebody follows it: each command behind `<!-- run -->` prints what the document says it prints."""
+"""Documents, as somebody follows them: each command behind `<!-- run -->` prints what the document says it prints."""
 
 import os
 import re
@@ -9,7 +9,7 @@ import tempfile
 import time
 import unittest
 
-from harness import ROOT, TOOLS, need_cluster
+from harness import ROOT, TOOLS, cluster, need_cluster
 
 BLOCK = re.compile(r"^<!-- run -->\n```console\n(.*?)^```", re.M | re.S)
 END = "end-of-output"
@@ -32,6 +32,11 @@ def without_ages(text):
     return [re.sub(r"\b\d+m?s\b", "AGE", " ".join(line.split())) for line in text.splitlines()]
 
 
+def document(name):
+    with open(os.path.join(ROOT, "docs", name), encoding="utf-8") as file:
+        return file.read()
+
+
 def free_port():
     with socket.create_server(("127.0.0.1", 0)) as server:
         return server.getsockname()[1]
@@ -41,7 +46,7 @@ class Shell:
     """bash in a folder that looks like a clone."""
 
     def __init__(self, folder, **env):
-        for name in ("config", "examples"):
+        for name in ("charts", "config", "examples"):
             os.symlink(os.path.join(ROOT, name), os.path.join(folder, name))
         # pylint: disable-next=consider-using-with
         self.bash = subprocess.Popen(["bash"], cwd=folder, env={**os.environ, **env}, stdin=subprocess.PIPE, text=True,
@@ -64,7 +69,7 @@ class Shell:
         self.bash.stdout.close()
 
 
-class Tutorial(unittest.TestCase):
+class Documents(unittest.TestCase):
     def check(self, shell, command, wanted):
         deadline = time.monotonic() + PATIENCE
         while True:
@@ -75,22 +80,30 @@ class Tutorial(unittest.TestCase):
                 self.assertEqual(printed, wanted, command)
             time.sleep(0.2)
 
-    def test_each_command_prints_what_it_says(self):
+    def follow(self, text, **env):
+        """Returns how many commands that were."""
+        shell = Shell(self.enterContext(tempfile.TemporaryDirectory()), **env)
+        self.addCleanup(shell.close)
+        told = list(steps(text))
+        for command, wanted in told:
+            self.check(shell, command, wanted)
+        return len(told)
+
+    def test_the_tutorial(self):
         folder = self.enterContext(tempfile.TemporaryDirectory())
         prefix = os.path.join(folder, "installed")
         subprocess.run(["make", "-s", "install", "PREFIX=" + prefix], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
-        with open(os.path.join(ROOT, "docs", "tutorial.md"), encoding="utf-8") as file:
-            text = file.read()
+        text = document("tutorial.md")
         for port in ("8080", "8001"):
             text = text.replace("127.0.0.1:" + port, f"127.0.0.1:{free_port()}")
-        shell = Shell(folder, PATH=f"{prefix}/bin:{TOOLS}:{os.environ['PATH']}", LD_LIBRARY_PATH=prefix + "/lib",
-                      PKG_CONFIG_PATH=prefix + "/lib/pkgconfig")
-        self.addCleanup(shell.close)
-        n = 0
-        for command, wanted in steps(text):
-            self.check(shell, command, wanted)
-            n += 1
+        n = self.follow(text, PATH=f"{prefix}/bin:{TOOLS}:{os.environ['PATH']}", LD_LIBRARY_PATH=prefix + "/lib",
+                        PKG_CONFIG_PATH=prefix + "/lib/pkgconfig")
         self.assertGreater(n, 15)
+
+    def test_in_a_cluster(self):
+        n = self.follow(document("kubernetes.md"), PATH=f"{TOOLS}:{os.environ['PATH']}",
+                        KUBECONFIG=cluster().kubeconfig())
+        self.assertGreater(n, 8)
 
 
 if __name__ == "__main__":

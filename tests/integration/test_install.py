@@ -102,8 +102,10 @@ class InstallTest(unittest.TestCase):
             said = subprocess.run(["pkg-config", "--modversion", package], check=True, text=True, stdout=subprocess.PIPE,
                                   env={**ENV, "PKG_CONFIG_PATH": os.path.join(self.prefix, "lib/pkgconfig")}).stdout
             self.assertEqual(said.strip(), version())
-        for path in ("Dockerfile", "config/sidecar.yaml", "config/daemonset.yaml", "config/deployment.yaml"):
+        manifests = [f"config/{name}/{name}.yaml" for name in ("sidecar", "daemonset", "deployment", "sharded")]
+        for path in ("Dockerfile", *manifests):
             self.assertEqual(set(re.findall(r"kinformerd:(\d\S*)", read(path))), {version()}, path)
+        self.assertEqual(re.findall(r"^(?:v|appV)ersion: (\S+)$", read("charts/kinformerd/Chart.yaml"), re.M), 2 * [version()])
         self.assertEqual(re.search(r"^## (\S+)", read("CHANGELOG.md"), re.M)[1], version())
         self.assertEqual(re.match(r"kinformer \((.*)\)", read("debian/changelog"))[1], version())
 
