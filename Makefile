@@ -323,18 +323,12 @@ test-clients: ## what others see of the daemon, on a real cluster: clients in fi
 
 # --- benchmarks ------------------------------------------------------------------------------------
 
-bench: ## build and run the benchmarks; three of them on a real cluster
-	@$(MAKE) --no-print-directory -s MODE=release run-benches
-	@bench/canned-sync.sh
-	@bench/events.sh
-	@bench/serve-load.sh
-	@bench/serve-session.sh
-	@bench/sim.sh
-	@bench/first-sync.sh
-	@bench/controllers.py
+bench: ## measure beside client-go, kube-rs, curl and the API server, and write bench/RESULTS.md (RUNS=5 SIZE=10050 ONLY=sync,events)
+	@scripts/install-deps.sh build bench
+	@python3 -B bench/run.py $(foreach option,RUNS SIZE ONLY SIZES PEERS OUT,$(if $($(option)),$(option)=$($(option))))
 
-# Two need a server: events.sh, serve-load.sh.
-run-benches: $(filter-out %/bench_events %/bench_serve,$(BENCHES))
+# Two need a server: bench/run.py runs them.
+run-benches: $(filter-out %/bench_pods %/bench_serve,$(BENCHES)) ## build and run the benchmarks of single parts (MODE=release)
 	@for bench in $^; do echo "== $$(basename $$bench)"; $$bench || exit 1; done
 
 # --- documents -------------------------------------------------------------------------------------
@@ -346,13 +340,14 @@ docs: ## build the documents as HTML into build/docs, and check links and listin
 	@scripts/check-docs.py
 	dot -Tsvg docs/dataflow.dot -o docs/dataflow.svg
 	@rm -rf build/docs-src && mkdir -p build/docs-src
-	@cp --parents *.md docs/*.md docs/*.svg plugins/*/README.md bench/RESULTS.md src/ARCHITECTURE.md src/WALKS.md src/sim/DIFFERENCES.md build/docs-src/
+	@cp --parents *.md docs/*.md docs/*.svg plugins/*/README.md bench/*.md bench/*.svg src/ARCHITECTURE.md src/WALKS.md src/sim/DIFFERENCES.md build/docs-src/
 	@scripts/make-reference.py build/docs-src/docs/reference
 	mkdocs build -q -f docs/mkdocs.yml
 
 check-docs:
 	@scripts/check-docs.py
 	@scripts/make-reference.py --check
+	@python3 -B bench/run.py --check
 	@scripts/list-guarantees.py | cmp -s - docs/guarantees.md || { echo "check-docs: docs/guarantees.md is not as it would be: make docs"; exit 1; }
 
 MAN_PAGES := $(patsubst docs/man/%.scd,build/man/%,$(wildcard docs/man/*.scd))
