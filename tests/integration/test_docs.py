@@ -1,96 +1,59 @@
-"""The tutorial, as somebody follows it: each command behind `<!-- run -->` prints what the document says it prints."""
+"""The documents as somebody follows them, and what makes and checks them."""
 
 import os
-import re
-import signal
-import socket
 import subprocess
 import tempfile
-import time
 import unittest
 
 from harness import ROOT, TOOLS, need_cluster
+from test_install import make
+from walkthrough import Shell, on_free_ports, steps, unmarked
 
-BLOCK = re.compile(r"^<!-- run -->\n```console\n(.*?)^```", re.M | re.S)
-END = "end-of-output"
-PATIENCE = 30.0  # for what the document does not wait for, but its reader does
+DOCS = os.path.join(ROOT, "docs")
 
 
 def setUpModule():
     need_cluster("kubectl is built with it")
 
 
-def steps(text):
-    """(command, what it prints) of each."""
-    for block in BLOCK.findall(text):
-        for step in block.split("$ ")[1:]:
-            command, _, output = step.partition("\n")
-            yield command, output
+def read(name):
+    with open(os.path.join(DOCS, name), encoding="utf-8") as file:
+        return file.read()
 
 
-def without_ages(text):
-    return [re.sub(r"\b\d+m?s\b", "AGE", " ".join(line.split())) for line in text.splitlines()]
+class Walkthroughs(unittest.TestCase):
+    """Each in a folder that looks like a clone, with what is installed."""
 
+    @classmethod
+    def setUpClass(cls):
+        cls.prefix = cls.enterClassContext(tempfile.TemporaryDirectory())
+        make("install", "PREFIX=" + cls.prefix)
 
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
-
-
-class Shell:
-    """bash in a folder that looks like a clone."""
-
-    def __init__(self, folder, **env):
+    def shell(self, **env):
+        folder = self.enterContext(tempfile.TemporaryDirectory())
         for name in ("config", "examples"):
             os.symlink(os.path.join(ROOT, name), os.path.join(folder, name))
-        # pylint: disable-next=consider-using-with
-        self.bash = subprocess.Popen(["bash"], cwd=folder, env={**os.environ, **env}, stdin=subprocess.PIPE, text=True,
-                                     stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
-
-    def run(self, command):
-        self.bash.stdin.write(f"{command}\necho {END}\n")
-        self.bash.stdin.flush()
-        lines = []
-        for line in self.bash.stdout:
-            if line.rstrip("\n").endswith(END):
-                return "".join(lines) + line[:-len(END) - 1]
-            lines.append(line)
-        raise AssertionError("bash has ended: " + "".join(lines))
-
-    def close(self):
-        os.killpg(self.bash.pid, signal.SIGTERM)
-        self.bash.wait()
-        self.bash.stdin.close()
-        self.bash.stdout.close()
-
-
-class Tutorial(unittest.TestCase):
-    def check(self, shell, command, wanted):
-        deadline = time.monotonic() + PATIENCE
-        while True:
-            printed = shell.run(command)
-            if without_ages(printed) == without_ages(wanted):
-                return
-            if time.monotonic() > deadline:
-                self.assertEqual(printed, wanted, command)
-            time.sleep(0.2)
-
-    def test_each_command_prints_what_it_says(self):
-        folder = self.enterContext(tempfile.TemporaryDirectory())
-        prefix = os.path.join(folder, "installed")
-        subprocess.run(["make", "-s", "install", "PREFIX=" + prefix], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
-        with open(os.path.join(ROOT, "docs", "tutorial.md"), encoding="utf-8") as file:
-            text = file.read()
-        for port in ("8080", "8001"):
-            text = text.replace("127.0.0.1:" + port, f"127.0.0.1:{free_port()}")
-        shell = Shell(folder, PATH=f"{prefix}/bin:{TOOLS}:{os.environ['PATH']}", LD_LIBRARY_PATH=prefix + "/lib",
-                      PKG_CONFIG_PATH=prefix + "/lib/pkgconfig")
+        shell = Shell(folder, PATH=f"{self.prefix}/bin:{TOOLS}:{os.environ['PATH']}", LD_LIBRARY_PATH=self.prefix + "/lib",
+                      PKG_CONFIG_PATH=self.prefix + "/lib/pkgconfig", **env)
         self.addCleanup(shell.close)
-        n = 0
-        for command, wanted in steps(text):
-            self.check(shell, command, wanted)
-            n += 1
-        self.assertGreater(n, 15)
+        return shell
+
+    def follow(self, page, at_least, **env):
+        shell = self.shell(**env)
+        commands = list(steps(on_free_ports(read(page)), "run"))
+        for command, wanted in commands:
+            shell.follow(command, wanted)
+        self.assertGreaterEqual(len(commands), at_least)
+
+    def test_tutorial(self):
+        self.follow("tutorial.md", 20)
+
+
+class Blocks(unittest.TestCase):
+    def test_each_block_of_commands_says_whether_it_is_run(self):
+        for page in sorted(os.listdir(DOCS)):
+            if page.endswith(".md"):
+                self.assertEqual(unmarked(read(page)), [], page)
 
 
 if __name__ == "__main__":
