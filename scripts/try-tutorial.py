@@ -80,12 +80,12 @@ def main():
     with tempfile.TemporaryDirectory(prefix="kinformer-try-", ignore_cleanup_errors=True) as folder:
         make_chroot(folder)
         with open(folder + HOME + "/kinformer/docs/tutorial.md", encoding="utf-8") as file:
-            text = on_free_ports(file.read())
+            text = file.read()
         shell = enter(folder)
         try:
             began = time.monotonic()
             prepare(shell, text)
-            follow(shell, text)
+            follow(shell, on_free_ports(text))  # which others could take while it is built
         finally:
             shell.close()
         minutes = (time.monotonic() - began) / 60

@@ -1,6 +1,7 @@
 """The documents as somebody follows them, and what makes and checks them."""
 
 import os
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -54,6 +55,40 @@ class Blocks(unittest.TestCase):
         for page in sorted(os.listdir(DOCS)):
             if page.endswith(".md"):
                 self.assertEqual(unmarked(read(page)), [], page)
+
+
+class Reference(unittest.TestCase):
+    """What `make docs` and `make check-docs` demand of a header."""
+
+    def complaints(self, header="", old="", new=""):
+        folder = shutil.copytree(os.path.join(ROOT, "src", "include", "kinformer"), self.enterContext(tempfile.TemporaryDirectory()),
+                                 dirs_exist_ok=True)
+        if header:
+            with open(os.path.join(folder, header), "r+", encoding="utf-8") as file:
+                text = file.read()
+                self.assertEqual(text.count(old), 1)
+                file.seek(0)
+                file.truncate()
+                file.write(text.replace(old, new))
+        done = subprocess.run([os.path.join(ROOT, "scripts", "make-reference.py"), "--check", folder], text=True, check=False,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.assertEqual(done.returncode, 1 if header else 0, done.stdout)
+        return done.stdout
+
+    def test_the_headers_as_they_are_have_it_all(self):
+        self.assertEqual(self.complaints(), "")
+
+    def test_what_a_function_lacks_is_said(self):
+        for header, old, new, complaint in (
+                ("queue.h", " * Threads: any thread.\n", "", "its head does not say Threads:"),
+                ("lister.h", " * Mirrors: cache.GenericLister", " * See: cache.GenericLister", "its head does not say Mirrors:"),
+                ("queue.h", " Errors: KINF_ERR_INVALID (a negative time), KINF_ERR_NO_MEMORY.", "",
+                 "kinf_queue_new() may fail: with which errors?"),
+                ("client.h", "it names none. The client's own. */", "it names none. */",
+                 "kinf_client_server() hands something out: whose is it?"),
+                ("informer.h", "/* Returns false for any other text. */\n", "", "kinf_initial_parse() has no comment")):
+            with self.subTest(complaint):
+                self.assertIn(complaint, self.complaints(header, old, new))
 
 
 if __name__ == "__main__":

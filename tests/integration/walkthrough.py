@@ -3,6 +3,7 @@ says it prints. Ages are not compared, nor is how wide columns are. What `<!-- r
 (scripts/try-tutorial.py); `<!-- not run: WHY -->` says what nothing here can run.
 """
 
+import contextlib
 import os
 import re
 import signal
@@ -38,8 +39,9 @@ def comparable(text):
 def on_free_ports(text):
     """The same document for a machine on which others are at work."""
     ports = {}
-    for port in set(PORT.findall(text)):
-        with socket.create_server(("127.0.0.1", 0)) as server:
+    with contextlib.ExitStack() as servers:
+        for port in set(PORT.findall(text)):
+            server = servers.enter_context(socket.create_server(("127.0.0.1", 0)))
             ports[port] = str(server.getsockname()[1])
     return PORT.sub(lambda found: ports[found[0]], text)
 
