@@ -1,5 +1,7 @@
 """The documents as somebody follows them, and what makes and checks them."""
 
+import contextlib
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -55,6 +57,34 @@ class Blocks(unittest.TestCase):
         for page in sorted(os.listdir(DOCS)):
             if page.endswith(".md"):
                 self.assertEqual(unmarked(read(page)), [], page)
+
+
+class Operations(unittest.TestCase):
+    """What `make check-docs` finds of states and lines of the log."""
+
+    @classmethod
+    def setUpClass(cls):
+        spec = importlib.util.spec_from_file_location("check_docs", os.path.join(ROOT, "scripts", "check-docs.py"))
+        cls.check = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(cls.check)
+        cls.enterClassContext(contextlib.chdir(ROOT))
+
+    def complaints(self, old="", new=""):
+        text = read("operations.md")
+        if old:
+            self.assertEqual(text.count(old), 1)
+        return [*self.check.wrong_log_lines(text.replace(old, new)), *self.check.wrong_states(text.replace(old, new))]
+
+    def test_all_are_there(self):
+        self.assertEqual(self.complaints(), [])
+        lines = self.check.log_lines()
+        self.assertGreater(sum(lines.values()), 40)
+        self.assertFalse(lines.get(""), "a warning that is nothing but a value")
+
+    def test_one_that_is_missing_or_made_up_is_named(self):
+        self.assertEqual(self.complaints("| `review failed: ...`", "| `judged`"),
+                         ["the log may say: review failed", "no line of the log is like: judged"])
+        self.assertEqual(self.complaints("| `stopped` |", "| `asleep` |"), ["states: ['asleep', 'stopped']"])
 
 
 class Reference(unittest.TestCase):
