@@ -16,7 +16,7 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(ROOT, "tests", "integration"))
 
-from walkthrough import Shell, on_free_ports, steps  # pylint: disable=wrong-import-position
+from walkthrough import Shell, free_ports, steps  # pylint: disable=wrong-import-position
 
 KUBECTL = os.path.join(ROOT, "build", "cluster", "bin", "kubectl")
 HOME = "/home/newcomer"
@@ -85,7 +85,7 @@ def main():
         try:
             began = time.monotonic()
             prepare(shell, text)
-            follow(shell, on_free_ports(text))  # which others could take while it is built
+            follow(shell, free_ports(text)(text))  # which others could take while it is built
         finally:
             shell.close()
         minutes = (time.monotonic() - began) / 60

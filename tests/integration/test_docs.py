@@ -1,6 +1,7 @@
 """The documents as somebody follows them, and what makes and checks them."""
 
 import contextlib
+import glob
 import importlib.util
 import os
 import shutil
@@ -10,7 +11,7 @@ import unittest
 
 from harness import ROOT, TOOLS, need_cluster
 from test_install import make
-from walkthrough import Shell, on_free_ports, steps, unmarked
+from walkthrough import Shell, free_ports, steps, unmarked
 
 DOCS = os.path.join(ROOT, "docs")
 
@@ -32,24 +33,35 @@ class Walkthroughs(unittest.TestCase):
         cls.prefix = cls.enterClassContext(tempfile.TemporaryDirectory())
         make("install", "PREFIX=" + cls.prefix)
 
-    def shell(self, **env):
+    def shell(self, ports, **env):
         folder = self.enterContext(tempfile.TemporaryDirectory())
-        for name in ("config", "examples"):
-            os.symlink(os.path.join(ROOT, name), os.path.join(folder, name))
+        os.symlink(os.path.join(ROOT, "config"), os.path.join(folder, "config"))
+        shutil.copytree(os.path.join(ROOT, "examples"), os.path.join(folder, "examples"))
+        for path in glob.glob(folder + "/examples/*/*.yaml"):
+            with open(path, "r+", encoding="utf-8") as file:
+                text = ports(file.read())
+                file.seek(0)
+                file.truncate()
+                file.write(text)
         shell = Shell(folder, PATH=f"{self.prefix}/bin:{TOOLS}:{os.environ['PATH']}", LD_LIBRARY_PATH=self.prefix + "/lib",
                       PKG_CONFIG_PATH=self.prefix + "/lib/pkgconfig", **env)
         self.addCleanup(shell.close)
         return shell
 
     def follow(self, page, at_least, **env):
-        shell = self.shell(**env)
-        commands = list(steps(on_free_ports(read(page)), "run"))
+        text = read(page)
+        ports = free_ports(text)
+        shell = self.shell(ports, **env)
+        commands = list(steps(ports(text), "run"))
         for command, wanted in commands:
             shell.follow(command, wanted)
         self.assertGreaterEqual(len(commands), at_least)
 
     def test_tutorial(self):
         self.follow("tutorial.md", 20)
+
+    def test_sidecar(self):
+        self.follow("sidecar.md", 25)
 
 
 class Blocks(unittest.TestCase):

@@ -1,5 +1,5 @@
 """Follows a document as its reader does: each command of a block behind `<!-- run -->`, typed into one bash, prints what the document
-says it prints. Ages are not compared, nor is how wide columns are. What `<!-- run once -->` marks is for who starts with nothing
+says it prints. Ages and pods' addresses are not compared, nor is how wide columns are. What `<!-- run once -->` marks is for who starts with nothing
 (scripts/try-tutorial.py); `<!-- not run: WHY -->` says what nothing here can run.
 """
 
@@ -33,17 +33,18 @@ def unmarked(text):
 
 
 def comparable(text):
-    return [re.sub(r"\b\d+m?s\b", "AGE", " ".join(line.split())) for line in text.splitlines()]
+    text = re.sub(r"\b10\.\d+\.\d+\.\d+\b", "IP", re.sub(r"\b\d+m?s\b", "AGE", text.strip()))
+    return [" ".join(line.split()) for line in text.splitlines()]
 
 
-def on_free_ports(text):
-    """The same document for a machine on which others are at work."""
+def free_ports(text):
+    """Makes of this text, and what goes with it, the same for a machine on which others are at work."""
     ports = {}
     with contextlib.ExitStack() as servers:
         for port in set(PORT.findall(text)):
             server = servers.enter_context(socket.create_server(("127.0.0.1", 0)))
             ports[port] = str(server.getsockname()[1])
-    return PORT.sub(lambda found: ports[found[0]], text)
+    return lambda other: PORT.sub(lambda found: ports.get(found[0], found[0]), other)
 
 
 class Shell:
