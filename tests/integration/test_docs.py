@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import ROOT, TOOLS, need_cluster
+from harness import ROOT, TOOLS, lack, need_cluster
 from test_install import make
 from walkthrough import Shell, free_ports, steps, unmarked
 
@@ -62,6 +62,14 @@ class Walkthroughs(unittest.TestCase):
 
     def test_sidecar(self):
         self.follow("sidecar.md", 25)
+
+    def test_sharding(self):
+        self.follow("sharding.md", 15)
+
+    def test_handlers(self):
+        if shutil.which("go") is None:
+            lack("go")
+        self.follow("handlers.md", 8)
 
 
 class Blocks(unittest.TestCase):
