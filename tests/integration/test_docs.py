@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import ROOT, TOOLS, lack, need_cluster
+from harness import ROOT, TOOLS, cluster, lack, need_cluster
 from test_install import make
 from walkthrough import Shell, free_ports, steps, unmarked
 
@@ -65,6 +65,11 @@ class Walkthroughs(unittest.TestCase):
 
     def test_sharding(self):
         self.follow("sharding.md", 15)
+
+    def test_clusters(self):
+        folder = self.enterContext(tempfile.TemporaryDirectory())
+        files = [shutil.copy(cluster().kubeconfig(name), folder) for name in ("admin", "admin-files")]
+        self.follow("clusters.md", 15, KUBECONFIG=":".join(files))
 
     def test_handlers(self):
         if shutil.which("go") is None:
