@@ -66,6 +66,14 @@ class Walkthroughs(unittest.TestCase):
     def test_sharding(self):
         self.follow("sharding.md", 15)
 
+    def test_operations(self):
+        self.follow("operations.md", 7)
+
+    def test_security(self):
+        if shutil.which("systemd-analyze") is None:
+            lack("systemd-analyze (scripts/install-deps.sh test)")
+        self.follow("security.md", 1)
+
     def test_clusters(self):
         folder = self.enterContext(tempfile.TemporaryDirectory())
         files = [shutil.copy(cluster().kubeconfig(name), folder) for name in ("admin", "admin-files")]
