@@ -125,7 +125,7 @@ REPLAY := $(BUILD)/replay/kinf-replay
 # --- build -----------------------------------------------------------------------------------------
 
 .DEFAULT_GOAL := all
-.PHONY: help all man deps run image test test-clients unit build-tests lint lint-but-tidy check-layers check-parity docs check-docs check-symbols \
+.PHONY: help all man deps run image test test-clients unit build-tests lint lint-but-tidy check-layers check-parity docs check-docs try-tutorial check-symbols \
         check-headers check-abi update-abi check-consumer check-format thread-safety tidy format fuzz fuzz-corpus bench run-benches install \
         install-man uninstall dist deb clean compile_commands.json FORCE
 
@@ -343,6 +343,9 @@ docs: ## build the documents as HTML into build/docs, and check links and listin
 	@cp --parents *.md docs/*.md docs/*.svg plugins/*/README.md bench/*.md bench/*.svg src/ARCHITECTURE.md src/WALKS.md src/sim/DIFFERENCES.md build/docs-src/
 	@scripts/make-reference.py build/docs-src/docs/reference
 	mkdocs build -q -f docs/mkdocs.yml
+
+try-tutorial: ## follow docs/tutorial.md as a newcomer to a fresh Debian, in a chroot (root, mmdebstrap), and say how long that takes
+	@scripts/try-tutorial.py
 
 check-docs:
 	@scripts/check-docs.py
