@@ -62,7 +62,8 @@ struct kinf_elector {
     int64_t release_until_ms; /* 0: it has not begun */
     struct kinf__election election;
     int64_t known_term; /* of the last look that saw us lead; -1: the last one did not */
-    int64_t told_term;  /* by on_started, while the election's is_acting */
+    bool has_told_start;
+    int64_t told_term;
     char told_leader[KINF_ELECTOR_IDENTITY_SIZE];
     uint64_t n_terms, n_failures;
     char reason[KINF_ERROR_MESSAGE_SIZE];
@@ -248,7 +249,7 @@ static enum kinf__election_verb take_step(struct kinf_elector *elector)
 /* What we had begun has ended: then others may begin. */
 static void release_lease(struct kinf_elector *elector) KINF__REQUIRES(elector->lock)
 {
-    while (elector->election.is_acting)
+    while (elector->has_told_start)
         wait_until(elector, KINF__NEVER_MS);
     kinf__waker_clear(&elector->stop);
     elector->release_until_ms = kinf__clock_boot_ms() + RELEASE_MS;
@@ -302,13 +303,12 @@ static bool tell_next(struct kinf_elector *elector) KINF__REQUIRES(elector->lock
 {
     bool is_leader = leads(elector);
 
-    if (elector->election.is_acting &&
-        (!is_leader || elector->election.term != elector->told_term)) {
+    if (elector->has_told_start && (!is_leader || elector->election.term != elector->told_term)) {
         tell_event(elector, elector->options.on_stopped);
-        elector->election.is_acting = false;
+        elector->has_told_start = false;
         kinf__cond_broadcast(&elector->changed);
-    } else if (is_leader && !elector->election.is_acting) {
-        elector->election.is_acting = true;
+    } else if (is_leader && !elector->has_told_start) {
+        elector->has_told_start = true;
         elector->told_term = elector->election.term;
         tell_event(elector, elector->options.on_started);
     } else if (strcmp(kinf__election_leader(&elector->election), elector->told_leader) != 0) {
