@@ -35,7 +35,8 @@ class Walkthroughs(unittest.TestCase):
 
     def shell(self, ports, **env):
         folder = self.enterContext(tempfile.TemporaryDirectory())
-        os.symlink(os.path.join(ROOT, "config"), os.path.join(folder, "config"))
+        for name in ("charts", "config"):
+            os.symlink(os.path.join(ROOT, name), os.path.join(folder, name))
         shutil.copytree(os.path.join(ROOT, "examples"), os.path.join(folder, "examples"))
         for path in glob.glob(folder + "/examples/*/*.yaml"):
             with open(path, "r+", encoding="utf-8") as file:
@@ -78,6 +79,9 @@ class Walkthroughs(unittest.TestCase):
         folder = self.enterContext(tempfile.TemporaryDirectory())
         files = [shutil.copy(cluster().kubeconfig(name), folder) for name in ("admin", "admin-files")]
         self.follow("clusters.md", 15, KUBECONFIG=":".join(files))
+
+    def test_in_a_cluster(self):
+        self.follow("kubernetes.md", 8, KUBECONFIG=cluster().kubeconfig())
 
     def test_handlers(self):
         if shutil.which("go") is None:

@@ -24,7 +24,7 @@
  */
 
 /*
- * What kinf_x_new() and kinf_x_parse() make is the caller's, until kinf_x_free(). Texts of kinf_x_to_string() are
+ * What ..._new() and ..._parse() make is the caller's, until ..._free(). Texts of ..._to_string() are
  * constants. All else that a function hands out says whose it is.
  */
 
