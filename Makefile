@@ -125,7 +125,7 @@ REPLAY := $(BUILD)/replay/kinf-replay
 # --- build -----------------------------------------------------------------------------------------
 
 .DEFAULT_GOAL := all
-.PHONY: help all man deps run image test test-clients unit build-tests lint lint-but-tidy check-layers check-parity docs check-docs try-tutorial check-symbols \
+.PHONY: help all man deps run image test test-clients unit build-tests lint lint-but-tidy check-layers check-parity docs check-docs docs-pictures try-tutorial check-symbols \
         check-headers check-abi update-abi check-consumer check-format thread-safety tidy format fuzz fuzz-corpus bench run-benches install \
         install-man uninstall dist deb clean compile_commands.json FORCE
 
@@ -313,13 +313,15 @@ fuzz: ## look for inputs that break a parser (T=json_scan SECONDS=60); what is n
 test: ## install what is missing, then unit tests (plain, ASan+UBSan, TSan) and integration tests on a real cluster
 	@scripts/run-tests.sh
 
-test-clients: ## what others see of the daemon, on a real cluster: clients in five languages, the status page in Chromium
+test-clients: ## what others see of the daemon, on a real cluster: clients in five languages, the status page and the documents in Chromium
 	@scripts/install-deps.sh build test clients
 	@tests/cluster/build.sh
 	@$(MAKE) --no-print-directory -s MODE=asan all
 	@python3 -B tests/clients/kubeconfig.py
 	@python3 -B tests/clients/kube_rs.py
 	@python3 -B tests/clients/page.py
+	@$(MAKE) --no-print-directory -s docs
+	@python3 -B tests/clients/documents.py
 
 # --- benchmarks ------------------------------------------------------------------------------------
 
@@ -340,9 +342,18 @@ docs: ## build the documents as HTML into build/docs, and check links and listin
 	@scripts/check-docs.py
 	dot -Tsvg docs/dataflow.dot -o docs/dataflow.svg
 	@rm -rf build/docs-src && mkdir -p build/docs-src
-	@cp --parents *.md docs/*.md docs/*.svg plugins/*/README.md bench/*.md bench/*.svg src/ARCHITECTURE.md src/WALKS.md src/sim/DIFFERENCES.md build/docs-src/
+	@cp --parents *.md docs/*.md docs/*.svg docs/*.css docs/pictures/* plugins/*/README.md bench/*.md bench/*.svg bench/results.json src/ARCHITECTURE.md src/WALKS.md src/sim/DIFFERENCES.md build/docs-src/
 	@scripts/make-reference.py build/docs-src/docs/reference
 	mkdocs build -q -f docs/mkdocs.yml
+	@cp build/docs/js/jquery-*.js build/docs/js/jquery.js # Debian's theme has it by another name than it asks for
+	@grep -rlZ 'js/jquery-[0-9.]*min.js' build/docs --include=*.html | xargs -0 sed -i -e 's|js/jquery-[0-9.]*min.js|js/jquery.js|' -e '/js\/theme_extra.js/d'
+
+docs-pictures: ## take the pictures of docs/pictures anew, of the status page in Chromium
+	@scripts/install-deps.sh build test clients
+	@tests/cluster/build.sh
+	@$(MAKE) --no-print-directory -s MODE=asan all
+	@$(MAKE) --no-print-directory -s MODE=release all
+	@python3 -B tests/clients/documents.py --pictures
 
 try-tutorial: ## follow docs/tutorial.md as a newcomer to a fresh Debian, in a chroot (root, mmdebstrap), and say how long that takes
 	@scripts/try-tutorial.py
