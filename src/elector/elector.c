@@ -5,7 +5,7 @@
  *
  * All of the election is under the lock, but never a request or a callback.
  */
-#include <kinformer/elector.h>
+#include "elector/elector.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -691,6 +691,20 @@ bool kinf_elector_leads(struct kinf_elector *elector)
     struct kinf_fence fence;
 
     return kinf_elector_fence(elector, &fence);
+}
+
+int64_t kinf__elector_due_ms(struct kinf_elector *elector)
+{
+    const struct kinf__election *election = &elector->election;
+    int64_t now_ms = kinf__clock_boot_ms(), due_ms = KINF__NEVER_MS;
+
+    kinf__mutex_lock(&elector->lock);
+    if (elector->life == RUNNING)
+        due_ms = election->asked != KINF__ELECTION_WAIT || election->next_ms <= now_ms
+                     ? 0
+                     : kinf__clock_now_ms() + election->next_ms - now_ms;
+    kinf__mutex_unlock(&elector->lock);
+    return due_ms;
 }
 
 /* What failed, or whom we wait for, behind `before`; "" is neither. */
