@@ -190,17 +190,7 @@ def peers_table(results):
                      for name in first if name in saturated])
 
 
-def some_rows(found, wanted, reference=None):
-    return matrix([row for row in found["rows"] if row["of"].endswith(wanted)], reference)
-
-
-IN_README = {
-    "peers": peers_table,
-    "sidecar": lambda results: some_rows(results["sidecar"], (
-        "GET of a pod, p50, ms", "LIST of 10,000 pods, p50, ms", "kB a watch, after the events"), SIDECAR_FIRST),
-    "controllers": lambda results: some_rows(results["controllers"], (
-        "lines of code", "binary MB", "CPU a change ms", "requests a change", "peak memory MB")),
-}
+IN_README = {"peers": peers_table}
 FIGURES = re.compile(r"(<!-- figures: (\w+) -->\n).*?(<!-- end -->)", re.S)
 
 
