@@ -64,6 +64,9 @@ class Walkthroughs(unittest.TestCase):
     def test_sidecar(self):
         self.follow("sidecar.md", 25)
 
+    def test_node_agent(self):
+        self.follow("node-agent.md", 10)
+
     def test_sharding(self):
         self.follow("sharding.md", 15)
 

@@ -1,5 +1,5 @@
 """Follows a document as its reader does: each command of a block behind `<!-- run -->`, typed into one bash, prints what the document
-says it prints. Ages, pods' addresses and ports are not compared, nor is how wide columns are. What `<!-- run once -->` marks is for who starts with nothing
+says it prints. Times, ages, pods' addresses and ports are not compared, nor is how wide columns are. What `<!-- run once -->` marks is for who starts with nothing
 (scripts/try-tutorial.py); `<!-- not run: WHY -->` says what nothing here can run.
 """
 
@@ -34,6 +34,7 @@ def unmarked(text):
 
 def comparable(text):
     text = re.sub(r"\b127\.0\.0\.1:\d+\b", "ADDRESS", text)
+    text = re.sub(r"\b\d{4}-\d\d-\d\dT[\d:.]+Z", "TIME", text)
     text = re.sub(r"\b10\.\d+\.\d+\.\d+\b", "IP", re.sub(r"\b\d+m?s\b", "AGE", text.strip()))
     return [" ".join(line.split()) for line in text.splitlines()]
 
