@@ -11,11 +11,11 @@ set -euo pipefail
 declare -A packages=(
     [build]="build-essential pkg-config libcurl4-openssl-dev libcjson-dev libyaml-dev libssl-dev zlib1g-dev libmicrohttpd-dev libgnutls28-dev libzstd-dev"
     [image]="ca-certificates python3"
-    [test]="libcmocka-dev openssl curl python3 python3-venv python3-yaml iproute2 systemd strace libnats-dev scdoc man-db zsh ca-certificates skopeo umoci crun"
+    [test]="clang libcmocka-dev openssl curl python3 python3-venv python3-yaml iproute2 systemd strace libnats-dev scdoc man-db zsh ca-certificates skopeo umoci crun"
     [lint]="clang clang-tidy clang-format abigail-tools"
     [fuzz]="clang libclang-rt-dev"
     [bench]="curl python3 gnuplot-nox"
-    [docs]="mkdocs graphviz"
+    [docs]="mkdocs graphviz clang"
     [clients]="chromium"
     [packages]="debhelper dpkg-dev libnats-dev lintian mmdebstrap scdoc xz-utils"
 )

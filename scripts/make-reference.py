@@ -2,7 +2,8 @@
 """The reference of the interface, out of the public headers: make-reference.py FOLDER, or --check [HEADERS].
 
 Each header is a page: its head comment, then block after block (what stands between two empty lines) its comment as
-text and its declarations as code. Nothing is said in another place than the header. Fails on a function that lacks one of
+text and its declarations as code. Nothing is said in another place than the header. Which functions there are, and of
+what type, clang says (its syntax tree). Fails on a function that lacks one of
 
   - a comment in its block;
   - errors, if it may fail: in its block, or in a comment above that stands for several;
@@ -11,14 +12,15 @@ text and its declarations as code. Nothing is said in another place than the hea
 """
 
 import glob
+import json
 import os
 import re
+import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 COMMENT = re.compile(r"\s*/\*((?:[^*]|\*(?!/))*)\*/\n?")
 NOISE = re.compile(r"^(#ifndef \w+|#define KINFORMER_\w+_H|#endif.*|#ifdef __cplusplus|extern \"C\" {|}|#include .*)$", re.M)
-FUNCTION = re.compile(r"KINF_API([^;{]*?)\b(kinf_\w+)\(([^;]*);")
 ERRORS = re.compile(r"\b[Ee]rrors?\b|KINF_ERR_")
 # Words by which headers say whose something is.
 OWNER = re.compile(r"\b(borrow|reference|copied|valid|caller|never freed|constant|own\b)|'s[.,;]|`ret_\w+` and errors as", re.I)
@@ -72,35 +74,50 @@ def page(path):
     return "\n".join(lines)
 
 
-def lacks(name, returned, parameters, said):
+def functions(path):
+    """What clang finds in the header itself, and not in what it includes."""
+    done = subprocess.run(["clang", "-std=c11", "-Isrc/include", "-fsyntax-only", "-Xclang", "-ast-dump=json", path],
+                          stdout=subprocess.PIPE, check=True)
+    return [node for node in json.loads(done.stdout)["inner"]
+            if node["kind"] == "FunctionDecl" and "offset" in node["loc"] and "includedFrom" not in node["loc"]]
+
+
+def lacks(function, said):
     """What is not said of a function."""
+    inner = function.get("inner", ())
+    parameters = [(node["name"], node["type"]["qualType"]) for node in inner if node["kind"] == "ParmVarDecl"]
+    returned = function["type"]["qualType"].partition("(")[0]
+    may_fail = any(node["kind"] == "WarnUnusedResultAttr" for node in inner) and returned == "int "
     if not said:
         yield "has no comment"
-    if ("int" in returned.split() and "KINF_MUST_CHECK" in returned or "kinf_error *err" in parameters) and not ERRORS.search(said):
+    if (may_fail or ("err", "struct kinf_error *") in parameters) and not ERRORS.search(said):
         yield "may fail: with which errors?"
-    if ("*" in returned or "**ret_" in parameters) and not BY_RULE.search(name) and not OWNER.search(said):
+    hands_out = "*" in returned or any(name.startswith("ret_") and kind.endswith("**") for name, kind in parameters)
+    if hands_out and not BY_RULE.search(function["name"]) and not OWNER.search(said):
         yield "hands something out: whose is it?"
 
 
 def wrong(path):
     text = read(path)
-    head, above = COMMENT.match(text).group(1), ""
-    if not FUNCTION.search(text):
+    found, above, end = functions(path), "", COMMENT.match(text).end()
+    if not found:
         return
     for word in ("Threads:", "Mirrors:"):
-        if f" * {word} " not in head:
+        if f" * {word} " not in text[:end]:
             yield f"{path}: its head does not say {word}"
-    for block in re.split(r"\n\s*\n", text.replace(head, "", 1)):
-        comments = " ".join(found.group(1) for found in COMMENT.finditer(block))
-        functions = FUNCTION.findall(block)
-        if not functions and " --- " in comments:
+    for block in re.split(r"(?<=\n)\s*\n", text[end:]):
+        begin = text.index(block, end)
+        end = begin + len(block)
+        comments = " ".join(comment.group(1) for comment in COMMENT.finditer(block))
+        here = [function for function in found if begin <= function["loc"]["offset"] < end]
+        if not here and " --- " in comments:
             above = ""
         elif not COMMENT.sub("", block).strip():
             above = comments
-        for returned, name, parameters in functions:
+        for function in here:
             said = " ".join(re.sub(r"\n \* ?", " ", comments and comments + above).split())
-            for what in lacks(name, returned, parameters, said):
-                yield f"{path}: {name}() {what}"
+            for what in lacks(function, said):
+                yield f"{path}: {function['name']}() {what}"
 
 
 def main(argument, folder="src/include/kinformer"):

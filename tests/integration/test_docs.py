@@ -151,6 +151,7 @@ class Reference(unittest.TestCase):
     def test_what_a_function_lacks_is_said(self):
         for header, old, new, complaint in (
                 ("queue.h", " * Threads: any thread.\n", "", "its head does not say Threads:"),
+                ("str.h", "/* Whether both show the same bytes; all empty ones are equal. */\n", "", "kinf_str_equal() has no comment"),
                 ("lister.h", " * Mirrors: cache.GenericLister", " * See: cache.GenericLister", "its head does not say Mirrors:"),
                 ("queue.h", " Errors: KINF_ERR_INVALID (a negative time), KINF_ERR_NO_MEMORY.", "",
                  "kinf_queue_new() may fail: with which errors?"),
