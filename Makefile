@@ -301,14 +301,12 @@ fuzz-corpus: $(FUZZERS)
 	@for fuzzer in $^; do \
 	  printf '  %-20s' "$$(basename $$fuzzer)" && $$fuzzer tests/fuzz/corpus/$$(basename $$fuzzer | sed s/fuzz_//) || exit 1; done
 
-T_FUZZ = $(if $(T),$(T),json_scan)
-SECONDS_FUZZ = $(if $(SECONDS),$(SECONDS),60)
-fuzz: ## look for inputs that break a parser (T=json_scan SECONDS=60); what is new goes to the corpus
+# clang's sanitizers; GCC's are those of `make test`.
+FUZZED := $(if $(T),$(T),$(patsubst tests/fuzz/fuzz_%.c,%,$(FUZZ_SRC)))
+fuzz: ## look for inputs that break a parser for TIME=600 seconds, all of them or T=json_scan; what is new goes to the corpus
 	@scripts/install-deps.sh build fuzz
-	@$(MAKE) --no-print-directory -s MODE=fuzz build/fuzz/fuzz/fuzz_$(T_FUZZ)
-	@mkdir -p build/fuzz/found/$(T_FUZZ)
-	build/fuzz/fuzz/fuzz_$(T_FUZZ) -max_total_time=$(SECONDS_FUZZ) -timeout=10 -rss_limit_mb=2048 -max_len=16384 \
-	  -artifact_prefix=build/fuzz/found/ build/fuzz/found/$(T_FUZZ) tests/fuzz/corpus/$(T_FUZZ)
+	@$(MAKE) --no-print-directory -s MODE=fuzz $(addprefix build/fuzz/fuzz/fuzz_,$(FUZZED))
+	@scripts/fuzz.sh build/fuzz/fuzz $(or $(TIME),600) $(FUZZED)
 
 test: ## install what is missing, then unit tests (plain, ASan+UBSan, TSan) and integration tests on a real cluster
 	@scripts/run-tests.sh

@@ -1,7 +1,12 @@
 /*
  * The byte scanner: what it accepts whole it also accepts, as far as it goes, in any prefix; a
- * prune plan that drops nothing copies it; walking over it stays inside.
+ * prune plan that drops nothing copies it; walking over it stays inside, and finds what cJSON finds.
  */
+#include <ctype.h>
+#include <string.h>
+
+#include <cjson/cJSON.h>
+
 #include "base/compiler.h"
 #include "fuzz/fuzz.h"
 #include "json/plan.h"
@@ -66,6 +71,78 @@ static void prune_nothing(struct kinf_str text, int expected, size_t expected_le
     kinf__json_plan_free(plan);
 }
 
+/* --- beside cJSON --- */
+
+/* Halves of surrogate pairs, numbers of more than 63 digits, and depth: there cJSON is stricter. */
+static bool is_beyond_cjson(struct kinf_str text)
+{
+    size_t n_number = 0, n_open = 0;
+
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.bytes[i];
+
+        n_number = isdigit((unsigned char)c) || strchr("+-.eE", c) != NULL ? n_number + 1 : 0;
+        n_open += c == '[' || c == '{';
+        if (n_number > 60 || n_open > 900 ||
+            (c == '\\' && i + 2 < text.len && text.bytes[i + 1] == 'u' &&
+             (text.bytes[i + 2] == 'd' || text.bytes[i + 2] == 'D')))
+            return true;
+    }
+    return false;
+}
+
+/* cJSON's ends at the first NUL. */
+static void compare_text(struct kinf_str raw, const char *expected)
+{
+    char *text = malloc(raw.len + 1);
+
+    text[kinf__json_unescape(raw, text, raw.len)] = '\0';
+    FUZZ_REQUIRE(strcmp(text, expected) == 0);
+    free(text);
+}
+
+static void compare(struct kinf__json_value value, const cJSON *expected)
+{
+    const cJSON *child = expected->child;
+    struct kinf__json_iter iter;
+    struct kinf__json_value member;
+    struct kinf_str key;
+    char number[64];
+
+    FUZZ_REQUIRE((value.type == KINF__JSON_STRING) == cJSON_IsString(expected));
+    FUZZ_REQUIRE((value.type == KINF__JSON_NUMBER) == cJSON_IsNumber(expected));
+    FUZZ_REQUIRE((value.type == KINF__JSON_OBJECT) == cJSON_IsObject(expected));
+    FUZZ_REQUIRE((value.type == KINF__JSON_ARRAY) == cJSON_IsArray(expected));
+    FUZZ_REQUIRE((value.type == KINF__JSON_NULL) == cJSON_IsNull(expected));
+    if (value.type == KINF__JSON_STRING)
+        compare_text(value.raw, expected->valuestring);
+    if (value.type == KINF__JSON_NUMBER) {
+        snprintf(number, sizeof number, "%.*s", (int)value.raw.len, value.raw.bytes);
+        FUZZ_REQUIRE(strtod(number, NULL) == expected->valuedouble);
+    }
+    if (!kinf__json_iter_init(&iter, value))
+        return;
+    for (; kinf__json_iter_next(&iter, &key, &member); child = child->next) {
+        FUZZ_REQUIRE(child != NULL);
+        if (value.type == KINF__JSON_OBJECT)
+            compare_text(key, child->string);
+        compare(member, child);
+    }
+    FUZZ_REQUIRE(child == NULL);
+}
+
+static void compare_with_cjson(struct kinf_str text)
+{
+    cJSON *expected;
+
+    if (is_beyond_cjson(text))
+        return;
+    expected = cJSON_ParseWithLength(text.bytes, text.len);
+    FUZZ_REQUIRE(expected != NULL);
+    compare(kinf__json_value_of(text), expected);
+    cJSON_Delete(expected);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *copy = fuzz_text(data, size);
@@ -77,7 +154,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     prune_nothing(text, r, len);
     if (r == 0) {
         scan_prefixes(text, len);
-        walk(kinf__json_value_of((struct kinf_str){ text.bytes, len }), 64);
+        text.len = len;
+        walk(kinf__json_value_of(text), 64);
+        compare_with_cjson(text);
     }
     free(copy);
     return 0;
