@@ -43,7 +43,7 @@ def setUpModule():
 
 
 class Sidecar:
-    """A daemon that may be killed: the next one is at the same address."""
+    """A daemon that may be killed or ended: the next one is at the same address."""
 
     def __init__(self, folder, kubeconfig):
         self.kubeconfig = kubeconfig
@@ -71,8 +71,12 @@ class Sidecar:
     def wait_ready(self):
         self.daemon.wait_logged("all synced")
 
-    def kill(self):
-        self.daemon.process.kill()
+    def restart(self, chance):
+        self.daemon.wait_logged("serving url")
+        if chance.random() < 0.5:
+            self.daemon.process.kill()
+        else:
+            self.daemon.stop()
         self.daemon.__exit__(None, None, None)
         self.start()
 
@@ -141,8 +145,8 @@ class Promises(unittest.TestCase):
             sim.act("drop")
 
         sim.control("POST", "/faults", "\n".join(CONSTANT) + "\n")
-        results = self.hold(sidecar, "any", lambda _: sidecar.kill(),
-                            [watches] * 5 + [forget, lambda _: sidecar.kill()])
+        results = self.hold(sidecar, "any", sidecar.restart,
+                            [watches] * 5 + [forget, sidecar.restart])
         self.assertGreater(results["session"]["outcomes"]["unknown"], 0)
         sim.control("DELETE", "/faults")
         sidecar.wait_ready()
@@ -168,7 +172,7 @@ class Promises(unittest.TestCase):
             proxy.stall.clear()
 
         self.hold(sidecar, token_of("admin-token"), lambda _: cluster().forget(),
-                  [hold_watches, stall, lambda _: proxy.drop(), lambda _: sidecar.kill()])
+                  [hold_watches, stall, lambda _: proxy.drop(), sidecar.restart])
         sidecar.wait_ready()
         sidecar.daemon.stop()
 
