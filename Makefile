@@ -125,7 +125,7 @@ REPLAY := $(BUILD)/replay/kinf-replay
 # --- build -----------------------------------------------------------------------------------------
 
 .DEFAULT_GOAL := all
-.PHONY: help all man deps run image test test-clients unit build-tests lint lint-but-tidy check-layers check-parity docs check-docs docs-pictures try-tutorial check-symbols \
+.PHONY: help all man deps run image test test-clients linear unit build-tests lint lint-but-tidy check-layers check-parity docs check-docs docs-pictures try-tutorial check-symbols \
         check-headers check-abi update-abi check-consumer check-format thread-safety tidy format fuzz fuzz-corpus bench run-benches install \
         install-man uninstall dist deb clean compile_commands.json FORCE
 
@@ -310,6 +310,14 @@ fuzz: ## look for inputs that break a parser for TIME=600 seconds, all of them o
 
 test: ## install what is missing, then unit tests (plain, ASan+UBSan, TSan) and integration tests on a real cluster
 	@scripts/run-tests.sh
+
+# Both servers, one after the other; tests/integration/test_linear.py does the same for seconds.
+linear: ## hold what clients read through the sidecar to what it promises, through faults (SECONDS=600 SEED=7: for each server)
+	@scripts/install-deps.sh build test
+	@tests/cluster/build.sh
+	@$(MAKE) --no-print-directory -s MODE=asan all
+	@export KINF_LINEAR_SECONDS=$(if $(SECONDS),$(SECONDS),600) $(if $(SEED),KINF_TEST_SEED=$(SEED)); cd tests/integration && \
+	  KINF_TEST_SERVER=sim python3 -B -m unittest -v test_linear && python3 -B -m unittest -v test_linear
 
 test-clients: ## what others see of the daemon, on a real cluster: clients in five languages, the status page and the documents in Chromium
 	@scripts/install-deps.sh build test clients

@@ -118,8 +118,9 @@ void kinf__source_status(const struct kinf__source *source,
 
 /* Why nothing is answered from it yet; NULL: it is. */
 const char *kinf__source_missing(const struct kinf__source *source);
-/* Writes of when it is what the source has, and returns true, if that is of before a restart and the
- * API server has not confirmed it. */
+/* Whether what the source has is of before a restart, and the API server has not confirmed it. */
+bool kinf__source_is_saved(const struct kinf__source *source);
+/* The same, and if so it writes of when that is. */
 #define KINF__WHEN_SIZE 32
 bool kinf__source_saved_when(const struct kinf__source *source, char buf[KINF__WHEN_SIZE]);
 

@@ -288,7 +288,8 @@ int kinf__forward_head(struct kinf__forward *forward, const struct kinf__head **
     if (forward->head != NULL) {
         *ret_head = forward->head;
         code = 1;
-    } else if (forward->failure.code != 0) {
+    } else if (forward->failure.code != 0 && forward->is_through) {
+        /* From here on it is known whether it was sent. */
         if (err != NULL)
             *err = forward->failure;
         code = forward->failure.code;

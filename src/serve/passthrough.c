@@ -277,11 +277,11 @@ int kinf__passthrough_begin(struct kinf__exchange *exchange)
 /* A request that went out may have been acted upon: 504 says that nobody knows. */
 static int refuse_failure(struct kinf__exchange *exchange, const struct kinf_error *err)
 {
-    if (atomic_load(&exchange->server->is_stopping))
-        return kinf__refuse(exchange->refusal, 503, "ServiceUnavailable", "kinformerd is stopping");
     if (err->code == KINF_ERR_TIMEOUT || kinf__forward_is_sent(exchange->forward))
         return kinf__refuse(exchange->refusal, 504, "Timeout", "the API server did not answer: %s",
                             err->message);
+    if (atomic_load(&exchange->server->is_stopping))
+        return kinf__refuse(exchange->refusal, 503, "ServiceUnavailable", "kinformerd is stopping");
     return kinf__refuse(exchange->refusal, 503, "ServiceUnavailable",
                         "the API server cannot be reached: %s", err->message);
 }

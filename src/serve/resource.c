@@ -491,13 +491,15 @@ static int refuse_behind(struct kinf__exchange *exchange)
     return kinf__route_go_upstream(exchange);
 }
 
+/* What is of before a restart, and is served so, shows nothing. */
 static enum kinf__session_state look_at_session(struct kinf__exchange *exchange,
                                                 uint64_t *ret_version)
 {
+    bool is_saved = kinf__source_is_saved(exchange->source);
     kinf_auto_snapshot struct kinf_snapshot *snapshot =
         kinf__watchcache_snapshot(exchange->source->cache, ret_version);
 
-    return snapshot == NULL
+    return snapshot == NULL || is_saved
                ? KINF__SESSION_LATE
                : kinf__session_look(&exchange->source->session, snapshot, *ret_version);
 }

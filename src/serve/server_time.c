@@ -158,12 +158,13 @@ static void take_sample(struct kinf__server *server, int64_t now_ms)
 
 /* --- the thread --- */
 
+/* In what is of before a restart something may be missing that is yet to come, and to go. */
 static void tick_session(struct kinf__source *source, int64_t now_ms)
 {
     kinf_auto_snapshot struct kinf_snapshot *snapshot = NULL;
     uint64_t version;
 
-    if (!kinf__session_is_behind(&source->session))
+    if (!kinf__session_is_behind(&source->session) || kinf__source_is_saved(source))
         return;
     snapshot = kinf__watchcache_snapshot(source->cache, &version);
     if (snapshot != NULL)

@@ -56,6 +56,11 @@ const char *kinf__source_missing(const struct kinf__source *source)
                : "the API server has not confirmed yet what the cache has from before a restart";
 }
 
+bool kinf__source_is_saved(const struct kinf__source *source)
+{
+    return saved_wall_ms(source) != 0;
+}
+
 bool kinf__source_saved_when(const struct kinf__source *source, char buf[KINF__WHEN_SIZE])
 {
     int64_t wall_ms = saved_wall_ms(source);

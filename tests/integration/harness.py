@@ -443,6 +443,7 @@ class Proxy:
         self.lost = set()  # connections to the server that the client shall not miss
         self.n_connections = 0
         self.n_sent = 0  # bytes to the server
+        self.sent_at = {}  # connection to the server -> when it was sent something last
         threading.Thread(target=self._accept, daemon=True).start()
 
     def __enter__(self):
@@ -495,9 +496,13 @@ class Proxy:
         while not self.closed:
             try:
                 client, _ = self.listener.accept()
-                server = socket.create_connection(self.target)
             except OSError:
                 return
+            try:
+                server = socket.create_connection(self.target)
+            except OSError:  # a server that is away, and may come back
+                client.close()
+                continue
             self.n_connections += 1
             self.sockets += [client, server]
             self.servers.append(server)
@@ -510,7 +515,9 @@ class Proxy:
                 while (self.stall if from_server else self.hold).is_set() or source in self.silent:
                     time.sleep(0.01)
                 sink.sendall(piece)
-                self.n_sent += 0 if from_server else len(piece)
+                if not from_server:
+                    self.n_sent += len(piece)
+                    self.sent_at[sink] = time.monotonic()
             if source not in self.lost:
                 sink.shutdown(socket.SHUT_WR)
         except OSError:

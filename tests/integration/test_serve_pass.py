@@ -559,6 +559,25 @@ class LifeTest(unittest.TestCase):
                     self.assertEqual((status, json.loads(body)["reason"]), (503, "ServiceUnavailable"), body)
                 self.assertEqual(send(sidecar, "GET", "/api/v1/namespaces", user=None)[0], 200)
 
+    def test_a_write_that_is_under_way_at_a_stop_may_be_done(self):
+        """503 would say that it went nowhere."""
+        def exists():
+            return cluster().try_kubectl("get", "configmap", "under-way", "-n", "default")
+        path = "/api/v1/namespaces/default/configmaps"
+        for method, target, body, is_done in (("POST", path, config_map("under-way", "default"), exists),
+                                              ("DELETE", path + "/under-way", None, lambda: not exists())):
+            with tempfile.TemporaryDirectory() as folder, Proxy() as proxy, \
+                 Sidecar({"resource": "namespaces"}, kubeconfig=proxy.kubeconfig(folder)) as sidecar:
+                self.assertEqual(send(sidecar, "GET", path)[0], 200)  # on a connection that the write has, too
+                proxy.stall.set()
+                codes = []
+                writer = threading.Thread(target=lambda: codes.append(send(sidecar, method, target, body)[0]))
+                writer.start()
+                wait_until(is_done, "the server has carried it out")
+                sidecar.daemon.stop()
+                writer.join()
+                self.assertEqual(codes, [504])
+
     def test_latest_reads_see_a_write_at_once(self):
         with Sidecar({"resource": "configmaps", "consistency": "latest"}) as sidecar:
             for i in range(20):

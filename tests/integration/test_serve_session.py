@@ -14,7 +14,8 @@ import time
 import unittest
 
 import relay
-from harness import PATIENCE, ROOT, TOOLS, Daemon, Proxy, cluster, config_map, needs_cluster, wait_until
+from harness import PATIENCE, ROOT, TOOLS, Daemon, Proxy, cluster, config_map, needs_cluster, needs_sim, wait_until
+from sim import Sim
 from test_serve import KUBECTL, Served, Watch, ask
 from test_serve_auth import make_pair
 from test_serve_pass import bearer, send, token_of
@@ -462,6 +463,48 @@ class Held(unittest.TestCase):
         status, is_cached, seconds = self.read()
         self.assertEqual((status, is_cached), (200, False))
         self.assertLess(seconds, 2.5)
+
+
+@needs_sim("a watch that says one thing a second")
+class Restored(unittest.TestCase):
+    """A daemon that begins with what it had, and hears of what came since one event after another."""
+
+    def setUp(self):
+        self.folder = self.enterContext(tempfile.TemporaryDirectory())
+        self.sim = self.enterContext(Sim("--tls", "--fault-listen", "127.0.0.1:0"))
+        self.path = os.path.join(self.folder, "config.yaml")
+        with open(self.path, "w", encoding="utf-8") as file:
+            json.dump({"listen": ["unix:" + self.folder + "/socket"], "events": "none", "passThrough": True,
+                       "stateDir": self.folder + "/state", "resources": [{"resource": "configmaps"}]}, file)
+
+    def start(self):
+        return Daemon(config=self.path, kubeconfig=self.sim.kubeconfig)
+
+    def send(self, method, target):
+        """(status, whether the cache answered)"""
+        done = subprocess.run(["curl", "-s", "-X", method, "--unix-socket", self.folder + "/socket", "-H",
+                               "Authorization: Bearer any", "-o", "/dev/null", "-w",
+                               "%{http_code} %header{kinformer-source}", "http://x" + target],
+                              check=False, stdout=subprocess.PIPE, text=True).stdout.split()
+        return int(done[0]), len(done) == 1
+
+    def test_what_is_deleted_before_the_cache_has_it_stays_deleted(self):
+        self.sim.kubectl("create", "namespace", NAMESPACE)
+        with self.start() as daemon:
+            daemon.wait_logged("all synced")
+            daemon.stop()
+        self.sim.kubectl("create", "-f", "-", stdin=config_map("late", NAMESPACE, "x" * 10000))
+        self.sim.control("POST", "/faults", "watch configmaps drip=1000/100ms\n")
+        with self.start() as daemon:
+            daemon.wait_logged("loaded resource=configmaps")
+            wait_until(lambda: self.send("DELETE", f"{MAPS}/late")[0] == 200, "it is deleted")
+            self.assertIn(self.send("GET", f"{MAPS}/late"), ((429, True), (404, False)))  # or the test is too late
+            wait_until(lambda: self.send("GET", f"{MAPS}/late")[0] != 429, "the server has confirmed what is there")
+            for _ in range(20):
+                self.assertEqual(self.send("GET", f"{MAPS}/late")[0], 404)
+                time.sleep(0.1)
+            self.assertEqual(self.send("GET", f"{MAPS}/late"), (404, True))
+            daemon.stop()
 
 
 class Dawdling(relay.Handler):
