@@ -40,6 +40,7 @@ struct kinf__label_rules {
     size_t n_rules;
     size_t n_required;       /* rules whose key must exist */
     struct kinf_str *values; /* of each rule in two sorted runs */
+    struct kinf_str wanted;  /* a value without which nothing matches; "": there is none */
 };
 
 /* Takes the requirements, which it reorders; their texts must outlive the rules. Errors:

@@ -178,6 +178,9 @@ static void label_selectors_match_as_upstream(void **state)
         { "0.1.2.domain/99 notin (10.10.100.1, tick.tack.clock)",
           "{\"0.1.2.domain/99\":\"10.10.100.1\"}", false },
         { "a.b/c=d", "{\"a.b\\/c\":\"\\u0064\"}", true },
+        { "a=bcd", "{\"a\":\"b\\u0063d\"}", true },
+        { "a=bcd", "{\"a\":\"bc\",\"bcd\":\"\"}", false },
+        { "a=bcd,e", "{\"a\":\"bcd\"}", false },
         { "a=b", "{\"\\u0061\":\"c\"}", false },
         { "a=b", "{\"a\":\"b\\u0000\"}", false },
         /* what the API server would not have stored */
