@@ -332,6 +332,12 @@ static void no_delay_is_now(void **state)
     assert_int_equal(status_of(*state).n_retries, 0);
 }
 
+static void the_shortest_delay_is_a_retry(void **state)
+{
+    add_after(*state, "a", 1);
+    assert_int_equal(status_of(*state).n_retries, 1);
+}
+
 static void the_earlier_of_two_times_counts(void **state)
 {
     add_after(*state, "a", 50000);
@@ -735,15 +741,17 @@ static void check_finds_a_broken_structure(void **state)
 {
     struct kinf_queue *queue = *state;
     struct kinf__keys *keys = &queue->keys;
-    struct kinf__queue_key *taken, *waiting;
+    struct kinf__queue_key *taken, *waiting, *low;
     const char *text;
 
     add(queue, "a");
     add(queue, "b");
     add_after(queue, "c", 3600000);
+    add_with(queue, "d", KINF_PRIORITY_LOW, 0);
     text = get(queue);
     taken = kinf__keys_find(keys, text, kinf__hash(KINF_STR("a")));
     waiting = kinf__keys_find(keys, "b", kinf__hash(KINF_STR("b")));
+    low = kinf__keys_find(keys, "d", kinf__hash(KINF_STR("d")));
     EXPECT_CHECK_FIRES(queue, keys->n_later++, keys->n_later--);
     EXPECT_CHECK_FIRES(queue, keys->n_in_process--, keys->n_in_process++);
     EXPECT_CHECK_FIRES(queue, keys->n_waiting[0]++, keys->n_waiting[0]--);
@@ -752,6 +760,7 @@ static void check_finds_a_broken_structure(void **state)
     EXPECT_CHECK_FIRES(queue, queue->n_shut_downs++, queue->n_shut_downs--);
     EXPECT_CHECK_FIRES(queue, taken->state = KINF__KEY_IDLE, taken->state = KINF__KEY_IN_PROCESS);
     EXPECT_CHECK_FIRES(queue, waiting->priority++, waiting->priority--);
+    EXPECT_CHECK_FIRES(queue, low->priority++, low->priority--);
     EXPECT_CHECK_FIRES(queue, waiting->waits_again = true, waiting->waits_again = false);
     EXPECT_CHECK_FIRES(queue, waiting->text[0] = 'x', waiting->text[0] = 'b');
     done(queue, text);
@@ -912,6 +921,7 @@ int main(void)
         IN_TIME(a_delayed_key_comes_once_and_not_early),
         IN_TIME(no_key_comes_a_part_of_a_millisecond_early),
         IN_TIME(no_delay_is_now),
+        IN_TIME(the_shortest_delay_is_a_retry),
         IN_TIME(the_earlier_of_two_times_counts),
         IN_TIME(a_key_added_behind_another_may_be_due_before_it),
         IN_TIME(delayed_keys_come_in_the_order_of_their_times),
