@@ -36,6 +36,8 @@ MODE_debug := -O1 -g3
 MODE_release := -O2 -g -DNDEBUG
 MODE_asan := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 MODE_tsan := -O1 -g -fno-omit-frame-pointer -fsanitize=thread
+# Of `make coverage` alone.
+MODE_coverage := -O0 --coverage -fprofile-update=atomic
 # Of `make fuzz` alone: libFuzzer is clang's.
 MODE_fuzz := -O1 -g -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined \
              -fno-sanitize-recover=all -Wno-unknown-warning-option
@@ -49,7 +51,7 @@ endif
 LIBS_PC := libcurl libcjson yaml-0.1 openssl zlib libzstd
 KINF_CFLAGS = -std=c11 -D_GNU_SOURCE -Isrc -Isrc/include -Itests -fPIC -fvisibility=hidden -pthread $(WARNINGS) \
               $(MODE_$(MODE)) $(shell $(PKG_CONFIG) --cflags $(LIBS_PC)) $(CFLAGS)
-KINF_LDFLAGS = -pthread $(filter -fsanitize=%,$(MODE_$(MODE))) $(LDFLAGS)
+KINF_LDFLAGS = -pthread $(filter -fsanitize=% --coverage,$(MODE_$(MODE))) $(LDFLAGS)
 KINF_LIBS = $(shell $(PKG_CONFIG) --libs $(LIBS_PC))
 # The library does without.
 DAEMON_LIBS = $(shell $(PKG_CONFIG) --libs libmicrohttpd gnutls) -lm
@@ -150,7 +152,7 @@ compile_commands.json: ## tell editors how each C file is compiled, in this MODE
 	  before=,; done; echo ']'; } > $(COMPILE_COMMANDS)
 
 clean: ## remove what was built, but not the cluster's binaries
-	rm -rf build/debug build/release build/asan build/tsan build/fuzz build/tidy build/man build/docs build/docs-src
+	rm -rf build/debug build/release build/asan build/tsan build/fuzz build/coverage build/tidy build/man build/docs build/docs-src
 
 # --- rules -----------------------------------------------------------------------------------------
 
@@ -305,6 +307,20 @@ fuzz: ## look for inputs that break a parser (T=json_scan SECONDS=60); what is n
 
 test: ## install what is missing, then unit tests (plain, ASan+UBSan, TSan) and integration tests on a real cluster
 	@scripts/run-tests.sh
+
+.PHONY: mutate coverage
+# Not of `make test`: a folder takes some minutes, of a machine with nothing else to do.
+mutate: ## try N=100 changes of FOLDER=deltafifo, drawn by SEED=1, on its unit tests; tests/MUTATION.md says what survived (FILES=keyed.c:120)
+	@scripts/mutate.py $(or $(FOLDER),$(error which FOLDER of src?)) $(or $(N),100) $(or $(SEED),1) "$(FILES)" $(LONGEST)
+
+# A test that is too slow without optimisation is told, and its lines count.
+coverage: ## run the unit tests and write what of src/ they ran to tests/COVERAGE.md
+	@scripts/install-deps.sh build test coverage
+	@$(MAKE) --no-print-directory -s MODE=coverage build-tests
+	@find build/coverage -name '*.gcda' -delete
+	-@$(MAKE) --no-print-directory -s MODE=coverage unit
+	@gcovr --root . --filter src/ --exclude-unreachable-branches --json build/coverage/gcovr.json build/coverage/src
+	@scripts/coverage.py < build/coverage/gcovr.json > tests/COVERAGE.md
 
 test-clients: ## what others see of the daemon, on a real cluster: clients in five languages, the status page in Chromium
 	@scripts/install-deps.sh build test clients

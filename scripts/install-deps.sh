@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that are missing, or says how: install-deps.sh [build|test|lint|fuzz|docs|clients]...
+# Installs the Debian packages that are missing, or says how: install-deps.sh [build|test|lint|fuzz|coverage|docs|clients]...
 # "build" is what the daemon and the library need, "test" adds cmocka, what the real cluster and its network need, what
 # the plugin for NATS is built with, what looks at the systemd unit, at man pages and completions, and promtool, which
 # goes to build/tools: its package would start a Prometheus, "lint" adds clang's tools and abidiff, "fuzz" libFuzzer,
-# "docs" what draws and builds documents, "clients" a browser and Node.js. Exits 1 with one plain line when something is
-# missing and cannot be installed.
+# "coverage" gcovr, "docs" what draws and builds documents, "clients" a browser and Node.js. Exits 1 with one plain line
+# when something is missing and cannot be installed.
 set -euo pipefail
 
 declare -A packages=(
@@ -12,6 +12,7 @@ declare -A packages=(
     [test]="libcmocka-dev openssl curl python3 python3-venv iproute2 systemd strace libnats-dev scdoc man-db zsh"
     [lint]="clang clang-tidy clang-format abigail-tools"
     [fuzz]="clang libclang-rt-dev"
+    [coverage]="gcovr"
     [docs]="mkdocs graphviz"
     [clients]="chromium"
 )
