@@ -162,8 +162,50 @@ static void an_abort_gives_up_the_list_that_is_being_queued(void **state)
         kinf_deltafifo_abort(f->fifo);
         assert_string_equal(fifo_processed_rv(f), "");
         assert_int_equal(kinf_deltafifo_pop(f->fifo, fifo_process, f, 0), KINF_ERR_STOPPED);
+        /* Left to free, which may take its time. */
+        assert_false(kinf__list_is_empty(&f->fifo->keyed.dropped));
         fifo_reset(f);
     }
+}
+
+static void a_list_that_comes_when_an_abort_has_begun_is_not_queued(void **state)
+{
+    struct fifo_fixture *f = *state;
+
+    fifo_open_bare(f);
+    kinf__stop_set(&f->fifo->stop);
+    assert_int_equal(fifo_try_replace(f, "3", (const char *const[]){ "new", "2", NULL }),
+                     KINF_ERR_STOPPED);
+    assert_int_equal(kinf_deltafifo_len(f->fifo), 0);
+}
+
+static void what_succeeds_leaves_the_error_as_it_is(void **state)
+{
+    struct fifo_fixture *f = *state;
+    struct kinf_error err = KINF_ERROR_INIT;
+    const struct kinf_object *object = fifo_make(f, "a", "1");
+
+    fifo_open_bare(f);
+    assert_int_equal(kinf_deltafifo_add(f->fifo, object, &err), 0);
+    assert_int_equal(kinf_deltafifo_update(f->fifo, object, &err), 0);
+    assert_int_equal(kinf_deltafifo_delete(f->fifo, object, &err), 0);
+    assert_int_equal(kinf_deltafifo_replace(f->fifo, &object, 1, "2", &err), 0);
+    assert_int_equal(kinf_deltafifo_resync(f->fifo, &err), 0);
+    assert_int_equal(kinf_deltafifo_bookmark(f->fifo, "3", &err), 0);
+    assert_int_equal(err.code, 0);
+    assert_string_equal(err.message, "");
+}
+
+/* The ladder of base/lock.h: a listener's is the last below the queue's. */
+static void the_queue_is_used_under_the_locks_below_it(void **state)
+{
+    struct fifo_fixture *f = *state;
+    struct kinf__mutex listener = KINF__MUTEX_INIT(KINF__RANK_LISTENER);
+
+    fifo_open_bare(f);
+    kinf__mutex_lock(&listener);
+    fifo_add(f, "a", "1");
+    kinf__mutex_unlock(&listener);
 }
 
 static void close_wakes_ten_blocked_pops(void **state)
@@ -235,24 +277,39 @@ static void a_corked_queue_wakes_for_sixteen(void **state)
     }
 }
 
-static void a_corked_queue_wakes_for_256_kib(void **state)
+static const struct kinf_object *object_of(size_t n_body)
 {
     static const struct kinf_type pods = { "", "v1", "Pod", "pods", true };
     static char body[256 << 10];
-    struct fifo_fixture *f = *state;
     struct kinf__object_parts parts = { .type = &pods,
                                         .name = KINF_STR("large"),
                                         .resource_version = KINF_STR("1"),
-                                        .body = { body, sizeof body } };
-    const struct kinf_object *large;
+                                        .body = { body, n_body } };
+    const struct kinf_object *object;
 
-    fifo_open_bare(f);
-    kinf__deltafifo_set_corked(f->fifo, true);
     memset(body, ' ', sizeof body);
-    assert_int_equal(kinf__object_new(&parts, &large, NULL), 0);
-    assert_int_equal(kinf_deltafifo_add(f->fifo, large, NULL), 0);
-    kinf_object_unref(large);
-    assert_false(has_news(f->fifo));
+    assert_int_equal(kinf__object_new(&parts, &object, NULL), 0);
+    return object;
+}
+
+/* Not for one byte less. */
+static void a_corked_queue_wakes_for_256_kib(void **state)
+{
+    struct fifo_fixture *f = *state;
+    const struct kinf_object *small = object_of(0);
+    size_t n_body = (256 << 10) - kinf_object_size(small);
+
+    kinf_object_unref(small);
+    for (size_t n_less = 0; n_less < 2; n_less++) {
+        const struct kinf_object *large = object_of(n_body - n_less);
+
+        fifo_open_bare(f);
+        kinf__deltafifo_set_corked(f->fifo, true);
+        assert_int_equal(kinf_deltafifo_add(f->fifo, large, NULL), 0);
+        kinf_object_unref(large);
+        assert_int_equal(has_news(f->fifo), n_less);
+        fifo_reset(f);
+    }
 }
 
 static void a_corked_queue_wakes_for_whom_a_producer_waits(void **state)
@@ -682,6 +739,9 @@ int main(void)
         T_BOTH(what_a_consumer_drops_when_it_is_aborted_was_not_processed),
         T_BOTH(a_first_list_that_is_dropped_is_no_sync),
         T(an_abort_gives_up_the_list_that_is_being_queued),
+        T_BOTH(a_list_that_comes_when_an_abort_has_begun_is_not_queued),
+        T_BOTH(what_succeeds_leaves_the_error_as_it_is),
+        T_BOTH(the_queue_is_used_under_the_locks_below_it),
         T_BOTH(close_wakes_ten_blocked_pops),
         T_BOTH(a_full_queue_holds_back_a_producer_until_the_next_pop),
         T_BOTH(a_delta_wakes_at_once_unless_the_queue_is_corked),
