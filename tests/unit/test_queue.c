@@ -552,6 +552,21 @@ static void any_other_failure_comes_again_by_the_rate_limit_and_its_priority(voi
     kinf_queue_free(queue);
 }
 
+static void a_failure_without_a_time_and_a_rate_limit_comes_again_at_once(void **state)
+{
+    struct kinf_queue_options options = KINF_QUEUE_OPTIONS_INIT;
+    struct kinf_queue *queue;
+
+    (void)state;
+    options.backoff_base_ms = -1;
+    options.keys_per_second = -1;
+    queue = open_queue(&options);
+    add(queue, "a");
+    fail_key(queue, NULL);
+    expect_keys(queue, "a");
+    kinf_queue_free(queue);
+}
+
 /* --- the end --- */
 
 static void a_queue_that_is_shut_down_takes_nothing_and_gives_what_it_has(void **state)
@@ -851,6 +866,7 @@ static void the_metrics_have_upstreams_names(void **state)
     expect_line(text, "workqueue_depth{name=\"pods\",priority=\"normal\"} 2");
     expect_line(text, "workqueue_depth{name=\"no\\\"des\",priority=\"high\"} 0");
     expect_line(text, "workqueue_adds_total{name=\"pods\"} 4");
+    expect_line(text, "workqueue_adds_total{name=\"no\\\"des\"} 0");
     expect_line(text, "workqueue_retries_total{name=\"pods\"} 1");
     expect_line(text, "workqueue_unfinished_work_seconds{name=\"pods\"} 0.000");
     expect_line(text, "workqueue_longest_running_processor_seconds{name=\"pods\"} 0.000");
@@ -934,6 +950,7 @@ int main(void)
         IN_TIME(with_a_delay_and_the_rate_limit_the_longer_one_counts),
         IN_TIME(what_would_fail_again_comes_when_it_is_added_anew),
         IN_TIME(a_time_to_come_back_is_kept),
+        IN_TIME(a_failure_without_a_time_and_a_rate_limit_comes_again_at_once),
         IN_TIME(any_other_failure_comes_again_by_the_rate_limit_and_its_priority),
         IN_TIME(a_queue_that_is_shut_down_takes_nothing_and_gives_what_it_has),
         IN_TIME(what_was_added_again_is_worked_on_behind_the_shut_down),
