@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Prints tests/COVERAGE.md from what gcovr says in JSON (standard input): lines and branches of src/ by folder, and which
-lines of the folders that promise a share no test runs."""
+lines of the folders that promise a share none of those tests runs."""
 
 import collections
 import itertools
@@ -11,7 +11,8 @@ PROMISED = ["deltafifo", "indexer", "informer", "json", "reflector", "serve", "w
 SHARE = 95
 HEAD = f"""# Coverage
 
-Lines and branches of `src/` that the unit tests run, by folder: what `make coverage` measured, without optimisation.
+Lines and branches of `src/` that tests run, by folder: what `make coverage` measured, without optimisation, of the unit tests and
+of kinformerd on kinformer-sim in the integration tests of what it serves.
 {SHARE} % of the lines are promised of {", ".join(PROMISED)}. Branches are the compiler's: both ways out of each
 condition, each part of `&&` and `||` counted for itself. What a process did that was killed, or that called `_exit()`, is not seen.
 
@@ -46,7 +47,7 @@ def main():
     for folder in sorted(lines):
         print(row(folder, lines[folder], branches[folder]))
     print(row("all", sum(lines.values(), []), sum(branches.values(), [])))
-    print("\n## Lines that no unit test runs\n")
+    print("\n## Lines that none of these tests runs\n")
     for folder in PROMISED:
         for name, numbers in sorted(missing[folder].items()):
             if numbers:
