@@ -317,7 +317,7 @@ test: ## install what is missing, then unit tests (plain, ASan+UBSan, TSan) and 
 
 .PHONY: mutate coverage
 # Not of `make test`: a folder takes some minutes, of a machine with nothing else to do.
-mutate: ## try N=100 changes of FOLDER=deltafifo, drawn by SEED=1, on its unit tests; tests/MUTATION.md says what survived (FILES=keyed.c:120)
+mutate: ## try N=100 changes of FOLDER=deltafifo, drawn by SEED=1, on its unit tests; tests/MUTATION.md says what survived (FILES=keyed.c:120, FILES=survivors)
 	@scripts/mutate.py $(or $(FOLDER),$(error which FOLDER of src?)) $(or $(N),100) $(or $(SEED),1) "$(FILES)" $(LONGEST)
 
 # What of serve and its neighbours only whole programs do.

@@ -9,7 +9,8 @@ folder's tests are those that include a header of it (tests_of) and take at most
 
 The result is the folder's part of tests/MUTATION.md. Reasons that stand there for a survivor, behind its line, are kept
 as long as its line is; one that begins with "equivalent" takes it out of the share. FILES=keyed.c:120,in_order.c draws
-from these files or lines alone and writes no report.
+from these files or lines alone (keyed.c:120:9: what begins at this column) and writes no report; FILES=survivors tries
+again what the report says has survived, and corrects it.
 """
 
 import collections
@@ -216,6 +217,7 @@ class Build:
         self.links = links  # test -> command that ends with -o and the program
         self.longest = longest
         self.seconds = {}  # test -> what it takes unchanged, of those that pass in time
+        self.left_out = []
 
     def measure(self):
         def taken(test):
@@ -224,8 +226,7 @@ class Build:
 
         with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
             found = dict(zip(self.links, pool.map(taken, self.links)))
-        for test in [test for test in found if found[test] is None]:
-            print(f"  {test} ({self.mode}) fails, or takes more than {self.longest} s: left out")
+        self.left_out = [test for test in found if found[test] is None]
         self.seconds = {test: seconds for test, seconds in found.items() if seconds is not None}
 
     def killer(self, mutant, folder, first):
@@ -338,12 +339,13 @@ HEAD = """# Mutation tests
 What `make mutate` found, folder by folder: single changes of operators, constants, conditions, removed calls and swapped
 arguments, drawn by a seed, each run against the unit tests of the folder (`scripts/mutate.py`). *Equal* changes gave the same
 object code, *equivalent* ones are argued to be so below; neither is in the share of the killed. The figures are those of the
-last run of each folder; what its tests were taught since a run before is marked "since".
+last run of each folder, in which `FILES=survivors` tries again what survived before tests were added.
 
 | folder | seed | made | equal | killed | survived | of these equivalent | killed share |
 |---|---|---|---|---|---|---|---|
 """
-ENTRY = re.compile(r"^- `(\S+?):\d+(:\d+)` (.*) in `(.*)`: (.*)$")
+LEFT_OUT = "- Not run, since they fail or take longer: "
+ENTRY = re.compile(r"^- `(\S+?):(\d+)(:\d+)` (.*) in `(.*)`: (.*)$")
 
 
 def entry(mutant, reason):
@@ -351,40 +353,52 @@ def entry(mutant, reason):
 
 
 def sections(report):
-    """Folder -> (its row, its entries)."""
+    """Folder -> (its row, its lines)."""
     found = {}
     for part in report.split("\n## ")[1:]:
         folder, _, lines = part.partition("\n")
         row = re.search(rf"^\| {folder} \|.*$", report, re.M)
-        found[folder] = row[0], [line for line in lines.split("\n") if ENTRY.match(line)]
+        found[folder] = row[0], [line for line in lines.split("\n") if ENTRY.match(line) or line.startswith(LEFT_OUT)]
     return found
 
 
-def folder_section(folder, seed, results, before):
-    """The row and the entries of a run, with what was written about the same mutants before."""
-    known = {ENTRY.match(line).group(1, 2, 3, 4): ENTRY.match(line)[5] for line in before}
-    lines, n = [], collections.Counter()
-    for mutant, result in sorted(results.items(), key=lambda item: (item[0].path, item[0].start)):
-        reason = known.pop((mutant.path, f":{mutant.column}", mutant.change, mutant.source), None)
-        if result == "equal":
-            n["equal"] += 1
-        elif result is None:
-            reason = reason if reason and not reason.startswith("since ") else "survives"
-            n["survived"] += 1
-            n["equivalent"] += reason.startswith("equivalent")
-            lines.append(entry(mutant, reason))
-        else:
-            n["killed"] += 1
-            if reason is not None:
-                lines.append(entry(mutant, reason if reason.startswith("since ") else f"since killed by {result}"))
-    counted = n["killed"] + n["survived"] - n["equivalent"]
-    share = f"{100 * n['killed'] / counted:.0f} %" if counted else "-"
-    return (f"| {folder} | {seed} | {len(results)} | {n['equal']} | {n['killed']} | {n['survived']} | {n['equivalent']} | {share} |", lines)
+def key_of(mutant):
+    """What stays the same while lines move."""
+    return mutant.path, f":{mutant.column}", mutant.change, mutant.source
 
 
-def write_report(folder, seed, results):
+def entries(lines):
+    """(key, line, reason) of each."""
+    matches = [ENTRY.match(line) for line in lines]
+    return [(match.group(1, 3, 4, 5), int(match[2]), match[6]) for match in matches if match]
+
+
+def without_survivors(row):
+    """(seed, made, equal) of a row, as if what survived had not been tried."""
+    _, seed, made, equal, _, survived, _, _ = (cell.strip() for cell in row.strip("|").split("|"))
+    return int(seed), int(made) - int(survived), int(equal)
+
+
+def folder_section(folder, counted, results, before):
+    """The row and the entries of a run, with what was written about the same mutants before; `counted` is what it adds to."""
+    seed, made, equal = counted
+    survivors = sorted((mutant for mutant in results if results[mutant] is None), key=lambda mutant: (mutant.path, mutant.start))
+    reasons = {key: reason for key, _, reason in entries(before)}
+    lines = [entry(mutant, reasons.get(key_of(mutant), "survives")) for mutant in survivors]
+    made, equal = made + len(results), equal + list(results.values()).count("equal")
+    killed = made - equal - len(survivors)
+    n_equivalent = sum(reason.startswith("equivalent") for _, _, reason in entries(lines))
+    share = f"{100 * killed / (made - equal - n_equivalent):.0f} %" if made > equal + n_equivalent else "-"
+    return f"| {folder} | {seed} | {made} | {equal} | {killed} | {len(survivors)} | {n_equivalent} | {share} |", lines
+
+
+def write_report(folder, seed, results, left_out):
+    """`seed` None: of what had survived alone."""
     found = sections(read(REPORT)) if os.path.exists(REPORT) else {}
-    found[folder] = folder_section(folder, seed, results, found.get(folder, ("", []))[1])
+    row, lines = found.get(folder, ("", []))
+    found[folder] = folder_section(folder, (seed, 0, 0) if seed is not None else without_survivors(row), results, lines)
+    if left_out:
+        found[folder][1].append(LEFT_OUT + ", ".join(sorted(left_out)))
     rows = "\n".join(found[name][0] for name in sorted(found))
     parts = ["\n".join([f"## {name}", "", *(found[name][1] or ["All were killed."]), ""]) for name in sorted(found)]
     with open(REPORT, "w", encoding="utf-8") as file:
@@ -393,21 +407,32 @@ def write_report(folder, seed, results):
 
 
 def chosen(candidates, files):
-    """Those of FILE or FILE:LINE, if any are named."""
-    wanted = [word for word in files.split(",") if word]
-    return [mutant for mutant in candidates if not wanted or os.path.basename(mutant.path) in wanted or
-            f"{os.path.basename(mutant.path)}:{mutant.line}" in wanted]
+    """Those of FILE, FILE:LINE or FILE:LINE:COLUMN, if any are named."""
+    wanted = {word for word in files.split(",") if word}
+    for mutant in candidates:
+        name = os.path.basename(mutant.path)
+        if not wanted or wanted & {name, f"{name}:{mutant.line}", f"{name}:{mutant.line}:{mutant.column}"}:
+            yield mutant
 
 
-def main(folder, n=100, seed=1, files="", longest=15):
+def survivors_of(candidates, folder):
+    """Of several that read alike the nearest."""
+    for key, line, _ in entries(sections(read(REPORT))[folder][1]):
+        alike = [mutant for mutant in candidates if key_of(mutant) == key]
+        yield from sorted(alike, key=lambda mutant: abs(mutant.line - line))[:1]
+
+
+def main(folder, n=100, seed=1, files="", longest=30):
     os.chdir(ROOT)
     subprocess.run([*CONFINED, "true"], check=True)  # or else nothing is run
-    candidates = chosen(drawn(sorted(glob.glob(f"src/{folder}/*.c")), int(seed)), files)
+    candidates = drawn(sorted(glob.glob(f"src/{folder}/*.c")), int(seed))
+    is_again = files == "survivors"
+    candidates = list(survivors_of(candidates, folder) if is_again else chosen(candidates, files))
     tests = list(tests_of(folder))
     trial = Trial([build_of(mode, tests, int(longest)) for mode in ("debug", "asan")])
     results = trial.run(candidates, int(n))
-    if not files:
-        write_report(folder, seed, results)
+    if is_again or not files:
+        write_report(folder, None if is_again else int(seed), results, {test for build in trial.builds for test in build.left_out})
 
 
 if __name__ == "__main__":

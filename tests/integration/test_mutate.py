@@ -84,15 +84,29 @@ class Results(unittest.TestCase):
         self.assertEqual(self.result("12 `<` → `<=`"), [None])
         self.assertEqual(self.result("14 `+` → `-`"), ["equal"])
 
-    def test_the_report_keeps_reasons_and_says_what_was_killed_since(self):
-        found = {f"{mutant.line} {mutant.change}": mutant for mutant in mutate.mutants(self.path, SOURCE)}
-        survivor, other = found["12 `<` → `<=`"], found["8 `2` → `3`"]
-        _, lines = mutate.folder_section("smaller", 1, {survivor: None, other: None}, [])
-        self.assertTrue(lines[0].endswith(": survives") and lines[1].endswith(": survives"), lines)
-        reasoned = [lines[0], mutate.entry(survivor, "equivalent: equal numbers are one")]
-        row, lines = mutate.folder_section("smaller", 1, {survivor: None, other: "test_smaller"}, reasoned)
-        self.assertEqual(lines, [mutate.entry(other, "since killed by test_smaller"), reasoned[1]])
-        self.assertEqual(row, "| smaller | 1 | 2 | 0 | 1 | 1 | 1 | 100 % |")
+    def test_the_report_keeps_reasons_and_counts_anew_what_is_killed_since(self):
+        found = {f"{mutant.line} {mutant.change}": mutant for mutant in mutate.mutants("smaller.c", SOURCE)}
+        survivor, other, killed = found["12 `<` → `<=`"], found["8 `2` → `3`"], found["12 never `a < b`"]
+        results = {survivor: None, other: None, killed: "test_smaller"}
+        row, lines = mutate.folder_section("smaller", (1, 0, 0), results, [])
+        self.assertEqual(row, "| smaller | 1 | 3 | 0 | 1 | 2 | 0 | 33 % |")
+        self.assertEqual(lines, [mutate.entry(other, "survives"), mutate.entry(survivor, "survives")])
+        reasoned = [lines[0], mutate.entry(survivor, "equivalent: equal numbers are one").replace(":12:", ":10:")]
+        again = {survivor: None, other: "test_smaller"}
+        row, lines = mutate.folder_section("smaller", mutate.without_survivors(row), again, reasoned)
+        self.assertEqual(row, "| smaller | 1 | 3 | 0 | 2 | 1 | 1 | 100 % |")
+        self.assertEqual(lines, [mutate.entry(survivor, "equivalent: equal numbers are one")])
+        report = f"{mutate.HEAD}{row}\n\n## smaller\n\n{lines[0]}\n"
+        self.assertEqual(mutate.sections(report), {"smaller": (row, lines)})
+        with unittest.mock.patch.object(mutate, "read", lambda path: report):
+            self.assertEqual(list(mutate.survivors_of(found.values(), "smaller")), [survivor])
+
+    def test_files_name_a_file_a_line_or_a_column(self):
+        found = list(mutate.mutants("src/smaller.c", SOURCE))
+        self.assertEqual(list(mutate.chosen(found, "")), found)
+        self.assertEqual(list(mutate.chosen(found, "other.c,smaller.c")), found)
+        self.assertEqual({mutant.line for mutant in mutate.chosen(found, "smaller.c:10,smaller.c:14")}, {10, 14})
+        self.assertEqual([mutant.change for mutant in mutate.chosen(found, "smaller.c:12:11")], ["`<` → `<=`"])
 
 
 if __name__ == "__main__":
