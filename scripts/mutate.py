@@ -219,15 +219,26 @@ class Build:
         self.seconds = {}  # test -> what it takes unchanged, of those that pass in time
         self.left_out = []
 
-    def measure(self):
-        def taken(test):
-            started = time.monotonic()
-            return time.monotonic() - started if passes(self.links[test][-1], self.mode, self.longest) else None
+    def taken(self, test, longest):
+        """What it takes unchanged; None: it fails, or takes longer."""
+        started = time.monotonic()
+        return time.monotonic() - started if passes(self.links[test][-1], self.mode, longest) else None
 
+    def measure(self):
         with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
-            found = dict(zip(self.links, pool.map(taken, self.links)))
+            found = dict(zip(self.links, pool.map(lambda test: self.taken(test, self.longest), self.links)))
         self.left_out = [test for test in found if found[test] is None]
         self.seconds = {test: seconds for test, seconds in found.items() if seconds is not None}
+
+    def fails(self, test, program):
+        """Whether it fails twice, or hangs: takes ten times as long as the unchanged test does at this time."""
+        passed = passes(program, self.mode, 10 + 10 * self.seconds[test])
+        if passed is None:
+            seconds = self.taken(test, 20 * self.longest) or 20 * self.longest
+            if seconds <= 2 * self.seconds[test]:
+                return True
+            self.seconds[test] = seconds
+        return not passed and not passes(program, self.mode, 10 + 10 * self.seconds[test])
 
     def killer(self, mutant, folder, first):
         """The test that fails, None if none does; `first` are tried first."""
@@ -239,9 +250,7 @@ class Build:
             link = self.links[test]
             at = next(i for i, word in enumerate(link) if word.startswith("-"))
             subprocess.run([*link[:at], changed, "-Wl,-S", *link[at:-1], program], check=True)
-            seconds = 10 + 10 * self.seconds[test]
-            passed = passes(program, self.mode, seconds)
-            if passed is None or not passed and not passes(program, self.mode, seconds):
+            if self.fails(test, program):
                 return test
         return None
 
