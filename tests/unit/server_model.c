@@ -345,9 +345,12 @@ static bool choose_rv_locked(struct server_model *server, const struct replay_re
                            .limit = number_of(request, "limit"),
                            .only_slot = -1 };
     page->is_verification = page->limit == 1;
-    if (replay_request_query(request, "fieldSelector", token, sizeof token) &&
-        sscanf(token, "metadata.name=k%ld", &page->only_slot) != 1)
-        abort();
+    if (replay_request_query(request, "fieldSelector", token, sizeof token)) {
+        const char *named = strstr(token, "metadata.name=k");
+
+        if (named != NULL)
+            page->only_slot = strtol(named + strlen("metadata.name=k"), NULL, 10);
+    }
     if (replay_request_query(request, "resourceVersionMatch", token, sizeof token)) {
         page->rv = wanted_rv;
         return wanted_rv >= history->oldest_rv && wanted_rv <= history->rv;
@@ -595,7 +598,7 @@ static enum fate answer_discovery(struct server_model *server, struct connection
 static bool read_view(struct connection *connection, const struct replay_request *request,
                       struct kinf_str path)
 {
-    char text[128], selector[32], accept[256];
+    char text[128], selector[64], accept[256];
 
     snprintf(text, sizeof text, "%.*s", (int)path.len, path.bytes);
     connection->view = (struct server_view){ .part = SERVER_WHOLE };
@@ -607,6 +610,9 @@ static bool read_view(struct connection *connection, const struct replay_request
             return false;
         connection->view.name_space = connection->name_space;
     }
+    if (replay_request_query(request, "fieldSelector", selector, sizeof selector) &&
+        sscanf(selector, "metadata.namespace=%15[^,]", connection->name_space) == 1)
+        connection->view.name_space = connection->name_space;
     connection->view.only_labelled =
         replay_request_query(request, "labelSelector", selector, sizeof selector);
     return true;

@@ -33,6 +33,9 @@ static struct server_view views[] = {
     { .name_space = "ns0" },
     { .name_space = "ns1", .only_labelled = true },
 };
+/* The same namespaces. */
+static const char *const field_selectors[N_INFORMERS] = { NULL, NULL, "metadata.namespace=ns0",
+                                                          "metadata.namespace=ns1" };
 
 /* --- followers --- */
 
@@ -428,15 +431,16 @@ static int index_by_serial(const struct kinf_object *object, struct kinf_index_v
 }
 
 /* What is seen and kept of objects. */
-static void fill_view(struct engine *engine, struct server_view *view,
-                      struct kinf_informer_options *options)
+static void fill_view(struct engine *engine, size_t i, struct kinf_informer_options *options)
 {
     static const char *const text[] = { "data.text" }, *const serial[] = { "data.serial" };
-    bool keeps = below(engine, 2) == 0;
+    struct server_view *view = &views[i];
+    bool keeps = below(engine, 2) == 0, is_by_field = below(engine, 2) == 0;
 
     view->only_shard = below(engine, 2) == 0;
     view->part = (enum server_part)below(engine, SERVER_METADATA + 1);
-    options->name_space = view->name_space;
+    options->name_space = is_by_field ? NULL : view->name_space;
+    options->field_selector = is_by_field ? field_selectors[i] : NULL;
     options->label_selector = view->only_labelled ? "app=a" : NULL;
     options->shard_selector = view->only_shard ? SERVER_SHARD : NULL;
     options->metadata_only = view->part == SERVER_METADATA;
@@ -459,7 +463,7 @@ static void fill_options(struct engine *engine, size_t view, struct kinf_informe
     };
 
     server_model_set_options(options);
-    fill_view(engine, &views[view], options);
+    fill_view(engine, view, options);
     options->indices = indices;
     /* Of metadata alone there is no serial. */
     options->n_indices = options->metadata_only ? 1 : below(engine, KINF__ARRAY_LEN(indices) + 1);
