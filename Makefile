@@ -36,6 +36,8 @@ MODE_debug := -O1 -g3
 MODE_release := -O2 -g -DNDEBUG
 MODE_asan := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 MODE_tsan := -O1 -g -fno-omit-frame-pointer -fsanitize=thread
+# Of `make coverage` alone.
+MODE_coverage := -O0 --coverage -fprofile-update=atomic
 # Of `make fuzz` alone: libFuzzer is clang's.
 MODE_fuzz := -O1 -g -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined \
              -fno-sanitize-recover=all -Wno-unknown-warning-option
@@ -49,7 +51,7 @@ endif
 LIBS_PC := libcurl libcjson yaml-0.1 openssl zlib libzstd
 KINF_CFLAGS = -std=c11 -D_GNU_SOURCE -Isrc -Isrc/include -Itests -fPIC -fvisibility=hidden -pthread $(WARNINGS) \
               $(MODE_$(MODE)) $(shell $(PKG_CONFIG) --cflags $(LIBS_PC)) $(CPPFLAGS) $(CFLAGS)
-KINF_LDFLAGS = -pthread $(filter -fsanitize=%,$(MODE_$(MODE))) $(LDFLAGS)
+KINF_LDFLAGS = -pthread $(filter -fsanitize=% --coverage,$(MODE_$(MODE))) $(LDFLAGS)
 KINF_LIBS = $(shell $(PKG_CONFIG) --libs $(LIBS_PC))
 # The library does without.
 DAEMON_LIBS = $(shell $(PKG_CONFIG) --libs libmicrohttpd gnutls) -lm
@@ -125,7 +127,7 @@ REPLAY := $(BUILD)/replay/kinf-replay
 # --- build -----------------------------------------------------------------------------------------
 
 .DEFAULT_GOAL := all
-.PHONY: help all man deps run image test test-clients linear unit build-tests lint lint-but-tidy check-layers check-parity docs check-docs docs-pictures try-tutorial check-symbols \
+.PHONY: help all man deps run image test linear mutate coverage test-clients unit build-tests lint lint-but-tidy check-layers check-parity docs check-docs docs-pictures try-tutorial check-symbols \
         check-headers check-abi update-abi check-consumer check-format thread-safety tidy format fuzz fuzz-corpus bench run-benches install \
         install-man uninstall dist deb clean compile_commands.json FORCE
 
@@ -157,7 +159,7 @@ image: ## build kinformerd's container image out of Debian's packages: an OCI ar
 	@scripts/make-image.py build/release/bin/kinformerd build/image/kinformerd-$(VERSION).tar
 
 clean: ## remove what was built, but not the cluster's binaries
-	rm -rf build/debug build/release build/asan build/tsan build/fuzz build/tidy build/man build/docs build/docs-src build/dist build/deb build/image
+	rm -rf build/debug build/release build/asan build/tsan build/fuzz build/coverage build/tidy build/man build/docs build/docs-src build/dist build/deb build/image
 
 # --- rules -----------------------------------------------------------------------------------------
 
@@ -312,12 +314,29 @@ test: ## install what is missing, then unit tests (plain, ASan+UBSan, TSan) and 
 	@scripts/run-tests.sh
 
 # Both servers, one after the other; tests/integration/test_linear.py does the same for seconds.
-linear: ## hold what clients read through the sidecar to what it promises, through faults (SECONDS=600 SEED=7: for each server)
+linear: ## hold what clients read through the sidecar to what it promises, through faults (TIME=600 SEED=7: for each server)
 	@scripts/install-deps.sh build test
 	@tests/cluster/build.sh
 	@$(MAKE) --no-print-directory -s MODE=asan all
-	@export KINF_LINEAR_SECONDS=$(if $(SECONDS),$(SECONDS),600) $(if $(SEED),KINF_TEST_SEED=$(SEED)); cd tests/integration && \
+	@export KINF_LINEAR_SECONDS=$(or $(TIME),600) $(if $(SEED),KINF_TEST_SEED=$(SEED)); cd tests/integration && \
 	  KINF_TEST_SERVER=sim python3 -B -m unittest -v test_linear && python3 -B -m unittest -v test_linear
+
+# Not of `make test`: a folder takes some minutes, of a machine with nothing else to do.
+mutate: ## try N=100 changes of FOLDER=deltafifo, drawn by SEED=1, on its unit tests; tests/MUTATION.md says what survived (FILES=keyed.c:120, FILES=survivors)
+	@scripts/mutate.py $(or $(FOLDER),$(error which FOLDER of src?)) $(or $(N),100) $(or $(SEED),1) "$(FILES)" $(LONGEST)
+
+# What of serve and its neighbours only whole programs do.
+COVERAGE_MODULES := serve serve_auth serve_certificates serve_hostile serve_pass serve_reload serve_rows serve_session serve_tables serve_tunnel \
+                    on_demand changes metrics check_config handlers state idle
+# A test that is too slow without optimisation is told, and its lines count.
+coverage: ## run the unit tests, and programs on kinformer-sim, and write what of src/ they ran to tests/COVERAGE.md
+	@scripts/install-deps.sh build test coverage
+	@$(MAKE) --no-print-directory -s MODE=coverage all build-tests
+	@find build/coverage -name '*.gcda' -delete
+	-@$(MAKE) --no-print-directory -s MODE=coverage unit
+	-@KINF_TEST_SERVER=sim KINF_TEST_BUILD=coverage python3 -B tests/integration/run.py $(addprefix test_,$(COVERAGE_MODULES))
+	@gcovr --root . --filter src/ --exclude-unreachable-branches --json build/coverage/gcovr.json build/coverage/src
+	@scripts/coverage.py < build/coverage/gcovr.json > tests/COVERAGE.md
 
 test-clients: ## what others see of the daemon, on a real cluster: clients in five languages, the status page and the documents in Chromium
 	@scripts/install-deps.sh build test clients

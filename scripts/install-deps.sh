@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that are missing, or says how: install-deps.sh [build|image|test|lint|fuzz|bench|docs|clients|packages]...
+# Installs the Debian packages that are missing, or says how: install-deps.sh [build|image|test|lint|fuzz|coverage|bench|docs|clients|packages]...
 # "build" is what the daemon and the library need, "image" what the container image is made of and with besides, "test"
 # adds cmocka, what the real cluster and its network need, what the plugin for NATS is built with, what looks at the
 # systemd unit, at manifests, man pages and completions, what reads and runs the image, and promtool, which goes to
-# build/tools: its package would start a Prometheus, "lint" adds clang's tools and abidiff, "fuzz" libFuzzer, "bench" what draws the results, "docs"
-# what draws and builds documents, "clients" a browser and Node.js, "packages" what makes and tries those of Debian.
+# build/tools: its package would start a Prometheus, "lint" adds clang's tools and abidiff, "fuzz" libFuzzer,
+# "coverage" gcovr, "bench" what draws the results, "docs" what draws and builds documents, "clients" a browser and
+# Node.js, "packages" what makes and tries those of Debian.
 # Exits 1 with one plain line when something is missing and cannot be installed.
 set -euo pipefail
 
@@ -14,6 +15,7 @@ declare -A packages=(
     [test]="clang libcmocka-dev openssl curl python3 python3-venv python3-yaml iproute2 systemd strace libnats-dev scdoc man-db zsh ca-certificates skopeo umoci crun"
     [lint]="clang clang-tidy clang-format abigail-tools"
     [fuzz]="clang libclang-rt-dev"
+    [coverage]="gcovr"
     [bench]="curl python3 gnuplot-nox"
     [docs]="mkdocs graphviz clang"
     [clients]="chromium"

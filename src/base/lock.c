@@ -1,5 +1,6 @@
 /*
- * Ranked mutexes. Invariant (debug builds): the locks that a thread holds have rising ranks.
+ * Ranked mutexes. Invariant (debug builds): the locks that a thread holds have rising ranks, and it
+ * gives up none that it does not hold.
  */
 #include "base/lock.h"
 
@@ -33,8 +34,18 @@ static void note_locking(const struct kinf__mutex *mutex)
     held_ranks |= UINT64_C(1) << mutex->rank;
 }
 
+/* What waits or is unlocked must be held: somebody forgot to lock. */
+static void check_held(const struct kinf__mutex *mutex)
+{
+    if ((held_ranks >> mutex->rank & 1) == 0) {
+        fprintf(stderr, "kinformer: %s given up while it is not held\n", rank_names[mutex->rank]);
+        abort();
+    }
+}
+
 static void note_unlocked(const struct kinf__mutex *mutex)
 {
+    check_held(mutex);
     held_ranks &= ~(UINT64_C(1) << mutex->rank);
 }
 
@@ -44,6 +55,11 @@ bool kinf__mutex_none_held(void)
 }
 #else
 static void note_locking(const struct kinf__mutex *mutex)
+{
+    (void)mutex;
+}
+
+static void check_held(const struct kinf__mutex *mutex)
 {
     (void)mutex;
 }
@@ -121,6 +137,7 @@ bool kinf__cond_wait_until(struct kinf__cond *cond, struct kinf__mutex *mutex, i
 {
     struct timespec deadline;
 
+    check_held(mutex);
     if (deadline_ms == KINF__NEVER_MS) {
         pthread_cond_wait(&cond->cond, &mutex->mutex);
         return true;

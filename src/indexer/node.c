@@ -166,8 +166,7 @@ static void fill_leaf(struct kinf__node *leaf, const struct kinf__slot *slots, u
 {
     for (unsigned i = 0; i < n_slots; i++) {
         kinf__leaf_put(leaf, i, slots[i].entry, slots[i].value);
-        if (!slots[i].is_counted)
-            kinf__entry_ref(slots[i].entry);
+        kinf__entry_ref(slots[i].entry);
         leaf->fragments[i] =
             slots[i].prefix_len == leaf->prefix_len
                 ? slots[i].fragment

@@ -62,7 +62,7 @@ struct kinf__slot {
         struct kinf__entry *entry;
         struct kinf__node *child;
     };
-    bool is_counted;     /* the new node takes over a count instead of raising it */
+    bool is_counted;     /* the new node takes over a child's count instead of raising it */
     uint32_t value;      /* leaf of an index */
     uint32_t prefix_len; /* for which the fragment holds, or KINF__SLOT_NO_FRAGMENT */
     uint64_t fragment;

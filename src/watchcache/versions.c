@@ -120,7 +120,7 @@ static bool may_hold_locked(const struct kinf__watchcache *cache,
                             const struct kinf_snapshot *snapshot, uint64_t version)
     KINF__REQUIRES(cache->lock)
 {
-    return cache->version != 0 && version != 0 && version <= cache->version &&
+    return version != 0 && version <= cache->version &&
            (snapshot == cache->current || version > cache->suspect_version) &&
            find_page_locked(cache, version) == NULL;
 }

@@ -303,8 +303,6 @@ static const char *check_versions_locked(const struct kinf__watchcache *cache)
         return "the version is not the snapshot's";
     if (cache->store_bytes != (cache->current != NULL ? bytes_of(cache->current) : 0))
         return "wrong count of the store's bytes";
-    if (version == 0 && cache->n_pages != 0)
-        return "pages without a version";
     for (size_t i = 0; i < cache->n_pages; i++) {
         if (cache->pages[i].version > version ||
             (i > 0 && cache->pages[i].n_bytes_out < cache->pages[i - 1].n_bytes_out))

@@ -53,8 +53,13 @@ def lack(tool):
     raise (AssertionError if os.environ.get("CI") == "true" else unittest.SkipTest)("there is no " + tool)
 
 
+def program_path(name, mode):
+    """Of this build, or of the one of KINF_TEST_BUILD: what a coverage build does is counted."""
+    return os.path.join(ROOT, "build", os.environ.get("KINF_TEST_BUILD", mode), "bin", name)
+
+
 def daemon_path(mode):
-    return os.path.join(ROOT, "build", mode, "bin", "kinformerd")
+    return program_path("kinformerd", mode)
 
 
 def wait_until(condition, what, patience=PATIENCE):

@@ -9,13 +9,13 @@ import tempfile
 import threading
 import time
 
-from harness import PATIENCE, ROOT, TOOLS, Slow, wait_until
+from harness import PATIENCE, TOOLS, Slow, program_path, wait_until
 
 KUBECTL = os.path.join(TOOLS, "kubectl")
 
 
 def sim_path(mode="asan"):
-    return os.path.join(ROOT, "build", mode, "bin", "kinformer-sim")
+    return program_path("kinformer-sim", mode)
 
 
 class Sim:

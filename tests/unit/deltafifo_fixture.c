@@ -4,8 +4,10 @@
 #include "unit/deltafifo_fixture.h"
 
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/thread.h"
 #include "object/object.h"
@@ -302,6 +304,7 @@ static void *wait_in_pop(void *ctx)
 {
     struct fifo_waiter *waiter = ctx;
 
+    atomic_store(&waiter->tid, gettid());
     waiter->result = kinf_deltafifo_pop(waiter->fifo, process_nothing, NULL, KINF_FOREVER);
     return NULL;
 }
@@ -325,20 +328,42 @@ void fifo_open_full(struct fifo_fixture *f)
     fifo_add(f, "a", "1");
 }
 
-void fifo_start_pop(struct fifo_fixture *f, struct fifo_waiter *waiter)
+/* Whether a thread of this process runs, or would if it were its turn. */
+static bool is_awake(pid_t tid)
+{
+    char path[64], state = 'R';
+    FILE *file;
+
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)tid);
+    file = fopen(path, "r");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%*d (%*[^)]) %c", &state), 1);
+    fclose(file);
+    return state != 'S';
+}
+
+void fifo_start_blocked_pop(struct fifo_fixture *f, struct fifo_waiter *waiter)
 {
     waiter->fifo = f->fifo;
+    atomic_init(&waiter->tid, 0);
     assert_int_equal(kinf__thread_start(&waiter->thread, "pop", wait_in_pop, waiter, NULL), 0);
+    while (atomic_load(&waiter->tid) == 0 || is_awake(atomic_load(&waiter->tid)))
+        sched_yield();
+}
+
+void fifo_start_add(struct fifo_fixture *f, struct fifo_waiter *waiter)
+{
+    waiter->fifo = f->fifo;
+    waiter->object = fifo_make(f, "b", "2");
+    waiter->result = 1;
+    assert_int_equal(kinf__thread_start(&waiter->thread, "add", wait_in_add, waiter, NULL), 0);
 }
 
 void fifo_start_blocked_add(struct fifo_fixture *f, struct fifo_waiter *waiter)
 {
     size_t n_waiting = 0;
 
-    waiter->fifo = f->fifo;
-    waiter->object = fifo_make(f, "b", "2");
-    waiter->result = 1;
-    assert_int_equal(kinf__thread_start(&waiter->thread, "add", wait_in_add, waiter, NULL), 0);
+    fifo_start_add(f, waiter);
     while (n_waiting == 0) {
         sched_yield();
         kinf__mutex_lock(&f->fifo->lock);

@@ -73,13 +73,17 @@ struct fifo_waiter {
     struct kinf_deltafifo *fifo;
     const struct kinf_object *object;
     pthread_t thread; /* the test joins it */
+    _Atomic pid_t tid;
     int result;
 };
 
 /* Holds "a" at 1, and has no room for more. */
 void fifo_open_full(struct fifo_fixture *f);
-void fifo_start_pop(struct fifo_fixture *f, struct fifo_waiter *waiter);
-/* Adds "b" at 2; returns when it waits for room. */
+/* Returns when it waits for an item. */
+void fifo_start_blocked_pop(struct fifo_fixture *f, struct fifo_waiter *waiter);
+/* Adds "b" at 2. */
+void fifo_start_add(struct fifo_fixture *f, struct fifo_waiter *waiter);
+/* Likewise; returns when it waits for room. */
 void fifo_start_blocked_add(struct fifo_fixture *f, struct fifo_waiter *waiter);
 
 /* --- failures --- */

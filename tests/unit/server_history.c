@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "object/object.h"
+#include "object/shard.h"
 
 static void must(int r)
 {
@@ -38,22 +39,50 @@ static void append_text(struct kinf__buffer *text, unsigned long serial)
         must(kinf__buffer_printf(text, "%s", words[(serial + i) % KINF__ARRAY_LEN(words)]));
 }
 
-void server_append_object(struct kinf__buffer *text, size_t slot, const struct server_state *state,
-                          unsigned long rv, bool is_typed)
+/* Ends so that neighbours have hashes that lie far apart. */
+static void format_uid(unsigned long uid, char *buf, size_t size)
 {
-    char name_space[16];
+    snprintf(buf, size, "u%lu-000", uid);
+}
+
+static bool is_in_shard(unsigned long uid)
+{
+    char text[32];
+
+    format_uid(uid, text, sizeof text);
+    return kinf__shard_hash(kinf_str_from(text)) >> 63 == 0;
+}
+
+static void append_values(struct kinf__buffer *text, unsigned long serial, enum server_part part)
+{
+    must(kinf__buffer_printf(text, ",\"data\":{\"serial\":\"%lu\"", serial));
+    if (part == SERVER_WHOLE) {
+        must(kinf__buffer_printf(text, ",\"text\":\""));
+        append_text(text, serial);
+        must(kinf__buffer_printf(text, "\""));
+    }
+    must(kinf__buffer_printf(text, "}"));
+}
+
+void server_append_object(struct kinf__buffer *text, size_t slot, const struct server_state *state,
+                          unsigned long rv, enum server_part part, bool is_typed)
+{
+    const char *type = part == SERVER_METADATA
+                           ? "\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\","
+                           : "\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",";
+    char name_space[16], uid[32];
 
     format_namespace(slot, name_space, sizeof name_space);
+    format_uid(state->uid, uid, sizeof uid);
     must(kinf__buffer_printf(text,
                              "{%s\"metadata\":{\"name\":\"k%zu\",\"namespace\":\"%s\","
-                             "\"uid\":\"u%lu\",\"resourceVersion\":\"%lu\","
-                             "\"labels\":{\"app\":\"%s\"}},\"data\":{\"serial\":\"%lu\","
-                             "\"text\":\"",
-                             is_typed ? "\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\"," : "", slot,
-                             name_space, state->uid, rv, state->is_labelled ? "a" : "b",
-                             state->serial));
-    append_text(text, state->serial);
-    must(kinf__buffer_printf(text, "\"}}"));
+                             "\"uid\":\"%s\",\"resourceVersion\":\"%lu\","
+                             "\"labels\":{\"app\":\"%s\"}}",
+                             is_typed ? type : "", slot, name_space, uid, rv,
+                             state->is_labelled ? "a" : "b"));
+    if (part != SERVER_METADATA)
+        append_values(text, state->serial, part);
+    must(kinf__buffer_printf(text, "}"));
 }
 
 bool server_view_sees(const struct server_view *view, size_t slot, const struct server_state *state)
@@ -62,19 +91,20 @@ bool server_view_sees(const struct server_view *view, size_t slot, const struct 
 
     format_namespace(slot, name_space, sizeof name_space);
     return state->serial != 0 && (state->is_labelled || !view->only_labelled) &&
+           (!view->only_shard || is_in_shard(state->uid)) &&
            (view->name_space == NULL || strcmp(view->name_space, name_space) == 0);
 }
 
 /* Whether it is the object of this state, byte for byte, but at this version. */
-static bool is_object_of(const struct kinf_object *object, const struct server_state *state,
-                         unsigned long rv)
+static bool is_object_of(const struct kinf_object *object, const struct server_view *view,
+                         const struct server_state *state, unsigned long rv)
 {
     KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
     kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
     struct kinf_str body;
 
     must(kinf__object_body(object, &scratch, &body));
-    server_append_object(&text, server_slot_of(object), state, rv, false);
+    server_append_object(&text, server_slot_of(object), state, rv, view->part, false);
     return kinf_str_equal(kinf__buffer_str(&text), body);
 }
 
@@ -287,7 +317,7 @@ static bool sees_object(const struct server_log *log, size_t at, const struct se
     const struct server_state *state = &log->states[at];
 
     return server_view_sees(view, server_slot_of(object), state) &&
-           is_object_of(object, state, state->rv);
+           is_object_of(object, view, state, state->rv);
 }
 
 static bool loses_object(const struct server_log *log, size_t at, const struct server_view *view,
@@ -297,7 +327,7 @@ static bool loses_object(const struct server_log *log, size_t at, const struct s
 
     return at > 0 && !server_view_sees(view, slot, &log->states[at]) &&
            server_view_sees(view, slot, &log->states[at - 1]) &&
-           is_object_of(object, &log->states[at - 1], log->states[at].rv);
+           is_object_of(object, view, &log->states[at - 1], log->states[at].rv);
 }
 
 static bool misses_object(const struct server_log *log, size_t at, const struct server_view *view,
@@ -342,7 +372,7 @@ static bool equals(const struct server_state *states, const struct server_view *
         const struct server_state *state = &states[server_slot_of(object)];
 
         if (!server_view_sees(view, server_slot_of(object), state) ||
-            !is_object_of(object, state, state->rv))
+            !is_object_of(object, view, state, state->rv))
             return false;
     }
     return true;

@@ -34,14 +34,23 @@ struct server_state {
 
 size_t server_slot_of(const struct kinf_object *object);
 
-/* The object's JSON as it stood in `state`, with `rv`; `is_typed`: with kind and apiVersion. */
-void server_append_object(struct kinf__buffer *text, size_t slot, const struct server_state *state,
-                          unsigned long rv, bool is_typed);
+/* What of an object somebody has. */
+enum server_part { SERVER_WHOLE, SERVER_WITHOUT_TEXT, SERVER_METADATA };
 
-/* What one client asks for. */
+/* That much of the object's JSON as it stood in `state`, with `rv`; `is_typed`: with kind and
+ * apiVersion. */
+void server_append_object(struct kinf__buffer *text, size_t slot, const struct server_state *state,
+                          unsigned long rv, enum server_part part, bool is_typed);
+
+/* Half of the objects, by their uid, of which the server knows nothing. */
+#define SERVER_SHARD "shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000')"
+
+/* What one client asks for, and keeps. */
 struct server_view {
     const char *name_space; /* NULL: all */
     bool only_labelled;
+    bool only_shard;
+    enum server_part part;
 };
 bool server_view_sees(const struct server_view *view, size_t slot,
                       const struct server_state *state);

@@ -16,6 +16,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <zlib.h>
+
 #include "base/clock.h"
 #include "base/thread.h"
 #include "replay/request.h"
@@ -141,10 +143,12 @@ static void put_last_chunk(struct server_model *server)
     must(kinf__buffer_printf(&server->out, "0\r\n\r\n"));
 }
 
-static void put_stream_head(struct server_model *server)
+static void put_stream_head(struct server_model *server, const char *headers)
 {
-    must(kinf__buffer_printf(&server->out, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
-                                           "Transfer-Encoding: chunked\r\n\r\n"));
+    must(kinf__buffer_printf(&server->out,
+                             "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+                             "%sTransfer-Encoding: chunked\r\n\r\n",
+                             headers));
 }
 
 static void put_answer(struct server_model *server, int status, const char *headers,
@@ -196,14 +200,15 @@ static void put_bookmark(struct server_model *server, unsigned long rv, bool end
     put_chunk(server, line.bytes, line.len);
 }
 
-static void put_object_event(struct server_model *server, const char *type, size_t slot,
-                             const struct server_state *state, unsigned long rv)
+static void put_object_event(struct server_model *server, const struct server_view *view,
+                             const char *type, size_t slot, const struct server_state *state,
+                             unsigned long rv)
 {
     KINF__AUTO_BUFFER line = KINF__BUFFER_INIT;
     size_t cut;
 
     must(kinf__buffer_printf(&line, "{\"type\":\"%s\",\"object\":", type));
-    server_append_object(&line, slot, state, rv, true);
+    server_append_object(&line, slot, state, rv, view->part, true);
     must(kinf__buffer_printf(&line, "}\n"));
     cut = chance(server, 200) ? below(server, line.len) : line.len;
     put_chunk(server, line.bytes, cut);
@@ -249,7 +254,7 @@ static void put_expired(struct server_model *server)
         put_status(server, 410, "Expired", "");
         return;
     }
-    put_stream_head(server);
+    put_stream_head(server, "");
     put_error_event(server, 410, "Expired");
     put_last_chunk(server);
 }
@@ -304,7 +309,7 @@ static void append_items(struct kinf__buffer *body, const struct server_view *vi
         if (page->limit != 0 && n_items == page->limit)
             return;
         must(kinf__buffer_printf(body, "%s", n_items++ != 0 ? "," : ""));
-        server_append_object(body, page->from_slot, state, state->rv, false);
+        server_append_object(body, page->from_slot, state, state->rv, view->part, false);
     }
 }
 
@@ -315,9 +320,10 @@ static void append_list(struct kinf__buffer *body, const struct server_view *vie
 
     append_items(&items, view, page);
     must(kinf__buffer_printf(body,
-                             "{\"kind\":\"ConfigMapList\",\"apiVersion\":\"v1\",\"metadata\":"
+                             "{\"kind\":\"%sList\",\"apiVersion\":\"%s\",\"metadata\":"
                              "{\"resourceVersion\":\"%lu\"",
-                             page->rv));
+                             view->part == SERVER_METADATA ? "PartialObjectMetadata" : "ConfigMap",
+                             view->part == SERVER_METADATA ? "meta.k8s.io/v1" : "v1", page->rv));
     if (page->from_slot < SERVER_N_SLOTS)
         must(kinf__buffer_printf(body, ",\"continue\":\"%u-%lu-%zu\"", page->generation, page->rv,
                                  page->from_slot));
@@ -339,9 +345,12 @@ static bool choose_rv_locked(struct server_model *server, const struct replay_re
                            .limit = number_of(request, "limit"),
                            .only_slot = -1 };
     page->is_verification = page->limit == 1;
-    if (replay_request_query(request, "fieldSelector", token, sizeof token) &&
-        sscanf(token, "metadata.name=k%ld", &page->only_slot) != 1)
-        abort();
+    if (replay_request_query(request, "fieldSelector", token, sizeof token)) {
+        const char *named = strstr(token, "metadata.name=k");
+
+        if (named != NULL)
+            page->only_slot = strtol(named + strlen("metadata.name=k"), NULL, 10);
+    }
     if (replay_request_query(request, "resourceVersionMatch", token, sizeof token)) {
         page->rv = wanted_rv;
         return wanted_rv >= history->oldest_rv && wanted_rv <= history->rv;
@@ -374,11 +383,28 @@ static bool make_page(struct server_model *server, const struct server_view *vie
     return is_served;
 }
 
+static void gzip_body(struct kinf__buffer *body)
+{
+    KINF__AUTO_BUFFER compressed = KINF__BUFFER_INIT;
+    z_stream stream = { .next_in = (Bytef *)body->bytes, .avail_in = (uInt)body->len };
+
+    must(deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY));
+    stream.avail_out = (uInt)deflateBound(&stream, body->len);
+    must(kinf__buffer_reserve(&compressed, stream.avail_out));
+    stream.next_out = (Bytef *)compressed.bytes;
+    if (deflate(&stream, Z_FINISH) != Z_STREAM_END)
+        abort();
+    body->len = 0;
+    must(kinf__buffer_append(body, compressed.bytes, stream.total_out));
+    deflateEnd(&stream);
+}
+
 static enum fate answer_list(struct server_model *server, struct connection *connection,
                              const struct replay_request *request)
 {
     KINF__AUTO_BUFFER body = KINF__BUFFER_INIT;
     char token[64];
+    bool is_gzip;
 
     if (!make_page(server, &connection->view, request, &body)) {
         if (replay_request_query(request, "continue", token, sizeof token) ||
@@ -388,9 +414,13 @@ static enum fate answer_list(struct server_model *server, struct connection *con
             put_too_large(server);
         return flush(server, connection);
     }
+    is_gzip = replay_request_header(request, "Accept-Encoding", token, sizeof token) &&
+              strcmp(token, "gzip") == 0;
+    if (is_gzip)
+        gzip_body(&body);
     if (chance(server, 40))
         body.len = below(server, body.len); /* a proxy ends it tidily */
-    put_stream_head(server);
+    put_stream_head(server, is_gzip ? "Content-Encoding: gzip\r\n" : "");
     for (size_t at = 0; at < body.len;) {
         size_t len = 1 + below(server, body.len - at);
 
@@ -416,7 +446,7 @@ static void begin_stream_locked(struct server_model *server, struct connection *
     connection->told_rv = rv;
     connection->is_watching = true;
     connection->is_silent = chance(server, 10);
-    put_stream_head(server);
+    put_stream_head(server, "");
     server_model_wake(server); /* there may be events already */
 }
 
@@ -436,7 +466,8 @@ static void begin_watch_list_locked(struct server_model *server, struct connecti
     begin_stream_locked(server, connection, history->rv);
     for (size_t i = 0; i < SERVER_N_SLOTS; i++) {
         if (server_view_sees(&connection->view, i, &history->now[i]))
-            put_object_event(server, "ADDED", i, &history->now[i], history->now[i].rv);
+            put_object_event(server, &connection->view, "ADDED", i, &history->now[i],
+                             history->now[i].rv);
     }
     put_bookmark(server, history->rv, true);
     server->listed_generation[client_of(&connection->view)] = history->generation;
@@ -482,10 +513,11 @@ static void put_event(struct server_model *server, struct connection *connection
     if (!was_seen && !is_seen)
         return;
     if (is_seen)
-        put_object_event(server, was_seen ? "MODIFIED" : "ADDED", event->slot, &event->after,
-                         event->rv);
+        put_object_event(server, &connection->view, was_seen ? "MODIFIED" : "ADDED", event->slot,
+                         &event->after, event->rv);
     else
-        put_object_event(server, "DELETED", event->slot, &event->before, event->rv);
+        put_object_event(server, &connection->view, "DELETED", event->slot, &event->before,
+                         event->rv);
     connection->told_rv = event->rv;
 }
 
@@ -566,15 +598,21 @@ static enum fate answer_discovery(struct server_model *server, struct connection
 static bool read_view(struct connection *connection, const struct replay_request *request,
                       struct kinf_str path)
 {
-    char text[128], selector[32];
+    char text[128], selector[64], accept[256];
 
     snprintf(text, sizeof text, "%.*s", (int)path.len, path.bytes);
-    connection->view = (struct server_view){ NULL, false };
+    connection->view = (struct server_view){ .part = SERVER_WHOLE };
+    if (replay_request_header(request, "Accept", accept, sizeof accept) &&
+        strstr(accept, "as=PartialObjectMetadata") != NULL)
+        connection->view.part = SERVER_METADATA;
     if (strcmp(text, "/api/v1/configmaps") != 0) {
         if (sscanf(text, "/api/v1/namespaces/%15[^/]/configmaps", connection->name_space) != 1)
             return false;
         connection->view.name_space = connection->name_space;
     }
+    if (replay_request_query(request, "fieldSelector", selector, sizeof selector) &&
+        sscanf(selector, "metadata.namespace=%15[^,]", connection->name_space) == 1)
+        connection->view.name_space = connection->name_space;
     connection->view.only_labelled =
         replay_request_query(request, "labelSelector", selector, sizeof selector);
     return true;

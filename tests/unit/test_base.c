@@ -205,29 +205,73 @@ static void a_waker_stays_set_until_cleared(void **state)
     kinf__waker_release(&waker);
 }
 
-/* KINF__RANK_LOG lies above KINF__RANK_FIFO: taking the FIFO's lock under it must abort. */
-static void a_broken_lock_order_aborts(void **state)
+/* Whether a process that misuses these locks is ended by it; true in release builds, which do not look. */
+static bool aborts(void (*misuse)(struct kinf__mutex *log, struct kinf__mutex *fifo))
 {
-    pid_t child;
+    struct kinf__mutex log = KINF__MUTEX_INIT(KINF__RANK_LOG);
+    struct kinf__mutex fifo = KINF__MUTEX_INIT(KINF__RANK_FIFO);
     int status;
+    pid_t child = fork();
 
-    (void)state;
-    child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        struct kinf__mutex log = KINF__MUTEX_INIT(KINF__RANK_LOG);
-        struct kinf__mutex fifo = KINF__MUTEX_INIT(KINF__RANK_FIFO);
-
         (void)!freopen("/dev/null", "w", stderr);
         signal(SIGABRT, SIG_DFL);
-        kinf__mutex_lock(&log);
-        kinf__mutex_lock(&fifo);
+        misuse(&log, &fifo);
         _exit(0);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
-#ifndef NDEBUG
-    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+#ifdef NDEBUG
+    return true;
+#else
+    return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
 #endif
+}
+
+static void lock_downwards(struct kinf__mutex *log, struct kinf__mutex *fifo) KINF__NO_TSA
+{
+    kinf__mutex_lock(log);
+    kinf__mutex_lock(fifo);
+}
+
+static void lock_upwards(struct kinf__mutex *log, struct kinf__mutex *fifo) KINF__NO_TSA
+{
+    kinf__mutex_lock(fifo);
+    kinf__mutex_lock(log);
+    kinf__mutex_unlock(fifo);
+    kinf__mutex_unlock(log);
+}
+
+static void unlock_another(struct kinf__mutex *log, struct kinf__mutex *fifo) KINF__NO_TSA
+{
+    kinf__mutex_lock(fifo);
+    kinf__mutex_unlock(log);
+}
+
+static void wait_unlocked(struct kinf__mutex *log, struct kinf__mutex *fifo) KINF__NO_TSA
+{
+    struct kinf__cond cond;
+
+    (void)log;
+    kinf__cond_init(&cond);
+    kinf__cond_wait_until(&cond, fifo, 0);
+}
+
+/* KINF__RANK_LOG lies above KINF__RANK_FIFO: taking the FIFO's lock under it must abort. */
+static void a_broken_lock_order_aborts(void **state)
+{
+    (void)state;
+    assert_true(aborts(lock_downwards));
+#ifndef NDEBUG
+    assert_false(aborts(lock_upwards));
+#endif
+}
+
+static void giving_up_a_lock_that_is_not_held_aborts(void **state)
+{
+    (void)state;
+    assert_true(aborts(unlock_another));
+    assert_true(aborts(wait_unlocked));
 }
 
 static char logged[256];
@@ -400,6 +444,7 @@ int main(void)
         cmocka_unit_test(durations_are_sums_of_numbers_with_units),
         cmocka_unit_test(a_waker_stays_set_until_cleared),
         cmocka_unit_test(a_broken_lock_order_aborts),
+        cmocka_unit_test(giving_up_a_lock_that_is_not_held_aborts),
         cmocka_unit_test(log_levels_are_set_by_module),
         cmocka_unit_test(standard_error_has_time_level_and_module),
         cmocka_unit_test(a_log_line_is_one_line_whatever_names_hold),

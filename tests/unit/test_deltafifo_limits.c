@@ -38,6 +38,18 @@ static void a_nudge_ends_one_wait(void **state)
     assert_int_equal(kinf_deltafifo_pop(f->fifo, fifo_process, f, 0), KINF_ERR_TIMEOUT);
 }
 
+static void a_nudge_wakes_a_blocked_pop(void **state)
+{
+    struct fifo_fixture *f = *state;
+    struct fifo_waiter waiter;
+
+    fifo_open_bare(f);
+    fifo_start_blocked_pop(f, &waiter);
+    kinf__deltafifo_nudge(f->fifo);
+    pthread_join(waiter.thread, NULL);
+    assert_int_equal(waiter.result, KINF_ERR_TIMEOUT);
+}
+
 static void a_closed_queue_refuses_producers_and_drains(void **state)
 {
     struct fifo_fixture *f = *state;
@@ -113,6 +125,89 @@ static void a_first_list_that_is_dropped_is_no_sync(void **state)
     assert_string_equal(fifo_processed_rv(f), "");
 }
 
+static int stop_before_the_walk(kinf_known_object_cb *callback, void *callback_ctx, void *ctx)
+{
+    struct fifo_fixture *f = ctx;
+
+    kinf__stop_set(&f->fifo->stop);
+    return fifo_each_known(callback, callback_ctx, f);
+}
+
+static int stop_behind_the_walk(kinf_known_object_cb *callback, void *callback_ctx, void *ctx)
+{
+    struct fifo_fixture *f = ctx;
+    int rc = fifo_each_known(callback, callback_ctx, f);
+
+    kinf__stop_set(&f->fifo->stop);
+    return rc;
+}
+
+/* Who aborts says so before it waits for the lock, which a list may hold for long: the list is given
+ * up wherever it is, and none of it comes out. */
+static void an_abort_gives_up_the_list_that_is_being_queued(void **state)
+{
+    static int (*const walks[])(kinf_known_object_cb *, void *, void *) = { stop_before_the_walk,
+                                                                            stop_behind_the_walk };
+    struct fifo_fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof walks / sizeof walks[0]; i++) {
+        struct kinf_deltafifo_options options = fifo_known_options(f);
+
+        fifo_know(f, "known", "1");
+        options.known.each = walks[i];
+        fifo_open(f, &options);
+        fifo_add(f, "queued", "1");
+        assert_int_equal(fifo_try_replace(f, "3", (const char *const[]){ "new", "2", NULL }),
+                         KINF_ERR_STOPPED);
+        kinf_deltafifo_abort(f->fifo);
+        assert_string_equal(fifo_processed_rv(f), "");
+        assert_int_equal(kinf_deltafifo_pop(f->fifo, fifo_process, f, 0), KINF_ERR_STOPPED);
+        /* Left to free, which may take its time. */
+        assert_false(kinf__list_is_empty(&f->fifo->keyed.dropped));
+        fifo_reset(f);
+    }
+}
+
+static void a_list_that_comes_when_an_abort_has_begun_is_not_queued(void **state)
+{
+    struct fifo_fixture *f = *state;
+
+    fifo_open_bare(f);
+    kinf__stop_set(&f->fifo->stop);
+    assert_int_equal(fifo_try_replace(f, "3", (const char *const[]){ "new", "2", NULL }),
+                     KINF_ERR_STOPPED);
+    assert_int_equal(kinf_deltafifo_len(f->fifo), 0);
+}
+
+static void what_succeeds_leaves_the_error_as_it_is(void **state)
+{
+    struct fifo_fixture *f = *state;
+    struct kinf_error err = KINF_ERROR_INIT;
+    const struct kinf_object *object = fifo_make(f, "a", "1");
+
+    fifo_open_bare(f);
+    assert_int_equal(kinf_deltafifo_add(f->fifo, object, &err), 0);
+    assert_int_equal(kinf_deltafifo_update(f->fifo, object, &err), 0);
+    assert_int_equal(kinf_deltafifo_delete(f->fifo, object, &err), 0);
+    assert_int_equal(kinf_deltafifo_replace(f->fifo, &object, 1, "2", &err), 0);
+    assert_int_equal(kinf_deltafifo_resync(f->fifo, &err), 0);
+    assert_int_equal(kinf_deltafifo_bookmark(f->fifo, "3", &err), 0);
+    assert_int_equal(err.code, 0);
+    assert_string_equal(err.message, "");
+}
+
+/* The ladder of base/lock.h: a listener's is the last below the queue's. */
+static void the_queue_is_used_under_the_locks_below_it(void **state)
+{
+    struct fifo_fixture *f = *state;
+    struct kinf__mutex listener = KINF__MUTEX_INIT(KINF__RANK_LISTENER);
+
+    fifo_open_bare(f);
+    kinf__mutex_lock(&listener);
+    fifo_add(f, "a", "1");
+    kinf__mutex_unlock(&listener);
+}
+
 static void close_wakes_ten_blocked_pops(void **state)
 {
     struct fifo_fixture *f = *state;
@@ -120,7 +215,7 @@ static void close_wakes_ten_blocked_pops(void **state)
 
     fifo_open_bare(f);
     for (int i = 0; i < 10; i++)
-        fifo_start_pop(f, &waiters[i]);
+        fifo_start_blocked_pop(f, &waiters[i]);
     kinf_deltafifo_close(f->fifo);
     for (int i = 0; i < 10; i++) {
         pthread_join(waiters[i].thread, NULL);
@@ -182,24 +277,39 @@ static void a_corked_queue_wakes_for_sixteen(void **state)
     }
 }
 
-static void a_corked_queue_wakes_for_256_kib(void **state)
+static const struct kinf_object *object_of(size_t n_body)
 {
     static const struct kinf_type pods = { "", "v1", "Pod", "pods", true };
     static char body[256 << 10];
-    struct fifo_fixture *f = *state;
     struct kinf__object_parts parts = { .type = &pods,
                                         .name = KINF_STR("large"),
                                         .resource_version = KINF_STR("1"),
-                                        .body = { body, sizeof body } };
-    const struct kinf_object *large;
+                                        .body = { body, n_body } };
+    const struct kinf_object *object;
 
-    fifo_open_bare(f);
-    kinf__deltafifo_set_corked(f->fifo, true);
     memset(body, ' ', sizeof body);
-    assert_int_equal(kinf__object_new(&parts, &large, NULL), 0);
-    assert_int_equal(kinf_deltafifo_add(f->fifo, large, NULL), 0);
-    kinf_object_unref(large);
-    assert_false(has_news(f->fifo));
+    assert_int_equal(kinf__object_new(&parts, &object, NULL), 0);
+    return object;
+}
+
+/* Not for one byte less. */
+static void a_corked_queue_wakes_for_256_kib(void **state)
+{
+    struct fifo_fixture *f = *state;
+    const struct kinf_object *small = object_of(0);
+    size_t n_body = (256 << 10) - kinf_object_size(small);
+
+    kinf_object_unref(small);
+    for (size_t n_less = 0; n_less < 2; n_less++) {
+        const struct kinf_object *large = object_of(n_body - n_less);
+
+        fifo_open_bare(f);
+        kinf__deltafifo_set_corked(f->fifo, true);
+        assert_int_equal(kinf_deltafifo_add(f->fifo, large, NULL), 0);
+        kinf_object_unref(large);
+        assert_int_equal(has_news(f->fifo), n_less);
+        fifo_reset(f);
+    }
 }
 
 static void a_corked_queue_wakes_for_whom_a_producer_waits(void **state)
@@ -217,13 +327,32 @@ static void a_corked_queue_wakes_for_whom_a_producer_waits(void **state)
     assert_int_equal(waiter.result, 0);
 }
 
+/* The consumer was told nothing of what fills the queue. */
+static void a_producer_that_waits_for_room_wakes_a_blocked_pop(void **state)
+{
+    struct fifo_fixture *f = *state;
+    struct kinf_deltafifo_options options = fifo_bare_options(f);
+    struct fifo_waiter consumer, producer;
+
+    options.max_bytes = 1;
+    fifo_open(f, &options);
+    kinf__deltafifo_set_corked(f->fifo, true);
+    fifo_start_blocked_pop(f, &consumer);
+    fifo_add(f, "a", "1");
+    fifo_start_add(f, &producer);
+    pthread_join(consumer.thread, NULL);
+    pthread_join(producer.thread, NULL);
+    assert_int_equal(consumer.result, 0);
+    assert_int_equal(producer.result, 0);
+}
+
 static void the_end_of_a_cork_wakes_a_blocked_pop(void **state)
 {
     struct fifo_fixture *f = *state;
     struct fifo_waiter waiter;
 
     fifo_open_bare(f);
-    fifo_start_pop(f, &waiter);
+    fifo_start_blocked_pop(f, &waiter);
     kinf__deltafifo_set_corked(f->fifo, true);
     fifo_add(f, "a", "1");
     kinf__deltafifo_set_corked(f->fifo, false);
@@ -604,16 +733,22 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T_BOTH(pop_gives_up_when_its_time_is_over),
         T_BOTH(a_nudge_ends_one_wait),
+        T_BOTH(a_nudge_wakes_a_blocked_pop),
         T(a_closed_queue_refuses_producers_and_drains),
         T(an_aborted_queue_drops_what_is_left),
         T_BOTH(what_a_consumer_drops_when_it_is_aborted_was_not_processed),
         T_BOTH(a_first_list_that_is_dropped_is_no_sync),
+        T(an_abort_gives_up_the_list_that_is_being_queued),
+        T_BOTH(a_list_that_comes_when_an_abort_has_begun_is_not_queued),
+        T_BOTH(what_succeeds_leaves_the_error_as_it_is),
+        T_BOTH(the_queue_is_used_under_the_locks_below_it),
         T_BOTH(close_wakes_ten_blocked_pops),
         T_BOTH(a_full_queue_holds_back_a_producer_until_the_next_pop),
         T_BOTH(a_delta_wakes_at_once_unless_the_queue_is_corked),
         T_BOTH(a_corked_queue_wakes_for_sixteen),
         T_BOTH(a_corked_queue_wakes_for_256_kib),
         T_BOTH(a_corked_queue_wakes_for_whom_a_producer_waits),
+        T_BOTH(a_producer_that_waits_for_room_wakes_a_blocked_pop),
         T_BOTH(the_end_of_a_cork_wakes_a_blocked_pop),
         T_BOTH(close_wakes_a_blocked_producer),
         T_BOTH(abort_wakes_a_blocked_producer),

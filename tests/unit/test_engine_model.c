@@ -25,13 +25,17 @@
 #define N_INFORMERS KINF__ARRAY_LEN(views)
 #define PATIENCE_MS 30000
 
-/* Each informer has its own, so that the server can tell them apart. */
-static const struct server_view views[] = {
-    { NULL, false },
-    { NULL, true },
-    { "ns0", false },
-    { "ns1", true },
+/* Each informer has its own namespace and selector, so that the server can tell them apart; shard and
+ * part are drawn for each life. */
+static struct server_view views[] = {
+    { .name_space = NULL },
+    { .only_labelled = true },
+    { .name_space = "ns0" },
+    { .name_space = "ns1", .only_labelled = true },
 };
+/* The same namespaces. */
+static const char *const field_selectors[N_INFORMERS] = { NULL, NULL, "metadata.namespace=ns0",
+                                                          "metadata.namespace=ns1" };
 
 /* --- followers --- */
 
@@ -426,6 +430,30 @@ static int index_by_serial(const struct kinf_object *object, struct kinf_index_v
                : kinf_index_values_add(values, serial, strlen(serial));
 }
 
+/* What is seen and kept of objects. */
+static void fill_view(struct engine *engine, size_t i, struct kinf_informer_options *options)
+{
+    static const char *const text[] = { "data.text" }, *const serial[] = { "data.serial" };
+    struct server_view *view = &views[i];
+    bool keeps = below(engine, 2) == 0, is_by_field = below(engine, 2) == 0;
+
+    view->only_shard = below(engine, 2) == 0;
+    view->part = (enum server_part)below(engine, SERVER_METADATA + 1);
+    options->name_space = is_by_field ? NULL : view->name_space;
+    options->field_selector = is_by_field ? field_selectors[i] : NULL;
+    options->label_selector = view->only_labelled ? "app=a" : NULL;
+    options->shard_selector = view->only_shard ? SERVER_SHARD : NULL;
+    options->metadata_only = view->part == SERVER_METADATA;
+    if (view->part == SERVER_WITHOUT_TEXT && keeps) {
+        options->keeps = serial;
+        options->n_keeps = 1;
+    } else if (view->part == SERVER_WITHOUT_TEXT) {
+        options->drops = text;
+        options->n_drops = 1;
+    }
+}
+
+/* Each on its own, so that over some lives every two meet in every way. */
 static void fill_options(struct engine *engine, size_t view, struct kinf_informer_options *options)
 {
     static const struct kinf_index indices[] = {
@@ -435,16 +463,17 @@ static void fill_options(struct engine *engine, size_t view, struct kinf_informe
     };
 
     server_model_set_options(options);
-    options->name_space = views[view].name_space;
-    options->label_selector = views[view].only_labelled ? "app=a" : NULL;
+    fill_view(engine, view, options);
     options->indices = indices;
-    options->n_indices = KINF__ARRAY_LEN(indices);
+    /* Of metadata alone there is no serial. */
+    options->n_indices = options->metadata_only ? 1 : below(engine, KINF__ARRAY_LEN(indices) + 1);
     options->transform = below(engine, 2) == 0 ? copy_object : NULL;
     options->fifo_order = below(engine, 2) == 0 ? KINF_FIFO_KEYED : KINF_FIFO_IN_ORDER;
     options->initial = (enum kinf_initial)below(engine, KINF_INITIAL_LIST + 1);
     options->page_size = below(engine, 3) == 0 ? 2 + below(engine, 7) : 0; /* 1: a verification */
     options->max_queue_bytes = below(engine, 3) == 0 ? 1 + below(engine, 4000) : 0;
     options->compressed = options->transform == NULL && below(engine, 2) == 0;
+    options->accept_gzip = below(engine, 2) == 0;
 }
 
 static void start_informer(struct engine *engine, size_t view)

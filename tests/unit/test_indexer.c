@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "indexer/snapshot.h"
 #include "object/object.h"
 #include "unit/indexer_fixture.h"
 #include "unit/test.h"
@@ -121,13 +122,16 @@ static void replace_by_the_same_objects_shares_everything(void **state)
     const struct kinf_object *objects[3] = { indexer_object("a", "1", "x"),
                                              indexer_object("b", "2", "y"),
                                              indexer_object("c", "3", "z") };
-    kinf_auto_snapshot struct kinf_snapshot *before = NULL;
+    kinf_auto_snapshot struct kinf_snapshot *before = NULL, *after = NULL;
 
     (void)state;
     assert_int_equal(kinf_indexer_replace(indexer, objects, 3, "5", NULL), 0);
     before = kinf_indexer_snapshot(indexer);
     assert_int_equal(kinf_indexer_replace(indexer, objects, 3, "6", NULL), 0);
+    after = kinf_indexer_snapshot(indexer);
     indexer_check(indexer);
+    assert_ptr_equal(after->items.root, before->items.root);
+    assert_ptr_equal(after->indices[0].root, before->indices[0].root);
     assert_rv("6");
     assert_string_equal(kinf_snapshot_resource_version(before), "5");
     assert_text(indexer_keys(indexer), "a b c");
@@ -137,6 +141,17 @@ static void replace_by_the_same_objects_shares_everything(void **state)
     assert_text(indexer_values(indexer, "byWord"), "x y");
     for (int i = 0; i < 3; i++)
         kinf_object_unref(objects[i]);
+}
+
+static void a_list_of_none_empties_the_store(void **state)
+{
+    (void)state;
+    indexer_add(indexer, "a", "1", "x");
+    assert_int_equal(kinf_indexer_replace(indexer, NULL, 0, "2", NULL), 0);
+    indexer_check(indexer);
+    assert_text(indexer_keys(indexer), "");
+    assert_text(indexer_values(indexer, "byWord"), "");
+    assert_rv("2");
 }
 
 static void the_resource_version_follows_every_write(void **state)
@@ -388,6 +403,43 @@ static void an_index_that_fails_keeps_nobody_out(void **state)
     assert_text(indexer_values(indexer, "byWord"), "ok");
 }
 
+static void what_fails_while_an_index_is_added_is_counted(void **state)
+{
+    const struct kinf_index index = { "another", NULL, index_by_word, NULL };
+
+    (void)state;
+    indexer_add(indexer, "a", "1", "fail");
+    assert_int_equal(kinf_indexer_add_indices(indexer, NULL, 0, NULL), 0);
+    assert_int_equal(kinf_indexer_failed_index_values(indexer), 1);
+    assert_int_equal(kinf_indexer_add_indices(indexer, &index, 1, NULL), 0);
+    assert_int_equal(kinf_indexer_failed_index_values(indexer), 2);
+}
+
+static int try_all_writes(const struct kinf_object *object, struct kinf_index_values *values,
+                          void *ctx)
+{
+    const struct kinf_index index = { "more", NULL, index_by_word, NULL };
+
+    (void)values;
+    (void)ctx;
+    assert_int_equal(kinf_indexer_add(indexer, object, NULL, NULL), KINF_ERR_STATE);
+    assert_int_equal(kinf_indexer_delete(indexer, "a", "2", NULL, NULL), KINF_ERR_STATE);
+    assert_int_equal(kinf_indexer_replace(indexer, &object, 1, "2", NULL), KINF_ERR_STATE);
+    assert_int_equal(kinf_indexer_bookmark(indexer, "2", NULL), KINF_ERR_STATE);
+    assert_int_equal(kinf_indexer_add_indices(indexer, &index, 1, NULL), KINF_ERR_STATE);
+    return 0;
+}
+
+static void an_index_function_writes_to_no_store(void **state)
+{
+    const struct kinf_index index = { "writing", NULL, try_all_writes, NULL };
+
+    (void)state;
+    assert_int_equal(kinf_indexer_add_indices(indexer, &index, 1, NULL), 0);
+    indexer_add(indexer, "a", "1", "x");
+    assert_rv("1");
+}
+
 static int add_bad_values(const struct kinf_object *object, struct kinf_index_values *values,
                           void *ctx)
 {
@@ -501,6 +553,52 @@ static void paths_index_strings_numbers_and_truths(void **state)
     assert_int_equal(kinf_indexer_failed_index_values(indexer), 0);
 }
 
+/* Longer than what is unquoted on the stack. */
+static void a_path_indexes_a_long_string(void **state)
+{
+    const struct kinf_index index = { "byNote", "spec.note", NULL, NULL };
+    char note[1001], json[1200];
+    kinf_auto_object const struct kinf_object *object = NULL;
+
+    (void)state;
+    memset(note, 'n', sizeof note - 1);
+    note[sizeof note - 1] = '\0';
+    snprintf(json, sizeof json, "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"note\":\"%s\"}}", note);
+    object = indexer_json_object(json);
+    assert_int_equal(kinf_indexer_add_indices(indexer, &index, 1, NULL), 0);
+    assert_int_equal(kinf_indexer_add(indexer, object, NULL, NULL), 0);
+    assert_text(indexer_values(indexer, "byNote"), note);
+    assert_int_equal(kinf_indexer_failed_index_values(indexer), 0);
+}
+
+static void append_unmet(const char *path, const char *role, void *ctx)
+{
+    char *unmet = ctx;
+
+    assert_string_equal(role, "indices");
+    strcat(strcat(unmet, path), " ");
+}
+
+/* Of a store without objects nothing is known. */
+static void a_path_that_no_object_has_is_told(void **state)
+{
+    const struct kinf_index indices[] = { { "one", "spec.one", NULL, NULL },
+                                          { "two", "spec.two", NULL, NULL },
+                                          { "three", "spec.three", NULL, NULL } };
+    kinf_auto_object const struct kinf_object *object =
+        indexer_json_object("{\"metadata\":{\"name\":\"a\"},\"spec\":{\"two\":\"2\"}}");
+    char unmet[64] = "";
+
+    kinf_indexer_free(indexer);
+    assert_int_equal(kinf_indexer_new(indices, 3, &indexer, NULL), 0);
+    kinf__indexer_each_unmet(indexer, append_unmet, unmet);
+    assert_string_equal(unmet, "");
+    (void)state;
+    assert_int_equal(kinf_indexer_add(indexer, object, NULL, NULL), 0);
+    kinf__indexer_each_unmet(indexer, append_unmet, unmet);
+    assert_string_equal(unmet, "spec.one spec.three ");
+}
+
 static void add_pod_of_users(const char *name, const char *users)
 {
     char text[256];
@@ -607,6 +705,7 @@ int main(void)
         TEST(writes_hand_out_what_was_there),
         TEST(of_two_with_one_key_replace_keeps_the_last),
         TEST(replace_by_the_same_objects_shares_everything),
+        TEST(a_list_of_none_empties_the_store),
         TEST(the_resource_version_follows_every_write),
         TEST(a_resource_version_that_does_not_fit_changes_nothing),
         TEST(a_transaction_is_one_version),
@@ -620,11 +719,15 @@ int main(void)
         TEST(index_unites_the_values_of_a_probe),
         TEST(an_unknown_index_is_named),
         TEST(an_index_that_fails_keeps_nobody_out),
+        TEST(an_index_function_writes_to_no_store),
+        TEST(what_fails_while_an_index_is_added_is_counted),
         TEST(values_with_nul_or_too_long_are_refused),
         TEST(indices_are_added_to_a_populated_store),
         TEST(a_name_that_is_taken_adds_no_index),
         TEST(an_index_needs_a_name_and_one_way_to_its_values),
         TEST(paths_index_strings_numbers_and_truths),
+        TEST(a_path_that_no_object_has_is_told),
+        TEST(a_path_indexes_a_long_string),
         TEST(pods_are_found_by_their_users),
         TEST(a_large_version_is_freed_in_slices),
         TEST(writes_take_garbage_along),

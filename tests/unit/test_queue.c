@@ -332,6 +332,12 @@ static void no_delay_is_now(void **state)
     assert_int_equal(status_of(*state).n_retries, 0);
 }
 
+static void the_shortest_delay_is_a_retry(void **state)
+{
+    add_after(*state, "a", 1);
+    assert_int_equal(status_of(*state).n_retries, 1);
+}
+
 static void the_earlier_of_two_times_counts(void **state)
 {
     add_after(*state, "a", 50000);
@@ -546,6 +552,21 @@ static void any_other_failure_comes_again_by_the_rate_limit_and_its_priority(voi
     kinf_queue_free(queue);
 }
 
+static void a_failure_without_a_time_and_a_rate_limit_comes_again_at_once(void **state)
+{
+    struct kinf_queue_options options = KINF_QUEUE_OPTIONS_INIT;
+    struct kinf_queue *queue;
+
+    (void)state;
+    options.backoff_base_ms = -1;
+    options.keys_per_second = -1;
+    queue = open_queue(&options);
+    add(queue, "a");
+    fail_key(queue, NULL);
+    expect_keys(queue, "a");
+    kinf_queue_free(queue);
+}
+
 /* --- the end --- */
 
 static void a_queue_that_is_shut_down_takes_nothing_and_gives_what_it_has(void **state)
@@ -735,15 +756,17 @@ static void check_finds_a_broken_structure(void **state)
 {
     struct kinf_queue *queue = *state;
     struct kinf__keys *keys = &queue->keys;
-    struct kinf__queue_key *taken, *waiting;
+    struct kinf__queue_key *taken, *waiting, *low;
     const char *text;
 
     add(queue, "a");
     add(queue, "b");
     add_after(queue, "c", 3600000);
+    add_with(queue, "d", KINF_PRIORITY_LOW, 0);
     text = get(queue);
     taken = kinf__keys_find(keys, text, kinf__hash(KINF_STR("a")));
     waiting = kinf__keys_find(keys, "b", kinf__hash(KINF_STR("b")));
+    low = kinf__keys_find(keys, "d", kinf__hash(KINF_STR("d")));
     EXPECT_CHECK_FIRES(queue, keys->n_later++, keys->n_later--);
     EXPECT_CHECK_FIRES(queue, keys->n_in_process--, keys->n_in_process++);
     EXPECT_CHECK_FIRES(queue, keys->n_waiting[0]++, keys->n_waiting[0]--);
@@ -752,6 +775,7 @@ static void check_finds_a_broken_structure(void **state)
     EXPECT_CHECK_FIRES(queue, queue->n_shut_downs++, queue->n_shut_downs--);
     EXPECT_CHECK_FIRES(queue, taken->state = KINF__KEY_IDLE, taken->state = KINF__KEY_IN_PROCESS);
     EXPECT_CHECK_FIRES(queue, waiting->priority++, waiting->priority--);
+    EXPECT_CHECK_FIRES(queue, low->priority++, low->priority--);
     EXPECT_CHECK_FIRES(queue, waiting->waits_again = true, waiting->waits_again = false);
     EXPECT_CHECK_FIRES(queue, waiting->text[0] = 'x', waiting->text[0] = 'b');
     done(queue, text);
@@ -842,6 +866,7 @@ static void the_metrics_have_upstreams_names(void **state)
     expect_line(text, "workqueue_depth{name=\"pods\",priority=\"normal\"} 2");
     expect_line(text, "workqueue_depth{name=\"no\\\"des\",priority=\"high\"} 0");
     expect_line(text, "workqueue_adds_total{name=\"pods\"} 4");
+    expect_line(text, "workqueue_adds_total{name=\"no\\\"des\"} 0");
     expect_line(text, "workqueue_retries_total{name=\"pods\"} 1");
     expect_line(text, "workqueue_unfinished_work_seconds{name=\"pods\"} 0.000");
     expect_line(text, "workqueue_longest_running_processor_seconds{name=\"pods\"} 0.000");
@@ -912,6 +937,7 @@ int main(void)
         IN_TIME(a_delayed_key_comes_once_and_not_early),
         IN_TIME(no_key_comes_a_part_of_a_millisecond_early),
         IN_TIME(no_delay_is_now),
+        IN_TIME(the_shortest_delay_is_a_retry),
         IN_TIME(the_earlier_of_two_times_counts),
         IN_TIME(a_key_added_behind_another_may_be_due_before_it),
         IN_TIME(delayed_keys_come_in_the_order_of_their_times),
@@ -924,6 +950,7 @@ int main(void)
         IN_TIME(with_a_delay_and_the_rate_limit_the_longer_one_counts),
         IN_TIME(what_would_fail_again_comes_when_it_is_added_anew),
         IN_TIME(a_time_to_come_back_is_kept),
+        IN_TIME(a_failure_without_a_time_and_a_rate_limit_comes_again_at_once),
         IN_TIME(any_other_failure_comes_again_by_the_rate_limit_and_its_priority),
         IN_TIME(a_queue_that_is_shut_down_takes_nothing_and_gives_what_it_has),
         IN_TIME(what_was_added_again_is_worked_on_behind_the_shut_down),

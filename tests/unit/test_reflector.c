@@ -421,6 +421,26 @@ static void a_page_that_names_itself_as_the_next_is_an_error(void **state)
     reflector_tear_down(&f);
 }
 
+static void pages_without_objects_are_no_trouble_until_there_are_many(void **state)
+{
+    static const struct test_reply replies[] = {
+        { .body = LIST("10", ",\"continue\":\"1\"", "") },
+        { .body = LIST("10", ",\"continue\":\"2\"", "") },
+        { .body = LIST("10", ",\"continue\":\"3\"", "") },
+        { .body = LIST("10", ",\"continue\":\"4\"", "") },
+        { .body = LIST("10", ",\"continue\":\"5\"", "") },
+    };
+    struct reflector_fixture f;
+
+    (void)state;
+    assert_int_equal(KINF__ARRAY_LEN(replies), KINF__POLICY_AT_ONCE + 1);
+    SET_UP(&f, replies);
+    f.options.page_size = 1;
+    reflector_start(&f);
+    reflector_expect_phases(&f, "listing waiting:SERVER ");
+    reflector_tear_down(&f);
+}
+
 static void silence_is_answered_by_another_watch(void **state)
 {
     static const struct test_reply replies[] = {
@@ -803,6 +823,7 @@ int main(void)
         cmocka_unit_test(nothing_is_said_of_a_list_that_waits),
         cmocka_unit_test(an_expired_page_leads_to_one_whole_list),
         cmocka_unit_test(a_page_that_names_itself_as_the_next_is_an_error),
+        cmocka_unit_test(pages_without_objects_are_no_trouble_until_there_are_many),
         cmocka_unit_test(silence_is_answered_by_another_watch),
         cmocka_unit_test(a_watch_without_an_answer_waits),
         cmocka_unit_test(a_dead_server_is_tried_again),

@@ -152,6 +152,19 @@ static void an_object_above_the_limit_is_passed_over(void **state)
     try_text(text, sizeof big - 2, "(a/big LIMIT) A a/x@1 (a/big LIMIT)");
 }
 
+/* Also when all of it is there at once, and the object alone would do. */
+static void an_event_whose_line_is_too_long_is_passed_over(void **state)
+{
+    char text[1024];
+
+    (void)state;
+    snprintf(text, sizeof text,
+             "{\"type\":\"ADDED\",\"object\":" OBJECT("x") ",\"more\":\"%0500d\"}\n" EVENT(
+                 "ADDED", "y") "\n",
+             0);
+    try_text(text, 100, "(a/x LIMIT) A a/y@1");
+}
+
 /* A line of 4 MiB with a limit of 1 KiB: nothing near that may be kept. */
 static void a_line_above_the_limit_is_not_kept(void **state)
 {
@@ -262,6 +275,7 @@ int main(void)
         cmocka_unit_test(an_error_that_is_no_status_is_still_an_error),
         cmocka_unit_test(events_of_a_table_are_passed_over),
         cmocka_unit_test(an_object_above_the_limit_is_passed_over),
+        cmocka_unit_test(an_event_whose_line_is_too_long_is_passed_over),
         cmocka_unit_test(a_line_above_the_limit_is_not_kept),
         cmocka_unit_test(a_large_tail_is_given_back),
         cmocka_unit_test(a_callback_ends_the_watch),

@@ -775,33 +775,37 @@ static void versions_that_are_no_numbers_are_not_served(void **state)
     assert_int_equal(kinf__watchcache_version(f->cache), 12);
 }
 
-/* W5: never a hole. */
-static void lack_of_memory_expires_instead_of_losing_events(void **state)
+static const struct kinf_object *object_at(const char *name, unsigned long version)
 {
-    struct watchcache_fixture *f = *state;
+    char text[32];
+
+    snprintf(text, sizeof text, "%s@%lu", name, version);
+    return watchcache_object(text);
+}
+
+static unsigned long lack_memory_at_each_allocation(struct watchcache_fixture *f,
+                                                    enum kinf__store_write write,
+                                                    unsigned long version)
+{
+    static const char *const names[] = { "a", "b", "c" };
     const struct kinf__sink sink = kinf__watchcache_sink(f->cache);
     struct kinf_indexer *indexer = kinf_informer_indexer(f->informer);
     bool has_failed = true;
-    unsigned long version = 10;
 
-    watchcache_replace(f, "10", "a@1");
     for (size_t n = 1; has_failed; n++) {
-        kinf_auto_object const struct kinf_object *old = NULL, *object = NULL;
-        struct kinf__notification change;
+        struct kinf__notification changes[KINF__ARRAY_LEN(names)];
         struct watch watch;
-        char text[32];
 
-        assert_int_equal(kinf_indexer_get_by_key(indexer, "d/a", &old), 0);
         watch_from(f, &watch, version, NULL);
         watch_arm(&watch);
-        snprintf(text, sizeof text, "a@%lu", ++version);
-        object = watchcache_object(text);
-        assert_int_equal(kinf_indexer_add(indexer, object, NULL, NULL), 0);
-        change = (struct kinf__notification){ .type = KINF__NOTIFY_UPDATE,
-                                              .old = old,
-                                              .object = object };
+        for (size_t i = 0; i < KINF__ARRAY_LEN(names); i++) {
+            changes[i] = (struct kinf__notification){ .type = KINF__NOTIFY_UPDATE,
+                                                      .object = object_at(names[i], ++version) };
+            assert_int_equal(kinf_indexer_add(indexer, changes[i].object, &changes[i].old, NULL),
+                             0);
+        }
         test_fail_allocation(n);
-        sink.on_write(n % 2 == 0 ? KINF__WRITE_ALL : KINF__WRITE_CHANGES, &change, 1, 0, sink.ctx);
+        sink.on_write(write, changes, KINF__ARRAY_LEN(changes), 0, sink.ctx);
         has_failed = test_allocation_failed();
         assert_int_equal(watch_wakes(&watch), 1);
         if (has_failed) {
@@ -811,8 +815,25 @@ static void lack_of_memory_expires_instead_of_losing_events(void **state)
         assert_int_equal(kinf__watchcache_version(f->cache), version);
         watchcache_check(f);
         watch_end(&watch);
+        for (size_t i = 0; i < KINF__ARRAY_LEN(names); i++) {
+            kinf_object_unref(changes[i].old);
+            kinf_object_unref(changes[i].object);
+        }
     }
-    assert_true(status_of(f).n_restarts >= 2);
+    return version;
+}
+
+/* W5: never a hole. */
+static void lack_of_memory_expires_instead_of_losing_events(void **state)
+{
+    struct watchcache_fixture *f = *state;
+    unsigned long version;
+
+    watchcache_replace(f, "10", "a@1", "b@2", "c@3");
+    version = lack_memory_at_each_allocation(f, KINF__WRITE_CHANGES, 10);
+    assert_int_equal(status_of(f).n_restarts, 2); /* for the changes, and for room in the history */
+    lack_memory_at_each_allocation(f, KINF__WRITE_ALL, version);
+    assert_true(status_of(f).n_restarts > 2 + 2); /* and to sort what was replaced */
 }
 
 static void subscribing_without_memory_changes_nothing(void **state)
@@ -1033,7 +1054,7 @@ static void check_finds_what_is_broken(void **state)
     struct watchcache_fixture *f = *state;
     struct kinf__history *history = &f->cache->history;
     struct kinf__past_event *event;
-    struct watch watch;
+    struct watch watch, others[16];
 
     watchcache_replace(f, "10", "a@1");
     watchcache_put(f, "a@11");
@@ -1060,6 +1081,20 @@ static void check_finds_what_is_broken(void **state)
     BREAK(watch.cursor->is_armed, false);
     BREAK(watch.cursor->next, history->end + 1);
     BREAK(watch.cursor->bucket->n_cursors, 2);
+    /* One of many, whichever list and bucket they are in. */
+    for (size_t i = 0; i < KINF__ARRAY_LEN(others); i++) {
+        char name_space[8];
+        const struct kinf__watch_filter filter = { .name_space = name_space };
+
+        snprintf(name_space, sizeof name_space, "n%zu", i);
+        watch_from(f, &others[i], 12, &filter);
+    }
+    BREAK(watch.cursor->next, history->end + 1);
+    BREAK(others[0].cursor->next, history->end + 1);
+    for (size_t i = 0; i < KINF__ARRAY_LEN(others); i++) {
+        BREAK(others[i].cursor->bucket->n_cursors, 2);
+        watch_end(&others[i]);
+    }
 #undef BREAK
     watch_end(&watch);
 }

@@ -24,7 +24,8 @@
 enum { n_sources = 2, n_followers = 8, patience_ms = 60000 };
 
 /* Of the informers. */
-static const struct server_view views[n_sources] = { { NULL, false }, { NULL, true } };
+static const struct server_view views[n_sources] = { { .name_space = NULL },
+                                                     { .only_labelled = true } };
 
 struct source {
     struct kinf_informer *informer;

@@ -245,6 +245,19 @@ static void waiting_ends_when_the_server_goes_back_or_serving_ends(void **state)
     assert_int_equal(wait.result, KINF_ERR_STOPPED);
 }
 
+static void waiting_ends_when_serving_begins_at_the_version(void **state)
+{
+    struct watchcache_fixture *f = *state;
+    struct wait wait;
+
+    watchcache_replace(f, "10", "a@1");
+    kinf__watchcache_set_enabled(f->cache, false);
+    assert_true(begin_wait(f, &wait, 10, INT64_MAX));
+    kinf__watchcache_set_enabled(f->cache, true);
+    assert_int_equal(wait.n_done, 1);
+    assert_int_equal(wait.result, 0);
+}
+
 static void cancelled_wait_is_not_called(void **state)
 {
     struct watchcache_fixture *f = *state;
@@ -421,6 +434,7 @@ int main(void)
         WATCHCACHE_TEST(waiting_ends_when_the_version_is_reached),
         WATCHCACHE_TEST(waiting_ends_with_its_time),
         WATCHCACHE_TEST(waiting_ends_when_the_server_goes_back_or_serving_ends),
+        WATCHCACHE_TEST(waiting_ends_when_serving_begins_at_the_version),
         WATCHCACHE_TEST(cancelled_wait_is_not_called),
         WATCHCACHE_TEST(watch_that_is_freed_is_not_called_any_more),
         WATCHCACHE_TEST(wait_that_is_cancelled_late_is_over),
