@@ -1,0 +1,333 @@
+"""The soak: its oracle finds each class of defect and accuses nobody who is right; and a short form of it all.
+
+The oracle's own tests write the history by hand and are the followers, so they need no server.
+"""
+
+import contextlib
+import json
+import os
+import random
+import socket
+import sys
+import tempfile
+import unittest
+
+from harness import ROOT, needs_sim, wait_until
+
+sys.path.insert(0, os.path.join(ROOT, "tests", "soak"))
+
+import schedule  # pylint: disable=wrong-import-position
+import soak  # pylint: disable=wrong-import-position
+
+POD, KEY = "pods", "soak-0/o-1"
+PATIENCE_MS = 20000
+# Of the short form; one more is drawn each time.
+SEEDS = (4,)
+
+
+class Follower:
+    """What a test says for a follower."""
+
+    def __init__(self, oracle, hello):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.connect(oracle.path)
+        self.say("hello " + hello)
+
+    def say(self, *lines):
+        self.socket.sendall("".join(line + "\n" for line in lines).encode())
+
+
+def pod(rv, text="x", uid="u", name="o-1"):
+    return json.dumps({"metadata": {"name": name, "namespace": "soak-0", "uid": uid, "resourceVersion": str(rv)},
+                       "spec": text}, separators=(",", ":"))
+
+
+def fnv(text):
+    value = 0xCBF29CE484222325
+    for byte in text.encode():
+        value = ((value ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
+    return value
+
+
+def pod_note(rv, text="x", uid="u"):
+    """UID RV SUM of such a pod."""
+    summed = pod(rv, text, uid)[1:].replace(f'Version":"{rv}"', 'Version":""')
+    return f"{fnv(uid)} {rv} {fnv(summed)}"
+
+
+@needs_sim("nothing of either server")
+class OracleTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = self.enterContext(tempfile.TemporaryDirectory())
+        self.oracle = soak.Oracle(self.folder, "asan")
+        self.addCleanup(self.oracle.end)
+        self.followers = []
+        self.addCleanup(lambda: [follower.socket.close() for follower in self.followers])
+
+    def follow(self, hello="f handler"):
+        self.followers.append(Follower(self.oracle, hello))
+        return self.followers[-1]
+
+    def note(self, *versions, key=KEY):
+        """Versions "UID RV SUM", or ("gone", RV)."""
+        for version in versions:
+            if isinstance(version, tuple):
+                self.oracle.tell("gone", POD, key, version[1])
+            else:
+                self.oracle.tell("note", POD, key, version)
+
+    def found(self, names="f"):
+        """Which promises are broken, once it has settled or not."""
+        settled = self.oracle.tell("settle", 300, names)["settled"]
+        kinds = {promise for promise, _ in self.oracle.divergences}
+        self.assertEqual(settled, "settled" not in kinds)
+        return kinds
+
+    def after(self, *lines, hello="f handler"):
+        """What is found behind these lines, of an object that was 1, 2, 3, deleted at 4, and is 5 with another uid."""
+        self.note("7 1 11", "7 2 12", "7 3 13", ("gone", 4), "8 5 15")
+        follower = self.follow(hello)
+        follower.say(*lines)
+        return self.found()
+
+    # --- who is right ---
+
+    def test_every_change_may_be_told(self):
+        self.assertEqual(self.after(f"A {POD} {KEY} 7 1 11 1", f"U {POD} {KEY} 7 2 12 1 11", f"U {POD} {KEY} 7 3 13 2 12",
+                                    f"D {POD} {KEY} 7 4 13 0", f"A {POD} {KEY} 8 5 15 0"), set())
+
+    def test_what_passed_while_a_follower_was_away_need_not_be_told(self):
+        self.assertEqual(self.after(f"A {POD} {KEY} 7 1 11 1", f"D {POD} {KEY} 7 1 11 1", f"A {POD} {KEY} 8 5 15 0"), set())
+
+    def test_an_answer_may_come_later_than_the_event(self):
+        self.oracle.tell("begin", POD, KEY)
+        follower = self.follow()
+        follower.say(f"A {POD} {KEY} 7 1 11 0")
+        self.oracle.tell("settle", 200, "g")  # it has been looked at meanwhile
+        self.oracle.divergences.clear()
+        self.note("7 1 11")
+        self.assertEqual(self.found(), set())
+
+    def test_a_follower_that_starts_anew_is_told_anew(self):
+        self.note("7 1 11", "7 2 12")
+        self.follow().say(f"A {POD} {KEY} 7 1 11 1", f"U {POD} {KEY} 7 2 12 1 11")
+        self.assertEqual(self.found(), set())
+        self.followers[0].socket.close()
+        self.follow().say(f"A {POD} {KEY} 7 2 12 1")
+        self.assertEqual(self.found(), set())
+
+    def test_a_restored_server_goes_back(self):
+        self.note("7 1 11")
+        self.oracle.tell("backup")
+        self.note("7 2 12")
+        self.oracle.tell("restoring")
+        self.follow().say(f"A {POD} {KEY} 7 1 11 1", f"U {POD} {KEY} 7 2 12 1 11", f"U {POD} {KEY} 7 1 11 2 12")
+        self.oracle.tell("settle", 200, "g")  # it has been looked at meanwhile
+        self.oracle.divergences.clear()
+        self.oracle.tell("restore")
+        self.assertEqual(self.found(), set())
+
+    # --- classes of defects ---
+
+    def test_it_finds_a_lost_object(self):
+        self.assertEqual(self.after(), {"settled"})
+
+    def test_it_finds_an_object_that_is_not_the_newest(self):
+        self.assertEqual(self.after(f"A {POD} {KEY} 7 3 13 1"), {"settled"})
+
+    def test_it_finds_an_object_that_is_gone(self):
+        self.note("7 1 11", ("gone", 2))
+        self.follow().say(f"A {POD} {KEY} 7 1 11 0")
+        self.assertEqual(self.found(), {"settled"})
+
+    def test_it_finds_a_follower_that_is_not_there(self):
+        self.assertEqual(self.found("nobody"), {"settled"})
+
+    def test_it_finds_a_version_that_goes_back(self):
+        self.assertEqual(self.after(f"A {POD} {KEY} 7 2 12 1", f"U {POD} {KEY} 7 1 11 2 12"), {"history", "settled"})
+
+    def test_it_finds_what_is_told_twice(self):
+        self.assertEqual(self.after(f"A {POD} {KEY} 8 5 15 1", f"U {POD} {KEY} 8 5 15 5 15"), {"history"})
+
+    def test_it_finds_bytes_that_the_server_never_had(self):
+        self.assertEqual(self.after(f"A {POD} {KEY} 8 5 16 1"), {"history", "settled"})
+
+    def test_it_finds_a_wrong_old(self):
+        self.assertEqual(self.after(f"A {POD} {KEY} 7 1 11 1", f"U {POD} {KEY} 7 3 13 2 12", f"D {POD} {KEY} 7 4 13 0",
+                                    f"A {POD} {KEY} 8 5 15 0"), {"old"})
+
+    def test_it_finds_a_second_add(self):
+        self.assertEqual(self.after(f"A {POD} {KEY} 7 1 11 1", f"A {POD} {KEY} 8 5 15 0"), {"sequence"})
+
+    def test_it_finds_an_update_of_what_is_not_there(self):
+        self.assertIn("old", self.after(f"U {POD} {KEY} 8 5 15 5 15"))
+
+    def test_it_finds_an_update_that_joins_two_objects(self):
+        self.assertEqual(self.after(f"A {POD} {KEY} 7 3 13 1", f"U {POD} {KEY} 8 5 15 3 13"), {"old"})
+
+    def test_it_finds_a_delete_of_what_is_not_there(self):
+        self.assertEqual(self.after(f"D {POD} {KEY} 7 4 13 0", f"A {POD} {KEY} 8 5 15 0"), {"sequence"})
+
+    def test_it_finds_a_delete_that_nobody_did(self):
+        self.assertEqual(self.after(f"A {POD} {KEY} 8 5 15 1", f"D {POD} {KEY} 8 5 15 1"), {"history", "settled"})
+
+    def test_it_finds_a_delete_with_another_state_than_the_last(self):
+        self.assertEqual(self.after(f"A {POD} {KEY} 7 1 11 1", f"D {POD} {KEY} 7 4 11 0", f"A {POD} {KEY} 8 5 15 0"),
+                         {"history"})
+
+    def test_it_finds_what_is_not_followed(self):
+        self.assertIn("scope", self.after(f"A {POD} {KEY} 8 5 15 1", hello="f handler namespaces=1,2"))
+
+    def test_it_finds_what_two_shards_have_or_none(self):
+        self.note("7 1 11")
+        shards = [self.follow(f"{name} handler part=p") for name in "fg"]
+        self.assertEqual(self.found(), {"settled"})
+        shards[0].say(f"A {POD} {KEY} 7 1 11 1")
+        self.oracle.divergences.clear()
+        self.assertEqual(self.found(), set())
+        shards[1].say(f"A {POD} {KEY} 7 1 11 1")
+        wait_until(lambda: self.oracle.report()[1].get("g", {}).get("events") == 1, "both have it")
+        self.assertEqual(self.found(), {"settled"})
+
+    def test_it_finds_what_a_store_lacks_or_has_otherwise(self):
+        self.note("7 1 11")
+        follower = self.follow("f handler types=pods")
+        follower.say(f"A {POD} {KEY} 7 1 11 1")
+        self.assertEqual(self.found(), set())
+        right, other, extra = f"S {POD} {KEY} 7 1 11", f"S {POD} {KEY} 7 1 12", f"S {POD} soak-0/o-2 7 1 11"
+        # What should not be there is told when it comes, and at the end.
+        for stored, n in (([right], 0), ([], 1), ([other], 1), ([right, extra], 2)):
+            with self.subTest(stored=stored):
+                self.oracle.divergences.clear()
+                print("stores", PATIENCE_MS, file=self.oracle.process.stdin, flush=True)
+                self.assertEqual(follower.socket.recv(6), b"check\n")
+                follower.say(*stored, f"E {POD}")
+                self.oracle.wait_answer("stores")
+                self.assertEqual([promise for promise, _ in self.oracle.divergences], n * ["store"])
+
+    def test_it_takes_a_followers_own_word_that_something_is_wrong(self):
+        self.follow().say("X soak-0/o-1 is not in byApp=a1")
+        self.assertEqual(self.found(), {"follower"})
+
+    # --- kinformerd, and watches of the sidecar ---
+
+    def line(self, kind, rv, old=None, **members):
+        event = {"type": kind, "resource": POD, "key": KEY, "resourceVersion": str(rv), "initial": False,
+                 "finalStateUnknown": False, **members}
+        text = json.dumps(event, separators=(",", ":"))[:-1] + f',"object":{pod(rv)}'
+        return text + (f',"oldObject":{pod(old)}' if old else "") + "}"
+
+    def test_it_reads_the_lines_of_kinformerd(self):
+        self.note(pod_note(1), pod_note(2), ("gone", 0))
+        self.follow("f kinformerd").say(f'{{"type":"SYNCED","resource":"{POD}"}}', self.line("ADDED", 1),
+                                        self.line("MODIFIED", 2, old=1), self.line("DELETED", 3))
+        self.assertEqual(self.found(), set())
+
+    def test_it_finds_a_wrong_old_of_kinformerd(self):
+        self.note(pod_note(1), pod_note(2))
+        self.follow("f kinformerd").say(self.line("ADDED", 1), self.line("MODIFIED", 2, old=2))
+        self.assertEqual(self.found(), {"old"})
+
+    def watch(self, *lines):
+        self.follow("f watch").say(*lines)
+        return self.found()
+
+    def test_a_watch_may_begin_anew(self):
+        self.note(pod_note(1), pod_note(2), pod_note(3))
+        self.assertEqual(self.watch(f"B {POD}", f'W {POD} {{"type":"ADDED","object":{pod(1)}}}', f"E {POD}",
+                                    f'W {POD} {{"type":"MODIFIED","object":{pod(2)}}}', f"B {POD}",
+                                    f'W {POD} {{"type":"ADDED","object":{pod(3)}}}', f"E {POD}"), set())
+
+    def test_it_finds_a_list_that_goes_back(self):
+        self.note(pod_note(1), pod_note(2))
+        self.assertEqual(self.watch(f"B {POD}", f'W {POD} {{"type":"ADDED","object":{pod(2)}}}', f"E {POD}", f"B {POD}",
+                                    f'W {POD} {{"type":"ADDED","object":{pod(1)}}}', f"E {POD}"), {"history", "settled"})
+
+    def test_it_finds_a_list_without_what_is_there(self):
+        self.note(pod_note(1))
+        self.assertEqual(self.watch(f"B {POD}", f'W {POD} {{"type":"ADDED","object":{pod(1)}}}', f"E {POD}", f"B {POD}",
+                                    f"E {POD}"), {"history", "settled"})
+
+    def test_it_finds_other_bytes_in_a_watch(self):
+        self.note(pod_note(1))
+        self.assertEqual(self.watch(f"B {POD}", f'W {POD} {{"type":"ADDED","object":{pod(1, "y")}}}', f"E {POD}"),
+                         {"history", "settled"})
+
+    def test_it_finds_an_event_that_is_lost_before_a_watch_goes_on(self):
+        self.note(pod_note(1), pod_note(2))
+        self.assertEqual(self.watch(f"B {POD}", f'W {POD} {{"type":"ADDED","object":{pod(1)}}}', f"E {POD}"), {"settled"})
+
+    # --- leaders ---
+
+    def lead(self, *lines):
+        self.follow("f handler types=").say(*lines)
+        return self.found()
+
+    def test_leaders_may_follow_each_other(self):
+        self.assertEqual(self.lead("L a 1 100 101", "L a 1 200 300", "L b 2 250 251", "L b 2 400 401"), set())
+
+    def test_a_leader_that_was_halted_between_its_looks_at_the_clock_is_none_that_acts(self):
+        self.assertEqual(self.lead("L b 2 250 251", "L a 1 200 9000"), set())
+
+    def test_it_finds_two_leaders_whoever_tells_first(self):
+        self.assertEqual(self.lead("L a 1 100 101", "L b 2 250 251", "L a 1 252 253"), {"leader"})
+        self.oracle.divergences.clear()
+        self.followers[-1].say("L a 3 500 501", "L b 4 350 351")
+        self.assertEqual(self.found(), {"leader"})
+
+    def test_it_finds_two_leaders_across_a_restore(self):
+        self.oracle.tell("restore")
+        self.assertEqual(self.lead("L a 5 100 101", "L b 5 300 301", "L b 4 350 351"), set())
+        self.followers[-1].say("L a 5 400 401")
+        self.assertEqual(self.found(), {"leader"})
+
+    def test_it_finds_two_in_one_term(self):
+        self.assertEqual(self.lead("L a 1 100 101", "L b 1 200 201"), {"leader"})
+
+
+class Shortening(unittest.TestCase):
+    def test_the_shortest_schedule_that_shows_it_is_found(self):
+        steps = list(range(23))
+        self.assertEqual(schedule.shorten(steps, {5, 17}.issubset), [5, 17])
+        self.assertEqual(schedule.shorten(steps, lambda _: True), [])
+        self.assertEqual(schedule.shorten([3], {3}.issubset), [3])
+
+    def test_a_schedule_is_the_same_each_time_and_survives_a_file(self):
+        rounds = [schedule.draw_round(7, number, 20, ["a", "b"]) for number in range(30)]
+        self.assertEqual(rounds, [schedule.draw_round(7, number, 20, ["a", "b"]) for number in range(30)])
+        with tempfile.TemporaryDirectory() as folder:
+            schedule.write(folder + "/rounds", rounds)
+            self.assertEqual(schedule.read(folder + "/rounds"), rounds)
+        drawn = {step.name for steps in rounds for step in steps}
+        self.assertLess(set(schedule.FAULTS) | set(schedule.ACTS), drawn, "each kind comes")
+
+
+@needs_sim("a server of its own")
+class Soak(unittest.TestCase):
+    def run_rounds(self, seed, rounds, seconds, *args):
+        """Its run, and how it diverged, if it did."""
+        arguments = soak.parse(["--mode", "asan", "--rate", "150", "--round", str(seconds), *args])
+        run = soak.Run(arguments, seed, arguments.defect)
+        return run, run.run(lambda number: rounds[number] if number < len(rounds) else None)
+
+    def test_nothing_is_lost_through_faults_of_every_kind(self):
+        for seed in (*SEEDS, random.SystemRandom().randrange(1 << 31)):
+            print(f"seed {seed}")
+            with self.subTest(seed=seed):
+                run, problem = self.run_rounds(seed, [schedule.draw_round(seed, i, 8, soak.PARTS) for i in range(2)], 8)
+                self.assertIsNone(problem, f"seed {seed}, round {len(run.rounds) - 1}: {run.rounds[-1]}")
+                self.assertGreater(run.n_events(), 1000)
+                self.assertGreater(run.totals["sessions"], 50)
+                self.assertEqual(run.totals["divergences"], 0)
+                for name in (*soak.MODES, "kinformerd", "watcher"):
+                    self.assertGreater(run.streams[name]["events"], 100, name)
+
+    def test_a_follower_with_a_defect_is_found(self):
+        for defect, promise in (("drop=40", "settled"), ("old=40", "old"), ("store=40", "store")):
+            with self.subTest(defect=defect):
+                _, problem = self.run_rounds(1, [[]], 2, "--mode", "release", "--patience", "3", "--defect", defect)
+                self.assertRegex(problem or "", rf"(?m)^{promise}: in-order: ")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,83 @@
+"""The soak's report: what was tried, what was told, and what diverged."""
+
+import subprocess
+
+import schedule
+from harness import ROOT
+
+HEAD = """# The soak
+
+Written by `{command}`: {result}.
+
+| | |
+|---|---|
+| commit, build | {commit}, `MODE={mode}` |
+| seed | {seed} |
+| rounds, of {round:g} s each and the quiet behind it | {n_rounds} |
+| time | {minutes:.0f} min |
+| writes, {n_writes_second:.0f} a second | {n_writes} |
+| **events told and judged**, {n_events_second:.0f} a second | **{n_events}** |
+| lists and watches that were asked for | {n_reads} |
+| restarts of followers, kinformerd, clients | {n_restarts} |
+| writes through the sidecar, each read again there | {n_sessions}, of which {n_unread} were not answered |
+| terms of leaders | {n_terms} |
+| longest time from a write's answer to its being told | {staleness:.1f} s |
+| **divergences** | **{n_divergences}** |
+
+"""
+
+WHO = {
+    "by-key": "a library client, its queue by key",
+    "in-order": "one in order, by watch lists",
+    "coalesce": "one that is slow, and whose changes merge",
+    "namespaces": "one of two namespaces of the four",
+    "shard-0-2": "the first half, by uid",
+    "shard-1-2": "the other half",
+    "controller-a": "a controller with a queue behind a Lease",
+    "controller-b": "another",
+    "kinformerd": "the daemon's own events",
+    "watcher": "a raw client of its sidecar",
+}
+
+
+def commit():
+    done = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"], stdout=subprocess.PIPE, text=True,
+                          check=False)
+    return done.stdout.strip()
+
+
+def figures(run, problem):
+    totals, seconds = run.totals, max(run.seconds, 1)
+    return {
+        "result": "it diverged" if problem else "nothing diverged", "commit": commit(), "mode": run.arguments.mode,
+        "seed": run.seed, "round": run.arguments.round, "n_rounds": len(run.rounds), "minutes": seconds / 60,
+        "n_writes": totals["writes"], "n_writes_second": totals["writes"] / seconds, "n_events": run.n_events(),
+        "n_events_second": run.n_events() / seconds, "n_reads": run.n_reads,
+        "n_restarts": sum(stream["connections"] - 1 for stream in run.streams.values()),
+        "n_sessions": totals["sessions"], "n_unread": totals["unread"], "n_terms": totals["terms"],
+        "staleness": max(stream["staleness"] for stream in run.streams.values()) / 1000,
+        "n_divergences": totals["divergences"]}
+
+
+def faults(run):
+    lines = ["| fault | how often |", "|---|---|"]
+    names = (*schedule.FAULTS, *schedule.ACTS, "restore", "SIGKILL", "SIGSTOP", "reload")
+    lines += [f"| {name} | {run.tally[name]} |" for name in names]
+    return lines
+
+
+def streams(run):
+    lines = ["| who | | starts | events | longest staleness, s |", "|---|---|---|---|---|"]
+    for name, stream in sorted(run.streams.items()):
+        lines.append(f"| `{name}` | {WHO.get(name, '')} | {stream['connections']} | {stream['events']} | "
+                     f"{stream['staleness'] / 1000:.1f} |")
+    return lines
+
+
+def write(path, command, run, problem):
+    text = HEAD.format(command=command, **figures(run, problem))
+    text += "\n".join(["## Faults", "", *faults(run), "", "## Followers", "", *streams(run), ""])
+    if problem:
+        text += f"\n## What diverged\n\n```\n{problem}\n```\n"
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)

@@ -1,0 +1,533 @@
+#!/usr/bin/env python3
+"""The soak: writers, followers of every kind, every fault, and an oracle that knows what each must be told.
+
+    soak.py [--events N | --seconds N] [--seed N] [--rate N] [--round SECONDS] [--mode release|asan] [--report FILE]
+            [--schedule FILE] [--keep FOLDER]
+
+Rounds of changes and faults (schedule.py), each followed by quiet in which everybody must come to what the server has.
+Ends after so many events told by followers and judged, or so much time. At a divergence it prints seed and round, and
+looks for the shortest schedule that shows it, which --schedule repeats. The exit status is 0 without any.
+
+kinformer-sim is the server. The oracle (oracle.c) writes and judges; followers are follower.c in several modes,
+kinformerd with its sidecar, and clients of that. docs/testing.md says what is promised where.
+"""
+
+import argparse
+import collections
+import contextlib
+import json
+import os
+import random
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "integration"))
+
+import schedule  # pylint: disable=wrong-import-position
+from harness import ROOT, daemon_path, wait_until  # pylint: disable=wrong-import-position
+from sim import Sim  # pylint: disable=wrong-import-position
+
+ANSWER_SECONDS = 900
+MODES = ("by-key", "in-order", "coalesce", "namespaces", "shard-0-2", "shard-1-2")
+PARTS = (*MODES, "controller-a", "controller-b", "kinformerd", "watcher")
+TYPES = ("pods", "deployments.apps", "widgets.soak.kinformer.dev", "leases.coordination.k8s.io")
+
+# What a process may have more than at the first quiet: connections that are about to be closed.
+MORE_FILES, MORE_THREADS = 8, 4
+MORE_KIB = 96 * 1024
+# A fault that never comes: how many requests it would have been for is counted.
+COUNT = "list,watch,watchlist * 500 user-agent=kinformer skip=1000000000"
+
+MAX_TOLD = 20  # divergences of a round
+
+
+class Diverged(Exception):
+    pass
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
+
+
+# --- the oracle ------------------------------------------------------------------------------------
+
+
+class Oracle:
+    """The process that writes and judges; `divergences` are [[promise, text]]."""
+
+    def __init__(self, folder, mode, *args):
+        self.path = os.path.join(folder, "oracle")
+        self.divergences = []
+        self.answers = collections.deque()
+        self.changed = threading.Condition()
+        self.process = subprocess.Popen(
+            [os.path.join(ROOT, "build", mode, "soak", "oracle"), "--listen", self.path, *args],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+        self.wait_answer("start")
+
+    def _read(self):
+        for line in self.process.stdout:
+            answer = json.loads(line)
+            with self.changed:
+                if "diverges" in answer:
+                    self.divergences.append((answer["diverges"], answer["what"]))
+                else:
+                    self.answers.append(answer)
+                self.changed.notify()
+        with self.changed:
+            self.answers.append(None)
+            self.changed.notify()
+
+    def wait_answer(self, what):
+        with self.changed:
+            if not self.changed.wait_for(lambda: self.answers, ANSWER_SECONDS):
+                raise AssertionError(f"the oracle does not answer: {what}")
+            answer = self.answers.popleft()
+        if answer is None:
+            raise AssertionError(f"the oracle has ended with {self.process.wait()}: {what}")
+        return answer
+
+    def tell(self, *words):
+        """The answer, a dictionary."""
+        command = " ".join(map(str, words))
+        print(command, file=self.process.stdin, flush=True)
+        return self.wait_answer(command)
+
+    def report(self):
+        """(totals, {name: its totals})"""
+        totals, streams = self.tell("report"), {}
+        while "stream" in totals:
+            streams[totals["stream"]] = totals
+            totals = self.wait_answer("report")
+        return totals, streams
+
+    def end(self):
+        with contextlib.suppress(OSError):
+            self.process.stdin.close()
+        self.process.wait()
+        self.reader.join()
+        self.process.stdout.close()
+
+
+# --- the parts -------------------------------------------------------------------------------------
+
+
+class Part:
+    """A program that is killed, halted and started again; its log is appended to."""
+
+    def __init__(self, name, folder, command, env=None, stdout=None, is_judged=True):
+        self.name, self.command, self.env, self.stdout = name, command, env, stdout
+        self.log = os.path.join(folder, name + ".log")
+        self.is_judged = is_judged  # it tells the oracle by this name
+        self.level = None
+        self.n_starts = 0
+        self.start()
+
+    def start(self):
+        out = self.stdout() if self.stdout else None
+        with open(self.log, "a", encoding="utf-8") as log:
+            self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=out or log, stderr=log,
+                                            env={**os.environ, **(self.env or {})})
+        if out:
+            out.close()
+        self.level = None
+        self.n_starts += 1
+
+    def check(self):
+        """It must not end by itself: a sanitizer's finding is one, too."""
+        code = self.process.poll()
+        if code is not None:
+            raise Diverged(f"{self.name} ended with {code}: {self.log_text()[-3000:]}")
+
+    def log_text(self):
+        with open(self.log, encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def usage(self):
+        """Descriptors, threads, and KiB of memory."""
+        place = f"/proc/{self.process.pid}"
+        with open(place + "/status", encoding="utf-8") as file:
+            kib = next(int(line.split()[1]) for line in file if line.startswith("VmRSS"))
+        return len(os.listdir(place + "/fd")), len(os.listdir(place + "/task")), kib
+
+    def is_level(self, has_sanitizer):
+        """Whether it has no more than at its first quiet."""
+        files, threads, kib = self.usage()
+        if self.level is None:
+            self.level = (files, threads, kib)
+        return files <= self.level[0] + MORE_FILES and threads <= self.level[1] + MORE_THREADS and \
+            (has_sanitizer or kib <= 2 * self.level[2] + MORE_KIB)
+
+
+class Cast:
+    """All parts of one run."""
+
+    def __init__(self, folder, arguments, seed, server, defect=None):
+        self.folder, self.mode, self.server = folder, arguments.mode, server
+        self.port = free_port()
+        self.oracle = Oracle(folder, arguments.mode, "--seed", str(seed), *server.oracle_arguments, "--sidecar",
+                             f"http://127.0.0.1:{self.port}")
+        self.n_reloads = 0
+        self.parts = {}
+        try:
+            self.add_followers(defect)
+            self.add_sidecar()
+        except BaseException:
+            self.end()
+            raise
+
+    def add(self, name, *args, **kwargs):
+        self.parts[name] = Part(name, self.folder, *args, **kwargs)
+
+    def add_followers(self, defect):
+        program = os.path.join(ROOT, "build", self.mode, "soak", "follower")
+        env = {"KUBECONFIG": self.server.kubeconfig}
+        for mode in MODES:
+            self.add(mode, [program, mode, self.oracle.path, mode, *([defect] if defect and mode == "in-order" else [])],
+                     env=env)
+        for name in ("controller-a", "controller-b"):
+            self.add(name, [program, name, self.oracle.path, "controller"], env=env)
+
+    def add_sidecar(self):
+        self.write_config()
+        self.add("kinformerd", [daemon_path(self.mode), "--config", self.config], stdout=self.connect_kinformerd)
+        self.add("watcher", [sys.executable, "-B", os.path.join(HERE, "watcher.py"), "watcher", self.oracle.path,
+                             f"127.0.0.1:{self.port}"])
+
+    @property
+    def config(self):
+        return os.path.join(self.folder, "kinformerd.yaml")
+
+    def write_config(self):
+        """Each reload has another one: a type comes or goes, which does not disturb the others."""
+        lines = [f"kubeconfig: {self.server.kubeconfig}", "events: json", "eventsObjects: true", "log: info",
+                 f'listen: ["127.0.0.1:{self.port}"]', "passThrough: true", "resources:"]
+        for resource in TYPES + (("namespaces",) if self.n_reloads % 2 else ()):
+            lines += [f"- resource: {resource}", "  watchTimeout: 20s", "  silentAfter: 6s", "  backoffBase: 50ms",
+                      "  backoffMax: 1s", "  maxObjectBytes: 1000000"]
+            lines.append("  indices: [{name: byApp, path: metadata.labels.app}]")
+        with open(self.config, "w", encoding="utf-8") as file:
+            file.write("\n".join(lines) + "\n")
+
+    def connect_kinformerd(self):
+        stream = socket.socket(socket.AF_UNIX)
+        stream.connect(self.oracle.path)
+        stream.sendall(b"hello kinformerd kinformerd\n")
+        return stream
+
+    def reload(self):
+        self.n_reloads += 1
+        self.write_config()
+        self.parts["kinformerd"].process.send_signal(signal.SIGHUP)
+
+    def judged(self):
+        return [part.name for part in self.parts.values() if part.is_judged]
+
+    def end(self):
+        for part in self.parts.values():
+            part.kill()
+        self.oracle.end()
+
+
+class SimServer:
+    """kinformer-sim; the oracle's writers reach it by a unix socket of their own."""
+
+    def __init__(self, folder, mode, seed):
+        self.socket = os.path.join(folder, "server")
+        self.sim = Sim("--tls", "--listen", "unix:" + self.socket, "--no-workloads", "--fault-listen", "127.0.0.1:0",
+                       "--load", os.path.join(HERE, "widgets.yaml"), "--seed", str(seed), "--log-level", "warn", mode=mode)
+        self.kubeconfig = self.sim.kubeconfig
+        self.oracle_arguments = ["--server", "http://localhost", "--unix", self.socket]
+        self.tally = collections.Counter()
+        self.n_reads = 0  # lists and watches that were asked for
+        wait_until(lambda: self.sim.fault_address, "the address for faults")
+        self.add_fault(COUNT)
+
+    @property
+    def process(self):
+        return self.sim.process
+
+    def add_fault(self, line):
+        status, answer = self.sim.control("POST", "/faults", line)
+        if status not in (200, 201):
+            raise AssertionError(f"{line}: {status} {answer}")
+
+    def end_faults(self, names):
+        """`names`: line -> kind of fault. Counts what they hit."""
+        for fault in self.sim.control("GET", "/faults")[1]["faults"]:
+            if fault["spec"] == COUNT:
+                self.n_reads += fault["requests"]
+            else:
+                self.tally[names[fault["spec"]]] += fault["hits"]
+        self.sim.control("DELETE", "/faults")
+        self.add_fault(COUNT)
+
+    def end(self):
+        self.sim.stop()
+
+    def kill(self):
+        self.sim.kill()
+
+
+# --- a round ---------------------------------------------------------------------------------------
+
+
+class Round:
+    """Steps while everybody works, and then quiet."""
+
+    def __init__(self, cast, steps, arguments):
+        self.cast, self.server, self.oracle, self.steps = cast, cast.server, cast.oracle, steps
+        self.rate, self.patience_ms = arguments.rate, int(1000 * arguments.patience)
+        self.halted = {}  # name -> when it goes on
+        self.killed = {}  # name -> when it is started again
+        self.faults = {}  # line -> kind
+
+    def run(self, seconds):
+        began = time.monotonic()
+        if any(step.what == "restore" for step in self.steps):
+            self.quietly(lambda: (self.server.sim.act("backup"), self.oracle.tell("backup")))
+        self.oracle.tell("lies", int(schedule.lies(self.steps)))
+        self.oracle.tell("go", self.rate)
+        steps = collections.deque(self.steps)
+        while (now := time.monotonic() - began) < seconds:
+            while steps and steps[0].at <= now:
+                self.do(steps.popleft())
+            self.revive(time.monotonic())
+            time.sleep(0.02)
+        self.come_to_rest()
+
+    def process(self, name):
+        return self.server.process if name == "server" else self.cast.parts[name].process
+
+    def quietly(self, act):
+        """While nobody writes, for which nobody is halted."""
+        self.go_on(list(self.halted))
+        self.oracle.tell("pause")
+        act()
+        self.oracle.tell("go", self.rate)
+
+    def do(self, step):
+        if step.what in ("fault", "act"):
+            self.go_on(["server"])  # who is halted takes no faults
+        if step.what == "fault":
+            self.faults[step.detail] = step.name
+            self.server.add_fault(step.detail)
+        elif step.what == "act":
+            self.server.sim.act(step.name)
+            self.server.tally[step.name] += 1
+        elif step.what == "restore":
+            self.quietly(self.restore)
+            self.server.tally["restore"] += 1
+        elif step.name != "server" and step.name in self.killed:
+            return
+        elif step.what == "reload":
+            self.cast.reload()
+            self.server.tally["reload"] += 1
+        elif step.what == "kill":
+            self.go_on([step.name])
+            self.cast.parts[step.name].kill()
+            self.killed[step.name] = time.monotonic() + step.detail / 4
+            self.server.tally["SIGKILL"] += 1
+        else:
+            self.process(step.name).send_signal(signal.SIGSTOP)
+            self.halted[step.name] = time.monotonic() + step.detail
+            self.server.tally["SIGSTOP"] += 1
+
+    def restore(self):
+        self.oracle.tell("restoring")
+        self.server.sim.act("restore")
+        self.oracle.tell("restore")
+
+    def go_on(self, names):
+        for name in names:
+            if self.halted.pop(name, None) is not None:
+                self.process(name).send_signal(signal.SIGCONT)
+
+    def revive(self, now):
+        self.go_on([name for name, until in self.halted.items() if until <= now])
+        for name in [name for name, until in self.killed.items() if until <= now]:
+            del self.killed[name]
+            self.cast.parts[name].start()
+
+    def come_to_rest(self):
+        self.revive(float("inf"))
+        self.server.end_faults(self.faults)
+        self.oracle.tell("pause")
+        if schedule.lies(self.steps):
+            self.server.sim.act("expire")
+        self.judge()
+
+    def judge(self):
+        oracle = self.oracle
+        for part in self.cast.parts.values():
+            part.check()
+        oracle.tell("lists", "server", self.patience_ms)
+        oracle.tell("settle", self.patience_ms, *self.cast.judged())
+        if not oracle.divergences:
+            oracle.tell("stores", self.patience_ms)
+            oracle.tell("lists", "sidecar", self.patience_ms)
+            oracle.tell("mirrors", self.patience_ms)
+            oracle.tell("lies", 0)
+            oracle.tell("forget")
+            self.check_levels()
+        if oracle.divergences:
+            lines = [f"{promise}: {what}" for promise, what in oracle.divergences]
+            raise Diverged("\n".join(lines[:MAX_TOLD] + [f"and {len(lines) - MAX_TOLD} more"] * (len(lines) > MAX_TOLD)))
+
+    def check_levels(self):
+        has_sanitizer = self.cast.mode != "release"
+        for part in self.cast.parts.values():
+            part.check()
+            deadline = time.monotonic() + 20
+            while not part.is_level(has_sanitizer):
+                if time.monotonic() > deadline:
+                    raise Diverged(f"{part.name} has {part.usage()} (descriptors, threads, KiB) and had {part.level}")
+                time.sleep(0.2)
+
+
+# --- a run -----------------------------------------------------------------------------------------
+
+
+class Run:
+    def __init__(self, arguments, seed, defect=None):
+        self.arguments, self.seed, self.defect = arguments, seed, defect
+        self.rounds = []  # that were begun
+        self.totals = {}
+        self.streams = {}
+        self.tally = collections.Counter()
+        self.n_reads = 0
+        self.seconds = 0
+
+    def run(self, rounds):
+        """`rounds(number)`: the steps of a round, or None at the end. Returns None, or how it diverged."""
+        began = time.monotonic()
+        with tempfile.TemporaryDirectory(prefix="kinformer-soak-") as folder:
+            if self.arguments.keep:
+                folder = tempfile.mkdtemp(dir=self.arguments.keep)
+            server = SimServer(folder, self.arguments.mode, self.seed)
+            try:
+                cast = Cast(folder, self.arguments, self.seed, server, self.defect)
+                try:
+                    return self.follow(cast, rounds)
+                finally:
+                    self.totals, self.streams = cast.oracle.report()
+                    self.tally, self.n_reads = server.tally, server.n_reads
+                    self.seconds = time.monotonic() - began
+                    cast.end()
+            finally:
+                server.kill()
+
+    def follow(self, cast, rounds):
+        while (steps := rounds(len(self.rounds))) is not None:
+            self.rounds.append(steps)
+            try:
+                Round(cast, steps, self.arguments).run(self.arguments.round)
+            except (Diverged, AssertionError) as problem:
+                return str(problem)
+            self.totals, self.streams = cast.oracle.report()
+            self.say(cast)
+        return None
+
+    def n_events(self):
+        return sum(stream["events"] for stream in self.streams.values())
+
+    def say(self, cast):
+        print(f"round {len(self.rounds) - 1}: {self.n_events()} events, {self.totals['writes']} writes, "
+              f"{sum(part.n_starts for part in cast.parts.values()) - len(cast.parts)} restarts", flush=True)
+
+
+def is_over(arguments, run, began):
+    if arguments.events:
+        return run.n_events() >= arguments.events
+    return time.monotonic() - began >= arguments.seconds
+
+
+def soak(arguments, seed):
+    """The run, and how it diverged, if it did."""
+    run, began = Run(arguments, seed, arguments.defect), time.monotonic()
+    given = schedule.read(arguments.schedule) if arguments.schedule else None
+
+    def rounds(number):
+        if given is not None:
+            return given[number] if number < len(given) else None
+        return None if is_over(arguments, run, began) else \
+            schedule.draw_round(seed, number, arguments.round, PARTS)
+    return run, run.run(rounds)
+
+
+def shrink(arguments, seed, steps):
+    """The shortest schedule of one round that diverges; what does so only now and then is given three tries."""
+    def fails(shorter):
+        for _ in range(3):
+            problem = Run(arguments, seed, arguments.defect).run(
+                lambda number: shorter if number == 0 else None)
+            if problem:
+                print(f"{len(shorter)} steps show it", flush=True)
+                return True
+        return False
+    return schedule.shorten(steps, fails) if fails(steps) else None
+
+
+def tell_divergence(arguments, seed, run, problem):
+    print(f"DIVERGED: seed {seed}, round {len(run.rounds) - 1}\n{problem}")
+    for step in run.rounds[-1]:
+        print("  ", *step)
+    if not arguments.shrink:
+        return
+    steps = shrink(arguments, seed, run.rounds[-1])
+    if steps is None:
+        print("the round alone does not show it")
+        return
+    schedule.write(arguments.shrink, [steps])
+    print(f"the shortest schedule that shows it, in {arguments.shrink}:")
+    for step in steps:
+        print("  ", *step)
+
+
+def parse(argv):
+    parser = argparse.ArgumentParser(description="writers, followers, faults, and an oracle")
+    parser.add_argument("--events", type=int, help="how many, told by followers and judged")
+    parser.add_argument("--seconds", type=float, default=120, help="the time, without --events [120]")
+    parser.add_argument("--seed", type=int, help="of all that is drawn [drawn]")
+    parser.add_argument("--rate", type=int, default=0, help="writes a second, at the most [as many as can be]")
+    parser.add_argument("--round", type=float, default=20, help="seconds of a round [20]")
+    parser.add_argument("--patience", type=float, default=90, help="seconds until all must have come to rest [90]")
+    parser.add_argument("--mode", default="release", help="the build that is tested [release]")
+    parser.add_argument("--report", help="a file for the report")
+    parser.add_argument("--schedule", help="a file of rounds, in place of those of the seed")
+    parser.add_argument("--shrink", default="soak-schedule.json", help="a file for the shortest schedule that diverges")
+    parser.add_argument("--keep", help="a folder for the logs")
+    parser.add_argument("--defect", help="of follower.c, for the follower in-order")
+    return parser.parse_args(argv)
+
+
+def main(argv):
+    arguments = parse(argv)
+    seed = arguments.seed if arguments.seed is not None else random.SystemRandom().randrange(1 << 31)
+    print(f"seed {seed}", flush=True)
+    run, problem = soak(arguments, seed)
+    if problem:
+        tell_divergence(arguments, seed, run, problem)
+    if arguments.report:
+        import report  # pylint: disable=import-outside-toplevel
+        report.write(arguments.report, "make soak " + shlex.quote("ARGS=" + " ".join(argv)), run, problem)
+    print(run.totals, dict(run.tally))
+    return 1 if problem else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
