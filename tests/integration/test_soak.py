@@ -127,6 +127,18 @@ class OracleTest(unittest.TestCase):
         self.oracle.tell("restore")
         self.assertEqual(self.found(), set())
 
+    def test_a_restored_server_has_another_object_of_that_name(self):
+        self.note("7 1 11")
+        self.oracle.tell("backup")
+        self.note("7 2 12", ("gone", 0), "8 4 14")
+        self.oracle.tell("restore")
+        self.note(("gone", 0))
+        for lines in ((f"A {POD} {KEY} 8 4 14 1", f"D {POD} {KEY} 8 4 14 1", f"A {POD} {KEY} 7 1 11 0", f"D {POD} {KEY} 7 2 11 0"),
+                      (f"A {POD} {KEY} 7 1 11 1", f"D {POD} {KEY} 7 2 11 0")):
+            self.follow().say(*lines)
+            self.assertEqual(self.found(), set())
+            self.followers[-1].socket.close()
+
     # --- classes of defects ---
 
     def test_it_finds_a_lost_object(self):
@@ -306,7 +318,7 @@ class Shortening(unittest.TestCase):
 class Soak(unittest.TestCase):
     def run_rounds(self, seed, rounds, seconds, *args):
         """Its run, and how it diverged, if it did."""
-        arguments = soak.parse(["--mode", "asan", "--rate", "150", "--round", str(seconds), *args])
+        arguments = soak.parse(["--mode", "asan", "--no-clients", "--rate", "150", "--round", str(seconds), *args])
         run = soak.Run(arguments, seed, arguments.defect)
         return run, run.run(lambda number: rounds[number] if number < len(rounds) else None)
 

@@ -3,10 +3,11 @@
  *
  *     follower NAME SOCKET MODE [DEFECT]
  *
- *   by-key, in-order  an informer of each type, with that queue
+ *   by-key            an informer of each type with that queue, by compressed lists
+ *   in-order          the default queue, by watch lists
  *   coalesce          in order, with a handler that is slow, and merges what waits for it
  *   namespaces        the namespaces soak-0 and soak-2, as one informer of each type
- *   shard-I-N         the part I of N of each type, by the hashes of uids
+ *   shard-I-N         the part I of N of each type, by the hashes of uids, and by watch lists
  *   controller        makes a ConfigMap for each widget while it leads
  *
  * KUBECONFIG says which server. On "check" from the oracle it says what its stores have, after it has
@@ -26,6 +27,8 @@
 
 #define N_INDICES 2
 #define SLOW_NS   300000
+#define RETRY_NS  100000000
+#define MAX_TRIES 100
 
 struct followed {
     const char *resource;
@@ -191,52 +194,76 @@ static void answer_checks(void)
 
 /* --- modes --- */
 
-/* Short times, so that a fault of a minute is found within a round. */
-static void set_times(struct kinf_informer_options *options)
+/* Short times, so that there is much to fail, and what failed is found within a round. */
+static void set_bounds(struct kinf_informer_options *options)
 {
-    options->watch_timeout_ms = 20000;
+    options->watch_timeout_ms = 5000;
     options->silent_after_ms = 6000;
     options->backoff_base_ms = 50;
     options->backoff_max_ms = 1000;
-    options->wait_out_refusals = true;
+    options->max_object_bytes = 1000000; /* less than what grows (schedule.py) */
 }
 
-static int start_informer(struct kinf_client *client, struct followed *followed,
-                          const struct kinf_informer_options *options, struct kinf_error *err)
+static int make_informer(struct kinf_client *client, struct followed *followed,
+                         const struct kinf_informer_options *options, struct kinf_error *err)
 {
-    return kinf_informer_new(client, options, &followed->informer, err) < 0
-               ? -1
-               : kinf_informer_start(followed->informer, err);
+    return kinf_informer_new(client, options, &followed->informer, err);
 }
 
-static int start_namespaces(struct kinf_client *client, struct followed *followed,
-                            const struct kinf_informer_options *options, struct kinf_error *err)
+static int make_namespaces(struct kinf_client *client, struct followed *followed,
+                           const struct kinf_informer_options *options, struct kinf_error *err)
 {
     static const char *const names[] = { "soak-0", "soak-2" };
 
-    return kinf_namespaces_new(client, options, names, 2, &followed->namespaces, err) < 0
-               ? -1
-               : kinf_namespaces_start(followed->namespaces, err);
+    return kinf_namespaces_new(client, options, names, 2, &followed->namespaces, err);
+}
+
+/* A server that is away, or halted, when we start is waited for. */
+static int make_patiently(bool is_of_namespaces, struct kinf_client *client,
+                          struct followed *followed, const struct kinf_informer_options *options,
+                          struct kinf_error *err)
+{
+    const struct timespec pause = { 0, RETRY_NS };
+    int failed = -1;
+
+    for (int i = 0; failed < 0 && i < MAX_TRIES; i++) {
+        if (i != 0)
+            nanosleep(&pause, NULL);
+        failed = is_of_namespaces ? make_namespaces(client, followed, options, err)
+                                  : make_informer(client, followed, options, err);
+    }
+    return failed;
+}
+
+static int start_informer(struct followed *followed, struct kinf_error *err)
+{
+    return followed->namespaces != NULL ? kinf_namespaces_start(followed->namespaces, err)
+                                        : kinf_informer_start(followed->informer, err);
 }
 
 static int start_type(struct kinf_client *client, const char *mode, const char *selector,
                       struct followed *followed, struct kinf_error *err)
 {
     struct kinf_informer_options options = KINF_INFORMER_OPTIONS_INIT;
+    bool is_by_key = strcmp(mode, "by-key") == 0;
 
-    set_times(&options);
+    set_bounds(&options);
     options.resource = followed->resource;
     options.shard_selector = selector;
     options.indices = indices;
     options.n_indices = N_INDICES;
-    options.fifo_order = strcmp(mode, "by-key") == 0 ? KINF_FIFO_KEYED : KINF_FIFO_IN_ORDER;
+    options.fifo_order = is_by_key ? KINF_FIFO_KEYED : KINF_FIFO_IN_ORDER;
+    options.initial = strcmp(mode, "in-order") == 0 || selector != NULL ? KINF_INITIAL_WATCHLIST
+                                                                        : KINF_INITIAL_AUTO;
+    options.accept_gzip = is_by_key;
     options.handler.on_add = on_add;
     options.handler.on_update = on_update;
     options.handler.on_delete = on_delete;
     options.handler.ctx = followed;
     options.handler.backlog = is_slow ? KINF_BACKLOG_COALESCE : KINF_BACKLOG_UNBOUNDED;
-    return strcmp(mode, "namespaces") == 0 ? start_namespaces(client, followed, &options, err)
-                                           : start_informer(client, followed, &options, err);
+    return make_patiently(strcmp(mode, "namespaces") == 0, client, followed, &options, err) < 0
+               ? -1
+               : start_informer(followed, err);
 }
 
 static int start_types(struct kinf_client *client, const char *mode, const char *selector,

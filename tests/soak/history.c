@@ -243,12 +243,13 @@ uint64_t history_find(uint64_t id, uint64_t from, const struct version *version)
     return SOAK_NONE;
 }
 
-uint64_t history_find_deletion(uint64_t id, uint64_t from, uint64_t uid, uint64_t rv)
+uint64_t history_find_deletion(uint64_t id, uint64_t from, uint64_t uid, uint64_t rv, uint64_t sum)
 {
     for (uint64_t i = first_from(id, from); i < history_n_entries(id); i++) {
         struct soak_entry *entry = &objects[id].entries[i - objects[id].n_forgotten];
 
         if (!entry->is_deletion || entry->version.uid != uid ||
+            (sum != 0 && entry->version.sum != sum) ||
             (rv != 0 && entry->version.rv != 0 && entry->version.rv != rv))
             continue;
         if (rv != 0)
@@ -302,12 +303,14 @@ void history_begin_restore(void)
 void history_restore(void)
 {
     for (size_t id = 0; id < soak_n_objects(); id++) {
-        const struct soak_entry *backup = &objects[id].backup;
+        const struct version *backup = &objects[id].backup.version;
+        const struct soak_entry *live = history_live(id);
 
-        if (backup->version.uid != 0)
-            history_note(id, &backup->version);
-        else
+        if (live != NULL && live->version.uid != backup->uid)
             history_note_gone(id, 0);
+        if (backup->uid != 0)
+            history_note(id, backup);
+        objects[id].is_in_flight = false;
     }
 }
 

@@ -76,9 +76,9 @@ const struct soak_entry *history_head(uint64_t id);
 const struct soak_entry *history_live(uint64_t id);
 /* From `from` on the first one that is this state; SOAK_NONE: none. */
 uint64_t history_find(uint64_t id, uint64_t from, const struct version *version);
-/* From `from` on the first deletion of the object with this uid, at this version (0: at any);
- * SOAK_NONE: none. What nobody knew becomes known. */
-uint64_t history_find_deletion(uint64_t id, uint64_t from, uint64_t uid, uint64_t rv);
+/* From `from` on the first deletion of the object with this uid, at this version, of the state with
+ * this sum (0: of any); SOAK_NONE: none. A version that nobody knew becomes known. */
+uint64_t history_find_deletion(uint64_t id, uint64_t from, uint64_t uid, uint64_t rv, uint64_t sum);
 /* Whether one of the states in [from, to) has this sum. */
 bool history_has_sum(uint64_t id, uint64_t from, uint64_t to, uint64_t sum);
 const struct soak_entry *history_entry(uint64_t id, uint64_t number);

@@ -74,9 +74,15 @@ def streams(run):
     return lines
 
 
+def clients(run):
+    lines = ["Others' clients of the sidecar, which are compared with the server whenever all is quiet:", "",
+             "| who | starts | lines |", "|---|---|---|"]
+    return lines + [f"| `{name}` | {n_starts} | {n_lines} |" for name, (n_starts, n_lines) in sorted(run.clients.items())]
+
+
 def write(path, command, run, problem):
     text = HEAD.format(command=command, **figures(run, problem))
-    text += "\n".join(["## Faults", "", *faults(run), "", "## Followers", "", *streams(run), ""])
+    text += "\n".join(["## Faults", "", *faults(run), "", "## Followers", "", *streams(run), "", *clients(run), ""])
     if problem:
         text += f"\n## What diverged\n\n```\n{problem}\n```\n"
     with open(path, "w", encoding="utf-8") as file:

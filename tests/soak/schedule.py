@@ -51,32 +51,39 @@ def fault_line(kind, chance):
         "lost-answer": lambda: f"write configmaps,leases {chance.choice(('reset', 'cut', '500 late', 'hang=6s late'))}",
         "lost-request": lambda: f"write configmaps,leases {chance.choice(('reset early', 'cut early', 'hang=3s'))}",
     }[kind]()
-    return f"{line} user-agent=kinformer p={chance.choice((0.3, 0.6, 1))} for={chance.randrange(1, 6)}s"
+    return f"{line} user-agent=kinformer p={chance.choice((0.3, 0.6, 1))} for={chance.randrange(2, 9)}s"
 
 
 FAULTS = ("code", "login", "hang", "refuse", "reset", "cut", "close", "truncate", "stall", "drip", "flip", "gzip", "empty",
           "grow", "twice", "error", "bookmark", "refused-write", "lost-answer", "lost-request")
 ACTS = ("drop", "expire", "rotate")
 
+# A watch that goes on meets no fault: by these everybody asks again.
+ASK_AGAIN = {**dict.fromkeys(FAULTS, "drop"),
+             **dict.fromkeys(("refuse", "gzip", "empty", "grow", "drip", "truncate"), "expire")}
 
-def draw_step(chance, seconds, parts):
-    """`parts`: who can be killed and halted."""
+
+def draw_steps(chance, seconds, parts):
+    """One or two; `parts`: who can be killed and halted."""
     at = round(chance.uniform(0, seconds * 0.8), 2)
     what = chance.choices(("fault", "kill", "halt", "reload", "act"), (60, 14, 12, 4, 10))[0]
     if what == "fault":
         kind = chance.choice(FAULTS)
-        return Step(at, what, kind, fault_line(kind, chance))
+        steps = [Step(at, what, kind, fault_line(kind, chance))]
+        return steps + [Step(round(at + 0.1, 2), "act", ASK_AGAIN[kind], "")] * (chance.random() < 0.5)
     if what == "act":
-        return Step(at, what, chance.choice(ACTS), "")
+        return [Step(at, what, chance.choice(ACTS), "")]
     if what == "reload":
-        return Step(at, what, "kinformerd", "")
+        return [Step(at, what, "kinformerd", "")]
     victims = [*parts, "server"] if what == "halt" else parts
-    return Step(at, what, chance.choice(victims), round(chance.uniform(0.1, 4), 2))
+    return [Step(at, what, chance.choice(victims), round(chance.uniform(0.1, 4), 2))]
 
 
 def draw_round(seed, number, seconds, parts):
     chance = random.Random(f"{seed}/{number}")
-    steps = [draw_step(chance, seconds, parts) for _ in range(chance.randint(3, 4 + int(seconds)))]
+    steps = []
+    for _ in range(chance.randint(3, 4 + int(seconds))):
+        steps += draw_steps(chance, seconds, parts)
     if chance.random() < 0.15:
         steps.append(Step(round(seconds * 0.5, 2), "restore", "server", ""))
     return sorted(steps)

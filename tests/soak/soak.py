@@ -2,7 +2,7 @@
 """The soak: writers, followers of every kind, every fault, and an oracle that knows what each must be told.
 
     soak.py [--events N | --seconds N] [--seed N] [--rate N] [--round SECONDS] [--mode release|asan] [--report FILE]
-            [--schedule FILE] [--keep FOLDER]
+            [--schedule FILE] [--keep FOLDER] [--no-clients]
 
 Rounds of changes and faults (schedule.py), each followed by quiet in which everybody must come to what the server has.
 Ends after so many events told by followers and judged, or so much time. At a divergence it prints seed and round, and
@@ -30,13 +30,14 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "integration"))
 
+import clients  # pylint: disable=wrong-import-position
 import schedule  # pylint: disable=wrong-import-position
 from harness import ROOT, daemon_path, wait_until  # pylint: disable=wrong-import-position
 from sim import Sim  # pylint: disable=wrong-import-position
 
 ANSWER_SECONDS = 900
 MODES = ("by-key", "in-order", "coalesce", "namespaces", "shard-0-2", "shard-1-2")
-PARTS = (*MODES, "controller-a", "controller-b", "kinformerd", "watcher")
+PARTS = (*MODES, "controller-a", "controller-b", "kinformerd", "watcher", *clients.NAMES)
 TYPES = ("pods", "deployments.apps", "widgets.soak.kinformer.dev", "leases.coordination.k8s.io")
 
 # What a process may have more than at the first quiet: connections that are about to be closed.
@@ -136,7 +137,7 @@ class Part:
     def start(self):
         out = self.stdout() if self.stdout else None
         with open(self.log, "a", encoding="utf-8") as log:
-            self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=out or log, stderr=log,
+            self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=out or log, stderr=log,
                                             env={**os.environ, **(self.env or {})})
         if out:
             out.close()
@@ -156,6 +157,7 @@ class Part:
     def kill(self):
         self.process.kill()
         self.process.wait()
+        self.process.stdin.close()  # some of the clients run until then
 
     def usage(self):
         """Descriptors, threads, and KiB of memory."""
@@ -173,6 +175,24 @@ class Part:
             (has_sanitizer or kib <= 2 * self.level[2] + MORE_KIB)
 
 
+class Client(Part):
+    """One whose lines are read here (clients.py), and not by the oracle. It may end when its watch does."""
+
+    def __init__(self, name, folder, command):
+        self.state, self.n_events = None, 0
+        super().__init__(name, folder, command, stdout=self.make_pipe, is_judged=False)
+
+    def make_pipe(self):
+        self.n_events += self.state.n_events if self.state else 0
+        read, write = os.pipe()
+        self.state = clients.State(os.fdopen(read, encoding="utf-8"))
+        return os.fdopen(write, "wb")
+
+    def check(self):
+        if self.process.poll() is not None:
+            self.start()
+
+
 class Cast:
     """All parts of one run."""
 
@@ -186,6 +206,7 @@ class Cast:
         try:
             self.add_followers(defect)
             self.add_sidecar()
+            self.add_clients(clients.NAMES if arguments.clients else ())
         except BaseException:
             self.end()
             raise
@@ -208,6 +229,20 @@ class Cast:
         self.add("watcher", [sys.executable, "-B", os.path.join(HERE, "watcher.py"), "watcher", self.oracle.path,
                              f"127.0.0.1:{self.port}"])
 
+    def add_clients(self, names):
+        kubeconfig = os.path.join(self.folder, "sidecar.kubeconfig")
+        with open(kubeconfig, "w", encoding="utf-8") as file:
+            file.write("apiVersion: v1\nkind: Config\nclusters:\n- name: sidecar\n  cluster:\n"
+                       f"    server: http://127.0.0.1:{self.port}\nusers:\n- name: soak\n  user: {{}}\n"
+                       "contexts:\n- name: soak\n  context: {cluster: sidecar, user: soak}\ncurrent-context: soak\n")
+        for name in names:
+            command = clients.command(name, kubeconfig, self.folder)
+            if command is not None:
+                self.parts[name] = Client(name, self.folder, command)
+
+    def clients(self):
+        return [part for part in self.parts.values() if not part.is_judged]
+
     @property
     def config(self):
         return os.path.join(self.folder, "kinformerd.yaml")
@@ -217,7 +252,7 @@ class Cast:
         lines = [f"kubeconfig: {self.server.kubeconfig}", "events: json", "eventsObjects: true", "log: info",
                  f'listen: ["127.0.0.1:{self.port}"]', "passThrough: true", "resources:"]
         for resource in TYPES + (("namespaces",) if self.n_reloads % 2 else ()):
-            lines += [f"- resource: {resource}", "  watchTimeout: 20s", "  silentAfter: 6s", "  backoffBase: 50ms",
+            lines += [f"- resource: {resource}", "  watchTimeout: 5s", "  silentAfter: 6s", "  backoffBase: 50ms",
                       "  backoffMax: 1s", "  maxObjectBytes: 1000000"]
             lines.append("  indices: [{name: byApp, path: metadata.labels.app}]")
         with open(self.config, "w", encoding="utf-8") as file:
@@ -332,8 +367,8 @@ class Round:
         elif step.what == "restore":
             self.quietly(self.restore)
             self.server.tally["restore"] += 1
-        elif step.name != "server" and step.name in self.killed:
-            return
+        elif step.name in self.killed or step.name not in ("server", *self.cast.parts):
+            return  # it is down, or not here
         elif step.what == "reload":
             self.cast.reload()
             self.server.tally["reload"] += 1
@@ -363,6 +398,10 @@ class Round:
             del self.killed[name]
             self.cast.parts[name].start()
 
+        for part in self.cast.clients():
+            if part.name not in self.killed:
+                part.check()
+
     def come_to_rest(self):
         self.revive(float("inf"))
         self.server.end_faults(self.faults)
@@ -381,6 +420,7 @@ class Round:
             oracle.tell("stores", self.patience_ms)
             oracle.tell("lists", "sidecar", self.patience_ms)
             oracle.tell("mirrors", self.patience_ms)
+            self.check_clients()
             oracle.tell("lies", 0)
             oracle.tell("forget")
             self.check_levels()
@@ -388,9 +428,16 @@ class Round:
             lines = [f"{promise}: {what}" for promise, what in oracle.divergences]
             raise Diverged("\n".join(lines[:MAX_TOLD] + [f"and {len(lines) - MAX_TOLD} more"] * (len(lines) > MAX_TOLD)))
 
+    def check_clients(self):
+        wrong = clients.wait_equal(self.cast.clients(), self.server.socket, self.patience_ms / 1000)
+        if wrong:
+            raise Diverged("\n".join(wrong))
+
     def check_levels(self):
         has_sanitizer = self.cast.mode != "release"
         for part in self.cast.parts.values():
+            if not part.is_judged:
+                continue
             part.check()
             deadline = time.monotonic() + 20
             while not part.is_level(has_sanitizer):
@@ -410,6 +457,7 @@ class Run:
         self.streams = {}
         self.tally = collections.Counter()
         self.n_reads = 0
+        self.clients = {}  # name -> (starts, lines)
         self.seconds = 0
 
     def run(self, rounds):
@@ -426,6 +474,8 @@ class Run:
                 finally:
                     self.totals, self.streams = cast.oracle.report()
                     self.tally, self.n_reads = server.tally, server.n_reads
+                    self.clients = {part.name: (part.n_starts, part.n_events + part.state.n_events)
+                                    for part in cast.clients()}
                     self.seconds = time.monotonic() - began
                     cast.end()
             finally:
@@ -511,6 +561,8 @@ def parse(argv):
     parser.add_argument("--schedule", help="a file of rounds, in place of those of the seed")
     parser.add_argument("--shrink", default="soak-schedule.json", help="a file for the shortest schedule that diverges")
     parser.add_argument("--keep", help="a folder for the logs")
+    parser.add_argument("--clients", action=argparse.BooleanOptionalAction, default=True,
+                        help="kubectl, client-go and the Python client, too, where they are")
     parser.add_argument("--defect", help="of follower.c, for the follower in-order")
     return parser.parse_args(argv)
 

@@ -205,32 +205,39 @@ static enum stream_verdict take_state(struct stream *stream, const struct event 
     return STREAM_TAKEN;
 }
 
-/* The state that a deletion tells: the last one, or (if it was missed) any since what was told. */
-static bool is_last_state(const struct stream *stream, const struct event *event, uint64_t number)
+/* A deletion that was seen is told with its version and the last state. One that was missed is told with
+ * what was told last, or any state since then; a watch of the sidecar does not say which it is. */
+static uint64_t find_deletion(const struct stream *stream, const struct event *event)
 {
     const struct told *told = &stream->told[event->id];
-    uint64_t from = told->next != 0 ? told->next - 1 : 0;
 
     if (event->is_initial || stream->kind == KIND_WATCH)
-        return event->version.sum == told->version.sum ||
-               history_has_sum(event->id, from, number, event->version.sum);
-    return history_entry(event->id, number)->version.sum == event->version.sum;
+        return history_find_deletion(event->id, told->next, told->version.uid, 0, 0);
+    return history_find_deletion(event->id, told->next, told->version.uid, event->version.rv,
+                                 event->version.sum);
+}
+
+static bool is_known_state(const struct stream *stream, const struct event *event, uint64_t number)
+{
+    const struct told *told = &stream->told[event->id];
+
+    return event->version.sum == told->version.sum ||
+           history_has_sum(event->id, told->next, number, event->version.sum);
 }
 
 static enum stream_verdict take_deletion(struct stream *stream, const struct event *event)
 {
     struct told *told = &stream->told[event->id];
-    uint64_t rv = event->is_initial || stream->kind == KIND_WATCH ? 0 : event->version.rv;
-    uint64_t number = history_find_deletion(event->id, told->next, told->version.uid, rv);
+    uint64_t number = find_deletion(stream, event);
 
     if (number == SOAK_NONE && may_become_known(event))
         return STREAM_WAITS;
     if (!told->is_present)
         diverges(stream, "sequence", event, "it was not there");
     else if (number == SOAK_NONE && !are_lied_to)
-        diverges(stream, "history", event, "nobody deleted it");
-    else if (number != SOAK_NONE && !is_last_state(stream, event, number))
-        diverges(stream, "history", event, "that is not its last state");
+        diverges(stream, "history", event, "nobody deleted it so");
+    else if (number != SOAK_NONE && !is_known_state(stream, event, number))
+        diverges(stream, "history", event, "that was not its state");
     if (number != SOAK_NONE)
         told->next = number + 1;
     else if (told->next != 0)
