@@ -21,8 +21,9 @@ def command(name, kubeconfig, folder):
     """None: it is not here."""
     here = os.path.dirname(os.path.abspath(__file__))
     known = {
+        # In pages, as by default, it makes an object of each page before it watches.
         "kubectl": [os.path.join(TOOLS, "kubectl"), "--kubeconfig", kubeconfig, "--cache-dir", folder + "/cache", "get",
-                    "pods", "-A", "--watch", "--output-watch-events", "-o", "jsonpath=" + EVENTS],
+                    "pods", "-A", "--chunk-size=0", "--watch", "--output-watch-events", "-o", "jsonpath=" + EVENTS],
         "client-go": [os.path.join(TOOLS, "informers"), "-kubeconfig", kubeconfig, "-resource", "pods"],
         "client-go-list": [os.path.join(TOOLS, "informers"), "-kubeconfig", kubeconfig, "-resource", "pods", "-client",
                            "dynamic", "-watchlist=false"],
