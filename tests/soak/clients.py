@@ -4,10 +4,7 @@ Each is compared with the server when all is quiet: what it has by then, keys an
 each event. Pods are what they follow.
 """
 
-import http.client
-import json
 import os
-import socket
 import threading
 import time
 
@@ -33,26 +30,6 @@ def command(name, kubeconfig, folder):
 
 
 NAMES = ("kubectl", "client-go", "client-go-list", "python")
-
-
-class UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path):
-        super().__init__("localhost", timeout=60)
-        self.path = path
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.connect(self.path)
-
-
-def server_pods(path):
-    """Key -> version of all pods."""
-    connection = UnixConnection(path)
-    connection.request("GET", "/api/v1/pods")
-    items = json.loads(connection.getresponse().read())["items"]
-    connection.close()
-    return {item["metadata"]["namespace"] + "/" + item["metadata"]["name"]: item["metadata"]["resourceVersion"]
-            for item in items}
 
 
 class State:
@@ -106,9 +83,9 @@ class State:
         return f"{len(wrong)} of {len(pods)} pods, say {wrong[0]}: {self.pods.get(wrong[0])} and not {pods.get(wrong[0])}"
 
 
-def wait_equal(parts, path, patience):
-    """Names those that do not come to what the server has, and how."""
-    pods, deadline = server_pods(path), time.monotonic() + patience
+def wait_equal(parts, pods, patience):
+    """Names those that do not come to what the server has, and how; `pods`: key -> version."""
+    deadline = time.monotonic() + patience
     wrong = parts
     while wrong and time.monotonic() < deadline:
         for part in wrong:

@@ -2,7 +2,7 @@
  * The oracle of the soak: writes, knows what was written, and judges what followers were told.
  *
  *     oracle --listen SOCKET [--seed N] [--server URL [--unix SOCKET] [--authority FILE]
- *            [--certificate FILE --key FILE]] [--sidecar URL]
+ *            [--certificate FILE --key FILE]] [--sidecar URL --token TOKEN]
  *
  * Followers connect to SOCKET and send lines (stream.h). The driver, soak.py, sends commands on
  * standard input and gets a line of JSON for each, and one for each divergence when it is found:
@@ -587,6 +587,14 @@ static void change_history(char *const *words, size_t n_words)
         writers_judge_sessions(words[0][0] == 'f');
 }
 
+/* What the sidecar is told is what it serves. */
+static void be_lied_to(bool are_lied_to)
+{
+    streams_lied_to(are_lied_to);
+    if (are_lied_to)
+        writers_judge_sessions(false); /* until the next quiet */
+}
+
 static void obey(char *const *words, size_t n_words)
 {
     int64_t argument = n_words > 1 ? (int64_t)number(words[1]) : 0;
@@ -616,7 +624,7 @@ static void obey(char *const *words, size_t n_words)
     else if (strcmp(words[0], "pause") == 0)
         pause_writers();
     else if (strcmp(words[0], "lies") == 0)
-        streams_lied_to(argument != 0);
+        be_lied_to(argument != 0);
     else
         change_history(words, n_words);
     verdict_say("{\"done\":\"%s\"}", words[0]);
@@ -684,6 +692,7 @@ int main(int argc, char **argv)
         .certificate = option(argc, argv, "--certificate"),
         .key = option(argc, argv, "--key"),
         .sidecar = option(argc, argv, "--sidecar"),
+        .token = option(argc, argv, "--token"),
         .seed = seed != NULL ? number(seed) : 1,
     };
     bool has_commands = false;

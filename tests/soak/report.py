@@ -11,6 +11,7 @@ Written by `{command}`: {result}.
 
 | | |
 |---|---|
+| server | {server} |
 | commit, build | {commit}, `MODE={mode}` |
 | seed | {seed} |
 | rounds, of {round:g} s each and the quiet behind it | {n_rounds} |
@@ -39,6 +40,8 @@ WHO = {
     "watcher": "a raw client of its sidecar",
 }
 
+SERVERS = {"sim": "kinformer-sim", "cluster": "etcd and kube-apiserver"}
+
 
 def commit():
     done = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"], stdout=subprocess.PIPE, text=True,
@@ -50,7 +53,7 @@ def figures(run, problem):
     totals, seconds = run.totals, max(run.seconds, 1)
     return {
         "result": "it diverged" if problem else "nothing diverged", "commit": commit(), "mode": run.arguments.mode,
-        "seed": run.seed, "round": run.arguments.round, "n_rounds": len(run.rounds), "minutes": seconds / 60,
+        "seed": run.seed, "server": SERVERS[run.arguments.server], "round": run.arguments.round, "n_rounds": len(run.rounds), "minutes": seconds / 60,
         "n_writes": totals["writes"], "n_writes_second": totals["writes"] / seconds, "n_events": run.n_events(),
         "n_events_second": run.n_events() / seconds, "n_reads": run.n_reads,
         "n_restarts": sum(stream["connections"] - 1 for stream in run.streams.values()),
@@ -61,7 +64,8 @@ def figures(run, problem):
 
 def faults(run):
     lines = ["| fault | how often |", "|---|---|"]
-    names = (*schedule.FAULTS, *schedule.ACTS, "restore", "SIGKILL", "SIGSTOP", "reload")
+    of_server = (*schedule.FAULTS, *schedule.ACTS) if run.arguments.server == "sim" else schedule.CLUSTER_ACTS
+    names = (*of_server, "restore", "SIGKILL", "SIGSTOP", "reload")
     lines += [f"| {name} | {run.tally[name]} |" for name in names]
     return lines
 

@@ -58,6 +58,8 @@ FAULTS = ("code", "login", "hang", "refuse", "reset", "cut", "close", "truncate"
           "grow", "twice", "error", "bookmark", "refused-write", "lost-answer", "lost-request")
 ACTS = ("drop", "expire", "rotate")
 
+CLUSTER_ACTS = ("crash", "restart", "compact", "withdraw")
+
 # A watch that goes on meets no fault: by these everybody asks again.
 ASK_AGAIN = {**dict.fromkeys(FAULTS, "drop"),
              **dict.fromkeys(("refuse", "gzip", "empty", "grow", "drip", "truncate"), "expire")}
@@ -79,11 +81,24 @@ def draw_steps(chance, seconds, parts):
     return [Step(at, what, chance.choice(victims), round(chance.uniform(0.1, 4), 2))]
 
 
-def draw_round(seed, number, seconds, parts):
+def draw_cluster_steps(chance, seconds, parts):
+    """The same for a real server."""
+    at = round(chance.uniform(0, seconds * 0.8), 2)
+    what = chance.choices(("kill", "halt", "reload", "act"), (25, 35, 10, 30))[0]
+    if what == "act":
+        return [Step(at, what, chance.choice(CLUSTER_ACTS), "")]
+    if what == "reload":
+        return [Step(at, what, "kinformerd", "")]
+    victims = [*parts, "server", "etcd"] if what == "halt" else parts
+    return [Step(at, what, chance.choice(victims), round(chance.uniform(0.1, 6), 2))]
+
+
+def draw_round(seed, number, seconds, parts, server="sim"):
     chance = random.Random(f"{seed}/{number}")
+    draw, most = (draw_steps, 4 + int(seconds)) if server == "sim" else (draw_cluster_steps, 4 + int(seconds) // 3)
     steps = []
-    for _ in range(chance.randint(3, 4 + int(seconds))):
-        steps += draw_steps(chance, seconds, parts)
+    for _ in range(chance.randint(3, most)):
+        steps += draw(chance, seconds, parts)
     if chance.random() < 0.15:
         steps.append(Step(round(seconds * 0.5, 2), "restore", "server", ""))
     return sorted(steps)

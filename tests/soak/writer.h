@@ -21,6 +21,7 @@ struct writer_options {
     const char *certificate;
     const char *key;
     const char *sidecar; /* its URL; NULL: nobody writes through it */
+    const char *token;   /* for the sidecar, which passes on what has one */
     uint64_t seed;
 };
 
@@ -31,8 +32,8 @@ void writers_go(unsigned rate);
 void writers_pause(void);
 bool writers_are_idle(void);
 
-/* Whether what the sidecar answers is judged. Not behind a restore of the server, until the sidecar has
- * noticed it: it has later versions than those that are written now. */
+/* Whether what the sidecar answers is judged. Not while the server lies to it, nor behind a restore of
+ * the server, until the sidecar has noticed it: it has later versions than those that are written now. */
 void writers_judge_sessions(bool are_judged);
 
 struct writer_counts {
