@@ -139,6 +139,23 @@ class OracleTest(unittest.TestCase):
             self.assertEqual(self.found(), set())
             self.followers[-1].socket.close()
 
+    def test_an_object_may_be_marked_as_deleted_before_it_is_gone(self):
+        for i, total in enumerate((12, 0)):
+            key = f"soak-0/o-{i}"
+            self.oracle.tell("note", POD, key, "7 1 11")
+            self.oracle.tell("mark", POD, key, total)
+            self.oracle.tell("gone", POD, key, 0)
+        names = ("told", "deleted", "missed")
+        for name, lines in zip(names, (("U {} {} 7 2 12 1 11", "D {} {} 7 3 12 0"), ("D {} {} 7 3 12 0",), ("D {} {} 7 1 11 1",))):
+            for i in range(2):
+                key = f"soak-0/o-{i}"
+                if i == 0:
+                    self.follow(name + " handler")
+                self.followers[-1].say(*(line.format(POD, key) for line in ("A {} {} 7 1 11 1", *lines)))
+            self.assertEqual(self.found(name), set())
+        self.follow("other handler").say(f"A {POD} soak-0/o-1 7 1 11 1", f"U {POD} soak-0/o-1 7 2 13 1 11")
+        self.assertIn("history", self.found("other"), "that was told otherwise")
+
     # --- classes of defects ---
 
     def test_it_finds_a_lost_object(self):

@@ -168,7 +168,7 @@ static void append(struct object *object, struct soak_entry entry)
     }
     entry.at_ms = soak_now_ms();
     object->entries[object->n_entries++] = entry;
-    n_writes++;
+    n_writes += entry.version.rv != 0 || entry.is_deletion;
 }
 
 void history_begin(uint64_t id)
@@ -198,6 +198,14 @@ void history_note_gone(uint64_t id, uint64_t rv)
     objects[id].is_in_flight = false;
 }
 
+void history_note_marked(uint64_t id, uint64_t sum)
+{
+    const struct soak_entry *live = history_live(id);
+
+    if (live != NULL)
+        append(&objects[id], (struct soak_entry){ .version = { live->version.uid, 0, sum } });
+}
+
 bool history_is_in_flight(uint64_t id)
 {
     return objects[id].is_in_flight;
@@ -222,9 +230,14 @@ uint64_t history_n_entries(uint64_t id)
     return objects[id].n_forgotten + objects[id].n_entries;
 }
 
-const struct soak_entry *history_entry(uint64_t id, uint64_t number)
+static struct soak_entry *entry_at(uint64_t id, uint64_t number)
 {
     return &objects[id].entries[number - objects[id].n_forgotten];
+}
+
+const struct soak_entry *history_entry(uint64_t id, uint64_t number)
+{
+    return entry_at(id, number);
 }
 
 static uint64_t first_from(uint64_t id, uint64_t from)
@@ -232,12 +245,28 @@ static uint64_t first_from(uint64_t id, uint64_t from)
     return from > objects[id].n_forgotten ? from : objects[id].n_forgotten;
 }
 
+static bool may_have_sum(const struct soak_entry *entry, uint64_t sum)
+{
+    return entry->version.sum == sum || entry->version.sum == 0;
+}
+
+/* Whether it is this state. Of one that is marked, what nobody knew becomes known. */
+static bool is_state(struct soak_entry *entry, const struct version *version)
+{
+    bool is_marked = entry->version.rv == 0 && entry->version.uid == version->uid &&
+                     may_have_sum(entry, version->sum);
+
+    if (entry->is_deletion)
+        return false;
+    if (is_marked)
+        entry->version = *version;
+    return memcmp(&entry->version, version, sizeof *version) == 0;
+}
+
 uint64_t history_find(uint64_t id, uint64_t from, const struct version *version)
 {
     for (uint64_t i = first_from(id, from); i < history_n_entries(id); i++) {
-        const struct soak_entry *entry = history_entry(id, i);
-
-        if (!entry->is_deletion && memcmp(&entry->version, version, sizeof *version) == 0)
+        if (is_state(entry_at(id, i), version))
             return i;
     }
     return SOAK_NONE;
@@ -246,14 +275,16 @@ uint64_t history_find(uint64_t id, uint64_t from, const struct version *version)
 uint64_t history_find_deletion(uint64_t id, uint64_t from, uint64_t uid, uint64_t rv, uint64_t sum)
 {
     for (uint64_t i = first_from(id, from); i < history_n_entries(id); i++) {
-        struct soak_entry *entry = &objects[id].entries[i - objects[id].n_forgotten];
+        struct soak_entry *entry = entry_at(id, i);
 
         if (!entry->is_deletion || entry->version.uid != uid ||
-            (sum != 0 && entry->version.sum != sum) ||
+            (sum != 0 && !may_have_sum(entry, sum)) ||
             (rv != 0 && entry->version.rv != 0 && entry->version.rv != rv))
             continue;
         if (rv != 0)
             entry->version.rv = rv;
+        if (sum != 0)
+            entry->version.sum = sum;
         return i;
     }
     return SOAK_NONE;
@@ -264,7 +295,7 @@ bool history_has_sum(uint64_t id, uint64_t from, uint64_t to, uint64_t sum)
     for (uint64_t i = first_from(id, from); i < to; i++) {
         const struct soak_entry *entry = history_entry(id, i);
 
-        if (!entry->is_deletion && entry->version.sum == sum)
+        if (!entry->is_deletion && may_have_sum(entry, sum))
             return true;
     }
     return false;

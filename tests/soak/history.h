@@ -68,6 +68,9 @@ void history_begin(uint64_t id);
 void history_note(uint64_t id, const struct version *version);
 /* It is gone; `rv` 0: nobody knows at which version. */
 void history_note_gone(uint64_t id, uint64_t rv);
+/* On its way to being gone, which is noted next, it is marked as deleted: a state whose version nobody
+ * was answered, and `sum` 0: its bytes neither. Who tells them first is believed. */
+void history_note_marked(uint64_t id, uint64_t sum);
 bool history_is_in_flight(uint64_t id);
 
 /* The newest entry; NULL: it never was. */

@@ -2,7 +2,7 @@
  * The oracle of the soak: writes, knows what was written, and judges what followers were told.
  *
  *     oracle --listen SOCKET [--seed N] [--server URL [--unix SOCKET] [--authority FILE]
- *            [--certificate FILE --key FILE]] [--sidecar URL --token TOKEN]
+ *            [--certificate FILE --key FILE]] [--sidecar URL --token TOKEN] [--marks 1]
  *
  * Followers connect to SOCKET and send lines (stream.h). The driver, soak.py, sends commands on
  * standard input and gets a line of JSON for each, and one for each divergence when it is found:
@@ -18,9 +18,9 @@
  *   lies 0|1            the server lies (stream.h)
  *   forget              what was before the second last `forget` is told by nobody any more
  *   report              counts
- *   begin, note, gone   RESOURCE KEY [UID RV SUM], [RV]: history by hand, for tests
+ *   begin, note, mark, gone  RESOURCE KEY [UID RV SUM], [SUM], [RV]: history by hand, for tests
  *
- * Without --server nothing is written.
+ * Without --server nothing is written. --marks: of a server that marks pods as deleted first.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -562,7 +562,9 @@ static void write_by_hand(char *const *words, size_t n_words)
         history_begin(id);
     else if (strcmp(words[0], "note") == 0 && n_words == 6)
         history_note(id, &(struct version){ number(words[3]), number(words[4]), number(words[5]) });
-    else if (n_words == 4)
+    else if (strcmp(words[0], "mark") == 0)
+        history_note_marked(id, number(words[3]));
+    else
         history_note_gone(id, number(words[3]));
 }
 
@@ -578,7 +580,7 @@ static void change_history(char *const *words, size_t n_words)
         history_restore();
     else if (strcmp(words[0], "forget") == 0)
         history_forget_old();
-    else if (n_words >= 3)
+    else if (n_words == 4 || n_words == 6 || strcmp(words[0], "begin") == 0)
         write_by_hand(words, n_words);
     history_unlock();
     if (strcmp(words[0], "restore") == 0)
@@ -693,6 +695,7 @@ int main(int argc, char **argv)
         .key = option(argc, argv, "--key"),
         .sidecar = option(argc, argv, "--sidecar"),
         .token = option(argc, argv, "--token"),
+        .has_marks = option(argc, argv, "--marks") != NULL,
         .seed = seed != NULL ? number(seed) : 1,
     };
     bool has_commands = false;

@@ -1,5 +1,6 @@
 """The server of a soak: kinformer-sim with its faults, or etcd and kube-apiserver with theirs."""
 
+import atexit
 import collections
 import http.client
 import json
@@ -110,7 +111,7 @@ class ClusterServer:
         with open(os.path.join(self.cluster.folder, "tokens", "admin"), encoding="utf-8") as file:
             token = file.read().strip()
         self.oracle_arguments = ["--server", self.cluster.env["KINF_SERVER"], "--authority", pki + "ca.crt",
-                                 "--certificate", pki + "admin.crt", "--key", pki + "admin.key", "--token", token]
+                                 "--certificate", pki + "admin.crt", "--key", pki + "admin.key", "--token", token, "--marks", "1"]
 
     def pid(self, name):
         path = os.path.join(self.cluster.folder, ("etcd" if name == "etcd" else "kube-apiserver") + ".pid")
@@ -164,4 +165,5 @@ class ClusterServer:
     def kill(self):
         for name in self.HALTED:
             self.signal(name, signal.SIGCONT)
+        atexit.unregister(self.cluster.close)
         self.cluster.close()

@@ -15,6 +15,7 @@
 #include "soak/verdict.h"
 
 #define N_WRITERS         4 /* the last one writes through the sidecar, if there is one */
+#define PODS              0 /* in soak_types */
 #define PAD_MAX           600
 #define RETRY_NS          20000000
 #define SETTLE_NS         300000000
@@ -206,6 +207,8 @@ static bool note(uint64_t id, const struct answer *answer, bool is_deletion)
     if (!is_gone && !(has_object && (answer->status == 200 || answer->status == 201)))
         return false;
     history_lock();
+    if (is_gone && options.has_marks && soak_type_of(id) == PODS)
+        history_note_marked(id, answer->status == 200 && has_object ? version.sum : 0);
     if (is_gone)
         history_note_gone(id, 0); /* not all answers say at which version */
     else
