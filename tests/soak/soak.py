@@ -102,7 +102,8 @@ class Oracle:
     def tell(self, *words):
         """The answer, a dictionary."""
         command = " ".join(map(str, words))
-        print(command, file=self.process.stdin, flush=True)
+        with contextlib.suppress(BrokenPipeError):  # then there is no answer, either
+            print(command, file=self.process.stdin, flush=True)
         return self.wait_answer(command)
 
     def report(self):
@@ -438,7 +439,6 @@ class Run:
                 try:
                     return self.follow(cast, rounds)
                 finally:
-                    self.totals, self.streams = cast.oracle.report()
                     self.tally, self.n_reads = server.tally, server.n_reads
                     self.clients = {part.name: (part.n_starts, part.n_events + part.state.n_events)
                                     for part in cast.clients()}
@@ -452,9 +452,10 @@ class Run:
             self.rounds.append(steps)
             try:
                 Round(cast, steps, self.arguments).run(self.arguments.round)
-            except (Diverged, AssertionError) as problem:
+            except Diverged as problem:
                 return str(problem)
-            self.totals, self.streams = cast.oracle.report()
+            finally:
+                self.totals, self.streams = cast.oracle.report()
             self.say(cast)
         return None
 

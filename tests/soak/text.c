@@ -142,7 +142,7 @@ static bool read_metadata(struct kinf_str metadata, struct version *ret_version,
 {
     struct kinf_str name, value, uid = { NULL, 0 };
 
-    *ret_identity = (struct identity){ { NULL, 0 }, { NULL, 0 } };
+    *ret_identity = (struct identity){ { NULL, 0 }, { NULL, 0 }, false };
     *ret_rv = uid;
     while (text_next_member(&metadata, &name, &value)) {
         if (text_is(name, "name"))
@@ -153,6 +153,8 @@ static bool read_metadata(struct kinf_str metadata, struct version *ret_version,
             uid = text_unquote(value);
         else if (text_is(name, "resourceVersion"))
             *ret_rv = text_unquote(value);
+        else if (text_is(name, "deletionTimestamp"))
+            ret_identity->is_being_deleted = true;
     }
     ret_version->uid = text_hash(uid);
     ret_version->rv = text_number(*ret_rv);

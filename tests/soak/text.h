@@ -40,6 +40,7 @@ struct version {
 struct identity {
     struct kinf_str name_space;
     struct kinf_str name;
+    bool is_being_deleted; /* it has a deletionTimestamp */
 };
 
 bool text_read_object(struct kinf_str object, struct version *ret_version,

@@ -5,6 +5,7 @@
 
 #include <curl/curl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -196,15 +197,17 @@ static void write_body(struct writer *writer, uint64_t id, bool is_new, char *bu
 
 /* --- one write --- */
 
-/* Whether it is known now how the object is. */
-static bool note(uint64_t id, const struct answer *answer, bool is_deletion)
+/* Whether it is known now how the object is. A write to one that is being deleted may end it, whatever
+ * the answer says: `is_read` is what believes all of them. */
+static bool note(uint64_t id, const struct answer *answer, bool is_deletion, bool is_read)
 {
     struct version version = { 0, 0, 0 };
     struct identity identity;
     bool has_object = text_read_object(body_of(answer), &version, &identity);
     bool is_gone = answer->status == 404 || (is_deletion && answer->status == 200);
 
-    if (!is_gone && !(has_object && (answer->status == 200 || answer->status == 201)))
+    if (!is_gone && (!has_object || (answer->status != 200 && answer->status != 201) ||
+                     (identity.is_being_deleted && !is_read)))
         return false;
     history_lock();
     if (is_gone && options.has_marks && soak_type_of(id) == PODS)
@@ -232,7 +235,7 @@ static void find_out(struct writer *writer, uint64_t id)
             nanosleep(&pause, NULL);
         nanosleep(&settling, NULL);
     }
-    while (!note(id, ask(&writer->server, "GET", target, NULL), false))
+    while (!note(id, ask(&writer->server, "GET", target, NULL), false, true))
         nanosleep(&pause, NULL);
 }
 
@@ -289,7 +292,7 @@ static void write_one(struct writer *writer, uint64_t id)
     history_begin(id);
     history_unlock();
     is_deletion = is_there && draw(writer, 8) == 0;
-    if (!note(id, send_write(writer, site, id, is_there, is_deletion), is_deletion))
+    if (!note(id, send_write(writer, site, id, is_there, is_deletion), is_deletion, false))
         find_out(writer, id);
     else if (site == &writer->sidecar)
         read_session(writer, id);
@@ -357,6 +360,7 @@ static void *write_on(void *ctx)
 void writers_start(const struct writer_options *given)
 {
     options = *given;
+    signal(SIGPIPE, SIG_IGN); /* which libcurl leaves to us, as threads do not change signals */
     curl_global_init(CURL_GLOBAL_DEFAULT);
     open_site(&lists[0], options.server, true);
     if (options.sidecar != NULL)
