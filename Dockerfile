@@ -1,21 +1,19 @@
 # kinformerd in a small image: docker build -t kinformerd:0.2.0 .
+# Without a registry, and without Docker: make image, which makes the same files, and reads here how they are run.
 FROM debian:12 AS build
 WORKDIR /src
-COPY scripts/install-deps.sh scripts/
-RUN apt-get update && scripts/install-deps.sh build
-COPY Makefile ./
+COPY scripts/install-deps.sh scripts/make-image.py scripts/
+RUN apt-get update && scripts/install-deps.sh build image
+COPY Makefile Dockerfile LICENSE ./
 COPY src src
-RUN make -j"$(nproc)" MODE=release build/release/bin/kinformerd && strip build/release/bin/kinformerd
+RUN make -j"$(nproc)" MODE=release build/release/bin/kinformerd && scripts/make-image.py --tree build/release/bin/kinformerd /image
 
-FROM debian:12-slim
-# What the program is linked with (tests/integration/test_manifests.py compares), authorities, and curl, for probes
-# inside of a pod.
-RUN apt-get update \
- && apt-get install -y --no-install-recommends \
-      ca-certificates curl libcjson1 libcurl4 libgnutls30 libmicrohttpd12 libssl3 libyaml-0-2 libzstd1 zlib1g \
- && rm -rf /var/lib/apt/lists/*
-COPY --from=build /src/build/release/bin/kinformerd /usr/local/bin/
-COPY LICENSE /usr/share/doc/kinformerd/
+FROM scratch
+COPY --from=build /image /
+LABEL org.opencontainers.image.title="kinformerd"
+LABEL org.opencontainers.image.description="A cache of Kubernetes objects that serves the Kubernetes API"
+LABEL org.opencontainers.image.version="0.2.0"
+LABEL org.opencontainers.image.licenses="Apache-2.0"
 # A number, so that runAsNonRoot can be checked.
 USER 65532:65532
 ENTRYPOINT ["/usr/local/bin/kinformerd"]

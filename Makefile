@@ -46,13 +46,13 @@ ifeq ($(MODE),fuzz)
 CC := $(CLANG)
 endif
 
-LIBS_PC := libcurl libcjson yaml-0.1 openssl zlib
+LIBS_PC := libcurl libcjson yaml-0.1 openssl zlib libzstd
 KINF_CFLAGS = -std=c11 -D_GNU_SOURCE -Isrc -Isrc/include -Itests -fPIC -fvisibility=hidden -pthread $(WARNINGS) \
-              $(MODE_$(MODE)) $(shell $(PKG_CONFIG) --cflags $(LIBS_PC)) $(CFLAGS)
+              $(MODE_$(MODE)) $(shell $(PKG_CONFIG) --cflags $(LIBS_PC)) $(CPPFLAGS) $(CFLAGS)
 KINF_LDFLAGS = -pthread $(filter -fsanitize=%,$(MODE_$(MODE))) $(LDFLAGS)
 KINF_LIBS = $(shell $(PKG_CONFIG) --libs $(LIBS_PC))
 # The library does without.
-DAEMON_LIBS = $(shell $(PKG_CONFIG) --libs libmicrohttpd gnutls libzstd) -lm
+DAEMON_LIBS = $(shell $(PKG_CONFIG) --libs libmicrohttpd gnutls) -lm
 # Tests can make the n-th allocation fail (tests/unit/allocation.h).
 TEST_LDFLAGS := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=reallocarray,--wrap=strdup,--wrap=strndup
 $(BUILD)/tests/test_plugin: TEST_LDFLAGS += -Wl,--wrap=memfd_create
@@ -75,7 +75,7 @@ SIM_MAIN_SRC := src/sim/main.c
 TEST_SRC := $(wildcard tests/unit/test_*.c)
 # Good and bad ones, of which tests/unit/plugins/plugin.c knows the differences.
 TEST_PLUGINS := $(patsubst %,$(BUILD)/tests/plugins/%.so,scripted larger no_flush another_name another_abi small no_table \
-                  no_symbol undefined no_name empty_name no_open no_on_change no_close)
+                  no_symbol undefined no_name empty_name no_open no_on_change no_close nodelete)
 TEST_AID_SRC := $(filter-out $(TEST_SRC),$(wildcard tests/unit/*.c))
 REPLAY_CORE_SRC := $(filter-out tests/replay/main.c,$(wildcard tests/replay/*.c))
 FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
@@ -129,9 +129,9 @@ REPLAY := $(BUILD)/replay/kinf-replay
 # --- build -----------------------------------------------------------------------------------------
 
 .DEFAULT_GOAL := all
-.PHONY: help all man deps run test soak test-clients unit build-tests lint lint-but-tidy check-layers check-parity docs check-docs check-symbols \
+.PHONY: help all man deps run image test soak test-clients unit build-tests lint lint-but-tidy check-layers check-parity docs check-docs docs-pictures try-tutorial check-symbols \
         check-headers check-abi update-abi check-consumer check-format thread-safety tidy format fuzz fuzz-corpus bench run-benches install \
-        install-man uninstall clean compile_commands.json FORCE
+        install-man uninstall dist deb clean compile_commands.json FORCE
 
 help: ## list the targets
 	@sed -n -e 's/^# --- \(.*[a-z]\) -*$$/\1/p' -e 's/^\([a-z_.-]*\):.*## /  \1\t/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -153,8 +153,15 @@ compile_commands.json: ## tell editors how each C file is compiled, in this MODE
 	  printf '%s\n{"directory": "%s", "file": "%s", "command": "%s"}' "$$before" '$(CURDIR)' "$$file" '$(CC) $(KINF_CFLAGS) -c '"$$file"; \
 	  before=,; done; echo ']'; } > $(COMPILE_COMMANDS)
 
+# Where there is Docker and a registry, Dockerfile makes the same.
+image: ## build kinformerd's container image out of Debian's packages: an OCI archive, in build/image
+	@scripts/install-deps.sh build image
+	@$(MAKE) --no-print-directory -s MODE=release build/release/bin/kinformerd
+	@mkdir -p build/image
+	@scripts/make-image.py build/release/bin/kinformerd build/image/kinformerd-$(VERSION).tar
+
 clean: ## remove what was built, but not the cluster's binaries
-	rm -rf build/debug build/release build/asan build/tsan build/fuzz build/tidy build/man build/docs build/docs-src
+	rm -rf build/debug build/release build/asan build/tsan build/fuzz build/tidy build/man build/docs build/docs-src build/dist build/deb build/image
 
 # --- rules -----------------------------------------------------------------------------------------
 
@@ -227,6 +234,7 @@ $(BUILD)/tests/test_%: $(BUILD)/tests/unit/test_%.o $(call objects,$(TEST_AID_SR
 $(addprefix $(BUILD)/tests/test_,plugin plugin_handler plugin_model): | $(TEST_PLUGINS)
 
 # They link nothing.
+$(BUILD)/tests/plugins/nodelete.so: KINF_LDFLAGS += -Wl,-z,nodelete
 $(BUILD)/tests/plugins/%.so: tests/unit/plugins/plugin.c tests/unit/plugins/script.h src/include/kinformer/plugin.h $(STAMP)
 	@mkdir -p $(@D)
 	$(SAY) "  CCLD    $@"
@@ -325,28 +333,24 @@ soak: ## random writes, faults and restarts for a while, judged by an oracle (AR
 	  build/release/soak/oracle build/release/soak/follower
 	@python3 -B tests/soak/soak.py $(ARGS)
 
-test-clients: ## what others see of the daemon, on a real cluster: clients in five languages, the status page in Chromium
+test-clients: ## what others see of the daemon, on a real cluster: clients in five languages, the status page and the documents in Chromium
 	@scripts/install-deps.sh build test clients
 	@tests/cluster/build.sh
 	@$(MAKE) --no-print-directory -s MODE=asan all
 	@python3 -B tests/clients/kubeconfig.py
 	@python3 -B tests/clients/kube_rs.py
 	@python3 -B tests/clients/page.py
+	@$(MAKE) --no-print-directory -s docs
+	@python3 -B tests/clients/documents.py
 
 # --- benchmarks ------------------------------------------------------------------------------------
 
-bench: ## build and run the benchmarks; three of them on a real cluster
-	@$(MAKE) --no-print-directory -s MODE=release run-benches
-	@bench/canned-sync.sh
-	@bench/events.sh
-	@bench/serve-load.sh
-	@bench/serve-session.sh
-	@bench/sim.sh
-	@bench/first-sync.sh
-	@bench/controllers.py
+bench: ## measure beside client-go, kube-rs, curl and the API server, and write bench/RESULTS.md (RUNS=5 SIZE=10050 ONLY=sync,events)
+	@scripts/install-deps.sh build bench
+	@python3 -B bench/run.py $(foreach option,RUNS SIZE ONLY SIZES PEERS OUT,$(if $($(option)),$(option)=$($(option))))
 
-# Two need a server: events.sh, serve-load.sh.
-run-benches: $(filter-out %/bench_events %/bench_serve,$(BENCHES))
+# Two need a server: bench/run.py runs them.
+run-benches: $(filter-out %/bench_pods %/bench_serve,$(BENCHES)) ## build and run the benchmarks of single parts (MODE=release)
 	@for bench in $^; do echo "== $$(basename $$bench)"; $$bench || exit 1; done
 
 # --- documents -------------------------------------------------------------------------------------
@@ -358,13 +362,26 @@ docs: ## build the documents as HTML into build/docs, and check links and listin
 	@scripts/check-docs.py
 	dot -Tsvg docs/dataflow.dot -o docs/dataflow.svg
 	@rm -rf build/docs-src && mkdir -p build/docs-src
-	@cp --parents *.md docs/*.md docs/*.svg plugins/*/README.md bench/RESULTS.md src/ARCHITECTURE.md src/WALKS.md src/sim/DIFFERENCES.md build/docs-src/
+	@cp --parents *.md docs/*.md docs/*.svg docs/*.css docs/pictures/* plugins/*/README.md bench/*.md bench/*.svg bench/results.json src/ARCHITECTURE.md src/WALKS.md src/sim/DIFFERENCES.md build/docs-src/
 	@scripts/make-reference.py build/docs-src/docs/reference
 	mkdocs build -q -f docs/mkdocs.yml
+	@cp build/docs/js/jquery-*.js build/docs/js/jquery.js # Debian's theme has it by another name than it asks for
+	@grep -rlZ 'js/jquery-[0-9.]*min.js' build/docs --include=*.html | xargs -0 sed -i -e 's|js/jquery-[0-9.]*min.js|js/jquery.js|' -e '/js\/theme_extra.js/d'
+
+docs-pictures: ## take the pictures of docs/pictures anew, of the status page in Chromium
+	@scripts/install-deps.sh build test clients
+	@tests/cluster/build.sh
+	@$(MAKE) --no-print-directory -s MODE=asan all
+	@$(MAKE) --no-print-directory -s MODE=release all
+	@python3 -B tests/clients/documents.py --pictures
+
+try-tutorial: ## follow docs/tutorial.md as a newcomer to a fresh Debian, in a chroot (root, mmdebstrap), and say how long that takes
+	@scripts/try-tutorial.py
 
 check-docs:
 	@scripts/check-docs.py
 	@scripts/make-reference.py --check
+	@python3 -B bench/run.py --check
 	@scripts/list-guarantees.py | cmp -s - docs/guarantees.md || { echo "check-docs: docs/guarantees.md is not as it would be: make docs"; exit 1; }
 
 MAN_PAGES := $(patsubst docs/man/%.scd,build/man/%,$(wildcard docs/man/*.scd))
@@ -424,7 +441,7 @@ check-consumer: $(SHARED)
 $(CONSUMER)/lib/pkgconfig/kinformer.pc: config/kinformer.pc.in
 	@$(FILL_PC) $< > $@
 
-update-abi: $(SHARED) ## take the interface as it is for the baseline of check-abi (src/kinformer.abi)
+update-abi: $(SHARED) ## take the interface as it is for the baseline of check-abi and for Debian's list
 	@scripts/check-abi.sh --update $(SHARED)
 
 thread-safety:
@@ -477,6 +494,24 @@ uninstall: ## remove what install put there
 	  $(DESTDIR)$(LIBDIR)/pkgconfig/kinformer-testing.pc $(DESTDIR)$(BASHCOMPDIR)/kinformerd \
 	  $(DESTDIR)$(BASHCOMPDIR)/kinformer-sim $(DESTDIR)$(ZSHCOMPDIR)/_kinformer $(foreach page,$(MAN_PAGES),$(DESTDIR)$(call man_place,$(page)))
 	rm -rf $(DESTDIR)$(INCLUDEDIR)/kinformer $(DESTDIR)$(LIBDIR)/kinformer
+
+# --- packages --------------------------------------------------------------------------------------
+
+ARCHIVE := build/dist/kinformer-$(VERSION).tar.xz
+
+dist: ## make the source archive in build/dist, of the same bytes each time
+	@scripts/make-dist.sh $(VERSION) $(ARCHIVE)
+	@echo $(ARCHIVE)
+
+# Of the archive, in a folder of its own: other flags than those of build/release. What make was told is not meant for that.
+DEB_SOURCE := build/deb/kinformer-$(VERSION)
+deb: ## make Debian packages in build/deb, and the SBOM (SPDX) of what they are linked with
+	@scripts/install-deps.sh build packages
+	@$(MAKE) --no-print-directory -s dist
+	rm -rf build/deb && mkdir -p build/deb && tar -xf $(ARCHIVE) -C build/deb
+	cd $(DEB_SOURCE) && env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u MODE CC='$(CC)' dpkg-buildpackage -us -uc -b
+	scripts/make-sbom.py build/deb/*.deb > $(DEB_SOURCE).spdx.json
+	rm -rf $(DEB_SOURCE)
 
 FORCE:
 

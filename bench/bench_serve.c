@@ -1,5 +1,5 @@
 /*
- * The clients of serve-load.sh, on one thread, of kinformerd or of a kube-apiserver: `get` asks
+ * The clients of bench/sidecar.py, on one thread, of kinformerd or of a kube-apiserver: `get` asks
  * again and again, `watch` holds thousands of watches (serve_watches.h), `attack` is hostile.
  */
 #include <errno.h>

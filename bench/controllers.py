@@ -1,12 +1,9 @@
-#!/usr/bin/env python3
 """examples/configmap-sync beside the same controller with controller-runtime and kube-rs, on a real kube-apiserver.
 
-One after another, on the same cluster: N_SOURCES labelled ConfigMaps (20) are made and copied into N_SPACES namespaces
-(10); at rest for REST seconds (10) requests and CPU are counted; then N_CHANGES (300) changes of one source each, RATE a
-second (3), each followed by the time until the server tells a watch that a copy has it. ROUNDS (3) of all; printed are
-medians. The driver takes what the server does for it off the count of requests. Fails if a copy is wrong in the end.
-
-PEERS=kinformer,controller-runtime,kube-rs: which; those whose compiler is not there are left out.
+One after another, on the same cluster: labelled ConfigMaps are made and copied into all namespaces; at rest requests and
+CPU are counted; then they are changed one at a time, at a rate, each change followed by the time until the server tells
+a watch that a copy has it. The driver takes what the server does for it off the count of requests. Fails if a copy is
+wrong in the end.
 """
 
 import http.client
@@ -14,78 +11,42 @@ import json
 import os
 import random
 import re
-import shutil
 import signal
 import ssl
-import statistics
 import subprocess
-import tempfile
 import threading
 import time
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-PEERS = os.path.join(ROOT, "bench", "peers")
-BUILD = os.path.join(ROOT, "build", "peers")
+from cluster import Cluster
+from lab import BENCH, RELEASE, ROOT, Failure, Process, Rows, build_go, build_rust, cpu_seconds, make, status_mib, wait_for
+
+N_SOURCES, N_SPACES, N_CHANGES, CHANGES_A_SECOND, REST_S = 20, 10, 150, 3, 10
 
 
-def number(name, default):
-    return int(os.environ.get(name, default))
+def build(peers):
+    """Name -> (program, its source)."""
+    make("all")
+    programs = {"kinformer": (os.path.join(RELEASE, "examples/configmap-sync"), os.path.join(ROOT, "examples/configmap-sync/main.c"))}
+    if "client-go" in peers:
+        programs["controller-runtime"] = (build_go("controller-runtime"), os.path.join(BENCH, "peers/controller-runtime/main.go"))
+    if "kube-rs" in peers:
+        programs["kube-rs"] = (build_rust("configmap-sync"), os.path.join(BENCH, "peers/kube-rs/src/main.rs"))
+    return {name: program for name, program in programs.items() if program[0]}
 
 
-N_SOURCES, N_SPACES = number("N_SOURCES", 20), number("N_SPACES", 10)
-N_CHANGES, RATE = number("N_CHANGES", 300), number("RATE", 3)
-REST, ROUNDS = number("REST", 10), number("ROUNDS", 3)
+class Site(Cluster):
+    """Asked by the driver itself."""
 
-
-def run(*command, **options):
-    return subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE, **options).stdout
-
-
-def build():
-    """Name -> (program, its sources)."""
-    os.makedirs(BUILD, exist_ok=True)
-    wanted = os.environ.get("PEERS", "kinformer,controller-runtime,kube-rs").split(",")
-    programs = {}
-    if "kinformer" in wanted:
-        run("make", "-s", "--no-print-directory", "-C", ROOT, "MODE=release", "all")
-        programs["kinformer"] = (os.path.join(ROOT, "build/release/examples/configmap-sync"),
-                                 os.path.join(ROOT, "examples/configmap-sync/main.c"))
-    if "controller-runtime" in wanted and shutil.which("go"):
-        program = os.path.join(BUILD, "controller-runtime")
-        run("go", "build", "-ldflags=-s -w", "-o", program, ".", cwd=os.path.join(PEERS, "controller-runtime"))
-        programs["controller-runtime"] = (program, os.path.join(PEERS, "controller-runtime/main.go"))
-    if "kube-rs" in wanted and shutil.which("cargo"):
-        run("cargo", "build", "--quiet", "--release", "--locked", cwd=os.path.join(PEERS, "kube-rs"),
-            env={**os.environ, "CARGO_TARGET_DIR": os.path.join(BUILD, "kube-rs")})
-        programs["kube-rs"] = (os.path.join(BUILD, "kube-rs/release/configmap-sync"),
-                               os.path.join(PEERS, "kube-rs/src/main.rs"))
-    return programs
-
-
-class Cluster:
     def __init__(self):
-        self.folder = tempfile.mkdtemp(prefix="kinformer-bench-")
-        self.script("start")
-        with open(os.path.join(self.folder, "cluster.env"), encoding="utf-8") as file:
-            env = dict(line.strip().split("=", 1) for line in file)
-        self.address = env["KINF_SERVER"].removeprefix("https://")
-        self.kubeconfig = os.path.join(self.folder, "admin.kubeconfig")
+        super().__init__()
+        self.context = ssl.create_default_context(cafile=self.ca)
         pki = os.path.join(self.folder, "pki", "")
-        self.context = ssl.create_default_context(cafile=pki + "ca.crt")
         self.context.load_cert_chain(pki + "admin.crt", pki + "admin.key")
         self.connection = self.connect()
         self.n_own = 0
 
-    def script(self, command):
-        run(os.path.join(ROOT, "tests/cluster/cluster.sh"), command, self.folder,
-            env={**os.environ, "KINF_OWNER_PID": str(os.getpid())})
-
-    def close(self):
-        self.script("stop")
-        subprocess.run(["rm", "-rf", self.folder], check=False)
-
     def connect(self):
-        return http.client.HTTPSConnection(self.address, context=self.context, timeout=60)
+        return http.client.HTTPSConnection(self.url.removeprefix("https://"), context=self.context, timeout=60)
 
     def ask(self, method, path, body=None, content_type="application/json"):
         self.n_own += path != "/metrics"
@@ -94,7 +55,7 @@ class Cluster:
         answer = self.connection.getresponse()
         text = answer.read()
         if answer.status >= 300 and not (method == "DELETE" and answer.status == 404):
-            raise RuntimeError(f"{method} {path}: {answer.status} {text[:200]}")
+            raise Failure(f"{method} {path}: {answer.status} {text[:200]}")
         return text
 
     def n_requests(self):
@@ -149,30 +110,11 @@ class Copies:
         self.thread.join()
 
 
-def wait_until(condition, what, seconds=60):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            raise RuntimeError(f"not within {seconds} s: {what}")
-        time.sleep(0.02)
+class Program(Process):
+    def __init__(self, path, cluster):
+        super().__init__(cluster.base, "program", [path], env={**os.environ, "KUBECONFIG": cluster.kubeconfig})
 
-
-class Program:
-    def __init__(self, path, kubeconfig):
-        self.log = tempfile.TemporaryFile(mode="w+")
-        self.process = subprocess.Popen([path], env={**os.environ, "KUBECONFIG": kubeconfig}, stdout=self.log,
-                                        stderr=subprocess.STDOUT)
-
-    def cpu_seconds(self):
-        with open(f"/proc/{self.process.pid}/stat", encoding="utf-8") as file:
-            fields = file.read().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-    def peak_mb(self):
-        with open(f"/proc/{self.process.pid}/status", encoding="utf-8") as file:
-            return int(re.search(r"VmHWM:\s+(\d+)", file.read())[1]) / 1024
-
-    def stop(self):
+    def seconds_to_stop(self):
         began = time.monotonic()
         self.process.send_signal(signal.SIGTERM)
         try:
@@ -206,18 +148,18 @@ def measure(cluster, path, n_spaces):
                     {"metadata": {"name": name, "labels": {"sync": "true"}}, "data": {"value": "0"}})
     before = cluster.n_requests()
     began = time.monotonic()
-    program = Program(path, cluster.kubeconfig)
+    program = Program(path, cluster)
     figures = {}
     try:
-        wait_until(lambda: all(copies.count(name, "0") == n_spaces for name in names), "all is copied", 120)
+        wait_for(lambda: all(copies.count(name, "0") == n_spaces for name in names))
         figures["first copies s"] = time.monotonic() - began
         time.sleep(2)
         figures["requests to start"] = cluster.n_requests() - before
-        before, cpu = cluster.n_requests(), program.cpu_seconds()
-        time.sleep(REST)
-        figures["requests a minute at rest"] = (cluster.n_requests() - before) * 60 / REST
-        figures["CPU at rest ms/s"] = (program.cpu_seconds() - cpu) * 1000 / REST
-        before, cpu = cluster.n_requests(), program.cpu_seconds()
+        before, cpu = cluster.n_requests(), cpu_seconds(program.pid)
+        time.sleep(REST_S)
+        figures["requests a minute at rest"] = (cluster.n_requests() - before) * 60 / REST_S
+        figures["CPU at rest ms/s"] = (cpu_seconds(program.pid) - cpu) * 1000 / REST_S
+        before, cpu = cluster.n_requests(), cpu_seconds(program.pid)
         sent, value, due = {}, dict.fromkeys(names, 0), time.monotonic()
         for _ in range(N_CHANGES):
             name = random.choice(names)
@@ -225,20 +167,16 @@ def measure(cluster, path, n_spaces):
             time.sleep(max(0.0, due - time.monotonic()))
             sent[(name, str(value[name]))] = time.monotonic()
             cluster.ask("PATCH", path_of(name), {"data": {"value": str(value[name])}}, "application/merge-patch+json")
-            due += 1 / RATE
-        wait_until(lambda: all(copies.count(name, str(value[name])) == n_spaces for name in names), "all is right")
+            due += 1 / CHANGES_A_SECOND
+        wait_for(lambda: all(copies.count(name, str(value[name])) == n_spaces for name in names))
         times = sorted((at - when) * 1000 for key, when in sent.items() for at in copies.first.get(key, []))
         figures["change to copy p50 ms"] = times[len(times) // 2]
         figures["change to copy p99 ms"] = times[len(times) * 99 // 100]
-        figures["CPU a change ms"] = (program.cpu_seconds() - cpu) * 1000 / N_CHANGES
+        figures["CPU a change ms"] = (cpu_seconds(program.pid) - cpu) * 1000 / N_CHANGES
         figures["requests a change"] = (cluster.n_requests() - before) / N_CHANGES
-        figures["peak memory MB"] = program.peak_mb()
-    except RuntimeError:
-        program.log.seek(0)
-        print(program.log.read()[-4000:])
-        raise
+        figures["peak memory MB"] = status_mib(program.pid, "VmHWM")
     finally:
-        figures["stop s"] = program.stop()
+        figures["stop s"] = program.seconds_to_stop()
         copies.close()
         clear(cluster)
     return figures
@@ -251,32 +189,20 @@ def count_lines(source):
     return sum(1 for line in text.splitlines() if line.strip() and not line.strip().startswith("//"))
 
 
-def main():
-    programs = build()
-    cluster = Cluster()
-    results = {name: [] for name in programs}
-    try:
+def controllers(lab):
+    programs, found, runs = build(lab.peers), Rows(), lab.fewer_runs
+    with Site() as cluster:
         for i in range(N_SPACES):
             cluster.ask("POST", "/api/v1/namespaces", {"metadata": {"name": f"space-{i}"}})
-        wait_until(lambda: b"kube-public" in cluster.ask("GET", "/api/v1/namespaces"), "the server's namespaces")
+        wait_for(lambda: b"kube-public" in cluster.ask("GET", "/api/v1/namespaces"))
         time.sleep(2)
         n_spaces = len(json.loads(cluster.ask("GET", "/api/v1/namespaces"))["items"]) - 1
-        before = cluster.n_requests()
-        time.sleep(REST)
-        alone = (cluster.n_requests() - before) * 60 / REST
-        for _ in range(ROUNDS):
+        for name, (path, source) in programs.items():
+            found.add("lines of code", {name: count_lines(source)})
+            found.add("binary MB", {name: os.path.getsize(path) / 1e6})
+        for _ in range(runs):
             for name, (path, _) in programs.items():
-                results[name].append(measure(cluster, path, n_spaces))
-    finally:
-        cluster.close()
-    print(f"{N_SOURCES} sources, {n_spaces} copies of each, {N_CHANGES} changes at {RATE}/s, medians of {ROUNDS}; "
-          f"the server alone makes {alone:.0f} requests a minute")
-    print(f"{'':28}" + "".join(f"{name:>20}" for name in programs))
-    print(f"{'lines of code':28}" + "".join(f"{count_lines(source):>20}" for _, source in programs.values()))
-    print(f"{'binary MB':28}" + "".join(f"{os.path.getsize(path) / 1e6:>20.1f}" for path, _ in programs.values()))
-    for figure in next(iter(results.values()))[0]:
-        print(f"{figure:28}" + "".join(f"{statistics.median(f[figure] for f in runs):>20.2f}" for runs in results.values()))
-
-
-if __name__ == "__main__":
-    main()
+                for figure, value in measure(cluster, path, n_spaces).items():
+                    found.add(figure, {name: value})
+        return {"runs": runs, "rows": found.list(), "versions": lab.versions | cluster.versions(),
+                "note": f"{N_SOURCES} sources, {n_spaces} copies of each, {N_CHANGES} changes at {CHANGES_A_SECOND}/s"}

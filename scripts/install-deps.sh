@@ -1,19 +1,23 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that are missing, or says how: install-deps.sh [build|test|lint|fuzz|docs|clients]...
-# "build" is what the daemon and the library need, "test" adds cmocka, what the real cluster and its network need, what
-# the plugin for NATS is built with, what looks at the systemd unit, at man pages and completions, and promtool, which
-# goes to build/tools: its package would start a Prometheus, "lint" adds clang's tools and abidiff, "fuzz" libFuzzer,
-# "docs" what draws and builds documents, "clients" a browser and Node.js. Exits 1 with one plain line when something is
-# missing and cannot be installed.
+# Installs the Debian packages that are missing, or says how: install-deps.sh [build|image|test|lint|fuzz|bench|docs|clients|packages]...
+# "build" is what the daemon and the library need, "image" what the container image is made of and with besides, "test"
+# adds cmocka, what the real cluster and its network need, what the plugin for NATS is built with, what looks at the
+# systemd unit, at manifests, man pages and completions, what reads and runs the image, and promtool, which goes to
+# build/tools: its package would start a Prometheus, "lint" adds clang's tools and abidiff, "fuzz" libFuzzer, "bench" what draws the results, "docs"
+# what draws and builds documents, "clients" a browser and Node.js, "packages" what makes and tries those of Debian.
+# Exits 1 with one plain line when something is missing and cannot be installed.
 set -euo pipefail
 
 declare -A packages=(
     [build]="build-essential pkg-config libcurl4-openssl-dev libcjson-dev libyaml-dev libssl-dev zlib1g-dev libmicrohttpd-dev libgnutls28-dev libzstd-dev"
-    [test]="libcmocka-dev openssl curl python3 python3-venv iproute2 systemd strace libnats-dev scdoc man-db zsh"
+    [image]="ca-certificates python3"
+    [test]="libcmocka-dev openssl curl python3 python3-venv python3-yaml iproute2 systemd strace libnats-dev scdoc man-db zsh ca-certificates skopeo umoci crun"
     [lint]="clang clang-tidy clang-format abigail-tools"
     [fuzz]="clang libclang-rt-dev"
+    [bench]="curl python3 gnuplot-nox"
     [docs]="mkdocs graphviz"
     [clients]="chromium"
+    [packages]="debhelper dpkg-dev libnats-dev lintian mmdebstrap scdoc xz-utils"
 )
 
 # Who has a newer Node.js than Debian's keeps it; its npm is a package of its own there.

@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
-"""The reference of the interface, out of the public headers: make-reference.py FOLDER, or --check.
+"""The reference of the interface, out of the public headers: make-reference.py FOLDER, or --check [HEADERS].
 
 Each header is a page: its head comment, then block after block (what stands between two empty lines) its comment as
-text and its declarations as code. Nothing is said in another place than the header. Fails on a function in whose block
-there is no comment, and on one that takes a struct kinf_error whose block says nothing of errors.
+text and its declarations as code. Nothing is said in another place than the header. Fails on a function that lacks one of
+
+  - a comment in its block;
+  - errors, if it may fail: in its block, or in a comment above that stands for several;
+  - an owner of what it hands out, there, or by the rule in api.h;
+  - `Threads:` and `Mirrors:`, what it is called upstream, in the head of its header.
 """
 
 import glob
@@ -14,7 +18,11 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 COMMENT = re.compile(r"\s*/\*((?:[^*]|\*(?!/))*)\*/\n?")
 NOISE = re.compile(r"^(#ifndef \w+|#define KINFORMER_\w+_H|#endif.*|#ifdef __cplusplus|extern \"C\" {|}|#include .*)$", re.M)
-FUNCTION = re.compile(r"KINF_API[^;{]*?\b(kinf_\w+)\([^;]*;")
+FUNCTION = re.compile(r"KINF_API([^;{]*?)\b(kinf_\w+)\(([^;]*);")
+ERRORS = re.compile(r"\b[Ee]rrors?\b|KINF_ERR_")
+# Words by which headers say whose something is.
+OWNER = re.compile(r"\b(borrow|reference|copied|valid|caller|never freed|constant|own\b)|'s[.,;]|`ret_\w+` and errors as", re.I)
+BY_RULE = re.compile(r"_(new|parse|to_string|ref|unref|unref_ptr|free_ptr)$")
 
 
 def read(path):
@@ -64,19 +72,40 @@ def page(path):
     return "\n".join(lines)
 
 
+def lacks(name, returned, parameters, said):
+    """What is not said of a function."""
+    if not said:
+        yield "has no comment"
+    if ("int" in returned.split() and "KINF_MUST_CHECK" in returned or "kinf_error *err" in parameters) and not ERRORS.search(said):
+        yield "may fail: with which errors?"
+    if ("*" in returned or "**ret_" in parameters) and not BY_RULE.search(name) and not OWNER.search(said):
+        yield "hands something out: whose is it?"
+
+
 def wrong(path):
-    for block in re.split(r"\n\s*\n", read(path)):
-        for declaration in re.finditer(FUNCTION, block):
-            name = declaration.group(1)
-            if "/*" not in block:
-                yield f"{path}: {name}() has no comment"
-            elif "kinf_error *err" in declaration.group(0) and "rror" not in "".join(COMMENT.findall(block)):
-                yield f"{path}: what errors has {name}()?"
+    text = read(path)
+    head, above = COMMENT.match(text).group(1), ""
+    if not FUNCTION.search(text):
+        return
+    for word in ("Threads:", "Mirrors:"):
+        if f" * {word} " not in head:
+            yield f"{path}: its head does not say {word}"
+    for block in re.split(r"\n\s*\n", text.replace(head, "", 1)):
+        comments = " ".join(found.group(1) for found in COMMENT.finditer(block))
+        functions = FUNCTION.findall(block)
+        if not functions and " --- " in comments:
+            above = ""
+        elif not COMMENT.sub("", block).strip():
+            above = comments
+        for returned, name, parameters in functions:
+            said = " ".join(re.sub(r"\n \* ?", " ", comments and comments + above).split())
+            for what in lacks(name, returned, parameters, said):
+                yield f"{path}: {name}() {what}"
 
 
-def main(argument):
+def main(argument, folder="src/include/kinformer"):
     os.chdir(ROOT)
-    headers = sorted(glob.glob("src/include/kinformer/*.h"))
+    headers = sorted(glob.glob(folder + "/*.h"))
     found = [line for path in headers for line in wrong(path)]
     for line in found:
         print("make-reference: " + line)
@@ -95,4 +124,4 @@ def main(argument):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(*sys.argv[1:]))

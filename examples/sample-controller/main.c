@@ -11,7 +11,7 @@
  * cluster's garbage collector follows. One that the Foo names no longer stays until then.
  *
  * Of N shards each has its part of the Foos, and all Deployments, since those have hashes of their own.
- * In a StatefulSet: args: [--shards, "3", --shard, $(POD_INDEX)], as config/sharded.yaml has it.
+ * In a StatefulSet: args: [--shards, "3", --shard, $(POD_INDEX)], as config/sharded has it.
  */
 #include <kinformer/kinformer.h>
 

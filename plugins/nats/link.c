@@ -113,29 +113,34 @@ natsMsg *link_message(const struct link *link, const struct lane *lane, const ch
     return message;
 }
 
-int link_send(struct link *link, struct lane *lane, natsMsg *message, const char *id,
+int link_send(struct link *link, struct lane *lane, natsMsg *message, const char *what,
               struct kinf_error *err)
 {
-    natsStatus s = natsMsgHeader_Set(message, "Nats-Msg-Id", id);
-    char *copy = strdup(id);
+    natsStatus s;
+    char *id;
 
+    if (asprintf(&id, "%s/%llu.%llu", what, (unsigned long long)lane->claim,
+                 (unsigned long long)++lane->n_sent) < 0) {
+        id = NULL;
+    }
+    s = id != NULL ? natsMsgHeader_Set(message, "Nats-Msg-Id", id) : NATS_NO_MEMORY;
     if (s == NATS_OK && lane->last_id != NULL) {
         s = natsMsgHeader_Set(message, "Nats-Expected-Last-Msg-Id", lane->last_id);
     }
-    s = copy == NULL ? NATS_NO_MEMORY : s;
     s = s != NATS_OK ? s : natsConnection_PublishMsg(link->connection, message);
     if (s == NATS_OK) {
         free(lane->last_id);
-        lane->last_id = copy;
-        copy = NULL;
+        lane->last_id = id;
+        id = NULL;
         link->n_unacknowledged++;
     }
-    free(copy);
+    free(id);
     natsMsg_Destroy(message);
     return check(s, lane->stream, err);
 }
 
-/* {"stream":"NAME","seq":7} or {"error":{"description":"why"}} */
+/* {"stream":"NAME","seq":7}, with "duplicate":true if that is another one, or
+ * {"error":{"description":"why"}} */
 static int parse_ack(natsMsg *message, uint64_t *ret_sequence, struct kinf_error *err)
 {
     cJSON *ack =
@@ -145,6 +150,9 @@ static int parse_ack(natsMsg *message, uint64_t *ret_sequence, struct kinf_error
         cJSON_GetStringValue(cJSON_GetObjectItem(cJSON_GetObjectItem(ack, "error"), "description"));
     int rc = 0;
 
+    if (cJSON_IsTrue(cJSON_GetObjectItem(ack, "duplicate"))) {
+        problem = "it was taken for another of its id";
+    }
     if (problem != NULL || !cJSON_IsNumber(sequence)) {
         rc = fail(err, KINF_ERR_SERVER, "a message was refused: %s",
                   problem != NULL ? problem : "without a reason");
@@ -241,13 +249,15 @@ int link_read(struct link *link, struct lane *lane, link_read_cb *on_key, void *
               struct kinf_error *err)
 {
     natsSubscription *from = NULL;
-    int rc = check(subscribe(link, lane, &from), lane->stream, err);
+    int rc = check_patience(link, 0, err);
 
+    rc = rc != 0 ? rc : check(subscribe(link, lane, &from), lane->stream, err);
     /* The claim is behind all that others could write. */
     for (uint64_t sequence = 0; rc == 0 && sequence < lane->claim;) {
         natsMsg *message = NULL;
 
-        rc = next_message(link, from, &message, err);
+        rc = check_patience(link, 0, err);
+        rc = rc != 0 ? rc : next_message(link, from, &message, err);
         if (rc == 0 && hand_out(lane, message, on_key, ctx) != 0) {
             rc = NO_MEMORY(err);
         }
@@ -258,20 +268,30 @@ int link_read(struct link *link, struct lane *lane, link_read_cb *on_key, void *
     return rc;
 }
 
-char *link_read_one(const struct link *link, const struct lane *lane, const char *key)
+int link_read_one(const struct link *link, const struct lane *lane, const char *key,
+                  char **ret_payload, struct kinf_error *err)
 {
+    int rc = check_patience(link, 0, err);
     natsMsg *message = NULL;
-    char *subject, *payload = NULL;
+    natsStatus s;
+    char *subject;
 
-    if (asprintf(&subject, "%s%s", lane->prefix, key) < 0) {
-        return NULL;
+    if (rc != 0) {
+        return rc;
     }
-    if (js_GetLastMsg(&message, link->js, lane->stream, subject, NULL, NULL) == NATS_OK) {
-        payload = strndup(natsMsg_GetData(message), (size_t)natsMsg_GetDataLength(message));
+    if (asprintf(&subject, "%s%s", lane->prefix, key) < 0) {
+        return NO_MEMORY(err);
+    }
+    s = js_GetLastMsg(&message, link->js, lane->stream, subject, NULL, NULL);
+    free(subject);
+    if (s == NATS_OK) {
+        *ret_payload = strndup(natsMsg_GetData(message), (size_t)natsMsg_GetDataLength(message));
+        rc = *ret_payload != NULL ? 0 : NO_MEMORY(err);
+    } else if (s != NATS_NOT_FOUND) {
+        rc = check(s, lane->stream, err);
     }
     natsMsg_Destroy(message);
-    free(subject);
-    return payload;
+    return rc;
 }
 
 /* --- opening --- */
@@ -396,7 +416,8 @@ int link_open(struct link *link, const struct nats_config *config, const char *s
     rc = check_patience(link, 0, err);
     rc = rc != 0 ? rc : connect_to(link, config, server, err);
     for (size_t i = 0; rc == 0 && i < 2; i++) {
-        rc = ensure(link, lanes[i], i == 0 ? make_stream : make_bucket, config, err);
+        rc = check_patience(link, 0, err);
+        rc = rc != 0 ? rc : ensure(link, lanes[i], i == 0 ? make_stream : make_bucket, config, err);
         rc = rc != 0 ? rc : claim(link, lanes[i], err);
     }
     return rc;

@@ -10,8 +10,9 @@
  *
  * A connection that breaks is not mended: it is opened anew, and what is there read anew.
  *
- * No call waits for longer than about a second without looking whether the plugin is to end; then
- * it fails.
+ * No call waits for longer than about two seconds without looking whether the plugin is to end; then
+ * it fails. But libnats 3.4 itself waits for ever while it connects to a server that has greeted it,
+ * and then neither answers nor ends the connection.
  *
  * Threads: one thread per object; libnats has some of its own, which never call the plugin.
  */
@@ -41,6 +42,7 @@ struct lane {
     char *prefix;   /* of its subjects, with a dot at the end; a key is behind it */
     char *last_id;  /* of the message that was sent last */
     uint64_t claim; /* its sequence */
+    uint64_t n_sent;
 };
 
 struct link {
@@ -65,15 +67,16 @@ typedef int link_read_cb(const char *key, const char *version, bool is_gone, voi
 int link_read(struct link *link, struct lane *lane, link_read_cb *on_key, void *ctx,
               struct kinf_error *err);
 
-/* The payload of a key's last message. Free it. NULL: there is none, or no answer. */
-char *link_read_one(const struct link *link, const struct lane *lane, const char *key);
+/* The payload of a key's last message, which the caller frees; if there is none, it is left as it is. */
+int link_read_one(const struct link *link, const struct lane *lane, const char *key,
+                  char **ret_payload, struct kinf_error *err);
 
 /* What is to be sent; headers may be added. NULL: no memory. */
 natsMsg *link_message(const struct link *link, const struct lane *lane, const char *key,
                       const char *payload, size_t len);
-/* Takes the message, on failure too. One with an id that the stream had within its window of
- * duplicates is not stored. */
-int link_send(struct link *link, struct lane *lane, natsMsg *message, const char *id,
+/* Takes the message, on failure too. Its id begins with `what` it tells, and is its own: a server would
+ * not store one whose id it knows. */
+int link_send(struct link *link, struct lane *lane, natsMsg *message, const char *what,
               struct kinf_error *err);
 /* Waits until all that was sent is stored. */
 int link_wait(struct link *link, struct kinf_error *err);

@@ -13,8 +13,6 @@
  * What the stream has and was not told until SYNCED is DELETED. And what the bucket lacks of that,
  * it gets.
  *
- * Message ids are UID/RESOURCEVERSION, with "/deleted" behind it of deletions.
- *
  * It uses libnats and cJSON, and nothing of this library. libnats is never unloaded, since a few
  * threads of its own stay when nobody uses it, and another plugin, or this one's successor, may use
  * the same.
@@ -47,7 +45,7 @@
 struct nats {
     const struct kinf_host *host;
     struct nats_config config;
-    int server; /* of them, the one that answered last */
+    int server; /* of them, the one that is asked next */
     bool is_begun;
     struct link link;
     struct known known;
@@ -55,10 +53,7 @@ struct nats {
     natsMsg *waiting[MAX_WAITING];
     size_t n_waiting;
     size_t waiting_bytes;
-    uint64_t n_stored; /* in the bucket, since the link is open */
 };
-
-#define DELETED_ID "/deleted"
 
 /* In the place of an object that the server takes no message for. */
 #define TOO_LARGE "{\"tooLarge\":true}"
@@ -72,7 +67,6 @@ struct event {
     const char *version; /* see known.h */
     const char *json;    /* NULL: it is not known */
     bool final_state_unknown;
-    char id[32]; /* of the message, behind the version */
 };
 
 /* --- versions --- */
@@ -119,11 +113,9 @@ static int commit(struct nats *nats, struct kinf_error *err)
     int rc = link_wait(&nats->link, err);
 
     for (size_t i = 0; i < nats->n_waiting; i++) {
-        char id[256];
-
-        snprintf(id, sizeof id, "%s/%llu", nats->link.inbox, (unsigned long long)++nats->n_stored);
         if (rc == 0) {
-            rc = link_send(&nats->link, &nats->link.bucket, nats->waiting[i], id, err);
+            rc =
+                link_send(&nats->link, &nats->link.bucket, nats->waiting[i], nats->link.inbox, err);
             nats->waiting[i] = NULL;
         }
     }
@@ -199,16 +191,13 @@ static int tell(struct nats *nats, const struct event *event, struct kinf_error 
 {
     bool is_deleted = strcmp(event->type, LINK_TYPE_DELETED) == 0;
     natsMsg *message = message_of(nats, event);
-    char *id;
     int rc;
 
-    if (message == NULL || asprintf(&id, "%s%s", event->version, event->id) < 0) {
-        natsMsg_Destroy(message);
+    if (message == NULL) {
         return NO_MEMORY(err);
     }
     nats->host->count(nats->host, "published_total", 1);
-    rc = link_send(&nats->link, &nats->link.events, message, id, err);
-    free(id);
+    rc = link_send(&nats->link, &nats->link.events, message, event->version, err);
     return rc != 0
                ? rc
                : store(nats, event->encoded, event->version, is_deleted ? NULL : event->json, err);
@@ -234,22 +223,30 @@ static void forget(struct nats *nats)
     nats->is_begun = false;
 }
 
-static int begin(struct nats *nats, struct kinf_error *err)
+static int begin_at(struct nats *nats, const char *server, struct kinf_error *err)
 {
     struct link *link = &nats->link;
+    int rc;
+
+    forget(nats);
+    rc = link_open(link, &nats->config, server, err);
+    rc = rc != 0 ? rc : link_read(link, &link->events, note_told, &nats->known, err);
+    rc = rc != 0 ? rc : link_read(link, &link->bucket, note_bucket, &nats->known, err);
+    nats->is_begun = rc == 0;
+    return rc;
+}
+
+static int begin(struct nats *nats, struct kinf_error *err)
+{
     int n_servers = cJSON_GetArraySize(nats->config.servers);
     int rc = KINF_ERR_NETWORK;
 
     for (int i = 0; i < n_servers && rc != 0 && rc != KINF_ERR_STOPPED; i++) {
         const cJSON *server = cJSON_GetArrayItem(nats->config.servers, nats->server);
 
-        forget(nats);
-        rc = link_open(link, &nats->config, server->valuestring, err);
+        rc = begin_at(nats, server->valuestring, err);
         nats->server = rc == 0 ? nats->server : (nats->server + 1) % n_servers;
     }
-    rc = rc != 0 ? rc : link_read(link, &link->events, note_told, &nats->known, err);
-    rc = rc != 0 ? rc : link_read(link, &link->bucket, note_bucket, &nats->known, err);
-    nats->is_begun = rc == 0;
     return rc;
 }
 
@@ -261,10 +258,9 @@ static int tell_gone(struct nats *nats, const struct known_object *object, struc
     struct event event = { .type = "DELETED",
                            .encoded = object->key,
                            .version = known_told(object),
-                           .final_state_unknown = true,
-                           .id = DELETED_ID };
+                           .final_state_unknown = true };
     char *resource, *key, *json = NULL;
-    int rc;
+    int rc = 0;
 
     if (event.version == NULL) {
         return object->bucket != NULL ? store(nats, object->key, NULL, NULL, err) : 0;
@@ -273,12 +269,12 @@ static int tell_gone(struct nats *nats, const struct known_object *object, struc
         return NO_MEMORY(err);
     }
     if (object->bucket != NULL && strcmp(object->bucket, event.version) == 0) {
-        json = link_read_one(&nats->link, &nats->link.bucket, object->key);
+        rc = link_read_one(&nats->link, &nats->link.bucket, object->key, &json, err);
     }
     event.resource = resource;
     event.key = key;
     event.json = json;
-    rc = tell(nats, &event, err);
+    rc = rc != 0 ? rc : tell(nats, &event, err);
     free(resource);
     free(key);
     free(json);
@@ -301,9 +297,6 @@ static int tell_added(struct nats *nats, struct event *event, const struct known
         event->type = "MODIFIED";
     } else if (told != NULL) {
         rc = tell_gone(nats, known, err);
-    } else if (known != NULL && known->is_gone) {
-        /* It may be the same version again, if it was not told for a while. */
-        snprintf(event->id, sizeof event->id, "/%llu", (unsigned long long)nats->link.events.claim);
     }
     return rc != 0 ? rc : tell(nats, event, err);
 }
@@ -351,7 +344,6 @@ static int tell_change(struct nats *nats, const struct kinf_change *change, stru
         return tell_modified(nats, change, event, err);
     default:
         event->type = LINK_TYPE_DELETED;
-        strcpy(event->id, DELETED_ID);
         event->final_state_unknown = change->final_state_unknown;
         rc = known != NULL && known_told(known) == NULL ? tell_gone(nats, known, err)
                                                         : tell(nats, event, err);

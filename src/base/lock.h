@@ -47,7 +47,7 @@
     X(KINF__RANK_CREDENTIALS, "rest.credentials", "tokens and certificates")                       \
     X(KINF__RANK_TYPES, "object.types", "the table of resource types")                             \
     X(KINF__RANK_QUEUE, "queue", "keys that are to be worked on")                                  \
-    X(KINF__RANK_PLUGIN, "handlers.plugin", "what a plugin counts, and whether to load it anew")   \
+    X(KINF__RANK_PLUGIN, "handlers.plugin", "what a plugin counts, and which call is under way")   \
     X(KINF__RANK_DAEMON, "daemon", "why the daemon ends")                                          \
     X(KINF__RANK_FORWARD, "serve.forward", "requests that are passed through")                     \
     X(KINF__RANK_SESSION, "serve.session", "what a cache has to show")                             \

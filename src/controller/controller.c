@@ -13,13 +13,13 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/misuse.h"
+#include "elector/elector.h"
 #include "informer/informer.h"
 #include "queue/queue_priv.h"
 #include "rest/client.h"
 
 #define MAX_WORKERS     1000
 #define LOG_INTERVAL_MS 2000
-#define STAND_BY_MS     1000 /* between looks at whether it is our turn */
 
 /* --- workers --- */
 
@@ -391,18 +391,17 @@ struct kinf_queue *kinf_controller_queue(struct kinf_controller *controller)
 }
 
 /* It does not lead, and knows who does, or why nobody can be asked. */
-static bool is_standing_by(struct kinf_controller *controller)
+static bool is_standing_by(struct kinf_elector *elector)
 {
     struct kinf_elector_status status;
 
-    if (controller->options.elector == NULL)
-        return false;
-    kinf_elector_status(controller->options.elector, &status);
+    kinf_elector_status(elector, &status);
     return !status.leads && (status.leader[0] != '\0' || status.reason[0] != '\0');
 }
 
 int64_t kinf__controller_due_ms(struct kinf_controller *controller)
 {
+    struct kinf_elector *elector = controller->options.elector;
     bool is_synced, is_open;
 
     kinf__mutex_lock(&controller->lock);
@@ -411,9 +410,8 @@ int64_t kinf__controller_due_ms(struct kinf_controller *controller)
     kinf__mutex_unlock(&controller->lock);
     if (is_open)
         return kinf__queue_due_ms(controller->queue);
-    return is_synced && is_standing_by(controller)
-               ? kinf__clock_add_ms(kinf__clock_now_ms(), STAND_BY_MS)
-               : 0;
+    return is_synced && elector != NULL && is_standing_by(elector) ? kinf__elector_due_ms(elector)
+                                                                   : 0;
 }
 
 void kinf_controller_status(struct kinf_controller *controller,

@@ -142,8 +142,8 @@ void kinf__gate_close(struct kinf_controller *controller, int64_t term);
 bool kinf__gate_is_stopping(struct kinf_controller *controller);
 /* The keeper's thread. */
 void *kinf__gate_keep(void *ctx);
-/* When it has something to do, if nothing happens meanwhile: 0: now; KINF__NEVER_MS: never. One that
- * waits for its turn to lead looks each second. For tests (kinformer/testing.h). */
+/* When it has something to do, if nothing happens meanwhile, or while another leads its elector: 0:
+ * now; KINF__NEVER_MS: never. For tests (kinformer/testing.h). */
 int64_t kinf__controller_due_ms(struct kinf_controller *controller);
 
 /* --- triggers.c --- */

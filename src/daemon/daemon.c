@@ -385,7 +385,8 @@ static int run_measure(struct daemon *daemon, struct kinf_error *err)
     return print_measures(watches, err);
 }
 
-/* Returns false if a handler does not end. */
+/* Returns false if a handler does not end. With a Lease that ends the process where handlers are stopped,
+ * and by then the state has to be written. */
 static bool stop_all(struct daemon *daemon)
 {
     struct kinf__watches *watches = &daemon->watches;
@@ -397,9 +398,9 @@ static bool stop_all(struct daemon *daemon)
     kinf__errand_end(&daemon->errand);
     kinf__output_stop(&watches->output);
     kinf__serving_stop(watches->serving);
+    kinf__state_keeper_stop(watches->keeper);
     have_ended = kinf__daemon_handlers_stop(&watches->handlers);
     kinf__on_demand_release(&daemon->on_demand);
-    kinf__state_keeper_stop(watches->keeper);
     for (size_t i = 0; i < watches->n_items; i++)
         kinf__watch_interrupt(watches->items[i]);
     for (size_t i = 0; i < watches->n_items; i++)

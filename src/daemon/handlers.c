@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -101,15 +102,19 @@ int kinf__daemon_handlers_stand(struct kinf__daemon_handlers *handlers, struct k
     return handlers->lease != NULL ? kinf__daemon_lease_start(handlers->lease, err) : 0;
 }
 
-/* What it is configured by now; as before, if it is another handler by now. */
-static const char *wanted_config(const struct kinf__daemon_handlers *handlers, size_t i,
-                                 const struct kinf__config *config)
+/* With the configuration of now; with the last one that was its own, if it is another handler by now. */
+static int reload(struct kinf__running_handler *running, const struct kinf__handler_config *now,
+                  struct kinf_error *err)
 {
-    const struct kinf__handler_config *now = &handlers->items[i].config;
-    bool is_the_same = config != NULL && i < config->n_handlers &&
-                       kinf__handler_config_equal(now, &config->handlers[i]);
+    if (now != NULL && kinf__handler_config_equal(&running->config, now)) {
+        char *config = strdup(now->plugin_config);
 
-    return is_the_same ? config->handlers[i].plugin_config : now->plugin_config;
+        if (config == NULL)
+            return kinf__error_no_memory(err);
+        free(running->config.plugin_config);
+        running->config.plugin_config = config;
+    }
+    return kinf__plugin_handler_reload(running->handler, running->config.plugin_config, err);
 }
 
 void kinf__daemon_handlers_reload(struct kinf__daemon_handlers *handlers,
@@ -118,9 +123,10 @@ void kinf__daemon_handlers_reload(struct kinf__daemon_handlers *handlers,
     struct kinf_error err = KINF_ERROR_INIT;
 
     for (size_t i = 0; i < handlers->n_items; i++) {
+        bool has_one = config != NULL && i < config->n_handlers;
+
         if (handlers->items[i].config.plugin != NULL &&
-            kinf__plugin_handler_reload(handlers->items[i].handler,
-                                        wanted_config(handlers, i, config), &err) < 0)
+            reload(&handlers->items[i], has_one ? &config->handlers[i] : NULL, &err) < 0)
             KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_ERROR, "plugin is not loaded anew error=%s",
                       KINF__QUOTED(err.message));
     }

@@ -12,11 +12,11 @@
 #include "serve/report.h"
 
 struct kinf__running_handler {
-    struct kinf__handler_config config;
+    struct kinf__handler_config config; /* its plugin_config is the main thread's, after start */
     struct kinf__handler *handler;
 };
 
-/* Constant after start. */
+/* Constant after start, but for what a reload changes. */
 struct kinf__daemon_handlers {
     struct kinf__running_handler *items;
     size_t n_items;

@@ -116,8 +116,8 @@ bool kinf__resource_config_equal(const struct kinf__resource_config *a,
            a->backoff_base_ms == b->backoff_base_ms && a->backoff_max_ms == b->backoff_max_ms &&
            a->initial == b->initial && a->page_size == b->page_size &&
            a->max_object_bytes == b->max_object_bytes && a->max_queue_bytes == b->max_queue_bytes &&
-           a->gzip == b->gzip && a->serve == b->serve && a->state == b->state &&
-           a->max_history_bytes == b->max_history_bytes &&
+           a->gzip == b->gzip && a->is_compressed == b->is_compressed && a->serve == b->serve &&
+           a->state == b->state && a->max_history_bytes == b->max_history_bytes &&
            a->max_history_age_ms == b->max_history_age_ms &&
            a->max_held_bytes == b->max_held_bytes && a->assume_scope == b->assume_scope &&
            a->consistency == b->consistency;
@@ -260,22 +260,34 @@ static int read_consistency(const struct kinf__config_reader *reader,
                             "consistency is one of session, cache, latest, not '%s'", text);
 }
 
+static int read_store(const struct kinf__config_reader *reader,
+                      struct kinf__resource_config *resource)
+{
+    const char *text = "plain";
+    int failed = kinf__yaml_read_string(reader->yaml, reader->mapping, "store", &text, reader->err);
+
+    if (failed < 0)
+        return failed;
+    resource->is_compressed = strcmp(text, "compressed") == 0;
+    if (resource->is_compressed || strcmp(text, "plain") == 0)
+        return 0;
+    return kinf__yaml_error(reader->err, KINF_ERR_CONFIG, reader->yaml,
+                            kinf__yaml_get(reader->mapping, "store"),
+                            "store is one of plain, compressed, not '%s'", text);
+}
+
 int kinf__resource_config_read(const struct kinf__yaml *yaml, const struct kinf__yaml_node *node,
                                struct kinf__resource_config *resource, struct kinf_error *err)
 {
-    static const char *const allowed[] = { "resource",       "namespaces",
-                                           "labelSelector",  "fieldSelector",
-                                           "drop",           "keep",
-                                           "indices",        "resyncPeriod",
-                                           "watchTimeout",   "silentAfter",
-                                           "maxObjectBytes", "maxQueueBytes",
-                                           "pageSize",       "gzip",
-                                           "initial",        "shardSelector",
-                                           "backoffBase",    "backoffMax",
-                                           "serve",          "state",
-                                           "assumeScope",    "maxHistoryBytes",
-                                           "maxHistoryAge",  "maxHeldBytes",
-                                           "consistency",    NULL };
+    static const char *const allowed[] = { "resource",        "namespaces",     "labelSelector",
+                                           "fieldSelector",   "drop",           "keep",
+                                           "indices",         "resyncPeriod",   "watchTimeout",
+                                           "silentAfter",     "maxObjectBytes", "maxQueueBytes",
+                                           "pageSize",        "gzip",           "initial",
+                                           "shardSelector",   "backoffBase",    "backoffMax",
+                                           "serve",           "state",          "assumeScope",
+                                           "maxHistoryBytes", "maxHistoryAge",  "maxHeldBytes",
+                                           "consistency",     "store",          NULL };
     const struct kinf__config_reader reader = { yaml, node, err };
     int failed;
 
@@ -298,6 +310,7 @@ int kinf__resource_config_read(const struct kinf__yaml *yaml, const struct kinf_
         (failed = read_numbers(&reader, resource)) < 0 ||
         (failed = read_choices(&reader, resource)) < 0 ||
         (failed = read_consistency(&reader, resource)) < 0 ||
+        (failed = read_store(&reader, resource)) < 0 ||
         (failed = kinf__yaml_read_bool(yaml, node, "gzip", &resource->gzip, err)) < 0)
         return failed;
     if (resource->resource == NULL)

@@ -59,6 +59,7 @@ struct kinf__resource_config {
     uint64_t max_object_bytes;
     uint64_t max_queue_bytes;
     bool gzip;
+    bool is_compressed; /* what is stored */
     enum kinf__choice serve;
     enum kinf__choice state;
     uint64_t max_history_bytes; /* 0 in each of these three: the watch cache's default */

@@ -283,7 +283,7 @@ static void write_each_locked(struct kinf__state_keeper *keeper) KINF__REQUIRES(
 /* A server that was away at the start may be there by now. */
 static void find_cluster_locked(struct kinf__state_keeper *keeper) KINF__REQUIRES(keeper->lock)
 {
-    if (keeper->cluster[0] != '\0' || keeper->is_cluster_hidden)
+    if (keeper->cluster[0] != '\0' || keeper->is_cluster_hidden || keeper->is_stopping)
         return;
     kinf__mutex_unlock(&keeper->lock);
     (void)!kinf__state_keeper_find_cluster(keeper, NULL);
@@ -294,16 +294,18 @@ static void *run(void *ctx)
 {
     struct kinf__state_keeper *keeper = ctx;
     int64_t due_ms = KINF__NEVER_MS;
+    bool is_last = false;
 
     kinf__mutex_lock(&keeper->lock);
-    while (!keeper->is_stopping) {
+    while (!is_last) {
+        find_cluster_locked(keeper);
         if (keeper->interval_ms != 0)
             due_ms = kinf__clock_add_ms(kinf__clock_now_ms(), keeper->interval_ms);
         while (!keeper->is_stopping &&
                kinf__cond_wait_until(&keeper->changed, &keeper->lock, due_ms))
             continue;
-        if (!keeper->is_stopping)
-            find_cluster_locked(keeper);
+        /* A stop in the midst of a round is followed by another one. */
+        is_last = keeper->is_stopping;
         write_each_locked(keeper);
     }
     keeper->has_ended = true;
@@ -406,13 +408,7 @@ int kinf__state_keeper_find_type(const struct kinf__state_keeper *keeper,
 {
     if (keeper->has_thread || !keeper->serves_saved)
         return kinf__error_set(err, KINF_ERR_NOT_FOUND, "the server is asked for types");
-    return kinf__state_find_type(keeper->folder, resource, ret_type, err);
-}
-
-/* Secrets only if the configuration says so in as many words. */
-static bool is_kept(const struct kinf__resource_config *resource, const struct kinf_type *type)
-{
-    return !resource->is_on_demand && kinf__choice_is_yes(resource->state, type);
+    return kinf__state_find_type(keeper->folder, keeper->server, resource, ret_type, err);
 }
 
 static void free_entry(struct kinf__state_entry *entry)
@@ -459,7 +455,8 @@ int kinf__state_keeper_add(struct kinf__state_keeper *keeper, struct kinf_inform
     if (keeper->serves_saved)
         kinf__state_keep_type(keeper->folder, keeper->server, resource,
                               kinf_informer_type(informer));
-    if (is_kept(resource, kinf_informer_type(informer)))
+    /* Secrets only if the configuration says so in as many words. */
+    if (kinf__choice_is_yes(resource->state, kinf_informer_type(informer)))
         failed = make_entry(keeper, informer, resource, name_space, &entry, err);
     if (failed < 0)
         return failed;

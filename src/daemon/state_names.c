@@ -73,13 +73,13 @@ static char *type_name(const struct kinf__resource_config *resource)
     return asprintf(&name, "type-%s", resource->resource) >= 0 ? name : NULL;
 }
 
-int kinf__state_find_type(const struct kinf__state_folder *folder,
+int kinf__state_find_type(const struct kinf__state_folder *folder, const char *server,
                           const struct kinf__resource_config *resource,
                           const struct kinf_type **ret_type, struct kinf_error *err)
 {
     KINF__AUTO_FREE char *name = type_name(resource);
 
-    return name != NULL ? kinf__state_file_type(folder, name, ret_type, err)
+    return name != NULL ? kinf__state_file_type(folder, name, server, ret_type, err)
                         : kinf__error_no_memory(err);
 }
 
@@ -114,7 +114,7 @@ void kinf__state_keep_type(const struct kinf__state_folder *folder, const char *
 
     if (name == NULL || !kinf__state_name_is_good(name))
         return;
-    if (kinf__state_file_type(folder, name, &kept, NULL) == 0 && kept == type)
+    if (kinf__state_file_type(folder, name, server, &kept, NULL) == 0 && kept == type)
         return;
     if (write_type(folder, server, name, type, &err) < 0)
         KINF__LOG(KINF__LOG_DAEMON, KINF_LOG_WARN, "type not written file=%s error=%s", name,

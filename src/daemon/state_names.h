@@ -17,8 +17,10 @@ char *kinf__state_scope(const struct kinf__resource_config *resource, const char
 /* Of the file; one resource may be there several times with other selectors. */
 char *kinf__state_name(const struct kinf__resource_config *resource, const char *name_space);
 
-/* Of which type the resource was. Errors: KINF_ERR_NOT_FOUND, and the file's. */
+/* Of which type the resource was at this server. Errors: KINF_ERR_NOT_FOUND, KINF_ERR_CONFLICT (of
+ * another server), and the file's. */
 KINF_MUST_CHECK int kinf__state_find_type(const struct kinf__state_folder *folder,
+                                          const char *server,
                                           const struct kinf__resource_config *resource,
                                           const struct kinf_type **ret_type,
                                           struct kinf_error *err);

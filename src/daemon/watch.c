@@ -152,6 +152,7 @@ static void fill_options(struct kinf__watch *watch, const char *name_space,
     options->backoff_base_ms = config->backoff_base_ms;
     options->backoff_max_ms = config->backoff_max_ms;
     options->accept_gzip = config->gzip;
+    options->compressed = config->is_compressed;
 }
 
 static struct kinf_index *make_indices(const struct kinf__resource_config *config)

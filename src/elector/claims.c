@@ -38,13 +38,13 @@ void kinf__claims_release(struct kinf__claims *claims)
     free(KINF__TAKE(claims->items));
 }
 
-bool kinf__claims_stand(const struct kinf__claims *claims, const struct kinf__lease *lease)
-{
-    return strcmp(lease->shards_of, claims->set) == 0 && lease->has_range &&
-           lease->range.first == claims->range.first && lease->range.last == claims->range.last;
-}
-
 /* --- reading --- */
+
+/* And not one that was made behind a deletion: who has that one may know nothing of this. */
+static bool is_of(const struct kinf__claim *claim, const struct kinf__lease *lease)
+{
+    return strcmp(claim->lease, lease->name) == 0 && strcmp(claim->lease_uid, lease->uid) == 0;
+}
 
 /* Whoever has taken it over by the rules has waited until what was claimed before is over. */
 static void supersede(struct kinf__claims *claims, const struct kinf__lease *lease)
@@ -52,8 +52,8 @@ static void supersede(struct kinf__claims *claims, const struct kinf__lease *lea
     for (size_t i = 0; i < claims->n_items; i++) {
         struct kinf__claim *claim = &claims->items[i];
 
-        if (strcmp(claim->lease, lease->name) == 0 &&
-            (lease->is_released || lease->transitions > claim->transitions))
+        if (is_of(claim, lease) &&
+            lease->transitions >= claim->transitions + (lease->is_released ? 0 : 1))
             claim->until_ms = 0;
     }
 }
@@ -64,8 +64,8 @@ static struct kinf__claim *find(struct kinf__claims *claims, const struct kinf__
     for (size_t i = 0; i < claims->n_items; i++) {
         struct kinf__claim *claim = &claims->items[i];
 
-        if (strcmp(claim->lease, lease->name) == 0 && claim->range.first == range.first &&
-            claim->range.last == range.last)
+        if (is_of(claim, lease) && claim->transitions == lease->transitions &&
+            claim->range.first == range.first && claim->range.last == range.last)
             return claim;
     }
     return NULL;
@@ -82,19 +82,21 @@ static struct kinf__claim *add(struct kinf__claims *claims, const struct kinf__l
         return NULL;
     claims->items = items;
     claim = &items[claims->n_items++];
-    *claim = (struct kinf__claim){ .range = range };
+    *claim = (struct kinf__claim){ .transitions = lease->transitions, .range = range };
     memcpy(claim->lease, lease->name, sizeof claim->lease);
+    memcpy(claim->lease_uid, lease->uid, sizeof claim->lease_uid);
     return claim;
 }
 
-/* It has changed, or we see it for the first time: its time begins anew. */
+/* It has changed, or we see it for the first time: its time begins anew. A person may have written a
+ * shorter one: the holder acts until it finds out. */
 static int observe(struct kinf__claim *claim, const struct kinf__lease *lease, int64_t until_ms)
 {
     claim->is_listed = true;
-    claim->transitions = lease->transitions;
     if (kinf_str_equal(kinf__buffer_str(&claim->observed), lease->spec))
         return 0;
-    claim->until_ms = until_ms;
+    if (until_ms > claim->until_ms)
+        claim->until_ms = until_ms;
     memcpy(claim->holder, lease->holder, sizeof claim->holder);
     claim->observed.len = 0;
     return kinf__buffer_append_str(&claim->observed, lease->spec);
@@ -138,19 +140,19 @@ static int read_items(struct kinf__claims *claims, struct kinf__json_value items
     return failed;
 }
 
-/* Those that are gone, and whose time is over. */
-static void forget(struct kinf__claims *claims, int64_t now_ms)
+/* Those that are gone, and whose time was over when they were asked for. */
+static void forget(struct kinf__claims *claims, int64_t asked_ms)
 {
     for (size_t i = claims->n_items; i-- > 0;) {
-        if (!claims->items[i].is_listed && now_ms >= claims->items[i].until_ms)
+        if (!claims->items[i].is_listed && asked_ms >= claims->items[i].until_ms)
             drop(claims, i);
         else
             claims->items[i].is_listed = false;
     }
 }
 
-int kinf__claims_read(struct kinf__claims *claims, struct kinf_str list, int64_t now_ms,
-                      struct kinf_error *err)
+int kinf__claims_read(struct kinf__claims *claims, struct kinf_str list, int64_t asked_ms,
+                      int64_t now_ms, struct kinf_error *err)
 {
     struct kinf__json_value items;
     size_t at;
@@ -163,7 +165,7 @@ int kinf__claims_read(struct kinf__claims *claims, struct kinf_str list, int64_t
         return kinf__error_set(err, KINF_ERR_PARSE, "the list of Leases has no items");
     failed = read_items(claims, items, now_ms, err);
     if (failed == 0)
-        forget(claims, now_ms);
+        forget(claims, asked_ms);
     return failed;
 }
 
@@ -180,14 +182,14 @@ static bool is_before(struct kinf__shard_range a, const char *lease_of_a,
     return a.first != b.first ? a.first < b.first : strcmp(lease_of_a, lease_of_b) < 0;
 }
 
-const struct kinf__claim *kinf__claims_blocker(const struct kinf__claims *claims, int64_t now_ms)
+const struct kinf__claim *kinf__claims_blocker(const struct kinf__claims *claims, int64_t at_ms)
 {
     const struct kinf__claim *first = NULL;
 
     for (size_t i = 0; i < claims->n_items; i++) {
         const struct kinf__claim *claim = &claims->items[i];
 
-        if (now_ms < claim->until_ms &&
+        if (at_ms < claim->until_ms &&
             (first == NULL || is_before(claim->range, claim->lease, first->range, first->lease)))
             first = claim;
     }

@@ -9,14 +9,21 @@
  * was written last. It listed behind that, of the newest state, so it saw the other's claim, and acts
  * only when the other's Lease is released, which it is after on_stopped (L7), is taken over by the
  * rules of elections, or was seen unchanged for its duration, which is longer than its holder acts
- * without a renewal (L1). While a claim stands nobody begins to act on a part of it, so who acts only
- * renews, and lists again only if its claim did not stand: somebody has deleted or edited it.
+ * without a renewal (L1). That time begins when the answer came that showed it first, and is over
+ * for lists that were asked for behind its end: what comes late may have been true only then. Nothing
+ * else shortens it: a release ends the claims of its term and those before in the same Lease, and not
+ * in one that a person has deleted, whose holder acts until it finds out (L6).
+ *
+ * While a claim stands nobody begins to act on a part of it, so who acts only renews. It has stood if
+ * each write found the Lease as the one before had left it. Who finds another one, whatever that says,
+ * does not know who looked in between: it lists again behind its next write, and makes way if it sees
+ * a claim. Without that its time ends.
  *
  * Why it goes on: claims are written only where none was seen. Of several that were written at once
  * the one that is before the others (kinf__claims_yield(), an order that never changes) stays, and the
  * others are withdrawn, that is, their Leases released; so each claim that does not act waits for one
- * that acts, or for one behind it that acts or goes. Who acts withdraws for nobody: who waits for it
- * need not know whether it does.
+ * that acts, or for one behind it that acts or goes. Who acts withdraws for nobody that it has not
+ * seen so: who waits for it need not know whether it does.
  *
  * Owner: an election. Threads: one thread per object, or under its owner's lock.
  */
@@ -26,9 +33,11 @@
 #include "elector/lease.h"
 #include "object/shard.h"
 
-/* Of one Lease, with one range: one that changes hands against the rules has several for a while. */
+/* One term of one Lease, with one range: one that changes hands against the rules has several for a
+ * while. */
 struct kinf__claim {
     char lease[KINF__LEASE_NAME_SIZE];
+    char lease_uid[KINF__LEASE_UID_SIZE];
     char holder[KINF_ELECTOR_IDENTITY_SIZE];
     struct kinf__shard_range range;
     struct kinf__buffer observed; /* the spec, to tell when it changes */
@@ -54,18 +63,16 @@ void kinf__claims_init(struct kinf__claims *claims, const char *set, const char 
                        unsigned n_shards, unsigned shard, int64_t lease_ms);
 void kinf__claims_release(struct kinf__claims *claims);
 
-/* Takes the answer to a list of the set's Leases. Errors: KINF_ERR_PARSE, KINF_ERR_NO_MEMORY: then
- * not all was taken. */
+/* Takes the answer to a list of the set's Leases, which was asked for at `asked_ms` and came at
+ * `now_ms`. Errors: KINF_ERR_PARSE, KINF_ERR_NO_MEMORY: then not all was taken. */
 KINF_MUST_CHECK int kinf__claims_read(struct kinf__claims *claims, struct kinf_str list,
-                                      int64_t now_ms, struct kinf_error *err);
+                                      int64_t asked_ms, int64_t now_ms, struct kinf_error *err);
 
-/* The live claim to a part of ours; of several the one before the others, NULL: none. It is valid
- * until the next read. */
-const struct kinf__claim *kinf__claims_blocker(const struct kinf__claims *claims, int64_t now_ms);
+/* The claim to a part of ours that is live at this time; of several the one before the others, NULL:
+ * none. It is valid until the next read. Who acts if there is none asks of the time at which it asked
+ * for the last list. */
+const struct kinf__claim *kinf__claims_blocker(const struct kinf__claims *claims, int64_t at_ms);
 /* Whether ours makes way for that one: smaller ranges are before larger ones. */
 bool kinf__claims_yield(const struct kinf__claims *claims, const struct kinf__claim *to);
-
-/* Whether a Lease says what we claim, so that others see it. */
-bool kinf__claims_stand(const struct kinf__claims *claims, const struct kinf__lease *lease);
 
 #endif

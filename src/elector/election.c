@@ -95,14 +95,16 @@ static bool is_observed(const struct kinf__election *election)
 }
 
 /* What has ended the time of a holder is its own release, and not that a person takes the Lease from
- * it: it acts until it sees that. */
+ * it, or deletes it: it acts until it sees that. */
 static void count_time(struct kinf__election *election, int64_t now_ms)
 {
     const struct kinf__lease *seen = &election->seen;
     int64_t duration_ms = seen->duration_ms != 0 ? seen->duration_ms : election->terms.lease_ms;
 
+    if (strcmp(seen->uid, election->observed_uid) != 0)
+        election->deleted_ms = election->free_ms;
     if (seen->is_released)
-        election->free_ms = 0;
+        election->free_ms = election->deleted_ms;
     else if (seen->holder[0] != '\0' && now_ms + duration_ms > election->free_ms)
         election->free_ms = now_ms + duration_ms;
 }
@@ -118,6 +120,7 @@ static void observe(struct kinf__election *election, int64_t now_ms)
     election->observed.len = 0;
     election->has_observed = kinf__buffer_append_str(&election->observed, seen->spec) == 0;
     count_time(election, now_ms);
+    memcpy(election->observed_uid, seen->uid, sizeof seen->uid);
     memcpy(election->observed_holder, seen->holder, sizeof seen->holder);
     if (seen->transitions > election->highest_term)
         election->highest_term = seen->transitions;
@@ -140,12 +143,17 @@ static int64_t earlier(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-static void begin_try(struct kinf__election *election, int64_t now_ms)
+static int64_t end_of_try(const struct kinf__election *election, int64_t now_ms)
 {
     int64_t half_ms = election->terms.renew_deadline_ms / 2;
 
+    return now_ms + (half_ms > TRY_MIN_MS ? half_ms : TRY_MIN_MS);
+}
+
+static void begin_try(struct kinf__election *election, int64_t now_ms)
+{
     election->n_reads = 0;
-    election->try_until_ms = now_ms + (half_ms > TRY_MIN_MS ? half_ms : TRY_MIN_MS);
+    election->try_until_ms = end_of_try(election, now_ms);
     election->asked = KINF__ELECTION_GET;
     if (!holds(election, now_ms))
         return;
@@ -228,9 +236,22 @@ static void fill_step(struct kinf__election *election, int64_t now_ms,
         ret_step->body = kinf__buffer_str(&election->body);
 }
 
+/* What we had begun ends first; then there is time for the write. */
+static void hold_back(struct kinf__election *election, int64_t now_ms,
+                      struct kinf__election_step *ret_step)
+{
+    election->try_until_ms = end_of_try(election, now_ms);
+    *ret_step = (struct kinf__election_step){ .verb = KINF__ELECTION_WAIT,
+                                              .until_ms = election->try_until_ms };
+}
+
 void kinf__election_next(struct kinf__election *election, int64_t now_ms, int64_t wall_ms,
                          uint64_t random, struct kinf__election_step *ret_step)
 {
+    if (election->is_withdrawing && election->is_acting) {
+        hold_back(election, now_ms, ret_step);
+        return;
+    }
     lapse(election, now_ms);
     if (election->asked == KINF__ELECTION_WAIT && now_ms >= election->next_ms)
         begin_try(election, now_ms);
@@ -268,12 +289,11 @@ static enum kinf__election_verb judge_absent(struct kinf__election *election, in
                                                                   : KINF__ELECTION_WAIT;
 }
 
-/* While our claim did not stand somebody may have begun to act on what is ours. */
-static void check_claim(struct kinf__election *election, int code)
+/* Nobody has written it since. Else nobody knows whether our claim stood meanwhile, also if it stands
+ * now: somebody may have begun to act on what is ours. */
+static bool is_as_seen(const struct kinf__election *election, int code, struct kinf_str body)
 {
-    if (code == KINF_ERR_NOT_FOUND ||
-        (code == 0 && !kinf__claims_stand(&election->claims, &election->seen)))
-        election->is_clear = false;
+    return code == 0 && kinf_str_equal(kinf__buffer_str(&election->seen.text), body);
 }
 
 /* Without a look nothing is claimed; what is claimed is renewed first. */
@@ -292,17 +312,14 @@ static int take_read(struct kinf__election *election, int64_t now_ms, int code,
     enum kinf__election_verb verb = KINF__ELECTION_WAIT;
 
     election->n_reads++;
+    election->is_clear = election->is_clear && is_as_seen(election, code, body);
     if (code == 0)
         code = kinf__lease_read(&election->seen, body, err);
     if (code == 0)
         verb = judge_seen(election, now_ms);
     else if (code == KINF_ERR_NOT_FOUND)
         verb = judge_absent(election, now_ms);
-    if (is_shard(election)) {
-        check_claim(election, code);
-        verb = look_first(election, now_ms, verb);
-    }
-    election->asked = verb;
+    election->asked = is_shard(election) ? look_first(election, now_ms, verb) : verb;
     return code;
 }
 
@@ -340,10 +357,10 @@ static int take_list(struct kinf__election *election, int64_t now_ms, int code,
 
     election->asked = KINF__ELECTION_WAIT;
     if (code == 0)
-        code = kinf__claims_read(&election->claims, body, now_ms, err);
+        code = kinf__claims_read(&election->claims, body, election->sent_ms, now_ms, err);
     if (code < 0)
         return code;
-    blocker = kinf__claims_blocker(&election->claims, now_ms);
+    blocker = kinf__claims_blocker(&election->claims, election->sent_ms);
     election->asked =
         blocker != NULL ? judge_blocked(election, now_ms, blocker) : judge_clear(election, now_ms);
     return 0;
@@ -368,6 +385,7 @@ static void note_written(struct kinf__election *election, int64_t now_ms, struct
     if (now_ms >= until_ms || (!election->is_new_term && !holds(election, now_ms)))
         return;
     election->holds_until_ms = until_ms;
+    election->claims_by = KINF__ELECTION_WAIT;
     if (must_look(election))
         election->asked = KINF__ELECTION_LIST;
     else

@@ -5,7 +5,8 @@
  * A try is a GET and perhaps a write, or of who holds the Lease one write alone, by what its last write
  * was answered with. Invariant: who holds it has written the Lease that `seen` was, or is about to find
  * out. Of a set of shards a try also lists the others' Leases before it takes the Lease, and as long as
- * it holds it and does not lead (claims.h); without shards who holds it leads.
+ * it holds it and does not lead (claims.h); without shards who holds it leads. A claim is withdrawn only
+ * while `is_acting` is false.
  *
  * Times are of one clock that no one sets.
  *
@@ -49,9 +50,10 @@ struct kinf__election {
     /* The last spec that we have seen, to tell when it changes; it may have been deleted since. */
     bool has_observed;
     struct kinf__buffer observed;
-    char observed_holder[KINF_ELECTOR_IDENTITY_SIZE];
+    char observed_uid[KINF__LEASE_UID_SIZE], observed_holder[KINF_ELECTOR_IDENTITY_SIZE];
     int64_t
         free_ms; /* when the time of all holders that we have seen is over; 0: it was released */
+    int64_t deleted_ms;   /* likewise of those in Leases of this name that were deleted */
     int64_t highest_term; /* of anybody; -1: none was seen */
 
     /* What we have written last, or tried to. */
@@ -71,12 +73,15 @@ struct kinf__election {
     int64_t sent_ms, try_until_ms;
     bool is_new_term; /* the write would begin one */
     bool is_withdrawing;
-    enum kinf__election_verb claims_by; /* the write, if the list lets us */
+    enum kinf__election_verb claims_by; /* the write, if the list lets us; WAIT: it is behind us */
     unsigned n_reads;
     struct kinf__buffer body;
 
     int64_t next_ms; /* when the next try begins */
     bool is_releasing;
+
+    /* The owner's to set: what it had begun since we led has not ended. */
+    bool is_acting;
 };
 
 void kinf__election_init(struct kinf__election *election, const struct kinf__election_terms *terms);

@@ -5,7 +5,7 @@
  *
  * All of the election is under the lock, but never a request or a callback.
  */
-#include <kinformer/elector.h>
+#include "elector/elector.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -62,8 +62,7 @@ struct kinf_elector {
     int64_t release_until_ms; /* 0: it has not begun */
     struct kinf__election election;
     int64_t known_term; /* of the last look that saw us lead; -1: the last one did not */
-    bool has_told_start;
-    int64_t told_term;
+    int64_t told_term;  /* by on_started, while the election's is_acting */
     char told_leader[KINF_ELECTOR_IDENTITY_SIZE];
     uint64_t n_terms, n_failures;
     char reason[KINF_ERROR_MESSAGE_SIZE];
@@ -249,7 +248,7 @@ static enum kinf__election_verb take_step(struct kinf_elector *elector)
 /* What we had begun has ended: then others may begin. */
 static void release_lease(struct kinf_elector *elector) KINF__REQUIRES(elector->lock)
 {
-    while (elector->has_told_start)
+    while (elector->election.is_acting)
         wait_until(elector, KINF__NEVER_MS);
     kinf__waker_clear(&elector->stop);
     elector->release_until_ms = kinf__clock_boot_ms() + RELEASE_MS;
@@ -303,12 +302,13 @@ static bool tell_next(struct kinf_elector *elector) KINF__REQUIRES(elector->lock
 {
     bool is_leader = leads(elector);
 
-    if (elector->has_told_start && (!is_leader || elector->election.term != elector->told_term)) {
+    if (elector->election.is_acting &&
+        (!is_leader || elector->election.term != elector->told_term)) {
         tell_event(elector, elector->options.on_stopped);
-        elector->has_told_start = false;
+        elector->election.is_acting = false;
         kinf__cond_broadcast(&elector->changed);
-    } else if (is_leader && !elector->has_told_start) {
-        elector->has_told_start = true;
+    } else if (is_leader && !elector->election.is_acting) {
+        elector->election.is_acting = true;
         elector->told_term = elector->election.term;
         tell_event(elector, elector->options.on_started);
     } else if (strcmp(kinf__election_leader(&elector->election), elector->told_leader) != 0) {
@@ -691,6 +691,20 @@ bool kinf_elector_leads(struct kinf_elector *elector)
     struct kinf_fence fence;
 
     return kinf_elector_fence(elector, &fence);
+}
+
+int64_t kinf__elector_due_ms(struct kinf_elector *elector)
+{
+    const struct kinf__election *election = &elector->election;
+    int64_t now_ms = kinf__clock_boot_ms(), due_ms = KINF__NEVER_MS;
+
+    kinf__mutex_lock(&elector->lock);
+    if (elector->life == RUNNING)
+        due_ms = election->asked != KINF__ELECTION_WAIT || election->next_ms <= now_ms
+                     ? 0
+                     : kinf__clock_now_ms() + election->next_ms - now_ms;
+    kinf__mutex_unlock(&elector->lock);
+    return due_ms;
 }
 
 /* What failed, or whom we wait for, behind `before`; "" is neither. */

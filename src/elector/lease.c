@@ -71,8 +71,7 @@ static void read_metadata(struct kinf__lease *lease)
     char range[KINF__SHARD_RANGE_SIZE];
 
     read_string(metadata, "name", lease->name, sizeof lease->name);
-    read_string(member(metadata, "labels"), KINF__LEASE_SET_LABEL, lease->shards_of,
-                sizeof lease->shards_of);
+    read_string(metadata, "uid", lease->uid, sizeof lease->uid);
     read_string(member(metadata, "annotations"), KINF__LEASE_RANGE_ANNOTATION, range, sizeof range);
     lease->has_range = kinf__shard_range_read(range, &lease->range);
 }

@@ -17,6 +17,7 @@
 #define KINF__LEASE_TIME_SIZE 40
 #define KINF__LEASE_NAME_SIZE 256
 #define KINF__LEASE_SET_SIZE  64 /* of a label's value */
+#define KINF__LEASE_UID_SIZE  64
 
 /* Of the Leases of shards: their set, and the hashes that their holders claim. */
 #define KINF__LEASE_SET_LABEL        "kinformer.dev/shards-of"
@@ -34,7 +35,7 @@ struct kinf__lease {
     bool is_released; /* by its holder, and not by hand: it says "", and one second */
     /* Of the metadata; likewise. */
     char name[KINF__LEASE_NAME_SIZE];
-    char shards_of[KINF__LEASE_SET_SIZE];
+    char uid[KINF__LEASE_UID_SIZE]; /* another one: it was deleted, and made again */
     bool has_range;
     struct kinf__shard_range range;
 };

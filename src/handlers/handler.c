@@ -22,9 +22,9 @@ void kinf__handler_note_error(struct kinf__handler *handler, const char *message
 
     snprintf(error.message, sizeof error.message, "%s", message);
     atomic_fetch_add(&handler->n_errors, 1);
-    kinf__mutex_lock(&handler->status_lock);
+    kinf__mutex_lock(&handler->lock);
     handler->last_error = error;
-    kinf__mutex_unlock(&handler->status_lock);
+    kinf__mutex_unlock(&handler->lock);
 }
 
 void kinf__handler_failed(struct kinf__handler *handler, const char *fmt, ...)
@@ -81,7 +81,7 @@ int kinf__handler_init(struct kinf__handler *handler, const struct kinf__handler
     handler->stop.fd = handler->ended.fd = -1;
     kinf__backoff_init(&handler->backoff, KINF__HANDLER_BACKOFF_BASE_MS,
                        KINF__HANDLER_BACKOFF_MAX_MS);
-    kinf__mutex_init(&handler->status_lock, KINF__RANK_STATUS);
+    kinf__mutex_init(&handler->lock, KINF__RANK_STATUS);
     failed = kinf__outbox_init(&handler->outbox, options, err);
     if (failed == 0)
         failed = kinf__waker_init(&handler->stop, err);
@@ -90,16 +90,33 @@ int kinf__handler_init(struct kinf__handler *handler, const struct kinf__handler
     return failed == 0 && name == NULL ? kinf__error_no_memory(err) : failed;
 }
 
+static void begin_end(struct kinf__handler *handler)
+{
+    kinf__mutex_lock(&handler->lock);
+    if (handler->stop_by_ms == 0)
+        handler->stop_by_ms = kinf__clock_add_ms(kinf__clock_now_ms(), handler->kind->patience_ms);
+    kinf__waker_set(&handler->stop);
+    kinf__mutex_unlock(&handler->lock);
+}
+
+/* An interruption is for good: one that comes just now has closed the outbox before it began the end. */
+static void revoke_end(struct kinf__handler *handler)
+{
+    kinf__mutex_lock(&handler->lock);
+    handler->stop_by_ms = 0;
+    kinf__waker_clear(&handler->stop);
+    kinf__mutex_unlock(&handler->lock);
+    if (kinf__outbox_is_closed(&handler->outbox))
+        begin_end(handler);
+}
+
 int kinf__handler_start(struct kinf__handler *handler, struct kinf_error *err)
 {
     int failed;
 
     if (handler->has_thread)
         return kinf__error_set(err, KINF_ERR_STATE, "the handler runs already");
-    if (!kinf__outbox_is_closed(&handler->outbox)) { /* which is for good */
-        kinf__waker_clear(&handler->stop);
-        handler->stop_by_ms = 0;
-    }
+    revoke_end(handler);
     kinf__waker_clear(&handler->ended);
     atomic_store(&handler->is_halted, false);
     failed = kinf__thread_start(&handler->thread, "handler", run, handler, err);
@@ -115,13 +132,6 @@ void kinf__handler_hurry(struct kinf__handler *handler)
 
 /* --- its end --- */
 
-static void begin_end(struct kinf__handler *handler)
-{
-    if (handler->stop_by_ms == 0)
-        handler->stop_by_ms = kinf__clock_add_ms(kinf__clock_now_ms(), handler->kind->patience_ms);
-    kinf__waker_set(&handler->stop);
-}
-
 void kinf__handler_halt(struct kinf__handler *handler)
 {
     atomic_store(&handler->is_halted, true);
@@ -135,11 +145,15 @@ void kinf__handler_interrupt(struct kinf__handler *handler)
     begin_end(handler);
 }
 
-static bool has_ended(const struct kinf__handler *handler)
+static bool has_ended(struct kinf__handler *handler)
 {
+    int64_t stop_by_ms;
+
+    kinf__mutex_lock(&handler->lock);
+    stop_by_ms = handler->stop_by_ms;
+    kinf__mutex_unlock(&handler->lock);
     return handler->kind->patience_ms == 0 ||
-           kinf__waker_wait(&handler->ended,
-                            kinf__clock_left_ms(kinf__clock_now_ms(), handler->stop_by_ms));
+           kinf__waker_wait(&handler->ended, kinf__clock_left_ms(kinf__clock_now_ms(), stop_by_ms));
 }
 
 bool kinf__handler_join(struct kinf__handler *handler)
@@ -174,7 +188,7 @@ void kinf__handler_free(struct kinf__handler *handler)
     kinf__outbox_release(&handler->outbox);
     kinf__waker_release(&handler->stop);
     kinf__waker_release(&handler->ended);
-    kinf__mutex_release(&handler->status_lock);
+    kinf__mutex_release(&handler->lock);
     free(handler->name);
     free(handler);
 }
@@ -184,8 +198,8 @@ void kinf__handler_status(struct kinf__handler *handler, struct kinf__handler_st
     ret_status->is_running = atomic_load(&handler->is_running);
     ret_status->n_starts = atomic_load(&handler->n_starts);
     ret_status->n_errors = atomic_load(&handler->n_errors);
-    kinf__mutex_lock(&handler->status_lock);
+    kinf__mutex_lock(&handler->lock);
     ret_status->last_error = handler->last_error;
-    kinf__mutex_unlock(&handler->status_lock);
+    kinf__mutex_unlock(&handler->lock);
     kinf__outbox_status(&handler->outbox, &ret_status->outbox);
 }

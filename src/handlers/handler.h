@@ -4,7 +4,8 @@
  *
  * A kind (exec_handler.h, webhook_handler.h) has a struct that begins with this one.
  *
- * Threads: any, but for new and free.
+ * Threads: any, but for new and free; one owner at a time starts, halts and joins it, whoever interrupts
+ * it meanwhile.
  */
 #ifndef KINF_HANDLERS_HANDLER_H
 #define KINF_HANDLERS_HANDLER_H
@@ -45,12 +46,11 @@ struct kinf__handler {
     const struct kinf__handler_kind *kind;
     char *name; /* for people */
     struct kinf__outbox outbox;
-    struct kinf__waker stop;  /* set when it is to stop */
+    struct kinf__waker stop;  /* set when it is to stop; changes under the lock */
     struct kinf__waker ended; /* set by the thread */
     /* the owner's */
     pthread_t thread;
     bool has_thread;
-    int64_t stop_by_ms; /* 0: it is not to stop yet */
     bool is_left_alone;
     /* the thread's */
     struct kinf__backoff backoff;
@@ -61,8 +61,9 @@ struct kinf__handler {
     _Atomic(bool) is_running; /* the consumer is there */
     _Atomic(uint64_t) n_starts;
     _Atomic(uint64_t) n_errors;
-    struct kinf__mutex status_lock;
-    /* guarded by status_lock */
+    struct kinf__mutex lock;
+    /* guarded by lock */
+    int64_t stop_by_ms; /* 0: it is not to stop yet */
     struct kinf__handler_error last_error;
 };
 

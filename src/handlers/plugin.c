@@ -3,7 +3,7 @@
  *
  * The dynamic linker takes a name that it knows for the library that it has, and a file that is written
  * under it crashes us. So each load has a copy of its own, under a name of its own: the descriptor of a
- * copy in memory stays open while it is loaded.
+ * copy in memory stays open while it is loaded, for ever if the linker does not unload it.
  */
 #include "handlers/plugin.h"
 
@@ -25,6 +25,7 @@
 #include "json/scan.h"
 
 #define FILE_MAX_BYTES (1u << 30)
+#define COPY_NAME_SIZE 32
 
 struct kinf__plugin {
     /* constant */
@@ -267,16 +268,22 @@ static int link_error(const char *path, const char *copy, struct kinf_error *err
     return kinf__error_set(err, KINF_ERR_CONFIG, "%s: it cannot be loaded: %s", path, said);
 }
 
+/* Of a copy in memory. */
+static void name_copy(const struct kinf__plugin *plugin, char name[COPY_NAME_SIZE])
+{
+    snprintf(name, COPY_NAME_SIZE, "/proc/self/fd/%d", plugin->fd);
+}
+
 static int load_from_memory(struct kinf__plugin *plugin, struct kinf_str file,
                             struct kinf_error *err)
 {
-    char name[64];
+    char name[COPY_NAME_SIZE];
 
     plugin->fd = memfd_create("kinformer-plugin", MFD_CLOEXEC);
     if (plugin->fd < 0 || !kinf__file_write(plugin->fd, file))
         return kinf__error_set_errno(err, KINF_ERR_SYSTEM, errno, "%s: it cannot be copied",
                                      plugin->path);
-    snprintf(name, sizeof name, "/proc/self/fd/%d", plugin->fd);
+    name_copy(plugin, name);
     plugin->handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     return plugin->handle != NULL ? 0 : link_error(plugin->path, name, err);
 }
@@ -407,6 +414,23 @@ static bool leaks(struct kinf__plugin *plugin)
     return true;
 }
 
+/* The linker keeps some, since they say so or have symbols that are unique in a process. */
+static void unload(struct kinf__plugin *plugin)
+{
+    char name[COPY_NAME_SIZE];
+
+    if (plugin->handle != NULL)
+        dlclose(plugin->handle);
+    if (plugin->fd < 0)
+        return;
+    name_copy(plugin, name);
+    if (dlopen(name, RTLD_LAZY | RTLD_NOLOAD) == NULL)
+        close(plugin->fd);
+    else
+        KINF__LOG(KINF__LOG_HANDLERS, KINF_LOG_WARN, "plugin cannot be unloaded, and stays path=%s",
+                  KINF__QUOTED(plugin->path));
+}
+
 void kinf__plugin_free(struct kinf__plugin *plugin)
 {
     if (plugin == NULL)
@@ -416,10 +440,7 @@ void kinf__plugin_free(struct kinf__plugin *plugin)
     plugin->is_open = false;
     if (leaks(plugin))
         return;
-    if (plugin->handle != NULL)
-        dlclose(plugin->handle);
-    if (plugin->fd >= 0)
-        close(plugin->fd);
+    unload(plugin);
     free(plugin->path);
     free(plugin);
 }

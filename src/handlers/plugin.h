@@ -45,7 +45,7 @@ struct kinf__plugin_surroundings {
 KINF_MUST_CHECK int kinf__plugin_load(const char *path,
                                       const struct kinf__plugin_surroundings *surroundings,
                                       struct kinf__plugin **ret_plugin, struct kinf_error *err);
-/* It closes it, if need be, and says by name what it leaks. NULL is allowed. */
+/* It closes it, if need be, and says what it leaks, and that it cannot be unloaded. NULL is allowed. */
 void kinf__plugin_free(struct kinf__plugin *plugin);
 
 /* Its own; valid until it is freed. */

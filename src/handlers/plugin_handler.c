@@ -36,11 +36,15 @@ struct plugin_handler {
     struct kinf__buffer resource;
     uint64_t n_left; /* of the state */
     uint64_t n_unflushed;
-    /* atomic: the call that is under way */
-    _Atomic(const char *) call;       /* NULL: none */
-    _Atomic(int64_t) call_ms;         /* when it began */
-    _Atomic(bool) is_called_slow;     /* it was said */
+    /* atomic */
     _Atomic(char *) requested_config; /* a reload is asked for; NULL: none */
+    struct kinf__mutex call_lock;
+    /* guarded by call_lock */
+    struct call {
+        const char *name; /* of what is under way; NULL: nothing */
+        int64_t began_ms;
+        bool is_called_slow; /* it was said */
+    } call;
 };
 
 static struct plugin_handler *of(struct kinf__handler *base)
@@ -50,33 +54,38 @@ static struct plugin_handler *of(struct kinf__handler *base)
 
 /* --- calls --- */
 
-static void begin_call(struct plugin_handler *handler, const char *call)
+static void set_call(struct plugin_handler *handler, const char *name)
 {
-    atomic_store(&handler->is_called_slow, false);
-    atomic_store(&handler->call_ms, kinf__clock_now_ms());
-    atomic_store(&handler->call, call);
+    kinf__mutex_lock(&handler->call_lock);
+    handler->call = (struct call){ name, kinf__clock_now_ms(), false };
+    kinf__mutex_unlock(&handler->call_lock);
 }
 
 void kinf__plugin_handler_look(struct kinf__handler *base, int64_t now_ms)
 {
     struct plugin_handler *handler = of(base);
-    const char *call = atomic_load(&handler->call);
-    int64_t taken_ms = now_ms - atomic_load(&handler->call_ms);
+    struct call call;
+    bool is_slow;
 
-    if (call != NULL && taken_ms > SLOW_MS && !atomic_exchange(&handler->is_called_slow, true))
+    kinf__mutex_lock(&handler->call_lock);
+    call = handler->call;
+    is_slow = call.name != NULL && now_ms - call.began_ms > SLOW_MS;
+    handler->call.is_called_slow = call.is_called_slow || is_slow;
+    kinf__mutex_unlock(&handler->call_lock);
+    if (is_slow && !call.is_called_slow)
         KINF__LOG(KINF__LOG_HANDLERS, KINF_LOG_WARN, "plugin is slow handler=%s call=%s ms=%lld",
-                  KINF__QUOTED(base->name), call, (long long)taken_ms);
+                  KINF__QUOTED(base->name), call.name, (long long)(now_ms - call.began_ms));
 }
 
 /* Returns `failed`, which is said. */
 static int end_call(struct plugin_handler *handler, int failed, const struct kinf_error *err)
 {
-    const char *call = atomic_load(&handler->call);
+    const char *name = handler->call.name; /* which only this thread changes */
 
     kinf__plugin_handler_look(&handler->base, kinf__clock_now_ms());
-    atomic_store(&handler->call, NULL);
+    set_call(handler, NULL);
     if (failed < 0)
-        kinf__handler_failed(&handler->base, "%s: %s", call, err->message);
+        kinf__handler_failed(&handler->base, "%s: %s", name, err->message);
     return failed;
 }
 
@@ -93,7 +102,7 @@ static int open_plugin(struct plugin_handler *handler, struct kinf__plugin *plug
 {
     struct kinf_error err = KINF_ERROR_INIT;
 
-    begin_call(handler, "open");
+    set_call(handler, "open");
     return end_call(handler, kinf__plugin_open(plugin, config, &err), &err);
 }
 
@@ -101,7 +110,7 @@ static void close_plugin(struct plugin_handler *handler, struct kinf__plugin *ta
 {
     if (take_plugin == NULL)
         return;
-    begin_call(handler, "close");
+    set_call(handler, "close");
     kinf__plugin_free(take_plugin);
     (void)end_call(handler, 0, NULL);
 }
@@ -128,7 +137,7 @@ static int tell_change(struct plugin_handler *handler)
     struct kinf_error err = KINF_ERROR_INIT;
     int failed;
 
-    begin_call(handler, "on_change");
+    set_call(handler, "on_change");
     failed = end_call(handler, kinf__plugin_tell(handler->plugin, &handler->change, &err), &err);
     kinf_object_unref(handler->change.object);
     kinf_object_unref(handler->change.old);
@@ -144,7 +153,7 @@ static int flush(struct plugin_handler *handler)
     struct kinf_error err = KINF_ERROR_INIT;
     int failed;
 
-    begin_call(handler, "flush");
+    set_call(handler, "flush");
     failed = end_call(handler, kinf__plugin_flush(handler->plugin, &err), &err);
     if (failed == 0) {
         (void)kinf__outbox_acknowledge(&handler->base.outbox, handler->change.sequence);
@@ -179,7 +188,7 @@ static int open_anew(struct plugin_handler *handler, const char *config,
     struct kinf__plugin *plugin = NULL;
     int failed;
 
-    begin_call(handler, "load");
+    set_call(handler, "load");
     failed = end_call(handler, load_plugin(handler, &plugin, &err), &err);
     if (failed == 0)
         failed = open_plugin(handler, plugin, config);
@@ -277,7 +286,7 @@ static int load_again(struct plugin_handler *handler)
 {
     struct kinf_error err = KINF_ERROR_INIT;
 
-    begin_call(handler, "load");
+    set_call(handler, "load");
     return end_call(handler, load_plugin(handler, &handler->plugin, &err), &err);
 }
 
@@ -315,6 +324,7 @@ static void release(struct kinf__handler *base)
 
     kinf__plugin_free(handler->plugin);
     kinf__plugin_counts_release(&handler->counts);
+    kinf__mutex_release(&handler->call_lock);
     kinf__buffer_release(&handler->resource);
     free(atomic_load(&handler->requested_config));
     free(handler->config);
@@ -346,6 +356,7 @@ int kinf__plugin_handler_new(const char *path, const char *config,
     if (handler == NULL)
         return kinf__error_no_memory(err);
     kinf__plugin_counts_init(&handler->counts);
+    kinf__mutex_init(&handler->call_lock, KINF__RANK_PLUGIN);
     failed = copy_texts(handler, path, config, err);
     if (failed == 0)
         failed = load_plugin(handler, &handler->plugin, err);

@@ -19,9 +19,7 @@
 
 #define CONNECT_TIMEOUT_MS 10000
 #define REFUSED_MS         30000 /* the least before what is a mistake is posted again */
-#define TOO_LARGE_MS       KINF__RETRY_AFTER_MAX_MS
 #define NO_MEMORY_MS       100
-#define EXCERPT_BYTES      160 /* of a line, for its name */
 #define RUN_SIZE           17
 
 struct webhook {
@@ -168,25 +166,47 @@ static void try_later(struct webhook *webhook, const struct kinf_error *err)
     kinf__handler_pause(&webhook->base, &webhook->backoff, least_ms);
 }
 
-/* Returns false if that is not possible. */
-static bool make_smaller(struct webhook *webhook, const struct kinf_error *err)
+/* The batch ends with this text from here on, which is shorter than what it ended with. */
+static void end_batch_with(struct webhook *webhook, char *from, struct kinf_str text)
 {
-    struct kinf_str batch = batch_of(webhook);
+    struct kinf__buffer *lines = &webhook->lines;
+    char *end = lines->bytes + webhook->at + webhook->len;
+    size_t n_saved = (size_t)(end - from) - text.len;
 
-    if (count_lines(batch) == 1) {
-        kinf__handler_failed(
-            &webhook->base,
-            "a line of %zu bytes is too large for it, and nothing behind it is "
-            "told: %.*s",
-            batch.len, batch.len < EXCERPT_BYTES ? (int)batch.len - 1 : EXCERPT_BYTES, batch.bytes);
-        kinf__handler_pause(&webhook->base, &webhook->backoff, TOO_LARGE_MS);
+    memcpy(from, text.bytes, text.len);
+    memmove(from + text.len, end, (size_t)(lines->bytes + lines->len - end));
+    lines->len -= n_saved;
+    webhook->len -= n_saved;
+}
+
+/* Of the only line of the batch, whose object is its last member. Returns false if that is no smaller. */
+static bool leave_object_out(struct webhook *webhook)
+{
+    const struct kinf_str instead = KINF_STR(",\"object\":{\"tooLarge\":true}}\n");
+    static const char member[] = ",\"object\":";
+    char *line = webhook->lines.bytes + webhook->at;
+    char *object = memmem(line, webhook->len, member, sizeof member - 1);
+
+    if (object == NULL || webhook->len - (size_t)(object - line) <= instead.len)
         return false;
-    }
-    webhook->max_bytes = batch.len / 2;
-    webhook->len = choose_len(webhook);
-    kinf__handler_failed(&webhook->base, "%s: batches have %zu bytes at most from here on",
-                         err->message, webhook->max_bytes);
+    kinf__handler_failed(
+        &webhook->base,
+        "a line of %zu bytes is too large for it, and is posted without its object: %.*s",
+        webhook->len, (int)(object - line), line);
+    end_batch_with(webhook, object, instead);
     return true;
+}
+
+static void make_smaller(struct webhook *webhook, const struct kinf_error *err)
+{
+    if (count_lines(batch_of(webhook)) > 1) {
+        webhook->max_bytes = webhook->len / 2;
+        webhook->len = choose_len(webhook);
+        kinf__handler_failed(&webhook->base, "%s: batches have %zu bytes at most from here on",
+                             err->message, webhook->max_bytes);
+    } else if (!leave_object_out(webhook)) {
+        try_later(webhook, err);
+    }
 }
 
 /* Returns false if everything is to be told anew. */
@@ -200,13 +220,14 @@ static bool post_batch(struct webhook *webhook)
     if (failed == 0 || failed == KINF_ERR_STOPPED)
         return true;
     atomic_store(&webhook->base.is_running, false);
-    if (err.http_status == 413)
-        return make_smaller(webhook, &err);
     if (err.http_status == 409) {
         kinf__handler_failed(&webhook->base, "it asks for everything anew: %s", err.message);
         return false;
     }
-    try_later(webhook, &err);
+    if (err.http_status == 413)
+        make_smaller(webhook, &err);
+    else
+        try_later(webhook, &err);
     return true;
 }
 

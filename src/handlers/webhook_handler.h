@@ -20,9 +20,9 @@
  *     whose last number it has seen, and answers 200.
  *   - 409: the receiver does not know where it is (it lost its memory, or a batch is missing): after a
  *     pause everything is told anew, from RESET on.
- *   - 413: half as much is posted from here on. If one line is too large, nothing behind it is told: it
- *     is said by name, and five minutes later everything is told anew, in case the object is smaller by
- *     then.
+ *   - 413: half as much is posted from here on. A line that is too large by itself is said by name, and
+ *     posted with {"tooLarge":true} in the place of its object, which is told again when it changes; the
+ *     lines behind it follow. One that has no object is not the line's fault: see below.
  *   - Everything else, redirects included, which are not followed, is a mistake that somebody has to
  *     mend: it is posted again after half a minute at least.
  *

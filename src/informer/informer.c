@@ -19,6 +19,7 @@
 #include "indexer/indexer.h"
 #include "informer/callback.h"
 #include "informer/saved.h"
+#include "object/packed.h"
 #include "rest/client.h"
 
 #define MAX_QUEUE_BYTES ((size_t)64 << 20)
@@ -91,6 +92,18 @@ static int make_fifo(struct kinf_informer *informer, struct kinf_error *err)
     return kinf_deltafifo_new(&options, &informer->fifo, err);
 }
 
+static int make_packer(struct kinf_informer *informer, const struct kinf_informer_options *options,
+                       struct kinf_error *err)
+{
+    int rc = kinf__packer_new(&informer->packer, err);
+
+    for (size_t i = 0; rc == 0 && i < options->n_indices; i++) {
+        if (options->indices[i].path != NULL)
+            rc = kinf__packer_keep(informer->packer, options->indices[i].path, err);
+    }
+    return rc;
+}
+
 static int make_reflector(struct kinf_informer *informer, struct kinf_client *client,
                           const struct kinf_informer_options *options, struct kinf_error *err)
 {
@@ -102,6 +115,7 @@ static int make_reflector(struct kinf_informer *informer, struct kinf_client *cl
         .field_selector = informer->field_selector,
         .shard = informer->shard,
         .plan = informer->plan,
+        .packer = informer->packer,
         .fifo = informer->fifo,
         .known = informer->indexer,
         .initial = options->initial,
@@ -135,6 +149,8 @@ static int make_parts(struct kinf_informer *informer, struct kinf_client *client
         rc = kinf_indexer_new(options->indices, options->n_indices, &informer->indexer, err);
     if (rc == 0)
         rc = make_fifo(informer, err);
+    if (rc == 0 && options->compressed)
+        rc = make_packer(informer, options, err);
     if (rc == 0 && client != NULL)
         rc = make_reflector(informer, client, options, err);
     return rc;
@@ -183,6 +199,7 @@ static void release(struct kinf_informer *informer)
     kinf_deltafifo_free(informer->fifo);
     kinf_indexer_free(informer->indexer);
     kinf__batch_release(&informer->batch);
+    kinf__packer_free(informer->packer);
     kinf__prune_plan_free(informer->plan);
     kinf__shard_selector_free(informer->shard);
     free(informer->field_selector);
@@ -497,6 +514,12 @@ int kinf__informer_set_saved(struct kinf_informer *informer, kinf__saved_load_fn
 const struct kinf__prune_plan *kinf__informer_plan(const struct kinf_informer *informer)
 {
     return informer->plan;
+}
+
+int kinf__informer_keep_readable(struct kinf_informer *informer, const char *path,
+                                 struct kinf_error *err)
+{
+    return informer->packer != NULL ? kinf__packer_keep(informer->packer, path, err) : 0;
 }
 
 /* --- handlers --- */

@@ -59,6 +59,8 @@ struct kinf_informer {
     void (*on_watch_error)(const struct kinf_error *err, void *ctx);
     void *on_watch_error_ctx;
     struct kinf__prune_plan *plan;
+    struct kinf__packer
+        *packer; /* NULL: objects are held as they are; the reflector's once it runs */
     struct kinf_indexer *indexer;
     struct kinf_deltafifo *fifo;
     struct kinf__reflector *reflector; /* NULL: it is fed by somebody else */
@@ -182,6 +184,11 @@ KINF_MUST_CHECK int kinf__informer_options_read(struct kinf_client *client,
                                                 struct kinf_informer_options *ret_options,
                                                 const struct kinf_type **ret_type,
                                                 struct kinf_error *err);
+
+/* If it holds objects compressed: what is at `path` is read without inflating. Before the start.
+ * Errors: KINF_ERR_PARSE, KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__informer_keep_readable(struct kinf_informer *informer, const char *path,
+                                                 struct kinf_error *err);
 
 /* Refuses what cannot be meant of this type. Errors: KINF_ERR_INVALID, KINF_ERR_PARSE (a selector),
  * KINF_ERR_NO_MEMORY. */

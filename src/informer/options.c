@@ -74,6 +74,9 @@ int kinf__informer_options_check(const struct kinf_informer_options *options,
     if (options->fifo_order != KINF_FIFO_KEYED && options->fifo_order != KINF_FIFO_IN_ORDER)
         return kinf__error_set(err, KINF_ERR_INVALID, "%d is no order of a queue",
                                (int)options->fifo_order);
+    if (options->compressed && options->transform != NULL)
+        return kinf__error_set(err, KINF_ERR_INVALID,
+                               "compressed, what a transform makes would be stored as it makes it");
     return check_selectors(options, err);
 }
 

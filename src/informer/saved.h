@@ -9,10 +9,10 @@
  *  R3  What changed meanwhile is told by on_add and on_update, what went by on_delete, with
  *      final_state_unknown if a list says so: nothing is told twice, and nothing is missed.
  *  R4  on_synced, has_synced and wait_synced come behind all of R3: when an event, a bookmark, a watch
- *      that lasted (about a second), or a list has shown that the store has all that the server had
- *      when it was asked after the start (reflector/policy.h). Until
- *      then the state is stale, and its reason says of when the saved state is; forbidden and absent
- *      are what they are.
+ *      that lasted (about a second) without news, or a list has shown that the store has all that the
+ *      server had when it was asked after the start (reflector/policy.h). A server that cannot be asked
+ *      is listed. Until then the state is stale, and its reason says of when the saved state is;
+ *      forbidden and absent are what they are.
  *  R5  What cannot be loaded is as if there were nothing.
  *
  * Threads: before start, unless a line says otherwise.

@@ -173,6 +173,8 @@ static const char *conflict_in_what_is_stored(const struct kinf_informer_options
 {
     if (first->metadata_only != asked->metadata_only)
         return "metadata_only";
+    if (first->compressed != asked->compressed)
+        return "compressed";
     if (!same_set(first->drops, first->n_drops, asked->drops, asked->n_drops))
         return "drops";
     if (!same_set(first->keeps, first->n_keeps, asked->keeps, asked->n_keeps))

@@ -24,21 +24,6 @@ struct each {
     void *ctx;
 };
 
-static int scratch_reserve(struct kinf_scratch *scratch, size_t size)
-{
-    char *bytes;
-
-    if (size <= scratch->size)
-        return 0;
-    /* The old content is of no use: realloc() would copy it. */
-    bytes = malloc(size);
-    if (bytes == NULL)
-        return KINF_ERR_NO_MEMORY;
-    kinf_scratch_release(scratch);
-    *scratch = (struct kinf_scratch){ bytes, size };
-    return 0;
-}
-
 /* What stands behind the opening brace, white space skipped. */
 static struct kinf_str members_of(struct kinf_str body)
 {
@@ -66,7 +51,7 @@ static int find_value(const struct kinf_object *object, const char *path,
 
     if (r < 0)
         return r;
-    r = kinf__object_body(object, scratch, &body);
+    r = kinf__object_text_for(object, parsed, scratch, &body);
     is_found = r == 0 && kinf__json_lookup_first(body, parsed, &value) && !is_null(&value);
     kinf_path_free(parsed);
     if (r < 0 || !is_found)
@@ -209,8 +194,8 @@ int kinf_object_full_json(const struct kinf_object *object, struct kinf_scratch 
     if (kinf__object_body(object, &body_scratch, &body) < 0)
         return kinf__error_no_memory(err);
     members = members_of(body);
-    if (scratch_reserve(scratch, sizeof frame + strlen(type->kind) + strlen(type->group) +
-                                     strlen(type->version) + members.len) < 0)
+    if (kinf__scratch_reserve(scratch, sizeof frame + strlen(type->kind) + strlen(type->group) +
+                                           strlen(type->version) + members.len) < 0)
         return kinf__error_no_memory(err);
     assert(scratch->bytes != NULL);
     at = stpcpy(stpcpy(stpcpy(scratch->bytes, "{\"kind\":\""), type->kind), "\",\"apiVersion\":\"");
@@ -265,11 +250,7 @@ int kinf_object_get_label(const struct kinf_object *object, const char *key, cha
 {
     KINF__REFUSE_NULL(NULL, KINF_ERR_INVALID, object, key, buf);
 
-    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
-    struct kinf__json_value labels;
-    int r = kinf__object_labels(object, &scratch, &labels);
-
-    return r < 0 ? r : map_to_string(labels, key, buf, size);
+    return map_to_string(kinf__object_labels(object), key, buf, size);
 }
 
 int kinf_object_get_annotation(const struct kinf_object *object, const char *key, char *buf,
@@ -312,11 +293,7 @@ int kinf_object_each_label(const struct kinf_object *object, kinf_object_pair_cb
 {
     KINF__REFUSE_NULL(NULL, KINF_ERR_INVALID, object, callback);
 
-    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
-    struct kinf__json_value labels;
-    int r = kinf__object_labels(object, &scratch, &labels);
-
-    return r < 0 ? r : each_pair(labels, callback, ctx);
+    return each_pair(kinf__object_labels(object), callback, ctx);
 }
 
 int kinf_object_each_annotation(const struct kinf_object *object, kinf_object_pair_cb *callback,
@@ -339,7 +316,7 @@ int kinf_object_each(const struct kinf_object *object, const struct kinf_path *p
     kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
     struct each each = { callback, ctx };
     struct kinf_str body;
-    int r = kinf__object_body(object, &scratch, &body);
+    int r = kinf__object_text_for(object, path, &scratch, &body);
 
     return r < 0 ? r : kinf__json_lookup(body, path, hand_out, &each);
 }
@@ -369,28 +346,4 @@ int kinf_object_tree(const struct kinf_object *object, cJSON **ret_tree, struct 
     int r = kinf_object_full_json(object, &scratch, &text, err);
 
     return r < 0 ? r : kinf__json_tree_parse(text, ret_tree, err);
-}
-
-int kinf__object_labels(const struct kinf_object *object, struct kinf_scratch *scratch,
-                        struct kinf__json_value *ret_labels)
-{
-    struct kinf__json_value metadata, labels = { .type = KINF__JSON_NULL };
-    struct kinf_str body;
-    int r = 0;
-
-    if (object->labels_offset == KINF__LABELS_ABSENT) {
-        *ret_labels = labels;
-        return 0;
-    }
-    r = kinf__object_body(object, scratch, &body);
-    if (r < 0)
-        return r;
-    if (object->labels_offset != KINF__LABELS_UNKNOWN)
-        labels = kinf__json_value_of(
-            (struct kinf_str){ body.bytes + object->labels_offset, object->labels_len });
-    else if (kinf__json_member(kinf__json_value_of(body), KINF_STR("metadata"), &metadata) &&
-             !kinf__json_member(metadata, KINF_STR("labels"), &labels))
-        labels.type = KINF__JSON_NULL;
-    *ret_labels = labels;
-    return 0;
 }

@@ -13,6 +13,7 @@
 #include "base/misuse.h"
 #include "json/path.h"
 #include "json/plan.h"
+#include "object/packed.h"
 
 /* A body buffer above this is given back once it has served: such objects are rare. */
 #define BODY_SIZE_KEPT (1 << 20)
@@ -366,7 +367,7 @@ static void note_labels(const struct found *found, struct kinf__object_parts *pa
 
     if (capture->n_found == 0) {
         parts->labels_offset = KINF__LABELS_ABSENT;
-    } else if (capture->n_found == 1 && capture->offset + capture->len < KINF__LABELS_ABSENT) {
+    } else if (capture->n_found == 1 && capture->offset + capture->len <= KINF__LABELS_LEN_MAX) {
         parts->labels_offset = (uint32_t)capture->offset;
         parts->labels_len = (uint32_t)capture->len;
     }
@@ -386,7 +387,8 @@ static int find_or_make(const struct kinf__object_decoder *decoder,
         return 0;
     }
     kinf_object_unref(stored);
-    return kinf__object_new(parts, ret_object, err);
+    return decoder->packer != NULL ? kinf__packer_make(decoder->packer, parts, ret_object, err)
+                                   : kinf__object_new(parts, ret_object, err);
 }
 
 static int make_object(struct kinf__object_decoder *decoder, const struct found *found,

@@ -162,17 +162,20 @@ static bool json_equals(struct kinf__json_value value, struct kinf_str wanted)
     return false;
 }
 
-static bool term_holds(const struct term *term, const struct kinf_object *object,
-                       struct kinf_str body)
+static bool term_holds(const struct term *term, const struct kinf_object *object)
 {
+    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
     struct kinf__json_value value;
+    struct kinf_str text;
     bool is_equal;
 
     if (term->field == FIELD_NAME)
         is_equal = kinf_str_equal(kinf_str_from(kinf_object_name(object)), term->value);
     else if (term->field == FIELD_NAMESPACE)
         is_equal = kinf_str_equal(kinf_object_namespace(object), term->value);
-    else if (kinf__json_lookup_first(body, term->path, &value))
+    else if (kinf__object_text_for(object, term->path, &scratch, &text) < 0)
+        return false;
+    else if (kinf__json_lookup_first(text, term->path, &value))
         is_equal = json_equals(value, term->value);
     else
         is_equal = term->value.len == 0;
@@ -213,16 +216,11 @@ void kinf_field_selector_free(struct kinf_field_selector *selector)
 bool kinf_field_selector_matches(const struct kinf_field_selector *selector,
                                  const struct kinf_object *object)
 {
-    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
-    struct kinf_str body;
-
     if (selector == NULL || selector->n_terms == 0)
         return true;
     KINF__REFUSE_NULL(NULL, false, object);
-    if (kinf__object_body(object, &scratch, &body) < 0)
-        return false;
     for (size_t i = 0; i < selector->n_terms; i++) {
-        if (!term_holds(&selector->terms[i], object, body))
+        if (!term_holds(&selector->terms[i], object))
             return false;
     }
     return true;

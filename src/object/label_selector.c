@@ -354,14 +354,10 @@ void kinf_label_selector_free(struct kinf_label_selector *selector)
 bool kinf_label_selector_matches(const struct kinf_label_selector *selector,
                                  const struct kinf_object *object)
 {
-    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
-    struct kinf__json_value labels;
-
     if (kinf_label_selector_is_empty(selector))
         return true;
     KINF__REFUSE_NULL(NULL, false, object);
-    return kinf__object_labels(object, &scratch, &labels) == 0 &&
-           kinf__label_rules_match(&selector->rules, labels);
+    return kinf__label_rules_match(&selector->rules, kinf__object_labels(object));
 }
 
 bool kinf_label_selector_is_empty(const struct kinf_label_selector *selector)

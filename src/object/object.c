@@ -12,10 +12,19 @@
 
 #include "base/error.h"
 #include "base/misuse.h"
+#include "json/scan.h"
+#include "object/packed.h"
 
 #define IDENTITY_LEN_MAX   60000
 #define LETTERS_AND_DIGITS "abcdefghijklmnopqrstuvwxyz0123456789"
 #define LABEL_MAX          63
+
+/* In front of the excerpt and the compressed bytes. */
+struct packed_head {
+    struct kinf__packing *packing;
+    uint32_t excerpt_len;
+    uint32_t packed_len;
+};
 
 static _Atomic(size_t) n_objects;
 
@@ -32,6 +41,35 @@ static char *put_string(char *at, struct kinf_str text)
     return at + text.len + 1;
 }
 
+static void put_packed(char *at, const struct kinf__packed *packed)
+{
+    const struct packed_head head = { kinf__packing_ref(packed->packing),
+                                      (uint32_t)packed->excerpt.len, (uint32_t)packed->bytes.len };
+
+    memcpy(at, &head, sizeof head);
+    memcpy(at + sizeof head, packed->excerpt.bytes, packed->excerpt.len);
+    memcpy(at + sizeof head + packed->excerpt.len, packed->bytes.bytes, packed->bytes.len);
+}
+
+/* Of one that is packed. */
+static struct kinf__packed packed_of(const struct kinf_object *object)
+{
+    const char *at = object->text + object->body_offset;
+    struct packed_head head;
+
+    memcpy(&head, at, sizeof head);
+    at += sizeof head;
+    return (struct kinf__packed){ head.packing,
+                                  { at, head.excerpt_len },
+                                  { at + head.excerpt_len, head.packed_len } };
+}
+
+static size_t held_len(size_t body_len, const struct kinf__packed *packed)
+{
+    return packed == NULL ? body_len
+                          : sizeof(struct packed_head) + packed->excerpt.len + packed->bytes.len;
+}
+
 static void fill(struct kinf_object *object, const struct kinf__object_parts *parts)
 {
     char *at = object->text;
@@ -46,7 +84,9 @@ static void fill(struct kinf_object *object, const struct kinf__object_parts *pa
     object->rv_offset = (uint16_t)(at - object->text);
     at = put_string(at, parts->resource_version);
     object->body_offset = (uint16_t)(at - object->text);
-    if (parts->body.len != 0)
+    if (parts->packed != NULL)
+        put_packed(at, parts->packed);
+    else if (parts->body.len != 0)
         memcpy(at, parts->body.bytes, parts->body.len);
 }
 
@@ -61,14 +101,15 @@ int kinf__object_new(const struct kinf__object_parts *parts, const struct kinf_o
         return kinf__error_set(err, KINF_ERR_LIMIT,
                                "object too large: %zu bytes of names, %zu of text", identity_len,
                                parts->body.len);
-    object = malloc(sizeof *object + identity_len + parts->body.len);
+    object = malloc(sizeof *object + identity_len + held_len(parts->body.len, parts->packed));
     if (object == NULL)
         return kinf__error_no_memory(err);
     atomic_init(&object->refs, 1);
     object->body_len = (uint32_t)parts->body.len;
     object->type = parts->type;
     object->labels_offset = parts->labels_offset;
-    object->labels_len = parts->labels_len;
+    object->labels_len = parts->labels_len & KINF__LABELS_LEN_MAX;
+    object->is_packed = parts->packed != NULL;
     object->namespace_len = (uint16_t)parts->name_space.len;
     fill(object, parts);
     atomic_fetch_add_explicit(&n_objects, 1, memory_order_relaxed);
@@ -76,30 +117,109 @@ int kinf__object_new(const struct kinf__object_parts *parts, const struct kinf_o
     return 0;
 }
 
+static bool has_body(const struct kinf_object *object, struct kinf_str expected)
+{
+    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
+    struct kinf_str body;
+
+    return object->body_len == expected.len && kinf__object_body(object, &scratch, &body) == 0 &&
+           kinf_str_equal(body, expected);
+}
+
 bool kinf__object_equals_parts(const struct kinf_object *object,
                                const struct kinf__object_parts *parts)
 {
-    struct kinf_str body = { object->text + object->body_offset, object->body_len };
-
-    return object->type == parts->type && kinf_str_equal(body, parts->body) &&
+    return object->type == parts->type &&
            kinf_str_equal(kinf_str_from(kinf_object_resource_version(object)),
                           parts->resource_version) &&
            kinf_str_equal(kinf_object_namespace(object), parts->name_space) &&
            kinf_str_equal(kinf_str_from(kinf_object_name(object)), parts->name) &&
-           kinf_str_equal(kinf_str_from(kinf_object_uid(object)), parts->uid);
+           kinf_str_equal(kinf_str_from(kinf_object_uid(object)), parts->uid) &&
+           has_body(object, parts->body);
+}
+
+int kinf__scratch_reserve(struct kinf_scratch *scratch, size_t size)
+{
+    char *bytes;
+
+    if (size <= scratch->size)
+        return 0;
+    /* The old content is of no use: realloc() would copy it. */
+    bytes = malloc(size);
+    if (bytes == NULL)
+        return KINF_ERR_NO_MEMORY;
+    kinf_scratch_release(scratch);
+    *scratch = (struct kinf_scratch){ bytes, size };
+    return 0;
+}
+
+const char *kinf__object_plain_body(const struct kinf_object *object)
+{
+    return object->is_packed ? NULL : object->text + object->body_offset;
 }
 
 int kinf__object_body(const struct kinf_object *object, struct kinf_scratch *scratch,
                       struct kinf_str *ret_body)
 {
-    (void)scratch;
-    *ret_body = (struct kinf_str){ object->text + object->body_offset, object->body_len };
-    return 0;
+    struct kinf__packed packed;
+
+    *ret_body = (struct kinf_str){ kinf__object_plain_body(object), object->body_len };
+    if (!object->is_packed)
+        return 0;
+    if (kinf__scratch_reserve(scratch, object->body_len) < 0)
+        return KINF_ERR_NO_MEMORY;
+    packed = packed_of(object);
+    ret_body->bytes = scratch->bytes;
+    return kinf__packing_inflate(packed.packing, packed.bytes, scratch->bytes, object->body_len);
 }
 
-void kinf__object_read(const struct kinf_object *object, size_t offset, char *buf, size_t len)
+int kinf__object_text_for(const struct kinf_object *object, const struct kinf_path *path,
+                          struct kinf_scratch *scratch, struct kinf_str *ret_text)
 {
-    memcpy(buf, object->text + object->body_offset + offset, len);
+    if (object->is_packed) {
+        struct kinf__packed packed = packed_of(object);
+
+        if (kinf__packing_keeps(packed.packing, path)) {
+            *ret_text = packed.excerpt;
+            return 0;
+        }
+    }
+    return kinf__object_body(object, scratch, ret_text);
+}
+
+/* --- labels --- */
+
+/* What labels_offset counts in. */
+static struct kinf_str text_with_labels(const struct kinf_object *object)
+{
+    return object->is_packed
+               ? packed_of(object).excerpt
+               : (struct kinf_str){ object->text + object->body_offset, object->body_len };
+}
+
+void kinf__object_labels_place(const struct kinf_object *object, uint32_t *ret_offset,
+                               uint32_t *ret_len)
+{
+    bool is_elsewhere = object->is_packed && object->labels_offset != KINF__LABELS_ABSENT;
+
+    *ret_offset = is_elsewhere ? KINF__LABELS_UNKNOWN : object->labels_offset;
+    *ret_len = is_elsewhere ? 0 : object->labels_len;
+}
+
+struct kinf__json_value kinf__object_labels(const struct kinf_object *object)
+{
+    struct kinf__json_value metadata, labels = { .type = KINF__JSON_NULL };
+    struct kinf_str text = text_with_labels(object);
+
+    if (object->labels_offset == KINF__LABELS_ABSENT)
+        return labels;
+    if (object->labels_offset != KINF__LABELS_UNKNOWN)
+        return kinf__json_value_of(
+            (struct kinf_str){ text.bytes + object->labels_offset, object->labels_len });
+    if (kinf__json_member(kinf__json_value_of(text), KINF_STR("metadata"), &metadata) &&
+        !kinf__json_member(metadata, KINF_STR("labels"), &labels))
+        labels.type = KINF__JSON_NULL;
+    return labels;
 }
 
 bool kinf__object_same_uid(const struct kinf_object *a, const struct kinf_object *b)
@@ -115,24 +235,29 @@ static bool ends_at(const struct kinf_object *object, size_t offset, size_t len,
 
 static bool check_labels(const struct kinf_object *object)
 {
+    size_t len;
+
     if (object->labels_offset == KINF__LABELS_UNKNOWN ||
         object->labels_offset == KINF__LABELS_ABSENT)
         return object->labels_len == 0;
-    return object->labels_len >= 2 && object->labels_offset < object->body_len &&
-           object->labels_len < object->body_len - object->labels_offset;
+    len = text_with_labels(object).len;
+    return object->labels_len >= 2 && object->labels_offset < len &&
+           object->labels_len < len - object->labels_offset;
 }
 
 bool kinf__object_check(const struct kinf_object *object)
 {
-    const char *body = object->text + object->body_offset;
+    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
     size_t name_offset = object->namespace_len != 0 ? object->namespace_len + 1U : 0;
+    struct kinf_str body;
 
     return atomic_load_explicit(&object->refs, memory_order_relaxed) != 0 && object->type != NULL &&
            ends_at(object, 0, name_offset + 1, object->uid_offset) &&
            (name_offset == 0 || object->text[object->namespace_len] == '/') &&
            ends_at(object, object->uid_offset, 0, object->rv_offset) &&
            ends_at(object, object->rv_offset, 0, object->body_offset) && object->body_len >= 2 &&
-           body[0] == '{' && body[object->body_len - 1] == '}' && check_labels(object);
+           kinf__object_body(object, &scratch, &body) == 0 && body.bytes[0] == '{' &&
+           body.bytes[body.len - 1] == '}' && check_labels(object);
 }
 
 /* Of a callback that gives back what it borrowed, the count goes wrong where nobody sees it. Debug builds
@@ -196,6 +321,8 @@ void kinf_object_unref(const struct kinf_object *object)
     if (refs != 1)
         return;
     atomic_fetch_sub_explicit(&n_objects, 1, memory_order_relaxed);
+    if (counted->is_packed)
+        kinf__packing_unref(packed_of(counted).packing);
     free_object(counted);
 }
 
@@ -247,7 +374,14 @@ const char *kinf_object_resource_version(const struct kinf_object *object)
 size_t kinf_object_size(const struct kinf_object *object)
 {
     KINF__REFUSE_NULL(NULL, 0, object);
-    return sizeof *object + object->body_offset + object->body_len;
+    size_t len = object->body_len;
+
+    if (object->is_packed) {
+        struct kinf__packed packed = packed_of(object);
+
+        len = held_len(len, &packed);
+    }
+    return sizeof *object + object->body_offset + len;
 }
 
 /* --- forms of names --- */

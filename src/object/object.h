@@ -18,15 +18,22 @@
 #define KINF__LABELS_ABSENT  UINT32_MAX
 #define KINF__LABELS_UNKNOWN 0
 
+#define KINF__LABELS_LEN_MAX (UINT32_MAX >> 1)
+
+struct kinf__packed;
+
 /* One allocation. Constant after publication, but for the count. uid and resourceVersion are texts
  * beside the key, not offsets into the body: they can be read when that is compressed, and comparing
- * uids on every update touches no body. It costs about 50 bytes. */
+ * uids on every update touches no body. It costs about 50 bytes. What is packed (packed.h) has a
+ * struct packed_head, the excerpt and the compressed bytes in place of the body, not aligned. */
 struct kinf_object {
     _Atomic(uint32_t) refs; /* atomic */
-    uint32_t body_len;
+    uint32_t body_len;      /* of the JSON text */
     const struct kinf_type *type;
-    uint32_t labels_offset; /* of the value of metadata.labels in the body, or one of the above */
-    uint32_t labels_len;
+    /* Of the value of metadata.labels in the body, or in the excerpt; or one of the above. */
+    uint32_t labels_offset;
+    uint32_t labels_len : 31;
+    uint32_t is_packed : 1;
     uint16_t namespace_len; /* in front of the key's slash; 0 if cluster-scoped */
     uint16_t uid_offset;    /* in text; the key is at 0 */
     uint16_t rv_offset;
@@ -42,8 +49,10 @@ struct kinf__object_parts {
     struct kinf_str uid;
     struct kinf_str resource_version;
     struct kinf_str body;
-    uint32_t labels_offset; /* as in struct kinf_object; KINF__LABELS_UNKNOWN is always right */
+    /* As in struct kinf_object, KINF__LABELS_LEN_MAX at most; KINF__LABELS_UNKNOWN is always right. */
+    uint32_t labels_offset;
     uint32_t labels_len;
+    const struct kinf__packed *packed; /* what is held in place of the body; NULL: the body */
 };
 
 /* Copies the parts into one allocation with one reference. Errors: KINF_ERR_LIMIT (identity above
@@ -56,20 +65,29 @@ bool kinf__object_equals_parts(const struct kinf_object *object,
                                const struct kinf__object_parts *parts);
 
 /* The JSON text as it was decoded: without kind and apiVersion. Whoever reads a body reads it
- * through this, read() or equals_parts(), which alone know how it is held. Valid as kinf_object_json()
- * states. Errors: KINF_ERR_NO_MEMORY. */
+ * through this, text_for() or equals_parts(), which alone know how it is held. Valid as
+ * kinf_object_json() states. Errors: KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__object_body(const struct kinf_object *object,
                                       struct kinf_scratch *scratch, struct kinf_str *ret_body);
 
-/* Copies `len` bytes of that text from `offset` on, which are there: for who sends it in pieces and
- * holds the object meanwhile. */
-void kinf__object_read(const struct kinf_object *object, size_t offset, char *buf, size_t len);
+/* A text that has at `path` what the body has there: the body, or an excerpt that is at hand. Valid
+ * as the body is. Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__object_text_for(const struct kinf_object *object,
+                                          const struct kinf_path *path,
+                                          struct kinf_scratch *scratch, struct kinf_str *ret_text);
 
-/* The value of metadata.labels, of type KINF__JSON_NULL if there are none. Valid as the body is.
- * Errors: KINF_ERR_NO_MEMORY. */
-KINF_MUST_CHECK int kinf__object_labels(const struct kinf_object *object,
-                                        struct kinf_scratch *scratch,
-                                        struct kinf__json_value *ret_labels);
+/* The text if it is held as it is, and the object's own; else NULL: it is inflated by who reads it. */
+const char *kinf__object_plain_body(const struct kinf_object *object);
+
+/* Where the body has the labels, as parts say it. */
+void kinf__object_labels_place(const struct kinf_object *object, uint32_t *ret_offset,
+                               uint32_t *ret_len);
+
+/* Makes room for as much; what was there is lost. Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__scratch_reserve(struct kinf_scratch *scratch, size_t size);
+
+/* The value of metadata.labels, of type KINF__JSON_NULL if there are none. The object's. */
+struct kinf__json_value kinf__object_labels(const struct kinf_object *object);
 
 /* Whether both have the same uid, which is what makes them one object and not two of one name. */
 bool kinf__object_same_uid(const struct kinf_object *a, const struct kinf_object *b);
@@ -125,6 +143,7 @@ struct kinf__object_decoder {
      * its bytes equal the decoded ones it is what comes out, and nothing is allocated. */
     kinf__object_lookup_cb *lookup;
     void *lookup_ctx;
+    struct kinf__packer *packer; /* makes the objects; NULL: they are held as they are */
     /* owned by the decoder */
     struct kinf__buffer body;  /* pruned bytes of the object at hand */
     struct kinf__buffer names; /* decoded identity strings */

@@ -270,12 +270,24 @@ static void on_watch_accepted(struct kinf__policy *policy, const struct step *st
     policy->round.n_404 = 0;
 }
 
+static bool knows_what_confirms(const struct kinf__policy *policy)
+{
+    return policy->confirming_rv[0] != '\0';
+}
+
+/* Of another history nothing is confirmed: that it is none is known when it has been verified. */
+static void confirm(struct kinf__policy *policy)
+{
+    if (!policy->is_unverified)
+        policy->is_unconfirmed = false;
+}
+
 /* Behind all that the server had when it was verified. */
 static bool is_confirming(const struct kinf__policy *policy, const char *rv)
 {
     int order;
 
-    return policy->confirming_rv[0] != '\0' &&
+    return knows_what_confirms(policy) &&
            kinf_rv_compare(rv, policy->confirming_rv, &order, NULL) == 0 && order >= 0;
 }
 
@@ -287,8 +299,8 @@ static void on_watch_rv(struct kinf__policy *policy, const struct step *step)
         return;
     policy->watch.has_brought = true;
     kinf__frozen_delivered(&policy->frozen, step->event->is_bookmark);
-    if (step->event->is_bookmark || is_confirming(policy, rv))
-        policy->is_unconfirmed = false;
+    if (is_confirming(policy, rv) || (step->event->is_bookmark && !knows_what_confirms(policy)))
+        confirm(policy);
     if (rv[0] == '\0' || strlen(rv) >= sizeof policy->rv || strcmp(rv, policy->rv) == 0)
         return;
     strcpy(policy->rv, rv);
@@ -296,9 +308,22 @@ static void on_watch_rv(struct kinf__policy *policy, const struct step *step)
     policy->round.n_500 = 0;
 }
 
-/* What follows a watch that is not the reason for a round. */
+/* It was tried often enough. */
+static bool is_unverifiable(const struct kinf__policy *policy)
+{
+    return policy->is_unverified && policy->n_unverified > KINF__POLICY_MAX_UNVERIFIED;
+}
+
+/* What follows a watch that is not the reason for a round. A state of an earlier run that watches and
+ * verifications do not confirm is listed. */
 static enum kinf__policy_state after_watch(struct kinf__policy *policy, const struct step *step)
 {
+    bool is_silent = step->event->type == KINF__POLICY_WATCH_SILENT;
+
+    if (policy->is_unconfirmed && (is_silent || is_unverifiable(policy))) {
+        policy->round.is_newest = true;
+        return round_state(policy, step->now_ms);
+    }
     if (policy->watch.has_brought || !kinf__frozen_begin_list(&policy->frozen, step->now_ms))
         return policy->is_unverified ? KINF__POLICY_VERIFYING : KINF__POLICY_WATCHING;
     policy->list.is_extra = true;
@@ -328,8 +353,9 @@ static void on_watch_ended(struct kinf__policy *policy, const struct step *step)
         policy->round.n_500 = 0;
     then = is_streaming ? round_state(policy, step->now_ms) : after_watch(policy, step);
     policy->watch.has_lasted = has_lasted && !is_streaming;
-    if (policy->watch.has_lasted)
-        policy->is_unconfirmed = false;
+    /* One that brought something may have been cut off in the midst of what was missed. */
+    if (policy->watch.has_lasted && (!watch->has_newer_rv || !knows_what_confirms(policy)))
+        confirm(policy);
     if (has_lasted)
         transition(policy, then);
     else
@@ -346,8 +372,6 @@ static void on_watch_silent(struct kinf__policy *policy, const struct step *step
     policy->watch.has_lasted = true;
     if (policy->frozen.has_bookmarks)
         note_outage(policy);
-    else
-        policy->is_unconfirmed = false;
     if (!policy->watch.has_brought)
         kinf__frozen_silent(&policy->frozen);
     transition(policy, after_watch(policy, step));
@@ -659,7 +683,7 @@ static void next_watch(struct kinf__policy *policy, uint64_t random,
 
     action->type = is_watch ? KINF__DO_WATCH : KINF__DO_WATCH_LIST;
     action->rv = is_watch || !policy->round.is_newest ? policy->rv : "";
-    if (is_watch && policy->is_unverified && policy->n_unverified <= KINF__POLICY_MAX_UNVERIFIED)
+    if (is_watch && policy->is_unverified && !is_unverifiable(policy))
         timeout_s = (timeout_s + 9) / 10;
     action->timeout_s = (int64_t)(timeout_s + (random >> 32) % timeout_s);
     if (is_watch && policy->is_unconfirmed)

@@ -53,11 +53,13 @@
  * again. KINF__POLICY_MAX_UNVERIFIED times it is for a tenth of its time, therefore.
  *
  * A state of an earlier run (kinf__policy_resume()) is what was known before an outage: it is
- * verified, and the watch goes on from its version. It is confirmed when all that the server had at the
- * verification is known to have come: by an event at its version of then or behind it, by a bookmark, by
- * a round, or by a watch that lasted, since what was missed comes first. So that a quiet resource need
- * not be waited for, each watch until then is asked for KINF__POLICY_CONFIRM_S alone. If the server has
- * written nothing since, the verification says it all.
+ * verified, and the watch goes on from its version. It is confirmed when it has been verified and all
+ * that the server had then is known to have come: by an event or a bookmark at its version of then or
+ * behind it, or by a watch that lasted and brought nothing newer, since what was missed comes first.
+ * If the server has written nothing since, the verification says it all. So that a quiet resource need
+ * not be waited for, each watch until then is asked for KINF__POLICY_CONFIRM_S alone. A round confirms,
+ * too; one of the newest state follows when a watch was silent for longer than it was asked for, and
+ * when KINF__POLICY_MAX_UNVERIFIED verifications have come to nothing.
  *
  * A watch that brought nothing may be followed by a list of the newest state, as frozen.h says:
  * an extra list. It is made in pages where that matters to the server: while the watch cache stands
@@ -288,7 +290,7 @@ struct kinf__policy {
     bool is_unverified;                      /* since an outage */
     unsigned n_unverified;                   /* verifications since then that came to nothing */
     bool is_unconfirmed;               /* of an earlier run, and nothing shows it to be true */
-    char confirming_rv[KINF__RV_SIZE]; /* an event of this version does; "": none is known */
+    char confirming_rv[KINF__RV_SIZE]; /* what came up to it does; "": none is known */
     int64_t expected_bytes;            /* of the whole state; negative: unknown */
     bool is_list_cut;                  /* a list in one piece was cut short, once */
     int64_t unsupported_until_ms;      /* no watch lists before */

@@ -107,6 +107,7 @@ static void init_streams(struct kinf__reflector *reflector)
         kinf__reflector_on_rejected_event, reflector
     };
     kinf__object_decoder_init(&reflector->decoder, options->type, options->plan);
+    reflector->decoder.packer = options->packer;
     if (options->metadata_only) {
         reflector->decoder.kind = KINF__KIND_METADATA;
         reflector->decoder.group = "meta.k8s.io";

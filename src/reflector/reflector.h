@@ -115,6 +115,7 @@ struct kinf__reflector_options {
     int64_t backoff_max_ms;      /* 0: 30,000 */
     bool accept_gzip;            /* on LIST */
     bool metadata_only;          /* asks for PartialObjectMetadata, and takes nothing else */
+    struct kinf__packer *packer; /* makes the objects; NULL: they are held as they are */
     struct kinf__reflector_callbacks callbacks;
 };
 

@@ -240,7 +240,7 @@ static bool is_to_be_left(struct kinf__http *http, int64_t now_ms)
 /* When to look next, if nothing comes. */
 static int64_t look_ms(const struct kinf__http *http)
 {
-    bool may_be_left = http->request->may_end != NULL &&
+    bool may_be_left = http->request->may_end != NULL && is_success(http) &&
                        kinf__credentials_may_be_outdated(&http->client->credentials);
 
     return may_be_left ? http->next_look_ms : KINF__NEVER_MS;

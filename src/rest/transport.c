@@ -512,34 +512,36 @@ void kinf__transport_perform(struct kinf__transport *transport)
     carry_all(transport);
 }
 
-/* Ends what is late. Returns how long the others may be waited for; 0: one has ended. */
-static int64_t end_late(struct kinf__transport *transport, int64_t now_ms, int64_t until_ms)
+/* Ends what is late; returns whether anything was. `*left_ms` becomes no more than the others have. */
+static bool end_late(struct kinf__transport *transport, int64_t now_ms, int64_t *left_ms)
 {
-    int64_t left_ms = kinf__clock_left_ms(now_ms, until_ms);
+    bool has_ended = false;
 
-    if (left_ms > WAIT_MAX_MS)
-        left_ms = WAIT_MAX_MS;
     KINF__LIST_FOR_EACH_SAFE (node, &transport->trips) {
         struct kinf__roundtrip *trip = KINF__LIST_ENTRY(node, struct kinf__roundtrip, node);
         struct deadline deadline = deadline_of(trip);
 
         trip->looked_ms = now_ms;
-        if (deadline.at_ms - now_ms < left_ms)
-            left_ms = deadline.at_ms > now_ms ? deadline.at_ms - now_ms : 0;
-        if (deadline.at_ms <= now_ms)
+        if (deadline.at_ms <= now_ms) {
             end(trip, fail_late(trip, &deadline));
+            has_ended = true;
+        } else if (deadline.at_ms - now_ms < *left_ms) {
+            *left_ms = deadline.at_ms - now_ms;
+        }
     }
-    return left_ms;
+    return has_ended;
 }
 
 void kinf__transport_wait(struct kinf__transport *transport, struct kinf__waker *waker,
                           int64_t until_ms)
 {
-    int64_t left_ms = end_late(transport, kinf__clock_now_ms(), until_ms);
+    int64_t now_ms = kinf__clock_now_ms(), left_ms = kinf__clock_left_ms(now_ms, until_ms);
     bool has_more = false;
     unsigned n_waits;
 
-    if (left_ms == 0)
+    if (left_ms > WAIT_MAX_MS)
+        left_ms = WAIT_MAX_MS;
+    if (end_late(transport, now_ms, &left_ms))
         return;
     n_waits = list_waits(transport, waker, &has_more);
     if (curl_multi_poll(transport->multi, transport->waits, n_waits,

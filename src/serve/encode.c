@@ -68,13 +68,13 @@ static int add_with_version(struct kinf__pieces *out, const struct kinf_object *
 
     if (version == NULL ||
         !kinf__json_member(kinf__json_value_of(metadata), KINF_STR("resourceVersion"), &value))
-        return kinf__pieces_add(out, object, begin, text.len);
+        return kinf__pieces_add(out, object, body, begin, text.len);
     at = (size_t)(value.raw.bytes - body.bytes);
-    if (kinf__pieces_add(out, object, begin, at - begin) < 0 ||
+    if (kinf__pieces_add(out, object, body, begin, at - begin) < 0 ||
         kinf__quote(&out->bytes, kinf_str_from(version)) < 0)
         return KINF_ERR_NO_MEMORY;
     at += value.raw.len;
-    return kinf__pieces_add(out, object, at, end - at);
+    return kinf__pieces_add(out, object, body, at, end - at);
 }
 
 /* `text` is an object's JSON: its members go behind kind and apiVersion. */
@@ -179,7 +179,7 @@ int kinf__encode_item(struct kinf__encoder *encoder, const struct kinf_object *o
         return append_object(encoder, object, NULL, out);
     if (kinf__object_body(object, &encoder->scratch, &body) < 0)
         return KINF_ERR_NO_MEMORY;
-    return kinf__pieces_add(out, object, 0, body.len);
+    return kinf__pieces_add(out, object, body, 0, body.len);
 }
 
 /* --- lists --- */

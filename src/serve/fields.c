@@ -9,6 +9,7 @@
 
 #include "base/buffer.h"
 #include "base/compiler.h"
+#include "informer/informer.h"
 #include "json/path.h"
 #include "object/object.h"
 #include "serve/query.h"
@@ -463,24 +464,54 @@ const char *kinf__fields_find_lost(const struct kinf__fields *fields,
     return NULL;
 }
 
+int kinf__fields_keep_readable(struct kinf_informer *informer, struct kinf_error *err)
+{
+    const struct kinf_type *type = kinf_informer_type(informer);
+    int failed = 0;
+
+    for (size_t i = 0; failed == 0 && i < KINF__ARRAY_LEN(known_labels); i++) {
+        const struct known *known = &known_labels[i];
+
+        if (strcmp(known->group, type->group) != 0 || strcmp(known->resource, type->resource) != 0)
+            continue;
+        failed = kinf__informer_keep_readable(
+            informer, known->path != NULL ? known->path : known->label, err);
+        if (failed == 0 && known->other_path != NULL)
+            failed = kinf__informer_keep_readable(informer, known->other_path, err);
+    }
+    return failed;
+}
+
 /* --- matching --- */
 
-/* Whether the value at `path` is one that a selector can mean; an empty string is as good as none.
- */
-static bool find_value(struct kinf_str body, const struct kinf_path *path,
-                       struct kinf__json_value *ret_value)
+/* The value at `path`, if it is one that a selector can mean: an empty string is as good as none.
+ * Else of type KINF__JSON_NULL. */
+static int find_value(const struct kinf_object *object, const struct kinf_path *path,
+                      struct kinf_scratch *scratch, struct kinf__json_value *ret_value)
 {
-    return path != NULL && kinf__json_lookup_first(body, path, ret_value) &&
-           ret_value->type != KINF__JSON_NULL && !kinf_str_equal(ret_value->raw, KINF_STR("\"\""));
+    struct kinf_str text;
+
+    if (kinf__object_text_for(object, path, scratch, &text) < 0)
+        return KINF_ERR_NO_MEMORY;
+    if (!kinf__json_lookup_first(text, path, ret_value) ||
+        kinf_str_equal(ret_value->raw, KINF_STR("\"\"")))
+        ret_value->type = KINF__JSON_NULL;
+    return 0;
 }
 
 /* What a selector compares with; `room` is for a text with escapes in it. */
-static int read_path(const struct field *field, struct kinf_str body, struct kinf__buffer *room,
+static int read_path(const struct field *field, const struct kinf_object *object,
+                     struct kinf_scratch *scratch, struct kinf__buffer *room,
                      struct kinf_str *ret_value)
 {
     struct kinf__json_value value;
+    int r = find_value(object, field->path, scratch, &value);
 
-    if (!find_value(body, field->path, &value) && !find_value(body, field->other_path, &value)) {
+    if (r == 0 && value.type == KINF__JSON_NULL && field->other_path != NULL)
+        r = find_value(object, field->other_path, scratch, &value);
+    if (r < 0)
+        return r;
+    if (value.type == KINF__JSON_NULL) {
         *ret_value = kinf_str_from(field->absent);
         return 0;
     }
@@ -498,7 +529,8 @@ static int read_path(const struct field *field, struct kinf_str body, struct kin
 }
 
 static int read_field(const struct field *field, const struct kinf_object *object,
-                      struct kinf_str body, struct kinf__buffer *room, struct kinf_str *ret_value)
+                      struct kinf_scratch *scratch, struct kinf__buffer *room,
+                      struct kinf_str *ret_value)
 {
     switch (field->place) {
     case PLACE_NAME:
@@ -510,7 +542,7 @@ static int read_field(const struct field *field, const struct kinf_object *objec
     case PLACE_PATH:
         break;
     }
-    return read_path(field, body, room, ret_value);
+    return read_path(field, object, scratch, room, ret_value);
 }
 
 static int compare_with_term(const void *value, const void *term)
@@ -533,17 +565,15 @@ bool kinf__fields_match(const struct kinf__fields *fields, const struct kinf_obj
 {
     kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
     KINF__AUTO_BUFFER room = KINF__BUFFER_INIT;
-    struct kinf_str body, value;
+    struct kinf_str value;
 
     if (fields == NULL || fields->n_terms == 0)
         return true;
-    if (kinf__object_body(object, &scratch, &body) < 0)
-        return false;
     for (size_t i = 0; i < fields->n_fields; i++) {
         const struct field *field = &fields->fields[i];
 
         if (field->n_equal + field->n_unequal != 0 &&
-            (read_field(field, object, body, &room, &value) < 0 || !field_holds(field, value)))
+            (read_field(field, object, &scratch, &room, &value) < 0 || !field_holds(field, value)))
             return false;
     }
     return true;

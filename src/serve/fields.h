@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 
+#include <kinformer/informer.h>
 #include <kinformer/object.h>
 
 #include "object/object.h"
@@ -36,6 +37,11 @@ void kinf__fields_assume(struct kinf__fields *fields, const char *text);
 /* After that: the label of a term whose field a plan drops, or NULL. NULL is allowed. */
 const char *kinf__fields_find_lost(const struct kinf__fields *fields,
                                    const struct kinf__prune_plan *plan);
+
+/* Of an informer that holds objects compressed, what field selectors ask about is read without
+ * inflating. Before its start. Errors: KINF_ERR_NO_MEMORY. */
+KINF_MUST_CHECK int kinf__fields_keep_readable(struct kinf_informer *informer,
+                                               struct kinf_error *err);
 
 /* After bind; NULL matches everything. */
 bool kinf__fields_match(const struct kinf__fields *fields, const struct kinf_object *object);

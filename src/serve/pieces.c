@@ -32,24 +32,21 @@ static void make_one_line(char *bytes, size_t len)
         *at = ' ';
 }
 
-static int add_copy(struct kinf__buffer *bytes, const struct kinf_object *object, size_t offset,
-                    size_t len)
+static int add_copy(struct kinf__buffer *bytes, struct kinf_str text)
 {
-    if (kinf__buffer_reserve(bytes, len) < 0)
+    if (kinf__buffer_append_str(bytes, text) < 0)
         return KINF_ERR_NO_MEMORY;
-    kinf__object_read(object, offset, bytes->bytes + bytes->len, len);
-    make_one_line(bytes->bytes + bytes->len, len);
-    bytes->len += len;
+    make_one_line(bytes->bytes + bytes->len - text.len, text.len);
     return 0;
 }
 
-int kinf__pieces_add(struct kinf__pieces *pieces, const struct kinf_object *object, size_t offset,
-                     size_t len)
+int kinf__pieces_add(struct kinf__pieces *pieces, const struct kinf_object *object,
+                     struct kinf_str body, size_t offset, size_t len)
 {
     if (len == 0)
         return 0;
-    if (len < pieces->large)
-        return add_copy(&pieces->bytes, object, offset, len);
+    if (len < pieces->large || kinf__object_plain_body(object) == NULL)
+        return add_copy(&pieces->bytes, (struct kinf_str){ body.bytes + offset, len });
     assert((pieces->object == NULL || pieces->object == object) &&
            pieces->n_parts < KINF__PIECES_PARTS_MAX);
     if (pieces->object == NULL)
@@ -77,7 +74,7 @@ static size_t take_part(struct kinf__pieces *pieces, struct kinf__part *part, ch
 {
     size_t n = part->len < size ? part->len : size;
 
-    kinf__object_read(pieces->object, part->offset, buf, n);
+    memcpy(buf, kinf__object_plain_body(pieces->object) + part->offset, n);
     make_one_line(buf, n);
     part->offset += n;
     part->len -= n;

@@ -1,6 +1,7 @@
 /*
  * Text on its way to a client: bytes of its own and, between them, parts of one object's JSON that
- * are not copied. Whoever takes nothing holds those bytes and a reference, however large the object.
+ * are not copied. Whoever takes nothing holds those bytes and a reference, however large the object;
+ * of one that is held compressed its text, which is nowhere else.
  *
  * Owner: a stream. Threads: one thread per object.
  */
@@ -34,10 +35,10 @@ void kinf__pieces_release(struct kinf__pieces *pieces);
 /* The same, keeping the room of `bytes` up to a size. */
 void kinf__pieces_clear(struct kinf__pieces *pieces, size_t max_size);
 
-/* Appends part of an object's JSON as one line: line ends become spaces. Until the next clear() no
- * other object is added once this one is held. Errors: KINF_ERR_NO_MEMORY. */
+/* Appends part of an object's JSON, which is `body`, as one line: line ends become spaces. Until the
+ * next clear() no other object is added once this one is held. Errors: KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__pieces_add(struct kinf__pieces *pieces, const struct kinf_object *object,
-                                     size_t offset, size_t len);
+                                     struct kinf_str body, size_t offset, size_t len);
 
 /* Bytes that were not taken yet. */
 size_t kinf__pieces_len(const struct kinf__pieces *pieces);

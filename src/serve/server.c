@@ -194,6 +194,8 @@ int kinf__server_add_source(struct kinf__server *server, const struct kinf__sour
     if (source == NULL)
         return kinf__error_no_memory(err);
     failed = open_cache(source, &options->limits, err);
+    if (failed == 0 && source->informer != NULL)
+        failed = kinf__fields_keep_readable(source->informer, err);
     if (failed == 0 && register_source(server, source) < 0)
         failed = kinf__error_no_memory(err);
     if (failed < 0) {

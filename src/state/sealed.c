@@ -13,7 +13,9 @@
 
 #define LEVEL     1 /* others save little and cost much: the state is written every few minutes */
 #define SEAL_SIZE 8
-#define HEAD_SIZE (sizeof KINF__SEALED_MAGIC - 1 + sizeof(uint32_t))
+/* What is on its way to the disk at most, so that nobody waits long for the rest of it. */
+#define UNSYNCED_MAX ((uint64_t)8 << 20)
+#define HEAD_SIZE    (sizeof KINF__SEALED_MAGIC - 1 + sizeof(uint32_t))
 
 /* --- the seal --- */
 
@@ -54,6 +56,14 @@ static uint64_t seal_value(struct kinf__seal seal)
 
 /* --- writing --- */
 
+static int wait_for_disk(struct kinf__sealed_writer *writer, struct kinf_error *err)
+{
+    writer->synced_bytes = writer->written_bytes;
+    return fdatasync(writer->fd) == 0
+               ? 0
+               : kinf__error_set_errno(err, KINF_ERR_SYSTEM, errno, "cannot write");
+}
+
 static int write_all(struct kinf__sealed_writer *writer, const void *bytes, size_t len,
                      struct kinf_error *err)
 {
@@ -70,7 +80,8 @@ static int write_all(struct kinf__sealed_writer *writer, const void *bytes, size
         at += n;
         len -= (size_t)n;
     }
-    return 0;
+    return writer->written_bytes - writer->synced_bytes < UNSYNCED_MAX ? 0
+                                                                       : wait_for_disk(writer, err);
 }
 
 static int write_sealed(struct kinf__sealed_writer *writer, const void *bytes, size_t len,
@@ -135,9 +146,7 @@ int kinf__sealed_finish(struct kinf__sealed_writer *writer, struct kinf_error *e
 
     if (failed == 0)
         failed = write_all(writer, &value, sizeof value, err);
-    if (failed == 0 && fsync(writer->fd) < 0)
-        failed = kinf__error_set_errno(err, KINF_ERR_SYSTEM, errno, "cannot write");
-    return failed;
+    return failed < 0 ? failed : wait_for_disk(writer, err);
 }
 
 /* --- reading --- */

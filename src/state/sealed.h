@@ -41,6 +41,7 @@ struct kinf__sealed_writer {
     char *piece;
     size_t piece_size;
     uint64_t written_bytes;
+    uint64_t synced_bytes; /* of them, those that are on the disk */
 };
 
 /* Release what was initialized, and what failed to be. Errors: KINF_ERR_NO_MEMORY, KINF_ERR_SYSTEM. */
@@ -49,7 +50,7 @@ KINF_MUST_CHECK int kinf__sealed_writer_init(struct kinf__sealed_writer *writer,
 void kinf__sealed_writer_release(struct kinf__sealed_writer *writer);
 KINF_MUST_CHECK int kinf__sealed_write(struct kinf__sealed_writer *writer, const void *bytes,
                                        size_t len, struct kinf_error *err);
-/* Writes the rest and the seal; the file is on the disk then. */
+/* Writes the rest and the seal; the file's bytes are on the disk then. */
 KINF_MUST_CHECK int kinf__sealed_finish(struct kinf__sealed_writer *writer, struct kinf_error *err);
 
 struct kinf__sealed_reader {

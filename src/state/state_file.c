@@ -66,15 +66,22 @@ static int put_object(struct kinf__sealed_writer *writer, const struct kinf_obje
                                       kinf_str_from(kinf_object_uid(object)),
                                       kinf_str_from(kinf_object_resource_version(object)) };
     struct kinf_str body;
+    uint32_t labels_offset, labels_len;
     int failed = kinf__object_body(object, &scratch, &body) < 0 ? kinf__error_no_memory(err) : 0;
 
     for (size_t i = 0; failed == 0 && i < KINF__ARRAY_LEN(names); i++)
         failed = put_text(writer, names[i], err);
+    kinf__object_labels_place(object, &labels_offset, &labels_len);
     if (failed == 0)
-        failed = put_number(writer, object->labels_offset, sizeof(uint32_t), err);
+        failed = put_number(writer, labels_offset, sizeof labels_offset, err);
     if (failed == 0)
-        failed = put_number(writer, object->labels_len, sizeof(uint32_t), err);
+        failed = put_number(writer, labels_len, sizeof labels_len, err);
     return failed < 0 ? failed : put_text(writer, body, err);
+}
+
+static int stopped(struct kinf_error *err)
+{
+    return kinf__error_set(err, KINF_ERR_STOPPED, "there was no time for it");
 }
 
 static int put_objects(struct kinf__sealed_writer *writer, const struct kinf_snapshot *snapshot,
@@ -86,10 +93,8 @@ static int put_objects(struct kinf__sealed_writer *writer, const struct kinf_sna
 
     kinf_cursor_all(&cursor, snapshot);
     while (failed == 0 && (object = kinf_cursor_next(&cursor)) != NULL)
-        failed = kinf__stop_is_set(stop)
-                     ? kinf__error_set(err, KINF_ERR_STOPPED, "there was no time for it")
-                     : put_object(writer, object, err);
-    return failed;
+        failed = kinf__stop_is_set(stop) ? stopped(err) : put_object(writer, object, err);
+    return failed == 0 && kinf__stop_is_set(stop) ? stopped(err) : failed;
 }
 
 static int write_to(int fd, const struct kinf__state_identity *identity,
@@ -273,6 +278,8 @@ static int get_labels(struct kinf__sealed_reader *reader, struct kinf__object_pa
 
     if (failed == 0)
         failed = get_number(reader, sizeof(uint32_t), &len, err);
+    if (failed == 0 && len > KINF__LABELS_LEN_MAX)
+        failed = malformed(err);
     if (failed < 0)
         return failed;
     parts->labels_offset = (uint32_t)offset;
@@ -332,9 +339,8 @@ static int get_objects(struct kinf__sealed_reader *reader, const struct kinf_typ
     int failed = 0;
 
     for (uint64_t i = 0; failed == 0 && i < n_objects; i++) {
-        failed = kinf__stop_is_set(stop)
-                     ? kinf__error_set(err, KINF_ERR_STOPPED, "there was no time for it")
-                     : get_object(reader, type, names, &object, err);
+        failed =
+            kinf__stop_is_set(stop) ? stopped(err) : get_object(reader, type, names, &object, err);
         if (failed == 0)
             failed = callback(object, ctx, err);
     }
@@ -386,13 +392,19 @@ int kinf__state_file_load(const struct kinf__state_folder *folder, const char *n
 }
 
 int kinf__state_file_type(const struct kinf__state_folder *folder, const char *name,
-                          const struct kinf_type **ret_type, struct kinf_error *err)
+                          const char *server, const struct kinf_type **ret_type,
+                          struct kinf_error *err)
 {
     KINF__AUTO_CLOSE int fd = -1;
     struct kinf__sealed_reader reader = { .fd = -1 };
     struct head head = { .n_objects = 0 };
     int failed = begin(folder, name, &fd, &reader, &head, err);
 
+    if (failed == 0)
+        failed = kinf__sealed_end(&reader, err);
+    if (failed == 0 && strcmp(head_text(&head, HEAD_SERVER), server) != 0)
+        failed = kinf__error_set(err, KINF_ERR_CONFLICT, "it is of another server: %s",
+                                 head_text(&head, HEAD_SERVER));
     if (failed == 0)
         failed = kinf_type_intern(head_text(&head, HEAD_GROUP), head_text(&head, HEAD_VERSION),
                                   head_text(&head, HEAD_KIND), head_text(&head, HEAD_RESOURCE),

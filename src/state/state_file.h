@@ -74,10 +74,9 @@ KINF_MUST_CHECK int kinf__state_file_load(const struct kinf__state_folder *folde
                                           struct kinf__state_origin *ret_origin,
                                           struct kinf_error *err);
 
-/* Of which type a file is, for who cannot ask the server. It is not read to its end. Errors: as
- * above. */
+/* Of which type a file without objects is, for who cannot ask the server. Errors: as above. */
 KINF_MUST_CHECK int kinf__state_file_type(const struct kinf__state_folder *folder, const char *name,
-                                          const struct kinf_type **ret_type,
+                                          const char *server, const struct kinf_type **ret_type,
                                           struct kinf_error *err);
 
 #endif

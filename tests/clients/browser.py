@@ -22,6 +22,7 @@ class Browser:
         from_us, self.to_browser = os.pipe()
         self.from_browser, to_us = os.pipe()
         command = [shutil.which("chromium") or "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
+                   "--disable-background-networking", "--disable-sync", "--no-first-run",
                    "--remote-debugging-pipe", "--user-data-dir=" + os.path.join(folder, "profile")]
         # The browser reads from descriptor 3 and writes to 4.
         self.process = subprocess.Popen(["sh", "-c", f'exec "$@" 3<&{from_us} 4>&{to_us}', "sh", *command],  # pylint: disable=consider-using-with
@@ -119,10 +120,11 @@ class Page:
         self.call("Input.insertText", text=text)
 
     def shoot(self, path):
-        """All of it, however long."""
+        """All of it, however long; as WebP if that is what the file is called."""
         height = self.js("document.documentElement.scrollHeight")
         width = self.js("window.innerWidth")
-        picture = self.call("Page.captureScreenshot", captureBeyondViewport=True,
+        form = {"format": "webp", "quality": 70} if path.endswith(".webp") else {"format": "png"}
+        picture = self.call("Page.captureScreenshot", captureBeyondViewport=True, **form,
                             clip={"x": 0, "y": 0, "width": width, "height": height, "scale": 1})
         with open(path, "wb") as file:
             file.write(base64.b64decode(picture["data"]))

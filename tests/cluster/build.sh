@@ -2,10 +2,10 @@
 #
 # Builds what the integration tests run against: etcd, kube-apiserver and kubectl at the versions
 # go.mod names, kube-controller-manager and kube-scheduler, which one test runs through the daemon, the
-# Go tools of this module, and nats-server, of a module of its own. All go to build/cluster/bin of the repository.
+# Go tools of this module, and nats-server and helm, of modules of their own. All go to build/cluster/bin of the repository.
 #
 # KUBEBUILDER_ASSETS names a folder that holds ready etcd, kube-apiserver and kubectl (as envtest
-# has them): then only the tools and nats-server are built, and the test of the two others is skipped. KINF_BUILD_JOBS is how many compilers run at once,
+# has them): then only the tools, nats-server and helm are built, and the test of the two others is skipped. KINF_BUILD_JOBS is how many compilers run at once,
 # default 2. A run that finds nothing changed returns at once.
 #
 # Exit codes: 0 built, 1 the build failed, 77 this machine lacks what a build needs.
@@ -38,6 +38,9 @@ nats=(
     nats-server=github.com/nats-io/nats-server/v2
     natsdump=./dump
 )
+helm=(
+    helm=helm.sh/helm/v3/cmd/helm
+)
 export CGO_ENABLED=0
 
 missing()
@@ -46,10 +49,11 @@ missing()
     exit 77
 }
 
-# The version stamped into the servers is the one that go.mod requires.
+# The version stamped into the servers, and into helm, which asks charts whether they suit it: that of the libraries that
+# go.mod requires, whose versions begin with v0.
 kubernetes_version()
 {
-    sed -n 's|^[[:space:]]*k8s.io/kubernetes \(v[0-9.]*\).*|\1|p' go.mod | head -n 1
+    sed -n 's|^[[:space:]]*k8s.io/client-go v0\([0-9.]*\).*|v1\1|p' go.mod | head -n 1
 }
 
 ldflags()
@@ -60,7 +64,9 @@ ldflags()
     IFS=. read -r major minor _ <<<"${version#v}"
     echo "-s -w -X k8s.io/component-base/version.gitVersion=$version" \
         "-X k8s.io/component-base/version.gitMajor=$major" \
-        "-X k8s.io/component-base/version.gitMinor=$minor"
+        "-X k8s.io/component-base/version.gitMinor=$minor" \
+        "-X helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor=$minor" \
+        "-X helm.sh/helm/v3/pkg/lint/rules.k8sVersionMinor=$minor"
 }
 
 # fresh STAMP KEY NAME=PACKAGE...: the stamp holds the key, and every binary is there.
@@ -123,5 +129,8 @@ else
 fi
 sources=$(find cmd -name '*.go' -print0 | sort -z | xargs -0 cat | sha256sum)
 build_group tools "$go_version $modules $sources" "${tools[@]}"
-cd nats
-build_group nats "$go_version $(find . ../build.sh -type f -print0 | sort -z | xargs -0 cat | sha256sum)" "${nats[@]}"
+for module in nats helm; do
+    cd "$here/$module"
+    declare -n targets=$module
+    build_group "$module" "$go_version $(find . ../build.sh -type f -print0 | sort -z | xargs -0 cat | sha256sum)" "${targets[@]}"
+done

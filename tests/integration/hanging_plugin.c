@@ -18,9 +18,11 @@ static int hang(void *state, const struct kinf_change *change, struct kinf_error
     const struct kinf_host *host = state;
 
     (void)err;
-    while (change->object != NULL && strcmp(host->key(host, change->object), "plugins/hang") == 0)
+    if (change->object == NULL || strcmp(host->key(host, change->object), "plugins/hang") != 0)
+        return 0;
+    host->log(host, KINF_LOG_INFO, "hangs");
+    for (;;)
         pause();
-    return 0;
 }
 
 static void end(void *state)

@@ -238,7 +238,8 @@ def run_daemon(*args, mode="asan", env=None, timeout=2 * PATIENCE):
 
 def build_probe(folder, source, compiler, *flags):
     """Builds a program of this folder against the static library of the ASan build; returns its path."""
-    libraries = subprocess.run(["pkg-config", "--libs", "libcurl", "libcjson", "yaml-0.1", "openssl", "zlib"],
+    libraries = subprocess.run(["pkg-config", "--libs", "libcurl", "libcjson", "yaml-0.1", "openssl", "zlib",
+                                "libzstd"],
                                check=True, text=True, stdout=subprocess.PIPE).stdout.split()
     program = os.path.join(folder, source + ".program")
     subprocess.run([*compiler, "-Wall", "-Wextra", "-Werror", *flags, "-g", "-fsanitize=address,undefined",

@@ -37,7 +37,8 @@ MODULE_SECONDS = int(os.environ.get("KINF_TEST_MODULE_SECONDS", 1800))
 END_SECONDS = 60  # a cluster's end, at the most
 
 # The longest modules of either server first, so that none of them is what the others wait for at the end.
-FIRST = ["test_frozen", "test_on_demand", "test_serve_restored", "test_serve_hostile", "test_elector", "test_restarts",
+FIRST = ["test_packages",
+         "test_frozen", "test_on_demand", "test_serve_restored", "test_serve_hostile", "test_elector", "test_restarts",
          "test_serve_pass", "test_serve_tunnel", "test_serve_session", "test_serve_auth", "test_withdrawn",
          "test_dead_streams", "test_examples", "test_conversion", "test_configmap_sync", "test_controllers"]
 # With 10,000 pods (harness.many_pods), which would make each list after them long.
@@ -57,12 +58,17 @@ def log_path(module):
 # --- the worker ------------------------------------------------------------------------------------
 
 
+was_interrupted = threading.Event()
+
+
 class TimedResult(unittest.TextTestResult):
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
         self.times = []
 
     def startTest(self, test):
+        if was_interrupted.is_set():  # and a test has swallowed it
+            raise KeyboardInterrupt
         self.began = time.monotonic()
         super().startTest(test)
 
@@ -87,6 +93,7 @@ def run_module(module):
 
 
 def interrupt(*_):
+    was_interrupted.set()
     raise KeyboardInterrupt  # which unittest lets pass, unlike SystemExit
 
 

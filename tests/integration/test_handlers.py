@@ -4,6 +4,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -12,7 +13,7 @@ import tempfile
 import time
 import unittest
 
-from harness import ROOT, Daemon, cluster, config_map, make_key_pair, run_daemon, wait_until
+from harness import ROOT, Daemon, cluster, config_map, lack, make_key_pair, run_daemon, wait_until
 
 SPACE = "handlers"
 EXAMPLE = os.path.join(ROOT, "examples", "exec-handler", "handler.py")
@@ -230,17 +231,27 @@ class HandlersTest(unittest.TestCase):
         self.assertEqual(json.loads(self.read("state"))["synced"], ["serviceaccounts"])
         daemon.stop()
 
-    def test_the_example_counts_pods(self):
+    def check_example(self, program):
         cluster().loader("load", "-pods", "3", "-namespaces", "1", "-prefix", "handler-example")
-        daemon = self.daemon("--exec", EXAMPLE)
-        daemon.wait_logged('handlers: said handler="/bin/sh -c ' + EXAMPLE)
+        daemon = self.daemon("--exec", program)
+        daemon.wait_logged('handlers: said handler="/bin/sh -c ' + program)
         daemon.stop()
         daemon = self.daemon(config=self.write("acknowledging.yaml", "resources: [{resource: pods}]\nhandlers:\n"
-                                               f"- {{exec: [{EXAMPLE}], acknowledge: true}}\n"))
-        daemon.wait_logged("handlers: said handler=" + json.dumps(EXAMPLE))
+                                               f"- {{exec: [{program}], acknowledge: true}}\n"))
+        daemon.wait_logged("handlers: said handler=" + json.dumps(program))
         self.assertEqual(daemon.count_log("no acknowledgement"), 0)
         daemon.stop()
         cluster().loader("delete", "-namespace", "handler-example-0")
+
+    def test_the_example_counts_pods(self):
+        self.check_example(EXAMPLE)
+
+    def test_the_example_in_go_counts_pods(self):
+        if shutil.which("go") is None:
+            lack("go")
+        program = os.path.join(self.folder, "count-pods")
+        subprocess.run(["go", "build", "-o", program, EXAMPLE.replace(".py", ".go")], check=True)
+        self.check_example(program)
 
     def receiver(self):
         """Starts it, in place of the one before."""

@@ -1,4 +1,4 @@
-"""config/ and the image: what a cluster, kinformerd and systemd say to them."""
+"""config/: what a cluster, kinformerd and systemd say to it."""
 
 import json
 import os
@@ -15,14 +15,16 @@ from test_state import At
 CONFIG = os.path.join(ROOT, "config")
 WORKLOADS = ("sidecar", "daemonset", "deployment", "sharded")
 ACCOUNT = "system:serviceaccount:default:kinformerd"
-# In the image beside what the program is linked with.
-OTHER_PACKAGES = {"ca-certificates", "curl"}
 
 
-def objects_of(name):
+def path_of(name):
+    return os.path.join(CONFIG, name, name + ".yaml")
+
+
+def objects_of(path, *args):
     """The objects of a manifest, as the API server would store them."""
     decoder, objects = json.JSONDecoder(), []
-    text = cluster().kubectl("apply", "--dry-run=server", "-o", "json", "-f", os.path.join(CONFIG, name + ".yaml"))
+    text = cluster().kubectl("apply", "--dry-run=server", "-o", "json", "-f", path, *args)
     while text.strip():
         item, end = decoder.raw_decode(text.lstrip())
         text = text.lstrip()[end:]
@@ -32,8 +34,6 @@ def objects_of(name):
 
 def pod_of(objects):
     for item in objects:
-        if item["kind"] == "Pod":
-            return item["spec"]
         if item["kind"] in ("DaemonSet", "Deployment", "StatefulSet"):
             return item["spec"]["template"]["spec"]
     raise AssertionError("no pod")
@@ -48,29 +48,31 @@ def configuration_of(objects):
     return next(item["data"]["kinformerd.yaml"] for item in objects if item["kind"] == "ConfigMap")
 
 
+def run_check_config(text, **env):
+    """What kinformerd says to a configuration: (exit code, stdout, stderr)."""
+    pki = os.path.join(cluster().folder, "pki")
+    for path, file in (("tls.crt", "serving.crt"), ("tls.key", "serving.key")):
+        text = text.replace("/etc/kinformer-tls/" + path, os.path.join(pki, file))
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "kinformerd.yaml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return run_daemon("--check-config", "--config", path, env=env)
+
+
 class ManifestsTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         # For good: the others' accounts have to be there, and it is asked what they may.
         for name in ("rbac", "delegated"):
-            cluster().kubectl("apply", "-f", os.path.join(CONFIG, name + ".yaml"))
-        cls.objects = {name: objects_of(name) for name in WORKLOADS}
-
-    def check_config(self, text, **env):
-        pki = os.path.join(cluster().folder, "pki")
-        for path, file in (("tls.crt", "serving.crt"), ("tls.key", "serving.key")):
-            text = text.replace("/etc/kinformer-tls/" + path, os.path.join(pki, file))
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "kinformerd.yaml")
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(text)
-            return run_daemon("--check-config", "--config", path, env=env)
+            cluster().kubectl("apply", "-f", path_of(name))
+        cls.objects = {name: objects_of(path_of(name)) for name in WORKLOADS}
 
     def test_kinformerd_takes_the_configuration_of_each(self):
         for name, objects in self.objects.items():
             with self.subTest(name):
                 text = configuration_of(objects)
-                code, _, problem = self.check_config(text, NODE_NAME="worker-1", SHARDS="3", POD_INDEX="2")
+                code, _, problem = run_check_config(text, NODE_NAME="worker-1", SHARDS="3", POD_INDEX="2")
                 self.assertEqual(code, 0, problem)
 
     def test_a_node_cache_has_its_node(self):
@@ -91,7 +93,7 @@ class ManifestsTest(unittest.TestCase):
         text = configuration_of(self.objects["sharded"])
         self.assertEqual(re.findall(r"^(shards?|lease): (.*)$", text, re.M),
                          [("shards", "$(SHARDS)"), ("shard", "$(POD_INDEX)"), ("lease", "kinformerd")])
-        code, _, problem = self.check_config(text, SHARDS="3", POD_INDEX="3")
+        code, _, problem = run_check_config(text, SHARDS="3", POD_INDEX="3")
         self.assertEqual((code, "there is no shard 3" in problem), (2, True), problem)
 
     @needs_cluster("roles")
@@ -135,23 +137,25 @@ class ManifestsTest(unittest.TestCase):
             self.assertIn("/readyz", json.dumps(probed["readinessProbe"]))
             self.assertIn("/livez", json.dumps(probed["livenessProbe"]))
 
-    def test_a_drain_leaves_one_that_serves(self):
-        of = {item["kind"]: item for item in self.objects["deployment"]}
-        deployment, budget = of["Deployment"]["spec"], of["PodDisruptionBudget"]["spec"]
-        self.assertEqual(budget["selector"], deployment["selector"])
-        self.assertLess(budget["maxUnavailable"], deployment["replicas"])
-        self.assertEqual(budget["unhealthyPodEvictionPolicy"], "AlwaysAllow")
+    def test_a_drain_takes_one_after_another(self):
+        for name, kind in (("deployment", "Deployment"), ("sharded", "StatefulSet")):
+            of = {item["kind"]: item for item in self.objects[name]}
+            workload, budget = of[kind]["spec"], of["PodDisruptionBudget"]["spec"]
+            self.assertEqual(budget["selector"], workload["selector"])
+            self.assertLess(budget["maxUnavailable"], workload["replicas"])
+            self.assertEqual(budget["unhealthyPodEvictionPolicy"], "AlwaysAllow")
 
     def test_the_network_lets_in_what_is_served_and_out_what_is_asked(self):
-        of = {item["kind"]: item for item in self.objects["deployment"]}
-        policy = of["NetworkPolicy"]["spec"]
-        self.assertEqual(policy["podSelector"], of["Deployment"]["spec"]["selector"])
-        self.assertEqual(policy["policyTypes"], ["Ingress", "Egress"])
-        ports = [port["port"] for rule in policy["ingress"] for port in rule["ports"]]
-        self.assertEqual(ports, [port["targetPort"] for port in of["Service"]["spec"]["ports"]])
-        self.assertEqual(ports, [port["name"] for port in container_of(pod_of(self.objects["deployment"]))["ports"]])
-        self.assertEqual({(port["port"], port["protocol"]) for rule in policy["egress"] for port in rule["ports"]},
-                         {(443, "TCP"), (6443, "TCP"), (53, "UDP"), (53, "TCP")})
+        for name, kind in (("deployment", "Deployment"), ("sharded", "StatefulSet")):
+            of = {item["kind"]: item for item in self.objects[name]}
+            policy = of["NetworkPolicy"]["spec"]
+            self.assertEqual(policy["podSelector"], of[kind]["spec"]["selector"])
+            self.assertEqual(policy["policyTypes"], ["Ingress", "Egress"])
+            ports = [port["port"] for rule in policy["ingress"] for port in rule["ports"]]
+            self.assertEqual(ports, [port["name"] for port in of["Service"]["spec"]["ports"]])
+            self.assertEqual(ports, [port["name"] for port in container_of(pod_of(self.objects[name]))["ports"]])
+            self.assertEqual({(port["port"], port["protocol"]) for rule in policy["egress"] for port in rule["ports"]},
+                             {(443, "TCP"), (6443, "TCP"), (53, "UDP"), (53, "TCP")})
 
     def test_paths_of_the_configuration_are_mounted(self):
         for name, objects in self.objects.items():
@@ -164,46 +168,35 @@ class ManifestsTest(unittest.TestCase):
                     self.assertTrue(any(path.startswith(mount + "/") for mount in mounts))
 
 
-class ImageTest(unittest.TestCase):
-    def setUp(self):
-        with open(os.path.join(ROOT, "Dockerfile"), encoding="utf-8") as file:
-            self.dockerfile = file.read()
+@needs_cluster("kubectl is built with it")
+class KustomizeTest(unittest.TestCase):
+    """Each folder is a base: kubectl apply -k."""
 
-    def test_it_has_the_packages_of_the_libraries_that_the_daemon_needs(self):
-        if shutil.which("dpkg-query") is None or shutil.which("objdump") is None:
-            lack("dpkg-query or objdump")
-        dump = subprocess.run(["objdump", "-p", daemon_path("release")], stdout=subprocess.PIPE, text=True, check=True)
-        needed = set(re.findall(r"NEEDED +(\S+)", dump.stdout))
-        owners = subprocess.run(["dpkg-query", "-S", *("*/" + name for name in needed)], stdout=subprocess.PIPE,
-                                stderr=subprocess.DEVNULL, text=True, check=False).stdout
-        packages = {line.split(":")[0] for line in owners.splitlines()
-                    if os.path.basename(line.rpartition(" ")[2]) in needed and "/lib/" in line}
-        stage = self.dockerfile.split("\nFROM ")[-1]
-        listed = re.search(r"install -y --no-install-recommends \\\n(.*?)\n *&&", stage, re.DOTALL).group(1)
-        self.assertEqual(set(listed.replace("\\", "").split()), packages - {"libc6"} | OTHER_PACKAGES)
+    def kinds_of(self, folder):
+        return [line.split()[0] for line in cluster().kubectl("apply", "--dry-run=server", "-k", folder).splitlines()]
 
-    def test_it_is_built_from_the_files_that_the_build_needs(self):
-        self.assertIn("scripts/install-deps.sh build", self.dockerfile)
-        with open(os.path.join(ROOT, ".dockerignore"), encoding="utf-8") as file:
-            kept = [line[1:] for line in file.read().split() if line.startswith("!")]
-        with tempfile.TemporaryDirectory() as folder:
-            for name in kept:
-                target = os.path.join(folder, name)
-                os.makedirs(os.path.dirname(target), exist_ok=True)
-                os.symlink(os.path.join(ROOT, name), target)
-            for source in re.findall(r"^COPY (?!--from)(\S+)", self.dockerfile, re.MULTILINE):
-                self.assertTrue(os.path.exists(os.path.join(folder, source)), source)
-            # Says what it would do, for which every file has to be there.
-            subprocess.run(["make", "-n", "MODE=release", "build/release/bin/kinformerd"], cwd=folder, check=True,
-                           stdout=subprocess.DEVNULL)
-
-    def test_it_runs_as_the_user_that_the_manifests_name(self):
-        user = re.search(r"^USER (\d+):(\d+)$", self.dockerfile, re.MULTILINE).groups()
+    def test_the_server_takes_each_with_its_rights(self):
+        rights = {"serviceaccount/kinformerd", "role.rbac.authorization.k8s.io/kinformerd-lease",
+                  "clusterrole.rbac.authorization.k8s.io/kinformerd"}
         for name in WORKLOADS:
-            with open(os.path.join(CONFIG, name + ".yaml"), encoding="utf-8") as file:
-                text = file.read()
-            self.assertEqual(re.search(r"runAsUser: (\d+)\n +runAsGroup: (\d+)", text).groups(), user)
-            self.assertIn("image: kinformerd:", text)
+            with self.subTest(name):
+                taken = set(self.kinds_of(os.path.join(CONFIG, name)))
+                self.assertLess(rights, taken)
+                is_delegated = name in ("deployment", "daemonset")
+                self.assertEqual("clusterrolebinding.rbac.authorization.k8s.io/kinformerd-auth-delegator" in taken,
+                                 is_delegated)
+                self.assertLessEqual({f"{item['kind'].lower()}/{item['metadata']['name']}" for item in objects_of(path_of(name))},
+                                     {re.sub(r"\..*/", "/", line) for line in taken})
+
+    def test_an_overlay_moves_all_to_its_namespace_and_image(self):
+        for name in WORKLOADS:
+            with self.subTest(name), tempfile.TemporaryDirectory(dir=os.path.join(ROOT, "build")) as folder:
+                with open(os.path.join(folder, "kustomization.yaml"), "w", encoding="utf-8") as file:
+                    json.dump({"namespace": "caches", "resources": [os.path.relpath(os.path.join(CONFIG, name), folder)],
+                               "images": [{"name": "kinformerd", "newName": "example.org/mine", "newTag": "7"}]}, file)
+                built = cluster().kubectl("kustomize", folder)
+                self.assertEqual(set(re.findall(r"^ +namespace: (\S+)$", built, re.M)), {"caches"})
+                self.assertEqual(re.findall(r"image: (?!example.org/(?:app|handler))(\S+)", built), ["example.org/mine:7"])
 
 
 class UnitTest(unittest.TestCase):
@@ -222,7 +215,7 @@ class UnitTest(unittest.TestCase):
         return done.returncode, done.stdout
 
     def test_systemd_takes_it(self):
-        self.assertEqual(self.analyze("verify"), (0, ""))
+        self.assertEqual(self.analyze("verify", "--man=no"), (0, ""))
         self.assertIn("Type=notify\n", self.text)
         self.assertIn("WatchdogSec=", self.text)
 

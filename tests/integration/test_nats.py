@@ -11,7 +11,7 @@ import tempfile
 import time
 import unittest
 
-from harness import PATIENCE, ROOT, TOOLS, Daemon, cluster, config_map, make_key_pair, wait_until
+from harness import PATIENCE, ROOT, TOOLS, Daemon, Proxy, cluster, config_map, make_key_pair, wait_until
 
 SPACE = "nats"
 PLUGIN = os.path.join(ROOT, "build", "asan", "plugins", "kinformer-nats.so")
@@ -71,12 +71,48 @@ class NatsServer:
             self.process.wait()
             self.process = None
 
+    def publish(self, message_id):
+        """A message that is nobody's, as a writer's claim; returns its sequence."""
+        headers = f"NATS/1.0\r\nKV-Operation: DEL\r\nNats-Msg-Id: {message_id}\r\n\r\n"
+        with socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE) as connection:
+            connection.sendall(b'CONNECT {"headers":true,"verbose":false}\r\nSUB acks 1\r\n' +
+                               f"HPUB kinformer._writer acks {len(headers)} {len(headers)}\r\n{headers}\r\n".encode())
+            answer = connection.makefile()
+            return next(json.loads(line)["seq"] for line in answer if line.startswith('{"stream"'))
+
     def ask(self, *args):
         done = subprocess.run([DUMP, *self.dump_args, *args], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True, timeout=PATIENCE, check=False)
         if done.returncode != 0:
             raise AssertionError("natsdump: " + done.stderr)
         return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+class Gap(Proxy):
+    """In front of a NatsServer: what a client sends with this word in it is lost, with `is_silent` all behind it, too;
+    `is_slow`: the server's answers to it trickle instead."""
+
+    def __init__(self, server, word, is_silent=False, is_slow=False):
+        self.word, self.is_silent, self.is_slow = word, is_silent, is_slow
+        self.n_met = 0
+        super().__init__(f"127.0.0.1:{server.port}")
+        self.url = f"nats://127.0.0.1:{self.port}"
+
+    def _pump(self, source, sink, from_server):
+        is_met = False
+        try:
+            while piece := source.recv(65536):
+                meets = not from_server and self.word in piece
+                is_met = is_met or meets
+                self.n_met += meets
+                if self.is_slow and from_server and self.n_met:
+                    for at in range(0, len(piece), 200):
+                        sink.sendall(piece[at:at + 200])
+                        time.sleep(0.02)
+                elif self.is_slow or not (meets or (self.is_silent and is_met)):
+                    sink.sendall(piece)
+        except OSError:
+            pass
 
 
 class Told:
@@ -352,13 +388,35 @@ class NatsTest(unittest.TestCase):
         daemons.append(self.daemon())
         self.wait_equal(daemons[1])
         self.change_while(50)
-        wait_until(lambda: any(daemon.check() or daemon.count_log("wrong last msg ID") for daemon in daemons),
-                   "one has lost the stream to the other")
+
+        def is_lost():
+            self.put("heard", str(time.time_ns()))  # the second may begin only now
+            return any(daemon.check() or daemon.count_log("wrong last msg ID") for daemon in daemons)
+        wait_until(is_lost, "one has lost the stream to the other")
         daemons[0].process.kill()
         daemons[0].process.wait()
         self.put("last", str(time.time_ns()))
         self.wait_equal(daemons[1])
         daemons[1].stop()
+
+    def test_a_message_is_not_taken_for_another_of_its_id(self):
+        """Neither for one of the same version, nor for one that somebody has forged."""
+        self.start_server()
+        self.clear()
+        self.put("first", "1")
+        daemon = self.daemon()
+        self.wait_equal(daemon)
+        daemon.stop()
+        self.put("second", "1")
+        metadata = self.objects()[f"configmaps.{SPACE}.second"]["metadata"]
+        version = f"{metadata['uid']}/{metadata['resourceVersion']}"
+        claim = self.server.publish(version) + 2
+        self.assertEqual(self.server.publish(f"{version}/{claim}.2"), claim - 1)
+        daemon = self.daemon()
+        told = self.wait_equal(daemon)
+        self.assertEqual(told.types(f"configmaps.{SPACE}.second"), ["ADDED"])
+        self.assertEqual(daemon.count_log("a message was refused: it was taken for another of its id"), 1)
+        daemon.stop()
 
     def test_a_reload_takes_the_stream_over(self):
         self.start_server()
@@ -425,6 +483,57 @@ class NatsTest(unittest.TestCase):
         self.put("unheard", str(time.time_ns()))
         time.sleep(1)  # it waits for the server then
         daemon.stop(within=10)
+
+    def gap(self, *args, **more):
+        return self.enterContext(Gap(self.server, *args, **more))
+
+    def test_it_ends_within_its_time_wherever_the_server_falls_silent(self):
+        self.start_server()
+        self.clear()
+        self.seed()
+        names = [f"item-{i}" for i in range(200)]
+
+        def ends(word, **how):
+            gap = self.gap(word, **how)
+            daemon = self.daemon(servers=[gap.url])
+            wait_until(lambda: daemon.check() or gap.n_met, word)
+            time.sleep(self.dice.random())
+            daemon.stop()  # whose status says whether a handler did not end
+        ends(b"STREAM.INFO", is_silent=True)
+        ends(b"STREAM.CREATE", is_silent=True)
+        ends(b"_writer", is_silent=True)
+        self.requests(("POST", name, "1") for name in names)
+        ends(b"kinformer.configmaps", is_silent=True)
+        daemon = self.daemon()
+        self.wait_equal(daemon)
+        daemon.stop()
+        ends(b"CONSUMER.CREATE", is_silent=True)
+        ends(b"CONSUMER.CREATE", is_slow=True)
+        self.requests(("DELETE", name, None) for name in names)
+        ends(b"STREAM.MSG.GET")
+
+    def test_the_object_of_a_deletion_is_read_or_all_is_begun_anew(self):
+        self.start_server()
+        self.clear()
+        self.put("gone", "1")
+        daemon = self.daemon()
+        self.wait_equal(daemon)
+        daemon.stop()
+        self.delete("gone")
+        gap = self.gap(b"STREAM.MSG.GET")
+        daemon = self.daemon(servers=[gap.url])
+        wait_until(lambda: daemon.check() or gap.n_met, "its request for the object is lost")
+        gap.word = b"nothing of the kind"
+        told = self.wait_equal(daemon)
+        self.assertEqual(told.events[-1]["payload"]["object"]["data"], {"value": "1"})
+        daemon.stop()
+
+    def test_a_server_that_cannot_be_read_is_left_for_the_next(self):
+        self.start_server()
+        self.put("heard", "1")
+        daemon = self.daemon(servers=[self.gap(b"CONSUMER.CREATE").url, self.server.url])
+        self.wait_equal(daemon)
+        daemon.stop()
 
     def test_what_is_too_large_for_a_message_is_said_and_left_out(self):
         self.start_server("max_payload: 32768\n")

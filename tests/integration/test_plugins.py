@@ -51,7 +51,7 @@ class PluginsTest(unittest.TestCase):
 
     def compile(self, source):
         plugin = os.path.join(self.folder, source + ".so")
-        subprocess.run(["cc", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror", "-I" + os.path.join(ROOT, "src", "include"),
+        subprocess.run(["cc", "-D_GNU_SOURCE", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror", "-I" + os.path.join(ROOT, "src", "include"),
                         os.path.join(ROOT, "tests", "integration", source), "-o", plugin], check=True)
         return plugin
 
@@ -122,6 +122,10 @@ class PluginsTest(unittest.TestCase):
         self.hang_up(daemon)
         daemon.wait_logged("handlers change only by a restart, but for a plugin's file and config")
         daemon.wait_logged(said % "7")
+        self.config([{"exec": ["cat"]}], "roles.rbac.authorization.k8s.io")  # the plugin stays as it was last
+        self.compile("hanging_plugin.c")
+        self.hang_up(daemon)
+        daemon.wait_logged(said % "7", times=2)
         daemon.stop()
 
     def test_one_that_does_not_return_is_said_and_left(self):
@@ -149,6 +153,23 @@ class PluginsTest(unittest.TestCase):
                           '{"spec":{"holderIdentity":"another"}}')
         self.assertEqual(daemon.process.wait(PATIENCE), 1)
         self.assertEqual(daemon.count_log("ended, since a handler outlives its term"), 1)
+        cluster().kubectl("delete", "configmap", "hang", "-n", SPACE)
+
+    def test_one_that_does_not_return_loses_no_state(self):
+        """The end of its term ends the process, but not before the state is written, which takes longer."""
+        cluster().kubectl("apply", "-f", "-", stdin=config_map("hang", SPACE))
+        config, state = self.config([{"plugin": self.compile("hanging_plugin.c")}], "configmaps"), self.folder + "/state"
+        with open(config, "a", encoding="utf-8") as file:
+            file.write(f"lease: {SPACE}/stateful\nstateDir: {state}\n")
+        daemon = self.daemon(config=config, env={"LD_PRELOAD": self.compile("slow_disk.c"),
+                                                 "ASAN_OPTIONS": "verify_asan_link_order=0"})
+        daemon.wait_logged('said handler="hanging" line="hangs"')
+        daemon.wait_synced()
+        self.assertEqual(os.listdir(state), [])
+        daemon.process.send_signal(signal.SIGTERM)
+        self.assertEqual(daemon.process.wait(PATIENCE), 1)
+        self.assertEqual(daemon.count_log("ended, since a handler outlives its term"), 1)
+        self.assertEqual(os.listdir(state), ["configmaps"])
         cluster().kubectl("delete", "configmap", "hang", "-n", SPACE)
 
     def test_check_plugin_says_what_it_is_or_why_it_is_none(self):

@@ -61,7 +61,7 @@ class Samples(unittest.TestCase):
 
     @needs_cluster("roles")
     def test_the_rights_of_the_sample_are_enough_and_no_more(self):
-        cluster().kubectl("apply", "-f", os.path.join(ROOT, "config", "rbac.yaml"))
+        cluster().kubectl("apply", "-f", os.path.join(ROOT, "config", "rbac", "rbac.yaml"))
         account = "--as=system:serviceaccount:default:kinformerd"
         for verb in ("list", "watch"):
             for resource in ("pods", "deployments.apps"):

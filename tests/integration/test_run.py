@@ -114,6 +114,16 @@ class RunTest(unittest.TestCase):
             self.assertFalse(os.path.exists("/proc/" + pid))
             os.remove(self.folder + "/pid")
 
+    def test_an_interrupt_that_a_test_swallows_ends_it_behind_that_test(self):
+        process = self.start(waits=HEAD + "def test_a(self):\n        try:\n"
+                             f"            open('{self.folder}/began', 'w').close()\n            time.sleep(1000)\n"
+                             "        except BaseException: pass\n    def test_b(self): time.sleep(1000)")
+        wait_until(lambda: os.path.exists(self.folder + "/began"), "it runs")
+        time.sleep(0.1)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=30)
+        self.assertEqual(process.returncode, 130)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -80,6 +80,11 @@ static enum outcome send_bytes(struct replay__connection *connection, struct kin
     return connection->budget == 0 ? OUTCOME_CUT : OUTCOME_GO_ON;
 }
 
+static bool is_last(const struct replay__stream *stream, uint64_t from)
+{
+    return stream->n_events != 0 && from == stream->n_events;
+}
+
 /* How many events are due at once, waiting for the first of them. */
 static enum outcome wait_for_events(struct replay__connection *connection,
                                     const struct replay__stream *stream, int64_t start_ns,
@@ -89,7 +94,7 @@ static enum outcome wait_for_events(struct replay__connection *connection,
     double ns_per_event = 1e9 / (double)stream->events_per_s;
     enum outcome outcome = OUTCOME_GO_ON;
 
-    if (stream->n_events != 0 && from == stream->n_events)
+    if (is_last(stream, from))
         outcome = wait_until(connection, INT64_MAX, 0);
     if (stream->events_per_s != REPLAY_SATURATED && outcome == OUTCOME_GO_ON) {
         outcome =
@@ -101,16 +106,18 @@ static enum outcome wait_for_events(struct replay__connection *connection,
     return outcome;
 }
 
+/* Event k (from 0) is due k + 1 intervals after the request came, however late the others were: who
+ * measures knows by that when it should have been sent. */
 static enum outcome play_stream(struct replay__connection *connection,
                                 const struct replay__stream *stream,
                                 const struct replay_request *request)
 {
     KINF__AUTO_BUFFER wire = KINF__BUFFER_INIT;
-    int64_t start_ns = kinf__clock_now_ns();
+    int64_t start_ns = request->at_ms * 1000000;
     enum outcome outcome = OUTCOME_GO_ON;
     uint64_t from = 0, to;
 
-    while (outcome == OUTCOME_GO_ON) {
+    while (outcome == OUTCOME_GO_ON && !(stream->ends && is_last(stream, from))) {
         outcome = wait_for_events(connection, stream, start_ns, from, &to);
         if (outcome != OUTCOME_GO_ON)
             break;

@@ -52,8 +52,11 @@ struct place {
 struct replay__generator {
     unsigned n_pods;
     size_t chunk_size;
+    bool expires;
+    int64_t expires_ms;
     struct kinf__buffer item; /* the template as a LIST has it: without kind and apiVersion */
     char base_name[200];
+    char phase[32];                /* of every pod; "": none */
     struct place places[N_FIELDS]; /* in the order of the text */
     size_t n_places;
     struct replay__stream stream;
@@ -135,6 +138,19 @@ static int find_place(struct replay__generator *generator, enum field field, str
     return 0;
 }
 
+static void find_phase(struct replay__generator *generator)
+{
+    struct kinf_path *path = NULL;
+    struct kinf__json_value value;
+
+    if (kinf_path_parse("status.phase", &path, NULL) < 0)
+        return;
+    if (kinf__json_lookup_first(kinf__buffer_str(&generator->item), path, &value) &&
+        value.raw.len - 2 < sizeof generator->phase)
+        memcpy(generator->phase, value.raw.bytes + 1, value.raw.len - 2);
+    kinf_path_free(path);
+}
+
 static int load_template(struct replay__generator *generator, const char *path,
                          struct kinf_error *err)
 {
@@ -155,6 +171,7 @@ static int load_template(struct replay__generator *generator, const char *path,
         return kinf__error_set(err, failed, "%s: cannot make pods of it", path);
     for (int field = 0; field < N_FIELDS && failed == 0; field++)
         failed = find_place(generator, (enum field)field, err);
+    find_phase(generator);
     return failed;
 }
 
@@ -352,6 +369,27 @@ static int append_end_mark(const struct replay__generator *generator, struct kin
     return end_chunk(wire, start);
 }
 
+/* Behind the events: 410 and the end of the body. */
+static int add_expiry(const struct replay__generator *generator, struct replay__response *response)
+{
+    const struct replay__action pause = { .type = REPLAY__PAUSE,
+                                          .pause_ms = generator->expires_ms };
+    static const char expired[] =
+        "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},"
+        "\"status\":\"Failure\",\"message\":\"too old resource version\",\"reason\":\"Expired\","
+        "\"code\":410}}\n";
+
+    if (replay__response_add(response, pause) < 0 ||
+        replay__response_send_chunk(response, (struct kinf_str){ expired, sizeof expired - 1 }) < 0)
+        return KINF_ERR_NO_MEMORY;
+    return replay__response_send(response, KINF_STR("0\r\n\r\n"));
+}
+
+static bool has_events(const struct replay__generator *generator)
+{
+    return generator->stream.events_per_s != 0;
+}
+
 /* A watch begins with a head, or head and state, and goes on with events or silence. */
 static int make_watch(const struct replay__generator *generator, struct replay__response *response,
                       bool has_state)
@@ -374,7 +412,20 @@ static int make_watch(const struct replay__generator *generator, struct replay__
     }
     if (replay__response_send_wire(response, 0) < 0)
         return KINF_ERR_NO_MEMORY;
-    return replay__response_add(response, generator->stream.events_per_s != 0 ? events : silence);
+    return replay__response_add(response,
+                                has_events(generator) && !generator->expires ? events : silence);
+}
+
+static int make_expiring_watch(const struct replay__generator *generator,
+                               struct replay__response *response)
+{
+    const struct replay__action events = { .type = REPLAY__STREAM, .stream = &generator->stream };
+
+    if (kinf__buffer_append_str(&response->wire, KINF_STR(HEAD)) < 0 ||
+        replay__response_send_wire(response, 0) < 0 ||
+        (has_events(generator) && replay__response_add(response, events) < 0))
+        return KINF_ERR_NO_MEMORY;
+    return add_expiry(generator, response);
 }
 
 static int add_exchange(struct replay__script *script, const char *match,
@@ -406,6 +457,12 @@ static int add_exchanges(const struct replay__generator *generator, struct repla
             failed = kinf__error_no_memory(err);
     } else {
         failed = replay__script_parse(script, no_watchlist, "", err);
+    }
+    if (failed == 0 && generator->expires) {
+        failed = add_exchange(script, "GET /api/v1/pods watch", &response, err);
+        if (failed == 0 && make_expiring_watch(generator, response) < 0)
+            failed = kinf__error_no_memory(err);
+        script->exchanges[script->n_exchanges - 1].max_uses = 1;
     }
     if (failed == 0)
         failed = add_exchange(script, "GET /api/v1/pods watch", &response, err);
@@ -440,7 +497,10 @@ int replay__generator_new(const struct replay_generate_options *options,
     generator->stream = (struct replay__stream){ .append = append_events,
                                                  .ctx = generator,
                                                  .events_per_s = options->events_per_s,
-                                                 .n_events = options->n_events };
+                                                 .n_events = options->n_events,
+                                                 .ends = options->expires };
+    generator->expires = options->expires;
+    generator->expires_ms = options->expires_ms;
     failed = load_template(generator, options->pod_file, err);
     if (failed == 0)
         failed = add_exchanges(generator, script, options->watchlist, err);
@@ -472,4 +532,34 @@ uint64_t replay__generator_checksum(const struct replay__generator *generator)
             hash = (hash ^ (unsigned char)*at) * 0x100000001b3U;
     }
     return hash;
+}
+
+/* Pod `i` as it is at `rv`. */
+static uint64_t hash_told(const struct replay__generator *generator, unsigned i, uint64_t rv,
+                          bool has_phase)
+{
+    uint64_t hash = 0xcbf29ce484222325U;
+    char name[256], uid[64], version[32], line[512];
+
+    write_field(generator, FIELD_NAME, i, rv, name, sizeof name);
+    write_field(generator, FIELD_UID, i, rv, uid, sizeof uid);
+    write_field(generator, FIELD_RV, i, rv, version, sizeof version);
+    snprintf(line, sizeof line, "%s\n%s\n%s\n%s\n", name, uid, version,
+             has_phase ? generator->phase : "");
+    for (const char *at = line; *at != '\0'; at++)
+        hash = (hash ^ (unsigned char)*at) * 0x100000001b3U;
+    return hash;
+}
+
+uint64_t replay__generator_sum(const struct replay__generator *generator, uint64_t n_events,
+                               bool has_phase)
+{
+    uint64_t sum = 0;
+
+    for (unsigned i = 0; i < generator->n_pods; i++)
+        sum += hash_told(generator, i, FIRST_RV + i, has_phase);
+    for (uint64_t k = 0; k < n_events; k++)
+        sum += hash_told(generator, (unsigned)(k % generator->n_pods), list_rv(generator) + 1 + k,
+                         has_phase);
+    return sum;
 }

@@ -25,5 +25,8 @@ void replay__generator_free(struct replay__generator *generator);
 
 /* FNV-1a 64 over "namespace/name@resourceVersion\n" of the LIST, in its order, which is sorted. */
 uint64_t replay__generator_checksum(const struct replay__generator *generator);
+/* See replay_generated_sum(). */
+uint64_t replay__generator_sum(const struct replay__generator *generator, uint64_t n_events,
+                               bool has_phase);
 
 #endif

@@ -1,14 +1,17 @@
 /*
- * kinf-replay: generated pods for benchmarks. Prints where it listens, then serves until SIGINT or
- * SIGTERM.
+ * kinf-replay: generated pods for benchmarks. Prints where it listens, then each request and when it
+ * came, until SIGINT or SIGTERM.
  */
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "replay/replay.h"
+
+#define TELL_MS 100
 
 static const char usage[] =
     "usage: kinf-replay --generate-pods N --pod FILE [OPTION]...\n"
@@ -16,6 +19,8 @@ static const char usage[] =
     "  --watchlist              answer sendInitialEvents with a stream\n"
     "  --events RATE|max        MODIFIED events a second on each watch\n"
     "  --n-events N             then silence\n"
+    "  --expire MS              so long behind these the first watch is told 410; later ones are "
+    "silent\n"
     "  --plain                  http instead of https\n"
     "  --write-kubeconfig FILE  and --write-ca FILE\n";
 
@@ -34,6 +39,7 @@ enum option_name {
     OPTION_WATCHLIST,
     OPTION_EVENTS,
     OPTION_N_EVENTS,
+    OPTION_EXPIRE,
 };
 
 static const struct option option_list[] = {
@@ -45,6 +51,7 @@ static const struct option option_list[] = {
     { "watchlist", no_argument, NULL, OPTION_WATCHLIST },
     { "events", required_argument, NULL, OPTION_EVENTS },
     { "n-events", required_argument, NULL, OPTION_N_EVENTS },
+    { "expire", required_argument, NULL, OPTION_EXPIRE },
     { NULL, 0, NULL, 0 },
 };
 
@@ -90,6 +97,10 @@ static void take_option(struct arguments *arguments, int name)
     case OPTION_N_EVENTS:
         generate->n_events = number_of(optarg);
         break;
+    case OPTION_EXPIRE:
+        generate->expires = true;
+        generate->expires_ms = (int64_t)number_of(optarg);
+        break;
     default:
         fputs(usage, stderr);
         exit(2);
@@ -122,6 +133,7 @@ static int write_text(const char *path, const char *text)
 
 static int announce(struct replay *replay, const struct arguments *arguments)
 {
+    const struct replay_generate_options *generate = &arguments->options.generate;
     struct kinf_error err = KINF_ERROR_INIT;
 
     if (arguments->kubeconfig != NULL &&
@@ -131,10 +143,29 @@ static int announce(struct replay *replay, const struct arguments *arguments)
     }
     if (arguments->ca_file != NULL && write_text(arguments->ca_file, replay_ca_pem(replay)) < 0)
         return -1;
-    printf("server=%s objects=%u checksum=%016llx\n", replay_url(replay),
-           arguments->options.generate.n_pods,
-           (unsigned long long)replay_generated_checksum(replay));
+    printf("server=%s objects=%u checksum=%016llx sum=%016llx sum_metadata=%016llx\n",
+           replay_url(replay), generate->n_pods,
+           (unsigned long long)replay_generated_checksum(replay),
+           (unsigned long long)replay_generated_sum(replay, generate->n_events, true),
+           (unsigned long long)replay_generated_sum(replay, generate->n_events, false));
     return fflush(stdout) == 0 ? 0 : -1;
+}
+
+/* Until one of the signals comes. */
+static void tell_requests(struct replay *replay, const sigset_t *signals)
+{
+    const struct timespec at_once = { 0 };
+    const struct replay_request *request;
+    size_t n = 0;
+
+    while (sigtimedwait(signals, NULL, &at_once) < 0) {
+        request = replay_wait_request(replay, n, TELL_MS);
+        if (request == NULL)
+            continue;
+        printf("request at_ms=%lld %s\n", (long long)request->at_ms, request->line);
+        fflush(stdout);
+        n++;
+    }
 }
 
 /* Returns whether everything was expected. */
@@ -173,7 +204,7 @@ int main(int argc, char **argv)
         replay_stop(replay);
         return 2;
     }
-    sigwaitinfo(&signals, NULL);
+    tell_requests(replay, &signals);
     is_clean = sum_up(replay);
     replay_stop(replay);
     return is_clean ? 0 : 1;

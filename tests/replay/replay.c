@@ -508,3 +508,9 @@ uint64_t replay_generated_checksum(const struct replay *replay)
 {
     return replay->generator != NULL ? replay__generator_checksum(replay->generator) : 0;
 }
+
+uint64_t replay_generated_sum(const struct replay *replay, uint64_t n_events, bool has_phase)
+{
+    return replay->generator != NULL ? replay__generator_sum(replay->generator, n_events, has_phase)
+                                     : 0;
+}

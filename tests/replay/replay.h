@@ -31,6 +31,9 @@ struct replay_generate_options {
     bool watchlist;        /* answer sendInitialEvents with a stream; otherwise with a 422 */
     uint64_t events_per_s; /* MODIFIED events of a watch; default 0: none */
     uint64_t n_events;     /* after so many the stream falls silent; default 0: never */
+    bool expires;          /* the first watch is told 410 behind its events and ends; later ones
+                              are silent */
+    int64_t expires_ms;    /* that long after its events */
 };
 
 /* Strings are copied or read during replay_start(). */
@@ -113,5 +116,9 @@ bool replay_wait_connections(struct replay *replay, size_t n, int64_t timeout_ms
 
 /* The checksum over generated pods that `kinformerd --measure` prints; 0 if there are none. */
 uint64_t replay_generated_checksum(const struct replay *replay);
+/* What a client of bench/ has been told when it knows the list and `n_events` events: the sum of the
+ * FNV-1a 64 of "name\nuid\nresourceVersion\nphase\n" of each; the phase is empty for who does not
+ * see it. 0 if there are none. */
+uint64_t replay_generated_sum(const struct replay *replay, uint64_t n_events, bool has_phase);
 
 #endif

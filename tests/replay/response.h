@@ -19,6 +19,7 @@ struct replay__stream {
     const void *ctx;
     uint64_t events_per_s; /* REPLAY_SATURATED: as the client reads */
     uint64_t n_events;     /* 0: no end */
+    bool ends;             /* behind the last event, for what comes next; otherwise it is silent */
 };
 
 enum replay__action_type {

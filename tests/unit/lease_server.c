@@ -5,6 +5,11 @@
 
 #include "unit/test.h"
 
+static const char *skip_member(const char *text, const char *key)
+{
+    return strncmp(text, key, strlen(key)) == 0 ? strchr(text, ',') + 1 : text;
+}
+
 void lease_server_put(struct lease_server *server, const char *text)
 {
     const char *metadata = strstr(text, "\"metadata\":{"), *rest;
@@ -12,11 +17,12 @@ void lease_server_put(struct lease_server *server, const char *text)
 
     assert_non_null(metadata);
     metadata += strlen("\"metadata\":{");
-    rest = metadata;
-    if (strncmp(rest, "\"resourceVersion\"", strlen("\"resourceVersion\"")) == 0)
-        rest = strchr(rest, ',') + 1;
-    snprintf(stored, sizeof stored, "%.*s\"resourceVersion\":\"%u\",%s", (int)(metadata - text),
-             text, ++server->version, rest);
+    rest = skip_member(skip_member(metadata, "\"resourceVersion\""), "\"uid\"");
+    server->version++;
+    if (server->text[0] == '\0')
+        server->uid = server->version;
+    snprintf(stored, sizeof stored, "%.*s\"resourceVersion\":\"%u\",\"uid\":\"%u\",%s",
+             (int)(metadata - text), text, server->version, server->uid, rest);
     memcpy(server->text, stored, sizeof stored);
 }
 

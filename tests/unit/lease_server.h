@@ -8,11 +8,12 @@
 
 struct lease_server {
     char text[4096]; /* "": there is none */
-    unsigned version;
+    unsigned version, uid;
     char calls[256]; /* "get create update..." */
 };
 
-/* Stores it under the next version, which stands first in its metadata. */
+/* Stores it under the next version, which stands first in its metadata; behind it the uid, which is
+ * another one if there was no Lease. */
 void lease_server_put(struct lease_server *server, const char *text);
 
 /* What the server does with a request, but for LIST; its answer is server->text. */

@@ -300,6 +300,29 @@ static void who_leads_makes_way_for_nobody(void **state)
     assert_int_equal(bout->b.term, 0);
 }
 
+/* L1: what was true when it was asked for need not be when the answer comes. */
+static void a_claim_is_not_over_by_an_answer_from_before_its_end(void **state)
+{
+    struct bout *bout = *state;
+    struct kinf__election_step looked;
+    char text[LIST_SIZE];
+
+    stand(&bout->a, "a", 3, 2);
+    stand(&bout->b, "b", 4, 3);
+    assert_true(step(&bout->b, &bout->leases, 0) && step(&bout->b, &bout->leases, 0));
+    run(&bout->a, &bout->leases, 0);
+    for (int64_t now = 0; now < 6000; now += RETRY_MS)
+        run(&bout->b, &bout->leases, now);
+    assert_true(step(&bout->b, &bout->leases, 6000));
+    kinf__election_next(&bout->b, 6000, WALL_MS, 0, &looked);
+    assert_int_equal(looked.verb, KINF__ELECTION_LIST);
+    list(&bout->leases, text);
+    run(&bout->a, &bout->leases, RENEW_MS - 1); /* its first renewal that succeeds */
+    kinf__election_answer(&bout->b, LEASE_MS, 0, 0, false, kinf_str_from(text), NULL);
+    assert_true(leads(&bout->a, LEASE_MS));
+    assert_false(leads(&bout->b, LEASE_MS));
+}
+
 /* What it has seen may be over when it sees that it holds its Lease no more. */
 static void a_claim_whose_withdrawal_is_lost_is_withdrawn_later(void **state)
 {
@@ -316,6 +339,31 @@ static void a_claim_whose_withdrawal_is_lost_is_withdrawn_later(void **state)
     run(&bout->a, &bout->leases, 6000);
     assert_string_equal(bout->leases.calls, "get list update");
     assert_has(bout, 2, "\"holderIdentity\":\"\"");
+}
+
+/* L7 */
+static void a_claim_is_withdrawn_only_when_what_was_begun_has_ended(void **state)
+{
+    struct bout *bout = *state;
+
+    stand(&bout->a, "a", 3, 2);
+    stand(&bout->b, "b", 4, 3);
+    assert_true(step(&bout->b, &bout->leases, 0) && step(&bout->b, &bout->leases, 0));
+    run(&bout->a, &bout->leases, 0);
+    run(&bout->b, &bout->leases, 0); /* claims behind a's last look */
+    bout->a.is_acting = true;
+    lease_server_put(&bout->leases.items[2], bout->leases.items[2].text); /* a label */
+    for (int64_t now = RETRY_MS; now < 8 * RETRY_MS; now += RETRY_MS) {
+        run(&bout->a, &bout->leases, now);
+        assert_string_equal(bout->leases.calls, now == RETRY_MS ? "update get update list" : "");
+        run(&bout->b, &bout->leases, now);
+        assert_false(leads(&bout->a, now) || leads(&bout->b, now));
+    }
+    bout->a.is_acting = false;
+    run(&bout->a, &bout->leases, 8 * RETRY_MS);
+    assert_string_equal(bout->leases.calls, "update");
+    run(&bout->b, &bout->leases, 8 * RETRY_MS);
+    assert_true(leads(&bout->b, 8 * RETRY_MS));
 }
 
 /* --- by hand --- */
@@ -407,11 +455,56 @@ static void a_claim_that_a_person_edits_is_looked_for_and_written_again(void **s
         assert_has(bout, 0, "{\"kinformer.dev/shards-of\":\"s\"");
         assert_has(bout, 0, "\"0x0000000000000000,0x8000000000000000\"");
     }
-    /* What says nothing of it changes nothing. */
+    /* What else it said before it said this, nobody knows. */
     replace(&bout->leases.items[0], "\"labels\":{", "\"labels\":{\"a\":\"b\",");
-    run(&bout->a, &bout->leases, now + RETRY_MS);
-    assert_string_equal(bout->leases.calls, "update get update");
+    now += RETRY_MS;
+    run(&bout->a, &bout->leases, now);
+    assert_string_equal(bout->leases.calls, "update get update list");
     assert_has(bout, 0, "\"a\":\"b\"");
+    run(&bout->a, &bout->leases, now + RETRY_MS);
+    assert_string_equal(bout->leases.calls, "update");
+}
+
+/* L6: meanwhile others, who had not seen it, have begun to act. */
+static void a_claim_that_stands_again_was_not_seen_meanwhile(void **state)
+{
+    (void)state;
+    for (int is_deleted = 0; is_deleted < 2; is_deleted++) {
+        struct bout bout = { 0 };
+        char text[sizeof bout.leases.items[0].text];
+
+        stand(&bout.a, "a", 2, 0);
+        stand(&bout.b, "b", 4, 1);
+        run(&bout.a, &bout.leases, 0);
+        strcpy(text, bout.leases.items[0].text);
+        if (is_deleted)
+            bout.leases.items[0].text[0] = '\0';
+        else
+            replace(&bout.leases.items[0], "kinformer.dev/shards-of", "other");
+        run(&bout.b, &bout.leases, 1000);
+        assert_true(leads(&bout.b, 1000));
+        lease_server_put(&bout.leases.items[0], text);
+        run(&bout.a, &bout.leases, 2000);
+        assert_string_equal(bout.leases.calls, "update get update list update");
+        assert_true(leads(&bout.b, 2000) && !leads(&bout.a, 2000));
+        kinf__election_release(&bout.a);
+        kinf__election_release(&bout.b);
+    }
+}
+
+static void a_renewal_that_was_refused_is_no_reason_to_look(void **state)
+{
+    struct bout *bout = *state;
+    struct kinf__election_step failed;
+
+    stand(&bout->a, "a", 2, 0);
+    run(&bout->a, &bout->leases, 0);
+    kinf__election_next(&bout->a, RETRY_MS, WALL_MS, 0, &failed);
+    assert_int_equal(failed.verb, KINF__ELECTION_UPDATE);
+    kinf__election_answer(&bout->a, RETRY_MS, 0, KINF_ERR_SERVER, false, KINF_STR(""), NULL);
+    run(&bout->a, &bout->leases, 2 * RETRY_MS);
+    assert_string_equal(bout->leases.calls, "get update");
+    assert_true(leads(&bout->a, 2 * RETRY_MS + RENEW_MS - 1));
 }
 
 static void put_by_hand(struct leases *leases, size_t lease, const char *annotations,
@@ -475,6 +568,68 @@ static void what_is_edited_adds_to_what_was_claimed(void **state)
     assert_true(leads(&bout->a, 8000));
 }
 
+/* Its holder acts until it finds out. */
+static void a_claim_whose_duration_a_person_shortens_is_live_as_long_as_before(void **state)
+{
+    struct bout *bout = *state;
+    int64_t now;
+
+    stand(&bout->a, "a", 1, 0);
+    stand(&bout->b, "b", 2, 1);
+    run(&bout->a, &bout->leases, 0);
+    now = run(&bout->b, &bout->leases, 0);
+    replace(&bout->leases.items[0], "\"leaseDurationSeconds\":15", "\"leaseDurationSeconds\":1");
+    for (; now < LEASE_MS; now = run(&bout->b, &bout->leases, now))
+        assert_false(leads(&bout->b, now));
+    run(&bout->b, &bout->leases, now);
+    assert_true(leads(&bout->b, now));
+}
+
+/* L6: who begins behind the deletion knows nothing of the claim that it replaces, and ends its own. */
+static void a_deleted_claim_is_not_released_with_the_lease_that_replaces_it(void **state)
+{
+    struct bout *bout = *state;
+    struct kinf__election anew;
+    int64_t now;
+
+    stand(&bout->a, "a", 1, 0);
+    stand(&bout->b, "b", 2, 1);
+    stand(&anew, "c", 2, 0);
+    run(&bout->a, &bout->leases, 0);
+    run(&bout->b, &bout->leases, 0);
+    bout->leases.items[0].text[0] = '\0';
+    run(&anew, &bout->leases, 1000);
+    assert_true(leads(&anew, 1000));
+    assert_int_equal(anew.term, bout->a.term);
+    now = run(&bout->b, &bout->leases, 3000);
+    release(&anew, &bout->leases, now);
+    assert_has(bout, 0, "\"holderIdentity\":\"\"");
+    for (; now < LEASE_MS; now = run(&bout->b, &bout->leases, now))
+        assert_false(leads(&bout->b, now));
+    run(&bout->b, &bout->leases, now);
+    assert_true(leads(&bout->b, now));
+    kinf__election_release(&anew);
+}
+
+/* A release ends its own term and those before, not a later one that a person has numbered back. */
+static void a_claim_is_not_released_by_a_term_before_its_own(void **state)
+{
+    struct bout *bout = *state;
+
+    stand(&bout->a, "a", 2, 0);
+    put_by_hand(&bout->leases, 3, "",
+                "\"holderIdentity\":\"x\",\"leaseDurationSeconds\":9,\"leaseTransitions\":4");
+    run(&bout->a, &bout->leases, 0);
+    put_by_hand(&bout->leases, 3, "",
+                "\"holderIdentity\":\"\",\"leaseDurationSeconds\":1,\"leaseTransitions\":3");
+    run(&bout->a, &bout->leases, 5000);
+    assert_false(leads(&bout->a, 5000));
+    put_by_hand(&bout->leases, 3, "",
+                "\"holderIdentity\":\"\",\"leaseDurationSeconds\":1,\"leaseTransitions\":4");
+    run(&bout->a, &bout->leases, 8000);
+    assert_true(leads(&bout->a, 8000));
+}
+
 /* --- trouble --- */
 
 static void without_an_answer_to_the_list_nobody_leads(void **state)
@@ -499,6 +654,25 @@ static void without_an_answer_to_the_list_nobody_leads(void **state)
     }
     run(&bout->a, &bout->leases, now);
     assert_true(leads(&bout->a, now));
+}
+
+/* Its own Lease is known again, and not waited out as another's. */
+static void a_look_that_outlasts_its_lease_is_taken_again(void **state)
+{
+    struct bout *bout = *state;
+    struct kinf__election_step looked;
+    char text[LIST_SIZE];
+
+    stand(&bout->a, "a", 2, 0);
+    while (bout->leases.items[0].text[0] == '\0')
+        assert_true(step(&bout->a, &bout->leases, 0));
+    kinf__election_next(&bout->a, 0, WALL_MS, 0, &looked);
+    assert_int_equal(looked.verb, KINF__ELECTION_LIST);
+    list(&bout->leases, text);
+    kinf__election_answer(&bout->a, RENEW_MS, 0, 0, false, kinf_str_from(text), NULL);
+    run(&bout->a, &bout->leases, RENEW_MS);
+    run(&bout->a, &bout->leases, RENEW_MS + 2 * RETRY_MS);
+    assert_true(leads(&bout->a, RENEW_MS + 2 * RETRY_MS));
 }
 
 static void a_leader_without_an_answer_to_the_list_ends_in_time(void **state)
@@ -846,14 +1020,22 @@ int main(void)
         T(one_shard_stands_for_its_own_lease_as_others_of_the_same_number_do),
         T(of_two_that_claim_at_once_that_of_more_shards_stays),
         T(who_leads_makes_way_for_nobody),
+        T(a_claim_is_not_over_by_an_answer_from_before_its_end),
         T(a_claim_whose_withdrawal_is_lost_is_withdrawn_later),
+        T(a_claim_is_withdrawn_only_when_what_was_begun_has_ended),
         T(a_leader_whose_lease_was_deleted_looks_again),
         T(a_leader_that_looks_again_makes_way_for_whom_it_would_be_before),
         T(a_claim_that_a_person_deletes_is_waited_out_by_those_who_had_seen_it),
         T(a_claim_that_a_person_edits_is_looked_for_and_written_again),
+        cmocka_unit_test(a_claim_that_stands_again_was_not_seen_meanwhile),
+        T(a_renewal_that_was_refused_is_no_reason_to_look),
         cmocka_unit_test(who_does_not_say_what_it_claims_claims_all),
         T(what_is_edited_adds_to_what_was_claimed),
+        T(a_claim_whose_duration_a_person_shortens_is_live_as_long_as_before),
+        T(a_deleted_claim_is_not_released_with_the_lease_that_replaces_it),
+        T(a_claim_is_not_released_by_a_term_before_its_own),
         T(without_an_answer_to_the_list_nobody_leads),
+        T(a_look_that_outlasts_its_lease_is_taken_again),
         T(a_leader_without_an_answer_to_the_list_ends_in_time),
         cmocka_unit_test(without_memory_a_try_fails_and_a_later_one_succeeds),
         cmocka_unit_test(no_hash_is_led_twice_and_each_is_led_in_the_end),

@@ -413,6 +413,31 @@ static void a_deleted_lease_is_waited_out_by_those_who_had_seen_it(void **state)
     expect_to_lead(bout, LEASE_MS, 8);
 }
 
+/* L6, L7: who made it again releases its own time only, and that at once. */
+static void a_deleted_lease_is_not_released_by_who_makes_it_again(void **state)
+{
+    struct bout *bout = *state;
+    struct lease_server *server = &bout->server;
+    struct kinf__election *e = &bout->a, anew;
+
+    lease_server_put(server, HELD("b", "15"));
+    run(e, server, 0);
+    server->text[0] = '\0';
+    stand(&anew, "c");
+    run(&anew, server, 1000);
+    assert_true(kinf__election_leads(&anew, 1000));
+    run(e, server, 5000);
+    assert_string_equal(kinf__election_leader(e), "c");
+    kinf__election_resign(&anew);
+    kinf__election_begin_release(&anew, 7000);
+    run(&anew, server, 6000);
+    assert_has(server->text, "\"holderIdentity\":\"\"");
+    for (int64_t now = 10000; now < LEASE_MS; now = run(e, server, now))
+        assert_false(kinf__election_leads(e, now));
+    expect_to_lead(bout, LEASE_MS, 8);
+    kinf__election_release(&anew);
+}
+
 /* L6 */
 static void a_lease_that_a_person_takes_from_its_holder_is_waited_out(void **state)
 {
@@ -855,6 +880,7 @@ int main(void)
         T(a_leader_whose_lease_was_deleted_makes_it_again),
         T(who_starts_behind_a_deletion_leads_beside_the_holder_until_its_renewal),
         T(a_deleted_lease_is_waited_out_by_those_who_had_seen_it),
+        T(a_deleted_lease_is_not_released_by_who_makes_it_again),
         cmocka_unit_test(a_lease_that_a_person_takes_from_its_holder_is_waited_out),
         T(a_take_over_whose_answer_was_lost_is_known_again),
         cmocka_unit_test(answers_that_are_no_leases_are_failures),

@@ -146,19 +146,24 @@ static int end(void **state)
         }                                                                                          \
     } while (0)
 
-static bool lease_has(struct stage *stage, const char *part)
+static bool named_lease_has(struct stage *stage, const char *key, const char *part)
 {
     const struct kinf_object *lease;
     kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
     struct kinf_str json;
     bool has;
 
-    if (kinf_fake_get(stage->fake, "leases", "default/lock", &lease, NULL) < 0)
+    if (kinf_fake_get(stage->fake, "leases", key, &lease, NULL) < 0)
         return false;
     assert_int_equal(kinf_object_json(lease, &scratch, &json, NULL), 0);
     has = memmem(json.bytes, json.len, part, strlen(part)) != NULL;
     kinf_object_unref(lease);
     return has;
+}
+
+static bool lease_has(struct stage *stage, const char *part)
+{
+    return named_lease_has(stage, "default/lock", part);
 }
 
 static int64_t now_ms(void)
@@ -529,6 +534,30 @@ static void it_is_released_only_after_on_stopped_has_returned(void **state)
     assert_true(lease_has(stage, "\"holderIdentity\":\"\""));
 }
 
+/* L7: also by one that goes on. */
+static void a_shard_makes_way_only_after_on_stopped_has_returned(void **state)
+{
+    struct stage *stage = *state;
+
+    stage->elector = start_shard(stage, "a", 1, 0, &stage->told);
+    WAIT_FOR(stage->told.n_started == 1);
+    stage->told.blocks = true;
+    must(stage,
+         kinf_fake_put(stage->fake,
+                       "{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: "
+                       "lock-1, namespace: default, labels: {kinformer.dev/shards-of: lock}}, "
+                       "spec: {holderIdentity: b, leaseDurationSeconds: 600}}",
+                       &stage->err));
+    must(stage, kinf_fake_delete(stage->fake, "leases", "default/lock-0", &stage->err));
+    WAIT_FOR(!kinf_elector_leads(stage->elector));
+    pause_ms(2 * RETRY_MS);
+    assert_true(named_lease_has(stage, "default/lock-0", "\"holderIdentity\":\"a\""));
+    assert_int_equal(stage->told.n_stopped, 0);
+    stage->told.blocks = false;
+    WAIT_FOR(named_lease_has(stage, "default/lock-0", "\"holderIdentity\":\"\""));
+    assert_int_equal(stage->told.n_stopped, 1);
+}
+
 static void stop_and_free_it(void *ctx)
 {
     struct stage *stage = ctx;
@@ -675,6 +704,7 @@ int main(void)
         TEST(a_release_is_tried_again_when_it_was_in_conflict),
         TEST(a_lease_is_kept_if_it_is_not_to_be_released),
         TEST(it_is_released_only_after_on_stopped_has_returned),
+        TEST(a_shard_makes_way_only_after_on_stopped_has_returned),
         TEST(its_own_callbacks_cannot_end_it),
         TEST(it_may_be_asked_from_any_thread),
         TEST(what_cannot_be_meant_is_refused),

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "indexer/indexer.h"
 #include "informer/informer.h"
+#include "object/packed.h"
 #include "unit/server_model.h"
 #include "unit/test.h"
 
@@ -443,6 +444,7 @@ static void fill_options(struct engine *engine, size_t view, struct kinf_informe
     options->initial = (enum kinf_initial)below(engine, KINF_INITIAL_LIST + 1);
     options->page_size = below(engine, 3) == 0 ? 2 + below(engine, 7) : 0; /* 1: a verification */
     options->max_queue_bytes = below(engine, 3) == 0 ? 1 + below(engine, 4000) : 0;
+    options->compressed = options->transform == NULL && below(engine, 2) == 0;
 }
 
 static void start_informer(struct engine *engine, size_t view)
@@ -452,8 +454,11 @@ static void start_informer(struct engine *engine, size_t view)
     struct kinf_error err = KINF_ERROR_INIT;
 
     fill_options(engine, view, &options);
-    if (kinf_informer_new(engine->client, &options, informer, &err) < 0 ||
-        kinf_informer_start(*informer, &err) < 0)
+    if (kinf_informer_new(engine->client, &options, informer, &err) < 0)
+        fail_msg("%s", err.message);
+    if (options.compressed)
+        kinf__packer_set_dictionary_size((*informer)->packer, 256); /* objects are that small */
+    if (kinf_informer_start(*informer, &err) < 0)
         fail_msg("%s", err.message);
 }
 

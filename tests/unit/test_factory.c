@@ -214,6 +214,9 @@ static void conflicting_request_is_refused_by_name(void **state)
     options.metadata_only = true;
     expect_refused(f, &options, KINF_ERR_INVALID, "metadata_only");
     options.metadata_only = false;
+    options.compressed = true;
+    expect_refused(f, &options, KINF_ERR_INVALID, "compressed");
+    options.compressed = false;
     options.transform = transform_nothing;
     expect_refused(f, &options, KINF_ERR_INVALID, "transform");
     options.transform = NULL;

@@ -339,6 +339,14 @@ static int try_options(const struct kinf_informer_options *options, const struct
     return rc;
 }
 
+static int keep_as_it_is(const struct kinf_object *object, const struct kinf_object **ret_object,
+                         void *ctx)
+{
+    (void)ctx;
+    *ret_object = kinf_object_ref(object);
+    return 0;
+}
+
 static void options_that_cannot_be_meant_are_refused(void **state)
 {
     struct kinf_informer_options options = KINF_INFORMER_OPTIONS_INIT;
@@ -365,6 +373,10 @@ static void options_that_cannot_be_meant_are_refused(void **state)
     assert_int_equal(try_options(&options, nodes), KINF_ERR_INVALID);
     options = (struct kinf_informer_options){ .size = sizeof(struct kinf_informer_options),
                                               .silent_after_ms = -1 };
+    assert_int_equal(try_options(&options, nodes), KINF_ERR_INVALID);
+    options = (struct kinf_informer_options){ .size = sizeof(struct kinf_informer_options),
+                                              .compressed = true,
+                                              .transform = keep_as_it_is };
     assert_int_equal(try_options(&options, nodes), KINF_ERR_INVALID);
 }
 

@@ -264,6 +264,25 @@ static void without_files_in_memory_a_file_that_goes_serves(void **state)
     unsetenv("TMPDIR");
 }
 
+/* Its copy keeps the descriptor by which the linker knows it, which is nobody else's then. */
+static void one_that_cannot_be_unloaded_is_not_taken_for_the_next(void **state)
+{
+    struct kinf__plugin *plugin = load_open(plugin_variant("nodelete"));
+    int *n_opened = script.n_opened;
+
+    (void)state;
+    kinf__plugin_free(plugin);
+    assert_true(is_closed);
+    plugin = load_open(plugin_variant("nodelete"));
+    assert_ptr_not_equal(script.n_opened, n_opened);
+    assert_int_equal(*script.n_opened, 1);
+    kinf__plugin_free(plugin);
+    plugin = load(plugin_variant("another_name"));
+    assert_string_equal(kinf__plugin_table(plugin)->name, "another");
+    kinf__plugin_free(plugin);
+    assert_int_equal(plugin_count_log("plugin cannot be unloaded, and stays path="), 2);
+}
+
 static void want_of_memory_is_an_ordinary_error(void **state)
 {
     bool did_fail = true;
@@ -521,6 +540,7 @@ int main(void)
         TEST(each_copy_has_variables_of_its_own),
         TEST(its_file_may_be_written_while_it_is_loaded),
         TEST(without_files_in_memory_a_file_that_goes_serves),
+        TEST(one_that_cannot_be_unloaded_is_not_taken_for_the_next),
         TEST(want_of_memory_is_an_ordinary_error),
         TEST(it_is_described_without_being_opened),
         TEST(what_fails_says_what_it_said),

@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "handlers/line.h"
@@ -440,6 +441,42 @@ static void what_was_told_is_flushed_at_the_end(void **state)
     assert_int_equal(status().outbox.n_unacknowledged, 0);
 }
 
+/* As an elector does, whose last term may begin when the end does. */
+static void *run_terms(void *ctx)
+{
+    (void)ctx;
+    for (;;) {
+        if (kinf__handler_start(handler, NULL) < 0)
+            abort();
+        if (kinf__outbox_is_closed(&handler->outbox))
+            return NULL;
+        kinf__handler_halt(handler);
+        if (!kinf__handler_join(handler))
+            abort();
+    }
+}
+
+static void the_end_is_not_lost_when_a_term_begins(void **state)
+{
+    const size_t n_rounds = test_rounds(50);
+
+    (void)state;
+    for (size_t i = 0; i < n_rounds; i++) {
+        pthread_t thread;
+
+        start("scripted");
+        kinf__handler_halt(handler);
+        assert_true(kinf__handler_join(handler));
+        assert_int_equal(pthread_create(&thread, NULL, run_terms, NULL), 0);
+        nanosleep(&(struct timespec){ .tv_nsec = (long)(i * 1000000 / n_rounds) }, NULL);
+        kinf__handler_interrupt(handler);
+        pthread_join(thread, NULL);
+        assert_true(kinf__waker_is_set(&handler->stop));
+        end_handler();
+    }
+    assert_int_equal(plugin_count_log("handler does not end"), 0);
+}
+
 /* --- loading it anew --- */
 
 /* P5 */
@@ -779,6 +816,7 @@ int main(void)
         TEST(one_that_cannot_be_opened_is_tried_again),
         TEST(a_reload_ends_the_pause),
         TEST(what_was_told_is_flushed_at_the_end),
+        TEST(the_end_is_not_lost_when_a_term_begins),
         TEST(a_new_one_is_told_the_state_before_the_old_one_is_closed),
         TEST(another_configuration_loads_it_anew),
         TEST(a_new_one_that_is_bad_leaves_the_old_one),

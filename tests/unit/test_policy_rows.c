@@ -582,11 +582,26 @@ static void a_state_of_an_earlier_run_is_gone_on_from(void **state)
           "confirmed" },
         { "saved.h R4", "or that it has written nothing since", 0,
           "resume=100 ?verify verified=100 confirmed ?watch@100" },
-        { "saved.h R4", "or a watch that lasted", 0,
+        { "saved.h R4", "or a bookmark behind it, and not one before", 0,
+          "resume=100 ?verify verified=105 ?watch@100 accepted bookmark=104 unconfirmed "
+          "bookmark=105 confirmed" },
+        { "saved.h R4", "or a watch that lasted without news", 0,
+          "resume=100 ?verify verified=105 ?watch@100 accepted +990 unconfirmed ended confirmed "
+          "?watch@100" },
+        { "saved.h R4", "and not one that brought some: the end may have kept back the rest", 0,
+          "resume=100 ?verify verified=105 ?watch@100 accepted rv=101 +990 ended unconfirmed "
+          "?watch@101 accepted +990 ended confirmed ?watch@101" },
+        { "saved.h R4", "unless nothing says what it is to reach", 0,
           "resume=100 ?verify verified ?watch@100 accepted rv=101 +990 unconfirmed ended "
           "confirmed ?watch@101" },
-        { "saved.h R4", "or that was silent, where nothing says that there are bookmarks", 0,
-          "resume=100 ?verify counted ?watch@100 accepted +150000 silent confirmed ?watch@100" },
+        { "saved.h R4", "silence for longer than was asked for is no answer: a list", 0,
+          "resume=100 ?verify counted ?watch@100 accepted +75000 silent unconfirmed ?list page=130 "
+          "confirmed ?watch@130" },
+        { "saved.h R4", "of a server that cannot be asked nothing but a list confirms", 0,
+          "resume=100 ?verify noverify=500 ?wait ?watch@100 accepted bookmark=101 +990 ended "
+          "unconfirmed ?verify noverify=500 ?wait ?watch@101 accepted +990 ended unconfirmed "
+          "?verify noverify=500 ?wait ?watch@101 accepted +990 ended ?verify noverify=500 ?wait "
+          "?watch@101 accepted +990 ended unconfirmed ?list page=90 confirmed ?watch@90" },
         { "saved.h R4", "one that ended at once does not", 0,
           "resume=100 ?verify verified ?watch@100 accepted +400 ended unconfirmed ?wait ?watch@100 "
           "accepted rv=101 +10 ended unconfirmed ?watch@101" },
@@ -599,8 +614,9 @@ static void a_state_of_an_earlier_run_is_gone_on_from(void **state)
         { "saved.h R2", "another history: the newest state at once", 0,
           "resume=100 ?verify doubted unconfirmed ?list page=90 confirmed ?watch@90" },
         { "saved.h R2", "nobody can verify: the watch, which is verified behind it", 0,
-          "resume=100 ?verify noverify=403 ?wait ?watch@100 accepted bookmark=120 confirmed +4000 "
-          "ended ?verify verified ?watch@120" },
+          "resume=100 ?verify noverify=403 ?wait ?watch@100 accepted bookmark=120 unconfirmed "
+          "+4000 "
+          "ended ?verify verified=120 confirmed ?watch@120" },
         { "saved.h R4", "a resource that is gone confirms nothing", 0,
           "resume=100 ?verify noverify=404 ?wait ?watch@100 nowatch=404 ?wait ?ask gone "
           "unconfirmed ?wait ?list page=3 confirmed ?watch@3" },

@@ -20,9 +20,9 @@ static const char template[] =
     "{\n \"apiVersion\": \"v1\", \"kind\": \"Pod\",\n"
     " \"metadata\": {\"namespace\": \"n\", \"name\": \"web\", \"resourceVersion\": \"7\",\n"
     "  \"uid\": \"u\", \"annotations\": {\"a b\": \"{ \\\"x\\\": 1 }\"}},\n"
-    " \"spec\": {\"nodeName\": \"m\"}, \"status\": {}\n}\n";
+    " \"spec\": {\"nodeName\": \"m\"}, \"status\": {\"phase\": \"Running\"}\n}\n";
 
-static struct replay *start_generating(bool watchlist)
+static struct replay *start_options(struct replay_generate_options generate)
 {
     char path[] = "/tmp/kinformer-test-XXXXXX";
     struct replay_options options = { .plain = true };
@@ -33,16 +33,21 @@ static struct replay *start_generating(bool watchlist)
     assert_true(fd >= 0);
     assert_int_equal(write(fd, template, sizeof template - 1), sizeof template - 1);
     close(fd);
-    options.generate = (struct replay_generate_options){ .pod_file = path,
-                                                         .n_pods = n_generated,
-                                                         .chunk_size = 100,
-                                                         .watchlist = watchlist,
-                                                         .events_per_s = REPLAY_SATURATED,
-                                                         .n_events = n_generated_events };
+    generate.pod_file = path;
+    generate.n_pods = n_generated;
+    generate.chunk_size = 100;
+    generate.events_per_s = REPLAY_SATURATED;
+    generate.n_events = n_generated_events;
+    options.generate = generate;
     if (replay_start(&options, &replay, &err) < 0)
         fail_msg("%s", err.message);
     unlink(path);
     return replay;
+}
+
+static struct replay *start_generating(bool watchlist)
+{
+    return start_options((struct replay_generate_options){ .watchlist = watchlist });
 }
 
 /* Takes the next chunk off the wire; its bytes go behind `body`. Returns false at the last one. */
@@ -114,6 +119,21 @@ static uint64_t checksum_more(uint64_t hash, struct kinf_str pod)
     return hash;
 }
 
+static uint64_t sum_of(struct kinf_str pod, bool has_phase)
+{
+    char name[128], uid[64], rv[32], phase[32], line[256];
+    uint64_t hash = 0xcbf29ce484222325U;
+
+    string_at(pod, "metadata.name", name, sizeof name);
+    string_at(pod, "metadata.uid", uid, sizeof uid);
+    string_at(pod, "metadata.resourceVersion", rv, sizeof rv);
+    string_at(pod, "status.phase", phase, sizeof phase);
+    snprintf(line, sizeof line, "%s\n%s\n%s\n%s\n", name, uid, rv, has_phase ? phase : "");
+    for (const char *at = line; *at != '\0'; at++)
+        hash = (hash ^ (unsigned char)*at) * 0x100000001b3U;
+    return hash;
+}
+
 static void a_generated_list_holds_distinct_pods(void **state)
 {
     struct replay *replay = start_generating(false);
@@ -122,7 +142,7 @@ static void a_generated_list_holds_distinct_pods(void **state)
     struct kinf__json_value items, item;
     struct kinf__json_iter iter;
     struct kinf_str key;
-    uint64_t hash = 0xcbf29ce484222325U;
+    uint64_t hash = 0xcbf29ce484222325U, sum = 0, sum_metadata = 0;
     char text[128];
     size_t at, n = 0;
 
@@ -138,19 +158,25 @@ static void a_generated_list_holds_distinct_pods(void **state)
         kinf__json_member(kinf__json_value_of(kinf__buffer_str(&body)), KINF_STR("items"), &items));
     for (kinf__json_iter_init(&iter, items); kinf__json_iter_next(&iter, &key, &item); n++) {
         hash = checksum_more(hash, item.raw);
+        sum += sum_of(item.raw, true);
+        sum_metadata += sum_of(item.raw, false);
         string_at(item.raw, "metadata.annotations[\"a b\"]", text, sizeof text);
         assert_string_equal(text, "{ \"x\": 1 }");
         assert_false(kinf__json_member(item, KINF_STR("kind"), &items));
     }
     assert_int_equal(n, n_generated);
     assert_int_equal(hash, replay_generated_checksum(replay));
+    assert_int_equal(sum, replay_generated_sum(replay, 0, true));
+    assert_int_equal(sum_metadata, replay_generated_sum(replay, 0, false));
     replay_client_close(&client);
     replay_stop(replay);
 }
 
-static void assert_event(struct replay_client *client, const char *type, unsigned rv)
+/* Returns what a client adds to its sum for it. */
+static uint64_t assert_event(struct replay_client *client, const char *type, unsigned rv)
 {
     KINF__AUTO_BUFFER event = KINF__BUFFER_INIT;
+    struct kinf__json_value object;
     char text[64], expected[64];
     size_t at;
 
@@ -164,21 +190,26 @@ static void assert_event(struct replay_client *client, const char *type, unsigne
     string_at(kinf__buffer_str(&event), "object.metadata.resourceVersion", text, sizeof text);
     snprintf(expected, sizeof expected, "%u", rv);
     assert_string_equal(text, expected);
+    assert_true(kinf__json_member(kinf__json_value_of(kinf__buffer_str(&event)), KINF_STR("object"),
+                                  &object));
+    return strcmp(type, "BOOKMARK") != 0 ? sum_of(object.raw, true) : 0;
 }
 
 static void a_generated_watchlist_tells_state_mark_and_events(void **state)
 {
     struct replay *replay = start_generating(true);
     struct replay_client client;
+    uint64_t sum = 0;
 
     (void)state;
     get(&client, replay, "/api/v1/pods?watch=1&sendInitialEvents=true");
     read_head(&client);
     for (unsigned i = 0; i < n_generated; i++)
-        assert_event(&client, "ADDED", 1000000000 + i);
+        sum += assert_event(&client, "ADDED", 1000000000 + i);
     assert_event(&client, "BOOKMARK", 1000000025);
     for (unsigned i = 0; i < n_generated_events; i++)
-        assert_event(&client, "MODIFIED", 1000000026 + i);
+        sum += assert_event(&client, "MODIFIED", 1000000026 + i);
+    assert_int_equal(sum, replay_generated_sum(replay, n_generated_events, true));
     replay_client_close(&client);
     assert_true(replay_wait_connections(replay, 0, PATIENCE_MS));
     replay_stop(replay);
@@ -195,6 +226,31 @@ static void a_generated_watch_goes_on_from_its_version(void **state)
     for (unsigned i = 0; i < n_generated_events; i++)
         assert_event(&client, "MODIFIED", 1000000041 + i);
     replay_client_close(&client);
+    replay_stop(replay);
+}
+
+static void the_first_watch_expires_behind_its_events_and_the_next_is_silent(void **state)
+{
+    struct replay *replay = start_options((struct replay_generate_options){ .expires = true });
+    struct replay_client first, next;
+    KINF__AUTO_BUFFER event = KINF__BUFFER_INIT;
+    char code[8];
+
+    (void)state;
+    get(&first, replay, "/api/v1/pods?watch=1&resourceVersion=1000000025");
+    read_head(&first);
+    for (unsigned i = 0; i < n_generated_events; i++)
+        assert_event(&first, "MODIFIED", 1000000026 + i);
+    assert_true(read_chunk(&first, &event));
+    string_at(kinf__buffer_str(&event), "object.reason", code, sizeof code);
+    assert_string_equal(code, "Expired");
+    assert_false(read_chunk(&first, &event));
+    get(&next, replay, "/api/v1/pods?watch=1&resourceVersion=1000000025");
+    read_head(&next);
+    assert_true(replay_wait_answered(replay, 2, PATIENCE_MS));
+    assert_int_equal(replay_n_violations(replay), 0);
+    replay_client_close(&first);
+    replay_client_close(&next);
     replay_stop(replay);
 }
 
@@ -220,6 +276,7 @@ int main(void)
         cmocka_unit_test(a_generated_list_holds_distinct_pods),
         cmocka_unit_test(a_generated_watchlist_tells_state_mark_and_events),
         cmocka_unit_test(a_generated_watch_goes_on_from_its_version),
+        cmocka_unit_test(the_first_watch_expires_behind_its_events_and_the_next_is_silent),
         cmocka_unit_test(without_watchlist_it_is_refused),
     };
 

@@ -97,13 +97,13 @@ static void the_watch_goes_on_where_it_was(void **state)
 
     START(f, &two, VERIFIED,
           ON_WATCH("10") "status 200\n" ADDED(POD("c", "11")) MODIFIED(POD("a", "12"))
-              DELETED(POD("b", "13")) BOOKMARK("15") "stall forever\n");
+              DELETED(POD("b", "13")) BOOKMARK("25") "stall forever\n");
     ENGINE_EXPECT(f, "add! a@3", "add! b@4", "add c@11", "update a@3 a@12", "delete b@13",
                   "synced");
     expect_before(f, "delete b@13", "synced");
     engine_wait_for_state(f, KINF_STATE_LIVE);
     engine_expect_reason(f, "");
-    engine_wait_for_resource_version(f, "15");
+    engine_wait_for_resource_version(f, "25");
     assert_int_equal(status_of(f).n_lists, 0);
     assert_true(kinf_informer_has_synced(f->informer));
     assert_int_equal(kinf__informer_saved_wall_ms(f->informer), 0);
@@ -138,6 +138,41 @@ static void an_event_behind_what_the_server_had_proves_the_rest(void **state)
               ADDED(POD("d", "21")) "stall forever\n");
     ENGINE_EXPECT(f, "add! a@3", "add! b@4", "add c@11", "add d@21", "synced");
     expect_before(f, "add d@21", "synced");
+}
+
+/* R4: a bookmark of what the server was at before says nothing of what it has written since. */
+static void a_bookmark_before_what_the_server_had_proves_nothing(void **state)
+{
+    struct engine_fixture *f = *state;
+
+    START(f, &two, VERIFIED,
+          ON_WATCH("10") "status 200\n" BOOKMARK("15") ADDED(POD("c", "16")) "stall forever\n");
+    ENGINE_EXPECT(f, "add! a@3", "add! b@4", "add c@16");
+    assert_int_equal(status_of(f).state, KINF_STATE_STALE);
+    assert_false(kinf_informer_has_synced(f->informer));
+}
+
+/* R4: that it ended may have kept the rest back. */
+static void a_watch_that_brought_something_proves_nothing_by_its_end(void **state)
+{
+    struct engine_fixture *f = *state;
+
+    START(f, &two, VERIFIED, ON_WATCH("10") "status 200\n" ADDED(POD("c", "11")) "stall 1000\n",
+          ON_WATCH("11") "status 200\n" ADDED(POD("d", "12")) "stall forever\n");
+    ENGINE_EXPECT(f, "add! a@3", "add! b@4", "add c@11", "add d@12");
+    assert_false(kinf_informer_has_synced(f->informer));
+}
+
+/* R4: a watch of another history may be as silent as that of a quiet resource. */
+static void who_cannot_be_asked_is_listed(void **state)
+{
+    struct engine_fixture *f = *state;
+
+    START(f, &two, "exchange always\nmatch GET /api/v1/namespaces/n/pods !watch\nstatus 500\n",
+          "exchange always\nmatch GET /api/v1/pods watch=1 resourceVersion=10\nstatus 200\n"
+          "stall 1000\n",
+          ON_LIST("!resourceVersion") LIST("5", OTHER_POD("b", "4")), ON_WATCH("5") SILENCE);
+    ENGINE_EXPECT(f, "add! a@3", "add! b@4", "delete* a@3", "delete* b@4", "add b@4", "synced");
 }
 
 /* R4: a quiet resource, without a bookmark. */
@@ -236,14 +271,14 @@ static void what_is_synced_can_be_saved(void **state)
     struct engine_fixture *f = *state;
     kinf_auto_snapshot struct kinf_snapshot *snapshot = NULL;
 
-    START(f, &two, VERIFIED, ON_WATCH("10") "status 200\n" BOOKMARK("15") "stall forever\n");
+    START(f, &two, VERIFIED, ON_WATCH("10") "status 200\n" BOOKMARK("20") "stall forever\n");
     ENGINE_EXPECT(f, "add! a@3", "add! b@4", "synced");
     /* The handler may hear of it before the others do. */
     assert_int_equal(kinf_informer_wait_synced(f->informer, ENGINE_PATIENCE_MS, NULL), 0);
-    assert_int_equal(kinf_informer_wait_for_rv(f->informer, "15", ENGINE_PATIENCE_MS, NULL), 0);
+    assert_int_equal(kinf_informer_wait_for_rv(f->informer, "20", ENGINE_PATIENCE_MS, NULL), 0);
     snapshot = kinf__informer_savable(f->informer);
     assert_non_null(snapshot);
-    assert_string_equal(kinf_snapshot_resource_version(snapshot), "15");
+    assert_string_equal(kinf_snapshot_resource_version(snapshot), "20");
 }
 
 /* What is left out would not come again by a watch. */
@@ -293,6 +328,9 @@ int main(void)
         TEST(the_watch_goes_on_where_it_was),
         TEST(an_event_proves_nothing_but_itself),
         TEST(an_event_behind_what_the_server_had_proves_the_rest),
+        TEST(a_bookmark_before_what_the_server_had_proves_nothing),
+        TEST(a_watch_that_brought_something_proves_nothing_by_its_end),
+        TEST(who_cannot_be_asked_is_listed),
         TEST(a_watch_that_lasted_proves_it),
         TEST(an_expired_version_is_listed_and_what_is_unchanged_stays),
         TEST(a_restored_server_is_noticed),

@@ -197,11 +197,15 @@ static void what_is_loaded_is_what_was_stored(void **state)
 
     assert_int_equal(write_state(f, NULL, &err), 0);
     expect_loaded(f, "7");
-    assert_int_equal(kinf__state_file_type(f->folder, NAME, &type, &err), 0);
-    assert_ptr_equal(type, f->identity.type);
+    assert_int_equal(kinf__state_file_type(f->folder, NAME, f->identity.server, &type, &err),
+                     KINF_ERR_PARSE); /* it has objects */
     assert_int_equal(kinf_indexer_replace(f->indexer, NULL, 0, "9", &err), 0);
     assert_int_equal(write_state(f, NULL, &err), 0);
     expect_loaded(f, "9");
+    assert_int_equal(kinf__state_file_type(f->folder, NAME, "https://b:6443 ca=1", &type, &err),
+                     KINF_ERR_CONFLICT);
+    assert_int_equal(kinf__state_file_type(f->folder, NAME, f->identity.server, &type, &err), 0);
+    assert_ptr_equal(type, f->identity.type);
 }
 
 /* F1, with bodies above a piece of the file. */
@@ -389,6 +393,63 @@ static void what_was_there_stays_when_there_is_no_time(void **state)
     expect_loaded(f, "7");
 }
 
+/* In place of the system's: after so many nobody has time any more. */
+static size_t n_syncs, syncs_until_stop;
+static struct kinf__stop stop_at_sync;
+
+__attribute__((visibility("default"))) int fdatasync(int fd)
+{
+    (void)fd;
+    if (++n_syncs == syncs_until_stop)
+        kinf__stop_set(&stop_at_sync);
+    return 0;
+}
+
+/* Text that does not become much smaller. */
+static const struct kinf_object *make_large_object(size_t number)
+{
+    KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
+    uint64_t noise = number + 1;
+    const struct kinf_object *object;
+
+    assert_int_equal(kinf__buffer_printf(&text,
+                                         "{\"metadata\":{\"namespace\":\"n\",\"name\":"
+                                         "\"l%zu\",\"resourceVersion\":\"4\"},\"data\":\"",
+                                         number),
+                     0);
+    assert_int_equal(kinf__buffer_reserve(&text, 4 << 20), 0);
+    for (size_t i = 0; i < (4 << 20) - 8; i++) {
+        noise = noise * 6364136223846793005U + 1442695040888963407U;
+        text.bytes[text.len++] = (char)('0' + (noise >> 58));
+        if (text.bytes[text.len - 1] == '\\')
+            text.bytes[text.len - 1] = '-';
+    }
+    assert_int_equal(kinf__buffer_printf(&text, "\"}"), 0);
+    object = indexer_json_object(kinf__buffer_cstr(&text));
+    return object;
+}
+
+/* F3: the disk may be slow, and what waits for it then is a few megabytes. */
+static void a_stop_is_heard_while_the_disk_is_slow(void **state)
+{
+    struct fixture *f = *state;
+    struct kinf_error err = KINF_ERROR_INIT;
+    const struct kinf_object *large[10];
+
+    assert_int_equal(write_state(f, NULL, &err), 0);
+    for (size_t i = 0; i < KINF__ARRAY_LEN(large); i++)
+        large[i] = make_large_object(i);
+    assert_int_equal(kinf_indexer_replace(f->indexer, large, KINF__ARRAY_LEN(large), "8", &err), 0);
+    for (size_t i = 0; i < KINF__ARRAY_LEN(large); i++)
+        kinf_object_unref(large[i]);
+    n_syncs = 0;
+    syncs_until_stop = 2;
+    assert_int_equal(write_state(f, &stop_at_sync, &err), KINF_ERR_STOPPED);
+    assert_int_equal(n_syncs, 2);
+    fill(f, "7");
+    expect_loaded(f, "7");
+}
+
 /* F3 */
 static void what_was_there_stays_when_the_disk_is_full(void **state)
 {
@@ -491,6 +552,7 @@ int main(void)
         TEST(a_folder_is_ones_own),
         TEST(names_stay_in_the_folder),
         TEST(what_was_there_stays_when_there_is_no_time),
+        TEST(a_stop_is_heard_while_the_disk_is_slow),
         TEST(what_was_there_stays_when_the_disk_is_full),
         TEST(what_a_killed_process_left_is_in_nobodys_way),
         TEST(failing_allocations_change_nothing),

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "unit/test.h"
 
@@ -573,6 +574,39 @@ static void a_lease_can_be_taken(void **state)
     stop(&program);
 }
 
+/* Of real time, in which the time of the program could go far. */
+static void nap_in_elector(enum kinf_log_level level, const char *module, const char *line,
+                           void *ctx)
+{
+    const struct timespec nap = { 0, 300000000 };
+
+    (void)level;
+    (void)line;
+    (void)ctx;
+    if (strcmp(module, "elector") == 0)
+        nanosleep(&nap, NULL);
+}
+
+static void settling_waits_for_an_elector_that_is_late(void **state)
+{
+    struct program program = { .reconcile = copy, .lease = "copier" };
+    struct kinf_error err = KINF_ERROR_INIT;
+    kinf_auto_fake struct kinf_fake *fake = NULL;
+    char manifest[512];
+
+    (void)state;
+    kinf_log_set_callback(nap_in_elector, NULL);
+    must(kinf_fake_new(NULL, &fake, &err), &err);
+    must(kinf_fake_put(fake, source_manifest("1", manifest), &err), &err);
+    must(kinf_fake_fault(fake, "get leases 503 times=1", &err), &err);
+    must(start(kinf_fake_client(fake), &program, &err), &err);
+    must(kinf_fake_settle_ahead(fake, 20000, PATIENCE_MS, &err), &err);
+    assert_true(is_active(&program));
+    assert_int_equal(kinf_fake_delete(fake, "configmaps", "default/a-copy", &err), 0);
+    stop(&program);
+    kinf_log_set_callback(NULL, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -587,6 +621,7 @@ int main(void)
         cmocka_unit_test(a_sweep_that_means_nothing_is_an_error),
         cmocka_unit_test(settling_waits_for_what_is_due_in_time),
         cmocka_unit_test(settling_says_who_is_not_through),
+        cmocka_unit_test(settling_waits_for_an_elector_that_is_late),
         cmocka_unit_test(a_lease_can_be_taken),
     };
 

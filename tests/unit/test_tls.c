@@ -8,6 +8,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <openssl/evp.h>
 #include <openssl/ssl.h>
 #include <sys/socket.h>
@@ -588,6 +589,53 @@ static void a_rotated_certificate_ends_what_may_end(void **state)
     }
 }
 
+static void count_pause(void *ctx)
+{
+    ((struct fixture *)ctx)->n_body++;
+}
+
+static bool always(void *ctx)
+{
+    (void)ctx;
+    return true;
+}
+
+static void *set_soon(void *ctx)
+{
+    poll(NULL, 0, 100);
+    kinf__waker_set(ctx);
+    return NULL;
+}
+
+/* What may be ended for other certificates is not ended before its head: until then there is no reason
+ * to look, nor to be deaf. */
+static void waiting_for_a_head_is_waiting(void **state)
+{
+    static const struct test_reply silent = { .path = "/watch", .raw = "", .end = TEST_END_OPEN };
+    const struct replay_options options = { .key_pair = &server_identity };
+    struct replay *server = test_server_start_with(&silent, 1, &options);
+    struct files files;
+    const struct setup setup = { .cluster_more = files.cluster, .user = "token: abc" };
+    struct fixture f;
+    const struct kinf__http_request request = {
+        .target = "/watch", .on_body = count, .on_pause = count_pause, .may_end = always, .ctx = &f
+    };
+    int64_t began_ms = kinf__clock_now_ms();
+    pthread_t thread;
+
+    (void)state;
+    make_files(&files);
+    begin(&f, replay_port(server), &setup);
+    assert_int_equal(kinf__thread_start(&thread, "setter", set_soon, &f.waker, NULL), 0);
+    assert_int_equal(kinf__http_perform(f.http, &request, &f.err), KINF_ERR_STOPPED);
+    assert_true(kinf__clock_now_ms() - began_ms < 100 + STOP_LIMIT_MS);
+    pthread_join(thread, NULL);
+    assert_in_range(f.n_body, 1, 100); /* pauses, of which one with nothing to do has none */
+    end(&f);
+    replay_stop(server);
+    remove_files(&files);
+}
+
 /* --- a proxy of https:// --- */
 
 /* One request for a server of the network behind this proxy, which answers CONNECT with 404 or, for
@@ -672,15 +720,6 @@ static void a_wrong_proxy_is_distrusted_and_not_the_server_blamed(void **state)
     }
 }
 
-static void *set_soon(void *ctx)
-{
-    struct timespec delay = { 0, 30 * 1000 * 1000 };
-
-    nanosleep(&delay, NULL);
-    kinf__waker_set(ctx);
-    return NULL;
-}
-
 /* The kernel accepts the connection, and nobody answers the hello. */
 static void the_waker_ends_a_handshake(void **state)
 {
@@ -719,6 +758,7 @@ int main(void)
         cmocka_unit_test(after_401_the_plugin_runs_again),
         cmocka_unit_test(a_new_authority_is_trusted_after_one_failed_handshake),
         cmocka_unit_test(a_rotated_certificate_ends_what_may_end),
+        cmocka_unit_test(waiting_for_a_head_is_waiting),
         cmocka_unit_test(the_waker_ends_a_handshake),
         cmocka_unit_test(a_proxy_is_verified_by_the_clusters_authority),
         cmocka_unit_test(a_wrong_proxy_is_distrusted_and_not_the_server_blamed),

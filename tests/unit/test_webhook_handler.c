@@ -81,12 +81,17 @@ static void start_at(struct fixture *f, const char *scheme, unsigned port)
         start_at((f), "http", replay_port((f)->server));                                           \
     } while (0)
 
-static void put(struct fixture *f, const char *name, const char *version)
+static void put_text(struct fixture *f, const char *name, const char *version, const char *text)
 {
-    const struct kinf_object *object = make_thing_of(name, name, version, "x");
+    const struct kinf_object *object = make_thing_of(name, name, version, text);
 
     kinf__outbox_feed_put(f->feed, object, false);
     kinf_object_unref(object);
+}
+
+static void put(struct fixture *f, const char *name, const char *version)
+{
+    put_text(f, name, version, "x");
 }
 
 static void put_many(struct fixture *f, size_t n)
@@ -598,25 +603,63 @@ static void what_is_too_large_is_posted_in_halves(void **state)
     assert_says(f, "answered 413: 8 kB: batches have ");
 }
 
-static void one_line_that_is_too_large_is_named_and_told_anew(void **state)
+/* Nothing else waits for it, or is posted again. */
+static void a_line_that_is_too_large_is_posted_without_its_object(void **state)
 {
     static const struct test_reply replies[] = {
-        { NULL }, { .status = "413 Content Too Large" }, { NULL }, { NULL }
+        { .is_held = true },
+        { .status = "413 Content Too Large" }, /* all three, then one by one */
+        { NULL },
+        { .status = "413 Content Too Large" },
+        { NULL },
+        { NULL },
+        { NULL },
     };
+    static const char without[] =
+        "{\"type\":\"ADDED\",\"resource\":\"things\",\"key\":\"ns/"
+        "giant\",\"resourceVersion\":\"1\","
+        "\"initial\":false,\"finalStateUnknown\":false,\"seq\":3,\"object\":{\"tooLarge\":true}}\n";
+    char text[350] = "";
+    struct fixture *f = *state;
+    unsigned first, last;
+
+    START(f, replies);
+    (void)request(f, 0);
+    put(f, "a", "1");
+    put_text(f, "giant", "1", memset(text, 'x', sizeof text - 1));
+    put(f, "b", "1");
+    test_server_let_go(f->server);
+    assert_string_equal(body(f, 4), without);
+    for (size_t i = 2; i < 6; i++) {
+        numbers(f, i, &first, &last);
+        assert_int_equal(first, i - (i > 3));
+        assert_int_equal(last, first);
+    }
+    wait_taken(f);
+    assert_says(f, "a line of ");
+    assert_says(f, "is too large for it, and is posted without its object: {\"type\":\"ADDED\"");
+    assert_says(f, "ns/giant");
+    put(f, "giant", "2");
+    assert_non_null(strstr(body(f, 6), "{\"type\":\"MODIFIED\",\"resource\":\"things\""));
+    assert_non_null(strstr(body(f, 6), "\"text\":\"x\""));
+    wait_taken(f);
+    assert_true(request(f, 6)->at_ms - request(f, 1)->at_ms < 100000);
+    assert_int_equal(status_of(f).n_errors, 2);
+    assert_int_equal(status_of(f).n_starts, 1);
+    assert_true(kinf__outbox_check(&f->handler->outbox));
+}
+
+static void a_line_that_has_no_object_is_none_too_large(void **state)
+{
+    static const struct test_reply replies[] = { { .status = "413 Content Too Large" }, { NULL } };
     struct fixture *f = *state;
 
     START(f, replies);
-    wait_taken(f);
-    put(f, "giant", "1");
     wait_for_errors(f, 1);
-    assert_says(f, "too large for it, and nothing behind it is told: {\"type\":\"ADDED\"");
-    assert_says(f, "ns/giant");
-    delete (f, "giant");
-    put(f, "b", "1");
-    assert_int_equal(strncmp(body(f, 2), "{\"type\":\"RESET\"", 15), 0);
-    assert_true(request(f, 2)->at_ms - request(f, 1)->at_ms >= 300000);
+    assert_says(f, "changes 1 to 1: server 127.0.0.1:");
+    assert_waits(f, 30000, 100000);
+    assert_string_equal(body(f, 1), body(f, 0));
     wait_taken(f);
-    assert_int_equal(status_of(f).n_starts, 2);
 }
 
 /* --- time, and the end --- */
@@ -967,7 +1010,8 @@ int main(void)
         TEST(who_does_not_know_is_told_anew),
         TEST(a_deletion_is_told_until_it_is_taken),
         TEST(what_is_too_large_is_posted_in_halves),
-        TEST(one_line_that_is_too_large_is_named_and_told_anew),
+        TEST(a_line_that_is_too_large_is_posted_without_its_object),
+        TEST(a_line_that_has_no_object_is_none_too_large),
         TEST(who_does_not_answer_is_asked_again),
         TEST(it_stops_at_once_while_idle),
         TEST(it_stops_at_once_without_an_answer),

@@ -103,6 +103,15 @@ static bool shows_with(struct fixture *f, const char *object)
     return shows(f);
 }
 
+/* Between two looks of the server's thread. */
+static void forget_all(struct fixture *f)
+{
+    kinf__mutex_lock(&f->server->lock);
+    kinf__session_release(&f->source->session);
+    kinf__session_init(&f->source->session);
+    kinf__mutex_unlock(&f->server->lock);
+}
+
 /* What is awaited, found out by showing one thing after the other; nothing is awaited any more. */
 static const char *awaited(struct fixture *f)
 {
@@ -113,8 +122,7 @@ static const char *awaited(struct fixture *f)
     if (!kinf__session_is_behind(&f->source->session))
         return "nothing";
     if (status.is_unknown) {
-        kinf__session_release(&f->source->session);
-        kinf__session_init(&f->source->session);
+        forget_all(f);
         return "unknown";
     }
     if (status.n_signs == 0) {

@@ -1,5 +1,8 @@
 /*
  * Attributes that every public header uses, and the version of the library.
+ *
+ * Mirrors: nothing.
+ * Threads: any thread.
  */
 #ifndef KINFORMER_API_H
 #define KINFORMER_API_H
@@ -21,6 +24,11 @@
  */
 
 /*
+ * What ..._new() and ..._parse() make is the caller's, until ..._free(). Texts of ..._to_string() are
+ * constants. All else that a function hands out says whose it is.
+ */
+
+/*
  * A struct of options begins with its size, which its INIT macro sets. One of an older header is
  * shorter: what it does not have is at its default. One of a newer header is longer: what this library
  * does not know is passed over. A size that no version has (0, say) is KINF_ERR_INVALID.
@@ -34,7 +42,7 @@ extern "C" {
 #endif
 
 /* The version of the library that runs, which may differ from KINF_VERSION_STRING of the headers.
- */
+ * A constant. */
 KINF_API const char *kinf_version(void);
 
 #ifdef __cplusplus

@@ -38,8 +38,10 @@
  * while it holds that Lease, and no live Lease of the set claims a part of its range. So when n_shards
  * changes and the processes are replaced one after another, a new one waits until the old ones have
  * ended whose hashes it gets: what is handed over is nobody's for a while, and never two's. Of several
- * that claim at once those of more shards are first; who leads makes way for nobody. A Lease of the set
- * that a person edits or deletes is as L6 says. One that says no range claims all. Several processes
+ * that claim at once those of more shards are first; who leads makes way for nobody, unless it finds its
+ * Lease written by somebody else, or the answer to a renewal of its own was lost: then it looks again
+ * who claims a part of its range. A Lease of the set that a person edits or deletes is as L6 says. One
+ * that says no range claims all. Several processes
  * may stand for one shard. Electors without shards know nothing of those with: one that is to be
  * sharded some day begins with one shard. Leases of shards that are no more stay, released.
  *

@@ -6,6 +6,7 @@
  * written once where the failure happens; on the way up it only gains context in front of its
  * message.
  *
+ * Mirrors: error, and apimachinery's api/errors.
  * Threads: one thread per object.
  */
 #ifndef KINFORMER_ERROR_H
@@ -110,7 +111,7 @@ static inline bool kinf_error_is_timeout(const struct kinf_error *err)
 }
 
 /* Writes a failure, for callbacks of the program that take a struct kinf_error: the message is made
- * one line, every other member is reset. Returns `code`. `err` may be NULL. */
+ * one line, every other member is reset. Returns `code`, and has no errors of its own. `err` may be NULL. */
 KINF_API KINF_PRINTF(3, 4) int kinf_error_set(struct kinf_error *err, enum kinf_errc code,
                                               const char *format, ...);
 

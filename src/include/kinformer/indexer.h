@@ -116,7 +116,7 @@ KINF_API KINF_MUST_CHECK int kinf_indexer_update(struct kinf_indexer *indexer,
                                                  struct kinf_error *err);
 
 /* Removes a key; that it is absent is no error. `resource_version`, if not NULL and not "", becomes
- * the store's even then. Errors as kinf_indexer_add(). Mirrors: Store.Delete. */
+ * the store's even then. `ret_old` and errors as kinf_indexer_add(). Mirrors: Store.Delete. */
 KINF_API KINF_MUST_CHECK int kinf_indexer_delete(struct kinf_indexer *indexer, const char *key,
                                                  const char *resource_version,
                                                  const struct kinf_object **ret_old,

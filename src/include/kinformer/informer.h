@@ -276,6 +276,12 @@ struct kinf_informer_options {
      * are often the most of it, are not stored unless keeps say so ("metadata": all of it). Mirrors:
      * metadatainformer. */
     bool metadata_only;
+    /* Holds the text of objects compressed, each against the first of them: a tenth of the memory where
+     * they are alike, for some tens of microseconds when an object arrives, and about ten for each call
+     * that reads of it what is neither its identity, nor a label, nor at the path of one of `indices`.
+     * kinf_object_json() and the likes copy then, into their scratch. Types whose objects are 128 KiB
+     * altogether stay as they are. Not with a transform (KINF_ERR_INVALID). */
+    bool compressed;
     /* kinf_informer_wait_synced() goes on waiting while the server refuses the first list. */
     bool wait_out_refusals;
 };
@@ -283,7 +289,7 @@ struct kinf_informer_options {
     {                                                                                              \
         sizeof(struct kinf_informer_options), NULL, NULL, NULL, NULL, NULL, KINF_HANDLER_INIT,     \
             NULL, 0, NULL, 0, NULL, 0, NULL, NULL, NULL, NULL, KINF_FIFO_IN_ORDER,                 \
-            KINF_INITIAL_AUTO, 0, 0, 0, 0, 0, 0, 0, false, false, false                            \
+            KINF_INITIAL_AUTO, 0, 0, 0, 0, 0, 0, 0, false, false, false, false                     \
     }
 
 /* --- life --- */

@@ -2,6 +2,7 @@
  * Where the library's log lines go. The library prints nothing by itself: until a callback is set,
  * lines are dropped.
  *
+ * Mirrors: klog.SetLogger.
  * Threads: any thread.
  */
 #ifndef KINFORMER_LOG_H

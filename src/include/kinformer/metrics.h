@@ -5,7 +5,7 @@
  * register, to unregister or to outlive: the caller, who has the informers, says which and under
  * what name.
  *
- * Of upstream's: informer_queued_items, informer_processing_latency_seconds,
+ * Mirrors: client-go's informer metrics. Of its names: informer_queued_items, informer_processing_latency_seconds,
  * informer_store_resource_version. All others begin with kinformer_.
  *
  * Threads: any thread, while the informers are not freed.

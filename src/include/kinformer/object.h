@@ -39,7 +39,7 @@ KINF_API void kinf_object_unref_ptr(const struct kinf_object **object);
 /* Gives up the reference when the variable leaves its scope. */
 #define kinf_auto_object __attribute__((cleanup(kinf_object_unref_ptr)))
 
-/* Makes an object from the JSON text of one, as a server would send it; `kind` and `apiVersion` may
+/* Makes an object, one reference of the caller's, from the JSON text of one, as a server would send it; `kind` and `apiVersion` may
  * be there and are stripped. For tests, and for feeding a store or queue from another source.
  * Errors: KINF_ERR_PARSE (no JSON, no object, no metadata.name, a doubled or wrongly typed identity
  * field, another kind), KINF_ERR_LIMIT, KINF_ERR_NO_MEMORY. */

@@ -12,6 +12,7 @@
  * A leading dot is accepted, as in kubectl's JSONPath (".spec.nodeName"); its "$" and braces are
  * refused.
  *
+ * Mirrors: nothing; kubectl's JSONPath looks like it.
  * Threads: any thread; a path never changes.
  */
 #ifndef KINFORMER_PATH_H

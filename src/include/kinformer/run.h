@@ -1,6 +1,7 @@
 /*
  * The end of main() in a program that does nothing but wait for its handlers.
  *
+ * Mirrors: controller-runtime's signals.SetupSignalHandler.
  * Threads: one thread of the program, once at a time.
  */
 #ifndef KINFORMER_RUN_H

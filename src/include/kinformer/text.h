@@ -1,6 +1,7 @@
 /*
  * JSON to send, from a form and values: nothing that a value holds can become structure.
  *
+ * Mirrors: nothing.
  * Threads: any thread; a scratch belongs to one.
  */
 #ifndef KINFORMER_TEXT_H

@@ -3,6 +3,7 @@
  * another library. A tree costs about six times the text; the library itself never makes one of an
  * object.
  *
+ * Mirrors: unstructured.Unstructured.
  * Threads: any thread; the tree belongs to the caller.
  */
 #ifndef KINFORMER_TREE_H

@@ -1,6 +1,7 @@
 /*
  * Resource types: what the API server calls group, version, resource and kind.
  *
+ * Mirrors: schema.GroupVersionResource with schema.GroupVersionKind.
  * Threads: any thread.
  */
 #ifndef KINFORMER_TYPE_H

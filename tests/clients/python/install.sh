@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # Installs the Kubernetes client of Python into build/clients/python, from requirements.txt (made of requirements.in by
-# pip-compile --generate-hashes). A run that finds nothing changed returns at once.
+# pip-compile --generate-hashes), or what another folder's requirements.txt has. A run that finds nothing changed returns at
+# once: install.sh [FOLDER]
 set -euo pipefail
-cd "$(dirname "$0")"
+here=$(realpath "$(dirname "$0")")
+cd "${1:-$here}"
 
-to=../../../build/clients/python
-key=$(python3 --version; cat requirements.txt install.sh | sha256sum)
+to=$here/../../../build/clients/$(basename "$PWD")
+key=$(python3 --version; cat requirements.txt "$here/install.sh" | sha256sum)
 if [ -f "$to/stamp" ] && [ "$(cat "$to/stamp")" = "$key" ]; then
     exit 0
 fi

@@ -1,0 +1,13 @@
+/*
+ * What others of the library ask of an elector.
+ */
+#ifndef KINF_ELECTOR_ELECTOR_H
+#define KINF_ELECTOR_ELECTOR_H
+
+#include <kinformer/elector.h>
+
+/* When it asks the server next, by kinf__clock_now_ms(); 0: now, or it waits for an answer;
+ * KINF__NEVER_MS: it is stopped. */
+int64_t kinf__elector_due_ms(struct kinf_elector *elector);
+
+#endif

@@ -1,0 +1,78 @@
+"""Objects that are held compressed: whoever asks gets the same bytes, and the memory is a fraction."""
+
+import json
+import tempfile
+import unittest
+
+from harness import cluster, many_pods, measure, run_daemon, write_config
+from test_serve import Direct, Served, Watch, ask, body_of
+
+PODS = "/api/v1/namespaces/many-1/pods"
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+METADATA = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
+METADATA_LIST = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
+
+
+class Compressed(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        many_pods()
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        config = write_config(folder.name, "pods", store="compressed", indices=[{"name": "byPhase", "path": "status.phase"}])
+        cls.served = cls.enterClassContext(Served("--config", config, resource=()))
+        cls.direct = Direct()
+        pods = body_of(cls.direct, PODS)
+        cls.names = [pod["metadata"]["name"] for pod in pods["items"]]
+        cls.served.wait_for(PODS, pods["metadata"]["resourceVersion"])
+
+    def expect_same(self, target, accept="application/json"):
+        """The API server's bytes; a list's version is the answer's own."""
+        bodies = []
+        for where in (self.direct, self.served):
+            status, _, body = ask(where, target, headers={"Accept": accept})
+            self.assertEqual(status, 200, body[:300])
+            answer = json.loads(body)
+            if answer["kind"].endswith("List"):
+                body = body.replace(answer["metadata"]["resourceVersion"].encode(), b"", 1)
+            bodies.append(body)
+        self.assertEqual(bodies[0], bodies[1], target)
+
+    def test_lists_and_gets_are_the_servers_bytes(self):
+        self.expect_same(PODS)
+        self.expect_same(PODS + "?labelSelector=app%20in%20(billing,search)")
+        self.expect_same(PODS + "?fieldSelector=status.phase!=Failed")
+        self.expect_same(PODS, METADATA_LIST)
+        for name in self.names[:5] + self.names[-5:]:
+            self.expect_same(f"{PODS}/{name}")
+            self.expect_same(f"{PODS}/{name}", METADATA)
+
+    def test_tables_have_the_servers_rows(self):
+        rows = [[row["object"]["metadata"]["name"] for row in body_of(where, PODS, Accept=TABLE)["rows"]]
+                for where in (self.direct, self.served)]
+        self.assertEqual(rows[0], rows[1])
+        self.assertEqual(rows[0], self.names)
+
+    def test_a_watch_tells_what_changes(self):
+        pod = f"{PODS}/{self.names[-1]}"
+        version = body_of(self.served, PODS)["metadata"]["resourceVersion"]
+        with Watch(self.served, f"{PODS}?watch=1&resourceVersion={version}&labelSelector=compressed=yes") as watch:
+            cluster().kubectl("label", "pod", "-n", "many-1", self.names[-1], "compressed=yes")
+            self.addCleanup(cluster().kubectl, "label", "pod", "-n", "many-1", self.names[-1], "compressed-")
+            event = watch.next()
+        self.assertEqual(event["type"], "ADDED")
+        self.assertEqual(event["object"], body_of(self.direct, pod))
+
+    def test_memory_is_a_fraction_of_it(self):
+        plain = int(measure("--resource", "pods")[0]["stored_bytes"])
+        with tempfile.TemporaryDirectory() as folder:
+            [line] = measure("--config", write_config(folder, "pods", store="compressed"))
+        self.assertLess(int(line["stored_bytes"]) * 5, plain)
+        self.assertEqual(line["checksum"], cluster().checksum())
+        print("  " + " ".join(f"{name}={value}" for name, value in line.items()))
+
+    def test_what_it_can_be_is_said(self):
+        with tempfile.TemporaryDirectory() as folder:
+            code, _, errors = run_daemon("--config", write_config(folder, "pods", store="zipped"), "--check-config")
+        self.assertEqual(code, 2)
+        self.assertIn("store is one of plain, compressed, not 'zipped'", errors)

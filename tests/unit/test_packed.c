@@ -1,0 +1,398 @@
+/*
+ * Objects that are held compressed: whoever reads them cannot tell, but for the memory and for what is
+ * read without inflating.
+ */
+#include "object/packed.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <kinformer/selector.h>
+
+#include "base/compiler.h"
+#include "base/error.h"
+#include "base/thread.h"
+#include "unit/allocation.h"
+#include "unit/test.h"
+
+#define N_OBJECTS 120 /* of about 3 kB: more than half of them come behind the dictionary */
+
+struct fixture {
+    const struct kinf_type *type;
+    struct kinf__prune_plan *plan;
+    struct kinf__packer *packer;
+    struct test_random random;
+    size_t n_objects_before;
+};
+
+static int set_up(void **state)
+{
+    static struct fixture f;
+
+    f = (struct fixture){ .n_objects_before = kinf__object_count() };
+    f.random = test_random_init("packed");
+    *state = &f;
+    return kinf_type_intern("", "v1", "Pod", "pods", true, &f.type, NULL) < 0 ||
+                   kinf__prune_plan_new(NULL, 0, NULL, 0, &f.plan, NULL) < 0 ||
+                   kinf__packer_new(&f.packer, NULL) < 0 ||
+                   kinf__packer_keep(f.packer, "spec.nodeName", NULL) < 0 ||
+                   kinf__packer_keep(f.packer, "status.podIPs[0].ip", NULL) < 0
+               ? -1
+               : 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+
+    kinf__packer_free(f->packer);
+    kinf__prune_plan_free(f->plan);
+    assert_int_equal(kinf__object_count(), f->n_objects_before);
+    return 0;
+}
+
+/* Pods that say much the same, with something of their own; the fifth has no labels, the seventh two. */
+static void append_pod(struct fixture *f, size_t number, struct kinf__buffer *text)
+{
+    static const char *const words[] = { "region", "checkout", "metrics", "gateway", "\\u00e4\\n" };
+    int r =
+        kinf__buffer_printf(text,
+                            "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":"
+                            "\"web-%zu\",\"namespace\":\"shop\",\"uid\":\"u-%llx\","
+                            "\"resourceVersion\":\"%zu\"",
+                            number, (unsigned long long)test_random_next(&f->random), number + 100);
+
+    if (r == 0 && number % 5 != 0)
+        r = kinf__buffer_printf(text, ",\"labels\":{\"app\":\"web\",\"n\":\"%zu\"}", number % 3);
+    if (r == 0 && number % 7 == 0)
+        r = kinf__buffer_printf(text, ",\"labels\":{\"app\":\"doubled\"}");
+    if (r == 0)
+        r = kinf__buffer_printf(text, "},\"spec\":{\"nodeName\":\"node-%zu\",\"env\":[",
+                                number % 4);
+    for (size_t i = 0; r == 0 && i < 60; i++)
+        r = kinf__buffer_printf(text, "%s{\"name\":\"%s_%zu\",\"value\":\"%s-%zu\"}",
+                                i != 0 ? "," : "", words[i % KINF__ARRAY_LEN(words)], i,
+                                words[test_random_below(&f->random, KINF__ARRAY_LEN(words))],
+                                test_random_below(&f->random, 1000));
+    if (r == 0)
+        r = kinf__buffer_printf(text,
+                                "]},\"status\":{\"phase\":\"Running\",\"podIPs\":[{\"ip\":"
+                                "\"10.0.0.%zu\"}]}}",
+                                number);
+    assert_int_equal(r, 0);
+}
+
+static const struct kinf_object *decode(struct fixture *f, struct kinf__packer *packer,
+                                        struct kinf_str text)
+{
+    struct kinf__object_decoder decoder;
+    struct kinf_error err = KINF_ERROR_INIT;
+    const struct kinf_object *object = NULL;
+    size_t len;
+
+    kinf__object_decoder_init(&decoder, f->type, f->plan);
+    decoder.packer = packer;
+    if (kinf__object_decode(&decoder, text, true, &object, &len, &err) < 0)
+        fail_msg("%s", err.message);
+    kinf__object_decoder_release(&decoder);
+    assert_true(kinf__object_check(object));
+    return object;
+}
+
+/* A pod as it is, and as the packer holds it. */
+struct pair {
+    const struct kinf_object *plain, *packed;
+};
+
+static struct pair make_pair(struct fixture *f, size_t number)
+{
+    KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
+    struct pair pair;
+
+    append_pod(f, number, &text);
+    pair.plain = decode(f, NULL, kinf__buffer_str(&text));
+    pair.packed = decode(f, f->packer, kinf__buffer_str(&text));
+    return pair;
+}
+
+static void release(struct pair *pair)
+{
+    kinf_object_unref(pair->plain);
+    kinf_object_unref(pair->packed);
+}
+
+/* The first one behind the dictionary whose number has this rest by 35: there are labels or not. */
+static struct pair make_packed_pair(struct fixture *f, size_t rest)
+{
+    for (size_t number = rest;; number += 35) {
+        struct pair pair = make_pair(f, number);
+
+        if (pair.packed->is_packed)
+            return pair;
+        release(&pair);
+    }
+}
+
+typedef int get_json(const struct kinf_object *object, struct kinf_scratch *scratch,
+                     struct kinf_str *ret_text, struct kinf_error *err);
+
+static void expect_same_text(const struct pair *pair, get_json *get)
+{
+    kinf_auto_scratch struct kinf_scratch a = KINF_SCRATCH_INIT, b = KINF_SCRATCH_INIT;
+    struct kinf_str plain, packed;
+
+    assert_int_equal(get(pair->plain, &a, &plain, NULL), 0);
+    assert_int_equal(get(pair->packed, &b, &packed, NULL), 0);
+    assert_true(kinf_str_equal(plain, packed));
+}
+
+static void expect_same_values(const struct pair *pair)
+{
+    static const char *const paths[] = { "metadata.name",          "metadata.labels.app",
+                                         "metadata.labels.n",      "spec.nodeName",
+                                         "status.phase",           "status.podIPs[0].ip",
+                                         "spec.env[59].value",     "spec.nothing",
+                                         "metadata.labels.nothing" };
+
+    for (size_t i = 0; i < KINF__ARRAY_LEN(paths); i++) {
+        char a[64] = "", b[64] = "";
+
+        assert_int_equal(kinf_object_get_string(pair->plain, paths[i], a, sizeof a),
+                         kinf_object_get_string(pair->packed, paths[i], b, sizeof b));
+        assert_string_equal(a, b);
+        assert_int_equal(kinf_object_has(pair->plain, paths[i]),
+                         kinf_object_has(pair->packed, paths[i]));
+    }
+    for (size_t i = 0; i < 2; i++) {
+        static const char *const keys[] = { "app", "n" };
+        char a[64] = "", b[64] = "";
+
+        assert_int_equal(kinf_object_get_label(pair->plain, keys[i], a, sizeof a),
+                         kinf_object_get_label(pair->packed, keys[i], b, sizeof b));
+        assert_string_equal(a, b);
+    }
+}
+
+static void expect_same_selection(const struct pair *pair)
+{
+    static const char *const labels[] = { "app=web", "app=doubled", "n in (0,1)", "!app" };
+    static const char *const fields[] = { "spec.nodeName=node-1", "status.phase!=Running",
+                                          "metadata.name=web-3,spec.nodeName!=node-2",
+                                          "spec.nothing=" };
+
+    for (size_t i = 0; i < KINF__ARRAY_LEN(labels); i++) {
+        struct kinf_label_selector *selector;
+
+        assert_int_equal(kinf_label_selector_parse(labels[i], &selector, NULL), 0);
+        assert_int_equal(kinf_label_selector_matches(selector, pair->plain),
+                         kinf_label_selector_matches(selector, pair->packed));
+        kinf_label_selector_free(selector);
+    }
+    for (size_t i = 0; i < KINF__ARRAY_LEN(fields); i++) {
+        struct kinf_field_selector *selector;
+
+        assert_int_equal(kinf_field_selector_parse(fields[i], &selector, NULL), 0);
+        assert_int_equal(kinf_field_selector_matches(selector, pair->plain),
+                         kinf_field_selector_matches(selector, pair->packed));
+        kinf_field_selector_free(selector);
+    }
+}
+
+static void nobody_can_tell(void **state)
+{
+    struct fixture *f = *state;
+    size_t n_packed = 0;
+
+    for (size_t i = 0; i < N_OBJECTS; i++) {
+        struct pair pair = make_pair(f, i);
+
+        assert_string_equal(kinf_object_key(pair.plain), kinf_object_key(pair.packed));
+        assert_string_equal(kinf_object_uid(pair.plain), kinf_object_uid(pair.packed));
+        assert_string_equal(kinf_object_resource_version(pair.plain),
+                            kinf_object_resource_version(pair.packed));
+        expect_same_text(&pair, kinf_object_json);
+        expect_same_text(&pair, kinf_object_full_json);
+        expect_same_values(&pair);
+        expect_same_selection(&pair);
+        n_packed += pair.packed->is_packed;
+        release(&pair);
+    }
+    assert_in_range(n_packed, N_OBJECTS / 2, N_OBJECTS - 8);
+}
+
+/* The dictionary speaks for all of them. */
+static void memory_is_what_it_is_for(void **state)
+{
+    struct fixture *f = *state;
+    struct pair pair = make_packed_pair(f, 3);
+
+    assert_true(kinf_object_size(pair.packed) * 4 < kinf_object_size(pair.plain));
+    release(&pair);
+}
+
+static void what_does_not_become_smaller_stays(void **state)
+{
+    static const char tiny[] = "{\"metadata\":{\"name\":\"a\",\"labels\":{\"b\":\"c\"}}}";
+    struct fixture *f = *state;
+    struct pair pair = make_packed_pair(f, 3);
+    const struct kinf_object *object = decode(f, f->packer, kinf_str_from(tiny));
+
+    assert_false(object->is_packed);
+    kinf_object_unref(object);
+    release(&pair);
+}
+
+/* A relist finds it unchanged, or not: whatever the bytes that it is compressed to. */
+static void what_is_decoded_again_is_known(void **state)
+{
+    struct fixture *f = *state;
+    struct pair pair = make_packed_pair(f, 3);
+    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
+    struct kinf__object_parts parts = {
+        .type = f->type,
+        .name_space = kinf_object_namespace(pair.plain),
+        .name = kinf_str_from(kinf_object_name(pair.plain)),
+        .uid = kinf_str_from(kinf_object_uid(pair.plain)),
+        .resource_version = kinf_str_from(kinf_object_resource_version(pair.plain)),
+    };
+
+    assert_int_equal(kinf__object_body(pair.packed, &scratch, &parts.body), 0);
+    assert_true(kinf__object_equals_parts(pair.packed, &parts));
+    ((char *)parts.body.bytes)[parts.body.len - 3] ^= 1;
+    assert_false(kinf__object_equals_parts(pair.packed, &parts));
+    release(&pair);
+}
+
+/* Without memory for the text there are still its labels, and what was to be kept readable. */
+static void what_is_kept_readable_is_not_inflated(void **state)
+{
+    struct fixture *f = *state;
+    struct pair pair = make_packed_pair(f, 3);
+    struct kinf_path *kept, *other;
+    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
+    struct kinf_str text;
+    char value[32];
+
+    assert_int_equal(kinf_path_parse("spec.nodeName", &kept, NULL), 0);
+    assert_int_equal(kinf_path_parse("status.phase", &other, NULL), 0);
+    test_fail_allocation(1);
+    assert_int_equal(kinf_object_get_label(pair.packed, "app", value, sizeof value), 0);
+    assert_string_equal(value, "web");
+    assert_int_equal(kinf__object_text_for(pair.packed, kept, &scratch, &text), 0);
+    assert_true(text.len < 200);
+    assert_int_equal(kinf__object_text_for(pair.packed, other, &scratch, &text),
+                     KINF_ERR_NO_MEMORY);
+    assert_true(test_allocation_failed());
+    kinf_path_free(kept);
+    kinf_path_free(other);
+    release(&pair);
+}
+
+static void objects_outlive_their_packer(void **state)
+{
+    struct fixture *f = *state;
+    struct pair pair = make_packed_pair(f, 3);
+
+    kinf__packer_free(KINF__TAKE(f->packer));
+    expect_same_text(&pair, kinf_object_json);
+    release(&pair);
+}
+
+/* As objects of a file become those of a packer. */
+static void an_object_is_packed_again_by_another_one(void **state)
+{
+    struct fixture *f = *state;
+    struct pair pair = make_packed_pair(f, 3), again = make_packed_pair(f, 5);
+    struct kinf__packer *other;
+
+    for (size_t i = 0; i < 2; i++) {
+        struct pair *from = i == 0 ? &pair : &again; /* with labels, and without */
+        struct pair both = { .plain = from->plain };
+
+        assert_int_equal(kinf__packer_new(&other, NULL), 0);
+        assert_int_equal(kinf__packer_repack(other, from->packed, &both.packed, NULL), 0);
+        assert_false(both.packed->is_packed); /* it is of the dictionary */
+        assert_true(kinf__object_check(both.packed));
+        expect_same_text(&both, kinf_object_json);
+        expect_same_values(&both);
+        kinf_object_unref(both.packed);
+        assert_int_equal(kinf__packer_repack(f->packer, from->plain, &both.packed, NULL), 0);
+        assert_true(both.packed->is_packed);
+        expect_same_values(&both);
+        kinf_object_unref(both.packed);
+        kinf__packer_free(other);
+    }
+    release(&pair);
+    release(&again);
+}
+
+static void without_memory_nothing_is_left_behind(void **state)
+{
+    struct fixture *f = *state;
+    KINF__AUTO_BUFFER text = KINF__BUFFER_INIT;
+    struct kinf__object_decoder decoder;
+    bool has_failed = true;
+
+    append_pod(f, 3, &text);
+    for (size_t n = 1; has_failed; n++) {
+        struct kinf__packer *packer = NULL;
+        const struct kinf_object *object = NULL;
+        size_t len, n_done = 0;
+        int r;
+
+        kinf__object_decoder_init(&decoder, f->type, f->plan);
+        test_fail_allocation(n);
+        r = kinf__packer_new(&packer, NULL);
+        decoder.packer = packer;
+        for (; r == 0 && n_done < 60; n_done++) {
+            r = kinf__object_decode(&decoder, kinf__buffer_str(&text), true, &object, &len, NULL);
+            kinf_object_unref(KINF__TAKE(object));
+        }
+        has_failed = test_allocation_failed();
+        assert_int_equal(r, has_failed ? KINF_ERR_NO_MEMORY : 0);
+        kinf__object_decoder_release(&decoder);
+        kinf__packer_free(packer);
+    }
+}
+
+static void *read_often(void *ctx)
+{
+    const struct pair *pair = ctx;
+
+    for (int i = 0; i < 200; i++)
+        expect_same_text(pair, kinf_object_json);
+    return NULL;
+}
+
+/* More readers than there are contexts. */
+static void many_read_at_once(void **state)
+{
+    struct fixture *f = *state;
+    struct pair pair = make_packed_pair(f, 3);
+    pthread_t threads[8];
+
+    for (size_t i = 0; i < KINF__ARRAY_LEN(threads); i++)
+        assert_int_equal(kinf__thread_start(&threads[i], "reader", read_often, &pair, NULL), 0);
+    for (size_t i = 0; i < KINF__ARRAY_LEN(threads); i++)
+        pthread_join(threads[i], NULL);
+    release(&pair);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(nobody_can_tell),
+        TEST(memory_is_what_it_is_for),
+        TEST(what_does_not_become_smaller_stays),
+        TEST(what_is_decoded_again_is_known),
+        TEST(what_is_kept_readable_is_not_inflated),
+        TEST(objects_outlive_their_packer),
+        TEST(an_object_is_packed_again_by_another_one),
+        TEST(without_memory_nothing_is_left_behind),
+        TEST(many_read_at_once),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
