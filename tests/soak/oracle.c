@@ -530,11 +530,12 @@ static void report(void)
     history_lock();
     n_writes = history_n_writes();
     history_unlock();
-    verdict_say("{\"writes\":%llu,\"lost\":%llu,\"sessions\":%llu,\"unread\":%llu,\"terms\":%llu,"
-                "\"divergences\":%llu}",
+    verdict_say("{\"writes\":%llu,\"lost\":%llu,\"sessions\":%llu,\"unread\":%llu,"
+                "\"judged\":%llu,\"terms\":%llu,\"divergences\":%llu}",
                 (unsigned long long)n_writes, (unsigned long long)counts.n_failed,
                 (unsigned long long)counts.n_sessions, (unsigned long long)counts.n_unread,
-                (unsigned long long)leaders_n_terms(), (unsigned long long)verdict_count());
+                (unsigned long long)counts.n_judged, (unsigned long long)leaders_n_terms(),
+                (unsigned long long)verdict_count());
 }
 
 /* --- commands --- */

@@ -4,10 +4,11 @@ import subprocess
 
 import schedule
 from harness import ROOT
+from servers import ClusterServer, SimServer
 
 HEAD = """# The soak
 
-Written by `{command}`: {result}.
+Written by `{command}`: {result}{short}.
 
 | | |
 |---|---|
@@ -20,7 +21,10 @@ Written by `{command}`: {result}.
 | **events told and judged**, {n_events_second:.0f} a second | **{n_events}** |
 | lists and watches that were asked for | {n_reads} |
 | restarts of followers, kinformerd, clients | {n_restarts} |
-| writes through the sidecar, each read again there | {n_sessions}, of which {n_unread} were not answered |
+| rounds in which the server lied, too | {n_lying} |
+| writes through the sidecar, each read again there | {n_sessions} |
+| of these not answered | {n_unread} |
+| of these judged: not while the server lied, nor behind a restore | {n_judged} |
 | terms of leaders | {n_terms} |
 | longest time from a write's answer to its being told | {staleness:.1f} s |
 | **divergences** | **{n_divergences}** |
@@ -41,6 +45,7 @@ WHO = {
 }
 
 SERVERS = {"sim": "kinformer-sim", "cluster": "etcd and kube-apiserver"}
+HALTED = {"sim": SimServer.HALTED, "cluster": ClusterServer.HALTED}
 
 
 def commit():
@@ -49,23 +54,42 @@ def commit():
     return done.stdout.strip()
 
 
+def command(arguments):
+    """How it is repeated; where it left its files does not count."""
+    numbers = ((name, getattr(arguments, name)) for name in ("events", "seconds", "seed", "rate", "round", "patience"))
+    given = [f"--{name} {value:.10g}" for name, value in numbers if value]
+    given += [f"--{name} {value}" for name, value in (("server", arguments.server), ("mode", arguments.mode))]
+    return f'make soak ARGS="{" ".join(given)}"'
+
+
+def short(run):
+    """Why it is not as long as it was to be."""
+    asked = run.arguments.events
+    return f"; its time was over behind {run.n_events()} of {asked} events" if asked and run.n_events() < asked else ""
+
+
 def figures(run, problem):
     totals, seconds = run.totals, max(run.seconds, 1)
     return {
-        "result": "it diverged" if problem else "nothing diverged", "commit": commit(), "mode": run.arguments.mode,
-        "seed": run.seed, "server": SERVERS[run.arguments.server], "round": run.arguments.round, "n_rounds": len(run.rounds), "minutes": seconds / 60,
+        "command": command(run.arguments), "short": "" if problem else short(run),
+        "result": "it diverged" if problem else "nothing diverged", "commit": run.commit, "mode": run.arguments.mode,
+        "seed": run.arguments.seed, "server": SERVERS[run.arguments.server],
+        "round": run.arguments.round, "n_rounds": len(run.rounds),
+        "n_lying": sum(map(schedule.lies, run.rounds)), "minutes": seconds / 60,
         "n_writes": totals["writes"], "n_writes_second": totals["writes"] / seconds, "n_events": run.n_events(),
-        "n_events_second": run.n_events() / seconds, "n_reads": run.n_reads,
+        "n_events_second": run.n_events() / seconds, "n_reads": run.n_reads or "not counted",
         "n_restarts": sum(stream["connections"] - 1 for stream in run.streams.values()),
-        "n_sessions": totals["sessions"], "n_unread": totals["unread"], "n_terms": totals["terms"],
+        "n_sessions": totals["sessions"], "n_unread": totals["unread"], "n_judged": totals["judged"],
+        "n_terms": totals["terms"],
         "staleness": max(stream["staleness"] for stream in run.streams.values()) / 1000,
         "n_divergences": totals["divergences"]}
 
 
 def faults(run):
     lines = ["| fault | how often |", "|---|---|"]
-    of_server = (*schedule.FAULTS, *schedule.ACTS) if run.arguments.server == "sim" else schedule.CLUSTER_ACTS
-    names = (*of_server, "restore", "SIGKILL", "SIGSTOP", "reload")
+    of_server = (*schedule.FAULTS, *schedule.ACTS) if run.arguments.server == "sim" else schedule.CLUSTER_ACTS.values()
+    halts = [f"SIGSTOP of {name}" for name in HALTED[run.arguments.server]]
+    names = (*of_server, "restore", *halts, "SIGKILL", "SIGSTOP", "reload")
     lines += [f"| {name} | {run.tally[name]} |" for name in names]
     return lines
 
@@ -84,8 +108,8 @@ def clients(run):
     return lines + [f"| `{name}` | {n_starts} | {n_lines} |" for name, (n_starts, n_lines) in sorted(run.clients.items())]
 
 
-def write(path, command, run, problem):
-    text = HEAD.format(command=command, **figures(run, problem))
+def write(path, run, problem):
+    text = HEAD.format(**figures(run, problem))
     text += "\n".join(["## Faults", "", *faults(run), "", "## Followers", "", *streams(run), "", *clients(run), ""])
     if problem:
         text += f"\n## What diverged\n\n```\n{problem}\n```\n"

@@ -14,9 +14,10 @@ Step = collections.namedtuple("Step", "at what name detail")
 RESOURCES = ("pods", "deployments", "widgets", "leases", "*")
 READS = ("list,watch,watchlist", "watch,watchlist", "list")
 
-# What a server sends that is not so: nobody can tell, until it is listed again. These rounds end with a list, and what
-# was told as deleted meanwhile is no divergence.
+# What a server sends that is not so: nobody can tell, until it is listed again. These rounds end with a list; what was
+# told as deleted meanwhile is no divergence, and no read by the sidecar is judged. So most rounds have none of them.
 LIES = ("empty", "grow", "flip")
+LYING_ROUNDS = 0.25
 
 
 def place(chance):
@@ -56,23 +57,36 @@ def fault_line(kind, chance):
 
 FAULTS = ("code", "login", "hang", "refuse", "reset", "cut", "close", "truncate", "stall", "drip", "flip", "gzip", "empty",
           "grow", "twice", "error", "bookmark", "refused-write", "lost-answer", "lost-request")
+TRUTHFUL = tuple(name for name in FAULTS if name not in LIES)
 ACTS = ("drop", "expire", "rotate")
 
-CLUSTER_ACTS = ("crash", "restart", "compact", "withdraw")
+# By what servers.py calls them: as the report does.
+CLUSTER_ACTS = {"crash": "kube-apiserver killed by SIGKILL, and started", "crash_etcd": "etcd killed by SIGKILL, and started",
+                "restart": "kube-apiserver ended by SIGTERM, and started", "compact": "etcd compacted",
+                "withdraw": "the followers' rights withdrawn, until the next quiet",
+                "change_versions": "the versions of the custom resource changed",
+                "rotate": "certificates of kube-apiserver and of the followers changed"}
 
 # A watch that goes on meets no fault: by these everybody asks again.
 ASK_AGAIN = {**dict.fromkeys(FAULTS, "drop"),
              **dict.fromkeys(("refuse", "gzip", "empty", "grow", "drip", "truncate"), "expire")}
 
 
-def draw_steps(chance, seconds, parts):
+def draw_time(chance, seconds):
+    return round(chance.uniform(0, seconds * 0.8), 2)
+
+
+def fault_steps(chance, at, kind):
+    """The fault, and that everybody asks again."""
+    return [Step(at, "fault", kind, fault_line(kind, chance)), Step(round(at + 0.1, 2), "act", ASK_AGAIN[kind], "")]
+
+
+def draw_steps(chance, seconds, parts, faults):
     """One or two; `parts`: who can be killed and halted."""
-    at = round(chance.uniform(0, seconds * 0.8), 2)
+    at = draw_time(chance, seconds)
     what = chance.choices(("fault", "kill", "halt", "reload", "act"), (60, 14, 12, 4, 10))[0]
     if what == "fault":
-        kind = chance.choice(FAULTS)
-        steps = [Step(at, what, kind, fault_line(kind, chance))]
-        return steps + [Step(round(at + 0.1, 2), "act", ASK_AGAIN[kind], "")] * (chance.random() < 0.5)
+        return fault_steps(chance, at, chance.choice(faults))[:chance.randint(1, 2)]
     if what == "act":
         return [Step(at, what, chance.choice(ACTS), "")]
     if what == "reload":
@@ -81,12 +95,12 @@ def draw_steps(chance, seconds, parts):
     return [Step(at, what, chance.choice(victims), round(chance.uniform(0.1, 4), 2))]
 
 
-def draw_cluster_steps(chance, seconds, parts):
-    """The same for a real server."""
-    at = round(chance.uniform(0, seconds * 0.8), 2)
+def draw_cluster_steps(chance, seconds, parts, _):
+    """The same for a real server, which has no faults on demand."""
+    at = draw_time(chance, seconds)
     what = chance.choices(("kill", "halt", "reload", "act"), (25, 35, 10, 30))[0]
     if what == "act":
-        return [Step(at, what, chance.choice(CLUSTER_ACTS), "")]
+        return [Step(at, what, chance.choice(tuple(CLUSTER_ACTS)), "")]
     if what == "reload":
         return [Step(at, what, "kinformerd", "")]
     victims = [*parts, "server", "etcd"] if what == "halt" else parts
@@ -96,12 +110,28 @@ def draw_cluster_steps(chance, seconds, parts):
 def draw_round(seed, number, seconds, parts, server="sim"):
     chance = random.Random(f"{seed}/{number}")
     draw, most = (draw_steps, 4 + int(seconds)) if server == "sim" else (draw_cluster_steps, 4 + int(seconds) // 3)
-    steps = []
+    steps, faults = [], FAULTS if chance.random() < LYING_ROUNDS else TRUTHFUL
     for _ in range(chance.randint(3, most)):
-        steps += draw(chance, seconds, parts)
+        steps += draw(chance, seconds, parts, faults)
     if chance.random() < 0.15:
         steps.append(Step(round(seconds * 0.5, 2), "restore", "server", ""))
     return sorted(steps)
+
+
+def draw_tour(seed, seconds, parts):
+    """Three short rounds in which each kind comes; in the last one the server lies, and goes back in time."""
+    chance, rounds = random.Random(seed), []
+    for kinds in (TRUTHFUL[::2], TRUTHFUL[1::2], LIES):
+        steps = [Step(draw_time(chance, seconds), "act", name, "") for name in ACTS]
+        for kind in kinds:
+            steps += fault_steps(chance, draw_time(chance, seconds), kind)
+        for what in ("kill", "halt"):
+            steps += [Step(draw_time(chance, seconds), what, name, 1) for name in ("kinformerd", chance.choice(parts))]
+        rounds.append(steps)
+    rounds[0].append(Step(draw_time(chance, seconds), "halt", "server", 1))
+    rounds[1].append(Step(draw_time(chance, seconds), "reload", "kinformerd", ""))
+    rounds[2].append(Step(round(seconds * 0.5, 2), "restore", "server", ""))
+    return [sorted(steps) for steps in rounds]
 
 
 def lies(steps):

@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 
+import schedule
 from harness import Cluster, wait_until
 from sim import Sim
 
@@ -90,19 +91,23 @@ class SimServer:
 
 
 class ClusterServer:
-    """etcd and kube-apiserver. Followers are a user whose rights can be withdrawn; the oracle is the admin."""
+    """etcd and kube-apiserver. Followers are a user whose rights can be withdrawn, and whose certificate changes; the
+    oracle is the admin."""
 
     HALTED = ("server", "etcd")
     BINDING = json.dumps({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "soak"},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
-        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "kinformer"}]})
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "user"}]})
+    SCHEMA = {"openAPIV3Schema": {"type": "object", "properties": {"spec": {
+        "type": "object", "x-kubernetes-preserve-unknown-fields": True}}}}
 
     def __init__(self, *_):
         self.cluster = Cluster()
         self.tally = collections.Counter()
         self.n_reads = 0
-        self.kubeconfig = self.cluster.kubeconfig("kinformer")
+        self.kubeconfig = self.cluster.kubeconfig("user-files")
+        self.is_stored_old = False  # widgets, as v1beta1
         self.cluster.kubectl("create", "-f", WIDGETS)
         self.cluster.kubectl("wait", "--for=condition=Established", "crd/widgets.soak.kinformer.dev")
         self.is_granted = False
@@ -123,14 +128,29 @@ class ClusterServer:
 
     def act(self, name):
         getattr(self, name)()
-        self.tally[name] += 1
+        self.tally[schedule.CLUSTER_ACTS[name]] += 1
 
     def crash(self):
         self.cluster.run_script("kill-apiserver")
         self.cluster.run_script("start-apiserver")
 
+    def crash_etcd(self):
+        self.cluster.run_script("kill-etcd")
+        self.cluster.run_script("start-etcd")
+
     def restart(self):
         self.cluster.run_script("restart-apiserver")
+
+    def rotate(self):
+        self.cluster.run_script("rotate")
+
+    def change_versions(self):
+        """Widgets are served as v1beta1, too, and stored as that or as v1 in turn, which ends their watches."""
+        self.is_stored_old = not self.is_stored_old
+        versions = [{"name": name, "served": True, "storage": (name == "v1") != self.is_stored_old, "schema": self.SCHEMA}
+                    for name in ("v1", "v1beta1")]
+        self.cluster.kubectl("patch", "crd", "widgets.soak.kinformer.dev", "--type", "merge", "-p",
+                             json.dumps({"spec": {"versions": versions}}))
 
     def compact(self):
         self.cluster.loader("compact")
@@ -146,7 +166,7 @@ class ClusterServer:
         if not self.is_granted:
             self.cluster.kubectl("create", "-f", "-", stdin=self.BINDING)
         self.is_granted = True
-        wait_until(lambda: self.cluster.try_kubectl("auth", "can-i", "list", "pods", "-A", "--as", "kinformer"), "rights")
+        wait_until(lambda: self.cluster.try_kubectl("auth", "can-i", "list", "pods", "-A", "--as", "user"), "rights")
 
     def back_up(self):
         self.cluster.run_script("checkpoint")

@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 """The soak: writers, followers of every kind, every fault, and an oracle that knows what each must be told.
 
-    soak.py [--events N | --seconds N] [--seed N] [--rate N] [--round SECONDS] [--mode release|asan] [--report FILE]
+    soak.py [--events N] [--seconds N] [--seed N] [--rate N] [--round SECONDS] [--mode release|asan] [--report FILE]
             [--schedule FILE] [--keep FOLDER] [--no-clients] [--server sim|cluster]
 
 Rounds of changes and faults (schedule.py), each followed by quiet in which everybody must come to what the server has.
-Ends after so many events told by followers and judged, or so much time. At a divergence it prints seed and round, and
-looks for the shortest schedule that shows it, which --schedule repeats. The exit status is 0 without any.
+Ends after so many events told by followers and judged, or so much time, whichever is first. At a divergence it prints
+seed and round, and looks for the shortest schedule that shows it, which --schedule repeats. The exit status is 0 without
+any.
 
-kinformer-sim is the server, or a real one, which has other faults (servers.py). The oracle (oracle.c) writes and judges; followers are follower.c in several modes,
-kinformerd with its sidecar, and clients of that. docs/testing.md says what is promised where.
+kinformer-sim is the server, or a real one, which has other faults (servers.py). The oracle (oracle.c) writes and judges;
+followers are follower.c in several modes, kinformerd with its sidecar, and clients of that. docs/testing.md says what is
+promised where.
 """
 
 import argparse
@@ -19,7 +21,6 @@ import json
 import os
 import random
 import re
-import shlex
 import signal
 import socket
 import subprocess
@@ -32,13 +33,15 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "integration"))
 
 import clients  # pylint: disable=wrong-import-position
+import report  # pylint: disable=wrong-import-position
 import schedule  # pylint: disable=wrong-import-position
 from harness import ROOT, daemon_path  # pylint: disable=wrong-import-position
 from servers import ClusterServer, SimServer  # pylint: disable=wrong-import-position
 
 ANSWER_SECONDS = 900
 MODES = ("by-key", "in-order", "coalesce", "namespaces", "shard-0-2", "shard-1-2")
-PARTS = (*MODES, "controller-a", "controller-b", "kinformerd", "watcher", *clients.NAMES)
+WATCHING = ("watcher", *clients.NAMES)  # the sidecar
+PARTS = (*MODES, "controller-a", "controller-b", "kinformerd", *WATCHING)
 TYPES = ("pods", "deployments.apps", "widgets.soak.kinformer.dev", "leases.coordination.k8s.io")
 
 # What a process may have more than at the first quiet: connections that are about to be closed.
@@ -201,15 +204,15 @@ class Client(Part):
 class Cast:
     """All parts of one run."""
 
-    def __init__(self, folder, arguments, seed, server, defect=None):
+    def __init__(self, folder, arguments, server):
         self.folder, self.mode, self.server = folder, arguments.mode, server
         self.port = free_port()
-        self.oracle = Oracle(folder, arguments.mode, "--seed", str(seed), *server.oracle_arguments, "--sidecar",
+        self.oracle = Oracle(folder, arguments.mode, "--seed", str(arguments.seed), *server.oracle_arguments, "--sidecar",
                              f"http://127.0.0.1:{self.port}")
         self.n_reloads = 0
         self.parts = {}
         try:
-            self.add_followers(defect)
+            self.add_followers(arguments.defect)
             self.add_sidecar()
             self.add_clients(clients.NAMES if arguments.clients else ())
         except BaseException:
@@ -339,14 +342,23 @@ class Round:
             self.cast.reload()
             self.server.tally["reload"] += 1
         elif step.what == "kill":
-            self.go_on([step.name])
-            self.cast.parts[step.name].kill()
-            self.killed[step.name] = time.monotonic() + step.detail / 4
-            self.server.tally["SIGKILL"] += 1
+            self.kill(step.name, time.monotonic() + step.detail / 4)
         else:
             self.signal(step.name, signal.SIGSTOP)
             self.halted[step.name] = time.monotonic() + step.detail
-            self.server.tally["SIGSTOP"] += 1
+            self.server.tally["SIGSTOP" if step.name in self.cast.parts else f"SIGSTOP of {step.name}"] += 1
+
+    def kill(self, name, until):
+        """A sidecar that was killed about a restore cannot tell that a client's version was undone: whoever watches it
+        is started anew, too, as docs/limits.md says."""
+        is_undone = name == "kinformerd" and any(step.what == "restore" for step in self.steps)
+        for victim in (name, *(WATCHING if is_undone else ())):
+            if victim in self.killed or victim not in self.cast.parts:
+                continue
+            self.go_on([victim])
+            self.cast.parts[victim].kill()
+            self.killed[victim] = until
+            self.server.tally["SIGKILL"] += 1
 
     def restore(self):
         self.oracle.tell("restoring")
@@ -417,8 +429,9 @@ class Round:
 
 
 class Run:
-    def __init__(self, arguments, seed, defect=None):
-        self.arguments, self.seed, self.defect = arguments, seed, defect
+    def __init__(self, arguments):
+        self.arguments = arguments
+        self.commit = report.commit()
         self.rounds = []  # that were begun
         self.totals = {}
         self.streams = {}
@@ -433,9 +446,9 @@ class Run:
         with tempfile.TemporaryDirectory(prefix="kinformer-soak-") as folder:
             if self.arguments.keep:
                 folder = tempfile.mkdtemp(dir=self.arguments.keep)
-            server = SERVERS[self.arguments.server](folder, self.arguments.mode, self.seed)
+            server = SERVERS[self.arguments.server](folder, self.arguments.mode, self.arguments.seed)
             try:
-                cast = Cast(folder, self.arguments, self.seed, server, self.defect)
+                cast = Cast(folder, self.arguments, server)
                 try:
                     return self.follow(cast, rounds)
                 finally:
@@ -468,30 +481,28 @@ class Run:
 
 
 def is_over(arguments, run, began):
-    if arguments.events:
-        return run.n_events() >= arguments.events
-    return time.monotonic() - began >= arguments.seconds
+    has_all = arguments.events is not None and run.n_events() >= arguments.events
+    return has_all or (arguments.seconds is not None and time.monotonic() - began >= arguments.seconds)
 
 
-def soak(arguments, seed):
+def soak(arguments):
     """The run, and how it diverged, if it did."""
-    run, began = Run(arguments, seed, arguments.defect), time.monotonic()
+    run, began = Run(arguments), time.monotonic()
     given = schedule.read(arguments.schedule) if arguments.schedule else None
 
     def rounds(number):
         if given is not None:
             return given[number] if number < len(given) else None
         return None if is_over(arguments, run, began) else \
-            schedule.draw_round(seed, number, arguments.round, PARTS, arguments.server)
+            schedule.draw_round(arguments.seed, number, arguments.round, PARTS, arguments.server)
     return run, run.run(rounds)
 
 
-def shrink(arguments, seed, steps):
+def shrink(arguments, steps):
     """The shortest schedule of one round that diverges; what does so only now and then is given three tries."""
     def fails(shorter):
         for _ in range(3):
-            problem = Run(arguments, seed, arguments.defect).run(
-                lambda number: shorter if number == 0 else None)
+            problem = Run(arguments).run(lambda number: shorter if number == 0 else None)
             if problem:
                 print(f"{len(shorter)} steps show it", flush=True)
                 return True
@@ -499,13 +510,13 @@ def shrink(arguments, seed, steps):
     return schedule.shorten(steps, fails) if fails(steps) else None
 
 
-def tell_divergence(arguments, seed, run, problem):
-    print(f"DIVERGED: seed {seed}, round {len(run.rounds) - 1}\n{problem}")
+def tell_divergence(arguments, run, problem):
+    print(f"DIVERGED: seed {arguments.seed}, round {len(run.rounds) - 1}\n{problem}", flush=True)
     for step in run.rounds[-1]:
         print("  ", *step)
     if not arguments.shrink:
         return
-    steps = shrink(arguments, seed, run.rounds[-1])
+    steps = shrink(arguments, run.rounds[-1])
     if steps is None:
         print("the round alone does not show it")
         return
@@ -518,7 +529,7 @@ def tell_divergence(arguments, seed, run, problem):
 def parse(argv):
     parser = argparse.ArgumentParser(description="writers, followers, faults, and an oracle")
     parser.add_argument("--events", type=int, help="how many, told by followers and judged")
-    parser.add_argument("--seconds", type=float, default=120, help="the time, without --events [120]")
+    parser.add_argument("--seconds", type=float, help="the longest time [without --events 120]")
     parser.add_argument("--seed", type=int, help="of all that is drawn [drawn]")
     parser.add_argument("--rate", type=int, default=0, help="writes a second, at the most [as many as can be]")
     parser.add_argument("--round", type=float, default=20, help="seconds of a round [20]")
@@ -532,19 +543,22 @@ def parse(argv):
     parser.add_argument("--clients", action=argparse.BooleanOptionalAction, default=True,
                         help="kubectl, client-go and the Python client, too, where they are")
     parser.add_argument("--defect", help="of follower.c, for the follower in-order")
-    return parser.parse_args(argv)
+    arguments = parser.parse_args(argv)
+    if arguments.events is None and arguments.seconds is None:
+        arguments.seconds = 120.0
+    if arguments.seed is None:
+        arguments.seed = random.SystemRandom().randrange(1 << 31)
+    return arguments
 
 
 def main(argv):
     arguments = parse(argv)
-    seed = arguments.seed if arguments.seed is not None else random.SystemRandom().randrange(1 << 31)
-    print(f"seed {seed}", flush=True)
-    run, problem = soak(arguments, seed)
-    if problem:
-        tell_divergence(arguments, seed, run, problem)
+    print(f"seed {arguments.seed}", flush=True)
+    run, problem = soak(arguments)
     if arguments.report:
-        import report  # pylint: disable=import-outside-toplevel
-        report.write(arguments.report, "make soak " + shlex.quote("ARGS=" + " ".join(argv)), run, problem)
+        report.write(arguments.report, run, problem)
+    if problem:
+        tell_divergence(arguments, run, problem)
     print(run.totals, dict(run.tally))
     return 1 if problem else 0
 

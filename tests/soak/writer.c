@@ -19,7 +19,7 @@
 #define PODS              0 /* in soak_types */
 #define PAD_MAX           600
 #define RETRY_NS          20000000
-#define SETTLE_NS         300000000
+#define SETTLE_NS         999000000
 #define SESSION_TIMEOUT_S 30L
 
 struct answer {
@@ -46,7 +46,7 @@ static struct writer_options options;
 static struct writer writers[N_WRITERS];
 static struct site lists[2]; /* of the server, of the sidecar */
 static atomic_bool are_sessions_judged = true;
-static _Atomic(uint64_t) n_failed, n_sessions, n_unread;
+static _Atomic(uint64_t) n_failed, n_sessions, n_unread, n_judged;
 
 /* Who may write: `n_busy` do. */
 static pthread_mutex_t pace_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -197,6 +197,14 @@ static void write_body(struct writer *writer, uint64_t id, bool is_new, char *bu
 
 /* --- one write --- */
 
+/* The object is not there; a 404 without details says that of the path, and nothing of the object. */
+static bool is_not_found(const struct answer *answer)
+{
+    struct kinf_str details;
+
+    return answer->status == 404 && text_member(body_of(answer), "details", &details);
+}
+
 /* Whether it is known now how the object is. A write to one that is being deleted may end it, whatever
  * the answer says: `is_read` is what believes all of them. */
 static bool note(uint64_t id, const struct answer *answer, bool is_deletion, bool is_read)
@@ -204,7 +212,7 @@ static bool note(uint64_t id, const struct answer *answer, bool is_deletion, boo
     struct version version = { 0, 0, 0 };
     struct identity identity;
     bool has_object = text_read_object(body_of(answer), &version, &identity);
-    bool is_gone = answer->status == 404 || (is_deletion && answer->status == 200);
+    bool is_gone = is_not_found(answer) || (is_deletion && answer->status == 200);
 
     if (!is_gone && (!has_object || (answer->status != 200 && answer->status != 201) ||
                      (identity.is_being_deleted && !is_read)))
@@ -263,6 +271,7 @@ static void read_session(struct writer *writer, uint64_t id)
     is_right = live == NULL
                    ? answer->status == 404
                    : answer->status == 200 && memcmp(&live->version, &version, sizeof version) == 0;
+    n_judged += are_sessions_judged;
     if (!is_right && are_sessions_judged)
         verdict_diverges("session", "%s: written at %llu, answered %ld at %llu", soak_describe(id),
                          (unsigned long long)(live != NULL ? live->version.rv : 0), answer->status,
@@ -411,7 +420,7 @@ void writers_judge_sessions(bool are_judged)
 
 struct writer_counts writers_counts(void)
 {
-    return (struct writer_counts){ n_failed, n_sessions, n_unread };
+    return (struct writer_counts){ n_failed, n_sessions, n_unread, n_judged };
 }
 
 bool writers_list(bool by_sidecar, const char *target, writers_item_cb *callback, void *ctx)

@@ -41,6 +41,7 @@ struct writer_counts {
     uint64_t n_failed;   /* writes whose answer was lost or refused, and read again */
     uint64_t n_sessions; /* reads through the sidecar behind a write through it */
     uint64_t n_unread;   /* of these: that it did not answer */
+    uint64_t n_judged;   /* of these: whose answer was judged */
 };
 struct writer_counts writers_counts(void);
 
