@@ -113,13 +113,13 @@ def draw_round(seed, number, seconds, parts, server="sim"):
     steps, faults = [], FAULTS if chance.random() < LYING_ROUNDS else TRUTHFUL
     for _ in range(chance.randint(3, most)):
         steps += draw(chance, seconds, parts, faults)
-    if chance.random() < 0.15:
+    if faults is TRUTHFUL and chance.random() < 0.2:
         steps.append(Step(round(seconds * 0.5, 2), "restore", "server", ""))
     return sorted(steps)
 
 
 def draw_tour(seed, seconds, parts):
-    """Three short rounds in which each kind comes; in the last one the server lies, and goes back in time."""
+    """Three short rounds in which each kind comes; in the last one the server lies."""
     chance, rounds = random.Random(seed), []
     for kinds in (TRUTHFUL[::2], TRUTHFUL[1::2], LIES):
         steps = [Step(draw_time(chance, seconds), "act", name, "") for name in ACTS]
@@ -129,8 +129,8 @@ def draw_tour(seed, seconds, parts):
             steps += [Step(draw_time(chance, seconds), what, name, 1) for name in ("kinformerd", chance.choice(parts))]
         rounds.append(steps)
     rounds[0].append(Step(draw_time(chance, seconds), "halt", "server", 1))
-    rounds[1].append(Step(draw_time(chance, seconds), "reload", "kinformerd", ""))
-    rounds[2].append(Step(round(seconds * 0.5, 2), "restore", "server", ""))
+    rounds[1].append(Step(round(seconds * 0.5, 2), "restore", "server", ""))
+    rounds[2].append(Step(draw_time(chance, seconds), "reload", "kinformerd", ""))
     return [sorted(steps) for steps in rounds]
 
 
