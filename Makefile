@@ -85,6 +85,9 @@ FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
 FUZZ_AID_SRC := tests/fuzz/fuzz.c $(if $(filter fuzz,$(MODE)),,tests/fuzz/replay.c)
 # A plugin of the daemon links what it needs itself, and is built where that is.
 NATS_SRC := $(if $(shell $(PKG_CONFIG) --exists libnats && echo yes),$(wildcard plugins/nats/*.c))
+# The soak's followers, and the oracle, which shares nothing with what it judges.
+SOAK_ORACLE_SRC := $(addprefix tests/soak/,oracle.c stream.c leaders.c writer.c history.c text.c verdict.c)
+SOAK_FOLLOWER_SRC := $(addprefix tests/soak/,follower.c controller.c link.c history.c text.c)
 EXAMPLE_DIRS := $(patsubst examples/%/main.c,%,$(wildcard examples/*/main.c))
 BENCH_SRC := $(wildcard bench/bench_*.c)
 BENCH_AID_SRC := $(filter-out $(BENCH_SRC),$(wildcard bench/*.c))
@@ -107,6 +110,7 @@ ifeq ($(MODE),tsan)
 TESTS := $(filter-out $(addprefix $(BUILD)/tests/test_,$(ONE_THREAD_TESTS)),$(TESTS))
 endif
 FUZZERS := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(FUZZ_SRC))
+SOAKS := $(BUILD)/soak/oracle $(BUILD)/soak/follower
 BENCHES := $(patsubst bench/%.c,$(BUILD)/bench/%,$(BENCH_SRC))
 PLUGINS := $(if $(NATS_SRC),$(BUILD)/plugins/kinformer-nats.so)
 EXAMPLES := $(addprefix $(BUILD)/examples/,$(EXAMPLE_DIRS)) \
@@ -127,7 +131,8 @@ REPLAY := $(BUILD)/replay/kinf-replay
 # --- build -----------------------------------------------------------------------------------------
 
 .DEFAULT_GOAL := all
-.PHONY: help all man deps run image test linear mutate coverage test-clients unit build-tests lint lint-but-tidy check-layers check-parity docs check-docs docs-pictures try-tutorial check-symbols \
+.PHONY: help all man deps run image test soak linear mutate coverage test-clients unit build-tests lint lint-but-tidy check-layers check-parity docs check-docs docs-pictures try-tutorial check-symbols \
+.PHONY: help all man deps run image test soak test-clients unit build-tests lint lint-but-tidy check-layers check-parity docs check-docs docs-pictures try-tutorial check-symbols \
         check-headers check-abi update-abi check-consumer check-format thread-safety tidy format fuzz fuzz-corpus bench run-benches install \
         install-man uninstall dist deb clean compile_commands.json FORCE
 
@@ -269,6 +274,16 @@ $(BUILD)/oracle/%: $(BUILD)/tests/oracle/%.o $(call objects,tests/unit/json_corp
 	$(SAY) "  LD      $@"
 	$(Q)$(CC) $(KINF_LDFLAGS) $(filter %.o,$^) $(STATIC) $(KINF_LIBS) $(TEST_LIBS) -o $@
 
+$(BUILD)/soak/oracle: $(call objects,$(SOAK_ORACLE_SRC))
+	@mkdir -p $(@D)
+	$(SAY) "  LD      $@"
+	$(Q)$(CC) $(KINF_LDFLAGS) $^ $(shell $(PKG_CONFIG) --libs libcurl) -o $@
+
+$(BUILD)/soak/follower: $(call objects,$(SOAK_FOLLOWER_SRC)) $(STATIC)
+	@mkdir -p $(@D)
+	$(SAY) "  LD      $@"
+	$(Q)$(CC) $(KINF_LDFLAGS) $^ $(KINF_LIBS) -o $@
+
 # In one step: the object's folder would have the program's name.
 $(BUILD)/examples/%: examples/%/main.c $(STATIC)
 	@mkdir -p $(@D)
@@ -292,7 +307,7 @@ $(BUILD)/examples/tested-%: examples/tested-%/main.c $(TESTING) $(STATIC)
 
 # --- tests -----------------------------------------------------------------------------------------
 
-build-tests: $(TESTS) $(REPLAY)
+build-tests: $(TESTS) $(REPLAY) $(SOAKS)
 
 # One module's tests in one mode: make unit T=indexer MODE=asan
 unit: $(if $(T),$(BUILD)/tests/test_$(T),$(TESTS)) ## build and run the unit tests of this MODE (T=name for one)
@@ -337,6 +352,12 @@ coverage: ## run the unit tests, and programs on kinformer-sim, and write what o
 	-@KINF_TEST_SERVER=sim KINF_TEST_BUILD=coverage python3 -B tests/integration/run.py $(addprefix test_,$(COVERAGE_MODULES))
 	@gcovr --root . --filter src/ --exclude-unreachable-branches --json build/coverage/gcovr.json build/coverage/src
 	@scripts/coverage.py < build/coverage/gcovr.json > tests/COVERAGE.md
+
+soak: ## random writes, faults and restarts for a while, judged by an oracle (ARGS="--events 10000000", see tests/soak/soak.py)
+	@scripts/install-deps.sh build
+	@$(MAKE) --no-print-directory -s MODE=release build/release/bin/kinformerd build/release/bin/kinformer-sim \
+	  build/release/soak/oracle build/release/soak/follower
+	@python3 -B tests/soak/soak.py $(ARGS)
 
 test-clients: ## what others see of the daemon, on a real cluster: clients in five languages, the status page and the documents in Chromium
 	@scripts/install-deps.sh build test clients
@@ -409,8 +430,8 @@ lint-but-tidy:
 	@scripts/install-deps.sh build test lint
 	@$(MAKE) --no-print-directory check-format check-layers check-parity check-docs check-headers thread-safety check-symbols check-abi check-consumer
 
-C_FILES = $(wildcard src/*/*.c tests/unit/*.c tests/unit/*.cpp tests/unit/plugins/*.c tests/oracle/*.c tests/replay/*.c tests/fuzz/*.c bench/*.c examples/*/*.c plugins/*/*.c)
-H_FILES = $(wildcard src/*/*.h src/include/kinformer/*.h src/include/kinformer/*.hpp tests/unit/*.h tests/unit/plugins/*.h tests/replay/*.h tests/fuzz/*.h bench/*.h plugins/*/*.h)
+C_FILES = $(wildcard src/*/*.c tests/unit/*.c tests/unit/*.cpp tests/unit/plugins/*.c tests/oracle/*.c tests/replay/*.c tests/soak/*.c tests/fuzz/*.c bench/*.c examples/*/*.c plugins/*/*.c)
+H_FILES = $(wildcard src/*/*.h src/include/kinformer/*.h src/include/kinformer/*.hpp tests/unit/*.h tests/unit/plugins/*.h tests/replay/*.h tests/soak/*.h tests/fuzz/*.h bench/*.h plugins/*/*.h)
 
 check-format:
 	@clang-format --dry-run -Werror $(C_FILES) $(H_FILES) && echo "check-format: ok"

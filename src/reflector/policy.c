@@ -650,6 +650,15 @@ bool kinf__policy_is_confirmed(const struct kinf__policy *policy)
     return !policy->is_unconfirmed;
 }
 
+/* How long an answer may take that is to be not older than this version. */
+static int64_t head_timeout(const struct kinf__policy *policy, const char *rv)
+{
+    int64_t timeout_ms = policy->options.silent_after_ms / 2;
+
+    return rv[0] != '\0' && timeout_ms < KINF__POLICY_FUTURE_MS ? KINF__POLICY_FUTURE_MS
+                                                                : timeout_ms;
+}
+
 static void next_list(struct kinf__policy *policy, struct kinf__policy_action *action)
 {
     if (policy->list.kind == KINF__POLICY_UNDECIDED)
@@ -661,7 +670,7 @@ static void next_list(struct kinf__policy *policy, struct kinf__policy_action *a
     action->list_rv = policy->list.rv;
     action->limit = limit_of_list(policy);
     action->is_extra = policy->list.is_extra;
-    action->head_timeout_ms = policy->options.silent_after_ms / 2;
+    action->head_timeout_ms = head_timeout(policy, action->rv);
     action->idle_timeout_ms = policy->options.silent_after_ms / 2;
 }
 
@@ -689,7 +698,7 @@ static void next_watch(struct kinf__policy *policy, uint64_t random,
     if (is_watch && policy->is_unconfirmed)
         action->timeout_s = KINF__POLICY_CONFIRM_S;
     policy->watch = (struct kinf__policy_watch){ .timeout_ms = action->timeout_s * 1000 };
-    action->head_timeout_ms = policy->options.silent_after_ms / 2;
+    action->head_timeout_ms = head_timeout(policy, is_watch ? "" : action->rv);
     action->total_timeout_ms = policy->watch.timeout_ms + action->head_timeout_ms;
     action->idle_timeout_ms =
         silent_ms - jitter_ms + (int64_t)((uint32_t)random % (uint64_t)(2 * jitter_ms + 1));

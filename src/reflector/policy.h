@@ -34,6 +34,8 @@
  * KINF__POLICY_UNSUPPORTED_MS, since servers are upgraded under running clients.
  *
  * A version that the server cannot serve (Expired, too large, malformed) leads to the newest state.
+ * For one of its future it waits three seconds before it says so: the answer is given longer, or a
+ * restored server that nobody writes would never be heard.
  *
  * Watches start at the last version. A clean end or silence leads to the next watch at once; one
  * that ended within KINF__POLICY_SHORT_WATCH_MS and brought no newer version counts as failed.
@@ -120,6 +122,7 @@
 #define KINF__POLICY_MAX_404        2
 #define KINF__POLICY_ASK_MS         600000
 #define KINF__POLICY_VERIFY_MS      10000 /* for each answer, at most */
+#define KINF__POLICY_FUTURE_MS      5000  /* for an answer about a version, at least */
 #define KINF__POLICY_MAX_UNVERIFIED 3
 #define KINF__POLICY_CONFIRM_S      1
 #define KINF__POLICY_AT_ONCE        4

@@ -15,6 +15,9 @@ usage: cluster.sh COMMAND DIR
   restart-apiserver  end the apiserver and start it again: same port, same data
   kill-apiserver     kill the apiserver as a crash would
   start-apiserver    start it again after kill-apiserver
+  kill-etcd, start-etcd  the same of etcd; the apiserver goes on without it
+  rotate             new certificates for the apiserver, which takes them by itself, and for user.kubeconfig's user,
+                     in the same files
   checkpoint         keep a copy of etcd's data (stops and starts both)
   rollback           go back to that copy, as a restore from a backup does: resourceVersions repeat
   status             say what runs; 0 when both do
@@ -292,6 +295,16 @@ start_apiserver_again()
     echo "ready after $((SECONDS - began)) s: $server"
 }
 
+start_etcd_again()
+{
+    alive kube-apiserver || fail "no cluster runs in $dir"
+    ! alive etcd || fail "etcd runs already"
+    guard_start
+    start_etcd "$etcd" "$etcd_peer"
+    wait_ready || exit 1
+    start_succeeded
+}
+
 restart_both()
 {
     start_etcd "$etcd" "$etcd_peer"
@@ -359,6 +372,9 @@ restart-apiserver)
     ;;
 kill-apiserver) end kube-apiserver 0 ;;
 start-apiserver) start_apiserver_again ;;
+kill-etcd) end etcd 0 ;;
+start-etcd) start_etcd_again ;;
+rotate) renew_certificates &>"$dir/openssl.log" ;;
 checkpoint) checkpoint ;;
 rollback) rollback ;;
 status) status ;;

@@ -65,6 +65,20 @@ make_certificates()
     openssl pkey -in "$dir/pki/service-account.key" -pubout -out "$dir/pki/service-account.pub"
 }
 
+# Each pair is made beside the one in use, which is then replaced in a moment.
+renew()
+{
+    issue "$1.new" "$2" "$3" '1 day ago' '3650 days'
+    mv "$dir/pki/$1.new.key" "$dir/pki/$1.key"
+    mv "$dir/pki/$1.new.crt" "$dir/pki/$1.crt"
+}
+
+renew_certificates()
+{
+    renew serving serving /CN=kube-apiserver
+    renew user client /O=developers/CN=user
+}
+
 # A token file for each user, too: what a mounted or rotated token looks like to a client.
 make_tokens()
 {
@@ -132,6 +146,8 @@ make_kubeconfigs()
     kubeconfig admin-token test "$ca" "    token: $(<"$dir/tokens/admin")"
     kubeconfig user test "$ca" "    client-certificate-data: $(inline user.crt)
     client-key-data: $(inline user.key)"
+    kubeconfig user-files test "$ca" "    client-certificate: $dir/pki/user.crt
+    client-key: $dir/pki/user.key"
     kubeconfig token test "$ca" "    token: $(<"$dir/tokens/reader")"
     kubeconfig token-file test "$ca" "    tokenFile: $dir/tokens/reader"
     kubeconfig kinformer test "$ca" "    token: $(<"$dir/tokens/kinformer")"

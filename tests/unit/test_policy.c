@@ -92,6 +92,30 @@ static void a_stream_cut_each_minute_is_reopened_soon(void **state)
     }
 }
 
+/* Which takes the server three seconds. */
+static void a_server_has_time_to_refuse_a_version_of_its_future(void **state)
+{
+    static const struct {
+        enum kinf_initial initial;
+        const char *first, *again;
+    } rows[] = {
+        { KINF_INITIAL_LIST, "?list", "page=1 ?watch@1 accepted error=410 ?wait ?list@1" },
+        { KINF_INITIAL_WATCHLIST, "?stream", "accepted initial=1 error=410 ?wait ?stream@1" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < KINF__ARRAY_LEN(rows); i++) {
+        struct kinf__policy_options options = { .initial = rows[i].initial,
+                                                .silent_after_ms = 6000 };
+        struct policy_run run = policy_run_new(&options);
+
+        policy_run_play(&run, rows[i].first);
+        assert_int_equal(run.action.head_timeout_ms, 3000);
+        policy_run_play(&run, rows[i].again);
+        assert_int_equal(run.action.head_timeout_ms, 5000);
+    }
+}
+
 static void retry_after_is_the_least_wait(void **state)
 {
     struct kinf__policy_options options = { .initial = KINF_INITIAL_LIST };
@@ -792,6 +816,7 @@ int main(void)
         cmocka_unit_test(lists_and_watches_share_one_backoff),
         cmocka_unit_test(the_backoff_starts_again_after_two_quiet_minutes),
         cmocka_unit_test(a_stream_cut_each_minute_is_reopened_soon),
+        cmocka_unit_test(a_server_has_time_to_refuse_a_version_of_its_future),
         cmocka_unit_test(retry_after_is_the_least_wait),
         cmocka_unit_test(a_wait_that_ends_early_goes_on),
         cmocka_unit_test(watch_times_are_drawn_from_their_ranges),
