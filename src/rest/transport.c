@@ -532,6 +532,11 @@ static bool end_late(struct kinf__transport *transport, int64_t now_ms, int64_t 
     return has_ended;
 }
 
+void kinf__transport_wake(struct kinf__transport *transport)
+{
+    (void)curl_multi_wakeup(transport->multi);
+}
+
 void kinf__transport_wait(struct kinf__transport *transport, struct kinf__waker *waker,
                           int64_t until_ms)
 {
