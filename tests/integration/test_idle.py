@@ -65,12 +65,15 @@ class Idle(unittest.TestCase):
                                           kubeconfig=authority_in_file(folder)))
         self.assertEqual(len(TYPES), 45)
         daemon.wait_synced(len(TYPES))
-        time.sleep(3)  # what a start leaves to be done
-        before = wake_ups(daemon.process.pid)
-        time.sleep(SECONDS)
-        after = wake_ups(daemon.process.pid)
-        n = {name: after[name] - before.get(name, 0) for name in after}
-        self.assertLess(sum(n.values()), SECONDS, n)
+        for _ in range(3):  # on a machine with much to do, what the start left may take longer
+            time.sleep(3)
+            before = wake_ups(daemon.process.pid)
+            time.sleep(SECONDS)
+            after = wake_ups(daemon.process.pid)
+            n = {name: after[name] - before.get(name, 0) for name in after}
+            if sum(n.values()) < SECONDS:
+                return
+        self.fail(n)
 
 
 if __name__ == "__main__":
