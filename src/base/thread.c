@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -16,8 +17,25 @@
 
 #define THREAD_NAME_SIZE 16 /* the kernel's, with the NUL */
 
-int kinf__thread_start(pthread_t *ret_thread, const char *name, void *(*main)(void *), void *ctx,
-                       struct kinf_error *err)
+static _Atomic(size_t) stack_bytes;
+
+static int create(pthread_t *ret_thread, size_t stack, void *(*main)(void *), void *ctx)
+{
+    pthread_attr_t attributes;
+    int failed = pthread_attr_init(&attributes);
+
+    if (failed != 0)
+        return failed;
+    if (stack != 0)
+        failed = pthread_attr_setstacksize(&attributes, stack);
+    if (failed == 0)
+        failed = pthread_create(ret_thread, &attributes, main, ctx);
+    pthread_attr_destroy(&attributes);
+    return failed;
+}
+
+static int start(pthread_t *ret_thread, const char *name, size_t stack, void *(*main)(void *),
+                 void *ctx, struct kinf_error *err)
 {
     char short_name[THREAD_NAME_SIZE];
     sigset_t all, before;
@@ -25,13 +43,35 @@ int kinf__thread_start(pthread_t *ret_thread, const char *name, void *(*main)(vo
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    failed = pthread_create(ret_thread, NULL, main, ctx);
+    failed = create(ret_thread, stack, main, ctx);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (failed != 0)
         return kinf__error_set_errno(err, KINF_ERR_SYSTEM, failed, "cannot start thread %s", name);
     snprintf(short_name, sizeof short_name, "%s", name);
     pthread_setname_np(*ret_thread, short_name);
     return 0;
+}
+
+int kinf__thread_start(pthread_t *ret_thread, const char *name, void *(*main)(void *), void *ctx,
+                       struct kinf_error *err)
+{
+    return start(ret_thread, name, kinf__thread_stack(), main, ctx, err);
+}
+
+int kinf__thread_start_for_others(pthread_t *ret_thread, const char *name, void *(*main)(void *),
+                                  void *ctx, struct kinf_error *err)
+{
+    return start(ret_thread, name, 0, main, ctx, err);
+}
+
+void kinf__thread_set_stack(size_t bytes)
+{
+    atomic_store(&stack_bytes, bytes);
+}
+
+size_t kinf__thread_stack(void)
+{
+    return atomic_load(&stack_bytes);
 }
 
 int kinf__waker_init(struct kinf__waker *waker, struct kinf_error *err)

@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 #include <kinformer/error.h>
 
@@ -15,6 +16,16 @@
  * cut to 15 bytes, shown by the system's tools. The caller joins it. Errors: KINF_ERR_SYSTEM. */
 KINF_MUST_CHECK int kinf__thread_start(pthread_t *ret_thread, const char *name,
                                        void *(*main)(void *), void *ctx, struct kinf_error *err);
+
+/* The size of the stacks from now on, for a program that knows all that runs on its threads; 0, as it
+ * is at first, the system's (8 MiB), whatever the callbacks do. */
+void kinf__thread_set_stack(size_t bytes);
+size_t kinf__thread_stack(void);
+
+/* The same with the system's stack whatever was set: for others' code. */
+KINF_MUST_CHECK int kinf__thread_start_for_others(pthread_t *ret_thread, const char *name,
+                                                  void *(*main)(void *), void *ctx,
+                                                  struct kinf_error *err);
 
 /* A wake-up that is not lost: once set, its descriptor stays readable until it is cleared. */
 struct kinf__waker {

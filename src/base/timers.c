@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 
+#include "base/clock.h"
 #include "base/compiler.h"
 
 static struct kinf__timer *meld(struct kinf__timer *a, struct kinf__timer *b)
@@ -85,6 +86,11 @@ void kinf__timer_set(struct kinf__timers *timers, struct kinf__timer *timer, int
     timer->at_ms = at_ms;
     timer->is_set = true;
     timers->first = meld(timers->first, timer);
+}
+
+int64_t kinf__timers_next_ms(const struct kinf__timers *timers)
+{
+    return timers->first != NULL ? timers->first->at_ms : KINF__NEVER_MS;
 }
 
 struct kinf__timer *kinf__timers_take_due(struct kinf__timers *timers, int64_t now_ms)

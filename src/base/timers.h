@@ -31,6 +31,8 @@ void kinf__timer_set(struct kinf__timers *timers, struct kinf__timer *timer, int
 /* One that is not set is allowed. */
 void kinf__timer_clear(struct kinf__timers *timers, struct kinf__timer *timer);
 
+/* When the earliest one is due; KINF__NEVER_MS: none is set. */
+int64_t kinf__timers_next_ms(const struct kinf__timers *timers);
 /* Clears and returns the earliest one that is due; NULL: none is. */
 struct kinf__timer *kinf__timers_take_due(struct kinf__timers *timers, int64_t now_ms);
 

@@ -17,7 +17,7 @@
 #include "serve/encode.h"
 
 #define SOON_MS  100   /* while something starts or ends */
-#define LATER_MS 1000  /* while anything is cached: it may grow, or not be used any more */
+#define LATER_MS 2000  /* while anything is cached: it may grow, or not be used any more */
 #define DRAIN_MS 30000 /* for requests under way, before they are cut off */
 
 /* --- what a watch tells --- */

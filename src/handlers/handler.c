@@ -119,7 +119,8 @@ int kinf__handler_start(struct kinf__handler *handler, struct kinf_error *err)
     revoke_end(handler);
     kinf__waker_clear(&handler->ended);
     atomic_store(&handler->is_halted, false);
-    failed = kinf__thread_start(&handler->thread, "handler", run, handler, err);
+    /* It may call a plugin. */
+    failed = kinf__thread_start_for_others(&handler->thread, "handler", run, handler, err);
     handler->has_thread = failed == 0;
     return failed;
 }

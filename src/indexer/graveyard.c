@@ -100,6 +100,13 @@ bool kinf__graveyard_reap(struct kinf__graveyard *graveyard, size_t max)
     return is_filled;
 }
 
+/* Who lets go buries first: once the reference has gone, what was buried is seen. */
+bool kinf__graveyard_may_fill(const struct kinf__graveyard *graveyard)
+{
+    return atomic_load_explicit(&graveyard->refs, memory_order_acquire) > 2 ||
+           atomic_load_explicit(&graveyard->is_filled, memory_order_relaxed);
+}
+
 void kinf__graveyard_trim(struct kinf__graveyard *graveyard)
 {
     bool is_worth_it;

@@ -24,6 +24,10 @@ void kinf__graveyard_bury(struct kinf__graveyard *graveyard, struct kinf__dead_n
  */
 bool kinf__graveyard_reap(struct kinf__graveyard *graveyard, size_t max);
 
+/* Whether there is something to free, or will be when somebody lets go of a version that is not the
+ * newest. Each version has a reference to the graveyard, as the indexer does. */
+bool kinf__graveyard_may_fill(const struct kinf__graveyard *graveyard);
+
 /* Gives memory back to the system if the graveyard ran empty after much was freed. */
 void kinf__graveyard_trim(struct kinf__graveyard *graveyard);
 

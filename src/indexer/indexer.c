@@ -481,6 +481,11 @@ bool kinf__indexer_reap(struct kinf_indexer *indexer, size_t max_nodes)
     return false;
 }
 
+bool kinf__indexer_may_have_garbage(const struct kinf_indexer *indexer)
+{
+    return kinf__graveyard_may_fill(indexer->graveyard);
+}
+
 const char *kinf__indexer_check(struct kinf_indexer *indexer)
 {
     kinf_auto_snapshot struct kinf_snapshot *snapshot = kinf_indexer_snapshot(indexer);

@@ -16,6 +16,9 @@ struct kinf__join;
  * given up. Returns whether more is left; once nothing is, memory goes back to the system. For the
  * processor thread when it has nothing better to do: writes free only a little each. */
 bool kinf__indexer_reap(struct kinf_indexer *indexer, size_t max_nodes);
+/* Whether that has, or may come to have, something to do without a further write: somebody has an old
+ * version. */
+bool kinf__indexer_may_have_garbage(const struct kinf_indexer *indexer);
 
 /* kinf_indexer_replace() by a list that was joined with a version of this indexer. Errors besides:
  * KINF_ERR_STOPPED (the join's `stop` was set), nothing changed. */

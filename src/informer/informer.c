@@ -189,6 +189,7 @@ static void init_processing(struct kinf_informer *informer,
     informer->target.transform_ctx = options->transform_ctx;
     informer->target.stop = &informer->stop;
     informer->target.failures.interval_ms = LOG_INTERVAL_MS;
+    informer->is_resynced = true;
 }
 
 static void release(struct kinf_informer *informer)

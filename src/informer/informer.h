@@ -77,6 +77,7 @@ struct kinf_informer {
     int64_t next_chores_ms;
     bool has_garbage;
     bool is_quiet;    /* nothing was popped since the last chores */
+    bool is_resynced; /* some handler is, or that is not known yet */
     size_t n_unheard; /* deltas that were applied since the listeners were woken */
 
     /* owned by the reflector's thread */

@@ -109,25 +109,36 @@ static void resync(struct kinf_informer *informer, int64_t now_ms)
         KINF__LOG(KINF__LOG_INFORMER, KINF_LOG_WARN, "resync cut short resource=%s error=%s",
                   informer->type->resource, KINF__QUOTED(err.message));
     next_ms = kinf__processor_next_resync_ms(&informer->processor);
+    informer->is_resynced = next_ms != KINF_FOREVER;
     if (next_ms < informer->next_chores_ms)
         informer->next_chores_ms = next_ms;
 }
 
-static void do_chores(struct kinf_informer *informer, int64_t now_ms)
+/* Nobody tells that an old version of the store has been let go of. */
+static bool has_chores(const struct kinf_informer *informer)
 {
-    informer->next_chores_ms =
-        kinf__clock_add_ms(now_ms, informer->is_quiet ? QUIET_INTERVAL_MS : CHORES_INTERVAL_MS);
-    informer->is_quiet = true;
-    resync(informer, now_ms);
+    return informer->is_resynced || kinf__indexer_may_have_garbage(informer->indexer);
 }
 
-/* Old versions of the store may have to be freed soon. */
+static void do_chores(struct kinf_informer *informer, int64_t now_ms)
+{
+    int64_t again_ms =
+        kinf__clock_add_ms(now_ms, informer->is_quiet ? QUIET_INTERVAL_MS : CHORES_INTERVAL_MS);
+
+    informer->next_chores_ms = KINF__NEVER_MS;
+    resync(informer, now_ms);
+    informer->has_garbage = kinf__indexer_reap(informer->indexer, REAPED_AT_ONCE);
+    if (has_chores(informer) && again_ms < informer->next_chores_ms)
+        informer->next_chores_ms = again_ms;
+    informer->is_quiet = true;
+}
+
 static void note_popped(struct kinf_informer *informer, int64_t now_ms)
 {
     int64_t soon_ms = kinf__clock_add_ms(now_ms, CHORES_INTERVAL_MS);
 
     informer->is_quiet = false;
-    if (informer->next_chores_ms > soon_ms)
+    if (informer->next_chores_ms > soon_ms && has_chores(informer))
         informer->next_chores_ms = soon_ms;
 }
 
@@ -158,10 +169,8 @@ void *kinf__pop_loop(void *ctx)
         if (rc != KINF_ERR_TIMEOUT)
             note_popped(informer, now_ms);
         is_due = rc == KINF_ERR_TIMEOUT || now_ms >= informer->next_chores_ms;
-        if (is_due) {
+        if (is_due)
             do_chores(informer, now_ms);
-            informer->has_garbage = kinf__indexer_reap(informer->indexer, REAPED_AT_ONCE);
-        }
     }
     return NULL;
 }

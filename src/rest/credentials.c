@@ -71,6 +71,17 @@ static bool is_same_tls(const struct kinf__credential_parts *a,
            kinf__secret_equal(a->key_pem, b->key_pem);
 }
 
+static void wake_holders_locked(struct kinf__credentials *credentials)
+    KINF__REQUIRES(credentials->lock)
+{
+    KINF__LIST_FOR_EACH (node, &credentials->holders) {
+        struct kinf__credential_holder *holder =
+            KINF__LIST_ENTRY(node, struct kinf__credential_holder, node);
+
+        holder->wake(holder->ctx);
+    }
+}
+
 /* Makes copies of these parts current, if they differ from what is. */
 static int replace_locked(struct kinf__credentials *credentials,
                           const struct kinf__credential_parts *parts, const char *what)
@@ -89,6 +100,8 @@ static int replace_locked(struct kinf__credentials *credentials,
     fresh->tls_number = current->tls_number + (is_tls_same ? 0 : 1);
     kinf__credential_unref(credentials->current);
     credentials->current = fresh;
+    if (!is_tls_same)
+        wake_holders_locked(credentials);
     KINF__LOG(KINF__LOG_REST, KINF_LOG_INFO, "credentials changed what=\"%s\" server=%s", what,
               credentials->config->server);
     return 0;
@@ -407,6 +420,7 @@ int kinf__credentials_init(struct kinf__credentials *credentials,
     credentials->files[KINF__CLIENT_FILES].is_there =
         config->client_cert_file != NULL || config->client_key_file != NULL;
     kinf__mutex_init(&credentials->lock, KINF__RANK_CREDENTIALS);
+    kinf__list_init(&credentials->holders);
     failed = kinf__waker_init(&credentials->run_ended, err);
     if (failed < 0)
         return failed;
@@ -501,10 +515,50 @@ bool kinf__credentials_are_outdated(struct kinf__credentials *credentials,
     return are_outdated;
 }
 
-bool kinf__credentials_may_be_outdated(const struct kinf__credentials *credentials)
+void kinf__credentials_hold(struct kinf__credentials *credentials,
+                            struct kinf__credential_holder *holder)
 {
-    const struct kinf__cluster_config *config = credentials->config;
+    kinf__mutex_lock(&credentials->lock);
+    kinf__list_push_back(&credentials->holders, &holder->node);
+    kinf__mutex_unlock(&credentials->lock);
+}
 
-    return credentials->are_used &&
-           (config->ca_file != NULL || config->client_cert_file != NULL || config->exec != NULL);
+static struct kinf__credential_holder *first_locked(struct kinf__credentials *credentials)
+    KINF__REQUIRES(credentials->lock)
+{
+    struct kinf__list *holders = &credentials->holders;
+
+    return kinf__list_is_empty(holders)
+               ? NULL
+               : KINF__LIST_ENTRY(holders->next, struct kinf__credential_holder, node);
+}
+
+void kinf__credentials_let_go(struct kinf__credentials *credentials,
+                              struct kinf__credential_holder *holder)
+{
+    struct kinf__credential_holder *first;
+    bool was_first;
+
+    kinf__mutex_lock(&credentials->lock);
+    was_first = first_locked(credentials) == holder;
+    kinf__list_remove(&holder->node);
+    first = first_locked(credentials);
+    if (was_first && first != NULL)
+        first->wake(first->ctx);
+    kinf__mutex_unlock(&credentials->lock);
+}
+
+bool kinf__credentials_has_to_look(struct kinf__credentials *credentials,
+                                   const struct kinf__credential_holder *holder)
+{
+    const struct kinf__credential_file *files = credentials->files;
+    bool is_first;
+
+    if (!credentials->are_used ||
+        (!files[KINF__AUTHORITY_FILE].is_there && !files[KINF__CLIENT_FILES].is_there))
+        return false;
+    kinf__mutex_lock(&credentials->lock);
+    is_first = first_locked(credentials) == holder;
+    kinf__mutex_unlock(&credentials->lock);
+    return is_first;
 }

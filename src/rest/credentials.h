@@ -5,8 +5,9 @@
  *   - A token's file is read again when the last reading is a minute old, and after a 401.
  *   - Files of certificates, keys and authorities are read again when the last reading is ten
  *     seconds old, and after a 401 or a failed handshake; whoever holds a connection that was made
- *     with others closes it (kinf__credentials_are_outdated()). What cannot be read, is empty or
- *     does not fit together changes nothing; one line in the log says so.
+ *     with others closes it (kinf__credentials_are_outdated()). Of those who hold one the first
+ *     looks at the files, and all are woken when something has changed. What cannot be read, is
+ *     empty or does not fit together changes nothing; one line in the log says so.
  *   - A plugin is run when there is nothing yet, shortly before what it gave expires, and after a
  *     401; one at a time, and not again within five seconds of a failure or of such a 401.
  *   - Over plain HTTP nothing is read, run or sent.
@@ -18,6 +19,7 @@
 
 #include <stdatomic.h>
 
+#include "base/list.h"
 #include "base/lock.h"
 #include "base/thread.h"
 #include "rest/kubeconfig.h"
@@ -61,6 +63,14 @@ struct kinf__credential_file {
     bool is_bad_told;
 };
 
+/* Who holds a connection that it would close. */
+struct kinf__credential_holder {
+    /* Other certificates are current, or it is the first now. Runs on any thread, with the lock held. */
+    void (*wake)(void *ctx);
+    void *ctx;
+    struct kinf__list node; /* the credentials' */
+};
+
 struct kinf__credentials {
     /* constant after creation */
     const struct kinf__cluster_config *config;
@@ -72,6 +82,7 @@ struct kinf__credentials {
 
     /* guarded by lock */
     struct kinf__credential *current;
+    struct kinf__list holders;
     struct kinf__credential_file files[KINF__N_CREDENTIAL_FILES];
     bool is_running; /* the plugin */
     bool has_answer;
@@ -113,7 +124,13 @@ void kinf__credentials_distrusted(struct kinf__credentials *credentials);
 bool kinf__credentials_are_outdated(struct kinf__credentials *credentials,
                                     const struct kinf__credential *credential,
                                     struct kinf__moment now);
-/* Whether that can come to pass: certificates are in files, or a plugin's. */
-bool kinf__credentials_may_be_outdated(const struct kinf__credentials *credentials);
+void kinf__credentials_hold(struct kinf__credentials *credentials,
+                            struct kinf__credential_holder *holder);
+/* When it returns, wake() is not running and will not. */
+void kinf__credentials_let_go(struct kinf__credentials *credentials,
+                              struct kinf__credential_holder *holder);
+/* Whether it is the one who has to look at the files, if certificates are in any. */
+bool kinf__credentials_has_to_look(struct kinf__credentials *credentials,
+                                   const struct kinf__credential_holder *holder);
 
 #endif

@@ -6,6 +6,7 @@
  */
 #include "rest/http.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -29,9 +30,12 @@ struct kinf__http {
     struct kinf__waker *waker;
     struct kinf__transport transport;
     struct kinf__roundtrip trip;
-    struct kinf__credential *credential; /* of the last request; the trip borrows it */
-    int64_t next_look_ms;                /* whether it is outdated */
-    struct kinf__inflate *inflate;       /* made when first needed */
+    struct kinf__credential *credential;   /* of the last request; the trip borrows it */
+    struct kinf__credential_holder holder; /* of that, while an exchange may be left */
+    int64_t next_look_ms;                  /* whether it is outdated */
+    bool is_outdated;
+    _Atomic(bool) is_look_due;     /* before that */
+    struct kinf__inflate *inflate; /* made when first needed */
 
     /* the exchange that runs */
     const struct kinf__http_request *request;
@@ -114,6 +118,14 @@ static const struct kinf__roundtrip_ops ops = { on_send, on_head, on_body, on_en
 
 /* --- life --- */
 
+static void look_soon(void *ctx)
+{
+    struct kinf__http *http = ctx;
+
+    atomic_store(&http->is_look_due, true);
+    kinf__transport_wake(&http->transport);
+}
+
 int kinf__http_new(struct kinf_client *client, struct kinf__waker *waker,
                    struct kinf__http **ret_http, struct kinf_error *err)
 {
@@ -124,6 +136,7 @@ int kinf__http_new(struct kinf_client *client, struct kinf__waker *waker,
         return kinf__error_no_memory(err);
     http->client = client;
     http->waker = waker;
+    http->holder = (struct kinf__credential_holder){ .wake = look_soon, .ctx = http };
     if ((failed = kinf__transport_init(&http->transport, err)) < 0 ||
         (failed = kinf__roundtrip_init(&http->trip, client, client->user_agent,
                                        RECEIVE_BUFFER_BYTES, &ops, http, err)) < 0) {
@@ -229,25 +242,31 @@ static bool is_to_be_left(struct kinf__http *http, int64_t now_ms)
 {
     const struct kinf__http_request *request = http->request;
 
-    if (request->may_end == NULL || !is_success(http) || now_ms < http->next_look_ms)
+    if (request->may_end == NULL || !is_success(http) ||
+        (!atomic_load_explicit(&http->is_look_due, memory_order_relaxed) &&
+         now_ms < http->next_look_ms))
         return false;
+    atomic_store(&http->is_look_due, false);
     http->next_look_ms = now_ms + LOOK_MS;
-    return kinf__credentials_are_outdated(&http->client->credentials, http->credential,
-                                          kinf__moment_now()) &&
-           request->may_end(request->ctx);
+    http->is_outdated = kinf__credentials_are_outdated(&http->client->credentials, http->credential,
+                                                       kinf__moment_now());
+    return http->is_outdated && request->may_end(request->ctx);
 }
 
-/* When to look next, if nothing comes. */
+/* When to look next, if nothing comes. Who is not the first looks when something does, too: the first
+ * may be held up. */
 static int64_t look_ms(const struct kinf__http *http)
 {
-    bool may_be_left = http->request->may_end != NULL && is_success(http) &&
-                       kinf__credentials_may_be_outdated(&http->client->credentials);
+    bool may_be_left = http->request->may_end != NULL && is_success(http);
 
-    return may_be_left ? http->next_look_ms : KINF__NEVER_MS;
+    return may_be_left && (http->is_outdated ||
+                           kinf__credentials_has_to_look(&http->client->credentials, &http->holder))
+               ? http->next_look_ms
+               : KINF__NEVER_MS;
 }
 
 /* Returns false when the exchange was left early, as if it had ended. */
-static bool drive(struct kinf__http *http)
+static bool go_on(struct kinf__http *http)
 {
     for (;;) {
         kinf__transport_perform(&http->transport);
@@ -263,6 +282,21 @@ static bool drive(struct kinf__http *http)
         if (http->is_through)
             return true;
     }
+}
+
+/* The same. What changed before we are told of changes is seen by the first look. */
+static bool drive(struct kinf__http *http)
+{
+    bool may_be_left = http->request->may_end != NULL, has_ended;
+
+    http->is_outdated = false;
+    atomic_store(&http->is_look_due, true);
+    if (may_be_left)
+        kinf__credentials_hold(&http->client->credentials, &http->holder);
+    has_ended = go_on(http);
+    if (may_be_left)
+        kinf__credentials_let_go(&http->client->credentials, &http->holder);
+    return has_ended;
 }
 
 /* A head that says no has said it, whatever became of its body. */

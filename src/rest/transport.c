@@ -23,8 +23,8 @@
 #include "rest/transport_priv.h"
 
 #define KEPT_CONNECTIONS 16L
-#define WAIT_MAX_MS      30000 /* a bound on every wait, should a wake-up ever be lost */
-#define BREATH_MS        50    /* between looks at the limits while bytes never pause */
+#define WAIT_MAX_MS      120000 /* a bound on every wait, should a wake-up ever be lost */
+#define BREATH_MS        50     /* between looks at the limits while bytes never pause */
 
 _Static_assert(KINF__ROUNDTRIP_MESSAGE_SIZE >= CURL_ERROR_SIZE, "curl writes as much");
 
@@ -530,6 +530,11 @@ static bool end_late(struct kinf__transport *transport, int64_t now_ms, int64_t 
         }
     }
     return has_ended;
+}
+
+void kinf__transport_wake(struct kinf__transport *transport)
+{
+    (void)curl_multi_wakeup(transport->multi);
 }
 
 void kinf__transport_wait(struct kinf__transport *transport, struct kinf__waker *waker,

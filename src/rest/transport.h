@@ -41,6 +41,8 @@ void kinf__transport_release(struct kinf__transport *transport);
 /* Does what can be done without waiting. Bytes may come faster than they are taken: limits, and the
  * wakers of those that have one, are looked at meanwhile. */
 void kinf__transport_perform(struct kinf__transport *transport);
+/* Ends the wait of whoever waits, or the next one. Any thread. */
+void kinf__transport_wake(struct kinf__transport *transport);
 /* Waits until there is more to do, the waker is set, or that time has come, or for no reason now and
  * then. Round trips whose time is over end here, and those that the waker stops. */
 void kinf__transport_wait(struct kinf__transport *transport, struct kinf__waker *waker,

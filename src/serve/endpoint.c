@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "serve/address.h"
 #include "serve/identity.h"
 #include "serve/mhd_request.h"
@@ -144,8 +145,8 @@ static int start(struct kinf__endpoint *endpoint, int fd, struct kinf_error *err
         MHD_OPTION_NOTIFY_CONNECTION, note_connection, endpoint, MHD_OPTION_CONNECTION_LIMIT,
         endpoint->rules.is_health ? PROBE_CONNECTIONS : (unsigned)INT_MAX,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
-        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)KINF__MHD_IDLE_S, MHD_OPTION_ARRAY, tls,
-        MHD_OPTION_ARRAY, strictness, MHD_OPTION_END);
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)KINF__MHD_IDLE_S, MHD_OPTION_THREAD_STACK_SIZE,
+        kinf__thread_stack(), MHD_OPTION_ARRAY, tls, MHD_OPTION_ARRAY, strictness, MHD_OPTION_END);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (endpoint->mhd == NULL)
         return kinf__error_set(err, KINF_ERR_SYSTEM, "the HTTP server does not start");

@@ -27,23 +27,26 @@ struct kinf__peer {
 /* Runs on the server's timer. The library closes what is shut down here, and only after it has said
  * so, which frees the peer and waits for the lock: the descriptor is still the peer's. The endpoint's
  * thread answers nobody while it closes, so the others are left to the next ticks. */
-static void cut_late(int64_t now_ms, void *ctx)
+static int64_t cut_late(int64_t now_ms, void *ctx)
 {
     struct kinf__peers *peers = ctx;
+    int64_t due_ms = KINF__NEVER_MS;
     int n_cut = 0;
 
     kinf__mutex_lock(&peers->lock);
     KINF__LIST_FOR_EACH (node, &peers->waiting) {
         struct kinf__peer *peer = KINF__LIST_ENTRY(node, struct kinf__peer, node);
 
-        if (peer->deadline_ms > now_ms)
-            continue;
-        shutdown(peer->fd, SHUT_RDWR);
-        peer->deadline_ms = INT64_MAX;
-        if (++n_cut == MOST_CUT)
-            break;
+        if (peer->deadline_ms <= now_ms && n_cut < MOST_CUT) {
+            shutdown(peer->fd, SHUT_RDWR);
+            peer->deadline_ms = KINF__NEVER_MS;
+            n_cut++;
+        }
+        if (peer->deadline_ms < due_ms)
+            due_ms = peer->deadline_ms;
     }
     kinf__mutex_unlock(&peers->lock);
+    return due_ms;
 }
 
 void kinf__peers_init(struct kinf__peers *peers, struct kinf__server *server)
@@ -96,6 +99,7 @@ void kinf__peer_await(struct kinf__peers *peers, struct kinf__peer *peer, int64_
     peer->deadline_ms = kinf__clock_add_ms(kinf__clock_now_ms(), patience_ms);
     kinf__list_remove(&peer->node);
     kinf__list_push_back(&peers->waiting, &peer->node);
+    kinf__server_expect(peers->server, peer->deadline_ms);
     kinf__mutex_unlock(&peers->lock);
 }
 

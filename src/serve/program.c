@@ -10,6 +10,13 @@
 
 #include <kinformer/log.h>
 
+#include "base/thread.h"
+
+/* Of a thread. The deepest that was measured, with AddressSanitizer: 40 kB of kinformerd's, 570 kB of
+ * kinformer-sim's, while it patches JSON as deep as it takes. What is smaller than 2 MiB is never
+ * made of huge pages. */
+#define STACK_BYTES ((size_t)1 << 20)
+
 /* The next descriptor would take the number of a closed one, and events would be written into a
  * socket. What is opened in their place refuses to be read or written, as a closed one does. */
 static void fill_standard_descriptors(void)
@@ -37,5 +44,6 @@ void kinf__program_begin(void)
     raise_descriptor_limit();
     /* An arena of a thread grows by a system call for each object. One for all grows in steps. */
     mallopt(M_ARENA_MAX, 1);
+    kinf__thread_set_stack(STACK_BYTES);
     kinf_log_to_stderr();
 }

@@ -474,6 +474,7 @@ static void note_watch_beyond(struct kinf__exchange *exchange)
     kinf__mutex_lock(&exchange->server->lock);
     exchange->late_source = exchange->source->number;
     exchange->source->has_passed_watches = true;
+    kinf__server_expect(exchange->server, 0);
     kinf__mutex_unlock(&exchange->server->lock);
 }
 

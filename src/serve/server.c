@@ -110,8 +110,13 @@ static struct kinf__source *source_new(const struct kinf__source_options *option
     return source;
 }
 
-static int open_cache(struct kinf__source *source, const struct kinf__watchcache_limits *limits,
-                      struct kinf_error *err)
+static void on_cache_due(int64_t due_ms, void *ctx)
+{
+    kinf__server_expect(ctx, due_ms);
+}
+
+static int open_cache(struct kinf__server *server, struct kinf__source *source,
+                      const struct kinf__watchcache_limits *limits, struct kinf_error *err)
 {
     struct kinf_indexer *indexer =
         source->informer != NULL ? kinf_informer_indexer(source->informer) : source->store.indexer;
@@ -120,6 +125,7 @@ static int open_cache(struct kinf__source *source, const struct kinf__watchcache
 
     if (failed < 0 || source->is_unserved)
         return failed;
+    kinf__watchcache_set_on_due(source->cache, on_cache_due, server);
     sink = kinf__watchcache_sink(source->cache);
     if (source->informer != NULL)
         failed = kinf__informer_set_sink(source->informer, &sink, err);
@@ -180,6 +186,7 @@ static int register_source(struct kinf__server *server, struct kinf__source *sou
         sources[n_sources] = source;
         server->n_unpublished++;
         kinf__connections_keep_apart(&server->connections, files_of(source));
+        kinf__server_expect(server, 0);
     }
     kinf__mutex_unlock(&server->lock);
     return sources != NULL ? 0 : KINF_ERR_NO_MEMORY;
@@ -193,7 +200,7 @@ int kinf__server_add_source(struct kinf__server *server, const struct kinf__sour
 
     if (source == NULL)
         return kinf__error_no_memory(err);
-    failed = open_cache(source, &options->limits, err);
+    failed = open_cache(server, source, &options->limits, err);
     if (failed == 0 && source->informer != NULL)
         failed = kinf__fields_keep_readable(source->informer, err);
     if (failed == 0 && register_source(server, source) < 0)

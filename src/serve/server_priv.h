@@ -22,15 +22,20 @@
 #include "serve/session.h"
 #include "serve/tunnel.h"
 
-/* What else is done when the timer ticks, under the server's lock; it must not block. */
+/* What else is done when the timer ticks, under the server's lock; it must not block. Returns when it
+ * is due again, but for what kinf__server_expect() is told in the meantime. */
 struct kinf__tick_hook {
-    void (*tick)(int64_t now_ms, void *ctx);
+    int64_t (*tick)(int64_t now_ms, void *ctx);
     void *ctx;
     struct kinf__list node;
 };
 
 void kinf__server_add_hook(struct kinf__server *server, struct kinf__tick_hook *hook);
 void kinf__server_remove_hook(struct kinf__server *server, struct kinf__tick_hook *hook);
+
+/* Something is due at `due_ms` that the last tick did not know of; 0: as soon as may be. Takes no
+ * lock. Any thread. */
+void kinf__server_expect(struct kinf__server *server, int64_t due_ms);
 
 struct kinf__source {
     /* constant */
@@ -84,7 +89,7 @@ struct kinf__server {
     struct kinf__authorizer *authorizer; /* of its addresses; NULL: none */
     int64_t started_ms;
     pthread_t timer;
-    struct kinf__waker end_of_time;       /* ends the timer's thread */
+    struct kinf__waker time_changed;      /* wakes the timer's thread */
     int hang_ups;                         /* an epoll of peers that must not go unseen */
     struct kinf__connections connections; /* of its endpoints */
     struct kinf__mutex lock;
@@ -109,6 +114,8 @@ struct kinf__server {
     uint64_t n_crowded; /* refused, since too many were passed on */
     /* atomic */
     _Atomic(bool) is_stopping;
+    _Atomic(bool) is_time_over;
+    _Atomic(int64_t) next_tick_ms; /* nothing is due before */
     _Atomic(uint64_t) n_log_dropped;
     _Atomic(size_t) n_answer_bytes; /* of writes, that are being read */
     /* its own lock */

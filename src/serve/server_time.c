@@ -3,6 +3,12 @@
  * peers that hang up are seen, the caches forget. Neighbours: resource.c sets a watch's timer,
  * mhd_request.c awaits hang-ups. A watch that nothing happens to costs nothing here.
  *
+ * A server that nothing happens to sleeps: each tick finds out when something is due next, and who
+ * makes something due says so to kinf__server_expect(). Invariant: nothing is due before next_tick_ms
+ * that the last tick knew of, or that was said since. The tick begins by forgetting what was said, so
+ * what is said meanwhile counts, whether it was seen or not. There are TICK_MS between two ticks, so
+ * however much is said costs no more.
+ *
  * Hang-ups come by an epoll of their own. It is read under the server's lock, and under it an
  * exchange leaves it: what is read is of an exchange that is there.
  */
@@ -17,9 +23,10 @@
 #include "serve/process_metrics.h"
 #include "serve/watch.h"
 
-#define TICK_MS     200
-#define BOOKMARK_MS 25000
-#define N_AT_ONCE   64
+#define TICK_MS          200 /* between two, at least */
+#define BOOKMARK_MS      25000
+#define BOOKMARK_STEP_MS 1000 /* many watches share a tick */
+#define N_AT_ONCE        64
 
 /* --- watches --- */
 
@@ -27,6 +34,7 @@ static void set_timer(struct kinf__exchange *exchange, int64_t now_ms)
 {
     int64_t bookmark_ms = kinf__clock_add_ms(now_ms, BOOKMARK_MS);
 
+    bookmark_ms -= bookmark_ms % BOOKMARK_STEP_MS;
     kinf__timer_set(&exchange->server->timers, &exchange->timer,
                     bookmark_ms < exchange->deadline_ms ? bookmark_ms : exchange->deadline_ms);
 }
@@ -47,6 +55,7 @@ static void end_watch(struct kinf__exchange *exchange)
 void kinf__server_time_watch(struct kinf__exchange *exchange, int64_t now_ms)
 {
     kinf__timer_set(&exchange->server->timers, &exchange->timer, now_ms);
+    kinf__server_expect(exchange->server, now_ms);
 }
 
 static void on_due(struct kinf__exchange *exchange, int64_t now_ms)
@@ -156,7 +165,12 @@ static void take_sample(struct kinf__server *server, int64_t now_ms)
     kinf__last_hour_add(hour, &sample);
 }
 
-/* --- the thread --- */
+/* --- the tick --- */
+
+static int64_t sooner(int64_t a_ms, int64_t b_ms)
+{
+    return a_ms < b_ms ? a_ms : b_ms;
+}
 
 /* In what is of before a restart something may be missing that is yet to come, and to go. */
 static void tick_session(struct kinf__source *source, int64_t now_ms)
@@ -179,19 +193,26 @@ static bool is_late(struct kinf__source *source)
     return status.is_late;
 }
 
-static void tick(struct kinf__server *server, int64_t now_ms)
+/* Nobody tells that a cache has what it was behind with. One that is not behind is not late. */
+static int64_t tick_source(struct kinf__server *server, struct kinf__source *source, int64_t now_ms)
 {
+    int64_t due_ms = kinf__watchcache_tick(source->cache, now_ms);
+
+    tick_session(source, now_ms);
+    if (source->has_passed_watches && !source->is_withdrawn && !is_late(source))
+        kinf__server_call_watches_back(server, source);
+    return kinf__session_is_behind(&source->session) ? now_ms : due_ms;
+}
+
+/* Returns when the next is due. */
+static int64_t tick(struct kinf__server *server, int64_t now_ms)
+{
+    int64_t due_ms = KINF__NEVER_MS;
     struct kinf__timer *timer;
 
     /* Of one that was withdrawn, too, requests may still wait. */
-    for (size_t i = 0; i < server->n_sources + server->n_unpublished; i++) {
-        struct kinf__source *source = server->sources[i];
-
-        kinf__watchcache_tick(source->cache, now_ms);
-        tick_session(source, now_ms);
-        if (source->has_passed_watches && !source->is_withdrawn && !is_late(source))
-            kinf__server_call_watches_back(server, source);
-    }
+    for (size_t i = 0; i < server->n_sources + server->n_unpublished; i++)
+        due_ms = sooner(due_ms, tick_source(server, server->sources[i], now_ms));
     if (kinf__last_hour_is_due(&server->last_hour, now_ms))
         take_sample(server, now_ms);
     while ((timer = kinf__timers_take_due(&server->timers, now_ms)) != NULL)
@@ -199,8 +220,10 @@ static void tick(struct kinf__server *server, int64_t now_ms)
     KINF__LIST_FOR_EACH (node, &server->hooks) {
         struct kinf__tick_hook *hook = KINF__LIST_ENTRY(node, struct kinf__tick_hook, node);
 
-        hook->tick(now_ms, hook->ctx);
+        due_ms = sooner(due_ms, hook->tick(now_ms, hook->ctx));
     }
+    due_ms = sooner(due_ms, server->last_hour.next_ms);
+    return sooner(due_ms, kinf__timers_next_ms(&server->timers));
 }
 
 void kinf__server_add_hook(struct kinf__server *server, struct kinf__tick_hook *hook)
@@ -217,33 +240,57 @@ void kinf__server_remove_hook(struct kinf__server *server, struct kinf__tick_hoo
     kinf__mutex_unlock(&server->lock);
 }
 
+/* --- the thread --- */
+
+/* Returns whether it was later before. */
+static bool move_up(struct kinf__server *server, int64_t due_ms)
+{
+    int64_t next_ms = atomic_load(&server->next_tick_ms);
+
+    while (due_ms < next_ms) {
+        if (atomic_compare_exchange_weak(&server->next_tick_ms, &next_ms, due_ms))
+            return true;
+    }
+    return false;
+}
+
+void kinf__server_expect(struct kinf__server *server, int64_t due_ms)
+{
+    if (move_up(server, due_ms))
+        kinf__waker_set(&server->time_changed);
+}
+
 /* The lock is given up meanwhile. */
 static void sleep_until(struct kinf__server *server, int64_t until_ms) KINF__REQUIRES(server->lock)
 {
     struct pollfd fds[] = { { server->hang_ups, POLLIN, 0 },
-                            { server->end_of_time.fd, POLLIN, 0 } };
+                            { server->time_changed.fd, POLLIN, 0 } };
     int64_t left_ms = kinf__clock_left_ms(kinf__clock_now_ms(), until_ms);
 
     kinf__mutex_unlock(&server->lock);
-    poll(fds, KINF__ARRAY_LEN(fds), (int)kinf__clock_wait_ms(left_ms));
+    poll(fds, KINF__ARRAY_LEN(fds),
+         left_ms < INT_MAX ? (int)kinf__clock_wait_ms(left_ms) : INT_MAX);
+    kinf__waker_clear(&server->time_changed);
     kinf__mutex_lock(&server->lock);
 }
 
 static void *keep_time(void *ctx)
 {
     struct kinf__server *server = ctx;
-    int64_t next_ms = kinf__clock_now_ms();
+    int64_t not_before_ms = 0;
 
     kinf__mutex_lock(&server->lock);
-    while (!kinf__waker_is_set(&server->end_of_time)) {
-        int64_t now_ms = kinf__clock_now_ms();
+    while (!atomic_load(&server->is_time_over)) {
+        int64_t now_ms = kinf__clock_now_ms(), next_ms = atomic_load(&server->next_tick_ms);
 
         see_hang_ups(server);
-        if (now_ms >= next_ms) {
-            tick(server, now_ms);
-            next_ms = kinf__clock_add_ms(now_ms, TICK_MS);
+        if (now_ms >= next_ms && now_ms >= not_before_ms) {
+            atomic_store(&server->next_tick_ms, KINF__NEVER_MS);
+            move_up(server, tick(server, now_ms));
+            not_before_ms = kinf__clock_add_ms(now_ms, TICK_MS);
+            next_ms = atomic_load(&server->next_tick_ms);
         }
-        sleep_until(server, next_ms);
+        sleep_until(server, next_ms > not_before_ms ? next_ms : not_before_ms);
     }
     kinf__mutex_unlock(&server->lock);
     return NULL;
@@ -251,7 +298,7 @@ static void *keep_time(void *ctx)
 
 int kinf__server_begin_time(struct kinf__server *server, struct kinf_error *err)
 {
-    int failed = kinf__waker_init(&server->end_of_time, err);
+    int failed = kinf__waker_init(&server->time_changed, err);
 
     if (failed < 0)
         return failed;
@@ -261,15 +308,16 @@ int kinf__server_begin_time(struct kinf__server *server, struct kinf_error *err)
                  : kinf__thread_start(&server->timer, "kinf-serve", keep_time, server, err);
     if (failed < 0) {
         kinf__close_fd(&server->hang_ups);
-        kinf__waker_release(&server->end_of_time);
+        kinf__waker_release(&server->time_changed);
     }
     return failed;
 }
 
 void kinf__server_end_time(struct kinf__server *server)
 {
-    kinf__waker_set(&server->end_of_time);
+    atomic_store(&server->is_time_over, true);
+    kinf__waker_set(&server->time_changed);
     pthread_join(server->timer, NULL);
     kinf__close_fd(&server->hang_ups);
-    kinf__waker_release(&server->end_of_time);
+    kinf__waker_release(&server->time_changed);
 }

@@ -25,7 +25,7 @@
 #define PIECE_BYTES    (16u << 10)
 #define PIECES_AT_ONCE 8 /* before the others have their turn */
 #define N_AT_ONCE      64
-#define WAIT_MAX_MS    1000 /* a bound on every wait, should a wake-up ever be lost */
+#define LOOK_MS        1000 /* between looks at the time, once a side has ended */
 /* How long a side may take nothing once the other has ended; a reader may be a person. */
 #define SERVER_MS 2000
 #define CLIENT_MS 90000
@@ -254,10 +254,10 @@ static bool take_over(struct kinf__tunnels *tunnels)
     return is_ended;
 }
 
-/* Returns how long may be waited. */
+/* Returns how long may be waited; negative: for ever. */
 static int carry_all(struct kinf__tunnels *tunnels, bool is_ended)
 {
-    int wait_ms = WAIT_MAX_MS;
+    int wait_ms = -1;
 
     KINF__LIST_FOR_EACH_SAFE (node, &tunnels->open) {
         struct kinf__tunnel *tunnel = KINF__LIST_ENTRY(node, struct kinf__tunnel, node);
@@ -268,6 +268,8 @@ static int carry_all(struct kinf__tunnels *tunnels, bool is_ended)
         }
         if (is_ended || is_over(tunnel))
             take_out(tunnel);
+        else if (tunnel->over_since_ms != 0 && wait_ms < 0)
+            wait_ms = LOOK_MS;
     }
     return wait_ms;
 }

@@ -86,6 +86,7 @@ static void note(struct kinf__write *write, const struct kinf__session_write *se
         if (concerns(write->request, server->sources[i]))
             kinf__session_note(&server->sources[i]->session, session_write, now_ms);
     }
+    kinf__server_expect(server, 0);
     kinf__mutex_unlock(&server->lock);
 }
 

@@ -121,10 +121,37 @@ uint64_t kinf__watch_cursor_lag_locked(const struct kinf__watchcache *cache,
 
 /* --- life --- */
 
+/* The entry's reference is the cursor's. Stalls begin with what is held, and from the limit on they
+ * are looked for at each tick. */
+static void hold(struct kinf__watch_cursor *cursor, struct kinf__entry *take_entry)
+{
+    struct kinf__watchcache *cache = cursor->cache;
+    size_t bytes = kinf_object_size(take_entry->object), limit = cache->limits.page_bytes, before;
+
+    atomic_store_explicit(&cursor->held, take_entry, memory_order_release);
+    before = atomic_fetch_add(&cache->held_bytes, bytes);
+    if (before <= limit && before + bytes > limit)
+        kinf__watchcache_expect(cache, 0);
+}
+
+/* Returns what was held, with its reference; NULL: nothing. */
+static struct kinf__entry *let_go(struct kinf__watch_cursor *cursor)
+{
+    struct kinf__entry *held = atomic_load_explicit(&cursor->held, memory_order_relaxed);
+
+    if (held == NULL)
+        return NULL;
+    atomic_store_explicit(&cursor->held, NULL, memory_order_relaxed);
+    atomic_fetch_sub(&cursor->cache->held_bytes, kinf_object_size(held->object));
+    return held;
+}
+
 static void release(struct kinf__watch_cursor *cursor)
 {
-    if (cursor->held != NULL)
-        kinf__entry_unref(cursor->held);
+    struct kinf__entry *held = let_go(cursor);
+
+    if (held != NULL)
+        kinf__entry_unref(held);
     free(cursor->index_value);
     free(cursor->key);
     free(cursor);
@@ -345,8 +372,7 @@ static int take_next(struct kinf__watch_cursor *cursor, struct kinf__past_event 
     int rc = 0;
 
     kinf__mutex_lock(&cache->lock);
-    told = atomic_load_explicit(&cursor->held, memory_order_relaxed);
-    atomic_store_explicit(&cursor->held, NULL, memory_order_relaxed);
+    told = let_go(cursor);
     disarm_locked(cache, cursor);
     while (rc == 0) {
         if (check_expired_locked(cache, cursor))
@@ -385,7 +411,8 @@ static bool translate(struct kinf__watch_cursor *cursor, struct kinf__past_event
     kinf__past_event_release(take_event);
     if (!is_seen && !was_seen && !is_bookmark)
         return false;
-    atomic_store_explicit(&cursor->held, held, memory_order_release);
+    if (held != NULL)
+        hold(cursor, held);
     *ret_event =
         (struct kinf__watch_event){ type, take_event->version, held != NULL ? held->object : NULL };
     atomic_fetch_add_explicit(&cursor->n_told, 1, memory_order_relaxed);
@@ -471,9 +498,14 @@ static void give_up_locked(struct kinf__watchcache *cache, uint64_t next)
     }
 }
 
+bool kinf__cursors_hold_much(struct kinf__watchcache *cache)
+{
+    return atomic_load(&cache->held_bytes) > cache->limits.page_bytes;
+}
+
 void kinf__cursors_bound_stalled_locked(struct kinf__watchcache *cache)
 {
-    for (;;) {
+    while (kinf__cursors_hold_much(cache)) {
         uint64_t oldest = UINT64_MAX;
         size_t bytes = 0;
 

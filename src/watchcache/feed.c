@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+
 #define N_EVICTED_AT_ONCE 64
 
 /* One write on its way into the history. */
@@ -406,12 +408,39 @@ struct kinf__sink kinf__watchcache_sink(struct kinf__watchcache *cache)
     return (struct kinf__sink){ on_write, cache };
 }
 
-void kinf__watchcache_tick(struct kinf__watchcache *cache, int64_t now_ms)
+/* --- time --- */
+
+static int64_t sooner(int64_t a_ms, int64_t b_ms)
 {
+    return a_ms < b_ms ? a_ms : b_ms;
+}
+
+/* When something will be too old: what comes after now, not before either age. */
+static int64_t too_old_ms_locked(const struct kinf__watchcache *cache, int64_t now_ms)
+    KINF__REQUIRES(cache->lock)
+{
+    const struct kinf__watchcache_limits *limits = &cache->limits;
+    const struct kinf__history *history = &cache->history;
+    int64_t event_ms = now_ms, page_ms = now_ms;
+
+    if (history->first != history->end)
+        event_ms = kinf__history_at(history, history->first)->at_ms;
+    if (cache->n_pages != 0)
+        page_ms = cache->pages[0].since_ms;
+    return sooner(kinf__clock_add_ms(event_ms, limits->history_age_ms),
+                  kinf__clock_add_ms(page_ms, limits->page_age_ms));
+}
+
+int64_t kinf__watchcache_tick(struct kinf__watchcache *cache, int64_t now_ms)
+{
+    int64_t due_ms;
+
     forget(cache, now_ms);
     kinf__mutex_lock(&cache->lock);
-    kinf__waiters_note_time_locked(cache, now_ms);
+    due_ms =
+        sooner(too_old_ms_locked(cache, now_ms), kinf__waiters_note_time_locked(cache, now_ms));
     kinf__cursors_bound_stalled_locked(cache);
     kinf__mutex_unlock(&cache->lock);
     kinf__run_calls(cache);
+    return kinf__cursors_hold_much(cache) ? now_ms : due_ms;
 }

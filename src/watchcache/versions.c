@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 
 /* What a waiter's result is while it waits. */
@@ -196,15 +197,20 @@ void kinf__waiters_note_version_locked(struct kinf__watchcache *cache)
     }
 }
 
-void kinf__waiters_note_time_locked(struct kinf__watchcache *cache, int64_t now_ms)
+int64_t kinf__waiters_note_time_locked(struct kinf__watchcache *cache, int64_t now_ms)
 {
+    int64_t due_ms = KINF__NEVER_MS;
+
     KINF__LIST_FOR_EACH_SAFE (node, &cache->waiters) {
         struct kinf__version_waiter *waiter =
             KINF__LIST_ENTRY(node, struct kinf__version_waiter, node);
 
         if (waiter->deadline_ms <= now_ms)
             end_wait_locked(cache, waiter, KINF_ERR_TIMEOUT);
+        else if (waiter->deadline_ms < due_ms)
+            due_ms = waiter->deadline_ms;
     }
+    return due_ms;
 }
 
 void kinf__waiters_end_all_locked(struct kinf__watchcache *cache, int result)
@@ -227,6 +233,7 @@ bool kinf__watchcache_wait(struct kinf__watchcache *cache, struct kinf__version_
         cache->n_waiters++;
         if (waiter->version < cache->lowest_awaited)
             cache->lowest_awaited = waiter->version;
+        kinf__watchcache_expect(cache, waiter->deadline_ms);
     }
     kinf__mutex_unlock(&cache->lock);
     return is_reached;

@@ -76,6 +76,19 @@ void kinf__watchcache_free(struct kinf__watchcache *cache)
     free(cache);
 }
 
+void kinf__watchcache_set_on_due(struct kinf__watchcache *cache, kinf__watchcache_due_cb *on_due,
+                                 void *ctx)
+{
+    cache->on_due = on_due;
+    cache->due_ctx = ctx;
+}
+
+void kinf__watchcache_expect(const struct kinf__watchcache *cache, int64_t due_ms)
+{
+    if (cache->on_due != NULL)
+        cache->on_due(due_ms, cache->due_ctx);
+}
+
 /* --- beginning and ending --- */
 
 static void wake_everybody_locked(struct kinf__watchcache *cache) KINF__REQUIRES(cache->lock)
@@ -269,13 +282,14 @@ static const char *check_cursors_locked(const struct kinf__watchcache *cache)
     KINF__REQUIRES(cache->lock)
 {
     const char *wrong = NULL;
-    size_t n = 0, n_in_buckets = 0;
+    size_t n = 0, n_in_buckets = 0, held_bytes = 0;
 
     KINF__LIST_FOR_EACH (node, &cache->cursors) {
         const struct kinf__watch_cursor *cursor =
             KINF__LIST_ENTRY(node, struct kinf__watch_cursor, node);
 
         n++;
+        held_bytes += cursor->held != NULL ? kinf_object_size(cursor->held->object) : 0;
         if (wrong == NULL)
             wrong = check_cursor_locked(cache, cursor);
     }
@@ -289,6 +303,8 @@ static const char *check_cursors_locked(const struct kinf__watchcache *cache)
         n_in_buckets += cache->everybody->n_cursors;
     if (wrong == NULL && (n != cache->n_cursors || n != n_in_buckets))
         wrong = "wrong count of cursors";
+    if (wrong == NULL && held_bytes != cache->held_bytes)
+        wrong = "wrong count of what cursors hold";
     return wrong;
 }
 

@@ -71,8 +71,17 @@ void kinf__watchcache_set_enabled(struct kinf__watchcache *cache, bool enabled);
 struct kinf__sink kinf__watchcache_sink(struct kinf__watchcache *cache);
 
 /* What time does: events and held versions that became too old go, waiters time out. For whoever
- * serves, as often as these need to be exact; callbacks run on its thread. */
-void kinf__watchcache_tick(struct kinf__watchcache *cache, int64_t now_ms);
+ * serves; callbacks run on its thread. Returns when it is due again, `now_ms` if as soon as may be,
+ * but for what kinf__watchcache_set_on_due()'s callback tells in the meantime. */
+int64_t kinf__watchcache_tick(struct kinf__watchcache *cache, int64_t now_ms);
+
+/* Told when a tick is due that the last one did not know of. Runs on any thread, with the cache's
+ * lock held or not: it takes no lock. */
+typedef void kinf__watchcache_due_cb(int64_t due_ms, void *ctx);
+
+/* Before anybody waits or reads. */
+void kinf__watchcache_set_on_due(struct kinf__watchcache *cache, kinf__watchcache_due_cb *on_due,
+                                 void *ctx);
 
 /* --- versions --- */
 

@@ -80,6 +80,8 @@ struct kinf__watchcache {
     /* constant */
     struct kinf_indexer *indexer;
     struct kinf__watchcache_limits limits;
+    kinf__watchcache_due_cb *on_due; /* NULL: nobody is told */
+    void *due_ctx;
 
     struct kinf__mutex lock;
     struct kinf__cond call_ended;
@@ -111,9 +113,15 @@ struct kinf__watchcache {
     struct kinf__list running; /* callbacks that do: struct kinf__running_call */
 
     struct kinf__watchcache_status counts; /* its counters alone */
+
+    /* atomic */
+    _Atomic(size_t) held_bytes; /* of the objects that cursors hold, each counted as often */
 };
 
 /* --- watchcache.c --- */
+
+/* Tells who ticks. */
+void kinf__watchcache_expect(const struct kinf__watchcache *cache, int64_t due_ms);
 
 /* Begins the history anew at the version of now; every cursor expires, and who was armed is to be
  * woken. The caller releases the result once it has unlocked. `reason` is static. */
@@ -132,7 +140,8 @@ void kinf__pages_drop_all_locked(struct kinf__watchcache *cache) KINF__REQUIRES(
 
 /* Ends those whose version is reached. */
 void kinf__waiters_note_version_locked(struct kinf__watchcache *cache) KINF__REQUIRES(cache->lock);
-void kinf__waiters_note_time_locked(struct kinf__watchcache *cache, int64_t now_ms)
+/* Returns when the next of them times out. */
+int64_t kinf__waiters_note_time_locked(struct kinf__watchcache *cache, int64_t now_ms)
     KINF__REQUIRES(cache->lock);
 void kinf__waiters_end_all_locked(struct kinf__watchcache *cache, int result)
     KINF__REQUIRES(cache->lock);
@@ -143,6 +152,8 @@ bool kinf__entry_has_value(const struct kinf__entry *entry, uint32_t index, stru
 /* Whether an entry's object is in the selection; NULL is not. */
 bool kinf__watch_cursor_sees(const struct kinf__watch_cursor *cursor,
                              const struct kinf__entry *entry);
+/* Whether cursors hold so much that some may have to be given up. */
+bool kinf__cursors_hold_much(struct kinf__watchcache *cache);
 /* Gives up those who hold the oldest, as W7 says. */
 void kinf__cursors_bound_stalled_locked(struct kinf__watchcache *cache) KINF__REQUIRES(cache->lock);
 /* How many events it has before it. */

@@ -329,6 +329,40 @@ static void a_new_authority_is_seen_within_ten_seconds(void **state)
     assert_false(is_outdated(f, 10000));
 }
 
+static void count_wake(void *ctx)
+{
+    ++*(unsigned *)ctx;
+}
+
+/* One look serves all, however many hold a connection. */
+static void the_first_holder_looks_and_all_are_woken(void **state)
+{
+    struct fixture *f = *state;
+    unsigned n_wakes[3] = { 0 };
+    struct kinf__credential_holder holders[3];
+
+    begin_with_files(f);
+    for (size_t i = 0; i < 3; i++) {
+        holders[i] = (struct kinf__credential_holder){ count_wake, &n_wakes[i], { NULL, NULL } };
+        kinf__credentials_hold(&f->credentials, &holders[i]);
+        assert_int_equal(kinf__credentials_has_to_look(&f->credentials, &holders[i]), i == 0);
+    }
+    assert_false(is_outdated(f, 10000));
+    assert_int_equal(n_wakes[0] + n_wakes[1] + n_wakes[2], 0);
+    write_file(f, CA, other_authority.cert_pem);
+    assert_true(is_outdated(f, 20000));
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(n_wakes[i], 1);
+    kinf__credentials_let_go(&f->credentials, &holders[1]);
+    assert_true(kinf__credentials_has_to_look(&f->credentials, &holders[0]));
+    assert_int_equal(n_wakes[2], 1);
+    kinf__credentials_let_go(&f->credentials, &holders[0]);
+    assert_true(kinf__credentials_has_to_look(&f->credentials, &holders[2]));
+    assert_int_equal(n_wakes[2], 2);
+    kinf__credentials_let_go(&f->credentials, &holders[2]);
+    assert_int_equal(n_wakes[0] + n_wakes[1], 2);
+}
+
 static void a_new_authority_is_seen_at_once_after_a_failed_handshake(void **state)
 {
     struct fixture *f = *state;
@@ -667,6 +701,7 @@ int main(void)
         IN_FOLDER(a_password_is_encoded),
         IN_FOLDER(over_plain_http_nothing_is_shown_or_run),
         IN_FOLDER(a_new_authority_is_seen_within_ten_seconds),
+        IN_FOLDER(the_first_holder_looks_and_all_are_woken),
         IN_FOLDER(a_new_authority_is_seen_at_once_after_a_failed_handshake),
         IN_FOLDER(a_new_client_certificate_is_seen_when_both_files_are_new),
         IN_FOLDER(a_new_client_certificate_is_seen_after_a_refusal),

@@ -25,7 +25,7 @@ static void the_first_sample_is_due_at_once_and_the_others_each_ten_seconds(void
     assert_true(kinf__last_hour_is_due(&hour, 5000 + EVERY_MS));
 }
 
-/* The clock that asks ticks five times a second: 360 steps of up to 0.2 s too much would be a minute. */
+/* Between two ticks are 0.2 s: 360 steps of up to that too much would be a minute. */
 static void samples_that_come_a_tick_late_do_not_drift(void **state)
 {
     struct kinf__last_hour hour = { .n_samples = 0 };

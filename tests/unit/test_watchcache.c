@@ -674,6 +674,12 @@ static void flush_history(struct watchcache_fixture *f, unsigned *version)
     kinf__watchcache_tick(f->cache, kinf__clock_now_ms());
 }
 
+static void note_due(int64_t due_ms, void *ctx)
+{
+    assert_int_equal(due_ms, 0);
+    ++*(unsigned *)ctx;
+}
+
 /* W7: three objects are within the bound, a fourth is not. What two share, or the store has, is not
  * counted twice. */
 static void what_stalled_watches_hold_is_bounded(void **state)
@@ -684,16 +690,22 @@ static void what_stalled_watches_hold_is_bounded(void **state)
     struct watchcache_fixture *f = *state;
     struct kinf__watch_event event;
     struct watch watches[6];
-    unsigned version = 1000;
+    unsigned version = 1000, n_told = 0;
 
     kinf__watchcache_free(f->cache);
     kinf_informer_free(f->informer);
     watchcache_make(f, &limits);
+    kinf__watchcache_set_on_due(f->cache, note_due, &n_told);
     watchcache_replace(f, "1000", "a@999");
     for (size_t i = 0; i < 3; i++)
         stall_at(f, &watches[i], "a", &version);
+    assert_true(kinf__watchcache_tick(f->cache, 1) > 1);
     watch_from(f, &watches[3], 1000, NULL);
+    assert_int_equal(n_told, 0);
+    /* From here on they hold more than the limit, if nothing is shared. */
     assert_int_equal(kinf__watch_cursor_next(watches[3].cursor, &event), 1);
+    assert_int_equal(n_told, 1);
+    assert_int_equal(kinf__watchcache_tick(f->cache, 1), 1);
     stall_at(f, &watches[4], "b", &version);
     flush_history(f, &version);
     for (size_t i = 0; i < 5; i++)
@@ -710,6 +722,8 @@ static void what_stalled_watches_hold_is_bounded(void **state)
         watch_expect(&watches[i], "EXPIRED");
         watch_end(&watches[i]);
     }
+    assert_int_equal(n_told, 1);
+    assert_true(kinf__watchcache_tick(f->cache, 1) > 1);
 }
 
 static void events_grow_too_old(void **state)
@@ -720,7 +734,8 @@ static void events_grow_too_old(void **state)
 
     watchcache_replace(f, "10", "a@1");
     watchcache_put(f, "a@11");
-    kinf__watchcache_tick(f->cache, begun_ms + 5 * MINUTE_MS - 1);
+    assert_in_range(kinf__watchcache_tick(f->cache, begun_ms + 5 * MINUTE_MS - 1),
+                    begun_ms + 5 * MINUTE_MS, kinf__clock_now_ms() + 5 * MINUTE_MS);
     watch_from(f, &watch, 10, NULL);
     kinf__watchcache_tick(f->cache, kinf__clock_now_ms() + 5 * MINUTE_MS);
     watch_expect(&watch, "EXPIRED");

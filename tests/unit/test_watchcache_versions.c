@@ -83,7 +83,8 @@ static void held_versions_end_with_their_age(void **state)
     watchcache_put(f, "b@11");
     now_ms += MINUTE_MS;
     hold(f);
-    kinf__watchcache_tick(f->cache, now_ms + 4 * MINUTE_MS - 1);
+    assert_int_equal(kinf__watchcache_tick(f->cache, now_ms + 4 * MINUTE_MS - 1),
+                     now_ms + 4 * MINUTE_MS);
     assert_int_equal(n_pages(f), 2);
     kinf__watchcache_tick(f->cache, now_ms + 4 * MINUTE_MS);
     assert_int_equal(count_at(f, 10), KINF_ERR_EXPIRED);
@@ -207,18 +208,27 @@ static void waiting_ends_when_the_version_is_reached(void **state)
     assert_int_equal(late.n_done, 0);
 }
 
+static void note_due(int64_t due_ms, void *ctx)
+{
+    *(int64_t *)ctx = due_ms;
+}
+
 static void waiting_ends_with_its_time(void **state)
 {
     struct watchcache_fixture *f = *state;
+    int64_t told_ms = 0;
     struct kinf__watchcache_status status;
     struct wait wait, longer;
 
     watchcache_replace(f, "10", "a@1");
+    kinf__watchcache_set_on_due(f->cache, note_due, &told_ms);
     assert_true(begin_wait(f, &wait, 11, 3000));
+    assert_int_equal(told_ms, 3000);
     assert_true(begin_wait(f, &longer, 11, 4000));
-    kinf__watchcache_tick(f->cache, 2999);
+    assert_int_equal(told_ms, 4000);
+    assert_int_equal(kinf__watchcache_tick(f->cache, 2999), 3000);
     assert_int_equal(wait.n_done, 0);
-    kinf__watchcache_tick(f->cache, 3000);
+    assert_int_equal(kinf__watchcache_tick(f->cache, 3000), 4000);
     assert_int_equal(wait.n_done, 1);
     assert_int_equal(wait.result, KINF_ERR_TIMEOUT);
     assert_int_equal(longer.n_done, 0);
