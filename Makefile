@@ -132,7 +132,6 @@ REPLAY := $(BUILD)/replay/kinf-replay
 
 .DEFAULT_GOAL := all
 .PHONY: help all man deps run image test soak linear mutate coverage test-clients unit build-tests lint lint-but-tidy check-layers check-parity docs check-docs docs-pictures try-tutorial check-symbols \
-.PHONY: help all man deps run image test soak test-clients unit build-tests lint lint-but-tidy check-layers check-parity docs check-docs docs-pictures try-tutorial check-symbols \
         check-headers check-abi update-abi check-consumer check-format thread-safety tidy format fuzz fuzz-corpus bench run-benches install \
         install-man uninstall dist deb clean compile_commands.json FORCE
 
