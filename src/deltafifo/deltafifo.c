@@ -329,7 +329,8 @@ int kinf_deltafifo_pop(struct kinf_deltafifo *fifo, kinf_pop_process_cb *process
 
     kinf__mutex_lock(&fifo->lock);
     rc = wait_for_item_locked(fifo, deadline_ms);
-    fifo->is_nudged = false;
+    if (rc == KINF_ERR_TIMEOUT)
+        fifo->is_nudged = false;
     if (rc == 0) {
         in_initial_list = !has_synced_locked(fifo);
         begin_locked(fifo, &deltas);

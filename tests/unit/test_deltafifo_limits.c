@@ -33,9 +33,10 @@ static void a_nudge_ends_one_wait(void **state)
     kinf__deltafifo_nudge(f->fifo);
     assert_int_equal(kinf_deltafifo_pop(f->fifo, fifo_process, f, KINF_FOREVER), KINF_ERR_TIMEOUT);
     fifo_add(f, "a", "1");
-    kinf__deltafifo_nudge(f->fifo); /* what is there comes first, and there is no wait to end */
+    kinf__deltafifo_nudge(f->fifo); /* what is there comes first: it is the next wait that ends */
     assert_int_equal(kinf_deltafifo_pop(f->fifo, fifo_process, f, KINF_FOREVER), 0);
-    assert_int_equal(kinf_deltafifo_pop(f->fifo, fifo_process, f, 0), KINF_ERR_TIMEOUT);
+    assert_int_equal(kinf_deltafifo_pop(f->fifo, fifo_process, f, KINF_FOREVER), KINF_ERR_TIMEOUT);
+    assert_int_equal(kinf_deltafifo_pop(f->fifo, fifo_process, f, 1), KINF_ERR_TIMEOUT);
 }
 
 static void a_nudge_wakes_a_blocked_pop(void **state)
