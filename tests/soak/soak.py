@@ -44,8 +44,9 @@ WATCHING = ("watcher", *clients.NAMES)  # the sidecar
 PARTS = (*MODES, "controller-a", "controller-b", "kinformerd", *WATCHING)
 TYPES = ("pods", "deployments.apps", "widgets.soak.kinformer.dev", "leases.coordination.k8s.io")
 
-# What a process may have more than at the first quiet: connections that are about to be closed, the sidecar's history.
-MORE_FILES, MORE_THREADS = 8, 4
+# What a process may have more than at the first quiet: connections that are kept or about to be closed, of which it may
+# have had none yet; the sidecar's history.
+MORE_FILES, MORE_THREADS = 32, 4
 MORE_KIB = 96 * 1024
 MAX_TOLD = 20  # divergences of a round
 
