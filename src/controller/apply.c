@@ -309,20 +309,23 @@ static int claim(struct kinf_call *call, const struct target *target, struct kin
 }
 
 /* Why it was refused: for another uid (422), or since it is gone (409)? Then the next call waits until
- * the cache knows. */
+ * the cache knows. As long as nobody can say, it is not refused for good. */
 static int judge_refusal(struct kinf_call *call, const struct target *target,
                          const struct kinf_error *refusal, struct kinf_error *err)
 {
     kinf_auto_object const struct kinf_object *object = NULL;
     struct kinf__own_write write;
-    int failed = look_at_server(call, target, &object, NULL);
+    struct kinf_error own = KINF_ERROR_INIT;
+    int failed = look_at_server(call, target, &object, &own);
     bool is_gone = failed == 0 ? strcmp(kinf_object_uid(object), target->uid) != 0
                                : failed == KINF_ERR_NOT_FOUND;
 
     if (!is_gone) {
+        const struct kinf_error *why = failed < 0 ? &own : refusal;
+
         if (err != NULL)
-            *err = *refusal;
-        return refusal->code;
+            *err = *why;
+        return why->code;
     }
     if (kinf__own_write_init(&write, call, target->type, target->key, NULL) == 0) {
         kinf__own_write_deleted(&write, target->uid);

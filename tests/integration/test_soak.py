@@ -442,9 +442,9 @@ class Soak(unittest.TestCase):
             self.assertGreater(run.streams[name]["events"], 20, name)
 
     def test_a_follower_with_a_defect_is_found(self):
-        for defect, promise in (("drop=10", "settled"), ("store=5", "store")):
+        for defect, promise, patience in (("drop=10", "settled", "5"), ("store=5", "store", "60")):
             with self.subTest(defect=defect):
-                _, problem = self.run_rounds([[]], 2, "--patience", "3", "--defect", defect)
+                _, problem = self.run_rounds([[]], 2, "--patience", patience, "--defect", defect)
                 self.assertRegex(problem or "", rf"(?m)^{promise}: in-order: ")
 
 

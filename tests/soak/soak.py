@@ -44,8 +44,9 @@ WATCHING = ("watcher", *clients.NAMES)  # the sidecar
 PARTS = (*MODES, "controller-a", "controller-b", "kinformerd", *WATCHING)
 TYPES = ("pods", "deployments.apps", "widgets.soak.kinformer.dev", "leases.coordination.k8s.io")
 
-# What a process may have more than at the first quiet: connections that are about to be closed.
-MORE_FILES, MORE_THREADS = 8, 4
+# What a process may have more than at the first quiet: connections that are kept or about to be closed, of which it may
+# have had none yet; the sidecar's history.
+MORE_FILES, MORE_THREADS = 32, 4
 MORE_KIB = 96 * 1024
 MAX_TOLD = 20  # divergences of a round
 
@@ -261,7 +262,7 @@ class Cast:
                  f'listen: ["127.0.0.1:{self.port}"]', "passThrough: true", "resources:"]
         for resource in TYPES + (("namespaces",) if self.n_reloads % 2 else ()):
             lines += [f"- resource: {resource}", "  watchTimeout: 5s", "  silentAfter: 6s", "  backoffBase: 50ms",
-                      "  backoffMax: 1s", "  maxObjectBytes: 1000000"]
+                      "  backoffMax: 1s", "  maxObjectBytes: 1000000", "  maxHistoryBytes: 4194304"]
             lines.append("  indices: [{name: byApp, path: metadata.labels.app}]")
         with open(self.config, "w", encoding="utf-8") as file:
             file.write("\n".join(lines) + "\n")

@@ -287,6 +287,22 @@ static void what_another_has_made_since_is_left_alone(void **state)
     assert_int_equal(stage_status(stage).n_invalid, 0);
 }
 
+/* A refusal for good is one that was looked into. */
+static void a_refusal_that_could_not_be_looked_into_is_not_for_good(void **state)
+{
+    struct stage *stage = *state;
+
+    kinf_object_unref(begin_owned(stage));
+    stage_delete(stage, "default/x");
+    stage_put(stage, "x", "", "foreign");
+    stage_must(stage, kinf_fake_fault(stage->fake, "get configmaps 503 times=1", &stage->err));
+    stage_patch(stage, "a", "{\"data\":{\"value\":\"2\"}}");
+    expect_number(stage, KINF_ERR_CONFLICT);
+    assert_int_equal(stage_status(stage).n_invalid, 0);
+    let_in();
+    expect_number(stage, KINF_ERR_EXISTS);
+}
+
 static void what_was_deleted_since_is_made_anew_when_the_cache_knows(void **state)
 {
     struct stage *stage = *state;
@@ -487,6 +503,7 @@ int main(void)
         T(what_has_left_before_it_came_is_waited_for),
         T(what_the_caches_have_is_forgotten_without_another_call),
         T(what_another_has_made_since_is_left_alone),
+        T(a_refusal_that_could_not_be_looked_into_is_not_for_good),
         T(what_was_deleted_since_is_made_anew_when_the_cache_knows),
         T(a_delete_is_of_the_very_object),
         T(a_status_is_applied_alone_and_once),
