@@ -523,14 +523,11 @@ void kinf__credentials_hold(struct kinf__credentials *credentials,
     kinf__mutex_unlock(&credentials->lock);
 }
 
-static struct kinf__credential_holder *first_locked(struct kinf__credentials *credentials)
+static bool is_first_locked(const struct kinf__credentials *credentials,
+                            const struct kinf__credential_holder *holder)
     KINF__REQUIRES(credentials->lock)
 {
-    struct kinf__list *holders = &credentials->holders;
-
-    return kinf__list_is_empty(holders)
-               ? NULL
-               : KINF__LIST_ENTRY(holders->next, struct kinf__credential_holder, node);
+    return credentials->holders.next == &holder->node;
 }
 
 void kinf__credentials_let_go(struct kinf__credentials *credentials,
@@ -540,11 +537,12 @@ void kinf__credentials_let_go(struct kinf__credentials *credentials,
     bool was_first;
 
     kinf__mutex_lock(&credentials->lock);
-    was_first = first_locked(credentials) == holder;
+    was_first = is_first_locked(credentials, holder);
     kinf__list_remove(&holder->node);
-    first = first_locked(credentials);
-    if (was_first && first != NULL)
+    if (was_first && !kinf__list_is_empty(&credentials->holders)) {
+        first = KINF__LIST_ENTRY(credentials->holders.next, struct kinf__credential_holder, node);
         first->wake(first->ctx);
+    }
     kinf__mutex_unlock(&credentials->lock);
 }
 
@@ -558,7 +556,7 @@ bool kinf__credentials_has_to_look(struct kinf__credentials *credentials,
         (!files[KINF__AUTHORITY_FILE].is_there && !files[KINF__CLIENT_FILES].is_there))
         return false;
     kinf__mutex_lock(&credentials->lock);
-    is_first = first_locked(credentials) == holder;
+    is_first = is_first_locked(credentials, holder);
     kinf__mutex_unlock(&credentials->lock);
     return is_first;
 }

@@ -672,6 +672,27 @@ static void a_large_version_is_freed_in_slices(void **state)
     assert_false(kinf__indexer_reap(indexer, 500));
 }
 
+/* Whoever reaps sleeps meanwhile. */
+static void garbage_is_foreseen_while_somebody_has_an_old_version(void **state)
+{
+    struct kinf_snapshot *snapshot;
+
+    (void)state;
+    fill(5000);
+    assert_false(kinf__indexer_may_have_garbage(indexer));
+    snapshot = kinf_indexer_snapshot(indexer);
+    assert_false(kinf__indexer_may_have_garbage(indexer));
+    REPLACE("2", "only", "1", "");
+    assert_true(kinf__indexer_may_have_garbage(indexer));
+    assert_false(kinf__indexer_reap(indexer, 500));
+    assert_true(kinf__indexer_may_have_garbage(indexer));
+    kinf_snapshot_unref(snapshot);
+    assert_true(kinf__indexer_may_have_garbage(indexer)); /* what is buried */
+    while (kinf__indexer_reap(indexer, 500))
+        continue;
+    assert_false(kinf__indexer_may_have_garbage(indexer));
+}
+
 static void writes_take_garbage_along(void **state)
 {
     (void)state;
@@ -730,6 +751,7 @@ int main(void)
         TEST(a_path_indexes_a_long_string),
         TEST(pods_are_found_by_their_users),
         TEST(a_large_version_is_freed_in_slices),
+        TEST(garbage_is_foreseen_while_somebody_has_an_old_version),
         TEST(writes_take_garbage_along),
         TEST(a_snapshot_that_goes_last_frees_everything),
     };
