@@ -228,6 +228,8 @@ class Checker(unittest.TestCase):
 
     def test_a_version_that_goes_back(self):
         self.check(ALL, A, LOST, (1, 4, 5, "get", found("b", 6)), (1, 6, 7, "get", found("a", 5)), says="client 1")
+        self.check(ALL, A, LOST, (1, 4, 5, "get", {**found("b", 6), "passed": True}), (1, 6, 7, "get", found("a", 5)),
+                   says="client 1")
         self.check(ALL, A, LOST, (1, 4, 5, "get", found("a", 5)), (1, 6, 7, "get", NOTHING),
                    (1, 8, 9, "get", found("a", 5)), says="client 1")
 
