@@ -517,9 +517,9 @@ class SlowWatch(unittest.TestCase):
         """Not to what was before a write without an answer, either, which nobody waits for."""
         self.sim.kubectl("create", "namespace", NAMESPACE)
         self.sim.control("POST", "/faults", "watch configmaps drip=250/100ms\npatch configmaps reset after=0\n")
-        for name, target in (("got", f"{MAPS}/got"), ("listed", MAPS)):
-            with self.start() as daemon:
-                daemon.wait_logged("all synced")
+        with self.start() as daemon:
+            daemon.wait_logged("all synced")
+            for name, target in (("got", f"{MAPS}/got"), ("listed", MAPS)):
                 self.assertEqual(self.send_body("POST", MAPS, config_map(name, NAMESPACE, "x" * 10000))[0], 201)
                 self.assertEqual(self.send("GET", target), (200, False))  # after three seconds
                 patch = {"metadata": {"labels": {"patched": name}}}
@@ -529,7 +529,7 @@ class SlowWatch(unittest.TestCase):
                     status, is_cached, text = self.send_body("GET", target, None)
                     self.assertEqual((status, f'"patched":"{name}"' in text), (200, True), is_cached)
                     time.sleep(0.1)
-                daemon.stop()
+            daemon.stop()
 
 
 class Dawdling(relay.Handler):
