@@ -64,7 +64,8 @@ struct kinf__exchange {
     struct kinf__encoder encoder;
     struct kinf__version_waiter waiter;
     int64_t session_until_ms;  /* when the wait for the session's writes ends; 0: there is none */
-    struct kinf__write *write; /* that is passed on; NULL: none */
+    bool reads_ahead;          /* passed on, since the cache is behind what it is to show */
+    struct kinf__write *write; /* that is passed on, or read ahead; NULL: none */
     struct kinf__listing *listing; /* NULL: none, or its answer has begun */
     struct kinf__answer answer;
     struct kinf__refusal

@@ -264,7 +264,8 @@ int kinf__passthrough_begin(struct kinf__exchange *exchange)
             headers[request.n_headers++] = head->headers[i];
     }
     leave_source(exchange);
-    if (kinf__write_new(exchange->server, &exchange->request, &exchange->write) < 0)
+    if (kinf__write_new(exchange->server, &exchange->request, exchange->reads_ahead,
+                        &exchange->write) < 0)
         return kinf__refuse_no_memory(exchange->refusal);
     if (kinf__forward_new(exchange->server->forwarder, &request, &made, &err) < 0)
         return refuse_busy(exchange, &err);

@@ -489,6 +489,8 @@ static int refuse_behind(struct kinf__exchange *exchange)
     if (exchange->head.token.len == 0)
         return KINF_ERR_INVALID;
     note_watch_beyond(exchange);
+    exchange->reads_ahead = exchange->request.verb != KINF__VERB_WATCH &&
+                            !kinf__scope_is_selective(&exchange->source->scope);
     return kinf__route_go_upstream(exchange);
 }
 

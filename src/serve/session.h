@@ -4,8 +4,8 @@
  *
  * A write is noted before its writer can have seen the end of the answer. From then on the cache is
  * behind until it shows the write: by its version, or by what became of one object. Who reads
- * meanwhile waits, or asks the API server. A source that nobody wrote costs its readers one atomic
- * load.
+ * meanwhile waits, or asks the API server; what it is shown there is noted like a write. A source
+ * that nobody wrote costs its readers one atomic load.
  *
  * Signs. Most answers have the version of the write, and the newest of them is all that is kept. An
  * answer that has none is remembered with the object:

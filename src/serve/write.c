@@ -24,7 +24,9 @@ struct kinf__write {
     /* constant */
     struct kinf__server *server;
     const struct kinf__request *request;
+    bool is_read;
     /* the connection's */
+    uint64_t newest;   /* version that was read; 0: none */
     bool is_answered;  /* with 2xx, and not noted yet */
     bool is_lost;      /* a part of the answer is missing */
     bool is_body_lost; /* of the request */
@@ -94,7 +96,17 @@ static void note_unknown(struct kinf__write *write)
 {
     static const struct kinf__session_write unknown = { .sign = KINF__SESSION_UNKNOWN };
 
-    note(write, &unknown);
+    if (!write->is_read)
+        note(write, &unknown);
+}
+
+static void note_newest(struct kinf__write *write)
+{
+    const struct kinf__session_write seen = { .sign = KINF__SESSION_VERSION,
+                                              .version = write->newest };
+
+    if (write->newest != 0)
+        note(write, &seen);
 }
 
 /* --- what an answer means --- */
@@ -163,6 +175,10 @@ static void note_change(const struct kinf__change *change, void *ctx)
         .uid = change->uid,
     };
 
+    if (write->is_read) {
+        write->newest = change->version > write->newest ? change->version : write->newest;
+        return;
+    }
     if (session_write.sign == KINF__SESSION_GONE && change->version == 0)
         session_write.version = KINF__SESSION_ANY;
     write_key(write, change, key, sizeof key);
@@ -243,12 +259,15 @@ bool kinf__write_begin_answer(struct kinf__write *write, const struct kinf__head
     return write->is_answered;
 }
 
+/* Reads take no room from writes, of which nothing may be missed. */
 void kinf__write_take_answer(struct kinf__write *write, const char *bytes, size_t len)
 {
+    size_t max = write->is_read ? KINF__WRITE_ANSWERS_MAX / 2 : KINF__WRITE_ANSWERS_MAX;
+
     if (!write->is_answered || write->is_lost)
         return;
     if (write->answer.len + len > KINF__WRITE_ANSWER_MAX ||
-        atomic_load(&write->server->n_answer_bytes) + len > KINF__WRITE_ANSWERS_MAX ||
+        atomic_load(&write->server->n_answer_bytes) + len > max ||
         kinf__buffer_append(&write->answer, bytes, len) < 0)
         lose(write);
     else
@@ -262,23 +281,30 @@ void kinf__write_end_answer(struct kinf__write *write, bool is_whole)
     write->is_answered = false;
     if (!is_whole || write->is_lost || read_answer(write) < 0)
         note_unknown(write);
+    note_newest(write);
     lose(write);
 }
 
 /* --- life --- */
 
+static bool is_write(const struct kinf__request *request)
+{
+    return request->route == KINF__ROUTE_RESOURCE && request->verb >= KINF__VERB_CREATE &&
+           request->verb <= KINF__VERB_DELETE_COLLECTION && !is_elsewhere(request);
+}
+
 int kinf__write_new(struct kinf__server *server, const struct kinf__request *request,
-                    struct kinf__write **ret_write)
+                    bool reads_ahead, struct kinf__write **ret_write)
 {
     struct kinf__write *write = NULL;
 
-    if (request->route == KINF__ROUTE_RESOURCE && request->verb >= KINF__VERB_CREATE &&
-        request->verb <= KINF__VERB_DELETE_COLLECTION && !is_elsewhere(request)) {
+    if (reads_ahead || is_write(request)) {
         write = calloc(1, sizeof *write);
         if (write == NULL)
             return KINF_ERR_NO_MEMORY;
         write->server = server;
         write->request = request;
+        write->is_read = reads_ahead;
     }
     *ret_write = write;
     return 0;

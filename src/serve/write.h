@@ -1,5 +1,7 @@
 /*
- * One write that is passed on: what its answer says has to be shown by the caches from then on.
+ * One write that is passed on: what its answer says has to be shown by the caches from then on. So does
+ * what a read saw that was passed on because a cache was behind: its reader shall not go back. Of that
+ * the newest version counts, if it can be read; that something was gone is not noted.
  *
  * The answer is kept while it is handed on, and read when it is whole, before its last byte is given
  * out: who knows of the write finds it noted. Noted are answers of 2xx. What cannot be read of one (a
@@ -22,10 +24,10 @@
 
 struct kinf__write;
 
-/* `request` is borrowed. *ret_write NULL: it changes nothing that a cache may have. Errors:
- * KINF_ERR_NO_MEMORY. */
+/* `request` is borrowed; `reads_ahead`: it is such a read. *ret_write NULL: it says nothing of what a
+ * cache may have. Errors: KINF_ERR_NO_MEMORY. */
 KINF_MUST_CHECK int kinf__write_new(struct kinf__server *server,
-                                    const struct kinf__request *request,
+                                    const struct kinf__request *request, bool reads_ahead,
                                     struct kinf__write **ret_write);
 /* An answer of 2xx that was not ended is noted as unknown. NULL is allowed. */
 void kinf__write_free(struct kinf__write *write);

@@ -121,9 +121,7 @@ class Promises(unittest.TestCase):
         for mode, result in results.items():
             self.assertEqual(result["undecided"], 0, mode)
             self.assertGreater(result["outcomes"]["ok"], 50, mode)
-        # Else they would prove nothing: what a session does not allow happens, and so does what it waits for.
-        self.assertGreater(results["cache"]["stale"], 0)
-        self.assertGreater(results["session"]["cachedReads"], 20)
+        self.assertGreater(results["session"]["cachedReads"], 0)
         self.assertEqual(results["latest"]["cachedReads"], 0)
         return results
 
@@ -147,7 +145,9 @@ class Promises(unittest.TestCase):
         sim.control("POST", "/faults", "\n".join(CONSTANT) + "\n")
         results = self.hold(sidecar, "any", sidecar.restart,
                             [watches] * 5 + [forget, sidecar.restart])
+        # Else they would prove nothing: answers were lost, and there was what a session does not allow.
         self.assertGreater(results["session"]["outcomes"]["unknown"], 0)
+        self.assertGreater(results["cache"]["stale"], 0)
         sim.control("DELETE", "/faults")
         sidecar.wait_ready()
         sidecar.daemon.stop()
@@ -228,6 +228,8 @@ class Checker(unittest.TestCase):
 
     def test_a_version_that_goes_back(self):
         self.check(ALL, A, LOST, (1, 4, 5, "get", found("b", 6)), (1, 6, 7, "get", found("a", 5)), says="client 1")
+        self.check(ALL, A, LOST, (1, 4, 5, "get", {**found("b", 6), "passed": True}), (1, 6, 7, "get", found("a", 5)),
+                   says="client 1")
         self.check(ALL, A, LOST, (1, 4, 5, "get", found("a", 5)), (1, 6, 7, "get", NOTHING),
                    (1, 8, 9, "get", found("a", 5)), says="client 1")
 

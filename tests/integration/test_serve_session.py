@@ -466,8 +466,8 @@ class Held(unittest.TestCase):
 
 
 @needs_sim("a watch that says one thing a second")
-class Restored(unittest.TestCase):
-    """A daemon that begins with what it had, and hears of what came since one event after another."""
+class SlowWatch(unittest.TestCase):
+    """A daemon hears of what came one event after another, seconds between them."""
 
     def setUp(self):
         self.folder = self.enterContext(tempfile.TemporaryDirectory())
@@ -482,11 +482,18 @@ class Restored(unittest.TestCase):
 
     def send(self, method, target):
         """(status, whether the cache answered)"""
+        return self.send_body(method, target, None)[:2]
+
+    def send_body(self, method, target, body):
+        """The same, and the body."""
         done = subprocess.run(["curl", "-s", "-X", method, "--unix-socket", self.folder + "/socket", "-H",
-                               "Authorization: Bearer any", "-o", "/dev/null", "-w",
-                               "%{http_code} %header{kinformer-source}", "http://x" + target],
-                              check=False, stdout=subprocess.PIPE, text=True).stdout.split()
-        return int(done[0]), len(done) == 1
+                               "Authorization: Bearer any", "-H",
+                               "Content-Type: " + {"PATCH": MERGE["Content-Type"]}.get(method, "application/json"),
+                               *(["-d", body] if body else []), "-w",
+                               "\n%{http_code} %header{kinformer-source}", "http://x" + target],
+                              check=False, stdout=subprocess.PIPE, text=True).stdout
+        text, _, told = done.rpartition("\n")
+        return int(told.split()[0]), len(told.split()) == 1, text
 
     def test_what_is_deleted_before_the_cache_has_it_stays_deleted(self):
         self.sim.kubectl("create", "namespace", NAMESPACE)
@@ -504,6 +511,24 @@ class Restored(unittest.TestCase):
                 self.assertEqual(self.send("GET", f"{MAPS}/late")[0], 404)
                 time.sleep(0.1)
             self.assertEqual(self.send("GET", f"{MAPS}/late"), (404, True))
+            daemon.stop()
+
+    def test_who_has_read_at_the_server_does_not_go_back(self):
+        """Not to what was before a write without an answer, either, which nobody waits for."""
+        self.sim.kubectl("create", "namespace", NAMESPACE)
+        self.sim.control("POST", "/faults", "watch configmaps drip=250/100ms\npatch configmaps reset after=0\n")
+        with self.start() as daemon:
+            daemon.wait_logged("all synced")
+            for name, target in (("got", f"{MAPS}/got"), ("listed", MAPS)):
+                self.assertEqual(self.send_body("POST", MAPS, config_map(name, NAMESPACE, "x" * 10000))[0], 201)
+                self.assertEqual(self.send("GET", target), (200, False))  # after three seconds
+                patch = {"metadata": {"labels": {"patched": name}}}
+                self.assertEqual(self.send_body("PATCH", f"{MAPS}/{name}", json.dumps(patch))[0], 504)
+                is_cached = False
+                while not is_cached:
+                    status, is_cached, text = self.send_body("GET", target, None)
+                    self.assertEqual((status, f'"patched":"{name}"' in text), (200, True), is_cached)
+                    time.sleep(0.1)
             daemon.stop()
 
 

@@ -29,7 +29,8 @@ func (f *findings) add(format string, args ...any) {
 //
 //	latest   all operations are linearizable
 //	session  the writes and what any one client reads of the cache are: it sees what was answered before, and never goes
-//	         back. So are the writes and all reads that went on to the API server.
+//	         back. So are the writes and all reads that went on to the API server; and from these to the cache no version
+//	         goes back.
 //	cache    the writes are, and the reads of any one client never go back
 func check(mode string, history []*operation) *findings {
 	f := &findings{}
@@ -59,6 +60,9 @@ func (f *findings) checkSession(key string, writes, reads []*operation) {
 	isCached := func(o *operation) bool { return !o.Passed }
 	passed := slices.DeleteFunc(slices.Clone(reads), isCached)
 	f.linearizable(key, "writes and reads that were passed on", slices.Concat(writes, passed))
+	for _, own := range byClient(reads) {
+		checkRising(f, key, own)
+	}
 	awaited := awaited(writes)
 	for client, own := range byClient(slices.DeleteFunc(slices.Clone(reads), isPassed)) {
 		f.linearizable(key, fmt.Sprintf("the writes, and the reads of client %d,", client), slices.Concat(awaited, own))
@@ -72,6 +76,7 @@ func (f *findings) checkCache(key string, writes, reads []*operation) {
 			f.stale++
 		}
 		checkRising(f, key, own)
+		checkGone(f, key, own)
 	}
 }
 
@@ -351,20 +356,31 @@ func checkLists(f *findings, history []*operation) {
 
 // checkRising: what one client reads of a key never goes back. `reads` are in their order.
 func checkRising(f *findings, key string, reads []*operation) {
+	var last *operation
+	for _, o := range reads {
+		found, has := o.Objects[key]
+		if has && last != nil && found.Version < last.Objects[key].Version {
+			f.add("%s goes back for client %d:\n%s", key, o.Client, text([]*operation{last, o}))
+		}
+		if has {
+			last = o
+		}
+	}
+}
+
+// checkGone: nor does what one client saw to be gone come back as it was.
+func checkGone(f *findings, key string, reads []*operation) {
 	var last, gone *operation // the last that had an object, and the last behind it that had none
 	for _, o := range reads {
 		found, has := o.Objects[key]
-		switch {
-		case !has:
+		if !has {
 			gone = o
-		case last != nil && found.Version < last.Objects[key].Version:
-			f.add("%s goes back for client %d:\n%s", key, o.Client, text([]*operation{last, o}))
-		case last != nil && gone != nil && found.Version == last.Objects[key].Version:
+			continue
+		}
+		if last != nil && gone != nil && found.Version == last.Objects[key].Version {
 			f.add("%s comes back for client %d:\n%s", key, o.Client, text([]*operation{last, gone, o}))
 		}
-		if has {
-			last, gone = o, nil
-		}
+		last, gone = o, nil
 	}
 }
 
