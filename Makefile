@@ -340,7 +340,7 @@ mutate: ## try N=100 changes of FOLDER=deltafifo, drawn by SEED=1, on its unit t
 	@scripts/mutate.py $(or $(FOLDER),$(error which FOLDER of src?)) $(or $(N),100) $(or $(SEED),1) "$(FILES)" $(LONGEST)
 
 # What of serve and its neighbours only whole programs do.
-COVERAGE_MODULES := serve serve_auth serve_certificates serve_hostile serve_pass serve_reload serve_rows serve_session serve_tables serve_tunnel \
+COVERAGE_MODULES := serve serve_auth serve_certificates serve_hostile serve_pass serve_reload serve_session serve_tunnel \
                     on_demand changes metrics check_config handlers state idle
 # A test that is too slow without optimisation is told, and its lines count.
 coverage: ## run the unit tests, and programs on kinformer-sim, and write what of src/ they ran to tests/COVERAGE.md
@@ -350,7 +350,7 @@ coverage: ## run the unit tests, and programs on kinformer-sim, and write what o
 	-@$(MAKE) --no-print-directory -s MODE=coverage unit
 	-@KINF_TEST_SERVER=sim KINF_TEST_BUILD=coverage python3 -B tests/integration/run.py $(addprefix test_,$(COVERAGE_MODULES))
 	@gcovr --root . --filter src/ --exclude-unreachable-branches --json build/coverage/gcovr.json build/coverage/src
-	@scripts/coverage.py < build/coverage/gcovr.json > tests/COVERAGE.md
+	@scripts/coverage.py $(COVERAGE_MODULES) < build/coverage/gcovr.json > tests/COVERAGE.md
 
 soak: ## random writes, faults and restarts for a while, judged by an oracle (ARGS="--events 10000000", see tests/soak/soak.py)
 	@scripts/install-deps.sh build

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Prints tests/COVERAGE.md from what gcovr says in JSON (standard input): lines and branches of src/ by folder, and which
-lines of the folders that promise a share none of those tests runs."""
+lines of the folders that promise a share none of those tests runs. The arguments are the integration tests that were run."""
 
 import collections
 import itertools
@@ -12,7 +12,7 @@ SHARE = 95
 HEAD = f"""# Coverage
 
 Lines and branches of `src/` that tests run, by folder: what `make coverage` measured, without optimisation, of the unit tests and
-of kinformerd on kinformer-sim in the integration tests of what it serves.
+of kinformerd on kinformer-sim in these integration tests: {", ".join(sys.argv[1:])}.
 {SHARE} % of the lines are promised of {", ".join(PROMISED)}. Branches are the compiler's: both ways out of each
 condition, each part of `&&` and `||` counted for itself. What a process did that was killed, or that called `_exit()`, is not seen.
 

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/compiler.h"
 #include "rest/client.h"
+#include "unit/allocation.h"
 #include "unit/scripted_server.h"
 #include "unit/test.h"
 
@@ -166,6 +167,21 @@ static void an_answer_that_does_not_end_is_not_kept(void **state)
     stop(&f);
 }
 
+static void who_has_no_memory_to_ask_leaves_the_turn_to_others(void **state)
+{
+    static const struct test_reply replies[] = { { .body = CORE } };
+    struct fixture f;
+
+    (void)state;
+    start(&f, replies, 1);
+    test_fail_allocation(1);
+    assert_int_equal(find(&f, "pods"), KINF_ERR_NO_MEMORY);
+    assert_true(test_allocation_failed());
+    expect_targets(&f, "");
+    assert_int_equal(find(&f, "pods"), 0);
+    stop(&f);
+}
+
 static void *find_pods(void *ctx)
 {
     assert_int_equal(find(ctx, "pods"), 0);
@@ -197,6 +213,7 @@ int main(void)
         cmocka_unit_test(a_group_that_is_away_is_named_until_it_is_back),
         cmocka_unit_test(a_server_that_fails_is_asked_again),
         cmocka_unit_test(an_answer_that_does_not_end_is_not_kept),
+        cmocka_unit_test(who_has_no_memory_to_ask_leaves_the_turn_to_others),
         cmocka_unit_test(those_who_ask_at_once_cause_one_request),
     };
 
