@@ -3,8 +3,8 @@
  *
  *     bench_pods FLAVOUR INITIAL KUBECONFIG N_EVENTS TIMES
  *
- * FLAVOUR is whole (every byte is kept), agent (what a node agent keeps) or metadata (the server is
- * asked for no more). INITIAL is default or watchlist.
+ * FLAVOUR is whole (every byte is kept), compressed (likewise), agent (what a node agent keeps) or
+ * metadata (the server is asked for no more). INITIAL is default or watchlist.
  */
 #include <kinformer/kinformer.h>
 
@@ -16,6 +16,8 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
+
+#include "store_work.h"
 
 #define RV_SIZE    24
 #define PHASE_SIZE 64
@@ -149,6 +151,7 @@ static int start(struct bench *bench, struct kinf_client *client, const char *fl
     options.handler.on_synced = on_synced;
     options.handler.ctx = bench;
     options.metadata_only = strcmp(flavour, "metadata") == 0;
+    options.compressed = strcmp(flavour, "compressed") == 0;
     if (strcmp(initial, "watchlist") == 0)
         options.initial = KINF_INITIAL_WATCHLIST;
     if (strcmp(flavour, "agent") == 0) {
@@ -181,8 +184,11 @@ int main(int argc, char **argv)
         fprintf(stderr, "bench_pods: %s\n", err.message);
         return 1;
     }
-    while (fgets(line, sizeof line, stdin) != NULL)
-        mark(&bench, "mark", true);
+    while (fgets(line, sizeof line, stdin) != NULL) {
+        line[strcspn(line, "\n")] = '\0';
+        if (!store_work(bench.pods, line))
+            mark(&bench, "mark", true);
+    }
     kinf_informer_free(bench.pods);
     free(bench.arrivals);
     return 0;

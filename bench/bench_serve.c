@@ -201,10 +201,12 @@ static int run_attack(double seconds)
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: bench_serve get URL TARGET CLIENTS TIMES PAUSE_MS\n"
-                    "       bench_serve attack URL SECONDS\n"
-                    "       bench_serve watch URL PID WATCHES NODES VERSION FIRST EVENTS\n"
-                    "NODES 0: each watches all. PID 0: the server will be restarted.\n");
+    fprintf(stderr,
+            "usage: bench_serve get URL TARGET CLIENTS TIMES PAUSE_MS\n"
+            "       bench_serve attack URL SECONDS\n"
+            "       bench_serve watch URL PID WATCHES NODES VERSION FIRST EVENTS [RATE BEGAN_NS]\n"
+            "NODES 0: each watches all. PID 0: the server will be restarted. RATE: of what "
+            "kinf-replay sends.\n");
     return 2;
 }
 
@@ -219,7 +221,7 @@ int main(int argc, char **argv)
         return run_get(argv[3], (unsigned)atoi(argv[4]), (unsigned)atoi(argv[5]), atoi(argv[6]));
     if (argc == 4 && strcmp(argv[1], "attack") == 0)
         return run_attack(atof(argv[3]));
-    if (argc != 9 || strcmp(argv[1], "watch") != 0)
+    if ((argc != 9 && argc != 11) || strcmp(argv[1], "watch") != 0)
         return usage();
     options.pid = atoi(argv[3]);
     options.n_watches = (unsigned)atoi(argv[4]);
@@ -227,5 +229,9 @@ int main(int argc, char **argv)
     options.rv = strtoull(argv[6], NULL, 10);
     options.first = strtoull(argv[7], NULL, 10);
     options.n_events = strtoull(argv[8], NULL, 10);
+    if (argc == 11) {
+        options.rate = strtoull(argv[9], NULL, 10);
+        options.began_ns = strtoll(argv[10], NULL, 10);
+    }
     return run_watches(&options);
 }

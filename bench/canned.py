@@ -1,10 +1,12 @@
 """Clients on the canned server, over TLS: first sync, events, relist, growth. Each run has a server of its own."""
 
 import math
+import os
 import tempfile
 import time
 
-from lab import CURL, Client, Process, Rows, Server, cpu_seconds_of_one_thread, curl_once, status_mib, wait_quiet, why_void
+from lab import (BENCH, CURL, Client, Process, Rows, Server, available_mib, cpu_seconds_of_one_thread, curl_once, status_mib,
+                 wait_quiet, why_void)
 
 TYPICAL = ["kinformer", "kinformer, agent fields", "client-go, JSON", "client-go, dynamic", "kube-rs", "kube-rs, dynamic", CURL]
 SETTLE_S = 0.5
@@ -12,19 +14,19 @@ SETTLE_S = 0.5
 # --- first sync ---
 
 
-def sync_client(name, server):
+def sync_of(client, server):
     """Figures, and why they do not count, if so."""
-    with Client(name, server.folder, server.kubeconfig) as client:
-        said = client.said("synced")
-        time.sleep(SETTLE_S)
-        figures = {"wall_s": (said["at_ns"] - client.began_ns) / 1e9, "cpu_s": said["cpu_us"] / 1e6,
-                   "peak_mib": status_mib(client.pid, "VmHWM"), "settled_mib": status_mib(client.pid, "VmRSS")}
-        return figures, why_void(said, server.sums[client.sees_phase()], server.n_pods)
+    said = client.said("synced")
+    time.sleep(SETTLE_S)
+    figures = {"wall_s": (said["at_ns"] - client.began_ns) / 1e9, "cpu_s": said["cpu_us"] / 1e6,
+               "peak_mib": status_mib(client.pid, "VmHWM"), "settled_mib": status_mib(client.pid, "VmRSS")}
+    return figures, why_void(said, server.sums[client.sees_phase()], server.n_pods)
 
 
 def sync_once(name, server):
     if name != CURL:
-        return sync_client(name, server)
+        with Client(name, server.folder, server.kubeconfig) as client:
+            return sync_of(client, server)
     wall_s, cpu_s, size = curl_once(server.curl("/api/v1/pods"))
     return {"wall_s": wall_s, "cpu_s": cpu_s, "bytes": size}, None
 
@@ -52,17 +54,6 @@ def streamed(lab):
     names = lab.only(["kinformer, watch list", "client-go, JSON", "kube-rs, watch list"])
     measure_sync(rows, names, lab.size, lab.fewer_runs, "--watchlist")
     return {"objects": lab.size, "runs": lab.fewer_runs, "rows": rows.list(), "versions": lab.versions}
-
-
-def growth(lab):
-    """First sync of more and more; names are those of sync with the number behind."""
-    names, found = lab.only(["kinformer", "kinformer, agent fields", "client-go, JSON", "kube-rs", CURL]), []
-    for size in lab.sizes:
-        rows = Rows()
-        measure_sync(rows, names, size, lab.fewer_runs if size < 10000 else 1,
-                     pod="pod.json" if size <= 200000 else "small-pod.json")
-        found += [{**row, "objects": size} for row in rows.list()]
-    return {"runs": lab.fewer_runs, "note": "one run from 10,000 on", "rows": found, "versions": lab.versions}
 
 
 # --- events ---
@@ -141,22 +132,28 @@ def events(lab):
 # --- relist ---
 
 
-def relist_once(name, n_pods):
+def relist_of(client, server):
     """From the 410 until nothing moves any more; the peak is that of the relist alone."""
+    server.wait_watches(1)
+    wait_quiet(client.pid)
+    if len(server.watches()) > 1:
+        return {}, "the 410 came before it was at rest"
+    before, settled = client.mark(), status_mib(client.pid, "VmRSS")
+    with open(f"/proc/{client.pid}/clear_refs", "w", encoding="ascii") as file:
+        file.write("5")
+    server.wait_watches(2)
+    wait_quiet(client.pid)
+    peak, after = status_mib(client.pid, "VmHWM"), client.mark()
+    figures = {"cpu_s": (after["cpu_us"] - before["cpu_us"]) / 1e6, "settled_mib": settled, "peak_mib": peak,
+               "again": after["told"] - before["told"]}
+    return figures, None if after["objects"] == server.n_pods else f"{after['objects']} of {server.n_pods} objects"
+
+
+def relist_once(name, n_pods):
     with tempfile.TemporaryDirectory() as folder, Server(folder, n_pods, "--expire", "2000") as server:
         with Client(name, folder, server.kubeconfig) as client:
             client.said("synced")
-            server.wait_watches(1)
-            wait_quiet(client.pid)
-            before, settled = client.mark(), status_mib(client.pid, "VmRSS")
-            with open(f"/proc/{client.pid}/clear_refs", "w", encoding="ascii") as file:
-                file.write("5")
-            server.wait_watches(2)
-            wait_quiet(client.pid)
-            peak, after = status_mib(client.pid, "VmHWM"), client.mark()
-            figures = {"cpu_s": (after["cpu_us"] - before["cpu_us"]) / 1e6, "settled_mib": settled, "peak_mib": peak,
-                       "again": after["told"] - before["told"]}
-            return figures, None if after["objects"] == n_pods else f"{after['objects']} of {n_pods} objects"
+            return relist_of(client, server)
 
 
 def relist(lab):
@@ -166,3 +163,58 @@ def relist(lab):
         for name in names:
             rows.add(name, *relist_once(name, lab.size))
     return {"objects": lab.size, "runs": lab.fewer_runs, "rows": rows.list(), "versions": lab.versions}
+
+
+# --- growth ---
+
+# How many times the bytes of its objects a client takes at its peak, about.
+BYTES_TAKEN = {"kinformer": 1.2, "kinformer, agent fields": 0.4, "kinformer, compressed": 0.3, "kinformer, metadata": 0.6,
+               "client-go, JSON": 9, "client-go, metadata": 6, "kube-rs": 12, CURL: 0}
+# Some are asked only for the first sync.
+GROWING = ["kinformer", "kinformer, agent fields", "kinformer, compressed", "client-go, JSON", "kube-rs", CURL]
+SYNC_ONLY = ("kube-rs", CURL)
+LARGE = 200000
+
+
+def bytes_of(pod):
+    return os.path.getsize(os.path.join(BENCH, pod))
+
+
+def that_fit(names, size, pod):
+    """Those that leave half of the memory to others."""
+    return [name for name in names if BYTES_TAKEN[name] * size * bytes_of(pod) / 2**20 < available_mib() / 2]
+
+
+def life_of(name, server):
+    """First sync, a relist without news, reading, stop."""
+    with Client(name, server.folder, server.kubeconfig) as client:
+        figures, void = sync_of(client, server)
+        again, lost = relist_of(client, server)
+        gets = client.ask("gets")
+        figures |= {"relist_" + figure: value for figure, value in again.items()}
+        figures |= {"get_us": gets["get_ns"] / 1e3, "by_index_us": gets["by_index_ns"] / 1e3, "stop_ms": client.ask("stop")["ns"] / 1e6}
+        return figures, void or lost
+
+
+def grow(rows, name, size, pod):
+    """The 410 comes when the first sync is over, for sure."""
+    with tempfile.TemporaryDirectory() as folder, Server(folder, size, "--expire", str(3000 + size // 40), pod=pod) as server:
+        rows.add(name, *(sync_once(name, server) if name in SYNC_ONLY else life_of(name, server)))
+
+
+def growth_of(lab, size, pod):
+    rows, names = Rows(), that_fit(lab.only(GROWING), size, pod)
+    for _ in range(lab.fewer_runs if size < 10000 else 1):
+        for name in names:
+            grow(rows, name, size, pod)
+    return [{**row, "objects": size, "object_bytes": bytes_of(pod)} for row in rows.list()]
+
+
+def growth(lab):
+    """Of more and more; large numbers also of small ones."""
+    found = []
+    for size in lab.sizes_or((1000, 10000, 50000)):
+        found += growth_of(lab, size, "pod.json")
+        if size >= LARGE:
+            found += growth_of(lab, size, "small-pod.json")
+    return {"runs": lab.fewer_runs, "note": "one run from 10,000 on", "rows": found, "versions": lab.versions}

@@ -15,12 +15,13 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BENCH = os.path.join(ROOT, "bench")
 PEERS = os.path.join(ROOT, "build", "peers")
 RELEASE = os.path.join(ROOT, "build", os.environ.get("MODE", "release"))
-PATIENCE_S = 120
+PATIENCE_S = 600
 
 # Name -> program, flavour, initial.
 CLIENTS = {
     "kinformer": ("bench_pods", "whole", "default"),
     "kinformer, agent fields": ("bench_pods", "agent", "default"),
+    "kinformer, compressed": ("bench_pods", "compressed", "default"),
     "kinformer, metadata": ("bench_pods", "metadata", "default"),
     "kinformer, watch list": ("bench_pods", "whole", "watchlist"),
     "client-go, JSON": ("client-go", "json", "default"),
@@ -113,6 +114,11 @@ def versions(clients):
 # --- what the kernel says of a process ---
 
 
+def available_mib():
+    with open("/proc/meminfo", encoding="ascii") as file:
+        return int(re.search(r"^MemAvailable:\s+(\d+)", file.read(), re.M)[1]) / 1024
+
+
 def status_mib(pid, field):
     with open(f"/proc/{pid}/status", encoding="ascii") as file:
         return int(re.search(rf"^{field}:\s+(\d+)", file.read(), re.M)[1]) / 1024
@@ -174,12 +180,10 @@ class Process:
         with open(self.out, encoding="utf-8") as file:
             return file.read()
 
-    def find(self, pattern):
-        return re.search(pattern, self.text(), re.M)
-
-    def wait_line(self, pattern):
+    def wait_line(self, pattern, since=0):
+        """The first one behind so many characters."""
         def look():
-            found = self.find(pattern)
+            found = re.search(pattern, self.text()[since:], re.M)
             if not found and self.process.poll() is not None:
                 with open(self.log, encoding="utf-8") as file:
                     raise Failure(f"{self.process.args[0]} ended: {file.read()[-2000:]}")
@@ -237,20 +241,21 @@ class Client(Process):
         self.times = os.path.join(folder, "times")
         super().__init__(folder, "client", [PROGRAMS[program], self.flavour, initial, kubeconfig, str(n_events), self.times],
                          stdin=subprocess.PIPE)
-        self.n_marks = 0
 
-    def said(self, name):
+    def said(self, name, since=0):
         return {key: value if key == "sum" else int(value)
-                for key, value in fields_of(self.wait_line(rf"^{name} .*$")[0]).items()}
+                for key, value in fields_of(self.wait_line(rf"^{name} .*$", since)[0]).items()}
+
+    def ask(self, line):
+        """The figures of its answer (store_work.h)."""
+        since = len(self.text())
+        self.process.stdin.write(line.encode() + b"\n")
+        self.process.stdin.flush()
+        return self.said(line.split(" ")[0] or "mark", since)
 
     def mark(self):
         """What it has used by now."""
-        self.process.stdin.write(b"\n")
-        self.process.stdin.flush()
-        self.n_marks += 1
-        wait_for(lambda: self.text().count("\nmark ") == self.n_marks)
-        line = [line for line in self.text().splitlines() if line.startswith("mark ")][-1]
-        return {key: value if key == "sum" else int(value) for key, value in fields_of(line).items()}
+        return self.ask("")
 
     def sees_phase(self):
         return self.flavour != "metadata"

@@ -55,6 +55,10 @@ def by_name(rows):
     return {row["of"]: row for row in rows}
 
 
+def voids(rows):
+    return "".join(f"\n`{row['of']}` is void: {row['void']}.\n" for row in rows if "void" in row)
+
+
 def beside(rows, columns):
     """Clients beside each other. A column: heading, figure, names of those that it is compared with."""
     rows_of, lines = by_name(rows), []
@@ -72,8 +76,7 @@ def beside(rows, columns):
     headings = [""]
     for heading, _, references in columns:
         headings += [heading] + ["to " + of for of in references]
-    voids = "".join(f"\n`{row['of']}` is void: {row['void']}.\n" for row in rows if "void" in row)
-    return markdown(headings, lines) + voids
+    return markdown(headings, lines) + voids(rows)
 
 
 def matrix(rows, reference=None):
@@ -114,13 +117,44 @@ def events_text(found):
     return text
 
 
-def growth_text(found):
-    lines = []
-    for row in found["rows"]:
-        n, wall, cpu, peak = row["objects"], figure(row, "wall_s"), figure(row, "cpu_s"), figure(row, "peak_mib")
-        lines.append([f"{n:,}", row["of"], number(wall), number(cpu), number(cpu / n * 1e6) if cpu else "void",
-                      number(peak), number(peak * 1024 / n) if peak else ""])
-    return markdown(["objects", "", "first sync, s", "CPU, s", "CPU an object, us", "peak, MiB", "kB an object"], lines)
+def sheet(rows, columns):
+    """A line for each row; columns: heading, what it shows of the row."""
+    return markdown([heading for heading, _ in columns], [[show(row) for _, show in columns] for row in rows]) + voids(rows)
+
+
+def shown(name):
+    return lambda row: "void" if "void" in row else spread(row["figures"][name]) if name in row["figures"] else ""
+
+
+def each(name, scale):
+    """Of one object."""
+    return lambda row: number(figure(row, name) * scale / row["objects"]) if figure(row, name) is not None else ""
+
+
+def counted(name):
+    return lambda row: f"{row[name]:,}"
+
+
+def name_of(row):
+    return row["of"]
+
+
+GROWTH = [("objects", counted("objects")), ("kB", lambda row: number(row["object_bytes"] / 1000) if "object_bytes" in row else ""), ("", name_of),
+          ("first sync, s", shown("wall_s")), ("CPU, s", shown("cpu_s")), ("CPU an object, us", each("cpu_s", 1e6)),
+          ("peak, MiB", shown("peak_mib")), ("kB an object", each("peak_mib", 1024)), ("relist, CPU s", shown("relist_cpu_s")),
+          ("CPU an object, us", each("relist_cpu_s", 1e6)), ("relist, callbacks", shown("relist_again")), ("GetByKey, us", shown("get_us")),
+          ("ByIndex of 100, us", shown("by_index_us")), ("stop, ms", shown("stop_ms"))]
+READING = [("objects", counted("objects")), ("", name_of), ("list, 100 match, us", shown("few_us")), ("list, all match, us", shown("all_us")),
+           ("all, ns an object", each("all_us", 1e3)), ("GetByKey, us", shown("get_us")), ("ByIndex of 100, us", shown("by_index_us"))]
+WRITING = [("readers", counted("readers")), ("", name_of), ("a write, median, us", shown("p50_us")), ("p99, us", shown("p99_us")),
+           ("writes/s", shown("per_s")), ("lists/s", shown("lists_per_s"))]
+
+
+def readers_text(found):
+    return (sheet([row for row in found["rows"] if "objects" in row], READING) +
+            "\nOne thread writes 20,000 a second by the clock (median and p99; lists/s is what the readers did meanwhile), then as fast as it can "
+            "(writes/s). Each reader lists a namespace of 1,000, pauses for 20 ms, and lists the next.\n\n" +
+            sheet([row for row in found["rows"] if "readers" in row], WRITING))
 
 
 # Of each measurement in RESULTS.md: title, what it is in a sentence, how it is made text, pictures.
@@ -131,7 +165,9 @@ SECTIONS = {
                "sent to its callback.", events_text, ["events", "latency"]),
     "relist": ("Relist", "The watch is told 410, and everything is listed again, unchanged.",
                lambda found: beside(found["rows"], RELIST), []),
-    "growth": ("Growth", "First sync of more and more pods.", growth_text, ["growth"]),
+    "growth": ("Growth", "Of more and more pods: first sync, a relist behind a 410 without news, reading, stop. Who is not there "
+               "would have taken more than half of the memory that was free.", lambda found: sheet(found["rows"], GROWTH), ["growth"]),
+    "readers": ("Readers", "An informer's store is listed by a label, and read by key and by index, another object each time: CPU of the process.", readers_text, ["readers"]),
     "streamed": ("First sync by a watch list", "As above, from a server that has watch lists.",
                  lambda found: beside(found["rows"], SYNC), []),
     "real": ("A real kube-apiserver", "First sync from kube-apiserver, whose own work for it is most of the time. Each client asks "
@@ -140,6 +176,8 @@ SECTIONS = {
     "sidecar": ("Beside the API server", "The same client asks the API server, `kubectl proxy` and the daemon. The ratio says how many times "
                 "the API server's figure is theirs.", lambda found: matrix(found["rows"], SIDECAR_FIRST), []),
     "watches": ("Many watches", "Beside the API server, as above.", lambda found: matrix(found["rows"], SIDECAR_FIRST), []),
+    "crowd": ("Upstream's largest cluster", "kinformerd on the canned server, and 1,000 watches of a node each on it. \"Write to event\" is from when "
+              "an event was due.", lambda found: matrix(found["rows"]), []),
     "storm": ("Restarts", "All watches connect at once after a restart of the server that they watch, or of the API server behind it.",
               lambda found: matrix(found["rows"], SIDECAR_FIRST), []),
     "hostile": ("A hostile client", "A hundred clients GET twice a second, alone and beside one that attacks.",
@@ -214,7 +252,8 @@ set tics nomirror
 """
 
 
-COLOURS = {"kinformer": "#16407a", "kinformer, agent fields": "#5b9bd5", "client-go, JSON": "#2f7d32", "client-go, dynamic": "#81b884",
+COLOURS = {"kinformer": "#16407a", "kinformer, agent fields": "#5b9bd5", "kinformer, compressed": "#8040a0", "kinformer, metadata": "#9080c0",
+           "client-go, JSON": "#2f7d32", "client-go, dynamic": "#81b884", "client-go, metadata": "#90a030",
            "kube-rs": "#c55a11", "kube-rs, dynamic": "#f0b080", CURL: "#808080"}
 
 
@@ -273,22 +312,38 @@ plot $d using 2:xtic(1) title "p50" lc rgb "#a0c0e0", '' using 3 title "p99" lc 
 """
 
 
+def panels(rows, x, labels):
+    """The data, and what draws each figure of the labels over x, a line for each client."""
+    clients, data, plots = list(dict.fromkeys(row["of"] for row in rows)), "", ""
+    for i, of in enumerate(clients):
+        data += block(f"{x}{i}", [" ".join([str(row[x]), *(str(figure(row, name) or "nan") for name in labels)])
+                                  for row in rows if row["of"] == of])
+    for column, (name, label) in enumerate(labels.items(), 2):
+        plots += f'set ylabel "{label}"\nplot ' + ", ".join(
+            line_of(of, f"${x}{i} using 1:{column}") for i, of in enumerate(clients)
+            if any(figure(row, name) for row in rows if row["of"] == of)) + "\n"
+    return data, plots
+
+
 def growth_plot(results):
-    rows, data, plots = results["growth"]["rows"], "", {"cpu_s": [], "peak_mib": []}
-    for i, name in enumerate(dict.fromkeys(row["of"] for row in rows)):
-        own = [row for row in rows if row["of"] == name]
-        data += block(f"d{i}", [f'{row["objects"]} {figure(row, "cpu_s") or "nan"} {figure(row, "peak_mib") or "nan"}' for row in own])
-        for column, key in ((2, "cpu_s"), (3, "peak_mib")):
-            if figure(own[0], key):
-                plots[key].append(line_of(name, f"$d{i} using 1:{column}"))
-    return 640, data + ('set logscale xy\nset key outside right\nset xlabel "pods"\nset multiplot layout 2,1\nset ylabel "CPU, s"\nplot '
-                        + ", ".join(plots["cpu_s"]) + '\nset ylabel "peak, MiB"\nplot ' + ", ".join(plots["peak_mib"])
-                        + "\nunset multiplot\n")
+    """Of the large pods, of which all have some."""
+    data, plots = panels([row for row in results["growth"]["rows"] if row["object_bytes"] > 10000], "objects",
+                         {"cpu_s": "first sync, CPU s", "peak_mib": "peak, MiB", "relist_cpu_s": "relist, CPU s", "get_us": "GetByKey, us"})
+    return 1200, data + 'set logscale xy\nset key outside right\nset xlabel "pods"\nset multiplot layout 4,1\n' + plots + "unset multiplot\n"
+
+
+def readers_plot(results):
+    rows = results["readers"]["rows"]
+    data, plots = panels([row for row in rows if "objects" in row], "objects", {"few_us": "list, 100 match, us", "get_us": "GetByKey, us"})
+    beside_data, beside_plots = panels([row for row in rows if "readers" in row], "readers",
+                                       {"p50_us": "a write, median, us", "p99_us": "a write, p99, us", "per_s": "writes/s"})
+    return 1400, (data + beside_data + 'set logscale xy\nset key outside right\nset xlabel "pods"\nset multiplot layout 5,1\n' + plots +
+                  'unset logscale x\nset xlabel "readers"\n' + beside_plots + "unset multiplot\n")
 
 
 # Of each picture: its measurement, what draws it.
 PLOTS = {"sync": ("sync", sync_plot), "events": ("events", events_plot), "latency": ("events", latency_plot),
-         "growth": ("growth", growth_plot)}
+         "growth": ("growth", growth_plot), "readers": ("readers", readers_plot)}
 
 
 def script_of(name, results):

@@ -17,7 +17,9 @@ import time
 import canned
 import cluster
 import controllers
+import crowd
 import lab
+import readers
 import report
 import restart
 import session
@@ -28,8 +30,8 @@ import simulator
 MEASUREMENTS = {"sync": canned.sync, "events": canned.events, "relist": canned.relist, "growth": canned.growth,
                 "streamed": canned.streamed, "real": cluster.real, "sidecar": sidecar.sidecar}
 ON_REQUEST = {"watches": sidecar.watches, "storm": sidecar.storm, "hostile": sidecar.hostile,
-              "controllers": controllers.controllers, "restart": restart.restart, "session": session.session,
-              "simulator": simulator.simulator}
+              "controllers": controllers.controllers, "readers": readers.readers, "crowd": crowd.crowd, "restart": restart.restart,
+              "session": session.session, "simulator": simulator.simulator}
 DEFAULT_SIZE = 10050
 
 
@@ -41,10 +43,13 @@ class Lab:
         self.fewer_runs = (self.runs + 1) // 2
         self.size = int(options.get("SIZE", DEFAULT_SIZE))
         self.scale = min(1.0, self.size / DEFAULT_SIZE)
-        self.sizes = [int(size) for size in options.get("SIZES", "1000,10000,50000").split(",") if size]
+        self.sizes = [int(size) for size in options.get("SIZES", "").split(",") if size]
         self.peers = [peer for peer in options.get("PEERS", "client-go,kube-rs").split(",") if peer]
         self.clients = [*lab.build(self.peers), lab.CURL]
         self.versions = lab.versions(self.clients)
+
+    def sizes_or(self, default):
+        return self.sizes or default
 
     def only(self, names):
         return [name for name in names if name in self.clients]

@@ -61,7 +61,8 @@ static void connect_watch(struct load *load, struct watch *watch)
     char target[512], node[64] = "";
 
     if (load->options->n_nodes != 0)
-        snprintf(node, sizeof node, "&fieldSelector=spec.nodeName%%3Dnode-%03u", watch->node);
+        snprintf(node, sizeof node, "&fieldSelector=spec.nodeName%%3Dnode-%0*u",
+                 load->options->rate != 0 ? 5 : 3, watch->node);
     snprintf(target, sizeof target,
              "/api/v1/pods?watch=1&allowWatchBookmarks=1&resourceVersion=%" PRIu64 "%s%s",
              watch->rv, watch->is_state ? INITIAL_EVENTS : "", node);
@@ -128,22 +129,43 @@ static void unexpected(struct load *load, const char *line, size_t len)
 
 static void note_latency(struct load *load, int64_t sent_ns)
 {
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
     if (load->n_ms < load->max_ms)
-        load->ms[load->n_ms++] = (double)(kinf__clock_wall_ms() * MS - sent_ns) / 1e6;
+        load->ms[load->n_ms++] = (double)(now.tv_sec * 1000 * MS + now.tv_nsec - sent_ns) / 1e6;
+}
+
+/* Which event this is, and when it was, or should have been, sent. */
+static bool read_event(const struct load *load, const struct watch *watch, const char *line,
+                       size_t len, uint64_t *ret_k, int64_t *ret_sent_ns)
+{
+    const struct watches_options *options = load->options;
+    const char *event = behind(line, len, EVENT_KEY);
+
+    if (options->rate == 0)
+        return event != NULL && sscanf(event, "%" SCNu64 ".%" SCNd64, ret_k, ret_sent_ns) == 2 &&
+               *ret_k >= options->first;
+    if (watch->is_state)
+        return false;
+    *ret_k = watch->rv - options->rv - 1;
+    *ret_sent_ns =
+        options->began_ns + (int64_t)((double)(*ret_k + 1) * 1e9 / (double)options->rate);
+    return true;
 }
 
 static void take_change(struct load *load, struct watch *watch, const char *line, size_t len)
 {
-    const char *event = behind(line, len, EVENT_KEY);
     uint64_t k = 0, at;
     int64_t sent_ns = 0;
 
-    if (event == NULL || sscanf(event, "%" SCNu64 ".%" SCNd64, &k, &sent_ns) != 2 ||
-        k < load->options->first) {
+    if (!read_event(load, watch, line, len, &k, &sent_ns)) {
         if (!watch->is_state)
             unexpected(load, line, len);
         return;
     }
+    if (k < load->options->first)
+        return; /* tests/replay begins before all watches are open */
     if (k >= end_of(load) || k % load->stride != watch->node) {
         unexpected(load, line, len);
         return;
@@ -309,7 +331,8 @@ static void init_watch(struct load *load, unsigned i)
     struct watch *watch = &load->watches[i];
 
     watch->node = load->options->n_nodes != 0 ? i % load->options->n_nodes : 0;
-    watch->rv = load->options->rv;
+    watch->rv = load->options->rate != 0 ? 0 : load->options->rv;
+    set_state(load, watch, load->options->rate != 0);
     watch->n_left = count_own(load, watch);
     watch->seen = allocate(watch->n_left + 1, 1);
     load->n_open += watch->n_left != 0;

@@ -12,14 +12,12 @@ DAEMON = os.path.join(RELEASE, "bin", "kinformerd")
 N_PAIRS = 2000
 
 
-def start_daemon(cluster, consistency):
-    config = os.path.join(cluster.base, "config.yaml")
-    with open(config, "w", encoding="utf-8") as file:
-        file.write('listen: ["127.0.0.1:0"]\npassThrough: true\nevents: none\nresources:\n- resource: configmaps\n'
-                   f"  consistency: {consistency}\n")
-    clients = os.path.join(cluster.base, "clients-" + consistency)
-    daemon = Process(cluster.base, "daemon", [DAEMON, "--kubeconfig", cluster.kubeconfig, "--config", config, "--write-kubeconfig",
-                                              clients, "--log-level", "warn"])
+def start_daemon(folder, name, kubeconfig, config):
+    """One that is ready, and where."""
+    path, clients = os.path.join(folder, name + ".yaml"), os.path.join(folder, "clients-" + name)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write('listen: ["127.0.0.1:0"]\nevents: none\n' + config)
+    daemon = Process(folder, name, [DAEMON, "--kubeconfig", kubeconfig, "--config", path, "--write-kubeconfig", clients, "--log-level", "warn"])
     wait_for(lambda: os.path.exists(clients))
     with open(clients, encoding="utf-8") as file:
         url = next(line.split("server: ")[1].strip() for line in file if "server: " in line)
@@ -50,7 +48,8 @@ def session(lab):
         for _ in range(lab.fewer_runs):
             pairs(rows, "direct", cluster.url, cluster)
             for consistency in ("cache", "session", "latest"):
-                daemon, url = start_daemon(cluster, consistency)
+                daemon, url = start_daemon(cluster.base, consistency, cluster.kubeconfig,
+                                           f"passThrough: true\nresources:\n- resource: configmaps\n  consistency: {consistency}\n")
                 with daemon:
                     pairs(rows, consistency, url, cluster)
         return {"runs": lab.fewer_runs, "rows": rows.list(), "versions": cluster.versions()}

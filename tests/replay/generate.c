@@ -16,8 +16,10 @@
 #define N_NAMESPACES       10
 #define DEFAULT_CHUNK_SIZE 16384
 #define PODS_PER_NODE      30
+#define PODS_PER_HASH      100
 #define MAX_PODS           1000000
 #define FIRST_RV           1000000000
+#define HELD_LIST_BYTES    ((size_t)1 << 30)
 
 /* A text of fixed width in front of a chunk, written again when its size is known. */
 #define CHUNK_SIZE_TEXT     "00000000\r\n"
@@ -34,13 +36,18 @@ enum field {
     FIELD_RV,
     FIELD_NODE,
     FIELD_ADDRESS,
+    FIELD_HASH,
     N_FIELDS,
 };
 
 static const char *const field_paths[N_FIELDS] = {
-    [FIELD_NAME] = "metadata.name", [FIELD_NAMESPACE] = "metadata.namespace",
-    [FIELD_UID] = "metadata.uid",   [FIELD_RV] = "metadata.resourceVersion",
-    [FIELD_NODE] = "spec.nodeName", [FIELD_ADDRESS] = "status.podIP",
+    [FIELD_NAME] = "metadata.name",
+    [FIELD_NAMESPACE] = "metadata.namespace",
+    [FIELD_UID] = "metadata.uid",
+    [FIELD_RV] = "metadata.resourceVersion",
+    [FIELD_NODE] = "spec.nodeName",
+    [FIELD_ADDRESS] = "status.podIP",
+    [FIELD_HASH] = "metadata.labels.pod-template-hash",
 };
 
 /* A value of the template, quotes included, that gives way to a field's. */
@@ -51,7 +58,7 @@ struct place {
 
 struct replay__generator {
     unsigned n_pods;
-    size_t chunk_size;
+    size_t chunk_size, held_list_bytes;
     bool expires;
     int64_t expires_ms;
     struct kinf__buffer item; /* the template as a LIST has it: without kind and apiVersion */
@@ -59,7 +66,7 @@ struct replay__generator {
     char phase[32];                /* of every pod; "": none */
     struct place places[N_FIELDS]; /* in the order of the text */
     size_t n_places;
-    struct replay__stream stream;
+    struct replay__stream stream, list;
 };
 
 /* --- the template --- */
@@ -202,10 +209,14 @@ static void write_field(const struct replay__generator *generator, enum field fi
         snprintf(text, size, "%llu", (unsigned long long)rv);
         break;
     case FIELD_NODE:
-        snprintf(text, size, "node-%05u", i % (generator->n_pods / PODS_PER_NODE + 1));
+        snprintf(text, size, "node-%05u",
+                 i % ((generator->n_pods + PODS_PER_NODE - 1) / PODS_PER_NODE));
         break;
     case FIELD_ADDRESS:
         snprintf(text, size, "10.%u.%u.%u", i >> 16 & 255, i >> 8 & 255, i & 255);
+        break;
+    case FIELD_HASH:
+        snprintf(text, size, "%010x", i / PODS_PER_HASH);
         break;
     case N_FIELDS:
         break;
@@ -354,6 +365,44 @@ static int make_list(const struct replay__generator *generator, struct replay__r
     return replay__response_send_wire(response, 0);
 }
 
+/* Pods `from` to `to` - 1 of a list, as one chunk. */
+static int append_items(const void *ctx, const struct replay_request *request, uint64_t from,
+                        uint64_t to, struct kinf__buffer *wire)
+{
+    const struct replay__generator *generator = ctx;
+    size_t start;
+    int failed = begin_chunk(wire, &start);
+
+    (void)request;
+    for (uint64_t i = from; i < to && failed == 0; i++) {
+        if (i != 0)
+            failed = kinf__buffer_append(wire, ",", 1);
+        if (failed == 0)
+            failed = append_pod(generator, 0, (unsigned)i, FIRST_RV + i, wire);
+    }
+    return failed == 0 ? end_chunk(wire, start) : failed;
+}
+
+static int make_large_list(const struct replay__generator *generator,
+                           struct replay__response *response)
+{
+    const struct replay__action items = { .type = REPLAY__STREAM, .stream = &generator->list };
+    KINF__AUTO_BUFFER start = KINF__BUFFER_INIT;
+
+    if (begin_list(generator, false, &start) < 0 ||
+        replay__response_send(response, KINF_STR(HEAD)) < 0 ||
+        replay__response_send_chunk(response, kinf__buffer_str(&start)) < 0 ||
+        replay__response_add(response, items) < 0 ||
+        replay__response_send_chunk(response, KINF_STR("]}\n")) < 0)
+        return KINF_ERR_NO_MEMORY;
+    return replay__response_send(response, KINF_STR("0\r\n\r\n"));
+}
+
+static bool is_large(const struct replay__generator *generator)
+{
+    return generator->n_pods * generator->item.len > generator->held_list_bytes;
+}
+
 static int append_end_mark(const struct replay__generator *generator, struct kinf__buffer *wire)
 {
     size_t start;
@@ -475,7 +524,8 @@ static int add_exchanges(const struct replay__generator *generator, struct repla
         failed = kinf__error_no_memory(err);
     if (failed == 0)
         failed = add_exchange(script, "GET /api/v1/pods !continue", &response, err);
-    if (failed == 0 && make_list(generator, response, false) < 0)
+    if (failed == 0 && (is_large(generator) ? make_large_list(generator, response)
+                                            : make_list(generator, response, false)) < 0)
         failed = kinf__error_no_memory(err);
     return failed;
 }
@@ -499,6 +549,13 @@ int replay__generator_new(const struct replay_generate_options *options,
                                                  .events_per_s = options->events_per_s,
                                                  .n_events = options->n_events,
                                                  .ends = options->expires };
+    generator->held_list_bytes =
+        options->held_list_bytes != 0 ? options->held_list_bytes : HELD_LIST_BYTES;
+    generator->list = (struct replay__stream){ .append = append_items,
+                                               .ctx = generator,
+                                               .events_per_s = REPLAY_SATURATED,
+                                               .n_events = options->n_pods,
+                                               .ends = true };
     generator->expires = options->expires;
     generator->expires_ms = options->expires_ms;
     failed = load_template(generator, options->pod_file, err);

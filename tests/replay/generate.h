@@ -1,8 +1,8 @@
 /*
  * Pods made of one: a LIST body, a watch-list stream and events, for benchmarks.
  *
- * Names, namespaces, uids, resourceVersions, nodes and addresses differ; everything else is the
- * template's. LIST ignores `limit`, but for a page of 1.
+ * Names, namespaces, uids, resourceVersions, nodes and addresses differ, and of each hundred the label
+ * pod-template-hash; everything else is the template's. LIST ignores `limit`, but for a page of 1.
  *
  * Threads: one thread to make it; then any.
  */

@@ -25,9 +25,11 @@ struct replay;
 
 /* Pods made of one, for benchmarks; served at /api/v1/pods behind the script's exchanges. */
 struct replay_generate_options {
-    const char *pod_file;  /* JSON of one Pod; NULL: nothing is generated */
-    unsigned n_pods;       /* at least 1 */
-    size_t chunk_size;     /* of a LIST body; default 0: 16 KiB */
+    const char *pod_file; /* JSON of one Pod; NULL: nothing is generated */
+    unsigned n_pods;      /* at least 1 */
+    size_t chunk_size;    /* of a LIST body; default 0: 16 KiB */
+    /* Of a LIST; a larger one is made while it is sent, in chunks of its own; default 0: 1 GiB. */
+    size_t held_list_bytes;
     bool watchlist;        /* answer sendInitialEvents with a stream; otherwise with a 422 */
     uint64_t events_per_s; /* MODIFIED events of a watch; default 0: none */
     uint64_t n_events;     /* after so many the stream falls silent; default 0: never */

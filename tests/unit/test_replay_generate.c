@@ -19,7 +19,8 @@ enum { n_generated = 25, n_generated_events = 40 };
 static const char template[] =
     "{\n \"apiVersion\": \"v1\", \"kind\": \"Pod\",\n"
     " \"metadata\": {\"namespace\": \"n\", \"name\": \"web\", \"resourceVersion\": \"7\",\n"
-    "  \"uid\": \"u\", \"annotations\": {\"a b\": \"{ \\\"x\\\": 1 }\"}},\n"
+    "  \"uid\": \"u\", \"labels\": {\"pod-template-hash\": \"h\"}, \"annotations\": {\"a b\": \"{ "
+    "\\\"x\\\": 1 }\"}},\n"
     " \"spec\": {\"nodeName\": \"m\"}, \"status\": {\"phase\": \"Running\"}\n}\n";
 
 static struct replay *start_options(struct replay_generate_options generate)
@@ -134,9 +135,9 @@ static uint64_t sum_of(struct kinf_str pod, bool has_phase)
     return hash;
 }
 
-static void a_generated_list_holds_distinct_pods(void **state)
+/* Returns how many chunks it came in. */
+static size_t assert_list_holds_distinct_pods(struct replay *replay)
 {
-    struct replay *replay = start_generating(false);
     struct replay_client client;
     KINF__AUTO_BUFFER body = KINF__BUFFER_INIT;
     struct kinf__json_value items, item;
@@ -144,13 +145,12 @@ static void a_generated_list_holds_distinct_pods(void **state)
     struct kinf_str key;
     uint64_t hash = 0xcbf29ce484222325U, sum = 0, sum_metadata = 0;
     char text[128];
-    size_t at, n = 0;
+    size_t at, n = 0, n_chunks = 0;
 
-    (void)state;
     get(&client, replay, "/api/v1/pods");
     read_head(&client);
     while (read_chunk(&client, &body))
-        ;
+        n_chunks++;
     assert_int_equal(kinf__json_scan_all(kinf__buffer_str(&body), KINF__JSON_MAX_DEPTH, &at), 0);
     string_at(kinf__buffer_str(&body), "metadata.resourceVersion", text, sizeof text);
     assert_string_equal(text, "1000000025");
@@ -162,6 +162,8 @@ static void a_generated_list_holds_distinct_pods(void **state)
         sum_metadata += sum_of(item.raw, false);
         string_at(item.raw, "metadata.annotations[\"a b\"]", text, sizeof text);
         assert_string_equal(text, "{ \"x\": 1 }");
+        string_at(item.raw, "metadata.labels.pod-template-hash", text, sizeof text);
+        assert_string_equal(text, "0000000000");
         assert_false(kinf__json_member(item, KINF_STR("kind"), &items));
     }
     assert_int_equal(n, n_generated);
@@ -170,6 +172,21 @@ static void a_generated_list_holds_distinct_pods(void **state)
     assert_int_equal(sum_metadata, replay_generated_sum(replay, 0, false));
     replay_client_close(&client);
     replay_stop(replay);
+    return n_chunks;
+}
+
+static void a_generated_list_holds_distinct_pods(void **state)
+{
+    (void)state;
+    assert_true(assert_list_holds_distinct_pods(start_generating(false)) > n_generated);
+}
+
+static void a_list_that_is_too_large_to_be_held_is_the_same(void **state)
+{
+    (void)state;
+    assert_int_equal(assert_list_holds_distinct_pods(
+                         start_options((struct replay_generate_options){ .held_list_bytes = 1 })),
+                     3);
 }
 
 /* Returns what a client adds to its sum for it. */
@@ -274,6 +291,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_generated_list_holds_distinct_pods),
+        cmocka_unit_test(a_list_that_is_too_large_to_be_held_is_the_same),
         cmocka_unit_test(a_generated_watchlist_tells_state_mark_and_events),
         cmocka_unit_test(a_generated_watch_goes_on_from_its_version),
         cmocka_unit_test(the_first_watch_expires_behind_its_events_and_the_next_is_silent),

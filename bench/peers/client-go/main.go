@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"syscall"
 
@@ -72,13 +73,21 @@ func run(flavour, kubeconfig string, t *told) error {
 	if err != nil {
 		return err
 	}
-	ctx := context.Background()
-	go informer.RunWithContext(ctx)
+	var running sync.WaitGroup
+	ctx, cancel := context.WithCancel(context.Background())
+	running.Go(func() { informer.RunWithContext(ctx) })
 	<-registration.HasSyncedChecker().Done()
 	t.mark("synced", informer.GetStore())
-	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
-		t.mark("mark", informer.GetStore())
+	stop := func() {
+		cancel()
+		running.Wait()
 	}
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		if !work(informer, stop, lines.Text()) {
+			t.mark("mark", informer.GetStore())
+		}
+	}
+	stop()
 	return nil
 }
 
