@@ -4,6 +4,7 @@ The store is an informer's of small pods; of a million client-go has the metadat
 so has kinformer.
 """
 
+import contextlib
 import tempfile
 
 from canned import that_fit
@@ -33,23 +34,11 @@ def writing(client, n, n_readers):
              "lists_per_s": said["lists_per_s"]}, None if said["found"] == expected else f"lists of {said['found']}, not {expected}")
 
 
-class Synced:
-    """A client that has all pods; it has failed if it was told others."""
-
-    def __init__(self, name, n):
-        self.folder = tempfile.TemporaryDirectory()
-        self.server = Server(self.folder.name, n, pod=POD)
-        self.client = Client(name, self.folder.name, self.server.kubeconfig)
-        said = self.client.said("synced")
-        self.void = why_void(said, self.server.sums[self.client.sees_phase()], n)
-
-    def __enter__(self):
-        return self.client, self.void
-
-    def __exit__(self, *_):
-        self.client.stop()
-        self.server.stop()
-        self.folder.cleanup()
+@contextlib.contextmanager
+def synced(name, n):
+    """A client that has all pods, and why it is void if it was told others."""
+    with tempfile.TemporaryDirectory() as folder, Server(folder, n, pod=POD) as server, Client(name, folder, server.kubeconfig) as client:
+        yield client, why_void(client.said("synced"), server.sums[client.sees_phase()], n)
 
 
 def measure_reading(lab, sizes, runs):
@@ -60,7 +49,7 @@ def measure_reading(lab, sizes, runs):
         names = that_fit(lab.only(flavours), n, POD)
         for _ in range(runs):
             for name in names:
-                with Synced(name, n) as (client, void):
+                with synced(name, n) as (client, void):
                     figures, why = reading(client, n)
                     rows.add(name, figures, void or why)
         found += [{**row, "objects": n} for row in rows.list()]
@@ -71,7 +60,7 @@ def measure_writing(lab, n, runs):
     rows = {n_readers: Rows() for n_readers in N_READERS}
     for _ in range(runs):
         for name in lab.only(["kinformer", "client-go, JSON"]):
-            with Synced(name, n) as (client, void):
+            with synced(name, n) as (client, void):
                 for n_readers in N_READERS:
                     figures, why = writing(client, n, n_readers)
                     rows[n_readers].add(name, figures, void or why)
