@@ -30,6 +30,7 @@ struct fixture {
     struct kinf__server *server;
     struct kinf_indexer *store;
     struct kinf__source *source;
+    bool reads_ahead;
 };
 
 static struct kinf__source *add_source(struct fixture *f, const char *resource, const char *group,
@@ -159,7 +160,8 @@ static void begin(struct fixture *f, struct written *written, const char *method
 
     assert_int_equal(
         kinf__request_parse(method, kinf_str_from(target), &written->request, &refusal), 0);
-    assert_int_equal(kinf__write_new(f->server, &written->request, &written->write), 0);
+    assert_int_equal(kinf__write_new(f->server, &written->request, f->reads_ahead, &written->write),
+                     0);
 }
 
 static bool answer(struct written *written, int code, const char *type, const char *encoding)
@@ -215,6 +217,27 @@ static void expect(struct fixture *f, const char *method, const char *target, co
     if (strcmp(found, expected) != 0)
         fail_msg("%s %s: %s: %s is awaited, not %s", method, target, text, found, expected);
     test_free(json);
+}
+
+/* By a reader who asked the server, since the cache was behind. */
+static void what_was_read_ahead_is_awaited(void **state)
+{
+    struct fixture *f = *state;
+    struct written written;
+
+    f->reads_ahead = true;
+    expect(f, "GET", POD, ITEM(""), "11");
+    expect(f, "GET", PODS,
+           "{'kind':'PodList','metadata':{'resourceVersion':'20'},'items':[{'metadata':{"
+           "'resourceVersion':'14'}},{'metadata':{'resourceVersion':'12'}}]}",
+           "14");
+    expect(f, "GET", POD, "{'kind':'Pod','metadata':{}}", "nothing");
+    begin(f, &written, "GET", POD);
+    assert_true(answer(&written, 200, JSON, ""));
+    kinf__write_take_answer(written.write, "{\"kind\":", 8);
+    kinf__write_end_answer(written.write, false);
+    end(&written);
+    assert_string_equal(awaited(f), "nothing");
 }
 
 static void each_answer_has_its_sign(void **state)
@@ -688,6 +711,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WRITE_TEST(each_answer_has_its_sign),
+        WRITE_TEST(what_was_read_ahead_is_awaited),
         WRITE_TEST(an_answer_that_is_cut_anywhere_is_unknown),
         WRITE_TEST(other_forms_are_unknown),
         WRITE_TEST(refusals_changed_nothing),
