@@ -387,7 +387,7 @@ docs: ## build the documents as HTML into build/docs, and check links and listin
 	@scripts/check-docs.py
 	dot -Tsvg docs/dataflow.dot -o docs/dataflow.svg
 	@rm -rf build/docs-src && mkdir -p build/docs-src
-	@cp --parents *.md docs/*.md docs/*.svg docs/*.css docs/pictures/* plugins/*/README.md examples/README.md bench/*.md bench/*.svg bench/results.json src/ARCHITECTURE.md src/WALKS.md src/sim/DIFFERENCES.md build/docs-src/
+	@cp --parents $(filter-out build/%,$(wildcard *.md */*.md */*/*.md)) docs/*.svg docs/*.css docs/pictures/* bench/*.svg bench/results.json build/docs-src/
 	@scripts/make-reference.py build/docs-src/docs/reference
 	mkdocs build -q -f docs/mkdocs.yml
 	@cp build/docs/js/jquery-*.js build/docs/js/jquery.js # Debian's theme has it by another name than it asks for
