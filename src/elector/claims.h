@@ -12,7 +12,9 @@
  * without a renewal (L1). That time begins when the answer came that showed it first, and is over
  * for lists that were asked for behind its end: what comes late may have been true only then. Nothing
  * else shortens it: a release ends the claims of its term and those before in the same Lease, and not
- * in one that a person has deleted, whose holder acts until it finds out (L6).
+ * in one that a person has deleted, whose holder acts until it finds out (L6). Who takes a Lease over
+ * is trusted to have waited: one that a person has emptied, and that a process takes which had not seen
+ * it before, is over for the others, too.
  *
  * While a claim stands nobody begins to act on a part of it, so who acts only renews. It has stood if
  * each write found the Lease as the one before had left it. Who finds another one, whatever that says,
@@ -22,8 +24,8 @@
  * Why it goes on: claims are written only where none was seen. Of several that were written at once
  * the one that is before the others (kinf__claims_yield(), an order that never changes) stays, and the
  * others are withdrawn, that is, their Leases released; so each claim that does not act waits for one
- * that acts, or for one behind it that acts or goes. Who acts withdraws for nobody that it has not
- * seen so: who waits for it need not know whether it does.
+ * that acts, or for one behind it that acts or goes. Who acts withdraws for nobody, unless it had to
+ * list again: who waits for it need not know whether it does.
  *
  * Owner: an election. Threads: one thread per object, or under its owner's lock.
  */

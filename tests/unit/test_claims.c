@@ -739,17 +739,28 @@ struct message {
     int64_t arrives_ms, returns_ms, until_ms;
 };
 
+/* What a person has done to a Lease last. */
+struct edit {
+    int64_t at_ms;
+    bool had_seen[N_ELECTORS]; /* for how long its holder acted at that time */
+};
+
 struct world {
     struct test_random *random;
     struct leases leases;
+    struct edit edits[N_LEASES];
     struct kinf__election electors[N_ELECTORS];
-    bool is_gone[N_ELECTORS];
+    bool is_gone[N_ELECTORS], is_stopping[N_ELECTORS];
     bool is_waiting[N_ELECTORS]; /* for an answer */
     int64_t frozen_until_ms[N_ELECTORS];
+    enum kinf__election_verb slow[N_ELECTORS]; /* these requests of it are slow often */
+    /* What callbacks do: of which term, until when (0: it is not over), and for how long nobody else
+     * may, unless they have ended. */
+    int64_t told_term[N_ELECTORS], stops_ms[N_ELECTORS], acts_until_ms[N_ELECTORS];
     struct message messages[N_MESSAGES];
-    int64_t now_ms;
-    bool is_calm;
-    uint64_t n_begun, n_withdrawn, n_blocked;
+    int64_t now_ms, begin_ms; /* nobody begins before that */
+    bool is_calm, is_duel, is_undisturbed;
+    uint64_t n_begun, n_withdrawn, n_blocked, n_held_back, n_edited;
 };
 
 static bool is_leading(const struct world *world, int i)
@@ -757,11 +768,11 @@ static bool is_leading(const struct world *world, int i)
     return kinf__election_leads(&world->electors[i], world->now_ms);
 }
 
-static int64_t delay(struct world *world)
+static int64_t delay(struct world *world, bool is_often_slow)
 {
-    if (world->is_calm || test_random_below(world->random, 4) != 0)
+    if (world->is_calm || test_random_below(world->random, is_often_slow ? 2 : 8) != 0)
         return (int64_t)test_random_below(world->random, 100);
-    return (int64_t)test_random_below(world->random, 30000);
+    return (int64_t)test_random_below(world->random, world->is_duel ? RENEW_MS : 3 * RENEW_MS);
 }
 
 static void send_step(struct world *world, int from, const struct kinf__election_step *asked)
@@ -777,8 +788,12 @@ static void send_step(struct world *world, int from, const struct kinf__election
     message->shard = world->electors[from].terms.shard;
     message->verb = asked->verb;
     message->until_ms = asked->until_ms;
-    message->arrives_ms = world->now_ms + delay(world);
-    message->returns_ms = message->arrives_ms + delay(world);
+    message->arrives_ms = world->now_ms + delay(world, asked->verb == world->slow[from]);
+    message->returns_ms = message->arrives_ms + delay(world, asked->verb == world->slow[from]);
+    if (world->is_undisturbed && asked->verb == KINF__ELECTION_LIST &&
+        test_random_below(world->random, 4) == 0)
+        world->frozen_until_ms[from] =
+            world->now_ms + (int64_t)test_random_below(world->random, RENEW_MS);
     copy_body(asked, message->body, sizeof message->body);
     world->is_waiting[from] = true;
 }
@@ -821,10 +836,16 @@ static void begin_anew(struct world *world, int i, unsigned n, unsigned shard)
         if (world->messages[m].from == i)
             world->messages[m].from = -1;
     }
+    for (size_t l = 0; l < N_LEASES; l++)
+        world->edits[l].had_seen[i] = false;
     kinf__election_release(&world->electors[i]);
     stand(&world->electors[i], names[i], n, shard);
-    world->is_waiting[i] = false;
-    world->frozen_until_ms[i] = 0;
+    world->electors[i].terms.lease_ms =
+        RENEW_MS + 1000 * (1 + (int64_t)test_random_below(world->random, 5));
+    world->slow[i] =
+        (enum kinf__election_verb)test_random_below(world->random, KINF__ELECTION_DONE);
+    world->is_waiting[i] = world->is_stopping[i] = false;
+    world->frozen_until_ms[i] = world->stops_ms[i] = world->acts_until_ms[i] = 0;
 }
 
 static void begin_anything(struct world *world, int i)
@@ -834,30 +855,153 @@ static void begin_anything(struct world *world, int i)
     begin_anew(world, i, n, (unsigned)test_random_below(world->random, n));
 }
 
+/* --- what a person does --- */
+
+static int64_t later(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* How long the holder of a Lease acts, if no more is written than what is on its way. */
+static int64_t end_of_holder(const struct world *world, size_t lease)
+{
+    int64_t end_ms = 0;
+
+    for (int i = 0; i < N_ELECTORS; i++) {
+        const struct kinf__election *e = &world->electors[i];
+
+        if (e->terms.shard != lease)
+            continue;
+        end_ms = later(end_ms, later(e->holds_until_ms, world->acts_until_ms[i]));
+        if (world->is_waiting[i] && e->asked != KINF__ELECTION_GET)
+            end_ms = later(end_ms, e->sent_ms + RENEW_MS);
+    }
+    return end_ms;
+}
+
+static bool has_seen(const struct kinf__election *e, size_t lease, int64_t end_ms)
+{
+    if (e->terms.shard == lease)
+        return e->free_ms >= end_ms;
+    for (size_t i = 0; i < e->claims.n_items; i++) {
+        if (strcmp(e->claims.items[i].lease, lease_names[lease]) == 0 &&
+            e->claims.items[i].until_ms >= end_ms)
+            return true;
+    }
+    return false;
+}
+
+/* Whoever takes this Lease over has waited until its holder acts no more. */
+static bool has_seen_who_stands_for(const struct world *world, size_t lease, int64_t end_ms)
+{
+    for (int i = 0; i < N_ELECTORS; i++) {
+        if (!world->is_gone[i] && world->electors[i].terms.shard == lease &&
+            !has_seen(&world->electors[i], lease, end_ms))
+            return false;
+    }
+    return true;
+}
+
+static void edit(struct world *world, size_t lease, const char *what, const char *by)
+{
+    int64_t end_ms = end_of_holder(world, lease);
+
+    if (strstr(world->leases.items[lease].text, what) == NULL ||
+        world->now_ms < world->edits[lease].at_ms + LEASE_MS)
+        return;
+    world->edits[lease].at_ms = world->now_ms;
+    for (int i = 0; i < N_ELECTORS; i++)
+        world->edits[lease].had_seen[i] = has_seen(&world->electors[i], lease, end_ms);
+    replace(&world->leases.items[lease], what, by);
+    world->n_edited++;
+}
+
+static void put_mark_back(struct lease_server *lease)
+{
+    if (strstr(lease->text, "\"other\":\"s\"") != NULL)
+        replace(lease, "\"other\":\"s\"", "\"kinformer.dev/shards-of\":\"s\"");
+}
+
+static void shorten(struct world *world, size_t lease)
+{
+    char what[40];
+
+    if (!has_seen_who_stands_for(world, lease, end_of_holder(world, lease)))
+        return;
+    for (int seconds = 10; seconds <= LEASE_MS / 1000; seconds++) {
+        snprintf(what, sizeof what, "\"leaseDurationSeconds\":%d,", seconds);
+        edit(world, lease, what, "\"leaseDurationSeconds\":1,");
+    }
+    world->begin_ms = world->now_ms + LEASE_MS;
+}
+
+static void edit_anything(struct world *world, size_t i)
+{
+    struct lease_server *lease = &world->leases.items[i];
+
+    switch (test_random_below(world->random, 4)) {
+    case 0:
+        shorten(world, i);
+        break;
+    case 1:
+        edit(world, i, "\"kinformer.dev/shards-of\":\"s\"", "\"other\":\"s\"");
+        break;
+    case 2:
+        put_mark_back(lease);
+        break;
+    default:
+        if (lease->text[0] != '\0')
+            lease_server_put(lease, lease->text);
+    }
+}
+
+/* --- what happens --- */
+
 static void disturb(struct world *world, int i)
 {
-    struct lease_server *lease = &world->leases.items[test_random_below(world->random, N_LEASES)];
-
-    switch (test_random_below(world->random, 300)) {
+    switch (test_random_below(world->random, world->is_duel ? 120 : 300)) {
     case 0:
-        begin_anything(world, i);
+        if (world->now_ms >= world->begin_ms)
+            begin_anything(world, i);
         break;
     case 1: /* stops in order; what is on its way goes on */
-        if (!world->is_waiting[i] && !world->electors[i].is_releasing) {
+        if (!world->is_waiting[i] && !world->is_stopping[i]) {
             kinf__election_resign(&world->electors[i]);
-            kinf__election_begin_release(&world->electors[i], world->now_ms + 2000);
+            world->is_stopping[i] = true;
         }
         break;
     case 2:
         world->frozen_until_ms[i] =
-            world->now_ms + (int64_t)test_random_below(world->random, 60000);
+            world->now_ms +
+            (int64_t)test_random_below(world->random, world->is_duel ? RENEW_MS : 6 * RENEW_MS);
         break;
-    case 3: /* by hand */
-        if (lease->text[0] != '\0')
-            lease_server_put(lease, lease->text);
+    case 3:
+    case 4:
+    case 5:
+        edit_anything(world, world->electors[i].terms.shard);
         break;
     default:
         break;
+    }
+}
+
+/* on_started is told as soon as one leads, and on_stopped takes its time. */
+static void move_callbacks(struct world *world, int i)
+{
+    struct kinf__election *e = &world->electors[i];
+    bool is_leader = is_leading(world, i);
+
+    if (is_leader)
+        world->acts_until_ms[i] = e->leads_until_ms;
+    if (is_leader && (!e->is_acting || e->term == world->told_term[i])) {
+        e->is_acting = true;
+        world->told_term[i] = e->term;
+        world->stops_ms[i] = 0;
+    } else if (e->is_acting && world->stops_ms[i] == 0) {
+        world->stops_ms[i] = world->now_ms + (int64_t)test_random_below(world->random, 20000);
+    } else if (e->is_acting && world->now_ms >= world->stops_ms[i] &&
+               world->frozen_until_ms[i] <= world->now_ms) {
+        e->is_acting = false;
     }
 }
 
@@ -867,12 +1011,19 @@ static void move_elector(struct world *world, int i)
 
     if (world->is_gone[i] || world->is_waiting[i] || world->frozen_until_ms[i] > world->now_ms)
         return;
+    if (world->is_stopping[i] && !world->electors[i].is_releasing) {
+        if (world->electors[i].is_acting)
+            return;
+        kinf__election_begin_release(&world->electors[i], world->now_ms + 2000);
+    }
     kinf__election_next(&world->electors[i], world->now_ms, WALL_MS + world->now_ms,
                         test_random_next(world->random), &asked);
-    if (asked.verb == KINF__ELECTION_DONE)
-        begin_anything(world, i);
-    else if (asked.verb != KINF__ELECTION_WAIT)
+    if (asked.verb == KINF__ELECTION_DONE) {
+        if (world->now_ms >= world->begin_ms)
+            begin_anything(world, i);
+    } else if (asked.verb != KINF__ELECTION_WAIT) {
         send_step(world, i, &asked);
+    }
 }
 
 static bool do_overlap(const struct world *world, int i, int k)
@@ -881,14 +1032,32 @@ static bool do_overlap(const struct world *world, int i, int k)
                                       world->electors[k].claims.range);
 }
 
-/* L8: no hash is led twice, those who are halted included. */
+/* Leads, or ends what it had begun while it may take its time for that (L7). */
+static bool acts(const struct world *world, int i)
+{
+    return is_leading(world, i) ||
+           (world->electors[i].is_acting && world->now_ms < world->acts_until_ms[i]);
+}
+
+/* L6: a person has touched the Lease of the first one, which has not renewed it since, and the other
+ * one had not seen it. */
+static bool cannot_know(const struct world *world, int i, int k)
+{
+    const struct edit *touched = &world->edits[world->electors[i].terms.shard];
+
+    return !touched->had_seen[k] && world->acts_until_ms[i] <= touched->at_ms + RENEW_MS;
+}
+
+/* L8: no hash is acted on twice, those who are halted included. */
 static void check_world(struct world *world)
 {
     for (int i = 0; i < N_ELECTORS; i++) {
         world->n_blocked += world->electors[i].blocked_until_ms > world->now_ms;
+        world->n_held_back += world->electors[i].is_withdrawing && world->electors[i].is_acting;
         for (int k = 0; k < i; k++) {
-            if (is_leading(world, i) && is_leading(world, k) && do_overlap(world, i, k))
-                fail_msg("%u/%u and %u/%u lead at once", world->electors[i].terms.shard,
+            if (acts(world, i) && acts(world, k) && do_overlap(world, i, k) &&
+                !cannot_know(world, i, k) && !cannot_know(world, k, i))
+                fail_msg("%u/%u and %u/%u act at once", world->electors[i].terms.shard,
                          world->electors[i].terms.n_shards, world->electors[k].terms.shard,
                          world->electors[k].terms.n_shards);
         }
@@ -903,9 +1072,10 @@ static void step_world(struct world *world)
             move_message(world, &world->messages[m]);
     }
     for (int i = 0; i < N_ELECTORS; i++) {
-        if (!world->is_calm)
+        if (!world->is_calm && !world->is_undisturbed && !world->is_gone[i])
             disturb(world, i);
         move_elector(world, i);
+        move_callbacks(world, i);
     }
     check_world(world);
 }
@@ -969,14 +1139,53 @@ static void roll_out(struct world *world)
     world->is_calm = false;
 }
 
-/* Processes of several numbers of shards, which have never seen each other, begin all at once. */
-static void begin_at_once(struct world *world)
+static void forget_all(struct world *world)
 {
     memset(&world->leases, 0, sizeof world->leases);
     memset(world->messages, 0, sizeof world->messages);
+    memset(world->edits, 0, sizeof world->edits);
+    world->begin_ms = world->now_ms;
+}
+
+/* Processes of several numbers of shards, which have never seen each other, begin all at once. */
+static void begin_at_once(struct world *world)
+{
+    forget_all(world);
     for (int i = 0; i < N_ELECTORS; i++)
         begin_anything(world, i);
     settle(world);
+}
+
+static bool is_in_the_way(const struct world *world, int i, int k)
+{
+    return do_overlap(world, i, k) &&
+           world->electors[i].terms.shard != world->electors[k].terms.shard;
+}
+
+/* Two that are in each other's way begin at once, so that both claim, and go on as long as they can.
+ * Undisturbed, the renewals of the one are slow, and who looks is halted until the answer is old. */
+static void duel(struct world *world, size_t n_steps, bool is_undisturbed)
+{
+    forget_all(world);
+    world->is_duel = true;
+    world->is_calm = false;
+    do {
+        begin_anything(world, 0);
+        begin_anything(world, 1);
+    } while (!is_in_the_way(world, 0, 1));
+    for (int i = 2; i < N_ELECTORS; i++) {
+        begin_anything(world, i);
+        world->is_gone[i] = true;
+    }
+    if (is_undisturbed) {
+        world->slow[0] = KINF__ELECTION_UPDATE;
+        world->electors[0].terms.lease_ms = RENEW_MS + 1000;
+    }
+    world->is_undisturbed = is_undisturbed;
+    while (n_steps-- > 0)
+        step_world(world);
+    memset(world->is_gone, 0, sizeof world->is_gone);
+    world->is_duel = world->is_undisturbed = false;
 }
 
 static void run_world(struct test_random *random)
@@ -985,6 +1194,7 @@ static void run_world(struct test_random *random)
     size_t n_steps = test_rounds(20000);
 
     world->random = random;
+    world->now_ms = world->begin_ms = LEASE_MS;
     for (int i = 0; i < N_ELECTORS; i++)
         begin_anything(world, i);
     for (int round = 0; round < 4; round++) {
@@ -996,7 +1206,10 @@ static void run_world(struct test_random *random)
     }
     for (int round = 0; round < 20; round++)
         begin_at_once(world);
+    for (size_t i = 0; i < n_steps / 50; i++)
+        duel(world, 300, i % 2 == 0);
     assert_true(world->n_begun > 20 && world->n_blocked > 100 && world->n_withdrawn > 5);
+    assert_true(world->n_held_back > 5 && world->n_edited > 20);
     for (int i = 0; i < N_ELECTORS; i++)
         kinf__election_release(&world->electors[i]);
     free(world);

@@ -41,9 +41,9 @@
  * that claim at once those of more shards are first; who leads makes way for nobody, unless it finds its
  * Lease written by somebody else, or the answer to a renewal of its own was lost: then it looks again
  * who claims a part of its range. A Lease of the set that a person edits or deletes is as L6 says. One
- * that says no range claims all. Several processes
- * may stand for one shard. Electors without shards know nothing of those with: one that is to be
- * sharded some day begins with one shard. Leases of shards that are no more stay, released.
+ * that says no range claims all. Several processes may stand for one shard. Electors without shards
+ * know nothing of those with: one that is to be sharded some day begins with one shard. Leases of
+ * shards that are no more stay, released.
  *
  * Needs the verbs get, create and update of leases.coordination.k8s.io; with shards list, too, and
  * lists of the newest state: from an API server, and not from a cache.
