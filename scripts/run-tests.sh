@@ -48,7 +48,7 @@ unit_tests() {
     make --no-print-directory -s -j"$jobs" MODE="$1" unit
 }
 
-scripts/install-deps.sh build test packages || exit 1
+scripts/install-deps.sh build test packages docs || exit 1
 
 # The cluster's programs take minutes on a new machine and seconds afterwards: overlap them with the
 # unit tests.

@@ -92,6 +92,16 @@ class Walkthroughs(unittest.TestCase):
         self.follow("handlers.md", 8)
 
 
+class Site(unittest.TestCase):
+    def test_it_is_built(self):
+        """mkdocs takes a link to a page that is not there for an error."""
+        if shutil.which("mkdocs") is None or shutil.which("dot") is None:
+            lack("mkdocs, dot (scripts/install-deps.sh docs)")
+        make("docs")
+        for page in ("index.html", "docs/tutorial.html", "docs/reference/informer.html"):
+            self.assertTrue(os.path.exists(os.path.join(ROOT, "build", "docs", page)), page)
+
+
 class Blocks(unittest.TestCase):
     def test_each_block_of_commands_says_whether_it_is_run(self):
         for page in sorted(os.listdir(DOCS)):
