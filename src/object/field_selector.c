@@ -162,9 +162,9 @@ static bool json_equals(struct kinf__json_value value, struct kinf_str wanted)
     return false;
 }
 
-static bool term_holds(const struct term *term, const struct kinf_object *object)
+static bool term_holds(const struct term *term, const struct kinf_object *object,
+                       struct kinf_scratch *scratch)
 {
-    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
     struct kinf__json_value value;
     struct kinf_str text;
     bool is_equal;
@@ -173,7 +173,7 @@ static bool term_holds(const struct term *term, const struct kinf_object *object
         is_equal = kinf_str_equal(kinf_str_from(kinf_object_name(object)), term->value);
     else if (term->field == FIELD_NAMESPACE)
         is_equal = kinf_str_equal(kinf_object_namespace(object), term->value);
-    else if (kinf__object_text_for(object, term->path, &scratch, &text) < 0)
+    else if (kinf__object_text_for(object, term->path, scratch, &text) < 0)
         return false;
     else if (kinf__json_lookup_first(text, term->path, &value))
         is_equal = json_equals(value, term->value);
@@ -219,8 +219,11 @@ bool kinf_field_selector_matches(const struct kinf_field_selector *selector,
     if (selector == NULL || selector->n_terms == 0)
         return true;
     KINF__REFUSE_NULL(NULL, false, object);
+
+    kinf_auto_scratch struct kinf_scratch scratch = KINF_SCRATCH_INIT;
+
     for (size_t i = 0; i < selector->n_terms; i++) {
-        if (!term_holds(&selector->terms[i], object))
+        if (!term_holds(&selector->terms[i], object, &scratch))
             return false;
     }
     return true;
