@@ -12,7 +12,6 @@
 #include <kinformer/deltafifo.h>
 
 #include "informer/informer.h"
-#include "informer/namespaces.h"
 
 enum { n_objects = 10, n_changes = 20 };
 

@@ -1,5 +1,5 @@
 /*
- * Generated pods. Neighbours: json/lookup.h finds the places that vary, connection.c plays what is
+ * Generated pods. Neighbours: json/path.h finds the places that vary, connection.c plays what is
  * made. Invariant: pod i of n has resourceVersion FIRST_RV + i in the LIST; event k of a watch has
  * the one behind the last it was asked from, plus k.
  */
