@@ -2,7 +2,8 @@
  * The queue between reflector and store: what both orders share. Neighbours: the reflector
  * produces, the informer's processor thread consumes; keyed.c and in_order.c hold what is queued.
  *
- * Invariants: one consumer at a time, and no lock is held while it processes. An initial population
+ * Invariants: one consumer at a time, and no lock is held while it processes; a producer that takes its
+ * place does so while it waits. An initial population
  * is what was queued when the first Replace populated the queue; each time the consumer takes
  * something while it is not over, that is one of it.
  */
@@ -138,6 +139,7 @@ void kinf__fifo_unlock(struct kinf_deltafifo *fifo)
     bool is_due = is_wake_due_locked(fifo);
 
     fifo->has_news &= !is_due;
+    fifo->is_awaited &= !is_due;
     kinf__mutex_unlock(&fifo->lock);
     if (is_due)
         kinf__cond_signal(&fifo->not_empty);
@@ -156,6 +158,7 @@ int kinf__fifo_wait_for_room_locked(struct kinf_deltafifo *fifo)
     fifo->n_waiting_producers++;
     while (!fifo->closed && is_full_locked(fifo)) {
         fifo->has_news = false;
+        fifo->is_awaited = false;
         kinf__cond_signal(&fifo->not_empty);
         kinf__cond_wait_until(&fifo->not_full, &fifo->lock, KINF__NEVER_MS);
     }
@@ -286,6 +289,11 @@ static int wait_for_item_locked(struct kinf_deltafifo *fifo, int64_t deadline_ms
     bool in_time = true;
 
     for (;;) {
+        if (fifo->is_borrowed && !pthread_equal(fifo->consumer, pthread_self())) {
+            fifo->is_wanted_back = true;
+            kinf__cond_wait_until(&fifo->not_empty, &fifo->lock, KINF__NEVER_MS);
+            continue;
+        }
         if (fifo->is_processing)
             return KINF_ERR_STATE;
         if (len_locked(fifo) != 0)
@@ -294,7 +302,9 @@ static int wait_for_item_locked(struct kinf_deltafifo *fifo, int64_t deadline_ms
             return KINF_ERR_STOPPED;
         if (!in_time || fifo->is_nudged)
             return KINF_ERR_TIMEOUT;
+        fifo->is_awaited = true;
         in_time = kinf__cond_wait_until(&fifo->not_empty, &fifo->lock, deadline_ms);
+        fifo->is_awaited = false;
     }
 }
 
@@ -317,20 +327,13 @@ void kinf__fifo_finish_locked(struct kinf_deltafifo *fifo, bool is_dropped)
     fifo->is_processing = false;
 }
 
-int kinf_deltafifo_pop(struct kinf_deltafifo *fifo, kinf_pop_process_cb *process, void *ctx,
-                       int64_t timeout_ms)
+/* `rc` says whether there is something to take. */
+static int process_and_unlock(struct kinf_deltafifo *fifo, int rc, kinf_pop_process_cb *process,
+                              void *ctx) KINF__RELEASES(fifo->lock)
 {
-    KINF__REFUSE_NULL(NULL, KINF_ERR_INVALID, fifo, process);
-
-    int64_t deadline_ms = kinf__clock_add_ms(kinf__clock_now_ms(), timeout_ms);
     struct kinf_deltas deltas;
     bool in_initial_list = false;
-    int rc;
 
-    kinf__mutex_lock(&fifo->lock);
-    rc = wait_for_item_locked(fifo, deadline_ms);
-    if (rc == KINF_ERR_TIMEOUT)
-        fifo->is_nudged = false;
     if (rc == 0) {
         in_initial_list = !has_synced_locked(fifo);
         begin_locked(fifo, &deltas);
@@ -345,10 +348,64 @@ int kinf_deltafifo_pop(struct kinf_deltafifo *fifo, kinf_pop_process_cb *process
     return rc;
 }
 
+int kinf_deltafifo_pop(struct kinf_deltafifo *fifo, kinf_pop_process_cb *process, void *ctx,
+                       int64_t timeout_ms)
+{
+    KINF__REFUSE_NULL(NULL, KINF_ERR_INVALID, fifo, process);
+
+    int64_t deadline_ms = kinf__clock_add_ms(kinf__clock_now_ms(), timeout_ms);
+    int rc;
+
+    kinf__mutex_lock(&fifo->lock);
+    rc = wait_for_item_locked(fifo, deadline_ms);
+    if (rc == KINF_ERR_TIMEOUT)
+        fifo->is_nudged = false;
+    return process_and_unlock(fifo, rc, process, ctx);
+}
+
+bool kinf__deltafifo_borrow(struct kinf_deltafifo *fifo)
+{
+    bool may;
+
+    kinf__mutex_lock(&fifo->lock);
+    may = fifo->is_awaited && !fifo->closed;
+    if (may) {
+        fifo->is_awaited = false;
+        fifo->is_borrowed = true;
+        fifo->consumer = pthread_self();
+    }
+    kinf__mutex_unlock(&fifo->lock);
+    return may;
+}
+
+int kinf__deltafifo_pop_borrowed(struct kinf_deltafifo *fifo, kinf_pop_process_cb *process,
+                                 void *ctx)
+{
+    kinf__mutex_lock(&fifo->lock);
+    fifo->has_news = false;
+    return process_and_unlock(fifo, len_locked(fifo) != 0 ? 0 : KINF_ERR_TIMEOUT, process, ctx);
+}
+
+void kinf__deltafifo_give_back(struct kinf_deltafifo *fifo, bool nudges)
+{
+    bool must_wake;
+
+    kinf__mutex_lock(&fifo->lock);
+    fifo->is_nudged |= nudges;
+    must_wake = fifo->is_nudged || fifo->is_wanted_back || fifo->closed || len_locked(fifo) != 0;
+    fifo->is_borrowed = false;
+    fifo->is_wanted_back = false;
+    fifo->is_awaited = !must_wake;
+    kinf__mutex_unlock(&fifo->lock);
+    if (must_wake)
+        kinf__cond_signal(&fifo->not_empty);
+}
+
 void kinf__deltafifo_nudge(struct kinf_deltafifo *fifo)
 {
     kinf__mutex_lock(&fifo->lock);
     fifo->is_nudged = true;
+    fifo->is_awaited = false;
     kinf__cond_broadcast(&fifo->not_empty);
     kinf__mutex_unlock(&fifo->lock);
 }
@@ -460,6 +517,8 @@ static bool check_counts_locked(const struct kinf_deltafifo *fifo) KINF__REQUIRE
     if (fifo->aborted && (!fifo->closed || fifo->n_bytes != 0))
         return false;
     if (!fifo->is_processing && fifo->in_process_is_initial)
+        return false;
+    if (fifo->is_borrowed ? fifo->is_awaited : fifo->is_wanted_back)
         return false;
     if (!fifo->populated && fifo->initial_count != 0)
         return false;

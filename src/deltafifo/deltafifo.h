@@ -1,5 +1,5 @@
 /*
- * What the reflector does to the queue beyond the public contract.
+ * What the informer's threads do to the queue beyond the public contract.
  *
  * Threads: as kinformer/deltafifo.h.
  */
@@ -15,6 +15,16 @@ void kinf__deltafifo_set_corked(struct kinf_deltafifo *fifo, bool is_corked);
 
 /* Ends the consumer's wait, or its next one, as if its time were over: it has to look at something. */
 void kinf__deltafifo_nudge(struct kinf_deltafifo *fifo);
+
+/* For a producer that has time: to wake the consumer takes longer than to process what came alone. False
+ * unless the consumer waits and nobody has woken it. Until the queue is given back this thread is the
+ * consumer, and the other one waits, whatever becomes of its time. */
+KINF_MUST_CHECK bool kinf__deltafifo_borrow(struct kinf_deltafifo *fifo);
+/* As kinf_deltafifo_pop(), of who has borrowed the queue. Waits for nothing: KINF_ERR_TIMEOUT. */
+KINF_MUST_CHECK int kinf__deltafifo_pop_borrowed(struct kinf_deltafifo *fifo,
+                                                 kinf_pop_process_cb *process, void *ctx);
+/* `nudges`: as kinf__deltafifo_nudge(). */
+void kinf__deltafifo_give_back(struct kinf_deltafifo *fifo, bool nudges);
 
 /* Whether nothing is queued, and nothing is being processed. */
 bool kinf__deltafifo_is_idle(struct kinf_deltafifo *fifo);

@@ -123,9 +123,12 @@ struct kinf_deltafifo {
     /* guarded by lock */
     size_t n_bytes; /* of the objects that are queued */
     size_t n_waiting_producers;
-    bool has_news;  /* queued since the consumer was woken last */
-    bool is_corked; /* see deltafifo.h */
-    bool is_nudged; /* likewise */
+    bool has_news;       /* queued since the consumer was woken last */
+    bool is_corked;      /* see deltafifo.h */
+    bool is_nudged;      /* likewise */
+    bool is_awaited;     /* the consumer waits for an item, and nobody has woken it */
+    bool is_borrowed;    /* see deltafifo.h */
+    bool is_wanted_back; /* the consumer would do something, but for that */
     bool is_processing;
     pthread_t consumer; /* who does, while is_processing */
     bool in_process_is_initial;
@@ -159,7 +162,8 @@ void kinf__fifo_abort_locked(struct kinf_deltafifo *fifo) KINF__REQUIRES(fifo->l
 const char *kinf__fifo_item_key(const struct kinf__fifo_item *item);
 size_t kinf__fifo_item_bytes(const struct kinf__fifo_item *item);
 
-/* Whether the structure is sound: bytes and initial count add up, an aborted queue is closed.
+/* Whether the structure is sound: bytes and initial count add up, an aborted queue is closed, no
+ * borrowed one is awaited.
  * Keyed: a key is in the queue exactly if it is in the map, once; items have deltas, of one
  * key, no two Deleted in a row, a tombstone is a Deleted. In order: each entry has what its type
  * needs and nothing else; no two bookmarks in a row; the initial population ends with a ReplacedAll

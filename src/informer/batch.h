@@ -4,7 +4,7 @@
  * Room is reserved first; what is then put in cannot fail. An empty batch keeps its room for the
  * next one, unless that is large.
  *
- * Threads: the informer's processor thread.
+ * Threads: the one that pops (informer.h).
  */
 #ifndef KINF_INFORMER_BATCH_H
 #define KINF_INFORMER_BATCH_H

@@ -11,7 +11,7 @@
  * told of the object; of a key that is listed twice the last one counts; the stored copy of an
  * unchanged object stays. Unchanged is what has equal bytes: after a restore of etcd the same
  * resourceVersion may stand for other content, which is a change.
- * Threads: the informer's processor thread.
+ * Threads: the one that pops (informer.h).
  */
 #ifndef KINF_INFORMER_HANDLE_DELTAS_H
 #define KINF_INFORMER_HANDLE_DELTAS_H

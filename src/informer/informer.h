@@ -70,11 +70,12 @@ struct kinf_informer {
     struct kinf__sink sink;         /* constant after start */
     struct kinf__stop stop;         /* set when stop begins */
 
-    /* owned by the processor thread */
+    /* owned by the queue's consumer: the processor thread, or the reflector's in its place */
     struct kinf__delta_target target;
     struct kinf__batch batch;
     struct kinf__log_limit apply_failures;
     int64_t next_chores_ms;
+    int64_t sleeps_until_ms; /* the processor thread, if nothing wakes it */
     bool has_garbage;
     bool is_quiet;    /* nothing was popped since the last chores */
     bool is_resynced; /* some handler is, or that is not known yet */
@@ -113,7 +114,7 @@ struct kinf_informer {
     _Atomic(int64_t) last_contact_ms; /* 0: none */
     _Atomic(bool) has_synced;
     _Atomic(enum kinf__informer_saved) saved;
-    struct kinf__histogram processing_latency; /* of an item, by the processor thread */
+    struct kinf__histogram processing_latency; /* of an item, by the consumer */
 };
 
 /* kinf_informer_new() with the type already found. Without a client there is no reflector: then
@@ -156,7 +157,7 @@ struct kinf__reflector_callbacks kinf__informer_reports(struct kinf_informer *in
  * the queue. */
 void kinf__informer_note_contact(struct kinf_informer *informer);
 
-/* A bookmark left the queue. On the processor thread. */
+/* A bookmark left the queue. On the consumer's thread. */
 void kinf__informer_note_bookmark(struct kinf_informer *informer);
 /* Turns synced, once the first list is in the store. Any thread. */
 void kinf__informer_check_synced(struct kinf_informer *informer);
@@ -175,6 +176,9 @@ bool kinf__informer_pause(struct kinf_informer *informer, int64_t delay_ms);
 
 /* The processor thread's main; `ctx` is the informer. Ends once the fifo is aborted. */
 void *kinf__pop_loop(void *ctx);
+/* Processes what is queued, if the processor thread sleeps: a wake-up takes longer than an event. On the
+ * reflector's thread, which has nothing to read. */
+void kinf__pop_at_once(struct kinf_informer *informer);
 
 /* --- what a caller asks of it: read once, before anything is made of it (options.c) --- */
 

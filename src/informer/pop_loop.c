@@ -1,6 +1,7 @@
 /*
  * The processor thread: pops deltas, applies them, and does the chores that nobody else has time
- * for. Neighbours: handle_deltas.c for what a delta means, informer.c starts and joins it.
+ * for. What comes while it sleeps the reflector's thread does in its place. Neighbours:
+ * handle_deltas.c for what a delta means, informer.c starts and joins it.
  *
  * What cannot be applied for want of memory is tried again and not dropped: the queue fills
  * meanwhile and holds the reflector back, and nobody is told anything that is not in the store.
@@ -8,6 +9,7 @@
 #include "informer/informer.h"
 
 #include "base/clock.h"
+#include "deltafifo/deltafifo.h"
 #include "indexer/indexer.h"
 #include "informer/callback.h"
 
@@ -151,6 +153,14 @@ static int64_t time_to_chores(const struct kinf_informer *informer)
     return informer->next_chores_ms - now_ms;
 }
 
+/* After each item, and when there was none for a while. */
+static void tell_progress(struct kinf_informer *informer)
+{
+    wake_listeners(informer);
+    kinf__informer_check_synced(informer);
+    kinf__informer_note_progress(informer);
+}
+
 void *kinf__pop_loop(void *ctx)
 {
     struct kinf_informer *informer = ctx;
@@ -159,18 +169,30 @@ void *kinf__pop_loop(void *ctx)
     (void)kinf__callback_enter(informer, true);
     while (rc != KINF_ERR_STOPPED) {
         int64_t now_ms;
-        bool is_due;
 
+        informer->sleeps_until_ms = informer->next_chores_ms;
         rc = kinf_deltafifo_pop(informer->fifo, handle_deltas, informer, time_to_chores(informer));
-        wake_listeners(informer);
-        kinf__informer_check_synced(informer);
-        kinf__informer_note_progress(informer);
+        tell_progress(informer);
         now_ms = kinf__clock_now_ms();
         if (rc != KINF_ERR_TIMEOUT)
             note_popped(informer, now_ms);
-        is_due = rc == KINF_ERR_TIMEOUT || now_ms >= informer->next_chores_ms;
-        if (is_due)
+        if (rc == KINF_ERR_TIMEOUT || now_ms >= informer->next_chores_ms)
             do_chores(informer, now_ms);
     }
     return NULL;
+}
+
+/* The processor sees to chores, and to transforms: user code that may take long. */
+void kinf__pop_at_once(struct kinf_informer *informer)
+{
+    struct kinf__callback_mark before;
+
+    if (informer->target.transform != NULL || !kinf__deltafifo_borrow(informer->fifo))
+        return;
+    before = kinf__callback_enter(informer, true);
+    while (kinf__deltafifo_pop_borrowed(informer->fifo, handle_deltas, informer) == 0)
+        tell_progress(informer);
+    note_popped(informer, kinf__clock_now_ms());
+    kinf__callback_leave(before);
+    kinf__deltafifo_give_back(informer->fifo, informer->next_chores_ms < informer->sleeps_until_ms);
 }

@@ -6,7 +6,7 @@
  * change, or with as many writes as when it began, and only in the second case is told of it.
  *
  * Mirrors: cache.sharedProcessor.
- * Threads: any thread; begin, commit and cancel on the informer's processor thread.
+ * Threads: any thread; begin, commit and cancel on the one that pops (informer.h).
  */
 #ifndef KINF_INFORMER_PROCESSOR_H
 #define KINF_INFORMER_PROCESSOR_H

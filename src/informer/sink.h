@@ -2,7 +2,7 @@
  * The sink: who is told of every write of an informer's store, in the store's order, before any
  * handler hears of it. The served API's watch cache is one; the informer knows nothing of it.
  *
- * Threads: set before start; called on the processor thread, with no lock held.
+ * Threads: set before start; called on the thread that pops (informer.h), with no lock held.
  */
 #ifndef KINF_INFORMER_SINK_H
 #define KINF_INFORMER_SINK_H

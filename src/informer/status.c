@@ -3,7 +3,7 @@
  * list is in, which versions of the server the store has seen. Neighbours: state.c derives the
  * visible state, pop_loop.c says when the store may have changed.
  *
- * Invariant: while somebody waits for a version, each one that the processor thread reached is
+ * Invariant: while somebody waits for a version, each one that the store reached is
  * looked at, so that one that goes backwards is seen even if it soon is above the awaited one.
  */
 #include "informer/informer.h"
@@ -157,6 +157,11 @@ static void on_contact(bool by_watch, void *ctx)
         end_doubt(informer);
 }
 
+static void on_pause(void *ctx)
+{
+    kinf__pop_at_once(ctx);
+}
+
 static void on_quarantine(const char *key, const struct kinf_error *err, void *ctx)
 {
     struct kinf_informer *informer = ctx;
@@ -246,6 +251,7 @@ struct kinf__reflector_callbacks kinf__informer_reports(struct kinf_informer *in
 {
     return (struct kinf__reflector_callbacks){ .on_phase = on_phase,
                                                .on_contact = on_contact,
+                                               .on_pause = on_pause,
                                                .on_quarantine = on_quarantine,
                                                .on_shard_ignored = on_shard_ignored,
                                                .on_frozen = on_frozen,

@@ -80,6 +80,8 @@ struct kinf__reflector_callbacks {
      * and where there are no bookmarks its whole time in silence. That a watch was accepted proves
      * nothing. */
     void (*on_contact)(bool by_watch, void *ctx);
+    /* What a watch has brought is queued, and there is nothing more to read for now. */
+    void (*on_pause)(void *ctx);
     /* An object is left out from now on. `key` may be "": one whose key nobody knows. */
     void (*on_quarantine)(const char *key, const struct kinf_error *err, void *ctx);
     /* The server sends what is outside of the shard (`key` is the first of it), or a whole list

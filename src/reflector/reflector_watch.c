@@ -196,12 +196,17 @@ static int on_body(const char *bytes, size_t len, void *ctx, struct kinf_error *
     return r < 0 ? r : keep_pace(reflector, len, reflector->n_brought != n_before, came_ms, err);
 }
 
+/* The consumer is woken only for what nobody has taken by then. */
 static void on_pause(void *ctx)
 {
     struct kinf__reflector *reflector = ctx;
+    const struct kinf__reflector_callbacks *callbacks = &reflector->options.callbacks;
 
-    if (reflector->is_corked)
-        kinf__deltafifo_set_corked(reflector->options.fifo, false);
+    if (!reflector->is_corked)
+        return;
+    if (callbacks->on_pause != NULL)
+        callbacks->on_pause(callbacks->ctx);
+    kinf__deltafifo_set_corked(reflector->options.fifo, false);
     reflector->is_corked = false;
 }
 
