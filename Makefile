@@ -353,7 +353,9 @@ coverage: ## run the unit tests, and programs on kinformer-sim, and write what o
 	@scripts/coverage.py $(COVERAGE_MODULES) < build/coverage/gcovr.json > tests/COVERAGE.md
 
 soak: ## random writes, faults and restarts for a while, judged by an oracle (ARGS="--events 10000000", see tests/soak/soak.py)
-	@scripts/install-deps.sh build
+	@scripts/install-deps.sh build test
+	@tests/cluster/build.sh
+	@tests/clients/python/install.sh
 	@$(MAKE) --no-print-directory -s MODE=release build/release/bin/kinformerd build/release/bin/kinformer-sim \
 	  build/release/soak/oracle build/release/soak/follower
 	@python3 -B tests/soak/soak.py $(ARGS)

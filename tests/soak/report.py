@@ -3,6 +3,7 @@
 import subprocess
 
 import schedule
+from clients import NAMES
 from harness import ROOT
 from servers import ClusterServer, SimServer
 
@@ -105,7 +106,9 @@ def streams(run):
 def clients(run):
     lines = ["Others' clients of the sidecar, which are compared with the server whenever all is quiet:", "",
              "| who | starts | lines |", "|---|---|---|"]
-    return lines + [f"| `{name}` | {n_starts} | {n_lines} |" for name, (n_starts, n_lines) in sorted(run.clients.items())]
+    lines += [f"| `{name}` | {n_starts} | {n_lines} |" for name, (n_starts, n_lines) in sorted(run.clients.items())]
+    missing = [name for name in NAMES if name not in run.clients]
+    return lines + (["", f"Not there: {', '.join(missing)}."] if missing else [])
 
 
 def write(path, run, problem):
