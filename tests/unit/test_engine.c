@@ -5,12 +5,15 @@
  *
  * A script ends with an object "end": what should not have been told would have come before it.
  */
+#include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
 #include "base/clock.h"
+#include "deltafifo/deltafifo_priv.h"
 #include "unit/engine_fixture.h"
 
 /* --- lists after the first --- */
@@ -148,6 +151,69 @@ static void a_resource_that_is_absent_is_listed_once_it_is_there(void **state)
     replay_signal(f->replay, 1);
     ENGINE_EXPECT(f, "synced", "add end@11");
     engine_wait_for_state(f, KINF_STATE_LIVE);
+}
+
+/* --- which thread --- */
+
+/* Written by the informer's threads, read when they have told. */
+static char indexed_on[16];
+
+static int note_thread(const struct kinf_object *object, struct kinf_index_values *values,
+                       void *ctx)
+{
+    (void)object;
+    (void)values;
+    (void)ctx;
+    return pthread_getname_np(pthread_self(), indexed_on, sizeof indexed_on);
+}
+
+static int change_nothing(const struct kinf_object *object, const struct kinf_object **ret_object,
+                          void *ctx)
+{
+    (void)ctx;
+    *ret_object = kinf_object_ref(object);
+    return 0;
+}
+
+static bool is_awaited(struct kinf_deltafifo *fifo)
+{
+    bool is_awaited;
+
+    kinf__mutex_lock(&fifo->lock);
+    is_awaited = fifo->is_awaited;
+    kinf__mutex_unlock(&fifo->lock);
+    return is_awaited;
+}
+
+/* Where an event is stored that comes while the processor sleeps. */
+static void expect_stored_on(struct engine_fixture *f, const char *thread)
+{
+    static const struct kinf_index index = { .name = "thread", .function = note_thread };
+
+    f->options.indices = &index;
+    f->options.n_indices = 1;
+    ENGINE_START(f, ON_LIST("") LIST("10", POD("a", "3")),
+                 ON_WATCH("10") "status 200\nwait 1\n" END("11"));
+    ENGINE_EXPECT(f, "add! a@3", "synced");
+    assert_string_equal(indexed_on, "kinf-processor");
+    while (!is_awaited(f->informer->fifo))
+        sched_yield();
+    replay_signal(f->replay, 1);
+    ENGINE_EXPECT(f, "add! a@3", "synced", "add end@11");
+    assert_string_equal(indexed_on, thread);
+}
+
+static void what_comes_alone_is_stored_where_it_was_read(void **state)
+{
+    expect_stored_on(*state, "kinf-reflector");
+}
+
+static void a_transform_runs_on_the_processor_thread(void **state)
+{
+    struct engine_fixture *f = *state;
+
+    f->options.transform = change_nothing;
+    expect_stored_on(f, "kinf-processor");
 }
 
 /* --- hostile objects --- */
@@ -337,6 +403,8 @@ int main(void)
         ENGINE_BOTH(one_that_turns_bad_is_deleted_until_it_is_good),
         ENGINE_BOTH(one_that_is_forbidden_says_so_until_it_is_allowed),
         ENGINE_BOTH(a_resource_that_is_absent_is_listed_once_it_is_there),
+        ENGINE_BOTH(what_comes_alone_is_stored_where_it_was_read),
+        ENGINE_BOTH(a_transform_runs_on_the_processor_thread),
         ENGINE_BOTH(hostile_objects_are_left_out_by_name_in_bounded_memory),
         ENGINE_BOTH(a_list_that_fails_is_told_and_tried_again),
         ENGINE_BOTH(it_stops_at_once_in_every_state),
