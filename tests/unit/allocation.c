@@ -5,6 +5,8 @@
 
 #include <stdlib.h>
 
+#include "unit/sweep.h"
+
 static _Thread_local size_t n_until_failure;
 static _Thread_local bool has_failed;
 
@@ -23,7 +25,7 @@ bool test_allocation_failed(void)
 static bool fails_now(void)
 {
     if (n_until_failure == 0 || --n_until_failure != 0)
-        return false;
+        return test_swept_fails_now(TEST_SWEPT_ALLOCATIONS);
     has_failed = true;
     return true;
 }
