@@ -91,20 +91,25 @@ static void wait_until_synced(struct kinf_controller *controller) KINF__REQUIRES
     kinf__cond_broadcast(&controller->changed);
 }
 
-/* One that runs already is its program's. */
-static void start_elector(struct kinf_controller *controller) KINF__REQUIRES(controller->lock)
+/* Whether it runs now; one that ran already is its program's. For want of a thread it is tried again,
+ * which is logged once. */
+static bool start_elector(struct kinf_controller *controller, bool *is_logged)
+    KINF__REQUIRES(controller->lock)
 {
     struct kinf_error err = KINF_ERROR_INIT;
     int failed;
 
     kinf__mutex_unlock(&controller->lock);
     failed = kinf_elector_start(controller->options.elector, &err);
-    if (failed < 0 && failed != KINF_ERR_STATE)
+    if (failed < 0 && failed != KINF_ERR_STATE && !*is_logged) {
         KINF__LOG(KINF__LOG_CONTROLLER, KINF_LOG_ERROR,
-                  "the elector cannot be started controller=%s error=%s", controller->name,
+                  "the elector cannot be started yet controller=%s error=%s", controller->name,
                   KINF__QUOTED(err.message));
+        *is_logged = true;
+    }
     kinf__mutex_lock(&controller->lock);
     controller->owns_elector = failed == 0;
+    return failed == 0 || failed == KINF_ERR_STATE;
 }
 
 static int64_t look_for_term(struct kinf_controller *controller) KINF__REQUIRES(controller->lock)
@@ -132,11 +137,13 @@ static int64_t next_look_ms(const struct kinf_controller *controller)
 
 static void keep_gate(struct kinf_controller *controller) KINF__REQUIRES(controller->lock)
 {
-    if (is_running(controller) && controller->options.elector != NULL)
-        start_elector(controller);
-    while (is_running(controller)) {
-        int64_t term = look_for_term(controller);
+    bool is_standing = controller->options.elector == NULL, is_logged = false;
 
+    while (is_running(controller)) {
+        int64_t term;
+
+        is_standing = is_standing || start_elector(controller, &is_logged);
+        term = look_for_term(controller);
         if (!is_running(controller))
             break;
         if (controller->is_open && term != controller->term)

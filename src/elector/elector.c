@@ -586,6 +586,8 @@ static void give_up_start(struct kinf_elector *elector) KINF__REQUIRES(elector->
     elector->life = STOPPING;
     elector->is_over = true;
     end_teller(elector);
+    elector->is_over = false;
+    elector->life = NOT_STARTED;
 }
 
 int kinf_elector_start(struct kinf_elector *elector, struct kinf_error *err)

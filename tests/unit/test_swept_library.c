@@ -3,6 +3,7 @@
  * wherever that is: an error, or it is tried again and comes out right. See sweep.h.
  */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,6 +16,8 @@
 #include "unit/test.h"
 
 #define N_NAMES 6
+#define STEP_MS 250
+#define N_STEPS 4000
 
 /* --- an informer --- */
 
@@ -382,6 +385,41 @@ static void control(void)
     kinf_fake_free(fake);
 }
 
+/* --- an elector --- */
+
+static void count_term(void *ctx)
+{
+    ++*(atomic_int *)ctx;
+}
+
+/* A start that failed may be tried again. */
+static void lead(void)
+{
+    struct kinf_elector_options options = KINF_ELECTOR_OPTIONS_INIT;
+    struct kinf_error err = KINF_ERROR_INIT;
+    struct kinf_fake *fake = swept_fake_new();
+    struct kinf_elector *elector = NULL;
+    atomic_int n_begun = 0;
+    int failed;
+
+    options.name = "leader";
+    options.name_space = "default";
+    options.release_on_stop = true;
+    options.on_started = count_term;
+    options.ctx = &n_begun;
+    SWEPT(failed = kinf_elector_new(kinf_fake_client(fake), &options, &elector, &err));
+    if (SWEPT_OK(failed, &err)) {
+        SWEPT(failed = kinf_elector_start(elector, &err));
+        if (!SWEPT_OK(failed, &err))
+            SWEPT_MUST(kinf_elector_start(elector, &err), &err);
+        for (int i = 0; n_begun == 0 && i < N_STEPS; i++)
+            kinf_fake_advance(fake, STEP_MS);
+        SWEPT_CHECK(n_begun == 1 && kinf_elector_leads(elector));
+    }
+    SWEPT(kinf_elector_free(elector));
+    kinf_fake_free(fake);
+}
+
 /* --- informers that are shared --- */
 
 static void share(void)
@@ -444,6 +482,24 @@ static void a_controller_is_right_whichever_allocation_fails(void **state)
     test_sweep(TEST_SWEPT_ALLOCATIONS, control, 300);
 }
 
+static void a_controller_is_right_or_refused_whichever_thread_fails(void **state)
+{
+    (void)state;
+    test_sweep(TEST_SWEPT_THREADS, control, 10);
+}
+
+static void an_elector_leads_whichever_allocation_fails(void **state)
+{
+    (void)state;
+    test_sweep(TEST_SWEPT_ALLOCATIONS, lead, 50);
+}
+
+static void an_elector_can_be_started_again_whichever_thread_fails(void **state)
+{
+    (void)state;
+    test_sweep(TEST_SWEPT_THREADS, lead, 2);
+}
+
 static void a_factory_is_right_or_refused_whichever_allocation_fails(void **state)
 {
     (void)state;
@@ -464,6 +520,9 @@ int main(void)
         cmocka_unit_test(an_informer_is_right_or_refused_whichever_thread_fails),
         cmocka_unit_test(a_request_succeeds_or_says_why_whichever_allocation_fails),
         cmocka_unit_test(a_controller_is_right_whichever_allocation_fails),
+        cmocka_unit_test(a_controller_is_right_or_refused_whichever_thread_fails),
+        cmocka_unit_test(an_elector_leads_whichever_allocation_fails),
+        cmocka_unit_test(an_elector_can_be_started_again_whichever_thread_fails),
         cmocka_unit_test(a_factory_is_right_or_refused_whichever_allocation_fails),
         cmocka_unit_test(a_factory_is_right_or_refused_whichever_thread_fails),
     };

@@ -121,7 +121,7 @@ KINF_API void kinf_elector_free_ptr(struct kinf_elector **elector);
 #define kinf_auto_elector __attribute__((cleanup(kinf_elector_free_ptr)))
 
 /* Begins to stand for election, once. Errors: KINF_ERR_STATE (started or stopped before),
- * KINF_ERR_SYSTEM: then it is stopped. Mirrors: LeaderElector.Run. */
+ * KINF_ERR_SYSTEM: then it may be tried again. Mirrors: LeaderElector.Run. */
 KINF_API KINF_MUST_CHECK int kinf_elector_start(struct kinf_elector *elector,
                                                 struct kinf_error *err);
 /* We lead no more from the moment of this call. Returns when on_stopped has, the Lease is released
