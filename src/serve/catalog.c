@@ -138,8 +138,9 @@ const char *kinf__catalog_version(const struct kinf__catalog *catalog)
 
 /* --- asking --- */
 
-/* "gitVersion":"v1.37.1" becomes "v1.37.1+kinformerd", build metadata of a semantic version. */
-static char *mark_version(struct kinf_str answer)
+/* "gitVersion":"v1.37.1" becomes "v1.37.1+kinformerd", build metadata of a semantic version. What has
+ * none is left out. */
+static int mark_version(struct kinf__catalog *catalog, struct kinf_str answer)
 {
     KINF__AUTO_BUFFER marked = KINF__BUFFER_INIT;
     struct kinf__json_value value;
@@ -149,7 +150,7 @@ static char *mark_version(struct kinf_str answer)
     if (kinf__json_scan_all(answer, KINF__JSON_MAX_DEPTH, &len) < 0 ||
         !kinf__json_member(kinf__json_value_of(answer), KINF_STR("gitVersion"), &value) ||
         value.type != KINF__JSON_STRING)
-        return NULL;
+        return 0;
     head.len = (size_t)(value.raw.bytes + value.raw.len - 1 - answer.bytes);
     tail.bytes += head.len;
     tail.len -= head.len;
@@ -157,8 +158,8 @@ static char *mark_version(struct kinf_str answer)
         kinf__buffer_printf(&marked, "%s" MARK,
                             memchr(value.raw.bytes, '+', value.raw.len) != NULL ? "." : "+") < 0 ||
         kinf__buffer_append_str(&marked, tail) < 0 || kinf__buffer_cstr(&marked) == NULL)
-        return NULL;
-    return strdup(marked.bytes);
+        return KINF_ERR_NO_MEMORY;
+    return kinf__catalog_set_version(catalog, marked.bytes);
 }
 
 static int add_version(struct kinf__catalog *catalog, const struct kinf__discovery_version *version)
@@ -202,10 +203,29 @@ static int fetch(struct kinf__catalog *catalog, struct kinf__discovery_reader *r
                : 0;
 }
 
+/* A server may refuse it, and then there is none; that it was not asked, or did not answer, is another
+ * thing. */
+static int fetch_version(struct kinf__catalog *catalog, struct kinf_client *client,
+                         struct kinf_error *err)
+{
+    kinf_auto_response struct kinf_response answer = KINF_RESPONSE_INIT;
+    struct kinf_error own = KINF_ERROR_INIT;
+    int failed = kinf_client_request_raw(client, "GET", "/version", (struct kinf_str){ NULL, 0 },
+                                         NULL, &answer, &own);
+
+    if (failed == 0)
+        return mark_version(catalog, kinf_str_from(answer.body)) < 0 ? kinf__error_no_memory(err)
+                                                                     : 0;
+    if (own.http_status != 0)
+        return 0;
+    if (err != NULL)
+        *err = own;
+    return failed;
+}
+
 int kinf__catalog_fetch(struct kinf_client *client, struct kinf__catalog **ret_catalog,
                         struct kinf_error *err)
 {
-    kinf_auto_response struct kinf_response version = KINF_RESPONSE_INIT;
     struct kinf__discovery_reader reader;
     struct kinf__catalog *catalog;
     int failed;
@@ -217,13 +237,12 @@ int kinf__catalog_fetch(struct kinf_client *client, struct kinf__catalog **ret_c
         failed = fetch(catalog, &reader, err);
         kinf__discovery_close(&reader);
     }
+    if (failed == 0)
+        failed = fetch_version(catalog, client, err);
     if (failed < 0) {
         kinf__catalog_free(catalog);
         return failed;
     }
-    if (kinf_client_request_raw(client, "GET", "/version", (struct kinf_str){ NULL, 0 }, NULL,
-                                &version, NULL) == 0)
-        catalog->version = mark_version(kinf_str_from(version.body));
     *ret_catalog = catalog;
     return 0;
 }

@@ -85,16 +85,19 @@ static int answer_discovery(struct kinf__exchange *exchange)
     return failed;
 }
 
+/* A daemon that began without its API server has types, and no version yet. */
 static int answer_version(struct kinf__exchange *exchange)
 {
+    const struct kinf__catalog *catalog;
     int failed = 0;
 
     exchange->answer.content_type = json;
     kinf__mutex_lock(&exchange->server->lock);
-    if (exchange->server->catalog == NULL)
+    catalog = exchange->server->catalog;
+    if (catalog == NULL || *kinf__catalog_version(catalog) == '\0')
         failed = kinf__route_refuse_unready(exchange);
-    else if (kinf__buffer_printf(&exchange->answer.body, "%s\n",
-                                 kinf__catalog_version(exchange->server->catalog)) < 0)
+    else if (kinf__buffer_printf(&exchange->answer.body, "%s\n", kinf__catalog_version(catalog)) <
+             0)
         failed = kinf__refuse_no_memory(exchange->refusal);
     kinf__mutex_unlock(&exchange->server->lock);
     return failed;

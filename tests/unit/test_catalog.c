@@ -54,6 +54,37 @@ static void what_the_upstream_has_is_an_entry_each(void **state)
     replay_stop(server);
 }
 
+/* What a server refuses it has none of; what did not get through is asked for again by who wants the
+ * catalog. */
+static void a_version_that_is_not_answered_is_no_catalog(void **state)
+{
+    static const struct {
+        struct test_reply version;
+        int code;
+    } rows[] = {
+        { { .path = "/version", .status = "403 Forbidden", .body = "{}" }, 0 },
+        { { .path = "/version", .body = "{}" }, 0 },
+        { { .path = "/version", .body = "{\"git", .end = TEST_END_CUT }, KINF_ERR_NETWORK },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < KINF__ARRAY_LEN(rows); i++) {
+        const struct test_reply all[] = { replies[0], replies[1], rows[i].version };
+        struct replay *server = test_server_start(all, KINF__ARRAY_LEN(all));
+        struct kinf_client *client = test_client_of(replay_port(server), NULL);
+        struct kinf__catalog *catalog = NULL;
+        struct kinf_error err = KINF_ERROR_INIT;
+
+        assert_int_equal(kinf__catalog_fetch(client, &catalog, &err), rows[i].code);
+        assert_int_equal(err.code, rows[i].code);
+        if (catalog != NULL)
+            assert_string_equal(kinf__catalog_version(catalog), "");
+        kinf__catalog_free(catalog);
+        kinf_client_free(client);
+        replay_stop(server);
+    }
+}
+
 #define GROUP(name, resource, kind)                                                                \
     "{\"metadata\":{\"name\":\"" name "\"},\"versions\":[{\"version\":\"v1\",\"resources\":[{"     \
     "\"resource\":\"" resource "\",\"responseKind\":{\"kind\":\"" kind                             \
@@ -163,6 +194,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_the_upstream_has_is_an_entry_each),
+        cmocka_unit_test(a_version_that_is_not_answered_is_no_catalog),
         cmocka_unit_test(two_answers_are_enough_for_all_names_and_the_catalog),
         cmocka_unit_test(definitions_are_asked_for_where_there_may_be_one),
         cmocka_unit_test(an_entry_that_cannot_be_copied_is_not_there),
