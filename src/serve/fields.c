@@ -430,13 +430,11 @@ static bool has_term(const struct kinf__fields *fields, const struct term *wante
     return false;
 }
 
-void kinf__fields_assume(struct kinf__fields *fields, const char *text)
+void kinf__fields_assume(struct kinf__fields *fields, const struct kinf__fields *given)
 {
-    struct kinf__refusal refusal;
-    struct kinf__fields *given;
     size_t n_left = 0;
 
-    if (fields == NULL || kinf__fields_parse(text, &given, &refusal) < 0)
+    if (fields == NULL)
         return;
     for (size_t i = 0; i < fields->n_terms; i++) {
         if (!has_term(given, &fields->terms[i]))
@@ -444,7 +442,6 @@ void kinf__fields_assume(struct kinf__fields *fields, const char *text)
     }
     fields->n_terms = n_left;
     distribute(fields);
-    kinf__fields_free(given);
 }
 
 static bool is_lost(const struct field *field, const struct kinf__prune_plan *plan)
@@ -601,16 +598,11 @@ const char *kinf__fields_required_at(const struct kinf__fields *fields, const ch
     return NULL;
 }
 
-bool kinf__fields_within(const struct kinf__fields *fields, const char *text)
+bool kinf__fields_within(const struct kinf__fields *fields, const struct kinf__fields *wider)
 {
-    struct kinf__refusal refusal;
-    struct kinf__fields *wider;
     bool is_within = true;
 
-    if (kinf__fields_parse(text, &wider, &refusal) < 0)
-        return false;
     for (size_t i = 0; is_within && i < wider->n_terms; i++)
         is_within = has_term(fields, &wider->terms[i]);
-    kinf__fields_free(wider);
     return is_within;
 }

@@ -32,8 +32,8 @@ KINF_MUST_CHECK int kinf__fields_bind(struct kinf__fields *fields, const struct 
                                       const char *const *paths, size_t n_paths,
                                       struct kinf__refusal *refusal);
 
-/* After bind: terms that stand in `text`, too, hold for every object. NULL is allowed. */
-void kinf__fields_assume(struct kinf__fields *fields, const char *text);
+/* After bind: terms that stand in `given`, too, hold for every object. NULL is allowed for `fields`. */
+void kinf__fields_assume(struct kinf__fields *fields, const struct kinf__fields *given);
 /* After that: the label of a term whose field a plan drops, or NULL. NULL is allowed. */
 const char *kinf__fields_find_lost(const struct kinf__fields *fields,
                                    const struct kinf__prune_plan *plan);
@@ -53,8 +53,8 @@ const char *kinf__fields_required(const struct kinf__fields *fields, const char 
  * all; NULL if there is none: what has nothing there may match, too. */
 const char *kinf__fields_required_at(const struct kinf__fields *fields, const char *path);
 
-/* Whether everything that matches also matches `text`, which parses: each term of it is here, too.
- */
-bool kinf__fields_within(const struct kinf__fields *fields, const char *text);
+/* Whether everything that matches also matches `wider`: each term of it is here, too. NULL is allowed
+ * for `fields`. */
+bool kinf__fields_within(const struct kinf__fields *fields, const struct kinf__fields *wider);
 
 #endif

@@ -19,13 +19,16 @@ int kinf__scope_init(struct kinf__scope *scope, const char *name_space, const ch
                      const char *field_selector, const char *shard_selector,
                      const struct kinf__prune_plan *plan)
 {
+    struct kinf__refusal refusal;
+
     *scope = (struct kinf__scope){ .name_space = dup_or_empty(name_space),
                                    .label_selector = dup_or_empty(label_selector),
                                    .field_selector = dup_or_empty(field_selector),
                                    .shard_selector = dup_or_empty(shard_selector),
                                    .plan = plan };
     if (scope->name_space != NULL && scope->label_selector != NULL &&
-        scope->field_selector != NULL && scope->shard_selector != NULL)
+        scope->field_selector != NULL && scope->shard_selector != NULL &&
+        kinf__fields_parse(scope->field_selector, &scope->fields, &refusal) != KINF_ERR_NO_MEMORY)
         return 0;
     kinf__scope_release(scope);
     return KINF_ERR_NO_MEMORY;
@@ -37,6 +40,7 @@ void kinf__scope_release(struct kinf__scope *scope)
     free(scope->label_selector);
     free(scope->field_selector);
     free(scope->shard_selector);
+    kinf__fields_free(scope->fields);
     *scope = (struct kinf__scope){ 0 };
 }
 
@@ -64,8 +68,8 @@ bool kinf__scope_covers_selection(const struct kinf__scope *scope,
                                   const struct kinf__list_options *options)
 {
     return covers_labels(scope, options->label_selector) &&
-           covers_shard(scope, options->shard_selector) &&
-           kinf__fields_within(options->fields, scope->field_selector);
+           covers_shard(scope, options->shard_selector) && scope->fields != NULL &&
+           kinf__fields_within(options->fields, scope->fields);
 }
 
 bool kinf__scope_is_selective(const struct kinf__scope *scope)
@@ -76,7 +80,8 @@ bool kinf__scope_is_selective(const struct kinf__scope *scope)
 
 const char *kinf__scope_apply(const struct kinf__scope *scope, struct kinf__fields *fields)
 {
-    kinf__fields_assume(fields, scope->field_selector);
+    if (scope->fields != NULL)
+        kinf__fields_assume(fields, scope->fields);
     return scope->plan != NULL ? kinf__fields_find_lost(fields, scope->plan) : NULL;
 }
 

@@ -24,6 +24,7 @@ struct kinf__scope {
     char *label_selector;
     char *field_selector;
     char *shard_selector;
+    struct kinf__fields *fields; /* of field_selector; NULL: it is none that clients could repeat */
     const struct kinf__prune_plan *plan; /* borrowed; NULL: all fields are kept */
 };
 

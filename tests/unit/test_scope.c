@@ -323,6 +323,23 @@ static void without_memory_there_is_no_scope(void **state)
     }
 }
 
+/* Otherwise what is covered would be refused, or go to the API server, whenever memory is short. */
+static void what_is_covered_is_known_without_memory(void **state)
+{
+    struct kinf__list_options options = { .label_selector = "",
+                                          .shard_selector = "",
+                                          .fields = bound_fields("metadata.name=a") };
+    struct kinf__scope scope;
+
+    (void)state;
+    assert_int_equal(kinf__scope_init(&scope, NULL, NULL, "metadata.name=a", NULL, NULL), 0);
+    test_fail_allocation(1);
+    assert_true(kinf__scope_covers_selection(&scope, &options));
+    assert_false(test_allocation_failed());
+    kinf__scope_release(&scope);
+    kinf__fields_free(options.fields);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -331,6 +348,7 @@ int main(void)
         cmocka_unit_test(a_dropped_field_is_compared_only_if_all_have_the_value),
         cmocka_unit_test(the_words_name_every_limit_and_fit_any_room),
         cmocka_unit_test(without_memory_there_is_no_scope),
+        cmocka_unit_test(what_is_covered_is_known_without_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
